@@ -1,0 +1,3 @@
+# bench: measures collectives against MPI and against the machine.
+
+CFLAGS_bench = -Ilibhvd/include -Ibench $(MPI_CFLAGS)

@@ -1,0 +1,13 @@
+# device: the software IPU. Knows OpenBLAS; knows nothing of ranks or MPI.
+
+IPU_SRC := $(wildcard device/*/*.c)
+IPU_OBJ := $(IPU_SRC:%.c=$(B)/obj/%.o)
+IPU_LIB := $(B)/lib/libipu.a
+LIBS += $(IPU_LIB)
+
+CFLAGS_device = -Idevice/include -Idevice $(BLAS_CFLAGS)
+IPU_LINK = $(IPU_LIB) $(BLAS_LIBS)
+
+$(IPU_LIB): $(IPU_OBJ)
+	$(call say,AR,$@)mkdir -p $(@D) && rm -f $@
+	$(Q)$(AR) rcs $@ $^

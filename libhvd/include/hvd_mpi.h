@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hvd_mpi.h - for programs that speak MPI themselves: libhvd on a
+ * communicator of theirs instead of MPI_COMM_WORLD.
+ */
+#ifndef HVD_MPI_H
+#define HVD_MPI_H
+
+#include <mpi.h>
+
+#include "hvd.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * As hvd_init, on the ranks of comm, which every one of its processes must
+ * call and which is copied (the caller may free it at once). MPI must be
+ * initialised, HVD_ERR_ARGUMENT otherwise or for MPI_COMM_NULL.
+ */
+int hvd_init_mpi(MPI_Comm comm);
+
+/* The same for a Fortran handle (MPI_Comm_c2f, mpi4py's comm.py2f()), for
+ * languages without mpi.h. */
+int hvd_init_fint(int32_t comm);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

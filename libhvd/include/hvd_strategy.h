@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hvd_strategy.h - data-parallel training on top of hvd.h.
+ *
+ * A strategy owns what Graphcore's IPUHorovodStrategy with variables_on_host
+ * owns: the variables of a model and the optimiser's state, both in host
+ * memory, the same on every rank. It
+ *
+ *   - broadcasts the first values of the variables from rank 0,
+ *   - owns one gradient buffer a variable, laid out in hvd_malloc memory in
+ *     the order in which variables were added,
+ *   - takes each gradient as soon as it is ready (hvd_strategy_ready, from
+ *     whichever thread produced it), and averages it over the ranks while
+ *     the rest of the backward pass still runs,
+ *   - applies the optimiser to each variable when its average has arrived,
+ *     and says so (the updated callback), so that the device can fetch it.
+ *
+ * It knows nothing of devices. A step is:
+ *
+ *     for each variable, in any order:  write hvd_strategy_gradient(s, v),
+ *                                       hvd_strategy_ready(s, v)
+ *     hvd_strategy_step(s)              waits, updates every variable
+ *
+ * The average over ranks of gradients of a loss that each rank divided by
+ * its local batch is the gradient of the loss over the whole batch, when the
+ * local batches are equal.
+ *
+ * Threads: one thread calls everything except hvd_strategy_ready, which any
+ * thread may call between two steps, once a variable and step. Errors are
+ * those of hvd.h; hvd_last_error() names the variable.
+ */
+#ifndef HVD_STRATEGY_H
+#define HVD_STRATEGY_H
+
+#include "hvd.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hvd_strategy hvd_strategy;
+
+typedef int32_t hvd_optimizer;
+enum {
+    HVD_SGD = 0,      /* w -= lr g */
+    HVD_MOMENTUM = 1, /* m = momentum m + g;  w -= lr m */
+    HVD_ADAM = 2,     /* Kingma & Ba 2015, algorithm 1, bias corrected */
+    HVD_NUM_OPTIMIZERS = 3
+};
+
+/* "sgd", "momentum", "adam"; NULL if unknown. */
+const char *hvd_optimizer_name(hvd_optimizer optimizer);
+/* The inverse; HVD_ERR_ARGUMENT if there is none. */
+int hvd_optimizer_from_name(const char *name);
+
+typedef struct hvd_strategy_options {
+    uint32_t size; /* sizeof, set by hvd_strategy_options_init */
+    int32_t optimizer;
+    double learning_rate; /* 0.001 */
+    double momentum;      /* 0.9 */
+    double beta1;         /* 0.9 */
+    double beta2;         /* 0.999 */
+    double epsilon;       /* 1e-7 */
+    int32_t serial;       /* 1: reduce only inside hvd_strategy_step, nothing
+                             overlaps; to compare with. Default 0 */
+    int32_t reserved;     /* 0 */
+    /* Called by hvd_strategy_step, on the thread that called it, when a
+     * variable has its new value; may be NULL. A negative return stops the
+     * step, which passes it on. */
+    int (*updated)(void *context, int32_t variable);
+    void *context;
+} hvd_strategy_options;
+
+/* Defaults: Adam with the values above, no callback. */
+void hvd_strategy_options_init(hvd_strategy_options *options, size_t size);
+
+/*
+ * Make an empty strategy. The options are copied; they are checked here
+ * (HVD_ERR_ARGUMENT: learning rate not finite or negative, beta outside
+ * [0, 1), ...). Needs hvd_init. Not collective.
+ */
+int hvd_strategy_new(const hvd_strategy_options *options,
+                     hvd_strategy **strategy);
+
+/* Free; NULL is accepted. The variables stay the caller's. Waits for what is
+ * in flight. */
+void hvd_strategy_free(hvd_strategy *strategy);
+
+/*
+ * Add a float32 variable. name is copied and must be unique; value, count
+ * elements, is borrowed until hvd_strategy_free and updated in place by
+ * hvd_strategy_step. Returns its number (0, 1, ...). Add variables in the
+ * order in which their gradients become ready, as far as known: neighbours
+ * are reduced together without a copy. Only before hvd_strategy_start.
+ */
+int hvd_strategy_add(hvd_strategy *strategy, const char *name, float *value,
+                     int32_t ndim, const int64_t *shape);
+
+/*
+ * Collective, blocking, once: broadcasts every variable from rank 0 and
+ * makes gradients and optimiser state. Fails on every rank if the ranks have
+ * added different variables, naming the first that differs.
+ */
+int hvd_strategy_start(hvd_strategy *strategy);
+
+/* The gradient buffer of a variable: as many elements, owned by the
+ * strategy, valid from start to free. NULL for a number that is none. */
+float *hvd_strategy_gradient(hvd_strategy *strategy, int32_t variable);
+
+/* The gradient of this variable is complete on this rank: from now until the
+ * step returns, its buffer belongs to the strategy. Does not block. */
+int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable);
+
+/*
+ * Collective, blocking: waits until every gradient of the step is averaged
+ * over the ranks, and applies the optimiser to each variable as its average
+ * arrives. Afterwards all ranks hold the same bits. HVD_ERR_ARGUMENT, naming
+ * it, if a variable was not marked ready. If a reduction fails, no variable
+ * whose gradient is missing is changed.
+ */
+int hvd_strategy_step(hvd_strategy *strategy);
+
+/* Change the learning rate from the next step on; same rule as in new. */
+int hvd_strategy_set_learning_rate(hvd_strategy *strategy, double rate);
+
+/* Since start, on this rank. */
+typedef struct hvd_strategy_stats {
+    uint32_t size;         /* sizeof, set by the caller */
+    int32_t variables;     /* how many there are */
+    int64_t steps;         /* steps completed */
+    int64_t gradients;     /* gradients reduced */
+    int64_t bytes;         /* bytes of gradients reduced */
+    double wait_seconds;   /* blocked in step, waiting for averages */
+    double update_seconds; /* spent in the optimiser */
+    int64_t early;         /* gradients whose average had already arrived when
+                              the step asked for it: overlap that worked */
+} hvd_strategy_stats;
+
+int hvd_strategy_get_stats(const hvd_strategy *strategy,
+                           hvd_strategy_stats *stats);
+
+/*
+ * Which of n items belong to a rank: items first + i * stride, i < count, of
+ * an order that all ranks share. As tf.data's Dataset.shard(size, rank): the
+ * shards are disjoint, their union is everything, sizes differ by at most
+ * one (first ranks take the remainder). HVD_ERR_ARGUMENT for rank or size
+ * out of range. Needs no hvd_init.
+ */
+int hvd_shard(int64_t n, int rank, int size, int64_t *first, int64_t *stride,
+              int64_t *count);
+
+/*
+ * The order of n items in an epoch: a permutation that depends on n, seed
+ * and epoch alone, so that all ranks shuffle alike without talking.
+ * indices, n elements, is the caller's.
+ */
+int hvd_shuffle(int64_t n, uint64_t seed, int64_t epoch, int64_t *indices);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

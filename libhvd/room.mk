@@ -1,0 +1,25 @@
+# libhvd: the collective library. Knows MPI; knows nothing of the device.
+
+HVD_SRC := $(wildcard libhvd/core/*.c libhvd/transport/*.c \
+	libhvd/transport/algo/*.c libhvd/kernels/*.c libhvd/strategy/*.c)
+HVD_OBJ := $(HVD_SRC:%.c=$(B)/obj/%.o)
+HVD_SO := $(B)/lib/libhvd.so
+LIBS += $(HVD_SO) $(B)/lib/libhvd.a
+
+CFLAGS_libhvd = -Ilibhvd/include -Ilibhvd $(MPI_CFLAGS)
+# Programs of ours find the library beside them, wherever build/ is.
+HVD_LINK = -L$(B)/lib -lhvd -Wl,-rpath,'$$ORIGIN/../lib'
+
+$(HVD_SO).$(SOVERSION): $(HVD_OBJ) libhvd/libhvd.map
+	$(call say,LD,$@)mkdir -p $(@D)
+	$(Q)$(CC) -shared $(BASE_LDFLAGS) $(LDFLAGS) -Wl,-soname,libhvd.so.$(SOVERSION) \
+		-Wl,--version-script=libhvd/libhvd.map -Wl,-z,nodelete \
+		$(if $(SANITIZE),,-Wl,-z,defs) \
+		-o $@ $(HVD_OBJ) $(MPI_LIBS) -lm -pthread
+
+$(HVD_SO): $(HVD_SO).$(SOVERSION)
+	$(Q)ln -sf $(<F) $@
+
+$(B)/lib/libhvd.a: $(HVD_OBJ)
+	$(call say,AR,$@)mkdir -p $(@D) && rm -f $@
+	$(Q)$(AR) rcs $@ $^
