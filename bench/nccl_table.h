@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nccl_table.h - the table of nccl-tests, byte for byte.
+ *
+ * Programs read this table by column, so nothing may be added to it. What we
+ * have to say beyond it goes into other tables and into the JSON file.
+ */
+#ifndef BENCH_NCCL_TABLE_H
+#define BENCH_NCCL_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* One placement's four columns. GB is 1e9 bytes. */
+struct nccl_half {
+    double time_us;
+    double alg_bw; /* GB/s */
+    double bus_bw; /* GB/s */
+    int64_t nwrong; /* negative: not checked, printed as N/A */
+};
+
+struct nccl_row {
+    int64_t bytes;
+    int64_t count;
+    const char *type;
+    const char *redop; /* "none" where there is no reduction */
+    int root;          /* -1 where there is no root */
+    struct nccl_half out_of_place;
+    struct nccl_half in_place;
+};
+
+/* What the lines above the table tell. */
+struct nccl_head {
+    const char *version; /* the first line after "# " */
+    const char *program;
+    int64_t min_bytes;
+    int64_t max_bytes;
+    int64_t step;      /* bytes or factor */
+    int step_is_factor;
+    int warmup_iters;
+    int iters;
+    int check;
+};
+
+/* One process, as nccl-tests lists its devices. */
+struct nccl_device {
+    int rank;
+    int pid;
+    int local_rank;
+    const char *host;
+    const char *what; /* the processor */
+};
+
+/*
+ * value in at least width characters: two decimals, fewer as the integer part
+ * grows, an exponent at last. text holds size bytes; 32 are always enough.
+ */
+void nccl_table_number(char *text, size_t size, double value, int width);
+
+/* The parts, in this order: head, a line for each device, columns, rows,
+ * foot. */
+void nccl_table_head(FILE *out, const struct nccl_head *head);
+void nccl_table_device(FILE *out, const struct nccl_device *device);
+void nccl_table_columns(FILE *out);
+void nccl_table_row(FILE *out, const struct nccl_row *row);
+void nccl_table_foot(FILE *out, int64_t nwrong, double avg_bus_bw,
+                     const char *program);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+double stats_median(double *values, size_t n)
+{
+    if (n == 0) {
+        return 0.0;
+    }
+    qsort(values, n, sizeof(*values), compare_doubles);
+    if (n % 2 == 1) {
+        return values[n / 2];
+    }
+    return (values[n / 2 - 1] + values[n / 2]) / 2.0;
+}
+
+void stats_geomean_add(struct stats_geomean *mean, double ratio)
+{
+    if (ratio > 0.0 && isfinite(ratio)) {
+        mean->sum_of_logs += log(ratio);
+        mean->n++;
+    }
+}
+
+double stats_geomean_value(const struct stats_geomean *mean)
+{
+    return mean->n == 0 ? 0.0 : exp(mean->sum_of_logs / (double)mean->n);
+}

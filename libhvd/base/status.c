@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+
+static _Thread_local char last_error[HVD__MESSAGE_MAX];
+
+const char *hvd_strerror(int status)
+{
+    switch (status) {
+#define X(constant, text)                                                      \
+    case constant: return text;
+        HVD__STATUSES(X)
+#undef X
+    default: return status > 0 ? "success" : "unknown status";
+    }
+}
+
+const char *hvd_last_error(void)
+{
+    return last_error;
+}
+
+static int keep(int status)
+{
+    for (char *c = last_error; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    hvd__log(HVD__LOG_INFO, "error: %s", last_error);
+    return status;
+}
+
+int hvd__fail(int status, const char *format, ...)
+{
+    /* An argument may be the last error itself: build beside it. */
+    char text[HVD__MESSAGE_MAX];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    memcpy(last_error, text, sizeof text);
+    return keep(status);
+}
+
+int hvd__fail_text(int status, const char *text)
+{
+    return hvd__fail(status, "%s", text);
+}
+
+int hvd__fail_memory(size_t bytes)
+{
+    return hvd__fail(HVD_ERR_MEMORY, "out of memory: %zu bytes wanted", bytes);
+}

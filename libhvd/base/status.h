@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * status.h - statuses, and the text of this thread's last failure.
+ *
+ * Who first decides which error it is says so with hvd__fail; everyone above
+ * passes the number on (HVD_TRY).
+ */
+#ifndef HVD_BASE_STATUS_H
+#define HVD_BASE_STATUS_H
+
+#include <stddef.h>
+
+#include "hvd.h"
+
+/* The one list: X(constant, text). */
+#define HVD__STATUSES(X)                                                       \
+    X(HVD_OK, "success")                                                       \
+    X(HVD_ERR_ARGUMENT, "invalid argument")                                    \
+    X(HVD_ERR_UNSUPPORTED, "not supported by this version")                    \
+    X(HVD_ERR_DUPLICATE, "a request of that name is still in flight")          \
+    X(HVD_ERR_MISMATCH, "the ranks submitted different requests")              \
+    X(HVD_ERR_PEER, "another rank's request was refused")                      \
+    X(HVD_ERR_HANDLE, "no such handle, or already waited for")                 \
+    X(HVD_ERR_MEMORY, "out of memory")                                         \
+    X(HVD_ERR_NOT_INITIALIZED, "hvd_init has not been called")                 \
+    X(HVD_ERR_SHUTDOWN, "a rank has shut down")                                \
+    X(HVD_ERR_CONFIG, "malformed environment variable")                        \
+    X(HVD_ERR_LAUNCH, "started as one of several processes, found alone")      \
+    X(HVD_ERR_MPI, "MPI failed")                                               \
+    X(HVD_ERR_INTERNAL, "internal error of libhvd")
+
+/* Room for a message with its NUL; longer ones are cut. */
+enum { HVD__MESSAGE_MAX = 1024 };
+
+/* Return a negative status of expr from the calling function. */
+#define HVD_TRY(expr)                                                          \
+    do {                                                                       \
+        int hvd_try_status_ = (expr);                                          \
+        if (hvd_try_status_ < 0)                                               \
+            return hvd_try_status_;                                            \
+    } while (0)
+
+/* Set this thread's last error and return status. Control characters, which
+ * may come with a name, are replaced: an error is one line. */
+__attribute__((format(printf, 2, 3))) int hvd__fail(int status,
+                                                    const char *format, ...);
+
+/* The same with a finished text. */
+int hvd__fail_text(int status, const char *text);
+
+/* HVD_ERR_MEMORY, saying how much was wanted. */
+int hvd__fail_memory(size_t bytes);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * broadcast_binomial.c - a binomial tree, in segments: a rank passes one on
+ * while it receives the next.
+ *
+ * Any number of ranks. Source: the binomial tree of Thakur, Rabenseifner and
+ * Gropp (2005). Cost on n ranks, m bytes in s segments:
+ * (log2 n + s) (α + m/s log2 n β): the root sends to log2 n children.
+ *
+ * Phase RECEIVE waits for the parent (the root has nothing to wait for),
+ * phase SEND for the children.
+ */
+#include "base/status.h"
+#include "transport/algo/algo.h"
+
+enum { RECEIVE, SEND };
+
+enum { SEGMENT_BYTES = 1 << 20, MOST_CHILDREN = 32 };
+
+static bool applies(const struct hvd__collective *c)
+{
+    (void)c;
+    return true;
+}
+
+static unsigned char *address(struct hvd__collective *c,
+                              const struct hvd__segment *segment, size_t *bytes)
+{
+    size_t element = hvd__dtype_bytes(c->reduction.dtype);
+
+    *bytes = (size_t)segment->count * element;
+    return (unsigned char *)c->output + (size_t)segment->start * element;
+}
+
+static int pass_on(struct hvd__collective *c, struct hvd__segment *segment)
+{
+    struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
+    struct hvd__transport *t = c->transport;
+    int children[MOST_CHILDREN];
+    int n = hvd__binomial_children(t->rank, c->root, t->size, children);
+    size_t bytes;
+    unsigned char *data = address(c, segment, &bytes);
+
+    for (int i = 0; i < n; i++)
+        HVD_TRY(t->send(t, children[i], c->tag, data, bytes, &transfer[i]));
+    for (int i = n; i < MOST_CHILDREN; i++)
+        transfer[i].request = NULL;
+    segment->phase = SEND;
+    return HVD_OK;
+}
+
+static int start(struct hvd__collective *c, struct hvd__segment *segment)
+{
+    struct hvd__transport *t = c->transport;
+    int parent = hvd__binomial_parent(t->rank, c->root, t->size);
+    int64_t most =
+        (int64_t)(SEGMENT_BYTES / hvd__dtype_bytes(c->reduction.dtype));
+    size_t bytes;
+    unsigned char *data;
+
+    segment->count = c->count - segment->start;
+    if (segment->count > most)
+        segment->count = most;
+    if (parent < 0)
+        return pass_on(c, segment);
+    segment->phase = RECEIVE;
+    data = address(c, segment, &bytes);
+    return t->receive(t, parent, c->tag, data, bytes,
+                      hvd__segment_transfers(c, segment));
+}
+
+static int step(struct hvd__collective *c, struct hvd__segment *segment,
+                const struct hvd__segment *before)
+{
+    bool receiving = segment->phase == RECEIVE;
+    int done =
+        hvd__transfers_done(c->transport, hvd__segment_transfers(c, segment),
+                            receiving ? 1 : MOST_CHILDREN);
+
+    if (done <= 0 || !receiving)
+        return done;
+    /* Children match by order: the older segment goes first. */
+    if (before && before->phase == RECEIVE)
+        return 0;
+    HVD_TRY(pass_on(c, segment));
+    return 0;
+}
+
+const struct hvd__algorithm hvd__broadcast_binomial = {
+    .name = "binomial",
+    .description = "a binomial tree, pipelined in segments; any size",
+    .kind = HVD_BROADCAST,
+    .applies = applies,
+    .start = start,
+    .step = step,
+};

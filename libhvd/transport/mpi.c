@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mpi.c - the transport over an MPI communicator.
+ *
+ * It works on its own copy of a communicator, so that no message of ours can
+ * meet one of the program's. Tag 0 carries messages, the others transfers.
+ * Every MPI call is one of the nonblocking ones and polled: a blocking call
+ * of Open MPI 4.1 never returns once a peer is dead. The exception is the
+ * freeing of the communicator at close, which is local in Open MPI.
+ *
+ * The copy returns errors instead of ending the job (MPI_ERRORS_RETURN); an
+ * error code becomes HVD_ERR_MPI with MPI's own text.
+ *
+ * Messages are received with the matched probe (MPI_Improbe), whose size is
+ * that of the message and no other, in the order of arrival.
+ */
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "transport/mpi_world.h"
+#include "transport/transport.h"
+
+enum { MESSAGE_TAG = 0, FIRST_TRANSFER_TAG = 1 };
+
+/* A message on its way out: freed when MPI has taken it. */
+struct outgoing {
+    struct outgoing *next;
+    MPI_Request request;
+    void *message;
+};
+
+struct mpi {
+    struct hvd__transport base;
+    MPI_Comm comm;             /* owned: our copy */
+    struct outgoing *outgoing; /* owned list, newest first */
+    int npending;
+    /* The message being received: a long one takes a while. */
+    void *incoming; /* owned; NULL: none */
+    MPI_Request incoming_request;
+    int incoming_peer;
+    size_t incoming_bytes;
+};
+
+static int mpi_error(int code, const char *call)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+
+    MPI_Error_string(code, text, &length);
+    return hvd__fail(HVD_ERR_MPI, "%s failed: %s", call, text);
+}
+
+/* Turn the code of an MPI call into one of ours. */
+#define HVD_TRY_MPI(call, name)                                                \
+    do {                                                                       \
+        int code_ = (call);                                                    \
+        if (code_ != MPI_SUCCESS)                                              \
+            return mpi_error(code_, name);                                     \
+    } while (0)
+
+/* A transfer holds an MPI_Request without knowing its type: a pointer in
+ * Open MPI, an int in MPICH. */
+_Static_assert(sizeof(MPI_Request) <= sizeof(void *), "request fits");
+
+static void keep_request(struct hvd__transfer *transfer, MPI_Request request)
+{
+    transfer->request = NULL;
+    if (request != MPI_REQUEST_NULL)
+        memcpy(&transfer->request, &request, sizeof request);
+}
+
+static int mpi_send(struct hvd__transport *self, int peer, int tag,
+                    const void *data, size_t bytes,
+                    struct hvd__transfer *transfer)
+{
+    struct mpi *mpi = (struct mpi *)self;
+    MPI_Request request;
+
+    transfer->request = NULL;
+    if (bytes == 0)
+        return HVD_OK;
+    HVD_TRY_MPI(MPI_Isend(data, (int)bytes, MPI_BYTE, peer,
+                          FIRST_TRANSFER_TAG + tag, mpi->comm, &request),
+                "MPI_Isend");
+    keep_request(transfer, request);
+    return HVD_OK;
+}
+
+static int mpi_receive(struct hvd__transport *self, int peer, int tag,
+                       void *data, size_t bytes, struct hvd__transfer *transfer)
+{
+    struct mpi *mpi = (struct mpi *)self;
+    MPI_Request request;
+
+    transfer->request = NULL;
+    if (bytes == 0)
+        return HVD_OK;
+    HVD_TRY_MPI(MPI_Irecv(data, (int)bytes, MPI_BYTE, peer,
+                          FIRST_TRANSFER_TAG + tag, mpi->comm, &request),
+                "MPI_Irecv");
+    keep_request(transfer, request);
+    return HVD_OK;
+}
+
+static int mpi_test(struct hvd__transport *self, struct hvd__transfer *transfer)
+{
+    MPI_Request request;
+    int done = 0;
+
+    (void)self;
+    if (!transfer->request)
+        return 1;
+    memcpy(&request, &transfer->request, sizeof request);
+    HVD_TRY_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done)
+        transfer->request = NULL;
+    return done;
+}
+
+/* Free the messages that have left. */
+static int mpi_pending(struct hvd__transport *self)
+{
+    struct mpi *mpi = (struct mpi *)self;
+    struct outgoing **link = &mpi->outgoing;
+
+    while (*link) {
+        struct outgoing *out = *link;
+        int done = 0;
+
+        HVD_TRY_MPI(MPI_Test(&out->request, &done, MPI_STATUS_IGNORE),
+                    "MPI_Test");
+        if (!done) {
+            link = &out->next;
+            continue;
+        }
+        *link = out->next;
+        free(out->message);
+        free(out);
+        mpi->npending--;
+    }
+    return mpi->npending;
+}
+
+static int mpi_post(struct hvd__transport *self, int peer, void *message,
+                    size_t bytes)
+{
+    struct mpi *mpi = (struct mpi *)self;
+    struct outgoing *out = calloc(1, sizeof *out);
+    int code;
+
+    if (!out) {
+        free(message);
+        return hvd__fail_memory(sizeof *out);
+    }
+    out->message = message;
+    code = MPI_Isend(message, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG,
+                     mpi->comm, &out->request);
+    if (code != MPI_SUCCESS) {
+        free(message);
+        free(out);
+        return mpi_error(code, "MPI_Isend");
+    }
+    out->next = mpi->outgoing;
+    mpi->outgoing = out;
+    mpi->npending++;
+    return mpi_pending(self) < 0 ? HVD_ERR_MPI : HVD_OK;
+}
+
+/* Start to receive the oldest message, if there is one: 1, else 0. */
+static int match(struct mpi *mpi)
+{
+    MPI_Message matched;
+    MPI_Status status;
+    int found = 0, count = 0;
+
+    HVD_TRY_MPI(MPI_Improbe(MPI_ANY_SOURCE, MESSAGE_TAG, mpi->comm, &found,
+                            &matched, &status),
+                "MPI_Improbe");
+    if (!found)
+        return 0;
+    HVD_TRY_MPI(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count");
+    mpi->incoming = malloc((size_t)count + 1);
+    if (!mpi->incoming)
+        return hvd__fail_memory((size_t)count + 1);
+    mpi->incoming_peer = status.MPI_SOURCE;
+    mpi->incoming_bytes = (size_t)count;
+    HVD_TRY_MPI(MPI_Imrecv(mpi->incoming, count, MPI_BYTE, &matched,
+                           &mpi->incoming_request),
+                "MPI_Imrecv");
+    return 1;
+}
+
+static int mpi_poll(struct hvd__transport *self, int *peer, void **message,
+                    size_t *bytes)
+{
+    struct mpi *mpi = (struct mpi *)self;
+    int done = 0;
+
+    if (!mpi->incoming) {
+        int matched = match(mpi);
+        if (matched <= 0)
+            return matched;
+    }
+    HVD_TRY_MPI(MPI_Test(&mpi->incoming_request, &done, MPI_STATUS_IGNORE),
+                "MPI_Test");
+    if (!done)
+        return 0;
+    *peer = mpi->incoming_peer;
+    *message = mpi->incoming;
+    *bytes = mpi->incoming_bytes;
+    mpi->incoming = NULL;
+    return 1;
+}
+
+/* Poll a request to its end without burning a core. */
+static int finish(MPI_Request *request)
+{
+    int done = 0;
+
+    for (int spins = 0;; spins++) {
+        HVD_TRY_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (done)
+            return HVD_OK;
+        if (spins > 1000)
+            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+}
+
+static int mpi_exchange(struct hvd__transport *self, const void *mine,
+                        void *all, size_t bytes)
+{
+    struct mpi *mpi = (struct mpi *)self;
+    MPI_Request request;
+
+    HVD_TRY_MPI(MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes,
+                               MPI_BYTE, mpi->comm, &request),
+                "MPI_Iallgather");
+    return finish(&request);
+}
+
+static void mpi_close(struct hvd__transport *self)
+{
+    struct mpi *mpi = (struct mpi *)self;
+
+    if (mpi->comm != MPI_COMM_NULL && hvd__mpi_is_live())
+        MPI_Comm_free(&mpi->comm);
+    while (mpi->outgoing) { /* only after a failure: MPI may still read them */
+        struct outgoing *out = mpi->outgoing;
+        mpi->outgoing = out->next;
+        free(out);
+    }
+    free(mpi);
+}
+
+static int copy_comm(struct mpi *mpi, const void *comm)
+{
+    MPI_Comm parent = comm ? *(const MPI_Comm *)comm : MPI_COMM_WORLD;
+    MPI_Request request;
+
+    HVD_TRY_MPI(MPI_Comm_idup(parent, &mpi->comm, &request), "MPI_Comm_idup");
+    HVD_TRY(finish(&request));
+    HVD_TRY_MPI(MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN),
+                "MPI_Comm_set_errhandler");
+    HVD_TRY_MPI(MPI_Comm_rank(mpi->comm, &mpi->base.rank), "MPI_Comm_rank");
+    HVD_TRY_MPI(MPI_Comm_size(mpi->comm, &mpi->base.size), "MPI_Comm_size");
+    return HVD_OK;
+}
+
+int hvd__mpi_open(const void *comm, struct hvd__transport **transport,
+                  const char **note)
+{
+    struct mpi *mpi = calloc(1, sizeof *mpi);
+    int status;
+
+    if (!mpi)
+        return hvd__fail_memory(sizeof *mpi);
+    mpi->comm = MPI_COMM_NULL;
+    mpi->base = (struct hvd__transport){
+        .name = "mpi",
+        .send = mpi_send,
+        .receive = mpi_receive,
+        .test = mpi_test,
+        .post = mpi_post,
+        .poll = mpi_poll,
+        .pending = mpi_pending,
+        .exchange = mpi_exchange,
+        .close = mpi_close,
+    };
+    status = hvd__mpi_start(&mpi->base.threads, note);
+    if (status == HVD_OK)
+        status = copy_comm(mpi, comm);
+    if (status < 0) {
+        mpi_close(&mpi->base);
+        return status;
+    }
+    *transport = &mpi->base;
+    return HVD_OK;
+}

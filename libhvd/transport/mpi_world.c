@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mpi_world.c - the life of MPI in this process.
+ *
+ * MPI can be initialised once and finalised once in a process. If the
+ * program did it, we only look at what thread level it got. If it did not,
+ * we do, and finalise when the process exits, not in hvd_shutdown, so that
+ * hvd_init works again afterwards.
+ *
+ * Which thread may call MPI: with MPI_THREAD_MULTIPLE any. With less, a
+ * thread of ours could meet one of the program's inside MPI, unless the
+ * program never calls MPI itself, which we know only if we initialised it:
+ * then MPI_THREAD_SERIALIZED is enough, since one thread at a time drives.
+ *
+ * Before MPI ends, whoever ends it, the library must stop: its thread would
+ * call a finalised MPI. When the program finalises, MPI deletes the
+ * attributes of MPI_COMM_SELF first (MPI-3.1, section 8.7.1), and an
+ * attribute of ours calls us. At exit, our own handler does.
+ */
+#include "transport/mpi_world.h"
+
+#include <mpi.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "transport/transport.h"
+
+static bool finalise_at_exit; /* set once, before atexit */
+static _Atomic(void (*)(void)) before_end;
+
+bool hvd__mpi_is_live(void)
+{
+    int initialised = 0, finalised = 0;
+
+    MPI_Initialized(&initialised);
+    MPI_Finalized(&finalised);
+    return initialised && !finalised;
+}
+
+const char *hvd__mpi_library(void)
+{
+    static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+
+    MPI_Get_library_version(text, &length);
+    /* "Open MPI v4.1.4, package: Debian Open MPI, ident: …" */
+    text[strcspn(text, ",\n")] = '\0';
+    return text;
+}
+
+static void stop_library(void)
+{
+    void (*fn)(void) = atomic_exchange(&before_end, NULL);
+
+    if (fn)
+        fn();
+}
+
+static int attribute_deleted(MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void)comm, (void)key, (void)value, (void)extra;
+    stop_library();
+    return MPI_SUCCESS;
+}
+
+/* Runs when the process exits in an orderly way. If the library could not
+ * stop in agreement with the other ranks, fn leaves MPI alone by returning
+ * with the handler set again: mpirun then sees a rank that went without
+ * MPI_Finalize and ends the job, which is right. */
+static void process_exits(void)
+{
+    stop_library();
+    if (finalise_at_exit && !atomic_load(&before_end) && hvd__mpi_is_live())
+        MPI_Finalize();
+}
+
+int hvd__mpi_before_end(void (*fn)(void))
+{
+    static bool watching; /* guarded by the lock of hvd_init */
+    int key;
+
+    atomic_store(&before_end, fn);
+    if (watching)
+        return HVD_OK;
+    watching = true;
+    if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, attribute_deleted, &key,
+                               NULL) != MPI_SUCCESS ||
+        MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL) != MPI_SUCCESS)
+        return hvd__fail(HVD_ERR_MPI, "MPI refused an attribute of "
+                                      "MPI_COMM_SELF");
+    if (atexit(process_exits) != 0)
+        return hvd__fail(HVD_ERR_MEMORY, "atexit has no room");
+    return HVD_OK;
+}
+
+static int initialise(int *level)
+{
+    int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, level);
+
+    if (code != MPI_SUCCESS)
+        return hvd__fail(HVD_ERR_MPI, "MPI_Init_thread failed with code %d",
+                         code);
+    finalise_at_exit = true;
+    return HVD_OK;
+}
+
+int hvd__mpi_start(bool *threads, const char **note)
+{
+    int initialised = 0, finalised = 0, level = MPI_THREAD_SINGLE;
+
+    *note = NULL;
+    MPI_Finalized(&finalised);
+    if (finalised)
+        return hvd__fail(HVD_ERR_MPI, "MPI is finalised and cannot start "
+                                      "again in this process: call hvd_init "
+                                      "before MPI_Finalize");
+    MPI_Initialized(&initialised);
+    if (!initialised)
+        HVD_TRY(initialise(&level));
+    else if (MPI_Query_thread(&level) != MPI_SUCCESS)
+        return hvd__fail(HVD_ERR_MPI, "MPI_Query_thread failed");
+
+    *threads = level == MPI_THREAD_MULTIPLE ||
+               (level == MPI_THREAD_SERIALIZED && finalise_at_exit);
+    if (!*threads)
+        *note = "MPI was initialised below MPI_THREAD_MULTIPLE: nothing "
+                "moves between calls of the library, and only the thread "
+                "that may call MPI can wait";
+    return HVD_OK;
+}

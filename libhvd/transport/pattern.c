@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/pattern.h"
+
+struct hvd__slice hvd__slice_of(int64_t count, int rank, int nranks)
+{
+    int64_t each = count / nranks, rest = count % nranks;
+    int64_t extra = rank < rest ? rank : rest;
+
+    return (struct hvd__slice){
+        .start = rank * each + extra,
+        .count = each + (rank < rest ? 1 : 0),
+    };
+}
+
+/* In the tree, ranks are counted from the root: place 0 is the root, and the
+ * parent of a place is the place without its lowest set bit. */
+
+int hvd__binomial_parent(int rank, int root, int nranks)
+{
+    int place = (rank - root + nranks) % nranks;
+
+    if (place == 0)
+        return -1;
+    return ((place & (place - 1)) + root) % nranks;
+}
+
+int hvd__binomial_children(int rank, int root, int nranks, int *children)
+{
+    int place = (rank - root + nranks) % nranks;
+    int64_t bit = 1;
+    int n = 0;
+
+    while (bit < nranks && !(place & bit))
+        bit <<= 1;
+    for (bit >>= 1; bit > 0; bit >>= 1)
+        if (place + bit < nranks)
+            children[n++] = (int)((place + bit + root) % nranks);
+    return n;
+}
