@@ -33,6 +33,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
 #define HVD_VERSION_MAJOR 0
 #define HVD_VERSION_MINOR 1
@@ -278,6 +281,9 @@ int hvd_poll(hvd_handle handle);
  */
 int hvd_wait(hvd_handle handle);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -13,6 +13,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
 /*
  * As hvd_init, on the ranks of comm, which every one of its processes must
@@ -25,6 +28,9 @@ int hvd_init_mpi(MPI_Comm comm);
  * languages without mpi.h. */
 int hvd_init_fint(int32_t comm);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -37,6 +37,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
 typedef struct hvd_strategy hvd_strategy;
 
@@ -156,6 +159,9 @@ int hvd_shard(int64_t n, int rank, int size, int64_t *first, int64_t *stride,
  */
 int hvd_shuffle(int64_t n, uint64_t seed, int64_t epoch, int64_t *indices);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

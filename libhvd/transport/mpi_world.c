@@ -76,12 +76,17 @@ static void process_exits(void)
         MPI_Finalize();
 }
 
-int hvd__mpi_before_end(void (*fn)(void))
+void hvd__mpi_before_end(void (*fn)(void))
+{
+    atomic_store(&before_end, fn);
+}
+
+/* Once a process: be told before MPI ends. */
+static int watch(void)
 {
     static bool watching; /* guarded by the lock of hvd_init */
     int key;
 
-    atomic_store(&before_end, fn);
     if (watching)
         return HVD_OK;
     watching = true;
@@ -122,6 +127,7 @@ int hvd__mpi_start(bool *threads, const char **note)
     else if (MPI_Query_thread(&level) != MPI_SUCCESS)
         return hvd__fail(HVD_ERR_MPI, "MPI_Query_thread failed");
 
+    HVD_TRY(watch());
     *threads = level == MPI_THREAD_MULTIPLE ||
                (level == MPI_THREAD_SERIALIZED && finalise_at_exit);
     if (!*threads)

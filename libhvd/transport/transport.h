@@ -86,7 +86,8 @@ const char *hvd__mpi_library(void);
 bool hvd__mpi_is_live(void);
 
 /* Call fn once, when MPI is about to be finalised or the process exits,
- * whichever comes first, while MPI still works. */
-int hvd__mpi_before_end(void (*fn)(void));
+ * whichever comes first, while MPI still works. NULL: no longer. If fn sets
+ * itself again, an exit leaves MPI without finalising it. */
+void hvd__mpi_before_end(void (*fn)(void));
 
 #endif

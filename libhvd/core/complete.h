@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * complete.h - the end of a request.
+ */
+#ifndef HVD_CORE_COMPLETE_H
+#define HVD_CORE_COMPLETE_H
+
+#include <stdbool.h>
+
+#include "core/request.h"
+
+struct hvd__world;
+
+/*
+ * Driver's. The request is over: its name may be used again, its callback is
+ * called, its waiter may return, in this order. text, copied, is what
+ * hvd_last_error says of a negative status. entry is gone afterwards.
+ */
+void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
+                   int status, const char *text);
+
+/* Whether this thread is inside a callback, which must not wait. */
+bool hvd__in_callback(void);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * negotiate.h - this rank's side of agreeing by name on what to do next.
+ */
+#ifndef HVD_CORE_NEGOTIATE_H
+#define HVD_CORE_NEGOTIATE_H
+
+#include <stdbool.h>
+
+struct hvd__world;
+
+/* Driver's: announce what was submitted, take in what others say, decide (on
+ * rank 0), follow what was decided. Returns how many messages are still on
+ * their way out. */
+int hvd__negotiate_step(struct hvd__world *world, bool *moved);
+
+/* Driver's, best effort: tell the other ranks that this world is broken. */
+void hvd__negotiate_break(struct hvd__world *world, int status,
+                          const char *text);
+
+#endif

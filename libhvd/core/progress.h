@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * progress.h - who moves the engine.
+ */
+#ifndef HVD_CORE_PROGRESS_H
+#define HVD_CORE_PROGRESS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hvd__world;
+
+struct hvd__progress {
+    pthread_mutex_t lock;   /* guards everything below */
+    pthread_cond_t changed; /* waiters: the role is free, or one may be done */
+    pthread_cond_t work;    /* the background thread: look again */
+    bool driving;           /* a thread has the role of the driver */
+    int nwaiters;           /* threads in hvd__progress_until */
+    bool stop;              /* the background thread must end */
+    bool has_thread;
+    bool may_spin; /* there is a core for every rank of this host */
+    pthread_t thread;
+};
+
+/* Starts no thread. */
+int hvd__progress_init(struct hvd__progress *progress);
+/* Before anything moves: how many ranks this host's cores are for. */
+void hvd__progress_tune(struct hvd__progress *progress, int local_size);
+void hvd__progress_fini(struct hvd__progress *progress);
+
+/* The thread that moves the engine while nobody waits. */
+int hvd__progress_start(struct hvd__world *world);
+/* Blocks until the thread has ended. */
+void hvd__progress_stop(struct hvd__world *world);
+
+/* Something was submitted: if nobody drives, have somebody do it. */
+void hvd__progress_wake(struct hvd__world *world);
+
+/* Move the engine a little, unless another thread is doing so. */
+void hvd__progress_once(struct hvd__world *world);
+
+/* Block, moving the engine, until done(context), or for at most limit_ns (0:
+ * no limit). Returns whether it is done. done is called often, by any driver,
+ * without a lock. */
+bool hvd__progress_until(struct hvd__world *world,
+                         bool (*done)(const void *context),
+                         const void *context, int64_t limit_ns);
+
+#endif

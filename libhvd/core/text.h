@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * text.h - messages put together piece by piece in a buffer of fixed size;
+ * what does not fit is cut.
+ */
+#ifndef HVD_CORE_TEXT_H
+#define HVD_CORE_TEXT_H
+
+#include <stddef.h>
+
+struct hvd__text {
+    char *data; /* borrowed; always ends with a NUL */
+    size_t size;
+    size_t used;
+};
+
+struct hvd__text hvd__text_at(char *data, size_t size);
+
+__attribute__((format(printf, 2, 3))) void
+hvd__text_add(struct hvd__text *text, const char *format, ...);
+
+/* "rank 1", "ranks 0-2,5": the ranks r of nranks for which of[r] == which. */
+void hvd__text_add_ranks(struct hvd__text *text, const int *of, int nranks,
+                         int which);
+
+/* A request's key as people read it: 'name', or "unnamed operation 7". */
+void hvd__text_add_key(struct hvd__text *text, const char *key);
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * world.c - the beginning and the end.
+ *
+ * Beginning. Each rank reads its environment, opens the transport and
+ * allocates all that the engine will need, keeping a first failure instead of
+ * returning it. Then all ranks exchange a greeting: who they are, where, and
+ * whether they have failed. So either every rank starts, or every rank
+ * returns the same error, the one of the lowest rank that has one. What must
+ * be the same everywhere (the fusion threshold) is rank 0's.
+ *
+ * End. hvd_shutdown says LEAVE and drives the engine until rank 0 has heard
+ * it from everyone and says CLOSE. A process that exits, or finalises MPI,
+ * without hvd_shutdown says LEAVE too, so that the others' requests fail
+ * instead of waiting, but waits for them only for a moment; then it leaves
+ * without MPI_Finalize, and mpirun ends the job.
+ */
+#include "core/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "core/complete.h"
+#include "core/launch.h"
+#include "core/negotiate.h"
+
+/* How long a process that exits without hvd_shutdown waits for the others. */
+#define EXIT_LIMIT_NS INT64_C(2000000000)
+
+/* What ranks tell each other first. */
+struct greeting {
+    char version[16];
+    char host[128]; /* name, and what tells two hosts of one name apart */
+    struct hvd__settings settings;
+    int32_t status; /* negative: this rank cannot start */
+    char message[HVD__MESSAGE_MAX];
+};
+
+static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
+/* Publishes a world that has started to every thread. */
+static struct hvd__world *_Atomic the_world;
+static atomic_bool was_shut_down;
+
+static struct hvd__world *current(void)
+{
+    return atomic_load_explicit(&the_world, memory_order_acquire);
+}
+
+struct hvd__world *hvd__world_get(int *status)
+{
+    struct hvd__world *world = current();
+
+    if (!world)
+        *status = atomic_load(&was_shut_down)
+                      ? hvd__fail(HVD_ERR_SHUTDOWN,
+                                  "hvd_shutdown has been called; call hvd_init "
+                                  "to start again")
+                      : hvd__fail(HVD_ERR_NOT_INITIALIZED,
+                                  "hvd_init has not been called");
+    return world;
+}
+
+/* -------------------------------------------------------------- who is who */
+
+int hvd_is_initialized(void)
+{
+    return current() != NULL;
+}
+
+/* A number of the world, or HVD_ERR_NOT_INITIALIZED. */
+#define WHO(function, number)                                                  \
+    int function(void)                                                         \
+    {                                                                          \
+        const struct hvd__world *world = current();                            \
+        if (world)                                                             \
+            return world->number;                                              \
+        return hvd__fail(HVD_ERR_NOT_INITIALIZED,                              \
+                         #function ": hvd_init has not been called");          \
+    }
+
+WHO(hvd_rank, transport->rank)
+WHO(hvd_size, transport->size)
+WHO(hvd_local_rank, topology.local_rank)
+WHO(hvd_local_size, topology.local_size)
+WHO(hvd_cross_rank, topology.cross_rank)
+WHO(hvd_cross_size, topology.cross_size)
+
+const char *hvd_version(void)
+{
+    return HVD_VERSION_STRING;
+}
+
+/* -------------------------------------------------------------- beginning */
+
+static void name_host(char *host, size_t size)
+{
+    char boot[40] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    if (gethostname(host, size) != 0)
+        snprintf(host, size, "unknown");
+    host[size - sizeof boot - 1] = '\0';
+    if (file) {
+        if (!fgets(boot, sizeof boot, file))
+            boot[0] = '\0';
+        fclose(file);
+    }
+    boot[strcspn(boot, "\n")] = '\0';
+    snprintf(host + strlen(host), size - strlen(host), " %s", boot);
+}
+
+static int open_transport(struct hvd__world *world, const void *comm,
+                          const char **note)
+{
+    *note = NULL;
+    if (!comm && !hvd__launched() && !hvd__mpi_is_live())
+        return hvd__self_open(&world->transport);
+    HVD_TRY(hvd__mpi_open(comm, &world->transport, note));
+    if (!comm && world->transport->size == 1)
+        return hvd__launch_check_alone(hvd__mpi_library());
+    return HVD_OK;
+}
+
+static const char *host_of(const void *greetings, int rank)
+{
+    return ((const struct greeting *)greetings)[rank].host;
+}
+
+/* The first failure of all ranks, and what they differ in. */
+static int judge(const struct greeting *all, int size)
+{
+    for (int r = 0; r < size; r++)
+        if (all[r].status < 0 && size > 1)
+            return hvd__fail(all[r].status, "rank %d: %s", r, all[r].message);
+        else if (all[r].status < 0)
+            return hvd__fail_text(all[r].status, all[r].message);
+    for (int r = 1; r < size; r++)
+        if (strcmp(all[r].version, all[0].version) != 0)
+            return hvd__fail(HVD_ERR_MISMATCH,
+                             "rank %d runs hvd %s, rank 0 hvd %s: install the "
+                             "same version on every host",
+                             r, all[r].version, all[0].version);
+    return HVD_OK;
+}
+
+static void greet(const struct hvd__world *world, int status,
+                  struct greeting *mine)
+{
+    *mine = (struct greeting){.status = status, .settings = world->settings};
+    snprintf(mine->version, sizeof mine->version, "%s", HVD_VERSION_STRING);
+    name_host(mine->host, sizeof mine->host);
+    if (status < 0)
+        snprintf(mine->message, sizeof mine->message, "%s", hvd_last_error());
+}
+
+/* Collective: all ranks learn how all have fared, and where they are. */
+static int meet(struct hvd__world *world, int status)
+{
+    struct hvd__transport *t = world->transport;
+    struct greeting mine;
+    struct greeting *all = calloc((size_t)t->size, sizeof *all);
+
+    /* Without memory for 2 KiB a rank, not even an error can be shared. */
+    if (!all)
+        return hvd__fail_memory((size_t)t->size * sizeof *all);
+    greet(world, status, &mine);
+    status = t->exchange(t, &mine, all, sizeof mine);
+    if (status == HVD_OK)
+        status = judge(all, t->size);
+    if (status == HVD_OK) {
+        world->settings.fusion_threshold = all[0].settings.fusion_threshold;
+        world->topology = hvd__topology_of(t->rank, t->size, host_of, all);
+    }
+    free(all);
+    return status;
+}
+
+/* All that is allocated, once rank 0's settings are known. */
+static int prepare(struct hvd__world *world)
+{
+    struct hvd__transport *t = world->transport;
+
+    HVD_TRY(hvd__executor_init(&world->executor, t->size,
+                               world->settings.fusion_threshold));
+    if (t->rank == 0) {
+        world->coordinator =
+            hvd__coordinator_new(t->size, world->settings.fusion_threshold);
+        if (!world->coordinator)
+            return hvd__fail_memory(1);
+    }
+    /* Alone, whatever is submitted completes at once. */
+    return t->threads && t->size > 1 ? hvd__progress_start(world) : HVD_OK;
+}
+
+static void destroy(struct hvd__world *world)
+{
+    hvd__progress_stop(world);
+    if (world->transport)
+        world->transport->close(world->transport);
+    hvd__coordinator_free(world->coordinator);
+    hvd__executor_fini(&world->executor);
+    hvd__ledger_fini(&world->ledger);
+    hvd__progress_fini(&world->progress);
+    free(world);
+}
+
+static int start(struct hvd__world *world, const void *comm)
+{
+    struct hvd__transport *t;
+    const char *note;
+    int status;
+
+    HVD_TRY(open_transport(world, comm, &note));
+    t = world->transport;
+    status = hvd__settings_read(&world->settings);
+    hvd__log_set(world->settings.log_level, t->rank);
+    HVD_TRY(meet(world, status));
+    hvd__progress_tune(&world->progress, world->topology.local_size);
+    HVD_TRY(meet(world, prepare(world)));
+    if (note && t->rank == 0)
+        hvd__log(HVD__LOG_WARNING, "%s", note);
+    hvd__log(HVD__LOG_INFO,
+             "hvd %s, rank %d of %d, local %d of %d, over %s; fusion "
+             "threshold %zu bytes",
+             HVD_VERSION_STRING, t->rank, t->size, world->topology.local_rank,
+             world->topology.local_size,
+             t->size > 1 ? hvd__mpi_library() : "nothing",
+             world->settings.fusion_threshold);
+    return HVD_OK;
+}
+
+static int create(const void *comm, struct hvd__world **created)
+{
+    struct hvd__world *world = calloc(1, sizeof *world);
+    int status;
+
+    if (!world)
+        return hvd__fail_memory(sizeof *world);
+    status = hvd__ledger_init(&world->ledger);
+    if (status == HVD_OK)
+        status = hvd__progress_init(&world->progress);
+    if (status == HVD_OK)
+        status = start(world, comm);
+    if (status < 0) {
+        destroy(world);
+        return status;
+    }
+    *created = world;
+    return HVD_OK;
+}
+
+static void process_ends(void);
+
+int hvd__world_init(const void *comm)
+{
+    struct hvd__world *world = NULL;
+    int status = HVD_OK;
+
+    pthread_mutex_lock(&life);
+    if (!current()) {
+        status = create(comm, &world);
+        if (status == HVD_OK) {
+            if (world->transport->size > 1)
+                hvd__mpi_before_end(process_ends);
+            atomic_store_explicit(&the_world, world, memory_order_release);
+        }
+    }
+    pthread_mutex_unlock(&life);
+    return status;
+}
+
+int hvd_init(void)
+{
+    return hvd__world_init(NULL);
+}
+
+/* ---------------------------------------------------------------------- end */
+
+void hvd__world_break(struct hvd__world *world, int status, const char *text)
+{
+    char reason[HVD__MESSAGE_MAX]; /* text may be the last error */
+    struct hvd__entry *entry;
+
+    snprintf(reason, sizeof reason, "%s", text);
+    hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), reason);
+    hvd__ledger_close(&world->ledger, status, reason);
+    atomic_store(&world->broken, true);
+    hvd__negotiate_break(world, status, reason);
+    /* Those that are queued are in flight too, unless they were refused. */
+    for (entry = hvd__ledger_take(&world->ledger); entry;) {
+        struct hvd__entry *next = entry->next;
+        if (entry->status < 0)
+            hvd__entry_free(entry);
+        entry = next;
+    }
+    while ((entry = hvd__ledger_any(&world->ledger)))
+        hvd__complete(world, entry, status, reason);
+}
+
+static bool is_over(const void *context)
+{
+    const struct hvd__world *world = context;
+
+    return atomic_load(&world->closed) || atomic_load(&world->broken);
+}
+
+/* Say that this rank leaves, and move the engine until all have, or for
+ * limit_ns (0: as long as it takes). Whether the world is over. */
+static bool leave(struct hvd__world *world, int64_t limit_ns)
+{
+    hvd__ledger_close(&world->ledger, HVD_ERR_SHUTDOWN,
+                      "hvd_shutdown has been called");
+    atomic_store(&world->leaving, true);
+    return hvd__progress_until(world, is_over, world, limit_ns);
+}
+
+/* MPI_Finalize would wait for ranks that may be gone. */
+static void stay_broken(void)
+{
+    hvd__mpi_before_end(stay_broken);
+}
+
+int hvd_shutdown(void)
+{
+    struct hvd__world *world;
+    int status = HVD_OK;
+
+    if (hvd__in_callback())
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "a callback must not call hvd_shutdown");
+    pthread_mutex_lock(&life);
+    world = current();
+    if (world) {
+        leave(world, 0);
+        atomic_store(&the_world, NULL);
+        atomic_store(&was_shut_down, true);
+        if (world->transport->size > 1)
+            hvd__mpi_before_end(atomic_load(&world->broken) ? stay_broken
+                                                            : NULL);
+        if (atomic_load(&world->broken))
+            status = hvd__fail_text(world->ledger.status,
+                                    world->ledger.message);
+        destroy(world);
+    }
+    pthread_mutex_unlock(&life);
+    return status;
+}
+
+/* The process exits, or finalises MPI, and the library is still running. */
+static void process_ends(void)
+{
+    struct hvd__world *world = current();
+    bool over;
+
+    if (!world || pthread_mutex_trylock(&life) != 0)
+        return;
+    over = !hvd__in_callback() && leave(world, EXIT_LIMIT_NS) &&
+           !atomic_load(&world->broken);
+    if (over) {
+        atomic_store(&the_world, NULL);
+        destroy(world);
+    } else {
+        /* Other threads may be inside: only our own must stop. Set again,
+         * this handler keeps MPI from being finalised. */
+        hvd__progress_stop(world);
+        hvd__mpi_before_end(process_ends);
+    }
+    pthread_mutex_unlock(&life);
+}
