@@ -12,12 +12,14 @@
  *     execute.c      packed, and moved by an algorithm of transport/algo
  *     complete.c     status, callback, waiter
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/status.h"
 #include "core/complete.h"
+#include "core/refuse.h"
 #include "core/text.h"
 #include "core/world.h"
 
@@ -36,7 +38,7 @@ static const char *describe(const hvd_request *request, char *text, size_t size)
 }
 
 /* Tell the other ranks that this request was refused, so that they do not
- * wait for it. entry is taken. */
+ * wait for it. entry is taken; the last error stays. */
 static int refuse(struct hvd__world *world, struct hvd__entry *entry,
                   int status)
 {
@@ -49,6 +51,18 @@ static int refuse(struct hvd__world *world, struct hvd__entry *entry,
     hvd__ledger_refuse(&world->ledger, entry);
     hvd__progress_wake(world);
     return status;
+}
+
+void hvd__refuse(const char *name, int status)
+{
+    struct hvd__entry *entry;
+    int world_status;
+    struct hvd__world *world = hvd__world_get(&world_status);
+
+    if (!world || !(entry = calloc(1, sizeof *entry)))
+        return;
+    snprintf(entry->key, sizeof entry->key, "%s", name);
+    refuse(world, entry, status);
 }
 
 static int submit(struct hvd__world *world, const hvd_request *request,

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agree.c - do the ranks build the same model?
+ *
+ * Each rank writes down what it has, an item a line: the options first, then
+ * the variables. Rank 0's list goes to everyone, everyone finds the first
+ * item where its own differs, and the smallest (item, rank) of all is the one
+ * to speak of: that rank's item goes to everyone too, so that every rank can
+ * say what differs and where. A rank that lacks an item has "nothing" there.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "strategy/strategy.h"
+
+enum { ITEM_SIZE = 640 };
+
+int hvd__agree(int status)
+{
+    char text[HVD__MESSAGE_MAX] = "";
+    /* The worst status of the lowest rank that has one. */
+    int64_t mine = status < 0 ? (int64_t)hvd_rank() - hvd_size() : 0;
+    int64_t worst;
+    int32_t shared = status;
+
+    if (status < 0)
+        snprintf(text, sizeof text, "%s", hvd_last_error());
+    HVD_TRY(hvd_allreduce(&mine, &worst, 1, HVD_INT64, HVD_MIN));
+    if (worst == 0)
+        return HVD_OK;
+    worst += hvd_size();
+    HVD_TRY(hvd_broadcast(&shared, 1, HVD_INT32, (int)worst));
+    HVD_TRY(hvd_broadcast(text, sizeof text, HVD_UINT8, (int)worst));
+    text[sizeof text - 1] = '\0';
+    return hvd__fail(shared, "rank %d: %s", (int)worst, text);
+}
+
+static void write_item(const struct hvd_strategy *s, int64_t item, char *text)
+{
+    const hvd_strategy_options *o = &s->options;
+    const struct hvd__variable *v;
+    int used;
+
+    memset(text, 0, ITEM_SIZE);
+    if (item == 0) {
+        snprintf(text, ITEM_SIZE,
+                 "optimizer %s, learning rate %.17g, momentum %.17g, beta1 "
+                 "%.17g, beta2 %.17g, epsilon %.17g",
+                 hvd_optimizer_name(o->optimizer), o->learning_rate,
+                 o->momentum, o->beta1, o->beta2, o->epsilon);
+        return;
+    }
+    if (item > s->nvariables) {
+        snprintf(text, ITEM_SIZE, "nothing");
+        return;
+    }
+    v = &s->variables[item - 1];
+    used = snprintf(text, ITEM_SIZE, "'%s' [", v->name);
+    for (int32_t i = 0; i < v->ndim; i++)
+        used += snprintf(text + used, ITEM_SIZE - (size_t)used, "%s%" PRId64,
+                         i ? "," : "", v->shape[i]);
+    snprintf(text + used, ITEM_SIZE - (size_t)used, "]");
+}
+
+/* Collective: the first item that differs from rank 0's on this rank, or
+ * nitems. */
+static int first_difference(const struct hvd_strategy *s, int64_t nitems,
+                            int64_t *first)
+{
+    char theirs[ITEM_SIZE], mine[ITEM_SIZE];
+
+    *first = nitems;
+    for (int64_t item = 0; item < nitems; item++) {
+        write_item(s, item, mine);
+        memcpy(theirs, mine, sizeof theirs);
+        HVD_TRY(hvd_broadcast(theirs, sizeof theirs, HVD_UINT8, 0));
+        if (*first == nitems && memcmp(mine, theirs, sizeof mine) != 0)
+            *first = item;
+    }
+    return HVD_OK;
+}
+
+int hvd__strategy_compare(const struct hvd_strategy *s)
+{
+    char theirs[ITEM_SIZE], zeros[ITEM_SIZE];
+    int64_t nitems = s->nvariables + 1, first, place;
+    int64_t size = hvd_size();
+
+    HVD_TRY(hvd_allreduce(&nitems, &nitems, 1, HVD_INT64, HVD_MAX));
+    HVD_TRY(first_difference(s, nitems, &first));
+    place = first * size + (first < nitems ? hvd_rank() : 0);
+    HVD_TRY(hvd_allreduce(&place, &place, 1, HVD_INT64, HVD_MIN));
+    first = place / size;
+    if (first == nitems)
+        return HVD_OK;
+    write_item(s, first, zeros);
+    memcpy(theirs, zeros, sizeof theirs);
+    HVD_TRY(hvd_broadcast(zeros, sizeof zeros, HVD_UINT8, 0));
+    HVD_TRY(hvd_broadcast(theirs, sizeof theirs, HVD_UINT8, (int)(place % size)));
+    if (first == 0)
+        return hvd__fail(HVD_ERR_MISMATCH,
+                         "the strategies differ: rank 0 has %s; rank %d has %s",
+                         zeros, (int)(place % size), theirs);
+    return hvd__fail(HVD_ERR_MISMATCH,
+                     "the strategies differ in variable %lld: rank 0 added "
+                     "%s; rank %d added %s",
+                     (long long)(first - 1), zeros, (int)(place % size),
+                     theirs);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gradients.c - a step: gradients in as they become ready, averaged, updates
+ * applied.
+ *
+ * hvd_strategy_ready submits the variable's gradient at once, in place, and
+ * returns; libhvd fuses what is ready at the same time, and, the gradients
+ * lying in one arena, without copying. hvd_strategy_step waits in the order
+ * in which the variables were added, which is that in which they become
+ * ready if the program followed the advice, and updates each while the next
+ * averages are still under way.
+ *
+ * A rank that was not given a gradient tells the others (hvd__refuse), so
+ * that they fail too instead of waiting for it. After a failed step nothing
+ * is in flight, and the next may succeed.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/status.h"
+#include "core/refuse.h"
+#include "strategy/optimizer.h"
+#include "strategy/strategy.h"
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int submit(struct hvd__variable *v)
+{
+    v->status =
+        hvd_allreduce_async(v->key, v->gradient, v->gradient, v->count,
+                            HVD_FLOAT32, HVD_AVERAGE, &v->handle);
+    return v->status;
+}
+
+int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable)
+{
+    struct hvd__variable *v;
+
+    HVD_TRY(hvd__variable_check(strategy, variable));
+    v = &strategy->variables[variable];
+    if (atomic_exchange(&v->ready, true))
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "the gradient of '%s' was ready before in this step",
+                         v->name);
+    return strategy->options.serial ? HVD_OK : submit(v);
+}
+
+/* Submit what serial has kept back, and refuse what is missing. */
+static int complete_submissions(struct hvd_strategy *s)
+{
+    int status = HVD_OK;
+
+    for (int32_t i = 0; i < s->nvariables; i++) {
+        struct hvd__variable *v = &s->variables[i];
+
+        if (!atomic_load(&v->ready)) {
+            v->status = hvd__fail(HVD_ERR_ARGUMENT,
+                                  "the gradient of '%s' was not ready when "
+                                  "the step was made",
+                                  v->name);
+            hvd__refuse(v->key, v->status);
+        } else if (s->options.serial) {
+            submit(v);
+        }
+        if (v->status < 0 && status == HVD_OK)
+            status = v->status;
+    }
+    return status;
+}
+
+/* Wait for the average of one variable. */
+static int collect(struct hvd_strategy *s, struct hvd__variable *v)
+{
+    double start;
+    int status;
+
+    if (v->status < 0) {
+        v->handle = 0;
+        return v->status;
+    }
+    if (hvd_poll(v->handle) == 1)
+        s->nearly++;
+    start = now();
+    status = hvd_wait(v->handle);
+    s->wait_seconds += now() - start;
+    v->handle = 0;
+    if (status < 0)
+        return status;
+    s->ngradients++;
+    s->nbytes += v->count * (int64_t)sizeof *v->gradient;
+    return HVD_OK;
+}
+
+static int update(struct hvd_strategy *s, int32_t variable)
+{
+    struct hvd__variable *v = &s->variables[variable];
+    double start = now();
+
+    hvd__optimizer_apply(&s->options, ++v->steps, v->value, v->gradient,
+                         v->states, v->count);
+    s->update_seconds += now() - start;
+    if (!s->options.updated)
+        return HVD_OK;
+    return s->options.updated(s->options.context, variable);
+}
+
+int hvd_strategy_step(hvd_strategy *strategy)
+{
+    char reason[HVD__MESSAGE_MAX];
+    bool stopped = false; /* by the program's callback */
+    int status;
+
+    if (strategy && strategy->started && strategy->nvariables == 0) {
+        strategy->nsteps++;
+        return HVD_OK;
+    }
+    HVD_TRY(hvd__variable_check(strategy, 0));
+    status = complete_submissions(strategy);
+    snprintf(reason, sizeof reason, "%s", hvd_last_error());
+    for (int32_t i = 0; i < strategy->nvariables; i++) {
+        struct hvd__variable *v = &strategy->variables[i];
+        int one = collect(strategy, v);
+
+        if (one >= 0 && !stopped) {
+            one = update(strategy, i);
+            stopped = one < 0;
+        }
+        v->status = HVD_OK;
+        atomic_store(&v->ready, false);
+        if (one < 0 && status >= 0) {
+            status = one;
+            snprintf(reason, sizeof reason, "%s", hvd_last_error());
+        }
+    }
+    if (status < 0)
+        return stopped ? status : hvd__fail_text(status, reason);
+    strategy->nsteps++;
+    return HVD_OK;
+}
+
+int hvd_strategy_set_learning_rate(hvd_strategy *strategy, double rate)
+{
+    if (!strategy)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
+    HVD_TRY(hvd__optimizer_check_rate(rate));
+    strategy->options.learning_rate = rate;
+    return HVD_OK;
+}
+
+int hvd_strategy_get_stats(const hvd_strategy *strategy,
+                           hvd_strategy_stats *stats)
+{
+    if (!strategy || !stats)
+        return hvd__fail(HVD_ERR_ARGUMENT, "%s is NULL",
+                         strategy ? "the place for statistics"
+                                  : "the strategy");
+    if (stats->size < sizeof *stats)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "the statistics' size is %u, of version %s it is %zu",
+                         (unsigned)stats->size, HVD_VERSION_STRING,
+                         sizeof *stats);
+    *stats = (hvd_strategy_stats){
+        .size = stats->size,
+        .variables = strategy->nvariables,
+        .steps = strategy->nsteps,
+        .gradients = strategy->ngradients,
+        .bytes = strategy->nbytes,
+        .wait_seconds = strategy->wait_seconds,
+        .update_seconds = strategy->update_seconds,
+        .early = strategy->nearly,
+    };
+    return HVD_OK;
+}

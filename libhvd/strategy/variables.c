@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * variables.c - what a strategy is made of: options, variables, the arena of
+ * gradients, the optimiser's state; and the first values from rank 0.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "strategy/optimizer.h"
+#include "strategy/strategy.h"
+
+/* Of the 255 bytes of a tensor's name, those that are ours. */
+enum { MOST_NAME = HVD_MAX_NAME - 32 };
+
+void hvd_strategy_options_init(hvd_strategy_options *options, size_t size)
+{
+    const hvd_strategy_options defaults = {
+        .size = (uint32_t)size,
+        .optimizer = HVD_ADAM,
+        .learning_rate = 0.001,
+        .momentum = 0.9,
+        .beta1 = 0.9,
+        .beta2 = 0.999,
+        .epsilon = 1e-7,
+    };
+
+    if (!options)
+        return;
+    memset(options, 0, size);
+    memcpy(options, &defaults, size < sizeof defaults ? size : sizeof defaults);
+}
+
+static int check_options(const hvd_strategy_options *options)
+{
+    if (!options)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the options are NULL");
+    if (options->size < sizeof *options)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "the options' size is %u, of version %s it is %zu: "
+                         "fill them with hvd_strategy_options_init first",
+                         (unsigned)options->size, HVD_VERSION_STRING,
+                         sizeof *options);
+    return hvd__optimizer_check(options);
+}
+
+int hvd_strategy_new(const hvd_strategy_options *options,
+                     hvd_strategy **strategy)
+{
+    struct hvd_strategy *s;
+
+    if (!strategy)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the place for a strategy is NULL");
+    HVD_TRY(check_options(options));
+    if (!hvd_is_initialized())
+        return hvd__fail(HVD_ERR_NOT_INITIALIZED,
+                         "a strategy needs hvd_init first");
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return hvd__fail_memory(sizeof *s);
+    s->options = *options;
+    *strategy = s;
+    return HVD_OK;
+}
+
+void hvd_strategy_free(hvd_strategy *strategy)
+{
+    if (!strategy)
+        return;
+    for (int32_t i = 0; i < strategy->nvariables; i++) {
+        struct hvd__variable *v = &strategy->variables[i];
+
+        if (v->handle)
+            hvd_wait(v->handle);
+        for (int k = 0; k < HVD__MOST_STATES; k++)
+            free(v->states[k]);
+        free(v->name);
+        free(v->key);
+    }
+    hvd_free(strategy->arena);
+    free(strategy->variables);
+    free(strategy);
+}
+
+/* ------------------------------------------------------------------- adding */
+
+static int check_name(const struct hvd_strategy *s, const char *name)
+{
+    if (!name || !name[0])
+        return hvd__fail(HVD_ERR_ARGUMENT, "variable %d has no name",
+                         (int)s->nvariables);
+    if (strlen(name) > MOST_NAME)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "the name of variable %d, '%.32s...', is longer than "
+                         "%d bytes",
+                         (int)s->nvariables, name, MOST_NAME);
+    for (int32_t i = 0; i < s->nvariables; i++)
+        if (strcmp(s->variables[i].name, name) == 0)
+            return hvd__fail(HVD_ERR_ARGUMENT,
+                             "variable '%s' was added before, as number %d",
+                             name, (int)i);
+    return HVD_OK;
+}
+
+static int fill(struct hvd__variable *v, const char *name, float *value,
+                int32_t ndim, const int64_t *shape)
+{
+    size_t bytes = sizeof(float);
+
+    if (ndim < 0 || ndim > HVD_MAX_DIMS)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "variable '%s' has %d dimensions, not 0 to %d", name,
+                         (int)ndim, HVD_MAX_DIMS);
+    if (ndim > 0 && !shape)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "the shape of variable '%s' is NULL", name);
+    for (int32_t i = 0; i < ndim; i++) {
+        if (shape[i] < 0 ||
+            __builtin_mul_overflow(bytes, (size_t)shape[i], &bytes) ||
+            bytes > PTRDIFF_MAX / 2)
+            return hvd__fail(HVD_ERR_ARGUMENT,
+                             "dimension %d of variable '%s' is %lld", (int)i,
+                             name, (long long)shape[i]);
+        v->shape[i] = shape[i];
+    }
+    v->count = (int64_t)(bytes / sizeof(float));
+    if (v->count > 0 && !value)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "the value of variable '%s' is NULL", name);
+    v->ndim = ndim;
+    v->value = value;
+    return HVD_OK;
+}
+
+static int reserve(struct hvd_strategy *s)
+{
+    int32_t capacity = s->capacity ? 2 * s->capacity : 16;
+    struct hvd__variable *grown;
+
+    if (s->nvariables < s->capacity)
+        return HVD_OK;
+    grown = realloc(s->variables, (size_t)capacity * sizeof *grown);
+    if (!grown)
+        return hvd__fail_memory((size_t)capacity * sizeof *grown);
+    s->variables = grown;
+    s->capacity = capacity;
+    return HVD_OK;
+}
+
+int hvd_strategy_add(hvd_strategy *strategy, const char *name, float *value,
+                     int32_t ndim, const int64_t *shape)
+{
+    struct hvd__variable v = {0};
+
+    if (!strategy)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
+    if (strategy->started)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "variables are added before hvd_strategy_start");
+    HVD_TRY(check_name(strategy, name));
+    HVD_TRY(fill(&v, name, value, ndim, shape));
+    HVD_TRY(reserve(strategy));
+    v.name = strdup(name);
+    if (!v.name)
+        return hvd__fail_memory(strlen(name) + 1);
+    strategy->variables[strategy->nvariables] = v;
+    return strategy->nvariables++;
+}
+
+int hvd__variable_check(const struct hvd_strategy *s, int32_t variable)
+{
+    if (!s)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
+    if (!s->started)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "hvd_strategy_start has not been called");
+    if (variable < 0 || variable >= s->nvariables)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "there is no variable %d: %d were added",
+                         (int)variable, (int)s->nvariables);
+    return HVD_OK;
+}
+
+float *hvd_strategy_gradient(hvd_strategy *strategy, int32_t variable)
+{
+    if (hvd__variable_check(strategy, variable) < 0)
+        return NULL;
+    return strategy->variables[variable].gradient;
+}
+
+/* ----------------------------------------------------------------- starting */
+
+static int allocate(struct hvd_strategy *s, int32_t id)
+{
+    int nstates = hvd__optimizer_states(s->options.optimizer);
+    size_t total = 0;
+    float *gradient;
+
+    for (int32_t i = 0; i < s->nvariables; i++)
+        total += (size_t)s->variables[i].count;
+    s->arena = gradient = hvd_malloc(total * sizeof *gradient);
+    if (!gradient)
+        return HVD_ERR_MEMORY;
+    for (int32_t i = 0; i < s->nvariables; i++) {
+        struct hvd__variable *v = &s->variables[i];
+        size_t count = v->count ? (size_t)v->count : 1;
+
+        if (asprintf(&v->key, "strategy %d: %s", (int)id, v->name) < 0) {
+            v->key = NULL;
+            return hvd__fail_memory(MOST_NAME);
+        }
+        v->gradient = gradient;
+        gradient += v->count;
+        for (int k = 0; k < nstates; k++)
+            if (!(v->states[k] = calloc(count, sizeof(float))))
+                return hvd__fail_memory(count * sizeof(float));
+    }
+    return HVD_OK;
+}
+
+/* All at once: the handles stand where a step's stand. */
+static int broadcast_values(struct hvd_strategy *s)
+{
+    int status = HVD_OK;
+
+    for (int32_t i = 0; i < s->nvariables; i++) {
+        struct hvd__variable *v = &s->variables[i];
+
+        v->status = hvd_broadcast_async(v->key, v->value, v->count,
+                                        HVD_FLOAT32, 0, &v->handle);
+        if (v->status < 0 && status == HVD_OK)
+            status = v->status;
+    }
+    for (int32_t i = 0; i < s->nvariables; i++) {
+        struct hvd__variable *v = &s->variables[i];
+        int one = v->status < 0 ? HVD_OK : hvd_wait(v->handle);
+
+        v->handle = 0;
+        if (one < 0 && status == HVD_OK)
+            status = one;
+    }
+    return status;
+}
+
+int hvd_strategy_start(hvd_strategy *strategy)
+{
+    static atomic_int nstrategies;
+    int32_t id = atomic_fetch_add(&nstrategies, 1);
+
+    if (!strategy)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
+    if (strategy->started)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "hvd_strategy_start was called before");
+    HVD_TRY(hvd__strategy_compare(strategy));
+    /* Ranks may have started different numbers of strategies before. */
+    HVD_TRY(hvd_broadcast(&id, 1, HVD_INT32, 0));
+    HVD_TRY(hvd__agree(allocate(strategy, id)));
+    HVD_TRY(broadcast_values(strategy));
+    strategy->started = true;
+    return HVD_OK;
+}
