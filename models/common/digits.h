@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * digits.h - draws handwritten-looking digits, for training without a
+ * download.
+ */
+#ifndef MODELS_DIGITS_H
+#define MODELS_DIGITS_H
+
+#include "common/images.h"
+
+/* Which of two unrelated sets is drawn from one seed. */
+enum { DIGITS_TRAIN = 0, DIGITS_TEST = 1 };
+
+/*
+ * Draw count digits. Image i depends on seed, set and i alone, and is the
+ * same on every machine. PROBLEM when memory runs out.
+ */
+int digits_draw(uint64_t seed, int set, int64_t count, struct images *images);
+
+#endif

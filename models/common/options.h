@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * options.h - the command line of a training program. Parsing prints nothing
+ * and talks to nobody, so that every rank can do it before there is a world.
+ */
+#ifndef MODELS_OPTIONS_H
+#define MODELS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* What a wrong command line exits with: sysexits.h's EX_USAGE, as argp. */
+enum { OPTIONS_EXIT_USAGE = 64 };
+
+enum { OPTIONS_RUN = 0, OPTIONS_HELP = 1, OPTIONS_VERSION = 2 };
+
+/* Strings point into argv. */
+struct options {
+    const char *data;    /* directory of MNIST files; NULL: draw digits */
+    const char *summary; /* file for the JSON summary; NULL: none */
+    const char *weights; /* file for the trained weights; NULL: none */
+    int epochs;
+    int64_t steps; /* most steps in all; 0: no limit */
+    int batch_size;
+    double learning_rate;
+    int optimizer; /* HVD_SGD, ... */
+    uint64_t seed;
+    int eval_every; /* epochs between evaluations; 0: only at the end */
+    bool serial;
+    int threads;
+    int64_t train_images; /* 0: all there are, or the default number drawn */
+    int64_t test_images;
+};
+
+/*
+ * Returns OPTIONS_RUN, OPTIONS_HELP or OPTIONS_VERSION, or PROBLEM with the
+ * text kept: which option, what was given, what is accepted.
+ */
+int options_parse(struct options *options, int argc, char **argv);
+
+/* What --help prints. */
+void options_help(FILE *out, const char *program);
+
+#endif
