@@ -34,10 +34,10 @@ struct point {
  * pixels. */
 struct hand {
     double xx, xy, yx, yy;
-    double cx, cy;  /* where the centre of the shape lands */
+    double cx, cy;   /* where the centre of the shape lands */
     double unsteady; /* deviation of a point, shape units */
-    double radius;  /* of the pen, pixels */
-    double ink;     /* 0 to 255 */
+    double radius;   /* of the pen, pixels */
+    double ink;      /* 0 to 255 */
 };
 
 static void hand_choose(struct hand *hand, struct random *r)
@@ -182,8 +182,7 @@ int digits_draw(uint64_t seed, int set, int64_t count, struct images *images)
 
     if (!drawn.pixels || !drawn.labels) {
         images_fini(&drawn);
-        return problem_set("no memory for %lld drawn digits",
-                           (long long)count);
+        return problem_set("no memory for %lld drawn digits", (long long)count);
     }
     for (int64_t i = 0; i < count; i++) {
         struct random r;

@@ -21,11 +21,18 @@ struct shape_class {
     const struct shape_point *variants[4];
 };
 
-#define LIFT {SHAPE_LIFT, 0}
-#define END {SHAPE_END, 0}
+#define LIFT                                                                   \
+    {                                                                          \
+        SHAPE_LIFT, 0                                                          \
+    }
+#define END                                                                    \
+    {                                                                          \
+        SHAPE_END, 0                                                           \
+    }
 #define SHAPE static const struct shape_point
 
-/* clang-format off: one stroke a line reads better. */
+/* Points in rows read better than clang-format's one a line. */
+/* clang-format off */
 SHAPE zero_round[] = {
     {52, 4}, {26, 12}, {12, 42}, {18, 80}, {48, 97}, {78, 82}, {88, 46},
     {74, 13}, {52, 4}, END};

@@ -41,8 +41,8 @@ static int find_file(const char *directory, const char *part, const char *kind,
     if (!S_ISDIR(info.st_mode))
         return problem_set("--data %s: not a directory", directory);
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
-        int n = snprintf(path, PATH_MAX, spellings[i], directory, part, kind,
-                         dims);
+        int n =
+            snprintf(path, PATH_MAX, spellings[i], directory, part, kind, dims);
         if (n >= PATH_MAX)
             return problem_set("--data: the path is too long");
         if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
@@ -82,7 +82,8 @@ static int read_header(struct idx *idx, int dims)
         return problem_set("%s: starts with %02x%02x%02x%02x, expected "
                            "0000%02x%02x (%s as unsigned bytes)",
                            idx->path, head[0], head[1], head[2], head[3],
-                           UNSIGNED_BYTES, dims, dims == 3 ? "images" : "labels");
+                           UNSIGNED_BYTES, dims,
+                           dims == 3 ? "images" : "labels");
     if (got < expected)
         return explain_read(idx, expected, got);
     int64_t extents[3];

@@ -187,8 +187,7 @@ static int parse_number(int key, const char *value, struct parsing *parsing)
                            &o->train_images);
     case KEY_TEST:
         return parse_whole("--test-images", value, 1, 1000000, &o->test_images);
-    case KEY_EPOCHS:
-        return parse_int("--epochs", value, 1, 100000, &o->epochs);
+    case KEY_EPOCHS: return parse_int("--epochs", value, 1, 100000, &o->epochs);
     case KEY_STEPS:
         return parse_whole("--steps", value, 1, 1000000000, &o->steps);
     case KEY_BATCH:
@@ -270,9 +269,9 @@ int options_parse(struct options *options, int argc, char **argv)
     struct parsing parsing = {.options = options, .outcome = OPTIONS_RUN};
 
     problem_set("%s", "");
-    error_t failed = argp_parse(
-        &parser, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL,
-        &parsing);
+    error_t failed =
+        argp_parse(&parser, argc, argv,
+                   ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &parsing);
     if (failed == ENOMEM)
         return problem_set("out of memory");
     if (failed)

@@ -9,9 +9,10 @@
 #define MODELS_PROBLEM_H
 
 enum {
-    PROBLEM = -1,            /* this rank failed; it speaks */
-    PROBLEM_EVERYWHERE = -2, /* every rank has the same failure; rank 0 speaks */
-    PROBLEM_ELSEWHERE = -3   /* another rank failed and speaks; be silent */
+    PROBLEM = -1, /* this rank failed; it speaks */
+    PROBLEM_EVERYWHERE =
+        -2,                /* every rank has the same failure; rank 0 speaks */
+    PROBLEM_ELSEWHERE = -3 /* another rank failed and speaks; be silent */
 };
 
 /* Keep the text, one line: control characters become '?'. Returns PROBLEM. */
