@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocking allreduce: every dtype and op against a computation that knows all
+ * ranks' data, at sizes on both sides of every change of algorithm.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ranks.h"
+
+static const hvd_op ops[] = {HVD_AVERAGE, HVD_SUM, HVD_MIN, HVD_MAX,
+                             HVD_PRODUCT};
+enum { NOPS = sizeof ops / sizeof *ops };
+
+static int is_unsigned(hvd_dtype dtype)
+{
+    return dtype == HVD_UINT8 || dtype == HVD_UINT16;
+}
+
+/* What element i holds depends on i by one of PATTERNS numbers. */
+enum { PATTERNS = 132 };
+
+static int pattern_of(int64_t i)
+{
+    return (int)((i * 7 + i / 1000) % PATTERNS);
+}
+
+/* An element of a rank: small enough that every dtype holds every result
+ * exactly (a product of 8 ranks of at most 2), different on every rank. */
+static double given(hvd_dtype dtype, hvd_op op, int rank, int pattern)
+{
+    int mixed = pattern + rank * 5;
+
+    if (dtype == HVD_BOOL)
+        return (double)((pattern >> rank % 3) & 1);
+    if (op == HVD_PRODUCT)
+        return is_unsigned(dtype) ? (double)(mixed % 3 == 0 ? 2 : 1)
+               : mixed % 3 == 0   ? -1
+               : mixed % 4 == 0   ? 2
+                                  : 1;
+    return (double)(mixed % 11) - (is_unsigned(dtype) ? 0 : 5);
+}
+
+static double combine(hvd_dtype dtype, hvd_op op, double a, double b)
+{
+    if (dtype == HVD_BOOL)
+        return op == HVD_SUM || op == HVD_MAX ? a != 0 || b != 0
+                                              : a != 0 && b != 0;
+    switch (op) {
+    case HVD_MIN: return a < b ? a : b;
+    case HVD_MAX: return a > b ? a : b;
+    case HVD_PRODUCT: return a * b;
+    default: return a + b;
+    }
+}
+
+static int is_integer(hvd_dtype dtype)
+{
+    return dtype <= HVD_INT64;
+}
+
+static double expected(hvd_dtype dtype, hvd_op op, int pattern)
+{
+    int n = ranks_size();
+    double result = given(dtype, op, 0, pattern);
+
+    for (int rank = 1; rank < n; rank++)
+        result = combine(dtype, op, result, given(dtype, op, rank, pattern));
+    if (op == HVD_AVERAGE)
+        result = is_integer(dtype) ? trunc(result / n) : result / n;
+    return result;
+}
+
+/* Of an average, relative; everything else must be exact. */
+static double tolerance(hvd_dtype dtype, hvd_op op)
+{
+    if (op != HVD_AVERAGE || is_integer(dtype))
+        return 0;
+    switch (dtype) {
+    case HVD_FLOAT16: return 0x1p-11;
+    case HVD_BFLOAT16: return 0x1p-8;
+    case HVD_FLOAT32: return 0x1p-24;
+    default: return 0x1p-53;
+    }
+}
+
+/* offset bytes of misalignment. */
+static void check_one(hvd_dtype dtype, hvd_op op, int64_t count, int in_place,
+                      size_t offset)
+{
+    size_t bytes = (size_t)(count * hvd_dtype_size(dtype)) + offset;
+    char *memory = malloc(bytes + 1), *other = malloc(bytes + 1);
+    char *in = memory + offset, *out = in_place ? in : other + offset;
+    double most = tolerance(dtype, op), mine[PATTERNS], all[PATTERNS];
+
+    ck_assert(memory && other);
+    for (int pattern = 0; pattern < PATTERNS; pattern++) {
+        mine[pattern] = given(dtype, op, ranks_rank(), pattern);
+        all[pattern] = expected(dtype, op, pattern);
+    }
+    for (int64_t i = 0; i < count; i++)
+        element_put(dtype, in, i, mine[pattern_of(i)]);
+    ck_hvd(hvd_allreduce(in, out, count, dtype, op));
+    for (int64_t i = 0; i < count; i++) {
+        double want = all[pattern_of(i)];
+        double got = element_get(dtype, out, i);
+
+        if (fabs(got - want) <= most * fabs(want))
+            continue;
+        ck_abort_msg("rank %d: %s %s [%lld] element %lld: %.9g, not %.9g",
+                     ranks_rank(), hvd_dtype_name(dtype), hvd_op_name(op),
+                     (long long)count, (long long)i, got, want);
+    }
+    if (!in_place)
+        for (int64_t i = 0; i < count; i++)
+            if (element_get(dtype, in, i) != mine[pattern_of(i)])
+                ck_abort_msg("the input has changed");
+    free(memory);
+    free(other);
+}
+
+static void check_sizes(const int64_t *counts, int ncounts)
+{
+    for (hvd_dtype dtype = 0; dtype < HVD_NUM_DTYPES; dtype++)
+        for (int o = 0; o < NOPS; o++)
+            for (int c = 0; c < ncounts; c++)
+                if (dtype != HVD_BOOL || ops[o] != HVD_AVERAGE)
+                    check_one(dtype, ops[o], counts[c], c % 2, 0);
+}
+
+START_TEST(small_ones_are_right)
+{
+    static const int64_t counts[] = {0, 1, 2, 7, 8, 64, 1023, 5000};
+
+    check_sizes(counts, 8);
+}
+END_TEST
+
+START_TEST(large_ones_are_right)
+{
+    static const int64_t counts[] = {99991};
+
+    check_sizes(counts, 1);
+}
+END_TEST
+
+/* More than the segments under way at once, and not a multiple of any. */
+START_TEST(very_large_ones_are_right)
+{
+    check_one(HVD_FLOAT32, HVD_SUM, 5000011, 1, 0);
+    check_one(HVD_FLOAT64, HVD_AVERAGE, 2500009, 0, 0);
+    check_one(HVD_INT8, HVD_MAX, 7000003, 0, 0);
+}
+END_TEST
+
+START_TEST(misaligned_ones_are_right)
+{
+    for (hvd_dtype dtype = 0; dtype < HVD_NUM_DTYPES; dtype++)
+        for (size_t offset = 1; offset < 8; offset += 3) {
+            check_one(dtype, HVD_SUM, 333, 0, offset);
+            check_one(dtype, HVD_MIN, 70001, 1, offset);
+        }
+}
+END_TEST
+
+/* Above 2^53 a double would lose the last bits. */
+START_TEST(int64_keeps_every_bit)
+{
+    int n = ranks_size();
+    int64_t base = INT64_C(0x123456789abcdef), value, want = 0;
+    int64_t mine = base / n + ranks_rank();
+
+    for (int rank = 0; rank < n; rank++)
+        want += base / n + rank;
+    ck_hvd(hvd_allreduce(&mine, &value, 1, HVD_INT64, HVD_SUM));
+    ck_assert_int_eq(value, want);
+    ck_hvd(hvd_allreduce(&mine, &value, 1, HVD_INT64, HVD_AVERAGE));
+    ck_assert_int_eq(value, want / n);
+    mine = -mine;
+    ck_hvd(hvd_allreduce(&mine, &value, 1, HVD_INT64, HVD_AVERAGE));
+    ck_assert_int_eq(value, -(want / n));
+    /* The sum of these does not fit; their average does. */
+    mine = INT64_MAX - ranks_rank();
+    ck_hvd(hvd_allreduce(&mine, &value, 1, HVD_INT64, HVD_AVERAGE));
+    ck_assert_int_eq(value, INT64_MAX - (n - 1) / 2 - ((n - 1) % 2 ? 1 : 0));
+}
+END_TEST
+
+static int scaled(hvd_dtype dtype, const void *in, void *out, int64_t count,
+                  double prescale, double postscale)
+{
+    hvd_request request;
+    hvd_handle handle;
+    int status;
+
+    hvd_request_init(&request, sizeof request);
+    request.kind = HVD_ALLREDUCE;
+    request.dtype = dtype;
+    request.ndim = 1;
+    request.shape = &count;
+    request.input = in;
+    request.output = out;
+    request.prescale = prescale;
+    request.postscale = postscale;
+    status = hvd_submit(&request, &handle);
+    return status < 0 ? status : hvd_wait(handle);
+}
+
+START_TEST(scales_apply_before_and_after)
+{
+    int n = ranks_size();
+    float in[3], out[3];
+    int32_t whole[2], result[2];
+
+    for (int i = 0; i < 3; i++)
+        in[i] = (float)(ranks_rank() + i);
+    ck_hvd(scaled(HVD_FLOAT32, in, out, 3, 0.5, 4));
+    for (int i = 0; i < 3; i++)
+        ck_assert(out[i] == (float)(2 * (n * (n - 1) / 2 + n * i)));
+    whole[0] = 10 + ranks_rank();
+    whole[1] = -7;
+    ck_hvd(scaled(HVD_INT32, whole, result, 2, 1, 0.5));
+    ck_assert_int_eq(result[0], (10 * n + n * (n - 1) / 2) / 2);
+    ck_assert_int_eq(result[1], -7 * n / 2);
+}
+END_TEST
+
+START_TEST(nan_and_infinity_reach_everyone)
+{
+    int last = ranks_size() - 1;
+    float in[3] = {ranks_rank() == last ? NAN : 1,
+                   ranks_rank() == last ? INFINITY : 1, 1};
+    float out[3];
+
+    for (int o = 0; o < NOPS; o++) {
+        ck_hvd(hvd_allreduce(in, out, 3, HVD_FLOAT32, ops[o]));
+        ck_assert_msg(isnan(out[0]), "%s", hvd_op_name(ops[o]));
+        if (ops[o] != HVD_MIN || last == 0)
+            ck_assert(isinf(out[1]));
+        ck_assert(out[2] == (ops[o] == HVD_SUM ? (float)(last + 1) : 1.0f));
+    }
+}
+END_TEST
+
+/* Sums of floats depend on their order: all ranks must have used the same. */
+START_TEST(all_ranks_get_the_same_bits)
+{
+    enum { COUNT = 100003 };
+    float *data = malloc(COUNT * sizeof *data);
+    float *first = malloc(COUNT * sizeof *data);
+    uint64_t state = 88172645463325252u + (uint64_t)ranks_rank();
+
+    ck_assert(data && first);
+    for (int i = 0; i < COUNT; i++)
+        data[i] = (float)((double)ranks_random(&state) * 0x1p-64 - 0.5);
+    ck_hvd(hvd_allreduce(data, data, COUNT, HVD_FLOAT32, HVD_AVERAGE));
+    memcpy(first, data, COUNT * sizeof *data);
+    ck_hvd(hvd_broadcast(first, COUNT, HVD_FLOAT32, 0));
+    ck_assert_mem_eq(first, data, COUNT * sizeof *data);
+    free(data);
+    free(first);
+}
+END_TEST
+
+START_TEST(a_scalar_has_no_dimensions)
+{
+    hvd_request request;
+    hvd_handle handle;
+    double value = ranks_rank() + 1;
+    int n = ranks_size();
+
+    hvd_request_init(&request, sizeof request);
+    request.name = "loss";
+    request.dtype = HVD_FLOAT64;
+    request.input = request.output = &value;
+    ck_hvd(hvd_submit(&request, &handle));
+    ck_hvd(hvd_wait(handle));
+    ck_assert(value == n * (n + 1) / 2);
+}
+END_TEST
+
+static TCase *tcase_values(void)
+{
+    TCase *tcase = ranks_tcase("values");
+
+    tcase_add_test(tcase, small_ones_are_right);
+    tcase_add_test(tcase, large_ones_are_right);
+    tcase_add_test(tcase, very_large_ones_are_right);
+    tcase_add_test(tcase, misaligned_ones_are_right);
+    tcase_add_test(tcase, int64_keeps_every_bit);
+    tcase_add_test(tcase, scales_apply_before_and_after);
+    tcase_add_test(tcase, nan_and_infinity_reach_everyone);
+    tcase_add_test(tcase, all_ranks_get_the_same_bits);
+    tcase_add_test(tcase, a_scalar_has_no_dimensions);
+    return tcase;
+}
+
+RANKS_MAIN("mpi_allreduce", HVD_STARTS_MPI, tcase_values)

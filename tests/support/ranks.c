@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ranks.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* How long the others may take to end the same test: a machine with few
+ * cores runs eight ranks of a sanitized build. */
+enum { MEETING_SECONDS = 60 };
+
+static MPI_Comm meeting = MPI_COMM_NULL;
+
+int ranks_rank(void)
+{
+    int rank = 0;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+int ranks_size(void)
+{
+    int size = 1;
+
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    return size;
+}
+
+static void meet(void)
+{
+    MPI_Request request;
+    time_t start = time(NULL);
+    int done = 0;
+
+    MPI_Ibarrier(meeting, &request);
+    while (!done) {
+        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        if (!done)
+            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        if (!done && time(NULL) - start > MEETING_SECONDS) {
+            fprintf(stderr,
+                    "rank %d: the other ranks did not end this test within "
+                    "%d s; aborting\n",
+                    ranks_rank(), MEETING_SECONDS);
+            fflush(NULL);
+            MPI_Abort(MPI_COMM_WORLD, 3);
+        }
+    }
+}
+
+TCase *ranks_tcase(const char *name)
+{
+    TCase *tcase = tcase_create(name);
+
+    tcase_add_checked_fixture(tcase, NULL, meet);
+    tcase_set_timeout(tcase, 0);
+    return tcase;
+}
+
+static int start_library(enum ranks_start start)
+{
+    int level, status;
+
+    if (start == PROGRAM_STARTS_MPI)
+        MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+    status = hvd_init();
+    if (status < 0) {
+        fprintf(stderr, "hvd_init: %s\n", hvd_last_error());
+        return -1;
+    }
+    /* Alone without mpirun libhvd does not touch MPI; the meeting does. */
+    MPI_Initialized(&status);
+    if (!status)
+        MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+    MPI_Comm_dup(MPI_COMM_WORLD, &meeting);
+    return 0;
+}
+
+int ranks_main(const char *name, enum ranks_start start,
+               TCase *(*const *makers)(void), int nmakers)
+{
+    Suite *suite = suite_create(name);
+    SRunner *runner;
+    int nfailed;
+
+    if (start_library(start) < 0)
+        return EXIT_FAILURE;
+    for (int i = 0; i < nmakers; i++)
+        suite_add_tcase(suite, makers[i]());
+    runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_set_tap(runner, "-");
+    srunner_run_all(runner, CK_SILENT);
+    nfailed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    hvd_shutdown();
+    MPI_Comm_free(&meeting);
+    if (start == PROGRAM_STARTS_MPI)
+        MPI_Finalize();
+    return nfailed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+void ranks_restart_with(const char *variable, const char *value)
+{
+    ck_hvd(hvd_shutdown());
+    if (value)
+        setenv(variable, value, 1);
+    else
+        unsetenv(variable);
+    ck_hvd(hvd_init());
+}
+
+uint64_t ranks_random(uint64_t *state)
+{
+    /* Marsaglia, Xorshift RNGs (2003). */
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static uint16_t to_bfloat16(double value)
+{
+    float f = (float)value;
+    uint32_t bits;
+
+    memcpy(&bits, &f, sizeof bits);
+    return (uint16_t)(bits >> 16);
+}
+
+static double from_bfloat16(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float f;
+
+    memcpy(&f, &bits, sizeof f);
+    return (double)f;
+}
+
+/* Through memcpy: buffers may be misaligned on purpose. */
+#define ELEMENTS(X)                                                            \
+    X(HVD_UINT8, uint8_t)                                                      \
+    X(HVD_INT8, int8_t)                                                        \
+    X(HVD_UINT16, uint16_t)                                                    \
+    X(HVD_INT16, int16_t)                                                      \
+    X(HVD_INT32, int32_t)                                                      \
+    X(HVD_INT64, int64_t)                                                      \
+    X(HVD_FLOAT16, _Float16)                                                   \
+    X(HVD_FLOAT32, float)                                                      \
+    X(HVD_FLOAT64, double)                                                     \
+    X(HVD_BOOL, uint8_t)
+
+void element_put(hvd_dtype dtype, void *buffer, int64_t i, double value)
+{
+    char *at = (char *)buffer + i * hvd_dtype_size(dtype);
+
+    switch (dtype) {
+#define X(constant, type)                                                      \
+    case constant: memcpy(at, &(type){(type)value}, sizeof(type)); break;
+        ELEMENTS(X)
+#undef X
+    default: memcpy(at, &(uint16_t){to_bfloat16(value)}, 2); break;
+    }
+}
+
+double element_get(hvd_dtype dtype, const void *buffer, int64_t i)
+{
+    const char *at = (const char *)buffer + i * hvd_dtype_size(dtype);
+    uint16_t half;
+
+    switch (dtype) {
+#define X(constant, type)                                                      \
+    case constant: {                                                           \
+        type value;                                                            \
+        memcpy(&value, at, sizeof value);                                      \
+        return (double)value;                                                  \
+    }
+        ELEMENTS(X)
+#undef X
+    default: memcpy(&half, at, 2); return from_bfloat16(half);
+    }
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ranks.h - tests that run on several ranks at once under mpirun.
+ *
+ *     static TCase *tcase_sum(void)
+ *     {
+ *         TCase *tcase = ranks_tcase("sum");
+ *         tcase_add_test(tcase, sums_are_right);
+ *         return tcase;
+ *     }
+ *     RANKS_MAIN("mpi_allreduce", HVD_STARTS_MPI, tcase_sum)
+ *
+ * Every rank runs every test, in the same order, in one process: Check's fork
+ * is off. After each test the ranks meet. If one does not come, because it
+ * hangs in a collective that another left by a failed check, the job is
+ * aborted after a while instead of hanging; what each rank found is on its
+ * stdout as TAP by then. The exit status of a rank says whether its tests
+ * passed.
+ */
+#ifndef HVD_TESTS_RANKS_H
+#define HVD_TESTS_RANKS_H
+
+#include <check.h>
+#include <stdint.h>
+
+#include "hvd.h"
+
+/* Who initialises MPI before the first test; either way hvd_init follows. */
+enum ranks_start { HVD_STARTS_MPI, PROGRAM_STARTS_MPI };
+
+/* Of MPI_COMM_WORLD, whatever libhvd is doing. */
+int ranks_rank(void);
+int ranks_size(void);
+
+/* A test case whose tests end with the meeting. */
+TCase *ranks_tcase(const char *name);
+
+int ranks_main(const char *name, enum ranks_start start,
+               TCase *(*const *makers)(void), int nmakers);
+
+#define RANKS_MAIN(name, start, ...)                                           \
+    int main(void)                                                             \
+    {                                                                          \
+        TCase *(*const makers[])(void) = {__VA_ARGS__};                        \
+        return ranks_main(name, start, makers,                                 \
+                          (int)(sizeof makers / sizeof *makers));              \
+    }
+
+/* hvd_shutdown, the environment variable set (NULL: unset), hvd_init. */
+void ranks_restart_with(const char *variable, const char *value);
+
+/* Fail with the library's text unless status >= 0. */
+#define ck_hvd(expression)                                                     \
+    do {                                                                       \
+        int ck_status_ = (expression);                                         \
+        ck_assert_msg(ck_status_ >= 0, "rank %d: %s: %s (%s)", ranks_rank(),   \
+                      #expression, hvd_strerror(ck_status_),                   \
+                      hvd_last_error());                                       \
+    } while (0)
+
+/* Fail unless it fails with this status. */
+#define ck_hvd_fails(expression, status)                                       \
+    do {                                                                       \
+        int ck_status_ = (expression);                                         \
+        ck_assert_msg(ck_status_ == (status),                                  \
+                      "rank %d: %s gave %d (%s), not %d; last error: %s",      \
+                      ranks_rank(), #expression, ck_status_,                   \
+                      hvd_strerror(ck_status_), (status), hvd_last_error());   \
+    } while (0)
+
+/* Fail unless the last error contains the text. */
+#define ck_error_says(text)                                                    \
+    ck_assert_msg(strstr(hvd_last_error(), (text)) != NULL,                    \
+                  "rank %d: '%s' is not in: %s", ranks_rank(), (text),         \
+                  hvd_last_error())
+
+/* Numbers that both sides of a comparison can make: the same for all. */
+uint64_t ranks_random(uint64_t *state);
+
+/* An element of a buffer of any dtype, from and to a number that it can hold
+ * exactly. */
+void element_put(hvd_dtype dtype, void *buffer, int64_t i, double value);
+double element_get(hvd_dtype dtype, const void *buffer, int64_t i);
+
+#endif
