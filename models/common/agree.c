@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/agree.h"
+
+#include "common/problem.h"
+
+#include <hvd.h>
+
+int agree_hvd_problem(int status)
+{
+    problem_set("hvd: %s", hvd_last_error());
+    switch (status) {
+    case HVD_ERR_PEER:
+    case HVD_ERR_SHUTDOWN: return PROBLEM_ELSEWHERE;
+    case HVD_ERR_MISMATCH: return PROBLEM_EVERYWHERE;
+    default: return PROBLEM;
+    }
+}
+
+int agree(int status)
+{
+    int32_t size = hvd_size();
+    int32_t first = status < 0 ? hvd_rank() : size;
+    int32_t mine = first;
+
+    int failed = hvd_allreduce(&first, &first, 1, HVD_INT32, HVD_MIN);
+    if (failed < 0)
+        return status < 0 ? status : agree_hvd_problem(failed);
+    if (first == size)
+        return 0;
+    return first == mine ? PROBLEM : PROBLEM_ELSEWHERE;
+}
+
+int agree_same(const char *what, uint64_t value)
+{
+    uint64_t hash[2] = {value, ~value}; /* the largest ~value: the smallest */
+    int64_t halves[4];
+
+    /* In halves of 32 bits, which int64 orders as they are. */
+    for (int i = 0; i < 2; i++) {
+        halves[2 * i] = (int64_t)(hash[i] >> 32);
+        halves[2 * i + 1] = (int64_t)(hash[i] & UINT32_MAX);
+    }
+    int status = hvd_allreduce(halves, halves, 4, HVD_INT64, HVD_MAX);
+    if (status < 0)
+        return agree_hvd_problem(status);
+    if (halves[0] + halves[2] != UINT32_MAX ||
+        halves[1] + halves[3] != UINT32_MAX) {
+        problem_set("the ranks differ in %s", what);
+        return PROBLEM_EVERYWHERE;
+    }
+    return 0;
+}
+
+int agree_average(double *values, int count)
+{
+    int status = hvd_allreduce(values, values, count, HVD_FLOAT64, HVD_AVERAGE);
+
+    return status < 0 ? agree_hvd_problem(status) : 0;
+}
+
+int agree_sum(double *values, int count)
+{
+    int status = hvd_allreduce(values, values, count, HVD_FLOAT64, HVD_SUM);
+
+    return status < 0 ? agree_hvd_problem(status) : 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agree.h - ranks agree on whether to go on, so that a failure of one of them
+ * ends all of them, with one line.
+ */
+#ifndef MODELS_AGREE_H
+#define MODELS_AGREE_H
+
+#include <stdint.h>
+
+/*
+ * Collective. status is this rank's 0 or PROBLEM. 0 if it is 0 on all ranks;
+ * otherwise PROBLEM on the lowest rank that failed and PROBLEM_ELSEWHERE on
+ * the others.
+ */
+int agree(int status);
+
+/*
+ * Collective: value must be the same on all ranks; what names it in the
+ * message, "the number of training images". PROBLEM_EVERYWHERE.
+ */
+int agree_same(const char *what, uint64_t value);
+
+/*
+ * The status of an hvd function as a problem: its text is hvd_last_error(),
+ * the return value says whether this rank should speak.
+ */
+int agree_hvd_problem(int status);
+
+/* Collective: replace count values by their averages over the ranks. */
+int agree_average(double *values, int count);
+/* ... by their sums. */
+int agree_sum(double *values, int count);
+
+#endif
