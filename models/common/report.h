@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.h - the lines before and after a training run.
+ */
+#ifndef MODELS_REPORT_H
+#define MODELS_REPORT_H
+
+#include "common/progress.h"
+#include "common/summary.h"
+
+/* What will be trained, on what, by how many. */
+void report_head(struct progress *progress, const struct summary *summary);
+
+/* Accuracy, speed, where the time went, and that the ranks agree. */
+void report_results(struct progress *progress, const struct summary *summary);
+
+#endif
