@@ -8,3 +8,7 @@ MODELS_LINK = $(HVD_LINK) $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
 SRC_mnist := models/mnist.c $(MODELS_COMMON_SRC)
 DEPS_mnist = $(HVD_SO) $(IPU_LIB)
 LIBS_mnist = $(MODELS_LINK)
+
+# Tests of this room see its headers.
+$(foreach t,$(wildcard tests/unit/models_*.c),\
+	$(eval CFLAGS_FILE_$(subst /,_,$(t)) := -Imodels))

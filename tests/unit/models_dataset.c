@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who trains on which image, for every number of ranks up to 17, by images
+ * that carry their own number in their first pixels.
+ */
+#include "common/dataset.h"
+#include "common/problem.h"
+
+#include "check_main.h"
+
+#include <string.h>
+
+enum { MOST_RANKS = 17 };
+
+/* count images; number i is written in base 256 in the first two pixels. */
+static struct images numbered(int count)
+{
+    struct images images = {.count = count,
+                            .pixels = calloc((size_t)count, IMAGE_PIXELS),
+                            .labels = calloc((size_t)count, 1)};
+
+    for (int i = 0; i < count; i++) {
+        images.pixels[i * IMAGE_PIXELS] = (uint8_t)(i / 256);
+        images.pixels[i * IMAGE_PIXELS + 1] = (uint8_t)(i % 256);
+        images.labels[i] = (uint8_t)(i % CLASSES);
+    }
+    return images;
+}
+
+static int number_of(const float *pixels)
+{
+    return (int)(pixels[0] * 255 + 0.5F) * 256 + (int)(pixels[1] * 255 + 0.5F);
+}
+
+static struct dataset make(int train, int test, int rank, int size, int batch)
+{
+    struct images a = numbered(train), b = numbered(test);
+    struct dataset dataset;
+
+    ck_assert_int_eq(dataset_init(&dataset, &a, &b, rank, size, batch, 11), 0);
+    ck_assert_ptr_null(a.pixels);
+    ck_assert_ptr_null(b.pixels);
+    return dataset;
+}
+
+/* Count in uses[] each image this rank trains on in an epoch. */
+static int64_t train_epoch(struct dataset *dataset, int batch, int64_t epoch,
+                           int *uses)
+{
+    float *pixels = malloc((size_t)batch * IMAGE_PIXELS * sizeof *pixels);
+    int32_t *labels = malloc((size_t)batch * sizeof *labels);
+    int64_t steps = dataset_steps(dataset, batch);
+
+    ck_assert_int_eq(dataset_shuffle(dataset, epoch), 0);
+    for (int64_t step = 0; step < steps; step++) {
+        dataset_batch(dataset, step, batch, pixels, labels);
+        for (int i = 0; i < batch; i++) {
+            int number = number_of(pixels + i * IMAGE_PIXELS);
+            ck_assert_int_eq(labels[i], number % CLASSES);
+            uses[number]++;
+        }
+    }
+    free(pixels);
+    free(labels);
+    return steps;
+}
+
+/* All ranks make the same number of steps, on different images; less than a
+ * batch a rank, and one image a rank for the uneven shards, is dropped. */
+START_TEST(shards_are_disjoint_and_even)
+{
+    enum { TRAIN = 1003, BATCH = 7 };
+    int size = _i;
+    int uses[TRAIN] = {0};
+    int64_t steps = -1;
+
+    for (int rank = 0; rank < size; rank++) {
+        struct dataset dataset = make(TRAIN, 10, rank, size, BATCH);
+        int64_t mine = train_epoch(&dataset, BATCH, 0, uses);
+        ck_assert(steps < 0 || steps == mine);
+        steps = mine;
+        dataset_fini(&dataset);
+    }
+    int used = 0;
+    for (int i = 0; i < TRAIN; i++) {
+        ck_assert_int_le(uses[i], 1);
+        used += uses[i];
+    }
+    ck_assert_int_eq(used, steps * BATCH * size);
+    ck_assert_int_eq(steps, TRAIN / size / BATCH);
+}
+END_TEST
+
+static int ascending(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* Step k of n ranks with batch b: the images of step k of one rank with
+ * batch n b. */
+START_TEST(batches_of_all_ranks_make_one_large_batch)
+{
+    enum { TRAIN = 2000, BATCH = 5 };
+    int size = _i;
+    int whole = BATCH * size;
+    float *pixels = malloc((size_t)whole * IMAGE_PIXELS * sizeof *pixels);
+    int32_t *labels = malloc((size_t)whole * sizeof *labels);
+    struct dataset alone = make(TRAIN, 10, 0, 1, whole);
+    int *large = malloc((size_t)whole * sizeof *large);
+    int *joined = malloc((size_t)whole * sizeof *joined);
+
+    dataset_shuffle(&alone, 3);
+    for (int64_t step = 0; step < 3; step++) {
+        dataset_batch(&alone, step, whole, pixels, labels);
+        for (int i = 0; i < whole; i++)
+            large[i] = number_of(pixels + i * IMAGE_PIXELS);
+        for (int rank = 0; rank < size; rank++) {
+            struct dataset one = make(TRAIN, 10, rank, size, BATCH);
+            dataset_shuffle(&one, 3);
+            dataset_batch(&one, step, BATCH, pixels, labels);
+            for (int i = 0; i < BATCH; i++)
+                joined[rank * BATCH + i] = number_of(pixels + i * IMAGE_PIXELS);
+            dataset_fini(&one);
+        }
+        qsort(large, (size_t)whole, sizeof *large, ascending);
+        qsort(joined, (size_t)whole, sizeof *joined, ascending);
+        ck_assert_mem_eq(large, joined, (size_t)whole * sizeof *large);
+    }
+    free(pixels);
+    free(labels);
+    free(large);
+    free(joined);
+    dataset_fini(&alone);
+}
+END_TEST
+
+START_TEST(epochs_have_different_orders)
+{
+    enum { TRAIN = 100, BATCH = 10 };
+    struct dataset dataset = make(TRAIN, 10, 0, 2, BATCH);
+    float pixels[3][BATCH * IMAGE_PIXELS];
+    int32_t labels[BATCH];
+
+    for (int i = 0; i < 3; i++) {
+        dataset_shuffle(&dataset, i % 2); /* epochs 0, 1, 0 */
+        dataset_batch(&dataset, 0, BATCH, pixels[i], labels);
+    }
+    ck_assert(memcmp(pixels[0], pixels[1], sizeof pixels[0]) != 0);
+    ck_assert_mem_eq(pixels[0], pixels[2], sizeof pixels[0]);
+    dataset_fini(&dataset);
+}
+END_TEST
+
+/* Each test image is seen exactly once, blank rows are blank. */
+START_TEST(evaluation_is_exact)
+{
+    enum { TEST = 103, BATCH = 8 };
+    int size = _i;
+    int uses[TEST] = {0};
+    float pixels[BATCH * IMAGE_PIXELS];
+    int32_t labels[BATCH];
+
+    for (int rank = 0; rank < size; rank++) {
+        struct dataset dataset = make(1000, TEST, rank, size, BATCH);
+        for (int64_t step = 0;; step++) {
+            memset(pixels, 255, sizeof pixels);
+            int rows =
+                dataset_test_batch(&dataset, step, BATCH, pixels, labels);
+            for (int i = 0; i < rows; i++) {
+                int number = number_of(pixels + i * IMAGE_PIXELS);
+                ck_assert_int_eq(labels[i], number % CLASSES);
+                uses[number]++;
+            }
+            for (int i = rows; i < BATCH; i++) {
+                ck_assert_int_eq(labels[i], 0);
+                for (int p = 0; p < IMAGE_PIXELS; p++)
+                    ck_assert(pixels[i * IMAGE_PIXELS + p] == 0);
+            }
+            if (rows == 0)
+                break;
+        }
+        dataset_fini(&dataset);
+    }
+    for (int i = 0; i < TEST; i++)
+        ck_assert_int_eq(uses[i], 1);
+}
+END_TEST
+
+START_TEST(fewer_test_images_than_ranks)
+{
+    struct dataset dataset = make(1000, 2, 3, 4, 8);
+    float pixels[8 * IMAGE_PIXELS];
+    int32_t labels[8];
+
+    ck_assert_int_eq(dataset_test_batch(&dataset, 0, 8, pixels, labels), 0);
+    dataset_fini(&dataset);
+}
+END_TEST
+
+/* 100 images on 3 ranks: the smallest shard has 33. */
+START_TEST(shard_smaller_than_a_batch)
+{
+    struct images a = numbered(100), b = numbered(10);
+    struct dataset dataset = make(100, 10, 0, 3, 33);
+
+    ck_assert_int_eq(dataset_steps(&dataset, 33), 1);
+    dataset_fini(&dataset);
+    ck_assert_int_eq(dataset_init(&dataset, &a, &b, 0, 3, 34, 1), PROBLEM);
+    ck_assert_ptr_nonnull(strstr(problem_text(), "needs 102"));
+    ck_assert_ptr_nonnull(strstr(problem_text(), "there are 100"));
+}
+END_TEST
+
+START_TEST(pixels_are_scaled_to_one)
+{
+    struct images a = numbered(4), b = numbered(4);
+    struct dataset dataset;
+    float pixels[IMAGE_PIXELS];
+    int32_t label;
+
+    memset(b.pixels, 255, IMAGE_PIXELS);
+    ck_assert_int_eq(dataset_init(&dataset, &a, &b, 0, 1, 1, 1), 0);
+    ck_assert_int_eq(dataset_test_batch(&dataset, 0, 1, pixels, &label), 1);
+    for (int p = 0; p < IMAGE_PIXELS; p++)
+        ck_assert_float_eq(pixels[p], 1);
+    dataset_fini(&dataset);
+}
+END_TEST
+
+/* Drawn, in the numbers asked for. */
+START_TEST(load_draws_without_data)
+{
+    struct options options = {.seed = 1, .train_images = 30, .test_images = 20};
+    struct images train = {0}, test = {0};
+
+    ck_assert_int_eq(dataset_load(&options, &train, &test), 0);
+    ck_assert_int_eq(train.count, 30);
+    ck_assert_int_eq(test.count, 20);
+    images_fini(&train);
+    images_fini(&test);
+}
+END_TEST
+
+static TCase *tcase_training(void)
+{
+    TCase *tcase = tcase_create("training");
+
+    tcase_add_loop_test(tcase, shards_are_disjoint_and_even, 1, MOST_RANKS + 1);
+    tcase_add_loop_test(tcase, batches_of_all_ranks_make_one_large_batch, 1,
+                        MOST_RANKS + 1);
+    tcase_add_test(tcase, epochs_have_different_orders);
+    tcase_add_test(tcase, shard_smaller_than_a_batch);
+    tcase_add_test(tcase, load_draws_without_data);
+    return tcase;
+}
+
+static TCase *tcase_evaluation(void)
+{
+    TCase *tcase = tcase_create("evaluation");
+
+    tcase_add_loop_test(tcase, evaluation_is_exact, 1, MOST_RANKS + 1);
+    tcase_add_test(tcase, fewer_test_images_than_ranks);
+    tcase_add_test(tcase, pixels_are_scaled_to_one);
+    return tcase;
+}
+
+HVD_TEST_MAIN("models_dataset", tcase_training, tcase_evaluation)

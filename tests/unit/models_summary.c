@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The JSON summary and the way its file comes into being.
+ */
+#include "common/outfile.h"
+#include "common/problem.h"
+#include "common/summary.h"
+
+#include "check_main.h"
+
+#include <dirent.h>
+#include <hvd_strategy.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/hvd-summary-XXXXXX";
+
+static char *path_of(const char *name)
+{
+    static char path[300];
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return path;
+}
+
+static void setup(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+}
+
+static void teardown(void)
+{
+    char command[100];
+
+    snprintf(command, sizeof command, "rm -rf %s", directory);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* Entries of the directory; a temporary file left behind would be one. */
+static int entries(void)
+{
+    DIR *dir = opendir(directory);
+    int count = 0;
+
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *entry; (entry = readdir(dir));)
+        count += entry->d_name[0] != '.';
+    closedir(dir);
+    return count;
+}
+
+static const struct options options = {.epochs = 2,
+                                       .batch_size = 32,
+                                       .learning_rate = 0.25,
+                                       .optimizer = HVD_MOMENTUM,
+                                       .seed = 5,
+                                       .threads = 1};
+
+static struct summary sample(void)
+{
+    struct summary summary = {.program = "mnist",
+                              .options = &options,
+                              .world_size = 2,
+                              .train_images = 1000,
+                              .test_images = 200,
+                              .steps = 30,
+                              .images = 1920,
+                              .test_correct = 150,
+                              .test_loss = 0.5,
+                              .test_accuracy = 0.75,
+                              .seconds = 4,
+                              .compute = 2,
+                              .wait = 1,
+                              .update = 0.5,
+                              .data = 0.25,
+                              .total_seconds = 5,
+                              .weights_hash = UINT64_C(0xfedcba9876543210)};
+    const struct summary_epoch epochs[] = {{1.5, NAN, NAN}, {0.5, 0.5, 0.75}};
+
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(summary_add_epoch(&summary, &epochs[i]), 0);
+    return summary;
+}
+
+static double number(json_t *root, const char *name)
+{
+    json_t *value = json_object_get(root, name);
+
+    ck_assert_msg(json_is_number(value), "%s is not a number", name);
+    return json_number_value(value);
+}
+
+START_TEST(fields_have_their_values)
+{
+    static const struct {
+        const char *name;
+        double value;
+    } fields[] = {{"test_accuracy", 0.75},
+                  {"test_loss", 0.5},
+                  {"images_per_second", 480},
+                  {"seconds", 4},
+                  {"world_size", 2},
+                  {"comm_wait_fraction", 0.25},
+                  {"total_seconds", 5},
+                  {"test_correct", 150},
+                  {"epochs", 2},
+                  {"steps", 30},
+                  {"batch_size", 32},
+                  {"lr", 0.25},
+                  {"seed", 5},
+                  {"train_images", 1000},
+                  {"test_images", 200},
+                  {"images", 1920}};
+    struct summary summary = sample();
+    json_error_t error;
+
+    ck_assert_int_eq(summary_write(&summary, path_of("s.json")), 0);
+    json_t *root =
+        json_load_file(path_of("s.json"), JSON_REJECT_DUPLICATES, &error);
+    ck_assert_msg(root != NULL, "%s", error.text);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        ck_assert_double_eq(number(root, fields[i].name), fields[i].value);
+    ck_assert_str_eq(json_string_value(json_object_get(root, "optimizer")),
+                     "momentum");
+    ck_assert_str_eq(json_string_value(json_object_get(root, "weights_hash")),
+                     "fedcba9876543210");
+    ck_assert_str_eq(json_string_value(json_object_get(root, "data_kind")),
+                     "drawn");
+    ck_assert(json_is_string(json_object_get(root, "version")));
+    json_t *split = json_object_get(root, "time_seconds");
+    ck_assert_double_eq(number(split, "compute"), 2);
+    ck_assert_double_eq(number(split, "communication_wait"), 1);
+    ck_assert_double_eq(number(split, "other"), 0.25);
+    json_decref(root);
+    summary_fini(&summary);
+}
+END_TEST
+
+START_TEST(history_has_every_epoch)
+{
+    struct summary summary = sample();
+
+    ck_assert_int_eq(summary_write(&summary, path_of("s.json")), 0);
+    json_t *root = json_load_file(path_of("s.json"), 0, NULL);
+    json_t *loss = json_object_get(root, "train_loss");
+    json_t *accuracy = json_object_get(root, "test_accuracy_history");
+    ck_assert_uint_eq(json_array_size(loss), 2);
+    ck_assert_double_eq(json_number_value(json_array_get(loss, 0)), 1.5);
+    ck_assert_double_eq(json_number_value(json_array_get(loss, 1)), 0.5);
+    ck_assert(json_is_null(json_array_get(accuracy, 0)));
+    ck_assert_double_eq(json_number_value(json_array_get(accuracy, 1)), 0.75);
+    json_decref(root);
+    summary_fini(&summary);
+}
+END_TEST
+
+START_TEST(nothing_trained_divides_by_nothing)
+{
+    struct summary summary = {.program = "mnist", .options = &options};
+
+    ck_assert_double_eq(summary_images_per_second(&summary), 0);
+    ck_assert_double_eq(summary_fraction(&summary, 1), 0);
+    ck_assert_int_eq(summary_write(&summary, path_of("s.json")), 0);
+}
+END_TEST
+
+START_TEST(path_that_is_no_text)
+{
+    struct options odd = options;
+    struct summary summary = sample();
+
+    odd.data = "caf\xe9"; /* Latin-1, which JSON cannot hold */
+    summary.options = &odd;
+    ck_assert_int_eq(summary_write(&summary, path_of("s.json")), PROBLEM);
+    ck_assert_ptr_nonnull(strstr(problem_text(), "--summary"));
+    ck_assert_int_eq(entries(), 0);
+    summary_fini(&summary);
+}
+END_TEST
+
+START_TEST(check_leaves_nothing)
+{
+    ck_assert_int_eq(outfile_check("--summary", path_of("s.json")), 0);
+    ck_assert_int_eq(outfile_check("--summary", NULL), 0);
+    ck_assert_int_eq(entries(), 0);
+}
+END_TEST
+
+START_TEST(check_finds_what_cannot_be_written)
+{
+    static const char *const paths[] = {"/nonexistent/s.json", "/tmp",
+                                        "/proc/s.json"};
+
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(outfile_check("--summary", paths[i]), PROBLEM);
+        ck_assert_ptr_nonnull(strstr(problem_text(), "--summary"));
+        ck_assert_ptr_nonnull(strstr(problem_text(), paths[i]));
+    }
+}
+END_TEST
+
+static void write_text(const char *path, const char *text)
+{
+    struct outfile out;
+
+    ck_assert_int_eq(outfile_open(&out, "--summary", path), 0);
+    fputs(text, out.file);
+    ck_assert_int_eq(outfile_commit(&out), 0);
+}
+
+static void expect_text(const char *path, const char *text)
+{
+    char read[100] = "";
+    FILE *file = fopen(path, "r");
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_ptr_nonnull(fgets(read, sizeof read, file));
+    fclose(file);
+    ck_assert_str_eq(read, text);
+}
+
+START_TEST(old_file_stays_until_commit)
+{
+    struct outfile out;
+
+    write_text(path_of("f"), "old");
+    ck_assert_int_eq(outfile_open(&out, "--summary", path_of("f")), 0);
+    fputs("new", out.file);
+    fflush(out.file);
+    expect_text(path_of("f"), "old");
+    outfile_discard(&out);
+    expect_text(path_of("f"), "old");
+    ck_assert_int_eq(entries(), 1);
+    write_text(path_of("f"), "new");
+    expect_text(path_of("f"), "new");
+    ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+START_TEST(permissions_follow_umask)
+{
+    struct stat info;
+    mode_t old = umask(027);
+
+    write_text(path_of("f"), "text");
+    umask(old);
+    ck_assert_int_eq(stat(path_of("f"), &info), 0);
+    ck_assert_int_eq(info.st_mode & 0777, 0640);
+}
+END_TEST
+
+START_TEST(link_is_followed)
+{
+    struct stat info;
+    char target[300];
+
+    snprintf(target, sizeof target, "%s", path_of("target"));
+    write_text(target, "old");
+    ck_assert_int_eq(symlink(target, path_of("link")), 0);
+    write_text(path_of("link"), "new");
+    ck_assert_int_eq(lstat(path_of("link"), &info), 0);
+    ck_assert(S_ISLNK(info.st_mode));
+    expect_text(target, "new");
+}
+END_TEST
+
+START_TEST(devices_are_not_replaced)
+{
+    struct stat info;
+    struct outfile out;
+
+    ck_assert_int_eq(outfile_check("--summary", "/dev/null"), 0);
+    write_text("/dev/null", "text");
+    ck_assert_int_eq(lstat("/dev/null", &info), 0);
+    ck_assert(S_ISCHR(info.st_mode));
+    ck_assert_int_eq(outfile_open(&out, "--summary", "/dev/full"), 0);
+    fputs("text", out.file);
+    ck_assert_int_eq(outfile_commit(&out), PROBLEM);
+    ck_assert_ptr_nonnull(strstr(problem_text(), "/dev/full"));
+    ck_assert_ptr_nonnull(strstr(problem_text(), "No space"));
+}
+END_TEST
+
+START_TEST(pending_file_can_be_removed)
+{
+    struct outfile out;
+
+    outfile_remove_pending();
+    ck_assert_int_eq(outfile_open(&out, "--summary", path_of("f")), 0);
+    ck_assert_int_eq(entries(), 1);
+    outfile_remove_pending();
+    ck_assert_int_eq(entries(), 0);
+    outfile_discard(&out);
+}
+END_TEST
+
+static TCase *tcase_json(void)
+{
+    TCase *tcase = tcase_create("json");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, fields_have_their_values);
+    tcase_add_test(tcase, history_has_every_epoch);
+    tcase_add_test(tcase, nothing_trained_divides_by_nothing);
+    tcase_add_test(tcase, path_that_is_no_text);
+    return tcase;
+}
+
+static TCase *tcase_outfile(void)
+{
+    TCase *tcase = tcase_create("outfile");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, check_leaves_nothing);
+    tcase_add_test(tcase, check_finds_what_cannot_be_written);
+    tcase_add_test(tcase, old_file_stays_until_commit);
+    tcase_add_test(tcase, permissions_follow_umask);
+    tcase_add_test(tcase, link_is_followed);
+    tcase_add_test(tcase, devices_are_not_replaced);
+    tcase_add_test(tcase, pending_file_can_be_removed);
+    return tcase;
+}
+
+HVD_TEST_MAIN("models_summary", tcase_json, tcase_outfile)
