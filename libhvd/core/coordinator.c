@@ -14,8 +14,10 @@
  * A rank may announce a key again before the others have announced it once:
  * its request was refused (a duplicate, say) while they have yet to come.
  * Proposals of one key therefore form a chain, oldest first, and what a rank
- * says goes to the first that lacks it. But a good request replaces the same
- * rank's refusal if that is still waiting: the program has mended it.
+ * says goes to the first that lacks it. So the k-th submission of a name on
+ * one rank meets the k-th on every other, refused ones included, whatever the
+ * timing: a program that makes the same mistake on all ranks, and then the
+ * right call, gets the same answers everywhere.
  *
  * A rank that has left will never announce what a proposal lacks, so such
  * proposals fail, now and whenever they come up later.
@@ -140,11 +142,6 @@ static struct proposal *proposal_new(const struct hvd__coordinator *c,
     return p;
 }
 
-static bool waits_as_refused(const struct proposal *p, int rank)
-{
-    return p->of[rank] > 0 && p->variants[p->of[rank] - 1].status < 0;
-}
-
 /* The proposal that what rank says about key belongs to. */
 static struct proposal *proposal_for(struct hvd__coordinator *c,
                                      const char *key, int rank)
@@ -153,7 +150,7 @@ static struct proposal *proposal_for(struct hvd__coordinator *c,
 
     HASH_FIND_STR(c->table, key, p);
     for (; p; last = p, p = p->later)
-        if (p->of[rank] == 0 || waits_as_refused(p, rank))
+        if (p->of[rank] == 0)
             return p;
     p = proposal_new(c, key);
     if (!p)
@@ -169,9 +166,8 @@ static struct proposal *proposal_for(struct hvd__coordinator *c,
     return NULL;
 }
 
-/* Take a proposal out of the table; the next of its key takes its place.
- * Only the first that is complete can be an older one's successor: what is
- * not the oldest is found by its predecessor. */
+/* Take a proposal out of the table; the next of its key takes its place. One
+ * that is not the oldest goes when a rank that it lacks has left. */
 static int proposal_remove(struct hvd__coordinator *c, struct proposal *p)
 {
     struct proposal *oldest, *later = p->later;
@@ -216,16 +212,6 @@ static int variant_of(struct proposal *p, const struct hvd__signature *s,
     return ++p->nvariants;
 }
 
-static int count_of(const struct hvd__coordinator *c, const struct proposal *p,
-                    int variant)
-{
-    int n = 0;
-
-    for (int rank = 0; rank < c->nranks; rank++)
-        n += p->of[rank] == variant;
-    return n;
-}
-
 /* ----------------------------------------------------------------- verdicts */
 
 /* Write the failure of a proposal for the ranks that wait for it. */
@@ -241,7 +227,8 @@ static void write_failure(struct hvd__coordinator *c, const struct proposal *p,
         return;
     }
     for (int rank = 0; rank < c->nranks; rank++) {
-        waiting[rank] = p->of[rank] != 0 && !waits_as_refused(p, rank);
+        waiting[rank] = p->of[rank] != 0 &&
+                        p->variants[p->of[rank] - 1].status == HVD_OK;
         nwaiting += waiting[rank];
     }
     if (nwaiting > 0) {
@@ -266,7 +253,7 @@ static void fail_differing(struct hvd__coordinator *c, const struct proposal *p,
     for (int i = 0, first = 1; i < p->nvariants; i++) {
         const struct variant *v = &p->variants[i];
 
-        if (count_of(c, p, i + 1) == 0 || (refused && v->status == HVD_OK))
+        if (refused && v->status == HVD_OK)
             continue;
         hvd__text_add(&out, first ? "" : "; ");
         first = 0;
@@ -313,17 +300,14 @@ static bool lacks_one_that_left(const struct hvd__coordinator *c,
 /* Decide a proposal if it is time to. */
 static int judge(struct hvd__coordinator *c, struct proposal *p)
 {
-    int refused = 0, distinct = 0;
+    int refused = 0;
 
     if (p->nannounced < c->nranks && !lacks_one_that_left(c, p))
         return HVD_OK;
     HVD_TRY(proposal_remove(c, p));
     for (int i = 0; i < p->nvariants; i++)
-        if (count_of(c, p, i + 1) > 0) {
-            refused += p->variants[i].status < 0;
-            distinct++;
-        }
-    if (p->nannounced == c->nranks && refused == 0 && distinct == 1) {
+        refused += p->variants[i].status < 0;
+    if (p->nannounced == c->nranks && refused == 0 && p->nvariants == 1) {
         *c->ready_tail = p;
         c->ready_tail = &p->next;
         c->nready++;
@@ -348,9 +332,8 @@ static int record(struct hvd__coordinator *c, int rank, const char *key,
 
     if (variant == 0)
         return hvd__fail_memory(sizeof *p);
-    p->nannounced += p->of[rank] == 0;
+    p->nannounced++;
     p->of[rank] = variant;
-    /* A good variant first: the ready read their signature there. */
     return judge(c, p);
 }
 
@@ -405,7 +388,7 @@ void hvd__coordinator_break(struct hvd__coordinator *c, int rank, int status,
 
 static const struct hvd__signature *agreed(const struct proposal *p)
 {
-    return &p->variants[p->of[0] - 1].signature;
+    return &p->variants[0].signature;
 }
 
 static bool reserve(struct hvd__coordinator *c)

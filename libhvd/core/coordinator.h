@@ -14,8 +14,8 @@ struct hvd__coordinator;
 struct hvd__coordinator *hvd__coordinator_new(int nranks, size_t threshold);
 void hvd__coordinator_free(struct hvd__coordinator *coordinator);
 
-/* What a rank says. The texts are copied. HVD_ERR_MEMORY, or
- * HVD_ERR_INTERNAL for what no rank may say (the same key twice). */
+/* What a rank says. The texts are copied. HVD_ERR_MEMORY; HVD_ERR_INTERNAL
+ * for leaving twice. */
 int hvd__coordinator_announce(struct hvd__coordinator *coordinator, int rank,
                               const char *key,
                               const struct hvd__signature *signature);

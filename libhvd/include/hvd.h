@@ -252,8 +252,9 @@ void hvd_request_init(hvd_request *request, size_t size);
  * Submit one collective; returns at once. On success *handle must be given
  * to hvd_wait once; handle may be NULL, then only the callback tells of the
  * completion. On failure there is no handle, no callback is called, and
- * every other rank that submits the same name gets HVD_ERR_PEER with the
- * reason, so that no rank waits for one that was refused.
+ * every other rank's submission of that name gets HVD_ERR_PEER with the
+ * reason, so that no rank waits for one that was refused: the k-th submission
+ * of a name on one rank meets the k-th on every other, refused ones included.
  *
  * HVD_ERR_ARGUMENT, HVD_ERR_UNSUPPORTED, HVD_ERR_DUPLICATE, HVD_ERR_MEMORY,
  * HVD_ERR_NOT_INITIALIZED, HVD_ERR_SHUTDOWN.

@@ -9,7 +9,7 @@
 
 /* How long the others may take to end the same test: a machine with few
  * cores runs eight ranks of a sanitized build. */
-enum { MEETING_SECONDS = 60 };
+enum { MEETING_SECONDS = 30 };
 
 static MPI_Comm meeting = MPI_COMM_NULL;
 
@@ -86,6 +86,7 @@ int ranks_main(const char *name, enum ranks_start start,
     SRunner *runner;
     int nfailed;
 
+    setvbuf(stdout, NULL, _IOLBF, 0); /* lasts beyond an abort */
     if (start_library(start) < 0)
         return EXIT_FAILURE;
     for (int i = 0; i < nmakers; i++)

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What ranks get wrong, alone or together: every rank is told, in the same
+ * words, which ranks and which tensor, and the next request works.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ranks.h"
+
+static float data[64], result[64];
+
+static int last(void)
+{
+    return ranks_size() - 1;
+}
+
+/* After every error. */
+static void check_usable(void)
+{
+    int32_t one = 1, sum = 0;
+
+    ck_hvd(hvd_allreduce(&one, &sum, 1, HVD_INT32, HVD_SUM));
+    ck_assert_int_eq(sum, ranks_size());
+}
+
+/* A good request, which each test then spoils on the last rank. */
+static hvd_request good(const char *name)
+{
+    static int64_t shape[2];
+    hvd_request request;
+
+    shape[0] = 4;
+    shape[1] = 3;
+    hvd_request_init(&request, sizeof request);
+    request.name = name;
+    request.dtype = HVD_FLOAT32;
+    request.ndim = 2;
+    request.shape = shape;
+    request.input = data;
+    request.output = result;
+    return request;
+}
+
+static int run(const hvd_request *request)
+{
+    hvd_handle handle = 0;
+    int status = hvd_submit(request, &handle);
+
+    return status < 0 ? status : hvd_wait(handle);
+}
+
+/* -------------------------------------------------------------- mismatches */
+
+/* The last rank differs; all others agree. texts: what both sides say. */
+static void check_mismatch(const hvd_request *request, const char *mine,
+                           const char *theirs)
+{
+    char others[32], odd[32];
+
+    if (ranks_size() == 1)
+        return;
+    ck_hvd_fails(run(request), HVD_ERR_MISMATCH);
+    ck_error_says("'tensor'");
+    ck_error_says(mine);
+    ck_error_says(theirs);
+    if (ranks_size() > 3)
+        sprintf(others, "ranks 0-%d: ", last() - 1);
+    else
+        sprintf(others, ranks_size() == 3 ? "ranks 0,1: " : "rank 0: ");
+    sprintf(odd, "rank %d: ", last());
+    ck_error_says(others);
+    ck_error_says(odd);
+    check_usable();
+}
+
+START_TEST(dtype_differs)
+{
+    hvd_request request = good("tensor");
+
+    if (ranks_rank() == last())
+        request.dtype = HVD_INT32;
+    check_mismatch(&request, "sum float32 [4,3]", "sum int32 [4,3]");
+}
+END_TEST
+
+START_TEST(shape_differs)
+{
+    static const int64_t other[] = {3, 4}, flat[] = {12}, longer[] = {4, 4};
+    hvd_request request = good("tensor");
+
+    if (ranks_rank() == last())
+        request.shape = other;
+    check_mismatch(&request, "sum float32 [4,3]", "sum float32 [3,4]");
+    request = good("tensor");
+    if (ranks_rank() == last()) {
+        request.ndim = 1;
+        request.shape = flat;
+    }
+    check_mismatch(&request, "sum float32 [4,3]", "sum float32 [12]");
+    request = good("tensor");
+    if (ranks_rank() == last())
+        request.shape = longer;
+    check_mismatch(&request, "sum float32 [4,3]", "sum float32 [4,4]");
+}
+END_TEST
+
+START_TEST(op_differs)
+{
+    hvd_request request = good("tensor");
+
+    if (ranks_rank() == last())
+        request.op = HVD_MAX;
+    check_mismatch(&request, "sum float32", "max float32");
+}
+END_TEST
+
+START_TEST(scale_differs)
+{
+    hvd_request request = good("tensor");
+
+    if (ranks_rank() == last())
+        request.prescale = 0.5;
+    check_mismatch(&request, "sum float32", "prescale 0.5");
+}
+END_TEST
+
+START_TEST(kind_differs)
+{
+    hvd_request request = good("tensor");
+
+    if (ranks_rank() == last())
+        request.kind = HVD_BROADCAST;
+    check_mismatch(&request, "allreduce sum", "broadcast float32");
+}
+END_TEST
+
+START_TEST(root_differs)
+{
+    hvd_request request = good("tensor");
+
+    request.kind = HVD_BROADCAST;
+    request.root = ranks_rank() == last() ? last() : 0;
+    if (ranks_size() > 1) {
+        char odd[32];
+        sprintf(odd, "root %d", last());
+        check_mismatch(&request, "root 0", odd);
+    }
+}
+END_TEST
+
+/* The unnamed are matched by order, so that they can be of two minds too. */
+START_TEST(unnamed_differ)
+{
+    if (ranks_size() == 1)
+        return;
+    for (int i = 0; i < 3; i++) {
+        int status = ranks_rank() == last()
+                         ? hvd_barrier()
+                         : hvd_allreduce(data, result, 5, HVD_FLOAT32, HVD_SUM);
+        ck_assert_int_eq(status, HVD_ERR_MISMATCH);
+        ck_error_says("unnamed operation");
+        ck_error_says("barrier");
+        ck_error_says("allreduce sum float32 [5]");
+        check_usable();
+    }
+}
+END_TEST
+
+/* Every rank something else. */
+START_TEST(everyone_differs)
+{
+    hvd_request request = good("tensor");
+    int64_t shape[] = {100 + ranks_rank()};
+    char text[32];
+
+    if (ranks_size() == 1)
+        return;
+    request.ndim = 1;
+    request.shape = shape;
+    request.input = request.output = NULL;
+    shape[0] = 0;
+    request.op = ranks_rank() % 2 ? HVD_SUM : HVD_MIN;
+    request.dtype = ranks_rank() % 8;
+    ck_hvd_fails(run(&request), HVD_ERR_MISMATCH);
+    for (int rank = 0; rank < ranks_size(); rank++) {
+        sprintf(text, "rank %d: ", rank);
+        ck_error_says(text);
+    }
+    check_usable();
+}
+END_TEST
+
+/* A failure of one does not touch what is in flight beside it. */
+START_TEST(neighbours_survive)
+{
+    enum { N = 20 };
+    float values[N];
+    hvd_handle handles[N];
+    char name[32];
+
+    for (int k = 0; k < N; k++) {
+        hvd_dtype dtype =
+            k == 7 && ranks_rank() == last() ? HVD_INT32 : HVD_FLOAT32;
+
+        values[k] = 1;
+        sprintf(name, "n%d", k);
+        ck_hvd(hvd_allreduce_async(name, &values[k], &values[k], 1, dtype,
+                                   HVD_SUM, &handles[k]));
+    }
+    for (int k = 0; k < N; k++) {
+        int status = hvd_wait(handles[k]);
+
+        if (k == 7 && ranks_size() > 1) {
+            ck_assert_int_eq(status, HVD_ERR_MISMATCH);
+            ck_assert(values[k] == 1);
+        } else if (ranks_size() > 1) {
+            ck_assert_int_eq(status, HVD_OK);
+            ck_assert(values[k] == (float)ranks_size());
+        }
+    }
+    check_usable();
+}
+END_TEST
+
+/* ---------------------------------------------------------------- refusals */
+
+/* The last rank is refused with status and a text; the others, who did
+ * nothing wrong, are told by whom and why. */
+static void check_refused(const hvd_request *request, int status,
+                          const char *text)
+{
+    char who[32];
+
+    if (ranks_rank() == last()) {
+        ck_hvd_fails(run(request), status);
+    } else {
+        ck_hvd_fails(run(request), HVD_ERR_PEER);
+        sprintf(who, "rank %d", last());
+        ck_error_says(who);
+    }
+    ck_error_says("'tensor'");
+    ck_error_says(text);
+    check_usable();
+}
+
+/* Spoil a good request on the last rank only. */
+#define REFUSED(change, status, text)                                          \
+    do {                                                                       \
+        hvd_request request = good("tensor");                                  \
+        if (ranks_rank() == last())                                            \
+            change;                                                            \
+        check_refused(&request, status, text);                                 \
+    } while (0)
+
+START_TEST(arguments_out_of_range)
+{
+    static const int64_t negative[] = {4, -3};
+    static const int64_t huge[] = {INT64_MAX / 2, 8};
+
+    REFUSED(request.input = NULL, HVD_ERR_ARGUMENT, "input");
+    REFUSED(request.output = NULL, HVD_ERR_ARGUMENT, "output");
+    REFUSED(request.input = data + 1; request.output = data, HVD_ERR_ARGUMENT,
+            "overlap");
+    REFUSED(request.dtype = 99, HVD_ERR_ARGUMENT, "dtype 99");
+    REFUSED(request.dtype = -1, HVD_ERR_ARGUMENT, "dtype -1");
+    REFUSED(request.op = 17, HVD_ERR_ARGUMENT, "op 17");
+    REFUSED(request.ndim = -1, HVD_ERR_ARGUMENT, "-1 dimensions");
+    REFUSED(request.ndim = 17, HVD_ERR_ARGUMENT, "17 dimensions");
+    REFUSED(request.shape = NULL, HVD_ERR_ARGUMENT, "shape");
+    REFUSED(request.shape = negative, HVD_ERR_ARGUMENT, "-3");
+    REFUSED(request.shape = huge, HVD_ERR_ARGUMENT, "more bytes");
+    REFUSED(request.prescale = NAN, HVD_ERR_ARGUMENT, "finite");
+    REFUSED(request.dtype = HVD_BOOL; request.op = HVD_AVERAGE,
+            HVD_ERR_ARGUMENT, "bool");
+}
+END_TEST
+
+START_TEST(root_out_of_range)
+{
+    hvd_request request = good("tensor");
+
+    request.kind = HVD_BROADCAST;
+    if (ranks_rank() == last())
+        request.root = ranks_size();
+    check_refused(&request, HVD_ERR_ARGUMENT, "root");
+    if (ranks_rank() == last())
+        request.root = -1;
+    check_refused(&request, HVD_ERR_ARGUMENT, "root -1");
+}
+END_TEST
+
+START_TEST(what_this_version_lacks)
+{
+    REFUSED(request.kind = 5, HVD_ERR_UNSUPPORTED, "kind 5");
+    REFUSED(request.kind = -7, HVD_ERR_UNSUPPORTED, "kind -7");
+    REFUSED(request.op = HVD_ADASUM, HVD_ERR_UNSUPPORTED, "adasum");
+}
+END_TEST
+
+/* Refused by the blocking calls, which have no name. */
+START_TEST(blocking_calls_are_refused_everywhere)
+{
+    int mine = ranks_rank() == last();
+    int refused = mine ? HVD_ERR_ARGUMENT : HVD_ERR_PEER;
+
+    ck_hvd_fails(hvd_allreduce(mine ? NULL : data, result, 8, HVD_FLOAT32,
+                               HVD_SUM),
+                 refused);
+    check_usable();
+    ck_hvd_fails(hvd_allreduce(data, result, mine ? -1 : 8, HVD_FLOAT32,
+                               HVD_SUM),
+                 refused);
+    ck_error_says("-1");
+    check_usable();
+    ck_hvd_fails(hvd_broadcast(data, 8, HVD_FLOAT32, mine ? 99 : 0), refused);
+    ck_error_says("99");
+    check_usable();
+}
+END_TEST
+
+/* The same mistake on every rank: nobody waits for anybody. */
+START_TEST(everyone_is_refused)
+{
+    hvd_request request = good("tensor");
+
+    request.input = NULL;
+    for (int i = 0; i < 3; i++) {
+        ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+        ck_hvd_fails(hvd_allreduce(NULL, NULL, 3, HVD_FLOAT32, HVD_SUM),
+                     HVD_ERR_ARGUMENT);
+    }
+    check_usable();
+    request.input = data;
+    ck_hvd(run(&request));
+}
+END_TEST
+
+/* Names that no other rank can have submitted: local errors. */
+START_TEST(names_that_cannot_be)
+{
+    static char name[HVD_MAX_NAME + 2];
+    hvd_request request = good(name);
+
+    memset(name, 'x', HVD_MAX_NAME + 1);
+    ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+    ck_error_says("longer than 255");
+    name[HVD_MAX_NAME] = '\0';
+    ck_hvd(run(&request));
+    strcpy(name, "two\nlines");
+    ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+    ck_error_says("control character");
+    ck_assert(strchr(hvd_last_error(), '\n') == NULL);
+    strcpy(name, "%n%s%d \xff\xfe");
+    ck_hvd(run(&request));
+    request.name = "";
+    ck_hvd(run(&request));
+    check_usable();
+}
+END_TEST
+
+START_TEST(requests_that_are_none)
+{
+    struct {
+        hvd_request request;
+        char newer[16];
+    } grown = {0};
+    hvd_handle handle;
+
+    ck_hvd_fails(hvd_submit(NULL, &handle), HVD_ERR_ARGUMENT);
+    memset(&grown, 0, sizeof grown);
+    ck_hvd_fails(hvd_submit(&grown.request, &handle), HVD_ERR_ARGUMENT);
+    ck_error_says("hvd_request_init");
+    /* Of a newer program: fine unless it uses what is new. */
+    hvd_request_init(&grown.request, sizeof grown);
+    grown.request.dtype = HVD_FLOAT32;
+    grown.request.input = data;
+    grown.request.output = result;
+    ck_hvd(run(&grown.request));
+    grown.newer[3] = 1;
+    ck_hvd_fails(run(&grown.request), HVD_ERR_UNSUPPORTED);
+    check_usable();
+}
+END_TEST
+
+/* -------------------------------------------------------------- duplicates */
+
+/* On every rank: the first goes its way, the second is refused. */
+START_TEST(duplicates_on_every_rank)
+{
+    hvd_request request = good("tensor");
+    hvd_handle first, second;
+    int status, gate = ranks_size() > 1 && ranks_rank() == last();
+
+    ck_hvd(hvd_barrier());
+    /* The last rank holds the first one back until the others have tried
+     * their second: with fewer than two ranks it completes at once. */
+    if (gate)
+        ck_hvd(hvd_barrier());
+    ck_hvd(hvd_submit(&request, &first));
+    status = hvd_submit(&request, &second);
+    if (ranks_size() == 1) {
+        ck_hvd(status);
+        ck_hvd(hvd_wait(second));
+    } else if (!gate) {
+        ck_assert_int_eq(status, HVD_ERR_DUPLICATE);
+        ck_error_says("'tensor'");
+        ck_hvd(hvd_barrier());
+    } else {
+        /* It may have completed meanwhile, or not; either way no rank waits
+         * for ever: the others' refusals answer this one. */
+        if (status >= 0)
+            status = hvd_wait(second);
+        ck_assert(status == HVD_ERR_DUPLICATE || status == HVD_ERR_PEER);
+    }
+    ck_hvd(hvd_wait(first));
+    ck_hvd(run(&request));
+    check_usable();
+}
+END_TEST
+
+/* On one rank: the others' second request fails, and the third works. */
+START_TEST(a_duplicate_on_one_rank)
+{
+    hvd_request request = good("tensor");
+    hvd_handle first, second;
+    char who[32];
+
+    if (ranks_size() == 1)
+        return;
+    if (ranks_rank() == last()) {
+        ck_hvd(hvd_submit(&request, &first));
+        ck_hvd_fails(hvd_submit(&request, &second), HVD_ERR_DUPLICATE);
+        ck_hvd(hvd_barrier());
+        ck_hvd(hvd_wait(first));
+    } else {
+        ck_hvd(hvd_barrier());
+        ck_hvd(run(&request));
+        ck_hvd_fails(run(&request), HVD_ERR_PEER);
+        sprintf(who, "rank %d", last());
+        ck_error_says(who);
+        ck_error_says("in flight");
+    }
+    ck_hvd(hvd_barrier());
+    ck_hvd(run(&request));
+    check_usable();
+}
+END_TEST
+
+/* ------------------------------------------------------------------ handles */
+
+START_TEST(handles_are_for_once)
+{
+    hvd_request request = good("tensor");
+    hvd_handle handle;
+
+    ck_hvd(hvd_submit(&request, &handle));
+    ck_assert(handle != 0);
+    ck_hvd(hvd_wait(handle));
+    ck_hvd_fails(hvd_wait(handle), HVD_ERR_HANDLE);
+    ck_hvd_fails(hvd_poll(handle), HVD_ERR_HANDLE);
+    ck_hvd_fails(hvd_wait(0), HVD_ERR_HANDLE);
+    ck_hvd_fails(hvd_wait(-1), HVD_ERR_HANDLE);
+    ck_hvd_fails(hvd_wait(INT64_MAX), HVD_ERR_HANDLE);
+    ck_hvd_fails(hvd_poll(99), HVD_ERR_HANDLE);
+    ck_hvd(run(&request));
+    ck_hvd_fails(hvd_wait(handle), HVD_ERR_HANDLE);
+    check_usable();
+}
+END_TEST
+
+static TCase *tcase_mismatch(void)
+{
+    TCase *tcase = ranks_tcase("mismatch");
+
+    tcase_add_test(tcase, dtype_differs);
+    tcase_add_test(tcase, shape_differs);
+    tcase_add_test(tcase, op_differs);
+    tcase_add_test(tcase, scale_differs);
+    tcase_add_test(tcase, kind_differs);
+    tcase_add_test(tcase, root_differs);
+    tcase_add_test(tcase, unnamed_differ);
+    tcase_add_test(tcase, everyone_differs);
+    tcase_add_test(tcase, neighbours_survive);
+    return tcase;
+}
+
+static TCase *tcase_refusal(void)
+{
+    TCase *tcase = ranks_tcase("refusal");
+
+    tcase_add_test(tcase, arguments_out_of_range);
+    tcase_add_test(tcase, root_out_of_range);
+    tcase_add_test(tcase, what_this_version_lacks);
+    tcase_add_test(tcase, blocking_calls_are_refused_everywhere);
+    tcase_add_test(tcase, everyone_is_refused);
+    tcase_add_test(tcase, names_that_cannot_be);
+    tcase_add_test(tcase, requests_that_are_none);
+    return tcase;
+}
+
+static TCase *tcase_duplicate(void)
+{
+    TCase *tcase = ranks_tcase("duplicate");
+
+    tcase_add_test(tcase, duplicates_on_every_rank);
+    tcase_add_test(tcase, a_duplicate_on_one_rank);
+    tcase_add_test(tcase, handles_are_for_once);
+    return tcase;
+}
+
+RANKS_MAIN("mpi_errors", HVD_STARTS_MPI, tcase_mismatch, tcase_refusal,
+           tcase_duplicate)
