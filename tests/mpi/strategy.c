@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The strategy against training done by hand: every rank can compute every
+ * rank's gradients, so it knows what the variables must become.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hvd_strategy.h"
+#include "ranks.h"
+
+enum { NVARIABLES = 5, LARGEST = 20000, NSTEPS = 12 };
+
+static const int64_t shapes[NVARIABLES][2] = {
+    {100, 200}, {1, 64}, {0, 3}, {7, 9}, {1, 1}};
+
+static float values[NVARIABLES][LARGEST];
+static double expected[NVARIABLES][LARGEST];
+static double first[NVARIABLES][LARGEST], second[NVARIABLES][LARGEST];
+
+static int64_t count_of(int variable)
+{
+    return shapes[variable][0] * shapes[variable][1];
+}
+
+static double initial(int rank, int variable, int64_t i)
+{
+    return (double)((i * 3 + variable + rank * 11) % 17) / 16 - 0.5;
+}
+
+static double gradient(int rank, int step, int variable, int64_t i)
+{
+    return (double)((i * 5 + variable * 3 + step * 7 + rank * 13) % 23) / 8 -
+           1.25;
+}
+
+static hvd_strategy *make(hvd_optimizer optimizer, int serial,
+                          int (*updated)(void *, int32_t), void *context)
+{
+    hvd_strategy_options options;
+    hvd_strategy *strategy = NULL;
+    char name[32];
+
+    hvd_strategy_options_init(&options, sizeof options);
+    options.optimizer = optimizer;
+    options.learning_rate = 0.01;
+    options.serial = serial;
+    options.updated = updated;
+    options.context = context;
+    ck_hvd(hvd_strategy_new(&options, &strategy));
+    for (int v = 0; v < NVARIABLES; v++) {
+        for (int64_t i = 0; i < count_of(v); i++)
+            values[v][i] = (float)initial(ranks_rank(), v, i);
+        sprintf(name, "variable %d", v);
+        ck_assert_int_eq(hvd_strategy_add(strategy, name, values[v], 2,
+                                          shapes[v]),
+                         v);
+    }
+    return strategy;
+}
+
+/* In an order of its own on each rank. */
+static void feed(hvd_strategy *strategy, int step)
+{
+    for (int k = 0; k < NVARIABLES; k++) {
+        int v = (k + ranks_rank() + step) % NVARIABLES;
+        float *g = hvd_strategy_gradient(strategy, v);
+
+        ck_assert(g != NULL);
+        for (int64_t i = 0; i < count_of(v); i++)
+            g[i] = (float)gradient(ranks_rank(), step, v, i);
+        ck_hvd(hvd_strategy_ready(strategy, v));
+    }
+}
+
+/* The same by hand, in double. */
+static void expect_step(hvd_optimizer optimizer, int step)
+{
+    int n = ranks_size(), t = step + 1;
+
+    for (int v = 0; v < NVARIABLES; v++)
+        for (int64_t i = 0; i < count_of(v); i++) {
+            double g = 0, *w = &expected[v][i];
+
+            for (int rank = 0; rank < n; rank++)
+                g += gradient(rank, step, v, i) / n;
+            switch (optimizer) {
+            case HVD_SGD: *w -= 0.01 * g; break;
+            case HVD_MOMENTUM:
+                first[v][i] = 0.9 * first[v][i] + g;
+                *w -= 0.01 * first[v][i];
+                break;
+            default:
+                first[v][i] = 0.9 * first[v][i] + 0.1 * g;
+                second[v][i] = 0.999 * second[v][i] + 0.001 * g * g;
+                *w -= 0.01 * first[v][i] / (1 - pow(0.9, t)) /
+                      (sqrt(second[v][i] / (1 - pow(0.999, t))) + 1e-7);
+            }
+        }
+}
+
+static void expect_start(void)
+{
+    memset(first, 0, sizeof first);
+    memset(second, 0, sizeof second);
+    for (int v = 0; v < NVARIABLES; v++)
+        for (int64_t i = 0; i < count_of(v); i++)
+            expected[v][i] = initial(0, v, i);
+}
+
+static void check_values(double tolerance)
+{
+    for (int v = 0; v < NVARIABLES; v++)
+        for (int64_t i = 0; i < count_of(v); i++)
+            if (!(fabs((double)values[v][i] - expected[v][i]) <= tolerance))
+                ck_abort_msg("rank %d: variable %d [%lld] is %.9g, not %.9g",
+                             ranks_rank(), v, (long long)i,
+                             (double)values[v][i], expected[v][i]);
+}
+
+/* Every rank must hold rank 0's bits. */
+static void check_same_bits(void)
+{
+    static float theirs[LARGEST];
+
+    for (int v = 0; v < NVARIABLES; v++) {
+        memcpy(theirs, values[v], sizeof theirs);
+        ck_hvd(hvd_broadcast(theirs, count_of(v), HVD_FLOAT32, 0));
+        ck_assert_mem_eq(theirs, values[v],
+                         (size_t)count_of(v) * sizeof(float));
+    }
+}
+
+static void train(hvd_optimizer optimizer, int serial)
+{
+    hvd_strategy *strategy = make(optimizer, serial, NULL, NULL);
+    hvd_strategy_stats stats = {.size = sizeof stats};
+
+    expect_start();
+    ck_hvd(hvd_strategy_start(strategy));
+    check_values(0);
+    for (int step = 0; step < NSTEPS; step++) {
+        feed(strategy, step);
+        ck_hvd(hvd_strategy_step(strategy));
+        expect_step(optimizer, step);
+        check_values(2e-6);
+    }
+    check_same_bits();
+    ck_hvd(hvd_strategy_get_stats(strategy, &stats));
+    ck_assert_int_eq(stats.variables, NVARIABLES);
+    ck_assert_int_eq(stats.steps, NSTEPS);
+    ck_assert_int_eq(stats.gradients, NSTEPS * NVARIABLES);
+    ck_assert_int_eq(stats.bytes, NSTEPS * 4 * (20000 + 64 + 63 + 1));
+    ck_assert(stats.wait_seconds >= 0 && stats.update_seconds > 0);
+    hvd_strategy_free(strategy);
+}
+
+START_TEST(every_optimizer_is_right)
+{
+    for (hvd_optimizer o = 0; o < HVD_NUM_OPTIMIZERS; o++)
+        train(o, 0);
+}
+END_TEST
+
+START_TEST(serial_gives_the_same_bits)
+{
+    static float overlapped[NVARIABLES][LARGEST];
+
+    train(HVD_ADAM, 0);
+    memcpy(overlapped, values, sizeof values);
+    train(HVD_ADAM, 1);
+    ck_assert_mem_eq(overlapped, values, sizeof values);
+}
+END_TEST
+
+START_TEST(gradients_are_neighbours)
+{
+    hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
+
+    ck_assert(hvd_strategy_gradient(strategy, 0) == NULL);
+    ck_hvd(hvd_strategy_start(strategy));
+    for (int v = 1; v < NVARIABLES; v++)
+        ck_assert(hvd_strategy_gradient(strategy, v) ==
+                  hvd_strategy_gradient(strategy, v - 1) + count_of(v - 1));
+    ck_assert(hvd_strategy_gradient(strategy, NVARIABLES) == NULL);
+    ck_assert(hvd_strategy_gradient(strategy, -1) == NULL);
+    hvd_strategy_free(strategy);
+}
+END_TEST
+
+START_TEST(a_learning_rate_of_zero_changes_nothing)
+{
+    hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
+
+    expect_start();
+    ck_hvd(hvd_strategy_start(strategy));
+    ck_hvd(hvd_strategy_set_learning_rate(strategy, 0));
+    feed(strategy, 0);
+    ck_hvd(hvd_strategy_step(strategy));
+    check_values(0);
+    ck_hvd_fails(hvd_strategy_set_learning_rate(strategy, -1),
+                 HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_strategy_set_learning_rate(strategy, NAN),
+                 HVD_ERR_ARGUMENT);
+    hvd_strategy_free(strategy);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- callbacks */
+
+struct seen {
+    int calls[NVARIABLES];
+    int stop_at; /* -1: never */
+};
+
+static int note_update(void *context, int32_t variable)
+{
+    struct seen *seen = context;
+
+    seen->calls[variable]++;
+    return variable == seen->stop_at ? -4711 : 0;
+}
+
+START_TEST(updates_are_told_once_a_step)
+{
+    struct seen seen = {.stop_at = -1};
+    hvd_strategy *strategy = make(HVD_MOMENTUM, 0, note_update, &seen);
+
+    ck_hvd(hvd_strategy_start(strategy));
+    for (int step = 0; step < 3; step++) {
+        feed(strategy, step);
+        ck_hvd(hvd_strategy_step(strategy));
+    }
+    for (int v = 0; v < NVARIABLES; v++)
+        ck_assert_int_eq(seen.calls[v], 3);
+    seen.stop_at = 1;
+    feed(strategy, 3);
+    ck_assert_int_eq(hvd_strategy_step(strategy), -4711);
+    ck_assert_int_eq(seen.calls[0], 4);
+    ck_assert_int_eq(seen.calls[1], 4);
+    ck_assert_int_eq(seen.calls[3], 3);
+    seen.stop_at = -1;
+    feed(strategy, 4);
+    ck_hvd(hvd_strategy_step(strategy));
+    hvd_strategy_free(strategy);
+}
+END_TEST
+
+static void *feed_on_a_thread(void *strategy)
+{
+    feed(strategy, 0);
+    return NULL;
+}
+
+START_TEST(gradients_may_come_from_a_thread)
+{
+    hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
+    pthread_t thread;
+
+    expect_start();
+    ck_hvd(hvd_strategy_start(strategy));
+    ck_assert(pthread_create(&thread, NULL, feed_on_a_thread, strategy) == 0);
+    pthread_join(thread, NULL);
+    ck_hvd(hvd_strategy_step(strategy));
+    expect_step(HVD_SGD, 0);
+    check_values(2e-6);
+    hvd_strategy_free(strategy);
+}
+END_TEST
+
+/* ------------------------------------------------------------------- errors */
+
+START_TEST(options_are_checked)
+{
+    hvd_strategy_options options;
+    hvd_strategy *strategy = NULL;
+
+#define SPOILED(change, text)                                                  \
+    hvd_strategy_options_init(&options, sizeof options);                       \
+    change;                                                                    \
+    ck_hvd_fails(hvd_strategy_new(&options, &strategy), HVD_ERR_ARGUMENT);     \
+    ck_error_says(text);                                                       \
+    ck_assert(strategy == NULL)
+    SPOILED(options.learning_rate = -0.5, "learning rate -0.5");
+    SPOILED(options.learning_rate = INFINITY, "learning rate");
+    SPOILED(options.beta1 = 1, "beta1");
+    SPOILED(options.beta2 = -0.1, "beta2");
+    SPOILED(options.momentum = NAN, "momentum");
+    SPOILED(options.epsilon = -1, "epsilon");
+    SPOILED(options.optimizer = 9, "optimizer 9");
+    SPOILED(options.size = 3, "hvd_strategy_options_init");
+    ck_hvd_fails(hvd_strategy_new(NULL, &strategy), HVD_ERR_ARGUMENT);
+    hvd_strategy_free(NULL);
+}
+END_TEST
+
+START_TEST(variables_are_checked)
+{
+    static const int64_t bad[] = {3, -1}, huge[] = {INT64_MAX / 2, 16};
+    hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
+
+    ck_hvd_fails(hvd_strategy_add(strategy, "variable 1", values[1], 2,
+                                  shapes[1]),
+                 HVD_ERR_ARGUMENT);
+    ck_error_says("'variable 1'");
+    ck_hvd_fails(hvd_strategy_add(strategy, NULL, values[1], 2, shapes[1]),
+                 HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_strategy_add(strategy, "x", NULL, 2, shapes[1]),
+                 HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_strategy_add(strategy, "x", values[1], 2, bad),
+                 HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_strategy_add(strategy, "x", values[1], 2, huge),
+                 HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_strategy_add(strategy, "x", values[1], 99, shapes[1]),
+                 HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_strategy_step(strategy), HVD_ERR_ARGUMENT);
+    ck_error_says("hvd_strategy_start");
+    ck_hvd(hvd_strategy_start(strategy));
+    ck_hvd_fails(hvd_strategy_start(strategy), HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_strategy_add(strategy, "late", values[1], 2, shapes[1]),
+                 HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_strategy_ready(strategy, 77), HVD_ERR_ARGUMENT);
+    ck_error_says("77");
+    hvd_strategy_free(strategy);
+}
+END_TEST
+
+/* One rank forgets a gradient: all fail, naming it, and the next step is
+ * right. */
+START_TEST(a_missing_gradient_fails_everywhere)
+{
+    hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
+    int last = ranks_size() - 1, mine = ranks_rank() == last;
+    char who[32];
+
+    expect_start();
+    ck_hvd(hvd_strategy_start(strategy));
+    for (int v = 0; v < NVARIABLES; v++) {
+        memset(hvd_strategy_gradient(strategy, v), 0,
+               (size_t)count_of(v) * sizeof(float));
+        if (!mine || v != 3)
+            ck_hvd(hvd_strategy_ready(strategy, v));
+    }
+    ck_hvd_fails(hvd_strategy_step(strategy),
+                 mine ? HVD_ERR_ARGUMENT : HVD_ERR_PEER);
+    ck_error_says("'variable 3'");
+    sprintf(who, "rank %d", last);
+    if (!mine)
+        ck_error_says(who);
+    check_values(0);
+    feed(strategy, 0);
+    ck_hvd(hvd_strategy_step(strategy));
+    expect_step(HVD_SGD, 0);
+    check_values(2e-6);
+    hvd_strategy_free(strategy);
+}
+END_TEST
+
+START_TEST(a_gradient_is_ready_once)
+{
+    hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
+
+    ck_hvd(hvd_strategy_start(strategy));
+    feed(strategy, 0);
+    ck_hvd_fails(hvd_strategy_ready(strategy, 1), HVD_ERR_ARGUMENT);
+    ck_error_says("'variable 1'");
+    ck_hvd(hvd_strategy_step(strategy));
+    hvd_strategy_free(strategy);
+}
+END_TEST
+
+START_TEST(different_models_are_told_apart)
+{
+    hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
+    int last = ranks_size() - 1;
+    char who[32];
+
+    if (last > 0) {
+        const char *name = ranks_rank() == last ? "odd" : "even";
+
+        ck_hvd(hvd_strategy_add(strategy, name, values[1], 2, shapes[1]));
+        ck_hvd_fails(hvd_strategy_start(strategy), HVD_ERR_MISMATCH);
+        ck_error_says("variable 5");
+        ck_error_says("'odd' [1,64]");
+        ck_error_says("'even' [1,64]");
+        sprintf(who, "rank %d", last);
+        ck_error_says(who);
+    }
+    hvd_strategy_free(strategy);
+    strategy = make(ranks_rank() == last ? HVD_ADAM : HVD_SGD, 0, NULL, NULL);
+    if (last > 0) {
+        ck_hvd_fails(hvd_strategy_start(strategy), HVD_ERR_MISMATCH);
+        ck_error_says("optimizer adam");
+        ck_error_says("optimizer sgd");
+    }
+    hvd_strategy_free(strategy);
+    strategy = make(HVD_SGD, 0, NULL, NULL);
+    if (last > 0) {
+        if (ranks_rank() == last)
+            ck_hvd(hvd_strategy_add(strategy, "more", values[1], 2, shapes[1]));
+        ck_hvd_fails(hvd_strategy_start(strategy), HVD_ERR_MISMATCH);
+        ck_error_says("nothing");
+        ck_error_says("'more'");
+    }
+    hvd_strategy_free(strategy);
+}
+END_TEST
+
+START_TEST(two_strategies_at_once)
+{
+    hvd_strategy *one = make(HVD_SGD, 0, NULL, NULL);
+    hvd_strategy *two = make(HVD_SGD, 0, NULL, NULL);
+
+    expect_start();
+    ck_hvd(hvd_strategy_start(one));
+    ck_hvd(hvd_strategy_start(two));
+    /* The same names, in flight together, in different orders. */
+    feed(ranks_rank() % 2 ? one : two, 0);
+    feed(ranks_rank() % 2 ? two : one, 0);
+    ck_hvd(hvd_strategy_step(one));
+    expect_step(HVD_SGD, 0);
+    check_values(2e-6);
+    ck_hvd(hvd_strategy_step(two));
+    expect_step(HVD_SGD, 0);
+    check_values(4e-6);
+    hvd_strategy_free(one);
+    hvd_strategy_free(two);
+}
+END_TEST
+
+START_TEST(no_variables_is_legal)
+{
+    hvd_strategy_options options;
+    hvd_strategy *strategy;
+
+    hvd_strategy_options_init(&options, sizeof options);
+    ck_hvd(hvd_strategy_new(&options, &strategy));
+    ck_hvd(hvd_strategy_start(strategy));
+    ck_hvd(hvd_strategy_step(strategy));
+    hvd_strategy_free(strategy);
+}
+END_TEST
+
+static TCase *tcase_training(void)
+{
+    TCase *tcase = ranks_tcase("training");
+
+    tcase_add_test(tcase, every_optimizer_is_right);
+    tcase_add_test(tcase, serial_gives_the_same_bits);
+    tcase_add_test(tcase, gradients_are_neighbours);
+    tcase_add_test(tcase, a_learning_rate_of_zero_changes_nothing);
+    tcase_add_test(tcase, updates_are_told_once_a_step);
+    tcase_add_test(tcase, gradients_may_come_from_a_thread);
+    tcase_add_test(tcase, two_strategies_at_once);
+    tcase_add_test(tcase, no_variables_is_legal);
+    return tcase;
+}
+
+static TCase *tcase_errors(void)
+{
+    TCase *tcase = ranks_tcase("errors");
+
+    tcase_add_test(tcase, options_are_checked);
+    tcase_add_test(tcase, variables_are_checked);
+    tcase_add_test(tcase, a_missing_gradient_fails_everywhere);
+    tcase_add_test(tcase, a_gradient_is_ready_once);
+    tcase_add_test(tcase, different_models_are_told_apart);
+    return tcase;
+}
+
+RANKS_MAIN("mpi_strategy", HVD_STARTS_MPI, tcase_training, tcase_errors)
