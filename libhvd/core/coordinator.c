@@ -19,8 +19,9 @@
  * timing: a program that makes the same mistake on all ranks, and then the
  * right call, gets the same answers everywhere.
  *
- * A rank that has left will never announce what a proposal lacks, so such
- * proposals fail, now and whenever they come up later.
+ * A rank that has left will never announce what a proposal lacks. Such a
+ * proposal fails at once for those who wait, and for each other rank when it
+ * comes, in the same words; it is kept until every rank has come or left.
  *
  * Ready proposals wait for room: while two batches are under way the next
  * ones gather and are fused. No clock is involved; a lone request goes at
@@ -43,6 +44,8 @@ struct variant {
     char *text; /* owned */
 };
 
+enum { ANSWERED = -1 };
+
 struct proposal {
     UT_hash_handle hh;       /* the oldest of its key is in the table */
     struct proposal *later;  /* owned: the next of the same key */
@@ -50,7 +53,9 @@ struct proposal {
     struct variant *variants; /* owned */
     int nvariants;
     int nannounced;
-    int *of; /* owned, [nranks]: 0 not yet, i + 1 submitted variants[i] */
+    int *of; /* owned, [nranks]: 0 not yet, i + 1 submitted variants[i],
+                ANSWERED: did, and was told that it fails */
+    char *lacking; /* owned; once a rank that it lacks has left: who */
     char key[HVD__KEY_SIZE];
 };
 
@@ -78,6 +83,7 @@ static void proposal_free(struct proposal *proposal)
     for (int i = 0; i < proposal->nvariants; i++)
         free(proposal->variants[i].text);
     free(proposal->variants);
+    free(proposal->lacking);
     free(proposal->of);
     free(proposal);
 }
@@ -227,7 +233,7 @@ static void write_failure(struct hvd__coordinator *c, const struct proposal *p,
         return;
     }
     for (int rank = 0; rank < c->nranks; rank++) {
-        waiting[rank] = p->of[rank] != 0 &&
+        waiting[rank] = p->of[rank] > 0 &&
                         p->variants[p->of[rank] - 1].status == HVD_OK;
         nwaiting += waiting[rank];
     }
@@ -268,16 +274,16 @@ static void fail_differing(struct hvd__coordinator *c, const struct proposal *p,
     write_failure(c, p, refused ? HVD_ERR_PEER : HVD_ERR_MISMATCH, text);
 }
 
-static void fail_left(struct hvd__coordinator *c, const struct proposal *p)
+/* Who will never come. */
+static char *describe_lack(const struct hvd__coordinator *c,
+                           const struct proposal *p)
 {
     char text[HVD__MESSAGE_MAX];
     struct hvd__text out = hvd__text_at(text, sizeof text);
     int *missing = malloc((size_t)c->nranks * sizeof *missing);
 
-    if (!missing) {
-        c->out.failed = true;
-        return;
-    }
+    if (!missing)
+        return NULL;
     for (int rank = 0; rank < c->nranks; rank++)
         missing[rank] = c->left[rank] && p->of[rank] == 0;
     hvd__text_add_key(&out, p->key);
@@ -285,7 +291,27 @@ static void fail_left(struct hvd__coordinator *c, const struct proposal *p)
     hvd__text_add_ranks(&out, missing, c->nranks, 1);
     hvd__text_add(&out, " did not submit it before shutting down");
     free(missing);
-    write_failure(c, p, HVD_ERR_SHUTDOWN, text);
+    return strdup(text);
+}
+
+/* Answer those who wait; forget it when nobody else can come. */
+static int fail_lacking(struct hvd__coordinator *c, struct proposal *p)
+{
+    bool expected = false;
+
+    if (!p->lacking && !(p->lacking = describe_lack(c, p)))
+        return hvd__fail_memory(HVD__MESSAGE_MAX);
+    write_failure(c, p, HVD_ERR_SHUTDOWN, p->lacking);
+    for (int rank = 0; rank < c->nranks; rank++) {
+        if (p->of[rank] != 0)
+            p->of[rank] = ANSWERED;
+        expected |= p->of[rank] == 0 && !c->left[rank];
+    }
+    if (expected)
+        return HVD_OK;
+    HVD_TRY(proposal_remove(c, p));
+    proposal_free(p);
+    return HVD_OK;
 }
 
 static bool lacks_one_that_left(const struct hvd__coordinator *c,
@@ -302,21 +328,18 @@ static int judge(struct hvd__coordinator *c, struct proposal *p)
 {
     int refused = 0;
 
-    if (p->nannounced < c->nranks && !lacks_one_that_left(c, p))
-        return HVD_OK;
+    if (p->nannounced < c->nranks)
+        return lacks_one_that_left(c, p) ? fail_lacking(c, p) : HVD_OK;
     HVD_TRY(proposal_remove(c, p));
     for (int i = 0; i < p->nvariants; i++)
         refused += p->variants[i].status < 0;
-    if (p->nannounced == c->nranks && refused == 0 && p->nvariants == 1) {
+    if (refused == 0 && p->nvariants == 1) {
         *c->ready_tail = p;
         c->ready_tail = &p->next;
         c->nready++;
         return HVD_OK;
     }
-    if (p->nannounced < c->nranks)
-        fail_left(c, p);
-    else
-        fail_differing(c, p, refused > 0);
+    fail_differing(c, p, refused > 0);
     proposal_free(p);
     return HVD_OK;
 }

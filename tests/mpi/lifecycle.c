@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The beginning and the end of a world, again and again. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ranks.h"
+
+static int last(void)
+{
+    return ranks_size() - 1;
+}
+
+static void check_sum(void)
+{
+    int32_t value = ranks_rank(), n = ranks_size();
+
+    ck_hvd(hvd_allreduce(&value, &value, 1, HVD_INT32, HVD_SUM));
+    ck_assert_int_eq(value, n * (n - 1) / 2);
+}
+
+START_TEST(everyone_knows_who_is_who)
+{
+    ck_assert_int_eq(hvd_is_initialized(), 1);
+    ck_assert_int_eq(hvd_rank(), ranks_rank());
+    ck_assert_int_eq(hvd_size(), ranks_size());
+    /* All tests run on one host. */
+    ck_assert_int_eq(hvd_local_rank(), ranks_rank());
+    ck_assert_int_eq(hvd_local_size(), ranks_size());
+    ck_assert_int_eq(hvd_cross_rank(), 0);
+    ck_assert_int_eq(hvd_cross_size(), 1);
+    ck_assert_str_eq(hvd_version(), "0.1.0");
+}
+END_TEST
+
+START_TEST(a_second_init_does_nothing)
+{
+    ck_hvd(hvd_init());
+    ck_hvd(hvd_init());
+    check_sum();
+}
+END_TEST
+
+static void check_nothing_works(int submitting)
+{
+    float x = 1;
+    hvd_handle handle = 0;
+    int (*const numbers[])(void) = {hvd_rank,       hvd_size,
+                                    hvd_local_rank, hvd_local_size,
+                                    hvd_cross_rank, hvd_cross_size};
+
+    ck_assert_int_eq(hvd_is_initialized(), 0);
+    for (int i = 0; i < 6; i++)
+        ck_hvd_fails(numbers[i](), HVD_ERR_NOT_INITIALIZED);
+    ck_error_says("hvd_init");
+    ck_hvd_fails(hvd_allreduce(&x, &x, 1, HVD_FLOAT32, HVD_SUM), submitting);
+    ck_error_says("hvd_");
+    ck_hvd_fails(hvd_broadcast(&x, 1, HVD_FLOAT32, 0), submitting);
+    ck_hvd_fails(hvd_barrier(), submitting);
+    ck_hvd_fails(hvd_allreduce_async("x", &x, &x, 1, HVD_FLOAT32, HVD_SUM,
+                                     &handle),
+                 submitting);
+    ck_hvd_fails(hvd_wait(1), submitting);
+    ck_hvd_fails(hvd_poll(1), submitting);
+    ck_assert_int_eq(handle, 0);
+}
+
+START_TEST(nothing_works_after_shutdown)
+{
+    ck_hvd(hvd_shutdown());
+    check_nothing_works(HVD_ERR_SHUTDOWN);
+    ck_hvd(hvd_shutdown()); /* does nothing */
+    ck_hvd(hvd_init());
+    check_sum();
+}
+END_TEST
+
+START_TEST(worlds_come_and_go)
+{
+    for (int i = 0; i < 30; i++) {
+        ck_hvd(hvd_shutdown());
+        ck_hvd(hvd_init());
+        check_sum();
+    }
+}
+END_TEST
+
+/* What all have submitted is carried out before the world ends. */
+START_TEST(shutdown_completes_what_all_submitted)
+{
+    enum { N = 40, COUNT = 10007 };
+    static float values[N][COUNT];
+    char name[32];
+
+    for (int k = 0; k < N; k++) {
+        int number = ranks_rank() % 2 ? N - 1 - k : k;
+
+        for (int i = 0; i < COUNT; i++)
+            values[number][i] = (float)(number + i % 10 + ranks_rank());
+        sprintf(name, "p%d", number);
+        ck_hvd(hvd_allreduce_async(name, values[number], values[number], COUNT,
+                                   HVD_FLOAT32, HVD_SUM, NULL));
+    }
+    ck_hvd(hvd_shutdown());
+    for (int k = 0; k < N; k++)
+        for (int i = 0; i < COUNT; i++)
+            ck_assert(values[k][i] ==
+                      (float)(ranks_size() * (k + i % 10) +
+                              ranks_size() * (ranks_size() - 1) / 2));
+    ck_hvd(hvd_init());
+}
+END_TEST
+
+static void keep_status(void *context, int status)
+{
+    *(int *)context = status;
+}
+
+/* What one rank has not submitted fails on the others. */
+START_TEST(shutdown_fails_what_is_missing)
+{
+    hvd_request request;
+    float x = 1;
+    int status = 77;
+
+    hvd_request_init(&request, sizeof request);
+    request.name = "orphan";
+    request.dtype = HVD_FLOAT32;
+    request.input = request.output = &x;
+    request.callback = keep_status;
+    request.callback_context = &status;
+    if (ranks_rank() != last())
+        ck_hvd(hvd_submit(&request, NULL));
+    ck_hvd(hvd_shutdown());
+    if (ranks_rank() != last())
+        ck_assert_int_eq(status, HVD_ERR_SHUTDOWN);
+    ck_assert(x == 1);
+    ck_hvd(hvd_init());
+    check_sum();
+}
+END_TEST
+
+/* One rank has left; those that still wait for it are told so. */
+START_TEST(a_rank_that_left_is_named)
+{
+    float x = 1;
+    char who[32];
+
+    sprintf(who, "rank %d", last());
+    if (ranks_rank() != last()) {
+        for (int i = 0; i < 3; i++) {
+            ck_hvd_fails(hvd_allreduce(&x, &x, 1, HVD_FLOAT32, HVD_SUM),
+                         HVD_ERR_SHUTDOWN);
+            ck_error_says(who);
+        }
+    } else if (last() > 0) {
+        usleep(20000);
+    }
+    ck_hvd(hvd_shutdown());
+    ck_hvd(hvd_init());
+    check_sum();
+}
+END_TEST
+
+/* Handles that nobody waited for end with the world. */
+START_TEST(unwaited_handles_are_gone)
+{
+    hvd_handle handles[100];
+    float x[100] = {0};
+    char name[32];
+
+    for (int k = 0; k < 100; k++) {
+        sprintf(name, "h%d", k);
+        ck_hvd(hvd_allreduce_async(name, &x[k], &x[k], 1, HVD_FLOAT32, HVD_SUM,
+                                   &handles[k]));
+    }
+    ck_hvd(hvd_shutdown());
+    ck_hvd(hvd_init());
+    for (int k = 0; k < 100; k++)
+        ck_hvd_fails(hvd_wait(handles[k]), HVD_ERR_HANDLE);
+    check_sum();
+}
+END_TEST
+
+/* A malformed variable on one rank is an error of all, and can be mended. */
+START_TEST(a_bad_setting_on_one_rank)
+{
+    ck_hvd(hvd_shutdown());
+    if (ranks_rank() == last())
+        setenv("HVD_FUSION_THRESHOLD", "banana", 1);
+    ck_hvd_fails(hvd_init(), HVD_ERR_CONFIG);
+    ck_error_says("HVD_FUSION_THRESHOLD");
+    ck_error_says("banana");
+    if (last() > 0) {
+        char who[32];
+        sprintf(who, "rank %d", last());
+        ck_error_says(who);
+    }
+    check_nothing_works(HVD_ERR_SHUTDOWN);
+    unsetenv("HVD_FUSION_THRESHOLD");
+    setenv("HVD_LOG", "loud", 1);
+    ck_hvd_fails(hvd_init(), HVD_ERR_CONFIG);
+    ck_error_says("HVD_LOG");
+    unsetenv("HVD_LOG");
+    ck_hvd(hvd_init());
+    check_sum();
+}
+END_TEST
+
+START_TEST(memory_is_aligned_zeroed_and_bounded)
+{
+    ck_assert(hvd_malloc(SIZE_MAX) == NULL);
+    ck_error_says("bytes");
+    for (size_t bytes = 0; bytes < 300; bytes += 7) {
+        unsigned char *memory = hvd_malloc(bytes);
+
+        ck_assert(memory != NULL);
+        ck_assert_int_eq((intptr_t)memory % 64, 0);
+        for (size_t i = 0; i < bytes; i++)
+            ck_assert_int_eq(memory[i], 0);
+        memset(memory, 1, bytes);
+        hvd_free(memory);
+    }
+}
+END_TEST
+
+static TCase *tcase_lifecycle(void)
+{
+    TCase *tcase = ranks_tcase("lifecycle");
+
+    tcase_add_test(tcase, everyone_knows_who_is_who);
+    tcase_add_test(tcase, a_second_init_does_nothing);
+    tcase_add_test(tcase, nothing_works_after_shutdown);
+    tcase_add_test(tcase, worlds_come_and_go);
+    tcase_add_test(tcase, shutdown_completes_what_all_submitted);
+    tcase_add_test(tcase, shutdown_fails_what_is_missing);
+    tcase_add_test(tcase, a_rank_that_left_is_named);
+    tcase_add_test(tcase, unwaited_handles_are_gone);
+    tcase_add_test(tcase, a_bad_setting_on_one_rank);
+    tcase_add_test(tcase, memory_is_aligned_zeroed_and_bounded);
+    return tcase;
+}
+
+RANKS_MAIN("mpi_lifecycle", PROGRAM_STARTS_MPI, tcase_lifecycle)
