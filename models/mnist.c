@@ -150,6 +150,8 @@ int main(int argc, char **argv)
     }
     int rank = hvd_rank();
     int size = hvd_size();
+    if (run.options.learning_rate == 0)
+        run.options.learning_rate = options_default_rate(&run.options, size);
     progress_init(&run.progress, stdout, rank == 0);
     run.summary = (struct summary){
         .program = program, .options = &run.options, .world_size = size};

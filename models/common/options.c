@@ -42,16 +42,18 @@ static const struct argp_option table[] = {
      "read the four MNIST files in DIR, plain or .gz (default: draw digits)",
      0},
     {"train-images", KEY_TRAIN, "N", 0,
-     "train on the first N images (default: all of DIR, or 12000 drawn)", 0},
+     "train on the first N images (default: all of DIR, or 30000 drawn)", 0},
     {"test-images", KEY_TEST, "N", 0,
-     "test on the first N images (default: all of DIR, or 2000 drawn)", 0},
+     "test on the first N images (default: all of DIR, or 5000 drawn)", 0},
     {0, 0, 0, 0, "Training:", 2},
     {"epochs", KEY_EPOCHS, "N", 0, "passes over the training images (5)", 0},
     {"steps", KEY_STEPS, "N", 0,
      "stop after N steps in all, whatever --epochs says (no limit)", 0},
     {"batch-size", KEY_BATCH, "N", 0, "images per rank and step (64)", 0},
     {"optimizer", KEY_OPTIMIZER, "NAME", 0, "sgd, momentum or adam (adam)", 0},
-    {"lr", KEY_LR, "X", 0, "learning rate (adam 0.001, sgd and momentum 0.01)",
+    {"lr", KEY_LR, "X", 0,
+     "learning rate (per 64 images of a step, at most 8 times: adam 0.001, "
+     "momentum 0.02, sgd 0.1)",
      0},
     {"seed", KEY_SEED, "N", 0,
      "seed of the first weights, the order of the images and the drawn digits "
@@ -76,7 +78,6 @@ static const struct argp_option table[] = {
 /* What argp hands to parse_option. */
 struct parsing {
     struct options *options;
-    bool rate_given;
     int outcome; /* OPTIONS_* */
 };
 
@@ -201,9 +202,7 @@ static int parse_number(int key, const char *value, struct parsing *parsing)
         return parse_int("--eval-every", value, 0, 100000, &o->eval_every);
     case KEY_THREADS:
         return parse_int("--threads", value, 1, 1024, &o->threads);
-    case KEY_LR:
-        parsing->rate_given = true;
-        return parse_rate("--lr", value, &o->learning_rate);
+    case KEY_LR: return parse_rate("--lr", value, &o->learning_rate);
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -276,9 +275,16 @@ int options_parse(struct options *options, int argc, char **argv)
         return problem_set("out of memory");
     if (failed)
         return PROBLEM;
-    if (!parsing.rate_given)
-        options->learning_rate = options->optimizer == HVD_ADAM ? 0.001 : 0.01;
     return parsing.outcome;
+}
+
+double options_default_rate(const struct options *options, int nranks)
+{
+    static const double rates[] = {
+        [HVD_SGD] = 0.1, [HVD_MOMENTUM] = 0.02, [HVD_ADAM] = 0.001};
+    double scale = (double)options->batch_size * nranks / 64;
+
+    return rates[options->optimizer] * (scale < 8 ? scale : 8);
 }
 
 void options_help(FILE *out, const char *program)

@@ -23,8 +23,8 @@ struct options {
     int epochs;
     int64_t steps; /* most steps in all; 0: no limit */
     int batch_size;
-    double learning_rate;
-    int optimizer; /* HVD_SGD, ... */
+    int optimizer;        /* HVD_SGD, ... */
+    double learning_rate; /* 0: by options_default_rate */
     uint64_t seed;
     int eval_every; /* epochs between evaluations; 0: only at the end */
     bool serial;
@@ -38,6 +38,14 @@ struct options {
  * text kept: which option, what was given, what is accepted.
  */
 int options_parse(struct options *options, int argc, char **argv);
+
+/*
+ * The learning rate when --lr is not given: a rate for 64 images a step that
+ * suits the optimizer, times the images of a step over all ranks / 64 (Goyal
+ * et al. 2017, "Accurate, Large Minibatch SGD"), at most times 8. It depends
+ * on the images of a step, not on how many ranks share them.
+ */
+double options_default_rate(const struct options *options, int nranks);
 
 /* What --help prints. */
 void options_help(FILE *out, const char *program);

@@ -38,7 +38,7 @@ START_TEST(defaults_are_those_of_the_help)
     ck_assert_int_eq(o.steps, 0);
     ck_assert_int_eq(o.batch_size, 64);
     ck_assert_int_eq(o.optimizer, HVD_ADAM);
-    ck_assert_double_eq(o.learning_rate, 0.001);
+    ck_assert_double_eq(o.learning_rate, 0);
     ck_assert_uint_eq(o.seed, 1);
     ck_assert_int_eq(o.eval_every, 1);
     ck_assert_int_eq(o.threads, 1);
@@ -78,14 +78,20 @@ START_TEST(every_option_is_read)
 }
 END_TEST
 
-START_TEST(rate_follows_the_optimizer_unless_given)
+START_TEST(default_rate_follows_images_of_a_step)
 {
     struct options o;
 
+    ck_assert_int_eq(parse(&o, ""), OPTIONS_RUN);
+    ck_assert_double_eq_tol(options_default_rate(&o, 1), 0.001, 1e-12);
+    ck_assert_double_eq_tol(options_default_rate(&o, 4), 0.004, 1e-12);
+    ck_assert_double_eq_tol(options_default_rate(&o, 64), 0.008, 1e-12);
+    ck_assert_int_eq(parse(&o, "--batch-size 32"), OPTIONS_RUN);
+    ck_assert_double_eq_tol(options_default_rate(&o, 2), 0.001, 1e-12);
     ck_assert_int_eq(parse(&o, "--optimizer momentum"), OPTIONS_RUN);
-    ck_assert_double_eq(o.learning_rate, 0.01);
-    ck_assert_int_eq(parse(&o, "--lr 0.5 --optimizer momentum"), OPTIONS_RUN);
-    ck_assert_double_eq(o.learning_rate, 0.5);
+    ck_assert_double_eq_tol(options_default_rate(&o, 1), 0.02, 1e-12);
+    ck_assert_int_eq(parse(&o, "--optimizer sgd"), OPTIONS_RUN);
+    ck_assert_double_eq_tol(options_default_rate(&o, 1), 0.1, 1e-12);
 }
 END_TEST
 
@@ -196,7 +202,7 @@ static TCase *tcase_right(void)
 
     tcase_add_test(tcase, defaults_are_those_of_the_help);
     tcase_add_test(tcase, every_option_is_read);
-    tcase_add_test(tcase, rate_follows_the_optimizer_unless_given);
+    tcase_add_test(tcase, default_rate_follows_images_of_a_step);
     tcase_add_test(tcase, help_and_version_are_outcomes);
     tcase_add_test(tcase, help_names_every_option);
     return tcase;
