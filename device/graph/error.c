@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The one list: X(constant, text). */
+#define STATUSES(X)                                                            \
+    X(IPU_OK, "success")                                                       \
+    X(IPU_ERR_ARGUMENT, "invalid argument")                                    \
+    X(IPU_ERR_SHAPE, "shapes or dtypes do not fit")                            \
+    X(IPU_ERR_NAME, "a name is unknown, or taken")                             \
+    X(IPU_ERR_STATE, "not possible in this state")                             \
+    X(IPU_ERR_MEMORY, "out of memory")                                         \
+    X(IPU_ERR_CALLBACK, "a host call failed")                                  \
+    X(IPU_ERR_DATA, "a value is out of range")
+
+static _Thread_local char last_error[IPU__MESSAGE_MAX];
+
+const char *ipu_strerror(int status)
+{
+    switch (status) {
+#define X(constant, text)                                                      \
+    case constant: return text;
+        STATUSES(X)
+#undef X
+    default: return status > 0 ? "success" : "unknown status";
+    }
+}
+
+const char *ipu_last_error(void)
+{
+    return last_error;
+}
+
+int ipu__fail(int status, const char *format, ...)
+{
+    char text[IPU__MESSAGE_MAX]; /* an argument may be the last error itself */
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    /* An error is one line, whatever names are in it. */
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    memcpy(last_error, text, sizeof text);
+    return status;
+}
+
+int ipu__fail_memory(size_t bytes)
+{
+    return ipu__fail(IPU_ERR_MEMORY, "out of memory: %zu bytes wanted", bytes);
+}

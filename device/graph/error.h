@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * error.h - statuses, and the text of this thread's last failure.
+ */
+#ifndef IPU_GRAPH_ERROR_H
+#define IPU_GRAPH_ERROR_H
+
+#include <stddef.h>
+
+#include "ipu.h"
+
+/* Room for a message with its NUL; longer ones are cut. */
+enum { IPU__MESSAGE_MAX = 1024 };
+
+/* Return a negative status of expr from the calling function. */
+#define IPU_TRY(expr)                                                          \
+    do {                                                                       \
+        int ipu_try_status_ = (expr);                                          \
+        if (ipu_try_status_ < 0)                                               \
+            return ipu_try_status_;                                            \
+    } while (0)
+
+/* Set this thread's last error and return status. */
+__attribute__((format(printf, 2, 3))) int ipu__fail(int status,
+                                                    const char *format, ...);
+
+/* IPU_ERR_MEMORY, saying how much was wanted. */
+int ipu__fail_memory(size_t bytes);
+
+#endif

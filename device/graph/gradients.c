@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gradients.c - reverse-mode differentiation.
+ *
+ * Walk the nodes from the loss backwards. Each node that the loss depends on,
+ * and that depends on what is asked for, turns the derivative with respect to
+ * its output into those with respect to its inputs; where several nodes use
+ * one tensor, theirs are added. The derivatives are nodes of the same graph,
+ * made of the same ops where possible.
+ */
+#include <stdlib.h>
+
+#include "graph/error.h"
+#include "graph/graph.h"
+#include "ops/op.h"
+
+/* Mark what depends on one of wrt: only there derivatives are needed. */
+static void mark_dependents(const ipu_graph *g, int32_t nnodes, bool *needed)
+{
+    for (int32_t n = 0; n < nnodes; n++) {
+        const struct ipu__node *node = &g->nodes[n];
+
+        for (int i = 0; i < node->op->ninputs; i++)
+            needed[node->output] |= needed[node->inputs[i]];
+    }
+}
+
+static int accumulate(ipu_graph *g, ipu_tensor *total, ipu_tensor part)
+{
+    if (part.id < 0)
+        return g->status;
+    *total = total->id < 0 ? part : ipu_add(g, *total, part);
+    return g->status;
+}
+
+static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
+                              ipu_tensor *derivatives)
+{
+    /* Copied: the array may move while nodes are added. */
+    const struct ipu__node node = g->nodes[n];
+    ipu_tensor parts[IPU__MAX_INPUTS] = {{-1}, {-1}, {-1}};
+    ipu_tensor dy = derivatives[node.output];
+
+    if (dy.id < 0 || !needed[node.output])
+        return IPU_OK;
+    if (!node.op->gradient)
+        return ipu__graph_fail(
+            g, ipu__fail(IPU_ERR_ARGUMENT, "%s has no derivative",
+                         g->tensors[node.output].name));
+    node.op->gradient(g, &node, needed, dy, parts);
+    if (g->status < 0)
+        return ipu__fail(g->status, "%s", g->message);
+    for (int i = 0; i < node.op->ninputs; i++)
+        if (needed[node.inputs[i]])
+            IPU_TRY(accumulate(g, &derivatives[node.inputs[i]], parts[i]));
+    return IPU_OK;
+}
+
+static int differentiate(ipu_graph *g, int32_t loss, int32_t count,
+                         const int32_t *wrt, bool *needed,
+                         ipu_tensor *derivatives, ipu_tensor *gradients)
+{
+    int32_t nnodes = g->tensors[loss].node + 1;
+
+    for (int32_t i = 0; i < g->ntensors; i++)
+        derivatives[i] = (ipu_tensor){-1};
+    for (int32_t i = 0; i < count; i++)
+        needed[wrt[i]] = true;
+    mark_dependents(g, nnodes, needed);
+    derivatives[loss] = ipu__constant(g, &g->tensors[loss].shape, 1);
+    for (int32_t n = nnodes - 1; n >= 0; n--)
+        IPU_TRY(differentiate_node(g, n, needed, derivatives));
+    for (int32_t i = 0; i < count; i++) {
+        ipu_tensor found = derivatives[wrt[i]];
+
+        if (found.id < 0) /* the loss does not depend on it */
+            found = ipu__constant(g, &g->tensors[wrt[i]].shape, 0);
+        if (found.id < 0)
+            return ipu__fail(g->status, "%s", g->message);
+        gradients[i] = found;
+    }
+    return IPU_OK;
+}
+
+static int check_loss(const ipu_graph *g, ipu_tensor loss, int32_t *index)
+{
+    char text[IPU__SHAPE_TEXT];
+
+    *index = ipu__index(g, loss);
+    if (*index < 0)
+        return ipu__fail(*index, "gradients: the loss: %s", ipu_last_error());
+    if (g->tensors[*index].shape.ndim != 0 ||
+        g->tensors[*index].shape.dtype != IPU_FLOAT32)
+        return ipu__fail(
+            IPU_ERR_SHAPE,
+            "gradients: the loss %s is %s, not a float32 scalar: reduce it "
+            "with ipu_reduce_sum",
+            g->tensors[*index].name,
+            ipu__shape_print(&g->tensors[*index].shape, text));
+    return IPU_OK;
+}
+
+static int check_wrt(const ipu_graph *g, int32_t count, const ipu_tensor *wrt,
+                     int32_t *indices)
+{
+    for (int32_t i = 0; i < count; i++) {
+        indices[i] = ipu__index(g, wrt[i]);
+        if (indices[i] < 0)
+            return ipu__fail(indices[i], "gradients: number %d: %s", (int)i,
+                             ipu_last_error());
+        if (g->tensors[indices[i]].shape.dtype != IPU_FLOAT32)
+            return ipu__fail(IPU_ERR_SHAPE,
+                             "gradients: %s is not float32: it has none",
+                             g->tensors[indices[i]].name);
+    }
+    return IPU_OK;
+}
+
+int ipu_gradients(ipu_graph *graph, ipu_tensor loss, int32_t count,
+                  const ipu_tensor *wrt, ipu_tensor *gradients)
+{
+    size_t ntensors;
+    int32_t *indices, index;
+    bool *needed;
+    ipu_tensor *derivatives;
+    int status;
+
+    if (!graph || count < 0 || (count > 0 && (!wrt || !gradients)))
+        return ipu__fail(IPU_ERR_ARGUMENT, "gradients: %s",
+                         !graph      ? "the graph is NULL"
+                         : count < 0 ? "the count is less than 0"
+                                     : "an array is NULL");
+    if (graph->status < 0)
+        return ipu__fail(graph->status, "%s", graph->message);
+    ntensors = (size_t)graph->ntensors + 1;
+    indices = calloc((size_t)count + 1, sizeof *indices);
+    needed = calloc(ntensors, sizeof *needed);
+    derivatives = calloc(ntensors, sizeof *derivatives);
+    if (!indices || !needed || !derivatives)
+        status = ipu__fail_memory(ntensors);
+    else if ((status = check_loss(graph, loss, &index)) == IPU_OK &&
+             (status = check_wrt(graph, count, wrt, indices)) == IPU_OK)
+        status = differentiate(graph, index, count, indices, needed,
+                               derivatives, gradients);
+    free(indices);
+    free(needed);
+    free(derivatives);
+    return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * graph.c - building: tensors, nodes, streams, and the first failure.
+ *
+ * A builder is written without checks: a failing op returns an invalid
+ * tensor, ops on invalid tensors return invalid ones, and ipu_compile reports
+ * what went wrong first. So the first failure is kept in the graph.
+ *
+ * The id of a tensor holds a tag of its graph above its index, so that a
+ * tensor of another graph is noticed.
+ */
+#include "graph/graph.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/error.h"
+#include "ops/op.h"
+
+enum { INDEX_BITS = 20, MOST_TENSORS = 1 << INDEX_BITS, TAGS = 2047 };
+
+int ipu_graph_new(ipu_graph **graph)
+{
+    static atomic_uint ngraphs;
+    struct ipu_graph *g;
+
+    if (!graph)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the place for a graph is NULL");
+    g = calloc(1, sizeof *g);
+    if (!g)
+        return ipu__fail_memory(sizeof *g);
+    g->tag = (int32_t)(atomic_fetch_add(&ngraphs, 1) % TAGS);
+    *graph = g;
+    return IPU_OK;
+}
+
+void ipu_graph_free(ipu_graph *graph)
+{
+    if (!graph)
+        return;
+    for (int32_t i = 0; i < graph->ntensors; i++)
+        free(graph->tensors[i].name);
+    for (int32_t i = 0; i < graph->nsinks; i++)
+        free(graph->sinks[i].name);
+    free(graph->tensors);
+    free(graph->nodes);
+    free(graph->sinks);
+    free(graph->message);
+    free(graph);
+}
+
+int ipu__graph_fail(ipu_graph *graph, int status)
+{
+    if (graph->status == IPU_OK) {
+        graph->status = status;
+        graph->message = strdup(ipu_last_error());
+    }
+    return status;
+}
+
+ipu_tensor ipu__invalid(ipu_graph *graph, int status)
+{
+    if (graph)
+        ipu__graph_fail(graph, status);
+    return (ipu_tensor){-1};
+}
+
+ipu_tensor ipu__handle(const ipu_graph *graph, int32_t index)
+{
+    return (ipu_tensor){graph->tag << INDEX_BITS | index};
+}
+
+int32_t ipu__index(const ipu_graph *graph, ipu_tensor tensor)
+{
+    int32_t index = tensor.id & (MOST_TENSORS - 1);
+
+    if (tensor.id < 0)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "the tensor is invalid: what made it failed");
+    if (tensor.id >> INDEX_BITS != graph->tag || index >= graph->ntensors)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "tensor %d belongs to another graph", (int)tensor.id);
+    return index;
+}
+
+int ipu__reserve(void **array, int32_t count, int32_t *capacity, size_t size)
+{
+    int32_t more = *capacity ? 2 * *capacity : 32;
+    void *grown;
+
+    if (count < *capacity)
+        return IPU_OK;
+    grown = realloc(*array, (size_t)more * size);
+    if (!grown)
+        return ipu__fail_memory((size_t)more * size);
+    *array = grown;
+    *capacity = more;
+    return IPU_OK;
+}
+
+/* name is taken, also on failure. */
+static int add_tensor(ipu_graph *g, char *name, const struct ipu__shape *shape,
+                      enum ipu__tensor_kind kind)
+{
+    int status = name ? IPU_OK : ipu__fail_memory(1);
+
+    if (status == IPU_OK && g->ntensors == MOST_TENSORS)
+        status = ipu__fail(IPU_ERR_ARGUMENT, "a graph has at most %d tensors",
+                           MOST_TENSORS);
+    if (status == IPU_OK)
+        status = ipu__reserve((void **)&g->tensors, g->ntensors,
+                              &g->tensor_capacity, sizeof *g->tensors);
+    if (status < 0) {
+        free(name);
+        return status;
+    }
+    g->tensors[g->ntensors] = (struct ipu__tensor){
+        .name = name, .shape = *shape, .kind = kind, .node = -1};
+    return g->ntensors++;
+}
+
+/* ---------------------------------------------------- inputs and variables */
+
+/* Names of streams and variables are one space: ipu_engine_connect and
+ * _write find things by them. */
+static int check_name(const ipu_graph *g, const char *what, const char *name)
+{
+    if (!name || !name[0])
+        return ipu__fail(IPU_ERR_NAME, "%s has no name", what);
+    for (int32_t i = 0; i < g->ntensors; i++)
+        if (g->tensors[i].kind != IPU__RESULT &&
+            strcmp(g->tensors[i].name, name) == 0)
+            return ipu__fail(IPU_ERR_NAME,
+                             "%s '%s': an input or variable has that name",
+                             what, name);
+    for (int32_t i = 0; i < g->nsinks; i++)
+        if (strcmp(g->sinks[i].name, name) == 0)
+            return ipu__fail(IPU_ERR_NAME,
+                             "%s '%s': an output or host call has that name",
+                             what, name);
+    return IPU_OK;
+}
+
+static ipu_tensor add_source(ipu_graph *g, const char *what,
+                             enum ipu__tensor_kind kind, const char *name,
+                             ipu_dtype dtype, int32_t ndim,
+                             const int64_t *extents)
+{
+    struct ipu__shape shape;
+    char text[128];
+    int status;
+
+    if (!g) {
+        ipu__fail(IPU_ERR_ARGUMENT, "%s: the graph is NULL", what);
+        return (ipu_tensor){-1};
+    }
+    if (g->status < 0)
+        return (ipu_tensor){-1};
+    status = check_name(g, what, name);
+    snprintf(text, sizeof text, "%s '%.100s'", what, name ? name : "");
+    if (status == IPU_OK)
+        status = ipu__shape_make(text, dtype, ndim, extents, &shape);
+    if (status == IPU_OK)
+        status = add_tensor(g, strdup(name), &shape, kind);
+    return status < 0 ? ipu__invalid(g, status) : ipu__handle(g, status);
+}
+
+ipu_tensor ipu_input(ipu_graph *graph, const char *name, ipu_dtype dtype,
+                     int32_t ndim, const int64_t *shape)
+{
+    return add_source(graph, "input", IPU__INPUT, name, dtype, ndim, shape);
+}
+
+ipu_tensor ipu_variable(ipu_graph *graph, const char *name, ipu_dtype dtype,
+                        int32_t ndim, const int64_t *shape)
+{
+    return add_source(graph, "variable", IPU__VARIABLE, name, dtype, ndim,
+                      shape);
+}
+
+/* -------------------------------------------------------------------- nodes */
+
+/* What the op is to work on, without memory yet. */
+static int describe_call(const ipu_graph *g, const struct ipu__node *node,
+                         struct ipu__call *call)
+{
+    *call = (struct ipu__call){.op = node->op,
+                               .attributes = &node->attributes};
+    for (int i = 0; i < node->op->ninputs; i++) {
+        const struct ipu__tensor *t = &g->tensors[node->inputs[i]];
+        call->inputs[i].name = t->name;
+        call->inputs[i].shape = t->shape;
+    }
+    call->output.name = node->op->name;
+    return node->op->shape(call, &call->output.shape);
+}
+
+static int add_node(ipu_graph *g, const struct ipu__op *op,
+                    const ipu_tensor *inputs,
+                    const struct ipu__attributes *attributes)
+{
+    struct ipu__node node = {.op = op};
+    struct ipu__call call;
+    char name[64];
+
+    if (attributes)
+        node.attributes = *attributes;
+    for (int i = 0; i < op->ninputs; i++) {
+        node.inputs[i] = ipu__index(g, inputs[i]);
+        if (node.inputs[i] < 0)
+            return ipu__fail(node.inputs[i], "%s: input %d: %s", op->name, i,
+                             ipu_last_error());
+    }
+    IPU_TRY(describe_call(g, &node, &call));
+    IPU_TRY(ipu__reserve((void **)&g->nodes, g->nnodes, &g->node_capacity,
+                         sizeof *g->nodes));
+    snprintf(name, sizeof name, "%s:%d", op->name, (int)g->nnodes);
+    node.output =
+        add_tensor(g, strdup(name), &call.output.shape, IPU__RESULT);
+    IPU_TRY(node.output);
+    g->tensors[node.output].node = g->nnodes;
+    g->nodes[g->nnodes++] = node;
+    return node.output;
+}
+
+ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
+                    const ipu_tensor *inputs,
+                    const struct ipu__attributes *attributes)
+{
+    int index;
+
+    if (!graph) {
+        ipu__fail(IPU_ERR_ARGUMENT, "%s: the graph is NULL", op->name);
+        return (ipu_tensor){-1};
+    }
+    if (graph->status < 0)
+        return (ipu_tensor){-1};
+    index = add_node(graph, op, inputs, attributes);
+    return index < 0 ? ipu__invalid(graph, index) : ipu__handle(graph, index);
+}
+
+int ipu_tensor_info(const ipu_graph *graph, ipu_tensor tensor, ipu_dtype *dtype,
+                    int64_t *shape, const char **name)
+{
+    const struct ipu__tensor *t;
+    int32_t index;
+
+    if (!graph)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the graph is NULL");
+    index = ipu__index(graph, tensor);
+    IPU_TRY(index);
+    t = &graph->tensors[index];
+    if (dtype)
+        *dtype = t->shape.dtype;
+    if (shape)
+        memcpy(shape, t->shape.extents, sizeof t->shape.extents);
+    if (name)
+        *name = t->name;
+    return t->shape.ndim;
+}
+
+/* -------------------------------------------------------------------- sinks */
+
+static int add_sink(ipu_graph *g, const char *what, const char *name,
+                    ipu_tensor tensor, ipu_host_fn fn, void *context)
+{
+    struct ipu__sink sink = {.fn = fn, .context = context};
+
+    IPU_TRY(check_name(g, what, name));
+    sink.tensor = ipu__index(g, tensor);
+    if (sink.tensor < 0)
+        return ipu__fail(sink.tensor, "%s '%s': %s", what, name,
+                         ipu_last_error());
+    IPU_TRY(ipu__reserve((void **)&g->sinks, g->nsinks, &g->sink_capacity,
+                         sizeof *g->sinks));
+    sink.name = strdup(name);
+    if (!sink.name)
+        return ipu__fail_memory(strlen(name) + 1);
+    g->sinks[g->nsinks++] = sink;
+    return IPU_OK;
+}
+
+int ipu_output(ipu_graph *graph, const char *name, ipu_tensor tensor)
+{
+    int status;
+
+    if (!graph)
+        return ipu__fail(IPU_ERR_ARGUMENT, "output: the graph is NULL");
+    if (graph->status < 0)
+        return ipu__fail(graph->status, "%s", graph->message);
+    status = add_sink(graph, "output", name, tensor, NULL, NULL);
+    return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
+}
+
+int ipu_host_call(ipu_graph *graph, const char *name, ipu_tensor tensor,
+                  ipu_host_fn fn, void *context)
+{
+    int status;
+
+    if (!graph)
+        return ipu__fail(IPU_ERR_ARGUMENT, "host call: the graph is NULL");
+    if (graph->status < 0)
+        return ipu__fail(graph->status, "%s", graph->message);
+    status = fn ? add_sink(graph, "host call", name, tensor, fn, context)
+                : ipu__fail(IPU_ERR_ARGUMENT,
+                            "host call '%s': the function is NULL",
+                            name ? name : "");
+    return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
+}

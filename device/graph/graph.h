@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * graph.h - what is wanted: the door of this room.
+ *
+ * A graph is two growing arrays, tensors and nodes, both in an order in which
+ * they can be computed: a node comes after the nodes that make its inputs.
+ */
+#ifndef IPU_GRAPH_GRAPH_H
+#define IPU_GRAPH_GRAPH_H
+
+#include "graph/tensor.h"
+
+struct ipu__op;
+
+enum { IPU__MAX_INPUTS = 3 };
+
+/* What an op is told beside its inputs; which of these, and their meaning,
+ * is the op's business. */
+struct ipu__attributes {
+    int32_t stride[2]; /* height, width */
+    int32_t pad[2];    /* rows above, columns to the left */
+    int32_t size;
+    bool transpose[2]; /* of inputs 0 and 1 */
+    double scale;
+    struct ipu__shape shape; /* of the output, where inputs do not tell */
+};
+
+enum ipu__tensor_kind { IPU__INPUT, IPU__VARIABLE, IPU__RESULT };
+
+struct ipu__tensor {
+    char *name; /* owned */
+    struct ipu__shape shape;
+    enum ipu__tensor_kind kind;
+    int32_t node; /* that makes it; -1: none */
+};
+
+struct ipu__node {
+    const struct ipu__op *op;
+    struct ipu__attributes attributes;
+    int32_t inputs[IPU__MAX_INPUTS]; /* indices of tensors */
+    int32_t output;
+};
+
+/* A tensor that leaves the device. */
+struct ipu__sink {
+    char *name; /* owned */
+    int32_t tensor;
+    ipu_host_fn fn; /* NULL: an output, at the end of the run */
+    void *context;  /* borrowed as long as engines run */
+};
+
+struct ipu_graph {
+    int32_t tag; /* of the ids of its tensors */
+    struct ipu__tensor *tensors; /* owned */
+    int32_t ntensors, tensor_capacity;
+    struct ipu__node *nodes; /* owned */
+    int32_t nnodes, node_capacity;
+    struct ipu__sink *sinks; /* owned */
+    int32_t nsinks, sink_capacity;
+    int status;    /* of the first failure, which stops all building */
+    char *message; /* owned; its text */
+};
+
+/* The tensor's index; a failure if it is of another graph, or none. */
+int32_t ipu__index(const ipu_graph *graph, ipu_tensor tensor);
+/* The tensor of an index. */
+ipu_tensor ipu__handle(const ipu_graph *graph, int32_t index);
+
+/*
+ * Add a node: the op's shape function says whether and what it makes. inputs
+ * has as many as the op takes; attributes NULL: zeros. Invalid if an input
+ * is, or on failure.
+ */
+ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
+                    const ipu_tensor *inputs,
+                    const struct ipu__attributes *attributes);
+
+/* Keep the last error as the graph's, unless it has one; returns it as a
+ * status, or as an invalid tensor. */
+int ipu__graph_fail(ipu_graph *graph, int status);
+ipu_tensor ipu__invalid(ipu_graph *graph, int status);
+
+/* Make room for one more element: the array may move. */
+int ipu__reserve(void **array, int32_t count, int32_t *capacity, size_t size);
+
+/* A tensor filled with one value. */
+ipu_tensor ipu__constant(ipu_graph *graph, const struct ipu__shape *shape,
+                         double value);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/tensor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/error.h"
+
+/* X(constant, name, bytes) in numeric order */
+#define DTYPES(X)                                                              \
+    X(IPU_FLOAT32, "float32", 4)                                               \
+    X(IPU_INT32, "int32", 4)
+
+const char *ipu__dtype_name(ipu_dtype dtype)
+{
+    switch (dtype) {
+#define X(constant, name, bytes)                                               \
+    case constant: return name;
+        DTYPES(X)
+#undef X
+    default: return NULL;
+    }
+}
+
+size_t ipu__dtype_bytes(ipu_dtype dtype)
+{
+    switch (dtype) {
+#define X(constant, name, bytes)                                               \
+    case constant: return bytes;
+        DTYPES(X)
+#undef X
+    default: return 0;
+    }
+}
+
+int ipu__shape_make(const char *what, ipu_dtype dtype, int32_t ndim,
+                    const int64_t *extents, struct ipu__shape *shape)
+{
+    size_t bytes = ipu__dtype_bytes(dtype);
+
+    if (bytes == 0)
+        return ipu__fail(IPU_ERR_ARGUMENT, "%s: dtype %d is none (0 to %d)",
+                         what, (int)dtype, IPU_NUM_DTYPES - 1);
+    if (ndim < 0 || ndim > IPU_MAX_DIMS)
+        return ipu__fail(IPU_ERR_SHAPE,
+                         "%s: %d dimensions, a tensor has 0 to %d", what,
+                         (int)ndim, IPU_MAX_DIMS);
+    if (ndim > 0 && !extents)
+        return ipu__fail(IPU_ERR_ARGUMENT, "%s: the shape is NULL", what);
+    *shape = (struct ipu__shape){.dtype = dtype, .ndim = ndim};
+    for (int32_t i = 0; i < ndim; i++) {
+        if (extents[i] < 0)
+            return ipu__fail(IPU_ERR_SHAPE,
+                             "%s: dimension %d is %" PRId64 ", less than 0",
+                             what, (int)i, extents[i]);
+        if (__builtin_mul_overflow(bytes, extents[i] ? (size_t)extents[i] : 1,
+                                   &bytes) ||
+            bytes > PTRDIFF_MAX / 4)
+            return ipu__fail(IPU_ERR_SHAPE,
+                             "%s: dimensions up to number %d make more bytes "
+                             "than memory can hold",
+                             what, (int)i);
+        shape->extents[i] = extents[i];
+    }
+    return IPU_OK;
+}
+
+bool ipu__shape_equal(const struct ipu__shape *a, const struct ipu__shape *b)
+{
+    return a->dtype == b->dtype && a->ndim == b->ndim &&
+           memcmp(a->extents, b->extents,
+                  (size_t)a->ndim * sizeof *a->extents) == 0;
+}
+
+int64_t ipu__shape_count(const struct ipu__shape *shape)
+{
+    int64_t count = 1;
+
+    for (int32_t i = 0; i < shape->ndim; i++)
+        count *= shape->extents[i];
+    return count;
+}
+
+size_t ipu__shape_bytes(const struct ipu__shape *shape)
+{
+    return (size_t)ipu__shape_count(shape) * ipu__dtype_bytes(shape->dtype);
+}
+
+const char *ipu__shape_print(const struct ipu__shape *shape, char *text)
+{
+    int used = snprintf(text, IPU__SHAPE_TEXT, "%s [",
+                        ipu__dtype_name(shape->dtype));
+
+    for (int32_t i = 0; i < shape->ndim; i++)
+        used += snprintf(text + used, (size_t)(IPU__SHAPE_TEXT - used),
+                         "%s%" PRId64, i ? "," : "", shape->extents[i]);
+    snprintf(text + used, (size_t)(IPU__SHAPE_TEXT - used), "]");
+    return text;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tensor.h - dtype, shape, name: what a tensor is, wherever it lives.
+ */
+#ifndef IPU_GRAPH_TENSOR_H
+#define IPU_GRAPH_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ipu.h"
+
+struct ipu__shape {
+    ipu_dtype dtype;
+    int32_t ndim;
+    int64_t extents[IPU_MAX_DIMS];
+};
+
+/* "float32"; NULL if unknown. */
+const char *ipu__dtype_name(ipu_dtype dtype);
+size_t ipu__dtype_bytes(ipu_dtype dtype);
+
+/* IPU_ERR_SHAPE or IPU_ERR_ARGUMENT if it cannot be; what names it. Zero
+ * extents are legal: an empty batch. */
+int ipu__shape_make(const char *what, ipu_dtype dtype, int32_t ndim,
+                    const int64_t *extents, struct ipu__shape *shape);
+
+bool ipu__shape_equal(const struct ipu__shape *a, const struct ipu__shape *b);
+int64_t ipu__shape_count(const struct ipu__shape *shape);
+size_t ipu__shape_bytes(const struct ipu__shape *shape);
+
+/* "float32 [64,10]" into text, which it returns. */
+enum { IPU__SHAPE_TEXT = 224 };
+const char *ipu__shape_print(const struct ipu__shape *shape, char *text);
+
+#endif

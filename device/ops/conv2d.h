@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conv2d.h - what the convolution and its two derivatives share.
+ */
+#ifndef IPU_OPS_CONV2D_H
+#define IPU_OPS_CONV2D_H
+
+#include "ops/op.h"
+
+struct ipu__conv {
+    int64_t n, h, w, ci;    /* x */
+    int64_t kh, kw;         /* kernel, of ci and co */
+    int64_t ho, wo, co;     /* y */
+    int64_t stride[2];
+    int64_t pad[2]; /* above, to the left */
+    int64_t depth;  /* elements of one patch: kh * kw * ci */
+    int64_t pixels; /* of y, over all images */
+    int64_t block;  /* pixels worked on at a time */
+};
+
+struct ipu__conv ipu__conv_of(const struct ipu__attributes *attributes,
+                              const struct ipu__shape *x,
+                              const struct ipu__shape *kernel,
+                              const struct ipu__shape *y);
+
+/* Bytes of the patches of one block. */
+size_t ipu__conv_scratch(const struct ipu__conv *conv);
+
+/* patches: [count, depth], those of x under the pixels from first on. */
+void ipu__conv_gather(const struct ipu__conv *conv, const float *x,
+                      int64_t first, int64_t count, float *patches);
+/* The inverse, added to x. */
+void ipu__conv_scatter(const struct ipu__conv *conv, float *x, int64_t first,
+                       int64_t count, const float *patches);
+
+#endif

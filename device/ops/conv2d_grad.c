@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conv2d_grad.c - the derivatives of the convolution, from the same patches:
+ *
+ *     dkernel = patches' dy           added up over the blocks
+ *     dx     += scatter(dy kernel')   block by block
+ */
+#include <cblas.h>
+#include <string.h>
+
+#include "ops/conv2d.h"
+
+static int from_attributes(const struct ipu__call *call,
+                           struct ipu__shape *output)
+{
+    *output = call->attributes->shape;
+    return IPU_OK;
+}
+
+/* dy, kernel -> dx */
+static struct ipu__conv input_conv(const struct ipu__call *call)
+{
+    return ipu__conv_of(call->attributes, &call->attributes->shape,
+                        &call->inputs[1].shape, &call->inputs[0].shape);
+}
+
+static size_t input_scratch(const struct ipu__call *call)
+{
+    struct ipu__conv c = input_conv(call);
+
+    return ipu__conv_scratch(&c);
+}
+
+static int64_t block_at(const struct ipu__conv *c, int64_t first)
+{
+    return first + c->block < c->pixels ? c->block : c->pixels - first;
+}
+
+static int run_input(const struct ipu__call *call)
+{
+    const struct ipu__conv c = input_conv(call);
+    const float *dy = call->inputs[0].data;
+
+    memset(call->output.data, 0, ipu__shape_bytes(&call->output.shape));
+    if (c.depth == 0 || c.co == 0)
+        return IPU_OK;
+    for (int64_t first = 0; first < c.pixels; first += c.block) {
+        int64_t count = block_at(&c, first);
+
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)count,
+                    (int)c.depth, (int)c.co, 1, dy + first * c.co, (int)c.co,
+                    call->inputs[1].data, (int)c.co, 0, call->scratch,
+                    (int)c.depth);
+        ipu__conv_scatter(&c, call->output.data, first, count, call->scratch);
+    }
+    return IPU_OK;
+}
+
+const struct ipu__op ipu__conv2d_input_grad = {
+    .name = "conv2d_input_grad",
+    .ninputs = 2,
+    .in_place = -1,
+    .shape = from_attributes,
+    .scratch = input_scratch,
+    .run = run_input,
+};
+
+/* x, dy -> dkernel */
+static struct ipu__conv kernel_conv(const struct ipu__call *call)
+{
+    return ipu__conv_of(call->attributes, &call->inputs[0].shape,
+                        &call->attributes->shape, &call->inputs[1].shape);
+}
+
+static size_t kernel_scratch(const struct ipu__call *call)
+{
+    struct ipu__conv c = kernel_conv(call);
+
+    return ipu__conv_scratch(&c);
+}
+
+static int run_kernel(const struct ipu__call *call)
+{
+    const struct ipu__conv c = kernel_conv(call);
+    const float *dy = call->inputs[1].data;
+
+    memset(call->output.data, 0, ipu__shape_bytes(&call->output.shape));
+    if (c.depth == 0 || c.co == 0)
+        return IPU_OK;
+    for (int64_t first = 0; first < c.pixels; first += c.block) {
+        int64_t count = block_at(&c, first);
+
+        ipu__conv_gather(&c, call->inputs[0].data, first, count,
+                         call->scratch);
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)c.depth,
+                    (int)c.co, (int)count, 1, call->scratch, (int)c.depth,
+                    dy + first * c.co, (int)c.co, 1, call->output.data,
+                    (int)c.co);
+    }
+    return IPU_OK;
+}
+
+const struct ipu__op ipu__conv2d_kernel_grad = {
+    .name = "conv2d_kernel_grad",
+    .ninputs = 2,
+    .in_place = -1,
+    .shape = from_attributes,
+    .scratch = kernel_scratch,
+    .run = run_kernel,
+};

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/error.h"
+#include "ops/op.h"
+
+int ipu__expect(const struct ipu__call *call, int i, ipu_dtype dtype,
+                int32_t ndim, const char *form)
+{
+    const struct ipu__operand *input = &call->inputs[i];
+    char text[IPU__SHAPE_TEXT];
+
+    if (input->shape.dtype == dtype &&
+        (ndim < 0 || input->shape.ndim == ndim))
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_SHAPE, "%s: %s is %s, it must be %s %s",
+                     call->op->name, input->name,
+                     ipu__shape_print(&input->shape, text),
+                     ipu__dtype_name(dtype), form);
+}
+
+int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why)
+{
+    const struct ipu__operand *a = &call->inputs[i], *b = &call->inputs[j];
+    char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
+
+    return ipu__fail(IPU_ERR_SHAPE, "%s: %s is %s and %s is %s: %s",
+                     call->op->name, a->name, ipu__shape_print(&a->shape, first),
+                     b->name, ipu__shape_print(&b->shape, second), why);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * op.h - what an op is: the door of this room. Each op is one file that ends
+ * with its table row.
+ */
+#ifndef IPU_OPS_OP_H
+#define IPU_OPS_OP_H
+
+#include "graph/graph.h"
+
+/* A tensor as an op sees it. */
+struct ipu__operand {
+    const char *name;
+    struct ipu__shape shape;
+    void *data; /* while running; 64-byte aligned */
+};
+
+struct ipu__call {
+    const struct ipu__op *op;
+    const struct ipu__attributes *attributes;
+    struct ipu__operand inputs[IPU__MAX_INPUTS];
+    struct ipu__operand output;
+    void *scratch; /* while running: what the op's scratch function asked */
+};
+
+struct ipu__op {
+    const char *name;
+    int ninputs;
+    /* The input whose memory the output may take, if nobody else needs it
+     * any more; -1: none. run must work with and without. */
+    int in_place;
+    /* The output's shape; IPU_ERR_SHAPE says what does not fit. */
+    int (*shape)(const struct ipu__call *call, struct ipu__shape *output);
+    /* Bytes of scratch that run needs; NULL: none. */
+    size_t (*scratch)(const struct ipu__call *call);
+    /* Compute. Only data can be wrong by now: IPU_ERR_DATA. */
+    int (*run)(const struct ipu__call *call);
+    /* From dy, the derivative of the loss with respect to the output, make
+     * those with respect to the inputs that are needed (by tensor); the
+     * others may stay invalid. Failures stay in the graph. NULL: the op has
+     * no derivative. */
+    void (*gradient)(ipu_graph *graph, const struct ipu__node *node,
+                     const bool *needed, ipu_tensor dy, ipu_tensor *dx);
+};
+
+extern const struct ipu__op ipu__conv2d;
+extern const struct ipu__op ipu__conv2d_input_grad;
+extern const struct ipu__op ipu__conv2d_kernel_grad;
+extern const struct ipu__op ipu__max_pool2d;
+extern const struct ipu__op ipu__max_pool2d_grad;
+extern const struct ipu__op ipu__matmul;
+extern const struct ipu__op ipu__bias_add;
+extern const struct ipu__op ipu__bias_add_grad;
+extern const struct ipu__op ipu__relu;
+extern const struct ipu__op ipu__relu_grad;
+extern const struct ipu__op ipu__reshape;
+extern const struct ipu__op ipu__softmax_cross_entropy;
+extern const struct ipu__op ipu__softmax_cross_entropy_grad;
+extern const struct ipu__op ipu__reduce_sum;
+extern const struct ipu__op ipu__spread;
+extern const struct ipu__op ipu__binary_add;
+extern const struct ipu__op ipu__binary_multiply;
+extern const struct ipu__op ipu__fill;
+
+/* ---------------------------------------- what shape functions have in common */
+
+/* IPU_ERR_SHAPE unless input i has that dtype and, if ndim >= 0, as many
+ * dimensions. form says in words what is expected: "[n, h, w, c]". */
+int ipu__expect(const struct ipu__call *call, int i, ipu_dtype dtype,
+                int32_t ndim, const char *form);
+
+/* IPU_ERR_SHAPE with both inputs' names and shapes, and why. */
+int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why);
+
+/* Loops that gain from wide vectors are compiled for several of them, and
+ * the processor's is chosen when the program starts. In such a loop element i
+ * depends on nothing but elements i, whether in place or not, which
+ * "#pragma GCC ivdep" tells the compiler. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) &&                   \
+    !defined(__SANITIZE_THREAD__)
+#define IPU__WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define IPU__WIDE
+#endif
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* max(x, 0), and its derivative from the output: 1 where y > 0. */
+#include "ops/op.h"
+
+static int same_shape(const struct ipu__call *call, struct ipu__shape *output)
+{
+    int status = ipu__expect(call, 0, IPU_FLOAT32, -1, "of any shape");
+
+    *output = call->inputs[0].shape;
+    return status;
+}
+
+IPU__WIDE static void relu(float *y, const float *x, int64_t count)
+{
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; i++)
+        y[i] = x[i] > 0 ? x[i] : 0;
+}
+
+static int run(const struct ipu__call *call)
+{
+    relu(call->output.data, call->inputs[0].data,
+         ipu__shape_count(&call->output.shape));
+    return IPU_OK;
+}
+
+static void gradient(ipu_graph *graph, const struct ipu__node *node,
+                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->output)};
+
+    (void)needed;
+    dx[0] = ipu__add(graph, &ipu__relu_grad, inputs, NULL);
+}
+
+const struct ipu__op ipu__relu = {
+    .name = "relu",
+    .ninputs = 1,
+    .in_place = 0,
+    .shape = same_shape,
+    .run = run,
+    .gradient = gradient,
+};
+
+/* dy, y -> dx */
+IPU__WIDE static void relu_grad(float *dx, const float *dy, const float *y,
+                                int64_t count)
+{
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; i++)
+        dx[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+static int run_grad(const struct ipu__call *call)
+{
+    relu_grad(call->output.data, call->inputs[0].data, call->inputs[1].data,
+              ipu__shape_count(&call->output.shape));
+    return IPU_OK;
+}
+
+const struct ipu__op ipu__relu_grad = {
+    .name = "relu_grad",
+    .ninputs = 2,
+    .in_place = 0,
+    .shape = same_shape,
+    .run = run_grad,
+};
+
+ipu_tensor ipu_relu(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__relu, &x, NULL);
+}
