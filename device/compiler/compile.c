@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compile.c - graph in, executable out: the passes, one after the other.
+ *
+ *     schedule    which nodes, in which order        steps, values, streams
+ *     liveness    when each value is needed          blocks
+ *     memory      where each block lies              offsets
+ *     place       what that means for the tiles      memory info
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/program.h"
+#include "graph/error.h"
+
+void ipu_target_init(ipu_target *target, size_t size)
+{
+    const ipu_target mk2 = {
+        .size = (uint32_t)size,
+        .tiles = 1472,
+        .bytes_per_tile = 624 << 10,
+        .clock_hz = 1.325e9,
+    };
+
+    if (!target)
+        return;
+    memset(target, 0, size);
+    memcpy(target, &mk2, size < sizeof mk2 ? size : sizeof mk2);
+}
+
+static int check_target(const ipu_target *target)
+{
+    if (target->size < sizeof *target)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "the target's size is %u, not %zu: fill it with "
+                         "ipu_target_init first",
+                         (unsigned)target->size, sizeof *target);
+    if (target->tiles < 1 || target->tiles > 1 << 20)
+        return ipu__fail(IPU_ERR_ARGUMENT, "a target of %d tiles",
+                         (int)target->tiles);
+    if (target->bytes_per_tile < 1 || !(target->clock_hz > 0))
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "a target of %" PRId64 " bytes a tile at %g Hz",
+                         target->bytes_per_tile, target->clock_hz);
+    return IPU_OK;
+}
+
+void ipu__step_call(const struct ipu_executable *e,
+                    const struct ipu__step *step, struct ipu__call *call)
+{
+    *call = (struct ipu__call){.op = step->op, .attributes = &step->attributes};
+    for (int i = 0; i < step->op->ninputs; i++) {
+        call->inputs[i].name = e->values[step->inputs[i]].name;
+        call->inputs[i].shape = e->values[step->inputs[i]].shape;
+    }
+    call->output.name = e->values[step->output].name;
+    call->output.shape = e->values[step->output].shape;
+}
+
+static void find_scratch(struct ipu_executable *e)
+{
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        struct ipu__call call;
+        size_t bytes;
+
+        if (e->steps[i].kind != IPU__COMPUTE || !e->steps[i].op->scratch)
+            continue;
+        ipu__step_call(e, &e->steps[i], &call);
+        bytes = call.op->scratch(&call);
+        if (bytes > e->scratch_bytes)
+            e->scratch_bytes = bytes;
+    }
+}
+
+static int run_passes(const ipu_graph *graph, struct ipu_executable *e)
+{
+    IPU_TRY(ipu__schedule(graph, e));
+    IPU_TRY(ipu__liveness(e));
+    IPU_TRY(ipu__plan_memory(e));
+    find_scratch(e);
+    return ipu__place(e);
+}
+
+int ipu_compile(const ipu_graph *graph, const ipu_target *target,
+                ipu_executable **executable)
+{
+    struct ipu_executable *e;
+    ipu_target mk2;
+    int status;
+
+    if (!graph || !executable)
+        return ipu__fail(IPU_ERR_ARGUMENT, "compile: %s is NULL",
+                         graph ? "the place for an executable" : "the graph");
+    if (graph->status < 0)
+        return ipu__fail(graph->status, "%s",
+                         graph->message ? graph->message
+                                        : ipu_strerror(graph->status));
+    ipu_target_init(&mk2, sizeof mk2);
+    if (!target)
+        target = &mk2;
+    IPU_TRY(check_target(target));
+    e = calloc(1, sizeof *e);
+    if (!e)
+        return ipu__fail_memory(sizeof *e);
+    e->target = *target;
+    e->info.size = sizeof e->info;
+    status = run_passes(graph, e);
+    if (status < 0) {
+        ipu_executable_free(e);
+        return status;
+    }
+    *executable = e;
+    return IPU_OK;
+}
+
+void ipu_executable_free(ipu_executable *e)
+{
+    if (!e)
+        return;
+    for (int32_t i = 0; i < e->nvalues; i++)
+        free(e->values[i].name);
+    for (int32_t i = 0; i < e->nstreams; i++)
+        free(e->streams[i].name);
+    free(e->values);
+    free(e->blocks);
+    free(e->steps);
+    free(e->streams);
+    free(e);
+}
+
+int ipu_executable_memory(const ipu_executable *executable,
+                          ipu_memory_info *info)
+{
+    if (!executable || !info)
+        return ipu__fail(IPU_ERR_ARGUMENT, "memory: %s is NULL",
+                         executable ? "the place for the info"
+                                    : "the executable");
+    if (info->size < sizeof *info)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "memory: the info's size is %u, not %zu: set it",
+                         (unsigned)info->size, sizeof *info);
+    *info = executable->info;
+    return IPU_OK;
+}

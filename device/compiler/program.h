@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * program.h - a compiled graph: the door of this room.
+ *
+ * An executable owns copies of all it needs; the graph may be gone. Values
+ * are the tensors of the graph that the program uses. Those that share
+ * memory because one is computed in the place of another are one block.
+ */
+#ifndef IPU_COMPILER_PROGRAM_H
+#define IPU_COMPILER_PROGRAM_H
+
+#include "graph/graph.h"
+#include "ops/op.h"
+
+struct ipu__value {
+    char *name; /* owned */
+    struct ipu__shape shape;
+    enum ipu__tensor_kind kind;
+    size_t bytes;
+    int32_t birth; /* step that makes it; -1: before the first */
+    int32_t death; /* last step that needs it; the program's nsteps: the end */
+    int32_t block; /* index of the memory it lives in */
+};
+
+struct ipu__block {
+    size_t bytes;
+    int32_t birth, death; /* of all its values */
+    bool always;          /* holds a variable */
+    size_t offset;        /* in the engine's memory */
+};
+
+enum ipu__step_kind { IPU__COMPUTE, IPU__HOST_CALL };
+
+struct ipu__step {
+    enum ipu__step_kind kind;
+    /* Compute */
+    const struct ipu__op *op;
+    struct ipu__attributes attributes;
+    int32_t inputs[IPU__MAX_INPUTS]; /* values */
+    int32_t output;
+    /* Host call */
+    int32_t stream;
+};
+
+/* A connection to the host: an input, an output, or a host call. */
+struct ipu__stream {
+    char *name;    /* owned */
+    int32_t value; /* -1: an input that the program does not use */
+    size_t bytes;
+    enum { IPU__STREAM_IN, IPU__STREAM_OUT, IPU__STREAM_CALL } kind;
+    ipu_host_fn fn;
+    void *context; /* borrowed */
+};
+
+struct ipu_executable {
+    struct ipu__value *values; /* owned, as everything below */
+    int32_t nvalues;
+    struct ipu__block *blocks;
+    int32_t nblocks;
+    struct ipu__step *steps;
+    int32_t nsteps;
+    struct ipu__stream *streams;
+    int32_t nstreams;
+    ipu_target target;
+    size_t memory_bytes;  /* what the engine allocates */
+    size_t scratch_bytes; /* most that a step asks */
+    ipu_memory_info info;
+};
+
+/* The passes, in order; each fills its part of the executable. */
+
+/* Which nodes run, in which order, with the host calls in between: steps,
+ * values and streams. */
+int ipu__schedule(const ipu_graph *graph, struct ipu_executable *executable);
+/* From when to when each value is needed, and which share a block. */
+int ipu__liveness(struct ipu_executable *executable);
+/* Where each block lies in memory, those that are never needed at the same
+ * time in the same place. */
+int ipu__plan_memory(struct ipu_executable *executable);
+/* Which tiles hold what: the memory info. */
+int ipu__place(struct ipu_executable *executable);
+
+/* What a step works on, without memory. */
+void ipu__step_call(const struct ipu_executable *executable,
+                    const struct ipu__step *step, struct ipu__call *call);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * schedule.c - which nodes run, and when.
+ *
+ * Only what a host call or an output needs is computed. Host calls come first
+ * in the order of how much has still to be computed for them: the call that
+ * needs the fewest more nodes is served next, then the same again for those
+ * that remain. So a gradient leaves as soon as it can: those of the last
+ * layers, which need little of the backward pass, before those of the first.
+ * Within what a call needs, nodes keep the order of the graph.
+ *
+ * Outputs leave at the end of a run, so what only they need comes last.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/program.h"
+#include "graph/error.h"
+
+struct scheduler {
+    const ipu_graph *graph;
+    struct ipu_executable *executable;
+    bool *scheduled; /* [nodes] */
+    bool *wanted;    /* [nodes], for one sink */
+    int32_t *value_of; /* [tensors]; -1: not used so far */
+};
+
+/* Mark what a sink needs and is not scheduled; returns how many nodes. */
+static int32_t need(struct scheduler *s, int32_t tensor)
+{
+    int32_t n = s->graph->tensors[tensor].node, count = 0;
+
+    memset(s->wanted, 0, (size_t)s->graph->nnodes * sizeof *s->wanted);
+    if (n < 0 || s->scheduled[n])
+        return 0;
+    s->wanted[n] = true;
+    for (; n >= 0; n--) {
+        const struct ipu__node *node = &s->graph->nodes[n];
+
+        if (!s->wanted[n])
+            continue;
+        count++;
+        for (int i = 0; i < node->op->ninputs; i++) {
+            int32_t maker = s->graph->tensors[node->inputs[i]].node;
+            if (maker >= 0 && !s->scheduled[maker])
+                s->wanted[maker] = true;
+        }
+    }
+    return count;
+}
+
+/* The value of a tensor, made if it is new. */
+static int value_of(struct scheduler *s, int32_t tensor)
+{
+    const struct ipu__tensor *t = &s->graph->tensors[tensor];
+    struct ipu_executable *e = s->executable;
+
+    if (s->value_of[tensor] >= 0)
+        return s->value_of[tensor];
+    e->values[e->nvalues] = (struct ipu__value){
+        .name = strdup(t->name),
+        .shape = t->shape,
+        .kind = t->kind,
+        .bytes = ipu__shape_bytes(&t->shape),
+    };
+    if (!e->values[e->nvalues].name)
+        return ipu__fail_memory(strlen(t->name) + 1);
+    return s->value_of[tensor] = e->nvalues++;
+}
+
+static int emit_node(struct scheduler *s, int32_t n)
+{
+    const struct ipu__node *node = &s->graph->nodes[n];
+    struct ipu_executable *e = s->executable;
+    struct ipu__step *step = &e->steps[e->nsteps];
+
+    *step = (struct ipu__step){.kind = IPU__COMPUTE,
+                               .op = node->op,
+                               .attributes = node->attributes};
+    for (int i = 0; i < node->op->ninputs; i++) {
+        step->inputs[i] = value_of(s, node->inputs[i]);
+        IPU_TRY(step->inputs[i]);
+    }
+    step->output = value_of(s, node->output);
+    IPU_TRY(step->output);
+    s->scheduled[n] = true;
+    e->nsteps++;
+    return IPU_OK;
+}
+
+static int emit_needed(struct scheduler *s, int32_t tensor)
+{
+    need(s, tensor);
+    for (int32_t n = 0; n < s->graph->nnodes; n++)
+        if (s->wanted[n])
+            IPU_TRY(emit_node(s, n));
+    return IPU_OK;
+}
+
+static int add_stream(struct scheduler *s, const char *name, int32_t tensor,
+                      int32_t value, const struct ipu__sink *sink)
+{
+    struct ipu_executable *e = s->executable;
+    struct ipu__stream *stream = &e->streams[e->nstreams];
+
+    *stream = (struct ipu__stream){
+        .name = strdup(name),
+        .value = value,
+        .bytes = ipu__shape_bytes(&s->graph->tensors[tensor].shape),
+        .kind = !sink       ? IPU__STREAM_IN
+                : sink->fn  ? IPU__STREAM_CALL
+                            : IPU__STREAM_OUT,
+        .fn = sink ? sink->fn : NULL,
+        .context = sink ? sink->context : NULL,
+    };
+    e->nstreams++;
+    return stream->name ? IPU_OK : ipu__fail_memory(strlen(name) + 1);
+}
+
+static int emit_sink(struct scheduler *s, const struct ipu__sink *sink)
+{
+    struct ipu_executable *e = s->executable;
+    int32_t value;
+
+    IPU_TRY(emit_needed(s, sink->tensor));
+    value = value_of(s, sink->tensor);
+    IPU_TRY(value);
+    if (sink->fn)
+        e->steps[e->nsteps++] = (struct ipu__step){
+            .kind = IPU__HOST_CALL, .output = value, .stream = e->nstreams};
+    return add_stream(s, sink->name, sink->tensor, value, sink);
+}
+
+/* The host call not yet served that needs the fewest more nodes; the first of
+ * several. -1: none is left. */
+static int32_t next_call(struct scheduler *s, const bool *served)
+{
+    int32_t best = -1, fewest = 0;
+
+    for (int32_t i = 0; i < s->graph->nsinks; i++) {
+        const struct ipu__sink *sink = &s->graph->sinks[i];
+        int32_t count;
+
+        if (served[i] || !sink->fn)
+            continue;
+        count = need(s, sink->tensor);
+        if (best < 0 || count < fewest) {
+            best = i;
+            fewest = count;
+        }
+    }
+    return best;
+}
+
+static int emit_all(struct scheduler *s, bool *served)
+{
+    const ipu_graph *g = s->graph;
+    int32_t next;
+
+    while ((next = next_call(s, served)) >= 0) {
+        served[next] = true;
+        IPU_TRY(emit_sink(s, &g->sinks[next]));
+    }
+    for (int32_t i = 0; i < g->nsinks; i++)
+        if (!g->sinks[i].fn)
+            IPU_TRY(emit_sink(s, &g->sinks[i]));
+    /* Every variable is kept, since the host may write and read it; every
+     * input stays connectable. */
+    for (int32_t t = 0; t < g->ntensors; t++) {
+        if (g->tensors[t].kind == IPU__VARIABLE)
+            IPU_TRY(value_of(s, t));
+        if (g->tensors[t].kind == IPU__INPUT)
+            IPU_TRY(add_stream(s, g->tensors[t].name, t, s->value_of[t],
+                               NULL));
+    }
+    return IPU_OK;
+}
+
+int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
+{
+    size_t nnodes = (size_t)graph->nnodes + 1;
+    size_t ntensors = (size_t)graph->ntensors + 1;
+    size_t nsinks = (size_t)graph->nsinks + 1;
+    bool *served = calloc(nsinks, sizeof *served);
+    struct scheduler s = {
+        .graph = graph,
+        .executable = e,
+        .scheduled = calloc(nnodes, sizeof *s.scheduled),
+        .wanted = calloc(nnodes, sizeof *s.wanted),
+        .value_of = malloc(ntensors * sizeof *s.value_of),
+    };
+    int status;
+
+    e->values = calloc(ntensors, sizeof *e->values);
+    e->steps = calloc(nnodes + nsinks, sizeof *e->steps);
+    e->streams = calloc(nsinks + ntensors, sizeof *e->streams);
+    if (served && s.scheduled && s.wanted && s.value_of && e->values &&
+        e->steps && e->streams) {
+        memset(s.value_of, -1, ntensors * sizeof *s.value_of);
+        status = emit_all(&s, served);
+    } else {
+        status = ipu__fail_memory(nnodes * sizeof *e->steps);
+    }
+    free(served);
+    free(s.scheduled);
+    free(s.wanted);
+    free(s.value_of);
+    return status;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine.c - a device with an executable loaded: runs.
+ *
+ * A run copies the inputs in, goes through the steps, and copies the outputs
+ * out. A host call happens when its step comes: the tensor is copied to the
+ * host memory connected to it, or shown where it is, while the steps after it
+ * have yet to run.
+ *
+ * A run that fails (a host call, a label out of range) leaves the variables
+ * as they were: no op writes one. The next run starts anew.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/memory.h"
+#include "graph/error.h"
+
+struct ipu_engine {
+    const struct ipu_executable *executable; /* borrowed until free */
+    struct ipu__memory memory;
+    void **host; /* owned, [streams]: borrowed memory of the host, or NULL */
+    int callback_status;
+};
+
+int ipu_engine_new(const ipu_executable *executable, ipu_engine **engine)
+{
+    struct ipu_engine *e;
+    int status;
+
+    if (!executable || !engine)
+        return ipu__fail(IPU_ERR_ARGUMENT, "engine: %s is NULL",
+                         executable ? "the place for an engine"
+                                    : "the executable");
+    e = calloc(1, sizeof *e);
+    if (!e)
+        return ipu__fail_memory(sizeof *e);
+    e->executable = executable;
+    e->host = calloc((size_t)executable->nstreams + 1, sizeof *e->host);
+    status = e->host ? ipu__memory_init(&e->memory, executable)
+                     : ipu__fail_memory(sizeof *e->host);
+    if (status < 0) {
+        ipu_engine_free(e);
+        return status;
+    }
+    ipu__threads_apply();
+    *engine = e;
+    return IPU_OK;
+}
+
+void ipu_engine_free(ipu_engine *engine)
+{
+    if (!engine)
+        return;
+    ipu__memory_fini(&engine->memory);
+    free(engine->host);
+    free(engine);
+}
+
+/* ------------------------------------------------------- names of the host's */
+
+static int check_given(const ipu_engine *engine, const char *name)
+{
+    if (!engine)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the engine is NULL");
+    if (!name)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the name is NULL");
+    return IPU_OK;
+}
+
+static int check_bytes(const char *what, const char *name, size_t given,
+                       size_t wanted)
+{
+    if (given == wanted)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_SHAPE, "%s '%s' has %zu bytes, not %zu", what,
+                     name, wanted, given);
+}
+
+int ipu_engine_connect(ipu_engine *engine, const char *name, void *data,
+                       size_t bytes)
+{
+    IPU_TRY(check_given(engine, name));
+    for (int32_t i = 0; i < engine->executable->nstreams; i++) {
+        const struct ipu__stream *stream = &engine->executable->streams[i];
+
+        if (strcmp(stream->name, name) != 0)
+            continue;
+        if (data)
+            IPU_TRY(check_bytes("stream", name, bytes, stream->bytes));
+        engine->host[i] = data;
+        return IPU_OK;
+    }
+    return ipu__fail(IPU_ERR_NAME,
+                     "there is no input, output or host call '%s'", name);
+}
+
+static int find_variable(const ipu_engine *engine, const char *name,
+                         const void *data, size_t bytes)
+{
+    const struct ipu_executable *x;
+
+    IPU_TRY(check_given(engine, name));
+    x = engine->executable;
+    for (int32_t v = 0; v < x->nvalues; v++) {
+        if (x->values[v].kind != IPU__VARIABLE ||
+            strcmp(x->values[v].name, name) != 0)
+            continue;
+        IPU_TRY(check_bytes("variable", name, bytes, x->values[v].bytes));
+        if (!data && bytes > 0)
+            return ipu__fail(IPU_ERR_ARGUMENT,
+                             "variable '%s': the host memory is NULL", name);
+        return v;
+    }
+    return ipu__fail(IPU_ERR_NAME, "there is no variable '%s'", name);
+}
+
+int ipu_engine_write(ipu_engine *engine, const char *name, const void *data,
+                     size_t bytes)
+{
+    int v = find_variable(engine, name, data, bytes);
+
+    IPU_TRY(v);
+    if (bytes > 0)
+        memcpy(ipu__memory_of(&engine->memory, v), data, bytes);
+    return IPU_OK;
+}
+
+int ipu_engine_read(ipu_engine *engine, const char *name, void *data,
+                    size_t bytes)
+{
+    int v = find_variable(engine, name, data, bytes);
+
+    IPU_TRY(v);
+    if (bytes > 0)
+        memcpy(data, ipu__memory_of(&engine->memory, v), bytes);
+    return IPU_OK;
+}
+
+/* ------------------------------------------------------------------ running */
+
+static int stream_in(ipu_engine *engine)
+{
+    const struct ipu_executable *x = engine->executable;
+
+    for (int32_t i = 0; i < x->nstreams; i++) {
+        const struct ipu__stream *s = &x->streams[i];
+
+        if (s->kind != IPU__STREAM_IN || s->value < 0)
+            continue;
+        if (!engine->host[i] && s->bytes > 0)
+            return ipu__fail(IPU_ERR_STATE,
+                             "input '%s' is not connected: "
+                             "ipu_engine_connect it first",
+                             s->name);
+        if (s->bytes > 0)
+            memcpy(ipu__memory_of(&engine->memory, s->value), engine->host[i],
+                   s->bytes);
+    }
+    return IPU_OK;
+}
+
+static void stream_out(ipu_engine *engine)
+{
+    const struct ipu_executable *x = engine->executable;
+
+    for (int32_t i = 0; i < x->nstreams; i++) {
+        const struct ipu__stream *s = &x->streams[i];
+
+        if (s->kind == IPU__STREAM_OUT && engine->host[i] && s->bytes > 0)
+            memcpy(engine->host[i], ipu__memory_of(&engine->memory, s->value),
+                   s->bytes);
+    }
+}
+
+static int call_host(ipu_engine *engine, const struct ipu__step *step)
+{
+    const struct ipu__stream *s = &engine->executable->streams[step->stream];
+    const struct ipu__value *value =
+        &engine->executable->values[step->output];
+    void *data = ipu__memory_of(&engine->memory, step->output);
+    int status;
+
+    if (engine->host[step->stream]) {
+        memcpy(engine->host[step->stream], data, s->bytes);
+        data = engine->host[step->stream];
+    }
+    status = s->fn(s->context, s->name, data, ipu__shape_count(&value->shape));
+    if (status >= 0)
+        return IPU_OK;
+    engine->callback_status = status;
+    return ipu__fail(IPU_ERR_CALLBACK, "host call '%s' returned %d", s->name,
+                     status);
+}
+
+static int compute(ipu_engine *engine, const struct ipu__step *step)
+{
+    struct ipu__call call;
+
+    ipu__step_call(engine->executable, step, &call);
+    for (int i = 0; i < call.op->ninputs; i++)
+        call.inputs[i].data = ipu__memory_of(&engine->memory, step->inputs[i]);
+    call.output.data = ipu__memory_of(&engine->memory, step->output);
+    call.scratch = engine->memory.scratch;
+    return call.op->run(&call);
+}
+
+int ipu_engine_run(ipu_engine *engine)
+{
+    const struct ipu_executable *x;
+
+    if (!engine)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the engine is NULL");
+    x = engine->executable;
+    engine->callback_status = 0;
+    IPU_TRY(stream_in(engine));
+    for (int32_t i = 0; i < x->nsteps; i++) {
+        IPU_TRY(x->steps[i].kind == IPU__HOST_CALL
+                    ? call_host(engine, &x->steps[i])
+                    : compute(engine, &x->steps[i]));
+        IPU_TRY(ipu__memory_after(&engine->memory, i));
+    }
+    stream_out(engine);
+    return IPU_OK;
+}
+
+int ipu_engine_callback_status(const ipu_engine *engine)
+{
+    return engine ? engine->callback_status : 0;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memory.c - planned and hostile memory.
+ *
+ * The planned one is a single piece in which values lie where the compiler
+ * put them, sharing space. If the plan is wrong, an op reads what another has
+ * overwritten, and numbers are wrong somewhere.
+ *
+ * The hostile one finds out where. Every value has a piece of its own, with
+ * canaries on both sides; when the plan says that a value is dead, it is
+ * filled with NaN, and so is everything at the start of a run. Results must
+ * not change.
+ */
+#include "engine/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/error.h"
+
+enum { ALIGNMENT = 64, CANARY = 0xa5, NAN_BYTE = 0xff };
+
+static void *allocate(size_t bytes)
+{
+    size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    void *memory = aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
+
+    if (memory)
+        memset(memory, 0, rounded);
+    return memory;
+}
+
+static bool is_hostile(void)
+{
+    const char *text = getenv("IPU_POISON");
+
+    return text && text[0] && strcmp(text, "0") != 0;
+}
+
+static int init_hostile(struct ipu__memory *m)
+{
+    const struct ipu_executable *x = m->executable;
+
+    m->own = calloc((size_t)x->nvalues + 1, sizeof *m->own);
+    if (!m->own)
+        return ipu__fail_memory((size_t)x->nvalues * sizeof *m->own);
+    for (int32_t v = 0; v < x->nvalues; v++) {
+        const struct ipu__value *value = &x->values[v];
+
+        m->own[v] = allocate(value->bytes + 2 * ALIGNMENT);
+        if (!m->own[v])
+            return ipu__fail_memory(value->bytes);
+        memset(m->own[v], CANARY, value->bytes + 2 * ALIGNMENT);
+        memset(m->own[v] + ALIGNMENT,
+               value->kind == IPU__VARIABLE ? 0 : NAN_BYTE, value->bytes);
+    }
+    return IPU_OK;
+}
+
+int ipu__memory_init(struct ipu__memory *m,
+                     const struct ipu_executable *executable)
+{
+    m->executable = executable;
+    m->scratch = allocate(executable->scratch_bytes);
+    if (!m->scratch)
+        return ipu__fail_memory(executable->scratch_bytes);
+    if (is_hostile())
+        return init_hostile(m);
+    m->planned = allocate(executable->memory_bytes);
+    return m->planned ? IPU_OK : ipu__fail_memory(executable->memory_bytes);
+}
+
+void ipu__memory_fini(struct ipu__memory *m)
+{
+    if (m->own)
+        for (int32_t v = 0; v < m->executable->nvalues; v++)
+            free(m->own[v]);
+    free(m->own);
+    free(m->planned);
+    free(m->scratch);
+}
+
+void *ipu__memory_of(const struct ipu__memory *m, int32_t value)
+{
+    const struct ipu_executable *x = m->executable;
+
+    if (m->own)
+        return m->own[value] + ALIGNMENT;
+    return m->planned + x->blocks[x->values[value].block].offset;
+}
+
+static bool canaries_are_alive(const unsigned char *memory, size_t bytes)
+{
+    for (int i = 0; i < ALIGNMENT; i++)
+        if (memory[i] != CANARY || memory[ALIGNMENT + bytes + (size_t)i] !=
+                                       CANARY)
+            return false;
+    return true;
+}
+
+int ipu__memory_after(struct ipu__memory *m, int32_t step)
+{
+    const struct ipu_executable *x = m->executable;
+
+    if (!m->own)
+        return IPU_OK;
+    memset(m->scratch, NAN_BYTE, x->scratch_bytes);
+    for (int32_t v = 0; v < x->nvalues; v++) {
+        const struct ipu__value *value = &x->values[v];
+
+        if (!canaries_are_alive(m->own[v], value->bytes))
+            return ipu__fail(IPU_ERR_STATE,
+                             "IPU_POISON: step %d of %s wrote outside of %s",
+                             (int)step,
+                             x->values[x->steps[step].output].name,
+                             value->name);
+        if (value->death == step)
+            memset(m->own[v] + ALIGNMENT, NAN_BYTE, value->bytes);
+    }
+    return IPU_OK;
+}

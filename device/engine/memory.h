@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memory.h - the memory of a device: one piece as the compiler planned it;
+ * or, with IPU_POISON=1, a hostile one, for tests.
+ */
+#ifndef IPU_ENGINE_MEMORY_H
+#define IPU_ENGINE_MEMORY_H
+
+#include "compiler/program.h"
+
+struct ipu__memory {
+    const struct ipu_executable *executable; /* borrowed */
+    unsigned char *planned;                  /* owned; NULL if poisoned */
+    unsigned char **own; /* owned, [values], each owned; NULL if planned */
+    void *scratch;       /* owned */
+};
+
+int ipu__memory_init(struct ipu__memory *memory,
+                     const struct ipu_executable *executable);
+void ipu__memory_fini(struct ipu__memory *memory);
+
+/* Where a value lives; 64-byte aligned. */
+void *ipu__memory_of(const struct ipu__memory *memory, int32_t value);
+
+/* After a step: a hostile memory spoils what nobody may read any more, and
+ * looks whether an op has written past its output. */
+int ipu__memory_after(struct ipu__memory *memory, int32_t step);
+
+/* Tell OpenBLAS how many threads to use, once ipu_set_threads was called or
+ * an engine made. */
+void ipu__threads_apply(void);
+
+#endif
