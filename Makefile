@@ -52,7 +52,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' '$(1)' '$(patsubst $(B)/%,%,$(2))';)
 # --------------------------------------------------------------- the rooms
 
 .PHONY: all
-all:
+all: ## build libraries and programs (the default)
 
 include libhvd/room.mk
 include device/room.mk
@@ -61,6 +61,13 @@ include bench/room.mk
 include tests/room.mk
 
 all: $(LIBS) $(PROGRAMS)
+
+# What cannot work without packages says so before a compiler does.
+ifeq ($(filter deps demo check sanitize tsan clean help format,$(MAKECMDGOALS)),)
+ifneq ($(shell $(PKG_CONFIG) --exists ompi-c openblas jansson zlib && echo y),y)
+$(error packages are missing: "make deps" installs them)
+endif
+endif
 
 # A room's room.mk adds to LIBS, PROGRAMS and TEST_PROGRAMS, and says for each
 # program P, by its base name: SRC_P (sources), CFLAGS_P, LIBS_P.
@@ -85,13 +92,124 @@ ROOM_CFLAGS = $(CFLAGS_$(firstword $(subst /, ,$<))) $(CFLAGS_FILE_$(subst /,_,$
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
-.PHONY: clean
-clean: ## remove build/
-	$(Q)rm -rf build
+.PHONY: all-tests
+all-tests: $(LIBS) $(PROGRAMS) $(TEST_PROGRAMS) ## build everything, tests too
+
+# ------------------------------------------------------ packages, demo, tests
+
+PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libopenblas-dev \
+	uthash-dev libjansson-dev zlib1g-dev check bats
+
+.PHONY: deps
+deps: ## install missing Debian packages, saying which
+	$(Q)tests/tools/install-packages $(PACKAGES)
+
+# Packages first: what follows asks pkg-config, which may only now be there.
+.PHONY: demo
+demo: deps ## train the MNIST network on 2 ranks, on drawn digits
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)./mpi-launch.sh -np 2 $(B)/bin/mnist $(DEMO_ARGS)
+
+DEMO_ARGS ?= --epochs 6 --train-images 12000 --test-images 2000
+
+.PHONY: check
+check: deps ## build and run all tests; TESTS='core mpi' runs what matches
+	$(Q)$(MAKE) --no-print-directory all-tests
+	$(Q)HVD_BUILD=$(abspath $(B)) tests/run $(TESTS)
+
+.PHONY: sanitize
+sanitize: deps ## the tests of C code with ASan and UBSan
+	$(Q)$(MAKE) --no-print-directory FLAVOUR=asan all-tests
+	$(Q)HVD_BUILD=$(abspath build/asan) tests/run --programs $(TESTS)
+
+.PHONY: tsan
+tsan: deps ## the tests of C code with TSan
+	$(Q)$(MAKE) --no-print-directory FLAVOUR=tsan all-tests
+	$(Q)HVD_BUILD=$(abspath build/tsan) tests/run --programs $(TESTS)
+
+# ------------------------------------------------------------------- install
+
+PC := $(B)/lib/hvd.pc
+HEADERS := libhvd/include/hvd.h libhvd/include/hvd_mpi.h \
+	libhvd/include/hvd_strategy.h
+MAN1 := $(wildcard docs/man/*.1)
+MAN3 := $(wildcard docs/man/*.3)
+MAN7 := $(wildcard docs/man/*.7)
+TO = $(DESTDIR)$(PREFIX)
+LIBTO = $(DESTDIR)$(LIBDIR)
+
+$(PC): libhvd/hvd.pc.in Makefile .FORCE
+	$(Q)mkdir -p $(@D) && sed -e 's|@PREFIX@|$(PREFIX)|' \
+		-e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< > $@
+.PHONY: .FORCE
+.FORCE:
+
+.PHONY: install
+install: all $(PC) ## install to PREFIX (/usr/local), below DESTDIR
+	$(Q)install -d $(TO)/include $(LIBTO)/pkgconfig $(TO)/bin \
+		$(TO)/share/man/man1 $(TO)/share/man/man3 $(TO)/share/man/man7
+	$(Q)install -m 644 $(HEADERS) $(TO)/include
+	$(Q)install -m 755 $(HVD_SO).$(SOVERSION) $(LIBTO)
+	$(Q)ln -sf libhvd.so.$(SOVERSION) $(LIBTO)/libhvd.so
+	$(Q)install -m 644 $(B)/lib/libhvd.a $(LIBTO)
+	$(Q)install -m 644 $(PC) $(LIBTO)/pkgconfig
+	$(Q)install -m 755 $(PROGRAMS) $(TO)/bin
+	$(Q)install -m 755 mpi-launch.sh $(TO)/bin
+	$(Q)for s in 1 3 7; do for m in docs/man/*.$$s; do test ! -f $$m || \
+		install -m 644 $$m $(TO)/share/man/man$$s; done; done
+
+INSTALLED = $(HEADERS:libhvd/include/%=$(TO)/include/%) \
+	$(LIBTO)/libhvd.so $(LIBTO)/libhvd.so.$(SOVERSION) $(LIBTO)/libhvd.a \
+	$(LIBTO)/pkgconfig/hvd.pc $(PROGRAMS:$(B)/bin/%=$(TO)/bin/%) \
+	$(TO)/bin/mpi-launch.sh $(MAN1:docs/man/%=$(TO)/share/man/man1/%) \
+	$(MAN3:docs/man/%=$(TO)/share/man/man3/%) \
+	$(MAN7:docs/man/%=$(TO)/share/man/man7/%)
+
+.PHONY: uninstall
+uninstall: ## remove what install has put there, given the same variables
+	$(Q)rm -f $(INSTALLED)
+	$(Q)for d in share/man/man1 share/man/man3 share/man/man7 share/man share \
+		bin include; do rmdir $(TO)/$$d 2>/dev/null || true; done
+	$(Q)rmdir $(LIBTO)/pkgconfig $(LIBTO) $(TO) 2>/dev/null || true
+
+# ------------------------------------------------------------------- quality
+
+SOURCES = $(shell git ls-files '*.c' '*.h' '*.inc' 2>/dev/null)
 
 .PHONY: format
 format: ## reformat every source file in place
-	$(Q)git ls-files '*.c' '*.h' '*.inc' | xargs clang-format -i
+	$(Q)tests/tools/install-packages clang-format
+	$(Q)clang-format -i $(SOURCES)
+
+.PHONY: check-format
+check-format: ## say which files make format would change
+	$(Q)tests/tools/install-packages clang-format
+	$(Q)clang-format --dry-run -Werror $(SOURCES)
+
+.PHONY: lint
+lint: ## clang-tidy, cppcheck and shellcheck
+	$(Q)tests/tools/install-packages clang-tidy cppcheck shellcheck $(PACKAGES)
+	$(Q)tests/tools/lint '$(MPI_CFLAGS) $(BLAS_CFLAGS)'
+
+.PHONY: check-rooms
+check-rooms: all-tests ## who includes whom, against who may
+	$(Q)tests/tools/check-rooms $(B)/obj
+
+.PHONY: check-headers
+check-headers: ## every header compiles alone; the public ones as C++ too
+	$(Q)tests/tools/check-headers '$(CC)' '$(MPI_CFLAGS) $(BLAS_CFLAGS)'
+
+.PHONY: check-symbols
+check-symbols: $(HVD_SO) ## libhvd.so exports what its headers declare
+	$(Q)tests/tools/check-symbols $(HVD_SO).$(SOVERSION)
+
+.PHONY: shape
+shape: ## report sizes of files and functions
+	$(Q)tests/tools/shape
+
+.PHONY: clean
+clean: ## remove build/
+	$(Q)rm -rf build
 
 .PHONY: help
 help: ## print this list

@@ -1,4 +1,36 @@
 # tests: one program a file of tests/unit and tests/mpi, linked with what the
-# file needs. Programs land in $(B)/bin/tests-*, and are not installed.
+# file needs. They land in $(B)/bin/tests-*, and are not installed.
 
-CFLAGS_tests = -Ilibhvd/include -Idevice/include -Itests/support
+CFLAGS_tests = -Ilibhvd/include -Ilibhvd -Idevice/include -Idevice -Imodels \
+	-Ibench -Itests/support $(MPI_CFLAGS) $(BLAS_CFLAGS)
+
+UNIT_TESTS := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/*.c))
+MPI_TESTS := $(patsubst tests/mpi/%.c,%,$(wildcard tests/mpi/*.c))
+TEST_PROGRAMS += $(UNIT_TESTS:%=$(B)/bin/tests-unit-%) \
+	$(MPI_TESTS:%=$(B)/bin/tests-mpi-%)
+
+# A unit test sees the insides of one room, named by the first word of its
+# file: those of libhvd are linked statically for that.
+TEST_LINK_libhvd = $(B)/lib/libhvd.a $(MPI_LIBS)
+TEST_LINK_device = $(IPU_LINK)
+TEST_SRC_models = $(MODELS_COMMON_SRC)
+TEST_LINK_models = $(MODELS_LINK)
+TEST_SRC_bench = $(BENCH_COMMON_SRC)
+TEST_LINK_bench = $(BENCH_LINK)
+test_room = $(if $(filter device models bench,$(1)),$(1),libhvd)
+
+# $(1): the file, $(2): its room
+define unit_test
+SRC_tests-unit-$(1) := tests/unit/$(1).c $(TEST_SRC_$(2))
+LIBS_tests-unit-$(1) = $$(TEST_LINK_$(2)) $$(CHECK_LIBS)
+DEPS_tests-unit-$(1) = $$(filter %.a,$$(TEST_LINK_$(2))) $$(IPU_LIB) $$(HVD_SO)
+endef
+$(foreach t,$(UNIT_TESTS),$(eval $(call unit_test,$(t),$(call \
+	test_room,$(firstword $(subst _, ,$(t)))))))
+
+define mpi_test
+SRC_tests-mpi-$(1) := tests/mpi/$(1).c tests/support/ranks.c
+LIBS_tests-mpi-$(1) = $$(HVD_LINK) $$(MPI_LIBS) $$(CHECK_LIBS)
+DEPS_tests-mpi-$(1) = $$(HVD_SO)
+endef
+$(foreach t,$(MPI_TESTS),$(eval $(call mpi_test,$(t))))
