@@ -52,7 +52,7 @@ static const struct argp_option table[] = {
     {"batch-size", KEY_BATCH, "N", 0, "images per rank and step (64)", 0},
     {"optimizer", KEY_OPTIMIZER, "NAME", 0, "sgd, momentum or adam (adam)", 0},
     {"lr", KEY_LR, "X", 0,
-     "learning rate (per 64 images of a step, at most 8 times: adam 0.001, "
+     "learning rate (per 64 images of a step, at most 4 times: adam 0.002, "
      "momentum 0.02, sgd 0.1)",
      0},
     {"seed", KEY_SEED, "N", 0,
@@ -281,10 +281,10 @@ int options_parse(struct options *options, int argc, char **argv)
 double options_default_rate(const struct options *options, int nranks)
 {
     static const double rates[] = {
-        [HVD_SGD] = 0.1, [HVD_MOMENTUM] = 0.02, [HVD_ADAM] = 0.001};
+        [HVD_SGD] = 0.1, [HVD_MOMENTUM] = 0.02, [HVD_ADAM] = 0.002};
     double scale = (double)options->batch_size * nranks / 64;
 
-    return rates[options->optimizer] * (scale < 8 ? scale : 8);
+    return rates[options->optimizer] * (scale < 4 ? scale : 4);
 }
 
 void options_help(FILE *out, const char *program)

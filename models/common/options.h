@@ -42,7 +42,7 @@ int options_parse(struct options *options, int argc, char **argv);
 /*
  * The learning rate when --lr is not given: a rate for 64 images a step that
  * suits the optimizer, times the images of a step over all ranks / 64 (Goyal
- * et al. 2017, "Accurate, Large Minibatch SGD"), at most times 8. It depends
+ * et al. 2017, "Accurate, Large Minibatch SGD"), at most times 4. It depends
  * on the images of a step, not on how many ranks share them.
  */
 double options_default_rate(const struct options *options, int nranks);

@@ -83,11 +83,11 @@ START_TEST(default_rate_follows_images_of_a_step)
     struct options o;
 
     ck_assert_int_eq(parse(&o, ""), OPTIONS_RUN);
-    ck_assert_double_eq_tol(options_default_rate(&o, 1), 0.001, 1e-12);
-    ck_assert_double_eq_tol(options_default_rate(&o, 4), 0.004, 1e-12);
+    ck_assert_double_eq_tol(options_default_rate(&o, 1), 0.002, 1e-12);
+    ck_assert_double_eq_tol(options_default_rate(&o, 4), 0.008, 1e-12);
     ck_assert_double_eq_tol(options_default_rate(&o, 64), 0.008, 1e-12);
     ck_assert_int_eq(parse(&o, "--batch-size 32"), OPTIONS_RUN);
-    ck_assert_double_eq_tol(options_default_rate(&o, 2), 0.001, 1e-12);
+    ck_assert_double_eq_tol(options_default_rate(&o, 2), 0.002, 1e-12);
     ck_assert_int_eq(parse(&o, "--optimizer momentum"), OPTIONS_RUN);
     ck_assert_double_eq_tol(options_default_rate(&o, 1), 0.02, 1e-12);
     ck_assert_int_eq(parse(&o, "--optimizer sgd"), OPTIONS_RUN);
