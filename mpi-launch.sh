@@ -6,8 +6,12 @@
 # It adds what one otherwise has to remember: permission for root, more ranks
 # than cores, binding, HVD_* variables for the ranks of other hosts, whether
 # there is a terminal. It passes signals on, ends with the status of the rank
-# that failed first, and says which one that was and how, in one line after
-# mpirun's own words, from which it knows. Nothing is written anywhere.
+# that failed first, and says which one that was and how.
+#
+# mpirun does not always say that, so each rank runs below a small shell that
+# notes how its program ended, in a private directory that is gone afterwards,
+# or on stderr on other hosts. mpirun signals whole process groups: what it
+# ends, ends with its shell, which then notes nothing.
 
 set -u
 
@@ -178,34 +182,28 @@ say "$(quoted "${command[@]}" "$@")"
 
 # ------------------------------------------------------------------- running
 
-# Read a copy of mpirun's stderr to its end; say which rank failed first.
-find_culprit() {
-    local line rank='' host='' how=''
-    while IFS= read -r line; do
-        [ -z "$how" ] || continue
-        if [[ $line =~ ^\ *Process\ name:\ *\[\[.*\],([0-9]+)\] ]]; then
-            rank=${BASH_REMATCH[1]}
-        elif [[ $line =~ ^\ *Exit\ code:\ *([0-9]+) && -n $rank ]]; then
-            how="exited with status ${BASH_REMATCH[1]}"
-        elif [[ $line =~ rank\ ([0-9]+)\ with\ PID\ [0-9]+\ on\ node\ ([^ ]+)\ exited\ on\ signal\ ([0-9]+) ]]; then
-            rank=${BASH_REMATCH[1]} host=${BASH_REMATCH[2]}
-            how="was ended by signal ${BASH_REMATCH[3]}"
-            how+=" (SIG$(kill -l "${BASH_REMATCH[3]}" 2>/dev/null || echo '?'))"
-        elif [[ $line =~ ^MPI_ABORT\ was\ invoked\ on\ rank\ ([0-9]+) ]]; then
-            rank=${BASH_REMATCH[1]} how='called MPI_Abort'
-        fi
-    done
-    [ -z "$how" ] || echo "rank $rank${host:+ on $host} failed first: it $how"
-}
-trap '' INT TERM HUP # for the children that read and copy
-coproc CULPRIT { tee >(find_culprit) >&2; }
-exec {copy}>&"${CULPRIT[1]}" {hear}<&"${CULPRIT[0]}"
-eval "exec ${CULPRIT[1]}>&- ${CULPRIT[0]}<&-"
+# Arguments: a file in a directory that exists on this host only, the program.
+# shellcheck disable=SC2016 # for the shell of the rank
+readonly one_rank='
+    notes=$1
+    shift
+    "$@"
+    status=$?
+    [ $status -ne 0 ] || exit 0
+    set -- "$(date +%s%N)" "${OMPI_COMM_WORLD_RANK-?}" "$(hostname)" $status
+    if [ -d "${notes%/*}" ]; then
+        echo "$*" >>"$notes"
+    else
+        echo "rank $2 on $3 ended with status $4" >&2
+    fi
+    exit $status'
 
-# In the background, so that this shell can pass signals on; with our stdin
-# and usual signals, which a shell takes from its background commands.
-child=
-signal=
+directory=$(mktemp -d "${TMPDIR:-/tmp}/mpi-launch.XXXXXXXX") ||
+    die 1 "no temporary directory can be made in ${TMPDIR:-/tmp}"
+trap 'rm -rf "$directory"' EXIT
+
+child=''
+signal=''
 # shellcheck disable=SC2317 # traps call it
 pass_on() {
     signal=$1
@@ -214,13 +212,13 @@ pass_on() {
 trap 'pass_on INT' INT
 trap 'pass_on TERM' TERM
 trap 'pass_on HUP' HUP
-(
-    trap - INT TERM HUP QUIT
-    exec {hear}<&-
-    exec "${command[@]}" "$@" 2>&"$copy" {copy}>&-
-) <&0 &
+
+# In the background, so that this shell can pass signals on; with our stdin,
+# which a background command would lose; in a session of its own: a Ctrl-C
+# that reached mpirun twice, from the terminal and from here, would make it
+# leave without ending the ranks.
+setsid "${command[@]}" sh -c "$one_rank" rank "$directory/ends" "$@" <&0 &
 child=$!
-exec {copy}>&-
 
 # wait returns early for each signal passed on.
 while :; do
@@ -231,12 +229,26 @@ done
 
 # ----------------------------------------------------------------- afterwards
 
-culprit=$(cat <&"$hear") # ends when the copying has
+describe() { # status
+    if [ "$1" -gt 128 ] && kill -l "$(($1 - 128))" >/dev/null 2>&1; then
+        echo "was ended by signal $(($1 - 128)) (SIG$(kill -l "$(($1 - 128))"))"
+    else
+        echo "exited with status $1"
+    fi
+}
+
 if [ -n "$signal" ]; then
     printf '%s: ended by SIG%s\n' "$name" "$signal" >&2
     exit $((128 + $(kill -l "$signal")))
 fi
 [ "$status" -ne 0 ] || exit 0
-printf '%s: %s\n' "$name" \
-    "${culprit:-mpirun failed with status $status, see above}" >&2
+first=$(sort -n "$directory/ends" 2>/dev/null | head -n 1)
+if [ -n "$first" ]; then
+    read -r _ rank host status <<<"$first"
+    printf '%s: rank %s on %s failed first: it %s\n' "$name" "$rank" "$host" \
+        "$(describe "$status")" >&2
+else
+    printf '%s: mpirun failed with status %s, see above\n' "$name" \
+        "$status" >&2
+fi
 exit "$status"
