@@ -2,13 +2,9 @@
 
 CFLAGS_models = -Ilibhvd/include -Idevice/include -Imodels
 MODELS_COMMON_SRC := $(wildcard models/common/*.c)
-MODELS_COMMON_OBJ := $(MODELS_COMMON_SRC:%.c=$(B)/obj/%.o)
 MODELS_LINK = $(HVD_LINK) $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
 
+PROGRAMS += $(B)/bin/mnist
 SRC_mnist := models/mnist.c $(MODELS_COMMON_SRC)
 DEPS_mnist = $(HVD_SO) $(IPU_LIB)
 LIBS_mnist = $(MODELS_LINK)
-
-# Tests of this room see its headers.
-$(foreach t,$(wildcard tests/unit/models_*.c),\
-	$(eval CFLAGS_FILE_$(subst /,_,$(t)) := -Imodels))

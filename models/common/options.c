@@ -115,10 +115,9 @@ static int parse_rate(const char *option, const char *value, double *number)
     double parsed = strtod(value, &end);
 
     if (*value == '\0' || value[strspn(value, "0123456789.eE+-")] != '\0' ||
-        *end != '\0' || !isfinite(parsed) || parsed <= 0 || parsed > 1000)
-        return problem_set(
-            "%s: '%s' is not a number above 0, at most 1000 (like 0.001)",
-            option, value);
+        *end != '\0' || !isfinite(parsed) || parsed <= 0)
+        return problem_set("%s: '%s' is not a number above 0 (like 0.001)",
+                           option, value);
     *number = parsed;
     return 0;
 }

@@ -1,0 +1,396 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# The MNIST program as its users meet it: command line, files, training on
+# 1 to 4 ranks, and what must be equal to what. Digits are drawn by the
+# program, so nothing is downloaded.
+
+setup() {
+    MNIST="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin/mnist"
+    OUT="$(mktemp -d "$BATS_TEST_TMPDIR/mnist.XXXXXX")"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_mpi_yield_when_idle=1
+    unset HVD_TTY COLUMNS NO_COLOR
+}
+
+# ranks N ARGS...: the program on N ranks. Every rank writes its exit status
+# to status.RANK; mpirun itself sees success, so that it ends no rank before
+# that has spoken for itself.
+ranks() {
+    local n=$1
+    shift
+    rm -f "$OUT"/status.*
+    mpirun --oversubscribe --bind-to none -np "$n" sh -c '
+        program=$1 out=$2; shift 2
+        "$program" "$@" </dev/null
+        echo $? >"$out/status.$OMPI_COMM_WORLD_RANK"' \
+        rank "$MNIST" "$OUT" "$@"
+}
+
+# Every one of N ranks ended with this status.
+assert_status_everywhere() {
+    local rank
+    for ((rank = 0; rank < $1; rank++)); do
+        [ "$(cat "$OUT/status.$rank")" = "$2" ] || {
+            echo "rank $rank: status $(cat "$OUT/status.$rank"), not $2"
+            return 1
+        }
+    done
+}
+
+# The output is one line, and it has all the words.
+assert_one_line() {
+    [ "${#lines[@]}" -eq 1 ] || {
+        printf 'not one line: %s\n' "${lines[@]}"
+        return 1
+    }
+    local word
+    for word in "$@"; do
+        case $output in
+        *"$word"*) ;;
+        *)
+            echo "'$output' does not say '$word'"
+            return 1
+            ;;
+        esac
+    done
+}
+
+# be32 N: four bytes, big endian.
+be32() {
+    local n=$1
+    printf "\\$(printf %o $((n >> 24 & 255)))\\$(printf %o $((n >> 16 & 255)))"
+    printf "\\$(printf %o $((n >> 8 & 255)))\\$(printf %o $((n & 255)))"
+}
+
+# idx_images FILE N, idx_labels FILE N: blank images, labels 0.
+idx_images() {
+    {
+        be32 2051 && be32 "$2" && be32 28 && be32 28
+        head -c $(($2 * 784)) /dev/zero
+    } >"$1"
+}
+idx_labels() {
+    {
+        be32 2049 && be32 "$2"
+        head -c "$2" /dev/zero
+    } >"$1"
+}
+
+idx_directory() {
+    mkdir -p "$1"
+    idx_images "$1/train-images-idx3-ubyte" 200
+    idx_labels "$1/train-labels-idx1-ubyte" 200
+    idx_images "$1/t10k-images-idx3-ubyte" 30
+    idx_labels "$1/t10k-labels-idx1-ubyte" 30
+}
+
+# field NAME: a number of the summary.
+field() {
+    sed -n "s/^ *\"$1\": \([-0-9.e+]*\),*\$/\1/p" "$OUT/summary.json"
+}
+
+at_least() {
+    awk -v a="$1" -v b="$2" 'BEGIN { exit !(a + 0 >= b + 0) }' || {
+        echo "$1 is less than $2"
+        return 1
+    }
+}
+
+# floats FILE: the values of a safetensors file, one a line.
+floats() {
+    local header
+    header=$(od -An -N8 -t u8 "$1")
+    tail -c +$((header + 9)) "$1" | od -An -v -w4 -t f4
+}
+
+# difference A B: the length of the difference of two files' values, as
+# vectors, relative to that of the first.
+difference() {
+    paste <(floats "$1") <(floats "$2") | awk '
+        NF != 2 { print "lengths differ"; exit 1 }
+        { sum += $1 * $1; apart += ($1 - $2) * ($1 - $2) }
+        END { print sqrt(apart / sum) }'
+}
+
+# ------------------------------------------------------------ command line
+
+@test "help and version are printed once, and succeed" {
+    run ranks 2 --help
+    assert_status_everywhere 2 0
+    [ "$(grep -c -- --save-weights <<<"$output")" -eq 1 ]
+    run ranks 2 --version
+    assert_status_everywhere 2 0
+    [[ $output =~ ^mnist\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+    run "$MNIST" --version
+    [ "$status" -eq 0 ]
+}
+
+@test "a wrong command line is one line and status 64 on every rank" {
+    local -a wrong=("--bogus" "--epochs=-1" "--epochs=0" "--epochs=ten"
+        "--steps=1.5" "--batch-size=0" "--lr=fast" "--optimizer=best"
+        "--seed=x" "--eval-every=-1" "--threads=0" "--serial=1"
+        "--train-images=-5" "--test-images=0" "stray" "--data=")
+    local option
+    for option in "${wrong[@]}"; do
+        run ranks 2 "$option"
+        assert_status_everywhere 2 64
+        assert_one_line "mnist: " "${option%%=*}"
+    done
+}
+
+@test "a wrong command line ends mpirun with its status" {
+    run mpirun --oversubscribe -np 2 "$MNIST" --epochs banana
+    [ "$status" -eq 64 ]
+    [ "$(grep -c "^mnist: --epochs: 'banana'" <<<"$output")" -eq 1 ]
+}
+
+@test "ranks with different command lines do not wait for each other" {
+    run mpirun --oversubscribe -np 1 "$MNIST" --epochs 1 : \
+        -np 1 "$MNIST" --epochs 2
+    [ "$status" -ne 0 ]
+    [ "$(grep -c "^mnist: the ranks differ in --epochs" <<<"$output")" -eq 1 ]
+}
+
+# ------------------------------------------------------------------- files
+
+@test "MNIST files are read, plain and compressed" {
+    idx_directory "$OUT/data"
+    run ranks 2 --data "$OUT/data" --steps 1
+    assert_status_everywhere 2 0
+    [[ $output == *"200 training and 30 test digits"* ]]
+    gzip "$OUT"/data/*
+    run ranks 2 --data "$OUT/data" --steps 1
+    assert_status_everywhere 2 0
+}
+
+@test "broken MNIST files are one line naming the file, on two ranks" {
+    local images=train-images-idx3-ubyte labels=train-labels-idx1-ubyte
+
+    run ranks 2 --data "$OUT/none"
+    assert_status_everywhere 2 1
+    assert_one_line "$OUT/none" "No such file"
+
+    idx_directory "$OUT/data" # missing
+    rm "$OUT/data/$labels"
+    run ranks 2 --data "$OUT/data"
+    assert_status_everywhere 2 1
+    assert_one_line "$labels"
+
+    idx_directory "$OUT/data" # truncated
+    truncate -s -1 "$OUT/data/$images"
+    run ranks 2 --data "$OUT/data"
+    assert_status_everywhere 2 1
+    assert_one_line "$OUT/data/$images" "truncated"
+
+    idx_directory "$OUT/data" # oversized
+    printf x >>"$OUT/data/$images"
+    run ranks 2 --data "$OUT/data"
+    assert_status_everywhere 2 1
+    assert_one_line "$OUT/data/$images" "goes on after"
+
+    idx_directory "$OUT/data" # mislabelled
+    idx_labels "$OUT/data/$images" 200
+    run ranks 2 --data "$OUT/data"
+    assert_status_everywhere 2 1
+    assert_one_line "$OUT/data/$images" "00000801" "00000803"
+
+    idx_directory "$OUT/data" # counts differ
+    idx_labels "$OUT/data/$labels" 199
+    run ranks 2 --data "$OUT/data"
+    assert_status_everywhere 2 1
+    assert_one_line "$OUT/data/$labels" "199 labels" "200 images"
+
+    idx_directory "$OUT/data" # a test label out of range
+    printf '\12' | dd of="$OUT/data/t10k-labels-idx1-ubyte" bs=1 seek=20 \
+        conv=notrunc status=none
+    run ranks 2 --data "$OUT/data"
+    assert_status_everywhere 2 1
+    assert_one_line "t10k-labels-idx1-ubyte" "label 10 of item 12"
+}
+
+@test "a file missing on one rank's host ends every rank" {
+    idx_directory "$OUT/data"
+    run mpirun --oversubscribe -np 3 sh -c '
+        data=$2/data
+        [ "$OMPI_COMM_WORLD_RANK" = 1 ] && data=$2/missing
+        "$1" --data "$data"
+        echo $? >"$2/status.$OMPI_COMM_WORLD_RANK"' rank "$MNIST" "$OUT"
+    assert_status_everywhere 3 1
+    assert_one_line "mnist: rank 1 " "$OUT/missing"
+}
+
+@test "too few images for the ranks is an error before training" {
+    run ranks 3 --train-images 191
+    assert_status_everywhere 3 1
+    assert_one_line "--batch-size 64 on 3 ranks" "192" "191"
+}
+
+@test "result files that cannot be written are found before training" {
+    local option
+    for option in --summary --save-weights; do
+        run ranks 2 $option "$OUT/no/such/file" --epochs 1000
+        assert_status_everywhere 2 1
+        assert_one_line "$option" "$OUT/no/such/file"
+    done
+}
+
+@test "output that goes nowhere is an error" {
+    run sh -c "'$MNIST' --steps 1 --train-images 64 --test-images 1 >/dev/full"
+    [ "$status" -eq 1 ]
+    assert_one_line "mnist: standard output"
+}
+
+@test "results are written whole and nothing else is left" {
+    run ranks 2 --steps 2 --train-images 200 --test-images 20 \
+        --summary "$OUT/files/summary.json" --save-weights "$OUT/files/weights"
+    assert_status_everywhere 2 1 # no such directory
+    mkdir "$OUT/files"
+    run ranks 2 --steps 2 --train-images 200 --test-images 20 \
+        --summary "$OUT/files/summary.json" --save-weights "$OUT/files/weights"
+    assert_status_everywhere 2 0
+    [ "$(cd "$OUT/files" && echo *)" = "summary.json weights" ]
+    [ "$(floats "$OUT/files/weights" | wc -l)" -eq 347146 ]
+    mv "$OUT/files/summary.json" "$OUT"
+    [ "$(field world_size)" -eq 2 ]
+    [ "$(field steps)" -eq 2 ]
+    local name
+    for name in test_accuracy test_loss images_per_second seconds \
+        comm_wait_fraction; do
+        at_least "$(field $name)" 0
+    done
+}
+
+# -------------------------------------------------------------- the output
+
+@test "a log has plain lines from one rank" {
+    run ranks 3 --epochs 2 --train-images 600 --test-images 50
+    assert_status_everywhere 3 0
+    [ "$(grep -c '^epoch ' <<<"$output")" -eq 2 ]
+    [[ $output != *$'\033'* ]]
+    [[ $output == *"waiting for communication"* ]]
+    [[ $output == *"weights        equal on all ranks"* ]]
+}
+
+@test "a terminal has a bar that is erased" {
+    HVD_TTY=1 COLUMNS=60 run ranks 2 --epochs 1 --train-images 8000 \
+        --test-images 50
+    assert_status_everywhere 2 0
+    [[ $output == *$'\r\033[K'* ]]
+    [[ $output == *"=>"* ]]
+    TERM=dumb HVD_TTY=1 run ranks 1 --epochs 1 --train-images 8000 \
+        --test-images 50
+    [[ $output != *$'\033'* ]]
+}
+
+@test "evaluation counts every test image once, on any number of ranks" {
+    local n
+    for n in 1 2 3 4; do
+        run ranks $n --steps 1 --train-images 256 --test-images 97
+        assert_status_everywhere $n 0
+        [[ $output == *" of 97)"* ]]
+    done
+}
+
+@test "a training that diverges says so on one line" {
+    run ranks 2 --optimizer sgd --lr 1e38 --epochs 50 \
+        --train-images 1280 --test-images 10
+    assert_status_everywhere 2 1
+    [ "$(grep -c '^mnist: the loss is no longer a number' <<<"$output")" -eq 1 ]
+    [[ $output == *"smaller --lr"* ]]
+}
+
+# ---------------------------------------------------------------- training
+
+@test "two ranks reach 98 % on drawn digits" {
+    run ranks 2 --summary "$OUT/summary.json"
+    assert_status_everywhere 2 0
+    at_least "$(field test_accuracy)" 0.98
+    at_least 0.9999 "$(field test_accuracy)" # there is something to learn
+}
+
+@test "1, 3 and 4 ranks learn as well" {
+    local n
+    for n in 1 3 4; do
+        run ranks $n --train-images 10001 --test-images 1000 --epochs 5 \
+            --eval-every 0 --summary "$OUT/summary.json"
+        assert_status_everywhere $n 0
+        [ "$(field world_size)" -eq $n ]
+        at_least "$(field test_accuracy)" 0.94
+    done
+}
+
+@test "every optimizer learns" {
+    local name
+    for name in sgd momentum adam; do
+        run ranks 2 --train-images 6000 --test-images 500 --epochs 4 \
+            --optimizer $name --summary "$OUT/summary.json"
+        assert_status_everywhere 2 0
+        at_least "$(field test_accuracy)" 0.85
+    done
+}
+
+@test "overlapped and serial reduction give the same bits" {
+    local n
+    for n in 2 3; do
+        ranks $n --steps 12 --train-images 2000 --test-images 10 \
+            --save-weights "$OUT/overlapped"
+        ranks $n --steps 12 --train-images 2000 --test-images 10 --serial \
+            --save-weights "$OUT/serial"
+        cmp "$OUT/overlapped" "$OUT/serial"
+    done
+}
+
+@test "the same run gives the same bits, another seed others" {
+    ranks 2 --steps 5 --train-images 700 --test-images 5 \
+        --save-weights "$OUT/a"
+    ranks 2 --steps 5 --train-images 700 --test-images 5 \
+        --save-weights "$OUT/b"
+    ranks 2 --steps 5 --train-images 700 --test-images 5 --seed 2 \
+        --save-weights "$OUT/c"
+    cmp "$OUT/a" "$OUT/b"
+    ! cmp -s "$OUT/a" "$OUT/c"
+}
+
+@test "ranks with half, a quarter of the batch equal one with all of it" {
+    # A few steps: where rounding decides which side of a ReLU's kink or which
+    # maximum of a pooling window is taken, a difference grows with each.
+    local -a common=(--steps 5 --train-images 1500 --test-images 10
+        --optimizer sgd --lr 0.05)
+    ranks 1 "${common[@]}" --batch-size 64 --save-weights "$OUT/whole"
+    ranks 2 "${common[@]}" --batch-size 32 --save-weights "$OUT/half"
+    ranks 4 "${common[@]}" --batch-size 16 --save-weights "$OUT/quarter"
+    ranks 2 "${common[@]}" --batch-size 31 --save-weights "$OUT/less"
+    at_least 1e-4 "$(difference "$OUT/whole" "$OUT/half")"
+    at_least 1e-4 "$(difference "$OUT/whole" "$OUT/quarter")"
+    # The comparison can fail: two images less in a batch show.
+    at_least "$(difference "$OUT/whole" "$OUT/less")" 5e-4
+}
+
+# ----------------------------------------------------------------- signals
+
+@test "an interrupted run dies by the signal and leaves nothing" {
+    mkdir "$OUT/files"
+    run timeout -s INT --preserve-status 2 "$MNIST" --epochs 100000 \
+        --summary "$OUT/files/summary.json"
+    [ "$status" -eq 130 ]
+    run timeout -s TERM --preserve-status 2 "$MNIST" --epochs 100000 \
+        --summary "$OUT/files/summary.json"
+    [ "$status" -eq 143 ]
+    [ -z "$(ls -A "$OUT/files")" ]
+}
+
+@test "an interrupted mpirun leaves no rank" {
+    mkdir "$OUT/files"
+    run timeout -s TERM --preserve-status 4 mpirun --oversubscribe -np 2 \
+        "$MNIST" --epochs 100000 --summary "$OUT/files/summary.json"
+    [ "$status" -ne 0 ]
+    [ -z "$(ls -A "$OUT/files")" ]
+    local tries
+    for tries in 1 2 3 4 5 6 7 8 9 10; do
+        pgrep -f -- "--summary $OUT/files" >/dev/null || return 0
+        sleep 0.5
+    done
+    echo "still running: $(pgrep -af -- "--summary $OUT/files")"
+    return 1
+}
