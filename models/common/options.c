@@ -42,7 +42,7 @@ static const struct argp_option table[] = {
      "read the four MNIST files in DIR, plain or .gz (default: draw digits)",
      0},
     {"train-images", KEY_TRAIN, "N", 0,
-     "train on the first N images (default: all of DIR, or 30000 drawn)", 0},
+     "train on the first N images (default: all of DIR, or 40000 drawn)", 0},
     {"test-images", KEY_TEST, "N", 0,
      "test on the first N images (default: all of DIR, or 5000 drawn)", 0},
     {0, 0, 0, 0, "Training:", 2},
