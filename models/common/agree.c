@@ -32,19 +32,13 @@ int agree(int status)
 
 int agree_same(const char *what, uint64_t value)
 {
-    uint64_t hash[2] = {value, ~value}; /* the largest ~value: the smallest */
-    int64_t halves[4];
+    /* The complement orders the other way: its largest is the smallest. */
+    int64_t largest[2] = {(int64_t)value, (int64_t)~value};
 
-    /* In halves of 32 bits, which int64 orders as they are. */
-    for (int i = 0; i < 2; i++) {
-        halves[2 * i] = (int64_t)(hash[i] >> 32);
-        halves[2 * i + 1] = (int64_t)(hash[i] & UINT32_MAX);
-    }
-    int status = hvd_allreduce(halves, halves, 4, HVD_INT64, HVD_MAX);
+    int status = hvd_allreduce(largest, largest, 2, HVD_INT64, HVD_MAX);
     if (status < 0)
         return agree_hvd_problem(status);
-    if (halves[0] + halves[2] != UINT32_MAX ||
-        halves[1] + halves[3] != UINT32_MAX) {
+    if (largest[0] != ~largest[1]) {
         problem_set("the ranks differ in %s", what);
         return PROBLEM_EVERYWHERE;
     }

@@ -125,7 +125,7 @@ static void draw_stroke(double *paper, const struct hand *hand,
                         struct random *r, const struct shape_point *stroke,
                         int count)
 {
-    struct point placed[MAX_POINTS + 2];
+    struct point placed[MAX_POINTS + 2] = {{0, 0}};
     int points = place_stroke(hand, r, stroke, count, placed);
 
     for (int i = 0; i + 3 < points; i++) {

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-enum { UNSIGNED_BYTES = 0x08, MAX_ITEMS = 10000000 };
+enum { UNSIGNED_BYTES = 0x08, MAX_ITEMS = 10000000, CHUNK = 1 << 20 };
 
 /* One file, open. path is what messages say. */
 struct idx {
@@ -86,7 +86,7 @@ static int read_header(struct idx *idx, int dims)
                            dims == 3 ? "images" : "labels");
     if (got < expected)
         return explain_read(idx, expected, got);
-    int64_t extents[3];
+    int64_t extents[3] = {0};
     for (int i = 0; i < dims; i++) {
         const uint8_t *b = head + 4 + 4 * i;
         extents[i] = (int64_t)b[0] << 24 | b[1] << 16 | b[2] << 8 | b[3];
@@ -103,35 +103,39 @@ static int read_header(struct idx *idx, int dims)
     return 0;
 }
 
-/* All elements, in memory that grows with what is read. */
+/* Room for all of bytes, or for twice as many as before. */
+static int grow(const struct idx *idx, uint8_t **buffer, int64_t *room,
+                int64_t bytes)
+{
+    int64_t more = *room == 0 ? CHUNK : 2 * *room;
+
+    more = more < bytes ? more : bytes;
+    uint8_t *grown = realloc(*buffer, (size_t)more);
+    if (!grown)
+        return problem_set("%s: no memory for %lld bytes", idx->path,
+                           (long long)bytes);
+    *buffer = grown;
+    *room = more;
+    return 0;
+}
+
+/* All elements, in memory that grows with what is read. items is the caller's
+ * to free, also on failure. */
 static int read_items(struct idx *idx, uint8_t **items)
 {
     int64_t bytes = idx->items * idx->item_bytes;
     int64_t room = 0;
     int64_t got = 0;
-    uint8_t *buffer = NULL;
 
     while (got < bytes) {
-        if (got == room) {
-            room = room == 0 ? 1 << 20 : 2 * room;
-            room = room < bytes ? room : bytes;
-            uint8_t *grown = realloc(buffer, (size_t)room);
-            if (!grown) {
-                free(buffer);
-                return problem_set("%s: no memory for %lld bytes", idx->path,
-                                   (long long)bytes);
-            }
-            buffer = grown;
-        }
-        int64_t want = room - got < 1 << 20 ? room - got : 1 << 20;
-        int n = gzread(idx->file, buffer + got, (unsigned)want);
-        if (n <= 0) {
-            free(buffer);
+        if (got == room && grow(idx, items, &room, bytes) < 0)
+            return PROBLEM;
+        int64_t want = room - got < CHUNK ? room - got : CHUNK;
+        int n = gzread(idx->file, *items + got, (unsigned)want);
+        if (n <= 0)
             return explain_read(idx, bytes, got);
-        }
         got += n;
     }
-    *items = buffer;
     return 0;
 }
 
@@ -208,7 +212,7 @@ int idx_load(const char *directory, const char *part, int64_t limit,
     int status = load_file(&pixels, directory, part, 3, &loaded.pixels);
     if (status == 0)
         status = load_file(&labels, directory, part, 1, &loaded.labels);
-    if (status == 0)
+    if (status == 0 && loaded.labels)
         status = check_pair(&pixels, &labels, loaded.labels, limit);
     if (status < 0) {
         images_fini(&loaded);

@@ -186,27 +186,30 @@ static int connect_gradients(struct joint *joint)
     return 0;
 }
 
+/* Broadcast the variables, and connect what the strategy has made. */
+static int joint_start(struct joint *joint)
+{
+    int status = hvd_strategy_start(joint->strategy);
+
+    if (status < 0)
+        return agree_hvd_problem(status);
+    return agree(connect_gradients(joint));
+}
+
 int joint_new(const struct options *options, struct joint **joint)
 {
     struct joint *fresh = calloc(1, sizeof *fresh);
 
-    *joint = NULL;
-    int status = fresh ? joint_build(fresh, options)
-                       : problem_set("no memory for the network");
-    status = agree(status);
-    if (status == 0) {
-        status = hvd_strategy_start(fresh->strategy);
-        if (status < 0)
-            status = agree_hvd_problem(status);
-        else
-            status = agree(connect_gradients(fresh));
-    }
+    int status = agree(fresh ? joint_build(fresh, options)
+                             : problem_set("no memory for the network"));
+    if (fresh && status == 0)
+        status = joint_start(fresh);
     if (status < 0) {
         joint_free(fresh);
-        return status;
+        fresh = NULL;
     }
     *joint = fresh;
-    return 0;
+    return status;
 }
 
 void joint_free(struct joint *joint)
