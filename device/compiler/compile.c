@@ -93,10 +93,7 @@ int ipu_compile(const ipu_graph *graph, const ipu_target *target,
     if (!graph || !executable)
         return ipu__fail(IPU_ERR_ARGUMENT, "compile: %s is NULL",
                          graph ? "the place for an executable" : "the graph");
-    if (graph->status < 0)
-        return ipu__fail(graph->status, "%s",
-                         graph->message ? graph->message
-                                        : ipu_strerror(graph->status));
+    IPU_TRY(ipu__graph_status(graph));
     ipu_target_init(&mk2, sizeof mk2);
     if (!target)
         target = &mk2;

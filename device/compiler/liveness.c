@@ -4,9 +4,10 @@
  * computed in the place of another.
  *
  * An op that can work in place takes over the memory of its input if this
- * step is the last that needs it, and neither the host nor the next run does.
- * Values joined in this way form one block, alive from the birth of the first
- * to the death of the last.
+ * step is the last that needs what is in it, and neither the host nor the next
+ * run does. A reshape, which changes nothing, always shares it. Values joined
+ * in this way form one block, alive from the birth of the first to the death
+ * of the last.
  */
 #include <stdlib.h>
 
@@ -46,14 +47,17 @@ static bool can_take_over(const struct ipu_executable *e, int32_t i)
     const struct ipu__step *step = &e->steps[i];
     const struct ipu__value *input;
 
-    if (step->kind != IPU__COMPUTE || step->op->in_place < 0)
+    if (step->op->in_place < 0)
         return false;
+    if (step->op->alias)
+        return true;
     input = &e->values[step->inputs[step->op->in_place]];
     for (int k = 0; k < step->op->ninputs; k++)
         if (k != step->op->in_place &&
-            step->inputs[k] == step->inputs[step->op->in_place])
+            e->values[step->inputs[k]].block == input->block)
             return false; /* read twice: keep it simple */
-    return input->kind != IPU__VARIABLE && input->death == i &&
+    /* The block, not the value: it may have aliases. */
+    return e->blocks[input->block].death == i &&
            input->bytes == e->values[step->output].bytes;
 }
 

@@ -13,8 +13,8 @@ struct text {
     int64_t used; /* may pass size: what would be needed */
 };
 
-__attribute__((format(printf, 2, 3))) static void
-add(struct text *text, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(struct text *text,
+                                                      const char *format, ...)
 {
     int64_t left = text->size > text->used ? text->size - text->used : 0;
     va_list arguments;

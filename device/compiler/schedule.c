@@ -20,9 +20,10 @@
 struct scheduler {
     const ipu_graph *graph;
     struct ipu_executable *executable;
-    bool *scheduled; /* [nodes] */
-    bool *wanted;    /* [nodes], for one sink */
+    bool *scheduled;   /* [nodes] */
+    bool *wanted;      /* [nodes], for one sink */
     int32_t *value_of; /* [tensors]; -1: not used so far */
+    size_t bytes;      /* of all values so far */
 };
 
 /* Mark what a sink needs and is not scheduled; returns how many nodes. */
@@ -57,6 +58,14 @@ static int value_of(struct scheduler *s, int32_t tensor)
 
     if (s->value_of[tensor] >= 0)
         return s->value_of[tensor];
+    /* Every later sum of sizes, with their alignment, is less than twice
+     * this one. */
+    s->bytes += ipu__shape_bytes(&t->shape);
+    if (s->bytes > PTRDIFF_MAX / 2)
+        return ipu__fail(IPU_ERR_MEMORY,
+                         "compile: the tensors up to %s are more bytes than "
+                         "memory can hold",
+                         t->name);
     e->values[e->nvalues] = (struct ipu__value){
         .name = strdup(t->name),
         .shape = t->shape,
@@ -74,9 +83,8 @@ static int emit_node(struct scheduler *s, int32_t n)
     struct ipu_executable *e = s->executable;
     struct ipu__step *step = &e->steps[e->nsteps];
 
-    *step = (struct ipu__step){.kind = IPU__COMPUTE,
-                               .op = node->op,
-                               .attributes = node->attributes};
+    *step = (struct ipu__step){
+        .kind = IPU__COMPUTE, .op = node->op, .attributes = node->attributes};
     for (int i = 0; i < node->op->ninputs; i++) {
         step->inputs[i] = value_of(s, node->inputs[i]);
         IPU_TRY(step->inputs[i]);
@@ -107,9 +115,9 @@ static int add_stream(struct scheduler *s, const char *name, int32_t tensor,
         .name = strdup(name),
         .value = value,
         .bytes = ipu__shape_bytes(&s->graph->tensors[tensor].shape),
-        .kind = !sink       ? IPU__STREAM_IN
-                : sink->fn  ? IPU__STREAM_CALL
-                            : IPU__STREAM_OUT,
+        .kind = !sink      ? IPU__STREAM_IN
+                : sink->fn ? IPU__STREAM_CALL
+                           : IPU__STREAM_OUT,
         .fn = sink ? sink->fn : NULL,
         .context = sink ? sink->context : NULL,
     };
@@ -170,8 +178,7 @@ static int emit_all(struct scheduler *s, bool *served)
         if (g->tensors[t].kind == IPU__VARIABLE)
             IPU_TRY(value_of(s, t));
         if (g->tensors[t].kind == IPU__INPUT)
-            IPU_TRY(add_stream(s, g->tensors[t].name, t, s->value_of[t],
-                               NULL));
+            IPU_TRY(add_stream(s, g->tensors[t].name, t, s->value_of[t], NULL));
     }
     return IPU_OK;
 }

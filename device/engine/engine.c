@@ -21,6 +21,7 @@ struct ipu_engine {
     struct ipu__memory memory;
     void **host; /* owned, [streams]: borrowed memory of the host, or NULL */
     int callback_status;
+    bool running;
 };
 
 int ipu_engine_new(const ipu_executable *executable, ipu_engine **engine)
@@ -57,7 +58,8 @@ void ipu_engine_free(ipu_engine *engine)
     free(engine);
 }
 
-/* ------------------------------------------------------- names of the host's */
+/* ------------------------------------------------------- names of the host's
+ */
 
 static int check_given(const ipu_engine *engine, const char *name)
 {
@@ -176,8 +178,7 @@ static void stream_out(ipu_engine *engine)
 static int call_host(ipu_engine *engine, const struct ipu__step *step)
 {
     const struct ipu__stream *s = &engine->executable->streams[step->stream];
-    const struct ipu__value *value =
-        &engine->executable->values[step->output];
+    const struct ipu__value *value = &engine->executable->values[step->output];
     void *data = ipu__memory_of(&engine->memory, step->output);
     int status;
 
@@ -205,14 +206,10 @@ static int compute(ipu_engine *engine, const struct ipu__step *step)
     return call.op->run(&call);
 }
 
-int ipu_engine_run(ipu_engine *engine)
+static int run_steps(ipu_engine *engine)
 {
-    const struct ipu_executable *x;
+    const struct ipu_executable *x = engine->executable;
 
-    if (!engine)
-        return ipu__fail(IPU_ERR_ARGUMENT, "the engine is NULL");
-    x = engine->executable;
-    engine->callback_status = 0;
     IPU_TRY(stream_in(engine));
     for (int32_t i = 0; i < x->nsteps; i++) {
         IPU_TRY(x->steps[i].kind == IPU__HOST_CALL
@@ -222,6 +219,23 @@ int ipu_engine_run(ipu_engine *engine)
     }
     stream_out(engine);
     return IPU_OK;
+}
+
+int ipu_engine_run(ipu_engine *engine)
+{
+    int status;
+
+    if (!engine)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the engine is NULL");
+    if (engine->running)
+        return ipu__fail(IPU_ERR_STATE,
+                         "the engine is running: a host call cannot run it");
+    engine->running = true;
+    engine->callback_status = 0;
+    ipu__memory_before(&engine->memory);
+    status = run_steps(engine);
+    engine->running = false;
+    return status;
 }
 
 int ipu_engine_callback_status(const ipu_engine *engine)

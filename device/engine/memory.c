@@ -51,8 +51,7 @@ static int init_hostile(struct ipu__memory *m)
         if (!m->own[v])
             return ipu__fail_memory(value->bytes);
         memset(m->own[v], CANARY, value->bytes + 2 * ALIGNMENT);
-        memset(m->own[v] + ALIGNMENT,
-               value->kind == IPU__VARIABLE ? 0 : NAN_BYTE, value->bytes);
+        memset(m->own[v] + ALIGNMENT, 0, value->bytes);
     }
     return IPU_OK;
 }
@@ -89,11 +88,23 @@ void *ipu__memory_of(const struct ipu__memory *m, int32_t value)
     return m->planned + x->blocks[x->values[value].block].offset;
 }
 
+void ipu__memory_before(struct ipu__memory *m)
+{
+    const struct ipu_executable *x = m->executable;
+
+    if (!m->own)
+        return;
+    memset(m->scratch, NAN_BYTE, x->scratch_bytes);
+    for (int32_t v = 0; v < x->nvalues; v++)
+        if (x->values[v].kind != IPU__VARIABLE)
+            memset(m->own[v] + ALIGNMENT, NAN_BYTE, x->values[v].bytes);
+}
+
 static bool canaries_are_alive(const unsigned char *memory, size_t bytes)
 {
     for (int i = 0; i < ALIGNMENT; i++)
-        if (memory[i] != CANARY || memory[ALIGNMENT + bytes + (size_t)i] !=
-                                       CANARY)
+        if (memory[i] != CANARY ||
+            memory[ALIGNMENT + bytes + (size_t)i] != CANARY)
             return false;
     return true;
 }
@@ -109,11 +120,9 @@ int ipu__memory_after(struct ipu__memory *m, int32_t step)
         const struct ipu__value *value = &x->values[v];
 
         if (!canaries_are_alive(m->own[v], value->bytes))
-            return ipu__fail(IPU_ERR_STATE,
-                             "IPU_POISON: step %d of %s wrote outside of %s",
-                             (int)step,
-                             x->values[x->steps[step].output].name,
-                             value->name);
+            return ipu__fail(
+                IPU_ERR_STATE, "IPU_POISON: step %d of %s wrote outside of %s",
+                (int)step, x->values[x->steps[step].output].name, value->name);
         if (value->death == step)
             memset(m->own[v] + ALIGNMENT, NAN_BYTE, value->bytes);
     }

@@ -22,6 +22,9 @@ void ipu__memory_fini(struct ipu__memory *memory);
 /* Where a value lives; 64-byte aligned. */
 void *ipu__memory_of(const struct ipu__memory *memory, int32_t value);
 
+/* Before a run: a hostile memory spoils everything but the variables. */
+void ipu__memory_before(struct ipu__memory *memory);
+
 /* After a step: a hostile memory spoils what nobody may read any more, and
  * looks whether an op has written past its output. */
 int ipu__memory_after(struct ipu__memory *memory, int32_t step);

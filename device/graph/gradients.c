@@ -33,6 +33,14 @@ static int accumulate(ipu_graph *g, ipu_tensor *total, ipu_tensor part)
     return g->status;
 }
 
+static bool any_input_needed(const struct ipu__node *node, const bool *needed)
+{
+    for (int i = 0; i < node->op->ninputs; i++)
+        if (needed[node->inputs[i]])
+            return true;
+    return false;
+}
+
 static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
                               ipu_tensor *derivatives)
 {
@@ -41,15 +49,15 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
     ipu_tensor parts[IPU__MAX_INPUTS] = {{-1}, {-1}, {-1}};
     ipu_tensor dy = derivatives[node.output];
 
-    if (dy.id < 0 || !needed[node.output])
+    if (dy.id < 0 || !any_input_needed(&node, needed))
         return IPU_OK;
     if (!node.op->gradient)
-        return ipu__graph_fail(
-            g, ipu__fail(IPU_ERR_ARGUMENT, "%s has no derivative",
-                         g->tensors[node.output].name));
+        return ipu__graph_fail(g, ipu__fail(IPU_ERR_ARGUMENT,
+                                            "%s has no derivative",
+                                            g->tensors[node.output].name));
     node.op->gradient(g, &node, needed, dy, parts);
     if (g->status < 0)
-        return ipu__fail(g->status, "%s", g->message);
+        return ipu__graph_status(g);
     for (int i = 0; i < node.op->ninputs; i++)
         if (needed[node.inputs[i]])
             IPU_TRY(accumulate(g, &derivatives[node.inputs[i]], parts[i]));
@@ -76,7 +84,7 @@ static int differentiate(ipu_graph *g, int32_t loss, int32_t count,
         if (found.id < 0) /* the loss does not depend on it */
             found = ipu__constant(g, &g->tensors[wrt[i]].shape, 0);
         if (found.id < 0)
-            return ipu__fail(g->status, "%s", g->message);
+            return ipu__graph_status(g);
         gradients[i] = found;
     }
     return IPU_OK;
@@ -125,13 +133,15 @@ int ipu_gradients(ipu_graph *graph, ipu_tensor loss, int32_t count,
     ipu_tensor *derivatives;
     int status;
 
-    if (!graph || count < 0 || (count > 0 && (!wrt || !gradients)))
-        return ipu__fail(IPU_ERR_ARGUMENT, "gradients: %s",
-                         !graph      ? "the graph is NULL"
-                         : count < 0 ? "the count is less than 0"
-                                     : "an array is NULL");
+    if (!graph)
+        return ipu__fail(IPU_ERR_ARGUMENT, "gradients: the graph is NULL");
     if (graph->status < 0)
-        return ipu__fail(graph->status, "%s", graph->message);
+        return ipu__graph_status(graph);
+    if (count < 0 || (count > 0 && (!wrt || !gradients)))
+        return ipu__graph_fail(graph,
+                               ipu__fail(IPU_ERR_ARGUMENT, "gradients: %s",
+                                         count < 0 ? "the count is less than 0"
+                                                   : "an array is NULL"));
     ntensors = (size_t)graph->ntensors + 1;
     indices = calloc((size_t)count + 1, sizeof *indices);
     needed = calloc(ntensors, sizeof *needed);

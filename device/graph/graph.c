@@ -60,6 +60,16 @@ int ipu__graph_fail(ipu_graph *graph, int status)
     return status;
 }
 
+int ipu__graph_status(const ipu_graph *graph)
+{
+    if (graph->status == IPU_OK)
+        return IPU_OK;
+    /* No text: there was no memory for it. */
+    return ipu__fail(graph->status, "%s",
+                     graph->message ? graph->message
+                                    : ipu_strerror(graph->status));
+}
+
 ipu_tensor ipu__invalid(ipu_graph *graph, int status)
 {
     if (graph)
@@ -80,8 +90,8 @@ int32_t ipu__index(const ipu_graph *graph, ipu_tensor tensor)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "the tensor is invalid: what made it failed");
     if (tensor.id >> INDEX_BITS != graph->tag || index >= graph->ntensors)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "tensor %d belongs to another graph", (int)tensor.id);
+        return ipu__fail(IPU_ERR_ARGUMENT, "tensor %d belongs to another graph",
+                         (int)tensor.id);
     return index;
 }
 
@@ -186,15 +196,18 @@ ipu_tensor ipu_variable(ipu_graph *graph, const char *name, ipu_dtype dtype,
 static int describe_call(const ipu_graph *g, const struct ipu__node *node,
                          struct ipu__call *call)
 {
-    *call = (struct ipu__call){.op = node->op,
-                               .attributes = &node->attributes};
+    *call = (struct ipu__call){.op = node->op, .attributes = &node->attributes};
     for (int i = 0; i < node->op->ninputs; i++) {
         const struct ipu__tensor *t = &g->tensors[node->inputs[i]];
         call->inputs[i].name = t->name;
         call->inputs[i].shape = t->shape;
     }
     call->output.name = node->op->name;
-    return node->op->shape(call, &call->output.shape);
+    IPU_TRY(node->op->shape(call, &call->output.shape));
+    /* Inputs that fit into memory can make an output that does not. */
+    return ipu__shape_make(node->op->name, call->output.shape.dtype,
+                           call->output.shape.ndim, call->output.shape.extents,
+                           &call->output.shape);
 }
 
 static int add_node(ipu_graph *g, const struct ipu__op *op,
@@ -217,8 +230,7 @@ static int add_node(ipu_graph *g, const struct ipu__op *op,
     IPU_TRY(ipu__reserve((void **)&g->nodes, g->nnodes, &g->node_capacity,
                          sizeof *g->nodes));
     snprintf(name, sizeof name, "%s:%d", op->name, (int)g->nnodes);
-    node.output =
-        add_tensor(g, strdup(name), &call.output.shape, IPU__RESULT);
+    node.output = add_tensor(g, strdup(name), &call.output.shape, IPU__RESULT);
     IPU_TRY(node.output);
     g->tensors[node.output].node = g->nnodes;
     g->nodes[g->nnodes++] = node;
@@ -289,7 +301,7 @@ int ipu_output(ipu_graph *graph, const char *name, ipu_tensor tensor)
     if (!graph)
         return ipu__fail(IPU_ERR_ARGUMENT, "output: the graph is NULL");
     if (graph->status < 0)
-        return ipu__fail(graph->status, "%s", graph->message);
+        return ipu__graph_status(graph);
     status = add_sink(graph, "output", name, tensor, NULL, NULL);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
 }
@@ -302,10 +314,10 @@ int ipu_host_call(ipu_graph *graph, const char *name, ipu_tensor tensor,
     if (!graph)
         return ipu__fail(IPU_ERR_ARGUMENT, "host call: the graph is NULL");
     if (graph->status < 0)
-        return ipu__fail(graph->status, "%s", graph->message);
-    status = fn ? add_sink(graph, "host call", name, tensor, fn, context)
-                : ipu__fail(IPU_ERR_ARGUMENT,
-                            "host call '%s': the function is NULL",
-                            name ? name : "");
+        return ipu__graph_status(graph);
+    status =
+        fn ? add_sink(graph, "host call", name, tensor, fn, context)
+           : ipu__fail(IPU_ERR_ARGUMENT, "host call '%s': the function is NULL",
+                       name ? name : "");
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
 }

@@ -50,7 +50,7 @@ struct ipu__sink {
 };
 
 struct ipu_graph {
-    int32_t tag; /* of the ids of its tensors */
+    int32_t tag;                 /* of the ids of its tensors */
     struct ipu__tensor *tensors; /* owned */
     int32_t ntensors, tensor_capacity;
     struct ipu__node *nodes; /* owned */
@@ -79,6 +79,10 @@ ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
  * status, or as an invalid tensor. */
 int ipu__graph_fail(ipu_graph *graph, int status);
 ipu_tensor ipu__invalid(ipu_graph *graph, int status);
+
+/* The status of the graph's first failure, its text the last error again; 0 if
+ * it has none. */
+int ipu__graph_status(const ipu_graph *graph);
 
 /* Make room for one more element: the array may move. */
 int ipu__reserve(void **array, int32_t count, int32_t *capacity, size_t size);

@@ -37,6 +37,7 @@ size_t ipu__dtype_bytes(ipu_dtype dtype)
 int ipu__shape_make(const char *what, ipu_dtype dtype, int32_t ndim,
                     const int64_t *extents, struct ipu__shape *shape)
 {
+    struct ipu__shape made = {.dtype = dtype, .ndim = ndim};
     size_t bytes = ipu__dtype_bytes(dtype);
 
     if (bytes == 0)
@@ -48,7 +49,6 @@ int ipu__shape_make(const char *what, ipu_dtype dtype, int32_t ndim,
                          (int)ndim, IPU_MAX_DIMS);
     if (ndim > 0 && !extents)
         return ipu__fail(IPU_ERR_ARGUMENT, "%s: the shape is NULL", what);
-    *shape = (struct ipu__shape){.dtype = dtype, .ndim = ndim};
     for (int32_t i = 0; i < ndim; i++) {
         if (extents[i] < 0)
             return ipu__fail(IPU_ERR_SHAPE,
@@ -61,8 +61,9 @@ int ipu__shape_make(const char *what, ipu_dtype dtype, int32_t ndim,
                              "%s: dimensions up to number %d make more bytes "
                              "than memory can hold",
                              what, (int)i);
-        shape->extents[i] = extents[i];
+        made.extents[i] = extents[i];
     }
+    *shape = made;
     return IPU_OK;
 }
 
@@ -89,8 +90,8 @@ size_t ipu__shape_bytes(const struct ipu__shape *shape)
 
 const char *ipu__shape_print(const struct ipu__shape *shape, char *text)
 {
-    int used = snprintf(text, IPU__SHAPE_TEXT, "%s [",
-                        ipu__dtype_name(shape->dtype));
+    int used =
+        snprintf(text, IPU__SHAPE_TEXT, "%s [", ipu__dtype_name(shape->dtype));
 
     for (int32_t i = 0; i < shape->ndim; i++)
         used += snprintf(text + used, (size_t)(IPU__SHAPE_TEXT - used),

@@ -25,7 +25,8 @@
  *
  * Shapes are row-major, extents in elements; images are [batch, height,
  * width, channels] (NHWC), convolution kernels [height, width, in, out], as
- * in TensorFlow.
+ * in TensorFlow. An extent may be 0 (an empty batch); ops then do nothing, and
+ * sums are 0. Images must not be smaller than a kernel or window.
  */
 #ifndef IPU_H
 #define IPU_H
@@ -195,7 +196,8 @@ typedef struct ipu_memory_info {
 int ipu_executable_memory(const ipu_executable *executable,
                           ipu_memory_info *info);
 
-/* The program as text, a line a step: op, output, shape, place, who is alive.
+/* The program as text, a line a step: op, inputs, shape, place (@offset), and
+ * how many bytes are alive.
  * Writes at most size bytes with the NUL, returns the length it needs. */
 int64_t ipu_executable_print(const ipu_executable *executable, char *text,
                              int64_t size);
@@ -221,8 +223,9 @@ int ipu_engine_read(ipu_engine *engine, const char *name, void *data,
                     size_t bytes);
 
 /*
- * Run the program once, on the calling thread. Inputs not connected are
- * IPU_ERR_STATE, naming the stream.
+ * Run the program once, on the calling thread. An input that the program
+ * needs and that is not connected is IPU_ERR_STATE, naming the stream. After a
+ * failure variables are as they were, and the engine can run again.
  */
 int ipu_engine_run(ipu_engine *engine);
 

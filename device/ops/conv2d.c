@@ -58,20 +58,41 @@ size_t ipu__conv_scratch(const struct ipu__conv *conv)
     return (size_t)(conv->block * conv->depth) * sizeof(float);
 }
 
-/* A pixel of y: where its patch starts in x, which may be outside. */
+/* A pixel of y, and where its patch starts in x, which may be outside. */
 struct place {
-    int64_t image, top, left;
+    int64_t image, row, column;
+    int64_t top, left;
 };
+
+static void find_patch(const struct ipu__conv *c, struct place *p)
+{
+    p->top = p->row * c->stride[0] - c->pad[0];
+    p->left = p->column * c->stride[1] - c->pad[1];
+}
 
 static struct place place_of(const struct ipu__conv *c, int64_t pixel)
 {
-    int64_t column = pixel % c->wo, row = pixel / c->wo % c->ho;
-
-    return (struct place){
+    struct place p = {
         .image = pixel / c->wo / c->ho,
-        .top = row * c->stride[0] - c->pad[0],
-        .left = column * c->stride[1] - c->pad[1],
+        .row = pixel / c->wo % c->ho,
+        .column = pixel % c->wo,
     };
+
+    find_patch(c, &p);
+    return p;
+}
+
+/* To the next pixel: a division for each would take as long as its patch. */
+static void advance(const struct ipu__conv *c, struct place *p)
+{
+    if (++p->column == c->wo) {
+        p->column = 0;
+        if (++p->row == c->ho) {
+            p->row = 0;
+            p->image++;
+        }
+    }
+    find_patch(c, p);
 }
 
 /* Of row y of a patch, which columns [from, to) are inside x; none: from ==
@@ -93,10 +114,9 @@ void ipu__conv_gather(const struct ipu__conv *c, const float *x, int64_t first,
                       int64_t count, float *patches)
 {
     int64_t width = c->kw * c->ci;
+    struct place p = place_of(c, first);
 
-    for (int64_t i = 0; i < count; i++) {
-        const struct place p = place_of(c, first + i);
-
+    for (int64_t i = 0; i < count; i++, advance(c, &p)) {
         for (int64_t ky = 0; ky < c->kh; ky++, patches += width) {
             int64_t from, to;
             const float *row = inside(c, x, &p, ky, &from, &to);
@@ -116,9 +136,9 @@ void ipu__conv_gather(const struct ipu__conv *c, const float *x, int64_t first,
 void ipu__conv_scatter(const struct ipu__conv *c, float *x, int64_t first,
                        int64_t count, const float *patches)
 {
-    for (int64_t i = 0; i < count; i++) {
-        const struct place p = place_of(c, first + i);
+    struct place p = place_of(c, first);
 
+    for (int64_t i = 0; i < count; i++, advance(c, &p)) {
         for (int64_t ky = 0; ky < c->kh; ky++, patches += c->kw * c->ci) {
             int64_t from, to;
             float *row = x + (inside(c, x, &p, ky, &from, &to) - x);
@@ -160,16 +180,20 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
         return ipu__unfit(call, 0, 1,
                           "the kernel's third dimension must be the last of "
                           "the images");
+    if (kernel->extents[0] == 0 || kernel->extents[1] == 0)
+        return ipu__unfit(call, 0, 1, "the kernel has no height or width");
     if (kernel->extents[3] > INT_MAX ||
-        kernel->extents[0] * kernel->extents[1] > INT_MAX / 1024)
-        return ipu__unfit(call, 0, 1, "the kernel is too large");
+        kernel->extents[0] * kernel->extents[1] * kernel->extents[2] > INT_MAX)
+        return ipu__unfit(call, 0, 1,
+                          "OpenBLAS takes kernels of at most 2147483647 rows "
+                          "or columns");
     *output = *x;
     for (int i = 0; i < 2; i++) {
         int64_t extent = x->extents[1 + i], k = kernel->extents[i];
         int64_t padding = a->size ? same_padding(extent, k, a->stride[i]) : 0;
 
         output->extents[1 + i] = side(extent, k, a->stride[i], padding);
-        if (output->extents[1 + i] == 0 && x->extents[0] > 0)
+        if (output->extents[1 + i] == 0)
             return ipu__unfit(call, 0, 1,
                               "the kernel is larger than the image; smaller, "
                               "or with options.same");
@@ -201,11 +225,9 @@ static int run(const struct ipu__call *call)
     if (c.depth == 0 || c.co == 0)
         return IPU_OK;
     for (int64_t first = 0; first < c.pixels; first += c.block) {
-        int64_t count =
-            first + c.block < c.pixels ? c.block : c.pixels - first;
+        int64_t count = first + c.block < c.pixels ? c.block : c.pixels - first;
 
-        ipu__conv_gather(&c, call->inputs[0].data, first, count,
-                         call->scratch);
+        ipu__conv_gather(&c, call->inputs[0].data, first, count, call->scratch);
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)count,
                     (int)c.co, (int)c.depth, 1, call->scratch, (int)c.depth,
                     call->inputs[1].data, (int)c.co, 0, y + first * c.co,

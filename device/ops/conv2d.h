@@ -8,9 +8,9 @@
 #include "ops/op.h"
 
 struct ipu__conv {
-    int64_t n, h, w, ci;    /* x */
-    int64_t kh, kw;         /* kernel, of ci and co */
-    int64_t ho, wo, co;     /* y */
+    int64_t n, h, w, ci; /* x */
+    int64_t kh, kw;      /* kernel, of ci and co */
+    int64_t ho, wo, co;  /* y */
     int64_t stride[2];
     int64_t pad[2]; /* above, to the left */
     int64_t depth;  /* elements of one patch: kh * kw * ci */

@@ -90,8 +90,7 @@ static int run_kernel(const struct ipu__call *call)
     for (int64_t first = 0; first < c.pixels; first += c.block) {
         int64_t count = block_at(&c, first);
 
-        ipu__conv_gather(&c, call->inputs[0].data, first, count,
-                         call->scratch);
+        ipu__conv_gather(&c, call->inputs[0].data, first, count, call->scratch);
         cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)c.depth,
                     (int)c.co, (int)count, 1, call->scratch, (int)c.depth,
                     dy + first * c.co, (int)c.co, 1, call->output.data,

@@ -8,8 +8,7 @@ int ipu__expect(const struct ipu__call *call, int i, ipu_dtype dtype,
     const struct ipu__operand *input = &call->inputs[i];
     char text[IPU__SHAPE_TEXT];
 
-    if (input->shape.dtype == dtype &&
-        (ndim < 0 || input->shape.ndim == ndim))
+    if (input->shape.dtype == dtype && (ndim < 0 || input->shape.ndim == ndim))
         return IPU_OK;
     return ipu__fail(IPU_ERR_SHAPE, "%s: %s is %s, it must be %s %s",
                      call->op->name, input->name,
@@ -23,6 +22,7 @@ int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why)
     char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
 
     return ipu__fail(IPU_ERR_SHAPE, "%s: %s is %s and %s is %s: %s",
-                     call->op->name, a->name, ipu__shape_print(&a->shape, first),
-                     b->name, ipu__shape_print(&b->shape, second), why);
+                     call->op->name, a->name,
+                     ipu__shape_print(&a->shape, first), b->name,
+                     ipu__shape_print(&b->shape, second), why);
 }

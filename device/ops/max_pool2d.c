@@ -25,6 +25,15 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     *output = *x;
     output->extents[1] = x->extents[1] / size;
     output->extents[2] = x->extents[2] / size;
+    if (output->extents[1] == 0 || output->extents[2] == 0) {
+        char text[IPU__SHAPE_TEXT];
+
+        return ipu__fail(IPU_ERR_SHAPE,
+                         "max_pool2d: %s is %s, smaller than a window of %d x "
+                         "%d",
+                         call->inputs[0].name, ipu__shape_print(x, text),
+                         (int)size, (int)size);
+    }
     return IPU_OK;
 }
 
@@ -78,8 +87,8 @@ static int run(const struct ipu__call *call)
 
             memcpy(y, first, (size_t)g.c * sizeof *y);
             for (int64_t i = 1; i < g.size * g.size; i++)
-                maximum(y,
-                        first + (i / g.size * g.in_w + i % g.size) * g.c, g.c);
+                maximum(y, first + (i / g.size * g.in_w + i % g.size) * g.c,
+                        g.c);
         }
     return IPU_OK;
 }
@@ -91,8 +100,7 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
                                  ipu__handle(graph, node->output), dy};
 
     (void)needed;
-    dx[0] =
-        ipu__add(graph, &ipu__max_pool2d_grad, inputs, &node->attributes);
+    dx[0] = ipu__add(graph, &ipu__max_pool2d_grad, inputs, &node->attributes);
 }
 
 const struct ipu__op ipu__max_pool2d = {
@@ -138,8 +146,7 @@ static void clear_edges(const struct geometry *g, int64_t images, float *dx)
     for (int64_t r = 0; r < images * g->in_h; r++) {
         int64_t from = r % g->in_h < rows ? covered : 0;
         if (row > from)
-            memset(dx + r * row + from, 0,
-                   (size_t)(row - from) * sizeof *dx);
+            memset(dx + r * row + from, 0, (size_t)(row - from) * sizeof *dx);
     }
 }
 
@@ -158,8 +165,7 @@ static int run_grad(const struct ipu__call *call)
 
             memcpy(left, dy, (size_t)g.c * sizeof *left);
             for (int64_t i = 0; i < g.size * g.size; i++) {
-                int64_t at =
-                    first + (i / g.size * g.in_w + i % g.size) * g.c;
+                int64_t at = first + (i / g.size * g.in_w + i % g.size) * g.c;
                 take(dx + at, left, x + at, y, g.c);
             }
             y += g.c;

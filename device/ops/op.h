@@ -29,6 +29,9 @@ struct ipu__op {
     /* The input whose memory the output may take, if nobody else needs it
      * any more; -1: none. run must work with and without. */
     int in_place;
+    /* That input is the output, unchanged: they share memory also while the
+     * input is needed. */
+    bool alias;
     /* The output's shape; IPU_ERR_SHAPE says what does not fit. */
     int (*shape)(const struct ipu__call *call, struct ipu__shape *output);
     /* Bytes of scratch that run needs; NULL: none. */
@@ -62,7 +65,8 @@ extern const struct ipu__op ipu__binary_add;
 extern const struct ipu__op ipu__binary_multiply;
 extern const struct ipu__op ipu__fill;
 
-/* ---------------------------------------- what shape functions have in common */
+/* ---------------------------------------- what shape functions have in common
+ */
 
 /* IPU_ERR_SHAPE unless input i has that dtype and, if ndim >= 0, as many
  * dimensions. form says in words what is expected: "[n, h, w, c]". */

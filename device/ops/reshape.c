@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same elements in another shape: costs nothing when done in place. */
+/* The same elements in another shape: costs nothing, since they share memory.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ const struct ipu__op ipu__reshape = {
     .name = "reshape",
     .ninputs = 1,
     .in_place = 0,
+    .alias = true,
     .shape = shape,
     .run = run,
     .gradient = gradient,

@@ -60,8 +60,8 @@ static int check_labels(const struct ipu__call *call)
             return ipu__fail(IPU_ERR_DATA,
                              "%s: row %" PRId64 " of %s is label %" PRId32
                              ", not one of the %" PRId64 " classes",
-                             call->op->name, r, call->inputs[1].name,
-                             labels[r], classes);
+                             call->op->name, r, call->inputs[1].name, labels[r],
+                             classes);
     return IPU_OK;
 }
 
