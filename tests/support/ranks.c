@@ -64,8 +64,11 @@ static int start_library(enum ranks_start start)
 {
     int level, status;
 
-    if (start == PROGRAM_STARTS_MPI)
-        MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+    if (start != HVD_STARTS_MPI)
+        MPI_Init_thread(NULL, NULL,
+                        start == PROGRAM_STARTS_MPI ? MPI_THREAD_MULTIPLE
+                                                    : MPI_THREAD_FUNNELED,
+                        &level);
     status = hvd_init();
     if (status < 0) {
         fprintf(stderr, "hvd_init: %s\n", hvd_last_error());
@@ -99,7 +102,7 @@ int ranks_main(const char *name, enum ranks_start start,
     srunner_free(runner);
     hvd_shutdown();
     MPI_Comm_free(&meeting);
-    if (start == PROGRAM_STARTS_MPI)
+    if (start != HVD_STARTS_MPI)
         MPI_Finalize();
     return nfailed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

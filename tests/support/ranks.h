@@ -26,7 +26,11 @@
 #include "hvd.h"
 
 /* Who initialises MPI before the first test; either way hvd_init follows. */
-enum ranks_start { HVD_STARTS_MPI, PROGRAM_STARTS_MPI };
+enum ranks_start {
+    HVD_STARTS_MPI,
+    PROGRAM_STARTS_MPI, /* with MPI_THREAD_MULTIPLE */
+    PROGRAM_STARTS_MPI_FUNNELED
+};
 
 /* Of MPI_COMM_WORLD, whatever libhvd is doing. */
 int ranks_rank(void);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libhvd beside a program that speaks MPI itself: on a communicator of the
+ * program's, with its messages in between, at a thread level at which libhvd
+ * must not have a thread of its own.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hvd_mpi.h"
+#include "ranks.h"
+
+/* Two worlds at once: the even ranks and the odd ones. */
+START_TEST(worlds_of_a_part_of_the_ranks)
+{
+    MPI_Comm half;
+    int32_t value = ranks_rank(), want = 0;
+    int n = 0, mine = ranks_rank() % 2;
+
+    ck_hvd(hvd_shutdown());
+    MPI_Comm_split(MPI_COMM_WORLD, mine, -ranks_rank(), &half);
+    ck_hvd(hvd_init_mpi(half));
+    MPI_Comm_free(&half); /* libhvd has a copy */
+    for (int rank = mine; rank < ranks_size(); rank += 2, n++)
+        want += rank;
+    ck_assert_int_eq(hvd_size(), n);
+    /* Ordered by falling rank. */
+    ck_assert_int_eq(hvd_rank(), n - 1 - ranks_rank() / 2);
+    ck_hvd(hvd_allreduce(&value, &value, 1, HVD_INT32, HVD_SUM));
+    ck_assert_int_eq(value, want);
+    ck_hvd(hvd_shutdown());
+    ck_hvd(hvd_init());
+    ck_assert_int_eq(hvd_size(), ranks_size());
+}
+END_TEST
+
+START_TEST(a_handle_of_fortran)
+{
+    ck_hvd(hvd_shutdown());
+    ck_hvd(hvd_init_fint(MPI_Comm_c2f(MPI_COMM_WORLD)));
+    ck_assert_int_eq(hvd_rank(), ranks_rank());
+    ck_hvd(hvd_barrier());
+    ck_hvd(hvd_shutdown());
+    ck_hvd(hvd_init());
+}
+END_TEST
+
+START_TEST(communicators_that_are_none)
+{
+    ck_hvd(hvd_shutdown());
+    ck_hvd_fails(hvd_init_mpi(MPI_COMM_NULL), HVD_ERR_ARGUMENT);
+    ck_error_says("null");
+    ck_hvd(hvd_init());
+    ck_hvd(hvd_barrier());
+}
+END_TEST
+
+/* Messages with the tags that libhvd uses, on the communicator it copied. */
+START_TEST(the_programs_messages_are_its_own)
+{
+    int next = (ranks_rank() + 1) % ranks_size();
+    int before = (ranks_rank() + ranks_size() - 1) % ranks_size();
+
+    for (int tag = 0; tag < 40; tag++) {
+        MPI_Request request;
+        float sum = 1;
+        int sent = 100 * tag + ranks_rank(), got = -1;
+
+        MPI_Irecv(&got, 1, MPI_INT, before, tag, MPI_COMM_WORLD, &request);
+        ck_hvd(hvd_allreduce(&sum, &sum, 1, HVD_FLOAT32, HVD_SUM));
+        MPI_Send(&sent, 1, MPI_INT, next, tag, MPI_COMM_WORLD);
+        ck_hvd(hvd_barrier());
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        ck_assert_int_eq(got, 100 * tag + before);
+        ck_assert(sum == (float)ranks_size());
+    }
+}
+END_TEST
+
+static TCase *tcase_communicator(void)
+{
+    TCase *tcase = ranks_tcase("communicator");
+
+    tcase_add_test(tcase, worlds_of_a_part_of_the_ranks);
+    tcase_add_test(tcase, a_handle_of_fortran);
+    tcase_add_test(tcase, communicators_that_are_none);
+    tcase_add_test(tcase, the_programs_messages_are_its_own);
+    return tcase;
+}
+
+RANKS_MAIN("mpi_communicator", PROGRAM_STARTS_MPI, tcase_communicator)

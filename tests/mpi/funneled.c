@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that initialised MPI for one thread only: libhvd must not have a
+ * thread that calls MPI, and everything moves inside the program's own calls.
+ */
+#include <dirent.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ranks.h"
+
+/* Whether this process has a thread of that name. */
+static int has_thread(const char *wanted)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    struct dirent *task;
+    int found = 0;
+
+    ck_assert(tasks != NULL);
+    while ((task = readdir(tasks))) {
+        char path[300], name[64] = "";
+        FILE *file;
+
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        file = fopen(path, "r");
+        if (!file)
+            continue;
+        if (fgets(name, sizeof name, file))
+            found |= strncmp(name, wanted, strlen(wanted)) == 0;
+        fclose(file);
+    }
+    closedir(tasks);
+    return found;
+}
+
+START_TEST(there_is_no_thread)
+{
+    ck_assert_int_eq(has_thread("hvd-progress"), 0);
+    ck_assert_int_eq(has_thread("tests-mpi"), 1); /* the name of the main one */
+}
+END_TEST
+
+START_TEST(blocking_calls_work)
+{
+    double value = ranks_rank();
+
+    for (int i = 0; i < 100; i++) {
+        value = ranks_rank();
+        ck_hvd(hvd_allreduce(&value, &value, 1, HVD_FLOAT64, HVD_MAX));
+        ck_assert(value == ranks_size() - 1);
+        ck_hvd(hvd_barrier());
+    }
+}
+END_TEST
+
+START_TEST(submitted_ones_move_in_poll_and_wait)
+{
+    enum { N = 30, COUNT = 20011 };
+    static float values[N][COUNT];
+    hvd_handle handles[N];
+    char name[32];
+
+    for (int i = 0; i < N; i++) {
+        int k = ranks_rank() % 2 ? N - 1 - i : i;
+
+        for (int j = 0; j < COUNT; j++)
+            values[k][j] = (float)(k + j % 7);
+        sprintf(name, "f%d", k);
+        ck_hvd(hvd_allreduce_async(name, values[k], values[k], COUNT,
+                                   HVD_FLOAT32, HVD_SUM, &handles[k]));
+    }
+    while (hvd_poll(handles[0]) == 0)
+        continue;
+    for (int k = 0; k < N; k++) {
+        ck_hvd(hvd_wait(handles[k]));
+        for (int j = 0; j < COUNT; j++)
+            ck_assert(values[k][j] == (float)((k + j % 7) * ranks_size()));
+    }
+}
+END_TEST
+
+static TCase *tcase_funneled(void)
+{
+    TCase *tcase = ranks_tcase("funneled");
+
+    tcase_add_test(tcase, there_is_no_thread);
+    tcase_add_test(tcase, blocking_calls_work);
+    tcase_add_test(tcase, submitted_ones_move_in_poll_and_wait);
+    return tcase;
+}
+
+RANKS_MAIN("mpi_funneled", PROGRAM_STARTS_MPI_FUNNELED, tcase_funneled)
