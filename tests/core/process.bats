@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+# How processes of libhvd begin and end: environments, launchers, exits.
+
+setup_file() {
+    export ROOT=$BATS_TEST_DIRNAME/../..
+    export LIB=${HVD_BUILD:-$ROOT/build}/lib
+    export LEAVE=$BATS_FILE_TMPDIR/leave
+    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$LEAVE" \
+        "$BATS_TEST_DIRNAME/leave.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+}
+
+ranks() { # n argument...
+    local n=$1
+    shift
+    run timeout 30 "$ROOT/mpi-launch.sh" -np "$n" "$LEAVE" "$@"
+}
+
+lines_with() { # text: how many lines of the output have it
+    grep -c -- "$1" <<<"$output" || true
+}
+
+@test "alone, without a launcher, MPI is not touched" {
+    run env -u OMPI_COMM_WORLD_SIZE PATH=/nonexistent "$LEAVE"
+    [ "$status" -eq 0 ]
+    [ "$output" = "1 of 1" ]
+}
+
+@test "every rank takes part" {
+    ranks 3
+    [ "$status" -eq 0 ]
+    [ "$(lines_with '^3 of 3')" -eq 3 ]
+}
+
+@test "a process of another launcher that is alone is told so" {
+    run env -u OMPI_COMM_WORLD_SIZE PMI_RANK=1 PMI_SIZE=4 "$LEAVE"
+    [ "$status" -eq 9 ]
+    [[ $output == *"one of 4"* ]]
+    [[ $output == *MPICH* ]]
+    [[ $output == *"Open MPI"* ]]
+    [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "a malformed threshold is an error of all ranks, in one line each" {
+    HVD_FUSION_THRESHOLD=banana ranks 3
+    [ "$status" -eq 9 ]
+    [ "$(lines_with "HVD_FUSION_THRESHOLD='banana'")" -ge 1 ]
+    [ "$(lines_with 'hvd_init: rank 0: ')" -ge 1 ]
+    [ "$(lines_with ' of 3$')" -eq 0 ]
+}
+
+@test "units of bytes are understood" {
+    for good in 0 1 64MB 64mb 1GiB 4K 16777216; do
+        HVD_FUSION_THRESHOLD=$good ranks 2
+        [ "$status" -eq 0 ]
+    done
+    for bad in -1 1.5MB 64XB '64 MB' MB 99999999999999999999 1e6; do
+        HVD_FUSION_THRESHOLD=$bad ranks 2
+        [ "$status" -eq 9 ]
+        [[ $output == *"such as 64MB"* ]]
+    done
+}
+
+@test "a log level is checked, and obeyed" {
+    HVD_LOG=shout ranks 2
+    [ "$status" -eq 9 ]
+    [[ $output == *"HVD_LOG='shout'"* ]]
+    HVD_LOG=info ranks 2
+    [ "$status" -eq 0 ]
+    [ "$(lines_with 'hvd: rank [01]: hvd 0.1.0')" -eq 2 ]
+    ranks 2
+    [ "$(lines_with 'hvd:')" -eq 0 ]
+}
+
+@test "returning from main without hvd_shutdown is well" {
+    for n in 1 2 4; do
+        ranks $n all-return
+        [ "$status" -eq 0 ]
+    done
+}
+
+@test "a rank that exits fails the others, by name, and the job" {
+    ranks 3 one-exits
+    [ "$status" -ne 0 ]
+    [ "$(lines_with 'rank [01]: sum: .*rank 2 did not submit it')" -eq 2 ]
+}
+
+@test "a rank that is killed ends the job" {
+    ranks 3 one-is-killed
+    [ "$status" -eq 134 ]
+    [[ $output == *"rank 2 on "*"SIGABRT"* ]]
+}
+
+@test "the library needs MPI and libc, and nothing of the device" {
+    run ldd "$LIB/libhvd.so"
+    [ "$status" -eq 0 ]
+    [[ $output == *libmpi* ]]
+    [[ $output != *blas* ]]
+    [[ $output != *jansson* ]]
+}
