@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device.h - what the tests of the device share: a graph with the engine that
+ * runs it, made and freed in one call, and numbers to feed it.
+ *
+ *     struct device d = device_new();
+ *     ... build on d.graph ...
+ *     device_load(&d);
+ *     ... ipu_engine_*(d.engine) ...
+ *     device_free(&d);
+ *
+ * Failures of the device fail the test, with the device's own words.
+ */
+#ifndef HVD_TESTS_DEVICE_H
+#define HVD_TESTS_DEVICE_H
+
+#include <check.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "ipu.h"
+
+struct device {
+    ipu_graph *graph;
+    ipu_executable *executable;
+    ipu_engine *engine;
+};
+
+#define SHAPE(...) ((const int64_t[]){__VA_ARGS__})
+
+/* A status that must be a success. */
+#define MUST(call) ck_assert_msg((call) >= 0, "%s: %s", #call, ipu_last_error())
+
+/* A status that must be a certain failure, whose text has these words. */
+#define MUST_FAIL(call, status, words)                                         \
+    do {                                                                       \
+        ck_assert_int_eq((call), (status));                                    \
+        ck_assert_msg(strstr(ipu_last_error(), (words)) != NULL,               \
+                      "'%s' is not in: %s", (words), ipu_last_error());        \
+    } while (0)
+
+static inline struct device device_new(void)
+{
+    struct device d = {0};
+
+    MUST(ipu_graph_new(&d.graph));
+    return d;
+}
+
+static inline void device_load(struct device *d)
+{
+    MUST(ipu_compile(d->graph, NULL, &d->executable));
+    MUST(ipu_engine_new(d->executable, &d->engine));
+}
+
+static inline void device_free(struct device *d)
+{
+    ipu_engine_free(d->engine);
+    ipu_executable_free(d->executable);
+    ipu_graph_free(d->graph);
+}
+
+static inline ipu_tensor device_floats(struct device *d, const char *name,
+                                       int32_t ndim, const int64_t *shape)
+{
+    return ipu_input(d->graph, name, IPU_FLOAT32, ndim, shape);
+}
+
+/* Elements of a tensor. */
+static inline int64_t device_count(const struct device *d, ipu_tensor tensor)
+{
+    int64_t shape[IPU_MAX_DIMS], count = 1;
+    int ndim = ipu_tensor_info(d->graph, tensor, NULL, shape, NULL);
+
+    MUST(ndim);
+    for (int i = 0; i < ndim; i++)
+        count *= shape[i];
+    return count;
+}
+
+static inline void device_connect(struct device *d, const char *name,
+                                  void *data, int64_t count)
+{
+    MUST(ipu_engine_connect(d->engine, name, data, (size_t)count * 4));
+}
+
+/* ------------------------------------------------------------------ numbers */
+
+/* The next of a sequence that its state determines (splitmix64). */
+static inline uint64_t device_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* In [-1, 1). */
+static inline float device_random_float(uint64_t *state)
+{
+    return (float)(int32_t)(device_random(state) >> 40) / 8388608.0f - 1.0f;
+}
+
+static inline void device_fill(float *x, int64_t count, uint64_t seed)
+{
+    for (int64_t i = 0; i < count; i++)
+        x[i] = device_random_float(&seed);
+}
+
+/* Distinct multiples of step in random order, none nearer to 0 than half a
+ * step: nothing that a small difference could carry over a kink. */
+static inline void device_fill_apart(float *x, int64_t count, float step,
+                                     uint64_t seed)
+{
+    for (int64_t i = 0; i < count; i++) {
+        int64_t k = (int64_t)(device_random(&seed) % (uint64_t)(i + 1));
+
+        x[i] = x[k];
+        x[k] = step * ((float)(i - count / 2) + 0.5f);
+    }
+}
+
+#endif

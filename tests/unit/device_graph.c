@@ -1,0 +1,657 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Building graphs: what is accepted, what is refused and in which words, and
+ * that a builder may check once, at the end.
+ */
+#include "check_main.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "device.h"
+
+static struct device d;
+
+static void set_up(void)
+{
+    d = device_new();
+}
+
+static void tear_down(void)
+{
+    device_free(&d);
+}
+
+/* The op has failed, and compiling says how. */
+static void refused(ipu_tensor result, int status, const char *words)
+{
+    ipu_executable *executable = NULL;
+
+    ck_assert_int_lt(result.id, 0);
+    MUST_FAIL(ipu_compile(d.graph, NULL, &executable), status, words);
+    ck_assert_ptr_null(executable);
+}
+
+/* The shape of a tensor, as text. */
+static const char *shape_of(ipu_tensor tensor)
+{
+    static char text[256];
+    int64_t shape[IPU_MAX_DIMS];
+    int used = 0, ndim;
+
+    ndim = ipu_tensor_info(d.graph, tensor, NULL, shape, NULL);
+    MUST(ndim);
+    text[0] = '\0';
+    for (int i = 0; i < ndim; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s%lld",
+                         i ? " " : "", (long long)shape[i]);
+    return text;
+}
+
+static ipu_tensor floats(const char *name, int32_t ndim, const int64_t *shape)
+{
+    return device_floats(&d, name, ndim, shape);
+}
+
+static ipu_tensor ints(const char *name, int64_t count)
+{
+    return ipu_input(d.graph, name, IPU_INT32, 1, &count);
+}
+
+/* --------------------------------------------------- inputs and variables */
+
+START_TEST(info_tells_what_a_tensor_is)
+{
+    ipu_tensor w = ipu_variable(d.graph, "w", IPU_INT32, 2, SHAPE(3, 5));
+    int64_t shape[IPU_MAX_DIMS] = {0};
+    const char *name = NULL;
+    ipu_dtype dtype = -1;
+
+    ck_assert_int_eq(ipu_tensor_info(d.graph, w, &dtype, shape, &name), 2);
+    ck_assert_int_eq(dtype, IPU_INT32);
+    ck_assert_int_eq(shape[0], 3);
+    ck_assert_int_eq(shape[1], 5);
+    ck_assert_str_eq(name, "w");
+    ck_assert_int_eq(ipu_tensor_info(d.graph, w, NULL, NULL, NULL), 2);
+    MUST_FAIL(ipu_tensor_info(NULL, w, NULL, NULL, NULL), IPU_ERR_ARGUMENT,
+              "graph is NULL");
+    MUST_FAIL(ipu_tensor_info(d.graph, (ipu_tensor){-1}, NULL, NULL, NULL),
+              IPU_ERR_ARGUMENT, "invalid");
+}
+END_TEST
+
+START_TEST(scalars_and_empty_tensors_are_tensors)
+{
+    ck_assert_str_eq(shape_of(floats("scalar", 0, NULL)), "");
+    ck_assert_str_eq(shape_of(floats("empty", 2, SHAPE(0, 7))), "0 7");
+    ck_assert_str_eq(shape_of(floats("most", 8, SHAPE(1, 1, 1, 1, 1, 1, 1, 2))),
+                     "1 1 1 1 1 1 1 2");
+}
+END_TEST
+
+static const int64_t nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+static const int64_t negative[2] = {4, -3};
+static const int64_t huge[4] = {INT64_MAX, 2, 0, 0};
+static const int64_t huge_but_empty[4] = {0, INT64_MAX, INT64_MAX, 1};
+
+static const struct {
+    const char *name;
+    ipu_dtype dtype;
+    int32_t ndim;
+    const int64_t *shape;
+    int status;
+    const char *words;
+} bad_tensors[] = {
+    {"x", IPU_FLOAT32, 9, nine, IPU_ERR_SHAPE, "'x': 9 dimensions"},
+    {"x", IPU_FLOAT32, -1, nine, IPU_ERR_SHAPE, "-1 dimensions"},
+    {"x", IPU_FLOAT32, 2, negative, IPU_ERR_SHAPE, "dimension 1 is -3"},
+    {"x", IPU_FLOAT32, 2, huge, IPU_ERR_SHAPE, "more bytes than memory"},
+    {"x", IPU_FLOAT32, 4, huge_but_empty, IPU_ERR_SHAPE, "more bytes"},
+    {"x", IPU_FLOAT32, 2, NULL, IPU_ERR_ARGUMENT, "shape is NULL"},
+    {"x", IPU_NUM_DTYPES, 1, nine, IPU_ERR_ARGUMENT, "dtype 2"},
+    {"x", -1, 1, nine, IPU_ERR_ARGUMENT, "dtype -1"},
+    {NULL, IPU_FLOAT32, 1, nine, IPU_ERR_NAME, "no name"},
+    {"", IPU_FLOAT32, 1, nine, IPU_ERR_NAME, "no name"},
+    {"taken", IPU_FLOAT32, 1, nine, IPU_ERR_NAME, "'taken'"},
+    {"out", IPU_FLOAT32, 1, nine, IPU_ERR_NAME, "'out'"},
+};
+enum { BAD_TENSORS = sizeof bad_tensors / sizeof *bad_tensors };
+
+START_TEST(tensors_that_cannot_be_are_refused)
+{
+    MUST(ipu_output(d.graph, "out", floats("taken", 1, SHAPE(2))));
+    if (_i % 2)
+        refused(ipu_input(d.graph, bad_tensors[_i / 2].name,
+                          bad_tensors[_i / 2].dtype, bad_tensors[_i / 2].ndim,
+                          bad_tensors[_i / 2].shape),
+                bad_tensors[_i / 2].status, bad_tensors[_i / 2].words);
+    else
+        refused(ipu_variable(d.graph, bad_tensors[_i / 2].name,
+                             bad_tensors[_i / 2].dtype,
+                             bad_tensors[_i / 2].ndim,
+                             bad_tensors[_i / 2].shape),
+                bad_tensors[_i / 2].status, bad_tensors[_i / 2].words);
+}
+END_TEST
+
+static int nothing(void *context, const char *name, void *data, int64_t count)
+{
+    (void)context;
+    (void)name;
+    (void)data;
+    (void)count;
+    return 0;
+}
+
+START_TEST(streams_have_names_of_their_own)
+{
+    ipu_tensor x = floats("x", 1, SHAPE(2));
+
+    MUST(ipu_output(d.graph, "y", x));
+    switch (_i) {
+    case 0: MUST_FAIL(ipu_output(d.graph, "y", x), IPU_ERR_NAME, "'y'"); break;
+    case 1: MUST_FAIL(ipu_output(d.graph, "x", x), IPU_ERR_NAME, "'x'"); break;
+    case 2:
+        MUST_FAIL(ipu_host_call(d.graph, "y", x, nothing, NULL), IPU_ERR_NAME,
+                  "'y'");
+        break;
+    case 3:
+        MUST_FAIL(ipu_output(d.graph, NULL, x), IPU_ERR_NAME, "no name");
+        break;
+    case 4:
+        MUST_FAIL(ipu_host_call(d.graph, "z", x, NULL, NULL), IPU_ERR_ARGUMENT,
+                  "'z': the function is NULL");
+        break;
+    default:
+        MUST_FAIL(ipu_output(d.graph, "z", (ipu_tensor){-1}), IPU_ERR_ARGUMENT,
+                  "'z'");
+        break;
+    }
+}
+END_TEST
+
+static TCase *tcase_tensors(void)
+{
+    TCase *tcase = tcase_create("tensors");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, info_tells_what_a_tensor_is);
+    tcase_add_test(tcase, scalars_and_empty_tensors_are_tensors);
+    tcase_add_loop_test(tcase, tensors_that_cannot_be_are_refused, 0,
+                        2 * BAD_TENSORS);
+    tcase_add_loop_test(tcase, streams_have_names_of_their_own, 0, 6);
+    return tcase;
+}
+
+/* ---------------------------------------------------------- shapes of ops */
+
+START_TEST(ops_tell_the_shape_of_their_output)
+{
+    ipu_conv_options same = {sizeof same, {2, 3}, 1};
+    ipu_conv_options valid = {sizeof valid, {2, 3}, 0};
+    ipu_tensor x = floats("x", 4, SHAPE(5, 9, 8, 3));
+    ipu_tensor k = floats("k", 4, SHAPE(3, 2, 3, 7));
+    ipu_tensor m = floats("m", 2, SHAPE(6, 4));
+
+    ck_assert_str_eq(shape_of(ipu_conv2d(d.graph, x, k, NULL)), "5 7 7 7");
+    ck_assert_str_eq(shape_of(ipu_conv2d(d.graph, x, k, &same)), "5 5 3 7");
+    ck_assert_str_eq(shape_of(ipu_conv2d(d.graph, x, k, &valid)), "5 4 3 7");
+    ck_assert_str_eq(shape_of(ipu_max_pool2d(d.graph, x, 2)), "5 4 4 3");
+    ck_assert_str_eq(
+        shape_of(ipu_matmul(d.graph, m, floats("n", 2, SHAPE(4, 2)))), "6 2");
+    ck_assert_str_eq(
+        shape_of(ipu_bias_add(d.graph, x, floats("b", 1, SHAPE(3)))),
+        "5 9 8 3");
+    ck_assert_str_eq(shape_of(ipu_relu(d.graph, m)), "6 4");
+    ck_assert_str_eq(shape_of(ipu_reduce_sum(d.graph, m, 1)), "");
+    ck_assert_str_eq(
+        shape_of(ipu_softmax_cross_entropy(d.graph, m, ints("l", 6))), "6");
+}
+END_TEST
+
+START_TEST(reshape_completes_one_extent)
+{
+    ipu_tensor x = floats("x", 2, SHAPE(6, 4));
+
+    ck_assert_str_eq(shape_of(ipu_reshape(d.graph, x, 3, SHAPE(2, -1, 3))),
+                     "2 4 3");
+    ck_assert_str_eq(shape_of(ipu_reshape(d.graph, x, 1, SHAPE(-1))), "24");
+    ck_assert_str_eq(shape_of(ipu_reshape(d.graph, x, 2, SHAPE(24, -1))),
+                     "24 1");
+    x = floats("one", 1, SHAPE(1));
+    ck_assert_str_eq(shape_of(ipu_reshape(d.graph, x, 0, NULL)), "");
+}
+END_TEST
+
+/* Each breaks one op in one way. */
+
+static ipu_tensor x4(void)
+{
+    return floats("x4", 4, SHAPE(2, 6, 5, 3));
+}
+
+static ipu_tensor k4(int64_t h, int64_t w, int64_t in, int64_t out)
+{
+    return floats("k4", 4, SHAPE(h, w, in, out));
+}
+
+static ipu_tensor matrix(const char *name, int64_t rows, int64_t columns)
+{
+    return floats(name, 2, SHAPE(rows, columns));
+}
+
+static ipu_tensor conv_channels(void)
+{
+    return ipu_conv2d(d.graph, x4(), k4(3, 3, 2, 4), NULL);
+}
+
+static ipu_tensor conv_ndim(void)
+{
+    return ipu_conv2d(d.graph, matrix("x4", 2, 3), k4(3, 3, 3, 4), NULL);
+}
+
+static ipu_tensor conv_kernel_ndim(void)
+{
+    return ipu_conv2d(d.graph, x4(), matrix("k4", 3, 3), NULL);
+}
+
+static ipu_tensor conv_too_large(void)
+{
+    return ipu_conv2d(d.graph, x4(), k4(3, 6, 3, 4), NULL);
+}
+
+static ipu_tensor conv_no_height(void)
+{
+    return ipu_conv2d(d.graph, x4(), k4(0, 3, 3, 4), NULL);
+}
+
+static ipu_tensor conv_stride(void)
+{
+    ipu_conv_options options = {sizeof options, {1, 0}, 0};
+
+    return ipu_conv2d(d.graph, x4(), k4(3, 3, 3, 4), &options);
+}
+
+static ipu_tensor conv_options_size(void)
+{
+    ipu_conv_options options = {0, {1, 1}, 0};
+
+    return ipu_conv2d(d.graph, x4(), k4(3, 3, 3, 4), &options);
+}
+
+static ipu_tensor conv_wide(void)
+{
+    ipu_tensor k = k4(1, 1, INT64_C(1) << 31, 1);
+
+    return ipu_conv2d(
+        d.graph, floats("x4", 4, SHAPE(1, 1, 1, INT64_C(1) << 31)), k, NULL);
+}
+
+static ipu_tensor conv_output_too_large(void)
+{
+    return ipu_conv2d(d.graph, floats("x4", 4, SHAPE(1, 1 << 20, 1 << 20, 1)),
+                      k4(1, 1, 1, 1 << 30), NULL);
+}
+
+static ipu_tensor pool_ndim(void)
+{
+    return ipu_max_pool2d(d.graph, matrix("x4", 4, 4), 2);
+}
+
+static ipu_tensor pool_size(void)
+{
+    return ipu_max_pool2d(d.graph, x4(), 0);
+}
+
+static ipu_tensor pool_too_large(void)
+{
+    return ipu_max_pool2d(d.graph, x4(), 6);
+}
+
+static ipu_tensor matmul_inner(void)
+{
+    return ipu_matmul(d.graph, matrix("a", 2, 3), matrix("b", 4, 5));
+}
+
+static ipu_tensor matmul_ndim(void)
+{
+    return ipu_matmul(d.graph, x4(), matrix("b", 4, 5));
+}
+
+static ipu_tensor matmul_dtype(void)
+{
+    return ipu_matmul(d.graph, matrix("a", 4, 4),
+                      ipu_input(d.graph, "i", IPU_INT32, 2, SHAPE(4, 4)));
+}
+
+static ipu_tensor matmul_rows(void)
+{
+    return ipu_matmul(d.graph, matrix("a", INT64_C(1) << 31, 1),
+                      matrix("b", 1, 1));
+}
+
+static ipu_tensor matmul_output_too_large(void)
+{
+    return ipu_matmul(d.graph, matrix("a", INT32_MAX, 0),
+                      matrix("b", 0, INT32_MAX));
+}
+
+static ipu_tensor bias_extent(void)
+{
+    return ipu_bias_add(d.graph, x4(), floats("b", 1, SHAPE(5)));
+}
+
+static ipu_tensor bias_ndim(void)
+{
+    return ipu_bias_add(d.graph, x4(), matrix("b", 1, 3));
+}
+
+static ipu_tensor bias_of_scalar(void)
+{
+    return ipu_bias_add(d.graph, floats("x", 0, NULL),
+                        floats("b", 1, SHAPE(1)));
+}
+
+static ipu_tensor relu_dtype(void)
+{
+    return ipu_relu(d.graph, ints("i", 3));
+}
+
+static ipu_tensor reshape_count(void)
+{
+    return ipu_reshape(d.graph, matrix("a", 3, 5), 2, SHAPE(4, 4));
+}
+
+static ipu_tensor reshape_remainder(void)
+{
+    return ipu_reshape(d.graph, matrix("a", 3, 5), 2, SHAPE(4, -1));
+}
+
+static ipu_tensor reshape_two_unknown(void)
+{
+    return ipu_reshape(d.graph, matrix("a", 3, 5), 2, SHAPE(-1, -1));
+}
+
+static ipu_tensor reshape_negative(void)
+{
+    return ipu_reshape(d.graph, matrix("a", 3, 5), 2, SHAPE(-3, -5));
+}
+
+static ipu_tensor reshape_zero(void)
+{
+    return ipu_reshape(d.graph, matrix("a", 0, 5), 2, SHAPE(0, -1));
+}
+
+static ipu_tensor reshape_overflow(void)
+{
+    return ipu_reshape(d.graph, matrix("a", 3, 5), 3,
+                       SHAPE(INT64_MAX, INT64_MAX, -1));
+}
+
+static ipu_tensor reshape_null(void)
+{
+    return ipu_reshape(d.graph, matrix("a", 3, 5), 2, NULL);
+}
+
+static ipu_tensor reshape_ndim(void)
+{
+    return ipu_reshape(d.graph, matrix("a", 3, 5), 9, nine);
+}
+
+static ipu_tensor softmax_rows(void)
+{
+    return ipu_softmax_cross_entropy(d.graph, matrix("logits", 3, 5),
+                                     ints("labels", 4));
+}
+
+static ipu_tensor softmax_label_dtype(void)
+{
+    return ipu_softmax_cross_entropy(d.graph, matrix("logits", 3, 5),
+                                     floats("labels", 1, SHAPE(3)));
+}
+
+static ipu_tensor softmax_ndim(void)
+{
+    return ipu_softmax_cross_entropy(d.graph, floats("logits", 1, SHAPE(3)),
+                                     ints("labels", 3));
+}
+
+static ipu_tensor softmax_no_classes(void)
+{
+    return ipu_softmax_cross_entropy(d.graph, matrix("logits", 3, 0),
+                                     ints("labels", 3));
+}
+
+static ipu_tensor sum_dtype(void)
+{
+    return ipu_reduce_sum(d.graph, ints("i", 3), 1);
+}
+
+static ipu_tensor add_shapes(void)
+{
+    return ipu_add(d.graph, matrix("a", 3, 5), matrix("b", 5, 3));
+}
+
+static ipu_tensor multiply_ndim(void)
+{
+    return ipu_multiply(d.graph, matrix("a", 3, 1), floats("b", 1, SHAPE(3)));
+}
+
+static ipu_tensor multiply_dtype(void)
+{
+    return ipu_multiply(d.graph, ints("a", 3), ints("b", 3));
+}
+
+/* Words that the message must have: op, tensors, shapes, or what to do. */
+static const struct {
+    ipu_tensor (*make)(void);
+    int status;
+    const char *words;
+} bad_ops[] = {
+    {conv_channels, IPU_ERR_SHAPE,
+     "conv2d: x4 is float32 [2,6,5,3] and k4 is float32 [3,3,2,4]"},
+    {conv_ndim, IPU_ERR_SHAPE, "x4 is float32 [2,3], it must be"},
+    {conv_kernel_ndim, IPU_ERR_SHAPE, "k4 is float32 [3,3], it must be"},
+    {conv_too_large, IPU_ERR_SHAPE, "larger than the image"},
+    {conv_no_height, IPU_ERR_SHAPE, "no height"},
+    {conv_stride, IPU_ERR_ARGUMENT, "stride 0"},
+    {conv_options_size, IPU_ERR_ARGUMENT, "size is 0"},
+    {conv_wide, IPU_ERR_SHAPE, "at most 2147483647"},
+    {conv_output_too_large, IPU_ERR_SHAPE, "conv2d: dimensions up to"},
+    {pool_ndim, IPU_ERR_SHAPE, "max_pool2d: x4 is float32 [4,4]"},
+    {pool_size, IPU_ERR_ARGUMENT, "0 x 0"},
+    {pool_too_large, IPU_ERR_SHAPE, "smaller than a window of 6 x 6"},
+    {matmul_inner, IPU_ERR_SHAPE,
+     "matmul: a is float32 [2,3] and b is float32 [4,5]"},
+    {matmul_ndim, IPU_ERR_SHAPE, "x4 is float32 [2,6,5,3]"},
+    {matmul_dtype, IPU_ERR_SHAPE, "i is int32 [4,4], it must be float32"},
+    {matmul_rows, IPU_ERR_SHAPE, "at most 2147483647"},
+    {matmul_output_too_large, IPU_ERR_SHAPE, "matmul: dimensions up to"},
+    {bias_extent, IPU_ERR_SHAPE, "bias_add: x4 is float32 [2,6,5,3] and b is"},
+    {bias_ndim, IPU_ERR_SHAPE, "b is float32 [1,3], it must be"},
+    {bias_of_scalar, IPU_ERR_SHAPE, "a scalar has no last dimension"},
+    {relu_dtype, IPU_ERR_SHAPE, "relu: i is int32 [3]"},
+    {reshape_count, IPU_ERR_SHAPE, "reshape: a is float32 [3,5]"},
+    {reshape_remainder, IPU_ERR_SHAPE, "15 elements do not divide by the 4"},
+    {reshape_two_unknown, IPU_ERR_SHAPE, "two extents are -1"},
+    {reshape_negative, IPU_ERR_SHAPE, "dimension 0 is -3"},
+    {reshape_zero, IPU_ERR_SHAPE, "do not divide by the 0"},
+    {reshape_overflow, IPU_ERR_SHAPE, "too large"},
+    {reshape_null, IPU_ERR_ARGUMENT, "shape is NULL"},
+    {reshape_ndim, IPU_ERR_SHAPE, "9 dimensions"},
+    {softmax_rows, IPU_ERR_SHAPE, "logits is float32 [3,5] and labels is"},
+    {softmax_label_dtype, IPU_ERR_SHAPE, "labels is float32 [3], it must be"},
+    {softmax_ndim, IPU_ERR_SHAPE, "logits is float32 [3], it must be"},
+    {softmax_no_classes, IPU_ERR_SHAPE, "there must be a class"},
+    {sum_dtype, IPU_ERR_SHAPE, "reduce_sum: i is int32"},
+    {add_shapes, IPU_ERR_SHAPE, "add: a is float32 [3,5] and b is"},
+    {multiply_ndim, IPU_ERR_SHAPE, "multiply: a is float32 [3,1] and b is"},
+    {multiply_dtype, IPU_ERR_SHAPE, "multiply: a is int32"},
+};
+enum { BAD_OPS = sizeof bad_ops / sizeof *bad_ops };
+
+START_TEST(ops_refuse_what_does_not_fit)
+{
+    refused(bad_ops[_i].make(), bad_ops[_i].status, bad_ops[_i].words);
+}
+END_TEST
+
+START_TEST(all_tensors_together_fit_into_memory)
+{
+    const int64_t large = INT64_C(1) << 58;
+    ipu_executable *executable = NULL;
+    char name[] = "a";
+
+    for (; name[0] <= 'p'; name[0]++)
+        ipu_variable(d.graph, name, IPU_FLOAT32, 1, &large);
+    MUST_FAIL(ipu_compile(d.graph, NULL, &executable), IPU_ERR_MEMORY,
+              "more bytes than memory can hold");
+}
+END_TEST
+
+static TCase *tcase_shapes(void)
+{
+    TCase *tcase = tcase_create("shapes");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, ops_tell_the_shape_of_their_output);
+    tcase_add_test(tcase, reshape_completes_one_extent);
+    tcase_add_loop_test(tcase, ops_refuse_what_does_not_fit, 0, BAD_OPS);
+    tcase_add_test(tcase, all_tensors_together_fit_into_memory);
+    return tcase;
+}
+
+/* ---------------------------------------------------------- the first failure
+ */
+
+START_TEST(the_first_failure_is_the_one_reported)
+{
+    ipu_tensor x = floats("x", 2, SHAPE(2, 3));
+    ipu_tensor bad = ipu_matmul(d.graph, x, x);
+
+    ck_assert_int_lt(ipu_relu(d.graph, bad).id, 0);
+    ck_assert_int_lt(ipu_conv2d(d.graph, bad, bad, NULL).id, 0);
+    ck_assert_int_lt(ipu_reshape(d.graph, bad, 1, SHAPE(-1)).id, 0);
+    ck_assert_int_lt(ipu_max_pool2d(d.graph, bad, 2).id, 0);
+    ck_assert_int_lt(ipu_add(d.graph, x, x).id, 0); /* nothing is built on */
+    ck_assert_int_lt(floats("y", 9, nine).id, 0);
+    MUST_FAIL(ipu_output(d.graph, "out", bad), IPU_ERR_SHAPE, "matmul");
+    MUST_FAIL(ipu_host_call(d.graph, "call", bad, nothing, NULL), IPU_ERR_SHAPE,
+              "matmul");
+    MUST_FAIL(ipu_gradients(d.graph, bad, 1, &x, &x), IPU_ERR_SHAPE, "matmul");
+    refused(bad, IPU_ERR_SHAPE, "matmul");
+}
+END_TEST
+
+START_TEST(an_invalid_tensor_is_a_failure_by_itself)
+{
+    refused(ipu_relu(d.graph, (ipu_tensor){-1}), IPU_ERR_ARGUMENT,
+            "relu: input 0");
+}
+END_TEST
+
+START_TEST(tensors_of_other_graphs_are_noticed)
+{
+    struct device other = device_new();
+    ipu_tensor theirs = device_floats(&other, "x", 1, SHAPE(2));
+
+    floats("x", 1, SHAPE(2));
+    refused(ipu_relu(d.graph, theirs), IPU_ERR_ARGUMENT, "another graph");
+    device_free(&other);
+}
+END_TEST
+
+START_TEST(a_null_graph_is_refused_everywhere)
+{
+    ipu_tensor x = {0};
+
+    ck_assert_int_lt(ipu_input(NULL, "x", 0, 0, NULL).id, 0);
+    ck_assert_int_lt(ipu_variable(NULL, "x", 0, 0, NULL).id, 0);
+    ck_assert_int_lt(ipu_conv2d(NULL, x, x, NULL).id, 0);
+    ck_assert_int_lt(ipu_max_pool2d(NULL, x, 2).id, 0);
+    ck_assert_int_lt(ipu_matmul(NULL, x, x).id, 0);
+    ck_assert_int_lt(ipu_bias_add(NULL, x, x).id, 0);
+    ck_assert_int_lt(ipu_relu(NULL, x).id, 0);
+    ck_assert_int_lt(ipu_reshape(NULL, x, 0, NULL).id, 0);
+    ck_assert_int_lt(ipu_softmax_cross_entropy(NULL, x, x).id, 0);
+    ck_assert_int_lt(ipu_reduce_sum(NULL, x, 1).id, 0);
+    ck_assert_int_lt(ipu_add(NULL, x, x).id, 0);
+    ck_assert_int_lt(ipu_multiply(NULL, x, x).id, 0);
+    MUST_FAIL(ipu_gradients(NULL, x, 0, NULL, NULL), IPU_ERR_ARGUMENT,
+              "graph is NULL");
+    MUST_FAIL(ipu_output(NULL, "x", x), IPU_ERR_ARGUMENT, "graph is NULL");
+    MUST_FAIL(ipu_host_call(NULL, "x", x, nothing, NULL), IPU_ERR_ARGUMENT,
+              "graph is NULL");
+    MUST_FAIL(ipu_compile(NULL, NULL, NULL), IPU_ERR_ARGUMENT, "graph is NULL");
+    MUST_FAIL(ipu_graph_new(NULL), IPU_ERR_ARGUMENT, "NULL");
+    ipu_graph_free(NULL);
+}
+END_TEST
+
+START_TEST(a_message_is_one_line)
+{
+    refused(floats("two\nlines\x1b[2J", 9, nine), IPU_ERR_SHAPE, "two?lines?[");
+}
+END_TEST
+
+/* Longer than any message can be: cut, not overrun. */
+START_TEST(a_long_name_is_cut)
+{
+    char name[5000];
+
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    floats(name, 1, SHAPE(3));
+    MUST_FAIL(ipu_output(d.graph, name, (ipu_tensor){-1}), IPU_ERR_NAME,
+              "nnnnn");
+    ck_assert_uint_lt(strlen(ipu_last_error()), 2000);
+}
+END_TEST
+
+static void *fail_elsewhere(void *message)
+{
+    ipu_graph_new(NULL);
+    strcpy(message, ipu_last_error());
+    return NULL;
+}
+
+START_TEST(the_last_error_is_the_threads_own)
+{
+    char theirs[2000] = "";
+    pthread_t thread;
+
+    MUST_FAIL(ipu_set_threads(0), IPU_ERR_ARGUMENT, "0 threads");
+    ck_assert_int_eq(pthread_create(&thread, NULL, fail_elsewhere, theirs), 0);
+    pthread_join(thread, NULL);
+    ck_assert_ptr_nonnull(strstr(theirs, "NULL"));
+    ck_assert_ptr_nonnull(strstr(ipu_last_error(), "0 threads"));
+}
+END_TEST
+
+START_TEST(every_status_has_a_text)
+{
+    for (int i = IPU_OK; i >= IPU_ERR_DATA; i--)
+        for (int k = IPU_OK; k > i; k--)
+            ck_assert_str_ne(ipu_strerror(i), ipu_strerror(k));
+    ck_assert_str_eq(ipu_strerror(-1000), "unknown status");
+    ck_assert_str_eq(ipu_strerror(5), ipu_strerror(IPU_OK));
+}
+END_TEST
+
+static TCase *tcase_failures(void)
+{
+    TCase *tcase = tcase_create("failures");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, the_first_failure_is_the_one_reported);
+    tcase_add_test(tcase, an_invalid_tensor_is_a_failure_by_itself);
+    tcase_add_test(tcase, tensors_of_other_graphs_are_noticed);
+    tcase_add_test(tcase, a_null_graph_is_refused_everywhere);
+    tcase_add_test(tcase, a_message_is_one_line);
+    tcase_add_test(tcase, a_long_name_is_cut);
+    tcase_add_test(tcase, the_last_error_is_the_threads_own);
+    tcase_add_test(tcase, every_status_has_a_text);
+    return tcase;
+}
+
+HVD_TEST_MAIN("device_graph", tcase_tensors, tcase_shapes, tcase_failures)
