@@ -20,9 +20,8 @@ static double share(const struct result *r, int nranks)
 {
     double seconds = r->placements[IN_PLACE].hvd_median;
 
-    return seconds > 0
-               ? bus_factor(r->op, nranks) * r->copy_seconds / seconds
-               : 0;
+    return seconds > 0 ? bus_factor(r->op, nranks) * r->copy_seconds / seconds
+                       : 0;
 }
 
 static void print_row(FILE *out, const struct result *r, int nranks)
@@ -32,9 +31,7 @@ static void print_row(FILE *out, const struct result *r, int nranks)
     for (int p = 0; p < PLACEMENTS; p++)
         print_placement(out, &r->placements[p]);
     fprintf(out, "  %8.2f  %5.1f%%\n",
-            r->copy_seconds > 0
-                ? (double)r->bytes / r->copy_seconds / 1e9
-                : 0,
+            r->copy_seconds > 0 ? (double)r->bytes / r->copy_seconds / 1e9 : 0,
             100 * share(r, nranks));
 }
 
@@ -54,8 +51,8 @@ void compare_table_print(FILE *out, const struct result *results, int n,
             "# %10s  %8s  %6s  %9s  %9s  %6s  %9s  %9s  %6s  %8s  %6s\n"
             "# %10s  %8s  %6s  %9s  %9s  %6s  %9s  %9s  %6s  %8s  %6s\n",
             "size", "type", "redop", "hvd", "MPI", "ratio", "hvd", "MPI",
-            "ratio", "copy", "share", "(B)", "", "", "(us)", "(us)", "",
-            "(us)", "(us)", "", "(GB/s)", "");
+            "ratio", "copy", "share", "(B)", "", "", "(us)", "(us)", "", "(us)",
+            "(us)", "", "(GB/s)", "");
     for (int i = 0; i < n; i++) {
         print_row(out, &results[i], nranks);
         for (int p = 0; p < PLACEMENTS; p++) {

@@ -47,16 +47,14 @@ int json_check(const char *path)
 static json_t *json_placement(const struct result *r, const struct measured *m,
                               int nranks)
 {
-    double algbw =
-        m->hvd_mean > 0 ? (double)r->bytes / m->hvd_mean / 1e9 : 0;
+    double algbw = m->hvd_mean > 0 ? (double)r->bytes / m->hvd_mean / 1e9 : 0;
 
-    return json_pack("{s:f, s:f, s:f, s:I, s:f, s:f, s:f}", "time",
-                     1e6 * m->hvd_mean, "alg_bw", algbw, "bus_bw",
-                     algbw * bus_factor(r->op, nranks), "nwrong",
-                     (json_int_t)m->nwrong, "hvd_median_us",
-                     1e6 * m->hvd_median, "mpi_median_us", 1e6 * m->mpi_median,
-                     "mpi_over_hvd",
-                     m->hvd_median > 0 ? m->mpi_median / m->hvd_median : 0.0);
+    return json_pack(
+        "{s:f, s:f, s:f, s:I, s:f, s:f, s:f}", "time", 1e6 * m->hvd_mean,
+        "alg_bw", algbw, "bus_bw", algbw * bus_factor(r->op, nranks), "nwrong",
+        (json_int_t)m->nwrong, "hvd_median_us", 1e6 * m->hvd_median,
+        "mpi_median_us", 1e6 * m->mpi_median, "mpi_over_hvd",
+        m->hvd_median > 0 ? m->mpi_median / m->hvd_median : 0.0);
 }
 
 static json_t *json_result(const struct result *r, int nranks)

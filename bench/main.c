@@ -68,8 +68,8 @@ static int prepare(void)
     char text[160];
 
     bench.options = &options;
-    if (memory >= 0 && options.max_bytes >
-                           memory / (2 * (int64_t)hvd_local_size())) {
+    if (memory >= 0 &&
+        options.max_bytes > memory / (2 * (int64_t)hvd_local_size())) {
         snprintf(text, sizeof text,
                  "two buffers of %lld bytes for each of %d ranks do not fit "
                  "into the memory of this host: choose a smaller -e",
@@ -86,7 +86,8 @@ static int prepare(void)
     return 0;
 }
 
-/* --------------------------------------------------------------- first table */
+/* --------------------------------------------------------------- first table
+ */
 
 static void print_head(void)
 {
@@ -140,8 +141,7 @@ static struct nccl_half half_of(const struct result *r, enum placement p)
 
     return (struct nccl_half){.time_us = 1e6 * m->hvd_mean,
                               .alg_bw = algbw,
-                              .bus_bw =
-                                  algbw * bus_factor(r->op, bench.nranks),
+                              .bus_bw = algbw * bus_factor(r->op, bench.nranks),
                               .nwrong = m->nwrong};
 }
 
@@ -161,7 +161,8 @@ static void print_row(const struct result *r)
     fflush(stdout);
 }
 
-/* ------------------------------------------------------------------- running */
+/* ------------------------------------------------------------------- running
+ */
 
 static int run_one(const struct bench_dtype *type, const struct bench_op *op,
                    int root, int64_t bytes)

@@ -58,10 +58,9 @@ static int once(const struct run *r, enum contender who)
 
     switch (who) {
     case HVD:
-        return broadcast
-                   ? hvd_broadcast(r->out, r->count, r->type->id, r->root)
-                   : hvd_allreduce(r->in, r->out, r->count, r->type->id,
-                                   r->op->id);
+        return broadcast ? hvd_broadcast(r->out, r->count, r->type->id, r->root)
+                         : hvd_allreduce(r->in, r->out, r->count, r->type->id,
+                                         r->op->id);
     case RAW_MPI:
         if (broadcast)
             reference_broadcast(r->reference, r->out, r->count);
@@ -69,8 +68,7 @@ static int once(const struct run *r, enum contender who)
             reference_allreduce(r->reference, r->in, r->out, r->count);
         return HVD_OK;
     default:
-        memcpy(r->bench->out, r->bench->in,
-               (size_t)r->count * r->type->bytes);
+        memcpy(r->bench->out, r->bench->in, (size_t)r->count * r->type->bytes);
         /* Copies that nobody reads must not be dropped. */
         __asm__ volatile("" ::"r"(r->bench->out) : "memory");
         return HVD_OK;
@@ -203,9 +201,9 @@ int measure(const struct bench *bench, const struct bench_dtype *type,
                               .iters = choose_iters(bench->options, bytes)};
     reference_init(&reference, type, op, bench->nranks, root);
     for (int p = 0; p < PLACEMENTS && status >= 0; p++)
-        status = measure_placement(&run, (enum placement)p, result->iters,
-                                   &result->placements[p],
-                                   &result->copy_seconds);
+        status =
+            measure_placement(&run, (enum placement)p, result->iters,
+                              &result->placements[p], &result->copy_seconds);
     reference_fini(&reference);
     return status;
 }

@@ -15,8 +15,8 @@
 /* One placement's four columns. GB is 1e9 bytes. */
 struct nccl_half {
     double time_us;
-    double alg_bw; /* GB/s */
-    double bus_bw; /* GB/s */
+    double alg_bw;  /* GB/s */
+    double bus_bw;  /* GB/s */
     int64_t nwrong; /* negative: not checked, printed as N/A */
 };
 
@@ -36,7 +36,7 @@ struct nccl_head {
     const char *program;
     int64_t min_bytes;
     int64_t max_bytes;
-    int64_t step;      /* bytes or factor */
+    int64_t step; /* bytes or factor */
     int step_is_factor;
     int warmup_iters;
     int iters;

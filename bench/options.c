@@ -162,13 +162,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'n': o->iters = number_of(state, "-n", arg, 1); return 0;
     case 'w': o->warmup_iters = number_of(state, "-w", arg, 0); return 0;
-    case 'c':
-        o->check = number_of(state, "-c", arg, 0) > 0;
-        return 0;
+    case 'c': o->check = number_of(state, "-c", arg, 0) > 0; return 0;
     case ARGP_KEY_END:
         if (o->min_bytes > o->max_bytes)
-            argp_error(state, "the smallest size, %lld, is above the largest, "
-                              "%lld",
+            argp_error(state,
+                       "the smallest size, %lld, is above the largest, "
+                       "%lld",
                        (long long)o->min_bytes, (long long)o->max_bytes);
         return 0;
     default: return parse_what(key, arg, state);

@@ -43,8 +43,7 @@ void pattern_init(struct pattern *p, const struct bench_dtype *type,
 {
     int64_t limit = at_most(type->exact, LARGEST);
     int sums = op != NULL && (op->id == HVD_SUM || op->id == HVD_AVERAGE);
-    int has_sign =
-        type->class == BENCH_SIGNED || type->class == BENCH_FLOATING;
+    int has_sign = type->class == BENCH_SIGNED || type->class == BENCH_FLOATING;
 
     if (sums && type->class != BENCH_BOOLEAN) {
         limit = at_most(type->exact / nranks, LARGEST);
@@ -122,9 +121,8 @@ double pattern_result(const struct pattern *p, int64_t i)
         return value != 0 ? 1.0 : 0.0;
     }
     if (p->op->id == HVD_AVERAGE) {
-        return p->type->class == BENCH_FLOATING
-                   ? (double)value / p->nranks
-                   : (double)(value / p->nranks);
+        return p->type->class == BENCH_FLOATING ? (double)value / p->nranks
+                                                : (double)(value / p->nranks);
     }
     return (double)value;
 }

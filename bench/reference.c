@@ -145,8 +145,7 @@ static void divide(const struct reference *r, void *out, int64_t count)
     case HVD_FLOAT16:
     case HVD_BFLOAT16:
         for (int64_t i = 0; i < count; i++)
-            half[i] = store(r->type->id,
-                            load(r->type->id, half[i]) / (float)n);
+            half[i] = store(r->type->id, load(r->type->id, half[i]) / (float)n);
         break;
     default: break;
     }
@@ -163,9 +162,9 @@ int reference_allreduce(const struct reference *r, const void *in, void *out,
     for (int64_t done = 0; done < count; done += PIECE) {
         size_t offset = (size_t)done * r->type->bytes;
         const void *from = in == out ? MPI_IN_PLACE : (const char *)in + offset;
-        int code = MPI_Allreduce(from, (char *)out + offset,
-                                 piece_of(count - done), r->datatype, r->op,
-                                 MPI_COMM_WORLD);
+        int code =
+            MPI_Allreduce(from, (char *)out + offset, piece_of(count - done),
+                          r->datatype, r->op, MPI_COMM_WORLD);
         if (code != MPI_SUCCESS)
             return code;
     }

@@ -131,8 +131,8 @@ static int wait_for(struct hvd__world *world, hvd_handle handle)
     hvd__progress_until(world, is_done, entry, 0);
     status = entry->status;
     if (status < 0)
-        hvd__fail_text(status, entry->message ? entry->message
-                                              : hvd_strerror(status));
+        hvd__fail_text(status,
+                       entry->message ? entry->message : hvd_strerror(status));
     hvd__ledger_reap(&world->ledger, entry);
     return status;
 }

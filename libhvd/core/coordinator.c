@@ -47,14 +47,14 @@ struct variant {
 enum { ANSWERED = -1 };
 
 struct proposal {
-    UT_hash_handle hh;       /* the oldest of its key is in the table */
-    struct proposal *later;  /* owned: the next of the same key */
-    struct proposal *next;   /* owned, once ready: the next that is ready */
+    UT_hash_handle hh;        /* the oldest of its key is in the table */
+    struct proposal *later;   /* owned: the next of the same key */
+    struct proposal *next;    /* owned, once ready: the next that is ready */
     struct variant *variants; /* owned */
     int nvariants;
     int nannounced;
-    int *of; /* owned, [nranks]: 0 not yet, i + 1 submitted variants[i],
-                ANSWERED: did, and was told that it fails */
+    int *of;       /* owned, [nranks]: 0 not yet, i + 1 submitted variants[i],
+                      ANSWERED: did, and was told that it fails */
     char *lacking; /* owned; once a rank that it lacks has left: who */
     char key[HVD__KEY_SIZE];
 };
@@ -62,8 +62,8 @@ struct proposal {
 struct hvd__coordinator {
     int nranks;
     size_t threshold;
-    struct proposal *table;  /* owned, by key */
-    struct proposal *ready;  /* owned list, in order of readiness */
+    struct proposal *table; /* owned, by key */
+    struct proposal *ready; /* owned list, in order of readiness */
     struct proposal **ready_tail;
     int nready;
     const struct hvd__signature **signatures; /* owned scratch, [capacity] */
@@ -110,8 +110,7 @@ void hvd__coordinator_free(struct hvd__coordinator *c)
 
     if (!c)
         return;
-    HASH_ITER(hh, c->table, p, following)
-    {
+    HASH_ITER (hh, c->table, p, following) {
         HASH_DEL(c->table, p);
         while (p) {
             struct proposal *later = p->later;
@@ -202,13 +201,12 @@ static int variant_of(struct proposal *p, const struct hvd__signature *s,
 
     for (int i = 0; i < p->nvariants; i++) {
         const struct variant *v = &p->variants[i];
-        if (v->status == status &&
-            hvd__signature_equal(&v->signature, s) &&
+        if (v->status == status && hvd__signature_equal(&v->signature, s) &&
             (!text || strcmp(v->text, text) == 0))
             return i + 1;
     }
-    grown = realloc(p->variants,
-                    (size_t)(p->nvariants + 1) * sizeof *p->variants);
+    grown =
+        realloc(p->variants, (size_t)(p->nvariants + 1) * sizeof *p->variants);
     if (!grown)
         return 0;
     p->variants = grown;
@@ -233,8 +231,8 @@ static void write_failure(struct hvd__coordinator *c, const struct proposal *p,
         return;
     }
     for (int rank = 0; rank < c->nranks; rank++) {
-        waiting[rank] = p->of[rank] > 0 &&
-                        p->variants[p->of[rank] - 1].status == HVD_OK;
+        waiting[rank] =
+            p->of[rank] > 0 && p->variants[p->of[rank] - 1].status == HVD_OK;
         nwaiting += waiting[rank];
     }
     if (nwaiting > 0) {
@@ -383,7 +381,7 @@ int hvd__coordinator_leave(struct hvd__coordinator *c, int rank)
         return hvd__fail(HVD_ERR_INTERNAL, "rank %d left twice", rank);
     c->left[rank] = 1;
     c->nleft++;
-    HASH_ITER(hh, c->table, p, following)
+    HASH_ITER (hh, c->table, p, following)
         while (p) {
             struct proposal *later = p->later;
             HVD_TRY(judge(c, p));

@@ -41,8 +41,7 @@ void hvd__ledger_fini(struct hvd__ledger *ledger)
         if (entry->status < 0)
             hvd__entry_free(entry);
     }
-    HASH_ITER(hh, ledger->in_flight, entry, following)
-    {
+    HASH_ITER (hh, ledger->in_flight, entry, following) {
         HASH_DEL(ledger->in_flight, entry);
         if (entry->slot < 0)
             hvd__entry_free(entry);

@@ -19,7 +19,7 @@ struct hvd__slot {
 };
 
 struct hvd__ledger {
-    pthread_mutex_t lock; /* guards everything below */
+    pthread_mutex_t lock;         /* guards everything below */
     struct hvd__entry *in_flight; /* by key; borrowed until completion */
     struct hvd__entry *queue;     /* not yet announced, oldest first */
     struct hvd__entry **queue_tail;

@@ -146,7 +146,8 @@ static int hear_record(struct hvd__world *world, int peer,
     }
 }
 
-/* ------------------------------------------------------- what rank 0 decides */
+/* ------------------------------------------------------- what rank 0 decides
+ */
 
 static int follow_batch(struct hvd__world *world, struct hvd__reader *in)
 {

@@ -106,8 +106,8 @@ static enum advice ask(struct patience *patience, bool moved, bool may_spin,
         return GO_ON;
     if (idle < yield_ns)
         return YIELD;
-    patience->sleep_ns = patience->sleep_ns ? patience->sleep_ns * 5 / 4
-                                            : SLEEP_MIN_NS;
+    patience->sleep_ns =
+        patience->sleep_ns ? patience->sleep_ns * 5 / 4 : SLEEP_MIN_NS;
     if (patience->sleep_ns > SLEEP_MAX_NS)
         patience->sleep_ns = SLEEP_MAX_NS;
     return SLEEP;
@@ -134,8 +134,8 @@ static void drive(struct hvd__world *world, bool (*done)(const void *),
 }
 
 bool hvd__progress_until(struct hvd__world *world,
-                         bool (*done)(const void *context),
-                         const void *context, int64_t limit_ns)
+                         bool (*done)(const void *context), const void *context,
+                         int64_t limit_ns)
 {
     struct hvd__progress *p = &world->progress;
     int64_t deadline = limit_ns ? now_ns() + limit_ns : 0;

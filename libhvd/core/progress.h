@@ -44,7 +44,7 @@ void hvd__progress_once(struct hvd__world *world);
  * no limit). Returns whether it is done. done is called often, by any driver,
  * without a lock. */
 bool hvd__progress_until(struct hvd__world *world,
-                         bool (*done)(const void *context),
-                         const void *context, int64_t limit_ns);
+                         bool (*done)(const void *context), const void *context,
+                         int64_t limit_ns);
 
 #endif

@@ -21,10 +21,8 @@
 
 void hvd_request_init(hvd_request *request, size_t size)
 {
-    hvd_request defaults = {.size = (uint32_t)size,
-                            .op = HVD_SUM,
-                            .prescale = 1,
-                            .postscale = 1};
+    hvd_request defaults = {
+        .size = (uint32_t)size, .op = HVD_SUM, .prescale = 1, .postscale = 1};
 
     if (!request)
         return;
@@ -139,8 +137,7 @@ static int check_shape(const hvd_request *request, const char *what,
                              what, (int)i);
     entry->signature.ndim = request->ndim;
     entry->bytes = empty ? 0 : (size_t)bytes;
-    entry->count =
-        (int64_t)(entry->bytes / hvd__dtype_bytes(request->dtype));
+    entry->count = (int64_t)(entry->bytes / hvd__dtype_bytes(request->dtype));
     return HVD_OK;
 }
 
@@ -180,9 +177,8 @@ int hvd__request_check(const hvd_request *request, int size, const char *what,
     if (request->kind == HVD_BARRIER)
         return HVD_OK;
     if (!hvd_dtype_name(request->dtype))
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: dtype %d is none (0 to %d)", what,
-                         (int)request->dtype, HVD_NUM_DTYPES - 1);
+        return hvd__fail(HVD_ERR_ARGUMENT, "%s: dtype %d is none (0 to %d)",
+                         what, (int)request->dtype, HVD_NUM_DTYPES - 1);
     signature->dtype = request->dtype;
     HVD_TRY(check_shape(request, what, entry));
     HVD_TRY(check_buffers(request, what, entry));

@@ -36,9 +36,9 @@ struct hvd__entry {
 
     /* At its end. done publishes status and message to the waiter. */
     int status;
-    char *message;   /* owned; NULL: none */
-    int32_t slot;    /* its handle's; -1: nobody waits */
-    bool claimed;    /* a thread waits for it */
+    char *message; /* owned; NULL: none */
+    int32_t slot;  /* its handle's; -1: nobody waits */
+    bool claimed;  /* a thread waits for it */
     atomic_bool done;
 };
 

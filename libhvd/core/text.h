@@ -16,8 +16,9 @@ struct hvd__text {
 
 struct hvd__text hvd__text_at(char *data, size_t size);
 
-__attribute__((format(printf, 2, 3))) void
-hvd__text_add(struct hvd__text *text, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void hvd__text_add(struct hvd__text *text,
+                                                         const char *format,
+                                                         ...);
 
 /* "rank 1", "ranks 0-2,5": the ranks r of nranks for which of[r] == which. */
 void hvd__text_add_ranks(struct hvd__text *text, const int *of, int nranks,

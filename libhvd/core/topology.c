@@ -4,10 +4,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-struct hvd__topology
-hvd__topology_of(int rank, int nranks,
-                 const char *(*host)(const void *context, int rank),
-                 const void *context)
+struct hvd__topology hvd__topology_of(int rank, int nranks,
+                                      const char *(*host)(const void *context,
+                                                          int rank),
+                                      const void *context)
 {
     struct hvd__topology t = {0};
 

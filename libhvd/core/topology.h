@@ -14,9 +14,9 @@ struct hvd__topology {
 
 /* host(context, r) is a string that is the same for ranks of one host and
  * only for them. Hosts are ordered by their lowest rank. */
-struct hvd__topology
-hvd__topology_of(int rank, int nranks,
-                 const char *(*host)(const void *context, int rank),
-                 const void *context);
+struct hvd__topology hvd__topology_of(int rank, int nranks,
+                                      const char *(*host)(const void *context,
+                                                          int rank),
+                                      const void *context);
 
 #endif

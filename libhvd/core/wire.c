@@ -47,8 +47,8 @@ void hvd__write_text(struct hvd__writer *writer, const char *text)
 void hvd__write_signature(struct hvd__writer *writer,
                           const struct hvd__signature *s)
 {
-    const uint8_t head[] = {(uint8_t)s->kind, (uint8_t)s->dtype,
-                            (uint8_t)s->op, (uint8_t)s->ndim};
+    const uint8_t head[] = {(uint8_t)s->kind, (uint8_t)s->dtype, (uint8_t)s->op,
+                            (uint8_t)s->ndim};
 
     put(writer, head, sizeof head);
     put(writer, &s->root, sizeof s->root);

@@ -342,8 +342,8 @@ int hvd_shutdown(void)
             hvd__mpi_before_end(atomic_load(&world->broken) ? stay_broken
                                                             : NULL);
         if (atomic_load(&world->broken))
-            status = hvd__fail_text(world->ledger.status,
-                                    world->ledger.message);
+            status =
+                hvd__fail_text(world->ledger.status, world->ledger.message);
         destroy(world);
     }
     pthread_mutex_unlock(&life);

@@ -25,18 +25,18 @@
 #include "transport/transport.h"
 
 struct hvd__world {
-    struct hvd__settings settings; /* fixed once the world has started */
-    struct hvd__topology topology; /* likewise */
+    struct hvd__settings settings;    /* fixed once the world has started */
+    struct hvd__topology topology;    /* likewise */
     struct hvd__transport *transport; /* owned; driver's, but rank and size */
     struct hvd__ledger ledger;
     struct hvd__progress progress;
     struct hvd__coordinator *coordinator; /* owned; rank 0's; driver's */
     struct hvd__executor executor;        /* driver's */
-    atomic_bool leaving; /* hvd_shutdown was called: say so */
-    bool said_leave;     /* driver's */
-    bool heard_close;    /* driver's: every rank has left */
-    atomic_bool closed;  /* ... and nothing is under way any more */
-    atomic_bool broken;  /* an error of MPI or of ours: nothing moves again */
+    atomic_bool leaving;                  /* hvd_shutdown was called: say so */
+    bool said_leave;                      /* driver's */
+    bool heard_close;                     /* driver's: every rank has left */
+    atomic_bool closed; /* ... and nothing is under way any more */
+    atomic_bool broken; /* an error of MPI or of ours: nothing moves again */
 };
 
 /* The world, or NULL with HVD_ERR_NOT_INITIALIZED, or HVD_ERR_SHUTDOWN after

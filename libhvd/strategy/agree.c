@@ -99,7 +99,8 @@ int hvd__strategy_compare(const struct hvd_strategy *s)
     write_item(s, first, zeros);
     memcpy(theirs, zeros, sizeof theirs);
     HVD_TRY(hvd_broadcast(zeros, sizeof zeros, HVD_UINT8, 0));
-    HVD_TRY(hvd_broadcast(theirs, sizeof theirs, HVD_UINT8, (int)(place % size)));
+    HVD_TRY(
+        hvd_broadcast(theirs, sizeof theirs, HVD_UINT8, (int)(place % size)));
     if (first == 0)
         return hvd__fail(HVD_ERR_MISMATCH,
                          "the strategies differ: rank 0 has %s; rank %d has %s",

@@ -33,9 +33,8 @@ static double now(void)
 
 static int submit(struct hvd__variable *v)
 {
-    v->status =
-        hvd_allreduce_async(v->key, v->gradient, v->gradient, v->count,
-                            HVD_FLOAT32, HVD_AVERAGE, &v->handle);
+    v->status = hvd_allreduce_async(v->key, v->gradient, v->gradient, v->count,
+                                    HVD_FLOAT32, HVD_AVERAGE, &v->handle);
     return v->status;
 }
 

@@ -120,8 +120,7 @@ static void adam(const hvd_strategy_options *options, int64_t step,
     const float epsilon = (float)options->epsilon;
     const float rate = (float)(options->learning_rate /
                                (1 - pow(options->beta1, (double)step)));
-    const float root =
-        (float)(1 / sqrt(1 - pow(options->beta2, (double)step)));
+    const float root = (float)(1 / sqrt(1 - pow(options->beta2, (double)step)));
 
     for (int64_t i = 0; i < count; i++) {
         first[i] = beta1 * first[i] + keep1 * gradient[i];

@@ -13,8 +13,8 @@
 enum { HVD__MOST_STATES = 2 };
 
 struct hvd__variable {
-    char *name;  /* owned; as the program calls it */
-    char *key;   /* owned; what its collectives are called; from start on */
+    char *name;   /* owned; as the program calls it */
+    char *key;    /* owned; what its collectives are called; from start on */
     float *value; /* borrowed until free */
     int32_t ndim;
     int64_t shape[HVD_MAX_DIMS];

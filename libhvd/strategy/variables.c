@@ -114,8 +114,8 @@ static int fill(struct hvd__variable *v, const char *name, float *value,
                          "variable '%s' has %d dimensions, not 0 to %d", name,
                          (int)ndim, HVD_MAX_DIMS);
     if (ndim > 0 && !shape)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "the shape of variable '%s' is NULL", name);
+        return hvd__fail(HVD_ERR_ARGUMENT, "the shape of variable '%s' is NULL",
+                         name);
     for (int32_t i = 0; i < ndim; i++) {
         if (shape[i] < 0 ||
             __builtin_mul_overflow(bytes, (size_t)shape[i], &bytes) ||
@@ -127,8 +127,8 @@ static int fill(struct hvd__variable *v, const char *name, float *value,
     }
     v->count = (int64_t)(bytes / sizeof(float));
     if (v->count > 0 && !value)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "the value of variable '%s' is NULL", name);
+        return hvd__fail(HVD_ERR_ARGUMENT, "the value of variable '%s' is NULL",
+                         name);
     v->ndim = ndim;
     v->value = value;
     return HVD_OK;
@@ -228,8 +228,8 @@ static int broadcast_values(struct hvd_strategy *s)
     for (int32_t i = 0; i < s->nvariables; i++) {
         struct hvd__variable *v = &s->variables[i];
 
-        v->status = hvd_broadcast_async(v->key, v->value, v->count,
-                                        HVD_FLOAT32, 0, &v->handle);
+        v->status = hvd_broadcast_async(v->key, v->value, v->count, HVD_FLOAT32,
+                                        0, &v->handle);
         if (v->status < 0 && status == HVD_OK)
             status = v->status;
     }

@@ -25,8 +25,8 @@ static void check_one(hvd_dtype dtype, int64_t count, int root)
     for (size_t i = 0; i < bytes; i++)
         if (buffer[i] != byte_of(root, (int64_t)i))
             ck_abort_msg("rank %d: %s [%lld] from %d: byte %zu is %d",
-                         ranks_rank(), hvd_dtype_name(dtype),
-                         (long long)count, root, i, buffer[i]);
+                         ranks_rank(), hvd_dtype_name(dtype), (long long)count,
+                         root, i, buffer[i]);
     ck_assert_msg(buffer[bytes] == 0xee, "wrote past the end");
     free(buffer);
 }

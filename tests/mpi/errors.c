@@ -261,8 +261,8 @@ START_TEST(arguments_out_of_range)
 
     REFUSED(request.input = NULL, HVD_ERR_ARGUMENT, "input");
     REFUSED(request.output = NULL, HVD_ERR_ARGUMENT, "output");
-    REFUSED(request.input = data + 1; request.output = data, HVD_ERR_ARGUMENT,
-            "overlap");
+    REFUSED(request.input = data + 1;
+            request.output = data, HVD_ERR_ARGUMENT, "overlap");
     REFUSED(request.dtype = 99, HVD_ERR_ARGUMENT, "dtype 99");
     REFUSED(request.dtype = -1, HVD_ERR_ARGUMENT, "dtype -1");
     REFUSED(request.op = 17, HVD_ERR_ARGUMENT, "op 17");
@@ -272,8 +272,8 @@ START_TEST(arguments_out_of_range)
     REFUSED(request.shape = negative, HVD_ERR_ARGUMENT, "-3");
     REFUSED(request.shape = huge, HVD_ERR_ARGUMENT, "more bytes");
     REFUSED(request.prescale = NAN, HVD_ERR_ARGUMENT, "finite");
-    REFUSED(request.dtype = HVD_BOOL; request.op = HVD_AVERAGE,
-            HVD_ERR_ARGUMENT, "bool");
+    REFUSED(request.dtype = HVD_BOOL;
+            request.op = HVD_AVERAGE, HVD_ERR_ARGUMENT, "bool");
 }
 END_TEST
 
@@ -305,13 +305,13 @@ START_TEST(blocking_calls_are_refused_everywhere)
     int mine = ranks_rank() == last();
     int refused = mine ? HVD_ERR_ARGUMENT : HVD_ERR_PEER;
 
-    ck_hvd_fails(hvd_allreduce(mine ? NULL : data, result, 8, HVD_FLOAT32,
-                               HVD_SUM),
-                 refused);
+    ck_hvd_fails(
+        hvd_allreduce(mine ? NULL : data, result, 8, HVD_FLOAT32, HVD_SUM),
+        refused);
     check_usable();
-    ck_hvd_fails(hvd_allreduce(data, result, mine ? -1 : 8, HVD_FLOAT32,
-                               HVD_SUM),
-                 refused);
+    ck_hvd_fails(
+        hvd_allreduce(data, result, mine ? -1 : 8, HVD_FLOAT32, HVD_SUM),
+        refused);
     ck_error_says("-1");
     check_usable();
     ck_hvd_fails(hvd_broadcast(data, 8, HVD_FLOAT32, mine ? 99 : 0), refused);

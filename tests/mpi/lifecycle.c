@@ -58,9 +58,9 @@ static void check_nothing_works(int submitting)
     ck_error_says("hvd_");
     ck_hvd_fails(hvd_broadcast(&x, 1, HVD_FLOAT32, 0), submitting);
     ck_hvd_fails(hvd_barrier(), submitting);
-    ck_hvd_fails(hvd_allreduce_async("x", &x, &x, 1, HVD_FLOAT32, HVD_SUM,
-                                     &handle),
-                 submitting);
+    ck_hvd_fails(
+        hvd_allreduce_async("x", &x, &x, 1, HVD_FLOAT32, HVD_SUM, &handle),
+        submitting);
     ck_hvd_fails(hvd_wait(1), submitting);
     ck_hvd_fails(hvd_poll(1), submitting);
     ck_assert_int_eq(handle, 0);

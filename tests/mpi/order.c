@@ -41,11 +41,13 @@ static void prepare(void)
 
         sprintf(t->name, "layer%d/weight", k);
         t->dtype = dtypes[k % 5 < 3 ? 0 : k % 5 - 2];
-        t->count = k % 17 == 0 ? 0 : (int64_t)(k % 10 == 0 ? 30011 : 1 + 37 * k);
+        t->count =
+            k % 17 == 0 ? 0 : (int64_t)(k % 10 == 0 ? 30011 : 1 + 37 * k);
         t->in = malloc((size_t)(t->count * hvd_dtype_size(t->dtype)) + 1);
-        t->out = k % 3 == 0 ? t->in
-                            : malloc((size_t)(t->count *
-                                              hvd_dtype_size(t->dtype)) + 1);
+        t->out =
+            k % 3 == 0
+                ? t->in
+                : malloc((size_t)(t->count * hvd_dtype_size(t->dtype)) + 1);
         ck_assert(t->in && t->out);
         for (int64_t i = 0; i < t->count; i++)
             element_put(t->dtype, t->in, i, given(k, ranks_rank(), i));

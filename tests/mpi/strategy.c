@@ -55,9 +55,8 @@ static hvd_strategy *make(hvd_optimizer optimizer, int serial,
         for (int64_t i = 0; i < count_of(v); i++)
             values[v][i] = (float)initial(ranks_rank(), v, i);
         sprintf(name, "variable %d", v);
-        ck_assert_int_eq(hvd_strategy_add(strategy, name, values[v], 2,
-                                          shapes[v]),
-                         v);
+        ck_assert_int_eq(
+            hvd_strategy_add(strategy, name, values[v], 2, shapes[v]), v);
     }
     return strategy;
 }
@@ -302,9 +301,9 @@ START_TEST(variables_are_checked)
     static const int64_t bad[] = {3, -1}, huge[] = {INT64_MAX / 2, 16};
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
 
-    ck_hvd_fails(hvd_strategy_add(strategy, "variable 1", values[1], 2,
-                                  shapes[1]),
-                 HVD_ERR_ARGUMENT);
+    ck_hvd_fails(
+        hvd_strategy_add(strategy, "variable 1", values[1], 2, shapes[1]),
+        HVD_ERR_ARGUMENT);
     ck_error_says("'variable 1'");
     ck_hvd_fails(hvd_strategy_add(strategy, NULL, values[1], 2, shapes[1]),
                  HVD_ERR_ARGUMENT);

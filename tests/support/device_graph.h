@@ -30,7 +30,10 @@
 
 #define SHAPE(...)                                                             \
     (int32_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),       \
-        (const int64_t[]){__VA_ARGS__}
+        (const int64_t[])                                                      \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
 
 /* A number in [-1, 1) that depends on both. */
 static inline float device_value(int seed, int64_t i)
