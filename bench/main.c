@@ -172,9 +172,10 @@ static int run_one(const struct bench_dtype *type, const struct bench_op *op,
     if (nresults == capacity) {
         capacity = capacity ? 2 * capacity : 64;
         grown = realloc(results, (size_t)capacity * sizeof *grown);
+        if (grown)
+            results = grown;
         if (!all_well(grown != NULL))
             return fail("a rank is out of memory");
-        results = grown;
     }
     if (measure(&bench, type, op, root, bytes, &results[nresults]) < 0)
         return fail(hvd_last_error());

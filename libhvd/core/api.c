@@ -178,7 +178,7 @@ static void fill(hvd_request *request, hvd_kind kind, const char *name,
 /* Submit and wait: nobody else is woken, this thread drives. */
 static int blocking(const hvd_request *request)
 {
-    hvd_handle handle;
+    hvd_handle handle = 0;
     int status;
     struct hvd__world *world = hvd__world_get(&status);
 

@@ -180,9 +180,10 @@ static int proposal_remove(struct hvd__coordinator *c, struct proposal *p)
     p->later = NULL;
     HASH_FIND_STR(c->table, p->key, oldest);
     if (oldest != p) {
-        while (oldest->later != p)
+        while (oldest && oldest->later != p)
             oldest = oldest->later;
-        oldest->later = later;
+        if (oldest)
+            oldest->later = later;
         return HVD_OK;
     }
     HASH_DEL(c->table, p);

@@ -83,7 +83,7 @@ int hvd__execute(struct hvd__world *world, struct hvd__entry *entries)
 /* Whether the tensors follow each other in memory, inputs and outputs. */
 static bool are_neighbours(const struct hvd__entry *entry)
 {
-    for (; entry->next; entry = entry->next)
+    for (; entry && entry->next; entry = entry->next)
         if ((const char *)entry->input + entry->bytes != entry->next->input ||
             (char *)entry->output + entry->bytes != entry->next->output)
             return false;

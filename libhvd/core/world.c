@@ -263,7 +263,7 @@ int hvd__world_init(const void *comm)
     pthread_mutex_lock(&life);
     if (!current()) {
         status = create(comm, &world);
-        if (status == HVD_OK) {
+        if (world) {
             if (world->transport->size > 1)
                 hvd__mpi_before_end(process_ends);
             atomic_store_explicit(&the_world, world, memory_order_release);

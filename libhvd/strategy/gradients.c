@@ -116,11 +116,11 @@ int hvd_strategy_step(hvd_strategy *strategy)
     bool stopped = false; /* by the program's callback */
     int status;
 
-    if (strategy && strategy->started && strategy->nvariables == 0) {
-        strategy->nsteps++;
-        return HVD_OK;
-    }
-    HVD_TRY(hvd__variable_check(strategy, 0));
+    if (!strategy)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
+    if (!strategy->started)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "hvd_strategy_start has not been called");
     status = complete_submissions(strategy);
     snprintf(reason, sizeof reason, "%s", hvd_last_error());
     for (int32_t i = 0; i < strategy->nvariables; i++) {
