@@ -356,8 +356,13 @@ static void process_ends(void)
     struct hvd__world *world = current();
     bool over;
 
-    if (!world || pthread_mutex_trylock(&life) != 0)
+    if (!world)
         return;
+    if (pthread_mutex_trylock(&life) != 0) {
+        /* Another thread is starting or stopping it, with MPI. */
+        hvd__mpi_before_end(process_ends);
+        return;
+    }
     over = !hvd__in_callback() && leave(world, EXIT_LIMIT_NS) &&
            !atomic_load(&world->broken);
     if (over) {
