@@ -110,8 +110,6 @@ demo: deps ## train the MNIST network on 2 ranks, on drawn digits
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)./mpi-launch.sh -np 2 $(B)/bin/mnist $(DEMO_ARGS)
 
-DEMO_ARGS ?= --epochs 6 --train-images 12000 --test-images 2000
-
 .PHONY: check
 check: deps ## build and run all tests; TESTS='core mpi' runs what matches
 	$(Q)$(MAKE) --no-print-directory all-tests
