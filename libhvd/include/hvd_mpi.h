@@ -6,6 +6,15 @@
 #ifndef HVD_MPI_H
 #define HVD_MPI_H
 
+/* Without MPI's C++ bindings, removed from the standard in 2012: they would
+ * make every C++ program that includes this link with them. Who wants them
+ * includes mpi.h first. */
+#if defined(__cplusplus) && !defined(OMPI_SKIP_MPICXX)
+#define OMPI_SKIP_MPICXX 1
+#endif
+#if defined(__cplusplus) && !defined(MPICH_SKIP_MPICXX)
+#define MPICH_SKIP_MPICXX 1
+#endif
 #include <mpi.h>
 
 #include "hvd.h"
