@@ -322,34 +322,58 @@ START_TEST(derivatives_equal_difference_quotients)
 }
 END_TEST
 
-/* Has an input of its own, and so a run of its own. */
-START_TEST(the_derivative_of_the_cross_entropy)
+/* The cross entropy of logits with respect to the variables that are there.
+ * Labels are an input of its own, and so a run of its own. */
+static void check_cross_entropy(ipu_tensor logits)
 {
-    ipu_tensor logits = variable(2, SHAPE(5, 4)), gradient;
     ipu_tensor labels = ipu_input(d.graph, "labels", IPU_INT32, 1, SHAPE(5));
     ipu_tensor weights = device_floats(&d, "weights", 1, SHAPE(5));
     ipu_tensor y = ipu_softmax_cross_entropy(d.graph, logits, labels);
+    ipu_tensor gradients[MOST_VARIABLES];
     int32_t classes[5] = {0, 3, 1, 1, 2};
-    float w[5], out[5], slopes[20], kept[20], values[20];
+    float w[5], out[5], slopes[MOST], values[MOST];
 
     MUST(ipu_gradients(
         d.graph, ipu_reduce_sum(d.graph, ipu_multiply(d.graph, y, weights), 1),
-        1, &logits, &gradient));
+        nvariables, variables, gradients));
     MUST(ipu_output(d.graph, "y", y));
-    MUST(ipu_output(d.graph, "d", gradient));
+    for (int v = 0; v < nvariables; v++)
+        MUST(ipu_output(d.graph, v ? "d1" : "d0", gradients[v]));
     device_load(&d);
     device_fill(w, 5, 7);
-    device_fill(values, 20, 8);
-    for (int i = 0; i < 20; i++)
-        values[i] *= 3;
     device_connect(&d, "labels", classes, 5);
     device_connect(&d, "weights", w, 5);
     device_connect(&d, "y", out, 5);
-    device_connect(&d, "d", slopes, 20);
-    MUST(ipu_engine_write(d.engine, "v0", values, sizeof values));
-    MUST(ipu_engine_run(d.engine));
-    memcpy(kept, slopes, sizeof kept);
-    check_variable(0, kept, out, w, 5);
+    for (int v = 0; v < nvariables; v++) {
+        int64_t n = device_count(&d, variables[v]);
+
+        device_fill(values, n, (uint64_t)(v + 8));
+        MUST(ipu_engine_write(d.engine, names[v], values, (size_t)n * 4));
+    }
+    for (int v = 0; v < nvariables; v++) {
+        const char *stream = v ? "d1" : "d0";
+
+        device_connect(&d, stream, slopes, device_count(&d, variables[v]));
+        MUST(ipu_engine_run(d.engine));
+        MUST(ipu_engine_connect(d.engine, stream, NULL, 0));
+        check_variable(v, slopes, out, w, 5);
+    }
+}
+
+START_TEST(the_derivative_of_the_cross_entropy)
+{
+    check_cross_entropy(variable(2, SHAPE(5, 4)));
+}
+END_TEST
+
+/* Several layers in a row: the chain rule. */
+START_TEST(the_derivative_of_a_network)
+{
+    ipu_tensor x = variable(4, SHAPE(5, 4, 4, 1));
+    ipu_tensor y = ipu_conv2d(d.graph, x, variable(4, SHAPE(3, 3, 1, 1)), NULL);
+
+    y = ipu_multiply(d.graph, y, y);
+    check_cross_entropy(ipu_reshape(d.graph, y, 2, SHAPE(5, 4)));
 }
 END_TEST
 
@@ -362,6 +386,7 @@ static TCase *tcase_differences(void)
     tcase_add_loop_test(tcase, derivatives_equal_difference_quotients, 0,
                         CASES);
     tcase_add_test(tcase, the_derivative_of_the_cross_entropy);
+    tcase_add_test(tcase, the_derivative_of_a_network);
     return tcase;
 }
 
