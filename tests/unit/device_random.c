@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random graphs, with their derivatives, on planned and on poisoned memory.
+ *
+ * On planned memory tensors share space and ops work in place; on poisoned
+ * memory each has its own, which is filled with NaN when the plan says that
+ * it is not needed any more. If the plan is right, both give the same bits.
+ *
+ * A failure prints the seed of its graph.
+ */
+#include "check_main.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "device.h"
+
+enum { GRAPHS = 150, OPS = 24, SIDE = 6, COUNT = SIDE * SIDE, SINKS = 8 };
+
+/* What a run gives the host. */
+struct results {
+    float data[2 * SINKS][COUNT];
+    int64_t counts[2 * SINKS];
+    int n;
+};
+
+static int record(void *context, const char *name, void *data, int64_t count)
+{
+    struct results *results = context;
+
+    (void)name;
+    ck_assert_int_le(count, COUNT);
+    ck_assert_int_lt(results->n, 2 * SINKS);
+    memcpy(results->data[results->n], data, (size_t)count * sizeof(float));
+    results->counts[results->n++] = count;
+    return 0;
+}
+
+static int choose(uint64_t *state, int n)
+{
+    return (int)(device_random(state) % (uint64_t)n);
+}
+
+/* As a picture, so that the ops on images take part. */
+static ipu_tensor through_images(ipu_graph *g, ipu_tensor x, ipu_tensor k)
+{
+    ipu_conv_options same = {sizeof same, {1, 1}, 1};
+    ipu_tensor image = ipu_reshape(g, x, 4, SHAPE(1, SIDE, SIDE, 1));
+    ipu_tensor kernel = ipu_reshape(g, k, 4, SHAPE(SIDE, SIDE, 1, 1));
+    ipu_tensor small;
+
+    image = ipu_conv2d(g, image, kernel, &same);
+    small = ipu_max_pool2d(g, image, 2); /* 3 x 3 */
+    image = ipu_add(g, image, ipu_max_pool2d(g, image, 1));
+    image = ipu_bias_add(
+        g, image, ipu_reshape(g, ipu_reduce_sum(g, small, 0.125), 1, SHAPE(1)));
+    return ipu_reshape(g, image, 2, SHAPE(SIDE, SIDE));
+}
+
+/* A tensor of the same shape as all others. */
+static ipu_tensor random_op(ipu_graph *g, uint64_t *state, ipu_tensor a,
+                            ipu_tensor b)
+{
+    switch (choose(state, 7)) {
+    case 0: return ipu_relu(g, a);
+    case 1: return ipu_add(g, a, b);
+    case 2: return ipu_multiply(g, a, b);
+    case 3: return ipu_matmul(g, a, b);
+    case 4:
+        a = ipu_reshape(g, a, 1, SHAPE(COUNT));
+        return ipu_reshape(g, a, 2, SHAPE(SIDE, SIDE));
+    case 5: return through_images(g, a, b);
+    default:
+        b = ipu_reshape(g, b, 3, SHAPE(1, COUNT, 1));
+        b = ipu_relu(g, b); /* in place of an alias, if of nothing else */
+        return ipu_add(g, a, ipu_reshape(g, b, 2, SHAPE(SIDE, SIDE)));
+    }
+}
+
+static void build(struct device *d, uint64_t seed, struct results *results)
+{
+    const int64_t square[] = {SIDE, SIDE};
+    ipu_tensor pool[3 + OPS], gradients[3];
+    ipu_tensor loss;
+    char name[] = "a";
+    int n = 3;
+
+    pool[0] = ipu_input(d->graph, "x", IPU_FLOAT32, 2, square);
+    pool[1] = ipu_variable(d->graph, "v", IPU_FLOAT32, 2, square);
+    pool[2] = ipu_variable(d->graph, "w", IPU_FLOAT32, 2, square);
+    for (; n < 3 + OPS; n++)
+        pool[n] = random_op(d->graph, &seed, pool[choose(&seed, n)],
+                            pool[n - 1 - choose(&seed, 3)]);
+    loss = ipu_reduce_sum(d->graph, pool[n - 1], 1);
+    MUST(ipu_gradients(d->graph, loss, 3, pool, gradients));
+    for (int i = 0; i < 3; i++, name[0]++)
+        MUST(ipu_host_call(d->graph, name, gradients[i], record, results));
+    for (int i = 3; i < SINKS; i++, name[0]++) {
+        ipu_tensor tensor = pool[choose(&seed, n)];
+
+        if (choose(&seed, 2))
+            MUST(ipu_host_call(d->graph, name, tensor, record, results));
+        else
+            MUST(ipu_output(d->graph, name, tensor));
+    }
+}
+
+/* Host calls as they come, then the outputs. */
+static void run(struct device *d, struct results *results)
+{
+    float values[COUNT], outputs[SINKS][COUNT];
+    char name[] = "a";
+
+    device_fill(values, COUNT, 1);
+    device_connect(d, "x", values, COUNT);
+    MUST(ipu_engine_write(d->engine, "v", values, sizeof values));
+    for (int i = 0; i < COUNT; i++)
+        values[i] /= 2;
+    MUST(ipu_engine_write(d->engine, "w", values, sizeof values));
+    memset(outputs, 0, sizeof outputs);
+    for (int i = 0; i < SINKS; i++, name[0]++)
+        if (strstr("abc", name) == NULL)
+            device_connect(d, name, outputs[i], COUNT);
+    for (int i = 0; i < 2; i++) {
+        results->n = 0;
+        MUST(ipu_engine_run(d->engine));
+    }
+    for (int i = 0; i < SINKS; i++)
+        record(results, "", outputs[i], COUNT);
+}
+
+static void compute(uint64_t seed, const char *poison, struct results *results)
+{
+    struct device d = device_new();
+
+    ck_assert_int_eq(setenv("IPU_POISON", poison, 1), 0);
+    build(&d, seed, results);
+    device_load(&d);
+    run(&d, results);
+    device_free(&d);
+}
+
+START_TEST(sharing_memory_changes_no_bit)
+{
+    static struct results planned, poisoned;
+
+    for (uint64_t seed = (uint64_t)_i * 10; seed < (uint64_t)_i * 10 + 10;
+         seed++) {
+        compute(seed, "0", &planned);
+        compute(seed, "1", &poisoned);
+        ck_assert_int_eq(planned.n, poisoned.n);
+        for (int i = 0; i < planned.n; i++)
+            ck_assert_msg(memcmp(planned.data[i], poisoned.data[i],
+                                 (size_t)planned.counts[i] * 4) == 0,
+                          "seed %d: result %d is different", (int)seed, i);
+    }
+}
+END_TEST
+
+/* So that the test above cannot pass on NaN alone. */
+START_TEST(most_results_are_numbers)
+{
+    static struct results results;
+    int finite = 0, all = 0;
+
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        compute(seed, "1", &results);
+        for (int i = 0; i < results.n; i++, all++)
+            finite += isfinite(results.data[i][0]);
+    }
+    ck_assert_int_gt(finite, all * 3 / 4);
+}
+END_TEST
+
+static TCase *tcase_random(void)
+{
+    TCase *tcase = tcase_create("random");
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(tcase, sharing_memory_changes_no_bit, 0, GRAPHS / 10);
+    tcase_add_test(tcase, most_results_are_numbers);
+    return tcase;
+}
+
+HVD_TEST_MAIN("device_random", tcase_random)
