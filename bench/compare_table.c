@@ -1,67 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compare_table.h"
 
-#include "stats.h"
-
-double bus_factor(const struct bench_op *op, int nranks)
+static void print_columns(FILE *out, const char *const names[12])
 {
-    return op ? 2.0 * (nranks - 1) / nranks : 1.0;
+    fprintf(out, "# %10s  %8s  %6s  %6s", names[0], names[1], names[2],
+            names[3]);
+    fprintf(out, "  %9s  %9s  %6s  %9s  %9s  %6s", names[4], names[5], names[6],
+            names[7], names[8], names[9]);
+    fprintf(out, "  %8s  %6s\n", names[10], names[11]);
 }
 
-static void print_placement(FILE *out, const struct measured *m)
+static void print_head(FILE *out)
 {
-    fprintf(out, "  %9.2f  %9.2f  %6.2f", 1e6 * m->hvd_median,
-            1e6 * m->mpi_median,
-            m->hvd_median > 0 ? m->mpi_median / m->hvd_median : 0);
-}
+    static const char *const names[] = {"size", "type",  "redop", "root",
+                                        "hvd",  "MPI",   "ratio", "hvd",
+                                        "MPI",  "ratio", "copy",  "share"};
+    static const char *const units[] = {"(B)",  "",     "",       "",
+                                        "(us)", "(us)", "",       "(us)",
+                                        "(us)", "",     "(GB/s)", "(%)"};
 
-/* Bus bandwidth as a share of what the same ranks copy at the same time. */
-static double share(const struct result *r, int nranks)
-{
-    double seconds = r->placements[IN_PLACE].hvd_median;
-
-    return seconds > 0 ? bus_factor(r->op, nranks) * r->copy_seconds / seconds
-                       : 0;
+    fputs("#\n"
+          "# hvd beside raw MPI: medians of blocks measured in turn.\n"
+          "# ratio: MPI / hvd, above 1 hvd is faster. copy: memcpy by every "
+          "rank at once.\n"
+          "# share: bus bandwidth in place / copy.\n"
+          "#\n",
+          out);
+    fprintf(out, "# %36s%28s%30s\n", "", "out of place", "in place");
+    print_columns(out, names);
+    print_columns(out, units);
 }
 
 static void print_row(FILE *out, const struct result *r, int nranks)
 {
-    fprintf(out, "%12lld  %8s  %6s", (long long)r->bytes, r->type->name,
-            r->op ? r->op->name : "none");
+    fprintf(out, "%12lld  %8s  %6s  %6d", (long long)r->bytes, r->type->name,
+            result_redop(r), result_root(r));
     for (int p = 0; p < PLACEMENTS; p++)
-        print_placement(out, &r->placements[p]);
-    fprintf(out, "  %8.2f  %5.1f%%\n",
-            r->copy_seconds > 0 ? (double)r->bytes / r->copy_seconds / 1e9 : 0,
-            100 * share(r, nranks));
+        fprintf(out, "  %9.2f  %9.2f  %6.2f", 1e6 * r->placements[p].hvd_median,
+                1e6 * r->placements[p].mpi_median,
+                result_ratio(r, (enum placement)p));
+    fprintf(out, "  %8.2f  %6.1f\n", result_copy_bw(r, IN_PLACE),
+            100 * result_share(r, IN_PLACE, nranks));
 }
 
 void compare_table_print(FILE *out, const struct result *results, int n,
                          int nranks)
 {
-    struct stats_geomean means[PLACEMENTS] = {{0, 0}, {0, 0}};
+    struct summary summary;
 
-    fprintf(out,
-            "#\n"
-            "# hvd beside raw MPI: medians of blocks measured in turn. ratio "
-            "is MPI / hvd: above 1, hvd is faster.\n"
-            "# copy: memcpy by all ranks at once; share: busbw in place / "
-            "copy.\n"
-            "#                                        out-of-place            "
-            "          in-place\n"
-            "# %10s  %8s  %6s  %9s  %9s  %6s  %9s  %9s  %6s  %8s  %6s\n"
-            "# %10s  %8s  %6s  %9s  %9s  %6s  %9s  %9s  %6s  %8s  %6s\n",
-            "size", "type", "redop", "hvd", "MPI", "ratio", "hvd", "MPI",
-            "ratio", "copy", "share", "(B)", "", "", "(us)", "(us)", "", "(us)",
-            "(us)", "", "(GB/s)", "");
-    for (int i = 0; i < n; i++) {
+    result_summarize(results, n, nranks, &summary);
+    print_head(out);
+    for (int i = 0; i < n; i++)
         print_row(out, &results[i], nranks);
-        for (int p = 0; p < PLACEMENTS; p++) {
-            const struct measured *m = &results[i].placements[p];
-            stats_geomean_add(&means[p], m->mpi_median / m->hvd_median);
-        }
-    }
     fprintf(out,
-            "# Geometric mean of ratios : %.2f out-of-place, %.2f in-place\n",
-            stats_geomean_value(&means[OUT_OF_PLACE]),
-            stats_geomean_value(&means[IN_PLACE]));
+            "# %-20s : %.2f out of place, %.2f in place (geometric means)\n",
+            "MPI / hvd", summary.ratio[OUT_OF_PLACE], summary.ratio[IN_PLACE]);
 }

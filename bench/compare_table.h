@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compare_table.h - the second table: hvd beside raw MPI and beside the
- * machine.
+ * compare_table.h - the second table: hvd beside raw MPI and beside what the
+ * machine can do.
  */
 #ifndef BENCH_COMPARE_TABLE_H
 #define BENCH_COMPARE_TABLE_H
 
-#include "measure.h"
+#include "result.h"
 
 #include <stdio.h>
 
-/* algbw times this is busbw: 2 (n - 1) / n for allreduce, 1 for broadcast. */
-double bus_factor(const struct bench_op *op, int nranks);
-
+/* Lines that explain, columns, n rows, a line of means. */
 void compare_table_print(FILE *out, const struct result *results, int n,
                          int nranks);
 

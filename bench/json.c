@@ -1,118 +1,292 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json.c - key names as in the files of nccl-tests where there is such a key;
- * seconds, bytes and counts as plain numbers. Times there are microseconds.
+ * json.c - the file of --json.
+ *
+ * Keys are those of the files of nccl-tests where there is such a key, with
+ * its units (times in microseconds, bandwidths in GB/s); values have real
+ * types: numbers, true and false, null for what was not measured. Of the
+ * environment only the variables that change what is measured are listed.
  */
 #include "json.h"
 
-#include "compare_table.h"
 #include "machine.h"
 
 #include <errno.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static int complain(const char *path, const char *what)
+/* ------------------------------------------------------------------- content
+ */
+
+static json_t *number_or_null(int known, double value)
 {
-    fprintf(stderr, "hvd-bench: --json '%s': %s: %s\n", path, what,
-            strerror(errno));
-    return -1;
+    return known ? json_real(value) : json_null();
 }
 
-static char *temporary(const char *path)
-{
-    char *name;
-
-    return asprintf(&name, "%s.tmp%d", path, (int)getpid()) < 0 ? NULL : name;
-}
-
-int json_check(const char *path)
-{
-    char *name = temporary(path);
-    FILE *file = name ? fopen(name, "w") : NULL;
-    int status = file ? 0 : complain(path, "cannot be written");
-
-    if (file) {
-        fclose(file);
-        unlink(name);
-    }
-    free(name);
-    return status;
-}
-
-static json_t *json_placement(const struct result *r, const struct measured *m,
+static json_t *json_placement(const struct result *r, enum placement p,
                               int nranks)
 {
-    double algbw = m->hvd_mean > 0 ? (double)r->bytes / m->hvd_mean / 1e9 : 0;
+    const struct measured *m = &r->placements[p];
+    int compared = m->mpi_median > 0;
 
     return json_pack(
-        "{s:f, s:f, s:f, s:I, s:f, s:f, s:f}", "time", 1e6 * m->hvd_mean,
-        "alg_bw", algbw, "bus_bw", algbw * bus_factor(r->op, nranks), "nwrong",
-        (json_int_t)m->nwrong, "hvd_median_us", 1e6 * m->hvd_median,
-        "mpi_median_us", 1e6 * m->mpi_median, "mpi_over_hvd",
-        m->hvd_median > 0 ? m->mpi_median / m->hvd_median : 0.0);
+        "{s:f, s:f, s:f, s:o, s:f, s:o, s:o, s:f, s:f}", /* in this order: */
+        "time", 1e6 * m->hvd_mean, "alg_bw", result_algbw(r, p), "bus_bw",
+        result_busbw(r, p, nranks), "nwrong",
+        m->nwrong < 0 ? json_null() : json_integer(m->nwrong), "median_us",
+        1e6 * m->hvd_median, "mpi_median_us",
+        number_or_null(compared, 1e6 * m->mpi_median), "mpi_over_hvd",
+        number_or_null(compared, result_ratio(r, p)), "copy_median_us",
+        1e6 * m->copy_median, "share_of_copy", result_share(r, p, nranks));
 }
 
 static json_t *json_result(const struct result *r, int nranks)
 {
-    return json_pack(
-        "{s:I, s:I, s:s, s:s, s:i, s:i, s:f, s:o, s:o}", "size",
-        (json_int_t)r->bytes, "count", (json_int_t)r->count, "type",
-        r->type->name, "redop", r->op ? r->op->name : "none", "root",
-        r->op ? -1 : r->root, "iterations", r->iters, "copy_median_us",
-        1e6 * r->copy_seconds, "out_of_place",
-        json_placement(r, &r->placements[OUT_OF_PLACE], nranks), "in_place",
-        json_placement(r, &r->placements[IN_PLACE], nranks));
+    return json_pack("{s:I, s:I, s:s, s:s, s:i, s:i, s:o, s:o}", "size",
+                     (json_int_t)r->bytes, "count", (json_int_t)r->count,
+                     "type", r->type->name, "redop", result_redop(r), "root",
+                     result_root(r), "iterations", r->iters, "out_of_place",
+                     json_placement(r, OUT_OF_PLACE, nranks), "in_place",
+                     json_placement(r, IN_PLACE, nranks));
 }
 
-static json_t *json_config(const struct bench *bench)
+static json_t *json_results(const struct result *results, int n, int nranks)
 {
-    const struct bench_options *o = bench->options;
-    char processor[256], library[MPI_MAX_LIBRARY_VERSION_STRING], host[256];
-    int length;
-
-    machine_processor(processor, sizeof processor);
-    MPI_Get_library_version(library, &length);
-    library[strcspn(library, ",\n")] = '\0';
-    gethostname(host, sizeof host);
-    return json_pack(
-        "{s:s, s:i, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:i, s:i, s:b, "
-        "s:b, s:s}",
-        "collective", hvd_kind_name(o->kind), "ranks", bench->nranks,
-        "hvd_version", hvd_version(), "mpi_version", library, "processor",
-        processor, "host", host, "minimum_bytes", (json_int_t)o->min_bytes,
-        "maximum_bytes", (json_int_t)o->max_bytes, "step", (json_int_t)o->step,
-        "step_is_factor", (int)o->step_is_factor, "warmup_iters",
-        o->warmup_iters, "iterations", o->iters, "validation", (int)o->check,
-        "compared", (int)o->compare, "memory",
-        o->plain_memory ? "plain" : "hvd");
-}
-
-int json_write(const char *path, const struct bench *bench,
-               const struct result *results, int n)
-{
-    json_t *rows = json_array();
-    json_t *root;
-    char *name = temporary(path);
-    int status = -1;
+    json_t *list = json_array();
 
     for (int i = 0; i < n; i++)
-        json_array_append_new(rows, json_result(&results[i], bench->nranks));
-    root = json_pack("{s:i, s:I, s:o, s:o}", "version", 1, "start_time",
-                     (json_int_t)time(NULL), "config", json_config(bench),
-                     "results", rows);
-    if (root && name && json_dump_file(root, name, JSON_INDENT(2)) == 0 &&
-        rename(name, path) == 0)
-        status = 0;
-    else
-        complain(path, "cannot be written");
-    if (status < 0 && name)
-        unlink(name);
+        json_array_append_new(list, json_result(&results[i], nranks));
+    return list;
+}
+
+static json_t *json_devices(const struct run_facts *facts)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < facts->nranks; i++) {
+        const struct nccl_device *d = &facts->devices[i];
+
+        json_array_append_new(
+            list, json_pack("{s:i, s:i, s:s, s:i, s:s}", "rank", d->rank, "pid",
+                            d->pid, "hostname", d->host, "device",
+                            d->local_rank, "device_info", d->what));
+    }
+    return list;
+}
+
+static json_t *json_config(const struct bench_options *o,
+                           const struct run_facts *facts)
+{
+    return json_pack(
+        "{s:s, s:i, s:o, s:I, s:I, s:I, s:i, s:o, s:b, s:i, s:b, s:s}",
+        "collective", hvd_kind_name(o->kind), "ranks", facts->nranks, "devices",
+        json_devices(facts), "minimum_bytes", (json_int_t)o->min_bytes,
+        "maximum_bytes", (json_int_t)o->max_bytes,
+        o->step_is_factor ? "step_factor" : "step_bytes", (json_int_t)o->step,
+        "warmup_iters", o->warmup_iters, "iterations",
+        o->iters > 0 ? json_integer(o->iters) : json_null(), "validation",
+        (int)o->check, "average", (int)o->average, "compared", (int)o->compare,
+        "memory", o->plain_memory ? "plain" : "hvd");
+}
+
+static json_t *json_machine(const struct run_facts *facts)
+{
+    char processor[256], host[256];
+
+    machine_processor(processor, sizeof processor);
+    machine_host(host, sizeof host);
+    return json_pack("{s:s, s:s, s:i, s:s, s:s}", "host", host, "processor",
+                     processor, "cores", machine_cores(), "hvd_version",
+                     hvd_version(), "mpi_version", facts->mpi_version);
+}
+
+static json_t *json_args(const struct run_facts *facts)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < facts->argc; i++) {
+        json_t *word = json_string(facts->argv[i]);
+
+        /* Not UTF-8: JSON cannot say it. */
+        json_array_append_new(list, word ? word : json_string("?"));
+    }
+    return list;
+}
+
+static json_t *json_env(void)
+{
+    /* Not all of OMPI_MCA_: mpirun itself sets many, with its addresses. */
+    static const char *const prefixes[] = {
+        "HVD_",           "UCX_",           "OMPI_MCA_btl", "OMPI_MCA_coll",
+        "OMPI_MCA_hwloc", "OMPI_MCA_mpi_",  "OMPI_MCA_osc", "OMPI_MCA_pml",
+        "OMPI_MCA_rmaps", "OMP_NUM_THREADS"};
+    json_t *object = json_object();
+
+    for (char **variable = environ; *variable; variable++)
+        for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+            const char *equals = strchr(*variable, '=');
+            char name[256];
+
+            if (!equals ||
+                strncmp(*variable, prefixes[i], strlen(prefixes[i])) != 0)
+                continue;
+            snprintf(name, sizeof name, "%.*s", (int)(equals - *variable),
+                     *variable);
+            json_object_set_new(object, name, json_string(equals + 1));
+        }
+    return object;
+}
+
+static json_t *json_document(const struct bench_options *options,
+                             const struct run_facts *facts,
+                             const struct result *results, int n)
+{
+    struct summary s;
+
+    result_summarize(results, n, facts->nranks, &s);
+    return json_pack(
+        "{s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:b}, s:{s:f}, "
+        "s:{s:f}, s:o}",
+        "version", 1, "start_time", (json_int_t)facts->start_time, "end_time",
+        (json_int_t)facts->end_time, "args", json_args(facts), "env",
+        json_env(), "machine", json_machine(facts), "config",
+        json_config(options, facts), "results",
+        json_results(results, n, facts->nranks), "out_of_bounds", "count",
+        (json_int_t)s.nwrong, "okay", s.nwrong == 0, "average_bus_bandwidth",
+        "bandwidth", s.average_busbw, "peak_bus_bandwidth", "bandwidth",
+        s.peak_busbw, "mpi_over_hvd",
+        options->compare
+            ? json_pack("{s:f, s:f}", "out_of_place", s.ratio[OUT_OF_PLACE],
+                        "in_place", s.ratio[IN_PLACE])
+            : json_null());
+}
+
+/* ---------------------------------------------------------------------- file
+ */
+
+struct target {
+    char *path;  /* symbolic links followed, so that they stay */
+    char *draft; /* renamed to path when whole; NULL: written directly */
+    FILE *file;
+};
+
+static void target_fini(struct target *t)
+{
+    if (t->file)
+        fclose(t->file);
+    if (t->draft)
+        unlink(t->draft);
+    free(t->draft);
+    free(t->path);
+    *t = (struct target){0};
+}
+
+static int complain(const char *path, char *error, size_t size)
+{
+    snprintf(error, size, "--json %s: cannot be written: %s", path,
+             strerror(errno));
+    return -1;
+}
+
+static int open_draft(struct target *t)
+{
+    mode_t mask = umask(0);
+    int fd;
+
+    umask(mask);
+    if (asprintf(&t->draft, "%s.XXXXXX", t->path) < 0) {
+        t->draft = NULL;
+        return -1;
+    }
+    fd = mkstemp(t->draft);
+    if (fd < 0) {
+        free(t->draft);
+        t->draft = NULL;
+        return -1;
+    }
+    if (fchmod(fd, 0666 & ~mask) < 0 || !(t->file = fdopen(fd, "w"))) {
+        close(fd);
+        return -1;
+    }
+    return 0;
+}
+
+static int target_open(struct target *t, const char *path)
+{
+    struct stat info;
+    int status;
+
+    *t = (struct target){.path = realpath(path, NULL)};
+    if (!t->path)
+        t->path = strdup(path);
+    if (!t->path)
+        return -1;
+    if (stat(t->path, &info) == 0 && !S_ISREG(info.st_mode)) {
+        t->file = fopen(t->path, "w");
+        status = t->file ? 0 : -1;
+    } else {
+        status = open_draft(t);
+    }
+    return status;
+}
+
+int json_check(const char *path, char *error, size_t size)
+{
+    struct target target;
+    struct stat info;
+    int status;
+
+    /* Opening a pipe may block, and closing it tells its reader the end. */
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) &&
+        !S_ISDIR(info.st_mode))
+        return access(path, W_OK) == 0 ? 0 : complain(path, error, size);
+    status = target_open(&target, path);
+    if (status < 0)
+        complain(path, error, size);
+    target_fini(&target);
+    return status;
+}
+
+/* All of it on the disk, then under its name. */
+static int target_write(struct target *t, const json_t *root)
+{
+    int failed = json_dumpf(root, t->file, JSON_INDENT(2)) |
+                 (fputc('\n', t->file) == EOF) | fflush(t->file);
+
+    if (!failed && t->draft)
+        failed = fsync(fileno(t->file));
+    failed |= fclose(t->file);
+    t->file = NULL;
+    if (!failed && t->draft)
+        failed = rename(t->draft, t->path);
+    if (failed)
+        return -1;
+    free(t->draft);
+    t->draft = NULL;
+    return 0;
+}
+
+int json_write(const char *path, const struct bench_options *options,
+               const struct run_facts *facts, const struct result *results,
+               int n, char *error, size_t size)
+{
+    json_t *root = json_document(options, facts, results, n);
+    struct target target;
+    int status;
+
+    if (!root) {
+        errno = ENOMEM;
+        return complain(path, error, size);
+    }
+    status = target_open(&target, path);
+    if (status == 0)
+        status = target_write(&target, root);
+    if (status < 0)
+        complain(path, error, size);
+    target_fini(&target);
     json_decref(root);
-    free(name);
     return status;
 }

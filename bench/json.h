@@ -5,14 +5,36 @@
 #ifndef BENCH_JSON_H
 #define BENCH_JSON_H
 
-#include "measure.h"
+#include "nccl_table.h"
+#include "options.h"
+#include "result.h"
 
-/* 0, or -1 with a line on stderr: whether FILE can be written, before hours
- * of measuring. */
-int json_check(const char *path);
+#include <stddef.h>
 
-/* Write the file in one piece: there is never half of one. */
-int json_write(const char *path, const struct bench *bench,
-               const struct result *results, int n);
+/* What the file tells besides options and results. */
+struct run_facts {
+    int argc;
+    char **argv;
+    int nranks;
+    const struct nccl_device *devices; /* nranks of them */
+    const char *mpi_version;
+    int64_t start_time; /* seconds since 1970 */
+    int64_t end_time;
+};
+
+/*
+ * Whether the file can be written, before minutes of measuring. 0, or -1 with
+ * a line in error.
+ */
+int json_check(const char *path, char *error, size_t size);
+
+/*
+ * Write the file in one piece: under its name there is never half of one.
+ * What is no regular file (a pipe, /dev/stdout) is written directly. 0, or -1
+ * with a line in error.
+ */
+int json_write(const char *path, const struct bench_options *options,
+               const struct run_facts *facts, const struct result *results,
+               int n, char *error, size_t size);
 
 #endif

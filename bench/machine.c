@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-/* The rest of the first line of a file that starts with key. */
+/* What follows the colon in the first line of a file that starts with key. */
 static int find_line(const char *path, const char *key, char *text, size_t size)
 {
     FILE *file = fopen(path, "r");
@@ -24,6 +26,20 @@ static int find_line(const char *path, const char *key, char *text, size_t size)
     return found;
 }
 
+/* The number a file consists of; -1 if it does not. */
+static int64_t find_number(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    long long number = -1;
+
+    if (!file)
+        return -1;
+    if (fscanf(file, "%lld", &number) != 1)
+        number = -1;
+    fclose(file);
+    return number;
+}
+
 void machine_processor(char *text, size_t size)
 {
     char name[256];
@@ -33,13 +49,35 @@ void machine_processor(char *text, size_t size)
     snprintf(text, size, "%s", name + strspn(name, " \t"));
 }
 
+void machine_host(char *text, size_t size)
+{
+    if (gethostname(text, size) != 0)
+        snprintf(text, size, "?");
+    text[size - 1] = '\0';
+}
+
+int machine_cores(void)
+{
+    cpu_set_t cores;
+
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0)
+        return (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return CPU_COUNT(&cores);
+}
+
 int64_t machine_memory(void)
 {
+    int64_t limit = find_number("/sys/fs/cgroup/memory.max"); /* or "max" */
+    int64_t used = find_number("/sys/fs/cgroup/memory.current");
+    int64_t available = -1;
     char text[128];
     long long kib;
 
-    if (!find_line("/proc/meminfo", "MemAvailable", text, sizeof text) ||
-        sscanf(text, "%lld", &kib) != 1)
-        return -1;
-    return (int64_t)kib * 1024;
+    if (find_line("/proc/meminfo", "MemAvailable", text, sizeof text) &&
+        sscanf(text, "%lld", &kib) == 1)
+        available = (int64_t)kib * 1024;
+    if (limit >= 0 && used >= 0 && used <= limit &&
+        (available < 0 || limit - used < available))
+        available = limit - used;
+    return available;
 }

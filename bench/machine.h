@@ -11,7 +11,14 @@
 /* The processor's name, "unknown" if the system does not tell. */
 void machine_processor(char *text, size_t size);
 
-/* Bytes of memory that can be had without swapping; -1: unknown. */
+/* This host's name; cut to fit. */
+void machine_host(char *text, size_t size);
+
+/* How many cores this process may use. */
+int machine_cores(void);
+
+/* Bytes of memory that can be had without swapping, and within the limit of
+ * this process's container; -1: unknown. */
 int64_t machine_memory(void);
 
 #endif
