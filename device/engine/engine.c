@@ -75,7 +75,7 @@ static int check_bytes(const char *what, const char *name, size_t given,
 {
     if (given == wanted)
         return IPU_OK;
-    return ipu__fail(IPU_ERR_SHAPE, "%s '%s' has %zu bytes, not %zu", what,
+    return ipu__fail(IPU_ERR_SHAPE, "%s '%s' takes %zu bytes, not %zu", what,
                      name, wanted, given);
 }
 

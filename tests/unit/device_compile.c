@@ -123,6 +123,16 @@ START_TEST(a_reshape_shares_memory_while_both_are_needed)
 }
 END_TEST
 
+START_TEST(a_reshape_costs_no_memory)
+{
+    ipu_tensor x = row("x");
+
+    MUST(ipu_output(d.graph, "before", x));
+    MUST(ipu_output(d.graph, "after", ipu_reshape(d.graph, x, 2, SHAPE(8, 8))));
+    ck_assert_int_eq(compiled(NULL).planned_bytes, BYTES);
+}
+END_TEST
+
 /* An output and a tensor in place of it: the output must last to the end. */
 START_TEST(outputs_last_to_the_end)
 {
@@ -197,6 +207,7 @@ static TCase *tcase_memory(void)
     tcase_add_test(tcase, what_is_still_needed_is_not_overwritten);
     tcase_add_test(tcase, variables_are_never_overwritten);
     tcase_add_test(tcase, a_reshape_shares_memory_while_both_are_needed);
+    tcase_add_test(tcase, a_reshape_costs_no_memory);
     tcase_add_test(tcase, outputs_last_to_the_end);
     tcase_add_test(tcase, memory_is_planned_near_the_peak);
     tcase_add_test(tcase, empty_tensors_take_no_memory);
