@@ -18,8 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ------------------------------------------------------------------- content
- */
+/* ------------------------------------------------------------------ content */
 
 static json_t *number_or_null(int known, double value)
 {
@@ -164,8 +163,7 @@ static json_t *json_document(const struct bench_options *options,
             : json_null());
 }
 
-/* ---------------------------------------------------------------------- file
- */
+/* --------------------------------------------------------------------- file */
 
 struct target {
     char *path;  /* symbolic links followed, so that they stay */

@@ -36,11 +36,11 @@ struct program {
     int argc;
     char **argv; /* as given; owned, the words borrowed */
     int64_t start_time;
-    int owns_mpi; /* libhvd would have ended it */
+    int owns_mpi;    /* libhvd would have ended it */
+    int launch_rank; /* before MPI sets it anew for one who is alone */
 };
 
-/* ------------------------------------------------------------------- failure
- */
+/* ------------------------------------------------------------------ failure */
 
 /* The rank of this process, also before MPI tells, and where a launcher of
  * another MPI has started it and it finds itself alone. */
@@ -59,7 +59,7 @@ static int launch_rank(void)
 static int fail(struct program *p)
 {
     agree_text(p->bench.error, sizeof p->bench.error);
-    if (launch_rank() == 0) {
+    if (p->launch_rank == 0) {
         fflush(stdout);
         fprintf(stderr, "hvd-bench: %s\n", p->bench.error);
     }
@@ -75,8 +75,7 @@ static int settle(struct program *p, int well, const char *error)
     return agree_well(well) ? 0 : fail(p);
 }
 
-/* ------------------------------------------------------------------- running
- */
+/* ------------------------------------------------------------------ running */
 
 static void *allocate(const struct program *p)
 {
@@ -259,8 +258,7 @@ static int run_all(struct program *p)
     return status;
 }
 
-/* -------------------------------------------------------------------- output
- */
+/* ------------------------------------------------------------------- output */
 
 static void print_head(const struct program *p)
 {
@@ -332,15 +330,13 @@ static int conclude(struct program *p)
     return summary.nwrong > 0 ? STATUS_WRONG : 0;
 }
 
-/* ---------------------------------------------------------------------- main
- */
+/* --------------------------------------------------------------------- main */
 
 /* Help, version, or a wrong command line: every rank sees the same and settles
  * it alone, without MPI. */
-static int settle_alone(const struct bench_options *options, int outcome)
+static int settle_alone(const struct bench_options *options, int outcome,
+                        int rank)
 {
-    int rank = launch_rank();
-
     if (outcome == OPTIONS_ERROR) {
         /* mpirun ends all ranks as soon as one fails; let rank 0 speak. */
         if (rank > 0)
@@ -383,14 +379,16 @@ static int run(struct program *p)
 
 int main(int argc, char **argv)
 {
-    struct program p = {
-        .argc = argc, .argv = copy_words(argc, argv), .start_time = time(NULL)};
+    struct program p = {.argc = argc,
+                        .argv = copy_words(argc, argv),
+                        .start_time = time(NULL),
+                        .launch_rank = launch_rank()};
     int outcome = bench_options_parse(argc, argv, &p.options);
     int status;
 
     if (outcome != OPTIONS_RUN) {
         free(p.argv);
-        return settle_alone(&p.options, outcome);
+        return settle_alone(&p.options, outcome, p.launch_rank);
     }
     status = run(&p);
     release(&p, p.bench.in);

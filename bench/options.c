@@ -71,8 +71,7 @@ __attribute__((format(printf, 2, 3))) static error_t refuse(
     return EINVAL;
 }
 
-/* ------------------------------------------------------------------- numbers
- */
+/* ------------------------------------------------------------------ numbers */
 
 static int64_t unit_of(const char *text)
 {
@@ -143,8 +142,7 @@ int64_t bench_next_size(const struct bench_options *options, int64_t bytes)
     return beyond || next > options->max_bytes ? 0 : next;
 }
 
-/* --------------------------------------------------------------------- words
- */
+/* -------------------------------------------------------------------- words */
 
 /* argv[next - 1] is what argp could not place. */
 static error_t explain_word(struct bench_options *options,
@@ -205,8 +203,7 @@ static error_t set_memory(struct bench_options *options, const char *name)
     return 0;
 }
 
-/* ------------------------------------------------------------------- parsing
- */
+/* ------------------------------------------------------------------ parsing */
 
 static error_t parse_sizes(int key, const char *text, struct bench_options *o)
 {
@@ -253,13 +250,14 @@ static error_t parse_numbers(int key, const char *text, struct bench_options *o)
     }
 }
 
-static int64_t largest_size(const struct bench_options *o)
+/* Whether a size has room for one element. */
+static bool has_room(const struct bench_options *o, size_t element)
 {
-    int64_t last = o->min_bytes;
+    int64_t size = o->min_bytes;
 
-    for (int64_t size = last; size > 0; size = bench_next_size(o, size))
-        last = size;
-    return last;
+    while (size > 0 && size < (int64_t)element)
+        size = bench_next_size(o, size);
+    return size > 0;
 }
 
 /* What only the whole line can tell. */
@@ -268,7 +266,7 @@ static error_t parse_end(struct bench_options *o)
     if (o->min_bytes > o->max_bytes)
         return refuse(o, "the smallest size, %lld, is above the largest, %lld",
                       (long long)o->min_bytes, (long long)o->max_bytes);
-    if (o->type && largest_size(o) < (int64_t)o->type->bytes)
+    if (o->type && !has_room(o, o->type->bytes))
         return refuse(o,
                       "an element of -d %s has %zu bytes: no size is that "
                       "large",
