@@ -448,6 +448,18 @@ START_TEST(with_respect_to_results)
 }
 END_TEST
 
+/* What made the result need not have a derivative. */
+START_TEST(with_respect_to_a_result_that_has_no_derivative)
+{
+    ipu_tensor x = variable(1, SHAPE(3)), dx, ddx;
+
+    MUST(ipu_gradients(
+        d.graph, ipu_reduce_sum(d.graph, ipu_relu(d.graph, x), 1), 1, &x, &dx));
+    MUST(ipu_gradients(d.graph, ipu_reduce_sum(d.graph, dx, 3), 1, &dx, &ddx));
+    ck_assert_float_eq(run_for(ddx)[2], 3);
+}
+END_TEST
+
 /* d/dx of (d/dx of sum x^2 y) = 2 y, through multiply and matmul. */
 START_TEST(derivatives_of_derivatives)
 {
@@ -570,6 +582,7 @@ static TCase *tcase_definition(void)
     tcase_add_test(tcase, what_the_loss_does_not_depend_on_has_zeros);
     tcase_add_test(tcase, the_loss_with_respect_to_itself);
     tcase_add_test(tcase, with_respect_to_results);
+    tcase_add_test(tcase, with_respect_to_a_result_that_has_no_derivative);
     tcase_add_test(tcase, derivatives_of_derivatives);
     tcase_add_test(tcase, the_derivative_of_relu_at_0_is_0);
     tcase_add_loop_test(tcase, what_cannot_be_differentiated_is_refused, 0, 5);
