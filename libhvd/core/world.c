@@ -44,17 +44,27 @@ static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
 /* Publishes a world that has started to every thread. */
 static struct hvd__world *_Atomic the_world;
 static atomic_bool was_shut_down;
+static atomic_bool was_forked; /* from a process that had a world */
 
 static struct hvd__world *current(void)
 {
     return atomic_load_explicit(&the_world, memory_order_acquire);
 }
 
+static int no_world_after_fork(void)
+{
+    return hvd__fail(HVD_ERR_NOT_INITIALIZED,
+                     "this process was forked from one that had called "
+                     "hvd_init, and is no rank: only its parent is");
+}
+
 struct hvd__world *hvd__world_get(int *status)
 {
     struct hvd__world *world = current();
 
-    if (!world)
+    if (!world && atomic_load(&was_forked))
+        *status = no_world_after_fork();
+    else if (!world)
         *status = atomic_load(&was_shut_down)
                       ? hvd__fail(HVD_ERR_SHUTDOWN,
                                   "hvd_shutdown has been called; call hvd_init "
@@ -78,6 +88,8 @@ int hvd_is_initialized(void)
         const struct hvd__world *world = current();                            \
         if (world)                                                             \
             return world->number;                                              \
+        if (atomic_load(&was_forked))                                          \
+            return no_world_after_fork();                                      \
         return hvd__fail(HVD_ERR_NOT_INITIALIZED,                              \
                          #function ": hvd_init has not been called");          \
     }
@@ -255,11 +267,30 @@ static int create(const void *comm, struct hvd__world **created)
 
 static void process_ends(void);
 
+/* In a child: its threads are gone, its MPI is the parent's. It forgets the
+ * world without touching it. */
+static void forget_world(void)
+{
+    if (!current())
+        return;
+    atomic_store(&the_world, NULL);
+    atomic_store(&was_forked, true);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_world);
+}
+
 int hvd__world_init(const void *comm)
 {
+    static pthread_once_t watching = PTHREAD_ONCE_INIT;
     struct hvd__world *world = NULL;
     int status = HVD_OK;
 
+    if (atomic_load(&was_forked))
+        return no_world_after_fork();
+    pthread_once(&watching, watch_forks);
     pthread_mutex_lock(&life);
     if (!current()) {
         status = create(comm, &world);

@@ -21,6 +21,9 @@
  * submitted one after the other; requests without a name are matched by the
  * order in which each rank submits them, so submit those from one thread.
  *
+ * fork. A child of a process that has called hvd_init is no rank: every call
+ * in it fails with HVD_ERR_NOT_INITIALIZED, and it may exit as it likes.
+ *
  * Sources of the semantics: names, numbers of dtypes, reduction operations
  * and request kinds follow Horovod 0.28 (horovod/common/message.h).
  */

@@ -23,11 +23,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/status.h"
 #include "transport/transport.h"
 
 static bool finalise_at_exit; /* set once, before atexit */
+static pid_t owner;           /* likewise: not a child that it forked */
 static _Atomic(void (*)(void)) before_end;
 
 bool hvd__mpi_is_live(void)
@@ -71,6 +73,8 @@ static int attribute_deleted(MPI_Comm comm, int key, void *value, void *extra)
  * MPI_Finalize and ends the job, which is right. */
 static void process_exits(void)
 {
+    if (getpid() != owner)
+        return;
     stop_library();
     if (finalise_at_exit && !atomic_load(&before_end) && hvd__mpi_is_live())
         MPI_Finalize();
@@ -90,6 +94,7 @@ static int watch(void)
     if (watching)
         return HVD_OK;
     watching = true;
+    owner = getpid();
     if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, attribute_deleted, &key,
                                NULL) != MPI_SUCCESS ||
         MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL) != MPI_SUCCESS)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ranks.h"
@@ -208,6 +209,30 @@ START_TEST(a_bad_setting_on_one_rank)
 }
 END_TEST
 
+/* A child is no rank, and its end is not the parent's. */
+START_TEST(a_forked_child_is_told_so)
+{
+    float x = 1;
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        int good = hvd_rank() == HVD_ERR_NOT_INITIALIZED &&
+                   strstr(hvd_last_error(), "forked") &&
+                   hvd_allreduce(&x, &x, 1, HVD_FLOAT32, HVD_SUM) ==
+                       HVD_ERR_NOT_INITIALIZED &&
+                   hvd_init() == HVD_ERR_NOT_INITIALIZED &&
+                   hvd_shutdown() == HVD_OK && !hvd_is_initialized();
+        exit(good ? 17 : 18); /* with all handlers */
+    }
+    ck_assert(child > 0);
+    ck_assert(waitpid(child, &status, 0) == child);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 17);
+    check_sum();
+}
+END_TEST
+
 START_TEST(memory_is_aligned_zeroed_and_bounded)
 {
     ck_assert(hvd_malloc(SIZE_MAX) == NULL);
@@ -238,6 +263,7 @@ static TCase *tcase_lifecycle(void)
     tcase_add_test(tcase, a_rank_that_left_is_named);
     tcase_add_test(tcase, unwaited_handles_are_gone);
     tcase_add_test(tcase, a_bad_setting_on_one_rank);
+    tcase_add_test(tcase, a_forked_child_is_told_so);
     tcase_add_test(tcase, memory_is_aligned_zeroed_and_bounded);
     return tcase;
 }
