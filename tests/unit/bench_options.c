@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line of hvd-bench: defaults, every flag, sizes with units, and
+ * for every way to get it wrong one line that names the flag, what was given
+ * and what is accepted.
+ */
+#include "options.h"
+
+#include "check_main.h"
+
+#include <string.h>
+
+enum { MOST_WORDS = 16 };
+
+/* Parse a command line given as one string, words separated by spaces. */
+static int parse(struct bench_options *options, const char *line)
+{
+    static char copy[400];
+    char *argv[MOST_WORDS + 1] = {(char[]){"hvd-bench"}};
+    int argc = 1;
+
+    snprintf(copy, sizeof copy, "%s", line);
+    for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    return bench_options_parse(argc, argv, options);
+}
+
+START_TEST(bytes_have_units_of_1024)
+{
+    static const struct {
+        const char *text;
+        int64_t bytes;
+    } cases[] = {
+        {"0", 0},
+        {"4", 4},
+        {"17B", 17},
+        {"1k", 1024},
+        {"1K", 1024},
+        {"3KB", 3072},
+        {"64M", INT64_C(64) << 20},
+        {"2mb", INT64_C(2) << 20},
+        {"8G", INT64_C(8) << 30},
+        {"9223372036854775807", INT64_MAX},
+        {"8589934591G", INT64_C(8589934591) << 30},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_int_eq(bench_parse_bytes(cases[i].text), cases[i].bytes);
+}
+END_TEST
+
+START_TEST(what_is_no_size_is_refused)
+{
+    static const char *const texts[] = {"",
+                                        "K",
+                                        "-4",
+                                        "+4",
+                                        " 4",
+                                        "4 ",
+                                        "4T",
+                                        "4KK",
+                                        "4KiB",
+                                        "0x10",
+                                        "1.5K",
+                                        "1e3",
+                                        "9223372036854775808",
+                                        "8589934592G",
+                                        "banana",
+                                        "4BK"};
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        ck_assert_msg(bench_parse_bytes(texts[i]) == -1, "'%s' is taken",
+                      texts[i]);
+}
+END_TEST
+
+START_TEST(sizes_grow_by_factor_or_bytes_up_to_the_largest)
+{
+    struct bench_options o = {
+        .max_bytes = 100, .step = 3, .step_is_factor = true};
+
+    ck_assert_int_eq(bench_next_size(&o, 4), 12);
+    ck_assert_int_eq(bench_next_size(&o, 33), 99);
+    ck_assert_int_eq(bench_next_size(&o, 34), 0);
+    o.step_is_factor = false;
+    ck_assert_int_eq(bench_next_size(&o, 97), 100);
+    ck_assert_int_eq(bench_next_size(&o, 98), 0);
+    o.max_bytes = INT64_MAX;
+    o.step = INT64_MAX;
+    ck_assert_int_eq(bench_next_size(&o, 2), 0);
+    o.step_is_factor = true;
+    ck_assert_int_eq(bench_next_size(&o, 2), 0);
+    ck_assert_int_eq(bench_next_size(&o, 1), INT64_MAX);
+}
+END_TEST
+
+START_TEST(defaults_are_those_of_the_help)
+{
+    struct bench_options o;
+
+    ck_assert_int_eq(parse(&o, "allreduce"), OPTIONS_RUN);
+    ck_assert_int_eq(o.kind, HVD_ALLREDUCE);
+    ck_assert_int_eq(o.min_bytes, 4);
+    ck_assert_int_eq(o.max_bytes, 64 << 20);
+    ck_assert_int_eq(o.step, 2);
+    ck_assert(o.step_is_factor);
+    ck_assert_int_eq(o.iters, 0);
+    ck_assert_int_eq(o.warmup_iters, 5);
+    ck_assert(o.check);
+    ck_assert_int_eq(o.average, AVERAGE_MEAN);
+    ck_assert_int_eq(o.op->id, HVD_SUM);
+    ck_assert_int_eq(o.type->id, HVD_FLOAT32);
+    ck_assert_int_eq(o.root, 0);
+    ck_assert(o.compare);
+    ck_assert(!o.plain_memory);
+    ck_assert_ptr_null(o.json);
+}
+END_TEST
+
+START_TEST(every_flag_is_read)
+{
+    struct bench_options o;
+
+    ck_assert_int_eq(parse(&o, "-b 1K -e 2M -f 4 -n 7 -w 0 -c 0 -a 3 "
+                               "broadcast"),
+                     OPTIONS_RUN);
+    ck_assert_int_eq(o.kind, HVD_BROADCAST);
+    ck_assert_int_eq(o.min_bytes, 1024);
+    ck_assert_int_eq(o.max_bytes, 2 << 20);
+    ck_assert_int_eq(o.step, 4);
+    ck_assert_int_eq(o.iters, 7);
+    ck_assert_int_eq(o.warmup_iters, 0);
+    ck_assert(!o.check);
+    ck_assert_int_eq(o.average, AVERAGE_MOST);
+    ck_assert_int_eq(parse(&o, "broadcast -o avg -d half -r 3 --json f "
+                               "--memory plain --no-compare -i 512"),
+                     OPTIONS_RUN);
+    ck_assert_int_eq(o.op->id, HVD_AVERAGE);
+    ck_assert_int_eq(o.type->id, HVD_FLOAT16);
+    ck_assert_int_eq(o.root, 3);
+    ck_assert_str_eq(o.json, "f");
+    ck_assert(o.plain_memory);
+    ck_assert(!o.compare);
+    ck_assert_int_eq(o.step, 512);
+    ck_assert(!o.step_is_factor);
+}
+END_TEST
+
+START_TEST(long_flags_are_those_of_nccl_tests)
+{
+    struct bench_options o;
+
+    ck_assert_int_eq(parse(&o, "allreduce --minbytes=8 --maxbytes=1M "
+                               "--stepbytes 100 --iters 3 --warmup_iters 2 "
+                               "--check 1 --op max"),
+                     OPTIONS_RUN);
+    ck_assert_int_eq(o.min_bytes, 8);
+    ck_assert_int_eq(o.max_bytes, 1 << 20);
+    ck_assert_int_eq(o.step, 100);
+    ck_assert_int_eq(o.iters, 3);
+    ck_assert_int_eq(o.warmup_iters, 2);
+    ck_assert_int_eq(o.op->id, HVD_MAX);
+    ck_assert_int_eq(parse(&o, "allreduce --datatype int64 --root 1 "
+                               "--stepfactor 10 --average 0"),
+                     OPTIONS_RUN);
+    ck_assert_int_eq(o.type->id, HVD_INT64);
+    ck_assert_int_eq(o.root, 1);
+    ck_assert_int_eq(o.step, 10);
+    ck_assert_int_eq(o.average, AVERAGE_RANK_0);
+}
+END_TEST
+
+START_TEST(all_is_everything)
+{
+    struct bench_options o;
+
+    ck_assert_int_eq(parse(&o, "allreduce -o all -d all -r all"), OPTIONS_RUN);
+    ck_assert_ptr_null(o.op);
+    ck_assert_ptr_null(o.type);
+    ck_assert_int_eq(o.root, -1);
+}
+END_TEST
+
+START_TEST(help_and_version_need_no_collective)
+{
+    struct bench_options o;
+
+    ck_assert_int_eq(parse(&o, "--help"), OPTIONS_HELP);
+    ck_assert_int_eq(parse(&o, "-h"), OPTIONS_HELP);
+    ck_assert_int_eq(parse(&o, "--version"), OPTIONS_VERSION);
+    ck_assert_int_eq(parse(&o, "-V allreduce"), OPTIONS_VERSION);
+}
+END_TEST
+
+START_TEST(mistakes_are_named)
+{
+    static const struct {
+        const char *line, *flag, *given;
+    } cases[] = {
+        {"", "allreduce or broadcast", "which"},
+        {"allgather", "allreduce or broadcast", "'allgather'"},
+        {"barrier", "allreduce or broadcast", "'barrier'"},
+        {"allreduce broadcast", "one collective", "'broadcast'"},
+        {"allreduce -b 0", "-b", "'0'"},
+        {"allreduce -b banana", "-b", "'banana'"},
+        {"allreduce -e -4", "-e", "'-4'"},
+        {"allreduce -i 0", "-i", "'0'"},
+        {"allreduce -f 1", "-f", "'1'"},
+        {"allreduce -f 2K", "-f", "'2K'"},
+        {"allreduce -n 0", "-n", "'0'"},
+        {"allreduce -n 2147483648", "-n", "'2147483648'"},
+        {"allreduce -n 3x", "-n", "'3x'"},
+        {"allreduce -w -1", "-w", "'-1'"},
+        {"allreduce -c yes", "-c", "'yes'"},
+        {"allreduce -a 4", "-a", "'4'"},
+        {"allreduce -o adasum", "-o", "'adasum'"},
+        {"allreduce -d complex", "-d", "'complex'"},
+        {"broadcast -r -1", "-r", "'-1'"},
+        {"allreduce --memory gpu", "--memory", "'gpu'"},
+        {"allreduce --json=", "--json", "''"},
+        {"allreduce -b 64 -e 32", "64", "32"},
+        {"allreduce -o avg -d bool", "-o avg", "-d bool"},
+        {"allreduce -b 4 -e 7 -d double", "-d double", "8 bytes"},
+        {"allreduce --frob", "--help", "'--frob'"},
+        {"allreduce -n", "--help", "'-n'"},
+        {"allreduce --iters", "--iters", "needs a value"},
+        {"allreduce --no-compare=1", "--no-compare", "no value"},
+    };
+    struct bench_options o;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_msg(parse(&o, cases[i].line) == OPTIONS_ERROR,
+                      "'%s' is taken", cases[i].line);
+        ck_assert_msg(strstr(o.error, cases[i].flag) &&
+                          strstr(o.error, cases[i].given),
+                      "'%s': %s", cases[i].line, o.error);
+        ck_assert_ptr_null(strchr(o.error, '\n'));
+    }
+}
+END_TEST
+
+START_TEST(a_line_stays_one_line)
+{
+    char *argv[] = {(char[]){"hvd-bench"}, (char[]){"a\nb\033[31m"}, NULL};
+    struct bench_options o;
+
+    ck_assert_int_eq(bench_options_parse(2, argv, &o), OPTIONS_ERROR);
+    ck_assert_ptr_nonnull(strstr(o.error, "'a?b?[31m'"));
+}
+END_TEST
+
+START_TEST(help_names_every_flag)
+{
+    static const char *const names[] = {
+        "--minbytes", "--maxbytes",     "--stepfactor", "--stepbytes",
+        "--iters",    "--warmup_iters", "--check",      "--op",
+        "--datatype", "--root",         "--average",    "--no-compare",
+        "--memory",   "--json",         "--help",       "--version"};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    bench_options_help(out);
+    fclose(out);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        ck_assert_msg(strstr(text, names[i]) != NULL, "no %s", names[i]);
+    free(text);
+}
+END_TEST
+
+static TCase *tcase_sizes(void)
+{
+    TCase *tcase = tcase_create("sizes");
+
+    tcase_add_test(tcase, bytes_have_units_of_1024);
+    tcase_add_test(tcase, what_is_no_size_is_refused);
+    tcase_add_test(tcase, sizes_grow_by_factor_or_bytes_up_to_the_largest);
+    return tcase;
+}
+
+static TCase *tcase_flags(void)
+{
+    TCase *tcase = tcase_create("flags");
+
+    tcase_add_test(tcase, defaults_are_those_of_the_help);
+    tcase_add_test(tcase, every_flag_is_read);
+    tcase_add_test(tcase, long_flags_are_those_of_nccl_tests);
+    tcase_add_test(tcase, all_is_everything);
+    tcase_add_test(tcase, help_and_version_need_no_collective);
+    tcase_add_test(tcase, mistakes_are_named);
+    tcase_add_test(tcase, a_line_stays_one_line);
+    tcase_add_test(tcase, help_names_every_flag);
+    return tcase;
+}
+
+HVD_TEST_MAIN("bench_options", tcase_sizes, tcase_flags)

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What times mean: medians, means of ratios, bandwidths.
+ */
+#include "result.h"
+#include "stats.h"
+
+#include "check_main.h"
+
+#include <math.h>
+
+static const double tiny = 1e-12; /* relative; results are a few operations */
+
+static void assert_near(double got, double want)
+{
+    ck_assert_msg(fabs(got - want) <= tiny * fabs(want), "%.17g, not %.17g",
+                  got, want);
+}
+
+START_TEST(the_median_is_the_middle)
+{
+    double odd[] = {5, -1, 3};
+    double even[] = {4, 1, 3, 100};
+    double one[] = {7};
+
+    assert_near(stats_median(odd, 3), 3);
+    assert_near(stats_median(even, 4), 3.5);
+    assert_near(stats_median(one, 1), 7);
+    assert_near(stats_median(NULL, 0), 0);
+}
+END_TEST
+
+START_TEST(ratios_have_a_geometric_mean)
+{
+    struct stats_geomean mean = {0, 0};
+
+    assert_near(stats_geomean_value(&mean), 0);
+    stats_geomean_add(&mean, 4);
+    stats_geomean_add(&mean, 0.25);
+    assert_near(stats_geomean_value(&mean), 1);
+    stats_geomean_add(&mean, 27);
+    assert_near(stats_geomean_value(&mean), 3);
+}
+END_TEST
+
+START_TEST(what_is_no_ratio_is_left_out)
+{
+    struct stats_geomean mean = {0, 0};
+
+    stats_geomean_add(&mean, 2);
+    stats_geomean_add(&mean, 0);
+    stats_geomean_add(&mean, -1);
+    stats_geomean_add(&mean, INFINITY);
+    stats_geomean_add(&mean, NAN);
+    assert_near(stats_geomean_value(&mean), 2);
+}
+END_TEST
+
+static struct result allreduce_of(double bytes, double seconds)
+{
+    return (struct result){
+        .bytes = (int64_t)bytes,
+        .type = bench_dtype_find("float"),
+        .op = bench_op_find("sum"),
+        .placements = {{.hvd_mean = seconds, .hvd_median = seconds},
+                       {.hvd_mean = seconds / 2, .hvd_median = seconds / 2}}};
+}
+
+START_TEST(an_allreduce_crosses_the_bus_twice_but_for_its_own)
+{
+    const struct result r = allreduce_of(3e9, 1.5);
+
+    assert_near(result_algbw(&r, OUT_OF_PLACE), 2);
+    assert_near(result_algbw(&r, IN_PLACE), 4);
+    assert_near(result_busbw(&r, OUT_OF_PLACE, 1), 0);
+    assert_near(result_busbw(&r, OUT_OF_PLACE, 2), 2);
+    assert_near(result_busbw(&r, OUT_OF_PLACE, 4), 3);
+    assert_near(result_busbw(&r, IN_PLACE, 3), 4 * 4.0 / 3);
+    ck_assert_str_eq(result_redop(&r), "sum");
+    ck_assert_int_eq(result_root(&r), -1);
+}
+END_TEST
+
+START_TEST(a_broadcast_crosses_the_bus_once)
+{
+    struct result r = allreduce_of(3e9, 1.5);
+
+    r.op = NULL;
+    r.root = 5;
+    assert_near(result_busbw(&r, OUT_OF_PLACE, 2), 2);
+    assert_near(result_busbw(&r, OUT_OF_PLACE, 8), 2);
+    ck_assert_str_eq(result_redop(&r), "none");
+    ck_assert_int_eq(result_root(&r), 5);
+}
+END_TEST
+
+START_TEST(ratio_and_share_compare_medians)
+{
+    struct result r = allreduce_of(1e6, 1e-3);
+
+    r.placements[IN_PLACE].hvd_mean = 1; /* an outlier */
+    r.placements[IN_PLACE].mpi_median = 2e-3;
+    r.placements[IN_PLACE].copy_median = 1e-4;
+    assert_near(result_ratio(&r, IN_PLACE), 4);
+    assert_near(result_copy_bw(&r, IN_PLACE), 10);
+    assert_near(result_share(&r, IN_PLACE, 2), 0.2);
+    assert_near(result_share(&r, IN_PLACE, 4), 0.3);
+    assert_near(result_ratio(&r, OUT_OF_PLACE), 0);
+}
+END_TEST
+
+START_TEST(no_time_is_no_bandwidth)
+{
+    const struct result r = allreduce_of(1e6, 0);
+
+    assert_near(result_algbw(&r, IN_PLACE), 0);
+    assert_near(result_ratio(&r, IN_PLACE), 0);
+    assert_near(result_copy_bw(&r, IN_PLACE), 0);
+    assert_near(result_share(&r, IN_PLACE, 2), 0);
+}
+END_TEST
+
+START_TEST(the_summary_is_over_both_placements)
+{
+    struct result results[] = {allreduce_of(1e9, 1), allreduce_of(1e9, 0.25)};
+    struct summary s;
+
+    results[0].placements[OUT_OF_PLACE].nwrong = 3;
+    results[0].placements[IN_PLACE].nwrong = -1;
+    results[1].placements[IN_PLACE].nwrong = 4;
+    results[0].placements[OUT_OF_PLACE].mpi_median = 2;
+    results[1].placements[OUT_OF_PLACE].mpi_median = 2;
+    result_summarize(results, 2, 2, &s);
+    ck_assert_int_eq(s.nwrong, 7);
+    assert_near(s.average_busbw, (1 + 2 + 4 + 8) / 4.0);
+    assert_near(s.peak_busbw, 8);
+    assert_near(s.ratio[OUT_OF_PLACE], 4);
+    assert_near(s.ratio[IN_PLACE], 0);
+    result_summarize(results, 0, 2, &s);
+    assert_near(s.average_busbw, 0);
+}
+END_TEST
+
+static TCase *tcase_stats(void)
+{
+    TCase *tcase = tcase_create("stats");
+
+    tcase_add_test(tcase, the_median_is_the_middle);
+    tcase_add_test(tcase, ratios_have_a_geometric_mean);
+    tcase_add_test(tcase, what_is_no_ratio_is_left_out);
+    return tcase;
+}
+
+static TCase *tcase_bandwidth(void)
+{
+    TCase *tcase = tcase_create("bandwidth");
+
+    tcase_add_test(tcase, an_allreduce_crosses_the_bus_twice_but_for_its_own);
+    tcase_add_test(tcase, a_broadcast_crosses_the_bus_once);
+    tcase_add_test(tcase, ratio_and_share_compare_medians);
+    tcase_add_test(tcase, no_time_is_no_bandwidth);
+    tcase_add_test(tcase, no_time_is_no_bandwidth);
+    tcase_add_test(tcase, the_summary_is_over_both_placements);
+    return tcase;
+}
+
+HVD_TEST_MAIN("bench_result", tcase_stats, tcase_bandwidth)
