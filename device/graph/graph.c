@@ -168,8 +168,10 @@ static ipu_tensor add_source(ipu_graph *g, const char *what,
     }
     if (g->status < 0)
         return (ipu_tensor){-1};
+    if (!name)
+        name = ""; /* refused as such */
     status = check_name(g, what, name);
-    snprintf(text, sizeof text, "%s '%.100s'", what, name ? name : "");
+    snprintf(text, sizeof text, "%s '%.100s'", what, name);
     if (status == IPU_OK)
         status = ipu__shape_make(text, dtype, ndim, extents, &shape);
     if (status == IPU_OK)

@@ -7,31 +7,22 @@
 
 #include "graph/error.h"
 
-/* X(constant, name, bytes) in numeric order */
-#define DTYPES(X)                                                              \
-    X(IPU_FLOAT32, "float32", 4)                                               \
-    X(IPU_INT32, "int32", 4)
+static const struct {
+    const char *name;
+    size_t bytes;
+} dtypes[IPU_NUM_DTYPES] = {
+    [IPU_FLOAT32] = {"float32", 4},
+    [IPU_INT32] = {"int32", 4},
+};
 
 const char *ipu__dtype_name(ipu_dtype dtype)
 {
-    switch (dtype) {
-#define X(constant, name, bytes)                                               \
-    case constant: return name;
-        DTYPES(X)
-#undef X
-    default: return NULL;
-    }
+    return dtype >= 0 && dtype < IPU_NUM_DTYPES ? dtypes[dtype].name : NULL;
 }
 
 size_t ipu__dtype_bytes(ipu_dtype dtype)
 {
-    switch (dtype) {
-#define X(constant, name, bytes)                                               \
-    case constant: return bytes;
-        DTYPES(X)
-#undef X
-    default: return 0;
-    }
+    return dtype >= 0 && dtype < IPU_NUM_DTYPES ? dtypes[dtype].bytes : 0;
 }
 
 int ipu__shape_make(const char *what, ipu_dtype dtype, int32_t ndim,

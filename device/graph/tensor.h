@@ -16,7 +16,7 @@ struct ipu__shape {
     int64_t extents[IPU_MAX_DIMS];
 };
 
-/* "float32"; NULL if unknown. */
+/* "float32" and 4; NULL and 0 if it is none. */
 const char *ipu__dtype_name(ipu_dtype dtype);
 size_t ipu__dtype_bytes(ipu_dtype dtype);
 

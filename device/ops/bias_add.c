@@ -30,10 +30,11 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
 IPU__WIDE static void add_rows(float *y, const float *x, const float *bias,
                                int64_t rows, int64_t n)
 {
-    for (int64_t r = 0; r < rows; r++)
-#pragma GCC ivdep
+    for (int64_t r = 0; r < rows; r++) {
+        IPU__BY_ELEMENT
         for (int64_t i = 0; i < n; i++)
             y[r * n + i] = x[r * n + i] + bias[i];
+    }
 }
 
 static int run(const struct ipu__call *call)
@@ -81,11 +82,12 @@ IPU__WIDE static void sum_rows(double *total, float *block, const float *dy,
         int64_t end = first + ROWS < rows ? first + ROWS : rows;
 
         memset(block, 0, (size_t)n * sizeof *block);
-        for (int64_t r = first; r < end; r++)
-#pragma GCC ivdep
+        for (int64_t r = first; r < end; r++) {
+            IPU__BY_ELEMENT
             for (int64_t i = 0; i < n; i++)
                 block[i] += dy[r * n + i];
-#pragma GCC ivdep
+        }
+        IPU__BY_ELEMENT
         for (int64_t i = 0; i < n; i++)
             total[i] += (double)block[i];
     }
@@ -101,7 +103,7 @@ static int run_grad(const struct ipu__call *call)
 {
     int64_t n = call->output.shape.extents[0];
     double *total = call->scratch;
-    float *block = (float *)(total + n), *y = call->output.data;
+    float *block = (void *)(total + n), *y = call->output.data;
 
     memset(total, 0, (size_t)n * sizeof *total);
     if (n > 0)

@@ -16,7 +16,7 @@ static int same_shapes(const struct ipu__call *call, struct ipu__shape *output)
 IPU__WIDE static void add(float *y, const float *a, const float *b,
                           int64_t count)
 {
-#pragma GCC ivdep
+    IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
         y[i] = a[i] + b[i];
 }
@@ -47,7 +47,7 @@ const struct ipu__op ipu__binary_add = {
 IPU__WIDE static void multiply(float *y, const float *a, const float *b,
                                int64_t count)
 {
-#pragma GCC ivdep
+    IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
         y[i] = a[i] * b[i];
 }

@@ -69,7 +69,7 @@ static int64_t window(const struct geometry *g, int64_t row, int64_t column)
 /* y = max(y, x), NaN winning. */
 IPU__WIDE static void maximum(float *y, const float *x, int64_t count)
 {
-#pragma GCC ivdep
+    IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
         y[i] = !(x[i] <= y[i]) && y[i] == y[i] ? x[i] : y[i];
 }
@@ -123,7 +123,7 @@ static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
 IPU__WIDE static void take(float *dx, float *left, const float *x,
                            const float *y, int64_t count)
 {
-#pragma GCC ivdep
+    IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++) {
         bool is_maximum = x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]);
 

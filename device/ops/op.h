@@ -77,14 +77,20 @@ int ipu__expect(const struct ipu__call *call, int i, ipu_dtype dtype,
 int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why);
 
 /* Loops that gain from wide vectors are compiled for several of them, and
- * the processor's is chosen when the program starts. In such a loop element i
- * depends on nothing but elements i, whether in place or not, which
- * "#pragma GCC ivdep" tells the compiler. */
+ * the processor's is chosen when the program starts. */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) &&                   \
     !defined(__SANITIZE_THREAD__)
 #define IPU__WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define IPU__WIDE
+#endif
+
+/* Before a loop whose element i depends on nothing but elements i, in place or
+ * not. */
+#ifdef __clang__
+#define IPU__BY_ELEMENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define IPU__BY_ELEMENT _Pragma("GCC ivdep")
 #endif
 
 #endif

@@ -12,7 +12,7 @@ static int same_shape(const struct ipu__call *call, struct ipu__shape *output)
 
 IPU__WIDE static void relu(float *y, const float *x, int64_t count)
 {
-#pragma GCC ivdep
+    IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
         y[i] = x[i] > 0 ? x[i] : 0;
 }
@@ -46,7 +46,7 @@ const struct ipu__op ipu__relu = {
 IPU__WIDE static void relu_grad(float *dx, const float *dy, const float *y,
                                 int64_t count)
 {
-#pragma GCC ivdep
+    IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
         dx[i] = y[i] > 0 ? dy[i] : 0;
 }
