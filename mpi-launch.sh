@@ -138,6 +138,12 @@ if [ -z "$hosts$hostfile" ] && [ "$ranks" -gt "$cores" ]; then
     export OMPI_MCA_mpi_yield_when_idle=1
 fi
 
+# What mpirun says when a rank fails, this script says in one line. What it
+# says when it cannot start ranks is worth reading, and concerns other hosts.
+if [ -z "$verbose$hosts$hostfile" ]; then
+    command+=(--quiet)
+fi
+
 threaded=
 for count in "${OMP_NUM_THREADS-1}" "${OPENBLAS_NUM_THREADS-1}"; do
     [ "$count" = 1 ] || threaded=1
@@ -204,8 +210,11 @@ trap 'rm -rf "$directory"' EXIT
 
 child=''
 signal=''
+# Once: a second signal makes mpirun leave without cleaning up after itself;
+# after the first, it ends ranks that do not listen within seconds.
 # shellcheck disable=SC2317 # traps call it
 pass_on() {
+    [ -z "$signal" ] || return 0
     signal=$1
     [ -z "$child" ] || kill -s "$1" "$child" 2>/dev/null
 }
@@ -248,7 +257,8 @@ if [ -n "$first" ]; then
     printf '%s: rank %s on %s failed first: it %s\n' "$name" "$rank" "$host" \
         "$(describe "$status")" >&2
 else
-    printf '%s: mpirun failed with status %s, see above\n' "$name" \
-        "$status" >&2
+    printf '%s: mpirun failed with status %s%s\n' "$name" "$status" \
+        "${verbose:+, see above}" >&2
+    [ -n "$verbose" ] || printf '%s: -v shows what mpirun says\n' "$name" >&2
 fi
 exit "$status"

@@ -383,7 +383,9 @@ difference() {
 
 @test "an interrupted mpirun leaves no rank" {
     mkdir "$OUT/files"
-    run timeout -s TERM --preserve-status 4 mpirun --oversubscribe -np 2 \
+    # In the foreground: timeout would signal mpirun twice otherwise, which
+    # then leaves without cleaning up.
+    run timeout --foreground -s TERM --preserve-status 4 mpirun --oversubscribe -np 2 \
         "$MNIST" --epochs 100000 --summary "$OUT/files/summary.json"
     [ "$status" -ne 0 ]
     [ -z "$(ls -A "$OUT/files")" ]
