@@ -262,8 +262,8 @@ START_TEST(streams_and_variables_are_checked)
                  IPU_ERR_SHAPE, "12");
     ck_ipu_fails(ipu_engine_connect(engine, "nothing", few, sizeof few),
                  IPU_ERR_NAME, "'nothing'");
-    ck_ipu_fails(ipu_engine_write(engine, "w1", few, sizeof few),
-                 IPU_ERR_SHAPE, "1024");
+    ck_ipu_fails(ipu_engine_write(engine, "w1", few, sizeof few), IPU_ERR_SHAPE,
+                 "1024");
     ck_ipu_fails(ipu_engine_write(engine, "x", few, sizeof few), IPU_ERR_NAME,
                  "'x'");
     ck_ipu_fails(ipu_engine_read(engine, "w1", NULL, WIDTH * WIDTH * 4),
@@ -340,7 +340,7 @@ START_TEST(a_connected_host_call_is_copied)
 }
 END_TEST
 
-/* ------------------------------------------------------------ threads, learning */
+/* ------------------------------------------------------- threads, learning */
 
 /* Fit y = x w by gradient descent on the host; returns the last loss. */
 static double learn(int seed)
