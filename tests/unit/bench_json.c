@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file of --json: what it says, and that under its name there is always
+ * a whole one.
+ */
+#include "json.h"
+
+#include "check_main.h"
+
+#include <dirent.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char directory[200];
+static char path[256];
+static char error[512];
+static struct bench_options options;
+static struct result results[2];
+static struct run_facts facts;
+
+static const struct nccl_device devices[] = {{0, 100, 0, "a", "Some CPU"},
+                                             {1, 101, 1, "a", "Some CPU"}};
+static char word[] = "allreduce";
+static char not_utf8[] = "\xff\xfe";
+static char *words[] = {word, not_utf8, NULL};
+
+static void setup(void)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    snprintf(directory, sizeof directory, "%s/bench_json.XXXXXX",
+             tmp ? tmp : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/run.json", directory);
+    *error = '\0';
+    options = (struct bench_options){.kind = HVD_ALLREDUCE,
+                                     .min_bytes = 4,
+                                     .max_bytes = INT64_C(1) << 40,
+                                     .step = 2,
+                                     .step_is_factor = true,
+                                     .warmup_iters = 5,
+                                     .check = true,
+                                     .compare = true,
+                                     .average = AVERAGE_MEAN};
+    facts = (struct run_facts){.argc = 2,
+                               .argv = words,
+                               .nranks = 2,
+                               .devices = devices,
+                               .mpi_version = "Some MPI v1",
+                               .start_time = 1000,
+                               .end_time = 1010};
+    results[0] = (struct result){.bytes = INT64_C(1) << 40,
+                                 .count = INT64_C(1) << 38,
+                                 .type = bench_dtype_find("float"),
+                                 .op = bench_op_find("sum"),
+                                 .iters = 20,
+                                 .placements = {{.hvd_mean = 1024,
+                                                 .hvd_median = 512,
+                                                 .mpi_median = 1024,
+                                                 .copy_median = 256},
+                                                {.hvd_mean = 1024,
+                                                 .hvd_median = 1024,
+                                                 .mpi_median = 512,
+                                                 .copy_median = 256,
+                                                 .nwrong = 9}}};
+    results[1] =
+        (struct result){.bytes = 4,
+                        .count = 1,
+                        .type = bench_dtype_find("float"),
+                        .root = 1,
+                        .iters = 500,
+                        .placements = {{.nwrong = -1}, {.nwrong = -1}}};
+}
+
+static int entries(void)
+{
+    DIR *listing = opendir(directory);
+    int n = 0;
+
+    while (readdir(listing))
+        n++;
+    closedir(listing);
+    return n - 2; /* . and .. */
+}
+
+static void teardown(void)
+{
+    unlink(path);
+    rmdir(directory);
+}
+
+static int write_file(void)
+{
+    return json_write(path, &options, &facts, results, 2, error, sizeof error);
+}
+
+/* The document written; the caller's. */
+static json_t *written(void)
+{
+    json_error_t problem;
+    json_t *root;
+
+    ck_assert_msg(write_file() == 0, "%s", error);
+    root = json_load_file(path, JSON_REJECT_DUPLICATES, &problem);
+    ck_assert_msg(root != NULL, "line %d: %s", problem.line, problem.text);
+    return root;
+}
+
+/* What keys, separated by blanks, lead to; a number is an index. */
+static json_t *at(json_t *value, const char *keys)
+{
+    char copy[128];
+
+    snprintf(copy, sizeof copy, "%s", keys);
+    for (char *key = strtok(copy, " "); key; key = strtok(NULL, " "))
+        value = json_is_array(value) ? json_array_get(value, (size_t)atoi(key))
+                                     : json_object_get(value, key);
+    ck_assert_msg(value != NULL, "there is no %s", keys);
+    return value;
+}
+
+static void assert_number(json_t *root, const char *keys, double want)
+{
+    double got = json_number_value(at(root, keys));
+
+    ck_assert(json_is_number(at(root, keys)));
+    ck_assert_msg(fabs(got - want) <= 1e-9 * fabs(want), "%s: %g, not %g", keys,
+                  got, want);
+}
+
+static void assert_text(json_t *root, const char *keys, const char *want)
+{
+    ck_assert_str_eq(json_string_value(at(root, keys)), want);
+}
+
+START_TEST(it_says_what_was_measured)
+{
+    json_t *root = written();
+
+    assert_number(root, "results 0 size", 1099511627776.0);
+    assert_number(root, "results 0 count", 274877906944.0);
+    assert_text(root, "results 0 type", "float");
+    assert_text(root, "results 0 redop", "sum");
+    assert_number(root, "results 0 root", -1);
+    assert_number(root, "results 0 iterations", 20);
+    assert_number(root, "results 0 out_of_place time", 1024e6);
+    assert_number(root, "results 0 out_of_place alg_bw", 1.073741824);
+    assert_number(root, "results 0 out_of_place bus_bw", 1.073741824);
+    assert_number(root, "results 0 out_of_place nwrong", 0);
+    assert_number(root, "results 0 out_of_place median_us", 512e6);
+    assert_number(root, "results 0 out_of_place mpi_median_us", 1024e6);
+    assert_number(root, "results 0 out_of_place mpi_over_hvd", 2);
+    assert_number(root, "results 0 in_place mpi_over_hvd", 0.5);
+    assert_number(root, "results 0 in_place copy_median_us", 256e6);
+    assert_number(root, "results 0 in_place share_of_copy", 0.25);
+    assert_number(root, "results 0 in_place nwrong", 9);
+    assert_text(root, "results 1 redop", "none");
+    assert_number(root, "results 1 root", 1);
+    ck_assert_uint_eq(json_array_size(at(root, "results")), 2);
+    json_decref(root);
+}
+END_TEST
+
+START_TEST(it_says_where_and_how)
+{
+    json_t *root = written();
+
+    assert_number(root, "version", 1);
+    assert_number(root, "start_time", 1000);
+    assert_number(root, "end_time", 1010);
+    assert_text(root, "machine hvd_version", hvd_version());
+    assert_text(root, "machine mpi_version", "Some MPI v1");
+    ck_assert_int_ge(json_integer_value(at(root, "machine cores")), 1);
+    ck_assert_str_ne(json_string_value(at(root, "machine processor")), "");
+    assert_text(root, "config collective", "allreduce");
+    assert_number(root, "config ranks", 2);
+    assert_text(root, "config devices 1 hostname", "a");
+    assert_number(root, "config devices 1 pid", 101);
+    assert_number(root, "config maximum_bytes", 1099511627776.0);
+    assert_number(root, "config step_factor", 2);
+    ck_assert(json_is_true(at(root, "config validation")));
+    ck_assert(json_is_null(at(root, "config iterations")));
+    assert_text(root, "config memory", "hvd");
+    assert_text(root, "args 0", "allreduce");
+    assert_text(root, "args 1", "?");
+    json_decref(root);
+}
+END_TEST
+
+START_TEST(it_sums_up)
+{
+    json_t *root = written();
+
+    assert_number(root, "out_of_bounds count", 9);
+    ck_assert(json_is_false(at(root, "out_of_bounds okay")));
+    assert_number(root, "average_bus_bandwidth bandwidth", 1.073741824 / 2);
+    assert_number(root, "peak_bus_bandwidth bandwidth", 1.073741824);
+    assert_number(root, "mpi_over_hvd out_of_place", 2);
+    assert_number(root, "mpi_over_hvd in_place", 0.5);
+    json_decref(root);
+}
+END_TEST
+
+START_TEST(what_was_not_measured_is_null)
+{
+    json_t *root;
+
+    options.compare = false;
+    root = written();
+    ck_assert(json_is_null(at(root, "results 1 out_of_place nwrong")));
+    ck_assert(json_is_null(at(root, "results 1 in_place mpi_median_us")));
+    ck_assert(json_is_null(at(root, "results 1 in_place mpi_over_hvd")));
+    ck_assert(json_is_null(at(root, "mpi_over_hvd")));
+    json_decref(root);
+}
+END_TEST
+
+START_TEST(of_the_environment_only_what_matters_is_told)
+{
+    json_t *root;
+
+    setenv("HVD_FUSION_THRESHOLD", "64MB", 1);
+    setenv("OMPI_MCA_btl", "self,vader", 1);
+    setenv("SECRET_TOKEN", "hunter2", 1);
+    root = written();
+    assert_text(root, "env HVD_FUSION_THRESHOLD", "64MB");
+    assert_text(root, "env OMPI_MCA_btl", "self,vader");
+    ck_assert_ptr_null(json_object_get(at(root, "env"), "SECRET_TOKEN"));
+    ck_assert_ptr_null(json_object_get(at(root, "env"), "PATH"));
+    json_decref(root);
+}
+END_TEST
+
+START_TEST(a_check_leaves_things_as_they_are)
+{
+    struct stat info;
+    FILE *file;
+
+    ck_assert_int_eq(json_check(path, error, sizeof error), 0);
+    ck_assert_int_eq(entries(), 0);
+    file = fopen(path, "w");
+    fputs("old", file);
+    fclose(file);
+    ck_assert_int_eq(json_check(path, error, sizeof error), 0);
+    ck_assert_int_eq(entries(), 1);
+    ck_assert_int_eq(stat(path, &info), 0);
+    ck_assert_int_eq(info.st_size, 3);
+}
+END_TEST
+
+START_TEST(an_old_file_is_replaced_whole)
+{
+    json_t *root;
+    FILE *file = fopen(path, "w");
+
+    for (int i = 0; i < 100000; i++)
+        fputs("old", file);
+    fclose(file);
+    root = written();
+    json_decref(root);
+    ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+START_TEST(what_cannot_be_written_is_said)
+{
+    static const char *const paths[] = {"/nonexistent/run.json", "/proc",
+                                        "/proc/nonexistent/run.json"};
+
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        ck_assert_int_eq(json_check(paths[i], error, sizeof error), -1);
+        ck_assert_ptr_nonnull(strstr(error, paths[i]));
+        ck_assert_ptr_nonnull(strstr(error, "--json"));
+        ck_assert_ptr_null(strchr(error, '\n'));
+    }
+}
+END_TEST
+
+START_TEST(a_full_disk_is_said)
+{
+    ck_assert_int_eq(json_check("/dev/full", error, sizeof error), 0);
+    ck_assert_int_eq(json_write("/dev/full", &options, &facts, results, 2,
+                                error, sizeof error),
+                     -1);
+    ck_assert_ptr_nonnull(strstr(error, "No space left"));
+}
+END_TEST
+
+START_TEST(what_is_no_file_is_not_replaced)
+{
+    struct stat info;
+
+    ck_assert_int_eq(json_write("/dev/null", &options, &facts, results, 2,
+                                error, sizeof error),
+                     0);
+    ck_assert_int_eq(stat("/dev/null", &info), 0);
+    ck_assert(S_ISCHR(info.st_mode));
+}
+END_TEST
+
+START_TEST(a_link_stays_a_link)
+{
+    char name[300];
+    struct stat info;
+
+    fclose(fopen(path, "w"));
+    snprintf(name, sizeof name, "%s/link", directory);
+    ck_assert_int_eq(symlink(path, name), 0);
+    ck_assert_int_eq(
+        json_write(name, &options, &facts, results, 2, error, sizeof error), 0);
+    ck_assert_int_eq(lstat(name, &info), 0);
+    ck_assert(S_ISLNK(info.st_mode));
+    ck_assert_int_eq(stat(path, &info), 0);
+    ck_assert_int_gt(info.st_size, 0);
+    unlink(name);
+}
+END_TEST
+
+static TCase *tcase_content(void)
+{
+    TCase *tcase = tcase_create("content");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, it_says_what_was_measured);
+    tcase_add_test(tcase, it_says_where_and_how);
+    tcase_add_test(tcase, it_sums_up);
+    tcase_add_test(tcase, what_was_not_measured_is_null);
+    tcase_add_test(tcase, of_the_environment_only_what_matters_is_told);
+    return tcase;
+}
+
+static TCase *tcase_file(void)
+{
+    TCase *tcase = tcase_create("file");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_check_leaves_things_as_they_are);
+    tcase_add_test(tcase, an_old_file_is_replaced_whole);
+    tcase_add_test(tcase, what_cannot_be_written_is_said);
+    tcase_add_test(tcase, a_full_disk_is_said);
+    tcase_add_test(tcase, what_is_no_file_is_not_replaced);
+    tcase_add_test(tcase, a_link_stays_a_link);
+    return tcase;
+}
+
+HVD_TEST_MAIN("bench_json", tcase_content, tcase_file)
