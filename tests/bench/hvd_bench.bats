@@ -71,6 +71,7 @@ spoiler() { # FUNCTION PARAMETERS STATEMENT
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
+#include <unistd.h>
 int hvd_rank(void);
 int $1($2);
 int $1($2)
@@ -232,6 +233,22 @@ CALL_ALLREDUCE='int (*next)(const void *, void *, int64_t, int32_t, int32_t) =
     [ "$status" -eq 1 ]
     [ "$(grep -c '^hvd-bench: ' <<<"$output")" -eq 1 ]
     [[ $output == *"hvd-bench: "*"rank 1"* ]]
+}
+
+@test "-a chooses between rank 0, mean, least and most" {
+    local a
+    spoiler hvd_allreduce "$ALLREDUCE" '
+        if (hvd_rank() == 1) usleep(300000);
+        return 0;'
+    for a in 0 1 2 3; do
+        run mpirun --oversubscribe --bind-to none -np 2 -x \
+            LD_PRELOAD="$OUT/spoiler.so" "$BENCH" allreduce -b 8 -e 8 -n 1 \
+            -w 0 -c 0 -a $a --no-compare
+        [ "$status" -eq 0 ]
+        first_table | awk -v a=$a '
+            { least = a == 3 ? 3e5 : a == 1 ? 1.5e5 : 0 }
+            $6 < least || (a != 3 && $6 >= least + 1.5e5) { print; exit 1 }'
+    done
 }
 
 # --------------------------------------------------------------------- file
