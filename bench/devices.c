@@ -37,7 +37,7 @@ struct nccl_device *devices_gather(int nranks)
     struct record *records = list ? (struct record *)(list + n) : NULL;
     struct record mine;
 
-    if (!agree_well(list != NULL)) {
+    if (!agree_well(list != NULL) || !list) {
         free(list);
         return NULL;
     }

@@ -191,14 +191,17 @@ static int complain(const char *path, char *error, size_t size)
 
 static int open_draft(struct target *t)
 {
+    static const char suffix[] = ".XXXXXX";
+    size_t length = strlen(t->path);
     mode_t mask = umask(0);
     int fd;
 
     umask(mask);
-    if (asprintf(&t->draft, "%s.XXXXXX", t->path) < 0) {
-        t->draft = NULL;
+    t->draft = malloc(length + sizeof suffix);
+    if (!t->draft)
         return -1;
-    }
+    memcpy(t->draft, t->path, length);
+    memcpy(t->draft + length, suffix, sizeof suffix);
     fd = mkstemp(t->draft);
     if (fd < 0) {
         free(t->draft);

@@ -120,10 +120,10 @@ double pattern_result(const struct pattern *p, int64_t i)
     if (p->type->class == BENCH_BOOLEAN) {
         return value != 0 ? 1.0 : 0.0;
     }
-    if (p->op->id == HVD_AVERAGE) {
-        return p->type->class == BENCH_FLOATING ? (double)value / p->nranks
-                                                : (double)(value / p->nranks);
-    }
+    if (p->op->id == HVD_AVERAGE && p->type->class == BENCH_FLOATING)
+        return (double)value / p->nranks;
+    if (p->op->id == HVD_AVERAGE)
+        value /= p->nranks; /* truncates toward zero */
     return (double)value;
 }
 
