@@ -161,7 +161,7 @@ HVD_TTY=0
 if [ -t 1 ]; then
     HVD_TTY=1
     if [ -z "${COLUMNS-}" ]; then
-        COLUMNS=$(stty size <&1 2>/dev/null | cut -d' ' -f2)
+        { COLUMNS=$(stty size <&3 2>/dev/null | cut -d' ' -f2); } 3>&1
     fi
 fi
 export HVD_TTY COLUMNS="${COLUMNS:-80}"

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+# mpi-launch.sh: what it makes of its command line, of ends and of signals.
+
+setup() {
+    LAUNCH=$BATS_TEST_DIRNAME/../../mpi-launch.sh
+    cd "$BATS_TEST_TMPDIR" || return 1
+    unset OMP_NUM_THREADS OPENBLAS_NUM_THREADS COLUMNS
+}
+
+launch() {
+    run timeout 60 "$LAUNCH" "$@"
+}
+
+refused() { # status text argument...
+    local status_wanted=$1 text=$2
+    shift 2
+    launch "$@"
+    [ "$status" -eq "$status_wanted" ]
+    [[ $output == *"$text"* ]]
+    [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "wrong command lines are one line and status 2" {
+    refused 2 "-np N" true
+    refused 2 "'0'" -np 0 true
+    refused 2 "'-3'" -np -3 true
+    refused 2 "'two'" -np two true
+    refused 2 "'1.5'" -np 1.5 true
+    refused 2 "-np needs a value" -np
+    refused 2 "program is missing" -np 2
+    refused 2 "'--bogus'" -np 2 --bogus true
+    refused 2 "'A B'" -np 2 -x 'A B' true
+    refused 2 "host" -np 2 -H 'a:b' true
+    refused 2 "cannot be read" -np 2 --hostfile nowhere true
+    refused 2 "exclude" -np 2 -H a:1 --hostfile "$BATS_TEST_FILENAME" true
+}
+
+@test "programs that cannot run are 126 and 127" {
+    refused 127 "no program './nothing'" -np 2 ./nothing
+    refused 127 "no program 'no-such-program'" -np 2 no-such-program
+    touch plain
+    refused 126 "not executable" -np 2 ./plain
+    refused 126 "is a directory" -np 2 ./
+}
+
+@test "a missing mpirun is explained" {
+    mkdir bin
+    local tool
+    for tool in bash env nproc id readlink cat grep; do
+        ln -s "$(command -v "$tool")" bin/
+    done
+    printf '#!/bin/sh\necho "HYDRA build details:"\n' >bin/mpirun
+    chmod +x bin/mpirun
+    run env PATH="$PWD/bin" "$LAUNCH" -np 2 env
+    [ "$status" -eq 127 ]
+    [[ $output == *"not Open MPI"* ]]
+    [[ $output == *"apt-get install openmpi-bin"* ]]
+}
+
+@test "arguments arrive as they were given" {
+    launch -np 1 printf '[%s]' 'a b' '$HOME' "it's" '' '*' '"' $'n\nl' '\'
+    [ "$status" -eq 0 ]
+    [ "$output" = "[a b][\$HOME][it's][][*][\"][n
+l][\\]" ]
+}
+
+@test "options of the program are the program's" {
+    launch -np 1 -- printf '%s' -np
+    [ "$output" = "-np" ]
+    launch -np 1 echo --help -x
+    [ "$output" = "--help -x" ]
+}
+
+@test "a dry run prints what would be run, to be pasted" {
+    launch -np 2 --dry-run printf '%s.' 'a b' "it's"
+    [ "$status" -eq 0 ]
+    [[ $output == *"mpirun -np 2"*"--bind-to none"* ]]
+    run bash -c "$output"
+    [ "$output" = "a b.it's.a b.it's." ]
+}
+
+@test "HVD_ variables and those named with -x reach the ranks" {
+    export HVD_SOMETHING='a b' OTHER=1 NAMED=2
+    launch -np 2 sh -c 'echo "$HVD_SOMETHING/$NAMED/$GIVEN"' \
+        -x ignored-by-sh
+    launch -np 2 -x NAMED -x GIVEN='x y' \
+        sh -c 'echo "$HVD_SOMETHING/$NAMED/$GIVEN"'
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = "a b/2/x y" ]
+    [ "${lines[1]}" = "a b/2/x y" ]
+    launch -np 1 --dry-run true
+    [[ $output == *"-x HVD_SOMETHING"* ]]
+    [[ $output != *"-x OTHER"* ]]
+}
+
+@test "ranks are bound only where that helps" {
+    launch -np 2 --dry-run true
+    [[ $output == *"--bind-to none"* ]]
+    OMP_NUM_THREADS=4 launch -np 2 --dry-run true
+    [[ $output == *"--bind-to none"* ]]
+    launch -np 512 --dry-run true
+    [[ $output == *"--oversubscribe"* ]]
+    [[ $output == *"--bind-to none"* ]]
+    [[ $output == *"take turns"* ]]
+    launch -np 3 -H one:2,two:1 --dry-run true
+    [[ $output == *'-H one:2\,two:1'* ]]
+    [[ $output == *"--bind-to core"* ]]
+}
+
+@test "the first rank that failed is named, and its status is ours" {
+    launch -np 3 sh -c '[ "$OMPI_COMM_WORLD_RANK" != 1 ] || exit 7; sleep 20'
+    [ "$status" -eq 7 ]
+    [[ $output == *"rank 1 on "*"exited with status 7"* ]]
+    launch -np 2 sh -c '[ "$OMPI_COMM_WORLD_RANK" != 0 ] || kill -SEGV $$
+        sleep 20'
+    [ "$status" -eq 139 ]
+    [[ $output == *"rank 0 on "*"signal 11 (SIGSEGV)"* ]]
+    launch -np 2 true
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+}
+
+@test "output and input are the program's" {
+    run bash -c "echo hello | '$LAUNCH' -np 1 cat 2>/dev/null"
+    [ "$output" = hello ]
+    run bash -c "'$LAUNCH' -np 1 sh -c 'echo out; echo err >&2' 2>/dev/null"
+    [ "$output" = out ]
+}
+
+@test "ranks are told that there is no terminal" {
+    launch -np 2 sh -c 'echo "$HVD_TTY $COLUMNS"'
+    [ "${lines[0]}" = "0 80" ]
+    COLUMNS=133 launch -np 1 sh -c 'echo "$COLUMNS"'
+    [ "$output" = 133 ]
+}
+
+@test "ranks are told that there is a terminal" {
+    run script -qec "stty cols 101; '$LAUNCH' -np 1 sh -c 'echo \"\$HVD_TTY \$COLUMNS\"'" \
+        /dev/null
+    [[ $output == *"1 101"* ]]
+}
+
+# A program that does not want to end.
+stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
+
+@test "signals end everything, also what ignores them" {
+    local signal number pid tries
+    for signal in INT:130 TERM:143 HUP:129; do
+        number=${signal#*:} signal=${signal%:*}
+        # A shell's background commands have SIGINT ignored.
+        env --default-signal=INT timeout -s KILL 60 "$LAUNCH" -np 2 \
+            sh -c "$stubborn" "mark-$BATS_TEST_TMPDIR" >out 2>err 3>&- &
+        for tries in {1..100}; do
+            [ "$(cat out 2>/dev/null | grep -c ready)" -ne 2 ] || break
+            sleep 0.1
+        done
+        pid=$(pgrep -of "^bash .*$LAUNCH")
+        kill -s "$signal" "$pid"
+        kill -s "$signal" "$pid"
+        status=0
+        wait $! || status=$?
+        [ "$status" -eq "$number" ]
+        grep -q "ended by SIG$signal" err
+        ! pgrep -f "^sh -c.*mark-$BATS_TEST_TMPDIR"
+    done
+    [ -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'mpi-launch.*')" ]
+}
