@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records as bytes: there and back, cut short, and garbage. */
+#include <stdio.h>
+#include <string.h>
+
+#include "check_main.h"
+#include "core/wire.h"
+
+static struct hvd__signature example(void)
+{
+    struct hvd__signature s = {.kind = HVD_ALLREDUCE,
+                               .dtype = HVD_BFLOAT16,
+                               .op = HVD_MAX,
+                               .ndim = 3,
+                               .prescale = 0.25,
+                               .postscale = -1e300};
+
+    s.shape[0] = 7;
+    s.shape[1] = 0;
+    s.shape[2] = INT64_C(1) << 40;
+    return s;
+}
+
+/* One of everything. */
+static void write_all(struct hvd__writer *w)
+{
+    const struct hvd__signature s = example();
+    const int ranks[11] = {1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1};
+
+    hvd__write_type(w, HVD__ANNOUNCE);
+    hvd__write_text(w, "a name, \xff");
+    hvd__write_signature(w, &s);
+    hvd__write_int(w, -123456);
+    hvd__write_ranks(w, ranks, 11);
+    hvd__write_text(w, "");
+}
+
+/* Read it; whether all of it was as written. */
+static bool read_back(struct hvd__reader *in)
+{
+    const struct hvd__signature want = example();
+    struct hvd__signature s;
+    char text[32], empty[1];
+    bool good = hvd__read_type(in) == HVD__ANNOUNCE;
+
+    hvd__read_text(in, text, sizeof text);
+    good &= strcmp(text, "a name, \xff") == 0;
+    hvd__read_signature(in, &s);
+    good &= hvd__signature_equal(&s, &want);
+    good &= hvd__read_int(in) == -123456;
+    good &= hvd__read_ranks(in, 11, 8);
+    hvd__read_text(in, empty, sizeof empty);
+    return good && !in->failed && !hvd__reader_more(in);
+}
+
+START_TEST(there_and_back)
+{
+    struct hvd__writer w = {0};
+    struct hvd__reader in;
+
+    write_all(&w);
+    in = (struct hvd__reader){.data = w.data, .bytes = w.bytes};
+    ck_assert(read_back(&in));
+    hvd__writer_fini(&w);
+}
+END_TEST
+
+START_TEST(every_truncation_fails)
+{
+    struct hvd__writer w = {0};
+
+    write_all(&w);
+    for (size_t bytes = 0; bytes < w.bytes; bytes++) {
+        /* A copy of exactly that size: a sanitizer sees each byte too far. */
+        unsigned char *copy = malloc(bytes + !bytes);
+        struct hvd__reader in = {.data = copy, .bytes = bytes};
+
+        memcpy(copy, w.data, bytes);
+        ck_assert(!read_back(&in));
+        ck_assert(in.failed);
+        ck_assert(!hvd__reader_more(&in));
+        free(copy);
+    }
+    hvd__writer_fini(&w);
+}
+END_TEST
+
+START_TEST(garbage_never_harms)
+{
+    unsigned char data[96];
+    uint32_t state = 12345;
+
+    for (int round = 0; round < 200000; round++) {
+        size_t bytes = (state >> 8) % sizeof data;
+        struct hvd__reader in = {.data = data, .bytes = bytes};
+        struct hvd__signature s;
+        char text[16];
+
+        for (size_t i = 0; i < bytes; i++) {
+            state = state * 1664525u + 1013904223u;
+            data[i] = (unsigned char)(state >> (round % 3 ? 24 : 29));
+        }
+        state = state * 1664525u + 1013904223u;
+        hvd__read_type(&in);
+        hvd__read_text(&in, text, sizeof text);
+        ck_assert(memchr(text, 0, sizeof text) != NULL);
+        hvd__read_signature(&in, &s);
+        /* Whatever is accepted is sane. */
+        ck_assert(hvd_kind_name(s.kind) && hvd_dtype_name(s.dtype));
+        ck_assert(s.ndim >= 0 && s.ndim <= HVD_MAX_DIMS);
+        ck_assert(hvd__signature_count(&s) >= 0);
+        hvd__read_ranks(&in, 20, 3);
+        ck_assert(in.at <= bytes);
+    }
+}
+END_TEST
+
+START_TEST(signatures_that_cannot_be_fail)
+{
+    struct hvd__signature s = example(), got;
+
+    for (int which = 0; which < 5; which++) {
+        struct hvd__writer w = {0};
+        struct hvd__reader in;
+
+        s = example();
+        s.shape[1] = 1;
+        switch (which) {
+        case 0: s.kind = 77; break;
+        case 1: s.dtype = HVD_NUM_DTYPES; break;
+        case 2: s.op = HVD_NUM_OPS; break;
+        case 3: s.shape[0] = -1; break;
+        default: s.shape[0] = INT64_C(1) << 40; break; /* overflows */
+        }
+        hvd__write_signature(&w, &s);
+        in = (struct hvd__reader){.data = w.data, .bytes = w.bytes};
+        hvd__read_signature(&in, &got);
+        ck_assert_msg(in.failed, "%d", which);
+        hvd__writer_fini(&w);
+    }
+}
+END_TEST
+
+START_TEST(sets_of_ranks)
+{
+    for (int n = 1; n <= 40; n++)
+        for (int step = 1; step <= 5; step++) {
+            struct hvd__writer w = {0};
+            int of[40];
+
+            for (int rank = 0; rank < n; rank++)
+                of[rank] = rank % step == 0;
+            hvd__write_ranks(&w, of, n);
+            ck_assert_uint_eq(w.bytes, (size_t)(n + 7) / 8);
+            for (int rank = 0; rank < n; rank++) {
+                struct hvd__reader in = {.data = w.data, .bytes = w.bytes};
+                ck_assert(hvd__read_ranks(&in, n, rank) == !!of[rank]);
+            }
+            hvd__writer_fini(&w);
+        }
+}
+END_TEST
+
+static TCase *tcase_wire(void)
+{
+    TCase *tcase = tcase_create("wire");
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, there_and_back);
+    tcase_add_test(tcase, every_truncation_fails);
+    tcase_add_test(tcase, garbage_never_harms);
+    tcase_add_test(tcase, signatures_that_cannot_be_fail);
+    tcase_add_test(tcase, sets_of_ranks);
+    return tcase;
+}
+
+HVD_TEST_MAIN("core_wire", tcase_wire)
