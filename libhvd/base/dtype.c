@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/status.h"
+
 static const struct {
     const char *name;
     int bytes;
@@ -33,7 +35,8 @@ int hvd_dtype_from_name(const char *name)
     for (int i = 0; name && i < HVD_NUM_DTYPES; i++)
         if (strcmp(dtypes[i].name, name) == 0)
             return i;
-    return HVD_ERR_ARGUMENT;
+    return hvd__fail(HVD_ERR_ARGUMENT, "there is no dtype '%s'",
+                     name ? name : "(NULL)");
 }
 
 int hvd_op_from_name(const char *name)
@@ -41,13 +44,16 @@ int hvd_op_from_name(const char *name)
     for (int i = 0; name && i < HVD_NUM_OPS; i++)
         if (strcmp(ops[i], name) == 0)
             return i;
-    return HVD_ERR_ARGUMENT;
+    return hvd__fail(HVD_ERR_ARGUMENT,
+                     "there is no reduction operation '%s'",
+                     name ? name : "(NULL)");
 }
 
 int hvd_dtype_size(hvd_dtype dtype)
 {
     if (dtype < 0 || dtype >= HVD_NUM_DTYPES)
-        return HVD_ERR_ARGUMENT;
+        return hvd__fail(HVD_ERR_ARGUMENT, "dtype %d is none (0 to %d)",
+                         (int)dtype, HVD_NUM_DTYPES - 1);
     return dtypes[dtype].bytes;
 }
 

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who shares a host, and the patterns of who talks to whom: for all numbers
+ * of ranks up to 17. */
+#include <stdbool.h>
+#include <string.h>
+
+#include "check_main.h"
+#include "core/topology.h"
+#include "transport/pattern.h"
+
+enum { MOST = 17 };
+
+static const char *const hosts[] = {"a", "b", "c", "d"};
+
+static const char *host_of(const void *layout, int rank)
+{
+    return hosts[((const int *)layout)[rank]];
+}
+
+/* The numbers by their definitions: sizes add up, and the places of a local
+ * rank over the hosts are 0, 1, 2 ... in the order of the hosts' first
+ * ranks. */
+static void check_layout(const int *layout, int n)
+{
+    for (int rank = 0; rank < n; rank++) {
+        struct hvd__topology t = hvd__topology_of(rank, n, host_of, layout);
+        int local_rank = 0, local_size = 0, seen = 0, cross_rank = -1;
+        bool passed[4] = {false};
+
+        for (int other = 0; other < n; other++) {
+            local_rank += layout[other] == layout[rank] && other < rank;
+            local_size += layout[other] == layout[rank];
+        }
+        for (int other = 0; other < n; other++) {
+            int host = layout[other], size = 0;
+
+            if (passed[host])
+                continue;
+            passed[host] = true;
+            for (int k = 0; k < n; k++)
+                size += layout[k] == host;
+            if (size <= local_rank)
+                continue;
+            if (host == layout[rank])
+                cross_rank = seen;
+            seen++;
+        }
+        ck_assert_int_eq(t.local_rank, local_rank);
+        ck_assert_int_eq(t.local_size, local_size);
+        ck_assert_int_eq(t.cross_rank, cross_rank);
+        ck_assert_int_eq(t.cross_size, seen);
+    }
+}
+
+START_TEST(every_layout)
+{
+    int layout[MOST];
+
+    for (int n = 1; n <= 6; n++) {
+        int total = 1;
+
+        for (int i = 0; i < n; i++)
+            total *= 4;
+        for (int code = 0; code < total; code++) {
+            for (int i = 0, rest = code; i < n; i++, rest /= 4)
+                layout[i] = rest % 4;
+            check_layout(layout, n);
+        }
+    }
+    for (int n = 7; n <= MOST; n++)
+        for (int step = 1; step <= 4; step++) {
+            for (int i = 0; i < n; i++)
+                layout[i] = i / step % 4; /* interleaved, uneven */
+            check_layout(layout, n);
+        }
+}
+END_TEST
+
+START_TEST(two_uneven_hosts)
+{
+    static const int layout[] = {0, 0, 1, 0};
+    struct hvd__topology t = hvd__topology_of(2, 4, host_of, layout);
+
+    ck_assert(t.local_rank == 0 && t.local_size == 1);
+    ck_assert(t.cross_rank == 1 && t.cross_size == 2);
+    t = hvd__topology_of(3, 4, host_of, layout);
+    ck_assert(t.local_rank == 2 && t.local_size == 3);
+    ck_assert(t.cross_rank == 0 && t.cross_size == 1);
+}
+END_TEST
+
+START_TEST(slices_are_a_partition)
+{
+    for (int n = 1; n <= MOST; n++)
+        for (int64_t count = 0; count <= 100; count++) {
+            int64_t next = 0;
+
+            for (int rank = 0; rank < n; rank++) {
+                struct hvd__slice s = hvd__slice_of(count, rank, n);
+
+                ck_assert_int_eq(s.start, next);
+                ck_assert_int_eq(s.count, count / n + (rank < count % n));
+                next += s.count;
+            }
+            ck_assert_int_eq(next, count);
+        }
+}
+END_TEST
+
+START_TEST(binomial_trees_reach_everyone)
+{
+    for (int n = 1; n <= MOST; n++)
+        for (int root = 0; root < n; root++) {
+            int reached = 0, rounds = 0;
+
+            while (1 << rounds < n)
+                rounds++;
+            ck_assert_int_eq(hvd__binomial_parent(root, root, n), -1);
+            for (int rank = 0; rank < n; rank++) {
+                int children[32], up = rank, depth = 0;
+                int nchildren = hvd__binomial_children(rank, root, n, children);
+
+                ck_assert_int_le(nchildren, rounds);
+                for (int i = 0; i < nchildren; i++)
+                    ck_assert_int_eq(hvd__binomial_parent(children[i], root, n),
+                                     rank);
+                reached += nchildren;
+                while (up != root && depth <= rounds) {
+                    up = hvd__binomial_parent(up, root, n);
+                    depth++;
+                }
+                ck_assert_int_eq(up, root);
+                ck_assert_int_le(depth, rounds);
+            }
+            ck_assert_int_eq(reached, n - 1);
+        }
+}
+END_TEST
+
+static TCase *tcase_topology(void)
+{
+    TCase *tcase = tcase_create("topology");
+
+    tcase_add_test(tcase, every_layout);
+    tcase_add_test(tcase, two_uneven_hosts);
+    tcase_add_test(tcase, slices_are_a_partition);
+    tcase_add_test(tcase, binomial_trees_reach_everyone);
+    return tcase;
+}
+
+HVD_TEST_MAIN("core_topology", tcase_topology)
