@@ -44,8 +44,7 @@ int hvd_op_from_name(const char *name)
     for (int i = 0; name && i < HVD_NUM_OPS; i++)
         if (strcmp(ops[i], name) == 0)
             return i;
-    return hvd__fail(HVD_ERR_ARGUMENT,
-                     "there is no reduction operation '%s'",
+    return hvd__fail(HVD_ERR_ARGUMENT, "there is no reduction operation '%s'",
                      name ? name : "(NULL)");
 }
 

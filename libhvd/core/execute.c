@@ -83,7 +83,7 @@ int hvd__execute(struct hvd__world *world, struct hvd__entry *entries)
 /* Whether the tensors follow each other in memory, inputs and outputs. */
 static bool are_neighbours(const struct hvd__entry *entry)
 {
-    for (; entry && entry->next; entry = entry->next)
+    for (; entry->next; entry = entry->next)
         if ((const char *)entry->input + entry->bytes != entry->next->input ||
             (char *)entry->output + entry->bytes != entry->next->output)
             return false;
@@ -118,8 +118,12 @@ static void start(struct hvd__world *world, struct hvd__lane *lane,
     int64_t count = 0;
     int n = 0;
 
-    for (const struct hvd__entry *e = first; e; e = e->next, n++)
+    /* There is at least one. */
+    const struct hvd__entry *e = first;
+    do {
         count += e->count;
+        n++;
+    } while ((e = e->next));
     lane->batch = batch;
     lane->packed = !are_neighbours(first);
     if (lane->packed)
