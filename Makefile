@@ -98,7 +98,7 @@ all-tests: $(LIBS) $(PROGRAMS) $(TEST_PROGRAMS) ## build everything, tests too
 # ------------------------------------------------------ packages, demo, tests
 
 PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libopenblas-dev \
-	uthash-dev libjansson-dev zlib1g-dev check bats
+	uthash-dev libjansson-dev zlib1g-dev check bats procps
 
 .PHONY: deps
 deps: ## install missing Debian packages, saying which
