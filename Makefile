@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # hvd: collective library, software IPU, training programs.
 #
 # One non-recursive file. Each room lists its sources in its room.mk; objects

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # bench: measures collectives against MPI and against the machine.
 
 CFLAGS_bench = -Ilibhvd/include -Ibench $(MPI_CFLAGS)

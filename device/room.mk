@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # device: the software IPU. Knows OpenBLAS; knows nothing of ranks or MPI.
 
 IPU_SRC := $(wildcard device/*/*.c)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # libhvd: the collective library. Knows MPI; knows nothing of the device.
 
 HVD_SRC := $(wildcard libhvd/base/*.c libhvd/core/*.c libhvd/transport/*.c \

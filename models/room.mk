@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # models: training programs and what they share.
 
 CFLAGS_models = -Ilibhvd/include -Idevice/include -Imodels

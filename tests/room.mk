@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tests: one program a file of tests/unit and tests/mpi, linked with what the
 # file needs. They land in $(B)/bin/tests-*, and are not installed.
 

@@ -116,7 +116,8 @@ enum {
  *
  * HVD_ERR_CONFIG (an HVD_* variable is malformed on some rank),
  * HVD_ERR_LAUNCH (the launcher belongs to another MPI), HVD_ERR_MPI,
- * HVD_ERR_MEMORY; the error of one rank is returned on every rank.
+ * HVD_ERR_MEMORY; the error of one rank is returned on every rank, unless it
+ * is that this rank could not reach the others at all.
  */
 int hvd_init(void);
 
