@@ -22,12 +22,17 @@
     X(HVD_ERR_PEER, "another rank's request was refused")                      \
     X(HVD_ERR_HANDLE, "no such handle, or already waited for")                 \
     X(HVD_ERR_MEMORY, "out of memory")                                         \
+    X(HVD_ERR_JOINED, "a rank has joined: only reductions work")               \
+    X(HVD_ERR_PROCESS_SET, "no such process set, or not a member of it")       \
+    X(HVD_ERR_INCONSISTENT, "the ranks got different results")                 \
     X(HVD_ERR_NOT_INITIALIZED, "hvd_init has not been called")                 \
     X(HVD_ERR_SHUTDOWN, "a rank has shut down")                                \
     X(HVD_ERR_CONFIG, "malformed environment variable")                        \
     X(HVD_ERR_LAUNCH, "started as one of several processes, found alone")      \
     X(HVD_ERR_MPI, "MPI failed")                                               \
-    X(HVD_ERR_INTERNAL, "internal error of libhvd")
+    X(HVD_ERR_INTERNAL, "internal error of libhvd")                            \
+    X(HVD_ERR_LOST, "another rank is dead or frozen")                          \
+    X(HVD_ERR_STALLED, "a rank never submitted what others wait for")
 
 /* Room for a message with its NUL; longer ones are cut. */
 enum { HVD__MESSAGE_MAX = 1024 };

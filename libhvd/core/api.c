@@ -4,89 +4,144 @@
  * submit() below. Follow one from here through
  *
  *     request.c      can this be at all?
- *     ledger.c       in flight from now on, under its key
+ *     ledger.c       in flight from now on, under its name
  *     progress.c     whoever waits moves the rest
- *     negotiate.c    announced to rank 0, and
+ *     negotiate.c    announced to the first member of its process set, and
  *     coordinator.c  agreed on by all, with
  *     fuse.c         its neighbours in the same batch
- *     execute.c      packed, and moved by an algorithm of transport/algo
+ *     execute.c      carried out in one of the lanes,
+ *     stage.c        packed, and moved by an algorithm of transport/algo
  *     complete.c     status, callback, waiter
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "core/complete.h"
+#include "core/compress.h"
 #include "core/refuse.h"
+#include "core/submit.h"
 #include "core/text.h"
-#include "core/world.h"
+
+/* ------------------------------------------------------------------- submit */
 
 /* What a message calls a request: its kind and its name. */
-static const char *describe(const hvd_request *request, char *text, size_t size)
+static const char *describe(const hvd_request *request, const char *name,
+                            char *text, size_t size)
 {
     struct hvd__text out = hvd__text_at(text, size);
     const char *kind = hvd_kind_name(request->kind);
 
     hvd__text_add(&out, "%s ", kind ? kind : "request");
-    if (request->name && request->name[0])
-        hvd__text_add(&out, "'%s'", request->name);
+    if (name && name[0])
+        hvd__text_add_name(&out, name);
     else
         hvd__text_add(&out, "without a name");
     return text;
 }
 
-/* Tell the other ranks that this request was refused, so that they do not
- * wait for it. entry is taken; the last error stays. */
-static int refuse(struct hvd__world *world, struct hvd__entry *entry,
-                  int status)
+/* Tell the other members that this unit was refused, so that they do not
+ * wait for it. unit is taken; the last error stays. */
+static int refuse(struct hvd__world *world, struct hvd__unit *unit, int status)
 {
-    entry->status = status;
-    entry->message = strdup(hvd_last_error());
-    if (!entry->message) {
-        hvd__entry_free(entry);
+    unit->status = status;
+    unit->message = strdup(hvd_last_error());
+    if (!unit->message) {
+        hvd__unit_free(unit);
         return hvd__fail_memory(1);
     }
-    hvd__ledger_refuse(&world->ledger, entry);
+    hvd__ledger_refuse(&world->ledger, unit);
     hvd__progress_wake(world);
     return status;
 }
 
 void hvd__refuse(const char *name, int status)
 {
-    struct hvd__entry *entry;
     int world_status;
     struct hvd__world *world = hvd__world_get(&world_status);
+    struct hvd__unit *unit = world ? hvd__unit_new(1) : NULL;
 
-    if (!world || !(entry = calloc(1, sizeof *entry)))
+    if (!unit)
         return;
-    snprintf(entry->key, sizeof entry->key, "%s", name);
-    refuse(world, entry, status);
+    unit->set = hvd__world_set(world, 0);
+    snprintf(unit->name, sizeof unit->name, "%s", name);
+    refuse(world, unit, status);
+}
+
+/* The set that a request is for, of which we must be a member. */
+static int find_set(struct hvd__world *world, const hvd_request *request,
+                    const char *what, struct hvd__set **set)
+{
+    char text[160];
+
+    *set = hvd__world_set(world, request->process_set);
+    if (!*set)
+        return hvd__fail(HVD_ERR_PROCESS_SET, "%s: there is no process set %d",
+                         what, (int)request->process_set);
+    if (!hvd__set_has_us(*set))
+        return hvd__fail(
+            HVD_ERR_PROCESS_SET, "%s: rank %d is not a member of %s", what,
+            world->transport->rank, hvd__set_print(*set, text, sizeof text));
+    return HVD_OK;
+}
+
+/* Codes are made now: their sizes are announced. */
+static int encode(const hvd_request *request, struct hvd__entry *entry)
+{
+    const struct hvd__signature *s = &entry->signature;
+
+    if (!hvd__compression_encodes(s->compression))
+        return HVD_OK;
+    return hvd__compress_encode(s->compression, request->process_set,
+                                entry->unit->name, entry->input, entry->count,
+                                s->prescale, &entry->own_input, &entry->rows);
+}
+
+static int check(const hvd_request *request, const struct hvd__set *set,
+                 const char *name, struct hvd__entry *entry)
+{
+    char what[HVD_MAX_NAME + 32];
+
+    entry->callback = request->callback;
+    entry->callback_context = request->callback_context;
+    HVD_TRY(hvd__request_check(
+        request, set, describe(request, name, what, sizeof what), entry));
+    HVD_TRY(encode(request, entry));
+    entry->unit->fingerprint =
+        hvd__signature_fingerprint(entry->unit->fingerprint, &entry->signature);
+    if (request->priority > entry->unit->priority)
+        entry->unit->priority = request->priority;
+    return HVD_OK;
 }
 
 static int submit(struct hvd__world *world, const hvd_request *request,
-                  hvd_handle *handle)
+                  const char *name, hvd_handle *handle)
 {
-    struct hvd__entry *entry;
     char what[HVD_MAX_NAME + 32];
+    struct hvd__unit *unit;
+    struct hvd__set *set;
     int status;
 
-    if (request->name)
-        HVD_TRY(hvd__request_check_name(request->name));
-    entry = calloc(1, sizeof *entry);
-    if (!entry)
-        return hvd__fail_memory(sizeof *entry);
-    if (request->name)
-        strcpy(entry->key, request->name);
-    entry->callback = request->callback;
-    entry->callback_context = request->callback_context;
-    status = hvd__request_check(request, world->transport->size,
-                                describe(request, what, sizeof what), entry);
+    HVD_TRY(find_set(world, request, describe(request, name, what, sizeof what),
+                     &set));
+    unit = hvd__unit_new(1);
+    if (!unit)
+        return hvd__fail_memory(sizeof *unit);
+    unit->set = set;
+    unit->priority = request->priority;
+    unit->submitted_ns = hvd__now_ns();
+    if (request->kind == HVD_JOIN)
+        name = HVD__JOIN_NAME;
+    if (name)
+        strcpy(unit->name, name);
+    status = check(request, set, name, &unit->entries[0]);
     if (status == HVD_OK)
-        status = hvd__ledger_submit(&world->ledger, entry, handle);
+        status = hvd__ledger_submit(&world->ledger, unit, handle);
     if (status < 0)
-        return refuse(world, entry, status);
+        return refuse(world, unit, status);
     return HVD_OK;
 }
 
@@ -100,7 +155,100 @@ int hvd_submit(const hvd_request *given, hvd_handle *handle)
     if (!world)
         return status;
     HVD_TRY(hvd__request_copy(given, &request));
-    HVD_TRY(submit(world, &request, handle));
+    if (request.name)
+        HVD_TRY(hvd__request_check_name(request.name));
+    HVD_TRY(submit(world, &request, request.name, handle));
+    hvd__progress_wake(world);
+    return HVD_OK;
+}
+
+/* ------------------------------------------------------------------- groups */
+
+static int check_member(struct hvd__world *world, const hvd_request *given,
+                        const char *group, struct hvd__unit *unit, int i)
+{
+    struct hvd__entry *entry = &unit->entries[i];
+    char label[HVD_MAX_NAME + 32], what[2 * HVD_MAX_NAME + 64];
+    struct hvd__text out = hvd__text_at(what, sizeof what);
+    hvd_request request;
+
+    HVD_TRY(hvd__request_copy(given, &request));
+    if (request.name)
+        HVD_TRY(hvd__request_check_name(request.name));
+    if (request.name && request.name[0])
+        snprintf(label, sizeof label, "%s", request.name);
+    else
+        snprintf(label, sizeof label, "%d of %d", i, unit->nentries);
+    entry->label = strdup(label);
+    if (!entry->label)
+        return hvd__fail_memory(sizeof label);
+    hvd__text_add(&out, "group ");
+    hvd__text_add_name(&out, group && group[0] ? group : "without a name");
+    hvd__text_add(&out, ", member '%s'", label);
+    if (request.kind == HVD_JOIN)
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "%s: a join is no member of a "
+                         "group",
+                         what);
+    if (request.process_set != unit->set->id)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "%s: it is for process set %d, the first member for "
+                         "%d",
+                         what, (int)request.process_set, (int)unit->set->id);
+    for (int k = 0; k < i && request.name && request.name[0]; k++)
+        if (strcmp(unit->entries[k].label, label) == 0)
+            return hvd__fail(HVD_ERR_DUPLICATE,
+                             "%s: another member has that name", what);
+    (void)world;
+    return check(&request, unit->set, what, entry);
+}
+
+static int submit_group(struct hvd__world *world, const char *name,
+                        const hvd_request *const *requests, int32_t n,
+                        hvd_handle *handles)
+{
+    hvd_request first;
+    struct hvd__set *set;
+    struct hvd__unit *unit;
+    int status = HVD_OK;
+
+    for (int32_t i = 0; i < n; i++)
+        if (!requests[i])
+            return hvd__fail(HVD_ERR_ARGUMENT, "member %d of a group is NULL",
+                             (int)i);
+    HVD_TRY(hvd__request_copy(requests[0], &first));
+    HVD_TRY(find_set(world, &first, "group", &set));
+    unit = hvd__unit_new(n);
+    if (!unit)
+        return hvd__fail_memory((size_t)n * sizeof *unit->entries);
+    unit->set = set;
+    unit->priority = first.priority;
+    unit->submitted_ns = hvd__now_ns();
+    if (name)
+        strcpy(unit->name, name);
+    for (int32_t i = 0; i < n && status == HVD_OK; i++)
+        status = check_member(world, requests[i], name, unit, i);
+    if (status == HVD_OK)
+        status = hvd__ledger_submit(&world->ledger, unit, handles);
+    if (status < 0)
+        return refuse(world, unit, status);
+    return HVD_OK;
+}
+
+int hvd_submit_group(const char *name, const hvd_request *const *requests,
+                     int32_t n, hvd_handle *handles)
+{
+    int status;
+    struct hvd__world *world = hvd__world_get(&status);
+
+    if (!world)
+        return status;
+    if (n < 1 || !requests)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "a group of %d requests: there must be one", (int)n);
+    if (name)
+        HVD_TRY(hvd__request_check_name(name));
+    HVD_TRY(submit_group(world, name, requests, n, handles));
     hvd__progress_wake(world);
     return HVD_OK;
 }
@@ -120,7 +268,21 @@ static int no_waiting_here(void)
                      "a callback must not wait: submit and return");
 }
 
-static int wait_for(struct hvd__world *world, hvd_handle handle)
+/* What the result looks like; own memory goes to the caller. */
+static void hand_over(struct hvd__entry *entry, hvd_tensor *output)
+{
+    const struct hvd__signature *s = &entry->signature;
+
+    output->dtype = s->dtype;
+    output->ndim = s->ndim;
+    memcpy(output->shape, s->shape, sizeof output->shape);
+    if (hvd__kind_has(s->kind, HVD__HAS_ROWS))
+        output->shape[0] = entry->out_rows;
+    output->data = entry->output;
+    entry->own_output = NULL;
+}
+
+int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
 {
     struct hvd__entry *entry;
     int status;
@@ -133,6 +295,8 @@ static int wait_for(struct hvd__world *world, hvd_handle handle)
     if (status < 0)
         hvd__fail_text(status,
                        entry->message ? entry->message : hvd_strerror(status));
+    else if (output)
+        hand_over(entry, output);
     hvd__ledger_reap(&world->ledger, entry);
     return status;
 }
@@ -142,41 +306,44 @@ int hvd_wait(hvd_handle handle)
     int status;
     struct hvd__world *world = hvd__world_get(&status);
 
-    return world ? wait_for(world, handle) : status;
+    return world ? hvd__wait(world, handle, NULL) : status;
+}
+
+int hvd_wait_output(hvd_handle handle, hvd_tensor *output)
+{
+    int status;
+    struct hvd__world *world = hvd__world_get(&status);
+    uint32_t size = output ? output->size : 0;
+    hvd_tensor whole = {0};
+
+    if (!world)
+        return status;
+    if (!output || size < sizeof whole)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "output is %s: set its size to sizeof(hvd_tensor)",
+                         output ? "of an unknown version" : "NULL");
+    status = hvd__wait(world, handle, &whole);
+    memset(output, 0, size);
+    memcpy(output, &whole, sizeof whole);
+    output->size = size;
+    return status;
 }
 
 int hvd_poll(hvd_handle handle)
 {
-    struct hvd__entry *entry;
     int status;
     struct hvd__world *world = hvd__world_get(&status);
 
     if (!world)
         return status;
-    HVD_TRY(hvd__ledger_find(&world->ledger, handle, false, &entry));
-    if (!is_done(entry) && !hvd__in_callback())
-        hvd__progress_once(world);
-    return is_done(entry);
+    status = hvd__ledger_poll(&world->ledger, handle);
+    if (status != 0 || hvd__in_callback())
+        return status;
+    hvd__progress_once(world);
+    return hvd__ledger_poll(&world->ledger, handle);
 }
 
-/* ------------------------------------------------------------- conveniences */
-
-static void fill(hvd_request *request, hvd_kind kind, const char *name,
-                 const void *in, void *out, const int64_t *count,
-                 hvd_dtype dtype)
-{
-    hvd_request_init(request, sizeof *request);
-    request->kind = kind;
-    request->name = name;
-    request->input = in;
-    request->output = out;
-    request->dtype = dtype;
-    request->ndim = 1;
-    request->shape = count;
-}
-
-/* Submit and wait: nobody else is woken, this thread drives. */
-static int blocking(const hvd_request *request)
+int hvd__run(const hvd_request *request, const char *name, hvd_tensor *output)
 {
     hvd_handle handle = 0;
     int status;
@@ -186,55 +353,6 @@ static int blocking(const hvd_request *request)
         return status;
     if (hvd__in_callback())
         return no_waiting_here();
-    HVD_TRY(submit(world, request, &handle));
-    return wait_for(world, handle);
-}
-
-int hvd_allreduce(const void *in, void *out, int64_t count, hvd_dtype dtype,
-                  hvd_op op)
-{
-    hvd_request request;
-
-    fill(&request, HVD_ALLREDUCE, NULL, in, out, &count, dtype);
-    request.op = op;
-    return blocking(&request);
-}
-
-int hvd_broadcast(void *buffer, int64_t count, hvd_dtype dtype, int root)
-{
-    hvd_request request;
-
-    fill(&request, HVD_BROADCAST, NULL, NULL, buffer, &count, dtype);
-    request.root = root;
-    return blocking(&request);
-}
-
-int hvd_barrier(void)
-{
-    hvd_request request;
-
-    hvd_request_init(&request, sizeof request);
-    request.kind = HVD_BARRIER;
-    return blocking(&request);
-}
-
-int hvd_allreduce_async(const char *name, const void *in, void *out,
-                        int64_t count, hvd_dtype dtype, hvd_op op,
-                        hvd_handle *handle)
-{
-    hvd_request request;
-
-    fill(&request, HVD_ALLREDUCE, name, in, out, &count, dtype);
-    request.op = op;
-    return hvd_submit(&request, handle);
-}
-
-int hvd_broadcast_async(const char *name, void *buffer, int64_t count,
-                        hvd_dtype dtype, int root, hvd_handle *handle)
-{
-    hvd_request request;
-
-    fill(&request, HVD_BROADCAST, name, NULL, buffer, &count, dtype);
-    request.root = root;
-    return hvd_submit(&request, handle);
+    HVD_TRY(submit(world, request, name, &handle));
+    return hvd__wait(world, handle, output);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/complete.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/status.h"
+#include "core/text.h"
 #include "core/world.h"
 
 static _Thread_local bool in_callback;
@@ -14,21 +16,54 @@ bool hvd__in_callback(void)
     return in_callback;
 }
 
+static void keep_message(struct hvd__entry *entry, const char *text)
+{
+    if (text == entry->message)
+        return;
+    /* If memory is short the waiter gets the short text instead. */
+    free(entry->message);
+    entry->message = text ? strdup(text) : NULL;
+}
+
 void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
                    int status, const char *text)
 {
+    struct hvd__unit *unit = entry->unit;
+
     entry->status = status;
-    /* If memory is short the waiter gets the short text instead. */
-    entry->message = text ? strdup(text) : NULL;
-    hvd__log(HVD__LOG_TRACE, "completed '%s': %s", entry->key,
+    keep_message(entry, text);
+    hvd__log(HVD__LOG_TRACE, "completed '%s': %s", unit->name,
              text ? text : hvd_strerror(status));
-    hvd__ledger_remove(&world->ledger, entry);
+    if (--unit->nleft == 0)
+        hvd__ledger_remove(&world->ledger, unit);
     if (entry->callback) {
         if (status < 0)
-            hvd__fail_text(status, text ? text : hvd_strerror(status));
+            hvd__fail_text(status, entry->message ? entry->message
+                                                  : hvd_strerror(status));
         in_callback = true;
         entry->callback(entry->callback_context, status);
         in_callback = false;
     }
     hvd__ledger_finish(&world->ledger, entry);
+    hvd__world_signal(world);
+}
+
+void hvd__complete_unit(struct hvd__world *world, struct hvd__unit *unit,
+                        int status, const char *text)
+{
+    int left = unit->nleft;
+
+    /* The last one that is not done keeps the unit. */
+    for (int i = 0; left > 0; i++) {
+        char message[HVD__MESSAGE_MAX];
+        struct hvd__text out = hvd__text_at(message, sizeof message);
+
+        if (atomic_load(&unit->entries[i].done))
+            continue;
+        left--;
+        if (text[0] == ' ' || text[0] == ':')
+            hvd__text_add_name(&out, unit->name);
+        hvd__text_add(&out, "%s", text);
+        hvd__complete(world, &unit->entries[i], status, message);
+    }
 }

@@ -2,32 +2,40 @@
 /*
  * coordinator.c - agreement by name.
  *
- * A proposal gathers what the ranks submitted under one key. It keeps every
- * distinct thing that was submitted (a variant) and which rank submitted
- * which. When every rank has announced:
+ * A proposal gathers what the members submitted under one key. It keeps every
+ * distinct thing that was submitted (a variant, told apart by its
+ * fingerprint) and which member submitted which. When every member has
+ * announced:
  *
  *     one variant                the proposal is ready
  *     several                    it fails everywhere: HVD_ERR_MISMATCH
  *     some were refused theirs   it fails where it was not: HVD_ERR_PEER
  *     all were refused           nobody waits for it; forgotten
  *
- * A rank may announce a key again before the others have announced it once:
+ * A member may announce a key again before the others have announced it once:
  * its request was refused (a duplicate, say) while they have yet to come.
- * Proposals of one key therefore form a chain, oldest first, and what a rank
- * says goes to the first that lacks it. So the k-th submission of a name on
- * one rank meets the k-th on every other, refused ones included, whatever the
- * timing: a program that makes the same mistake on all ranks, and then the
- * right call, gets the same answers everywhere.
+ * Proposals of one key therefore form a chain, oldest first, and what a
+ * member says goes to the first that lacks it. So the k-th submission of a
+ * name on one rank meets the k-th on every other, refused ones included,
+ * whatever the timing: a program that makes the same mistake on all ranks,
+ * and then the right call, gets the same answers everywhere.
  *
- * A rank that has left will never announce what a proposal lacks. Such a
- * proposal fails at once for those who wait, and for each other rank when it
- * comes, in the same words; it is kept until every rank has come or left.
+ * Announcements hold fingerprints, not names and shapes: that is all that
+ * agreement takes. The coordinator's own rank submits nearly everything
+ * itself and so knows what a fingerprint means. Where it does not (variants
+ * of others, whose difference a message must tell; requests of others after
+ * its own rank has joined) it asks the member (QUERY), and the proposal waits
+ * for the answer (DETAIL). There is nothing to be cached or evicted.
  *
- * Ready proposals wait for room: while two batches are under way the next
- * ones gather and are fused. No clock is involved; a lone request goes at
- * once, and the busier the engine the larger the batches.
+ * A member that has joined will announce nothing until all have; it is left
+ * out of reductions, and everything else fails. A member that has left will
+ * never announce what a proposal lacks. Such a proposal fails at once for
+ * those who wait, and for each other member when it comes, in the same words;
+ * it is kept until every member has come or left.
  *
- * A failure says who submitted what, in full, once, for all ranks.
+ * Ready requests wait for room, the most urgent first: while two batches are
+ * under way the next ones gather and are fused. No clock is involved; a lone
+ * request goes at once, and the busier the engine the larger the batches.
  */
 #include "core/coordinator.h"
 
@@ -36,39 +44,70 @@
 
 #include "base/status.h"
 #include "core/fuse.h"
+#include "core/hash.h"
+#include "core/request.h"
 #include "core/text.h"
 
 struct variant {
-    struct hvd__signature signature;
+    uint64_t fingerprint;
+    struct hvd__signature *signatures; /* owned; NULL: not known */
+    int nsignatures;
     int status; /* negative: refused, for the reason text */
     char *text; /* owned */
+    bool asked;
 };
 
 enum { ANSWERED = -1 };
 
 struct proposal {
+    uint64_t key;
     UT_hash_handle hh;        /* the oldest of its key is in the table */
     struct proposal *later;   /* owned: the next of the same key */
-    struct proposal *next;    /* owned, once ready: the next that is ready */
     struct variant *variants; /* owned */
     int nvariants;
     int nannounced;
-    int *of;       /* owned, [nranks]: 0 not yet, i + 1 submitted variants[i],
-                      ANSWERED: did, and was told that it fails */
-    char *lacking; /* owned; once a rank that it lacks has left: who */
-    char key[HVD__KEY_SIZE];
+    int *of;          /* owned, [nranks]: 0 not yet, i + 1 submitted
+                         variants[i], ANSWERED: did, and was told that it
+                         fails */
+    int64_t *numbers; /* owned, [nranks * nnumbers]; NULL: none */
+    int nnumbers;
+    int32_t priority;
+    char *lacking; /* owned; once a member that it lacks has left: who */
+};
+
+/* A request that all have agreed on. */
+struct ready {
+    struct ready *next;
+    uint64_t key;
+    int index; /* in its group */
+    int32_t priority;
+    struct hvd__signature signature;
+    size_t bytes;     /* of the fusion buffer */
+    int *absent;      /* owned, [nranks]: who has joined; NULL: nobody */
+    int64_t *numbers; /* owned, [nranks]; NULL: none */
+};
+
+struct question {
+    struct question *next;
+    int rank;
+    uint64_t key;
 };
 
 struct hvd__coordinator {
+    int *world; /* owned, [nranks] */
     int nranks;
     size_t threshold;
     struct proposal *table; /* owned, by key */
-    struct proposal *ready; /* owned list, in order of readiness */
-    struct proposal **ready_tail;
+    struct ready *ready;    /* owned list, by priority, then by time */
+    struct ready **ready_tail;
     int nready;
-    const struct hvd__signature **signatures; /* owned scratch, [capacity] */
-    bool *taken;                              /* likewise */
+    struct question *questions; /* owned list */
+    struct hvd__fusee *fusees;  /* owned scratch, [capacity] */
+    bool *taken;                /* likewise */
     int capacity;
+    int *joined; /* owned, [nranks] */
+    int njoined;
+    int last_joined;
     int *left; /* owned, [nranks] */
     int nleft;
     bool closed;
@@ -80,33 +119,51 @@ static void proposal_free(struct proposal *proposal)
 {
     if (!proposal)
         return;
-    for (int i = 0; i < proposal->nvariants; i++)
+    for (int i = 0; i < proposal->nvariants; i++) {
+        free(proposal->variants[i].signatures);
         free(proposal->variants[i].text);
+    }
     free(proposal->variants);
     free(proposal->lacking);
+    free(proposal->numbers);
     free(proposal->of);
     free(proposal);
 }
 
-struct hvd__coordinator *hvd__coordinator_new(int nranks, size_t threshold)
+static void ready_free(struct ready *ready)
+{
+    free(ready->absent);
+    free(ready->numbers);
+    free(ready);
+}
+
+struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
+                                              size_t threshold)
 {
     struct hvd__coordinator *c = calloc(1, sizeof *c);
+    size_t n = (size_t)nranks;
 
     if (!c)
         return NULL;
     c->nranks = nranks;
     c->threshold = threshold;
     c->ready_tail = &c->ready;
-    c->left = calloc((size_t)nranks, sizeof *c->left);
-    if (c->left)
-        return c;
-    hvd__coordinator_free(c);
-    return NULL;
+    c->world = malloc(n * sizeof *c->world);
+    c->joined = calloc(n, sizeof *c->joined);
+    c->left = calloc(n, sizeof *c->left);
+    if (!c->world || !c->joined || !c->left) {
+        hvd__coordinator_free(c);
+        return NULL;
+    }
+    memcpy(c->world, world, n * sizeof *world);
+    return c;
 }
 
 void hvd__coordinator_free(struct hvd__coordinator *c)
 {
     struct proposal *p, *following;
+    struct question *question;
+    struct ready *ready;
 
     if (!c)
         return;
@@ -118,13 +175,19 @@ void hvd__coordinator_free(struct hvd__coordinator *c)
             p = later;
         }
     }
-    while ((p = c->ready)) {
-        c->ready = p->next;
-        proposal_free(p);
+    while ((ready = c->ready)) {
+        c->ready = ready->next;
+        ready_free(ready);
     }
-    free(c->signatures);
+    while ((question = c->questions)) {
+        c->questions = question->next;
+        free(question);
+    }
+    free(c->fusees);
     free(c->taken);
+    free(c->joined);
     free(c->left);
+    free(c->world);
     hvd__writer_fini(&c->out);
     free(c);
 }
@@ -132,28 +195,28 @@ void hvd__coordinator_free(struct hvd__coordinator *c)
 /* -------------------------------------------------- proposals and variants */
 
 static struct proposal *proposal_new(const struct hvd__coordinator *c,
-                                     const char *key)
+                                     uint64_t key)
 {
     struct proposal *p = calloc(1, sizeof *p);
 
     if (!p)
         return NULL;
+    p->key = key;
+    p->priority = INT32_MIN;
     p->of = calloc((size_t)c->nranks, sizeof *p->of);
-    if (!p->of) {
-        free(p);
-        return NULL;
-    }
-    memcpy(p->key, key, strlen(key) + 1);
-    return p;
+    if (p->of)
+        return p;
+    free(p);
+    return NULL;
 }
 
-/* The proposal that what rank says about key belongs to. */
-static struct proposal *proposal_for(struct hvd__coordinator *c,
-                                     const char *key, int rank)
+/* The proposal that what a member says about key belongs to. */
+static struct proposal *proposal_for(struct hvd__coordinator *c, uint64_t key,
+                                     int rank)
 {
     struct proposal *p, *last = NULL;
 
-    HASH_FIND_STR(c->table, key, p);
+    HASH_FIND(hh, c->table, &key, sizeof key, p);
     for (; p; last = p, p = p->later)
         if (p->of[rank] == 0)
             return p;
@@ -164,7 +227,7 @@ static struct proposal *proposal_for(struct hvd__coordinator *c,
         last->later = p;
         return p;
     }
-    HASH_ADD_STR(c->table, key, p);
+    HASH_ADD(hh, c->table, key, sizeof p->key, p);
     if (p->hh.tbl)
         return p;
     proposal_free(p);
@@ -172,13 +235,13 @@ static struct proposal *proposal_for(struct hvd__coordinator *c,
 }
 
 /* Take a proposal out of the table; the next of its key takes its place. One
- * that is not the oldest goes when a rank that it lacks has left. */
+ * that is not the oldest goes when a member that it lacks has left. */
 static int proposal_remove(struct hvd__coordinator *c, struct proposal *p)
 {
     struct proposal *oldest, *later = p->later;
 
     p->later = NULL;
-    HASH_FIND_STR(c->table, p->key, oldest);
+    HASH_FIND(hh, c->table, &p->key, sizeof p->key, oldest);
     if (oldest != p) {
         while (oldest && oldest->later != p)
             oldest = oldest->later;
@@ -189,20 +252,34 @@ static int proposal_remove(struct hvd__coordinator *c, struct proposal *p)
     HASH_DEL(c->table, p);
     if (!later)
         return HVD_OK;
-    HASH_ADD_STR(c->table, key, later);
+    HASH_ADD(hh, c->table, key, sizeof later->key, later);
     return later->hh.tbl ? HVD_OK : hvd__fail_memory(sizeof *later);
+}
+
+static int learn(struct variant *variant,
+                 const struct hvd__signature *const *signatures, int n)
+{
+    if (variant->signatures || !signatures)
+        return HVD_OK;
+    variant->signatures = malloc((size_t)n * sizeof *variant->signatures);
+    if (!variant->signatures)
+        return hvd__fail_memory((size_t)n * sizeof *variant->signatures);
+    for (int i = 0; i < n; i++)
+        variant->signatures[i] = *signatures[i];
+    variant->nsignatures = n;
+    return HVD_OK;
 }
 
 /* The number, from 1, of an equal variant, which is added if there is none;
  * 0: out of memory. */
-static int variant_of(struct proposal *p, const struct hvd__signature *s,
-                      int status, const char *text)
+static int variant_of(struct proposal *p, uint64_t fingerprint, int status,
+                      const char *text)
 {
     struct variant *grown;
 
     for (int i = 0; i < p->nvariants; i++) {
         const struct variant *v = &p->variants[i];
-        if (v->status == status && hvd__signature_equal(&v->signature, s) &&
+        if (v->status == status && v->fingerprint == fingerprint &&
             (!text || strcmp(v->text, text) == 0))
             return i + 1;
     }
@@ -211,15 +288,17 @@ static int variant_of(struct proposal *p, const struct hvd__signature *s,
     if (!grown)
         return 0;
     p->variants = grown;
-    grown[p->nvariants] = (struct variant){.signature = *s, .status = status};
+    grown[p->nvariants] =
+        (struct variant){.fingerprint = fingerprint, .status = status};
     if (text && !(grown[p->nvariants].text = strdup(text)))
         return 0;
     return ++p->nvariants;
 }
 
-/* ----------------------------------------------------------------- verdicts */
+/* ------------------------------------------------------------------ failures
+ */
 
-/* Write the failure of a proposal for the ranks that wait for it. */
+/* Write the failure of a proposal for the members that wait for it. */
 static void write_failure(struct hvd__coordinator *c, const struct proposal *p,
                           int status, const char *text)
 {
@@ -240,20 +319,50 @@ static void write_failure(struct hvd__coordinator *c, const struct proposal *p,
         hvd__write_type(writer, HVD__FAIL);
         hvd__write_int(writer, status);
         hvd__write_text(writer, text);
-        hvd__write_text(writer, p->key);
+        hvd__write_key(writer, p->key);
         hvd__write_ranks(writer, waiting, c->nranks);
     }
     free(waiting);
+}
+
+/* What a variant asks for that the first does not; a group shows the member
+ * that differs. */
+static const char *describe(const struct proposal *p, const struct variant *v,
+                            char *text, size_t size)
+{
+    const struct variant *first = &p->variants[0];
+    struct hvd__text out = hvd__text_at(text, size);
+    char signature[256];
+    int i = 0, other = 0;
+
+    if (v->nsignatures == 1)
+        return hvd__signature_print(&v->signatures[0], text, size);
+    /* The first member in which any two variants differ. */
+    for (int k = 1; k < p->nvariants; k++) {
+        int same = 0;
+        while (same < first->nsignatures && same < p->variants[k].nsignatures &&
+               hvd__signature_equal(&first->signatures[same],
+                                    &p->variants[k].signatures[same]))
+            same++;
+        if (k == 1 || same < other)
+            other = same;
+    }
+    i = other;
+    hvd__text_add(&out, "a group of %d", v->nsignatures);
+    if (i < v->nsignatures)
+        hvd__text_add(&out, ", whose number %d is %s", i,
+                      hvd__signature_print(&v->signatures[i], signature,
+                                           sizeof signature));
+    return text;
 }
 
 /* Several variants: who submitted what. */
 static void fail_differing(struct hvd__coordinator *c, const struct proposal *p,
                            bool refused)
 {
-    char text[HVD__MESSAGE_MAX], variant[256];
+    char text[HVD__MESSAGE_MAX], variant[320];
     struct hvd__text out = hvd__text_at(text, sizeof text);
 
-    hvd__text_add_key(&out, p->key);
     hvd__text_add(&out, refused ? " was refused on " : " differs: ");
     for (int i = 0, first = 1; i < p->nvariants; i++) {
         const struct variant *v = &p->variants[i];
@@ -262,11 +371,10 @@ static void fail_differing(struct hvd__coordinator *c, const struct proposal *p,
             continue;
         hvd__text_add(&out, first ? "" : "; ");
         first = 0;
-        hvd__text_add_ranks(&out, p->of, c->nranks, i + 1);
+        hvd__text_add_ranks(&out, c->world, p->of, c->nranks, i + 1);
         hvd__text_add(&out, ": %s",
                       refused ? v->text
-                              : hvd__signature_print(&v->signature, variant,
-                                                     sizeof variant));
+                              : describe(p, v, variant, sizeof variant));
     }
     if (!refused)
         hvd__text_add(&out, "; all ranks must submit the same");
@@ -285,9 +393,8 @@ static char *describe_lack(const struct hvd__coordinator *c,
         return NULL;
     for (int rank = 0; rank < c->nranks; rank++)
         missing[rank] = c->left[rank] && p->of[rank] == 0;
-    hvd__text_add_key(&out, p->key);
     hvd__text_add(&out, " cannot complete: ");
-    hvd__text_add_ranks(&out, missing, c->nranks, 1);
+    hvd__text_add_ranks(&out, c->world, missing, c->nranks, 1);
     hvd__text_add(&out, " did not submit it before shutting down");
     free(missing);
     return strdup(text);
@@ -313,44 +420,292 @@ static int fail_lacking(struct hvd__coordinator *c, struct proposal *p)
     return HVD_OK;
 }
 
-static bool lacks_one_that_left(const struct hvd__coordinator *c,
-                                const struct proposal *p)
+/* Members have joined, and it is not a reduction that can do without them. */
+static void fail_joined(struct hvd__coordinator *c, const struct proposal *p)
+{
+    char text[HVD__MESSAGE_MAX];
+    struct hvd__text out = hvd__text_at(text, sizeof text);
+    int *absent = calloc((size_t)c->nranks, sizeof *absent);
+
+    if (!absent) {
+        c->out.failed = true;
+        return;
+    }
+    for (int rank = 0; rank < c->nranks; rank++)
+        absent[rank] = p->of[rank] == 0;
+    hvd__text_add(&out, " cannot complete: ");
+    hvd__text_add_ranks(&out, c->world, absent, c->nranks, 1);
+    hvd__text_add(&out, " joined before submitting it, and only allreduce, "
+                        "reducescatter and reduce to a root that has not "
+                        "joined do without");
+    free(absent);
+    write_failure(c, p, HVD_ERR_JOINED, text);
+}
+
+/* ----------------------------------------------------------------- questions
+ */
+
+static int ask(struct hvd__coordinator *c, const struct proposal *p, int number)
+{
+    struct question *question = calloc(1, sizeof *question);
+
+    if (!question)
+        return hvd__fail_memory(sizeof *question);
+    question->key = p->key;
+    while (p->of[question->rank] != number + 1)
+        question->rank++;
+    question->next = c->questions;
+    c->questions = question;
+    p->variants[number].asked = true;
+    return HVD_OK;
+}
+
+/* Whether all variants are known: 1, or 0, and those who know are asked. */
+static int is_known(struct hvd__coordinator *c, struct proposal *p)
+{
+    int known = 1;
+
+    for (int i = 0; i < p->nvariants; i++) {
+        struct variant *v = &p->variants[i];
+
+        if (v->signatures || v->status < 0)
+            continue;
+        known = 0;
+        if (!v->asked)
+            HVD_TRY(ask(c, p, i));
+    }
+    return known;
+}
+
+int hvd__coordinator_question(struct hvd__coordinator *c, int *rank,
+                              uint64_t *key)
+{
+    struct question *question = c->questions;
+
+    if (!question)
+        return 0;
+    *rank = question->rank;
+    *key = question->key;
+    c->questions = question->next;
+    free(question);
+    return 1;
+}
+
+/* -------------------------------------------------------------- what is ready
+ */
+
+static int add_ready(struct hvd__coordinator *c, const struct proposal *p,
+                     int index, int number, bool has_absent)
+{
+    const struct hvd__signature *s = &p->variants[0].signatures[index];
+    struct ready *r = calloc(1, sizeof *r), **link = &c->ready;
+    size_t n = (size_t)c->nranks;
+    int64_t rows = 0;
+
+    if (!r)
+        return hvd__fail_memory(sizeof *r);
+    r->key = p->key;
+    r->index = index;
+    r->priority = p->priority;
+    r->signature = *s;
+    if (has_absent)
+        r->absent = malloc(n * sizeof *r->absent);
+    if (number >= 0)
+        r->numbers = malloc(n * sizeof *r->numbers);
+    if ((has_absent && !r->absent) || (number >= 0 && !r->numbers)) {
+        ready_free(r);
+        return hvd__fail_memory(n * sizeof *r->numbers);
+    }
+    for (int rank = 0; rank < c->nranks; rank++) {
+        if (r->absent)
+            r->absent[rank] = p->of[rank] == 0;
+        if (r->numbers) {
+            r->numbers[rank] = p->numbers[rank * p->nnumbers + number];
+            rows += r->numbers[rank];
+        }
+    }
+    r->bytes = hvd__fusion_bytes(s, c->nranks, rows);
+    /* The usual case, all alike, goes to the end at once. */
+    if (c->nready > 0) {
+        const struct ready *last =
+            (const struct ready *)((const char *)c->ready_tail -
+                                   offsetof(struct ready, next));
+        if (last->priority >= r->priority)
+            link = c->ready_tail;
+    }
+    while (*link && (*link)->priority >= r->priority)
+        link = &(*link)->next;
+    r->next = *link;
+    *link = r;
+    if (!r->next)
+        c->ready_tail = &r->next;
+    c->nready++;
+    return HVD_OK;
+}
+
+/* Whether reductions can do without the members that joined. */
+static bool does_without(const struct hvd__coordinator *c,
+                         const struct proposal *p)
+{
+    const struct variant *v = &p->variants[0];
+
+    for (int i = 0; i < v->nsignatures; i++) {
+        const struct hvd__signature *s = &v->signatures[i];
+
+        if (!hvd__kind_has(s->kind, HVD__HAS_OP))
+            return false;
+        for (int rank = 0; rank < c->nranks; rank++)
+            if (s->kind == HVD_REDUCE && p->of[rank] == 0 &&
+                c->world[rank] == s->root)
+                return false;
+    }
+    return true;
+}
+
+/* The sum of what a member of a group carries fits into memory. */
+static bool fits(const struct hvd__coordinator *c, const struct proposal *p,
+                 const struct hvd__signature *s, int number)
+{
+    int64_t sum = 0;
+    size_t row = hvd__signature_varies(s) ? hvd__signature_row_bytes(s) : 1;
+
+    for (int rank = 0; rank < c->nranks; rank++)
+        if (__builtin_add_overflow(sum, p->numbers[rank * p->nnumbers + number],
+                                   &sum))
+            return false;
+    return row == 0 || (uint64_t)sum <= (uint64_t)PTRDIFF_MAX / row;
+}
+
+static int make_ready(struct hvd__coordinator *c, const struct proposal *p)
+{
+    const struct variant *v = &p->variants[0];
+    bool has_absent = p->nannounced < c->nranks;
+    int number = 0;
+
+    for (int i = 0; i < v->nsignatures; i++)
+        if (hvd__signature_carries(&v->signatures[i]) &&
+            !fits(c, p, &v->signatures[i], number++)) {
+            write_failure(c, p, HVD_ERR_ARGUMENT,
+                          ": what all ranks give together is more bytes than "
+                          "memory can hold");
+            return HVD_OK;
+        }
+    number = 0;
+    for (int i = 0; i < v->nsignatures; i++)
+        HVD_TRY(add_ready(
+            c, p, i, hvd__signature_carries(&v->signatures[i]) ? number++ : -1,
+            has_absent));
+    return HVD_OK;
+}
+
+/* ------------------------------------------------------------------ verdicts
+ */
+
+static bool lacks(const struct hvd__coordinator *c, const struct proposal *p,
+                  const int *gone)
 {
     for (int rank = 0; rank < c->nranks; rank++)
-        if (c->left[rank] && p->of[rank] == 0)
+        if (gone[rank] && p->of[rank] == 0)
             return true;
     return false;
+}
+
+/* Whether everyone has come who can. */
+static bool is_complete(const struct hvd__coordinator *c,
+                        const struct proposal *p)
+{
+    if (p->nannounced == c->nranks)
+        return true;
+    for (int rank = 0; rank < c->nranks; rank++)
+        if (p->of[rank] == 0 && !c->joined[rank])
+            return false;
+    return true;
 }
 
 /* Decide a proposal if it is time to. */
 static int judge(struct hvd__coordinator *c, struct proposal *p)
 {
-    int refused = 0;
+    int refused = 0, status = HVD_OK;
 
-    if (p->nannounced < c->nranks)
-        return lacks_one_that_left(c, p) ? fail_lacking(c, p) : HVD_OK;
-    HVD_TRY(proposal_remove(c, p));
+    if (c->nleft > 0 && p->nannounced < c->nranks && lacks(c, p, c->left))
+        return fail_lacking(c, p);
+    if (!is_complete(c, p))
+        return HVD_OK;
     for (int i = 0; i < p->nvariants; i++)
         refused += p->variants[i].status < 0;
-    if (refused == 0 && p->nvariants == 1) {
-        *c->ready_tail = p;
-        c->ready_tail = &p->next;
-        c->nready++;
-        return HVD_OK;
+    if (refused == 0) {
+        int known = is_known(c, p);
+        if (known <= 0)
+            return known;
     }
-    fail_differing(c, p, refused > 0);
+    HVD_TRY(proposal_remove(c, p));
+    if (refused > 0 || p->nvariants > 1)
+        fail_differing(c, p, refused > 0);
+    else if (p->nannounced < c->nranks && !does_without(c, p))
+        fail_joined(c, p);
+    else
+        status = make_ready(c, p);
     proposal_free(p);
+    return status;
+}
+
+static int judge_all(struct hvd__coordinator *c)
+{
+    struct proposal *p, *following;
+
+    HASH_ITER (hh, c->table, p, following)
+        while (p) {
+            struct proposal *later = p->later;
+            HVD_TRY(judge(c, p));
+            p = later;
+        }
     return HVD_OK;
 }
 
-/* --------------------------------------------------------- what ranks say */
+/* ------------------------------------------------------- what members say */
 
-static int record(struct hvd__coordinator *c, int rank, const char *key,
-                  const struct hvd__signature *signature, int status,
-                  const char *text)
+static int take_numbers(const struct hvd__coordinator *c, struct proposal *p,
+                        int rank, const struct hvd__announcement *a)
+{
+    size_t n = (size_t)c->nranks * (size_t)a->nnumbers;
+
+    if (a->nnumbers == 0)
+        return HVD_OK;
+    if (!p->numbers) {
+        p->numbers = calloc(n, sizeof *p->numbers);
+        if (!p->numbers)
+            return hvd__fail_memory(n * sizeof *p->numbers);
+        p->nnumbers = a->nnumbers;
+    }
+    /* Others have others only if all differ: it will fail. */
+    if (p->nnumbers == a->nnumbers)
+        memcpy(p->numbers + rank * p->nnumbers, a->numbers,
+               (size_t)a->nnumbers * sizeof *a->numbers);
+    return HVD_OK;
+}
+
+int hvd__coordinator_announce(struct hvd__coordinator *c, int rank,
+                              const struct hvd__announcement *a)
+{
+    struct proposal *p = proposal_for(c, a->key, rank);
+    int variant = p ? variant_of(p, a->fingerprint, HVD_OK, NULL) : 0;
+
+    if (variant == 0)
+        return hvd__fail_memory(sizeof *p);
+    HVD_TRY(learn(&p->variants[variant - 1], a->signatures, a->nsignatures));
+    HVD_TRY(take_numbers(c, p, rank, a));
+    if (a->priority > p->priority)
+        p->priority = a->priority;
+    p->nannounced++;
+    p->of[rank] = variant;
+    return judge(c, p);
+}
+
+int hvd__coordinator_refuse(struct hvd__coordinator *c, int rank, uint64_t key,
+                            int status, const char *text)
 {
     struct proposal *p = proposal_for(c, key, rank);
-    int variant = p ? variant_of(p, signature, status, text) : 0;
+    int variant = p ? variant_of(p, 0, status, text) : 0;
 
     if (variant == 0)
         return hvd__fail_memory(sizeof *p);
@@ -359,36 +714,53 @@ static int record(struct hvd__coordinator *c, int rank, const char *key,
     return judge(c, p);
 }
 
-int hvd__coordinator_announce(struct hvd__coordinator *c, int rank,
-                              const char *key,
-                              const struct hvd__signature *signature)
+int hvd__coordinator_detail(struct hvd__coordinator *c, int rank, uint64_t key,
+                            const struct hvd__signature *signatures, int n)
 {
-    return record(c, rank, key, signature, HVD_OK, NULL);
+    uint64_t fingerprint = 0;
+    struct proposal *p;
+
+    for (int i = 0; i < n; i++)
+        fingerprint = hvd__signature_fingerprint(fingerprint, &signatures[i]);
+    HASH_FIND(hh, c->table, &key, sizeof key, p);
+    for (; p; p = p->later) {
+        int number = p->of[rank] - 1;
+        struct variant *v;
+
+        if (number < 0)
+            continue;
+        v = &p->variants[number];
+        if (!v->asked || v->signatures || v->fingerprint != fingerprint)
+            continue;
+        v->signatures = malloc((size_t)n * sizeof *v->signatures);
+        if (!v->signatures)
+            return hvd__fail_memory((size_t)n * sizeof *v->signatures);
+        memcpy(v->signatures, signatures, (size_t)n * sizeof *signatures);
+        v->nsignatures = n;
+        return judge(c, p);
+    }
+    return HVD_OK;
 }
 
-int hvd__coordinator_refuse(struct hvd__coordinator *c, int rank,
-                            const char *key, int status, const char *text)
+int hvd__coordinator_join(struct hvd__coordinator *c, int rank)
 {
-    static const struct hvd__signature none;
-
-    return record(c, rank, key, &none, status, text);
+    if (c->joined[rank])
+        return hvd__fail(HVD_ERR_INTERNAL, "rank %d joined twice",
+                         c->world[rank]);
+    c->joined[rank] = 1;
+    c->njoined++;
+    c->last_joined = rank;
+    return judge_all(c);
 }
 
 int hvd__coordinator_leave(struct hvd__coordinator *c, int rank)
 {
-    struct proposal *p, *following;
-
     if (c->left[rank])
-        return hvd__fail(HVD_ERR_INTERNAL, "rank %d left twice", rank);
+        return hvd__fail(HVD_ERR_INTERNAL, "rank %d left twice",
+                         c->world[rank]);
     c->left[rank] = 1;
     c->nleft++;
-    HASH_ITER (hh, c->table, p, following)
-        while (p) {
-            struct proposal *later = p->later;
-            HVD_TRY(judge(c, p));
-            p = later;
-        }
-    return HVD_OK;
+    return judge_all(c);
 }
 
 void hvd__coordinator_break(struct hvd__coordinator *c, int rank, int status,
@@ -400,63 +772,113 @@ void hvd__coordinator_break(struct hvd__coordinator *c, int rank, int status,
     if (c->broken)
         return;
     c->broken = true;
-    hvd__text_add(&out, "rank %d failed: %s", rank, text);
+    hvd__text_add(&out, "rank %d failed: %s", c->world[rank], text);
     hvd__write_type(&c->out, HVD__BREAK);
     hvd__write_int(&c->out, status);
     hvd__write_text(&c->out, message);
 }
 
-/* ------------------------------------------------------------------ batches */
-
-static const struct hvd__signature *agreed(const struct proposal *p)
+void hvd__coordinator_set_threshold(struct hvd__coordinator *c,
+                                    size_t threshold)
 {
-    return &p->variants[0].signature;
+    c->threshold = threshold;
 }
+
+/* ------------------------------------------------------------------ batches */
 
 static bool reserve(struct hvd__coordinator *c)
 {
     int capacity = 2 * c->nready;
-    const struct hvd__signature **signatures;
+    struct hvd__fusee *fusees;
     bool *taken;
 
     if (c->capacity >= c->nready)
         return true;
-    signatures = realloc(c->signatures, (size_t)capacity * sizeof *signatures);
-    if (signatures)
-        c->signatures = signatures;
+    fusees = realloc(c->fusees, (size_t)capacity * sizeof *fusees);
+    if (fusees)
+        c->fusees = fusees;
     taken = realloc(c->taken, (size_t)capacity * sizeof *taken);
     if (taken)
         c->taken = taken;
-    if (!signatures || !taken)
+    if (!fusees || !taken)
         return false;
     c->capacity = capacity;
     return true;
 }
 
-/* Choose the next batch, write it, forget its proposals. */
+static bool same_absent(const struct hvd__coordinator *c, const struct ready *a,
+                        const struct ready *b)
+{
+    if (!a->absent || !b->absent)
+        return a->absent == b->absent;
+    return memcmp(a->absent, b->absent,
+                  (size_t)c->nranks * sizeof *a->absent) == 0;
+}
+
+static void write_item(struct hvd__coordinator *c, const struct ready *r)
+{
+    hvd__write_key(&c->out, r->key);
+    hvd__write_int(&c->out, r->index);
+    hvd__write_int(&c->out, r->numbers ? c->nranks : 0);
+    for (int rank = 0; r->numbers && rank < c->nranks; rank++)
+        hvd__write_long(&c->out, r->numbers[rank]);
+}
+
+/* Choose the next batch, write it, forget its requests. */
 static void write_batch(struct hvd__coordinator *c)
 {
-    struct proposal **link = &c->ready;
+    struct ready **link = &c->ready;
+    const struct ready *first = c->ready;
     int n = 0, ntaken;
 
-    for (const struct proposal *p = c->ready; p; p = p->next)
-        c->signatures[n++] = agreed(p);
-    ntaken = hvd__fuse(c->signatures, n, c->threshold, c->taken);
+    for (const struct ready *r = first; r; r = r->next)
+        c->fusees[n++] = (struct hvd__fusee){
+            .signature = &r->signature,
+            /* One that others take part in fits with none. */
+            .bytes = same_absent(c, first, r) ? r->bytes : SIZE_MAX,
+        };
+    ntaken = hvd__fuse(c->fusees, n, c->threshold, c->taken);
     hvd__write_type(&c->out, HVD__BATCH);
+    hvd__write_int(&c->out, first->absent != NULL);
+    if (first->absent)
+        hvd__write_ranks(&c->out, first->absent, c->nranks);
     hvd__write_int(&c->out, ntaken);
     for (int i = 0; i < n; i++) {
-        struct proposal *p = *link;
+        struct ready *r = *link;
 
         if (!c->taken[i]) {
-            link = &p->next;
+            link = &r->next;
             continue;
         }
-        hvd__write_text(&c->out, p->key);
-        *link = p->next;
-        proposal_free(p);
+        write_item(c, r);
+        *link = r->next;
+        ready_free(r);
         c->nready--;
     }
     c->ready_tail = link;
+}
+
+/* All have joined, and nothing is left to decide; or one has left, and they
+ * never will. */
+static void end_join(struct hvd__coordinator *c)
+{
+    struct hvd__writer *out = &c->out;
+
+    if (c->njoined == c->nranks && !c->table && !c->ready) {
+        hvd__write_type(out, HVD__JOINED);
+        hvd__write_int(out, c->world[c->last_joined]);
+    } else if (c->nleft > 0) {
+        hvd__write_type(out, HVD__FAIL);
+        hvd__write_int(out, HVD_ERR_SHUTDOWN);
+        hvd__write_text(out, " cannot complete: a rank shut down instead of "
+                             "joining");
+        hvd__write_key(out, hvd__join_key());
+        hvd__write_ranks(out, c->joined, c->nranks);
+    } else {
+        return;
+    }
+    c->njoined = 0;
+    memset(c->joined, 0, (size_t)c->nranks * sizeof *c->joined);
 }
 
 struct hvd__writer *hvd__coordinator_decide(struct hvd__coordinator *c,
@@ -467,10 +889,12 @@ struct hvd__writer *hvd__coordinator_decide(struct hvd__coordinator *c,
             c->out.failed = true;
             break;
         }
-        if (agreed(c->ready)->kind != HVD_BARRIER && room-- <= 0)
+        if (c->ready->signature.kind != HVD_BARRIER && room-- <= 0)
             break;
         write_batch(c);
     }
+    if (c->njoined > 0 && !c->broken)
+        end_join(c);
     if (c->nleft == c->nranks && !c->ready && !c->closed) {
         hvd__write_type(&c->out, HVD__CLOSE);
         c->closed = true;

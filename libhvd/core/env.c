@@ -52,6 +52,23 @@ static int parse_bytes(const char *variable, const char *text, size_t *bytes)
                      variable, text);
 }
 
+static int parse_bool(const char *variable, const char *text, bool *value)
+{
+    static const char *const no[] = {"0", "off", "false", "no"};
+    static const char *const yes[] = {"1", "on", "true", "yes"};
+
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+        if (strcasecmp(text, no[i]) == 0 || strcasecmp(text, yes[i]) == 0) {
+            *value = strcasecmp(text, yes[i]) == 0;
+            return HVD_OK;
+        }
+    }
+    return hvd__fail(HVD_ERR_CONFIG,
+                     "%s='%s' is neither yes nor no: give 1, on, true or yes, "
+                     "or 0, off, false or no",
+                     variable, text);
+}
+
 static int parse_level(const char *variable, const char *text,
                        enum hvd__log_level *level)
 {

@@ -2,12 +2,13 @@
 /*
  * ledger.c - the books of one rank.
  *
- * An entry is in up to three of them at once:
+ * A unit or its entries are in up to three of them at once:
  *
- *     queue       from submit until it is announced
- *     in_flight   from submit until its operation is over; finds duplicates,
- *                 and the entry that a decision is about
- *     slots       from submit until hvd_wait, if the program has a handle
+ *     queue       units from submit until they are announced
+ *     in_flight   units, a table a process set, from submit until they are
+ *                 over; finds duplicates, and what a decision is about
+ *     slots       entries from submit until hvd_wait, if the program has a
+ *                 handle
  *
  * A handle is the slot's number and its generation, which grows each time
  * the slot is given out: a stale handle is told from a live one until a slot
@@ -21,7 +22,8 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "core/text.h"
+#include "core/fingerprint.h"
+#include "core/set.h"
 
 int hvd__ledger_init(struct hvd__ledger *ledger)
 {
@@ -34,22 +36,41 @@ int hvd__ledger_init(struct hvd__ledger *ledger)
 
 void hvd__ledger_fini(struct hvd__ledger *ledger)
 {
-    struct hvd__entry *entry, *following;
+    struct hvd__unit *unit;
 
-    while ((entry = ledger->queue)) {
-        ledger->queue = entry->next;
-        if (entry->status < 0)
-            hvd__entry_free(entry);
-    }
-    HASH_ITER (hh, ledger->in_flight, entry, following) {
-        HASH_DEL(ledger->in_flight, entry);
-        if (entry->slot < 0)
-            hvd__entry_free(entry);
+    while ((unit = ledger->queue)) {
+        ledger->queue = unit->next;
+        if (unit->status < 0)
+            hvd__unit_free(unit);
     }
     for (int32_t i = 0; i < ledger->nslots; i++)
         hvd__entry_free(ledger->slots[i].entry);
     free(ledger->slots);
     pthread_mutex_destroy(&ledger->lock);
+}
+
+void hvd__book_fini(struct hvd__book *book)
+{
+    struct hvd__unit *unit, *following;
+
+    /* Entries with a handle go with their slots. */
+    HASH_ITER (hh, book->in_flight, unit, following) {
+        int n = unit->nentries;
+
+        HASH_DEL(book->in_flight, unit);
+        for (int i = 0; i < n; i++) {
+            struct hvd__entry *entry = &unit->entries[i];
+            bool last = atomic_load(&unit->nrefs) == 1;
+
+            if (entry->slot >= 0 || atomic_load(&entry->done))
+                continue;
+            hvd__entry_free(entry);
+            if (last)
+                break;
+        }
+    }
+    free(book->message);
+    book->message = NULL;
 }
 
 /* ------------------------------------------------------------------ handles */
@@ -67,6 +88,7 @@ static int grow_slots(struct hvd__ledger *ledger)
         slots[i] = (struct hvd__slot){.next_free = ledger->first_free};
         ledger->first_free = i;
     }
+    ledger->nfree += nslots - ledger->nslots;
     ledger->nslots = nslots;
     return HVD_OK;
 }
@@ -78,22 +100,40 @@ static hvd_handle open_slot(struct hvd__ledger *ledger,
     struct hvd__slot *slot = &ledger->slots[i];
 
     ledger->first_free = slot->next_free;
+    ledger->nfree--;
     slot->entry = entry;
     slot->generation = (slot->generation + 1) & INT32_MAX;
     entry->slot = i;
     return (hvd_handle)slot->generation << 32 | (i + 1);
 }
 
+/* The entry of a handle, or NULL. The lock is held. */
+static struct hvd__entry *find(const struct hvd__ledger *ledger,
+                               hvd_handle handle)
+{
+    int64_t i = (handle & UINT32_MAX) - 1;
+
+    if (i >= 0 && i < ledger->nslots &&
+        ledger->slots[i].generation == handle >> 32)
+        return ledger->slots[i].entry;
+    return NULL;
+}
+
+static int no_such_handle(hvd_handle handle)
+{
+    return hvd__fail(HVD_ERR_HANDLE,
+                     "handle 0x%" PRIx64 " is not of a request in flight: "
+                     "it was already waited for, or never given out",
+                     (uint64_t)handle);
+}
+
 int hvd__ledger_find(struct hvd__ledger *ledger, hvd_handle handle, bool claim,
                      struct hvd__entry **entry)
 {
-    int64_t i = (handle & UINT32_MAX) - 1;
-    struct hvd__entry *found = NULL;
+    struct hvd__entry *found;
 
     pthread_mutex_lock(&ledger->lock);
-    if (i >= 0 && i < ledger->nslots &&
-        ledger->slots[i].generation == handle >> 32)
-        found = ledger->slots[i].entry;
+    found = find(ledger, handle);
     if (found && claim) {
         bool taken = found->claimed;
         found->claimed = true;
@@ -102,12 +142,22 @@ int hvd__ledger_find(struct hvd__ledger *ledger, hvd_handle handle, bool claim,
     }
     pthread_mutex_unlock(&ledger->lock);
     if (!found)
-        return hvd__fail(HVD_ERR_HANDLE,
-                         "handle 0x%" PRIx64 " is not of a request in flight: "
-                         "it was already waited for, or never given out",
-                         (uint64_t)handle);
+        return no_such_handle(handle);
     *entry = found;
     return HVD_OK;
+}
+
+int hvd__ledger_poll(struct hvd__ledger *ledger, hvd_handle handle)
+{
+    const struct hvd__entry *found;
+    int done = -1;
+
+    pthread_mutex_lock(&ledger->lock);
+    found = find(ledger, handle);
+    if (found)
+        done = atomic_load_explicit(&found->done, memory_order_acquire);
+    pthread_mutex_unlock(&ledger->lock);
+    return done < 0 ? no_such_handle(handle) : done;
 }
 
 void hvd__ledger_reap(struct hvd__ledger *ledger, struct hvd__entry *entry)
@@ -116,137 +166,156 @@ void hvd__ledger_reap(struct hvd__ledger *ledger, struct hvd__entry *entry)
     ledger->slots[entry->slot].entry = NULL;
     ledger->slots[entry->slot].next_free = ledger->first_free;
     ledger->first_free = entry->slot;
+    ledger->nfree++;
     pthread_mutex_unlock(&ledger->lock);
     hvd__entry_free(entry);
 }
 
-/* ---------------------------------------------------------------- requests */
+/* ------------------------------------------------------------------- units */
 
-static void enqueue(struct hvd__ledger *ledger, struct hvd__entry *entry)
+static void enqueue(struct hvd__ledger *ledger, struct hvd__unit *unit)
 {
-    entry->next = NULL;
-    *ledger->queue_tail = entry;
-    ledger->queue_tail = &entry->next;
-    atomic_fetch_add(&ledger->busy, 1);
+    unit->next = NULL;
+    *ledger->queue_tail = unit;
+    ledger->queue_tail = &unit->next;
+    atomic_fetch_add(&ledger->busy, unit->nentries);
 }
 
-/* Unnamed requests are matched by number; refused ones count. */
-static void number_unnamed(struct hvd__ledger *ledger, struct hvd__entry *entry)
+/* Unnamed units are matched by number; refused ones count. */
+static void complete_name(struct hvd__unit *unit)
 {
-    if (!entry->key[0])
-        snprintf(entry->key, sizeof entry->key, "%c%" PRIu64, HVD__UNNAMED,
-                 ledger->nunnamed++);
+    if (!unit->name[0])
+        snprintf(unit->name, sizeof unit->name, "%c%" PRIu64, HVD__UNNAMED,
+                 unit->set->book.nunnamed++);
+    unit->key = hvd__fingerprint(0, unit->name, strlen(unit->name));
 }
 
-static int enter(struct hvd__ledger *ledger, struct hvd__entry *entry,
-                 hvd_handle *handle)
+/* What keeps a unit out; the name is complete. */
+static int check(const struct hvd__book *book, const struct hvd__unit *unit)
 {
-    struct hvd__entry *other;
+    const struct hvd__unit *other;
 
-    if (ledger->status < 0)
-        return hvd__fail_text(ledger->status, ledger->message);
-    if (handle && ledger->first_free < 0)
-        HVD_TRY(grow_slots(ledger));
-    number_unnamed(ledger, entry);
-    HASH_FIND_STR(ledger->in_flight, entry->key, other);
+    if (book->status < 0)
+        return hvd__fail_text(book->status, book->message);
+    if (book->joined && unit->name[0] != HVD__OWN)
+        return hvd__fail(HVD_ERR_JOINED,
+                         "this rank has joined: it can submit nothing until "
+                         "all ranks have");
+    HASH_FIND(hh, book->in_flight, &unit->key, sizeof unit->key, other);
     if (other)
         return hvd__fail(HVD_ERR_DUPLICATE,
                          "'%s' was submitted again while it is in flight: "
                          "wait for the first, or use another name",
-                         entry->key);
-    HASH_ADD_STR(ledger->in_flight, key, entry);
-    if (!entry->hh.tbl)
-        return hvd__fail_memory(sizeof *entry);
-    if (handle)
-        *handle = open_slot(ledger, entry);
-    enqueue(ledger, entry);
+                         unit->name);
     return HVD_OK;
 }
 
-int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__entry *entry,
-                       hvd_handle *handle)
+static int enter(struct hvd__ledger *ledger, struct hvd__unit *unit,
+                 hvd_handle *handles)
+{
+    struct hvd__book *book = &unit->set->book;
+
+    while (handles && ledger->nfree < unit->nentries)
+        HVD_TRY(grow_slots(ledger));
+    HASH_ADD(hh, book->in_flight, key, sizeof unit->key, unit);
+    if (!unit->hh.tbl)
+        return hvd__fail_memory(sizeof *unit);
+    if (unit->entries[0].signature.kind == HVD_JOIN)
+        book->joined = true;
+    for (int i = 0; handles && i < unit->nentries; i++)
+        handles[i] = open_slot(ledger, &unit->entries[i]);
+    enqueue(ledger, unit);
+    return HVD_OK;
+}
+
+int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
+                       hvd_handle *handles)
 {
     int status;
 
-    entry->slot = -1;
     pthread_mutex_lock(&ledger->lock);
-    status = enter(ledger, entry, handle);
+    complete_name(unit);
+    status = check(&unit->set->book, unit);
+    if (status == HVD_OK)
+        status = enter(ledger, unit, handles);
     pthread_mutex_unlock(&ledger->lock);
     return status;
 }
 
-void hvd__ledger_refuse(struct hvd__ledger *ledger, struct hvd__entry *entry)
+void hvd__ledger_refuse(struct hvd__ledger *ledger, struct hvd__unit *unit)
 {
     bool closed;
 
-    entry->slot = -1;
     pthread_mutex_lock(&ledger->lock);
-    closed = ledger->status < 0;
+    closed = unit->set->book.status < 0;
     if (!closed) {
-        number_unnamed(ledger, entry);
-        enqueue(ledger, entry);
+        complete_name(unit);
+        enqueue(ledger, unit);
     }
     pthread_mutex_unlock(&ledger->lock);
     if (closed)
-        hvd__entry_free(entry);
+        hvd__unit_free(unit);
 }
 
-void hvd__ledger_close(struct hvd__ledger *ledger, int status,
-                       const char *message)
+void hvd__ledger_close(struct hvd__ledger *ledger, struct hvd__set *set,
+                       int status, const char *message)
 {
+    char *copy = strdup(message);
+
     pthread_mutex_lock(&ledger->lock);
-    if (ledger->status >= 0) {
-        ledger->status = status;
-        snprintf(ledger->message, sizeof ledger->message, "%s", message);
+    if (set->book.status >= 0 && copy) {
+        set->book.status = status;
+        set->book.message = copy;
+        copy = NULL;
     }
     pthread_mutex_unlock(&ledger->lock);
+    free(copy);
 }
 
-struct hvd__entry *hvd__ledger_take(struct hvd__ledger *ledger)
+struct hvd__unit *hvd__ledger_take(struct hvd__ledger *ledger)
 {
-    struct hvd__entry *queue;
+    struct hvd__unit *queue;
 
     pthread_mutex_lock(&ledger->lock);
     queue = ledger->queue;
     ledger->queue = NULL;
     ledger->queue_tail = &ledger->queue;
-    /* The refused are done with; the others stay busy until removed. */
-    for (const struct hvd__entry *e = queue; e; e = e->next)
-        if (e->status < 0)
-            atomic_fetch_sub(&ledger->busy, 1);
+    /* The refused are done with; the others stay busy until finished. */
+    for (const struct hvd__unit *u = queue; u; u = u->next)
+        if (u->status < 0)
+            atomic_fetch_sub(&ledger->busy, u->nentries);
     pthread_mutex_unlock(&ledger->lock);
     return queue;
 }
 
-struct hvd__entry *hvd__ledger_decide(struct hvd__ledger *ledger,
-                                      const char *key)
+struct hvd__unit *hvd__ledger_look(struct hvd__ledger *ledger,
+                                   struct hvd__set *set, uint64_t key)
 {
-    struct hvd__entry *entry;
+    struct hvd__unit *unit;
 
     pthread_mutex_lock(&ledger->lock);
-    HASH_FIND_STR(ledger->in_flight, key, entry);
-    if (entry && entry->decided)
-        entry = NULL;
-    if (entry)
-        entry->decided = true;
+    HASH_FIND(hh, set->book.in_flight, &key, sizeof key, unit);
     pthread_mutex_unlock(&ledger->lock);
-    return entry;
+    return unit;
 }
 
-struct hvd__entry *hvd__ledger_any(struct hvd__ledger *ledger)
+struct hvd__unit *hvd__ledger_any(struct hvd__ledger *ledger,
+                                  struct hvd__set *set)
 {
-    struct hvd__entry *entry;
+    struct hvd__unit *unit;
 
     pthread_mutex_lock(&ledger->lock);
-    entry = ledger->in_flight;
+    unit = set->book.in_flight;
     pthread_mutex_unlock(&ledger->lock);
-    return entry;
+    return unit;
 }
 
-void hvd__ledger_remove(struct hvd__ledger *ledger, struct hvd__entry *entry)
+void hvd__ledger_remove(struct hvd__ledger *ledger, struct hvd__unit *unit)
 {
     pthread_mutex_lock(&ledger->lock);
-    HASH_DEL(ledger->in_flight, entry);
+    HASH_DEL(unit->set->book.in_flight, unit);
+    if (unit->entries[0].signature.kind == HVD_JOIN)
+        unit->set->book.joined = false;
     pthread_mutex_unlock(&ledger->lock);
 }
 

@@ -18,54 +18,64 @@ struct hvd__slot {
     int32_t next_free;        /* -1: none */
 };
 
+/* The part of the books that belongs to one process set. */
+struct hvd__book {
+    struct hvd__unit *in_flight; /* by key; borrowed until completion */
+    uint64_t nunnamed; /* unnamed units so far, refused ones included */
+    bool joined;       /* nothing can be submitted until the join is over */
+    int status;        /* negative: why nothing can be submitted any more */
+    char *message;     /* owned: the same in full */
+};
+
 struct hvd__ledger {
-    pthread_mutex_t lock;         /* guards everything below */
-    struct hvd__entry *in_flight; /* by key; borrowed until completion */
-    struct hvd__entry *queue;     /* not yet announced, oldest first */
-    struct hvd__entry **queue_tail;
+    pthread_mutex_t lock;    /* guards everything below, and the books */
+    struct hvd__unit *queue; /* not yet announced, oldest first */
+    struct hvd__unit **queue_tail;
     struct hvd__slot *slots; /* owned */
     int32_t nslots;
+    int32_t nfree;
     int32_t first_free; /* -1: none */
-    uint64_t nunnamed;  /* unnamed requests so far, refused ones included */
-    int status;         /* negative: why nothing can be submitted any more */
-    char message[1024];
-    /* In flight or to be announced; read without the lock as a hint. */
+    /* Entries in flight or to be announced; read without the lock as a
+     * hint. */
     atomic_int busy;
 };
+
+/* Frees entries that nobody waits for. */
+void hvd__book_fini(struct hvd__book *book);
 
 int hvd__ledger_init(struct hvd__ledger *ledger);
 /* Also frees entries that nobody waited for. */
 void hvd__ledger_fini(struct hvd__ledger *ledger);
 
 /*
- * Enter a request: its key, "" if it is unnamed, is completed; a handle is
- * made if handle is not NULL; it is queued to be announced. On success the
- * entry is the ledger's. HVD_ERR_DUPLICATE, HVD_ERR_MEMORY, or the status
- * that the ledger was closed with.
+ * Enter a unit: its name, "" if it is unnamed, and its key are completed;
+ * handles are made if handles is not NULL; it is queued to be announced. On
+ * success it is the ledger's. HVD_ERR_DUPLICATE, HVD_ERR_MEMORY,
+ * HVD_ERR_JOINED, or the status that the set's book was closed with.
  */
-int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__entry *entry,
-                       hvd_handle *handle);
+int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
+                       hvd_handle *handles);
 
-/* Queue an entry whose status says that it was refused; it is taken, and
- * freed by who announces it. */
-void hvd__ledger_refuse(struct hvd__ledger *ledger, struct hvd__entry *entry);
+/* Queue a unit whose status says that it was refused; it is taken, and freed
+ * by who announces it. */
+void hvd__ledger_refuse(struct hvd__ledger *ledger, struct hvd__unit *unit);
 
-/* Refuse every later request with this. The first reason stays. */
-void hvd__ledger_close(struct hvd__ledger *ledger, int status,
-                       const char *message);
+/* Refuse every later request of a set with this. The first reason stays. */
+void hvd__ledger_close(struct hvd__ledger *ledger, struct hvd__set *set,
+                       int status, const char *message);
 
 /* The whole queue, a list by next; each is in flight, or refused. */
-struct hvd__entry *hvd__ledger_take(struct hvd__ledger *ledger);
+struct hvd__unit *hvd__ledger_take(struct hvd__ledger *ledger);
 
-/* The request in flight under key that is not yet decided, which it now is;
- * NULL if there is none. */
-struct hvd__entry *hvd__ledger_decide(struct hvd__ledger *ledger,
-                                      const char *key);
-/* Any request in flight, decided or not; NULL if there is none. */
-struct hvd__entry *hvd__ledger_any(struct hvd__ledger *ledger);
+/* The unit in flight under key; NULL if there is none. */
+struct hvd__unit *hvd__ledger_look(struct hvd__ledger *ledger,
+                                   struct hvd__set *set, uint64_t key);
+/* Any unit in flight, decided or not; NULL if there is none. */
+struct hvd__unit *hvd__ledger_any(struct hvd__ledger *ledger,
+                                  struct hvd__set *set);
 
-/* It is no longer in flight: its key may be submitted again. */
-void hvd__ledger_remove(struct hvd__ledger *ledger, struct hvd__entry *entry);
+/* It is no longer in flight: its name may be submitted again. */
+void hvd__ledger_remove(struct hvd__ledger *ledger, struct hvd__unit *unit);
 /* Its status stands; the waiter may have it. Frees it if there is none. */
 void hvd__ledger_finish(struct hvd__ledger *ledger, struct hvd__entry *entry);
 
@@ -73,6 +83,8 @@ void hvd__ledger_finish(struct hvd__ledger *ledger, struct hvd__entry *entry);
  * this thread alone, which then owes hvd__ledger_reap. */
 int hvd__ledger_find(struct hvd__ledger *ledger, hvd_handle handle, bool claim,
                      struct hvd__entry **entry);
+/* Whether the entry of a handle is done: 1 or 0; HVD_ERR_HANDLE. */
+int hvd__ledger_poll(struct hvd__ledger *ledger, hvd_handle handle);
 /* The handle is gone; its entry is freed. */
 void hvd__ledger_reap(struct hvd__ledger *ledger, struct hvd__entry *entry);
 

@@ -1,65 +1,149 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * negotiate.c - requests become decisions.
+ * negotiate.c - requests become decisions, on each process set by itself.
  *
- *     rank r:  ledger ──ANNOUNCE──► rank 0: coordinator
- *                                      │ decides when all ranks have said so
- *     every rank:  executor ◄──BATCH───┤
- *                  ledger   ◄──FAIL────┘
+ *     member r:      ledger ──ANNOUNCE──► first member: coordinator
+ *                                            │ decides when all have said so
+ *     every member:  executor ◄──BATCH───────┤
+ *                    ledger   ◄──FAIL────────┘
  *
- * All ranks follow rank 0's decisions in the order in which it sent them, so
- * all run the same batches in the same order although they submitted in
- * different ones. Rank 0 follows its own decisions the same way, from the
- * same bytes.
+ * All members follow the coordinator's decisions in the order in which it
+ * sent them, so all run the same batches in the same order although they
+ * submitted in different ones. The coordinator's own rank follows its
+ * decisions the same way, from the same bytes.
  *
- * Leaving is a record too (LEAVE); when all have left, CLOSE ends the world.
+ * Leaving is a record too (LEAVE); when all have left, CLOSE ends the set.
  */
 #include "core/negotiate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "core/complete.h"
 #include "core/world.h"
 
 /* ----------------------------------------------------------- what we submit */
 
-static int announce(struct hvd__world *world, const struct hvd__entry *entry,
-                    struct hvd__writer *out)
+static int announce_own(struct hvd__set *set, const struct hvd__unit *unit,
+                        const int64_t *numbers, int nnumbers)
 {
-    if (world->coordinator && entry->status < 0)
-        return hvd__coordinator_refuse(world->coordinator, 0, entry->key,
-                                       entry->status, entry->message);
-    if (world->coordinator)
-        return hvd__coordinator_announce(world->coordinator, 0, entry->key,
-                                         &entry->signature);
-    hvd__write_type(out, entry->status < 0 ? HVD__REFUSE : HVD__ANNOUNCE);
-    hvd__write_text(out, entry->key);
-    if (entry->status < 0) {
-        hvd__write_int(out, entry->status);
-        hvd__write_text(out, entry->message);
-    } else {
-        hvd__write_signature(out, &entry->signature);
-    }
+    const struct hvd__signature **signatures =
+        malloc((size_t)unit->nentries * sizeof *signatures);
+    struct hvd__announcement announcement = {
+        .key = unit->key,
+        .fingerprint = unit->fingerprint,
+        .priority = unit->priority,
+        .numbers = numbers,
+        .nnumbers = nnumbers,
+        .signatures = signatures,
+        .nsignatures = unit->nentries,
+    };
+    int status;
+
+    if (!signatures)
+        return hvd__fail_memory((size_t)unit->nentries * sizeof *signatures);
+    for (int i = 0; i < unit->nentries; i++)
+        signatures[i] = &unit->entries[i].signature;
+    status = hvd__coordinator_announce(set->coordinator, 0, &announcement);
+    free(signatures);
+    return status;
+}
+
+static void announce_other(struct hvd__set *set, const struct hvd__unit *unit,
+                           const int64_t *numbers, int nnumbers)
+{
+    hvd__write_type(&set->out, HVD__ANNOUNCE);
+    hvd__write_key(&set->out, unit->key);
+    hvd__write_key(&set->out, unit->fingerprint);
+    hvd__write_int(&set->out, unit->priority);
+    hvd__write_int(&set->out, nnumbers);
+    for (int i = 0; i < nnumbers; i++)
+        hvd__write_long(&set->out, numbers[i]);
+}
+
+/* What a unit's requests carry, in their order; *n of them. */
+static int collect(const struct hvd__unit *unit, int64_t **numbers, int *n)
+{
+    *n = 0;
+    *numbers = NULL;
+    for (int i = 0; i < unit->nentries; i++)
+        *n += hvd__signature_carries(&unit->entries[i].signature);
+    if (*n == 0)
+        return HVD_OK;
+    *numbers = malloc((size_t)*n * sizeof **numbers);
+    if (!*numbers)
+        return hvd__fail_memory((size_t)*n * sizeof **numbers);
+    for (int i = 0, k = 0; i < unit->nentries; i++)
+        if (hvd__signature_carries(&unit->entries[i].signature))
+            (*numbers)[k++] = unit->entries[i].rows;
     return HVD_OK;
 }
 
-static int leave(struct hvd__world *world, struct hvd__writer *out)
+/* Everything that a message begins with. */
+static void begin(struct hvd__set *set, struct hvd__writer *out)
 {
-    if (world->said_leave || !atomic_load(&world->leaving))
+    if (out->bytes == 0)
+        hvd__write_int(out, set->id);
+}
+
+static int refuse(struct hvd__set *set, const struct hvd__unit *unit)
+{
+    if (set->coordinator)
+        return hvd__coordinator_refuse(set->coordinator, 0, unit->key,
+                                       unit->status, unit->message);
+    hvd__write_type(&set->out, HVD__REFUSE);
+    hvd__write_key(&set->out, unit->key);
+    hvd__write_int(&set->out, unit->status);
+    hvd__write_text(&set->out, unit->message);
+    return HVD_OK;
+}
+
+static int join(struct hvd__set *set)
+{
+    if (set->coordinator)
+        return hvd__coordinator_join(set->coordinator, 0);
+    hvd__write_type(&set->out, HVD__JOIN);
+    return HVD_OK;
+}
+
+static int announce(struct hvd__set *set, const struct hvd__unit *unit)
+{
+    int64_t *numbers;
+    int nnumbers, status = HVD_OK;
+
+    if (!set->coordinator)
+        begin(set, &set->out);
+    if (unit->status < 0)
+        return refuse(set, unit);
+    if (unit->entries[0].signature.kind == HVD_JOIN)
+        return join(set);
+    HVD_TRY(collect(unit, &numbers, &nnumbers));
+    if (set->coordinator)
+        status = announce_own(set, unit, numbers, nnumbers);
+    else
+        announce_other(set, unit, numbers, nnumbers);
+    free(numbers);
+    return status;
+}
+
+static int leave(struct hvd__set *set)
+{
+    if (set->said_leave)
         return HVD_OK;
-    world->said_leave = true;
-    if (world->coordinator)
-        return hvd__coordinator_leave(world->coordinator, 0);
-    hvd__write_type(out, HVD__LEAVE);
+    set->said_leave = true;
+    if (set->coordinator)
+        return hvd__coordinator_leave(set->coordinator, 0);
+    begin(set, &set->out);
+    hvd__write_type(&set->out, HVD__LEAVE);
     return HVD_OK;
 }
 
 /* Send what was written, if anything; out is empty afterwards. */
-static int post(struct hvd__world *world, int peer, struct hvd__writer *out)
+static int post(struct hvd__set *set, int peer, struct hvd__writer *out)
 {
-    struct hvd__transport *t = world->transport;
+    struct hvd__transport *t = set->team.transport;
     struct hvd__writer message = *out;
 
     *out = (struct hvd__writer){0};
@@ -71,165 +155,316 @@ static int post(struct hvd__world *world, int peer, struct hvd__writer *out)
         hvd__writer_fini(&message);
         return HVD_OK;
     }
-    return t->post(t, peer, message.data, message.bytes);
+    return t->post(t, set->team.world[peer], message.data, message.bytes);
 }
 
 static int announce_all(struct hvd__world *world, bool *moved)
 {
-    /* Leave is looked at first: what is submitted before hvd_shutdown is in
-     * the queue by then, and so is announced before the leave. */
-    bool leaving = atomic_load(&world->leaving);
-    struct hvd__entry *entry = hvd__ledger_take(&world->ledger);
-    struct hvd__writer out = {0};
+    struct hvd__unit *unit;
     int status = HVD_OK;
 
-    *moved |= entry != NULL;
-    while (entry) {
-        struct hvd__entry *next = entry->next;
+    /* Leave is looked at first: what was submitted before is in the queue by
+     * then, and so is announced before the leave. */
+    for (struct hvd__set *set = world->live; set; set = set->next)
+        set->heard_leaving = atomic_load(&set->leaving);
+    unit = hvd__ledger_take(&world->ledger);
+    *moved |= unit != NULL;
+    while (unit) {
+        struct hvd__unit *next = unit->next;
 
-        entry->next = NULL;
+        unit->next = NULL;
         if (status == HVD_OK)
-            status = announce(world, entry, &out);
-        if (entry->status < 0)
-            hvd__entry_free(entry);
-        entry = next;
+            status = announce(unit->set, unit);
+        if (unit->status < 0)
+            hvd__unit_free(unit);
+        unit = next;
     }
-    if (status == HVD_OK && leaving)
-        status = leave(world, &out);
-    if (status < 0) {
-        hvd__writer_fini(&out);
-        return status;
+    for (struct hvd__set *set = world->live; set; set = set->next) {
+        if (status == HVD_OK && set->heard_leaving)
+            status = leave(set);
+        if (status == HVD_OK && set->out.bytes > 0)
+            status = post(set, 0, &set->out);
     }
-    return post(world, 0, &out);
+    return status;
 }
 
-/* -------------------------------------------------------- what workers say */
+/* -------------------------------------------------------- what members say */
 
-static int garbled(int peer)
+static int garbled(const struct hvd__set *set, int peer)
 {
     return hvd__fail(HVD_ERR_INTERNAL,
-                     "rank %d sent a message that makes no sense", peer);
+                     "rank %d sent a message that makes no sense",
+                     set->team.world[peer]);
 }
 
-static int hear_record(struct hvd__world *world, int peer,
-                       struct hvd__reader *in)
+static int hear_announce(struct hvd__set *set, int peer, struct hvd__reader *in)
 {
-    struct hvd__coordinator *c = world->coordinator;
+    struct hvd__announcement a = {0};
+    int64_t *numbers = NULL;
+    int status;
+
+    a.key = hvd__read_key(in);
+    a.fingerprint = hvd__read_key(in);
+    a.priority = hvd__read_int(in);
+    a.nnumbers = hvd__read_count(in, sizeof *numbers);
+    if (a.nnumbers > 0) {
+        numbers = malloc((size_t)a.nnumbers * sizeof *numbers);
+        if (!numbers)
+            return hvd__fail_memory((size_t)a.nnumbers * sizeof *numbers);
+    }
+    for (int i = 0; i < a.nnumbers; i++) {
+        numbers[i] = hvd__read_long(in);
+        in->failed |= numbers[i] < 0;
+    }
+    a.numbers = numbers;
+    status = in->failed ? garbled(set, peer)
+                        : hvd__coordinator_announce(set->coordinator, peer, &a);
+    free(numbers);
+    return status;
+}
+
+static int hear_detail(struct hvd__set *set, int peer, struct hvd__reader *in)
+{
+    uint64_t key = hvd__read_key(in);
+    int n = hvd__read_count(in, 1), status;
+    struct hvd__signature *signatures =
+        malloc(((size_t)n + 1) * sizeof *signatures);
+
+    if (!signatures)
+        return hvd__fail_memory(((size_t)n + 1) * sizeof *signatures);
+    for (int i = 0; i < n; i++)
+        hvd__read_signature(in, &signatures[i]);
+    status = in->failed ? garbled(set, peer)
+                        : hvd__coordinator_detail(set->coordinator, peer, key,
+                                                  signatures, n);
+    free(signatures);
+    return status;
+}
+
+static int hear_record(struct hvd__set *set, int peer, struct hvd__reader *in)
+{
+    struct hvd__coordinator *c = set->coordinator;
     enum hvd__record_type type = hvd__read_type(in);
-    char key[HVD__KEY_SIZE], text[HVD__MESSAGE_MAX];
-    struct hvd__signature signature;
+    char text[HVD__MESSAGE_MAX];
+    uint64_t key = 0;
     int32_t status;
 
     switch (type) {
-    case HVD__ANNOUNCE:
-        hvd__read_text(in, key, sizeof key);
-        hvd__read_signature(in, &signature);
-        if (in->failed)
-            return garbled(peer);
-        return hvd__coordinator_announce(c, peer, key, &signature);
-    case HVD__REFUSE:
-        hvd__read_text(in, key, sizeof key);
-        status = hvd__read_int(in);
-        hvd__read_text(in, text, sizeof text);
-        if (in->failed || status >= 0)
-            return garbled(peer);
-        return hvd__coordinator_refuse(c, peer, key, status, text);
+    case HVD__ANNOUNCE: return hear_announce(set, peer, in);
+    case HVD__DETAIL: return hear_detail(set, peer, in);
+    case HVD__JOIN: return hvd__coordinator_join(c, peer);
     case HVD__LEAVE: return hvd__coordinator_leave(c, peer);
+    case HVD__REFUSE: key = hvd__read_key(in); /* fall through */
     case HVD__BREAK:
         status = hvd__read_int(in);
         hvd__read_text(in, text, sizeof text);
         if (in->failed || status >= 0)
-            return garbled(peer);
+            return garbled(set, peer);
+        if (type == HVD__REFUSE)
+            return hvd__coordinator_refuse(c, peer, key, status, text);
         hvd__coordinator_break(c, peer, status, text);
         return HVD_OK;
-    default: return garbled(peer);
+    default: return garbled(set, peer);
     }
 }
 
-/* ------------------------------------------------------- what rank 0 decides
- */
+/* ------------------------------------------ what the coordinator decides */
 
-static int follow_batch(struct hvd__world *world, struct hvd__reader *in)
+static struct hvd__entry *find(struct hvd__world *world, struct hvd__set *set,
+                               uint64_t key, int32_t index)
+{
+    struct hvd__unit *unit = hvd__ledger_look(&world->ledger, set, key);
+
+    if (!unit || index < 0 || index >= unit->nentries) {
+        hvd__fail(HVD_ERR_INTERNAL,
+                  "a decision on %016llx, which is not in flight here",
+                  (unsigned long long)key);
+        return NULL;
+    }
+    if (unit->decided_ns == 0) {
+        unit->decided_ns = hvd__now_ns();
+        atomic_store(&unit->decided, true);
+    }
+    return &unit->entries[index];
+}
+
+/* What the ranks carry, n numbers, to entry; NULL: nobody wants to know. */
+static int read_carried(struct hvd__reader *in, int n, struct hvd__entry *entry)
+{
+    int64_t *carried = NULL;
+
+    if (entry && n > 0) {
+        carried = malloc((size_t)n * sizeof *carried);
+        if (!carried)
+            return hvd__fail_memory((size_t)n * sizeof *carried);
+        entry->carried = carried;
+    }
+    for (int i = 0; i < n; i++) {
+        int64_t number = hvd__read_long(in);
+
+        in->failed |= number < 0;
+        if (carried)
+            carried[i] = number;
+    }
+    return HVD_OK;
+}
+
+static int follow_items(struct hvd__world *world, struct hvd__set *set,
+                        struct hvd__reader *in, const int *absent)
 {
     struct hvd__entry *entries = NULL, **tail = &entries;
-    int32_t n = hvd__read_int(in);
-    char key[HVD__KEY_SIZE];
+    int32_t n = hvd__read_count(in, 16);
+    bool ours = !absent || !absent[set->team.rank];
 
     for (int32_t i = 0; i < n; i++) {
-        struct hvd__entry *entry;
+        uint64_t key = hvd__read_key(in);
+        int32_t index = hvd__read_int(in);
+        int32_t ncarried = hvd__read_int(in);
+        struct hvd__entry *entry = NULL;
 
-        hvd__read_text(in, key, sizeof key);
-        if (in->failed)
-            return garbled(0);
-        entry = hvd__ledger_decide(&world->ledger, key);
+        if (in->failed || (ncarried != 0 && ncarried != set->team.size))
+            return garbled(set, 0);
+        if (ours && !(entry = find(world, set, key, index)))
+            return HVD_ERR_INTERNAL;
+        HVD_TRY(read_carried(in, ncarried, entry));
         if (!entry)
-            return hvd__fail(HVD_ERR_INTERNAL,
-                             "rank 0 decided to run '%s', which is not in "
-                             "flight here",
-                             key);
+            continue;
         entry->next = NULL;
         *tail = entry;
         tail = &entry->next;
     }
-    if (!entries)
-        return garbled(0);
+    if (in->failed || n == 0)
+        return garbled(set, 0);
+    if (!ours) {
+        hvd__execute_skip(set);
+        return HVD_OK;
+    }
     if (entries->signature.kind != HVD_BARRIER)
-        return hvd__execute(world, entries);
+        return hvd__execute(set, entries, absent);
     /* That all ranks have called it is all that a barrier says. */
     hvd__complete(world, entries, HVD_OK, NULL);
     return HVD_OK;
 }
 
-static int follow_failure(struct hvd__world *world, struct hvd__reader *in)
+static int follow_batch(struct hvd__world *world, struct hvd__set *set,
+                        struct hvd__reader *in)
 {
-    const struct hvd__transport *t = world->transport;
-    char key[HVD__KEY_SIZE], text[HVD__MESSAGE_MAX];
-    struct hvd__entry *entry;
+    bool has_absent = hvd__read_int(in) != 0;
+
+    if (has_absent)
+        hvd__read_ranks(in, set->team.size, set->scratch);
+    return follow_items(world, set, in, has_absent ? set->scratch : NULL);
+}
+
+static int follow_failure(struct hvd__world *world, struct hvd__set *set,
+                          struct hvd__reader *in)
+{
+    char text[HVD__MESSAGE_MAX];
     int32_t status = hvd__read_int(in);
-    bool ours;
+    struct hvd__entry *entry;
+    uint64_t key;
 
     hvd__read_text(in, text, sizeof text);
-    hvd__read_text(in, key, sizeof key);
-    ours = hvd__read_ranks(in, t->size, t->rank);
+    key = hvd__read_key(in);
+    hvd__read_ranks(in, set->team.size, set->scratch);
     if (in->failed || status >= 0)
-        return garbled(0);
-    if (!ours)
+        return garbled(set, 0);
+    if (!set->scratch[set->team.rank])
         return HVD_OK;
-    entry = hvd__ledger_decide(&world->ledger, key);
+    entry = find(world, set, key, 0);
     if (!entry)
-        return hvd__fail(HVD_ERR_INTERNAL,
-                         "rank 0 decided that '%s' fails, which is not in "
-                         "flight here",
-                         key);
-    hvd__complete(world, entry, status, text);
+        return HVD_ERR_INTERNAL;
+    hvd__complete_unit(world, entry->unit, status, text);
     return HVD_OK;
 }
 
-static int follow_record(struct hvd__world *world, struct hvd__reader *in)
+static int follow_joined(struct hvd__world *world, struct hvd__set *set,
+                         struct hvd__reader *in)
+{
+    int32_t last = hvd__read_int(in);
+    struct hvd__entry *entry = find(world, set, hvd__join_key(), 0);
+
+    if (in->failed)
+        return garbled(set, 0);
+    if (!entry)
+        return HVD_ERR_INTERNAL;
+    if (entry->output)
+        memcpy(entry->output, &last, sizeof last);
+    hvd__complete(world, entry, HVD_OK, NULL);
+    return HVD_OK;
+}
+
+/* The coordinator does not know what a fingerprint of ours stands for. */
+static int answer(struct hvd__world *world, struct hvd__set *set,
+                  struct hvd__reader *in)
+{
+    uint64_t key = hvd__read_key(in);
+    const struct hvd__unit *unit = hvd__ledger_look(&world->ledger, set, key);
+    struct hvd__writer out = {0};
+
+    if (in->failed || !unit)
+        return garbled(set, 0);
+    begin(set, &out);
+    hvd__write_type(&out, HVD__DETAIL);
+    hvd__write_key(&out, key);
+    hvd__write_int(&out, unit->nentries);
+    for (int i = 0; i < unit->nentries; i++)
+        hvd__write_signature(&out, &unit->entries[i].signature);
+    return post(set, 0, &out);
+}
+
+static int follow_record(struct hvd__world *world, struct hvd__set *set,
+                         struct hvd__reader *in)
 {
     char text[HVD__MESSAGE_MAX];
     int32_t status;
 
     switch (hvd__read_type(in)) {
-    case HVD__BATCH: return follow_batch(world, in);
-    case HVD__FAIL: return follow_failure(world, in);
-    case HVD__CLOSE: world->heard_close = true; return HVD_OK;
+    case HVD__BATCH: return follow_batch(world, set, in);
+    case HVD__FAIL: return follow_failure(world, set, in);
+    case HVD__JOINED: return follow_joined(world, set, in);
+    case HVD__QUERY: return answer(world, set, in);
+    case HVD__CLOSE: set->heard_close = true; return HVD_OK;
     case HVD__BREAK:
         status = hvd__read_int(in);
         hvd__read_text(in, text, sizeof text);
-        return in->failed || status >= 0 ? garbled(0)
+        return in->failed || status >= 0 ? garbled(set, 0)
                                          : hvd__fail_text(status, text);
-    default: return garbled(0);
+    default: return garbled(set, 0);
     }
 }
 
-static int follow(struct hvd__world *world, const void *data, size_t bytes)
+static int follow(struct hvd__world *world, struct hvd__set *set,
+                  const void *data, size_t bytes)
 {
     struct hvd__reader in = {.data = data, .bytes = bytes};
 
+    if (hvd__read_int(&in) != set->id)
+        return garbled(set, 0);
     while (hvd__reader_more(&in))
-        HVD_TRY(follow_record(world, &in));
-    return HVD_OK;
+        HVD_TRY(follow_record(world, set, &in));
+    return in.failed ? garbled(set, 0) : HVD_OK;
+}
+
+/* --------------------------------------------------------------- messages */
+
+static int hear_message(struct hvd__world *world, int rank, const void *message,
+                        size_t bytes)
+{
+    struct hvd__reader in = {.data = message, .bytes = bytes};
+    struct hvd__set *set = hvd__world_set(world, hvd__read_int(&in));
+    int peer = set && hvd__set_has_us(set) ? hvd__set_find(set, rank) : -1;
+
+    if (peer < 0 || in.failed || !set->scratch)
+        return hvd__fail(HVD_ERR_INTERNAL,
+                         "rank %d sent a message about a process set that we "
+                         "do not share",
+                         rank);
+    if (!set->coordinator)
+        return follow(world, set, message, bytes);
+    while (hvd__reader_more(&in))
+        HVD_TRY(hear_record(set, peer, &in));
+    return in.failed ? garbled(set, peer) : HVD_OK;
 }
 
 static int hear(struct hvd__world *world, bool *moved)
@@ -237,18 +472,11 @@ static int hear(struct hvd__world *world, bool *moved)
     struct hvd__transport *t = world->transport;
     void *message;
     size_t bytes;
-    int peer, status;
+    int rank, status;
 
-    while ((status = t->poll(t, &peer, &message, &bytes)) == 1) {
-        struct hvd__reader in = {.data = message, .bytes = bytes};
-
+    while ((status = t->poll(t, &rank, &message, &bytes)) == 1) {
         *moved = true;
-        if (!world->coordinator)
-            status = follow(world, message, bytes);
-        else
-            do
-                status = hear_record(world, peer, &in);
-            while (status >= 0 && hvd__reader_more(&in));
+        status = hear_message(world, rank, message, bytes);
         free(message);
         if (status < 0)
             break;
@@ -256,36 +484,66 @@ static int hear(struct hvd__world *world, bool *moved)
     return status;
 }
 
-/* Send the bytes to every other rank; each gets a copy of its own. */
-static int tell(struct hvd__world *world, const struct hvd__writer *out)
+/* Send the bytes to every other member; each gets a copy of its own. */
+static int tell(struct hvd__set *set, const struct hvd__writer *out)
 {
-    for (int peer = 1; peer < world->transport->size; peer++) {
+    for (int peer = 1; peer < set->team.size; peer++) {
         struct hvd__writer copy = {.data = malloc(out->bytes),
                                    .bytes = out->bytes};
 
         if (copy.data)
             memcpy(copy.data, out->data, out->bytes);
         copy.failed = !copy.data;
-        HVD_TRY(post(world, peer, &copy));
+        HVD_TRY(post(set, peer, &copy));
     }
     return HVD_OK;
 }
 
-static int decide(struct hvd__world *world)
+static int ask(struct hvd__set *set)
 {
-    int room = HVD__LANES - world->executor.nunfinished;
-    struct hvd__writer *out = hvd__coordinator_decide(world->coordinator, room);
-    struct hvd__writer decisions = *out;
+    struct hvd__writer out = {0};
+    uint64_t key;
+    int peer;
+
+    while (hvd__coordinator_question(set->coordinator, &peer, &key)) {
+        begin(set, &out);
+        hvd__write_type(&out, HVD__QUERY);
+        hvd__write_key(&out, key);
+        HVD_TRY(post(set, peer, &out));
+    }
+    return HVD_OK;
+}
+
+/* The decisions due as one message, or nothing. */
+static struct hvd__writer take_decisions(struct hvd__set *set, int room)
+{
+    struct hvd__writer *out = hvd__coordinator_decide(set->coordinator, room);
+    struct hvd__writer records = *out, message = {0};
+
+    *out = (struct hvd__writer){0};
+    if (records.bytes == 0 && !records.failed)
+        return message;
+    begin(set, &message);
+    hvd__write_records(&message, &records);
+    hvd__writer_fini(&records);
+    return message;
+}
+
+static int decide(struct hvd__world *world, struct hvd__set *set)
+{
+    int room = HVD__LANES - set->executor.nunfinished;
+    struct hvd__writer decisions;
     int status;
 
+    HVD_TRY(ask(set));
+    decisions = take_decisions(set, room);
     if (decisions.bytes == 0 && !decisions.failed)
         return HVD_OK;
-    *out = (struct hvd__writer){0};
     status = decisions.failed
                  ? hvd__fail(HVD_ERR_MEMORY, "out of memory for decisions")
-                 : tell(world, &decisions);
+                 : tell(set, &decisions);
     if (status == HVD_OK)
-        status = follow(world, decisions.data, decisions.bytes);
+        status = follow(world, set, decisions.data, decisions.bytes);
     hvd__writer_fini(&decisions);
     return status;
 }
@@ -294,28 +552,30 @@ int hvd__negotiate_step(struct hvd__world *world, bool *moved)
 {
     HVD_TRY(announce_all(world, moved));
     HVD_TRY(hear(world, moved));
-    if (world->coordinator)
-        HVD_TRY(decide(world));
+    for (struct hvd__set *set = world->live; set; set = set->next)
+        if (set->coordinator)
+            HVD_TRY(decide(world, set));
     return world->transport->pending(world->transport);
 }
 
 void hvd__negotiate_break(struct hvd__world *world, int status,
                           const char *text)
 {
-    struct hvd__writer out = {0};
+    for (struct hvd__set *set = world->live; set; set = set->next) {
+        struct hvd__writer out = {0};
 
-    if (world->coordinator) {
-        hvd__coordinator_break(world->coordinator, 0, status, text);
-        out = *hvd__coordinator_decide(world->coordinator, 0);
-        *hvd__coordinator_decide(world->coordinator, 0) =
-            (struct hvd__writer){0};
-        if (!out.failed)
-            tell(world, &out);
-        hvd__writer_fini(&out);
-        return;
+        if (set->coordinator) {
+            hvd__coordinator_break(set->coordinator, 0, status, text);
+            out = take_decisions(set, 0);
+            if (!out.failed && out.bytes > 0)
+                tell(set, &out);
+            hvd__writer_fini(&out);
+            continue;
+        }
+        begin(set, &out);
+        hvd__write_type(&out, HVD__BREAK);
+        hvd__write_int(&out, status);
+        hvd__write_text(&out, text);
+        post(set, 0, &out);
     }
-    hvd__write_type(&out, HVD__BREAK);
-    hvd__write_int(&out, status);
-    hvd__write_text(&out, text);
-    post(world, 0, &out);
 }

@@ -9,9 +9,9 @@
 
 struct hvd__world;
 
-/* Driver's: announce what was submitted, take in what others say, decide (on
- * rank 0), follow what was decided. Returns how many messages are still on
- * their way out. */
+/* Driver's: announce what was submitted, take in what others say, decide
+ * (where we coordinate), follow what was decided. Returns how many messages
+ * are still on their way out. */
 int hvd__negotiate_step(struct hvd__world *world, bool *moved);
 
 /* Driver's, best effort: tell the other ranks that this world is broken. */

@@ -30,8 +30,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/status.h"
-#include "core/negotiate.h"
 #include "core/world.h"
 
 #define SPIN_NS INT64_C(200000)
@@ -41,45 +41,15 @@
 #define SLEEP_MAX_NS INT64_C(500000)
 #define IDLE_NS INT64_C(50000000)
 
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* Sleep on a condition; the lock is held. */
 static void sleep_on(struct hvd__progress *p, pthread_cond_t *condition,
                      int64_t ns)
 {
-    int64_t until = now_ns() + ns;
+    int64_t until = hvd__now_ns() + ns;
     struct timespec t = {.tv_sec = until / 1000000000,
                          .tv_nsec = until % 1000000000};
 
     pthread_cond_timedwait(condition, &p->lock, &t);
-}
-
-/* One step of everything; whether anything happened. */
-static bool step(struct hvd__world *world)
-{
-    bool moved = false;
-    int status;
-
-    if (atomic_load(&world->broken))
-        return false;
-    status = hvd__negotiate_step(world, &moved);
-    if (status >= 0) {
-        bool sending = status > 0;
-
-        status = hvd__execute_step(world, &moved);
-        if (status >= 0 && world->heard_close && !sending &&
-            world->executor.nunfinished == 0)
-            atomic_store(&world->closed, true);
-    }
-    if (status < 0)
-        hvd__world_break(world, status, hvd_last_error());
-    return moved;
 }
 
 /* How long nothing has happened, and what to do about it. */
@@ -100,8 +70,8 @@ static enum advice ask(struct patience *patience, bool moved, bool may_spin,
         return GO_ON;
     }
     if (patience->since == 0)
-        patience->since = now_ns();
-    idle = now_ns() - patience->since;
+        patience->since = hvd__now_ns();
+    idle = hvd__now_ns() - patience->since;
     if (may_spin && idle < SPIN_NS)
         return GO_ON;
     if (idle < yield_ns)
@@ -121,14 +91,14 @@ static void drive(struct hvd__world *world, bool (*done)(const void *),
                   struct patience *patience)
 {
     while (!done(context)) {
-        bool moved = step(world);
+        bool moved = hvd__world_step(world);
 
         switch (ask(patience, moved, world->progress.may_spin, YIELD_NS)) {
         case GO_ON: break;
         case YIELD: sched_yield(); break;
         case SLEEP: return;
         }
-        if (deadline && now_ns() > deadline)
+        if (deadline && hvd__now_ns() > deadline)
             return;
     }
 }
@@ -138,7 +108,7 @@ bool hvd__progress_until(struct hvd__world *world,
                          int64_t limit_ns)
 {
     struct hvd__progress *p = &world->progress;
-    int64_t deadline = limit_ns ? now_ns() + limit_ns : 0;
+    int64_t deadline = limit_ns ? hvd__now_ns() + limit_ns : 0;
     struct patience patience = {0};
     bool is_done;
 
@@ -146,7 +116,8 @@ bool hvd__progress_until(struct hvd__world *world,
         return true;
     pthread_mutex_lock(&p->lock);
     p->nwaiters++;
-    while (!(is_done = done(context)) && !(deadline && now_ns() > deadline)) {
+    while (!(is_done = done(context)) &&
+           !(deadline && hvd__now_ns() > deadline)) {
         if (p->driving) {
             sleep_on(p, &p->changed, SLEEP_MAX_NS);
             continue;
@@ -179,7 +150,7 @@ void hvd__progress_once(struct hvd__world *world)
         pthread_mutex_unlock(&p->lock);
         /* Without a background thread nobody else goes on, not even with
          * what a callback submits. */
-        while (step(world) && !p->has_thread)
+        while (hvd__world_step(world) && !p->has_thread)
             continue;
         pthread_mutex_lock(&p->lock);
         p->driving = false;
@@ -222,7 +193,7 @@ static void *background(void *argument)
 
             p->driving = true;
             pthread_mutex_unlock(&p->lock);
-            moved = step(world);
+            moved = hvd__world_step(world);
             advice = ask(&patience, moved, false, YIELD_BACKGROUND_NS);
             if (advice == YIELD)
                 sched_yield();

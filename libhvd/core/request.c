@@ -10,14 +10,23 @@
 #include "core/request.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "core/compress.h"
+#include "core/fingerprint.h"
+#include "core/set.h"
+#include "core/text.h"
+#include "transport/algo/algo.h"
 
 /* No object is larger, and sums of two sizes do not wrap. */
 #define BYTES_MAX ((uint64_t)PTRDIFF_MAX)
+
+/* The least that a request of any version has: that of 0.1. */
+#define FIRST_SIZE offsetof(hvd_request, process_set)
 
 void hvd_request_init(hvd_request *request, size_t size)
 {
@@ -34,7 +43,7 @@ int hvd__request_copy(const hvd_request *given, hvd_request *request)
 {
     if (!given)
         return hvd__fail(HVD_ERR_ARGUMENT, "the request is NULL");
-    if (given->size < sizeof *request)
+    if (given->size < FIRST_SIZE)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the request's size is %u, of version %s it is %zu: "
                          "fill it with hvd_request_init first",
@@ -47,7 +56,9 @@ int hvd__request_copy(const hvd_request *given, hvd_request *request)
                              "not know: the program was compiled for a newer "
                              "libhvd",
                              HVD_VERSION_STRING);
-    *request = *given;
+    *request = (hvd_request){0};
+    memcpy(request, given,
+           given->size < sizeof *request ? given->size : sizeof *request);
     return HVD_OK;
 }
 
@@ -77,22 +88,8 @@ static int check_kind(const hvd_request *request, const char *what)
     return HVD_OK;
 }
 
-static int check_op(const hvd_request *request, const char *what)
+static int check_scales(const hvd_request *request, const char *what)
 {
-    const char *op = hvd_op_name(request->op);
-
-    if (!op)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: op %d is no reduction operation (0 to %d)", what,
-                         (int)request->op, HVD_NUM_OPS - 1);
-    if (request->op == HVD_ADASUM)
-        return hvd__fail(HVD_ERR_UNSUPPORTED,
-                         "%s: version %s has no adasum; average or sum instead",
-                         what, HVD_VERSION_STRING);
-    if (request->op == HVD_AVERAGE && request->dtype == HVD_BOOL)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: bool has no average; convert to another dtype",
-                         what);
     if (!isfinite(request->prescale) || !isfinite(request->postscale))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "%s: prescale %g and postscale %g must be finite",
@@ -100,6 +97,61 @@ static int check_op(const hvd_request *request, const char *what)
     if (request->dtype == HVD_BOOL &&
         (request->prescale != 1 || request->postscale != 1))
         return hvd__fail(HVD_ERR_ARGUMENT, "%s: bool cannot be scaled", what);
+    return HVD_OK;
+}
+
+static bool is_floating(hvd_dtype dtype)
+{
+    return dtype == HVD_FLOAT16 || dtype == HVD_BFLOAT16 ||
+           dtype == HVD_FLOAT32 || dtype == HVD_FLOAT64;
+}
+
+static int check_op(const hvd_request *request, const char *what)
+{
+    if (!hvd_op_name(request->op))
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "%s: op %d is no reduction operation (0 to %d)", what,
+                         (int)request->op, HVD_NUM_OPS - 1);
+    if (request->op == HVD_ADASUM && request->kind != HVD_ALLREDUCE)
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "%s: adasum is an operation of allreduce only", what);
+    if (request->op == HVD_ADASUM && !is_floating(request->dtype))
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "%s: adasum is for floating types, not %s", what,
+                         hvd_dtype_name(request->dtype));
+    if (request->op == HVD_AVERAGE && request->dtype == HVD_BOOL)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "%s: bool has no average; convert to another dtype",
+                         what);
+    if (request->flags & ~HVD_AVERAGE_CONTRIBUTORS)
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "%s: flags 0x%x are none that version %s knows", what,
+                         (unsigned)request->flags, HVD_VERSION_STRING);
+    return check_scales(request, what);
+}
+
+static int check_compression(const hvd_request *request, const char *what)
+{
+    const char *name = hvd__compression_name(request->compression);
+
+    if (!name)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "%s: compression %d is neither one of the library's "
+                         "nor registered",
+                         what, (int)request->compression);
+    if (request->compression == HVD_COMPRESSION_NONE)
+        return HVD_OK;
+    if (request->kind != HVD_ALLREDUCE ||
+        (request->op != HVD_SUM && request->op != HVD_AVERAGE))
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "%s: compression is for allreduces with sum or "
+                         "average",
+                         what);
+    if (request->dtype != HVD_FLOAT32 &&
+        (request->dtype != HVD_FLOAT64 ||
+         hvd__compression_encodes(request->compression)))
+        return hvd__fail(HVD_ERR_ARGUMENT, "%s: %s does not compress %s", what,
+                         name, hvd_dtype_name(request->dtype));
     return HVD_OK;
 }
 
@@ -117,6 +169,10 @@ static int check_shape(const hvd_request *request, const char *what,
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "%s: the shape of %d dimensions is NULL", what,
                          (int)request->ndim);
+    if (request->ndim == 0 && hvd__kind_has(request->kind, HVD__HAS_ROWS))
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "%s: a scalar has no rows; give it the shape [1]",
+                         what);
     for (int32_t i = 0; i < request->ndim; i++) {
         int64_t extent = request->shape[i];
 
@@ -138,68 +194,297 @@ static int check_shape(const hvd_request *request, const char *what,
     entry->signature.ndim = request->ndim;
     entry->bytes = empty ? 0 : (size_t)bytes;
     entry->count = (int64_t)(entry->bytes / hvd__dtype_bytes(request->dtype));
+    entry->rows = request->ndim > 0 ? request->shape[0] : 1;
     return HVD_OK;
 }
 
-static int check_buffers(const hvd_request *request, const char *what,
+static int check_splits(const hvd_request *request, const struct hvd__set *set,
+                        const char *what, struct hvd__entry *entry)
+{
+    int n = set->team.size;
+    int64_t sum = 0;
+
+    if (!request->splits) {
+        if (entry->rows % n != 0)
+            return hvd__fail(HVD_ERR_ARGUMENT,
+                             "%s: %lld rows are no multiple of %d ranks: give "
+                             "splits",
+                             what, (long long)entry->rows, n);
+        return HVD_OK;
+    }
+    entry->splits = malloc((size_t)n * sizeof *entry->splits);
+    if (!entry->splits)
+        return hvd__fail_memory((size_t)n * sizeof *entry->splits);
+    for (int i = 0; i < n; i++) {
+        entry->splits[i] = request->splits[i];
+        if (request->splits[i] < 0)
+            return hvd__fail(HVD_ERR_ARGUMENT,
+                             "%s: split %d is %lld, less than 0", what, i,
+                             (long long)request->splits[i]);
+        if (__builtin_add_overflow(sum, request->splits[i], &sum) ||
+            sum > entry->rows)
+            return hvd__fail(HVD_ERR_ARGUMENT,
+                             "%s: splits up to number %d are more than the "
+                             "%lld rows",
+                             what, i, (long long)entry->rows);
+    }
+    return HVD_OK;
+}
+
+/* Bytes of what this rank gets, as far as it is known. */
+static size_t output_bytes(const struct hvd__entry *entry,
+                           const struct hvd__set *set)
+{
+    const struct hvd__signature *s = &entry->signature;
+
+    switch (s->kind) {
+    case HVD_ALLGATHER:
+    case HVD_GATHER: return entry->bytes * (size_t)set->team.size;
+    case HVD_REDUCESCATTER:
+        return (size_t)hvd__slice_of(entry->rows, set->team.rank,
+                                     set->team.size)
+                   .count *
+               hvd__signature_row_bytes(s);
+    default: return entry->bytes;
+    }
+}
+
+/* Whether this rank gets a result. */
+static bool gets(const struct hvd__entry *entry, const struct hvd__set *set)
+{
+    const struct hvd__signature *s = &entry->signature;
+
+    return (s->kind != HVD_GATHER && s->kind != HVD_REDUCE) ||
+           s->root == set->team.world[set->team.rank];
+}
+
+static int check_overlap(const struct hvd__set *set, const char *what,
                          struct hvd__entry *entry)
 {
-    uintptr_t in = (uintptr_t)request->input;
-    uintptr_t out = (uintptr_t)request->output;
+    const struct hvd__signature *s = &entry->signature;
+    uintptr_t in = (uintptr_t)entry->input, out = (uintptr_t)entry->output;
+    size_t bytes = output_bytes(entry, set);
+    bool gathers = s->kind == HVD_ALLGATHER || s->kind == HVD_GATHER;
+    uintptr_t own = out + (size_t)set->team.rank * entry->bytes;
 
-    if (entry->count > 0 && !request->output)
+    if (hvd__signature_varies(s))
+        bytes = (size_t)entry->capacity * hvd__dtype_bytes(s->dtype);
+    if (in >= out + bytes || out >= in + entry->bytes)
+        return HVD_OK;
+    if (gathers && !hvd__signature_varies(s) && in == own)
+        return HVD_OK;
+    if (gathers)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "%s: input lies in the output, but not where it "
+                         "belongs: put it at element %lld, or elsewhere",
+                         what, (long long)(entry->count * set->team.rank));
+    if (in != out || hvd__signature_varies(s))
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "%s: input and output overlap by a part: give the "
+                         "same pointer twice, or memory of its own to each",
+                         what);
+    return HVD_OK;
+}
+
+static int check_buffers(const hvd_request *request, const struct hvd__set *set,
+                         const char *what, struct hvd__entry *entry)
+{
+    const struct hvd__signature *s = &entry->signature;
+    bool may_be_ours = hvd__kind_has(s->kind, HVD__HAS_ROWS);
+
+    if (hvd__kind_has(s->kind, HVD__HAS_ROWS) &&
+        entry->bytes > BYTES_MAX / (size_t)set->team.size)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "%s: so much of every rank is more bytes than memory "
+                         "can hold",
+                         what);
+    entry->output = gets(entry, set) ? request->output : NULL;
+    entry->counts = request->counts;
+    if (request->capacity < 0)
+        return hvd__fail(HVD_ERR_ARGUMENT, "%s: capacity %lld is less than 0",
+                         what, (long long)request->capacity);
+    entry->capacity = entry->output ? request->capacity : 0;
+    if (entry->count > 0 && !entry->output && gets(entry, set) && !may_be_ours)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "%s: the output of %lld elements is NULL", what,
                          (long long)entry->count);
-    entry->output = request->output;
-    if (request->kind == HVD_BROADCAST)
+    if (!hvd__kind_has(s->kind, HVD__HAS_INPUT))
         return HVD_OK;
     if (entry->count > 0 && !request->input)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "%s: the input of %lld elements is NULL", what,
                          (long long)entry->count);
-    if (in != out && in < out + entry->bytes && out < in + entry->bytes)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: input and output overlap by a part: give the "
-                         "same pointer twice, or memory of its own to each",
-                         what);
     entry->input = request->input;
     return HVD_OK;
 }
 
-int hvd__request_check(const hvd_request *request, int size, const char *what,
-                       struct hvd__entry *entry)
-{
-    struct hvd__signature *signature = &entry->signature;
+/* -------------------------------------------------------- memory of its own */
 
-    HVD_TRY(check_kind(request, what));
-    signature->kind = request->kind;
-    if (request->kind == HVD_BARRIER)
+static int take_memory(void **memory, size_t bytes)
+{
+    *memory = malloc(bytes > 0 ? bytes : 1);
+    return *memory ? HVD_OK : hvd__fail_memory(bytes);
+}
+
+/* In place where the algorithm is not: the input is copied, or the output
+ * made elsewhere first. */
+static int make_room(const struct hvd__set *set, struct hvd__entry *entry)
+{
+    const struct hvd__signature *s = &entry->signature;
+
+    if (s->op == HVD_ADASUM && s->kind == HVD_ALLREDUCE && set->team.size > 1)
+        HVD_TRY(take_memory(
+            &entry->scratch,
+            hvd__adasum_scratch(s->dtype, entry->count, set->team.size)));
+    if (s->kind == HVD_ALLTOALL && entry->input == entry->output &&
+        entry->bytes > 0) {
+        HVD_TRY(take_memory(&entry->own_input, entry->bytes));
+        memcpy(entry->own_input, entry->input, entry->bytes);
+        entry->input = entry->own_input;
+    }
+    if (s->kind == HVD_REDUCESCATTER && !entry->output) {
+        entry->own_output = hvd_malloc(output_bytes(entry, set));
+        entry->output = entry->own_output;
+        if (!entry->output)
+            return HVD_ERR_MEMORY;
+    } else if (s->kind == HVD_REDUCESCATTER && entry->input == entry->output) {
+        HVD_TRY(take_memory(&entry->scratch, output_bytes(entry, set)));
+    }
+    return HVD_OK;
+}
+
+/* ------------------------------------------------------------------ a check */
+
+static int check_root(const hvd_request *request, const struct hvd__set *set,
+                      const char *what)
+{
+    char text[128];
+
+    if (hvd__set_find(set, request->root) >= 0)
         return HVD_OK;
+    return hvd__fail(HVD_ERR_ARGUMENT, "%s: root %d is not a rank of %s", what,
+                     (int)request->root,
+                     hvd__set_print(set, text, sizeof text));
+}
+
+/* Shapes may differ in their rows where the output does not say otherwise. */
+static void let_vary(const struct hvd__entry *entry, bool has_output,
+                     bool asked, struct hvd__signature *s)
+{
+    if (hvd__kind_has(s->kind, HVD__MAY_VARY) &&
+        (!has_output || entry->capacity > 0 || entry->splits || asked))
+        s->shape[0] = HVD__VARIES;
+}
+
+static int check_tensor(const hvd_request *request, const struct hvd__set *set,
+                        const char *what, struct hvd__entry *entry)
+{
+    struct hvd__signature *s = &entry->signature;
+
     if (!hvd_dtype_name(request->dtype))
         return hvd__fail(HVD_ERR_ARGUMENT, "%s: dtype %d is none (0 to %d)",
                          what, (int)request->dtype, HVD_NUM_DTYPES - 1);
-    signature->dtype = request->dtype;
+    s->dtype = request->dtype;
     HVD_TRY(check_shape(request, what, entry));
-    HVD_TRY(check_buffers(request, what, entry));
-    if (request->kind == HVD_BROADCAST) {
-        if (request->root < 0 || request->root >= size)
-            return hvd__fail(HVD_ERR_ARGUMENT,
-                             "%s: root %d is not one of the %d ranks", what,
-                             (int)request->root, size);
-        signature->root = request->root;
-        return HVD_OK;
+    if (hvd__kind_has(s->kind, HVD__HAS_ROOT)) {
+        HVD_TRY(check_root(request, set, what));
+        s->root = request->root;
     }
-    HVD_TRY(check_op(request, what));
-    signature->op = request->op;
-    signature->prescale = request->prescale;
-    signature->postscale = request->postscale;
+    if (s->kind == HVD_ALLTOALL)
+        HVD_TRY(check_splits(request, set, what, entry));
+    HVD_TRY(check_buffers(request, set, what, entry));
+    if (hvd__kind_has(s->kind, HVD__HAS_OP)) {
+        HVD_TRY(check_op(request, what));
+        s->op = request->op;
+        s->prescale = request->prescale;
+        s->postscale = request->postscale;
+        s->flags = request->flags;
+    }
+    if (s->kind == HVD_ALLGATHER && request->flags == HVD__SPARSE) {
+        s->op = request->op;
+        s->flags = request->flags;
+    }
+    HVD_TRY(check_compression(request, what));
+    s->compression = request->compression;
+    /* Only the root of a gather has an output, but all must vary alike. */
+    let_vary(entry,
+             s->kind == HVD_GATHER ? request->capacity == 0
+                                   : request->output != NULL,
+             request->flags == HVD__OWN_ROWS, s);
+    if (hvd__kind_has(s->kind, HVD__HAS_INPUT) && entry->output)
+        HVD_TRY(check_overlap(set, what, entry));
+    return make_room(set, entry);
+}
+
+int hvd__request_check(const hvd_request *request, const struct hvd__set *set,
+                       const char *what, struct hvd__entry *entry)
+{
+    HVD_TRY(check_kind(request, what));
+    entry->signature.kind = request->kind;
+    if (hvd__kind_has(request->kind, HVD__HAS_TENSOR))
+        return check_tensor(request, set, what, entry);
+    entry->output = request->output; /* of a join: the last rank */
     return HVD_OK;
+}
+
+/* ------------------------------------------------------------------- a life */
+
+struct hvd__unit *hvd__unit_new(int n)
+{
+    struct hvd__unit *unit =
+        calloc(1, sizeof *unit + (size_t)n * sizeof *unit->entries);
+
+    if (!unit)
+        return NULL;
+    unit->nentries = unit->nleft = n;
+    atomic_init(&unit->nrefs, n);
+    for (int i = 0; i < n; i++) {
+        unit->entries[i].unit = unit;
+        unit->entries[i].slot = -1;
+    }
+    return unit;
 }
 
 void hvd__entry_free(struct hvd__entry *entry)
 {
-    if (entry)
-        free(entry->message);
-    free(entry);
+    struct hvd__unit *unit;
+
+    if (!entry)
+        return;
+    unit = entry->unit;
+    free(entry->splits);
+    free(entry->carried);
+    free(entry->label);
+    free(entry->message);
+    hvd_free(entry->own_output);
+    free(entry->own_input);
+    free(entry->scratch);
+    if (atomic_fetch_sub(&unit->nrefs, 1) > 1)
+        return;
+    free(unit->message);
+    free(unit);
+}
+
+void hvd__unit_free(struct hvd__unit *unit)
+{
+    int n = unit ? unit->nentries : 0;
+
+    for (int i = 0; i < n; i++)
+        hvd__entry_free(&unit->entries[i]);
+}
+
+uint64_t hvd__join_key(void)
+{
+    return hvd__fingerprint(0, HVD__JOIN_NAME, strlen(HVD__JOIN_NAME));
+}
+
+const char *hvd__entry_label(const struct hvd__entry *entry, char *text,
+                             size_t size)
+{
+    struct hvd__text out = hvd__text_at(text, size);
+
+    hvd__text_add_name(&out, entry->unit->name);
+    if (entry->label)
+        hvd__text_add(&out, " member '%s'", entry->label);
+    return text;
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request.h - a request of this rank, from hvd_submit to its end.
+ * request.h - requests of this rank, from hvd_submit to their end.
+ *
+ * What ranks agree on at once is a unit: a request, or a group of them. What
+ * is computed, waited for and completed is an entry: one request. A unit and
+ * its entries are one piece of memory, which goes when its last entry goes.
  */
 #ifndef HVD_CORE_REQUEST_H
 #define HVD_CORE_REQUEST_H
@@ -10,29 +14,44 @@
 #include "core/hash.h"
 #include "core/signature.h"
 
-/* Keys of unnamed requests begin with this; names cannot, for they hold no
- * control character. */
-enum { HVD__UNNAMED = '\1' };
+struct hvd__set;
+struct hvd__unit;
 
-/* Room for a key: a name, or the mark and a number; and the NUL. */
-enum { HVD__KEY_SIZE = HVD_MAX_NAME + 1 };
+/* Names of unnamed requests begin with this, those of the library's own with
+ * the other; names of programs cannot, for they hold no control character. */
+enum { HVD__UNNAMED = '\1', HVD__OWN = '\2' };
+#define HVD__JOIN_NAME "\2join"
+#define HVD__SETS_NAME "\2process sets"
+
+/* Room for a name, or a mark and a number; and the NUL. */
+enum { HVD__NAME_SIZE = HVD_MAX_NAME + 1 };
 
 struct hvd__entry {
     /* As submitted: copied, but for the buffers, borrowed until the end. */
+    struct hvd__unit *unit;
     struct hvd__signature signature;
     const void *input;
-    void *output;
-    int64_t count;
-    size_t bytes;
+    void *output;  /* where the result goes */
+    int64_t count; /* of the input's elements */
+    size_t bytes;  /* of the input */
+    int64_t rows;  /* of the input: what it carries, where it does */
+    int64_t capacity;
+    int64_t *splits; /* owned; rows to each rank of the set; NULL: equal */
+    int64_t *counts; /* the caller's; may be NULL */
     hvd_callback callback;
     void *callback_context;
-    char key[HVD__KEY_SIZE];
+    char *label; /* owned: the name of a member of a group; else NULL */
 
-    /* On its way. An entry whose submission was refused is only announced,
-     * with its status and message, and then freed. */
-    struct hvd__entry *next; /* in the queue, then in its batch */
-    UT_hash_handle hh;       /* in the ledger's table of keys in flight */
-    bool decided;            /* all ranks agreed: it is in a batch */
+    /* Memory of its own; all owned. */
+    void *own_output; /* of hvd_malloc; handed over, or freed */
+    void *own_input;  /* a copy, or a code, of the caller's */
+    void *scratch;    /* where the result is made first, or an adasum's */
+
+    /* On its way. */
+    struct hvd__entry *next; /* in its batch */
+    int64_t *carried;        /* owned; of each rank of the set; NULL: none */
+    int64_t out_rows;        /* of the output, where it has rows */
+    int64_t started_ns;
 
     /* At its end. done publishes status and message to the waiter. */
     int status;
@@ -41,6 +60,42 @@ struct hvd__entry {
     bool claimed;  /* a thread waits for it */
     atomic_bool done;
 };
+
+struct hvd__unit {
+    struct hvd__set *set; /* borrowed */
+    uint64_t key;         /* fingerprint of the name */
+    uint64_t fingerprint; /* of all signatures */
+    int32_t priority;
+    struct hvd__unit *next; /* in the queue */
+    UT_hash_handle hh;      /* in the set's table of what is in flight */
+    int64_t submitted_ns;
+    int64_t decided_ns;  /* driver's; 0: not yet */
+    atomic_bool decided; /* all ranks agreed: it is run, or fails */
+
+    /* A unit that was refused is only announced, with this, and freed. */
+    int status;
+    char *message; /* owned */
+
+    int nleft;        /* entries not yet completed; driver's */
+    atomic_int nrefs; /* entries not yet freed */
+    int nentries;
+    char name[HVD__NAME_SIZE];
+    struct hvd__entry entries[];
+};
+
+/* A unit of n empty entries; NULL: out of memory. */
+struct hvd__unit *hvd__unit_new(int n);
+/* All its entries at once, which no one has yet seen. NULL is accepted. */
+void hvd__unit_free(struct hvd__unit *unit);
+/* The last one takes the unit with it. */
+void hvd__entry_free(struct hvd__entry *entry);
+
+/* The key under which every rank joins. */
+uint64_t hvd__join_key(void);
+
+/* How people call it: 'name', "unnamed operation 7", into text. */
+const char *hvd__entry_label(const struct hvd__entry *entry, char *text,
+                             size_t size);
 
 /* Copy what a program gave as a request, of whatever version: fields that it
  * does not know have their defaults, fields that we do not know are refused
@@ -52,13 +107,10 @@ int hvd__request_copy(const hvd_request *given, hvd_request *request);
 int hvd__request_check_name(const char *name);
 
 /*
- * Check the rest, in a world of size ranks, and fill the entry's first part
- * but the key. what is how messages call the request.
+ * Check the rest, on a set, and fill the entry's first part, with all the
+ * memory that its way will need. what is how messages call the request.
  */
-int hvd__request_check(const hvd_request *request, int size, const char *what,
-                       struct hvd__entry *entry);
-
-/* NULL is accepted. */
-void hvd__entry_free(struct hvd__entry *entry);
+int hvd__request_check(const hvd_request *request, const struct hvd__set *set,
+                       const char *what, struct hvd__entry *entry);
 
 #endif

@@ -6,30 +6,49 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "core/compress.h"
+#include "core/fingerprint.h"
 #include "core/text.h"
+
+static const struct {
+    const char *name;
+    int has;
+} kinds[HVD__NUM_KINDS] = {
+#define X(constant, text, what) [constant] = {text, what},
+    HVD__KINDS(X)
+#undef X
+};
 
 const char *hvd_kind_name(hvd_kind kind)
 {
-    switch (kind) {
-#define X(constant, name)                                                      \
-    case constant: return name;
-        HVD__KINDS(X)
-#undef X
-    default: return NULL;
-    }
+    return kind >= 0 && kind < HVD__NUM_KINDS ? kinds[kind].name : NULL;
 }
 
 int hvd_kind_from_name(const char *name)
 {
     if (!name)
         return hvd__fail(HVD_ERR_ARGUMENT, "the name of a kind is NULL");
-#define X(constant, text)                                                      \
-    if (strcmp(name, text) == 0)                                               \
-        return constant;
-    HVD__KINDS(X)
-#undef X
+    for (int kind = 0; kind < HVD__NUM_KINDS; kind++)
+        if (kinds[kind].name && strcmp(name, kinds[kind].name) == 0)
+            return kind;
     return hvd__fail(HVD_ERR_ARGUMENT, "there is no kind of request '%s'",
                      name);
+}
+
+bool hvd__kind_has(hvd_kind kind, int what)
+{
+    return (kinds[kind].has & what) == what;
+}
+
+bool hvd__signature_varies(const struct hvd__signature *s)
+{
+    return s->ndim > 0 && s->shape[0] == HVD__VARIES;
+}
+
+bool hvd__signature_carries(const struct hvd__signature *s)
+{
+    return (hvd__signature_varies(s) && s->kind != HVD_ALLTOALL) ||
+           hvd__compression_encodes(s->compression);
 }
 
 bool hvd__signature_equal(const struct hvd__signature *a,
@@ -37,24 +56,53 @@ bool hvd__signature_equal(const struct hvd__signature *a,
 {
     /* Scales are finite: == is equality. */
     return a->kind == b->kind && a->dtype == b->dtype && a->op == b->op &&
-           a->root == b->root && a->ndim == b->ndim &&
+           a->root == b->root && a->flags == b->flags &&
+           a->compression == b->compression && a->ndim == b->ndim &&
            a->prescale == b->prescale && a->postscale == b->postscale &&
            memcmp(a->shape, b->shape, sizeof a->shape) == 0;
 }
 
-int64_t hvd__signature_count(const struct hvd__signature *signature)
+uint64_t hvd__signature_fingerprint(uint64_t before,
+                                    const struct hvd__signature *s)
+{
+    /* No padding: a copy of what is compared. -0.0 becomes 0.0. */
+    const double scales[] = {s->prescale + 0.0, s->postscale + 0.0};
+    const int32_t head[] = {s->kind,  s->dtype,       s->op,   s->root,
+                            s->flags, s->compression, s->ndim, 0};
+
+    if (hvd__compression_encodes(s->compression)) {
+        const char *name = hvd__compression_name(s->compression);
+        before = hvd__fingerprint(before, name, strlen(name));
+    }
+    before = hvd__fingerprint(before, head, sizeof head);
+    before = hvd__fingerprint(before, scales, sizeof scales);
+    return hvd__fingerprint(before, s->shape,
+                            (size_t)s->ndim * sizeof *s->shape);
+}
+
+int64_t hvd__signature_count(const struct hvd__signature *s)
 {
     int64_t count = 1;
 
-    for (int32_t i = 0; i < signature->ndim; i++)
-        count *= signature->shape[i];
+    for (int32_t i = hvd__signature_varies(s) ? 1 : 0; i < s->ndim; i++)
+        count *= s->shape[i];
     return count;
 }
 
-size_t hvd__signature_bytes(const struct hvd__signature *signature)
+size_t hvd__signature_bytes(const struct hvd__signature *s)
 {
-    return (size_t)hvd__signature_count(signature) *
-           hvd__dtype_bytes(signature->dtype);
+    if (!hvd__kind_has(s->kind, HVD__HAS_TENSOR))
+        return 0;
+    return (size_t)hvd__signature_count(s) * hvd__dtype_bytes(s->dtype);
+}
+
+size_t hvd__signature_row_bytes(const struct hvd__signature *s)
+{
+    size_t bytes = hvd__dtype_bytes(s->dtype);
+
+    for (int32_t i = 1; i < s->ndim; i++)
+        bytes *= (size_t)s->shape[i];
+    return bytes;
 }
 
 const char *hvd__signature_print(const struct hvd__signature *s, char *text,
@@ -63,19 +111,31 @@ const char *hvd__signature_print(const struct hvd__signature *s, char *text,
     struct hvd__text out = hvd__text_at(text, size);
 
     hvd__text_add(&out, "%s", hvd_kind_name(s->kind));
-    if (s->kind == HVD_BARRIER)
+    if (!hvd__kind_has(s->kind, HVD__HAS_TENSOR))
         return text;
-    if (s->kind == HVD_ALLREDUCE)
+    if (hvd__kind_has(s->kind, HVD__HAS_OP))
         hvd__text_add(&out, " %s", hvd_op_name(s->op));
     hvd__text_add(&out, " %s [", hvd_dtype_name(s->dtype));
-    for (int32_t i = 0; i < s->ndim; i++)
-        hvd__text_add(&out, "%s%lld", i ? "," : "", (long long)s->shape[i]);
+    for (int32_t i = 0; i < s->ndim; i++) {
+        hvd__text_add(&out, i ? "," : "");
+        if (s->shape[i] == HVD__VARIES)
+            hvd__text_add(&out, "*");
+        else
+            hvd__text_add(&out, "%lld", (long long)s->shape[i]);
+    }
     hvd__text_add(&out, "]");
-    if (s->kind == HVD_BROADCAST)
-        hvd__text_add(&out, " from root %d", (int)s->root);
-    if (s->kind == HVD_ALLREDUCE && s->prescale != 1)
+    if (hvd__kind_has(s->kind, HVD__HAS_ROOT))
+        hvd__text_add(
+            &out, s->kind == HVD_BROADCAST ? " from root %d" : " to root %d",
+            (int)s->root);
+    if (hvd__kind_has(s->kind, HVD__HAS_OP) && s->prescale != 1)
         hvd__text_add(&out, " prescale %.9g", s->prescale);
-    if (s->kind == HVD_ALLREDUCE && s->postscale != 1)
+    if (hvd__kind_has(s->kind, HVD__HAS_OP) && s->postscale != 1)
         hvd__text_add(&out, " postscale %.9g", s->postscale);
+    if (s->compression != HVD_COMPRESSION_NONE)
+        hvd__text_add(&out, " compressed by %s",
+                      hvd__compression_name(s->compression));
+    if (s->flags & HVD_AVERAGE_CONTRIBUTORS)
+        hvd__text_add(&out, " over contributors");
     return text;
 }

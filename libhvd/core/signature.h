@@ -10,11 +10,36 @@
 
 #include "hvd.h"
 
-/* X(constant, name): the one list of request kinds. */
+/* What a kind of request has. */
+enum {
+    HVD__HAS_TENSOR = 1, /* dtype and shape */
+    HVD__HAS_OP = 2,     /* op and scales: a rank that joined is left out */
+    HVD__HAS_ROOT = 4,
+    HVD__HAS_ROWS = 8,  /* the first dimension is dealt out or collected */
+    HVD__MAY_VARY = 16, /* ... and each rank may have its own */
+    HVD__HAS_INPUT = 32 /* besides the output */
+};
+
+/* X(constant, name, what it has): the one list of kinds. */
 #define HVD__KINDS(X)                                                          \
-    X(HVD_ALLREDUCE, "allreduce")                                              \
-    X(HVD_BROADCAST, "broadcast")                                              \
-    X(HVD_BARRIER, "barrier")
+    X(HVD_ALLREDUCE, "allreduce",                                              \
+      HVD__HAS_TENSOR | HVD__HAS_OP | HVD__HAS_INPUT)                          \
+    X(HVD_ALLGATHER, "allgather",                                              \
+      HVD__HAS_TENSOR | HVD__HAS_ROWS | HVD__MAY_VARY | HVD__HAS_INPUT)        \
+    X(HVD_BROADCAST, "broadcast", HVD__HAS_TENSOR | HVD__HAS_ROOT)             \
+    X(HVD_JOIN, "join", 0)                                                     \
+    X(HVD_ALLTOALL, "alltoall",                                                \
+      HVD__HAS_TENSOR | HVD__HAS_ROWS | HVD__MAY_VARY | HVD__HAS_INPUT)        \
+    X(HVD_BARRIER, "barrier", 0)                                               \
+    X(HVD_REDUCESCATTER, "reducescatter",                                      \
+      HVD__HAS_TENSOR | HVD__HAS_OP | HVD__HAS_ROWS | HVD__HAS_INPUT)          \
+    X(HVD_GATHER, "gather",                                                    \
+      HVD__HAS_TENSOR | HVD__HAS_ROOT | HVD__HAS_ROWS | HVD__MAY_VARY |        \
+          HVD__HAS_INPUT)                                                      \
+    X(HVD_REDUCE, "reduce",                                                    \
+      HVD__HAS_TENSOR | HVD__HAS_OP | HVD__HAS_ROOT | HVD__HAS_INPUT)
+
+enum { HVD__NUM_KINDS = 10 };
 
 /* Normalised: what a kind does not use is zero, so that equal requests have
  * equal signatures. */
@@ -22,19 +47,43 @@ struct hvd__signature {
     int32_t kind;
     int32_t dtype;
     int32_t op;
-    int32_t root;
+    int32_t root; /* a rank of the world */
+    int32_t flags;
+    int32_t compression;
     int32_t ndim;
     double prescale;
     double postscale;
-    int64_t shape[HVD_MAX_DIMS];
+    int64_t shape[HVD_MAX_DIMS]; /* [0] is HVD__VARIES if each rank may have
+                                    its own */
 };
+
+#define HVD__VARIES INT64_C(-1)
+
+/* Flags of our own. */
+enum {
+    HVD__SPARSE = 1 << 16,  /* an allgather of sparse rows, whose op applies */
+    HVD__OWN_ROWS = 1 << 17 /* rows vary even if the output has no room */
+};
+
+/* Whether a kind has all of what. */
+bool hvd__kind_has(hvd_kind kind, int what);
+
+/* Each rank has its own number of rows. */
+bool hvd__signature_varies(const struct hvd__signature *signature);
+/* Beside the signature each rank announces a number that all must know. */
+bool hvd__signature_carries(const struct hvd__signature *signature);
 
 bool hvd__signature_equal(const struct hvd__signature *a,
                           const struct hvd__signature *b);
+uint64_t hvd__signature_fingerprint(uint64_t before,
+                                    const struct hvd__signature *signature);
 
-/* Elements of the tensor. The signature is valid, so there is no overflow. */
+/* Elements of the tensor; of one row where the first dimension varies. The
+ * signature is valid, so there is no overflow. */
 int64_t hvd__signature_count(const struct hvd__signature *signature);
 size_t hvd__signature_bytes(const struct hvd__signature *signature);
+/* Bytes of one row. */
+size_t hvd__signature_row_bytes(const struct hvd__signature *signature);
 
 /* "allreduce sum float32 [17,3]" into text, cut to size. Returns text. */
 const char *hvd__signature_print(const struct hvd__signature *signature,

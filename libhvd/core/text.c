@@ -25,34 +25,37 @@ void hvd__text_add(struct hvd__text *text, const char *format, ...)
         text->used += (size_t)wanted < left ? (size_t)wanted : left - 1;
 }
 
-void hvd__text_add_ranks(struct hvd__text *text, const int *of, int nranks,
-                         int which)
+void hvd__text_add_ranks(struct hvd__text *text, const int *world,
+                         const int *of, int nranks, int which)
 {
     int total = 0;
     const char *separator = " ";
 
-    for (int rank = 0; rank < nranks; rank++)
-        total += of[rank] == which;
+    for (int i = 0; i < nranks; i++)
+        total += of[i] == which;
     hvd__text_add(text, total == 1 ? "rank" : "ranks");
     for (int first = 0; first < nranks; first++) {
         int last = first;
+        int from = world ? world[first] : first;
 
         if (of[first] != which)
             continue;
-        while (last + 1 < nranks && of[last + 1] == which)
+        while (last + 1 < nranks && of[last + 1] == which &&
+               (!world || world[last + 1] == from + last + 1 - first))
             last++;
-        hvd__text_add(text, "%s%d", separator, first);
+        hvd__text_add(text, "%s%d", separator, from);
         if (last > first)
-            hvd__text_add(text, "%s%d", last == first + 1 ? "," : "-", last);
+            hvd__text_add(text, "%s%d", last == first + 1 ? "," : "-",
+                          from + last - first);
         separator = ",";
         first = last;
     }
 }
 
-void hvd__text_add_key(struct hvd__text *text, const char *key)
+void hvd__text_add_name(struct hvd__text *text, const char *name)
 {
-    if (key[0] == HVD__UNNAMED)
-        hvd__text_add(text, "unnamed operation %s", key + 1);
+    if (name[0] == HVD__UNNAMED)
+        hvd__text_add(text, "unnamed operation %s", name + 1);
     else
-        hvd__text_add(text, "'%s'", key);
+        hvd__text_add(text, "'%s'", name[0] == HVD__OWN ? name + 1 : name);
 }

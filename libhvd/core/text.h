@@ -20,11 +20,12 @@ __attribute__((format(printf, 2, 3))) void hvd__text_add(struct hvd__text *text,
                                                          const char *format,
                                                          ...);
 
-/* "rank 1", "ranks 0-2,5": the ranks r of nranks for which of[r] == which. */
-void hvd__text_add_ranks(struct hvd__text *text, const int *of, int nranks,
-                         int which);
+/* "rank 1", "ranks 0-2,5": the ranks world[r] (NULL: r) of nranks for which
+ * of[r] == which. */
+void hvd__text_add_ranks(struct hvd__text *text, const int *world,
+                         const int *of, int nranks, int which);
 
-/* A request's key as people read it: 'name', or "unnamed operation 7". */
-void hvd__text_add_key(struct hvd__text *text, const char *key);
+/* A unit's name as people read it: 'name', or "unnamed operation 7". */
+void hvd__text_add_name(struct hvd__text *text, const char *name);
 
 #endif

@@ -36,6 +36,16 @@ void hvd__write_int(struct hvd__writer *writer, int32_t value)
     put(writer, &value, sizeof value);
 }
 
+void hvd__write_long(struct hvd__writer *writer, int64_t value)
+{
+    put(writer, &value, sizeof value);
+}
+
+void hvd__write_key(struct hvd__writer *writer, uint64_t key)
+{
+    put(writer, &key, sizeof key);
+}
+
 void hvd__write_text(struct hvd__writer *writer, const char *text)
 {
     size_t bytes = strnlen(text, UINT16_MAX);
@@ -52,9 +62,18 @@ void hvd__write_signature(struct hvd__writer *writer,
 
     put(writer, head, sizeof head);
     put(writer, &s->root, sizeof s->root);
+    put(writer, &s->flags, sizeof s->flags);
+    put(writer, &s->compression, sizeof s->compression);
     put(writer, &s->prescale, sizeof s->prescale);
     put(writer, &s->postscale, sizeof s->postscale);
     put(writer, s->shape, (size_t)s->ndim * sizeof *s->shape);
+}
+
+void hvd__write_records(struct hvd__writer *writer,
+                        const struct hvd__writer *records)
+{
+    writer->failed |= records->failed;
+    put(writer, records->data, records->bytes);
 }
 
 void hvd__write_ranks(struct hvd__writer *writer, const int *of, int nranks)
@@ -97,7 +116,7 @@ enum hvd__record_type hvd__read_type(struct hvd__reader *reader)
     uint8_t type;
 
     get(reader, &type, 1);
-    if (type < HVD__ANNOUNCE || type > HVD__BREAK)
+    if (type < HVD__ANNOUNCE || type > HVD__QUERY)
         reader->failed = true;
     return (enum hvd__record_type)type;
 }
@@ -108,6 +127,31 @@ int32_t hvd__read_int(struct hvd__reader *reader)
 
     get(reader, &value, sizeof value);
     return value;
+}
+
+int64_t hvd__read_long(struct hvd__reader *reader)
+{
+    int64_t value;
+
+    get(reader, &value, sizeof value);
+    return value;
+}
+
+uint64_t hvd__read_key(struct hvd__reader *reader)
+{
+    uint64_t key;
+
+    get(reader, &key, sizeof key);
+    return key;
+}
+
+int32_t hvd__read_count(struct hvd__reader *reader, size_t each)
+{
+    int32_t count = hvd__read_int(reader);
+
+    if (count < 0 || (size_t)count > (reader->bytes - reader->at) / each)
+        reader->failed = true;
+    return reader->failed ? 0 : count;
 }
 
 void hvd__read_text(struct hvd__reader *reader, char *text, size_t size)
@@ -127,18 +171,19 @@ void hvd__read_text(struct hvd__reader *reader, char *text, size_t size)
 /* What a well-meaning rank never sends. */
 static bool sane(const struct hvd__signature *s)
 {
+    int32_t first = hvd__signature_varies(s) ? 1 : 0;
     uint64_t count = 1;
 
     if (!hvd_kind_name(s->kind) || !hvd_dtype_name(s->dtype) ||
         !hvd_op_name(s->op) || s->root < 0)
         return false;
-    for (int32_t i = 0; i < s->ndim; i++)
+    for (int32_t i = first; i < s->ndim; i++)
         if (s->shape[i] < 0)
             return false;
-    for (int32_t i = 0; i < s->ndim; i++)
+    for (int32_t i = first; i < s->ndim; i++)
         if (s->shape[i] == 0)
             return true;
-    for (int32_t i = 0; i < s->ndim; i++)
+    for (int32_t i = first; i < s->ndim; i++)
         if (__builtin_mul_overflow(count, (uint64_t)s->shape[i], &count) ||
             count > (uint64_t)PTRDIFF_MAX / hvd__dtype_bytes(s->dtype))
             return false;
@@ -159,6 +204,8 @@ void hvd__read_signature(struct hvd__reader *reader,
         reader->failed = true;
     signature->ndim = reader->failed ? 0 : head[3];
     get(reader, &signature->root, sizeof signature->root);
+    get(reader, &signature->flags, sizeof signature->flags);
+    get(reader, &signature->compression, sizeof signature->compression);
     get(reader, &signature->prescale, sizeof signature->prescale);
     get(reader, &signature->postscale, sizeof signature->postscale);
     get(reader, signature->shape,
@@ -169,16 +216,13 @@ void hvd__read_signature(struct hvd__reader *reader,
         *signature = (struct hvd__signature){0};
 }
 
-bool hvd__read_ranks(struct hvd__reader *reader, int nranks, int rank)
+void hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of)
 {
-    bool found = false;
+    uint8_t bits = 0;
 
-    for (int first = 0; first < nranks; first += 8) {
-        uint8_t bits;
-
-        get(reader, &bits, 1);
-        if (rank >= first && rank < first + 8)
-            found = bits >> (rank - first) & 1;
+    for (int rank = 0; rank < nranks; rank++) {
+        if (rank % 8 == 0)
+            get(reader, &bits, 1);
+        of[rank] = bits >> rank % 8 & 1;
     }
-    return found;
 }

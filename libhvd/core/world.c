@@ -17,14 +17,17 @@
  */
 #include "core/world.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/status.h"
 #include "core/complete.h"
+#include "core/compress.h"
 #include "core/launch.h"
 #include "core/negotiate.h"
 
@@ -185,9 +188,70 @@ static int meet(struct hvd__world *world, int status)
         status = judge(all, t->size);
     if (status == HVD_OK) {
         world->settings.fusion_threshold = all[0].settings.fusion_threshold;
+        world->settings.consistency_check = all[0].settings.consistency_check;
         world->topology = hvd__topology_of(t->rank, t->size, host_of, all);
     }
     free(all);
+    return status;
+}
+
+/* ------------------------------------------------------------------- sets */
+
+struct hvd__set *hvd__world_set(struct hvd__world *world, int32_t id)
+{
+    struct hvd__set *set = NULL;
+
+    pthread_mutex_lock(&world->ledger.lock);
+    if (id >= 0 && id < world->nsets)
+        set = world->sets[id];
+    pthread_mutex_unlock(&world->ledger.lock);
+    return set;
+}
+
+int hvd__world_add_set(struct hvd__world *world, struct hvd__set *set)
+{
+    size_t bytes = ((size_t)world->nsets + 1) * sizeof(struct hvd__set *);
+    struct hvd__set **grown;
+
+    pthread_mutex_lock(&world->ledger.lock);
+    grown = realloc(world->sets, bytes);
+    if (grown) {
+        world->sets = grown;
+        grown[world->nsets++] = set;
+    }
+    pthread_mutex_unlock(&world->ledger.lock);
+    return grown ? HVD_OK : hvd__fail_memory(bytes);
+}
+
+void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set)
+{
+    set->next = atomic_load(&world->added);
+    while (!atomic_compare_exchange_weak(&world->added, &set->next, set))
+        continue;
+}
+
+/* Set 0: everybody. */
+static int make_world_set(struct hvd__world *world)
+{
+    struct hvd__transport *t = world->transport;
+    int *ranks = malloc((size_t)t->size * sizeof *ranks);
+    struct hvd__set *set;
+    int status;
+
+    if (!ranks)
+        return hvd__fail_memory((size_t)t->size * sizeof *ranks);
+    for (int rank = 0; rank < t->size; rank++)
+        ranks[rank] = rank;
+    set = hvd__set_new(t, 0, ranks, t->size, 0);
+    if (!set)
+        return hvd__fail_memory(sizeof *set);
+    status = hvd__set_prepare(set, world->settings.fusion_threshold);
+    if (status == HVD_OK)
+        status = hvd__world_add_set(world, set);
+    if (status < 0)
+        hvd__set_free(set);
+    else
+        hvd__world_move_set(world, set);
     return status;
 }
 
@@ -196,27 +260,27 @@ static int prepare(struct hvd__world *world)
 {
     struct hvd__transport *t = world->transport;
 
-    HVD_TRY(hvd__executor_init(&world->executor, t->size,
-                               world->settings.fusion_threshold));
-    if (t->rank == 0) {
-        world->coordinator =
-            hvd__coordinator_new(t->size, world->settings.fusion_threshold);
-        if (!world->coordinator)
-            return hvd__fail_memory(1);
-    }
+    HVD_TRY(make_world_set(world));
     /* Alone, whatever is submitted completes at once. */
     return t->threads && t->size > 1 ? hvd__progress_start(world) : HVD_OK;
 }
 
 static void destroy(struct hvd__world *world)
 {
+    int fd = atomic_load(&world->completion_fd);
+
     hvd__progress_stop(world);
     if (world->transport)
         world->transport->close(world->transport);
-    hvd__coordinator_free(world->coordinator);
-    hvd__executor_fini(&world->executor);
     hvd__ledger_fini(&world->ledger);
+    for (int i = 0; i < world->nsets; i++)
+        hvd__set_free(world->sets[i]);
+    free(world->sets);
     hvd__progress_fini(&world->progress);
+    hvd__compress_forget();
+    if (fd >= 0)
+        close(fd);
+    free(world->break_message);
     free(world);
 }
 
@@ -252,6 +316,7 @@ static int create(const void *comm, struct hvd__world **created)
 
     if (!world)
         return hvd__fail_memory(sizeof *world);
+    atomic_init(&world->completion_fd, -1);
     status = hvd__ledger_init(&world->ledger);
     if (status == HVD_OK)
         status = hvd__progress_init(&world->progress);
@@ -314,22 +379,75 @@ int hvd_init(void)
 void hvd__world_break(struct hvd__world *world, int status, const char *text)
 {
     char reason[HVD__MESSAGE_MAX]; /* text may be the last error */
-    struct hvd__entry *entry;
+    struct hvd__unit *unit;
 
     snprintf(reason, sizeof reason, "%s", text);
     hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), reason);
-    hvd__ledger_close(&world->ledger, status, reason);
+    world->break_status = status;
+    world->break_message = strdup(reason);
+    for (int i = 0; i < world->nsets; i++)
+        hvd__ledger_close(&world->ledger, world->sets[i], status, reason);
     atomic_store(&world->broken, true);
     hvd__negotiate_break(world, status, reason);
     /* Those that are queued are in flight too, unless they were refused. */
-    for (entry = hvd__ledger_take(&world->ledger); entry;) {
-        struct hvd__entry *next = entry->next;
-        if (entry->status < 0)
-            hvd__entry_free(entry);
-        entry = next;
+    for (unit = hvd__ledger_take(&world->ledger); unit;) {
+        struct hvd__unit *next = unit->next;
+        if (unit->status < 0)
+            hvd__unit_free(unit);
+        unit = next;
     }
-    while ((entry = hvd__ledger_any(&world->ledger)))
-        hvd__complete(world, entry, status, reason);
+    for (int i = 0; i < world->nsets; i++)
+        while ((unit = hvd__ledger_any(&world->ledger, world->sets[i])))
+            hvd__complete_unit(world, unit, status, reason);
+}
+
+/* Sets that were made since the last step. */
+static void absorb(struct hvd__world *world)
+{
+    struct hvd__set *set = atomic_exchange(&world->added, NULL);
+
+    while (set) {
+        struct hvd__set *next = set->next;
+
+        set->next = world->live;
+        world->live = set;
+        set = next;
+    }
+}
+
+/* Move the lanes of all sets; drop those that all members have left. */
+static int execute(struct hvd__world *world, bool sending, bool *moved)
+{
+    struct hvd__set **link = &world->live, *set;
+
+    while ((set = *link)) {
+        HVD_TRY(hvd__execute_step(world, set, moved));
+        if (set->heard_close && !sending && set->executor.nunfinished == 0) {
+            *link = set->next;
+            atomic_store(&set->closed, true);
+        } else {
+            link = &set->next;
+        }
+    }
+    if (!world->live && !atomic_load(&world->added))
+        atomic_store(&world->closed, true);
+    return HVD_OK;
+}
+
+bool hvd__world_step(struct hvd__world *world)
+{
+    bool moved = false;
+    int status;
+
+    if (atomic_load(&world->broken))
+        return false;
+    absorb(world);
+    status = hvd__negotiate_step(world, &moved);
+    if (status >= 0)
+        status = execute(world, status > 0, &moved);
+    if (status < 0)
+        hvd__world_break(world, status, hvd_last_error());
+    return moved;
 }
 
 static bool is_over(const void *context)
@@ -339,15 +457,50 @@ static bool is_over(const void *context)
     return atomic_load(&world->closed) || atomic_load(&world->broken);
 }
 
-/* Say that this rank leaves, and move the engine until all have, or for
- * limit_ns (0: as long as it takes). Whether the world is over. */
+/* Say that this rank leaves all sets, and move the engine until all have, or
+ * for limit_ns (0: as long as it takes). Whether the world is over. */
 static bool leave(struct hvd__world *world, int64_t limit_ns)
 {
-    hvd__ledger_close(&world->ledger, HVD_ERR_SHUTDOWN,
-                      "hvd_shutdown has been called");
-    atomic_store(&world->leaving, true);
+    for (int i = 0; i < world->nsets; i++) {
+        hvd__ledger_close(&world->ledger, world->sets[i], HVD_ERR_SHUTDOWN,
+                          "hvd_shutdown has been called");
+        atomic_store(&world->sets[i]->leaving, true);
+    }
     return hvd__progress_until(world, is_over, world, limit_ns);
 }
+
+/* ------------------------------------------------------ telling event loops */
+
+void hvd__world_signal(const struct hvd__world *world)
+{
+    int fd = atomic_load(&world->completion_fd);
+    uint64_t one = 1;
+
+    /* Full (2^64 - 2 of them unread) is readable too. */
+    if (fd >= 0 && write(fd, &one, sizeof one) < 0)
+        return;
+}
+
+int hvd_completion_fd(void)
+{
+    int status, fd, none = -1;
+    struct hvd__world *world = hvd__world_get(&status);
+
+    if (!world)
+        return status;
+    fd = atomic_load(&world->completion_fd);
+    if (fd >= 0)
+        return fd;
+    fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (fd < 0)
+        return hvd__fail(HVD_ERR_MEMORY, "eventfd: %s", strerror(errno));
+    if (atomic_compare_exchange_strong(&world->completion_fd, &none, fd))
+        return fd;
+    close(fd); /* another thread was faster */
+    return none;
+}
+
+/* ------------------------------------------------------------------ the end */
 
 /* MPI_Finalize would wait for ranks that may be gone. */
 static void stay_broken(void)
@@ -373,8 +526,10 @@ int hvd_shutdown(void)
             hvd__mpi_before_end(atomic_load(&world->broken) ? stay_broken
                                                             : NULL);
         if (atomic_load(&world->broken))
-            status =
-                hvd__fail_text(world->ledger.status, world->ledger.message);
+            status = hvd__fail_text(world->break_status,
+                                    world->break_message
+                                        ? world->break_message
+                                        : hvd_strerror(world->break_status));
         destroy(world);
     }
     pthread_mutex_unlock(&life);

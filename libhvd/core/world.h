@@ -4,11 +4,12 @@
  * global of libhvd, from hvd_init to hvd_shutdown.
  *
  * Locks, outermost first. None is held across a callback, an MPI call or
- * anything that blocks, but for the first.
+ * anything that blocks, but for the first two.
  *
- *     life (world.c)     hvd_init and hvd_shutdown, one at a time
- *     progress.lock      who drives, who waits
- *     ledger.lock        the books of requests
+ *     life (world.c)               hvd_init and hvd_shutdown, one at a time
+ *     changing (process_sets.c)    process sets, likewise
+ *     progress.lock                who drives, who waits
+ *     ledger.lock                  the books of requests, the table of sets
  *
  * What is marked "driver's" below belongs, without a lock, to the one thread
  * that has the role of the driver (progress.h).
@@ -16,11 +17,10 @@
 #ifndef HVD_CORE_WORLD_H
 #define HVD_CORE_WORLD_H
 
-#include "core/coordinator.h"
 #include "core/env.h"
-#include "core/execute.h"
 #include "core/ledger.h"
 #include "core/progress.h"
+#include "core/set.h"
 #include "core/topology.h"
 #include "transport/transport.h"
 
@@ -30,13 +30,16 @@ struct hvd__world {
     struct hvd__transport *transport; /* owned; driver's, but rank and size */
     struct hvd__ledger ledger;
     struct hvd__progress progress;
-    struct hvd__coordinator *coordinator; /* owned; rank 0's; driver's */
-    struct hvd__executor executor;        /* driver's */
-    atomic_bool leaving;                  /* hvd_shutdown was called: say so */
-    bool said_leave;                      /* driver's */
-    bool heard_close;                     /* driver's: every rank has left */
-    atomic_bool closed; /* ... and nothing is under way any more */
-    atomic_bool broken; /* an error of MPI or of ours: nothing moves again */
+    struct hvd__set **sets; /* owned, by id, [nsets]; guarded by the ledger's
+                               lock. A set stays until the world ends. */
+    int nsets;
+    struct hvd__set *live;          /* driver's: sets that we move */
+    struct hvd__set *_Atomic added; /* ... and will from the next step on */
+    atomic_bool closed;  /* all have left, and nothing is under way any more */
+    atomic_bool broken;  /* an error of MPI or of ours: nothing moves again */
+    int break_status;    /* why; fixed once broken is set */
+    char *break_message; /* owned; likewise */
+    atomic_int completion_fd; /* hvd_completion_fd; -1: not asked for */
 };
 
 /* The world, or NULL with HVD_ERR_NOT_INITIALIZED, or HVD_ERR_SHUTDOWN after
@@ -47,8 +50,22 @@ struct hvd__world *hvd__world_get(int *status);
  */
 int hvd__world_init(const void *comm);
 
+/* The set of an id, even if it was removed; NULL. Any thread. */
+struct hvd__set *hvd__world_set(struct hvd__world *world, int32_t id);
+/* Enter a set into the table, as the next one: messages about it find it.
+ * HVD_ERR_MEMORY; then it is not taken. */
+int hvd__world_add_set(struct hvd__world *world, struct hvd__set *set);
+/* From the next step on it is moved. We are a member. */
+void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set);
+
+/* Driver's: one step of everything; whether anything happened. */
+bool hvd__world_step(struct hvd__world *world);
+
 /* Driver's: nothing can move any more. Every request in flight fails, every
  * later one is refused, the other ranks are told. */
 void hvd__world_break(struct hvd__world *world, int status, const char *text);
+
+/* A request has completed: tell who listens to hvd_completion_fd. */
+void hvd__world_signal(const struct hvd__world *world);
 
 #endif

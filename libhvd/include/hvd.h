@@ -2,7 +2,7 @@
 /*
  * hvd.h - collective operations on named tensors over MPI.
  *
- * The one header of libhvd. It needs no other header of ours, includes no
+ * The header of libhvd. It needs no other header of ours, includes no
  * MPI type, is plain C99 and compiles as C++.
  *
  * A program calls hvd_init() once, then any number of collectives, then
@@ -70,7 +70,9 @@ enum {
     HVD_AVERAGE = 0, /* sum divided by the number of ranks; integers truncate
                         toward zero; refused for HVD_BOOL */
     HVD_SUM = 1,     /* integers wrap; on HVD_BOOL the logical or */
-    HVD_ADASUM = 2,  /* reserved: refused by this version */
+    HVD_ADASUM = 2,  /* HVD_ALLREDUCE of floating types only: the adaptive sum
+                        of Maleki et al. (2020), pair by pair in the order of
+                        the ranks; any number of ranks */
     HVD_MIN = 3,     /* a NaN on any rank gives NaN; HVD_BOOL: logical and */
     HVD_MAX = 4,     /* likewise; HVD_BOOL: logical or */
     HVD_PRODUCT = 5, /* HVD_BOOL: logical and */
@@ -78,7 +80,35 @@ enum {
 };
 
 typedef int32_t hvd_kind;
-enum { HVD_ALLREDUCE = 0, HVD_BROADCAST = 2, HVD_BARRIER = 6 };
+enum {
+    HVD_ALLREDUCE = 0,
+    HVD_ALLGATHER = 1, /* rows (first dimension) of all ranks, in their order */
+    HVD_BROADCAST = 2,
+    HVD_JOIN = 3,     /* this rank has no more data; see hvd_join */
+    HVD_ALLTOALL = 5, /* some rows to each rank */
+    HVD_BARRIER = 6,
+    HVD_REDUCESCATTER = 7, /* each rank gets its rows of the reduction */
+    HVD_GATHER = 8,        /* as HVD_ALLGATHER, to root only */
+    HVD_REDUCE = 9         /* as HVD_ALLREDUCE, to root only */
+};
+
+/* How an HVD_ALLREDUCE of float32 or float64 travels. */
+typedef int32_t hvd_compression;
+enum {
+    HVD_COMPRESSION_NONE = 0,
+    HVD_COMPRESSION_FP16 = 1, /* as float16; values above 65504 overflow */
+    HVD_COMPRESSION_BF16 = 2, /* as bfloat16 */
+    HVD_COMPRESSION_TOPK = 3, /* float32: the largest HVD_TOPK_RATIO of the
+                                 values; what is left is added next time */
+    HVD_COMPRESSION_REGISTERED =
+        16 /* of hvd_register_compressor: this and up */
+};
+
+/* Of hvd_request.flags. */
+enum {
+    HVD_AVERAGE_CONTRIBUTORS = 1 /* HVD_AVERAGE divides by the number of ranks
+                                    that have not joined, not by all */
+};
 
 /* Grouped by what is no longer usable: the request, or the world. */
 enum {
@@ -91,13 +121,18 @@ enum {
     HVD_ERR_PEER = -5,        /* another rank was refused what it submitted */
     HVD_ERR_HANDLE = -6,      /* unknown, or already waited for */
     HVD_ERR_MEMORY = -7,      /* out of memory */
+    HVD_ERR_JOINED = -8,      /* only reductions work once a rank has joined */
+    HVD_ERR_PROCESS_SET = -9, /* no such process set, or not a member of it */
+    HVD_ERR_INCONSISTENT = -10, /* the ranks got different results */
     /* no request can succeed in this world */
     HVD_ERR_NOT_INITIALIZED = -20,
     HVD_ERR_SHUTDOWN = -21, /* this or another rank has shut down */
     HVD_ERR_CONFIG = -22,   /* an environment variable is malformed */
     HVD_ERR_LAUNCH = -23,   /* started as one of several, found alone */
     HVD_ERR_MPI = -24,      /* MPI reported an error */
-    HVD_ERR_INTERNAL = -25  /* a fault of libhvd; please report it */
+    HVD_ERR_INTERNAL = -25, /* a fault of libhvd; please report it */
+    HVD_ERR_LOST = -26,     /* another rank is dead or frozen */
+    HVD_ERR_STALLED = -27   /* a rank never submitted what others wait for */
 };
 
 /* ------------------------------------------------------------- lifecycle */
@@ -120,6 +155,20 @@ enum {
  * is that this rank could not reach the others at all.
  */
 int hvd_init(void);
+
+/* What hvd_init_with takes beyond hvd_init. */
+typedef struct hvd_options {
+    uint32_t size; /* sizeof(hvd_options), set by hvd_options_init */
+    int32_t nprocess_sets;
+    const int32_t *process_set_sizes; /* [nprocess_sets] */
+    const int32_t *process_set_ranks; /* their ranks, one set after another */
+} hvd_options;
+
+void hvd_options_init(hvd_options *options, size_t size);
+
+/* hvd_init with process sets from the beginning: they get the ids 1, 2, ...
+ * in their order. All ranks must give the same. HVD_ERR_MISMATCH if not. */
+int hvd_init_with(const hvd_options *options);
 
 /*
  * Stop the library. Blocking and collective: returns when every rank has
@@ -188,24 +237,116 @@ int hvd_dtype_size(hvd_dtype dtype);
 void *hvd_malloc(size_t bytes);
 void hvd_free(void *memory);
 
+/* ---------------------------------------------------------- process sets */
+
+/*
+ * A process set is some of the ranks, in ascending order; a collective on it
+ * is their business alone, and those on different sets go on at the same
+ * time. Set 0 is all ranks; it always exists. Sets may overlap. Ranks are
+ * always those of the world: root of a broadcast on a set too.
+ *
+ * Names belong to a set: 'x' on set 1 is not 'x' on set 2.
+ */
+
+/*
+ * Make a set of n distinct ranks, in any order. Collective and blocking: all
+ * ranks, members or not, make the same calls of this and of
+ * hvd_remove_process_set in the same order. Returns its id, more than 0, the
+ * same everywhere, and never used again in this world; or HVD_ERR_ARGUMENT
+ * (a rank out of range or twice, n < 1, a set of these ranks exists),
+ * HVD_ERR_MISMATCH (the ranks asked for different sets), on every rank.
+ */
+int hvd_add_process_set(const int32_t *ranks, int32_t n);
+
+/* Remove it. Collective and blocking, like adding. Its requests that all
+ * members have submitted complete first; others fail with HVD_ERR_SHUTDOWN.
+ * HVD_ERR_PROCESS_SET, HVD_ERR_ARGUMENT for set 0, HVD_ERR_MISMATCH. */
+int hvd_remove_process_set(int32_t process_set);
+
+/* This rank's number in the set; HVD_ERR_PROCESS_SET if it is no member. */
+int hvd_process_set_rank(int32_t process_set);
+int hvd_process_set_size(int32_t process_set);
+/* 1 if this rank is a member, else 0. */
+int hvd_process_set_included(int32_t process_set);
+/* How many sets there are, set 0 included. */
+int hvd_number_of_process_sets(void);
+/* Their ids, at most n of them, ascending, to ids. Returns how many there
+ * are. */
+int hvd_process_set_ids(int32_t *ids, int32_t n);
+/* Its ranks, at most n, to ranks. Returns how many there are. */
+int hvd_process_set_ranks(int32_t process_set, int32_t *ranks, int32_t n);
+
 /* --------------------------------------------- blocking collectives */
 
 /*
- * These return when the result is there; they are collective and unnamed:
- * all ranks must call them in the same order. All counts are elements.
- *
- * out[i] = op over all ranks of in[i]. in == out works in place; partly
- * overlapping buffers are refused. Buffers are borrowed until the return.
- * count 0 is legal (buffers may then be NULL).
+ * These return when the result is there; they are collective over all ranks
+ * and unnamed: all ranks must call them in the same order. All counts are
+ * elements. Buffers are borrowed until the return; count 0 is legal (buffers
+ * may then be NULL). in == out works in place; partly overlapping buffers are
+ * refused, but for what is said below.
  */
+
+/* out[i] = op over all ranks of in[i]. */
 int hvd_allreduce(const void *in, void *out, int64_t count, hvd_dtype dtype,
                   hvd_op op);
 
 /* buffer of rank root goes to the buffer of every rank. */
 int hvd_broadcast(void *buffer, int64_t count, hvd_dtype dtype, int root);
 
+/* out, of size() * count elements, holds the in of rank 0, then of rank 1
+ * ...; count is the same on all ranks. in may be this rank's part of out. */
+int hvd_allgather(const void *in, void *out, int64_t count, hvd_dtype dtype);
+
+/*
+ * The same with a count of each rank's own. out holds capacity elements;
+ * counts[r] becomes rank r's count (may be NULL). HVD_ERR_ARGUMENT, on this
+ * rank only, if out is too small; counts then tells what was needed.
+ */
+int hvd_allgatherv(const void *in, int64_t count, void *out, int64_t capacity,
+                   int64_t *counts, hvd_dtype dtype);
+
+/* Like hvd_allgather, to rank root; out is not used elsewhere. */
+int hvd_gather(const void *in, void *out, int64_t count, hvd_dtype dtype,
+               int root);
+
+/* Like hvd_allreduce, to rank root; out is not used elsewhere. */
+int hvd_reduce(const void *in, void *out, int64_t count, hvd_dtype dtype,
+               hvd_op op, int root);
+
+/*
+ * in has count elements; rank r gets in out the reduction of its share: as
+ * even as can be, in order, the first count % size() ranks one element more.
+ */
+int hvd_reducescatter(const void *in, void *out, int64_t count, hvd_dtype dtype,
+                      hvd_op op);
+
+/* in is cut into size() equal parts; part r goes to rank r. out, of count
+ * elements, holds what rank 0, rank 1 ... sent. count is the same on all
+ * ranks, a multiple of size(). */
+int hvd_alltoall(const void *in, void *out, int64_t count, hvd_dtype dtype);
+
+/*
+ * The same with parts of different sizes: splits[r] elements go to rank r,
+ * one part after the other. out holds capacity elements; counts[r] becomes
+ * what rank r sent (may be NULL). A too small out is answered as by
+ * hvd_allgatherv. in == out is refused.
+ */
+int hvd_alltoallv(const void *in, const int64_t *splits, void *out,
+                  int64_t capacity, int64_t *counts, hvd_dtype dtype);
+
 /* Returns when every rank has called it. */
 int hvd_barrier(void);
+
+/*
+ * This rank has no more data, others may have: it goes on taking part in
+ * their allreduces, reduces and reducescatters with the identity of the
+ * operation (0 for sums and averages, the largest value for HVD_MIN, the
+ * smallest for HVD_MAX, 1 for products) until every rank has joined, and then
+ * returns. Every other operation is answered, on all who submitted it, with
+ * HVD_ERR_JOINED and who has joined. *last (may be NULL) becomes the rank
+ * that joined last. Until the return this rank can submit nothing else.
+ */
+int hvd_join(int *last);
 
 /* ----------------------------------------------------- named, asynchronous */
 
@@ -225,25 +366,47 @@ enum { HVD_MAX_DIMS = 16, HVD_MAX_NAME = 255 };
 
 /*
  * One collective operation. Fill with hvd_request_init(), then set what
- * differs. The struct, its name and its shape are copied by hvd_submit; the
- * buffers are borrowed until completion.
+ * differs. The struct, its name, shape and splits are copied by hvd_submit;
+ * the buffers and counts are borrowed until completion.
+ *
+ * Shapes. All ranks must agree on the shape, but for the first dimension of
+ * HVD_ALLGATHER and HVD_ALLTOALL, unless output is given without a capacity,
+ * and of HVD_GATHER, if a capacity is given (on all ranks, with an output or
+ * without). These and HVD_REDUCESCATTER need at least one dimension.
+ *
+ * Outputs. HVD_ALLGATHER, HVD_GATHER (on root), HVD_ALLTOALL and
+ * HVD_REDUCESCATTER may leave output NULL: the library allocates it, and
+ * hvd_wait_output hands it over. With an output and no capacity, output holds
+ * what the shapes, equal on all ranks, imply.
  */
 typedef struct hvd_request {
     uint32_t size;          /* sizeof(hvd_request), set by hvd_request_init */
     int32_t kind;           /* HVD_ALLREDUCE, ... */
-    int32_t dtype;          /* not used by HVD_BARRIER */
-    int32_t op;             /* HVD_ALLREDUCE only */
-    int32_t root;           /* HVD_BROADCAST only */
+    int32_t dtype;          /* not used by HVD_BARRIER and HVD_JOIN */
+    int32_t op;             /* of reductions only */
+    int32_t root;           /* HVD_BROADCAST, _GATHER, _REDUCE: a rank of the
+                               world */
     int32_t ndim;           /* 0: a scalar, one element */
-    const int64_t *shape;   /* ndim extents, each >= 0; all ranks must agree */
+    const int64_t *shape;   /* ndim extents, each >= 0 */
     const char *name;       /* NULL or "": unnamed, matched by order */
     const void *input;      /* HVD_BROADCAST: ignored */
     void *output;           /* may equal input; HVD_BROADCAST: in on root, out
-                               elsewhere */
-    double prescale;        /* HVD_ALLREDUCE: inputs are multiplied by this */
+                               elsewhere; HVD_JOIN: int32_t, the last rank */
+    double prescale;        /* reductions: inputs are multiplied by this */
     double postscale;       /* ... and the result by this; both 1 by default */
     hvd_callback callback;  /* may be NULL */
     void *callback_context; /* passed to callback */
+    int32_t process_set;    /* 0: all ranks */
+    int32_t priority;       /* of those that are ready, larger ones go first;
+                               ranks may differ: the largest counts */
+    int32_t flags;          /* HVD_AVERAGE_CONTRIBUTORS */
+    int32_t compression;    /* HVD_ALLREDUCE */
+    int64_t capacity;       /* elements that output holds; 0: see above */
+    const int64_t *splits;  /* HVD_ALLTOALL: rows to each rank of the set,
+                               their sum at most shape[0] (the rest stays);
+                               NULL: equal parts */
+    int64_t *counts;        /* HVD_ALLGATHER, _GATHER, _ALLTOALL: becomes the
+                               rows of each rank of the set; may be NULL */
 } hvd_request;
 
 /*
@@ -261,16 +424,51 @@ void hvd_request_init(hvd_request *request, size_t size);
  * of a name on one rank meets the k-th on every other, refused ones included.
  *
  * HVD_ERR_ARGUMENT, HVD_ERR_UNSUPPORTED, HVD_ERR_DUPLICATE, HVD_ERR_MEMORY,
- * HVD_ERR_NOT_INITIALIZED, HVD_ERR_SHUTDOWN.
+ * HVD_ERR_PROCESS_SET, HVD_ERR_NOT_INITIALIZED, HVD_ERR_SHUTDOWN.
  */
 int hvd_submit(const hvd_request *request, hvd_handle *handle);
 
-/* The same for the two usual cases. Shape is [count]. */
+/*
+ * Submit n requests of one process set as a group, all or nothing: they are
+ * agreed on together, and if one of them is refused or differs between the
+ * ranks, all of them fail, on all ranks. name names the group (NULL: matched
+ * by order); the requests' own names are for messages and need not be unique,
+ * the group's must. handles, n of them, may be NULL. All ranks must submit
+ * the same requests in the same order within the group.
+ */
+int hvd_submit_group(const char *name, const hvd_request *const *requests,
+                     int32_t n, hvd_handle *handles);
+
+/* The same for the usual cases. Shape is [count]. */
 int hvd_allreduce_async(const char *name, const void *in, void *out,
                         int64_t count, hvd_dtype dtype, hvd_op op,
                         hvd_handle *handle);
 int hvd_broadcast_async(const char *name, void *buffer, int64_t count,
                         hvd_dtype dtype, int root, hvd_handle *handle);
+/* Outputs by hvd_wait_output: */
+int hvd_allgather_async(const char *name, const void *in, int64_t count,
+                        hvd_dtype dtype, hvd_handle *handle);
+int hvd_alltoall_async(const char *name, const void *in, int64_t count,
+                       const int64_t *splits, hvd_dtype dtype,
+                       hvd_handle *handle);
+int hvd_reducescatter_async(const char *name, const void *in, int64_t count,
+                            hvd_dtype dtype, hvd_op op, hvd_handle *handle);
+/* n tensors as a group; in[i] == out[i] works in place. */
+int hvd_grouped_allreduce_async(const char *name, int32_t n,
+                                const void *const *in, void *const *out,
+                                const int64_t *counts, hvd_dtype dtype,
+                                hvd_op op, hvd_handle *handles);
+
+/*
+ * Sparse allreduce: each rank gives n rows of width elements, and for each
+ * the int64 index of the row it stands for. Two gathers in a group: handles
+ * [0] gives the indices of all ranks, handles[1] the rows (hvd_wait_output
+ * both); an index may occur several times, its rows are to be added. op:
+ * HVD_SUM, or HVD_AVERAGE, which divides the rows by the number of ranks.
+ */
+int hvd_sparse_allreduce_async(const char *name, const int64_t *indices,
+                               const void *rows, int64_t n, int64_t width,
+                               hvd_dtype dtype, hvd_op op, hvd_handle *handles);
 
 /*
  * 1 if the request is done (hvd_wait will not block), 0 if not yet,
@@ -280,11 +478,65 @@ int hvd_poll(hvd_handle handle);
 
 /*
  * Block until the request is done, and return its status: what hvd_submit
- * may return, or HVD_ERR_MISMATCH, HVD_ERR_PEER, HVD_ERR_SHUTDOWN,
- * HVD_ERR_MPI. The handle is gone afterwards; HVD_ERR_HANDLE if it already
- * was. One thread may wait for a handle.
+ * may return, or HVD_ERR_MISMATCH, HVD_ERR_PEER, HVD_ERR_JOINED,
+ * HVD_ERR_INCONSISTENT, HVD_ERR_SHUTDOWN, HVD_ERR_MPI, HVD_ERR_LOST,
+ * HVD_ERR_STALLED. The handle is gone afterwards; HVD_ERR_HANDLE if it
+ * already was. One thread may wait for a handle.
  */
 int hvd_wait(hvd_handle handle);
+
+/* A tensor that the library hands over. */
+typedef struct hvd_tensor {
+    uint32_t size; /* sizeof(hvd_tensor), set by the caller */
+    int32_t dtype;
+    int32_t ndim;
+    int32_t reserved; /* 0 */
+    int64_t shape[HVD_MAX_DIMS];
+    void *data; /* what the request gave as output; or, if that was NULL, the
+                   caller's to hvd_free */
+} hvd_tensor;
+
+/* hvd_wait, and the output with its shape. On failure *output is zeroed but
+ * for its size. */
+int hvd_wait_output(hvd_handle handle, hvd_tensor *output);
+
+/*
+ * A file descriptor for event loops: readable when requests have completed
+ * since it was last read (eventfd(2), nonblocking: 8 bytes, their number).
+ * The same one every time, the library's: do not close it. Costs a system
+ * call a completion from the first call on.
+ */
+int hvd_completion_fd(void);
+
+/* ------------------------------------------------------------ compression */
+
+/*
+ * A scheme of the program's own for HVD_ALLREDUCE of float32: every rank
+ * encodes its values, all get the code of all, and add what it stands for.
+ * Functions return a negative status on failure. They may be called on any
+ * thread, but not two at once for one state.
+ */
+typedef struct hvd_compressor {
+    uint32_t size;    /* sizeof(hvd_compressor) */
+    int32_t reserved; /* 0 */
+    const char *name; /* the same on all ranks; copied */
+    void *context;    /* passed to the functions */
+    /* Most bytes of the code of count values. */
+    int64_t (*max_bytes)(void *context, int64_t count);
+    /* What is kept between two requests of one name, zero at first: bytes of
+     * it (what error feedback remembers); may be NULL: nothing. */
+    int64_t (*state_bytes)(void *context, int64_t count);
+    /* Write the code of values; returns its bytes. */
+    int64_t (*encode)(void *context, void *state, const float *values,
+                      int64_t count, void *code);
+    /* sum[i] += what the code stands for. */
+    int (*add)(void *context, const void *code, int64_t bytes, float *sum,
+               int64_t count);
+} hvd_compressor;
+
+/* Make it known; returns its number for hvd_request.compression. All ranks
+ * must register the same ones in the same order, after hvd_init or before. */
+int hvd_register_compressor(const hvd_compressor *compressor);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

@@ -13,17 +13,32 @@ struct hvd__reduction {
     hvd_op op;
     double prescale;
     double postscale;
+    int divisor; /* of HVD_AVERAGE; 0: the number of sources */
 };
 
 /*
  * out[i] = reduction of sources[0..nsources-1][i], for count elements, always
  * combined in the order of the sources, so that the result depends on
- * nothing but the values and their order. HVD_AVERAGE divides by nsources.
+ * nothing but the values and their order.
  *
  * out may be one of the sources; no other overlap. No alignment is needed.
  * nsources >= 1 and the reduction is valid: the caller has checked it.
  */
 void hvd__reduce(const struct hvd__reduction *reduction, void *out,
                  const void *const *sources, int nsources, int64_t count);
+
+/* out[i] = factor * in[i], from one floating type to another, or the same;
+ * rounded to nearest. Through float32 unless either is float64. No alignment
+ * is needed; no overlap, but out may equal in for equal types. */
+void hvd__convert(hvd_dtype to, void *out, hvd_dtype from, const void *in,
+                  int64_t count, double factor);
+
+/* Of two vectors of float32 or float64, aligned: |a|², a·b, |b|². */
+void hvd__adasum_dots(hvd_dtype dtype, const void *a, const void *b,
+                      int64_t count, double dots[3]);
+/* out, which may be a or b: their adaptive sum, given the dots of the whole
+ * vectors. */
+void hvd__adasum_combine(hvd_dtype dtype, void *out, const void *a,
+                         const void *b, int64_t count, const double dots[3]);
 
 #endif

@@ -52,7 +52,7 @@ static int128 scale_integer(int128 value, double factor)
 static int128 finish_integer(int128 value, const struct hvd__reduction *r,
                              int n)
 {
-    int divisor = r->op == HVD_AVERAGE ? n : 1;
+    int divisor = r->op != HVD_AVERAGE ? 1 : r->divisor ? r->divisor : n;
 
     if (r->postscale == 1.0)
         return value / divisor;
@@ -65,7 +65,7 @@ static inline double finish_float(double value, const struct hvd__reduction *r,
                                   int n)
 {
     if (r->op == HVD_AVERAGE)
-        value /= n;
+        value /= r->divisor ? r->divisor : n;
     return value * r->postscale;
 }
 

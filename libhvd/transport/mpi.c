@@ -14,6 +14,7 @@
  * Messages are received with the matched probe (MPI_Improbe), whose size is
  * that of the message and no other, in the order of arrival.
  */
+#include <limits.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,19 +74,42 @@ static void keep_request(struct hvd__transfer *transfer, MPI_Request request)
         memcpy(&transfer->request, &request, sizeof request);
 }
 
+/* MPI counts in int: more bytes are as many blocks, and a rest, of a type
+ * made for the occasion. Freeing it does not disturb what is under way. */
+static int make_type(size_t bytes, MPI_Datatype *type)
+{
+    const size_t block = (size_t)1 << 30;
+    int lengths[2] = {(int)(bytes / block), (int)(bytes % block)};
+    MPI_Aint starts[2] = {0, (MPI_Aint)(bytes / block * block)};
+    MPI_Datatype types[2] = {MPI_DATATYPE_NULL, MPI_BYTE};
+
+    HVD_TRY_MPI(MPI_Type_contiguous((int)block, MPI_BYTE, &types[0]),
+                "MPI_Type_contiguous");
+    HVD_TRY_MPI(MPI_Type_create_struct(2, lengths, starts, types, type),
+                "MPI_Type_create_struct");
+    MPI_Type_free(&types[0]);
+    HVD_TRY_MPI(MPI_Type_commit(type), "MPI_Type_commit");
+    return HVD_OK;
+}
+
 static int mpi_send(struct hvd__transport *self, int peer, int tag,
                     const void *data, size_t bytes,
                     struct hvd__transfer *transfer)
 {
     struct mpi *mpi = (struct mpi *)self;
+    MPI_Datatype type = MPI_BYTE;
     MPI_Request request;
 
     transfer->request = NULL;
     if (bytes == 0)
         return HVD_OK;
-    HVD_TRY_MPI(MPI_Isend(data, (int)bytes, MPI_BYTE, peer,
+    if (bytes > INT_MAX)
+        HVD_TRY(make_type(bytes, &type));
+    HVD_TRY_MPI(MPI_Isend(data, type == MPI_BYTE ? (int)bytes : 1, type, peer,
                           FIRST_TRANSFER_TAG + tag, mpi->comm, &request),
                 "MPI_Isend");
+    if (type != MPI_BYTE)
+        MPI_Type_free(&type);
     keep_request(transfer, request);
     return HVD_OK;
 }
@@ -94,14 +118,19 @@ static int mpi_receive(struct hvd__transport *self, int peer, int tag,
                        void *data, size_t bytes, struct hvd__transfer *transfer)
 {
     struct mpi *mpi = (struct mpi *)self;
+    MPI_Datatype type = MPI_BYTE;
     MPI_Request request;
 
     transfer->request = NULL;
     if (bytes == 0)
         return HVD_OK;
-    HVD_TRY_MPI(MPI_Irecv(data, (int)bytes, MPI_BYTE, peer,
+    if (bytes > INT_MAX)
+        HVD_TRY(make_type(bytes, &type));
+    HVD_TRY_MPI(MPI_Irecv(data, type == MPI_BYTE ? (int)bytes : 1, type, peer,
                           FIRST_TRANSFER_TAG + tag, mpi->comm, &request),
                 "MPI_Irecv");
+    if (type != MPI_BYTE)
+        MPI_Type_free(&type);
     keep_request(transfer, request);
     return HVD_OK;
 }
@@ -260,11 +289,15 @@ static int copy_comm(struct mpi *mpi, const void *comm)
 {
     MPI_Comm parent = comm ? *(const MPI_Comm *)comm : MPI_COMM_WORLD;
     MPI_Request request;
+    int *tag_max, found = 0;
 
     HVD_TRY_MPI(MPI_Comm_idup(parent, &mpi->comm, &request), "MPI_Comm_idup");
     HVD_TRY(finish(&request));
     HVD_TRY_MPI(MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN),
                 "MPI_Comm_set_errhandler");
+    HVD_TRY_MPI(MPI_Comm_get_attr(mpi->comm, MPI_TAG_UB, &tag_max, &found),
+                "MPI_Comm_get_attr");
+    mpi->base.ntags = (found ? *tag_max : 32767) - FIRST_TRANSFER_TAG;
     HVD_TRY_MPI(MPI_Comm_rank(mpi->comm, &mpi->base.rank), "MPI_Comm_rank");
     HVD_TRY_MPI(MPI_Comm_size(mpi->comm, &mpi->base.size), "MPI_Comm_size");
     return HVD_OK;

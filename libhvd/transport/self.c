@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,6 +81,7 @@ int hvd__self_open(struct hvd__transport **transport)
         .name = "self",
         .size = 1,
         .threads = true,
+        .ntags = INT_MAX,
         .send = self_send,
         .receive = self_receive,
         .test = self_test,

@@ -28,17 +28,12 @@ struct hvd__transfer {
     void *request;
 };
 
-/* Most bytes of one transfer; algorithms cut larger ones. */
-#define HVD__TRANSFER_MAX ((size_t)1 << 30)
-
-/* Tags of transfers are 0 <= tag < HVD__TRANSFER_TAGS. */
-enum { HVD__TRANSFER_TAGS = 16384 };
-
 struct hvd__transport {
     const char *name; /* "self", "mpi" */
     int rank;
     int size;
     bool threads; /* any thread may drive, one at a time */
+    int ntags;    /* tags of transfers are 0 <= tag < ntags */
 
     /* Start a transfer. The memory is borrowed until test says done. Between
      * two ranks, transfers of one tag match in the order started. bytes must

@@ -293,9 +293,9 @@ END_TEST
 
 START_TEST(what_this_version_lacks)
 {
-    REFUSED(request.kind = 5, HVD_ERR_UNSUPPORTED, "kind 5");
+    REFUSED(request.kind = 4, HVD_ERR_UNSUPPORTED, "kind 4");
     REFUSED(request.kind = -7, HVD_ERR_UNSUPPORTED, "kind -7");
-    REFUSED(request.op = HVD_ADASUM, HVD_ERR_UNSUPPORTED, "adasum");
+    REFUSED(request.flags = 8, HVD_ERR_UNSUPPORTED, "0x8");
 }
 END_TEST
 

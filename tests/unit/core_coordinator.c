@@ -9,7 +9,8 @@
 #include "base/status.h"
 #include "check_main.h"
 #include "core/coordinator.h"
-#include "core/fuse.h"
+#include "core/fingerprint.h"
+#include "core/request.h"
 
 enum { MOST_RANKS = 5, MOST_RECORDS = 64 };
 
@@ -17,13 +18,40 @@ enum { MOST_RANKS = 5, MOST_RECORDS = 64 };
 struct decision {
     enum hvd__record_type type;
     int n; /* of a batch */
-    char keys[16][HVD__KEY_SIZE];
+    uint64_t keys[16];
+    int indices[16];
+    int64_t numbers[MOST_RANKS]; /* of the first item */
     int status;
     char text[HVD__MESSAGE_MAX];
-    bool ranks[MOST_RANKS];
+    int ranks[MOST_RANKS]; /* who fails; who is absent */
+    int last;
 };
 
 static struct decision decisions[MOST_RECORDS];
+
+static uint64_t key(const char *name)
+{
+    return hvd__fingerprint(0, name, strlen(name));
+}
+
+static void read_batch(struct hvd__reader *in, struct decision *d, int nranks)
+{
+    if (hvd__read_int(in))
+        hvd__read_ranks(in, nranks, d->ranks);
+    d->n = hvd__read_int(in);
+    for (int i = 0; i < d->n; i++) {
+        int n;
+
+        d->keys[i] = hvd__read_key(in);
+        d->indices[i] = hvd__read_int(in);
+        n = hvd__read_int(in);
+        for (int k = 0; k < n; k++) {
+            int64_t number = hvd__read_long(in);
+            if (i == 0)
+                d->numbers[k] = number;
+        }
+    }
+}
 
 static int read_all(struct hvd__writer *writer, int nranks)
 {
@@ -36,29 +64,32 @@ static int read_all(struct hvd__writer *writer, int nranks)
 
         memset(d, 0, sizeof *d);
         d->type = hvd__read_type(&in);
-        if (d->type == HVD__BATCH) {
-            d->n = hvd__read_int(&in);
-            for (int i = 0; i < d->n; i++)
-                hvd__read_text(&in, d->keys[i], HVD__KEY_SIZE);
-        }
+        if (d->type == HVD__BATCH)
+            read_batch(&in, d, nranks);
+        if (d->type == HVD__JOINED)
+            d->last = hvd__read_int(&in);
         if (d->type == HVD__FAIL || d->type == HVD__BREAK) {
             d->status = hvd__read_int(&in);
             hvd__read_text(&in, d->text, sizeof d->text);
         }
         if (d->type == HVD__FAIL) {
-            size_t at;
-
-            hvd__read_text(&in, d->keys[0], HVD__KEY_SIZE);
-            at = in.at;
-            for (int rank = 0; rank < nranks; rank++) {
-                in.at = at;
-                d->ranks[rank] = hvd__read_ranks(&in, nranks, rank);
-            }
+            d->keys[0] = hvd__read_key(&in);
+            hvd__read_ranks(&in, nranks, d->ranks);
         }
     }
     ck_assert(!in.failed);
     hvd__writer_fini(writer);
     return n;
+}
+
+static const int world[MOST_RANKS] = {0, 1, 2, 3, 4};
+
+static struct hvd__coordinator *new_one(int nranks, size_t threshold)
+{
+    struct hvd__coordinator *c = hvd__coordinator_new(world, nranks, threshold);
+
+    ck_assert(c != NULL);
+    return c;
 }
 
 static int decide(struct hvd__coordinator *c, int nranks, int room)
@@ -77,18 +108,60 @@ static struct hvd__signature sum_of(int64_t count)
                                    .shape = {count}};
 }
 
-static void announce(struct hvd__coordinator *c, int rank, const char *key,
+/* Only rank 0's own announcements say what they stand for. */
+static void announce_all(struct hvd__coordinator *c, int rank, const char *name,
+                         const struct hvd__signature *s, int n,
+                         int32_t priority, int64_t number)
+{
+    const struct hvd__signature *pointers[8];
+    struct hvd__announcement a = {.key = key(name),
+                                  .priority = priority,
+                                  .signatures = rank == 0 ? pointers : NULL,
+                                  .nsignatures = n};
+
+    for (int i = 0; i < n; i++) {
+        pointers[i] = &s[i];
+        a.fingerprint = hvd__signature_fingerprint(a.fingerprint, &s[i]);
+        a.nnumbers += hvd__signature_carries(&s[i]);
+    }
+    a.numbers = &number;
+    ck_assert_int_le(a.nnumbers, 1);
+    ck_assert_int_eq(hvd__coordinator_announce(c, rank, &a), HVD_OK);
+}
+
+static void announce(struct hvd__coordinator *c, int rank, const char *name,
                      int64_t count)
 {
     struct hvd__signature s = sum_of(count);
 
-    ck_assert_int_eq(hvd__coordinator_announce(c, rank, key, &s), HVD_OK);
+    announce_all(c, rank, name, &s, 1, 0, 0);
+}
+
+static int refuse(struct hvd__coordinator *c, int rank, const char *name,
+                  int status, const char *text)
+{
+    return hvd__coordinator_refuse(c, rank, key(name), status, text);
+}
+
+/* The one question there is, answered with a sum of count elements. */
+static void answer(struct hvd__coordinator *c, int rank, const char *name,
+                   int64_t count)
+{
+    struct hvd__signature s = sum_of(count);
+    uint64_t asked;
+    int whom;
+
+    ck_assert_int_eq(hvd__coordinator_question(c, &whom, &asked), 1);
+    ck_assert_int_eq(whom, rank);
+    ck_assert(asked == key(name));
+    ck_assert_int_eq(hvd__coordinator_question(c, &whom, &asked), 0);
+    ck_assert_int_eq(hvd__coordinator_detail(c, rank, asked, &s, 1), HVD_OK);
 }
 
 START_TEST(ready_when_all_have_announced)
 {
     for (int n = 1; n <= MOST_RANKS; n++) {
-        struct hvd__coordinator *c = hvd__coordinator_new(n, 1 << 20);
+        struct hvd__coordinator *c = new_one(n, 1 << 20);
 
         for (int rank = n - 1; rank > 0; rank--)
             announce(c, rank, "a", 10);
@@ -99,7 +172,7 @@ START_TEST(ready_when_all_have_announced)
         ck_assert_int_eq(decide(c, n, 2), 1);
         ck_assert_int_eq(decisions[0].type, HVD__BATCH);
         ck_assert_int_eq(decisions[0].n, 1);
-        ck_assert_str_eq(decisions[0].keys[0], "a");
+        ck_assert(decisions[0].keys[0] == key("a"));
         ck_assert_int_eq(decide(c, n, 2), 0);
         hvd__coordinator_free(c);
     }
@@ -113,9 +186,9 @@ START_TEST(every_order_of_announcing)
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                      {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 
-    for (int k = 0; k < 6 * 6 * 6; k++) {
-        const int *of[3] = {orders[k % 6], orders[k / 6 % 6], orders[k / 36]};
-        struct hvd__coordinator *c = hvd__coordinator_new(3, 0);
+    for (int o = 0; o < 6 * 6 * 6; o++) {
+        const int *of[3] = {orders[o % 6], orders[o / 6 % 6], orders[o / 36]};
+        struct hvd__coordinator *c = new_one(3, 0);
         int seen[3] = {0};
 
         for (int i = 0; i < 3; i++)
@@ -123,7 +196,8 @@ START_TEST(every_order_of_announcing)
                 announce(c, rank, names[of[rank][i]], 5);
         ck_assert_int_eq(decide(c, 3, 99), 3); /* nothing is fused */
         for (int i = 0; i < 3; i++)
-            seen[decisions[i].keys[0][0] - 'x']++;
+            for (int k = 0; k < 3; k++)
+                seen[k] += decisions[i].keys[0] == key(names[k]);
         ck_assert(seen[0] == 1 && seen[1] == 1 && seen[2] == 1);
         hvd__coordinator_free(c);
     }
@@ -132,7 +206,7 @@ END_TEST
 
 START_TEST(neighbours_are_fused_up_to_the_threshold)
 {
-    struct hvd__coordinator *c = hvd__coordinator_new(1, 100 * 4);
+    struct hvd__coordinator *c = new_one(1, 100 * 4);
 
     announce(c, 0, "a", 60);
     announce(c, 0, "b", 50); /* does not fit with a */
@@ -140,28 +214,31 @@ START_TEST(neighbours_are_fused_up_to_the_threshold)
     announce(c, 0, "d", 500); /* alone */
     ck_assert_int_eq(decide(c, 1, 1), 1);
     ck_assert_int_eq(decisions[0].n, 2);
-    ck_assert_str_eq(decisions[0].keys[0], "a");
-    ck_assert_str_eq(decisions[0].keys[1], "c");
+    ck_assert(decisions[0].keys[0] == key("a"));
+    ck_assert(decisions[0].keys[1] == key("c"));
     ck_assert_int_eq(decide(c, 1, 2), 2);
-    ck_assert_str_eq(decisions[0].keys[0], "b");
-    ck_assert_str_eq(decisions[1].keys[0], "d");
+    ck_assert(decisions[0].keys[0] == key("b"));
+    ck_assert(decisions[1].keys[0] == key("d"));
     hvd__coordinator_free(c);
 }
 END_TEST
 
 START_TEST(differences_name_both_sides)
 {
-    struct hvd__coordinator *c = hvd__coordinator_new(4, 1 << 20);
+    struct hvd__coordinator *c = new_one(4, 1 << 20);
 
     announce(c, 0, "w", 10);
     announce(c, 1, "w", 10);
     announce(c, 3, "w", 10);
     announce(c, 2, "w", 11);
+    /* What rank 2 means must be asked. */
+    ck_assert_int_eq(decide(c, 4, 2), 0);
+    answer(c, 2, "w", 11);
     ck_assert_int_eq(decide(c, 4, 2), 1);
     ck_assert_int_eq(decisions[0].type, HVD__FAIL);
     ck_assert_int_eq(decisions[0].status, HVD_ERR_MISMATCH);
     ck_assert(strstr(decisions[0].text,
-                     "'w' differs: ranks 0,1,3: allreduce sum float32 [10]; "
+                     " differs: ranks 0,1,3: allreduce sum float32 [10]; "
                      "rank 2: allreduce sum float32 [11]"));
     for (int rank = 0; rank < 4; rank++)
         ck_assert(decisions[0].ranks[rank]);
@@ -176,11 +253,10 @@ END_TEST
 
 START_TEST(a_refusal_fails_those_who_wait)
 {
-    struct hvd__coordinator *c = hvd__coordinator_new(3, 1 << 20);
+    struct hvd__coordinator *c = new_one(3, 1 << 20);
 
     announce(c, 0, "w", 10);
-    ck_assert_int_eq(
-        hvd__coordinator_refuse(c, 1, "w", HVD_ERR_ARGUMENT, "no buffer"), 0);
+    ck_assert_int_eq(refuse(c, 1, "w", HVD_ERR_ARGUMENT, "no buffer"), 0);
     ck_assert_int_eq(decide(c, 3, 2), 0);
     announce(c, 2, "w", 10);
     ck_assert_int_eq(decide(c, 3, 2), 1);
@@ -190,7 +266,7 @@ START_TEST(a_refusal_fails_those_who_wait)
               decisions[0].ranks[2]);
     /* Refused everywhere: nobody waits. */
     for (int rank = 0; rank < 3; rank++)
-        hvd__coordinator_refuse(c, rank, "w", HVD_ERR_ARGUMENT, "no buffer");
+        refuse(c, rank, "w", HVD_ERR_ARGUMENT, "no buffer");
     ck_assert_int_eq(decide(c, 3, 2), 0);
     hvd__coordinator_free(c);
 }
@@ -199,13 +275,13 @@ END_TEST
 /* The k-th of one rank meets the k-th of the others, in any timing. */
 START_TEST(submissions_pair_by_their_number)
 {
-    struct hvd__coordinator *c = hvd__coordinator_new(2, 1 << 20);
+    struct hvd__coordinator *c = new_one(2, 1 << 20);
 
     for (int i = 0; i < 3; i++)
-        hvd__coordinator_refuse(c, 0, "w", HVD_ERR_DUPLICATE, "again");
+        refuse(c, 0, "w", HVD_ERR_DUPLICATE, "again");
     announce(c, 0, "w", 10);
     for (int i = 0; i < 3; i++)
-        hvd__coordinator_refuse(c, 1, "w", HVD_ERR_DUPLICATE, "again");
+        refuse(c, 1, "w", HVD_ERR_DUPLICATE, "again");
     ck_assert_int_eq(decide(c, 2, 2), 0);
     announce(c, 1, "w", 10);
     ck_assert_int_eq(decide(c, 2, 2), 1);
@@ -216,7 +292,7 @@ END_TEST
 
 START_TEST(a_rank_that_left_fails_what_it_lacks)
 {
-    struct hvd__coordinator *c = hvd__coordinator_new(3, 1 << 20);
+    struct hvd__coordinator *c = new_one(3, 1 << 20);
     char words[HVD__MESSAGE_MAX];
 
     announce(c, 0, "w", 10);
@@ -244,7 +320,7 @@ END_TEST
 
 START_TEST(ready_ones_go_before_the_close)
 {
-    struct hvd__coordinator *c = hvd__coordinator_new(1, 0);
+    struct hvd__coordinator *c = new_one(1, 0);
 
     announce(c, 0, "a", 1);
     announce(c, 0, "b", 1);
@@ -260,7 +336,7 @@ END_TEST
 
 START_TEST(a_break_is_told_once)
 {
-    struct hvd__coordinator *c = hvd__coordinator_new(2, 0);
+    struct hvd__coordinator *c = new_one(2, 0);
 
     hvd__coordinator_break(c, 1, HVD_ERR_MPI, "the wire burns");
     hvd__coordinator_break(c, 0, HVD_ERR_MPI, "here too");
@@ -278,16 +354,156 @@ END_TEST
 /* A barrier needs no room. */
 START_TEST(barriers_need_no_room)
 {
-    struct hvd__coordinator *c = hvd__coordinator_new(1, 0);
+    struct hvd__coordinator *c = new_one(1, 0);
     struct hvd__signature barrier = {.kind = HVD_BARRIER};
 
-    hvd__coordinator_announce(c, 0,
-                              "\1"
-                              "0",
-                              &barrier);
+    announce_all(c, 0, "b", &barrier, 1, 0, 0);
     ck_assert_int_eq(decide(c, 1, 0), 1);
-    ck_assert_str_eq(decisions[0].keys[0], "\1"
-                                           "0");
+    ck_assert(decisions[0].keys[0] == key("b"));
+    hvd__coordinator_free(c);
+}
+END_TEST
+
+START_TEST(the_urgent_go_first)
+{
+    struct hvd__coordinator *c = new_one(2, 0);
+    const struct hvd__signature s = sum_of(1);
+
+    for (int rank = 0; rank < 2; rank++) {
+        announce_all(c, rank, "low", &s, 1, -3, 0);
+        announce_all(c, rank, "one", &s, 1, 0, 0);
+        announce_all(c, rank, "two", &s, 1, 0, 0);
+        /* The largest of the ranks' priorities counts. */
+        announce_all(c, rank, "high", &s, 1, rank ? 7 : -9, 0);
+    }
+    ck_assert_int_eq(decide(c, 2, 9), 4);
+    ck_assert(decisions[0].keys[0] == key("high"));
+    ck_assert(decisions[1].keys[0] == key("one"));
+    ck_assert(decisions[2].keys[0] == key("two"));
+    ck_assert(decisions[3].keys[0] == key("low"));
+    hvd__coordinator_free(c);
+}
+END_TEST
+
+START_TEST(numbers_reach_everyone)
+{
+    struct hvd__coordinator *c = new_one(3, 1 << 20);
+    const struct hvd__signature s = {.kind = HVD_ALLGATHER,
+                                     .dtype = HVD_INT8,
+                                     .ndim = 1,
+                                     .shape = {HVD__VARIES}};
+
+    for (int rank = 2; rank >= 0; rank--)
+        announce_all(c, rank, "g", &s, 1, 0, 100 + rank);
+    ck_assert_int_eq(decide(c, 3, 2), 1);
+    for (int rank = 0; rank < 3; rank++)
+        ck_assert_int_eq(decisions[0].numbers[rank], 100 + rank);
+    /* Together they are more than there is memory in the world. */
+    for (int rank = 0; rank < 3; rank++)
+        announce_all(c, rank, "g", &s, 1, 0, INT64_MAX / 2);
+    ck_assert_int_eq(decide(c, 3, 2), 1);
+    ck_assert_int_eq(decisions[0].status, HVD_ERR_ARGUMENT);
+    hvd__coordinator_free(c);
+}
+END_TEST
+
+START_TEST(groups_are_all_or_nothing)
+{
+    struct hvd__coordinator *c = new_one(2, 1 << 20);
+    const struct hvd__signature s[3] = {sum_of(1), sum_of(2), sum_of(3)};
+    const struct hvd__signature other[3] = {sum_of(1), sum_of(9), sum_of(3)};
+    uint64_t asked;
+    int whom;
+
+    announce_all(c, 0, "g", s, 3, 0, 0);
+    ck_assert_int_eq(decide(c, 2, 2), 0);
+    announce_all(c, 1, "g", s, 3, 0, 0);
+    ck_assert_int_eq(decide(c, 2, 2), 1);
+    ck_assert_int_eq(decisions[0].n, 3);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(decisions[0].indices[i], i);
+    announce_all(c, 0, "g", s, 3, 0, 0);
+    announce_all(c, 1, "g", other, 3, 0, 0);
+    ck_assert_int_eq(decide(c, 2, 2), 0);
+    ck_assert_int_eq(hvd__coordinator_question(c, &whom, &asked), 1);
+    ck_assert_int_eq(hvd__coordinator_detail(c, whom, asked, other, 3), 0);
+    ck_assert_int_eq(decide(c, 2, 2), 1);
+    ck_assert_int_eq(decisions[0].status, HVD_ERR_MISMATCH);
+    ck_assert(strstr(decisions[0].text, "number 1 is allreduce sum float32 "
+                                        "[2]"));
+    ck_assert(strstr(decisions[0].text, "[9]"));
+    ck_assert(decisions[0].ranks[0] && decisions[0].ranks[1]);
+    hvd__coordinator_free(c);
+}
+END_TEST
+
+START_TEST(reductions_do_without_the_joined)
+{
+    struct hvd__coordinator *c = new_one(3, 1 << 20);
+
+    announce(c, 0, "a", 10);
+    announce(c, 2, "a", 10);
+    ck_assert_int_eq(hvd__coordinator_join(c, 1), HVD_OK);
+    ck_assert_int_eq(decide(c, 3, 2), 1);
+    ck_assert(!decisions[0].ranks[0] && decisions[0].ranks[1] &&
+              !decisions[0].ranks[2]);
+    /* Rank 0, who knows what fingerprints mean, joins too: others are asked.
+     * What it submitted before still counts it in. */
+    announce(c, 0, "b", 10);
+    ck_assert_int_eq(hvd__coordinator_join(c, 0), HVD_OK);
+    announce(c, 2, "b", 10);
+    announce(c, 2, "c", 11);
+    answer(c, 2, "c", 11);
+    ck_assert_int_eq(decide(c, 3, 9), 2);
+    ck_assert(!decisions[0].ranks[0] && decisions[0].ranks[1]);
+    ck_assert(decisions[1].ranks[0] && decisions[1].ranks[1]);
+    ck_assert_int_eq(hvd__coordinator_join(c, 2), HVD_OK);
+    ck_assert_int_eq(decide(c, 3, 2), 1);
+    ck_assert_int_eq(decisions[0].type, HVD__JOINED);
+    ck_assert_int_eq(decisions[0].last, 2);
+    /* And again from the beginning. */
+    announce(c, 0, "a", 10);
+    ck_assert_int_eq(decide(c, 3, 2), 0);
+    hvd__coordinator_free(c);
+}
+END_TEST
+
+START_TEST(nothing_else_does)
+{
+    const struct hvd__signature kinds[] = {
+        {.kind = HVD_BARRIER},
+        {.kind = HVD_BROADCAST, .ndim = 1, .shape = {3}},
+        {.kind = HVD_ALLGATHER, .ndim = 1, .shape = {3}},
+        {.kind = HVD_REDUCE, .ndim = 1, .root = 1, .shape = {3}},
+    };
+
+    for (int i = 0; i < 4; i++) {
+        struct hvd__coordinator *c = new_one(3, 1 << 20);
+
+        hvd__coordinator_join(c, 1);
+        announce_all(c, 0, "x", &kinds[i], 1, 0, 0);
+        announce_all(c, 2, "x", &kinds[i], 1, 0, 0);
+        ck_assert_int_eq(decide(c, 3, 2), 1);
+        ck_assert_int_eq(decisions[0].status, HVD_ERR_JOINED);
+        ck_assert(strstr(decisions[0].text, "rank 1 joined"));
+        ck_assert(decisions[0].ranks[0] && !decisions[0].ranks[1] &&
+                  decisions[0].ranks[2]);
+        hvd__coordinator_free(c);
+    }
+}
+END_TEST
+
+START_TEST(joining_ends_when_a_rank_leaves)
+{
+    struct hvd__coordinator *c = new_one(2, 1 << 20);
+
+    hvd__coordinator_join(c, 0);
+    ck_assert_int_eq(decide(c, 2, 2), 0);
+    hvd__coordinator_leave(c, 1);
+    ck_assert_int_eq(decide(c, 2, 2), 1);
+    ck_assert_int_eq(decisions[0].status, HVD_ERR_SHUTDOWN);
+    ck_assert(decisions[0].ranks[0] && !decisions[0].ranks[1]);
+    ck_assert(decisions[0].keys[0] == hvd__join_key());
     hvd__coordinator_free(c);
 }
 END_TEST
@@ -306,6 +522,12 @@ static TCase *tcase_coordinator(void)
     tcase_add_test(tcase, ready_ones_go_before_the_close);
     tcase_add_test(tcase, a_break_is_told_once);
     tcase_add_test(tcase, barriers_need_no_room);
+    tcase_add_test(tcase, the_urgent_go_first);
+    tcase_add_test(tcase, numbers_reach_everyone);
+    tcase_add_test(tcase, groups_are_all_or_nothing);
+    tcase_add_test(tcase, reductions_do_without_the_joined);
+    tcase_add_test(tcase, nothing_else_does);
+    tcase_add_test(tcase, joining_ends_when_a_rank_leaves);
     return tcase;
 }
 

@@ -52,7 +52,7 @@ static wide combine(hvd_op op, wide a, wide b)
         static type data[MOST_SOURCES][MOST], out[MOST];                       \
         const void *sources[MOST_SOURCES];                                     \
         wide want[MOST];                                                       \
-        struct hvd__reduction r = {constant, op, 1, 1};                        \
+        struct hvd__reduction r = {constant, op, 1, 1, 0};                     \
         for (int s = 0; s < nsources; s++) {                                   \
             sources[s] = data[s];                                              \
             for (int64_t i = 0; i < count; i++)                                \
@@ -158,7 +158,7 @@ static void check_float(hvd_dtype dtype, hvd_op op, int n, int64_t count,
     static double data[MOST_SOURCES][MOST], out[MOST];
     static double values[MOST][MOST_SOURCES];
     const void *sources[MOST_SOURCES];
-    struct hvd__reduction r = {dtype, op, prescale, postscale};
+    struct hvd__reduction r = {dtype, op, prescale, postscale, 0};
 
     for (int s = 0; s < n; s++) {
         sources[s] = data[s];
@@ -208,7 +208,7 @@ START_TEST(booleans_are_logical)
     uint8_t out[5];
 
     for (int o = 1; o < 5; o++) {
-        struct hvd__reduction r = {HVD_BOOL, ops[o], 1, 1};
+        struct hvd__reduction r = {HVD_BOOL, ops[o], 1, 1, 0};
         bool is_or = ops[o] == HVD_SUM || ops[o] == HVD_MAX;
 
         hvd__reduce(&r, out, sources, 2, 5);
@@ -225,7 +225,7 @@ START_TEST(a_nan_wins)
     float out[3];
 
     for (int o = 0; o < 5; o++) {
-        struct hvd__reduction r = {HVD_FLOAT32, ops[o], 1, 1};
+        struct hvd__reduction r = {HVD_FLOAT32, ops[o], 1, 1, 0};
 
         hvd__reduce(&r, out, sources, 2, 3);
         for (int i = 0; i < 3; i++)
@@ -246,7 +246,7 @@ START_TEST(bits_do_not_depend_on_the_place)
 
         for (size_t offset = 0; offset < 9; offset++) {
             const void *sources[MOST_SOURCES];
-            struct hvd__reduction r = {dtype, HVD_SUM, 1, 1};
+            struct hvd__reduction r = {dtype, HVD_SUM, 1, 1, 0};
 
             state = 4711;
             for (int s = 0; s < MOST_SOURCES; s++) {

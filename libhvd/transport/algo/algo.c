@@ -4,7 +4,7 @@
  * collective is cut into segments, of which a few are under way at once, so
  * that one is reduced while another travels.
  *
- * The choice depends only on what all ranks agree on (kind, count, dtype,
+ * The choice depends only on what all ranks agree on (motion, count, dtype,
  * number of ranks), never on addresses or load: all ranks choose alike.
  */
 #include "transport/algo/algo.h"
@@ -15,8 +15,9 @@
 
 /* The first that applies is taken. */
 static const struct hvd__algorithm *const algorithms[] = {
-    &hvd__allreduce_local, &hvd__allreduce_direct,   &hvd__allreduce_scatter,
-    &hvd__broadcast_local, &hvd__broadcast_binomial,
+    &hvd__reduce_local,      &hvd__reduce_adasum,   &hvd__reduce_direct,
+    &hvd__reduce_scatter,    &hvd__broadcast_local, &hvd__broadcast_binomial,
+    &hvd__exchange_pairwise,
 };
 
 /* For each segment: room for what every peer sends of one slice, and a send
@@ -37,7 +38,9 @@ int hvd__workspace_init(struct hvd__workspace *workspace, int nranks)
         calloc(HVD__SEGMENTS * (size_t)workspace->per_segment,
                sizeof *workspace->transfers);
     workspace->sources = calloc(ranks, sizeof *workspace->sources);
-    if (workspace->scratch && workspace->transfers && workspace->sources)
+    workspace->parcels = calloc(2 * ranks, sizeof *workspace->parcels);
+    if (workspace->scratch && workspace->transfers && workspace->sources &&
+        workspace->parcels)
         return HVD_OK;
     hvd__workspace_fini(workspace);
     return hvd__fail_memory(HVD__SEGMENTS * slot);
@@ -48,6 +51,7 @@ void hvd__workspace_fini(struct hvd__workspace *workspace)
     free(workspace->scratch);
     free(workspace->transfers);
     free(workspace->sources);
+    free(workspace->parcels);
     *workspace = (struct hvd__workspace){0};
 }
 
@@ -55,10 +59,10 @@ void hvd__collective_start(struct hvd__collective *collective)
 {
     size_t i = 0;
 
-    while (algorithms[i]->kind != collective->kind ||
-           !algorithms[i]->applies(collective))
+    while (!algorithms[i]->applies(collective))
         i++;
     collective->algorithm = algorithms[i];
+    collective->total = algorithms[i]->total(collective);
     collective->started = 0;
     collective->head = collective->tail = 0;
 }
@@ -71,7 +75,7 @@ static struct hvd__segment *segment_at(struct hvd__collective *c,
 
 static int start_segments(struct hvd__collective *c, bool *moved)
 {
-    while (c->started < c->count && c->tail - c->head < HVD__SEGMENTS) {
+    while (c->started < c->total && c->tail - c->head < HVD__SEGMENTS) {
         struct hvd__segment *segment = segment_at(c, c->tail);
 
         segment->start = c->started;
@@ -102,7 +106,7 @@ int hvd__collective_step(struct hvd__collective *c, bool *moved)
         else
             before = segment;
     }
-    return c->head == c->tail && c->started == c->count;
+    return c->head == c->tail && c->started == c->total;
 }
 
 struct hvd__transfer *hvd__segment_transfers(struct hvd__collective *c,
@@ -119,9 +123,17 @@ unsigned char *hvd__segment_scratch(struct hvd__collective *c,
            (size_t)(s - c->segments) * c->workspace->slot_bytes;
 }
 
-int hvd__transfers_done(struct hvd__transport *transport,
+struct hvd__slice hvd__share_of(const struct hvd__collective *c, int rank)
+{
+    if (c->shares)
+        return c->shares[rank];
+    return hvd__slice_of(c->count, rank, c->team->size);
+}
+
+int hvd__transfers_done(const struct hvd__team *team,
                         struct hvd__transfer *transfers, int count)
 {
+    struct hvd__transport *transport = team->transport;
     int all = 1;
 
     for (int i = 0; i < count; i++) {

@@ -4,18 +4,28 @@
  *
  * An algorithm is a row of the table in algo.c: when it may be used, what it
  * does first, and a step that moves it on without blocking until it is done.
- * Everything it needs is allocated when a world starts (the workspace), so
- * that a rank cannot run out of memory in the middle, alone.
+ * Everything it needs is allocated before (the workspace when a world starts,
+ * large scratch when a request is submitted), so that a rank cannot run out
+ * of memory in the middle, alone.
  */
 #ifndef HVD_TRANSPORT_ALGO_ALGO_H
 #define HVD_TRANSPORT_ALGO_ALGO_H
 
 #include "kernels/kernels.h"
 #include "transport/pattern.h"
-#include "transport/transport.h"
+#include "transport/team.h"
 
 /* Segments of one collective that are under way at the same time. */
 enum { HVD__SEGMENTS = 3 };
+
+/* Tags that one collective uses. */
+enum { HVD__COLLECTIVE_TAGS = 2 };
+
+/* A run of bytes from or to one rank. */
+struct hvd__parcel {
+    unsigned char *data; /* borrowed; not written to if it is sent */
+    size_t bytes;
+};
 
 /* Memory of one collective at a time; all owned. */
 struct hvd__workspace {
@@ -23,7 +33,8 @@ struct hvd__workspace {
     size_t slot_bytes;               /* of scratch, for each segment */
     struct hvd__transfer *transfers; /* HVD__SEGMENTS runs of per_segment */
     int per_segment;
-    const void **sources; /* [nranks] arguments of hvd__reduce */
+    const void **sources;        /* [nranks] arguments of hvd__reduce */
+    struct hvd__parcel *parcels; /* [2 * nranks] of exchanges */
 };
 
 int hvd__workspace_init(struct hvd__workspace *workspace, int nranks);
@@ -32,25 +43,40 @@ void hvd__workspace_fini(struct hvd__workspace *workspace);
 /* One segment under way; what its fields mean is the algorithm's. */
 struct hvd__segment {
     int phase;
-    int64_t start; /* first element */
+    int64_t start;
     int64_t count;
+};
+
+/* What moves how. */
+enum hvd__motion {
+    HVD__REDUCE_TO_ALL,    /* output: the reduction of all inputs */
+    HVD__REDUCE_TO_ROOT,   /* ... on root only */
+    HVD__REDUCE_TO_SHARES, /* ... of what shares says, at output's start */
+    HVD__SEND_FROM_ROOT,   /* output of root to the output of all */
+    HVD__EXCHANGE          /* parcels */
 };
 
 struct hvd__collective {
     /* What to do; the caller fills these. */
-    hvd_kind kind; /* HVD_ALLREDUCE or HVD_BROADCAST */
-    struct hvd__reduction reduction;
-    const void *input; /* borrowed until done */
-    void *output;      /* borrowed until done; may equal input */
-    int64_t count;
-    int root;
+    enum hvd__motion motion;
+    struct hvd__reduction reduction; /* of HVD__SEND_FROM_ROOT: dtype only */
+    const void *input;               /* borrowed until done */
+    void *output;                    /* borrowed until done; may equal input */
+    int64_t count;                   /* elements of input */
+    int root;                        /* in the team */
+    const struct hvd__slice *shares; /* [team size], borrowed */
+    struct hvd__parcel *to, *from;   /* [team size], in the workspace; what a
+                                        rank sends itself is copied, unless
+                                        it is there already */
+    void *scratch;                   /* hvd__adasum_scratch bytes, borrowed */
     int tag; /* this and the next are free for this collective */
-    struct hvd__transport *transport; /* borrowed */
+    const struct hvd__team *team;     /* borrowed */
     struct hvd__workspace *workspace; /* borrowed, no one else's */
 
     /* How it goes. */
     const struct hvd__algorithm *algorithm;
-    int64_t started; /* elements whose segments have started */
+    int64_t total;   /* units of work, as the algorithm counts them */
+    int64_t started; /* units whose segments have started */
     int64_t head;    /* number of the oldest segment under way */
     int64_t tail;    /* number of the next segment to start */
     struct hvd__segment segments[HVD__SEGMENTS]; /* number modulo */
@@ -59,8 +85,9 @@ struct hvd__collective {
 struct hvd__algorithm {
     const char *name;
     const char *description;
-    hvd_kind kind;
     bool (*applies)(const struct hvd__collective *collective);
+    /* Units of work that segments cut. */
+    int64_t (*total)(const struct hvd__collective *collective);
     /* Start the next segment, in place of number tail: sets its phase, start
      * and count. */
     int (*start)(struct hvd__collective *collective,
@@ -72,11 +99,13 @@ struct hvd__algorithm {
                 const struct hvd__segment *before);
 };
 
-extern const struct hvd__algorithm hvd__allreduce_local;
-extern const struct hvd__algorithm hvd__allreduce_direct;
-extern const struct hvd__algorithm hvd__allreduce_scatter;
+extern const struct hvd__algorithm hvd__reduce_local;
+extern const struct hvd__algorithm hvd__reduce_adasum;
+extern const struct hvd__algorithm hvd__reduce_direct;
+extern const struct hvd__algorithm hvd__reduce_scatter;
 extern const struct hvd__algorithm hvd__broadcast_local;
 extern const struct hvd__algorithm hvd__broadcast_binomial;
+extern const struct hvd__algorithm hvd__exchange_pairwise;
 
 /* Choose the algorithm. Never fails: the last that applies always does. */
 void hvd__collective_start(struct hvd__collective *collective);
@@ -84,13 +113,18 @@ void hvd__collective_start(struct hvd__collective *collective);
 /* 1 done, 0 not yet. *moved becomes true if anything happened. */
 int hvd__collective_step(struct hvd__collective *collective, bool *moved);
 
+/* Bytes of scratch that an adasum of count elements needs on nranks ranks. */
+size_t hvd__adasum_scratch(hvd_dtype dtype, int64_t count, int nranks);
+
 /* For the algorithms: the transfers of a segment, and whether all are done
  * (1, 0 or a failure). */
 struct hvd__transfer *hvd__segment_transfers(struct hvd__collective *c,
                                              const struct hvd__segment *s);
-int hvd__transfers_done(struct hvd__transport *transport,
+int hvd__transfers_done(const struct hvd__team *team,
                         struct hvd__transfer *transfers, int count);
 unsigned char *hvd__segment_scratch(struct hvd__collective *c,
                                     const struct hvd__segment *s);
+/* The elements of input that are rank's to reduce. */
+struct hvd__slice hvd__share_of(const struct hvd__collective *c, int rank);
 
 #endif

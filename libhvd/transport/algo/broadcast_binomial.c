@@ -19,8 +19,12 @@ enum { SEGMENT_BYTES = 1 << 20, MOST_CHILDREN = 32 };
 
 static bool applies(const struct hvd__collective *c)
 {
-    (void)c;
-    return true;
+    return c->motion == HVD__SEND_FROM_ROOT;
+}
+
+static int64_t total(const struct hvd__collective *c)
+{
+    return c->count;
 }
 
 static unsigned char *address(struct hvd__collective *c,
@@ -35,14 +39,15 @@ static unsigned char *address(struct hvd__collective *c,
 static int pass_on(struct hvd__collective *c, struct hvd__segment *segment)
 {
     struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
-    struct hvd__transport *t = c->transport;
+    const struct hvd__team *team = c->team;
     int children[MOST_CHILDREN];
-    int n = hvd__binomial_children(t->rank, c->root, t->size, children);
+    int n = hvd__binomial_children(team->rank, c->root, team->size, children);
     size_t bytes;
     unsigned char *data = address(c, segment, &bytes);
 
     for (int i = 0; i < n; i++)
-        HVD_TRY(t->send(t, children[i], c->tag, data, bytes, &transfer[i]));
+        HVD_TRY(hvd__team_send(team, children[i], c->tag, data, bytes,
+                               &transfer[i]));
     for (int i = n; i < MOST_CHILDREN; i++)
         transfer[i].request = NULL;
     segment->phase = SEND;
@@ -51,8 +56,8 @@ static int pass_on(struct hvd__collective *c, struct hvd__segment *segment)
 
 static int start(struct hvd__collective *c, struct hvd__segment *segment)
 {
-    struct hvd__transport *t = c->transport;
-    int parent = hvd__binomial_parent(t->rank, c->root, t->size);
+    const struct hvd__team *team = c->team;
+    int parent = hvd__binomial_parent(team->rank, c->root, team->size);
     int64_t most =
         (int64_t)(SEGMENT_BYTES / hvd__dtype_bytes(c->reduction.dtype));
     size_t bytes;
@@ -65,17 +70,16 @@ static int start(struct hvd__collective *c, struct hvd__segment *segment)
         return pass_on(c, segment);
     segment->phase = RECEIVE;
     data = address(c, segment, &bytes);
-    return t->receive(t, parent, c->tag, data, bytes,
-                      hvd__segment_transfers(c, segment));
+    return hvd__team_receive(team, parent, c->tag, data, bytes,
+                             hvd__segment_transfers(c, segment));
 }
 
 static int step(struct hvd__collective *c, struct hvd__segment *segment,
                 const struct hvd__segment *before)
 {
     bool receiving = segment->phase == RECEIVE;
-    int done =
-        hvd__transfers_done(c->transport, hvd__segment_transfers(c, segment),
-                            receiving ? 1 : MOST_CHILDREN);
+    int done = hvd__transfers_done(c->team, hvd__segment_transfers(c, segment),
+                                   receiving ? 1 : MOST_CHILDREN);
 
     if (done <= 0 || !receiving)
         return done;
@@ -89,8 +93,8 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
 const struct hvd__algorithm hvd__broadcast_binomial = {
     .name = "binomial",
     .description = "a binomial tree, pipelined in segments; any size",
-    .kind = HVD_BROADCAST,
     .applies = applies,
+    .total = total,
     .start = start,
     .step = step,
 };

@@ -1,23 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collectives of a world of one: only scaling is left to do. */
+/* The collectives of a team of one: only scaling is left to do. */
 #include "transport/algo/algo.h"
 
-static bool alone(const struct hvd__collective *c)
+static bool reduces_alone(const struct hvd__collective *c)
 {
-    return c->transport->size == 1;
+    return c->motion <= HVD__REDUCE_TO_SHARES && c->team->size == 1;
+}
+
+static bool broadcasts_alone(const struct hvd__collective *c)
+{
+    return c->motion == HVD__SEND_FROM_ROOT && c->team->size == 1;
+}
+
+/* With shares, of which one may be somebody's who has joined, only ours. */
+static int64_t all(const struct hvd__collective *c)
+{
+    return c->shares ? c->shares[0].count : c->count;
+}
+
+static int64_t none(const struct hvd__collective *c)
+{
+    (void)c;
+    return 0;
 }
 
 static int start(struct hvd__collective *c, struct hvd__segment *segment)
 {
-    segment->count = c->count;
+    segment->count = c->total;
     return HVD_OK;
 }
 
 static int reduce(struct hvd__collective *c, struct hvd__segment *segment,
                   const struct hvd__segment *before)
 {
+    struct hvd__slice slice = hvd__share_of(c, 0);
+    const void *source =
+        (const char *)c->input +
+        (size_t)slice.start * hvd__dtype_bytes(c->reduction.dtype);
+
     (void)segment, (void)before;
-    hvd__reduce(&c->reduction, c->output, &c->input, 1, c->count);
+    hvd__reduce(&c->reduction, c->output, &source, 1, c->total);
     return 1;
 }
 
@@ -28,20 +50,20 @@ static int nothing(struct hvd__collective *c, struct hvd__segment *segment,
     return 1;
 }
 
-const struct hvd__algorithm hvd__allreduce_local = {
+const struct hvd__algorithm hvd__reduce_local = {
     .name = "local",
-    .description = "one rank",
-    .kind = HVD_ALLREDUCE,
-    .applies = alone,
+    .description = "reductions of one rank",
+    .applies = reduces_alone,
+    .total = all,
     .start = start,
     .step = reduce,
 };
 
 const struct hvd__algorithm hvd__broadcast_local = {
     .name = "local",
-    .description = "one rank",
-    .kind = HVD_BROADCAST,
-    .applies = alone,
+    .description = "broadcasts of one rank",
+    .applies = broadcasts_alone,
+    .total = none,
     .start = start,
     .step = nothing,
 };

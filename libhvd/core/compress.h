@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compress.h - how allreduces travel: the schemes that are known.
+ *
+ * Two are another dtype (cast on the way into the fusion buffer, reduced in
+ * that type, cast back). The others encode: what a rank encoded goes to all,
+ * which add it up.
+ */
+#ifndef HVD_CORE_COMPRESS_H
+#define HVD_CORE_COMPRESS_H
+
+#include <stdbool.h>
+
+#include "hvd.h"
+
+/* NULL: there is none of that number. */
+const char *hvd__compression_name(hvd_compression compression);
+/* Whether it works by encoding. */
+bool hvd__compression_encodes(hvd_compression compression);
+/* The dtype that a tensor of dtype travels in. */
+hvd_dtype hvd__compression_wire(hvd_compression compression, hvd_dtype dtype);
+
+/*
+ * Encode values, multiplied by factor, into a buffer that is allocated;
+ * *bytes becomes its size. What the scheme remembers is kept under the name
+ * (of a process set) until hvd__compress_forget. HVD_ERR_MEMORY, or what the
+ * scheme says.
+ */
+int hvd__compress_encode(hvd_compression compression, int32_t process_set,
+                         const char *name, const float *values, int64_t count,
+                         double factor, void **code, int64_t *bytes);
+
+/* sum += what a code stands for. */
+int hvd__compress_add(hvd_compression compression, const void *code,
+                      int64_t bytes, float *sum, int64_t count);
+
+/* The world has ended: what schemes remember is forgotten. */
+void hvd__compress_forget(void);
+
+#endif

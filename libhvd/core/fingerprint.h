@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fingerprint.h - 64 bits that stand for a name or for what is asked for, so
+ * that ranks can compare without sending it all. Two different ones share a
+ * fingerprint with a probability of 2^-64; then a request fails with an error
+ * that makes little sense, but no data is mixed up: names and contents have
+ * fingerprints of their own, and both would have to collide.
+ */
+#ifndef HVD_CORE_FINGERPRINT_H
+#define HVD_CORE_FINGERPRINT_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* The finaliser of MurmurHash3 (Appleby, public domain): every bit of the
+ * input changes about half of the output. */
+static inline uint64_t hvd__mix(uint64_t x)
+{
+    x ^= x >> 33;
+    x *= UINT64_C(0xff51afd7ed558ccd);
+    x ^= x >> 33;
+    x *= UINT64_C(0xc4ceb9fe1a85ec53);
+    return x ^ (x >> 33);
+}
+
+/* Of bytes, going on from what came before. */
+static inline uint64_t hvd__fingerprint(uint64_t before, const void *data,
+                                        size_t bytes)
+{
+    const unsigned char *at = data;
+    uint64_t h = before + bytes, word;
+
+    for (; bytes >= sizeof word; bytes -= sizeof word, at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        h = hvd__mix(h ^ word) + UINT64_C(0x9e3779b97f4a7c15);
+    }
+    word = 0;
+    memcpy(&word, at, bytes);
+    return hvd__mix(h ^ word);
+}
+
+#endif

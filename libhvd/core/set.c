@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/set.h"
+
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "core/text.h"
+
+struct hvd__set *hvd__set_new(struct hvd__transport *transport, int32_t id,
+                              int *ranks, int n, int tag_slot)
+{
+    struct hvd__set *set = calloc(1, sizeof *set);
+
+    if (!set) {
+        free(ranks);
+        return NULL;
+    }
+    set->id = id;
+    set->ranks = ranks;
+    set->team = (struct hvd__team){
+        .transport = transport, .world = ranks, .rank = -1, .size = n};
+    set->team.rank = hvd__set_find(set, transport->rank);
+    set->tag_slot = tag_slot;
+    set->first_tag = tag_slot * HVD__SET_TAGS;
+    return set;
+}
+
+int hvd__set_prepare(struct hvd__set *set, size_t fusion_threshold)
+{
+    size_t n = (size_t)set->team.size;
+
+    set->scratch = calloc(n, sizeof *set->scratch);
+    if (!set->scratch)
+        return hvd__fail_memory(n * sizeof *set->scratch);
+    HVD_TRY(
+        hvd__executor_init(&set->executor, set->team.size, fusion_threshold));
+    if (set->team.rank != 0)
+        return HVD_OK;
+    set->coordinator =
+        hvd__coordinator_new(set->ranks, set->team.size, fusion_threshold);
+    return set->coordinator ? HVD_OK : hvd__fail_memory(1);
+}
+
+void hvd__set_retire(struct hvd__set *set)
+{
+    hvd__coordinator_free(set->coordinator);
+    set->coordinator = NULL;
+    hvd__executor_fini(&set->executor);
+    hvd__writer_fini(&set->out);
+    free(set->scratch);
+    set->scratch = NULL;
+}
+
+void hvd__set_free(struct hvd__set *set)
+{
+    if (!set)
+        return;
+    hvd__set_retire(set);
+    hvd__book_fini(&set->book);
+    free(set->ranks);
+    free(set);
+}
+
+int hvd__set_find(const struct hvd__set *set, int rank)
+{
+    int low = 0, high = set->team.size;
+
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+
+        if (set->ranks[middle] < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < set->team.size && set->ranks[low] == rank ? low : -1;
+}
+
+const char *hvd__set_print(const struct hvd__set *set, char *text, size_t size)
+{
+    struct hvd__text out = hvd__text_at(text, size);
+
+    if (set->id == 0) {
+        hvd__text_add(&out, "the world of %d ranks", set->team.size);
+        return text;
+    }
+    hvd__text_add(&out, "process set %d (ranks", (int)set->id);
+    for (int i = 0; i < set->team.size; i++)
+        hvd__text_add(&out, "%s%d", i ? "," : " ", set->ranks[i]);
+    hvd__text_add(&out, ")");
+    return text;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * submit.h - the door, for the library's own use.
+ */
+#ifndef HVD_CORE_SUBMIT_H
+#define HVD_CORE_SUBMIT_H
+
+#include "core/world.h"
+
+/* Submit and wait: nobody else is woken, this thread drives. output as
+ * hvd_wait_output, or NULL. name may be one of the library's own. */
+int hvd__run(const hvd_request *request, const char *name, hvd_tensor *output);
+
+/* The waiting half. */
+int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output);
+
+/* A request of one dimension. */
+void hvd__fill(hvd_request *request, hvd_kind kind, const void *in, void *out,
+               const int64_t *count, hvd_dtype dtype);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exchange_pairwise.c - a parcel from every rank to every other, of any size:
+ * gathers and alltoall.
+ *
+ * Segment k is chunk k of every parcel that is that long; all its sends and
+ * receives are posted at once. Both ends of a parcel know its size, so they
+ * cut it alike.
+ * Cost on n ranks, m bytes a parcel: (n−1)α + (n−1)mβ, and α only once where
+ * the network takes n−1 messages at once. A ring moves the same bytes through
+ * two partners only, and has n−1 times α for certain.
+ */
+#include <string.h>
+
+#include "base/status.h"
+#include "transport/algo/algo.h"
+
+enum { CHUNK = 1 << 20 };
+
+static bool applies(const struct hvd__collective *c)
+{
+    return c->motion == HVD__EXCHANGE;
+}
+
+static int64_t largest_parcel(const struct hvd__collective *c)
+{
+    size_t most = 0;
+
+    for (int rank = 0; rank < c->team->size; rank++) {
+        if (c->to[rank].bytes > most)
+            most = c->to[rank].bytes;
+        if (c->from[rank].bytes > most)
+            most = c->from[rank].bytes;
+    }
+    return (int64_t)most;
+}
+
+/* The segment's chunk of a parcel. */
+static struct hvd__parcel chunk(const struct hvd__parcel *parcel,
+                                const struct hvd__segment *segment)
+{
+    size_t start = (size_t)segment->start;
+    size_t bytes = parcel->bytes > start ? parcel->bytes - start : 0;
+
+    return (struct hvd__parcel){
+        .data = bytes > 0 ? parcel->data + start : NULL,
+        .bytes = bytes < CHUNK ? bytes : CHUNK,
+    };
+}
+
+static int start(struct hvd__collective *c, struct hvd__segment *segment)
+{
+    struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
+    const struct hvd__team *team = c->team;
+    struct hvd__parcel out, in;
+
+    segment->count = c->total - segment->start;
+    if (segment->count > CHUNK)
+        segment->count = CHUNK;
+    for (int i = 1; i < team->size; i++) {
+        int from = hvd__team_from(team, i), to = hvd__team_to(team, i);
+
+        in = chunk(&c->from[from], segment);
+        out = chunk(&c->to[to], segment);
+        HVD_TRY(hvd__team_receive(team, from, c->tag, in.data, in.bytes,
+                                  transfer++));
+        HVD_TRY(
+            hvd__team_send(team, to, c->tag, out.data, out.bytes, transfer++));
+    }
+    out = chunk(&c->to[team->rank], segment);
+    in = chunk(&c->from[team->rank], segment);
+    if (out.bytes > 0 && out.data != in.data)
+        memcpy(in.data, out.data, out.bytes);
+    return HVD_OK;
+}
+
+static int step(struct hvd__collective *c, struct hvd__segment *segment,
+                const struct hvd__segment *before)
+{
+    (void)before;
+    return hvd__transfers_done(c->team, hvd__segment_transfers(c, segment),
+                               2 * (c->team->size - 1));
+}
+
+const struct hvd__algorithm hvd__exchange_pairwise = {
+    .name = "pairwise",
+    .description = "a parcel to each, all at once; any size",
+    .applies = applies,
+    .total = largest_parcel,
+    .start = start,
+    .step = step,
+};

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * team.h - the ranks that take part in a collective: some of the world's, in
+ * ascending order, numbered from 0. Algorithms know only these numbers.
+ */
+#ifndef HVD_TRANSPORT_TEAM_H
+#define HVD_TRANSPORT_TEAM_H
+
+#include "transport/transport.h"
+
+struct hvd__team {
+    struct hvd__transport *transport; /* borrowed */
+    const int *world;                 /* borrowed, [size]: who they are */
+    int rank;                         /* this process's number among them */
+    int size;
+};
+
+static inline int hvd__team_send(const struct hvd__team *team, int peer,
+                                 int tag, const void *data, size_t bytes,
+                                 struct hvd__transfer *transfer)
+{
+    return team->transport->send(team->transport, team->world[peer], tag, data,
+                                 bytes, transfer);
+}
+
+static inline int hvd__team_receive(const struct hvd__team *team, int peer,
+                                    int tag, void *data, size_t bytes,
+                                    struct hvd__transfer *transfer)
+{
+    return team->transport->receive(team->transport, team->world[peer], tag,
+                                    data, bytes, transfer);
+}
+
+/* The i-th partner, 1 <= i < size, to send to and to receive from: everybody
+ * starts with another one, so that nobody is sent to by all at once. */
+static inline int hvd__team_to(const struct hvd__team *team, int i)
+{
+    return (team->rank + i) % team->size;
+}
+
+static inline int hvd__team_from(const struct hvd__team *team, int i)
+{
+    return (team->rank - i + team->size) % team->size;
+}
+
+#endif
