@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # libhvd: the collective library. Knows MPI; knows nothing of the device.
 
-HVD_SRC := $(wildcard libhvd/base/*.c libhvd/core/*.c libhvd/transport/*.c \
+HVD_SRC := $(wildcard libhvd/base/*.c libhvd/core/*.c libhvd/watch/*.c \
+	libhvd/transport/*.c \
 	libhvd/transport/algo/*.c libhvd/kernels/*.c libhvd/strategy/*.c)
 HVD_OBJ := $(HVD_SRC:%.c=$(B)/obj/%.o)
 HVD_SO := $(B)/lib/libhvd.so

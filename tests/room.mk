@@ -30,7 +30,8 @@ $(foreach t,$(UNIT_TESTS),$(eval $(call unit_test,$(t),$(call \
 	test_room,$(firstword $(subst _, ,$(t)))))))
 
 define mpi_test
-SRC_tests-mpi-$(1) := tests/mpi/$(1).c tests/support/ranks.c
+SRC_tests-mpi-$(1) := tests/mpi/$(1).c tests/support/ranks.c \
+	tests/support/expected.c
 LIBS_tests-mpi-$(1) = $$(HVD_LINK) $$(MPI_LIBS) $$(CHECK_LIBS)
 DEPS_tests-mpi-$(1) = $$(HVD_SO)
 endef

@@ -20,11 +20,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "core/complete.h"
 #include "core/compress.h"
 #include "core/refuse.h"
 #include "core/submit.h"
-#include "core/text.h"
 
 /* ------------------------------------------------------------------- submit */
 
@@ -138,8 +138,11 @@ static int submit(struct hvd__world *world, const hvd_request *request,
     if (name)
         strcpy(unit->name, name);
     status = check(request, set, name, &unit->entries[0]);
-    if (status == HVD_OK)
+    if (status == HVD_OK) {
+        hvd__watch_doing(world->watch, hvd_kind_name(request->kind), unit->name,
+                         unit->submitted_ns);
         status = hvd__ledger_submit(&world->ledger, unit, handle);
+    }
     if (status < 0)
         return refuse(world, unit, status);
     return HVD_OK;
@@ -228,8 +231,10 @@ static int submit_group(struct hvd__world *world, const char *name,
         strcpy(unit->name, name);
     for (int32_t i = 0; i < n && status == HVD_OK; i++)
         status = check_member(world, requests[i], name, unit, i);
-    if (status == HVD_OK)
+    if (status == HVD_OK) {
+        hvd__watch_doing(world->watch, "group", unit->name, unit->submitted_ns);
         status = hvd__ledger_submit(&world->ledger, unit, handles);
+    }
     if (status < 0)
         return refuse(world, unit, status);
     return HVD_OK;

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "core/text.h"
+#include "base/text.h"
 #include "core/world.h"
 
 static _Thread_local bool in_callback;

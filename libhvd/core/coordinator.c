@@ -43,10 +43,10 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "core/fuse.h"
 #include "core/hash.h"
 #include "core/request.h"
-#include "core/text.h"
 
 struct variant {
     uint64_t fingerprint;
@@ -772,7 +772,10 @@ void hvd__coordinator_break(struct hvd__coordinator *c, int rank, int status,
     if (c->broken)
         return;
     c->broken = true;
-    hvd__text_add(&out, "rank %d failed: %s", c->world[rank], text);
+    /* A loss is not the fault of the rank that tells. */
+    if (status != HVD_ERR_LOST && status != HVD_ERR_STALLED)
+        hvd__text_add(&out, "rank %d failed: ", c->world[rank]);
+    hvd__text_add(&out, "%s", text);
     hvd__write_type(&c->out, HVD__BREAK);
     hvd__write_int(&c->out, status);
     hvd__write_text(&c->out, message);

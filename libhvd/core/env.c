@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * env.c - reading the environment, strictly: a value that is not understood
+ * is an error, for a default in its place would be found out much later.
+ */
 #include "core/env.h"
 
 #include <ctype.h>
-#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/status.h"
 
-static const char *const units = "BKMGT";
+/* ------------------------------------------------------------------ numbers */
+
+static const char *const byte_units = "BKMGT";
 
 int hvd__parse_bytes(const char *text, size_t *bytes)
 {
@@ -23,16 +31,16 @@ int hvd__parse_bytes(const char *text, size_t *bytes)
             __builtin_add_overflow(value, (unsigned)(*at - '0'), &value))
             return HVD_ERR_CONFIG;
     if (*at) {
-        const char *unit = strchr(units, toupper((unsigned char)*at));
+        const char *unit = strchr(byte_units, toupper((unsigned char)*at));
         const char *rest = at + 1;
 
         if (!unit || !*unit)
             return HVD_ERR_CONFIG;
-        if (unit == units ? *rest
-                          : *rest && strcasecmp(rest, "B") != 0 &&
-                                strcasecmp(rest, "iB") != 0)
+        if (unit == byte_units ? *rest
+                               : *rest && strcasecmp(rest, "B") != 0 &&
+                                     strcasecmp(rest, "iB") != 0)
             return HVD_ERR_CONFIG;
-        for (; unit > units; unit--)
+        for (; unit > byte_units; unit--)
             if (__builtin_mul_overflow(value, 1024u, &value))
                 return HVD_ERR_CONFIG;
     }
@@ -41,6 +49,49 @@ int hvd__parse_bytes(const char *text, size_t *bytes)
     *bytes = (size_t)value;
     return HVD_OK;
 }
+
+/* Digits with at most one point, and nothing that strtod would take too (a
+ * sign, an exponent, hexadecimal, infinity). *rest is what follows. */
+static int parse_decimal(const char *text, double *value, const char **rest)
+{
+    size_t digits = strspn(text, "0123456789.");
+    char number[64], *end;
+
+    if (!isdigit((unsigned char)text[0]) || digits >= sizeof number)
+        return HVD_ERR_CONFIG;
+    memcpy(number, text, digits);
+    number[digits] = '\0';
+    *value = strtod(number, &end);
+    *rest = text + digits;
+    return *end ? HVD_ERR_CONFIG : HVD_OK;
+}
+
+int hvd__parse_duration(const char *text, int64_t *ns)
+{
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"", 1e9},     {"s", 1e9},    {"ms", 1e6},
+                 {"us", 1e3},   {"ns", 1.0},   {"m", 60e9},
+                 {"min", 60e9}, {"h", 3600e9}, {"sec", 1e9}};
+    const char *rest;
+    double value;
+
+    HVD_TRY(parse_decimal(text, &value, &rest));
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcasecmp(rest, units[i].unit) != 0)
+            continue;
+        value *= units[i].ns;
+        if (value > 1e18) /* thirty years */
+            return HVD_ERR_CONFIG;
+        *ns = (int64_t)value;
+        return HVD_OK;
+    }
+    return HVD_ERR_CONFIG;
+}
+
+/* ------------------------------------------------ one parser a kind of value
+ */
 
 static int parse_bytes(const char *variable, const char *text, size_t *bytes)
 {
@@ -52,17 +103,42 @@ static int parse_bytes(const char *variable, const char *text, size_t *bytes)
                      variable, text);
 }
 
+static int parse_duration(const char *variable, const char *text, int64_t *ns)
+{
+    if (hvd__parse_duration(text, ns) == HVD_OK)
+        return HVD_OK;
+    return hvd__fail(HVD_ERR_CONFIG,
+                     "%s='%s' is not a time: give a number and a unit of ms, "
+                     "s, m or h, such as 30s",
+                     variable, text);
+}
+
+static int parse_ratio(const char *variable, const char *text, double *ratio)
+{
+    const char *rest;
+    double value;
+
+    if (parse_decimal(text, &value, &rest) == HVD_OK && !*rest && value > 0 &&
+        value <= 1) {
+        *ratio = value;
+        return HVD_OK;
+    }
+    return hvd__fail(HVD_ERR_CONFIG,
+                     "%s='%s' is not a part of the whole: give a number more "
+                     "than 0 and not more than 1, such as 0.01",
+                     variable, text);
+}
+
 static int parse_bool(const char *variable, const char *text, bool *value)
 {
     static const char *const no[] = {"0", "off", "false", "no"};
     static const char *const yes[] = {"1", "on", "true", "yes"};
 
-    for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
         if (strcasecmp(text, no[i]) == 0 || strcasecmp(text, yes[i]) == 0) {
             *value = strcasecmp(text, yes[i]) == 0;
             return HVD_OK;
         }
-    }
     return hvd__fail(HVD_ERR_CONFIG,
                      "%s='%s' is neither yes nor no: give 1, on, true or yes, "
                      "or 0, off, false or no",
@@ -80,25 +156,175 @@ static int parse_level(const char *variable, const char *text,
             *level = (enum hvd__log_level)i;
             return HVD_OK;
         }
+    if (strcasecmp(text, "fatal") == 0) { /* Horovod's */
+        *level = HVD__LOG_ERROR;
+        return HVD_OK;
+    }
     return hvd__fail(HVD_ERR_CONFIG,
                      "%s='%s' is not a level: give error, warning, info, "
                      "debug or trace",
                      variable, text);
 }
 
+/* ---------------------------------------------------------------- all of them
+ */
+
+/* The value that counts, and the variable it is from; NULL: the default. */
+static const char *given(const char *variable, const char *fallback,
+                         const char **origin)
+{
+    const char *text = getenv(variable);
+
+    *origin = variable;
+    if (text && *text)
+        return text;
+    *origin = fallback;
+    text = *fallback ? getenv(fallback) : NULL;
+    return text && *text ? text : NULL;
+}
+
+/* Horovod's switch for what is a time of 0 here. */
+static int read_stall_disable(struct hvd__settings *settings)
+{
+    const char *variable = "HOROVOD_STALL_CHECK_DISABLE";
+    const char *text = getenv(variable), *ours = getenv("HVD_STALL_CHECK_TIME");
+    bool disabled = false;
+
+    if (!text || !*text || (ours && *ours))
+        return HVD_OK;
+    HVD_TRY(parse_bool(variable, text, &disabled));
+    if (disabled)
+        settings->stall_check_ns = settings->stall_shutdown_ns = 0;
+    return HVD_OK;
+}
+
+static int check_together(const struct hvd__settings *settings)
+{
+    if (settings->stall_shutdown_ns > 0 &&
+        settings->stall_shutdown_ns < settings->stall_check_ns)
+        return hvd__fail(HVD_ERR_CONFIG,
+                         "HVD_STALL_SHUTDOWN_TIME, %.3g s, is less than "
+                         "HVD_STALL_CHECK_TIME, %.3g s: a stall must be "
+                         "reported before it ends the job",
+                         (double)settings->stall_shutdown_ns * 1e-9,
+                         (double)settings->stall_check_ns * 1e-9);
+    return HVD_OK;
+}
+
 int hvd__settings_read(struct hvd__settings *settings)
 {
-    const char *text;
+    const char *text, *origin;
 
     /* Defaults first, all of them: a failure leaves no field unset. */
-#define X(variable, field, kind, standard, meaning)                            \
+#define X(variable, field, kind, standard, fallback, fallback_kind, meaning)   \
     HVD_TRY(parse_##kind(variable, standard, &settings->field));
     HVD__SETTINGS(X)
 #undef X
-#define X(variable, field, kind, standard, meaning)                            \
-    if ((text = getenv(variable)) && *text)                                    \
-        HVD_TRY(parse_##kind(variable, text, &settings->field));
+#define X(variable, field, kind, standard, fallback, fallback_kind, meaning)   \
+    if ((text = given(variable, fallback, &origin))) {                         \
+        if (strcmp(origin, variable) == 0)                                     \
+            HVD_TRY(parse_##kind(variable, text, &settings->field));           \
+        else                                                                   \
+            HVD_TRY(parse_##fallback_kind(origin, text, &settings->field));    \
+    }
     HVD__SETTINGS(X)
 #undef X
-    return HVD_OK;
+    HVD_TRY(read_stall_disable(settings));
+    return check_together(settings);
+}
+
+void hvd__settings_each(hvd__setting_visitor *visit, void *context)
+{
+    const char *text, *origin;
+
+#define X(variable, field, kind, standard, fallback, fallback_kind, meaning)   \
+    text = given(variable, fallback, &origin);                                 \
+    visit(context, variable, text ? text : standard,                           \
+          text ? origin : "default", meaning);
+    HVD__SETTINGS(X)
+#undef X
+}
+
+/* ------------------------------------------------------------ misspelt names
+ */
+
+static const char *const variables[] = {
+#define X(variable, field, kind, standard, fallback, fallback_kind, meaning)   \
+    variable,
+    HVD__SETTINGS(X)
+#undef X
+};
+
+enum { NVARIABLES = sizeof variables / sizeof *variables, NAME_MAX_ = 64 };
+
+/* Edits that make one of the other: Levenshtein's distance. */
+static int distance(const char *a, const char *b)
+{
+    int row[NAME_MAX_ + 1], n = (int)strlen(b);
+
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 1; *a; i++, a++) {
+        int diagonal = row[0];
+
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int above = row[j], best = diagonal + (*a != b[j - 1]);
+
+            if (above + 1 < best)
+                best = above + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+            diagonal = above;
+        }
+    }
+    return row[n];
+}
+
+static bool is_known(const char *name, const char *const *known)
+{
+    for (int i = 0; i < NVARIABLES; i++)
+        if (strcmp(name, variables[i]) == 0)
+            return true;
+    for (; *known; known++)
+        if (strcmp(name, *known) == 0)
+            return true;
+    return false;
+}
+
+bool hvd__settings_stray(const char *const *known, char *text, size_t size)
+{
+    for (char **entry = environ; *entry; entry++) {
+        const char *nearest = variables[0];
+        size_t length = strcspn(*entry, "=");
+        char name[NAME_MAX_ + 1];
+        int best = NAME_MAX_;
+
+        if (strncmp(*entry, "HVD_", 4) != 0 || length > NAME_MAX_)
+            continue;
+        memcpy(name, *entry, length);
+        name[length] = '\0';
+        if (is_known(name, known))
+            continue;
+        for (int i = 0; i < NVARIABLES; i++) {
+            int d = distance(name, variables[i]);
+            if (d < best) {
+                best = d;
+                nearest = variables[i];
+            }
+        }
+        if (best <= 4)
+            snprintf(text, size,
+                     "%s is not a variable of libhvd: did you "
+                     "mean %s?",
+                     name, nearest);
+        else
+            snprintf(text, size,
+                     "%s is not a variable of libhvd; hvd-info "
+                     "lists them",
+                     name);
+        return true;
+    }
+    return false;
 }

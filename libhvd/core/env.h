@@ -1,29 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * env.h - the environment variables of the library: one list, from which
- * parsing, messages and documentation come.
+ * parsing, messages, hvd-info and the documentation's table come.
  */
 #ifndef HVD_CORE_ENV_H
 #define HVD_CORE_ENV_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/log.h"
 
-/* X(variable, field, parser, default text, meaning) */
+/* Room for a path or another text. */
+enum { HVD__SETTING_TEXT = 512 };
+
+/*
+ * X(variable, field, kind, default, fallback, its kind, meaning). A fallback
+ * is Horovod's name for the same, read if ours is not set; it may count in
+ * another unit. "" and the same kind: there is none.
+ */
 #define HVD__SETTINGS(X)                                                       \
-    X("HVD_CONSISTENCY_CHECK", consistency_check, bool, "0",                   \
-      "compare the results of all ranks after every allreduce, allgather and " \
-      "broadcast")                                                             \
     X("HVD_FUSION_THRESHOLD", fusion_threshold, bytes, "64MB",                 \
-      "most bytes of tensors that are reduced together; 0 fuses nothing")      \
-    X("HVD_LOG", log_level, level, "warning",                                  \
+      "HOROVOD_FUSION_THRESHOLD", bytes,                                       \
+      "most bytes of tensors that are moved together; 0 fuses nothing")        \
+    X("HVD_HEARTBEAT_TIME", heartbeat_ns, duration, "10s", "", duration,       \
+      "a rank that gives no sign of life for so long is lost; 0: never")       \
+    X("HVD_STALL_CHECK_TIME", stall_check_ns, duration, "60s",                 \
+      "HOROVOD_STALL_CHECK_TIME_SECONDS", duration,                            \
+      "a request that waits so long for other ranks is reported; 0: never")    \
+    X("HVD_STALL_SHUTDOWN_TIME", stall_shutdown_ns, duration, "0",             \
+      "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", duration,                         \
+      "one that waits so long ends the job; 0: never")                         \
+    X("HVD_EXIT_GRACE_TIME", exit_grace_ns, duration, "5s", "", duration,      \
+      "a process still there so long after the end is ended; 0: it is left")   \
+    X("HVD_CONSISTENCY_CHECK", consistency_check, bool, "0", "", bool,         \
+      "compare the results of all ranks after each allreduce, allgather and "  \
+      "broadcast")                                                             \
+    X("HVD_DETERMINISTIC", deterministic, bool, "0", "", bool,                 \
+      "the same bits from run to run; today results always are")               \
+    X("HVD_TOPK_RATIO", topk_ratio, ratio, "0.01", "", ratio,                  \
+      "the part of the values that the compression topk sends")                \
+    X("HVD_LOG", log_level, level, "warning", "HOROVOD_LOG_LEVEL", level,      \
       "what is written to stderr: error, warning, info, debug or trace")
 
 struct hvd__settings {
-    bool consistency_check;
     size_t fusion_threshold;
+    int64_t heartbeat_ns;
+    int64_t stall_check_ns;
+    int64_t stall_shutdown_ns;
+    int64_t exit_grace_ns;
+    bool consistency_check;
+    bool deterministic;
+    double topk_ratio;
     enum hvd__log_level log_level;
 };
 
@@ -31,8 +60,26 @@ struct hvd__settings {
  * accepted. Settings that are not set have their default, also on failure. */
 int hvd__settings_read(struct hvd__settings *settings);
 
+/* One setting, as a person reads it. Texts are valid during the call. */
+typedef void hvd__setting_visitor(void *context, const char *variable,
+                                  const char *value, const char *origin,
+                                  const char *meaning);
+
+/* All of them in the order of the list: value as it was given, origin
+ * "default" or the variable it is from. */
+void hvd__settings_each(hvd__setting_visitor *visit, void *context);
+
+/* A variable of the environment that begins with HVD_ and that nobody knows,
+ * with the name that is most like it, as one line into text; false: there is
+ * none. known: names that others read, ended by NULL. */
+bool hvd__settings_stray(const char *const *known, char *text, size_t size);
+
 /* A number of bytes: digits, then nothing, B, or K, M, G, T with or without
  * B or iB, in any case, all powers of 1024. HVD_ERR_CONFIG without text. */
 int hvd__parse_bytes(const char *text, size_t *bytes);
+
+/* A time, not negative: a decimal number, then nothing (seconds), ns, us, ms,
+ * s, m (or min) or h. HVD_ERR_CONFIG without text. */
+int hvd__parse_duration(const char *text, int64_t *ns);
 
 #endif

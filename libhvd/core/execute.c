@@ -20,10 +20,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "core/complete.h"
 #include "core/fingerprint.h"
 #include "core/stage.h"
-#include "core/text.h"
 #include "core/world.h"
 
 static int lane_init(struct hvd__lane *lane, int nranks, size_t fusion_bytes)

@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "core/submit.h"
-#include "core/text.h"
 
 /* What a rank asks for. */
 struct wish {

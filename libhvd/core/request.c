@@ -16,10 +16,10 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "core/compress.h"
 #include "core/fingerprint.h"
 #include "core/set.h"
-#include "core/text.h"
 #include "transport/algo/algo.h"
 
 /* No object is larger, and sums of two sizes do not wrap. */
@@ -476,6 +476,14 @@ void hvd__unit_free(struct hvd__unit *unit)
 uint64_t hvd__join_key(void)
 {
     return hvd__fingerprint(0, HVD__JOIN_NAME, strlen(HVD__JOIN_NAME));
+}
+
+void hvd__text_add_name(struct hvd__text *text, const char *name)
+{
+    if (name[0] == HVD__UNNAMED)
+        hvd__text_add(text, "unnamed operation %s", name + 1);
+    else
+        hvd__text_add(text, "'%s'", name[0] == HVD__OWN ? name + 1 : name);
 }
 
 const char *hvd__entry_label(const struct hvd__entry *entry, char *text,

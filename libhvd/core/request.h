@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 
+#include "base/text.h"
 #include "core/hash.h"
 #include "core/signature.h"
 
@@ -92,6 +93,9 @@ void hvd__entry_free(struct hvd__entry *entry);
 
 /* The key under which every rank joins. */
 uint64_t hvd__join_key(void);
+
+/* A unit's name as people read it: 'name', or "unnamed operation 7". */
+void hvd__text_add_name(struct hvd__text *text, const char *name);
 
 /* How people call it: 'name', "unnamed operation 7", into text. */
 const char *hvd__entry_label(const struct hvd__entry *entry, char *text,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "core/text.h"
+#include "base/text.h"
 
 struct hvd__set *hvd__set_new(struct hvd__transport *transport, int32_t id,
                               int *ranks, int n, int tag_slot)

@@ -6,9 +6,9 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "core/compress.h"
 #include "core/fingerprint.h"
-#include "core/text.h"
 
 static const struct {
     const char *name;

@@ -20,10 +20,10 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "core/compress.h"
 #include "core/set.h"
 #include "core/stage.h"
-#include "core/text.h"
 
 /* Rows that rank r of the set contributes to a gather. */
 static int64_t rows_of(const struct hvd__entry *entry, int rank)

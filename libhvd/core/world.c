@@ -24,12 +24,15 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "core/complete.h"
 #include "core/compress.h"
+#include "core/fingerprint.h"
 #include "core/launch.h"
 #include "core/negotiate.h"
+#include "core/topk.h"
 
 /* How long a process that exits without hvd_shutdown waits for the others. */
 #define EXIT_LIMIT_NS INT64_C(2000000000)
@@ -172,6 +175,84 @@ static void greet(const struct hvd__world *world, int status,
         snprintf(mine->message, sizeof mine->message, "%s", hvd_last_error());
 }
 
+/* ------------------------------------------------------- for the watchdog */
+
+/* On the watchdog's thread, which touches nothing of the driver's: whoever
+ * drives next sees it. */
+static void doom(void *context, int status, const char *text)
+{
+    struct hvd__world *world = context;
+
+    snprintf(world->doom_text, sizeof world->doom_text, "%s", text);
+    atomic_store(&world->doom, status);
+}
+
+static bool is_member(void *context, int32_t id, int rank)
+{
+    const struct hvd__set *set = hvd__world_set(context, id);
+
+    return set && hvd__set_find(set, rank) >= 0;
+}
+
+/* Younger ones are nobody's business, and listing them costs time. */
+#define OLD_ENOUGH_NS INT64_C(100000000)
+
+static void list_unit(const struct hvd__unit *unit,
+                      struct hvd__watch_request *request)
+{
+    struct hvd__text name = hvd__text_at(request->name, sizeof request->name);
+
+    request->key = hvd__mix(unit->key + (uint64_t)unit->set->id);
+    request->set = unit->set->id;
+    request->decided = atomic_load(&unit->decided);
+    request->since_ns = unit->submitted_ns;
+    hvd__text_add_name(&name, unit->name);
+    hvd__signature_print(&unit->entries[0].signature, request->what,
+                         sizeof request->what);
+}
+
+static int list_requests(void *context, struct hvd__watch_request *oldest,
+                         int max)
+{
+    struct hvd__world *world = context;
+    int64_t limit = hvd__now_ns() - OLD_ENOUGH_NS;
+    int n = 0;
+
+    if (atomic_load(&world->ledger.busy) == 0)
+        return 0;
+    pthread_mutex_lock(&world->ledger.lock);
+    for (int id = 0; id < world->nsets; id++) {
+        const struct hvd__unit *unit = world->sets[id]->book.in_flight;
+
+        /* In the order of submission. */
+        for (; unit && n < max && unit->submitted_ns <= limit;
+             unit = unit->hh.next)
+            list_unit(unit, &oldest[n++]);
+    }
+    pthread_mutex_unlock(&world->ledger.lock);
+    return n;
+}
+
+static int watch(struct hvd__world *world, const struct greeting *all)
+{
+    const struct hvd__settings *s = &world->settings;
+    const struct hvd__watch_options options = {
+        .heartbeat_ns = s->heartbeat_ns,
+        .stall_check_ns = s->stall_check_ns,
+        .stall_shutdown_ns = s->stall_shutdown_ns,
+        .exit_grace_ns = s->exit_grace_ns,
+    };
+    const struct hvd__watch_subject subject = {
+        .context = world,
+        .requests = list_requests,
+        .is_member = is_member,
+        .end = doom,
+    };
+
+    return hvd__watch_open(&world->watch, world->transport, host_of, all,
+                           &options, &subject);
+}
+
 /* Collective: all ranks learn how all have fared, and where they are. */
 static int meet(struct hvd__world *world, int status)
 {
@@ -187,9 +268,13 @@ static int meet(struct hvd__world *world, int status)
     if (status == HVD_OK)
         status = judge(all, t->size);
     if (status == HVD_OK) {
-        world->settings.fusion_threshold = all[0].settings.fusion_threshold;
-        world->settings.consistency_check = all[0].settings.consistency_check;
+        enum hvd__log_level level = world->settings.log_level;
+
+        world->settings = all[0].settings;
+        world->settings.log_level = level;
         world->topology = hvd__topology_of(t->rank, t->size, host_of, all);
+        if (!world->watch)
+            status = watch(world, all);
     }
     free(all);
     return status;
@@ -269,6 +354,7 @@ static void destroy(struct hvd__world *world)
 {
     int fd = atomic_load(&world->completion_fd);
 
+    hvd__watch_close(world->watch);
     hvd__progress_stop(world);
     if (world->transport)
         world->transport->close(world->transport);
@@ -299,6 +385,7 @@ static int start(struct hvd__world *world, const void *comm)
     HVD_TRY(meet(world, prepare(world)));
     if (note && t->rank == 0)
         hvd__log(HVD__LOG_WARNING, "%s", note);
+    hvd__topk_set_ratio(world->settings.topk_ratio);
     hvd__log(HVD__LOG_INFO,
              "hvd %s, rank %d of %d, local %d of %d, over %s; fusion "
              "threshold %zu bytes",
@@ -442,7 +529,11 @@ bool hvd__world_step(struct hvd__world *world)
     if (atomic_load(&world->broken))
         return false;
     absorb(world);
-    status = hvd__negotiate_step(world, &moved);
+    status = atomic_load(&world->doom);
+    if (status < 0)
+        hvd__fail_text(status, world->doom_text);
+    else
+        status = hvd__negotiate_step(world, &moved);
     if (status >= 0)
         status = execute(world, status > 0, &moved);
     if (status < 0)
@@ -520,6 +611,7 @@ int hvd_shutdown(void)
     world = current();
     if (world) {
         leave(world, 0);
+        hvd__watch_leave(world->watch);
         atomic_store(&the_world, NULL);
         atomic_store(&was_shut_down, true);
         if (world->transport->size > 1)
@@ -552,6 +644,7 @@ static void process_ends(void)
     over = !hvd__in_callback() && leave(world, EXIT_LIMIT_NS) &&
            !atomic_load(&world->broken);
     if (over) {
+        hvd__watch_leave(world->watch);
         atomic_store(&the_world, NULL);
         destroy(world);
     } else {

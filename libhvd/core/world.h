@@ -23,6 +23,9 @@
 #include "core/set.h"
 #include "core/topology.h"
 #include "transport/transport.h"
+#include "watch/watch.h"
+
+enum { HVD__DOOM_TEXT = 1024 };
 
 struct hvd__world {
     struct hvd__settings settings;    /* fixed once the world has started */
@@ -35,7 +38,10 @@ struct hvd__world {
     int nsets;
     struct hvd__set *live;          /* driver's: sets that we move */
     struct hvd__set *_Atomic added; /* ... and will from the next step on */
-    atomic_bool closed;  /* all have left, and nothing is under way any more */
+    atomic_bool closed; /* all have left, and nothing is under way any more */
+    struct hvd__watch *watch; /* owned; NULL: nobody is watched */
+    atomic_int doom; /* the watchdog says so, with this status: break */
+    char doom_text[HVD__DOOM_TEXT]; /* fixed once doom is set */
     atomic_bool broken;  /* an error of MPI or of ours: nothing moves again */
     int break_status;    /* why; fixed once broken is set */
     char *break_message; /* owned; likewise */

@@ -8,83 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "expected.h"
 #include "ranks.h"
 
 static const hvd_op ops[] = {HVD_AVERAGE, HVD_SUM, HVD_MIN, HVD_MAX,
                              HVD_PRODUCT};
 enum { NOPS = sizeof ops / sizeof *ops };
-
-static int is_unsigned(hvd_dtype dtype)
-{
-    return dtype == HVD_UINT8 || dtype == HVD_UINT16;
-}
-
-/* What element i holds depends on i by one of PATTERNS numbers. */
-enum { PATTERNS = 132 };
-
-static int pattern_of(int64_t i)
-{
-    return (int)((i * 7 + i / 1000) % PATTERNS);
-}
-
-/* An element of a rank: small enough that every dtype holds every result
- * exactly (a product of 8 ranks of at most 2), different on every rank. */
-static double given(hvd_dtype dtype, hvd_op op, int rank, int pattern)
-{
-    int mixed = pattern + rank * 5;
-
-    if (dtype == HVD_BOOL)
-        return (double)((pattern >> rank % 3) & 1);
-    if (op == HVD_PRODUCT)
-        return is_unsigned(dtype) ? (double)(mixed % 3 == 0 ? 2 : 1)
-               : mixed % 3 == 0   ? -1
-               : mixed % 4 == 0   ? 2
-                                  : 1;
-    return (double)(mixed % 11) - (is_unsigned(dtype) ? 0 : 5);
-}
-
-static double combine(hvd_dtype dtype, hvd_op op, double a, double b)
-{
-    if (dtype == HVD_BOOL)
-        return op == HVD_SUM || op == HVD_MAX ? a != 0 || b != 0
-                                              : a != 0 && b != 0;
-    switch (op) {
-    case HVD_MIN: return a < b ? a : b;
-    case HVD_MAX: return a > b ? a : b;
-    case HVD_PRODUCT: return a * b;
-    default: return a + b;
-    }
-}
-
-static int is_integer(hvd_dtype dtype)
-{
-    return dtype <= HVD_INT64;
-}
-
-static double expected(hvd_dtype dtype, hvd_op op, int pattern)
-{
-    int n = ranks_size();
-    double result = given(dtype, op, 0, pattern);
-
-    for (int rank = 1; rank < n; rank++)
-        result = combine(dtype, op, result, given(dtype, op, rank, pattern));
-    if (op == HVD_AVERAGE)
-        result = is_integer(dtype) ? trunc(result / n) : result / n;
-    return result;
-}
-
-/* Of an average, relative; everything else must be exact. */
-static double tolerance(hvd_dtype dtype, hvd_op op)
-{
-    if (op != HVD_AVERAGE || is_integer(dtype))
-        return 0;
-    switch (dtype) {
-    case HVD_FLOAT16: return 0x1p-11;
-    case HVD_BFLOAT16: return 0x1p-8;
-    case HVD_FLOAT32: return 0x1p-24;
-    default: return 0x1p-53;
-    }
-}
 
 /* offset bytes of misalignment. */
 static void check_one(hvd_dtype dtype, hvd_op op, int64_t count, int in_place,
@@ -93,18 +22,15 @@ static void check_one(hvd_dtype dtype, hvd_op op, int64_t count, int in_place,
     size_t bytes = (size_t)(count * hvd_dtype_size(dtype)) + offset;
     char *memory = malloc(bytes + 1), *other = malloc(bytes + 1);
     char *in = memory + offset, *out = in_place ? in : other + offset;
-    double most = tolerance(dtype, op), mine[PATTERNS], all[PATTERNS];
+    double most = expected_tolerance(dtype, op);
+    int n = ranks_size(), rank = ranks_rank();
 
     ck_assert(memory && other);
-    for (int pattern = 0; pattern < PATTERNS; pattern++) {
-        mine[pattern] = given(dtype, op, ranks_rank(), pattern);
-        all[pattern] = expected(dtype, op, pattern);
-    }
     for (int64_t i = 0; i < count; i++)
-        element_put(dtype, in, i, mine[pattern_of(i)]);
+        element_put(dtype, in, i, expected_given(dtype, op, rank, i));
     ck_hvd(hvd_allreduce(in, out, count, dtype, op));
     for (int64_t i = 0; i < count; i++) {
-        double want = all[pattern_of(i)];
+        double want = expected_reduced(dtype, op, n, NULL, n, i);
         double got = element_get(dtype, out, i);
 
         if (fabs(got - want) <= most * fabs(want))
@@ -115,7 +41,7 @@ static void check_one(hvd_dtype dtype, hvd_op op, int64_t count, int in_place,
     }
     if (!in_place)
         for (int64_t i = 0; i < count; i++)
-            if (element_get(dtype, in, i) != mine[pattern_of(i)])
+            if (element_get(dtype, in, i) != expected_given(dtype, op, rank, i))
                 ck_abort_msg("the input has changed");
     free(memory);
     free(other);

@@ -3,8 +3,8 @@
  * text.h - messages put together piece by piece in a buffer of fixed size;
  * what does not fit is cut.
  */
-#ifndef HVD_CORE_TEXT_H
-#define HVD_CORE_TEXT_H
+#ifndef HVD_BASE_TEXT_H
+#define HVD_BASE_TEXT_H
 
 #include <stddef.h>
 
@@ -24,8 +24,5 @@ __attribute__((format(printf, 2, 3))) void hvd__text_add(struct hvd__text *text,
  * of[r] == which. */
 void hvd__text_add_ranks(struct hvd__text *text, const int *world,
                          const int *of, int nranks, int which);
-
-/* A unit's name as people read it: 'name', or "unnamed operation 7". */
-void hvd__text_add_name(struct hvd__text *text, const char *name);
 
 #endif

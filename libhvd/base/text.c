@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/text.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-
-#include "core/request.h"
 
 struct hvd__text hvd__text_at(char *data, size_t size)
 {
@@ -50,12 +48,4 @@ void hvd__text_add_ranks(struct hvd__text *text, const int *world,
         separator = ",";
         first = last;
     }
-}
-
-void hvd__text_add_name(struct hvd__text *text, const char *name)
-{
-    if (name[0] == HVD__UNNAMED)
-        hvd__text_add(text, "unnamed operation %s", name + 1);
-    else
-        hvd__text_add(text, "'%s'", name[0] == HVD__OWN ? name + 1 : name);
 }

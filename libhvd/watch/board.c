@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * board.c - the segment and its cells.
+ *
+ * The segment's pages are allocated when it is made (posix_fallocate), so
+ * that a full /dev/shm is an error then and not a SIGBUS in the middle of
+ * training; it is unlinked as soon as all have mapped it, so that no crash
+ * leaves it behind.
+ *
+ * A cell is a seqlock (Boehm, Can seqlocks get along with programming
+ * language memory models?, 2012). The owner's threads may write at the same
+ * time: the one that comes second gives way, its news is as old.
+ */
+#include "watch/board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/status.h"
+
+_Static_assert(sizeof(struct hvd__doing) % 8 == 0, "whole words");
+_Static_assert(sizeof(struct hvd__in_flight) % 8 == 0, "whole words");
+
+static size_t board_bytes(int n)
+{
+    return sizeof(struct hvd__board) + (size_t)n * sizeof(struct hvd__line);
+}
+
+static struct hvd__board *map(int fd, int n)
+{
+    void *memory =
+        mmap(NULL, board_bytes(n), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (memory == MAP_FAILED) {
+        hvd__fail(HVD_ERR_MEMORY, "mmap of %zu bytes of shared memory: %s",
+                  board_bytes(n), strerror(errno));
+        return NULL;
+    }
+    return memory;
+}
+
+struct hvd__board *hvd__board_create(int n, char *name, size_t size)
+{
+    struct hvd__board *board = NULL;
+    uint64_t random[2];
+    int fd, code;
+
+    name[0] = '\0';
+    if (getrandom(random, sizeof random, 0) != sizeof random) {
+        hvd__fail(HVD_ERR_MEMORY, "getrandom: %s", strerror(errno));
+        return NULL;
+    }
+    snprintf(name, size, "/hvd-%016" PRIx64 "%016" PRIx64, random[0],
+             random[1]);
+    fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        hvd__fail(HVD_ERR_MEMORY, "shared memory %s: %s", name,
+                  strerror(errno));
+        name[0] = '\0';
+        return NULL;
+    }
+    code = posix_fallocate(fd, 0, (off_t)board_bytes(n));
+    if (code != 0)
+        hvd__fail(HVD_ERR_MEMORY, "%zu bytes of shared memory: %s",
+                  board_bytes(n), strerror(code));
+    else
+        board = map(fd, n);
+    close(fd);
+    if (!board) {
+        shm_unlink(name);
+        name[0] = '\0';
+    }
+    return board;
+}
+
+struct hvd__board *hvd__board_attach(const char *name, int n)
+{
+    struct hvd__board *board;
+    int fd = shm_open(name, O_RDWR | O_CLOEXEC, 0600);
+
+    if (fd < 0) {
+        hvd__fail(HVD_ERR_MEMORY, "shared memory %s: %s", name,
+                  strerror(errno));
+        return NULL;
+    }
+    board = map(fd, n);
+    close(fd);
+    return board;
+}
+
+void hvd__board_unlink(const char *name)
+{
+    if (name[0])
+        shm_unlink(name);
+}
+
+void hvd__board_unmap(struct hvd__board *board, int n)
+{
+    if (board)
+        munmap(board, board_bytes(n));
+}
+
+/* --------------------------------------------------------------------- cells
+ */
+
+static void write_cell(struct hvd__board_cell *cell, _Atomic uint64_t *words,
+                       const void *value, size_t bytes)
+{
+    const unsigned char *from = value;
+    uint32_t version, free = 0;
+
+    if (!atomic_compare_exchange_strong_explicit(&cell->writing, &free, 1,
+                                                 memory_order_acquire,
+                                                 memory_order_relaxed))
+        return;
+    version = atomic_load_explicit(&cell->version, memory_order_relaxed);
+    atomic_store_explicit(&cell->version, version + 1, memory_order_relaxed);
+    for (size_t i = 0; i < bytes / 8; i++) {
+        uint64_t word;
+
+        memcpy(&word, from + 8 * i, 8);
+        /* Release: whoever sees a new word sees the odd version too. */
+        atomic_store_explicit(&words[i], word, memory_order_release);
+    }
+    atomic_store_explicit(&cell->version, version + 2, memory_order_release);
+    atomic_store_explicit(&cell->writing, 0, memory_order_release);
+}
+
+/* A writer that died in the middle must not keep readers for ever: after so
+ * many attempts they take what is there. */
+enum { ATTEMPTS = 1000 };
+
+static void read_cell(struct hvd__board_cell *cell, _Atomic uint64_t *words,
+                      void *value, size_t bytes)
+{
+    unsigned char *to = value;
+
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        uint32_t before =
+            atomic_load_explicit(&cell->version, memory_order_acquire);
+
+        for (size_t i = 0; i < bytes / 8; i++) {
+            uint64_t word =
+                atomic_load_explicit(&words[i], memory_order_acquire);
+            memcpy(to + 8 * i, &word, 8);
+        }
+        if (before % 2 == 0 &&
+            atomic_load_explicit(&cell->version, memory_order_relaxed) ==
+                before)
+            return;
+    }
+}
+
+void hvd__board_write_doing(struct hvd__line *line,
+                            const struct hvd__doing *doing)
+{
+    write_cell(&line->doing_cell, line->doing, doing, sizeof *doing);
+}
+
+void hvd__board_read_doing(struct hvd__line *line, struct hvd__doing *doing)
+{
+    read_cell(&line->doing_cell, line->doing, doing, sizeof *doing);
+    doing->text[sizeof doing->text - 1] = '\0';
+}
+
+void hvd__board_write_flight(struct hvd__line *line,
+                             const struct hvd__in_flight *flight)
+{
+    write_cell(&line->flight_cell, line->flight, flight, sizeof *flight);
+}
+
+static int32_t clamp(int32_t n, int32_t most)
+{
+    return n < 0 ? 0 : n > most ? most : n;
+}
+
+void hvd__board_read_flight(struct hvd__line *line,
+                            struct hvd__in_flight *flight)
+{
+    read_cell(&line->flight_cell, line->flight, flight, sizeof *flight);
+    flight->nrequests = clamp(flight->nrequests, HVD__BOARD_REQUESTS);
+    flight->nkeys = clamp(flight->nkeys, HVD__BOARD_KEYS);
+    for (int32_t i = 0; i < flight->nrequests; i++) {
+        struct hvd__watch_request *r = &flight->requests[i];
+
+        r->name[sizeof r->name - 1] = '\0';
+        r->what[sizeof r->what - 1] = '\0';
+    }
+}
+
+/* ------------------------------------------------------------------ the end */
+
+bool hvd__board_end(struct hvd__board *board, int status, const char *text)
+{
+    int32_t none = 0;
+
+    if (!atomic_compare_exchange_strong(&board->ended, &none, 1))
+        return false;
+    snprintf(board->end_text, sizeof board->end_text, "%s", text);
+    atomic_store(&board->end_status, status);
+    atomic_store(&board->ended, 2);
+    return true;
+}
+
+bool hvd__board_has_ended(struct hvd__board *board, int *status, char *text,
+                          size_t size)
+{
+    if (atomic_load(&board->ended) != 2)
+        return false;
+    *status = atomic_load(&board->end_status);
+    snprintf(text, size, "%.*s", (int)sizeof board->end_text - 1,
+             board->end_text);
+    return true;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * board.h - what the ranks of one host know of each other: a piece of shared
+ * memory with a line for each, which its owner writes and all read.
+ *
+ * Times on it are hvd__now_ns: one clock for all processes of a host.
+ */
+#ifndef HVD_WATCH_BOARD_H
+#define HVD_WATCH_BOARD_H
+
+#include <stdatomic.h>
+
+#include "watch/watch.h"
+
+enum {
+    HVD__BOARD_REQUESTS = 32, /* the oldest, told in full */
+    HVD__BOARD_KEYS = 512,    /* the oldest, told by key */
+    HVD__BOARD_TEXT = 1024
+};
+
+enum hvd__line_state { HVD__LINE_EMPTY, HVD__LINE_ALIVE, HVD__LINE_LEFT };
+
+/* What a rank last began. */
+struct hvd__doing {
+    int64_t since_ns; /* 0: nothing yet */
+    char text[120];
+};
+
+/* What a rank has in flight, as of its last heartbeat. */
+struct hvd__in_flight {
+    int32_t nrequests; /* entries of both that are valid */
+    int32_t nkeys;
+    struct hvd__watch_request requests[HVD__BOARD_REQUESTS];
+    uint64_t keys[HVD__BOARD_KEYS];
+};
+
+/* A value that one process writes and others read without a lock: a reader
+ * that meets a writer reads again. Copied word by word, each an atomic. */
+struct hvd__board_cell {
+    _Atomic uint32_t version; /* odd: being written */
+    _Atomic uint32_t writing; /* keeps two threads of the owner apart */
+};
+
+struct hvd__line {
+    _Alignas(64) _Atomic int32_t state;
+    _Atomic int32_t pid;
+    _Atomic uint64_t start_time; /* of the process: /proc's, clock ticks */
+    _Atomic uint64_t beats;
+    _Alignas(64) struct hvd__board_cell doing_cell;
+    _Atomic uint64_t doing[sizeof(struct hvd__doing) / 8];
+    _Alignas(64) struct hvd__board_cell flight_cell;
+    _Atomic uint64_t flight[sizeof(struct hvd__in_flight) / 8];
+};
+
+struct hvd__board {
+    _Atomic int32_t ended; /* 1: somebody writes, 2: end_text is there */
+    _Atomic int32_t end_status;
+    char end_text[HVD__BOARD_TEXT];
+    struct hvd__line lines[]; /* one a rank of the host */
+};
+
+/* Make the segment for n lines, with a name that cannot be guessed, written
+ * to name, of size bytes. NULL, with the last error set. */
+struct hvd__board *hvd__board_create(int n, char *name, size_t size);
+/* Map one that another process made. */
+struct hvd__board *hvd__board_attach(const char *name, int n);
+void hvd__board_unlink(const char *name);
+/* NULL is accepted. */
+void hvd__board_unmap(struct hvd__board *board, int n);
+
+void hvd__board_write_doing(struct hvd__line *line,
+                            const struct hvd__doing *doing);
+void hvd__board_read_doing(struct hvd__line *line, struct hvd__doing *doing);
+void hvd__board_write_flight(struct hvd__line *line,
+                             const struct hvd__in_flight *flight);
+void hvd__board_read_flight(struct hvd__line *line,
+                            struct hvd__in_flight *flight);
+
+/* The first cause stays: whether it was this one. */
+bool hvd__board_end(struct hvd__board *board, int status, const char *text);
+/* Whether there is one; a copy. */
+bool hvd__board_has_ended(struct hvd__board *board, int *status, char *text,
+                          size_t size);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/stall.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* Ranks that are told about one by one; a list of a thousand helps nobody. */
+enum { MOST_TOLD = 4 };
+
+bool hvd__view_waits(const struct hvd__view *view, uint64_t key)
+{
+    if (!view->flight)
+        return false;
+    for (int32_t i = 0; i < view->flight->nkeys; i++)
+        if (view->flight->keys[i] == key)
+            return true;
+    return false;
+}
+
+const char *hvd__doing_print(const struct hvd__doing *doing, int64_t now_ns,
+                             char *text, size_t size)
+{
+    if (doing->since_ns == 0)
+        snprintf(text, size, "nothing yet");
+    else
+        snprintf(text, size, "%s, %.1f s ago", doing->text,
+                 (double)(now_ns - doing->since_ns) * 1e-9);
+    return text;
+}
+
+/* What a rank has in flight that is most like the request: the same but for
+ * its name, or the same name for something else. NULL: nothing. */
+static const struct hvd__watch_request *similar(
+    const struct hvd__view *view, const struct hvd__watch_request *request,
+    bool *same_name)
+{
+    for (int32_t i = 0; view->flight && i < view->flight->nrequests; i++) {
+        const struct hvd__watch_request *r = &view->flight->requests[i];
+
+        *same_name = strcmp(r->name, request->name) == 0;
+        if (!r->decided && (*same_name || strcmp(r->what, request->what) == 0))
+            return r;
+    }
+    return NULL;
+}
+
+static void tell_state(struct hvd__text *out, const struct hvd__view *view)
+{
+    switch (view->state) {
+    case HVD__VIEW_ELSEWHERE: hvd__text_add(out, "is on another host"); break;
+    case HVD__VIEW_ALIVE: hvd__text_add(out, "is alive"); break;
+    case HVD__VIEW_SILENT:
+        hvd__text_add(out, "has been silent for %.1f s",
+                      (double)view->silent_ns * 1e-9);
+        break;
+    default: hvd__text_add(out, "has shut down");
+    }
+}
+
+static void tell(struct hvd__text *out, const struct hvd__view *view, int rank,
+                 const struct hvd__watch_request *request, int64_t now_ns)
+{
+    const struct hvd__watch_request *like;
+    char doing[160];
+    bool same_name;
+
+    hvd__text_add(out, "; rank %d ", rank);
+    tell_state(out, view);
+    if (view->state == HVD__VIEW_ELSEWHERE)
+        return;
+    hvd__text_add(out, ", last operation: %s",
+                  hvd__doing_print(&view->doing, now_ns, doing, sizeof doing));
+    like = similar(view, request, &same_name);
+    if (like && same_name)
+        hvd__text_add(out, ", has %s in flight as %s", like->name, like->what);
+    else if (like)
+        hvd__text_add(out, ", has %s of the same shape in flight", like->name);
+}
+
+const char *hvd__stall_print(const struct hvd__view *views, int nranks,
+                             const struct hvd__watch_request *request,
+                             bool (*is_member)(void *context, int32_t set,
+                                               int rank),
+                             void *context, int64_t now_ns, char *text,
+                             size_t size)
+{
+    struct hvd__text out = hvd__text_at(text, size);
+    int nmissing = 0, ntold = 0;
+
+    hvd__text_add(&out, "%s (%s) has waited %.0f s", request->name,
+                  request->what, (double)(now_ns - request->since_ns) * 1e-9);
+    for (int rank = 0; rank < nranks; rank++)
+        if (is_member(context, request->set, rank) &&
+            !hvd__view_waits(&views[rank], request->key))
+            hvd__text_add(&out, "%s%d", nmissing++ ? "," : " for rank ", rank);
+    if (nmissing == 0)
+        hvd__text_add(&out, ", although all ranks have submitted it");
+    for (int rank = 0; rank < nranks && ntold < MOST_TOLD; rank++) {
+        if (!is_member(context, request->set, rank) ||
+            hvd__view_waits(&views[rank], request->key))
+            continue;
+        tell(&out, &views[rank], rank, request, now_ns);
+        ntold++;
+    }
+    if (nmissing > ntold)
+        hvd__text_add(&out, "; and %d more", nmissing - ntold);
+    return text;
+}

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+# Ranks that die, freeze and never come: what the others do about it. Where
+# mpirun would end the job by itself it is told to leave the survivors alone
+# (--enable-recovery, after which its own exit status means nothing).
+
+setup_file() {
+    export ROOT=$BATS_TEST_DIRNAME/../..
+    export LIB=${HVD_BUILD:-$ROOT/build}/lib
+    export VICTIM=$BATS_FILE_TMPDIR/victim
+    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$VICTIM" \
+        "$BATS_TEST_DIRNAME/victim.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+    export HVD_HEARTBEAT_TIME=3s HVD_EXIT_GRACE_TIME=2s
+    shm_before=$(ls /dev/shm | sort)
+    export shm_before
+}
+
+# A segment of a process that is at work beside us is not ours.
+teardown() {
+    local file
+    for file in $(comm -13 <(echo "$shm_before") <(ls /dev/shm | sort)); do
+        grep -qsF "$file" /proc/[0-9]*/maps || {
+            echo "left in /dev/shm: $file"
+            return 1
+        }
+    done
+    ! pgrep -f "$VICTIM"
+}
+
+alone=(--enable-recovery)
+
+lose() { # n what how victim [mpirun's options]
+    local n=$1 what=$2 how=$3 victim=$4
+    shift 4
+    run timeout 40 mpirun -np "$n" "$@" "$VICTIM" "$what" "$how" "$victim"
+    echo "$output"
+    [ "$status" -ne 124 ]
+    [[ " $* " == *" --enable-recovery "* ]] || [ "$status" -ne 0 ]
+}
+
+lines_with() { # text: how many lines of the output have it
+    grep -c -- "$1" <<<"$output" || true
+}
+
+@test "a rank killed in the middle of allreduces is named, with what it did" {
+    for n in 2 4 5; do
+        for victim in 0 $((n / 2)) $((n - 1)); do
+            lose "$n" loop kill "$victim" "${alone[@]}"
+            [ "$(lines_with '^rank [0-9]: -26: ')" -eq $((n - 1)) ]
+            [ "$(lines_with "^rank .* rank $victim (process .* last operation: allreduce 'gradient'")" -eq $((n - 1)) ]
+        done
+    done
+}
+
+@test "a crash is a death" {
+    lose 3 loop segv 1 "${alone[@]}"
+    [ "$(lines_with '^rank [02]: -26: rank 1 (')" -eq 2 ]
+}
+
+@test "so is an exit that runs no handlers" {
+    lose 3 loop exit0 2 "${alone[@]}"
+    [ "$(lines_with '^rank [01]: -26: rank 2 (')" -eq 2 ]
+}
+
+@test "a rank that exits without hvd_shutdown says so" {
+    lose 3 loop exit1 1 "${alone[@]}"
+    [ "$(lines_with "'gradient' cannot complete: rank 1 did not submit it")" -eq 2 ]
+}
+
+@test "a rank killed while the others wait for it" {
+    lose 4 wait kill 3 "${alone[@]}"
+    [ "$(lines_with '^rank [012]: -26: rank 3 (')" -eq 3 ]
+}
+
+@test "a rank killed while the others shut down" {
+    lose 3 bye kill 1 "${alone[@]}"
+    [ "$(lines_with '^rank [02]: -26: rank 1 (')" -eq 2 ]
+}
+
+@test "a program that does not look is ended" {
+    lose 3 idle kill 0 "${alone[@]}"
+    [ "$(lines_with 'error: another rank is dead')" -eq 2 ]
+    [ "$(lines_with 'ending this process with status 70')" -eq 2 ]
+}
+
+@test "mpirun, left to itself, ends the job too, and the survivors have told" {
+    lose 3 loop kill 1
+    [ "$(lines_with 'rank 1 (process')" -ge 2 ]
+}
+
+@test "a stopped rank is found by its heartbeat" {
+    for victim in 0 2; do
+        lose 3 loop stop "$victim"
+        [ "$(lines_with "^rank .*: -26: rank $victim (process .* is stopped")" -eq 2 ]
+        [ "$(lines_with 'no heartbeat for 3')" -ge 2 ]
+    done
+}
+
+@test "a rank that computes for long is not frozen" {
+    HVD_HEARTBEAT_TIME=1s run timeout 30 mpirun -np 2 "$VICTIM" late none 1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(lines_with 'error')" -eq 0 ]
+}
+
+@test "who waits too long for whom is told, again and again" {
+    HVD_STALL_CHECK_TIME=1s HVD_STALL_SHUTDOWN_TIME=3s \
+        lose 3 wait none 1
+    [ "$(lines_with "rank 0: warning: stalled: 'never' (allreduce sum float32 \[10\]) has waited 1 s for rank 1; rank 1 is alive, last operation: allreduce 'gradient'")" -eq 1 ]
+    [ "$(lines_with 'has waited 2 s for rank 1')" -eq 1 ]
+    [ "$(lines_with '^rank [02]: -27: .*never.* has waited 3 s for rank 1')" -eq 2 ]
+}

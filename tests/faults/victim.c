@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * victim WHAT HOW RANK - a rank meets its end, and the others tell.
+ *
+ *     WHAT  loop    all are in the middle of allreduces
+ *           wait    the others wait for an allreduce that never comes
+ *           idle    nobody uses the library
+ *           bye     the others are in hvd_shutdown
+ *           late    the others wait for 3 s, and all ends well
+ *     HOW   kill segv exit0 exit1 stop, or none: it just sleeps
+ *
+ * A survivor writes the status and text of its failure to stdout, and exits
+ * with status 3.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hvd.h"
+
+static float data[1 << 16];
+
+static void pass(double seconds)
+{
+    nanosleep(
+        &(struct timespec){.tv_sec = (time_t)seconds,
+                           .tv_nsec = (long)((seconds - (long)seconds) * 1e9)},
+        NULL);
+}
+
+static void meet_end(const char *how)
+{
+    if (strcmp(how, "kill") == 0)
+        raise(SIGKILL);
+    else if (strcmp(how, "segv") == 0)
+        raise(SIGSEGV);
+    else if (strcmp(how, "stop") == 0)
+        raise(SIGSTOP);
+    else if (strcmp(how, "exit0") == 0)
+        _exit(0);
+    else if (strcmp(how, "exit1") == 0)
+        exit(1);
+    pass(30);
+}
+
+static int reduce(const char *name, int64_t count)
+{
+    hvd_handle handle;
+    int status = hvd_allreduce_async(name, data, data, count, HVD_FLOAT32,
+                                     HVD_SUM, &handle);
+
+    return status < 0 ? status : hvd_wait(handle);
+}
+
+static int survive(const char *what)
+{
+    int status = HVD_OK;
+
+    if (strcmp(what, "bye") == 0)
+        return hvd_shutdown();
+    if (strcmp(what, "wait") == 0)
+        return reduce("never", 10);
+    for (int i = 0; i < 200 && strcmp(what, "idle") == 0; i++)
+        pass(0.1); /* the watchdog ends us */
+    while (status == HVD_OK)
+        status = reduce("gradient", 1 << 16);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 3 ? argv[1] : "", *how = argc > 3 ? argv[2] : "";
+    int victim = argc > 3 ? atoi(argv[3]) : 0, rank, status;
+
+    if (hvd_init() < 0) {
+        fprintf(stderr, "%s\n", hvd_last_error());
+        return 2;
+    }
+    for (int i = 0; i < 20; i++)
+        reduce("gradient", 1 << 16);
+    rank = hvd_rank();
+    if (rank == victim) {
+        for (int i = 0; i < 50 && strcmp(what, "loop") == 0; i++)
+            reduce("gradient", 1 << 16);
+        pass(strcmp(what, "late") == 0 ? 3 : 0.3);
+        if (strcmp(what, "late") == 0)
+            return reduce("never", 10) < 0 || hvd_shutdown() < 0;
+        meet_end(how);
+        return 0;
+    }
+    if (strcmp(what, "late") == 0)
+        return reduce("never", 10) < 0 || hvd_shutdown() < 0;
+    status = survive(what);
+    printf("rank %d: %d: %s\n", rank, status, hvd_last_error());
+    fflush(stdout);
+    return 3;
+}
