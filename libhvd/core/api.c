@@ -47,6 +47,11 @@ static const char *describe(const hvd_request *request, const char *name,
  * wait for it. unit is taken; the last error stays. */
 static int refuse(struct hvd__world *world, struct hvd__unit *unit, int status)
 {
+    /* Joins do not meet by their number: nobody waits for this one. */
+    if (unit->entries[0].signature.kind == HVD_JOIN) {
+        hvd__unit_free(unit);
+        return status;
+    }
     unit->status = status;
     unit->message = strdup(hvd_last_error());
     if (!unit->message) {

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Groups: all or nothing.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ranks.h"
+
+enum { N = 5 };
+
+static float data[N][64];
+static int64_t counts[N];
+static hvd_request requests[N];
+static const hvd_request *pointers[N];
+static hvd_handle handles[N];
+
+/* Sums of different sizes; the last is an average of int32. */
+static void prepare(void)
+{
+    for (int i = 0; i < N; i++) {
+        counts[i] = 3 + 11 * i;
+        for (int k = 0; k < counts[i]; k++)
+            data[i][k] = (float)(ranks_rank() + i + k);
+        hvd_request_init(&requests[i], sizeof requests[i]);
+        requests[i].dtype = HVD_FLOAT32;
+        requests[i].ndim = 1;
+        requests[i].shape = &counts[i];
+        requests[i].input = requests[i].output = data[i];
+        pointers[i] = &requests[i];
+        handles[i] = -1;
+    }
+}
+
+static void check_sums(void)
+{
+    int n = ranks_size();
+
+    for (int i = 0; i < N; i++) {
+        ck_hvd(hvd_wait(handles[i]));
+        for (int k = 0; k < counts[i]; k++)
+            ck_assert(data[i][k] == (float)(n * (n - 1) / 2 + n * (i + k)));
+    }
+}
+
+static void check_usable(void)
+{
+    prepare();
+    ck_hvd(hvd_submit_group("again", pointers, N, handles));
+    check_sums();
+}
+
+START_TEST(all_members_arrive)
+{
+    const void *in[N];
+    void *out[N];
+
+    check_usable();
+    prepare();
+    ck_hvd(hvd_submit_group(NULL, pointers, N, handles));
+    check_sums();
+    prepare();
+    for (int i = 0; i < N; i++)
+        in[i] = out[i] = data[i];
+    ck_hvd(hvd_grouped_allreduce_async("g", N, in, out, counts, HVD_FLOAT32,
+                                       HVD_SUM, handles));
+    check_sums();
+}
+END_TEST
+
+/* Kinds and dtypes that cannot share a batch. */
+START_TEST(members_may_be_of_any_kind)
+{
+    int32_t whole = ranks_rank(), root = ranks_rank() == 0 ? 42 : 0;
+    hvd_tensor out = {.size = sizeof out};
+    int64_t rows = ranks_rank() + 1;
+    int n = ranks_size();
+
+    prepare();
+    requests[1].dtype = HVD_INT32;
+    requests[1].ndim = 0;
+    requests[1].op = HVD_MAX;
+    requests[1].input = requests[1].output = &whole;
+    requests[2].kind = HVD_BROADCAST;
+    requests[2].dtype = HVD_INT32;
+    requests[2].ndim = 0;
+    requests[2].output = &root;
+    requests[3].kind = HVD_ALLGATHER;
+    requests[3].output = NULL;
+    requests[3].shape = &rows;
+    requests[4].kind = HVD_BARRIER;
+    ck_hvd(hvd_submit_group("mixed", pointers, N, handles));
+    ck_hvd(hvd_wait(handles[4]));
+    ck_hvd(hvd_wait_output(handles[3], &out));
+    ck_assert_int_eq(out.shape[0], n * (n + 1) / 2);
+    hvd_free(out.data);
+    for (int i = 0; i < 3; i++)
+        ck_hvd(hvd_wait(handles[i]));
+    ck_assert_int_eq(whole, n - 1);
+    ck_assert_int_eq(root, 42);
+}
+END_TEST
+
+START_TEST(a_member_that_differs_fails_all)
+{
+    int last = ranks_size() - 1;
+
+    if (last == 0)
+        return;
+    prepare();
+    if (ranks_rank() == last)
+        counts[3] = 7;
+    ck_hvd(hvd_submit_group("g", pointers, N, handles));
+    for (int i = 0; i < N; i++) {
+        ck_hvd_fails(hvd_wait(handles[i]), HVD_ERR_MISMATCH);
+        ck_error_says("'g' differs: rank");
+        ck_error_says("a group of 5, whose number 3 is allreduce sum float32 "
+                      "[36]");
+        ck_error_says("float32 [7]");
+    }
+    /* Nothing was touched. */
+    for (int k = 0; k < 3; k++)
+        ck_assert(data[0][k] == (float)(ranks_rank() + k));
+    check_usable();
+    /* Of another length. */
+    prepare();
+    ck_hvd(
+        hvd_submit_group("g", pointers, ranks_rank() == last ? 2 : 3, handles));
+    ck_hvd_fails(hvd_wait(handles[1]), HVD_ERR_MISMATCH);
+    ck_error_says("a group of 2");
+    ck_error_says("a group of 3");
+    ck_hvd_fails(hvd_wait(handles[0]), HVD_ERR_MISMATCH);
+    if (ranks_rank() != last)
+        ck_hvd_fails(hvd_wait(handles[2]), HVD_ERR_MISMATCH);
+    check_usable();
+}
+END_TEST
+
+START_TEST(a_member_that_is_refused_fails_all)
+{
+    int last = ranks_size() - 1;
+
+    prepare();
+    requests[2].name = "the bad one";
+    if (ranks_rank() == last) {
+        requests[2].input = NULL;
+        ck_hvd_fails(hvd_submit_group("g", pointers, N, handles),
+                     HVD_ERR_ARGUMENT);
+        ck_error_says("the bad one");
+        for (int i = 0; i < N; i++)
+            ck_assert(handles[i] == -1);
+    } else {
+        ck_hvd(hvd_submit_group("g", pointers, N, handles));
+        for (int i = 0; i < N; i++) {
+            ck_hvd_fails(hvd_wait(handles[i]), HVD_ERR_PEER);
+            ck_error_says("the bad one");
+        }
+    }
+    check_usable();
+}
+END_TEST
+
+START_TEST(duplicates_are_refused)
+{
+    hvd_handle other[N];
+
+    prepare();
+    requests[0].name = requests[4].name = "twin";
+    ck_hvd_fails(hvd_submit_group("g", pointers, N, handles),
+                 HVD_ERR_DUPLICATE);
+    ck_error_says("twin");
+    check_usable();
+    /* A group whose name is in flight; the one under way is unharmed. */
+    prepare();
+    if (ranks_rank() == 0) {
+        ck_hvd(hvd_submit_group("g", pointers, N, handles));
+        if (ranks_size() > 1)
+            ck_hvd_fails(hvd_submit_group("g", pointers, 1, other),
+                         HVD_ERR_DUPLICATE);
+        else
+            for (int i = 0; i < N; i++)
+                ck_hvd(hvd_wait(handles[i]));
+    }
+    ck_hvd(hvd_barrier());
+    if (ranks_size() == 1)
+        return;
+    if (ranks_rank() != 0) {
+        ck_hvd(hvd_submit_group("g", pointers, N, handles));
+        check_sums();
+        /* What rank 0 was refused, its second, meets our second. */
+        prepare();
+        ck_hvd(hvd_submit_group("g", pointers, 1, other));
+        ck_hvd_fails(hvd_wait(other[0]), HVD_ERR_PEER);
+    } else {
+        check_sums();
+    }
+    check_usable();
+}
+END_TEST
+
+START_TEST(groups_that_cannot_be)
+{
+    const hvd_request *hole[2] = {pointers[0], NULL};
+
+    prepare();
+    ck_hvd_fails(hvd_submit_group("g", pointers, 0, handles), HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_submit_group("g", pointers, -4, handles),
+                 HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_submit_group("g", NULL, 1, handles), HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_submit_group("g", hole, 2, handles), HVD_ERR_ARGUMENT);
+    requests[1].kind = HVD_JOIN;
+    ck_hvd_fails(hvd_submit_group("g", pointers, N, handles),
+                 HVD_ERR_UNSUPPORTED);
+    check_usable();
+}
+END_TEST
+
+static TCase *tcase_groups(void)
+{
+    TCase *tcase = ranks_tcase("groups");
+
+    tcase_add_test(tcase, all_members_arrive);
+    tcase_add_test(tcase, members_may_be_of_any_kind);
+    tcase_add_test(tcase, a_member_that_differs_fails_all);
+    tcase_add_test(tcase, a_member_that_is_refused_fails_all);
+    tcase_add_test(tcase, duplicates_are_refused);
+    tcase_add_test(tcase, groups_that_cannot_be);
+    return tcase;
+}
+
+RANKS_MAIN("mpi_groups", HVD_STARTS_MPI, tcase_groups)

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Join: ranks that have no more data, and ranks that have.
+ */
+#include <string.h>
+
+#include "ranks.h"
+
+/* Rank r has r + 1 steps. In step s ranks s, s+1, ... take part. */
+static double value_of(int rank, int step)
+{
+    return 2 + rank + 0.5 * step;
+}
+
+static double expected(hvd_op op, int step, int contributors)
+{
+    double result = value_of(step, step);
+    int n = ranks_size();
+
+    for (int rank = step + 1; rank < n; rank++) {
+        double x = value_of(rank, step);
+        result = op == HVD_MIN       ? (x < result ? x : result)
+                 : op == HVD_MAX     ? (x > result ? x : result)
+                 : op == HVD_PRODUCT ? result * x
+                                     : result + x;
+    }
+    if (op == HVD_AVERAGE)
+        result /= contributors ? n - step : n;
+    return result;
+}
+
+static int reduce(hvd_kind kind, double *value, int64_t count, hvd_op op,
+                  int32_t flags, double prescale)
+{
+    hvd_request request;
+    hvd_handle handle;
+    int status;
+
+    hvd_request_init(&request, sizeof request);
+    request.kind = kind;
+    request.dtype = HVD_FLOAT64;
+    request.ndim = 1;
+    request.shape = &count;
+    request.input = request.output = value;
+    request.op = op;
+    request.flags = flags;
+    request.prescale = prescale;
+    status = hvd_submit(&request, &handle);
+    return status < 0 ? status : hvd_wait(handle);
+}
+
+static void check_last(void)
+{
+    int last = -1;
+
+    ck_hvd(hvd_join(&last));
+    /* Its last step needed all others to have joined. */
+    ck_assert_int_eq(last, ranks_size() - 1);
+}
+
+START_TEST(the_joined_contribute_nothing)
+{
+    static const hvd_op ops[] = {HVD_SUM, HVD_AVERAGE, HVD_MIN, HVD_MAX,
+                                 HVD_PRODUCT};
+
+    for (int o = 0; o < 5; o++) {
+        for (int step = 0; step <= ranks_rank(); step++) {
+            double value = value_of(ranks_rank(), step);
+            double want = expected(ops[o], step, 0);
+
+            ck_hvd(reduce(HVD_ALLREDUCE, &value, 1, ops[o], 0, 1));
+            ck_assert_msg(
+                value - want < 1e-12 * want && want - value < 1e-12 * want,
+                "%s: %.17g, not %.17g", hvd_op_name(ops[o]), value, want);
+        }
+        check_last();
+    }
+}
+END_TEST
+
+START_TEST(an_average_over_those_who_gave)
+{
+    for (int step = 0; step <= ranks_rank(); step++) {
+        double value = value_of(ranks_rank(), step);
+        double want = expected(HVD_AVERAGE, step, 1);
+
+        ck_hvd(reduce(HVD_ALLREDUCE, &value, 1, HVD_AVERAGE,
+                      HVD_AVERAGE_CONTRIBUTORS, 1));
+        ck_assert(value - want < 1e-12 * want && want - value < 1e-12 * want);
+    }
+    check_last();
+}
+END_TEST
+
+/* A prescale would spoil an identity: -1 times the largest is no minimum. */
+START_TEST(scales_do_not_matter_to_them)
+{
+    for (int step = 0; step <= ranks_rank(); step++) {
+        double value = value_of(ranks_rank(), step);
+
+        ck_hvd(reduce(HVD_ALLREDUCE, &value, 1, HVD_MIN, 0, -1));
+        ck_assert(value == -value_of(ranks_size() - 1, step));
+        value = 3;
+        ck_hvd(reduce(HVD_ALLREDUCE, &value, 1, HVD_PRODUCT, 0, 0.5));
+        for (int rank = step; rank < ranks_size(); rank++)
+            value /= 1.5;
+        ck_assert(value > 1 - 1e-12 && value < 1 + 1e-12);
+    }
+    check_last();
+}
+END_TEST
+
+START_TEST(large_tensors_and_shares)
+{
+    enum { COUNT = 30011 };
+    static double data[COUNT];
+    int n = ranks_size();
+
+    for (int step = 0; step <= ranks_rank(); step++) {
+        int64_t each = COUNT / n, rest = COUNT % n, me = ranks_rank();
+        int64_t share = each + (me < rest);
+
+        for (int i = 0; i < COUNT; i++)
+            data[i] = i + ranks_rank();
+        ck_hvd(reduce(HVD_ALLREDUCE, data, COUNT, HVD_SUM, 0, 1));
+        for (int i = 0; i < COUNT; i++) {
+            double want = 0;
+            for (int rank = step; rank < n; rank++)
+                want += i + rank;
+            if (data[i] != want)
+                ck_abort_msg("element %d of step %d: %g, not %g", i, step,
+                             data[i], want);
+        }
+        for (int i = 0; i < COUNT; i++)
+            data[i] = i + ranks_rank();
+        ck_hvd(reduce(HVD_REDUCESCATTER, data, COUNT, HVD_SUM, 0, 1));
+        for (int64_t i = 0; i < share; i++) {
+            int64_t at = me * each + (me < rest ? me : rest) + i;
+            double want = 0;
+            for (int rank = step; rank < n; rank++)
+                want += (double)at + rank;
+            if (data[i] != want)
+                ck_abort_msg("share element %d: %g, not %g", (int)i, data[i],
+                             want);
+        }
+    }
+    check_last();
+}
+END_TEST
+
+START_TEST(everything_else_says_who_has_joined)
+{
+    int n = ranks_size();
+    float value = 1, all[16];
+
+    if (n == 1)
+        return;
+    if (ranks_rank() > 0) {
+        /* Only after all but rank 0 know that it has joined. */
+        double one = 1;
+        ck_hvd(reduce(HVD_ALLREDUCE, &one, 1, HVD_SUM, 0, 1));
+        while (one > n - 1) {
+            one = 1;
+            ck_hvd(reduce(HVD_ALLREDUCE, &one, 1, HVD_SUM, 0, 1));
+        }
+        ck_hvd_fails(hvd_allgather(&value, all, 1, HVD_FLOAT32),
+                     HVD_ERR_JOINED);
+        ck_error_says("rank 0 joined before");
+        ck_hvd_fails(hvd_broadcast(&value, 1, HVD_FLOAT32, 1), HVD_ERR_JOINED);
+        ck_hvd_fails(hvd_barrier(), HVD_ERR_JOINED);
+        ck_hvd_fails(hvd_alltoall(all, all, n, HVD_FLOAT32), HVD_ERR_JOINED);
+        ck_hvd_fails(hvd_gather(&value, all, 1, HVD_FLOAT32, 1),
+                     HVD_ERR_JOINED);
+        ck_hvd_fails(hvd_reduce(&value, &value, 1, HVD_FLOAT32, HVD_SUM, 0),
+                     HVD_ERR_JOINED);
+        ck_hvd(hvd_reduce(&value, &value, 1, HVD_FLOAT32, HVD_SUM, 1));
+        ck_assert(ranks_rank() != 1 || value == (float)(n - 1));
+    }
+    ck_hvd(hvd_join(NULL));
+    ck_hvd(hvd_barrier());
+}
+END_TEST
+
+/* A join need not be waited for at once; until it is over the rank can
+ * submit nothing. */
+START_TEST(a_join_may_be_asynchronous)
+{
+    int32_t last = -1;
+    hvd_request request;
+    hvd_handle handle;
+
+    hvd_request_init(&request, sizeof request);
+    request.kind = HVD_JOIN;
+    request.output = &last;
+    if (ranks_rank() == 0 && ranks_size() > 1) {
+        ck_hvd(hvd_submit(&request, &handle));
+        ck_hvd_fails(hvd_submit(&request, &handle), HVD_ERR_JOINED);
+        ck_hvd(hvd_wait(handle));
+        ck_hvd(hvd_barrier());
+        return;
+    }
+    ck_hvd(hvd_submit(&request, &handle));
+    ck_hvd(hvd_wait(handle));
+    ck_assert_int_ge(last, 0);
+    ck_hvd(hvd_barrier());
+}
+END_TEST
+
+static TCase *tcase_join(void)
+{
+    TCase *tcase = ranks_tcase("join");
+
+    tcase_add_test(tcase, the_joined_contribute_nothing);
+    tcase_add_test(tcase, an_average_over_those_who_gave);
+    tcase_add_test(tcase, scales_do_not_matter_to_them);
+    tcase_add_test(tcase, large_tensors_and_shares);
+    tcase_add_test(tcase, everything_else_says_who_has_joined);
+    tcase_add_test(tcase, a_join_may_be_asynchronous);
+    return tcase;
+}
+
+RANKS_MAIN("mpi_join", HVD_STARTS_MPI, tcase_join)
