@@ -181,12 +181,19 @@ static void enqueue(struct hvd__ledger *ledger, struct hvd__unit *unit)
     atomic_fetch_add(&ledger->busy, unit->nentries);
 }
 
-/* Unnamed units are matched by number; refused ones count. */
+/* Unnamed units are matched by number; refused ones count. A rank that has
+ * joined misses some: all count anew when a join is over. */
 static void complete_name(struct hvd__unit *unit)
 {
-    if (!unit->name[0])
+    struct hvd__book *book = &unit->set->book;
+
+    if (!unit->name[0] && book->njoins == 0)
         snprintf(unit->name, sizeof unit->name, "%c%" PRIu64, HVD__UNNAMED,
-                 unit->set->book.nunnamed++);
+                 book->nunnamed++);
+    else if (!unit->name[0])
+        snprintf(unit->name, sizeof unit->name,
+                 "%c%" PRIu64 " after join %" PRIu64, HVD__UNNAMED,
+                 book->nunnamed++, book->njoins);
     unit->key = hvd__fingerprint(0, unit->name, strlen(unit->name));
 }
 
@@ -197,7 +204,7 @@ static int check(const struct hvd__book *book, const struct hvd__unit *unit)
 
     if (book->status < 0)
         return hvd__fail_text(book->status, book->message);
-    if (book->joined && unit->name[0] != HVD__OWN)
+    if (book->joined && strcmp(unit->name, HVD__SETS_NAME) != 0)
         return hvd__fail(HVD_ERR_JOINED,
                          "this rank has joined: it can submit nothing until "
                          "all ranks have");
@@ -314,8 +321,11 @@ void hvd__ledger_remove(struct hvd__ledger *ledger, struct hvd__unit *unit)
 {
     pthread_mutex_lock(&ledger->lock);
     HASH_DEL(unit->set->book.in_flight, unit);
-    if (unit->entries[0].signature.kind == HVD_JOIN)
+    if (unit->entries[0].signature.kind == HVD_JOIN) {
         unit->set->book.joined = false;
+        unit->set->book.njoins++;
+        unit->set->book.nunnamed = 0;
+    }
     pthread_mutex_unlock(&ledger->lock);
 }
 

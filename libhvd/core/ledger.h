@@ -21,7 +21,9 @@ struct hvd__slot {
 /* The part of the books that belongs to one process set. */
 struct hvd__book {
     struct hvd__unit *in_flight; /* by key; borrowed until completion */
-    uint64_t nunnamed; /* unnamed units so far, refused ones included */
+    uint64_t nunnamed; /* unnamed units since the last join, refused ones
+                          included */
+    uint64_t njoins;   /* that are over */
     bool joined;       /* nothing can be submitted until the join is over */
     int status;        /* negative: why nothing can be submitted any more */
     char *message;     /* owned: the same in full */
