@@ -52,6 +52,7 @@ static int refuse(struct hvd__world *world, struct hvd__unit *unit, int status)
         hvd__unit_free(unit);
         return status;
     }
+    hvd__count(&world->metrics.refused, 1);
     unit->status = status;
     unit->message = strdup(hvd_last_error());
     if (!unit->message) {
@@ -150,6 +151,7 @@ static int submit(struct hvd__world *world, const hvd_request *request,
     }
     if (status < 0)
         return refuse(world, unit, status);
+    hvd__count(&world->metrics.kinds[request->kind].submitted, 1);
     return HVD_OK;
 }
 
@@ -242,6 +244,8 @@ static int submit_group(struct hvd__world *world, const char *name,
     }
     if (status < 0)
         return refuse(world, unit, status);
+    for (int32_t i = 0; i < n; i++)
+        hvd__count(&world->metrics.kinds[requests[i]->kind].submitted, 1);
     return HVD_OK;
 }
 
@@ -300,7 +304,12 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
     if (hvd__in_callback())
         return no_waiting_here();
     HVD_TRY(hvd__ledger_find(&world->ledger, handle, true, &entry));
-    hvd__progress_until(world, is_done, entry, 0);
+    if (!is_done(entry)) {
+        int64_t since = hvd__now_ns();
+
+        hvd__progress_until(world, is_done, entry, 0);
+        hvd__count(&world->metrics.blocked_ns, hvd__now_ns() - since);
+    }
     status = entry->status;
     if (status < 0)
         hvd__fail_text(status,

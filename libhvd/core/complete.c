@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -25,6 +26,25 @@ static void keep_message(struct hvd__entry *entry, const char *text)
     entry->message = text ? strdup(text) : NULL;
 }
 
+/* For the metrics and the timeline. */
+static void record(struct hvd__world *world, const struct hvd__entry *entry)
+{
+    const struct hvd__unit *unit = entry->unit;
+    const struct hvd__times times = {
+        .submitted_ns = unit->submitted_ns,
+        .decided_ns = unit->decided_ns,
+        .started_ns = entry->started_ns,
+        .packed_ns = entry->packed_ns,
+        .moved_ns = entry->moved_ns,
+        .done_ns = hvd__now_ns(),
+    };
+
+    hvd__metrics_completed(&world->metrics, entry->signature.kind,
+                           (int64_t)entry->bytes, entry->status, &times);
+    if (hvd__scribe_listens(&world->scribe))
+        hvd__scribe_record(&world->scribe, entry, &times);
+}
+
 void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
                    int status, const char *text)
 {
@@ -32,6 +52,7 @@ void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
 
     entry->status = status;
     keep_message(entry, text);
+    record(world, entry);
     hvd__log(HVD__LOG_TRACE, "completed '%s': %s", unit->name,
              text ? text : hvd_strerror(status));
     if (--unit->nleft == 0)

@@ -113,6 +113,16 @@ static int parse_duration(const char *variable, const char *text, int64_t *ns)
                      variable, text);
 }
 
+static int parse_text(const char *variable, const char *text,
+                      char (*value)[HVD__SETTING_TEXT])
+{
+    if (strlen(text) >= HVD__SETTING_TEXT)
+        return hvd__fail(HVD_ERR_CONFIG, "%s is longer than %d bytes: %.40s...",
+                         variable, HVD__SETTING_TEXT - 1, text);
+    strcpy(*value, text);
+    return HVD_OK;
+}
+
 static int parse_ratio(const char *variable, const char *text, double *ratio)
 {
     const char *rest;

@@ -41,6 +41,13 @@ enum { HVD__SETTING_TEXT = 512 };
       "the same bits from run to run; today results always are")               \
     X("HVD_TOPK_RATIO", topk_ratio, ratio, "0.01", "", ratio,                  \
       "the part of the values that the compression topk sends")                \
+    X("HVD_METRICS", metrics_file, text, "", "", text,                         \
+      "a file for metrics in the form of Prometheus; %r becomes the rank, "    \
+      "else only rank 0 writes it")                                            \
+    X("HVD_METRICS_INTERVAL", metrics_interval_ns, duration, "10s", "",        \
+      duration, "how often it is written, beside at the end")                  \
+    X("HVD_TIMELINE", timeline_file, text, "", "HOROVOD_TIMELINE", text,       \
+      "a file for what all ranks do when, as JSON for Perfetto")               \
     X("HVD_LOG", log_level, level, "warning", "HOROVOD_LOG_LEVEL", level,      \
       "what is written to stderr: error, warning, info, debug or trace")
 
@@ -53,6 +60,9 @@ struct hvd__settings {
     bool consistency_check;
     bool deterministic;
     double topk_ratio;
+    char metrics_file[HVD__SETTING_TEXT];
+    int64_t metrics_interval_ns;
+    char timeline_file[HVD__SETTING_TEXT];
     enum hvd__log_level log_level;
 };
 

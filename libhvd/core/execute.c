@@ -251,6 +251,20 @@ static enum hvd__act act_from(const struct hvd__world *world,
     return (enum hvd__act)act;
 }
 
+/* When the data was packed, and when it had moved. */
+static void stamp(const struct hvd__lane *lane, bool moved)
+{
+    int64_t now = hvd__now_ns();
+
+    for (struct hvd__entry *e = lane->batch->entries; e; e = e->next)
+        if (moved) {
+            e->moved_ns = now;
+        } else {
+            e->packed_ns = now;
+            e->packed = lane->buffer != NULL;
+        }
+}
+
 static int start_act(const struct hvd__set *set, struct hvd__lane *lane,
                      enum hvd__act act)
 {
@@ -269,7 +283,10 @@ static int start_act(const struct hvd__set *set, struct hvd__lane *lane,
     };
     switch (act) {
     case HVD__ACT_COUNTS: hvd__stage_counts(set, lane); break;
-    case HVD__ACT_MOVE: HVD_TRY(hvd__stage_in(set, lane)); break;
+    case HVD__ACT_MOVE:
+        HVD_TRY(hvd__stage_in(set, lane));
+        stamp(lane, false);
+        break;
     default: HVD_TRY(check_in(lane));
     }
     hvd__collective_start(&lane->collective);
@@ -282,14 +299,22 @@ static int start(struct hvd__world *world, struct hvd__set *set,
                  struct hvd__lane *lane, struct hvd__batch *batch)
 {
     int64_t now = hvd__now_ns();
+    int n = count_entries(batch->entries);
+    int64_t bytes = 0;
 
     lane->batch = batch;
-    for (struct hvd__entry *e = batch->entries; e; e = e->next)
+    for (struct hvd__entry *e = batch->entries; e; e = e->next) {
         e->started_ns = now;
+        e->batched = n;
+        bytes += (int64_t)e->bytes;
+    }
+    hvd__count(&world->metrics.batches, 1);
+    hvd__count(&world->metrics.batched, n);
+    hvd__count(&world->metrics.fused, n > 1);
+    hvd__count(&world->metrics.fused_bytes, n > 1 ? bytes : 0);
     choose_team(set, lane);
     hvd__log(HVD__LOG_TRACE, "set %d batch %lld: %d of %s and on", (int)set->id,
-             (long long)batch->number, count_entries(batch->entries),
-             batch->entries->unit->name);
+             (long long)batch->number, n, batch->entries->unit->name);
     return start_act(set, lane, act_from(world, lane, HVD__ACT_COUNTS));
 }
 
@@ -315,10 +340,12 @@ static int go_on(struct hvd__world *world, struct hvd__set *set,
 {
     enum hvd__act next;
 
-    if (lane->act == HVD__ACT_MOVE)
+    if (lane->act == HVD__ACT_MOVE) {
+        stamp(lane, true);
         hvd__stage_out(set, lane);
-    else if (lane->act == HVD__ACT_CHECK)
+    } else if (lane->act == HVD__ACT_CHECK) {
         check_out(lane);
+    }
     next = act_from(world, lane, (int)lane->act + 1);
     if (next != HVD__ACTS)
         return start_act(set, lane, next);

@@ -155,6 +155,8 @@ static int post(struct hvd__set *set, int peer, struct hvd__writer *out)
         hvd__writer_fini(&message);
         return HVD_OK;
     }
+    hvd__count(&set->metrics->messages, 1);
+    hvd__count(&set->metrics->message_bytes, (int64_t)message.bytes);
     return t->post(t, set->team.world[peer], message.data, message.bytes);
 }
 
@@ -507,6 +509,7 @@ static int ask(struct hvd__set *set)
 
     while (hvd__coordinator_question(set->coordinator, &peer, &key)) {
         begin(set, &out);
+        hvd__count(&set->metrics->questions, 1);
         hvd__write_type(&out, HVD__QUERY);
         hvd__write_key(&out, key);
         HVD_TRY(post(set, peer, &out));

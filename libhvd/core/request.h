@@ -52,7 +52,9 @@ struct hvd__entry {
     struct hvd__entry *next; /* in its batch */
     int64_t *carried;        /* owned; of each rank of the set; NULL: none */
     int64_t out_rows;        /* of the output, where it has rows */
-    int64_t started_ns;
+    int64_t started_ns, packed_ns, moved_ns;
+    int32_t batched; /* entries in its batch */
+    bool packed;
 
     /* At its end. done publishes status and message to the waiter. */
     int status;

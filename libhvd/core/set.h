@@ -16,6 +16,7 @@
 #include "core/coordinator.h"
 #include "core/execute.h"
 #include "core/ledger.h"
+#include "trace/metrics.h"
 #include "transport/team.h"
 
 struct hvd__set {
@@ -33,9 +34,10 @@ struct hvd__set {
     struct hvd__set *next; /* live sets of which we are a member */
     struct hvd__coordinator *coordinator; /* owned; the first member's */
     struct hvd__executor executor;
-    struct hvd__writer out; /* what will be announced next */
-    int *scratch;           /* owned, [team.size] */
-    atomic_bool leaving;    /* say so; any thread sets it */
+    struct hvd__metrics *metrics; /* borrowed: the world's */
+    struct hvd__writer out;       /* what will be announced next */
+    int *scratch;                 /* owned, [team.size] */
+    atomic_bool leaving;          /* say so; any thread sets it */
     bool heard_leaving;
     bool said_leave;
     bool heard_close;   /* all members have left */

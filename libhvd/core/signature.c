@@ -13,7 +13,7 @@
 static const struct {
     const char *name;
     int has;
-} kinds[HVD__NUM_KINDS] = {
+} kinds[HVD_NUM_KINDS] = {
 #define X(constant, text, what) [constant] = {text, what},
     HVD__KINDS(X)
 #undef X
@@ -21,14 +21,14 @@ static const struct {
 
 const char *hvd_kind_name(hvd_kind kind)
 {
-    return kind >= 0 && kind < HVD__NUM_KINDS ? kinds[kind].name : NULL;
+    return kind >= 0 && kind < HVD_NUM_KINDS ? kinds[kind].name : NULL;
 }
 
 int hvd_kind_from_name(const char *name)
 {
     if (!name)
         return hvd__fail(HVD_ERR_ARGUMENT, "the name of a kind is NULL");
-    for (int kind = 0; kind < HVD__NUM_KINDS; kind++)
+    for (int kind = 0; kind < HVD_NUM_KINDS; kind++)
         if (kinds[kind].name && strcmp(name, kinds[kind].name) == 0)
             return kind;
     return hvd__fail(HVD_ERR_ARGUMENT, "there is no kind of request '%s'",

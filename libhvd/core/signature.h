@@ -39,8 +39,6 @@ enum {
     X(HVD_REDUCE, "reduce",                                                    \
       HVD__HAS_TENSOR | HVD__HAS_OP | HVD__HAS_ROOT | HVD__HAS_INPUT)
 
-enum { HVD__NUM_KINDS = 10 };
-
 /* Normalised: what a kind does not use is zero, so that equal requests have
  * equal signatures. */
 struct hvd__signature {

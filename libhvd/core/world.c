@@ -254,7 +254,7 @@ static int watch(struct hvd__world *world, const struct greeting *all)
 }
 
 /* Collective: all ranks learn how all have fared, and where they are. */
-static int meet(struct hvd__world *world, int status)
+int hvd__world_meet(struct hvd__world *world, int status)
 {
     struct hvd__transport *t = world->transport;
     struct greeting mine;
@@ -298,6 +298,7 @@ int hvd__world_add_set(struct hvd__world *world, struct hvd__set *set)
     size_t bytes = ((size_t)world->nsets + 1) * sizeof(struct hvd__set *);
     struct hvd__set **grown;
 
+    set->metrics = &world->metrics;
     pthread_mutex_lock(&world->ledger.lock);
     grown = realloc(world->sets, bytes);
     if (grown) {
@@ -356,6 +357,7 @@ static void destroy(struct hvd__world *world)
 
     hvd__watch_close(world->watch);
     hvd__progress_stop(world);
+    hvd__scribe_stop(&world->scribe);
     if (world->transport)
         world->transport->close(world->transport);
     hvd__ledger_fini(&world->ledger);
@@ -363,6 +365,7 @@ static void destroy(struct hvd__world *world)
         hvd__set_free(world->sets[i]);
     free(world->sets);
     hvd__progress_fini(&world->progress);
+    hvd__scribe_fini(&world->scribe);
     hvd__compress_forget();
     if (fd >= 0)
         close(fd);
@@ -380,9 +383,10 @@ static int start(struct hvd__world *world, const void *comm)
     t = world->transport;
     status = hvd__settings_read(&world->settings);
     hvd__log_set(world->settings.log_level, t->rank);
-    HVD_TRY(meet(world, status));
+    HVD_TRY(hvd__world_meet(world, status));
     hvd__progress_tune(&world->progress, world->topology.local_size);
-    HVD_TRY(meet(world, prepare(world)));
+    HVD_TRY(hvd__world_meet(world, prepare(world)));
+    HVD_TRY(hvd__scribe_start(world));
     if (note && t->rank == 0)
         hvd__log(HVD__LOG_WARNING, "%s", note);
     hvd__topk_set_ratio(world->settings.topk_ratio);
@@ -404,6 +408,7 @@ static int create(const void *comm, struct hvd__world **created)
     if (!world)
         return hvd__fail_memory(sizeof *world);
     atomic_init(&world->completion_fd, -1);
+    hvd__scribe_init(&world->scribe);
     status = hvd__ledger_init(&world->ledger);
     if (status == HVD_OK)
         status = hvd__progress_init(&world->progress);
@@ -651,6 +656,7 @@ static void process_ends(void)
         /* Other threads may be inside: only our own must stop. Set again,
          * this handler keeps MPI from being finalised. */
         hvd__progress_stop(world);
+        hvd__scribe_stop(&world->scribe);
         hvd__mpi_before_end(process_ends);
     }
     pthread_mutex_unlock(&life);

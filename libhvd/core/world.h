@@ -20,6 +20,7 @@
 #include "core/env.h"
 #include "core/ledger.h"
 #include "core/progress.h"
+#include "core/scribe.h"
 #include "core/set.h"
 #include "core/topology.h"
 #include "transport/transport.h"
@@ -39,6 +40,8 @@ struct hvd__world {
     struct hvd__set *live;          /* driver's: sets that we move */
     struct hvd__set *_Atomic added; /* ... and will from the next step on */
     atomic_bool closed; /* all have left, and nothing is under way any more */
+    struct hvd__metrics metrics;
+    struct hvd__scribe scribe;
     struct hvd__watch *watch; /* owned; NULL: nobody is watched */
     atomic_int doom; /* the watchdog says so, with this status: break */
     char doom_text[HVD__DOOM_TEXT]; /* fixed once doom is set */
@@ -55,6 +58,10 @@ struct hvd__world *hvd__world_get(int *status);
 /* hvd_init, on a communicator (a pointer to an MPI_Comm, NULL: the world's).
  */
 int hvd__world_init(const void *comm);
+
+/* Collective, while the world starts: the first failure of all ranks, on
+ * every rank. */
+int hvd__world_meet(struct hvd__world *world, int status);
 
 /* The set of an id, even if it was removed; NULL. Any thread. */
 struct hvd__set *hvd__world_set(struct hvd__world *world, int32_t id);

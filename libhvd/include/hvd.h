@@ -89,7 +89,8 @@ enum {
     HVD_BARRIER = 6,
     HVD_REDUCESCATTER = 7, /* each rank gets its rows of the reduction */
     HVD_GATHER = 8,        /* as HVD_ALLGATHER, to root only */
-    HVD_REDUCE = 9         /* as HVD_ALLREDUCE, to root only */
+    HVD_REDUCE = 9,        /* as HVD_ALLREDUCE, to root only */
+    HVD_NUM_KINDS = 10
 };
 
 /* How an HVD_ALLREDUCE of float32 or float64 travels. */
@@ -507,6 +508,59 @@ int hvd_wait_output(hvd_handle handle, hvd_tensor *output);
  * call a completion from the first call on.
  */
 int hvd_completion_fd(void);
+
+/* --------------------------------------------------- metrics and timeline */
+
+enum { HVD_LATENCY_BUCKETS = 28 };
+
+/* Of one kind of request, on this rank, since hvd_init. */
+typedef struct hvd_kind_metrics {
+    int64_t submitted;
+    int64_t completed;
+    int64_t failed;
+    int64_t bytes;      /* of the inputs of those that completed */
+    int64_t waiting_ns; /* from submission until all ranks had submitted */
+    int64_t queued_ns;  /* from then until it was begun */
+    int64_t moving_ns;  /* from then until it was done */
+    int64_t latency_ns; /* all of it */
+    int64_t latency[HVD_LATENCY_BUCKETS]; /* how many took less than 2^i
+                                             microseconds and not less than
+                                             2^(i-1); the last: all others */
+} hvd_kind_metrics;
+
+typedef struct hvd_metrics {
+    uint32_t size; /* sizeof(hvd_metrics), set by the caller */
+    int32_t reserved;
+    int64_t batches;       /* carried out by this rank */
+    int64_t batched;       /* requests in them */
+    int64_t fused;         /* batches of more than one request */
+    int64_t fused_bytes;   /* of inputs in those */
+    int64_t messages;      /* of the negotiation, sent */
+    int64_t message_bytes; /* of those */
+    int64_t questions;     /* fingerprints that had to be asked about */
+    int64_t refused;       /* submissions of this rank that were refused */
+    int64_t blocked_ns;    /* of threads in hvd_wait and blocking calls */
+    hvd_kind_metrics kinds[HVD_NUM_KINDS]; /* by hvd_kind */
+} hvd_metrics;
+
+/* Not collective; never blocks. */
+int hvd_get_metrics(hvd_metrics *metrics);
+
+/* The same as text that Prometheus reads, cut to size bytes with the NUL;
+ * text may be NULL if size is 0. Returns the length of all of it. HVD_METRICS
+ * names a file to be kept up to date with it. */
+int hvd_metrics_text(char *text, int64_t size);
+
+/*
+ * Write what every rank does to one file, as JSON for Chrome's tracing or
+ * Perfetto, until hvd_stop_timeline or hvd_shutdown. HVD_TIMELINE does so
+ * from hvd_init on. Collective and blocking: all ranks call it in the same
+ * order; path is rank 0's. HVD_ERR_CONFIG if the file cannot be written or a
+ * timeline is being written already.
+ */
+int hvd_start_timeline(const char *path);
+/* Not collective. Nothing happens if there is none. */
+int hvd_stop_timeline(void);
 
 /* ------------------------------------------------------------ compression */
 

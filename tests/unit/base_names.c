@@ -42,7 +42,7 @@ START_TEST(what_has_no_name)
 {
     ck_assert(hvd_dtype_name(-1) == NULL && hvd_dtype_name(11) == NULL);
     ck_assert(hvd_op_name(-1) == NULL && hvd_op_name(6) == NULL);
-    ck_assert(hvd_kind_name(1) == NULL && hvd_kind_name(-1) == NULL);
+    ck_assert(hvd_kind_name(4) == NULL && hvd_kind_name(-1) == NULL);
     ck_assert_int_eq(hvd_dtype_size(77), HVD_ERR_ARGUMENT);
     ck_assert_int_eq(hvd_dtype_from_name("float33"), HVD_ERR_ARGUMENT);
     ck_assert(strstr(hvd_last_error(), "float33"));

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trace/metrics.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/status.h"
+
+/* ----------------------------------------------------------------- counting */
+
+/* Bucket i holds latencies below 2^i microseconds. */
+static int bucket_of(int64_t ns)
+{
+    int64_t us = ns / 1000;
+    int i = 0;
+
+    while (i < HVD_LATENCY_BUCKETS - 1 && us >= INT64_C(1) << i)
+        i++;
+    return i;
+}
+
+static void count_span(atomic_int_fast64_t *counter, int64_t from, int64_t to)
+{
+    if (from > 0 && to > from)
+        hvd__count(counter, to - from);
+}
+
+void hvd__metrics_completed(struct hvd__metrics *metrics, hvd_kind kind,
+                            int64_t bytes, int status,
+                            const struct hvd__times *t)
+{
+    struct hvd__kind_counters *c = &metrics->kinds[kind];
+    int64_t latency = t->done_ns - t->submitted_ns;
+
+    hvd__count(status < 0 ? &c->failed : &c->completed, 1);
+    if (status == HVD_OK)
+        hvd__count(&c->bytes, bytes);
+    count_span(&c->waiting_ns, t->submitted_ns, t->decided_ns);
+    count_span(&c->queued_ns, t->decided_ns, t->started_ns);
+    count_span(&c->moving_ns, t->started_ns, t->done_ns);
+    count_span(&c->latency_ns, t->submitted_ns, t->done_ns);
+    hvd__count(&c->latency[bucket_of(latency)], 1);
+}
+
+static int64_t read_one(const atomic_int_fast64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void hvd__metrics_read(const struct hvd__metrics *m, hvd_metrics *copy)
+{
+    copy->batches = read_one(&m->batches);
+    copy->batched = read_one(&m->batched);
+    copy->fused = read_one(&m->fused);
+    copy->fused_bytes = read_one(&m->fused_bytes);
+    copy->messages = read_one(&m->messages);
+    copy->message_bytes = read_one(&m->message_bytes);
+    copy->questions = read_one(&m->questions);
+    copy->refused = read_one(&m->refused);
+    copy->blocked_ns = read_one(&m->blocked_ns);
+    for (int kind = 0; kind < HVD_NUM_KINDS; kind++) {
+        const struct hvd__kind_counters *from = &m->kinds[kind];
+        hvd_kind_metrics *to = &copy->kinds[kind];
+
+        to->submitted = read_one(&from->submitted);
+        to->completed = read_one(&from->completed);
+        to->failed = read_one(&from->failed);
+        to->bytes = read_one(&from->bytes);
+        to->waiting_ns = read_one(&from->waiting_ns);
+        to->queued_ns = read_one(&from->queued_ns);
+        to->moving_ns = read_one(&from->moving_ns);
+        to->latency_ns = read_one(&from->latency_ns);
+        for (int i = 0; i < HVD_LATENCY_BUCKETS; i++)
+            to->latency[i] = read_one(&from->latency[i]);
+    }
+}
+
+/* ----------------------------------------------------------------- printing */
+
+/* Text that may be longer than its room: the length counts on. */
+struct page {
+    char *text;
+    size_t size;
+    size_t length;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct page *page,
+                                                      const char *format, ...)
+{
+    size_t at = page->length < page->size ? page->length : page->size;
+    va_list arguments;
+    int n;
+
+    va_start(arguments, format);
+    n = vsnprintf(page->text ? page->text + at : NULL, page->size - at, format,
+                  arguments);
+    va_end(arguments);
+    page->length += n > 0 ? (size_t)n : 0;
+}
+
+static void head(struct page *page, const char *name, const char *type,
+                 const char *help)
+{
+    add(page, "# HELP hvd_%s %s\n# TYPE hvd_%s %s\n", name, help, name, type);
+}
+
+static void counter(struct page *page, int rank, const char *name,
+                    const char *help, int64_t value)
+{
+    head(page, name, "counter", help);
+    add(page, "hvd_%s{rank=\"%d\"} %" PRId64 "\n", name, rank, value);
+}
+
+/* One counter of every kind of request; seconds: it counts nanoseconds. */
+static void by_kind(struct page *page, const hvd_metrics *m, int rank,
+                    const char *name, const char *help, size_t offset,
+                    bool seconds)
+{
+    head(page, name, "counter", help);
+    for (int kind = 0; kind < HVD_NUM_KINDS; kind++) {
+        int64_t value;
+
+        if (!hvd_kind_name(kind))
+            continue;
+        memcpy(&value, (const char *)&m->kinds[kind] + offset, sizeof value);
+        add(page, "hvd_%s{rank=\"%d\",op=\"%s\"} ", name, rank,
+            hvd_kind_name(kind));
+        if (seconds)
+            add(page, "%.9f\n", (double)value * 1e-9);
+        else
+            add(page, "%" PRId64 "\n", value);
+    }
+}
+
+static void histogram(struct page *page, const hvd_metrics *m, int rank)
+{
+    head(page, "latency_seconds", "histogram",
+         "From submission to completion of a request.");
+    for (int kind = 0; kind < HVD_NUM_KINDS; kind++) {
+        const hvd_kind_metrics *k = &m->kinds[kind];
+        const char *name = hvd_kind_name(kind);
+        int64_t sum = 0;
+
+        for (int i = 0; name && i < HVD_LATENCY_BUCKETS; i++) {
+            sum += k->latency[i];
+            if (i < HVD_LATENCY_BUCKETS - 1)
+                add(page,
+                    "hvd_latency_seconds_bucket{rank=\"%d\",op=\"%s\","
+                    "le=\"%.6f\"} %" PRId64 "\n",
+                    rank, name, (double)(INT64_C(1) << i) * 1e-6, sum);
+            else
+                add(page,
+                    "hvd_latency_seconds_bucket{rank=\"%d\",op=\"%s\","
+                    "le=\"+Inf\"} %" PRId64 "\n",
+                    rank, name, sum);
+        }
+        if (name)
+            add(page,
+                "hvd_latency_seconds_sum{rank=\"%d\",op=\"%s\"} %.9f\n"
+                "hvd_latency_seconds_count{rank=\"%d\",op=\"%s\"} %" PRId64
+                "\n",
+                rank, name, (double)k->latency_ns * 1e-9, rank, name, sum);
+    }
+}
+
+#define OF_KIND(field) offsetof(hvd_kind_metrics, field)
+
+size_t hvd__metrics_print(const hvd_metrics *m, int rank, char *text,
+                          size_t size)
+{
+    struct page page = {.text = text, .size = size};
+
+    by_kind(&page, m, rank, "submitted_total", "Requests submitted.",
+            OF_KIND(submitted), false);
+    by_kind(&page, m, rank, "completed_total", "Requests that succeeded.",
+            OF_KIND(completed), false);
+    by_kind(&page, m, rank, "failed_total", "Requests that failed.",
+            OF_KIND(failed), false);
+    by_kind(&page, m, rank, "bytes_total",
+            "Bytes of the inputs of requests that succeeded.", OF_KIND(bytes),
+            false);
+    by_kind(&page, m, rank, "waiting_seconds_total",
+            "From submission until all ranks had submitted it.",
+            OF_KIND(waiting_ns), true);
+    by_kind(&page, m, rank, "queued_seconds_total",
+            "From then until a lane was free.", OF_KIND(queued_ns), true);
+    by_kind(&page, m, rank, "moving_seconds_total",
+            "From then until it was done.", OF_KIND(moving_ns), true);
+    histogram(&page, m, rank);
+    counter(&page, rank, "batches_total", "Batches carried out.", m->batches);
+    counter(&page, rank, "batched_total", "Requests in them.", m->batched);
+    counter(&page, rank, "fused_batches_total", "Batches of more than one.",
+            m->fused);
+    counter(&page, rank, "fused_bytes_total", "Bytes of inputs in those.",
+            m->fused_bytes);
+    counter(&page, rank, "messages_total", "Messages of the negotiation sent.",
+            m->messages);
+    counter(&page, rank, "message_bytes_total", "Bytes of those.",
+            m->message_bytes);
+    counter(&page, rank, "questions_total",
+            "Fingerprints that a coordinator had to ask about.", m->questions);
+    counter(&page, rank, "refused_total", "Submissions refused.", m->refused);
+    head(&page, "blocked_seconds_total", "counter",
+         "Time of threads in hvd_wait and blocking calls.");
+    add(&page, "hvd_blocked_seconds_total{rank=\"%d\"} %.9f\n", rank,
+        (double)m->blocked_ns * 1e-9);
+    return page.length;
+}
+
+/* ------------------------------------------------------------------ writing */
+
+static int complain(const char *path)
+{
+    return hvd__fail(HVD_ERR_CONFIG, "cannot write metrics to '%s': %s", path,
+                     strerror(errno));
+}
+
+int hvd__metrics_write(const hvd_metrics *m, int rank, const char *path)
+{
+    size_t length = hvd__metrics_print(m, rank, NULL, 0);
+    char *text = malloc(length + 1), temporary[600];
+    FILE *file;
+    bool good;
+
+    if (!text)
+        return hvd__fail_memory(length + 1);
+    hvd__metrics_print(m, rank, text, length + 1);
+    snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, (int)getpid());
+    file = fopen(temporary, "we");
+    good = file && fwrite(text, 1, length, file) == length;
+    free(text);
+    if (file && fclose(file) != 0)
+        good = false;
+    if (good && rename(temporary, path) == 0)
+        return HVD_OK;
+    complain(path);
+    unlink(temporary);
+    return HVD_ERR_CONFIG;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * metrics.h - counting what the library does: a few relaxed atomics a
+ * request, read at any time by anyone.
+ */
+#ifndef HVD_TRACE_METRICS_H
+#define HVD_TRACE_METRICS_H
+
+#include <stdatomic.h>
+
+#include "hvd.h"
+
+/* The life of a request in times of hvd__now_ns; 0: it did not come that
+ * far. */
+struct hvd__times {
+    int64_t submitted_ns;
+    int64_t decided_ns; /* all ranks had submitted it, and this one knew */
+    int64_t started_ns; /* a lane was free */
+    int64_t packed_ns;  /* what had to be packed is */
+    int64_t moved_ns;   /* the data has arrived */
+    int64_t done_ns;
+};
+
+struct hvd__kind_counters {
+    atomic_int_fast64_t submitted, completed, failed, bytes;
+    atomic_int_fast64_t waiting_ns, queued_ns, moving_ns, latency_ns;
+    atomic_int_fast64_t latency[HVD_LATENCY_BUCKETS];
+};
+
+struct hvd__metrics {
+    atomic_int_fast64_t batches, batched, fused, fused_bytes;
+    atomic_int_fast64_t messages, message_bytes, questions, refused;
+    atomic_int_fast64_t blocked_ns;
+    struct hvd__kind_counters kinds[HVD_NUM_KINDS];
+};
+
+static inline void hvd__count(atomic_int_fast64_t *counter, int64_t by)
+{
+    atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+
+/* A request of so many bytes is over. */
+void hvd__metrics_completed(struct hvd__metrics *metrics, hvd_kind kind,
+                            int64_t bytes, int status,
+                            const struct hvd__times *times);
+
+void hvd__metrics_read(const struct hvd__metrics *metrics, hvd_metrics *copy);
+
+/* The text exposition format of Prometheus; rank is a label. Cut to size;
+ * returns the length of the whole, without the NUL. */
+size_t hvd__metrics_print(const hvd_metrics *metrics, int rank, char *text,
+                          size_t size);
+
+/* Replace the file by the text, so that no reader sees half of it.
+ * HVD_ERR_CONFIG tells what the system said. */
+int hvd__metrics_write(const hvd_metrics *metrics, int rank, const char *path);
+
+#endif

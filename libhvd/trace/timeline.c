@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * timeline.c - the JSON object form of Chrome's trace event format.
+ *
+ *     {"displayTimeUnit":"ms","otherData":{...},"traceEvents":[
+ *     {...},
+ *     {...}
+ *     ]}
+ *
+ * All ranks append to one file. A flush takes a lock on it, overwrites the
+ * closing brackets by its events and new closing brackets, with one write: so
+ * the file is valid between any two writes, and an abort loses only what was
+ * not yet flushed. (On hosts that share no file system each host gets a file
+ * of its own.)
+ *
+ * A rank is a process of the trace; each name is a row, with phases nested as
+ * Horovod names them: the operation holds NEGOTIATE_X (submitted to agreed
+ * on), QUEUE (to started), MEMCPY_IN_FUSION_BUFFER, MPI_X and
+ * MEMCPY_OUT_FUSION_BUFFER. Times are microseconds of rank 0's clock.
+ */
+#include "trace/timeline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/status.h"
+
+/* Spans between two flushes; at 300 bytes each. */
+enum { CAPACITY = 16384, MOST_ROWS = 4096 };
+
+static const char tail[] = "\n]}\n";
+
+struct row {
+    char name[96];
+};
+
+struct hvd__timeline {
+    int fd; /* owned; -1: writing has failed */
+    int rank;
+    int64_t offset_ns;
+    pthread_mutex_t lock;    /* guards the next three */
+    struct hvd__span *spans; /* owned, [CAPACITY] */
+    int nspans;
+    int64_t dropped;
+    struct hvd__span *writing; /* owned, [CAPACITY]; the flusher's */
+    struct row *rows;          /* owned, [MOST_ROWS]; the flusher's */
+    int nrows;
+    char *text; /* owned; the flusher's: what is written next */
+    size_t length;
+    size_t capacity;
+};
+
+/* ---------------------------------------------------------------------- text
+ */
+
+__attribute__((format(printf, 2, 3))) static void add(struct hvd__timeline *t,
+                                                      const char *format, ...)
+{
+    va_list arguments;
+    int n;
+
+    for (;;) {
+        size_t room = t->capacity - t->length;
+        char *grown;
+
+        va_start(arguments, format);
+        n = vsnprintf(t->text ? t->text + t->length : NULL, room, format,
+                      arguments);
+        va_end(arguments);
+        if (n < 0 || (size_t)n < room)
+            break;
+        grown = realloc(t->text, 2 * t->capacity + (size_t)n + 1024);
+        if (!grown)
+            return; /* an event less */
+        t->text = grown;
+        t->capacity = 2 * t->capacity + (size_t)n + 1024;
+    }
+    t->length += n > 0 ? (size_t)n : 0;
+}
+
+/* Bytes of a well-formed UTF-8 character at text; 0: it is none (RFC 3629). */
+static int utf8_length(const unsigned char *text)
+{
+    int n = text[0] < 0x80                       ? 1
+            : text[0] >= 0xc2 && text[0] < 0xe0  ? 2
+            : text[0] >= 0xe0 && text[0] < 0xf0  ? 3
+            : text[0] >= 0xf0 && text[0] <= 0xf4 ? 4
+                                                 : 0;
+
+    for (int i = 1; i < n; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    if ((text[0] == 0xe0 && text[1] < 0xa0) ||
+        (text[0] == 0xed && text[1] > 0x9f) ||
+        (text[0] == 0xf0 && text[1] < 0x90) ||
+        (text[0] == 0xf4 && text[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+/* A JSON string; what is not UTF-8 becomes the replacement character. */
+static void add_string(struct hvd__timeline *t, const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    add(t, "\"");
+    while (*at) {
+        int n = utf8_length(at);
+
+        if (n == 0) {
+            add(t, "\\ufffd");
+            at++;
+        } else if (*at < 0x20 || *at == '"' || *at == '\\' || *at == 0x7f) {
+            add(t, "\\u%04x", *at++);
+        } else {
+            add(t, "%.*s", n, (const char *)at);
+            at += n;
+        }
+    }
+    add(t, "\"");
+}
+
+/* -------------------------------------------------------------------- events
+ */
+
+static void add_name(struct hvd__timeline *t, const char *what, int row,
+                     const char *name)
+{
+    add(t,
+        ",\n{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,"
+        "\"args\":{\"name\":",
+        what, t->rank, row);
+    add_string(t, name);
+    add(t, "}}");
+}
+
+/* The row of a name; new ones are announced. Names beyond the room for them
+ * share the last. */
+static int row_of(struct hvd__timeline *t, const char *name)
+{
+    int i = 0;
+
+    while (i < t->nrows && strcmp(t->rows[i].name, name) != 0)
+        i++;
+    if (i == t->nrows && i < MOST_ROWS) {
+        bool full = ++t->nrows == MOST_ROWS;
+
+        snprintf(t->rows[i].name, sizeof t->rows[i].name, "%s", name);
+        add_name(t, "thread_name", i + 1, full ? "and others" : name);
+    }
+    return i < MOST_ROWS ? i + 1 : MOST_ROWS;
+}
+
+/* Open, for arguments to follow. */
+static void begin_event(struct hvd__timeline *t, int row, const char *prefix,
+                        const char *name, int64_t from, int64_t to)
+{
+    add(t,
+        ",\n{\"ph\":\"X\",\"name\":\"%s%s\",\"pid\":%d,\"tid\":%d,"
+        "\"ts\":%.3f,\"dur\":%.3f",
+        prefix, name, t->rank, row, (double)(from + t->offset_ns) * 1e-3,
+        (double)(to > from ? to - from : 0) * 1e-3);
+}
+
+static void add_phase(struct hvd__timeline *t, int row, const char *prefix,
+                      const char *name, int64_t from, int64_t to)
+{
+    if (from <= 0 || to <= 0)
+        return;
+    begin_event(t, row, prefix, name, from, to);
+    add(t, "}");
+}
+
+static void add_span(struct hvd__timeline *t, const struct hvd__span *span)
+{
+    const struct hvd__times *at = &span->times;
+    int row = row_of(t, span->name);
+    char kind[32];
+
+    snprintf(kind, sizeof kind, "%s", hvd_kind_name(span->kind));
+    for (char *c = kind; *c; c++)
+        *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+    begin_event(t, row, "", kind, at->submitted_ns, at->done_ns);
+    add(t, ",\"args\":{\"tensor\":");
+    add_string(t, span->shape);
+    add(t, ",\"bytes\":%" PRId64 ",\"batch\":%d,\"status\":", span->bytes,
+        (int)span->batch);
+    add_string(t, hvd_strerror(span->status));
+    add(t, "}}");
+    add_phase(t, row, "NEGOTIATE_", kind, at->submitted_ns,
+              at->decided_ns ? at->decided_ns : at->done_ns);
+    add_phase(t, row, "QUEUE", "", at->decided_ns, at->started_ns);
+    if (span->packed)
+        add_phase(t, row, "MEMCPY_IN_FUSION_BUFFER", "", at->started_ns,
+                  at->packed_ns);
+    add_phase(t, row, "MPI_", kind,
+              span->packed ? at->packed_ns : at->started_ns, at->moved_ns);
+    if (span->packed)
+        add_phase(t, row, "MEMCPY_OUT_FUSION_BUFFER", "", at->moved_ns,
+                  at->done_ns);
+}
+
+/* ------------------------------------------------------------------ the file
+ */
+
+int hvd__timeline_create(const char *path, int nranks)
+{
+    char text[256];
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int n = snprintf(text, sizeof text,
+                     "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"hvd\":"
+                     "\"%s\",\"ranks\":%d},\"traceEvents\":[\n"
+                     "{\"ph\":\"M\",\"name\":\"hvd\",\"pid\":0,\"tid\":0,"
+                     "\"args\":{}}%s",
+                     HVD_VERSION_STRING, nranks, tail);
+
+    if (fd >= 0 && write(fd, text, (size_t)n) == n && close(fd) == 0)
+        return HVD_OK;
+    hvd__fail(HVD_ERR_CONFIG, "cannot write the timeline '%s': %s", path,
+              strerror(errno));
+    return HVD_ERR_CONFIG;
+}
+
+static bool lock_file(int fd, short type)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
+
+    /* Of the open file, not of the process: threads count too. */
+    return fcntl(fd, F_OFD_SETLKW, &lock) == 0;
+}
+
+static bool write_at(int fd, const char *text, size_t length, off_t at)
+{
+    while (length > 0) {
+        ssize_t n = pwrite(fd, text, length, at);
+
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n > 0) {
+            text += n;
+            length -= (size_t)n;
+            at += n;
+        }
+    }
+    return true;
+}
+
+/* Put the text in place of the file's end, and the end behind it. */
+static bool append(struct hvd__timeline *t)
+{
+    struct stat now;
+    bool good;
+
+    add(t, "%s", tail);
+    if (!lock_file(t->fd, F_WRLCK))
+        return false;
+    good = fstat(t->fd, &now) == 0 && now.st_size >= (off_t)sizeof tail - 1 &&
+           write_at(t->fd, t->text, t->length,
+                    now.st_size - (off_t)(sizeof tail - 1));
+    lock_file(t->fd, F_UNLCK);
+    return good;
+}
+
+static void write_out(struct hvd__timeline *t)
+{
+    if (t->length > 0 && t->fd >= 0 && !append(t)) {
+        hvd__log(HVD__LOG_WARNING,
+                 "cannot write the timeline: %s; it ends "
+                 "here",
+                 strerror(errno));
+        close(t->fd);
+        t->fd = -1;
+    }
+    t->length = 0;
+}
+
+struct hvd__timeline *hvd__timeline_open(const char *path, int rank,
+                                         const char *host, int64_t offset_ns)
+{
+    struct hvd__timeline *t = calloc(1, sizeof *t);
+    char name[200];
+
+    if (!t) {
+        hvd__fail_memory(sizeof *t);
+        return NULL;
+    }
+    t->rank = rank;
+    t->offset_ns = offset_ns;
+    t->fd = open(path, O_RDWR | O_CLOEXEC);
+    t->spans = calloc(CAPACITY, sizeof *t->spans);
+    t->writing = calloc(CAPACITY, sizeof *t->writing);
+    t->rows = calloc(MOST_ROWS, sizeof *t->rows);
+    pthread_mutex_init(&t->lock, NULL);
+    if (t->fd < 0 || !t->spans || !t->writing || !t->rows) {
+        hvd__fail(HVD_ERR_CONFIG, "cannot write the timeline '%s': %s", path,
+                  strerror(errno));
+        hvd__timeline_close(t);
+        return NULL;
+    }
+    snprintf(name, sizeof name, "rank %d (%s)", rank, host);
+    add_name(t, "process_name", 0, name);
+    add(t,
+        ",\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%d,"
+        "\"tid\":0,\"args\":{\"sort_index\":%d}}",
+        rank, rank);
+    write_out(t);
+    return t;
+}
+
+void hvd__timeline_record(struct hvd__timeline *t, const struct hvd__span *span)
+{
+    pthread_mutex_lock(&t->lock);
+    if (t->nspans < CAPACITY)
+        t->spans[t->nspans++] = *span;
+    else
+        t->dropped++;
+    pthread_mutex_unlock(&t->lock);
+}
+
+void hvd__timeline_flush(struct hvd__timeline *t)
+{
+    struct hvd__span *full;
+    int64_t dropped;
+    int n;
+
+    pthread_mutex_lock(&t->lock);
+    full = t->spans;
+    n = t->nspans;
+    dropped = t->dropped;
+    t->spans = t->writing;
+    t->writing = full;
+    t->nspans = 0;
+    t->dropped = 0;
+    pthread_mutex_unlock(&t->lock);
+    for (int i = 0; i < n; i++)
+        add_span(t, &full[i]);
+    if (dropped > 0)
+        hvd__log(HVD__LOG_WARNING,
+                 "the timeline lacks %" PRId64 " requests: they came faster "
+                 "than it is written",
+                 dropped);
+    write_out(t);
+}
+
+void hvd__timeline_close(struct hvd__timeline *t)
+{
+    if (!t)
+        return;
+    if (t->fd >= 0 && t->spans && t->writing && t->rows)
+        hvd__timeline_flush(t);
+    if (t->fd >= 0)
+        close(t->fd);
+    pthread_mutex_destroy(&t->lock);
+    free(t->spans);
+    free(t->writing);
+    free(t->rows);
+    free(t->text);
+    free(t);
+}
+
+int64_t hvd__clock_offset(const int64_t *before, const int64_t *theirs,
+                          const int64_t *after, int n)
+{
+    int best = 0;
+
+    for (int i = 1; i < n; i++)
+        if (after[i] - before[i] < after[best] - before[best])
+            best = i;
+    return theirs[best] - (before[best] + (after[best] - before[best]) / 2);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * timeline.h - what every rank did when, as one file for Chrome's tracing or
+ * Perfetto.
+ */
+#ifndef HVD_TRACE_TIMELINE_H
+#define HVD_TRACE_TIMELINE_H
+
+#include <stdbool.h>
+
+#include "trace/metrics.h"
+
+/* One request that is over. */
+struct hvd__span {
+    char name[96];  /* as people read it, cut */
+    char shape[64]; /* "float32 [17,3]" */
+    hvd_kind kind;
+    int32_t status;
+    int32_t batch; /* requests that moved with it, itself included */
+    bool packed;
+    int64_t bytes;
+    struct hvd__times times;
+};
+
+struct hvd__timeline;
+
+/* Make the file, empty but valid, in place of what was there: one rank does
+ * so before all open it. HVD_ERR_CONFIG: the system said no. */
+int hvd__timeline_create(const char *path, int nranks);
+
+/* This rank's part. offset_ns: what is added to its clock to get that of rank
+ * 0. NULL, with the last error set. */
+struct hvd__timeline *hvd__timeline_open(const char *path, int rank,
+                                         const char *host, int64_t offset_ns);
+
+/* Remember it; any thread, at most a copy. When there is no more room until
+ * the next flush it is dropped and counted. */
+void hvd__timeline_record(struct hvd__timeline *timeline,
+                          const struct hvd__span *span);
+
+/* Write what was remembered; the file is valid JSON afterwards, whatever
+ * happens next. A failure to write is logged once. */
+void hvd__timeline_flush(struct hvd__timeline *timeline);
+
+/* The last flush, and the end. NULL is accepted. */
+void hvd__timeline_close(struct hvd__timeline *timeline);
+
+/*
+ * The difference of two clocks, from n samples of: our time before, their
+ * time at some moment between, our time after. The sample with the shortest
+ * way is taken (Cristian, Probabilistic clock synchronization, 1989).
+ */
+int64_t hvd__clock_offset(const int64_t *before, const int64_t *theirs,
+                          const int64_t *after, int n);
+
+#endif

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+# Timelines and metrics: files that other programs must be able to read.
+
+setup_file() {
+    export ROOT=$BATS_TEST_DIRNAME/../..
+    export LIB=${HVD_BUILD:-$ROOT/build}/lib
+    export TRACED=$BATS_FILE_TMPDIR/traced
+    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$TRACED" \
+        "$BATS_TEST_DIRNAME/traced.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+}
+
+setup() {
+    file=$BATS_TEST_TMPDIR/trace.json
+}
+
+traced() { # n argument...
+    local n=$1
+    shift
+    run timeout 30 mpirun -np "$n" "$TRACED" "$@"
+    echo "$output" | head -20
+}
+
+@test "all ranks are in one file, with every phase" {
+    export HVD_TIMELINE=$file
+    traced 3
+    [ "$status" -eq 0 ]
+    python3 - "$file" <<'END'
+import json, sys
+trace = json.load(open(sys.argv[1], encoding="utf-8"))
+events = trace["traceEvents"]
+assert trace["otherData"]["ranks"] == 3
+assert {e["pid"] for e in events if e["ph"] == "X"} == {0, 1, 2}
+for rank in range(3):
+    rows = {e["args"]["name"] for e in events
+            if e["ph"] == "M" and e["name"] == "thread_name" and e["pid"] == rank}
+    assert {"first/plain", 'first/q"uote', "first/back\\slash",
+            "first/\ufffd broken", "first/umlaut \u00e4"} <= rows, rows
+    mine = [e for e in events if e["ph"] == "X" and e["pid"] == rank]
+    names = [e["name"] for e in mine]
+    for phase in ("ALLREDUCE", "NEGOTIATE_ALLREDUCE", "MPI_ALLREDUCE", "BARRIER"):
+        assert phase in names, (phase, names)
+    whole = {e["tid"]: e for e in mine if e["name"] == "ALLREDUCE"}
+    for e in mine:  # phases lie within their operation
+        o = whole.get(e["tid"])
+        if o and "ALLREDUCE" in e["name"] or "FUSION" in e["name"]:
+            assert e["ts"] >= o["ts"] - 0.001
+            assert e["ts"] + e["dur"] <= o["ts"] + o["dur"] + 0.001
+# One clock: what all did together overlaps in time.
+starts = [[e for e in events if e["ph"] == "X" and e["pid"] == r
+           and e["name"] == "MPI_ALLREDUCE"][0] for r in range(3)]
+first = max(e["ts"] for e in starts)
+last = min(e["ts"] + e["dur"] for e in starts)
+assert first - last < 1e6
+END
+}
+
+@test "it starts and stops at run time" {
+    traced 2 start "$file"
+    [ "$status" -eq 0 ]
+    python3 - "$file" <<'END'
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+rows = {e["args"]["name"] for e in events if e["name"] == "thread_name"}
+assert "second/plain" in rows, rows
+assert not any(r.startswith(("first/", "third/")) for r in rows), rows
+END
+}
+
+@test "an abort leaves valid JSON with what had happened" {
+    export HVD_TIMELINE=$file
+    traced 2 die
+    [ "$status" -ne 0 ]
+    python3 - "$file" <<'END'
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+assert sum(e["name"] == "MPI_ALLREDUCE" for e in events) >= 10
+END
+}
+
+@test "a file that cannot be written is an error of all ranks" {
+    HVD_TIMELINE=/nonexistent/trace.json traced 2
+    [ "$status" -eq 9 ]
+    [[ $output == *"cannot write the timeline '/nonexistent/trace.json': No such file"* ]]
+    traced 2 start "$BATS_TEST_TMPDIR"
+    [ "$status" -eq 8 ]
+    [[ $output == *"Is a directory"* ]]
+}
+
+@test "metrics are text that Prometheus reads" {
+    traced 2
+    [ "$status" -eq 0 ]
+    python3 - <<END
+import re
+text = """$output"""
+samples, types = {}, {}
+for line in text.splitlines():
+    if line.startswith("# TYPE"):
+        types[line.split()[2]] = line.split()[3]
+    elif line and not line.startswith("#"):
+        m = re.fullmatch(r'(\w+)\{([^}]*)\} ([0-9.e+-]+)', line)
+        assert m, line
+        samples[m[1] + "{" + m[2] + "}"] = float(m[3])
+assert types["hvd_latency_seconds"] == "histogram"
+assert samples['hvd_completed_total{rank="0",op="allreduce"}'] == 5
+assert samples['hvd_completed_total{rank="0",op="barrier"}'] == 1
+assert samples['hvd_refused_total{rank="0"}'] == 1
+assert samples['hvd_latency_seconds_count{rank="0",op="allreduce"}'] == 5
+assert samples['hvd_latency_seconds_bucket{rank="0",op="allreduce",le="+Inf"}'] == 5
+assert samples['hvd_bytes_total{rank="0",op="allreduce"}'] == 4 * (5 * 1000 - 70)
+END
+}
+
+@test "metrics go to a file a rank, whole at any time" {
+    HVD_METRICS="$BATS_TEST_TMPDIR/m.%r.prom" HVD_METRICS_INTERVAL=100ms traced 2
+    [ "$status" -eq 0 ]
+    grep -q '^hvd_completed_total{rank="1",op="allreduce"} 5$' \
+        "$BATS_TEST_TMPDIR/m.1.prom"
+    [ "$(ls "$BATS_TEST_TMPDIR")" = "m.0.prom
+m.1.prom" ]
+    HVD_METRICS=$BATS_TEST_TMPDIR/one.prom traced 2
+    grep -q 'rank="0"' "$BATS_TEST_TMPDIR/one.prom"
+    HVD_METRICS=/nonexistent/m.prom traced 1
+    [ "$status" -eq 0 ]
+    [[ $output == *"cannot write metrics to '/nonexistent/m.prom'"* ]]
+}
