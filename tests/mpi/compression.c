@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compression on the wire: casts, top-k, and a scheme of the program's own.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ranks.h"
+
+static int reduce(const char *name, const void *in, void *out, int64_t count,
+                  hvd_dtype dtype, hvd_op op, int32_t compression)
+{
+    hvd_request request;
+    hvd_handle handle;
+    int status;
+
+    hvd_request_init(&request, sizeof request);
+    request.name = name;
+    request.dtype = dtype;
+    request.op = op;
+    request.ndim = 1;
+    request.shape = &count;
+    request.input = in;
+    request.output = out;
+    request.compression = compression;
+    status = hvd_submit(&request, &handle);
+    return status < 0 ? status : hvd_wait(handle);
+}
+
+/* ------------------------------------------------------------------- casts */
+
+static double given(int rank, int64_t i)
+{
+    return (double)((i * 13 + rank * 7) % 32) - 15;
+}
+
+static void check_cast(hvd_dtype dtype, int64_t count, hvd_op op,
+                       int32_t compression)
+{
+    void *in = malloc((size_t)(count * hvd_dtype_size(dtype)) + 1);
+    void *out = malloc((size_t)(count * hvd_dtype_size(dtype)) + 1);
+    int n = ranks_size();
+
+    for (int64_t i = 0; i < count; i++)
+        element_put(dtype, in, i, given(ranks_rank(), i));
+    ck_hvd(reduce("cast", in, out, count, dtype, op, compression));
+    for (int64_t i = 0; i < count; i++) {
+        double want = 0, got = element_get(dtype, out, i);
+
+        for (int rank = 0; rank < n; rank++)
+            want += given(rank, i);
+        if (op == HVD_AVERAGE)
+            want /= n;
+        /* Small whole numbers are exact in both; an average is rounded. */
+        if (fabs(got - want) > (op == HVD_SUM ? 0 : fabs(want) * 0x1p-8 + 1e-9))
+            ck_abort_msg("%s [%lld] element %lld: %.9g, not %.9g",
+                         hvd_dtype_name(dtype), (long long)count, (long long)i,
+                         got, want);
+    }
+    free(in);
+    free(out);
+}
+
+START_TEST(casts_of_small_numbers_are_exact)
+{
+    for (int32_t c = HVD_COMPRESSION_NONE; c <= HVD_COMPRESSION_BF16; c++) {
+        check_cast(HVD_FLOAT32, 1, HVD_SUM, c);
+        check_cast(HVD_FLOAT32, 100003, HVD_SUM, c);
+        check_cast(HVD_FLOAT64, 5001, HVD_SUM, c);
+        check_cast(HVD_FLOAT32, 777, HVD_AVERAGE, c);
+        check_cast(HVD_FLOAT64, 0, HVD_SUM, c);
+    }
+}
+END_TEST
+
+START_TEST(casts_lose_what_they_must)
+{
+    float value = 1 + 0x1p-12f, result;
+
+    ck_hvd(reduce(NULL, &value, &result, 1, HVD_FLOAT32, HVD_AVERAGE,
+                  HVD_COMPRESSION_FP16));
+    ck_assert(result == 1);
+    ck_hvd(reduce(NULL, &value, &result, 1, HVD_FLOAT32, HVD_AVERAGE,
+                  HVD_COMPRESSION_NONE));
+    ck_assert(result == value);
+    value = 1e30f;
+    ck_hvd(reduce(NULL, &value, &result, 1, HVD_FLOAT32, HVD_AVERAGE,
+                  HVD_COMPRESSION_BF16));
+    ck_assert(result > 0.99e30f && result < 1.01e30f);
+    ck_hvd(reduce(NULL, &value, &result, 1, HVD_FLOAT32, HVD_AVERAGE,
+                  HVD_COMPRESSION_FP16));
+    ck_assert(isinf(result));
+}
+END_TEST
+
+START_TEST(larger_than_the_fusion_buffer)
+{
+    ranks_restart_with("HVD_FUSION_THRESHOLD", "4K");
+    check_cast(HVD_FLOAT32, 50021, HVD_SUM, HVD_COMPRESSION_BF16);
+    check_cast(HVD_FLOAT64, 50021, HVD_SUM, HVD_COMPRESSION_FP16);
+    ranks_restart_with("HVD_FUSION_THRESHOLD", NULL);
+}
+END_TEST
+
+/* -------------------------------------------------------------------- top-k */
+
+/* Whatever is not sent at once is sent later: after many steps of a constant
+ * gradient the sum of all updates is that of the gradients, but for what is
+ * still kept back. */
+START_TEST(topk_loses_nothing_in_the_end)
+{
+    enum { COUNT = 1000, STEPS = 400 };
+    static float given_now[COUNT], got[COUNT];
+    static double total[COUNT];
+    int n = ranks_size();
+
+    memset(total, 0, sizeof total);
+    for (int step = 0; step < STEPS; step++) {
+        for (int i = 0; i < COUNT; i++)
+            given_now[i] = (float)((i % 10) + 1 + ranks_rank()) / 8;
+        ck_hvd(reduce("gradient", given_now, got, COUNT, HVD_FLOAT32, HVD_SUM,
+                      HVD_COMPRESSION_TOPK));
+        for (int i = 0; i < COUNT; i++)
+            total[i] += (double)got[i];
+    }
+    for (int i = 0; i < COUNT; i++) {
+        double want = 0, most = 0;
+
+        for (int rank = 0; rank < n; rank++) {
+            want += ((i % 10) + 1 + rank) / 8.0 * STEPS;
+            /* Kept back: at 1 % a step, no value waits for more than about
+             * 100 steps times the ratio of the largest to it. */
+            most += (10 + 1 + rank) / 8.0 * 120;
+        }
+        if (total[i] > want + 1e-3 || total[i] < want - most)
+            ck_abort_msg("element %d: %g of %g has arrived", i, total[i], want);
+    }
+}
+END_TEST
+
+START_TEST(topk_sends_the_largest)
+{
+    float values[200] = {0}, got[200];
+    int n = ranks_size();
+
+    /* 1 % of 200 is 2: the two largest by magnitude. */
+    values[17] = -5;
+    values[18] = 4;
+    values[19] = 3;
+    ck_hvd(reduce("largest", values, got, 200, HVD_FLOAT32, HVD_AVERAGE,
+                  HVD_COMPRESSION_TOPK));
+    for (int i = 0; i < 200; i++)
+        ck_assert(got[i] == (i == 17 ? -5.0f : i == 18 ? 4.0f : 0.0f));
+    memset(values, 0, sizeof values);
+    ck_hvd(reduce("largest", values, got, 200, HVD_FLOAT32, HVD_SUM,
+                  HVD_COMPRESSION_TOPK));
+    ck_assert(got[19] == 3.0f * (float)n);
+    /* The name for another size begins anew. */
+    ck_hvd(reduce("largest", values, got, 199, HVD_FLOAT32, HVD_SUM,
+                  HVD_COMPRESSION_TOPK));
+    ck_assert(got[19] == 0);
+    ck_hvd(reduce("largest", values, got, 0, HVD_FLOAT32, HVD_SUM,
+                  HVD_COMPRESSION_TOPK));
+}
+END_TEST
+
+/* ------------------------------------------------------------- one of our own
+ */
+
+/* 8 bits a value, linear, with error feedback: the scale, then the bytes. */
+static int64_t most_bytes(void *context, int64_t count)
+{
+    (void)context;
+    return count + (int64_t)sizeof(float);
+}
+
+static int64_t state_bytes(void *context, int64_t count)
+{
+    (void)context;
+    return count * (int64_t)sizeof(float);
+}
+
+static int64_t encode(void *context, void *state, const float *values,
+                      int64_t count, void *code)
+{
+    float *left = state, scale = 0;
+    int8_t *bytes = (int8_t *)code + sizeof scale;
+
+    if (context && *(int *)context)
+        return HVD_ERR_UNSUPPORTED; /* broken on request */
+    for (int64_t i = 0; i < count; i++)
+        scale = fmaxf(scale, fabsf(left[i] + values[i]));
+    scale = scale > 0 ? scale / 127 : 1;
+    memcpy(code, &scale, sizeof scale);
+    for (int64_t i = 0; i < count; i++) {
+        float value = left[i] + values[i];
+
+        bytes[i] = (int8_t)lrintf(value / scale);
+        left[i] = value - (float)bytes[i] * scale;
+    }
+    return count + (int64_t)sizeof scale;
+}
+
+static int add(void *context, const void *code, int64_t bytes, float *sum,
+               int64_t count)
+{
+    const int8_t *values = (const int8_t *)code + sizeof(float);
+    float scale;
+
+    (void)context;
+    if (bytes != count + (int64_t)sizeof scale)
+        return HVD_ERR_INTERNAL;
+    memcpy(&scale, code, sizeof scale);
+    for (int64_t i = 0; i < count; i++)
+        sum[i] += (float)values[i] * scale;
+    return HVD_OK;
+}
+
+static int broken;
+
+static int registered(void)
+{
+    static int number;
+    const hvd_compressor compressor = {
+        .size = sizeof compressor,
+        .name = "int8",
+        .context = &broken,
+        .max_bytes = most_bytes,
+        .state_bytes = state_bytes,
+        .encode = encode,
+        .add = add,
+    };
+
+    if (number == 0)
+        number = hvd_register_compressor(&compressor);
+    return number;
+}
+
+START_TEST(a_scheme_of_the_programs_own)
+{
+    enum { COUNT = 3001, STEPS = 50 };
+    static float values[COUNT], got[COUNT];
+    static double total[COUNT];
+    int number = registered(), n = ranks_size();
+
+    ck_assert_int_ge(number, HVD_COMPRESSION_REGISTERED);
+    memset(total, 0, sizeof total);
+    for (int step = 0; step < STEPS; step++) {
+        for (int i = 0; i < COUNT; i++)
+            values[i] = sinf((float)(i + ranks_rank()));
+        ck_hvd(reduce("mine", values, got, COUNT, HVD_FLOAT32, HVD_AVERAGE,
+                      number));
+        for (int i = 0; i < COUNT; i++)
+            total[i] += (double)got[i];
+    }
+    for (int i = 0; i < COUNT; i++) {
+        double want = 0;
+
+        for (int rank = 0; rank < n; rank++)
+            want += sin((double)(i + rank)) * STEPS / n;
+        /* With feedback the error of all steps is that of one. */
+        if (fabs(total[i] - want) > 2.0 / 127 + 1e-3)
+            ck_abort_msg("element %d: %g, not %g", i, total[i], want);
+    }
+}
+END_TEST
+
+START_TEST(a_scheme_that_fails_is_an_error_of_all)
+{
+    float value = 1, got;
+    int number = registered(), last = ranks_size() - 1;
+
+    broken = ranks_rank() == last;
+    ck_hvd_fails(reduce("mine", &value, &got, 1, HVD_FLOAT32, HVD_SUM, number),
+                 ranks_rank() == last ? HVD_ERR_UNSUPPORTED : HVD_ERR_PEER);
+    ck_error_says("'int8' failed");
+    broken = 0;
+    ck_hvd(reduce("mine", &value, &got, 1, HVD_FLOAT32, HVD_SUM, number));
+    ck_assert(fabsf(got - (float)ranks_size()) < 1e-5f);
+}
+END_TEST
+
+START_TEST(what_cannot_be_compressed)
+{
+    int32_t whole = 1;
+    double wide = 1;
+    float value = 1;
+
+    ck_hvd_fails(reduce("c", &whole, &whole, 1, HVD_INT32, HVD_SUM,
+                        HVD_COMPRESSION_FP16),
+                 HVD_ERR_ARGUMENT);
+    ck_error_says("fp16 does not compress int32");
+    ck_hvd_fails(reduce("c", &wide, &wide, 1, HVD_FLOAT64, HVD_SUM,
+                        HVD_COMPRESSION_TOPK),
+                 HVD_ERR_ARGUMENT);
+    ck_hvd_fails(reduce("c", &value, &value, 1, HVD_FLOAT32, HVD_MAX,
+                        HVD_COMPRESSION_BF16),
+                 HVD_ERR_UNSUPPORTED);
+    ck_hvd_fails(reduce("c", &value, &value, 1, HVD_FLOAT32, HVD_SUM, 99),
+                 HVD_ERR_ARGUMENT);
+    ck_error_says("compression 99");
+    ck_hvd_fails(hvd_register_compressor(NULL), HVD_ERR_ARGUMENT);
+    if (ranks_size() == 1)
+        return;
+    ck_hvd_fails(
+        reduce("c", &value, &value, 1, HVD_FLOAT32, HVD_SUM,
+               ranks_rank() ? HVD_COMPRESSION_BF16 : HVD_COMPRESSION_FP16),
+        HVD_ERR_MISMATCH);
+    ck_error_says("compressed by fp16");
+    ck_error_says("compressed by bf16");
+}
+END_TEST
+
+static TCase *tcase_compression(void)
+{
+    TCase *tcase = ranks_tcase("compression");
+
+    tcase_add_test(tcase, casts_of_small_numbers_are_exact);
+    tcase_add_test(tcase, casts_lose_what_they_must);
+    tcase_add_test(tcase, larger_than_the_fusion_buffer);
+    tcase_add_test(tcase, topk_loses_nothing_in_the_end);
+    tcase_add_test(tcase, topk_sends_the_largest);
+    tcase_add_test(tcase, a_scheme_of_the_programs_own);
+    tcase_add_test(tcase, a_scheme_that_fails_is_an_error_of_all);
+    tcase_add_test(tcase, what_cannot_be_compressed);
+    return tcase;
+}
+
+RANKS_MAIN("mpi_compression", HVD_STARTS_MPI, tcase_compression)
