@@ -64,7 +64,7 @@ include tests/room.mk
 all: $(LIBS) $(PROGRAMS)
 
 # What cannot work without packages says so before a compiler does.
-ifeq ($(filter deps demo check sanitize tsan clean help format,$(MAKECMDGOALS)),)
+ifeq ($(filter deps demo check check-full sanitize tsan clean help format,$(MAKECMDGOALS)),)
 ifneq ($(shell $(PKG_CONFIG) --exists ompi-c openblas jansson zlib && echo y),y)
 $(error packages are missing: "make deps" installs them)
 endif
@@ -115,6 +115,10 @@ demo: deps ## train the MNIST network on 2 ranks, on drawn digits
 check: deps ## build and run all tests; TESTS='core mpi' runs what matches
 	$(Q)$(MAKE) --no-print-directory all-tests
 	$(Q)HVD_BUILD=$(abspath $(B)) tests/run $(TESTS)
+
+.PHONY: check-full
+check-full: deps ## the same with more sizes of every operation
+	$(Q)HVD_TEST_FULL=1 $(MAKE) --no-print-directory check
 
 .PHONY: sanitize
 sanitize: deps ## the tests of C code with ASan and UBSan

@@ -26,3 +26,9 @@ $(HVD_SO): $(HVD_SO).$(SOVERSION)
 $(B)/lib/libhvd.a: $(HVD_OBJ)
 	$(call say,AR,$@)mkdir -p $(@D) && rm -f $@
 	$(Q)$(AR) rcs $@ $^
+
+# hvd-info sees the settings, which are not exported.
+PROGRAMS += $(B)/bin/hvd-info
+SRC_hvd-info := libhvd/tools/hvd-info.c
+LIBS_hvd-info = $(B)/lib/libhvd.a $(MPI_LIBS)
+DEPS_hvd-info = $(B)/lib/libhvd.a

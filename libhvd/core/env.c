@@ -292,18 +292,23 @@ static int distance(const char *a, const char *b)
     return row[n];
 }
 
-static bool is_known(const char *name, const char *const *known)
+/* What the launcher, programs and tests of this project read. */
+static bool is_others(const char *name)
+{
+    return strcmp(name, "HVD_TTY") == 0 || strcmp(name, "HVD_BUILD") == 0 ||
+           strcmp(name, "HVD_LIBRARY") == 0 ||
+           strncmp(name, "HVD_TEST_", 9) == 0;
+}
+
+static bool is_known(const char *name)
 {
     for (int i = 0; i < NVARIABLES; i++)
         if (strcmp(name, variables[i]) == 0)
             return true;
-    for (; *known; known++)
-        if (strcmp(name, *known) == 0)
-            return true;
-    return false;
+    return is_others(name);
 }
 
-bool hvd__settings_stray(const char *const *known, char *text, size_t size)
+bool hvd__settings_stray(char *text, size_t size)
 {
     for (char **entry = environ; *entry; entry++) {
         const char *nearest = variables[0];
@@ -315,7 +320,7 @@ bool hvd__settings_stray(const char *const *known, char *text, size_t size)
             continue;
         memcpy(name, *entry, length);
         name[length] = '\0';
-        if (is_known(name, known))
+        if (is_known(name))
             continue;
         for (int i = 0; i < NVARIABLES; i++) {
             int d = distance(name, variables[i]);

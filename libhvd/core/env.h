@@ -81,8 +81,8 @@ void hvd__settings_each(hvd__setting_visitor *visit, void *context);
 
 /* A variable of the environment that begins with HVD_ and that nobody knows,
  * with the name that is most like it, as one line into text; false: there is
- * none. known: names that others read, ended by NULL. */
-bool hvd__settings_stray(const char *const *known, char *text, size_t size);
+ * none. */
+bool hvd__settings_stray(char *text, size_t size);
 
 /* A number of bytes: digits, then nothing, B, or K, M, G, T with or without
  * B or iB, in any case, all powers of 1024. HVD_ERR_CONFIG without text. */

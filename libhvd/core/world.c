@@ -377,6 +377,7 @@ static int start(struct hvd__world *world, const void *comm)
 {
     struct hvd__transport *t;
     const char *note;
+    char stray[256];
     int status;
 
     HVD_TRY(open_transport(world, comm, &note));
@@ -389,6 +390,8 @@ static int start(struct hvd__world *world, const void *comm)
     HVD_TRY(hvd__scribe_start(world));
     if (note && t->rank == 0)
         hvd__log(HVD__LOG_WARNING, "%s", note);
+    if (t->rank == 0 && hvd__settings_stray(stray, sizeof stray))
+        hvd__log(HVD__LOG_WARNING, "%s", stray);
     hvd__topk_set_ratio(world->settings.topk_ratio);
     hvd__log(HVD__LOG_INFO,
              "hvd %s, rank %d of %d, local %d of %d, over %s; fusion "

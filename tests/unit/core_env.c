@@ -73,6 +73,103 @@ START_TEST(bytes_that_are_not)
 }
 END_TEST
 
+START_TEST(times_that_are_well_formed)
+{
+    static const struct {
+        const char *text;
+        int64_t ns;
+    } good[] = {
+        {"0", 0},
+        {"60", INT64_C(60000000000)},
+        {"10s", INT64_C(10000000000)},
+        {"1.5S", 1500000000},
+        {"250ms", 250000000},
+        {"2m", INT64_C(120000000000)},
+        {"2min", INT64_C(120000000000)},
+        {"1h", INT64_C(3600000000000)},
+        {"7us", 7000},
+        {"3ns", 3},
+    };
+    static const char *const bad[] = {"",     "-1",  "1 s",  "s",
+                                      "1d",   "1e3", "inf",  "nan",
+                                      "1..2", "0x1", "1.s.", "99999999999999h"};
+
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        int64_t ns = -1;
+
+        ck_assert_int_eq(hvd__parse_duration(good[i].text, &ns), HVD_OK);
+        ck_assert_msg(ns == good[i].ns, "%s", good[i].text);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int64_t ns = -1;
+
+        ck_assert_msg(hvd__parse_duration(bad[i], &ns) == HVD_ERR_CONFIG, "%s",
+                      bad[i]);
+        ck_assert_int_eq(ns, -1);
+    }
+}
+END_TEST
+
+START_TEST(horovods_names_are_a_fallback)
+{
+    struct hvd__settings settings;
+
+    setenv("HOROVOD_STALL_CHECK_TIME_SECONDS", "7", 1);
+    setenv("HOROVOD_LOG_LEVEL", "fatal", 1);
+    ck_assert_int_eq(hvd__settings_read(&settings), HVD_OK);
+    ck_assert_int_eq(settings.stall_check_ns, INT64_C(7000000000));
+    ck_assert_int_eq(settings.log_level, HVD__LOG_ERROR);
+    setenv("HVD_STALL_CHECK_TIME", "3s", 1);
+    ck_assert_int_eq(hvd__settings_read(&settings), HVD_OK);
+    ck_assert_int_eq(settings.stall_check_ns, INT64_C(3000000000));
+    unsetenv("HVD_STALL_CHECK_TIME");
+    setenv("HOROVOD_STALL_CHECK_DISABLE", "1", 1);
+    ck_assert_int_eq(hvd__settings_read(&settings), HVD_OK);
+    ck_assert_int_eq(settings.stall_check_ns, 0);
+    setenv("HOROVOD_FUSION_THRESHOLD", "64XB", 1);
+    ck_assert_int_eq(hvd__settings_read(&settings), HVD_ERR_CONFIG);
+    ck_assert(strstr(hvd_last_error(), "HOROVOD_FUSION_THRESHOLD='64XB'"));
+}
+END_TEST
+
+START_TEST(values_are_strict)
+{
+    static const char *const bad[][2] = {
+        {"HVD_CONSISTENCY_CHECK", "maybe"}, {"HVD_TOPK_RATIO", "0"},
+        {"HVD_TOPK_RATIO", "1.5"},          {"HVD_TOPK_RATIO", "-0.1"},
+        {"HVD_STALL_SHUTDOWN_TIME", "5s"}, /* before it is reported */
+    };
+    struct hvd__settings settings;
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        setenv(bad[i][0], bad[i][1], 1);
+        ck_assert_int_eq(hvd__settings_read(&settings), HVD_ERR_CONFIG);
+        ck_assert(strstr(hvd_last_error(), bad[i][0]));
+        unsetenv(bad[i][0]);
+    }
+    setenv("HVD_CONSISTENCY_CHECK", "Yes", 1);
+    setenv("HVD_STALL_SHUTDOWN_TIME", "2m", 1);
+    ck_assert_int_eq(hvd__settings_read(&settings), HVD_OK);
+    ck_assert(settings.consistency_check);
+}
+END_TEST
+
+START_TEST(misspelt_names_are_found)
+{
+    char text[256];
+
+    ck_assert(!hvd__settings_stray(text, sizeof text));
+    setenv("HVD_FUSION_TRESHOLD", "1", 1);
+    ck_assert(hvd__settings_stray(text, sizeof text));
+    ck_assert_str_eq(text, "HVD_FUSION_TRESHOLD is not a variable of libhvd: "
+                           "did you mean HVD_FUSION_THRESHOLD?");
+    unsetenv("HVD_FUSION_TRESHOLD");
+    setenv("HVD_SOMETHING_ELSE_ENTIRELY", "1", 1);
+    ck_assert(hvd__settings_stray(text, sizeof text));
+    ck_assert(strstr(text, "hvd-info"));
+}
+END_TEST
+
 START_TEST(settings_have_defaults_and_names)
 {
     struct hvd__settings settings = {0};
@@ -132,6 +229,10 @@ static TCase *tcase_env(void)
 
     tcase_add_test(tcase, bytes_that_are_well_formed);
     tcase_add_test(tcase, bytes_that_are_not);
+    tcase_add_test(tcase, times_that_are_well_formed);
+    tcase_add_test(tcase, horovods_names_are_a_fallback);
+    tcase_add_test(tcase, values_are_strict);
+    tcase_add_test(tcase, misspelt_names_are_found);
     tcase_add_test(tcase, settings_have_defaults_and_names);
     tcase_add_test(tcase, launchers_are_recognised);
     return tcase;

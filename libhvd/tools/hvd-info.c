@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hvd-info - what this build of libhvd is, what machine it finds, and what
+ * its variables are set to. It starts neither MPI nor the library.
+ */
+#include <argp.h>
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/env.h"
+#include "hvd.h"
+
+static bool check_build;
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    (void)argument;
+    if (key == 'b')
+        check_build = true;
+    else if (key == ARGP_KEY_ARG)
+        argp_error(state, "there are no arguments, only options");
+    else
+        return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+/* ------------------------------------------------------------------- machine
+ */
+
+static void print_cpu(void)
+{
+    char line[256], name[200] = "unknown";
+    FILE *file = fopen("/proc/cpuinfo", "re");
+
+    while (file && fgets(line, sizeof line, file)) {
+        char *colon = strstr(line, ": ");
+
+        if (strncmp(line, "model name", 10) == 0 && colon) {
+            snprintf(name, sizeof name, "%s", colon + 2);
+            name[strcspn(name, "\n")] = '\0';
+            break;
+        }
+    }
+    if (file)
+        fclose(file);
+    printf("  cpu          %s\n", name);
+}
+
+/* The quota of this process's control group, in cores; 0: none. */
+static double quota(void)
+{
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    double most, period, cores = 0;
+
+    if (file && fscanf(file, "%lf %lf", &most, &period) == 2 && period > 0)
+        cores = most / period;
+    if (file)
+        fclose(file);
+    return cores;
+}
+
+static void print_machine(void)
+{
+    cpu_set_t cpus;
+    char host[80] = "";
+    double cores = quota();
+
+    gethostname(host, sizeof host - 1);
+    printf("Machine:\n  host         %s\n", host);
+    print_cpu();
+    CPU_ZERO(&cpus);
+    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
+        printf("  cores        %d of %ld may be used\n", CPU_COUNT(&cpus),
+               sysconf(_SC_NPROCESSORS_ONLN));
+    if (cores > 0)
+        printf("  quota        %.2f cores\n", cores);
+    printf("  memory       %ld MiB\n",
+           sysconf(_SC_PHYS_PAGES) / 1024 * (sysconf(_SC_PAGESIZE) / 1024));
+}
+
+/* --------------------------------------------------------------------- build
+ */
+
+static void print_build(void)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+
+    MPI_Get_library_version(library, &length);
+    library[strcspn(library, ",\n")] = '\0';
+    printf("Build:\n  hvd          %s\n", hvd_version());
+    printf("  compiler     %s\n", __VERSION__);
+#ifdef OMPI_MAJOR_VERSION
+    printf("  built with   Open MPI %d.%d.%d\n", OMPI_MAJOR_VERSION,
+           OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION);
+#endif
+    printf("  found        %s\n", library);
+    printf("  transports   self, mpi\n");
+}
+
+/* horovodrun's --check-build, line by line. */
+static void print_boxes(void)
+{
+    printf("hvd v%s:\n\n"
+           "Available Frameworks:\n    [X] C\n    [X] C++\n\n"
+           "Available Controllers:\n    [X] MPI\n    [ ] Gloo\n\n"
+           "Available Tensor Operations:\n    [ ] NCCL\n    [ ] DDL\n"
+           "    [ ] CCL\n    [X] MPI\n    [ ] Gloo\n",
+           hvd_version());
+}
+
+static void print_setting(void *context, const char *variable,
+                          const char *value, const char *origin,
+                          const char *meaning)
+{
+    (void)context;
+    printf("  %-24s %-12s %-24s %s\n", variable, *value ? value : "-", origin,
+           meaning);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"check-build", 'b', NULL, 0,
+         "Say what is built in, as horovodrun does", 0},
+        {0}};
+    static const struct argp argp = {
+        options,
+        parse,
+        NULL,
+        "Tell what this build of libhvd is, what machine it finds, and what "
+        "its environment variables are set to.",
+        NULL,
+        NULL,
+        NULL};
+    char version[32], stray[256];
+    struct hvd__settings settings;
+
+    snprintf(version, sizeof version, "hvd-info %s", hvd_version());
+    argp_program_version = version;
+    argp_err_exit_status = 2;
+    argp_parse(&argp, argc, argv, 0, NULL, NULL);
+    if (check_build) {
+        print_boxes();
+        return 0;
+    }
+    print_build();
+    print_machine();
+    printf("Variables:\n");
+    hvd__settings_each(print_setting, NULL);
+    if (hvd__settings_stray(stray, sizeof stray))
+        fprintf(stderr, "hvd-info: warning: %s\n", stray);
+    if (hvd__settings_read(&settings) < 0) {
+        fprintf(stderr, "hvd-info: error: %s\n", hvd_last_error());
+        return 1;
+    }
+    return 0;
+}
