@@ -1,0 +1,419 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hvd for Python: ctypes and numpy, nothing else.
+
+    import hvd, numpy as np
+    hvd.init()
+    mean = hvd.allreduce(np.arange(4.0), op="average", name="x")
+    hvd.shutdown()
+
+Arrays must be C-contiguous; results are new arrays unless out= is given.
+bfloat16 has no numpy type: pass uint16 arrays and dtype="bfloat16". Every
+failure raises Error, whose text names the ranks and the tensor, and whose
+status is one of the HVD_ERR_* of hvd.h. An asynchronous call returns a Handle,
+which keeps the arrays alive; wait() gives the result.
+
+The library is HVD_LIBRARY, or libhvd.so.0 beside this file, in ../lib,
+../../build/lib, or where the system finds it.
+"""
+import ctypes as C
+import os
+
+import numpy as np
+
+OPS = {"average": 0, "sum": 1, "adasum": 2, "min": 3, "max": 4, "product": 5}
+COMPRESSIONS = {"none": 0, "fp16": 1, "bf16": 2, "topk": 3}
+_KINDS = {"allreduce": 0, "allgather": 1, "broadcast": 2, "join": 3, "alltoall": 5,
+          "barrier": 6, "reducescatter": 7, "gather": 8, "reduce": 9}
+_DTYPES = {"uint8": 0, "int8": 1, "uint16": 2, "int16": 3, "int32": 4, "int64": 5,
+           "float16": 6, "float32": 7, "float64": 8, "bool": 9, "bfloat16": 10}
+_NAMES = {number: name for name, number in _DTYPES.items()}
+AVERAGE_CONTRIBUTORS = 1
+_CALLBACK = C.CFUNCTYPE(None, C.c_void_p, C.c_int)
+
+
+class Error(RuntimeError):
+    """A call failed; status is the HVD_ERR_*."""
+
+    def __init__(self, status, text):
+        super().__init__(text)
+        self.status = status
+
+
+class _Request(C.Structure):
+    _fields_ = [("size", C.c_uint32), ("kind", C.c_int32), ("dtype", C.c_int32),
+                ("op", C.c_int32), ("root", C.c_int32), ("ndim", C.c_int32),
+                ("shape", C.POINTER(C.c_int64)), ("name", C.c_char_p),
+                ("input", C.c_void_p), ("output", C.c_void_p),
+                ("prescale", C.c_double), ("postscale", C.c_double),
+                ("callback", _CALLBACK), ("callback_context", C.c_void_p),
+                ("process_set", C.c_int32), ("priority", C.c_int32),
+                ("flags", C.c_int32), ("compression", C.c_int32),
+                ("capacity", C.c_int64), ("splits", C.POINTER(C.c_int64)),
+                ("counts", C.POINTER(C.c_int64))]
+
+
+class _Tensor(C.Structure):
+    _fields_ = [("size", C.c_uint32), ("dtype", C.c_int32), ("ndim", C.c_int32),
+                ("reserved", C.c_int32), ("shape", C.c_int64 * 16),
+                ("data", C.c_void_p)]
+
+
+class _Options(C.Structure):
+    _fields_ = [("size", C.c_uint32), ("nprocess_sets", C.c_int32),
+                ("sizes", C.POINTER(C.c_int32)), ("ranks", C.POINTER(C.c_int32))]
+
+
+_MAX = C.CFUNCTYPE(C.c_int64, C.c_void_p, C.c_int64)
+_ENCODE = C.CFUNCTYPE(C.c_int64, C.c_void_p, C.c_void_p, C.POINTER(C.c_float),
+                      C.c_int64, C.c_void_p)
+_ADD = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_void_p, C.c_int64,
+                   C.POINTER(C.c_float), C.c_int64)
+
+
+class _Compressor(C.Structure):
+    _fields_ = [("size", C.c_uint32), ("reserved", C.c_int32), ("name", C.c_char_p),
+                ("context", C.c_void_p), ("max_bytes", _MAX), ("state_bytes", _MAX),
+                ("encode", _ENCODE), ("add", _ADD)]
+
+
+def _load():
+    here = os.path.dirname(os.path.abspath(__file__))
+    places = [os.environ.get("HVD_LIBRARY")] if os.environ.get("HVD_LIBRARY") else [
+        os.path.join(here, *where, "libhvd.so.0")
+        for where in ((), ("..", "lib"), ("..", "..", "lib"), ("..", "..", "build", "lib"))]
+    for place in places:
+        if os.path.exists(place):
+            return C.CDLL(place)
+    try:
+        return C.CDLL("libhvd.so.0")
+    except OSError:
+        raise ImportError("libhvd.so.0 is neither in " + ", ".join(map(str, places)) +
+                          " nor where the system looks; set HVD_LIBRARY") from None
+
+
+_lib = _load()
+_lib.hvd_last_error.restype = _lib.hvd_version.restype = C.c_char_p
+_lib.hvd_free.argtypes = [C.c_void_p]
+_lib.hvd_wait.argtypes = _lib.hvd_poll.argtypes = [C.c_int64]
+_lib.hvd_wait_output.argtypes = [C.c_int64, C.POINTER(_Tensor)]
+_lib.hvd_request_init.argtypes = [C.POINTER(_Request), C.c_size_t]
+_lib.hvd_submit.argtypes = [C.POINTER(_Request), C.POINTER(C.c_int64)]
+_lib.hvd_metrics_text.argtypes = [C.c_char_p, C.c_int64]
+
+
+def _check(status):
+    if status < 0:
+        raise Error(status, _lib.hvd_last_error().decode(errors="replace"))
+    return status
+
+
+# ------------------------------------------------------------------ who is who
+
+def init(process_sets=()):
+    """Start; process_sets: lists of ranks, which get the ids 1, 2, ..."""
+    flat = [rank for ranks in process_sets for rank in ranks]
+    options = _Options(C.sizeof(_Options), len(process_sets),
+                       (C.c_int32 * (len(process_sets) + 1))(*map(len, process_sets)),
+                       (C.c_int32 * (len(flat) + 1))(*flat))
+    _check(_lib.hvd_init_with(C.byref(options)))
+
+
+def shutdown():
+    _check(_lib.hvd_shutdown())
+
+
+def is_initialized():
+    return bool(_lib.hvd_is_initialized())
+
+
+def _number(function):
+    return lambda: _check(getattr(_lib, function)())
+
+
+rank, size = _number("hvd_rank"), _number("hvd_size")
+local_rank, local_size = _number("hvd_local_rank"), _number("hvd_local_size")
+cross_rank, cross_size = _number("hvd_cross_rank"), _number("hvd_cross_size")
+completion_fd = _number("hvd_completion_fd")
+stop_timeline = _number("hvd_stop_timeline")
+
+
+def version():
+    return _lib.hvd_version().decode()
+
+
+def start_timeline(path):
+    _check(_lib.hvd_start_timeline(os.fsencode(path)))
+
+
+def metrics_text():
+    """What hvd_metrics_text gives, for Prometheus."""
+    length = _check(_lib.hvd_metrics_text(None, 0))
+    buffer = C.create_string_buffer(length + 4096)
+    _check(_lib.hvd_metrics_text(buffer, len(buffer)))
+    return buffer.value.decode()
+
+
+class ProcessSet:
+    """Some of the ranks; pass it, or its id, as process_set=."""
+
+    def __init__(self, ranks):
+        ranks = list(ranks)
+        self.id = _check(_lib.hvd_add_process_set(
+            (C.c_int32 * (len(ranks) + 1))(*ranks), len(ranks)))
+
+    def __index__(self):
+        return self.id
+
+    def rank(self):
+        return _check(_lib.hvd_process_set_rank(self.id))
+
+    def size(self):
+        return _check(_lib.hvd_process_set_size(self.id))
+
+    def included(self):
+        return bool(_check(_lib.hvd_process_set_included(self.id)))
+
+    def ranks(self):
+        ranks = (C.c_int32 * self.size())()
+        _check(_lib.hvd_process_set_ranks(self.id, ranks, len(ranks)))
+        return list(ranks)
+
+    def remove(self):
+        _check(_lib.hvd_remove_process_set(self.id))
+
+
+# -------------------------------------------------------------------- requests
+
+def _array(array, what):
+    array = np.asarray(array)
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{what} must be C-contiguous: np.ascontiguousarray makes it so")
+    return array
+
+
+def _dtype_of(array, dtype):
+    name = dtype or array.dtype.name
+    if name not in _DTYPES:
+        raise TypeError(f"hvd knows no dtype {name}: one of {', '.join(_DTYPES)}")
+    return _DTYPES[name]
+
+
+def _code(value, table, what):
+    if isinstance(value, str):
+        if value not in table:
+            raise ValueError(f"there is no {what} '{value}': one of {', '.join(table)}")
+        return table[value]
+    return int(value)
+
+
+class Handle:
+    """A request under way. wait() must be called once."""
+
+    def __init__(self, request, keep, result, counts=None):
+        self._request, self._keep, self._result = request, keep, result
+        self._counts, self._handle = counts, C.c_int64()
+
+    def poll(self):
+        return bool(_check(_lib.hvd_poll(self._handle)))
+
+    def wait(self):
+        """The result: an array, or (array, counts) of what has counts."""
+        tensor = _Tensor(size=C.sizeof(_Tensor))
+        _check(_lib.hvd_wait_output(self._handle, C.byref(tensor)))
+        result = self._result
+        if result is None and tensor.data:
+            result = self._take(tensor)
+        self._keep = None
+        return result if self._counts is None else (result, np.array(self._counts[:]))
+
+    def _take(self, tensor):
+        shape = tuple(tensor.shape[:tensor.ndim])
+        name = _NAMES[tensor.dtype]
+        dtype = np.dtype("uint16" if name == "bfloat16" else name)
+        bytes_ = int(np.prod(shape)) * dtype.itemsize
+        # A copy: numpy's memory is freed by numpy, the library's by the library.
+        data = np.frombuffer(C.string_at(tensor.data, bytes_), dtype).reshape(shape).copy()
+        _lib.hvd_free(tensor.data)
+        return data
+
+
+def _request(kind, array=None, out=None, name=None, op="sum", root=0, dtype=None,
+             prescale=1.0, postscale=1.0, process_set=0, priority=0, flags=0,
+             compression="none", splits=None, capacity=0, counts=False, tensor=None):
+    """A filled request, and what must live as long as it."""
+    r = _Request()
+    _lib.hvd_request_init(C.byref(r), C.sizeof(r))
+    r.kind, r.op, r.root = _KINDS[kind], _code(op, OPS, "op"), root
+    r.name = name.encode() if name is not None else None
+    r.prescale, r.postscale = prescale, postscale
+    r.process_set, r.priority, r.flags = int(process_set.__index__()), priority, flags
+    r.compression, r.capacity = _code(compression, COMPRESSIONS, "compression"), capacity
+    keep = [array, out]
+    tensor = array if tensor is None else tensor
+    if tensor is not None:
+        r.dtype, r.ndim = _dtype_of(tensor, dtype), tensor.ndim
+        shape = (C.c_int64 * max(tensor.ndim, 1))(*tensor.shape)
+        r.shape = C.cast(shape, C.POINTER(C.c_int64))
+        keep.append(shape)
+    r.input = array.ctypes.data if array is not None else None
+    r.output = out.ctypes.data if out is not None else None
+    if splits is not None:
+        rows = (C.c_int64 * len(splits))(*splits)
+        r.splits = C.cast(rows, C.POINTER(C.c_int64))
+        keep.append(rows)
+    numbers = None
+    if counts:
+        numbers = (C.c_int64 * _check(_lib.hvd_process_set_size(r.process_set)))()
+        r.counts = C.cast(numbers, C.POINTER(C.c_int64))
+    return Handle(r, keep, out, numbers)
+
+
+def _submit(handle):
+    _check(_lib.hvd_submit(C.byref(handle._request), C.byref(handle._handle)))
+    return handle
+
+
+def _submit_group(name, handles):
+    pointers = (C.POINTER(_Request) * len(handles))(*[C.pointer(h._request) for h in handles])
+    numbers = (C.c_int64 * len(handles))()
+    _check(_lib.hvd_submit_group(name.encode() if name else None, pointers,
+                                 len(handles), numbers))
+    for handle, number in zip(handles, numbers):
+        handle._handle = C.c_int64(number)
+    return handles
+
+
+def _same_shape(kind, array, out, options):
+    array = _array(array, "the input")
+    out = np.empty_like(array) if out is None else _array(out, "out")
+    if out.shape != array.shape or out.dtype != array.dtype:
+        raise ValueError(f"out is {out.dtype}{list(out.shape)}, the input "
+                         f"{array.dtype}{list(array.shape)}")
+    return _request(kind, array, out, **options)
+
+
+def allreduce_async(array, out=None, **options):
+    return _submit(_same_shape("allreduce", array, out, options))
+
+
+def allreduce(array, out=None, **options):
+    return allreduce_async(array, out, **options).wait()
+
+
+def grouped_allreduce(arrays, name=None, outs=None, **options):
+    outs = outs or [None] * len(arrays)
+    return [h.wait() for h in _submit_group(name, [
+        _same_shape("allreduce", a, o, options) for a, o in zip(arrays, outs)])]
+
+
+def reduce(array, root=0, out=None, **options):
+    """The reduction on root, None elsewhere."""
+    result = _submit(_same_shape("reduce", array, out, dict(options, root=root))).wait()
+    return result if rank() == root else None
+
+
+def broadcast_async(array, root=0, **options):
+    """In place."""
+    array = _array(array, "the array")
+    if not array.flags.writeable:
+        raise ValueError("a broadcast writes to its array, and this one is read-only")
+    return _submit(_request("broadcast", None, array, root=root, tensor=array, **options))
+
+
+def broadcast(array, root=0, **options):
+    return broadcast_async(array, root, **options).wait()
+
+
+def allgather_async(array, **options):
+    return _submit(_request("allgather", _array(array, "the input"), counts=True, **options))
+
+
+def allgather(array, **options):
+    """(rows of all ranks, rows of each rank)."""
+    return allgather_async(array, **options).wait()
+
+
+def gather(array, root=0, **options):
+    """(rows of all ranks, or None, rows of each rank)."""
+    return _submit(_request("gather", _array(array, "the input"), root=root, counts=True,
+                            capacity=2**62, **options)).wait()
+
+
+def alltoall_async(array, splits=None, **options):
+    return _submit(_request("alltoall", _array(array, "the input"), splits=splits,
+                            counts=True, **options))
+
+
+def alltoall(array, splits=None, **options):
+    """(rows received, rows from each rank)."""
+    return alltoall_async(array, splits, **options).wait()
+
+
+def reducescatter_async(array, **options):
+    return _submit(_request("reducescatter", _array(array, "the input"), **options))
+
+
+def reducescatter(array, **options):
+    return reducescatter_async(array, **options).wait()
+
+
+def sparse_allreduce(indices, rows, op="sum", name=None, **options):
+    """(indices, rows) of all ranks; rows of one index are to be added up."""
+    indices = _array(np.asarray(indices, dtype=np.int64), "indices")
+    both = _submit_group(name, [_request("allgather", indices, name="indices", **options),
+                                _request("allgather", _array(rows, "rows"), name="rows",
+                                         **options)])
+    indices, rows = both[0].wait(), both[1].wait()
+    n = _check(_lib.hvd_process_set_size(int(options.get("process_set", 0).__index__())))
+    return indices, rows / n if _code(op, OPS, "op") == OPS["average"] else rows
+
+
+def barrier(process_set=0):
+    _submit(_request("barrier", process_set=process_set)).wait()
+
+
+def join(process_set=0):
+    """This rank has no more data; returns the rank that joined last."""
+    last = np.full(1, -1, np.int32)
+    _submit(_request("join", out=last, process_set=process_set)).wait()
+    return int(last[0])
+
+
+_registered = []
+
+
+def register_compressor(name, max_bytes, encode, add, state_bytes=None):
+    """
+    max_bytes(count) and state_bytes(count) give bytes; encode(state, values,
+    code) fills the uint8 array code and returns how many bytes; add(code, sum)
+    adds to the float32 array sum. state is a uint8 array. An exception is a
+    failure of the request.
+    """
+    def guard(function):
+        def call(*arguments):
+            try:
+                return function(*arguments)
+            except Exception:  # the library's thread cannot raise into the caller's
+                return -2
+        return call
+
+    def view(address, count, dtype):
+        if count == 0:
+            return np.empty(0, dtype)
+        buffer = (C.c_char * (count * np.dtype(dtype).itemsize)).from_address(
+            C.cast(address, C.c_void_p).value)
+        return np.frombuffer(buffer, dtype)
+
+    kept = state_bytes or (lambda count: 0)
+    c = _Compressor(
+        C.sizeof(_Compressor), 0, name.encode(), None,
+        _MAX(guard(lambda _, count: int(max_bytes(count)))),
+        _MAX(guard(lambda _, count: int(kept(count)))),
+        _ENCODE(guard(lambda _, state, values, count, code: int(encode(
+            view(state, int(kept(count)), np.uint8), view(values, count, np.float32),
+            view(code, int(max_bytes(count)), np.uint8))))),
+        _ADD(guard(lambda _, code, bytes_, total, count: int(add(
+            view(code, bytes_, np.uint8), view(total, count, np.float32)) or 0))))
+    number = _check(_lib.hvd_register_compressor(C.byref(c)))
+    _registered.append(c)  # its functions must outlive every request
+    return number

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every operation in every language. Debian's own python3: another one, found
+# first, may lack numpy.
+
+setup_file() {
+    export ROOT=$BATS_TEST_DIRNAME/../..
+    export LIB=${HVD_BUILD:-$ROOT/build}/lib
+}
+
+@test "python" {
+    for n in 1 2 3; do
+        HVD_LIBRARY=$LIB/libhvd.so.0 PYTHONDONTWRITEBYTECODE=1 run timeout 60 \
+            mpirun -np $n /usr/bin/python3 "$BATS_TEST_DIRNAME/every_operation.py" \
+            "$ROOT/libhvd/bindings"
+        echo "$output"
+        [ "$status" -eq 0 ]
+        [ "$(grep -c 'every operation$' <<<"$output")" -eq $n ]
+    done
+}
+
+@test "c++" {
+    g++ -std=c++17 -Wall -Wextra -Wconversion -pedantic \
+        -I"$ROOT/libhvd/include" -I"$ROOT/libhvd/bindings" \
+        -o "$BATS_TEST_TMPDIR/program" \
+        "$BATS_TEST_DIRNAME/every_operation.cpp" -L"$LIB" -lhvd \
+        -Wl,-rpath,"$LIB"
+    for n in 1 2 3; do
+        run timeout 60 mpirun -np $n "$BATS_TEST_TMPDIR/program"
+        echo "$output"
+        [ "$status" -eq 0 ]
+        [ "$(grep -c 'every operation$' <<<"$output")" -eq $n ]
+    done
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every operation of hvd.hpp, on any number of ranks. */
+#include <hvd.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#define MUST(what)                                                             \
+    do {                                                                       \
+        if (!(what)) {                                                         \
+            std::fprintf(stderr, "line %d: %s\n", __LINE__, #what);            \
+            std::exit(1);                                                      \
+        }                                                                      \
+    } while (0)
+
+static void operations(int r, int n)
+{
+    std::vector<float> x(6), y(6), all(6u * static_cast<unsigned>(n));
+    const double ranks = n * (n - 1) / 2.0;
+
+    for (int i = 0; i < 6; i++)
+        x[static_cast<unsigned>(i)] = static_cast<float>(r + i);
+    hvd::allreduce(x.data(), y.data(), 6);
+    for (unsigned i = 0; i < 6; i++)
+        MUST(y[i] == static_cast<float>(ranks / n + i));
+    auto handle = hvd::allreduce_async("x", x.data(), y.data(), 6, hvd::max);
+    (void)handle.poll();
+    handle.wait();
+    MUST(y[5] == static_cast<float>(n - 1 + 5));
+    auto copy = x;
+    hvd::broadcast(copy.data(), 6, n - 1);
+    MUST(copy[0] == static_cast<float>(n - 1));
+    hvd::broadcast_async("b", copy.data(), 6, 0).wait();
+    hvd::allgather(x.data(), all.data(), 6);
+    MUST(all[6u * static_cast<unsigned>(n - 1)] == static_cast<float>(n - 1));
+    std::vector<std::int64_t> counts(static_cast<unsigned>(n));
+    hvd::allgatherv(x.data(), r % 2 + 1, all.data(), 6 * n, counts.data());
+    for (int k = 0; k < n; k++)
+        MUST(counts[static_cast<unsigned>(k)] == k % 2 + 1);
+    auto gathered = hvd::allgather_async("g", x.data(), r + 1).get();
+    MUST(gathered.size() == static_cast<unsigned>(n * (n + 1) / 2));
+    MUST(gathered[gathered.size() - 1] == static_cast<float>(2 * (n - 1)) ||
+         n > 6);
+    hvd::gather(x.data(), all.data(), 6, 0);
+    hvd::reduce(x.data(), y.data(), 6, hvd::sum, n - 1);
+    MUST(r != n - 1 || y[0] == static_cast<float>(ranks));
+    hvd::reducescatter(x.data(), y.data(), 6, hvd::sum);
+    auto share = hvd::reducescatter_async("rs", x.data(), 6, hvd::min).get();
+    MUST(share.shape().size() == 1);
+    std::vector<std::int32_t> to(static_cast<unsigned>(n)), from(to);
+    for (int k = 0; k < n; k++)
+        to[static_cast<unsigned>(k)] = 10 * r + k;
+    hvd::alltoall(to.data(), from.data(), n);
+    for (int k = 0; k < n; k++)
+        MUST(from[static_cast<unsigned>(k)] == 10 * k + r);
+    std::vector<std::int64_t> splits(static_cast<unsigned>(n), 1);
+    hvd::alltoallv(to.data(), splits.data(), from.data(), n, counts.data());
+    auto exchanged = hvd::alltoall_async("a", to.data(), n).get();
+    MUST(exchanged[0] == r);
+    std::int64_t index = r;
+    auto sparse = hvd::sparse_allreduce("s", &index, x.data(), 1, 6, hvd::sum);
+    MUST(sparse.first.size() == static_cast<unsigned>(n));
+    MUST(sparse.second[1] == 1);
+    hvd::Buffer<double> memory(3);
+    memory[0] = 1;
+    hvd::allreduce(memory.data(), memory.data(), 3, hvd::sum);
+    MUST(memory[0] == n && memory[2] == 0);
+    bool flag = r == 0;
+    hvd::allreduce(&flag, &flag, 1, hvd::max);
+    MUST(flag);
+    hvd::bfloat16 one{0x3f80};
+    hvd::allreduce(&one, &one, 1, hvd::adasum);
+    MUST(one.bits == 0x3f80);
+
+    const std::vector<std::int64_t> shape{6};
+    auto a = hvd::request(HVD_ALLREDUCE, nullptr, x.data(), x.data(), shape);
+    auto b = hvd::request(HVD_ALLREDUCE, nullptr, y.data(), y.data(), shape);
+    for (auto &each : hvd::submit_group("group", {a, b}))
+        each.wait();
+    hvd::barrier();
+}
+
+static void errors(int r, int n)
+{
+    float value = 1;
+
+    try {
+        hvd::allreduce(&value, &value, r == n - 1 ? -1 : 1);
+        MUST(false);
+    } catch (const hvd::Error &error) {
+        MUST(error.status() == (r == n - 1 ? HVD_ERR_ARGUMENT : HVD_ERR_PEER));
+        MUST(std::strstr(error.what(), "-1"));
+    }
+    if (n == 1)
+        return;
+    hvd::ProcessSet first({0});
+    MUST(first.included() == (r == 0) && first.size() == 1);
+    const std::vector<std::int64_t> shape{1};
+    auto on_set = hvd::request(HVD_ALLREDUCE, "s", &value, &value, shape);
+    on_set.process_set = first.id();
+    if (first.included())
+        hvd::submit(on_set).wait();
+    first.remove();
+}
+
+int main()
+{
+    hvd::World world;
+    int r = hvd::rank(), n = hvd::size();
+
+    operations(r, n);
+    errors(r, n);
+    MUST(hvd::join() >= 0);
+    std::printf("rank %d of %d: every operation\n", r, n);
+}

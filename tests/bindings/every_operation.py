@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operation of hvd.py, on any number of ranks, against numpy."""
+import os
+import select
+import sys
+
+import numpy as np
+
+sys.path.insert(0, sys.argv[1])
+import hvd
+
+hvd.init()
+r, n = hvd.rank(), hvd.size()
+everyone = range(n)
+
+
+def given(rank, shape=(5, 3), dtype=np.float32):
+    return (np.arange(np.prod(shape)).reshape(shape) * (rank + 1) + rank).astype(dtype)
+
+
+def fails(status, words, function, *arguments, **options):
+    try:
+        function(*arguments, **options)
+    except hvd.Error as error:
+        assert error.status == status, (error.status, str(error))
+        for word in words:
+            assert word in str(error), str(error)
+        return
+    raise AssertionError(f"{function} did not fail")
+
+
+for dtype in "uint8 int8 uint16 int16 int32 int64 float16 float32 float64".split():
+    x = given(r, dtype=dtype) % 7
+    every = [given(k, dtype=dtype) % 7 for k in everyone]
+    assert (hvd.allreduce(x, name="x") == sum(e.astype(np.float64) for e in every)).all()
+    assert (hvd.allreduce(x, op="max") == np.max(every, axis=0)).all()
+    assert (hvd.allreduce(x, op="min") == np.min(every, axis=0)).all()
+    gathered, counts = hvd.allgather(x[:r + 1])
+    assert gathered.dtype == x.dtype and list(counts) == [k + 1 for k in everyone]
+    assert (gathered == np.concatenate([every[k][:k + 1] for k in everyone])).all()
+assert hvd.allreduce(np.array([r == 0, True]), op="product").tolist() == [n == 1, True]
+half = np.full(3, 0x3f80, np.uint16)  # 1.0 as bfloat16
+assert (hvd.allreduce(half, op="product", dtype="bfloat16") == half).all()
+
+x = given(r)
+total = sum(given(k) for k in everyone)
+assert np.allclose(hvd.allreduce(x, op="average"), total / n)
+assert np.allclose(hvd.allreduce(x, prescale=0.5, postscale=4.0), total * 2)
+same = x.copy()
+assert hvd.allreduce(same, out=same) is same and np.allclose(same, total)
+assert np.allclose(hvd.allreduce(np.ones(4, np.float32), op="adasum"), 1)
+assert np.allclose(hvd.allreduce(x, op="average", compression="bf16"), total / n, rtol=0.02)
+assert np.allclose(hvd.allreduce(x, compression="topk").sum(),
+                   sum(np.abs(given(k)).max() for k in everyone))
+scalar = hvd.allreduce(np.float64(r + 1))
+assert scalar == n * (n + 1) / 2 and scalar.shape == ()
+
+handles = [hvd.allreduce_async(x + i, name=f"a/{i}") for i in range(5)]
+for i, handle in enumerate(handles):
+    assert handle.poll() in (True, False)
+    assert np.allclose(handle.wait(), total + n * i)
+results = hvd.grouped_allreduce([x, x * 2], name="g", op="average")
+assert np.allclose(results[0], total / n) and np.allclose(results[1], 2 * total / n)
+reduced = hvd.reduce(x, root=n - 1)
+assert np.allclose(reduced, total) if r == n - 1 else reduced is None
+y = given(r)
+assert (hvd.broadcast(y, root=n - 1) == given(n - 1)).all() and (y == given(n - 1)).all()
+rows, counts = hvd.gather(x[:2 + r % 2], root=0)
+assert list(counts) == [2 + k % 2 for k in everyone]
+assert r != 0 or (rows == np.concatenate([given(k)[:2 + k % 2] for k in everyone])).all()
+
+parts = [(r + k) % 3 for k in everyone]
+mine = np.arange(sum(parts), dtype=np.int64) + 100 * r
+got, counts = hvd.alltoall(mine, splits=parts)
+assert list(counts) == [(k + r) % 3 for k in everyone]
+want = []
+for k in everyone:
+    theirs = [(k + j) % 3 for j in everyone]
+    start = sum(theirs[:r])
+    want += [100 * k + start + i for i in range(theirs[r])]
+assert got.tolist() == want
+assert hvd.alltoall(np.arange(n) + 10 * r)[0].tolist() == [10 * k + r for k in everyone]
+
+share = hvd.reducescatter(x)
+edges = np.cumsum([0] + [5 // n + (k < 5 % n) for k in everyone])
+assert np.allclose(share, total[edges[r]:edges[r + 1]])
+
+indices, rows = hvd.sparse_allreduce([r, 7], np.full((2, 3), r, np.float32), op="average")
+assert indices.tolist() == [i for k in everyone for i in (k, 7)]
+assert np.allclose(rows, [[k / n] * 3 for k in everyone for _ in "ab"])
+
+if n > 1:
+    first = hvd.ProcessSet(range(n - 1))
+    assert first.ranks() == list(range(n - 1)) and first.included() == (r < n - 1)
+    if first.included():
+        assert hvd.allreduce(np.float64(1), process_set=first) == n - 1
+        assert first.rank() == r and first.size() == n - 1
+    else:
+        fails(-9, ["not a member"], hvd.allreduce, x, process_set=first)
+    first.remove()
+    fails(-4, ["'w' differs: rank", "[5,3]", "[4,3]"], hvd.allreduce,
+          x[:4] if r == n - 1 else x, name="w")
+fails(-1, ["root 99"], hvd.broadcast, y, root=99)
+for bad in (lambda: hvd.allreduce(np.zeros((4, 4))[:, ::2]),
+            lambda: hvd.allreduce(x, op="median"),
+            lambda: hvd.allreduce(x, out=np.zeros(3))):
+    try:
+        bad()
+    except ValueError:
+        continue
+    raise AssertionError("a mistake was not found")
+try:
+    hvd.allreduce(np.zeros(3, complex))
+    raise AssertionError("complex numbers were taken")
+except TypeError:
+    pass
+
+
+def encode(state, values, code):
+    code[:] = values.astype(np.float16).view(np.uint8)
+    return code.size
+
+
+def add(code, total_):
+    total_ += code.view(np.float16).astype(np.float32)
+
+
+mine = hvd.register_compressor("python-half", lambda count: 2 * count, encode, add)
+assert np.allclose(hvd.allreduce(x, compression=mine), total)
+
+fd = hvd.completion_fd()
+handle = hvd.allreduce_async(x, name="fd")
+handle.wait()
+assert select.select([fd], [], [], 10)[0] and int.from_bytes(os.read(fd, 8), sys.byteorder) >= 1
+
+steps = r + 1
+for step in range(steps):
+    assert hvd.allreduce(np.float64(1)) == n - step
+assert hvd.join() == n - 1
+hvd.barrier()
+assert 'hvd_completed_total{rank="%d",op="join"} 1' % r in hvd.metrics_text()
+hvd.shutdown()
+fails(-21, ["hvd_shutdown has been called"], hvd.allreduce, x)
+hvd.init(process_sets=[[0]] if n > 1 else [])
+assert hvd.is_initialized()
+hvd.shutdown()
+print(f"rank {r} of {n}: every operation")
