@@ -135,6 +135,9 @@ tsan: deps ## the tests of C code with TSan
 PC := $(B)/lib/hvd.pc
 HEADERS := libhvd/include/hvd.h libhvd/include/hvd_mpi.h \
 	libhvd/include/hvd_strategy.h
+# For C++ and Fortran, which compile them; and for Python.
+BINDINGS := libhvd/bindings/hvd.hpp libhvd/bindings/hvd.f90
+PYTHON := libhvd/bindings/hvd.py
 MAN1 := $(wildcard docs/man/*.1)
 MAN3 := $(wildcard docs/man/*.3)
 MAN7 := $(wildcard docs/man/*.7)
@@ -151,7 +154,9 @@ $(PC): libhvd/hvd.pc.in Makefile .FORCE
 install: all $(PC) ## install to PREFIX (/usr/local), below DESTDIR
 	$(Q)install -d $(TO)/include $(LIBTO)/pkgconfig $(TO)/bin \
 		$(TO)/share/man/man1 $(TO)/share/man/man3 $(TO)/share/man/man7
-	$(Q)install -m 644 $(HEADERS) $(TO)/include
+	$(Q)install -m 644 $(HEADERS) $(BINDINGS) $(TO)/include
+	$(Q)install -d $(LIBTO)/hvd
+	$(Q)install -m 644 $(PYTHON) $(LIBTO)/hvd
 	$(Q)install -m 755 $(HVD_SO).$(SOVERSION) $(LIBTO)
 	$(Q)ln -sf libhvd.so.$(SOVERSION) $(LIBTO)/libhvd.so
 	$(Q)install -m 644 $(B)/lib/libhvd.a $(LIBTO)
@@ -162,6 +167,7 @@ install: all $(PC) ## install to PREFIX (/usr/local), below DESTDIR
 		install -m 644 $$m $(TO)/share/man/man$$s; done; done
 
 INSTALLED = $(HEADERS:libhvd/include/%=$(TO)/include/%) \
+	$(BINDINGS:libhvd/bindings/%=$(TO)/include/%) $(LIBTO)/hvd/hvd.py \
 	$(LIBTO)/libhvd.so $(LIBTO)/libhvd.so.$(SOVERSION) $(LIBTO)/libhvd.a \
 	$(LIBTO)/pkgconfig/hvd.pc $(PROGRAMS:$(B)/bin/%=$(TO)/bin/%) \
 	$(TO)/bin/mpi-launch.sh $(MAN1:docs/man/%=$(TO)/share/man/man1/%) \
@@ -173,7 +179,7 @@ uninstall: ## remove what install has put there, given the same variables
 	$(Q)rm -f $(INSTALLED)
 	$(Q)for d in share/man/man1 share/man/man3 share/man/man7 share/man share \
 		bin include; do rmdir $(TO)/$$d 2>/dev/null || true; done
-	$(Q)rmdir $(LIBTO)/pkgconfig $(LIBTO) $(TO) 2>/dev/null || true
+	$(Q)rmdir $(LIBTO)/pkgconfig $(LIBTO)/hvd $(LIBTO) $(TO) 2>/dev/null || true
 
 # ------------------------------------------------------------------- quality
 

@@ -12,7 +12,7 @@ failure raises Error, whose text names the ranks and the tensor, and whose
 status is one of the HVD_ERR_* of hvd.h. An asynchronous call returns a Handle,
 which keeps the arrays alive; wait() gives the result.
 
-The library is HVD_LIBRARY, or libhvd.so.0 beside this file, in ../lib,
+The library is HVD_LIBRARY, or libhvd.so.0 beside this file, in .., ../lib,
 ../../build/lib, or where the system finds it.
 """
 import ctypes as C
@@ -80,7 +80,7 @@ def _load():
     here = os.path.dirname(os.path.abspath(__file__))
     places = [os.environ.get("HVD_LIBRARY")] if os.environ.get("HVD_LIBRARY") else [
         os.path.join(here, *where, "libhvd.so.0")
-        for where in ((), ("..", "lib"), ("..", "..", "lib"), ("..", "..", "build", "lib"))]
+        for where in ((), ("..",), ("..", "lib"), ("..", "..", "lib"), ("..", "..", "build", "lib"))]
     for place in places:
         if os.path.exists(place):
             return C.CDLL(place)

@@ -31,3 +31,16 @@ setup_file() {
         [ "$(grep -c 'every operation$' <<<"$output")" -eq $n ]
     done
 }
+
+@test "fortran" {
+    gfortran -std=f2018 -Wall -J"$BATS_TEST_TMPDIR" \
+        -o "$BATS_TEST_TMPDIR/program" "$ROOT/libhvd/bindings/hvd.f90" \
+        "$BATS_TEST_DIRNAME/every_operation.f90" -L"$LIB" -lhvd \
+        -Wl,-rpath,"$LIB"
+    for n in 1 2 3; do
+        run timeout 60 mpirun -np $n "$BATS_TEST_TMPDIR/program"
+        echo "$output"
+        [ "$status" -eq 0 ]
+        [ "$(grep -c 'every operation$' <<<"$output")" -eq $n ]
+    done
+}

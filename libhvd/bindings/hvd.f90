@@ -1,0 +1,647 @@
+! SPDX-License-Identifier: Apache-2.0
+!
+! hvd.f90 - hvd for Fortran 2018: compile it with your program's compiler.
+!
+!     use hvd
+!     ierr = hvd_init()
+!     ierr = hvd_allreduce(x, y, HVD_AVERAGE)       ! of any rank
+!     if (ierr < 0) print *, hvd_error_text()
+!
+! Every function of hvd.h by its C name, for what the generic ones do not cover
+! (addresses by c_loc); and generic hvd_allreduce, hvd_broadcast, hvd_reduce,
+! hvd_allgather, hvd_gather, hvd_reducescatter and hvd_alltoall for contiguous
+! arrays of real32, real64, int32 and int64 whose sizes are the arrays' own.
+! Ranks and process sets count from 0, as everywhere in MPI.
+!
+module hvd
+    use, intrinsic :: iso_c_binding
+    use, intrinsic :: iso_fortran_env, only: real32, real64, int32, int64
+    implicit none
+    private
+
+    integer(c_int), parameter, public :: &
+        HVD_UINT8 = 0, HVD_INT8 = 1, HVD_UINT16 = 2, HVD_INT16 = 3, &
+        HVD_INT32 = 4, HVD_INT64 = 5, HVD_FLOAT16 = 6, HVD_FLOAT32 = 7, &
+        HVD_FLOAT64 = 8, HVD_BOOL = 9, HVD_BFLOAT16 = 10
+    integer(c_int), parameter, public :: &
+        HVD_AVERAGE = 0, HVD_SUM = 1, HVD_ADASUM = 2, HVD_MIN = 3, &
+        HVD_MAX = 4, HVD_PRODUCT = 5
+    ! The kinds of hvd_request; with _KIND, since names ignore case.
+    integer(c_int), parameter, public :: &
+        HVD_ALLREDUCE_KIND = 0, HVD_ALLGATHER_KIND = 1, &
+        HVD_BROADCAST_KIND = 2, HVD_JOIN_KIND = 3, HVD_ALLTOALL_KIND = 5, &
+        HVD_BARRIER_KIND = 6, HVD_REDUCESCATTER_KIND = 7, &
+        HVD_GATHER_KIND = 8, HVD_REDUCE_KIND = 9
+    integer(c_int), parameter, public :: &
+        HVD_COMPRESSION_NONE = 0, HVD_COMPRESSION_FP16 = 1, &
+        HVD_COMPRESSION_BF16 = 2, HVD_COMPRESSION_TOPK = 3
+
+    ! As in hvd.h; fill with hvd_request_init(request, c_sizeof(request)).
+    type, bind(C), public :: hvd_request
+        integer(c_int32_t) :: size, kind, dtype, op, root, ndim
+        type(c_ptr) :: shape, name, input, output
+        real(c_double) :: prescale, postscale
+        type(c_funptr) :: callback
+        type(c_ptr) :: callback_context
+        integer(c_int32_t) :: process_set, priority, flags, compression
+        integer(c_int64_t) :: capacity
+        type(c_ptr) :: splits, counts
+    end type
+
+    type, bind(C), public :: hvd_tensor
+        integer(c_int32_t) :: size, dtype, ndim, reserved
+        integer(c_int64_t) :: shape(16)
+        type(c_ptr) :: data
+    end type
+
+    public :: hvd_error_text, hvd_c_name
+    public :: hvd_init, hvd_shutdown, hvd_is_initialized, hvd_rank, hvd_size, &
+        hvd_local_rank, hvd_local_size, hvd_cross_rank, hvd_cross_size, &
+        hvd_init_fint, hvd_barrier, hvd_join, hvd_poll, hvd_wait, &
+        hvd_wait_output, hvd_submit, hvd_submit_group, hvd_add_process_set, &
+        hvd_remove_process_set, hvd_process_set_rank, hvd_process_set_size, &
+        hvd_process_set_included, hvd_number_of_process_sets, hvd_allgatherv, &
+        hvd_alltoallv, hvd_allreduce_async, hvd_broadcast_async, &
+        hvd_allgather_async, hvd_reducescatter_async, &
+        hvd_sparse_allreduce_async, hvd_completion_fd, hvd_start_timeline, &
+        hvd_stop_timeline
+    public :: hvd_request_init, hvd_malloc, hvd_free
+    public :: hvd_allreduce, hvd_broadcast, hvd_allgather, hvd_gather, &
+        hvd_reduce, hvd_reducescatter, hvd_alltoall
+
+    interface
+        integer(c_int) function hvd_init() bind(C, name="hvd_init")
+            import
+        end function
+        integer(c_int) function hvd_shutdown() bind(C, name="hvd_shutdown")
+            import
+        end function
+        integer(c_int) function hvd_is_initialized() bind(C, &
+            name="hvd_is_initialized")
+            import
+        end function
+        integer(c_int) function hvd_rank() bind(C, name="hvd_rank")
+            import
+        end function
+        integer(c_int) function hvd_size() bind(C, name="hvd_size")
+            import
+        end function
+        integer(c_int) function hvd_local_rank() bind(C, name="hvd_local_rank")
+            import
+        end function
+        integer(c_int) function hvd_local_size() bind(C, name="hvd_local_size")
+            import
+        end function
+        integer(c_int) function hvd_cross_rank() bind(C, name="hvd_cross_rank")
+            import
+        end function
+        integer(c_int) function hvd_cross_size() bind(C, name="hvd_cross_size")
+            import
+        end function
+        integer(c_int) function hvd_init_fint(comm) bind(C, &
+            name="hvd_init_fint")
+            import
+            integer(c_int), value :: comm
+        end function
+        integer(c_int) function hvd_barrier() bind(C, name="hvd_barrier")
+            import
+        end function
+        integer(c_int) function hvd_join(last) bind(C, name="hvd_join")
+            import
+            integer(c_int), intent(out) :: last
+        end function
+        integer(c_int) function hvd_poll(handle) bind(C, name="hvd_poll")
+            import
+            integer(c_int64_t), value :: handle
+        end function
+        integer(c_int) function hvd_wait(handle) bind(C, name="hvd_wait")
+            import
+            integer(c_int64_t), value :: handle
+        end function
+        integer(c_int) function hvd_wait_output(handle, output) bind(C, &
+            name="hvd_wait_output")
+            import
+            integer(c_int64_t), value :: handle
+            type(hvd_tensor), intent(inout) :: output
+        end function
+        integer(c_int) function hvd_submit(request, handle) bind(C, &
+            name="hvd_submit")
+            import
+            type(hvd_request), intent(in) :: request
+            integer(c_int64_t), intent(out) :: handle
+        end function
+        integer(c_int) function hvd_submit_group(name, requests, n, &
+            handles) bind(C, name="hvd_submit_group")
+            import
+            type(c_ptr), value :: name
+            type(c_ptr), intent(in) :: requests(*)
+            integer(c_int), value :: n
+            integer(c_int64_t), intent(out) :: handles(*)
+        end function
+        integer(c_int) function hvd_add_process_set(ranks, n) bind(C, &
+            name="hvd_add_process_set")
+            import
+            integer(c_int32_t), intent(in) :: ranks(*)
+            integer(c_int), value :: n
+        end function
+        integer(c_int) function hvd_remove_process_set(process_set) bind(C, &
+            name="hvd_remove_process_set")
+            import
+            integer(c_int), value :: process_set
+        end function
+        integer(c_int) function hvd_process_set_rank(process_set) bind(C, &
+            name="hvd_process_set_rank")
+            import
+            integer(c_int), value :: process_set
+        end function
+        integer(c_int) function hvd_process_set_size(process_set) bind(C, &
+            name="hvd_process_set_size")
+            import
+            integer(c_int), value :: process_set
+        end function
+        integer(c_int) function hvd_process_set_included(process_set) bind(C, &
+            name="hvd_process_set_included")
+            import
+            integer(c_int), value :: process_set
+        end function
+        integer(c_int) function hvd_number_of_process_sets() bind(C, &
+            name="hvd_number_of_process_sets")
+            import
+        end function
+        integer(c_int) function hvd_allreduce_c(in, out, count, dtype, &
+            op) bind(C, name="hvd_allreduce")
+            import
+            type(c_ptr), value :: in
+            type(c_ptr), value :: out
+            integer(c_int64_t), value :: count
+            integer(c_int), value :: dtype
+            integer(c_int), value :: op
+        end function
+        integer(c_int) function hvd_broadcast_c(buffer, count, dtype, &
+            root) bind(C, name="hvd_broadcast")
+            import
+            type(c_ptr), value :: buffer
+            integer(c_int64_t), value :: count
+            integer(c_int), value :: dtype
+            integer(c_int), value :: root
+        end function
+        integer(c_int) function hvd_allgather_c(in, out, count, &
+            dtype) bind(C, name="hvd_allgather")
+            import
+            type(c_ptr), value :: in
+            type(c_ptr), value :: out
+            integer(c_int64_t), value :: count
+            integer(c_int), value :: dtype
+        end function
+        integer(c_int) function hvd_allgatherv(in, count, out, capacity, &
+            counts, dtype) bind(C, name="hvd_allgatherv")
+            import
+            type(c_ptr), value :: in
+            integer(c_int64_t), value :: count
+            type(c_ptr), value :: out
+            integer(c_int64_t), value :: capacity
+            integer(c_int64_t), intent(out) :: counts(*)
+            integer(c_int), value :: dtype
+        end function
+        integer(c_int) function hvd_gather_c(in, out, count, dtype, &
+            root) bind(C, name="hvd_gather")
+            import
+            type(c_ptr), value :: in
+            type(c_ptr), value :: out
+            integer(c_int64_t), value :: count
+            integer(c_int), value :: dtype
+            integer(c_int), value :: root
+        end function
+        integer(c_int) function hvd_reduce_c(in, out, count, dtype, op, &
+            root) bind(C, name="hvd_reduce")
+            import
+            type(c_ptr), value :: in
+            type(c_ptr), value :: out
+            integer(c_int64_t), value :: count
+            integer(c_int), value :: dtype
+            integer(c_int), value :: op
+            integer(c_int), value :: root
+        end function
+        integer(c_int) function hvd_reducescatter_c(in, out, count, dtype, &
+            op) bind(C, name="hvd_reducescatter")
+            import
+            type(c_ptr), value :: in
+            type(c_ptr), value :: out
+            integer(c_int64_t), value :: count
+            integer(c_int), value :: dtype
+            integer(c_int), value :: op
+        end function
+        integer(c_int) function hvd_alltoall_c(in, out, count, dtype) bind(C, &
+            name="hvd_alltoall")
+            import
+            type(c_ptr), value :: in
+            type(c_ptr), value :: out
+            integer(c_int64_t), value :: count
+            integer(c_int), value :: dtype
+        end function
+        integer(c_int) function hvd_alltoallv(in, splits, out, capacity, &
+            counts, dtype) bind(C, name="hvd_alltoallv")
+            import
+            type(c_ptr), value :: in
+            integer(c_int64_t), intent(in) :: splits(*)
+            type(c_ptr), value :: out
+            integer(c_int64_t), value :: capacity
+            integer(c_int64_t), intent(out) :: counts(*)
+            integer(c_int), value :: dtype
+        end function
+        integer(c_int) function hvd_allreduce_async(name, in, out, count, &
+            dtype, op, handle) bind(C, name="hvd_allreduce_async")
+            import
+            character(kind=c_char), intent(in) :: name(*)
+            type(c_ptr), value :: in
+            type(c_ptr), value :: out
+            integer(c_int64_t), value :: count
+            integer(c_int), value :: dtype
+            integer(c_int), value :: op
+            integer(c_int64_t), intent(out) :: handle
+        end function
+        integer(c_int) function hvd_broadcast_async(name, buffer, count, &
+            dtype, root, handle) bind(C, name="hvd_broadcast_async")
+            import
+            character(kind=c_char), intent(in) :: name(*)
+            type(c_ptr), value :: buffer
+            integer(c_int64_t), value :: count
+            integer(c_int), value :: dtype
+            integer(c_int), value :: root
+            integer(c_int64_t), intent(out) :: handle
+        end function
+        integer(c_int) function hvd_allgather_async(name, in, count, dtype, &
+            handle) bind(C, name="hvd_allgather_async")
+            import
+            character(kind=c_char), intent(in) :: name(*)
+            type(c_ptr), value :: in
+            integer(c_int64_t), value :: count
+            integer(c_int), value :: dtype
+            integer(c_int64_t), intent(out) :: handle
+        end function
+        integer(c_int) function hvd_reducescatter_async(name, in, count, &
+            dtype, op, handle) bind(C, name="hvd_reducescatter_async")
+            import
+            character(kind=c_char), intent(in) :: name(*)
+            type(c_ptr), value :: in
+            integer(c_int64_t), value :: count
+            integer(c_int), value :: dtype
+            integer(c_int), value :: op
+            integer(c_int64_t), intent(out) :: handle
+        end function
+        integer(c_int) function hvd_sparse_allreduce_async(name, indices, &
+            rows, n, width, dtype, op, handles) bind(C, &
+            name="hvd_sparse_allreduce_async")
+            import
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int64_t), intent(in) :: indices(*)
+            type(c_ptr), value :: rows
+            integer(c_int64_t), value :: n
+            integer(c_int64_t), value :: width
+            integer(c_int), value :: dtype
+            integer(c_int), value :: op
+            integer(c_int64_t), intent(out) :: handles(*)
+        end function
+        integer(c_int) function hvd_completion_fd() bind(C, &
+            name="hvd_completion_fd")
+            import
+        end function
+        integer(c_int) function hvd_start_timeline(path) bind(C, &
+            name="hvd_start_timeline")
+            import
+            character(kind=c_char), intent(in) :: path(*)
+        end function
+        integer(c_int) function hvd_stop_timeline() bind(C, &
+            name="hvd_stop_timeline")
+            import
+        end function
+        subroutine hvd_request_init(request, size) bind(C)
+            import
+            type(hvd_request), intent(out) :: request
+            integer(c_size_t), value :: size
+        end subroutine
+        type(c_ptr) function hvd_malloc(bytes) bind(C)
+            import
+            integer(c_size_t), value :: bytes
+        end function
+        subroutine hvd_free(memory) bind(C)
+            import
+            type(c_ptr), value :: memory
+        end subroutine
+        type(c_ptr) function hvd_last_error_c() bind(C, name="hvd_last_error")
+            import
+        end function
+        integer(c_size_t) function c_strlen(text) bind(C, name="strlen")
+            import
+            type(c_ptr), value :: text
+        end function
+    end interface
+
+    interface hvd_allreduce
+        procedure allreduce_r4
+        procedure allreduce_r8
+        procedure allreduce_i4
+        procedure allreduce_i8
+    end interface
+    interface hvd_broadcast
+        procedure broadcast_r4
+        procedure broadcast_r8
+        procedure broadcast_i4
+        procedure broadcast_i8
+    end interface
+    interface hvd_allgather
+        procedure allgather_r4
+        procedure allgather_r8
+        procedure allgather_i4
+        procedure allgather_i8
+    end interface
+    interface hvd_gather
+        procedure gather_r4
+        procedure gather_r8
+        procedure gather_i4
+        procedure gather_i8
+    end interface
+    interface hvd_reduce
+        procedure reduce_r4
+        procedure reduce_r8
+        procedure reduce_i4
+        procedure reduce_i8
+    end interface
+    interface hvd_reducescatter
+        procedure reducescatter_r4
+        procedure reducescatter_r8
+        procedure reducescatter_i4
+        procedure reducescatter_i8
+    end interface
+    interface hvd_alltoall
+        procedure alltoall_r4
+        procedure alltoall_r8
+        procedure alltoall_i4
+        procedure alltoall_i8
+    end interface
+
+contains
+
+    ! This thread's last failure in full.
+    function hvd_error_text() result(text)
+        character(len=:), allocatable :: text
+        character(kind=c_char), pointer :: chars(:)
+        type(c_ptr) :: address
+        integer :: i
+
+        address = hvd_last_error_c()
+        call c_f_pointer(address, chars, [c_strlen(address)])
+        allocate (character(len=size(chars)) :: text)
+        do i = 1, size(chars)
+            text(i:i) = chars(i)
+        end do
+    end function
+
+    ! A name for the asynchronous calls.
+    pure function hvd_c_name(name) result(text)
+        character(len=*), intent(in) :: name
+        character(len=len_trim(name) + 1, kind=c_char) :: text
+
+        text = trim(name)//c_null_char
+    end function
+
+    integer(c_int) function allreduce_r4(in, out, op) result(status)
+        real(real32), contiguous, target, intent(in) :: in(..)
+        real(real32), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: op
+
+        status = hvd_allreduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_FLOAT32, op)
+    end function
+
+    integer(c_int) function allreduce_r8(in, out, op) result(status)
+        real(real64), contiguous, target, intent(in) :: in(..)
+        real(real64), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: op
+
+        status = hvd_allreduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_FLOAT64, op)
+    end function
+
+    integer(c_int) function allreduce_i4(in, out, op) result(status)
+        integer(int32), contiguous, target, intent(in) :: in(..)
+        integer(int32), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: op
+
+        status = hvd_allreduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_INT32, op)
+    end function
+
+    integer(c_int) function allreduce_i8(in, out, op) result(status)
+        integer(int64), contiguous, target, intent(in) :: in(..)
+        integer(int64), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: op
+
+        status = hvd_allreduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_INT64, op)
+    end function
+
+    integer(c_int) function broadcast_r4(buffer, root) result(status)
+        real(real32), contiguous, target, intent(inout) :: buffer(..)
+        integer, intent(in) :: root
+
+        status = hvd_broadcast_c(c_loc(buffer), size(buffer, kind=int64), &
+                                 HVD_FLOAT32, root)
+    end function
+
+    integer(c_int) function broadcast_r8(buffer, root) result(status)
+        real(real64), contiguous, target, intent(inout) :: buffer(..)
+        integer, intent(in) :: root
+
+        status = hvd_broadcast_c(c_loc(buffer), size(buffer, kind=int64), &
+                                 HVD_FLOAT64, root)
+    end function
+
+    integer(c_int) function broadcast_i4(buffer, root) result(status)
+        integer(int32), contiguous, target, intent(inout) :: buffer(..)
+        integer, intent(in) :: root
+
+        status = hvd_broadcast_c(c_loc(buffer), size(buffer, kind=int64), &
+                                 HVD_INT32, root)
+    end function
+
+    integer(c_int) function broadcast_i8(buffer, root) result(status)
+        integer(int64), contiguous, target, intent(inout) :: buffer(..)
+        integer, intent(in) :: root
+
+        status = hvd_broadcast_c(c_loc(buffer), size(buffer, kind=int64), &
+                                 HVD_INT64, root)
+    end function
+
+    integer(c_int) function allgather_r4(in, out) result(status)
+        real(real32), contiguous, target, intent(in) :: in(..)
+        real(real32), contiguous, target, intent(inout) :: out(..)
+
+        status = hvd_allgather_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_FLOAT32)
+    end function
+
+    integer(c_int) function allgather_r8(in, out) result(status)
+        real(real64), contiguous, target, intent(in) :: in(..)
+        real(real64), contiguous, target, intent(inout) :: out(..)
+
+        status = hvd_allgather_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_FLOAT64)
+    end function
+
+    integer(c_int) function allgather_i4(in, out) result(status)
+        integer(int32), contiguous, target, intent(in) :: in(..)
+        integer(int32), contiguous, target, intent(inout) :: out(..)
+
+        status = hvd_allgather_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_INT32)
+    end function
+
+    integer(c_int) function allgather_i8(in, out) result(status)
+        integer(int64), contiguous, target, intent(in) :: in(..)
+        integer(int64), contiguous, target, intent(inout) :: out(..)
+
+        status = hvd_allgather_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_INT64)
+    end function
+
+    integer(c_int) function gather_r4(in, out, root) result(status)
+        real(real32), contiguous, target, intent(in) :: in(..)
+        real(real32), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: root
+
+        status = hvd_gather_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_FLOAT32, root)
+    end function
+
+    integer(c_int) function gather_r8(in, out, root) result(status)
+        real(real64), contiguous, target, intent(in) :: in(..)
+        real(real64), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: root
+
+        status = hvd_gather_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_FLOAT64, root)
+    end function
+
+    integer(c_int) function gather_i4(in, out, root) result(status)
+        integer(int32), contiguous, target, intent(in) :: in(..)
+        integer(int32), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: root
+
+        status = hvd_gather_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_INT32, root)
+    end function
+
+    integer(c_int) function gather_i8(in, out, root) result(status)
+        integer(int64), contiguous, target, intent(in) :: in(..)
+        integer(int64), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: root
+
+        status = hvd_gather_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_INT64, root)
+    end function
+
+    integer(c_int) function reduce_r4(in, out, op, root) result(status)
+        real(real32), contiguous, target, intent(in) :: in(..)
+        real(real32), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: op, root
+
+        status = hvd_reduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_FLOAT32, op, root)
+    end function
+
+    integer(c_int) function reduce_r8(in, out, op, root) result(status)
+        real(real64), contiguous, target, intent(in) :: in(..)
+        real(real64), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: op, root
+
+        status = hvd_reduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_FLOAT64, op, root)
+    end function
+
+    integer(c_int) function reduce_i4(in, out, op, root) result(status)
+        integer(int32), contiguous, target, intent(in) :: in(..)
+        integer(int32), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: op, root
+
+        status = hvd_reduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_INT32, op, root)
+    end function
+
+    integer(c_int) function reduce_i8(in, out, op, root) result(status)
+        integer(int64), contiguous, target, intent(in) :: in(..)
+        integer(int64), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: op, root
+
+        status = hvd_reduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_INT64, op, root)
+    end function
+
+    integer(c_int) function reducescatter_r4(in, out, op) result(status)
+        real(real32), contiguous, target, intent(in) :: in(..)
+        real(real32), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: op
+
+        status = hvd_reducescatter_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_FLOAT32, op)
+    end function
+
+    integer(c_int) function reducescatter_r8(in, out, op) result(status)
+        real(real64), contiguous, target, intent(in) :: in(..)
+        real(real64), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: op
+
+        status = hvd_reducescatter_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_FLOAT64, op)
+    end function
+
+    integer(c_int) function reducescatter_i4(in, out, op) result(status)
+        integer(int32), contiguous, target, intent(in) :: in(..)
+        integer(int32), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: op
+
+        status = hvd_reducescatter_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_INT32, op)
+    end function
+
+    integer(c_int) function reducescatter_i8(in, out, op) result(status)
+        integer(int64), contiguous, target, intent(in) :: in(..)
+        integer(int64), contiguous, target, intent(inout) :: out(..)
+        integer, intent(in) :: op
+
+        status = hvd_reducescatter_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_INT64, op)
+    end function
+
+    integer(c_int) function alltoall_r4(in, out) result(status)
+        real(real32), contiguous, target, intent(in) :: in(..)
+        real(real32), contiguous, target, intent(inout) :: out(..)
+
+        status = hvd_alltoall_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_FLOAT32)
+    end function
+
+    integer(c_int) function alltoall_r8(in, out) result(status)
+        real(real64), contiguous, target, intent(in) :: in(..)
+        real(real64), contiguous, target, intent(inout) :: out(..)
+
+        status = hvd_alltoall_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_FLOAT64)
+    end function
+
+    integer(c_int) function alltoall_i4(in, out) result(status)
+        integer(int32), contiguous, target, intent(in) :: in(..)
+        integer(int32), contiguous, target, intent(inout) :: out(..)
+
+        status = hvd_alltoall_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_INT32)
+    end function
+
+    integer(c_int) function alltoall_i8(in, out) result(status)
+        integer(int64), contiguous, target, intent(in) :: in(..)
+        integer(int64), contiguous, target, intent(inout) :: out(..)
+
+        status = hvd_alltoall_c(c_loc(in), c_loc(out), size(in, kind=int64), &
+                          HVD_INT64)
+    end function
+end module hvd

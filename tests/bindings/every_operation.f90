@@ -1,0 +1,135 @@
+! SPDX-License-Identifier: Apache-2.0
+! Every operation of hvd.f90, on any number of ranks.
+program every_operation
+    use hvd
+    use, intrinsic :: iso_c_binding
+    implicit none
+    integer :: r, n, k, set, last
+    real(4), target :: x(2, 3), y(2, 3), s(6)
+    real(8) :: z(2, 2, 2), w(2, 2, 2)
+    real(4), allocatable, target :: all(:, :, :)
+    integer(8), allocatable, target :: to(:), from(:), counts(:), splits(:)
+    integer(4) :: whole(1), result(1)
+    integer(8) :: handle, pair(2)
+    integer(8), target :: shape(1), indices(1)
+    character(len=:), allocatable, target :: name
+    type(hvd_request), target :: request
+    type(hvd_tensor) :: tensor
+    type(c_ptr) :: requests(1)
+    real(4), pointer :: got(:)
+
+    call must(hvd_init(), "init")
+    r = hvd_rank()
+    n = hvd_size()
+    x = reshape([(real(r + k, 4), k=0, 5)], [2, 3])
+    call must(hvd_allreduce(x, y, HVD_AVERAGE), "allreduce")
+    call equal(y(2, 3), real((n - 1) / 2.0 + 5, 4), "allreduce")
+    z = r
+    call must(hvd_allreduce(z, w, HVD_MAX), "allreduce real64")
+    call equal(real(w(2, 2, 2), 4), real(n - 1, 4), "max")
+    whole = r + 1
+    call must(hvd_allreduce(whole, result, HVD_SUM), "allreduce int32")
+    call equal(real(result(1), 4), real(n * (n + 1) / 2, 4), "sum")
+    y = x
+    call must(hvd_broadcast(y, n - 1), "broadcast")
+    call equal(y(1, 1), real(n - 1, 4), "broadcast")
+    allocate (all(2, 3, n), to(n), from(n), counts(n), splits(n))
+    call must(hvd_allgather(x, all), "allgather")
+    call equal(all(1, 1, n), real(n - 1, 4), "allgather")
+    call must(hvd_gather(x, all, 0), "gather")
+    call must(hvd_reduce(x, y, HVD_SUM, n - 1), "reduce")
+    if (r == n - 1) call equal(y(1, 1), real(n * (n - 1) / 2, 4), "reduce")
+    call must(hvd_reducescatter(x, s, HVD_MIN), "reducescatter")
+    to = [(int(10 * r + k, 8), k=0, n - 1)]
+    call must(hvd_alltoall(to, from), "alltoall")
+    call equal(real(from(n), 4), real(10 * (n - 1) + r, 4), "alltoall")
+    splits = 1
+    call must(hvd_alltoallv(c_loc(to), splits, c_loc(from), int(n, 8), counts, &
+                            HVD_INT64), "alltoallv")
+    call equal(real(counts(1), 4), 1.0, "alltoallv")
+    call must(hvd_allgatherv(c_loc(x), int(r + 1, 8), c_loc(all), &
+                             int(6 * n, 8), counts, HVD_FLOAT32), "allgatherv")
+    call equal(real(counts(n), 4), real(n, 4), "allgatherv")
+
+    call must(hvd_allreduce_async(hvd_c_name("x"), c_loc(x), c_loc(y), 6_8, &
+                                  HVD_FLOAT32, HVD_SUM, handle), "async")
+    if (hvd_poll(handle) < 0) error stop "poll"
+    call must(hvd_wait(handle), "wait")
+    call must(hvd_broadcast_async(hvd_c_name("b"), c_loc(y), 6_8, HVD_FLOAT32, &
+                                  0, handle), "broadcast_async")
+    call must(hvd_wait(handle), "wait")
+    call must(hvd_allgather_async(hvd_c_name("g"), c_loc(x), int(r + 1, 8), &
+                                  HVD_FLOAT32, handle), "allgather_async")
+    tensor%size = int(c_sizeof(tensor), 4)
+    call must(hvd_wait_output(handle, tensor), "wait_output")
+    call equal(real(tensor%shape(1), 4), real(n * (n + 1) / 2, 4), "output")
+    call c_f_pointer(tensor%data, got, [tensor%shape(1)])
+    call equal(got(1), 0.0, "output")
+    call hvd_free(tensor%data)
+    call must(hvd_reducescatter_async(hvd_c_name("rs"), c_loc(x), 6_8, &
+                                      HVD_FLOAT32, HVD_SUM, handle), "rs")
+    call must(hvd_wait_output(handle, tensor), "wait_output")
+    call hvd_free(tensor%data)
+    indices = r
+    call must(hvd_sparse_allreduce_async(hvd_c_name("sp"), indices, c_loc(x), &
+                                         1_8, 6_8, HVD_FLOAT32, HVD_SUM, &
+                                         pair), "sparse")
+    do k = 1, 2
+        call must(hvd_wait_output(pair(k), tensor), "sparse")
+        call hvd_free(tensor%data)
+    end do
+
+    ! A request with options, alone and as a group.
+    call hvd_request_init(request, c_sizeof(request))
+    name = hvd_c_name("full")
+    shape = 6
+    request%dtype = HVD_FLOAT32
+    request%ndim = 1
+    request%shape = c_loc(shape)
+    request%name = c_loc(name)
+    request%input = c_loc(x)
+    request%output = c_loc(y)
+    request%prescale = 2
+    request%compression = HVD_COMPRESSION_BF16
+    call must(hvd_submit(request, handle), "submit")
+    call must(hvd_wait(handle), "wait")
+    call equal(y(1, 1), real(n * (n - 1), 4), "prescale")
+    requests(1) = c_loc(request)
+    call must(hvd_submit_group(c_null_ptr, requests, 1, pair), "group")
+    call must(hvd_wait(pair(1)), "group")
+
+    if (n > 1) then
+        set = hvd_add_process_set([0], 1)
+        call must(set, "process set")
+        if (hvd_process_set_size(set) /= 1) error stop "size"
+        call must(hvd_remove_process_set(set), "remove")
+        request%root = 99
+        request%kind = HVD_BROADCAST_KIND
+        if (hvd_submit(request, handle) /= -1) error stop "no error"
+        if (index(hvd_error_text(), "root 99") == 0) error stop "text"
+    end if
+    call must(hvd_barrier(), "barrier")
+    call must(hvd_join(last), "join")
+    call must(hvd_shutdown(), "shutdown")
+    print "(a, i0, a, i0, a)", "rank ", r, " of ", n, ": every operation"
+
+contains
+
+    subroutine must(status, what)
+        integer, intent(in) :: status
+        character(len=*), intent(in) :: what
+
+        if (status >= 0) return
+        print *, what, ": ", hvd_error_text()
+        error stop 1
+    end subroutine
+
+    subroutine equal(value, want, what)
+        real(4), intent(in) :: value, want
+        character(len=*), intent(in) :: what
+
+        if (abs(value - want) <= 1e-6 * abs(want)) return
+        print *, what, ": ", value, " is not ", want
+        error stop 1
+    end subroutine
+end program
