@@ -55,18 +55,32 @@ static const hvd_compressor *find(hvd_compression compression)
     return found;
 }
 
-const char *hvd__compression_name(hvd_compression compression)
+const char *hvd_compression_name(hvd_compression compression)
 {
     const hvd_compressor *functions;
 
     switch (compression) {
-    case HVD_COMPRESSION_NONE: return "nothing";
+    case HVD_COMPRESSION_NONE: return "none";
     case HVD_COMPRESSION_FP16: return "fp16";
     case HVD_COMPRESSION_BF16: return "bf16";
     default:
         functions = find(compression);
         return functions ? functions->name : NULL;
     }
+}
+
+int hvd_compression_from_name(const char *name)
+{
+    if (!name)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the name of a compression is NULL");
+    for (hvd_compression c = HVD_COMPRESSION_NONE;
+         c < HVD_COMPRESSION_REGISTERED + MOST_REGISTERED; c++) {
+        const char *known = hvd_compression_name(c);
+
+        if (known && strcmp(known, name) == 0)
+            return c;
+    }
+    return hvd__fail(HVD_ERR_ARGUMENT, "there is no compression '%s'", name);
 }
 
 bool hvd__compression_encodes(hvd_compression compression)

@@ -13,8 +13,6 @@
 
 #include "hvd.h"
 
-/* NULL: there is none of that number. */
-const char *hvd__compression_name(hvd_compression compression);
 /* Whether it works by encoding. */
 bool hvd__compression_encodes(hvd_compression compression);
 /* The dtype that a tensor of dtype travels in. */

@@ -132,7 +132,7 @@ static int check_op(const hvd_request *request, const char *what)
 
 static int check_compression(const hvd_request *request, const char *what)
 {
-    const char *name = hvd__compression_name(request->compression);
+    const char *name = hvd_compression_name(request->compression);
 
     if (!name)
         return hvd__fail(HVD_ERR_ARGUMENT,

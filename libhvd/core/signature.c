@@ -71,7 +71,7 @@ uint64_t hvd__signature_fingerprint(uint64_t before,
                             s->flags, s->compression, s->ndim, 0};
 
     if (hvd__compression_encodes(s->compression)) {
-        const char *name = hvd__compression_name(s->compression);
+        const char *name = hvd_compression_name(s->compression);
         before = hvd__fingerprint(before, name, strlen(name));
     }
     before = hvd__fingerprint(before, head, sizeof head);
@@ -134,7 +134,7 @@ const char *hvd__signature_print(const struct hvd__signature *s, char *text,
         hvd__text_add(&out, " postscale %.9g", s->postscale);
     if (s->compression != HVD_COMPRESSION_NONE)
         hvd__text_add(&out, " compressed by %s",
-                      hvd__compression_name(s->compression));
+                      hvd_compression_name(s->compression));
     if (s->flags & HVD_AVERAGE_CONTRIBUTORS)
         hvd__text_add(&out, " over contributors");
     return text;

@@ -216,12 +216,15 @@ const char *hvd_last_error(void);
 const char *hvd_dtype_name(hvd_dtype dtype);
 const char *hvd_op_name(hvd_op op);
 const char *hvd_kind_name(hvd_kind kind);
+/* "none", "fp16", "topk", or what it was registered as. */
+const char *hvd_compression_name(hvd_compression compression);
 
 /* The constant of a name as the functions above print it, for languages that
  * cannot read this header; HVD_ERR_ARGUMENT if there is none. */
 int hvd_dtype_from_name(const char *name);
 int hvd_op_from_name(const char *name);
 int hvd_kind_from_name(const char *name);
+int hvd_compression_from_name(const char *name);
 
 /* Bytes of one element; HVD_ERR_ARGUMENT if unknown. */
 int hvd_dtype_size(hvd_dtype dtype);

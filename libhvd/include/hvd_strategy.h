@@ -66,7 +66,8 @@ typedef struct hvd_strategy_options {
     double epsilon;       /* 1e-7 */
     int32_t serial;       /* 1: reduce only inside hvd_strategy_step, nothing
                              overlaps; to compare with. Default 0 */
-    int32_t reserved;     /* 0 */
+    int32_t compression;  /* of the gradients on their way: an
+                             hvd_compression; none by default */
     /* Called by hvd_strategy_step, on the thread that called it, when a
      * variable has its new value; may be NULL. A negative return stops the
      * step, which passes it on. */

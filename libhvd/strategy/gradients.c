@@ -31,10 +31,19 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int submit(struct hvd__variable *v)
+static int submit(struct hvd__variable *v, int32_t compression)
 {
-    v->status = hvd_allreduce_async(v->key, v->gradient, v->gradient, v->count,
-                                    HVD_FLOAT32, HVD_AVERAGE, &v->handle);
+    hvd_request request;
+
+    hvd_request_init(&request, sizeof request);
+    request.name = v->key;
+    request.dtype = HVD_FLOAT32;
+    request.op = HVD_AVERAGE;
+    request.ndim = 1;
+    request.shape = &v->count;
+    request.input = request.output = v->gradient;
+    request.compression = compression;
+    v->status = hvd_submit(&request, &v->handle);
     return v->status;
 }
 
@@ -48,7 +57,8 @@ int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the gradient of '%s' was ready before in this step",
                          v->name);
-    return strategy->options.serial ? HVD_OK : submit(v);
+    return strategy->options.serial ? HVD_OK
+                                    : submit(v, strategy->options.compression);
 }
 
 /* Submit what serial has kept back, and refuse what is missing. */
@@ -66,7 +76,7 @@ static int complete_submissions(struct hvd_strategy *s)
                                   v->name);
             hvd__refuse(v->key, v->status);
         } else if (s->options.serial) {
-            submit(v);
+            submit(v, s->options.compression);
         }
         if (v->status < 0 && status == HVD_OK)
             status = v->status;

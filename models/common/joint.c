@@ -150,6 +150,7 @@ static int make_strategy(struct joint *joint, const struct options *options)
     settings.optimizer = options->optimizer;
     settings.learning_rate = options->learning_rate;
     settings.serial = options->serial;
+    settings.compression = options->compression;
     settings.updated = variable_updated;
     settings.context = joint;
     int status = hvd_strategy_new(&settings, &joint->strategy);

@@ -31,6 +31,7 @@ enum {
     KEY_SUMMARY,
     KEY_WEIGHTS,
     KEY_SERIAL,
+    KEY_COMPRESSION,
     KEY_THREADS,
     KEY_TRAIN,
     KEY_TEST
@@ -59,6 +60,8 @@ static const struct argp_option table[] = {
      "seed of the first weights, the order of the images and the drawn digits "
      "(1)",
      0},
+    {"compression", KEY_COMPRESSION, "NAME", 0,
+     "how gradients travel: none, fp16, bf16 or topk (none)", 0},
     {"serial", KEY_SERIAL, 0, 0,
      "reduce gradients only after the backward pass, to compare with", 0},
     {"threads", KEY_THREADS, "N", 0, "threads of matrix products per rank (1)",
@@ -128,6 +131,17 @@ static int parse_optimizer(const char *option, const char *value, int *number)
 
     if (found < 0)
         return problem_set("%s: '%s' is none of sgd, momentum, adam", option,
+                           value);
+    *number = found;
+    return 0;
+}
+
+static int parse_compression(const char *option, const char *value, int *number)
+{
+    int found = hvd_compression_from_name(value);
+
+    if (found < 0)
+        return problem_set("%s: '%s' is none of none, fp16, bf16, topk", option,
                            value);
     *number = found;
     return 0;
@@ -216,6 +230,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     case KEY_DATA: status = parse_path("--data", value, &o->data); break;
     case KEY_OPTIMIZER:
         status = parse_optimizer("--optimizer", value, &o->optimizer);
+        break;
+    case KEY_COMPRESSION:
+        status = parse_compression("--compression", value, &o->compression);
         break;
     case KEY_SUMMARY:
         status = parse_path("--summary", value, &o->summary);

@@ -28,6 +28,7 @@ struct options {
     uint64_t seed;
     int eval_every; /* epochs between evaluations; 0: only at the end */
     bool serial;
+    int compression; /* of gradients: an hvd_compression */
     int threads;
     int64_t train_images; /* 0: all there are, or the default number drawn */
     int64_t test_images;

@@ -11,11 +11,12 @@ void report_head(struct progress *progress, const struct summary *summary)
 
     progress_line(progress,
                   "%s: %d rank%s, %d images per rank and step (%lld in all), "
-                  "%s, learning rate %g%s",
+                  "%s, learning rate %g%s, compression %s",
                   summary->program, size, size > 1 ? "s" : "", o->batch_size,
                   (long long)o->batch_size * size,
                   hvd_optimizer_name(o->optimizer), o->learning_rate,
-                  o->serial ? ", serial" : "");
+                  o->serial ? ", serial" : "",
+                  hvd_compression_name(o->compression));
     progress_line(progress, "data: %lld training and %lld test digits, %s%s",
                   (long long)summary->train_images,
                   (long long)summary->test_images, o->data ? "from " : "drawn",

@@ -75,15 +75,16 @@ static json_t *pack_settings(const struct summary *summary)
     const struct options *o = summary->options;
 
     return json_pack(
-        "{s:s, s:s, s:i, s:i, s:I, s:i, s:s, s:f, s:I, s:b, s:i, s:I, s:I}",
+        "{s:s, s:s, s:i, s:i, s:I, s:i, s:s, s:f, s:I, s:b, s:s, s:i, s:I, "
+        "s:I}",
         "data_kind", o->data ? "mnist" : "drawn", "data",
         o->data ? o->data : "", "world_size", summary->world_size, "epochs",
         summary->epochs, "steps", (json_int_t)summary->steps, "batch_size",
         o->batch_size, "optimizer", hvd_optimizer_name(o->optimizer), "lr",
         o->learning_rate, "seed", (json_int_t)o->seed, "serial", o->serial,
-        "threads", o->threads, "train_images",
-        (json_int_t)summary->train_images, "test_images",
-        (json_int_t)summary->test_images);
+        "compression", hvd_compression_name(o->compression), "threads",
+        o->threads, "train_images", (json_int_t)summary->train_images,
+        "test_images", (json_int_t)summary->test_images);
 }
 
 static json_t *pack_results(const struct summary *summary)

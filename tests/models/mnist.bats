@@ -320,6 +320,15 @@ difference() {
     done
 }
 
+@test "compressed gradients learn as well" {
+    local compression
+    for compression in fp16 bf16 topk; do
+        ranks 2 --compression $compression --epochs 2 \
+            --summary "$OUT/summary.json"
+        at_least "$(field test_accuracy)" 0.95
+    done
+}
+
 @test "every optimizer learns" {
     local name
     for name in sgd momentum adam; do
