@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Many tensors: ten thousand in flight, in another order on every rank, from
+ * four threads; names that come back with other shapes and other kinds;
+ * priorities; and what all that costs when nothing happens.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ranks.h"
+
+enum { TENSORS = 10000, THREADS = 4 };
+
+struct tensor {
+    char name[32];
+    int32_t values[3];
+    int64_t count;
+    hvd_handle handle;
+    int status;
+};
+
+static struct tensor tensors[TENSORS];
+static int order[TENSORS];
+
+static void shuffle(uint64_t seed)
+{
+    for (int i = 0; i < TENSORS; i++)
+        order[i] = i;
+    for (int i = TENSORS - 1; i > 0; i--) {
+        int k = (int)(ranks_random(&seed) % (uint64_t)(i + 1)), t = order[i];
+        order[i] = order[k];
+        order[k] = t;
+    }
+}
+
+static int submit_one(struct tensor *t)
+{
+    return hvd_allreduce_async(t->name, t->values, t->values, t->count,
+                               HVD_INT32, HVD_SUM, &t->handle);
+}
+
+static void *submit_some(void *argument)
+{
+    int first = *(int *)argument;
+
+    for (int i = first; i < TENSORS; i += THREADS) {
+        struct tensor *t = &tensors[order[i]];
+
+        t->status = submit_one(t);
+    }
+    for (int i = first; i < TENSORS; i += THREADS) {
+        struct tensor *t = &tensors[order[i]];
+
+        if (t->status == HVD_OK)
+            t->status = hvd_wait(t->handle);
+    }
+    return NULL;
+}
+
+static void run_round(int round)
+{
+    pthread_t threads[THREADS];
+    int firsts[THREADS], n = ranks_size();
+
+    shuffle(4711 + (uint64_t)(round * 100 + ranks_rank()));
+    for (int i = 0; i < TENSORS; i++) {
+        struct tensor *t = &tensors[i];
+
+        snprintf(t->name, sizeof t->name, "layer%d/weight", i);
+        t->count = 1 + (i + round) % 3; /* another shape each round */
+        for (int k = 0; k < t->count; k++)
+            t->values[k] = i + k * ranks_rank();
+    }
+    for (int k = 0; k < THREADS; k++) {
+        firsts[k] = k;
+        ck_assert_int_eq(
+            pthread_create(&threads[k], NULL, submit_some, &firsts[k]), 0);
+    }
+    for (int k = 0; k < THREADS; k++)
+        pthread_join(threads[k], NULL);
+    for (int i = 0; i < TENSORS; i++)
+        for (int k = 0; k < tensors[i].count; k++)
+            if (tensors[i].status != HVD_OK ||
+                tensors[i].values[k] != n * i + k * n * (n - 1) / 2)
+                ck_abort_msg("tensor %d of round %d: status %d, %d", i, round,
+                             tensors[i].status, tensors[i].values[k]);
+}
+
+START_TEST(ten_thousand_from_four_threads)
+{
+    for (int round = 0; round < 3; round++)
+        run_round(round);
+}
+END_TEST
+
+/* The name is free once the operation is over, for anything. */
+START_TEST(names_come_back_as_something_else)
+{
+    int n = ranks_size();
+
+    for (int i = 0; i < 50; i++) {
+        float value = (float)ranks_rank(), gathered[64];
+        hvd_handle handle;
+        hvd_tensor out = {.size = sizeof out};
+
+        ck_hvd(hvd_allreduce_async("x", &value, &value, 1, HVD_FLOAT32,
+                                   HVD_MAX, &handle));
+        ck_hvd(hvd_wait(handle));
+        ck_assert(value == (float)(n - 1));
+        ck_hvd(hvd_allgather_async("x", &value, 1, HVD_FLOAT32, &handle));
+        ck_hvd(hvd_wait_output(handle, &out));
+        ck_assert_int_eq(out.shape[0], n);
+        hvd_free(out.data);
+        ck_hvd(hvd_broadcast_async("x", gathered, 64, HVD_FLOAT32, 0, &handle));
+        ck_hvd(hvd_wait(handle));
+        ck_hvd(hvd_reducescatter_async("x", gathered, n, HVD_FLOAT32, HVD_SUM,
+                                       &handle));
+        ck_hvd(hvd_wait(handle));
+    }
+}
+END_TEST
+
+static int completed[8], ncompleted;
+
+static void note(void *context, int status)
+{
+    ck_assert_int_eq(status, HVD_OK);
+    completed[ncompleted++] = *(int *)context;
+}
+
+/* Those that wait behind two large ones go by their priority. */
+START_TEST(urgent_ones_overtake)
+{
+    enum { LARGE = 4 << 20 };
+    static float large[2][LARGE];
+    static int numbers[6] = {0, 1, 2, 3, 4, 5};
+    float values[6] = {0};
+    hvd_handle handles[8];
+    int64_t count = LARGE, one = 1;
+    hvd_request request;
+
+    ranks_restart_with("HVD_FUSION_THRESHOLD", "0");
+    ncompleted = 0;
+    for (int i = 0; i < 8; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "p/%d", i);
+        hvd_request_init(&request, sizeof request);
+        request.name = name;
+        request.dtype = HVD_FLOAT32;
+        request.ndim = 1;
+        request.shape = i < 2 ? &count : &one;
+        request.input = request.output = i < 2 ? large[i] : &values[i - 2];
+        request.priority = i < 2 ? 0 : i;
+        if (i >= 2) {
+            request.callback = note;
+            request.callback_context = &numbers[i - 2];
+        }
+        ck_hvd(hvd_submit(&request, &handles[i]));
+    }
+    for (int i = 0; i < 8; i++)
+        ck_hvd(hvd_wait(handles[i]));
+    ck_assert_int_eq(ncompleted, 6);
+    /* All were there long before the large ones were done. */
+    if (ranks_size() > 1)
+        ck_assert_msg(completed[0] >= 3, "number %d was the first",
+                      completed[0]);
+    ranks_restart_with("HVD_FUSION_THRESHOLD", NULL);
+}
+END_TEST
+
+START_TEST(an_event_loop_hears_of_completions)
+{
+    int fd = hvd_completion_fd();
+    float value = 1;
+    uint64_t n = 0;
+    hvd_handle handle;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    ck_hvd(fd);
+    ck_assert_int_eq(hvd_completion_fd(), fd);
+    ck_hvd(hvd_allreduce_async("e", &value, &value, 1, HVD_FLOAT32, HVD_SUM,
+                               &handle));
+    if (ranks_size() == 1)
+        ck_hvd(hvd_poll(handle)); /* nobody else moves it */
+    ck_assert_int_eq(poll(&p, 1, 10000), 1);
+    ck_assert_int_eq(read(fd, &n, sizeof n), sizeof n);
+    ck_assert_uint_ge(n, 1);
+    ck_assert_int_eq(hvd_poll(handle), 1);
+    ck_hvd(hvd_wait(handle));
+}
+END_TEST
+
+/* Not a measure of speed: of what threads that should sleep do. */
+START_TEST(nothing_to_do_costs_nothing)
+{
+    struct timespec before, after;
+    double used;
+
+    ck_hvd(hvd_barrier());
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+    nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+    used = (double)(after.tv_sec - before.tv_sec) +
+           1e-9 * (double)(after.tv_nsec - before.tv_nsec);
+    ck_assert_msg(used < 0.02, "%.1f %% of a core", used / 2 * 100);
+}
+END_TEST
+
+static TCase *tcase_many(void)
+{
+    TCase *tcase = ranks_tcase("many");
+
+    tcase_add_test(tcase, ten_thousand_from_four_threads);
+    tcase_add_test(tcase, names_come_back_as_something_else);
+    tcase_add_test(tcase, urgent_ones_overtake);
+    tcase_add_test(tcase, an_event_loop_hears_of_completions);
+    tcase_add_test(tcase, nothing_to_do_costs_nothing);
+    return tcase;
+}
+
+RANKS_MAIN("mpi_many", HVD_STARTS_MPI, tcase_many)
