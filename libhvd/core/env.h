@@ -41,6 +41,14 @@ enum { HVD__SETTING_TEXT = 512 };
       "the same bits from run to run; today results always are")               \
     X("HVD_TOPK_RATIO", topk_ratio, ratio, "0.01", "", ratio,                  \
       "the part of the values that the compression topk sends")                \
+    X("HVD_AUTOTUNE", autotune, bool, "0", "HOROVOD_AUTOTUNE", bool,           \
+      "find the fusion threshold and the sizes of algorithms that move most "  \
+      "bytes a second")                                                        \
+    X("HVD_AUTOTUNE_LOG", autotune_log, text, "", "HOROVOD_AUTOTUNE_LOG",      \
+      text, "a CSV file for what was tried, and how it went")                  \
+    X("HVD_AUTOTUNE_FILE", autotune_file, text, "", "", text,                  \
+      "a file for what was found; if it is there, it counts, and nothing is "  \
+      "tried")                                                                 \
     X("HVD_METRICS", metrics_file, text, "", "", text,                         \
       "a file for metrics in the form of Prometheus; %r becomes the rank, "    \
       "else only rank 0 writes it")                                            \
@@ -60,6 +68,9 @@ struct hvd__settings {
     bool consistency_check;
     bool deterministic;
     double topk_ratio;
+    bool autotune;
+    char autotune_log[HVD__SETTING_TEXT];
+    char autotune_file[HVD__SETTING_TEXT];
     char metrics_file[HVD__SETTING_TEXT];
     int64_t metrics_interval_ns;
     char timeline_file[HVD__SETTING_TEXT];

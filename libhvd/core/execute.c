@@ -277,6 +277,7 @@ static int start_act(const struct hvd__set *set, struct hvd__lane *lane,
             (int)(lane->batch->number % HVD__BATCH_WINDOW) * HVD__BATCH_TAGS +
             (int)act * HVD__COLLECTIVE_TAGS,
         .team = &lane->team,
+        .direct_max = set->direct_max,
         .workspace = w,
         .to = w->parcels,
         .from = w->parcels + set->team.size,
@@ -323,6 +324,8 @@ static void finish(struct hvd__world *world, struct hvd__set *set,
 {
     struct hvd__entry *entry = lane->batch->entries;
 
+    for (const struct hvd__entry *e = entry; e; e = e->next)
+        set->executor.bytes_done += (int64_t)e->bytes;
     batch_free(lane->batch);
     lane->batch = NULL;
     set->executor.nunfinished--;

@@ -55,8 +55,9 @@ struct hvd__executor {
     struct hvd__lane lanes[HVD__LANES];
     struct hvd__batch *waiting; /* owned list, oldest first */
     struct hvd__batch **waiting_tail;
-    int64_t nbatches; /* given so far: number of the next */
-    int nunfinished;  /* waiting or in a lane */
+    int64_t nbatches;   /* given so far: number of the next */
+    int nunfinished;    /* waiting or in a lane */
+    int64_t bytes_done; /* since somebody looked */
 };
 
 int hvd__executor_init(struct hvd__executor *executor, int nranks,

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "core/complete.h"
 #include "core/world.h"
@@ -426,6 +427,9 @@ static int follow_record(struct hvd__world *world, struct hvd__set *set,
     case HVD__FAIL: return follow_failure(world, set, in);
     case HVD__JOINED: return follow_joined(world, set, in);
     case HVD__QUERY: return answer(world, set, in);
+    case HVD__TUNE:
+        set->direct_max = (size_t)hvd__read_long(in);
+        return in->failed ? garbled(set, 0) : HVD_OK;
     case HVD__CLOSE: set->heard_close = true; return HVD_OK;
     case HVD__BREAK:
         status = hvd__read_int(in);
@@ -532,6 +536,37 @@ static struct hvd__writer take_decisions(struct hvd__set *set, int room)
     return message;
 }
 
+static void tell_direct_max(struct hvd__set *set, size_t bytes)
+{
+    struct hvd__writer *out = hvd__coordinator_decide(set->coordinator, 0);
+
+    hvd__write_type(out, HVD__TUNE);
+    hvd__write_long(out, (int64_t)bytes);
+}
+
+/* Another setting is tried: the threshold is ours alone to know, the rest is
+ * a decision like others. */
+static void tune(struct hvd__world *world, struct hvd__set *set)
+{
+    const struct hvd__settings *s = &world->settings;
+    int64_t bytes = set->executor.bytes_done;
+
+    set->executor.bytes_done = 0;
+    if (!hvd__tune_step(&set->tune, bytes, hvd__now_ns()))
+        return;
+    hvd__coordinator_set_threshold(set->coordinator,
+                                   set->tune.now.fusion_threshold);
+    tell_direct_max(set, set->tune.now.direct_max);
+    if (set->tune.active)
+        return;
+    hvd__log(HVD__LOG_INFO,
+             "autotuning is over: fusion threshold %zu, direct up to %zu bytes",
+             set->tune.best.fusion_threshold, set->tune.best.direct_max);
+    if (s->autotune_file[0] &&
+        hvd__knobs_write(&set->tune.best, s->autotune_file) < 0)
+        hvd__log(HVD__LOG_WARNING, "%s", hvd_last_error());
+}
+
 static int decide(struct hvd__world *world, struct hvd__set *set)
 {
     int room = HVD__LANES - set->executor.nunfinished;
@@ -539,6 +574,12 @@ static int decide(struct hvd__world *world, struct hvd__set *set)
     int status;
 
     HVD_TRY(ask(set));
+    if (set->tune.active && !set->heard_close)
+        tune(world, set);
+    if (set->first_direct_max > 0) {
+        tell_direct_max(set, set->first_direct_max);
+        set->first_direct_max = 0;
+    }
     decisions = take_decisions(set, room);
     if (decisions.bytes == 0 && !decisions.failed)
         return HVD_OK;

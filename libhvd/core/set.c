@@ -47,6 +47,7 @@ void hvd__set_retire(struct hvd__set *set)
     set->coordinator = NULL;
     hvd__executor_fini(&set->executor);
     hvd__writer_fini(&set->out);
+    hvd__tune_fini(&set->tune);
     free(set->scratch);
     set->scratch = NULL;
 }

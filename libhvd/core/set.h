@@ -16,6 +16,7 @@
 #include "core/coordinator.h"
 #include "core/execute.h"
 #include "core/ledger.h"
+#include "core/tune.h"
 #include "trace/metrics.h"
 #include "transport/team.h"
 
@@ -35,9 +36,12 @@ struct hvd__set {
     struct hvd__coordinator *coordinator; /* owned; the first member's */
     struct hvd__executor executor;
     struct hvd__metrics *metrics; /* borrowed: the world's */
-    struct hvd__writer out;       /* what will be announced next */
-    int *scratch;                 /* owned, [team.size] */
-    atomic_bool leaving;          /* say so; any thread sets it */
+    struct hvd__tune tune;        /* the world's, on its coordinator */
+    size_t direct_max;       /* what all members have been told; 0: nothing */
+    size_t first_direct_max; /* to be told; 0: nothing */
+    struct hvd__writer out;  /* what will be announced next */
+    int *scratch;            /* owned, [team.size] */
+    atomic_bool leaving;     /* say so; any thread sets it */
     bool heard_leaving;
     bool said_leave;
     bool heard_close;   /* all members have left */

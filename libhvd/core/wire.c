@@ -116,7 +116,7 @@ enum hvd__record_type hvd__read_type(struct hvd__reader *reader)
     uint8_t type;
 
     get(reader, &type, 1);
-    if (type < HVD__ANNOUNCE || type > HVD__QUERY)
+    if (type < HVD__ANNOUNCE || type > HVD__TUNE)
         reader->failed = true;
     return (enum hvd__record_type)type;
 }

@@ -20,6 +20,8 @@
  *     CLOSE                             all members have left
  *     BREAK     status text             the world is broken
  *
+ *     TUNE      bytes                   direct allreduces up to so many
+ *
  * and one member alone
  *
  *     QUERY     key                     what did you submit?
@@ -45,7 +47,8 @@ enum hvd__record_type {
     HVD__JOINED,
     HVD__CLOSE,
     HVD__BREAK,
-    HVD__QUERY
+    HVD__QUERY,
+    HVD__TUNE
 };
 
 /* Bytes being written. When memory runs out it stays failed. */

@@ -316,6 +316,31 @@ void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set)
         continue;
 }
 
+/* Tuning begins at what was set, in powers of two; or what was found before
+ * counts. */
+static int prepare_tuning(struct hvd__world *world, struct hvd__set *set)
+{
+    const struct hvd__settings *s = &world->settings;
+    struct hvd__knobs knobs = {.fusion_threshold = 1, .direct_max = 8 << 10};
+    int found;
+
+    if (!s->autotune)
+        return HVD_OK;
+    while (knobs.fusion_threshold <= s->fusion_threshold / 2)
+        knobs.fusion_threshold *= 2;
+    found = s->autotune_file[0] ? hvd__knobs_read(&knobs, s->autotune_file) : 0;
+    if (found < 0)
+        return found;
+    HVD_TRY(hvd__tune_start(&set->tune, &knobs, s->fusion_threshold,
+                            s->autotune_log));
+    set->tune.active = found == 0;
+    set->first_direct_max = found ? knobs.direct_max : 0;
+    if (found)
+        hvd__coordinator_set_threshold(set->coordinator,
+                                       knobs.fusion_threshold);
+    return HVD_OK;
+}
+
 /* Set 0: everybody. */
 static int make_world_set(struct hvd__world *world)
 {
@@ -332,6 +357,8 @@ static int make_world_set(struct hvd__world *world)
     if (!set)
         return hvd__fail_memory(sizeof *set);
     status = hvd__set_prepare(set, world->settings.fusion_threshold);
+    if (status == HVD_OK && set->coordinator)
+        status = prepare_tuning(world, set);
     if (status == HVD_OK)
         status = hvd__world_add_set(world, set);
     if (status < 0)

@@ -107,8 +107,8 @@ START_TEST(names_come_back_as_something_else)
         hvd_handle handle;
         hvd_tensor out = {.size = sizeof out};
 
-        ck_hvd(hvd_allreduce_async("x", &value, &value, 1, HVD_FLOAT32,
-                                   HVD_MAX, &handle));
+        ck_hvd(hvd_allreduce_async("x", &value, &value, 1, HVD_FLOAT32, HVD_MAX,
+                                   &handle));
         ck_hvd(hvd_wait(handle));
         ck_assert(value == (float)(n - 1));
         ck_hvd(hvd_allgather_async("x", &value, 1, HVD_FLOAT32, &handle));

@@ -69,7 +69,9 @@ struct hvd__collective {
                                         rank sends itself is copied, unless
                                         it is there already */
     void *scratch;                   /* hvd__adasum_scratch bytes, borrowed */
-    int tag; /* this and the next are free for this collective */
+    size_t direct_max; /* bytes to all ranks that "direct" is for; 0: as it
+                          thinks best */
+    int tag;           /* this and the next are free for this collective */
     const struct hvd__team *team;     /* borrowed */
     struct hvd__workspace *workspace; /* borrowed, no one else's */
 

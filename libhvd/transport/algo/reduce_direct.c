@@ -22,8 +22,13 @@ static size_t bytes_of(const struct hvd__collective *c)
 
 static bool applies(const struct hvd__collective *c)
 {
-    return c->motion <= HVD__REDUCE_TO_ROOT &&
-           bytes_of(c) * (size_t)(c->team->size - 1) <= DIRECT_MAX;
+    size_t most = c->direct_max ? c->direct_max : DIRECT_MAX;
+    size_t peers = (size_t)c->team->size - 1;
+
+    /* What peers send must fit into a segment's scratch. */
+    if (most > c->workspace->slot_bytes)
+        most = c->workspace->slot_bytes;
+    return c->motion <= HVD__REDUCE_TO_ROOT && bytes_of(c) <= most / peers;
 }
 
 static int64_t total(const struct hvd__collective *c)

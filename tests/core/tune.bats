@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# Autotuning: results stay right while it goes on, it ends, and keeps what it
+# has found.
+
+setup_file() {
+    export ROOT=$BATS_TEST_DIRNAME/../..
+    export LIB=${HVD_BUILD:-$ROOT/build}/lib
+    export TUNED=$BATS_FILE_TMPDIR/tuned
+    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$TUNED" \
+        "$BATS_TEST_DIRNAME/tuned.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+}
+
+@test "it ends, logs what it tried, and keeps what it found" {
+    export HVD_AUTOTUNE=1 HVD_LOG=info
+    export HVD_AUTOTUNE_LOG=$BATS_TEST_TMPDIR/log.csv
+    export HVD_AUTOTUNE_FILE=$BATS_TEST_TMPDIR/found
+    run timeout 120 mpirun -np 2 "$TUNED" 8000
+    echo "$output" | tail -5
+    [ "$status" -eq 0 ]
+    [[ $output == *"autotuning is over: fusion threshold "* ]]
+    [ "$(head -1 "$HVD_AUTOTUNE_LOG")" = "fusion_threshold,direct_max,bytes_per_second,best" ]
+    [ "$(wc -l <"$HVD_AUTOTUNE_LOG")" -ge 5 ]
+    grep -Eq '^fusion_threshold=[0-9]+$' "$HVD_AUTOTUNE_FILE"
+    grep -Eq '^direct_max=[0-9]+$' "$HVD_AUTOTUNE_FILE"
+    # What was found counts, and nothing is tried again.
+    run timeout 60 mpirun -np 3 "$TUNED" 20
+    [ "$status" -eq 0 ]
+    [ "$(wc -l <"$HVD_AUTOTUNE_LOG")" -eq 1 ]
+    echo rubbish >"$HVD_AUTOTUNE_FILE"
+    run timeout 60 mpirun -np 2 "$TUNED" 20
+    [ "$status" -eq 9 ]
+    [[ $output == *"is not what autotuning has written"* ]]
+}

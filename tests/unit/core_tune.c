@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The search for the best sizes, on landscapes whose top is known. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check_main.h"
+#include "core/tune.h"
+#include "hvd.h"
+
+/* Bytes a second, highest where both knobs are right. */
+static double score(const struct hvd__knobs *k, double fusion, double direct)
+{
+    double f = log2((double)k->fusion_threshold / fusion);
+    double d = log2((double)k->direct_max / direct);
+
+    return 1e9 / (1 + 0.2 * f * f + 0.1 * d * d);
+}
+
+static int run(struct hvd__tune *tune, double fusion, double direct)
+{
+    int64_t now = 1;
+    int settings = 0;
+
+    hvd__tune_step(tune, 0, now);
+    for (int step = 0; tune->active && step < 100000; step++) {
+        struct hvd__knobs before = tune->now;
+
+        now += 25000000;
+        settings += hvd__tune_step(
+            tune, (int64_t)(score(&before, fusion, direct) * 0.025), now);
+    }
+    ck_assert(!tune->active);
+    return settings;
+}
+
+START_TEST(it_climbs_to_the_top)
+{
+    static const size_t fusions[] = {1 << 20, 64 << 20, 64 << 10};
+    static const size_t directs[] = {512, 8 << 10, 128 << 10};
+
+    for (int f = 0; f < 3; f++)
+        for (int d = 0; d < 3; d++) {
+            struct hvd__knobs first = {4 << 20, 8 << 10};
+            struct hvd__tune tune;
+
+            ck_assert_int_eq(hvd__tune_start(&tune, &first, 64 << 20, ""), 0);
+            ck_assert_int_lt(run(&tune, (double)fusions[f], (double)directs[d]),
+                             60);
+            ck_assert_uint_eq(tune.best.fusion_threshold, fusions[f]);
+            ck_assert_uint_eq(tune.best.direct_max, directs[d]);
+            ck_assert(memcmp(&tune.now, &tune.best, sizeof tune.now) == 0);
+            hvd__tune_fini(&tune);
+        }
+}
+END_TEST
+
+START_TEST(it_stops_where_nothing_is_gained)
+{
+    struct hvd__knobs first = {4 << 20, 8 << 10};
+    struct hvd__tune tune;
+    int64_t now = 1;
+    int n = 0;
+
+    ck_assert_int_eq(hvd__tune_start(&tune, &first, 64 << 20, ""), 0);
+    hvd__tune_step(&tune, 0, now);
+    while (tune.active && n < 1000) {
+        now += 30000000;
+        hvd__tune_step(&tune, 2 << 20, now);
+        n++;
+    }
+    ck_assert_int_lt(n, 60);
+    ck_assert_uint_eq(tune.best.fusion_threshold, 4 << 20);
+    ck_assert_uint_eq(tune.best.direct_max, 8 << 10);
+    /* Too little at a time says nothing. */
+    ck_assert_int_eq(hvd__tune_start(&tune, &first, 64 << 20, ""), 0);
+    for (int i = 0; i < 1000; i++)
+        ck_assert(!hvd__tune_step(&tune, 100, now += 30000000));
+    hvd__tune_fini(&tune);
+}
+END_TEST
+
+START_TEST(what_was_found_is_kept)
+{
+    char path[] = "/tmp/hvd-tune-XXXXXX";
+    struct hvd__knobs knobs = {2 << 20, 4096}, found = {0};
+    FILE *file;
+    int fd = mkstemp(path);
+
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    ck_assert_int_eq(hvd__knobs_write(&knobs, path), 0);
+    ck_assert_int_eq(hvd__knobs_read(&found, path), 1);
+    ck_assert(found.fusion_threshold == 2 << 20 && found.direct_max == 4096);
+    file = fopen(path, "w");
+    fputs("rubbish\n", file);
+    fclose(file);
+    ck_assert_int_eq(hvd__knobs_read(&found, path), HVD_ERR_CONFIG);
+    ck_assert(strstr(hvd_last_error(), path));
+    unlink(path);
+    ck_assert_int_eq(hvd__knobs_read(&found, path), 0);
+    ck_assert_int_eq(hvd__knobs_write(&knobs, "/nonexistent/x"),
+                     HVD_ERR_CONFIG);
+}
+END_TEST
+
+static TCase *tcase_tune(void)
+{
+    TCase *tcase = tcase_create("tune");
+
+    tcase_add_test(tcase, it_climbs_to_the_top);
+    tcase_add_test(tcase, it_stops_where_nothing_is_gained);
+    tcase_add_test(tcase, what_was_found_is_kept);
+    return tcase;
+}
+
+HVD_TEST_MAIN("core_tune", tcase_tune)
