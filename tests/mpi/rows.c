@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gathers, exchanges and shares: in place, too small, mistaken, mismatched.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ranks.h"
+
+enum { MOST = 8 };
+
+static hvd_request request_of(hvd_kind kind, const char *name)
+{
+    hvd_request request;
+
+    hvd_request_init(&request, sizeof request);
+    request.kind = kind;
+    request.name = name;
+    request.dtype = HVD_INT32;
+    return request;
+}
+
+static int run(const hvd_request *request)
+{
+    hvd_handle handle;
+    int status = hvd_submit(request, &handle);
+
+    return status < 0 ? status : hvd_wait(handle);
+}
+
+/* The next operation works. */
+static void check_usable(void)
+{
+    int32_t value = 1;
+
+    ck_hvd(hvd_allreduce(&value, &value, 1, HVD_INT32, HVD_SUM));
+    ck_assert_int_eq(value, ranks_size());
+}
+
+/* ----------------------------------------------------------------- in place */
+
+START_TEST(gathers_in_place)
+{
+    int32_t all[3 * MOST];
+    int n = ranks_size(), rank = ranks_rank();
+
+    for (int i = 0; i < 3; i++)
+        all[3 * rank + i] = 10 * rank + i;
+    ck_hvd(hvd_allgather(all + 3 * rank, all, 3, HVD_INT32));
+    for (int i = 0; i < 3 * n; i++)
+        ck_assert_int_eq(all[i], 10 * (i / 3) + i % 3);
+    all[rank] = rank;
+    ck_hvd(hvd_gather(all + rank, all, 1, HVD_INT32, 0));
+    for (int i = 0; i < n && rank == 0; i++)
+        ck_assert_int_eq(all[i], i);
+}
+END_TEST
+
+START_TEST(exchanges_and_shares_in_place)
+{
+    int32_t data[2 * MOST + 1];
+    int n = ranks_size(), rank = ranks_rank();
+    int first = rank * 2 + (rank < 1 ? rank : 1), count = 2 + (rank < 1);
+
+    for (int i = 0; i < 2 * n; i++)
+        data[i] = 100 * rank + i;
+    ck_hvd(hvd_alltoall(data, data, 2 * n, HVD_INT32));
+    for (int i = 0; i < 2 * n; i++)
+        ck_assert_int_eq(data[i], 100 * (i / 2) + 2 * rank + i % 2);
+    for (int i = 0; i < 2 * n + 1; i++)
+        data[i] = i * (rank + 1);
+    ck_hvd(hvd_reducescatter(data, data, 2 * n + 1, HVD_INT32, HVD_SUM));
+    for (int i = 0; i < count; i++)
+        ck_assert_int_eq(data[i], (first + i) * n * (n + 1) / 2);
+    for (int i = 0; i < 5; i++)
+        data[i] = rank + i;
+    ck_hvd(hvd_reduce(data, data, 5, HVD_INT32, HVD_MAX, n - 1));
+    for (int i = 0; i < 5 && rank == n - 1; i++)
+        ck_assert_int_eq(data[i], n - 1 + i);
+}
+END_TEST
+
+START_TEST(overlaps_are_refused)
+{
+    int32_t data[4 * MOST] = {0};
+
+    ck_hvd_fails(hvd_allreduce(data, data + 1, 4, HVD_INT32, HVD_SUM),
+                 HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_alltoall(data, data + 1, ranks_size() * 2, HVD_INT32),
+                 HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_allgather(data + ranks_rank() * 3 + 1, data, 3, HVD_INT32),
+                 HVD_ERR_ARGUMENT);
+    ck_error_says("put it at element");
+    ck_hvd_fails(
+        hvd_reducescatter(data + 1, data, ranks_size() * 2, HVD_INT32, HVD_SUM),
+        HVD_ERR_ARGUMENT);
+    check_usable();
+}
+END_TEST
+
+/* ------------------------------------------------------------ nothing, oddly
+ */
+
+START_TEST(nothing_is_legal)
+{
+    int64_t zeros[MOST] = {0}, counts[MOST];
+    hvd_tensor out = {.size = sizeof out};
+    hvd_handle handle;
+
+    ck_hvd(hvd_allgather(NULL, NULL, 0, HVD_FLOAT32));
+    ck_hvd(hvd_gather(NULL, NULL, 0, HVD_FLOAT32, 0));
+    ck_hvd(hvd_alltoall(NULL, NULL, 0, HVD_FLOAT32));
+    ck_hvd(hvd_reducescatter(NULL, NULL, 0, HVD_FLOAT32, HVD_MAX));
+    ck_hvd(hvd_reduce(NULL, NULL, 0, HVD_FLOAT32, HVD_SUM, 0));
+    ck_hvd(hvd_allgatherv(NULL, 0, NULL, 0, counts, HVD_FLOAT64));
+    ck_hvd(hvd_alltoallv(NULL, zeros, NULL, 0, counts, HVD_FLOAT64));
+    ck_hvd(hvd_allgather_async("none", NULL, 0, HVD_INT8, &handle));
+    ck_hvd(hvd_wait_output(handle, &out));
+    ck_assert_int_eq(out.shape[0], 0);
+    ck_assert(out.data != NULL);
+    hvd_free(out.data);
+}
+END_TEST
+
+START_TEST(misaligned_ones_are_right)
+{
+    char memory[8 * (MOST + 2)], gathered[8 * (MOST + 2) * MOST];
+    double value;
+
+    for (int offset = 1; offset < 8; offset += 2) {
+        value = ranks_rank() + 0.5;
+        memcpy(memory + offset, &value, sizeof value);
+        ck_hvd(
+            hvd_allgather(memory + offset, gathered + offset, 1, HVD_FLOAT64));
+        for (int rank = 0; rank < ranks_size(); rank++) {
+            memcpy(&value, gathered + offset + 8 * rank, sizeof value);
+            ck_assert(value == rank + 0.5);
+        }
+    }
+}
+END_TEST
+
+/* ---------------------------------------------------------------- too small */
+
+START_TEST(too_small_an_output_is_ones_own_mistake)
+{
+    int32_t in[2] = {ranks_rank(), 7}, out[2 * MOST];
+    int64_t counts[MOST] = {0}, splits[MOST];
+    int n = ranks_size(), last = ranks_rank() == n - 1;
+    int status;
+
+    status =
+        hvd_allgatherv(in, 2, out, last ? 2 * n - 1 : 2 * n, counts, HVD_INT32);
+    if (last) {
+        ck_assert_int_eq(status, HVD_ERR_ARGUMENT);
+        ck_error_says("elements, and");
+    } else {
+        ck_hvd(status);
+        ck_assert_int_eq(out[2 * n - 2], n - 1);
+    }
+    for (int rank = 0; rank < n; rank++)
+        ck_assert_int_eq(counts[rank], 2);
+    for (int rank = 0; rank < n; rank++)
+        splits[rank] = 1;
+    status =
+        hvd_alltoallv(out, splits, out + n, last ? 0 : n, counts, HVD_INT32);
+    ck_assert_int_eq(status, last ? HVD_ERR_ARGUMENT : HVD_OK);
+    check_usable();
+}
+END_TEST
+
+/* ------------------------------------------------------------------ mistakes
+ */
+
+START_TEST(splits_must_make_sense)
+{
+    int64_t shape[1] = {4}, splits[MOST] = {0};
+    int32_t data[4] = {0};
+    hvd_request request = request_of(HVD_ALLTOALL, "a");
+
+    request.ndim = 1;
+    request.shape = shape;
+    request.input = data;
+    request.splits = splits;
+    splits[0] = 5;
+    ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+    ck_error_says("splits up to number 0 are more than the 4 rows");
+    splits[0] = -1;
+    ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+    ck_error_says("split 0 is -1");
+    splits[0] = INT64_MAX;
+    ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+    request.splits = NULL;
+    shape[0] = ranks_size() + 1;
+    if (ranks_size() > 1) {
+        ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+        ck_error_says("no multiple of");
+    }
+    ck_hvd_fails(hvd_alltoallv(data, NULL, data, 4, NULL, HVD_INT32),
+                 HVD_ERR_ARGUMENT);
+    check_usable();
+}
+END_TEST
+
+START_TEST(scalars_have_no_rows)
+{
+    static const hvd_kind kinds[] = {HVD_ALLGATHER, HVD_GATHER, HVD_ALLTOALL,
+                                     HVD_REDUCESCATTER};
+    int32_t value = 1;
+
+    for (int i = 0; i < 4; i++) {
+        hvd_request request = request_of(kinds[i], "s");
+
+        request.input = &value;
+        ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+        ck_error_says("a scalar has no rows");
+    }
+    check_usable();
+}
+END_TEST
+
+START_TEST(outputs_and_capacities)
+{
+    int32_t value = 1;
+    int64_t one = 1;
+    hvd_request request = request_of(HVD_ALLGATHER, "c");
+
+    request.ndim = 1;
+    request.shape = &one;
+    request.input = request.output = &value;
+    request.capacity = -5;
+    ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+    ck_error_says("capacity -5");
+    ck_hvd_fails(hvd_allgather(&value, NULL, 1, HVD_INT32), HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_alltoall(&value, NULL, 1, HVD_INT32), HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_reduce(&value, &value, 1, HVD_INT32, HVD_SUM, 99),
+                 HVD_ERR_ARGUMENT);
+    ck_error_says("root 99");
+    ck_hvd_fails(hvd_gather(&value, &value, 1, HVD_INT32, -1),
+                 HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_sparse_allreduce_async("s", NULL, NULL, 0, 1, HVD_FLOAT32,
+                                            HVD_MAX, NULL),
+                 HVD_ERR_UNSUPPORTED);
+    check_usable();
+}
+END_TEST
+
+/* ---------------------------------------------------------------- mismatches
+ */
+
+/* The last rank submits other, the rest request. */
+static void differ(const hvd_request *request, const hvd_request *other,
+                   const char *ours, const char *theirs)
+{
+    int last = ranks_size() - 1;
+
+    if (last == 0)
+        return;
+    ck_hvd_fails(run(ranks_rank() == last ? other : request), HVD_ERR_MISMATCH);
+    ck_error_says(ours);
+    ck_error_says(theirs);
+    ck_error_says("'m' differs: rank");
+    check_usable();
+}
+
+START_TEST(what_ranks_may_not_differ_in)
+{
+    static const hvd_kind kinds[] = {HVD_ALLGATHER, HVD_ALLTOALL, HVD_GATHER};
+    int32_t in[6 * MOST] = {0}, out[6 * MOST * MOST];
+    int64_t shape[2] = {2 * ranks_size(), 3}, wide[2] = {2 * ranks_size(), 2};
+    int64_t taller[2] = {3 * ranks_size(), 3};
+    hvd_request request, other;
+
+    for (int i = 0; i < 3; i++) {
+        request = request_of(kinds[i], "m");
+        request.ndim = 2;
+        request.shape = shape;
+        request.input = in;
+        request.capacity = kinds[i] == HVD_GATHER ? INT64_MAX : 0;
+        other = request;
+        other.shape = wide;
+        differ(&request, &other, "[*,3]", "[*,2]");
+        other = request;
+        other.dtype = HVD_FLOAT32;
+        differ(&request, &other, "int32", "float32");
+        other = request;
+        other.ndim = 1;
+        differ(&request, &other, "[*,3]", "[*]");
+    }
+    /* With an output and no capacity, in the rows neither. */
+    request = request_of(HVD_ALLGATHER, "m");
+    request.ndim = 2;
+    request.shape = shape;
+    request.input = in;
+    request.output = out;
+    other = request;
+    other.shape = taller;
+    differ(&request, &other, "allgather int32 [", ",3]");
+    request = request_of(HVD_REDUCESCATTER, "m");
+    request.ndim = 2;
+    request.shape = shape;
+    request.input = in;
+    other = request;
+    other.op = HVD_AVERAGE;
+    differ(&request, &other, "reducescatter sum", "reducescatter average");
+    other = request;
+    other.kind = HVD_ALLREDUCE;
+    other.output = out;
+    differ(&request, &other, "reducescatter sum", "allreduce sum");
+    request = request_of(HVD_REDUCE, "m");
+    request.ndim = 2;
+    request.shape = shape;
+    request.input = in;
+    request.output = out;
+    other = request;
+    other.root = ranks_size() - 1;
+    differ(&request, &other, "to root 0", "to root ");
+}
+END_TEST
+
+static TCase *tcase_rows(void)
+{
+    TCase *tcase = ranks_tcase("rows");
+
+    tcase_add_test(tcase, gathers_in_place);
+    tcase_add_test(tcase, exchanges_and_shares_in_place);
+    tcase_add_test(tcase, overlaps_are_refused);
+    tcase_add_test(tcase, nothing_is_legal);
+    tcase_add_test(tcase, misaligned_ones_are_right);
+    tcase_add_test(tcase, too_small_an_output_is_ones_own_mistake);
+    tcase_add_test(tcase, splits_must_make_sense);
+    tcase_add_test(tcase, scalars_have_no_rows);
+    tcase_add_test(tcase, outputs_and_capacities);
+    tcase_add_test(tcase, what_ranks_may_not_differ_in);
+    return tcase;
+}
+
+RANKS_MAIN("mpi_rows", HVD_STARTS_MPI, tcase_rows)
