@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -159,14 +160,61 @@ void hvd__scribe_record(struct hvd__scribe *s, const struct hvd__entry *entry,
 /* ------------------------------------------------------------------ timeline
  */
 
-static int64_t offset_to_rank_0(struct hvd__world *world)
+enum { CLOCK_SAMPLES = 9 };
+
+/* A meeting of all ranks before the world can be used, and after; *stamp
+ * becomes rank 0's. */
+typedef int meet_function(struct hvd__world *world, int64_t *stamp);
+
+static int meet_early(struct hvd__world *world, int64_t *stamp)
 {
-    /* All ranks of rank 0's host read the same clock. */
-    (void)world;
-    return 0;
+    struct hvd__transport *t = world->transport;
+    int64_t *all = calloc((size_t)t->size, sizeof *all);
+    int status;
+
+    if (!all)
+        return hvd__fail_memory((size_t)t->size * sizeof *all);
+    status = t->exchange(t, stamp, all, sizeof *stamp);
+    *stamp = all[0];
+    free(all);
+    return status;
 }
 
-static int open_timeline(struct hvd__world *world, const char *path)
+static int meet_later(struct hvd__world *world, int64_t *stamp)
+{
+    (void)world;
+    HVD_TRY(hvd_barrier());
+    return hvd_broadcast(stamp, 1, HVD_INT64, 0);
+}
+
+/*
+ * What to add to our clock to get rank 0's. All ranks of a host read the same
+ * one. Else: rank 0 reads its clock between two meetings, so after we came to
+ * the first and before we leave the second.
+ */
+static int measure_offset(struct hvd__world *world, meet_function *meet,
+                          int64_t *offset)
+{
+    int64_t before[CLOCK_SAMPLES], theirs[CLOCK_SAMPLES], after[CLOCK_SAMPLES];
+
+    *offset = 0;
+    if (world->topology.local_size == world->transport->size)
+        return HVD_OK;
+    for (int i = 0; i < CLOCK_SAMPLES; i++) {
+        int64_t nothing = 0;
+
+        before[i] = hvd__now_ns();
+        HVD_TRY(meet(world, &nothing));
+        theirs[i] = hvd__now_ns();
+        HVD_TRY(meet(world, &theirs[i]));
+        after[i] = hvd__now_ns();
+    }
+    *offset = hvd__clock_offset(before, theirs, after, CLOCK_SAMPLES);
+    return HVD_OK;
+}
+
+static int open_timeline(struct hvd__world *world, const char *path,
+                         int64_t offset)
 {
     struct hvd__scribe *s = &world->scribe;
     char host[64] = "";
@@ -174,7 +222,7 @@ static int open_timeline(struct hvd__world *world, const char *path)
 
     gethostname(host, sizeof host - 1);
     timeline = hvd__timeline_open(path, world->transport->rank, host,
-                                  offset_to_rank_0(world));
+                                  offset);
     if (!timeline)
         return HVD_ERR_CONFIG;
     pthread_mutex_lock(&s->lock);
@@ -190,6 +238,7 @@ int hvd_start_timeline(const char *path)
     struct hvd__world *world = hvd__world_get(&status);
     char shared[HVD__SETTING_TEXT] = "";
     int32_t could[2];
+    int64_t offset;
 
     if (!world)
         return status;
@@ -209,8 +258,9 @@ int hvd_start_timeline(const char *path)
             hvd__timeline_create(strcpy(shared, path), world->transport->size);
     HVD_TRY(hvd_broadcast(shared, sizeof shared, HVD_UINT8, 0));
     HVD_TRY(hvd_allreduce(could, could + 1, 1, HVD_INT32, HVD_MIN));
+    HVD_TRY(measure_offset(world, meet_later, &offset));
     if (could[1] == HVD_OK)
-        could[0] = open_timeline(world, shared);
+        could[0] = open_timeline(world, shared, offset);
     HVD_TRY(hvd_allreduce(could, could + 1, 1, HVD_INT32, HVD_MIN));
     if (could[1] == HVD_OK)
         return HVD_OK;
@@ -287,9 +337,11 @@ static int start_timeline(struct hvd__world *world)
     struct hvd__transport *t = world->transport;
     const char *path = world->settings.timeline_file;
     int status = t->rank == 0 ? hvd__timeline_create(path, t->size) : HVD_OK;
+    int64_t offset;
 
     HVD_TRY(hvd__world_meet(world, status));
-    return hvd__world_meet(world, open_timeline(world, path));
+    HVD_TRY(measure_offset(world, meet_early, &offset));
+    return hvd__world_meet(world, open_timeline(world, path, offset));
 }
 
 int hvd__scribe_start(struct hvd__world *world)

@@ -66,6 +66,35 @@ assert not any(r.startswith(("first/", "third/")) for r in rows), rows
 END
 }
 
+# A time namespace gives a process a clock of its own, here 5,000 s ahead; a
+# name of its own makes it another host.
+@test "clocks of different hosts are aligned" {
+    local userns=()
+    [ "$(id -u)" -eq 0 ] || userns=(--map-root-user)
+    ahead="hostname other && exec \"\$0\" \"\$@\""
+    for how in "" "start $file"; do
+        [ -n "$how" ] || export HVD_TIMELINE=$file
+        [ -z "$how" ] || unset HVD_TIMELINE
+        # shellcheck disable=SC2086 # words are wanted
+        run timeout 60 mpirun -np 1 "$TRACED" $how : -np 1 unshare "${userns[@]}" --fork \
+            --time --monotonic 5000 --boottime 5000 --uts \
+            sh -c "$ahead" "$TRACED" $how
+        echo "$output" | grep -v '^hvd_' | head -20
+        [ "$status" -eq 0 ]
+        python3 - "$file" <<'END'
+import json, sys
+events = [e for e in json.load(open(sys.argv[1]))["traceEvents"] if e["ph"] == "X"]
+# All have been in the same barrier.
+ends = {}
+for e in events:
+    if e["name"] == "BARRIER":
+        ends.setdefault(e["pid"], []).append(e["ts"] + e["dur"])
+assert set(ends) == {0, 1}, ends
+assert abs(ends[0][0] - ends[1][0]) < 100000, ends  # of 5,000,000,000
+END
+    done
+}
+
 @test "an abort leaves valid JSON with what had happened" {
     export HVD_TIMELINE=$file
     traced 2 die
