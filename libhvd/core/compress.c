@@ -116,7 +116,8 @@ int hvd_register_compressor(const hvd_compressor *compressor)
     i = nregistered;
     if (i < MOST_REGISTERED) {
         registered[i].functions = *compressor;
-        registered[i].functions.name = registered[i].name = name;
+        registered[i].functions.name = name;
+        registered[i].name = name;
         nregistered++;
     }
     pthread_mutex_unlock(&lock);
@@ -176,10 +177,10 @@ static struct memory *recall(uint64_t key, int64_t bytes)
 
 void hvd__compress_forget(void)
 {
-    struct memory *m, *following;
+    struct memory *m;
 
     pthread_mutex_lock(&lock);
-    HASH_ITER (hh, memories, m, following) {
+    while ((m = memories)) {
         HASH_DEL(memories, m);
         memory_free(m);
     }

@@ -151,11 +151,12 @@ static bool is_checked(const struct hvd__world *world,
             kind == HVD_ALLGATHER);
 }
 
+/* At least one. */
 static int count_entries(const struct hvd__entry *entry)
 {
-    int n = 0;
+    int n = 1;
 
-    for (; entry; entry = entry->next)
+    while ((entry = entry->next))
         n++;
     return n;
 }

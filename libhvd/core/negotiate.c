@@ -338,7 +338,7 @@ static int follow_items(struct hvd__world *world, struct hvd__set *set,
     }
     if (in->failed || n == 0)
         return garbled(set, 0);
-    if (!ours) {
+    if (!entries) { /* ours is none of it */
         hvd__execute_skip(set);
         return HVD_OK;
     }

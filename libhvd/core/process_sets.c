@@ -258,7 +258,7 @@ static int add(struct hvd__world *world, struct wish *wish)
         mistaken(wish);
     HVD_TRY(agree(wish, size));
     status = make_set(world, wish, &set);
-    if (status == HVD_OK)
+    if (set)
         status = prepare(world, set);
     /* In the table before others may speak of it; it keeps its id even if
      * it comes to nothing, so that all ranks count alike. */
@@ -269,7 +269,8 @@ static int add(struct hvd__world *world, struct wish *wish)
         set_removed(world, set);
         hvd__set_retire(set);
     }
-    HVD_TRY(status);
+    if (status < 0 || !set)
+        return status;
     if (hvd__set_has_us(set))
         hvd__world_move_set(world, set);
     return set->id;
@@ -382,33 +383,35 @@ int hvd_remove_process_set(int32_t process_set)
 /* ------------------------------------------------------------------ questions
  */
 
-/* A live set; HVD_ERR_PROCESS_SET. */
-static int look(int32_t id, struct hvd__set **set)
+/* A live set; NULL, and *status says why. */
+static struct hvd__set *look(int32_t id, int *status)
 {
-    int status;
-    struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__world *world = hvd__world_get(status);
+    struct hvd__set *set = world ? hvd__world_set(world, id) : NULL;
     bool removed = true;
 
     if (!world)
-        return status;
-    *set = hvd__world_set(world, id);
-    if (*set) {
+        return NULL;
+    if (set) {
         pthread_mutex_lock(&world->ledger.lock);
-        removed = (*set)->removed;
+        removed = set->removed;
         pthread_mutex_unlock(&world->ledger.lock);
     }
-    if (removed)
-        return hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
-                         (int)id);
-    return HVD_OK;
+    if (!removed)
+        return set;
+    *status =
+        hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d", (int)id);
+    return NULL;
 }
 
 int hvd_process_set_rank(int32_t process_set)
 {
-    struct hvd__set *set = NULL;
+    int status;
+    const struct hvd__set *set = look(process_set, &status);
     char text[160];
 
-    HVD_TRY(look(process_set, &set));
+    if (!set)
+        return status;
     if (hvd__set_has_us(set))
         return set->team.rank;
     return hvd__fail(HVD_ERR_PROCESS_SET, "rank %d is not a member of %s",
@@ -418,18 +421,18 @@ int hvd_process_set_rank(int32_t process_set)
 
 int hvd_process_set_size(int32_t process_set)
 {
-    struct hvd__set *set = NULL;
+    int status;
+    const struct hvd__set *set = look(process_set, &status);
 
-    HVD_TRY(look(process_set, &set));
-    return set->team.size;
+    return set ? set->team.size : status;
 }
 
 int hvd_process_set_included(int32_t process_set)
 {
-    struct hvd__set *set = NULL;
+    int status;
+    const struct hvd__set *set = look(process_set, &status);
 
-    HVD_TRY(look(process_set, &set));
-    return hvd__set_has_us(set);
+    return set ? hvd__set_has_us(set) : status;
 }
 
 int hvd_process_set_ids(int32_t *ids, int32_t n)
@@ -461,9 +464,11 @@ int hvd_number_of_process_sets(void)
 
 int hvd_process_set_ranks(int32_t process_set, int32_t *ranks, int32_t n)
 {
-    struct hvd__set *set = NULL;
+    int status;
+    const struct hvd__set *set = look(process_set, &status);
 
-    HVD_TRY(look(process_set, &set));
+    if (!set)
+        return status;
     if (n < 0 || (n > 0 && !ranks))
         return hvd__fail(HVD_ERR_ARGUMENT, "no room for ranks: n is %d%s",
                          (int)n, ranks ? "" : ", ranks is NULL");

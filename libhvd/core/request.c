@@ -277,7 +277,7 @@ static int check_overlap(const struct hvd__set *set, const char *what,
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "%s: input lies in the output, but not where it "
                          "belongs: put it at element %lld, or elsewhere",
-                         what, (long long)(entry->count * set->team.rank));
+                         what, (long long)entry->count * set->team.rank);
     if (in != out || hvd__signature_varies(s))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "%s: input and output overlap by a part: give the "

@@ -221,8 +221,7 @@ static int open_timeline(struct hvd__world *world, const char *path,
     struct hvd__timeline *timeline;
 
     gethostname(host, sizeof host - 1);
-    timeline = hvd__timeline_open(path, world->transport->rank, host,
-                                  offset);
+    timeline = hvd__timeline_open(path, world->transport->rank, host, offset);
     if (!timeline)
         return HVD_ERR_CONFIG;
     pthread_mutex_lock(&s->lock);

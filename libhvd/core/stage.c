@@ -37,7 +37,10 @@ int hvd__stage_room(struct hvd__lane *lane, size_t bytes)
         return HVD_OK;
     lane->temporary = malloc(bytes);
     lane->buffer = lane->temporary;
-    return lane->buffer ? HVD_OK : hvd__fail_memory(bytes);
+    if (lane->buffer)
+        return HVD_OK;
+    hvd__fail_memory(bytes);
+    return HVD_ERR_MEMORY;
 }
 
 /* ------------------------------------------------------------- reductions */

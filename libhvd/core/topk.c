@@ -122,7 +122,7 @@ static int64_t encode(void *context, void *state, const float *values,
     (void)context;
     if (count == 0)
         return 0;
-    magnitudes = malloc((size_t)count * sizeof *magnitudes);
+    magnitudes = calloc((size_t)count, sizeof *magnitudes);
     if (!magnitudes)
         return HVD_ERR_MEMORY;
     for (int64_t i = 0; i < count; i++) {

@@ -396,7 +396,7 @@ static int first_of_host(const char *(*host)(const void *, int),
 
 static int allocate(struct hvd__watch *w)
 {
-    size_t n = (size_t)w->npeers + 1;
+    size_t n = (size_t)w->nlines + 1;
 
     w->peers = calloc(n, sizeof *w->peers);
     w->polls = calloc(n, sizeof *w->polls);

@@ -69,7 +69,7 @@ static int start(struct hvd__collective *c, struct hvd__segment *segment)
     }
     out = chunk(&c->to[team->rank], segment);
     in = chunk(&c->from[team->rank], segment);
-    if (out.bytes > 0 && out.data != in.data)
+    if (out.bytes > 0 && in.data && out.data != in.data)
         memcpy(in.data, out.data, out.bytes);
     return HVD_OK;
 }
