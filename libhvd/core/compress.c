@@ -121,7 +121,8 @@ int hvd_register_compressor(const hvd_compressor *compressor)
         nregistered++;
     }
     pthread_mutex_unlock(&lock);
-    if (i < MOST_REGISTERED)
+    if (i < MOST_REGISTERED) /* which has the name now */
+        /* cppcheck-suppress memleak */
         return HVD_COMPRESSION_REGISTERED + i;
     free(name);
     return hvd__fail(HVD_ERR_UNSUPPORTED,
@@ -177,11 +178,13 @@ static struct memory *recall(uint64_t key, int64_t bytes)
 
 void hvd__compress_forget(void)
 {
-    struct memory *m;
+    struct memory *m, *next;
 
     pthread_mutex_lock(&lock);
-    while ((m = memories)) {
-        HASH_DEL(memories, m);
+    m = memories;
+    HASH_CLEAR(hh, memories); /* the table; they are still a list */
+    for (; m; m = next) {
+        next = m->hh.next;
         memory_free(m);
     }
     pthread_mutex_unlock(&lock);

@@ -300,16 +300,17 @@ static int start_act(const struct hvd__set *set, struct hvd__lane *lane,
 static int start(struct hvd__world *world, struct hvd__set *set,
                  struct hvd__lane *lane, struct hvd__batch *batch)
 {
+    struct hvd__entry *e = batch->entries;
     int64_t now = hvd__now_ns();
-    int n = count_entries(batch->entries);
+    int n = count_entries(e);
     int64_t bytes = 0;
 
     lane->batch = batch;
-    for (struct hvd__entry *e = batch->entries; e; e = e->next) {
+    do {
         e->started_ns = now;
         e->batched = n;
         bytes += (int64_t)e->bytes;
-    }
+    } while ((e = e->next));
     hvd__count(&world->metrics.batches, 1);
     hvd__count(&world->metrics.batched, n);
     hvd__count(&world->metrics.fused, n > 1);

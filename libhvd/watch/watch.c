@@ -401,7 +401,7 @@ static int allocate(struct hvd__watch *w)
     w->peers = calloc(n, sizeof *w->peers);
     w->polls = calloc(n, sizeof *w->polls);
     w->views = calloc((size_t)w->nranks, sizeof *w->views);
-    w->flights = calloc((size_t)w->nlines, sizeof *w->flights);
+    w->flights = calloc(n, sizeof *w->flights);
     w->stop = eventfd(0, EFD_CLOEXEC);
     if (!w->peers || !w->polls || !w->views || !w->flights)
         return hvd__fail_memory(n * sizeof *w->views);
