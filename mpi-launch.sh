@@ -225,8 +225,9 @@ trap 'pass_on HUP' HUP
 # In the background, so that this shell can pass signals on; with our stdin,
 # which a background command would lose; in a session of its own: a Ctrl-C
 # that reached mpirun twice, from the terminal and from here, would make it
-# leave without ending the ranks.
-setsid "${command[@]}" sh -c "$one_rank" rank "$directory/ends" "$@" <&0 &
+# leave without ending the ranks. If this shell is killed outright, the kernel
+# tells mpirun to end.
+setsid setpriv --pdeathsig TERM "${command[@]}" sh -c "$one_rank" rank "$directory/ends" "$@" <&0 &
 child=$!
 
 # wait returns early for each signal passed on.

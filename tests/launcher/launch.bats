@@ -165,3 +165,21 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
     done
     [ -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'mpi-launch.*')" ]
 }
+
+@test "nothing outlives a launcher that is killed outright" {
+    local mark="$BATS_TEST_TMPDIR/here" launcher
+    touch "$mark"
+    TMPDIR=$BATS_TEST_TMPDIR "$LAUNCH" -np 2 sh -c "echo \$\$ >>'$mark'; exec sleep 60" 3>&- &
+    launcher=$!
+    for _ in $(seq 100); do
+        [ "$(wc -l <"$mark")" -lt 2 ] || break
+        sleep 0.1
+    done
+    kill -9 "$launcher"
+    for _ in $(seq 100); do
+        # shellcheck disable=SC2046 # numbers
+        kill -0 $(cat "$mark") 2>/dev/null || return 0
+        sleep 0.1
+    done
+    return 1
+}
