@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes together, and how much room it takes. */
+#include "check_main.h"
+#include "core/fuse.h"
+
+static struct hvd__signature signature(hvd_kind kind, int64_t rows)
+{
+    return (struct hvd__signature){.kind = kind,
+                                   .dtype = HVD_FLOAT32,
+                                   .op = HVD_SUM,
+                                   .ndim = 2,
+                                   .prescale = 1,
+                                   .postscale = 1,
+                                   .shape = {rows, 3}};
+}
+
+START_TEST(what_may_share_a_buffer)
+{
+    static const hvd_kind alone[] = {HVD_ALLTOALL, HVD_GATHER, HVD_BARRIER};
+    struct hvd__signature a = signature(HVD_ALLREDUCE, 4), b = a;
+
+    b.shape[0] = 99;
+    b.ndim = 1;
+    ck_assert(hvd__fusible(&a, &b));
+#define DIFFERS(field, value)                                                  \
+    do {                                                                       \
+        b = a;                                                                 \
+        b.field = value;                                                       \
+        ck_assert_msg(!hvd__fusible(&a, &b), #field);                          \
+    } while (0)
+    DIFFERS(kind, HVD_REDUCE);
+    DIFFERS(dtype, HVD_FLOAT64);
+    DIFFERS(op, HVD_AVERAGE);
+    DIFFERS(prescale, 0.5);
+    DIFFERS(postscale, 0.5);
+    DIFFERS(flags, HVD_AVERAGE_CONTRIBUTORS);
+    DIFFERS(compression, HVD_COMPRESSION_FP16);
+#undef DIFFERS
+    a.op = HVD_ADASUM;
+    b = a;
+    ck_assert(!hvd__fusible(&a, &b));
+    a.op = HVD_SUM;
+    a.compression = HVD_COMPRESSION_TOPK;
+    b = a;
+    ck_assert(!hvd__fusible(&a, &b));
+    a = b = signature(HVD_BROADCAST, 4);
+    b.dtype = HVD_INT8; /* bytes are bytes */
+    ck_assert(hvd__fusible(&a, &b));
+    b.root = 1;
+    ck_assert(!hvd__fusible(&a, &b));
+    a = b = signature(HVD_ALLGATHER, 4);
+    b.dtype = HVD_INT8;
+    ck_assert(hvd__fusible(&a, &b));
+    for (int i = 0; i < 3; i++) {
+        a = b = signature(alone[i], 4);
+        ck_assert(!hvd__fusible(&a, &b));
+    }
+}
+END_TEST
+
+START_TEST(room_in_the_buffer)
+{
+    struct hvd__signature s = signature(HVD_ALLREDUCE, 10);
+
+    ck_assert_uint_eq(hvd__fusion_bytes(&s, 4, 0), 120);
+    s.compression = HVD_COMPRESSION_BF16;
+    ck_assert_uint_eq(hvd__fusion_bytes(&s, 4, 0), 60);
+    s = signature(HVD_REDUCESCATTER, 10);
+    ck_assert_uint_eq(hvd__fusion_bytes(&s, 4, 0), 240);
+    s = signature(HVD_ALLGATHER, 10);
+    ck_assert_uint_eq(hvd__fusion_bytes(&s, 4, 0), 480);
+    s.shape[0] = HVD__VARIES;
+    ck_assert_uint_eq(hvd__fusion_bytes(&s, 4, 17), 17 * 12);
+}
+END_TEST
+
+START_TEST(small_ones_overtake_what_does_not_fit)
+{
+    struct hvd__signature s = signature(HVD_ALLREDUCE, 1),
+                          other = signature(HVD_REDUCE, 1);
+    struct hvd__fusee ready[5] = {
+        {&s, 60}, {&s, 50}, {&other, 1}, {&s, 40}, {&s, SIZE_MAX}};
+    bool taken[5];
+
+    ck_assert_int_eq(hvd__fuse(ready, 5, 100, taken), 2);
+    ck_assert(taken[0] && !taken[1] && !taken[2] && taken[3] && !taken[4]);
+    ck_assert_int_eq(hvd__fuse(ready + 4, 1, 100, taken), 1);
+    ck_assert_int_eq(hvd__fuse(ready, 5, 0, taken), 1);
+    ck_assert_int_eq(hvd__fuse(ready, 0, 100, taken), 0);
+}
+END_TEST
+
+static TCase *tcase_fuse(void)
+{
+    TCase *tcase = tcase_create("fuse");
+
+    tcase_add_test(tcase, what_may_share_a_buffer);
+    tcase_add_test(tcase, room_in_the_buffer);
+    tcase_add_test(tcase, small_ones_overtake_what_does_not_fit);
+    return tcase;
+}
+
+HVD_TEST_MAIN("core_fuse", tcase_fuse)

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is said about a request that others keep waiting; and the board on
+ * which ranks find it. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "check_main.h"
+#include "watch/process.h"
+#include "watch/stall.h"
+
+enum { N = 6 };
+#define SECOND INT64_C(1000000000)
+
+static struct hvd__in_flight flights[N];
+static struct hvd__view views[N];
+
+static struct hvd__watch_request request(uint64_t key, const char *name,
+                                         const char *what)
+{
+    struct hvd__watch_request r = {.key = key, .since_ns = 40 * SECOND};
+
+    snprintf(r.name, sizeof r.name, "%s", name);
+    snprintf(r.what, sizeof r.what, "%s", what);
+    return r;
+}
+
+static void has(int rank, struct hvd__watch_request r)
+{
+    struct hvd__in_flight *f = &flights[rank];
+
+    f->keys[f->nkeys++] = r.key;
+    f->requests[f->nrequests++] = r;
+}
+
+static bool everyone(void *context, int32_t set, int rank)
+{
+    (void)context;
+    return set == 0 || rank < 2;
+}
+
+static void begin(void)
+{
+    memset(flights, 0, sizeof flights);
+    for (int rank = 0; rank < N; rank++)
+        views[rank] = (struct hvd__view){.state = HVD__VIEW_ALIVE,
+                                         .flight = &flights[rank]};
+}
+
+static const char *say(const struct hvd__watch_request *r, int nranks)
+{
+    static char text[1024];
+
+    return hvd__stall_print(views, nranks, r, everyone, NULL, 101 * SECOND,
+                            text, sizeof text);
+}
+
+START_TEST(who_is_missing_and_what_it_does)
+{
+    struct hvd__watch_request r = request(7, "'w'", "allreduce sum int32 [4]");
+
+    begin();
+    has(0, r);
+    has(1, r);
+    views[2].doing.since_ns = 98 * SECOND;
+    strcpy(views[2].doing.text, "allreduce 'v'");
+    ck_assert_str_eq(say(&r, 3),
+                     "'w' (allreduce sum int32 [4]) has waited 61 s for rank "
+                     "2; rank 2 is alive, last operation: allreduce 'v', 3.0 "
+                     "s ago");
+    views[2].state = HVD__VIEW_SILENT;
+    views[2].silent_ns = 5 * SECOND;
+    ck_assert(strstr(say(&r, 3), "rank 2 has been silent for 5.0 s, last"));
+    views[2].state = HVD__VIEW_LEFT;
+    ck_assert(strstr(say(&r, 3), "rank 2 has shut down"));
+    views[2].state = HVD__VIEW_ELSEWHERE;
+    ck_assert(strstr(say(&r, 3), "rank 2 is on another host"));
+}
+END_TEST
+
+START_TEST(what_is_similar)
+{
+    struct hvd__watch_request r = request(7, "'w'", "allreduce sum int32 [4]");
+
+    begin();
+    has(0, r);
+    has(1, request(8, "'other'", "allreduce sum int32 [5]"));
+    has(1, request(9, "'w2'", "allreduce sum int32 [4]"));
+    has(2, request(7 + 1, "'w'", "broadcast int32 [4] from root 0"));
+    ck_assert(strstr(say(&r, 3), "rank 1,2"));
+    ck_assert(strstr(say(&r, 3), "has 'w2' of the same shape in flight"));
+    ck_assert(strstr(say(&r, 3),
+                     "has 'w' in flight as broadcast int32 [4] from root 0"));
+}
+END_TEST
+
+START_TEST(only_members_and_not_too_many)
+{
+    struct hvd__watch_request r = request(7, "'w'", "barrier");
+
+    begin();
+    r.set = 3; /* ranks 0 and 1 */
+    has(0, r);
+    ck_assert(strstr(say(&r, N), "for rank 1;"));
+    ck_assert(!strstr(say(&r, N), "rank 2"));
+    r.set = 0;
+    ck_assert(strstr(say(&r, N), "for rank 1,2,3,4,5;"));
+    ck_assert(strstr(say(&r, N), "; and 1 more"));
+    for (int rank = 1; rank < N; rank++)
+        has(rank, r);
+    ck_assert(strstr(say(&r, N), "although all ranks have submitted it"));
+}
+END_TEST
+
+/* -------------------------------------------------------------------- board */
+
+static struct hvd__board *board;
+static atomic_bool done;
+
+static void *write_much(void *argument)
+{
+    struct hvd__doing doing = {0};
+
+    (void)argument;
+    for (int i = 0; i < 200000; i++) {
+        memset(doing.text, 'a' + i % 26, sizeof doing.text - 1);
+        doing.since_ns = i % 26 + 1;
+        hvd__board_write_doing(&board->lines[1], &doing);
+    }
+    atomic_store(&done, true);
+    return NULL;
+}
+
+START_TEST(readers_never_see_half)
+{
+    char name[64];
+    struct hvd__doing doing;
+    struct hvd__board *same;
+    pthread_t thread;
+    int64_t reads = 0;
+
+    board = hvd__board_create(3, name, sizeof name);
+    ck_assert(board != NULL);
+    same = hvd__board_attach(name, 3);
+    ck_assert(same != NULL && same != board);
+    hvd__board_unlink(name);
+    ck_assert(hvd__board_attach(name, 3) == NULL);
+    atomic_store(&done, false);
+    pthread_create(&thread, NULL, write_much, NULL);
+    while (!atomic_load(&done)) {
+        hvd__board_read_doing(&same->lines[1], &doing);
+        for (size_t i = 0; doing.since_ns && i + 1 < sizeof doing.text; i++)
+            if (doing.text[i] != 'a' + (int)doing.since_ns - 1)
+                ck_abort_msg("half of another text after %lld reads",
+                             (long long)reads);
+        reads++;
+    }
+    pthread_join(thread, NULL);
+    hvd__board_unmap(same, 3);
+    hvd__board_unmap(board, 3);
+}
+END_TEST
+
+START_TEST(the_first_end_counts)
+{
+    char name[64], text[256];
+    int status = 0;
+
+    board = hvd__board_create(1, name, sizeof name);
+    hvd__board_unlink(name);
+    ck_assert(!hvd__board_has_ended(board, &status, text, sizeof text));
+    ck_assert(hvd__board_end(board, HVD_ERR_LOST, "rank 1 is gone"));
+    ck_assert(!hvd__board_end(board, HVD_ERR_STALLED, "later"));
+    ck_assert(hvd__board_has_ended(board, &status, text, sizeof text));
+    ck_assert_int_eq(status, HVD_ERR_LOST);
+    ck_assert_str_eq(text, "rank 1 is gone");
+    hvd__board_unmap(board, 1);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- processes */
+
+START_TEST(the_fate_of_a_process)
+{
+    char text[128], state;
+    pid_t child = fork();
+
+    if (child == 0)
+        _exit(5);
+    ck_assert(hvd__process_start_time(getpid(), &state) > 0);
+    ck_assert(hvd__process_start_time(child, NULL) > 0);
+    while (strstr(hvd__process_fate(child, text, sizeof text), "is gone"))
+        usleep(1000); /* until it is a zombie */
+    ck_assert_str_eq(text, "exited with status 5 without hvd_shutdown");
+    waitpid(child, NULL, 0);
+    ck_assert_str_eq(hvd__process_fate(child, text, sizeof text), "is gone");
+    ck_assert(hvd__process_start_time(child, NULL) == 0);
+    child = fork();
+    if (child == 0)
+        for (;;)
+            pause();
+    kill(child, SIGKILL);
+    while (strstr(hvd__process_fate(child, text, sizeof text), "is gone"))
+        usleep(1000);
+    ck_assert_str_eq(text, "was killed by signal 9 (Killed)");
+    waitpid(child, NULL, 0);
+}
+END_TEST
+
+static TCase *tcase_stall(void)
+{
+    TCase *tcase = tcase_create("stall");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, who_is_missing_and_what_it_does);
+    tcase_add_test(tcase, what_is_similar);
+    tcase_add_test(tcase, only_members_and_not_too_many);
+    tcase_add_test(tcase, readers_never_see_half);
+    tcase_add_test(tcase, the_first_end_counts);
+    tcase_add_test(tcase, the_fate_of_a_process);
+    return tcase;
+}
+
+HVD_TEST_MAIN("watch_stall", tcase_stall)
