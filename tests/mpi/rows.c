@@ -266,7 +266,7 @@ static void differ(const hvd_request *request, const hvd_request *other,
 START_TEST(what_ranks_may_not_differ_in)
 {
     static const hvd_kind kinds[] = {HVD_ALLGATHER, HVD_ALLTOALL, HVD_GATHER};
-    int32_t in[6 * MOST] = {0}, out[6 * MOST * MOST];
+    int32_t in[9 * MOST] = {0}, out[9 * MOST * MOST];
     int64_t shape[2] = {2 * ranks_size(), 3}, wide[2] = {2 * ranks_size(), 2};
     int64_t taller[2] = {3 * ranks_size(), 3};
     hvd_request request, other;
