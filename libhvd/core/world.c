@@ -273,8 +273,10 @@ int hvd__world_meet(struct hvd__world *world, int status)
         world->settings = all[0].settings;
         world->settings.log_level = level;
         world->topology = hvd__topology_of(t->rank, t->size, host_of, all);
-        if (!world->watch)
+        /* At the first meeting only: all ranks, or none. */
+        if (!world->has_met)
             status = watch(world, all);
+        world->has_met = true;
     }
     free(all);
     return status;
@@ -502,13 +504,14 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
 {
     char reason[HVD__MESSAGE_MAX]; /* text may be the last error */
     struct hvd__unit *unit;
+    struct hvd__set *set;
 
     snprintf(reason, sizeof reason, "%s", text);
     hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), reason);
     world->break_status = status;
     world->break_message = strdup(reason);
-    for (int i = 0; i < world->nsets; i++)
-        hvd__ledger_close(&world->ledger, world->sets[i], status, reason);
+    for (int id = 0; (set = hvd__world_set(world, id)); id++)
+        hvd__ledger_close(&world->ledger, set, status, reason);
     atomic_store(&world->broken, true);
     hvd__negotiate_break(world, status, reason);
     /* Those that are queued are in flight too, unless they were refused. */
@@ -518,8 +521,8 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
             hvd__unit_free(unit);
         unit = next;
     }
-    for (int i = 0; i < world->nsets; i++)
-        while ((unit = hvd__ledger_any(&world->ledger, world->sets[i])))
+    for (int id = 0; (set = hvd__world_set(world, id)); id++)
+        while ((unit = hvd__ledger_any(&world->ledger, set)))
             hvd__complete_unit(world, unit, status, reason);
 }
 
@@ -587,10 +590,12 @@ static bool is_over(const void *context)
  * for limit_ns (0: as long as it takes). Whether the world is over. */
 static bool leave(struct hvd__world *world, int64_t limit_ns)
 {
-    for (int i = 0; i < world->nsets; i++) {
-        hvd__ledger_close(&world->ledger, world->sets[i], HVD_ERR_SHUTDOWN,
+    struct hvd__set *set;
+
+    for (int id = 0; (set = hvd__world_set(world, id)); id++) {
+        hvd__ledger_close(&world->ledger, set, HVD_ERR_SHUTDOWN,
                           "hvd_shutdown has been called");
-        atomic_store(&world->sets[i]->leaving, true);
+        atomic_store(&set->leaving, true);
     }
     return hvd__progress_until(world, is_over, world, limit_ns);
 }

@@ -34,6 +34,7 @@ struct hvd__world {
     struct hvd__transport *transport; /* owned; driver's, but rank and size */
     struct hvd__ledger ledger;
     struct hvd__progress progress;
+    bool has_met;           /* all ranks know who and where they are */
     struct hvd__set **sets; /* owned, by id, [nsets]; guarded by the ledger's
                                lock. A set stays until the world ends. */
     int nsets;
