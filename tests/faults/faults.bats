@@ -109,3 +109,14 @@ lines_with() { # text: how many lines of the output have it
     [ "$(lines_with 'has waited 2 s for rank 1')" -eq 1 ]
     [ "$(lines_with '^rank [02]: -27: .*never.* has waited 3 s for rank 1')" -eq 2 ]
 }
+
+@test "without shared memory there is a warning, and the job runs" {
+    local userns=()
+    [ "$(id -u)" -eq 0 ] || userns=(--map-root-user)
+    run timeout 60 unshare "${userns[@]}" --mount sh -c \
+        'mount -t tmpfs -o size=4k none /dev/shm &&
+        exec mpirun -np 2 --mca btl tcp,self "$VICTIM" late none 1'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(lines_with 'the ranks of this host do not watch each other: .* No space left on device')" -ge 1 ]
+}
