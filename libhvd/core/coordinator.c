@@ -44,8 +44,8 @@
 
 #include "base/status.h"
 #include "base/text.h"
-#include "core/fuse.h"
 #include "core/hash.h"
+#include "core/ready.h"
 #include "core/request.h"
 
 struct variant {
@@ -75,18 +75,6 @@ struct proposal {
     char *lacking; /* owned; once a member that it lacks has left: who */
 };
 
-/* A request that all have agreed on. */
-struct ready {
-    struct ready *next;
-    uint64_t key;
-    int index; /* in its group */
-    int32_t priority;
-    struct hvd__signature signature;
-    size_t bytes;     /* of the fusion buffer */
-    int *absent;      /* owned, [nranks]: who has joined; NULL: nobody */
-    int64_t *numbers; /* owned, [nranks]; NULL: none */
-};
-
 struct question {
     struct question *next;
     int rank;
@@ -98,14 +86,9 @@ struct hvd__coordinator {
     int nranks;
     size_t threshold;
     struct proposal *table; /* owned, by key */
-    struct ready *ready;    /* owned list, by priority, then by time */
-    struct ready **ready_tail;
-    int nready;
+    struct hvd__ready ready;
     struct question *questions; /* owned list */
-    struct hvd__fusee *fusees;  /* owned scratch, [capacity] */
-    bool *taken;                /* likewise */
-    int capacity;
-    int *joined; /* owned, [nranks] */
+    int *joined;                /* owned, [nranks] */
     int njoined;
     int last_joined;
     int *left; /* owned, [nranks] */
@@ -130,13 +113,6 @@ static void proposal_free(struct proposal *proposal)
     free(proposal);
 }
 
-static void ready_free(struct ready *ready)
-{
-    free(ready->absent);
-    free(ready->numbers);
-    free(ready);
-}
-
 struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
                                               size_t threshold)
 {
@@ -147,7 +123,7 @@ struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
         return NULL;
     c->nranks = nranks;
     c->threshold = threshold;
-    c->ready_tail = &c->ready;
+    hvd__ready_init(&c->ready, nranks);
     c->world = malloc(n * sizeof *c->world);
     c->joined = calloc(n, sizeof *c->joined);
     c->left = calloc(n, sizeof *c->left);
@@ -163,7 +139,6 @@ void hvd__coordinator_free(struct hvd__coordinator *c)
 {
     struct proposal *p, *following;
     struct question *question;
-    struct ready *ready;
 
     if (!c)
         return;
@@ -175,16 +150,11 @@ void hvd__coordinator_free(struct hvd__coordinator *c)
             p = later;
         }
     }
-    while ((ready = c->ready)) {
-        c->ready = ready->next;
-        ready_free(ready);
-    }
+    hvd__ready_fini(&c->ready);
     while ((question = c->questions)) {
         c->questions = question->next;
         free(question);
     }
-    free(c->fusees);
-    free(c->taken);
     free(c->joined);
     free(c->left);
     free(c->world);
@@ -494,55 +464,6 @@ int hvd__coordinator_question(struct hvd__coordinator *c, int *rank,
 /* -------------------------------------------------------------- what is ready
  */
 
-static int add_ready(struct hvd__coordinator *c, const struct proposal *p,
-                     int index, int number, bool has_absent)
-{
-    const struct hvd__signature *s = &p->variants[0].signatures[index];
-    struct ready *r = calloc(1, sizeof *r), **link = &c->ready;
-    size_t n = (size_t)c->nranks;
-    int64_t rows = 0;
-
-    if (!r)
-        return hvd__fail_memory(sizeof *r);
-    r->key = p->key;
-    r->index = index;
-    r->priority = p->priority;
-    r->signature = *s;
-    if (has_absent)
-        r->absent = malloc(n * sizeof *r->absent);
-    if (number >= 0)
-        r->numbers = malloc(n * sizeof *r->numbers);
-    if ((has_absent && !r->absent) || (number >= 0 && !r->numbers)) {
-        ready_free(r);
-        return hvd__fail_memory(n * sizeof *r->numbers);
-    }
-    for (int rank = 0; rank < c->nranks; rank++) {
-        if (r->absent)
-            r->absent[rank] = p->of[rank] == 0;
-        if (r->numbers) {
-            r->numbers[rank] = p->numbers[rank * p->nnumbers + number];
-            rows += r->numbers[rank];
-        }
-    }
-    r->bytes = hvd__fusion_bytes(s, c->nranks, rows);
-    /* The usual case, all alike, goes to the end at once. */
-    if (c->nready > 0) {
-        const struct ready *last =
-            (const struct ready *)((const char *)c->ready_tail -
-                                   offsetof(struct ready, next));
-        if (last->priority >= r->priority)
-            link = c->ready_tail;
-    }
-    while (*link && (*link)->priority >= r->priority)
-        link = &(*link)->next;
-    r->next = *link;
-    *link = r;
-    if (!r->next)
-        c->ready_tail = &r->next;
-    c->nready++;
-    return HVD_OK;
-}
-
 /* Whether reductions can do without the members that joined. */
 static bool does_without(const struct hvd__coordinator *c,
                          const struct proposal *p)
@@ -591,10 +512,20 @@ static int make_ready(struct hvd__coordinator *c, const struct proposal *p)
             return HVD_OK;
         }
     number = 0;
-    for (int i = 0; i < v->nsignatures; i++)
-        HVD_TRY(add_ready(
-            c, p, i, hvd__signature_carries(&v->signatures[i]) ? number++ : -1,
-            has_absent));
+    for (int i = 0; i < v->nsignatures; i++) {
+        const struct hvd__item item = {
+            .key = p->key,
+            .index = i,
+            .priority = p->priority,
+            .signature = v->signatures[i],
+        };
+        bool carries = hvd__signature_carries(&item.signature);
+
+        HVD_TRY(hvd__ready_add(&c->ready, &item, has_absent ? p->of : NULL,
+                               carries ? p->numbers + number : NULL,
+                               p->nnumbers));
+        number += carries;
+    }
     return HVD_OK;
 }
 
@@ -787,79 +718,8 @@ void hvd__coordinator_set_threshold(struct hvd__coordinator *c,
     c->threshold = threshold;
 }
 
-/* ------------------------------------------------------------------ batches */
-
-static bool reserve(struct hvd__coordinator *c)
-{
-    int capacity = 2 * c->nready;
-    struct hvd__fusee *fusees;
-    bool *taken;
-
-    if (c->capacity >= c->nready)
-        return true;
-    fusees = realloc(c->fusees, (size_t)capacity * sizeof *fusees);
-    if (fusees)
-        c->fusees = fusees;
-    taken = realloc(c->taken, (size_t)capacity * sizeof *taken);
-    if (taken)
-        c->taken = taken;
-    if (!fusees || !taken)
-        return false;
-    c->capacity = capacity;
-    return true;
-}
-
-static bool same_absent(const struct hvd__coordinator *c, const struct ready *a,
-                        const struct ready *b)
-{
-    if (!a->absent || !b->absent)
-        return a->absent == b->absent;
-    return memcmp(a->absent, b->absent,
-                  (size_t)c->nranks * sizeof *a->absent) == 0;
-}
-
-static void write_item(struct hvd__coordinator *c, const struct ready *r)
-{
-    hvd__write_key(&c->out, r->key);
-    hvd__write_int(&c->out, r->index);
-    hvd__write_int(&c->out, r->numbers ? c->nranks : 0);
-    for (int rank = 0; r->numbers && rank < c->nranks; rank++)
-        hvd__write_long(&c->out, r->numbers[rank]);
-}
-
-/* Choose the next batch, write it, forget its requests. */
-static void write_batch(struct hvd__coordinator *c)
-{
-    struct ready **link = &c->ready;
-    const struct ready *first = c->ready;
-    int n = 0, ntaken;
-
-    for (const struct ready *r = first; r; r = r->next)
-        c->fusees[n++] = (struct hvd__fusee){
-            .signature = &r->signature,
-            /* One that others take part in fits with none. */
-            .bytes = same_absent(c, first, r) ? r->bytes : SIZE_MAX,
-        };
-    ntaken = hvd__fuse(c->fusees, n, c->threshold, c->taken);
-    hvd__write_type(&c->out, HVD__BATCH);
-    hvd__write_int(&c->out, first->absent != NULL);
-    if (first->absent)
-        hvd__write_ranks(&c->out, first->absent, c->nranks);
-    hvd__write_int(&c->out, ntaken);
-    for (int i = 0; i < n; i++) {
-        struct ready *r = *link;
-
-        if (!c->taken[i]) {
-            link = &r->next;
-            continue;
-        }
-        write_item(c, r);
-        *link = r->next;
-        ready_free(r);
-        c->nready--;
-    }
-    c->ready_tail = link;
-}
+/* ----------------------------------------------------------------- decisions
+ */
 
 /* All have joined, and nothing is left to decide; or one has left, and they
  * never will. */
@@ -867,7 +727,7 @@ static void end_join(struct hvd__coordinator *c)
 {
     struct hvd__writer *out = &c->out;
 
-    if (c->njoined == c->nranks && !c->table && !c->ready) {
+    if (c->njoined == c->nranks && !c->table && c->ready.n == 0) {
         hvd__write_type(out, HVD__JOINED);
         hvd__write_int(out, c->world[c->last_joined]);
     } else if (c->nleft > 0) {
@@ -887,18 +747,16 @@ static void end_join(struct hvd__coordinator *c)
 struct hvd__writer *hvd__coordinator_decide(struct hvd__coordinator *c,
                                             int room)
 {
-    while (c->ready && !c->broken) {
-        if (!reserve(c)) {
-            c->out.failed = true;
+    while (c->ready.n > 0 && !c->broken) {
+        if (!hvd__ready_is_barrier(&c->ready) && room-- <= 0)
             break;
-        }
-        if (c->ready->signature.kind != HVD_BARRIER && room-- <= 0)
+        hvd__ready_write_batch(&c->ready, c->threshold, &c->out);
+        if (c->out.failed)
             break;
-        write_batch(c);
     }
     if (c->njoined > 0 && !c->broken)
         end_join(c);
-    if (c->nleft == c->nranks && !c->ready && !c->closed) {
+    if (c->nleft == c->nranks && c->ready.n == 0 && !c->closed) {
         hvd__write_type(&c->out, HVD__CLOSE);
         c->closed = true;
     }
