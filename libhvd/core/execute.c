@@ -252,11 +252,15 @@ static enum hvd__act act_from(const struct hvd__world *world,
     return (enum hvd__act)act;
 }
 
-/* When the data was packed, and when it had moved. */
-static void stamp(const struct hvd__lane *lane, bool moved)
+/* When the data was packed, and when it had moved: for a timeline alone. */
+static void stamp(const struct hvd__world *world, const struct hvd__lane *lane,
+                  bool moved)
 {
-    int64_t now = hvd__now_ns();
+    int64_t now;
 
+    if (!hvd__scribe_listens(&world->scribe))
+        return;
+    now = hvd__now_ns();
     for (struct hvd__entry *e = lane->batch->entries; e; e = e->next)
         if (moved) {
             e->moved_ns = now;
@@ -266,8 +270,8 @@ static void stamp(const struct hvd__lane *lane, bool moved)
         }
 }
 
-static int start_act(const struct hvd__set *set, struct hvd__lane *lane,
-                     enum hvd__act act)
+static int start_act(const struct hvd__world *world, const struct hvd__set *set,
+                     struct hvd__lane *lane, enum hvd__act act)
 {
     struct hvd__workspace *w = &lane->workspace;
 
@@ -287,7 +291,7 @@ static int start_act(const struct hvd__set *set, struct hvd__lane *lane,
     case HVD__ACT_COUNTS: hvd__stage_counts(set, lane); break;
     case HVD__ACT_MOVE:
         HVD_TRY(hvd__stage_in(set, lane));
-        stamp(lane, false);
+        stamp(world, lane, false);
         break;
     default: HVD_TRY(check_in(lane));
     }
@@ -318,7 +322,7 @@ static int start(struct hvd__world *world, struct hvd__set *set,
     choose_team(set, lane);
     hvd__log(HVD__LOG_TRACE, "set %d batch %lld: %d of %s and on", (int)set->id,
              (long long)batch->number, n, batch->entries->unit->name);
-    return start_act(set, lane, act_from(world, lane, HVD__ACT_COUNTS));
+    return start_act(world, set, lane, act_from(world, lane, HVD__ACT_COUNTS));
 }
 
 static void finish(struct hvd__world *world, struct hvd__set *set,
@@ -346,14 +350,14 @@ static int go_on(struct hvd__world *world, struct hvd__set *set,
     enum hvd__act next;
 
     if (lane->act == HVD__ACT_MOVE) {
-        stamp(lane, true);
+        stamp(world, lane, true);
         hvd__stage_out(set, lane);
     } else if (lane->act == HVD__ACT_CHECK) {
         check_out(lane);
     }
     next = act_from(world, lane, (int)lane->act + 1);
     if (next != HVD__ACTS)
-        return start_act(set, lane, next);
+        return start_act(world, set, lane, next);
     finish(world, set, lane);
     return HVD_OK;
 }

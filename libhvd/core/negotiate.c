@@ -521,18 +521,18 @@ static int ask(struct hvd__set *set)
     return HVD_OK;
 }
 
-/* The decisions due as one message, or nothing. */
+/* The decisions due as one message, or nothing. They are written behind the
+ * set's id from the beginning. */
 static struct hvd__writer take_decisions(struct hvd__set *set, int room)
 {
     struct hvd__writer *out = hvd__coordinator_decide(set->coordinator, room);
-    struct hvd__writer records = *out, message = {0};
+    struct hvd__writer message = {0};
 
-    *out = (struct hvd__writer){0};
-    if (records.bytes == 0 && !records.failed)
-        return message;
-    begin(set, &message);
-    hvd__write_records(&message, &records);
-    hvd__writer_fini(&records);
+    if (out->bytes > sizeof set->id || out->failed) {
+        message = *out;
+        *out = (struct hvd__writer){0};
+        begin(set, out);
+    }
     return message;
 }
 

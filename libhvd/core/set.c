@@ -38,7 +38,11 @@ int hvd__set_prepare(struct hvd__set *set, size_t fusion_threshold)
         return HVD_OK;
     set->coordinator =
         hvd__coordinator_new(set->ranks, set->team.size, fusion_threshold);
-    return set->coordinator ? HVD_OK : hvd__fail_memory(1);
+    if (!set->coordinator)
+        return hvd__fail_memory(1);
+    /* Its messages begin with this (negotiate.c). */
+    hvd__write_int(hvd__coordinator_decide(set->coordinator, 0), set->id);
+    return HVD_OK;
 }
 
 void hvd__set_retire(struct hvd__set *set)

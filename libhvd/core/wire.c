@@ -69,13 +69,6 @@ void hvd__write_signature(struct hvd__writer *writer,
     put(writer, s->shape, (size_t)s->ndim * sizeof *s->shape);
 }
 
-void hvd__write_records(struct hvd__writer *writer,
-                        const struct hvd__writer *records)
-{
-    writer->failed |= records->failed;
-    put(writer, records->data, records->bytes);
-}
-
 void hvd__write_ranks(struct hvd__writer *writer, const int *of, int nranks)
 {
     for (int first = 0; first < nranks; first += 8) {

@@ -66,9 +66,6 @@ void hvd__write_key(struct hvd__writer *writer, uint64_t key);
 void hvd__write_text(struct hvd__writer *writer, const char *text);
 void hvd__write_signature(struct hvd__writer *writer,
                           const struct hvd__signature *signature);
-/* Records that were written elsewhere. */
-void hvd__write_records(struct hvd__writer *writer,
-                        const struct hvd__writer *records);
 /* The set of the ranks r of nranks for which of[r] != 0. */
 void hvd__write_ranks(struct hvd__writer *writer, const int *of, int nranks);
 void hvd__writer_fini(struct hvd__writer *writer);
