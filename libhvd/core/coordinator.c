@@ -44,36 +44,9 @@
 
 #include "base/status.h"
 #include "base/text.h"
-#include "core/hash.h"
+#include "core/proposal.h"
 #include "core/ready.h"
 #include "core/request.h"
-
-struct variant {
-    uint64_t fingerprint;
-    struct hvd__signature *signatures; /* owned; NULL: not known */
-    int nsignatures;
-    int status; /* negative: refused, for the reason text */
-    char *text; /* owned */
-    bool asked;
-};
-
-enum { ANSWERED = -1 };
-
-struct proposal {
-    uint64_t key;
-    UT_hash_handle hh;        /* the oldest of its key is in the table */
-    struct proposal *later;   /* owned: the next of the same key */
-    struct variant *variants; /* owned */
-    int nvariants;
-    int nannounced;
-    int *of;          /* owned, [nranks]: 0 not yet, i + 1 submitted
-                         variants[i], ANSWERED: did, and was told that it
-                         fails */
-    int64_t *numbers; /* owned, [nranks * nnumbers]; NULL: none */
-    int nnumbers;
-    int32_t priority;
-    char *lacking; /* owned; once a member that it lacks has left: who */
-};
 
 struct question {
     struct question *next;
@@ -85,7 +58,7 @@ struct hvd__coordinator {
     int *world; /* owned, [nranks] */
     int nranks;
     size_t threshold;
-    struct proposal *table; /* owned, by key */
+    struct hvd__proposal *table; /* owned, by key */
     struct hvd__ready ready;
     struct question *questions; /* owned list */
     int *joined;                /* owned, [nranks] */
@@ -97,21 +70,6 @@ struct hvd__coordinator {
     bool broken;
     struct hvd__writer out; /* decisions not yet taken by the caller */
 };
-
-static void proposal_free(struct proposal *proposal)
-{
-    if (!proposal)
-        return;
-    for (int i = 0; i < proposal->nvariants; i++) {
-        free(proposal->variants[i].signatures);
-        free(proposal->variants[i].text);
-    }
-    free(proposal->variants);
-    free(proposal->lacking);
-    free(proposal->numbers);
-    free(proposal->of);
-    free(proposal);
-}
 
 struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
                                               size_t threshold)
@@ -137,7 +95,7 @@ struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
 
 void hvd__coordinator_free(struct hvd__coordinator *c)
 {
-    struct proposal *p, *following;
+    struct hvd__proposal *p, *following;
     struct question *question;
 
     if (!c)
@@ -145,8 +103,8 @@ void hvd__coordinator_free(struct hvd__coordinator *c)
     HASH_ITER (hh, c->table, p, following) {
         HASH_DEL(c->table, p);
         while (p) {
-            struct proposal *later = p->later;
-            proposal_free(p);
+            struct hvd__proposal *later = p->later;
+            hvd__proposal_free(p);
             p = later;
         }
     }
@@ -162,115 +120,13 @@ void hvd__coordinator_free(struct hvd__coordinator *c)
     free(c);
 }
 
-/* -------------------------------------------------- proposals and variants */
-
-static struct proposal *proposal_new(const struct hvd__coordinator *c,
-                                     uint64_t key)
-{
-    struct proposal *p = calloc(1, sizeof *p);
-
-    if (!p)
-        return NULL;
-    p->key = key;
-    p->priority = INT32_MIN;
-    p->of = calloc((size_t)c->nranks, sizeof *p->of);
-    if (p->of)
-        return p;
-    free(p);
-    return NULL;
-}
-
-/* The proposal that what a member says about key belongs to. */
-static struct proposal *proposal_for(struct hvd__coordinator *c, uint64_t key,
-                                     int rank)
-{
-    struct proposal *p, *last = NULL;
-
-    HASH_FIND(hh, c->table, &key, sizeof key, p);
-    for (; p; last = p, p = p->later)
-        if (p->of[rank] == 0)
-            return p;
-    p = proposal_new(c, key);
-    if (!p)
-        return NULL;
-    if (last) {
-        last->later = p;
-        return p;
-    }
-    HASH_ADD(hh, c->table, key, sizeof p->key, p);
-    if (p->hh.tbl)
-        return p;
-    proposal_free(p);
-    return NULL;
-}
-
-/* Take a proposal out of the table; the next of its key takes its place. One
- * that is not the oldest goes when a member that it lacks has left. */
-static int proposal_remove(struct hvd__coordinator *c, struct proposal *p)
-{
-    struct proposal *oldest, *later = p->later;
-
-    p->later = NULL;
-    HASH_FIND(hh, c->table, &p->key, sizeof p->key, oldest);
-    if (oldest != p) {
-        while (oldest && oldest->later != p)
-            oldest = oldest->later;
-        if (oldest)
-            oldest->later = later;
-        return HVD_OK;
-    }
-    HASH_DEL(c->table, p);
-    if (!later)
-        return HVD_OK;
-    HASH_ADD(hh, c->table, key, sizeof later->key, later);
-    return later->hh.tbl ? HVD_OK : hvd__fail_memory(sizeof *later);
-}
-
-static int learn(struct variant *variant,
-                 const struct hvd__signature *const *signatures, int n)
-{
-    if (variant->signatures || !signatures)
-        return HVD_OK;
-    variant->signatures = malloc((size_t)n * sizeof *variant->signatures);
-    if (!variant->signatures)
-        return hvd__fail_memory((size_t)n * sizeof *variant->signatures);
-    for (int i = 0; i < n; i++)
-        variant->signatures[i] = *signatures[i];
-    variant->nsignatures = n;
-    return HVD_OK;
-}
-
-/* The number, from 1, of an equal variant, which is added if there is none;
- * 0: out of memory. */
-static int variant_of(struct proposal *p, uint64_t fingerprint, int status,
-                      const char *text)
-{
-    struct variant *grown;
-
-    for (int i = 0; i < p->nvariants; i++) {
-        const struct variant *v = &p->variants[i];
-        if (v->status == status && v->fingerprint == fingerprint &&
-            (!text || strcmp(v->text, text) == 0))
-            return i + 1;
-    }
-    grown =
-        realloc(p->variants, (size_t)(p->nvariants + 1) * sizeof *p->variants);
-    if (!grown)
-        return 0;
-    p->variants = grown;
-    grown[p->nvariants] =
-        (struct variant){.fingerprint = fingerprint, .status = status};
-    if (text && !(grown[p->nvariants].text = strdup(text)))
-        return 0;
-    return ++p->nvariants;
-}
-
 /* ------------------------------------------------------------------ failures
  */
 
 /* Write the failure of a proposal for the members that wait for it. */
-static void write_failure(struct hvd__coordinator *c, const struct proposal *p,
-                          int status, const char *text)
+static void write_failure(struct hvd__coordinator *c,
+                          const struct hvd__proposal *p, int status,
+                          const char *text)
 {
     struct hvd__writer *writer = &c->out;
     int *waiting = malloc((size_t)c->nranks * sizeof *waiting);
@@ -297,10 +153,11 @@ static void write_failure(struct hvd__coordinator *c, const struct proposal *p,
 
 /* What a variant asks for that the first does not; a group shows the member
  * that differs. */
-static const char *describe(const struct proposal *p, const struct variant *v,
-                            char *text, size_t size)
+static const char *describe(const struct hvd__proposal *p,
+                            const struct hvd__variant *v, char *text,
+                            size_t size)
 {
-    const struct variant *first = &p->variants[0];
+    const struct hvd__variant *first = &p->variants[0];
     struct hvd__text out = hvd__text_at(text, size);
     char signature[256];
     int i = 0, other = 0;
@@ -327,15 +184,15 @@ static const char *describe(const struct proposal *p, const struct variant *v,
 }
 
 /* Several variants: who submitted what. */
-static void fail_differing(struct hvd__coordinator *c, const struct proposal *p,
-                           bool refused)
+static void fail_differing(struct hvd__coordinator *c,
+                           const struct hvd__proposal *p, bool refused)
 {
     char text[HVD__MESSAGE_MAX], variant[320];
     struct hvd__text out = hvd__text_at(text, sizeof text);
 
     hvd__text_add(&out, refused ? " was refused on " : " differs: ");
     for (int i = 0, first = 1; i < p->nvariants; i++) {
-        const struct variant *v = &p->variants[i];
+        const struct hvd__variant *v = &p->variants[i];
 
         if (refused && v->status == HVD_OK)
             continue;
@@ -353,7 +210,7 @@ static void fail_differing(struct hvd__coordinator *c, const struct proposal *p,
 
 /* Who will never come. */
 static char *describe_lack(const struct hvd__coordinator *c,
-                           const struct proposal *p)
+                           const struct hvd__proposal *p)
 {
     char text[HVD__MESSAGE_MAX];
     struct hvd__text out = hvd__text_at(text, sizeof text);
@@ -371,7 +228,7 @@ static char *describe_lack(const struct hvd__coordinator *c,
 }
 
 /* Answer those who wait; forget it when nobody else can come. */
-static int fail_lacking(struct hvd__coordinator *c, struct proposal *p)
+static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
     bool expected = false;
 
@@ -380,18 +237,19 @@ static int fail_lacking(struct hvd__coordinator *c, struct proposal *p)
     write_failure(c, p, HVD_ERR_SHUTDOWN, p->lacking);
     for (int rank = 0; rank < c->nranks; rank++) {
         if (p->of[rank] != 0)
-            p->of[rank] = ANSWERED;
+            p->of[rank] = HVD__ANSWERED;
         expected |= p->of[rank] == 0 && !c->left[rank];
     }
     if (expected)
         return HVD_OK;
-    HVD_TRY(proposal_remove(c, p));
-    proposal_free(p);
+    HVD_TRY(hvd__proposal_remove(&c->table, p));
+    hvd__proposal_free(p);
     return HVD_OK;
 }
 
 /* Members have joined, and it is not a reduction that can do without them. */
-static void fail_joined(struct hvd__coordinator *c, const struct proposal *p)
+static void fail_joined(struct hvd__coordinator *c,
+                        const struct hvd__proposal *p)
 {
     char text[HVD__MESSAGE_MAX];
     struct hvd__text out = hvd__text_at(text, sizeof text);
@@ -415,7 +273,8 @@ static void fail_joined(struct hvd__coordinator *c, const struct proposal *p)
 /* ----------------------------------------------------------------- questions
  */
 
-static int ask(struct hvd__coordinator *c, const struct proposal *p, int number)
+static int ask(struct hvd__coordinator *c, const struct hvd__proposal *p,
+               int number)
 {
     struct question *question = calloc(1, sizeof *question);
 
@@ -431,12 +290,12 @@ static int ask(struct hvd__coordinator *c, const struct proposal *p, int number)
 }
 
 /* Whether all variants are known: 1, or 0, and those who know are asked. */
-static int is_known(struct hvd__coordinator *c, struct proposal *p)
+static int is_known(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
     int known = 1;
 
     for (int i = 0; i < p->nvariants; i++) {
-        struct variant *v = &p->variants[i];
+        struct hvd__variant *v = &p->variants[i];
 
         if (v->signatures || v->status < 0)
             continue;
@@ -466,9 +325,9 @@ int hvd__coordinator_question(struct hvd__coordinator *c, int *rank,
 
 /* Whether reductions can do without the members that joined. */
 static bool does_without(const struct hvd__coordinator *c,
-                         const struct proposal *p)
+                         const struct hvd__proposal *p)
 {
-    const struct variant *v = &p->variants[0];
+    const struct hvd__variant *v = &p->variants[0];
 
     for (int i = 0; i < v->nsignatures; i++) {
         const struct hvd__signature *s = &v->signatures[i];
@@ -484,8 +343,9 @@ static bool does_without(const struct hvd__coordinator *c,
 }
 
 /* The sum of what a member of a group carries fits into memory. */
-static bool fits(const struct hvd__coordinator *c, const struct proposal *p,
-                 const struct hvd__signature *s, int number)
+static bool fits(const struct hvd__coordinator *c,
+                 const struct hvd__proposal *p, const struct hvd__signature *s,
+                 int number)
 {
     int64_t sum = 0;
     size_t row = hvd__signature_varies(s) ? hvd__signature_row_bytes(s) : 1;
@@ -497,9 +357,9 @@ static bool fits(const struct hvd__coordinator *c, const struct proposal *p,
     return row == 0 || (uint64_t)sum <= (uint64_t)PTRDIFF_MAX / row;
 }
 
-static int make_ready(struct hvd__coordinator *c, const struct proposal *p)
+static int make_ready(struct hvd__coordinator *c, const struct hvd__proposal *p)
 {
-    const struct variant *v = &p->variants[0];
+    const struct hvd__variant *v = &p->variants[0];
     bool has_absent = p->nannounced < c->nranks;
     int number = 0;
 
@@ -532,8 +392,8 @@ static int make_ready(struct hvd__coordinator *c, const struct proposal *p)
 /* ------------------------------------------------------------------ verdicts
  */
 
-static bool lacks(const struct hvd__coordinator *c, const struct proposal *p,
-                  const int *gone)
+static bool lacks(const struct hvd__coordinator *c,
+                  const struct hvd__proposal *p, const int *gone)
 {
     for (int rank = 0; rank < c->nranks; rank++)
         if (gone[rank] && p->of[rank] == 0)
@@ -543,7 +403,7 @@ static bool lacks(const struct hvd__coordinator *c, const struct proposal *p,
 
 /* Whether everyone has come who can. */
 static bool is_complete(const struct hvd__coordinator *c,
-                        const struct proposal *p)
+                        const struct hvd__proposal *p)
 {
     if (p->nannounced == c->nranks)
         return true;
@@ -554,7 +414,7 @@ static bool is_complete(const struct hvd__coordinator *c,
 }
 
 /* Decide a proposal if it is time to. */
-static int judge(struct hvd__coordinator *c, struct proposal *p)
+static int judge(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
     int refused = 0, status = HVD_OK;
 
@@ -569,24 +429,24 @@ static int judge(struct hvd__coordinator *c, struct proposal *p)
         if (known <= 0)
             return known;
     }
-    HVD_TRY(proposal_remove(c, p));
+    HVD_TRY(hvd__proposal_remove(&c->table, p));
     if (refused > 0 || p->nvariants > 1)
         fail_differing(c, p, refused > 0);
     else if (p->nannounced < c->nranks && !does_without(c, p))
         fail_joined(c, p);
     else
         status = make_ready(c, p);
-    proposal_free(p);
+    hvd__proposal_free(p);
     return status;
 }
 
 static int judge_all(struct hvd__coordinator *c)
 {
-    struct proposal *p, *following;
+    struct hvd__proposal *p, *following;
 
     HASH_ITER (hh, c->table, p, following)
         while (p) {
-            struct proposal *later = p->later;
+            struct hvd__proposal *later = p->later;
             HVD_TRY(judge(c, p));
             p = later;
         }
@@ -595,36 +455,20 @@ static int judge_all(struct hvd__coordinator *c)
 
 /* ------------------------------------------------------- what members say */
 
-static int take_numbers(const struct hvd__coordinator *c, struct proposal *p,
-                        int rank, const struct hvd__announcement *a)
-{
-    size_t n = (size_t)c->nranks * (size_t)a->nnumbers;
-
-    if (a->nnumbers == 0)
-        return HVD_OK;
-    if (!p->numbers) {
-        p->numbers = calloc(n, sizeof *p->numbers);
-        if (!p->numbers)
-            return hvd__fail_memory(n * sizeof *p->numbers);
-        p->nnumbers = a->nnumbers;
-    }
-    /* Others have others only if all differ: it will fail. */
-    if (p->nnumbers == a->nnumbers)
-        memcpy(p->numbers + rank * p->nnumbers, a->numbers,
-               (size_t)a->nnumbers * sizeof *a->numbers);
-    return HVD_OK;
-}
-
 int hvd__coordinator_announce(struct hvd__coordinator *c, int rank,
                               const struct hvd__announcement *a)
 {
-    struct proposal *p = proposal_for(c, a->key, rank);
-    int variant = p ? variant_of(p, a->fingerprint, HVD_OK, NULL) : 0;
+    struct hvd__proposal *p =
+        hvd__proposal_for(&c->table, c->nranks, a->key, rank);
+    int variant =
+        p ? hvd__proposal_variant(p, a->fingerprint, HVD_OK, NULL) : 0;
 
     if (variant == 0)
         return hvd__fail_memory(sizeof *p);
-    HVD_TRY(learn(&p->variants[variant - 1], a->signatures, a->nsignatures));
-    HVD_TRY(take_numbers(c, p, rank, a));
+    HVD_TRY(hvd__variant_learn(&p->variants[variant - 1], a->signatures,
+                               a->nsignatures));
+    HVD_TRY(hvd__proposal_take_numbers(p, c->nranks, rank, a->numbers,
+                                       a->nnumbers));
     if (a->priority > p->priority)
         p->priority = a->priority;
     p->nannounced++;
@@ -635,8 +479,9 @@ int hvd__coordinator_announce(struct hvd__coordinator *c, int rank,
 int hvd__coordinator_refuse(struct hvd__coordinator *c, int rank, uint64_t key,
                             int status, const char *text)
 {
-    struct proposal *p = proposal_for(c, key, rank);
-    int variant = p ? variant_of(p, 0, status, text) : 0;
+    struct hvd__proposal *p =
+        hvd__proposal_for(&c->table, c->nranks, key, rank);
+    int variant = p ? hvd__proposal_variant(p, 0, status, text) : 0;
 
     if (variant == 0)
         return hvd__fail_memory(sizeof *p);
@@ -649,14 +494,14 @@ int hvd__coordinator_detail(struct hvd__coordinator *c, int rank, uint64_t key,
                             const struct hvd__signature *signatures, int n)
 {
     uint64_t fingerprint = 0;
-    struct proposal *p;
+    struct hvd__proposal *p;
 
     for (int i = 0; i < n; i++)
         fingerprint = hvd__signature_fingerprint(fingerprint, &signatures[i]);
     HASH_FIND(hh, c->table, &key, sizeof key, p);
     for (; p; p = p->later) {
         int number = p->of[rank] - 1;
-        struct variant *v;
+        struct hvd__variant *v;
 
         if (number < 0)
             continue;
