@@ -174,8 +174,8 @@ int hvd_submit(const hvd_request *given, hvd_handle *handle)
 
 /* ------------------------------------------------------------------- groups */
 
-static int check_member(struct hvd__world *world, const hvd_request *given,
-                        const char *group, struct hvd__unit *unit, int i)
+static int check_member(const hvd_request *given, const char *group,
+                        struct hvd__unit *unit, int i)
 {
     struct hvd__entry *entry = &unit->entries[i];
     char label[HVD_MAX_NAME + 32], what[2 * HVD_MAX_NAME + 64];
@@ -209,7 +209,6 @@ static int check_member(struct hvd__world *world, const hvd_request *given,
         if (strcmp(unit->entries[k].label, label) == 0)
             return hvd__fail(HVD_ERR_DUPLICATE,
                              "%s: another member has that name", what);
-    (void)world;
     return check(&request, unit->set, what, entry);
 }
 
@@ -237,7 +236,7 @@ static int submit_group(struct hvd__world *world, const char *name,
     if (name)
         strcpy(unit->name, name);
     for (int32_t i = 0; i < n && status == HVD_OK; i++)
-        status = check_member(world, requests[i], name, unit, i);
+        status = check_member(requests[i], name, unit, i);
     if (status == HVD_OK) {
         hvd__watch_doing(world->watch, "group", unit->name, unit->submitted_ns);
         status = hvd__ledger_submit(&world->ledger, unit, handles);
