@@ -3,7 +3,7 @@
 
 HVD_SRC := $(wildcard libhvd/base/*.c libhvd/core/*.c libhvd/watch/*.c libhvd/trace/*.c \
 	libhvd/transport/*.c \
-	libhvd/transport/algo/*.c libhvd/kernels/*.c libhvd/strategy/*.c)
+	libhvd/transport/algo/*.c libhvd/transport/shm/*.c libhvd/kernels/*.c libhvd/strategy/*.c)
 HVD_OBJ := $(HVD_SRC:%.c=$(B)/obj/%.o)
 HVD_SO := $(B)/lib/libhvd.so
 LIBS += $(HVD_SO) $(B)/lib/libhvd.a

@@ -120,6 +120,12 @@ void hvd__coordinator_free(struct hvd__coordinator *c)
     free(c);
 }
 
+bool hvd__coordinator_is_idle(const struct hvd__coordinator *c)
+{
+    return !c->table && c->ready.n == 0 && c->njoined == 0 && c->nleft == 0 &&
+           !c->broken;
+}
+
 /* ------------------------------------------------------------------ failures
  */
 

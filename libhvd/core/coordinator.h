@@ -44,6 +44,9 @@ int hvd__coordinator_leave(struct hvd__coordinator *coordinator, int rank);
 void hvd__coordinator_break(struct hvd__coordinator *coordinator, int rank,
                             int status, const char *text);
 
+/* All that members have said is decided, and none has joined or left. */
+bool hvd__coordinator_is_idle(const struct hvd__coordinator *coordinator);
+
 /* Most bytes of a batch from now on. */
 void hvd__coordinator_set_threshold(struct hvd__coordinator *coordinator,
                                     size_t threshold);

@@ -34,6 +34,16 @@ enum { HVD__SETTING_TEXT = 512 };
       "one that waits so long ends the job; 0: never")                         \
     X("HVD_EXIT_GRACE_TIME", exit_grace_ns, duration, "5s", "", duration,      \
       "a process still there so long after the end is ended; 0: it is left")   \
+    X("HVD_SHM_SIZE", shm_size, bytes, "1TB", "", bytes,                       \
+      "most bytes of shared memory that a rank takes; 0: none is used")        \
+    X("HVD_SHM_SMALL", shm_small, bytes, "16KB", "", bytes,                    \
+      "tensors up to so many bytes travel with what is said about them, in "   \
+      "shared memory between two ranks; of more ranks, smaller ones")          \
+    X("HVD_SHM_BLOCK", shm_block, bytes, "32KB", "", bytes,                    \
+      "larger ones that are not of hvd_malloc travel in blocks of so many")    \
+    X("HVD_EXPRESS", express, bool, "1", "", bool,                             \
+      "on one host, agree by the order of submission as long as it is the "    \
+      "same everywhere")                                                       \
     X("HVD_CONSISTENCY_CHECK", consistency_check, bool, "0", "", bool,         \
       "compare the results of all ranks after each allreduce, allgather and "  \
       "broadcast")                                                             \
@@ -65,6 +75,10 @@ struct hvd__settings {
     int64_t stall_check_ns;
     int64_t stall_shutdown_ns;
     int64_t exit_grace_ns;
+    size_t shm_size;
+    size_t shm_small;
+    size_t shm_block;
+    bool express;
     bool consistency_check;
     bool deterministic;
     double topk_ratio;

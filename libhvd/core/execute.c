@@ -128,6 +128,7 @@ static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
     lane->team = set->team;
     if (!absent)
         return;
+    lane->team.slate = NULL; /* it is for all members */
     for (int rank = 0; rank < set->team.size; rank++) {
         if (absent[rank])
             continue;
@@ -313,6 +314,7 @@ static int start(struct hvd__world *world, struct hvd__set *set,
     do {
         e->started_ns = now;
         e->batched = n;
+        e->shared = set->team.slate != NULL && !batch->absent;
         bytes += (int64_t)e->bytes;
     } while ((e = e->next));
     hvd__count(&world->metrics.batches, 1);
@@ -362,12 +364,17 @@ static int go_on(struct hvd__world *world, struct hvd__set *set,
     return HVD_OK;
 }
 
-static struct hvd__batch *next_waiting(struct hvd__executor *executor)
+static struct hvd__batch *next_waiting(const struct hvd__set *set,
+                                       struct hvd__executor *executor)
 {
     struct hvd__batch *batch = executor->waiting;
 
     if (!batch)
         return NULL;
+    /* In shared memory turns follow each other, in one order. */
+    for (int i = 0; set->slate && i < HVD__LANES; i++)
+        if (executor->lanes[i].batch)
+            return NULL;
     for (int i = 0; i < HVD__LANES; i++)
         if (executor->lanes[i].batch &&
             executor->lanes[i].batch->number + HVD__BATCH_WINDOW <=
@@ -389,7 +396,7 @@ int hvd__execute_step(struct hvd__world *world, struct hvd__set *set,
         int done;
 
         if (!lane->batch) {
-            struct hvd__batch *batch = next_waiting(executor);
+            struct hvd__batch *batch = next_waiting(set, executor);
             if (!batch)
                 continue;
             HVD_TRY(start(world, set, lane, batch));

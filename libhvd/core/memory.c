@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "hvd.h"
+#include "transport/shm/heap.h"
 
 /* A cache line, and the widest vector register. */
 enum { ALIGNMENT = 64 };
@@ -17,6 +18,9 @@ void *hvd_malloc(size_t bytes)
         return NULL;
     }
     bytes = bytes ? (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
+    memory = hvd__heap_alloc(bytes);
+    if (memory)
+        return memory;
     memory = aligned_alloc(ALIGNMENT, bytes);
     if (!memory) {
         hvd__fail_memory(bytes);
@@ -27,5 +31,6 @@ void *hvd_malloc(size_t bytes)
 
 void hvd_free(void *memory)
 {
-    free(memory);
+    if (memory && !hvd__heap_free(memory))
+        free(memory);
 }

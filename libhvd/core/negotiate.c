@@ -129,11 +129,24 @@ static int announce(struct hvd__set *set, const struct hvd__unit *unit)
     return status;
 }
 
+int hvd__announce(struct hvd__set *set, struct hvd__unit *unit)
+{
+    int status;
+
+    unit->next = NULL;
+    set->express.nannounced++;
+    status = announce(set, unit);
+    if (unit->status < 0)
+        hvd__unit_free(unit);
+    return status;
+}
+
 static int leave(struct hvd__set *set)
 {
     if (set->said_leave)
         return HVD_OK;
     set->said_leave = true;
+    set->express.nannounced++;
     if (set->coordinator)
         return hvd__coordinator_leave(set->coordinator, 0);
     begin(set, &set->out);
@@ -161,34 +174,43 @@ static int post(struct hvd__set *set, int peer, struct hvd__writer *out)
     return t->post(t, set->team.world[peer], message.data, message.bytes);
 }
 
-static int announce_all(struct hvd__world *world, bool *moved)
+/* What was submitted, to where it is agreed on. */
+static int sort(struct hvd__world *world, bool *moved)
 {
-    struct hvd__unit *unit;
+    struct hvd__unit *unit = hvd__ledger_take(&world->ledger);
     int status = HVD_OK;
 
-    /* Leave is looked at first: what was submitted before is in the queue by
-     * then, and so is announced before the leave. */
-    for (struct hvd__set *set = world->live; set; set = set->next)
-        set->heard_leaving = atomic_load(&set->leaving);
-    unit = hvd__ledger_take(&world->ledger);
     *moved |= unit != NULL;
     while (unit) {
         struct hvd__unit *next = unit->next;
 
-        unit->next = NULL;
-        if (status == HVD_OK)
-            status = announce(unit->set, unit);
-        if (unit->status < 0)
+        if (unit->set->express.state != HVD__EXPRESS_OFF)
+            hvd__express_submit(&unit->set->express, unit);
+        else if (status == HVD_OK)
+            status = hvd__announce(unit->set, unit);
+        else if (unit->status < 0)
             hvd__unit_free(unit);
         unit = next;
     }
-    for (struct hvd__set *set = world->live; set; set = set->next) {
-        if (status == HVD_OK && set->heard_leaving)
-            status = leave(set);
-        if (status == HVD_OK && set->out.bytes > 0)
-            status = post(set, 0, &set->out);
-    }
     return status;
+}
+
+static int announce_all(struct hvd__world *world, bool *moved)
+{
+    /* Leave is looked at first: what was submitted before is in the queue by
+     * then, and so is announced before the leave. */
+    for (struct hvd__set *set = world->live; set; set = set->next)
+        set->heard_leaving = atomic_load(&set->leaving);
+    HVD_TRY(sort(world, moved));
+    for (struct hvd__set *set = world->live; set; set = set->next) {
+        if (set->express.state != HVD__EXPRESS_OFF)
+            HVD_TRY(hvd__express_step(world, set, set->heard_leaving, moved));
+        if (set->heard_leaving && set->express.state <= HVD__EXPRESS_CLOSED)
+            HVD_TRY(leave(set));
+        if (set->out.bytes > 0)
+            HVD_TRY(post(set, 0, &set->out));
+    }
+    return HVD_OK;
 }
 
 /* -------------------------------------------------------- what members say */
@@ -252,6 +274,8 @@ static int hear_record(struct hvd__set *set, int peer, struct hvd__reader *in)
     uint64_t key = 0;
     int32_t status;
 
+    if (set->express.nheard && type <= HVD__LEAVE && type != HVD__DETAIL)
+        set->express.nheard[peer]++;
     switch (type) {
     case HVD__ANNOUNCE: return hear_announce(set, peer, in);
     case HVD__DETAIL: return hear_detail(set, peer, in);
@@ -416,6 +440,22 @@ static int answer(struct hvd__world *world, struct hvd__set *set,
     return post(set, 0, &out);
 }
 
+static int follow_open(struct hvd__set *set, struct hvd__reader *in)
+{
+    int32_t epoch = hvd__read_int(in);
+    int64_t nheard = 0;
+
+    for (int rank = 0; rank < set->team.size; rank++) {
+        int64_t n = hvd__read_long(in);
+        if (rank == set->team.rank)
+            nheard = n;
+    }
+    if (in->failed || !set->slate || epoch <= 0)
+        return garbled(set, 0);
+    hvd__express_open(set, (uint32_t)epoch, nheard);
+    return HVD_OK;
+}
+
 static int follow_record(struct hvd__world *world, struct hvd__set *set,
                          struct hvd__reader *in)
 {
@@ -430,6 +470,7 @@ static int follow_record(struct hvd__world *world, struct hvd__set *set,
     case HVD__TUNE:
         set->direct_max = (size_t)hvd__read_long(in);
         return in->failed ? garbled(set, 0) : HVD_OK;
+    case HVD__OPEN: return follow_open(set, in);
     case HVD__CLOSE: set->heard_close = true; return HVD_OK;
     case HVD__BREAK:
         status = hvd__read_int(in);
@@ -544,6 +585,23 @@ static void tell_direct_max(struct hvd__set *set, size_t bytes)
     hvd__write_long(out, (int64_t)bytes);
 }
 
+/* Nothing is left to be agreed on by name: let requests go by order. */
+static void open_express(struct hvd__world *world, struct hvd__set *set)
+{
+    struct hvd__express *x = &set->express;
+    struct hvd__writer *out;
+
+    if (!world->settings.express || !hvd__express_may_open(x) ||
+        !hvd__coordinator_is_idle(set->coordinator))
+        return;
+    out = hvd__coordinator_decide(set->coordinator, 0);
+    x->nheard[0] = x->nannounced;
+    hvd__write_type(out, HVD__OPEN);
+    hvd__write_int(out, (int32_t)(x->epoch + 1));
+    for (int rank = 0; rank < set->team.size; rank++)
+        hvd__write_long(out, x->nheard[rank]);
+}
+
 /* Another setting is tried: the threshold is ours alone to know, the rest is
  * a decision like others. */
 static void tune(struct hvd__world *world, struct hvd__set *set)
@@ -580,6 +638,7 @@ static int decide(struct hvd__world *world, struct hvd__set *set)
         tell_direct_max(set, set->first_direct_max);
         set->first_direct_max = 0;
     }
+    open_express(world, set);
     decisions = take_decisions(set, room);
     if (decisions.bytes == 0 && !decisions.failed)
         return HVD_OK;
@@ -592,9 +651,28 @@ static int decide(struct hvd__world *world, struct hvd__set *set)
     return status;
 }
 
+/* While requests go by order messages are rare, and looking for them takes
+ * longer than all the rest. */
+enum { STEPS_WITHOUT_MESSAGES = 16 };
+
+static bool may_skip_messages(struct hvd__world *world)
+{
+    bool busy = false;
+
+    for (struct hvd__set *set = world->live; set; set = set->next) {
+        if (set->executor.nunfinished > 0 || set->out.bytes > 0)
+            return false;
+        busy |= hvd__express_is_busy(&set->express);
+    }
+    return busy && ++world->nskipped < STEPS_WITHOUT_MESSAGES;
+}
+
 int hvd__negotiate_step(struct hvd__world *world, bool *moved)
 {
     HVD_TRY(announce_all(world, moved));
+    if (may_skip_messages(world))
+        return 0;
+    world->nskipped = 0;
     HVD_TRY(hear(world, moved));
     for (struct hvd__set *set = world->live; set; set = set->next)
         if (set->coordinator)

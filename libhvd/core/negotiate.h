@@ -7,12 +7,18 @@
 
 #include <stdbool.h>
 
+struct hvd__set;
+struct hvd__unit;
 struct hvd__world;
 
 /* Driver's: announce what was submitted, take in what others say, decide
  * (where we coordinate), follow what was decided. Returns how many messages
  * are still on their way out. */
 int hvd__negotiate_step(struct hvd__world *world, bool *moved);
+
+/* Driver's: agree on a unit by name, from now on. It is freed if it was
+ * refused. */
+int hvd__announce(struct hvd__set *set, struct hvd__unit *unit);
 
 /* Driver's, best effort: tell the other ranks that this world is broken. */
 void hvd__negotiate_break(struct hvd__world *world, int status,

@@ -235,7 +235,7 @@ static int prepare(const struct hvd__world *world, struct hvd__set *set)
                          most);
     if (!hvd__set_has_us(set))
         return HVD_OK;
-    return hvd__set_prepare(set, world->settings.fusion_threshold);
+    return hvd__set_prepare(set, &world->settings, world->heap);
 }
 
 static void set_removed(struct hvd__world *world, struct hvd__set *set)

@@ -54,7 +54,9 @@ struct hvd__entry {
     int64_t out_rows;        /* of the output, where it has rows */
     int64_t started_ns, packed_ns, moved_ns;
     int32_t batched; /* entries in its batch */
+    uint64_t mark;   /* of its cell, if it is reduced in place */
     bool packed;
+    bool shared; /* moved in shared memory */
 
     /* At its end. done publishes status and message to the waiter. */
     int status;
@@ -79,7 +81,8 @@ struct hvd__unit {
     int status;
     char *message; /* owned */
 
-    int nleft;        /* entries not yet completed; driver's */
+    int nposted;      /* entries that have a cell; driver's */
+    int nleft;        /* ... that are not yet completed; driver's */
     atomic_int nrefs; /* entries not yet freed */
     int nentries;
     char name[HVD__NAME_SIZE];

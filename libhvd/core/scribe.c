@@ -138,6 +138,7 @@ void hvd__scribe_record(struct hvd__scribe *s, const struct hvd__entry *entry,
         .status = entry->status,
         .batch = entry->batched,
         .packed = entry->packed,
+        .shared = entry->shared,
         .bytes = (int64_t)entry->bytes,
         .times = *times,
     };

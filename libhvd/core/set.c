@@ -25,8 +25,42 @@ struct hvd__set *hvd__set_new(struct hvd__transport *transport, int32_t id,
     return set;
 }
 
-int hvd__set_prepare(struct hvd__set *set, size_t fusion_threshold)
+/* Bytes of the blocks of a rank: smaller blocks where there are many ranks,
+ * each with a place for every other. */
+static size_t bounce_bytes(const struct hvd__set *set, size_t block)
 {
+    size_t n = (size_t)set->team.size, all = (size_t)2 << 20;
+
+    if (block > all / n / HVD__BOUNCE_SLOTS)
+        block = all / n / HVD__BOUNCE_SLOTS;
+    block = (block < 64 ? 64 : block) / 64 * 64;
+    return block * n * HVD__BOUNCE_SLOTS;
+}
+
+/* Ranks of one host share memory. */
+static int make_slate(struct hvd__set *set,
+                      const struct hvd__settings *settings,
+                      struct hvd__heap *heap)
+{
+    bool one_host =
+        heap && set->team.size > 1 && set->tag_slot < HVD__HEAP_DIRECTORY;
+
+    for (int i = 0; one_host && i < set->team.size; i++)
+        one_host = hvd__heap_is_local(heap, set->ranks[i]);
+    if (one_host) {
+        set->slate = hvd__slate_new(heap, set->ranks, set->team.size,
+                                    set->team.rank, set->tag_slot, set->id,
+                                    bounce_bytes(set, settings->shm_block));
+        if (!set->slate)
+            return hvd__fail_memory(sizeof *set->slate);
+    }
+    return hvd__express_init(&set->express, set->slate, set->team.size);
+}
+
+int hvd__set_prepare(struct hvd__set *set, const struct hvd__settings *settings,
+                     struct hvd__heap *heap)
+{
+    size_t fusion_threshold = settings->fusion_threshold;
     size_t n = (size_t)set->team.size;
 
     set->scratch = calloc(n, sizeof *set->scratch);
@@ -34,6 +68,7 @@ int hvd__set_prepare(struct hvd__set *set, size_t fusion_threshold)
         return hvd__fail_memory(n * sizeof *set->scratch);
     HVD_TRY(
         hvd__executor_init(&set->executor, set->team.size, fusion_threshold));
+    HVD_TRY(make_slate(set, settings, heap));
     if (set->team.rank != 0)
         return HVD_OK;
     set->coordinator =
@@ -50,6 +85,10 @@ void hvd__set_retire(struct hvd__set *set)
     hvd__coordinator_free(set->coordinator);
     set->coordinator = NULL;
     hvd__executor_fini(&set->executor);
+    hvd__express_fini(&set->express);
+    set->team.slate = NULL;
+    hvd__slate_retire(set->slate);
+    set->slate = NULL;
     hvd__writer_fini(&set->out);
     hvd__tune_fini(&set->tune);
     free(set->scratch);

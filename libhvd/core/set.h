@@ -14,7 +14,9 @@
 #include <stdatomic.h>
 
 #include "core/coordinator.h"
+#include "core/env.h"
 #include "core/execute.h"
+#include "core/express.h"
 #include "core/ledger.h"
 #include "core/tune.h"
 #include "trace/metrics.h"
@@ -35,6 +37,8 @@ struct hvd__set {
     struct hvd__set *next; /* live sets of which we are a member */
     struct hvd__coordinator *coordinator; /* owned; the first member's */
     struct hvd__executor executor;
+    struct hvd__slate *slate; /* owned; NULL: not all on one host */
+    struct hvd__express express;
     struct hvd__metrics *metrics; /* borrowed: the world's */
     struct hvd__tune tune;        /* the world's, on its coordinator */
     size_t direct_max;       /* what all members have been told; 0: nothing */
@@ -59,8 +63,9 @@ enum {
  * failure. Nothing of the engine's yet. NULL: out of memory. */
 struct hvd__set *hvd__set_new(struct hvd__transport *transport, int32_t id,
                               int *ranks, int n, int tag_slot);
-/* What a member's engine needs. HVD_ERR_MEMORY. */
-int hvd__set_prepare(struct hvd__set *set, size_t fusion_threshold);
+/* What a member's engine needs. heap: of this host; NULL. HVD_ERR_MEMORY. */
+int hvd__set_prepare(struct hvd__set *set, const struct hvd__settings *settings,
+                     struct hvd__heap *heap);
 /* Give back what the engine needed: nothing moves on it any more. */
 void hvd__set_retire(struct hvd__set *set);
 /* NULL is accepted. */

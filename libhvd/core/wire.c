@@ -109,7 +109,7 @@ enum hvd__record_type hvd__read_type(struct hvd__reader *reader)
     uint8_t type;
 
     get(reader, &type, 1);
-    if (type < HVD__ANNOUNCE || type > HVD__TUNE)
+    if (type < HVD__ANNOUNCE || type > HVD__OPEN)
         reader->failed = true;
     return (enum hvd__record_type)type;
 }

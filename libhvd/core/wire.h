@@ -21,6 +21,8 @@
  *     BREAK     status text             the world is broken
  *
  *     TUNE      bytes                   direct allreduces up to so many
+ *     OPEN      epoch counts            requests may go by order again, if
+ *                                       each has said only so much
  *
  * and one member alone
  *
@@ -48,7 +50,8 @@ enum hvd__record_type {
     HVD__CLOSE,
     HVD__BREAK,
     HVD__QUERY,
-    HVD__TUNE
+    HVD__TUNE,
+    HVD__OPEN
 };
 
 /* Bytes being written. When memory runs out it stays failed. */

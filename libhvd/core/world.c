@@ -33,6 +33,7 @@
 #include "core/launch.h"
 #include "core/negotiate.h"
 #include "core/topk.h"
+#include "transport/shm/slate.h"
 
 /* How long a process that exits without hvd_shutdown waits for the others. */
 #define EXIT_LIMIT_NS INT64_C(2000000000)
@@ -253,6 +254,28 @@ static int watch(struct hvd__world *world, const struct greeting *all)
                            &options, &subject);
 }
 
+/* The memory that this rank shares with those of its host. */
+static int share(struct hvd__world *world, const struct greeting *all)
+{
+    struct hvd__transport *t = world->transport;
+    int *locals = malloc((size_t)t->size * sizeof *locals), nlocals = 0;
+    char why[160];
+    int status;
+
+    if (!locals)
+        return hvd__fail_memory((size_t)t->size * sizeof *locals);
+    for (int rank = 0; rank < t->size; rank++)
+        if (strcmp(all[rank].host, all[t->rank].host) == 0)
+            locals[nlocals++] = rank;
+    status = hvd__heap_open(t, locals, nlocals, world->settings.shm_size,
+                            &world->heap, why, sizeof why);
+    if (status == HVD_OK && why[0] && world->topology.local_rank == 0)
+        hvd__log(HVD__LOG_WARNING,
+                 "ranks of this host share no memory, and are slower: %s", why);
+    free(locals);
+    return status;
+}
+
 /* Collective: all ranks learn how all have fared, and where they are. */
 int hvd__world_meet(struct hvd__world *world, int status)
 {
@@ -276,6 +299,8 @@ int hvd__world_meet(struct hvd__world *world, int status)
         /* At the first meeting only: all ranks, or none. */
         if (!world->has_met)
             status = watch(world, all);
+        if (status == HVD_OK && !world->has_met)
+            status = share(world, all);
         world->has_met = true;
     }
     free(all);
@@ -358,7 +383,7 @@ static int make_world_set(struct hvd__world *world)
     set = hvd__set_new(t, 0, ranks, t->size, 0);
     if (!set)
         return hvd__fail_memory(sizeof *set);
-    status = hvd__set_prepare(set, world->settings.fusion_threshold);
+    status = hvd__set_prepare(set, &world->settings, world->heap);
     if (status == HVD_OK && set->coordinator)
         status = prepare_tuning(world, set);
     if (status == HVD_OK)
@@ -393,6 +418,8 @@ static void destroy(struct hvd__world *world)
     for (int i = 0; i < world->nsets; i++)
         hvd__set_free(world->sets[i]);
     free(world->sets);
+    hvd__slate_forget();
+    hvd__heap_close(world->heap);
     hvd__progress_fini(&world->progress);
     hvd__scribe_fini(&world->scribe);
     hvd__compress_forget();
@@ -460,6 +487,7 @@ static void process_ends(void);
  * world without touching it. */
 static void forget_world(void)
 {
+    hvd__heap_forked();
     if (!current())
         return;
     atomic_store(&the_world, NULL);
@@ -514,6 +542,8 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
         hvd__ledger_close(&world->ledger, set, status, reason);
     atomic_store(&world->broken, true);
     hvd__negotiate_break(world, status, reason);
+    for (set = world->live; set; set = set->next)
+        hvd__express_drop(&set->express);
     /* Those that are queued are in flight too, unless they were refused. */
     for (unit = hvd__ledger_take(&world->ledger); unit;) {
         struct hvd__unit *next = unit->next;

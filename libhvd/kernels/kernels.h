@@ -27,6 +27,12 @@ struct hvd__reduction {
 void hvd__reduce(const struct hvd__reduction *reduction, void *out,
                  const void *const *sources, int nsources, int64_t count);
 
+/* The same into every one of nouts outputs, in one pass. Each out may be one
+ * of the sources. */
+void hvd__reduce_to(const struct hvd__reduction *reduction, void *const *outs,
+                    int nouts, const void *const *sources, int nsources,
+                    int64_t count);
+
 /* out[i] = factor * in[i], from one floating type to another, or the same;
  * rounded to nearest. Through float32 unless either is float64. No alignment
  * is needed; no overlap, but out may equal in for equal types. */

@@ -141,3 +141,22 @@ void hvd__reduce(const struct hvd__reduction *reduction, void *out,
 {
     functions[reduction->dtype](reduction, out, sources, nsources, count);
 }
+
+void hvd__reduce_to(const struct hvd__reduction *reduction, void *const *outs,
+                    int nouts, const void *const *sources, int nsources,
+                    int64_t count)
+{
+    size_t element = hvd__dtype_bytes(reduction->dtype);
+    const void *from[64];
+
+    for (int64_t start = 0; start < count; start += BLOCK) {
+        int64_t n = count - start < BLOCK ? count - start : BLOCK;
+        size_t offset = (size_t)start * element;
+        for (int s = 0; s < nsources; s++)
+            from[s] = (const char *)sources[s] + offset;
+        hvd__reduce(reduction, (char *)outs[0] + offset, from, nsources, n);
+        for (int o = 1; o < nouts; o++)
+            memcpy((char *)outs[o] + offset, (char *)outs[0] + offset,
+                   (size_t)n * element);
+    }
+}

@@ -202,7 +202,7 @@ static void add_span(struct hvd__timeline *t, const struct hvd__span *span)
     if (span->packed)
         add_phase(t, row, "MEMCPY_IN_FUSION_BUFFER", "", at->started_ns,
                   at->packed_ns);
-    add_phase(t, row, "MPI_", kind,
+    add_phase(t, row, span->shared ? "SHM_" : "MPI_", kind,
               span->packed ? at->packed_ns : at->started_ns, at->moved_ns);
     if (span->packed)
         add_phase(t, row, "MEMCPY_OUT_FUSION_BUFFER", "", at->moved_ns,

@@ -18,6 +18,7 @@ struct hvd__span {
     int32_t status;
     int32_t batch; /* requests that moved with it, itself included */
     bool packed;
+    bool shared; /* moved in shared memory */
     int64_t bytes;
     struct hvd__times times;
 };

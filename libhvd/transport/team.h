@@ -8,11 +8,14 @@
 
 #include "transport/transport.h"
 
+struct hvd__slate;
+
 struct hvd__team {
     struct hvd__transport *transport; /* borrowed */
     const int *world;                 /* borrowed, [size]: who they are */
     int rank;                         /* this process's number among them */
     int size;
+    struct hvd__slate *slate; /* borrowed; NULL: not all on one host */
 };
 
 static inline int hvd__team_send(const struct hvd__team *team, int peer,

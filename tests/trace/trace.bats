@@ -37,7 +37,7 @@ for rank in range(3):
             "first/\ufffd broken", "first/umlaut \u00e4"} <= rows, rows
     mine = [e for e in events if e["ph"] == "X" and e["pid"] == rank]
     names = [e["name"] for e in mine]
-    for phase in ("ALLREDUCE", "NEGOTIATE_ALLREDUCE", "MPI_ALLREDUCE", "BARRIER"):
+    for phase in ("ALLREDUCE", "NEGOTIATE_ALLREDUCE", "SHM_ALLREDUCE", "BARRIER"):
         assert phase in names, (phase, names)
     whole = {e["tid"]: e for e in mine if e["name"] == "ALLREDUCE"}
     for e in mine:  # phases lie within their operation
@@ -47,11 +47,18 @@ for rank in range(3):
             assert e["ts"] + e["dur"] <= o["ts"] + o["dur"] + 0.001
 # One clock: what all did together overlaps in time.
 starts = [[e for e in events if e["ph"] == "X" and e["pid"] == r
-           and e["name"] == "MPI_ALLREDUCE"][0] for r in range(3)]
+           and e["name"] == "SHM_ALLREDUCE"][0] for r in range(3)]
 first = max(e["ts"] for e in starts)
 last = min(e["ts"] + e["dur"] for e in starts)
 assert first - last < 1e6
 END
+}
+
+@test "what goes over MPI is called so" {
+    HVD_TIMELINE=$file HVD_SHM_SIZE=0 traced 2
+    [ "$status" -eq 0 ]
+    grep -q '"MPI_ALLREDUCE"' "$file"
+    run ! grep -q '"SHM_ALLREDUCE"' "$file"
 }
 
 @test "it starts and stops at run time" {
@@ -102,7 +109,7 @@ END
     python3 - "$file" <<'END'
 import json, sys
 events = json.load(open(sys.argv[1]))["traceEvents"]
-assert sum(e["name"] == "MPI_ALLREDUCE" for e in events) >= 10
+assert sum(e["name"] == "SHM_ALLREDUCE" for e in events) >= 10
 END
 }
 

@@ -15,8 +15,9 @@
 
 /* The first that applies is taken. */
 static const struct hvd__algorithm *const algorithms[] = {
-    &hvd__reduce_local,      &hvd__reduce_adasum,   &hvd__reduce_direct,
-    &hvd__reduce_scatter,    &hvd__broadcast_local, &hvd__broadcast_binomial,
+    &hvd__reduce_local,      &hvd__reduce_adasum,      &hvd__reduce_shared,
+    &hvd__reduce_direct,     &hvd__reduce_scatter,     &hvd__broadcast_local,
+    &hvd__broadcast_shared,  &hvd__broadcast_binomial, &hvd__exchange_shared,
     &hvd__exchange_pairwise,
 };
 
@@ -38,9 +39,10 @@ int hvd__workspace_init(struct hvd__workspace *workspace, int nranks)
         calloc(HVD__SEGMENTS * (size_t)workspace->per_segment,
                sizeof *workspace->transfers);
     workspace->sources = calloc(ranks, sizeof *workspace->sources);
+    workspace->targets = calloc(ranks, sizeof *workspace->targets);
     workspace->parcels = calloc(2 * ranks, sizeof *workspace->parcels);
     if (workspace->scratch && workspace->transfers && workspace->sources &&
-        workspace->parcels)
+        workspace->targets && workspace->parcels)
         return HVD_OK;
     hvd__workspace_fini(workspace);
     return hvd__fail_memory(HVD__SEGMENTS * slot);
@@ -51,6 +53,7 @@ void hvd__workspace_fini(struct hvd__workspace *workspace)
     free(workspace->scratch);
     free(workspace->transfers);
     free(workspace->sources);
+    free(workspace->targets);
     free(workspace->parcels);
     *workspace = (struct hvd__workspace){0};
 }

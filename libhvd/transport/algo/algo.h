@@ -13,6 +13,7 @@
 
 #include "kernels/kernels.h"
 #include "transport/pattern.h"
+#include "transport/shm/slate.h"
 #include "transport/team.h"
 
 /* Segments of one collective that are under way at the same time. */
@@ -34,11 +35,22 @@ struct hvd__workspace {
     struct hvd__transfer *transfers; /* HVD__SEGMENTS runs of per_segment */
     int per_segment;
     const void **sources;        /* [nranks] arguments of hvd__reduce */
+    void **targets;              /* [nranks] ... and of hvd__reduce_to */
     struct hvd__parcel *parcels; /* [2 * nranks] of exchanges */
 };
 
 int hvd__workspace_init(struct hvd__workspace *workspace, int nranks);
 void hvd__workspace_fini(struct hvd__workspace *workspace);
+
+/* A collective in shared memory, which is one segment (shared_*.c). */
+struct hvd__shared {
+    uint32_t turn;  /* its number, on all ranks */
+    bool began;     /* our part says so */
+    bool direct;    /* nothing is copied on its way */
+    int64_t copied; /* how far we are, in blocks: as in our part */
+    int64_t combined;
+    int64_t fetched;
+};
 
 /* One segment under way; what its fields mean is the algorithm's. */
 struct hvd__segment {
@@ -82,6 +94,7 @@ struct hvd__collective {
     int64_t head;    /* number of the oldest segment under way */
     int64_t tail;    /* number of the next segment to start */
     struct hvd__segment segments[HVD__SEGMENTS]; /* number modulo */
+    struct hvd__shared shared;
 };
 
 struct hvd__algorithm {
@@ -102,6 +115,9 @@ struct hvd__algorithm {
 };
 
 extern const struct hvd__algorithm hvd__reduce_local;
+extern const struct hvd__algorithm hvd__reduce_shared;
+extern const struct hvd__algorithm hvd__broadcast_shared;
+extern const struct hvd__algorithm hvd__exchange_shared;
 extern const struct hvd__algorithm hvd__reduce_adasum;
 extern const struct hvd__algorithm hvd__reduce_direct;
 extern const struct hvd__algorithm hvd__reduce_scatter;

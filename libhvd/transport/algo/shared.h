@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shared.h - what the collectives in shared memory have in common.
+ *
+ * A slate has one turn at a time: one collective that all its ranks work on.
+ * Its ranks begin the same turns in the same order (core/execute.c sees to
+ * that), and none begins one before all have finished the one before, so that
+ * everything in the slate is then free. Beginning, a rank says where its data
+ * lies; when all have, all know the same and choose alike: direct, if what
+ * others must see lies in heaps, or in blocks that are copied through the
+ * slate. Those are small enough to stay in the cache on their way.
+ */
+#ifndef HVD_TRANSPORT_ALGO_SHARED_H
+#define HVD_TRANSPORT_ALGO_SHARED_H
+
+#include "transport/algo/algo.h"
+
+/* Bytes that are worked on without looking at anything else meanwhile. */
+enum { HVD__CHUNK_BYTES = 4 << 20 };
+
+/* Whether the team has a slate to share. */
+bool hvd__shared_applies(const struct hvd__collective *c);
+
+/* The algorithms' start: one segment with everything. */
+int hvd__shared_start(struct hvd__collective *c, struct hvd__segment *segment);
+
+/* All ranks are done with the turn before: our part may be written to. */
+bool hvd__shared_may_begin(const struct hvd__collective *c);
+/* What is in our part is there to be seen, and that our data lies at these
+ * addresses, of bytes each, if others can reach it. */
+void hvd__shared_begin(struct hvd__collective *c, const void *input,
+                       const void *output, size_t bytes);
+/* All ranks have begun. */
+bool hvd__shared_all_began(const struct hvd__collective *c);
+
+/* Where rank's data lies, as an address of ours; NULL: out of reach. */
+void *hvd__shared_input(const struct hvd__collective *c, int rank,
+                        size_t bytes);
+void *hvd__shared_output(const struct hvd__collective *c, int rank,
+                         size_t bytes);
+
+/* This rank is done with the turn, and will not look at others' parts. */
+void hvd__shared_finish(struct hvd__collective *c);
+
+/* The least that the other ranks have in one of their counts. */
+#define HVD__SHARED_LEAST(c, count)                                            \
+    hvd__shared_least((c), offsetof(struct hvd__part, count))
+int64_t hvd__shared_least(const struct hvd__collective *c, size_t count);
+
+/* Bytes of a block of a slot, of which each slot has one a rank. */
+size_t hvd__shared_block_bytes(const struct hvd__collective *c);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shared_exchange.c - a parcel from every rank to every other, in shared
+ * memory: gathers and alltoall.
+ *
+ * A parcel that lies in its sender's heap is copied from there by its
+ * receiver, in chunks. Any other goes through slots of the sender's that are
+ * for this receiver alone, block by block. Two ranks count by themselves what
+ * has gone from one to the other; nobody waits for a third.
+ */
+#include <string.h>
+
+#include "transport/algo/shared.h"
+
+static bool applies(const struct hvd__collective *c)
+{
+    return hvd__shared_applies(c) && c->motion == HVD__EXCHANGE;
+}
+
+/* Whether there is anything to do: something is agreed on by then, and even
+ * a rank without a parcel must say so. */
+static int64_t total(const struct hvd__collective *c)
+{
+    (void)c;
+    return 1;
+}
+
+/* A parcel on its way. */
+struct way {
+    uint64_t place; /* 0: through the slots */
+    size_t bytes;
+    size_t unit; /* bytes that go at once */
+    int64_t n;   /* units */
+    hvd__turn_count *sent, *taken;
+};
+
+static struct way way_of(const struct hvd__collective *c, int from, int to)
+{
+    const struct hvd__slate *slate = c->team->slate;
+    const struct hvd__slate_parcel *parcel =
+        &hvd__slate_parcels(slate, from)[to];
+    struct way way = {.place = parcel->place,
+                      .bytes = parcel->bytes,
+                      .unit = parcel->place ? HVD__CHUNK_BYTES
+                                            : hvd__shared_block_bytes(c),
+                      .sent = &hvd__slate_pairs(slate, from)[to].sent,
+                      .taken = &hvd__slate_pairs(slate, to)[from].taken};
+
+    way.n = (int64_t)((way.bytes + way.unit - 1) / way.unit);
+    return way;
+}
+
+/* The sender's slot of block k for a receiver. */
+static unsigned char *slot(const struct hvd__collective *c, int from, int to,
+                           int64_t k)
+{
+    size_t block = hvd__shared_block_bytes(c);
+
+    return hvd__slate_blocks(c->team->slate, from) +
+           ((size_t)to * HVD__BOUNCE_SLOTS + (size_t)(k % HVD__BOUNCE_SLOTS)) *
+               block;
+}
+
+static size_t unit_bytes(const struct way *way, int64_t k)
+{
+    size_t rest = way->bytes - (size_t)k * way->unit;
+
+    return rest < way->unit ? rest : way->unit;
+}
+
+/* What can go to a rank; whether all has gone that others must come for. */
+static bool send(struct hvd__collective *c, int to, bool *moved)
+{
+    struct way way = way_of(c, c->team->rank, to);
+    int64_t taken = hvd__turn_get(way.taken, c->shared.turn), sent;
+
+    if (way.place)
+        return taken >= way.n;
+    sent = hvd__turn_get(way.sent, c->shared.turn);
+    for (; sent < way.n && sent - HVD__BOUNCE_SLOTS < taken; sent++) {
+        memcpy(slot(c, c->team->rank, to, sent),
+               c->to[to].data + (size_t)sent * way.unit,
+               unit_bytes(&way, sent));
+        hvd__turn_set(way.sent, c->shared.turn, sent + 1);
+        *moved = true;
+    }
+    return sent == way.n;
+}
+
+/* What has come from a rank; whether that is all. */
+static bool take(struct hvd__collective *c, int from, bool *moved)
+{
+    struct way way = way_of(c, from, c->team->rank);
+    int64_t taken = hvd__turn_get(way.taken, c->shared.turn);
+    int64_t sent =
+        way.place ? taken + 1 : hvd__turn_get(way.sent, c->shared.turn);
+    const struct hvd__slate *slate = c->team->slate;
+    const unsigned char *direct =
+        hvd__heap_at(slate->heap, slate->world[from], way.place, way.bytes);
+
+    for (; taken < way.n && taken < sent; taken++) {
+        size_t offset = (size_t)taken * way.unit;
+
+        memcpy(c->from[from].data + offset,
+               way.place ? direct + offset
+                         : slot(c, from, c->team->rank, taken),
+               unit_bytes(&way, taken));
+        hvd__turn_set(way.taken, c->shared.turn, taken + 1);
+        *moved = true;
+    }
+    return taken == way.n;
+}
+
+static void begin(struct hvd__collective *c)
+{
+    struct hvd__slate *slate = c->team->slate;
+    struct hvd__slate_parcel *parcels = hvd__slate_parcels(slate, slate->rank);
+    const struct hvd__parcel *out = &c->to[slate->rank];
+    const struct hvd__parcel *in = &c->from[slate->rank];
+
+    for (int rank = 0; rank < slate->size; rank++)
+        parcels[rank] = (struct hvd__slate_parcel){
+            .place = hvd__heap_place(slate->heap, c->to[rank].data,
+                                     c->to[rank].bytes),
+            .bytes = c->to[rank].bytes,
+        };
+    hvd__shared_begin(c, NULL, NULL, 0);
+    if (out->bytes > 0 && in->data && out->data != in->data)
+        memcpy(in->data, out->data, out->bytes);
+}
+
+static int step(struct hvd__collective *c, struct hvd__segment *segment,
+                const struct hvd__segment *before)
+{
+    bool done = true, moved = false;
+
+    (void)before;
+    if (!c->shared.began) {
+        if (!hvd__shared_may_begin(c))
+            return 0;
+        begin(c);
+        segment->phase++;
+    }
+    if (segment->phase == 1) {
+        if (!hvd__shared_all_began(c))
+            return 0;
+        segment->phase++;
+    }
+    for (int i = 1; i < c->team->size; i++) {
+        done &= send(c, hvd__team_to(c->team, i), &moved);
+        done &= take(c, hvd__team_from(c->team, i), &moved);
+    }
+    if (done)
+        hvd__shared_finish(c);
+    else if (moved)
+        segment->phase ^= 4;
+    return done;
+}
+
+const struct hvd__algorithm hvd__exchange_shared = {
+    .name = "shared",
+    .description = "a parcel to each, in shared memory; any size",
+    .applies = applies,
+    .total = total,
+    .start = hvd__shared_start,
+    .step = step,
+};

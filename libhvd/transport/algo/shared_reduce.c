@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shared_reduce.c - reductions in shared memory. Each rank reduces its share
+ * of all contributions, in one place and in the order of the ranks, as
+ * scatter-gather does.
+ *
+ * Direct, if all contributions, and the outputs of those who want them, lie
+ * in heaps: each rank reads its share where it lies, and writes the result
+ * where it belongs, on all ranks. Nothing is copied; each byte is read once
+ * and written once.
+ *
+ * In blocks otherwise, each a range of every share, of which a few are on
+ * their way at once:
+ *
+ *     copy      what others will reduce, from the input into our slot
+ *     combine   our own range of the input, and what others have for it in
+ *               their slots, into the output and our slot
+ *     fetch     the results of others, from their slots into the output
+ *
+ * Each byte of input and output crosses the bus once; what lies in slots
+ * stays in the cache. A slot holds, for each rank, what is copied for it, and
+ * for ourselves, our result. In place works: a range is copied, or combined,
+ * before the result is fetched to where it was.
+ */
+#include <string.h>
+
+#include "transport/algo/shared.h"
+
+static bool applies(const struct hvd__collective *c)
+{
+    return hvd__shared_applies(c) && c->motion <= HVD__REDUCE_TO_SHARES;
+}
+
+static int64_t total(const struct hvd__collective *c)
+{
+    return c->count;
+}
+
+static size_t element_of(const struct hvd__collective *c)
+{
+    return hvd__dtype_bytes(c->reduction.dtype);
+}
+
+static bool wants(const struct hvd__collective *c, int rank)
+{
+    return c->motion == HVD__REDUCE_TO_ALL ||
+           (c->motion == HVD__REDUCE_TO_ROOT && rank == c->root);
+}
+
+/* ------------------------------------------------------------------- direct */
+
+/* The addresses of all contributions and of all that want the result; false:
+ * not all can be reached. *n of the latter. */
+static bool reach(const struct hvd__collective *c, int *n)
+{
+    size_t bytes = (size_t)c->count * element_of(c);
+
+    *n = 0;
+    for (int rank = 0; rank < c->team->size; rank++) {
+        bool own = rank == c->team->rank;
+
+        /* Of our own too: the others must see them. */
+        if (!hvd__shared_input(c, rank, bytes) ||
+            (wants(c, rank) && !hvd__shared_output(c, rank, bytes)))
+            return false;
+        c->workspace->sources[rank] =
+            own ? c->input : hvd__shared_input(c, rank, bytes);
+        if (wants(c, rank))
+            c->workspace->targets[(*n)++] =
+                own ? c->output : hvd__shared_output(c, rank, bytes);
+    }
+    return true;
+}
+
+/* Some of our share, from element done of it on. */
+static void reduce_chunk(struct hvd__collective *c, int64_t done, int64_t count)
+{
+    struct hvd__slice share = hvd__share_of(c, c->team->rank);
+    size_t offset = (size_t)(share.start + done) * element_of(c);
+    const void **sources = c->workspace->sources;
+    void **targets = c->workspace->targets;
+    int ntargets;
+
+    reach(c, &ntargets);
+    for (int i = 0; i < c->team->size; i++)
+        sources[i] = (const char *)sources[i] + offset;
+    for (int i = 0; i < ntargets; i++)
+        targets[i] = (char *)targets[i] + offset;
+    if (c->motion == HVD__REDUCE_TO_SHARES) {
+        ntargets = 1;
+        targets[0] = (char *)c->output + (size_t)done * element_of(c);
+    }
+    hvd__reduce_to(&c->reduction, targets, ntargets, sources, c->team->size,
+                   count);
+}
+
+static int step_direct(struct hvd__collective *c)
+{
+    struct hvd__shared *s = &c->shared;
+    int64_t share = hvd__share_of(c, c->team->rank).count;
+    int64_t most = (int64_t)(HVD__CHUNK_BYTES / element_of(c));
+
+    if (s->copied < share) {
+        int64_t count = share - s->copied < most ? share - s->copied : most;
+
+        reduce_chunk(c, s->copied, count);
+        s->copied += count;
+    }
+    if (s->copied < share)
+        return 0;
+    hvd__turn_set(&c->team->slate->own->combined, s->turn, 1);
+    return HVD__SHARED_LEAST(c, combined) >= 1;
+}
+
+/* ---------------------------------------------------------------- in blocks */
+
+struct range {
+    int64_t start; /* elements */
+    int64_t count;
+};
+
+static int64_t block_count(const struct hvd__collective *c)
+{
+    return (int64_t)(hvd__shared_block_bytes(c) / element_of(c));
+}
+
+/* Block k of rank's share. */
+static struct range range_of(const struct hvd__collective *c, int rank,
+                             int64_t k)
+{
+    struct hvd__slice share = hvd__share_of(c, rank);
+    int64_t most = block_count(c);
+    int64_t count = share.count - k * most;
+
+    if (count < 0)
+        count = 0;
+    return (struct range){share.start + k * most, count < most ? count : most};
+}
+
+static int64_t nblocks(const struct hvd__collective *c)
+{
+    int64_t most = 0;
+
+    for (int rank = 0; rank < c->team->size; rank++) {
+        int64_t count = hvd__share_of(c, rank).count;
+        if (count > most)
+            most = count;
+    }
+    return (most + block_count(c) - 1) / block_count(c);
+}
+
+/* In owner's slot of block k: what it has for rank. */
+static unsigned char *slot(const struct hvd__collective *c, int owner,
+                           int64_t k, int rank)
+{
+    size_t block = hvd__shared_block_bytes(c);
+    size_t slots = (size_t)c->team->size * block;
+
+    return hvd__slate_blocks(c->team->slate, owner) +
+           (size_t)(k % HVD__BOUNCE_SLOTS) * slots + (size_t)rank * block;
+}
+
+static void copy(const struct hvd__collective *c, int64_t k)
+{
+    for (int rank = 0; rank < c->team->size; rank++) {
+        struct range r = range_of(c, rank, k);
+
+        if (rank != c->team->rank && r.count > 0)
+            memcpy(slot(c, c->team->rank, k, rank),
+                   (const char *)c->input + (size_t)r.start * element_of(c),
+                   (size_t)r.count * element_of(c));
+    }
+}
+
+static void combine(const struct hvd__collective *c, int64_t k)
+{
+    int self = c->team->rank, n = 0;
+    struct range r = range_of(c, self, k);
+    size_t offset = (size_t)r.start * element_of(c);
+    const void **sources = c->workspace->sources;
+    void *outs[2];
+
+    if (r.count == 0)
+        return;
+    for (int rank = 0; rank < c->team->size; rank++)
+        sources[rank] = slot(c, rank, k, self);
+    sources[self] = (const char *)c->input + offset;
+    if (c->motion == HVD__REDUCE_TO_SHARES)
+        outs[n++] =
+            (char *)c->output + (size_t)(k * block_count(c)) * element_of(c);
+    else if (wants(c, self))
+        outs[n++] = (char *)c->output + offset;
+    if (c->motion == HVD__REDUCE_TO_ALL || n == 0)
+        outs[n++] = slot(c, self, k, self);
+    hvd__reduce_to(&c->reduction, outs, n, sources, c->team->size, r.count);
+}
+
+static void fetch(const struct hvd__collective *c, int64_t k)
+{
+    for (int rank = 0; rank < c->team->size; rank++) {
+        struct range r = range_of(c, rank, k);
+
+        if (rank != c->team->rank && r.count > 0 && wants(c, c->team->rank))
+            memcpy((char *)c->output + (size_t)r.start * element_of(c),
+                   slot(c, rank, k, rank), (size_t)r.count * element_of(c));
+    }
+}
+
+static int step_blocks(struct hvd__collective *c)
+{
+    struct hvd__shared *s = &c->shared;
+    struct hvd__part *own = c->team->slate->own;
+    int64_t n = nblocks(c), combined = HVD__SHARED_LEAST(c, combined);
+    bool moved = true;
+
+    while (moved) {
+        moved = false;
+        if (s->copied < n && s->copied - HVD__BOUNCE_SLOTS < combined &&
+            s->copied < s->combined + 2) {
+            copy(c, s->copied);
+            hvd__turn_set(&own->copied, s->turn, ++s->copied);
+            moved = true;
+        }
+        if (s->combined < s->copied &&
+            s->combined < HVD__SHARED_LEAST(c, copied) &&
+            s->combined - HVD__BOUNCE_SLOTS < HVD__SHARED_LEAST(c, fetched)) {
+            combine(c, s->combined);
+            hvd__turn_set(&own->combined, s->turn, ++s->combined);
+            moved = true;
+        }
+        combined = HVD__SHARED_LEAST(c, combined);
+        if (s->fetched < s->combined && s->fetched < combined) {
+            fetch(c, s->fetched);
+            hvd__turn_set(&own->fetched, s->turn, ++s->fetched);
+            moved = true;
+        }
+    }
+    return s->fetched == n;
+}
+
+/* ----------------------------------------------------------------- the door */
+
+static int step(struct hvd__collective *c, struct hvd__segment *segment,
+                const struct hvd__segment *before)
+{
+    struct hvd__shared *s = &c->shared;
+    size_t bytes = (size_t)c->count * element_of(c);
+    int64_t was = s->copied + s->combined + s->fetched;
+    int done, n;
+
+    (void)before;
+    if (!s->began) {
+        if (!hvd__shared_may_begin(c))
+            return 0;
+        hvd__shared_begin(c, c->input, c->output, bytes);
+        segment->phase++;
+    }
+    if (segment->phase == 1) {
+        if (!hvd__shared_all_began(c))
+            return 0;
+        s->direct = reach(c, &n);
+        segment->phase++;
+    }
+    done = s->direct ? step_direct(c) : step_blocks(c);
+    if (done)
+        hvd__shared_finish(c);
+    else if (s->copied + s->combined + s->fetched != was)
+        segment->phase ^= 4; /* it moved */
+    return done;
+}
+
+const struct hvd__algorithm hvd__reduce_shared = {
+    .name = "shared",
+    .description = "reductions in shared memory; any size",
+    .applies = applies,
+    .total = total,
+    .start = hvd__shared_start,
+    .step = step,
+};

@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heap.c - the files, and an allocator of the boundary-tag kind within one's
+ * own: first fit in a list of free blocks, neighbours merged when they become
+ * free. (Knuth, The Art of Computer Programming, volume 1, section 2.5.)
+ *
+ *     file   | header | block | block |   free   | block |   not yet committed
+ *     block  | tag, one cache line | bytes, whole cache lines |
+ *
+ * The pages of large free blocks are given back to the system, all but the
+ * one with the tag; such a block is hollow until it is used again.
+ */
+#include "transport/shm/heap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/status.h"
+
+enum { LINE = 64, PAGE = 4096, NAME_SIZE = 48 };
+
+/* The file grows by at least this; smaller free blocks keep their pages. */
+#define STEP ((size_t)64 << 10)
+#define HOLLOW_BYTES ((size_t)1 << 20)
+
+struct header {
+    struct {
+        _Atomic int32_t id; /* 0: nothing; else one more than the id */
+        _Atomic uint64_t place;
+    } directory[HVD__HEAP_DIRECTORY];
+};
+
+struct block {
+    _Alignas(LINE) size_t bytes;   /* with this tag */
+    size_t before;                 /* bytes of the block before; 0: none */
+    struct block *next, *previous; /* in the list of free ones */
+    bool used;
+    bool hollow;
+};
+_Static_assert(sizeof(struct block) == LINE, "a tag is one cache line");
+
+#define FIRST ((sizeof(struct header) + PAGE - 1) / PAGE * PAGE)
+
+struct hvd__heap {
+    struct hvd__heap *next; /* all that are mapped */
+    unsigned char *base;    /* our own file */
+    size_t bytes;           /* of the file */
+    size_t committed;       /* of it, from the beginning */
+    size_t last;            /* offset of the last block; 0: none */
+    struct block *free;
+    int64_t nused;
+    int fd;
+    bool closed;
+    bool warned;
+    /* The others, by local rank. */
+    int nlocals;
+    int *locals;           /* owned, ascending ranks of the world */
+    unsigned char **bases; /* owned; of our own: base */
+    size_t *sizes;         /* owned */
+};
+
+/* Guards the list and what is within our own heaps. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hvd__heap *heaps;
+static bool forked;
+
+/* ---------------------------------------------------------------- the files */
+
+/* What ranks tell each other of their files. */
+struct offer {
+    char name[NAME_SIZE]; /* "": none */
+    uint64_t bytes;
+    char why[128]; /* there is none */
+};
+
+static int refuse(struct offer *offer, const char *what, int code)
+{
+    snprintf(offer->why, sizeof offer->why, "%s: %s", what, strerror(code));
+    offer->name[0] = '\0';
+    return -1;
+}
+
+static void *map(int fd, size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_NORESERVE, fd, 0);
+
+    if (memory == MAP_FAILED)
+        return NULL;
+    /* Where the system lets files in memory have large pages. */
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    return memory;
+}
+
+/* As large as the file system could ever hold. */
+static size_t largest(int fd, size_t limit)
+{
+    struct statvfs fs;
+    uint64_t bytes = 0;
+
+    if (fstatvfs(fd, &fs) == 0)
+        bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
+    if (bytes == 0) /* no limit of its own */
+        bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * PAGE;
+    if (bytes > limit)
+        bytes = limit;
+    return (size_t)bytes / PAGE * PAGE;
+}
+
+/* Make our own file, mapped, with its header. */
+static int create(struct hvd__heap *heap, size_t limit, struct offer *offer)
+{
+    uint64_t random[2];
+    int code;
+
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        return refuse(offer, "getrandom", errno);
+    snprintf(offer->name, sizeof offer->name, "/hvd-%016" PRIx64 "%016" PRIx64,
+             random[0], random[1]);
+    heap->fd =
+        shm_open(offer->name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    if (heap->fd < 0)
+        return refuse(offer, "/dev/shm", errno);
+    heap->bytes = largest(heap->fd, limit);
+    code = heap->bytes < FIRST + STEP ? ENOSPC : 0;
+    if (code == 0 && ftruncate(heap->fd, (off_t)heap->bytes) != 0)
+        code = errno;
+    if (code == 0)
+        code = posix_fallocate(heap->fd, 0, (off_t)FIRST);
+    if (code == 0 && !(heap->base = map(heap->fd, heap->bytes)))
+        code = errno;
+    if (code != 0) {
+        shm_unlink(offer->name);
+        return refuse(offer, "shared memory", code);
+    }
+    heap->committed = FIRST;
+    offer->bytes = heap->bytes;
+    return 0;
+}
+
+/* Map the file of another rank, with local number i. */
+static int attach(struct hvd__heap *heap, int i, const struct offer *offer)
+{
+    int fd = shm_open(offer->name, O_RDWR | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return errno;
+    heap->bases[i] = map(fd, offer->bytes);
+    close(fd);
+    if (!heap->bases[i])
+        return errno;
+    heap->sizes[i] = offer->bytes;
+    /* Neither a child's nor a core dump's business. */
+    madvise(heap->bases[i], offer->bytes, MADV_DONTFORK);
+    madvise(heap->bases[i], offer->bytes, MADV_DONTDUMP);
+    return 0;
+}
+
+static int attach_all(struct hvd__heap *heap, const struct offer *all, int self,
+                      struct offer *mine)
+{
+    for (int i = 0; i < heap->nlocals; i++) {
+        int rank = heap->locals[i], code;
+
+        if (rank == self) {
+            heap->bases[i] = heap->base;
+            heap->sizes[i] = heap->bytes;
+            continue;
+        }
+        code = all[rank].name[0] ? attach(heap, i, &all[rank]) : 0;
+        if (code != 0)
+            return refuse(mine, "mapping the shared memory of another rank",
+                          code);
+    }
+    return 0;
+}
+
+/* The first on this host that has no heap, or could not map the others';
+ * NULL: all have. */
+static const struct offer *missing(const struct offer *all, const int *locals,
+                                   int nlocals)
+{
+    for (int i = 0; i < nlocals; i++)
+        if (!all[locals[i]].name[0])
+            return &all[locals[i]];
+    return NULL;
+}
+
+static void unmap(struct hvd__heap *heap)
+{
+    for (int i = 0; i < heap->nlocals && heap->bases; i++)
+        if (heap->bases[i] && heap->bases[i] != heap->base)
+            munmap(heap->bases[i], heap->sizes[i]);
+    free(heap->bases);
+    free(heap->sizes);
+    free(heap->locals);
+    heap->bases = NULL;
+    heap->sizes = NULL;
+    heap->locals = NULL;
+    heap->nlocals = 0;
+}
+
+static void destroy(struct hvd__heap *heap)
+{
+    unmap(heap);
+    if (heap->base)
+        munmap(heap->base, heap->bytes);
+    if (heap->fd >= 0)
+        close(heap->fd);
+    free(heap);
+}
+
+static struct hvd__heap *heap_new(const int *locals, int nlocals)
+{
+    struct hvd__heap *heap = calloc(1, sizeof *heap);
+    size_t n = (size_t)nlocals;
+
+    if (!heap)
+        return NULL;
+    heap->fd = -1;
+    heap->nlocals = nlocals;
+    heap->locals = malloc(n * sizeof *heap->locals);
+    heap->bases = calloc(n, sizeof *heap->bases);
+    heap->sizes = calloc(n, sizeof *heap->sizes);
+    if (!heap->locals || !heap->bases || !heap->sizes) {
+        destroy(heap);
+        return NULL;
+    }
+    memcpy(heap->locals, locals, n * sizeof *locals);
+    return heap;
+}
+
+int hvd__heap_open(struct hvd__transport *t, const int *locals, int nlocals,
+                   size_t limit, struct hvd__heap **heap, char *why,
+                   size_t size)
+{
+    struct offer *all = calloc((size_t)t->size, sizeof *all), mine = {0};
+    struct hvd__heap *made = heap_new(locals, nlocals);
+    const struct offer *failed;
+    char name[NAME_SIZE] = "";
+    int status;
+
+    *heap = NULL;
+    if (!all || !made) {
+        free(all);
+        if (made)
+            destroy(made);
+        return hvd__fail_memory((size_t)t->size * sizeof *all);
+    }
+    /* Alone on a host there is nobody to share with. */
+    if (limit > 0 && nlocals > 1 && create(made, limit, &mine) == 0)
+        strcpy(name, mine.name);
+    status = t->exchange(t, &mine, all, sizeof mine);
+    if (status == HVD_OK && name[0] && !missing(all, locals, nlocals))
+        attach_all(made, all, t->rank, &mine);
+    if (status == HVD_OK)
+        status = t->exchange(t, &mine, all, sizeof mine);
+    if (name[0])
+        shm_unlink(name);
+    failed = status == HVD_OK ? missing(all, locals, nlocals) : &mine;
+    snprintf(why, size, "%s", failed ? failed->why : "");
+    free(all);
+    if (failed) {
+        destroy(made);
+        return status;
+    }
+    pthread_mutex_lock(&lock);
+    made->next = heaps;
+    heaps = made;
+    pthread_mutex_unlock(&lock);
+    *heap = made;
+    return HVD_OK;
+}
+
+/* The lock is held. */
+static void drop_if_unused(struct hvd__heap *heap)
+{
+    struct hvd__heap **link = &heaps;
+
+    if (!heap->closed || heap->nused > 0)
+        return;
+    while (*link != heap)
+        link = &(*link)->next;
+    *link = heap->next;
+    destroy(heap);
+}
+
+void hvd__heap_close(struct hvd__heap *heap)
+{
+    if (!heap)
+        return;
+    pthread_mutex_lock(&lock);
+    unmap(heap);
+    heap->closed = true;
+    drop_if_unused(heap);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ------------------------------------------------------------ the allocator */
+
+static struct block *block_at(const struct hvd__heap *heap, size_t offset)
+{
+    return (struct block *)(void *)(heap->base + offset);
+}
+
+static size_t offset_of(const struct hvd__heap *heap, const void *at)
+{
+    return (size_t)((const unsigned char *)at - heap->base);
+}
+
+static struct block *after(const struct hvd__heap *heap,
+                           const struct block *block)
+{
+    size_t offset = offset_of(heap, block) + block->bytes;
+
+    return offset < heap->committed ? block_at(heap, offset) : NULL;
+}
+
+static void list(struct hvd__heap *heap, struct block *block)
+{
+    block->used = false;
+    block->previous = NULL;
+    block->next = heap->free;
+    if (heap->free)
+        heap->free->previous = block;
+    heap->free = block;
+}
+
+static void unlist(struct hvd__heap *heap, struct block *block)
+{
+    if (block->next)
+        block->next->previous = block->previous;
+    if (block->previous)
+        block->previous->next = block->next;
+    else
+        heap->free = block->next;
+}
+
+/* The block that follows must know its size. */
+static void resize(struct hvd__heap *heap, struct block *block, size_t bytes)
+{
+    struct block *next;
+
+    block->bytes = bytes;
+    next = after(heap, block);
+    if (next)
+        next->before = bytes;
+    else
+        heap->last = offset_of(heap, block);
+}
+
+static bool commit(struct hvd__heap *heap, size_t offset, size_t bytes)
+{
+    int code;
+
+    do
+        code = posix_fallocate(heap->fd, (off_t)offset, (off_t)bytes);
+    while (code == EINTR);
+    return code == 0;
+}
+
+/* A free block of at least so many bytes at the end of the file. */
+static struct block *grow(struct hvd__heap *heap, size_t bytes)
+{
+    struct block *last = heap->last ? block_at(heap, heap->last) : NULL;
+    size_t more = (bytes + STEP - 1) / STEP * STEP, before = 0;
+    struct block *block;
+
+    if (last && !last->used && !last->hollow)
+        more = (bytes - last->bytes + STEP - 1) / STEP * STEP;
+    if (more > heap->bytes - heap->committed ||
+        !commit(heap, heap->committed, more))
+        return NULL;
+    block = block_at(heap, heap->committed);
+    heap->committed += more;
+    if (last && !last->used && !last->hollow) {
+        resize(heap, last, last->bytes + more);
+        return last;
+    }
+    if (last)
+        before = last->bytes;
+    *block = (struct block){.bytes = more, .before = before};
+    heap->last = offset_of(heap, block);
+    list(heap, block);
+    return block;
+}
+
+/* Cut what is not needed off a block that is on no list. */
+static void split(struct hvd__heap *heap, struct block *block, size_t bytes)
+{
+    struct block *rest;
+    size_t left = block->bytes - bytes;
+
+    if (left < 2 * LINE)
+        return;
+    rest = block_at(heap, offset_of(heap, block) + bytes);
+    *rest = (struct block){.before = bytes, .hollow = block->hollow};
+    resize(heap, rest, left);
+    block->bytes = bytes;
+    list(heap, rest);
+}
+
+/* The lock is held. */
+static void *take(struct hvd__heap *heap, size_t bytes)
+{
+    struct block *block = heap->free;
+
+    while (block && block->bytes < bytes)
+        block = block->next;
+    if (!block)
+        block = grow(heap, bytes);
+    if (!block)
+        return NULL;
+    /* And the tag of what may be left. */
+    if (block->hollow &&
+        !commit(heap, offset_of(heap, block),
+                bytes + LINE < block->bytes ? bytes + LINE : block->bytes))
+        return NULL;
+    unlist(heap, block);
+    split(heap, block, bytes);
+    block->used = true;
+    block->hollow = false;
+    heap->nused++;
+    return block + 1;
+}
+
+void *hvd__heap_alloc(size_t bytes)
+{
+    struct hvd__heap *heap;
+    void *memory = NULL;
+    bool warn = false;
+
+    if (bytes > PTRDIFF_MAX / 2)
+        return NULL;
+    bytes = (bytes + LINE - 1) / LINE * LINE + LINE;
+    pthread_mutex_lock(&lock);
+    heap = heaps;
+    while (heap && heap->closed)
+        heap = heap->next;
+    if (heap && !forked) {
+        memory = take(heap, bytes);
+        warn = !memory && !heap->warned;
+        heap->warned |= warn;
+    }
+    pthread_mutex_unlock(&lock);
+    if (warn)
+        hvd__log(HVD__LOG_WARNING,
+                 "no room for %zu bytes in /dev/shm: hvd_malloc gives ordinary "
+                 "memory from now on, which is slower to reduce",
+                 bytes - LINE);
+    return memory ? memset(memory, 0, bytes - LINE) : NULL;
+}
+
+/* Give pages of a large block back to the system. */
+static void hollow(struct hvd__heap *heap, struct block *block)
+{
+    size_t start = offset_of(heap, block), end = start + block->bytes;
+
+    if (block->bytes < HOLLOW_BYTES)
+        return;
+    start = (start + LINE + PAGE - 1) / PAGE * PAGE;
+    end = end / PAGE * PAGE;
+    if (fallocate(heap->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  (off_t)start, (off_t)(end - start)) == 0)
+        block->hollow = true;
+}
+
+static struct block *merge(struct hvd__heap *heap, struct block *low,
+                           struct block *high)
+{
+    low->hollow |= high->hollow;
+    resize(heap, low, low->bytes + high->bytes);
+    return low;
+}
+
+/* The lock is held. */
+static void give(struct hvd__heap *heap, struct block *block)
+{
+    struct block *next = after(heap, block), *before;
+
+    if (next && !next->used) {
+        unlist(heap, next);
+        block = merge(heap, block, next);
+    }
+    if (block->before > 0) {
+        before = block_at(heap, offset_of(heap, block) - block->before);
+        if (!before->used) {
+            unlist(heap, before);
+            block = merge(heap, before, block);
+        }
+    }
+    hollow(heap, block);
+    list(heap, block);
+    heap->nused--;
+}
+
+/* The heap that memory is of; NULL. The lock is held. */
+static struct hvd__heap *owner_of(const void *memory)
+{
+    const unsigned char *at = memory;
+    struct hvd__heap *heap = heaps;
+
+    while (heap && (at < heap->base || at >= heap->base + heap->bytes))
+        heap = heap->next;
+    return heap;
+}
+
+void hvd__heap_forked(void)
+{
+    /* Another thread of the parent may have had it. */
+    pthread_mutex_init(&lock, NULL);
+    forked = true;
+}
+
+void hvd__heap_forget(const void *memory)
+{
+    pthread_mutex_lock(&lock);
+    owner_of(memory)->nused--;
+    pthread_mutex_unlock(&lock);
+}
+
+bool hvd__heap_free(void *memory)
+{
+    struct hvd__heap *heap;
+
+    pthread_mutex_lock(&lock);
+    heap = owner_of(memory);
+    if (heap && !forked) {
+        give(heap, (struct block *)memory - 1);
+        drop_if_unused(heap);
+    }
+    pthread_mutex_unlock(&lock);
+    return heap != NULL;
+}
+
+/* ---------------------------------------------------------------- who, where
+ */
+
+uint64_t hvd__heap_place(const struct hvd__heap *heap, const void *memory,
+                         size_t bytes)
+{
+    uintptr_t at = (uintptr_t)memory, base = (uintptr_t)heap->base;
+
+    if (at < base || at - base >= heap->bytes ||
+        bytes > heap->bytes - (at - base))
+        return 0;
+    return at - base;
+}
+
+/* The local number of a rank of the world; -1: elsewhere. */
+static int find(const struct hvd__heap *heap, int rank)
+{
+    int low = 0, high = heap->nlocals;
+
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+
+        if (heap->locals[middle] < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < heap->nlocals && heap->locals[low] == rank ? low : -1;
+}
+
+void *hvd__heap_at(const struct hvd__heap *heap, int rank, uint64_t place,
+                   size_t bytes)
+{
+    int i = find(heap, rank);
+
+    if (i < 0 || place == 0 || place >= heap->sizes[i] ||
+        bytes > heap->sizes[i] - place)
+        return NULL;
+    return heap->bases[i] + place;
+}
+
+bool hvd__heap_is_local(const struct hvd__heap *heap, int rank)
+{
+    return find(heap, rank) >= 0;
+}
+
+void hvd__heap_publish(struct hvd__heap *heap, int number, int32_t id,
+                       uint64_t place)
+{
+    struct header *header = (struct header *)(void *)heap->base;
+
+    atomic_store(&header->directory[number].id, 0);
+    atomic_store(&header->directory[number].place, place);
+    atomic_store(&header->directory[number].id, id + 1);
+}
+
+int hvd__heap_look_up(const struct hvd__heap *heap, int rank, int number,
+                      int32_t id, uint64_t *place)
+{
+    const struct header *header =
+        (const struct header *)(void *)heap->bases[find(heap, rank)];
+
+    if (atomic_load(&header->directory[number].id) != id + 1)
+        return 0;
+    *place = atomic_load(&header->directory[number].place);
+    return 1;
+}

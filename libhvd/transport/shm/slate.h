@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slate.h - where the ranks of a process set that share a host write what the
+ * others of the set need to see. Each has a part of its own, in its heap,
+ * which it alone writes and all read:
+ *
+ *     cells     what it has submitted, in its order, with the data of small
+ *               tensors beside them (core/express.c)
+ *     turns     how far it is with the collective that all are working on,
+ *               and blocks of its data on their way (transport/algo/shared_*)
+ *
+ * Counters that grow by themselves, one cache line for each purpose, tell the
+ * others; nothing here is ever locked. What a counter counts was written
+ * before it (release) and is read after it (acquire).
+ */
+#ifndef HVD_TRANSPORT_SHM_SLATE_H
+#define HVD_TRANSPORT_SHM_SLATE_H
+
+#include <stdatomic.h>
+
+#include "transport/shm/heap.h"
+
+enum {
+    HVD__CELLS = 1024,              /* of a rank; a power of two */
+    HVD__PAYLOAD_BYTES = 256 << 10, /* of a rank's ring of data beside cells */
+    HVD__INLINE_BYTES = 24,         /* of data within a cell */
+    HVD__BOUNCE_SLOTS = 4           /* blocks of a rank that are on their way */
+};
+
+/* What a cell says beside its numbers. */
+enum {
+    HVD__CELL_APART = 1, /* cannot go this way: agree on it by name */
+    HVD__CELL_DATA = 2   /* the data is here */
+};
+
+struct hvd__cell {
+    _Alignas(64) _Atomic uint64_t mark; /* published last: which cell it is */
+    uint64_t key;
+    uint64_t fingerprint;
+    uint32_t flags;
+    uint32_t offset; /* of the data in the ring, if it is not in the cell */
+    int64_t rows;    /* what the request carries */
+    union {
+        struct {
+            uint64_t input, output; /* places; 0: in ordinary memory */
+        };
+        unsigned char data[HVD__INLINE_BYTES];
+    };
+};
+_Static_assert(sizeof(struct hvd__cell) == 64, "a cell is one cache line");
+
+/*
+ * How far a rank is with a turn: its number in the upper half, a count in the
+ * lower. Of a rank that is in an earlier turn nothing is counted yet, of one
+ * that is in a later one everything.
+ */
+typedef _Atomic uint64_t hvd__turn_count;
+
+struct hvd__part {
+    /* Of the cells. Marks, as in them: what it has accepted, the last cell
+     * that it has read, the last that it has reduced its share of. */
+    _Alignas(64) _Atomic uint64_t accepted;
+    _Alignas(64) _Atomic uint64_t consumed;
+    _Alignas(64) _Atomic uint64_t reduced;
+
+    /* Of the turns. */
+    _Alignas(64) _Atomic uint64_t turn;  /* published last: input and output */
+    uint64_t input, output;              /* places */
+    _Alignas(64) hvd__turn_count copied; /* blocks that it has written */
+    hvd__turn_count combined;            /* ... that it has the result of */
+    hvd__turn_count fetched;             /* ... whose result it has taken */
+    _Atomic uint64_t finished;           /* the last turn that is over for it */
+
+    struct hvd__cell cells[HVD__CELLS];
+    _Alignas(64) unsigned char payload[HVD__PAYLOAD_BYTES];
+    /* Then: a parcel and a pair for each rank, and the blocks. */
+};
+
+/* What a rank has for another: where it lies, or that it comes in blocks. */
+struct hvd__slate_parcel {
+    uint64_t place;
+    uint64_t bytes;
+};
+
+/* Blocks that have gone from this rank to another, that this rank has taken
+ * of the other. */
+struct hvd__slate_pair {
+    hvd__turn_count sent;
+    hvd__turn_count taken;
+};
+
+struct hvd__slate {
+    struct hvd__heap *heap; /* borrowed */
+    const int *world;       /* borrowed, [size] */
+    int rank, size;
+    int number; /* in the directory */
+    int32_t id;
+    size_t bounce_bytes;
+    struct hvd__part **parts; /* owned, [size]; NULL: not seen yet */
+    struct hvd__part *own;    /* owned; NULL: there was no room */
+    int nseen;
+    bool failed;   /* a rank has none: nobody uses it */
+    uint32_t turn; /* the last that has begun; the same on all ranks */
+    struct hvd__slate *next;
+};
+
+/* Our part, published under number, for the ranks world[0..size-1], borrowed,
+ * of which we are rank. bounce: bytes for blocks. NULL: out of memory. Without
+ * room in the heap it is made all the same, and never ready. */
+struct hvd__slate *hvd__slate_new(struct hvd__heap *heap, const int *world,
+                                  int size, int rank, int number, int32_t id,
+                                  size_t bounce);
+/* We use it no more; our part is given back when nobody does. NULL is
+ * accepted. */
+void hvd__slate_retire(struct hvd__slate *slate);
+/* The heap is about to be closed: what is retired need not be given back. */
+void hvd__slate_forget(void);
+
+/* 1: all parts are there; 0: not yet; -1: one will never be. The same in the
+ * end on all ranks. */
+int hvd__slate_ready(struct hvd__slate *slate);
+
+/* In a rank's part: what it has for all others, [size]; the counts, [size];
+ * its blocks, of bounce_bytes. */
+struct hvd__slate_parcel *hvd__slate_parcels(const struct hvd__slate *slate,
+                                             int rank);
+struct hvd__slate_pair *hvd__slate_pairs(const struct hvd__slate *slate,
+                                         int rank);
+unsigned char *hvd__slate_blocks(const struct hvd__slate *slate, int rank);
+
+static inline void hvd__turn_set(hvd__turn_count *count, uint32_t turn,
+                                 int64_t value)
+{
+    atomic_store_explicit(count, (uint64_t)turn << 32 | (uint32_t)value,
+                          memory_order_release);
+}
+
+static inline int64_t hvd__turn_get(const hvd__turn_count *count, uint32_t turn)
+{
+    uint64_t value = atomic_load_explicit(count, memory_order_acquire);
+    int32_t ahead = (int32_t)((uint32_t)(value >> 32) - turn);
+
+    return ahead > 0 ? INT64_MAX : ahead < 0 ? 0 : (int64_t)(uint32_t)value;
+}
+
+#endif
