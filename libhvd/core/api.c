@@ -23,23 +23,30 @@
 #include "base/text.h"
 #include "core/complete.h"
 #include "core/compress.h"
+#include "core/quick.h"
 #include "core/refuse.h"
 #include "core/submit.h"
 
 /* ------------------------------------------------------------------- submit */
 
-/* What a message calls a request: its kind and its name. */
-static const char *describe(const hvd_request *request, const char *name,
-                            char *text, size_t size)
-{
-    struct hvd__text out = hvd__text_at(text, size);
-    const char *kind = hvd_kind_name(request->kind);
+/* Room for what a message calls a request. */
+enum { WHAT_SIZE = HVD_MAX_NAME + 48 };
 
-    hvd__text_add(&out, "%s ", kind ? kind : "request");
-    if (name && name[0])
-        hvd__text_add_name(&out, name);
-    else
-        hvd__text_add(&out, "without a name");
+/* Its kind and its name, into text. Not printf: this is on the way of every
+ * request. */
+static const char *describe(const hvd_request *request, const char *name,
+                            char text[WHAT_SIZE])
+{
+    const char *kind = hvd_kind_name(request->kind);
+    char *at = stpcpy(text, kind ? kind : "request");
+
+    if (!name || !name[0]) {
+        strcpy(at, " without a name");
+        return text;
+    }
+    at = stpcpy(at, " '");
+    at = stpcpy(at, name + (name[0] == HVD__OWN));
+    strcpy(at, "'");
     return text;
 }
 
@@ -107,14 +114,11 @@ static int encode(const hvd_request *request, struct hvd__entry *entry)
 }
 
 static int check(const hvd_request *request, const struct hvd__set *set,
-                 const char *name, struct hvd__entry *entry)
+                 const char *what, struct hvd__entry *entry)
 {
-    char what[HVD_MAX_NAME + 32];
-
     entry->callback = request->callback;
     entry->callback_context = request->callback_context;
-    HVD_TRY(hvd__request_check(
-        request, set, describe(request, name, what, sizeof what), entry));
+    HVD_TRY(hvd__request_check(request, set, what, entry));
     HVD_TRY(encode(request, entry));
     entry->unit->fingerprint =
         hvd__signature_fingerprint(entry->unit->fingerprint, &entry->signature);
@@ -126,13 +130,13 @@ static int check(const hvd_request *request, const struct hvd__set *set,
 static int submit(struct hvd__world *world, const hvd_request *request,
                   const char *name, hvd_handle *handle)
 {
-    char what[HVD_MAX_NAME + 32];
+    char what[WHAT_SIZE];
     struct hvd__unit *unit;
     struct hvd__set *set;
     int status;
 
-    HVD_TRY(find_set(world, request, describe(request, name, what, sizeof what),
-                     &set));
+    describe(request, name, what);
+    HVD_TRY(find_set(world, request, what, &set));
     unit = hvd__unit_new(1);
     if (!unit)
         return hvd__fail_memory(sizeof *unit);
@@ -143,7 +147,7 @@ static int submit(struct hvd__world *world, const hvd_request *request,
         name = HVD__JOIN_NAME;
     if (name)
         strcpy(unit->name, name);
-    status = check(request, set, name, &unit->entries[0]);
+    status = check(request, set, what, &unit->entries[0]);
     if (status == HVD_OK) {
         hvd__watch_doing(world->watch, hvd_kind_name(request->kind), unit->name,
                          unit->submitted_ns);
@@ -302,12 +306,15 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
 
     if (hvd__in_callback())
         return no_waiting_here();
-    HVD_TRY(hvd__ledger_find(&world->ledger, handle, true, &entry));
-    if (!is_done(entry)) {
+    status = hvd__ledger_claim(&world->ledger, handle, &entry);
+    if (status < 0)
+        return status;
+    if (status == 0) {
         int64_t since = hvd__now_ns();
 
         hvd__progress_until(world, is_done, entry, 0);
         hvd__count(&world->metrics.blocked_ns, hvd__now_ns() - since);
+        hvd__ledger_release(&world->ledger, entry);
     }
     status = entry->status;
     if (status < 0)
@@ -315,7 +322,7 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
                        entry->message ? entry->message : hvd_strerror(status));
     else if (output)
         hand_over(entry, output);
-    hvd__ledger_reap(&world->ledger, entry);
+    hvd__entry_free(entry);
     return status;
 }
 
@@ -371,6 +378,8 @@ int hvd__run(const hvd_request *request, const char *name, hvd_tensor *output)
         return status;
     if (hvd__in_callback())
         return no_waiting_here();
+    if (!name && !output && hvd__quick_run(world, request, &handle))
+        return handle == 0 ? HVD_OK : hvd__wait(world, handle, NULL);
     HVD_TRY(submit(world, request, name, &handle));
     return hvd__wait(world, handle, output);
 }

@@ -20,6 +20,9 @@ struct hvd__world;
 void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
                    int status, const char *text);
 
+/* An entry that was never in the books is over, well: it is counted. */
+void hvd__complete_quick(struct hvd__world *world, struct hvd__entry *entry);
+
 /* All of a unit that is not yet over. A text that begins with a space or a
  * colon goes on from the unit's name. */
 void hvd__complete_unit(struct hvd__world *world, struct hvd__unit *unit,

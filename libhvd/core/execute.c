@@ -317,10 +317,10 @@ static int start(struct hvd__world *world, struct hvd__set *set,
         e->shared = set->team.slate != NULL && !batch->absent;
         bytes += (int64_t)e->bytes;
     } while ((e = e->next));
-    hvd__count(&world->metrics.batches, 1);
-    hvd__count(&world->metrics.batched, n);
-    hvd__count(&world->metrics.fused, n > 1);
-    hvd__count(&world->metrics.fused_bytes, n > 1 ? bytes : 0);
+    hvd__count_alone(&world->metrics.batches, 1);
+    hvd__count_alone(&world->metrics.batched, n);
+    hvd__count_alone(&world->metrics.fused, n > 1);
+    hvd__count_alone(&world->metrics.fused_bytes, n > 1 ? bytes : 0);
     choose_team(set, lane);
     hvd__log(HVD__LOG_TRACE, "set %d batch %lld: %d of %s and on", (int)set->id,
              (long long)batch->number, n, batch->entries->unit->name);

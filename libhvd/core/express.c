@@ -8,6 +8,7 @@
  */
 #include "core/express.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -364,8 +365,7 @@ static bool post_unit(const struct hvd__world *world, struct hvd__set *set,
     return true;
 }
 
-static void post(const struct hvd__world *world, struct hvd__set *set,
-                 bool leaving, bool *moved)
+void hvd__express_post(struct hvd__world *world, struct hvd__set *set)
 {
     struct hvd__express *x = &set->express;
 
@@ -373,8 +373,17 @@ static void post(const struct hvd__world *world, struct hvd__set *set,
         x->waiting = x->waiting->next;
         if (!x->waiting)
             x->waiting_tail = &x->waiting;
-        *moved = true;
     }
+}
+
+static void post(struct hvd__world *world, struct hvd__set *set, bool leaving,
+                 bool *moved)
+{
+    struct hvd__express *x = &set->express;
+    uint64_t before = x->posted;
+
+    hvd__express_post(world, set);
+    *moved |= x->posted != before;
     if (leaving && !x->waiting && !x->ending)
         x->ending = post_apart(set, NULL);
 }
@@ -481,10 +490,24 @@ static bool reduce_share(struct hvd__set *set)
     return true;
 }
 
+/* The cell up to which all ranks have reduced their shares, as a mark. */
+static uint64_t least_reduced(const struct hvd__set *set)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (int rank = 0; rank < set->team.size; rank++) {
+        uint64_t reduced = atomic_load_explicit(
+            &set->slate->parts[rank]->reduced, memory_order_acquire);
+        if (reduced < least)
+            least = reduced;
+    }
+    return least;
+}
+
 static void done(struct hvd__world *world, struct hvd__entry *entry)
 {
-    hvd__count(&world->metrics.batches, 1);
-    hvd__count(&world->metrics.batched, 1);
+    hvd__count_alone(&world->metrics.batches, 1);
+    hvd__count_alone(&world->metrics.batched, 1);
     if (hvd__scribe_listens(&world->scribe) &&
         entry->signature.kind != HVD_BARRIER)
         entry->moved_ns = hvd__now_ns();
@@ -495,14 +518,8 @@ static void done(struct hvd__world *world, struct hvd__entry *entry)
 static void finish(struct hvd__world *world, struct hvd__set *set, bool *moved)
 {
     struct hvd__express *x = &set->express;
-    uint64_t least = UINT64_MAX;
+    uint64_t least = x->unfinished ? least_reduced(set) : 0;
 
-    for (int rank = 0; x->unfinished && rank < set->team.size; rank++) {
-        uint64_t reduced = atomic_load_explicit(
-            &set->slate->parts[rank]->reduced, memory_order_acquire);
-        if (reduced < least)
-            least = reduced;
-    }
     while (x->unfinished && x->unfinished->mark <= least) {
         struct hvd__entry *entry = x->unfinished;
 
@@ -564,12 +581,21 @@ static bool run_here(struct hvd__world *world, struct hvd__set *set,
     return true;
 }
 
+static bool goes_in_place(const struct hvd__world *world, struct hvd__set *set,
+                          const struct hvd__entry *entry, uint64_t cell)
+{
+    const struct hvd__signature *s = &entry->signature;
+
+    return s->kind == HVD_ALLREDUCE && !world->settings.consistency_check &&
+           s->op != HVD_ADASUM && s->compression == HVD_COMPRESSION_NONE &&
+           reach(set, entry, cell);
+}
+
 /* All ranks have this in this cell. */
 static int run(struct hvd__world *world, struct hvd__set *set,
                struct hvd__entry *entry, uint64_t cell, int64_t now)
 {
     struct hvd__express *x = &set->express;
-    const struct hvd__signature *s = &entry->signature;
 
     if (entry->unit->decided_ns == 0) {
         entry->unit->decided_ns = now;
@@ -580,12 +606,12 @@ static int run(struct hvd__world *world, struct hvd__set *set,
     entry->batched = 1;
     entry->shared = true;
     if (run_here(world, set, entry, cell)) {
+        if (!hvd__scribe_listens(&world->scribe))
+            entry->done_ns = now; /* in no time: not worth another look */
         done(world, entry);
         return HVD_OK;
     }
-    if (s->kind == HVD_ALLREDUCE && !world->settings.consistency_check &&
-        s->op != HVD_ADASUM && s->compression == HVD_COMPRESSION_NONE &&
-        reach(set, entry, cell)) {
+    if (goes_in_place(world, set, entry, cell)) {
         x->now = (struct hvd__in_place){.entry = entry, .cell = cell};
         return HVD_OK;
     }
@@ -622,6 +648,18 @@ static enum verdict compare(const struct hvd__set *set)
     return verdict;
 }
 
+/* Tell the others what we have read. */
+static void consume(struct hvd__set *set)
+{
+    const struct hvd__express *x = &set->express;
+    /* A cell whose share is not yet reduced will be looked at again. */
+    uint64_t read = x->decided - (x->now.entry != NULL);
+
+    if (read > 0)
+        atomic_store_explicit(&set->slate->own->consumed, mark_of(x, read - 1),
+                              memory_order_release);
+}
+
 static int decide(struct hvd__world *world, struct hvd__set *set, bool *moved)
 {
     struct hvd__express *x = &set->express;
@@ -640,17 +678,83 @@ static int decide(struct hvd__world *world, struct hvd__set *set, bool *moved)
             reduce_share(set);
     }
     if (x->decided > before) {
-        /* A cell whose share is not yet reduced will be looked at again. */
-        uint64_t read = x->decided - (x->now.entry != NULL);
-
         *moved = true;
-        if (read > 0)
-            atomic_store_explicit(&set->slate->own->consumed,
-                                  mark_of(x, read - 1), memory_order_release);
+        consume(set);
     }
     return verdict == DIFFERENT ? end_epoch(set, HVD__EXPRESS_CLOSED, moved)
                                 : HVD_OK;
 }
+
+/* ---------------------------------------------------------------- right now */
+
+bool hvd__express_is_free(const struct hvd__express *x)
+{
+    return x->state == HVD__EXPRESS_OPEN && !x->waiting && !x->ending &&
+           x->decided == x->posted && !x->now.entry && !x->unfinished;
+}
+
+/* How often to look for the others, a few microseconds without giving up the
+ * core, then giving way to whoever wants it: the one waited for, may be. */
+enum { LOOKS = 200, LOOKS_YIELDING = 100 };
+
+/* Between two looks, of which so many are left. */
+static void pause_between(int looks)
+{
+    if (looks < LOOKS_YIELDING)
+        sched_yield();
+    else
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#else
+        atomic_signal_fence(memory_order_seq_cst);
+#endif
+}
+
+static enum hvd__quick quick_in_place(struct hvd__set *set,
+                                      struct hvd__entry *entry, int looks)
+{
+    struct hvd__express *x = &set->express;
+
+    x->now = (struct hvd__in_place){.entry = entry, .cell = x->decided++};
+    while (!reduce_share(set))
+        continue;
+    consume(set);
+    while (least_reduced(set) < entry->mark) {
+        if (looks-- == 0)
+            return HVD__QUICK_POSTED;
+        pause_between(looks);
+    }
+    x->unfinished = NULL;
+    x->unfinished_tail = &x->unfinished;
+    return HVD__QUICK_DONE;
+}
+
+enum hvd__quick hvd__express_quick(struct hvd__world *world,
+                                   struct hvd__set *set, struct hvd__unit *unit)
+{
+    struct hvd__express *x = &set->express;
+    struct hvd__entry *entry = &unit->entries[0];
+    int looks = world->progress.may_spin ? LOOKS : LOOKS_YIELDING;
+    enum verdict verdict;
+
+    if (!post_unit(world, set, unit))
+        return HVD__QUICK_NOT;
+    while ((verdict = compare(set)) == UNKNOWN && looks-- > 0)
+        pause_between(looks);
+    if (verdict != AGREED)
+        return HVD__QUICK_POSTED;
+    if (run_here(world, set, entry, x->decided)) {
+        x->decided++;
+        consume(set);
+        return HVD__QUICK_DONE;
+    }
+    if (!goes_in_place(world, set, entry, x->decided))
+        return HVD__QUICK_POSTED;
+    return quick_in_place(set, entry, looks);
+}
+
+/* -------------------------------------------------------------------- a step
+ */
 
 int hvd__express_step(struct hvd__world *world, struct hvd__set *set,
                       bool leaving, bool *moved)

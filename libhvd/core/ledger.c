@@ -127,24 +127,36 @@ static int no_such_handle(hvd_handle handle)
                      (uint64_t)handle);
 }
 
-int hvd__ledger_find(struct hvd__ledger *ledger, hvd_handle handle, bool claim,
-                     struct hvd__entry **entry)
+/* The lock is held. */
+static void close_slot(struct hvd__ledger *ledger, int32_t slot)
+{
+    ledger->slots[slot].entry = NULL;
+    ledger->slots[slot].next_free = ledger->first_free;
+    ledger->first_free = slot;
+    ledger->nfree++;
+}
+
+int hvd__ledger_claim(struct hvd__ledger *ledger, hvd_handle handle,
+                      struct hvd__entry **entry)
 {
     struct hvd__entry *found;
+    bool done = false;
 
     pthread_mutex_lock(&ledger->lock);
     found = find(ledger, handle);
-    if (found && claim) {
-        bool taken = found->claimed;
+    if (found && found->claimed)
+        found = NULL;
+    if (found) {
         found->claimed = true;
-        if (taken)
-            found = NULL;
+        done = atomic_load_explicit(&found->done, memory_order_acquire);
+        if (done)
+            close_slot(ledger, found->slot);
     }
     pthread_mutex_unlock(&ledger->lock);
     if (!found)
         return no_such_handle(handle);
     *entry = found;
-    return HVD_OK;
+    return done;
 }
 
 int hvd__ledger_poll(struct hvd__ledger *ledger, hvd_handle handle)
@@ -160,15 +172,12 @@ int hvd__ledger_poll(struct hvd__ledger *ledger, hvd_handle handle)
     return done < 0 ? no_such_handle(handle) : done;
 }
 
-void hvd__ledger_reap(struct hvd__ledger *ledger, struct hvd__entry *entry)
+void hvd__ledger_release(struct hvd__ledger *ledger,
+                         const struct hvd__entry *entry)
 {
     pthread_mutex_lock(&ledger->lock);
-    ledger->slots[entry->slot].entry = NULL;
-    ledger->slots[entry->slot].next_free = ledger->first_free;
-    ledger->first_free = entry->slot;
-    ledger->nfree++;
+    close_slot(ledger, entry->slot);
     pthread_mutex_unlock(&ledger->lock);
-    hvd__entry_free(entry);
 }
 
 /* ------------------------------------------------------------------- units */
@@ -178,22 +187,40 @@ static void enqueue(struct hvd__ledger *ledger, struct hvd__unit *unit)
     unit->next = NULL;
     *ledger->queue_tail = unit;
     ledger->queue_tail = &unit->next;
-    atomic_fetch_add(&ledger->busy, unit->nentries);
+}
+
+/* A number in decimal; returns its end. Not printf: this is on the way of
+ * every request without a name. */
+static char *write_number(char *at, uint64_t number)
+{
+    char digits[20];
+    int n = 0;
+
+    do
+        digits[n++] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    while (n > 0)
+        *at++ = digits[--n];
+    return at;
 }
 
 /* Unnamed units are matched by number; refused ones count. A rank that has
  * joined misses some: all count anew when a join is over. */
 static void complete_name(struct hvd__unit *unit)
 {
+    static const char after[] = " after join ";
     struct hvd__book *book = &unit->set->book;
+    char *at = unit->name;
 
-    if (!unit->name[0] && book->njoins == 0)
-        snprintf(unit->name, sizeof unit->name, "%c%" PRIu64, HVD__UNNAMED,
-                 book->nunnamed++);
-    else if (!unit->name[0])
-        snprintf(unit->name, sizeof unit->name,
-                 "%c%" PRIu64 " after join %" PRIu64, HVD__UNNAMED,
-                 book->nunnamed++, book->njoins);
+    if (!unit->name[0]) {
+        *at++ = HVD__UNNAMED;
+        at = write_number(at, book->nunnamed++);
+        if (book->njoins > 0) {
+            memcpy(at, after, sizeof after - 1);
+            at = write_number(at + sizeof after - 1, book->njoins);
+        }
+        *at = '\0';
+    }
     unit->key = hvd__fingerprint(0, unit->name, strlen(unit->name));
 }
 
@@ -217,6 +244,20 @@ static int check(const struct hvd__book *book, const struct hvd__unit *unit)
     return HVD_OK;
 }
 
+bool hvd__ledger_name(struct hvd__ledger *ledger, struct hvd__unit *unit)
+{
+    const struct hvd__book *book = &unit->set->book;
+    bool free;
+
+    pthread_mutex_lock(&ledger->lock);
+    free = atomic_load(&ledger->busy) == 0 && !ledger->queue &&
+           book->status >= 0 && !book->joined;
+    if (free)
+        complete_name(unit);
+    pthread_mutex_unlock(&ledger->lock);
+    return free;
+}
+
 static int enter(struct hvd__ledger *ledger, struct hvd__unit *unit,
                  hvd_handle *handles)
 {
@@ -231,8 +272,19 @@ static int enter(struct hvd__ledger *ledger, struct hvd__unit *unit,
         book->joined = true;
     for (int i = 0; handles && i < unit->nentries; i++)
         handles[i] = open_slot(ledger, &unit->entries[i]);
-    enqueue(ledger, unit);
+    atomic_fetch_add(&ledger->busy, unit->nentries);
     return HVD_OK;
+}
+
+int hvd__ledger_adopt(struct hvd__ledger *ledger, struct hvd__unit *unit,
+                      hvd_handle *handle)
+{
+    int status;
+
+    pthread_mutex_lock(&ledger->lock);
+    status = enter(ledger, unit, handle);
+    pthread_mutex_unlock(&ledger->lock);
+    return status;
 }
 
 int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
@@ -245,6 +297,8 @@ int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
     status = check(&unit->set->book, unit);
     if (status == HVD_OK)
         status = enter(ledger, unit, handles);
+    if (status == HVD_OK)
+        enqueue(ledger, unit);
     pthread_mutex_unlock(&ledger->lock);
     return status;
 }
@@ -258,6 +312,7 @@ void hvd__ledger_refuse(struct hvd__ledger *ledger, struct hvd__unit *unit)
     if (!closed) {
         complete_name(unit);
         enqueue(ledger, unit);
+        atomic_fetch_add(&ledger->busy, unit->nentries);
     }
     pthread_mutex_unlock(&ledger->lock);
     if (closed)

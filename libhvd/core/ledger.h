@@ -58,6 +58,13 @@ void hvd__ledger_fini(struct hvd__ledger *ledger);
 int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
                        hvd_handle *handles);
 
+/* For a unit without a name that is not entered yet, and may never be: give it
+ * its name and key, if nothing is in flight or waits to be announced. */
+bool hvd__ledger_name(struct hvd__ledger *ledger, struct hvd__unit *unit);
+/* Enter it after all, with a handle, not to be announced. */
+int hvd__ledger_adopt(struct hvd__ledger *ledger, struct hvd__unit *unit,
+                      hvd_handle *handle);
+
 /* Queue a unit whose status says that it was refused; it is taken, and freed
  * by who announces it. */
 void hvd__ledger_refuse(struct hvd__ledger *ledger, struct hvd__unit *unit);
@@ -81,13 +88,15 @@ void hvd__ledger_remove(struct hvd__ledger *ledger, struct hvd__unit *unit);
 /* Its status stands; the waiter may have it. Frees it if there is none. */
 void hvd__ledger_finish(struct hvd__ledger *ledger, struct hvd__entry *entry);
 
-/* The entry of a handle: HVD_ERR_HANDLE, or *entry, borrowed; claim: for
- * this thread alone, which then owes hvd__ledger_reap. */
-int hvd__ledger_find(struct hvd__ledger *ledger, hvd_handle handle, bool claim,
-                     struct hvd__entry **entry);
+/* The entry of a handle, for this thread alone, to be freed by it: 1 if it is
+ * done, and the handle is gone; 0 if it is not, and this thread owes
+ * hvd__ledger_release when it is; HVD_ERR_HANDLE. */
+int hvd__ledger_claim(struct hvd__ledger *ledger, hvd_handle handle,
+                      struct hvd__entry **entry);
 /* Whether the entry of a handle is done: 1 or 0; HVD_ERR_HANDLE. */
 int hvd__ledger_poll(struct hvd__ledger *ledger, hvd_handle handle);
-/* The handle is gone; its entry is freed. */
-void hvd__ledger_reap(struct hvd__ledger *ledger, struct hvd__entry *entry);
+/* The handle is gone. */
+void hvd__ledger_release(struct hvd__ledger *ledger,
+                         const struct hvd__entry *entry);
 
 #endif

@@ -169,8 +169,8 @@ static int post(struct hvd__set *set, int peer, struct hvd__writer *out)
         hvd__writer_fini(&message);
         return HVD_OK;
     }
-    hvd__count(&set->metrics->messages, 1);
-    hvd__count(&set->metrics->message_bytes, (int64_t)message.bytes);
+    hvd__count_alone(&set->metrics->messages, 1);
+    hvd__count_alone(&set->metrics->message_bytes, (int64_t)message.bytes);
     return t->post(t, set->team.world[peer], message.data, message.bytes);
 }
 
@@ -193,6 +193,17 @@ static int sort(struct hvd__world *world, bool *moved)
         unit = next;
     }
     return status;
+}
+
+int hvd__negotiate_post(struct hvd__world *world)
+{
+    bool moved = false;
+
+    HVD_TRY(sort(world, &moved));
+    for (struct hvd__set *set = world->live; set; set = set->next)
+        if (set->express.state == HVD__EXPRESS_OPEN)
+            hvd__express_post(world, set);
+    return HVD_OK;
 }
 
 static int announce_all(struct hvd__world *world, bool *moved)
@@ -554,7 +565,7 @@ static int ask(struct hvd__set *set)
 
     while (hvd__coordinator_question(set->coordinator, &peer, &key)) {
         begin(set, &out);
-        hvd__count(&set->metrics->questions, 1);
+        hvd__count_alone(&set->metrics->questions, 1);
         hvd__write_type(&out, HVD__QUERY);
         hvd__write_key(&out, key);
         HVD_TRY(post(set, peer, &out));

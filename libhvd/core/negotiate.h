@@ -16,6 +16,9 @@ struct hvd__world;
  * are still on their way out. */
 int hvd__negotiate_step(struct hvd__world *world, bool *moved);
 
+/* Driver's: what was submitted, where it is agreed on by order: post it. */
+int hvd__negotiate_post(struct hvd__world *world);
+
 /* Driver's: agree on a unit by name, from now on. It is freed if it was
  * refused. */
 int hvd__announce(struct hvd__set *set, struct hvd__unit *unit);

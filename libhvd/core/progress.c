@@ -9,10 +9,15 @@
  * another waiter drives, it sleeps until that one is done with the role, or
  * with its request.
  *
- * While requests are in flight and nobody waits, the background thread has
- * the role. When nothing is in flight it sleeps, waking up only every
- * IDLE_NS, for the sake of MPI: ranks may be sending us messages, and one of
- * those may be that another rank has left.
+ * While requests are in flight and nobody else has driven for a moment, the
+ * background thread has the role: a program that submits and waits by turns
+ * is not disturbed by it, and need not wake it. When nothing has been in
+ * flight for a while it sleeps, waking up only every IDLE_NS, for the sake of
+ * MPI: ranks may be sending us messages, and one of those may be that another
+ * rank has left.
+ *
+ * A thread that submits posts what it submits where other ranks see it, but
+ * completes nothing: no callback is called in the middle of hvd_submit.
  *
  * A driver that finds nothing to do is patient in three stages: it spins, if
  * there are cores enough for all ranks of the host; it yields the core; it
@@ -34,12 +39,17 @@
 #include "base/status.h"
 #include "core/world.h"
 
-#define SPIN_NS INT64_C(200000)
+#define SPIN_NS INT64_C(10000)
 #define YIELD_NS INT64_C(2000000)
 #define YIELD_BACKGROUND_NS INT64_C(50000)
 #define SLEEP_MIN_NS INT64_C(20000)
 #define SLEEP_MAX_NS INT64_C(500000)
 #define IDLE_NS INT64_C(50000000)
+#define STANDBY_NS INT64_C(50000)
+#define STANDBY_MAX_NS INT64_C(400000)
+#define LINGER_NS INT64_C(2000000)
+/* How often a waiter tries to get the role before it sleeps. */
+enum { TRIES = 200 };
 
 /* Sleep on a condition; the lock is held. */
 static void sleep_on(struct hvd__progress *p, pthread_cond_t *condition,
@@ -111,6 +121,7 @@ bool hvd__progress_until(struct hvd__world *world,
     int64_t deadline = limit_ns ? hvd__now_ns() + limit_ns : 0;
     struct patience patience = {0};
     bool is_done;
+    int tries = 0;
 
     if (done(context))
         return true;
@@ -118,6 +129,13 @@ bool hvd__progress_until(struct hvd__world *world,
     p->nwaiters++;
     while (!(is_done = done(context)) &&
            !(deadline && hvd__now_ns() > deadline)) {
+        if (p->driving && tries++ < TRIES) {
+            pthread_mutex_unlock(&p->lock);
+            if (!p->may_spin)
+                sched_yield();
+            pthread_mutex_lock(&p->lock);
+            continue;
+        }
         if (p->driving) {
             sleep_on(p, &p->changed, SLEEP_MAX_NS);
             continue;
@@ -127,6 +145,7 @@ bool hvd__progress_until(struct hvd__world *world,
         drive(world, done, context, deadline, &patience);
         pthread_mutex_lock(&p->lock);
         p->driving = false;
+        p->ndrives++;
         if (p->nwaiters > 1)
             pthread_cond_broadcast(&p->changed);
         if (!done(context) && patience.sleep_ns)
@@ -140,24 +159,43 @@ bool hvd__progress_until(struct hvd__world *world,
     return is_done;
 }
 
-void hvd__progress_once(struct hvd__world *world)
+bool hvd__progress_take(struct hvd__world *world)
 {
     struct hvd__progress *p = &world->progress;
+    bool taken;
 
     pthread_mutex_lock(&p->lock);
-    if (!p->driving) {
-        p->driving = true;
-        pthread_mutex_unlock(&p->lock);
-        /* Without a background thread nobody else goes on, not even with
-         * what a callback submits. */
-        while (hvd__world_step(world) && !p->has_thread)
-            continue;
-        pthread_mutex_lock(&p->lock);
-        p->driving = false;
-        if (p->nwaiters > 0)
-            pthread_cond_broadcast(&p->changed);
-    }
+    taken = !p->driving;
+    p->driving = true;
     pthread_mutex_unlock(&p->lock);
+    return taken;
+}
+
+/* The lock is held. */
+static void give(struct hvd__progress *p)
+{
+    p->driving = false;
+    p->ndrives++;
+    if (p->nwaiters > 0)
+        pthread_cond_broadcast(&p->changed);
+}
+
+void hvd__progress_give(struct hvd__world *world)
+{
+    pthread_mutex_lock(&world->progress.lock);
+    give(&world->progress);
+    pthread_mutex_unlock(&world->progress.lock);
+}
+
+void hvd__progress_once(struct hvd__world *world)
+{
+    if (!hvd__progress_take(world))
+        return;
+    /* Without a background thread nobody else goes on, not even with what a
+     * callback submits. */
+    while (hvd__world_step(world) && !world->progress.has_thread)
+        continue;
+    hvd__progress_give(world);
 }
 
 void hvd__progress_wake(struct hvd__world *world)
@@ -168,51 +206,93 @@ void hvd__progress_wake(struct hvd__world *world)
         hvd__progress_once(world);
         return;
     }
-    pthread_mutex_lock(&p->lock);
-    if (!p->driving)
-        pthread_cond_signal(p->nwaiters > 0 ? &p->changed : &p->work);
+    if (hvd__progress_take(world)) {
+        hvd__world_post(world);
+        pthread_mutex_lock(&p->lock);
+        give(p);
+    } else {
+        pthread_mutex_lock(&p->lock);
+    }
+    if (p->asleep && !p->driving && p->nwaiters == 0) {
+        p->asleep = false; /* once is enough */
+        pthread_cond_signal(&p->work);
+    }
     pthread_mutex_unlock(&p->lock);
 }
 
 /* -------------------------------------------------------- background thread */
+
+/* How long the background thread stays away from its sleep when there is
+ * nothing to do, and how often it looks then, or while others drive. */
+struct standby {
+    uint64_t seen; /* drives of others */
+    int64_t slice_ns;
+    int64_t idle_ns;
+};
+
+/* Step the engine once; the lock is held, but for that. How it went. */
+static enum advice drive_once(struct hvd__world *world,
+                              struct patience *patience)
+{
+    struct hvd__progress *p = &world->progress;
+    enum advice advice;
+
+    p->driving = true;
+    pthread_mutex_unlock(&p->lock);
+    advice = ask(patience, hvd__world_step(world), false, YIELD_BACKGROUND_NS);
+    if (advice == YIELD)
+        sched_yield();
+    pthread_mutex_lock(&p->lock);
+    p->driving = false;
+    if (p->nwaiters > 0)
+        pthread_cond_broadcast(&p->changed);
+    return advice;
+}
+
+/* There is nothing to do, or others do it. */
+static void stand_by(struct hvd__progress *p, struct standby *standby,
+                     bool busy)
+{
+    if (standby->slice_ns < STANDBY_MAX_NS)
+        standby->slice_ns =
+            standby->slice_ns ? 2 * standby->slice_ns : STANDBY_NS;
+    standby->seen = p->ndrives;
+    if (busy || standby->idle_ns < LINGER_NS) {
+        standby->idle_ns += busy ? 0 : standby->slice_ns;
+        sleep_on(p, &p->work, standby->slice_ns);
+        return;
+    }
+    p->asleep = true;
+    sleep_on(p, &p->work, IDLE_NS);
+    p->asleep = false;
+}
 
 static void *background(void *argument)
 {
     struct hvd__world *world = argument;
     struct hvd__progress *p = &world->progress;
     struct patience patience = {0};
-    bool pump = false;
+    struct standby standby = {0};
 
     pthread_mutex_lock(&p->lock);
     while (!p->stop) {
         bool busy = atomic_load(&world->ledger.busy) > 0;
-        enum advice advice = SLEEP;
 
-        if (!p->driving && p->nwaiters == 0 && (busy || pump)) {
-            bool moved;
-
-            p->driving = true;
-            pthread_mutex_unlock(&p->lock);
-            moved = hvd__world_step(world);
-            advice = ask(&patience, moved, false, YIELD_BACKGROUND_NS);
-            if (advice == YIELD)
-                sched_yield();
-            pthread_mutex_lock(&p->lock);
-            p->driving = false;
-            if (p->nwaiters > 0)
-                pthread_cond_broadcast(&p->changed);
-            busy = atomic_load(&world->ledger.busy) > 0;
+        if (busy || p->ndrives != standby.seen)
+            standby.idle_ns = 0;
+        if (p->driving || p->nwaiters > 0 || p->ndrives != standby.seen) {
+            stand_by(p, &standby, busy);
+            patience = (struct patience){0};
+        } else if (busy) {
+            standby.slice_ns = 0;
+            if (drive_once(world, &patience) == SLEEP && p->nwaiters == 0 &&
+                !p->stop)
+                sleep_on(p, &p->work, patience.sleep_ns);
+        } else {
+            /* Messages may have come: one may be that a rank has left. */
+            drive_once(world, &patience);
+            stand_by(p, &standby, false);
         }
-        if (p->stop || (busy && advice != SLEEP && p->nwaiters == 0))
-            continue;
-        if (busy && p->nwaiters == 0) {
-            sleep_on(p, &p->work,
-                     patience.sleep_ns ? patience.sleep_ns : SLEEP_MIN_NS);
-            continue;
-        }
-        patience = (struct patience){0};
-        sleep_on(p, &p->work, IDLE_NS);
-        pump = true;
     }
     pthread_mutex_unlock(&p->lock);
     return NULL;

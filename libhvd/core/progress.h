@@ -16,7 +16,9 @@ struct hvd__progress {
     pthread_cond_t changed; /* waiters: the role is free, or one may be done */
     pthread_cond_t work;    /* the background thread: look again */
     bool driving;           /* a thread has the role of the driver */
+    uint64_t ndrives;       /* how often it was given back */
     int nwaiters;           /* threads in hvd__progress_until */
+    bool asleep;            /* the background thread, until it is woken */
     bool stop;              /* the background thread must end */
     bool has_thread;
     bool may_spin; /* there is a core for every rank of this host */
@@ -36,6 +38,10 @@ void hvd__progress_stop(struct hvd__world *world);
 
 /* Something was submitted: if nobody drives, have somebody do it. */
 void hvd__progress_wake(struct hvd__world *world);
+
+/* The role of the driver, if nobody has it; to be given back soon. */
+bool hvd__progress_take(struct hvd__world *world);
+void hvd__progress_give(struct hvd__world *world);
 
 /* Move the engine a little, unless another thread is doing so. */
 void hvd__progress_once(struct hvd__world *world);

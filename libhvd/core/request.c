@@ -429,19 +429,30 @@ int hvd__request_check(const hvd_request *request, const struct hvd__set *set,
 
 /* ------------------------------------------------------------------- a life */
 
-struct hvd__unit *hvd__unit_new(int n)
+static void begin(struct hvd__unit *unit, int n)
 {
-    struct hvd__unit *unit =
-        calloc(1, sizeof *unit + (size_t)n * sizeof *unit->entries);
-
-    if (!unit)
-        return NULL;
     unit->nentries = unit->nleft = n;
     atomic_init(&unit->nrefs, n);
     for (int i = 0; i < n; i++) {
         unit->entries[i].unit = unit;
         unit->entries[i].slot = -1;
     }
+}
+
+void hvd__unit_reset(struct hvd__unit *unit)
+{
+    memset(unit, 0, offsetof(struct hvd__unit, name) + 1);
+    memset(unit->entries, 0, sizeof *unit->entries);
+    begin(unit, 1);
+}
+
+struct hvd__unit *hvd__unit_new(int n)
+{
+    struct hvd__unit *unit =
+        calloc(1, sizeof *unit + (size_t)n * sizeof *unit->entries);
+
+    if (unit)
+        begin(unit, n);
     return unit;
 }
 

@@ -53,6 +53,7 @@ struct hvd__entry {
     int64_t *carried;        /* owned; of each rank of the set; NULL: none */
     int64_t out_rows;        /* of the output, where it has rows */
     int64_t started_ns, packed_ns, moved_ns;
+    int64_t done_ns; /* 0: when it is completed */
     int32_t batched; /* entries in its batch */
     uint64_t mark;   /* of its cell, if it is reduced in place */
     bool packed;
@@ -91,6 +92,9 @@ struct hvd__unit {
 
 /* A unit of n empty entries; NULL: out of memory. */
 struct hvd__unit *hvd__unit_new(int n);
+/* One of a single entry as if it were new, its first use being over without
+ * a trace. */
+void hvd__unit_reset(struct hvd__unit *unit);
 /* All its entries at once, which no one has yet seen. NULL is accepted. */
 void hvd__unit_free(struct hvd__unit *unit);
 /* The last one takes the unit with it. */

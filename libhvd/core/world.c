@@ -313,6 +313,9 @@ struct hvd__set *hvd__world_set(struct hvd__world *world, int32_t id)
 {
     struct hvd__set *set = NULL;
 
+    /* The one of everybody never changes. */
+    if (id == 0)
+        return world->everybody;
     pthread_mutex_lock(&world->ledger.lock);
     if (id >= 0 && id < world->nsets)
         set = world->sets[id];
@@ -330,6 +333,8 @@ int hvd__world_add_set(struct hvd__world *world, struct hvd__set *set)
     grown = realloc(world->sets, bytes);
     if (grown) {
         world->sets = grown;
+        if (set->id == 0)
+            world->everybody = set;
         grown[world->nsets++] = set;
     }
     pthread_mutex_unlock(&world->ledger.lock);
@@ -426,6 +431,7 @@ static void destroy(struct hvd__world *world)
     if (fd >= 0)
         close(fd);
     free(world->break_message);
+    hvd__unit_free(world->spare);
     free(world);
 }
 
@@ -607,6 +613,15 @@ bool hvd__world_step(struct hvd__world *world)
     if (status < 0)
         hvd__world_break(world, status, hvd_last_error());
     return moved;
+}
+
+void hvd__world_post(struct hvd__world *world)
+{
+    if (atomic_load(&world->broken) || atomic_load(&world->doom) < 0)
+        return;
+    absorb(world);
+    if (hvd__negotiate_post(world) < 0)
+        hvd__world_break(world, HVD_ERR_MEMORY, hvd_last_error());
 }
 
 static bool is_over(const void *context)

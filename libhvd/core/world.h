@@ -33,6 +33,7 @@ struct hvd__world {
     struct hvd__topology topology;    /* likewise */
     struct hvd__transport *transport; /* owned; driver's, but rank and size */
     struct hvd__heap *heap;           /* owned; NULL: no memory is shared */
+    struct hvd__unit *spare;          /* owned; driver's: for quick requests */
     int nskipped; /* driver's: steps without a look at messages */
     struct hvd__ledger ledger;
     struct hvd__progress progress;
@@ -40,6 +41,7 @@ struct hvd__world {
     struct hvd__set **sets; /* owned, by id, [nsets]; guarded by the ledger's
                                lock. A set stays until the world ends. */
     int nsets;
+    struct hvd__set *everybody;     /* of them: set 0 */
     struct hvd__set *live;          /* driver's: sets that we move */
     struct hvd__set *_Atomic added; /* ... and will from the next step on */
     atomic_bool closed; /* all have left, and nothing is under way any more */
@@ -76,6 +78,9 @@ void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set);
 
 /* Driver's: one step of everything; whether anything happened. */
 bool hvd__world_step(struct hvd__world *world);
+
+/* Driver's: what has been submitted is put where others see it, no more. */
+void hvd__world_post(struct hvd__world *world);
 
 /* Driver's: nothing can move any more. Every request in flight fails, every
  * later one is refused, the other ranks are told. */

@@ -28,7 +28,7 @@ static int bucket_of(int64_t ns)
 static void count_span(atomic_int_fast64_t *counter, int64_t from, int64_t to)
 {
     if (from > 0 && to > from)
-        hvd__count(counter, to - from);
+        hvd__count_alone(counter, to - from);
 }
 
 void hvd__metrics_completed(struct hvd__metrics *metrics, hvd_kind kind,
@@ -38,14 +38,14 @@ void hvd__metrics_completed(struct hvd__metrics *metrics, hvd_kind kind,
     struct hvd__kind_counters *c = &metrics->kinds[kind];
     int64_t latency = t->done_ns - t->submitted_ns;
 
-    hvd__count(status < 0 ? &c->failed : &c->completed, 1);
+    hvd__count_alone(status < 0 ? &c->failed : &c->completed, 1);
     if (status == HVD_OK)
-        hvd__count(&c->bytes, bytes);
+        hvd__count_alone(&c->bytes, bytes);
     count_span(&c->waiting_ns, t->submitted_ns, t->decided_ns);
     count_span(&c->queued_ns, t->decided_ns, t->started_ns);
     count_span(&c->moving_ns, t->started_ns, t->done_ns);
     count_span(&c->latency_ns, t->submitted_ns, t->done_ns);
-    hvd__count(&c->latency[bucket_of(latency)], 1);
+    hvd__count_alone(&c->latency[bucket_of(latency)], 1);
 }
 
 static int64_t read_one(const atomic_int_fast64_t *counter)

@@ -39,7 +39,15 @@ static inline void hvd__count(atomic_int_fast64_t *counter, int64_t by)
     atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
-/* A request of so many bytes is over. */
+/* For counters that only the driver counts: cheaper. */
+static inline void hvd__count_alone(atomic_int_fast64_t *counter, int64_t by)
+{
+    atomic_store_explicit(
+        counter, atomic_load_explicit(counter, memory_order_relaxed) + by,
+        memory_order_relaxed);
+}
+
+/* Driver's: a request of so many bytes is over. */
 void hvd__metrics_completed(struct hvd__metrics *metrics, hvd_kind kind,
                             int64_t bytes, int status,
                             const struct hvd__times *times);
