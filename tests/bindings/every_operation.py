@@ -144,4 +144,6 @@ fails(-21, ["hvd_shutdown has been called"], hvd.allreduce, x)
 hvd.init(process_sets=[[0]] if n > 1 else [])
 assert hvd.is_initialized()
 hvd.shutdown()
-print(f"rank {r} of {n}: every operation")
+# One write: print makes two of a line where Python does not buffer, and
+# another rank's may come between them.
+os.write(sys.stdout.fileno(), f"rank {r} of {n}: every operation\n".encode())
