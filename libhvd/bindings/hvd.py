@@ -6,16 +6,20 @@
     mean = hvd.allreduce(np.arange(4.0), op="average", name="x")
     hvd.shutdown()
 
-Arrays must be C-contiguous; results are new arrays unless out= is given.
-bfloat16 has no numpy type: pass uint16 arrays and dtype="bfloat16". Every
-failure raises Error, whose text names the ranks and the tensor, and whose
-status is one of the HVD_ERR_* of hvd.h. An asynchronous call returns a Handle,
-which keeps the arrays alive; wait() gives the result.
+Arrays must be C-contiguous and of this machine's byte order; results are new
+arrays unless out= is given. bfloat16 has no numpy type: pass uint16 arrays and
+dtype="bfloat16". An argument that cannot be meant raises TypeError or
+ValueError; every other failure raises Error, whose text names the ranks and
+the tensor, and whose status is one of the HVD_ERR_* of hvd.h. An asynchronous
+call returns a Handle; wait() gives the result. Its arrays are kept alive until
+then, whether the Handle is or not.
 
 The library is HVD_LIBRARY, or libhvd.so.0 beside this file, in .., ../lib,
 ../../build/lib, or where the system finds it.
 """
+import atexit
 import ctypes as C
+import operator
 import os
 
 import numpy as np
@@ -107,14 +111,43 @@ def _check(status):
     return status
 
 
+# ------------------------------------------------------------------- arguments
+
+def _integer(value, what, bits=32):
+    """ctypes takes the lowest bits of whatever it is given."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} is {value!r}, not an integer") from None
+    if not -1 << bits - 1 <= number < 1 << bits - 1:
+        raise ValueError(f"{what} {number} has more than {bits} bits")
+    return number
+
+
+def _integers(values, what, bits=32):
+    numbers = [_integer(value, what, bits) for value in values]
+    # One more: an array of none has no address.
+    return ((C.c_int32 if bits == 32 else C.c_int64) * (len(numbers) + 1))(*numbers)
+
+
+def _text(text, what):
+    """C's strings end at a NUL; what follows would be lost."""
+    if not isinstance(text, (str, bytes, os.PathLike)):
+        raise TypeError(f"{what} is {text!r}, not a string")
+    data = text.encode() if isinstance(text, str) else os.fsencode(text)
+    if b"\0" in data:
+        raise ValueError(f"{what} {text!r} holds a NUL")
+    return data
+
+
 # ------------------------------------------------------------------ who is who
 
 def init(process_sets=()):
     """Start; process_sets: lists of ranks, which get the ids 1, 2, ..."""
     flat = [rank for ranks in process_sets for rank in ranks]
     options = _Options(C.sizeof(_Options), len(process_sets),
-                       (C.c_int32 * (len(process_sets) + 1))(*map(len, process_sets)),
-                       (C.c_int32 * (len(flat) + 1))(*flat))
+                       _integers(map(len, process_sets), "a size"),
+                       _integers(flat, "a rank"))
     _check(_lib.hvd_init_with(C.byref(options)))
 
 
@@ -142,7 +175,7 @@ def version():
 
 
 def start_timeline(path):
-    _check(_lib.hvd_start_timeline(os.fsencode(path)))
+    _check(_lib.hvd_start_timeline(_text(path, "the path")))
 
 
 def metrics_text():
@@ -158,8 +191,8 @@ class ProcessSet:
 
     def __init__(self, ranks):
         ranks = list(ranks)
-        self.id = _check(_lib.hvd_add_process_set(
-            (C.c_int32 * (len(ranks) + 1))(*ranks), len(ranks)))
+        self.id = _check(_lib.hvd_add_process_set(_integers(ranks, "a rank"),
+                                                  len(ranks)))
 
     def __index__(self):
         return self.id
@@ -188,13 +221,29 @@ def _array(array, what):
     array = np.asarray(array)
     if not array.flags.c_contiguous:
         raise ValueError(f"{what} must be C-contiguous: np.ascontiguousarray makes it so")
+    if not array.dtype.isnative:
+        raise TypeError(f"{what} is {array.dtype.str}, of the other byte order: "
+                        "array.astype(array.dtype.newbyteorder('=')) turns it")
     return array
 
 
+def _target(array, what):
+    """An array that the library writes to."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{what} is {type(array).__name__}, not an array to write to")
+    if not array.flags.writeable:
+        raise ValueError(f"{what} is written to, and this array is read-only")
+    return _array(array, what)
+
+
 def _dtype_of(array, dtype):
-    name = dtype or array.dtype.name
+    own = array.dtype.name
+    name = own if dtype is None else dtype if isinstance(dtype, str) else np.dtype(dtype).name
     if name not in _DTYPES:
         raise TypeError(f"hvd knows no dtype {name}: one of {', '.join(_DTYPES)}")
+    if name != own and (name, own) != ("bfloat16", "uint16"):
+        raise TypeError(f"dtype is {name}, the array's {own}: array.astype converts"
+                        + (", or pass the bits as uint16" if name == "bfloat16" else ""))
     return _DTYPES[name]
 
 
@@ -203,7 +252,14 @@ def _code(value, table, what):
         if value not in table:
             raise ValueError(f"there is no {what} '{value}': one of {', '.join(table)}")
         return table[value]
-    return int(value)
+    return _integer(value, what)
+
+
+# The library uses the arrays of what is under way, even if the program has
+# dropped its handle, and until the process is gone if it exits before: the
+# interpreter, which frees everything first, must not free them.
+_under_way = set()
+atexit.register(lambda: C.pythonapi.Py_IncRef(C.py_object(_under_way)))
 
 
 class Handle:
@@ -219,7 +275,9 @@ class Handle:
     def wait(self):
         """The result: an array, or (array, counts) of what has counts."""
         tensor = _Tensor(size=C.sizeof(_Tensor))
-        _check(_lib.hvd_wait_output(self._handle, C.byref(tensor)))
+        status = _lib.hvd_wait_output(self._handle, C.byref(tensor))
+        _under_way.discard(self)
+        _check(status)
         result = self._result
         if result is None and tensor.data:
             result = self._take(tensor)
@@ -230,9 +288,9 @@ class Handle:
         shape = tuple(tensor.shape[:tensor.ndim])
         name = _NAMES[tensor.dtype]
         dtype = np.dtype("uint16" if name == "bfloat16" else name)
-        bytes_ = int(np.prod(shape)) * dtype.itemsize
         # A copy: numpy's memory is freed by numpy, the library's by the library.
-        data = np.frombuffer(C.string_at(tensor.data, bytes_), dtype).reshape(shape).copy()
+        data = np.empty(shape, dtype)
+        C.memmove(data.ctypes.data, tensor.data, data.nbytes)
         _lib.hvd_free(tensor.data)
         return data
 
@@ -243,11 +301,12 @@ def _request(kind, array=None, out=None, name=None, op="sum", root=0, dtype=None
     """A filled request, and what must live as long as it."""
     r = _Request()
     _lib.hvd_request_init(C.byref(r), C.sizeof(r))
-    r.kind, r.op, r.root = _KINDS[kind], _code(op, OPS, "op"), root
-    r.name = name.encode() if name is not None else None
+    r.kind, r.op, r.root = _KINDS[kind], _code(op, OPS, "op"), _integer(root, "root")
+    r.name = _text(name, "the name") if name is not None else None
     r.prescale, r.postscale = prescale, postscale
-    r.process_set, r.priority, r.flags = int(process_set.__index__()), priority, flags
-    r.compression, r.capacity = _code(compression, COMPRESSIONS, "compression"), capacity
+    r.process_set, r.priority = _integer(process_set, "process_set"), _integer(priority, "priority")
+    r.flags, r.capacity = _integer(flags, "flags"), capacity
+    r.compression = _code(compression, COMPRESSIONS, "compression")
     keep = [array, out]
     tensor = array if tensor is None else tensor
     if tensor is not None:
@@ -258,7 +317,10 @@ def _request(kind, array=None, out=None, name=None, op="sum", root=0, dtype=None
     r.input = array.ctypes.data if array is not None else None
     r.output = out.ctypes.data if out is not None else None
     if splits is not None:
-        rows = (C.c_int64 * len(splits))(*splits)
+        rows = _integers(splits, "a split", 64)
+        members = _check(_lib.hvd_process_set_size(r.process_set))
+        if len(splits) != members:
+            raise ValueError(f"{len(splits)} splits for {members} ranks")
         r.splits = C.cast(rows, C.POINTER(C.c_int64))
         keep.append(rows)
     numbers = None
@@ -270,22 +332,24 @@ def _request(kind, array=None, out=None, name=None, op="sum", root=0, dtype=None
 
 def _submit(handle):
     _check(_lib.hvd_submit(C.byref(handle._request), C.byref(handle._handle)))
+    _under_way.add(handle)
     return handle
 
 
 def _submit_group(name, handles):
     pointers = (C.POINTER(_Request) * len(handles))(*[C.pointer(h._request) for h in handles])
     numbers = (C.c_int64 * len(handles))()
-    _check(_lib.hvd_submit_group(name.encode() if name else None, pointers,
-                                 len(handles), numbers))
+    _check(_lib.hvd_submit_group(_text(name, "the group's name") if name else None,
+                                 pointers, len(handles), numbers))
     for handle, number in zip(handles, numbers):
         handle._handle = C.c_int64(number)
+    _under_way.update(handles)
     return handles
 
 
 def _same_shape(kind, array, out, options):
     array = _array(array, "the input")
-    out = np.empty_like(array) if out is None else _array(out, "out")
+    out = np.empty_like(array) if out is None else _target(out, "out")
     if out.shape != array.shape or out.dtype != array.dtype:
         raise ValueError(f"out is {out.dtype}{list(out.shape)}, the input "
                          f"{array.dtype}{list(array.shape)}")
@@ -301,7 +365,9 @@ def allreduce(array, out=None, **options):
 
 
 def grouped_allreduce(arrays, name=None, outs=None, **options):
-    outs = outs or [None] * len(arrays)
+    outs = [None] * len(arrays) if outs is None else outs
+    if len(outs) != len(arrays):
+        raise ValueError(f"{len(outs)} outs for {len(arrays)} arrays")
     return [h.wait() for h in _submit_group(name, [
         _same_shape("allreduce", a, o, options) for a, o in zip(arrays, outs)])]
 
@@ -314,9 +380,7 @@ def reduce(array, root=0, out=None, **options):
 
 def broadcast_async(array, root=0, **options):
     """In place."""
-    array = _array(array, "the array")
-    if not array.flags.writeable:
-        raise ValueError("a broadcast writes to its array, and this one is read-only")
+    array = _target(array, "the array")
     return _submit(_request("broadcast", None, array, root=root, tensor=array, **options))
 
 
@@ -359,13 +423,21 @@ def reducescatter(array, **options):
 
 def sparse_allreduce(indices, rows, op="sum", name=None, **options):
     """(indices, rows) of all ranks; rows of one index are to be added up."""
-    indices = _array(np.asarray(indices, dtype=np.int64), "indices")
+    indices, rows = np.asarray(indices), _array(rows, "rows")
+    if indices.size and indices.dtype.kind not in "iu":
+        raise TypeError(f"indices are {indices.dtype}, not integers")
+    if indices.shape != rows.shape[:1]:
+        raise ValueError(f"{indices.size} indices for rows {list(rows.shape)}")
+    dtype, average = options.pop("dtype", None), _code(op, OPS, "op") == OPS["average"]
+    if average and dtype == "bfloat16":
+        raise TypeError("numpy cannot divide bfloat16: take the sum")
+    indices = np.ascontiguousarray(indices, np.int64)
     both = _submit_group(name, [_request("allgather", indices, name="indices", **options),
-                                _request("allgather", _array(rows, "rows"), name="rows",
+                                _request("allgather", rows, name="rows", dtype=dtype,
                                          **options)])
     indices, rows = both[0].wait(), both[1].wait()
-    n = _check(_lib.hvd_process_set_size(int(options.get("process_set", 0).__index__())))
-    return indices, rows / n if _code(op, OPS, "op") == OPS["average"] else rows
+    n = _check(_lib.hvd_process_set_size(_integer(options.get("process_set", 0), "process_set")))
+    return indices, rows / n if average else rows
 
 
 def barrier(process_set=0):
@@ -406,7 +478,7 @@ def register_compressor(name, max_bytes, encode, add, state_bytes=None):
 
     kept = state_bytes or (lambda count: 0)
     c = _Compressor(
-        C.sizeof(_Compressor), 0, name.encode(), None,
+        C.sizeof(_Compressor), 0, _text(name, "the name"), None,
         _MAX(guard(lambda _, count: int(max_bytes(count)))),
         _MAX(guard(lambda _, count: int(kept(count)))),
         _ENCODE(guard(lambda _, state, values, count, code: int(encode(

@@ -7,21 +7,43 @@ setup_file() {
     export LIB=${HVD_BUILD:-$ROOT/build}/lib
 }
 
-# How many ranks came to the end. Occurrences, not lines: mpirun may put the
-# lines of two ranks into one.
-finished() {
-    grep -o 'every operation' <<<"$output" | wc -l
+# How many ranks came to the end of a program, which then says it has seen
+# "every" this or that. Occurrences, not lines: mpirun may put the lines of two
+# ranks into one.
+finished() { # what
+    grep -o "every $1" <<<"$output" | wc -l
+}
+
+python() { # program ranks
+    HVD_LIBRARY=$LIB/libhvd.so.0 PYTHONDONTWRITEBYTECODE=1 run timeout 60 \
+        mpirun -np "$2" /usr/bin/python3 \
+        "$BATS_TEST_DIRNAME/$1.py" "$ROOT/libhvd/bindings"
+    echo "$output"
+}
+
+python_says() { # what ranks
+    python "every_$1" "$2"
+    [ "$status" -eq 0 ]
+    [ "$(finished "$1")" -eq "$2" ]
 }
 
 @test "python" {
     for n in 1 2 3; do
-        HVD_LIBRARY=$LIB/libhvd.so.0 PYTHONDONTWRITEBYTECODE=1 run timeout 60 \
-            mpirun -np $n /usr/bin/python3 "$BATS_TEST_DIRNAME/every_operation.py" \
-            "$ROOT/libhvd/bindings"
-        echo "$output"
-        [ "$status" -eq 0 ]
-        [ "$(finished)" -eq $n ]
+        python_says operation $n
     done
+}
+
+@test "python: mistakes" {
+    for n in 1 2; do
+        python_says mistake $n
+    done
+}
+
+# The interpreter frees its arrays before the library has stopped.
+@test "python: exit with requests under way" {
+    python leave 2
+    [ "$status" -eq 3 ]
+    [[ $output != *signal* ]]
 }
 
 @test "c++" {
@@ -34,7 +56,7 @@ finished() {
         run timeout 60 mpirun -np $n "$BATS_TEST_TMPDIR/program"
         echo "$output"
         [ "$status" -eq 0 ]
-        [ "$(finished)" -eq $n ]
+        [ "$(finished operation)" -eq $n ]
     done
 }
 
@@ -47,6 +69,6 @@ finished() {
         run timeout 60 mpirun -np $n "$BATS_TEST_TMPDIR/program"
         echo "$output"
         [ "$status" -eq 0 ]
-        [ "$(finished)" -eq $n ]
+        [ "$(finished operation)" -eq $n ]
     done
 }
