@@ -20,12 +20,11 @@ static void check_one(hvd_dtype dtype, hvd_op op, int64_t count, int in_place,
                       size_t offset)
 {
     size_t bytes = (size_t)(count * hvd_dtype_size(dtype)) + offset;
-    char *memory = malloc(bytes + 1), *other = malloc(bytes + 1);
+    char *memory = ranks_memory(bytes), *other = ranks_memory(bytes);
     char *in = memory + offset, *out = in_place ? in : other + offset;
     double most = expected_tolerance(dtype, op);
     int n = ranks_size(), rank = ranks_rank();
 
-    ck_assert(memory && other);
     for (int64_t i = 0; i < count; i++)
         element_put(dtype, in, i, expected_given(dtype, op, rank, i));
     ck_hvd(hvd_allreduce(in, out, count, dtype, op));
@@ -43,8 +42,8 @@ static void check_one(hvd_dtype dtype, hvd_op op, int64_t count, int in_place,
         for (int64_t i = 0; i < count; i++)
             if (element_get(dtype, in, i) != expected_given(dtype, op, rank, i))
                 ck_abort_msg("the input has changed");
-    free(memory);
-    free(other);
+    hvd_free(memory);
+    hvd_free(other);
 }
 
 static void check_sizes(const int64_t *counts, int ncounts)

@@ -78,10 +78,7 @@ static int64_t input_rows(struct job *job)
 
 static void *room(int64_t count, hvd_dtype dtype)
 {
-    void *memory = malloc((size_t)(count * hvd_dtype_size(dtype)) + 1);
-
-    ck_assert(memory != NULL);
-    return memory;
+    return ranks_memory((size_t)(count * hvd_dtype_size(dtype)));
 }
 
 static void prepare(struct job *job, hvd_kind kind, hvd_dtype dtype, hvd_op op,
@@ -233,8 +230,8 @@ static void finish(struct job *job)
             ck_abort_msg("the input has changed");
     if (out.data != job->out)
         hvd_free(out.data);
-    free(job->in);
-    free(job->out);
+    hvd_free(job->in);
+    hvd_free(job->out);
 }
 
 /* ------------------------------------------------------------------ the matrix

@@ -43,11 +43,11 @@ static void prepare(void)
         t->dtype = dtypes[k % 5 < 3 ? 0 : k % 5 - 2];
         t->count =
             k % 17 == 0 ? 0 : (int64_t)(k % 10 == 0 ? 30011 : 1 + 37 * k);
-        t->in = malloc((size_t)(t->count * hvd_dtype_size(t->dtype)) + 1);
+        t->in = ranks_memory((size_t)(t->count * hvd_dtype_size(t->dtype)));
         t->out =
             k % 3 == 0
                 ? t->in
-                : malloc((size_t)(t->count * hvd_dtype_size(t->dtype)) + 1);
+                : ranks_memory((size_t)(t->count * hvd_dtype_size(t->dtype)));
         ck_assert(t->in && t->out);
         for (int64_t i = 0; i < t->count; i++)
             element_put(t->dtype, t->in, i, given(k, ranks_rank(), i));
@@ -71,8 +71,8 @@ static void check_and_free(void)
                              t->name, (long long)i, got, want);
         }
         if (t->out != t->in)
-            free(t->out);
-        free(t->in);
+            hvd_free(t->out);
+        hvd_free(t->in);
     }
 }
 

@@ -84,9 +84,8 @@ static void fill(struct plan *p)
 {
     size_t bytes = (size_t)((p->count + 1) * hvd_dtype_size(p->dtype));
 
-    p->in = malloc(bytes);
-    p->out = p->seed % 3 ? malloc(bytes) : p->in;
-    ck_assert(p->in && p->out);
+    p->in = ranks_memory(bytes);
+    p->out = p->seed % 3 ? ranks_memory(bytes) : p->in;
     for (int64_t i = 0; i < p->count; i++)
         element_put(p->dtype, p->kind == HVD_BROADCAST ? p->out : p->in, i,
                     given(p, ranks_rank(), i));
@@ -196,8 +195,8 @@ static void run_round(int round, uint64_t *shared, uint64_t *own)
 
         check(p, p->submitted < 0 ? p->submitted : hvd_wait(p->handle));
         if (p->out != p->in)
-            free(p->out);
-        free(p->in);
+            hvd_free(p->out);
+        hvd_free(p->in);
     }
 }
 

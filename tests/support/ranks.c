@@ -2,6 +2,7 @@
 #include "ranks.h"
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,17 @@ int ranks_main(const char *name, enum ranks_start start,
     if (start != HVD_STARTS_MPI)
         MPI_Finalize();
     return nfailed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+void *ranks_memory(size_t bytes)
+{
+    static unsigned calls;
+    unsigned turn = calls++ % 4;
+    bool shared = turn < 2 || (turn == 3 && ranks_rank() % 2 == 0);
+    void *memory = shared ? hvd_malloc(bytes) : malloc(bytes + 1);
+
+    ck_assert(memory != NULL);
+    return memory;
 }
 
 void ranks_restart_with(const char *variable, const char *value)

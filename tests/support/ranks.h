@@ -50,6 +50,10 @@ int ranks_main(const char *name, enum ranks_start start,
                           (int)(sizeof makers / sizeof *makers));              \
     }
 
+/* Memory for tensors, by turns of hvd_malloc on all ranks, ordinary on all
+ * ranks, and the one here and the other there; for hvd_free. Never NULL. */
+void *ranks_memory(size_t bytes);
+
 /* hvd_shutdown, the environment variable set (NULL: unset), hvd_init. */
 void ranks_restart_with(const char *variable, const char *value);
 
