@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/status.h"
@@ -132,9 +133,11 @@ static void write_cell(struct hvd__board_cell *cell, _Atomic uint64_t *words,
     atomic_store_explicit(&cell->writing, 0, memory_order_release);
 }
 
-/* A writer that died in the middle must not keep readers for ever: after so
- * many attempts they take what is there. */
-enum { ATTEMPTS = 1000 };
+/* A writer may have been put to sleep in the middle, and is given time; one
+ * that died there must not keep readers for ever: after that long, some 10 ms,
+ * they take what is there. */
+enum { ATTEMPTS_AT_ONCE = 100, ATTEMPTS = 200 };
+#define PAUSE_NS 50000
 
 static void read_cell(struct hvd__board_cell *cell, _Atomic uint64_t *words,
                       void *value, size_t bytes)
@@ -154,6 +157,8 @@ static void read_cell(struct hvd__board_cell *cell, _Atomic uint64_t *words,
             atomic_load_explicit(&cell->version, memory_order_relaxed) ==
                 before)
             return;
+        if (attempt >= ATTEMPTS_AT_ONCE)
+            nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
 }
 
