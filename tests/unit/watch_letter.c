@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What hosts write to each other: it arrives as it was written, and nothing
+ * that anybody else has written, or that was damaged, is believed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check_main.h"
+#include "watch/letter.h"
+#include "watch/seal.h"
+
+enum { WORLD = 77, WRITER = 5 };
+#define NOW INT64_C(500000000000)
+
+static const uint64_t key[2] = {UINT64_C(0x0123456789abcdef), 42};
+static struct hvd__letter letter;
+static struct hvd__item item, back;
+
+/* The vector of the paper's appendix. */
+START_TEST(seals_are_siphash)
+{
+    const uint64_t paper[2] = {UINT64_C(0x0706050403020100),
+                               UINT64_C(0x0f0e0d0c0b0a0908)};
+    unsigned char bytes[15];
+
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)i;
+    ck_assert_uint_eq(hvd__seal(paper, bytes, sizeof bytes),
+                      UINT64_C(0xa129ca6149be45e5));
+}
+END_TEST
+
+static void begin(void)
+{
+    hvd__letter_begin(&letter, WORLD, WRITER, 9);
+    memset(&item, 0, sizeof item);
+    memset(&back, 0xff, sizeof back);
+}
+
+/* As if it had just arrived. */
+static bool open_as(const uint64_t with[2], uint32_t world)
+{
+    static struct hvd__letter arrived;
+    bool good;
+
+    arrived = letter;
+    good = hvd__letter_open(&arrived, letter.size, world, with);
+    if (good)
+        letter = arrived;
+    return good;
+}
+
+/* Write item alone, and read it as back, with a clock that is later on. */
+static void send_item(void)
+{
+    ck_assert(hvd__letter_add(&letter, &item, NOW));
+    hvd__letter_close(&letter, key);
+    letter.from = -1;
+    ck_assert(open_as(key, WORLD));
+    ck_assert_int_eq(letter.from, WRITER);
+    ck_assert_uint_eq(letter.number, 9);
+    ck_assert(hvd__letter_next(&letter, &back, 3 * NOW));
+    ck_assert_int_eq(back.kind, item.kind);
+    ck_assert_int_eq(back.rank, item.rank);
+    ck_assert(!hvd__letter_next(&letter, &back, 3 * NOW));
+}
+
+START_TEST(news_arrive)
+{
+    begin();
+    item.kind = HVD__ITEM_NEWS;
+    item.rank = 1000000;
+    item.news.has_left = true;
+    item.news.pid = 4242;
+    item.news.in_flight = 17;
+    item.news.silent_ns = 123456789;
+    item.news.doing.since_ns = NOW - 7000;
+    memset(item.news.doing.text, 'x', sizeof item.news.doing.text - 1);
+    send_item();
+    ck_assert(back.news.has_left);
+    ck_assert_int_eq(back.news.pid, 4242);
+    ck_assert_int_eq(back.news.in_flight, 17);
+    ck_assert_int_eq(back.news.silent_ns, 123456789);
+    ck_assert_int_eq(back.news.doing.since_ns, 3 * NOW - 7000);
+    ck_assert_str_eq(back.news.doing.text, item.news.doing.text);
+    begin();
+    item.kind = HVD__ITEM_NEWS;
+    send_item();
+    ck_assert(!back.news.has_left);
+    ck_assert_int_eq(back.news.doing.since_ns, 0);
+    ck_assert_str_eq(back.news.doing.text, "");
+}
+END_TEST
+
+START_TEST(keys_arrive)
+{
+    begin();
+    item.kind = HVD__ITEM_KEYS;
+    item.keys.total = HVD__BOARD_KEYS;
+    item.keys.first = HVD__BOARD_KEYS - HVD__LETTER_KEYS;
+    item.keys.count = HVD__LETTER_KEYS;
+    for (size_t i = 0; i < HVD__LETTER_KEYS; i++)
+        item.keys.keys[i] = UINT64_MAX - i;
+    send_item();
+    ck_assert_int_eq(back.keys.total, HVD__BOARD_KEYS);
+    ck_assert_int_eq(back.keys.first, HVD__BOARD_KEYS - HVD__LETTER_KEYS);
+    ck_assert_int_eq(back.keys.count, HVD__LETTER_KEYS);
+    ck_assert_mem_eq(back.keys.keys, item.keys.keys, sizeof item.keys.keys);
+}
+END_TEST
+
+START_TEST(requests_arrive)
+{
+    struct hvd__watch_request *r = &item.request.is;
+
+    begin();
+    item.kind = HVD__ITEM_REQUEST;
+    item.request.total = 8;
+    item.request.index = 7;
+    *r = (struct hvd__watch_request){
+        .key = 1, .set = -3, .decided = true, .since_ns = NOW - 5};
+    strcpy(r->name, "'w'");
+    strcpy(r->what, "allreduce sum int32 [4]");
+    send_item();
+    r = &back.request.is;
+    ck_assert_int_eq(back.request.index, 7);
+    ck_assert_uint_eq(r->key, 1);
+    ck_assert_int_eq(r->set, -3);
+    ck_assert(r->decided);
+    ck_assert_int_eq(r->since_ns, 3 * NOW - 5);
+    ck_assert_str_eq(r->name, "'w'");
+    ck_assert_str_eq(r->what, "allreduce sum int32 [4]");
+}
+END_TEST
+
+START_TEST(an_end_arrives_whole_and_printable)
+{
+    begin();
+    item.kind = HVD__ITEM_END;
+    item.end.status = HVD_ERR_LOST;
+    memset(item.end.text, 'e', sizeof item.end.text - 1);
+    memcpy(item.end.text, "\033[2J\n\177", 6);
+    send_item();
+    ck_assert_int_eq(back.end.status, HVD_ERR_LOST);
+    ck_assert_uint_eq(strlen(back.end.text), sizeof item.end.text - 1);
+    ck_assert_int_eq(strncmp(back.end.text, "?[2J??eee", 9), 0);
+}
+END_TEST
+
+START_TEST(a_full_letter_takes_no_more)
+{
+    int written = 0, read = 0;
+
+    begin();
+    item.kind = HVD__ITEM_NEWS;
+    memset(item.news.doing.text, 'x', 50);
+    while (hvd__letter_add(&letter, &item, NOW))
+        item.rank = ++written;
+    hvd__letter_close(&letter, key);
+    ck_assert_uint_le(letter.size, HVD__LETTER_BYTES);
+    ck_assert(open_as(key, WORLD));
+    while (hvd__letter_next(&letter, &back, NOW))
+        ck_assert_int_eq(back.rank, read++);
+    ck_assert_int_eq(read, written);
+    ck_assert_int_gt(read, 10);
+}
+END_TEST
+
+/* ------------------------------------------------------------------ hostile */
+
+START_TEST(strangers_are_not_believed)
+{
+    const uint64_t other[2] = {key[0], key[1] + 1};
+
+    begin();
+    item.kind = HVD__ITEM_NEWS;
+    hvd__letter_add(&letter, &item, NOW);
+    hvd__letter_close(&letter, key);
+    ck_assert(!open_as(other, WORLD));
+    ck_assert(!open_as(key, WORLD + 1));
+    ck_assert(open_as(key, WORLD));
+}
+END_TEST
+
+/* Any flipped bit, any length. */
+START_TEST(damage_is_noticed)
+{
+    struct hvd__letter whole;
+    int believed = 0;
+
+    begin();
+    item.kind = HVD__ITEM_NEWS;
+    hvd__letter_add(&letter, &item, NOW);
+    hvd__letter_close(&letter, key);
+    whole = letter;
+    for (size_t bit = 0; bit < 8 * whole.size; bit++) {
+        letter = whole;
+        letter.bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        believed += open_as(key, WORLD);
+    }
+    for (size_t size = 0; size <= 2 * HVD__LETTER_BYTES; size++) {
+        letter = whole;
+        believed +=
+            size != whole.size && hvd__letter_open(&letter, size, WORLD, key);
+    }
+    ck_assert_int_eq(believed, 0);
+}
+END_TEST
+
+static bool makes_sense(const struct hvd__item *i)
+{
+    switch (i->kind) {
+    case HVD__ITEM_NEWS:
+        return i->news.in_flight >= 0 && i->news.in_flight <= HVD__BOARD_KEYS &&
+               i->news.silent_ns >= 0 && i->news.doing.since_ns >= 0 &&
+               i->news.doing.since_ns <= NOW &&
+               memchr(i->news.doing.text, 0, sizeof i->news.doing.text);
+    case HVD__ITEM_KEYS:
+        return i->keys.first >= 0 && i->keys.count >= 0 &&
+               i->keys.count <= HVD__LETTER_KEYS &&
+               i->keys.first + i->keys.count <= i->keys.total &&
+               i->keys.total <= HVD__BOARD_KEYS;
+    case HVD__ITEM_REQUEST:
+        return i->request.index >= 0 && i->request.index < i->request.total &&
+               i->request.total <= HVD__BOARD_REQUESTS &&
+               memchr(i->request.is.name, 0, sizeof i->request.is.name) &&
+               memchr(i->request.is.what, 0, sizeof i->request.is.what);
+    case HVD__ITEM_END:
+        return i->end.status < 0 && memchr(i->end.text, 0, sizeof i->end.text);
+    default: return false;
+    }
+}
+
+/* Even under a right seal: by a rank that has gone mad. */
+START_TEST(what_makes_no_sense_is_not_taken)
+{
+    int taken = 0, senseless = 0;
+
+    srand(7);
+    for (int i = 0; i < 50000; i++) {
+        begin();
+        letter.size += (size_t)(rand() % (HVD__LETTER_BYTES - 100));
+        for (size_t at = HVD__LETTER_HEAD; at < letter.size; at++)
+            letter.bytes[at] = (unsigned char)(rand() % 3 ? 0 : rand());
+        letter.bytes[HVD__LETTER_HEAD] = (unsigned char)(rand() % 6);
+        hvd__letter_close(&letter, key);
+        ck_assert(open_as(key, WORLD));
+        while (hvd__letter_next(&letter, &back, NOW)) {
+            taken++;
+            senseless += !makes_sense(&back);
+        }
+    }
+    ck_assert_int_gt(taken, 1000);
+    ck_assert_int_eq(senseless, 0);
+}
+END_TEST
+
+static TCase *tcase_letter(void)
+{
+    TCase *tcase = tcase_create("letter");
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, seals_are_siphash);
+    tcase_add_test(tcase, news_arrive);
+    tcase_add_test(tcase, keys_arrive);
+    tcase_add_test(tcase, requests_arrive);
+    tcase_add_test(tcase, an_end_arrives_whole_and_printable);
+    tcase_add_test(tcase, a_full_letter_takes_no_more);
+    tcase_add_test(tcase, strangers_are_not_believed);
+    tcase_add_test(tcase, damage_is_noticed);
+    tcase_add_test(tcase, what_makes_no_sense_is_not_taken);
+    return tcase;
+}
+
+HVD_TEST_MAIN("watch_letter", tcase_letter)
