@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * board.h - what the ranks of one host know of each other: a piece of shared
- * memory with a line for each, which its owner writes and all read.
+ * board.h - what the ranks of one host know of each other, and of those of
+ * other hosts: a piece of shared memory with a line for each rank of the
+ * world. A rank of this host writes its own; the lines of others are written
+ * by whoever of this host hears from theirs (beacon.h). All are read by all.
  *
  * Times on it are hvd__now_ns: one clock for all processes of a host.
  */
@@ -45,7 +47,13 @@ struct hvd__line {
     _Alignas(64) _Atomic int32_t state;
     _Atomic int32_t pid;
     _Atomic uint64_t start_time; /* of the process: /proc's, clock ticks */
-    _Atomic uint64_t beats;
+    _Atomic uint64_t beats;      /* signs of life */
+    _Atomic int32_t in_flight;   /* how many requests, as of the last beat */
+    /* Of ranks of other hosts only: */
+    _Atomic int64_t silent_ns; /* for so long, as their host says */
+    _Atomic uint32_t address;  /* where it was last heard from, IPv4 in the
+                                  order of the network; 0: never */
+    _Atomic uint64_t letter;   /* the number of the last one from it */
     _Alignas(64) struct hvd__board_cell doing_cell;
     _Atomic uint64_t doing[sizeof(struct hvd__doing) / 8];
     _Alignas(64) struct hvd__board_cell flight_cell;
@@ -56,7 +64,7 @@ struct hvd__board {
     _Atomic int32_t ended; /* 1: somebody writes, 2: end_text is there */
     _Atomic int32_t end_status;
     char end_text[HVD__BOARD_TEXT];
-    struct hvd__line lines[]; /* one a rank of the host */
+    struct hvd__line lines[]; /* one a rank of the world */
 };
 
 /* Make the segment for n lines, with a name that cannot be guessed, written

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * watchdog.c - the watchdog.
+ *
+ * Each rank has a line on its host's board (board.h). The watchdog of a rank
+ * wakes up a few times in every heartbeat; it counts up its own line's beats,
+ * puts what its rank has in flight beside it, and looks at the others' of its
+ * host:
+ *
+ *     gone      the kernel says so, through a pidfd, at once; unless the rank
+ *               has said goodbye (HVD__LINE_LEFT)
+ *     frozen    its beats have not moved for a whole heartbeat: stopped, or
+ *               swapped out, or its host is
+ *     stalled   one of our own requests waits too long for somebody
+ *
+ * The ranks of other hosts are watched there; beacon.h carries what is found.
+ * The lowest rank of a host that is neither gone nor silent speaks for it. If
+ * that one freezes, the next takes over; if it dies, all hosts hear of that
+ * from those it leaves behind. Two that speak at once do no harm.
+ *
+ * The time that another is silent grows by what passes between two of our own
+ * looks, but by two ticks at most: when we have been stopped ourselves, with
+ * the whole job or the whole machine, the others were not silent, we were
+ * deaf.
+ *
+ * The end. Who first finds a rank gone or frozen, or a stall that has lasted
+ * too long, writes it on the board; all watchdogs of the host read it there
+ * and tell their own rank's core, which fails everything. MPI is of no help
+ * then, and a program may be stuck inside it: if the process is still there
+ * after a while, its watchdog ends it.
+ *
+ * The thread takes no lock that another thread holds for long, allocates
+ * nothing once it runs, and never calls MPI.
+ */
+#include "watch/watchdog.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "watch/process.h"
+
+/* The exit status of a process that had to be ended: EX_SOFTWARE. */
+enum { EXIT_ENDED = 70 };
+
+/* Stalls that are told in full. */
+enum { MOST_STALLS = 6 };
+
+/* A peer that says nothing for so many ticks counts as silent. */
+enum { SILENT_TICKS = 8 };
+/* Hosts speak every so many ticks. */
+enum { TICKS_A_WORD = 2 };
+/* They tell of what is in flight so often, or four times before a stall is
+ * reported. */
+#define DETAIL_NS INT64_C(2000000000)
+/* The end is told to other hosts so often, if the process is still there. */
+enum { MOST_TOLD_ENDS = 5 };
+
+/* --------------------------------------------------------------------- ends */
+
+static bool is_linked(struct hvd__watch *w)
+{
+    return atomic_load(&w->is_linked);
+}
+
+/* All that matters of a rank, as others see it. */
+static void describe(struct hvd__watch *w, int rank, const char *how,
+                     char *text, size_t size)
+{
+    struct hvd__line *line = &w->board->lines[rank];
+    struct hvd__doing doing;
+    char last[160], host[64] = "";
+
+    if (is_linked(w))
+        snprintf(host, sizeof host, "%s", hvd__beacon_host(w->beacon, rank));
+    else
+        gethostname(host, sizeof host - 1);
+    hvd__board_read_doing(line, &doing);
+    snprintf(text, size,
+             "rank %d (process %d on %s) %s; its last operation: "
+             "%s",
+             rank, (int)atomic_load(&line->pid), host, how,
+             hvd__doing_print(&doing, hvd__now_ns(), last, sizeof last));
+}
+
+/* is_heard: another host has found it. */
+static void end(struct hvd__watch *w, int status, const char *text,
+                bool is_heard)
+{
+    char first[HVD__BOARD_TEXT];
+
+    if (w->ended_ns != 0)
+        return;
+    /* Who has found it tells the other hosts, before this process can end. */
+    if (hvd__board_end(w->board, status, text) && !is_heard && is_linked(w)) {
+        hvd__beacon_say_end(w->beacon, status, text);
+        w->ends_to_tell = MOST_TOLD_ENDS - 1;
+    }
+    /* Another may have been faster, with another cause. */
+    if (!hvd__board_has_ended(w->board, &status, first, sizeof first))
+        snprintf(first, sizeof first, "%s", text);
+    w->ended_ns = hvd__now_ns();
+    w->subject.end(w->subject.context, status, first);
+}
+
+static void end_process(const struct hvd__watch *w)
+{
+    char text[200];
+    int n =
+        snprintf(text, sizeof text,
+                 "hvd: rank %d: error: still running %.1f s after the end "
+                 "of the world; ending this process with status %d\n",
+                 w->rank, (double)w->options.exit_grace_ns * 1e-9, EXIT_ENDED);
+
+    if (write(STDERR_FILENO, text, (size_t)n) < 0)
+        _exit(EXIT_ENDED);
+    _exit(EXIT_ENDED);
+}
+
+/* -------------------------------------------------------------------- peers */
+
+static bool has_left(const struct hvd__watch *w, const struct hvd__peer *peer)
+{
+    return atomic_load(&w->board->lines[peer->rank].state) == HVD__LINE_LEFT;
+}
+
+static void lose(struct hvd__watch *w, struct hvd__peer *peer)
+{
+    char fate[96], text[HVD__BOARD_TEXT];
+
+    peer->is_gone = true;
+    if (has_left(w, peer))
+        return;
+    hvd__process_fate((int)atomic_load(&w->board->lines[peer->rank].pid), fate,
+                      sizeof fate);
+    describe(w, peer->rank, fate, text, sizeof text);
+    end(w, HVD_ERR_LOST, text, false);
+}
+
+static void look_for_death(struct hvd__watch *w)
+{
+    for (int i = 0; i < w->npeers; i++) {
+        struct hvd__peer *peer = &w->peers[i];
+        const struct hvd__line *line = &w->board->lines[peer->rank];
+
+        if (peer->is_gone || atomic_load(&line->state) == HVD__LINE_EMPTY)
+            continue;
+        if (peer->pidfd >= 0
+                ? w->polls[i].revents != 0
+                : hvd__process_start_time((int)atomic_load(&line->pid), NULL) !=
+                      atomic_load(&line->start_time))
+            lose(w, peer);
+    }
+}
+
+static void freeze(struct hvd__watch *w, const struct hvd__peer *peer)
+{
+    const struct hvd__line *line = &w->board->lines[peer->rank];
+    char how[120], text[HVD__BOARD_TEXT], state = '?';
+
+    hvd__process_start_time((int)atomic_load(&line->pid), &state);
+    snprintf(how, sizeof how, "%s: no heartbeat for %.1f s",
+             state == 'T' || state == 't' ? "is stopped (by SIGSTOP, or a "
+                                            "debugger)"
+                                          : "is frozen",
+             (double)peer->silent_ns * 1e-9);
+    describe(w, peer->rank, how, text, sizeof text);
+    end(w, HVD_ERR_LOST, text, false);
+}
+
+static void look_for_silence(struct hvd__watch *w, int64_t passed)
+{
+    for (int i = 0; i < w->npeers; i++) {
+        struct hvd__peer *peer = &w->peers[i];
+        uint64_t beats = atomic_load(&w->board->lines[peer->rank].beats);
+
+        peer->silent_ns += passed;
+        if (beats != peer->beats || peer->is_gone || has_left(w, peer))
+            peer->silent_ns = 0;
+        peer->beats = beats;
+        if (w->options.heartbeat_ns > 0 &&
+            peer->silent_ns >= w->options.heartbeat_ns)
+            freeze(w, peer);
+    }
+}
+
+/* -------------------------------------------------------------- other hosts */
+
+static bool speaks_for_host(const struct hvd__watch *w)
+{
+    for (int i = 0; i < w->npeers; i++) {
+        const struct hvd__peer *peer = &w->peers[i];
+
+        if (peer->rank < w->rank && !peer->is_gone &&
+            peer->silent_ns <= SILENT_TICKS * w->tick_ns &&
+            atomic_load(&w->board->lines[peer->rank].state) == HVD__LINE_ALIVE)
+            return false;
+    }
+    return true;
+}
+
+static void speak(struct hvd__watch *w, int64_t now)
+{
+    int64_t often = w->options.stall_check_ns / 4;
+    bool detail;
+
+    if (now - w->spoken_ns < TICKS_A_WORD * w->tick_ns &&
+        !hvd__beacon_doubts(w->beacon))
+        return;
+    w->spoken_ns = now;
+    often = often < DETAIL_NS ? often : DETAIL_NS;
+    detail = often > 0 && now - w->detailed_ns >= often;
+    if (detail)
+        w->detailed_ns = now;
+    for (int i = 0; i < w->npeers; i++)
+        atomic_store(&w->board->lines[w->peers[i].rank].silent_ns,
+                     w->peers[i].silent_ns);
+    hvd__beacon_speak(w->beacon, detail);
+}
+
+static void hear(struct hvd__watch *w)
+{
+    char text[HVD__BOARD_TEXT];
+    int status;
+
+    if (is_linked(w) && hvd__beacon_hear(w->beacon, &status, text, sizeof text))
+        end(w, status, text, true);
+}
+
+static void look_at_hosts(struct hvd__watch *w, int64_t now, int64_t passed)
+{
+    char how[HVD__BOARD_TEXT / 2], text[HVD__BOARD_TEXT];
+    int rank;
+
+    if (!is_linked(w))
+        return;
+    hvd__beacon_count(w->beacon, passed);
+    if (hvd__beacon_has_lost(w->beacon, w->options.heartbeat_ns, &rank, how,
+                             sizeof how)) {
+        describe(w, rank, how, text, sizeof text);
+        end(w, HVD_ERR_LOST, text, false);
+    } else if (speaks_for_host(w)) {
+        speak(w, now);
+        if (hvd__beacon_is_deaf(w->beacon, text, sizeof text))
+            hvd__log(HVD__LOG_WARNING, "%s", text);
+    }
+}
+
+/* -------------------------------------------------------------------- stalls
+ */
+
+static void publish(struct hvd__watch *w)
+{
+    struct hvd__in_flight *f = &w->flight;
+    int32_t before = f->nkeys;
+
+    w->nrequests =
+        w->subject.requests(w->subject.context, w->requests, HVD__BOARD_KEYS);
+    f->nkeys = w->nrequests;
+    f->nrequests =
+        w->nrequests < HVD__BOARD_REQUESTS ? w->nrequests : HVD__BOARD_REQUESTS;
+    for (int32_t i = 0; i < f->nkeys; i++)
+        f->keys[i] = w->requests[i].key;
+    memcpy(f->requests, w->requests,
+           (size_t)f->nrequests * sizeof *f->requests);
+    if (f->nkeys > 0 || before > 0)
+        hvd__board_write_flight(w->mine, f);
+    atomic_store(&w->mine->in_flight, f->nkeys);
+    atomic_fetch_add(&w->mine->beats, 1);
+}
+
+static void view(struct hvd__watch *w)
+{
+    memset(w->views, 0, (size_t)w->nranks * sizeof *w->views);
+    for (int i = 0; i < w->npeers; i++) {
+        const struct hvd__peer *peer = &w->peers[i];
+        struct hvd__view *v = &w->views[peer->rank];
+
+        v->silent_ns = peer->silent_ns;
+        v->state = has_left(w, peer) ? HVD__VIEW_LEFT
+                   : peer->silent_ns > SILENT_TICKS * w->tick_ns
+                       ? HVD__VIEW_SILENT
+                       : HVD__VIEW_ALIVE;
+    }
+    if (is_linked(w))
+        hvd__beacon_view(w->beacon, SILENT_TICKS * w->tick_ns, w->views);
+    for (int rank = 0; rank < w->nranks; rank++) {
+        struct hvd__line *line = &w->board->lines[rank];
+        struct hvd__view *v = &w->views[rank];
+
+        if (v->state == HVD__VIEW_ELSEWHERE)
+            continue;
+        hvd__board_read_doing(line, &v->doing);
+        v->flight = &w->flights[rank];
+        if (atomic_load(&line->in_flight) > 0)
+            hvd__board_read_flight(line, &w->flights[rank]);
+        else
+            w->flights[rank].nkeys = w->flights[rank].nrequests = 0;
+    }
+    w->views[w->rank].state = HVD__VIEW_ALIVE;
+    w->views[w->rank].flight = &w->flight;
+}
+
+/* Of those who wait for a request, the lowest speaks for all. */
+static bool is_ours_to_tell(const struct hvd__watch *w, uint64_t key)
+{
+    for (int rank = 0; rank < w->rank; rank++)
+        if (hvd__view_waits(&w->views[rank], key))
+            return false;
+    return true;
+}
+
+static bool is_due(const struct hvd__watch_request *request, int64_t now,
+                   int64_t limit)
+{
+    return limit > 0 && !request->decided && now - request->since_ns >= limit;
+}
+
+static void report_stalls(struct hvd__watch *w, int64_t now)
+{
+    char text[HVD__BOARD_TEXT];
+    int told = 0, more = 0;
+
+    view(w);
+    for (int i = 0; i < w->nrequests; i++) {
+        const struct hvd__watch_request *r = &w->requests[i];
+
+        if (!is_due(r, now, w->options.stall_check_ns) ||
+            !is_ours_to_tell(w, r->key))
+            continue;
+        if (told++ >= MOST_STALLS) {
+            more++;
+            continue;
+        }
+        hvd__log(HVD__LOG_WARNING, "stalled: %s",
+                 hvd__stall_print(w->views, w->nranks, r, w->subject.is_member,
+                                  w->subject.context, now, text, sizeof text));
+    }
+    if (more > 0)
+        hvd__log(HVD__LOG_WARNING, "stalled: and %d more", more);
+}
+
+static void look_for_stalls(struct hvd__watch *w, int64_t now)
+{
+    char text[HVD__BOARD_TEXT];
+    bool due = false;
+
+    for (int i = 0; i < w->nrequests; i++) {
+        const struct hvd__watch_request *r = &w->requests[i];
+
+        due |= is_due(r, now, w->options.stall_check_ns);
+        if (!is_due(r, now, w->options.stall_shutdown_ns))
+            continue;
+        view(w);
+        hvd__stall_print(w->views, w->nranks, r, w->subject.is_member,
+                         w->subject.context, now, text, sizeof text);
+        end(w, HVD_ERR_STALLED, text, false);
+        return;
+    }
+    if (!due || (w->reported_ns != 0 &&
+                 now - w->reported_ns < w->options.stall_check_ns))
+        return;
+    w->reported_ns = now;
+    report_stalls(w, now);
+}
+
+/* ------------------------------------------------------------------ the thread
+ */
+
+static void look(struct hvd__watch *w)
+{
+    int64_t now = hvd__now_ns(), passed = now - w->looked_ns;
+    char text[HVD__BOARD_TEXT];
+    int status;
+
+    if (w->ended_ns != 0) {
+        if (w->options.exit_grace_ns > 0 &&
+            now - w->ended_ns >= w->options.exit_grace_ns)
+            end_process(w);
+        if (w->ends_to_tell > 0 &&
+            hvd__board_has_ended(w->board, &status, text, sizeof text)) {
+            hvd__beacon_say_end(w->beacon, status, text);
+            w->ends_to_tell--;
+        }
+        atomic_fetch_add(&w->mine->beats, 1);
+        return;
+    }
+    hear(w);
+    if (hvd__board_has_ended(w->board, &status, text, sizeof text)) {
+        end(w, status, text, true);
+        return;
+    }
+    look_for_death(w);
+    if (passed < w->tick_ns / 2 && w->looked_ns != 0)
+        return; /* woken up early by a death: the rest has time */
+    w->looked_ns = now;
+    if (passed > 2 * w->tick_ns)
+        passed = 2 * w->tick_ns;
+    publish(w);
+    look_for_silence(w, passed);
+    look_at_hosts(w, now, passed);
+    look_for_stalls(w, now);
+}
+
+/* Those that are gone stay readable: they are not asked again. */
+static void prepare_polls(struct hvd__watch *w)
+{
+    for (int i = 0; i < w->npeers; i++)
+        w->polls[i] =
+            (struct pollfd){.fd = w->peers[i].is_gone ? -1 : w->peers[i].pidfd,
+                            .events = POLLIN};
+    w->polls[w->npeers] = (struct pollfd){.fd = w->stop, .events = POLLIN};
+    w->polls[w->npeers + 1] = (struct pollfd){
+        .fd = is_linked(w) && w->ended_ns == 0 ? hvd__beacon_fd(w->beacon) : -1,
+        .events = POLLIN};
+}
+
+static void say_goodbye(struct hvd__watch *w)
+{
+    if (is_linked(w) && w->ended_ns == 0)
+        hvd__beacon_say_goodbye(w->beacon);
+}
+
+void *hvd__watchdog_run(void *argument)
+{
+    struct hvd__watch *w = argument;
+
+    w->looked_ns = hvd__now_ns();
+    for (;;) {
+        int timeout = (int)(w->tick_ns / 1000000);
+
+        prepare_polls(w);
+        if (poll(w->polls, (nfds_t)w->npeers + 2, timeout) < 0 &&
+            errno != EINTR)
+            return NULL;
+        if (w->polls[w->npeers].revents) {
+            say_goodbye(w);
+            return NULL;
+        }
+        look(w);
+    }
+}

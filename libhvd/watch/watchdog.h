@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * watchdog.h - the thread, and all that it works with. For watch.c, which
+ * makes it, and watchdog.c, which is it.
+ */
+#ifndef HVD_WATCH_WATCHDOG_H
+#define HVD_WATCH_WATCHDOG_H
+
+#include <poll.h>
+#include <pthread.h>
+
+#include "watch/beacon.h"
+#include "watch/board.h"
+#include "watch/stall.h"
+#include "watch/watch.h"
+
+/* Another rank of this host. */
+struct hvd__peer {
+    int rank;
+    int pidfd; /* owned; -1: the kernel has none */
+    bool is_gone;
+    uint64_t beats;
+    int64_t silent_ns;
+};
+
+struct hvd__watch {
+    struct hvd__watch_options options;
+    struct hvd__watch_subject subject;
+    struct hvd__board *board;   /* owned mapping */
+    struct hvd__beacon *beacon; /* owned; NULL: one host, or no network */
+    _Atomic bool is_linked;     /* publishes the beacon to the thread */
+    struct hvd__line *mine;
+    struct hvd__peer *peers; /* owned, [npeers]: the others of this host */
+    int npeers;
+    struct pollfd *polls; /* owned, [npeers + 2]: the last are stop, beacon */
+    struct hvd__view *views;        /* owned, [nranks]; the thread's */
+    struct hvd__in_flight *flights; /* owned, [nranks]; the thread's */
+    struct hvd__in_flight flight;   /* ours */
+    struct hvd__watch_request requests[HVD__BOARD_KEYS];
+    int nrequests;
+    int nranks, rank;
+    int stop; /* owned eventfd */
+    int64_t tick_ns;
+    int64_t looked_ns;   /* when the thread last looked */
+    int64_t reported_ns; /* when it last reported stalls */
+    int64_t spoken_ns;   /* when it last spoke for its host */
+    int64_t detailed_ns; /* and told of what is in flight */
+    int64_t ended_ns;    /* 0: not yet */
+    int ends_to_tell;    /* to other hosts, by this rank */
+    pthread_t thread;
+    bool has_thread;
+};
+
+/* The thread: argument is a struct hvd__watch. It ends when stop is
+ * readable. */
+void *hvd__watchdog_run(void *argument);
+
+#endif

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Three hosts in one process, which hear of each other through real sockets:
+ * ranks 0 and 1 on "a", with one board; 2 and 3 on "b", with another; 4 alone
+ * on "c".
+ */
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "check_main.h"
+#include "watch/beacon.h"
+
+enum { N = 5 };
+#define SECOND INT64_C(1000000000)
+
+static const char *const host_names[N] = {"a 1", "a 1", "b 1", "b 1", "c 1"};
+static struct hvd__board *boards[N]; /* by rank; those of a host are one */
+static struct hvd__beacon *beacons[N];
+static struct hvd__beacon_card cards[N];
+static char how[512];
+
+static const char *host(const void *context, int rank)
+{
+    (void)context;
+    return host_names[rank];
+}
+
+static struct hvd__board *new_board(void)
+{
+    char name[64];
+    struct hvd__board *board = hvd__board_create(N, name, sizeof name);
+
+    ck_assert(board != NULL);
+    hvd__board_unlink(name);
+    return board;
+}
+
+/* deaf: a rank without a watchdog; -1: all have one. */
+static void open_all(int deaf)
+{
+    for (int r = 0; r < N; r++) {
+        boards[r] = r == 1 || r == 3 ? boards[r - 1] : new_board();
+        ck_assert_int_eq(
+            hvd__beacon_open(&beacons[r], r, N, host, NULL, &cards[r]), HVD_OK);
+        ck_assert(beacons[r] != NULL);
+        atomic_store(&boards[r]->lines[r].state, HVD__LINE_ALIVE);
+        atomic_store(&boards[r]->lines[r].pid, 100 + r);
+    }
+    for (int r = 0; r < N; r++) {
+        for (int other = 0; other < N; other++)
+            hvd__beacon_introduce(beacons[r], other, &cards[other],
+                                  other != deaf);
+        hvd__beacon_start(beacons[r], boards[r]);
+    }
+}
+
+static void close_all(void)
+{
+    for (int r = 0; r < N; r++) {
+        hvd__beacon_close(beacons[r]);
+        if (r != 1 && r != 3)
+            hvd__board_unmap(boards[r], N);
+    }
+}
+
+/* Take in all that is there; whether it was told of the end. */
+static bool hear(int rank, int *status, char *text, size_t size)
+{
+    struct pollfd fd = {.fd = hvd__beacon_fd(beacons[rank]), .events = POLLIN};
+
+    while (poll(&fd, 1, 100) > 0)
+        if (hvd__beacon_hear(beacons[rank], status, text, size))
+            return true;
+    return false;
+}
+
+static void just_hear(int rank)
+{
+    char text[HVD__BOARD_TEXT];
+    int status;
+
+    ck_assert(!hear(rank, &status, text, sizeof text));
+}
+
+static struct hvd__view view_of(int rank, int of)
+{
+    struct hvd__view views[N];
+
+    memset(views, 0, sizeof views);
+    hvd__beacon_view(beacons[rank], SECOND, views);
+    return views[of];
+}
+
+/* The rank that rank takes for lost; -1: none. */
+static int lost(int rank, int64_t limit)
+{
+    int which = -1;
+
+    return hvd__beacon_has_lost(beacons[rank], limit, &which, how, sizeof how)
+               ? which
+               : -1;
+}
+
+static struct hvd__line *line(int rank, int of)
+{
+    return &boards[rank]->lines[of];
+}
+
+START_TEST(news_reach_the_board_of_another_host)
+{
+    struct hvd__doing doing = {.since_ns = hvd__now_ns() - SECOND,
+                               .text = "allreduce 'w'"};
+    struct hvd__doing seen;
+
+    open_all(-1);
+    hvd__board_write_doing(line(0, 1), &doing);
+    ck_assert_int_eq(view_of(3, 1).state, HVD__VIEW_ELSEWHERE);
+    hvd__beacon_speak(beacons[0], false);
+    just_hear(2);
+    hvd__beacon_count(beacons[3], SECOND / 4);
+    /* Rank 2 has heard it, rank 3 finds it. */
+    ck_assert_int_eq(view_of(3, 1).state, HVD__VIEW_ALIVE);
+    ck_assert_int_eq(atomic_load(&line(3, 1)->pid), 101);
+    hvd__board_read_doing(line(3, 1), &seen);
+    ck_assert_str_eq(seen.text, "allreduce 'w'");
+    ck_assert(seen.since_ns >= doing.since_ns - SECOND &&
+              seen.since_ns <= hvd__now_ns() - SECOND / 2);
+    ck_assert_str_eq(hvd__beacon_host(beacons[3], 1), "a");
+    close_all();
+}
+END_TEST
+
+START_TEST(what_is_in_flight_arrives_in_several_letters)
+{
+    static struct hvd__in_flight f, seen;
+
+    open_all(-1);
+    f.nkeys = HVD__BOARD_KEYS;
+    f.nrequests = HVD__BOARD_REQUESTS;
+    for (int32_t i = 0; i < f.nkeys; i++)
+        f.keys[i] = (uint64_t)i * (uint64_t)i;
+    for (int32_t i = 0; i < f.nrequests; i++) {
+        memset(f.requests[i].name, 'n', sizeof f.requests[i].name - 1);
+        memset(f.requests[i].what, 'w', sizeof f.requests[i].what - 1);
+        f.requests[i].key = f.keys[i];
+    }
+    hvd__board_write_flight(line(0, 0), &f);
+    atomic_store(&line(0, 0)->in_flight, f.nkeys);
+    hvd__beacon_speak(beacons[0], true);
+    just_hear(4);
+    hvd__board_read_flight(line(4, 0), &seen);
+    ck_assert_int_eq(atomic_load(&line(4, 0)->in_flight), f.nkeys);
+    ck_assert_int_eq(seen.nkeys, f.nkeys);
+    ck_assert_mem_eq(seen.keys, f.keys, sizeof f.keys);
+    ck_assert_int_gt(seen.nrequests, 0);
+    ck_assert_str_eq(seen.requests[0].name, f.requests[0].name);
+    ck_assert_str_eq(seen.requests[0].what, f.requests[0].what);
+    close_all();
+}
+END_TEST
+
+START_TEST(silence_is_noticed_and_ends)
+{
+    open_all(-1);
+    hvd__beacon_count(beacons[4], 60 * SECOND);
+    ck_assert_int_eq(lost(4, SECOND), -1); /* was never heard */
+    hvd__beacon_speak(beacons[0], false);
+    just_hear(4);
+    hvd__beacon_count(beacons[4], SECOND);
+    ck_assert_int_eq(lost(4, SECOND), -1);
+    hvd__beacon_count(beacons[4], SECOND);
+    ck_assert_int_eq(lost(4, 0), -1); /* never */
+    ck_assert_int_eq(lost(4, SECOND), 0);
+    ck_assert(strstr(how, "all of its host (ranks 0,1)"));
+    ck_assert(strstr(how, "no heartbeat for 1.0 s"));
+    ck_assert_int_eq(view_of(4, 1).state, HVD__VIEW_ALIVE);
+    hvd__beacon_count(beacons[4], SECOND);
+    ck_assert_int_eq(view_of(4, 1).state, HVD__VIEW_SILENT);
+    hvd__beacon_speak(beacons[1], false); /* another speaks for it */
+    just_hear(4);
+    hvd__beacon_count(beacons[4], SECOND);
+    ck_assert_int_eq(lost(4, SECOND), -1);
+    close_all();
+}
+END_TEST
+
+START_TEST(letters_go_to_who_speaks)
+{
+    struct pollfd fd;
+
+    open_all(-1);
+    hvd__beacon_speak(beacons[3], false);
+    just_hear(0);
+    hvd__beacon_count(beacons[0], SECOND);
+    hvd__beacon_speak(beacons[0], false);
+    fd = (struct pollfd){.fd = hvd__beacon_fd(beacons[2]), .events = POLLIN};
+    ck_assert_int_eq(poll(&fd, 1, 100), 0);
+    fd.fd = hvd__beacon_fd(beacons[3]);
+    ck_assert_int_eq(poll(&fd, 1, 100), 1);
+    close_all();
+}
+END_TEST
+
+START_TEST(the_dead_refuse_letters)
+{
+    open_all(-1);
+    hvd__beacon_speak(beacons[4], false);
+    just_hear(0);
+    hvd__beacon_count(beacons[0], SECOND / 4);
+    hvd__beacon_close(beacons[4]);
+    beacons[4] = NULL;
+    for (int round = 0; round < 2; round++) {
+        ck_assert_int_eq(lost(0, 0), -1);
+        hvd__beacon_speak(beacons[0], false);
+        just_hear(0);
+        hvd__beacon_count(beacons[0], SECOND / 4);
+        ck_assert(hvd__beacon_doubts(beacons[0]));
+    }
+    ck_assert_int_eq(lost(0, 0), 4);
+    ck_assert(strstr(how, "is gone"));
+    close_all();
+}
+END_TEST
+
+START_TEST(who_has_said_goodbye_is_not_missed)
+{
+    open_all(-1);
+    hvd__beacon_speak(beacons[4], false);
+    just_hear(0);
+    hvd__beacon_count(beacons[0], SECOND / 4);
+    atomic_store(&line(4, 4)->state, HVD__LINE_LEFT);
+    hvd__beacon_say_goodbye(beacons[4]);
+    hvd__beacon_close(beacons[4]);
+    beacons[4] = NULL;
+    just_hear(0);
+    for (int round = 0; round < 4; round++) {
+        hvd__beacon_speak(beacons[0], false);
+        just_hear(0);
+        hvd__beacon_count(beacons[0], 60 * SECOND);
+    }
+    ck_assert_int_eq(lost(0, SECOND), -1);
+    ck_assert_int_eq(view_of(0, 4).state, HVD__VIEW_LEFT);
+    close_all();
+}
+END_TEST
+
+START_TEST(an_end_reaches_every_rank_elsewhere)
+{
+    char text[HVD__BOARD_TEXT];
+    int status = 0;
+
+    open_all(-1);
+    hvd__beacon_say_end(beacons[1], HVD_ERR_LOST, "rank 0 is gone");
+    for (int r = 2; r < N; r++) {
+        ck_assert(hear(r, &status, text, sizeof text) || r == 3);
+        ck_assert_int_eq(status, HVD_ERR_LOST);
+        ck_assert_str_eq(text, "rank 0 is gone");
+    }
+    just_hear(0);
+    close_all();
+}
+END_TEST
+
+START_TEST(hosts_that_cannot_take_part_are_left_out)
+{
+    struct pollfd fd;
+    char text[512];
+
+    open_all(3); /* and so all of "b" */
+    hvd__beacon_speak(beacons[0], false);
+    fd = (struct pollfd){.fd = hvd__beacon_fd(beacons[2]), .events = POLLIN};
+    ck_assert_int_eq(poll(&fd, 1, 100), 0);
+    hvd__beacon_speak(beacons[2], false);
+    just_hear(0);
+    ck_assert_int_eq(view_of(0, 2).state, HVD__VIEW_ELSEWHERE);
+    /* Of those that should, "c" has said nothing. */
+    ck_assert(!hvd__beacon_is_deaf(beacons[0], text, sizeof text));
+    hvd__beacon_count(beacons[0], 60 * SECOND);
+    ck_assert(hvd__beacon_is_deaf(beacons[0], text, sizeof text));
+    ck_assert(strstr(text, "host c and 0 others are not watched"));
+    ck_assert(!hvd__beacon_is_deaf(beacons[0], text, sizeof text));
+    close_all();
+}
+END_TEST
+
+/* From a socket of a stranger, who may know what a letter looks like. */
+static void send_as_stranger(const void *bytes, size_t size, int to)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = (in_port_t)cards[to].port,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_ge(
+        sendto(fd, bytes, size, 0, (struct sockaddr *)&address, sizeof address),
+        0);
+    close(fd);
+}
+
+START_TEST(strangers_and_echoes_change_nothing)
+{
+    unsigned char letter[1400], junk[1400];
+    struct sockaddr_in from;
+    socklen_t length = sizeof from;
+    uint64_t beats;
+    ssize_t size;
+
+    open_all(-1);
+    hvd__beacon_speak(beacons[4], false);
+    size = recvfrom(hvd__beacon_fd(beacons[0]), letter, sizeof letter, 0,
+                    (struct sockaddr *)&from, &length);
+    ck_assert_int_gt(size, 0);
+    for (size_t n = 0; n <= sizeof junk; n += 50) {
+        memset(junk, 'j', sizeof junk);
+        memcpy(junk, letter, n % 100 ? 8 : 0); /* some pass the filter */
+        send_as_stranger(junk, n, 0);
+    }
+    letter[size - 1] ^= 1;
+    send_as_stranger(letter, (size_t)size, 0);
+    just_hear(0);
+    ck_assert_uint_eq(atomic_load(&line(0, 4)->beats), 0);
+    letter[size - 1] ^= 1;
+    send_as_stranger(letter, (size_t)size, 0); /* a copy is as good, once */
+    just_hear(0);
+    beats = atomic_load(&line(0, 4)->beats);
+    ck_assert_uint_eq(beats, 1);
+    send_as_stranger(letter, (size_t)size, 0);
+    send_as_stranger(letter, (size_t)size, 1);
+    just_hear(0);
+    just_hear(1);
+    ck_assert_uint_eq(atomic_load(&line(0, 4)->beats), beats);
+    send_as_stranger(letter, (size_t)size, 4); /* our own voice */
+    just_hear(4);
+    ck_assert_uint_eq(atomic_load(&line(4, 4)->beats), 0);
+    close_all();
+}
+END_TEST
+
+START_TEST(one_host_needs_no_socket)
+{
+    struct hvd__beacon_card card;
+    struct hvd__beacon *beacon;
+
+    ck_assert_int_eq(hvd__beacon_open(&beacon, 1, 2, host, NULL, &card),
+                     HVD_OK);
+    ck_assert(beacon == NULL);
+    ck_assert_int_eq(card.port, 0);
+    hvd__beacon_close(NULL);
+}
+END_TEST
+
+static TCase *tcase_beacon(void)
+{
+    TCase *tcase = tcase_create("beacon");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, news_reach_the_board_of_another_host);
+    tcase_add_test(tcase, what_is_in_flight_arrives_in_several_letters);
+    tcase_add_test(tcase, silence_is_noticed_and_ends);
+    tcase_add_test(tcase, letters_go_to_who_speaks);
+    tcase_add_test(tcase, the_dead_refuse_letters);
+    tcase_add_test(tcase, who_has_said_goodbye_is_not_missed);
+    tcase_add_test(tcase, an_end_reaches_every_rank_elsewhere);
+    tcase_add_test(tcase, hosts_that_cannot_take_part_are_left_out);
+    tcase_add_test(tcase, strangers_and_echoes_change_nothing);
+    tcase_add_test(tcase, one_host_needs_no_socket);
+    return tcase;
+}
+
+HVD_TEST_MAIN("watch_beacon", tcase_beacon)
