@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+# Several hosts, made by tests/hosts/net: that the library works across them,
+# and that ranks watch those of other hosts. What a rank says goes to a file
+# of its own: mpirun loses its output with its host.
+
+setup_file() {
+    export ROOT=$BATS_TEST_DIRNAME/../..
+    export BUILD=${HVD_BUILD:-$ROOT/build}
+    export NET=$BATS_FILE_TMPDIR/net
+    local program source
+    for source in hosts/where hosts/flood faults/victim; do
+        program=$BATS_FILE_TMPDIR/${source##*/}
+        gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$program" \
+            "$ROOT/tests/$source.c" -L"$BUILD/lib" -lhvd \
+            -Wl,-rpath,"$BUILD/lib"
+    done
+    cat >"$BATS_FILE_TMPDIR/rank" <<'RANK'
+#!/bin/sh
+"$@" >"$LOGS/$OMPI_COMM_WORLD_RANK" 2>&1
+echo "status $?" >>"$LOGS/$OMPI_COMM_WORLD_RANK"
+RANK
+    chmod +x "$BATS_FILE_TMPDIR/rank"
+    "$BATS_TEST_DIRNAME/net" up "$NET" 3
+}
+
+teardown_file() {
+    "$BATS_TEST_DIRNAME/net" down "$NET"
+}
+
+setup() {
+    export LOGS=$BATS_TEST_TMPDIR/logs
+    export HVD_HEARTBEAT_TIME=3s HVD_EXIT_GRACE_TIME=2s
+}
+
+teardown() {
+    clear
+}
+
+net() { # verb argument...
+    local verb=$1
+    shift
+    "$BATS_TEST_DIRNAME/net" "$verb" "$NET" "$@"
+}
+
+clear() {
+    net clear
+    wait
+    net join 2
+}
+
+# Slots of node1, node2, ... and what mpirun is given.
+on() { # "slots slots ..." argument...
+    local slots=($1) hosts='' ranks=0 i name
+    shift
+    for i in "${!slots[@]}"; do
+        hosts+=${hosts:+,}10.77.0.$((i + 1)):${slots[i]}
+        ranks=$((ranks + slots[i]))
+    done
+    local variables=(-x LOGS)
+    for name in $(compgen -e HVD_); do
+        variables+=(-x "$name")
+    done
+    # What Open MPI leaves behind when its hosts are cleared goes with them.
+    timeout --kill-after=5 120 "$BATS_TEST_DIRNAME/net" run "$NET" \
+        mpirun --mca plm_rsh_agent "$NET/agent" \
+        --mca orte_tmpdir_base "$NET" --mca btl_vader_backing_directory "$NET" \
+        --mca oob_tcp_if_include 10.77.0.0/24 \
+        --mca btl_tcp_if_include 10.77.0.0/24 --mca pml ob1 \
+        --mca btl tcp,self,vader --bind-to none "${variables[@]}" \
+        -np "$ranks" -H "$hosts" "$@"
+}
+
+ended() { # how many ranks have
+    cat "$LOGS"/* 2>/dev/null | grep -c '^status ' || true
+}
+
+# Ranks meet somebody's end, until all but some have told and ended. mpirun,
+# told to let them, may wait for ever for what is gone: it is cleared away
+# before the next, not at once: on its way it would wake those that are stopped.
+begin() { # "slots..." what how victim
+    clear
+    rm -rf "$LOGS"
+    mkdir "$LOGS"
+    on "$1" --enable-recovery "$BATS_FILE_TMPDIR/rank" \
+        "$BATS_FILE_TMPDIR/victim" "$2" "$3" "$4" >"$BATS_TEST_TMPDIR/mpirun" \
+        2>&1 3>&- &
+}
+
+finish() { # number of ranks that end
+    local tenths
+    for ((tenths = 0; tenths < 400 && $(ended) < $1; tenths++)); do
+        sleep 0.1
+    done
+    tail -n +1 "$LOGS"/* "$BATS_TEST_TMPDIR/mpirun"
+    [ "$(ended)" -eq "$1" ]
+}
+
+# How many ranks' files have a line like this.
+ranks_with() { # extended regular expression
+    grep -lE -- "$1" "$LOGS"/* | wc -l
+}
+
+# All that say how long ago the last operation was: less than that.
+said_within() { # seconds
+    grep -hoE '[0-9.]+ s ago' "$LOGS"/* |
+        awk -v limit="$1" '$1 >= limit { print "late: " $0; bad = 1 } END { exit bad }'
+}
+
+@test "collectives over two and three hosts" {
+    local each
+    for each in '1 2:operations' '1 2:join' '2 2 1:allreduce' \
+        '2 2 1:broadcast' '2 2 1:groups' '2 2 1:process_sets' '2 2 1:join'; do
+        run on "${each%:*}" "$BUILD/bin/tests-mpi-${each#*:}"
+        echo "$each: $output"
+        [ "$status" -eq 0 ]
+        [[ $output != *'hvd: '* ]]
+    done
+}
+
+@test "ranks know which of them share a host" {
+    run on '2 2 1' "$BATS_FILE_TMPDIR/where"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep '^rank' <<<"$output" | sort)" = "rank 0 local 0/2 cross 0/3
+rank 1 local 1/2 cross 0/2
+rank 2 local 0/2 cross 1/3
+rank 3 local 1/2 cross 1/2
+rank 4 local 0/1 cross 2/3" ]
+}
+
+@test "who leaves in an orderly way is not missed" {
+    for victim in 0 2; do
+        begin '1 2' late none "$victim"
+        finish 3
+        [ "$(ranks_with '^status 0$')" -eq 3 ]
+        [ "$(ranks_with 'hvd: ')" -eq 0 ]
+    done
+}
+
+@test "a killed rank of another host is named: at work, waiting, leaving" {
+    local victim what
+    for what in loop wait bye; do
+        for victim in 0 2 3 4; do
+            begin '2 2 1' "$what" kill "$victim"
+            finish 5
+            [ "$(ranks_with "error: another rank is dead or frozen: rank $victim \(process [0-9]+ on node.\) .*; its last operation: allreduce 'gradient'")" -eq 4 ]
+            [ "$(ranks_with "node$((victim / 2 + 1))\) ")" -eq 4 ]
+            [ "$(ranks_with '^status (3|70)$')" -eq 4 ]
+            said_within 4
+        done
+    done
+}
+
+@test "a killed rank of another host is named by a program that is idle" {
+    local victim
+    for victim in 0 2; do
+        begin '1 2' idle kill "$victim"
+        finish 3
+        [ "$(ranks_with "rank $victim \(process .*; its last operation: allreduce 'gradient'")" -eq 2 ]
+        [ "$(ranks_with 'ending this process with status 70')" -eq 2 ]
+        said_within 4
+    done
+}
+
+@test "so is one that crashes, or exits without a word" {
+    local how
+    for how in segv exit0; do
+        begin '1 1 1' loop "$how" 1
+        finish 3
+        [ "$(ranks_with 'rank 1 \(process .* on node2\) (is gone|was killed|exited)')" -eq 2 ]
+        said_within 4
+    done
+}
+
+@test "a stopped rank is named on all hosts by those of its host" {
+    local victim
+    for victim in 2 3; do # the one that speaks for its host, and another
+        begin '2 2 1' loop stop "$victim"
+        finish 4
+        [ "$(ranks_with "rank $victim \(process [0-9]+ on node2\) is stopped .*no heartbeat for 3\.")" -eq 4 ]
+        [ "$(ranks_with '^status (3|70)$')" -eq 4 ]
+    done
+}
+
+@test "a stopped rank that is alone on its host is missed by the others" {
+    begin '1 2' idle stop 0
+    finish 2
+    [ "$(ranks_with 'rank 0 \(process [0-9]+ on node1\) is silent, as is all of its host \(rank 0\).*no heartbeat for 3\.')" -eq 2 ]
+    [ "$(ranks_with '^status 70$')" -eq 2 ]
+}
+
+@test "a host without network is missed, and misses the others" {
+    begin '1 2' loop none 9
+    sleep 3
+    net cut 2
+    finish 3
+    [ "$(ranks_with 'rank 1 \(process [0-9]+ on node2\) is silent, as is all of its host \(ranks 1,2\)')" -eq 1 ]
+    [ "$(ranks_with 'rank 0 \(process [0-9]+ on node1\) is silent, as is all of its host \(rank 0\)')" -eq 2 ]
+    [ "$(ranks_with '^status (3|70)$')" -eq 3 ]
+}
+
+@test "a network that comes back in time is not missed" {
+    HVD_HEARTBEAT_TIME=20s begin '1 2' late none 2
+    sleep 2
+    net cut 2
+    sleep 2
+    net join 2
+    finish 3
+    [ "$(ranks_with '^status 0$')" -eq 3 ]
+    [ "$(ranks_with 'hvd: ')" -eq 0 ]
+}
+
+@test "mpirun, left to itself, ends with a status, whatever has happened" {
+    local how
+    for how in kill stop; do
+        run on '1 2' "$BATS_FILE_TMPDIR/victim" loop "$how" 2
+        echo "$output"
+        [ "$status" -ne 0 ]
+        [ "$status" -ne 124 ]
+        [[ $output == *'rank 2 (process '* ]]
+    done
+}
+
+@test "a stall tells what ranks of other hosts are doing, once" {
+    HVD_STALL_CHECK_TIME=1s HVD_STALL_SHUTDOWN_TIME=3s \
+        begin '2 2 1' wait none 3
+    finish 4
+    [ "$(ranks_with "rank 0: warning: stalled: 'never' \(allreduce sum float32 \[10\]\) has waited 1 s for rank 3; rank 3 is alive, last operation: allreduce 'gradient', 1\.. s ago")" -eq 1 ]
+    [ "$(ranks_with 'warning: stalled')" -eq 1 ]
+    [ "$(ranks_with 'error: .*never.* has waited 3 s for rank 3')" -eq 5 ]
+    [ "$(ranks_with '^status (3|70)$')" -eq 4 ]
+}
+
+# Ports that rank processes listen on, of those of a host.
+ports_of() { # node
+    ip netns exec "$(cat "$NET/name")-$1" awk '
+        NR > 1 { split($2, at, ":"); print at[2] }' /proc/net/udp |
+        while read -r port; do echo $((16#$port)); done
+}
+
+@test "a flood of garbage does no harm" {
+    local port floods=()
+    HVD_HEARTBEAT_TIME=2s begin '1 2' late none 2
+    while [ "$(ports_of 2 | wc -l)" -lt 2 ]; do
+        sleep 0.1
+    done
+    for port in $(ports_of 2); do
+        net run "$BATS_FILE_TMPDIR/flood" 10.77.0.2 "$port" 4 \
+            >>"$BATS_TEST_TMPDIR/flood" 3>&- &
+        floods+=($!)
+    done
+    wait "${floods[@]}"
+    finish 3
+    cat "$BATS_TEST_TMPDIR/flood"
+    [ "$(ranks_with '^status 0$')" -eq 3 ]
+    [ "$(ranks_with 'hvd: ')" -eq 0 ]
+}
