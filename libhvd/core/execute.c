@@ -128,7 +128,8 @@ static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
     lane->team = set->team;
     if (!absent)
         return;
-    lane->team.slate = NULL; /* it is for all members */
+    lane->team.slate = NULL; /* they are for all members */
+    lane->team.hosts = NULL;
     for (int rank = 0; rank < set->team.size; rank++) {
         if (absent[rank])
             continue;

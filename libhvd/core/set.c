@@ -37,24 +37,49 @@ static size_t bounce_bytes(const struct hvd__set *set, size_t block)
     return block * n * HVD__BOUNCE_SLOTS;
 }
 
-/* Ranks of one host share memory. */
+/* Blocks that go over a network are larger, by so much. */
+enum { NETWORK_BLOCKS = 4 };
+
+/* The members on this host, into locals; ours is *rank among them. */
+static int find_locals(struct hvd__set *set, const struct hvd__heap *heap,
+                       int *rank)
+{
+    int n = 0;
+
+    for (int i = 0; i < set->team.size; i++) {
+        if (!hvd__heap_is_local(heap, set->ranks[i]))
+            continue;
+        if (i == set->team.rank)
+            *rank = n;
+        set->locals[n++] = set->ranks[i];
+    }
+    return n;
+}
+
+/* Ranks of one host share memory. Those of the world do so on each host. */
 static int make_slate(struct hvd__set *set,
                       const struct hvd__settings *settings,
                       struct hvd__heap *heap)
 {
-    bool one_host =
-        heap && set->team.size > 1 && set->tag_slot < HVD__HEAP_DIRECTORY;
+    int n = 0, rank = 0;
+    bool all, some;
+    size_t block = settings->shm_block;
 
-    for (int i = 0; one_host && i < set->team.size; i++)
-        one_host = hvd__heap_is_local(heap, set->ranks[i]);
-    if (one_host) {
-        set->slate = hvd__slate_new(heap, set->ranks, set->team.size,
-                                    set->team.rank, set->tag_slot, set->id,
-                                    bounce_bytes(set, settings->shm_block));
+    if (heap && set->team.size > 1 && set->tag_slot < HVD__HEAP_DIRECTORY)
+        n = find_locals(set, heap, &rank);
+    all = n > 0 && n == set->team.size;
+    some = n > 0 && !all && set->id == 0;
+    if (some)
+        block *= NETWORK_BLOCKS;
+    if (all || some) {
+        set->slate = hvd__slate_new(heap, set->locals, n, rank, set->tag_slot,
+                                    set->id, bounce_bytes(set, block));
         if (!set->slate)
             return hvd__fail_memory(sizeof *set->slate);
     }
-    return hvd__express_init(&set->express, set->slate, set->team.size);
+    /* Only those who see each other's cells can agree by them. */
+    return hvd__express_init(&set->express, all ? set->slate : NULL,
+                             set->team.size);
 }
 
 int hvd__set_prepare(struct hvd__set *set, const struct hvd__settings *settings,
@@ -64,7 +89,8 @@ int hvd__set_prepare(struct hvd__set *set, const struct hvd__settings *settings,
     size_t n = (size_t)set->team.size;
 
     set->scratch = calloc(n, sizeof *set->scratch);
-    if (!set->scratch)
+    set->locals = calloc(n, sizeof *set->locals);
+    if (!set->scratch || !set->locals)
         return hvd__fail_memory(n * sizeof *set->scratch);
     HVD_TRY(
         hvd__executor_init(&set->executor, set->team.size, fusion_threshold));
@@ -87,6 +113,9 @@ void hvd__set_retire(struct hvd__set *set)
     hvd__executor_fini(&set->executor);
     hvd__express_fini(&set->express);
     set->team.slate = NULL;
+    set->team.hosts = NULL;
+    hvd__hosts_free(set->hosts);
+    set->hosts = NULL;
     hvd__slate_retire(set->slate);
     set->slate = NULL;
     hvd__writer_fini(&set->out);
@@ -102,6 +131,7 @@ void hvd__set_free(struct hvd__set *set)
     hvd__set_retire(set);
     hvd__book_fini(&set->book);
     free(set->ranks);
+    free(set->locals); /* a retired slate knew them */
     free(set);
 }
 

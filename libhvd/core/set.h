@@ -20,6 +20,7 @@
 #include "core/ledger.h"
 #include "core/tune.h"
 #include "trace/metrics.h"
+#include "transport/hosts.h"
 #include "transport/team.h"
 
 struct hvd__set {
@@ -37,7 +38,9 @@ struct hvd__set {
     struct hvd__set *next; /* live sets of which we are a member */
     struct hvd__coordinator *coordinator; /* owned; the first member's */
     struct hvd__executor executor;
-    struct hvd__slate *slate; /* owned; NULL: not all on one host */
+    struct hvd__slate *slate; /* owned; of the members on this host; NULL: they
+                                 share no memory */
+    struct hvd__hosts *hosts; /* owned; the world's, if it has several */
     struct hvd__express express;
     struct hvd__metrics *metrics; /* borrowed: the world's */
     struct hvd__tune tune;        /* the world's, on its coordinator */
@@ -45,6 +48,7 @@ struct hvd__set {
     size_t first_direct_max; /* to be told; 0: nothing */
     struct hvd__writer out;  /* what will be announced next */
     int *scratch;            /* owned, [team.size] */
+    int *locals;             /* owned, [team.size]: members on this host */
     atomic_bool leaving;     /* say so; any thread sets it */
     bool heard_leaving;
     bool said_leave;

@@ -43,6 +43,7 @@ struct greeting {
     char version[16];
     char host[128]; /* name, and what tells two hosts of one name apart */
     struct hvd__settings settings;
+    int32_t shares; /* it has a place for others to look at */
     int32_t status; /* negative: this rank cannot start */
     char message[HVD__MESSAGE_MAX];
 };
@@ -172,6 +173,8 @@ static void greet(const struct hvd__world *world, int status,
     *mine = (struct greeting){.status = status, .settings = world->settings};
     snprintf(mine->version, sizeof mine->version, "%s", HVD_VERSION_STRING);
     name_host(mine->host, sizeof mine->host);
+    mine->shares = world->everybody && world->everybody->hosts &&
+                   world->everybody->slate && world->everybody->slate->own;
     if (status < 0)
         snprintf(mine->message, sizeof mine->message, "%s", hvd_last_error());
 }
@@ -254,6 +257,23 @@ static int watch(struct hvd__world *world, const struct greeting *all)
                            &options, &subject);
 }
 
+/* All ranks have a slate to share with those of their host: what goes between
+ * hosts is reduced there first. */
+static void span(const struct hvd__world *world, const struct greeting *all)
+{
+    struct hvd__set *set = world->everybody;
+
+    if (set->team.hosts)
+        return;
+    for (int rank = 0; rank < world->transport->size; rank++)
+        if (!all[rank].shares)
+            return;
+    if (hvd__slate_ready(set->slate) <= 0)
+        return;
+    set->hosts->slate = set->slate;
+    set->team.hosts = set->hosts;
+}
+
 /* The memory that this rank shares with those of its host. */
 static int share(struct hvd__world *world, const struct greeting *all)
 {
@@ -264,9 +284,17 @@ static int share(struct hvd__world *world, const struct greeting *all)
 
     if (!locals)
         return hvd__fail_memory((size_t)t->size * sizeof *locals);
-    for (int rank = 0; rank < t->size; rank++)
+    world->host_of = calloc((size_t)t->size, sizeof *world->host_of);
+    if (!world->host_of) {
+        free(locals);
+        return hvd__fail_memory((size_t)t->size * sizeof *world->host_of);
+    }
+    for (int rank = 0; rank < t->size; rank++) {
+        while (strcmp(all[world->host_of[rank]].host, all[rank].host) != 0)
+            world->host_of[rank]++;
         if (strcmp(all[rank].host, all[t->rank].host) == 0)
             locals[nlocals++] = rank;
+    }
     status = hvd__heap_open(t, locals, nlocals, world->settings.shm_size,
                             &world->heap, why, sizeof why);
     if (status == HVD_OK && why[0] && world->topology.local_rank == 0)
@@ -301,6 +329,8 @@ int hvd__world_meet(struct hvd__world *world, int status)
             status = watch(world, all);
         if (status == HVD_OK && !world->has_met)
             status = share(world, all);
+        if (status == HVD_OK && world->has_met)
+            span(world, all);
         world->has_met = true;
     }
     free(all);
@@ -373,6 +403,13 @@ static int prepare_tuning(struct hvd__world *world, struct hvd__set *set)
     return HVD_OK;
 }
 
+static bool same_host(const void *context, int a, int b)
+{
+    const struct hvd__world *world = context;
+
+    return world->host_of[a] == world->host_of[b];
+}
+
 /* Set 0: everybody. */
 static int make_world_set(struct hvd__world *world)
 {
@@ -389,6 +426,11 @@ static int make_world_set(struct hvd__world *world)
     if (!set)
         return hvd__fail_memory(sizeof *set);
     status = hvd__set_prepare(set, &world->settings, world->heap);
+    if (status == HVD_OK && set->slate && set->slate->size < t->size) {
+        set->hosts = hvd__hosts_new(t->size, t->rank, same_host, world);
+        if (!set->hosts)
+            status = hvd__fail_memory(sizeof *set->hosts);
+    }
     if (status == HVD_OK && set->coordinator)
         status = prepare_tuning(world, set);
     if (status == HVD_OK)
@@ -431,6 +473,7 @@ static void destroy(struct hvd__world *world)
     if (fd >= 0)
         close(fd);
     free(world->break_message);
+    free(world->host_of);
     hvd__unit_free(world->spare);
     free(world);
 }

@@ -32,9 +32,10 @@ struct hvd__world {
     struct hvd__settings settings;    /* fixed once the world has started */
     struct hvd__topology topology;    /* likewise */
     struct hvd__transport *transport; /* owned; driver's, but rank and size */
-    struct hvd__heap *heap;           /* owned; NULL: no memory is shared */
-    struct hvd__unit *spare;          /* owned; driver's: for quick requests */
-    int nskipped; /* driver's: steps without a look at messages */
+    int *host_of; /* owned, [size]: the first rank of each rank's host */
+    struct hvd__heap *heap;  /* owned; NULL: no memory is shared */
+    struct hvd__unit *spare; /* owned; driver's: for quick requests */
+    int nskipped;            /* driver's: steps without a look at messages */
     struct hvd__ledger ledger;
     struct hvd__progress progress;
     bool has_met;           /* all ranks know who and where they are */

@@ -8,6 +8,7 @@
 
 #include "transport/transport.h"
 
+struct hvd__hosts;
 struct hvd__slate;
 
 struct hvd__team {
@@ -15,7 +16,9 @@ struct hvd__team {
     const int *world;                 /* borrowed, [size]: who they are */
     int rank;                         /* this process's number among them */
     int size;
-    struct hvd__slate *slate; /* borrowed; NULL: not all on one host */
+    struct hvd__slate *slate;       /* borrowed; NULL: not all on one host */
+    const struct hvd__hosts *hosts; /* borrowed; NULL: on one host, or where
+                                       memory is not shared */
 };
 
 static inline int hvd__team_send(const struct hvd__team *team, int peer,

@@ -15,10 +15,10 @@
 
 /* The first that applies is taken. */
 static const struct hvd__algorithm *const algorithms[] = {
-    &hvd__reduce_local,      &hvd__reduce_adasum,      &hvd__reduce_shared,
-    &hvd__reduce_direct,     &hvd__reduce_scatter,     &hvd__broadcast_local,
-    &hvd__broadcast_shared,  &hvd__broadcast_binomial, &hvd__exchange_shared,
-    &hvd__exchange_pairwise,
+    &hvd__reduce_local,    &hvd__reduce_adasum,     &hvd__reduce_shared,
+    &hvd__reduce_hosts,    &hvd__reduce_direct,     &hvd__reduce_scatter,
+    &hvd__broadcast_local, &hvd__broadcast_shared,  &hvd__broadcast_binomial,
+    &hvd__exchange_shared, &hvd__exchange_pairwise,
 };
 
 /* For each segment: room for what every peer sends of one slice, and a send

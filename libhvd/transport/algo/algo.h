@@ -50,6 +50,8 @@ struct hvd__shared {
     int64_t copied; /* how far we are, in blocks: as in our part */
     int64_t combined;
     int64_t fetched;
+    int64_t summed;   /* over several hosts: on their way between them */
+    int64_t gathered; /* ... of which these are on their way back */
 };
 
 /* One segment under way; what its fields mean is the algorithm's. */
@@ -116,6 +118,7 @@ struct hvd__algorithm {
 
 extern const struct hvd__algorithm hvd__reduce_local;
 extern const struct hvd__algorithm hvd__reduce_shared;
+extern const struct hvd__algorithm hvd__reduce_hosts;
 extern const struct hvd__algorithm hvd__broadcast_shared;
 extern const struct hvd__algorithm hvd__exchange_shared;
 extern const struct hvd__algorithm hvd__reduce_adasum;

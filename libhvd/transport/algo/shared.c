@@ -15,15 +15,7 @@ int hvd__shared_start(struct hvd__collective *c, struct hvd__segment *segment)
 
 bool hvd__shared_may_begin(const struct hvd__collective *c)
 {
-    const struct hvd__slate *slate = c->team->slate;
-
-    for (int rank = 0; rank < slate->size; rank++) {
-        uint64_t finished = atomic_load_explicit(&slate->parts[rank]->finished,
-                                                 memory_order_acquire);
-        if ((uint32_t)finished + 1 != c->shared.turn)
-            return false;
-    }
-    return true;
+    return hvd__slate_may_begin(c->team->slate, c->shared.turn);
 }
 
 void hvd__shared_begin(struct hvd__collective *c, const void *input,
@@ -68,28 +60,12 @@ void *hvd__shared_output(const struct hvd__collective *c, int rank,
 
 void hvd__shared_finish(struct hvd__collective *c)
 {
-    atomic_store_explicit(&c->team->slate->own->finished, c->shared.turn,
-                          memory_order_release);
+    hvd__slate_finish(c->team->slate, c->shared.turn);
 }
 
 int64_t hvd__shared_least(const struct hvd__collective *c, size_t count)
 {
-    const struct hvd__slate *slate = c->team->slate;
-    int64_t least = INT64_MAX;
-
-    for (int rank = 0; rank < slate->size; rank++) {
-        const unsigned char *part = (const unsigned char *)slate->parts[rank];
-        int64_t there;
-
-        if (rank == slate->rank)
-            continue;
-        there =
-            hvd__turn_get((const hvd__turn_count *)(const void *)(part + count),
-                          c->shared.turn);
-        if (there < least)
-            least = there;
-    }
-    return least;
+    return hvd__slate_least(c->team->slate, c->shared.turn, count);
 }
 
 size_t hvd__shared_block_bytes(const struct hvd__collective *c)

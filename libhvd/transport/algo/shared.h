@@ -18,6 +18,9 @@
 /* Bytes that are worked on without looking at anything else meanwhile. */
 enum { HVD__CHUNK_BYTES = 4 << 20 };
 
+/* Tensors of more bytes are reduced on each host first. */
+enum { HVD__HOSTS_BYTES = 64 << 10 };
+
 /* Whether the team has a slate to share. */
 bool hvd__shared_applies(const struct hvd__collective *c);
 

@@ -258,8 +258,7 @@ int hvd__heap_open(struct hvd__transport *t, const int *locals, int nlocals,
             destroy(made);
         return hvd__fail_memory((size_t)t->size * sizeof *all);
     }
-    /* Alone on a host there is nobody to share with. */
-    if (limit > 0 && nlocals > 1 && create(made, limit, &mine) == 0)
+    if (limit > 0 && t->size > 1 && create(made, limit, &mine) == 0)
         strcpy(name, mine.name);
     status = t->exchange(t, &mine, all, sizeof mine);
     if (status == HVD_OK && name[0] && !missing(all, locals, nlocals))

@@ -157,3 +157,38 @@ unsigned char *hvd__slate_blocks(const struct hvd__slate *slate, int rank)
 {
     return (unsigned char *)slate->parts[rank] + blocks_offset(slate);
 }
+
+bool hvd__slate_may_begin(const struct hvd__slate *slate, uint32_t turn)
+{
+    for (int rank = 0; rank < slate->size; rank++) {
+        uint64_t finished = atomic_load_explicit(&slate->parts[rank]->finished,
+                                                 memory_order_acquire);
+        if ((uint32_t)finished + 1 != turn)
+            return false;
+    }
+    return true;
+}
+
+void hvd__slate_finish(struct hvd__slate *slate, uint32_t turn)
+{
+    atomic_store_explicit(&slate->own->finished, turn, memory_order_release);
+}
+
+int64_t hvd__slate_least(const struct hvd__slate *slate, uint32_t turn,
+                         size_t count)
+{
+    int64_t least = INT64_MAX;
+
+    for (int rank = 0; rank < slate->size; rank++) {
+        const unsigned char *part = (const unsigned char *)slate->parts[rank];
+        int64_t there;
+
+        if (rank == slate->rank)
+            continue;
+        there = hvd__turn_get(
+            (const hvd__turn_count *)(const void *)(part + count), turn);
+        if (there < least)
+            least = there;
+    }
+    return least;
+}

@@ -128,6 +128,14 @@ struct hvd__slate_pair *hvd__slate_pairs(const struct hvd__slate *slate,
                                          int rank);
 unsigned char *hvd__slate_blocks(const struct hvd__slate *slate, int rank);
 
+/* A turn: all ranks are done with the one before, so that our part may be
+ * written to; we are done with it; the least that the other ranks have in one
+ * of their counts, given its offset in a part. */
+bool hvd__slate_may_begin(const struct hvd__slate *slate, uint32_t turn);
+void hvd__slate_finish(struct hvd__slate *slate, uint32_t turn);
+int64_t hvd__slate_least(const struct hvd__slate *slate, uint32_t turn,
+                         size_t count);
+
 static inline void hvd__turn_set(hvd__turn_count *count, uint32_t turn,
                                  int64_t value)
 {
