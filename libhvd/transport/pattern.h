@@ -21,8 +21,8 @@ struct hvd__slice hvd__slice_of(int64_t count, int rank, int nranks);
  */
 int hvd__binomial_parent(int rank, int root, int nranks);
 
-/* Rank's children, the one with the largest subtree first, written to
- * children (room for 32). Returns how many. */
+/* Rank's children, the one with the largest subtree first (as it is before it
+ * is cut to nranks), written to children (room for 32). Returns how many. */
 int hvd__binomial_children(int rank, int root, int nranks, int *children);
 
 #endif
