@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who shares a host, and the patterns of who talks to whom: for all numbers
- * of ranks up to 17. */
+/* Who shares a host: for all numbers of ranks up to 17. */
 #include <stdbool.h>
 #include <string.h>
 
 #include "check_main.h"
 #include "core/topology.h"
-#include "transport/pattern.h"
 
 enum { MOST = 17 };
 
@@ -89,62 +87,12 @@ START_TEST(two_uneven_hosts)
 }
 END_TEST
 
-START_TEST(slices_are_a_partition)
-{
-    for (int n = 1; n <= MOST; n++)
-        for (int64_t count = 0; count <= 100; count++) {
-            int64_t next = 0;
-
-            for (int rank = 0; rank < n; rank++) {
-                struct hvd__slice s = hvd__slice_of(count, rank, n);
-
-                ck_assert_int_eq(s.start, next);
-                ck_assert_int_eq(s.count, count / n + (rank < count % n));
-                next += s.count;
-            }
-            ck_assert_int_eq(next, count);
-        }
-}
-END_TEST
-
-START_TEST(binomial_trees_reach_everyone)
-{
-    for (int n = 1; n <= MOST; n++)
-        for (int root = 0; root < n; root++) {
-            int reached = 0, rounds = 0;
-
-            while (1 << rounds < n)
-                rounds++;
-            ck_assert_int_eq(hvd__binomial_parent(root, root, n), -1);
-            for (int rank = 0; rank < n; rank++) {
-                int children[32], up = rank, depth = 0;
-                int nchildren = hvd__binomial_children(rank, root, n, children);
-
-                ck_assert_int_le(nchildren, rounds);
-                for (int i = 0; i < nchildren; i++)
-                    ck_assert_int_eq(hvd__binomial_parent(children[i], root, n),
-                                     rank);
-                reached += nchildren;
-                while (up != root && depth <= rounds) {
-                    up = hvd__binomial_parent(up, root, n);
-                    depth++;
-                }
-                ck_assert_int_eq(up, root);
-                ck_assert_int_le(depth, rounds);
-            }
-            ck_assert_int_eq(reached, n - 1);
-        }
-}
-END_TEST
-
 static TCase *tcase_topology(void)
 {
     TCase *tcase = tcase_create("topology");
 
     tcase_add_test(tcase, every_layout);
     tcase_add_test(tcase, two_uneven_hosts);
-    tcase_add_test(tcase, slices_are_a_partition);
-    tcase_add_test(tcase, binomial_trees_reach_everyone);
     return tcase;
 }
 

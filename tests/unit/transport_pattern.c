@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who has which slice and who talks to whom: for all numbers of ranks up to
+ * 17. */
+#include "check_main.h"
+#include "transport/pattern.h"
+
+enum { MOST = 17 };
+
+START_TEST(slices_are_a_partition)
+{
+    for (int n = 1; n <= MOST; n++)
+        for (int64_t count = 0; count <= 100; count++) {
+            int64_t next = 0;
+
+            for (int rank = 0; rank < n; rank++) {
+                struct hvd__slice s = hvd__slice_of(count, rank, n);
+
+                ck_assert_int_eq(s.start, next);
+                ck_assert_int_eq(s.count, count / n + (rank < count % n));
+                next += s.count;
+            }
+            ck_assert_int_eq(next, count);
+        }
+}
+END_TEST
+
+START_TEST(binomial_trees_reach_everyone)
+{
+    for (int n = 1; n <= MOST; n++)
+        for (int root = 0; root < n; root++) {
+            int reached = 0, rounds = 0;
+
+            while (1 << rounds < n)
+                rounds++;
+            ck_assert_int_eq(hvd__binomial_parent(root, root, n), -1);
+            for (int rank = 0; rank < n; rank++) {
+                int children[32], up = rank, depth = 0;
+                int nchildren = hvd__binomial_children(rank, root, n, children);
+
+                ck_assert_int_le(nchildren, rounds);
+                for (int i = 0; i < nchildren; i++)
+                    ck_assert_int_eq(hvd__binomial_parent(children[i], root, n),
+                                     rank);
+                reached += nchildren;
+                while (up != root && depth <= rounds) {
+                    up = hvd__binomial_parent(up, root, n);
+                    depth++;
+                }
+                ck_assert_int_eq(up, root);
+                ck_assert_int_le(depth, rounds);
+            }
+            ck_assert_int_eq(reached, n - 1);
+        }
+}
+END_TEST
+
+/* Beyond 2^31, where an int in between would show. */
+START_TEST(slices_of_very_many)
+{
+    const int64_t count = (INT64_C(1) << 62) + 5;
+
+    for (int n = 1; n <= MOST; n++) {
+        struct hvd__slice last = hvd__slice_of(count, n - 1, n);
+
+        ck_assert_int_eq(hvd__slice_of(count, 0, n).start, 0);
+        ck_assert_int_eq(last.start + last.count, count);
+        ck_assert_int_eq(last.count, count / n);
+    }
+}
+END_TEST
+
+/* Who has most to pass on hears first: in a whole tree each child has half of
+ * what the one before has. */
+START_TEST(large_subtrees_come_first)
+{
+    int children[32];
+
+    ck_assert_int_eq(hvd__binomial_children(0, 0, 16, children), 4);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(children[i], 8 >> i);
+    ck_assert_int_eq(hvd__binomial_children(15, 3, 16, children), 2);
+    ck_assert_int_eq(children[0], (15 + 2) % 16);
+    ck_assert_int_eq(children[1], (15 + 1) % 16);
+    /* A tree without its last ranks: the first child lost some. */
+    ck_assert_int_eq(hvd__binomial_children(0, 0, 5, children), 3);
+    ck_assert_int_eq(children[0], 4);
+    ck_assert_int_eq(children[1], 2);
+    ck_assert_int_eq(children[2], 1);
+}
+END_TEST
+
+static TCase *tcase_pattern(void)
+{
+    TCase *tcase = tcase_create("pattern");
+
+    tcase_add_test(tcase, slices_are_a_partition);
+    tcase_add_test(tcase, slices_of_very_many);
+    tcase_add_test(tcase, binomial_trees_reach_everyone);
+    tcase_add_test(tcase, large_subtrees_come_first);
+    return tcase;
+}
+
+HVD_TEST_MAIN("transport_pattern", tcase_pattern)
