@@ -28,6 +28,8 @@ DEPS_tests-unit-$(1) = $$(filter %.a,$$(TEST_LINK_$(2))) $$(IPU_LIB) $$(HVD_SO)
 endef
 $(foreach t,$(UNIT_TESTS),$(eval $(call unit_test,$(t),$(call \
 	test_room,$(firstword $(subst _, ,$(t)))))))
+# It reads what the timeline writes.
+LIBS_tests-unit-trace_timeline += $(JSON_LIBS)
 
 define mpi_test
 SRC_tests-mpi-$(1) := tests/mpi/$(1).c tests/support/ranks.c \
