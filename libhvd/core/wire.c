@@ -158,6 +158,8 @@ void hvd__read_text(struct hvd__reader *reader, char *text, size_t size)
     if (reader->failed)
         return;
     get(reader, text, bytes);
+    if (memchr(text, '\0', bytes))
+        reader->failed = true;
     text[reader->failed ? 0 : bytes] = '\0';
 }
 
@@ -216,6 +218,9 @@ void hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of)
     for (int rank = 0; rank < nranks; rank++) {
         if (rank % 8 == 0)
             get(reader, &bits, 1);
-        of[rank] = bits >> rank % 8 & 1;
+        of[rank] = bits & 1;
+        bits >>= 1;
     }
+    if (bits != 0)
+        reader->failed = true;
 }

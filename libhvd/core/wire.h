@@ -90,11 +90,13 @@ uint64_t hvd__read_key(struct hvd__reader *reader);
 /* How many of something follow, each of at least so many bytes: a number that
  * does not fit into the rest is a failure. */
 int32_t hvd__read_count(struct hvd__reader *reader, size_t each);
-/* Into text of size bytes, NUL-terminated; longer ones are a failure. */
+/* Into text of size bytes, NUL-terminated; longer ones, and a NUL within, are
+ * a failure. */
 void hvd__read_text(struct hvd__reader *reader, char *text, size_t size);
 void hvd__read_signature(struct hvd__reader *reader,
                          struct hvd__signature *signature);
-/* of[r] becomes 1 for the ranks of the set, else 0. */
+/* of[r] becomes 1 for the ranks of the set, else 0; ranks beyond nranks are a
+ * failure. */
 void hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of);
 
 #endif
