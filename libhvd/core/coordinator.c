@@ -500,10 +500,13 @@ int hvd__coordinator_detail(struct hvd__coordinator *c, int rank, uint64_t key,
                             const struct hvd__signature *signatures, int n)
 {
     uint64_t fingerprint = 0;
+    bool certain = true; /* that their names for schemes are ours */
     struct hvd__proposal *p;
 
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         fingerprint = hvd__signature_fingerprint(fingerprint, &signatures[i]);
+        certain &= signatures[i].compression < HVD_COMPRESSION_REGISTERED;
+    }
     HASH_FIND(hh, c->table, &key, sizeof key, p);
     for (; p; p = p->later) {
         int number = p->of[rank] - 1;
@@ -512,7 +515,8 @@ int hvd__coordinator_detail(struct hvd__coordinator *c, int rank, uint64_t key,
         if (number < 0)
             continue;
         v = &p->variants[number];
-        if (!v->asked || v->signatures || v->fingerprint != fingerprint)
+        if (!v->asked || v->signatures ||
+            (certain && v->fingerprint != fingerprint))
             continue;
         v->signatures = malloc((size_t)n * sizeof *v->signatures);
         if (!v->signatures)

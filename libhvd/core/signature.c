@@ -76,7 +76,8 @@ uint64_t hvd__signature_fingerprint(uint64_t before,
 
     if (hvd__compression_encodes(s->compression)) {
         const char *name = hvd_compression_name(s->compression);
-        before = hvd__fingerprint(before, name, strlen(name));
+        before =
+            hvd__fingerprint(before, name ? name : "", name ? strlen(name) : 0);
     }
     before = hvd__fingerprint(before, head, sizeof head);
     if (scaled)
@@ -87,11 +88,11 @@ uint64_t hvd__signature_fingerprint(uint64_t before,
 
 int64_t hvd__signature_count(const struct hvd__signature *s)
 {
-    int64_t count = 1;
+    uint64_t count = 1; /* may wrap on the way to a 0 */
 
     for (int32_t i = hvd__signature_varies(s) ? 1 : 0; i < s->ndim; i++)
-        count *= s->shape[i];
-    return count;
+        count *= (uint64_t)s->shape[i];
+    return (int64_t)count;
 }
 
 size_t hvd__signature_bytes(const struct hvd__signature *s)
@@ -108,6 +109,18 @@ size_t hvd__signature_row_bytes(const struct hvd__signature *s)
     for (int32_t i = 1; i < s->ndim; i++)
         bytes *= (size_t)s->shape[i];
     return bytes;
+}
+
+/* Another rank may call a program's scheme otherwise, or know more of them. */
+static void add_compression(struct hvd__text *out, hvd_compression compression)
+{
+    const char *name = hvd_compression_name(compression);
+
+    if (compression >= HVD_COMPRESSION_REGISTERED || !name)
+        hvd__text_add(out, " compressed by scheme %d (%s%s)", (int)compression,
+                      name ? "here " : "not registered here", name ? name : "");
+    else if (compression != HVD_COMPRESSION_NONE)
+        hvd__text_add(out, " compressed by %s", name);
 }
 
 const char *hvd__signature_print(const struct hvd__signature *s, char *text,
@@ -137,9 +150,7 @@ const char *hvd__signature_print(const struct hvd__signature *s, char *text,
         hvd__text_add(&out, " prescale %.9g", s->prescale);
     if (hvd__kind_has(s->kind, HVD__HAS_OP) && s->postscale != 1)
         hvd__text_add(&out, " postscale %.9g", s->postscale);
-    if (s->compression != HVD_COMPRESSION_NONE)
-        hvd__text_add(&out, " compressed by %s",
-                      hvd_compression_name(s->compression));
+    add_compression(&out, s->compression);
     if (s->flags & HVD_AVERAGE_CONTRIBUTORS)
         hvd__text_add(&out, " over contributors");
     return text;

@@ -3,6 +3,7 @@
  * Compression on the wire: casts, top-k, and a scheme of the program's own.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -219,12 +220,11 @@ static int add(void *context, const void *code, int64_t bytes, float *sum,
 
 static int broken;
 
-static int registered(void)
+static int register_as(const char *name)
 {
-    static int number;
     const hvd_compressor compressor = {
         .size = sizeof compressor,
-        .name = "int8",
+        .name = name,
         .context = &broken,
         .max_bytes = most_bytes,
         .state_bytes = state_bytes,
@@ -232,8 +232,15 @@ static int registered(void)
         .add = add,
     };
 
+    return hvd_register_compressor(&compressor);
+}
+
+static int registered(void)
+{
+    static int number;
+
     if (number == 0)
-        number = hvd_register_compressor(&compressor);
+        number = register_as("int8");
     return number;
 }
 
@@ -312,6 +319,32 @@ START_TEST(what_cannot_be_compressed)
 }
 END_TEST
 
+/* Last of all: from here on the ranks' tables differ. */
+START_TEST(schemes_that_not_all_know)
+{
+    int rank = ranks_rank(), last = ranks_size() - 1, number = registered();
+    char name[32], text[64];
+    float value = 1;
+
+    if (last == 0)
+        return;
+    snprintf(name, sizeof name, "of rank %d", rank);
+    number = register_as(name);
+    ck_assert_int_gt(number, HVD_COMPRESSION_REGISTERED);
+    ck_hvd_fails(reduce("c", &value, &value, 1, HVD_FLOAT32, HVD_SUM, number),
+                 HVD_ERR_MISMATCH);
+    snprintf(text, sizeof text, "scheme %d (here of rank 0)", number);
+    ck_error_says(text);
+    number = rank == last ? register_as("of the last") : HVD_COMPRESSION_NONE;
+    ck_hvd_fails(reduce("c", &value, &value, 1, HVD_FLOAT32, HVD_SUM, number),
+                 HVD_ERR_MISMATCH);
+    ck_error_says("not registered here");
+    ck_hvd(reduce("c", &value, &value, 1, HVD_FLOAT32, HVD_SUM,
+                  HVD_COMPRESSION_NONE));
+    ck_assert(value == (float)ranks_size());
+}
+END_TEST
+
 static TCase *tcase_compression(void)
 {
     TCase *tcase = ranks_tcase("compression");
@@ -324,6 +357,7 @@ static TCase *tcase_compression(void)
     tcase_add_test(tcase, a_scheme_of_the_programs_own);
     tcase_add_test(tcase, a_scheme_that_fails_is_an_error_of_all);
     tcase_add_test(tcase, what_cannot_be_compressed);
+    tcase_add_test(tcase, schemes_that_not_all_know);
     return tcase;
 }
 

@@ -76,6 +76,10 @@ START_TEST(elements_and_bytes)
     s.shape[1] = 0;
     ck_assert_int_eq(hvd__signature_count(&s), 0);
     ck_assert_uint_eq(hvd__signature_bytes(&s), 0);
+    s.ndim = 3; /* nothing, of however much */
+    s.shape[0] = s.shape[1] = INT64_MAX;
+    s.shape[2] = 0;
+    ck_assert_int_eq(hvd__signature_count(&s), 0);
     s.ndim = 0; /* a scalar */
     s.dtype = HVD_FLOAT64;
     ck_assert_int_eq(hvd__signature_count(&s), 1);
