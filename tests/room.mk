@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# tests: one program a file of tests/unit and tests/mpi, linked with what the
-# file needs. They land in $(B)/bin/tests-*, and are not installed.
+# tests: one program a file of tests/unit, tests/fuzz and tests/mpi, linked with
+# what the file needs. They land in $(B)/bin/tests-*, and are not installed.
 
 CFLAGS_tests = -Ilibhvd/include -Ilibhvd -Idevice/include -Idevice -Imodels \
 	-Ibench -Itests/support $(MPI_CFLAGS) $(BLAS_CFLAGS)
 
 UNIT_TESTS := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/*.c))
+FUZZ_TESTS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 MPI_TESTS := $(patsubst tests/mpi/%.c,%,$(wildcard tests/mpi/*.c))
 TEST_PROGRAMS += $(UNIT_TESTS:%=$(B)/bin/tests-unit-%) \
+	$(FUZZ_TESTS:%=$(B)/bin/tests-fuzz-%) \
 	$(MPI_TESTS:%=$(B)/bin/tests-mpi-%)
 
 # A unit test sees the insides of one room, named by the first word of its
@@ -30,6 +32,14 @@ $(foreach t,$(UNIT_TESTS),$(eval $(call unit_test,$(t),$(call \
 	test_room,$(firstword $(subst _, ,$(t)))))))
 # It reads what the timeline writes.
 LIBS_tests-unit-trace_timeline += $(JSON_LIBS)
+
+# Fuzzing is of what libhvd reads.
+define fuzz_test
+SRC_tests-fuzz-$(1) := tests/fuzz/$(1).c
+LIBS_tests-fuzz-$(1) = $$(TEST_LINK_libhvd) $$(CHECK_LIBS)
+DEPS_tests-fuzz-$(1) = $$(filter %.a,$$(TEST_LINK_libhvd))
+endef
+$(foreach t,$(FUZZ_TESTS),$(eval $(call fuzz_test,$(t))))
 
 define mpi_test
 SRC_tests-mpi-$(1) := tests/mpi/$(1).c tests/support/ranks.c \

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages that no rank would send, to those who read them.
+ *
+ * Messages are made as ranks make them, with keys and fingerprints from a
+ * small pool so that they have to do with each other, and then spoilt: bytes
+ * turned, cut off, doubled, put in from another message, numbers replaced by
+ * extreme ones; some are nothing but random bytes. Two readers get them:
+ *
+ *     the format   what is accepted, written again, gives the same bytes: no
+ *                  two messages mean the same, and nothing is overlooked
+ *     a rank       which coordinates three; it refuses with HVD_ERR_INTERNAL,
+ *                  or goes on, and what it then tells the others is well made
+ *
+ * The sequence is the same in every run, so that a failure occurs again. A
+ * sanitized build (make sanitize) sees bytes read too far.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "check_main.h"
+#include "core/negotiate.h"
+#include "core/world.h"
+
+enum { RANKS = 3, KEYS = 5, MOST_BYTES = 2048, MOST_RECORDS = 12 };
+
+static uint64_t state;
+
+static uint32_t any(uint32_t below)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (uint32_t)((state * UINT64_C(0x2545f4914f6cdd1d)) >> 32) % below;
+}
+
+/* Rounds of a test: so many thousands, or many more if time allows. */
+static int rounds(int thousands)
+{
+    return thousands * (getenv("HVD_TEST_FULL") ? 20000 : 1000);
+}
+
+/* ------------------------------------------------------------ good messages */
+
+static uint64_t any_key(void)
+{
+    return any(50) ? UINT64_C(0x1111111111111111) * (1 + any(KEYS))
+                   : hvd__join_key();
+}
+
+static void write_signature(struct hvd__writer *out)
+{
+    static const hvd_kind kinds[] = {
+        HVD_ALLREDUCE, HVD_ALLGATHER,     HVD_BROADCAST, HVD_ALLTOALL,
+        HVD_BARRIER,   HVD_REDUCESCATTER, HVD_GATHER,    HVD_REDUCE};
+    struct hvd__signature s = {.kind = kinds[any(8)],
+                               .dtype = (int32_t)any(HVD_NUM_DTYPES),
+                               .op = (int32_t)any(HVD_NUM_OPS),
+                               .root = (int32_t)any(RANKS),
+                               .ndim = (int32_t)any(4),
+                               .prescale = 1 + any(2),
+                               .postscale = 1};
+
+    for (int i = 0; i < s.ndim; i++)
+        s.shape[i] = any(9);
+    if (s.ndim > 0 && hvd__kind_has(s.kind, HVD__MAY_VARY) && any(2))
+        s.shape[0] = HVD__VARIES;
+    hvd__write_signature(out, &s);
+}
+
+static void write_text(struct hvd__writer *out)
+{
+    char text[64];
+    uint32_t n = any(sizeof text);
+
+    for (uint32_t i = 0; i < n; i++)
+        text[i] = (char)(1 + any(255));
+    text[n] = '\0';
+    hvd__write_text(out, text);
+}
+
+static void write_failure(struct hvd__writer *out)
+{
+    hvd__write_int(out, -1 - (int32_t)any(27));
+    write_text(out);
+}
+
+static void write_ranks(struct hvd__writer *out)
+{
+    int ranks[RANKS];
+
+    for (int i = 0; i < RANKS; i++)
+        ranks[i] = (int)any(2);
+    hvd__write_ranks(out, ranks, RANKS);
+}
+
+static void write_longs(struct hvd__writer *out, int n)
+{
+    hvd__write_int(out, n);
+    for (int i = 0; i < n; i++)
+        hvd__write_long(out, any(100));
+}
+
+static void write_batch(struct hvd__writer *out)
+{
+    int absent = (int)any(2), n = 1 + (int)any(3);
+
+    hvd__write_int(out, absent);
+    if (absent)
+        write_ranks(out);
+    hvd__write_int(out, n);
+    for (int i = 0; i < n; i++) {
+        hvd__write_key(out, any_key());
+        hvd__write_int(out, (int32_t)any(2));
+        write_longs(out, any(2) ? RANKS : 0);
+    }
+}
+
+static void write_record(struct hvd__writer *out, enum hvd__record_type type)
+{
+    int n = (int)any(3);
+
+    hvd__write_type(out, type);
+    switch (type) {
+    case HVD__ANNOUNCE:
+        hvd__write_key(out, any_key());
+        hvd__write_key(out, any(2));
+        hvd__write_int(out, (int32_t)any(3));
+        write_longs(out, n);
+        break;
+    case HVD__REFUSE:
+        hvd__write_key(out, any_key());
+        write_failure(out);
+        break;
+    case HVD__DETAIL:
+        hvd__write_key(out, any_key());
+        hvd__write_int(out, n);
+        while (n-- > 0)
+            write_signature(out);
+        break;
+    case HVD__BATCH: write_batch(out); break;
+    case HVD__FAIL:
+        write_failure(out);
+        hvd__write_key(out, any_key());
+        write_ranks(out);
+        break;
+    case HVD__JOINED: hvd__write_int(out, (int32_t)any(RANKS)); break;
+    case HVD__BREAK: write_failure(out); break;
+    case HVD__QUERY: hvd__write_key(out, any_key()); break;
+    case HVD__TUNE: hvd__write_long(out, any(1 << 20)); break;
+    case HVD__OPEN:
+        hvd__write_int(out, (int32_t)any(5));
+        for (int i = 0; i < RANKS; i++)
+            hvd__write_long(out, any(100));
+        break;
+    case HVD__JOIN:
+    case HVD__LEAVE:
+    case HVD__CLOSE: break;
+    }
+}
+
+/* Records of types up to most. Leaving and breaking would soon be all there
+ * is: they are rare. */
+static void write_message(struct hvd__writer *out, enum hvd__record_type most)
+{
+    out->bytes = 0;
+    hvd__write_int(out, any(40) ? 0 : (int32_t)any(3) - 1);
+    for (uint32_t n = any(MOST_RECORDS); n > 0; n--) {
+        enum hvd__record_type type = (enum hvd__record_type)(1 + any(most));
+
+        if (type >= HVD__JOIN && type <= HVD__LEAVE && any(20))
+            type = HVD__ANNOUNCE;
+        write_record(out, type);
+    }
+}
+
+/* ------------------------------------------------------------------ spoiling
+ */
+
+static void replace_number(unsigned char *data, size_t bytes)
+{
+    static const int64_t extremes[] = {
+        0,         -1,     1,      INT_MAX, INT_MIN,         INT64_MAX,
+        INT64_MIN, 0xffff, 0x7fff, 255,     INT64_C(1) << 32};
+    int64_t number = extremes[any(sizeof extremes / sizeof *extremes)];
+    size_t width = (size_t)1 << any(4);
+
+    if (bytes >= width)
+        memcpy(data + any((uint32_t)(bytes - width + 1)), &number, width);
+}
+
+/* Some bytes of from, put in before some byte of data; returns the new size. */
+static size_t put_in(unsigned char *data, size_t bytes,
+                     const unsigned char *from, size_t from_bytes)
+{
+    size_t start = any((uint32_t)from_bytes + 1), at = any((uint32_t)bytes + 1);
+    size_t n = any((uint32_t)(from_bytes - start) + 1);
+    unsigned char piece[MOST_BYTES];
+
+    if (bytes + n > MOST_BYTES)
+        return bytes;
+    memcpy(piece, from + start, n); /* from may be data */
+    memmove(data + at + n, data + at, bytes - at);
+    memcpy(data + at, piece, n);
+    return bytes + n;
+}
+
+static size_t take_out(unsigned char *data, size_t bytes)
+{
+    size_t at = any((uint32_t)bytes + 1), n = any((uint32_t)(bytes - at) + 1);
+
+    memmove(data + at, data + at + n, bytes - at - n);
+    return bytes - n;
+}
+
+/* A spoilt copy of a message; other is another one. Returns its size. */
+static size_t spoil(const struct hvd__writer *message,
+                    const struct hvd__writer *other, unsigned char *data)
+{
+    size_t bytes = message->bytes < MOST_BYTES ? message->bytes : MOST_BYTES;
+
+    memcpy(data, message->data, bytes);
+    for (uint32_t times = any(4); times > 0 && bytes > 0; times--)
+        switch (any(7)) {
+        case 0:
+            data[any((uint32_t)bytes)] ^= (unsigned char)(1u << any(8));
+            break;
+        case 1: data[any((uint32_t)bytes)] = (unsigned char)any(256); break;
+        case 2: replace_number(data, bytes); break;
+        case 3: bytes = any((uint32_t)bytes); break;
+        case 4: bytes = put_in(data, bytes, data, bytes); break;
+        case 5: bytes = put_in(data, bytes, other->data, other->bytes); break;
+        default: bytes = take_out(data, bytes); break;
+        }
+    if (any(16) == 0)
+        for (size_t i = 0; i < bytes; i++)
+            data[i] = (unsigned char)any(any(2) ? 256 : 16);
+    return bytes;
+}
+
+/* ---------------------------------------------------------------- the format
+ */
+
+static void copy_signature(struct hvd__reader *in, struct hvd__writer *out)
+{
+    struct hvd__signature s;
+
+    hvd__read_signature(in, &s);
+    /* What is accepted is sane. */
+    if (!hvd_kind_name(s.kind) || !hvd_dtype_name(s.dtype) ||
+        !hvd_op_name(s.op) || s.ndim < 0 || s.ndim > HVD_MAX_DIMS ||
+        hvd__signature_count(&s) < 0)
+        ck_abort_msg("a signature that cannot be was accepted");
+    hvd__write_signature(out, &s);
+}
+
+static void copy_text(struct hvd__reader *in, struct hvd__writer *out)
+{
+    char text[HVD__MESSAGE_MAX];
+
+    hvd__read_text(in, text, sizeof text);
+    if (!memchr(text, '\0', sizeof text))
+        ck_abort_msg("a text without an end");
+    hvd__write_text(out, text);
+}
+
+static void copy_ranks(struct hvd__reader *in, struct hvd__writer *out)
+{
+    int ranks[RANKS];
+
+    hvd__read_ranks(in, RANKS, ranks);
+    hvd__write_ranks(out, ranks, RANKS);
+}
+
+static void copy_key(struct hvd__reader *in, struct hvd__writer *out)
+{
+    hvd__write_key(out, hvd__read_key(in));
+}
+
+static void copy_long(struct hvd__reader *in, struct hvd__writer *out)
+{
+    hvd__write_long(out, hvd__read_long(in));
+}
+
+static int32_t copy_int(struct hvd__reader *in, struct hvd__writer *out)
+{
+    int32_t value = hvd__read_int(in);
+
+    hvd__write_int(out, value);
+    return value;
+}
+
+/* How many follow, each of at least so many bytes. */
+static int32_t copy_count(struct hvd__reader *in, struct hvd__writer *out,
+                          size_t each)
+{
+    int32_t n = hvd__read_count(in, each);
+
+    if (n < 0 || (size_t)n > (in->bytes - in->at) / each)
+        ck_abort_msg("%d things of %zu bytes in %zu", (int)n, each,
+                     in->bytes - in->at);
+    hvd__write_int(out, n);
+    return n;
+}
+
+static void copy_batch(struct hvd__reader *in, struct hvd__writer *out)
+{
+    int32_t n;
+
+    if (copy_int(in, out))
+        copy_ranks(in, out);
+    n = copy_count(in, out, 16);
+    while (n-- > 0 && !in->failed) {
+        copy_key(in, out);
+        copy_int(in, out);
+        for (int32_t m = copy_count(in, out, 8); m > 0; m--)
+            copy_long(in, out);
+    }
+}
+
+/* As docs/PROTOCOL.md has it. */
+static void copy_record(struct hvd__reader *in, struct hvd__writer *out)
+{
+    enum hvd__record_type type = hvd__read_type(in);
+    int32_t n;
+
+    hvd__write_type(out, type);
+    if (in->failed)
+        return;
+    switch (type) {
+    case HVD__ANNOUNCE:
+        copy_key(in, out);
+        copy_key(in, out);
+        copy_int(in, out);
+        for (n = copy_count(in, out, 8); n > 0; n--)
+            copy_long(in, out);
+        break;
+    case HVD__REFUSE: copy_key(in, out); /* fall through */
+    case HVD__BREAK:
+        copy_int(in, out);
+        copy_text(in, out);
+        break;
+    case HVD__DETAIL:
+        copy_key(in, out);
+        for (n = copy_count(in, out, 1); n > 0 && !in->failed; n--)
+            copy_signature(in, out);
+        break;
+    case HVD__BATCH: copy_batch(in, out); break;
+    case HVD__FAIL:
+        copy_int(in, out);
+        copy_text(in, out);
+        copy_key(in, out);
+        copy_ranks(in, out);
+        break;
+    case HVD__JOINED: copy_int(in, out); break;
+    case HVD__QUERY: copy_key(in, out); break;
+    case HVD__TUNE: copy_long(in, out); break;
+    case HVD__OPEN:
+        copy_int(in, out);
+        for (int i = 0; i < RANKS; i++)
+            copy_long(in, out);
+        break;
+    case HVD__JOIN:
+    case HVD__LEAVE:
+    case HVD__CLOSE: break;
+    }
+}
+
+/* Whether a message is well made; written again, then, it is the same. */
+static bool well_made(const unsigned char *data, size_t bytes)
+{
+    static struct hvd__writer again;
+    struct hvd__reader in = {.data = data, .bytes = bytes};
+
+    again.bytes = 0;
+    copy_int(&in, &again);
+    while (hvd__reader_more(&in))
+        copy_record(&in, &again);
+    if (in.at > bytes)
+        ck_abort_msg("read to %zu of %zu bytes", in.at, bytes);
+    if (in.failed)
+        return false;
+    if (again.bytes != bytes || memcmp(again.data, data, bytes) != 0)
+        ck_abort_msg("accepted, but not what was written");
+    return true;
+}
+
+START_TEST(what_is_accepted_is_what_was_written)
+{
+    struct hvd__writer message = {0}, other = {0};
+    unsigned char *room = malloc(MOST_BYTES);
+    int n = rounds(1000), accepted = 0;
+
+    state = 20220617;
+    write_message(&other, HVD__OPEN);
+    for (int round = 0; round < n; round++) {
+        unsigned char data[MOST_BYTES];
+        size_t bytes;
+
+        write_message(&message, HVD__OPEN);
+        if (!well_made(message.data, message.bytes))
+            ck_abort_msg("round %d: a good message was refused", round);
+        bytes = spoil(&message, &other, data);
+        /* At the end of the room: a sanitizer sees a byte read too far. */
+        memcpy(room + MOST_BYTES - bytes, data, bytes);
+        accepted += well_made(room + MOST_BYTES - bytes, bytes);
+        if (round % 16 == 0) {
+            struct hvd__writer swap = message;
+            message = other;
+            other = swap;
+        }
+    }
+    /* Some spoiling leaves a good message, most does not. */
+    ck_assert_int_gt(accepted, n / 20);
+    ck_assert_int_lt(accepted, n / 10 * 9);
+    free(room);
+    hvd__writer_fini(&message);
+    hvd__writer_fini(&other);
+}
+END_TEST
+
+/* -------------------------------------------------------------------- a rank
+ */
+
+/* The next message for the rank, and from whom; NULL: none. */
+static unsigned char *pending;
+static size_t pending_bytes;
+static int pending_from;
+static int nposted;
+
+static int poll_pending(struct hvd__transport *self, int *peer, void **message,
+                        size_t *bytes)
+{
+    (void)self;
+    if (!pending)
+        return 0;
+    *message = pending;
+    *bytes = pending_bytes;
+    *peer = pending_from;
+    pending = NULL;
+    return 1;
+}
+
+static int check_posted(struct hvd__transport *self, int peer, void *message,
+                        size_t bytes)
+{
+    (void)self;
+    if (peer <= 0 || peer >= RANKS || !well_made(message, bytes))
+        ck_abort_msg("a message to rank %d that is not well made", peer);
+    nposted++;
+    free(message);
+    return HVD_OK;
+}
+
+static int none_pending(struct hvd__transport *self)
+{
+    (void)self;
+    return 0;
+}
+
+static struct hvd__transport transport = {.name = "fuzz",
+                                          .size = RANKS,
+                                          .ntags = 1 << 20,
+                                          .post = check_posted,
+                                          .poll = poll_pending,
+                                          .pending = none_pending};
+static struct hvd__world *world;
+static struct hvd__set *set;
+
+static void begin_world(void)
+{
+    int *ranks = malloc(RANKS * sizeof *ranks);
+
+    for (int i = 0; i < RANKS; i++)
+        ranks[i] = i;
+    world = calloc(1, sizeof *world);
+    world->transport = &transport;
+    atomic_store(&world->completion_fd, -1);
+    ck_assert_int_eq(hvd__ledger_init(&world->ledger), HVD_OK);
+    set = hvd__set_new(&transport, 0, ranks, RANKS, 0);
+    ck_assert(set != NULL);
+    ck_assert_int_eq(hvd__set_prepare(set, &world->settings, NULL), HVD_OK);
+    set->metrics = &world->metrics;
+    ck_assert_int_eq(hvd__world_add_set(world, set), HVD_OK);
+    world->live = set;
+}
+
+static void end_world(void)
+{
+    while (hvd__ledger_take(&world->ledger))
+        ;
+    hvd__set_free(set);
+    hvd__ledger_fini(&world->ledger);
+    free(world->sets);
+    free(world);
+}
+
+/* The rank submits something of its own, which moves nothing. */
+static void submit_barrier(void)
+{
+    struct hvd__unit *unit = hvd__unit_new(1);
+    struct hvd__signature *s = &unit->entries[0].signature;
+
+    unit->set = set;
+    unit->name[0] = (char)('a' + any(KEYS));
+    s->kind = HVD_BARRIER;
+    unit->fingerprint = hvd__signature_fingerprint(0, s);
+    if (hvd__ledger_submit(&world->ledger, unit, NULL) < 0)
+        hvd__unit_free(unit);
+}
+
+START_TEST(a_rank_refuses_or_goes_on)
+{
+    struct hvd__writer message = {0}, other = {0};
+    int n = rounds(50), refused = 0;
+
+    state = 19691029;
+    write_message(&other, HVD__LEAVE);
+    begin_world();
+    for (int round = 0; round < n; round++) {
+        unsigned char data[MOST_BYTES];
+        bool moved = false;
+        int status;
+
+        write_message(&message, HVD__LEAVE);
+        memcpy(data, message.data, message.bytes);
+        pending_bytes = message.bytes;
+        if (any(3))
+            pending_bytes = spoil(&message, &other, data);
+        pending = malloc(pending_bytes + !pending_bytes);
+        memcpy(pending, data, pending_bytes);
+        pending_from = 1 + (int)any(RANKS - 1);
+        if (any(4) == 0)
+            submit_barrier();
+        status = hvd__negotiate_step(world, &moved);
+        free(pending);
+        pending = NULL;
+        if (status < 0 && !hvd_last_error()[0])
+            ck_abort_msg("round %d: refused without a word", round);
+        if (status < 0 || set->heard_close || any(500) == 0) {
+            refused += status == HVD_ERR_INTERNAL;
+            end_world();
+            begin_world();
+        }
+    }
+    end_world();
+    ck_assert_int_gt(refused, n / 10);
+    ck_assert_int_lt(refused, n / 10 * 9);
+    ck_assert_int_gt(nposted, n / 100);
+    hvd__writer_fini(&message);
+    hvd__writer_fini(&other);
+}
+END_TEST
+
+static TCase *tcase_wire(void)
+{
+    TCase *tcase = tcase_create("wire");
+
+    tcase_set_timeout(tcase, 600);
+    tcase_add_test(tcase, what_is_accepted_is_what_was_written);
+    tcase_add_test(tcase, a_rank_refuses_or_goes_on);
+    return tcase;
+}
+
+HVD_TEST_MAIN("fuzz_wire", tcase_wire)
