@@ -99,7 +99,8 @@ all-tests: $(LIBS) $(PROGRAMS) $(TEST_PROGRAMS) ## build everything, tests too
 # ------------------------------------------------------ packages, demo, tests
 
 PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libopenblas-dev \
-	uthash-dev libjansson-dev zlib1g-dev check bats procps iproute2 python3 python3-numpy gfortran
+	uthash-dev libjansson-dev zlib1g-dev check bats procps iproute2 python3 \
+	python3-numpy gfortran groff-base
 
 .PHONY: deps
 deps: ## install missing Debian packages, saying which
