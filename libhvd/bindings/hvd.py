@@ -64,7 +64,8 @@ class _Tensor(C.Structure):
 
 class _Options(C.Structure):
     _fields_ = [("size", C.c_uint32), ("nprocess_sets", C.c_int32),
-                ("sizes", C.POINTER(C.c_int32)), ("ranks", C.POINTER(C.c_int32))]
+                ("process_set_sizes", C.POINTER(C.c_int32)),
+                ("process_set_ranks", C.POINTER(C.c_int32))]
 
 
 _MAX = C.CFUNCTYPE(C.c_int64, C.c_void_p, C.c_int64)

@@ -39,6 +39,10 @@ python_says() { # what ranks
     done
 }
 
+@test "python: numbers and structs are those of the headers" {
+    python_says number 1
+}
+
 # The interpreter frees its arrays before the library has stopped.
 @test "python: exit with requests under way" {
     python leave 2
