@@ -59,8 +59,8 @@ struct host {
     int first;        /* its lowest rank */
     bool is_linked;   /* all of its ranks have a socket and a watchdog */
     bool was_heard;   /* at least once */
-    bool was_refused; /* since time was last counted */
-    int refusals;     /* in a row, without a word in between */
+    int refusals;     /* in a row, of different words, nothing heard between */
+    uint64_t refused; /* which of our words last */
     int speaker;      /* the rank that was last heard */
     int64_t silent_ns;
     int32_t naddresses;
@@ -83,6 +83,7 @@ struct hvd__beacon {
     uint64_t key[2];
     uint32_t world;
     uint64_t number; /* of the last letter */
+    uint64_t nwords; /* how often this rank has spoken for its host */
     int64_t age_ns;
     bool has_said_deaf;
     struct hvd__letter letter;    /* being written, or read */
@@ -339,6 +340,7 @@ void hvd__beacon_speak(struct hvd__beacon *b, bool detail)
 {
     int64_t now = hvd__now_ns();
 
+    b->nwords++;
     begin_letter(b);
     for (int rank = 0; rank < b->nranks; rank++) {
         const struct hvd__line *line = line_of(b, rank);
@@ -388,8 +390,10 @@ static void refuse(struct hvd__beacon *b, uint32_t address, int port)
 
         if (h != b->host_of[b->rank] && host->is_linked && host->was_heard &&
             b->members[host->speaker].port == port &&
-            address_of(b, host) == address)
-            host->was_refused = true;
+            address_of(b, host) == address && host->refused != b->nwords) {
+            host->refused = b->nwords;
+            host->refusals++;
+        }
     }
 }
 
@@ -459,6 +463,7 @@ static bool take(struct hvd__beacon *b, uint32_t address, int *status,
         !is_new(line_of(b, from), b->letter.number))
         return false;
     atomic_store(&line_of(b, from)->address, address);
+    b->hosts[b->host_of[from]].refusals = 0;
     while (hvd__letter_next(&b->letter, &item, now)) {
         if (item.kind == HVD__ITEM_END) {
             *status = item.end.status;
@@ -500,13 +505,8 @@ bool hvd__beacon_hear(struct hvd__beacon *b, int *status, char *text,
 void hvd__beacon_count(struct hvd__beacon *b, int64_t passed_ns)
 {
     b->age_ns += passed_ns;
-    for (int h = 0; h < b->nhosts; h++) {
-        struct host *host = &b->hosts[h];
-
-        host->silent_ns += passed_ns;
-        host->refusals += host->was_refused;
-        host->was_refused = false;
-    }
+    for (int h = 0; h < b->nhosts; h++)
+        b->hosts[h].silent_ns += passed_ns;
     for (int rank = 0; rank < b->nranks; rank++) {
         struct host *host = &b->hosts[b->host_of[rank]];
         uint64_t beats = atomic_load(&line_of(b, rank)->beats);
@@ -569,7 +569,7 @@ bool hvd__beacon_has_lost(const struct hvd__beacon *b, int64_t limit_ns,
 bool hvd__beacon_is_deaf(struct hvd__beacon *b, char *text, size_t size)
 {
     const struct host *one = NULL;
-    int others = -1;
+    int n = 0;
 
     if (b->has_said_deaf || b->age_ns < DEAF_NS)
         return false;
@@ -580,14 +580,14 @@ bool hvd__beacon_is_deaf(struct hvd__beacon *b, char *text, size_t size)
         if (h == b->host_of[b->rank] || !host->is_linked || host->was_heard ||
             listener(b, host) < 0)
             continue;
-        one = one ? one : host;
-        others++;
+        one = host;
+        n++;
     }
     if (one)
         snprintf(text, size,
-                 "host %s and %d others are not watched from here: nothing "
-                 "was heard from them; let UDP through between the hosts",
-                 one->name, others);
+                 "%d of %d other hosts (%s%s) cannot be watched from here: "
+                 "nothing was heard from there; let UDP through between hosts",
+                 n, b->nhosts - 1, one->name, n > 1 ? ", ..." : "");
     return one != NULL;
 }
 

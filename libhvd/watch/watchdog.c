@@ -222,32 +222,44 @@ static void speak(struct hvd__watch *w, int64_t now)
     hvd__beacon_speak(w->beacon, detail);
 }
 
+static void judge_hosts(struct hvd__watch *w)
+{
+    char how[HVD__BOARD_TEXT / 2], text[HVD__BOARD_TEXT];
+    int rank;
+
+    if (!hvd__beacon_has_lost(w->beacon, w->options.heartbeat_ns, &rank, how,
+                              sizeof how))
+        return;
+    describe(w, rank, how, text, sizeof text);
+    end(w, HVD_ERR_LOST, text, false);
+}
+
 static void hear(struct hvd__watch *w)
 {
     char text[HVD__BOARD_TEXT];
     int status;
 
-    if (is_linked(w) && hvd__beacon_hear(w->beacon, &status, text, sizeof text))
+    if (!is_linked(w))
+        return;
+    if (hvd__beacon_hear(w->beacon, &status, text, sizeof text))
         end(w, status, text, true);
+    else
+        judge_hosts(w);
 }
 
 static void look_at_hosts(struct hvd__watch *w, int64_t now, int64_t passed)
 {
-    char how[HVD__BOARD_TEXT / 2], text[HVD__BOARD_TEXT];
-    int rank;
+    char text[HVD__BOARD_TEXT];
 
     if (!is_linked(w))
         return;
     hvd__beacon_count(w->beacon, passed);
-    if (hvd__beacon_has_lost(w->beacon, w->options.heartbeat_ns, &rank, how,
-                             sizeof how)) {
-        describe(w, rank, how, text, sizeof text);
-        end(w, HVD_ERR_LOST, text, false);
-    } else if (speaks_for_host(w)) {
-        speak(w, now);
-        if (hvd__beacon_is_deaf(w->beacon, text, sizeof text))
-            hvd__log(HVD__LOG_WARNING, "%s", text);
-    }
+    judge_hosts(w);
+    if (!speaks_for_host(w) || w->ended_ns != 0)
+        return;
+    speak(w, now);
+    if (hvd__beacon_is_deaf(w->beacon, text, sizeof text))
+        hvd__log(HVD__LOG_WARNING, "%s", text);
 }
 
 /* -------------------------------------------------------------------- stalls
