@@ -71,7 +71,7 @@ on() { # "slots slots ..." argument...
 }
 
 ended() { # how many ranks have
-    cat "$LOGS"/* 2>/dev/null | grep -c '^status ' || true
+    ranks_with '^status '
 }
 
 # Ranks meet somebody's end, until all but some have told and ended. mpirun,
@@ -87,17 +87,21 @@ begin() { # "slots..." what how victim
 }
 
 finish() { # number of ranks that end
-    local tenths
-    for ((tenths = 0; tenths < 400 && $(ended) < $1; tenths++)); do
-        sleep 0.1
-    done
-    tail -n +1 "$LOGS"/* "$BATS_TEST_TMPDIR/mpirun"
+    wait_for "$1" '^status '
     [ "$(ended)" -eq "$1" ]
 }
 
 # How many ranks' files have a line like this.
 ranks_with() { # extended regular expression
-    grep -lE -- "$1" "$LOGS"/* | wc -l
+    grep -lE -- "$1" "$LOGS"/* 2>/dev/null | wc -l
+}
+
+wait_for() { # number of ranks, extended regular expression
+    local tenths
+    for ((tenths = 0; tenths < 400 && $(ranks_with "$2") < $1; tenths++)); do
+        sleep 0.1
+    done
+    tail -n +1 "$LOGS"/* "$BATS_TEST_TMPDIR/mpirun"
 }
 
 # All that say how long ago the last operation was: less than that.
@@ -229,6 +233,23 @@ rank 4 local 0/1 cross 2/3" ]
     [ "$(ranks_with 'warning: stalled')" -eq 1 ]
     [ "$(ranks_with 'error: .*never.* has waited 3 s for rank 3')" -eq 5 ]
     [ "$(ranks_with '^status (3|70)$')" -eq 4 ]
+}
+
+@test "hosts that cannot hear each other say so, and the job runs" {
+    local name node
+    name=$(cat "$NET/name")
+    for node in 1 2; do
+        ip -n "$name-$node" rule add ipproto udp prohibit
+    done
+    begin '2 2' loop none 9
+    wait_for 2 'warning: .* cannot be watched from here'
+    for node in 1 2; do
+        ip -n "$name-$node" rule delete ipproto udp prohibit
+    done
+    [ "$(ranks_with 'rank 0: warning: 1 of 1 other hosts \(node2\)')" -eq 1 ]
+    [ "$(ranks_with 'rank 2: warning: 1 of 1 other hosts \(node1\)')" -eq 1 ]
+    [ "$(ranks_with 'error')" -eq 0 ]
+    [ "$(ended)" -eq 0 ]
 }
 
 # Ports that rank processes listen on, of those of a host.
