@@ -33,11 +33,11 @@ static void print_head(FILE *out)
 
 static void print_row(FILE *out, const struct result *r, int nranks)
 {
-    fprintf(out, "%12lld  %8s  %6s  %6d", (long long)r->bytes, r->type->name,
+    fprintf(out, "%12lld  %8s  %6s  %6d", (long long)r->bytes, result_type(r),
             result_redop(r), result_root(r));
     for (int p = 0; p < PLACEMENTS; p++)
-        fprintf(out, "  %9.2f  %9.2f  %6.2f", 1e6 * r->placements[p].hvd_median,
-                1e6 * r->placements[p].mpi_median,
+        fprintf(out, "  %9.2f  %9.2f  %6.2f", 1e6 * r->placements[p].hvd.median,
+                1e6 * r->placements[p].mpi.median,
                 result_ratio(r, (enum placement)p));
     fprintf(out, "  %8.2f  %6.1f\n", result_copy_bw(r, IN_PLACE),
             100 * result_share(r, IN_PLACE, nranks));
@@ -55,4 +55,36 @@ void compare_table_print(FILE *out, const struct result *results, int n,
     fprintf(out,
             "# %-20s : %.2f out of place, %.2f in place (geometric means)\n",
             "MPI / hvd", summary.ratio[OUT_OF_PLACE], summary.ratio[IN_PLACE]);
+}
+
+static void print_each(FILE *out, const char *name,
+                       const struct stats_spread *each)
+{
+    if (each->most > 0)
+        fprintf(out, "  %4s  %9.2f  %9.2f  %9.2f  %9.2f  %9.2f", name,
+                1e6 * each->least, 1e6 * each->median, 1e6 * each->p95,
+                1e6 * each->p99, 1e6 * each->most);
+}
+
+void compare_table_percentiles(FILE *out, const struct result *results, int n)
+{
+    static const char *const names[] = {"out", "in"};
+
+    fputs("#\n# Single operations (us): least, percentiles, most.\n#\n", out);
+    fprintf(out, "# %10s  %8s  %6s  %5s", "size", "type", "redop", "place");
+    for (int i = 0; i < 2; i++)
+        fprintf(out, "  %4s  %9s  %9s  %9s  %9s  %9s", "", "min", "p50", "p95",
+                "p99", "max");
+    fputc('\n', out);
+    for (int i = 0; i < n; i++)
+        for (int p = 0; p < PLACEMENTS; p++) {
+            const struct measured *m = &results[i].placements[p];
+
+            fprintf(out, "%12lld  %8s  %6s  %5s", (long long)results[i].bytes,
+                    result_type(&results[i]), result_redop(&results[i]),
+                    names[p]);
+            print_each(out, "hvd", &m->hvd.each);
+            print_each(out, "MPI", &m->mpi.each);
+            fputc('\n', out);
+        }
 }

@@ -14,4 +14,7 @@
 void compare_table_print(FILE *out, const struct result *results, int n,
                          int nranks);
 
+/* A third: percentiles of single operations, of hvd and of raw MPI. */
+void compare_table_percentiles(FILE *out, const struct result *results, int n);
+
 #endif

@@ -25,28 +25,41 @@ static json_t *number_or_null(int known, double value)
     return known ? json_real(value) : json_null();
 }
 
+static json_t *json_each(const struct stats_spread *each)
+{
+    if (each->most <= 0)
+        return json_null();
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "min_us",
+                     1e6 * each->least, "max_us", 1e6 * each->most, "avg_us",
+                     1e6 * each->mean, "p50_us", 1e6 * each->median, "p95_us",
+                     1e6 * each->p95, "p99_us", 1e6 * each->p99);
+}
+
 static json_t *json_placement(const struct result *r, enum placement p,
                               int nranks)
 {
     const struct measured *m = &r->placements[p];
-    int compared = m->mpi_median > 0;
+    int compared = m->mpi.median > 0;
 
     return json_pack(
-        "{s:f, s:f, s:f, s:o, s:f, s:o, s:o, s:f, s:f}", /* in this order: */
-        "time", 1e6 * m->hvd_mean, "alg_bw", result_algbw(r, p), "bus_bw",
+        "{s:f, s:f, s:f, s:o, s:f, s:f, s:f, s:o, s:o, s:f, s:f, s:o, s:o}",
+        "time", 1e6 * m->hvd.mean, "alg_bw", result_algbw(r, p), "bus_bw",
         result_busbw(r, p, nranks), "nwrong",
         m->nwrong < 0 ? json_null() : json_integer(m->nwrong), "median_us",
-        1e6 * m->hvd_median, "mpi_median_us",
-        number_or_null(compared, 1e6 * m->mpi_median), "mpi_over_hvd",
+        1e6 * m->hvd.median, "min_us", 1e6 * m->hvd.least, "max_us",
+        1e6 * m->hvd.most, "mpi_median_us",
+        number_or_null(compared, 1e6 * m->mpi.median), "mpi_over_hvd",
         number_or_null(compared, result_ratio(r, p)), "copy_median_us",
-        1e6 * m->copy_median, "share_of_copy", result_share(r, p, nranks));
+        1e6 * m->copy.median, "share_of_copy", result_share(r, p, nranks),
+        "per_iter", json_each(&m->hvd.each), "mpi_per_iter",
+        json_each(&m->mpi.each));
 }
 
 static json_t *json_result(const struct result *r, int nranks)
 {
     return json_pack("{s:I, s:I, s:s, s:s, s:i, s:i, s:o, s:o}", "size",
                      (json_int_t)r->bytes, "count", (json_int_t)r->count,
-                     "type", r->type->name, "redop", result_redop(r), "root",
+                     "type", result_type(r), "redop", result_redop(r), "root",
                      result_root(r), "iterations", r->iters, "out_of_place",
                      json_placement(r, OUT_OF_PLACE, nranks), "in_place",
                      json_placement(r, IN_PLACE, nranks));
@@ -80,7 +93,8 @@ static json_t *json_config(const struct bench_options *o,
                            const struct run_facts *facts)
 {
     return json_pack(
-        "{s:s, s:i, s:o, s:I, s:I, s:I, s:i, s:o, s:b, s:i, s:b, s:s}",
+        "{s:s, s:i, s:o, s:I, s:I, s:I, s:i, s:o, s:b, s:i, s:b, s:s, s:b, "
+        "s:b}",
         "collective", hvd_kind_name(o->kind), "ranks", facts->nranks, "devices",
         json_devices(facts), "minimum_bytes", (json_int_t)o->min_bytes,
         "maximum_bytes", (json_int_t)o->max_bytes,
@@ -88,7 +102,8 @@ static json_t *json_config(const struct bench_options *o,
         "warmup_iters", o->warmup_iters, "iterations",
         o->iters > 0 ? json_integer(o->iters) : json_null(), "validation",
         (int)o->check, "average", (int)o->average, "compared", (int)o->compare,
-        "memory", o->plain_memory ? "plain" : "hvd");
+        "memory", o->plain_memory ? "malloc" : "hvd", "cold", (int)o->cold,
+        "per_iter_timing", (int)o->each);
 }
 
 static json_t *json_machine(const struct run_facts *facts)
@@ -161,6 +176,20 @@ static json_t *json_document(const struct bench_options *options,
             ? json_pack("{s:f, s:f}", "out_of_place", s.ratio[OUT_OF_PLACE],
                         "in_place", s.ratio[IN_PLACE])
             : json_null());
+}
+
+int json_print(FILE *out, const struct bench_options *options,
+               const struct run_facts *facts, const struct result *results,
+               int n)
+{
+    json_t *root = json_document(options, facts, results, n);
+
+    if (!root)
+        return -1;
+    json_dumpf(root, out, JSON_INDENT(2)); /* out remembers what fails */
+    fputc('\n', out);
+    json_decref(root);
+    return 0;
 }
 
 /* --------------------------------------------------------------------- file */

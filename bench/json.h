@@ -28,6 +28,11 @@ struct run_facts {
  */
 int json_check(const char *path, char *error, size_t size);
 
+/* The same to an open file. 0, or -1 if there is no memory. */
+int json_print(FILE *out, const struct bench_options *options,
+               const struct run_facts *facts, const struct result *results,
+               int n);
+
 /*
  * Write the file in one piece: under its name there is never half of one.
  * What is no regular file (a pipe, /dev/stdout) is written directly. 0, or -1

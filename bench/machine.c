@@ -26,7 +26,7 @@ static int find_line(const char *path, const char *key, char *text, size_t size)
     return found;
 }
 
-/* The number a file consists of; -1 if it does not. */
+/* The number a file begins with; -1 if it does not. */
 static int64_t find_number(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -63,6 +63,25 @@ int machine_cores(void)
     if (sched_getaffinity(0, sizeof cores, &cores) != 0)
         return (int)sysconf(_SC_NPROCESSORS_ONLN);
     return CPU_COUNT(&cores);
+}
+
+/* sysconf would tell the sum of all caches of the socket, also of those that
+ * this machine has no share of. */
+size_t machine_cache(void)
+{
+    size_t most = 0;
+
+    for (int i = 0; i < 8; i++) {
+        char path[80];
+        int64_t kib;
+
+        snprintf(path, sizeof path,
+                 "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+        kib = find_number(path); /* as in 32768K */
+        if (kib > 0 && (size_t)kib > most)
+            most = (size_t)kib;
+    }
+    return most > 0 ? most << 10 : 32u << 20;
 }
 
 int64_t machine_memory(void)

@@ -17,6 +17,10 @@ void machine_host(char *text, size_t size);
 /* How many cores this process may use. */
 int machine_cores(void);
 
+/* Bytes of the last level of cache; what is usual if the system does not
+ * tell. */
+size_t machine_cache(void);
+
 /* Bytes of memory that can be had without swapping, and within the limit of
  * this process's container; -1: unknown. */
 int64_t machine_memory(void);

@@ -5,26 +5,26 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
+#include "buffers.h"
+#include "call.h"
 #include "options.h"
 #include "result.h"
+#include "session.h"
 
-/* What is measured, and memory of max_bytes for each buffer. */
+/* What is measured, and in which memory. */
 struct bench {
     const struct bench_options *options;
-    int rank;
-    int nranks;
-    void *in;
-    void *out;
-    char error[512]; /* after a failure on this rank; else "" */
+    struct session *session;
+    struct buffers buffers;
 };
 
 /* Untimed operations of the largest and of the smallest size: the first ones
  * of a process find nothing in place. 0, or -1 on every rank. Collective. */
 int measure_warm_up(struct bench *bench);
 
-/* Collective; fills result, or returns -1 on every rank if one has failed. */
-int measure(struct bench *bench, const struct bench_dtype *type,
-            const struct bench_op *op, int root, int64_t bytes,
+/* Collective; fills result, or returns -1 on every rank if one has failed.
+ * call is not empty, but for a barrier. */
+int measure(struct bench *bench, const struct call *call,
             struct result *result);
 
 #endif

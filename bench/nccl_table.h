@@ -64,7 +64,8 @@ void nccl_table_head(FILE *out, const struct nccl_head *head);
 void nccl_table_device(FILE *out, const struct nccl_device *device);
 void nccl_table_columns(FILE *out);
 void nccl_table_row(FILE *out, const struct nccl_row *row);
-void nccl_table_foot(FILE *out, int64_t nwrong, double avg_bus_bw,
+/* least: what the bandwidth must reach; 0: nothing is said of it. */
+void nccl_table_foot(FILE *out, int64_t nwrong, double avg_bus_bw, double least,
                      const char *program);
 
 #endif

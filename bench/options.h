@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options.h - the command line, with the flags of nccl-tests.
+ * options.h - the command line of a collective, with the flags of nccl-tests.
  */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
+#include "command.h"
 #include "types.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 /* What stands for the ranks of a time, in the numbers of nccl-tests. */
 enum bench_average {
@@ -19,9 +19,12 @@ enum bench_average {
     AVERAGE_MOST
 };
 
+enum bench_format { FORMAT_NCCL, FORMAT_OSU, FORMAT_CSV, FORMAT_JSON };
+
 /* Strings point into argv. */
 struct bench_options {
-    hvd_kind kind; /* HVD_ALLREDUCE or HVD_BROADCAST */
+    struct command_line line;
+    hvd_kind kind;
     int64_t min_bytes;
     int64_t max_bytes;
     int64_t step; /* a factor, or bytes */
@@ -29,28 +32,24 @@ struct bench_options {
     int iters; /* 0: 20, and more where they are short */
     int warmup_iters;
     bool check;
+    bool each; /* time each operation by itself, for percentiles */
+    bool cold; /* buffers that are in no cache */
     enum bench_average average;
     const struct bench_op *op;      /* NULL: all */
     const struct bench_dtype *type; /* NULL: all */
     int root;                       /* -1: all */
     bool compare;                   /* measure raw MPI beside it */
     bool plain_memory;              /* not from hvd_malloc */
-    const char *json;               /* file; NULL: none */
-    char error[256];                /* one line, when parsing failed */
+    double min_bw;                  /* GB/s; 0: any is good enough */
+    enum bench_format format;
+    bool in_place;    /* what the one table of OSU shows */
+    const char *json; /* file; NULL: none */
 };
 
-enum { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_ERROR = -1 };
+void bench_options_init(struct bench_options *options);
 
-/* Fill options and say what is wanted; with OPTIONS_ERROR, options->error
- * names the flag, what was given and what is accepted. Prints nothing. */
-int bench_options_parse(int argc, char **argv, struct bench_options *options);
-
-/* What --help prints. */
-void bench_options_help(FILE *out);
-
-/* Digits, and K, M or G (powers of 1024) with or without B. -1: malformed, or
- * beyond 64 bits. */
-int64_t bench_parse_bytes(const char *text);
+/* For command_parse; takes initialised options. */
+extern const struct argp bench_options_parser;
 
 /* The size after bytes; 0 after the last one. */
 int64_t bench_next_size(const struct bench_options *options, int64_t bytes);

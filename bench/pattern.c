@@ -51,10 +51,21 @@ void pattern_init(struct pattern *p, const struct bench_dtype *type,
     }
     p->type = type;
     p->op = op;
+    p->kind = op ? HVD_ALLREDUCE : HVD_BROADCAST;
     p->nranks = nranks;
     p->root = root;
+    p->rank = 0;
+    p->share = 1;
     p->low = has_sign ? -limit : 0;
     p->span = (uint32_t)(has_sign ? 2 * limit + 1 : limit + 1);
+}
+
+void pattern_init_call(struct pattern *p, const struct call *call)
+{
+    pattern_init(p, call->type, call->op, call->nranks, call->root);
+    p->kind = call->kind;
+    p->rank = call->rank;
+    p->share = call->share > 0 ? call->share : 1;
 }
 
 /* Mixes rank and element; bits of the result are independent enough that
@@ -106,14 +117,24 @@ static int64_t combine(hvd_op op, int64_t a, int64_t b)
     }
 }
 
-double pattern_result(const struct pattern *p, int64_t i)
+/* Where nothing is reduced. */
+static int64_t moved(const struct pattern *p, int64_t i)
 {
-    int64_t value;
+    int from = (int)(i / p->share);
 
-    if (p->op == NULL) {
-        return (double)pattern_value(p, p->root, i);
+    switch (p->kind) {
+    case HVD_ALLGATHER:
+    case HVD_GATHER: return pattern_value(p, from, i % p->share);
+    case HVD_ALLTOALL:
+        return pattern_value(p, from, p->rank * p->share + i % p->share);
+    default: return pattern_value(p, p->root, i);
     }
-    value = pattern_value(p, 0, i);
+}
+
+static double reduced(const struct pattern *p, int64_t i)
+{
+    int64_t value = pattern_value(p, 0, i);
+
     for (int rank = 1; rank < p->nranks; rank++) {
         value = combine(p->op->id, value, pattern_value(p, rank, i));
     }
@@ -125,6 +146,14 @@ double pattern_result(const struct pattern *p, int64_t i)
     if (p->op->id == HVD_AVERAGE)
         value /= p->nranks; /* truncates toward zero */
     return (double)value;
+}
+
+double pattern_result(const struct pattern *p, int64_t i)
+{
+    if (p->op == NULL)
+        return (double)moved(p, i);
+    return reduced(p,
+                   p->kind == HVD_REDUCESCATTER ? p->rank * p->share + i : i);
 }
 
 /* Relative; 0 but for averages that need rounding. */

@@ -9,27 +9,34 @@
 #ifndef BENCH_PATTERN_H
 #define BENCH_PATTERN_H
 
-#include "types.h"
+#include "call.h"
 
 #include <stdint.h>
 
 struct pattern {
     const struct bench_dtype *type;
     const struct bench_op *op; /* NULL: a copy of rank root's buffer */
+    hvd_kind kind;
     int nranks;
     int root;
-    int64_t low; /* values are low .. low + span - 1 */
+    int rank;      /* whose output it is; matters where ranks get parts */
+    int64_t share; /* elements of a part */
+    int64_t low;   /* values are low .. low + span - 1 */
     uint32_t span;
 };
 
-/* type and op are borrowed for as long as the pattern is used. */
+/* Of an allreduce, or, without op, a broadcast. type and op are borrowed for
+ * as long as the pattern is used. */
 void pattern_init(struct pattern *p, const struct bench_dtype *type,
                   const struct bench_op *op, int nranks, int root);
+
+/* Of any call: what its output on its rank must be. */
+void pattern_init_call(struct pattern *p, const struct call *call);
 
 /* What element i of rank's input is. */
 int64_t pattern_value(const struct pattern *p, int rank, int64_t i);
 
-/* What element i of every rank's output must be. */
+/* What element i of the output must be. */
 double pattern_result(const struct pattern *p, int64_t i);
 
 /* Write the count elements of rank's input into buffer. */

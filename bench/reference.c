@@ -4,11 +4,14 @@
  *
  * MPI has no 16-bit floating point and no average. A program that needs them
  * writes an MPI_Op of its own, and divides after a sum; so does this one, in
- * plain loops. Counts beyond those of MPI-3.1 go in pieces.
+ * plain loops. Reductions and broadcasts of counts beyond those of MPI-3.1 go
+ * in pieces; what is gathered or exchanged cannot, and is an error of MPI's.
  */
 #include "reference.h"
 
 #include "half.h"
+
+#include <limits.h>
 
 enum { PIECE = 1 << 30 };
 
@@ -96,22 +99,19 @@ static MPI_Op op_of(hvd_dtype type, hvd_op op)
     }
 }
 
-void reference_init(struct reference *r, const struct bench_dtype *type,
-                    const struct bench_op *op, int nranks, int root)
+void reference_init(struct reference *r, const struct call *call)
 {
-    *r = (struct reference){.datatype = datatype_of(type->id),
-                            .op = MPI_OP_NULL,
-                            .nranks = nranks,
-                            .root = root,
-                            .type = type};
-    if (!op)
+    hvd_dtype type = call->type->id;
+
+    *r = (struct reference){.datatype = datatype_of(type), .op = MPI_OP_NULL};
+    if (!call->op)
         return;
-    r->average = op->id == HVD_AVERAGE;
-    if (type->id == HVD_FLOAT16 || type->id == HVD_BFLOAT16) {
-        MPI_Op_create(half_function(type->id, op->id), 1, &r->op);
+    r->average = call->op->id == HVD_AVERAGE;
+    if (type == HVD_FLOAT16 || type == HVD_BFLOAT16) {
+        MPI_Op_create(half_function(type, call->op->id), 1, &r->op);
         r->owns_op = 1;
     } else {
-        r->op = op_of(type->id, op->id);
+        r->op = op_of(type, call->op->id);
     }
 }
 
@@ -128,12 +128,14 @@ void reference_fini(struct reference *r)
             x[i] = (type)(x[i] / (type)n);                                     \
     } while (0)
 
-static void divide(const struct reference *r, void *out, int64_t count)
+static void divide(const struct call *call, void *out)
 {
-    int n = r->nranks;
+    int64_t count = call_out_count(call);
+    int n = call->nranks;
+    hvd_dtype type = call->type->id;
     uint16_t *half = out;
 
-    switch (r->type->id) {
+    switch (type) {
     case HVD_UINT8: DIVIDE(uint8_t); break;
     case HVD_INT8: DIVIDE(int8_t); break;
     case HVD_UINT16: DIVIDE(uint16_t); break;
@@ -145,7 +147,7 @@ static void divide(const struct reference *r, void *out, int64_t count)
     case HVD_FLOAT16:
     case HVD_BFLOAT16:
         for (int64_t i = 0; i < count; i++)
-            half[i] = store(r->type->id, load(r->type->id, half[i]) / (float)n);
+            half[i] = store(type, load(type, half[i]) / (float)n);
         break;
     default: break;
     }
@@ -156,31 +158,77 @@ static int piece_of(int64_t left)
     return left < PIECE ? (int)left : PIECE;
 }
 
-int reference_allreduce(const struct reference *r, const void *in, void *out,
-                        int64_t count)
+/* One piece of a reduction or a broadcast. */
+static int run_piece(const struct reference *r, const struct call *call,
+                     const void *in, void *out, int count)
 {
-    for (int64_t done = 0; done < count; done += PIECE) {
-        size_t offset = (size_t)done * r->type->bytes;
-        const void *from = in == out ? MPI_IN_PLACE : (const char *)in + offset;
-        int code =
-            MPI_Allreduce(from, (char *)out + offset, piece_of(count - done),
-                          r->datatype, r->op, MPI_COMM_WORLD);
-        if (code != MPI_SUCCESS)
-            return code;
-    }
-    if (r->average)
-        divide(r, out, count);
-    return MPI_SUCCESS;
+    int is_root = call->rank == call->root;
+
+    if (call->kind == HVD_BROADCAST)
+        return MPI_Bcast(out, count, r->datatype, call->root, MPI_COMM_WORLD);
+    if (call->kind == HVD_ALLREDUCE)
+        return MPI_Allreduce(in == out ? MPI_IN_PLACE : in, out, count,
+                             r->datatype, r->op, MPI_COMM_WORLD);
+    return MPI_Reduce(in == out && is_root ? MPI_IN_PLACE : in,
+                      is_root ? out : NULL, count, r->datatype, r->op,
+                      call->root, MPI_COMM_WORLD);
 }
 
-int reference_broadcast(const struct reference *r, void *buffer, int64_t count)
+static int run_pieces(const struct reference *r, const struct call *call,
+                      const void *in, void *out)
 {
-    for (int64_t done = 0; done < count; done += PIECE) {
-        int code = MPI_Bcast((char *)buffer + (size_t)done * r->type->bytes,
-                             piece_of(count - done), r->datatype, r->root,
-                             MPI_COMM_WORLD);
-        if (code != MPI_SUCCESS)
-            return code;
+    int code = MPI_SUCCESS;
+
+    for (int64_t done = 0; done < call->total && code == MPI_SUCCESS;
+         done += PIECE) {
+        size_t offset = (size_t)done * call->type->bytes;
+
+        code = run_piece(r, call, (const char *)in + offset,
+                         (char *)out + offset, piece_of(call->total - done));
     }
-    return MPI_SUCCESS;
+    return code;
+}
+
+static int run_shares(const struct reference *r, const struct call *call,
+                      const void *in, void *out)
+{
+    int share = (int)call->share;
+    int in_place = in == call_input_of(call, out);
+    int is_root = call->rank == call->root;
+    const void *from = in_place ? MPI_IN_PLACE : in;
+
+    switch (call->kind) {
+    case HVD_ALLGATHER:
+        return MPI_Allgather(from, share, r->datatype, out, share, r->datatype,
+                             MPI_COMM_WORLD);
+    case HVD_GATHER:
+        return MPI_Gather(is_root ? from : in, share, r->datatype,
+                          is_root ? out : NULL, share, r->datatype, call->root,
+                          MPI_COMM_WORLD);
+    case HVD_ALLTOALL:
+        return MPI_Alltoall(from, share, r->datatype, out, share, r->datatype,
+                            MPI_COMM_WORLD);
+    default:
+        return MPI_Reduce_scatter_block(from, out, share, r->datatype, r->op,
+                                        MPI_COMM_WORLD);
+    }
+}
+
+int reference_run(const struct reference *r, const struct call *call,
+                  const void *in, void *out)
+{
+    int code;
+
+    switch (call->kind) {
+    case HVD_BARRIER: return MPI_Barrier(MPI_COMM_WORLD);
+    case HVD_ALLREDUCE:
+    case HVD_REDUCE:
+    case HVD_BROADCAST: code = run_pieces(r, call, in, out); break;
+    default:
+        code = call->share <= INT_MAX ? run_shares(r, call, in, out)
+                                      : MPI_ERR_COUNT;
+    }
+    if (code == MPI_SUCCESS && r->average)
+        divide(call, out);
+    return code;
 }

@@ -6,7 +6,7 @@
 #ifndef BENCH_REFERENCE_H
 #define BENCH_REFERENCE_H
 
-#include "types.h"
+#include "call.h"
 
 #include <mpi.h>
 
@@ -15,20 +15,15 @@ struct reference {
     MPI_Op op;
     int owns_op;
     int average; /* a sum, and then a division by nranks */
-    int nranks;
-    int root;
-    const struct bench_dtype *type;
 };
 
-/* op NULL: broadcast. MPI is initialised. */
-void reference_init(struct reference *reference, const struct bench_dtype *type,
-                    const struct bench_op *op, int nranks, int root);
+/* MPI is initialised. */
+void reference_init(struct reference *reference, const struct call *call);
 void reference_fini(struct reference *reference);
 
-/* in == out: in place (MPI_IN_PLACE). An MPI code. */
-int reference_allreduce(const struct reference *reference, const void *in,
-                        void *out, int64_t count);
-int reference_broadcast(const struct reference *reference, void *buffer,
-                        int64_t count);
+/* in lies in out as call_input_of says: in place (MPI_IN_PLACE). An MPI
+ * code. */
+int reference_run(const struct reference *reference, const struct call *call,
+                  const void *in, void *out);
 
 #endif

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "result.h"
 
-#include "stats.h"
+#include "call.h"
 
 #include <string.h>
+
+const char *result_type(const struct result *result)
+{
+    return result->kind == HVD_BARRIER ? "none" : result->type->name;
+}
 
 const char *result_redop(const struct result *result)
 {
@@ -12,7 +17,7 @@ const char *result_redop(const struct result *result)
 
 int result_root(const struct result *result)
 {
-    return result->op ? -1 : result->root;
+    return call_has_root(result->kind) ? result->root : -1;
 }
 
 static double bandwidth(const struct result *result, double seconds)
@@ -22,12 +27,12 @@ static double bandwidth(const struct result *result, double seconds)
 
 static double bus_factor(const struct result *result, int nranks)
 {
-    return result->op ? 2.0 * (nranks - 1) / nranks : 1.0;
+    return call_bus_factor(result->kind, nranks);
 }
 
 double result_algbw(const struct result *result, enum placement placement)
 {
-    return bandwidth(result, result->placements[placement].hvd_mean);
+    return bandwidth(result, result->placements[placement].hvd.mean);
 }
 
 double result_busbw(const struct result *result, enum placement placement,
@@ -40,12 +45,12 @@ double result_ratio(const struct result *result, enum placement placement)
 {
     const struct measured *m = &result->placements[placement];
 
-    return m->hvd_median > 0 ? m->mpi_median / m->hvd_median : 0;
+    return m->hvd.median > 0 ? m->mpi.median / m->hvd.median : 0;
 }
 
 double result_copy_bw(const struct result *result, enum placement placement)
 {
-    return bandwidth(result, result->placements[placement].copy_median);
+    return bandwidth(result, result->placements[placement].copy.median);
 }
 
 double result_share(const struct result *result, enum placement placement,
@@ -53,8 +58,8 @@ double result_share(const struct result *result, enum placement placement,
 {
     const struct measured *m = &result->placements[placement];
 
-    return m->hvd_median > 0
-               ? bus_factor(result, nranks) * m->copy_median / m->hvd_median
+    return m->hvd.median > 0
+               ? bus_factor(result, nranks) * m->copy.median / m->hvd.median
                : 0;
 }
 

@@ -5,37 +5,49 @@
 #ifndef BENCH_RESULT_H
 #define BENCH_RESULT_H
 
+#include "stats.h"
 #include "types.h"
 
 enum placement { OUT_OF_PLACE, IN_PLACE, PLACEMENTS };
 
 /* Seconds for one operation. */
+struct timing {
+    double mean;              /* over all timed operations, as nccl-tests */
+    double median;            /* of blocks of operations; 0: not measured */
+    double least, most;       /* of those blocks */
+    double fastest_rank;      /* the mean of the rank whose mean is least ... */
+    double slowest_rank;      /* ... and most */
+    struct stats_spread each; /* of single operations; zeros: not timed */
+};
+
 struct measured {
-    double hvd_mean;    /* over all timed operations, as nccl-tests */
-    double hvd_median;  /* of blocks of operations */
-    double mpi_median;  /* of the blocks in between; 0: not measured */
-    double copy_median; /* every rank copies as many bytes at once */
+    struct timing hvd;
+    struct timing mpi;  /* of blocks in between */
+    struct timing copy; /* every rank copies as many bytes at once */
     int64_t nwrong;     /* elements, over all ranks; -1: not checked */
 };
 
 struct result {
+    hvd_kind kind;
     int64_t bytes;
     int64_t count;
     const struct bench_dtype *type;
     const struct bench_op *op; /* NULL: none */
-    int root;                  /* of broadcast */
-    int iters;                 /* for each number above */
+    int root;
+    int iters; /* for each number above */
     struct measured placements[PLACEMENTS];
 };
 
-/* What stands in the columns redop and root: "none", and -1. */
+/* What stands in the columns type, redop and root: where there is none,
+ * "none", and -1. */
+const char *result_type(const struct result *result);
 const char *result_redop(const struct result *result);
 int result_root(const struct result *result);
 
 /* Bytes over mean time, in GB/s (1e9); 0 if no time passed. */
 double result_algbw(const struct result *result, enum placement placement);
 
-/* algbw times 2 (n - 1) / n for allreduce, 1 for broadcast. */
+/* algbw times call_bus_factor. */
 double result_busbw(const struct result *result, enum placement placement,
                     int nranks);
 

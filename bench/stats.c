@@ -24,6 +24,33 @@ double stats_median(double *values, size_t n)
     return (values[n / 2 - 1] + values[n / 2]) / 2.0;
 }
 
+double stats_percentile(const double *values, size_t n, double percent)
+{
+    size_t rank = (size_t)ceil(percent / 100.0 * (double)n);
+
+    if (n == 0)
+        return 0.0;
+    return values[rank > 0 ? rank - 1 : 0];
+}
+
+void stats_spread_of(double *values, size_t n, struct stats_spread *spread)
+{
+    double sum = 0;
+
+    *spread = (struct stats_spread){0};
+    if (n == 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        sum += values[i];
+    *spread = (struct stats_spread){
+        .mean = sum / (double)n, .median = stats_median(values, n), /* sorts */
+    };
+    spread->least = values[0];
+    spread->p95 = stats_percentile(values, n, 95);
+    spread->p99 = stats_percentile(values, n, 99);
+    spread->most = values[n - 1];
+}
+
 void stats_geomean_add(struct stats_geomean *mean, double ratio)
 {
     if (ratio > 0.0 && isfinite(ratio)) {

@@ -11,6 +11,18 @@
  * 0. Sorts values. */
 double stats_median(double *values, size_t n);
 
+/* The smallest value that at least percent of the values do not exceed; 0 if
+ * n is 0. values are sorted. */
+double stats_percentile(const double *values, size_t n, double percent);
+
+/* What is said of a list of times. */
+struct stats_spread {
+    double mean, least, median, p95, p99, most;
+};
+
+/* Sorts values; zeros if n is 0. */
+void stats_spread_of(double *values, size_t n, struct stats_spread *spread);
+
 /* A running mean of ratios; start with a zeroed struct. */
 struct stats_geomean {
     double sum_of_logs;

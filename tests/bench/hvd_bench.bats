@@ -181,8 +181,8 @@ CALL_ALLREDUCE='int (*next)(const void *, void *, int64_t, int32_t, int32_t) =
     [ "$(first_table | awk '{ printf "%s ", $1 }')" = "1000000 3000008 " ]
 }
 
-@test "plain memory is as right as hvd_malloc's" {
-    run ranks 2 allreduce --memory plain -b 4 -e 1M -f 16 -n 2
+@test "ordinary memory is as right as hvd_malloc's" {
+    run ranks 2 allreduce --memory malloc -b 4 -e 1M -f 16 -n 2
     [ "$status" -eq 0 ]
     all_right 5
 }
@@ -251,6 +251,138 @@ CALL_ALLREDUCE='int (*next)(const void *, void *, int64_t, int32_t, int32_t) =
     done
 }
 
+@test "every collective is right, at 1, 2 and 3 ranks, hot and cold" {
+    local kind n
+    for kind in allreduce allgather reducescatter broadcast alltoall reduce \
+        gather; do
+        for n in 1 2 3; do
+            run ranks $n $kind -b 96 -e 9600 -f 10 -n 3 -w 1
+            [ "$status" -eq 0 ]
+            all_right 3
+        done
+        run ranks 2 $kind -b 96 -e 96 -n 3 -w 1 -d all --cold
+        [ "$status" -eq 0 ]
+        all_right 11
+    done
+    run ranks 3 barrier -n 3
+    [ "$status" -eq 0 ]
+    [ "$(first_table | awk '{ print $1, $3, $5 }')" = "0 none -1" ]
+}
+
+@test "reductions to one rank and in parts are right for every operation" {
+    local kind
+    for kind in reduce reducescatter; do
+        run ranks 3 $kind -d all -o all -b 99 -e 1001 -i 902 -n 1 -w 0
+        [ "$status" -eq 0 ]
+        all_right $((2 * (11 * 5 - 1)))
+    done
+    run ranks 3 reduce -b 96 -e 96 -n 1 -r all --no-compare
+    all_right 3
+    [ "$(first_table | awk '{ printf "%s ", $5 }')" = "0 1 2 " ]
+}
+
+@test "a part that goes to the wrong rank is found" {
+    spoiler hvd_alltoall 'const void *in, void *out, int64_t n, int32_t type' '
+        int (*next)(const void *, void *, int64_t, int32_t) =
+            (int (*)(const void *, void *, int64_t, int32_t))
+                dlsym(RTLD_NEXT, "hvd_alltoall");
+        int status = next(in, out, n, type);
+        for (int64_t i = 0; type == 7 && i < n / 2; i++) {
+            float first = ((float *)out)[i];
+            ((float *)out)[i] = ((float *)out)[i + n / 2];
+            ((float *)out)[i + n / 2] = first;
+        }
+        return status;'
+    run mpirun --oversubscribe --bind-to none -np 2 -x \
+        LD_PRELOAD="$OUT/spoiler.so" "$BENCH" alltoall -b 4K -e 4K -n 1
+    [ "$status" -eq 7 ]
+}
+
+# ------------------------------------------------------------------ formats
+
+@test "csv has a line for each size, placement and implementation" {
+    run ranks 2 allgather -b 1K -e 4K -f 4 -n 20 --format csv
+    [ "$status" -eq 0 ]
+    /usr/bin/python3 - <(echo "$output") <<'END'
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+assert len(rows) == 2 * 2 * 3, len(rows)
+for row in rows:
+    assert None not in row and None not in row.values(), row
+    assert row["collective"] == "allgather" and row["ranks"] == "2"
+    assert row["memory"] == "hvd" and row["cache"] == "hot"
+    low, middle, high = (float(row[k]) for k in ("min_us", "median_us", "max_us"))
+    assert 0 < low <= middle <= high
+    assert row["p50_us"] == ""
+    assert (row["implementation"] == "hvd") == (row["wrong"] == "0")
+hvd, mpi, copy = rows[:3]
+assert [r["implementation"] for r in rows[:3]] == ["hvd", "mpi", "copy"]
+ratio = float(mpi["median_us"]) / float(hvd["median_us"])
+assert abs(float(hvd["mpi_over_hvd"]) / ratio - 1) < 1e-6
+assert abs(float(hvd["busbw_gbs"]) / float(hvd["algbw_gbs"]) - .5) < 1e-6
+END
+}
+
+@test "json on standard output is the document of the file, and nothing else" {
+    run ranks 2 reduce -b 1K -e 4K -f 4 -n 20 -I --cold --memory malloc \
+        --format json --json "$OUT/run.json"
+    [ "$status" -eq 0 ]
+    /usr/bin/python3 - <(echo "$output") "$OUT/run.json" <<'END'
+import json, sys
+shown, written = (json.load(open(path)) for path in sys.argv[1:3])
+shown["end_time"] = written["end_time"]
+assert shown == written
+assert [r["size"] for r in shown["results"]] == [1024, 4096]
+assert shown["config"]["cold"] is True
+assert shown["config"]["memory"] == "malloc"
+each = shown["results"][0]["in_place"]["per_iter"]
+assert each["min_us"] <= each["p50_us"] <= each["p95_us"] <= each["p99_us"]
+assert each["p99_us"] <= each["max_us"]
+END
+}
+
+@test "osu has the columns of osu" {
+    run ranks 2 allreduce -b 4 -e 1K -f 16 -n 10 --format osu
+    [ "$status" -eq 0 ]
+    [ "${lines[1]}" = "# Size         Avg Latency(us)     Min Latency(us)\
+     Max Latency(us)  Iterations          Validation" ]
+    awk '/^#/ || !NF { next }
+        NF != 6 || $1 != 4 * 16 ^ n++ || $3 > $2 || $2 > $4 || $5 != 10 ||
+        $6 != "Pass" { print; bad = 1 }
+        END { exit bad || n != 3 }' <<<"$output"
+    run ranks 2 allreduce -b 4 -e 4 -n 10 --format osu -I -c 0 --in-place
+    awk '/^#/ || !NF { next } NF != 8 || $6 > $7 || $7 > $8 { exit 1 }' \
+        <<<"$output"
+    [[ $output == *"in place"* ]]
+}
+
+@test "percentiles are a table of their own" {
+    run ranks 2 allreduce -b 4 -e 64 -f 16 -n 50 -I
+    [ "$status" -eq 0 ]
+    all_right 2
+    awk '/Single operations/ { on = 1 } !on || /^#/ { next }
+        NF != 16 || $6 > $7 || $7 > $8 || $8 > $9 || $9 > $10 ||
+        $12 > $13 || $13 > $14 || $14 > $15 || $15 > $16 { print; bad = 1 }
+        { n++ } END { exit bad || n != 4 }' <<<"$output"
+}
+
+@test "--min-bw decides the status, and wrong results come first" {
+    run ranks 2 allreduce -b 4K -e 4K -n 5 --min-bw 0.000001
+    [ "$status" -eq 0 ]
+    grep -Eq '^# Avg bus bandwidth    : [0-9.e+-]+ OK' <<<"$output"
+    run each_rank 2 allreduce -b 4K -e 4K -n 5 --min-bw 1e6
+    [ "$(cat "$OUT"/status.*)" = "8
+8" ]
+    grep -Eq '^# Avg bus bandwidth    : [0-9.e+-]+ FAILED' <<<"$output"
+    run "$BENCH" allreduce -b 4K -e 4K -n 5 --min-bw 1e6 --format csv
+    [ "$status" -eq 8 ]
+    spoiler hvd_allreduce "$ALLREDUCE" 'return 0;'
+    run mpirun --oversubscribe --bind-to none -np 2 -x \
+        LD_PRELOAD="$OUT/spoiler.so" "$BENCH" allreduce -b 4K -e 4K -n 1 \
+        --min-bw 1e6
+    [ "$status" -eq 7 ]
+}
+
 # --------------------------------------------------------------------- file
 
 @test "the file has every row, and nothing else is left" {
@@ -293,15 +425,21 @@ CALL_ALLREDUCE='int (*next)(const void *, void *, int64_t, int32_t, int32_t) =
 
 @test "a wrong command line is one line and status 64 on every rank" {
     fails_everywhere 2 64 "which collective"
-    fails_everywhere 2 64 "'gather'" gather
+    fails_everywhere 2 64 "'frob'" frob
     fails_everywhere 2 64 "'banana'" allreduce -b banana
     fails_everywhere 2 64 "'-1'" allreduce -n -1
     fails_everywhere 2 64 "'--frob'" allreduce --frob
+    fails_everywhere 2 64 "'xml'" allreduce --format xml
+    fails_everywhere 2 64 "'fast'" allreduce --min-bw fast
     fails_everywhere 2 64 "above the largest" allreduce -b 1M -e 1K
 }
 
 @test "a root that does not exist is one line and status 1" {
     fails_everywhere 2 1 "no rank 2, only 0 to 1" broadcast -r 2
+}
+
+@test "sizes without an element of each rank are refused" {
+    fails_everywhere 3 1 "element of each rank" allgather -b 4 -e 8
 }
 
 @test "a size that does not fit is refused" {

@@ -22,7 +22,8 @@ static int parse(struct bench_options *options, const char *line)
     snprintf(copy, sizeof copy, "%s", line);
     for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
-    return bench_options_parse(argc, argv, options);
+    bench_options_init(options);
+    return command_parse(&bench_options_parser, argc, argv, options);
 }
 
 START_TEST(bytes_have_units_of_1024)
@@ -113,6 +114,11 @@ START_TEST(defaults_are_those_of_the_help)
     ck_assert_int_eq(o.root, 0);
     ck_assert(o.compare);
     ck_assert(!o.plain_memory);
+    ck_assert(!o.cold);
+    ck_assert(!o.each);
+    ck_assert(!o.in_place);
+    ck_assert(o.min_bw <= 0);
+    ck_assert_int_eq(o.format, FORMAT_NCCL);
     ck_assert_ptr_null(o.json);
 }
 END_TEST
@@ -133,7 +139,7 @@ START_TEST(every_flag_is_read)
     ck_assert(!o.check);
     ck_assert_int_eq(o.average, AVERAGE_MOST);
     ck_assert_int_eq(parse(&o, "broadcast -o avg -d half -r 3 --json f "
-                               "--memory plain --no-compare -i 512"),
+                               "--memory malloc --no-compare -i 512"),
                      OPTIONS_RUN);
     ck_assert_int_eq(o.op->id, HVD_AVERAGE);
     ck_assert_int_eq(o.type->id, HVD_FLOAT16);
@@ -170,6 +176,44 @@ START_TEST(long_flags_are_those_of_nccl_tests)
 }
 END_TEST
 
+START_TEST(every_collective_is_known)
+{
+    static const struct {
+        const char *line;
+        hvd_kind kind;
+    } cases[] = {
+        {"allreduce", HVD_ALLREDUCE}, {"allgather", HVD_ALLGATHER},
+        {"broadcast", HVD_BROADCAST}, {"alltoall", HVD_ALLTOALL},
+        {"reduce", HVD_REDUCE},       {"gather", HVD_GATHER},
+        {"barrier", HVD_BARRIER},     {"reducescatter", HVD_REDUCESCATTER}};
+    struct bench_options o;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_int_eq(parse(&o, cases[i].line), OPTIONS_RUN);
+        ck_assert_int_eq(o.kind, cases[i].kind);
+    }
+}
+END_TEST
+
+START_TEST(output_and_memory_are_chosen)
+{
+    struct bench_options o;
+
+    ck_assert_int_eq(parse(&o, "reduce -I --cold --format osu --in-place "
+                               "--min-bw 2.5"),
+                     OPTIONS_RUN);
+    ck_assert(o.each);
+    ck_assert(o.cold);
+    ck_assert(o.in_place);
+    ck_assert_int_eq(o.format, FORMAT_OSU);
+    ck_assert(o.min_bw > 2.4 && o.min_bw < 2.6);
+    ck_assert_int_eq(parse(&o, "reduce --format csv"), OPTIONS_RUN);
+    ck_assert_int_eq(o.format, FORMAT_CSV);
+    ck_assert_int_eq(parse(&o, "reduce --format json"), OPTIONS_RUN);
+    ck_assert_int_eq(o.format, FORMAT_JSON);
+}
+END_TEST
+
 START_TEST(all_is_everything)
 {
     struct bench_options o;
@@ -197,9 +241,9 @@ START_TEST(mistakes_are_named)
     static const struct {
         const char *line, *flag, *given;
     } cases[] = {
-        {"", "allreduce or broadcast", "which"},
-        {"allgather", "allreduce or broadcast", "'allgather'"},
-        {"barrier", "allreduce or broadcast", "'barrier'"},
+        {"", "allreduce, allgather", "which"},
+        {"join", "reducescatter", "'join'"},
+        {"frob", "reducescatter", "'frob'"},
         {"allreduce broadcast", "one collective", "'broadcast'"},
         {"allreduce -b 0", "-b", "'0'"},
         {"allreduce -b banana", "-b", "'banana'"},
@@ -217,6 +261,11 @@ START_TEST(mistakes_are_named)
         {"allreduce -d complex", "-d", "'complex'"},
         {"broadcast -r -1", "-r", "'-1'"},
         {"allreduce --memory gpu", "--memory", "'gpu'"},
+        {"allreduce --memory plain", "hvd, malloc", "'plain'"},
+        {"allreduce --format xml", "nccl, osu, csv, json", "'xml'"},
+        {"allreduce --min-bw fast", "--min-bw", "'fast'"},
+        {"allreduce --min-bw -1", "--min-bw", "'-1'"},
+        {"allreduce --min-bw inf", "--min-bw", "'inf'"},
         {"allreduce --json=", "--json", "''"},
         {"allreduce -b 64 -e 32", "64", "32"},
         {"allreduce -o avg -d bool", "-o avg", "-d bool"},
@@ -231,10 +280,10 @@ START_TEST(mistakes_are_named)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ck_assert_msg(parse(&o, cases[i].line) == OPTIONS_ERROR,
                       "'%s' is taken", cases[i].line);
-        ck_assert_msg(strstr(o.error, cases[i].flag) &&
-                          strstr(o.error, cases[i].given),
-                      "'%s': %s", cases[i].line, o.error);
-        ck_assert_ptr_null(strchr(o.error, '\n'));
+        ck_assert_msg(strstr(o.line.error, cases[i].flag) &&
+                          strstr(o.line.error, cases[i].given),
+                      "'%s': %s", cases[i].line, o.line.error);
+        ck_assert_ptr_null(strchr(o.line.error, '\n'));
     }
 }
 END_TEST
@@ -244,8 +293,10 @@ START_TEST(a_line_stays_one_line)
     char *argv[] = {(char[]){"hvd-bench"}, (char[]){"a\nb\033[31m"}, NULL};
     struct bench_options o;
 
-    ck_assert_int_eq(bench_options_parse(2, argv, &o), OPTIONS_ERROR);
-    ck_assert_ptr_nonnull(strstr(o.error, "'a?b?[31m'"));
+    bench_options_init(&o);
+    ck_assert_int_eq(command_parse(&bench_options_parser, 2, argv, &o),
+                     OPTIONS_ERROR);
+    ck_assert_ptr_nonnull(strstr(o.line.error, "'a?b?[31m'"));
 }
 END_TEST
 
@@ -255,12 +306,14 @@ START_TEST(help_names_every_flag)
         "--minbytes", "--maxbytes",     "--stepfactor", "--stepbytes",
         "--iters",    "--warmup_iters", "--check",      "--op",
         "--datatype", "--root",         "--average",    "--no-compare",
-        "--memory",   "--json",         "--help",       "--version"};
+        "--memory",   "--json",         "--help",       "--version",
+        "--format",   "--cold",         "--min-bw",     "--per_iter_timing",
+        "--in-place", "latency",        "gradients",    "overlap"};
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
 
-    bench_options_help(out);
+    command_help(&bench_options_parser, "hvd-bench", out);
     fclose(out);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         ck_assert_msg(strstr(text, names[i]) != NULL, "no %s", names[i]);
@@ -285,6 +338,8 @@ static TCase *tcase_flags(void)
     tcase_add_test(tcase, defaults_are_those_of_the_help);
     tcase_add_test(tcase, every_flag_is_read);
     tcase_add_test(tcase, long_flags_are_those_of_nccl_tests);
+    tcase_add_test(tcase, every_collective_is_known);
+    tcase_add_test(tcase, output_and_memory_are_chosen);
     tcase_add_test(tcase, all_is_everything);
     tcase_add_test(tcase, help_and_version_need_no_collective);
     tcase_add_test(tcase, mistakes_are_named);

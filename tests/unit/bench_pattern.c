@@ -234,6 +234,51 @@ START_TEST(a_copy_is_the_roots)
 }
 END_TEST
 
+/* Three ranks, shares of 4 ints. */
+static struct pattern parts(hvd_kind kind, int rank)
+{
+    struct call call;
+    struct pattern p;
+
+    call_init(&call, kind, bench_dtype_find("int32"), bench_op_find("sum"), 1,
+              rank, 3, 3 * 4 * 4);
+    ck_assert_int_eq(call.share, 4);
+    pattern_init_call(&p, &call);
+    return p;
+}
+
+START_TEST(gathered_parts_are_in_the_order_of_ranks)
+{
+    struct pattern p = parts(HVD_ALLGATHER, 2);
+
+    for (int i = 0; i < 12; i++)
+        ck_assert_int_eq((int64_t)pattern_result(&p, i),
+                         pattern_value(&p, i / 4, i % 4));
+}
+END_TEST
+
+START_TEST(exchanged_parts_are_those_for_this_rank)
+{
+    struct pattern p = parts(HVD_ALLTOALL, 2);
+
+    for (int i = 0; i < 12; i++)
+        ck_assert_int_eq((int64_t)pattern_result(&p, i),
+                         pattern_value(&p, i / 4, 2 * 4 + i % 4));
+}
+END_TEST
+
+START_TEST(a_reduced_part_is_that_of_this_rank)
+{
+    struct pattern p = parts(HVD_REDUCESCATTER, 1);
+
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq((int64_t)pattern_result(&p, i),
+                         pattern_value(&p, 0, 4 + i) +
+                             pattern_value(&p, 1, 4 + i) +
+                             pattern_value(&p, 2, 4 + i));
+}
+END_TEST
+
 /* --------------------------------------------------------------- corruption */
 
 /* Run a check for every type and operation on three ranks. */
@@ -382,6 +427,9 @@ static TCase *tcase_expectation(void)
 
     tcase_add_test(tcase, reductions_are_as_expected_in_any_order);
     tcase_add_test(tcase, a_copy_is_the_roots);
+    tcase_add_test(tcase, gathered_parts_are_in_the_order_of_ranks);
+    tcase_add_test(tcase, exchanged_parts_are_those_for_this_rank);
+    tcase_add_test(tcase, a_reduced_part_is_that_of_this_rank);
     tcase_add_test(tcase, the_tolerance_of_averages_is_two_epsilons);
     return tcase;
 }

@@ -62,8 +62,8 @@ static struct result allreduce_of(double bytes, double seconds)
         .bytes = (int64_t)bytes,
         .type = bench_dtype_find("float"),
         .op = bench_op_find("sum"),
-        .placements = {{.hvd_mean = seconds, .hvd_median = seconds},
-                       {.hvd_mean = seconds / 2, .hvd_median = seconds / 2}}};
+        .placements = {{.hvd.mean = seconds, .hvd.median = seconds},
+                       {.hvd.mean = seconds / 2, .hvd.median = seconds / 2}}};
 }
 
 START_TEST(an_allreduce_crosses_the_bus_twice_but_for_its_own)
@@ -85,6 +85,7 @@ START_TEST(a_broadcast_crosses_the_bus_once)
 {
     struct result r = allreduce_of(3e9, 1.5);
 
+    r.kind = HVD_BROADCAST;
     r.op = NULL;
     r.root = 5;
     assert_near(result_busbw(&r, OUT_OF_PLACE, 2), 2);
@@ -98,9 +99,9 @@ START_TEST(ratio_and_share_compare_medians)
 {
     struct result r = allreduce_of(1e6, 1e-3);
 
-    r.placements[IN_PLACE].hvd_mean = 1; /* an outlier */
-    r.placements[IN_PLACE].mpi_median = 2e-3;
-    r.placements[IN_PLACE].copy_median = 1e-4;
+    r.placements[IN_PLACE].hvd.mean = 1; /* an outlier */
+    r.placements[IN_PLACE].mpi.median = 2e-3;
+    r.placements[IN_PLACE].copy.median = 1e-4;
     assert_near(result_ratio(&r, IN_PLACE), 4);
     assert_near(result_copy_bw(&r, IN_PLACE), 10);
     assert_near(result_share(&r, IN_PLACE, 2), 0.2);
@@ -128,8 +129,8 @@ START_TEST(the_summary_is_over_both_placements)
     results[0].placements[OUT_OF_PLACE].nwrong = 3;
     results[0].placements[IN_PLACE].nwrong = -1;
     results[1].placements[IN_PLACE].nwrong = 4;
-    results[0].placements[OUT_OF_PLACE].mpi_median = 2;
-    results[1].placements[OUT_OF_PLACE].mpi_median = 2;
+    results[0].placements[OUT_OF_PLACE].mpi.median = 2;
+    results[1].placements[OUT_OF_PLACE].mpi.median = 2;
     result_summarize(results, 2, 2, &s);
     ck_assert_int_eq(s.nwrong, 7);
     assert_near(s.average_busbw, (1 + 2 + 4 + 8) / 4.0);
@@ -141,6 +142,46 @@ START_TEST(the_summary_is_over_both_placements)
 }
 END_TEST
 
+START_TEST(percentiles_are_values_of_the_list)
+{
+    double values[200];
+    struct stats_spread spread;
+
+    for (int i = 0; i < 200; i++)
+        values[i] = (i * 77) % 200 + 1; /* 1 to 200, mixed */
+    stats_spread_of(values, 200, &spread);
+    assert_near(spread.mean, 100.5);
+    assert_near(spread.least, 1);
+    assert_near(spread.median, 100.5);
+    assert_near(spread.p95, 190);
+    assert_near(spread.p99, 198);
+    assert_near(spread.most, 200);
+    assert_near(stats_percentile(values, 200, 0), 1);
+    assert_near(stats_percentile(values, 200, 100), 200);
+    stats_spread_of(values, 1, &spread);
+    assert_near(spread.p99, 1);
+    stats_spread_of(NULL, 0, &spread);
+    assert_near(spread.most, 0);
+    assert_near(stats_percentile(NULL, 0, 50), 0);
+}
+END_TEST
+
+START_TEST(what_ranks_share_crosses_the_bus_once_but_for_its_own)
+{
+    struct result r = allreduce_of(4e9, 1);
+    static const hvd_kind kinds[] = {HVD_ALLGATHER, HVD_GATHER, HVD_ALLTOALL,
+                                     HVD_REDUCESCATTER};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        r.kind = kinds[i];
+        assert_near(result_busbw(&r, OUT_OF_PLACE, 4), 3);
+        assert_near(result_busbw(&r, OUT_OF_PLACE, 1), 0);
+    }
+    r.kind = HVD_REDUCE;
+    assert_near(result_busbw(&r, OUT_OF_PLACE, 4), 4);
+}
+END_TEST
+
 static TCase *tcase_stats(void)
 {
     TCase *tcase = tcase_create("stats");
@@ -148,6 +189,7 @@ static TCase *tcase_stats(void)
     tcase_add_test(tcase, the_median_is_the_middle);
     tcase_add_test(tcase, ratios_have_a_geometric_mean);
     tcase_add_test(tcase, what_is_no_ratio_is_left_out);
+    tcase_add_test(tcase, percentiles_are_values_of_the_list);
     return tcase;
 }
 
@@ -157,8 +199,9 @@ static TCase *tcase_bandwidth(void)
 
     tcase_add_test(tcase, an_allreduce_crosses_the_bus_twice_but_for_its_own);
     tcase_add_test(tcase, a_broadcast_crosses_the_bus_once);
+    tcase_add_test(tcase,
+                   what_ranks_share_crosses_the_bus_once_but_for_its_own);
     tcase_add_test(tcase, ratio_and_share_compare_medians);
-    tcase_add_test(tcase, no_time_is_no_bandwidth);
     tcase_add_test(tcase, no_time_is_no_bandwidth);
     tcase_add_test(tcase, the_summary_is_over_both_placements);
     return tcase;

@@ -188,7 +188,7 @@ END_TEST
 
 START_TEST(the_foot_says_ok)
 {
-    nccl_table_foot(out, 0, 48.215, "allreduce");
+    nccl_table_foot(out, 0, 48.215, 0, "allreduce");
     ck_assert_str_eq(printed(), "# Out of bounds values : 0 OK\n"
                                 "# Avg bus bandwidth    : 48.215 \n"
                                 "#\n"
@@ -198,7 +198,7 @@ END_TEST
 
 START_TEST(the_foot_says_failed)
 {
-    nccl_table_foot(out, INT64_C(1) << 40, 0, "broadcast");
+    nccl_table_foot(out, INT64_C(1) << 40, 0, 0, "broadcast");
     ck_assert_str_eq(printed(), "# Out of bounds values : 2147483647 FAILED\n"
                                 "# Avg bus bandwidth    : 0 \n"
                                 "#\n"
@@ -213,18 +213,18 @@ START_TEST(the_second_table_stands_beside_the_first)
          .count = 2,
          .type = bench_dtype_find("float"),
          .op = bench_op_find("sum"),
-         .placements = {{.hvd_median = 4e-6, .mpi_median = 1e-6},
-                        {.hvd_median = 2e-6,
-                         .mpi_median = 1e-6,
-                         .copy_median = 1e-9}}},
+         .placements = {{.hvd.median = 4e-6, .mpi.median = 1e-6},
+                        {.hvd.median = 2e-6,
+                         .mpi.median = 1e-6,
+                         .copy.median = 1e-9}}},
         {.bytes = 1000000,
          .count = 250000,
          .type = bench_dtype_find("float"),
          .op = bench_op_find("sum"),
-         .placements = {{.hvd_median = 1e-4, .mpi_median = 4e-4},
-                        {.hvd_median = 1e-4,
-                         .mpi_median = 2e-4,
-                         .copy_median = 5e-5}}},
+         .placements = {{.hvd.median = 1e-4, .mpi.median = 4e-4},
+                        {.hvd.median = 1e-4,
+                         .mpi.median = 2e-4,
+                         .copy.median = 5e-5}}},
     };
     const char *rows;
 

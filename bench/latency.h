@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * latency.h - hvd-bench latency: how long one small allreduce takes, blocking
+ * and from submission to the end of waiting, with idle cores and busy ones.
+ */
+#ifndef BENCH_LATENCY_H
+#define BENCH_LATENCY_H
+
+/* The whole run; returns the exit status. */
+int latency_main(int argc, char **argv);
+
+#endif
