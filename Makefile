@@ -61,7 +61,7 @@ include models/room.mk
 include bench/room.mk
 include tests/room.mk
 
-all: $(LIBS) $(PROGRAMS)
+all: $(LIBS) $(PROGRAMS) $(SCRIPTS)
 
 # What cannot work without packages says so before a compiler does.
 ifeq ($(filter deps demo check check-full sanitize tsan clean help format,$(MAKECMDGOALS)),)
@@ -94,7 +94,7 @@ ROOM_CFLAGS = $(CFLAGS_$(firstword $(subst /, ,$<))) $(CFLAGS_FILE_$(subst /,_,$
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
 .PHONY: all-tests
-all-tests: $(LIBS) $(PROGRAMS) $(TEST_PROGRAMS) ## build everything, tests too
+all-tests: $(LIBS) $(PROGRAMS) $(SCRIPTS) $(TEST_PROGRAMS) ## build everything, tests too
 
 # ------------------------------------------------------ packages, demo, tests
 
@@ -162,7 +162,7 @@ install: all $(PC) ## install to PREFIX (/usr/local), below DESTDIR
 	$(Q)ln -sf libhvd.so.$(SOVERSION) $(LIBTO)/libhvd.so
 	$(Q)install -m 644 $(B)/lib/libhvd.a $(LIBTO)
 	$(Q)install -m 644 $(PC) $(LIBTO)/pkgconfig
-	$(Q)install -m 755 $(PROGRAMS) $(TO)/bin
+	$(Q)install -m 755 $(PROGRAMS) $(SCRIPTS) $(TO)/bin
 	$(Q)install -m 755 mpi-launch.sh $(TO)/bin
 	$(Q)for s in 1 3 7; do for m in docs/man/*.$$s; do test ! -f $$m || \
 		install -m 644 $$m $(TO)/share/man/man$$s; done; done
@@ -171,6 +171,7 @@ INSTALLED = $(HEADERS:libhvd/include/%=$(TO)/include/%) \
 	$(BINDINGS:libhvd/bindings/%=$(TO)/include/%) $(LIBTO)/hvd/hvd.py \
 	$(LIBTO)/libhvd.so $(LIBTO)/libhvd.so.$(SOVERSION) $(LIBTO)/libhvd.a \
 	$(LIBTO)/pkgconfig/hvd.pc $(PROGRAMS:$(B)/bin/%=$(TO)/bin/%) \
+	$(SCRIPTS:$(B)/bin/%=$(TO)/bin/%) \
 	$(TO)/bin/mpi-launch.sh $(MAN1:docs/man/%=$(TO)/share/man/man1/%) \
 	$(MAN3:docs/man/%=$(TO)/share/man/man3/%) \
 	$(MAN7:docs/man/%=$(TO)/share/man/man7/%)

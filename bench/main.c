@@ -3,8 +3,11 @@
  * main.c - hvd-bench: a subcommand, or a collective.
  */
 #include "collectives.h"
+#include "gradients.h"
+#include "hosts.h"
 #include "idle.h"
 #include "latency.h"
+#include "overlap.h"
 
 #include <string.h>
 
@@ -12,9 +15,9 @@ static const struct {
     const char *name;
     int (*main)(int argc, char **argv);
 } subcommands[] = {
-    {"latency", latency_main},
-    {"idle", idle_main},
-    {NULL, NULL},
+    {"latency", latency_main},     {"idle", idle_main},
+    {"gradients", gradients_main}, {"overlap", overlap_main},
+    {"hosts", hosts_main},         {NULL, NULL},
 };
 
 int main(int argc, char **argv)

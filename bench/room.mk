@@ -9,3 +9,9 @@ PROGRAMS += $(B)/bin/hvd-bench
 SRC_hvd-bench := bench/main.c $(BENCH_COMMON_SRC)
 DEPS_hvd-bench = $(HVD_SO)
 LIBS_hvd-bench = $(BENCH_LINK)
+
+# hvd-bench hosts runs it.
+SCRIPTS += $(B)/bin/hvd-bench-hosts
+$(B)/bin/hvd-bench-hosts: bench/hvd-bench-hosts
+	$(call say,COPY,$@)mkdir -p $(@D)
+	$(Q)install -m 755 $< $@
