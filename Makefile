@@ -64,7 +64,7 @@ include tests/room.mk
 all: $(LIBS) $(PROGRAMS) $(SCRIPTS)
 
 # What cannot work without packages says so before a compiler does.
-ifeq ($(filter deps demo check check-full sanitize tsan clean help format,$(MAKECMDGOALS)),)
+ifeq ($(filter deps demo check check-full sanitize tsan bench clean help format,$(MAKECMDGOALS)),)
 ifneq ($(shell $(PKG_CONFIG) --exists ompi-c openblas jansson zlib && echo y),y)
 $(error packages are missing: "make deps" installs them)
 endif
@@ -130,6 +130,14 @@ sanitize: deps ## the tests of C code with ASan and UBSan
 tsan: deps ## the tests of C code with TSan
 	$(Q)$(MAKE) --no-print-directory FLAVOUR=tsan all-tests
 	$(Q)HVD_BUILD=$(abspath build/tsan) tests/run --programs $(TESTS)
+
+# Minutes. BENCH_MODELS='resnet50 vgg16' chooses the models.
+.PHONY: bench
+bench: ## measure against MPI, and draw build/bench/report.html
+	$(Q)tests/tools/install-packages $(PACKAGES) gnuplot-nox
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)bench/report/measure $(B)/bin $(B)/bench
+	$(Q)bench/report/page $(B)/bench
 
 # ------------------------------------------------------------------- install
 

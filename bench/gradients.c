@@ -18,12 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALL_MODELS = -1, WARM_UPS = 2 };
+enum { ALL_MODELS = -1, WARM_UPS = 2, FEW_ROUNDS = 11, MANY_ROUNDS = 101 };
 
 struct gradients_options {
     struct command_line line;
-    int model; /* of model_names, or ALL_MODELS */
-    int rounds;
+    int model;  /* of model_names, or ALL_MODELS */
+    int rounds; /* 0: enough for the model */
     int check;
     int format;
 };
@@ -35,6 +35,7 @@ struct model_run {
     int nways;
     double *times; /* [nways][rounds] */
     int64_t nwrong[MOST_WAYS];
+    int rounds;
 };
 
 /* --------------------------------------------------------------------- data */
@@ -98,7 +99,7 @@ static int run_way(struct model_run *m, int number, double *seconds)
 
 static int run_rounds(struct model_run *m)
 {
-    int rounds = m->options->rounds;
+    int rounds = m->rounds;
     double ignored;
     int status = 0;
 
@@ -188,8 +189,8 @@ static void print_model(struct table *table, const struct model_run *m)
     double best = 0, each = 0;
 
     for (int w = 0; w < m->nways; w++) {
-        stats_spread_of(m->times + w * m->options->rounds,
-                        (size_t)m->options->rounds, &spreads[w]);
+        stats_spread_of(m->times + w * m->rounds, (size_t)m->rounds,
+                        &spreads[w]);
         if (is_mpi(&m->ways[w]) && (best <= 0 || spreads[w].median < best))
             best = spreads[w].median;
         if (m->ways[w].kind == WAY_EACH)
@@ -221,6 +222,15 @@ static int check_memory(struct session *s, int model)
         s, well && (have < 0 || need <= have / hvd_local_size()), text);
 }
 
+/* What takes little time is easily disturbed, and soon repeated. */
+static int choose_rounds(const struct gradients_options *options,
+                         const struct tensor_list *list)
+{
+    if (options->rounds > 0)
+        return options->rounds;
+    return tensor_list_total(list) < 1 << 20 ? MANY_ROUNDS : FEW_ROUNDS;
+}
+
 /* options->model is one. *nwrong grows. */
 static int run_model(struct session *s, const struct gradients_options *options,
                      struct table *table, int64_t *nwrong)
@@ -231,8 +241,8 @@ static int run_model(struct session *s, const struct gradients_options *options,
     if (check_memory(s, options->model))
         return STATUS_ERROR;
     well = gradients_init(&m.gradients, s, options->model) == 0;
-    m.times =
-        calloc((size_t)MOST_WAYS * (size_t)options->rounds, sizeof *m.times);
+    m.rounds = choose_rounds(options, &m.gradients.list);
+    m.times = calloc((size_t)MOST_WAYS * (size_t)m.rounds, sizeof *m.times);
     status = session_settle(s, well && m.times, "out of memory");
     m.nways = status ? 0 : ways_of(&m.gradients, m.ways);
     if (!status)
@@ -287,7 +297,8 @@ static const struct argp_option flags[] = {
      "resnet50, vgg16, bert-base, gpt2-small, mnist, small161 (161 tensors of "
      "64 values) or all (resnet50)",
      0},
-    {"rounds", KEY_ROUNDS, "N", 0, "times that every way has its turn (11)", 0},
+    {"rounds", KEY_ROUNDS, "N", 0,
+     "times that every way has its turn (11; 101 for less than 4M)", 0},
     {"check", 'c', "0|1", 0, "compare every element of the sums (1)", 0},
     {"format", KEY_FORMAT, "FORMAT", 0, "text, csv or json (text)", 0},
     COMMAND_FLAGS,
@@ -330,7 +341,7 @@ int gradients_main(int argc, char **argv)
                "several sizes, as one flat buffer, and by a thread that polls "
                "each millisecond as Horovod's does.",
     };
-    struct gradients_options options = {.rounds = 11, .check = 1};
+    struct gradients_options options = {.check = 1};
 
     return session_main(argc, argv, "hvd-bench gradients", &parser, &options,
                         run);

@@ -4,10 +4,11 @@
  * said is of the times of all ranks together.
  *
  * The four ways take turns in short blocks, a barrier before each. For the
- * busy half, every core of the host gets a thread that only computes, as a
- * training program that leaves nothing to communication; what is measured
- * then is also how soon the scheduler gives a waiting rank its turn, so fewer
- * operations are made.
+ * busy half, every core of the host gets a thread that only computes, and the
+ * ranks compute too between operations, untimed: so that operations do not all
+ * fall into one turn of a rank on its core, and what is measured is also how
+ * soon the scheduler gives a waiting rank its turn. Fewer operations are made
+ * then.
  */
 #include "latency.h"
 
@@ -21,10 +22,11 @@
 
 #include <limits.h>
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCKS = 20, WARM_UPS = 200, BUSY_SHARE = 10 };
+enum { BLOCKS = 20, WARM_UPS = 200, BUSY_SHARE = 4 };
 
 struct latency_options {
     struct command_line line;
@@ -54,7 +56,8 @@ struct latency {
     float *buffer; /* from hvd_malloc, for all ways */
     double *times; /* [WAYS][iters] of this rank */
     double *all;   /* on rank 0: of all ranks, for one way */
-    int iters;     /* of the present state */
+    bool busy;     /* the present state */
+    int iters;     /* in it */
     int counts[WAYS];
 };
 
@@ -99,21 +102,32 @@ static int once(struct latency *l, enum way way, int count)
     return code == MPI_SUCCESS ? 0 : session_note_mpi(l->session, code);
 }
 
+/* What a training program does between two gradients. */
+static void compute_a_while(void)
+{
+    const double seconds = 50e-6;
+    double start = MPI_Wtime();
+
+    while (MPI_Wtime() - start < seconds)
+        busy_unit();
+}
+
 static int run_block(struct latency *l, enum way way, int count, int n,
                      double *times)
 {
-    double last, now;
     int failed = 0;
 
     memset(l->buffer, 0, (size_t)count * sizeof(float));
     MPI_Barrier(MPI_COMM_WORLD);
-    last = MPI_Wtime();
     for (int i = 0; i < n && !failed; i++) {
+        double start;
+
+        if (l->busy)
+            compute_a_while();
+        start = MPI_Wtime();
         failed = once(l, way, count);
-        now = MPI_Wtime();
         if (times)
-            times[i] = now - last;
-        last = now;
+            times[i] = MPI_Wtime() - start;
     }
     return agree_well(!failed) ? 0 : -1;
 }
@@ -200,6 +214,7 @@ static int run_busy(struct latency *l)
     l->iters = l->options->iters / BUSY_SHARE;
     if (l->iters < 1)
         l->iters = 1;
+    l->busy = true;
     if (!status)
         status = run_state(l, "busy");
     if (well)
@@ -263,7 +278,8 @@ static const struct argp_option flags[] = {
     {"maxbytes", 'e', "BYTES", 0, "largest size (4K)", 0},
     {"stepfactor", 'f', "N", 0, "each size is N times the last (32)", 0},
     {"iters", 'n', "N", 0,
-     "operations of each way and size; a tenth of them with busy cores (2000)",
+     "operations of each way and size; a quarter of them with busy cores "
+     "(2000)",
      0},
     {"format", KEY_FORMAT, "FORMAT", 0, "text, csv or json (text)", 0},
     COMMAND_FLAGS,

@@ -1,0 +1,275 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# The subcommands of hvd-bench, with tiny sizes: that each runs at 1, 2 and 3
+# ranks, what its tables say, and one line for every mistake.
+
+setup() {
+    BIN="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin"
+    BENCH=$BIN/hvd-bench
+    OUT="$(mktemp -d "$BATS_TEST_TMPDIR/bench.XXXXXX")"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_mpi_yield_when_idle=1
+}
+
+# ranks N ARGS...: the program on N ranks.
+ranks() {
+    local n=$1
+    shift
+    timeout 120 mpirun --oversubscribe --bind-to none -np "$n" "$BENCH" "$@" \
+        </dev/null
+}
+
+# rows PROGRAM: Python that sees the CSV of $output as rows.
+rows() {
+    /usr/bin/python3 -c "
+import csv, sys
+rows = list(csv.DictReader(sys.argv[1].splitlines()))
+assert all(None not in row and None not in row.values() for row in rows), rows
+$1" "$output"
+}
+
+# is_wrong STATUS WORD ARGS...: one line, with the word.
+is_wrong() {
+    local status_wanted=$1 word=$2
+    shift 2
+    run "$BENCH" "$@"
+    echo "$* -> $status: $output"
+    [ "$status" -eq "$status_wanted" ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == "hvd-bench: "*"$word"* ]]
+}
+
+# -------------------------------------------------------------------- latency
+
+@test "latency has four ways, idle and busy, at 1, 2 and 3 ranks" {
+    local n
+    for n in 1 2 3; do
+        run ranks $n latency -b 4 -e 64 -f 16 -n 40 --format csv
+        [ "$status" -eq 0 ]
+        rows '
+assert len(rows) == 2 * 2 * 4, len(rows)
+assert {r["cores"] for r in rows} == {"idle", "busy"}
+assert {r["bytes"] for r in rows} == {"4", "64"}
+ways = {r["way"] for r in rows}
+assert ways == {"hvd_allreduce", "hvd_allreduce_async", "MPI_Allreduce",
+                "MPI_Iallreduce"}, ways
+for r in rows:
+    times = [float(r[k]) for k in ("min_us", "p50_us", "p95_us", "p99_us",
+                                   "max_us")]
+    assert times == sorted(times) and times[0] >= 0, r
+    if r["way"].startswith("MPI"):
+        assert float(r["mpi_over_it"]) == 1
+'
+    done
+}
+
+@test "tables are text, csv or json" {
+    run ranks 2 latency -e 4 -n 20
+    [ "$status" -eq 0 ]
+    [ "$(grep -cv '^#' <<<"$output")" -eq 8 ]
+    awk '!/^#/ && NF != 10 { exit 1 }' <<<"$output"
+    run ranks 2 latency -e 4 -n 20 --format json
+    [ "$status" -eq 0 ]
+    /usr/bin/python3 -c '
+import json, sys
+table = json.loads(sys.argv[1])
+assert len(table["rows"]) == 8
+assert table["rows"][0]["bytes"] == 4
+assert table["title"] and table["notes"]' "$output"
+}
+
+@test "idle says what a process costs" {
+    run ranks 2 idle -s 0.2 --format csv
+    [ "$status" -eq 0 ]
+    rows '
+assert [r["state"] for r in rows] == ["after hvd_init", "after allreduces"]
+assert all(float(r["seconds"]) >= .2 for r in rows)
+assert all(0 <= float(r["cpu_percent"]) <= 400 for r in rows)'
+}
+
+# ------------------------------------------------------------------ gradients
+
+@test "gradients are right by every way, at 1, 2 and 3 ranks" {
+    local n
+    for n in 1 2 3; do
+        run ranks $n gradients -m mnist --rounds 2 --format csv
+        [ "$status" -eq 0 ]
+        rows '
+assert [(r["way"], r["memory"]) for r in rows] == [
+    ("hvd", "hvd"), ("hvd", "malloc"), ("MPI each", "malloc"),
+    ("MPI packed 1M", "malloc"), ("MPI packed 4M", "malloc"),
+    ("MPI flat", "hvd"), ("polling 1ms", "malloc")], rows
+assert all(r["wrong"] == "0" for r in rows)
+assert all(r["tensors"] == "6" for r in rows)
+best = min(float(r["median_ms"]) for r in rows if r["way"].startswith("MPI"))
+for r in rows:
+    low, middle, high = (float(r[k]) for k in ("min_ms", "median_ms", "max_ms"))
+    assert low <= middle <= high
+    assert abs(float(r["best_mpi_over_it"]) * middle / best - 1) < 1e-6'
+    done
+}
+
+@test "161 small tensors fit one pack, and polling takes a millisecond" {
+    run ranks 2 gradients -m small161 --rounds 5 -c 0 --format csv
+    [ "$status" -eq 0 ]
+    rows '
+assert all(r["tensors"] == "161" and r["wrong"] == "" for r in rows)
+assert [r["way"] for r in rows if "packed" in r["way"]] == ["MPI packed 1M"]
+polling = next(r for r in rows if r["way"] == "polling 1ms")
+assert float(polling["median_ms"]) > .5, polling'
+}
+
+@test "a wrong gradient is found, and fails" {
+    cat >"$OUT/spoiler.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+int hvd_allreduce_async(const char *, const void *, void *, int64_t, int32_t,
+                        int32_t, int64_t *);
+int hvd_allreduce_async(const char *name, const void *in, void *out, int64_t n,
+                        int32_t type, int32_t op, int64_t *handle)
+{
+    int (*next)(const char *, const void *, void *, int64_t, int32_t, int32_t,
+                int64_t *) =
+        (int (*)(const char *, const void *, void *, int64_t, int32_t, int32_t,
+                 int64_t *))dlsym(RTLD_NEXT, "hvd_allreduce_async");
+    return next(name, in, out, n - 1, type, op, handle);
+}
+END
+    cc -shared -fPIC -o "$OUT/spoiler.so" "$OUT/spoiler.c" -ldl
+    run mpirun --oversubscribe --bind-to none -np 2 -x \
+        LD_PRELOAD="$OUT/spoiler.so" "$BENCH" gradients -m mnist --rounds 1 \
+        --format csv
+    [ "$status" -eq 7 ]
+    output=$(grep -E '^(model|mnist),' <<<"$output")
+    rows '
+assert [int(r["wrong"]) for r in rows] == [12, 12] + [0] * 5, rows'
+}
+
+# -------------------------------------------------------------------- overlap
+
+@test "overlap has four ways for each amount of computing" {
+    local n memory
+    for n in 1 2 3; do
+        for memory in hvd malloc; do
+            run ranks $n overlap -b 64K -t 4 --rounds 2 --memory $memory \
+                --format csv
+            [ "$status" -eq 0 ]
+            rows '
+assert len(rows) == 4 * 4
+assert len({r["way"] for r in rows}) == 4
+for r in rows:
+    assert float(r["both_ms"]) > 0 and float(r["compute_ms"]) > 0
+    assert 0 <= float(r["hidden_percent"]) <= 100'
+        done
+    done
+}
+
+# ---------------------------------------------------------------------- hosts
+
+@test "hosts measures over namespaces, or says why it cannot" {
+    local before
+    if ! ip netns add hvd-bench-probe-$$ 2>/dev/null; then
+        run "$BENCH" hosts
+        [ "$status" -eq 1 ]
+        [[ $output == *"network namespaces cannot be made"* ]]
+        return 0
+    fi
+    ip netns del hvd-bench-probe-$$
+    before=$(ip netns list | grep -c '^hvd-bench-[0-9]' || true)
+    run timeout 120 "$BENCH" hosts -H 3 -n 1 --rate 1gbit --format csv -- \
+        allreduce -b 4K -e 256K -f 64 -n 3
+    echo "$output"
+    [ "$status" -eq 0 ]
+    rows '
+assert [int(r["bytes"]) for r in rows] == [4096, 4096, 262144, 262144]
+for r in rows:
+    assert r["hosts"] == "3" and r["ranks_a_host"] == "1"
+    limit = int(r["bytes"]) * 4 / 3 * 8 / 1e3
+    assert abs(float(r["limit_us"]) / limit - 1) < 1e-3, r
+    assert float(r["hvd_us"]) > 0 and float(r["mpi_us"]) > 0'
+    [ "$(ip netns list | grep -c '^hvd-bench-[0-9]' || true)" -le "$before" ]
+}
+
+@test "hosts leaves nothing when it is ended" {
+    [ "$(id -u)" -eq 0 ] || return 0
+    local pid
+    TMPDIR=$OUT "$BENCH" hosts -- allreduce -b 64M -e 64M -n 1000 \
+        </dev/null >/dev/null 2>&1 3>&- &
+    pid=$!
+    sleep 3
+    kill -TERM $pid
+    wait $pid || true
+    run ip netns list
+    [[ $output != *"hvd-bench-$pid-"* ]]
+    [ -z "$(ls "$OUT")" ]
+}
+
+@test "hosts without rights says so" {
+    run setpriv --reuid=65534 --regid=65534 --clear-groups "$BENCH" hosts
+    [ "$status" -eq 1 ]
+    [[ $output == *"network namespaces cannot be made: this needs root"* ]]
+}
+
+# ------------------------------------------------------------------- mistakes
+
+@test "each subcommand has its own help" {
+    local subcommand
+    for subcommand in latency idle gradients overlap hosts; do
+        run "$BENCH" $subcommand --help
+        [ "$status" -eq 0 ]
+        [[ $output == *"hvd-bench $subcommand"* ]]
+        [[ $output == *--format* ]]
+    done
+}
+
+@test "a wrong command line is one line and status 64" {
+    is_wrong 64 "'-b'" latency -b
+    is_wrong 64 "multiple of 4" latency -b 6
+    is_wrong 64 "above the largest" latency -b 64K
+    is_wrong 64 "'xml'" latency --format xml
+    is_wrong 64 "too many" latency allreduce
+    is_wrong 64 "between 0.01 and 3600" idle -s 0
+    is_wrong 64 "resnet50, vgg16" gradients -m alexnet
+    is_wrong 64 "'0'" gradients --rounds 0
+    is_wrong 64 "'many'" overlap -t many
+    is_wrong 64 "less than 64 bytes" overlap -b 64 -t 2
+    is_wrong 64 "2 to 4" hosts -H 5
+    is_wrong 64 "'fast'" hosts --rate fast
+    is_wrong 64 "after --" hosts allreduce
+    is_wrong 64 "moves data" hosts -- barrier
+    is_wrong 64 "needs a value" hosts --hosts
+}
+
+@test "hosts is not started by mpirun" {
+    run ranks 1 hosts
+    [ "$status" -eq 1 ]
+    [[ $output == *"without mpirun"* ]]
+}
+
+# --------------------------------------------------------------------- report
+
+@test "the report is one page of what was measured" {
+    command -v gnuplot >/dev/null || return 0
+    local root=$BATS_TEST_DIRNAME/../..
+    ranks 2 allreduce -b 64 -e 4K -f 8 -n 5 --format csv \
+        >"$OUT/sweep-1-allreduce.csv"
+    ranks 2 latency -e 4 -n 20 --format csv >"$OUT/latency.csv"
+    ranks 2 gradients -m mnist --rounds 1 --format csv \
+        >"$OUT/gradients-mnist.csv"
+    ranks 2 overlap -b 64K -t 4 --rounds 1 --format csv >"$OUT/overlap.csv"
+    for file in "$OUT"/*.csv; do
+        echo "hvd-bench" >"${file%.csv}.command"
+    done
+    run "$root/bench/report/page" "$OUT"
+    [ "$status" -eq 0 ]
+    [ "$output" = "$OUT/report.html" ]
+    [ "$(grep -o 'data:image/svg+xml' "$OUT/report.html" | wc -l)" -eq 3 ]
+    ! grep -Eq '(src|href)="?https?:' "$OUT/report.html"
+    grep -q 'Gradients of mnist: 6 tensors' "$OUT/report.html"
+    mkdir "$OUT/empty"
+    run "$root/bench/report/page" "$OUT/empty"
+    [ "$status" -eq 1 ]
+    [[ $output == *"nothing was measured"* ]]
+}
