@@ -313,19 +313,6 @@ int hvd__progress_init(struct hvd__progress *progress)
     return HVD_OK;
 }
 
-void hvd__progress_tune(struct hvd__progress *progress, int local_size)
-{
-    cpu_set_t cpus;
-    int ncpus = 1;
-
-    CPU_ZERO(&cpus);
-    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
-        ncpus = CPU_COUNT(&cpus);
-    /* A rank that the launcher has bound to a core of its own sees one core;
-     * so do ranks that share one. Without knowing which, be polite. */
-    progress->may_spin = ncpus >= local_size;
-}
-
 void hvd__progress_fini(struct hvd__progress *progress)
 {
     pthread_cond_destroy(&progress->work);

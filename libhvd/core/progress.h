@@ -27,8 +27,6 @@ struct hvd__progress {
 
 /* Starts no thread. */
 int hvd__progress_init(struct hvd__progress *progress);
-/* Before anything moves: how many ranks this host's cores are for. */
-void hvd__progress_tune(struct hvd__progress *progress, int local_size);
 void hvd__progress_fini(struct hvd__progress *progress);
 
 /* The thread that moves the engine while nobody waits. */

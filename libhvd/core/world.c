@@ -29,6 +29,7 @@
 #include "base/status.h"
 #include "core/complete.h"
 #include "core/compress.h"
+#include "core/cores.h"
 #include "core/fingerprint.h"
 #include "core/launch.h"
 #include "core/negotiate.h"
@@ -43,8 +44,9 @@ struct greeting {
     char version[16];
     char host[128]; /* name, and what tells two hosts of one name apart */
     struct hvd__settings settings;
-    int32_t shares; /* it has a place for others to look at */
-    int32_t status; /* negative: this rank cannot start */
+    struct hvd__cores cores; /* that it may use */
+    int32_t shares;          /* it has a place for others to look at */
+    int32_t status;          /* negative: this rank cannot start */
     char message[HVD__MESSAGE_MAX];
 };
 
@@ -171,6 +173,7 @@ static void greet(const struct hvd__world *world, int status,
                   struct greeting *mine)
 {
     *mine = (struct greeting){.status = status, .settings = world->settings};
+    hvd__cores_read(&mine->cores);
     snprintf(mine->version, sizeof mine->version, "%s", HVD_VERSION_STRING);
     name_host(mine->host, sizeof mine->host);
     mine->shares = world->everybody && world->everybody->hosts &&
@@ -274,7 +277,20 @@ static void span(const struct hvd__world *world, const struct greeting *all)
     set->team.hosts = set->hosts;
 }
 
-/* The memory that this rank shares with those of its host. */
+/* Ranks of this host, as they greeted. */
+struct neighbours {
+    const struct greeting *all;
+    const int *ranks;
+};
+
+static const struct hvd__cores *cores_of(const void *context, int i)
+{
+    const struct neighbours *neighbours = context;
+
+    return &neighbours->all[neighbours->ranks[i]].cores;
+}
+
+/* What this rank shares with those of its host: cores, and memory. */
 static int share(struct hvd__world *world, const struct greeting *all)
 {
     struct hvd__transport *t = world->transport;
@@ -295,6 +311,9 @@ static int share(struct hvd__world *world, const struct greeting *all)
         if (strcmp(all[rank].host, all[t->rank].host) == 0)
             locals[nlocals++] = rank;
     }
+    world->progress.may_spin =
+        hvd__cores_suffice(nlocals, world->topology.local_rank, cores_of,
+                           &(struct neighbours){all, locals});
     status = hvd__heap_open(t, locals, nlocals, world->settings.shm_size,
                             &world->heap, why, sizeof why);
     if (status == HVD_OK && why[0] && world->topology.local_rank == 0)
@@ -490,7 +509,6 @@ static int start(struct hvd__world *world, const void *comm)
     status = hvd__settings_read(&world->settings);
     hvd__log_set(world->settings.log_level, t->rank);
     HVD_TRY(hvd__world_meet(world, status));
-    hvd__progress_tune(&world->progress, world->topology.local_size);
     HVD_TRY(hvd__world_meet(world, prepare(world)));
     HVD_TRY(hvd__scribe_start(world));
     if (note && t->rank == 0)
