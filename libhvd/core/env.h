@@ -48,7 +48,7 @@ enum { HVD__SETTING_TEXT = 512 };
       "compare the results of all ranks after each allreduce, allgather and "  \
       "broadcast")                                                             \
     X("HVD_DETERMINISTIC", deterministic, bool, "0", "", bool,                 \
-      "the same bits from run to run; today results always are")               \
+      "the same bits from run to run, also on several hosts")                  \
     X("HVD_TOPK_RATIO", topk_ratio, ratio, "0.01", "", ratio,                  \
       "the part of the values that the compression topk sends")                \
     X("HVD_AUTOTUNE", autotune, bool, "0", "HOROVOD_AUTOTUNE", bool,           \

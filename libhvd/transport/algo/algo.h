@@ -85,6 +85,8 @@ struct hvd__collective {
     void *scratch;                   /* hvd__adasum_scratch bytes, borrowed */
     size_t direct_max; /* bytes to all ranks that "direct" is for; 0: as it
                           thinks best */
+    bool same_order;   /* of the ranks, in sums of floating-point numbers,
+                          whatever else moves with them */
     int tag;           /* this and the next are free for this collective */
     const struct hvd__team *team;     /* borrowed */
     struct hvd__workspace *workspace; /* borrowed, no one else's */

@@ -23,8 +23,10 @@
  *
  * Floating sums are made on each host first and then over the hosts: as
  * reproducible as in one place, but not the same bits; 16-bit floats are
- * rounded twice. What would be wrong that way (the average of integers, whose
- * sum need not fit) is left to others.
+ * rounded twice. Only larger tensors go this way; so if sums must not depend
+ * on what else moves with them, none of floating-point numbers do. What would
+ * be wrong that way (the average of integers, whose sum need not fit) is left
+ * to others.
  */
 #include <string.h>
 
@@ -45,11 +47,22 @@ static size_t block_bytes(const struct hvd__hosts *hosts)
            (size_t)hosts->widest / 64 * 64;
 }
 
-static bool is_exact(const struct hvd__reduction *r)
+static bool is_floating(const struct hvd__reduction *r)
 {
     return r->dtype == HVD_FLOAT16 || r->dtype == HVD_BFLOAT16 ||
-           r->dtype == HVD_FLOAT32 || r->dtype == HVD_FLOAT64 ||
-           (r->op != HVD_AVERAGE && r->postscale == 1);
+           r->dtype == HVD_FLOAT32 || r->dtype == HVD_FLOAT64;
+}
+
+/* Whether the result is right that way; and, if it must not depend on how
+ * many bytes move at once, the same. */
+static bool is_right(const struct hvd__collective *c)
+{
+    const struct hvd__reduction *r = &c->reduction;
+
+    if (r->op == HVD_MIN || r->op == HVD_MAX)
+        return true;
+    return is_floating(r) ? !c->same_order
+                          : r->op != HVD_AVERAGE && r->postscale == 1;
 }
 
 /* Slices that a rank of the narrowest host carries. */
@@ -65,7 +78,7 @@ static bool applies(const struct hvd__collective *c)
     const struct hvd__hosts *h = c->team->hosts;
     size_t bytes = (size_t)c->count * element_of(c);
 
-    return h && c->motion == HVD__REDUCE_TO_ALL && is_exact(&c->reduction) &&
+    return h && c->motion == HVD__REDUCE_TO_ALL && is_right(c) &&
            h->widest > 1 && bytes > HVD__HOSTS_BYTES &&
            2 * most_carried(h) * (h->n - 1) <= c->workspace->per_segment &&
            block_bytes(h) >= 64 &&
