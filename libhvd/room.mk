@@ -10,6 +10,17 @@ LIBS += $(HVD_SO) $(B)/lib/libhvd.a
 
 # Nobody looks at errno after sqrt, whose loop can then be vectorised.
 CFLAGS_libhvd = -Ilibhvd/include -Ilibhvd -fno-math-errno $(MPI_CFLAGS)
+
+# The loops of the kernels round the same whatever instructions they are made
+# of: a product and a sum must not become one.
+KERNEL_VARIANT = -ffp-contract=off
+CFLAGS_FILE_libhvd_kernels_variant_generic.c = $(KERNEL_VARIANT)
+CFLAGS_FILE_libhvd_kernels_variant_avx2.c = $(KERNEL_VARIANT) \
+	$(if $(IS_X86_64),-mavx2 -mf16c)
+CFLAGS_FILE_libhvd_kernels_variant_avx512.c = $(KERNEL_VARIANT) \
+	$(if $(IS_X86_64),-mavx2 -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl)
+IS_X86_64 := $(filter x86_64-%,$(shell $(CC) -dumpmachine))
+
 # Programs of ours find the library beside them, wherever build/ is.
 HVD_LINK = -L$(B)/lib -lhvd -Wl,-rpath,'$$ORIGIN/../lib'
 

@@ -13,41 +13,14 @@
 #include <math.h>
 
 #include "kernels/kernels.h"
-
-#define DOTS(name, T)                                                          \
-    static void name(const T *a, const T *b, int64_t count, double *dots)      \
-    {                                                                          \
-        double aa = 0, ab = 0, bb = 0;                                         \
-        for (int64_t i = 0; i < count; i++) {                                  \
-            aa += (double)a[i] * (double)a[i];                                 \
-            ab += (double)a[i] * (double)b[i];                                 \
-            bb += (double)b[i] * (double)b[i];                                 \
-        }                                                                      \
-        dots[0] = aa;                                                          \
-        dots[1] = ab;                                                          \
-        dots[2] = bb;                                                          \
-    }
-
-#define COMBINE(name, T)                                                       \
-    static void name(T *out, const T *a, double ca, const T *b, double cb,     \
-                     int64_t count)                                            \
-    {                                                                          \
-        for (int64_t i = 0; i < count; i++)                                    \
-            out[i] = (T)(ca * (double)a[i] + cb * (double)b[i]);               \
-    }
-
-DOTS(dots_float, float)
-DOTS(dots_double, double)
-COMBINE(combine_float, float)
-COMBINE(combine_double, double)
+#include "kernels/variant.h"
 
 void hvd__adasum_dots(hvd_dtype dtype, const void *a, const void *b,
                       int64_t count, double dots[3])
 {
-    if (dtype == HVD_FLOAT64)
-        dots_double(a, b, count, dots);
-    else
-        dots_float(a, b, count, dots);
+    const struct hvd__variant *v = hvd__variant();
+
+    (dtype == HVD_FLOAT64 ? v->dots_f64 : v->dots_f32)(a, b, count, dots);
 }
 
 static double coefficient(double ab, double square)
@@ -58,11 +31,10 @@ static double coefficient(double ab, double square)
 void hvd__adasum_combine(hvd_dtype dtype, void *out, const void *a,
                          const void *b, int64_t count, const double dots[3])
 {
+    const struct hvd__variant *v = hvd__variant();
     double ca = coefficient(dots[1], dots[0]);
     double cb = coefficient(dots[1], dots[2]);
 
-    if (dtype == HVD_FLOAT64)
-        combine_double(out, a, ca, b, cb, count);
-    else
-        combine_float(out, a, ca, b, cb, count);
+    (dtype == HVD_FLOAT64 ? v->blend_f64 : v->blend_f32)(out, a, ca, b, cb,
+                                                         count);
 }

@@ -1,74 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * convert.c - between the floating types, with rounding to nearest, and a
- * factor on the way. Each pair is one loop: the compiler vectorises those
- * that it can.
+ * convert.c - between the floating types: the loop for each pair, or, for
+ * pairs with float32 between them, two loops over blocks that stay in the
+ * first-level cache.
  */
-#include <string.h>
-
-#include "kernels/half.h"
 #include "kernels/kernels.h"
+#include "kernels/variant.h"
 
-#define KEEP(value) (value)
+/* Elements of a block of float32 between two loops: 4 KiB. */
+enum { BLOCK = 1024 };
 
-/* Loads and stores through memcpy: no alignment is needed. */
-#define CONVERT(name, TO, STORE, FROM, LOAD, MIDDLE)                           \
-    static void name(unsigned char *out, const unsigned char *in,              \
-                     int64_t count, double factor)                             \
-    {                                                                          \
-        const MIDDLE scale = (MIDDLE)factor;                                   \
-        for (int64_t i = 0; i < count; i++) {                                  \
-            FROM from;                                                         \
-            TO to;                                                             \
-            memcpy(&from, in + i * (int64_t)sizeof from, sizeof from);         \
-            to = (TO)STORE((MIDDLE)LOAD(from) * scale);                        \
-            memcpy(out + i * (int64_t)sizeof to, &to, sizeof to);              \
-        }                                                                      \
-    }
-
-#define TO_F16(value) hvd__to_float16((float)(value))
-#define TO_BF16(value) hvd__to_bfloat16((float)(value))
-
-CONVERT(f16_f16, uint16_t, TO_F16, uint16_t, hvd__from_float16, float)
-CONVERT(f16_bf16, uint16_t, TO_BF16, uint16_t, hvd__from_float16, float)
-CONVERT(f16_f32, float, KEEP, uint16_t, hvd__from_float16, float)
-CONVERT(f16_f64, double, KEEP, uint16_t, hvd__from_float16, double)
-CONVERT(bf16_f16, uint16_t, TO_F16, uint16_t, hvd__from_bfloat16, float)
-CONVERT(bf16_bf16, uint16_t, TO_BF16, uint16_t, hvd__from_bfloat16, float)
-CONVERT(bf16_f32, float, KEEP, uint16_t, hvd__from_bfloat16, float)
-CONVERT(bf16_f64, double, KEEP, uint16_t, hvd__from_bfloat16, double)
-CONVERT(f32_f16, uint16_t, TO_F16, float, KEEP, float)
-CONVERT(f32_bf16, uint16_t, TO_BF16, float, KEEP, float)
-CONVERT(f32_f32, float, KEEP, float, KEEP, float)
-CONVERT(f32_f64, double, KEEP, float, KEEP, double)
-CONVERT(f64_f16, uint16_t, TO_F16, double, KEEP, double)
-CONVERT(f64_bf16, uint16_t, TO_BF16, double, KEEP, double)
-CONVERT(f64_f32, float, KEEP, double, KEEP, double)
-CONVERT(f64_f64, double, KEEP, double, KEEP, double)
-
-typedef void convert_function(unsigned char *, const unsigned char *, int64_t,
-                              double);
-
-/* The floating types in the order of this table. */
-static int place(hvd_dtype dtype)
+static hvd__convert_loop *to_f32(const struct hvd__variant *v, hvd_dtype from)
 {
-    switch (dtype) {
-    case HVD_FLOAT16: return 0;
-    case HVD_BFLOAT16: return 1;
-    case HVD_FLOAT32: return 2;
-    default: return 3;
+    switch (from) {
+    case HVD_FLOAT16: return v->f16_f32;
+    case HVD_BFLOAT16: return v->bf16_f32;
+    case HVD_FLOAT64: return v->f64_f32;
+    default: return v->f32_f32;
+    }
+}
+
+static hvd__convert_loop *from_f32(const struct hvd__variant *v, hvd_dtype to)
+{
+    switch (to) {
+    case HVD_FLOAT16: return v->f32_f16;
+    case HVD_BFLOAT16: return v->f32_bf16;
+    case HVD_FLOAT64: return v->f32_f64;
+    default: return v->f32_f32;
+    }
+}
+
+/* The factor counts where it is rounded once: in float64, if that is one of
+ * the two. */
+static void convert_twice(hvd_dtype to, unsigned char *out, hvd_dtype from,
+                          const unsigned char *in, int64_t count, double factor)
+{
+    const struct hvd__variant *v = hvd__variant();
+    hvd__convert_loop *first = to_f32(v, from), *second = from_f32(v, to);
+    double before = to == HVD_FLOAT64 ? 1 : factor;
+    double after = to == HVD_FLOAT64 ? factor : 1;
+    size_t in_bytes = hvd__dtype_bytes(from), out_bytes = hvd__dtype_bytes(to);
+    float block[BLOCK];
+
+    for (; count > 0; count -= BLOCK) {
+        int64_t n = count < BLOCK ? count : BLOCK;
+
+        first(block, in, n, before);
+        second(out, block, n, after);
+        in += (size_t)n * in_bytes;
+        out += (size_t)n * out_bytes;
     }
 }
 
 void hvd__convert(hvd_dtype to, void *out, hvd_dtype from, const void *in,
                   int64_t count, double factor)
 {
-    static convert_function *const table[4][4] = {
-        {f16_f16, f16_bf16, f16_f32, f16_f64},
-        {bf16_f16, bf16_bf16, bf16_f32, bf16_f64},
-        {f32_f16, f32_bf16, f32_f32, f32_f64},
-        {f64_f16, f64_bf16, f64_f32, f64_f64},
-    };
+    const struct hvd__variant *v = hvd__variant();
 
-    table[place(from)][place(to)](out, in, count, factor);
+    if (from == HVD_FLOAT64 && to == HVD_FLOAT64)
+        v->f64_f64(out, in, count, factor);
+    else if (to == HVD_FLOAT32)
+        to_f32(v, from)(out, in, count, factor);
+    else if (from == HVD_FLOAT32)
+        from_f32(v, to)(out, in, count, factor);
+    else
+        convert_twice(to, out, from, in, count, factor);
 }
