@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What Horovod 0.28 is known to get wrong, or to leave undefined, as it is
+ * here. docs/HOROVOD.md has the whole list; this has what no other test shows.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "ranks.h"
+
+enum { MOST = 64 };
+
+static hvd_request request_of(hvd_kind kind, const char *name, const void *in,
+                              void *out, const int64_t *count)
+{
+    hvd_request request;
+
+    hvd_request_init(&request, sizeof request);
+    request.kind = kind;
+    request.name = name;
+    request.dtype = HVD_FLOAT32;
+    request.ndim = 1;
+    request.shape = count;
+    request.input = in;
+    request.output = out;
+    return request;
+}
+
+static int run(const hvd_request *request)
+{
+    hvd_handle handle;
+    int status = hvd_submit(request, &handle);
+
+    return status < 0 ? status : hvd_wait(handle);
+}
+
+/* A name that all have agreed on before is agreed on again each time: there,
+ * it is compared once and then remembered. */
+START_TEST(a_name_agreed_on_is_compared_again)
+{
+    float in[8] = {0}, out[8 * MOST];
+    int64_t count = 4;
+    int last = ranks_size() - 1;
+    hvd_request request = request_of(HVD_ALLREDUCE, "w", in, out, &count);
+
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < 20; i++)
+            ck_hvd(run(&request));
+        if (last == 0)
+            return;
+        if (ranks_rank() == last) {
+            count = round == 0 ? 5 : 4;
+            request.op = round == 1 ? HVD_AVERAGE : HVD_SUM;
+            request.dtype = round == 2 ? HVD_INT32 : HVD_FLOAT32;
+            request.postscale = round == 3 ? 2 : 1;
+        }
+        ck_hvd_fails(run(&request), HVD_ERR_MISMATCH);
+        ck_error_says("'w' differs: rank");
+        count = 4;
+        request = request_of(HVD_ALLREDUCE, "w", in, out, &count);
+    }
+}
+END_TEST
+
+/* A name that was an allreduce may be anything else next. */
+START_TEST(a_name_may_change_its_kind)
+{
+    static const hvd_kind kinds[] = {
+        HVD_ALLREDUCE, HVD_REDUCESCATTER, HVD_ALLGATHER, HVD_BROADCAST,
+        HVD_REDUCE,    HVD_ALLTOALL,      HVD_GATHER};
+    float in[MOST], out[MOST * MOST];
+    int64_t count = ranks_size();
+
+    for (int i = 0; i < MOST; i++)
+        in[i] = 1;
+    for (int round = 0; round < 5; round++)
+        for (int k = 0; k < 7; k++) {
+            hvd_request request = request_of(kinds[k], "w", in, out, &count);
+
+            ck_hvd(run(&request));
+            if (kinds[k] == HVD_ALLREDUCE || kinds[k] == HVD_REDUCESCATTER)
+                ck_assert(out[0] == (float)ranks_size());
+        }
+}
+END_TEST
+
+/* There, the operation of a reducescatter is not compared, or shows up as a
+ * difference in factors. */
+START_TEST(operations_of_shares_are_compared)
+{
+    float in[MOST] = {0}, out[MOST];
+    int64_t count = MOST;
+    hvd_request request = request_of(HVD_REDUCESCATTER, "w", in, out, &count);
+
+    if (ranks_size() == 1)
+        return;
+    request.op = ranks_rank() ? HVD_SUM : HVD_AVERAGE;
+    ck_hvd_fails(run(&request), HVD_ERR_MISMATCH);
+    ck_error_says("reducescatter average float32 [64]");
+    ck_error_says("reducescatter sum float32 [64]");
+    ck_assert(strstr(hvd_last_error(), "postscale") == NULL);
+}
+END_TEST
+
+/* There, a barrier has one fixed name, and so has a join. */
+START_TEST(barriers_at_the_same_time)
+{
+    enum { N = 10 };
+    hvd_request request = request_of(HVD_BARRIER, NULL, NULL, NULL, NULL);
+    hvd_handle handles[N];
+
+    for (int i = 0; i < N; i++)
+        ck_hvd(hvd_submit(&request, &handles[i]));
+    for (int i = N - 1; i >= 0; i--)
+        ck_hvd(hvd_wait(handles[i]));
+}
+END_TEST
+
+/* There, a rank that has joined follows an allgather that was agreed on
+ * before, and falls over; or its coordinator writes past an array. */
+START_TEST(names_from_before_a_join)
+{
+    static const hvd_kind kinds[] = {HVD_ALLGATHER, HVD_ALLTOALL,
+                                     HVD_REDUCESCATTER};
+    float in[MOST], out[MOST * MOST], one, sum;
+    int64_t count = ranks_size(), single = 1;
+    hvd_request gate = request_of(HVD_ALLREDUCE, "gate", &one, &sum, &single);
+
+    for (int i = 0; i < MOST; i++)
+        in[i] = one = 1;
+    for (int i = 0; i < 30; i++) {
+        hvd_request request =
+            request_of(kinds[i % 3], i % 3 ? "b" : "a", in, out, &count);
+        ck_hvd(run(&request));
+    }
+    if (ranks_size() > 1 && ranks_rank() > 0) {
+        do
+            ck_hvd(run(&gate));
+        while (sum > (float)ranks_size() - 1);
+        for (int k = 0; k < 2; k++) {
+            hvd_request request =
+                request_of(kinds[k], k ? "b" : "a", in, out, &count);
+            ck_hvd_fails(run(&request), HVD_ERR_JOINED);
+            ck_error_says("rank 0 joined");
+        }
+        gate = request_of(HVD_REDUCESCATTER, "b", in, out, &count);
+        ck_hvd(run(&gate));
+        ck_assert(out[0] == (float)ranks_size() - 1);
+    }
+    ck_hvd(hvd_join(NULL));
+}
+END_TEST
+
+/* There, joining is for all ranks alone: on a set it uses the wrong
+ * communicator. */
+START_TEST(joining_a_process_set)
+{
+    int32_t ranks[MOST], last = -1;
+    int set, members = ranks_size() - 1;
+    float value = (float)ranks_rank(), least;
+    int64_t one = 1;
+    hvd_request join, request;
+
+    if (members < 2)
+        return;
+    for (int i = 0; i < members; i++)
+        ranks[i] = i + 1;
+    ck_hvd(set = hvd_add_process_set(ranks, members));
+    if (ranks_rank() > 0) {
+        join = request_of(HVD_JOIN, NULL, NULL, &last, NULL);
+        join.process_set = set;
+        request = request_of(HVD_ALLREDUCE, NULL, &value, &least, &one);
+        request.process_set = set;
+        request.op = HVD_MIN;
+        if (ranks_rank() > 1) { /* until rank 1, the least, has joined */
+            do
+                ck_hvd(run(&request));
+            while (least < 2);
+            ck_assert(least == 2);
+        }
+        ck_hvd(run(&join));
+        ck_assert_int_ge(last, 1);
+    }
+    ck_hvd(hvd_remove_process_set(set));
+    ck_hvd(hvd_barrier());
+}
+END_TEST
+
+/* There, members of a group that come before a duplicate stay behind. */
+START_TEST(nothing_of_a_group_stays_behind)
+{
+    float in[2] = {1, 1}, out[2], other = 1, result;
+    int64_t one = 1;
+    hvd_request a = request_of(HVD_ALLREDUCE, "a", &in[0], &out[0], &one),
+                b = request_of(HVD_ALLREDUCE, "b", NULL, &out[1], &one),
+                again = request_of(HVD_ALLREDUCE, "a", &other, &result, &one);
+    const hvd_request *const group[] = {&a, &b};
+    hvd_handle handles[2] = {7, 7};
+
+    ck_hvd_fails(hvd_submit_group("g", group, 2, handles), HVD_ERR_ARGUMENT);
+    ck_hvd(run(&again)); /* 'a' is free */
+    ck_assert(result == (float)ranks_size());
+    b.input = &in[1];
+    ck_hvd(hvd_submit_group("g", group, 2, handles));
+    /* Each has its own status and handle. */
+    ck_assert(handles[0] != handles[1]);
+    for (int i = 0; i < 2; i++) {
+        ck_hvd(hvd_wait(handles[i]));
+        ck_assert(out[i] == (float)ranks_size());
+    }
+}
+END_TEST
+
+static TCase *tcase_faults(void)
+{
+    TCase *tcase = ranks_tcase("known faults");
+
+    tcase_add_test(tcase, a_name_agreed_on_is_compared_again);
+    tcase_add_test(tcase, a_name_may_change_its_kind);
+    tcase_add_test(tcase, operations_of_shares_are_compared);
+    tcase_add_test(tcase, barriers_at_the_same_time);
+    tcase_add_test(tcase, names_from_before_a_join);
+    tcase_add_test(tcase, joining_a_process_set);
+    tcase_add_test(tcase, nothing_of_a_group_stays_behind);
+    return tcase;
+}
+
+RANKS_MAIN("mpi_known_faults", HVD_STARTS_MPI, tcase_faults)
