@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "kernels/kernels.h"
 
 /* ------------------------------------------------------------------ numbers */
 
@@ -240,6 +241,7 @@ int hvd__settings_read(struct hvd__settings *settings)
     HVD__SETTINGS(X)
 #undef X
     HVD_TRY(read_stall_disable(settings));
+    HVD_TRY(hvd__kernels_choose(settings->kernels));
     return check_together(settings);
 }
 

@@ -49,6 +49,8 @@ enum { HVD__SETTING_TEXT = 512 };
       "broadcast")                                                             \
     X("HVD_DETERMINISTIC", deterministic, bool, "0", "", bool,                 \
       "the same bits from run to run, also on several hosts")                  \
+    X("HVD_KERNELS", kernels, text, "auto", "", text,                          \
+      "the instructions that arithmetic uses: auto, or what hvd-info lists")   \
     X("HVD_TOPK_RATIO", topk_ratio, ratio, "0.01", "", ratio,                  \
       "the part of the values that the compression topk sends")                \
     X("HVD_AUTOTUNE", autotune, bool, "0", "HOROVOD_AUTOTUNE", bool,           \
@@ -81,6 +83,7 @@ struct hvd__settings {
     bool express;
     bool consistency_check;
     bool deterministic;
+    char kernels[HVD__SETTING_TEXT];
     double topk_ratio;
     bool autotune;
     char autotune_log[HVD__SETTING_TEXT];
@@ -92,7 +95,9 @@ struct hvd__settings {
 };
 
 /* Read all of them; HVD_ERR_CONFIG names variable, value and what is
- * accepted. Settings that are not set have their default, also on failure. */
+ * accepted. Settings that are not set have their default, also on failure.
+ * The kernels are chosen at once: that is each process's own affair, for the
+ * results are the same. */
 int hvd__settings_read(struct hvd__settings *settings);
 
 /* One setting, as a person reads it. Texts are valid during the call. */

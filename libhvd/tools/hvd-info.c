@@ -13,6 +13,7 @@
 
 #include "core/env.h"
 #include "hvd.h"
+#include "kernels/kernels.h"
 
 static bool check_build;
 
@@ -63,6 +64,16 @@ static double quota(void)
     return cores;
 }
 
+static void print_kernels(void)
+{
+    const char *offered;
+
+    printf("  kernels      %s, of", hvd__kernels_name());
+    for (int i = 0; (offered = hvd__kernels_offered(i)); i++)
+        printf("%s %s", i ? "," : "", offered);
+    puts("");
+}
+
 static void print_machine(void)
 {
     cpu_set_t cpus;
@@ -80,6 +91,7 @@ static void print_machine(void)
         printf("  quota        %.2f cores\n", cores);
     printf("  memory       %ld MiB\n",
            sysconf(_SC_PHYS_PAGES) / 1024 * (sysconf(_SC_PAGESIZE) / 1024));
+    print_kernels();
 }
 
 /* --------------------------------------------------------------------- build
@@ -139,6 +151,7 @@ int main(int argc, char **argv)
         NULL};
     char version[32], stray[256];
     struct hvd__settings settings;
+    int status;
 
     snprintf(version, sizeof version, "hvd-info %s", hvd_version());
     argp_program_version = version;
@@ -148,13 +161,14 @@ int main(int argc, char **argv)
         print_boxes();
         return 0;
     }
+    status = hvd__settings_read(&settings);
     print_build();
     print_machine();
     printf("Variables:\n");
     hvd__settings_each(print_setting, NULL);
     if (hvd__settings_stray(stray, sizeof stray))
         fprintf(stderr, "hvd-info: warning: %s\n", stray);
-    if (hvd__settings_read(&settings) < 0) {
+    if (status < 0) {
         fprintf(stderr, "hvd-info: error: %s\n", hvd_last_error());
         return 1;
     }

@@ -21,6 +21,15 @@ setup() {
     done
 }
 
+@test "the kernels in use, and what others there are" {
+    HVD_KERNELS=generic run "$INFO"
+    [ "$status" -eq 0 ]
+    [[ $output == *"  kernels      generic, of generic"* ]]
+    HVD_KERNELS=sse9 run "$INFO"
+    [ "$status" -eq 1 ]
+    [[ $output == *"HVD_KERNELS='sse9' is not a variant of the kernels: give auto, or what this processor can run: generic"* ]]
+}
+
 @test "check boxes as horovodrun draws them" {
     run "$INFO" --check-build
     [ "$status" -eq 0 ]
