@@ -184,21 +184,22 @@ int blocks_time(const struct run *r, int iters, struct measured *measured)
     size_t neach = r->bench->options->each ? (size_t)iters : 0;
     size_t length = (size_t)nblocks + neach;
     double *times = calloc(CONTENDERS * length, sizeof *times);
-    int status = 0;
+    int status;
 
-    for (size_t i = 0; times && i < CONTENDERS; i++) {
-        series[i].blocks = times + i * length;
-        if (neach)
-            series[i].each = series[i].blocks + nblocks;
-    }
     if (!times)
         snprintf(r->bench->session->error, sizeof r->bench->session->error,
                  "-n: there is no memory for the times of %d operations",
                  iters);
-    if (!agree_well(times != NULL))
-        status = -1;
-    if (status == 0)
-        status = time_rounds(r, iters, nblocks, series);
+    if (!agree_well(times != NULL) || !times) {
+        free(times);
+        return -1;
+    }
+    for (size_t i = 0; i < CONTENDERS; i++) {
+        series[i].blocks = times + i * length;
+        if (neach)
+            series[i].each = series[i].blocks + nblocks;
+    }
+    status = time_rounds(r, iters, nblocks, series);
     for (int i = 0; i < CONTENDERS && status == 0; i++)
         conclude(r, &series[i], iters, timings[i]);
     free(times);

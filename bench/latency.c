@@ -261,7 +261,7 @@ static int run(struct session *session, void *options)
     status = session_settle(session, l.buffer && l.times && l.all,
                             "there is no memory for so many times: choose a "
                             "smaller -n or -e");
-    if (!status)
+    if (!status && l.buffer)
         status = run_states(&l);
     hvd_free(l.buffer);
     free(l.times);

@@ -264,33 +264,49 @@ static int run_amounts(struct overlap *v)
     return status ? status : session_flush(v->session);
 }
 
+static void overlap_free(struct overlap *v)
+{
+    if (!v)
+        return;
+    if (v->options->memory)
+        free(v->memory);
+    else
+        hvd_free(v->memory);
+    free(v->times);
+    free(v);
+}
+
+/* NULL without memory. */
+static struct overlap *overlap_new(struct session *session,
+                                   const struct overlap_options *o)
+{
+    struct overlap *v = calloc(1, sizeof *v);
+
+    if (!v)
+        return NULL;
+    v->session = session;
+    v->options = o;
+    v->count = (int)(o->bytes / o->tensors / (int64_t)sizeof(float) / 16 * 16);
+    v->memory = o->memory ? aligned_alloc(64, (size_t)o->bytes / 64 * 64)
+                          : hvd_malloc((size_t)o->bytes);
+    v->times = calloc((size_t)SERIES * (size_t)o->rounds, sizeof(double));
+    for (int i = 0; i < o->tensors; i++)
+        snprintf(v->names[i], sizeof v->names[i], "overlap %d", i);
+    if (v->memory && v->times)
+        return v;
+    overlap_free(v);
+    return NULL;
+}
+
 static int run(struct session *session, void *options)
 {
-    const struct overlap_options *o = options;
-    struct overlap *v = calloc(1, sizeof *v);
-    int status;
+    struct overlap *v = overlap_new(session, options);
+    int status = session_settle(session, v != NULL,
+                                "there is no memory: choose a smaller -b");
 
-    if (v) {
-        *v = (struct overlap){.session = session, .options = o};
-        v->count =
-            (int)(o->bytes / o->tensors / (int64_t)sizeof(float) / 16 * 16);
-        v->memory = o->memory ? aligned_alloc(64, (size_t)o->bytes / 64 * 64)
-                              : hvd_malloc((size_t)o->bytes);
-        v->times = calloc((size_t)SERIES * (size_t)o->rounds, sizeof(double));
-    }
-    for (int i = 0; v && i < o->tensors; i++)
-        snprintf(v->names[i], sizeof v->names[i], "overlap %d", i);
-    status = session_settle(session, v && v->memory && v->times,
-                            "there is no memory: choose a smaller -b");
-    if (!status)
+    if (!status && v)
         status = run_amounts(v);
-    if (v && o->memory)
-        free(v->memory);
-    else if (v)
-        hvd_free(v->memory);
-    if (v)
-        free(v->times);
-    free(v);
+    overlap_free(v);
     return status;
 }
 
