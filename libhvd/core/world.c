@@ -54,7 +54,10 @@ static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
 /* Publishes a world that has started to every thread. */
 static struct hvd__world *_Atomic the_world;
 static atomic_bool was_shut_down;
-static atomic_bool was_forked; /* from a process that had a world */
+static atomic_bool was_forked;        /* from a process that had a world */
+/* ... which is not ours to free; volatile: only tools that look for lost
+ * memory read this */
+static struct hvd__world *volatile left_alone;
 
 static struct hvd__world *current(void)
 {
@@ -323,6 +326,21 @@ static int share(struct hvd__world *world, const struct greeting *all)
     return status;
 }
 
+/* The first meeting: where all are, and what counts for all; nothing of the
+ * world moves yet. */
+static int get_to_know(struct hvd__world *world, const struct greeting *all)
+{
+    struct hvd__transport *t = world->transport;
+    enum hvd__log_level level = world->settings.log_level;
+
+    world->settings = all[0].settings;
+    world->settings.log_level = level;
+    world->topology = hvd__topology_of(t->rank, t->size, host_of, all);
+    world->has_met = true;
+    HVD_TRY(watch(world, all));
+    return share(world, all);
+}
+
 /* Collective: all ranks learn how all have fared, and where they are. */
 int hvd__world_meet(struct hvd__world *world, int status)
 {
@@ -337,21 +355,10 @@ int hvd__world_meet(struct hvd__world *world, int status)
     status = t->exchange(t, &mine, all, sizeof mine);
     if (status == HVD_OK)
         status = judge(all, t->size);
-    if (status == HVD_OK) {
-        enum hvd__log_level level = world->settings.log_level;
-
-        world->settings = all[0].settings;
-        world->settings.log_level = level;
-        world->topology = hvd__topology_of(t->rank, t->size, host_of, all);
-        /* At the first meeting only: all ranks, or none. */
-        if (!world->has_met)
-            status = watch(world, all);
-        if (status == HVD_OK && !world->has_met)
-            status = share(world, all);
-        if (status == HVD_OK && world->has_met)
-            span(world, all);
-        world->has_met = true;
-    }
+    if (status == HVD_OK && !world->has_met)
+        status = get_to_know(world, all);
+    else if (status == HVD_OK)
+        span(world, all);
     free(all);
     return status;
 }
@@ -509,8 +516,11 @@ static int start(struct hvd__world *world, const void *comm)
     status = hvd__settings_read(&world->settings);
     hvd__log_set(world->settings.log_level, t->rank);
     HVD_TRY(hvd__world_meet(world, status));
+    /* Its thread does not move anything before all is ready. */
+    hvd__progress_take(world);
     HVD_TRY(hvd__world_meet(world, prepare(world)));
     HVD_TRY(hvd__scribe_start(world));
+    hvd__progress_give(world);
     if (note && t->rank == 0)
         hvd__log(HVD__LOG_WARNING, "%s", note);
     if (t->rank == 0 && hvd__settings_stray(stray, sizeof stray))
@@ -554,9 +564,12 @@ static void process_ends(void);
  * world without touching it. */
 static void forget_world(void)
 {
+    struct hvd__world *world = current();
+
     hvd__heap_forked();
-    if (!current())
+    if (!world)
         return;
+    left_alone = world;
     atomic_store(&the_world, NULL);
     atomic_store(&was_forked, true);
 }
