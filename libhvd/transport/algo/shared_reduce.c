@@ -206,35 +206,48 @@ static void fetch(const struct hvd__collective *c, int64_t k)
     }
 }
 
-static int step_blocks(struct hvd__collective *c)
+/* Blocks that are copied before they are needed, while all ranks keep pace:
+ * few, for they should still be in the near cache when they are combined. A
+ * rank that had to wait goes ahead as far as there are slots: the others may
+ * not be running, and need not be waited for after each block then. */
+enum { AHEAD = 2 };
+
+/* Do what can be done next, the last step of a block first. */
+static bool move_block(struct hvd__collective *c, int64_t n, int64_t ahead)
 {
     struct hvd__shared *s = &c->shared;
     struct hvd__part *own = c->team->slate->own;
-    int64_t n = nblocks(c), combined = HVD__SHARED_LEAST(c, combined);
-    bool moved = true;
+    int64_t combined = HVD__SHARED_LEAST(c, combined);
 
-    while (moved) {
-        moved = false;
-        if (s->copied < n && s->copied - HVD__BOUNCE_SLOTS < combined &&
-            s->copied < s->combined + 2) {
-            copy(c, s->copied);
-            hvd__turn_set(&own->copied, s->turn, ++s->copied);
-            moved = true;
-        }
-        if (s->combined < s->copied &&
-            s->combined < HVD__SHARED_LEAST(c, copied) &&
-            s->combined - HVD__BOUNCE_SLOTS < HVD__SHARED_LEAST(c, fetched)) {
-            combine(c, s->combined);
-            hvd__turn_set(&own->combined, s->turn, ++s->combined);
-            moved = true;
-        }
-        combined = HVD__SHARED_LEAST(c, combined);
-        if (s->fetched < s->combined && s->fetched < combined) {
-            fetch(c, s->fetched);
-            hvd__turn_set(&own->fetched, s->turn, ++s->fetched);
-            moved = true;
-        }
+    if (s->fetched < s->combined && s->fetched < combined) {
+        fetch(c, s->fetched);
+        hvd__turn_set(&own->fetched, s->turn, ++s->fetched);
+        return true;
     }
+    if (s->combined < s->copied && s->combined < HVD__SHARED_LEAST(c, copied) &&
+        s->combined - HVD__BOUNCE_SLOTS < HVD__SHARED_LEAST(c, fetched)) {
+        combine(c, s->combined);
+        hvd__turn_set(&own->combined, s->turn, ++s->combined);
+        return true;
+    }
+    if (s->copied < n && s->copied < s->combined + ahead &&
+        s->copied - HVD__BOUNCE_SLOTS < combined) {
+        copy(c, s->copied);
+        hvd__turn_set(&own->copied, s->turn, ++s->copied);
+        return true;
+    }
+    return false;
+}
+
+static int step_blocks(struct hvd__collective *c)
+{
+    struct hvd__shared *s = &c->shared;
+    int64_t n = nblocks(c);
+
+    if (!move_block(c, n, AHEAD))
+        move_block(c, n, HVD__BOUNCE_SLOTS);
+    while (move_block(c, n, AHEAD))
+        continue;
     return s->fetched == n;
 }
 

@@ -24,7 +24,7 @@ enum {
     HVD__CELLS = 1024,              /* of a rank; a power of two */
     HVD__PAYLOAD_BYTES = 256 << 10, /* of a rank's ring of data beside cells */
     HVD__INLINE_BYTES = 24,         /* of data within a cell */
-    HVD__BOUNCE_SLOTS = 4           /* blocks of a rank that are on their way */
+    HVD__BOUNCE_SLOTS = 8           /* blocks of a rank that are on their way */
 };
 
 /* What a cell says beside its numbers. */
