@@ -177,8 +177,10 @@ void hvd__express_open(struct hvd__set *set, uint32_t epoch, int64_t nheard)
     x->state = refused ? HVD__EXPRESS_CLOSED : HVD__EXPRESS_OPENING;
     if (refused)
         x->closed_at = x->nannounced;
-    atomic_store_explicit(&set->team.slate->own->accepted,
-                          (uint64_t)epoch << 1 | refused, memory_order_release);
+    if (set->slate->own)
+        atomic_store_explicit(&set->slate->own->accepted,
+                              (uint64_t)epoch << 1 | refused,
+                              memory_order_release);
 }
 
 /* Have all ranks accepted the epoch? */
@@ -216,12 +218,19 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
 /* -------------------------------------------------------------------- posting
  */
 
+/* Cells of all ranks that we have read: one whose share is not yet reduced
+ * will be looked at again. */
+static uint64_t cells_read(const struct hvd__express *x)
+{
+    return x->decided - (x->now.entry != NULL);
+}
+
 /* What all ranks have read of our cells: they, and what was beside them, may
  * be written again. */
 static void look_who_read(struct hvd__set *set)
 {
     struct hvd__express *x = &set->express;
-    uint64_t read = x->decided;
+    uint64_t read = cells_read(x);
 
     for (int rank = 0; rank < set->team.size; rank++) {
         uint64_t there =
@@ -245,6 +254,9 @@ static int64_t data_bytes(const struct hvd__world *world,
     const struct hvd__heap *heap = set->slate->heap;
     size_t most = world->settings.shm_small;
 
+    /* Several must fit into the ring, whatever was asked for. */
+    if (most > HVD__PAYLOAD_BYTES / 8)
+        most = HVD__PAYLOAD_BYTES / 8;
     if (s->kind == HVD_BROADCAST)
         return entry->bytes > most ? -1
                : s->root == set->team.world[set->team.rank]
@@ -652,8 +664,7 @@ static enum verdict compare(const struct hvd__set *set)
 static void consume(struct hvd__set *set)
 {
     const struct hvd__express *x = &set->express;
-    /* A cell whose share is not yet reduced will be looked at again. */
-    uint64_t read = x->decided - (x->now.entry != NULL);
+    uint64_t read = cells_read(x);
 
     if (read > 0)
         atomic_store_explicit(&set->slate->own->consumed, mark_of(x, read - 1),
