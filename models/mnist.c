@@ -49,11 +49,12 @@ static int check_files(const struct options *options)
  * each other for ever. */
 static int check_options(const struct options *o)
 {
-    const uint64_t counts[] = {(uint64_t)o->epochs, (uint64_t)o->steps,
-                               (uint64_t)o->batch_size, o->seed,
-                               (uint64_t)o->eval_every};
-    const char *const names[] = {"--epochs", "--steps", "--batch-size",
-                                 "--seed", "--eval-every"};
+    const uint64_t counts[] = {
+        (uint64_t)o->epochs,     (uint64_t)o->steps,
+        (uint64_t)o->batch_size, o->seed,
+        (uint64_t)o->eval_every, (uint64_t)o->check_every};
+    const char *const names[] = {"--epochs", "--steps",      "--batch-size",
+                                 "--seed",   "--eval-every", "--check-every"};
     uint64_t rate;
     int status = 0;
 

@@ -84,6 +84,14 @@ void hvd__refuse(const char *name, int status)
     refuse(world, unit, status);
 }
 
+bool hvd__checks_consistency(void)
+{
+    int status;
+    const struct hvd__world *world = hvd__world_get(&status);
+
+    return world && world->settings.consistency_check;
+}
+
 /* The set that a request is for, of which we must be a member. */
 static int find_set(struct hvd__world *world, const hvd_request *request,
                     const char *what, struct hvd__set **set)

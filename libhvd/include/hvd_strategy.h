@@ -73,6 +73,10 @@ typedef struct hvd_strategy_options {
      * step, which passes it on. */
     int (*updated)(void *context, int32_t variable);
     void *context;
+    int32_t check_every; /* hvd_strategy_check at the end of every so many
+                            steps; 0: of each with HVD_CONSISTENCY_CHECK,
+                            else of none. The same on all ranks */
+    int32_t reserved;    /* 0 */
 } hvd_strategy_options;
 
 /* Defaults: Adam with the values above, no callback. */
@@ -123,6 +127,15 @@ int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable);
  * whose gradient is missing is changed.
  */
 int hvd_strategy_step(hvd_strategy *strategy);
+
+/*
+ * Collective, blocking: whether every variable has the same bits on all ranks
+ * (NaNs too, and zeros of either sign). If not, HVD_ERR_INCONSISTENT on all
+ * ranks, naming the first variable that differs and which ranks have other
+ * bits than most. Between two steps, or see check_every. It reads all
+ * variables and sends 8 bytes for each.
+ */
+int hvd_strategy_check(hvd_strategy *strategy);
 
 /* Change the learning rate from the next step on; same rule as in new. */
 int hvd_strategy_set_learning_rate(hvd_strategy *strategy, double rate);

@@ -120,17 +120,12 @@ static int update(struct hvd_strategy *s, int32_t variable)
     return s->options.updated(s->options.context, variable);
 }
 
-int hvd_strategy_step(hvd_strategy *strategy)
+static int make_step(struct hvd_strategy *strategy)
 {
     char reason[HVD__MESSAGE_MAX];
     bool stopped = false; /* by the program's callback */
     int status;
 
-    if (!strategy)
-        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
-    if (!strategy->started)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "hvd_strategy_start has not been called");
     status = complete_submissions(strategy);
     snprintf(reason, sizeof reason, "%s", hvd_last_error());
     for (int32_t i = 0; i < strategy->nvariables; i++) {
@@ -152,6 +147,40 @@ int hvd_strategy_step(hvd_strategy *strategy)
         return stopped ? status : hvd__fail_text(status, reason);
     strategy->nsteps++;
     return HVD_OK;
+}
+
+/* Counted in calls: a step that fails on one rank alone is a call on all. */
+static bool is_check_due(struct hvd_strategy *s)
+{
+    int32_t every = s->options.check_every;
+
+    s->ncalls++;
+    if (every == 0)
+        return hvd__checks_consistency();
+    return s->ncalls % every == 0;
+}
+
+int hvd_strategy_step(hvd_strategy *strategy)
+{
+    char reason[HVD__MESSAGE_MAX];
+    bool due;
+    int status;
+
+    if (!strategy)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
+    if (!strategy->started)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "hvd_strategy_start has not been called");
+    due = is_check_due(strategy);
+    status = make_step(strategy);
+    if (!due)
+        return status;
+    if (status >= 0)
+        return hvd_strategy_check(strategy);
+    /* The others wait for our part of it. */
+    snprintf(reason, sizeof reason, "%s", hvd_last_error());
+    hvd_strategy_check(strategy);
+    return hvd__fail_text(status, reason);
 }
 
 int hvd_strategy_set_learning_rate(hvd_strategy *strategy, double rate)

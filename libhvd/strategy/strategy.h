@@ -36,6 +36,7 @@ struct hvd_strategy {
     int32_t capacity;
     float *arena; /* owned, hvd_malloc: all gradients, in order, no gaps */
     bool started;
+    int64_t ncalls; /* of hvd_strategy_step since the start */
     int64_t nsteps, ngradients, nbytes, nearly;
     double wait_seconds, update_seconds;
 };

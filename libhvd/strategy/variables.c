@@ -43,6 +43,9 @@ static int check_options(const hvd_strategy_options *options)
                          "fill them with hvd_strategy_options_init first",
                          (unsigned)options->size, HVD_VERSION_STRING,
                          sizeof *options);
+    if (options->check_every < 0)
+        return hvd__fail(HVD_ERR_ARGUMENT, "check_every %d is less than 0",
+                         (int)options->check_every);
     return hvd__optimizer_check(options);
 }
 

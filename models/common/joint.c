@@ -151,6 +151,7 @@ static int make_strategy(struct joint *joint, const struct options *options)
     settings.learning_rate = options->learning_rate;
     settings.serial = options->serial;
     settings.compression = options->compression;
+    settings.check_every = options->check_every;
     settings.updated = variable_updated;
     settings.context = joint;
     int status = hvd_strategy_new(&settings, &joint->strategy);

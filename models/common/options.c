@@ -28,6 +28,7 @@ enum {
     KEY_OPTIMIZER,
     KEY_SEED,
     KEY_EVAL,
+    KEY_CHECK,
     KEY_SUMMARY,
     KEY_WEIGHTS,
     KEY_SERIAL,
@@ -62,6 +63,9 @@ static const struct argp_option table[] = {
      0},
     {"compression", KEY_COMPRESSION, "NAME", 0,
      "how gradients travel: none, fp16, bf16 or topk (none)", 0},
+    {"check-every", KEY_CHECK, "N", 0,
+     "compare the weights of all ranks every N steps; 0: only at the end (0)",
+     0},
     {"serial", KEY_SERIAL, 0, 0,
      "reduce gradients only after the backward pass, to compare with", 0},
     {"threads", KEY_THREADS, "N", 0, "threads of matrix products per rank (1)",
@@ -213,6 +217,9 @@ static int parse_number(int key, const char *value, struct parsing *parsing)
         return 0;
     case KEY_EVAL:
         return parse_int("--eval-every", value, 0, 100000, &o->eval_every);
+    case KEY_CHECK:
+        return parse_int("--check-every", value, 0, 1000000000,
+                         &o->check_every);
     case KEY_THREADS:
         return parse_int("--threads", value, 1, 1024, &o->threads);
     case KEY_LR: return parse_rate("--lr", value, &o->learning_rate);

@@ -26,6 +26,8 @@ struct options {
     int optimizer;        /* HVD_SGD, ... */
     double learning_rate; /* 0: by options_default_rate */
     uint64_t seed;
+    int check_every; /* steps between comparisons of the ranks' weights; 0:
+                        only at the end */
     int eval_every; /* epochs between evaluations; 0: only at the end */
     bool serial;
     int compression; /* of gradients: an hvd_compression */

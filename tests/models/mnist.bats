@@ -329,6 +329,12 @@ difference() {
     done
 }
 
+@test "weights that are compared while they are trained" {
+    run ranks 3 --steps 12 --train-images 2000 --test-images 10 \
+        --check-every 2
+    assert_status_everywhere 3 0
+}
+
 @test "every optimizer learns" {
     local name
     for name in sgd momentum adam; do

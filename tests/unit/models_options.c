@@ -11,7 +11,7 @@
 #include <hvd_strategy.h>
 #include <string.h>
 
-enum { MOST_WORDS = 12 };
+enum { MOST_WORDS = 16 };
 
 /* Parse a command line given as one string, words separated by spaces. */
 static int parse(struct options *options, const char *line)
@@ -41,6 +41,7 @@ START_TEST(defaults_are_those_of_the_help)
     ck_assert_double_eq(o.learning_rate, 0);
     ck_assert_uint_eq(o.seed, 1);
     ck_assert_int_eq(o.eval_every, 1);
+    ck_assert_int_eq(o.check_every, 0);
     ck_assert_int_eq(o.threads, 1);
     ck_assert(!o.serial);
     ck_assert_int_eq(o.train_images, 0);
@@ -62,10 +63,12 @@ START_TEST(every_option_is_read)
     ck_assert_double_eq(o.learning_rate, 0.025);
     ck_assert_int_eq(o.optimizer, HVD_SGD);
     ck_assert_int_eq(parse(&o, "--seed 0 --eval-every 0 --summary s "
-                               "--save-weights w --serial --threads 2"),
+                               "--save-weights w --serial --threads 2 "
+                               "--check-every 10"),
                      OPTIONS_RUN);
     ck_assert_uint_eq(o.seed, 0);
     ck_assert_int_eq(o.eval_every, 0);
+    ck_assert_int_eq(o.check_every, 10);
     ck_assert_str_eq(o.summary, "s");
     ck_assert_str_eq(o.weights, "w");
     ck_assert(o.serial);
@@ -111,7 +114,8 @@ START_TEST(help_names_every_option)
         "--data",        "--epochs",       "--steps",   "--batch-size",
         "--lr",          "--optimizer",    "--seed",    "--eval-every",
         "--summary",     "--save-weights", "--serial",  "--threads",
-        "--test-images", "--train-images", "--version", "--help"};
+        "--test-images", "--train-images", "--version", "--help",
+        "--check-every"};
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
@@ -142,6 +146,7 @@ static const struct {
     {"--seed -1", {"--seed", "from 0"}},
     {"--seed 9223372036854775808", {"--seed", "9223372036854775808"}},
     {"--eval-every -1", {"--eval-every", "from 0"}},
+    {"--check-every -1", {"--check-every", "from 0"}},
     {"--threads 0", {"--threads", "from 1"}},
     {"--train-images 0", {"--train-images", "from 1"}},
     {"--test-images many", {"--test-images", "'many'"}},
