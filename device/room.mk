@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# device: the software IPU. Knows OpenBLAS; knows nothing of ranks or MPI.
+# device: the software IPU. Knows OpenBLAS and jansson; knows nothing of ranks or MPI.
 
 IPU_SRC := $(wildcard device/*/*.c)
 IPU_OBJ := $(IPU_SRC:%.c=$(B)/obj/%.o)
@@ -7,7 +7,7 @@ IPU_LIB := $(B)/lib/libipu.a
 LIBS += $(IPU_LIB)
 
 CFLAGS_device = -Idevice/include -Idevice $(BLAS_CFLAGS)
-IPU_LINK = $(IPU_LIB) $(BLAS_LIBS)
+IPU_LINK = $(IPU_LIB) $(BLAS_LIBS) $(JSON_LIBS)
 
 $(IPU_LIB): $(IPU_OBJ)
 	$(call say,AR,$@)mkdir -p $(@D) && rm -f $@

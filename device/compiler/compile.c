@@ -7,45 +7,11 @@
  *     memory      where each block lies              offsets
  *     place       what that means for the tiles      memory info
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compiler/program.h"
 #include "graph/error.h"
-
-void ipu_target_init(ipu_target *target, size_t size)
-{
-    const ipu_target mk2 = {
-        .size = (uint32_t)size,
-        .tiles = 1472,
-        .bytes_per_tile = 624 << 10,
-        .clock_hz = 1.325e9,
-    };
-
-    if (!target)
-        return;
-    memset(target, 0, size);
-    memcpy(target, &mk2, size < sizeof mk2 ? size : sizeof mk2);
-}
-
-static int check_target(const ipu_target *target)
-{
-    if (target->size < sizeof *target)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "the target's size is %u, not %zu: fill it with "
-                         "ipu_target_init first",
-                         (unsigned)target->size, sizeof *target);
-    if (target->tiles < 1 || target->tiles > 1 << 20)
-        return ipu__fail(IPU_ERR_ARGUMENT, "a target of %d tiles",
-                         (int)target->tiles);
-    if (target->bytes_per_tile < 1 || !(target->clock_hz > 0))
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "a target of %" PRId64 " bytes a tile at %g Hz",
-                         target->bytes_per_tile, target->clock_hz);
-    return IPU_OK;
-}
 
 void ipu__step_call(const struct ipu_executable *e,
                     const struct ipu__step *step, struct ipu__call *call)
@@ -97,7 +63,7 @@ int ipu_compile(const ipu_graph *graph, const ipu_target *target,
     ipu_target_init(&mk2, sizeof mk2);
     if (!target)
         target = &mk2;
-    IPU_TRY(check_target(target));
+    IPU_TRY(ipu_target_check(target));
     e = calloc(1, sizeof *e);
     if (!e)
         return ipu__fail_memory(sizeof *e);

@@ -34,6 +34,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ipu_target.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -159,17 +161,6 @@ int ipu_host_call(ipu_graph *graph, const char *name, ipu_tensor tensor,
                   ipu_host_fn fn, void *context);
 
 /* --------------------------------------------------------------- compile */
-
-/* The chip to compile for. */
-typedef struct ipu_target {
-    uint32_t size;          /* sizeof(ipu_target) */
-    int32_t tiles;          /* 1472 */
-    int64_t bytes_per_tile; /* 624 KiB */
-    double clock_hz;        /* 1.325e9 */
-} ipu_target;
-
-/* A Mk2 (GC200). Source: Graphcore at Hot Chips 33. */
-void ipu_target_init(ipu_target *target, size_t size);
 
 /*
  * Compile: orders the ops so that each host call comes as early as it can

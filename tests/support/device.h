@@ -16,7 +16,10 @@
 
 #include <check.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ipu.h"
 
@@ -76,6 +79,22 @@ static inline int64_t device_count(const struct device *d, ipu_tensor tensor)
     for (int i = 0; i < ndim; i++)
         count *= shape[i];
     return count;
+}
+
+/* A new file with this text, where tests may write; the caller unlinks it. */
+static inline const char *device_file(const char *text)
+{
+    static char path[512];
+    const char *folder = getenv("TMPDIR");
+    size_t length = strlen(text);
+    int file;
+
+    snprintf(path, sizeof path, "%s/device-XXXXXX", folder ? folder : "/tmp");
+    file = mkstemp(path);
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_eq(write(file, text, length), (ssize_t)length);
+    close(file);
+    return path;
 }
 
 static inline void device_connect(struct device *d, const char *name,

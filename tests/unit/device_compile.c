@@ -420,19 +420,19 @@ START_TEST(targets_that_cannot_be_are_refused)
     switch (_i) {
     case 0:
         target.tiles = -5;
-        words = "-5 tiles";
+        words = "tiles is -5";
         break;
     case 1:
         target.tiles = INT32_MAX;
-        words = "2147483647 tiles";
+        words = "tiles is 2147483647";
         break;
     case 2:
         target.bytes_per_tile = 0;
-        words = "0 bytes a tile";
+        words = "bytes_per_tile is 0";
         break;
     case 3:
         target.clock_hz = NAN;
-        words = "nan Hz";
+        words = "clock_hz is nan";
         break;
     default:
         target.size = 4;

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * system.c - boards of chips, and how far it is from one to another.
+ *
+ *        4 - 5        pairs, one above the other; between neighbours
+ *        |   |        links_in_pair, between floors links_to_next for each
+ *        2 - 3        side.
+ *        |   |
+ *        0 - 1
+ *
+ * An IPU-Machine is two pairs. Of a chip's ten links four go to the other of
+ * its pair, two up, two down, and two across, which this model leaves out:
+ * they serve collectives over racks. So 8 + 4 links are inside of the
+ * machine and 4 + 4 leave it, which with two gateway links of 100 Gbit/s
+ * makes the 1.2 and 2.8 Tbit/s that its maker states.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/error.h"
+#include "target/target.h"
+
+struct known {
+    const char *name;
+    const char *chip;
+    int32_t ipus, per_board, in_pair, to_next;
+    double host_share, gateway;
+    int64_t streaming;
+    double watts;
+};
+
+#define GIB ((int64_t)1 << 30)
+
+/* The share of PCI Express that reaches a chip is a measurement, not a
+ * mechanism: 5.5 GB/s through the gateway of an M2000 (Graphcore's examples,
+ * which elsewhere state half of that). A C2 sits in the host itself. */
+static const struct known systems[] = {
+    {"model", "mk2", 1, 1, 0, 0, 1, 0, 0, 0},
+    {"C2", "mk1", 2, 2, 3, 2, 1, 0, 0, 300},
+    {"M2000", "mk2", 4, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
+    {"Pod16", "mk2", 16, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
+    {"Pod64", "mk2", 64, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
+    {"Bow-2000", "bow", 4, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
+    {"Bow-Pod16", "bow", 16, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
+    {"Bow-Pod64", "bow", 64, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
+    {NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0},
+};
+
+static const struct known *find(const char *name)
+{
+    const struct known *k = systems;
+
+    while (k->name && strcmp(k->name, name) != 0)
+        k++;
+    return k->name ? k : NULL;
+}
+
+int ipu_system_find(const char *name, ipu_system *system)
+{
+    const struct known *k;
+
+    if (!name || !system)
+        return ipu__fail(IPU_ERR_ARGUMENT, "system: %s is NULL",
+                         name ? "the place for it" : "its name");
+    IPU_TRY(ipu__check_size("system", system->size, sizeof *system));
+    k = find(name);
+    if (!k)
+        return ipu__fail(IPU_ERR_NAME,
+                         "there is no system '%s': C2, M2000, Pod16, Pod64, "
+                         "Bow-2000, Bow-Pod16, Bow-Pod64 or model",
+                         name);
+    *system = (ipu_system){
+        .size = system->size,
+        .ipu.size = sizeof system->ipu,
+        .ipus = k->ipus,
+        .ipus_per_board = k->per_board,
+        .links_in_pair = k->in_pair,
+        .links_to_next = k->to_next,
+        .host_share = k->host_share,
+        .gateway_bytes_per_second = k->gateway,
+        .streaming_bytes_per_board = k->streaming,
+        .watts_per_board = k->watts,
+    };
+    strncpy(system->name, k->name, sizeof system->name - 1);
+    return ipu_target_find(k->chip, &system->ipu);
+}
+
+static int check(const ipu_system *system)
+{
+    if (!system)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the system is NULL");
+    IPU_TRY(ipu__check_size("system", system->size, sizeof *system));
+    if (system->ipus < 1 || system->ipus > IPU_MAX_IPUS ||
+        system->ipus_per_board < 1)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "a system of %d IPUs, %d a board: 1 to %d of them",
+                         (int)system->ipus, (int)system->ipus_per_board,
+                         IPU_MAX_IPUS);
+    return ipu_target_check(&system->ipu);
+}
+
+int ipu_system_path(const ipu_system *system, int32_t from, int32_t to,
+                    double *bytes_per_second, int32_t *hops)
+{
+    int32_t floors, across, links;
+
+    IPU_TRY(check(system));
+    if (from < 0 || to < 0 || from >= system->ipus || to >= system->ipus)
+        return ipu__fail(
+            IPU_ERR_ARGUMENT, "a path from IPU %d to %d: '%s' has 0 to %d",
+            (int)from, (int)to, system->name, (int)system->ipus - 1);
+    floors = abs(from / 2 - to / 2);
+    across = (from ^ to) & 1;
+    links = system->links_in_pair;
+    if (floors && (!across || system->links_to_next < links))
+        links = system->links_to_next; /* the narrowest part of the way */
+    if (hops)
+        *hops = floors + across;
+    if (bytes_per_second)
+        *bytes_per_second =
+            from == to ? 0 : links * system->ipu.link_bytes_per_second;
+    return IPU_OK;
+}
+
+int ipu_system_get_peaks(const ipu_system *system, ipu_system_peaks *peaks)
+{
+    ipu_target_peaks chip = {.size = sizeof chip};
+    double link;
+    int32_t pairs, inside, outside;
+
+    IPU_TRY(check(system));
+    if (!peaks)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the place for peaks is NULL");
+    IPU_TRY(ipu__check_size("peaks", peaks->size, sizeof *peaks));
+    IPU_TRY(ipu_target_get_peaks(&system->ipu, &chip));
+    link = system->ipu.link_bytes_per_second;
+    pairs = system->ipus_per_board / 2;
+    inside = pairs ? pairs * system->links_in_pair +
+                         (pairs - 1) * 2 * system->links_to_next
+                   : 0;
+    outside = pairs ? 2 * 2 * system->links_to_next : 0; /* above and below */
+    *peaks = (ipu_system_peaks){
+        .size = peaks->size,
+        .memory_bytes = system->ipus * chip.memory_bytes,
+        .tiles = system->ipus * system->ipu.tiles,
+        .flops_float16 = system->ipus * chip.flops_float16,
+        .flops_float32 = system->ipus * chip.flops_float32,
+        .pair_bytes_per_second = 2 * link * system->links_in_pair,
+        .next_bytes_per_second = 2 * link * system->links_to_next,
+        .board_bytes_per_second =
+            link * outside + system->gateway_bytes_per_second,
+        .fabric_bytes_per_second =
+            link * (inside + outside) + system->gateway_bytes_per_second,
+        .streaming_bytes = system->streaming_bytes_per_board *
+                           (system->ipus / system->ipus_per_board),
+    };
+    return IPU_OK;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * target.h - what the files about targets share: the fields of a target as a
+ * table, suggestions, sizes of public structs.
+ */
+#ifndef IPU_TARGET_TARGET_H
+#define IPU_TARGET_TARGET_H
+
+#include <stddef.h>
+
+#include "ipu.h"
+
+enum ipu__field_type { IPU__FIELD_INT32, IPU__FIELD_INT64, IPU__FIELD_REAL };
+
+/* A number of a target, by its name, and what it may be. */
+struct ipu__field {
+    const char *name;
+    enum ipu__field_type type;
+    size_t offset;
+    double least, most;
+};
+
+/* Ends with a NULL name. */
+extern const struct ipu__field ipu__target_fields[];
+
+/* IPU_ERR_ARGUMENT unless the field may have this value; whose names the
+ * target, or the file. */
+int ipu__field_check(const struct ipu__field *field, double value,
+                     const char *whose);
+
+/* The name nearest to a mistyped one; NULL if none is near. stride is the
+ * distance of the names in an array of structs that begin with them; a NULL
+ * name ends it. */
+const char *ipu__nearest(const char *word, const void *names, size_t stride);
+
+/* IPU_ERR_ARGUMENT unless a caller's struct is as large as ours. */
+int ipu__check_size(const char *what, uint32_t size, size_t ours);
+
+#endif
