@@ -35,26 +35,26 @@ struct hvd__world {
     int *host_of; /* owned, [size]: the first rank of each rank's host */
     struct hvd__heap *heap;  /* owned; NULL: no memory is shared */
     struct hvd__unit *spare; /* owned; driver's: for quick requests */
-    int nskipped;            /* driver's: steps without a look at messages */
     struct hvd__ledger ledger;
     struct hvd__progress progress;
-    bool has_met;           /* all ranks know who and where they are */
     struct hvd__set **sets; /* owned, by id, [nsets]; guarded by the ledger's
                                lock. A set stays until the world ends. */
     int nsets;
-    struct hvd__set *everybody;     /* of them: set 0 */
-    struct hvd__set *live;          /* driver's: sets that we move */
+    int nskipped;               /* driver's: steps without a look at messages */
+    struct hvd__set *everybody; /* of the sets: 0 */
+    struct hvd__set *live;      /* driver's: sets that we move */
     struct hvd__set *_Atomic added; /* ... and will from the next step on */
-    atomic_bool closed; /* all have left, and nothing is under way any more */
     struct hvd__metrics metrics;
     struct hvd__scribe scribe;
-    struct hvd__watch *watch; /* owned; NULL: nobody is watched */
-    atomic_int doom; /* the watchdog says so, with this status: break */
+    struct hvd__watch *watch;       /* owned; NULL: nobody is watched */
     char doom_text[HVD__DOOM_TEXT]; /* fixed once doom is set */
-    atomic_bool broken;  /* an error of MPI or of ours: nothing moves again */
-    int break_status;    /* why; fixed once broken is set */
-    char *break_message; /* owned; likewise */
+    char *break_message;            /* owned; fixed once broken is set */
+    int break_status;               /* likewise: why */
+    atomic_int doom; /* the watchdog says so, with this status: break */
     atomic_int completion_fd; /* hvd_completion_fd; -1: not asked for */
+    bool has_met;             /* all ranks know who and where they are */
+    atomic_bool closed; /* all have left, and nothing is under way any more */
+    atomic_bool broken; /* an error of MPI or of ours: nothing moves again */
 };
 
 /* The world, or NULL with HVD_ERR_NOT_INITIALIZED, or HVD_ERR_SHUTDOWN after

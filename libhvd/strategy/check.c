@@ -65,10 +65,11 @@ static int name_ranks(const struct hvd__variable *v, uint64_t mark)
 
     status =
         hvd__agree(marks && odd ? HVD_OK : hvd__fail_memory((size_t)n * 12));
-    if (status == HVD_OK)
+    if (status == HVD_OK && marks && odd) {
         status = hvd_allgather(&mark, marks, sizeof mark, HVD_UINT8);
-    if (status == HVD_OK)
-        status = tell(v, marks, n, odd);
+        if (status >= 0)
+            status = tell(v, marks, n, odd);
+    }
     free(marks);
     free(odd);
     return status;
@@ -108,7 +109,7 @@ int hvd_strategy_check(hvd_strategy *strategy)
     bytes = 2 * (size_t)strategy->nvariables * sizeof *marks;
     marks = malloc(bytes + 1);
     status = hvd__agree(marks ? HVD_OK : hvd__fail_memory(bytes));
-    if (status == HVD_OK)
+    if (status == HVD_OK && marks)
         status = compare(strategy, marks, marks + strategy->nvariables);
     free(marks);
     return status;
