@@ -353,6 +353,8 @@ static int go_on(struct hvd__world *world, struct hvd__set *set,
 {
     enum hvd__act next;
 
+    hvd__count_alone(&world->metrics.computing_ns,
+                     lane->collective.computing_ns);
     if (lane->act == HVD__ACT_MOVE) {
         stamp(world, lane, true);
         hvd__stage_out(set, lane);

@@ -470,6 +470,7 @@ static bool reach(struct hvd__set *set, const struct hvd__entry *entry,
 /* Go on with the reduction in place. Whether our share is done. */
 static bool reduce_share(struct hvd__set *set)
 {
+    int64_t computing_ns = 0;
     struct hvd__express *x = &set->express;
     struct hvd__entry *entry = x->now.entry;
     const struct hvd__reduction reduction = reduction_of(set, entry);
@@ -487,8 +488,9 @@ static bool reduce_share(struct hvd__set *set)
         x->sources[rank] = (const char *)x->sources[rank] + offset;
         x->targets[rank] = (char *)x->targets[rank] + offset;
     }
-    hvd__reduce_to(&reduction, x->targets, set->team.size, x->sources,
-                   set->team.size, count);
+    hvd__timed_reduce(&computing_ns, &reduction, x->targets, set->team.size,
+                      x->sources, set->team.size, count);
+    hvd__count_alone(&set->metrics->computing_ns, computing_ns);
     x->now.done += count;
     if (x->now.done < share.count)
         return false;

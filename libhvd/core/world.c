@@ -54,7 +54,7 @@ static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
 /* Publishes a world that has started to every thread. */
 static struct hvd__world *_Atomic the_world;
 static atomic_bool was_shut_down;
-static atomic_bool was_forked;        /* from a process that had a world */
+static atomic_bool was_forked; /* from a process that had a world */
 /* ... which is not ours to free; volatile: only tools that look for lost
  * memory read this */
 static struct hvd__world *volatile left_alone;

@@ -544,6 +544,8 @@ typedef struct hvd_metrics {
     int64_t refused;       /* submissions of this rank that were refused */
     int64_t blocked_ns;    /* of threads in hvd_wait and blocking calls */
     hvd_kind_metrics kinds[HVD_NUM_KINDS]; /* by hvd_kind */
+    int64_t computing_ns; /* of moving_ns: in the arithmetic of reductions of
+                             16 KiB or more */
 } hvd_metrics;
 
 /* Not collective; never blocks. */

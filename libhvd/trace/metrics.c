@@ -64,6 +64,7 @@ void hvd__metrics_read(const struct hvd__metrics *m, hvd_metrics *copy)
     copy->questions = read_one(&m->questions);
     copy->refused = read_one(&m->refused);
     copy->blocked_ns = read_one(&m->blocked_ns);
+    copy->computing_ns = read_one(&m->computing_ns);
     for (int kind = 0; kind < HVD_NUM_KINDS; kind++) {
         const struct hvd__kind_counters *from = &m->kinds[kind];
         hvd_kind_metrics *to = &copy->kinds[kind];
@@ -210,6 +211,10 @@ size_t hvd__metrics_print(const hvd_metrics *m, int rank, char *text,
          "Time of threads in hvd_wait and blocking calls.");
     add(&page, "hvd_blocked_seconds_total{rank=\"%d\"} %.9f\n", rank,
         (double)m->blocked_ns * 1e-9);
+    head(&page, "computing_seconds_total", "counter",
+         "Time in the arithmetic of reductions of 16 KiB or more.");
+    add(&page, "hvd_computing_seconds_total{rank=\"%d\"} %.9f\n", rank,
+        (double)m->computing_ns * 1e-9);
     return page.length;
 }
 

@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 /* The first that applies is taken. */
@@ -110,6 +111,19 @@ int hvd__collective_step(struct hvd__collective *c, bool *moved)
             before = segment;
     }
     return c->head == c->tail && c->started == c->total;
+}
+
+void hvd__timed_reduce(int64_t *ns, const struct hvd__reduction *reduction,
+                       void *const *outs, int nouts, const void *const *sources,
+                       int nsources, int64_t count)
+{
+    bool timed =
+        (size_t)count * hvd__dtype_bytes(reduction->dtype) >= HVD__TIMED_BYTES;
+    int64_t since = timed ? hvd__now_ns() : 0;
+
+    hvd__reduce_to(reduction, outs, nouts, sources, nsources, count);
+    if (timed)
+        *ns += hvd__now_ns() - since;
 }
 
 struct hvd__transfer *hvd__segment_transfers(struct hvd__collective *c,

@@ -99,6 +99,7 @@ struct hvd__collective {
     int64_t tail;    /* number of the next segment to start */
     struct hvd__segment segments[HVD__SEGMENTS]; /* number modulo */
     struct hvd__shared shared;
+    int64_t computing_ns; /* in kernels */
 };
 
 struct hvd__algorithm {
@@ -138,6 +139,13 @@ int hvd__collective_step(struct hvd__collective *collective, bool *moved);
 
 /* Bytes of scratch that an adasum of count elements needs on nranks ranks. */
 size_t hvd__adasum_scratch(hvd_dtype dtype, int64_t count, int nranks);
+
+/* hvd__reduce_to, whose time is added to *ns if there is so much to do that
+ * reading clocks does not matter. */
+enum { HVD__TIMED_BYTES = 16 << 10 };
+void hvd__timed_reduce(int64_t *ns, const struct hvd__reduction *reduction,
+                       void *const *outs, int nouts, const void *const *sources,
+                       int nsources, int64_t count);
 
 /* For the algorithms: the transfers of a segment, and whether all are done
  * (1, 0 or a failure). */

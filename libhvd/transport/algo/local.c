@@ -39,7 +39,8 @@ static int reduce(struct hvd__collective *c, struct hvd__segment *segment,
         (size_t)slice.start * hvd__dtype_bytes(c->reduction.dtype);
 
     (void)segment, (void)before;
-    hvd__reduce(&c->reduction, c->output, &source, 1, c->total);
+    hvd__timed_reduce(&c->computing_ns, &c->reduction, &c->output, 1, &source,
+                      1, c->total);
     return 1;
 }
 

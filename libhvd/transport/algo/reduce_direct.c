@@ -75,8 +75,8 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
 
     (void)before;
     if (done == 1 && wants(c, team->rank))
-        hvd__reduce(&c->reduction, c->output, c->workspace->sources, team->size,
-                    c->count);
+        hvd__timed_reduce(&c->computing_ns, &c->reduction, &c->output, 1,
+                          c->workspace->sources, team->size, c->count);
     return done;
 }
 

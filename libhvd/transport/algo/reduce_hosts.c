@@ -170,7 +170,7 @@ static void copy(const struct hvd__collective *c, int64_t k)
 }
 
 /* Dividing and scaling what comes out is left for the end. */
-static void sum(const struct hvd__collective *c, int64_t k)
+static void sum(struct hvd__collective *c, int64_t k)
 {
     struct hvd__reduction reduction = c->reduction;
     const void **sources = c->workspace->sources;
@@ -181,13 +181,14 @@ static void sum(const struct hvd__collective *c, int64_t k)
     for (int slice = local_rank(c); slice < c->team->hosts->widest;
          slice += local_size(c)) {
         struct hvd__slice r = range_of(c, slice, k);
+        void *target = slot(c, local_rank(c), k, slice);
 
         for (int rank = 0; rank < local_size(c); rank++)
             sources[rank] = slot(c, rank, k, slice);
         sources[local_rank(c)] =
             (const char *)c->input + (size_t)r.start * element_of(c);
-        hvd__reduce(&reduction, slot(c, local_rank(c), k, slice), sources,
-                    local_size(c), r.count);
+        hvd__timed_reduce(&c->computing_ns, &reduction, &target, 1, sources,
+                          local_size(c), r.count);
     }
 }
 
@@ -276,7 +277,7 @@ static int exchange(struct hvd__collective *c, int64_t k, int phase)
 }
 
 /* Our part of each range, of all hosts, in their order. */
-static void reduce(const struct hvd__collective *c, int64_t k)
+static void reduce(struct hvd__collective *c, int64_t k)
 {
     const struct hvd__hosts *h = c->team->hosts;
     struct hvd__reduction reduction = c->reduction;
@@ -288,12 +289,14 @@ static void reduce(const struct hvd__collective *c, int64_t k)
         struct hvd__slice own = part_of(c, slice, k, h->own);
         unsigned char *mine = slot(c, local_rank(c), k, slice) +
                               (size_t)own.start * element_of(c);
+        void *target = mine;
 
         for (int host = 0; host < h->n; host++) {
             sources[host] = host == h->own ? mine : scratch;
             scratch += host == h->own ? 0 : (size_t)own.count * element_of(c);
         }
-        hvd__reduce(&reduction, mine, sources, h->n, own.count);
+        hvd__timed_reduce(&c->computing_ns, &reduction, &target, 1, sources,
+                          h->n, own.count);
     }
 }
 

@@ -126,6 +126,7 @@ static unsigned char *reduce(struct hvd__collective *c,
     const void **sources = c->workspace->sources;
     bool to_root = c->motion == HVD__REDUCE_TO_ROOT && team->rank != c->root;
     unsigned char *out = to_root ? scratch : result(c, segment);
+    void *target = out;
     size_t mine, offset = locate(c, segment, team->rank, &mine);
 
     for (int i = 1; i < team->size; i++) {
@@ -133,8 +134,9 @@ static unsigned char *reduce(struct hvd__collective *c,
         scratch += mine;
     }
     sources[team->rank] = (const char *)c->input + offset;
-    hvd__reduce(&c->reduction, out, sources, team->size,
-                (int64_t)(mine / hvd__dtype_bytes(c->reduction.dtype)));
+    hvd__timed_reduce(&c->computing_ns, &c->reduction, &target, 1, sources,
+                      team->size,
+                      (int64_t)(mine / hvd__dtype_bytes(c->reduction.dtype)));
     return out;
 }
 

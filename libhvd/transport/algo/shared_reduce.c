@@ -90,8 +90,8 @@ static void reduce_chunk(struct hvd__collective *c, int64_t done, int64_t count)
         ntargets = 1;
         targets[0] = (char *)c->output + (size_t)done * element_of(c);
     }
-    hvd__reduce_to(&c->reduction, targets, ntargets, sources, c->team->size,
-                   count);
+    hvd__timed_reduce(&c->computing_ns, &c->reduction, targets, ntargets,
+                      sources, c->team->size, count);
 }
 
 static int step_direct(struct hvd__collective *c)
@@ -172,7 +172,7 @@ static void copy(const struct hvd__collective *c, int64_t k)
     }
 }
 
-static void combine(const struct hvd__collective *c, int64_t k)
+static void combine(struct hvd__collective *c, int64_t k)
 {
     int self = c->team->rank, n = 0;
     struct range r = range_of(c, self, k);
@@ -192,7 +192,8 @@ static void combine(const struct hvd__collective *c, int64_t k)
         outs[n++] = (char *)c->output + offset;
     if (c->motion == HVD__REDUCE_TO_ALL || n == 0)
         outs[n++] = slot(c, self, k, self);
-    hvd__reduce_to(&c->reduction, outs, n, sources, c->team->size, r.count);
+    hvd__timed_reduce(&c->computing_ns, &c->reduction, outs, n, sources,
+                      c->team->size, r.count);
 }
 
 static void fetch(const struct hvd__collective *c, int64_t k)
