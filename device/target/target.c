@@ -39,7 +39,7 @@ static const struct {
       .macs_float16 = 32,
       .macs_float32 = 8,
       .memory_element = 16 * KIB,
-      .links = 10,
+      .links = 5,
       .link_bytes_per_second = 32e9,
       .watts = 150,
       COMMON}},

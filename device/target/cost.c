@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "target/cost.h"
+
+#include <math.h>
+
+#include "graph/error.h"
+#include "target/target.h"
+
+int64_t ipu__ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b > 0);
+}
+
+int64_t ipu__least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t ipu__vertices_cycles(const ipu_target *target, int64_t count,
+                             int64_t slots)
+{
+    return ipu__ceil_div(count, target->workers) * target->workers * slots;
+}
+
+int64_t ipu__words_cycles(const ipu_target *target, int64_t bytes)
+{
+    return (int64_t)ceil((double)bytes / target->exchange_bytes_per_cycle);
+}
+
+void ipu__count_exchange(const ipu_target *target, int64_t bytes,
+                         int64_t messages, ipu_cycles *cycles)
+{
+    if (bytes <= 0)
+        return;
+    cycles->sync += target->sync_cycles;
+    cycles->exchange += target->exchange_setup_cycles +
+                        ipu__longest_path(target) +
+                        ipu__words_cycles(target, bytes);
+    cycles->exchange_bytes += bytes;
+    cycles->code_bytes += messages * IPU__MESSAGE_CODE_BYTES;
+}
+
+void ipu__finish(const ipu_cycles *counted, ipu_cycles *cycles)
+{
+    uint32_t size = cycles->size;
+
+    *cycles = *counted;
+    cycles->size = size;
+    cycles->total = counted->compute + counted->exchange + counted->sync;
+}
+
+int ipu__check_model(const ipu_target *target, const ipu_cycles *cycles)
+{
+    IPU_TRY(ipu_target_check(target));
+    if (!cycles)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the place for cycles is NULL");
+    return ipu__check_size("cycles", cycles->size, sizeof *cycles);
+}
+
+double ipu_model_seconds(const ipu_target *target, int64_t cycles)
+{
+    return target ? (double)cycles / target->clock_hz : 0;
+}

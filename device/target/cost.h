@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cost.h - the arithmetic that all of the model is made of.
+ */
+#ifndef IPU_TARGET_COST_H
+#define IPU_TARGET_COST_H
+
+#include "ipu_model.h"
+
+enum {
+    /* Cycles of the supervisor, to start the contexts of a tile; issue slots
+     * of a context, to read what its vertex works on and to end. Graphcore's
+     * own estimates have 50, and 31 to 47 for vertices with work lists. */
+    IPU__LAUNCH_CYCLES = 50,
+    IPU__VERTEX_SLOTS = 12,
+    IPU__LISTED_VERTEX_SLOTS = 39,
+    IPU__INSTRUCTION_BYTES = 4,
+    /* Of exchange code, to send or receive one message. */
+    IPU__MESSAGE_CODE_BYTES = 8
+};
+
+int64_t ipu__ceil_div(int64_t a, int64_t b);
+int64_t ipu__least(int64_t a, int64_t b);
+
+/* Cycles until all of count vertices of so many issue slots each are through,
+ * on one tile. A context gets one slot in workers cycles, alone or not. */
+int64_t ipu__vertices_cycles(const ipu_target *target, int64_t count,
+                             int64_t slots);
+
+/* Issue slots of one iteration. */
+int64_t ipu__loop_slots(const ipu_loop *loop);
+
+/* Cycles for bytes into one tile, once they flow. */
+int64_t ipu__words_cycles(const ipu_target *target, int64_t bytes);
+
+/* Cycles until the first word is there, of the mean and of the longest way
+ * over the chip, without the sync. */
+int64_t ipu__mean_path(const ipu_target *target);
+int64_t ipu__longest_path(const ipu_target *target);
+
+/* Count one exchange into cycles: bytes into the busiest tile, in so many
+ * messages. */
+void ipu__count_exchange(const ipu_target *target, int64_t bytes,
+                         int64_t messages, ipu_cycles *cycles);
+
+/* The total of what was counted, into the caller's struct. */
+void ipu__finish(const ipu_cycles *counted, ipu_cycles *cycles);
+
+/* IPU_ERR_ARGUMENT unless target and place are as they must be. */
+int ipu__check_model(const ipu_target *target, const ipu_cycles *cycles);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * product.c - matrix products and convolutions, planned and counted.
+ *
+ * The output, [m, n] for each of batch, is cut into a grid of blocks; where
+ * that leaves tiles idle, k is cut too, and the partial sums are added up
+ * afterwards. A tile fetches the parts of both inputs that its block needs,
+ * in slices of k if they do not fit beside its own data, and multiplies in
+ * passes: the accumulating product unit holds weights of a group of input by
+ * a group of output channels, and rows stream through it.
+ *
+ *     float16   16 x units weights, a row in 4 cycles
+ *     float32    8 x units weights, a row in 8 cycles
+ *
+ * with as many units as the macs of a cycle make. A pass loads the weights
+ * and starts all contexts, which divide the rows among themselves. So small
+ * blocks pay for passes, uneven ones for padding, and everything for fetching
+ * its inputs through 4 bytes a cycle: that is what keeps products below the
+ * peak.
+ *
+ * The plan is the cheapest of all grids. The chip's own compiler searches
+ * more ways (and takes the weights from the other side), so a real plan may
+ * be better.
+ */
+#include <math.h>
+#include <stdbool.h>
+
+#include "graph/error.h"
+#include "target/cost.h"
+#include "target/target.h"
+
+/* Of a tile, for what a product fetches and adds up in between. */
+static const double TEMPORARY_SHARE = 0.6;
+
+/* Of a tile, for the code of a whole program. */
+enum { CODE_BYTES = 32 << 10 };
+
+struct problem {
+    const ipu_target *target;
+    const ipu_product *product;
+    int64_t taps;      /* positions of the kernel */
+    int64_t in, out;   /* channels of a pass */
+    int64_t row;       /* cycles of a row */
+    int64_t tiles;     /* for one of the batch */
+    int64_t rounds;    /* of the batch */
+    int64_t own_bytes; /* a tile's share of inputs and output */
+};
+
+struct choice {
+    ipu_plan plan;
+    ipu_cycles cycles;
+    int64_t total;
+};
+
+/* Input elements of one channel under rows output pixels that lie in a
+ * square. */
+static int64_t under(const struct problem *p, int64_t rows)
+{
+    const ipu_product *d = p->product;
+    double side = sqrt((double)rows);
+    double reach = (side - 1) * d->stride[0] + d->kernel[0];
+    double width = (side - 1) * d->stride[1] + d->kernel[1];
+    int64_t all = rows * p->taps;
+
+    return p->taps == 1 ? rows : ipu__least(all, (int64_t)ceil(reach * width));
+}
+
+/* The passes of a block [rows, k, n]. */
+static int64_t multiply(const struct problem *p, int64_t rows, int64_t k,
+                        int64_t n)
+{
+    const ipu_target *t = p->target;
+    int64_t passes =
+        ipu__ceil_div(k, p->in) * ipu__ceil_div(n, p->out) * p->taps;
+    int64_t weights = ipu__ceil_div(p->in * p->out * p->product->element_bytes,
+                                    t->load_bytes);
+    int64_t each = ipu__ceil_div(rows, t->workers) * p->row +
+                   (int64_t)IPU__LISTED_VERTEX_SLOTS;
+
+    return IPU__LAUNCH_CYCLES + passes * (weights + each * t->workers);
+}
+
+/* Add up what parts of k have made: each tile its share. */
+static void count_partials(const struct problem *p, int64_t elements,
+                           int64_t parts, ipu_cycles *c)
+{
+    const ipu_target *t = p->target;
+    int64_t mine = ipu__ceil_div(elements, parts);
+    int64_t vectors = ipu__ceil_div(mine * 4, t->vector_bytes);
+
+    if (parts == 1)
+        return;
+    ipu__count_exchange(t, mine * (parts - 1) * 4, parts - 1, c);
+    c->compute +=
+        IPU__LAUNCH_CYCLES +
+        ipu__vertices_cycles(t, t->workers,
+                             IPU__VERTEX_SLOTS +
+                                 parts * ipu__ceil_div(vectors, t->workers));
+}
+
+/* Add the sums of one slice of k to those before. */
+static int64_t add_cycles(const struct problem *p, int64_t sums)
+{
+    const ipu_target *t = p->target;
+    int64_t vectors = ipu__ceil_div(sums * 4, t->vector_bytes);
+
+    return IPU__LAUNCH_CYCLES +
+           (IPU__VERTEX_SLOTS + ipu__ceil_div(vectors, t->workers)) *
+               t->workers;
+}
+
+/* Fetch, in as many slices as the memory asks for. false: no number of them
+ * helps. */
+static bool count_fetch(const struct problem *p, int64_t rows, int64_t k,
+                        int64_t n, struct choice *choice)
+{
+    const ipu_target *t = p->target;
+    ipu_cycles *c = &choice->cycles;
+    int64_t bytes =
+        p->product->element_bytes * k * (under(p, rows) + n * p->taps);
+    int64_t most = ipu__ceil_div(k, p->in), slices = 1;
+    double room = TEMPORARY_SHARE * (double)t->bytes_per_tile;
+    double left = (double)(t->bytes_per_tile - p->own_bytes - CODE_BYTES);
+    int64_t sums = rows * n * 4;
+
+    if (room > left)
+        room = left;
+    if (choice->plan.grid_k > 1)
+        room -= (double)sums; /* those of others, added to a share */
+    if ((double)bytes > room - (double)sums) {
+        sums *= 2; /* of this slice, and of those before */
+        if (room - (double)sums < 1)
+            return false;
+        slices = (int64_t)ceil((double)bytes / (room - (double)sums));
+    }
+    if (slices > most)
+        return false;
+    if (slices > 1)
+        c->compute += slices * add_cycles(p, rows * n);
+    for (int64_t i = 0; i < 2 && i < slices; i++) /* all slices are alike */
+        ipu__count_exchange(t, ipu__ceil_div(bytes, slices), 2, c);
+    if (slices > 2) {
+        c->exchange = c->exchange / 2 * slices;
+        c->sync = c->sync / 2 * slices;
+        c->exchange_bytes = c->exchange_bytes / 2 * slices;
+    }
+    c->temporary_bytes = ipu__ceil_div(bytes, slices) + sums;
+    choice->plan.slices = slices;
+    return true;
+}
+
+static void consider(const struct problem *p, int64_t gm, int64_t gk,
+                     int64_t gn, struct choice *best)
+{
+    const ipu_product *d = p->product;
+    int64_t rows = ipu__ceil_div(d->m, gm), k = ipu__ceil_div(d->k, gk);
+    int64_t n = ipu__ceil_div(d->n, gn);
+    struct choice c = {.plan = {.grid_m = gm, .grid_k = gk, .grid_n = gn}};
+
+    c.plan.tiles = gm * gk * gn;
+    if (!count_fetch(p, rows, k, n, &c))
+        return;
+    c.cycles.compute += multiply(p, rows, k, n);
+    count_partials(p, rows * n, gk, &c.cycles);
+    c.total = c.cycles.compute + c.cycles.exchange + c.cycles.sync;
+    if (best->total == 0 || c.total < best->total)
+        *best = c;
+}
+
+/* The next number of parts that makes smaller ones; 0: there is none. */
+static int64_t next_parts(int64_t extent, int64_t parts)
+{
+    int64_t size = ipu__ceil_div(extent, parts);
+
+    return size <= 1 ? 0 : ipu__ceil_div(extent, size - 1);
+}
+
+static void search(const struct problem *p, struct choice *best)
+{
+    const ipu_product *d = p->product;
+    int64_t groups = ipu__ceil_div(d->k, p->in);
+
+    for (int64_t gm = 1; gm && gm <= p->tiles; gm = next_parts(d->m, gm))
+        for (int64_t gn = 1; gn && gm * gn <= p->tiles;
+             gn = next_parts(d->n, gn)) {
+            int64_t gk = ipu__least(p->tiles / (gm * gn), groups);
+
+            for (; gk > 1; gk /= 2)
+                consider(p, gm, gk, gn, best);
+            consider(p, gm, 1, gn, best);
+        }
+}
+
+static int check(const ipu_product *d)
+{
+    if (!d)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the product is NULL");
+    IPU_TRY(ipu__check_size("product", d->size, sizeof *d));
+    if (d->element_bytes != 2 && d->element_bytes != 4)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "a product of elements of %d bytes: 2 or 4",
+                         (int)d->element_bytes);
+    for (int i = 0; i < 2; i++)
+        if (d->kernel[i] < 0 || d->stride[i] < 0 || d->kernel[i] > 1 << 15 ||
+            d->stride[i] > 1 << 15)
+            return ipu__fail(IPU_ERR_ARGUMENT,
+                             "a product with a kernel of %d x %d, stride %d x "
+                             "%d",
+                             (int)d->kernel[0], (int)d->kernel[1],
+                             (int)d->stride[0], (int)d->stride[1]);
+    if (d->batch < 0 || d->m < 0 || d->k < 0 || d->n < 0 ||
+        d->batch > 1 << 30 || d->m > 1 << 30 || d->k > 1 << 30 ||
+        d->n > 1 << 30)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "a product of %lld x [%lld, %lld] x [%lld, %lld]: 0 "
+                         "to 2^30 each",
+                         (long long)d->batch, (long long)d->m, (long long)d->k,
+                         (long long)d->k, (long long)d->n);
+    return IPU_OK;
+}
+
+static struct problem problem_of(const ipu_target *t, const ipu_product *d)
+{
+    struct problem p = {.target = t, .product = d, .tiles = t->tiles};
+    bool half = d->element_bytes == 2;
+    double elements;
+
+    p.taps = (int64_t)d->kernel[0] * d->kernel[1];
+    p.in = half ? 16 : 8;
+    p.row = half ? 4 : 8;
+    p.out = (half ? t->macs_float16 : t->macs_float32) * p.row / p.in;
+    if (p.out < 1)
+        p.out = 1;
+    p.tiles = t->tiles / ipu__least(d->batch, t->tiles);
+    p.rounds = ipu__ceil_div(d->batch, t->tiles);
+    elements = (double)d->batch *
+               ((double)d->m * (double)d->k * d->stride[0] * d->stride[1] +
+                (double)d->k * (double)d->n * (double)p.taps +
+                (double)d->m * (double)d->n);
+    p.own_bytes = (int64_t)(elements * d->element_bytes / t->tiles);
+    return p;
+}
+
+/* The way of the batch that one tile has, one after the other. */
+static void repeat(ipu_cycles *c, int64_t rounds)
+{
+    c->compute *= rounds;
+    c->exchange *= rounds;
+    c->sync *= rounds;
+    c->exchange_bytes *= rounds;
+}
+
+int ipu_model_product(const ipu_target *target, const ipu_product *product,
+                      ipu_plan *plan, ipu_cycles *cycles)
+{
+    struct choice best = {.plan = {0}};
+    ipu_product d;
+    struct problem p;
+
+    IPU_TRY(ipu__check_model(target, cycles));
+    IPU_TRY(check(product));
+    if (plan)
+        IPU_TRY(ipu__check_size("plan", plan->size, sizeof *plan));
+    d = *product;
+    for (int i = 0; i < 2; i++) {
+        d.kernel[i] = d.kernel[i] ? d.kernel[i] : 1;
+        d.stride[i] = d.stride[i] ? d.stride[i] : 1;
+    }
+    if (d.batch && d.m && d.k && d.n) {
+        p = problem_of(target, &d);
+        search(&p, &best);
+        if (best.total == 0)
+            return ipu__fail(
+                IPU_ERR_MEMORY,
+                "a product of %lld x [%lld, %lld] x [%lld, %lld] does not fit "
+                "on '%s': a tile of %lld bytes would hold %lld of its own, and "
+                "has no room to multiply; smaller, or on several chips",
+                (long long)d.batch, (long long)d.m, (long long)d.k,
+                (long long)d.k, (long long)d.n, target->name,
+                (long long)target->bytes_per_tile, (long long)p.own_bytes);
+        repeat(&best.cycles, p.rounds);
+        best.plan.tiles *= ipu__least(d.batch, target->tiles);
+        best.cycles.flops = 2.0 * (double)d.batch * (double)d.m * (double)d.k *
+                            (double)d.n * (double)p.taps;
+        best.cycles.code_bytes +=
+            IPU__LISTED_VERTEX_SLOTS * 4 * IPU__INSTRUCTION_BYTES;
+    }
+    best.cycles.estimate = "the chip's compiler may find another plan";
+    if (plan) {
+        best.plan.size = plan->size;
+        *plan = best.plan;
+    }
+    ipu__finish(&best.cycles, cycles);
+    return IPU_OK;
+}
