@@ -46,16 +46,22 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
 {
     /* Copied: the array may move while nodes are added. */
     const struct ipu__node node = g->nodes[n];
-    ipu_tensor parts[IPU__MAX_INPUTS] = {{-1}, {-1}, {-1}};
+    ipu_tensor parts[IPU__MAX_INPUTS];
     ipu_tensor dy = derivatives[node.output];
+    struct ipu__source asked = g->source;
 
     if (dy.id < 0 || !any_input_needed(&node, needed))
         return IPU_OK;
+    /* A derivative comes from where its op does. */
+    g->source = g->tensors[node.output].source;
     if (!node.op->gradient)
         return ipu__graph_fail(g, ipu__fail(IPU_ERR_ARGUMENT,
                                             "%s has no derivative",
                                             g->tensors[node.output].name));
+    for (int i = 0; i < IPU__MAX_INPUTS; i++)
+        parts[i] = (ipu_tensor){-1};
     node.op->gradient(g, &node, needed, dy, parts);
+    g->source = asked;
     if (g->status < 0)
         return ipu__graph_status(g);
     for (int i = 0; i < node.op->ninputs; i++)

@@ -51,9 +51,19 @@ void ipu_graph_free(ipu_graph *graph)
     free(graph);
 }
 
+ipu_graph *ipu_at(ipu_graph *graph, const char *file, int32_t line)
+{
+    if (graph)
+        graph->source = (struct ipu__source){file, line};
+    return graph;
+}
+
 int ipu__graph_fail(ipu_graph *graph, int status)
 {
     if (graph->status == IPU_OK) {
+        if (graph->source.file)
+            ipu__fail(status, "%s:%d: %s", graph->source.file,
+                      (int)graph->source.line, ipu_last_error());
         graph->status = status;
         graph->message = strdup(ipu_last_error());
     }
@@ -127,7 +137,12 @@ static int add_tensor(ipu_graph *g, char *name, const struct ipu__shape *shape,
         return status;
     }
     g->tensors[g->ntensors] = (struct ipu__tensor){
-        .name = name, .shape = *shape, .kind = kind, .node = -1};
+        .name = name,
+        .shape = *shape,
+        .kind = kind,
+        .node = -1,
+        .source = g->source,
+    };
     return g->ntensors++;
 }
 

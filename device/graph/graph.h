@@ -12,7 +12,7 @@
 
 struct ipu__op;
 
-enum { IPU__MAX_INPUTS = 3 };
+enum { IPU__MAX_INPUTS = 6 };
 
 /* What an op is told beside its inputs; which of these, and their meaning,
  * is the op's business. */
@@ -21,8 +21,16 @@ struct ipu__attributes {
     int32_t pad[2];    /* rows above, columns to the left */
     int32_t size;
     bool transpose[2]; /* of inputs 0 and 1 */
-    double scale;
+    double scale, offset;
+    bool axes[IPU_MAX_DIMS]; /* that are reduced */
+    bool keep;               /* reduced ones, as extents of 1 */
     struct ipu__shape shape; /* of the output, where inputs do not tell */
+};
+
+/* Where in the user's program something was asked for. */
+struct ipu__source {
+    const char *file; /* borrowed as long as the graph lives; NULL: unknown */
+    int32_t line;
 };
 
 enum ipu__tensor_kind { IPU__INPUT, IPU__VARIABLE, IPU__RESULT };
@@ -32,6 +40,7 @@ struct ipu__tensor {
     struct ipu__shape shape;
     enum ipu__tensor_kind kind;
     int32_t node; /* that makes it; -1: none */
+    struct ipu__source source;
 };
 
 struct ipu__node {
@@ -57,6 +66,7 @@ struct ipu_graph {
     int32_t nnodes, node_capacity;
     struct ipu__sink *sinks; /* owned */
     int32_t nsinks, sink_capacity;
+    struct ipu__source source; /* of what is being built */
     int status;    /* of the first failure, which stops all building */
     char *message; /* owned; its text */
 };
@@ -75,8 +85,8 @@ ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
                     const ipu_tensor *inputs,
                     const struct ipu__attributes *attributes);
 
-/* Keep the last error as the graph's, unless it has one; returns it as a
- * status, or as an invalid tensor. */
+/* Keep the last error as the graph's, unless it has one, with the place in the
+ * user's program; returns it as a status, or as an invalid tensor. */
 int ipu__graph_fail(ipu_graph *graph, int status);
 ipu_tensor ipu__invalid(ipu_graph *graph, int status);
 

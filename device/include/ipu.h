@@ -79,6 +79,14 @@ void ipu_graph_free(ipu_graph *graph); /* NULL is accepted */
 int ipu_tensor_info(const ipu_graph *graph, ipu_tensor tensor, ipu_dtype *dtype,
                     int64_t *shape, const char **name);
 
+/*
+ * Say where in the program the ops that follow are asked for: failures and
+ * reports name it. The macros at the end of this file do so; who wraps ops in
+ * functions, or calls them from another language, does it himself. file is
+ * borrowed as long as the graph lives. Returns the graph.
+ */
+ipu_graph *ipu_at(ipu_graph *graph, const char *file, int32_t line);
+
 /* A tensor that the host streams in before each run. */
 ipu_tensor ipu_input(ipu_graph *graph, const char *name, ipu_dtype dtype,
                      int32_t ndim, const int64_t *shape);
@@ -127,9 +135,69 @@ ipu_tensor ipu_softmax_cross_entropy(ipu_graph *graph, ipu_tensor logits,
 /* Sum of all elements times scale -> scalar (ndim 0). */
 ipu_tensor ipu_reduce_sum(ipu_graph *graph, ipu_tensor x, double scale);
 
-/* a + b, a * b: same shapes */
+/*
+ * Of two elements each: a + b, a - b, a * b, a / b, the larger, the smaller,
+ * a to the power of b. Both float32, or both int32 (which wraps around; not
+ * divide and power). Shapes are broadcast as in NumPy: dimensions are aligned
+ * at the last, and one that is 1 or missing is repeated. Of equal elements the
+ * derivative of maximum and minimum goes to a; NaN in either gives NaN.
+ */
 ipu_tensor ipu_add(ipu_graph *graph, ipu_tensor a, ipu_tensor b);
+ipu_tensor ipu_subtract(ipu_graph *graph, ipu_tensor a, ipu_tensor b);
 ipu_tensor ipu_multiply(ipu_graph *graph, ipu_tensor a, ipu_tensor b);
+ipu_tensor ipu_divide(ipu_graph *graph, ipu_tensor a, ipu_tensor b);
+ipu_tensor ipu_maximum(ipu_graph *graph, ipu_tensor a, ipu_tensor b);
+ipu_tensor ipu_minimum(ipu_graph *graph, ipu_tensor a, ipu_tensor b);
+ipu_tensor ipu_power(ipu_graph *graph, ipu_tensor a, ipu_tensor b);
+
+/* Comparison, broadcast like the above -> int32, 1 where it holds, else 0. */
+ipu_tensor ipu_equal(ipu_graph *graph, ipu_tensor a, ipu_tensor b);
+ipu_tensor ipu_not_equal(ipu_graph *graph, ipu_tensor a, ipu_tensor b);
+ipu_tensor ipu_less(ipu_graph *graph, ipu_tensor a, ipu_tensor b);
+ipu_tensor ipu_less_equal(ipu_graph *graph, ipu_tensor a, ipu_tensor b);
+ipu_tensor ipu_greater(ipu_graph *graph, ipu_tensor a, ipu_tensor b);
+ipu_tensor ipu_greater_equal(ipu_graph *graph, ipu_tensor a, ipu_tensor b);
+
+/* a where condition (int32) is not 0, b elsewhere; all three broadcast. */
+ipu_tensor ipu_select(ipu_graph *graph, ipu_tensor condition, ipu_tensor a,
+                      ipu_tensor b);
+
+/* x repeated to a shape, as the above repeat it. */
+ipu_tensor ipu_broadcast(ipu_graph *graph, ipu_tensor x, int32_t ndim,
+                         const int64_t *shape);
+
+/* Of each element. The derivative of abs at 0 is 0. */
+ipu_tensor ipu_negate(ipu_graph *graph, ipu_tensor x);
+ipu_tensor ipu_abs(ipu_graph *graph, ipu_tensor x);
+ipu_tensor ipu_square(ipu_graph *graph, ipu_tensor x);
+ipu_tensor ipu_exp(ipu_graph *graph, ipu_tensor x);
+ipu_tensor ipu_log(ipu_graph *graph, ipu_tensor x);
+ipu_tensor ipu_sqrt(ipu_graph *graph, ipu_tensor x);
+ipu_tensor ipu_rsqrt(ipu_graph *graph, ipu_tensor x); /* 1 / sqrt(x) */
+
+/* x * factor + offset */
+ipu_tensor ipu_scale(ipu_graph *graph, ipu_tensor x, double factor,
+                     double offset);
+
+/* Activations; gelu by the normal distribution's integral, gelu_tanh by its
+ * usual approximation. */
+ipu_tensor ipu_tanh(ipu_graph *graph, ipu_tensor x);
+ipu_tensor ipu_sigmoid(ipu_graph *graph, ipu_tensor x);
+ipu_tensor ipu_gelu(ipu_graph *graph, ipu_tensor x);
+ipu_tensor ipu_gelu_tanh(ipu_graph *graph, ipu_tensor x);
+ipu_tensor ipu_silu(ipu_graph *graph, ipu_tensor x);
+
+/*
+ * Sum, mean, and largest element over naxes axes, of which negative ones count
+ * from the last; none: x itself. keepdims 0 drops the axes, 1 keeps them with
+ * an extent of 1. Elements that are equally large share the derivative of max.
+ */
+ipu_tensor ipu_sum(ipu_graph *graph, ipu_tensor x, int32_t naxes,
+                   const int32_t *axes, int32_t keepdims);
+ipu_tensor ipu_mean(ipu_graph *graph, ipu_tensor x, int32_t naxes,
+                    const int32_t *axes, int32_t keepdims);
+ipu_tensor ipu_max(ipu_graph *graph, ipu_tensor x, int32_t naxes,
+                   const int32_t *axes, int32_t keepdims);
 
 /* ---------------------------------------------------------- derivatives */
 
@@ -228,6 +296,57 @@ int ipu_set_threads(int32_t threads);
 
 #ifdef __cplusplus
 }
+#endif
+
+/* Each builder tells where it is called. Not with IPU_NO_SOURCES. */
+#ifndef IPU_NO_SOURCES
+#define IPU_HERE(graph) ipu_at(graph, __FILE__, __LINE__)
+#define ipu_input(graph, ...) ipu_input(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_variable(graph, ...) ipu_variable(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_conv2d(graph, ...) ipu_conv2d(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_max_pool2d(graph, ...) ipu_max_pool2d(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_matmul(graph, ...) ipu_matmul(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_bias_add(graph, ...) ipu_bias_add(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_relu(graph, ...) ipu_relu(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_reshape(graph, ...) ipu_reshape(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_softmax_cross_entropy(graph, ...)                                  \
+    ipu_softmax_cross_entropy(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_reduce_sum(graph, ...) ipu_reduce_sum(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_add(graph, ...) ipu_add(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_subtract(graph, ...) ipu_subtract(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_multiply(graph, ...) ipu_multiply(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_divide(graph, ...) ipu_divide(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_maximum(graph, ...) ipu_maximum(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_minimum(graph, ...) ipu_minimum(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_power(graph, ...) ipu_power(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_equal(graph, ...) ipu_equal(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_not_equal(graph, ...) ipu_not_equal(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_less(graph, ...) ipu_less(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_less_equal(graph, ...) ipu_less_equal(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_greater(graph, ...) ipu_greater(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_greater_equal(graph, ...)                                          \
+    ipu_greater_equal(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_select(graph, ...) ipu_select(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_broadcast(graph, ...) ipu_broadcast(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_negate(graph, ...) ipu_negate(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_abs(graph, ...) ipu_abs(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_square(graph, ...) ipu_square(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_exp(graph, ...) ipu_exp(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_log(graph, ...) ipu_log(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_sqrt(graph, ...) ipu_sqrt(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_rsqrt(graph, ...) ipu_rsqrt(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_scale(graph, ...) ipu_scale(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_tanh(graph, ...) ipu_tanh(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_sigmoid(graph, ...) ipu_sigmoid(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_gelu(graph, ...) ipu_gelu(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_gelu_tanh(graph, ...) ipu_gelu_tanh(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_silu(graph, ...) ipu_silu(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_sum(graph, ...) ipu_sum(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_mean(graph, ...) ipu_mean(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_max(graph, ...) ipu_max(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_gradients(graph, ...) ipu_gradients(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_output(graph, ...) ipu_output(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_host_call(graph, ...) ipu_host_call(IPU_HERE(graph), __VA_ARGS__)
 #endif
 
 #endif

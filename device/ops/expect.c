@@ -26,3 +26,25 @@ int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why)
                      ipu__shape_print(&a->shape, first), b->name,
                      ipu__shape_print(&b->shape, second), why);
 }
+
+int ipu__same_floats(const struct ipu__call *call, struct ipu__shape *output)
+{
+    *output = call->inputs[0].shape;
+    return ipu__expect(call, 0, IPU_FLOAT32, -1, "of any shape");
+}
+
+int32_t ipu__index_of(ipu_graph *graph, const struct ipu__op *op,
+                      ipu_tensor tensor)
+{
+    int32_t index;
+
+    if (!graph)
+        return ipu__fail(IPU_ERR_ARGUMENT, "%s: the graph is NULL", op->name);
+    if (graph->status < 0)
+        return graph->status;
+    index = ipu__index(graph, tensor);
+    if (index < 0)
+        ipu__graph_fail(graph, ipu__fail(index, "%s: input 0: %s", op->name,
+                                         ipu_last_error()));
+    return index;
+}

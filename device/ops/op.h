@@ -65,6 +65,34 @@ extern const struct ipu__op ipu__binary_add;
 extern const struct ipu__op ipu__binary_multiply;
 extern const struct ipu__op ipu__fill;
 
+extern const struct ipu__op ipu__binary_subtract;
+extern const struct ipu__op ipu__binary_divide;
+extern const struct ipu__op ipu__binary_maximum;
+extern const struct ipu__op ipu__binary_minimum;
+extern const struct ipu__op ipu__binary_power;
+extern const struct ipu__op ipu__equal;
+extern const struct ipu__op ipu__not_equal;
+extern const struct ipu__op ipu__less;
+extern const struct ipu__op ipu__less_equal;
+extern const struct ipu__op ipu__select;
+extern const struct ipu__op ipu__broadcast;
+extern const struct ipu__op ipu__negate;
+extern const struct ipu__op ipu__unary_abs;
+extern const struct ipu__op ipu__square;
+extern const struct ipu__op ipu__unary_exp;
+extern const struct ipu__op ipu__unary_log;
+extern const struct ipu__op ipu__sqrt;
+extern const struct ipu__op ipu__rsqrt;
+extern const struct ipu__op ipu__scale;
+extern const struct ipu__op ipu__activation_tanh;
+extern const struct ipu__op ipu__activation_sigmoid;
+extern const struct ipu__op ipu__gelu;
+extern const struct ipu__op ipu__gelu_tanh;
+extern const struct ipu__op ipu__silu;
+extern const struct ipu__op ipu__sum;
+extern const struct ipu__op ipu__mean;
+extern const struct ipu__op ipu__max;
+
 /* ---------------------------------------- what shape functions have in common
  */
 
@@ -73,8 +101,16 @@ extern const struct ipu__op ipu__fill;
 int ipu__expect(const struct ipu__call *call, int i, ipu_dtype dtype,
                 int32_t ndim, const char *form);
 
+/* The output is like input 0, which is of floats. */
+int ipu__same_floats(const struct ipu__call *call, struct ipu__shape *output);
+
 /* IPU_ERR_SHAPE with both inputs' names and shapes, and why. */
 int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why);
+
+/* For builders that look at a tensor before they add the op's node: its index,
+ * or what ipu__add would fail with, kept in the graph. */
+int32_t ipu__index_of(ipu_graph *graph, const struct ipu__op *op,
+                      ipu_tensor tensor);
 
 /* Loops that gain from wide vectors are compiled for several of them, and
  * the processor's is chosen when the program starts. */

@@ -2,14 +2,6 @@
 /* max(x, 0), and its derivative from the output: 1 where y > 0. */
 #include "ops/op.h"
 
-static int same_shape(const struct ipu__call *call, struct ipu__shape *output)
-{
-    int status = ipu__expect(call, 0, IPU_FLOAT32, -1, "of any shape");
-
-    *output = call->inputs[0].shape;
-    return status;
-}
-
 IPU__WIDE static void relu(float *y, const float *x, int64_t count)
 {
     IPU__BY_ELEMENT
@@ -37,7 +29,7 @@ const struct ipu__op ipu__relu = {
     .name = "relu",
     .ninputs = 1,
     .in_place = 0,
-    .shape = same_shape,
+    .shape = ipu__same_floats,
     .run = run,
     .gradient = gradient,
 };
@@ -62,7 +54,7 @@ const struct ipu__op ipu__relu_grad = {
     .name = "relu_grad",
     .ninputs = 2,
     .in_place = 0,
-    .shape = same_shape,
+    .shape = ipu__same_floats,
     .run = run_grad,
 };
 

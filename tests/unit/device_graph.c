@@ -434,12 +434,12 @@ static ipu_tensor add_shapes(void)
 
 static ipu_tensor multiply_ndim(void)
 {
-    return ipu_multiply(d.graph, matrix("a", 3, 1), floats("b", 1, SHAPE(3)));
+    return ipu_multiply(d.graph, matrix("a", 3, 2), floats("b", 1, SHAPE(3)));
 }
 
 static ipu_tensor multiply_dtype(void)
 {
-    return ipu_multiply(d.graph, ints("a", 3), ints("b", 3));
+    return ipu_multiply(d.graph, ints("a", 3), floats("b", 1, SHAPE(3)));
 }
 
 /* Words that the message must have: op, tensors, shapes, or what to do. */
@@ -485,8 +485,8 @@ static const struct {
     {softmax_no_classes, IPU_ERR_SHAPE, "there must be a class"},
     {sum_dtype, IPU_ERR_SHAPE, "reduce_sum: i is int32"},
     {add_shapes, IPU_ERR_SHAPE, "add: a is float32 [3,5] and b is"},
-    {multiply_ndim, IPU_ERR_SHAPE, "multiply: a is float32 [3,1] and b is"},
-    {multiply_dtype, IPU_ERR_SHAPE, "multiply: a is int32"},
+    {multiply_ndim, IPU_ERR_SHAPE, "multiply: a is float32 [3,2] and b is"},
+    {multiply_dtype, IPU_ERR_SHAPE, "dtypes must be the same"},
 };
 enum { BAD_OPS = sizeof bad_ops / sizeof *bad_ops };
 
@@ -540,6 +540,49 @@ START_TEST(the_first_failure_is_the_one_reported)
               "matmul");
     MUST_FAIL(ipu_gradients(d.graph, bad, 1, &x, &x), IPU_ERR_SHAPE, "matmul");
     refused(bad, IPU_ERR_SHAPE, "matmul");
+}
+END_TEST
+
+START_TEST(failures_name_the_line_of_the_program)
+{
+    ipu_tensor x = floats("x", 2, SHAPE(2, 3));
+    char words[128];
+    int line = __LINE__ + 2;
+
+    ipu_matmul(d.graph, x, x);
+    snprintf(words, sizeof words, "%s:%d: matmul: x is float32 [2,3]", __FILE__,
+             line);
+    refused((ipu_tensor){-1}, IPU_ERR_SHAPE, words);
+}
+END_TEST
+
+START_TEST(who_wraps_ops_says_where_they_are_asked_for)
+{
+    ipu_graph *g = d.graph;
+    ipu_tensor x = ipu_input(g, "x", IPU_FLOAT32, 2, SHAPE(2, 3));
+    ipu_executable *executable = NULL;
+
+    ck_assert_ptr_eq(ipu_at(g, "model.py", 77), g);
+    (ipu_matmul)(g, x, x);
+    MUST_FAIL(ipu_compile(g, NULL, &executable), IPU_ERR_SHAPE,
+              "model.py:77: matmul");
+    ck_assert_ptr_null(ipu_at(NULL, "model.py", 77));
+}
+END_TEST
+
+/* The derivative comes from the line of the op that has none. */
+START_TEST(derivatives_come_from_the_lines_of_their_ops)
+{
+    ipu_graph *g = d.graph;
+    ipu_tensor x = ipu_input(g, "x", IPU_FLOAT32, 2, SHAPE(2, 3)), y, dx, ddx;
+    ipu_executable *executable = NULL;
+
+    ipu_at(g, "layer.c", 5);
+    y = (ipu_tanh)(g, x);
+    MUST(ipu_gradients(g, ipu_reduce_sum(g, y, 1), 1, &x, &dx));
+    ipu_gradients(g, ipu_reduce_sum(g, dx, 1), 1, &x, &ddx);
+    MUST_FAIL(ipu_compile(g, NULL, &executable), IPU_ERR_ARGUMENT,
+              "layer.c:5: tanh_grad");
 }
 END_TEST
 
@@ -644,6 +687,9 @@ static TCase *tcase_failures(void)
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, the_first_failure_is_the_one_reported);
+    tcase_add_test(tcase, failures_name_the_line_of_the_program);
+    tcase_add_test(tcase, who_wraps_ops_says_where_they_are_asked_for);
+    tcase_add_test(tcase, derivatives_come_from_the_lines_of_their_ops);
     tcase_add_test(tcase, an_invalid_tensor_is_a_failure_by_itself);
     tcase_add_test(tcase, tensors_of_other_graphs_are_noticed);
     tcase_add_test(tcase, a_null_graph_is_refused_everywhere);

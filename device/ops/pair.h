@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pair.h - ops of two elements each, with broadcasting: what arithmetic and
+ * comparison share.
+ */
+#ifndef IPU_OPS_PAIR_H
+#define IPU_OPS_PAIR_H
+
+#include "ops/op.h"
+
+typedef void ipu__pair_loop(void *y, const void *a, const void *b,
+                            int64_t count);
+
+/* binary.inc makes them. */
+struct ipu__pair_loops {
+    ipu__pair_loop *both;   /* y[i] of a[i] and b[i] */
+    ipu__pair_loop *first;  /* of a[i] and b[0] */
+    ipu__pair_loop *second; /* of a[0] and b[i] */
+};
+
+/* Both inputs are float32 or both int32, and fit together. */
+int ipu__pair_shape(const struct ipu__call *call, struct ipu__shape *output);
+
+/* loops has those for float32 and for int32, by dtype. */
+int ipu__pair_run(const struct ipu__call *call,
+                  const struct ipu__pair_loops *const *loops);
+
+#endif
