@@ -22,9 +22,12 @@ struct ipu__attributes {
     int32_t size;
     bool transpose[2]; /* of inputs 0 and 1 */
     double scale, offset;
-    bool axes[IPU_MAX_DIMS]; /* that are reduced */
-    bool keep;               /* reduced ones, as extents of 1 */
-    struct ipu__shape shape; /* of the output, where inputs do not tell */
+    int32_t axis;
+    int32_t order[IPU_MAX_DIMS];  /* of dimensions */
+    int64_t starts[IPU_MAX_DIMS]; /* of a part, in each dimension */
+    bool axes[IPU_MAX_DIMS];      /* that are reduced */
+    bool keep;                    /* reduced ones, as extents of 1 */
+    struct ipu__shape shape;      /* of the output, where inputs do not tell */
 };
 
 /* Where in the user's program something was asked for. */

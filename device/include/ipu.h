@@ -113,8 +113,14 @@ ipu_tensor ipu_conv2d(ipu_graph *graph, ipu_tensor x, ipu_tensor kernel,
  * the first maximum of a window. */
 ipu_tensor ipu_max_pool2d(ipu_graph *graph, ipu_tensor x, int32_t size);
 
-/* x: [m, k], w: [k, n] -> [m, n] */
+/* x: [m, k], w: [k, n] -> [m, n]; and as ipu_batch_matmul, not transposed */
 ipu_tensor ipu_matmul(ipu_graph *graph, ipu_tensor x, ipu_tensor w);
+
+/* a: [..., m, k], b: [..., k, n] -> [..., m, n]: a product for each of the
+ * leading dimensions, which must be equal, or one of the two is a single
+ * matrix. transpose: a is [..., k, m], b is [..., n, k]. */
+ipu_tensor ipu_batch_matmul(ipu_graph *graph, ipu_tensor a, ipu_tensor b,
+                            int32_t transpose_a, int32_t transpose_b);
 
 /* x: [..., n], bias: [n] -> [..., n] */
 ipu_tensor ipu_bias_add(ipu_graph *graph, ipu_tensor x, ipu_tensor bias);
@@ -125,6 +131,24 @@ ipu_tensor ipu_relu(ipu_graph *graph, ipu_tensor x);
 /* The same elements in another shape. One extent may be -1. */
 ipu_tensor ipu_reshape(ipu_graph *graph, ipu_tensor x, int32_t ndim,
                        const int64_t *shape);
+
+/* Dimension i of the result is dimension axes[i] of x; negative ones count from
+ * the last. axes NULL: the last first. */
+ipu_tensor ipu_transpose(ipu_graph *graph, ipu_tensor x, const int32_t *axes);
+
+/* The part of x that has sizes[i] elements from number starts[i] on, in each
+ * dimension i; a size of -1 is all that follow. */
+ipu_tensor ipu_slice(ipu_graph *graph, ipu_tensor x, const int64_t *starts,
+                     const int64_t *sizes);
+
+/* x with before[i] and after[i] elements of value added in dimension i. */
+ipu_tensor ipu_pad(ipu_graph *graph, ipu_tensor x, const int64_t *before,
+                   const int64_t *after, double value);
+
+/* count tensors one after the other along an axis; their other dimensions are
+ * the same. */
+ipu_tensor ipu_concat(ipu_graph *graph, int32_t count,
+                      const ipu_tensor *tensors, int32_t axis);
 
 /* logits: [n, classes] float32, labels: [n] int32 -> [n] float32, the loss
  * of each row. A label outside [0, classes) fails the run: IPU_ERR_DATA,
@@ -306,9 +330,15 @@ int ipu_set_threads(int32_t threads);
 #define ipu_conv2d(graph, ...) ipu_conv2d(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_max_pool2d(graph, ...) ipu_max_pool2d(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_matmul(graph, ...) ipu_matmul(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_batch_matmul(graph, ...)                                           \
+    ipu_batch_matmul(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_bias_add(graph, ...) ipu_bias_add(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_relu(graph, ...) ipu_relu(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_reshape(graph, ...) ipu_reshape(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_transpose(graph, ...) ipu_transpose(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_slice(graph, ...) ipu_slice(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_pad(graph, ...) ipu_pad(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_concat(graph, ...) ipu_concat(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_softmax_cross_entropy(graph, ...)                                  \
     ipu_softmax_cross_entropy(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_reduce_sum(graph, ...) ipu_reduce_sum(IPU_HERE(graph), __VA_ARGS__)

@@ -3,10 +3,8 @@
  * it by itself. */
 #include "ops/broadcast.h"
 
-#include <string.h>
-
 #include "graph/error.h"
-#include "ops/walk.h"
+#include "ops/copy.h"
 
 /* Extent i, counted from the last, of a shape; 1 where it has none. */
 static int64_t extent_from_last(const struct ipu__shape *shape, int32_t i)
@@ -82,30 +80,14 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
                      ipu__shape_print(output, second));
 }
 
-/* A row: elements one after the other, or one repeated. */
-static void copy_row(uint32_t *y, const uint32_t *x, int64_t step,
-                     int64_t count)
-{
-    if (step == 1) {
-        memcpy(y, x, (size_t)count * sizeof *y);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++)
-        y[i] = *x;
-}
-
 static int run(const struct ipu__call *call)
 {
-    const uint32_t *x = call->inputs[0].data;
-    uint32_t *y = call->output.data;
-    struct ipu__walk walk;
-    ipu__strides strides;
+    ipu__strides to, from;
 
-    ipu__strides_broadcast(&call->inputs[0].shape, &call->output.shape,
-                           strides);
-    for (ipu__walk_start(&walk, &call->output.shape, 1, &strides); !walk.done;
-         ipu__walk_next(&walk), y += walk.length)
-        copy_row(y, x + walk.offsets[0], walk.steps[0], walk.length);
+    ipu__strides_of(&call->output.shape, to);
+    ipu__strides_broadcast(&call->inputs[0].shape, &call->output.shape, from);
+    ipu__copy(&call->output.shape, call->output.data, to, call->inputs[0].data,
+              from);
     return IPU_OK;
 }
 

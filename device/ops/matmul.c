@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * a: [m, k] times b: [k, n], either transposed on request (the derivatives
- * need it), through OpenBLAS.
+ * matmul.c - products of matrices, either transposed on request, through
+ * OpenBLAS: a: [..., m, k] times b: [..., k, n], one product for each of the
+ * leading dimensions, or with one of the two the same for all.
+ *
+ * Where b is the same for all, and the rows of all a's lie one below the
+ * other, all are one product.
  */
 #include <cblas.h>
 #include <limits.h>
@@ -13,28 +17,59 @@
 /* Rows and columns after transposition. */
 static int64_t rows_of(const struct ipu__call *call, int i)
 {
-    return call->inputs[i].shape.extents[call->attributes->transpose[i]];
+    const struct ipu__shape *s = &call->inputs[i].shape;
+
+    return s->extents[s->ndim - 2 + call->attributes->transpose[i]];
 }
 
 static int64_t columns_of(const struct ipu__call *call, int i)
 {
-    return call->inputs[i].shape.extents[!call->attributes->transpose[i]];
+    const struct ipu__shape *s = &call->inputs[i].shape;
+
+    return s->extents[s->ndim - 1 - call->attributes->transpose[i]];
+}
+
+static int expect_matrices(const struct ipu__call *call, int i,
+                           const char *form)
+{
+    IPU_TRY(ipu__expect(call, i, IPU_FLOAT32,
+                        call->inputs[i].shape.ndim < 2 ? 2 : -1, form));
+    return IPU_OK;
+}
+
+static bool leading_fit(const struct ipu__shape *a, const struct ipu__shape *b)
+{
+    if (a->ndim == 2 || b->ndim == 2)
+        return true;
+    if (a->ndim != b->ndim)
+        return false;
+    for (int32_t i = 0; i < a->ndim - 2; i++)
+        if (a->extents[i] != b->extents[i])
+            return false;
+    return true;
 }
 
 static int shape(const struct ipu__call *call, struct ipu__shape *output)
 {
-    IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, 2, "[m, k]"));
-    IPU_TRY(ipu__expect(call, 1, IPU_FLOAT32, 2, "[k, n]"));
+    const struct ipu__shape *a = &call->inputs[0].shape;
+    const struct ipu__shape *b = &call->inputs[1].shape;
+
+    IPU_TRY(expect_matrices(call, 0, "[m, k] or [..., m, k]"));
+    IPU_TRY(expect_matrices(call, 1, "[k, n] or [..., k, n]"));
     if (columns_of(call, 0) != rows_of(call, 1))
         return ipu__unfit(call, 0, 1, "the inner dimensions must be equal");
+    if (!leading_fit(a, b))
+        return ipu__unfit(call, 0, 1,
+                          "the dimensions before the last two must be equal, "
+                          "or one must have only two");
     for (int i = 0; i < 2; i++)
         if (rows_of(call, i) > INT_MAX || columns_of(call, i) > INT_MAX)
             return ipu__unfit(call, 0, 1,
                               "OpenBLAS takes at most 2147483647 rows or "
                               "columns");
-    *output = (struct ipu__shape){.dtype = IPU_FLOAT32, .ndim = 2};
-    output->extents[0] = rows_of(call, 0);
-    output->extents[1] = columns_of(call, 1);
+    *output = a->ndim > 2 ? *a : *b;
+    output->extents[output->ndim - 2] = rows_of(call, 0);
+    output->extents[output->ndim - 1] = columns_of(call, 1);
     return IPU_OK;
 }
 
@@ -43,21 +78,53 @@ static enum CBLAS_TRANSPOSE transposition(const struct ipu__call *call, int i)
     return call->attributes->transpose[i] ? CblasTrans : CblasNoTrans;
 }
 
+/* Elements of one matrix; 0 if it is the same for all products. */
+static int64_t advance_of(const struct ipu__shape *shape)
+{
+    return shape->ndim == 2 ? 0
+                            : shape->extents[shape->ndim - 2] *
+                                  shape->extents[shape->ndim - 1];
+}
+
+static void multiply_all(const struct ipu__call *call, int64_t count, int m,
+                         int n, int k)
+{
+    const struct ipu__shape *as = &call->inputs[0].shape;
+    const struct ipu__shape *bs = &call->inputs[1].shape;
+    const float *a = call->inputs[0].data, *b = call->inputs[1].data;
+    float *y = call->output.data;
+    int lda = (int)as->extents[as->ndim - 1];
+    int ldb = (int)bs->extents[bs->ndim - 1];
+
+    for (int64_t i = 0; i < count; i++) {
+        cblas_sgemm(CblasRowMajor, transposition(call, 0),
+                    transposition(call, 1), m, n, k, 1, a, lda, b, ldb, 0, y,
+                    n);
+        a += advance_of(as);
+        b += advance_of(bs);
+        y += (int64_t)m * n;
+    }
+}
+
 static int run(const struct ipu__call *call)
 {
-    int m = (int)rows_of(call, 0), k = (int)columns_of(call, 0);
-    int n = (int)columns_of(call, 1);
-    int lda = (int)call->inputs[0].shape.extents[1];
-    int ldb = (int)call->inputs[1].shape.extents[1];
+    int64_t m = rows_of(call, 0), k = columns_of(call, 0);
+    int64_t n = columns_of(call, 1), count = 1;
+    const struct ipu__shape *y = &call->output.shape;
 
-    if (m == 0 || n == 0)
+    for (int32_t i = 0; i < y->ndim - 2; i++)
+        count *= y->extents[i];
+    if (count == 0 || m == 0 || n == 0)
         return IPU_OK;
+    if (call->inputs[1].shape.ndim == 2 && !call->attributes->transpose[0] &&
+        count * m <= INT_MAX) {
+        m *= count;
+        count = 1;
+    }
     if (k == 0)
-        memset(call->output.data, 0, ipu__shape_bytes(&call->output.shape));
+        memset(call->output.data, 0, ipu__shape_bytes(y));
     else
-        cblas_sgemm(CblasRowMajor, transposition(call, 0),
-                    transposition(call, 1), m, n, k, 1, call->inputs[0].data,
-                    lda, call->inputs[1].data, ldb, 0, call->output.data, n);
+        multiply_all(call, count, (int)m, (int)n, (int)k);
     return IPU_OK;
 }
 
@@ -71,6 +138,31 @@ static ipu_tensor multiply(ipu_graph *graph, ipu_tensor a, bool transpose_a,
                     &attributes);
 }
 
+/* A matrix that was the same for all products: the sum over all. */
+static ipu_tensor sum_leading(ipu_graph *graph, const struct ipu__node *node,
+                              int i, ipu_tensor dx)
+{
+    int32_t extra = graph->tensors[node->output].shape.ndim -
+                    graph->tensors[node->inputs[i]].shape.ndim;
+    int32_t axes[IPU_MAX_DIMS];
+
+    for (int32_t k = 0; k < extra; k++)
+        axes[k] = k;
+    return extra > 0 ? ipu_sum(graph, dx, extra, axes, 0) : dx;
+}
+
+/* All matrices one below the other. */
+static ipu_tensor stacked(ipu_graph *graph, ipu_tensor x)
+{
+    const struct ipu__shape s = graph->tensors[ipu__index(graph, x)].shape;
+    int64_t rows = 1;
+
+    for (int32_t i = 0; i < s.ndim - 1; i++)
+        rows *= s.extents[i];
+    return ipu_reshape(graph, x, 2,
+                       (const int64_t[]){rows, s.extents[s.ndim - 1]});
+}
+
 /* With A = op(a), B = op(b), Y = A B: dA = dY B', dB = A' dY. */
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
                      const bool *needed, ipu_tensor dy, ipu_tensor *dx)
@@ -78,13 +170,24 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
     bool ta = node->attributes.transpose[0], tb = node->attributes.transpose[1];
     ipu_tensor a = ipu__handle(graph, node->inputs[0]);
     ipu_tensor b = ipu__handle(graph, node->inputs[1]);
+    bool b_is_shared = graph->tensors[node->inputs[1]].shape.ndim == 2;
 
     if (needed[node->inputs[0]])
-        dx[0] = ta ? multiply(graph, b, tb, dy, true)
-                   : multiply(graph, dy, false, b, !tb);
-    if (needed[node->inputs[1]])
-        dx[1] = tb ? multiply(graph, dy, true, a, ta)
-                   : multiply(graph, a, !ta, dy, false);
+        dx[0] = sum_leading(graph, node, 0,
+                            ta ? multiply(graph, b, tb, dy, true)
+                               : multiply(graph, dy, false, b, !tb));
+    if (!needed[node->inputs[1]] || graph->status < 0)
+        return;
+    if (b_is_shared && !ta) { /* one product is the sum */
+        a = stacked(graph, a);
+        dy = stacked(graph, dy);
+        dx[1] = tb ? multiply(graph, dy, true, a, false)
+                   : multiply(graph, a, true, dy, false);
+        return;
+    }
+    dx[1] = sum_leading(graph, node, 1,
+                        tb ? multiply(graph, dy, true, a, ta)
+                           : multiply(graph, a, !ta, dy, false));
 }
 
 const struct ipu__op ipu__matmul = {
@@ -99,4 +202,10 @@ const struct ipu__op ipu__matmul = {
 ipu_tensor ipu_matmul(ipu_graph *graph, ipu_tensor x, ipu_tensor w)
 {
     return multiply(graph, x, false, w, false);
+}
+
+ipu_tensor ipu_batch_matmul(ipu_graph *graph, ipu_tensor a, ipu_tensor b,
+                            int32_t transpose_a, int32_t transpose_b)
+{
+    return multiply(graph, a, transpose_a != 0, b, transpose_b != 0);
 }

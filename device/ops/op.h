@@ -92,6 +92,10 @@ extern const struct ipu__op ipu__silu;
 extern const struct ipu__op ipu__sum;
 extern const struct ipu__op ipu__mean;
 extern const struct ipu__op ipu__max;
+extern const struct ipu__op ipu__transpose;
+extern const struct ipu__op ipu__slice;
+extern const struct ipu__op ipu__pad;
+extern const struct ipu__op ipu__concat;
 
 /* ---------------------------------------- what shape functions have in common
  */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/copy.h"
+
+#include <string.h>
+
+static void copy_words(uint32_t *to, int64_t to_step, const uint32_t *from,
+                       int64_t from_step, int64_t count)
+{
+    if (to_step == 1 && from_step == 0) {
+        const uint32_t value = *from;
+
+        for (int64_t i = 0; i < count; i++)
+            to[i] = value;
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        to[i * to_step] = from[i * from_step];
+}
+
+static void copy_halves(uint16_t *to, int64_t to_step, const uint16_t *from,
+                        int64_t from_step, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i * to_step] = from[i * from_step];
+}
+
+void ipu__copy(const struct ipu__shape *shape, void *to,
+               const ipu__strides to_strides, const void *from,
+               const ipu__strides from_strides)
+{
+    int64_t bytes = (int64_t)ipu__dtype_bytes(shape->dtype);
+    struct ipu__walk w;
+    ipu__strides strides[2];
+
+    memcpy(strides[0], to_strides, sizeof strides[0]);
+    memcpy(strides[1], from_strides, sizeof strides[1]);
+    for (ipu__walk_start(&w, shape, 2, strides); !w.done; ipu__walk_next(&w)) {
+        char *row = (char *)to + w.offsets[0] * bytes;
+        const char *source = (const char *)from + w.offsets[1] * bytes;
+
+        if (w.steps[0] == 1 && w.steps[1] == 1)
+            memcpy(row, source, (size_t)(w.length * bytes));
+        else if (bytes == 2)
+            copy_halves((void *)row, w.steps[0], (const void *)source,
+                        w.steps[1], w.length);
+        else
+            copy_words((void *)row, w.steps[0], (const void *)source,
+                       w.steps[1], w.length);
+    }
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * copy.h - elements from one place to another that has another layout: what
+ * transpose, slice, pad, concat and broadcast are made of.
+ */
+#ifndef IPU_OPS_COPY_H
+#define IPU_OPS_COPY_H
+
+#include "ops/walk.h"
+
+/* Copy all elements of a shape, with its dtype's size. Strides are those of
+ * each side's memory; strides of from may be 0, which repeats. The two do not
+ * overlap. */
+void ipu__copy(const struct ipu__shape *shape, void *to,
+               const ipu__strides to_strides, const void *from,
+               const ipu__strides from_strides);
+
+#endif
