@@ -28,7 +28,7 @@ struct options {
     uint64_t seed;
     int check_every; /* steps between comparisons of the ranks' weights; 0:
                         only at the end */
-    int eval_every; /* epochs between evaluations; 0: only at the end */
+    int eval_every;  /* epochs between evaluations; 0: only at the end */
     bool serial;
     int compression; /* of gradients: an hvd_compression */
     int threads;
