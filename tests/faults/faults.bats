@@ -51,6 +51,22 @@ lines_with() { # text: how many lines of the output have it
     done
 }
 
+@test "a rank killed in the middle of a reduction in shared memory" {
+    for memory in heap blocks; do
+        for victim in 0 1 2; do
+            lose 3 $memory kill $victim "${alone[@]}"
+            [ "$(lines_with "^rank .* rank $victim (process .* last operation: allreduce 'gradient'")" -eq 2 ]
+        done
+    done
+}
+
+@test "one that is stopped there" {
+    for memory in heap blocks; do
+        lose 3 $memory stop 1
+        [ "$(lines_with '^rank [02]: -26: rank 1 (process .* no heartbeat for 3')" -eq 2 ]
+    done
+}
+
 @test "a crash is a death" {
     lose 3 loop segv 1 "${alone[@]}"
     [ "$(lines_with '^rank [02]: -26: rank 1 (')" -eq 2 ]

@@ -3,6 +3,8 @@
  * victim WHAT HOW RANK - a rank meets its end, and the others tell.
  *
  *     WHAT  loop    all are in the middle of allreduces
+ *           heap    likewise, of 64 MiB each, in memory of hvd_malloc, and
+ *           blocks  in ordinary memory: most probably within one
  *           wait    the others wait for an allreduce that never comes
  *           idle    nobody uses the library
  *           bye     the others are in hvd_shutdown
@@ -21,7 +23,11 @@
 
 #include "hvd.h"
 
-static float data[1 << 16];
+enum { SMALL = 1 << 16, LARGE = 1 << 24 };
+
+static float *data;
+static int64_t count = SMALL;
+static const char *how;
 
 static void pass(double seconds)
 {
@@ -31,7 +37,7 @@ static void pass(double seconds)
         NULL);
 }
 
-static void meet_end(const char *how)
+static void meet_end(void)
 {
     if (strcmp(how, "kill") == 0)
         raise(SIGKILL);
@@ -46,11 +52,18 @@ static void meet_end(const char *how)
     pass(30);
 }
 
-static int reduce(const char *name, int64_t count)
+/* In the middle of whatever it is. */
+static void on_alarm(int signal)
+{
+    (void)signal;
+    meet_end();
+}
+
+static int reduce(const char *name, int64_t n)
 {
     hvd_handle handle;
-    int status = hvd_allreduce_async(name, data, data, count, HVD_FLOAT32,
-                                     HVD_SUM, &handle);
+    int status =
+        hvd_allreduce_async(name, data, data, n, HVD_FLOAT32, HVD_SUM, &handle);
 
     return status < 0 ? status : hvd_wait(handle);
 }
@@ -66,29 +79,41 @@ static int survive(const char *what)
     for (int i = 0; i < 200 && strcmp(what, "idle") == 0; i++)
         pass(0.1); /* the watchdog ends us */
     while (status == HVD_OK)
-        status = reduce("gradient", 1 << 16);
+        status = reduce("gradient", count);
     return status;
 }
 
 int main(int argc, char **argv)
 {
-    const char *what = argc > 3 ? argv[1] : "", *how = argc > 3 ? argv[2] : "";
+    const char *what = argc > 3 ? argv[1] : "";
     int victim = argc > 3 ? atoi(argv[3]) : 0, rank, status;
 
     if (hvd_init() < 0) {
         fprintf(stderr, "%s\n", hvd_last_error());
         return 2;
     }
-    for (int i = 0; i < 20; i++)
-        reduce("gradient", 1 << 16);
+    how = argc > 3 ? argv[2] : "";
+    if (strcmp(what, "heap") == 0 || strcmp(what, "blocks") == 0)
+        count = LARGE;
+    data = strcmp(what, "heap") == 0 ? hvd_malloc(LARGE * sizeof *data)
+                                     : calloc((size_t)count, sizeof *data);
+    if (!data)
+        return 2;
+    for (int i = 0; i < 20 && count == SMALL; i++)
+        reduce("gradient", count);
     rank = hvd_rank();
+    if (rank == victim && count == LARGE) {
+        signal(SIGALRM, on_alarm);
+        ualarm(200000, 0);
+        survive(what);
+    }
     if (rank == victim) {
         for (int i = 0; i < 50 && strcmp(what, "loop") == 0; i++)
-            reduce("gradient", 1 << 16);
+            reduce("gradient", count);
         pass(strcmp(what, "late") == 0 ? 3 : 0.3);
         if (strcmp(what, "late") == 0)
             return reduce("never", 10) < 0 || hvd_shutdown() < 0;
-        meet_end(how);
+        meet_end();
         return 0;
     }
     if (strcmp(what, "late") == 0)
