@@ -46,7 +46,7 @@
 #define SLEEP_MAX_NS INT64_C(500000)
 #define IDLE_NS INT64_C(50000000)
 #define STANDBY_NS INT64_C(50000)
-#define STANDBY_MAX_NS INT64_C(400000)
+#define STANDBY_MAX_NS INT64_C(1000000)
 #define LINGER_NS INT64_C(2000000)
 /* How often a waiter tries to get the role before it sleeps. */
 enum { TRIES = 200 };
@@ -175,7 +175,6 @@ bool hvd__progress_take(struct hvd__world *world)
 static void give(struct hvd__progress *p)
 {
     p->driving = false;
-    p->ndrives++;
     if (p->nwaiters > 0)
         pthread_cond_broadcast(&p->changed);
 }
@@ -183,6 +182,7 @@ static void give(struct hvd__progress *p)
 void hvd__progress_give(struct hvd__world *world)
 {
     pthread_mutex_lock(&world->progress.lock);
+    world->progress.ndrives++;
     give(&world->progress);
     pthread_mutex_unlock(&world->progress.lock);
 }

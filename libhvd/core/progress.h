@@ -16,7 +16,8 @@ struct hvd__progress {
     pthread_cond_t changed; /* waiters: the role is free, or one may be done */
     pthread_cond_t work;    /* the background thread: look again */
     bool driving;           /* a thread has the role of the driver */
-    uint64_t ndrives;       /* how often it was given back */
+    uint64_t ndrives;       /* how often others than the background thread have
+                               moved the engine */
     int nwaiters;           /* threads in hvd__progress_until */
     bool asleep;            /* the background thread, until it is woken */
     bool stop;              /* the background thread must end */
