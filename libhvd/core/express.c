@@ -706,25 +706,56 @@ bool hvd__express_is_free(const struct hvd__express *x)
            x->decided == x->posted && !x->now.entry && !x->unfinished;
 }
 
-/* How often to look for the others, a few microseconds without giving up the
- * core, then giving way to whoever wants it: the one waited for, may be. */
-enum { LOOKS = 200, LOOKS_YIELDING = 100 };
+/*
+ * Looking for the others: first some half a microsecond without giving up the
+ * core, then giving way to whoever wants it, which may be the one waited for.
+ * Where looking without giving way has not helped, as among ranks that share
+ * a core against all expectation, it is tried again only now and then.
+ */
+enum { LOOKS = 32, LOOKS_YIELDING = 100, TRY_AGAIN = 128 };
 
-/* Between two looks, of which so many are left. */
-static void pause_between(int looks)
+struct look {
+    int pauses; /* that are left */
+    int yields;
+};
+
+static struct look begin_looking(const struct hvd__world *world,
+                                 struct hvd__express *x)
 {
-    if (looks < LOOKS_YIELDING)
-        sched_yield();
-    else
+    if (x->nquick++ % TRY_AGAIN == 0)
+        x->pauses = LOOKS;
+    return (struct look){world->progress.may_spin ? x->pauses : 0,
+                         LOOKS_YIELDING};
+}
+
+/* Between two looks; false: no more. */
+static bool pause_between(struct look *look)
+{
+    if (look->pauses > 0) {
+        look->pauses--;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #else
         atomic_signal_fence(memory_order_seq_cst);
 #endif
+        return true;
+    }
+    sched_yield();
+    return look->yields-- > 0;
+}
+
+/* They are there. If they were from the beginning nothing was learnt. */
+static void end_looking(struct hvd__express *x, const struct look *look)
+{
+    if (look->yields < LOOKS_YIELDING)
+        x->pauses /= 2;
+    else if (look->pauses < x->pauses)
+        x->pauses = LOOKS;
 }
 
 static enum hvd__quick quick_in_place(struct hvd__set *set,
-                                      struct hvd__entry *entry, int looks)
+                                      struct hvd__entry *entry,
+                                      struct look *look)
 {
     struct hvd__express *x = &set->express;
 
@@ -732,11 +763,9 @@ static enum hvd__quick quick_in_place(struct hvd__set *set,
     while (!reduce_share(set))
         continue;
     consume(set);
-    while (least_reduced(set) < entry->mark) {
-        if (looks-- == 0)
+    while (least_reduced(set) < entry->mark)
+        if (!pause_between(look))
             return HVD__QUICK_POSTED;
-        pause_between(looks);
-    }
     x->unfinished = NULL;
     x->unfinished_tail = &x->unfinished;
     return HVD__QUICK_DONE;
@@ -747,15 +776,17 @@ enum hvd__quick hvd__express_quick(struct hvd__world *world,
 {
     struct hvd__express *x = &set->express;
     struct hvd__entry *entry = &unit->entries[0];
-    int looks = world->progress.may_spin ? LOOKS : LOOKS_YIELDING;
+    struct look look;
     enum verdict verdict;
 
     if (!post_unit(world, set, unit))
         return HVD__QUICK_NOT;
-    while ((verdict = compare(set)) == UNKNOWN && looks-- > 0)
-        pause_between(looks);
+    look = begin_looking(world, x);
+    while ((verdict = compare(set)) == UNKNOWN && pause_between(&look))
+        continue;
     if (verdict != AGREED)
         return HVD__QUICK_POSTED;
+    end_looking(x, &look);
     if (run_here(world, set, entry, x->decided)) {
         x->decided++;
         consume(set);
@@ -763,7 +794,7 @@ enum hvd__quick hvd__express_quick(struct hvd__world *world,
     }
     if (!goes_in_place(world, set, entry, x->decided))
         return HVD__QUICK_POSTED;
-    return quick_in_place(set, entry, looks);
+    return quick_in_place(set, entry, &look);
 }
 
 /* -------------------------------------------------------------------- a step

@@ -70,6 +70,8 @@ struct hvd__express {
     struct hvd__entry **unfinished_tail;
     const void **sources; /* owned, [size] */
     void **targets;       /* owned, [size] */
+    uint32_t nquick;      /* requests that have gone the quick way */
+    int pauses;           /* between their looks for the others */
     int64_t nannounced;   /* what this rank has told the coordinator so far */
     int64_t *nheard;      /* owned, [size]; the coordinator's: from each */
     int64_t patience;     /* the coordinator's: so many of its own announcements

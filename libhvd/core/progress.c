@@ -39,7 +39,7 @@
 #include "base/status.h"
 #include "core/world.h"
 
-#define SPIN_NS INT64_C(10000)
+#define SPIN_NS INT64_C(3000)
 #define YIELD_NS INT64_C(2000000)
 #define YIELD_BACKGROUND_NS INT64_C(50000)
 #define SLEEP_MIN_NS INT64_C(20000)
@@ -93,6 +93,52 @@ static enum advice ask(struct patience *patience, bool moved, bool may_spin,
     return SLEEP;
 }
 
+/* ----------------------------------------------------------------- the role
+ */
+
+/* Without the lock: who has it may be asked often, and seldom has to wait. */
+static bool take(struct hvd__progress *p)
+{
+    bool nobody = false;
+
+    return atomic_compare_exchange_strong(&p->driving, &nobody, true);
+}
+
+/* A waiter that has just failed to take it is counted by now, and told; one
+ * that comes later finds it free. */
+static void give(struct hvd__progress *p)
+{
+    atomic_store(&p->driving, false);
+    if (atomic_load(&p->nwaiters) == 0)
+        return;
+    pthread_mutex_lock(&p->lock);
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool hvd__progress_take(struct hvd__world *world)
+{
+    return take(&world->progress);
+}
+
+void hvd__progress_give(struct hvd__world *world)
+{
+    world->progress.ndrives++;
+    give(&world->progress);
+}
+
+/* If the background thread sleeps, which it does not before it has looked
+ * once more, after it has said so. Once is enough. */
+static void wake_background(struct hvd__progress *p)
+{
+    if (!atomic_load(&p->asleep))
+        return;
+    pthread_mutex_lock(&p->lock);
+    atomic_store(&p->asleep, false);
+    pthread_cond_signal(&p->work);
+    pthread_mutex_unlock(&p->lock);
+}
+
 /* ------------------------------------------------------------------ waiters */
 
 /* With the role, and without the lock: until done, the limit, or a sleep. */
@@ -125,66 +171,36 @@ bool hvd__progress_until(struct hvd__world *world,
 
     if (done(context))
         return true;
-    pthread_mutex_lock(&p->lock);
     p->nwaiters++;
     while (!(is_done = done(context)) &&
            !(deadline && hvd__now_ns() > deadline)) {
-        if (p->driving && tries++ < TRIES) {
-            pthread_mutex_unlock(&p->lock);
+        bool drove = take(p);
+
+        if (drove) {
+            drive(world, done, context, deadline, &patience);
+            atomic_store(&p->driving, false);
+            p->ndrives++;
+            if (done(context) || !patience.sleep_ns)
+                continue;
+        } else if (tries++ < TRIES) {
             if (!p->may_spin)
                 sched_yield();
-            pthread_mutex_lock(&p->lock);
             continue;
         }
-        if (p->driving) {
-            sleep_on(p, &p->changed, SLEEP_MAX_NS);
-            continue;
-        }
-        p->driving = true;
-        pthread_mutex_unlock(&p->lock);
-        drive(world, done, context, deadline, &patience);
         pthread_mutex_lock(&p->lock);
-        p->driving = false;
-        p->ndrives++;
-        if (p->nwaiters > 1)
-            pthread_cond_broadcast(&p->changed);
-        if (!done(context) && patience.sleep_ns)
-            sleep_on(p, &p->changed, patience.sleep_ns);
+        if (drove || atomic_load(&p->driving))
+            sleep_on(p, &p->changed, drove ? patience.sleep_ns : SLEEP_MAX_NS);
+        pthread_mutex_unlock(&p->lock);
     }
-    p->nwaiters--;
-    if (p->nwaiters == 0 && p->has_thread &&
-        atomic_load(&world->ledger.busy) > 0)
-        pthread_cond_signal(&p->work);
-    pthread_mutex_unlock(&p->lock);
-    return is_done;
-}
-
-bool hvd__progress_take(struct hvd__world *world)
-{
-    struct hvd__progress *p = &world->progress;
-    bool taken;
-
-    pthread_mutex_lock(&p->lock);
-    taken = !p->driving;
-    p->driving = true;
-    pthread_mutex_unlock(&p->lock);
-    return taken;
-}
-
-/* The lock is held. */
-static void give(struct hvd__progress *p)
-{
-    p->driving = false;
-    if (p->nwaiters > 0)
+    /* The others may go on. */
+    if (--p->nwaiters > 0) {
+        pthread_mutex_lock(&p->lock);
         pthread_cond_broadcast(&p->changed);
-}
-
-void hvd__progress_give(struct hvd__world *world)
-{
-    pthread_mutex_lock(&world->progress.lock);
-    world->progress.ndrives++;
-    give(&world->progress);
-    pthread_mutex_unlock(&world->progress.lock);
+        pthread_mutex_unlock(&p->lock);
+    } else if (p->has_thread && atomic_load(&world->ledger.busy) > 0) {
+        wake_background(p);
+    }
+    return is_done;
 }
 
 void hvd__progress_once(struct hvd__world *world)
@@ -206,18 +222,11 @@ void hvd__progress_wake(struct hvd__world *world)
         hvd__progress_once(world);
         return;
     }
-    if (hvd__progress_take(world)) {
+    if (take(p)) {
         hvd__world_post(world);
-        pthread_mutex_lock(&p->lock);
         give(p);
-    } else {
-        pthread_mutex_lock(&p->lock);
     }
-    if (p->asleep && !p->driving && p->nwaiters == 0) {
-        p->asleep = false; /* once is enough */
-        pthread_cond_signal(&p->work);
-    }
-    pthread_mutex_unlock(&p->lock);
+    wake_background(p);
 }
 
 /* -------------------------------------------------------- background thread */
@@ -230,41 +239,51 @@ struct standby {
     int64_t idle_ns;
 };
 
-/* Step the engine once; the lock is held, but for that. How it went. */
+/* Step the engine once, if nobody else does. How it went. */
 static enum advice drive_once(struct hvd__world *world,
                               struct patience *patience)
 {
     struct hvd__progress *p = &world->progress;
     enum advice advice;
 
-    p->driving = true;
-    pthread_mutex_unlock(&p->lock);
+    if (!take(p))
+        return GO_ON;
     advice = ask(patience, hvd__world_step(world), false, YIELD_BACKGROUND_NS);
+    give(p);
     if (advice == YIELD)
         sched_yield();
-    pthread_mutex_lock(&p->lock);
-    p->driving = false;
-    if (p->nwaiters > 0)
-        pthread_cond_broadcast(&p->changed);
     return advice;
 }
 
+static void nap(struct hvd__progress *p, int64_t ns)
+{
+    pthread_mutex_lock(&p->lock);
+    if (!p->stop)
+        sleep_on(p, &p->work, ns);
+    pthread_mutex_unlock(&p->lock);
+}
+
 /* There is nothing to do, or others do it. */
-static void stand_by(struct hvd__progress *p, struct standby *standby,
+static void stand_by(struct hvd__world *world, struct standby *standby,
                      bool busy)
 {
+    struct hvd__progress *p = &world->progress;
+
     if (standby->slice_ns < STANDBY_MAX_NS)
         standby->slice_ns =
             standby->slice_ns ? 2 * standby->slice_ns : STANDBY_NS;
     standby->seen = p->ndrives;
     if (busy || standby->idle_ns < LINGER_NS) {
         standby->idle_ns += busy ? 0 : standby->slice_ns;
-        sleep_on(p, &p->work, standby->slice_ns);
+        nap(p, standby->slice_ns);
         return;
     }
-    p->asleep = true;
-    sleep_on(p, &p->work, IDLE_NS);
-    p->asleep = false;
+    pthread_mutex_lock(&p->lock);
+    atomic_store(&p->asleep, true);
+    if (!p->stop && atomic_load(&world->ledger.busy) == 0)
+        sleep_on(p, &p->work, IDLE_NS);
+    atomic_store(&p->asleep, false);
+    pthread_mutex_unlock(&p->lock);
 }
 
 static void *background(void *argument)
@@ -274,27 +293,24 @@ static void *background(void *argument)
     struct patience patience = {0};
     struct standby standby = {0};
 
-    pthread_mutex_lock(&p->lock);
-    while (!p->stop) {
+    while (!atomic_load(&p->stop)) {
         bool busy = atomic_load(&world->ledger.busy) > 0;
 
         if (busy || p->ndrives != standby.seen)
             standby.idle_ns = 0;
         if (p->driving || p->nwaiters > 0 || p->ndrives != standby.seen) {
-            stand_by(p, &standby, busy);
+            stand_by(world, &standby, busy);
             patience = (struct patience){0};
         } else if (busy) {
             standby.slice_ns = 0;
-            if (drive_once(world, &patience) == SLEEP && p->nwaiters == 0 &&
-                !p->stop)
-                sleep_on(p, &p->work, patience.sleep_ns);
+            if (drive_once(world, &patience) == SLEEP && p->nwaiters == 0)
+                nap(p, patience.sleep_ns);
         } else {
             /* Messages may have come: one may be that a rank has left. */
             drive_once(world, &patience);
-            stand_by(p, &standby, false);
+            stand_by(world, &standby, false);
         }
     }
-    pthread_mutex_unlock(&p->lock);
     return NULL;
 }
 
@@ -346,7 +362,7 @@ void hvd__progress_stop(struct hvd__world *world)
     if (!p->has_thread)
         return;
     pthread_mutex_lock(&p->lock);
-    p->stop = true;
+    atomic_store(&p->stop, true);
     pthread_cond_signal(&p->work);
     pthread_mutex_unlock(&p->lock);
     pthread_join(p->thread, NULL);

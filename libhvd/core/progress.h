@@ -6,21 +6,22 @@
 #define HVD_CORE_PROGRESS_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct hvd__world;
 
 struct hvd__progress {
-    pthread_mutex_t lock;   /* guards everything below */
+    pthread_mutex_t lock;   /* of those who sleep on what follows */
     pthread_cond_t changed; /* waiters: the role is free, or one may be done */
     pthread_cond_t work;    /* the background thread: look again */
-    bool driving;           /* a thread has the role of the driver */
-    uint64_t ndrives;       /* how often others than the background thread have
-                               moved the engine */
-    int nwaiters;           /* threads in hvd__progress_until */
-    bool asleep;            /* the background thread, until it is woken */
-    bool stop;              /* the background thread must end */
+    atomic_bool driving;    /* a thread has the role of the driver */
+    atomic_uint_fast64_t ndrives; /* how often others than the background
+                                     thread have moved the engine; driver's */
+    atomic_int nwaiters;          /* threads in hvd__progress_until */
+    atomic_bool asleep;           /* the background thread, until it is woken */
+    atomic_bool stop;             /* the background thread must end */
     bool has_thread;
     bool may_spin; /* there is a core for every rank of this host */
     pthread_t thread;
