@@ -8,6 +8,11 @@
  * run does. A reshape, which changes nothing, always shares it. Values joined
  * in this way form one block, alive from the birth of the first to the death
  * of the last.
+ *
+ * A variable that is assigned holds its old elements until the last step that
+ * reads them. What takes over its memory must be its new value, computed by
+ * that step; a reshape shares it only if it is not needed once the variable
+ * has been written.
  */
 #include <stdlib.h>
 
@@ -30,7 +35,8 @@ static void find_lifetimes(struct ipu_executable *e)
         needed_at(&e->values[step->output], i);
         if (step->kind == IPU__HOST_CALL)
             continue;
-        e->values[step->output].birth = i;
+        if (e->values[step->output].kind != IPU__VARIABLE)
+            e->values[step->output].birth = i;
         for (int k = 0; k < step->op->ninputs; k++)
             needed_at(&e->values[step->inputs[k]], i);
     }
@@ -42,23 +48,79 @@ static void find_lifetimes(struct ipu_executable *e)
             e->values[v].death = e->nsteps;
 }
 
-static bool can_take_over(const struct ipu_executable *e, int32_t i)
+/* Until when the elements of each value are needed, also through those that
+ * share its memory without a change: needs, [values]. Of variables, the old
+ * elements. */
+static void find_needs(const struct ipu_executable *e, int32_t *needs)
+{
+    for (int32_t v = 0; v < e->nvalues; v++)
+        needs[v] = e->values[v].kind == IPU__VARIABLE ? -1 : e->values[v].death;
+    for (int32_t i = e->nsteps - 1; i >= 0; i--) {
+        const struct ipu__step *step = &e->steps[i];
+
+        if (step->kind == IPU__HOST_CALL) {
+            needs[step->output] =
+                needs[step->output] < i ? i : needs[step->output];
+            continue;
+        }
+        for (int k = 0; k < step->op->ninputs; k++) {
+            int32_t *need = &needs[step->inputs[k]];
+            int32_t until = step->op->alias && k == step->op->in_place
+                                ? needs[step->output]
+                                : i;
+
+            *need = *need < until ? until : *need;
+        }
+    }
+}
+
+/* The step that writes a variable; -1: none. value: what it becomes. */
+static int32_t assigned_at(const struct ipu_executable *e, int32_t variable,
+                           int32_t *value)
+{
+    for (int32_t i = e->nsteps - 1; i >= 0; i--)
+        if (e->steps[i].kind == IPU__COMPUTE &&
+            e->steps[i].op == &ipu__assign_step &&
+            e->steps[i].output == variable) {
+            *value = e->steps[i].inputs[0];
+            return i;
+        }
+    return -1;
+}
+
+/* The value that opened the block. */
+static int32_t first_of(const struct ipu_executable *e, int32_t block)
+{
+    for (int32_t v = 0;; v++)
+        if (e->values[v].block == block && e->values[v].opens)
+            return v;
+}
+
+static bool can_take_over(const struct ipu_executable *e, int32_t i,
+                          const int32_t *needs)
 {
     const struct ipu__step *step = &e->steps[i];
     const struct ipu__value *input;
+    int32_t first, assigned = -1, value = -1;
 
     if (step->op->in_place < 0)
         return false;
-    if (step->op->alias)
-        return true;
     input = &e->values[step->inputs[step->op->in_place]];
+    first = first_of(e, input->block);
+    if (e->values[first].kind == IPU__VARIABLE)
+        assigned = assigned_at(e, first, &value);
+    if (step->op->alias)
+        return assigned < 0 || needs[step->output] < assigned;
     for (int k = 0; k < step->op->ninputs; k++)
         if (k != step->op->in_place &&
             e->values[step->inputs[k]].block == input->block)
             return false; /* read twice: keep it simple */
+    if (input->bytes != e->values[step->output].bytes)
+        return false;
+    if (assigned >= 0)
+        return value == step->output && needs[first] <= i;
     /* The block, not the value: it may have aliases. */
-    return e->blocks[input->block].death == i &&
-           input->bytes == e->values[step->output].bytes;
+    return e->blocks[input->block].death == i;
 }
 
 static void open_block(struct ipu_executable *e, struct ipu__value *value)
@@ -70,6 +132,7 @@ static void open_block(struct ipu_executable *e, struct ipu__value *value)
         .always = value->kind == IPU__VARIABLE,
     };
     value->block = e->nblocks++;
+    value->opens = true;
 }
 
 static void join_block(struct ipu_executable *e, struct ipu__value *value,
@@ -82,23 +145,29 @@ static void join_block(struct ipu_executable *e, struct ipu__value *value,
 
 int ipu__liveness(struct ipu_executable *e)
 {
+    int32_t *needs = calloc((size_t)e->nvalues + 1, sizeof *needs);
+
     e->blocks = calloc((size_t)e->nvalues + 1, sizeof *e->blocks);
-    if (!e->blocks)
+    if (!e->blocks || !needs) {
+        free(needs);
         return ipu__fail_memory((size_t)e->nvalues * sizeof *e->blocks);
+    }
     find_lifetimes(e);
+    find_needs(e, needs);
     for (int32_t v = 0; v < e->nvalues; v++)
         if (e->values[v].kind != IPU__RESULT)
             open_block(e, &e->values[v]);
     for (int32_t i = 0; i < e->nsteps; i++) {
         const struct ipu__step *step = &e->steps[i];
 
-        if (step->kind != IPU__COMPUTE)
+        if (step->kind != IPU__COMPUTE || step->op == &ipu__assign_step)
             continue;
-        if (can_take_over(e, i))
+        if (can_take_over(e, i, needs))
             join_block(e, &e->values[step->output],
                        e->values[step->inputs[step->op->in_place]].block);
         else
             open_block(e, &e->values[step->output]);
     }
+    free(needs);
     return IPU_OK;
 }

@@ -50,7 +50,8 @@ static void add_step(struct text *text, const struct ipu_executable *e,
         add(text, "host_call '%s' %s", e->streams[step->stream].name,
             output->name);
     else {
-        add(text, "%s (", output->name);
+        add(text, "%s%s (", step->op == &ipu__assign_step ? "assign " : "",
+            output->name);
         for (int k = 0; k < step->op->ninputs; k++)
             add(text, "%s%s", k ? ", " : "", e->values[step->inputs[k]].name);
         add(text, ")");

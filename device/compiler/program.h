@@ -20,6 +20,7 @@ struct ipu__value {
     int32_t birth; /* step that makes it; -1: before the first */
     int32_t death; /* last step that needs it; the program's nsteps: the end */
     int32_t block; /* index of the memory it lives in */
+    bool opens;    /* it is the first in its block */
 };
 
 struct ipu__block {

@@ -9,7 +9,14 @@
  * layers, which need little of the backward pass, before those of the first.
  * Within what a call needs, nodes keep the order of the graph.
  *
- * Outputs leave at the end of a run, so what only they need comes last.
+ * Outputs leave at the end of a run, so what only they need comes after.
+ *
+ * Assignments to variables come last: nothing may fail once a variable has
+ * been written. First come what they need of ops that look at data, then the
+ * new values, by the same rule as host calls. Where another op reads the old
+ * value and does not need the new one, it comes before, so that the new one
+ * can be computed in its place; the assignment itself follows as soon as
+ * nobody reads the old one any more.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +29,7 @@ struct scheduler {
     struct ipu_executable *executable;
     bool *scheduled;   /* [nodes] */
     bool *wanted;      /* [nodes], for one sink */
+    bool *assigned;    /* [nodes], for all assignments */
     int32_t *value_of; /* [tensors]; -1: not used so far */
     size_t bytes;      /* of all values so far */
 };
@@ -160,7 +168,120 @@ static int32_t next_call(struct scheduler *s, const bool *served)
     return best;
 }
 
-static int emit_all(struct scheduler *s, bool *served)
+/* ------------------------------------------------------------- assignments */
+
+/* Mark what assignments need beyond what is scheduled. */
+static void need_for_assigns(struct scheduler *s)
+{
+    const ipu_graph *g = s->graph;
+
+    for (int32_t i = 0; i < g->nassigns; i++) {
+        need(s, g->assigns[i].value);
+        for (int32_t n = 0; n < g->nnodes; n++)
+            s->assigned[n] |= s->wanted[n];
+    }
+}
+
+static bool reads(const struct ipu__node *node, int32_t tensor)
+{
+    for (int i = 0; i < node->op->ninputs; i++)
+        if (node->inputs[i] == tensor)
+            return true;
+    return false;
+}
+
+static int emit_checks(struct scheduler *s)
+{
+    for (int32_t n = 0; n < s->graph->nnodes; n++)
+        if (s->assigned[n] && !s->scheduled[n] && s->graph->nodes[n].op->checks)
+            IPU_TRY(emit_needed(s, s->graph->nodes[n].output));
+    return IPU_OK;
+}
+
+/* What reads the variable and can come before its new value. */
+static int emit_readers(struct scheduler *s, const struct ipu__assign *assign)
+{
+    const ipu_graph *g = s->graph;
+    int32_t maker = g->tensors[assign->value].node;
+
+    for (int32_t n = 0; n < g->nnodes; n++) {
+        if (n == maker || !s->assigned[n] || s->scheduled[n] ||
+            !reads(&g->nodes[n], assign->variable))
+            continue;
+        need(s, g->nodes[n].output);
+        if (maker < 0 || !s->wanted[maker])
+            IPU_TRY(emit_needed(s, g->nodes[n].output));
+    }
+    return IPU_OK;
+}
+
+/* The new values that have been computed and whose variables nobody reads any
+ * more. */
+static int emit_assigns(struct scheduler *s, const bool *computed, bool *done)
+{
+    const ipu_graph *g = s->graph;
+    struct ipu_executable *e = s->executable;
+
+    for (int32_t i = 0; i < g->nassigns; i++) {
+        const struct ipu__assign *a = &g->assigns[i];
+        bool is_read = false;
+        int32_t from, to;
+
+        for (int32_t n = 0; n < g->nnodes && !is_read; n++)
+            is_read = s->assigned[n] && !s->scheduled[n] &&
+                      reads(&g->nodes[n], a->variable);
+        if (done[i] || !computed[i] || is_read)
+            continue;
+        from = value_of(s, a->value);
+        IPU_TRY(from);
+        to = value_of(s, a->variable);
+        IPU_TRY(to);
+        e->steps[e->nsteps++] = (struct ipu__step){.kind = IPU__COMPUTE,
+                                                   .op = &ipu__assign_step,
+                                                   .inputs = {from},
+                                                   .output = to};
+        done[i] = true;
+    }
+    return IPU_OK;
+}
+
+static int32_t next_assign(struct scheduler *s, const bool *computed)
+{
+    int32_t best = -1, fewest = 0;
+
+    for (int32_t i = 0; i < s->graph->nassigns; i++) {
+        int32_t count;
+
+        if (computed[i])
+            continue;
+        count = need(s, s->graph->assigns[i].value);
+        if (best < 0 || count < fewest) {
+            best = i;
+            fewest = count;
+        }
+    }
+    return best;
+}
+
+/* computed and done: [assigns], of falses */
+static int emit_values(struct scheduler *s, bool *computed, bool *done)
+{
+    int32_t next;
+
+    need_for_assigns(s);
+    IPU_TRY(emit_checks(s));
+    while ((next = next_assign(s, computed)) >= 0) {
+        const struct ipu__assign *a = &s->graph->assigns[next];
+
+        IPU_TRY(emit_readers(s, a));
+        IPU_TRY(emit_needed(s, a->value));
+        computed[next] = true;
+        IPU_TRY(emit_assigns(s, computed, done));
+    }
+    return IPU_OK;
+}
+
+static int emit_all(struct scheduler *s, bool *served, bool *assigns)
 {
     const ipu_graph *g = s->graph;
     int32_t next;
@@ -172,6 +293,7 @@ static int emit_all(struct scheduler *s, bool *served)
     for (int32_t i = 0; i < g->nsinks; i++)
         if (!g->sinks[i].fn)
             IPU_TRY(emit_sink(s, &g->sinks[i]));
+    IPU_TRY(emit_values(s, assigns, assigns + g->nassigns));
     /* Every variable is kept, since the host may write and read it; every
      * input stays connectable. */
     for (int32_t t = 0; t < g->ntensors; t++) {
@@ -188,29 +310,34 @@ int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
     size_t nnodes = (size_t)graph->nnodes + 1;
     size_t ntensors = (size_t)graph->ntensors + 1;
     size_t nsinks = (size_t)graph->nsinks + 1;
+    size_t nassigns = (size_t)graph->nassigns;
     bool *served = calloc(nsinks, sizeof *served);
+    bool *assigns = calloc(2 * nassigns + 1, sizeof *assigns);
     struct scheduler s = {
         .graph = graph,
         .executable = e,
         .scheduled = calloc(nnodes, sizeof *s.scheduled),
         .wanted = calloc(nnodes, sizeof *s.wanted),
+        .assigned = calloc(nnodes, sizeof *s.assigned),
         .value_of = malloc(ntensors * sizeof *s.value_of),
     };
     int status;
 
     e->values = calloc(ntensors, sizeof *e->values);
-    e->steps = calloc(nnodes + nsinks, sizeof *e->steps);
+    e->steps = calloc(nnodes + nsinks + nassigns, sizeof *e->steps);
     e->streams = calloc(nsinks + ntensors, sizeof *e->streams);
-    if (served && s.scheduled && s.wanted && s.value_of && e->values &&
-        e->steps && e->streams) {
+    if (served && assigns && s.scheduled && s.wanted && s.assigned &&
+        s.value_of && e->values && e->steps && e->streams) {
         memset(s.value_of, -1, ntensors * sizeof *s.value_of);
-        status = emit_all(&s, served);
+        status = emit_all(&s, served, assigns);
     } else {
         status = ipu__fail_memory(nnodes * sizeof *e->steps);
     }
     free(served);
+    free(assigns);
     free(s.scheduled);
     free(s.wanted);
+    free(s.assigned);
     free(s.value_of);
     return status;
 }

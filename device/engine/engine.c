@@ -8,7 +8,8 @@
  * have yet to run.
  *
  * A run that fails (a host call, a label out of range) leaves the variables
- * as they were: no op writes one. The next run starts anew.
+ * as they were: the compiler puts all that can fail before the first step that
+ * writes one. The next run starts anew.
  */
 #include <stdlib.h>
 #include <string.h>

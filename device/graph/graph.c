@@ -47,6 +47,7 @@ void ipu_graph_free(ipu_graph *graph)
     free(graph->tensors);
     free(graph->nodes);
     free(graph->sinks);
+    free(graph->assigns);
     free(graph->message);
     free(graph);
 }

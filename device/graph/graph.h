@@ -61,6 +61,11 @@ struct ipu__sink {
     void *context;  /* borrowed as long as engines run */
 };
 
+/* What a variable becomes at the end of a run. */
+struct ipu__assign {
+    int32_t variable, value; /* tensors */
+};
+
 struct ipu_graph {
     int32_t tag;                 /* of the ids of its tensors */
     struct ipu__tensor *tensors; /* owned */
@@ -69,6 +74,8 @@ struct ipu_graph {
     int32_t nnodes, node_capacity;
     struct ipu__sink *sinks; /* owned */
     int32_t nsinks, sink_capacity;
+    struct ipu__assign *assigns; /* owned */
+    int32_t nassigns, assign_capacity;
     struct ipu__source source; /* of what is being built */
     int status;    /* of the first failure, which stops all building */
     char *message; /* owned; its text */

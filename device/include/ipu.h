@@ -150,8 +150,12 @@ ipu_tensor ipu_pad(ipu_graph *graph, ipu_tensor x, const int64_t *before,
 ipu_tensor ipu_concat(ipu_graph *graph, int32_t count,
                       const ipu_tensor *tensors, int32_t axis);
 
-/* logits: [n, classes] float32, labels: [n] int32 -> [n] float32, the loss
- * of each row. A label outside [0, classes) fails the run: IPU_ERR_DATA,
+/* exp(x) over its sum in each row of the last dimension, and its logarithm. */
+ipu_tensor ipu_softmax(ipu_graph *graph, ipu_tensor x);
+ipu_tensor ipu_log_softmax(ipu_graph *graph, ipu_tensor x);
+
+/* logits: [..., classes] float32, labels: [...] int32 -> [...] float32, the
+ * loss of each row. A label outside [0, classes) fails the run: IPU_ERR_DATA,
  * naming row and label. */
 ipu_tensor ipu_softmax_cross_entropy(ipu_graph *graph, ipu_tensor logits,
                                      ipu_tensor labels);
@@ -235,6 +239,15 @@ int ipu_gradients(ipu_graph *graph, ipu_tensor loss, int32_t count,
 
 /* --------------------------------------------------------------- results */
 
+/*
+ * The variable becomes the value, of the same shape and dtype, in each run.
+ * Ops and host calls see the variable as it was when the run began, wherever
+ * they stand; an ipu_output of the variable itself, and ipu_engine_read
+ * afterwards, give what it has become. All assignments happen, or, if the run
+ * fails, none. A variable is assigned once.
+ */
+int ipu_assign(ipu_graph *graph, ipu_tensor variable, ipu_tensor value);
+
 /* Stream a tensor to the host at the end of each run. */
 int ipu_output(ipu_graph *graph, const char *name, ipu_tensor tensor);
 
@@ -257,7 +270,7 @@ int ipu_host_call(ipu_graph *graph, const char *name, ipu_tensor tensor,
 /*
  * Compile: orders the ops so that each host call comes as early as it can
  * (gradients leave while the backward pass still runs), drops what no
- * output, host call or variable needs, plans which tensors share memory and
+ * output, host call or assignment needs, plans which tensors share memory and
  * places them. target NULL: a Mk2. The graph may be freed afterwards. Does
  * not change the graph; the same graph gives the same executable.
  */
@@ -339,6 +352,9 @@ int ipu_set_threads(int32_t threads);
 #define ipu_slice(graph, ...) ipu_slice(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_pad(graph, ...) ipu_pad(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_concat(graph, ...) ipu_concat(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_softmax(graph, ...) ipu_softmax(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_log_softmax(graph, ...)                                            \
+    ipu_log_softmax(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_softmax_cross_entropy(graph, ...)                                  \
     ipu_softmax_cross_entropy(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_reduce_sum(graph, ...) ipu_reduce_sum(IPU_HERE(graph), __VA_ARGS__)
@@ -375,6 +391,7 @@ int ipu_set_threads(int32_t threads);
 #define ipu_mean(graph, ...) ipu_mean(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_max(graph, ...) ipu_max(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_gradients(graph, ...) ipu_gradients(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_assign(graph, ...) ipu_assign(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_output(graph, ...) ipu_output(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_host_call(graph, ...) ipu_host_call(IPU_HERE(graph), __VA_ARGS__)
 #endif

@@ -32,6 +32,8 @@ struct ipu__op {
     /* That input is the output, unchanged: they share memory also while the
      * input is needed. */
     bool alias;
+    /* run may fail: it looks at the data. */
+    bool checks;
     /* The output's shape; IPU_ERR_SHAPE says what does not fit. */
     int (*shape)(const struct ipu__call *call, struct ipu__shape *output);
     /* Bytes of scratch that run needs; NULL: none. */
@@ -92,10 +94,16 @@ extern const struct ipu__op ipu__silu;
 extern const struct ipu__op ipu__sum;
 extern const struct ipu__op ipu__mean;
 extern const struct ipu__op ipu__max;
+extern const struct ipu__op ipu__identity;
+extern const struct ipu__op ipu__softmax;
+extern const struct ipu__op ipu__log_softmax;
 extern const struct ipu__op ipu__transpose;
 extern const struct ipu__op ipu__slice;
 extern const struct ipu__op ipu__pad;
 extern const struct ipu__op ipu__concat;
+
+/* No node of a graph: the compiler's. */
+extern const struct ipu__op ipu__assign_step;
 
 /* ---------------------------------------- what shape functions have in common
  */

@@ -11,6 +11,7 @@
 
 #include "graph/error.h"
 #include "ops/broadcast.h"
+#include "ops/rows.h"
 #include "ops/walk.h"
 
 /* x's shape after the reduction. keep: with extents of 1. */
@@ -50,24 +51,6 @@ static void start(struct ipu__walk *walk, const struct ipu__call *call)
 
 /* ------------------------------------------------------------- sum and mean */
 
-enum { LANES = 16 };
-
-/* In an order that does not depend on the width of vectors. */
-IPU__WIDE static double sum_row(const float *x, int64_t count)
-{
-    double lanes[LANES] = {0}, sum = 0;
-    int64_t i = 0;
-
-    for (; i + LANES <= count; i += LANES)
-        for (int l = 0; l < LANES; l++)
-            lanes[l] += (double)x[i + l];
-    for (; i < count; i++)
-        sum += (double)x[i];
-    for (int l = 0; l < LANES; l++)
-        sum += lanes[l];
-    return sum;
-}
-
 IPU__WIDE static void add_row(double *y, const float *x, int64_t count)
 {
     IPU__BY_ELEMENT
@@ -91,7 +74,7 @@ static int run_sum(const struct ipu__call *call)
     memset(sums, 0, (size_t)count * sizeof *sums);
     for (start(&w, call); !w.done; ipu__walk_next(&w)) {
         if (w.steps[1] == 0)
-            sums[w.offsets[1]] += sum_row(x + w.offsets[0], w.length);
+            sums[w.offsets[1]] += ipu__row_sum(x + w.offsets[0], w.length);
         else
             add_row(sums + w.offsets[1], x + w.offsets[0], w.length);
     }
@@ -166,23 +149,6 @@ static inline float larger(float a, float b)
     return a >= b || a != a ? a : b;
 }
 
-IPU__WIDE static float max_row(float most, const float *x, int64_t count)
-{
-    float lanes[LANES];
-    int64_t i = 0;
-
-    for (int l = 0; l < LANES; l++)
-        lanes[l] = most;
-    for (; i + LANES <= count; i += LANES)
-        for (int l = 0; l < LANES; l++)
-            lanes[l] = larger(lanes[l], x[i + l]);
-    for (int l = 0; l < LANES; l++)
-        most = larger(most, lanes[l]);
-    for (; i < count; i++)
-        most = larger(most, x[i]);
-    return most;
-}
-
 IPU__WIDE static void max_each(float *y, const float *x, int64_t count)
 {
     IPU__BY_ELEMENT
@@ -203,7 +169,7 @@ static int run_max(const struct ipu__call *call)
         float *most = y + w.offsets[1];
 
         if (w.steps[1] == 0)
-            *most = max_row(*most, x + w.offsets[0], w.length);
+            *most = ipu__row_max(*most, x + w.offsets[0], w.length);
         else
             max_each(most, x + w.offsets[0], w.length);
     }

@@ -11,14 +11,39 @@
 
 #include "graph/error.h"
 #include "ops/op.h"
+#include "ops/rows.h"
+
+/* Labels have the dimensions of the logits but the last. */
+static bool labels_fit(const struct ipu__shape *logits,
+                       const struct ipu__shape *labels)
+{
+    if (logits->ndim != labels->ndim + 1)
+        return false;
+    for (int32_t i = 0; i < labels->ndim; i++)
+        if (logits->extents[i] != labels->extents[i])
+            return false;
+    return true;
+}
+
+static int64_t classes_of(const struct ipu__call *call)
+{
+    const struct ipu__shape *logits = &call->inputs[0].shape;
+
+    return logits->extents[logits->ndim - 1];
+}
 
 static int check(const struct ipu__call *call)
 {
-    IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, 2, "[n, classes]"));
-    IPU_TRY(ipu__expect(call, 1, IPU_INT32, 1, "[n]"));
-    if (call->inputs[0].shape.extents[0] != call->inputs[1].shape.extents[0])
-        return ipu__unfit(call, 0, 1, "they must have as many rows");
-    if (call->inputs[0].shape.extents[1] == 0)
+    const struct ipu__shape *logits = &call->inputs[0].shape;
+
+    IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, logits->ndim > 0 ? -1 : 1,
+                        "[..., classes]"));
+    IPU_TRY(ipu__expect(call, 1, IPU_INT32, -1, "[...]"));
+    if (!labels_fit(logits, &call->inputs[1].shape))
+        return ipu__unfit(call, 0, 1,
+                          "labels must have the dimensions of the logits but "
+                          "the last");
+    if (classes_of(call) == 0)
         return ipu__unfit(call, 0, 1, "there must be a class");
     return IPU_OK;
 }
@@ -30,30 +55,11 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     return check(call);
 }
 
-static float largest(const float *x, int64_t count)
-{
-    float most = x[0];
-
-    for (int64_t i = 1; i < count; i++)
-        if (x[i] > most || isnan(x[i]))
-            most = x[i];
-    return most;
-}
-
-static double sum_of_exp(const float *x, float most, int64_t count)
-{
-    double sum = 0;
-
-    for (int64_t i = 0; i < count; i++)
-        sum += exp((double)(x[i] - most));
-    return sum;
-}
-
 static int check_labels(const struct ipu__call *call)
 {
     const int32_t *labels = call->inputs[1].data;
-    int64_t rows = call->inputs[0].shape.extents[0];
-    int64_t classes = call->inputs[0].shape.extents[1];
+    int64_t rows = ipu__shape_count(&call->inputs[1].shape);
+    int64_t classes = classes_of(call);
 
     for (int64_t r = 0; r < rows; r++)
         if (labels[r] < 0 || labels[r] >= classes)
@@ -69,16 +75,16 @@ static int run(const struct ipu__call *call)
 {
     const float *logits = call->inputs[0].data;
     const int32_t *labels = call->inputs[1].data;
-    int64_t rows = call->inputs[0].shape.extents[0];
-    int64_t classes = call->inputs[0].shape.extents[1];
+    int64_t rows = ipu__shape_count(&call->inputs[1].shape);
+    int64_t classes = classes_of(call);
     float *losses = call->output.data;
 
     IPU_TRY(check_labels(call));
     for (int64_t r = 0; r < rows; r++) {
         const float *row = logits + r * classes;
-        float most = largest(row, classes);
+        float most = ipu__row_max(row[0], row, classes);
 
-        losses[r] = (float)(log(sum_of_exp(row, most, classes)) -
+        losses[r] = (float)(log(ipu__row_exp(NULL, row, most, classes)) -
                             (double)(row[labels[r]] - most));
     }
     return IPU_OK;
@@ -98,6 +104,7 @@ const struct ipu__op ipu__softmax_cross_entropy = {
     .name = "softmax_cross_entropy",
     .ninputs = 2,
     .in_place = -1,
+    .checks = true,
     .shape = shape,
     .run = run,
     .gradient = gradient,
@@ -115,21 +122,19 @@ static int run_grad(const struct ipu__call *call)
 {
     const float *logits = call->inputs[0].data, *dy = call->inputs[2].data;
     const int32_t *labels = call->inputs[1].data;
-    int64_t rows = call->inputs[0].shape.extents[0];
-    int64_t classes = call->inputs[0].shape.extents[1];
+    int64_t rows = ipu__shape_count(&call->inputs[1].shape);
+    int64_t classes = classes_of(call);
     float *dx = call->output.data;
 
     IPU_TRY(check_labels(call));
     for (int64_t r = 0; r < rows; r++) {
         const float *row = logits + r * classes;
-        float most = largest(row, classes);
-        double sum = sum_of_exp(row, most, classes);
+        float *slopes = dx + r * classes, at = dy[r];
+        float most = ipu__row_max(row[0], row, classes);
+        double sum = ipu__row_exp(slopes, row, most, classes);
 
-        for (int64_t i = 0; i < classes; i++) {
-            double p = exp((double)(row[i] - most)) / sum;
-            dx[r * classes + i] =
-                (float)((p - (i == labels[r])) * (double)dy[r]);
-        }
+        ipu__row_scale(slopes, (float)((double)at / sum), classes);
+        slopes[labels[r]] -= at;
     }
     return IPU_OK;
 }
@@ -138,6 +143,7 @@ const struct ipu__op ipu__softmax_cross_entropy_grad = {
     .name = "softmax_cross_entropy_grad",
     .ninputs = 3,
     .in_place = 0,
+    .checks = true,
     .shape = grad_shape,
     .run = run_grad,
 };

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/rows.h"
+
+#include <string.h>
+
+#include "ops/functions.h"
+#include "ops/op.h"
+
+/* Each in lanes; what is left goes to the first lanes, so that one order
+ * serves every count. */
+static inline double fold(const double *lanes)
+{
+    double sum = 0;
+
+    for (int l = 0; l < IPU__LANES; l++)
+        sum += lanes[l];
+    return sum;
+}
+
+IPU__WIDE double ipu__row_sum(const float *x, int64_t count)
+{
+    double lanes[IPU__LANES] = {0};
+    int64_t i = 0;
+
+    for (; i + IPU__LANES <= count; i += IPU__LANES)
+        for (int l = 0; l < IPU__LANES; l++)
+            lanes[l] += (double)x[i + l];
+    for (int l = 0; i + l < count; l++)
+        lanes[l] += (double)x[i + l];
+    return fold(lanes);
+}
+
+IPU__WIDE double ipu__row_squares(const float *x, float center, int64_t count)
+{
+    double lanes[IPU__LANES] = {0};
+    int64_t i = 0;
+
+    for (; i + IPU__LANES <= count; i += IPU__LANES)
+        for (int l = 0; l < IPU__LANES; l++) {
+            float d = x[i + l] - center;
+
+            lanes[l] += (double)(d * d);
+        }
+    for (int l = 0; i + l < count; l++) {
+        float d = x[i + l] - center;
+
+        lanes[l] += (double)(d * d);
+    }
+    return fold(lanes);
+}
+
+IPU__WIDE double ipu__row_dot(const float *a, const float *b, int64_t count)
+{
+    double lanes[IPU__LANES] = {0};
+    int64_t i = 0;
+
+    for (; i + IPU__LANES <= count; i += IPU__LANES)
+        for (int l = 0; l < IPU__LANES; l++)
+            lanes[l] += (double)(a[i + l] * b[i + l]);
+    for (int l = 0; i + l < count; l++)
+        lanes[l] += (double)(a[i + l] * b[i + l]);
+    return fold(lanes);
+}
+
+static inline float larger(float a, float b)
+{
+    return a >= b || a != a ? a : b;
+}
+
+IPU__WIDE float ipu__row_max(float most, const float *x, int64_t count)
+{
+    float lanes[IPU__LANES];
+    int64_t i = 0;
+
+    for (int l = 0; l < IPU__LANES; l++)
+        lanes[l] = most;
+    for (; i + IPU__LANES <= count; i += IPU__LANES)
+        for (int l = 0; l < IPU__LANES; l++)
+            lanes[l] = larger(lanes[l], x[i + l]);
+    for (; i < count; i++)
+        most = larger(most, x[i]);
+    for (int l = 0; l < IPU__LANES; l++)
+        most = larger(most, lanes[l]);
+    return most;
+}
+
+/* By stretches, so that exp is one loop and the sum another, over what is in
+ * the nearest cache. */
+enum { STRETCH = 512 };
+
+IPU__WIDE static void exp_each(float *y, const float *x, float most,
+                               int64_t count)
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = ipu__exp(x[i] - most);
+}
+
+double ipu__row_exp(float *y, const float *x, float most, int64_t count)
+{
+    float stretch[STRETCH];
+    double sum = 0;
+
+    for (int64_t i = 0; i < count; i += STRETCH) {
+        int64_t n = count - i < STRETCH ? count - i : STRETCH;
+        float *to = y ? y + i : stretch;
+
+        exp_each(to, x + i, most, n);
+        sum += ipu__row_sum(to, n);
+    }
+    return sum;
+}
+
+IPU__WIDE void ipu__row_scale(float *x, float factor, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        x[i] *= factor;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * softmax.c - exp(x) over its sum, in each row of the last dimension, and its
+ * logarithm. The largest element is subtracted first, so that nothing
+ * overflows.
+ *
+ *     softmax        dx = y (dy - sum(dy y))
+ *     log_softmax    dx = dy - exp(y) sum(dy)
+ */
+#include <math.h>
+
+#include "graph/error.h"
+#include "ops/functions.h"
+#include "ops/op.h"
+#include "ops/rows.h"
+
+static int rows_shape(const struct ipu__call *call, struct ipu__shape *output)
+{
+    const struct ipu__shape *x = &call->inputs[0].shape;
+
+    *output = *x;
+    return ipu__expect(call, 0, IPU_FLOAT32, x->ndim > 0 ? -1 : 1, "[..., n]");
+}
+
+static int64_t columns_of(const struct ipu__call *call)
+{
+    const struct ipu__shape *y = &call->output.shape;
+
+    return y->extents[y->ndim - 1];
+}
+
+static int64_t rows_of(const struct ipu__call *call)
+{
+    int64_t n = columns_of(call);
+
+    return n ? ipu__shape_count(&call->output.shape) / n : 0;
+}
+
+/* ------------------------------------------------------------------ softmax */
+
+static int run_softmax(const struct ipu__call *call)
+{
+    int64_t rows = rows_of(call), n = columns_of(call);
+    const float *x = call->inputs[0].data;
+    float *y = call->output.data;
+
+    for (int64_t r = 0; r < rows; r++, x += n, y += n) {
+        float most = ipu__row_max(-INFINITY, x, n);
+        double sum = ipu__row_exp(y, x, most, n);
+
+        ipu__row_scale(y, (float)(1 / sum), n);
+    }
+    return IPU_OK;
+}
+
+IPU__WIDE static void softmax_slopes(float *dx, const float *dy, const float *y,
+                                     float dot, int64_t n)
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = y[i] * (dy[i] - dot);
+}
+
+static int run_softmax_grad(const struct ipu__call *call)
+{
+    int64_t rows = rows_of(call), n = columns_of(call);
+    const float *dy = call->inputs[0].data, *y = call->inputs[1].data;
+    float *dx = call->output.data;
+
+    for (int64_t r = 0; r < rows; r++, dx += n, dy += n, y += n)
+        softmax_slopes(dx, dy, y, (float)ipu__row_dot(dy, y, n), n);
+    return IPU_OK;
+}
+
+static const struct ipu__op softmax_grad = {
+    .name = "softmax_grad",
+    .ninputs = 2,
+    .in_place = 0,
+    .shape = rows_shape,
+    .run = run_softmax_grad,
+};
+
+static void softmax_gradient(ipu_graph *graph, const struct ipu__node *node,
+                             const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->output)};
+
+    (void)needed;
+    dx[0] = ipu__add(graph, &softmax_grad, inputs, NULL);
+}
+
+const struct ipu__op ipu__softmax = {
+    .name = "softmax",
+    .ninputs = 1,
+    .in_place = 0,
+    .shape = rows_shape,
+    .run = run_softmax,
+    .gradient = softmax_gradient,
+};
+
+/* -------------------------------------------------------------- log_softmax */
+
+IPU__WIDE static void subtract_each(float *y, const float *x, float most,
+                                    float rest, int64_t n)
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (x[i] - most) - rest;
+}
+
+static int run_log_softmax(const struct ipu__call *call)
+{
+    int64_t rows = rows_of(call), n = columns_of(call);
+    const float *x = call->inputs[0].data;
+    float *y = call->output.data;
+
+    for (int64_t r = 0; r < rows; r++, x += n, y += n) {
+        float most = ipu__row_max(-INFINITY, x, n);
+        double sum = ipu__row_exp(NULL, x, most, n);
+
+        subtract_each(y, x, most, (float)log(sum), n);
+    }
+    return IPU_OK;
+}
+
+IPU__WIDE static void log_softmax_slopes(float *dx, const float *dy,
+                                         const float *y, float sum, int64_t n)
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = dy[i] - ipu__exp(y[i]) * sum;
+}
+
+static int run_log_softmax_grad(const struct ipu__call *call)
+{
+    int64_t rows = rows_of(call), n = columns_of(call);
+    const float *dy = call->inputs[0].data, *y = call->inputs[1].data;
+    float *dx = call->output.data;
+
+    for (int64_t r = 0; r < rows; r++, dx += n, dy += n, y += n)
+        log_softmax_slopes(dx, dy, y, (float)ipu__row_sum(dy, n), n);
+    return IPU_OK;
+}
+
+static const struct ipu__op log_softmax_grad = {
+    .name = "log_softmax_grad",
+    .ninputs = 2,
+    .in_place = 0,
+    .shape = rows_shape,
+    .run = run_log_softmax_grad,
+};
+
+static void log_softmax_gradient(ipu_graph *graph, const struct ipu__node *node,
+                                 const bool *needed, ipu_tensor dy,
+                                 ipu_tensor *dx)
+{
+    const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->output)};
+
+    (void)needed;
+    dx[0] = ipu__add(graph, &log_softmax_grad, inputs, NULL);
+}
+
+const struct ipu__op ipu__log_softmax = {
+    .name = "log_softmax",
+    .ninputs = 1,
+    .in_place = 0,
+    .shape = rows_shape,
+    .run = run_log_softmax,
+    .gradient = log_softmax_gradient,
+};
+
+ipu_tensor ipu_softmax(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__softmax, &x, NULL);
+}
+
+ipu_tensor ipu_log_softmax(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__log_softmax, &x, NULL);
+}
