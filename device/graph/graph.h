@@ -18,10 +18,15 @@ enum { IPU__MAX_INPUTS = 6 };
  * is the op's business. */
 struct ipu__attributes {
     int32_t stride[2]; /* height, width */
-    int32_t pad[2];    /* rows above, columns to the left */
+    int32_t dilation[2];
+    int32_t pad[2];       /* rows above, columns to the left */
+    int32_t pad_after[2]; /* below, to the right */
+    int32_t groups;
     int32_t size;
     bool transpose[2]; /* of inputs 0 and 1 */
     double scale, offset;
+    uint64_t seed;
+    int64_t view[4]; /* of x, as the op groups its elements */
     int32_t axis;
     int32_t order[IPU_MAX_DIMS];  /* of dimensions */
     int64_t starts[IPU_MAX_DIMS]; /* of a part, in each dimension */

@@ -98,13 +98,17 @@ ipu_tensor ipu_variable(ipu_graph *graph, const char *name, ipu_dtype dtype,
 /* ------------------------------------------------------------------- ops */
 
 typedef struct ipu_conv_options {
-    uint32_t size;     /* sizeof(ipu_conv_options) */
-    int32_t stride[2]; /* height, width; 1, 1 */
-    int32_t same;      /* 0: VALID, no padding; 1: SAME, as TensorFlow pads */
+    uint32_t size;       /* sizeof(ipu_conv_options) */
+    int32_t stride[2];   /* height, width; 1, 1 */
+    int32_t same;        /* 0: padding as below; 1: SAME, as TensorFlow pads */
+    int32_t dilation[2]; /* between the kernel's elements; 0 is 1: none */
+    int32_t groups;      /* of channels, each by itself; 0 is 1 */
+    int32_t padding[4];  /* zeros above, below, left, right; VALID has none */
 } ipu_conv_options;
 
-/* x: [n, h, w, ci], kernel: [kh, kw, ci, co] -> [n, ho, wo, co]. options
- * NULL: stride 1, VALID. */
+/* x: [n, h, w, ci], kernel: [kh, kw, ci / groups, co] -> [n, ho, wo, co].
+ * Group g makes co / groups of the output's channels, from number g * co /
+ * groups on, of ci / groups of the input's. options NULL: stride 1, VALID. */
 ipu_tensor ipu_conv2d(ipu_graph *graph, ipu_tensor x, ipu_tensor kernel,
                       const ipu_conv_options *options);
 
@@ -112,6 +116,9 @@ ipu_tensor ipu_conv2d(ipu_graph *graph, ipu_tensor x, ipu_tensor kernel,
  * size, incomplete windows at the edge dropped (VALID). The gradient goes to
  * the first maximum of a window. */
 ipu_tensor ipu_max_pool2d(ipu_graph *graph, ipu_tensor x, int32_t size);
+
+/* The same with the mean of each window. */
+ipu_tensor ipu_avg_pool2d(ipu_graph *graph, ipu_tensor x, int32_t size);
 
 /* x: [m, k], w: [k, n] -> [m, n]; and as ipu_batch_matmul, not transposed */
 ipu_tensor ipu_matmul(ipu_graph *graph, ipu_tensor x, ipu_tensor w);
@@ -159,6 +166,57 @@ ipu_tensor ipu_log_softmax(ipu_graph *graph, ipu_tensor x);
  * naming row and label. */
 ipu_tensor ipu_softmax_cross_entropy(ipu_graph *graph, ipu_tensor logits,
                                      ipu_tensor labels);
+
+/* The mean of the squares of all differences -> scalar. */
+ipu_tensor ipu_mean_squared_error(ipu_graph *graph, ipu_tensor x,
+                                  ipu_tensor target);
+
+/*
+ * (x - mean) / sqrt(variance + epsilon) * scale + offset.
+ *
+ * layer_norm: the mean is over the last dimensions, those of scale and offset.
+ * group_norm: x: [n, ..., channels], scale, offset: [channels]; over all but n,
+ * for each of the groups of channels by itself. batch_norm: over all but the
+ * channels; with each run the running statistics, variables of [channels],
+ * become momentum * themselves + (1 - momentum) * those of the batch (of the
+ * variance, the estimate without bias). The inference takes them instead.
+ */
+ipu_tensor ipu_layer_norm(ipu_graph *graph, ipu_tensor x, ipu_tensor scale,
+                          ipu_tensor offset, double epsilon);
+ipu_tensor ipu_group_norm(ipu_graph *graph, ipu_tensor x, int32_t groups,
+                          ipu_tensor scale, ipu_tensor offset, double epsilon);
+ipu_tensor ipu_batch_norm(ipu_graph *graph, ipu_tensor x, ipu_tensor scale,
+                          ipu_tensor offset, ipu_tensor running_mean,
+                          ipu_tensor running_variance, double momentum,
+                          double epsilon);
+ipu_tensor ipu_batch_norm_inference(ipu_graph *graph, ipu_tensor x,
+                                    ipu_tensor scale, ipu_tensor offset,
+                                    ipu_tensor running_mean,
+                                    ipu_tensor running_variance,
+                                    double epsilon);
+
+/* A tensor of one value. */
+ipu_tensor ipu_fill(ipu_graph *graph, ipu_dtype dtype, int32_t ndim,
+                    const int64_t *shape, double value);
+
+/* An int32 scalar that counts runs: a variable, 0 in the first run unless the
+ * host writes it, and one more in each that follows. */
+ipu_tensor ipu_counter(ipu_graph *graph, const char *name);
+
+/*
+ * Random, but the same for the same seed and step (an int32 scalar:
+ * ipu_counter, or an input). dropout replaces elements by 0 with the
+ * probability rate, and divides the others by 1 - rate; its derivative drops
+ * the same. Ops with the same seed draw the same.
+ */
+ipu_tensor ipu_dropout(ipu_graph *graph, ipu_tensor x, double rate,
+                       uint64_t seed, ipu_tensor step);
+ipu_tensor ipu_random_uniform(ipu_graph *graph, int32_t ndim,
+                              const int64_t *shape, double low, double high,
+                              uint64_t seed, ipu_tensor step);
+ipu_tensor ipu_random_normal(ipu_graph *graph, int32_t ndim,
+                             const int64_t *shape, double mean,
+                             double deviation, uint64_t seed, ipu_tensor step);
 
 /* Sum of all elements times scale -> scalar (ndim 0). */
 ipu_tensor ipu_reduce_sum(ipu_graph *graph, ipu_tensor x, double scale);
@@ -342,6 +400,7 @@ int ipu_set_threads(int32_t threads);
 #define ipu_variable(graph, ...) ipu_variable(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_conv2d(graph, ...) ipu_conv2d(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_max_pool2d(graph, ...) ipu_max_pool2d(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_avg_pool2d(graph, ...) ipu_avg_pool2d(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_matmul(graph, ...) ipu_matmul(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_batch_matmul(graph, ...)                                           \
     ipu_batch_matmul(IPU_HERE(graph), __VA_ARGS__)
@@ -357,6 +416,20 @@ int ipu_set_threads(int32_t threads);
     ipu_log_softmax(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_softmax_cross_entropy(graph, ...)                                  \
     ipu_softmax_cross_entropy(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_mean_squared_error(graph, ...)                                     \
+    ipu_mean_squared_error(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_layer_norm(graph, ...) ipu_layer_norm(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_group_norm(graph, ...) ipu_group_norm(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_batch_norm(graph, ...) ipu_batch_norm(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_batch_norm_inference(graph, ...)                                   \
+    ipu_batch_norm_inference(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_fill(graph, ...) ipu_fill(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_counter(graph, ...) ipu_counter(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_dropout(graph, ...) ipu_dropout(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_random_uniform(graph, ...)                                         \
+    ipu_random_uniform(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_random_normal(graph, ...)                                          \
+    ipu_random_normal(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_reduce_sum(graph, ...) ipu_reduce_sum(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_add(graph, ...) ipu_add(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_subtract(graph, ...) ipu_subtract(IPU_HERE(graph), __VA_ARGS__)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * conv2d.c - the convolution of x: [n, h, w, ci] with a kernel
- * [kh, kw, ci, co] -> [n, ho, wo, co].
+ * [kh, kw, ci / groups, co] -> [n, ho, wo, co].
  *
  * As a matrix product: the patches of x under the pixels of y, a row each,
- * times the kernel as a [kh kw ci, co] matrix (im2col; Chellapilla, Puri and
- * Simard, 2006). Not of all pixels at once: in blocks whose patches and
- * results stay in the second-level cache.
+ * times the kernel as a [kh kw ci, co] matrix, or the group's columns of it
+ * (im2col; Chellapilla, Puri and Simard, 2006). Not of all pixels at once: in
+ * blocks whose patches and results stay in the second-level cache.
  *
  * SAME pads as TensorFlow does: as many zeros as give ceil(h / stride) rows,
  * the odd one below and to the right.
@@ -15,6 +15,7 @@
 
 #include <cblas.h>
 #include <limits.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "graph/error.h"
@@ -38,11 +39,15 @@ struct ipu__conv ipu__conv_of(const struct ipu__attributes *attributes,
         .wo = y->extents[2],
         .co = kernel->extents[3],
         .stride = {attributes->stride[0], attributes->stride[1]},
+        .dilation = {attributes->dilation[0], attributes->dilation[1]},
+        .groups = attributes->groups,
         .pad = {attributes->pad[0], attributes->pad[1]},
     };
     int64_t widest;
 
-    c.depth = c.kh * c.kw * c.ci;
+    c.cig = c.ci / c.groups;
+    c.cog = c.co / c.groups;
+    c.depth = c.kh * c.kw * c.cig;
     c.pixels = c.n * c.ho * c.wo;
     widest = c.depth > c.co ? c.depth : c.co;
     c.block = BLOCK_BYTES / (int64_t)sizeof(float) / (widest ? widest : 1);
@@ -95,25 +100,57 @@ static void advance(const struct ipu__conv *c, struct place *p)
     find_patch(c, p);
 }
 
-/* Of row y of a patch, which columns [from, to) are inside x; none: from ==
- * to. */
+/* Of row ky of a patch, which columns [from, to) of the kernel are inside x;
+ * none: from == to. Returns the row of x, from the patch's first column on. */
 static const float *inside(const struct ipu__conv *c, const float *x,
                            const struct place *p, int64_t ky, int64_t *from,
                            int64_t *to)
 {
-    int64_t y = p->top + ky;
+    int64_t y = p->top + ky * c->dilation[0], step = c->dilation[1];
+    int64_t room = c->w - p->left; /* columns from the first on */
 
-    *from = p->left < 0 ? -p->left : 0;
-    *to = p->left + c->kw > c->w ? c->w - p->left : c->kw;
+    *from = p->left < 0 ? (-p->left + step - 1) / step : 0;
+    *to = room < 1 ? 0 : (room - 1) / step + 1;
+    if (*to > c->kw)
+        *to = c->kw;
     if (y < 0 || y >= c->h || *to < *from)
         *from = *to = 0;
     return x + ((p->image * c->h + y) * c->w + p->left) * c->ci;
 }
 
-void ipu__conv_gather(const struct ipu__conv *c, const float *x, int64_t first,
-                      int64_t count, float *patches)
+/* One row of a patch whose elements lie one after the other in x. */
+static void gather_dense(float *patch, const float *row, int64_t from,
+                         int64_t to, int64_t width)
 {
-    int64_t width = c->kw * c->ci;
+    for (int64_t k = 0; k < from; k++)
+        patch[k] = 0;
+    for (int64_t k = from; k < to; k++)
+        patch[k] = row[k];
+    for (int64_t k = to; k < width; k++)
+        patch[k] = 0;
+}
+
+/* ... of which there are only some channels of some columns. */
+static void gather_sparse(const struct ipu__conv *c, float *patch,
+                          const float *row, int64_t from, int64_t to)
+{
+    for (int64_t kx = 0; kx < c->kw; kx++, patch += c->cig)
+        if (kx >= from && kx < to)
+            memcpy(patch, row + kx * c->dilation[1] * c->ci,
+                   (size_t)c->cig * sizeof *patch);
+        else
+            memset(patch, 0, (size_t)c->cig * sizeof *patch);
+}
+
+static bool is_dense(const struct ipu__conv *c)
+{
+    return c->groups == 1 && c->dilation[1] == 1;
+}
+
+void ipu__conv_gather(const struct ipu__conv *c, const float *x, int64_t group,
+                      int64_t first, int64_t count, float *patches)
+{
+    int64_t width = c->kw * c->cig;
     struct place p = place_of(c, first);
 
     for (int64_t i = 0; i < count; i++, advance(c, &p)) {
@@ -121,35 +158,45 @@ void ipu__conv_gather(const struct ipu__conv *c, const float *x, int64_t first,
             int64_t from, to;
             const float *row = inside(c, x, &p, ky, &from, &to);
 
-            from *= c->ci;
-            to *= c->ci;
-            for (int64_t k = 0; k < from; k++)
-                patches[k] = 0;
-            for (int64_t k = from; k < to; k++)
-                patches[k] = row[k];
-            for (int64_t k = to; k < width; k++)
-                patches[k] = 0;
+            if (is_dense(c))
+                gather_dense(patches, row, from * c->ci, to * c->ci, width);
+            else
+                gather_sparse(c, patches, row + group * c->cig, from, to);
         }
     }
 }
 
-void ipu__conv_scatter(const struct ipu__conv *c, float *x, int64_t first,
-                       int64_t count, const float *patches)
+void ipu__conv_scatter(const struct ipu__conv *c, float *x, int64_t group,
+                       int64_t first, int64_t count, const float *patches)
 {
     struct place p = place_of(c, first);
 
     for (int64_t i = 0; i < count; i++, advance(c, &p)) {
-        for (int64_t ky = 0; ky < c->kh; ky++, patches += c->kw * c->ci) {
+        for (int64_t ky = 0; ky < c->kh; ky++, patches += c->kw * c->cig) {
             int64_t from, to;
             float *row = x + (inside(c, x, &p, ky, &from, &to) - x);
 
-            for (int64_t k = from * c->ci; k < to * c->ci; k++)
-                row[k] += patches[k];
+            if (is_dense(c)) {
+                for (int64_t k = from * c->ci; k < to * c->ci; k++)
+                    row[k] += patches[k];
+                continue;
+            }
+            row += group * c->cig;
+            for (int64_t kx = from; kx < to; kx++)
+                for (int64_t k = 0; k < c->cig; k++)
+                    row[kx * c->dilation[1] * c->ci + k] +=
+                        patches[kx * c->cig + k];
         }
     }
 }
 
 /* ------------------------------------------------------------------ the op */
+
+/* Rows or columns that a kernel spans. */
+static int64_t span(int64_t kernel, int64_t dilation)
+{
+    return (kernel - 1) * dilation + 1;
+}
 
 /* The extent of y along one side; 0 if the kernel does not fit. */
 static int64_t side(int64_t extent, int64_t kernel, int64_t stride,
@@ -168,6 +215,26 @@ static int64_t same_padding(int64_t extent, int64_t kernel, int64_t stride)
     return wanted > extent ? wanted - extent : 0;
 }
 
+static int check_channels(const struct ipu__call *call)
+{
+    const struct ipu__shape *x = &call->inputs[0].shape;
+    const struct ipu__shape *kernel = &call->inputs[1].shape;
+    int64_t groups = call->attributes->groups;
+
+    if (x->extents[3] % groups || kernel->extents[3] % groups)
+        return ipu__unfit(call, 0, 1,
+                          "the channels of the images and of the kernel must "
+                          "divide by the groups");
+    if (x->extents[3] / groups != kernel->extents[2])
+        return ipu__unfit(call, 0, 1,
+                          groups == 1
+                              ? "the kernel's third dimension must be the last "
+                                "of the images"
+                              : "the kernel's third dimension must be the last "
+                                "of the images, divided by the groups");
+    return IPU_OK;
+}
+
 static int shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;
@@ -176,10 +243,7 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
 
     IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, 4, "[n, h, w, in]"));
     IPU_TRY(ipu__expect(call, 1, IPU_FLOAT32, 4, "[h, w, in, out]"));
-    if (x->extents[3] != kernel->extents[2])
-        return ipu__unfit(call, 0, 1,
-                          "the kernel's third dimension must be the last of "
-                          "the images");
+    IPU_TRY(check_channels(call));
     if (kernel->extents[0] == 0 || kernel->extents[1] == 0)
         return ipu__unfit(call, 0, 1, "the kernel has no height or width");
     if (kernel->extents[3] > INT_MAX ||
@@ -189,8 +253,10 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
                           "or columns");
     *output = *x;
     for (int i = 0; i < 2; i++) {
-        int64_t extent = x->extents[1 + i], k = kernel->extents[i];
-        int64_t padding = a->size ? same_padding(extent, k, a->stride[i]) : 0;
+        int64_t extent = x->extents[1 + i];
+        int64_t k = span(kernel->extents[i], a->dilation[i]);
+        int64_t padding = a->size ? same_padding(extent, k, a->stride[i])
+                                  : (int64_t)a->pad[i] + a->pad_after[i];
 
         output->extents[1 + i] = side(extent, k, a->stride[i], padding);
         if (output->extents[1 + i] == 0)
@@ -227,11 +293,16 @@ static int run(const struct ipu__call *call)
     for (int64_t first = 0; first < c.pixels; first += c.block) {
         int64_t count = first + c.block < c.pixels ? c.block : c.pixels - first;
 
-        ipu__conv_gather(&c, call->inputs[0].data, first, count, call->scratch);
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)count,
-                    (int)c.co, (int)c.depth, 1, call->scratch, (int)c.depth,
-                    call->inputs[1].data, (int)c.co, 0, y + first * c.co,
-                    (int)c.co);
+        for (int64_t g = 0; g < c.groups; g++) {
+            const float *kernel = call->inputs[1].data;
+
+            ipu__conv_gather(&c, call->inputs[0].data, g, first, count,
+                             call->scratch);
+            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)count,
+                        (int)c.cog, (int)c.depth, 1, call->scratch,
+                        (int)c.depth, kernel + g * c.cog, (int)c.co, 0,
+                        y + first * c.co + g * c.cog, (int)c.co);
+        }
     }
     return IPU_OK;
 }
@@ -265,43 +336,77 @@ const struct ipu__op ipu__conv2d = {
     .gradient = gradient,
 };
 
-static int check_options(const ipu_conv_options *options)
+static int check_options(const ipu_conv_options *options, size_t size)
 {
-    if (options->size < sizeof *options)
+    if (options->size < size)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "conv2d: the options' size is %u, not %zu: set it",
                          (unsigned)options->size, sizeof *options);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         if (options->stride[i] < 1)
             return ipu__fail(IPU_ERR_ARGUMENT,
                              "conv2d: stride %d, it must be at least 1",
                              (int)options->stride[i]);
+        if (options->dilation[i] < 0)
+            return ipu__fail(IPU_ERR_ARGUMENT,
+                             "conv2d: dilation %d, it must be at least 1",
+                             (int)options->dilation[i]);
+    }
+    if (options->groups < 0)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "conv2d: %d groups, there must be at least 1",
+                         (int)options->groups);
+    for (int i = 0; i < 4; i++)
+        if (options->padding[i] < 0 || (options->same && options->padding[i]))
+            return ipu__fail(IPU_ERR_ARGUMENT,
+                             options->same
+                                 ? "conv2d: padding %d besides SAME: choose one"
+                                 : "conv2d: padding %d, it must be 0 or more",
+                             (int)options->padding[i]);
     return IPU_OK;
+}
+
+/* Zeros before the first row or column of a SAME convolution. */
+static int32_t same_before(const ipu_graph *graph, ipu_tensor x,
+                           ipu_tensor kernel, int i,
+                           const struct ipu__attributes *a)
+{
+    int32_t ix = ipu__index(graph, x), ik = ipu__index(graph, kernel);
+
+    if (ix < 0 || ik < 0)
+        return 0; /* refused later, with the right words */
+    return (int32_t)(same_padding(graph->tensors[ix].shape.extents[1 + i],
+                                  span(graph->tensors[ik].shape.extents[i],
+                                       a->dilation[i]),
+                                  a->stride[i]) /
+                     2);
 }
 
 ipu_tensor ipu_conv2d(ipu_graph *graph, ipu_tensor x, ipu_tensor kernel,
                       const ipu_conv_options *options)
 {
-    const ipu_conv_options plain = {.size = sizeof plain, .stride = {1, 1}};
-    const ipu_conv_options *o = options ? options : &plain;
-    struct ipu__attributes attributes = {.size = o->same};
-    int status = check_options(o);
-    int32_t ix, ik;
+    const size_t least = offsetof(ipu_conv_options, dilation);
+    ipu_conv_options o = {.size = sizeof o, .stride = {1, 1}};
+    struct ipu__attributes a = {.groups = 1};
+    int status;
 
+    if (options) /* those of an older program end earlier */
+        memcpy(&o, options,
+               options->size < least      ? least
+               : options->size < sizeof o ? options->size
+                                          : sizeof o);
+    status = check_options(&o, least);
     if (status < 0)
         return ipu__invalid(graph, status);
-    for (int i = 0; i < 2; i++)
-        attributes.stride[i] = o->stride[i];
-    if (o->same && graph && graph->status == IPU_OK) {
-        ix = ipu__index(graph, x);
-        ik = ipu__index(graph, kernel);
-        for (int i = 0; i < 2 && ix >= 0 && ik >= 0; i++)
-            attributes.pad[i] =
-                (int32_t)(same_padding(graph->tensors[ix].shape.extents[1 + i],
-                                       graph->tensors[ik].shape.extents[i],
-                                       o->stride[i]) /
-                          2);
+    a.size = o.same;
+    a.groups = o.groups ? o.groups : 1;
+    for (int i = 0; i < 2; i++) {
+        a.stride[i] = o.stride[i];
+        a.dilation[i] = o.dilation[i] ? o.dilation[i] : 1;
+        a.pad[i] = o.padding[2 * i];
+        a.pad_after[i] = o.padding[2 * i + 1];
     }
-    return ipu__add(graph, &ipu__conv2d, (const ipu_tensor[]){x, kernel},
-                    &attributes);
+    for (int i = 0; i < 2 && o.same && graph && graph->status == IPU_OK; i++)
+        a.pad[i] = same_before(graph, x, kernel, i, &a);
+    return ipu__add(graph, &ipu__conv2d, (const ipu_tensor[]){x, kernel}, &a);
 }

@@ -9,13 +9,16 @@
 
 struct ipu__conv {
     int64_t n, h, w, ci; /* x */
-    int64_t kh, kw;      /* kernel, of ci and co */
+    int64_t kh, kw;      /* kernel */
     int64_t ho, wo, co;  /* y */
     int64_t stride[2];
+    int64_t dilation[2];
     int64_t pad[2]; /* above, to the left */
-    int64_t depth;  /* elements of one patch: kh * kw * ci */
-    int64_t pixels; /* of y, over all images */
-    int64_t block;  /* pixels worked on at a time */
+    int64_t groups;
+    int64_t cig, cog; /* channels of x and of y in a group */
+    int64_t depth;    /* elements of one patch: kh * kw * cig */
+    int64_t pixels;   /* of y, over all images */
+    int64_t block;    /* pixels worked on at a time */
 };
 
 struct ipu__conv ipu__conv_of(const struct ipu__attributes *attributes,
@@ -26,11 +29,13 @@ struct ipu__conv ipu__conv_of(const struct ipu__attributes *attributes,
 /* Bytes of the patches of one block. */
 size_t ipu__conv_scratch(const struct ipu__conv *conv);
 
-/* patches: [count, depth], those of x under the pixels from first on. */
+/* patches: [count, depth], those of a group of x's channels under the pixels
+ * from first on. */
 void ipu__conv_gather(const struct ipu__conv *conv, const float *x,
-                      int64_t first, int64_t count, float *patches);
+                      int64_t group, int64_t first, int64_t count,
+                      float *patches);
 /* The inverse, added to x. */
-void ipu__conv_scatter(const struct ipu__conv *conv, float *x, int64_t first,
-                       int64_t count, const float *patches);
+void ipu__conv_scatter(const struct ipu__conv *conv, float *x, int64_t group,
+                       int64_t first, int64_t count, const float *patches);
 
 #endif

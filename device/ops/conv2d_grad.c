@@ -39,7 +39,7 @@ static int64_t block_at(const struct ipu__conv *c, int64_t first)
 static int run_input(const struct ipu__call *call)
 {
     const struct ipu__conv c = input_conv(call);
-    const float *dy = call->inputs[0].data;
+    const float *dy = call->inputs[0].data, *kernel = call->inputs[1].data;
 
     memset(call->output.data, 0, ipu__shape_bytes(&call->output.shape));
     if (c.depth == 0 || c.co == 0)
@@ -47,11 +47,15 @@ static int run_input(const struct ipu__call *call)
     for (int64_t first = 0; first < c.pixels; first += c.block) {
         int64_t count = block_at(&c, first);
 
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)count,
-                    (int)c.depth, (int)c.co, 1, dy + first * c.co, (int)c.co,
-                    call->inputs[1].data, (int)c.co, 0, call->scratch,
-                    (int)c.depth);
-        ipu__conv_scatter(&c, call->output.data, first, count, call->scratch);
+        for (int64_t g = 0; g < c.groups; g++) {
+            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)count,
+                        (int)c.depth, (int)c.cog, 1,
+                        dy + first * c.co + g * c.cog, (int)c.co,
+                        kernel + g * c.cog, (int)c.co, 0, call->scratch,
+                        (int)c.depth);
+            ipu__conv_scatter(&c, call->output.data, g, first, count,
+                              call->scratch);
+        }
     }
     return IPU_OK;
 }
@@ -83,6 +87,7 @@ static int run_kernel(const struct ipu__call *call)
 {
     const struct ipu__conv c = kernel_conv(call);
     const float *dy = call->inputs[1].data;
+    float *dkernel = call->output.data;
 
     memset(call->output.data, 0, ipu__shape_bytes(&call->output.shape));
     if (c.depth == 0 || c.co == 0)
@@ -90,11 +95,14 @@ static int run_kernel(const struct ipu__call *call)
     for (int64_t first = 0; first < c.pixels; first += c.block) {
         int64_t count = block_at(&c, first);
 
-        ipu__conv_gather(&c, call->inputs[0].data, first, count, call->scratch);
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)c.depth,
-                    (int)c.co, (int)count, 1, call->scratch, (int)c.depth,
-                    dy + first * c.co, (int)c.co, 1, call->output.data,
-                    (int)c.co);
+        for (int64_t g = 0; g < c.groups; g++) {
+            ipu__conv_gather(&c, call->inputs[0].data, g, first, count,
+                             call->scratch);
+            cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)c.depth,
+                        (int)c.cog, (int)count, 1, call->scratch, (int)c.depth,
+                        dy + first * c.co + g * c.cog, (int)c.co, 1,
+                        dkernel + g * c.cog, (int)c.co);
+        }
     }
     return IPU_OK;
 }

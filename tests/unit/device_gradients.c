@@ -50,7 +50,7 @@ static ipu_tensor conv_blocks(void)
 {
     ipu_tensor x =
         ipu_reshape(d.graph, variable(1, SHAPE(4)), 4, SHAPE(4, 1, 1, 1));
-    ipu_conv_options same = {sizeof same, {1, 1}, 1};
+    ipu_conv_options same = {.size = sizeof same, .stride = {1, 1}, .same = 1};
     ipu_tensor wide =
         ipu_conv2d(d.graph, x, variable(4, SHAPE(1, 1, 1, 1024)), &same);
 

@@ -187,8 +187,8 @@ static TCase *tcase_tensors(void)
 
 START_TEST(ops_tell_the_shape_of_their_output)
 {
-    ipu_conv_options same = {sizeof same, {2, 3}, 1};
-    ipu_conv_options valid = {sizeof valid, {2, 3}, 0};
+    ipu_conv_options same = {.size = sizeof same, .stride = {2, 3}, .same = 1};
+    ipu_conv_options valid = {.size = sizeof valid, .stride = {2, 3}};
     ipu_tensor x = floats("x", 4, SHAPE(5, 9, 8, 3));
     ipu_tensor k = floats("k", 4, SHAPE(3, 2, 3, 7));
     ipu_tensor m = floats("m", 2, SHAPE(6, 4));
@@ -267,14 +267,14 @@ static ipu_tensor conv_no_height(void)
 
 static ipu_tensor conv_stride(void)
 {
-    ipu_conv_options options = {sizeof options, {1, 0}, 0};
+    ipu_conv_options options = {.size = sizeof options, .stride = {1, 0}};
 
     return ipu_conv2d(d.graph, x4(), k4(3, 3, 3, 4), &options);
 }
 
 static ipu_tensor conv_options_size(void)
 {
-    ipu_conv_options options = {0, {1, 1}, 0};
+    ipu_conv_options options = {.stride = {1, 1}};
 
     return ipu_conv2d(d.graph, x4(), k4(3, 3, 3, 4), &options);
 }

@@ -96,8 +96,9 @@ static void check_conv(const struct conv_case *c, const float *x,
 START_TEST(convolution_is_the_sum_over_its_window)
 {
     const struct conv_case *c = &conv_cases[_i];
-    ipu_conv_options options = {
-        sizeof options, {c->stride[0], c->stride[1]}, c->same};
+    ipu_conv_options options = {.size = sizeof options,
+                                .stride = {c->stride[0], c->stride[1]},
+                                .same = c->same};
     struct device d = device_new();
     ipu_tensor x =
         device_floats(&d, "x", 4, SHAPE(c->x.n, c->x.h, c->x.w, c->x.c));

@@ -44,7 +44,7 @@ static int choose(uint64_t *state, int n)
 /* As a picture, so that the ops on images take part. */
 static ipu_tensor through_images(ipu_graph *g, ipu_tensor x, ipu_tensor k)
 {
-    ipu_conv_options same = {sizeof same, {1, 1}, 1};
+    ipu_conv_options same = {.size = sizeof same, .stride = {1, 1}, .same = 1};
     ipu_tensor image = ipu_reshape(g, x, 4, SHAPE(1, SIDE, SIDE, 1));
     ipu_tensor kernel = ipu_reshape(g, k, 4, SHAPE(SIDE, SIDE, 1, 1));
     ipu_tensor small;

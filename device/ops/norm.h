@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * norm.h - what layer, group and batch normalisation share.
+ *
+ * All see x as [outer, rows, groups, columns] and normalise over rows and
+ * columns, by a mean and a variance for each outer and group; scale and offset
+ * go with groups and columns:
+ *
+ *     layer    [leading, 1, 1, last]         over what scale covers
+ *     group    [n, pixels, groups, c/groups]
+ *     batch    [1, all, c, 1]
+ */
+#ifndef IPU_OPS_NORM_H
+#define IPU_OPS_NORM_H
+
+#include "ops/op.h"
+
+struct ipu__norm {
+    int64_t outer, rows, groups, columns;
+    int64_t width;  /* groups * columns */
+    int64_t number; /* of elements that are normalised together */
+    double epsilon;
+};
+
+struct ipu__norm ipu__norm_of(const struct ipu__attributes *attributes);
+
+/* 1 / sqrt(variance + epsilon) */
+float ipu__norm_factor(const struct ipu__norm *norm, float variance);
+/* ... for each of the width elements of a row, of its group. */
+void ipu__norm_factors(const struct ipu__norm *norm, float *wide,
+                       const float *variances);
+
+/* For each of the width elements of a row, its group's value. */
+void ipu__norm_widen(const struct ipu__norm *norm, float *wide,
+                     const float *by_group);
+
+#endif
