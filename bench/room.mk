@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# bench: measures collectives against MPI and against the machine.
+# bench: measures collectives against MPI and against the machine, and tells
+# what a modelled chip would measure.
 
-CFLAGS_bench = -Ilibhvd/include -Ibench $(MPI_CFLAGS)
-BENCH_COMMON_SRC := $(filter-out bench/main.c,$(wildcard bench/*.c))
+CFLAGS_bench = -Ilibhvd/include -Idevice/include -Ibench $(MPI_CFLAGS)
+BENCH_COMMON_SRC := $(filter-out bench/main.c bench/ipu_%.c,\
+	$(wildcard bench/*.c))
 BENCH_LINK = $(HVD_LINK) $(MPI_LIBS) $(JSON_LIBS)
 
 PROGRAMS += $(B)/bin/hvd-bench
@@ -15,3 +17,11 @@ SCRIPTS += $(B)/bin/hvd-bench-hosts
 $(B)/bin/hvd-bench-hosts: bench/hvd-bench-hosts
 	$(call say,COPY,$@)mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
+
+# ipu-bench needs neither MPI nor libhvd, only what tables and command lines
+# have in common.
+IPU_BENCH_SRC := $(filter-out bench/ipu_main.c,$(wildcard bench/ipu_*.c))
+PROGRAMS += $(B)/bin/ipu-bench
+SRC_ipu-bench := bench/ipu_main.c bench/command.c bench/table.c $(IPU_BENCH_SRC)
+DEPS_ipu-bench = $(IPU_LIB)
+LIBS_ipu-bench = $(IPU_LINK)

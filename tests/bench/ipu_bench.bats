@@ -1,0 +1,87 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# ipu-bench: its formats, its choice of groups and chips, one line for every
+# mistake.
+
+setup() {
+    BENCH="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin/ipu-bench"
+}
+
+# is_wrong STATUS WORD ARGS...: one line, with the word.
+is_wrong() {
+    local status_wanted=$1 word=$2
+    shift 2
+    run "$BENCH" "$@"
+    echo "$* -> $status: $output"
+    [ "$status" -eq "$status_wanted" ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == "ipu-bench: "*"$word"* ]]
+}
+
+@test "all groups as CSV, each row complete" {
+    run "$BENCH" --format csv
+    [ "$status" -eq 0 ]
+    /usr/bin/python3 -c "
+import csv, sys
+rows = list(csv.DictReader(sys.argv[1].splitlines()))
+assert all(None not in r and None not in r.values() for r in rows)
+assert len({r['group'] for r in rows}) == 10, {r['group'] for r in rows}
+triad = [r for r in rows if r['what'] == 'triad, by hand'][0]
+assert 44 < float(triad['rate']) < 47.1 and triad['unit'] == 'TB/s', triad
+" "$output"
+}
+
+@test "groups that are named, and only these" {
+    run "$BENCH" exchange broadcast --format csv
+    [ "$status" -eq 0 ]
+    [ "$(cut -d, -f1 <<<"$output" | sort -u | tr '\n' ' ')" = \
+        "broadcast exchange group " ]
+}
+
+@test "the text says what is an estimate, and why" {
+    run "$BENCH" --system C2 host
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == "# C2 (2 x mk1): "* ]]
+    [[ $output == *"# ~ the host's latency is typical"* ]]
+}
+
+@test "JSON" {
+    run "$BENCH" --format json matmul
+    [ "$status" -eq 0 ]
+    /usr/bin/python3 -c "
+import json, sys
+document = json.loads(sys.argv[1])
+assert len(document['rows']) > 15 and document['notes']
+" "$output"
+}
+
+@test "a chip from a file" {
+    echo '{"based_on": "mk2", "name": "twice", "clock_hz": 2.65e9}' \
+        >"$BATS_TEST_TMPDIR/chip.json"
+    run "$BENCH" --target "$BATS_TEST_TMPDIR/chip.json" --format csv memory
+    [ "$status" -eq 0 ]
+    [[ ${lines[1]} == "memory,load latency,8,6,2.26"* ]]
+}
+
+@test "mistakes are one line" {
+    is_wrong 2 "'speed' is not a group" speed
+    is_wrong 2 "no system 'Pod3'" --system Pod3
+    is_wrong 2 "no target 'mk7'" --target mk7
+    is_wrong 2 "/nowhere/chip.json" --target /nowhere/chip.json
+    is_wrong 2 "--format" --format xml
+    is_wrong 2 "--frmat" --frmat csv
+}
+
+@test "help and version" {
+    run "$BENCH" --help
+    [ "$status" -eq 0 ]
+    [[ $output == *"--system"* ]]
+    run "$BENCH" --version
+    [[ $output == "ipu-bench "* ]]
+}
+
+@test "a full disk is not a success" {
+    run bash -c "'$BENCH' memory >/dev/full"
+    [ "$status" -eq 1 ]
+}

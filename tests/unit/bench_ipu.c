@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The microbenchmarks of ipu-bench beside what is published of the chips:
+ * within a tenth, each of them.
+ */
+#include "check_main.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ipu.h"
+#include "ipu_rows.h"
+
+enum { MAX_ROWS = 256 };
+
+static struct ipu_row rows[MAX_ROWS];
+static int nrows;
+
+static void keep(void *context, const struct ipu_row *row)
+{
+    (void)context;
+    ck_assert_int_lt(nrows, MAX_ROWS);
+    rows[nrows++] = *row;
+}
+
+static const struct ipu_sink sink = {keep, NULL};
+
+static ipu_system system_of(const char *name, const char *chip)
+{
+    ipu_system system = {.size = sizeof system};
+
+    ck_assert_msg(ipu_system_find(name, &system) >= 0, "%s", ipu_last_error());
+    if (chip)
+        ck_assert_int_ge(ipu_target_find(chip, &system.ipu), 0);
+    return system;
+}
+
+static void run(const ipu_system *system)
+{
+    nrows = 0;
+    for (const struct ipu_group *g = ipu_groups; g->name; g++)
+        ck_assert_msg(g->rows(system, &sink) >= 0, "%s: %s", g->name,
+                      ipu_last_error());
+}
+
+/* The row of that name with the largest size (size 0), or of this one. */
+static const struct ipu_row *find(const char *group, const char *what,
+                                  int64_t size)
+{
+    const struct ipu_row *found = NULL;
+
+    for (int i = 0; i < nrows; i++)
+        if (strcmp(rows[i].group, group) == 0 &&
+            strcmp(rows[i].what, what) == 0 &&
+            (size ? rows[i].size == size : 1))
+            found = &rows[i];
+    ck_assert_msg(found != NULL, "no row %s, %s, %d", group, what, (int)size);
+    return found;
+}
+
+enum value { NS, RATE, SHARE };
+
+static const struct {
+    const char *system, *group, *what;
+    int64_t size;
+    enum value value;
+    double published;
+} figures[] = {
+    {"C2", "memory", "load latency", 0, NS, 3.75},
+    {"C2", "memory", "read, by hand", 0, RATE, 30.7},
+    {"C2", "memory", "read, by hand", 0, SHARE, 0.987},
+    {"C2", "memory", "read, compiled", 0, SHARE, 0.25},
+    {"C2", "memory", "triad, by hand", 0, RATE, 45},
+    {"C2", "exchange", "pair", 4, NS, 133},
+    {"C2", "exchange", "permute", 4, NS, 165},
+    {"C2", "exchange", "permute", 0, RATE, 7780},
+    {"C2", "exchange", "all-to-all", 0, RATE, 7780},
+    {"C2", "links", "in a pair, loaded", 0, RATE, 0.85 * 96},
+    {"C2", "host", "stream to or from the host", 0, RATE, 32},
+    {"M2000", "memory", "triad, by hand", 0, RATE, 46.55},
+    {"M2000", "memory", "triad, by hand", 0, RATE, 47},
+    {"M2000", "exchange", "permute", 0, RATE, 8000},
+    {"M2000", "exchange", "all-to-all", 0, RATE, 8000},
+    {"M2000", "links", "in a pair, loaded", 0, RATE, 0.85 * 64},
+    {"M2000", "host", "stream to or from the host", 0, RATE, 5.5},
+    {"M2000", "host", "streaming memory", 0, RATE, 20},
+    {"Bow-2000", "host", "streaming memory", 0, RATE, 20},
+};
+
+START_TEST(a_published_figure)
+{
+    ipu_system system = system_of(figures[_i].system, NULL);
+    const struct ipu_row *row;
+    double value;
+
+    run(&system);
+    row = find(figures[_i].group, figures[_i].what, figures[_i].size);
+    value = figures[_i].value == NS     ? row->ns
+            : figures[_i].value == RATE ? row->rate
+                                        : row->share;
+    ck_assert_msg(fabs(value / figures[_i].published - 1) <= 0.1,
+                  "%s, %s, %s: %g, published as %g", figures[_i].system,
+                  figures[_i].group, figures[_i].what, value,
+                  figures[_i].published);
+}
+END_TEST
+
+/* The exact cycles of Graphcore's tutorial, and the two syncs it leaves out. */
+START_TEST(the_tutorial_exactly)
+{
+    ipu_system system = system_of("M2000", NULL);
+    ipu_cycles sync = {.size = sizeof sync};
+    const struct ipu_row *row;
+
+    run(&system);
+    row = find("matvec", "float32, 1000 columns", 10000);
+    ck_assert_int_ge(ipu_model_matvec(&system.ipu, 10000, 1000, 0, NULL, &sync),
+                     0);
+    ck_assert_int_eq(row->cycles - sync.sync, 3996);
+}
+END_TEST
+
+START_TEST(no_share_is_more_than_all)
+{
+    const char *const systems[] = {"C2", "M2000", "Bow-Pod64", "model"};
+    ipu_system system = system_of(systems[_i], NULL);
+
+    run(&system);
+    ck_assert_int_gt(nrows, 60);
+    for (int i = 0; i < nrows; i++)
+        if (!(rows[i].share <= 1 && rows[i].cycles > 0 && rows[i].ns > 0 &&
+              rows[i].rate >= 0))
+            ck_abort_msg("%s, %s: %g of the peak, %lld cycles", rows[i].group,
+                         rows[i].what, rows[i].share,
+                         (long long)rows[i].cycles);
+}
+END_TEST
+
+/* Sizes that do not fit are left out, not an error. */
+START_TEST(a_tiny_chip_has_fewer_rows)
+{
+    ipu_system system = system_of("M2000", NULL);
+    int all;
+
+    run(&system);
+    all = nrows;
+    system.ipu.tiles = 4;
+    run(&system);
+    ck_assert_int_lt(nrows, all);
+    ck_assert_int_gt(nrows, 20);
+}
+END_TEST
+
+static TCase *tcase_figures(void)
+{
+    TCase *tcase = tcase_create("figures");
+
+    tcase_add_loop_test(tcase, a_published_figure, 0,
+                        (int)(sizeof figures / sizeof *figures));
+    tcase_add_test(tcase, the_tutorial_exactly);
+    tcase_add_loop_test(tcase, no_share_is_more_than_all, 0, 4);
+    tcase_add_test(tcase, a_tiny_chip_has_fewer_rows);
+    return tcase;
+}
+
+HVD_TEST_MAIN("bench_ipu", tcase_figures)
