@@ -97,17 +97,8 @@ void hvd__express_post(struct hvd__world *world, struct hvd__set *set);
 /* Whether it waits for other ranks. */
 bool hvd__express_is_busy(const struct hvd__express *express);
 
-/*
- * Driver's: a unit of one entry, which no other thread knows yet, as the next
- * cell, if nothing else is on its way, waiting a little for the others. The
- * entry is done, without having been completed; or it is posted, and must be
- * in the books when the driver goes on; or nothing was done.
- */
-enum hvd__quick { HVD__QUICK_NOT, HVD__QUICK_POSTED, HVD__QUICK_DONE };
+/* Whether it is open, and nothing of ours is under way. */
 bool hvd__express_is_free(const struct hvd__express *express);
-enum hvd__quick hvd__express_quick(struct hvd__world *world,
-                                   struct hvd__set *set,
-                                   struct hvd__unit *unit);
 
 /* The coordinator opens an epoch, nheard of what we have told it known. */
 void hvd__express_open(struct hvd__set *set, uint32_t epoch, int64_t nheard);

@@ -1,9 +1,106 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/quick.h"
 
+#include <sched.h>
+
 #include "base/clock.h"
 #include "base/status.h"
 #include "core/complete.h"
+#include "core/express_parts.h"
+
+/* How far it got. */
+enum quick { NOT_POSTED, POSTED, DONE };
+
+/*
+ * Looking for the others: first some half a microsecond without giving up the
+ * core, then giving way to whoever wants it, which may be the one waited for.
+ * Where looking without giving way has not helped, as among ranks that share
+ * a core against all expectation, it is tried again only now and then.
+ */
+enum { LOOKS = 32, LOOKS_YIELDING = 100, TRY_AGAIN = 128 };
+
+struct look {
+    int pauses; /* that are left */
+    int yields;
+};
+
+static struct look begin_looking(const struct hvd__world *world,
+                                 struct hvd__express *x)
+{
+    if (x->nquick++ % TRY_AGAIN == 0)
+        x->pauses = LOOKS;
+    return (struct look){world->progress.may_spin ? x->pauses : 0,
+                         LOOKS_YIELDING};
+}
+
+/* Between two looks; false: no more. */
+static bool pause_between(struct look *look)
+{
+    if (look->pauses > 0) {
+        look->pauses--;
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#else
+        atomic_signal_fence(memory_order_seq_cst);
+#endif
+        return true;
+    }
+    sched_yield();
+    return look->yields-- > 0;
+}
+
+/* They are there. If they were from the beginning nothing was learnt. */
+static void end_looking(struct hvd__express *x, const struct look *look)
+{
+    if (look->yields < LOOKS_YIELDING)
+        x->pauses /= 2;
+    else if (look->pauses < x->pauses)
+        x->pauses = LOOKS;
+}
+
+static enum quick quick_in_place(struct hvd__set *set, struct hvd__entry *entry,
+                                 struct look *look)
+{
+    struct hvd__express *x = &set->express;
+
+    x->now = (struct hvd__in_place){.entry = entry, .cell = x->decided++};
+    while (!hvd__express_reduce_share(set))
+        continue;
+    hvd__express_consume(set);
+    while (hvd__express_least_reduced(set) < entry->mark)
+        if (!pause_between(look))
+            return POSTED;
+    x->unfinished = NULL;
+    x->unfinished_tail = &x->unfinished;
+    return DONE;
+}
+
+static enum quick post_and_look(struct hvd__world *world, struct hvd__set *set,
+                                struct hvd__unit *unit)
+{
+    struct hvd__express *x = &set->express;
+    struct hvd__entry *entry = &unit->entries[0];
+    struct look look;
+    enum hvd__verdict verdict;
+
+    if (!hvd__express_post_unit(world, set, unit))
+        return NOT_POSTED;
+    look = begin_looking(world, x);
+    while ((verdict = hvd__express_compare(set)) == HVD__UNKNOWN &&
+           pause_between(&look))
+        continue;
+    if (verdict != HVD__AGREED)
+        return POSTED;
+    end_looking(x, &look);
+    if (hvd__express_run_here(world, set, entry, x->decided)) {
+        x->decided++;
+        hvd__express_consume(set);
+        return DONE;
+    }
+    if (!hvd__express_goes_in_place(world, set, entry, x->decided))
+        return POSTED;
+    return quick_in_place(set, entry, &look);
+}
 
 /* Whether there is a chance, by what the request is. */
 static bool may_be_quick(const hvd_request *request)
@@ -38,7 +135,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
 {
     struct hvd__unit *unit = world->spare;
     struct hvd__entry *entry;
-    enum hvd__quick done;
+    enum quick done;
 
     if (!hvd__express_is_free(&set->express))
         return false;
@@ -60,11 +157,11 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
         return false;
     hvd__watch_doing(world->watch, hvd_kind_name(request->kind), unit->name,
                      unit->submitted_ns);
-    done = hvd__express_quick(world, set, unit);
-    if (done == HVD__QUICK_DONE)
+    done = post_and_look(world, set, unit);
+    if (done == DONE)
         hvd__complete_quick(world, entry);
     else
-        adopt(world, unit, done == HVD__QUICK_POSTED, handle);
+        adopt(world, unit, done == POSTED, handle);
     return true;
 }
 

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cells of our own: what goes into them, and when they are free again. */
+#include <string.h>
+
+#include "core/express_parts.h"
+
+/* What all ranks have read of our cells: they, and what was beside them, may
+ * be written again. */
+static void look_who_read(struct hvd__set *set)
+{
+    struct hvd__express *x = &set->express;
+    uint64_t read = hvd__cells_read(x);
+
+    for (int rank = 0; rank < set->team.size; rank++) {
+        uint64_t there = hvd__cells_of(
+            x, atomic_load_explicit(&set->slate->parts[rank]->consumed,
+                                    memory_order_acquire));
+        if (there < read)
+            read = there;
+    }
+    if (read > x->read) {
+        x->payload_free = x->tickets[(read - 1) % HVD__CELLS].payload_end;
+        x->read = read;
+    }
+}
+
+/* Bytes of data that go with a cell; -1: it does not go so. */
+static int64_t data_bytes(const struct hvd__world *world,
+                          const struct hvd__set *set,
+                          const struct hvd__entry *entry)
+{
+    const struct hvd__signature *s = &entry->signature;
+    const struct hvd__heap *heap = set->slate->heap;
+    size_t most = world->settings.shm_small;
+
+    /* Several must fit into the ring, whatever was asked for. */
+    if (most > HVD__PAYLOAD_BYTES / 8)
+        most = HVD__PAYLOAD_BYTES / 8;
+    if (s->kind == HVD_BROADCAST)
+        return entry->bytes > most ? -1
+               : s->root == set->team.world[set->team.rank]
+                   ? (int64_t)entry->bytes
+                   : -1;
+    if (s->kind != HVD_ALLREDUCE || s->op == HVD_ADASUM ||
+        s->compression != HVD_COMPRESSION_NONE)
+        return -1;
+    /* Every rank reads what all have. In heaps each could do a share. */
+    most = 2 * most / (size_t)set->team.size;
+    if (hvd__heap_place(heap, entry->output, entry->bytes))
+        most /= 8;
+    return entry->bytes > most ? -1 : (int64_t)entry->bytes;
+}
+
+/* Room for bytes in the ring, as one piece: where; -1: not now. */
+static int64_t take_payload(struct hvd__express *x, size_t bytes)
+{
+    uint64_t at = x->payload_next, offset = at % HVD__PAYLOAD_BYTES;
+
+    bytes = (bytes + 63) / 64 * 64;
+    if (offset + bytes > HVD__PAYLOAD_BYTES)
+        at += HVD__PAYLOAD_BYTES - offset;
+    if (at + bytes - x->payload_free > HVD__PAYLOAD_BYTES)
+        return -1;
+    x->payload_next = at + bytes;
+    return (int64_t)(at % HVD__PAYLOAD_BYTES);
+}
+
+static struct hvd__cell *next_cell(struct hvd__set *set)
+{
+    struct hvd__express *x = &set->express;
+
+    if (x->posted - x->read >= HVD__CELLS)
+        look_who_read(set);
+    if (x->posted - x->read >= HVD__CELLS)
+        return NULL;
+    return hvd__cell_at(set->slate->own, x->posted);
+}
+
+static void publish(struct hvd__express *x, struct hvd__cell *cell,
+                    struct hvd__entry *entry)
+{
+    x->tickets[x->posted % HVD__CELLS] =
+        (struct hvd__ticket){entry, x->payload_next};
+    atomic_store_explicit(&cell->mark, hvd__mark_of(x, x->posted),
+                          memory_order_release);
+    x->posted++;
+}
+
+/* A cell that is like no other. */
+static bool post_apart(struct hvd__set *set, struct hvd__entry *entry)
+{
+    struct hvd__cell *cell = next_cell(set);
+
+    if (!cell)
+        return false;
+    cell->flags = HVD__CELL_APART;
+    publish(&set->express, cell, entry);
+    return true;
+}
+
+static bool post_entry(const struct hvd__world *world, struct hvd__set *set,
+                       struct hvd__entry *entry)
+{
+    struct hvd__express *x = &set->express;
+    struct hvd__cell *cell = next_cell(set);
+    int64_t bytes = data_bytes(world, set, entry), offset = 0;
+    const void *data =
+        entry->signature.kind == HVD_BROADCAST ? entry->output : entry->input;
+
+    if (!cell)
+        return false;
+    if (bytes > HVD__INLINE_BYTES) {
+        offset = take_payload(x, (size_t)bytes);
+        if (offset < 0) {
+            look_who_read(set);
+            offset = take_payload(x, (size_t)bytes);
+        }
+        if (offset < 0)
+            return false;
+    }
+    cell->key = entry->unit->key;
+    cell->fingerprint = entry->unit->fingerprint;
+    cell->rows = entry->rows;
+    cell->flags = bytes >= 0 ? HVD__CELL_DATA : 0;
+    cell->offset = (uint32_t)offset;
+    if (bytes > 0)
+        memcpy(bytes > HVD__INLINE_BYTES ? set->slate->own->payload + offset
+                                         : cell->data,
+               data, (size_t)bytes);
+    if (bytes < 0) {
+        cell->input =
+            hvd__heap_place(set->slate->heap, entry->input, entry->bytes);
+        cell->output =
+            hvd__heap_place(set->slate->heap, entry->output, entry->bytes);
+    }
+    publish(x, cell, entry);
+    return true;
+}
+
+static bool is_apart(const struct hvd__unit *unit)
+{
+    return unit->status < 0 || unit->priority != 0 ||
+           unit->nentries > HVD__CELLS / 2 ||
+           unit->entries[0].signature.kind == HVD_JOIN;
+}
+
+bool hvd__express_post_unit(const struct hvd__world *world,
+                            struct hvd__set *set, struct hvd__unit *unit)
+{
+    if (is_apart(unit))
+        return post_apart(set, &unit->entries[0]);
+    for (; unit->nposted < unit->nentries; unit->nposted++)
+        if (!post_entry(world, set, &unit->entries[unit->nposted]))
+            return false;
+    return true;
+}
+
+void hvd__express_post(struct hvd__world *world, struct hvd__set *set)
+{
+    struct hvd__express *x = &set->express;
+
+    while (x->waiting && hvd__express_post_unit(world, set, x->waiting)) {
+        x->waiting = x->waiting->next;
+        if (!x->waiting)
+            x->waiting_tail = &x->waiting;
+    }
+}
+
+bool hvd__express_post_end(struct hvd__set *set)
+{
+    return post_apart(set, NULL);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is agreed on by its cells: reduced there, in place, or elsewhere. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "core/complete.h"
+#include "core/express_parts.h"
+#include "transport/algo/shared.h"
+
+static const unsigned char *data_of(struct hvd__part *part, uint64_t number,
+                                    size_t bytes)
+{
+    const struct hvd__cell *cell = hvd__cell_at(part, number);
+
+    return bytes > HVD__INLINE_BYTES ? part->payload + cell->offset
+                                     : cell->data;
+}
+
+static struct hvd__reduction reduction_of(const struct hvd__set *set,
+                                          const struct hvd__entry *entry)
+{
+    const struct hvd__signature *s = &entry->signature;
+
+    return (struct hvd__reduction){.dtype = s->dtype,
+                                   .op = s->op,
+                                   .prescale = s->prescale,
+                                   .postscale = s->postscale,
+                                   .divisor = set->team.size};
+}
+
+/* All contributions are here. */
+static void reduce_small(struct hvd__set *set, struct hvd__entry *entry,
+                         uint64_t cell)
+{
+    const struct hvd__reduction reduction = reduction_of(set, entry);
+    const void **sources = set->express.sources;
+
+    for (int rank = 0; rank < set->team.size; rank++)
+        sources[rank] =
+            rank == set->team.rank
+                ? entry->input
+                : data_of(set->slate->parts[rank], cell, entry->bytes);
+    hvd__reduce(&reduction, entry->output, sources, set->team.size,
+                entry->count);
+}
+
+/* The addresses of all inputs and outputs; false: some are out of reach. */
+static bool reach(struct hvd__set *set, const struct hvd__entry *entry,
+                  uint64_t number)
+{
+    struct hvd__express *x = &set->express;
+    const struct hvd__slate *slate = set->slate;
+
+    for (int rank = 0; rank < set->team.size; rank++) {
+        const struct hvd__cell *cell = hvd__cell_at(slate->parts[rank], number);
+        bool own = rank == set->team.rank;
+
+        if (cell->flags & HVD__CELL_DATA)
+            return false;
+        x->sources[rank] = hvd__heap_at(slate->heap, slate->world[rank],
+                                        cell->input, entry->bytes);
+        x->targets[rank] = hvd__heap_at(slate->heap, slate->world[rank],
+                                        cell->output, entry->bytes);
+        if (!x->sources[rank] || !x->targets[rank])
+            return false;
+        if (own) {
+            x->sources[rank] = entry->input;
+            x->targets[rank] = entry->output;
+        }
+    }
+    return true;
+}
+
+bool hvd__express_reduce_share(struct hvd__set *set)
+{
+    int64_t computing_ns = 0;
+    struct hvd__express *x = &set->express;
+    struct hvd__entry *entry = x->now.entry;
+    const struct hvd__reduction reduction = reduction_of(set, entry);
+    struct hvd__slice share =
+        hvd__slice_of(entry->count, set->team.rank, set->team.size);
+    size_t element = hvd__dtype_bytes(entry->signature.dtype);
+    int64_t most = (int64_t)(HVD__CHUNK_BYTES / element);
+    int64_t count = share.count - x->now.done;
+    size_t offset = (size_t)(share.start + x->now.done) * element;
+
+    if (count > most)
+        count = most;
+    reach(set, entry, x->now.cell);
+    for (int rank = 0; rank < set->team.size; rank++) {
+        x->sources[rank] = (const char *)x->sources[rank] + offset;
+        x->targets[rank] = (char *)x->targets[rank] + offset;
+    }
+    hvd__timed_reduce(&computing_ns, &reduction, x->targets, set->team.size,
+                      x->sources, set->team.size, count);
+    hvd__count_alone(&set->metrics->computing_ns, computing_ns);
+    x->now.done += count;
+    if (x->now.done < share.count)
+        return false;
+    entry->mark = hvd__mark_of(x, x->now.cell);
+    atomic_store_explicit(&set->slate->own->reduced, entry->mark,
+                          memory_order_release);
+    entry->next = NULL;
+    *x->unfinished_tail = entry;
+    x->unfinished_tail = &entry->next;
+    x->now.entry = NULL;
+    return true;
+}
+
+uint64_t hvd__express_least_reduced(const struct hvd__set *set)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (int rank = 0; rank < set->team.size; rank++) {
+        uint64_t reduced = atomic_load_explicit(
+            &set->slate->parts[rank]->reduced, memory_order_acquire);
+        if (reduced < least)
+            least = reduced;
+    }
+    return least;
+}
+
+static void done(struct hvd__world *world, struct hvd__entry *entry)
+{
+    hvd__count_alone(&world->metrics.batches, 1);
+    hvd__count_alone(&world->metrics.batched, 1);
+    if (hvd__scribe_listens(&world->scribe) &&
+        entry->signature.kind != HVD_BARRIER)
+        entry->moved_ns = hvd__now_ns();
+    hvd__complete(world, entry, HVD_OK, NULL);
+}
+
+void hvd__express_finish(struct hvd__world *world, struct hvd__set *set,
+                         bool *moved)
+{
+    struct hvd__express *x = &set->express;
+    uint64_t least = x->unfinished ? hvd__express_least_reduced(set) : 0;
+
+    while (x->unfinished && x->unfinished->mark <= least) {
+        struct hvd__entry *entry = x->unfinished;
+
+        x->unfinished = entry->next;
+        if (!x->unfinished)
+            x->unfinished_tail = &x->unfinished;
+        *moved = true;
+        done(world, entry);
+    }
+}
+
+/* What ranks carry lies in their cells. */
+static int collect_rows(struct hvd__set *set, struct hvd__entry *entry,
+                        uint64_t cell)
+{
+    size_t bytes = (size_t)set->team.size * sizeof *entry->carried;
+
+    if (!hvd__signature_carries(&entry->signature))
+        return HVD_OK;
+    entry->carried = malloc(bytes);
+    if (!entry->carried)
+        return hvd__fail_memory(bytes);
+    for (int rank = 0; rank < set->team.size; rank++)
+        entry->carried[rank] =
+            hvd__cell_at(set->slate->parts[rank], cell)->rows;
+    return HVD_OK;
+}
+
+static bool all_have_data(const struct hvd__set *set, uint64_t cell)
+{
+    for (int rank = 0; rank < set->team.size; rank++)
+        if (!(hvd__cell_at(set->slate->parts[rank], cell)->flags &
+              HVD__CELL_DATA))
+            return false;
+    return true;
+}
+
+bool hvd__express_run_here(struct hvd__world *world, struct hvd__set *set,
+                           struct hvd__entry *entry, uint64_t cell)
+{
+    const struct hvd__signature *s = &entry->signature;
+    struct hvd__part *root;
+
+    if (s->kind == HVD_BARRIER)
+        return true;
+    if (world->settings.consistency_check)
+        return false;
+    if (s->kind == HVD_BROADCAST) {
+        root = set->slate->parts[hvd__set_find(set, s->root)];
+        if (!(hvd__cell_at(root, cell)->flags & HVD__CELL_DATA))
+            return false;
+        if (root != set->slate->own && entry->bytes > 0)
+            memcpy(entry->output, data_of(root, cell, entry->bytes),
+                   entry->bytes);
+        return true;
+    }
+    if (s->kind != HVD_ALLREDUCE || !all_have_data(set, cell))
+        return false;
+    reduce_small(set, entry, cell);
+    return true;
+}
+
+bool hvd__express_goes_in_place(const struct hvd__world *world,
+                                struct hvd__set *set,
+                                const struct hvd__entry *entry, uint64_t cell)
+{
+    const struct hvd__signature *s = &entry->signature;
+
+    return s->kind == HVD_ALLREDUCE && !world->settings.consistency_check &&
+           s->op != HVD_ADASUM && s->compression == HVD_COMPRESSION_NONE &&
+           reach(set, entry, cell);
+}
+
+int hvd__express_run(struct hvd__world *world, struct hvd__set *set,
+                     struct hvd__entry *entry, uint64_t cell, int64_t now)
+{
+    struct hvd__express *x = &set->express;
+
+    if (entry->unit->decided_ns == 0) {
+        entry->unit->decided_ns = now;
+        atomic_store_explicit(&entry->unit->decided, true,
+                              memory_order_release);
+    }
+    entry->started_ns = now;
+    entry->batched = 1;
+    entry->shared = true;
+    if (hvd__express_run_here(world, set, entry, cell)) {
+        if (!hvd__scribe_listens(&world->scribe))
+            entry->done_ns = now; /* in no time: not worth another look */
+        done(world, entry);
+        return HVD_OK;
+    }
+    if (hvd__express_goes_in_place(world, set, entry, cell)) {
+        x->now = (struct hvd__in_place){.entry = entry, .cell = cell};
+        return HVD_OK;
+    }
+    HVD_TRY(collect_rows(set, entry, cell));
+    entry->next = NULL;
+    return hvd__execute(set, entry, NULL);
+}
