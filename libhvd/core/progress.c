@@ -39,7 +39,7 @@
 #include "base/status.h"
 #include "core/world.h"
 
-#define SPIN_NS INT64_C(3000)
+#define SPIN_NS INT64_C(20000)
 #define YIELD_NS INT64_C(2000000)
 #define YIELD_BACKGROUND_NS INT64_C(50000)
 #define SLEEP_MIN_NS INT64_C(20000)

@@ -12,16 +12,19 @@
 enum quick { NOT_POSTED, POSTED, DONE };
 
 /*
- * Looking for the others: first some half a microsecond without giving up the
- * core, then giving way to whoever wants it, which may be the one waited for.
- * Where looking without giving way has not helped, as among ranks that share
- * a core against all expectation, it is tried again only now and then.
+ * Looking for the others: first some ten microseconds without giving up the
+ * core, for whoever else wants it may keep it for milliseconds; then giving
+ * way, for that may be the one waited for. If it was, as among ranks that
+ * share a core against all expectation, looking is a waste of its time, and is
+ * done less from then on; at length only now and then.
  */
-enum { LOOKS = 32, LOOKS_YIELDING = 100, TRY_AGAIN = 128 };
+enum { LOOKS = 1000, LOOKS_YIELDING = 100, TRY_AGAIN = 256 };
+#define SHORT_NS INT64_C(50000)
 
 struct look {
     int pauses; /* that are left */
     int yields;
+    int64_t since_ns; /* of the first yield; 0: none yet */
 };
 
 static struct look begin_looking(const struct hvd__world *world,
@@ -29,8 +32,8 @@ static struct look begin_looking(const struct hvd__world *world,
 {
     if (x->nquick++ % TRY_AGAIN == 0)
         x->pauses = LOOKS;
-    return (struct look){world->progress.may_spin ? x->pauses : 0,
-                         LOOKS_YIELDING};
+    return (struct look){.pauses = world->progress.may_spin ? x->pauses : 0,
+                         .yields = LOOKS_YIELDING};
 }
 
 /* Between two looks; false: no more. */
@@ -45,17 +48,17 @@ static bool pause_between(struct look *look)
 #endif
         return true;
     }
+    if (look->since_ns == 0)
+        look->since_ns = hvd__now_ns();
     sched_yield();
     return look->yields-- > 0;
 }
 
-/* They are there. If they were from the beginning nothing was learnt. */
+/* They are there: soon after this rank had given way? */
 static void end_looking(struct hvd__express *x, const struct look *look)
 {
-    if (look->yields < LOOKS_YIELDING)
-        x->pauses /= 2;
-    else if (look->pauses < x->pauses)
-        x->pauses = LOOKS;
+    if (look->since_ns > 0 && hvd__now_ns() - look->since_ns < SHORT_NS)
+        x->pauses /= 4;
 }
 
 static enum quick quick_in_place(struct hvd__set *set, struct hvd__entry *entry,
@@ -70,6 +73,7 @@ static enum quick quick_in_place(struct hvd__set *set, struct hvd__entry *entry,
     while (hvd__express_least_reduced(set) < entry->mark)
         if (!pause_between(look))
             return POSTED;
+    end_looking(x, look);
     x->unfinished = NULL;
     x->unfinished_tail = &x->unfinished;
     return DONE;
@@ -91,8 +95,8 @@ static enum quick post_and_look(struct hvd__world *world, struct hvd__set *set,
         continue;
     if (verdict != HVD__AGREED)
         return POSTED;
-    end_looking(x, &look);
     if (hvd__express_run_here(world, set, entry, x->decided)) {
+        end_looking(x, &look);
         x->decided++;
         hvd__express_consume(set);
         return DONE;
