@@ -82,8 +82,10 @@ void ipu_executable_free(ipu_executable *e)
 {
     if (!e)
         return;
-    for (int32_t i = 0; i < e->nvalues; i++)
+    for (int32_t i = 0; i < e->nvalues; i++) {
         free(e->values[i].name);
+        free(e->values[i].data);
+    }
     for (int32_t i = 0; i < e->nstreams; i++)
         free(e->streams[i].name);
     free(e->values);

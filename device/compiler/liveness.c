@@ -19,6 +19,12 @@
 #include "compiler/program.h"
 #include "graph/error.h"
 
+/* From run to run. */
+static bool stays(const struct ipu__value *value)
+{
+    return value->kind == IPU__VARIABLE || value->kind == IPU__CONSTANT;
+}
+
 static void needed_at(struct ipu__value *value, int32_t step)
 {
     if (value->death < step)
@@ -44,7 +50,7 @@ static void find_lifetimes(struct ipu_executable *e)
         if (e->streams[i].kind == IPU__STREAM_OUT)
             e->values[e->streams[i].value].death = e->nsteps;
     for (int32_t v = 0; v < e->nvalues; v++)
-        if (e->values[v].kind == IPU__VARIABLE)
+        if (stays(&e->values[v]))
             e->values[v].death = e->nsteps;
 }
 
@@ -129,7 +135,7 @@ static void open_block(struct ipu_executable *e, struct ipu__value *value)
         .bytes = value->bytes,
         .birth = value->birth,
         .death = value->death,
-        .always = value->kind == IPU__VARIABLE,
+        .always = stays(value),
     };
     value->block = e->nblocks++;
     value->opens = true;

@@ -91,7 +91,8 @@ int ipu__place(struct ipu_executable *e)
     e->info.planned_bytes = (int64_t)e->memory_bytes;
     for (int32_t v = 0; v < e->nvalues; v++) {
         e->info.unshared_bytes += (int64_t)e->values[v].bytes;
-        if (e->values[v].kind == IPU__VARIABLE)
+        if (e->values[v].kind == IPU__VARIABLE ||
+            e->values[v].kind == IPU__CONSTANT)
             e->info.always_live_bytes += (int64_t)e->values[v].bytes;
     }
     simulate(e, tiles, first);

@@ -17,6 +17,7 @@ struct ipu__value {
     struct ipu__shape shape;
     enum ipu__tensor_kind kind;
     size_t bytes;
+    void *data;    /* owned; of a constant */
     int32_t birth; /* step that makes it; -1: before the first */
     int32_t death; /* last step that needs it; the program's nsteps: the end */
     int32_t block; /* index of the memory it lives in */
@@ -26,7 +27,7 @@ struct ipu__value {
 struct ipu__block {
     size_t bytes;
     int32_t birth, death; /* of all its values */
-    bool always;          /* holds a variable */
+    bool always;          /* holds a variable or a constant */
     size_t offset;        /* in the engine's memory */
 };
 

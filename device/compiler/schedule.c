@@ -58,6 +58,15 @@ static int32_t need(struct scheduler *s, int32_t tensor)
     return count;
 }
 
+static int copy_constant(struct ipu__value *value, const struct ipu__tensor *t)
+{
+    value->data = malloc(value->bytes ? value->bytes : 1);
+    if (!value->data)
+        return ipu__fail_memory(value->bytes);
+    memcpy(value->data, t->data, value->bytes);
+    return IPU_OK;
+}
+
 /* The value of a tensor, made if it is new. */
 static int value_of(struct scheduler *s, int32_t tensor)
 {
@@ -82,7 +91,10 @@ static int value_of(struct scheduler *s, int32_t tensor)
     };
     if (!e->values[e->nvalues].name)
         return ipu__fail_memory(strlen(t->name) + 1);
-    return s->value_of[tensor] = e->nvalues++;
+    s->value_of[tensor] = e->nvalues++;
+    if (t->kind == IPU__CONSTANT)
+        IPU_TRY(copy_constant(&e->values[s->value_of[tensor]], t));
+    return s->value_of[tensor];
 }
 
 static int emit_node(struct scheduler *s, int32_t n)

@@ -63,10 +63,18 @@ int ipu__memory_init(struct ipu__memory *m,
     m->scratch = allocate(executable->scratch_bytes);
     if (!m->scratch)
         return ipu__fail_memory(executable->scratch_bytes);
-    if (is_hostile())
-        return init_hostile(m);
-    m->planned = allocate(executable->memory_bytes);
-    return m->planned ? IPU_OK : ipu__fail_memory(executable->memory_bytes);
+    if (is_hostile()) {
+        IPU_TRY(init_hostile(m));
+    } else {
+        m->planned = allocate(executable->memory_bytes);
+        if (!m->planned)
+            return ipu__fail_memory(executable->memory_bytes);
+    }
+    for (int32_t v = 0; v < executable->nvalues; v++)
+        if (executable->values[v].data)
+            memcpy(ipu__memory_of(m, v), executable->values[v].data,
+                   executable->values[v].bytes);
+    return IPU_OK;
 }
 
 void ipu__memory_fini(struct ipu__memory *m)
@@ -96,7 +104,8 @@ void ipu__memory_before(struct ipu__memory *m)
         return;
     memset(m->scratch, NAN_BYTE, x->scratch_bytes);
     for (int32_t v = 0; v < x->nvalues; v++)
-        if (x->values[v].kind != IPU__VARIABLE)
+        if (x->values[v].kind != IPU__VARIABLE &&
+            x->values[v].kind != IPU__CONSTANT)
             memset(m->own[v] + ALIGNMENT, NAN_BYTE, x->values[v].bytes);
 }
 

@@ -40,8 +40,10 @@ void ipu_graph_free(ipu_graph *graph)
 {
     if (!graph)
         return;
-    for (int32_t i = 0; i < graph->ntensors; i++)
+    for (int32_t i = 0; i < graph->ntensors; i++) {
         free(graph->tensors[i].name);
+        free(graph->tensors[i].data);
+    }
     for (int32_t i = 0; i < graph->nsinks; i++)
         free(graph->sinks[i].name);
     free(graph->tensors);
@@ -121,9 +123,8 @@ int ipu__reserve(void **array, int32_t count, int32_t *capacity, size_t size)
     return IPU_OK;
 }
 
-/* name is taken, also on failure. */
-static int add_tensor(ipu_graph *g, char *name, const struct ipu__shape *shape,
-                      enum ipu__tensor_kind kind)
+int ipu__tensor_add(ipu_graph *g, char *name, const struct ipu__shape *shape,
+                    enum ipu__tensor_kind kind)
 {
     int status = name ? IPU_OK : ipu__fail_memory(1);
 
@@ -156,7 +157,8 @@ static int check_name(const ipu_graph *g, const char *what, const char *name)
     if (!name || !name[0])
         return ipu__fail(IPU_ERR_NAME, "%s has no name", what);
     for (int32_t i = 0; i < g->ntensors; i++)
-        if (g->tensors[i].kind != IPU__RESULT &&
+        if ((g->tensors[i].kind == IPU__INPUT ||
+             g->tensors[i].kind == IPU__VARIABLE) &&
             strcmp(g->tensors[i].name, name) == 0)
             return ipu__fail(IPU_ERR_NAME,
                              "%s '%s': an input or variable has that name",
@@ -191,7 +193,7 @@ static ipu_tensor add_source(ipu_graph *g, const char *what,
     if (status == IPU_OK)
         status = ipu__shape_make(text, dtype, ndim, extents, &shape);
     if (status == IPU_OK)
-        status = add_tensor(g, strdup(name), &shape, kind);
+        status = ipu__tensor_add(g, strdup(name), &shape, kind);
     return status < 0 ? ipu__invalid(g, status) : ipu__handle(g, status);
 }
 
@@ -248,7 +250,8 @@ static int add_node(ipu_graph *g, const struct ipu__op *op,
     IPU_TRY(ipu__reserve((void **)&g->nodes, g->nnodes, &g->node_capacity,
                          sizeof *g->nodes));
     snprintf(name, sizeof name, "%s:%d", op->name, (int)g->nnodes);
-    node.output = add_tensor(g, strdup(name), &call.output.shape, IPU__RESULT);
+    node.output =
+        ipu__tensor_add(g, strdup(name), &call.output.shape, IPU__RESULT);
     IPU_TRY(node.output);
     g->tensors[node.output].node = g->nnodes;
     g->nodes[g->nnodes++] = node;

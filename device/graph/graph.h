@@ -25,6 +25,7 @@ struct ipu__attributes {
     int32_t size;
     bool transpose[2]; /* of inputs 0 and 1 */
     double scale, offset;
+    double factors[4];
     uint64_t seed;
     int64_t view[4]; /* of x, as the op groups its elements */
     int32_t axis;
@@ -41,13 +42,14 @@ struct ipu__source {
     int32_t line;
 };
 
-enum ipu__tensor_kind { IPU__INPUT, IPU__VARIABLE, IPU__RESULT };
+enum ipu__tensor_kind { IPU__INPUT, IPU__VARIABLE, IPU__CONSTANT, IPU__RESULT };
 
 struct ipu__tensor {
     char *name; /* owned */
     struct ipu__shape shape;
     enum ipu__tensor_kind kind;
     int32_t node; /* that makes it; -1: none */
+    void *data;   /* owned; of a constant */
     struct ipu__source source;
 };
 
@@ -85,6 +87,10 @@ struct ipu_graph {
     int status;    /* of the first failure, which stops all building */
     char *message; /* owned; its text */
 };
+
+/* A new tensor's index. name is taken, also on failure. */
+int ipu__tensor_add(ipu_graph *graph, char *name,
+                    const struct ipu__shape *shape, enum ipu__tensor_kind kind);
 
 /* The tensor's index; a failure if it is of another graph, or none. */
 int32_t ipu__index(const ipu_graph *graph, ipu_tensor tensor);

@@ -195,6 +195,36 @@ ipu_tensor ipu_batch_norm_inference(ipu_graph *graph, ipu_tensor x,
                                     ipu_tensor running_variance,
                                     double epsilon);
 
+/*
+ * gather: elements of x along an axis by their numbers, an int32 tensor whose
+ * dimensions take the place of the axis; embedding: rows of a table, axis 0.
+ * scatter_add: x, with updates added to the elements that the numbers name
+ * (several times, if they are named several times); updates are as gather
+ * would give. A number out of range fails the run: IPU_ERR_DATA.
+ */
+ipu_tensor ipu_gather(ipu_graph *graph, ipu_tensor x, ipu_tensor indices,
+                      int32_t axis);
+ipu_tensor ipu_embedding(ipu_graph *graph, ipu_tensor table,
+                         ipu_tensor indices);
+ipu_tensor ipu_scatter_add(ipu_graph *graph, ipu_tensor x, ipu_tensor indices,
+                           ipu_tensor updates, int32_t axis);
+
+/* The number of the largest along an axis, int32; the first of several; of a
+ * NaN, if there is one. */
+ipu_tensor ipu_argmax(ipu_graph *graph, ipu_tensor x, int32_t axis);
+
+/* x: [...] int32 -> [..., depth] float32, 1 at the number, 0 elsewhere; a
+ * number out of range gives zeros only. */
+ipu_tensor ipu_one_hot(ipu_graph *graph, ipu_tensor x, int32_t depth);
+
+/* To another dtype. To int32: towards 0; what is out of range becomes the
+ * nearest that is not, NaN becomes 0. */
+ipu_tensor ipu_cast(ipu_graph *graph, ipu_tensor x, ipu_dtype dtype);
+
+/* A tensor of these elements, which are copied. */
+ipu_tensor ipu_constant(ipu_graph *graph, ipu_dtype dtype, int32_t ndim,
+                        const int64_t *shape, const void *data);
+
 /* A tensor of one value. */
 ipu_tensor ipu_fill(ipu_graph *graph, ipu_dtype dtype, int32_t ndim,
                     const int64_t *shape, double value);
@@ -323,6 +353,41 @@ typedef int (*ipu_host_fn)(void *context, const char *name, void *data,
 int ipu_host_call(ipu_graph *graph, const char *name, ipu_tensor tensor,
                   ipu_host_fn fn, void *context);
 
+/* ------------------------------------------------------------- optimisers */
+
+typedef struct ipu_sgd_options {
+    uint32_t size;       /* sizeof(ipu_sgd_options) */
+    int32_t nesterov;    /* 1: Nesterov's momentum */
+    double momentum;     /* in [0, 1) */
+    double weight_decay; /* times the variable, added to the gradient */
+} ipu_sgd_options;
+
+typedef struct ipu_adam_options {
+    uint32_t size; /* sizeof(ipu_adam_options) */
+    int32_t reserved;
+    double beta1, beta2; /* 0.9, 0.999 */
+    double epsilon;      /* 1e-8 */
+    double weight_decay; /* 0 */
+} ipu_adam_options;
+
+/*
+ * Assign to the variable what the optimiser makes of it and of the gradient,
+ * with each run. rate: a float32 scalar, an input or a constant; step: an int32
+ * scalar, 0 in the first run (ipu_counter). What they keep are variables: the
+ * name with "/momentum", or with "/m" and "/v". Weight decay is added to the
+ * gradient by adam, and beside the moments by adamw and lamb. options NULL: as
+ * above, without momentum.
+ */
+int ipu_sgd(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
+            ipu_tensor rate, const ipu_sgd_options *options);
+int ipu_adam(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
+             ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options);
+int ipu_adamw(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
+              ipu_tensor rate, ipu_tensor step,
+              const ipu_adam_options *options);
+int ipu_lamb(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
+             ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options);
+
 /* --------------------------------------------------------------- compile */
 
 /*
@@ -423,6 +488,14 @@ int ipu_set_threads(int32_t threads);
 #define ipu_batch_norm(graph, ...) ipu_batch_norm(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_batch_norm_inference(graph, ...)                                   \
     ipu_batch_norm_inference(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_gather(graph, ...) ipu_gather(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_embedding(graph, ...) ipu_embedding(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_scatter_add(graph, ...)                                            \
+    ipu_scatter_add(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_argmax(graph, ...) ipu_argmax(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_one_hot(graph, ...) ipu_one_hot(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_cast(graph, ...) ipu_cast(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_constant(graph, ...) ipu_constant(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_fill(graph, ...) ipu_fill(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_counter(graph, ...) ipu_counter(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_dropout(graph, ...) ipu_dropout(IPU_HERE(graph), __VA_ARGS__)
@@ -467,6 +540,10 @@ int ipu_set_threads(int32_t threads);
 #define ipu_assign(graph, ...) ipu_assign(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_output(graph, ...) ipu_output(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_host_call(graph, ...) ipu_host_call(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_sgd(graph, ...) ipu_sgd(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_adam(graph, ...) ipu_adam(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_adamw(graph, ...) ipu_adamw(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_lamb(graph, ...) ipu_lamb(IPU_HERE(graph), __VA_ARGS__)
 #endif
 
 #endif

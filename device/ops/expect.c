@@ -48,3 +48,20 @@ int32_t ipu__index_of(ipu_graph *graph, const struct ipu__op *op,
                                          ipu_last_error()));
     return index;
 }
+
+int ipu__find_axis(ipu_graph *graph, const struct ipu__op *op,
+                   ipu_tensor tensor, int32_t axis, int32_t *found)
+{
+    int32_t index = ipu__index_of(graph, op, tensor), ndim;
+
+    IPU_TRY(index);
+    ndim = graph->tensors[index].shape.ndim;
+    *found = axis < 0 ? axis + ndim : axis;
+    if (*found >= 0 && *found < ndim)
+        return IPU_OK;
+    return ipu__graph_fail(
+        graph,
+        ipu__fail(IPU_ERR_SHAPE,
+                  "%s: there is no axis %d in the %d dimensions of %s",
+                  op->name, (int)axis, (int)ndim, graph->tensors[index].name));
+}

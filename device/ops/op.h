@@ -97,6 +97,11 @@ extern const struct ipu__op ipu__max;
 extern const struct ipu__op ipu__avg_pool2d;
 extern const struct ipu__op ipu__avg_pool2d_grad;
 extern const struct ipu__op ipu__identity;
+extern const struct ipu__op ipu__gather;
+extern const struct ipu__op ipu__scatter_add;
+extern const struct ipu__op ipu__argmax;
+extern const struct ipu__op ipu__one_hot;
+extern const struct ipu__op ipu__cast;
 extern const struct ipu__op ipu__norm_statistics;
 extern const struct ipu__op ipu__layer_norm;
 extern const struct ipu__op ipu__group_norm;
@@ -134,6 +139,11 @@ int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why);
  * or what ipu__add would fail with, kept in the graph. */
 int32_t ipu__index_of(ipu_graph *graph, const struct ipu__op *op,
                       ipu_tensor tensor);
+
+/* Of the tensor's axes, that which axis names (negative: from the last); or as
+ * ipu__index_of fails, or because there is none. */
+int ipu__find_axis(ipu_graph *graph, const struct ipu__op *op,
+                   ipu_tensor tensor, int32_t axis, int32_t *found);
 
 /* Loops that gain from wide vectors are compiled for several of them, and
  * the processor's is chosen when the program starts. */

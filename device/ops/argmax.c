@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which element along an axis is the largest: the first of several, NaN before
+ * all. And the reverse, a 1 where a number says. */
+#include "graph/error.h"
+#include "ops/op.h"
+
+/* ------------------------------------------------------------------- argmax */
+
+static int argmax_shape(const struct ipu__call *call, struct ipu__shape *output)
+{
+    const struct ipu__shape *x = &call->inputs[0].shape;
+    int32_t axis = call->attributes->axis;
+    char text[IPU__SHAPE_TEXT];
+
+    IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, -1, "of any shape"));
+    if (x->extents[axis] == 0 || x->extents[axis] > INT32_MAX)
+        return ipu__fail(IPU_ERR_SHAPE,
+                         "argmax: %s is %s: axis %d must have 1 to 2147483647 "
+                         "elements",
+                         call->inputs[0].name, ipu__shape_print(x, text),
+                         (int)axis);
+    *output = (struct ipu__shape){.dtype = IPU_INT32};
+    for (int32_t i = 0; i < x->ndim; i++)
+        if (i != axis)
+            output->extents[output->ndim++] = x->extents[i];
+    return IPU_OK;
+}
+
+static int32_t first_largest(const float *x, int64_t n, int64_t step)
+{
+    int32_t best = 0;
+
+    for (int64_t k = 1; k < n; k++) {
+        float most = x[best * step], other = x[k * step];
+
+        if (most != most)
+            break;
+        if (other > most || other != other)
+            best = (int32_t)k;
+    }
+    return best;
+}
+
+static int run_argmax(const struct ipu__call *call)
+{
+    const struct ipu__shape *x = &call->inputs[0].shape;
+    int32_t axis = call->attributes->axis, *y = call->output.data;
+    const float *from = call->inputs[0].data;
+    int64_t inner = 1, n = x->extents[axis];
+    int64_t count = ipu__shape_count(&call->output.shape);
+
+    for (int32_t i = axis + 1; i < x->ndim; i++)
+        inner *= x->extents[i];
+    for (int64_t i = 0; i < count; i++)
+        y[i] =
+            first_largest(from + i / inner * n * inner + i % inner, n, inner);
+    return IPU_OK;
+}
+
+const struct ipu__op ipu__argmax = {
+    .name = "argmax",
+    .ninputs = 1,
+    .in_place = -1,
+    .shape = argmax_shape,
+    .run = run_argmax,
+};
+
+ipu_tensor ipu_argmax(ipu_graph *graph, ipu_tensor x, int32_t axis)
+{
+    struct ipu__attributes attributes = {0};
+
+    if (ipu__find_axis(graph, &ipu__argmax, x, axis, &attributes.axis) < 0)
+        return (ipu_tensor){-1};
+    return ipu__add(graph, &ipu__argmax, &x, &attributes);
+}
+
+/* ------------------------------------------------------------------ one_hot */
+
+static int one_hot_shape(const struct ipu__call *call,
+                         struct ipu__shape *output)
+{
+    const struct ipu__shape *x = &call->inputs[0].shape;
+
+    IPU_TRY(ipu__expect(call, 0, IPU_INT32, -1, "of any shape"));
+    if (call->attributes->size < 1)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "one_hot: a depth of %d, it must be at least 1",
+                         (int)call->attributes->size);
+    if (x->ndim == IPU_MAX_DIMS)
+        return ipu__fail(IPU_ERR_SHAPE,
+                         "one_hot: %s has %d dimensions, there is none left",
+                         call->inputs[0].name, IPU_MAX_DIMS);
+    *output = *x;
+    output->dtype = IPU_FLOAT32;
+    output->extents[output->ndim++] = call->attributes->size;
+    return IPU_OK;
+}
+
+static int run_one_hot(const struct ipu__call *call)
+{
+    const int32_t *x = call->inputs[0].data;
+    int64_t count = ipu__shape_count(&call->inputs[0].shape);
+    int32_t depth = call->attributes->size;
+    float *y = call->output.data;
+
+    for (int64_t i = 0; i < count; i++, y += depth)
+        for (int32_t k = 0; k < depth; k++)
+            y[k] = x[i] == k;
+    return IPU_OK;
+}
+
+const struct ipu__op ipu__one_hot = {
+    .name = "one_hot",
+    .ninputs = 1,
+    .in_place = -1,
+    .shape = one_hot_shape,
+    .run = run_one_hot,
+};
+
+ipu_tensor ipu_one_hot(ipu_graph *graph, ipu_tensor x, int32_t depth)
+{
+    const struct ipu__attributes attributes = {.size = depth};
+
+    return ipu__add(graph, &ipu__one_hot, &x, &attributes);
+}

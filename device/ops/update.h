@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * update.h - the arithmetic of optimisers, by element. The first input is
+ * what becomes the output, so that variables are updated in their place.
+ */
+#ifndef IPU_OPS_UPDATE_H
+#define IPU_OPS_UPDATE_H
+
+#include "ops/op.h"
+
+/* a factors[0] + b factors[1] */
+extern const struct ipu__op ipu__blend;
+/* a factors[0] + b^2 factors[1] */
+extern const struct ipu__op ipu__blend_square;
+/* w, u, rate: w - rate u */
+extern const struct ipu__op ipu__descend;
+/* w, m, v, step, rate: w - rate u, u as below */
+extern const struct ipu__op ipu__adam_update;
+/* w, m, v, step: u = m' / (sqrt(v') + epsilon) + decay w, where m' and v' are
+ * the moments without their bias towards 0. factors: beta1, beta2, epsilon,
+ * decay. */
+extern const struct ipu__op ipu__adam_direction;
+
+#endif

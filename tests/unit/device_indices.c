@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops on numbers of elements, other dtypes, and constants. */
+#include "check_main.h"
+
+#include "differences.h"
+
+static float x[MOST], y[MOST], wanted[MOST];
+static int32_t numbers[64];
+
+static void check_values(int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabsf(y[i] - wanted[i]) <= 1e-6f) &&
+            !(isnan(y[i]) && isnan(wanted[i])))
+            ck_abort_msg("element %d is %.9g, not %.9g", (int)i, (double)y[i],
+                         (double)wanted[i]);
+}
+
+/* Run with x, numbers and result as far as they are there. */
+static int compute(ipu_tensor result, int64_t count, int64_t nnumbers)
+{
+    MUST(ipu_output(d.graph, "y", result));
+    device_load(&d);
+    if (count >= 0)
+        device_connect(&d, "x", x, count);
+    if (nnumbers >= 0)
+        device_connect(&d, "numbers", numbers, nnumbers);
+    device_connect(&d, "y", y, device_count(&d, result));
+    return ipu_engine_run(d.engine);
+}
+
+static void refused(ipu_tensor result, int status, const char *words)
+{
+    ipu_executable *executable = NULL;
+
+    ck_assert_int_lt(result.id, 0);
+    MUST_FAIL(ipu_compile(d.graph, NULL, &executable), status, words);
+}
+
+static ipu_tensor indices(int32_t ndim, const int64_t *shape)
+{
+    return ipu_input(d.graph, "numbers", IPU_INT32, ndim, shape);
+}
+
+/* ------------------------------------------------------------------- gather */
+
+/* x: [3, 4, 5]; an axis of it by 2 x 3 numbers. */
+static void choose_numbers(int64_t n)
+{
+    for (int i = 0; i < 6; i++)
+        numbers[i] = (int32_t)(i * 2 % n); /* some of them twice */
+}
+
+START_TEST(gather_takes_by_number)
+{
+    const int64_t shape[] = {3, 4, 5};
+    int64_t inner = _i == 0 ? 20 : _i == 1 ? 5 : 1, n = shape[_i];
+    ipu_tensor in = device_floats(&d, "x", 3, shape);
+    ipu_tensor result =
+        ipu_gather(d.graph, in, indices(2, SHAPE(2, 3)), _i - 3);
+    int64_t count = device_count(&d, result), extents[IPU_MAX_DIMS];
+
+    ck_assert_int_eq(ipu_tensor_info(d.graph, result, NULL, extents, NULL), 4);
+    ck_assert_int_eq(extents[_i] * extents[_i + 1], 6);
+    device_fill(x, 60, 1);
+    choose_numbers(n);
+    for (int64_t i = 0; i < count; i++)
+        wanted[i] =
+            x[(i / inner / 6 * n + numbers[i / inner % 6]) * inner + i % inner];
+    MUST(compute(result, 60, 6));
+    check_values(count);
+}
+END_TEST
+
+START_TEST(scatter_add_adds_by_number)
+{
+    ipu_tensor in = device_floats(&d, "x", 2, SHAPE(4, 3));
+    ipu_tensor ones = ipu_fill(d.graph, IPU_FLOAT32, 2, SHAPE(5, 3), 1);
+    const int times[4] = {2, 0, 1, 2};
+
+    memcpy(numbers, (int32_t[]){0, 3, 2, 0, 3}, 5 * sizeof *numbers);
+    device_fill(x, 12, 1);
+    for (int i = 0; i < 12; i++)
+        wanted[i] = x[i] + (float)times[i / 3];
+    MUST(compute(ipu_scatter_add(d.graph, in, indices(1, SHAPE(5)), ones, 0),
+                 12, 5));
+    check_values(12);
+}
+END_TEST
+
+START_TEST(derivatives_of_gather_and_scatter_add)
+{
+    const int32_t chosen[6] = {1, 0, 2, 1, 1, 2};
+    ipu_tensor at = ipu_constant(d.graph, IPU_INT32, 2, SHAPE(2, 3), chosen);
+    ipu_tensor v = variable(2, SHAPE(3, 4));
+
+    if (_i < 2)
+        check_gradients(ipu_gather(d.graph, v, at, _i));
+    else
+        check_gradients(
+            ipu_scatter_add(d.graph, v, at, variable(3, SHAPE(2, 3, 4)), 0));
+}
+END_TEST
+
+START_TEST(numbers_out_of_range_fail_the_run)
+{
+    ipu_tensor table = device_floats(&d, "x", 2, SHAPE(4, 3));
+    ipu_tensor at = indices(1, SHAPE(2));
+
+    numbers[0] = 1;
+    numbers[1] = _i ? 4 : -1;
+    MUST_FAIL(compute(ipu_embedding(d.graph, table, at), 12, 2), IPU_ERR_DATA,
+              _i ? "gather: number 1 of numbers is 4, not one of the 4 of x"
+                 : "number 1 of numbers is -1");
+    numbers[1] = 3;
+    MUST(ipu_engine_run(d.engine));
+}
+END_TEST
+
+START_TEST(a_nan_row_stays_one)
+{
+    ipu_tensor table = device_floats(&d, "x", 2, SHAPE(2, 2));
+
+    memcpy(x, (float[]){NAN, INFINITY, 1, 2}, 4 * sizeof *x);
+    memcpy(wanted, (float[]){1, 2, NAN, 0, 1, 2}, 6 * sizeof *wanted);
+    memcpy(numbers, (int32_t[]){1, 0, 1}, 3 * sizeof *numbers);
+    MUST(compute(ipu_embedding(d.graph, table, indices(1, SHAPE(3))), 4, 3));
+    ck_assert_float_eq(y[3], INFINITY);
+    y[3] = 0;
+    check_values(6);
+}
+END_TEST
+
+/* --------------------------------------------------------- argmax and others
+ */
+
+START_TEST(argmax_is_the_first_of_the_largest)
+{
+    const float rows[4][3] = {
+        {1, 3, 3}, {-2, -1, -3}, {NAN, 1, INFINITY}, {0, -INFINITY, 0}};
+    const int32_t by_row[4] = {1, 1, 0, 0}, by_column[3] = {2, 0, 2};
+    ipu_tensor in = device_floats(&d, "x", 2, SHAPE(4, 3));
+
+    memcpy(x, rows, sizeof rows);
+    MUST(compute(ipu_argmax(d.graph, in, _i - 2), 12, -1));
+    if (_i)
+        ck_assert_mem_eq(y, by_row, sizeof by_row);
+    else
+        ck_assert_mem_eq(y, by_column, sizeof by_column);
+}
+END_TEST
+
+START_TEST(one_hot_is_1_at_the_number)
+{
+    memcpy(numbers, (int32_t[]){2, 0, -1, 3}, 4 * sizeof *numbers);
+    memset(wanted, 0, sizeof wanted);
+    wanted[2] = wanted[3] = 1;
+    MUST(compute(ipu_one_hot(d.graph, indices(2, SHAPE(2, 2)), 3), -1, 4));
+    check_values(12);
+}
+END_TEST
+
+START_TEST(cast_goes_towards_0)
+{
+    const float from[8] = {1.9f, -1.9f, 0, NAN, 3e9f, -3e9f, INFINITY, -0.5f};
+    const int32_t to[8] = {1, -1, 0, 0, INT32_MAX, INT32_MIN, INT32_MAX, 0};
+    ipu_tensor in = device_floats(&d, "x", 1, SHAPE(8));
+
+    memcpy(x, from, sizeof from);
+    MUST(compute(ipu_cast(d.graph, in, IPU_INT32), 8, -1));
+    ck_assert_mem_eq(y, to, sizeof to);
+}
+END_TEST
+
+START_TEST(cast_of_integers)
+{
+    memcpy(numbers, (int32_t[]){7, -3, INT32_MIN}, 3 * sizeof *numbers);
+    memcpy(wanted, (float[]){7, -3, -2147483648.0f}, 3 * sizeof *wanted);
+    MUST(compute(ipu_cast(d.graph, indices(1, SHAPE(3)), IPU_FLOAT32), -1, 3));
+    check_values(3);
+}
+END_TEST
+
+/* No derivative comes through an integer. */
+START_TEST(derivatives_end_at_integers)
+{
+    ipu_tensor v = variable(1, SHAPE(5));
+    ipu_tensor whole =
+        ipu_cast(d.graph, ipu_cast(d.graph, v, IPU_INT32), IPU_FLOAT32);
+    ipu_tensor loss =
+        ipu_reduce_sum(d.graph, ipu_multiply(d.graph, v, whole), 1);
+    ipu_tensor dv;
+
+    MUST(ipu_gradients(d.graph, loss, 1, &v, &dv));
+    MUST(ipu_output(d.graph, "y", dv));
+    device_load(&d);
+    MUST(ipu_engine_write(d.engine, "v0", (float[]){1.5f, 2.5f, -1.5f, 0, 9},
+                          20));
+    device_connect(&d, "y", y, 5);
+    MUST(ipu_engine_run(d.engine));
+    memcpy(wanted, (float[]){1, 2, -1, 0, 9}, 20);
+    check_values(5);
+}
+END_TEST
+
+START_TEST(constants_stay)
+{
+    float values[6];
+    ipu_tensor c, view;
+
+    device_fill(values, 6, 3);
+    memcpy(wanted, values, sizeof values);
+    c = ipu_constant(d.graph, IPU_FLOAT32, 2, SHAPE(2, 3), values);
+    memset(values, 0, sizeof values); /* copied */
+    view = ipu_reshape(d.graph, c, 1, SHAPE(6));
+    for (int i = 0; i < 6; i++)
+        wanted[i] = wanted[i] * -1;
+    MUST(compute(ipu_negate(d.graph, view), -1, -1));
+    MUST(ipu_engine_run(d.engine));
+    ipu_graph_free(d.graph); /* the executable has its own */
+    d.graph = NULL;
+    MUST(ipu_engine_run(d.engine));
+    check_values(6);
+}
+END_TEST
+
+START_TEST(numbers_refuse)
+{
+    ipu_tensor table = device_floats(&d, "x", 2, SHAPE(4, 3));
+    ipu_tensor at = indices(1, SHAPE(2));
+    ipu_tensor deep =
+        ipu_input(d.graph, "deep", IPU_INT32, 8, SHAPE(1, 1, 1, 1, 1, 1, 1, 1));
+
+    switch (_i) {
+    case 0:
+        refused(ipu_gather(d.graph, table, at, 2), IPU_ERR_SHAPE,
+                "gather: there is no axis 2 in the 2 dimensions of x");
+        break;
+    case 1:
+        refused(ipu_gather(d.graph, table, table, 0), IPU_ERR_SHAPE,
+                "gather: x is float32 [4,3], it must be int32 of any shape");
+        break;
+    case 2:
+        refused(ipu_gather(d.graph, table, deep, 0), IPU_ERR_SHAPE,
+                "the result has too many dimensions");
+        break;
+    case 3:
+        refused(ipu_scatter_add(d.graph, table, at, table, 0), IPU_ERR_SHAPE,
+                "scatter_add: x is float32 [4,3] and x is float32 [4,3]: the "
+                "updates must be as what a gather");
+        break;
+    case 4:
+        refused(ipu_argmax(d.graph, device_floats(&d, "e", 2, SHAPE(3, 0)), 1),
+                IPU_ERR_SHAPE, "argmax: e is float32 [3,0]: axis 1 must have");
+        break;
+    case 5:
+        refused(ipu_argmax(d.graph, at, 0), IPU_ERR_SHAPE,
+                "argmax: numbers is int32 [2], it must be float32");
+        break;
+    case 6:
+        refused(ipu_one_hot(d.graph, at, 0), IPU_ERR_ARGUMENT,
+                "one_hot: a depth of 0, it must be at least 1");
+        break;
+    case 7:
+        refused(ipu_one_hot(d.graph, table, 3), IPU_ERR_SHAPE,
+                "one_hot: x is float32 [4,3], it must be int32");
+        break;
+    case 8:
+        refused(ipu_one_hot(d.graph, deep, 3), IPU_ERR_SHAPE,
+                "one_hot: deep has 8 dimensions");
+        break;
+    case 9:
+        refused(ipu_cast(d.graph, table, 99), IPU_ERR_ARGUMENT,
+                "cast: dtype 99 is none");
+        break;
+    case 10:
+        refused(ipu_constant(d.graph, IPU_FLOAT32, 1, SHAPE(3), NULL),
+                IPU_ERR_ARGUMENT, "constant: the data are NULL");
+        break;
+    default:
+        refused(ipu_constant(d.graph, IPU_FLOAT32, 1, NULL, x),
+                IPU_ERR_ARGUMENT, "constant: the shape is NULL");
+    }
+}
+END_TEST
+
+static TCase *tcase_indices(void)
+{
+    TCase *tcase = tcase_create("indices");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, gather_takes_by_number, 0, 3);
+    tcase_add_test(tcase, scatter_add_adds_by_number);
+    tcase_add_loop_test(tcase, derivatives_of_gather_and_scatter_add, 0, 3);
+    tcase_add_loop_test(tcase, numbers_out_of_range_fail_the_run, 0, 2);
+    tcase_add_test(tcase, a_nan_row_stays_one);
+    tcase_add_loop_test(tcase, argmax_is_the_first_of_the_largest, 0, 2);
+    tcase_add_test(tcase, one_hot_is_1_at_the_number);
+    tcase_add_test(tcase, cast_goes_towards_0);
+    tcase_add_test(tcase, cast_of_integers);
+    tcase_add_test(tcase, derivatives_end_at_integers);
+    tcase_add_test(tcase, constants_stay);
+    tcase_add_loop_test(tcase, numbers_refuse, 0, 12);
+    return tcase;
+}
+
+HVD_TEST_MAIN("device_indices", tcase_indices)

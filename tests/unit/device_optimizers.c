@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Optimisers on the device, for several steps beside the same in double by
+ * their definitions.
+ */
+#include "check_main.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "device.h"
+
+enum { COUNT = 37, STEPS = 6 };
+static const double RATE = 0.05, BETA1 = 0.8, BETA2 = 0.95, EPSILON = 1e-4;
+
+static struct device d;
+static ipu_tensor w, g, rate, step;
+
+static void set_up(void)
+{
+    d = device_new();
+    w = ipu_variable(d.graph, "w", IPU_FLOAT32, 1, SHAPE(COUNT));
+    g = device_floats(&d, "g", 1, SHAPE(COUNT));
+    rate = device_floats(&d, "rate", 0, NULL);
+    step = ipu_counter(d.graph, "step");
+}
+
+static void tear_down(void)
+{
+    device_free(&d);
+}
+
+enum { SGD, MOMENTUM, NESTEROV, ADAM, ADAMW, LAMB, KINDS };
+
+/* _i: kind, and whether weights decay. */
+static int build(int kind, double decay)
+{
+    const ipu_sgd_options sgd = {.size = sizeof sgd,
+                                 .nesterov = kind == NESTEROV,
+                                 .momentum = kind == SGD ? 0 : BETA1,
+                                 .weight_decay = decay};
+    const ipu_adam_options adam = {.size = sizeof adam,
+                                   .beta1 = BETA1,
+                                   .beta2 = BETA2,
+                                   .epsilon = EPSILON,
+                                   .weight_decay = decay};
+
+    switch (kind) {
+    case ADAM: return ipu_adam(d.graph, w, g, rate, step, &adam);
+    case ADAMW: return ipu_adamw(d.graph, w, g, rate, step, &adam);
+    case LAMB: return ipu_lamb(d.graph, w, g, rate, step, &adam);
+    default: return ipu_sgd(d.graph, w, g, rate, &sgd);
+    }
+}
+
+struct state {
+    double w[COUNT], m[COUNT], v[COUNT];
+};
+
+/* |a| */
+static double length(const double *a)
+{
+    double sum = 0;
+
+    for (int i = 0; i < COUNT; i++)
+        sum += a[i] * a[i];
+    return sqrt(sum);
+}
+
+static void take_sgd_step(struct state *s, int kind, double decay,
+                          const float *slopes)
+{
+    for (int i = 0; i < COUNT; i++) {
+        double slope = (double)slopes[i] + decay * s->w[i], u = slope;
+
+        if (kind != SGD) {
+            s->m[i] = BETA1 * s->m[i] + slope;
+            u = kind == NESTEROV ? slope + BETA1 * s->m[i] : s->m[i];
+        }
+        s->w[i] -= RATE * u;
+    }
+}
+
+static void take_adam_step(struct state *s, int kind, double decay,
+                           const float *slopes, int t)
+{
+    double u[COUNT], trust = 1;
+
+    for (int i = 0; i < COUNT; i++) {
+        double slope = (double)slopes[i] + (kind == ADAM ? decay * s->w[i] : 0);
+
+        s->m[i] = BETA1 * s->m[i] + (1 - BETA1) * slope;
+        s->v[i] = BETA2 * s->v[i] + (1 - BETA2) * slope * slope;
+        u[i] = s->m[i] / (1 - pow(BETA1, t)) /
+                   (sqrt(s->v[i] / (1 - pow(BETA2, t))) + EPSILON) +
+               (kind == ADAM ? 0 : decay * s->w[i]);
+    }
+    if (kind == LAMB && length(s->w) > 0 && length(u) > 0)
+        trust = length(s->w) / length(u);
+    for (int i = 0; i < COUNT; i++)
+        s->w[i] -= RATE * trust * u[i];
+}
+
+static void check_steps(int kind, double decay, float size)
+{
+    struct state s = {.w = {0}};
+    float values[COUNT], slopes[COUNT], now = (float)RATE;
+
+    MUST(build(kind, decay));
+    device_load(&d);
+    device_connect(&d, "g", slopes, COUNT);
+    device_connect(&d, "rate", &now, 1);
+    device_fill(values, COUNT, 1);
+    for (int i = 0; i < COUNT; i++) {
+        values[i] *= size;
+        s.w[i] = (double)values[i];
+    }
+    MUST(ipu_engine_write(d.engine, "w", values, sizeof values));
+    for (int t = 1; t <= STEPS; t++) {
+        device_fill(slopes, COUNT, (uint64_t)t + 100);
+        MUST(ipu_engine_run(d.engine));
+        if (kind >= ADAM)
+            take_adam_step(&s, kind, decay, slopes, t);
+        else
+            take_sgd_step(&s, kind, decay, slopes);
+        MUST(ipu_engine_read(d.engine, "w", values, sizeof values));
+        for (int i = 0; i < COUNT; i++)
+            if (!(fabs((double)values[i] - s.w[i]) <= 1e-5))
+                ck_abort_msg("step %d, element %d is %g, not %g", t, i,
+                             (double)values[i], s.w[i]);
+    }
+}
+
+START_TEST(optimisers_follow_their_definitions)
+{
+    check_steps(_i / 2, _i % 2 ? 0.1 : 0, 1);
+}
+END_TEST
+
+/* LAMB of zeros cannot scale by their length. */
+START_TEST(weights_may_start_at_0)
+{
+    check_steps(_i, 0, 0);
+}
+END_TEST
+
+START_TEST(without_options_they_are_the_usual)
+{
+    const float one = 1;
+    float values[COUNT], slopes[COUNT];
+
+    MUST(_i ? ipu_adam(d.graph, w, g, rate, step, NULL)
+            : ipu_sgd(d.graph, w, g, rate, NULL));
+    device_load(&d);
+    device_connect(&d, "g", slopes, COUNT);
+    MUST(ipu_engine_connect(d.engine, "rate", (void *)(uintptr_t)&one,
+                            sizeof one));
+    for (int i = 0; i < COUNT; i++)
+        slopes[i] = 0.25f;
+    MUST(ipu_engine_run(d.engine));
+    MUST(ipu_engine_read(d.engine, "w", values, sizeof values));
+    /* The first step of Adam is by the rate. */
+    ck_assert_double_eq_tol((double)values[COUNT - 1], _i ? -1 : -0.25, 1e-6);
+}
+END_TEST
+
+START_TEST(what_they_keep_has_names)
+{
+    float values[COUNT];
+
+    MUST(build(_i ? ADAM : MOMENTUM, 0));
+    device_load(&d);
+    if (_i) {
+        MUST(ipu_engine_read(d.engine, "w/m", values, sizeof values));
+        MUST(ipu_engine_read(d.engine, "w/v", values, sizeof values));
+    } else {
+        MUST(ipu_engine_read(d.engine, "w/momentum", values, sizeof values));
+    }
+}
+END_TEST
+
+/* A NaN in the gradient spoils its own element. */
+START_TEST(nan_reaches_its_weight)
+{
+    float values[COUNT], slopes[COUNT] = {0}, now = 0.1f;
+
+    MUST(build(_i, 0));
+    device_load(&d);
+    device_connect(&d, "g", slopes, COUNT);
+    device_connect(&d, "rate", &now, 1);
+    slopes[3] = NAN;
+    MUST(ipu_engine_run(d.engine));
+    MUST(ipu_engine_read(d.engine, "w", values, sizeof values));
+    for (int i = 0; i < COUNT; i++)
+        ck_assert_int_eq(isnan(values[i]) != 0, i == 3);
+}
+END_TEST
+
+START_TEST(optimisers_refuse)
+{
+    ipu_sgd_options sgd = {.size = sizeof sgd, .momentum = 0.9};
+    ipu_adam_options adam = {
+        .size = sizeof adam, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+    ipu_tensor odd = device_floats(&d, "odd", 1, SHAPE(3));
+    ipu_tensor scalar = ipu_variable(d.graph, "v", IPU_INT32, 1, SHAPE(COUNT));
+    const char *words = "";
+    int status = IPU_ERR_ARGUMENT;
+    ipu_executable *executable = NULL;
+
+    switch (_i) {
+    case 0:
+        ipu_sgd(d.graph, g, g, rate, NULL);
+        words = "sgd: g is not a variable";
+        break;
+    case 1:
+        ipu_sgd(d.graph, w, odd, rate, NULL);
+        words = "descend: w is float32 [37] and odd is float32 [3]: they must "
+                "be the same";
+        status = IPU_ERR_SHAPE;
+        break;
+    case 2:
+        sgd.momentum = 1;
+        ipu_sgd(d.graph, w, g, rate, &sgd);
+        words = "sgd: momentum is 1, it must be 0 or more and less than 1";
+        break;
+    case 3:
+        sgd.size = 3;
+        ipu_sgd(d.graph, w, g, rate, &sgd);
+        words = "sgd: the options' size is 3";
+        break;
+    case 4:
+        sgd.weight_decay = -1;
+        ipu_sgd(d.graph, w, g, rate, &sgd);
+        words = "sgd: the weight decay is -1";
+        break;
+    case 5:
+        sgd.momentum = 0;
+        sgd.nesterov = 1;
+        ipu_sgd(d.graph, w, g, rate, &sgd);
+        words = "sgd: Nesterov's way takes a momentum above 0";
+        break;
+    case 6:
+        ipu_sgd(d.graph, w, g, odd, NULL);
+        words = "descend: odd is float32 [3], it must be float32 the learning "
+                "rate, a scalar";
+        status = IPU_ERR_SHAPE;
+        break;
+    case 7:
+        ipu_adam(d.graph, w, g, rate, rate, NULL);
+        words = "adam_update: rate is float32 [], it must be int32 the step";
+        status = IPU_ERR_SHAPE;
+        break;
+    case 8:
+        adam.beta2 = 1;
+        ipu_adamw(d.graph, w, g, rate, step, &adam);
+        words = "adamw: the betas are 0.9 and 1";
+        break;
+    case 9:
+        adam.epsilon = 0;
+        ipu_lamb(d.graph, w, g, rate, step, &adam);
+        words = "lamb: epsilon is 0, it must be more than 0";
+        break;
+    case 10:
+        adam.weight_decay = -2;
+        ipu_adamw(d.graph, w, g, rate, step, &adam);
+        words = "adamw: the weight decay is -2";
+        break;
+    case 11:
+        adam.size = 0;
+        ipu_adam(d.graph, w, g, rate, step, &adam);
+        words = "adam: the options' size is 0";
+        break;
+    case 12:
+        ipu_sgd(d.graph, scalar, scalar, rate, NULL);
+        words = "descend: v is int32 [37], it must be float32";
+        status = IPU_ERR_SHAPE;
+        break;
+    case 13:
+        MUST(ipu_sgd(d.graph, w, g, rate, NULL));
+        ipu_sgd(d.graph, w, g, rate, NULL);
+        words = "assign: w already becomes descend";
+        status = IPU_ERR_STATE;
+        break;
+    default:
+        ck_assert_int_lt(ipu_adam(NULL, w, g, rate, step, NULL), 0);
+        ipu_lamb(d.graph, (ipu_tensor){-1}, g, rate, step, NULL);
+        words = "lamb: the variable: the tensor is invalid";
+    }
+    MUST_FAIL(ipu_compile(d.graph, NULL, &executable), status, words);
+}
+END_TEST
+
+static TCase *tcase_optimizers(void)
+{
+    TCase *tcase = tcase_create("optimizers");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, optimisers_follow_their_definitions, 0,
+                        2 * KINDS);
+    tcase_add_loop_test(tcase, weights_may_start_at_0, 0, KINDS);
+    tcase_add_loop_test(tcase, without_options_they_are_the_usual, 0, 2);
+    tcase_add_loop_test(tcase, what_they_keep_has_names, 0, 2);
+    tcase_add_loop_test(tcase, nan_reaches_its_weight, 0, LAMB);
+    tcase_add_loop_test(tcase, optimisers_refuse, 0, 15);
+    return tcase;
+}
+
+HVD_TEST_MAIN("device_optimizers", tcase_optimizers)
