@@ -12,6 +12,7 @@
 
 #include "compiler/program.h"
 #include "graph/error.h"
+#include "ops/half.h"
 
 void ipu__step_call(const struct ipu_executable *e,
                     const struct ipu__step *step, struct ipu__call *call)
@@ -23,6 +24,7 @@ void ipu__step_call(const struct ipu_executable *e,
     }
     call->output.name = e->values[step->output].name;
     call->output.shape = e->values[step->output].shape;
+    ipu__show_wide(call); /* which fitted when the graph was built */
 }
 
 static void find_scratch(struct ipu_executable *e)
@@ -31,10 +33,12 @@ static void find_scratch(struct ipu_executable *e)
         struct ipu__call call;
         size_t bytes;
 
-        if (e->steps[i].kind != IPU__COMPUTE || !e->steps[i].op->scratch)
+        if (e->steps[i].kind != IPU__COMPUTE)
             continue;
         ipu__step_call(e, &e->steps[i], &call);
-        bytes = call.op->scratch(&call);
+        bytes = ipu__wide_scratch(&call);
+        if (bytes == 0 && call.op->scratch)
+            bytes = call.op->scratch(&call);
         if (bytes > e->scratch_bytes)
             e->scratch_bytes = bytes;
     }

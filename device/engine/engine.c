@@ -16,6 +16,7 @@
 
 #include "engine/memory.h"
 #include "graph/error.h"
+#include "ops/half.h"
 
 struct ipu_engine {
     const struct ipu_executable *executable; /* borrowed until free */
@@ -204,7 +205,7 @@ static int compute(ipu_engine *engine, const struct ipu__step *step)
         call.inputs[i].data = ipu__memory_of(&engine->memory, step->inputs[i]);
     call.output.data = ipu__memory_of(&engine->memory, step->output);
     call.scratch = engine->memory.scratch;
-    return call.op->run(&call);
+    return ipu__run_wide(&call);
 }
 
 static int run_steps(ipu_engine *engine)

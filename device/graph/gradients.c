@@ -108,7 +108,7 @@ static int check_loss(const ipu_graph *g, ipu_tensor loss, int32_t *index)
         return ipu__fail(
             IPU_ERR_SHAPE,
             "gradients: the loss %s is %s, not a float32 scalar: reduce it "
-            "with ipu_reduce_sum",
+            "with ipu_reduce_sum, or ipu_cast it",
             g->tensors[*index].name,
             ipu__shape_print(&g->tensors[*index].shape, text));
     return IPU_OK;
@@ -122,7 +122,7 @@ static int check_wrt(const ipu_graph *g, int32_t count, const ipu_tensor *wrt,
         if (indices[i] < 0)
             return ipu__fail(indices[i], "gradients: number %d: %s", (int)i,
                              ipu_last_error());
-        if (g->tensors[indices[i]].shape.dtype != IPU_FLOAT32)
+        if (g->tensors[indices[i]].shape.dtype == IPU_INT32)
             return ipu__fail(IPU_ERR_SHAPE,
                              "gradients: %s is not float32: it has none",
                              g->tensors[indices[i]].name);

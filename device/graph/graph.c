@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "graph/error.h"
+#include "ops/half.h"
 #include "ops/op.h"
 
 enum { INDEX_BITS = 20, MOST_TENSORS = 1 << INDEX_BITS, TAGS = 2047 };
@@ -223,7 +224,9 @@ static int describe_call(const ipu_graph *g, const struct ipu__node *node,
         call->inputs[i].shape = t->shape;
     }
     call->output.name = node->op->name;
+    IPU_TRY(ipu__show_wide(call));
     IPU_TRY(node->op->shape(call, &call->output.shape));
+    ipu__store_narrow(call, &call->output.shape);
     /* Inputs that fit into memory can make an output that does not. */
     return ipu__shape_make(node->op->name, call->output.shape.dtype,
                            call->output.shape.ndim, call->output.shape.extents,

@@ -13,6 +13,8 @@ static const struct {
 } dtypes[IPU_NUM_DTYPES] = {
     [IPU_FLOAT32] = {"float32", 4},
     [IPU_INT32] = {"int32", 4},
+    [IPU_FLOAT16] = {"float16", 2},
+    [IPU_BFLOAT16] = {"bfloat16", 2},
 };
 
 const char *ipu__dtype_name(ipu_dtype dtype)

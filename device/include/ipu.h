@@ -27,6 +27,10 @@
  * width, channels] (NHWC), convolution kernels [height, width, in, out], as
  * in TensorFlow. An extent may be 0 (an empty batch); ops then do nothing, and
  * sums are 0. Images must not be smaller than a kernel or window.
+ *
+ * Where float32 is written below, float16 and bfloat16 will do too, if all
+ * floats of an op are of the same dtype: they are stored so, computed with in
+ * float32, and rounded once, to the nearest.
  */
 #ifndef IPU_H
 #define IPU_H
@@ -41,7 +45,13 @@ extern "C" {
 #endif
 
 typedef int32_t ipu_dtype;
-enum { IPU_FLOAT32 = 0, IPU_INT32 = 1, IPU_NUM_DTYPES = 2 };
+enum {
+    IPU_FLOAT32 = 0,
+    IPU_INT32 = 1,
+    IPU_FLOAT16 = 2,
+    IPU_BFLOAT16 = 3,
+    IPU_NUM_DTYPES = 4
+};
 
 enum {
     IPU_OK = 0,
@@ -319,8 +329,8 @@ ipu_tensor ipu_max(ipu_graph *graph, ipu_tensor x, int32_t naxes,
 
 /*
  * Reverse-mode differentiation: gradients[i] = d loss / d wrt[i], with the
- * shape and dtype of wrt[i]. loss must be a float32 scalar. A wrt that loss
- * does not depend on gets a tensor of zeros.
+ * shape and dtype of wrt[i]. loss must be a float32 scalar (ipu_cast halves). A
+ * wrt that loss does not depend on gets a tensor of zeros.
  */
 int ipu_gradients(ipu_graph *graph, ipu_tensor loss, int32_t count,
                   const ipu_tensor *wrt, ipu_tensor *gradients);

@@ -26,6 +26,7 @@ const struct ipu__op ipu__assign_step = {
     .name = "assign",
     .ninputs = 1,
     .in_place = -1,
+    .raw = true,
     .shape = same_shape,
     .run = run,
 };
@@ -41,6 +42,7 @@ const struct ipu__op ipu__identity = {
     .name = "identity",
     .ninputs = 1,
     .in_place = -1,
+    .raw = true,
     .shape = same_shape,
     .run = run,
     .gradient = gradient,

@@ -211,8 +211,7 @@ static void choice_gradient(ipu_graph *graph, const struct ipu__node *node,
                             const bool *needed, ipu_tensor condition,
                             ipu_tensor dy, ipu_tensor *dx)
 {
-    const struct ipu__shape scalar = {.dtype = IPU_FLOAT32};
-    ipu_tensor zero = ipu__constant(graph, &scalar, 0);
+    ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
 
     if (needed[node->inputs[0]])
         dx[0] = ipu__unbroadcast(graph, node, 0,
@@ -282,7 +281,6 @@ static void power_gradient(ipu_graph *graph, const struct ipu__node *node,
 {
     ipu_tensor a = input(graph, node, 0), b = input(graph, node, 1);
     ipu_tensor y = ipu__handle(graph, node->output);
-    const struct ipu__shape scalar = {.dtype = IPU_FLOAT32};
 
     if (needed[node->inputs[0]]) {
         ipu_tensor less = ipu_scale(graph, b, 1, -1);
@@ -292,7 +290,7 @@ static void power_gradient(ipu_graph *graph, const struct ipu__node *node,
             ipu__unbroadcast(graph, node, 0, ipu_multiply(graph, slope, dy));
     }
     if (needed[node->inputs[1]]) {
-        ipu_tensor zero = ipu__constant(graph, &scalar, 0);
+        ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
         ipu_tensor log = ipu_select(graph, ipu_equal(graph, a, zero), zero,
                                     ipu_log(graph, a));
 

@@ -102,6 +102,7 @@ const struct ipu__op ipu__broadcast = {
     .name = "broadcast",
     .ninputs = 1,
     .in_place = -1,
+    .raw = true,
     .shape = shape,
     .run = run,
     .gradient = gradient,

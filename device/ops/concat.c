@@ -66,6 +66,7 @@ const struct ipu__op ipu__concat = {
     .name = "concat",
     .ninputs = 2,
     .in_place = -1,
+    .raw = true,
     .shape = shape,
     .run = run,
     .gradient = gradient,

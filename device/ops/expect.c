@@ -2,6 +2,15 @@
 #include "graph/error.h"
 #include "ops/op.h"
 
+/* With the dtype that the program has given. */
+static const char *print(const struct ipu__operand *operand, char *text)
+{
+    struct ipu__shape shape = operand->shape;
+
+    shape.dtype = operand->dtype;
+    return ipu__shape_print(&shape, text);
+}
+
 int ipu__expect(const struct ipu__call *call, int i, ipu_dtype dtype,
                 int32_t ndim, const char *form)
 {
@@ -11,8 +20,7 @@ int ipu__expect(const struct ipu__call *call, int i, ipu_dtype dtype,
     if (input->shape.dtype == dtype && (ndim < 0 || input->shape.ndim == ndim))
         return IPU_OK;
     return ipu__fail(IPU_ERR_SHAPE, "%s: %s is %s, it must be %s %s",
-                     call->op->name, input->name,
-                     ipu__shape_print(&input->shape, text),
+                     call->op->name, input->name, print(input, text),
                      ipu__dtype_name(dtype), form);
 }
 
@@ -22,9 +30,8 @@ int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why)
     char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
 
     return ipu__fail(IPU_ERR_SHAPE, "%s: %s is %s and %s is %s: %s",
-                     call->op->name, a->name,
-                     ipu__shape_print(&a->shape, first), b->name,
-                     ipu__shape_print(&b->shape, second), why);
+                     call->op->name, a->name, print(a, first), b->name,
+                     print(b, second), why);
 }
 
 int ipu__same_floats(const struct ipu__call *call, struct ipu__shape *output)
@@ -64,4 +71,14 @@ int ipu__find_axis(ipu_graph *graph, const struct ipu__op *op,
         ipu__fail(IPU_ERR_SHAPE,
                   "%s: there is no axis %d in the %d dimensions of %s",
                   op->name, (int)axis, (int)ndim, graph->tensors[index].name));
+}
+
+ipu_tensor ipu__scalar_like(ipu_graph *graph, ipu_tensor tensor, double value)
+{
+    int32_t index = ipu__index(graph, tensor);
+    struct ipu__shape scalar = {.dtype = IPU_FLOAT32};
+
+    if (index >= 0)
+        scalar.dtype = graph->tensors[index].shape.dtype;
+    return ipu__constant(graph, &scalar, value);
 }

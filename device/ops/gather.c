@@ -106,6 +106,7 @@ const struct ipu__op ipu__gather = {
     .ninputs = 2,
     .in_place = -1,
     .checks = true,
+    .raw = true,
     .shape = gather_shape,
     .run = run_gather,
     .gradient = gather_gradient,

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "graph/error.h"
+#include "ops/half.h"
 #include "ops/norm.h"
 
 static int check_epsilon(const struct ipu__op *op, double epsilon)
@@ -23,7 +24,7 @@ static int check(ipu_graph *graph, const struct ipu__op *op,
                  struct ipu__shape *x)
 {
     struct ipu__call call = {.op = op, .attributes = a};
-    int status = IPU_OK;
+    int status;
 
     for (int i = 0; i < 3; i++) {
         int32_t index = ipu__index_of(graph, op, inputs[i]);
@@ -32,8 +33,10 @@ static int check(ipu_graph *graph, const struct ipu__op *op,
         call.inputs[i].name = graph->tensors[index].name;
         call.inputs[i].shape = graph->tensors[index].shape;
     }
+    call.inputs[3] = call.inputs[0]; /* the statistics, by their dtype */
+    status = check_epsilon(op, a->offset);
     if (status == IPU_OK)
-        status = check_epsilon(op, a->offset);
+        status = ipu__show_wide(&call);
     if (status == IPU_OK)
         status = op->shape(&call, x);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
@@ -100,11 +103,15 @@ static int keep_running(ipu_graph *graph, ipu_tensor variable,
                         ipu_tensor statistics, int64_t which, int64_t channels,
                         double momentum, double factor)
 {
+    ipu_dtype dtype;
     ipu_tensor now =
         ipu_slice(graph, statistics, (const int64_t[]){which, 0, 0},
                   (const int64_t[]){1, 1, channels});
 
     now = ipu_reshape(graph, now, 1, &channels);
+    if (ipu_tensor_info(graph, variable, &dtype, NULL, NULL) >= 0 &&
+        dtype != IPU_INT32)
+        now = ipu_cast(graph, now, dtype);
     now = ipu_scale(graph, now, (1 - momentum) * factor, 0);
     return ipu_assign(
         graph, variable,

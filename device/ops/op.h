@@ -11,8 +11,9 @@
 /* A tensor as an op sees it. */
 struct ipu__operand {
     const char *name;
-    struct ipu__shape shape;
-    void *data; /* while running; 64-byte aligned */
+    struct ipu__shape shape; /* of halves, as if they were float32 */
+    ipu_dtype dtype;         /* as stored */
+    void *data;              /* while running; 64-byte aligned */
 };
 
 struct ipu__call {
@@ -32,6 +33,8 @@ struct ipu__op {
     /* That input is the output, unchanged: they share memory also while the
      * input is needed. */
     bool alias;
+    /* It takes elements as they are stored, of all dtypes. */
+    bool raw;
     /* run may fail: it looks at the data. */
     bool checks;
     /* The output's shape; IPU_ERR_SHAPE says what does not fit. */
@@ -131,6 +134,9 @@ int ipu__expect(const struct ipu__call *call, int i, ipu_dtype dtype,
 
 /* The output is like input 0, which is of floats. */
 int ipu__same_floats(const struct ipu__call *call, struct ipu__shape *output);
+
+/* A scalar of the tensor's dtype. */
+ipu_tensor ipu__scalar_like(ipu_graph *graph, ipu_tensor tensor, double value);
 
 /* IPU_ERR_SHAPE with both inputs' names and shapes, and why. */
 int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why);

@@ -180,11 +180,10 @@ static int run_max(const struct ipu__call *call)
 static void max_gradient(ipu_graph *graph, const struct ipu__node *node,
                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
-    const struct ipu__shape scalar = {.dtype = IPU_FLOAT32};
     ipu_tensor x = ipu__handle(graph, node->inputs[0]);
     ipu_tensor y = with_all_axes(graph, node, ipu__handle(graph, node->output));
-    ipu_tensor zero = ipu__constant(graph, &scalar, 0);
-    ipu_tensor one = ipu__constant(graph, &scalar, 1);
+    ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
+    ipu_tensor one = ipu__scalar_like(graph, dy, 1);
     ipu_tensor largest = ipu_equal(graph, x, y);
     struct ipu__attributes attributes = node->attributes;
     ipu_tensor ones = ipu_select(graph, largest, one, zero);

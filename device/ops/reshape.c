@@ -46,6 +46,7 @@ const struct ipu__op ipu__reshape = {
     .ninputs = 1,
     .in_place = 0,
     .alias = true,
+    .raw = true,
     .shape = shape,
     .run = run,
     .gradient = gradient,

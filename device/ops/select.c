@@ -60,9 +60,8 @@ static int run(const struct ipu__call *call)
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
                      const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
-    const struct ipu__shape scalar = {.dtype = IPU_FLOAT32};
     ipu_tensor condition = ipu__handle(graph, node->inputs[0]);
-    ipu_tensor zero = ipu__constant(graph, &scalar, 0);
+    ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
 
     if (needed[node->inputs[1]])
         dx[1] = ipu__unbroadcast(graph, node, 1,

@@ -74,6 +74,7 @@ const struct ipu__op ipu__slice = {
     .name = "slice",
     .ninputs = 1,
     .in_place = -1,
+    .raw = true,
     .shape = slice_shape,
     .run = run_slice,
     .gradient = slice_gradient,

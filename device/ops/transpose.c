@@ -45,6 +45,7 @@ const struct ipu__op ipu__transpose = {
     .name = "transpose",
     .ninputs = 1,
     .in_place = -1,
+    .raw = true,
     .shape = shape,
     .run = run,
     .gradient = gradient,

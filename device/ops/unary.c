@@ -67,8 +67,7 @@ const struct ipu__op ipu__negate = {
 static void abs_gradient(ipu_graph *graph, const struct ipu__node *node,
                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
-    const struct ipu__shape scalar = {.dtype = IPU_FLOAT32};
-    ipu_tensor zero = ipu__constant(graph, &scalar, 0), x = input(graph, node);
+    ipu_tensor zero = ipu__scalar_like(graph, dy, 0), x = input(graph, node);
     ipu_tensor above = ipu_select(graph, ipu_greater(graph, x, zero), dy, zero);
 
     (void)needed;

@@ -108,7 +108,7 @@ static const struct {
     {"x", IPU_FLOAT32, 2, huge, IPU_ERR_SHAPE, "more bytes than memory"},
     {"x", IPU_FLOAT32, 4, huge_but_empty, IPU_ERR_SHAPE, "more bytes"},
     {"x", IPU_FLOAT32, 2, NULL, IPU_ERR_ARGUMENT, "shape is NULL"},
-    {"x", IPU_NUM_DTYPES, 1, nine, IPU_ERR_ARGUMENT, "dtype 2"},
+    {"x", IPU_NUM_DTYPES, 1, nine, IPU_ERR_ARGUMENT, "dtype 4"},
     {"x", -1, 1, nine, IPU_ERR_ARGUMENT, "dtype -1"},
     {NULL, IPU_FLOAT32, 1, nine, IPU_ERR_NAME, "no name"},
     {"", IPU_FLOAT32, 1, nine, IPU_ERR_NAME, "no name"},

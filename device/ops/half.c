@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/half.h"
+
+#include <string.h>
+
+#include "graph/error.h"
+#include "ops/functions.h"
+
+enum { ALIGNMENT = 64 };
+
+bool ipu__is_half(ipu_dtype dtype)
+{
+    return dtype == IPU_FLOAT16 || dtype == IPU_BFLOAT16;
+}
+
+/* -------------------------------------------------------------- one element */
+
+/* The exponent is moved by a multiplication, which makes subnormal ones normal
+ * too. */
+static inline float wide_of_float16(uint16_t half)
+{
+    uint32_t size = (uint32_t)(half & 0x7fff) << 13;
+    uint32_t bits = ipu__bits(ipu__float(size) * 0x1p112f);
+
+    bits |= size >= 0x0f800000 ? 0x7f800000 : 0; /* infinity, NaN */
+    return ipu__float(bits | (uint32_t)(half & 0x8000) << 16);
+}
+
+/* Adding 1/2 rounds a float to what float16's subnormal numbers can be. */
+static inline uint16_t float16_of(float x)
+{
+    uint32_t bits = ipu__bits(x), size = bits & 0x7fffffff;
+    uint32_t small = ipu__bits(ipu__float(size) + 0.5f) - 0x3f000000;
+    uint32_t normal = (size - 0x38000000 + 0xfff + (size >> 13 & 1)) >> 13;
+    uint32_t large = size > 0x7f800000 ? 0x7e00 : 0x7c00;
+    uint32_t half = size < 0x38800000 ? small : normal;
+
+    half = size >= 0x47800000 ? large : half;
+    return (uint16_t)(half | (bits >> 16 & 0x8000));
+}
+
+static inline uint16_t bfloat16_of(float x)
+{
+    uint32_t bits = ipu__bits(x);
+    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+
+    return (uint16_t)(x == x ? rounded : bits >> 16 | 0x40);
+}
+
+/* -------------------------------------------------------------------- arrays
+ */
+
+IPU__WIDE static void widen_float16(float *to, const uint16_t *from,
+                                    int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = wide_of_float16(from[i]);
+}
+
+IPU__WIDE static void widen_bfloat16(float *to, const uint16_t *from,
+                                     int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = ipu__float((uint32_t)from[i] << 16);
+}
+
+IPU__WIDE static void narrow_float16(uint16_t *to, const float *from,
+                                     int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = float16_of(from[i]);
+}
+
+IPU__WIDE static void narrow_bfloat16(uint16_t *to, const float *from,
+                                      int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = bfloat16_of(from[i]);
+}
+
+void ipu__widen(ipu_dtype dtype, float *to, const void *from, int64_t count)
+{
+    if (dtype == IPU_FLOAT16)
+        widen_float16(to, from, count);
+    else
+        widen_bfloat16(to, from, count);
+}
+
+void ipu__narrow(ipu_dtype dtype, void *to, const float *from, int64_t count)
+{
+    if (dtype == IPU_FLOAT16)
+        narrow_float16(to, from, count);
+    else
+        narrow_bfloat16(to, from, count);
+}
+
+/* --------------------------------------------------------------------- calls
+ */
+
+int ipu__show_wide(struct ipu__call *call)
+{
+    int first = -1;
+
+    for (int i = 0; i < call->op->ninputs; i++)
+        call->inputs[i].dtype = call->inputs[i].shape.dtype;
+    call->output.dtype = call->output.shape.dtype;
+    if (call->op->raw)
+        return IPU_OK;
+    for (int i = 0; i < call->op->ninputs; i++) {
+        if (call->inputs[i].dtype == IPU_INT32)
+            continue;
+        if (first < 0)
+            first = i;
+        if (call->inputs[i].dtype != call->inputs[first].dtype)
+            return ipu__unfit(call, first, i,
+                              "the dtypes must be the same: ipu_cast one of "
+                              "them");
+    }
+    for (int i = 0; i < call->op->ninputs; i++)
+        if (ipu__is_half(call->inputs[i].dtype))
+            call->inputs[i].shape.dtype = IPU_FLOAT32;
+    if (ipu__is_half(call->output.dtype))
+        call->output.shape.dtype = IPU_FLOAT32;
+    return IPU_OK;
+}
+
+void ipu__store_narrow(const struct ipu__call *call, struct ipu__shape *output)
+{
+    if (call->op->raw || output->dtype != IPU_FLOAT32)
+        return;
+    for (int i = 0; i < call->op->ninputs; i++)
+        if (ipu__is_half(call->inputs[i].dtype))
+            output->dtype = call->inputs[i].dtype;
+}
+
+static size_t wide_bytes(const struct ipu__operand *operand)
+{
+    size_t bytes = ipu__shape_bytes(&operand->shape);
+
+    if (operand->dtype == operand->shape.dtype)
+        return 0;
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static size_t own_scratch(const struct ipu__call *call)
+{
+    size_t bytes = call->op->scratch ? call->op->scratch(call) : 0;
+
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+size_t ipu__wide_scratch(const struct ipu__call *call)
+{
+    size_t bytes = wide_bytes(&call->output);
+
+    for (int i = 0; i < call->op->ninputs; i++)
+        bytes += wide_bytes(&call->inputs[i]);
+    return bytes ? bytes + own_scratch(call) : 0;
+}
+
+int ipu__run_wide(struct ipu__call *call)
+{
+    char *scratch = (char *)call->scratch + own_scratch(call);
+    void *narrow = call->output.data;
+
+    for (int i = 0; i < call->op->ninputs; i++) {
+        struct ipu__operand *x = &call->inputs[i];
+
+        if (wide_bytes(x) == 0)
+            continue;
+        ipu__widen(x->dtype, (void *)scratch, x->data,
+                   ipu__shape_count(&x->shape));
+        x->data = scratch;
+        scratch += wide_bytes(x);
+    }
+    if (wide_bytes(&call->output))
+        call->output.data = scratch;
+    IPU_TRY(call->op->run(call));
+    if (wide_bytes(&call->output))
+        ipu__narrow(call->output.dtype, narrow, call->output.data,
+                    ipu__shape_count(&call->output.shape));
+    return IPU_OK;
+}
