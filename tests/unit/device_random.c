@@ -15,12 +15,12 @@
 
 #include "device.h"
 
-enum { GRAPHS = 150, OPS = 24, SIDE = 6, COUNT = SIDE * SIDE, SINKS = 8 };
+enum { GRAPHS = 300, OPS = 24, SIDE = 6, COUNT = SIDE * SIDE, SINKS = 8 };
 
 /* What a run gives the host. */
 struct results {
-    float data[2 * SINKS][COUNT];
-    int64_t counts[2 * SINKS];
+    float data[2 * SINKS + 2][COUNT];
+    int64_t counts[2 * SINKS + 2];
     int n;
 };
 
@@ -30,7 +30,7 @@ static int record(void *context, const char *name, void *data, int64_t count)
 
     (void)name;
     ck_assert_int_le(count, COUNT);
-    ck_assert_int_lt(results->n, 2 * SINKS);
+    ck_assert_int_lt(results->n, 2 * SINKS + 2);
     memcpy(results->data[results->n], data, (size_t)count * sizeof(float));
     results->counts[results->n++] = count;
     return 0;
@@ -57,11 +57,32 @@ static ipu_tensor through_images(ipu_graph *g, ipu_tensor x, ipu_tensor k)
     return ipu_reshape(g, image, 2, SHAPE(SIDE, SIDE));
 }
 
+/* Normalised, by a row of b. */
+static ipu_tensor through_rows(ipu_graph *g, ipu_tensor a, ipu_tensor b)
+{
+    const int32_t axis = 0;
+    ipu_tensor row = ipu_mean(g, b, 1, &axis, 0);
+
+    return ipu_layer_norm(g, a, row, ipu_max(g, b, 1, &axis, 0), 1e-2);
+}
+
+/* Cut in two, and joined with what was between. */
+static ipu_tensor through_parts(ipu_graph *g, ipu_tensor a, ipu_tensor b)
+{
+    const ipu_tensor parts[] = {
+        ipu_slice(g, a, SHAPE(0, 0), SHAPE(2, SIDE)),
+        ipu_slice(g, b, SHAPE(2, 0), SHAPE(1, SIDE)),
+        ipu_slice(g, a, SHAPE(3, 0), SHAPE(-1, SIDE)),
+    };
+
+    return ipu_concat(g, 3, parts, 0);
+}
+
 /* A tensor of the same shape as all others. */
 static ipu_tensor random_op(ipu_graph *g, uint64_t *state, ipu_tensor a,
                             ipu_tensor b)
 {
-    switch (choose(state, 7)) {
+    switch (choose(state, 16)) {
     case 0: return ipu_relu(g, a);
     case 1: return ipu_add(g, a, b);
     case 2: return ipu_multiply(g, a, b);
@@ -70,6 +91,19 @@ static ipu_tensor random_op(ipu_graph *g, uint64_t *state, ipu_tensor a,
         a = ipu_reshape(g, a, 1, SHAPE(COUNT));
         return ipu_reshape(g, a, 2, SHAPE(SIDE, SIDE));
     case 5: return through_images(g, a, b);
+    case 6: return ipu_softmax(g, ipu_subtract(g, a, b));
+    case 7: return ipu_maximum(g, ipu_tanh(g, a), b);
+    case 8: return ipu_batch_matmul(g, a, b, 1, choose(state, 2));
+    case 9: return ipu_transpose(g, ipu_gelu(g, a), NULL);
+    case 10: return through_rows(g, a, b);
+    case 11: return through_parts(g, a, b);
+    case 12:
+        return ipu_cast(g, ipu_sigmoid(g, ipu_cast(g, a, IPU_BFLOAT16)),
+                        IPU_FLOAT32);
+    case 13:
+        return ipu_dropout(g, ipu_add(g, a, b), 0.25, 5,
+                           ipu_fill(g, IPU_INT32, 0, NULL, 2));
+    case 14: return ipu_gather(g, a, ipu_argmax(g, b, 1), choose(state, 2));
     default:
         b = ipu_reshape(g, b, 3, SHAPE(1, COUNT, 1));
         b = ipu_relu(g, b); /* in place of an alias, if of nothing else */
@@ -95,6 +129,14 @@ static void build(struct device *d, uint64_t seed, struct results *results)
     MUST(ipu_gradients(d->graph, loss, 3, pool, gradients));
     for (int i = 0; i < 3; i++, name[0]++)
         MUST(ipu_host_call(d->graph, name, gradients[i], record, results));
+    /* Variables become anything, each other too. */
+    if (choose(&seed, 2))
+        MUST(ipu_assign(d->graph, pool[1], pool[choose(&seed, n)]));
+    if (choose(&seed, 2))
+        MUST(ipu_assign(d->graph, pool[2],
+                        ipu_scale(d->graph,
+                                  choose(&seed, 2) ? pool[2] : gradients[2],
+                                  0.5, 0)));
     for (int i = 3; i < SINKS; i++, name[0]++) {
         ipu_tensor tensor = pool[choose(&seed, n)];
 
@@ -127,6 +169,10 @@ static void run(struct device *d, struct results *results)
     }
     for (int i = 0; i < SINKS; i++)
         record(results, "", outputs[i], COUNT);
+    MUST(ipu_engine_read(d->engine, "v", values, sizeof values));
+    record(results, "v", values, COUNT);
+    MUST(ipu_engine_read(d->engine, "w", values, sizeof values));
+    record(results, "w", values, COUNT);
 }
 
 static void compute(uint64_t seed, const char *poison, struct results *results)
