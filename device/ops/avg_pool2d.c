@@ -6,29 +6,7 @@
  */
 #include <string.h>
 
-#include "graph/error.h"
-#include "ops/op.h"
-
-static int shape(const struct ipu__call *call, struct ipu__shape *output)
-{
-    const struct ipu__shape *x = &call->inputs[0].shape;
-    int32_t size = call->attributes->size;
-    char text[IPU__SHAPE_TEXT];
-
-    IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, 4, "[n, h, w, c]"));
-    if (size < 1)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "avg_pool2d: a window of %d x %d is none", (int)size,
-                         (int)size);
-    *output = *x;
-    output->extents[1] = x->extents[1] / size;
-    output->extents[2] = x->extents[2] / size;
-    if (output->extents[1] && output->extents[2])
-        return IPU_OK;
-    return ipu__fail(
-        IPU_ERR_SHAPE, "avg_pool2d: %s is %s, smaller than a window of %d x %d",
-        call->inputs[0].name, ipu__shape_print(x, text), (int)size, (int)size);
-}
+#include "ops/pool.h"
 
 /* Between a row of windows and one of the rows of pixels under it. */
 IPU__WIDE static void collect(float *small, const float *large, int64_t columns,
@@ -92,7 +70,7 @@ const struct ipu__op ipu__avg_pool2d = {
     .name = "avg_pool2d",
     .ninputs = 1,
     .in_place = -1,
-    .shape = shape,
+    .shape = ipu__pool_shape,
     .run = run,
     .gradient = gradient,
 };

@@ -206,21 +206,6 @@ const struct ipu__op ipu__binary_divide = {
 
 /* ------------------------------------------------------ maximum and minimum */
 
-/* dy goes where the condition says: to the first, or else to the second. */
-static void choice_gradient(ipu_graph *graph, const struct ipu__node *node,
-                            const bool *needed, ipu_tensor condition,
-                            ipu_tensor dy, ipu_tensor *dx)
-{
-    ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
-
-    if (needed[node->inputs[0]])
-        dx[0] = ipu__unbroadcast(graph, node, 0,
-                                 ipu_select(graph, condition, dy, zero));
-    if (needed[node->inputs[1]])
-        dx[1] = ipu__unbroadcast(graph, node, 1,
-                                 ipu_select(graph, condition, zero, dy));
-}
-
 static int run_maximum(const struct ipu__call *call)
 {
     return ipu__pair_run(call, LOOPS(&maximum_floats, &maximum_ints));
@@ -229,8 +214,8 @@ static int run_maximum(const struct ipu__call *call)
 static void maximum_gradient(ipu_graph *graph, const struct ipu__node *node,
                              const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
-    choice_gradient(
-        graph, node, needed,
+    ipu__select_gradient(
+        graph, node, 0, needed,
         ipu_greater_equal(graph, input(graph, node, 0), input(graph, node, 1)),
         dy, dx);
 }
@@ -252,8 +237,8 @@ static int run_minimum(const struct ipu__call *call)
 static void minimum_gradient(ipu_graph *graph, const struct ipu__node *node,
                              const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
-    choice_gradient(
-        graph, node, needed,
+    ipu__select_gradient(
+        graph, node, 0, needed,
         ipu_less_equal(graph, input(graph, node, 0), input(graph, node, 1)), dy,
         dx);
 }

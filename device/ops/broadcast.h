@@ -18,4 +18,10 @@ int ipu__broadcast_shape(const struct ipu__call *call, int count,
 ipu_tensor ipu__unbroadcast(ipu_graph *graph, const struct ipu__node *node,
                             int i, ipu_tensor dy);
 
+/* dy goes where a condition says: to the node's input number first, or else to
+ * the one after it. */
+void ipu__select_gradient(ipu_graph *graph, const struct ipu__node *node,
+                          int first, const bool *needed, ipu_tensor condition,
+                          ipu_tensor dy, ipu_tensor *dx);
+
 #endif

@@ -100,17 +100,24 @@ static void advance(const struct ipu__conv *c, struct place *p)
     find_patch(c, p);
 }
 
+/* Steps that go at least so far. Dividing takes longer than a patch's row does
+ * to copy, and nearly all steps are 1. */
+static inline int64_t steps_over(int64_t distance, int64_t step)
+{
+    return step == 1 ? distance : (distance + step - 1) / step;
+}
+
 /* Of row ky of a patch, which columns [from, to) of the kernel are inside x;
  * none: from == to. Returns the row of x, from the patch's first column on. */
-static const float *inside(const struct ipu__conv *c, const float *x,
-                           const struct place *p, int64_t ky, int64_t *from,
-                           int64_t *to)
+static inline const float *inside(const struct ipu__conv *c, const float *x,
+                                  const struct place *p, int64_t ky,
+                                  int64_t *from, int64_t *to)
 {
     int64_t y = p->top + ky * c->dilation[0], step = c->dilation[1];
     int64_t room = c->w - p->left; /* columns from the first on */
 
-    *from = p->left < 0 ? (-p->left + step - 1) / step : 0;
-    *to = room < 1 ? 0 : (room - 1) / step + 1;
+    *from = p->left < 0 ? steps_over(-p->left, step) : 0;
+    *to = room < 1 ? 0 : steps_over(room, step);
     if (*to > c->kw)
         *to = c->kw;
     if (y < 0 || y >= c->h || *to < *from)

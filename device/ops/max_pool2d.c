@@ -9,33 +9,7 @@
  */
 #include <string.h>
 
-#include "graph/error.h"
-#include "ops/op.h"
-
-static int shape(const struct ipu__call *call, struct ipu__shape *output)
-{
-    const struct ipu__shape *x = &call->inputs[0].shape;
-    int32_t size = call->attributes->size;
-
-    IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, 4, "[n, h, w, c]"));
-    if (size < 1)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "max_pool2d: a window of %d x %d is none", (int)size,
-                         (int)size);
-    *output = *x;
-    output->extents[1] = x->extents[1] / size;
-    output->extents[2] = x->extents[2] / size;
-    if (output->extents[1] == 0 || output->extents[2] == 0) {
-        char text[IPU__SHAPE_TEXT];
-
-        return ipu__fail(IPU_ERR_SHAPE,
-                         "max_pool2d: %s is %s, smaller than a window of %d x "
-                         "%d",
-                         call->inputs[0].name, ipu__shape_print(x, text),
-                         (int)size, (int)size);
-    }
-    return IPU_OK;
-}
+#include "ops/pool.h"
 
 /* Where the pixels of window (row, column) of an image start, in elements;
  * row: counted over all images. */
@@ -107,7 +81,7 @@ const struct ipu__op ipu__max_pool2d = {
     .name = "max_pool2d",
     .ninputs = 1,
     .in_place = -1,
-    .shape = shape,
+    .shape = ipu__pool_shape,
     .run = run,
     .gradient = gradient,
 };

@@ -83,13 +83,6 @@ static void statistics_of_one(const struct ipu__norm *n, const float *x,
     *variance = (float)(ipu__row_squares(x, *mean, n->number) / number);
 }
 
-IPU__WIDE static void add_row(double *sums, const float *x, int64_t count)
-{
-    IPU__BY_ELEMENT
-    for (int64_t i = 0; i < count; i++)
-        sums[i] += (double)x[i];
-}
-
 IPU__WIDE static void add_squares(double *sums, const float *x,
                                   const float *centers, int64_t count)
 {
@@ -121,7 +114,7 @@ static void statistics_of_many(const struct ipu__norm *n, const float *x,
 
     memset(sums, 0, bytes);
     for (int64_t r = 0; r < n->rows; r++)
-        add_row(sums, x + r * n->width, n->width);
+        ipu__row_accumulate(sums, x + r * n->width, n->width);
     fold(n, sums, mean);
     ipu__norm_widen(n, centers, mean);
     memset(sums, 0, bytes);

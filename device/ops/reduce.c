@@ -51,13 +51,6 @@ static void start(struct ipu__walk *walk, const struct ipu__call *call)
 
 /* ------------------------------------------------------------- sum and mean */
 
-IPU__WIDE static void add_row(double *y, const float *x, int64_t count)
-{
-    IPU__BY_ELEMENT
-    for (int64_t i = 0; i < count; i++)
-        y[i] += (double)x[i];
-}
-
 static size_t sum_scratch(const struct ipu__call *call)
 {
     return (size_t)ipu__shape_count(&call->output.shape) * sizeof(double);
@@ -76,7 +69,8 @@ static int run_sum(const struct ipu__call *call)
         if (w.steps[1] == 0)
             sums[w.offsets[1]] += ipu__row_sum(x + w.offsets[0], w.length);
         else
-            add_row(sums + w.offsets[1], x + w.offsets[0], w.length);
+            ipu__row_accumulate(sums + w.offsets[1], x + w.offsets[0],
+                                w.length);
     }
     for (int64_t i = 0; i < count; i++)
         y[i] = (float)(sums[i] * scale);

@@ -116,3 +116,10 @@ IPU__WIDE void ipu__row_scale(float *x, float factor, int64_t count)
     for (int64_t i = 0; i < count; i++)
         x[i] *= factor;
 }
+
+IPU__WIDE void ipu__row_accumulate(double *sums, const float *x, int64_t count)
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        sums[i] += (double)x[i];
+}

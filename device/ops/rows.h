@@ -29,6 +29,9 @@ float ipu__row_max(float most, const float *x, int64_t count);
  * the sum. */
 double ipu__row_exp(float *y, const float *x, float most, int64_t count);
 
+/* sums[i] += x[i] */
+void ipu__row_accumulate(double *sums, const float *x, int64_t count);
+
 /* x[i] *= factor */
 void ipu__row_scale(float *x, float factor, int64_t count);
 
