@@ -30,10 +30,11 @@ typedef struct ipu_cycles {
     int64_t total;
     int64_t exchange_bytes;  /* into the busiest tile */
     int64_t temporary_bytes; /* on it, while the work goes on */
-    int64_t code_bytes;      /* of its instructions, those of exchange too */
-    double flops;            /* of all tiles */
-    const char *estimate;    /* why this is only an estimate; NULL: it is all
-                                instructions, bytes and distances. Static. */
+    int64_t code_bytes;      /* of its instructions */
+    int64_t exchange_code_bytes;
+    double flops;         /* of all tiles */
+    const char *estimate; /* why this is only an estimate; NULL: it is all
+                             instructions, bytes and distances. Static. */
 } ipu_cycles;
 
 /* Seconds of cycles on a target. */

@@ -333,6 +333,27 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
     }
 }
 
+void ipu__conv_cost(const struct ipu__conv *c, int64_t in, int64_t out,
+                    struct ipu__work *work)
+{
+    work->kind = IPU__WORK_PRODUCT;
+    work->product = (ipu_product){
+        .batch = 1,
+        .m = c->pixels,
+        .k = in,
+        .n = out,
+        .kernel = {(int32_t)c->kh, (int32_t)c->kw},
+        .stride = {(int32_t)c->stride[0], (int32_t)c->stride[1]},
+    };
+}
+
+static void cost(const struct ipu__call *call, struct ipu__work *work)
+{
+    const struct ipu__conv c = conv_of(call);
+
+    ipu__conv_cost(&c, c.ci, c.co, work);
+}
+
 const struct ipu__op ipu__conv2d = {
     .name = "conv2d",
     .ninputs = 2,
@@ -340,6 +361,7 @@ const struct ipu__op ipu__conv2d = {
     .shape = shape,
     .scratch = scratch,
     .run = run,
+    .cost = cost,
     .gradient = gradient,
 };
 

@@ -60,6 +60,13 @@ static int run_input(const struct ipu__call *call)
     return IPU_OK;
 }
 
+static void input_cost(const struct ipu__call *call, struct ipu__work *work)
+{
+    const struct ipu__conv c = input_conv(call);
+
+    ipu__conv_cost(&c, c.co, c.ci, work);
+}
+
 const struct ipu__op ipu__conv2d_input_grad = {
     .name = "conv2d_input_grad",
     .ninputs = 2,
@@ -67,6 +74,7 @@ const struct ipu__op ipu__conv2d_input_grad = {
     .shape = from_attributes,
     .scratch = input_scratch,
     .run = run_input,
+    .cost = input_cost,
 };
 
 /* x, dy -> dkernel */
@@ -107,6 +115,15 @@ static int run_kernel(const struct ipu__call *call)
     return IPU_OK;
 }
 
+static void kernel_cost(const struct ipu__call *call, struct ipu__work *work)
+{
+    const struct ipu__conv c = kernel_conv(call);
+
+    work->kind = IPU__WORK_PRODUCT;
+    work->product =
+        (ipu_product){.batch = 1, .m = c.depth, .k = c.pixels, .n = c.co};
+}
+
 const struct ipu__op ipu__conv2d_kernel_grad = {
     .name = "conv2d_kernel_grad",
     .ninputs = 2,
@@ -114,4 +131,5 @@ const struct ipu__op ipu__conv2d_kernel_grad = {
     .shape = from_attributes,
     .scratch = kernel_scratch,
     .run = run_kernel,
+    .cost = kernel_cost,
 };

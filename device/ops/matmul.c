@@ -190,12 +190,25 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
                            : multiply(graph, a, !ta, dy, false));
 }
 
+static void cost(const struct ipu__call *call, struct ipu__work *work)
+{
+    ipu_product *p = &work->product;
+    int64_t elements = ipu__shape_count(&call->output.shape);
+
+    work->kind = IPU__WORK_PRODUCT;
+    p->m = rows_of(call, 0);
+    p->k = columns_of(call, 0);
+    p->n = columns_of(call, 1);
+    p->batch = p->m && p->n ? elements / (p->m * p->n) : 0;
+}
+
 const struct ipu__op ipu__matmul = {
     .name = "matmul",
     .ninputs = 2,
     .in_place = -1,
     .shape = shape,
     .run = run,
+    .cost = cost,
     .gradient = gradient,
 };
 

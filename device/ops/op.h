@@ -7,6 +7,7 @@
 #define IPU_OPS_OP_H
 
 #include "graph/graph.h"
+#include "target/work.h"
 
 /* A tensor as an op sees it. */
 struct ipu__operand {
@@ -43,6 +44,10 @@ struct ipu__op {
     size_t (*scratch)(const struct ipu__call *call);
     /* Compute. Only data can be wrong by now: IPU_ERR_DATA. */
     int (*run)(const struct ipu__call *call);
+    /* What it asks of the chip: kind, and what that needs. NULL: nothing, if
+     * it is an alias; sums, if the output is smaller than an input; else one
+     * instruction for each vector of the output. */
+    void (*cost)(const struct ipu__call *call, struct ipu__work *work);
     /* From dy, the derivative of the loss with respect to the output, make
      * those with respect to the inputs that are needed (by tensor); the
      * others may stay invalid. Failures stay in the graph. NULL: the op has

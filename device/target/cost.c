@@ -37,7 +37,7 @@ void ipu__count_exchange(const ipu_target *target, int64_t bytes,
                         ipu__longest_path(target) +
                         ipu__words_cycles(target, bytes);
     cycles->exchange_bytes += bytes;
-    cycles->code_bytes += messages * IPU__MESSAGE_CODE_BYTES;
+    cycles->exchange_code_bytes += messages * IPU__MESSAGE_CODE_BYTES;
 }
 
 void ipu__finish(const ipu_cycles *counted, ipu_cycles *cycles)

@@ -84,7 +84,7 @@ int ipu_model_link(const ipu_system *system, int32_t from, int32_t to,
                            chip->exchange_setup_cycles +
                            2 * ipu__longest_path(chip);
         counted.exchange_bytes = bytes;
-        counted.code_bytes = IPU__MESSAGE_CODE_BYTES;
+        counted.exchange_code_bytes = IPU__MESSAGE_CODE_BYTES;
     }
     counted.estimate = "how small messages share a packet is not published; "
                        "hops are Graphcore's for a sync";
@@ -104,7 +104,7 @@ static void count_stream(const ipu_system *system, int64_t bytes,
         counted.exchange =
             cycles_of(system, latency + (double)bytes / bandwidth);
         counted.exchange_bytes = ipu__ceil_div(bytes, system->ipu.tiles);
-        counted.code_bytes = IPU__MESSAGE_CODE_BYTES;
+        counted.exchange_code_bytes = IPU__MESSAGE_CODE_BYTES;
     }
     ipu__finish(&counted, cycles);
 }

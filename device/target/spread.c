@@ -114,6 +114,7 @@ int ipu_model_reduce(const ipu_target *target, int64_t elements,
         counted.exchange_bytes = best.exchange_bytes;
         counted.temporary_bytes = best.temporary_bytes;
         counted.code_bytes += best.code_bytes;
+        counted.exchange_code_bytes = best.exchange_code_bytes;
         counted.flops = (double)(elements - outputs);
     }
     ipu__finish(&counted, cycles);

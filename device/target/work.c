@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "target/work.h"
+
+#include "graph/error.h"
+#include "target/cost.h"
+
+static int count_product(const ipu_target *target, const struct ipu__work *work,
+                         ipu_cycles *cycles, int64_t *tiles)
+{
+    ipu_product product = work->product;
+    ipu_plan plan = {.size = sizeof plan};
+    ipu_target larger = *target;
+    int status;
+
+    product.size = sizeof product;
+    product.element_bytes = work->element_bytes;
+    while ((status = ipu_model_product(&larger, &product, &plan, cycles)) ==
+               IPU_ERR_MEMORY &&
+           larger.bytes_per_tile < (int64_t)1 << 40)
+        larger.bytes_per_tile *= 4;
+    *tiles = plan.tiles;
+    return status;
+}
+
+static int count_elements(const ipu_target *target,
+                          const struct ipu__work *work, ipu_cycles *cycles)
+{
+    int64_t share =
+        ipu__ceil_div(work->elements, target->tiles) * work->element_bytes;
+    int status =
+        ipu_model_elementwise(target, work->elements, work->element_bytes,
+                              work->loads, work->arithmetic, cycles);
+
+    if (status >= 0 && work->elements > 0) {
+        int64_t bytes = ipu__least(work->broadcast_bytes, share);
+
+        ipu__count_exchange(target, bytes, 1, cycles);
+        cycles->temporary_bytes += bytes;
+    }
+    return status;
+}
+
+int ipu__work_cycles(const ipu_target *target, const struct ipu__work *work,
+                     ipu_cycles *cycles, int64_t *tiles)
+{
+    ipu_cycles counted = {.size = sizeof counted};
+    int64_t vector = target->vector_bytes / work->element_bytes;
+    int status = IPU_OK;
+
+    *tiles = ipu__least(ipu__ceil_div(work->elements, vector ? vector : 1),
+                        target->tiles);
+    switch (work->kind) {
+    case IPU__WORK_PRODUCT:
+        status = count_product(target, work, &counted, tiles);
+        break;
+    case IPU__WORK_ELEMENTS:
+        status = count_elements(target, work, &counted);
+        break;
+    case IPU__WORK_SUM:
+        status = ipu_model_reduce(target, work->elements, work->outputs,
+                                  work->element_bytes, &counted);
+        break;
+    default: *tiles = 0;
+    }
+    if (status >= 0)
+        ipu__finish(&counted, cycles);
+    return status;
+}

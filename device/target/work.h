@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * work.h - what a step of a program asks of the chip, as an op tells it.
+ */
+#ifndef IPU_TARGET_WORK_H
+#define IPU_TARGET_WORK_H
+
+#include "ipu_model.h"
+
+enum ipu__work_kind {
+    IPU__WORK_NONE,     /* the output is the input, seen differently */
+    IPU__WORK_ELEMENTS, /* each element by itself */
+    IPU__WORK_SUM,      /* elements to fewer outputs */
+    IPU__WORK_PRODUCT
+};
+
+struct ipu__work {
+    enum ipu__work_kind kind;
+    int32_t element_bytes; /* 2 or 4 */
+    int64_t elements;
+    int64_t outputs;
+    int32_t loads;           /* values read for an element */
+    int32_t arithmetic;      /* instructions for a vector of them */
+    int64_t broadcast_bytes; /* that all tiles need, or at most their share */
+    ipu_product product;     /* its size and element_bytes are set for it */
+};
+
+/*
+ * Count it. tiles: how many are at work. Work that does not fit on the chip is
+ * counted as if it did: whether a program fits is judged as a whole.
+ */
+int ipu__work_cycles(const ipu_target *target, const struct ipu__work *work,
+                     ipu_cycles *cycles, int64_t *tiles);
+
+#endif
