@@ -15,7 +15,7 @@ static int product(const ipu_system *system, const struct ipu_sink *sink,
     ipu_cycles cycles = {.size = sizeof cycles};
     int status = ipu_model_product(&system->ipu, p, NULL, &cycles);
 
-    if (status == IPU_ERR_MEMORY)
+    if (status == IPU_ERR_FULL)
         return 0;
     if (status < 0)
         return status;
@@ -162,7 +162,7 @@ static int stencil(const ipu_system *system, const struct ipu_sink *sink,
     int status =
         ipu_model_stencil(&system->ipu, dims, side, points, tuned, &cycles);
 
-    if (status == IPU_ERR_MEMORY)
+    if (status == IPU_ERR_FULL)
         return 0;
     if (status < 0)
         return status;

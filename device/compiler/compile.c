@@ -5,7 +5,10 @@
  *     schedule    which nodes, in which order        steps, values, streams
  *     liveness    when each value is needed          blocks
  *     memory      where each block lies              offsets
- *     place       what that means for the tiles      memory info
+ *     place       what that means for the tiles      tensors on tiles
+ *     cost        what each step takes on the chip   cycles
+ *     place       again, with that                   memory info
+ *     fit         is that too much?                  refuses, saying why
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +16,7 @@
 #include "compiler/program.h"
 #include "graph/error.h"
 #include "ops/half.h"
+#include "target/target.h"
 
 void ipu__step_call(const struct ipu_executable *e,
                     const struct ipu__step *step, struct ipu__call *call)
@@ -50,36 +54,58 @@ static int run_passes(const ipu_graph *graph, struct ipu_executable *e)
     IPU_TRY(ipu__liveness(e));
     IPU_TRY(ipu__plan_memory(e));
     find_scratch(e);
-    return ipu__place(e);
+    IPU_TRY(ipu__place(e, false));
+    IPU_TRY(ipu__cost(e));
+    return ipu__place(e, true);
 }
 
-int ipu_compile(const ipu_graph *graph, const ipu_target *target,
-                ipu_executable **executable)
+static int build(const ipu_graph *graph, const ipu_compile_options *options,
+                 struct ipu_executable *e)
+{
+    e->info.size = sizeof e->info;
+    ipu_target_init(&e->target, sizeof e->target);
+    if (options->target) {
+        e->target = *options->target;
+        e->target.size = sizeof e->target;
+    }
+    IPU_TRY(run_passes(graph, e));
+    return options->allow_out_of_memory ? IPU_OK : ipu__check_fit(e);
+}
+
+int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,
+                     ipu_executable **executable)
 {
     struct ipu_executable *e;
-    ipu_target mk2;
     int status;
 
-    if (!graph || !executable)
+    if (!graph || !options || !executable)
         return ipu__fail(IPU_ERR_ARGUMENT, "compile: %s is NULL",
-                         graph ? "the place for an executable" : "the graph");
+                         !graph     ? "the graph"
+                         : !options ? "options"
+                                    : "the place for an executable");
+    IPU_TRY(ipu__check_size("options", options->size, sizeof *options));
     IPU_TRY(ipu__graph_status(graph));
-    ipu_target_init(&mk2, sizeof mk2);
-    if (!target)
-        target = &mk2;
-    IPU_TRY(ipu_target_check(target));
+    if (options->target)
+        IPU_TRY(ipu_target_check(options->target));
     e = calloc(1, sizeof *e);
     if (!e)
         return ipu__fail_memory(sizeof *e);
-    e->target = *target;
-    e->info.size = sizeof e->info;
-    status = run_passes(graph, e);
+    status = build(graph, options, e);
     if (status < 0) {
         ipu_executable_free(e);
         return status;
     }
     *executable = e;
     return IPU_OK;
+}
+
+int ipu_compile(const ipu_graph *graph, const ipu_target *target,
+                ipu_executable **executable)
+{
+    const ipu_compile_options options = {.size = sizeof options,
+                                         .target = target};
+
+    return ipu_compile_with(graph, &options, executable);
 }
 
 void ipu_executable_free(ipu_executable *e)
@@ -96,20 +122,6 @@ void ipu_executable_free(ipu_executable *e)
     free(e->blocks);
     free(e->steps);
     free(e->streams);
+    free(e->tiles);
     free(e);
-}
-
-int ipu_executable_memory(const ipu_executable *executable,
-                          ipu_memory_info *info)
-{
-    if (!executable || !info)
-        return ipu__fail(IPU_ERR_ARGUMENT, "memory: %s is NULL",
-                         executable ? "the place for the info"
-                                    : "the executable");
-    if (info->size < sizeof *info)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "memory: the info's size is %u, not %zu: set it",
-                         (unsigned)info->size, sizeof *info);
-    *info = executable->info;
-    return IPU_OK;
 }

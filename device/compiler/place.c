@@ -7,36 +7,57 @@
  * one ended, around the chip, so that the first tiles do not get all of the
  * small ones.
  *
- * This says what would have to fit where; nothing is refused for being too
- * large yet. Code, exchange buffers and vertex state are not counted.
+ * Beside tensors a tile holds code: that of the vertices, once for each kind
+ * of op, that of the exchanges, which every step has of its own, and the state
+ * of vertices; and, during a step, what that fetches and adds up. All tiles
+ * are taken to have the same of these. They are known only when the steps'
+ * costs are, which in turn depend on how much room tensors leave: so this is
+ * gone through twice, without them and with them.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "compiler/program.h"
 #include "graph/error.h"
 
-/* Eight bytes: what a tile loads or stores in one go. */
-enum { GRAIN_BYTES = 8 };
+enum {
+    GRAIN_BYTES = 8,   /* what a tile loads or stores in one go */
+    STATE_BYTES = 16,  /* of a vertex, of which a step has one a context */
+    CONTROL_BYTES = 24 /* of the program around a step */
+};
 
-/* Add (sign 1) or take away (-1) a block; returns the fullest tile that it
- * touched. */
-static int64_t spread(int64_t *tiles, int32_t ntiles, int32_t first,
-                      const struct ipu__block *block, int sign, int32_t *after)
+int64_t ipu__bytes_on_tile(const struct ipu_executable *e,
+                           const struct ipu__block *block, int32_t tile)
 {
     int64_t grains = (int64_t)((block->bytes + GRAIN_BYTES - 1) / GRAIN_BYTES);
-    int32_t used = grains < ntiles ? (int32_t)grains : ntiles;
-    int64_t fullest = 0;
+    int64_t used = grains < e->target.tiles ? grains : e->target.tiles;
+    int64_t i = (tile - block->first_tile + e->target.tiles) % e->target.tiles;
+
+    if (i >= used)
+        return 0;
+    return (grains / used + (i < grains % used)) * GRAIN_BYTES;
+}
+
+/* Tiles that have some of a block. */
+static int32_t width(const struct ipu_executable *e,
+                     const struct ipu__block *block)
+{
+    int64_t grains = (int64_t)((block->bytes + GRAIN_BYTES - 1) / GRAIN_BYTES);
+
+    return grains < e->target.tiles ? (int32_t)grains : e->target.tiles;
+}
+
+/* Add (sign 1) or take away (-1). */
+static void spread(const struct ipu_executable *e,
+                   const struct ipu__block *block, int sign, int64_t *tiles)
+{
+    int32_t used = width(e, block);
 
     for (int32_t i = 0; i < used; i++) {
-        int32_t tile = (first + i) % ntiles;
-        int64_t mine = grains / used + (i < grains % used);
+        int32_t tile = (block->first_tile + i) % e->target.tiles;
 
-        tiles[tile] += sign * mine * GRAIN_BYTES;
-        if (tiles[tile] > fullest)
-            fullest = tiles[tile];
+        tiles[tile] += sign * ipu__bytes_on_tile(e, block, tile);
     }
-    *after = (first + used) % ntiles;
-    return fullest;
 }
 
 static void note_most(int64_t *most, int64_t value)
@@ -45,12 +66,61 @@ static void note_most(int64_t *most, int64_t value)
         *most = value;
 }
 
+/* ---------------------------------------------------------------------- code
+ */
+
+static bool op_seen_before(const struct ipu_executable *e, int32_t step)
+{
+    for (int32_t i = 0; i < step; i++)
+        if (e->steps[i].op == e->steps[step].op)
+            return true;
+    return false;
+}
+
+static void count_code(struct ipu_executable *e)
+{
+    e->code_bytes = 0;
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        const struct ipu__step *step = &e->steps[i];
+
+        e->code_bytes += CONTROL_BYTES + step->cycles.exchange_code_bytes +
+                         (int64_t)STATE_BYTES * e->target.workers;
+        if (step->kind == IPU__COMPUTE && !op_seen_before(e, i))
+            e->code_bytes += step->cycles.code_bytes;
+    }
+}
+
+/* ------------------------------------------------------------------- tensors
+ */
+
+/* All tiles during a step; -1: before the first. */
+static void look_at(struct ipu_executable *e, int32_t i, const int64_t *tiles)
+{
+    int64_t temporary = i >= 0 ? e->steps[i].cycles.temporary_bytes : 0;
+    int32_t fullest = 0;
+
+    for (int32_t t = 0; t < e->target.tiles; t++) {
+        int64_t bytes = tiles[t] + temporary;
+
+        if (tiles[t] > tiles[fullest])
+            fullest = t;
+        if (bytes > e->tiles[t].peak_bytes || e->tiles[t].peak_step < 0) {
+            e->tiles[t].peak_bytes = bytes;
+            e->tiles[t].peak_step = i < 0 ? 0 : i;
+        }
+    }
+    note_most(&e->info.bytes_on_fullest_tile, tiles[fullest]);
+    if (i >= 0) {
+        e->steps[i].fullest_tile = fullest;
+        e->steps[i].tile_bytes = tiles[fullest];
+    }
+}
+
 /* Go through the program as it runs: what is born is added, what is dead is
  * taken away. */
-static void simulate(struct ipu_executable *e, int64_t *tiles, int32_t *first)
+static void simulate(struct ipu_executable *e, int64_t *tiles)
 {
-    ipu_memory_info *info = &e->info;
-    int32_t ntiles = e->target.tiles, next = 0;
+    int32_t next = 0;
     int64_t live = 0;
 
     for (int32_t i = -1; i < e->nsteps; i++) {
@@ -59,44 +129,75 @@ static void simulate(struct ipu_executable *e, int64_t *tiles, int32_t *first)
 
             if (block->birth != i)
                 continue;
-            first[b] = next;
-            note_most(&info->bytes_on_fullest_tile,
-                      spread(tiles, ntiles, first[b], block, 1, &next));
+            block->first_tile = next;
+            next = (next + width(e, block)) % e->target.tiles;
+            spread(e, block, 1, tiles);
             live += (int64_t)block->bytes;
         }
-        note_most(&info->peak_bytes, live);
-        for (int32_t b = 0; b < e->nblocks; b++) {
-            struct ipu__block *block = &e->blocks[b];
-            int32_t ignored;
-
-            if (block->death != i)
-                continue;
-            spread(tiles, ntiles, first[b], block, -1, &ignored);
-            live -= (int64_t)block->bytes;
-        }
+        note_most(&e->info.peak_bytes, live);
+        look_at(e, i, tiles);
+        for (int32_t b = 0; b < e->nblocks; b++)
+            if (e->blocks[b].death == i) {
+                spread(e, &e->blocks[b], -1, tiles);
+                live -= (int64_t)e->blocks[b].bytes;
+            }
     }
 }
 
-int ipu__place(struct ipu_executable *e)
+static void find_always_live(struct ipu_executable *e)
 {
-    int64_t *tiles = calloc((size_t)e->target.tiles, sizeof *tiles);
-    int32_t *first = calloc((size_t)e->nblocks + 1, sizeof *first);
+    for (int32_t b = 0; b < e->nblocks; b++)
+        if (e->blocks[b].always)
+            for (int32_t i = 0; i < width(e, &e->blocks[b]); i++) {
+                int32_t t = (e->blocks[b].first_tile + i) % e->target.tiles;
 
-    if (!tiles || !first) {
-        free(tiles);
-        free(first);
-        return ipu__fail_memory((size_t)e->target.tiles * sizeof *tiles);
-    }
-    e->info.steps = e->nsteps;
-    e->info.planned_bytes = (int64_t)e->memory_bytes;
+                e->tiles[t].always_bytes +=
+                    ipu__bytes_on_tile(e, &e->blocks[b], t);
+            }
+}
+
+static void fill_info(struct ipu_executable *e)
+{
+    ipu_memory_info *info = &e->info;
+
+    info->steps = e->nsteps;
+    info->planned_bytes = (int64_t)e->memory_bytes;
+    info->unshared_bytes = info->always_live_bytes = 0;
     for (int32_t v = 0; v < e->nvalues; v++) {
-        e->info.unshared_bytes += (int64_t)e->values[v].bytes;
+        info->unshared_bytes += (int64_t)e->values[v].bytes;
         if (e->values[v].kind == IPU__VARIABLE ||
             e->values[v].kind == IPU__CONSTANT)
-            e->info.always_live_bytes += (int64_t)e->values[v].bytes;
+            info->always_live_bytes += (int64_t)e->values[v].bytes;
     }
-    simulate(e, tiles, first);
+    info->code_bytes_per_tile = e->code_bytes;
+    info->bytes_per_tile = e->target.bytes_per_tile;
+    for (int32_t t = 0; t < e->target.tiles; t++)
+        if (t == 0 ||
+            e->tiles[t].peak_bytes + e->code_bytes > info->fullest_tile_bytes) {
+            info->fullest_tile_bytes = e->tiles[t].peak_bytes + e->code_bytes;
+            info->fullest_tile = t;
+            info->fullest_step = e->tiles[t].peak_step;
+        }
+}
+
+int ipu__place(struct ipu_executable *e, bool with_costs)
+{
+    size_t ntiles = (size_t)e->target.tiles;
+    int64_t *tiles = calloc(ntiles, sizeof *tiles);
+
+    free(e->tiles);
+    e->tiles = calloc(ntiles, sizeof *e->tiles);
+    if (!tiles || !e->tiles) {
+        free(tiles);
+        return ipu__fail_memory(ntiles * sizeof *e->tiles);
+    }
+    for (size_t t = 0; t < ntiles; t++)
+        e->tiles[t].peak_step = -1;
+    if (with_costs)
+        count_code(e);
+    simulate(e, tiles);
+    find_always_live(e);
+    fill_info(e);
     free(tiles);
-    free(first);
     return IPU_OK;
 }

@@ -29,6 +29,7 @@ struct ipu__block {
     int32_t birth, death; /* of all its values */
     bool always;          /* holds a variable or a constant */
     size_t offset;        /* in the engine's memory */
+    int32_t first_tile;   /* of those it is spread over */
 };
 
 enum ipu__step_kind { IPU__COMPUTE, IPU__HOST_CALL };
@@ -42,6 +43,11 @@ struct ipu__step {
     int32_t output;
     /* Host call */
     int32_t stream;
+    /* On the chip */
+    ipu_cycles cycles;
+    int64_t busy_tiles;   /* that compute */
+    int32_t fullest_tile; /* by tensors alive */
+    int64_t tile_bytes;   /* of these, on it */
 };
 
 /* A connection to the host: an input, an output, or a host call. */
@@ -54,6 +60,13 @@ struct ipu__stream {
     void *context; /* borrowed */
 };
 
+/* What a tile holds, without code. */
+struct ipu__tile {
+    int64_t always_bytes; /* of variables */
+    int64_t peak_bytes;   /* of these and the rest, when it is fullest */
+    int32_t peak_step;
+};
+
 struct ipu_executable {
     struct ipu__value *values; /* owned, as everything below */
     int32_t nvalues;
@@ -64,8 +77,11 @@ struct ipu_executable {
     struct ipu__stream *streams;
     int32_t nstreams;
     ipu_target target;
-    size_t memory_bytes;  /* what the engine allocates */
-    size_t scratch_bytes; /* most that a step asks */
+    struct ipu__tile *tiles; /* [target.tiles] */
+    int64_t code_bytes;      /* on each tile */
+    int64_t stream_cycles;   /* inputs and outputs of a run */
+    size_t memory_bytes;     /* what the engine allocates */
+    size_t scratch_bytes;    /* most that a step asks */
     ipu_memory_info info;
 };
 
@@ -79,8 +95,25 @@ int ipu__liveness(struct ipu_executable *executable);
 /* Where each block lies in memory, those that are never needed at the same
  * time in the same place. */
 int ipu__plan_memory(struct ipu_executable *executable);
-/* Which tiles hold what: the memory info. */
-int ipu__place(struct ipu_executable *executable);
+/* Which tiles hold what: the memory info. First of tensors alone; then, when
+ * costs are known, with code and what steps need for themselves. */
+int ipu__place(struct ipu_executable *executable, bool with_costs);
+/* What each step takes on the chip, beside the tensors that lie there. */
+int ipu__cost(struct ipu_executable *executable);
+/* IPU_ERR_FULL if a tile would hold more than it can, with all that helps. */
+int ipu__check_fit(const struct ipu_executable *executable);
+
+/* Cycles of a run, streams of inputs and outputs aside, if all elements had so
+ * many bytes; 0: as they are. */
+int64_t ipu__cycles_with(const struct ipu_executable *executable,
+                         int element_bytes);
+
+/* Of a block, what lies on a tile while it is alive. */
+int64_t ipu__bytes_on_tile(const struct ipu_executable *executable,
+                           const struct ipu__block *block, int32_t tile);
+
+/* "matmul", "host_call". */
+const char *ipu__step_name(const struct ipu__step *step);
 
 /* What a step works on, without memory. */
 void ipu__step_call(const struct ipu_executable *executable,

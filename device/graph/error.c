@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 /* The one list: X(constant, text). */
 #define STATUSES(X)                                                            \
@@ -14,9 +13,10 @@
     X(IPU_ERR_STATE, "not possible in this state")                             \
     X(IPU_ERR_MEMORY, "out of memory")                                         \
     X(IPU_ERR_CALLBACK, "a host call failed")                                  \
-    X(IPU_ERR_DATA, "a value is out of range")
+    X(IPU_ERR_DATA, "a value is out of range")                                 \
+    X(IPU_ERR_FULL, "the chip's memory is too small")
 
-static _Thread_local char last_error[IPU__MESSAGE_MAX];
+static _Thread_local char last_error[IPU__EXPLANATION_MAX];
 
 const char *ipu_strerror(int status)
 {
@@ -34,6 +34,16 @@ const char *ipu_last_error(void)
     return last_error;
 }
 
+int ipu__fail_explained(int status, const char *text)
+{
+    snprintf(last_error, sizeof last_error, "%s", text);
+    /* An error is one line, whatever names are in it. */
+    for (char *c = last_error; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    return status;
+}
+
 int ipu__fail(int status, const char *format, ...)
 {
     char text[IPU__MESSAGE_MAX]; /* an argument may be the last error itself */
@@ -42,12 +52,7 @@ int ipu__fail(int status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    /* An error is one line, whatever names are in it. */
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-    memcpy(last_error, text, sizeof text);
-    return status;
+    return ipu__fail_explained(status, text);
 }
 
 int ipu__fail_memory(size_t bytes)

@@ -9,8 +9,9 @@
 
 #include "ipu.h"
 
-/* Room for a message with its NUL; longer ones are cut. */
-enum { IPU__MESSAGE_MAX = 1024 };
+/* Room for a message with its NUL, and for one that is an explanation; longer
+ * ones are cut. */
+enum { IPU__MESSAGE_MAX = 1024, IPU__EXPLANATION_MAX = 4096 };
 
 /* Return a negative status of expr from the calling function. */
 #define IPU_TRY(expr)                                                          \
@@ -23,6 +24,9 @@ enum { IPU__MESSAGE_MAX = 1024 };
 /* Set this thread's last error and return status. */
 __attribute__((format(printf, 2, 3))) int ipu__fail(int status,
                                                     const char *format, ...);
+
+/* The same with a text that may be an explanation. */
+int ipu__fail_explained(int status, const char *text);
 
 /* IPU_ERR_MEMORY, saying how much was wanted. */
 int ipu__fail_memory(size_t bytes);

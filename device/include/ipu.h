@@ -38,6 +38,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ipu_model.h"
 #include "ipu_target.h"
 
 #ifdef __cplusplus
@@ -61,7 +62,8 @@ enum {
     IPU_ERR_STATE = -4,    /* not now: stream not connected, ... */
     IPU_ERR_MEMORY = -5,   /* host memory ran out */
     IPU_ERR_CALLBACK = -6, /* a host call returned a failure */
-    IPU_ERR_DATA = -7      /* a value is out of range: a label, an index */
+    IPU_ERR_DATA = -7,     /* a value is out of range: a label, an index */
+    IPU_ERR_FULL = -8      /* it does not fit into the chip's memory */
 };
 
 const char *ipu_strerror(int status);
@@ -406,9 +408,24 @@ int ipu_lamb(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
  * output, host call or assignment needs, plans which tensors share memory and
  * places them. target NULL: a Mk2. The graph may be freed afterwards. Does
  * not change the graph; the same graph gives the same executable.
+ *
+ * IPU_ERR_FULL if a tile would hold more than it has memory: which tile, at
+ * which step, how many bytes over, what lies there, and what would change
+ * that, each with the bytes and the time that it would make of it.
  */
 int ipu_compile(const ipu_graph *graph, const ipu_target *target,
                 ipu_executable **executable);
+
+typedef struct ipu_compile_options {
+    uint32_t size;               /* sizeof(ipu_compile_options) */
+    const ipu_target *target;    /* borrowed during the call; NULL: a Mk2 */
+    int32_t allow_out_of_memory; /* 1: compile what does not fit, too; the
+                                    engine runs it all the same */
+} ipu_compile_options;
+
+/* The same, with options. */
+int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,
+                     ipu_executable **executable);
 void ipu_executable_free(ipu_executable *executable);
 
 typedef struct ipu_memory_info {
@@ -419,11 +436,72 @@ typedef struct ipu_memory_info {
                                   at one step */
     int64_t planned_bytes;     /* what the engine allocates for tensors */
     int64_t unshared_bytes;    /* ... if no two tensors shared memory */
-    int64_t bytes_on_fullest_tile;
+    int64_t bytes_on_fullest_tile; /* of tensors alone */
+    /* With code and what steps need for themselves: */
+    int64_t code_bytes_per_tile;
+    int64_t bytes_per_tile; /* that there are */
+    int64_t fullest_tile_bytes;
+    int32_t fullest_tile;
+    int32_t fullest_step; /* when it is */
 } ipu_memory_info;
 
 int ipu_executable_memory(const ipu_executable *executable,
                           ipu_memory_info *info);
+
+/* One step on the chip. Texts are borrowed until the executable is freed. */
+typedef struct ipu_step_info {
+    uint32_t size;          /* sizeof(ipu_step_info), set by the caller */
+    const char *op;         /* "matmul", "host_call" */
+    const char *tensor;     /* what it makes, or what the host gets */
+    int64_t compute_cycles; /* of the busiest tile, as those below */
+    int64_t exchange_cycles;
+    int64_t sync_cycles;
+    int64_t total_cycles;
+    int64_t exchange_bytes;  /* into it */
+    int64_t temporary_bytes; /* that the step itself needs, on each tile */
+    double flops;
+    int32_t busy_tiles; /* that compute */
+    int32_t fullest_tile;
+    int64_t fullest_tile_bytes; /* all that is on it during the step */
+    const char *estimate; /* why the cycles are only an estimate, or NULL */
+} ipu_step_info;
+
+int ipu_executable_step(const ipu_executable *executable, int32_t step,
+                        ipu_step_info *info);
+
+/* Memory of one tile. */
+typedef struct ipu_tile_info {
+    uint32_t size; /* sizeof(ipu_tile_info), set by the caller */
+    int64_t code_bytes;
+    int64_t always_live_bytes;     /* variables */
+    int64_t not_always_live_bytes; /* the rest, when the tile is fullest */
+    int64_t peak_bytes;            /* all three */
+    int32_t peak_step;
+} ipu_tile_info;
+
+int ipu_executable_tile(const ipu_executable *executable, int32_t tile,
+                        ipu_tile_info *info);
+
+/* One step as one tile sees it: a tile without work waits (sync) while others
+ * compute. cycles->size must be set. */
+int ipu_executable_tile_cycles(const ipu_executable *executable, int32_t step,
+                               int32_t tile, ipu_cycles *cycles);
+
+/* A whole run on the chip. */
+typedef struct ipu_program_cycles {
+    uint32_t size; /* sizeof(ipu_program_cycles), set by the caller */
+    int64_t compute;
+    int64_t exchange;
+    int64_t sync;
+    int64_t host;  /* inputs, outputs and host calls */
+    int64_t total; /* with I/O tiles, host goes on beside the rest */
+    double seconds;
+    double flops;
+    int32_t estimates; /* steps whose cycles are only estimates */
+} ipu_program_cycles;
+
+int ipu_executable_cycles(const ipu_executable *executable,
+                          ipu_program_cycles *info);
 
 /* The program as text, a line a step: op, inputs, shape, place (@offset), and
  * how many bytes are alive.

@@ -10,7 +10,7 @@
  *
  * They neither block nor keep anything; any thread may call them. Each fills
  * a struct whose size the caller has set, on success only. A negative status
- * is IPU_ERR_ARGUMENT, or IPU_ERR_MEMORY for work that does not fit on the
+ * is IPU_ERR_ARGUMENT, or IPU_ERR_FULL for work that does not fit on the
  * chip; ipu_last_error() tells.
  */
 #ifndef IPU_MODEL_H

@@ -15,6 +15,8 @@ enum {
     IPU__VERTEX_SLOTS = 12,
     IPU__LISTED_VERTEX_SLOTS = 39,
     IPU__INSTRUCTION_BYTES = 4,
+    /* Of a tile, what plans leave for the code of a whole program. */
+    IPU__CODE_BYTES = 32 << 10,
     /* Of exchange code, to send or receive one message. */
     IPU__MESSAGE_CODE_BYTES = 8
 };
@@ -42,6 +44,11 @@ int64_t ipu__longest_path(const ipu_target *target);
  * messages. */
 void ipu__count_exchange(const ipu_target *target, int64_t bytes,
                          int64_t messages, ipu_cycles *cycles);
+
+/* ipu_model_product beside others, bytes of other things on the fullest tile;
+ * -1: nothing but its own inputs and output. */
+int ipu__product_beside(const ipu_target *target, const ipu_product *product,
+                        int64_t others, ipu_plan *plan, ipu_cycles *cycles);
 
 /* The total of what was counted, into the caller's struct. */
 void ipu__finish(const ipu_cycles *counted, ipu_cycles *cycles);

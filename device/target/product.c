@@ -32,8 +32,8 @@
 /* Of a tile, for what a product fetches and adds up in between. */
 static const double TEMPORARY_SHARE = 0.6;
 
-/* Of a tile, for the code of a whole program. */
-enum { CODE_BYTES = 32 << 10 };
+/* Years on any chip; cycles still count in 64 bits. */
+static const double MOST_PRODUCTS = 0x1p55;
 
 struct problem {
     const ipu_target *target;
@@ -44,6 +44,7 @@ struct problem {
     int64_t tiles;     /* for one of the batch */
     int64_t rounds;    /* of the batch */
     int64_t own_bytes; /* a tile's share of inputs and output */
+    int64_t room;      /* for what it fetches and adds up in between */
 };
 
 struct choice {
@@ -119,12 +120,9 @@ static bool count_fetch(const struct problem *p, int64_t rows, int64_t k,
     int64_t bytes =
         p->product->element_bytes * k * (under(p, rows) + n * p->taps);
     int64_t most = ipu__ceil_div(k, p->in), slices = 1;
-    double room = TEMPORARY_SHARE * (double)t->bytes_per_tile;
-    double left = (double)(t->bytes_per_tile - p->own_bytes - CODE_BYTES);
+    double room = (double)p->room;
     int64_t sums = rows * n * 4;
 
-    if (room > left)
-        room = left;
     if (choice->plan.grid_k > 1)
         room -= (double)sums; /* those of others, added to a share */
     if ((double)bytes > room - (double)sums) {
@@ -193,6 +191,8 @@ static void search(const struct problem *p, struct choice *best)
 
 static int check(const ipu_product *d)
 {
+    double products;
+
     if (!d)
         return ipu__fail(IPU_ERR_ARGUMENT, "the product is NULL");
     IPU_TRY(ipu__check_size("product", d->size, sizeof *d));
@@ -216,6 +216,13 @@ static int check(const ipu_product *d)
                          "to 2^30 each",
                          (long long)d->batch, (long long)d->m, (long long)d->k,
                          (long long)d->k, (long long)d->n);
+    products = (double)d->batch * (double)d->m * (double)d->k * (double)d->n *
+               (d->kernel[0] ? d->kernel[0] : 1) *
+               (d->kernel[1] ? d->kernel[1] : 1);
+    if (products > MOST_PRODUCTS)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "a product that multiplies %g times; at most %g",
+                         products, MOST_PRODUCTS);
     return IPU_OK;
 }
 
@@ -250,12 +257,44 @@ static void repeat(ipu_cycles *c, int64_t rounds)
     c->exchange_bytes *= rounds;
 }
 
-int ipu_model_product(const ipu_target *target, const ipu_product *product,
-                      ipu_plan *plan, ipu_cycles *cycles)
+static int64_t room_beside(const ipu_target *target, int64_t bytes)
+{
+    int64_t share = (int64_t)(TEMPORARY_SHARE * (double)target->bytes_per_tile);
+
+    return ipu__least(share, target->bytes_per_tile - bytes - IPU__CODE_BYTES);
+}
+
+/* d: checked, without zeros. */
+static int plan_and_count(const ipu_target *target, const ipu_product *d,
+                          int64_t others, struct choice *best)
+{
+    struct problem p = problem_of(target, d);
+
+    p.room = room_beside(target, others < 0 ? p.own_bytes : others);
+    search(&p, best);
+    if (best->total == 0)
+        return ipu__fail(
+            IPU_ERR_FULL,
+            "a product of %lld x [%lld, %lld] x [%lld, %lld] does not fit on "
+            "'%s': a tile of %lld bytes would hold %lld of its own, and has no "
+            "room to multiply; smaller, or on several chips",
+            (long long)d->batch, (long long)d->m, (long long)d->k,
+            (long long)d->k, (long long)d->n, target->name,
+            (long long)target->bytes_per_tile, (long long)p.own_bytes);
+    repeat(&best->cycles, p.rounds);
+    best->plan.tiles *= ipu__least(d->batch, target->tiles);
+    best->cycles.flops = 2.0 * (double)d->batch * (double)d->m * (double)d->k *
+                         (double)d->n * (double)p.taps;
+    best->cycles.code_bytes +=
+        IPU__LISTED_VERTEX_SLOTS * 4 * IPU__INSTRUCTION_BYTES;
+    return IPU_OK;
+}
+
+int ipu__product_beside(const ipu_target *target, const ipu_product *product,
+                        int64_t others, ipu_plan *plan, ipu_cycles *cycles)
 {
     struct choice best = {.plan = {0}};
     ipu_product d;
-    struct problem p;
 
     IPU_TRY(ipu__check_model(target, cycles));
     IPU_TRY(check(product));
@@ -266,25 +305,8 @@ int ipu_model_product(const ipu_target *target, const ipu_product *product,
         d.kernel[i] = d.kernel[i] ? d.kernel[i] : 1;
         d.stride[i] = d.stride[i] ? d.stride[i] : 1;
     }
-    if (d.batch && d.m && d.k && d.n) {
-        p = problem_of(target, &d);
-        search(&p, &best);
-        if (best.total == 0)
-            return ipu__fail(
-                IPU_ERR_MEMORY,
-                "a product of %lld x [%lld, %lld] x [%lld, %lld] does not fit "
-                "on '%s': a tile of %lld bytes would hold %lld of its own, and "
-                "has no room to multiply; smaller, or on several chips",
-                (long long)d.batch, (long long)d.m, (long long)d.k,
-                (long long)d.k, (long long)d.n, target->name,
-                (long long)target->bytes_per_tile, (long long)p.own_bytes);
-        repeat(&best.cycles, p.rounds);
-        best.plan.tiles *= ipu__least(d.batch, target->tiles);
-        best.cycles.flops = 2.0 * (double)d.batch * (double)d.m * (double)d.k *
-                            (double)d.n * (double)p.taps;
-        best.cycles.code_bytes +=
-            IPU__LISTED_VERTEX_SLOTS * 4 * IPU__INSTRUCTION_BYTES;
-    }
+    if (d.batch && d.m && d.k && d.n)
+        IPU_TRY(plan_and_count(target, &d, others, &best));
     best.cycles.estimate = "the chip's compiler may find another plan";
     if (plan) {
         best.plan.size = plan->size;
@@ -292,4 +314,10 @@ int ipu_model_product(const ipu_target *target, const ipu_product *product,
     }
     ipu__finish(&best.cycles, cycles);
     return IPU_OK;
+}
+
+int ipu_model_product(const ipu_target *target, const ipu_product *product,
+                      ipu_plan *plan, ipu_cycles *cycles)
+{
+    return ipu__product_beside(target, product, -1, plan, cycles);
 }

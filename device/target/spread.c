@@ -160,7 +160,7 @@ int ipu_model_stencil(const ipu_target *target, int32_t dims, int64_t side,
     cells = (int64_t)block;
     face = pow(block, (dims - 1.0) / dims);
     if (2 * block * 4 > (double)target->bytes_per_tile)
-        return ipu__fail(IPU_ERR_MEMORY,
+        return ipu__fail(IPU_ERR_FULL,
                          "a stencil on %lld^%d cells does not fit on '%s': two "
                          "grids of %lld cells on a tile of %lld bytes",
                          (long long)side, (int)dims, target->name,

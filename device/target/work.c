@@ -4,6 +4,9 @@
 #include "graph/error.h"
 #include "target/cost.h"
 
+/* What a product is tried with where there is none: as little as will do. */
+enum { LEAST_ROOM = 8 << 10 };
+
 static int count_product(const ipu_target *target, const struct ipu__work *work,
                          ipu_cycles *cycles, int64_t *tiles)
 {
@@ -14,10 +17,16 @@ static int count_product(const ipu_target *target, const struct ipu__work *work,
 
     product.size = sizeof product;
     product.element_bytes = work->element_bytes;
-    while ((status = ipu_model_product(&larger, &product, &plan, cycles)) ==
-               IPU_ERR_MEMORY &&
-           larger.bytes_per_tile < (int64_t)1 << 40)
-        larger.bytes_per_tile *= 4;
+    status = ipu__product_beside(target, &product, work->others, &plan, cycles);
+    for (int64_t room = LEAST_ROOM;
+         status == IPU_ERR_FULL && room < (int64_t)1 << 50; room *= 2) {
+        int64_t others = work->others + IPU__CODE_BYTES;
+
+        larger.bytes_per_tile = 2 * others + room;
+        status = ipu__product_beside(
+            &larger, &product, larger.bytes_per_tile - IPU__CODE_BYTES - room,
+            &plan, cycles);
+    }
     *tiles = plan.tiles;
     return status;
 }

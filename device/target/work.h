@@ -22,12 +22,14 @@ struct ipu__work {
     int32_t loads;           /* values read for an element */
     int32_t arithmetic;      /* instructions for a vector of them */
     int64_t broadcast_bytes; /* that all tiles need, or at most their share */
+    int64_t others;          /* bytes of tensors on the fullest tile */
     ipu_product product;     /* its size and element_bytes are set for it */
 };
 
 /*
- * Count it. tiles: how many are at work. Work that does not fit on the chip is
- * counted as if it did: whether a program fits is judged as a whole.
+ * Count it. tiles: how many are at work. Work that finds no room beside others
+ * is counted as on a chip with more memory: whether a program fits is judged
+ * as a whole.
  */
 int ipu__work_cycles(const ipu_target *target, const struct ipu__work *work,
                      ipu_cycles *cycles, int64_t *tiles);

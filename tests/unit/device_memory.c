@@ -96,11 +96,13 @@ OURS void free(void *block)
 START_TEST(a_tensor_larger_than_memory)
 {
     const int64_t shape[] = {INT64_C(1) << 50};
+    const ipu_compile_options all_the_same = {.size = sizeof all_the_same,
+                                              .allow_out_of_memory = 1};
     struct device d = device_new();
 
     setenv("IPU_POISON", _i ? "1" : "0", 1);
     ipu_variable(d.graph, "v", IPU_FLOAT32, 1, shape);
-    MUST(ipu_compile(d.graph, NULL, &d.executable));
+    MUST(ipu_compile_with(d.graph, &all_the_same, &d.executable));
     MUST_FAIL(ipu_engine_new(d.executable, &d.engine), IPU_ERR_MEMORY,
               "out of memory: 4503599627370496 bytes");
     ck_assert_ptr_null(d.engine);

@@ -389,7 +389,7 @@ START_TEST(a_product_that_does_not_fit_says_so)
                            .k = 20000,
                            .n = 20000};
 
-    MUST_FAIL(ipu_model_product(&mk1, &product, NULL, &c), IPU_ERR_MEMORY,
+    MUST_FAIL(ipu_model_product(&mk1, &product, NULL, &c), IPU_ERR_FULL,
               "does not fit on 'mk1': a tile of 262144 bytes");
     product.element_bytes = 3;
     MUST_FAIL(ipu_model_product(&mk1, &product, NULL, &c), IPU_ERR_ARGUMENT,
@@ -489,7 +489,7 @@ START_TEST(a_compiled_stencil)
     MUST(ipu_model_stencil(&mk2, 3, 360, 7, 1, &c));
     tuned = c.flops / ipu_model_seconds(&mk2, c.total);
     ck_assert(tuned > 1.44e12);
-    MUST_FAIL(ipu_model_stencil(&mk2, 3, 2000, 7, 0, &c), IPU_ERR_MEMORY,
+    MUST_FAIL(ipu_model_stencil(&mk2, 3, 2000, 7, 0, &c), IPU_ERR_FULL,
               "2000^3 cells does not fit on 'mk2'");
     MUST_FAIL(ipu_model_stencil(&mk2, 4, 10, 7, 0, &c), IPU_ERR_ARGUMENT,
               "10^4 cells");

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cost.c - what each step takes on the chip: an op says what work it is, the
+ * target's model counts it. Host calls are streams; so are inputs before the
+ * first step and outputs after the last.
+ */
+#include <string.h>
+
+#include "compiler/program.h"
+#include "graph/error.h"
+
+/* Of an op that does not say. */
+static void guess(const struct ipu__call *call, struct ipu__work *work)
+{
+    work->kind = IPU__WORK_ELEMENTS;
+    work->loads = call->op->ninputs;
+    work->arithmetic = 1;
+    work->elements = work->outputs;
+    if (call->op->alias) {
+        work->kind = IPU__WORK_NONE;
+        return;
+    }
+    for (int i = 0; i < call->op->ninputs; i++) {
+        int64_t count = ipu__shape_count(&call->inputs[i].shape);
+
+        if (count > work->elements) {
+            work->kind = IPU__WORK_SUM;
+            work->elements = count;
+        }
+    }
+    for (int i = 0; i < call->op->ninputs; i++) {
+        int64_t count = ipu__shape_count(&call->inputs[i].shape);
+
+        if (count < work->elements)
+            work->broadcast_bytes += count * work->element_bytes;
+    }
+}
+
+static struct ipu__work work_of(const struct ipu_executable *e,
+                                const struct ipu__step *step, int element_bytes)
+{
+    struct ipu__work work = {0};
+    struct ipu__call call;
+
+    ipu__step_call(e, step, &call);
+    work.element_bytes = (int32_t)ipu__dtype_bytes(call.output.shape.dtype);
+    if (work.element_bytes > 4 || element_bytes)
+        work.element_bytes = element_bytes ? element_bytes : 4;
+    /* What lies on the fullest tile is of the size of all elements. */
+    work.others =
+        element_bytes ? step->tile_bytes * element_bytes / 4 : step->tile_bytes;
+    work.outputs = ipu__shape_count(&call.output.shape);
+    if (call.op->cost)
+        call.op->cost(&call, &work);
+    else
+        guess(&call, &work);
+    return work;
+}
+
+static ipu_system alone(const struct ipu_executable *e)
+{
+    ipu_system system = {.size = sizeof system,
+                         .ipu = e->target,
+                         .ipus = 1,
+                         .ipus_per_board = 1,
+                         .host_share = 1};
+
+    memcpy(system.name, e->target.name, sizeof system.name);
+    return system;
+}
+
+static int count_step(const struct ipu_executable *e,
+                      const struct ipu__step *step, int element_bytes,
+                      ipu_cycles *cycles, int64_t *tiles)
+{
+    if (step->kind == IPU__HOST_CALL) {
+        const ipu_system system = alone(e);
+
+        *tiles = 0;
+        return ipu_model_host(&system, (int64_t)e->values[step->output].bytes,
+                              cycles);
+    }
+    const struct ipu__work work = work_of(e, step, element_bytes);
+
+    IPU_TRY(ipu__work_cycles(&e->target, &work, cycles, tiles));
+    if (!step->op->cost && work.kind != IPU__WORK_NONE)
+        cycles->estimate = "the op does not say how many instructions an "
+                           "element takes: one for a vector is assumed";
+    return IPU_OK;
+}
+
+static int count_streams(struct ipu_executable *e)
+{
+    const ipu_system system = alone(e);
+
+    for (int32_t i = 0; i < e->nstreams; i++) {
+        const struct ipu__stream *s = &e->streams[i];
+        ipu_cycles cycles = {.size = sizeof cycles};
+
+        if (s->kind == IPU__STREAM_CALL || s->value < 0)
+            continue;
+        IPU_TRY(ipu_model_host(&system, (int64_t)s->bytes, &cycles));
+        e->stream_cycles += cycles.total;
+    }
+    return IPU_OK;
+}
+
+int ipu__cost(struct ipu_executable *e)
+{
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        struct ipu__step *step = &e->steps[i];
+
+        step->cycles.size = sizeof step->cycles;
+        IPU_TRY(count_step(e, step, 0, &step->cycles, &step->busy_tiles));
+    }
+    return count_streams(e);
+}
+
+int64_t ipu__cycles_with(const struct ipu_executable *e, int element_bytes)
+{
+    int64_t total = 0, tiles;
+
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        ipu_cycles cycles = {.size = sizeof cycles};
+
+        if (count_step(e, &e->steps[i], element_bytes, &cycles, &tiles) >= 0)
+            total += cycles.total;
+    }
+    return total;
+}

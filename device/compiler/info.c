@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a compiled program tells of itself: memory and cycles, of steps, of
+ * tiles, of all. */
+#include "compiler/program.h"
+#include "graph/error.h"
+#include "target/target.h"
+
+static int check(const char *what, const ipu_executable *e, const void *place)
+{
+    if (e && place)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_ARGUMENT, "%s: %s is NULL", what,
+                     e ? "the place for the info" : "the executable");
+}
+
+const char *ipu__step_name(const struct ipu__step *step)
+{
+    return step->kind == IPU__HOST_CALL ? "host_call" : step->op->name;
+}
+
+int ipu_executable_memory(const ipu_executable *executable,
+                          ipu_memory_info *info)
+{
+    uint32_t size;
+
+    IPU_TRY(check("memory", executable, info));
+    IPU_TRY(ipu__check_size("memory info", info->size, sizeof *info));
+    size = info->size;
+    *info = executable->info;
+    info->size = size;
+    return IPU_OK;
+}
+
+int ipu_executable_step(const ipu_executable *executable, int32_t step,
+                        ipu_step_info *info)
+{
+    const struct ipu__step *s;
+    uint32_t size;
+
+    IPU_TRY(check("step", executable, info));
+    IPU_TRY(ipu__check_size("step info", info->size, sizeof *info));
+    if (step < 0 || step >= executable->nsteps)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "there is no step %d: the program has 0 to %d",
+                         (int)step, (int)executable->nsteps - 1);
+    s = &executable->steps[step];
+    size = info->size;
+    *info = (ipu_step_info){
+        .op = ipu__step_name(s),
+        .tensor = executable->values[s->output].name,
+        .compute_cycles = s->cycles.compute,
+        .exchange_cycles = s->cycles.exchange,
+        .sync_cycles = s->cycles.sync,
+        .total_cycles = s->cycles.total,
+        .exchange_bytes = s->cycles.exchange_bytes,
+        .temporary_bytes = s->cycles.temporary_bytes,
+        .flops = s->cycles.flops,
+        .busy_tiles = (int32_t)s->busy_tiles,
+        .fullest_tile = s->fullest_tile,
+        .fullest_tile_bytes =
+            s->tile_bytes + s->cycles.temporary_bytes + executable->code_bytes,
+        .estimate = s->cycles.estimate,
+    };
+    info->size = size;
+    return IPU_OK;
+}
+
+static int check_tile(const ipu_executable *e, int32_t tile)
+{
+    if (tile >= 0 && tile < e->target.tiles)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_ARGUMENT, "there is no tile %d: '%s' has 0 to %d",
+                     (int)tile, e->target.name, (int)e->target.tiles - 1);
+}
+
+int ipu_executable_tile(const ipu_executable *executable, int32_t tile,
+                        ipu_tile_info *info)
+{
+    const struct ipu__tile *t;
+    uint32_t size;
+
+    IPU_TRY(check("tile", executable, info));
+    IPU_TRY(ipu__check_size("tile info", info->size, sizeof *info));
+    IPU_TRY(check_tile(executable, tile));
+    t = &executable->tiles[tile];
+    size = info->size;
+    *info = (ipu_tile_info){
+        .code_bytes = executable->code_bytes,
+        .always_live_bytes = t->always_bytes,
+        .not_always_live_bytes = t->peak_bytes - t->always_bytes,
+        .peak_bytes = t->peak_bytes + executable->code_bytes,
+        .peak_step = t->peak_step,
+    };
+    info->size = size;
+    return IPU_OK;
+}
+
+/* Steps begin on tile 0, and the busiest are all alike: so a tile computes
+ * as long as the busiest, or waits for them. */
+int ipu_executable_tile_cycles(const ipu_executable *executable, int32_t step,
+                               int32_t tile, ipu_cycles *cycles)
+{
+    const struct ipu__step *s;
+    uint32_t size;
+
+    IPU_TRY(check("tile cycles", executable, cycles));
+    IPU_TRY(ipu__check_size("cycles", cycles->size, sizeof *cycles));
+    IPU_TRY(check_tile(executable, tile));
+    if (step < 0 || step >= executable->nsteps)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "there is no step %d: the program has 0 to %d",
+                         (int)step, (int)executable->nsteps - 1);
+    s = &executable->steps[step];
+    size = cycles->size;
+    *cycles = s->cycles;
+    cycles->size = size;
+    if (tile >= s->busy_tiles) {
+        cycles->sync += cycles->compute;
+        cycles->compute = 0;
+        cycles->exchange_bytes = 0;
+    }
+    return IPU_OK;
+}
+
+int ipu_executable_cycles(const ipu_executable *executable,
+                          ipu_program_cycles *info)
+{
+    ipu_program_cycles sum = {0};
+
+    IPU_TRY(check("cycles", executable, info));
+    IPU_TRY(ipu__check_size("program cycles", info->size, sizeof *info));
+    sum.host = executable->stream_cycles;
+    for (int32_t i = 0; i < executable->nsteps; i++) {
+        const struct ipu__step *s = &executable->steps[i];
+
+        sum.estimates += s->cycles.estimate != NULL;
+        if (s->kind == IPU__HOST_CALL) {
+            sum.host += s->cycles.total;
+            continue;
+        }
+        sum.compute += s->cycles.compute;
+        sum.exchange += s->cycles.exchange;
+        sum.sync += s->cycles.sync;
+        sum.flops += s->cycles.flops;
+    }
+    sum.total = sum.compute + sum.exchange + sum.sync;
+    /* Tiles that serve streams do so while the others compute. */
+    if (executable->target.io_tiles == 0)
+        sum.total += sum.host;
+    else if (sum.total < sum.host)
+        sum.total = sum.host;
+    sum.seconds = ipu_model_seconds(&executable->target, sum.total);
+    sum.size = info->size;
+    *info = sum;
+    return IPU_OK;
+}

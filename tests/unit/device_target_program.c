@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compiled programs on a chip: cycles of steps, tiles and runs, memory of
+ * tiles, and what is said of a program that does not fit.
+ */
+#include "check_main.h"
+
+#include <math.h>
+
+#include "device.h"
+
+static struct device d;
+static ipu_target target;
+
+static void set_up(void)
+{
+    d = device_new();
+    ipu_target_init(&target, sizeof target);
+}
+
+static void tear_down(void)
+{
+    device_free(&d);
+}
+
+static ipu_memory_info compiled(void)
+{
+    ipu_memory_info info = {.size = sizeof info};
+
+    MUST(ipu_compile(d.graph, &target, &d.executable));
+    MUST(ipu_executable_memory(d.executable, &info));
+    return info;
+}
+
+static ipu_step_info step(int32_t i)
+{
+    ipu_step_info info = {.size = sizeof info};
+
+    MUST(ipu_executable_step(d.executable, i, &info));
+    return info;
+}
+
+static ipu_program_cycles cycles(void)
+{
+    ipu_program_cycles info = {.size = sizeof info};
+
+    MUST(ipu_executable_cycles(d.executable, &info));
+    return info;
+}
+
+/* y = relu(x w), x: [64, 128], w: [128, 32] */
+static void small_layer(void)
+{
+    ipu_tensor x = device_floats(&d, "x", 2, SHAPE(64, 128));
+    ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 2, SHAPE(128, 32));
+
+    MUST(
+        ipu_output(d.graph, "y", ipu_relu(d.graph, ipu_matmul(d.graph, x, w))));
+}
+
+/* ------------------------------------------------------------------- cycles */
+
+START_TEST(a_step_takes_what_the_model_says)
+{
+    ipu_cycles product = {.size = sizeof product}, relu = product;
+
+    small_layer();
+    compiled();
+    MUST(ipu_model_product(&target,
+                           &(ipu_product){.size = sizeof(ipu_product),
+                                          .element_bytes = 4,
+                                          .batch = 1,
+                                          .m = 64,
+                                          .k = 128,
+                                          .n = 32},
+                           NULL, &product));
+    MUST(ipu_model_elementwise(&target, 64 * 32, 4, 1, 1, &relu));
+    ck_assert_str_eq(step(0).op, "matmul");
+    ck_assert_int_eq(step(0).total_cycles, product.total);
+    ck_assert_double_eq(step(0).flops, 2.0 * 64 * 128 * 32);
+    ck_assert_str_eq(step(1).op, "relu");
+    ck_assert_int_eq(step(1).total_cycles, relu.total);
+    ck_assert_int_eq(step(1).busy_tiles, 64 * 32 / 2);
+    ck_assert_int_eq(cycles().compute, product.compute + relu.compute);
+    ck_assert_int_eq(cycles().exchange, product.exchange);
+    ck_assert_int_eq(cycles().sync, product.sync);
+    ck_assert_int_eq(cycles().estimates, 2);
+    ck_assert_ptr_nonnull(strstr(step(0).estimate, "another plan"));
+    ck_assert_ptr_nonnull(strstr(step(1).estimate, "one for a vector"));
+}
+END_TEST
+
+START_TEST(a_run_is_its_steps_and_its_streams)
+{
+    ipu_program_cycles run;
+    int64_t device;
+
+    small_layer();
+    compiled();
+    run = cycles();
+    device = run.compute + run.exchange + run.sync;
+    ck_assert_int_gt(run.host, 0);
+    ck_assert_int_eq(run.total, device + run.host);
+    ck_assert_double_eq_tol(run.seconds, (double)run.total / target.clock_hz,
+                            1e-12);
+}
+END_TEST
+
+START_TEST(io_tiles_serve_streams_beside_the_rest)
+{
+    ipu_program_cycles run;
+
+    small_layer();
+    target.io_tiles = 32;
+    compiled();
+    run = cycles();
+    ck_assert_int_gt(run.host, run.compute + run.exchange + run.sync);
+    ck_assert_int_eq(run.total, run.host);
+}
+END_TEST
+
+static int nothing(void *context, const char *name, void *data, int64_t count)
+{
+    (void)context;
+    (void)name;
+    (void)data;
+    (void)count;
+    return 0;
+}
+
+START_TEST(a_host_call_is_a_stream)
+{
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(1000));
+    int64_t before;
+
+    MUST(ipu_host_call(d.graph, "y", ipu_relu(d.graph, x), nothing, NULL));
+    compiled();
+    ck_assert_str_eq(step(1).op, "host_call");
+    ck_assert_int_eq(step(1).compute_cycles, 0);
+    before = cycles().host;
+    ck_assert_int_gt(before, step(1).total_cycles);
+    ck_assert_int_eq(cycles().exchange, 0);
+}
+END_TEST
+
+START_TEST(an_alias_takes_nothing)
+{
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(64));
+
+    MUST(ipu_output(d.graph, "y", ipu_reshape(d.graph, x, 2, SHAPE(8, 8))));
+    compiled();
+    ck_assert_int_eq(step(0).total_cycles, 0);
+}
+END_TEST
+
+/* A convolution and its two derivatives multiply as often. */
+START_TEST(derivatives_of_a_convolution_take_as_many_products)
+{
+    ipu_tensor x = device_floats(&d, "x", 4, SHAPE(2, 8, 8, 16));
+    ipu_tensor k =
+        ipu_variable(d.graph, "k", IPU_FLOAT32, 4, SHAPE(3, 3, 16, 16));
+    ipu_tensor y = ipu_conv2d(d.graph, x, k, NULL), grads[2];
+    double flops = 2.0 * (2 * 6 * 6) * (3 * 3 * 16) * 16, found = 0;
+    int products = 0;
+
+    MUST(ipu_gradients(d.graph, ipu_reduce_sum(d.graph, y, 1), 2,
+                       (ipu_tensor[]){x, k}, grads));
+    MUST(ipu_output(d.graph, "dx", grads[0]));
+    MUST(ipu_output(d.graph, "dk", grads[1]));
+    MUST(ipu_output(d.graph, "y", y));
+    for (int32_t i = 0, n = compiled().steps; i < n; i++)
+        if (strncmp(step(i).op, "conv2d", 6) == 0) {
+            found += step(i).flops;
+            products++;
+        }
+    ck_assert_int_eq(products, 3);
+    ck_assert_double_eq(found, 3 * flops);
+}
+END_TEST
+
+START_TEST(tiles_without_work_wait)
+{
+    ipu_cycles busy = {.size = sizeof busy}, idle = busy;
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(8));
+
+    MUST(ipu_output(d.graph, "y", ipu_relu(d.graph, x)));
+    compiled();
+    ck_assert_int_eq(step(0).busy_tiles, 4);
+    MUST(ipu_executable_tile_cycles(d.executable, 0, 3, &busy));
+    MUST(ipu_executable_tile_cycles(d.executable, 0, 4, &idle));
+    ck_assert_int_gt(busy.compute, 0);
+    ck_assert_int_eq(idle.compute, 0);
+    ck_assert_int_eq(idle.sync - busy.sync, busy.compute);
+    ck_assert_int_eq(idle.total, busy.total);
+}
+END_TEST
+
+START_TEST(a_faster_chip_is_faster)
+{
+    double mk2;
+
+    small_layer();
+    compiled();
+    mk2 = cycles().seconds;
+    ipu_executable_free(d.executable);
+    MUST(ipu_target_find("bow", &target));
+    compiled();
+    ck_assert(cycles().seconds < mk2);
+}
+END_TEST
+
+static TCase *tcase_cycles(void)
+{
+    TCase *tcase = tcase_create("cycles");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, a_step_takes_what_the_model_says);
+    tcase_add_test(tcase, a_run_is_its_steps_and_its_streams);
+    tcase_add_test(tcase, io_tiles_serve_streams_beside_the_rest);
+    tcase_add_test(tcase, a_host_call_is_a_stream);
+    tcase_add_test(tcase, an_alias_takes_nothing);
+    tcase_add_test(tcase, derivatives_of_a_convolution_take_as_many_products);
+    tcase_add_test(tcase, tiles_without_work_wait);
+    tcase_add_test(tcase, a_faster_chip_is_faster);
+    return tcase;
+}
+
+/* ------------------------------------------------------------------- memory */
+
+/* What is told of tiles, steps and the program is one and the same. */
+START_TEST(tiles_add_up)
+{
+    ipu_memory_info info;
+    int64_t always = 0, most = 0, steps_most = 0;
+
+    small_layer();
+    info = compiled();
+    for (int32_t t = 0; t < target.tiles; t++) {
+        ipu_tile_info tile = {.size = sizeof tile};
+
+        MUST(ipu_executable_tile(d.executable, t, &tile));
+        if (tile.peak_bytes != tile.code_bytes + tile.always_live_bytes +
+                                   tile.not_always_live_bytes)
+            ck_abort_msg("tile %d does not add up", (int)t);
+        always += tile.always_live_bytes;
+        most = tile.peak_bytes > most ? tile.peak_bytes : most;
+    }
+    for (int32_t i = 0; i < info.steps; i++)
+        if (step(i).fullest_tile_bytes > steps_most)
+            steps_most = step(i).fullest_tile_bytes;
+    ck_assert_int_eq(always, 128 * 32 * 4);
+    ck_assert_int_eq(most, info.fullest_tile_bytes);
+    ck_assert_int_eq(most, steps_most);
+    ck_assert_int_gt(info.code_bytes_per_tile, 0);
+    ck_assert_int_eq(info.bytes_per_tile, 624 << 10);
+    ck_assert_int_eq(info.fullest_step, 0); /* both inputs and what it needs */
+}
+END_TEST
+
+/* The code of a kind of op is there once, its exchanges each time. */
+START_TEST(code_is_shared_by_steps_of_a_kind)
+{
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(64));
+    int64_t one, two, three;
+
+    MUST(ipu_output(d.graph, "a", x = ipu_relu(d.graph, x)));
+    one = compiled().code_bytes_per_tile;
+    ipu_executable_free(d.executable);
+    MUST(ipu_output(d.graph, "b", x = ipu_relu(d.graph, x)));
+    two = compiled().code_bytes_per_tile;
+    ipu_executable_free(d.executable);
+    MUST(ipu_output(d.graph, "c", x = ipu_relu(d.graph, x)));
+    three = compiled().code_bytes_per_tile;
+    ck_assert_int_eq(three - two, two - one);
+    ck_assert_int_lt(two, 2 * one);
+}
+END_TEST
+
+static TCase *tcase_memory(void)
+{
+    TCase *tcase = tcase_create("memory");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, tiles_add_up);
+    tcase_add_test(tcase, code_is_shared_by_steps_of_a_kind);
+    return tcase;
+}
+
+/* ------------------------------------------------------------ what does not
+ * fit */
+
+/* Fourteen layers of 1024 x 1024 with a batch of 1024, for training: 112 MB
+ * of weights and activations each. */
+static void large_network(int64_t batch)
+{
+    enum { LAYERS = 14, WIDTH = 1024 };
+    ipu_tensor x = device_floats(&d, "x", 2, SHAPE(batch, WIDTH));
+    ipu_tensor weights[LAYERS], gradients[LAYERS];
+    char name[16];
+
+    for (int i = 0; i < LAYERS; i++) {
+        snprintf(name, sizeof name, "w%d", i);
+        weights[i] =
+            ipu_variable(d.graph, name, IPU_FLOAT32, 2, SHAPE(WIDTH, WIDTH));
+        x = ipu_relu(d.graph, ipu_matmul(d.graph, x, weights[i]));
+    }
+    MUST(ipu_gradients(d.graph, ipu_reduce_sum(d.graph, x, 1), LAYERS, weights,
+                       gradients));
+    for (int i = 0; i < LAYERS; i++) {
+        snprintf(name, sizeof name, "g%d", i);
+        MUST(ipu_host_call(d.graph, name, gradients[i], nothing, NULL));
+    }
+}
+
+static void text_has(const char *words)
+{
+    ck_assert_msg(strstr(ipu_last_error(), words) != NULL, "'%s' is not in: %s",
+                  words, ipu_last_error());
+}
+
+START_TEST(a_network_that_does_not_fit_is_explained)
+{
+    ipu_executable *executable = NULL;
+    const char *at;
+    int tensors = 0;
+
+    MUST(ipu_target_find("mk1", &target));
+    target.streaming_bytes_per_second = 20e9;
+    large_network(4096);
+    MUST_FAIL(ipu_compile(d.graph, &target, &executable), IPU_ERR_FULL,
+              "the program does not fit on 'mk1': tile ");
+    ck_assert_ptr_null(executable);
+    text_has(" more than it has, at step ");
+    text_has("code ");
+    text_has(", variables ");
+    text_has(", temporary ");
+    at = strstr(ipu_last_error(), "largest there: '");
+    ck_assert_ptr_nonnull(at);
+    for (; *at && *at != '.'; at++)
+        tensors += strncmp(at, " float32 [", 10) == 0;
+    ck_assert_int_eq(tensors, 10);
+    text_has("What would change that; float16 throughout: ");
+    text_has("of the batch, gradients accumulated: ");
+    text_has("recomputing results that only later steps need: ");
+    text_has("offloading variables that this step does not use: ");
+    text_has("sharding over ");
+    text_has(" ms");
+}
+END_TEST
+
+/* What accumulation is said to need is what a smaller batch then needs,
+ * about: that it fits, is true. */
+START_TEST(a_remedy_does_what_is_said_of_it)
+{
+    ipu_executable *executable = NULL;
+    const char *at;
+    int parts;
+
+    MUST(ipu_target_find("mk1", &target));
+    large_network(4096);
+    MUST_FAIL(ipu_compile(d.graph, &target, &executable), IPU_ERR_FULL,
+              "gradients accumulated");
+    at = strstr(ipu_last_error(), "; 1/");
+    ck_assert_ptr_nonnull(at);
+    parts = atoi(at + 4);
+    ck_assert_int_ge(parts, 2);
+    ipu_graph_free(d.graph);
+    d = device_new();
+    large_network(4096 / parts);
+    MUST(ipu_compile(d.graph, &target, &d.executable));
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_compiled_on_request)
+{
+    const ipu_compile_options options = {
+        .size = sizeof options, .target = &target, .allow_out_of_memory = 1};
+    float x[64], y[64];
+
+    target.tiles = 4;
+    target.bytes_per_tile = 16;
+    MUST(ipu_output(d.graph, "y",
+                    ipu_relu(d.graph, device_floats(&d, "x", 1, SHAPE(64)))));
+    MUST_FAIL(ipu_compile(d.graph, &target, &d.executable), IPU_ERR_FULL,
+              "does not fit");
+    MUST(ipu_compile_with(d.graph, &options, &d.executable));
+    MUST(ipu_engine_new(d.executable, &d.engine));
+    device_fill(x, 64, 1);
+    device_connect(&d, "x", x, 64);
+    device_connect(&d, "y", y, 64);
+    MUST(ipu_engine_run(d.engine));
+    ck_assert_float_eq(y[7], fmaxf(x[7], 0));
+}
+END_TEST
+
+START_TEST(a_program_without_steps_may_not_fit_either)
+{
+    target.tiles = 1;
+    target.bytes_per_tile = 100;
+    ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(64));
+    MUST_FAIL(ipu_compile(d.graph, &target, &d.executable), IPU_ERR_FULL,
+              "tile 0 would hold 256 bytes, 156 more than it has");
+}
+END_TEST
+
+START_TEST(arguments_are_checked)
+{
+    ipu_step_info step_info = {.size = sizeof step_info};
+    ipu_tile_info tile_info = {.size = sizeof tile_info};
+    ipu_program_cycles run = {.size = 0};
+    ipu_cycles some = {.size = sizeof some};
+    ipu_compile_options options = {.size = 0};
+
+    MUST_FAIL(ipu_compile_with(d.graph, NULL, &d.executable), IPU_ERR_ARGUMENT,
+              "options is NULL");
+    MUST_FAIL(ipu_compile_with(d.graph, &options, &d.executable),
+              IPU_ERR_ARGUMENT, "size is 0");
+    small_layer();
+    compiled();
+    MUST_FAIL(ipu_executable_step(d.executable, 2, &step_info),
+              IPU_ERR_ARGUMENT, "no step 2: the program has 0 to 1");
+    MUST_FAIL(ipu_executable_step(NULL, 0, &step_info), IPU_ERR_ARGUMENT,
+              "NULL");
+    MUST_FAIL(ipu_executable_tile(d.executable, 1472, &tile_info),
+              IPU_ERR_ARGUMENT, "no tile 1472: 'mk2' has 0 to 1471");
+    MUST_FAIL(ipu_executable_tile_cycles(d.executable, -1, 0, &some),
+              IPU_ERR_ARGUMENT, "no step -1");
+    MUST_FAIL(ipu_executable_cycles(d.executable, &run), IPU_ERR_ARGUMENT,
+              "size is 0");
+}
+END_TEST
+
+static TCase *tcase_fit(void)
+{
+    TCase *tcase = tcase_create("fit");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, a_network_that_does_not_fit_is_explained);
+    tcase_add_test(tcase, a_remedy_does_what_is_said_of_it);
+    tcase_add_test(tcase, what_does_not_fit_is_compiled_on_request);
+    tcase_add_test(tcase, a_program_without_steps_may_not_fit_either);
+    tcase_add_test(tcase, arguments_are_checked);
+    return tcase;
+}
+
+HVD_TEST_MAIN("device_target_program", tcase_cycles, tcase_memory, tcase_fit)
