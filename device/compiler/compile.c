@@ -115,6 +115,7 @@ void ipu_executable_free(ipu_executable *e)
     for (int32_t i = 0; i < e->nvalues; i++) {
         free(e->values[i].name);
         free(e->values[i].data);
+        free(e->values[i].file);
     }
     for (int32_t i = 0; i < e->nstreams; i++)
         free(e->streams[i].name);

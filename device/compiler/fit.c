@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "compiler/program.h"
 #include "graph/error.h"
@@ -85,6 +86,14 @@ static const struct ipu__value *value_in(const struct ipu_executable *e,
     return &e->values[v];
 }
 
+/* Without its folders, of which ten times would be too much. */
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
 static void add_largest(struct line *line, const struct place *p)
 {
     const struct ipu_executable *e = p->e;
@@ -107,6 +116,8 @@ static void add_largest(struct line *line, const struct place *p)
 
         add(line, "%s '%.40s' %s %" PRId64, i ? "," : "", v->name,
             ipu__shape_print(&v->shape, shape), tenants[i].bytes);
+        if (v->file)
+            add(line, " (%s:%d)", file_name(v->file), (int)v->line);
     }
     free(tenants);
 }

@@ -14,6 +14,9 @@
 
 struct ipu__value {
     char *name; /* owned */
+    char *file; /* owned; of the user's program, where it was asked for, or
+                   NULL */
+    int32_t line;
     struct ipu__shape shape;
     enum ipu__tensor_kind kind;
     size_t bytes;

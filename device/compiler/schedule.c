@@ -88,10 +88,14 @@ static int value_of(struct scheduler *s, int32_t tensor)
         .shape = t->shape,
         .kind = t->kind,
         .bytes = ipu__shape_bytes(&t->shape),
+        .file = t->source.file ? strdup(t->source.file) : NULL,
+        .line = t->source.line,
     };
-    if (!e->values[e->nvalues].name)
+    e->nvalues++;
+    if (!e->values[e->nvalues - 1].name ||
+        (t->source.file && !e->values[e->nvalues - 1].file))
         return ipu__fail_memory(strlen(t->name) + 1);
-    s->value_of[tensor] = e->nvalues++;
+    s->value_of[tensor] = e->nvalues - 1;
     if (t->kind == IPU__CONSTANT)
         IPU_TRY(copy_constant(&e->values[s->value_of[tensor]], t));
     return s->value_of[tensor];
