@@ -162,21 +162,21 @@ static bool group_of(const ipu_system *system, int32_t id, int32_t *first,
     return false;
 }
 
-static bool take(uint64_t *taken, int32_t first, int32_t count)
+/* false: one of them is taken already. */
+static bool take(bool *taken, int32_t first, int32_t count)
 {
-    uint64_t mask = count >= 64 ? ~(uint64_t)0 : (((uint64_t)1 << count) - 1);
-
-    mask <<= first;
-    if (*taken & mask)
-        return false;
-    *taken |= mask;
+    for (int32_t i = first; i < first + count; i++)
+        if (taken[i])
+            return false;
+    for (int32_t i = first; i < first + count; i++)
+        taken[i] = true;
     return true;
 }
 
 static int select_explicitly(const ipu_config *config, const ipu_system *system,
                              const int32_t *ids, int32_t n, ipu_device *devices)
 {
-    uint64_t taken = 0;
+    bool taken[IPU_MAX_IPUS] = {false};
 
     if (is_model(config))
         return REFUSE("select_ipus is not possible on the IPU model, which has "
@@ -193,7 +193,7 @@ static int select_explicitly(const ipu_config *config, const ipu_system *system,
             return REFUSE("select_ipus: there is no device %d: %s has ids 0 to "
                           "%d",
                           (int)ids[i], system->name, 2 * (int)system->ipus - 2);
-        if (!take(&taken, first, count))
+        if (!take(taken, first, count))
             return REFUSE("select_ipus: device %d has a chip that a device "
                           "before it has: IPU %d to %d",
                           (int)ids[i], (int)first, (int)(first + count - 1));
@@ -206,7 +206,7 @@ static int select_explicitly(const ipu_config *config, const ipu_system *system,
 static int select_any(const ipu_config *config, const ipu_system *system,
                       const int32_t *wanted, int32_t n, ipu_device *devices)
 {
-    uint64_t taken = 0;
+    bool taken[IPU_MAX_IPUS] = {false};
 
     for (int32_t i = 0; i < n; i++) {
         int32_t count = wanted[i], first = 0, base = 0;
@@ -215,7 +215,7 @@ static int select_any(const ipu_config *config, const ipu_system *system,
             return REFUSE("Unsupported number of IPUs requested: %d; a device "
                           "has 1, 2, 4, 8, 16, 32 or 64",
                           (int)count);
-        while (first + count <= system->ipus && !take(&taken, first, count))
+        while (first + count <= system->ipus && !take(taken, first, count))
             first += count;
         if (first + count > system->ipus)
             return ipu__fail(IPU_ERR_STATE,
