@@ -69,6 +69,7 @@ const struct ipu__op ipu__concat = {
     .raw = true,
     .shape = shape,
     .run = run,
+    .cost = ipu__copy_cost,
     .gradient = gradient,
 };
 

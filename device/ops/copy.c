@@ -48,3 +48,9 @@ void ipu__copy(const struct ipu__shape *shape, void *to,
                        w.steps[1], w.length);
     }
 }
+
+void ipu__copy_cost(const struct ipu__call *call, struct ipu__work *work)
+{
+    (void)call; /* how many outputs is known */
+    work->kind = IPU__WORK_MOVE;
+}

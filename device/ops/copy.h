@@ -6,6 +6,7 @@
 #ifndef IPU_OPS_COPY_H
 #define IPU_OPS_COPY_H
 
+#include "ops/op.h"
 #include "ops/walk.h"
 
 /* Copy all elements of a shape, with its dtype's size. Strides are those of
@@ -14,5 +15,8 @@
 void ipu__copy(const struct ipu__shape *shape, void *to,
                const ipu__strides to_strides, const void *from,
                const ipu__strides from_strides);
+
+/* The cost of an op that only moves elements. */
+void ipu__copy_cost(const struct ipu__call *call, struct ipu__work *work);
 
 #endif

@@ -77,6 +77,7 @@ const struct ipu__op ipu__slice = {
     .raw = true,
     .shape = slice_shape,
     .run = run_slice,
+    .cost = ipu__copy_cost,
     .gradient = slice_gradient,
 };
 
@@ -121,6 +122,7 @@ const struct ipu__op ipu__pad = {
     .in_place = -1,
     .shape = pad_shape,
     .run = run_pad,
+    .cost = ipu__copy_cost,
     .gradient = pad_gradient,
 };
 

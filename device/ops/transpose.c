@@ -48,6 +48,7 @@ const struct ipu__op ipu__transpose = {
     .raw = true,
     .shape = shape,
     .run = run,
+    .cost = ipu__copy_cost,
     .gradient = gradient,
 };
 

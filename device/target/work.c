@@ -49,15 +49,34 @@ static int count_elements(const ipu_target *target,
     return status;
 }
 
+/* Words come in any order; each tile puts its own where they belong. */
+static int count_move(const ipu_target *target, const struct ipu__work *work,
+                      ipu_cycles *cycles)
+{
+    int64_t share =
+        ipu__ceil_div(work->outputs, target->tiles) * work->element_bytes;
+    int status = ipu_model_elementwise(target, work->outputs,
+                                       work->element_bytes, 1, 0, cycles);
+
+    if (status >= 0 && work->outputs > 0) {
+        ipu__count_exchange(target, share, 1, cycles);
+        cycles->temporary_bytes += share;
+        cycles->estimate = "into how many pieces a layout breaks is not known";
+    }
+    return status;
+}
+
 int ipu__work_cycles(const ipu_target *target, const struct ipu__work *work,
                      ipu_cycles *cycles, int64_t *tiles)
 {
     ipu_cycles counted = {.size = sizeof counted};
     int64_t vector = target->vector_bytes / work->element_bytes;
+    int64_t elements =
+        work->kind == IPU__WORK_MOVE ? work->outputs : work->elements;
     int status = IPU_OK;
 
-    *tiles = ipu__least(ipu__ceil_div(work->elements, vector ? vector : 1),
-                        target->tiles);
+    *tiles =
+        ipu__least(ipu__ceil_div(elements, vector ? vector : 1), target->tiles);
     switch (work->kind) {
     case IPU__WORK_PRODUCT:
         status = count_product(target, work, &counted, tiles);
@@ -65,6 +84,7 @@ int ipu__work_cycles(const ipu_target *target, const struct ipu__work *work,
     case IPU__WORK_ELEMENTS:
         status = count_elements(target, work, &counted);
         break;
+    case IPU__WORK_MOVE: status = count_move(target, work, &counted); break;
     case IPU__WORK_SUM:
         status = ipu_model_reduce(target, work->elements, work->outputs,
                                   work->element_bytes, &counted);

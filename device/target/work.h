@@ -11,6 +11,7 @@ enum ipu__work_kind {
     IPU__WORK_NONE,     /* the output is the input, seen differently */
     IPU__WORK_ELEMENTS, /* each element by itself */
     IPU__WORK_SUM,      /* elements to fewer outputs */
+    IPU__WORK_MOVE,     /* outputs that come from other tiles */
     IPU__WORK_PRODUCT
 };
 

@@ -178,6 +178,31 @@ START_TEST(derivatives_of_a_convolution_take_as_many_products)
 }
 END_TEST
 
+/* Half of x, from other tiles: not a sum of it. */
+START_TEST(a_part_of_a_tensor_is_moved)
+{
+    ipu_tensor x = device_floats(&d, "x", 2, SHAPE(1472, 8));
+
+    MUST(ipu_output(d.graph, "y",
+                    ipu_slice(d.graph, x, SHAPE(0, 0), SHAPE(-1, 4))));
+    compiled();
+    ck_assert_str_eq(step(0).op, "slice");
+    ck_assert_int_eq(step(0).exchange_bytes, 4 * 4);
+    ck_assert_double_eq(step(0).flops, 0);
+}
+END_TEST
+
+START_TEST(a_batch_of_products_counts_each)
+{
+    ipu_tensor a = device_floats(&d, "a", 3, SHAPE(5, 16, 32));
+    ipu_tensor b = device_floats(&d, "b", 3, SHAPE(5, 32, 8));
+
+    MUST(ipu_output(d.graph, "y", ipu_batch_matmul(d.graph, a, b, 0, 0)));
+    compiled();
+    ck_assert_double_eq(step(0).flops, 2.0 * 5 * 16 * 32 * 8);
+}
+END_TEST
+
 START_TEST(tiles_without_work_wait)
 {
     ipu_cycles busy = {.size = sizeof busy}, idle = busy;
@@ -220,6 +245,8 @@ static TCase *tcase_cycles(void)
     tcase_add_test(tcase, a_host_call_is_a_stream);
     tcase_add_test(tcase, an_alias_takes_nothing);
     tcase_add_test(tcase, derivatives_of_a_convolution_take_as_many_products);
+    tcase_add_test(tcase, a_part_of_a_tensor_is_moved);
+    tcase_add_test(tcase, a_batch_of_products_counts_each);
     tcase_add_test(tcase, tiles_without_work_wait);
     tcase_add_test(tcase, a_faster_chip_is_faster);
     return tcase;
