@@ -43,9 +43,9 @@ static struct ipu__work work_of(const struct ipu_executable *e,
     struct ipu__call call;
 
     ipu__step_call(e, step, &call);
-    work.element_bytes = (int32_t)ipu__dtype_bytes(call.output.shape.dtype);
-    if (work.element_bytes > 4 || element_bytes)
-        work.element_bytes = element_bytes ? element_bytes : 4;
+    work.element_bytes = ipu__dtype_bytes(call.output.shape.dtype) < 4 ? 2 : 4;
+    if (element_bytes)
+        work.element_bytes = element_bytes;
     /* What lies on the fullest tile is of the size of all elements. */
     work.others =
         element_bytes ? step->tile_bytes * element_bytes / 4 : step->tile_bytes;

@@ -338,7 +338,7 @@ void ipu__conv_cost(const struct ipu__conv *c, int64_t in, int64_t out,
 {
     work->kind = IPU__WORK_PRODUCT;
     work->product = (ipu_product){
-        .batch = 1,
+        .batch = c->groups,
         .m = c->pixels,
         .k = in,
         .n = out,
@@ -351,7 +351,7 @@ static void cost(const struct ipu__call *call, struct ipu__work *work)
 {
     const struct ipu__conv c = conv_of(call);
 
-    ipu__conv_cost(&c, c.ci, c.co, work);
+    ipu__conv_cost(&c, c.cig, c.cog, work);
 }
 
 const struct ipu__op ipu__conv2d = {

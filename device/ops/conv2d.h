@@ -38,7 +38,7 @@ void ipu__conv_gather(const struct ipu__conv *conv, const float *x,
 void ipu__conv_scatter(const struct ipu__conv *conv, float *x, int64_t group,
                        int64_t first, int64_t count, const float *patches);
 
-/* As many products as the convolution's, from in channels to out. */
+/* As many products as the convolution's, from in channels of a group to out. */
 void ipu__conv_cost(const struct ipu__conv *conv, int64_t in, int64_t out,
                     struct ipu__work *work);
 

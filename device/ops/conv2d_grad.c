@@ -64,7 +64,7 @@ static void input_cost(const struct ipu__call *call, struct ipu__work *work)
 {
     const struct ipu__conv c = input_conv(call);
 
-    ipu__conv_cost(&c, c.co, c.ci, work);
+    ipu__conv_cost(&c, c.cog, c.cig, work);
 }
 
 const struct ipu__op ipu__conv2d_input_grad = {
@@ -120,8 +120,8 @@ static void kernel_cost(const struct ipu__call *call, struct ipu__work *work)
     const struct ipu__conv c = kernel_conv(call);
 
     work->kind = IPU__WORK_PRODUCT;
-    work->product =
-        (ipu_product){.batch = 1, .m = c.depth, .k = c.pixels, .n = c.co};
+    work->product = (ipu_product){
+        .batch = c.groups, .m = c.depth, .k = c.pixels, .n = c.cog};
 }
 
 const struct ipu__op ipu__conv2d_kernel_grad = {
