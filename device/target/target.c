@@ -27,6 +27,12 @@ enum { KIB = 1 << 10 };
     .sync_cycles = 118, .link_efficiency = 0.85, .hop_seconds = 15e-9,         \
     .host_bytes_per_second = 32e9, .host_latency_seconds = 5e-6
 
+/* A Bow is a Mk2 on a faster clock. */
+#define SECOND_GENERATION                                                      \
+    .tiles = 1472, .bytes_per_tile = 624 * KIB, .macs_float16 = 64,            \
+    .macs_float32 = 16, .memory_element = 32 * KIB, .links = 10,               \
+    .link_bytes_per_second = 16e9, .streaming_bytes_per_second = 20e9, COMMON
+
 static const struct {
     const char *names[3]; /* the last two are aliases */
     ipu_target target;
@@ -44,29 +50,9 @@ static const struct {
       .watts = 150,
       COMMON}},
     {{"mk2", "ipu2", "gc200"},
-     {.name = "mk2",
-      .tiles = 1472,
-      .bytes_per_tile = 624 * KIB,
-      .clock_hz = 1.325e9,
-      .macs_float16 = 64,
-      .macs_float32 = 16,
-      .memory_element = 32 * KIB,
-      .links = 10,
-      .link_bytes_per_second = 16e9,
-      .streaming_bytes_per_second = 20e9,
-      COMMON}},
+     {.name = "mk2", .clock_hz = 1.325e9, SECOND_GENERATION}},
     {{"bow", "ipu21", "bow"},
-     {.name = "bow",
-      .tiles = 1472,
-      .bytes_per_tile = 624 * KIB,
-      .clock_hz = 1.85e9,
-      .macs_float16 = 64,
-      .macs_float32 = 16,
-      .memory_element = 32 * KIB,
-      .links = 10,
-      .link_bytes_per_second = 16e9,
-      .streaming_bytes_per_second = 20e9,
-      COMMON}},
+     {.name = "bow", .clock_hz = 1.85e9, SECOND_GENERATION}},
 };
 
 enum { NCHIPS = sizeof chips / sizeof *chips };
