@@ -29,8 +29,6 @@
 #include "base/status.h"
 #include "core/complete.h"
 #include "core/compress.h"
-#include "core/cores.h"
-#include "core/fingerprint.h"
 #include "core/launch.h"
 #include "core/negotiate.h"
 #include "core/topk.h"
@@ -38,17 +36,6 @@
 
 /* How long a process that exits without hvd_shutdown waits for the others. */
 #define EXIT_LIMIT_NS INT64_C(2000000000)
-
-/* What ranks tell each other first. */
-struct greeting {
-    char version[16];
-    char host[128]; /* name, and what tells two hosts of one name apart */
-    struct hvd__settings settings;
-    struct hvd__cores cores; /* that it may use */
-    int32_t shares;          /* it has a place for others to look at */
-    int32_t status;          /* negative: this rank cannot start */
-    char message[HVD__MESSAGE_MAX];
-};
 
 static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
 /* Publishes a world that has started to every thread. */
@@ -121,23 +108,6 @@ const char *hvd_version(void)
 
 /* -------------------------------------------------------------- beginning */
 
-static void name_host(char *host, size_t size)
-{
-    char boot[40] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-    if (gethostname(host, size) != 0)
-        snprintf(host, size, "unknown");
-    host[size - sizeof boot - 1] = '\0';
-    if (file) {
-        if (!fgets(boot, sizeof boot, file))
-            boot[0] = '\0';
-        fclose(file);
-    }
-    boot[strcspn(boot, "\n")] = '\0';
-    snprintf(host + strlen(host), size - strlen(host), " %s", boot);
-}
-
 static int open_transport(struct hvd__world *world, const void *comm,
                           const char **note)
 {
@@ -148,219 +118,6 @@ static int open_transport(struct hvd__world *world, const void *comm,
     if (!comm && world->transport->size == 1)
         return hvd__launch_check_alone(hvd__mpi_library());
     return HVD_OK;
-}
-
-static const char *host_of(const void *greetings, int rank)
-{
-    return ((const struct greeting *)greetings)[rank].host;
-}
-
-/* The first failure of all ranks, and what they differ in. */
-static int judge(const struct greeting *all, int size)
-{
-    for (int r = 0; r < size; r++)
-        if (all[r].status < 0 && size > 1)
-            return hvd__fail(all[r].status, "rank %d: %s", r, all[r].message);
-        else if (all[r].status < 0)
-            return hvd__fail_text(all[r].status, all[r].message);
-    for (int r = 1; r < size; r++)
-        if (strcmp(all[r].version, all[0].version) != 0)
-            return hvd__fail(HVD_ERR_MISMATCH,
-                             "rank %d runs hvd %s, rank 0 hvd %s: install the "
-                             "same version on every host",
-                             r, all[r].version, all[0].version);
-    return HVD_OK;
-}
-
-static void greet(const struct hvd__world *world, int status,
-                  struct greeting *mine)
-{
-    *mine = (struct greeting){.status = status, .settings = world->settings};
-    hvd__cores_read(&mine->cores);
-    snprintf(mine->version, sizeof mine->version, "%s", HVD_VERSION_STRING);
-    name_host(mine->host, sizeof mine->host);
-    mine->shares = world->everybody && world->everybody->hosts &&
-                   world->everybody->slate && world->everybody->slate->own;
-    if (status < 0)
-        snprintf(mine->message, sizeof mine->message, "%s", hvd_last_error());
-}
-
-/* ------------------------------------------------------- for the watchdog */
-
-/* On the watchdog's thread, which touches nothing of the driver's: whoever
- * drives next sees it. */
-static void doom(void *context, int status, const char *text)
-{
-    struct hvd__world *world = context;
-
-    snprintf(world->doom_text, sizeof world->doom_text, "%s", text);
-    atomic_store(&world->doom, status);
-}
-
-static bool is_member(void *context, int32_t id, int rank)
-{
-    const struct hvd__set *set = hvd__world_set(context, id);
-
-    return set && hvd__set_find(set, rank) >= 0;
-}
-
-/* Younger ones are nobody's business, and listing them costs time. */
-#define OLD_ENOUGH_NS INT64_C(100000000)
-
-static void list_unit(const struct hvd__unit *unit,
-                      struct hvd__watch_request *request)
-{
-    struct hvd__text name = hvd__text_at(request->name, sizeof request->name);
-
-    request->key = hvd__mix(unit->key + (uint64_t)unit->set->id);
-    request->set = unit->set->id;
-    request->decided = atomic_load(&unit->decided);
-    request->since_ns = unit->submitted_ns;
-    hvd__text_add_name(&name, unit->name);
-    hvd__signature_print(&unit->entries[0].signature, request->what,
-                         sizeof request->what);
-}
-
-static int list_requests(void *context, struct hvd__watch_request *oldest,
-                         int max)
-{
-    struct hvd__world *world = context;
-    int64_t limit = hvd__now_ns() - OLD_ENOUGH_NS;
-    int n = 0;
-
-    if (atomic_load(&world->ledger.busy) == 0)
-        return 0;
-    pthread_mutex_lock(&world->ledger.lock);
-    for (int id = 0; id < world->nsets; id++) {
-        const struct hvd__unit *unit = world->sets[id]->book.in_flight;
-
-        /* In the order of submission. */
-        for (; unit && n < max && unit->submitted_ns <= limit;
-             unit = unit->hh.next)
-            list_unit(unit, &oldest[n++]);
-    }
-    pthread_mutex_unlock(&world->ledger.lock);
-    return n;
-}
-
-static int watch(struct hvd__world *world, const struct greeting *all)
-{
-    const struct hvd__settings *s = &world->settings;
-    const struct hvd__watch_options options = {
-        .heartbeat_ns = s->heartbeat_ns,
-        .stall_check_ns = s->stall_check_ns,
-        .stall_shutdown_ns = s->stall_shutdown_ns,
-        .exit_grace_ns = s->exit_grace_ns,
-    };
-    const struct hvd__watch_subject subject = {
-        .context = world,
-        .requests = list_requests,
-        .is_member = is_member,
-        .end = doom,
-    };
-
-    return hvd__watch_open(&world->watch, world->transport, host_of, all,
-                           &options, &subject);
-}
-
-/* All ranks have a slate to share with those of their host: what goes between
- * hosts is reduced there first. */
-static void span(const struct hvd__world *world, const struct greeting *all)
-{
-    struct hvd__set *set = world->everybody;
-
-    if (set->team.hosts)
-        return;
-    for (int rank = 0; rank < world->transport->size; rank++)
-        if (!all[rank].shares)
-            return;
-    if (hvd__slate_ready(set->slate) <= 0)
-        return;
-    set->hosts->slate = set->slate;
-    set->team.hosts = set->hosts;
-}
-
-/* Ranks of this host, as they greeted. */
-struct neighbours {
-    const struct greeting *all;
-    const int *ranks;
-};
-
-static const struct hvd__cores *cores_of(const void *context, int i)
-{
-    const struct neighbours *neighbours = context;
-
-    return &neighbours->all[neighbours->ranks[i]].cores;
-}
-
-/* What this rank shares with those of its host: cores, and memory. */
-static int share(struct hvd__world *world, const struct greeting *all)
-{
-    struct hvd__transport *t = world->transport;
-    int *locals = malloc((size_t)t->size * sizeof *locals), nlocals = 0;
-    char why[160];
-    int status;
-
-    if (!locals)
-        return hvd__fail_memory((size_t)t->size * sizeof *locals);
-    world->host_of = calloc((size_t)t->size, sizeof *world->host_of);
-    if (!world->host_of) {
-        free(locals);
-        return hvd__fail_memory((size_t)t->size * sizeof *world->host_of);
-    }
-    for (int rank = 0; rank < t->size; rank++) {
-        while (strcmp(all[world->host_of[rank]].host, all[rank].host) != 0)
-            world->host_of[rank]++;
-        if (strcmp(all[rank].host, all[t->rank].host) == 0)
-            locals[nlocals++] = rank;
-    }
-    world->progress.may_spin =
-        hvd__cores_suffice(nlocals, world->topology.local_rank, cores_of,
-                           &(struct neighbours){all, locals});
-    status = hvd__heap_open(t, locals, nlocals, world->settings.shm_size,
-                            &world->heap, why, sizeof why);
-    if (status == HVD_OK && why[0] && world->topology.local_rank == 0)
-        hvd__log(HVD__LOG_WARNING,
-                 "ranks of this host share no memory, and are slower: %s", why);
-    free(locals);
-    return status;
-}
-
-/* The first meeting: where all are, and what counts for all; nothing of the
- * world moves yet. */
-static int get_to_know(struct hvd__world *world, const struct greeting *all)
-{
-    struct hvd__transport *t = world->transport;
-    enum hvd__log_level level = world->settings.log_level;
-
-    world->settings = all[0].settings;
-    world->settings.log_level = level;
-    world->topology = hvd__topology_of(t->rank, t->size, host_of, all);
-    world->has_met = true;
-    HVD_TRY(watch(world, all));
-    return share(world, all);
-}
-
-/* Collective: all ranks learn how all have fared, and where they are. */
-int hvd__world_meet(struct hvd__world *world, int status)
-{
-    struct hvd__transport *t = world->transport;
-    struct greeting mine;
-    struct greeting *all = calloc((size_t)t->size, sizeof *all);
-
-    /* Without memory for 2 KiB a rank, not even an error can be shared. */
-    if (!all)
-        return hvd__fail_memory((size_t)t->size * sizeof *all);
-    greet(world, status, &mine);
-    status = t->exchange(t, &mine, all, sizeof mine);
-    if (status == HVD_OK)
-        status = judge(all, t->size);
-    if (status == HVD_OK && !world->has_met)
-        status = get_to_know(world, all);
-    else if (status == HVD_OK)
-        span(world, all);
-    free(all);
-    return status;
 }
 
 /* ------------------------------------------------------------------- sets */
