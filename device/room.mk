@@ -6,7 +6,7 @@ IPU_OBJ := $(IPU_SRC:%.c=$(B)/obj/%.o)
 IPU_LIB := $(B)/lib/libipu.a
 LIBS += $(IPU_LIB)
 
-CFLAGS_device = -DIPU_NO_SOURCES -Idevice/include -Idevice $(BLAS_CFLAGS)
+CFLAGS_device = -Idevice/include -Idevice $(BLAS_CFLAGS)
 IPU_LINK = $(IPU_LIB) $(BLAS_LIBS) $(JSON_LIBS)
 
 $(IPU_LIB): $(IPU_OBJ)

@@ -7,6 +7,10 @@
 
 #include <stddef.h>
 
+/* Builders are defined here, not called from a program. */
+#ifndef IPU_NO_SOURCES
+#define IPU_NO_SOURCES
+#endif
 #include "ipu.h"
 
 /* Room for a message with its NUL, and for one that is an explanation; longer

@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Builders are defined here, not called from a program. */
+#ifndef IPU_NO_SOURCES
+#define IPU_NO_SOURCES
+#endif
 #include "ipu.h"
 
 struct ipu__shape {

@@ -70,7 +70,7 @@ ipu_tensor ipu_layer_norm(ipu_graph *graph, ipu_tensor x, ipu_tensor scale,
 {
     const ipu_tensor inputs[] = {x, scale, offset};
     struct ipu__attributes a = {.offset = epsilon};
-    struct ipu__shape shape;
+    struct ipu__shape shape = {0};
     int32_t leading;
 
     if (check(graph, &ipu__layer_norm, inputs, &a, &shape) < 0)
@@ -87,7 +87,7 @@ ipu_tensor ipu_group_norm(ipu_graph *graph, ipu_tensor x, int32_t groups,
 {
     const ipu_tensor inputs[] = {x, scale, offset};
     struct ipu__attributes a = {.offset = epsilon, .groups = groups};
-    struct ipu__shape shape;
+    struct ipu__shape shape = {0};
 
     if (check(graph, &ipu__group_norm, inputs, &a, &shape) < 0)
         return (ipu_tensor){-1};
@@ -126,7 +126,7 @@ ipu_tensor ipu_batch_norm(ipu_graph *graph, ipu_tensor x, ipu_tensor scale,
     const ipu_tensor inputs[] = {x, scale, offset};
     struct ipu__attributes a = {.offset = epsilon};
     ipu_tensor y, statistics;
-    struct ipu__shape shape;
+    struct ipu__shape shape = {0};
     int64_t channels, number;
 
     if (check(graph, &ipu__batch_norm, inputs, &a, &shape) < 0)
@@ -160,7 +160,7 @@ ipu_tensor ipu_batch_norm_inference(ipu_graph *graph, ipu_tensor x,
 {
     const ipu_tensor inputs[] = {x, scale, offset};
     const struct ipu__attributes a = {.offset = epsilon};
-    struct ipu__shape shape;
+    struct ipu__shape shape = {0};
     ipu_tensor factor;
 
     if (check(graph, &ipu__batch_norm, inputs, &a, &shape) < 0)

@@ -22,8 +22,10 @@ static int32_t variable_of(ipu_graph *g, const char *name, ipu_tensor variable)
 {
     int32_t index;
 
-    if (!g)
-        return ipu__fail(IPU_ERR_ARGUMENT, "%s: the graph is NULL", name);
+    if (!g) {
+        ipu__fail(IPU_ERR_ARGUMENT, "%s: the graph is NULL", name);
+        return IPU_ERR_ARGUMENT;
+    }
     if (g->status < 0)
         return ipu__graph_status(g);
     index = ipu__index(g, variable);

@@ -84,10 +84,6 @@ IPU__WIDE float ipu__row_max(float most, const float *x, int64_t count)
     return most;
 }
 
-/* By stretches, so that exp is one loop and the sum another, over what is in
- * the nearest cache. */
-enum { STRETCH = 512 };
-
 IPU__WIDE static void exp_each(float *y, const float *x, float most,
                                int64_t count)
 {
@@ -98,15 +94,23 @@ IPU__WIDE static void exp_each(float *y, const float *x, float most,
 
 double ipu__row_exp(float *y, const float *x, float most, int64_t count)
 {
+    exp_each(y, x, most, count);
+    return ipu__row_sum(y, count);
+}
+
+/* What need not be kept, by stretches that stay in the nearest cache. */
+enum { STRETCH = 512 };
+
+double ipu__row_exp_sum(const float *x, float most, int64_t count)
+{
     float stretch[STRETCH];
     double sum = 0;
 
     for (int64_t i = 0; i < count; i += STRETCH) {
         int64_t n = count - i < STRETCH ? count - i : STRETCH;
-        float *to = y ? y + i : stretch;
 
-        exp_each(to, x + i, most, n);
-        sum += ipu__row_sum(to, n);
+        exp_each(stretch, x + i, most, n);
+        sum += ipu__row_sum(stretch, n);
     }
     return sum;
 }

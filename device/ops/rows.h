@@ -25,9 +25,10 @@ double ipu__row_dot(const float *a, const float *b, int64_t count);
 /* The largest of these and of most; NaN if one is. */
 float ipu__row_max(float most, const float *x, int64_t count);
 
-/* y[i] = exp(x[i] - most); returns their sum. y may be x, or NULL: then only
- * the sum. */
+/* y[i] = exp(x[i] - most); returns their sum. y may be x. */
 double ipu__row_exp(float *y, const float *x, float most, int64_t count);
+/* Only the sum. */
+double ipu__row_exp_sum(const float *x, float most, int64_t count);
 
 /* sums[i] += x[i] */
 void ipu__row_accumulate(double *sums, const float *x, int64_t count);

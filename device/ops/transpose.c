@@ -58,14 +58,14 @@ static int find_order(int32_t ndim, const int32_t *axes, int32_t *order)
     bool taken[IPU_MAX_DIMS] = {false};
 
     for (int32_t i = 0; i < ndim; i++) {
-        int32_t axis = !axes ? ndim - 1 - i : axes[i];
+        int32_t given = axes ? axes[i] : ndim - 1 - i, axis = given;
 
         if (axis < 0)
             axis += ndim;
         if (axis < 0 || axis >= ndim)
             return ipu__fail(IPU_ERR_SHAPE,
                              "transpose: there is no axis %d in %d dimensions",
-                             (int)axes[i], (int)ndim);
+                             (int)given, (int)ndim);
         if (taken[axis])
             return ipu__fail(IPU_ERR_ARGUMENT,
                              "transpose: axis %d is given twice", (int)axis);

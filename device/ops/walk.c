@@ -80,7 +80,7 @@ void ipu__strides_broadcast(const struct ipu__shape *from,
                             const struct ipu__shape *to, ipu__strides strides)
 {
     int32_t missing = to->ndim - from->ndim;
-    ipu__strides own;
+    ipu__strides own = {0};
 
     ipu__strides_of(from, own);
     for (int32_t i = 0; i < to->ndim; i++)

@@ -161,7 +161,7 @@ START_TEST(functions_of_an_element_are_precise)
         fill_magnitudes(a, MOST);
     else
         for (int i = 0; i < MOST; i++)
-            a[i] = (float)(i - MOST / 2) / 20; /* -102.4 to 102.35 */
+            a[i] = (float)i / 20 - 102.4f; /* -102.4 to 102.35 */
     for (int i = 0; i < MOST; i++)
         wanted[i] = (double)(float)unary[_i / 2].of((double)a[i]);
     compute(unary[_i / 2].op(d.graph, x), MOST, -1);

@@ -85,8 +85,9 @@ START_TEST(every_half_is_widened)
     for (int i = 0; i < ALL; i++) {
         float wanted = widened(dtype, (uint16_t)i);
 
-        if (memcmp(&got[i], &wanted, 4) != 0 &&
-            !(isnan(got[i]) && isnan(wanted)))
+        if (isnan(wanted)
+                ? !isnan(got[i])
+                : got[i] != wanted || signbit(got[i]) != signbit(wanted))
             ck_abort_msg("%04x is %g, not %g", i, (double)got[i],
                          (double)wanted);
     }

@@ -76,12 +76,12 @@ START_TEST(scatter_add_adds_by_number)
 {
     ipu_tensor in = device_floats(&d, "x", 2, SHAPE(4, 3));
     ipu_tensor ones = ipu_fill(d.graph, IPU_FLOAT32, 2, SHAPE(5, 3), 1);
-    const int times[4] = {2, 0, 1, 2};
+    const float times[4] = {2, 0, 1, 2};
 
     memcpy(numbers, (int32_t[]){0, 3, 2, 0, 3}, 5 * sizeof *numbers);
     device_fill(x, 12, 1);
     for (int i = 0; i < 12; i++)
-        wanted[i] = x[i] + (float)times[i / 3];
+        wanted[i] = x[i] + times[i / 3];
     MUST(compute(ipu_scatter_add(d.graph, in, indices(1, SHAPE(5)), ones, 0),
                  12, 5));
     check_values(12);

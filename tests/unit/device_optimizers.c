@@ -146,15 +146,13 @@ END_TEST
 
 START_TEST(without_options_they_are_the_usual)
 {
-    const float one = 1;
-    float values[COUNT], slopes[COUNT];
+    float values[COUNT], slopes[COUNT], one = 1;
 
     MUST(_i ? ipu_adam(d.graph, w, g, rate, step, NULL)
             : ipu_sgd(d.graph, w, g, rate, NULL));
     device_load(&d);
     device_connect(&d, "g", slopes, COUNT);
-    MUST(ipu_engine_connect(d.engine, "rate", (void *)(uintptr_t)&one,
-                            sizeof one));
+    device_connect(&d, "rate", &one, 1);
     for (int i = 0; i < COUNT; i++)
         slopes[i] = 0.25f;
     MUST(ipu_engine_run(d.engine));
