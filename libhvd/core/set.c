@@ -27,9 +27,9 @@ struct hvd__set *hvd__set_new(struct hvd__transport *transport, int32_t id,
 
 /* Bytes of the blocks of a rank: smaller blocks where there are many ranks,
  * each with a place for every other. */
-static size_t bounce_bytes(const struct hvd__set *set, size_t block)
+static size_t bounce_bytes(const struct hvd__set *set, size_t block, size_t all)
 {
-    size_t n = (size_t)set->team.size, all = (size_t)2 << 20;
+    size_t n = (size_t)set->team.size;
 
     if (block > all / n / HVD__BOUNCE_SLOTS)
         block = all / n / HVD__BOUNCE_SLOTS;
@@ -37,8 +37,10 @@ static size_t bounce_bytes(const struct hvd__set *set, size_t block)
     return block * n * HVD__BOUNCE_SLOTS;
 }
 
-/* Blocks that go over a network are larger, by so much. */
-enum { NETWORK_BLOCKS = 4 };
+/* Most bytes of all blocks; and for those that go over a network, which are
+ * larger, by so much: a few must keep it busy while ranks take turns. */
+enum { BOUNCE_BYTES = 2 << 20 };
+enum { NETWORK_BLOCKS = 16, NETWORK_BOUNCE_BYTES = 16 << 20 };
 
 /* The members on this host, into locals; ours is *rank among them. */
 static int find_locals(struct hvd__set *set, const struct hvd__heap *heap,
@@ -63,17 +65,19 @@ static int make_slate(struct hvd__set *set,
 {
     int n = 0, rank = 0;
     bool all, some;
-    size_t block = settings->shm_block;
+    size_t block = settings->shm_block, most = BOUNCE_BYTES;
 
     if (heap && set->team.size > 1 && set->tag_slot < HVD__HEAP_DIRECTORY)
         n = find_locals(set, heap, &rank);
     all = n > 0 && n == set->team.size;
     some = n > 0 && !all && set->id == 0;
-    if (some)
+    if (some) {
         block *= NETWORK_BLOCKS;
+        most = NETWORK_BOUNCE_BYTES;
+    }
     if (all || some) {
         set->slate = hvd__slate_new(heap, set->locals, n, rank, set->tag_slot,
-                                    set->id, bounce_bytes(set, block));
+                                    set->id, bounce_bytes(set, block, most));
         if (!set->slate)
             return hvd__fail_memory(sizeof *set->slate);
     }
