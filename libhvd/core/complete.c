@@ -69,12 +69,18 @@ void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
     hvd__world_signal(world);
 }
 
-void hvd__complete_quick(struct hvd__world *world, struct hvd__entry *entry)
+void hvd__complete_quick(struct hvd__world *world,
+                         const struct hvd__entry *entry, int64_t latency_ns)
 {
+    /* Of no matter when. */
+    const struct hvd__times times = {.submitted_ns = 1,
+                                     .done_ns = 1 + latency_ns};
+
     hvd__count(&world->metrics.kinds[entry->signature.kind].submitted, 1);
     hvd__count_alone(&world->metrics.batches, 1);
     hvd__count_alone(&world->metrics.batched, 1);
-    record(world, entry);
+    hvd__metrics_completed(&world->metrics, entry->signature.kind,
+                           (int64_t)entry->bytes, HVD_OK, &times);
 }
 
 void hvd__complete_unit(struct hvd__world *world, struct hvd__unit *unit,

@@ -21,7 +21,8 @@ void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
                    int status, const char *text);
 
 /* An entry that was never in the books is over, well: it is counted. */
-void hvd__complete_quick(struct hvd__world *world, struct hvd__entry *entry);
+void hvd__complete_quick(struct hvd__world *world,
+                         const struct hvd__entry *entry, int64_t latency_ns);
 
 /* All of a unit that is not yet over. A text that begins with a space or a
  * colon goes on from the unit's name. */

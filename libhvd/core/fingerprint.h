@@ -23,6 +23,15 @@ static inline uint64_t hvd__mix(uint64_t x)
     return x ^ (x >> 33);
 }
 
+/* The two halves of a product, folded: as wyhash (Wang Yi, public domain)
+ * goes from word to word, in a third of the time of the above. */
+static inline uint64_t hvd__fold(uint64_t a, uint64_t b)
+{
+    __extension__ unsigned __int128 product = (unsigned __int128)a * b;
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 /* Of bytes, going on from what came before. */
 static inline uint64_t hvd__fingerprint(uint64_t before, const void *data,
                                         size_t bytes)
@@ -32,10 +41,13 @@ static inline uint64_t hvd__fingerprint(uint64_t before, const void *data,
 
     for (; bytes >= sizeof word; bytes -= sizeof word, at += sizeof word) {
         memcpy(&word, at, sizeof word);
-        h = hvd__mix(h ^ word) + UINT64_C(0x9e3779b97f4a7c15);
+        h = hvd__fold(h ^ UINT64_C(0xa0761d6478bd642f),
+                      word ^ UINT64_C(0xe7037ed1a0b428db)) +
+            UINT64_C(0x9e3779b97f4a7c15);
     }
     word = 0;
-    memcpy(&word, at, bytes);
+    if (bytes > 0)
+        memcpy(&word, at, bytes);
     return hvd__mix(h ^ word);
 }
 

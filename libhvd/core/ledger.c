@@ -244,7 +244,8 @@ static int check(const struct hvd__book *book, const struct hvd__unit *unit)
     return HVD_OK;
 }
 
-bool hvd__ledger_name(struct hvd__ledger *ledger, struct hvd__unit *unit)
+bool hvd__ledger_name(struct hvd__ledger *ledger, struct hvd__unit *unit,
+                      uint64_t *number)
 {
     const struct hvd__book *book = &unit->set->book;
     bool free;
@@ -252,6 +253,7 @@ bool hvd__ledger_name(struct hvd__ledger *ledger, struct hvd__unit *unit)
     pthread_mutex_lock(&ledger->lock);
     free = atomic_load(&ledger->busy) == 0 && !ledger->queue &&
            book->status >= 0 && !book->joined;
+    *number = book->nunnamed;
     if (free)
         complete_name(unit);
     pthread_mutex_unlock(&ledger->lock);

@@ -59,8 +59,10 @@ int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
                        hvd_handle *handles);
 
 /* For a unit without a name that is not entered yet, and may never be: give it
- * its name and key, if nothing is in flight or waits to be announced. */
-bool hvd__ledger_name(struct hvd__ledger *ledger, struct hvd__unit *unit);
+ * its number, name and key, if nothing is in flight or waits to be
+ * announced. */
+bool hvd__ledger_name(struct hvd__ledger *ledger, struct hvd__unit *unit,
+                      uint64_t *number);
 /* Enter it after all, with a handle, not to be announced. */
 int hvd__ledger_adopt(struct hvd__ledger *ledger, struct hvd__unit *unit,
                       hvd_handle *handle);

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "core/complete.h"
 #include "core/express_parts.h"
+#include "core/fingerprint.h"
 
 /* How far it got. */
 enum quick { NOT_POSTED, POSTED, DONE };
@@ -21,26 +22,46 @@ enum quick { NOT_POSTED, POSTED, DONE };
 enum { LOOKS = 1000, LOOKS_YIELDING = 100, TRY_AGAIN = 256 };
 #define SHORT_NS INT64_C(50000)
 
-struct look {
+/*
+ * To read the clock twice takes a seventh of the time of a small request: of
+ * those, one in TIMED is timed, and the next are taken to be like it. Which
+ * one, must not depend on what the program does every so many requests.
+ */
+enum { TIMED = 8, SMALL_BYTES = 16384 };
+
+/* A request on its way. */
+struct trip {
+    bool timed;
     int pauses; /* that are left */
     int yields;
     int64_t since_ns; /* of the first yield; 0: none yet */
 };
 
-static struct look begin_looking(const struct hvd__world *world,
-                                 struct hvd__express *x)
+static bool is_timed(const struct hvd__express *x,
+                     const struct hvd__entry *entry)
 {
+    uint64_t number = x->nquick;
+
+    return entry->bytes > SMALL_BYTES || hvd__mix(number) % TIMED == 0;
+}
+
+static struct trip begin(const struct hvd__world *world, struct hvd__express *x,
+                         const struct hvd__entry *entry)
+{
+    struct trip trip = {.timed = is_timed(x, entry), .yields = LOOKS_YIELDING};
+
     if (x->nquick++ % TRY_AGAIN == 0)
         x->pauses = LOOKS;
-    return (struct look){.pauses = world->progress.may_spin ? x->pauses : 0,
-                         .yields = LOOKS_YIELDING};
+    if (world->progress.may_spin)
+        trip.pauses = x->pauses;
+    return trip;
 }
 
 /* Between two looks; false: no more. */
-static bool pause_between(struct look *look)
+static bool pause_between(struct trip *trip)
 {
-    if (look->pauses > 0) {
-        look->pauses--;
+    if (trip->pauses > 0) {
+        trip->pauses--;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #else
@@ -48,21 +69,31 @@ static bool pause_between(struct look *look)
 #endif
         return true;
     }
-    if (look->since_ns == 0)
-        look->since_ns = hvd__now_ns();
+    if (trip->since_ns == 0)
+        trip->since_ns = hvd__now_ns();
     sched_yield();
-    return look->yields-- > 0;
+    return trip->yields-- > 0;
 }
 
-/* They are there: soon after this rank had given way? */
-static void end_looking(struct hvd__express *x, const struct look *look)
+/* It is over: what it took. Were the others there soon after this rank had
+ * given way? */
+static void end(struct hvd__express *x, const struct trip *trip,
+                const struct hvd__entry *entry)
 {
-    if (look->since_ns > 0 && hvd__now_ns() - look->since_ns < SHORT_NS)
+    int64_t yielded_ns = 0;
+
+    if (trip->since_ns > 0)
+        yielded_ns = hvd__now_ns() - trip->since_ns;
+    if (trip->since_ns > 0 && yielded_ns < SHORT_NS)
         x->pauses /= 4;
+    if (trip->timed)
+        x->quick_ns = hvd__now_ns() - entry->unit->submitted_ns;
+    else if (yielded_ns > x->quick_ns)
+        x->quick_ns = yielded_ns;
 }
 
 static enum quick quick_in_place(struct hvd__set *set, struct hvd__entry *entry,
-                                 struct look *look)
+                                 struct trip *trip)
 {
     struct hvd__express *x = &set->express;
 
@@ -71,39 +102,35 @@ static enum quick quick_in_place(struct hvd__set *set, struct hvd__entry *entry,
         continue;
     hvd__express_consume(set);
     while (hvd__express_least_reduced(set) < entry->mark)
-        if (!pause_between(look))
+        if (!pause_between(trip))
             return POSTED;
-    end_looking(x, look);
     x->unfinished = NULL;
     x->unfinished_tail = &x->unfinished;
     return DONE;
 }
 
 static enum quick post_and_look(struct hvd__world *world, struct hvd__set *set,
-                                struct hvd__unit *unit)
+                                struct hvd__unit *unit, struct trip *trip)
 {
     struct hvd__express *x = &set->express;
     struct hvd__entry *entry = &unit->entries[0];
-    struct look look;
     enum hvd__verdict verdict;
 
     if (!hvd__express_post_unit(world, set, unit))
         return NOT_POSTED;
-    look = begin_looking(world, x);
     while ((verdict = hvd__express_compare(set)) == HVD__UNKNOWN &&
-           pause_between(&look))
+           pause_between(trip))
         continue;
     if (verdict != HVD__AGREED)
         return POSTED;
     if (hvd__express_run_here(world, set, entry, x->decided)) {
-        end_looking(x, &look);
         x->decided++;
         hvd__express_consume(set);
         return DONE;
     }
     if (!hvd__express_goes_in_place(world, set, entry, x->decided))
         return POSTED;
-    return quick_in_place(set, entry, &look);
+    return quick_in_place(set, entry, trip);
 }
 
 /* Whether there is a chance, by what the request is. */
@@ -112,6 +139,19 @@ static bool may_be_quick(const hvd_request *request)
     return request->kind == HVD_BARRIER || request->kind == HVD_BROADCAST ||
            (request->kind == HVD_ALLREDUCE && request->op != HVD_ADASUM &&
             request->compression == HVD_COMPRESSION_NONE);
+}
+
+/* The request is on its way; since when, exactly if that matters. */
+static void depart(struct hvd__world *world, struct hvd__unit *unit,
+                   uint64_t number, bool timed)
+{
+    const struct hvd__entry *entry = &unit->entries[0];
+
+    unit->submitted_ns = timed ? hvd__now_ns() : hvd__coarse_ns();
+    unit->fingerprint =
+        hvd__signature_fingerprint(unit->fingerprint, &entry->signature);
+    hvd__watch_quick(world->watch, entry->signature.kind, number,
+                     unit->submitted_ns);
 }
 
 /* The unit is given to the books; its request goes the usual way from here.
@@ -139,6 +179,8 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
 {
     struct hvd__unit *unit = world->spare;
     struct hvd__entry *entry;
+    struct trip trip;
+    uint64_t number;
     enum quick done;
 
     if (!hvd__express_is_free(&set->express))
@@ -154,18 +196,19 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
     /* What is wrong will be said on the usual way. */
     if (hvd__request_check(request, set, "request", entry) < 0)
         return false;
-    unit->submitted_ns = hvd__now_ns();
-    unit->fingerprint =
-        hvd__signature_fingerprint(unit->fingerprint, &entry->signature);
-    if (!hvd__ledger_name(&world->ledger, unit))
+    if (!hvd__ledger_name(&world->ledger, unit, &number))
         return false;
-    hvd__watch_doing(world->watch, hvd_kind_name(request->kind), unit->name,
-                     unit->submitted_ns);
-    done = post_and_look(world, set, unit);
-    if (done == DONE)
-        hvd__complete_quick(world, entry);
-    else
+    trip = begin(world, &set->express, entry);
+    depart(world, unit, number, trip.timed);
+    done = post_and_look(world, set, unit, &trip);
+    if (done == DONE) {
+        end(&set->express, &trip, entry);
+        hvd__complete_quick(world, entry, set->express.quick_ns);
+    } else {
+        if (!trip.timed)
+            unit->submitted_ns = trip.since_ns ? trip.since_ns : hvd__now_ns();
         adopt(world, unit, done == POSTED, handle);
+    }
     return true;
 }
 

@@ -525,7 +525,8 @@ typedef struct hvd_kind_metrics {
     int64_t waiting_ns; /* from submission until all ranks had submitted */
     int64_t queued_ns;  /* from then until it was begun */
     int64_t moving_ns;  /* from then until it was done */
-    int64_t latency_ns; /* all of it */
+    int64_t latency_ns; /* all of it; of blocking calls for a few bytes, one in
+                           some is timed, and stands for the next */
     int64_t latency[HVD_LATENCY_BUCKETS]; /* how many took less than 2^i
                                              microseconds and not less than
                                              2^(i-1); the last: all others */

@@ -166,12 +166,37 @@ void hvd__board_write_doing(struct hvd__line *line,
                             const struct hvd__doing *doing)
 {
     write_cell(&line->doing_cell, line->doing, doing, sizeof *doing);
+    atomic_store_explicit(&line->quick_ns, 0, memory_order_release);
+}
+
+/* The kind in 8 bits above the number. */
+enum { QUICK_SHIFT = 56 };
+
+void hvd__board_write_quick(struct hvd__line *line, int32_t kind,
+                            uint64_t number, int64_t since_ns)
+{
+    atomic_store_explicit(&line->quick,
+                          (uint64_t)kind << QUICK_SHIFT |
+                              (number & ((UINT64_C(1) << QUICK_SHIFT) - 1)),
+                          memory_order_relaxed);
+    /* Release: who sees this time sees that request, or a later one. */
+    atomic_store_explicit(&line->quick_ns, since_ns, memory_order_release);
 }
 
 void hvd__board_read_doing(struct hvd__line *line, struct hvd__doing *doing)
 {
+    int64_t quick_ns =
+        atomic_load_explicit(&line->quick_ns, memory_order_acquire);
+    uint64_t quick = atomic_load_explicit(&line->quick, memory_order_relaxed);
+    const char *kind = hvd_kind_name((hvd_kind)(quick >> QUICK_SHIFT));
+
     read_cell(&line->doing_cell, line->doing, doing, sizeof *doing);
     doing->text[sizeof doing->text - 1] = '\0';
+    if (quick_ns == 0 || !kind)
+        return;
+    doing->since_ns = quick_ns;
+    snprintf(doing->text, sizeof doing->text, "%s '%" PRIu64 "'", kind,
+             quick & ((UINT64_C(1) << QUICK_SHIFT) - 1));
 }
 
 void hvd__board_write_flight(struct hvd__line *line,

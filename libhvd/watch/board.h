@@ -56,6 +56,10 @@ struct hvd__line {
     _Atomic uint64_t letter;   /* the number of the last one from it */
     _Alignas(64) struct hvd__board_cell doing_cell;
     _Atomic uint64_t doing[sizeof(struct hvd__doing) / 8];
+    /* Or a request without a name: its kind above its number, and when; 0: the
+     * above is the later. */
+    _Alignas(64) _Atomic uint64_t quick;
+    _Atomic int64_t quick_ns;
     _Alignas(64) struct hvd__board_cell flight_cell;
     _Atomic uint64_t flight[sizeof(struct hvd__in_flight) / 8];
 };
@@ -78,6 +82,9 @@ void hvd__board_unmap(struct hvd__board *board, int n);
 
 void hvd__board_write_doing(struct hvd__line *line,
                             const struct hvd__doing *doing);
+void hvd__board_write_quick(struct hvd__line *line, int32_t kind,
+                            uint64_t number, int64_t since_ns);
+/* The later of the two. */
 void hvd__board_read_doing(struct hvd__line *line, struct hvd__doing *doing);
 void hvd__board_write_flight(struct hvd__line *line,
                              const struct hvd__in_flight *flight);

@@ -220,6 +220,13 @@ void hvd__watch_doing(struct hvd__watch *w, const char *kind, const char *name,
     hvd__board_write_doing(w->mine, &doing);
 }
 
+void hvd__watch_quick(struct hvd__watch *w, int32_t kind, uint64_t number,
+                      int64_t now_ns)
+{
+    if (w)
+        hvd__board_write_quick(w->mine, kind, number, now_ns);
+}
+
 void hvd__watch_leave(struct hvd__watch *w)
 {
     if (w)

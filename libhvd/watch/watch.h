@@ -64,6 +64,10 @@ int hvd__watch_open(struct hvd__watch **watch, struct hvd__transport *transport,
 void hvd__watch_doing(struct hvd__watch *watch, const char *kind,
                       const char *name, int64_t now_ns);
 
+/* The same for a request without a name, by its kind and number: a few. */
+void hvd__watch_quick(struct hvd__watch *watch, int32_t kind, uint64_t number,
+                      int64_t now_ns);
+
 /* Goodbye: from now on this process may end without being missed. */
 void hvd__watch_leave(struct hvd__watch *watch);
 
