@@ -145,7 +145,7 @@ static int submit(struct hvd__world *world, const hvd_request *request,
 
     describe(request, name, what);
     HVD_TRY(find_set(world, request, what, &set));
-    unit = hvd__unit_new(1);
+    unit = hvd__spares_take(&world->ledger.spares);
     if (!unit)
         return hvd__fail_memory(sizeof *unit);
     unit->set = set;
@@ -159,7 +159,7 @@ static int submit(struct hvd__world *world, const hvd_request *request,
     if (status == HVD_OK) {
         hvd__watch_doing(world->watch, hvd_kind_name(request->kind), unit->name,
                          unit->submitted_ns);
-        status = hvd__ledger_submit(&world->ledger, unit, handle);
+        status = hvd__progress_submit(world, unit, handle);
     }
     if (status < 0)
         return refuse(world, unit, status);
@@ -179,9 +179,7 @@ int hvd_submit(const hvd_request *given, hvd_handle *handle)
     HVD_TRY(hvd__request_copy(given, &request));
     if (request.name)
         HVD_TRY(hvd__request_check_name(request.name));
-    HVD_TRY(submit(world, &request, request.name, handle));
-    hvd__progress_wake(world);
-    return HVD_OK;
+    return submit(world, &request, request.name, handle);
 }
 
 /* ------------------------------------------------------------------- groups */
@@ -251,7 +249,7 @@ static int submit_group(struct hvd__world *world, const char *name,
         status = check_member(requests[i], name, unit, i);
     if (status == HVD_OK) {
         hvd__watch_doing(world->watch, "group", unit->name, unit->submitted_ns);
-        status = hvd__ledger_submit(&world->ledger, unit, handles);
+        status = hvd__progress_submit(world, unit, handles);
     }
     if (status < 0)
         return refuse(world, unit, status);
@@ -273,9 +271,7 @@ int hvd_submit_group(const char *name, const hvd_request *const *requests,
                          "a group of %d requests: there must be one", (int)n);
     if (name)
         HVD_TRY(hvd__request_check_name(name));
-    HVD_TRY(submit_group(world, name, requests, n, handles));
-    hvd__progress_wake(world);
-    return HVD_OK;
+    return submit_group(world, name, requests, n, handles);
 }
 
 /* ------------------------------------------------------------ wait and poll */
@@ -330,7 +326,7 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
                        entry->message ? entry->message : hvd_strerror(status));
     else if (output)
         hand_over(entry, output);
-    hvd__entry_free(entry);
+    hvd__spares_give(&world->ledger.spares, entry);
     return status;
 }
 

@@ -45,18 +45,14 @@ static void record(struct hvd__world *world, const struct hvd__entry *entry)
         hvd__scribe_record(&world->scribe, entry, &times);
 }
 
-void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
-                   int status, const char *text)
+/* It is out of the books: tell everyone. */
+static void conclude(struct hvd__world *world, struct hvd__entry *entry)
 {
-    struct hvd__unit *unit = entry->unit;
+    int status = entry->status;
 
-    entry->status = status;
-    keep_message(entry, text);
     record(world, entry);
-    hvd__log(HVD__LOG_TRACE, "completed '%s': %s", unit->name,
-             text ? text : hvd_strerror(status));
-    if (--unit->nleft == 0)
-        hvd__ledger_remove(&world->ledger, unit);
+    hvd__log(HVD__LOG_TRACE, "completed '%s': %s", entry->unit->name,
+             entry->message ? entry->message : hvd_strerror(status));
     if (entry->callback) {
         if (status < 0)
             hvd__fail_text(status, entry->message ? entry->message
@@ -67,6 +63,28 @@ void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
     }
     hvd__ledger_finish(&world->ledger, entry);
     hvd__world_signal(world);
+}
+
+void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
+                   int status, const char *text)
+{
+    entry->status = status;
+    keep_message(entry, text);
+    if (--entry->unit->nleft == 0)
+        hvd__ledger_remove(&world->ledger, entry->unit);
+    conclude(world, entry);
+}
+
+void hvd__complete_all(struct hvd__world *world, struct hvd__entry *entries)
+{
+    hvd__ledger_remove_all(&world->ledger, entries);
+    while (entries) {
+        struct hvd__entry *next = entries->next;
+
+        entries->status = HVD_OK;
+        conclude(world, entries);
+        entries = next;
+    }
 }
 
 void hvd__complete_quick(struct hvd__world *world,

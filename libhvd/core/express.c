@@ -22,6 +22,7 @@ int hvd__express_init(struct hvd__express *x, struct hvd__slate *slate,
     *x = (struct hvd__express){.patience = 1};
     x->waiting_tail = &x->waiting;
     x->unfinished_tail = &x->unfinished;
+    x->over_tail = &x->over;
     if (!slate)
         return HVD_OK;
     x->tickets = calloc(HVD__CELLS, sizeof *x->tickets);
@@ -62,7 +63,8 @@ void hvd__express_drop(struct hvd__express *x)
     }
     x->waiting = NULL;
     x->waiting_tail = &x->waiting;
-    x->unfinished = NULL;
+    x->over = x->unfinished = NULL;
+    x->over_tail = &x->over;
     x->unfinished_tail = &x->unfinished;
     x->now = (struct hvd__in_place){0};
     x->posted = x->decided = 0;

@@ -66,6 +66,8 @@ struct hvd__express {
     struct hvd__unit **waiting_tail;
     bool ending; /* the last cell of ours is posted */
     struct hvd__in_place now;
+    struct hvd__entry *over; /* list: to be completed */
+    struct hvd__entry **over_tail;
     struct hvd__entry *unfinished; /* list: in place, our share is reduced */
     struct hvd__entry **unfinished_tail;
     const void **sources; /* owned, [size] */

@@ -68,7 +68,8 @@ bool hvd__express_goes_in_place(const struct hvd__world *world,
 bool hvd__express_reduce_share(struct hvd__set *set);
 /* The cell up to which all ranks have reduced their shares, as a mark. */
 uint64_t hvd__express_least_reduced(const struct hvd__set *set);
-/* Reductions in place are done when all have done their share. */
+/* Reductions in place are done when all have done their share: they, and what
+ * was run, are completed. */
 void hvd__express_finish(struct hvd__world *world, struct hvd__set *set,
                          bool *moved);
 

@@ -122,14 +122,17 @@ uint64_t hvd__express_least_reduced(const struct hvd__set *set)
     return least;
 }
 
-static void done(struct hvd__world *world, struct hvd__entry *entry)
+static void done(struct hvd__world *world, struct hvd__express *x,
+                 struct hvd__entry *entry)
 {
     hvd__count_alone(&world->metrics.batches, 1);
     hvd__count_alone(&world->metrics.batched, 1);
     if (hvd__scribe_listens(&world->scribe) &&
         entry->signature.kind != HVD_BARRIER)
         entry->moved_ns = hvd__now_ns();
-    hvd__complete(world, entry, HVD_OK, NULL);
+    entry->next = NULL;
+    *x->over_tail = entry;
+    x->over_tail = &entry->next;
 }
 
 void hvd__express_finish(struct hvd__world *world, struct hvd__set *set,
@@ -137,6 +140,7 @@ void hvd__express_finish(struct hvd__world *world, struct hvd__set *set,
 {
     struct hvd__express *x = &set->express;
     uint64_t least = x->unfinished ? hvd__express_least_reduced(set) : 0;
+    struct hvd__entry *entries;
 
     while (x->unfinished && x->unfinished->mark <= least) {
         struct hvd__entry *entry = x->unfinished;
@@ -145,8 +149,13 @@ void hvd__express_finish(struct hvd__world *world, struct hvd__set *set,
         if (!x->unfinished)
             x->unfinished_tail = &x->unfinished;
         *moved = true;
-        done(world, entry);
+        done(world, x, entry);
     }
+    entries = x->over;
+    x->over = NULL;
+    x->over_tail = &x->over;
+    if (entries)
+        hvd__complete_all(world, entries);
 }
 
 /* What ranks carry lies in their cells. */
@@ -227,7 +236,7 @@ int hvd__express_run(struct hvd__world *world, struct hvd__set *set,
     if (hvd__express_run_here(world, set, entry, cell)) {
         if (!hvd__scribe_listens(&world->scribe))
             entry->done_ns = now; /* in no time: not worth another look */
-        done(world, entry);
+        done(world, x, entry);
         return HVD_OK;
     }
     if (hvd__express_goes_in_place(world, set, entry, cell)) {

@@ -46,6 +46,7 @@ void hvd__ledger_fini(struct hvd__ledger *ledger)
     for (int32_t i = 0; i < ledger->nslots; i++)
         hvd__entry_free(ledger->slots[i].entry);
     free(ledger->slots);
+    hvd__spares_fini(&ledger->spares);
     pthread_mutex_destroy(&ledger->lock);
 }
 
@@ -290,7 +291,7 @@ int hvd__ledger_adopt(struct hvd__ledger *ledger, struct hvd__unit *unit,
 }
 
 int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
-                       hvd_handle *handles)
+                       hvd_handle *handles, bool *direct)
 {
     int status;
 
@@ -299,7 +300,9 @@ int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
     status = check(&unit->set->book, unit);
     if (status == HVD_OK)
         status = enter(ledger, unit, handles);
-    if (status == HVD_OK)
+    if (direct)
+        *direct = *direct && !ledger->queue;
+    if (status == HVD_OK && !(direct && *direct))
         enqueue(ledger, unit);
     pthread_mutex_unlock(&ledger->lock);
     return status;
@@ -374,15 +377,31 @@ struct hvd__unit *hvd__ledger_any(struct hvd__ledger *ledger,
     return unit;
 }
 
-void hvd__ledger_remove(struct hvd__ledger *ledger, struct hvd__unit *unit)
+/* The lock is held. */
+static void strike(struct hvd__unit *unit)
 {
-    pthread_mutex_lock(&ledger->lock);
     HASH_DEL(unit->set->book.in_flight, unit);
     if (unit->entries[0].signature.kind == HVD_JOIN) {
         unit->set->book.joined = false;
         unit->set->book.njoins++;
         unit->set->book.nunnamed = 0;
     }
+}
+
+void hvd__ledger_remove(struct hvd__ledger *ledger, struct hvd__unit *unit)
+{
+    pthread_mutex_lock(&ledger->lock);
+    strike(unit);
+    pthread_mutex_unlock(&ledger->lock);
+}
+
+void hvd__ledger_remove_all(struct hvd__ledger *ledger,
+                            const struct hvd__entry *entries)
+{
+    pthread_mutex_lock(&ledger->lock);
+    for (const struct hvd__entry *entry = entries; entry; entry = entry->next)
+        if (--entry->unit->nleft == 0)
+            strike(entry->unit);
     pthread_mutex_unlock(&ledger->lock);
 }
 
@@ -394,5 +413,5 @@ void hvd__ledger_finish(struct hvd__ledger *ledger, struct hvd__entry *entry)
     atomic_store_explicit(&entry->done, true, memory_order_release);
     atomic_fetch_sub(&ledger->busy, 1);
     if (detached)
-        hvd__entry_free(entry);
+        hvd__spares_give(&ledger->spares, entry);
 }

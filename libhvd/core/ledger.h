@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "core/request.h"
+#include "core/spares.h"
 
 struct hvd__slot {
     struct hvd__entry *entry; /* owned; NULL: free */
@@ -40,6 +41,7 @@ struct hvd__ledger {
     /* Entries in flight or to be announced; read without the lock as a
      * hint. */
     atomic_int busy;
+    struct hvd__spares spares; /* has a lock of its own */
 };
 
 /* Frees entries that nobody waits for. */
@@ -51,12 +53,14 @@ void hvd__ledger_fini(struct hvd__ledger *ledger);
 
 /*
  * Enter a unit: its name, "" if it is unnamed, and its key are completed;
- * handles are made if handles is not NULL; it is queued to be announced. On
- * success it is the ledger's. HVD_ERR_DUPLICATE, HVD_ERR_MEMORY,
+ * handles are made if handles is not NULL; it is queued to be announced, or
+ * not, if *direct, and nothing is queued before it; else *direct becomes false
+ * (NULL: likewise).
+ * On success it is the ledger's. HVD_ERR_DUPLICATE, HVD_ERR_MEMORY,
  * HVD_ERR_JOINED, or the status that the set's book was closed with.
  */
 int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
-                       hvd_handle *handles);
+                       hvd_handle *handles, bool *direct);
 
 /* For a unit without a name that is not entered yet, and may never be: give it
  * its number, name and key, if nothing is in flight or waits to be
@@ -87,6 +91,9 @@ struct hvd__unit *hvd__ledger_any(struct hvd__ledger *ledger,
 
 /* It is no longer in flight: its name may be submitted again. */
 void hvd__ledger_remove(struct hvd__ledger *ledger, struct hvd__unit *unit);
+/* A list of entries is over: likewise for units of which these are the last. */
+void hvd__ledger_remove_all(struct hvd__ledger *ledger,
+                            const struct hvd__entry *entries);
 /* Its status stands; the waiter may have it. Frees it if there is none. */
 void hvd__ledger_finish(struct hvd__ledger *ledger, struct hvd__entry *entry);
 

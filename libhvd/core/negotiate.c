@@ -175,12 +175,10 @@ static int post(struct hvd__set *set, int peer, struct hvd__writer *out)
 }
 
 /* What was submitted, to where it is agreed on. */
-static int sort(struct hvd__world *world, bool *moved)
+static int sort(struct hvd__unit *unit)
 {
-    struct hvd__unit *unit = hvd__ledger_take(&world->ledger);
     int status = HVD_OK;
 
-    *moved |= unit != NULL;
     while (unit) {
         struct hvd__unit *next = unit->next;
 
@@ -195,11 +193,9 @@ static int sort(struct hvd__world *world, bool *moved)
     return status;
 }
 
-int hvd__negotiate_post(struct hvd__world *world)
+int hvd__negotiate_post(struct hvd__world *world, struct hvd__unit *unit)
 {
-    bool moved = false;
-
-    HVD_TRY(sort(world, &moved));
+    HVD_TRY(sort(unit ? unit : hvd__ledger_take(&world->ledger)));
     for (struct hvd__set *set = world->live; set; set = set->next)
         if (set->express.state == HVD__EXPRESS_OPEN)
             hvd__express_post(world, set);
@@ -208,11 +204,15 @@ int hvd__negotiate_post(struct hvd__world *world)
 
 static int announce_all(struct hvd__world *world, bool *moved)
 {
+    struct hvd__unit *unit;
+
     /* Leave is looked at first: what was submitted before is in the queue by
      * then, and so is announced before the leave. */
     for (struct hvd__set *set = world->live; set; set = set->next)
         set->heard_leaving = atomic_load(&set->leaving);
-    HVD_TRY(sort(world, moved));
+    unit = hvd__ledger_take(&world->ledger);
+    *moved |= unit != NULL;
+    HVD_TRY(sort(unit));
     for (struct hvd__set *set = world->live; set; set = set->next) {
         if (set->express.state != HVD__EXPRESS_OFF)
             HVD_TRY(hvd__express_step(world, set, set->heard_leaving, moved));

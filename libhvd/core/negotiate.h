@@ -16,8 +16,9 @@ struct hvd__world;
  * are still on their way out. */
 int hvd__negotiate_step(struct hvd__world *world, bool *moved);
 
-/* Driver's: what was submitted, where it is agreed on by order: post it. */
-int hvd__negotiate_post(struct hvd__world *world);
+/* Driver's: what was submitted, where it is agreed on by order: post it. unit:
+ * that alone, which is not in the queue; NULL: what is. */
+int hvd__negotiate_post(struct hvd__world *world, struct hvd__unit *unit);
 
 /* Driver's: agree on a unit by name, from now on. It is freed if it was
  * refused. */

@@ -223,10 +223,28 @@ void hvd__progress_wake(struct hvd__world *world)
         return;
     }
     if (take(p)) {
-        hvd__world_post(world);
+        hvd__world_post(world, NULL);
         give(p);
     }
     wake_background(p);
+}
+
+int hvd__progress_submit(struct hvd__world *world, struct hvd__unit *unit,
+                         hvd_handle *handles)
+{
+    struct hvd__progress *p = &world->progress;
+    bool drives = p->has_thread && take(p), direct = drives;
+    int status = hvd__ledger_submit(&world->ledger, unit, handles, &direct);
+
+    if (drives && status == HVD_OK)
+        hvd__world_post(world, direct ? unit : NULL);
+    if (drives)
+        give(p);
+    if (status == HVD_OK && !p->has_thread)
+        hvd__progress_once(world);
+    else if (status == HVD_OK)
+        wake_background(p);
+    return status;
 }
 
 /* -------------------------------------------------------- background thread */

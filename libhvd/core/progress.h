@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hvd.h"
+
+struct hvd__unit;
 struct hvd__world;
 
 struct hvd__progress {
@@ -36,7 +39,11 @@ int hvd__progress_start(struct hvd__world *world);
 /* Blocks until the thread has ended. */
 void hvd__progress_stop(struct hvd__world *world);
 
-/* Something was submitted: if nobody drives, have somebody do it. */
+/* Enter a unit into the books (hvd__ledger_submit), and see to it that it is
+ * moved: posted at once, if nobody drives. */
+int hvd__progress_submit(struct hvd__world *world, struct hvd__unit *unit,
+                         hvd_handle *handles);
+/* Something is in the books: if nobody drives, have somebody do it. */
 void hvd__progress_wake(struct hvd__world *world);
 
 /* The role of the driver, if nobody has it; to be given back soon. */

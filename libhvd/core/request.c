@@ -456,13 +456,10 @@ struct hvd__unit *hvd__unit_new(int n)
     return unit;
 }
 
-void hvd__entry_free(struct hvd__entry *entry)
+struct hvd__unit *hvd__entry_fini(struct hvd__entry *entry)
 {
-    struct hvd__unit *unit;
+    struct hvd__unit *unit = entry->unit;
 
-    if (!entry)
-        return;
-    unit = entry->unit;
     free(entry->splits);
     free(entry->carried);
     free(entry->label);
@@ -470,10 +467,17 @@ void hvd__entry_free(struct hvd__entry *entry)
     hvd_free(entry->own_output);
     free(entry->own_input);
     free(entry->scratch);
-    if (atomic_fetch_sub(&unit->nrefs, 1) > 1)
-        return;
+    /* Who is alone with it needs no more than a look. */
+    if (atomic_load(&unit->nrefs) > 1 && atomic_fetch_sub(&unit->nrefs, 1) > 1)
+        return NULL;
     free(unit->message);
-    free(unit);
+    return unit;
+}
+
+void hvd__entry_free(struct hvd__entry *entry)
+{
+    if (entry)
+        free(hvd__entry_fini(entry));
 }
 
 void hvd__unit_free(struct hvd__unit *unit)

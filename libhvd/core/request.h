@@ -97,8 +97,11 @@ struct hvd__unit *hvd__unit_new(int n);
 void hvd__unit_reset(struct hvd__unit *unit);
 /* All its entries at once, which no one has yet seen. NULL is accepted. */
 void hvd__unit_free(struct hvd__unit *unit);
-/* The last one takes the unit with it. */
+/* The last one takes the unit with it. NULL is accepted. */
 void hvd__entry_free(struct hvd__entry *entry);
+/* What it owns is freed, and what its unit owns, if it was the last: that
+ * unit, still to be freed; else NULL. */
+struct hvd__unit *hvd__entry_fini(struct hvd__entry *entry);
 
 /* The key under which every rank joins. */
 uint64_t hvd__join_key(void);

@@ -446,12 +446,12 @@ bool hvd__world_step(struct hvd__world *world)
     return moved;
 }
 
-void hvd__world_post(struct hvd__world *world)
+void hvd__world_post(struct hvd__world *world, struct hvd__unit *unit)
 {
     if (atomic_load(&world->broken) || atomic_load(&world->doom) < 0)
         return;
     absorb(world);
-    if (hvd__negotiate_post(world) < 0)
+    if (hvd__negotiate_post(world, unit) < 0)
         hvd__world_break(world, HVD_ERR_MEMORY, hvd_last_error());
 }
 

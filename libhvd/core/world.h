@@ -80,8 +80,9 @@ void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set);
 /* Driver's: one step of everything; whether anything happened. */
 bool hvd__world_step(struct hvd__world *world);
 
-/* Driver's: what has been submitted is put where others see it, no more. */
-void hvd__world_post(struct hvd__world *world);
+/* Driver's: what has been submitted (unit, or if NULL all that is queued) is
+ * put where others see it, no more. */
+void hvd__world_post(struct hvd__world *world, struct hvd__unit *unit);
 
 /* Driver's: nothing can move any more. Every request in flight fails, every
  * later one is refused, the other ranks are told. */

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -165,7 +166,11 @@ static void read_cell(struct hvd__board_cell *cell, _Atomic uint64_t *words,
 void hvd__board_write_doing(struct hvd__line *line,
                             const struct hvd__doing *doing)
 {
-    write_cell(&line->doing_cell, line->doing, doing, sizeof *doing);
+    /* No more than there is to say. */
+    size_t bytes = offsetof(struct hvd__doing, text) +
+                   strnlen(doing->text, sizeof doing->text - 1) + 1;
+
+    write_cell(&line->doing_cell, line->doing, doing, (bytes + 7) / 8 * 8);
     atomic_store_explicit(&line->quick_ns, 0, memory_order_release);
 }
 

@@ -207,16 +207,18 @@ static char *append(char *at, const char *end, const char *text)
 void hvd__watch_doing(struct hvd__watch *w, const char *kind, const char *name,
                       int64_t now_ns)
 {
-    struct hvd__doing doing = {.since_ns = now_ns};
+    struct hvd__doing doing;
     char *at = doing.text, *end = doing.text + sizeof doing.text - 1;
 
     if (!w)
         return;
+    doing.since_ns = now_ns;
     /* Not printf: this is on the way of every request. */
     at = append(at, end, kind);
     at = append(at, end, " '");
     at = append(at, end, name[0] > 0 && name[0] < ' ' ? name + 1 : name);
-    append(at, end, "'");
+    at = append(at, end, "'");
+    *at = '\0';
     hvd__board_write_doing(w->mine, &doing);
 }
 

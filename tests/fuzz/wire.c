@@ -508,7 +508,7 @@ static void submit_barrier(void)
     unit->name[0] = (char)('a' + any(KEYS));
     s->kind = HVD_BARRIER;
     unit->fingerprint = hvd__signature_fingerprint(0, s);
-    if (hvd__ledger_submit(&world->ledger, unit, NULL) < 0)
+    if (hvd__ledger_submit(&world->ledger, unit, NULL, NULL) < 0)
         hvd__unit_free(unit);
 }
 

@@ -43,7 +43,7 @@ static int submit(const char *name, hvd_handle *handle, struct hvd__unit **unit)
     int status;
 
     *unit = unit_of(1, name);
-    status = hvd__ledger_submit(&ledger, *unit, handle);
+    status = hvd__ledger_submit(&ledger, *unit, handle, NULL);
     if (status < 0)
         hvd__unit_free(*unit);
     return status;
@@ -186,9 +186,10 @@ START_TEST(unnamed_units_are_numbered)
 
     join = unit_of(1, HVD__JOIN_NAME);
     join->entries[0].signature.kind = HVD_JOIN;
-    ck_assert_int_eq(hvd__ledger_submit(&ledger, join, NULL), HVD_OK);
+    ck_assert_int_eq(hvd__ledger_submit(&ledger, join, NULL, NULL), HVD_OK);
     ck_assert_int_eq(submit("x", NULL, &other), HVD_ERR_JOINED);
-    ck_assert_int_eq(hvd__ledger_submit(&ledger, join, NULL), HVD_ERR_JOINED);
+    ck_assert_int_eq(hvd__ledger_submit(&ledger, join, NULL, NULL),
+                     HVD_ERR_JOINED);
     /* In the order of submission. */
     ck_assert(hvd__ledger_take(&ledger) == units[0]);
     ck_assert(units[0]->next == refused && refused->next == units[1]);
@@ -225,7 +226,7 @@ START_TEST(groups)
     struct hvd__unit *group = unit_of(5, "g");
     hvd_handle handles[5];
 
-    ck_assert_int_eq(hvd__ledger_submit(&ledger, group, handles), HVD_OK);
+    ck_assert_int_eq(hvd__ledger_submit(&ledger, group, handles, NULL), HVD_OK);
     ck_assert_int_eq(atomic_load(&ledger.busy), 5);
     hvd__ledger_take(&ledger);
     hvd__ledger_remove(&ledger, group);
@@ -295,10 +296,12 @@ START_TEST(the_end_frees_everything)
     complete(unit);
     ck_assert_int_eq(submit("waited for", &handles[0], &unit), HVD_OK);
     ck_assert_int_eq(submit("by nobody", NULL, &unit), HVD_OK);
-    ck_assert_int_eq(hvd__ledger_submit(&ledger, unit_of(3, "group"), handles),
-                     HVD_OK);
-    ck_assert_int_eq(hvd__ledger_submit(&ledger, unit_of(3, "callbacks"), NULL),
-                     HVD_OK);
+    ck_assert_int_eq(
+        hvd__ledger_submit(&ledger, unit_of(3, "group"), handles, NULL),
+        HVD_OK);
+    ck_assert_int_eq(
+        hvd__ledger_submit(&ledger, unit_of(3, "callbacks"), NULL, NULL),
+        HVD_OK);
     hvd__ledger_take(&ledger);
     refused->status = HVD_ERR_ARGUMENT;
     hvd__ledger_refuse(&ledger, refused);
