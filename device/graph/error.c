@@ -14,7 +14,8 @@
     X(IPU_ERR_MEMORY, "out of memory")                                         \
     X(IPU_ERR_CALLBACK, "a host call failed")                                  \
     X(IPU_ERR_DATA, "a value is out of range")                                 \
-    X(IPU_ERR_FULL, "the chip's memory is too small")
+    X(IPU_ERR_FULL, "the chip's memory is too small")                          \
+    X(IPU_ERR_END, "the data of an infeed has ended")
 
 static _Thread_local char last_error[IPU__EXPLANATION_MAX];
 

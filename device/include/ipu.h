@@ -63,7 +63,8 @@ enum {
     IPU_ERR_MEMORY = -5,   /* host memory ran out */
     IPU_ERR_CALLBACK = -6, /* a host call returned a failure */
     IPU_ERR_DATA = -7,     /* a value is out of range: a label, an index */
-    IPU_ERR_FULL = -8      /* it does not fit into the chip's memory */
+    IPU_ERR_FULL = -8,     /* it does not fit into the chip's memory */
+    IPU_ERR_END = -9       /* the data of an infeed has ended */
 };
 
 const char *ipu_strerror(int status);
@@ -546,6 +547,8 @@ int ipu_set_threads(int32_t threads);
 }
 #endif
 
+#include "ipu_streams.h"
+
 /* Each builder tells where it is called. Not with IPU_NO_SOURCES. */
 #ifndef IPU_NO_SOURCES
 #define IPU_HERE(graph) ipu_at(graph, __FILE__, __LINE__)
@@ -628,6 +631,18 @@ int ipu_set_threads(int32_t threads);
 #define ipu_assign(graph, ...) ipu_assign(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_output(graph, ...) ipu_output(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_host_call(graph, ...) ipu_host_call(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_infeed_dequeue(graph, ...)                                         \
+    ipu_infeed_dequeue(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_outfeed_enqueue(graph, ...)                                        \
+    ipu_outfeed_enqueue(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_repeat(graph, ...) ipu_repeat(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_while(graph, ...) ipu_while(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_remote_buffer_new(graph, ...)                                      \
+    ipu_remote_buffer_new(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_remote_load(graph, ...)                                            \
+    ipu_remote_load(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_remote_store(graph, ...)                                           \
+    ipu_remote_store(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_sgd(graph, ...) ipu_sgd(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_adam(graph, ...) ipu_adam(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_adamw(graph, ...) ipu_adamw(IPU_HERE(graph), __VA_ARGS__)

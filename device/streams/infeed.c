@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * infeed.c - a data set, read ahead.
+ *
+ *     source --next--> slot slot slot --take--> device
+ *              |       (a ring for each replica)  |
+ *        the producer's thread              the engine's thread
+ *
+ * Element e is that of replica e mod replicas; each replica has a ring of
+ * prefetch_depth slots. The producer fills the slots in the order of elements,
+ * and waits when the next one is still full; a replica empties its own, and
+ * waits when it is empty. A slot is written or read outside of the lock: its
+ * owner is known from the counts filled and taken, which the lock publishes.
+ *
+ * The producer ends by itself at the end of the data or with the source's
+ * failure, both of which come after the elements read before. Then, or when it
+ * is stopped, the queue can be started again.
+ *
+ * next is called without the lock; so it may ask the queue for its numbers, but
+ * not stop it, which waits for the producer.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "graph/error.h"
+#include "streams/streams.h"
+#include "target/target.h"
+
+enum { MOST_DEPTH = 255, MOST_REPLICAS = 4096 };
+
+/* Of one replica: elements filled and taken since the start. */
+struct ring {
+    unsigned char *slots; /* owned, [depth][stride] */
+    int64_t filled, taken;
+};
+
+struct ipu_infeed {
+    char *name; /* owned */
+    ipu_source source;
+    struct ipu__element element;
+    size_t stride; /* bytes from slot to slot */
+    int32_t depth, replicas;
+    bool repeat;
+    pthread_mutex_t lock; /* of everything below */
+    pthread_cond_t changed;
+    struct ring *rings; /* owned, [replicas] */
+    pthread_t producer;
+    bool producing;    /* the thread is to be joined */
+    bool started;      /* and not stopped */
+    bool ever_started; /* the source may have been read */
+    bool deleted;
+    bool stop;   /* the producer is asked to end */
+    bool at_end; /* no more elements than are filled: */
+    int failure; /* because the source returned this; 0: the data has ended */
+    int32_t shares, engines;
+    int32_t copying; /* takers that read slots */
+    ipu_infeed_stats stats;
+};
+
+void ipu_infeed_options_init(ipu_infeed_options *options, size_t size)
+{
+    if (!options)
+        return;
+    memset(options, 0, size);
+    options->size = (uint32_t)size;
+    options->prefetch_depth = 3;
+    options->replicas = 1;
+}
+
+/* ------------------------------------------------------------- life and death
+ */
+
+static int check_options(const ipu_infeed_options *o)
+{
+    IPU_TRY(ipu__check_size("infeed options", o->size, sizeof *o));
+    if (!o->name || !o->name[0])
+        return ipu__fail(IPU_ERR_ARGUMENT, "the infeed has no name");
+    if (o->prefetch_depth < 1 || o->prefetch_depth > MOST_DEPTH)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "infeed '%s': prefetch depth %d: it must be 1 to %d",
+                         o->name, (int)o->prefetch_depth, MOST_DEPTH);
+    if (o->replicas < 1 || o->replicas > MOST_REPLICAS)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "infeed '%s': %d replicas: there must be 1 to %d",
+                         o->name, (int)o->replicas, MOST_REPLICAS);
+    if (!o->source.next)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "infeed '%s': the source has no next function",
+                         o->name);
+    if (o->repeat && !o->source.rewind)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "infeed '%s': a source without a rewind function "
+                         "cannot repeat",
+                         o->name);
+    return IPU_OK;
+}
+
+static int init_rings(struct ipu_infeed *q)
+{
+    q->rings = calloc((size_t)q->replicas, sizeof *q->rings);
+    if (!q->rings)
+        return ipu__fail_memory((size_t)q->replicas * sizeof *q->rings);
+    for (int32_t r = 0; r < q->replicas; r++) {
+        size_t bytes = q->stride * (size_t)q->depth;
+
+        q->rings[r].slots = aligned_alloc(IPU__FEED_ALIGNMENT, bytes);
+        if (!q->rings[r].slots)
+            return ipu__fail_memory(bytes);
+    }
+    return IPU_OK;
+}
+
+static void fini(struct ipu_infeed *q)
+{
+    if (q->rings)
+        for (int32_t r = 0; r < q->replicas; r++)
+            free(q->rings[r].slots);
+    free(q->rings);
+    ipu__element_fini(&q->element);
+    pthread_mutex_destroy(&q->lock);
+    pthread_cond_destroy(&q->changed);
+    free(q->name);
+    free(q);
+}
+
+static int init(struct ipu_infeed *q, const ipu_infeed_options *o)
+{
+    char what[160];
+
+    if (!q->name)
+        return ipu__fail_memory(strlen(o->name) + 1);
+    snprintf(what, sizeof what, "infeed '%.100s'", o->name);
+    IPU_TRY(ipu__element_init(&q->element, what, o->ntensors, o->tensors));
+    q->stride = ipu__element_offset(&q->element, q->element.ntensors);
+    return init_rings(q);
+}
+
+int ipu_infeed_new(const ipu_infeed_options *options, ipu_infeed **infeed)
+{
+    struct ipu_infeed *q;
+    int status;
+
+    if (!options || !infeed)
+        return ipu__fail(IPU_ERR_ARGUMENT, "infeed: %s is NULL",
+                         options ? "the place for it" : "options");
+    IPU_TRY(check_options(options));
+    q = calloc(1, sizeof *q);
+    if (!q)
+        return ipu__fail_memory(sizeof *q);
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_cond_init(&q->changed, NULL);
+    q->name = strdup(options->name);
+    q->source = options->source;
+    q->depth = options->prefetch_depth;
+    q->replicas = options->replicas;
+    q->repeat = options->repeat != 0;
+    q->shares = 1;
+    status = init(q, options);
+    if (status < 0) {
+        fini(q);
+        return status;
+    }
+    *infeed = q;
+    return IPU_OK;
+}
+
+void ipu__infeed_retain(ipu_infeed *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->shares++;
+    pthread_mutex_unlock(&q->lock);
+}
+
+void ipu__infeed_release(ipu_infeed *q)
+{
+    bool last;
+
+    if (!q)
+        return;
+    pthread_mutex_lock(&q->lock);
+    last = --q->shares == 0;
+    pthread_mutex_unlock(&q->lock);
+    if (!last)
+        return;
+    ipu_infeed_stop(q);
+    if (q->source.close)
+        q->source.close(q->source.context);
+    fini(q);
+}
+
+int ipu__infeed_attach(ipu_infeed *q, int32_t replicas)
+{
+    int status = IPU_OK;
+
+    pthread_mutex_lock(&q->lock);
+    if (q->deleted)
+        status =
+            ipu__fail(IPU_ERR_STATE, "infeed '%s' has been deleted", q->name);
+    else if (replicas != q->replicas)
+        status = ipu__fail(IPU_ERR_STATE,
+                           "infeed '%s' has replication factor %d, the "
+                           "program %d",
+                           q->name, (int)q->replicas, (int)replicas);
+    else
+        q->engines++;
+    pthread_mutex_unlock(&q->lock);
+    return status;
+}
+
+void ipu__infeed_detach(ipu_infeed *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->engines--;
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* -------------------------------------------------------------- the producer
+ */
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static unsigned char *slot(const struct ipu_infeed *q, int32_t replica,
+                           int64_t element)
+{
+    return q->rings[replica].slots + q->stride * (size_t)(element % q->depth);
+}
+
+static void buffers_of(const struct ipu_infeed *q, unsigned char *memory,
+                       void **buffers)
+{
+    for (int32_t i = 0; i < q->element.ntensors; i++)
+        buffers[i] = memory + ipu__element_offset(&q->element, i);
+}
+
+/* Fill a slot: 1, or 0 at the end, or the source's failure. An empty data set
+ * is not begun again for ever. */
+static int read_element(struct ipu_infeed *q, int64_t element,
+                        unsigned char *memory)
+{
+    void *buffers[IPU_MAX_FEED_TENSORS];
+    int got;
+
+    buffers_of(q, memory, buffers);
+    got = q->source.next(q->source.context, buffers);
+    if (got != 0 || !q->repeat || element == 0)
+        return got;
+    got = q->source.rewind(q->source.context);
+    return got < 0 ? got : q->source.next(q->source.context, buffers);
+}
+
+/* Until the slot is free: false if asked to stop. With the lock. */
+static bool await_slot(struct ipu_infeed *q, const struct ring *ring)
+{
+    while (!q->stop && ring->filled - ring->taken == q->depth)
+        pthread_cond_wait(&q->changed, &q->lock);
+    return !q->stop;
+}
+
+static void *produce(void *argument)
+{
+    struct ipu_infeed *q = argument;
+
+    pthread_mutex_lock(&q->lock);
+    for (int64_t element = 0;; element++) {
+        int32_t replica = (int32_t)(element % q->replicas);
+        struct ring *ring = &q->rings[replica];
+        unsigned char *memory;
+        double begun;
+        int got;
+
+        if (!await_slot(q, ring))
+            break;
+        memory = slot(q, replica, ring->filled);
+        pthread_mutex_unlock(&q->lock);
+        begun = now();
+        got = read_element(q, element, memory);
+        pthread_mutex_lock(&q->lock);
+        q->stats.read_seconds += now() - begun;
+        if (got <= 0) {
+            q->failure = got;
+            q->at_end = true;
+            break;
+        }
+        ring->filled++;
+        q->stats.produced++;
+        pthread_cond_broadcast(&q->changed);
+    }
+    pthread_cond_broadcast(&q->changed);
+    pthread_mutex_unlock(&q->lock);
+    return NULL;
+}
+
+/* Wait for the producer to end. With the lock, which is given up meanwhile. */
+static void join(struct ipu_infeed *q)
+{
+    pthread_t producer = q->producer;
+
+    if (!q->producing)
+        return;
+    q->producing = false;
+    q->stop = true;
+    pthread_cond_broadcast(&q->changed);
+    pthread_mutex_unlock(&q->lock);
+    pthread_join(producer, NULL);
+    pthread_mutex_lock(&q->lock);
+}
+
+/* With the lock. */
+static int begin(struct ipu_infeed *q)
+{
+    int error, status;
+
+    if (q->ever_started && q->source.rewind) {
+        status = q->source.rewind(q->source.context);
+        if (status < 0)
+            return ipu__fail(IPU_ERR_CALLBACK,
+                             "infeed '%s': rewinding the source returned %d",
+                             q->name, status);
+    }
+    for (int32_t r = 0; r < q->replicas; r++)
+        q->rings[r].filled = q->rings[r].taken = 0;
+    q->stats = (ipu_infeed_stats){0};
+    q->stop = q->at_end = false;
+    q->failure = 0;
+    error = pthread_create(&q->producer, NULL, produce, q);
+    if (error)
+        return ipu__fail(IPU_ERR_MEMORY,
+                         "infeed '%s': a thread cannot be made: %s", q->name,
+                         strerror(error));
+    q->producing = q->started = q->ever_started = true;
+    return IPU_OK;
+}
+
+int ipu_infeed_start(ipu_infeed *q)
+{
+    int status;
+
+    if (!q)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the infeed is NULL");
+    pthread_mutex_lock(&q->lock);
+    if (q->started && !q->at_end) {
+        status = ipu__fail(IPU_ERR_STATE,
+                           "infeed '%s' has been started: ipu_infeed_stop it "
+                           "first",
+                           q->name);
+    } else {
+        join(q);
+        status = begin(q);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return status;
+}
+
+int ipu_infeed_stop(ipu_infeed *q)
+{
+    if (!q)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the infeed is NULL");
+    pthread_mutex_lock(&q->lock);
+    q->started = false;
+    join(q);
+    while (q->copying > 0)
+        pthread_cond_wait(&q->changed, &q->lock);
+    for (int32_t r = 0; r < q->replicas; r++)
+        q->rings[r].taken = q->rings[r].filled;
+    pthread_mutex_unlock(&q->lock);
+    return IPU_OK;
+}
+
+int ipu_infeed_delete(ipu_infeed *q)
+{
+    int status = IPU_OK;
+
+    if (!q)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the infeed is NULL");
+    pthread_mutex_lock(&q->lock);
+    if (!q->ever_started)
+        status = ipu__fail(IPU_ERR_NAME,
+                           "infeed '%s' cannot be deleted: it has never been "
+                           "started",
+                           q->name);
+    else if (q->engines > 0)
+        status = ipu__fail(
+            IPU_ERR_STATE, "infeed '%s' cannot be deleted while %d engine%s it",
+            q->name, (int)q->engines, q->engines == 1 ? " uses" : "s use");
+    pthread_mutex_unlock(&q->lock);
+    if (status == IPU_OK)
+        ipu_infeed_free(q);
+    return status;
+}
+
+void ipu_infeed_free(ipu_infeed *q)
+{
+    if (!q)
+        return;
+    ipu_infeed_stop(q);
+    pthread_mutex_lock(&q->lock);
+    q->deleted = true;
+    pthread_mutex_unlock(&q->lock);
+    ipu__infeed_release(q);
+}
+
+/* ---------------------------------------------------------------- the device
+ */
+
+/* Why there is no element. With the lock. */
+static int no_element(const struct ipu_infeed *q, int *callback_status)
+{
+    if (!q->ever_started)
+        return ipu__fail(IPU_ERR_STATE,
+                         "infeed '%s' has not been started: call "
+                         "ipu_infeed_start before the run",
+                         q->name);
+    if (!q->started)
+        return ipu__fail(IPU_ERR_STATE, "infeed '%s' has been stopped",
+                         q->name);
+    if (q->failure == 0)
+        return ipu__fail(IPU_ERR_END, "the data of infeed '%s' has ended",
+                         q->name);
+    if (callback_status)
+        *callback_status = q->failure;
+    return ipu__fail(IPU_ERR_CALLBACK,
+                     "infeed '%s': the next function of its source returned %d",
+                     q->name, q->failure);
+}
+
+/* With the lock: until there is an element. */
+static bool await_element(struct ipu_infeed *q, const struct ring *ring)
+{
+    double begun;
+
+    if (ring->filled > ring->taken || !q->started || q->at_end)
+        return q->started && ring->filled > ring->taken;
+    begun = now();
+    while (q->started && !q->at_end && ring->filled == ring->taken)
+        pthread_cond_wait(&q->changed, &q->lock);
+    q->stats.waits++;
+    q->stats.wait_seconds += now() - begun;
+    return q->started && ring->filled > ring->taken;
+}
+
+int ipu__infeed_take(ipu_infeed *q, int32_t replica, void *const *buffers,
+                     int *callback_status)
+{
+    struct ring *ring = &q->rings[replica];
+    void *from[IPU_MAX_FEED_TENSORS];
+    int status = IPU_OK;
+
+    pthread_mutex_lock(&q->lock);
+    if (!await_element(q, ring)) {
+        status = no_element(q, callback_status);
+        pthread_mutex_unlock(&q->lock);
+        return status;
+    }
+    buffers_of(q, slot(q, replica, ring->taken), from);
+    q->copying++;
+    pthread_mutex_unlock(&q->lock);
+    for (int32_t i = 0; i < q->element.ntensors; i++)
+        if (buffers[i])
+            memcpy(buffers[i], from[i], q->element.bytes[i]);
+    pthread_mutex_lock(&q->lock);
+    q->copying--;
+    ring->taken++;
+    q->stats.consumed++;
+    pthread_cond_broadcast(&q->changed);
+    pthread_mutex_unlock(&q->lock);
+    return IPU_OK;
+}
+
+/* ------------------------------------------------------------------- asking */
+
+const char *ipu__infeed_name(const ipu_infeed *q)
+{
+    return q->name;
+}
+
+int32_t ipu__infeed_replicas(const ipu_infeed *q)
+{
+    return q->replicas;
+}
+
+size_t ipu__infeed_bytes(const ipu_infeed *q)
+{
+    return q->element.total;
+}
+
+int32_t ipu_infeed_tensors(const ipu_infeed *q, const ipu_feed_tensor **tensors)
+{
+    if (!q)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the infeed is NULL");
+    if (tensors)
+        *tensors = q->element.tensors;
+    return q->element.ntensors;
+}
+
+int ipu_infeed_get_stats(ipu_infeed *q, ipu_infeed_stats *stats)
+{
+    uint32_t size;
+
+    if (!q || !stats)
+        return ipu__fail(IPU_ERR_ARGUMENT, "infeed stats: %s is NULL",
+                         q ? "the place for them" : "the infeed");
+    IPU_TRY(ipu__check_size("infeed stats", stats->size, sizeof *stats));
+    size = stats->size;
+    pthread_mutex_lock(&q->lock);
+    *stats = q->stats;
+    stats->depth = 0;
+    for (int32_t r = 0; r < q->replicas; r++)
+        stats->depth += (int32_t)(q->rings[r].filled - q->rings[r].taken);
+    pthread_mutex_unlock(&q->lock);
+    stats->size = size;
+    return IPU_OK;
+}
+
+int ipu_iterator_new(const ipu_infeed_options *options, ipu_infeed **infeed)
+{
+    static int count;
+    ipu_infeed_options named;
+    char name[32];
+    int status;
+
+    if (!options || !infeed)
+        return ipu__fail(IPU_ERR_ARGUMENT, "iterator: %s is NULL",
+                         options ? "the place for it" : "options");
+    IPU_TRY(ipu__check_size("infeed options", options->size, sizeof *options));
+    named = *options;
+    if (!named.name || !named.name[0]) {
+        snprintf(name, sizeof name, "iterator %d",
+                 __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED));
+        named.name = name;
+    }
+    IPU_TRY(ipu_infeed_new(&named, infeed));
+    status = ipu_infeed_start(*infeed);
+    if (status < 0) {
+        ipu_infeed_free(*infeed);
+        *infeed = NULL;
+    }
+    return status;
+}
