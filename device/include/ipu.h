@@ -548,6 +548,8 @@ int ipu_set_threads(int32_t threads);
 #endif
 
 #include "ipu_streams.h"
+/* What needs the types above. */
+#include "ipu_report.h"
 
 /* Each builder tells where it is called. Not with IPU_NO_SOURCES. */
 #ifndef IPU_NO_SOURCES
