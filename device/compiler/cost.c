@@ -94,12 +94,13 @@ static int count_streams(struct ipu_executable *e)
     const ipu_system system = alone(e);
 
     for (int32_t i = 0; i < e->nstreams; i++) {
-        const struct ipu__stream *s = &e->streams[i];
+        struct ipu__stream *s = &e->streams[i];
         ipu_cycles cycles = {.size = sizeof cycles};
 
         if (s->kind == IPU__STREAM_CALL || s->value < 0)
             continue;
         IPU_TRY(ipu_model_host(&system, (int64_t)s->bytes, &cycles));
+        s->cycles = cycles.total;
         e->stream_cycles += cycles.total;
     }
     return IPU_OK;

@@ -79,15 +79,17 @@ static bool op_seen_before(const struct ipu_executable *e, int32_t step)
 
 static void count_code(struct ipu_executable *e)
 {
-    e->code_bytes = 0;
+    e->code_bytes = e->exchange_code_bytes = e->state_bytes = 0;
     for (int32_t i = 0; i < e->nsteps; i++) {
         const struct ipu__step *step = &e->steps[i];
 
-        e->code_bytes += CONTROL_BYTES + step->cycles.exchange_code_bytes +
-                         (int64_t)STATE_BYTES * e->target.workers;
+        e->code_bytes += CONTROL_BYTES;
+        e->exchange_code_bytes += step->cycles.exchange_code_bytes;
+        e->state_bytes += (int64_t)STATE_BYTES * e->target.workers;
         if (step->kind == IPU__COMPUTE && !op_seen_before(e, i))
             e->code_bytes += step->cycles.code_bytes;
     }
+    e->code_bytes += e->exchange_code_bytes + e->state_bytes;
 }
 
 /* ------------------------------------------------------------------- tensors

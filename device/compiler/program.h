@@ -58,6 +58,7 @@ struct ipu__stream {
     char *name;    /* owned */
     int32_t value; /* -1: an input that the program does not use */
     size_t bytes;
+    int64_t cycles; /* of a copy; of a call, its step's */
     enum { IPU__STREAM_IN, IPU__STREAM_OUT, IPU__STREAM_CALL } kind;
     ipu_host_fn fn;
     void *context; /* borrowed */
@@ -81,10 +82,12 @@ struct ipu_executable {
     int32_t nstreams;
     ipu_target target;
     struct ipu__tile *tiles; /* [target.tiles] */
-    int64_t code_bytes;      /* on each tile */
-    int64_t stream_cycles;   /* inputs and outputs of a run */
-    size_t memory_bytes;     /* what the engine allocates */
-    size_t scratch_bytes;    /* most that a step asks */
+    int64_t code_bytes;      /* on each tile, with the two below */
+    int64_t exchange_code_bytes;
+    int64_t state_bytes;   /* of vertices */
+    int64_t stream_cycles; /* inputs and outputs of a run */
+    size_t memory_bytes;   /* what the engine allocates */
+    size_t scratch_bytes;  /* most that a step asks */
     ipu_memory_info info;
 };
 

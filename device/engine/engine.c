@@ -14,14 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/counts.h"
 #include "engine/memory.h"
 #include "graph/error.h"
 #include "ops/half.h"
+#include "target/target.h"
 
 struct ipu_engine {
     const struct ipu_executable *executable; /* borrowed until free */
     struct ipu__memory memory;
     void **host; /* owned, [streams]: borrowed memory of the host, or NULL */
+    struct ipu__counts *counts; /* owned; NULL: it does not count */
     int callback_status;
     bool running;
 };
@@ -56,6 +59,7 @@ void ipu_engine_free(ipu_engine *engine)
     if (!engine)
         return;
     ipu__memory_fini(&engine->memory);
+    ipu__counts_free(engine->counts);
     free(engine->host);
     free(engine);
 }
@@ -213,10 +217,15 @@ static int run_steps(ipu_engine *engine)
     const struct ipu_executable *x = engine->executable;
 
     IPU_TRY(stream_in(engine));
+    if (engine->counts)
+        ipu__counts_input(engine->counts);
     for (int32_t i = 0; i < x->nsteps; i++) {
         IPU_TRY(x->steps[i].kind == IPU__HOST_CALL
                     ? call_host(engine, &x->steps[i])
                     : compute(engine, &x->steps[i]));
+        if (engine->counts)
+            ipu__counts_step(engine->counts, i,
+                             x->steps[i].kind == IPU__HOST_CALL);
         IPU_TRY(ipu__memory_after(&engine->memory, i));
     }
     stream_out(engine);
@@ -235,7 +244,11 @@ int ipu_engine_run(ipu_engine *engine)
     engine->running = true;
     engine->callback_status = 0;
     ipu__memory_before(&engine->memory);
+    if (engine->counts)
+        ipu__counts_begin(engine->counts);
     status = run_steps(engine);
+    if (engine->counts)
+        ipu__counts_end(engine->counts, status >= 0);
     engine->running = false;
     return status;
 }
@@ -243,4 +256,66 @@ int ipu_engine_run(ipu_engine *engine)
 int ipu_engine_callback_status(const ipu_engine *engine)
 {
     return engine ? engine->callback_status : 0;
+}
+
+/* ----------------------------------------------------------------- counting
+ */
+
+int ipu_engine_profile(ipu_engine *engine, int32_t on)
+{
+    struct ipu__counts *counts = NULL;
+
+    if (!engine)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the engine is NULL");
+    if (engine->running)
+        return ipu__fail(IPU_ERR_STATE, "the engine is running: whether it "
+                                        "counts is decided between runs");
+    if (on) {
+        counts = ipu__counts_new(engine->executable->nsteps);
+        if (!counts)
+            return ipu__fail_memory(sizeof *counts);
+    }
+    ipu__counts_free(engine->counts);
+    engine->counts = counts;
+    return IPU_OK;
+}
+
+static int check_counts(const ipu_engine *engine)
+{
+    if (!engine)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the engine is NULL");
+    if (engine->counts)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_STATE, "the engine does not count: "
+                                    "ipu_engine_profile starts that");
+}
+
+int ipu_engine_get_times(const ipu_engine *engine, ipu_engine_times *times)
+{
+    const struct ipu__counts *c;
+
+    IPU_TRY(check_counts(engine));
+    if (!times)
+        return ipu__fail(IPU_ERR_ARGUMENT, "the place for times is NULL");
+    IPU_TRY(ipu__check_size("times", times->size, sizeof *times));
+    c = engine->counts;
+    *times = (ipu_engine_times){.size = times->size,
+                                .runs = c->runs,
+                                .run_ns = c->run_ns,
+                                .fastest_ns = c->fastest_ns,
+                                .input_ns = c->input_ns,
+                                .output_ns = c->output_ns,
+                                .call_ns = c->call_ns,
+                                .between_ns = ipu__counts_between(c)};
+    return IPU_OK;
+}
+
+int64_t ipu_engine_step_ns(const ipu_engine *engine, int32_t step)
+{
+    IPU_TRY(check_counts(engine));
+    if (step < 0 || step >= engine->counts->nsteps)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "there is no step %d: the program has 0 to %d",
+                         (int)step, (int)engine->counts->nsteps - 1);
+    return engine->counts->step_ns[step];
 }
