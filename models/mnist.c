@@ -15,6 +15,7 @@
 #include "common/options.h"
 #include "common/outfile.h"
 #include "common/problem.h"
+#include "common/profile.h"
 #include "common/report.h"
 #include "common/trainer.h"
 
@@ -41,6 +42,8 @@ static int check_files(const struct options *options)
         status = outfile_check("--summary", options->summary);
         if (status == 0)
             status = outfile_check("--save-weights", options->weights);
+        if (status == 0)
+            status = profile_check(options->profile);
     }
     return agree(status);
 }
@@ -96,6 +99,8 @@ static int write_files(struct run *run)
         status = summary_write(&run->summary, run->options.summary);
     if (hvd_rank() == 0 && run->options.weights && status == 0)
         status = joint_save(run->joint, run->options.weights);
+    if (hvd_rank() == 0 && status == 0)
+        status = joint_profile(run->joint, &run->options, program);
     return agree(status);
 }
 

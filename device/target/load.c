@@ -53,7 +53,7 @@ static int set_word(const char *path, const char *key, const json_t *value,
                              path, key);
 }
 
-static int read_object(const char *path, json_t *root, ipu_target *target)
+int ipu__target_from_json(const char *path, json_t *root, ipu_target *target)
 {
     const char *key, *word;
     json_t *value, *based_on = json_object_get(root, "based_on");
@@ -98,7 +98,7 @@ int ipu_target_load(const char *path, ipu_target *target)
                    ? ipu__fail(IPU_ERR_DATA, "%s, line %d: %s", path,
                                error.line, error.text)
                    : ipu__fail(IPU_ERR_DATA, "%s: %s", path, error.text);
-    status = read_object(path, root, &loaded);
+    status = ipu__target_from_json(path, root, &loaded);
     json_decref(root);
     if (status < 0)
         return status;

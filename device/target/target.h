@@ -33,6 +33,12 @@ int ipu__field_check(const struct ipu__field *field, double value,
  * name ends it. */
 const char *ipu__nearest(const char *word, const void *names, size_t stride);
 
+/* What ipu_target_load does with the object of a file; path names it. target is
+ * half changed on failure. */
+struct json_t;
+int ipu__target_from_json(const char *path, struct json_t *root,
+                          ipu_target *target);
+
 /* IPU_ERR_ARGUMENT unless a caller's struct is as large as ours. */
 int ipu__check_size(const char *what, uint32_t size, size_t ours);
 

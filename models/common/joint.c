@@ -24,6 +24,7 @@
 #include "common/clock.h"
 #include "common/network.h"
 #include "common/problem.h"
+#include "common/profile.h"
 #include "common/weights.h"
 
 #include <hvd_strategy.h>
@@ -171,6 +172,10 @@ static int joint_build(struct joint *joint, const struct options *options)
     if (make_buffers(joint) < 0 || make_engines(joint) < 0 ||
         connect_batches(joint) < 0)
         return PROBLEM;
+    if (hvd_rank() == 0 &&
+        (profile_start(options->profile, joint->training) < 0 ||
+         profile_start(options->profile, joint->evaluation) < 0))
+        return PROBLEM;
     /* Another seed on every rank: only the broadcast makes them equal. */
     network_initialize(options->seed + (uint64_t)hvd_rank(), joint->values);
     return make_strategy(joint, options);
@@ -313,6 +318,16 @@ int joint_compare_ranks(struct joint *joint, uint64_t *hash)
 {
     *hash = weights_hash(joint->values);
     return agree_same("their trained weights, which should be equal", *hash);
+}
+
+int joint_profile(const struct joint *joint, const struct options *options,
+                  const char *title)
+{
+    const struct profile_program programs[] = {
+        {"training", joint->programs[0], joint->training},
+        {"evaluation", joint->programs[1], joint->evaluation}};
+
+    return profile_finish(options->profile, title, 2, programs);
 }
 
 int joint_save(const struct joint *joint, const char *path)

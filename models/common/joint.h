@@ -47,6 +47,11 @@ int joint_evaluation_batch(struct joint *joint, int rows, double *loss_sum,
 /* Collective: are the variables the same bits on all ranks? hash: theirs. */
 int joint_compare_ranks(struct joint *joint, uint64_t *hash);
 
+/* What options->profile asks for: print or write it. Not collective: for the
+ * rank that writes. */
+int joint_profile(const struct joint *joint, const struct options *options,
+                  const char *title);
+
 int joint_save(const struct joint *joint, const char *path);
 int64_t joint_parameters(void);
 void joint_get_times(const struct joint *joint, struct joint_times *times);

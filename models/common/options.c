@@ -31,6 +31,7 @@ enum {
     KEY_CHECK,
     KEY_SUMMARY,
     KEY_WEIGHTS,
+    KEY_PROFILE,
     KEY_SERIAL,
     KEY_COMPRESSION,
     KEY_THREADS,
@@ -78,6 +79,10 @@ static const struct argp_option table[] = {
     {"summary", KEY_SUMMARY, "FILE", 0, "write the results as JSON to FILE", 0},
     {"save-weights", KEY_WEIGHTS, "FILE", 0,
      "write the trained weights to FILE (safetensors)", 0},
+    {"profile", KEY_PROFILE, "DIR", 0,
+     "write what the device's memory and time go to into DIR (report.html, "
+     "profile.json), or print it: --profile text",
+     0},
     {"help", KEY_HELP, 0, 0, "print this text", -1},
     {"version", KEY_VERSION, 0, 0, "print the version", -1},
     {0}};
@@ -246,6 +251,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         break;
     case KEY_WEIGHTS:
         status = parse_path("--save-weights", value, &o->weights);
+        break;
+    case KEY_PROFILE:
+        status = parse_path("--profile", value, &o->profile);
         break;
     case KEY_SERIAL: o->serial = true; break;
     case KEY_HELP: parsing->outcome = OPTIONS_HELP; break;

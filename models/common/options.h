@@ -20,6 +20,7 @@ struct options {
     const char *data;    /* directory of MNIST files; NULL: draw digits */
     const char *summary; /* file for the JSON summary; NULL: none */
     const char *weights; /* file for the trained weights; NULL: none */
+    const char *profile; /* directory, or "text"; NULL: none */
     int epochs;
     int64_t steps; /* most steps in all; 0: no limit */
     int batch_size;

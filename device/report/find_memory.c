@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * find_memory.c - what would make the fullest tile less full, and by how much.
+ *
+ * The program is looked at along its steps, at each the tile that is fullest
+ * then. A remedy takes something away from some steps; what it is worth is how
+ * much lower the highest of them then is. So a remedy of one peak is worth no
+ * more than the distance to the next one, and what does not lie at the peak
+ * is worth nothing.
+ *
+ *   recompute  a result that waits for a later step is dropped, and made
+ *              again before that
+ *   in_place   a result is made in the place of one that dies with that step
+ *   offload    a variable stays in the memory beside the chip while no step
+ *              uses it
+ *   half       all floats are halves
+ *
+ * That the fullest tile may be another one afterwards is not looked at: large
+ * tensors are spread over all tiles alike.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/analysis.h"
+#include "report/text.h"
+
+/* Candidates, of which those with the largest share on the fullest tile are
+ * looked at. */
+enum { MOST_CANDIDATES = 48 };
+
+enum remedy { RECOMPUTE, IN_PLACE, OFFLOAD };
+
+struct peak {
+    const struct ipu__program *p;
+    int32_t step, tile;
+    int64_t bytes; /* on it */
+};
+
+static bool is(const char *category, ipu_category what)
+{
+    return strcmp(category, ipu_category_name(what)) == 0;
+}
+
+/* Does the remedy take the block away from the step? */
+static bool absent(const struct ipu__profile_block *b, enum remedy remedy,
+                   int32_t step)
+{
+    if (!ipu__block_alive(b, step))
+        return false;
+    return remedy == IN_PLACE ? step == b->birth : !ipu__block_used(b, step);
+}
+
+/* How full the fullest tile is without what the remedy takes away. */
+static int64_t peak_without(const struct ipu__program *p,
+                            const struct ipu__profile_block *b,
+                            enum remedy remedy)
+{
+    int64_t most = 0;
+
+    for (int32_t i = 0; i < p->nsteps; i++) {
+        const struct ipu__profile_step *s = &p->steps[i];
+        int64_t bytes = s->fullest_tile_bytes;
+
+        if (bytes > most && absent(b, remedy, i))
+            bytes -= ipu__share_on(b, s->fullest_tile);
+        if (bytes > most)
+            most = bytes;
+    }
+    return most;
+}
+
+/* Cycles of the steps that make what is in a block. */
+static int64_t cycles_to_make(const struct ipu__program *p, int32_t block)
+{
+    int64_t cycles = 0;
+
+    for (int32_t i = 0; i < p->nsteps && i <= p->memory.fullest_step; i++)
+        if (p->steps[i].block == block && p->steps[i].host == 0)
+            cycles += p->steps[i].total * p->steps[i].times;
+    return cycles;
+}
+
+static int64_t cycles_to_offload(const struct ipu__program *p,
+                                 const struct ipu__profile_block *b)
+{
+    return (int64_t)(2 * (double)b->bytes /
+                     p->target.streaming_bytes_per_second * p->target.clock_hz);
+}
+
+static void where_from(const struct ipu__profile_block *b, char *text,
+                       size_t size)
+{
+    const char *slash = b->file ? strrchr(b->file, '/') : NULL;
+
+    if (b->file)
+        snprintf(text, size, " (%.40s:%d)", slash ? slash + 1 : b->file,
+                 (int)b->line);
+    else
+        text[0] = '\0';
+}
+
+static void note(const struct peak *peak, int32_t block, enum remedy remedy,
+                 struct ipu__findings *f)
+{
+    static const char *const kinds[] = {"recompute", "in_place", "offload"};
+    static const char *const ways[] = {
+        "made again when it is needed, after the peak",
+        "computed in the place of what dies in the same step",
+        "kept in the memory beside the chip while no step uses it"};
+    const struct ipu__program *p = peak->p;
+    const struct ipu__profile_block *b = &p->blocks[block];
+    struct ipu__finding finding = {kinds[remedy], peak->step, block, 0, 0, ""};
+    char bytes[IPU__NUMBER_TEXT], source[64];
+
+    finding.bytes = peak->bytes - peak_without(p, b, remedy);
+    if (finding.bytes <= 0)
+        return;
+    if (remedy == RECOMPUTE)
+        finding.cycles = -cycles_to_make(p, block);
+    if (remedy == OFFLOAD)
+        finding.cycles = -cycles_to_offload(p, b);
+    where_from(b, source, sizeof source);
+    snprintf(finding.text, sizeof finding.text,
+             "'%.60s' %.60s, %s in all%s: %s", b->tensor, b->type,
+             ipu__bytes_text((double)b->bytes, bytes), source, ways[remedy]);
+    ipu__note_finding(f->memory, &f->nmemory, true, &finding);
+}
+
+/* Something of the same size dies where b is born. */
+static bool has_dying_twin(const struct ipu__program *p,
+                           const struct ipu__profile_block *b)
+{
+    for (int32_t i = 0; i < p->nblocks; i++) {
+        const struct ipu__profile_block *other = &p->blocks[i];
+
+        if (other != b && !other->always && other->death == b->birth &&
+            other->bytes == b->bytes && ipu__block_used(other, b->birth))
+            return true;
+    }
+    return false;
+}
+
+static void judge(const struct peak *peak, int32_t block,
+                  struct ipu__findings *f)
+{
+    const struct ipu__program *p = peak->p;
+    const struct ipu__profile_block *b = &p->blocks[block];
+
+    if (is(b->category, IPU_CATEGORY_RESULTS) && b->birth >= 0 &&
+        b->death < p->nsteps && !ipu__block_used(b, peak->step))
+        note(peak, block, RECOMPUTE, f);
+    if (b->birth == peak->step && has_dying_twin(p, b))
+        note(peak, block, IN_PLACE, f);
+    if (b->always && !ipu__block_used(b, peak->step) &&
+        p->target.streaming_bytes_per_second > 0)
+        note(peak, block, OFFLOAD, f);
+}
+
+/* ---------------------------------------------------------------- candidates
+ */
+
+struct candidate {
+    int32_t block;
+    int64_t bytes;
+};
+
+/* Largest first, then in the order of the program. */
+static int by_bytes(const void *first, const void *second)
+{
+    const struct candidate *a = first, *b = second;
+
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? 1 : -1;
+    return a->block < b->block ? -1 : a->block > b->block;
+}
+
+static int judge_all(const struct peak *peak, struct ipu__findings *f)
+{
+    const struct ipu__program *p = peak->p;
+    struct candidate *list = calloc((size_t)p->nblocks + 1, sizeof *list);
+    int32_t n = 0;
+
+    if (!list)
+        return ipu__fail_memory((size_t)p->nblocks * sizeof *list);
+    for (int32_t b = 0; b < p->nblocks; b++) {
+        int64_t share = ipu__share_on(&p->blocks[b], peak->tile);
+
+        if (share > 0 && ipu__block_alive(&p->blocks[b], peak->step))
+            list[n++] = (struct candidate){b, share};
+    }
+    qsort(list, (size_t)n, sizeof *list, by_bytes);
+    for (int32_t i = 0; i < n && i < MOST_CANDIDATES; i++)
+        judge(peak, list[i].block, f);
+    free(list);
+    return IPU_OK;
+}
+
+/* Half of what all floats of four bytes have there; temporaries too. */
+static void find_half(const struct peak *peak, struct ipu__findings *f)
+{
+    const struct ipu__program *p = peak->p;
+    struct ipu__finding finding = {"half", -1, -1, 0, 0, ""};
+    int64_t steps = 0;
+
+    for (int32_t b = 0; b < p->nblocks; b++)
+        if (strncmp(p->blocks[b].type, "float32", 7) == 0 &&
+            ipu__block_alive(&p->blocks[b], peak->step))
+            finding.bytes += ipu__share_on(&p->blocks[b], peak->tile) / 2;
+    if (finding.bytes == 0)
+        return;
+    finding.bytes += p->steps[peak->step].temporary_bytes / 2;
+    for (int32_t i = 0; i < p->nsteps; i++)
+        steps += p->steps[i].total * p->steps[i].times;
+    finding.cycles = steps - p->half_cycles;
+    snprintf(finding.text, sizeof finding.text,
+             "float16 instead of float32 for all tensors that are there");
+    ipu__note_finding(f->memory, &f->nmemory, true, &finding);
+}
+
+int ipu__find_memory(const struct ipu__program *program,
+                     struct ipu__findings *findings)
+{
+    const struct peak peak = {program, program->memory.fullest_step,
+                              program->memory.fullest_tile,
+                              program->memory.fullest_tile_bytes};
+
+    if (program->nsteps == 0)
+        return IPU_OK;
+    find_half(&peak, findings);
+    return judge_all(&peak, findings);
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gather.c - a program for a profile, from an executable and an engine.
+ *
+ * It takes what the executable tells of steps, blocks and tiles, and puts
+ * neighbouring tiles together that hold the same: a tensor is spread in runs
+ * of equal shares, so that a chip is described by few of them, and 64 chips by
+ * not many more. What each tile holds when it is fullest is added up from the
+ * blocks that are alive then; it comes to what the compiler has counted.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/program.h"
+#include "engine/counts.h"
+#include "report/profile.h"
+
+/* -------------------------------------------------------------------- steps */
+
+static int gather_step(struct ipu_profile *p, const struct ipu_executable *e,
+                       const ipu_engine *engine, int32_t i, int32_t ipu,
+                       struct ipu__profile_step *step)
+{
+    ipu_step_info info = {.size = sizeof info};
+    const struct ipu__value *value = &e->values[e->steps[i].output];
+    bool call = e->steps[i].kind == IPU__HOST_CALL;
+
+    IPU_TRY(ipu_executable_step(e, i, &info));
+    *step = (struct ipu__profile_step){
+        .tensor = ipu__profile_keep(p, info.tensor),
+        .op = ipu__profile_keep(p, info.op),
+        .file = ipu__profile_keep(p, value->file),
+        .line = value->line,
+        .block = value->block,
+        .ipu = ipu,
+        .times = 1,
+        .compute = call ? 0 : info.compute_cycles,
+        .exchange = call ? 0 : info.exchange_cycles,
+        .sync = call ? 0 : info.sync_cycles,
+        .host = call ? info.total_cycles : 0,
+        .total = info.total_cycles,
+        .exchange_bytes = info.exchange_bytes,
+        .temporary_bytes = info.temporary_bytes,
+        .flops = info.flops,
+        .element_bytes = (int32_t)ipu__dtype_bytes(value->shape.dtype),
+        .busy_tiles = info.busy_tiles,
+        .fullest_tile = info.fullest_tile,
+        .fullest_tile_bytes = info.fullest_tile_bytes,
+        .ns = engine ? ipu_engine_step_ns(engine, i) : -1,
+        .estimate = ipu__profile_keep(p, info.estimate),
+    };
+    return IPU_OK;
+}
+
+static int gather_steps(struct ipu_profile *p, struct ipu__program *program,
+                        const struct ipu_executable *e,
+                        const ipu_engine *engine)
+{
+    program->steps = calloc((size_t)e->nsteps + 1, sizeof *program->steps);
+    if (!program->steps)
+        return ipu__fail_memory((size_t)e->nsteps * sizeof *program->steps);
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        IPU_TRY(gather_step(p, e, engine, i, program->ipu, &program->steps[i]));
+        program->nsteps = i + 1;
+    }
+    return IPU_OK;
+}
+
+/* ------------------------------------------------------------------- blocks */
+
+/* The runs of tiles with equal shares; shares NULL: only count them. */
+static int32_t find_shares(const struct ipu_executable *e, int32_t block,
+                           struct ipu__profile_share *shares)
+{
+    int32_t n = 0, first = 0;
+    int64_t last = 0;
+
+    for (int32_t t = 0; t <= e->target.tiles; t++) {
+        int64_t bytes = t < e->target.tiles
+                            ? ipu__bytes_on_tile(e, &e->blocks[block], t)
+                            : -1;
+
+        if (t > 0 && bytes != last && last > 0) {
+            if (shares)
+                shares[n] = (struct ipu__profile_share){first, t - first, last};
+            n++;
+        }
+        if (t == 0 || bytes != last)
+            first = t;
+        last = bytes;
+    }
+    return n;
+}
+
+static void note_use(struct ipu__program *program,
+                     const struct ipu_executable *e, int32_t value,
+                     int32_t step, bool count_only)
+{
+    struct ipu__profile_block *b = &program->blocks[e->values[value].block];
+
+    if (count_only)
+        b->nuses++;
+    else if (b->nuses == 0 || b->uses[b->nuses - 1] != step)
+        b->uses[b->nuses++] = step;
+}
+
+static void note_uses(struct ipu__program *program,
+                      const struct ipu_executable *e, bool count_only)
+{
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        const struct ipu__step *s = &e->steps[i];
+
+        note_use(program, e, s->output, i, count_only);
+        for (int k = 0; s->kind == IPU__COMPUTE && k < s->op->ninputs; k++)
+            note_use(program, e, s->inputs[k], i, count_only);
+    }
+}
+
+static int gather_uses(struct ipu__program *program,
+                       const struct ipu_executable *e)
+{
+    note_uses(program, e, true);
+    for (int32_t b = 0; b < program->nblocks; b++) {
+        struct ipu__profile_block *block = &program->blocks[b];
+
+        block->uses = calloc((size_t)block->nuses + 1, sizeof *block->uses);
+        if (!block->uses)
+            return ipu__fail_memory((size_t)block->nuses * sizeof *block->uses);
+        block->nuses = 0;
+    }
+    note_uses(program, e, false);
+    return IPU_OK;
+}
+
+static int gather_block(struct ipu_profile *p, const struct ipu_executable *e,
+                        int32_t i, struct ipu__profile_block *block)
+{
+    ipu_block_info info = {.size = sizeof info};
+    struct ipu__shape shape = {0};
+    char type[IPU__SHAPE_TEXT];
+
+    IPU_TRY(ipu_executable_block(e, i, &info));
+    shape.dtype = info.dtype;
+    shape.ndim = info.ndim;
+    memcpy(shape.extents, info.shape, sizeof shape.extents);
+    *block = (struct ipu__profile_block){
+        .tensor = ipu__profile_keep(p, info.tensor),
+        .op = ipu__profile_keep(p, info.op),
+        .file = ipu__profile_keep(p, info.file),
+        .line = info.line,
+        .category = ipu_category_name(info.category),
+        .type = ipu__profile_keep(p, ipu__shape_print(&shape, type)),
+        .element_bytes = (int32_t)ipu__dtype_bytes(info.dtype),
+        .tensors = info.tensors,
+        .bytes = info.bytes,
+        .birth = info.birth,
+        .death = info.death,
+        .always = info.always_live,
+        .nshares = find_shares(e, i, NULL),
+    };
+    block->shares = calloc((size_t)block->nshares + 1, sizeof *block->shares);
+    if (!block->shares)
+        return ipu__fail_memory((size_t)block->nshares * sizeof *block->shares);
+    find_shares(e, i, block->shares);
+    return IPU_OK;
+}
+
+static int gather_blocks(struct ipu_profile *p, struct ipu__program *program,
+                         const struct ipu_executable *e)
+{
+    program->blocks = calloc((size_t)e->nblocks + 1, sizeof *program->blocks);
+    if (!program->blocks)
+        return ipu__fail_memory((size_t)e->nblocks * sizeof *program->blocks);
+    for (int32_t b = 0; b < e->nblocks; b++) {
+        program->nblocks = b + 1;
+        IPU_TRY(gather_block(p, e, b, &program->blocks[b]));
+    }
+    return gather_uses(program, e);
+}
+
+/* -------------------------------------------------------------------- tiles */
+
+static ipu_category category_of(const struct ipu__profile_block *block)
+{
+    ipu_category c = 0;
+
+    while (strcmp(ipu_category_name(c), block->category) != 0)
+        c++;
+    return c;
+}
+
+/* What a block has on tiles whose peak it is part of. */
+static void add_block(const struct ipu__profile_block *block,
+                      struct ipu__profile_tiles *tiles)
+{
+    ipu_category category = category_of(block);
+
+    for (int32_t i = 0; i < block->nshares; i++)
+        for (int32_t k = 0; k < block->shares[i].count; k++) {
+            struct ipu__profile_tiles *t = &tiles[block->shares[i].first + k];
+
+            if (ipu__block_alive(block, t->peak_step))
+                t->bytes[category] += block->shares[i].bytes;
+        }
+}
+
+static bool tiles_equal(const struct ipu__profile_tiles *a,
+                        const struct ipu__profile_tiles *b)
+{
+    return a->peak_step == b->peak_step && a->total == b->total &&
+           memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}
+
+/* Neighbours that are equal become one. */
+static int32_t merge(struct ipu__profile_tiles *tiles, int32_t count)
+{
+    int32_t n = 0;
+
+    for (int32_t t = 0; t < count; t++)
+        if (n > 0 && tiles_equal(&tiles[n - 1], &tiles[t]))
+            tiles[n - 1].count++;
+        else
+            tiles[n++] = tiles[t];
+    return n;
+}
+
+static int gather_tile(const struct ipu_executable *e, int32_t t,
+                       const struct ipu__program *program,
+                       struct ipu__profile_tiles *tile)
+{
+    ipu_tile_info info = {.size = sizeof info};
+
+    IPU_TRY(ipu_executable_tile(e, t, &info));
+    *tile = (struct ipu__profile_tiles){
+        .first = t, .count = 1, .peak_step = info.peak_step};
+    tile->bytes[IPU_CATEGORY_CODE] = program->code_bytes -
+                                     program->exchange_code_bytes -
+                                     program->state_bytes;
+    tile->bytes[IPU_CATEGORY_EXCHANGE_CODE] = program->exchange_code_bytes;
+    tile->bytes[IPU_CATEGORY_STATE] = program->state_bytes;
+    if (info.peak_step < program->nsteps)
+        tile->bytes[IPU_CATEGORY_TEMPORARY] =
+            program->steps[info.peak_step].temporary_bytes;
+    tile->total = info.peak_bytes;
+    return IPU_OK;
+}
+
+static int gather_tiles(struct ipu__program *program,
+                        const struct ipu_executable *e)
+{
+    int32_t count = e->target.tiles;
+
+    program->tiles = calloc((size_t)count + 1, sizeof *program->tiles);
+    if (!program->tiles)
+        return ipu__fail_memory((size_t)count * sizeof *program->tiles);
+    for (int32_t t = 0; t < count; t++)
+        IPU_TRY(gather_tile(e, t, program, &program->tiles[t]));
+    for (int32_t b = 0; b < program->nblocks; b++)
+        add_block(&program->blocks[b], program->tiles);
+    program->ntiles = merge(program->tiles, count);
+    return IPU_OK;
+}
+
+/* --------------------------------------------------------------- the program
+ */
+
+static int gather_streams(struct ipu_profile *p, struct ipu__program *program,
+                          const struct ipu_executable *e)
+{
+    static const char *const kinds[] = {[IPU__STREAM_IN] = "input",
+                                        [IPU__STREAM_OUT] = "output",
+                                        [IPU__STREAM_CALL] = "call"};
+
+    program->streams =
+        calloc((size_t)e->nstreams + 1, sizeof *program->streams);
+    if (!program->streams)
+        return ipu__fail_memory((size_t)e->nstreams * sizeof *program->streams);
+    for (int32_t i = 0; i < e->nstreams; i++)
+        program->streams[i] = (struct ipu__profile_stream){
+            .name = ipu__profile_keep(p, e->streams[i].name),
+            .kind = kinds[e->streams[i].kind],
+            .bytes = (int64_t)e->streams[i].bytes,
+            .cycles = e->streams[i].cycles,
+        };
+    program->nstreams = e->nstreams;
+    return IPU_OK;
+}
+
+static int gather_times(struct ipu__program *program, const ipu_engine **engine)
+{
+    program->times.size = sizeof program->times;
+    if (!*engine ||
+        ipu_engine_get_times(*engine, &program->times) == IPU_ERR_STATE ||
+        program->times.runs == 0)
+        *engine = NULL;
+    program->measured = *engine != NULL;
+    return IPU_OK;
+}
+
+static int gather(struct ipu_profile *p, struct ipu__program *program,
+                  const struct ipu_executable *e, const ipu_engine *engine)
+{
+    program->memory.size = sizeof program->memory;
+    program->cycles.size = sizeof program->cycles;
+    program->target = e->target;
+    program->half_cycles = ipu__cycles_with(e, 2);
+    program->code_bytes = e->code_bytes;
+    program->exchange_code_bytes = e->exchange_code_bytes;
+    program->state_bytes = e->state_bytes;
+    IPU_TRY(ipu_executable_memory(e, &program->memory));
+    IPU_TRY(ipu_executable_cycles(e, &program->cycles));
+    IPU_TRY(gather_times(program, &engine));
+    IPU_TRY(gather_steps(p, program, e, engine));
+    IPU_TRY(gather_blocks(p, program, e));
+    IPU_TRY(gather_tiles(program, e));
+    IPU_TRY(gather_streams(p, program, e));
+    return p->lacks_memory ? ipu__fail_memory(sizeof *program) : IPU_OK;
+}
+
+static int check_arguments(const ipu_profile *profile, const char *name,
+                           int32_t ipu, const ipu_executable *executable,
+                           const ipu_engine *engine)
+{
+    if (!profile || !name || !executable)
+        return ipu__fail(IPU_ERR_ARGUMENT, "profile: %s is NULL",
+                         !profile ? "the profile"
+                         : !name  ? "the program's name"
+                                  : "the executable");
+    if (ipu < 0)
+        return ipu__fail(IPU_ERR_ARGUMENT, "profile: there is no IPU %d",
+                         (int)ipu);
+    if (engine && ipu__engine_executable(engine) != executable)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "profile: the engine runs another program than '%s'",
+                         name);
+    for (int32_t i = 0; i < profile->nprograms; i++)
+        if (strcmp(profile->programs[i].name, name) == 0)
+            return ipu__fail(IPU_ERR_NAME,
+                             "profile: there is a program '%s' already", name);
+    return IPU_OK;
+}
+
+int ipu_profile_add(ipu_profile *profile, const char *name, int32_t ipu,
+                    const ipu_executable *executable, const ipu_engine *engine)
+{
+    struct ipu__program *program;
+    int status;
+
+    IPU_TRY(check_arguments(profile, name, ipu, executable, engine));
+    program = ipu__profile_program(profile);
+    if (!program)
+        return ipu__fail_memory(sizeof *program);
+    program->name = ipu__profile_keep(profile, name);
+    program->ipu = ipu;
+    program->ipus = 1;
+    status = gather(profile, program, executable, engine);
+    if (status < 0)
+        ipu__profile_drop(profile);
+    return status;
+}

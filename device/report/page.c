@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/page.h"
+
+#include <string.h>
+
+/* In JSON a < stands only in texts, where it may be written otherwise; so
+ * nothing in the document ends the script element that it lies in. */
+static int put(const char *data, size_t bytes, void *context)
+{
+    struct ipu__text *text = context;
+
+    while (bytes > 0) {
+        const char *sign = memchr(data, '<', bytes);
+        size_t length = sign ? (size_t)(sign - data) : bytes;
+
+        ipu__put_raw(text, data, length);
+        data += length;
+        bytes -= length;
+        if (sign) {
+            ipu__put_raw(text, "\\u003c", 6);
+            data++;
+            bytes--;
+        }
+    }
+    return 0;
+}
+
+void ipu__put_page(struct ipu__text *text, const json_t *document)
+{
+    ipu__put_raw(text, ipu__page_before, strlen(ipu__page_before));
+    json_dump_callback(document, put, text,
+                       JSON_COMPACT | JSON_REAL_PRECISION(15));
+    ipu__put_raw(text, ipu__page_after, strlen(ipu__page_after));
+}

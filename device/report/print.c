@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * print.c - a profile as text for a terminal.
+ */
+#include "report/print.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/analysis.h"
+
+static void print_head(const struct ipu_profile *profile,
+                       const struct ipu__program *p, struct ipu__text *text)
+{
+    const ipu_target *t = &p->target;
+    char name[192], chip[200], a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
+    char line[80 * 4 + 1];
+
+    ipu__shorten(profile->name, 38, chip, sizeof chip);
+    snprintf(line, sizeof line, "%.160s: %.156s", chip,
+             ipu__shorten(p->name, 38, name, sizeof name));
+    ipu__put(text, "%s\n", line);
+    for (const char *c = line; *c; c++)
+        if (((unsigned char)*c & 0xc0) != 0x80)
+            ipu__put(text, "=");
+    ipu__put(text, "\n%d step%s, for %d IPU%s '%.31s': %d tiles of %s, %s\n\n",
+             (int)p->nsteps, p->nsteps == 1 ? "" : "s", (int)p->ipus,
+             p->ipus == 1 ? "" : "s", t->name, (int)t->tiles,
+             ipu__bytes_text((double)t->bytes_per_tile, a),
+             ipu__scaled_text(t->clock_hz, "Hz", b));
+}
+
+static void print_sentences(const struct ipu__program *p,
+                            struct ipu__text *text)
+{
+    char sentences[IPU__MOST_WORDS][IPU__WORDS_TEXT];
+    int32_t n = ipu__say(p, sentences);
+
+    for (int32_t i = 0; i < n; i++)
+        ipu__put_wrapped(text, "* ", 2, sentences[i]);
+    ipu__put(text, "\n");
+}
+
+static void print_finding(const struct ipu__program *p,
+                          const struct ipu__finding *f, bool memory,
+                          struct ipu__text *text)
+{
+    char head[48], bytes[IPU__NUMBER_TEXT], time[IPU__NUMBER_TEXT];
+    char line[IPU__FINDING_TEXT + 96];
+    double cost = ipu_model_seconds(&p->target, -f->cycles);
+
+    if (!memory) {
+        snprintf(head, sizeof head, "  %10s  ", ipu__seconds_text(-cost, time));
+        ipu__put_wrapped(text, head, 14, f->text);
+        return;
+    }
+    snprintf(head, sizeof head, "  %10s  ",
+             ipu__bytes_text((double)f->bytes, bytes));
+    snprintf(line, sizeof line, "%s%s%s%s", f->text, f->cycles ? "; " : "",
+             f->cycles ? ipu__seconds_text(cost < 0 ? -cost : cost, time) : "",
+             f->cycles == 0 ? ""
+             : cost < 0     ? " faster"
+                            : " slower");
+    ipu__put_wrapped(text, head, 14, line);
+}
+
+static int print_findings(const struct ipu__program *p, struct ipu__text *text)
+{
+    struct ipu__findings f;
+
+    IPU_TRY(ipu__find(p, &f));
+    if (f.ntime > 0)
+        ipu__put(text, "\nwhat would make it faster, by at most\n");
+    for (int32_t i = 0; i < f.ntime; i++)
+        print_finding(p, &f.time[i], false, text);
+    if (f.nmemory > 0)
+        ipu__put(text, "\nwhat would make the fullest tile less full, by\n");
+    for (int32_t i = 0; i < f.nmemory; i++)
+        print_finding(p, &f.memory[i], true, text);
+    return IPU_OK;
+}
+
+static int print_program(const struct ipu_profile *profile,
+                         const struct ipu__program *p, struct ipu__text *text)
+{
+    print_head(profile, p, text);
+    print_sentences(p, text);
+    IPU_TRY(ipu__print_memory(p, text));
+    IPU_TRY(ipu__print_cycles(p, text));
+    return print_findings(p, text);
+}
+
+int ipu__print_text(const struct ipu_profile *profile, struct ipu__text *text)
+{
+    if (profile->nprograms == 0 && profile->nslots == 0)
+        ipu__put(text, "the profile has no programs\n");
+    for (int32_t i = 0; i < profile->nprograms; i++) {
+        if (i > 0)
+            ipu__put(text, "\n");
+        IPU_TRY(print_program(profile, &profile->programs[i], text));
+    }
+    return ipu__print_pipeline(profile, text);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * print_memory.c - the memory of a program as text: in all and by category,
+ * how many tiles are how full, how that changes along the steps, and what lies
+ * on the fullest tile when it is.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/analysis.h"
+#include "report/print.h"
+
+enum { BINS = 8, BUCKETS = 16, LARGEST = 12, BAR = 24 };
+
+static void print_sums(const struct ipu__program *p, struct ipu__text *text)
+{
+    int64_t bytes[IPU_NUM_CATEGORIES];
+    int64_t used = ipu__sum_categories(p, bytes);
+    int64_t all = p->memory.bytes_per_tile * ipu__program_tiles(p);
+    char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
+
+    ipu__put(text, "memory: %s on %d tiles; ", ipu__bytes_text((double)all, a),
+             (int)ipu__program_tiles(p));
+    ipu__put(text, "%s (%.1f %%) used, %s free\n",
+             ipu__bytes_text((double)used, a),
+             ipu__percent((double)used, (double)all),
+             ipu__bytes_text((double)(all - used), b));
+    for (ipu_category c = 0; c < IPU_NUM_CATEGORIES; c++) {
+        if (bytes[c] == 0)
+            continue;
+        ipu__put(text, "  %-14s %10s %5.1f %%  ", ipu_category_name(c),
+                 ipu__bytes_text((double)bytes[c], a),
+                 ipu__percent((double)bytes[c], (double)used));
+        ipu__put_bar(text, (double)bytes[c] / (double)used, BAR);
+        ipu__put(text, "\n");
+    }
+}
+
+/* A power of two, so that the bins' bounds are round. */
+static int64_t bin_width(int64_t least, int64_t most)
+{
+    int64_t width = 64;
+
+    while (most / width - least / width >= BINS)
+        width *= 2;
+    return width;
+}
+
+static void print_histogram(const struct ipu__program *p,
+                            struct ipu__text *text)
+{
+    int64_t least = INT64_MAX, most = 0, width, tiles[BINS] = {0};
+    char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
+
+    for (int32_t i = 0; i < p->ntiles; i++) {
+        int64_t total = p->tiles[i].total;
+
+        least = total < least ? total : least;
+        most = total > most ? total : most;
+    }
+    if (p->ntiles == 0)
+        return;
+    width = bin_width(least, most);
+    for (int32_t i = 0; i < p->ntiles; i++)
+        tiles[p->tiles[i].total / width - least / width] += p->tiles[i].count;
+    ipu__put(text, "\ntiles by the bytes that each holds when it is fullest\n");
+    for (int64_t i = 0; i <= most / width - least / width; i++) {
+        int64_t from = (least / width + i) * width;
+
+        ipu__put(text, "  %11s to %11s %7" PRId64 " tiles%s",
+                 ipu__count_text(from, a), ipu__count_text(from + width - 1, b),
+                 tiles[i], tiles[i] ? "  " : "");
+        ipu__put_bar(text, (double)tiles[i] / ipu__program_tiles(p), BAR);
+        ipu__put(text, "\n");
+    }
+}
+
+/* Bytes of the whole chip during each step: always[0] and rest, [nsteps]. */
+static void find_live(const struct ipu__program *p, int64_t *always,
+                      int64_t *rest)
+{
+    *always = 0;
+    for (int32_t b = 0; b < p->nblocks; b++) {
+        const struct ipu__profile_block *block = &p->blocks[b];
+        int32_t first = block->birth < 0 ? 0 : block->birth;
+
+        if (block->always)
+            *always += block->bytes;
+        else
+            for (int32_t i = first; i <= block->death && i < p->nsteps; i++)
+                rest[i] += block->bytes;
+    }
+}
+
+static void print_bucket(const struct ipu__program *p, int32_t first,
+                         int32_t end, int64_t always, const int64_t *rest,
+                         int64_t most, struct ipu__text *text)
+{
+    int32_t peak = first, full = first;
+    char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
+    bool fullest =
+        first <= p->memory.fullest_step && p->memory.fullest_step < end;
+
+    for (int32_t i = first; i < end; i++) {
+        if (rest[i] > rest[peak])
+            peak = i;
+        if (p->steps[i].fullest_tile_bytes > p->steps[full].fullest_tile_bytes)
+            full = i;
+    }
+    ipu__put(text, "  %6d-%-6d %10s %10s  %c", (int)first, (int)end - 1,
+             ipu__bytes_text((double)(always + rest[peak]), a),
+             ipu__bytes_text((double)p->steps[full].fullest_tile_bytes, b),
+             fullest ? '>' : ' ');
+    ipu__put_bar(text, (double)(always + rest[peak]) / (double)most, 30);
+    ipu__put(text, "\n");
+}
+
+static int print_liveness(const struct ipu__program *p, struct ipu__text *text)
+{
+    int64_t *rest = calloc((size_t)p->nsteps + 1, sizeof *rest);
+    int64_t always = 0, most = 1;
+    int32_t width = p->nsteps / BUCKETS + (p->nsteps % BUCKETS > 0);
+    char a[IPU__NUMBER_TEXT];
+
+    if (!rest)
+        return ipu__fail_memory((size_t)p->nsteps * sizeof *rest);
+    find_live(p, &always, rest);
+    for (int32_t i = 0; i < p->nsteps; i++)
+        if (always + rest[i] > most)
+            most = always + rest[i];
+    ipu__put(text,
+             "\nalive along the steps, of which always %s (> holds the peak)\n"
+             "  %-13s %10s %10s\n",
+             ipu__bytes_text((double)always, a), "steps", "tensors",
+             "full tile");
+    for (int32_t i = 0; i < p->nsteps; i += width)
+        print_bucket(p, i, i + width < p->nsteps ? i + width : p->nsteps,
+                     always, rest, most, text);
+    free(rest);
+    return IPU_OK;
+}
+
+/* ----------------------------------------------------------------- the peak */
+
+struct tenant {
+    int32_t block;
+    int64_t bytes;
+};
+
+static int by_bytes(const void *first, const void *second)
+{
+    const struct tenant *a = first, *b = second;
+
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? 1 : -1;
+    return a->block < b->block ? -1 : a->block > b->block;
+}
+
+static void print_tenant(const struct ipu__profile_block *b, int64_t bytes,
+                         struct ipu__text *text)
+{
+    const char *slash = b->file ? strrchr(b->file, '/') : NULL;
+    char name[128], type[128], file[64], source[96] = "",
+                                         size[IPU__NUMBER_TEXT];
+
+    if (b->file)
+        snprintf(
+            source, sizeof source, "%s:%d",
+            ipu__shorten(slash ? slash + 1 : b->file, 13, file, sizeof file),
+            (int)b->line);
+    ipu__put(text, "  %10s  ", ipu__bytes_text((double)bytes, size));
+    ipu__put_padded(text, ipu__shorten(b->tensor, 24, name, sizeof name), 24);
+    ipu__put(text, " ");
+    ipu__put_padded(text, ipu__shorten(b->type, 22, type, sizeof type), 22);
+    ipu__put(text, " %s\n", source);
+}
+
+static int print_peak(const struct ipu__program *p, struct ipu__text *text)
+{
+    const ipu_memory_info *m = &p->memory;
+    struct tenant *tenants = calloc((size_t)p->nblocks + 1, sizeof *tenants);
+    int32_t n = 0;
+    int64_t others = 0;
+    char a[IPU__NUMBER_TEXT];
+
+    if (!tenants)
+        return ipu__fail_memory((size_t)p->nblocks * sizeof *tenants);
+    for (int32_t b = 0; b < p->nblocks; b++) {
+        int64_t bytes = ipu__share_on(&p->blocks[b], m->fullest_tile);
+
+        if (bytes > 0 && ipu__block_alive(&p->blocks[b], m->fullest_step))
+            tenants[n++] = (struct tenant){b, bytes};
+    }
+    qsort(tenants, (size_t)n, sizeof *tenants, by_bytes);
+    ipu__put(text, "\non tile %d at step %d, when it is fullest\n",
+             (int)m->fullest_tile, (int)m->fullest_step);
+    for (int32_t i = 0; i < n; i++)
+        if (i < LARGEST)
+            print_tenant(&p->blocks[tenants[i].block], tenants[i].bytes, text);
+        else
+            others += tenants[i].bytes;
+    if (n > LARGEST)
+        ipu__put(text, "  %10s  %d smaller tensors\n",
+                 ipu__bytes_text((double)others, a), (int)(n - LARGEST));
+    ipu__put(
+        text, "  %10s  temporary, of the step\n",
+        ipu__bytes_text((double)p->steps[m->fullest_step].temporary_bytes, a));
+    ipu__put(text, "  %10s  code and state of vertices, exchange code\n",
+             ipu__bytes_text((double)p->code_bytes, a));
+    free(tenants);
+    return IPU_OK;
+}
+
+int ipu__print_memory(const struct ipu__program *program,
+                      struct ipu__text *text)
+{
+    print_sums(program, text);
+    print_histogram(program, text);
+    if (program->nsteps == 0)
+        return IPU_OK;
+    IPU_TRY(print_liveness(program, text));
+    return print_peak(program, text);
+}

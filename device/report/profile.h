@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * profile.h - a profile as the files of this room see it.
+ *
+ * It is the same whether it was gathered from an executable or read from a
+ * file: all that is drawn or printed is made of what stands here.
+ */
+#ifndef IPU_REPORT_PROFILE_H
+#define IPU_REPORT_PROFILE_H
+
+#include <stdbool.h>
+
+#include "graph/error.h"
+
+enum { IPU__PROFILE_VERSION = 1 };
+
+/* Steps of the program follow each other in one run; times is how often a step
+ * is executed in it. Cycles are of one execution. */
+struct ipu__profile_step {
+    const char *tensor; /* what it makes, or what the host gets */
+    const char *op;
+    const char *file; /* NULL: not known */
+    int32_t line;
+    int32_t block; /* of what it makes */
+    int32_t ipu;
+    int32_t times;
+    int64_t compute, exchange, sync, host, total;
+    int64_t exchange_bytes, temporary_bytes;
+    double flops;
+    int32_t element_bytes; /* of what it makes */
+    int32_t busy_tiles;
+    int32_t fullest_tile;
+    int64_t fullest_tile_bytes;
+    int64_t ns;           /* measured, of all runs; -1: not measured */
+    const char *estimate; /* why the cycles are one, or NULL */
+};
+
+/* So many neighbouring tiles, from first on, with bytes each. */
+struct ipu__profile_share {
+    int32_t first, count;
+    int64_t bytes;
+};
+
+struct ipu__profile_block {
+    const char *tensor;
+    const char *op;   /* NULL: none makes it */
+    const char *file; /* NULL: not known */
+    int32_t line;
+    const char *category, *type; /* "results", "float32 [64,10]" */
+    int32_t element_bytes;
+    int32_t tensors;
+    int64_t bytes;
+    int32_t birth, death;
+    bool always;
+    struct ipu__profile_share *shares; /* owned */
+    int32_t nshares;
+    int32_t *uses; /* owned; the steps that use it, in their order */
+    int32_t nuses;
+};
+
+/* Neighbouring tiles that hold the same, each when it is fullest. */
+struct ipu__profile_tiles {
+    int32_t first, count;
+    int32_t peak_step;
+    int64_t bytes[IPU_NUM_CATEGORIES];
+    int64_t total;
+};
+
+struct ipu__profile_stream {
+    const char *name;
+    const char *kind; /* "input", "output", "call" */
+    int64_t bytes, cycles;
+};
+
+struct ipu__program {
+    const char *name;
+    int32_t ipu;  /* the first that it runs on */
+    int32_t ipus; /* how many; tiles are counted through */
+    ipu_target target;
+    ipu_memory_info memory;
+    ipu_program_cycles cycles;
+    int64_t half_cycles; /* of the steps, if all elements were halves */
+    int64_t code_bytes, exchange_code_bytes, state_bytes; /* on each tile */
+    bool measured;
+    ipu_engine_times times;
+    struct ipu__profile_step *steps; /* owned, as all below */
+    int32_t nsteps;
+    struct ipu__profile_block *blocks;
+    int32_t nblocks;
+    struct ipu__profile_tiles *tiles;
+    int32_t ntiles;
+    struct ipu__profile_stream *streams;
+    int32_t nstreams;
+};
+
+struct ipu_profile {
+    const char *name;
+    struct ipu__program *programs; /* owned */
+    int32_t nprograms;
+    ipu_pipeline_slot *slots; /* owned */
+    int32_t nslots;
+    char **texts; /* owned, each owned: all texts of the profile */
+    size_t ntexts, text_capacity;
+    bool lacks_memory; /* for one of them */
+};
+
+/* A copy that lives as long as the profile; NULL stays NULL, and "" is what
+ * comes if there is no memory, which the profile then remembers. Made
+ * printable. */
+const char *ipu__profile_keep(struct ipu_profile *profile, const char *text);
+
+/* One more program, zeroed; NULL: no memory. */
+struct ipu__program *ipu__profile_program(struct ipu_profile *profile);
+/* The last one goes again. */
+void ipu__profile_drop(struct ipu_profile *profile);
+
+/* IPU_ERR_DATA, naming what and where, unless all numbers point into what
+ * there is: no later code looks again. */
+int ipu__program_check(const char *where, const struct ipu__program *program);
+
+/* What lies on a tile of a block. */
+int64_t ipu__share_on(const struct ipu__profile_block *block, int32_t tile);
+
+/* Does the step use the block? */
+bool ipu__block_used(const struct ipu__profile_block *block, int32_t step);
+
+/* Is the block there during the step? */
+bool ipu__block_alive(const struct ipu__profile_block *block, int32_t step);
+
+int32_t ipu__program_tiles(const struct ipu__program *program);
+
+/* Bytes on a tile during each step: bytes, [nsteps]. */
+void ipu__tile_history(const struct ipu__program *program, int32_t tile,
+                       int64_t *bytes);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * say.c - the figures of a program in a few sentences: what bounds it, how
+ * much of the chip it uses, how full that is, how it compares with this
+ * machine, and what of that is only estimated.
+ *
+ * A program is bound by the host if the chip would wait longer for the host
+ * than it would work: for copies through the streams, and, where runs were
+ * measured, for what the host does from one run to the next. The latter can be
+ * prepared ahead of time, which is said.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/analysis.h"
+#include "report/text.h"
+
+double ipu__program_peak(const struct ipu__program *program, const char **dtype)
+{
+    ipu_target_peaks peaks = {.size = sizeof peaks};
+    double halves = 0, all = 0;
+
+    for (int32_t i = 0; i < program->nsteps; i++) {
+        const struct ipu__profile_step *s = &program->steps[i];
+
+        all += s->flops * s->times;
+        if (s->element_bytes < 4)
+            halves += s->flops * s->times;
+    }
+    *dtype = halves > all / 2 ? "float16" : "float32";
+    if (ipu_target_get_peaks(&program->target, &peaks) < 0)
+        return 0;
+    return program->ipus *
+           (halves > all / 2 ? peaks.flops_float16 : peaks.flops_float32);
+}
+
+int64_t ipu__sum_categories(const struct ipu__program *program,
+                            int64_t bytes[IPU_NUM_CATEGORIES])
+{
+    int64_t sum = 0;
+
+    memset(bytes, 0, IPU_NUM_CATEGORIES * sizeof *bytes);
+    for (int32_t i = 0; i < program->ntiles; i++) {
+        const struct ipu__profile_tiles *t = &program->tiles[i];
+
+        for (int c = 0; c < IPU_NUM_CATEGORIES; c++)
+            bytes[c] += t->bytes[c] * t->count;
+        sum += t->total * t->count;
+    }
+    return sum;
+}
+
+static double seconds(const struct ipu__program *p, int64_t cycles)
+{
+    return ipu_model_seconds(&p->target, cycles);
+}
+
+static void say_bound(const struct ipu__program *p, char *text)
+{
+    const ipu_program_cycles *c = &p->cycles;
+    double device = seconds(p, c->compute + c->exchange + c->sync);
+    double streams = seconds(p, c->host);
+    double between = p->measured ? (double)p->times.between_ns / 1e9 : 0;
+    char all[IPU__NUMBER_TEXT], work[IPU__NUMBER_TEXT], host[IPU__NUMBER_TEXT],
+        gap[IPU__NUMBER_TEXT];
+    int n = snprintf(
+        text, IPU__WORDS_TEXT,
+        "%s: of %s that a run would take on the chip, the chip works %s "
+        "(%.0f %%); streams to and from the host take %s%s.",
+        streams + between > device ? "Host-bound" : "Device-bound",
+        ipu__seconds_text(c->seconds, all), ipu__seconds_text(device, work),
+        ipu__percent(device, c->seconds), ipu__seconds_text(streams, host),
+        p->target.io_tiles > 0 ? " beside that" : "");
+
+    if (between > 0)
+        snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
+                 " From one run to the next the host needed %s here, in which "
+                 "the chip would wait unless the host prepares ahead.",
+                 ipu__seconds_text(between, gap));
+}
+
+static void say_use(const struct ipu__program *p, char *text)
+{
+    const char *dtype;
+    double peak = ipu__program_peak(p, &dtype);
+    double rate =
+        p->cycles.seconds > 0 ? p->cycles.flops / p->cycles.seconds : 0;
+    double computing = seconds(p, p->cycles.compute);
+    char flops[IPU__NUMBER_TEXT], speed[IPU__NUMBER_TEXT];
+
+    snprintf(text, IPU__WORDS_TEXT,
+             "A run is %s in products and sums, %s: %.2g %% of the chip's peak "
+             "in %s, and %.2g %% of it while it computes.",
+             ipu__scaled_text(p->cycles.flops, "FLOP", flops),
+             ipu__scaled_text(rate, "FLOP/s", speed), ipu__percent(rate, peak),
+             dtype,
+             computing > 0 ? ipu__percent(p->cycles.flops / computing, peak)
+                           : 0);
+}
+
+static void say_full(const struct ipu__program *p, char *text)
+{
+    const ipu_memory_info *m = &p->memory;
+    char most[IPU__NUMBER_TEXT], has[IPU__NUMBER_TEXT], over[IPU__NUMBER_TEXT];
+    int64_t excess = m->fullest_tile_bytes - m->bytes_per_tile;
+    int n = snprintf(
+        text, IPU__WORDS_TEXT,
+        "Tile %d is the fullest, with %s of %s (%.1f %%)", (int)m->fullest_tile,
+        ipu__bytes_text((double)m->fullest_tile_bytes, most),
+        ipu__bytes_text((double)m->bytes_per_tile, has),
+        ipu__percent((double)m->fullest_tile_bytes, (double)m->bytes_per_tile));
+
+    if (p->nsteps > 0)
+        n += snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
+                      " at step %d, %s '%.60s'", (int)m->fullest_step,
+                      p->steps[m->fullest_step].op,
+                      p->steps[m->fullest_step].tensor);
+    if (excess > 0)
+        snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
+                 ": %s more than it has. The program does not fit.",
+                 ipu__bytes_text((double)excess, over));
+    else
+        snprintf(text + n, IPU__WORDS_TEXT - (size_t)n, ".");
+}
+
+static void say_measured(const struct ipu__program *p, char *text)
+{
+    const ipu_engine_times *t = &p->times;
+    double mean = (double)t->run_ns / 1e9 / (double)t->runs;
+    char runs[IPU__NUMBER_TEXT], here[IPU__NUMBER_TEXT],
+        fastest[IPU__NUMBER_TEXT], chip[IPU__NUMBER_TEXT],
+        speed[IPU__NUMBER_TEXT];
+
+    snprintf(
+        text, IPU__WORDS_TEXT,
+        "On this machine %s run%s took %s on average, the fastest %s (%s); "
+        "the chip is modelled to take %s, which is %.3g times as fast.",
+        ipu__count_text(t->runs, runs), t->runs == 1 ? "" : "s",
+        ipu__seconds_text(mean, here),
+        ipu__seconds_text((double)t->fastest_ns / 1e9, fastest),
+        ipu__scaled_text(t->fastest_ns > 0
+                             ? p->cycles.flops / ((double)t->fastest_ns / 1e9)
+                             : 0,
+                         "FLOP/s", speed),
+        ipu__seconds_text(p->cycles.seconds, chip),
+        p->cycles.seconds > 0 ? mean / p->cycles.seconds : 0);
+}
+
+static void say_estimates(const struct ipu__program *p, char *text)
+{
+    int64_t cycles = 0, all = 0;
+
+    for (int32_t i = 0; i < p->nsteps; i++) {
+        int64_t total = p->steps[i].total * p->steps[i].times;
+
+        all += total;
+        cycles += p->steps[i].estimate ? total : 0;
+    }
+    snprintf(text, IPU__WORDS_TEXT,
+             "The cycles of %d of %d steps (%.0f %% of them) are estimates, "
+             "marked ~; the reasons are given below.",
+             (int)p->cycles.estimates, (int)p->nsteps,
+             ipu__percent((double)cycles, (double)all));
+}
+
+int32_t ipu__say(const struct ipu__program *program,
+                 char (*sentences)[IPU__WORDS_TEXT])
+{
+    int32_t n = 0;
+
+    say_bound(program, sentences[n++]);
+    say_use(program, sentences[n++]);
+    say_full(program, sentences[n++]);
+    if (program->measured)
+        say_measured(program, sentences[n++]);
+    if (program->cycles.estimates > 0)
+        say_estimates(program, sentences[n++]);
+    for (int32_t i = 0; i < n; i++)
+        ipu__make_printable(sentences[i]); /* a name may have been cut */
+    return n;
+}
+
+int ipu__find(const struct ipu__program *program,
+              struct ipu__findings *findings)
+{
+    *findings = (struct ipu__findings){.ntime = 0};
+    ipu__find_time(program, findings);
+    IPU_TRY(ipu__find_memory(program, findings));
+    for (int i = 0; i < IPU__MOST_FINDINGS; i++) {
+        ipu__make_printable(findings->time[i].text);
+        ipu__make_printable(findings->memory[i].text);
+    }
+    return IPU_OK;
+}
