@@ -108,7 +108,7 @@ static int run_tanh_grad(const struct ipu__call *call)
     return run_slopes(call, &tanh_slopes);
 }
 
-static const struct ipu__op tanh_grad = {
+const struct ipu__op ipu__tanh_grad = {
     .name = "tanh_grad",
     .ninputs = 2,
     .in_place = 0,
@@ -120,7 +120,7 @@ static void tanh_gradient(ipu_graph *graph, const struct ipu__node *node,
                           const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
     (void)needed;
-    dx[0] = slope_of(graph, &tanh_grad, dy, node->output);
+    dx[0] = slope_of(graph, &ipu__tanh_grad, dy, node->output);
 }
 
 const struct ipu__op ipu__activation_tanh = {
@@ -139,7 +139,7 @@ static int run_sigmoid_grad(const struct ipu__call *call)
     return run_slopes(call, &sigmoid_slopes);
 }
 
-static const struct ipu__op sigmoid_grad = {
+const struct ipu__op ipu__sigmoid_grad = {
     .name = "sigmoid_grad",
     .ninputs = 2,
     .in_place = 0,
@@ -151,7 +151,7 @@ static void sigmoid_gradient(ipu_graph *graph, const struct ipu__node *node,
                              const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
     (void)needed;
-    dx[0] = slope_of(graph, &sigmoid_grad, dy, node->output);
+    dx[0] = slope_of(graph, &ipu__sigmoid_grad, dy, node->output);
 }
 
 const struct ipu__op ipu__activation_sigmoid = {
@@ -170,7 +170,7 @@ static int run_gelu_grad(const struct ipu__call *call)
     return run_slopes(call, &gelu_slopes);
 }
 
-static const struct ipu__op gelu_grad = {
+const struct ipu__op ipu__gelu_grad = {
     .name = "gelu_grad",
     .ninputs = 2,
     .in_place = 0,
@@ -182,7 +182,7 @@ static void gelu_gradient(ipu_graph *graph, const struct ipu__node *node,
                           const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
     (void)needed;
-    dx[0] = slope_of(graph, &gelu_grad, dy, node->inputs[0]);
+    dx[0] = slope_of(graph, &ipu__gelu_grad, dy, node->inputs[0]);
 }
 
 const struct ipu__op ipu__gelu = {
@@ -199,7 +199,7 @@ static int run_gelu_tanh_grad(const struct ipu__call *call)
     return run_slopes(call, &gelu_tanh_slopes);
 }
 
-static const struct ipu__op gelu_tanh_grad = {
+const struct ipu__op ipu__gelu_tanh_grad = {
     .name = "gelu_tanh_grad",
     .ninputs = 2,
     .in_place = 0,
@@ -212,7 +212,7 @@ static void gelu_tanh_gradient(ipu_graph *graph, const struct ipu__node *node,
                                ipu_tensor *dx)
 {
     (void)needed;
-    dx[0] = slope_of(graph, &gelu_tanh_grad, dy, node->inputs[0]);
+    dx[0] = slope_of(graph, &ipu__gelu_tanh_grad, dy, node->inputs[0]);
 }
 
 const struct ipu__op ipu__gelu_tanh = {
@@ -231,7 +231,7 @@ static int run_silu_grad(const struct ipu__call *call)
     return run_slopes(call, &silu_slopes);
 }
 
-static const struct ipu__op silu_grad = {
+const struct ipu__op ipu__silu_grad = {
     .name = "silu_grad",
     .ninputs = 2,
     .in_place = 0,
@@ -243,7 +243,7 @@ static void silu_gradient(ipu_graph *graph, const struct ipu__node *node,
                           const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
     (void)needed;
-    dx[0] = slope_of(graph, &silu_grad, dy, node->inputs[0]);
+    dx[0] = slope_of(graph, &ipu__silu_grad, dy, node->inputs[0]);
 }
 
 const struct ipu__op ipu__silu = {

@@ -56,78 +56,16 @@ struct ipu__op {
                      const bool *needed, ipu_tensor dy, ipu_tensor *dx);
 };
 
-extern const struct ipu__op ipu__conv2d;
-extern const struct ipu__op ipu__conv2d_input_grad;
-extern const struct ipu__op ipu__conv2d_kernel_grad;
-extern const struct ipu__op ipu__max_pool2d;
-extern const struct ipu__op ipu__max_pool2d_grad;
-extern const struct ipu__op ipu__matmul;
-extern const struct ipu__op ipu__bias_add;
-extern const struct ipu__op ipu__bias_add_grad;
-extern const struct ipu__op ipu__relu;
-extern const struct ipu__op ipu__relu_grad;
-extern const struct ipu__op ipu__reshape;
-extern const struct ipu__op ipu__softmax_cross_entropy;
-extern const struct ipu__op ipu__softmax_cross_entropy_grad;
-extern const struct ipu__op ipu__reduce_sum;
-extern const struct ipu__op ipu__spread;
-extern const struct ipu__op ipu__binary_add;
-extern const struct ipu__op ipu__binary_multiply;
-extern const struct ipu__op ipu__fill;
+/* Every op is in the list: files know it by its name. */
+#define IPU__OP(op) extern const struct ipu__op ipu__##op;
+#include "ops/list.inc"
+#undef IPU__OP
 
-extern const struct ipu__op ipu__binary_subtract;
-extern const struct ipu__op ipu__binary_divide;
-extern const struct ipu__op ipu__binary_maximum;
-extern const struct ipu__op ipu__binary_minimum;
-extern const struct ipu__op ipu__binary_power;
-extern const struct ipu__op ipu__equal;
-extern const struct ipu__op ipu__not_equal;
-extern const struct ipu__op ipu__less;
-extern const struct ipu__op ipu__less_equal;
-extern const struct ipu__op ipu__select;
-extern const struct ipu__op ipu__broadcast;
-extern const struct ipu__op ipu__negate;
-extern const struct ipu__op ipu__unary_abs;
-extern const struct ipu__op ipu__square;
-extern const struct ipu__op ipu__unary_exp;
-extern const struct ipu__op ipu__unary_log;
-extern const struct ipu__op ipu__sqrt;
-extern const struct ipu__op ipu__rsqrt;
-extern const struct ipu__op ipu__scale;
-extern const struct ipu__op ipu__activation_tanh;
-extern const struct ipu__op ipu__activation_sigmoid;
-extern const struct ipu__op ipu__gelu;
-extern const struct ipu__op ipu__gelu_tanh;
-extern const struct ipu__op ipu__silu;
-extern const struct ipu__op ipu__sum;
-extern const struct ipu__op ipu__mean;
-extern const struct ipu__op ipu__max;
-extern const struct ipu__op ipu__avg_pool2d;
-extern const struct ipu__op ipu__avg_pool2d_grad;
-extern const struct ipu__op ipu__identity;
-extern const struct ipu__op ipu__gather;
-extern const struct ipu__op ipu__scatter_add;
-extern const struct ipu__op ipu__argmax;
-extern const struct ipu__op ipu__one_hot;
-extern const struct ipu__op ipu__cast;
-extern const struct ipu__op ipu__norm_statistics;
-extern const struct ipu__op ipu__layer_norm;
-extern const struct ipu__op ipu__group_norm;
-extern const struct ipu__op ipu__batch_norm;
-extern const struct ipu__op ipu__norm_grad;
-extern const struct ipu__op ipu__norm_scale_grad;
-extern const struct ipu__op ipu__dropout;
-extern const struct ipu__op ipu__random_uniform;
-extern const struct ipu__op ipu__random_normal;
-extern const struct ipu__op ipu__softmax;
-extern const struct ipu__op ipu__log_softmax;
-extern const struct ipu__op ipu__transpose;
-extern const struct ipu__op ipu__slice;
-extern const struct ipu__op ipu__pad;
-extern const struct ipu__op ipu__concat;
+/* The op of that name; NULL: there is none. */
+const struct ipu__op *ipu__op_find(const char *name);
 
-/* No node of a graph: the compiler's. */
-extern const struct ipu__op ipu__assign_step;
+/* Op number i of the list, in the order of the names in it; NULL: the end. */
+const struct ipu__op *ipu__op_at(int i);
 
 /* ---------------------------------------- what shape functions have in common
  */

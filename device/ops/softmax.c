@@ -72,7 +72,7 @@ static int run_softmax_grad(const struct ipu__call *call)
     return IPU_OK;
 }
 
-static const struct ipu__op softmax_grad = {
+const struct ipu__op ipu__softmax_grad = {
     .name = "softmax_grad",
     .ninputs = 2,
     .in_place = 0,
@@ -86,7 +86,7 @@ static void softmax_gradient(ipu_graph *graph, const struct ipu__node *node,
     const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->output)};
 
     (void)needed;
-    dx[0] = ipu__add(graph, &softmax_grad, inputs, NULL);
+    dx[0] = ipu__add(graph, &ipu__softmax_grad, inputs, NULL);
 }
 
 const struct ipu__op ipu__softmax = {
@@ -142,7 +142,7 @@ static int run_log_softmax_grad(const struct ipu__call *call)
     return IPU_OK;
 }
 
-static const struct ipu__op log_softmax_grad = {
+const struct ipu__op ipu__log_softmax_grad = {
     .name = "log_softmax_grad",
     .ninputs = 2,
     .in_place = 0,
@@ -157,7 +157,7 @@ static void log_softmax_gradient(ipu_graph *graph, const struct ipu__node *node,
     const ipu_tensor inputs[] = {dy, ipu__handle(graph, node->output)};
 
     (void)needed;
-    dx[0] = ipu__add(graph, &log_softmax_grad, inputs, NULL);
+    dx[0] = ipu__add(graph, &ipu__log_softmax_grad, inputs, NULL);
 }
 
 const struct ipu__op ipu__log_softmax = {
