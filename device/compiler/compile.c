@@ -31,7 +31,7 @@ void ipu__step_call(const struct ipu_executable *e,
     ipu__show_wide(call); /* which fitted when the graph was built */
 }
 
-static void find_scratch(struct ipu_executable *e)
+void ipu__find_scratch(struct ipu_executable *e)
 {
     for (int32_t i = 0; i < e->nsteps; i++) {
         struct ipu__call call;
@@ -53,7 +53,7 @@ static int run_passes(const ipu_graph *graph, struct ipu_executable *e)
     IPU_TRY(ipu__schedule(graph, e));
     IPU_TRY(ipu__liveness(e));
     IPU_TRY(ipu__plan_memory(e));
-    find_scratch(e);
+    ipu__find_scratch(e);
     IPU_TRY(ipu__place(e, false));
     IPU_TRY(ipu__cost(e));
     return ipu__place(e, true);
@@ -124,5 +124,8 @@ void ipu_executable_free(ipu_executable *e)
     free(e->steps);
     free(e->streams);
     free(e->tiles);
+    for (int32_t i = 0; i < e->ntexts; i++)
+        free(e->texts[i]);
+    free(e->texts);
     free(e);
 }

@@ -89,6 +89,8 @@ struct ipu_executable {
     size_t memory_bytes;   /* what the engine allocates */
     size_t scratch_bytes;  /* most that a step asks */
     ipu_memory_info info;
+    char **texts; /* owned, each too: of estimates, in a loaded program */
+    int32_t ntexts;
 };
 
 /* The passes, in order; each fills its part of the executable. */
@@ -120,6 +122,9 @@ int64_t ipu__bytes_on_tile(const struct ipu_executable *executable,
 
 /* "matmul", "host_call". */
 const char *ipu__step_name(const struct ipu__step *step);
+
+/* The most scratch that a step asks. */
+void ipu__find_scratch(struct ipu_executable *executable);
 
 /* What a step works on, without memory. */
 void ipu__step_call(const struct ipu_executable *executable,

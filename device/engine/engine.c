@@ -15,19 +15,49 @@
 #include <string.h>
 
 #include "engine/counts.h"
+#include "engine/engine.h"
 #include "engine/memory.h"
 #include "graph/error.h"
 #include "ops/half.h"
 #include "target/target.h"
+
+struct call {
+    ipu_host_fn fn;
+    void *context; /* borrowed */
+};
 
 struct ipu_engine {
     const struct ipu_executable *executable; /* borrowed until free */
     struct ipu__memory memory;
     void **host; /* owned, [streams]: borrowed memory of the host, or NULL */
     struct ipu__counts *counts; /* owned; NULL: it does not count */
+    struct call *calls; /* owned, [streams]: of those that are host calls */
     int callback_status;
     bool running;
 };
+
+static void set_call(ipu_engine *e, int32_t stream, ipu_host_fn fn,
+                     void *context)
+{
+    const struct ipu__stream *s = &e->executable->streams[stream];
+
+    e->calls[stream] =
+        fn ? (struct call){fn, context} : (struct call){s->fn, s->context};
+}
+
+static int init(ipu_engine *e, const ipu_executable *executable)
+{
+    size_t nstreams = (size_t)executable->nstreams + 1;
+
+    e->executable = executable;
+    e->host = calloc(nstreams, sizeof *e->host);
+    e->calls = calloc(nstreams, sizeof *e->calls);
+    if (!e->host || !e->calls)
+        return ipu__fail_memory(nstreams * sizeof *e->calls);
+    for (int32_t i = 0; i < executable->nstreams; i++)
+        set_call(e, i, NULL, NULL);
+    return ipu__memory_init(&e->memory, executable);
+}
 
 int ipu_engine_new(const ipu_executable *executable, ipu_engine **engine)
 {
@@ -41,10 +71,7 @@ int ipu_engine_new(const ipu_executable *executable, ipu_engine **engine)
     e = calloc(1, sizeof *e);
     if (!e)
         return ipu__fail_memory(sizeof *e);
-    e->executable = executable;
-    e->host = calloc((size_t)executable->nstreams + 1, sizeof *e->host);
-    status = e->host ? ipu__memory_init(&e->memory, executable)
-                     : ipu__fail_memory(sizeof *e->host);
+    status = init(e, executable);
     if (status < 0) {
         ipu_engine_free(e);
         return status;
@@ -61,6 +88,7 @@ void ipu_engine_free(ipu_engine *engine)
     ipu__memory_fini(&engine->memory);
     ipu__counts_free(engine->counts);
     free(engine->host);
+    free(engine->calls);
     free(engine);
 }
 
@@ -101,6 +129,25 @@ int ipu_engine_connect(ipu_engine *engine, const char *name, void *data,
     }
     return ipu__fail(IPU_ERR_NAME,
                      "there is no input, output or host call '%s'", name);
+}
+
+int ipu_engine_connect_call(ipu_engine *engine, const char *name,
+                            ipu_host_fn fn, void *context)
+{
+    IPU_TRY(check_given(engine, name));
+    if (engine->running)
+        return ipu__fail(IPU_ERR_STATE,
+                         "the engine is running: host call '%s' stays as it is",
+                         name);
+    for (int32_t i = 0; i < engine->executable->nstreams; i++) {
+        const struct ipu__stream *stream = &engine->executable->streams[i];
+
+        if (stream->kind != IPU__STREAM_CALL || strcmp(stream->name, name) != 0)
+            continue;
+        set_call(engine, i, fn, context);
+        return IPU_OK;
+    }
+    return ipu__fail(IPU_ERR_NAME, "there is no host call '%s'", name);
 }
 
 static int find_variable(const ipu_engine *engine, const char *name,
@@ -147,6 +194,18 @@ int ipu_engine_read(ipu_engine *engine, const char *name, void *data,
 
 /* ------------------------------------------------------------------ running */
 
+/* Before anything is computed. */
+static int check_calls(const ipu_engine *engine)
+{
+    for (int32_t i = 0; i < engine->executable->nstreams; i++)
+        if (engine->calls[i].fn == ipu__no_call)
+            return ipu__fail(IPU_ERR_STATE,
+                             "host call '%s' has no function: "
+                             "ipu_engine_connect_call it first",
+                             engine->executable->streams[i].name);
+    return IPU_OK;
+}
+
 static int stream_in(ipu_engine *engine)
 {
     const struct ipu_executable *x = engine->executable;
@@ -185,6 +244,7 @@ static int call_host(ipu_engine *engine, const struct ipu__step *step)
 {
     const struct ipu__stream *s = &engine->executable->streams[step->stream];
     const struct ipu__value *value = &engine->executable->values[step->output];
+    const struct call *call = &engine->calls[step->stream];
     void *data = ipu__memory_of(&engine->memory, step->output);
     int status;
 
@@ -192,7 +252,8 @@ static int call_host(ipu_engine *engine, const struct ipu__step *step)
         memcpy(engine->host[step->stream], data, s->bytes);
         data = engine->host[step->stream];
     }
-    status = s->fn(s->context, s->name, data, ipu__shape_count(&value->shape));
+    status =
+        call->fn(call->context, s->name, data, ipu__shape_count(&value->shape));
     if (status >= 0)
         return IPU_OK;
     engine->callback_status = status;
@@ -216,6 +277,7 @@ static int run_steps(ipu_engine *engine)
 {
     const struct ipu_executable *x = engine->executable;
 
+    IPU_TRY(check_calls(engine));
     IPU_TRY(stream_in(engine));
     if (engine->counts)
         ipu__counts_input(engine->counts);
@@ -251,6 +313,16 @@ int ipu_engine_run(ipu_engine *engine)
         ipu__counts_end(engine->counts, status >= 0);
     engine->running = false;
     return status;
+}
+
+const ipu_executable *ipu__engine_executable(const ipu_engine *engine)
+{
+    return engine->executable;
+}
+
+bool ipu__engine_is_running(const ipu_engine *engine)
+{
+    return engine->running;
 }
 
 int ipu_engine_callback_status(const ipu_engine *engine)

@@ -52,6 +52,9 @@ void ipu_graph_free(ipu_graph *graph)
     free(graph->sinks);
     free(graph->assigns);
     free(graph->message);
+    for (int32_t i = 0; i < graph->nfiles; i++)
+        free(graph->files[i]);
+    free(graph->files);
     free(graph);
 }
 
@@ -224,13 +227,17 @@ static int describe_call(const ipu_graph *g, const struct ipu__node *node,
         call->inputs[i].shape = t->shape;
     }
     call->output.name = node->op->name;
-    IPU_TRY(ipu__show_wide(call));
-    IPU_TRY(node->op->shape(call, &call->output.shape));
-    ipu__store_narrow(call, &call->output.shape);
-    /* Inputs that fit into memory can make an output that does not. */
-    return ipu__shape_make(node->op->name, call->output.shape.dtype,
-                           call->output.shape.ndim, call->output.shape.extents,
-                           &call->output.shape);
+    return ipu__call_shape(call);
+}
+
+int ipu__node_shape(const ipu_graph *graph, const struct ipu__node *node,
+                    struct ipu__shape *output)
+{
+    struct ipu__call call;
+
+    IPU_TRY(describe_call(graph, node, &call));
+    *output = call.output.shape;
+    return IPU_OK;
 }
 
 static int add_node(ipu_graph *g, const struct ipu__op *op,
@@ -297,6 +304,42 @@ int ipu_tensor_info(const ipu_graph *graph, ipu_tensor tensor, ipu_dtype *dtype,
     return t->shape.ndim;
 }
 
+/* Of a result and another of its name, the one that the program has named. */
+static int32_t index_by_name(const ipu_graph *g, const char *name)
+{
+    int32_t found = -1;
+
+    for (int32_t i = 0; i < g->nsinks; i++)
+        if (strcmp(g->sinks[i].name, name) == 0)
+            return g->sinks[i].tensor;
+    for (int32_t i = 0; i < g->ntensors; i++) {
+        const struct ipu__tensor *t = &g->tensors[i];
+
+        if (strcmp(t->name, name) != 0)
+            continue;
+        if (t->kind == IPU__INPUT || t->kind == IPU__VARIABLE)
+            return i;
+        found = i;
+    }
+    return found;
+}
+
+int ipu_graph_find(const ipu_graph *graph, const char *name, ipu_tensor *tensor)
+{
+    int32_t index;
+
+    if (!graph || !name || !tensor)
+        return ipu__fail(IPU_ERR_ARGUMENT, "find: %s is NULL",
+                         !graph  ? "the graph"
+                         : !name ? "the name"
+                                 : "the place for a tensor");
+    index = index_by_name(graph, name);
+    if (index < 0)
+        return ipu__fail(IPU_ERR_NAME, "the graph has no tensor '%s'", name);
+    *tensor = ipu__handle(graph, index);
+    return IPU_OK;
+}
+
 /* -------------------------------------------------------------------- sinks */
 
 static int add_sink(ipu_graph *g, const char *what, const char *name,
@@ -328,6 +371,12 @@ int ipu_output(ipu_graph *graph, const char *name, ipu_tensor tensor)
         return ipu__graph_status(graph);
     status = add_sink(graph, "output", name, tensor, NULL, NULL);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
+}
+
+int ipu__no_call(void *context, const char *name, void *data, int64_t count)
+{
+    (void)context, (void)name, (void)data, (void)count;
+    return IPU_ERR_STATE;
 }
 
 int ipu_host_call(ipu_graph *graph, const char *name, ipu_tensor tensor,

@@ -86,7 +86,17 @@ struct ipu_graph {
     struct ipu__source source; /* of what is being built */
     int status;    /* of the first failure, which stops all building */
     char *message; /* owned; its text */
+    char **files;  /* owned, each too: those of sources that were loaded */
+    int32_t nfiles;
 };
+
+/* The function of a host call that was loaded, until ipu_engine_connect_call
+ * gives it one: it fails. */
+int ipu__no_call(void *context, const char *name, void *data, int64_t count);
+
+/* What the node makes of its inputs; or why it cannot. */
+int ipu__node_shape(const ipu_graph *graph, const struct ipu__node *node,
+                    struct ipu__shape *output);
 
 /* A new tensor's index. name is taken, also on failure. */
 int ipu__tensor_add(ipu_graph *graph, char *name,

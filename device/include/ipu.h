@@ -38,6 +38,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ipu_file.h"
 #include "ipu_model.h"
 #include "ipu_target.h"
 
@@ -62,7 +63,8 @@ enum {
     IPU_ERR_STATE = -4,    /* not now: stream not connected, ... */
     IPU_ERR_MEMORY = -5,   /* host memory ran out */
     IPU_ERR_CALLBACK = -6, /* a host call returned a failure */
-    IPU_ERR_DATA = -7,     /* a value is out of range: a label, an index */
+    IPU_ERR_DATA = -7,     /* a value is out of range: a label, an index; a
+                              file cannot be read, or holds something else */
     IPU_ERR_FULL = -8,     /* it does not fit into the chip's memory */
     IPU_ERR_END = -9       /* the data of an infeed has ended */
 };
@@ -91,6 +93,14 @@ void ipu_graph_free(ipu_graph *graph); /* NULL is accepted */
  * outputs may be NULL. Returns the number of dimensions. */
 int ipu_tensor_info(const ipu_graph *graph, ipu_tensor tensor, ipu_dtype *dtype,
                     int64_t *shape, const char **name);
+
+/*
+ * The input, variable, output or host call of that name; or, if there is none,
+ * the last result of that name, which ops make up of theirs and a number.
+ * IPU_ERR_NAME.
+ */
+int ipu_graph_find(const ipu_graph *graph, const char *name,
+                   ipu_tensor *tensor);
 
 /*
  * Say where in the program the ops that follow are asked for: failures and
@@ -523,6 +533,15 @@ void ipu_engine_free(ipu_engine *engine);
  */
 int ipu_engine_connect(ipu_engine *engine, const char *name, void *data,
                        size_t bytes);
+
+/*
+ * Give a host call, by name, another function than the graph did; a loaded
+ * one has none until then, and a run fails with IPU_ERR_STATE. fn NULL: back
+ * to the graph's. context is borrowed until connected elsewhere or the engine
+ * is freed. Not while the engine runs.
+ */
+int ipu_engine_connect_call(ipu_engine *engine, const char *name,
+                            ipu_host_fn fn, void *context);
 
 /* Write or read a whole variable, by name. Copies. */
 int ipu_engine_write(ipu_engine *engine, const char *name, const void *data,

@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/error.h"
-#include "ops/op.h"
+#include "ops/half.h"
+
+int ipu__call_shape(struct ipu__call *call)
+{
+    struct ipu__shape *output = &call->output.shape;
+
+    IPU_TRY(ipu__show_wide(call));
+    IPU_TRY(call->op->shape(call, output));
+    ipu__store_narrow(call, output);
+    /* Inputs that fit into memory can make an output that does not. */
+    return ipu__shape_make(call->op->name, output->dtype, output->ndim,
+                           output->extents, output);
+}
 
 /* With the dtype that the program has given. */
 static const char *print(const struct ipu__operand *operand, char *text)

@@ -67,6 +67,9 @@ const struct ipu__op *ipu__op_find(const char *name);
 /* Op number i of the list, in the order of the names in it; NULL: the end. */
 const struct ipu__op *ipu__op_at(int i);
 
+/* What the op makes of the inputs' shapes: the output's; or why it cannot. */
+int ipu__call_shape(struct ipu__call *call);
+
 /* ---------------------------------------- what shape functions have in common
  */
 

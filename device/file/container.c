@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * container.c - the head of a file, and how it gets to disk and back.
+ *
+ *     0   8  magic: not ASCII, and with line ends that a transfer as text
+ *            would change
+ *     8   4  0x01020304 in the writer's byte order, which is that of all
+ *            numbers
+ *    12   4  version of the format
+ *    16   4  kind: a graph, an executable, variables
+ *    20   4  0
+ *    24   8  bytes of all that follows the head
+ *    32  32  the target's name, padded with 0
+ *    64   8  checksum of all of the above and of what follows
+ *
+ * A later version of the format may add members to structs (members.h), which
+ * are 0 in files of an earlier one: so this one reads all up to its own.
+ *
+ * A file is written beside its place, under another name, and renamed when it
+ * is on the disk. The length is compared with the file's own before memory is
+ * asked for.
+ */
+#include "file/container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file/crc64.h"
+#include "graph/error.h"
+
+enum { VERSION = 1 };
+
+static const char magic[8] = "\x89IPU\r\n\x1a\n";
+
+struct head {
+    char magic[8];
+    uint32_t order, version, kind, reserved;
+    uint64_t bytes;
+    char target[32];
+    uint64_t checksum;
+};
+
+_Static_assert(sizeof(struct head) == 72, "the head has no gaps");
+
+static const char *const kinds[] = {
+    [IPU__FILE_GRAPH] = "a graph",
+    [IPU__FILE_EXECUTABLE] = "an executable",
+    [IPU__FILE_VARIABLES] = "variables",
+};
+
+static uint64_t checksum(const struct head *head, const void *data)
+{
+    uint64_t crc = ipu__crc64(0, head, offsetof(struct head, checksum));
+
+    return ipu__crc64(crc, data, head->bytes);
+}
+
+/* ------------------------------------------------------------------ writing */
+
+void ipu__file_begin(struct ipu__writer *writer)
+{
+    const struct head none = {{0}, 0, 0, 0, 0, 0, {0}, 0};
+
+    ipu__put(writer, &none, sizeof none);
+}
+
+static int cannot(const char *what, const char *path)
+{
+    return ipu__fail(IPU_ERR_DATA, "%s: cannot be %s: %s", path, what,
+                     strerror(errno));
+}
+
+static int write_all(int file, const unsigned char *data, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t n = write(file, data, bytes);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        data += n;
+        bytes -= (size_t)n;
+    }
+    return 0;
+}
+
+/* The name in its folder is on the disk only when the folder is. */
+static void sync_folder(const char *path)
+{
+    char *folder = strdup(path), *slash = folder ? strrchr(folder, '/') : NULL;
+    int file;
+
+    if (slash)
+        slash[slash == folder] = '\0';
+    file = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file >= 0) {
+        fsync(file); /* some file systems cannot: no reason to fail */
+        close(file);
+    }
+    free(folder);
+}
+
+/* Beside target, under a name of this process and call. */
+static int replace(const char *target, const struct ipu__writer *writer)
+{
+    static atomic_uint calls;
+    size_t room = strlen(target) + 48;
+    char *temporary = malloc(room);
+    int file, kept;
+
+    if (!temporary)
+        return -1;
+    snprintf(temporary, room, "%s.%ld.%u.tmp", target, (long)getpid(),
+             atomic_fetch_add(&calls, 1));
+    file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0) {
+        free(temporary);
+        return -1;
+    }
+    kept = write_all(file, writer->data, writer->bytes) < 0 || fsync(file) < 0;
+    if (close(file) < 0 || kept || rename(temporary, target) < 0) {
+        kept = errno;
+        unlink(temporary);
+        free(temporary);
+        errno = kept;
+        return -1;
+    }
+    free(temporary);
+    sync_folder(target);
+    return 0;
+}
+
+int ipu__file_write(const char *path, enum ipu__file_kind kind,
+                    const char *target, struct ipu__writer *writer)
+{
+    struct head head = {.order = 0x01020304, .version = VERSION, .kind = kind};
+    struct stat info;
+    char *resolved;
+    int status;
+
+    if (writer->failed)
+        return ipu__fail_memory(writer->bytes);
+    memcpy(head.magic, magic, sizeof magic);
+    head.bytes = writer->bytes - sizeof head;
+    if (target)
+        snprintf(head.target, sizeof head.target, "%s", target);
+    head.checksum = checksum(&head, writer->data + sizeof head);
+    memcpy(writer->data, &head, sizeof head);
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return ipu__fail(IPU_ERR_DATA,
+                         "%s: cannot be written: it is no regular file", path);
+    resolved = realpath(path, NULL); /* a link stays a link */
+    status = replace(resolved ? resolved : path, writer);
+    if (status < 0)
+        status = cannot("written", path);
+    free(resolved);
+    return status;
+}
+
+/* ------------------------------------------------------------------ reading */
+
+static int check_head(const char *path, enum ipu__file_kind kind,
+                      const struct head *head)
+{
+    if (memcmp(head->magic, magic, sizeof magic) != 0)
+        return ipu__fail(IPU_ERR_DATA,
+                         "%s: not a file of the device: it begins otherwise",
+                         path);
+    if (head->order == 0x04030201)
+        return ipu__fail(IPU_ERR_DATA,
+                         "%s: written on a machine of the other byte order",
+                         path);
+    if (head->order != 0x01020304)
+        return ipu__fail(IPU_ERR_DATA,
+                         "%s: damaged: no byte order is %08" PRIx32, path,
+                         head->order);
+    if (head->version < 1 || head->version > VERSION)
+        return ipu__fail(IPU_ERR_DATA,
+                         "%s: format version %" PRIu32
+                         ", and this library reads 1 to %d",
+                         path, head->version, VERSION);
+    if (head->kind == kind)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_DATA, "%s: holds %s, not %s", path,
+                     head->kind >= IPU__FILE_GRAPH &&
+                             head->kind <= IPU__FILE_VARIABLES
+                         ? kinds[head->kind]
+                         : "what is unknown here",
+                     kinds[kind]);
+}
+
+/* As many as there are; less than wanted at the end. */
+static ssize_t read_all(int file, void *data, size_t wanted)
+{
+    size_t got = 0;
+
+    while (got < wanted) {
+        ssize_t n = read(file, (char *)data + got, wanted - got);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        got += (size_t)n;
+    }
+    return (ssize_t)got;
+}
+
+/* What follows the head, of which the file has as much as it says. */
+static int read_contents(const char *path, int file, uint64_t size,
+                         const struct head *head, unsigned char **memory)
+{
+    ssize_t got;
+
+    if (head->bytes != size - sizeof *head)
+        return ipu__fail(IPU_ERR_DATA,
+                         "%s: damaged: it has %" PRIu64
+                         " bytes after its head, not %" PRIu64 ": %s",
+                         path, size - sizeof *head, head->bytes,
+                         size - sizeof *head < head->bytes ? "it is cut off"
+                                                           : "some were added");
+    *memory = malloc(head->bytes ? head->bytes : 1);
+    if (!*memory)
+        return ipu__fail_memory(head->bytes);
+    got = read_all(file, *memory, head->bytes);
+    if (got < 0)
+        return cannot("read", path);
+    if ((uint64_t)got != head->bytes)
+        return ipu__fail(IPU_ERR_DATA, "%s: changed while it was read", path);
+    if (checksum(head, *memory) != head->checksum)
+        return ipu__fail(IPU_ERR_DATA,
+                         "%s: damaged: its checksum is not that of its "
+                         "contents",
+                         path);
+    return IPU_OK;
+}
+
+static int read_file(const char *path, int file, enum ipu__file_kind kind,
+                     struct head *head, unsigned char **memory)
+{
+    struct stat info;
+    ssize_t got;
+
+    if (fstat(file, &info) < 0)
+        return cannot("read", path);
+    if (!S_ISREG(info.st_mode))
+        return ipu__fail(IPU_ERR_DATA, "%s: is no regular file", path);
+    got = read_all(file, head, sizeof *head);
+    if (got < 0)
+        return cannot("read", path);
+    if ((size_t)got < sizeof *head)
+        return ipu__fail(IPU_ERR_DATA,
+                         "%s: not a file of the device, or cut off: it has %zd "
+                         "bytes, and a head has %zu",
+                         path, got, sizeof *head);
+    IPU_TRY(check_head(path, kind, head));
+    return read_contents(path, file, (uint64_t)info.st_size, head, memory);
+}
+
+int ipu__file_read(const char *path, enum ipu__file_kind kind,
+                   struct ipu__reader *reader, unsigned char **memory)
+{
+    struct head head;
+    int file, status;
+
+    *memory = NULL;
+    /* Not to wait for the other end of a pipe. */
+    file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
+        return cannot("read", path);
+    status = read_file(path, file, kind, &head, memory);
+    close(file);
+    if (status < 0) {
+        free(*memory);
+        *memory = NULL;
+        return status;
+    }
+    *reader = (struct ipu__reader){
+        .path = path, .data = *memory, .bytes = head.bytes};
+    return IPU_OK;
+}

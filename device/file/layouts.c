@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layouts.c - what files keep of each struct. Who adds a member to one of them
+ * adds a line here, with the next number, and raises the version in container.c
+ * if there has been a release since it was; a test compares the sizes.
+ *
+ * Not here, since they are no numbers: names, other texts, data, ops and
+ * functions. graph.c and executable.c write those beside the struct.
+ */
+#include "compiler/program.h"
+#include "file/members.h"
+
+#define MEMBER(number, type, name)                                             \
+    {                                                                          \
+        number, type, offsetof(STRUCT, name), sizeof(((STRUCT *)0)->name),     \
+            #name                                                              \
+    }
+#define LAYOUT(symbol, text, of)                                               \
+    const struct ipu__layout symbol = {text, of, sizeof of / sizeof *of,       \
+                                       sizeof(STRUCT)}
+
+/* -------------------------------------------------------------------- graphs
+ */
+
+#define STRUCT struct ipu__tensor
+static const struct ipu__member tensor[] = {
+    MEMBER(1, IPU__INT32, shape.dtype),   MEMBER(2, IPU__INT32, shape.ndim),
+    MEMBER(3, IPU__INT64, shape.extents), MEMBER(4, IPU__INT32, kind),
+    MEMBER(5, IPU__INT32, source.line),
+};
+LAYOUT(ipu__tensor_layout, "a tensor", tensor);
+#undef STRUCT
+
+#define STRUCT struct ipu__node
+static const struct ipu__member node[] = {
+    MEMBER(1, IPU__INT32, inputs),
+    MEMBER(2, IPU__INT32, output),
+};
+LAYOUT(ipu__node_layout, "a node", node);
+#undef STRUCT
+
+#define STRUCT struct ipu__attributes
+static const struct ipu__member attributes[] = {
+    MEMBER(1, IPU__INT32, stride),      MEMBER(2, IPU__INT32, dilation),
+    MEMBER(3, IPU__INT32, pad),         MEMBER(4, IPU__INT32, pad_after),
+    MEMBER(5, IPU__INT32, groups),      MEMBER(6, IPU__INT32, size),
+    MEMBER(7, IPU__BOOL, transpose),    MEMBER(8, IPU__REAL, scale),
+    MEMBER(9, IPU__REAL, offset),       MEMBER(10, IPU__REAL, factors),
+    MEMBER(11, IPU__INT64, seed),       MEMBER(12, IPU__INT64, view),
+    MEMBER(13, IPU__INT32, axis),       MEMBER(14, IPU__INT32, order),
+    MEMBER(15, IPU__INT64, starts),     MEMBER(16, IPU__BOOL, axes),
+    MEMBER(17, IPU__BOOL, keep),        MEMBER(18, IPU__INT32, shape.dtype),
+    MEMBER(19, IPU__INT32, shape.ndim), MEMBER(20, IPU__INT64, shape.extents),
+};
+LAYOUT(ipu__attributes_layout, "what an op is told", attributes);
+#undef STRUCT
+
+#define STRUCT struct ipu__sink
+static const struct ipu__member sink[] = {
+    MEMBER(1, IPU__INT32, tensor),
+};
+LAYOUT(ipu__sink_layout, "an output", sink);
+#undef STRUCT
+
+#define STRUCT struct ipu__assign
+static const struct ipu__member assign[] = {
+    MEMBER(1, IPU__INT32, variable),
+    MEMBER(2, IPU__INT32, value),
+};
+LAYOUT(ipu__assign_layout, "an assignment", assign);
+#undef STRUCT
+
+/* --------------------------------------------------------------- executables
+ */
+
+#define STRUCT ipu_target
+static const struct ipu__member target[] = {
+    MEMBER(1, IPU__INT32, tiles),
+    MEMBER(2, IPU__INT64, bytes_per_tile),
+    MEMBER(3, IPU__REAL, clock_hz),
+    MEMBER(4, IPU__INT32, workers),
+    MEMBER(5, IPU__INT32, load_bytes),
+    MEMBER(6, IPU__INT32, store_bytes),
+    MEMBER(7, IPU__INT32, vector_bytes),
+    MEMBER(8, IPU__INT32, macs_float16),
+    MEMBER(9, IPU__INT32, macs_float32),
+    MEMBER(10, IPU__INT32, memory_element),
+    MEMBER(11, IPU__INT32, columns),
+    MEMBER(12, IPU__INT32, tiles_per_island),
+    MEMBER(13, IPU__REAL, exchange_bytes_per_cycle),
+    MEMBER(14, IPU__INT32, exchange_setup_cycles),
+    MEMBER(15, IPU__INT32, column_cycles),
+    MEMBER(16, IPU__INT32, island_cycles),
+    MEMBER(17, IPU__INT32, sync_cycles),
+    MEMBER(18, IPU__INT32, links),
+    MEMBER(19, IPU__REAL, link_bytes_per_second),
+    MEMBER(20, IPU__REAL, link_efficiency),
+    MEMBER(21, IPU__REAL, hop_seconds),
+    MEMBER(22, IPU__REAL, host_bytes_per_second),
+    MEMBER(23, IPU__REAL, host_latency_seconds),
+    MEMBER(24, IPU__REAL, streaming_bytes_per_second),
+    MEMBER(25, IPU__INT32, io_tiles),
+    MEMBER(26, IPU__REAL, watts),
+};
+LAYOUT(ipu__target_layout, "a target", target);
+#undef STRUCT
+
+#define STRUCT struct ipu_executable
+static const struct ipu__member executable[] = {
+    MEMBER(1, IPU__INT64, code_bytes),
+    MEMBER(2, IPU__INT64, stream_cycles),
+    MEMBER(3, IPU__INT64, memory_bytes),
+    MEMBER(4, IPU__INT32, info.steps),
+    MEMBER(5, IPU__INT64, info.always_live_bytes),
+    MEMBER(6, IPU__INT64, info.peak_bytes),
+    MEMBER(7, IPU__INT64, info.planned_bytes),
+    MEMBER(8, IPU__INT64, info.unshared_bytes),
+    MEMBER(9, IPU__INT64, info.bytes_on_fullest_tile),
+    MEMBER(10, IPU__INT64, info.code_bytes_per_tile),
+    MEMBER(11, IPU__INT64, info.bytes_per_tile),
+    MEMBER(12, IPU__INT64, info.fullest_tile_bytes),
+    MEMBER(13, IPU__INT32, info.fullest_tile),
+    MEMBER(14, IPU__INT32, info.fullest_step),
+};
+LAYOUT(ipu__executable_layout, "a program", executable);
+#undef STRUCT
+
+#define STRUCT struct ipu__value
+static const struct ipu__member value[] = {
+    MEMBER(1, IPU__INT32, shape.dtype),   MEMBER(2, IPU__INT32, shape.ndim),
+    MEMBER(3, IPU__INT64, shape.extents), MEMBER(4, IPU__INT32, kind),
+    MEMBER(5, IPU__INT32, line),          MEMBER(6, IPU__INT32, birth),
+    MEMBER(7, IPU__INT32, death),         MEMBER(8, IPU__INT32, block),
+    MEMBER(9, IPU__BOOL, opens),
+};
+LAYOUT(ipu__value_layout, "a value", value);
+#undef STRUCT
+
+#define STRUCT struct ipu__block
+static const struct ipu__member block[] = {
+    MEMBER(1, IPU__INT64, bytes),  MEMBER(2, IPU__INT32, birth),
+    MEMBER(3, IPU__INT32, death),  MEMBER(4, IPU__BOOL, always),
+    MEMBER(5, IPU__INT64, offset), MEMBER(6, IPU__INT32, first_tile),
+};
+LAYOUT(ipu__block_layout, "a block", block);
+#undef STRUCT
+
+#define STRUCT struct ipu__step
+static const struct ipu__member step[] = {
+    MEMBER(1, IPU__INT32, kind),
+    MEMBER(2, IPU__INT32, inputs),
+    MEMBER(3, IPU__INT32, output),
+    MEMBER(4, IPU__INT32, stream),
+    MEMBER(5, IPU__INT64, cycles.compute),
+    MEMBER(6, IPU__INT64, cycles.exchange),
+    MEMBER(7, IPU__INT64, cycles.sync),
+    MEMBER(8, IPU__INT64, cycles.total),
+    MEMBER(9, IPU__INT64, cycles.exchange_bytes),
+    MEMBER(10, IPU__INT64, cycles.temporary_bytes),
+    MEMBER(11, IPU__INT64, cycles.code_bytes),
+    MEMBER(12, IPU__INT64, cycles.exchange_code_bytes),
+    MEMBER(13, IPU__REAL, cycles.flops),
+    MEMBER(14, IPU__INT64, busy_tiles),
+    MEMBER(15, IPU__INT32, fullest_tile),
+    MEMBER(16, IPU__INT64, tile_bytes),
+};
+LAYOUT(ipu__step_layout, "a step", step);
+#undef STRUCT
+
+#define STRUCT struct ipu__stream
+static const struct ipu__member stream[] = {
+    MEMBER(1, IPU__INT32, value),
+    MEMBER(2, IPU__INT64, bytes),
+    MEMBER(3, IPU__INT32, kind),
+};
+LAYOUT(ipu__stream_layout, "a stream", stream);
+#undef STRUCT
+
+#define STRUCT struct ipu__tile
+static const struct ipu__member tile[] = {
+    MEMBER(1, IPU__INT64, always_bytes),
+    MEMBER(2, IPU__INT64, peak_bytes),
+    MEMBER(3, IPU__INT32, peak_step),
+};
+LAYOUT(ipu__tile_layout, "a tile", tile);
+#undef STRUCT

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A struct: how many members, 4 bytes; then of each its number and type, a byte
+ * each, how many there are of it, 2 bytes, and these. Zeros at the end of an
+ * array are left out, so that it may grow. There is one way to write a struct,
+ * and no other is read: files of equal contents are equal.
+ */
+#include "file/members.h"
+
+#include <string.h>
+
+#include "graph/error.h"
+
+static uint32_t width_of(uint8_t type)
+{
+    return type == IPU__BOOL ? 1 : type == IPU__INT32 ? 4 : 8;
+}
+
+static bool is_zero(const unsigned char *data, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < bytes; i++)
+        if (data[i])
+            return false;
+    return true;
+}
+
+/* How many elements up to the last that is not 0. */
+static uint16_t count_of(const struct ipu__member *m, const void *value)
+{
+    const unsigned char *data = (const unsigned char *)value + m->offset;
+    uint32_t width = width_of(m->type), count = m->bytes / width;
+
+    while (count > 0 && is_zero(data + (count - 1) * width, width))
+        count--;
+    return (uint16_t)count;
+}
+
+void ipu__put_struct(struct ipu__writer *writer,
+                     const struct ipu__layout *layout, const void *value)
+{
+    int32_t used = 0;
+
+    for (int32_t i = 0; i < layout->nmembers; i++)
+        used += count_of(&layout->members[i], value) > 0;
+    ipu__put_int(writer, used);
+    for (int32_t i = 0; i < layout->nmembers; i++) {
+        const struct ipu__member *m = &layout->members[i];
+        uint16_t count = count_of(m, value);
+
+        if (count == 0)
+            continue;
+        ipu__put(writer, &m->number, 1);
+        ipu__put(writer, &m->type, 1);
+        ipu__put(writer, &count, sizeof count);
+        ipu__put(writer, (const char *)value + m->offset,
+                 (size_t)count * width_of(m->type));
+    }
+}
+
+static const struct ipu__member *find(const struct ipu__layout *layout,
+                                      uint8_t number)
+{
+    for (int32_t i = 0; i < layout->nmembers; i++)
+        if (layout->members[i].number == number)
+            return &layout->members[i];
+    return NULL;
+}
+
+static bool are_bools(const unsigned char *data, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (data[i] > 1)
+            return false;
+    return true;
+}
+
+static int get_member(struct ipu__reader *r, const struct ipu__layout *layout,
+                      uint8_t *last, unsigned char *value)
+{
+    const struct ipu__member *m;
+    uint8_t number, type;
+    uint16_t count;
+    uint32_t width;
+
+    IPU_TRY(ipu__get(r, &number, 1));
+    IPU_TRY(ipu__get(r, &type, 1));
+    IPU_TRY(ipu__get(r, &count, sizeof count));
+    m = find(layout, number);
+    if (!m || m->type != type || number <= *last)
+        return ipu__damaged(r, "%s has no member %d of type %d there",
+                            layout->name, number, type);
+    *last = number;
+    width = width_of(type);
+    if (count == 0 || count > m->bytes / width)
+        return ipu__damaged(r, "%s: %d of %s, of which there are %d",
+                            layout->name, count, m->name,
+                            (int)(m->bytes / width));
+    value += m->offset;
+    IPU_TRY(ipu__get(r, value, (size_t)count * width));
+    if (is_zero(value + (count - 1u) * width, width) ||
+        (type == IPU__BOOL && !are_bools(value, count)))
+        return ipu__damaged(r, "%s: %s is not as it is written", layout->name,
+                            m->name);
+    return IPU_OK;
+}
+
+int ipu__get_struct(struct ipu__reader *r, const struct ipu__layout *layout,
+                    void *value)
+{
+    int32_t count;
+    uint8_t last = 0;
+
+    IPU_TRY(ipu__get_count(r, "members", 5, &count));
+    for (int32_t i = 0; i < count; i++)
+        IPU_TRY(get_member(r, layout, &last, value));
+    return IPU_OK;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verify.c - is a program that was read one that can run?
+ *
+ * A checksum is right for whatever was written. So that no file makes an
+ * engine read or write where it must not, it is checked that
+ *
+ *     every index is of something that there is
+ *     every value lies within its block, and every block within the memory,
+ *     where an op may expect it (on a multiple of 64)
+ *     every op, asked again, makes of its inputs' shapes that of its output
+ *     a stream is as long as its value
+ *
+ * Not checked is that blocks which are needed at the same time do not overlap,
+ * nor that steps come in an order that makes sense: that gives other numbers,
+ * but harms nothing.
+ */
+#include "file/verify.h"
+
+#include "graph/error.h"
+
+enum { ALIGNMENT = 64 };
+
+static bool within(int64_t i, int64_t count)
+{
+    return i >= 0 && i < count;
+}
+
+static int verify_block(const struct ipu__reader *r, const ipu_executable *e,
+                        const struct ipu__block *b)
+{
+    size_t end;
+
+    if (b->bytes > PTRDIFF_MAX / 2 || b->offset % ALIGNMENT ||
+        __builtin_add_overflow(b->offset, b->bytes, &end) ||
+        end > e->memory_bytes)
+        return ipu__damaged(r, "a block of %zu bytes at %zu in %zu", b->bytes,
+                            b->offset, e->memory_bytes);
+    if (!within(b->first_tile, e->target.tiles) || b->birth < -1 ||
+        b->birth > e->nsteps || b->death < -1 || b->death > e->nsteps)
+        return ipu__damaged(r, "a block that is never anywhere");
+    return IPU_OK;
+}
+
+static int verify_value(const struct ipu__reader *r, const ipu_executable *e,
+                        const struct ipu__value *v)
+{
+    if ((int32_t)v->kind < IPU__INPUT || v->kind > IPU__RESULT)
+        return ipu__damaged(r, "no kind of values is %d", (int)v->kind);
+    if (!within(v->block, e->nblocks) || e->blocks[v->block].bytes < v->bytes)
+        return ipu__damaged(r, "%.60s has no place", v->name);
+    if (v->birth < -1 || v->birth > e->nsteps || v->death < -1 ||
+        v->death > e->nsteps)
+        return ipu__damaged(r, "%.60s is never there", v->name);
+    return IPU_OK;
+}
+
+/* A program writes results; and variables, where it assigns them. */
+static bool may_write(const struct ipu__step *s, const struct ipu__value *v)
+{
+    return s->op == &ipu__assign_step ? v->kind == IPU__VARIABLE
+                                      : v->kind == IPU__RESULT;
+}
+
+static int verify_compute(const struct ipu__reader *r, const ipu_executable *e,
+                          int32_t i)
+{
+    const struct ipu__step *s = &e->steps[i];
+    struct ipu__call call = {.op = s->op, .attributes = &s->attributes};
+
+    for (int k = 0; k < s->op->ninputs; k++) {
+        if (!within(s->inputs[k], e->nvalues))
+            return ipu__damaged(r, "step %d, %s, has no input %d", (int)i,
+                                s->op->name, k);
+        call.inputs[k].name = e->values[s->inputs[k]].name;
+        call.inputs[k].shape = e->values[s->inputs[k]].shape;
+    }
+    call.output.name = s->op->name;
+    if (ipu__call_shape(&call) < 0)
+        return ipu__damaged(r, "step %d: %s", (int)i, ipu_last_error());
+    if (!ipu__shape_equal(&call.output.shape, &e->values[s->output].shape) ||
+        !may_write(s, &e->values[s->output]))
+        return ipu__damaged(r, "step %d, %s, makes something else", (int)i,
+                            s->op->name);
+    return IPU_OK;
+}
+
+static int verify_step(const struct ipu__reader *r, const ipu_executable *e,
+                       int32_t i)
+{
+    const struct ipu__step *s = &e->steps[i];
+
+    if (!within(s->output, e->nvalues) ||
+        !within(s->fullest_tile, e->target.tiles) || s->busy_tiles < 0 ||
+        s->busy_tiles > e->target.tiles)
+        return ipu__damaged(r, "step %d makes nothing, or nowhere", (int)i);
+    if (s->kind == IPU__COMPUTE)
+        return verify_compute(r, e, i);
+    if (s->kind != IPU__HOST_CALL || !within(s->stream, e->nstreams) ||
+        e->streams[s->stream].kind != IPU__STREAM_CALL ||
+        e->streams[s->stream].value != s->output)
+        return ipu__damaged(r, "step %d calls nobody", (int)i);
+    return IPU_OK;
+}
+
+static int verify_stream(const struct ipu__reader *r, const ipu_executable *e,
+                         const struct ipu__stream *s)
+{
+    if ((int32_t)s->kind < IPU__STREAM_IN || s->kind > IPU__STREAM_CALL)
+        return ipu__damaged(r, "no kind of streams is %d", (int)s->kind);
+    if (s->kind == IPU__STREAM_IN && s->value == -1)
+        return IPU_OK;
+    if (!within(s->value, e->nvalues) || s->bytes != e->values[s->value].bytes)
+        return ipu__damaged(r, "stream '%.60s' is of no value", s->name);
+    return IPU_OK;
+}
+
+int ipu__verify(const struct ipu__reader *r, const ipu_executable *e)
+{
+    if (e->memory_bytes > PTRDIFF_MAX / 2)
+        return ipu__damaged(r, "%zu bytes of memory", e->memory_bytes);
+    for (int32_t i = 0; i < e->nblocks; i++)
+        IPU_TRY(verify_block(r, e, &e->blocks[i]));
+    for (int32_t i = 0; i < e->nvalues; i++)
+        IPU_TRY(verify_value(r, e, &e->values[i]));
+    for (int32_t i = 0; i < e->nsteps; i++)
+        IPU_TRY(verify_step(r, e, i));
+    for (int32_t i = 0; i < e->nstreams; i++)
+        IPU_TRY(verify_stream(r, e, &e->streams[i]));
+    for (int32_t i = 0; i < e->target.tiles; i++)
+        if (e->tiles[i].peak_step < -1 || e->tiles[i].peak_step > e->nsteps)
+            return ipu__damaged(r, "tile %d is never full", (int)i);
+    return IPU_OK;
+}

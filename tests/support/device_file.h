@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device_file.h - what the tests of the device's files share: a folder of their
+ * own, a training step that has something of everything, and files as bytes.
+ */
+#ifndef HVD_TESTS_DEVICE_FILE_H
+#define HVD_TESTS_DEVICE_FILE_H
+
+#include <stddef.h>
+
+#include "device.h"
+#include "file/crc64.h"
+
+/* Where the checksum stands, and where contents begin. */
+enum { FILE_CHECKSUM = 64, FILE_HEAD = 72 };
+
+struct bytes {
+    unsigned char *data; /* owned */
+    size_t count;
+};
+
+static inline struct bytes file_read(const char *path)
+{
+    struct bytes b = {NULL, 0};
+    FILE *file = fopen(path, "rb");
+    long size;
+
+    ck_assert_msg(file != NULL, "%s is not there", path);
+    fseek(file, 0, SEEK_END);
+    size = ftell(file);
+    ck_assert_int_ge(size, 0);
+    rewind(file);
+    b.count = (size_t)size;
+    b.data = malloc(b.count + 1);
+    ck_assert(fread(b.data, 1, b.count, file) == b.count);
+    fclose(file);
+    return b;
+}
+
+static inline void file_write(const char *path, const void *data, size_t count)
+{
+    FILE *file = fopen(path, "wb");
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert(fwrite(data, 1, count, file) == count);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* As if these contents had been meant: with their length and checksum. */
+static inline void file_sign(struct bytes b)
+{
+    uint64_t length = b.count - FILE_HEAD, crc;
+
+    memcpy(b.data + 24, &length, sizeof length);
+    crc = ipu__crc64(0, b.data, FILE_CHECKSUM);
+    crc = ipu__crc64(crc, b.data + FILE_HEAD, b.count - FILE_HEAD);
+    memcpy(b.data + FILE_CHECKSUM, &crc, sizeof crc);
+}
+
+static inline void files_equal(const char *first, const char *second)
+{
+    struct bytes a = file_read(first), b = file_read(second);
+
+    ck_assert_uint_eq(a.count, b.count);
+    ck_assert_mem_eq(a.data, b.data, a.count);
+    free(a.data);
+    free(b.data);
+}
+
+/* ------------------------------------------------------------- a folder */
+
+static char folder[256];
+
+/* A name in the folder; of the last four that were asked for. */
+static inline const char *in_folder(const char *name)
+{
+    static char paths[4][512];
+    static int next;
+    char *path = paths[next++ % 4];
+
+    snprintf(path, sizeof *paths, "%s/%s", folder, name);
+    return path;
+}
+
+static inline void folder_make(void)
+{
+    const char *parent = getenv("TMPDIR");
+
+    snprintf(folder, sizeof folder, "%s/device-XXXXXX",
+             parent ? parent : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static inline void folder_remove(void)
+{
+    char command[512];
+
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* --------------------------------------------------- something of everything
+ */
+
+static inline int file_no_call(void *context, const char *name, void *data,
+                               int64_t count)
+{
+    (void)context, (void)name, (void)data, (void)count;
+    return 0;
+}
+
+/* Input "x" [4,6,6,4], "labels" [4]; outputs "loss", "top"; a host call
+ * "gradient" of 4 elements. */
+static inline void file_build(ipu_graph *g)
+{
+    const float given[4] = {0.5f, -0.25f, 2, 1e-20f};
+    const ipu_conv_options same = {
+        .size = sizeof same, .stride = {1, 1}, .same = 1, .groups = 2};
+    ipu_tensor x = ipu_input(g, "x", IPU_FLOAT32, 4, SHAPE(4, 6, 6, 4));
+    ipu_tensor labels = ipu_input(g, "labels", IPU_INT32, 1, SHAPE(4));
+    ipu_tensor kernel =
+        ipu_variable(g, "kernel", IPU_FLOAT32, 4, SHAPE(3, 3, 2, 4));
+    ipu_tensor scale = ipu_variable(g, "scale", IPU_FLOAT32, 1, SHAPE(4));
+    ipu_tensor offset = ipu_constant(g, IPU_FLOAT32, 1, SHAPE(4), given);
+    ipu_tensor dense = ipu_variable(g, "dense", IPU_FLOAT16, 2, SHAPE(36, 5));
+    ipu_tensor mean = ipu_variable(g, "mean", IPU_FLOAT32, 1, SHAPE(4));
+    ipu_tensor variance = ipu_variable(g, "variance", IPU_FLOAT32, 1, SHAPE(4));
+    ipu_tensor step = ipu_counter(g, "step"), loss, gradients[3];
+    ipu_tensor rate = ipu_fill(g, IPU_FLOAT32, 0, NULL, 0.01);
+
+    x = ipu_conv2d(g, x, kernel, &same);
+    x = ipu_batch_norm(g, x, scale, offset, mean, variance, 0.9, 1e-3);
+    x = ipu_max_pool2d(g, ipu_relu(g, x), 2);
+    x = ipu_dropout(g, ipu_reshape(g, x, 2, SHAPE(4, 36)), 0.25, 77, step);
+    x = ipu_matmul(g, x, ipu_cast(g, dense, IPU_FLOAT32));
+    x = ipu_concat(g, 2, (const ipu_tensor[]){x, ipu_tanh(g, x)}, 1);
+    loss = ipu_reduce_sum(g, ipu_softmax_cross_entropy(g, x, labels), 0.25);
+    ipu_gradients(g, loss, 3, (const ipu_tensor[]){kernel, scale, dense},
+                  gradients);
+    ipu_host_call(g, "gradient", gradients[1], file_no_call, NULL);
+    ipu_adam(g, kernel, gradients[0], rate, step, NULL);
+    ipu_sgd(g, scale, gradients[1], rate, NULL);
+    ipu_output(g, "loss", loss);
+    ipu_output(g, "top", ipu_argmax(g, x, -1));
+    ipu_output(
+        g, "turned",
+        ipu_transpose(g, ipu_slice(g, x, SHAPE(1, 2), SHAPE(2, -1)), NULL));
+}
+
+/* A chip of few tiles: of each there is something in an executable. */
+static inline ipu_target file_target(void)
+{
+    ipu_target target;
+
+    ipu_target_init(&target, sizeof target);
+    target.tiles = 3;
+    snprintf(target.name, sizeof target.name, "small");
+    return target;
+}
+
+static inline void file_compile(const ipu_graph *graph,
+                                ipu_executable **executable)
+{
+    ipu_target target = file_target();
+
+    MUST(ipu_compile(graph, &target, executable));
+}
+
+#endif

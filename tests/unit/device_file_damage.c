@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Damaged files: every bit turned, cut off at every byte, of another version,
+ * byte order or kind. All are IPU_ERR_DATA and name the file.
+ */
+#include "check_main.h"
+#include "device_file.h"
+
+#include <fcntl.h>
+
+/* A load that fails as it should, or aborts the test. */
+typedef int load(const char *path);
+
+static ipu_engine *engine;
+
+static int load_graph(const char *path)
+{
+    ipu_graph *g = NULL;
+    int status = ipu_graph_load(path, &g);
+
+    ipu_graph_free(g);
+    return status;
+}
+
+static int load_executable(const char *path)
+{
+    ipu_executable *x = NULL;
+    int status = ipu_executable_load(path, &x);
+
+    ipu_executable_free(x);
+    return status;
+}
+
+static int load_variables(const char *path)
+{
+    return ipu_engine_load_variables(engine, path, 3);
+}
+
+static struct device d;
+static const struct kind {
+    const char *name, *words;
+    load *load;
+} kinds[] = {{"graph", "a graph", load_graph},
+             {"executable", "an executable", load_executable},
+             {"variables", "variables", load_variables}};
+
+/* All three of one program, small, so that trying all takes no time. */
+static void set_up(void)
+{
+    ipu_tensor x, v;
+
+    folder_make();
+    d = device_new();
+    x = device_floats(&d, "x", 2, SHAPE(2, 3));
+    v = ipu_variable(d.graph, "v", IPU_FLOAT32, 2, SHAPE(3, 2));
+    x = ipu_matmul(d.graph, x, v);
+    x = ipu_bias_add(
+        d.graph, x,
+        ipu_constant(d.graph, IPU_FLOAT32, 1, SHAPE(2), (const float[]){1, 2}));
+    MUST(ipu_host_call(d.graph, "seen", x, file_no_call, NULL));
+    MUST(ipu_output(d.graph, "y", ipu_tanh(d.graph, x)));
+    file_compile(d.graph, &d.executable);
+    MUST(ipu_engine_new(d.executable, &d.engine));
+    engine = d.engine;
+    MUST(ipu_graph_save(d.graph, in_folder("graph")));
+    MUST(ipu_executable_save(d.executable, in_folder("executable")));
+    MUST(ipu_engine_save_variables(d.engine, in_folder("variables")));
+}
+
+static void tear_down(void)
+{
+    device_free(&d);
+    folder_remove();
+}
+
+static void must_refuse(const struct kind *k, const char *path,
+                        const char *words)
+{
+    int status = k->load(path);
+
+    if (status != IPU_ERR_DATA ||
+        strncmp(ipu_last_error(), path, strlen(path)) != 0)
+        ck_abort_msg("%s: %d, %s", words, status, ipu_last_error());
+    ck_assert_msg(strstr(ipu_last_error(), words) != NULL, "'%s' is not in: %s",
+                  words, ipu_last_error());
+}
+
+START_TEST(every_bit_counts)
+{
+    const struct kind *k = &kinds[_i];
+    const char *path = in_folder(k->name);
+    struct bytes b = file_read(path);
+    int file = open(path, O_RDWR);
+
+    ck_assert_int_ge(file, 0);
+    for (size_t at = 0; at < b.count; at++)
+        for (int bit = 0; bit < 8; bit++) {
+            unsigned char turned = (unsigned char)(b.data[at] ^ 1u << bit);
+
+            ck_assert_int_eq(pwrite(file, &turned, 1, (off_t)at), 1);
+            must_refuse(k, path, "");
+            ck_assert_int_eq(pwrite(file, b.data + at, 1, (off_t)at), 1);
+        }
+    close(file);
+    MUST(k->load(path));
+    free(b.data);
+}
+END_TEST
+
+START_TEST(every_byte_is_needed)
+{
+    const struct kind *k = &kinds[_i];
+    const char *path = in_folder(k->name);
+    struct bytes b = file_read(path);
+
+    for (size_t n = b.count; n-- > 0;) {
+        ck_assert_int_eq(truncate(path, (off_t)n), 0);
+        must_refuse(k, path, "cut off");
+    }
+    file_write(path, b.data, b.count);
+    MUST(k->load(path));
+    b.data[b.count] = 0;
+    file_write(path, b.data, b.count + 1);
+    must_refuse(k, path, "some were added");
+    free(b.data);
+}
+END_TEST
+
+/* ... also where a length and a checksum say that this is all. */
+START_TEST(contents_that_end_early_are_refused)
+{
+    const struct kind *k = &kinds[_i];
+    const char *path = in_folder(k->name);
+    struct bytes b = file_read(path);
+    size_t all = b.count;
+
+    for (b.count = FILE_HEAD; b.count < all; b.count++) {
+        file_sign(b);
+        file_write(path, b.data, b.count);
+        must_refuse(k, path, "damaged at byte");
+    }
+    b.data[b.count++] = 0;
+    file_sign(b);
+    file_write(path, b.data, b.count);
+    must_refuse(k, path, "1 bytes too many");
+    free(b.data);
+}
+END_TEST
+
+static void put(struct bytes b, size_t at, uint32_t value)
+{
+    memcpy(b.data + at, &value, sizeof value);
+}
+
+START_TEST(a_head_says_what_it_is)
+{
+    const struct kind *k = &kinds[_i];
+    const char *path = in_folder(k->name);
+    struct bytes b = file_read(path);
+
+    put(b, 12, 2);
+    file_sign(b);
+    file_write(path, b.data, b.count);
+    must_refuse(k, path, "format version 2, and this library reads 1 to 1");
+    put(b, 12, 0);
+    file_write(path, b.data, b.count);
+    must_refuse(k, path, "format version 0");
+    put(b, 12, 1);
+    put(b, 8, 0x04030201);
+    file_write(path, b.data, b.count);
+    must_refuse(k, path, "a machine of the other byte order");
+    put(b, 8, 0x01020304);
+    b.data[0] = 'x';
+    file_write(path, b.data, b.count);
+    must_refuse(k, path, "not a file of the device");
+    file_write(path, "", 0);
+    must_refuse(k, path, "it has 0 bytes");
+    free(b.data);
+}
+END_TEST
+
+START_TEST(one_kind_is_not_another)
+{
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            char words[64];
+
+            snprintf(words, sizeof words, "holds %s, not %s", kinds[j].words,
+                     kinds[i].words);
+            if (i != j)
+                must_refuse(&kinds[i], in_folder(kinds[j].name), words);
+        }
+}
+END_TEST
+
+/* Lengths and counts that would take all memory, wherever they stand. */
+START_TEST(no_number_is_believed)
+{
+    static const uint32_t numbers[] = {0xffffffff, 0x7fffffff, 0x80000000,
+                                       0x00ffffff};
+    const struct kind *k = &kinds[_i];
+    const char *path = in_folder(k->name);
+    struct bytes b = file_read(path);
+    int refused = 0, tried = 0;
+
+    for (size_t at = FILE_HEAD; at + 4 <= b.count; at++)
+        for (int i = 0; i < 4; i++) {
+            uint32_t kept;
+
+            memcpy(&kept, b.data + at, sizeof kept);
+            put(b, at, numbers[i]);
+            file_sign(b);
+            file_write(path, b.data, b.count);
+            if (k->load(path) < 0) {
+                must_refuse(k, path, "");
+                refused++;
+            }
+            tried++;
+            put(b, at, kept);
+        }
+    /* Elements and cycles may be anything. */
+    ck_assert_int_gt(refused, tried / 2);
+    free(b.data);
+}
+END_TEST
+
+static TCase *tcase_damage(void)
+{
+    TCase *tcase = tcase_create("damage");
+
+    tcase_set_timeout(tcase, 300);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, every_bit_counts, 0, 3);
+    tcase_add_loop_test(tcase, every_byte_is_needed, 0, 3);
+    tcase_add_loop_test(tcase, contents_that_end_early_are_refused, 0, 3);
+    tcase_add_loop_test(tcase, a_head_says_what_it_is, 0, 3);
+    tcase_add_loop_test(tcase, no_number_is_believed, 0, 3);
+    tcase_add_test(tcase, one_kind_is_not_another);
+    return tcase;
+}
+
+HVD_TEST_MAIN("device_file_damage", tcase_damage)
