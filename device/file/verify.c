@@ -9,11 +9,12 @@
  *     every value lies within its block, and every block within the memory,
  *     where an op may expect it (on a multiple of 64)
  *     every op, asked again, makes of its inputs' shapes that of its output
+ *     no op writes over what it still reads
  *     a stream is as long as its value
  *
- * Not checked is that blocks which are needed at the same time do not overlap,
- * nor that steps come in an order that makes sense: that gives other numbers,
- * but harms nothing.
+ * Not checked is that what a later step needs is still there, nor that steps
+ * come in an order that makes sense: that gives other numbers, but harms
+ * nothing.
  */
 #include "file/verify.h"
 
@@ -55,6 +56,32 @@ static int verify_value(const struct ipu__reader *r, const ipu_executable *e,
     return IPU_OK;
 }
 
+static bool overlap(const ipu_executable *e, const struct ipu__value *a,
+                    const struct ipu__value *b)
+{
+    size_t first = e->blocks[a->block].offset;
+    size_t second = e->blocks[b->block].offset;
+
+    return first < second + b->bytes && second < first + a->bytes;
+}
+
+/* What a step writes is not what it reads, unless the op works in place: in
+ * the place of its one input, all of it. */
+static bool keeps_apart(const ipu_executable *e, const struct ipu__step *s)
+{
+    const struct ipu__value *y = &e->values[s->output];
+    int in_place = s->op == &ipu__assign_step ? 0 : s->op->in_place;
+
+    for (int k = 0; k < s->op->ninputs; k++) {
+        const struct ipu__value *x = &e->values[s->inputs[k]];
+
+        if (overlap(e, x, y) &&
+            !(k == in_place && x->block == y->block && x->bytes == y->bytes))
+            return false;
+    }
+    return true;
+}
+
 /* A program writes results; and variables, where it assigns them. */
 static bool may_write(const struct ipu__step *s, const struct ipu__value *v)
 {
@@ -81,6 +108,9 @@ static int verify_compute(const struct ipu__reader *r, const ipu_executable *e,
     if (!ipu__shape_equal(&call.output.shape, &e->values[s->output].shape) ||
         !may_write(s, &e->values[s->output]))
         return ipu__damaged(r, "step %d, %s, makes something else", (int)i,
+                            s->op->name);
+    if (!keeps_apart(e, s))
+        return ipu__damaged(r, "step %d, %s, writes over what it reads", (int)i,
                             s->op->name);
     return IPU_OK;
 }

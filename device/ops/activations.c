@@ -112,7 +112,7 @@ const struct ipu__op ipu__tanh_grad = {
     .name = "tanh_grad",
     .ninputs = 2,
     .in_place = 0,
-    .shape = ipu__same_floats,
+    .shape = ipu__two_floats,
     .run = run_tanh_grad,
 };
 
@@ -143,7 +143,7 @@ const struct ipu__op ipu__sigmoid_grad = {
     .name = "sigmoid_grad",
     .ninputs = 2,
     .in_place = 0,
-    .shape = ipu__same_floats,
+    .shape = ipu__two_floats,
     .run = run_sigmoid_grad,
 };
 
@@ -174,7 +174,7 @@ const struct ipu__op ipu__gelu_grad = {
     .name = "gelu_grad",
     .ninputs = 2,
     .in_place = 0,
-    .shape = ipu__same_floats,
+    .shape = ipu__two_floats,
     .run = run_gelu_grad,
 };
 
@@ -203,7 +203,7 @@ const struct ipu__op ipu__gelu_tanh_grad = {
     .name = "gelu_tanh_grad",
     .ninputs = 2,
     .in_place = 0,
-    .shape = ipu__same_floats,
+    .shape = ipu__two_floats,
     .run = run_gelu_tanh_grad,
 };
 
@@ -235,7 +235,7 @@ const struct ipu__op ipu__silu_grad = {
     .name = "silu_grad",
     .ninputs = 2,
     .in_place = 0,
-    .shape = ipu__same_floats,
+    .shape = ipu__two_floats,
     .run = run_silu_grad,
 };
 

@@ -13,6 +13,7 @@ static int argmax_shape(const struct ipu__call *call, struct ipu__shape *output)
     char text[IPU__SHAPE_TEXT];
 
     IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, -1, "of any shape"));
+    IPU_TRY(ipu__expect_axis(call));
     if (x->extents[axis] == 0 || x->extents[axis] > INT32_MAX)
         return ipu__fail(IPU_ERR_SHAPE,
                          "argmax: %s is %s: axis %d must have 1 to 2147483647 "

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "graph/error.h"
 #include "ops/op.h"
 
 static int64_t last_extent(const struct ipu__shape *shape)
@@ -66,6 +67,8 @@ const struct ipu__op ipu__bias_add = {
 
 static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
+    IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32,
+                        call->inputs[0].shape.ndim > 0 ? -1 : 1, "[..., n]"));
     *output = (struct ipu__shape){.dtype = IPU_FLOAT32, .ndim = 1};
     output->extents[0] = last_extent(&call->inputs[0].shape);
     return IPU_OK;

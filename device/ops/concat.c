@@ -16,6 +16,7 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     int32_t axis = call->attributes->axis;
     struct ipu__shape same = *b;
 
+    IPU_TRY(ipu__expect_axis(call));
     *output = *a;
     if (a->ndim == b->ndim)
         same.extents[axis] = a->extents[axis];

@@ -222,6 +222,19 @@ static int64_t same_padding(int64_t extent, int64_t kernel, int64_t stride)
     return wanted > extent ? wanted - extent : 0;
 }
 
+/* What ipu_conv2d sees to. Paddings are so small that nothing computed of them
+ * overflows. */
+static int check_attributes(const struct ipu__call *call)
+{
+    const struct ipu__attributes *a = call->attributes;
+    bool sound = a->groups >= 1;
+
+    for (int i = 0; i < 2; i++)
+        sound &= a->stride[i] >= 1 && a->dilation[i] >= 1 && a->pad[i] >= 0 &&
+                 a->pad_after[i] >= 0;
+    return ipu__expect_true(call, sound);
+}
+
 static int check_channels(const struct ipu__call *call)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;
@@ -242,12 +255,13 @@ static int check_channels(const struct ipu__call *call)
     return IPU_OK;
 }
 
-static int shape(const struct ipu__call *call, struct ipu__shape *output)
+int ipu__conv_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;
     const struct ipu__shape *kernel = &call->inputs[1].shape;
     const struct ipu__attributes *a = call->attributes;
 
+    IPU_TRY(check_attributes(call));
     IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, 4, "[n, h, w, in]"));
     IPU_TRY(ipu__expect(call, 1, IPU_FLOAT32, 4, "[h, w, in, out]"));
     IPU_TRY(check_channels(call));
@@ -358,7 +372,7 @@ const struct ipu__op ipu__conv2d = {
     .name = "conv2d",
     .ninputs = 2,
     .in_place = -1,
-    .shape = shape,
+    .shape = ipu__conv_shape,
     .scratch = scratch,
     .run = run,
     .cost = cost,

@@ -21,6 +21,9 @@ struct ipu__conv {
     int64_t block;    /* pixels worked on at a time */
 };
 
+/* x, kernel -> y */
+int ipu__conv_shape(const struct ipu__call *call, struct ipu__shape *output);
+
 struct ipu__conv ipu__conv_of(const struct ipu__attributes *attributes,
                               const struct ipu__shape *x,
                               const struct ipu__shape *kernel,

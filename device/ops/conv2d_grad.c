@@ -8,13 +8,42 @@
 #include <cblas.h>
 #include <string.h>
 
+#include "graph/error.h"
 #include "ops/conv2d.h"
 
-static int from_attributes(const struct ipu__call *call,
-                           struct ipu__shape *output)
+/* The attributes' shape; the convolution of x and kernel, one of which is of
+ * that shape, makes one like dy. */
+static int check(const struct ipu__call *call, const struct ipu__shape *x,
+                 const struct ipu__shape *kernel, const struct ipu__shape *dy,
+                 struct ipu__shape *output)
 {
+    struct ipu__call forward = *call;
+    struct ipu__shape y;
+
+    forward.inputs[0].shape = *x;
+    forward.inputs[1].shape = *kernel;
     *output = call->attributes->shape;
-    return IPU_OK;
+    output->dtype = IPU_FLOAT32;
+    IPU_TRY(ipu__conv_shape(&forward, &y));
+    return ipu__expect_true(call, ipu__shape_equal(&y, dy));
+}
+
+static int input_shape(const struct ipu__call *call, struct ipu__shape *output)
+{
+    struct ipu__shape x = call->attributes->shape;
+
+    x.dtype = IPU_FLOAT32;
+    return check(call, &x, &call->inputs[1].shape, &call->inputs[0].shape,
+                 output);
+}
+
+static int kernel_shape(const struct ipu__call *call, struct ipu__shape *output)
+{
+    struct ipu__shape kernel = call->attributes->shape;
+
+    kernel.dtype = IPU_FLOAT32;
+    return check(call, &call->inputs[0].shape, &kernel, &call->inputs[1].shape,
+                 output);
 }
 
 /* dy, kernel -> dx */
@@ -71,7 +100,7 @@ const struct ipu__op ipu__conv2d_input_grad = {
     .name = "conv2d_input_grad",
     .ninputs = 2,
     .in_place = -1,
-    .shape = from_attributes,
+    .shape = input_shape,
     .scratch = input_scratch,
     .run = run_input,
     .cost = input_cost,
@@ -128,7 +157,7 @@ const struct ipu__op ipu__conv2d_kernel_grad = {
     .name = "conv2d_kernel_grad",
     .ninputs = 2,
     .in_place = -1,
-    .shape = from_attributes,
+    .shape = kernel_shape,
     .scratch = kernel_scratch,
     .run = run_kernel,
     .cost = kernel_cost,

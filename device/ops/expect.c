@@ -52,6 +52,38 @@ int ipu__same_floats(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__expect(call, 0, IPU_FLOAT32, -1, "of any shape");
 }
 
+int ipu__expect_same(const struct ipu__call *call, int i, int j)
+{
+    if (ipu__shape_equal(&call->inputs[i].shape, &call->inputs[j].shape))
+        return IPU_OK;
+    return ipu__unfit(call, i, j, "they must be the same");
+}
+
+int ipu__two_floats(const struct ipu__call *call, struct ipu__shape *output)
+{
+    IPU_TRY(ipu__same_floats(call, output));
+    return ipu__expect_same(call, 0, 1);
+}
+
+int ipu__expect_axis(const struct ipu__call *call)
+{
+    int32_t axis = call->attributes->axis;
+
+    if (axis >= 0 && axis < call->inputs[0].shape.ndim)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_SHAPE, "%s: there is no axis %d in %s",
+                     call->op->name, (int)axis, call->inputs[0].name);
+}
+
+int ipu__expect_true(const struct ipu__call *call, bool holds)
+{
+    if (holds)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_SHAPE,
+                     "%s: what it is told does not belong to its inputs",
+                     call->op->name);
+}
+
 int32_t ipu__index_of(ipu_graph *graph, const struct ipu__op *op,
                       ipu_tensor tensor)
 {

@@ -7,8 +7,12 @@
 
 static int shape(const struct ipu__call *call, struct ipu__shape *output)
 {
+    double value = call->attributes->scale;
+
     *output = call->attributes->shape;
-    return IPU_OK;
+    return ipu__expect_true(call,
+                            output->dtype != IPU_INT32 ||
+                                (value >= INT32_MIN && value <= INT32_MAX));
 }
 
 static int run(const struct ipu__call *call)

@@ -36,6 +36,7 @@ static int gathered(const struct ipu__call *call, struct ipu__shape *y)
     const struct ipu__shape *indices = &call->inputs[1].shape;
     int32_t axis = call->attributes->axis;
 
+    IPU_TRY(ipu__expect_axis(call));
     *y = (struct ipu__shape){.dtype = x->dtype};
     if (x->ndim - 1 + indices->ndim > IPU_MAX_DIMS)
         return ipu__unfit(call, 0, 1, "the result has too many dimensions");

@@ -56,9 +56,41 @@ void ipu__norm_factors(const struct ipu__norm *n, float *wide,
 
 /* -------------------------------------------------------------- statistics */
 
+int ipu__norm_check_view(const struct ipu__call *call,
+                         const struct ipu__shape *x)
+{
+    struct ipu__shape view = {.dtype = IPU_FLOAT32, .ndim = 4}, made;
+
+    memcpy(view.extents, call->attributes->view, sizeof call->attributes->view);
+    /* That nothing overflows. */
+    IPU_TRY(ipu__shape_make("a normalisation", view.dtype, view.ndim,
+                            view.extents, &made));
+    return ipu__expect_true(call,
+                            ipu__shape_count(&view) == ipu__shape_count(x));
+}
+
+int ipu__norm_check_statistics(const struct ipu__call *call, int i)
+{
+    const struct ipu__shape *s = &call->inputs[i].shape;
+    const int64_t *view = call->attributes->view;
+
+    return ipu__expect_true(call, s->ndim == 3 && s->extents[0] == 2 &&
+                                      s->extents[1] == view[0] &&
+                                      s->extents[2] == view[2]);
+}
+
+int ipu__norm_check_scale(const struct ipu__call *call,
+                          const struct ipu__shape *scale)
+{
+    return ipu__expect_true(call, ipu__shape_count(scale) ==
+                                      ipu__norm_of(call->attributes).width);
+}
+
 static int statistics_shape(const struct ipu__call *call,
                             struct ipu__shape *output)
 {
+    IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, -1, "of any shape"));
+    IPU_TRY(ipu__norm_check_view(call, &call->inputs[0].shape));
     *output =
         (struct ipu__shape){.dtype = call->inputs[0].shape.dtype, .ndim = 3};
     output->extents[0] = 2;
@@ -294,11 +326,28 @@ static int group_shape(const struct ipu__call *call, struct ipu__shape *output)
                      (int)groups);
 }
 
+int ipu__norm_parameters(const struct ipu__call *call,
+                         struct ipu__shape *output)
+{
+    if (call->op == &ipu__layer_norm)
+        return layer_shape(call, output);
+    return call->op == &ipu__group_norm ? group_shape(call, output)
+                                        : channels_shape(call, output);
+}
+
+static int shape(const struct ipu__call *call, struct ipu__shape *output)
+{
+    IPU_TRY(ipu__norm_parameters(call, output));
+    IPU_TRY(ipu__norm_check_view(call, output));
+    IPU_TRY(ipu__norm_check_statistics(call, 3));
+    return ipu__norm_check_scale(call, &call->inputs[1].shape);
+}
+
 const struct ipu__op ipu__layer_norm = {
     .name = "layer_norm",
     .ninputs = 4,
     .in_place = 0,
-    .shape = layer_shape,
+    .shape = shape,
     .scratch = scratch,
     .run = run,
     .gradient = gradient,
@@ -308,7 +357,7 @@ const struct ipu__op ipu__group_norm = {
     .name = "group_norm",
     .ninputs = 4,
     .in_place = 0,
-    .shape = group_shape,
+    .shape = shape,
     .scratch = scratch,
     .run = run,
     .gradient = gradient,
@@ -318,7 +367,7 @@ const struct ipu__op ipu__batch_norm = {
     .name = "batch_norm",
     .ninputs = 4,
     .in_place = 0,
-    .shape = channels_shape,
+    .shape = shape,
     .scratch = scratch,
     .run = run,
     .gradient = gradient,

@@ -22,6 +22,19 @@ struct ipu__norm {
     double epsilon;
 };
 
+/* Of one of the three ops, the output's shape, or what is wrong with x, scale
+ * and offset: before there are statistics. */
+int ipu__norm_parameters(const struct ipu__call *call,
+                         struct ipu__shape *output);
+
+/* Whether the attributes' view is one of x; whether the statistics, input i,
+ * are those of it; and whether the scale is as long as a row. */
+int ipu__norm_check_view(const struct ipu__call *call,
+                         const struct ipu__shape *x);
+int ipu__norm_check_statistics(const struct ipu__call *call, int i);
+int ipu__norm_check_scale(const struct ipu__call *call,
+                          const struct ipu__shape *scale);
+
 struct ipu__norm ipu__norm_of(const struct ipu__attributes *attributes);
 
 /* 1 / sqrt(variance + epsilon) */

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "graph/error.h"
 #include "ops/norm.h"
 #include "ops/rows.h"
 
@@ -34,7 +35,10 @@ IPU__WIDE static void add_slopes(const struct sums *sums, const float *dy,
 static int dx_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     *output = call->inputs[1].shape;
-    return IPU_OK;
+    IPU_TRY(ipu__two_floats(call, output));
+    IPU_TRY(ipu__norm_check_view(call, output));
+    IPU_TRY(ipu__norm_check_statistics(call, 3));
+    return ipu__norm_check_scale(call, &call->inputs[2].shape);
 }
 
 /* Two rows of double, four of float. */
@@ -158,8 +162,13 @@ const struct ipu__op ipu__norm_grad = {
 
 static int dscale_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
+    struct ipu__shape x;
+
     *output = call->attributes->shape;
-    return IPU_OK;
+    IPU_TRY(ipu__two_floats(call, &x));
+    IPU_TRY(ipu__norm_check_view(call, &x));
+    IPU_TRY(ipu__norm_check_statistics(call, 2));
+    return ipu__norm_check_scale(call, output);
 }
 
 static int run_dscale(const struct ipu__call *call)

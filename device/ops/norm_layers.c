@@ -38,7 +38,7 @@ static int check(ipu_graph *graph, const struct ipu__op *op,
     if (status == IPU_OK)
         status = ipu__show_wide(&call);
     if (status == IPU_OK)
-        status = op->shape(&call, x);
+        status = ipu__norm_parameters(&call, x);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
 }
 

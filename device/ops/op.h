@@ -81,6 +81,19 @@ int ipu__expect(const struct ipu__call *call, int i, ipu_dtype dtype,
 /* The output is like input 0, which is of floats. */
 int ipu__same_floats(const struct ipu__call *call, struct ipu__shape *output);
 
+/* The same, of two inputs that are alike. */
+int ipu__two_floats(const struct ipu__call *call, struct ipu__shape *output);
+
+/* IPU_ERR_SHAPE unless inputs i and j have the same shape. */
+int ipu__expect_same(const struct ipu__call *call, int i, int j);
+
+/*
+ * What builders see to, and files may have otherwise: the attribute axis is one
+ * of input 0; attributes and inputs belong together.
+ */
+int ipu__expect_axis(const struct ipu__call *call);
+int ipu__expect_true(const struct ipu__call *call, bool holds);
+
 /* A scalar of the tensor's dtype. */
 ipu_tensor ipu__scalar_like(ipu_graph *graph, ipu_tensor tensor, double value);
 

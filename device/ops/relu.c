@@ -54,7 +54,7 @@ const struct ipu__op ipu__relu_grad = {
     .name = "relu_grad",
     .ninputs = 2,
     .in_place = 0,
-    .shape = ipu__same_floats,
+    .shape = ipu__two_floats,
     .run = run_grad,
 };
 

@@ -32,6 +32,7 @@ static int slice_shape(const struct ipu__call *call, struct ipu__shape *output)
 
     *output = call->attributes->shape;
     output->dtype = x->dtype;
+    IPU_TRY(ipu__expect_true(call, output->ndim == x->ndim));
     for (int32_t i = 0; i < x->ndim; i++)
         if (starts[i] < 0 || output->extents[i] < 0 ||
             starts[i] > x->extents[i] ||
@@ -85,9 +86,18 @@ const struct ipu__op ipu__slice = {
 
 static int pad_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
+    const struct ipu__shape *x = &call->inputs[0].shape;
+    const int64_t *starts = call->attributes->starts;
+
     *output = call->attributes->shape;
-    output->dtype = call->inputs[0].shape.dtype;
-    return ipu__expect(call, 0, IPU_FLOAT32, -1, "of any shape");
+    output->dtype = x->dtype;
+    IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, -1, "of any shape"));
+    IPU_TRY(ipu__expect_true(call, output->ndim == x->ndim));
+    for (int32_t i = 0; i < x->ndim; i++)
+        IPU_TRY(ipu__expect_true(
+            call, starts[i] >= 0 && output->extents[i] >= x->extents[i] &&
+                      starts[i] <= output->extents[i] - x->extents[i]));
+    return IPU_OK;
 }
 
 static int run_pad(const struct ipu__call *call)

@@ -22,6 +22,12 @@ static int rows_shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__expect(call, 0, IPU_FLOAT32, x->ndim > 0 ? -1 : 1, "[..., n]");
 }
 
+static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
+{
+    IPU_TRY(rows_shape(call, output));
+    return ipu__expect_same(call, 0, 1);
+}
+
 static int64_t columns_of(const struct ipu__call *call)
 {
     const struct ipu__shape *y = &call->output.shape;
@@ -76,7 +82,7 @@ const struct ipu__op ipu__softmax_grad = {
     .name = "softmax_grad",
     .ninputs = 2,
     .in_place = 0,
-    .shape = rows_shape,
+    .shape = grad_shape,
     .run = run_softmax_grad,
 };
 
@@ -146,7 +152,7 @@ const struct ipu__op ipu__log_softmax_grad = {
     .name = "log_softmax_grad",
     .ninputs = 2,
     .in_place = 0,
-    .shape = rows_shape,
+    .shape = grad_shape,
     .run = run_log_softmax_grad,
 };
 

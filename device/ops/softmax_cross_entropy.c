@@ -112,8 +112,13 @@ const struct ipu__op ipu__softmax_cross_entropy = {
 
 static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
+    struct ipu__shape loss = call->inputs[1].shape;
+
+    loss.dtype = IPU_FLOAT32;
     *output = call->inputs[0].shape;
-    return check(call);
+    IPU_TRY(check(call));
+    return ipu__expect_true(call,
+                            ipu__shape_equal(&call->inputs[2].shape, &loss));
 }
 
 /* Labels were checked by the forward op, but that one may have been dropped

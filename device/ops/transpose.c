@@ -10,9 +10,16 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;
 
+    const int32_t *order = call->attributes->order;
+    bool taken[IPU_MAX_DIMS] = {false};
+
     *output = *x;
-    for (int32_t i = 0; i < x->ndim; i++)
-        output->extents[i] = x->extents[call->attributes->order[i]];
+    for (int32_t i = 0; i < x->ndim; i++) {
+        IPU_TRY(ipu__expect_true(call, order[i] >= 0 && order[i] < x->ndim &&
+                                           !taken[order[i]]));
+        taken[order[i]] = true;
+        output->extents[i] = x->extents[order[i]];
+    }
     return IPU_OK;
 }
 

@@ -5,14 +5,6 @@
 
 #include "graph/error.h"
 
-/* Input i is like input 0. */
-static int expect_same(const struct ipu__call *call, int i)
-{
-    if (ipu__shape_equal(&call->inputs[0].shape, &call->inputs[i].shape))
-        return IPU_OK;
-    return ipu__unfit(call, 0, i, "they must be the same");
-}
-
 static float scalar(const struct ipu__call *call, int i)
 {
     return *(const float *)call->inputs[i].data;
@@ -22,8 +14,7 @@ static float scalar(const struct ipu__call *call, int i)
 
 static int blend_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
-    IPU_TRY(ipu__same_floats(call, output));
-    return expect_same(call, 1);
+    return ipu__two_floats(call, output);
 }
 
 IPU__WIDE static void blend(float *y, const float *a, const float *b, float fa,
@@ -106,7 +97,7 @@ static int direction_shape(const struct ipu__call *call,
                            struct ipu__shape *output)
 {
     IPU_TRY(blend_shape(call, output));
-    IPU_TRY(expect_same(call, 2));
+    IPU_TRY(ipu__expect_same(call, 0, 2));
     return ipu__expect(call, 3, IPU_INT32, 0, "the step, a scalar");
 }
 
