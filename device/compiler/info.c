@@ -60,6 +60,7 @@ int ipu_executable_step(const ipu_executable *executable, int32_t step,
         .fullest_tile_bytes =
             s->tile_bytes + s->cycles.temporary_bytes + executable->code_bytes,
         .estimate = s->cycles.estimate,
+        .update_count = s->count > 0 ? s->count : 1,
     };
     info->size = size;
     return IPU_OK;
@@ -122,6 +123,23 @@ int ipu_executable_tile_cycles(const ipu_executable *executable, int32_t step,
     return IPU_OK;
 }
 
+/* What of the sum does not run each time, and what that makes of the mean. */
+static void count_updates(const struct ipu_executable *e,
+                          ipu_program_cycles *sum)
+{
+    double saved = 0;
+
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        const struct ipu__step *s = &e->steps[i];
+
+        if (s->count == 0)
+            continue;
+        sum->update += s->cycles.total;
+        saved += (double)s->cycles.total * (1 - 1.0 / s->count);
+    }
+    sum->mean_total = sum->total - (int64_t)saved;
+}
+
 int ipu_executable_cycles(const ipu_executable *executable,
                           ipu_program_cycles *info)
 {
@@ -149,6 +167,7 @@ int ipu_executable_cycles(const ipu_executable *executable,
         sum.total += sum.host;
     else if (sum.total < sum.host)
         sum.total = sum.host;
+    count_updates(executable, &sum);
     sum.seconds = ipu_model_seconds(&executable->target, sum.total);
     sum.size = info->size;
     *info = sum;

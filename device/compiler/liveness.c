@@ -11,8 +11,8 @@
  *
  * A variable that is assigned holds its old elements until the last step that
  * reads them. What takes over its memory must be its new value, computed by
- * that step; a reshape shares it only if it is not needed once the variable
- * has been written.
+ * that step, after everything that may fail; a reshape shares it only if it is
+ * not needed once the variable has been written.
  */
 #include <stdlib.h>
 
@@ -39,6 +39,8 @@ static void find_lifetimes(struct ipu_executable *e)
         const struct ipu__step *step = &e->steps[i];
 
         needed_at(&e->values[step->output], i);
+        if (step->gate)
+            needed_at(&e->values[step->gate - 1], i);
         if (step->kind == IPU__HOST_CALL)
             continue;
         if (e->values[step->output].kind != IPU__VARIABLE)
@@ -46,9 +48,13 @@ static void find_lifetimes(struct ipu_executable *e)
         for (int k = 0; k < step->op->ninputs; k++)
             needed_at(&e->values[step->inputs[k]], i);
     }
-    for (int32_t i = 0; i < e->nstreams; i++)
-        if (e->streams[i].kind == IPU__STREAM_OUT)
-            e->values[e->streams[i].value].death = e->nsteps;
+    for (int32_t i = 0; i < e->nstreams; i++) {
+        if (e->streams[i].kind != IPU__STREAM_OUT)
+            continue;
+        e->values[e->streams[i].value].death = e->nsteps;
+        if (e->streams[i].gate)
+            e->values[e->streams[i].gate - 1].death = e->nsteps;
+    }
     for (int32_t v = 0; v < e->nvalues; v++)
         if (stays(&e->values[v]))
             e->values[v].death = e->nsteps;
@@ -64,6 +70,8 @@ static void find_needs(const struct ipu_executable *e, int32_t *needs)
     for (int32_t i = e->nsteps - 1; i >= 0; i--) {
         const struct ipu__step *step = &e->steps[i];
 
+        if (step->gate && needs[step->gate - 1] < i)
+            needs[step->gate - 1] = i;
         if (step->kind == IPU__HOST_CALL) {
             needs[step->output] =
                 needs[step->output] < i ? i : needs[step->output];
@@ -102,8 +110,17 @@ static int32_t first_of(const struct ipu_executable *e, int32_t block)
             return v;
 }
 
+/* The last step that may fail; -1: none. */
+static int32_t last_that_fails(const struct ipu_executable *e)
+{
+    for (int32_t i = e->nsteps - 1; i >= 0; i--)
+        if (e->steps[i].kind == IPU__HOST_CALL || e->steps[i].op->checks)
+            return i;
+    return -1;
+}
+
 static bool can_take_over(const struct ipu_executable *e, int32_t i,
-                          const int32_t *needs)
+                          const int32_t *needs, int32_t fails)
 {
     const struct ipu__step *step = &e->steps[i];
     const struct ipu__value *input;
@@ -116,15 +133,16 @@ static bool can_take_over(const struct ipu_executable *e, int32_t i,
     if (e->values[first].kind == IPU__VARIABLE)
         assigned = assigned_at(e, first, &value);
     if (step->op->alias)
-        return assigned < 0 || needs[step->output] < assigned;
+        return assigned < 0 || input->renewed || needs[step->output] < assigned;
     for (int k = 0; k < step->op->ninputs; k++)
         if (k != step->op->in_place &&
             e->values[step->inputs[k]].block == input->block)
             return false; /* read twice: keep it simple */
     if (input->bytes != e->values[step->output].bytes)
         return false;
+    /* A run that fails leaves the variable as it was. */
     if (assigned >= 0)
-        return value == step->output && needs[first] <= i;
+        return value == step->output && needs[first] <= i && fails <= i;
     /* The block, not the value: it may have aliases. */
     return e->blocks[input->block].death == i;
 }
@@ -141,10 +159,17 @@ static void open_block(struct ipu_executable *e, struct ipu__value *value)
     value->opens = true;
 }
 
+/* In the place of a value that has a block. */
 static void join_block(struct ipu_executable *e, struct ipu__value *value,
-                       int32_t block)
+                       const struct ipu__step *step)
 {
+    const struct ipu__value *input =
+        &e->values[step->inputs[step->op->in_place]];
+    int32_t block = input->block;
+    bool of_variable = e->values[first_of(e, block)].kind == IPU__VARIABLE;
+
     value->block = block;
+    value->renewed = step->op->alias ? input->renewed : of_variable;
     if (e->blocks[block].death < value->death)
         e->blocks[block].death = value->death;
 }
@@ -152,6 +177,7 @@ static void join_block(struct ipu_executable *e, struct ipu__value *value,
 int ipu__liveness(struct ipu_executable *e)
 {
     int32_t *needs = calloc((size_t)e->nvalues + 1, sizeof *needs);
+    int32_t fails = last_that_fails(e);
 
     e->blocks = calloc((size_t)e->nvalues + 1, sizeof *e->blocks);
     if (!e->blocks || !needs) {
@@ -168,9 +194,8 @@ int ipu__liveness(struct ipu_executable *e)
 
         if (step->kind != IPU__COMPUTE || step->op == &ipu__assign_step)
             continue;
-        if (can_take_over(e, i, needs))
-            join_block(e, &e->values[step->output],
-                       e->values[step->inputs[step->op->in_place]].block);
+        if (can_take_over(e, i, needs, fails))
+            join_block(e, &e->values[step->output], step);
         else
             open_block(e, &e->values[step->output]);
     }

@@ -56,9 +56,12 @@ static void add_step(struct text *text, const struct ipu_executable *e,
             add(text, "%s%s", k ? ", " : "", e->values[step->inputs[k]].name);
         add(text, ")");
     }
-    add(text, "  %s @%zu  alive %" PRId64 "\n",
+    add(text, "  %s @%zu  alive %" PRId64,
         ipu__shape_print(&output->shape, shape),
         e->blocks[output->block].offset, alive(e, i));
+    if (step->count > 1)
+        add(text, "  every %d runs", (int)step->count);
+    add(text, "\n");
 }
 
 int64_t ipu_executable_print(const ipu_executable *executable, char *text,

@@ -25,6 +25,7 @@ struct ipu__value {
     int32_t death; /* last step that needs it; the program's nsteps: the end */
     int32_t block; /* index of the memory it lives in */
     bool opens;    /* it is the first in its block */
+    bool renewed;  /* what a variable becomes, computed in its memory */
 };
 
 struct ipu__block {
@@ -46,6 +47,9 @@ struct ipu__step {
     int32_t output;
     /* Host call */
     int32_t stream;
+    /* Of an update region: the value + 1 that is 0 when the step is passed
+     * over; 0: none. It runs every count-th time; 0: each time. */
+    int32_t gate, count;
     /* On the chip */
     ipu_cycles cycles;
     int64_t busy_tiles;   /* that compute */
@@ -59,6 +63,7 @@ struct ipu__stream {
     int32_t value; /* -1: an input that the program does not use */
     size_t bytes;
     int64_t cycles; /* of a copy; of a call, its step's */
+    int32_t gate; /* as that of a step; of outputs */
     enum { IPU__STREAM_IN, IPU__STREAM_OUT, IPU__STREAM_CALL } kind;
     ipu_host_fn fn;
     void *context; /* borrowed */

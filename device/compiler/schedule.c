@@ -37,7 +37,8 @@ struct scheduler {
 /* Mark what a sink needs and is not scheduled; returns how many nodes. */
 static int32_t need(struct scheduler *s, int32_t tensor)
 {
-    int32_t n = s->graph->tensors[tensor].node, count = 0;
+    int32_t n = s->graph->tensors[tensor].node, count = 0, nneeds;
+    int32_t needs[IPU__MAX_NEEDS];
 
     memset(s->wanted, 0, (size_t)s->graph->nnodes * sizeof *s->wanted);
     if (n < 0 || s->scheduled[n])
@@ -49,8 +50,9 @@ static int32_t need(struct scheduler *s, int32_t tensor)
         if (!s->wanted[n])
             continue;
         count++;
-        for (int i = 0; i < node->op->ninputs; i++) {
-            int32_t maker = s->graph->tensors[node->inputs[i]].node;
+        nneeds = ipu__node_needs(s->graph, node, needs);
+        for (int i = 0; i < nneeds; i++) {
+            int32_t maker = s->graph->tensors[needs[i]].node;
             if (maker >= 0 && !s->scheduled[maker])
                 s->wanted[maker] = true;
         }
@@ -101,6 +103,26 @@ static int value_of(struct scheduler *s, int32_t tensor)
     return s->value_of[tensor];
 }
 
+/* What a region's steps look at, and how often they run. due is there. */
+static int gate(struct scheduler *s, int32_t region, int32_t *value,
+                int32_t *count)
+{
+    const struct ipu__region *r;
+    int due;
+
+    *value = *count = 0;
+    if (region == 0)
+        return IPU_OK;
+    r = &s->graph->regions[region - 1];
+    *count = r->count;
+    if (r->due < 0)
+        return IPU_OK;
+    due = value_of(s, r->due);
+    IPU_TRY(due);
+    *value = due + 1;
+    return IPU_OK;
+}
+
 static int emit_node(struct scheduler *s, int32_t n)
 {
     const struct ipu__node *node = &s->graph->nodes[n];
@@ -115,6 +137,7 @@ static int emit_node(struct scheduler *s, int32_t n)
     }
     step->output = value_of(s, node->output);
     IPU_TRY(step->output);
+    IPU_TRY(gate(s, node->region, &step->gate, &step->count));
     s->scheduled[n] = true;
     e->nsteps++;
     return IPU_OK;
@@ -152,15 +175,22 @@ static int add_stream(struct scheduler *s, const char *name, int32_t tensor,
 static int emit_sink(struct scheduler *s, const struct ipu__sink *sink)
 {
     struct ipu_executable *e = s->executable;
-    int32_t value;
+    int32_t value, region, looks_at, count;
 
     IPU_TRY(emit_needed(s, sink->tensor));
     value = value_of(s, sink->tensor);
     IPU_TRY(value);
+    region = ipu__tensor_region(s->graph, sink->tensor);
+    IPU_TRY(gate(s, region, &looks_at, &count));
     if (sink->fn)
-        e->steps[e->nsteps++] = (struct ipu__step){
-            .kind = IPU__HOST_CALL, .output = value, .stream = e->nstreams};
-    return add_stream(s, sink->name, sink->tensor, value, sink);
+        e->steps[e->nsteps++] = (struct ipu__step){.kind = IPU__HOST_CALL,
+                                                   .output = value,
+                                                   .stream = e->nstreams,
+                                                   .gate = looks_at,
+                                                   .count = count};
+    IPU_TRY(add_stream(s, sink->name, sink->tensor, value, sink));
+    e->streams[e->nstreams - 1].gate = sink->fn ? 0 : looks_at;
+    return IPU_OK;
 }
 
 /* The host call not yet served that needs the fewest more nodes; the first of
@@ -241,7 +271,7 @@ static int emit_assigns(struct scheduler *s, const bool *computed, bool *done)
     for (int32_t i = 0; i < g->nassigns; i++) {
         const struct ipu__assign *a = &g->assigns[i];
         bool is_read = false;
-        int32_t from, to;
+        int32_t from, to, looks_at, count;
 
         for (int32_t n = 0; n < g->nnodes && !is_read; n++)
             is_read = s->assigned[n] && !s->scheduled[n] &&
@@ -252,10 +282,13 @@ static int emit_assigns(struct scheduler *s, const bool *computed, bool *done)
         IPU_TRY(from);
         to = value_of(s, a->variable);
         IPU_TRY(to);
+        IPU_TRY(gate(s, ipu__tensor_region(g, a->value), &looks_at, &count));
         e->steps[e->nsteps++] = (struct ipu__step){.kind = IPU__COMPUTE,
                                                    .op = &ipu__assign_step,
                                                    .inputs = {from},
-                                                   .output = to};
+                                                   .output = to,
+                                                   .gate = looks_at,
+                                                   .count = count};
         done[i] = true;
     }
     return IPU_OK;

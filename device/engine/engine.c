@@ -227,6 +227,14 @@ static int stream_in(ipu_engine *engine)
     return IPU_OK;
 }
 
+/* Whether what looks at a gate runs, this time. */
+static bool is_due(const ipu_engine *engine, int32_t gate)
+{
+    if (!gate)
+        return true;
+    return *(const int32_t *)ipu__memory_of(&engine->memory, gate - 1) != 0;
+}
+
 static void stream_out(ipu_engine *engine)
 {
     const struct ipu_executable *x = engine->executable;
@@ -234,7 +242,8 @@ static void stream_out(ipu_engine *engine)
     for (int32_t i = 0; i < x->nstreams; i++) {
         const struct ipu__stream *s = &x->streams[i];
 
-        if (s->kind == IPU__STREAM_OUT && engine->host[i] && s->bytes > 0)
+        if (s->kind == IPU__STREAM_OUT && engine->host[i] && s->bytes > 0 &&
+            is_due(engine, s->gate))
             memcpy(engine->host[i], ipu__memory_of(&engine->memory, s->value),
                    s->bytes);
     }
@@ -273,6 +282,14 @@ static int compute(ipu_engine *engine, const struct ipu__step *step)
     return ipu__run_wide(&call);
 }
 
+static int run_step(ipu_engine *engine, const struct ipu__step *step)
+{
+    if (!is_due(engine, step->gate))
+        return IPU_OK;
+    return step->kind == IPU__HOST_CALL ? call_host(engine, step)
+                                        : compute(engine, step);
+}
+
 static int run_steps(ipu_engine *engine)
 {
     const struct ipu_executable *x = engine->executable;
@@ -282,9 +299,7 @@ static int run_steps(ipu_engine *engine)
     if (engine->counts)
         ipu__counts_input(engine->counts);
     for (int32_t i = 0; i < x->nsteps; i++) {
-        IPU_TRY(x->steps[i].kind == IPU__HOST_CALL
-                    ? call_host(engine, &x->steps[i])
-                    : compute(engine, &x->steps[i]));
+        IPU_TRY(run_step(engine, &x->steps[i]));
         if (engine->counts)
             ipu__counts_step(engine->counts, i,
                              x->steps[i].kind == IPU__HOST_CALL);

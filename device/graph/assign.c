@@ -59,8 +59,10 @@ static int assign(ipu_graph *g, ipu_tensor variable, ipu_tensor value)
         return ipu__fail(a.value, "assign: the value of %s: %s",
                          g->tensors[a.variable].name, ipu_last_error());
     IPU_TRY(check(g, a.variable, a.value));
-    /* Two variables may become each other. */
-    if (variable_behind(g, a.value) >= 0) {
+    /* Two variables may become each other; and what is built in a region
+     * happens there. */
+    if (variable_behind(g, a.value) >= 0 ||
+        (g->region && ipu__tensor_region(g, a.value) != g->region)) {
         value = ipu__add(g, &ipu__identity, &value, NULL);
         if (value.id < 0)
             return g->status;

@@ -51,6 +51,7 @@ void ipu_graph_free(ipu_graph *graph)
     free(graph->nodes);
     free(graph->sinks);
     free(graph->assigns);
+    free(graph->regions);
     free(graph->message);
     for (int32_t i = 0; i < graph->nfiles; i++)
         free(graph->files[i]);
@@ -244,7 +245,7 @@ static int add_node(ipu_graph *g, const struct ipu__op *op,
                     const ipu_tensor *inputs,
                     const struct ipu__attributes *attributes)
 {
-    struct ipu__node node = {.op = op};
+    struct ipu__node node = {.op = op, .derived = g->derived};
     struct ipu__call call;
     char name[64];
 
@@ -256,6 +257,7 @@ static int add_node(ipu_graph *g, const struct ipu__op *op,
             return ipu__fail(node.inputs[i], "%s: input %d: %s", op->name, i,
                              ipu_last_error());
     }
+    IPU_TRY(ipu__region_join(g, &node));
     IPU_TRY(describe_call(g, &node, &call));
     IPU_TRY(ipu__reserve((void **)&g->nodes, g->nnodes, &g->node_capacity,
                          sizeof *g->nodes));

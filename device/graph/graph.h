@@ -58,6 +58,26 @@ struct ipu__node {
     struct ipu__attributes attributes;
     int32_t inputs[IPU__MAX_INPUTS]; /* indices of tensors */
     int32_t output;
+    /* Of the update region number region - 1; 0: it runs each time. Nodes of
+     * different regions must not be merged or fused. */
+    int32_t region;
+    /* Of a derivative: the tensor + 1 of the derivative that it came from.
+     * 0: it is none. */
+    int32_t derived;
+    /* Not before the tensor after - 1 is there, although it does not read it;
+     * 0: none. Set where something is computed again (again), which must not
+     * be merged with what it repeats, nor come earlier. */
+    int32_t after;
+    bool again;
+};
+
+/* What runs in every count-th run only (regions.c). */
+struct ipu__region {
+    int32_t count;
+    int32_t counter; /* tensor: mini-batches since the last update */
+    int32_t due;     /* tensor: an int32 that is 1 when it runs; -1: always */
+    ipu_offload offload;
+    int64_t minimum_bytes; /* of what is offloaded */
 };
 
 /* A tensor that leaves the device. */
@@ -83,6 +103,10 @@ struct ipu_graph {
     int32_t nsinks, sink_capacity;
     struct ipu__assign *assigns; /* owned */
     int32_t nassigns, assign_capacity;
+    struct ipu__region *regions; /* owned */
+    int32_t nregions, region_capacity;
+    int32_t region;  /* that is being built, + 1; 0: none */
+    int32_t derived; /* as in nodes: what is being differentiated; 0: none */
     struct ipu__source source; /* of what is being built */
     int status;    /* of the first failure, which stops all building */
     char *message; /* owned; its text */
@@ -115,6 +139,25 @@ ipu_tensor ipu__handle(const ipu_graph *graph, int32_t index);
 ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
                     const ipu_tensor *inputs,
                     const struct ipu__attributes *attributes);
+
+/*
+ * The region of that count, made if there is none: its number + 1, or a
+ * failure, which stays in the graph.
+ */
+int32_t ipu__region_of(ipu_graph *graph, int32_t count);
+
+/* Give the node the region of what is being built and of its inputs;
+ * IPU_ERR_STATE if these are two. */
+int ipu__region_join(const ipu_graph *graph, struct ipu__node *node);
+
+/* The tensors that must be there before the node can be computed: its inputs,
+ * what it comes after, what says whether its region runs. Returns how many. */
+enum { IPU__MAX_NEEDS = IPU__MAX_INPUTS + 2 };
+int ipu__node_needs(const ipu_graph *graph, const struct ipu__node *node,
+                    int32_t *needs);
+
+/* The region + 1 in which a tensor is computed; 0: in each run. */
+int32_t ipu__tensor_region(const ipu_graph *graph, int32_t tensor);
 
 /* Keep the last error as the graph's, unless it has one, with the place in the
  * user's program; returns it as a status, or as an invalid tensor. */

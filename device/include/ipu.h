@@ -411,6 +411,8 @@ int ipu_adamw(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
 int ipu_lamb(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
              ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options);
 
+#include "ipu_training.h"
+
 /* --------------------------------------------------------------- compile */
 
 /*
@@ -475,6 +477,7 @@ typedef struct ipu_step_info {
     int32_t fullest_tile;
     int64_t fullest_tile_bytes; /* all that is on it during the step */
     const char *estimate; /* why the cycles are only an estimate, or NULL */
+    int32_t update_count; /* it runs every so many runs; 1: in each */
 } ipu_step_info;
 
 int ipu_executable_step(const ipu_executable *executable, int32_t step,
@@ -509,6 +512,10 @@ typedef struct ipu_program_cycles {
     double seconds;
     double flops;
     int32_t estimates; /* steps whose cycles are only estimates */
+    /* The above are of a run with an update (ipu_training.h). */
+    int64_t update;     /* of total: what does not run each time */
+    int64_t mean_total; /* of a run, over all runs */
+    int64_t streaming;  /* of exchange: to and from the memory beside */
 } ipu_program_cycles;
 
 int ipu_executable_cycles(const ipu_executable *executable,

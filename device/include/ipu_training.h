@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ipu_training.h - larger batches and larger models than a chip has room for:
+ * gradients accumulated over several runs, optimiser state in the memory
+ * beside the chip. Included by ipu.h.
+ *
+ * The update region. Some of a program need not run each time: what an
+ * optimiser makes of the gradients of count mini-batches runs in every
+ * count-th run only (or, within a loop, iteration). A node belongs to the
+ * region if it depends on a tensor of ipu_accumulate, or was built between
+ * ipu_update_begin and ipu_update_end. In the other runs its steps are passed
+ * over: variables that it assigns stay, its host calls are not made, its
+ * outputs leave the host's memory as it is. The graph counts mini-batches in a
+ * variable, "update/<count>/mini_batch"; a run that fails does not count.
+ *
+ * Builders here keep their failures in the graph, as those of ipu.h do.
+ */
+#ifndef IPU_TRAINING_H
+#define IPU_TRAINING_H
+
+#include "ipu.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ----------------------------------------------------- the update region */
+
+/* What is built from here on to ipu_update_end runs in every count-th run
+ * only. A graph may have several regions, of different counts, but nothing
+ * may depend on two of them. IPU_ERR_STATE if one has begun already; count: 1
+ * to 2^20. */
+int ipu_update_begin(ipu_graph *graph, int32_t count);
+int ipu_update_end(ipu_graph *graph);
+
+/* The count of mini-batches with which the graph updates: the smallest number
+ * of runs, or of iterations, after which all its regions have run a whole
+ * number of times. 1 if it has none. Negative: the graph is NULL. */
+int ipu_update_count(const ipu_graph *graph);
+
+/*
+ * For what runs a program several times: IPU_ERR_STATE unless that many
+ * iterations end with an update, so that no gradients are left over. where
+ * names the loop, for the message.
+ */
+int ipu_update_check_iterations(const ipu_graph *graph, const char *where,
+                                int64_t iterations);
+
+/* For what accumulates gradients itself, as a pipeline does: IPU_ERR_STATE if
+ * the graph has an update region of count 2 or more. */
+int ipu_update_check_absent(const ipu_graph *graph, const char *where);
+
+/* ----------------------------------------------------------- accumulation */
+
+/* What the gradients g of mini-batches 0 to count - 1 become. */
+typedef int32_t ipu_reduction;
+enum {
+    IPU_REDUCTION_SUM = 0,         /* acc + g */
+    IPU_REDUCTION_MEAN = 1,        /* acc + g / count */
+    IPU_REDUCTION_RUNNING_MEAN = 2 /* acc n / (n + 1) + g / (n + 1): the mean
+                                      of those so far, so that nothing grows
+                                      with their number */
+};
+
+/* "SUM", "MEAN", "RUNNING_MEAN"; NULL if it is none. */
+const char *ipu_reduction_name(ipu_reduction reduction);
+
+/* The reduction of a name, in capitals or not. IPU_ERR_NAME with the names
+ * that there are. */
+int ipu_reduction_parse(const char *name, ipu_reduction *reduction);
+
+/* The dtype in which the gradients of a variable of this dtype are
+ * accumulated. Called while the graph is built. */
+typedef ipu_dtype (*ipu_accumulator_fn)(void *context, const char *variable,
+                                        ipu_dtype dtype);
+
+/* Where the optimiser's state lies: variables that only the update region
+ * uses. */
+typedef int32_t ipu_offload;
+enum {
+    IPU_OFFLOAD_AUTO = 0, /* beside the chip, if there is memory there */
+    IPU_OFFLOAD_ON = 1,   /* there, or the program does not compile */
+    IPU_OFFLOAD_OFF = 2   /* on the chip */
+};
+
+typedef struct ipu_accumulation_options {
+    uint32_t size;           /* sizeof(ipu_accumulation_options) */
+    ipu_reduction reduction; /* SUM */
+    /* The accumulator's dtype: that of the variable if both are NULL; the
+     * function is asked if there is one. */
+    const ipu_dtype *dtype;
+    ipu_accumulator_fn choose;
+    void *context; /* borrowed during the call */
+    int32_t cast;  /* 1: the result is cast back to the variable's dtype */
+    int32_t reserved;
+} ipu_accumulation_options;
+
+/*
+ * Accumulate the variable's gradient over count mini-batches. The result is
+ * that of all of them, of the accumulator's dtype, and whatever depends on it
+ * runs in every count-th run only: give it to an optimiser. An optimiser takes
+ * gradients of its variable's dtype: where the accumulator's is another, set
+ * cast.
+ *
+ * The accumulator is a variable, the variable's name with "/accumulator". It
+ * begins anew with the first mini-batch after an update. options NULL: the
+ * sum, in the variable's dtype.
+ */
+ipu_tensor ipu_accumulate(ipu_graph *graph, ipu_tensor variable,
+                          ipu_tensor gradient, int32_t count,
+                          const ipu_accumulation_options *options);
+
+/* ------------------------------------------------------------ optimisers */
+
+typedef int32_t ipu_optimizer_kind;
+enum {
+    IPU_OPTIMIZER_SGD = 0, /* with momentum or without */
+    IPU_OPTIMIZER_ADAM = 1,
+    IPU_OPTIMIZER_ADAMW = 2,
+    IPU_OPTIMIZER_LAMB = 3
+};
+
+/* One of the optimisers of ipu.h. */
+typedef struct ipu_optimizer {
+    uint32_t size; /* sizeof(ipu_optimizer) */
+    ipu_optimizer_kind kind;
+    ipu_tensor rate; /* a float32 scalar */
+    int32_t reserved;
+    const char *step;           /* name of the variable that counts updates;
+                                   NULL: "optimizer/step"; not of SGD */
+    const ipu_sgd_options *sgd; /* borrowed during the call; NULL: usual */
+    const ipu_adam_options *adam;
+} ipu_optimizer;
+
+typedef struct ipu_update_options {
+    uint32_t size; /* sizeof(ipu_update_options) */
+    /* Of variables that only the update uses. */
+    ipu_offload offload;
+    int64_t minimum_remote_bytes;          /* smaller ones stay; 0: 128 */
+    ipu_accumulation_options accumulation; /* its size may be 0: the usual */
+} ipu_update_options;
+
+/*
+ * Update nvariables variables by their gradients, accumulated over
+ * mini_batches runs. The optimiser's state is kept beside the chip if options
+ * say so. options NULL: the sums, offload AUTO. Within a loop its iterations
+ * must be a multiple of mini_batches (ipu_update_check_iterations).
+ */
+int ipu_accumulating_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
+                               int32_t nvariables, const ipu_tensor *variables,
+                               const ipu_tensor *gradients,
+                               int32_t mini_batches,
+                               const ipu_update_options *options);
+
+/* The first of these: SGD and momentum only, others are IPU_ERR_ARGUMENT; of
+ * one mini-batch it is the optimiser itself. */
+int ipu_accumulating_optimizer_v1(
+    ipu_graph *graph, const ipu_optimizer *optimizer, int32_t nvariables,
+    const ipu_tensor *variables, const ipu_tensor *gradients,
+    int32_t mini_batches, const ipu_update_options *options);
+
+/* Each run, without an update region. */
+int ipu_optimize(ipu_graph *graph, const ipu_optimizer *optimizer,
+                 int32_t nvariables, const ipu_tensor *variables,
+                 const ipu_tensor *gradients);
+
+/* --------------------------------------------------------------- offload */
+
+/*
+ * Where the variables lie that only the update region of that count uses, in
+ * the region that begins with ipu_update_begin or ipu_accumulate: those of at
+ * least minimum_bytes (0: 128) are loaded when the region needs them and
+ * stored when they have been assigned, in transfers of at most 128 MiB. AUTO
+ * unless said. With ON a target without streaming memory is IPU_ERR_ARGUMENT
+ * when the graph is compiled.
+ */
+int ipu_update_offload(ipu_graph *graph, int32_t count, ipu_offload offload,
+                       int64_t minimum_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* Each builder tells where it is called. Not with IPU_NO_SOURCES. */
+#ifndef IPU_NO_SOURCES
+#define ipu_accumulate(graph, ...) ipu_accumulate(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_update_begin(graph, ...)                                           \
+    ipu_update_begin(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_optimize(graph, ...) ipu_optimize(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_accumulating_optimizer(graph, ...)                                 \
+    ipu_accumulating_optimizer(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_accumulating_optimizer_v1(graph, ...)                              \
+    ipu_accumulating_optimizer_v1(IPU_HERE(graph), __VA_ARGS__)
+#endif
+
+#endif

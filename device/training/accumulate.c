@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * accumulate.c - gradients of several mini-batches in one.
+ *
+ *     SUM            acc = acc + g
+ *     MEAN           acc = acc + g / count
+ *     RUNNING_MEAN   acc = acc n / (n + 1) + g / (n + 1)
+ *
+ * n is the number of mini-batches since the last update, which the graph
+ * counts. With n = 0 what was there is not read: the accumulator needs no
+ * zeroing after an update, and a NaN in it does not outlive one.
+ *
+ * Two nodes: "accumulate", in each run, whose output the accumulator becomes,
+ * and "accumulated", of the update region, which is the same memory under
+ * another name: whatever reads it is in the region too.
+ */
+#include <stdio.h>
+#include <strings.h>
+
+#include "graph/error.h"
+#include "graph/graph.h"
+#include "ops/op.h"
+
+/* ------------------------------------------------------------- the two ops */
+
+static int accumulate_shape(const struct ipu__call *call,
+                            struct ipu__shape *output)
+{
+    IPU_TRY(ipu__same_floats(call, output));
+    if (!ipu__shape_equal(&call->inputs[0].shape, &call->inputs[1].shape))
+        return ipu__unfit(call, 0, 1, "they must be the same");
+    return ipu__expect(call, 2, IPU_INT32, 0, "a number, a scalar");
+}
+
+IPU__WIDE static void add_up(float *y, const float *acc, const float *g,
+                             float fa, float fg, int64_t count)
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = acc[i] * fa + g[i] * fg;
+}
+
+IPU__WIDE static void begin(float *y, const float *g, float fg, int64_t count)
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = g[i] * fg;
+}
+
+/* order[0]: the reduction; factors[0]: of g, in a mean. */
+static int run_accumulate(const struct ipu__call *call)
+{
+    const struct ipu__attributes *a = call->attributes;
+    int64_t count = ipu__shape_count(&call->output.shape);
+    int32_t n = *(const int32_t *)call->inputs[2].data;
+    double old = 1, new = a->factors[0];
+
+    if (a->order[0] == IPU_REDUCTION_RUNNING_MEAN) {
+        old = n / (n + 1.0);
+        new = 1 / (n + 1.0);
+    }
+    if (n == 0)
+        begin(call->output.data, call->inputs[1].data, (float)new, count);
+    else
+        add_up(call->output.data, call->inputs[0].data, call->inputs[1].data,
+               (float)old, (float)new, count);
+    return IPU_OK;
+}
+
+static const struct ipu__op accumulate_op = {
+    .name = "accumulate",
+    .ninputs = 3,
+    .in_place = 0,
+    .shape = accumulate_shape,
+    .run = run_accumulate,
+};
+
+static int same_shape(const struct ipu__call *call, struct ipu__shape *output)
+{
+    *output = call->inputs[0].shape;
+    return IPU_OK;
+}
+
+static int run_accumulated(const struct ipu__call *call)
+{
+    return ipu__identity.run(call);
+}
+
+static const struct ipu__op accumulated_op = {
+    .name = "accumulated",
+    .ninputs = 1,
+    .in_place = 0,
+    .alias = true,
+    .raw = true,
+    .shape = same_shape,
+    .run = run_accumulated,
+};
+
+/* ----------------------------------------------------------- reductions */
+
+static const char *const reductions[] = {
+    [IPU_REDUCTION_SUM] = "SUM",
+    [IPU_REDUCTION_MEAN] = "MEAN",
+    [IPU_REDUCTION_RUNNING_MEAN] = "RUNNING_MEAN",
+};
+enum { REDUCTIONS = sizeof reductions / sizeof reductions[0] };
+
+const char *ipu_reduction_name(ipu_reduction reduction)
+{
+    return reduction >= 0 && reduction < REDUCTIONS ? reductions[reduction]
+                                                    : NULL;
+}
+
+int ipu_reduction_parse(const char *name, ipu_reduction *reduction)
+{
+    if (!reduction)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "the place for the reduction is NULL");
+    for (int i = 0; name && i < REDUCTIONS; i++)
+        if (strcasecmp(name, reductions[i]) == 0) {
+            *reduction = i;
+            return IPU_OK;
+        }
+    return ipu__fail(IPU_ERR_NAME,
+                     "'%.60s' cannot be parsed as the reduction of accumulated "
+                     "gradients: valid are SUM, MEAN, RUNNING_MEAN",
+                     name ? name : "");
+}
+
+/* ------------------------------------------------------------- the builder */
+
+static const ipu_accumulation_options usual = {.size = sizeof usual};
+
+static int check(const ipu_graph *g, int32_t variable, int32_t gradient,
+                 const ipu_accumulation_options *o)
+{
+    const struct ipu__tensor *v = &g->tensors[variable];
+    const struct ipu__tensor *d = &g->tensors[gradient];
+    struct ipu__shape as = d->shape;
+    char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
+
+    if (o->size < sizeof *o)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "accumulate: the options' size is %u, not %zu: set it",
+                         (unsigned)o->size, sizeof *o);
+    if (!ipu_reduction_name(o->reduction))
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "accumulate: the reduction is %d; there are SUM, MEAN "
+                         "and RUNNING_MEAN",
+                         (int)o->reduction);
+    if (v->kind != IPU__VARIABLE)
+        return ipu__fail(IPU_ERR_ARGUMENT, "accumulate: %s is not a variable",
+                         v->name);
+    as.dtype = v->shape.dtype;
+    if (v->shape.dtype == IPU_INT32 || d->shape.dtype == IPU_INT32 ||
+        !ipu__shape_equal(&v->shape, &as))
+        return ipu__fail(IPU_ERR_SHAPE,
+                         "accumulate: %s is %s and the gradient %s is %s: the "
+                         "same floats are wanted",
+                         v->name, ipu__shape_print(&v->shape, first), d->name,
+                         ipu__shape_print(&d->shape, second));
+    if (ipu__tensor_region(g, gradient))
+        return ipu__fail(IPU_ERR_STATE,
+                         "accumulate: the gradient %s is not computed in each "
+                         "run: it has been accumulated already",
+                         d->name);
+    return IPU_OK;
+}
+
+/* The accumulator's dtype. */
+static int choose(const ipu_graph *g, int32_t variable,
+                  const ipu_accumulation_options *o, ipu_dtype *dtype)
+{
+    const struct ipu__tensor *v = &g->tensors[variable];
+
+    *dtype = v->shape.dtype;
+    if (o->choose)
+        *dtype = o->choose(o->context, v->name, v->shape.dtype);
+    else if (o->dtype)
+        *dtype = *o->dtype;
+    if (!ipu__dtype_name(*dtype) || *dtype == IPU_INT32)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "accumulate: dtype %d for the accumulator of %s: it "
+                         "must be float32, float16 or bfloat16",
+                         (int)*dtype, v->name);
+    return IPU_OK;
+}
+
+static ipu_tensor cast_to(ipu_graph *g, ipu_tensor x, ipu_dtype dtype)
+{
+    int32_t index = ipu__index(g, x);
+
+    return index < 0 || g->tensors[index].shape.dtype == dtype
+               ? x
+               : ipu_cast(g, x, dtype);
+}
+
+static ipu_tensor add_accumulator(ipu_graph *g, int32_t variable,
+                                  ipu_dtype dtype)
+{
+    const struct ipu__shape shape = g->tensors[variable].shape;
+    char name[256];
+    int n = snprintf(name, sizeof name, "%s/accumulator",
+                     g->tensors[variable].name);
+
+    if (n >= (int)sizeof name)
+        return ipu__invalid(g, ipu__fail(IPU_ERR_NAME,
+                                         "the name of %.64s... is too long for "
+                                         "an accumulator: at most %d bytes",
+                                         name, (int)sizeof name - 16));
+    return ipu_variable(g, name, dtype, shape.ndim, shape.extents);
+}
+
+static ipu_tensor accumulate(ipu_graph *g, int32_t variable,
+                             ipu_tensor gradient, int32_t region,
+                             const ipu_accumulation_options *o)
+{
+    const struct ipu__region r = g->regions[region - 1];
+    const ipu_dtype own = g->tensors[variable].shape.dtype;
+    const bool mean = o->reduction == IPU_REDUCTION_MEAN;
+    const struct ipu__attributes attributes = {
+        .factors = {mean ? 1.0 / r.count : 1}, .order = {o->reduction}};
+    ipu_tensor acc, sum, n;
+    ipu_dtype dtype;
+    int status = choose(g, variable, o, &dtype);
+
+    if (status < 0)
+        return ipu__invalid(g, status);
+    gradient = cast_to(g, gradient, dtype);
+    g->region = 0; /* in each run */
+    sum = gradient;
+    if (r.due >= 0) {
+        n = ipu__handle(g, r.counter);
+        acc = add_accumulator(g, variable, dtype);
+        sum = ipu__add(g, &accumulate_op, (ipu_tensor[]){acc, gradient, n},
+                       &attributes);
+        ipu_assign(g, acc, sum);
+    }
+    g->region = region;
+    sum = ipu__add(g, &accumulated_op, &sum, NULL);
+    return o->cast ? cast_to(g, sum, own) : sum;
+}
+
+ipu_tensor ipu_accumulate(ipu_graph *graph, ipu_tensor variable,
+                          ipu_tensor gradient, int32_t count,
+                          const ipu_accumulation_options *options)
+{
+    const ipu_accumulation_options *o = options ? options : &usual;
+    int32_t of, from, region, scope;
+    int status;
+
+    of = ipu__index_of(graph, &accumulate_op, variable);
+    if (of < 0)
+        return (ipu_tensor){-1};
+    from = ipu__index_of(graph, &accumulate_op, gradient);
+    if (from < 0)
+        return (ipu_tensor){-1};
+    status = check(graph, of, from, o);
+    if (status < 0)
+        return ipu__invalid(graph, status);
+    region = ipu__region_of(graph, count);
+    if (region < 0)
+        return (ipu_tensor){-1};
+    scope = graph->region;
+    gradient = accumulate(graph, of, gradient, region, o);
+    graph->region = scope;
+    return gradient;
+}

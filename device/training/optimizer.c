@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Optimisers by description: all variables of a model at once, each run or in
+ * an update region, after their gradients have been accumulated there.
+ */
+#include "graph/error.h"
+#include "graph/graph.h"
+
+static const ipu_update_options usual = {.size = sizeof usual};
+static const ipu_accumulation_options sums = {.size = sizeof sums};
+
+static int check(const ipu_graph *g, const ipu_optimizer *o, int32_t count,
+                 const ipu_tensor *variables, const ipu_tensor *gradients)
+{
+    if (!g)
+        return ipu__fail(IPU_ERR_ARGUMENT, "optimizer: the graph is NULL");
+    IPU_TRY(ipu__graph_status(g));
+    if (!o)
+        return ipu__fail(IPU_ERR_ARGUMENT, "optimizer: it is NULL");
+    if (o->size < sizeof *o)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "optimizer: its size is %u, not %zu: set it",
+                         (unsigned)o->size, sizeof *o);
+    if (o->kind < IPU_OPTIMIZER_SGD || o->kind > IPU_OPTIMIZER_LAMB)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "optimizer: %d is neither SGD, ADAM, ADAMW nor LAMB",
+                         (int)o->kind);
+    if (count < 0 || (count > 0 && (!variables || !gradients)))
+        return ipu__fail(IPU_ERR_ARGUMENT, "optimizer: %s",
+                         count < 0 ? "the count is less than 0"
+                                   : "an array is NULL");
+    return IPU_OK;
+}
+
+static int apply(ipu_graph *g, const ipu_optimizer *o, ipu_tensor variable,
+                 ipu_tensor gradient, ipu_tensor step)
+{
+    switch (o->kind) {
+    case IPU_OPTIMIZER_ADAM:
+        return ipu_adam(g, variable, gradient, o->rate, step, o->adam);
+    case IPU_OPTIMIZER_ADAMW:
+        return ipu_adamw(g, variable, gradient, o->rate, step, o->adam);
+    case IPU_OPTIMIZER_LAMB:
+        return ipu_lamb(g, variable, gradient, o->rate, step, o->adam);
+    default: return ipu_sgd(g, variable, gradient, o->rate, o->sgd);
+    }
+}
+
+static int apply_all(ipu_graph *g, const ipu_optimizer *o, int32_t count,
+                     const ipu_tensor *variables, const ipu_tensor *gradients,
+                     int32_t mini_batches,
+                     const ipu_accumulation_options *accumulation)
+{
+    ipu_tensor step = {-1};
+
+    if (o->kind != IPU_OPTIMIZER_SGD)
+        step = ipu_counter(g, o->step ? o->step : "optimizer/step");
+    for (int32_t i = 0; i < count; i++) {
+        ipu_tensor gradient = gradients[i];
+
+        if (accumulation)
+            gradient = ipu_accumulate(g, variables[i], gradient, mini_batches,
+                                      accumulation);
+        IPU_TRY(apply(g, o, variables[i], gradient, step));
+    }
+    return ipu__graph_status(g);
+}
+
+int ipu_optimize(ipu_graph *graph, const ipu_optimizer *optimizer,
+                 int32_t nvariables, const ipu_tensor *variables,
+                 const ipu_tensor *gradients)
+{
+    int status = check(graph, optimizer, nvariables, variables, gradients);
+
+    if (status < 0)
+        return graph ? ipu__graph_fail(graph, status) : status;
+    return apply_all(graph, optimizer, nvariables, variables, gradients, 1,
+                     NULL);
+}
+
+static int check_options(const ipu_update_options *o)
+{
+    if (o->size >= sizeof *o)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_ARGUMENT,
+                     "optimizer: the update options' size is %u, not %zu: set "
+                     "it",
+                     (unsigned)o->size, sizeof *o);
+}
+
+int ipu_accumulating_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
+                               int32_t nvariables, const ipu_tensor *variables,
+                               const ipu_tensor *gradients,
+                               int32_t mini_batches,
+                               const ipu_update_options *options)
+{
+    const ipu_update_options *o = options ? options : &usual;
+    int status = check(graph, optimizer, nvariables, variables, gradients);
+
+    if (status >= 0)
+        status = check_options(o);
+    if (status < 0)
+        return graph ? ipu__graph_fail(graph, status) : status;
+    IPU_TRY(ipu_update_offload(graph, mini_batches, o->offload,
+                               o->minimum_remote_bytes));
+    IPU_TRY(ipu_update_begin(graph, mini_batches));
+    status = apply_all(graph, optimizer, nvariables, variables, gradients,
+                       mini_batches,
+                       o->accumulation.size ? &o->accumulation : &sums);
+    graph->region = 0;
+    return status;
+}
+
+int ipu_accumulating_optimizer_v1(
+    ipu_graph *graph, const ipu_optimizer *optimizer, int32_t nvariables,
+    const ipu_tensor *variables, const ipu_tensor *gradients,
+    int32_t mini_batches, const ipu_update_options *options)
+{
+    int status = check(graph, optimizer, nvariables, variables, gradients);
+
+    if (status >= 0 && optimizer->kind != IPU_OPTIMIZER_SGD)
+        status = ipu__fail(IPU_ERR_ARGUMENT,
+                           "optimizer: accumulation of the first version "
+                           "takes SGD and momentum only: others need "
+                           "ipu_accumulating_optimizer");
+    if (status < 0)
+        return graph ? ipu__graph_fail(graph, status) : status;
+    if (mini_batches == 1)
+        return ipu_optimize(graph, optimizer, nvariables, variables, gradients);
+    return ipu_accumulating_optimizer(graph, optimizer, nvariables, variables,
+                                      gradients, mini_batches, options);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Optimisers that accumulate: n batches of b train like one of n b, for each
+ * optimiser, and in which dtype gradients are added up.
+ */
+#include "check_main.h"
+
+#include <math.h>
+
+#include "device.h"
+
+enum { N = 4, COUNT = 5 };
+
+static struct device d;
+static ipu_tensor w, g, rate;
+
+static void set_up(void)
+{
+    d = device_new();
+    w = ipu_variable(d.graph, "w", IPU_FLOAT32, 1, SHAPE(COUNT));
+    g = device_floats(&d, "g", 1, SHAPE(COUNT));
+    rate = ipu_fill(d.graph, IPU_FLOAT32, 0, NULL, 0.5);
+}
+
+static void tear_down(void)
+{
+    device_free(&d);
+}
+
+static float read_first(const char *name)
+{
+    float values[COUNT];
+
+    MUST(ipu_engine_read(d.engine, name, values, sizeof values));
+    for (int i = 1; i < COUNT; i++)
+        ck_assert_float_eq(values[i], values[0]);
+    return values[0];
+}
+
+/* A run whose gradient has this value. */
+static void run_with(float slope)
+{
+    float slopes[COUNT];
+
+    for (int i = 0; i < COUNT; i++)
+        slopes[i] = slope;
+    device_connect(&d, "g", slopes, COUNT);
+    MUST(ipu_engine_run(d.engine));
+}
+
+enum { ROWS = 3, FEATURES = 6, CLASSES = 5, UPDATES = 100 };
+
+enum { SGD, MOMENTUM, ADAM, ADAMW, LAMB, OPTIMISERS };
+
+static const ipu_sgd_options momentum = {.size = sizeof momentum,
+                                         .momentum = 0.9};
+
+static ipu_optimizer optimizer_of(ipu_graph *graph, int kind)
+{
+    static const ipu_optimizer_kind kinds[] = {
+        IPU_OPTIMIZER_SGD, IPU_OPTIMIZER_SGD, IPU_OPTIMIZER_ADAM,
+        IPU_OPTIMIZER_ADAMW, IPU_OPTIMIZER_LAMB};
+
+    return (ipu_optimizer){
+        .size = sizeof(ipu_optimizer),
+        .kind = kinds[kind],
+        .rate = ipu_fill(graph, IPU_FLOAT32, 0, NULL, 0.05),
+        .sgd = kind == MOMENTUM ? &momentum : NULL,
+    };
+}
+
+/* A layer of tanh and one of logits, on batches of so many rows; mini: of how
+ * many batches an update is made; 0: a plain optimiser. */
+static struct device classifier(int rows, int mini, int kind)
+{
+    struct device c = device_new();
+    ipu_graph *graph = c.graph;
+    ipu_tensor x = ipu_input(graph, "x", IPU_FLOAT32, 2, SHAPE(rows, FEATURES));
+    ipu_tensor y = ipu_input(graph, "y", IPU_INT32, 1, SHAPE(rows));
+    ipu_tensor v[] = {
+        ipu_variable(graph, "w1", IPU_FLOAT32, 2, SHAPE(FEATURES, 7)),
+        ipu_variable(graph, "b1", IPU_FLOAT32, 1, SHAPE(7)),
+        ipu_variable(graph, "w2", IPU_FLOAT32, 2, SHAPE(7, CLASSES)),
+    };
+    ipu_tensor slopes[3], h, loss;
+    const ipu_optimizer o = optimizer_of(graph, kind);
+    const ipu_update_options u = {
+        .size = sizeof u,
+        .accumulation = {.size = sizeof u.accumulation,
+                         .reduction = IPU_REDUCTION_MEAN}};
+
+    h = ipu_tanh(graph, ipu_bias_add(graph, ipu_matmul(graph, x, v[0]), v[1]));
+    loss = ipu_softmax_cross_entropy(graph, ipu_matmul(graph, h, v[2]), y);
+    loss = ipu_reduce_sum(graph, loss, 1.0 / rows);
+    MUST(ipu_gradients(graph, loss, 3, v, slopes));
+    MUST(mini ? ipu_accumulating_optimizer(graph, &o, 3, v, slopes, mini, &u)
+              : ipu_optimize(graph, &o, 3, v, slopes));
+    device_load(&c);
+    return c;
+}
+
+static void write_random(struct device *c, const char *name, int count,
+                         uint64_t seed)
+{
+    float values[64];
+
+    device_fill(values, count, seed);
+    MUST(ipu_engine_write(c->engine, name, values, (size_t)count * 4));
+}
+
+static void train(struct device *c, int rows, int runs, float *x, int32_t *y)
+{
+    write_random(c, "w1", FEATURES * 7, 1);
+    write_random(c, "w2", 7 * CLASSES, 2);
+    for (int i = 0; i < runs; i++) {
+        device_connect(c, "x", x + (ptrdiff_t)i * rows * FEATURES,
+                       rows * FEATURES);
+        device_connect(c, "y", y + (ptrdiff_t)i * rows, rows);
+        MUST(ipu_engine_run(c->engine));
+    }
+}
+
+static void compare(struct device *a, struct device *b, const char *name,
+                    int count, double tolerance)
+{
+    float first[64], second[64];
+
+    MUST(ipu_engine_read(a->engine, name, first, (size_t)count * 4));
+    MUST(ipu_engine_read(b->engine, name, second, (size_t)count * 4));
+    for (int i = 0; i < count; i++)
+        if (!(fabs((double)first[i] - (double)second[i]) <= tolerance))
+            ck_abort_msg("%s[%d]: %.9g and %.9g", name, i, (double)first[i],
+                         (double)second[i]);
+}
+
+/* To rounding: sums are added in another order. */
+START_TEST(n_small_batches_train_like_a_large_one)
+{
+    enum { ALL = N * ROWS * UPDATES };
+    static float x[ALL * FEATURES];
+    static int32_t y[ALL];
+    struct device small = classifier(ROWS, N, _i);
+    struct device large = classifier(ROWS * N, 0, _i);
+
+    device_fill(x, ALL * FEATURES, 7);
+    for (int i = 0; i < ALL; i++)
+        y[i] = (int32_t)(fabsf(x[i * FEATURES]) * CLASSES) % CLASSES;
+    train(&small, ROWS, N * UPDATES, x, y);
+    train(&large, ROWS * N, UPDATES, x, y);
+    compare(&small, &large, "w1", FEATURES * 7, 2e-4);
+    compare(&small, &large, "b1", 7, 2e-4);
+    compare(&small, &large, "w2", 7 * CLASSES, 2e-4);
+    if (_i >= ADAM) {
+        int32_t steps;
+
+        MUST(ipu_engine_read(small.engine, "optimizer/step", &steps, 4));
+        ck_assert_int_eq(steps, UPDATES);
+    }
+    device_free(&small);
+    device_free(&large);
+}
+END_TEST
+
+/* Bit-equal: of one mini-batch, and of gradients whose sums are exact. */
+START_TEST(exact_sums_give_the_same_bits)
+{
+    struct device plain = device_new();
+    ipu_tensor v = ipu_variable(plain.graph, "w", IPU_FLOAT32, 1, SHAPE(COUNT));
+    ipu_tensor h = device_floats(&plain, "g", 1, SHAPE(COUNT));
+    const ipu_optimizer o = optimizer_of(d.graph, _i);
+    const ipu_optimizer p = optimizer_of(plain.graph, _i);
+    float values[COUNT], others[COUNT], slopes[COUNT], sums[COUNT];
+
+    MUST(ipu_accumulating_optimizer(d.graph, &o, 1, &w, &g, N, NULL));
+    MUST(ipu_optimize(plain.graph, &p, 1, &v, &h));
+    device_load(&d);
+    device_load(&plain);
+    device_connect(&d, "g", slopes, COUNT);
+    device_connect(&plain, "g", sums, COUNT);
+    device_fill(values, COUNT, 3);
+    MUST(ipu_engine_write(d.engine, "w", values, sizeof values));
+    MUST(ipu_engine_write(plain.engine, "w", values, sizeof values));
+    for (int i = 0; i < N * UPDATES; i++) {
+        for (int k = 0; k < COUNT; k++) {
+            slopes[k] = (float)((i * 7 + k * 3) % 16 - 8) / 64;
+            sums[k] = (i % N ? sums[k] : 0) + slopes[k];
+        }
+        MUST(ipu_engine_run(d.engine));
+        if (i % N == N - 1)
+            MUST(ipu_engine_run(plain.engine));
+    }
+    MUST(ipu_engine_read(d.engine, "w", values, sizeof values));
+    MUST(ipu_engine_read(plain.engine, "w", others, sizeof others));
+    ck_assert_mem_eq(values, others, sizeof values);
+    device_free(&plain);
+}
+END_TEST
+
+START_TEST(the_first_version_takes_sgd_only)
+{
+    ipu_optimizer o = optimizer_of(d.graph, SGD);
+
+    MUST(ipu_accumulating_optimizer_v1(d.graph, &o, 1, &w, &g, 1, NULL));
+    ck_assert_int_eq(ipu_update_count(d.graph), 1);
+    o = optimizer_of(d.graph, ADAM);
+    MUST_FAIL(ipu_accumulating_optimizer_v1(d.graph, &o, 1, &w, &g, 2, NULL),
+              IPU_ERR_ARGUMENT,
+              "accumulation of the first version takes SGD and momentum only");
+}
+END_TEST
+
+START_TEST(the_first_version_accumulates)
+{
+    const ipu_optimizer o = optimizer_of(d.graph, _i);
+
+    MUST(ipu_accumulating_optimizer_v1(d.graph, &o, 1, &w, &g, 2, NULL));
+    device_load(&d);
+    run_with(1);
+    ck_assert_float_eq(read_first("w"), 0);
+    run_with(2);
+    ck_assert_double_eq_tol((double)read_first("w"), -0.15, 1e-6);
+}
+END_TEST
+
+START_TEST(optimizers_refuse)
+{
+    ipu_optimizer o = optimizer_of(d.graph, SGD);
+    const ipu_update_options small = {.size = 4};
+
+    switch (_i) {
+    case 0: o.kind = 9; break;
+    case 1: o.size = 0; break;
+    default: break;
+    }
+    ck_assert_int_lt(_i == 2   ? ipu_optimize(d.graph, NULL, 1, &w, &g)
+                     : _i == 3 ? ipu_optimize(d.graph, &o, -1, &w, &g)
+                     : _i == 4 ? ipu_accumulating_optimizer(d.graph, &o, 1,
+                                                            NULL, &g, 2, NULL)
+                     : _i == 5 ? ipu_accumulating_optimizer(d.graph, &o, 1, &w,
+                                                            &g, 2, &small)
+                               : ipu_optimize(d.graph, &o, 1, &w, &g),
+                     0);
+    ck_assert_int_lt(ipu_compile(d.graph, NULL, &d.executable), 0);
+    ck_assert_int_eq(ipu_optimize(NULL, &o, 1, &w, &g), IPU_ERR_ARGUMENT);
+    ck_assert_int_eq(ipu_update_begin(NULL, 2), IPU_ERR_ARGUMENT);
+    ck_assert_int_lt(ipu_accumulate(NULL, w, g, 2, NULL).id, 0);
+}
+END_TEST
+
+/* -------------------------------------------------------------------- dtypes
+ */
+
+enum { MANY = 4096 };
+
+static ipu_dtype wide_for_w(void *context, const char *variable,
+                            ipu_dtype dtype)
+{
+    *(int *)context += strcmp(variable, "h") == 0 && dtype == IPU_FLOAT16;
+    return IPU_FLOAT32;
+}
+
+/* 4096 gradients of 1 / 4096: sums of float16 stop growing. _i: of float16, of
+ * float32, and what the function says. */
+START_TEST(a_wide_accumulator_keeps_small_gradients)
+{
+    const ipu_dtype wide = IPU_FLOAT32;
+    int asked = 0;
+    const ipu_accumulation_options o = {.size = sizeof o,
+                                        .dtype = _i == 1 ? &wide : NULL,
+                                        .choose = _i == 2 ? wide_for_w : NULL,
+                                        .context = &asked,
+                                        .cast = 1};
+    ipu_tensor h = ipu_variable(d.graph, "h", IPU_FLOAT16, 1, SHAPE(COUNT));
+    ipu_tensor slope =
+        ipu_fill(d.graph, IPU_FLOAT16, 1, SHAPE(COUNT), 1.0 / MANY);
+    ipu_tensor seen =
+        ipu_variable(d.graph, "seen", IPU_FLOAT32, 1, SHAPE(COUNT));
+
+    slope = ipu_accumulate(d.graph, h, slope, MANY, &o);
+    MUST(ipu_assign(d.graph, h, slope));
+    MUST(ipu_assign(d.graph, seen, ipu_cast(d.graph, slope, IPU_FLOAT32)));
+    device_load(&d);
+    for (int i = 0; i < MANY; i++)
+        run_with(0);
+    if (_i)
+        ck_assert_float_eq(read_first("seen"), 1);
+    else
+        ck_assert_float_lt(read_first("seen"), 0.6f);
+    ck_assert_int_eq(asked, _i == 2);
+}
+END_TEST
+
+START_TEST(an_optimiser_takes_its_own_dtype)
+{
+    const ipu_dtype wide = IPU_FLOAT32;
+    const ipu_accumulation_options o = {.size = sizeof o, .dtype = &wide};
+    ipu_tensor h = ipu_variable(d.graph, "h", IPU_FLOAT16, 1, SHAPE(COUNT));
+    ipu_tensor slope = ipu_cast(d.graph, g, IPU_FLOAT16);
+
+    slope = ipu_accumulate(d.graph, h, slope, 2, &o);
+    MUST_FAIL(ipu_sgd(d.graph, h, slope, rate, NULL), IPU_ERR_SHAPE, "h");
+}
+END_TEST
+
+static TCase *tcase_training(void)
+{
+    TCase *tc = tcase_create("optimizers");
+
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_set_timeout(tc, 120);
+    tcase_add_loop_test(tc, n_small_batches_train_like_a_large_one, 0,
+                        OPTIMISERS);
+    tcase_add_loop_test(tc, exact_sums_give_the_same_bits, 0, OPTIMISERS);
+    tcase_add_test(tc, the_first_version_takes_sgd_only);
+    tcase_add_loop_test(tc, the_first_version_accumulates, 0, 2);
+    tcase_add_loop_test(tc, optimizers_refuse, 0, 6);
+    tcase_add_loop_test(tc, a_wide_accumulator_keeps_small_gradients, 0, 3);
+    tcase_add_test(tc, an_optimiser_takes_its_own_dtype);
+    return tc;
+}
+
+HVD_TEST_MAIN("device_training_optimizers", tcase_training)
