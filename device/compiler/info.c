@@ -61,6 +61,7 @@ int ipu_executable_step(const ipu_executable *executable, int32_t step,
             s->tile_bytes + s->cycles.temporary_bytes + executable->code_bytes,
         .estimate = s->cycles.estimate,
         .update_count = s->count > 0 ? s->count : 1,
+        .again = s->again,
     };
     info->size = size;
     return IPU_OK;
@@ -160,6 +161,7 @@ int ipu_executable_cycles(const ipu_executable *executable,
         sum.exchange += s->cycles.exchange;
         sum.sync += s->cycles.sync;
         sum.flops += s->cycles.flops;
+        sum.again += s->again ? s->cycles.total : 0;
     }
     sum.total = sum.compute + sum.exchange + sum.sync;
     /* Tiles that serve streams do so while the others compute. */

@@ -110,11 +110,13 @@ static int32_t first_of(const struct ipu_executable *e, int32_t block)
             return v;
 }
 
-/* The last step that may fail; -1: none. */
+/* The last step that may fail, which it does not if it did not before; -1:
+ * none. */
 static int32_t last_that_fails(const struct ipu_executable *e)
 {
     for (int32_t i = e->nsteps - 1; i >= 0; i--)
-        if (e->steps[i].kind == IPU__HOST_CALL || e->steps[i].op->checks)
+        if (e->steps[i].kind == IPU__HOST_CALL ||
+            (e->steps[i].op->checks && !e->steps[i].again))
             return i;
     return -1;
 }

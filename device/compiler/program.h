@@ -50,6 +50,7 @@ struct ipu__step {
     /* Of an update region: the value + 1 that is 0 when the step is passed
      * over; 0: none. It runs every count-th time; 0: each time. */
     int32_t gate, count;
+    bool again; /* it computes an activation again */
     /* On the chip */
     ipu_cycles cycles;
     int64_t busy_tiles;   /* that compute */

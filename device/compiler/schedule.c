@@ -9,7 +9,9 @@
  * layers, which need little of the backward pass, before those of the first.
  * Within what a call needs, nodes keep the order of the graph.
  *
- * Outputs leave at the end of a run, so what only they need comes after.
+ * Outputs leave at the end of a run, so what only they need comes after, by
+ * the same rule: gradients of the last layers first, whose activations are
+ * then no longer needed.
  *
  * Assignments to variables come last: nothing may fail once a variable has
  * been written. First come what they need of ops that look at data, then the
@@ -129,8 +131,10 @@ static int emit_node(struct scheduler *s, int32_t n)
     struct ipu_executable *e = s->executable;
     struct ipu__step *step = &e->steps[e->nsteps];
 
-    *step = (struct ipu__step){
-        .kind = IPU__COMPUTE, .op = node->op, .attributes = node->attributes};
+    *step = (struct ipu__step){.kind = IPU__COMPUTE,
+                               .op = node->op,
+                               .attributes = node->attributes,
+                               .again = node->again};
     for (int i = 0; i < node->op->ninputs; i++) {
         step->inputs[i] = value_of(s, node->inputs[i]);
         IPU_TRY(step->inputs[i]);
@@ -193,9 +197,9 @@ static int emit_sink(struct scheduler *s, const struct ipu__sink *sink)
     return IPU_OK;
 }
 
-/* The host call not yet served that needs the fewest more nodes; the first of
- * several. -1: none is left. */
-static int32_t next_call(struct scheduler *s, const bool *served)
+/* The host call, or output, not yet served that needs the fewest more nodes;
+ * the first of several. -1: none is left. */
+static int32_t next_sink(struct scheduler *s, const bool *served, bool calls)
 {
     int32_t best = -1, fewest = 0;
 
@@ -203,7 +207,7 @@ static int32_t next_call(struct scheduler *s, const bool *served)
         const struct ipu__sink *sink = &s->graph->sinks[i];
         int32_t count;
 
-        if (served[i] || !sink->fn)
+        if (served[i] || (sink->fn != NULL) != calls)
             continue;
         count = need(s, sink->tensor);
         if (best < 0 || count < fewest) {
@@ -239,7 +243,8 @@ static bool reads(const struct ipu__node *node, int32_t tensor)
 static int emit_checks(struct scheduler *s)
 {
     for (int32_t n = 0; n < s->graph->nnodes; n++)
-        if (s->assigned[n] && !s->scheduled[n] && s->graph->nodes[n].op->checks)
+        if (s->assigned[n] && !s->scheduled[n] &&
+            s->graph->nodes[n].op->checks && !s->graph->nodes[n].again)
             IPU_TRY(emit_needed(s, s->graph->nodes[n].output));
     return IPU_OK;
 }
@@ -335,13 +340,11 @@ static int emit_all(struct scheduler *s, bool *served, bool *assigns)
     const ipu_graph *g = s->graph;
     int32_t next;
 
-    while ((next = next_call(s, served)) >= 0) {
-        served[next] = true;
-        IPU_TRY(emit_sink(s, &g->sinks[next]));
-    }
-    for (int32_t i = 0; i < g->nsinks; i++)
-        if (!g->sinks[i].fn)
-            IPU_TRY(emit_sink(s, &g->sinks[i]));
+    for (int calls = 1; calls >= 0; calls--)
+        while ((next = next_sink(s, served, calls)) >= 0) {
+            served[next] = true;
+            IPU_TRY(emit_sink(s, &g->sinks[next]));
+        }
     IPU_TRY(emit_values(s, assigns, assigns + g->nassigns));
     /* Every variable is kept, since the host may write and read it; every
      * input stays connectable. */

@@ -13,6 +13,7 @@
 #include "graph/error.h"
 #include "graph/graph.h"
 #include "ops/op.h"
+#include "training/recompute.h"
 
 /* Mark what depends on one of wrt: only there derivatives are needed. */
 static void mark_dependents(const ipu_graph *g, int32_t nnodes, bool *needed)
@@ -60,7 +61,9 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
                                             g->tensors[node.output].name));
     for (int i = 0; i < IPU__MAX_INPUTS; i++)
         parts[i] = (ipu_tensor){-1};
+    g->derived = ipu__index(g, dy) + 1;
     node.op->gradient(g, &node, needed, dy, parts);
+    g->derived = 0;
     g->source = asked;
     if (g->status < 0)
         return ipu__graph_status(g);
@@ -81,7 +84,9 @@ static int differentiate(ipu_graph *g, int32_t loss, int32_t count,
     for (int32_t i = 0; i < count; i++)
         needed[wrt[i]] = true;
     mark_dependents(g, nnodes, needed);
+    g->derived = loss + 1;
     derivatives[loss] = ipu__constant(g, &g->tensors[loss].shape, 1);
+    g->derived = 0;
     for (int32_t n = nnodes - 1; n >= 0; n--)
         IPU_TRY(differentiate_node(g, n, needed, derivatives));
     for (int32_t i = 0; i < count; i++) {
@@ -94,6 +99,18 @@ static int differentiate(ipu_graph *g, int32_t loss, int32_t count,
         gradients[i] = found;
     }
     return IPU_OK;
+}
+
+/* With derivatives that read activations computed again, if that is wanted. */
+static int differentiate_and_forget(ipu_graph *g, int32_t loss, int32_t count,
+                                    const int32_t *wrt, bool *needed,
+                                    ipu_tensor *derivatives,
+                                    ipu_tensor *gradients)
+{
+    int32_t first = g->nnodes;
+
+    IPU_TRY(differentiate(g, loss, count, wrt, needed, derivatives, gradients));
+    return g->recompute ? ipu__recompute(g, first) : IPU_OK;
 }
 
 static int check_loss(const ipu_graph *g, ipu_tensor loss, int32_t *index)
@@ -156,8 +173,8 @@ int ipu_gradients(ipu_graph *graph, ipu_tensor loss, int32_t count,
         status = ipu__fail_memory(ntensors);
     else if ((status = check_loss(graph, loss, &index)) == IPU_OK &&
              (status = check_wrt(graph, count, wrt, indices)) == IPU_OK)
-        status = differentiate(graph, index, count, indices, needed,
-                               derivatives, gradients);
+        status = differentiate_and_forget(graph, index, count, indices, needed,
+                                          derivatives, gradients);
     free(indices);
     free(needed);
     free(derivatives);

@@ -48,8 +48,9 @@ struct ipu__tensor {
     char *name; /* owned */
     struct ipu__shape shape;
     enum ipu__tensor_kind kind;
-    int32_t node; /* that makes it; -1: none */
-    void *data;   /* owned; of a constant */
+    int32_t node;    /* that makes it; -1: none */
+    void *data;      /* owned; of a constant */
+    bool checkpoint; /* kept where activations are computed again */
     struct ipu__source source;
 };
 
@@ -107,6 +108,7 @@ struct ipu_graph {
     int32_t nregions, region_capacity;
     int32_t region;  /* that is being built, + 1; 0: none */
     int32_t derived; /* as in nodes: what is being differentiated; 0: none */
+    bool recompute;  /* derivatives read activations computed again */
     struct ipu__source source; /* of what is being built */
     int status;    /* of the first failure, which stops all building */
     char *message; /* owned; its text */

@@ -478,6 +478,7 @@ typedef struct ipu_step_info {
     int64_t fullest_tile_bytes; /* all that is on it during the step */
     const char *estimate; /* why the cycles are only an estimate, or NULL */
     int32_t update_count; /* it runs every so many runs; 1: in each */
+    int32_t again;        /* 1: it computes an activation again */
 } ipu_step_info;
 
 int ipu_executable_step(const ipu_executable *executable, int32_t step,
@@ -516,6 +517,7 @@ typedef struct ipu_program_cycles {
     int64_t update;     /* of total: what does not run each time */
     int64_t mean_total; /* of a run, over all runs */
     int64_t streaming;  /* of exchange: to and from the memory beside */
+    int64_t again;      /* of total: activations computed again */
 } ipu_program_cycles;
 
 int ipu_executable_cycles(const ipu_executable *executable,

@@ -110,6 +110,22 @@ ipu_tensor ipu_accumulate(ipu_graph *graph, ipu_tensor variable,
                           ipu_tensor gradient, int32_t count,
                           const ipu_accumulation_options *options);
 
+/* --------------------------------------------------------- recomputation */
+
+/*
+ * Whether derivatives that are asked for from here on (ipu_gradients) read
+ * activations that are computed again in the backward pass, instead of those
+ * of the forward pass, which need not be kept then: 0 or 1. Gradients are the
+ * same, bit for bit. Computed again is what lies before the last checkpoint,
+ * from the checkpoint before it or from what the host gives. Without
+ * checkpoints of the program's, some are chosen.
+ */
+int ipu_allow_recompute(ipu_graph *graph, int32_t allow);
+
+/* Keep a tensor where activations are computed again. Returns the tensor;
+ * without ipu_allow_recompute it changes nothing. */
+ipu_tensor ipu_recomputation_checkpoint(ipu_graph *graph, ipu_tensor tensor);
+
 /* ------------------------------------------------------------ optimisers */
 
 typedef int32_t ipu_optimizer_kind;
@@ -184,6 +200,8 @@ int ipu_update_offload(ipu_graph *graph, int32_t count, ipu_offload offload,
 /* Each builder tells where it is called. Not with IPU_NO_SOURCES. */
 #ifndef IPU_NO_SOURCES
 #define ipu_accumulate(graph, ...) ipu_accumulate(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_recomputation_checkpoint(graph, ...)                               \
+    ipu_recomputation_checkpoint(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_update_begin(graph, ...)                                           \
     ipu_update_begin(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_optimize(graph, ...) ipu_optimize(IPU_HERE(graph), __VA_ARGS__)
