@@ -42,7 +42,4 @@ void ipu__counts_end(struct ipu__counts *counts, bool succeeded);
 /* The median of the times between runs. */
 int64_t ipu__counts_between(const struct ipu__counts *counts);
 
-/* What an engine runs; borrowed. */
-const ipu_executable *ipu__engine_executable(const ipu_engine *engine);
-
 #endif

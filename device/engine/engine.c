@@ -367,11 +367,6 @@ int ipu_engine_profile(ipu_engine *engine, int32_t on)
     return IPU_OK;
 }
 
-const ipu_executable *ipu__engine_executable(const ipu_engine *engine)
-{
-    return engine->executable;
-}
-
 static int check_counts(const ipu_engine *engine)
 {
     if (!engine)

@@ -13,6 +13,7 @@
 
 #include "compiler/program.h"
 #include "engine/counts.h"
+#include "engine/engine.h"
 #include "report/profile.h"
 
 /* -------------------------------------------------------------------- steps */
