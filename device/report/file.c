@@ -83,8 +83,8 @@ static mode_t usual_mode(void)
     return 0666 & ~mask;
 }
 
-int ipu__file_write(const char *directory, const char *name, const char *data,
-                    size_t bytes)
+int ipu__report_file_write(const char *directory, const char *name,
+                           const char *data, size_t bytes)
 {
     char *temporary = temporary_name(directory, name), *path = NULL;
     int file = -1, failed = 0, status = IPU_OK;

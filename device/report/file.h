@@ -13,7 +13,7 @@ int ipu__directory_check(const char *directory);
 
 /* directory/name becomes data. IPU_ERR_DATA names the path and why not; what
  * was there before stays then. */
-int ipu__file_write(const char *directory, const char *name, const char *data,
-                    size_t bytes);
+int ipu__report_file_write(const char *directory, const char *name,
+                           const char *data, size_t bytes);
 
 #endif

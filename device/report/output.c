@@ -73,7 +73,7 @@ static int write_format(const struct ipu_profile *profile,
     int status;
 
     IPU_TRY(ipu_profile_print(profile, format, &text));
-    status = ipu__file_write(directory, name, text, strlen(text));
+    status = ipu__report_file_write(directory, name, text, strlen(text));
     free(text);
     return status;
 }
