@@ -13,8 +13,10 @@
  *                                            buffer, and out of it after
  *
  * Gradients of a strategy are neighbours in memory by design. A compressed
- * tensor is converted while it is packed. A reducescatter is packed share by
- * share, so that what goes to one rank lies together; its result lies behind.
+ * tensor is converted while it is packed; or not at all, if its way leads over
+ * several hosts by an algorithm that converts what goes between them. A
+ * reducescatter is packed share by share, so that what goes to one rank lies
+ * together; its result lies behind.
  */
 #include "core/stage.h"
 
@@ -64,9 +66,10 @@ static hvd_dtype wire_of(const struct hvd__entry *entry)
                                  entry->signature.dtype);
 }
 
-static void pack(unsigned char *to, const struct hvd__entry *entry)
+static void pack(unsigned char *to, const struct hvd__entry *entry,
+                 hvd_dtype wire)
 {
-    hvd_dtype wire = wire_of(entry), dtype = entry->signature.dtype;
+    hvd_dtype dtype = entry->signature.dtype;
 
     for (; entry; entry = entry->next) {
         if (wire != dtype)
@@ -77,9 +80,10 @@ static void pack(unsigned char *to, const struct hvd__entry *entry)
     }
 }
 
-static void unpack(const unsigned char *from, const struct hvd__entry *entry)
+static void unpack(const unsigned char *from, const struct hvd__entry *entry,
+                   hvd_dtype wire)
 {
-    hvd_dtype wire = wire_of(entry), dtype = entry->signature.dtype;
+    hvd_dtype dtype = entry->signature.dtype;
 
     for (; entry; entry = entry->next) {
         if (wire != dtype)
@@ -106,7 +110,7 @@ static void describe_reduction(const struct hvd__set *set,
     const struct hvd__signature *s = &first->signature;
 
     lane->collective.reduction = (struct hvd__reduction){
-        .dtype = wire_of(first),
+        .dtype = s->dtype,
         .op = s->op,
         .prescale = s->prescale,
         .postscale = s->postscale,
@@ -125,14 +129,20 @@ static int reduce_in(const struct hvd__set *set, struct hvd__lane *lane)
                                                     : HVD__REDUCE_TO_ALL;
     c->count = count_all(first);
     c->scratch = first->scratch;
-    if (wire_of(first) == first->signature.dtype && are_neighbours(first)) {
+    c->wire = wire_of(first);
+    if (c->wire != first->signature.dtype) {
+        c->narrows = hvd__collective_can_narrow(c);
+        if (!c->narrows)
+            c->reduction.dtype = c->wire;
+    }
+    if (c->reduction.dtype == first->signature.dtype && are_neighbours(first)) {
         c->input = first->input;
         c->output = first->output;
         return HVD_OK;
     }
     HVD_TRY(hvd__stage_room(lane, (size_t)c->count *
-                                      hvd__dtype_bytes(wire_of(first))));
-    pack(lane->buffer, first);
+                                      hvd__dtype_bytes(c->reduction.dtype)));
+    pack(lane->buffer, first, c->reduction.dtype);
     c->input = c->output = lane->buffer;
     return HVD_OK;
 }
@@ -295,7 +305,8 @@ void hvd__stage_out(const struct hvd__set *set, struct hvd__lane *lane)
         if (hvd__compression_encodes(s->compression))
             hvd__stage_gather_out(set, lane);
         else if (lane->buffer)
-            unpack(lane->buffer, lane->batch->entries);
+            unpack(lane->buffer, lane->batch->entries,
+                   lane->collective.reduction.dtype);
         break;
     case HVD_REDUCESCATTER: reducescatter_out(set, lane); break;
     case HVD_BROADCAST:

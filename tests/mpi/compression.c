@@ -3,6 +3,7 @@
  * Compression on the wire: casts, top-k, and a scheme of the program's own.
  */
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,57 @@ START_TEST(larger_than_the_fusion_buffer)
     check_cast(HVD_FLOAT32, 50021, HVD_SUM, HVD_COMPRESSION_BF16);
     check_cast(HVD_FLOAT64, 50021, HVD_SUM, HVD_COMPRESSION_FP16);
     ranks_restart_with("HVD_FUSION_THRESHOLD", NULL);
+}
+END_TEST
+
+/* Values that neither type holds exactly, in and out of place; also over
+ * several hosts, where sums of hosts are what is narrowed. */
+static void check_rounded(int64_t count, hvd_op op, int32_t compression,
+                          bool in_place)
+{
+    float *in = malloc((size_t)count * sizeof *in);
+    float *out = in_place ? in : malloc((size_t)count * sizeof *out);
+    int32_t *least = malloc((size_t)count * sizeof *least);
+    int32_t *most = malloc((size_t)count * sizeof *most);
+    /* Each of n + 1 roundings loses at most half a unit of the sum of sizes. */
+    double unit = compression == HVD_COMPRESSION_FP16 ? 0x1p-11 : 0x1p-8;
+    int n = ranks_size();
+
+    for (int64_t i = 0; i < count; i++)
+        in[i] = sinf((float)i + 0.37f * (float)ranks_rank());
+    ck_hvd(reduce("rounded", in, out, count, HVD_FLOAT32, op, compression));
+    for (int64_t i = 0; i < count; i++) {
+        double want = 0, size = 0;
+
+        for (int rank = 0; rank < n; rank++) {
+            double value = (double)sinf((float)i + 0.37f * (float)rank);
+            want += value;
+            size += fabs(value);
+        }
+        if (op == HVD_AVERAGE)
+            want /= n, size /= n;
+        if (!(fabs((double)out[i] - want) <= (n + 1) * unit * size + 1e-6))
+            ck_abort_msg("element %lld: %.9g, not %.9g", (long long)i,
+                         (double)out[i], want);
+    }
+    ck_hvd(hvd_allreduce(out, least, count, HVD_INT32, HVD_MIN));
+    ck_hvd(hvd_allreduce(out, most, count, HVD_INT32, HVD_MAX));
+    ck_assert_mem_eq(least, most, (size_t)count * sizeof *least);
+    free(least);
+    free(most);
+    if (!in_place)
+        free(out);
+    free(in);
+}
+
+START_TEST(rounded_sums_are_the_same_on_all_ranks)
+{
+    for (int32_t c = HVD_COMPRESSION_FP16; c <= HVD_COMPRESSION_BF16; c++) {
+        check_rounded(17, HVD_SUM, c, false);
+        check_rounded(17003, HVD_AVERAGE, c, true);
+        check_rounded(300007, HVD_SUM, c, true);
+        check_rounded(1000003, HVD_AVERAGE, c, false);
+    }
 }
 END_TEST
 
@@ -351,6 +403,7 @@ static TCase *tcase_compression(void)
 
     tcase_add_test(tcase, casts_of_small_numbers_are_exact);
     tcase_add_test(tcase, casts_lose_what_they_must);
+    tcase_add_test(tcase, rounded_sums_are_the_same_on_all_ranks);
     tcase_add_test(tcase, larger_than_the_fusion_buffer);
     tcase_add_test(tcase, topk_loses_nothing_in_the_end);
     tcase_add_test(tcase, topk_sends_the_largest);

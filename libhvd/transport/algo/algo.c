@@ -59,14 +59,25 @@ void hvd__workspace_fini(struct hvd__workspace *workspace)
     *workspace = (struct hvd__workspace){0};
 }
 
-void hvd__collective_start(struct hvd__collective *collective)
+static const struct hvd__algorithm *choose(
+    const struct hvd__collective *collective)
 {
     size_t i = 0;
 
     while (!algorithms[i]->applies(collective))
         i++;
-    collective->algorithm = algorithms[i];
-    collective->total = algorithms[i]->total(collective);
+    return algorithms[i];
+}
+
+bool hvd__collective_can_narrow(const struct hvd__collective *collective)
+{
+    return choose(collective)->narrows;
+}
+
+void hvd__collective_start(struct hvd__collective *collective)
+{
+    collective->algorithm = choose(collective);
+    collective->total = collective->algorithm->total(collective);
     collective->started = 0;
     collective->head = collective->tail = 0;
 }

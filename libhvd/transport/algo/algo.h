@@ -74,6 +74,9 @@ struct hvd__collective {
     /* What to do; the caller fills these. */
     enum hvd__motion motion;
     struct hvd__reduction reduction; /* of HVD__SEND_FROM_ROOT: dtype only */
+    bool narrows; /* sums of hosts travel as wire, a smaller floating type;
+                     only for algorithms that say they can */
+    hvd_dtype wire;
     const void *input;               /* borrowed until done */
     void *output;                    /* borrowed until done; may equal input */
     int64_t count;                   /* elements of input */
@@ -105,6 +108,7 @@ struct hvd__collective {
 struct hvd__algorithm {
     const char *name;
     const char *description;
+    bool narrows; /* it does what narrows asks */
     bool (*applies)(const struct hvd__collective *collective);
     /* Units of work that segments cut. */
     int64_t (*total)(const struct hvd__collective *collective);
@@ -131,6 +135,9 @@ extern const struct hvd__algorithm hvd__broadcast_local;
 extern const struct hvd__algorithm hvd__broadcast_binomial;
 extern const struct hvd__algorithm hvd__exchange_pairwise;
 
+/* Whether the algorithm for it can narrow what goes from host to host. The
+ * same on all ranks. */
+bool hvd__collective_can_narrow(const struct hvd__collective *collective);
 /* Choose the algorithm. Never fails: the last that applies always does. */
 void hvd__collective_start(struct hvd__collective *collective);
 

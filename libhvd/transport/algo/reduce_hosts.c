@@ -21,6 +21,10 @@
  * fetched. Cost over h hosts, m bytes a tensor, n ranks a host: each host
  * sends and receives 2m(h-1)/h bytes, and a rank the n-th part of that.
  *
+ * If the sums of hosts are to travel as a narrower type, they are converted on
+ * their way out, and what comes in on its way to the sum. The result goes
+ * through that type also where it was made, so that all have the same bits.
+ *
  * Floating sums are made on each host first and then over the hosts: as
  * reproducible as in one place, but not the same bits; 16-bit floats are
  * rounded twice. Only larger tensors go this way; so if sums must not depend
@@ -72,7 +76,8 @@ static int most_carried(const struct hvd__hosts *hosts)
 }
 
 /* Small tensors are quicker without a detour. The rest is memory: enough for
- * the transfers and the parts of a block. */
+ * the transfers, and the parts of a block, of which each host's may be one
+ * element more than an equal share. */
 static bool applies(const struct hvd__collective *c)
 {
     const struct hvd__hosts *h = c->team->hosts;
@@ -81,7 +86,7 @@ static bool applies(const struct hvd__collective *c)
     return h && c->motion == HVD__REDUCE_TO_ALL && is_right(c) &&
            h->widest > 1 && bytes > HVD__HOSTS_BYTES &&
            2 * most_carried(h) * (h->n - 1) <= c->workspace->per_segment &&
-           block_bytes(h) >= 64 &&
+           block_bytes(h) >= (size_t)h->n * (size_t)h->n * element_of(c) &&
            block_bytes(h) * (size_t)most_carried(h) <= c->workspace->slot_bytes;
 }
 
@@ -226,11 +231,94 @@ static struct hvd__transfer *transfers_of(const struct hvd__collective *c,
            (k % HVD__SEGMENTS) * c->workspace->per_segment;
 }
 
-/* Parts of other hosts' sums lie here, slice by slice and host by host. */
-static unsigned char *scratch_of(const struct hvd__collective *c, int64_t k)
+/* A slice that we carry, at block k, as it travels. */
+struct carried {
+    int slice;
+    struct hvd__slice own; /* our part of its range */
+    unsigned char *range;  /* in our slot */
+    unsigned char *mine;   /* our part of that */
+    unsigned char *in;     /* our part of other hosts, host by host; if it
+                              narrows, their parts, once they are reduced */
+    unsigned char *out;    /* if it narrows: what is sent */
+};
+
+static struct carried carried_of(const struct hvd__collective *c, int slice,
+                                 int64_t k)
 {
-    return c->workspace->scratch +
-           (size_t)(k % HVD__SEGMENTS) * c->workspace->slot_bytes;
+    const struct hvd__hosts *h = c->team->hosts;
+    struct hvd__slice own = part_of(c, slice, k, h->own);
+    unsigned char *range = slot(c, local_rank(c), k, slice);
+    /* Of a block's bytes for each slice, whose upper half is free if all that
+     * comes in is half as wide. */
+    unsigned char *in = c->workspace->scratch +
+                        (size_t)(k % HVD__SEGMENTS) * c->workspace->slot_bytes +
+                        (size_t)(slice / local_size(c)) * block_bytes(h);
+
+    return (struct carried){
+        .slice = slice,
+        .own = own,
+        .range = range,
+        .mine = range + (size_t)own.start * element_of(c),
+        .in = in,
+        .out = in + block_bytes(h) / 2,
+    };
+}
+
+static size_t wire_bytes(const struct hvd__collective *c)
+{
+    return c->narrows ? hvd__dtype_bytes(c->wire) : element_of(c);
+}
+
+static void narrow(const struct hvd__collective *c, void *to, const void *from,
+                   int64_t count)
+{
+    hvd__convert(c->wire, to, c->reduction.dtype, from, count, 1);
+}
+
+static void widen(const struct hvd__collective *c, void *to, const void *from,
+                  int64_t count)
+{
+    hvd__convert(c->reduction.dtype, to, c->wire, from, count, 1);
+}
+
+/* Send each host its part of what we have summed, and receive ours. */
+static int scatter(const struct hvd__collective *c, const struct carried *s,
+                   int host, struct hvd__slice theirs, int others,
+                   struct hvd__transfer *transfer)
+{
+    int peer = hvd__hosts_carrier(c->team->hosts, host, s->slice);
+    size_t wire = wire_bytes(c), own_bytes = (size_t)s->own.count * wire;
+    const unsigned char *at = s->range + (size_t)theirs.start * element_of(c);
+
+    if (c->narrows) {
+        unsigned char *out = s->out + (size_t)theirs.start * wire;
+
+        narrow(c, out, at, theirs.count);
+        at = out;
+    }
+    HVD_TRY(hvd__team_receive(c->team, peer, c->tag + SCATTER,
+                              s->in + (size_t)others * own_bytes, own_bytes,
+                              transfer));
+    return hvd__team_send(c->team, peer, c->tag + SCATTER, at,
+                          (size_t)theirs.count * wire, transfer + 1);
+}
+
+/* Send our part, reduced, and receive theirs: where it belongs, or where it
+ * would, if it narrows. */
+static int gather(const struct hvd__collective *c, const struct carried *s,
+                  int host, struct hvd__slice theirs,
+                  struct hvd__transfer *transfer)
+{
+    int peer = hvd__hosts_carrier(c->team->hosts, host, s->slice);
+    size_t wire = wire_bytes(c);
+    unsigned char *base = c->narrows ? s->in : s->range;
+
+    HVD_TRY(hvd__team_receive(c->team, peer, c->tag + GATHER,
+                              base + (size_t)theirs.start * wire,
+                              (size_t)theirs.count * wire, transfer));
+    return hvd__team_send(c->team, peer, c->tag + GATHER,
+                          c->narrows ? s->out : s->mine,
+                          (size_t)s->own.count * wire, transfer + 1);
 }
 
 /* Start the transfers of a phase: of each slice that we carry, with its
@@ -240,63 +328,106 @@ static int exchange(struct hvd__collective *c, int64_t k, int phase)
 {
     const struct hvd__hosts *h = c->team->hosts;
     struct hvd__transfer *transfer = transfers_of(c, k);
-    unsigned char *scratch = scratch_of(c, k);
-    size_t element = element_of(c);
-    int tag = c->tag + phase;
 
     memset(transfer, 0, (size_t)c->workspace->per_segment * sizeof *transfer);
     for (int slice = local_rank(c); slice < h->widest; slice += local_size(c)) {
-        struct hvd__slice own = part_of(c, slice, k, h->own);
-        unsigned char *range = slot(c, local_rank(c), k, slice);
+        struct carried s = carried_of(c, slice, k);
+        int others = 0;
 
         for (int host = 0; host < h->n; host++) {
             struct hvd__slice theirs = part_of(c, slice, k, host);
-            int peer = hvd__hosts_carrier(h, host, slice);
-            unsigned char *at = range + (size_t)theirs.start * element;
-            unsigned char *mine = range + (size_t)own.start * element;
-            size_t own_bytes = (size_t)own.count * element;
-            size_t bytes = (size_t)theirs.count * element;
 
             if (host == h->own)
                 continue;
-            if (phase == SCATTER) {
-                HVD_TRY(hvd__team_receive(c->team, peer, tag, scratch,
-                                          own_bytes, transfer++));
-                HVD_TRY(
-                    hvd__team_send(c->team, peer, tag, at, bytes, transfer++));
-                scratch += own_bytes;
-            } else {
-                HVD_TRY(hvd__team_receive(c->team, peer, tag, at, bytes,
-                                          transfer++));
-                HVD_TRY(hvd__team_send(c->team, peer, tag, mine, own_bytes,
-                                       transfer++));
-            }
+            HVD_TRY(phase == SCATTER
+                        ? scatter(c, &s, host, theirs, others++, transfer)
+                        : gather(c, &s, host, theirs, transfer));
+            transfer += 2;
         }
     }
     return HVD_OK;
 }
 
-/* Our part of each range, of all hosts, in their order. */
+/* Our part of a range, of all hosts, in their order. */
+static void reduce_wide(struct hvd__collective *c, const struct carried *s,
+                        const struct hvd__reduction *reduction)
+{
+    const struct hvd__hosts *h = c->team->hosts;
+    const void **sources = c->workspace->sources;
+    const unsigned char *in = s->in;
+    void *target = s->mine;
+
+    for (int host = 0; host < h->n; host++) {
+        sources[host] = host == h->own ? s->mine : in;
+        in += host == h->own ? 0 : (size_t)s->own.count * element_of(c);
+    }
+    hvd__timed_reduce(&c->computing_ns, reduction, &target, 1, sources, h->n,
+                      s->own.count);
+}
+
+/* The same, of parts that came as the narrower type: added one by one to ours,
+ * in pieces that stay in the cache. What is made of it is narrowed. */
+static void reduce_narrow(const struct hvd__collective *c,
+                          const struct carried *s,
+                          const struct hvd__reduction *reduction)
+{
+    enum { PIECE = 1024 };
+    const size_t element = element_of(c), wire = wire_bytes(c);
+    struct hvd__reduction add = *reduction;
+    double piece[PIECE];
+    int others = c->team->hosts->n - 1;
+
+    add.op = HVD_SUM;
+    add.postscale = 1;
+    for (int64_t at = 0; at < s->own.count; at += PIECE) {
+        int64_t left = s->own.count - at, n = left < PIECE ? left : PIECE;
+        unsigned char *mine = s->mine + (size_t)at * element;
+        const void *sources[] = {mine, piece};
+
+        for (int i = 0; i < others; i++) {
+            size_t from = (size_t)i * (size_t)s->own.count + (size_t)at;
+
+            widen(c, piece, s->in + from * wire, n);
+            hvd__reduce(i == others - 1 ? reduction : &add, mine, sources, 2,
+                        n);
+        }
+        narrow(c, s->out + (size_t)at * wire, mine, n);
+        widen(c, mine, s->out + (size_t)at * wire, n);
+    }
+}
+
 static void reduce(struct hvd__collective *c, int64_t k)
 {
     const struct hvd__hosts *h = c->team->hosts;
     struct hvd__reduction reduction = c->reduction;
-    const void **sources = c->workspace->sources;
-    const unsigned char *scratch = scratch_of(c, k);
 
     reduction.prescale = 1;
     for (int slice = local_rank(c); slice < h->widest; slice += local_size(c)) {
-        struct hvd__slice own = part_of(c, slice, k, h->own);
-        unsigned char *mine = slot(c, local_rank(c), k, slice) +
-                              (size_t)own.start * element_of(c);
-        void *target = mine;
+        struct carried s = carried_of(c, slice, k);
+
+        if (c->narrows)
+            reduce_narrow(c, &s, &reduction);
+        else
+            reduce_wide(c, &s, &reduction);
+    }
+}
+
+/* What other hosts have reduced is there: into our slot with it. */
+static void take_in(const struct hvd__collective *c, int64_t k)
+{
+    const struct hvd__hosts *h = c->team->hosts;
+
+    for (int slice = local_rank(c); slice < h->widest; slice += local_size(c)) {
+        struct carried s = carried_of(c, slice, k);
 
         for (int host = 0; host < h->n; host++) {
-            sources[host] = host == h->own ? mine : scratch;
-            scratch += host == h->own ? 0 : (size_t)own.count * element_of(c);
+            struct hvd__slice theirs = part_of(c, slice, k, host);
+
+            if (host != h->own)
+                widen(c, s.range + (size_t)theirs.start * element_of(c),
+                      s.in + (size_t)theirs.start * wire_bytes(c),
+                      theirs.count);
         }
-        hvd__timed_reduce(&c->computing_ns, &reduction, &target, 1, sources,
-                          h->n, own.count);
     }
 }
 
@@ -316,6 +447,8 @@ static int step_network(struct hvd__collective *c, bool *moved)
             return HVD_OK;
         *moved = true;
         if (k < s->gathered) {
+            if (c->narrows)
+                take_in(c, k);
             finish(c, k);
             hvd__turn_set(&c->team->hosts->slate->own->combined, s->turn,
                           ++s->combined);
@@ -396,4 +529,5 @@ const struct hvd__algorithm hvd__reduce_hosts = {
     .total = total,
     .start = start,
     .step = step,
+    .narrows = true,
 };
