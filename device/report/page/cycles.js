@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// cycles.js - where the time goes: by phase, along the run, by op, by step.
+
+const phases = ["compute", "exchange", "sync", "host"];
+
+function phaseBar(p) {
+    const parts = phases.map((name) => [
+        name,
+        p.cycles[name],
+        `${name}: ${count(p.cycles[name])} cycles, ` +
+            `${cyclesTime(p, p.cycles[name])}`,
+    ]);
+    const all = phases.reduce((sum, name) => sum + p.cycles[name], 0);
+    return el(
+        "div",
+        {},
+        bar(parts),
+        key(
+            phases.map((name) => [
+                name,
+                `${name} ${count(p.cycles[name])} cycles, ` +
+                    `${cyclesTime(p, p.cycles[name])} ` +
+                    `(${percent(p.cycles[name], all)})`,
+            ])
+        )
+    );
+}
+
+// Phases of a row of a table as a small bar.
+function miniBar(row, most) {
+    return el(
+        "span",
+        { style: "display:inline-flex;width:110px;height:.8em" },
+        phases.map((name) =>
+            el("span", {
+                style:
+                    `background:var(--${name});` +
+                    `width:${(100 * (row[name] * (row.times || 1))) / most}%`,
+                title: `${name}: ${count(row[name])}`,
+            })
+        )
+    );
+}
+
+function totalsByOp(p) {
+    const totals = new Map();
+    for (const s of p.steps) {
+        let t = totals.get(s.op);
+        if (!t) {
+            t = { op: s.op, steps: 0, total: 0, flops: 0, ns: 0, moved: 0 };
+            for (const name of phases) t[name] = 0;
+            totals.set(s.op, t);
+        }
+        t.steps++;
+        t.total += s.total * s.times;
+        t.flops += s.flops * s.times;
+        t.moved += s.exchange_bytes * s.times;
+        t.ns += Math.max(s.ns, 0);
+        t.estimate = t.estimate || s.estimate;
+        for (const name of phases) t[name] += s[name] * s.times;
+    }
+    return [...totals.values()];
+}
+
+// Columns that ops and steps have in common; of(row): its cycles in a run.
+function timeColumns(p, most, of) {
+    const peak = p.derived.peak_flops_per_second;
+    const runs = p.measured ? p.measured.runs : 0;
+    const rate = (r) =>
+        of(r) > 0 ? (r.flops * (r.times || 1)) / (of(r) / p.target.clock_hz) : 0;
+    return [
+        {
+            name: "cycles",
+            number: true,
+            title: "in a run, of the busiest tile; ~: an estimate",
+            value: of,
+            show: (r) =>
+                el(
+                    "span",
+                    { title: r.estimate || "" },
+                    (r.estimate ? "~ " : "") + count(of(r))
+                ),
+        },
+        {
+            name: "share",
+            number: true,
+            value: of,
+            show: (r) => percent(of(r), p.cycles.total),
+        },
+        { name: "phases", value: of, show: (r) => miniBar(r, most) },
+        {
+            name: "operations",
+            number: true,
+            value: (r) => r.flops * (r.times || 1),
+            show: (r) => big(r.flops * (r.times || 1), ""),
+        },
+        {
+            name: "of peak",
+            number: true,
+            title: `of the chip's operations in ${p.derived.peak_dtype}`,
+            value: rate,
+            show: (r) => percent(rate(r), peak),
+        },
+        {
+            name: "exchanged",
+            number: true,
+            title: "bytes into the busiest tile",
+            value: (r) => r.moved,
+            show: (r) => bytes(r.moved),
+        },
+        ...(runs
+            ? [
+                  {
+                      name: "here",
+                      number: true,
+                      title: "measured on this machine, a run",
+                      value: (r) => r.ns,
+                      show: (r) => (r.ns < 0 ? "" : time(r.ns / runs / 1e9)),
+                  },
+              ]
+            : []),
+    ];
+}
+
+function opsTable(p) {
+    const rows = totalsByOp(p);
+    const most = rows.reduce((a, r) => Math.max(a, r.total), 1);
+    return table(
+        [
+            { name: "op", value: (r) => r.op },
+            { name: "steps", number: true, value: (r) => r.steps },
+            ...timeColumns(p, most, (r) => r.total),
+        ],
+        rows,
+        { order: 2, limit: 15 }
+    );
+}
+
+function stepsTable(p) {
+    const rows = p.steps.map((s, i) => ({
+        ...s,
+        number: i,
+        moved: s.exchange_bytes * s.times,
+        cycles: s.total * s.times,
+    }));
+    const most = rows.reduce((a, r) => Math.max(a, r.cycles), 1);
+    const node = table(
+        [
+            { name: "step", number: true, value: (r) => r.number },
+            { name: "op", value: (r) => r.op },
+            { name: "tensor", value: (r) => r.tensor },
+            ...timeColumns(p, most, (r) => r.cycles),
+            {
+                name: "tiles",
+                number: true,
+                title: "that compute",
+                value: (r) => r.busy_tiles,
+                show: (r) => count(r.busy_tiles),
+            },
+            { name: "line", value: (r) => place(r) },
+        ],
+        rows,
+        {
+            order: 3,
+            choose: (r) => lookAt(r.number),
+            chosen: (r) => r.number === looked.step,
+        }
+    );
+    looked.listeners.push(() => node.fill());
+    return node;
+}
+
+function streamsTable(p) {
+    if (!p.streams.length) return null;
+    return el(
+        "div",
+        {},
+        el("h3", {}, "Streams to and from the host"),
+        table(
+            [
+                { name: "stream", value: (r) => r.name },
+                {
+                    name: "kind",
+                    value: (r) => r.kind,
+                    show: (r) => (r.kind === "call" ? "host call" : r.kind),
+                },
+                {
+                    name: "bytes",
+                    number: true,
+                    value: (r) => r.bytes,
+                    show: (r) => bytes(r.bytes),
+                },
+                {
+                    name: "cycles",
+                    number: true,
+                    title: "of a call: those of its step",
+                    value: (r) => r.cycles,
+                    show: (r) => (r.cycles ? count(r.cycles) : ""),
+                },
+            ],
+            p.streams,
+            { order: 2, limit: 12 }
+        )
+    );
+}
+
+function timeSection(p) {
+    const run = runSpans(p);
+    const lanesOf = lanes(phases, run.spans, run.end, (c) => cyclesTime(p, c));
+    return section(
+        "time",
+        "Time: cycles of a run",
+        phaseBar(p),
+        el("h3", {}, "Timeline: sync, exchange and compute of each step"),
+        lanesOf,
+        el("h3", {}, "By op"),
+        opsTable(p),
+        el("h3", {}, "By step (a click looks at its memory)"),
+        stepsTable(p),
+        streamsTable(p)
+    );
+}
