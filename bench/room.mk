@@ -20,8 +20,15 @@ $(B)/bin/hvd-bench-hosts: bench/hvd-bench-hosts
 
 # ipu-bench needs neither MPI nor libhvd, only what tables and command lines
 # have in common.
-IPU_BENCH_SRC := $(filter-out bench/ipu_main.c,$(wildcard bench/ipu_*.c))
+IPU_BENCH_SRC := $(filter-out bench/ipu_main.c bench/ipu_report.c,\
+	$(wildcard bench/ipu_*.c))
 PROGRAMS += $(B)/bin/ipu-bench
 SRC_ipu-bench := bench/ipu_main.c bench/command.c bench/table.c $(IPU_BENCH_SRC)
 DEPS_ipu-bench = $(IPU_LIB)
 LIBS_ipu-bench = $(IPU_LINK)
+
+# What profiles of the device say, and how two of them differ.
+PROGRAMS += $(B)/bin/ipu-report
+SRC_ipu-report := bench/ipu_report.c bench/command.c
+DEPS_ipu-report = $(IPU_LIB)
+LIBS_ipu-report = $(IPU_LINK)

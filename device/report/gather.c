@@ -28,7 +28,8 @@ static int gather_step(struct ipu_profile *p, const struct ipu_executable *e,
 
     IPU_TRY(ipu_executable_step(e, i, &info));
     *step = (struct ipu__profile_step){
-        .tensor = ipu__profile_keep(p, info.tensor),
+        .tensor = ipu__profile_keep(
+            p, call ? e->streams[e->steps[i].stream].name : info.tensor),
         .op = ipu__profile_keep(p, info.op),
         .file = ipu__profile_keep(p, value->file),
         .line = value->line,

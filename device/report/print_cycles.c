@@ -170,7 +170,7 @@ static void print_step(const struct ipu__program *p, int32_t i,
     ipu__put(text, "  %5d ", (int)i);
     ipu__put_padded(text, ipu__shorten(s->op, 13, op, sizeof op), 13);
     ipu__put(text, " ");
-    ipu__put_padded(text, ipu__shorten(s->tensor, 17, name, sizeof name), 17);
+    ipu__put_padded(text, ipu__shorten(s->tensor, 16, name, sizeof name), 16);
     ipu__put(text, "%c%11s %5.1f %6.1f %6d", s->estimate ? '~' : ' ',
              ipu__count_text(s->total * s->times, a),
              ipu__percent((double)s->total * s->times, (double)p->cycles.total),
@@ -189,7 +189,7 @@ static int print_steps(const struct ipu__program *p, struct ipu__text *text)
     for (int32_t i = 0; i < p->nsteps; i++)
         rows[i] = (struct row){i, p->steps[i].total * p->steps[i].times};
     qsort(rows, (size_t)p->nsteps, sizeof *rows, by_cycles);
-    ipu__put(text, "\n  %5s %-13s %-17s %11s %5s %6s %6s %9s\n", "step", "op",
+    ipu__put(text, "\n  %5s %-13s %-16s %11s %5s %6s %6s %9s\n", "step", "op",
              "tensor", "cycles", "%", "exch %", "tiles", "here");
     for (int32_t i = 0; i < p->nsteps && i < MOST_ROWS; i++)
         print_step(p, rows[i].step, text);

@@ -17,7 +17,7 @@ enum { IPU__PROFILE_VERSION = 1 };
 /* Steps of the program follow each other in one run; times is how often a step
  * is executed in it. Cycles are of one execution. */
 struct ipu__profile_step {
-    const char *tensor; /* what it makes, or what the host gets */
+    const char *tensor; /* what it makes; of a host call, its name */
     const char *op;
     const char *file; /* NULL: not known */
     int32_t line;

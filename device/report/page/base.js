@@ -31,7 +31,8 @@ function scaled(value, step, units, digits) {
         value /= step;
         i++;
     }
-    return `${i ? value.toFixed(digits) : +value.toPrecision(4)} ${units[i]}`;
+    const text = i ? value.toFixed(digits) : String(+value.toPrecision(4));
+    return `${text} ${units[i]}`.trim();
 }
 
 const bytes = (n) => scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB"], 1);
@@ -209,7 +210,7 @@ function table(columns, rows, options = {}) {
             columns.map((c) =>
                 el(
                     "td",
-                    { class: c.number ? "number" : null },
+                    { class: c.number ? "number" : c.class },
                     c.show ? c.show(row) : String(c.value(row))
                 )
             )

@@ -157,7 +157,7 @@ function stepsTable(p) {
                 value: (r) => r.busy_tiles,
                 show: (r) => count(r.busy_tiles),
             },
-            { name: "line", value: (r) => place(r) },
+            { name: "line", class: "line", value: (r) => place(r) },
         ],
         rows,
         {

@@ -148,7 +148,7 @@ function aliveTable(p) {
             table(
                 [
                     { name: "tensor", value: (r) => r.tensor },
-                    { name: "type", value: (r) => r.type },
+                    { name: "type", class: "line", value: (r) => r.type },
                     { name: "what", value: (r) => r.category },
                     {
                         name: "on the tile",
@@ -164,6 +164,7 @@ function aliveTable(p) {
                     },
                     {
                         name: "alive",
+                        class: "line",
                         value: (r) => r.birth,
                         show: (r) =>
                             r.always
@@ -180,7 +181,7 @@ function aliveTable(p) {
                         show: (r) => (r.used ? "now" : "waits"),
                     },
                     { name: "made by", value: (r) => r.op || "" },
-                    { name: "line", value: (r) => place(r) },
+                    { name: "line", class: "line", value: (r) => place(r) },
                 ],
                 rows,
                 { order: 3 }

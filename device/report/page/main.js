@@ -96,7 +96,7 @@ function showProgram(p, main) {
             `${count(p.steps.length)} steps on ${chip}(${p.target.name}): ` +
                 `${count(p.target.tiles)} tiles of ` +
                 `${bytes(p.target.bytes_per_tile)} at ` +
-                `${big(p.target.clock_hz, "Hz")}`
+                `${+(p.target.clock_hz / 1e9).toPrecision(4)} GHz`
         ),
         ...[
             summarySection(p),
@@ -155,3 +155,4 @@ function showProfile() {
 }
 
 if (profile.format === "ipu-profile") showProfile();
+if (profile.format === "ipu-profile-comparison") showComparison();

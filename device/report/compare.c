@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compare.c - two profiles, figure by figure.
+ *
+ * Programs are compared with those of the same name; if both profiles have
+ * only one, with each other. Ops and steps are compared by their names, too:
+ * steps move when a program changes, and keep the names of what they make.
+ * Several of one name count as one.
+ */
+#include "report/compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/analysis.h"
+#include "report/json.h"
+#include "report/page.h"
+#include "report/totals.h"
+#include "target/target.h"
+
+double ipu__growth(const struct ipu__figure *figure)
+{
+    if (figure->before > 0)
+        return 100 * (figure->after - figure->before) / figure->before;
+    return figure->after > 0 ? 100 : 0;
+}
+
+const char *ipu__figure_unit_name(enum ipu__figure_unit unit)
+{
+    static const char *const names[] = {"cycles", "bytes", "nanoseconds",
+                                        "operations"};
+
+    return names[unit];
+}
+
+static void add(struct ipu__pair *pair, enum ipu__figure_of of,
+                const char *name, enum ipu__figure_unit unit, double before,
+                double after)
+{
+    pair->figures[pair->nfigures++] =
+        (struct ipu__figure){of, name, unit, before, after, false, false};
+}
+
+/* ------------------------------------------------------------ whole programs
+ */
+
+static double exchanged(const struct ipu__program *p)
+{
+    double bytes = 0;
+
+    for (int32_t i = 0; i < p->nsteps; i++)
+        bytes += (double)p->steps[i].exchange_bytes * p->steps[i].times;
+    return bytes;
+}
+
+static void add_program(struct ipu__pair *pair)
+{
+    const struct ipu__program *a = pair->before, *b = pair->after;
+    const enum ipu__figure_of of = IPU__OF_PROGRAM;
+
+    add(pair, of, "cycles of a run", IPU__CYCLES, (double)a->cycles.total,
+        (double)b->cycles.total);
+    add(pair, of, "  compute", IPU__CYCLES, (double)a->cycles.compute,
+        (double)b->cycles.compute);
+    add(pair, of, "  exchange", IPU__CYCLES, (double)a->cycles.exchange,
+        (double)b->cycles.exchange);
+    add(pair, of, "  sync", IPU__CYCLES, (double)a->cycles.sync,
+        (double)b->cycles.sync);
+    add(pair, of, "  host", IPU__CYCLES, (double)a->cycles.host,
+        (double)b->cycles.host);
+    add(pair, of, "time of a run", IPU__NANOSECONDS, 1e9 * a->cycles.seconds,
+        1e9 * b->cycles.seconds);
+    add(pair, of, "fullest tile", IPU__BYTES,
+        (double)a->memory.fullest_tile_bytes,
+        (double)b->memory.fullest_tile_bytes);
+    add(pair, of, "always live", IPU__BYTES,
+        (double)a->memory.always_live_bytes,
+        (double)b->memory.always_live_bytes);
+    add(pair, of, "tensors at the peak", IPU__BYTES,
+        (double)a->memory.peak_bytes, (double)b->memory.peak_bytes);
+    add(pair, of, "exchanged", IPU__BYTES, exchanged(a), exchanged(b));
+    add(pair, of, "operations", IPU__FLOPS, a->cycles.flops, b->cycles.flops);
+    if (a->measured && b->measured) {
+        add(pair, of, "measured, mean", IPU__NANOSECONDS,
+            (double)a->times.run_ns / (double)a->times.runs,
+            (double)b->times.run_ns / (double)b->times.runs);
+        add(pair, of, "measured, fastest", IPU__NANOSECONDS,
+            (double)a->times.fastest_ns, (double)b->times.fastest_ns);
+    }
+}
+
+static void add_memory(struct ipu__pair *pair)
+{
+    int64_t before[IPU_NUM_CATEGORIES], after[IPU_NUM_CATEGORIES];
+
+    ipu__sum_categories(pair->before, before);
+    ipu__sum_categories(pair->after, after);
+    for (ipu_category c = 0; c < IPU_NUM_CATEGORIES; c++)
+        if (before[c] > 0 || after[c] > 0)
+            add(pair, IPU__OF_MEMORY, ipu_category_name(c), IPU__BYTES,
+                (double)before[c], (double)after[c]);
+}
+
+/* -------------------------------------------------------------- ops and steps
+ */
+
+static int by_name(const void *first, const void *second)
+{
+    const struct ipu__total *a = first, *b = second;
+
+    return strcmp(a->name, b->name);
+}
+
+/* Both lists sorted by name: what is in one of them, or in both. */
+static void merge(struct ipu__pair *pair, enum ipu__figure_of of,
+                  const struct ipu__total *a, int na,
+                  const struct ipu__total *b, int nb)
+{
+    int i = 0, k = 0;
+
+    while (i < na || k < nb) {
+        int order = i == na ? 1 : k == nb ? -1 : strcmp(a[i].name, b[k].name);
+        struct ipu__figure *f = &pair->figures[pair->nfigures];
+
+        add(pair, of, order <= 0 ? a[i].name : b[k].name, IPU__CYCLES,
+            order <= 0 ? (double)a[i].cycles : 0,
+            order >= 0 ? (double)b[k].cycles : 0);
+        f->gone = order < 0;
+        f->come = order > 0;
+        i += order <= 0;
+        k += order >= 0;
+    }
+}
+
+static int add_totals(struct ipu__pair *pair, enum ipu__figure_of of,
+                      enum ipu__total_by by)
+{
+    struct ipu__total *a = NULL, *b = NULL;
+    int na = ipu__totals(pair->before, by, &a);
+    int nb = na < 0 ? na : ipu__totals(pair->after, by, &b);
+
+    if (nb >= 0) {
+        qsort(a, (size_t)na, sizeof *a, by_name);
+        qsort(b, (size_t)nb, sizeof *b, by_name);
+        merge(pair, of, a, na, b, nb);
+    }
+    free(a);
+    free(b);
+    return nb;
+}
+
+/* What is of the same sort by how much it changed, the most first; figures of
+ * the program, and of memory, stay as they are. */
+static int by_change(const void *first, const void *second)
+{
+    const struct ipu__figure *a = first, *b = second;
+    double x = fabs(a->after - a->before), y = fabs(b->after - b->before);
+
+    if (a->of != b->of)
+        return a->of < b->of ? -1 : 1;
+    if (x != y)
+        return x < y ? 1 : -1;
+    return strcmp(a->name, b->name);
+}
+
+static int compare_pair(const struct ipu__program *before,
+                        const struct ipu__program *after,
+                        struct ipu__pair *pair)
+{
+    size_t most = 16 + IPU_NUM_CATEGORIES +
+                  2 * ((size_t)before->nsteps + (size_t)after->nsteps);
+    int32_t fixed;
+
+    *pair = (struct ipu__pair){.before = before, .after = after};
+    pair->figures = calloc(most, sizeof *pair->figures);
+    if (!pair->figures)
+        return ipu__fail_memory(most * sizeof *pair->figures);
+    add_program(pair);
+    add_memory(pair);
+    fixed = pair->nfigures;
+    IPU_TRY(add_totals(pair, IPU__OF_OP, IPU__BY_OP));
+    IPU_TRY(add_totals(pair, IPU__OF_STEP, IPU__BY_TENSOR));
+    qsort(pair->figures + fixed, (size_t)(pair->nfigures - fixed),
+          sizeof *pair->figures, by_change);
+    return IPU_OK;
+}
+
+/* --------------------------------------------------------------- the profiles
+ */
+
+static const struct ipu__program *find(const struct ipu_profile *profile,
+                                       const char *name)
+{
+    for (int32_t i = 0; i < profile->nprograms; i++)
+        if (strcmp(profile->programs[i].name, name) == 0)
+            return &profile->programs[i];
+    return NULL;
+}
+
+static const struct ipu__program *partner(const struct ipu_profile *before,
+                                          const struct ipu_profile *after,
+                                          int32_t i)
+{
+    if (before->nprograms == 1 && after->nprograms == 1)
+        return &after->programs[0];
+    return find(after, before->programs[i].name);
+}
+
+int ipu__compare(const struct ipu_profile *before,
+                 const struct ipu_profile *after,
+                 struct ipu__comparison *comparison)
+{
+    struct ipu__comparison *c = comparison;
+    int status = IPU_OK;
+
+    *c = (struct ipu__comparison){.before = before, .after = after};
+    c->pairs = calloc((size_t)before->nprograms + 1, sizeof *c->pairs);
+    if (!c->pairs)
+        return ipu__fail_memory(sizeof *c->pairs);
+    for (int32_t i = 0; i < before->nprograms && status >= 0; i++) {
+        const struct ipu__program *other = partner(before, after, i);
+
+        if (other)
+            status = compare_pair(&before->programs[i], other,
+                                  &c->pairs[c->npairs++]);
+    }
+    if (status >= 0 && c->npairs == 0)
+        status = ipu__fail(IPU_ERR_DATA,
+                           "the profiles '%.80s' and '%.80s' have no program "
+                           "of the same name",
+                           before->name, after->name);
+    if (status < 0)
+        ipu__comparison_free(c);
+    return status;
+}
+
+void ipu__comparison_free(struct ipu__comparison *comparison)
+{
+    for (int32_t i = 0; i < comparison->npairs; i++)
+        free(comparison->pairs[i].figures);
+    free(comparison->pairs);
+    *comparison = (struct ipu__comparison){0};
+}
+
+static int check_both(const ipu_profile *before, const ipu_profile *after,
+                      const void *result)
+{
+    if (before && after && result)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_ARGUMENT, "compare: %s is NULL",
+                     result ? "a profile" : "the place for the result");
+}
+
+static void note_worst(double *worst, double percent, bool first)
+{
+    if (first || percent > *worst)
+        *worst = percent;
+}
+
+int ipu_profile_compare(const ipu_profile *before, const ipu_profile *after,
+                        ipu_profile_change *change)
+{
+    struct ipu__comparison c;
+    ipu_profile_change worst = {0};
+    bool timed = false;
+
+    IPU_TRY(check_both(before, after, change));
+    IPU_TRY(ipu__check_size("change", change->size, sizeof *change));
+    IPU_TRY(ipu__compare(before, after, &c));
+    worst.size = change->size;
+    worst.programs = c.npairs;
+    for (int32_t i = 0; i < c.npairs; i++)
+        for (int32_t k = 0; k < c.pairs[i].nfigures; k++) {
+            const struct ipu__figure *f = &c.pairs[i].figures[k];
+
+            if (strcmp(f->name, "cycles of a run") == 0)
+                note_worst(&worst.cycles_percent, ipu__growth(f), i == 0);
+            if (strcmp(f->name, "fullest tile") == 0)
+                note_worst(&worst.memory_percent, ipu__growth(f), i == 0);
+            if (strcmp(f->name, "measured, fastest") == 0) {
+                note_worst(&worst.ns_percent, ipu__growth(f), !timed);
+                timed = true;
+            }
+        }
+    ipu__comparison_free(&c);
+    *change = worst;
+    return IPU_OK;
+}
+
+static int put_comparison(const struct ipu__comparison *c,
+                          ipu_profile_format format, struct ipu__text *text)
+{
+    json_t *document;
+
+    if (format == IPU_PROFILE_TEXT) {
+        ipu__print_comparison(c, text);
+        return IPU_OK;
+    }
+    document = ipu__pack_comparison(c);
+    if (!document)
+        return ipu__fail_memory(sizeof *c);
+    if (format == IPU_PROFILE_JSON)
+        ipu__put_json(text, document);
+    else
+        ipu__put_page(text, document);
+    json_decref(document);
+    return IPU_OK;
+}
+
+int ipu_profile_compare_print(const ipu_profile *before,
+                              const ipu_profile *after,
+                              ipu_profile_format format, char **text)
+{
+    struct ipu__comparison c;
+    struct ipu__text grown = {0};
+    int status;
+
+    IPU_TRY(check_both(before, after, text));
+    if (format < IPU_PROFILE_TEXT || format > IPU_PROFILE_HTML)
+        return ipu__fail(IPU_ERR_ARGUMENT, "compare: there is no format %d",
+                         (int)format);
+    IPU_TRY(ipu__compare(before, after, &c));
+    status = put_comparison(&c, format, &grown);
+    ipu__comparison_free(&c);
+    if (status < 0) {
+        ipu__text_free(&grown);
+        return status;
+    }
+    return ipu__text_take(&grown, text);
+}

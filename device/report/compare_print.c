@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compare_print.c - a comparison as text and as JSON.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "report/compare.h"
+
+enum { MOST_ROWS = 15 };
+
+static const char *const titles[] = {
+    [IPU__OF_PROGRAM] = "in all",
+    [IPU__OF_MEMORY] = "bytes of all tiles, each when it is fullest",
+    [IPU__OF_OP] = "cycles by op, the most changed first",
+    [IPU__OF_STEP] = "cycles by step, the most changed first",
+};
+
+static const char *value_text(const struct ipu__figure *f, double value,
+                              char *buffer)
+{
+    switch (f->unit) {
+    case IPU__BYTES: return ipu__bytes_text(value, buffer);
+    case IPU__NANOSECONDS: return ipu__seconds_text(value / 1e9, buffer);
+    case IPU__FLOPS: return ipu__scaled_text(value, "", buffer);
+    default: return ipu__count_text((int64_t)value, buffer);
+    }
+}
+
+static void print_figure(const struct ipu__figure *f, struct ipu__text *text)
+{
+    char name[128], a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
+
+    ipu__put(text, "  ");
+    ipu__put_padded(text, ipu__shorten(f->name, 32, name, sizeof name), 32);
+    ipu__put(text, " %14s %14s ", f->come ? "-" : value_text(f, f->before, a),
+             f->gone ? "-" : value_text(f, f->after, b));
+    if (f->come || f->gone)
+        ipu__put(text, "%9s\n", f->come ? "new" : "gone");
+    else if (f->before == f->after)
+        ipu__put(text, "%9s\n", "=");
+    else
+        ipu__put(text, "%+8.2f%%\n", ipu__growth(f));
+}
+
+static bool changed(const struct ipu__figure *f)
+{
+    return f->come || f->gone || f->before != f->after;
+}
+
+/* Ops and steps that are as they were are only counted. */
+static void print_sort(const struct ipu__pair *pair, enum ipu__figure_of of,
+                       struct ipu__text *text)
+{
+    int32_t shown = 0, more = 0, same = 0;
+
+    ipu__put(text, "\n%s\n", titles[of]);
+    for (int32_t i = 0; i < pair->nfigures; i++) {
+        const struct ipu__figure *f = &pair->figures[i];
+
+        if (f->of != of)
+            continue;
+        if (of >= IPU__OF_OP && !changed(f)) {
+            same++;
+        } else if (of >= IPU__OF_OP && shown >= MOST_ROWS) {
+            more++;
+        } else {
+            print_figure(f, text);
+            shown++;
+        }
+    }
+    if (more > 0)
+        ipu__put(text, "  and %d more that changed\n", (int)more);
+    if (same > 0)
+        ipu__put(text, "  %d as before\n", (int)same);
+}
+
+static void print_pair(const struct ipu__pair *pair, struct ipu__text *text)
+{
+    const struct ipu__program *a = pair->before, *b = pair->after;
+    char name[192], other[192];
+
+    ipu__put(text, "\n");
+    ipu__put_padded(text, ipu__shorten(a->name, 34, name, sizeof name), 34);
+    ipu__put(text, " %14s %14s %9s\n", "before", "after", "change");
+    if (a->target.clock_hz != b->target.clock_hz ||
+        a->target.tiles != b->target.tiles || a->ipus != b->ipus)
+        ipu__put(
+            text, "the chips differ: %d x '%s' and %d x '%s'\n", (int)a->ipus,
+            ipu__shorten(a->target.name, 20, name, sizeof name), (int)b->ipus,
+            ipu__shorten(b->target.name, 20, other, sizeof other));
+    for (enum ipu__figure_of of = IPU__OF_PROGRAM; of <= IPU__OF_STEP; of++)
+        print_sort(pair, of, text);
+}
+
+/* Programs that only one of them has. */
+static void print_alone(const struct ipu__comparison *c,
+                        const struct ipu_profile *profile,
+                        struct ipu__text *text)
+{
+    char name[256];
+
+    for (int32_t i = 0; i < profile->nprograms; i++) {
+        const struct ipu__program *p = &profile->programs[i];
+        bool paired = false;
+
+        for (int32_t k = 0; k < c->npairs; k++)
+            paired =
+                paired || c->pairs[k].before == p || c->pairs[k].after == p;
+        if (!paired)
+            ipu__put(text, "\nonly %s has the program '%s'\n",
+                     profile == c->before ? "the first" : "the second",
+                     ipu__shorten(p->name, 40, name, sizeof name));
+    }
+}
+
+void ipu__print_comparison(const struct ipu__comparison *comparison,
+                           struct ipu__text *text)
+{
+    char before[192], after[192];
+
+    ipu__put(text, "%s, compared with %s\n",
+             ipu__shorten(comparison->after->name, 30, after, sizeof after),
+             ipu__shorten(comparison->before->name, 30, before, sizeof before));
+    for (int32_t i = 0; i < comparison->npairs; i++)
+        print_pair(&comparison->pairs[i], text);
+    print_alone(comparison, comparison->before, text);
+    print_alone(comparison, comparison->after, text);
+}
+
+/* --------------------------------------------------------------------- JSON */
+
+static json_t *pack_value(double value, bool missing)
+{
+    return missing ? json_null() : json_real(value);
+}
+
+static json_t *pack_sort(const struct ipu__pair *pair, enum ipu__figure_of of)
+{
+    json_t *array = json_array();
+
+    for (int32_t i = 0; i < pair->nfigures; i++) {
+        const struct ipu__figure *f = &pair->figures[i];
+        const char *name = f->name;
+
+        while (*name == ' ')
+            name++;
+        if (f->of == of)
+            json_array_append_new(
+                array, json_pack("{s:s, s:s, s:o, s:o, s:f}", "name", name,
+                                 "unit", ipu__figure_unit_name(f->unit),
+                                 "before", pack_value(f->before, f->come),
+                                 "after", pack_value(f->after, f->gone),
+                                 "percent", ipu__growth(f)));
+    }
+    return array;
+}
+
+static json_t *pack_pair(const struct ipu__pair *pair)
+{
+    return json_pack(
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "name", pair->before->name,
+        "before_target", pair->before->target.name, "after_target",
+        pair->after->target.name, "in_all", pack_sort(pair, IPU__OF_PROGRAM),
+        "memory", pack_sort(pair, IPU__OF_MEMORY), "ops",
+        pack_sort(pair, IPU__OF_OP), "steps", pack_sort(pair, IPU__OF_STEP));
+}
+
+json_t *ipu__pack_comparison(const struct ipu__comparison *comparison)
+{
+    json_t *programs = json_array();
+
+    for (int32_t i = 0; i < comparison->npairs; i++)
+        json_array_append_new(programs, pack_pair(&comparison->pairs[i]));
+    return json_pack("{s:s, s:i, s:s, s:s, s:o}", "format",
+                     "ipu-profile-comparison", "version", IPU__PROFILE_VERSION,
+                     "before", comparison->before->name, "after",
+                     comparison->after->name, "programs", programs);
+}
