@@ -78,7 +78,7 @@ static int64_t cycles_to_make(const struct ipu__program *p, int32_t block)
 
     for (int32_t i = 0; i < p->nsteps && i <= p->memory.fullest_step; i++)
         if (p->steps[i].block == block && p->steps[i].host == 0)
-            cycles += p->steps[i].total * p->steps[i].times;
+            cycles += ipu__step_cycles(&p->steps[i], p->steps[i].total);
     return cycles;
 }
 

@@ -62,7 +62,8 @@ static void find_balance(const struct ipu__program *p, int32_t i,
 
     if (s->busy_tiles == 0 || s->busy_tiles >= p->target.tiles)
         return;
-    finding.cycles = (s->compute - (even > least ? even : least)) * s->times;
+    finding.cycles =
+        ipu__step_cycles(s, s->compute - (even > least ? even : least));
     if (finding.cycles <= 0)
         return;
     snprintf(finding.text, sizeof finding.text,
@@ -82,7 +83,7 @@ static void find_exchange(const struct ipu__program *p, int32_t i,
 
     if (s->exchange <= s->compute || s->exchange == 0)
         return;
-    finding.cycles = (s->exchange + s->sync) * s->times;
+    finding.cycles = ipu__step_cycles(s, s->exchange + s->sync);
     snprintf(finding.text, sizeof finding.text,
              "step %d, %s '%.60s', waits for data longer than it computes "
              "(%" PRId64 " cycles of exchange, %" PRId64
@@ -106,7 +107,8 @@ static void find_launches(const struct ipu__program *p, struct ipu__findings *f)
         if (s->compute == 0 || s->compute > 2 * least)
             continue;
         n++;
-        finding.cycles += (s->compute < least ? s->compute : least) * s->times;
+        finding.cycles +=
+            ipu__step_cycles(s, s->compute < least ? s->compute : least);
     }
     if (n < 2)
         return;

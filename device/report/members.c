@@ -6,60 +6,63 @@
 
 #define M(struct_type, kind, field)                                            \
     {                                                                          \
-#field, IPU__MEMBER_##kind, offsetof(struct_type, field)               \
+#field, IPU__JSON_##kind, offsetof(struct_type, field)                 \
     }
 #define END                                                                    \
     {                                                                          \
-        NULL, IPU__MEMBER_INT32, 0                                             \
+        NULL, IPU__JSON_INT32, 0                                               \
     }
 
 #define STEP(kind, field) M(struct ipu__profile_step, kind, field)
-const struct ipu__member ipu__step_members[] = {STEP(TEXT, op),
-                                                STEP(TEXT, tensor),
-                                                STEP(TEXT_OR_NULL, file),
-                                                STEP(INT32, line),
-                                                STEP(INT32, block),
-                                                STEP(INT32, ipu),
-                                                STEP(INT32, times),
-                                                STEP(INT64, compute),
-                                                STEP(INT64, exchange),
-                                                STEP(INT64, sync),
-                                                STEP(INT64, host),
-                                                STEP(INT64, total),
-                                                STEP(REAL, flops),
-                                                STEP(INT64, exchange_bytes),
-                                                STEP(INT64, temporary_bytes),
-                                                STEP(INT32, element_bytes),
-                                                STEP(INT32, busy_tiles),
-                                                STEP(INT32, fullest_tile),
-                                                STEP(INT64, fullest_tile_bytes),
-                                                STEP(INT64, ns),
-                                                STEP(TEXT_OR_NULL, estimate),
-                                                END};
+const struct ipu__json_member ipu__step_json[] = {
+    STEP(TEXT, op),
+    STEP(TEXT, tensor),
+    STEP(TEXT_OR_NULL, file),
+    STEP(INT32, line),
+    STEP(INT32, block),
+    STEP(INT32, ipu),
+    STEP(INT32, times),
+    STEP(INT32, every),
+    STEP(BOOL, again),
+    STEP(INT64, compute),
+    STEP(INT64, exchange),
+    STEP(INT64, sync),
+    STEP(INT64, host),
+    STEP(INT64, total),
+    STEP(REAL, flops),
+    STEP(INT64, exchange_bytes),
+    STEP(INT64, temporary_bytes),
+    STEP(INT32, element_bytes),
+    STEP(INT32, busy_tiles),
+    STEP(INT32, fullest_tile),
+    STEP(INT64, fullest_tile_bytes),
+    STEP(INT64, ns),
+    STEP(TEXT_OR_NULL, estimate),
+    END};
 
 #define BLOCK(kind, field) M(struct ipu__profile_block, kind, field)
-const struct ipu__member ipu__block_members[] = {BLOCK(TEXT, tensor),
-                                                 BLOCK(TEXT_OR_NULL, op),
-                                                 BLOCK(TEXT_OR_NULL, file),
-                                                 BLOCK(INT32, line),
-                                                 BLOCK(TEXT, category),
-                                                 BLOCK(TEXT, type),
-                                                 BLOCK(INT32, element_bytes),
-                                                 BLOCK(INT32, tensors),
-                                                 BLOCK(INT64, bytes),
-                                                 BLOCK(INT32, birth),
-                                                 BLOCK(INT32, death),
-                                                 BLOCK(BOOL, always),
-                                                 END};
+const struct ipu__json_member ipu__block_json[] = {BLOCK(TEXT, tensor),
+                                                   BLOCK(TEXT_OR_NULL, op),
+                                                   BLOCK(TEXT_OR_NULL, file),
+                                                   BLOCK(INT32, line),
+                                                   BLOCK(TEXT, category),
+                                                   BLOCK(TEXT, type),
+                                                   BLOCK(INT32, element_bytes),
+                                                   BLOCK(INT32, tensors),
+                                                   BLOCK(INT64, bytes),
+                                                   BLOCK(INT32, birth),
+                                                   BLOCK(INT32, death),
+                                                   BLOCK(BOOL, always),
+                                                   END};
 
 #define TILES(kind, field) M(struct ipu__profile_tiles, kind, field)
 #define BYTES(name, category)                                                  \
     {                                                                          \
-        name, IPU__MEMBER_INT64,                                               \
+        name, IPU__JSON_INT64,                                                 \
             offsetof(struct ipu__profile_tiles,                                \
                      bytes[IPU_CATEGORY_##category])                           \
     }
-const struct ipu__member ipu__tiles_members[] = {
+const struct ipu__json_member ipu__tiles_json[] = {
     TILES(INT32, first),
     TILES(INT32, count),
     TILES(INT32, peak_step),
@@ -75,12 +78,12 @@ const struct ipu__member ipu__tiles_members[] = {
     END};
 
 #define STREAM(kind, field) M(struct ipu__profile_stream, kind, field)
-const struct ipu__member ipu__stream_members[] = {
+const struct ipu__json_member ipu__stream_json[] = {
     STREAM(TEXT, name), STREAM(TEXT, kind), STREAM(INT64, bytes),
     STREAM(INT64, cycles), END};
 
 #define MEMORY(kind, field) M(ipu_memory_info, kind, field)
-const struct ipu__member ipu__memory_members[] = {
+const struct ipu__json_member ipu__memory_json[] = {
     MEMORY(INT64, always_live_bytes),     MEMORY(INT64, peak_bytes),
     MEMORY(INT64, planned_bytes),         MEMORY(INT64, unshared_bytes),
     MEMORY(INT64, bytes_on_fullest_tile), MEMORY(INT64, bytes_per_tile),
@@ -88,27 +91,36 @@ const struct ipu__member ipu__memory_members[] = {
     MEMORY(INT32, fullest_step),          END};
 
 #define CYCLES(kind, field) M(ipu_program_cycles, kind, field)
-const struct ipu__member ipu__cycles_members[] = {
-    CYCLES(INT64, compute), CYCLES(INT64, exchange),  CYCLES(INT64, sync),
-    CYCLES(INT64, host),    CYCLES(INT64, total),     CYCLES(REAL, seconds),
-    CYCLES(REAL, flops),    CYCLES(INT32, estimates), END};
+const struct ipu__json_member ipu__cycles_json[] = {CYCLES(INT64, compute),
+                                                    CYCLES(INT64, exchange),
+                                                    CYCLES(INT64, sync),
+                                                    CYCLES(INT64, host),
+                                                    CYCLES(INT64, total),
+                                                    CYCLES(REAL, seconds),
+                                                    CYCLES(REAL, flops),
+                                                    CYCLES(INT32, estimates),
+                                                    CYCLES(INT64, update),
+                                                    CYCLES(INT64, mean_total),
+                                                    CYCLES(INT64, streaming),
+                                                    CYCLES(INT64, again),
+                                                    END};
 
 #define TIMES(kind, field) M(ipu_engine_times, kind, field)
-const struct ipu__member ipu__times_members[] = {
+const struct ipu__json_member ipu__times_json[] = {
     TIMES(INT64, runs),       TIMES(INT64, run_ns),
     TIMES(INT64, fastest_ns), TIMES(INT64, input_ns),
     TIMES(INT64, output_ns),  TIMES(INT64, call_ns),
     TIMES(INT64, between_ns), END};
 
 #define PROGRAM(kind, field) M(struct ipu__program, kind, field)
-const struct ipu__member ipu__program_members[] = {
+const struct ipu__json_member ipu__program_json[] = {
     PROGRAM(TEXT, name),         PROGRAM(INT32, ipu),
     PROGRAM(INT32, ipus),        PROGRAM(INT64, half_cycles),
     PROGRAM(INT64, code_bytes),  PROGRAM(INT64, exchange_code_bytes),
     PROGRAM(INT64, state_bytes), END};
 
 #define SLOT(kind, field) M(ipu_pipeline_slot, kind, field)
-const struct ipu__member ipu__slot_members[] = {
+const struct ipu__json_member ipu__slot_json[] = {
     SLOT(INT32, ipu),        SLOT(INT32, slot),   SLOT(INT32, stage),
     SLOT(INT32, mini_batch), SLOT(INT64, cycles), END};
 
@@ -119,24 +131,25 @@ static json_t *text_or_null(const char *text)
     return text ? json_string(text) : json_null();
 }
 
-static json_t *pack_one(const struct ipu__member *m, const char *at)
+static json_t *pack_one(const struct ipu__json_member *m, const char *at)
 {
     switch (m->type) {
-    case IPU__MEMBER_INT32:
+    case IPU__JSON_INT32:
         return json_integer(*(const int32_t *)(const void *)at);
-    case IPU__MEMBER_INT64:
+    case IPU__JSON_INT64:
         return json_integer(*(const int64_t *)(const void *)at);
-    case IPU__MEMBER_REAL: return json_real(*(const double *)(const void *)at);
-    case IPU__MEMBER_BOOL: return json_boolean(*(const bool *)(const void *)at);
+    case IPU__JSON_REAL: return json_real(*(const double *)(const void *)at);
+    case IPU__JSON_BOOL: return json_boolean(*(const bool *)(const void *)at);
     default: return text_or_null(*(const char *const *)(const void *)at);
     }
 }
 
-json_t *ipu__members_pack(const struct ipu__member *members, const void *object)
+json_t *ipu__json_pack(const struct ipu__json_member *members,
+                       const void *object)
 {
     json_t *json = json_object();
 
-    for (const struct ipu__member *m = members; json && m->name; m++)
+    for (const struct ipu__json_member *m = members; json && m->name; m++)
         if (json_object_set_new(json, m->name,
                                 pack_one(m, (const char *)object + m->offset)) <
             0) {
@@ -155,14 +168,14 @@ static int unfit(const char *where, const char *name, const json_t *value,
                      value ? "must be " : "is missing", value ? wanted : "");
 }
 
-static int unpack_integer(const struct ipu__member *m, const char *where,
+static int unpack_integer(const struct ipu__json_member *m, const char *where,
                           const json_t *value, char *at)
 {
     json_int_t number = json_integer_value(value);
 
     if (!json_is_integer(value))
         return unfit(where, m->name, value, "a whole number");
-    if (m->type == IPU__MEMBER_INT64) {
+    if (m->type == IPU__JSON_INT64) {
         *(int64_t *)(void *)at = number;
         return IPU_OK;
     }
@@ -172,11 +185,11 @@ static int unpack_integer(const struct ipu__member *m, const char *where,
     return IPU_OK;
 }
 
-static int unpack_text(const struct ipu__member *m, const char *where,
+static int unpack_text(const struct ipu__json_member *m, const char *where,
                        const json_t *value, struct ipu_profile *profile,
                        char *at)
 {
-    bool null = m->type == IPU__MEMBER_TEXT_OR_NULL && json_is_null(value);
+    bool null = m->type == IPU__JSON_TEXT_OR_NULL && json_is_null(value);
 
     if (!json_is_string(value) && !null)
         return unfit(where, m->name, value, "a text");
@@ -185,19 +198,19 @@ static int unpack_text(const struct ipu__member *m, const char *where,
     return IPU_OK;
 }
 
-static int unpack_one(const struct ipu__member *m, const char *where,
+static int unpack_one(const struct ipu__json_member *m, const char *where,
                       const json_t *value, struct ipu_profile *profile,
                       char *at)
 {
     switch (m->type) {
-    case IPU__MEMBER_INT32:
-    case IPU__MEMBER_INT64: return unpack_integer(m, where, value, at);
-    case IPU__MEMBER_REAL:
+    case IPU__JSON_INT32:
+    case IPU__JSON_INT64: return unpack_integer(m, where, value, at);
+    case IPU__JSON_REAL:
         if (!json_is_number(value))
             return unfit(where, m->name, value, "a number");
         *(double *)(void *)at = json_number_value(value);
         return IPU_OK;
-    case IPU__MEMBER_BOOL:
+    case IPU__JSON_BOOL:
         if (!json_is_boolean(value))
             return unfit(where, m->name, value, "true or false");
         *(bool *)(void *)at = json_is_true(value);
@@ -206,13 +219,13 @@ static int unpack_one(const struct ipu__member *m, const char *where,
     }
 }
 
-int ipu__members_unpack(const struct ipu__member *members, const char *where,
-                        const json_t *json, struct ipu_profile *profile,
-                        void *object)
+int ipu__json_unpack(const struct ipu__json_member *members, const char *where,
+                     const json_t *json, struct ipu_profile *profile,
+                     void *object)
 {
     if (!json_is_object(json))
         return ipu__fail(IPU_ERR_DATA, "%s: must be an object", where);
-    for (const struct ipu__member *m = members; m->name; m++)
+    for (const struct ipu__json_member *m = members; m->name; m++)
         IPU_TRY(unpack_one(m, where, json_object_get(json, m->name), profile,
                            (char *)object + m->offset));
     return profile->lacks_memory ? ipu__fail_memory(1) : IPU_OK;

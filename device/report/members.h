@@ -10,40 +10,40 @@
 
 #include "report/profile.h"
 
-enum ipu__member_type {
-    IPU__MEMBER_INT32,
-    IPU__MEMBER_INT64,
-    IPU__MEMBER_REAL,
-    IPU__MEMBER_BOOL,
-    IPU__MEMBER_TEXT,
-    IPU__MEMBER_TEXT_OR_NULL
+enum ipu__json_type {
+    IPU__JSON_INT32,
+    IPU__JSON_INT64,
+    IPU__JSON_REAL,
+    IPU__JSON_BOOL,
+    IPU__JSON_TEXT,
+    IPU__JSON_TEXT_OR_NULL
 };
 
 /* A list of them ends with a NULL name. */
-struct ipu__member {
+struct ipu__json_member {
     const char *name;
-    enum ipu__member_type type;
+    enum ipu__json_type type;
     size_t offset;
 };
 
-extern const struct ipu__member ipu__step_members[];
-extern const struct ipu__member ipu__block_members[];
-extern const struct ipu__member ipu__tiles_members[];
-extern const struct ipu__member ipu__stream_members[];
-extern const struct ipu__member ipu__memory_members[];
-extern const struct ipu__member ipu__cycles_members[];
-extern const struct ipu__member ipu__times_members[];
-extern const struct ipu__member ipu__program_members[];
-extern const struct ipu__member ipu__slot_members[];
+extern const struct ipu__json_member ipu__step_json[];
+extern const struct ipu__json_member ipu__block_json[];
+extern const struct ipu__json_member ipu__tiles_json[];
+extern const struct ipu__json_member ipu__stream_json[];
+extern const struct ipu__json_member ipu__memory_json[];
+extern const struct ipu__json_member ipu__cycles_json[];
+extern const struct ipu__json_member ipu__times_json[];
+extern const struct ipu__json_member ipu__program_json[];
+extern const struct ipu__json_member ipu__slot_json[];
 
 /* A new object; NULL: no memory. */
-json_t *ipu__members_pack(const struct ipu__member *members,
-                          const void *object);
+json_t *ipu__json_pack(const struct ipu__json_member *members,
+                       const void *object);
 
 /* IPU_ERR_DATA, naming where, the member, and what it should be. Texts are
  * kept by the profile. Members that are not in the list are left alone. */
-int ipu__members_unpack(const struct ipu__member *members, const char *where,
-                        const json_t *json, struct ipu_profile *profile,
-                        void *object);
+int ipu__json_unpack(const struct ipu__json_member *members, const char *where,
+                     const json_t *json, struct ipu_profile *profile,
+                     void *object);
 
 #endif

@@ -35,21 +35,21 @@ static json_t *pack_target(const ipu_target *target)
 }
 
 /* Rows of a table, each of stride bytes. */
-static json_t *pack_rows(const struct ipu__member *members, const void *rows,
-                         int32_t count, size_t stride)
+static json_t *pack_rows(const struct ipu__json_member *members,
+                         const void *rows, int32_t count, size_t stride)
 {
     json_t *array = json_array();
 
     for (int32_t i = 0; i < count; i++)
         json_array_append_new(
-            array, ipu__members_pack(members,
-                                     (const char *)rows + (size_t)i * stride));
+            array,
+            ipu__json_pack(members, (const char *)rows + (size_t)i * stride));
     return array;
 }
 
 static json_t *pack_block(const struct ipu__profile_block *block)
 {
-    json_t *json = ipu__members_pack(ipu__block_members, block);
+    json_t *json = ipu__json_pack(ipu__block_json, block);
     json_t *shares = json_array(), *uses = json_array();
 
     for (int32_t i = 0; i < block->nshares; i++)
@@ -135,29 +135,28 @@ static int pack_derived(const struct ipu__program *program, json_t *json)
 
 static int pack_program(const struct ipu__program *p, json_t **packed)
 {
-    json_t *json = ipu__members_pack(ipu__program_members, p);
+    json_t *json = ipu__json_pack(ipu__program_json, p);
 
     *packed = json;
     json_object_set_new(json, "target", pack_target(&p->target));
     json_object_set_new(json, "memory",
-                        ipu__members_pack(ipu__memory_members, &p->memory));
+                        ipu__json_pack(ipu__memory_json, &p->memory));
     json_object_set_new(json, "cycles",
-                        ipu__members_pack(ipu__cycles_members, &p->cycles));
+                        ipu__json_pack(ipu__cycles_json, &p->cycles));
     json_object_set_new(json, "measured",
-                        p->measured
-                            ? ipu__members_pack(ipu__times_members, &p->times)
-                            : json_null());
+                        p->measured ? ipu__json_pack(ipu__times_json, &p->times)
+                                    : json_null());
     IPU_TRY(pack_derived(p, json));
     json_object_set_new(json, "streams",
-                        pack_rows(ipu__stream_members, p->streams, p->nstreams,
+                        pack_rows(ipu__stream_json, p->streams, p->nstreams,
                                   sizeof *p->streams));
     json_object_set_new(
         json, "steps",
-        pack_rows(ipu__step_members, p->steps, p->nsteps, sizeof *p->steps));
+        pack_rows(ipu__step_json, p->steps, p->nsteps, sizeof *p->steps));
     json_object_set_new(json, "blocks", pack_blocks(p));
     json_object_set_new(
         json, "tiles",
-        pack_rows(ipu__tiles_members, p->tiles, p->ntiles, sizeof *p->tiles));
+        pack_rows(ipu__tiles_json, p->tiles, p->ntiles, sizeof *p->tiles));
     return json ? IPU_OK : ipu__fail_memory(sizeof *p);
 }
 
@@ -166,7 +165,7 @@ static json_t *pack_slots(const struct ipu_profile *profile)
     json_t *array = json_array();
 
     for (int32_t i = 0; i < profile->nslots; i++) {
-        json_t *slot = ipu__members_pack(ipu__slot_members, &profile->slots[i]);
+        json_t *slot = ipu__json_pack(ipu__slot_json, &profile->slots[i]);
 
         json_object_set_new(
             slot, "kind",

@@ -87,10 +87,10 @@ static void find_live(const struct ipu__program *p, int64_t *always,
         int32_t first = block->birth < 0 ? 0 : block->birth;
 
         if (block->always)
-            *always += block->bytes;
+            *always += ipu__block_bytes(block);
         else
             for (int32_t i = first; i <= block->death && i < p->nsteps; i++)
-                rest[i] += block->bytes;
+                rest[i] += ipu__block_bytes(block);
     }
 }
 

@@ -188,6 +188,16 @@ int32_t ipu__program_tiles(const struct ipu__program *program)
     return program->target.tiles * program->ipus;
 }
 
+int64_t ipu__step_cycles(const struct ipu__profile_step *step, int64_t cycles)
+{
+    return cycles * step->times / step->every;
+}
+
+int64_t ipu__block_bytes(const struct ipu__profile_block *block)
+{
+    return block->nshares > 0 ? block->bytes : 0;
+}
+
 bool ipu__block_alive(const struct ipu__profile_block *block, int32_t step)
 {
     return block->birth <= step && step <= block->death;
@@ -267,8 +277,8 @@ static bool block_is_possible(const struct ipu__program *p,
 static bool step_is_possible(const struct ipu__program *p,
                              const struct ipu__profile_step *s)
 {
-    return s->times > 0 && s->compute >= 0 && s->exchange >= 0 &&
-           s->sync >= 0 && s->host >= 0 && s->total >= 0 &&
+    return s->times > 0 && s->every > 0 && s->compute >= 0 &&
+           s->exchange >= 0 && s->sync >= 0 && s->host >= 0 && s->total >= 0 &&
            s->busy_tiles >= 0 && s->fullest_tile >= 0 &&
            s->fullest_tile < ipu__program_tiles(p) && s->block >= 0 &&
            s->block < p->nblocks && s->ipu >= 0 && s->ipu < p->ipu + p->ipus;

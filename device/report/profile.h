@@ -15,7 +15,8 @@
 enum { IPU__PROFILE_VERSION = 1 };
 
 /* Steps of the program follow each other in one run; times is how often a step
- * is executed in it. Cycles are of one execution. */
+ * is executed in it. Cycles are of one execution. Steps of an update are passed
+ * over in most runs. */
 struct ipu__profile_step {
     const char *tensor; /* what it makes; of a host call, its name */
     const char *op;
@@ -24,6 +25,8 @@ struct ipu__profile_step {
     int32_t block; /* of what it makes */
     int32_t ipu;
     int32_t times;
+    int32_t every; /* so many runs; 1: in each */
+    bool again;    /* it computes an activation again */
     int64_t compute, exchange, sync, host, total;
     int64_t exchange_bytes, temporary_bytes;
     double flops;
@@ -117,6 +120,12 @@ void ipu__profile_drop(struct ipu_profile *profile);
 /* IPU_ERR_DATA, naming what and where, unless all numbers point into what
  * there is: no later code looks again. */
 int ipu__program_check(const char *where, const struct ipu__program *program);
+
+/* Cycles of all executions, in the mean of all runs. */
+int64_t ipu__step_cycles(const struct ipu__profile_step *step, int64_t cycles);
+
+/* What lies on the chip of a block: nothing, if it lies beside it. */
+int64_t ipu__block_bytes(const struct ipu__profile_block *block);
 
 /* What lies on a tile of a block. */
 int64_t ipu__share_on(const struct ipu__profile_block *block, int32_t tile);

@@ -164,6 +164,34 @@ static void say_estimates(const struct ipu__program *p, char *text)
              ipu__percent((double)cycles, (double)all));
 }
 
+/* Of a program whose update comes seldom, or that computes things again. */
+static void say_extra(const struct ipu__program *p, char *text)
+{
+    const ipu_program_cycles *c = &p->cycles;
+    char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT], d[IPU__NUMBER_TEXT];
+    int n = 0;
+
+    if (c->update > 0)
+        n += snprintf(text, IPU__WORDS_TEXT,
+                      "A run with an update takes %s, of which the update is "
+                      "%s; the mean of all runs is %s. ",
+                      ipu__seconds_text(c->seconds, a),
+                      ipu__seconds_text(seconds(p, c->update), b),
+                      ipu__seconds_text(seconds(p, c->mean_total), d));
+    if (c->again > 0)
+        n += snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
+                      "Activations that are computed again take %s (%.1f %%). ",
+                      ipu__seconds_text(seconds(p, c->again), a),
+                      ipu__percent((double)c->again, (double)c->total));
+    if (c->streaming > 0)
+        n += snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
+                      "Moving tensors to and from the memory beside the chip "
+                      "takes %s (%.1f %%). ",
+                      ipu__seconds_text(seconds(p, c->streaming), a),
+                      ipu__percent((double)c->streaming, (double)c->total));
+    text[n > 0 ? n - 1 : 0] = '\0';
+}
+
 int32_t ipu__say(const struct ipu__program *program,
                  char (*sentences)[IPU__WORDS_TEXT])
 {
@@ -172,6 +200,10 @@ int32_t ipu__say(const struct ipu__program *program,
     say_bound(program, sentences[n++]);
     say_use(program, sentences[n++]);
     say_full(program, sentences[n++]);
+    if (program->cycles.update + program->cycles.again +
+            program->cycles.streaming >
+        0)
+        say_extra(program, sentences[n++]);
     if (program->measured)
         say_measured(program, sentences[n++]);
     if (program->cycles.estimates > 0)

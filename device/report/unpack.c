@@ -45,19 +45,19 @@ static int get_array(const struct reading *r, const json_t *json,
 }
 
 static int read_part(const struct reading *r, const json_t *json,
-                     const char *name, const struct ipu__member *members,
+                     const char *name, const struct ipu__json_member *members,
                      void *object)
 {
     char where[WHERE_TEXT];
 
     say_where(r, name, -1, where);
-    return ipu__members_unpack(members, where, json_object_get(json, name),
-                               r->profile, object);
+    return ipu__json_unpack(members, where, json_object_get(json, name),
+                            r->profile, object);
 }
 
 /* A table: rows, of stride bytes each, is what *table becomes. */
 static int read_rows(const struct reading *r, const json_t *json,
-                     const char *name, const struct ipu__member *members,
+                     const char *name, const struct ipu__json_member *members,
                      size_t stride, void **table, int32_t *count)
 {
     json_t *array = NULL;
@@ -73,8 +73,8 @@ static int read_rows(const struct reading *r, const json_t *json,
         char where[WHERE_TEXT];
 
         say_where(r, name, (int32_t)i, where);
-        IPU_TRY(ipu__members_unpack(members, where, json_array_get(array, i),
-                                    r->profile, (char *)*table + i * stride));
+        IPU_TRY(ipu__json_unpack(members, where, json_array_get(array, i),
+                                 r->profile, (char *)*table + i * stride));
     }
     return IPU_OK;
 }
@@ -140,7 +140,7 @@ static int read_blocks(const struct reading *r, const json_t *json)
     struct ipu__program *p = r->program;
     json_t *array;
     void *table = NULL;
-    int status = read_rows(r, json, "blocks", ipu__block_members,
+    int status = read_rows(r, json, "blocks", ipu__block_json,
                            sizeof *p->blocks, &table, &p->nblocks);
 
     p->blocks = table;
@@ -179,7 +179,7 @@ static int read_measured(const struct reading *r, const json_t *json)
     if (!measured || json_is_null(measured))
         return IPU_OK;
     IPU_TRY(
-        read_part(r, json, "measured", ipu__times_members, &r->program->times));
+        read_part(r, json, "measured", ipu__times_json, &r->program->times));
     if (r->program->times.runs < 1)
         return ipu__fail(IPU_ERR_DATA, "%s: measured in %lld runs", r->path,
                          (long long)r->program->times.runs);
@@ -191,20 +191,20 @@ static int read_tables(const struct reading *r, const json_t *json)
 {
     struct ipu__program *p = r->program;
     void *table = NULL;
-    int status = read_rows(r, json, "steps", ipu__step_members,
-                           sizeof *p->steps, &table, &p->nsteps);
+    int status = read_rows(r, json, "steps", ipu__step_json, sizeof *p->steps,
+                           &table, &p->nsteps);
 
     p->steps = table;
     p->memory.steps = p->nsteps;
     IPU_TRY(status);
     table = NULL;
-    status = read_rows(r, json, "tiles", ipu__tiles_members, sizeof *p->tiles,
+    status = read_rows(r, json, "tiles", ipu__tiles_json, sizeof *p->tiles,
                        &table, &p->ntiles);
     p->tiles = table;
     IPU_TRY(status);
     table = NULL;
-    status = read_rows(r, json, "streams", ipu__stream_members,
-                       sizeof *p->streams, &table, &p->nstreams);
+    status = read_rows(r, json, "streams", ipu__stream_json, sizeof *p->streams,
+                       &table, &p->nstreams);
     p->streams = table;
     IPU_TRY(status);
     return read_blocks(r, json);
@@ -217,13 +217,12 @@ static int read_program(struct reading *r, const json_t *json)
 
     snprintf(where, sizeof where, "%.300s, programs[%d]", r->path,
              (int)r->profile->nprograms - 1);
-    IPU_TRY(
-        ipu__members_unpack(ipu__program_members, where, json, r->profile, p));
+    IPU_TRY(ipu__json_unpack(ipu__program_json, where, json, r->profile, p));
     p->memory.size = sizeof p->memory;
     p->cycles.size = sizeof p->cycles;
     IPU_TRY(read_target(r, json));
-    IPU_TRY(read_part(r, json, "memory", ipu__memory_members, &p->memory));
-    IPU_TRY(read_part(r, json, "cycles", ipu__cycles_members, &p->cycles));
+    IPU_TRY(read_part(r, json, "memory", ipu__memory_json, &p->memory));
+    IPU_TRY(read_part(r, json, "cycles", ipu__cycles_json, &p->cycles));
     p->memory.code_bytes_per_tile = p->code_bytes;
     IPU_TRY(read_measured(r, json));
     IPU_TRY(read_tables(r, json));
@@ -240,7 +239,7 @@ static int read_slot(const char *path, const json_t *json, int32_t i,
     char where[WHERE_TEXT];
 
     snprintf(where, sizeof where, "%.300s, pipeline[%d]", path, (int)i);
-    IPU_TRY(ipu__members_unpack(ipu__slot_members, where, json, profile, slot));
+    IPU_TRY(ipu__json_unpack(ipu__slot_json, where, json, profile, slot));
     for (slot->kind = 0; slot->kind < IPU_NUM_STAGE_KINDS; slot->kind++)
         if (word && strcmp(word, ipu_stage_kind_name(slot->kind)) == 0)
             return IPU_OK;

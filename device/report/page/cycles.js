@@ -148,7 +148,14 @@ function stepsTable(p) {
         [
             { name: "step", number: true, value: (r) => r.number },
             { name: "op", value: (r) => r.op },
-            { name: "tensor", value: (r) => r.tensor },
+            {
+                name: "tensor",
+                value: (r) => r.tensor,
+                show: (r) =>
+                    r.tensor +
+                    (r.every > 1 ? ` (in every ${r.every}th run)` : "") +
+                    (r.again ? " (again)" : ""),
+            },
             ...timeColumns(p, most, (r) => r.cycles),
             {
                 name: "tiles",

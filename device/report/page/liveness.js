@@ -8,7 +8,9 @@ function liveness(p, tile) {
     const change = new Float64Array(steps + 2);
     let always = tile < 0 ? 0 : p.code_bytes;
     for (const block of p.blocks) {
-        const size = tile < 0 ? block.bytes : onTile(block, tile);
+        // What lies beside the chip is on no tile.
+        const all = block.tiles.length ? block.bytes : 0;
+        const size = tile < 0 ? all : onTile(block, tile);
         if (block.always) {
             always += size;
             continue;
@@ -131,7 +133,7 @@ function aliveTable(p) {
                 here: onTile(b, tile),
                 used: b.uses.includes(step),
             }));
-        const sum = rows.reduce((a, b) => a + b.bytes, 0);
+        const sum = rows.reduce((a, b) => a + (b.tiles.length ? b.bytes : 0), 0);
         box.replaceChildren(
             el(
                 "p",
@@ -154,7 +156,7 @@ function aliveTable(p) {
                         name: "on the tile",
                         number: true,
                         value: (r) => r.here,
-                        show: (r) => bytes(r.here),
+                        show: (r) => (r.tiles.length ? bytes(r.here) : "beside"),
                     },
                     {
                         name: "in all",
