@@ -36,13 +36,15 @@ LIBS_tests-unit-bench_ipu = $(IPU_LINK) $(CHECK_LIBS)
 # It reads what the timeline writes.
 LIBS_tests-unit-trace_timeline += $(JSON_LIBS)
 
-# Fuzzing is of what libhvd reads.
+# Fuzzing is of what libhvd reads, and of the device's files.
+# $(1): the file, $(2): its room
 define fuzz_test
 SRC_tests-fuzz-$(1) := tests/fuzz/$(1).c
-LIBS_tests-fuzz-$(1) = $$(TEST_LINK_libhvd) $$(CHECK_LIBS)
-DEPS_tests-fuzz-$(1) = $$(filter %.a,$$(TEST_LINK_libhvd))
+LIBS_tests-fuzz-$(1) = $$(TEST_LINK_$(2)) $$(CHECK_LIBS)
+DEPS_tests-fuzz-$(1) = $$(filter %.a,$$(TEST_LINK_$(2)))
 endef
-$(foreach t,$(FUZZ_TESTS),$(eval $(call fuzz_test,$(t))))
+$(foreach t,$(FUZZ_TESTS),$(eval $(call fuzz_test,$(t),$(call \
+	test_room,$(firstword $(subst _, ,$(t)))))))
 
 define mpi_test
 SRC_tests-mpi-$(1) := tests/mpi/$(1).c tests/support/ranks.c \

@@ -143,6 +143,23 @@ ipu_tensor ipu_max_pool2d(ipu_graph *graph, ipu_tensor x, int32_t size);
 /* The same with the mean of each window. */
 ipu_tensor ipu_avg_pool2d(ipu_graph *graph, ipu_tensor x, int32_t size);
 
+typedef struct ipu_pool_options {
+    uint32_t size;      /* sizeof(ipu_pool_options) */
+    int32_t window[2];  /* height, width */
+    int32_t stride[2];  /* 0: as the window */
+    int32_t same;       /* 0: padding as below; 1: SAME, as TensorFlow pads */
+    int32_t padding[4]; /* above, below, left, right; each less than the
+                           window; VALID has none */
+    int32_t count_padding; /* of a mean: 1: padding counts as zeros; 0: only
+                              what there is counts */
+} ipu_pool_options;
+
+/* The same of any windows, which may overlap. Padding is never the largest. */
+ipu_tensor ipu_max_pool2d_with(ipu_graph *graph, ipu_tensor x,
+                               const ipu_pool_options *options);
+ipu_tensor ipu_avg_pool2d_with(ipu_graph *graph, ipu_tensor x,
+                               const ipu_pool_options *options);
+
 /* x: [m, k], w: [k, n] -> [m, n]; and as ipu_batch_matmul, not transposed */
 ipu_tensor ipu_matmul(ipu_graph *graph, ipu_tensor x, ipu_tensor w);
 
@@ -587,6 +604,10 @@ int ipu_set_threads(int32_t threads);
 #define ipu_conv2d(graph, ...) ipu_conv2d(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_max_pool2d(graph, ...) ipu_max_pool2d(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_avg_pool2d(graph, ...) ipu_avg_pool2d(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_max_pool2d_with(graph, ...)                                        \
+    ipu_max_pool2d_with(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_avg_pool2d_with(graph, ...)                                        \
+    ipu_avg_pool2d_with(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_matmul(graph, ...) ipu_matmul(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_batch_matmul(graph, ...)                                           \
     ipu_batch_matmul(IPU_HERE(graph), __VA_ARGS__)

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "graph/error.h"
 #include "ops/pool.h"
 
 /* Between a row of windows and one of the rows of pixels under it. */
@@ -78,7 +79,9 @@ const struct ipu__op ipu__avg_pool2d = {
 static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     *output = call->attributes->shape;
-    return IPU_OK;
+    output->dtype = IPU_FLOAT32;
+    IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, 4, "[n, h, w, c]"));
+    return ipu__pool_check(call, output, &call->inputs[0].shape);
 }
 
 static int run_grad(const struct ipu__call *call)

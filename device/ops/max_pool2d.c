@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "graph/error.h"
 #include "ops/pool.h"
 
 /* Where the pixels of window (row, column) of an image start, in elements;
@@ -89,8 +90,9 @@ const struct ipu__op ipu__max_pool2d = {
 /* x, y, dy -> dx */
 static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
-    *output = call->inputs[0].shape;
-    return IPU_OK;
+    IPU_TRY(ipu__same_floats(call, output));
+    IPU_TRY(ipu__expect_same(call, 1, 2));
+    return ipu__pool_check(call, output, &call->inputs[1].shape);
 }
 
 /* One pixel of a window: takes what is left of dy where x is the maximum. */

@@ -1,14 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool.h - what the poolings share: windows of size x size, stride size, of
- * which incomplete ones at the edges are dropped.
+ * pool.h - what the poolings share.
+ *
+ * There are two of each. The plain one, of windows of size x size, stride
+ * size, of which incomplete ones at the edges are dropped: every pixel is in
+ * one window or in none. And that of any windows, which may overlap, leave gaps
+ * and reach over the edges.
  */
 #ifndef IPU_OPS_POOL_H
 #define IPU_OPS_POOL_H
 
 #include "ops/op.h"
 
+/* ------------------------------------------------------------ plain windows */
+
 /* x: [n, h, w, c] -> [n, h/size, w/size, c] */
 int ipu__pool_shape(const struct ipu__call *call, struct ipu__shape *output);
+
+/* Whether a pooling of an x of that shape makes this of it. */
+int ipu__pool_check(const struct ipu__call *call, const struct ipu__shape *x,
+                    const struct ipu__shape *y);
+
+/* -------------------------------------------------------------- any windows */
+
+/* Of the attributes: view (the window's height and width), stride, pad,
+ * pad_after. */
+struct ipu__pool {
+    int64_t n, h, w, c; /* x */
+    int64_t ho, wo;     /* y */
+    int64_t window[2], stride[2], pad[2];
+};
+
+struct ipu__pool ipu__pool_of(const struct ipu__attributes *attributes,
+                              const struct ipu__shape *x,
+                              const struct ipu__shape *y);
+
+/* The pixels of x in the window of pixel (row, column) of y: rows [top,
+ * bottom), columns [left, right), at least one. */
+struct ipu__window {
+    int64_t top, bottom, left, right;
+};
+
+struct ipu__window ipu__pool_window(const struct ipu__pool *pool, int64_t row,
+                                    int64_t column);
+
+int ipu__windows_shape(const struct ipu__call *call, struct ipu__shape *output);
+int ipu__windows_check(const struct ipu__call *call, const struct ipu__shape *x,
+                       const struct ipu__shape *y);
+/* Every pixel of every window is read once. */
+void ipu__windows_cost(const struct ipu__call *call, struct ipu__work *work);
+
+/* The pooling of x that options ask for: plain, if its windows are, or any. */
+ipu_tensor ipu__pool_with(ipu_graph *graph, const struct ipu__op *plain,
+                          const struct ipu__op *any, ipu_tensor x,
+                          const ipu_pool_options *options);
 
 #endif

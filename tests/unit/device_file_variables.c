@@ -112,7 +112,7 @@ END_TEST
 START_TEST(many_names_are_cut_off)
 {
     struct variable others[60];
-    char names[60][40];
+    char names[60][48];
     struct device e;
 
     for (int i = 0; i < 60; i++) {

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files that nobody would write, to those who read them.
+ *
+ * Good files of graphs, executables and variables are spoilt: bits turned,
+ * bytes cut off, doubled, put in from elsewhere, numbers replaced by small and
+ * by extreme ones; and signed again with a right length and checksum, so that
+ * it is not those which refuse them. Then
+ *
+ *     what is refused      says why, naming the file
+ *     what is accepted     written again, gives the same bytes; a graph
+ *                          compiles or says why not; a program runs, or fails
+ *                          because of its data
+ *
+ * The sequence is the same in every run, so that a failure occurs again. A
+ * sanitized build (make sanitize) sees bytes read or written elsewhere.
+ */
+#include "device_file.h"
+#include "check_main.h"
+
+#include "compiler/program.h"
+
+enum { MOST_BYTES = 1 << 17, MOST_MEMORY = 1 << 20 };
+
+static uint64_t state;
+
+static uint32_t any(uint32_t below)
+{
+    return (uint32_t)(device_random(&state) >> 33) % below;
+}
+
+/* Rounds of a test: so many thousands, or many more if time allows. */
+static int rounds(int thousands)
+{
+    return thousands * (getenv("HVD_TEST_FULL") ? 50000 : 1000);
+}
+
+/* ------------------------------------------------------------------- spoiling
+ */
+
+static void replace_number(unsigned char *data, size_t bytes)
+{
+    static const int64_t extremes[] = {INT32_MAX, INT32_MIN,  INT64_MAX,
+                                       INT64_MIN, UINT32_MAX, 0xffff,
+                                       255,       1 << 20};
+    int64_t number = any(3) ? (int64_t)any(12) - 2 : extremes[any(8)];
+    size_t width = (size_t)1 << any(4);
+
+    if (bytes >= width)
+        memcpy(data + any((uint32_t)(bytes - width + 1)), &number, width);
+}
+
+/* Some bytes of data, put in before some other, or in the place of some. */
+static size_t copy_piece(unsigned char *data, size_t bytes)
+{
+    static unsigned char piece[MOST_BYTES];
+    size_t start = any((uint32_t)bytes + 1), at = any((uint32_t)bytes + 1);
+    size_t n = any((uint32_t)(bytes - start < 200 ? bytes - start : 200) + 1);
+
+    memcpy(piece, data + start, n);
+    if (any(2)) {
+        n = n < bytes - at ? n : bytes - at;
+        memcpy(data + at, piece, n);
+        return bytes;
+    }
+    if (bytes + n > MOST_BYTES)
+        return bytes;
+    memmove(data + at + n, data + at, bytes - at);
+    memcpy(data + at, piece, n);
+    return bytes + n;
+}
+
+static size_t take_out(unsigned char *data, size_t bytes)
+{
+    size_t at = any((uint32_t)bytes + 1);
+    size_t n = any((uint32_t)(bytes - at < 64 ? bytes - at : 64) + 1);
+
+    memmove(data + at, data + at + n, bytes - at - n);
+    return bytes - n;
+}
+
+/* The contents of a file in room for MOST_BYTES. Numbers mostly: what loses
+ * its frame is soon refused. */
+static size_t spoil(unsigned char *data, size_t bytes)
+{
+    for (uint32_t times = 1 + any(3); times > 0 && bytes > 0; times--)
+        switch (any(12)) {
+        case 0: bytes = any((uint32_t)bytes); break;
+        case 1: bytes = take_out(data, bytes); break;
+        case 2: bytes = copy_piece(data, bytes); break;
+        case 3:
+            data[any((uint32_t)bytes)] ^= (unsigned char)(1u << any(8));
+            break;
+        case 4: data[any((uint32_t)bytes)] = (unsigned char)any(256); break;
+        default: replace_number(data, bytes); break;
+        }
+    return bytes;
+}
+
+/* A spoilt copy of a good file, at path. */
+static struct bytes write_spoilt(const char *path, struct bytes good)
+{
+    static unsigned char room[FILE_HEAD + MOST_BYTES];
+    struct bytes spoilt = {room, good.count};
+
+    ck_assert_uint_le(good.count, sizeof room);
+    memcpy(room, good.data, good.count);
+    spoilt.count = FILE_HEAD + spoil(room + FILE_HEAD, good.count - FILE_HEAD);
+    file_sign(spoilt);
+    file_write(path, spoilt.data, spoilt.count);
+    return spoilt;
+}
+
+static void check_refused(int status, const char *path, int round)
+{
+    if (status != IPU_ERR_DATA ||
+        strncmp(ipu_last_error(), path, strlen(path)) != 0)
+        ck_abort_msg("round %d: %d: %s", round, status, ipu_last_error());
+}
+
+/* But for the head, which repeats the target's name. */
+static void check_again(const char *path, struct bytes spoilt, int round)
+{
+    struct bytes again = file_read(path);
+
+    if (again.count != spoilt.count ||
+        memcmp(again.data + FILE_HEAD, spoilt.data + FILE_HEAD,
+               again.count - FILE_HEAD) != 0)
+        ck_abort_msg("round %d: accepted, but not what was written", round);
+    free(again.data);
+}
+
+/* ------------------------------------------------------------- good files */
+
+static struct bytes graphs[3], executables[3], variables;
+static ipu_engine *holder;
+static ipu_executable *programs[3];
+
+/* One of each op that the other graphs have not. */
+static void build_rest(ipu_graph *g)
+{
+    ipu_tensor x = ipu_input(g, "x", IPU_FLOAT32, 2, SHAPE(2, 4));
+    ipu_tensor i = ipu_input(g, "i", IPU_INT32, 1, SHAPE(2));
+    ipu_tensor scale = ipu_variable(g, "scale", IPU_FLOAT32, 1, SHAPE(4));
+    ipu_tensor offset = ipu_variable(g, "offset", IPU_FLOAT32, 1, SHAPE(4));
+    ipu_tensor step = ipu_counter(g, "step"), y, gradients[2], loss;
+    const ipu_tensor wrt[] = {scale, offset};
+    const int32_t first = 0;
+
+    y = ipu_layer_norm(g, x, scale, offset, 1e-3);
+    y = ipu_group_norm(g, y, 2, scale, offset, 1e-3);
+    y = ipu_gelu(g, ipu_silu(g, ipu_gelu_tanh(g, ipu_sigmoid(g, y))));
+    y = ipu_add(g, y, ipu_random_uniform(g, 2, SHAPE(2, 4), 0, 1, 5, step));
+    y = ipu_multiply(g, y, ipu_random_normal(g, 1, SHAPE(4), 0, 1, 6, step));
+    y = ipu_divide(g, ipu_exp(g, y), ipu_scale(g, ipu_abs(g, x), 1, 1));
+    y = ipu_maximum(g, y, ipu_minimum(g, x, ipu_log(g, ipu_square(g, y))));
+    y = ipu_power(g, ipu_sqrt(g, ipu_abs(g, y)), ipu_rsqrt(g, ipu_exp(g, x)));
+    y = ipu_select(g, ipu_less(g, x, y), ipu_softmax(g, y),
+                   ipu_log_softmax(g, ipu_negate(g, y)));
+    y = ipu_add(g, y, ipu_gather(g, y, i, 0));
+    y = ipu_scatter_add(g, y, i, x, 0);
+    y = ipu_pad(g, y, SHAPE(1, 0), SHAPE(0, 2), 0.5);
+    y = ipu_broadcast(g, y, 3, SHAPE(2, 3, 6));
+    y = ipu_max(g, ipu_mean(g, y, 1, &first, 1), 1, &first, 0);
+    ipu_output(g, "hot", ipu_one_hot(g, i, 3));
+    ipu_output(g, "equal", ipu_not_equal(g, i, ipu_add(g, i, i)));
+    ipu_output(g, "less", ipu_less_equal(g, ipu_equal(g, i, i), i));
+    loss = ipu_mean_squared_error(g, y, ipu_sum(g, y, 1, &first, 1));
+    ipu_gradients(g, loss, 2, wrt, gradients);
+    ipu_lamb(g, scale, gradients[0], ipu_fill(g, IPU_FLOAT32, 0, NULL, 1), step,
+             NULL);
+    ipu_assign(g, offset, ipu_subtract(g, offset, gradients[1]));
+    ipu_output(g, "loss", loss);
+}
+
+static void build_images(ipu_graph *g)
+{
+    const ipu_conv_options odd = {.size = sizeof odd,
+                                  .stride = {2, 1},
+                                  .dilation = {1, 2},
+                                  .padding = {1, 0, 2, 1}};
+    const ipu_pool_options windows = {.size = sizeof windows,
+                                      .window = {2, 3},
+                                      .stride = {1, 2},
+                                      .padding = {1, 1, 2, 1}};
+    ipu_tensor x = ipu_variable(g, "x", IPU_FLOAT16, 4, SHAPE(1, 6, 5, 2));
+    ipu_tensor k = ipu_variable(g, "k", IPU_FLOAT16, 4, SHAPE(3, 2, 2, 3));
+    ipu_tensor y = ipu_avg_pool2d(g, ipu_conv2d(g, x, k, &odd), 2), dx[2];
+
+    y = ipu_max_pool2d(g, y, 1);
+    y = ipu_max_pool2d_with(g, ipu_avg_pool2d_with(g, y, &windows), &windows);
+    y = ipu_cast(g, ipu_reduce_sum(g, y, 1), IPU_FLOAT32);
+    ipu_gradients(g, y, 2, (const ipu_tensor[]){x, k}, dx);
+    ipu_output(g, "dx", dx[0]);
+    ipu_assign(g, k, dx[1]);
+}
+
+static void set_up(void)
+{
+    void (*const build[])(ipu_graph *) = {file_build, build_rest, build_images};
+
+    folder_make();
+    for (int i = 0; i < 3; i++) {
+        ipu_graph *g = NULL;
+
+        MUST(ipu_graph_new(&g));
+        build[i](g);
+        file_compile(g, &programs[i]);
+        MUST(ipu_graph_save(g, in_folder("good")));
+        graphs[i] = file_read(in_folder("good"));
+        MUST(ipu_executable_save(programs[i], in_folder("good")));
+        executables[i] = file_read(in_folder("good"));
+        ipu_graph_free(g);
+    }
+    MUST(ipu_engine_new(programs[0], &holder));
+    MUST(ipu_engine_save_variables(holder, in_folder("good")));
+    variables = file_read(in_folder("good"));
+}
+
+static void tear_down(void)
+{
+    for (int i = 0; i < 3; i++) {
+        free(graphs[i].data);
+        free(executables[i].data);
+    }
+    free(variables.data);
+    ipu_engine_free(holder);
+    for (int i = 0; i < 3; i++)
+        ipu_executable_free(programs[i]);
+    folder_remove();
+}
+
+/* -------------------------------------------------------------------- running
+ */
+
+static void run_program(const ipu_executable *x)
+{
+    static unsigned char room[MOST_MEMORY];
+    ipu_engine *e = NULL;
+
+    if (x->memory_bytes > MOST_MEMORY || x->scratch_bytes > MOST_MEMORY)
+        return; /* as large as it says: no reason to refuse it */
+    MUST(ipu_engine_new(x, &e));
+    for (int32_t i = 0; i < x->nstreams; i++) {
+        const struct ipu__stream *s = &x->streams[i];
+
+        if (s->bytes <= sizeof room)
+            ipu_engine_connect(e, s->name, room, s->bytes);
+        if (s->kind == IPU__STREAM_CALL)
+            ipu_engine_connect_call(e, s->name, file_no_call, NULL);
+    }
+    /* A number that is no label may come of zeros, too. */
+    ipu_engine_run(e);
+    ipu_engine_free(e);
+}
+
+START_TEST(a_graph_is_refused_or_compiles)
+{
+    int n = rounds(6), accepted = 0;
+
+    state = 19540607;
+    for (int round = 0; round < n; round++) {
+        const char *path = in_folder("spoilt");
+        struct bytes spoilt = write_spoilt(path, graphs[any(3)]);
+        ipu_graph *g = NULL;
+        int status = ipu_graph_load(path, &g);
+
+        if (status < 0) {
+            check_refused(status, path, round);
+            continue;
+        }
+        accepted++;
+        MUST(ipu_graph_save(g, path));
+        check_again(path, spoilt, round);
+        if (round % 4 == 0) {
+            ipu_target target = file_target();
+            const ipu_compile_options all = {.size = sizeof all,
+                                             .target = &target,
+                                             .allow_out_of_memory = 1};
+            ipu_executable *x = NULL;
+
+            if (ipu_compile_with(g, &all, &x) >= 0)
+                run_program(x);
+            ipu_executable_free(x);
+        }
+        ipu_graph_free(g);
+    }
+    /* Names, lines and elements may be any. */
+    ck_assert_int_gt(accepted, n / 50);
+    ck_assert_int_lt(accepted, n / 10 * 9);
+}
+END_TEST
+
+START_TEST(a_program_is_refused_or_runs)
+{
+    int n = rounds(6), accepted = 0;
+
+    state = 19120623;
+    for (int round = 0; round < n; round++) {
+        const char *path = in_folder("spoilt");
+        struct bytes spoilt = write_spoilt(path, executables[any(3)]);
+        ipu_executable *x = NULL;
+        int status = ipu_executable_load(path, &x);
+
+        if (status < 0) {
+            check_refused(status, path, round);
+            continue;
+        }
+        accepted++;
+        MUST(ipu_executable_save(x, path));
+        check_again(path, spoilt, round);
+        if (ipu_executable_print(x, NULL, 0) < 0)
+            ck_abort_msg("round %d: cannot be printed", round);
+        run_program(x);
+        ipu_executable_free(x);
+    }
+    ck_assert_int_gt(accepted, n / 50);
+    ck_assert_int_lt(accepted, n / 10 * 9);
+}
+END_TEST
+
+START_TEST(variables_are_refused_or_read)
+{
+    int n = rounds(6), accepted = 0;
+
+    state = 19030314;
+    for (int round = 0; round < n; round++) {
+        const char *path = in_folder("spoilt");
+        int status;
+
+        write_spoilt(path, variables);
+        status = ipu_engine_load_variables(holder, path,
+                                           IPU_LOAD_MISSING | IPU_LOAD_EXTRA);
+        accepted += status >= 0;
+        if (status < 0 && status != IPU_ERR_SHAPE)
+            check_refused(status, path, round);
+    }
+    ck_assert_int_gt(accepted, n / 50);
+    ck_assert_int_lt(accepted, n / 10 * 9);
+}
+END_TEST
+
+static TCase *tcase_files(void)
+{
+    TCase *tcase = tcase_create("files");
+
+    tcase_set_timeout(tcase, 1800);
+    tcase_add_unchecked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, a_graph_is_refused_or_compiles);
+    tcase_add_test(tcase, a_program_is_refused_or_runs);
+    tcase_add_test(tcase, variables_are_refused_or_read);
+    return tcase;
+}
+
+HVD_TEST_MAIN("fuzz_device_file", tcase_files)
