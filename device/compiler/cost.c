@@ -36,6 +36,14 @@ static void guess(const struct ipu__call *call, struct ipu__work *work)
     }
 }
 
+/* What was computed in the variable's place needs no copy. */
+static bool is_there(const struct ipu_executable *e,
+                     const struct ipu__step *step)
+{
+    return step->op == &ipu__assign_step &&
+           e->values[step->inputs[0]].block == e->values[step->output].block;
+}
+
 static struct ipu__work work_of(const struct ipu_executable *e,
                                 const struct ipu__step *step, int element_bytes)
 {
@@ -50,7 +58,9 @@ static struct ipu__work work_of(const struct ipu_executable *e,
     work.others =
         element_bytes ? step->tile_bytes * element_bytes / 4 : step->tile_bytes;
     work.outputs = ipu__shape_count(&call.output.shape);
-    if (call.op->cost)
+    if (is_there(e, step))
+        work.kind = IPU__WORK_NONE;
+    else if (call.op->cost)
         call.op->cost(&call, &work);
     else
         guess(&call, &work);

@@ -162,6 +162,10 @@ int ipu_executable_cycles(const ipu_executable *executable,
         sum.sync += s->cycles.sync;
         sum.flops += s->cycles.flops;
         sum.again += s->again ? s->cycles.total : 0;
+        if (s->op == &ipu__remote_load || s->op == &ipu__remote_store) {
+            sum.streaming += s->cycles.exchange;
+            sum.streaming_bytes += (int64_t)executable->values[s->output].bytes;
+        }
     }
     sum.total = sum.compute + sum.exchange + sum.sync;
     /* Tiles that serve streams do so while the others compute. */

@@ -156,6 +156,7 @@ static void open_block(struct ipu_executable *e, struct ipu__value *value)
         .birth = value->birth,
         .death = value->death,
         .always = stays(value),
+        .remote = value->remote,
     };
     value->block = e->nblocks++;
     value->opens = true;

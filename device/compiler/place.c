@@ -33,7 +33,7 @@ int64_t ipu__bytes_on_tile(const struct ipu_executable *e,
     int64_t used = grains < e->target.tiles ? grains : e->target.tiles;
     int64_t i = (tile - block->first_tile + e->target.tiles) % e->target.tiles;
 
-    if (i >= used)
+    if (i >= used || block->remote)
         return 0;
     return (grains / used + (i < grains % used)) * GRAIN_BYTES;
 }
@@ -129,7 +129,7 @@ static void simulate(struct ipu_executable *e, int64_t *tiles)
         for (int32_t b = 0; b < e->nblocks; b++) {
             struct ipu__block *block = &e->blocks[b];
 
-            if (block->birth != i)
+            if (block->birth != i || block->remote)
                 continue;
             block->first_tile = next;
             next = (next + width(e, block)) % e->target.tiles;
@@ -139,7 +139,7 @@ static void simulate(struct ipu_executable *e, int64_t *tiles)
         note_most(&e->info.peak_bytes, live);
         look_at(e, i, tiles);
         for (int32_t b = 0; b < e->nblocks; b++)
-            if (e->blocks[b].death == i) {
+            if (e->blocks[b].death == i && !e->blocks[b].remote) {
                 spread(e, &e->blocks[b], -1, tiles);
                 live -= (int64_t)e->blocks[b].bytes;
             }
@@ -149,7 +149,7 @@ static void simulate(struct ipu_executable *e, int64_t *tiles)
 static void find_always_live(struct ipu_executable *e)
 {
     for (int32_t b = 0; b < e->nblocks; b++)
-        if (e->blocks[b].always)
+        if (e->blocks[b].always && !e->blocks[b].remote)
             for (int32_t i = 0; i < width(e, &e->blocks[b]); i++) {
                 int32_t t = (e->blocks[b].first_tile + i) % e->target.tiles;
 
@@ -164,8 +164,12 @@ static void fill_info(struct ipu_executable *e)
 
     info->steps = e->nsteps;
     info->planned_bytes = (int64_t)e->memory_bytes;
-    info->unshared_bytes = info->always_live_bytes = 0;
+    info->unshared_bytes = info->always_live_bytes = info->remote_bytes = 0;
     for (int32_t v = 0; v < e->nvalues; v++) {
+        if (e->values[v].remote) {
+            info->remote_bytes += (int64_t)e->values[v].bytes;
+            continue;
+        }
         info->unshared_bytes += (int64_t)e->values[v].bytes;
         if (e->values[v].kind == IPU__VARIABLE ||
             e->values[v].kind == IPU__CONSTANT)

@@ -33,7 +33,8 @@ static int64_t alive(const struct ipu_executable *e, int32_t step)
     int64_t bytes = 0;
 
     for (int32_t b = 0; b < e->nblocks; b++)
-        if (e->blocks[b].birth <= step && step <= e->blocks[b].death)
+        if (!e->blocks[b].remote && e->blocks[b].birth <= step &&
+            step <= e->blocks[b].death)
             bytes += (int64_t)e->blocks[b].bytes;
     return bytes;
 }
@@ -50,7 +51,10 @@ static void add_step(struct text *text, const struct ipu_executable *e,
         add(text, "host_call '%s' %s", e->streams[step->stream].name,
             output->name);
     else {
-        add(text, "%s%s (", step->op == &ipu__assign_step ? "assign " : "",
+        add(text, "%s%s (",
+            step->op == &ipu__assign_step    ? "assign "
+            : step->op == &ipu__remote_store ? "store "
+                                             : "",
             output->name);
         for (int k = 0; k < step->op->ninputs; k++)
             add(text, "%s%s", k ? ", " : "", e->values[step->inputs[k]].name);

@@ -26,12 +26,14 @@ struct ipu__value {
     int32_t block; /* index of the memory it lives in */
     bool opens;    /* it is the first in its block */
     bool renewed;  /* what a variable becomes, computed in its memory */
+    bool remote;   /* a variable in the DRAM beside the chip */
 };
 
 struct ipu__block {
     size_t bytes;
     int32_t birth, death; /* of all its values */
     bool always;          /* holds a variable or a constant */
+    bool remote;          /* is on no tile */
     size_t offset;        /* in the engine's memory */
     int32_t first_tile;   /* of those it is spread over */
 };
@@ -101,6 +103,10 @@ struct ipu_executable {
 
 /* The passes, in order; each fills its part of the executable. */
 
+/* Which variables lie in the DRAM beside the chip: remote, [tensors] of
+ * falses. */
+int ipu__choose_remote(const ipu_graph *graph, const ipu_target *target,
+                       bool *remote);
 /* Which nodes run, in which order, with the host calls in between: steps,
  * values and streams. */
 int ipu__schedule(const ipu_graph *graph, struct ipu_executable *executable);

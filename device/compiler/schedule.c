@@ -33,6 +33,8 @@ struct scheduler {
     bool *wanted;      /* [nodes], for one sink */
     bool *assigned;    /* [nodes], for all assignments */
     int32_t *value_of; /* [tensors]; -1: not used so far */
+    bool *remote;      /* [tensors]: variables beside the chip */
+    int32_t *loaded;   /* [tensors]: what they are on it; -1: not so far */
     size_t bytes;      /* of all values so far */
 };
 
@@ -100,6 +102,7 @@ static int value_of(struct scheduler *s, int32_t tensor)
         (t->source.file && !e->values[e->nvalues - 1].file))
         return ipu__fail_memory(strlen(t->name) + 1);
     s->value_of[tensor] = e->nvalues - 1;
+    e->values[e->nvalues - 1].remote = s->remote[tensor];
     if (t->kind == IPU__CONSTANT)
         IPU_TRY(copy_constant(&e->values[s->value_of[tensor]], t));
     return s->value_of[tensor];
@@ -125,20 +128,60 @@ static int gate(struct scheduler *s, int32_t region, int32_t *value,
     return IPU_OK;
 }
 
+/* Bring a variable that lies beside the chip to it. */
+static int load(struct scheduler *s, int32_t tensor, int32_t region)
+{
+    struct ipu_executable *e = s->executable;
+    struct ipu__step step = {.kind = IPU__COMPUTE, .op = &ipu__remote_load};
+    int32_t variable = value_of(s, tensor);
+
+    IPU_TRY(variable);
+    IPU_TRY(gate(s, region, &step.gate, &step.count));
+    s->value_of[tensor] = -1; /* the copy is another value of the tensor */
+    s->remote[tensor] = false;
+    s->loaded[tensor] = value_of(s, tensor);
+    s->value_of[tensor] = variable;
+    s->remote[tensor] = true;
+    IPU_TRY(s->loaded[tensor]);
+    e->values[s->loaded[tensor]].kind = IPU__RESULT;
+    step.inputs[0] = variable;
+    step.output = s->loaded[tensor];
+    e->steps[e->nsteps++] = step;
+    return IPU_OK;
+}
+
+/* What a node reads of a tensor. */
+static int32_t input_of(const struct scheduler *s, int32_t tensor)
+{
+    return s->remote[tensor] ? s->loaded[tensor] : s->value_of[tensor];
+}
+
+static int prepare_inputs(struct scheduler *s, const struct ipu__node *node)
+{
+    for (int i = 0; i < node->op->ninputs; i++) {
+        int32_t t = node->inputs[i];
+
+        IPU_TRY(value_of(s, t));
+        if (s->remote[t] && s->loaded[t] < 0)
+            IPU_TRY(load(s, t, node->region));
+    }
+    return IPU_OK;
+}
+
 static int emit_node(struct scheduler *s, int32_t n)
 {
     const struct ipu__node *node = &s->graph->nodes[n];
     struct ipu_executable *e = s->executable;
-    struct ipu__step *step = &e->steps[e->nsteps];
+    struct ipu__step *step;
 
+    IPU_TRY(prepare_inputs(s, node));
+    step = &e->steps[e->nsteps];
     *step = (struct ipu__step){.kind = IPU__COMPUTE,
                                .op = node->op,
                                .attributes = node->attributes,
                                .again = node->again};
-    for (int i = 0; i < node->op->ninputs; i++) {
-        step->inputs[i] = value_of(s, node->inputs[i]);
-        IPU_TRY(step->inputs[i]);
-    }
+    for (int i = 0; i < node->op->ninputs; i++)
+        step->inputs[i] = input_of(s, node->inputs[i]);
     step->output = value_of(s, node->output);
     IPU_TRY(step->output);
     IPU_TRY(gate(s, node->region, &step->gate, &step->count));
@@ -275,6 +318,8 @@ static int emit_assigns(struct scheduler *s, const bool *computed, bool *done)
 
     for (int32_t i = 0; i < g->nassigns; i++) {
         const struct ipu__assign *a = &g->assigns[i];
+        const struct ipu__op *assign =
+            s->remote[a->variable] ? &ipu__remote_store : &ipu__assign_step;
         bool is_read = false;
         int32_t from, to, looks_at, count;
 
@@ -289,7 +334,7 @@ static int emit_assigns(struct scheduler *s, const bool *computed, bool *done)
         IPU_TRY(to);
         IPU_TRY(gate(s, ipu__tensor_region(g, a->value), &looks_at, &count));
         e->steps[e->nsteps++] = (struct ipu__step){.kind = IPU__COMPUTE,
-                                                   .op = &ipu__assign_step,
+                                                   .op = assign,
                                                    .inputs = {from},
                                                    .output = to,
                                                    .gate = looks_at,
@@ -372,16 +417,23 @@ int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
         .wanted = calloc(nnodes, sizeof *s.wanted),
         .assigned = calloc(nnodes, sizeof *s.assigned),
         .value_of = malloc(ntensors * sizeof *s.value_of),
+        .remote = calloc(ntensors, sizeof *s.remote),
+        .loaded = malloc(ntensors * sizeof *s.loaded),
     };
     int status;
 
-    e->values = calloc(ntensors, sizeof *e->values);
-    e->steps = calloc(nnodes + nsinks + nassigns, sizeof *e->steps);
+    /* Each tensor may be loaded, too. */
+    e->values = calloc(2 * ntensors, sizeof *e->values);
+    e->steps = calloc(nnodes + nsinks + nassigns + ntensors, sizeof *e->steps);
     e->streams = calloc(nsinks + ntensors, sizeof *e->streams);
     if (served && assigns && s.scheduled && s.wanted && s.assigned &&
-        s.value_of && e->values && e->steps && e->streams) {
+        s.value_of && s.remote && s.loaded && e->values && e->steps &&
+        e->streams) {
         memset(s.value_of, -1, ntensors * sizeof *s.value_of);
-        status = emit_all(&s, served, assigns);
+        memset(s.loaded, -1, ntensors * sizeof *s.loaded);
+        status = ipu__choose_remote(graph, &e->target, s.remote);
+        if (status >= 0)
+            status = emit_all(&s, served, assigns);
     } else {
         status = ipu__fail_memory(nnodes * sizeof *e->steps);
     }
@@ -391,5 +443,7 @@ int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
     free(s.wanted);
     free(s.assigned);
     free(s.value_of);
+    free(s.remote);
+    free(s.loaded);
     return status;
 }

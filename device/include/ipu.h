@@ -473,6 +473,8 @@ typedef struct ipu_memory_info {
     int64_t fullest_tile_bytes;
     int32_t fullest_tile;
     int32_t fullest_step; /* when it is */
+    int64_t remote_bytes; /* of variables in the DRAM beside the chip, which
+                             none of the above but planned_bytes has */
 } ipu_memory_info;
 
 int ipu_executable_memory(const ipu_executable *executable,
@@ -531,10 +533,11 @@ typedef struct ipu_program_cycles {
     double flops;
     int32_t estimates; /* steps whose cycles are only estimates */
     /* The above are of a run with an update (ipu_training.h). */
-    int64_t update;     /* of total: what does not run each time */
-    int64_t mean_total; /* of a run, over all runs */
-    int64_t streaming;  /* of exchange: to and from the memory beside */
-    int64_t again;      /* of total: activations computed again */
+    int64_t update;          /* of total: what does not run each time */
+    int64_t mean_total;      /* of a run, over all runs */
+    int64_t streaming;       /* of exchange: to and from the DRAM beside */
+    int64_t streaming_bytes; /* that go there or come from there */
+    int64_t again;           /* of total: activations computed again */
 } ipu_program_cycles;
 
 int ipu_executable_cycles(const ipu_executable *executable,

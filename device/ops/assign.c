@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The step that gives a variable its new elements. If they have been computed
- * in its place, there is nothing left to do. And a copy of a tensor, for
- * values that must outlive what they are of.
+ * in its place, there is nothing left to do. The same for a variable that lies
+ * beside the chip, and its way back. And a copy of a tensor, for values that
+ * must outlive what they are of.
  */
 #include <string.h>
 
@@ -29,6 +30,34 @@ const struct ipu__op ipu__assign_step = {
     .raw = true,
     .shape = same_shape,
     .run = run,
+};
+
+/* ------------------------------------------ variables beside the chip */
+
+static void stream(const struct ipu__call *call, struct ipu__work *work)
+{
+    (void)call;
+    work->kind = IPU__WORK_STREAMING;
+}
+
+const struct ipu__op ipu__remote_load = {
+    .name = "remote_load",
+    .ninputs = 1,
+    .in_place = -1,
+    .raw = true,
+    .shape = same_shape,
+    .run = run,
+    .cost = stream,
+};
+
+const struct ipu__op ipu__remote_store = {
+    .name = "remote_store",
+    .ninputs = 1,
+    .in_place = -1,
+    .raw = true,
+    .shape = same_shape,
+    .run = run,
+    .cost = stream,
 };
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,

@@ -66,6 +66,36 @@ static int count_move(const ipu_target *target, const struct ipu__work *work,
     return status;
 }
 
+/* One transfer after the other, none larger than the hardware allows. */
+static int count_streaming(const ipu_target *target,
+                           const struct ipu__work *work, ipu_cycles *cycles)
+{
+    const ipu_system system = {.size = sizeof system,
+                               .ipu = *target,
+                               .ipus = 1,
+                               .ipus_per_board = 1,
+                               .host_share = 1,
+                               .streaming_bytes_per_board = INT64_MAX};
+    int64_t left = work->outputs * work->element_bytes;
+    ipu_cycles sum = {0}, one = {.size = sizeof one};
+
+    for (; left > 0; left -= IPU__STREAMING_BYTES) {
+        int status = ipu_model_streaming(
+            &system, ipu__least(left, IPU__STREAMING_BYTES), &one);
+
+        if (status < 0)
+            return status;
+        sum.sync += one.sync;
+        sum.exchange += one.exchange;
+        sum.exchange_bytes += one.exchange_bytes;
+        sum.exchange_code_bytes += one.exchange_code_bytes;
+        sum.estimate = one.estimate;
+    }
+    sum.size = cycles->size;
+    *cycles = sum;
+    return IPU_OK;
+}
+
 int ipu__work_cycles(const ipu_target *target, const struct ipu__work *work,
                      ipu_cycles *cycles, int64_t *tiles)
 {
@@ -85,6 +115,10 @@ int ipu__work_cycles(const ipu_target *target, const struct ipu__work *work,
         status = count_elements(target, work, &counted);
         break;
     case IPU__WORK_MOVE: status = count_move(target, work, &counted); break;
+    case IPU__WORK_STREAMING:
+        *tiles = 0;
+        status = count_streaming(target, work, &counted);
+        break;
     case IPU__WORK_SUM:
         status = ipu_model_reduce(target, work->elements, work->outputs,
                                   work->element_bytes, &counted);

@@ -12,8 +12,12 @@ enum ipu__work_kind {
     IPU__WORK_ELEMENTS, /* each element by itself */
     IPU__WORK_SUM,      /* elements to fewer outputs */
     IPU__WORK_MOVE,     /* outputs that come from other tiles */
-    IPU__WORK_PRODUCT
+    IPU__WORK_PRODUCT,
+    IPU__WORK_STREAMING /* outputs, between the chip and the DRAM beside it */
 };
+
+/* What the hardware moves at once to or from the DRAM. */
+#define IPU__STREAMING_BYTES ((int64_t)128 << 20)
 
 struct ipu__work {
     enum ipu__work_kind kind;

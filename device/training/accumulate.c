@@ -67,7 +67,7 @@ static int run_accumulate(const struct ipu__call *call)
     return IPU_OK;
 }
 
-static const struct ipu__op accumulate_op = {
+const struct ipu__op ipu__accumulate = {
     .name = "accumulate",
     .ninputs = 3,
     .in_place = 0,
@@ -86,7 +86,7 @@ static int run_accumulated(const struct ipu__call *call)
     return ipu__identity.run(call);
 }
 
-static const struct ipu__op accumulated_op = {
+const struct ipu__op ipu__accumulated = {
     .name = "accumulated",
     .ninputs = 1,
     .in_place = 0,
@@ -232,12 +232,12 @@ static ipu_tensor accumulate(ipu_graph *g, int32_t variable,
     if (r.due >= 0) {
         n = ipu__handle(g, r.counter);
         acc = add_accumulator(g, variable, dtype);
-        sum = ipu__add(g, &accumulate_op, (ipu_tensor[]){acc, gradient, n},
+        sum = ipu__add(g, &ipu__accumulate, (ipu_tensor[]){acc, gradient, n},
                        &attributes);
         ipu_assign(g, acc, sum);
     }
     g->region = region;
-    sum = ipu__add(g, &accumulated_op, &sum, NULL);
+    sum = ipu__add(g, &ipu__accumulated, &sum, NULL);
     return o->cast ? cast_to(g, sum, own) : sum;
 }
 
@@ -249,10 +249,10 @@ ipu_tensor ipu_accumulate(ipu_graph *graph, ipu_tensor variable,
     int32_t of, from, region, scope;
     int status;
 
-    of = ipu__index_of(graph, &accumulate_op, variable);
+    of = ipu__index_of(graph, &ipu__accumulate, variable);
     if (of < 0)
         return (ipu_tensor){-1};
-    from = ipu__index_of(graph, &accumulate_op, gradient);
+    from = ipu__index_of(graph, &ipu__accumulate, gradient);
     if (from < 0)
         return (ipu_tensor){-1};
     status = check(graph, of, from, o);
