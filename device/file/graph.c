@@ -4,11 +4,13 @@
  *
  *     files      of the program's sources, each once
  *     tensors    struct, name, file (-1: none); of constants, the elements
+ *     regions    struct
  *     nodes      op's name, struct, attributes
  *     sinks      struct, name, whether it is a host call
  *     assigns    struct
  *
- * each after how many there are. What is read is believed only after a check:
+ * each after how many there are; before regions, whether activations are
+ * computed again. What is read is believed only after a check:
  * a node's inputs must have been made before it, and its op, asked again, must
  * make of them the shape that its output has. So a loaded graph is one that
  * the builders could have made.
@@ -55,6 +57,14 @@ static void put_tensors(struct ipu__writer *w, const ipu_graph *g,
     }
 }
 
+static void put_regions(struct ipu__writer *w, const ipu_graph *g)
+{
+    ipu__put_int(w, g->recompute);
+    ipu__put_int(w, g->nregions);
+    for (int32_t i = 0; i < g->nregions; i++)
+        ipu__put_struct(w, &ipu__region_layout, &g->regions[i]);
+}
+
 static int put_nodes(struct ipu__writer *w, const ipu_graph *g)
 {
     ipu__put_int(w, g->nnodes);
@@ -94,6 +104,7 @@ int ipu_graph_save(const ipu_graph *graph, const char *path)
     ipu__file_begin(&w);
     put_files(&w, graph, &files);
     put_tensors(&w, graph, &files);
+    put_regions(&w, graph);
     status = put_nodes(&w, graph);
     put_ends(&w, graph);
     if (status == IPU_OK)
@@ -119,6 +130,7 @@ static int get_tensor(struct ipu__reader *r, ipu_graph *g)
     IPU_TRY(ipu__get_text(r, "a tensor's name", false, &name));
     index = ipu__tensor_add(g, name, &t.shape, t.kind);
     IPU_TRY(index);
+    g->tensors[index].checkpoint = t.checkpoint;
     IPU_TRY(ipu__get_index(r, "a tensor's file", -1, g->nfiles - 1, &file));
     g->tensors[index].source =
         (struct ipu__source){file < 0 ? NULL : g->files[file], t.source.line};
@@ -138,12 +150,68 @@ static int get_tensors(struct ipu__reader *r, ipu_graph *g)
     return IPU_OK;
 }
 
+/* The tensor is an int32 scalar. */
+static bool is_number(const ipu_graph *g, int32_t tensor)
+{
+    const struct ipu__shape *shape;
+
+    if (tensor < 0 || tensor >= g->ntensors)
+        return false;
+    shape = &g->tensors[tensor].shape;
+    return shape->dtype == IPU_INT32 && shape->ndim == 0;
+}
+
+static int get_regions(struct ipu__reader *r, ipu_graph *g)
+{
+    int32_t count, recompute;
+
+    IPU_TRY(ipu__get_index(r, "recomputation", 0, 1, &recompute));
+    g->recompute = recompute != 0;
+    IPU_TRY(ipu__get_count(r, "regions", IPU__LEAST_STRUCT, &count));
+    while (g->nregions < count) {
+        struct ipu__region region = {0};
+
+        IPU_TRY(ipu__get_struct(r, &ipu__region_layout, &region));
+        if (region.count < 1 || region.offload < IPU_OFFLOAD_AUTO ||
+            region.offload > IPU_OFFLOAD_OFF || region.minimum_bytes < 0 ||
+            (region.count > 1 &&
+             (!is_number(g, region.counter) || !is_number(g, region.due))) ||
+            (region.count == 1 && region.due != -1))
+            return ipu__damaged(r, "an update region that never runs");
+        IPU_TRY(ipu__reserve((void **)&g->regions, g->nregions,
+                             &g->region_capacity, sizeof *g->regions));
+        g->regions[g->nregions++] = region;
+    }
+    return IPU_OK;
+}
+
 /* Made before node n? */
 static bool is_there(const ipu_graph *g, int32_t tensor)
 {
     return tensor >= 0 && tensor < g->ntensors &&
            (g->tensors[tensor].kind != IPU__RESULT ||
             g->tensors[tensor].node >= 0);
+}
+
+/* What orders the node beside its inputs is there, and its region is that of
+ * its inputs. */
+static bool is_in_order(const ipu_graph *g, const struct ipu__node *node)
+{
+    struct ipu__node alike = *node;
+    int32_t needs[IPU__MAX_NEEDS];
+    int count;
+
+    if (node->region < 0 || node->region > g->nregions || node->derived < 0 ||
+        node->derived > g->ntensors)
+        return false;
+    if (ipu__region_join(g, &alike) < 0 ||
+        (alike.region && alike.region != node->region))
+        return false;
+    count = ipu__node_needs(g, node, needs);
+    for (int i = 0; i < count; i++)
+        if (!is_there(g, needs[i]))
+            return false;
+    return true;
 }
 
 static int check_node(struct ipu__reader *r, const ipu_graph *g,
@@ -162,6 +230,9 @@ static int check_node(struct ipu__reader *r, const ipu_graph *g,
         if (node->inputs[i])
             return ipu__damaged(r, "node %d, %s, has an input too many",
                                 (int)g->nnodes, node->op->name);
+    if (!is_in_order(g, node))
+        return ipu__damaged(r, "node %d, %s, comes before what it waits for",
+                            (int)g->nnodes, node->op->name);
     if (node->output < 0 || node->output >= g->ntensors)
         return ipu__damaged(r, "node %d, %s, makes no tensor", (int)g->nnodes,
                             node->op->name);
@@ -186,8 +257,9 @@ static int get_nodes(struct ipu__reader *r, ipu_graph *g)
         struct ipu__node node = {0};
 
         IPU_TRY(ipu__get_op(r, &node.op));
-        if (node.op == &ipu__assign_step)
-            return ipu__damaged(r, "an assignment is no node");
+        if (node.op == &ipu__assign_step || node.op == &ipu__remote_load ||
+            node.op == &ipu__remote_store)
+            return ipu__damaged(r, "%s is no node", node.op->name);
         IPU_TRY(ipu__get_struct(r, &ipu__node_layout, &node));
         IPU_TRY(ipu__get_attributes(r, &node.attributes));
         IPU_TRY(check_node(r, g, &node));
@@ -247,6 +319,7 @@ static int get_graph(struct ipu__reader *r, ipu_graph *g)
 {
     IPU_TRY(ipu__get_texts(r, "files", &g->files, &g->nfiles));
     IPU_TRY(get_tensors(r, g));
+    IPU_TRY(get_regions(r, g));
     IPU_TRY(get_nodes(r, g));
     IPU_TRY(get_sinks(r, g));
     IPU_TRY(get_assigns(r, g));

@@ -26,15 +26,16 @@
 static const struct ipu__member tensor[] = {
     MEMBER(1, IPU__INT32, shape.dtype),   MEMBER(2, IPU__INT32, shape.ndim),
     MEMBER(3, IPU__INT64, shape.extents), MEMBER(4, IPU__INT32, kind),
-    MEMBER(5, IPU__INT32, source.line),
+    MEMBER(5, IPU__INT32, source.line),   MEMBER(6, IPU__BOOL, checkpoint),
 };
 LAYOUT(ipu__tensor_layout, "a tensor", tensor);
 #undef STRUCT
 
 #define STRUCT struct ipu__node
 static const struct ipu__member node[] = {
-    MEMBER(1, IPU__INT32, inputs),
-    MEMBER(2, IPU__INT32, output),
+    MEMBER(1, IPU__INT32, inputs), MEMBER(2, IPU__INT32, output),
+    MEMBER(3, IPU__INT32, region), MEMBER(4, IPU__INT32, derived),
+    MEMBER(5, IPU__INT32, after),  MEMBER(6, IPU__BOOL, again),
 };
 LAYOUT(ipu__node_layout, "a node", node);
 #undef STRUCT
@@ -68,6 +69,15 @@ static const struct ipu__member assign[] = {
     MEMBER(2, IPU__INT32, value),
 };
 LAYOUT(ipu__assign_layout, "an assignment", assign);
+#undef STRUCT
+
+#define STRUCT struct ipu__region
+static const struct ipu__member region[] = {
+    MEMBER(1, IPU__INT32, count),         MEMBER(2, IPU__INT32, counter),
+    MEMBER(3, IPU__INT32, due),           MEMBER(4, IPU__INT32, offload),
+    MEMBER(5, IPU__INT64, minimum_bytes),
+};
+LAYOUT(ipu__region_layout, "an update region", region);
 #undef STRUCT
 
 /* --------------------------------------------------------------- executables
@@ -121,6 +131,7 @@ static const struct ipu__member executable[] = {
     MEMBER(12, IPU__INT64, info.fullest_tile_bytes),
     MEMBER(13, IPU__INT32, info.fullest_tile),
     MEMBER(14, IPU__INT32, info.fullest_step),
+    MEMBER(15, IPU__INT64, info.remote_bytes),
 };
 LAYOUT(ipu__executable_layout, "a program", executable);
 #undef STRUCT
@@ -131,7 +142,8 @@ static const struct ipu__member value[] = {
     MEMBER(3, IPU__INT64, shape.extents), MEMBER(4, IPU__INT32, kind),
     MEMBER(5, IPU__INT32, line),          MEMBER(6, IPU__INT32, birth),
     MEMBER(7, IPU__INT32, death),         MEMBER(8, IPU__INT32, block),
-    MEMBER(9, IPU__BOOL, opens),
+    MEMBER(9, IPU__BOOL, opens),          MEMBER(10, IPU__BOOL, renewed),
+    MEMBER(11, IPU__BOOL, remote),
 };
 LAYOUT(ipu__value_layout, "a value", value);
 #undef STRUCT
@@ -141,6 +153,7 @@ static const struct ipu__member block[] = {
     MEMBER(1, IPU__INT64, bytes),  MEMBER(2, IPU__INT32, birth),
     MEMBER(3, IPU__INT32, death),  MEMBER(4, IPU__BOOL, always),
     MEMBER(5, IPU__INT64, offset), MEMBER(6, IPU__INT32, first_tile),
+    MEMBER(7, IPU__BOOL, remote),
 };
 LAYOUT(ipu__block_layout, "a block", block);
 #undef STRUCT
@@ -163,15 +176,18 @@ static const struct ipu__member step[] = {
     MEMBER(14, IPU__INT64, busy_tiles),
     MEMBER(15, IPU__INT32, fullest_tile),
     MEMBER(16, IPU__INT64, tile_bytes),
+    MEMBER(17, IPU__INT32, gate),
+    MEMBER(18, IPU__INT32, count),
+    MEMBER(19, IPU__BOOL, again),
 };
 LAYOUT(ipu__step_layout, "a step", step);
 #undef STRUCT
 
 #define STRUCT struct ipu__stream
 static const struct ipu__member stream[] = {
-    MEMBER(1, IPU__INT32, value),
-    MEMBER(2, IPU__INT64, bytes),
-    MEMBER(3, IPU__INT32, kind),
+    MEMBER(1, IPU__INT32, value), MEMBER(2, IPU__INT64, bytes),
+    MEMBER(3, IPU__INT32, kind),  MEMBER(4, IPU__INT64, cycles),
+    MEMBER(5, IPU__INT32, gate),
 };
 LAYOUT(ipu__stream_layout, "a stream", stream);
 #undef STRUCT

@@ -38,6 +38,7 @@ extern const struct ipu__layout ipu__node_layout;
 extern const struct ipu__layout ipu__attributes_layout;
 extern const struct ipu__layout ipu__sink_layout;
 extern const struct ipu__layout ipu__assign_layout;
+extern const struct ipu__layout ipu__region_layout;
 
 extern const struct ipu__layout ipu__target_layout;
 extern const struct ipu__layout ipu__executable_layout;

@@ -85,8 +85,22 @@ static bool keeps_apart(const ipu_executable *e, const struct ipu__step *s)
 /* A program writes results; and variables, where it assigns them. */
 static bool may_write(const struct ipu__step *s, const struct ipu__value *v)
 {
-    return s->op == &ipu__assign_step ? v->kind == IPU__VARIABLE
-                                      : v->kind == IPU__RESULT;
+    if (s->op == &ipu__assign_step || s->op == &ipu__remote_store)
+        return v->kind == IPU__VARIABLE;
+    return v->kind == IPU__RESULT;
+}
+
+/* What says whether something runs is a number. */
+static bool is_gate(const ipu_executable *e, int32_t gate)
+{
+    const struct ipu__shape *shape;
+
+    if (gate == 0)
+        return true;
+    if (!within((int64_t)gate - 1, e->nvalues))
+        return false;
+    shape = &e->values[gate - 1].shape;
+    return shape->dtype == IPU_INT32 && shape->ndim == 0;
 }
 
 static int verify_compute(const struct ipu__reader *r, const ipu_executable *e,
@@ -124,6 +138,8 @@ static int verify_step(const struct ipu__reader *r, const ipu_executable *e,
         !within(s->fullest_tile, e->target.tiles) || s->busy_tiles < 0 ||
         s->busy_tiles > e->target.tiles)
         return ipu__damaged(r, "step %d makes nothing, or nowhere", (int)i);
+    if (!is_gate(e, s->gate) || s->count < 0)
+        return ipu__damaged(r, "step %d runs never", (int)i);
     if (s->kind == IPU__COMPUTE)
         return verify_compute(r, e, i);
     if (s->kind != IPU__HOST_CALL || !within(s->stream, e->nstreams) ||
@@ -140,7 +156,8 @@ static int verify_stream(const struct ipu__reader *r, const ipu_executable *e,
         return ipu__damaged(r, "no kind of streams is %d", (int)s->kind);
     if (s->kind == IPU__STREAM_IN && s->value == -1)
         return IPU_OK;
-    if (!within(s->value, e->nvalues) || s->bytes != e->values[s->value].bytes)
+    if (!is_gate(e, s->gate) || !within(s->value, e->nvalues) ||
+        s->bytes != e->values[s->value].bytes)
         return ipu__damaged(r, "stream '%.60s' is of no value", s->name);
     return IPU_OK;
 }

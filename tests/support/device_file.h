@@ -127,10 +127,17 @@ static inline void file_build(ipu_graph *g)
     ipu_tensor variance = ipu_variable(g, "variance", IPU_FLOAT32, 1, SHAPE(4));
     ipu_tensor step = ipu_counter(g, "step"), loss, gradients[3];
     ipu_tensor rate = ipu_fill(g, IPU_FLOAT32, 0, NULL, 0.01);
+    const ipu_sgd_options momentum = {.size = sizeof momentum, .momentum = 0.9};
+    const ipu_optimizer sgd = {
+        .size = sizeof sgd, .rate = rate, .sgd = &momentum};
+    const ipu_update_options update = {.size = sizeof update,
+                                       .minimum_remote_bytes = 1};
 
+    ipu_allow_recompute(g, 1);
     x = ipu_conv2d(g, x, kernel, &same);
     x = ipu_batch_norm(g, x, scale, offset, mean, variance, 0.9, 1e-3);
     x = ipu_max_pool2d(g, ipu_relu(g, x), 2);
+    ipu_recomputation_checkpoint(g, x);
     x = ipu_dropout(g, ipu_reshape(g, x, 2, SHAPE(4, 36)), 0.25, 77, step);
     x = ipu_matmul(g, x, ipu_cast(g, dense, IPU_FLOAT32));
     x = ipu_concat(g, 2, (const ipu_tensor[]){x, ipu_tanh(g, x)}, 1);
@@ -139,7 +146,7 @@ static inline void file_build(ipu_graph *g)
                   gradients);
     ipu_host_call(g, "gradient", gradients[1], file_no_call, NULL);
     ipu_adam(g, kernel, gradients[0], rate, step, NULL);
-    ipu_sgd(g, scale, gradients[1], rate, NULL);
+    ipu_accumulating_optimizer(g, &sgd, 1, &scale, &gradients[1], 2, &update);
     ipu_output(g, "loss", loss);
     ipu_output(g, "top", ipu_argmax(g, x, -1));
     ipu_output(
