@@ -437,23 +437,25 @@ static void check_layout(const struct ipu__layout *layout, size_t bytes)
 
 START_TEST(every_member_is_kept)
 {
-    check_layout(&ipu__tensor_layout, 112);
-    check_layout(&ipu__node_layout, 368);
+    check_layout(&ipu__tensor_layout, 120);
+    check_layout(&ipu__node_layout, 384);
     check_layout(&ipu__attributes_layout, 328);
     check_layout(&ipu__sink_layout, 32);
     check_layout(&ipu__assign_layout, 8);
+    check_layout(&ipu__region_layout, 24);
     check_layout(&ipu__target_layout, 192);
-    check_layout(&ipu__executable_layout, 392);
+    check_layout(&ipu__executable_layout, 416);
     check_layout(&ipu__value_layout, 136);
     check_layout(&ipu__block_layout, 40);
-    check_layout(&ipu__step_layout, 488);
-    check_layout(&ipu__stream_layout, 48);
+    check_layout(&ipu__step_layout, 504);
+    check_layout(&ipu__stream_layout, 56);
     check_layout(&ipu__tile_layout, 24);
     /* Within an executable, and not a struct of its own. */
-    ck_assert_uint_eq(sizeof(ipu_memory_info), 80);
+    ck_assert_uint_eq(sizeof(ipu_memory_info), 88);
     ck_assert_uint_eq(sizeof(ipu_cycles), 88);
-    /* What graphs hold beside tensors, nodes, outputs and assignments. */
-    ck_assert_uint_eq(sizeof(struct ipu_graph), 120);
+    /* What graphs hold beside tensors, nodes, outputs, assignments and
+     * regions. */
+    ck_assert_uint_eq(sizeof(struct ipu_graph), 152);
 }
 END_TEST
 
