@@ -83,7 +83,7 @@ static int count_step(const struct ipu_executable *e,
                       const struct ipu__step *step, int element_bytes,
                       ipu_cycles *cycles, int64_t *tiles)
 {
-    if (step->kind == IPU__HOST_CALL) {
+    if (step->kind == IPU__HOST_CALL || step->op == &ipu__host_receive) {
         const ipu_system system = alone(e);
 
         *tiles = 0;

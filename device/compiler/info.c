@@ -153,7 +153,7 @@ int ipu_executable_cycles(const ipu_executable *executable,
         const struct ipu__step *s = &executable->steps[i];
 
         sum.estimates += s->cycles.estimate != NULL;
-        if (s->kind == IPU__HOST_CALL) {
+        if (s->kind == IPU__HOST_CALL || s->op == &ipu__host_receive) {
             sum.host += s->cycles.total;
             continue;
         }

@@ -150,24 +150,31 @@ int ipu_engine_connect_call(ipu_engine *engine, const char *name,
     return ipu__fail(IPU_ERR_NAME, "there is no host call '%s'", name);
 }
 
+static int name_variable(const ipu_engine *engine, const char *name)
+{
+    const struct ipu_executable *x = engine->executable;
+
+    for (int32_t v = 0; v < x->nvalues; v++)
+        if (x->values[v].kind == IPU__VARIABLE &&
+            strcmp(x->values[v].name, name) == 0)
+            return v;
+    return ipu__fail(IPU_ERR_NAME, "there is no variable '%s'", name);
+}
+
 static int find_variable(const ipu_engine *engine, const char *name,
                          const void *data, size_t bytes)
 {
-    const struct ipu_executable *x;
+    int v;
 
     IPU_TRY(check_given(engine, name));
-    x = engine->executable;
-    for (int32_t v = 0; v < x->nvalues; v++) {
-        if (x->values[v].kind != IPU__VARIABLE ||
-            strcmp(x->values[v].name, name) != 0)
-            continue;
-        IPU_TRY(check_bytes("variable", name, bytes, x->values[v].bytes));
-        if (!data && bytes > 0)
-            return ipu__fail(IPU_ERR_ARGUMENT,
-                             "variable '%s': the host memory is NULL", name);
-        return v;
-    }
-    return ipu__fail(IPU_ERR_NAME, "there is no variable '%s'", name);
+    v = name_variable(engine, name);
+    IPU_TRY(v);
+    IPU_TRY(check_bytes("variable", name, bytes,
+                        engine->executable->values[v].bytes));
+    if (!data && bytes > 0)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "variable '%s': the host memory is NULL", name);
+    return v;
 }
 
 int ipu_engine_write(ipu_engine *engine, const char *name, const void *data,
@@ -190,6 +197,83 @@ int ipu_engine_read(ipu_engine *engine, const char *name, void *data,
     if (bytes > 0)
         memcpy(data, ipu__memory_of(&engine->memory, v), bytes);
     return IPU_OK;
+}
+
+/* -------------------------------------------------------- in the host's memory
+ */
+
+/* Unless a tensor lives where it is copied from, in the host's memory. */
+static void copy(void *to, const void *from, size_t bytes)
+{
+    if (bytes > 0 && to != from)
+        memcpy(to, from, bytes);
+}
+
+static int32_t find_stream(const ipu_engine *engine, const char *name)
+{
+    const struct ipu_executable *x = engine->executable;
+
+    for (int32_t i = 0; i < x->nstreams; i++)
+        if (strcmp(x->streams[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static int place_stream(ipu_engine *engine, int32_t stream, void *data,
+                        size_t bytes)
+{
+    const struct ipu_executable *x = engine->executable;
+    const struct ipu__stream *s = &x->streams[stream];
+
+    if (data)
+        IPU_TRY(check_bytes("stream", s->name, bytes, s->bytes));
+    if (s->value >= 0 && x->blocks[x->values[s->value].block].always)
+        return ipu__fail(IPU_ERR_STATE,
+                         "the tensor of stream '%s' lives in the place of a "
+                         "variable or a constant: connect it instead",
+                         s->name);
+    engine->host[stream] = data;
+    if (s->value >= 0)
+        ipu__memory_place(&engine->memory, s->value, data);
+    return IPU_OK;
+}
+
+static int place_variable(ipu_engine *engine, const char *name, void *data,
+                          size_t bytes)
+{
+    int32_t v = name_variable(engine, name);
+    const void *old;
+
+    IPU_TRY(v);
+    if (data)
+        IPU_TRY(check_bytes("variable", name, bytes,
+                            engine->executable->values[v].bytes));
+    old = ipu__memory_of(&engine->memory, v);
+    ipu__memory_place(&engine->memory, v, data);
+    if (!data)
+        copy(ipu__memory_of(&engine->memory, v), old,
+             engine->executable->values[v].bytes);
+    return IPU_OK;
+}
+
+int ipu_engine_place(ipu_engine *engine, const char *name, void *data,
+                     size_t bytes)
+{
+    int32_t stream;
+
+    IPU_TRY(check_given(engine, name));
+    if (engine->running)
+        return ipu__fail(IPU_ERR_STATE,
+                         "the engine is running: place '%s' between two runs",
+                         name);
+    if ((uintptr_t)data % sizeof(float))
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "'%s' cannot be placed at an address that is no "
+                         "multiple of %d",
+                         name, (int)sizeof(float));
+    stream = find_stream(engine, name);
+    return stream >= 0 ? place_stream(engine, stream, data, bytes)
+                       : place_variable(engine, name, data, bytes);
 }
 
 /* ------------------------------------------------------------------ running */
@@ -220,9 +304,8 @@ static int stream_in(ipu_engine *engine)
                              "input '%s' is not connected: "
                              "ipu_engine_connect it first",
                              s->name);
-        if (s->bytes > 0)
-            memcpy(ipu__memory_of(&engine->memory, s->value), engine->host[i],
-                   s->bytes);
+        copy(ipu__memory_of(&engine->memory, s->value), engine->host[i],
+             s->bytes);
     }
     return IPU_OK;
 }
@@ -242,10 +325,10 @@ static void stream_out(ipu_engine *engine)
     for (int32_t i = 0; i < x->nstreams; i++) {
         const struct ipu__stream *s = &x->streams[i];
 
-        if (s->kind == IPU__STREAM_OUT && engine->host[i] && s->bytes > 0 &&
+        if (s->kind == IPU__STREAM_OUT && engine->host[i] &&
             is_due(engine, s->gate))
-            memcpy(engine->host[i], ipu__memory_of(&engine->memory, s->value),
-                   s->bytes);
+            copy(engine->host[i], ipu__memory_of(&engine->memory, s->value),
+                 s->bytes);
     }
 }
 
@@ -258,7 +341,7 @@ static int call_host(ipu_engine *engine, const struct ipu__step *step)
     int status;
 
     if (engine->host[step->stream]) {
-        memcpy(engine->host[step->stream], data, s->bytes);
+        copy(engine->host[step->stream], data, s->bytes);
         data = engine->host[step->stream];
     }
     status =
@@ -279,6 +362,7 @@ static int compute(ipu_engine *engine, const struct ipu__step *step)
         call.inputs[i].data = ipu__memory_of(&engine->memory, step->inputs[i]);
     call.output.data = ipu__memory_of(&engine->memory, step->output);
     call.scratch = engine->memory.scratch;
+    call.callback_status = &engine->callback_status;
     return ipu__run_wide(&call);
 }
 
@@ -302,7 +386,8 @@ static int run_steps(ipu_engine *engine)
         IPU_TRY(run_step(engine, &x->steps[i]));
         if (engine->counts)
             ipu__counts_step(engine->counts, i,
-                             x->steps[i].kind == IPU__HOST_CALL);
+                             x->steps[i].kind == IPU__HOST_CALL ||
+                                 x->steps[i].op == &ipu__host_receive);
         IPU_TRY(ipu__memory_after(&engine->memory, i));
     }
     stream_out(engine);

@@ -60,6 +60,10 @@ int ipu__memory_init(struct ipu__memory *m,
                      const struct ipu_executable *executable)
 {
     m->executable = executable;
+    m->placed = calloc((size_t)executable->nvalues + 1, sizeof *m->placed);
+    if (!m->placed)
+        return ipu__fail_memory((size_t)executable->nvalues *
+                                sizeof *m->placed);
     m->scratch = allocate(executable->scratch_bytes);
     if (!m->scratch)
         return ipu__fail_memory(executable->scratch_bytes);
@@ -85,12 +89,25 @@ void ipu__memory_fini(struct ipu__memory *m)
     free(m->own);
     free(m->planned);
     free(m->scratch);
+    free(m->placed);
+}
+
+void ipu__memory_place(struct ipu__memory *m, int32_t value, void *data)
+{
+    const struct ipu_executable *x = m->executable;
+
+    for (int32_t v = 0; v < x->nvalues; v++)
+        if (v == value ||
+            (!m->own && x->values[v].block == x->values[value].block))
+            m->placed[v] = data;
 }
 
 void *ipu__memory_of(const struct ipu__memory *m, int32_t value)
 {
     const struct ipu_executable *x = m->executable;
 
+    if (m->placed[value])
+        return m->placed[value];
     if (m->own)
         return m->own[value] + ALIGNMENT;
     return m->planned + x->blocks[x->values[value].block].offset;

@@ -13,13 +13,20 @@ struct ipu__memory {
     unsigned char *planned;                  /* owned; NULL if poisoned */
     unsigned char **own; /* owned, [values], each owned; NULL if planned */
     void *scratch;       /* owned */
+    void **placed; /* owned, [values]: borrowed memory of the host, or NULL */
 };
 
 int ipu__memory_init(struct ipu__memory *memory,
                      const struct ipu_executable *executable);
 void ipu__memory_fini(struct ipu__memory *memory);
 
-/* Where a value lives; 64-byte aligned. */
+/*
+ * From now on the value lives in memory of the host, and so does all that
+ * shares its own: a hostile memory shares nothing. NULL: in the device's again.
+ */
+void ipu__memory_place(struct ipu__memory *memory, int32_t value, void *data);
+
+/* Where a value lives; 64-byte aligned, if the host did not place it. */
 void *ipu__memory_of(const struct ipu__memory *memory, int32_t value);
 
 /* Before a run: a hostile memory spoils everything but the variables. */

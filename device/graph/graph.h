@@ -34,6 +34,8 @@ struct ipu__attributes {
     bool axes[IPU_MAX_DIMS];      /* that are reduced */
     bool keep;                    /* reduced ones, as extents of 1 */
     struct ipu__shape shape;      /* of the output, where inputs do not tell */
+    ipu_host_fn fn;               /* of the host */
+    void *context;                /* borrowed as long as engines run */
 };
 
 /* Where in the user's program something was asked for. */

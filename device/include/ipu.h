@@ -393,6 +393,20 @@ typedef int (*ipu_host_fn)(void *context, const char *name, void *data,
 int ipu_host_call(ipu_graph *graph, const char *name, ipu_tensor tensor,
                   ipu_host_fn fn, void *context);
 
+/*
+ * A tensor like x, which the host gives when the program comes to it: after x
+ * has been computed, and after all host calls. fn fills data, of count
+ * elements; what data holds before is undefined, but where it can be it is the
+ * memory of x (and so, after ipu_engine_place of x's host call, that of the
+ * host). With a host call of x, the program has the host work on x while it
+ * goes on, and here takes what became of it: the average of all ranks.
+ *
+ * A negative return of fn ends the run, before any variable is written, as
+ * that of a host call. The name is for fn and reports. No derivative.
+ */
+ipu_tensor ipu_host_receive(ipu_graph *graph, const char *name, ipu_tensor x,
+                            ipu_host_fn fn, void *context);
+
 /* ------------------------------------------------------------- optimisers */
 
 typedef struct ipu_sgd_options {
@@ -579,6 +593,24 @@ int ipu_engine_read(ipu_engine *engine, const char *name, void *data,
                     size_t bytes);
 
 /*
+ * From now on the tensor of a stream, or a variable, lives in this memory of
+ * the host, of exactly bytes bytes, and is not copied between the two: where
+ * both are one memory, as here, a copy is only time. Several engines may share
+ * a variable that way, if one at a time runs.
+ *
+ * data is borrowed until the engine is freed or the name is placed elsewhere;
+ * NULL: in the device's own memory. A stream is connected to it besides. A
+ * variable has the elements that are there already, and takes them with it
+ * when it returns. A tensor's memory may hold others, of the same size, while
+ * the tensor is not needed: runs may write to it at any time, but between a
+ * host call and the step that next needs its tensor, they do not.
+ *
+ * IPU_ERR_STATE for a stream whose tensor lives in the place of a variable.
+ */
+int ipu_engine_place(ipu_engine *engine, const char *name, void *data,
+                     size_t bytes);
+
+/*
  * Run the program once, on the calling thread. An input that the program
  * needs and that is not connected is IPU_ERR_STATE, naming the stream. After a
  * failure variables are as they were, and the engine can run again.
@@ -697,6 +729,8 @@ int ipu_set_threads(int32_t threads);
     ipu_remote_load(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_remote_store(graph, ...)                                           \
     ipu_remote_store(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_host_receive(graph, ...)                                           \
+    ipu_host_receive(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_sgd(graph, ...) ipu_sgd(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_adam(graph, ...) ipu_adam(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_adamw(graph, ...) ipu_adamw(IPU_HERE(graph), __VA_ARGS__)

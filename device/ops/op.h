@@ -23,6 +23,8 @@ struct ipu__call {
     struct ipu__operand inputs[IPU__MAX_INPUTS];
     struct ipu__operand output;
     void *scratch; /* while running: what the op's scratch function asked */
+    int *callback_status; /* while running: what a function of the host that
+                             fails the run returned */
 };
 
 struct ipu__op {
