@@ -48,10 +48,12 @@ enum {
     HVD_SGD = 0,      /* w -= lr g */
     HVD_MOMENTUM = 1, /* m = momentum m + g;  w -= lr m */
     HVD_ADAM = 2,     /* Kingma & Ba 2015, algorithm 1, bias corrected */
-    HVD_NUM_OPTIMIZERS = 3
+    HVD_NO_OPTIMIZER = 3, /* gradients are averaged, and left where they are:
+                             the program updates the variables itself */
+    HVD_NUM_OPTIMIZERS = 4
 };
 
-/* "sgd", "momentum", "adam"; NULL if unknown. */
+/* "sgd", "momentum", "adam", "none"; NULL if unknown. */
 const char *hvd_optimizer_name(hvd_optimizer optimizer);
 /* The inverse; HVD_ERR_ARGUMENT if there is none. */
 int hvd_optimizer_from_name(const char *name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * optimizer.c - SGD, momentum, Adam.
+ * optimizer.c - SGD, momentum, Adam, or none of them.
  *
  * Every rank applies the same updates to the same values, and all must get
  * the same bits. So there is one version of each loop, compiled for the
@@ -20,7 +20,8 @@
 #define OPTIMIZERS(X)                                                          \
     X(HVD_SGD, "sgd", 0)                                                       \
     X(HVD_MOMENTUM, "momentum", 1)                                             \
-    X(HVD_ADAM, "adam", 2)
+    X(HVD_ADAM, "adam", 2)                                                     \
+    X(HVD_NO_OPTIMIZER, "none", 0)
 
 const char *hvd_optimizer_name(hvd_optimizer optimizer)
 {
@@ -43,7 +44,8 @@ int hvd_optimizer_from_name(const char *name)
     OPTIMIZERS(X)
 #undef X
     return hvd__fail(HVD_ERR_ARGUMENT,
-                     "there is no optimizer '%s': sgd, momentum or adam", name);
+                     "there is no optimizer '%s': sgd, momentum, adam or none",
+                     name);
 }
 
 int hvd__optimizer_states(hvd_optimizer optimizer)
@@ -136,6 +138,7 @@ void hvd__optimizer_apply(const hvd_strategy_options *options, int64_t step,
     float rate = (float)options->learning_rate;
 
     switch (options->optimizer) {
+    case HVD_NO_OPTIMIZER: break;
     case HVD_SGD: sgd(rate, value, gradient, count); break;
     case HVD_MOMENTUM:
         momentum(rate, (float)options->momentum, value, gradient, states[0],

@@ -87,6 +87,7 @@ static void expect_step(hvd_optimizer optimizer, int step)
             for (int rank = 0; rank < n; rank++)
                 g += gradient(rank, step, v, i) / n;
             switch (optimizer) {
+            case HVD_NO_OPTIMIZER: break;
             case HVD_SGD: *w -= 0.01 * g; break;
             case HVD_MOMENTUM:
                 first[v][i] = 0.9 * first[v][i] + g;
@@ -172,6 +173,30 @@ START_TEST(serial_gives_the_same_bits)
     memcpy(overlapped, values, sizeof values);
     train(HVD_ADAM, 1);
     ck_assert_mem_eq(overlapped, values, sizeof values);
+}
+END_TEST
+
+/* Nothing is updated, and the averages are where the gradients were. */
+START_TEST(without_an_optimizer_averages_stay)
+{
+    hvd_strategy *strategy = make(HVD_NO_OPTIMIZER, 0, NULL, NULL);
+    int n = ranks_size();
+
+    expect_start();
+    ck_hvd(hvd_strategy_start(strategy));
+    feed(strategy, 3);
+    ck_hvd(hvd_strategy_step(strategy));
+    check_values(0);
+    for (int v = 0; v < NVARIABLES; v++)
+        for (int64_t i = 0; i < count_of(v); i++) {
+            double average = 0;
+
+            for (int rank = 0; rank < n; rank++)
+                average += gradient(rank, 3, v, i) / n;
+            ck_assert_double_eq_tol(
+                (double)hvd_strategy_gradient(strategy, v)[i], average, 1e-6);
+        }
+    hvd_strategy_free(strategy);
 }
 END_TEST
 
@@ -629,6 +654,7 @@ static TCase *tcase_training(void)
 
     tcase_add_test(tcase, every_optimizer_is_right);
     tcase_add_test(tcase, serial_gives_the_same_bits);
+    tcase_add_test(tcase, without_an_optimizer_averages_stay);
     tcase_add_test(tcase, gradients_are_neighbours);
     tcase_add_test(tcase, a_learning_rate_of_zero_changes_nothing);
     tcase_add_test(tcase, updates_are_told_once_a_step);

@@ -127,7 +127,7 @@ START_TEST(optimizers_follow_the_textbook)
                 else if (o == HVD_MOMENTUM) {
                     m[i] = 0.9 * m[i] + g;
                     w[i] -= 0.02 * m[i];
-                } else {
+                } else if (o == HVD_ADAM) {
                     m[i] = 0.8 * m[i] + 0.2 * g;
                     v[i] = 0.95 * v[i] + 0.05 * g * g;
                     w[i] -= 0.02 * (m[i] / (1 - pow(0.8, t))) /
