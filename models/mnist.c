@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mnist - trains the network of Graphcore's MNIST example, on every rank that
- * mpirun started: each on its own software IPU with its own shard of the
- * images, gradients averaged while the backward pass runs.
+ * mnist - trains a network to read digits, on every rank that mpirun started:
+ * each on its own software IPU with its own shard of the images, gradients
+ * averaged while the backward pass runs.
  *
  * What only one rank can find wrong (a file that is missing on its host, an
  * output that cannot be written) is agreed on by all before they go on, so
@@ -12,23 +12,24 @@
 #include "common/clock.h"
 #include "common/command.h"
 #include "common/interrupt.h"
+#include "common/network.h"
 #include "common/options.h"
 #include "common/outfile.h"
 #include "common/problem.h"
 #include "common/profile.h"
 #include "common/report.h"
 #include "common/trainer.h"
+#include "common/weights.h"
 
 #include <hvd.h>
 #include <string.h>
-
-static const char program[] = "mnist";
 
 /* What the run needs, torn down together. */
 struct run {
     struct options options;
     struct progress progress;
     struct dataset dataset;
+    struct model model;
     struct joint *joint;
     struct summary summary;
 };
@@ -48,27 +49,13 @@ static int check_files(const struct options *options)
     return agree(status);
 }
 
-/* mpirun can start ranks with different command lines; they would wait for
- * each other for ever. */
 static int check_options(const struct options *o)
 {
-    const uint64_t counts[] = {
-        (uint64_t)o->epochs,     (uint64_t)o->steps,
-        (uint64_t)o->batch_size, o->seed,
-        (uint64_t)o->eval_every, (uint64_t)o->check_every};
-    const char *const names[] = {"--epochs", "--steps",      "--batch-size",
-                                 "--seed",   "--eval-every", "--check-every"};
-    uint64_t rate;
-    int status = 0;
+    int status = agree_same("--epochs", (uint64_t)o->epochs);
 
-    for (size_t i = 0; i < sizeof counts / sizeof *counts && !status; i++)
-        status = agree_same(names[i], counts[i]);
-    memcpy(&rate, &o->learning_rate, sizeof rate);
     if (!status)
-        status = agree_same("--lr", rate);
-    if (!status)
-        status = agree_same("--optimizer", (uint64_t)o->optimizer);
-    return status;
+        status = agree_same("--model", (uint64_t)o->network);
+    return status ? status : agree_options(o);
 }
 
 static int load_data(struct run *run)
@@ -98,9 +85,11 @@ static int write_files(struct run *run)
     if (hvd_rank() == 0 && run->options.summary)
         status = summary_write(&run->summary, run->options.summary);
     if (hvd_rank() == 0 && run->options.weights && status == 0)
-        status = joint_save(run->joint, run->options.weights);
+        status = weights_save(run->options.weights, &run->model,
+                              joint_values(run->joint));
     if (hvd_rank() == 0 && status == 0)
-        status = joint_profile(run->joint, &run->options, program);
+        status = joint_profile(run->joint, run->options.profile,
+                               options_name(OPTIONS_MNIST));
     return agree(status);
 }
 
@@ -112,7 +101,7 @@ static int train(struct run *run)
 
     run->summary.train_images = run->dataset.train.count;
     run->summary.test_images = run->dataset.test.count;
-    run->summary.parameters = joint_parameters();
+    run->summary.parameters = model_parameters(&run->model);
     report_head(&run->progress, &run->summary);
     int status = trainer_run(&trainer);
     if (!status)
@@ -124,6 +113,15 @@ static int train(struct run *run)
     return write_files(run);
 }
 
+static int make_network(struct run *run)
+{
+    const struct joint_options options = options_joint(&run->options);
+    int status = agree(network_model((enum network)run->options.network,
+                                     run->options.batch_size, &run->model));
+
+    return status ? status : joint_new(&run->model, &options, &run->joint);
+}
+
 /* The whole run, on a started library. */
 static int run_all(struct run *run)
 {
@@ -133,7 +131,7 @@ static int run_all(struct run *run)
     if (!status)
         status = load_data(run);
     if (!status)
-        status = joint_new(&run->options, &run->joint);
+        status = make_network(run);
     if (!status)
         status = train(run);
     return status;
@@ -141,12 +139,13 @@ static int run_all(struct run *run)
 
 int main(int argc, char **argv)
 {
+    const char *program = options_name(OPTIONS_MNIST);
     struct run run = {0};
 
     interrupt_install();
-    int status = options_parse(&run.options, argc, argv);
+    int status = options_parse(OPTIONS_MNIST, &run.options, argc, argv);
     if (status != OPTIONS_RUN)
-        return command_settle(program, status);
+        return command_settle(OPTIONS_MNIST, status);
     status = hvd_init();
     if (status < 0) {
         problem_set("hvd: %s", hvd_last_error());
@@ -168,6 +167,7 @@ int main(int argc, char **argv)
     if (status < 0)
         command_complain(program, status, rank, size);
     joint_free(run.joint);
+    model_fini(&run.model);
     dataset_fini(&run.dataset);
     summary_fini(&run.summary);
     hvd_shutdown();

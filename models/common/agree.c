@@ -4,6 +4,7 @@
 #include "common/problem.h"
 
 #include <hvd.h>
+#include <string.h>
 
 int agree_hvd_problem(int status)
 {
@@ -43,6 +44,32 @@ int agree_same(const char *what, uint64_t value)
         return PROBLEM_EVERYWHERE;
     }
     return 0;
+}
+
+int agree_options(const struct options *o)
+{
+    const double reals[] = {o->learning_rate, o->optimizer.weight_decay,
+                            o->optimizer.clip};
+    const char *const real_names[] = {"--lr", "--weight-decay", "--clip"};
+    const uint64_t counts[] = {(uint64_t)o->steps,
+                               (uint64_t)o->batch_size,
+                               o->seed,
+                               (uint64_t)o->eval_every,
+                               (uint64_t)o->check_every,
+                               (uint64_t)o->optimizer.optimizer};
+    const char *const names[] = {"--steps",       "--batch-size",
+                                 "--seed",        "--eval-every",
+                                 "--check-every", "--optimizer"};
+    int status = 0;
+
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && !status; i++)
+        status = agree_same(names[i], counts[i]);
+    for (size_t i = 0; i < sizeof reals / sizeof *reals && !status; i++) {
+        uint64_t bits;
+        memcpy(&bits, &reals[i], sizeof bits);
+        status = agree_same(real_names[i], bits);
+    }
+    return status;
 }
 
 int agree_average(double *values, int count)

@@ -6,7 +6,7 @@
 #ifndef MODELS_AGREE_H
 #define MODELS_AGREE_H
 
-#include <stdint.h>
+#include "common/options.h"
 
 /*
  * Collective. status is this rank's 0 or PROBLEM. 0 if it is 0 on all ranks;
@@ -20,6 +20,13 @@ int agree(int status);
  * message, "the number of training images". PROBLEM_EVERYWHERE.
  */
 int agree_same(const char *what, uint64_t value);
+
+/*
+ * Collective: the options of training that all programs have must be the same
+ * on all ranks. mpirun can start ranks with different command lines; they
+ * would wait for each other for ever.
+ */
+int agree_options(const struct options *options);
 
 /*
  * The status of an hvd function as a problem: its text is hvd_last_error(),

@@ -23,7 +23,7 @@ void command_complain(const char *program, int status, int rank, int size)
         fprintf(stderr, "%s: %s\n", program, problem_text());
 }
 
-int command_settle(const char *program, int outcome)
+int command_settle(enum options_program program, int outcome)
 {
     int rank = progress_launch_rank();
 
@@ -33,15 +33,15 @@ int command_settle(const char *program, int outcome)
         return OPTIONS_EXIT_USAGE;
     }
     if (outcome < 0) {
-        command_complain(program, PROBLEM, 0, 1);
+        command_complain(options_name(program), PROBLEM, 0, 1);
         return OPTIONS_EXIT_USAGE;
     }
     if (rank > 0)
         return 0;
     if (outcome == OPTIONS_HELP)
-        options_help(stdout, program);
+        options_help(program, stdout);
     else
-        printf("%s %s\n", program, HVD_VERSION_STRING);
+        printf("%s %s\n", options_name(program), HVD_VERSION_STRING);
     return fflush(stdout) != 0;
 }
 

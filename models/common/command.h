@@ -6,12 +6,14 @@
 #ifndef MODELS_COMMAND_H
 #define MODELS_COMMAND_H
 
+#include "common/options.h"
+
 /*
  * Carry out what options_parse returned if it is not OPTIONS_RUN: help,
  * version, or a wrong command line. Every rank sees the same and settles it
  * alone, without a world; rank 0 prints. Returns the exit status.
  */
-int command_settle(const char *program, int outcome);
+int command_settle(enum options_program program, int outcome);
 
 /* The line of a failure (problem.h) on stderr, if this rank should say it. */
 void command_complain(const char *program, int status, int rank, int size);

@@ -2,54 +2,61 @@
 /*
  * The one file that sees both hvd*.h and ipu.h.
  *
- *          device                              strategy
- *   ipu_engine_run                          gradient buffer v
- *     backward pass ... gradient v  ------>  (connected to the stream)
+ *          device, one run                     strategy
+ *     backward pass computes gradient v
+ *       where the strategy's buffer is
  *     host call "gradient/v"        ------>  hvd_strategy_ready(v)
- *     ... backward pass goes on               averaged meanwhile
- *   returns                                 hvd_strategy_step
- *     ipu_engine_write(v)           <------   v updated: callback
+ *     ... backward pass goes on               averaged meanwhile, in place
+ *     receive "average/..."         ------>  hvd_strategy_step: waits for all
+ *     optimiser, on averages and
+ *       variables where they are
  *
- * The same buffers serve training and evaluation batches: an evaluation runs
- * on an engine of its own with the same batch size.
+ * ipu_engine_place puts gradients into the strategy's buffers and variables
+ * into memory of the host, where the strategy broadcast and compares them and
+ * evaluation finds them. Under IPU_POISON what a receive gives has memory of
+ * its own, and average_wanted copies.
  *
- * Errors pass both ways: what hvd_strategy_ready returns ends the device's
- * run and comes back through ipu_engine_callback_status; what
- * ipu_engine_write returns ends the strategy's step (device_failed remembers
- * that it was the device's, as its numbers mean something else to hvd).
+ * All averages are awaited at the first receive: the optimiser may not write
+ * a variable as long as something may fail.
+ *
+ * What hvd_strategy_ready or _step returns ends the device's run and comes
+ * back through ipu_engine_callback_status.
  */
 #include "common/joint.h"
 
 #include "common/agree.h"
 #include "common/clock.h"
-#include "common/network.h"
 #include "common/problem.h"
 #include "common/profile.h"
+#include "common/program.h"
 #include "common/weights.h"
 
 #include <hvd_strategy.h>
-#include <ipu.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* What the host call of one gradient is told. */
+/* What the host's functions of one gradient are told. */
 struct arrival {
     struct joint *joint;
     int32_t variable;
 };
 
 struct joint {
+    const struct model *model; /* borrowed */
     hvd_strategy *strategy;
     ipu_executable *programs[2];
     ipu_engine *training;
     ipu_engine *evaluation;
-    float *values[NETWORK_VARIABLES]; /* owned; the strategy borrows them */
-    struct arrival arrivals[NETWORK_VARIABLES];
-    int batch_size;
-    float *pixels;
+    float **values; /* owned, [variables], each owned */
+    struct arrival *arrivals;
+    void **contexts;
+    void *input;
     int32_t *labels;
     float *losses;
     float *logits;
-    float loss;
-    bool device_failed;
+    float loss, rate;
+    bool averaged;           /* in this step */
+    double asked_at, had_at; /* for averages, in this step */
     struct joint_times times;
 };
 
@@ -65,150 +72,200 @@ static int gradient_ready(void *context, const char *name, void *data,
     return hvd_strategy_ready(arrival->joint->strategy, arrival->variable);
 }
 
-static size_t variable_bytes(int32_t variable)
+/* The device comes to where it needs an average. */
+static int average_wanted(void *context, const char *name, void *data,
+                          int64_t count)
 {
-    return (size_t)network_variables[variable].count * sizeof(float);
+    const struct arrival *arrival = context;
+    struct joint *joint = arrival->joint;
+    const float *average =
+        hvd_strategy_gradient(joint->strategy, arrival->variable);
+    int status = 0;
+
+    (void)name;
+    if (!joint->averaged) {
+        joint->asked_at = clock_seconds();
+        status = hvd_strategy_step(joint->strategy);
+        joint->had_at = clock_seconds();
+        joint->averaged = true;
+    }
+    if (status >= 0 && data != average)
+        memcpy(data, average, (size_t)count * sizeof(float));
+    return status;
 }
 
-/* The strategy's callback: a variable has its new value. */
-static int variable_updated(void *context, int32_t variable)
+static size_t variable_bytes(const struct joint *joint, int32_t variable)
 {
-    struct joint *joint = context;
+    return (size_t)joint->model->variables[variable].count * sizeof(float);
+}
 
-    int status =
-        ipu_engine_write(joint->training, network_variables[variable].name,
-                         joint->values[variable], variable_bytes(variable));
-    if (status < 0)
-        joint->device_failed = true;
-    return status;
+/* Zeros, aligned as vectors and cache lines are. */
+static void *allocate(size_t bytes)
+{
+    size_t rounded = (bytes + 63) / 64 * 64 + 64;
+    void *memory = aligned_alloc(64, rounded);
+
+    if (memory)
+        memset(memory, 0, rounded);
+    return memory;
 }
 
 static int make_buffers(struct joint *joint)
 {
-    size_t batch = (size_t)joint->batch_size;
+    const struct model *m = joint->model;
+    size_t rows = (size_t)m->rows, variables = (size_t)m->nvariables;
 
-    joint->pixels = calloc(batch * IMAGE_PIXELS, sizeof(float));
-    joint->labels = calloc(batch, sizeof(int32_t));
-    joint->losses = calloc(batch, sizeof(float));
-    joint->logits = calloc(batch * CLASSES, sizeof(float));
-    bool missing =
-        !joint->pixels || !joint->labels || !joint->losses || !joint->logits;
-    for (int i = 0; i < NETWORK_VARIABLES; i++) {
-        joint->values[i] =
-            calloc((size_t)network_variables[i].count, sizeof(float));
-        missing = missing || !joint->values[i];
+    joint->values = calloc(variables + 1, sizeof *joint->values);
+    joint->arrivals = calloc(variables + 1, sizeof *joint->arrivals);
+    joint->contexts = calloc(variables + 1, sizeof *joint->contexts);
+    joint->input = allocate((size_t)model_input_count(m) * sizeof(float));
+    joint->labels = allocate(rows * sizeof(int32_t));
+    joint->losses = allocate(rows * sizeof(float));
+    joint->logits = allocate(rows * (size_t)m->classes * sizeof(float));
+    bool missing = !joint->values || !joint->arrivals || !joint->contexts ||
+                   !joint->input || !joint->labels || !joint->losses ||
+                   !joint->logits;
+    for (int i = 0; i < m->nvariables && !missing; i++) {
+        joint->values[i] = allocate(variable_bytes(joint, i));
+        joint->arrivals[i] = (struct arrival){joint, i};
+        joint->contexts[i] = &joint->arrivals[i];
+        missing = !joint->values[i];
     }
     return missing ? problem_set("no memory for the network") : 0;
 }
 
 /* Both programs, each loaded on an engine. */
-static int make_engines(struct joint *joint)
+static int make_engines(struct joint *joint,
+                        const struct joint_options *options)
 {
-    void *contexts[NETWORK_VARIABLES];
+    const struct program_exchange exchange = {gradient_ready, average_wanted,
+                                              joint->contexts};
+    /* What is random differs from rank to rank, as their rows do. */
+    uint64_t seed = options->seed * 1000003 + (uint64_t)hvd_rank();
 
-    for (int i = 0; i < NETWORK_VARIABLES; i++) {
-        joint->arrivals[i] = (struct arrival){joint, i};
-        contexts[i] = &joint->arrivals[i];
-    }
-    if (network_compile_training(joint->batch_size, gradient_ready, contexts,
-                                 &joint->programs[0]) < 0 ||
-        network_compile_evaluation(joint->batch_size, &joint->programs[1]) < 0)
+    if (program_training(joint->model, &options->optimizer, seed, &exchange,
+                         &joint->programs[0]) < 0 ||
+        program_evaluation(joint->model, &joint->programs[1]) < 0)
         return PROBLEM;
     if (ipu_engine_new(joint->programs[0], &joint->training) < 0 ||
         ipu_engine_new(joint->programs[1], &joint->evaluation) < 0)
-        return network_device_problem();
+        return program_device_problem();
     return 0;
 }
 
-/* The streams both programs have, and the evaluation's outputs. */
+/* The streams both programs have, and those of one. */
 static int connect_batches(struct joint *joint)
 {
-    size_t rows = (size_t)joint->batch_size;
-    size_t pixels = rows * IMAGE_PIXELS * sizeof(float);
-    size_t labels = rows * sizeof(int32_t);
+    const struct model *m = joint->model;
+    size_t rows = (size_t)m->rows;
+    size_t input = (size_t)model_input_count(m) * sizeof(float);
     ipu_engine *const engines[] = {joint->training, joint->evaluation};
+    int status = 0;
 
-    for (int i = 0; i < 2; i++)
-        if (ipu_engine_connect(engines[i], "images", joint->pixels, pixels) <
-                0 ||
-            ipu_engine_connect(engines[i], "labels", joint->labels, labels) < 0)
-            return network_device_problem();
-    if (ipu_engine_connect(joint->training, "loss", &joint->loss,
+    for (int i = 0; i < 2 && status >= 0; i++) {
+        status =
+            ipu_engine_connect(engines[i], m->input_name, joint->input, input);
+        if (status >= 0)
+            status = ipu_engine_connect(engines[i], m->label_name,
+                                        joint->labels, rows * sizeof(int32_t));
+    }
+    if (status < 0 ||
+        ipu_engine_connect(joint->training, "loss", &joint->loss,
                            sizeof joint->loss) < 0 ||
+        ipu_engine_connect(joint->training, "rate", &joint->rate,
+                           sizeof joint->rate) < 0 ||
         ipu_engine_connect(joint->evaluation, "losses", joint->losses,
                            rows * sizeof(float)) < 0 ||
         ipu_engine_connect(joint->evaluation, "logits", joint->logits,
-                           rows * CLASSES * sizeof(float)) < 0)
-        return network_device_problem();
+                           rows * (size_t)m->classes * sizeof(float)) < 0)
+        return program_device_problem();
     return 0;
 }
 
-static int make_strategy(struct joint *joint, const struct options *options)
+static int make_strategy(struct joint *joint,
+                         const struct joint_options *options)
 {
     hvd_strategy_options settings;
 
     hvd_strategy_options_init(&settings, sizeof settings);
-    settings.optimizer = options->optimizer;
-    settings.learning_rate = options->learning_rate;
+    settings.optimizer = HVD_NO_OPTIMIZER;
     settings.serial = options->serial;
     settings.compression = options->compression;
     settings.check_every = options->check_every;
-    settings.updated = variable_updated;
-    settings.context = joint;
     int status = hvd_strategy_new(&settings, &joint->strategy);
-    for (int i = 0; i < NETWORK_VARIABLES && status >= 0; i++)
-        status = hvd_strategy_add(joint->strategy, network_variables[i].name,
-                                  joint->values[i], network_variables[i].ndim,
-                                  network_variables[i].shape);
+    for (int i = 0; i < joint->model->nvariables && status >= 0; i++) {
+        const struct model_variable *v = &joint->model->variables[i];
+        status = hvd_strategy_add(joint->strategy, v->name, joint->values[i],
+                                  v->ndim, v->shape);
+    }
     return status < 0 ? agree_hvd_problem(status) : 0;
 }
 
-/* Everything this rank does alone. */
-static int joint_build(struct joint *joint, const struct options *options)
+static int first_values(struct joint *joint,
+                        const struct joint_options *options)
 {
-    joint->batch_size = options->batch_size;
+    /* Another seed on every rank: only the broadcast makes them equal. */
+    model_initialize(joint->model, options->seed + (uint64_t)hvd_rank(),
+                     joint->values);
+    if (!options->load || hvd_rank() != 0)
+        return 0;
+    return weights_load(options->load, joint->model, joint->values);
+}
+
+/* Everything this rank does alone. */
+static int joint_build(struct joint *joint, const struct joint_options *options)
+{
     if (ipu_set_threads(options->threads) < 0)
-        return network_device_problem();
-    if (make_buffers(joint) < 0 || make_engines(joint) < 0 ||
-        connect_batches(joint) < 0)
+        return program_device_problem();
+    if (make_buffers(joint) < 0 || make_engines(joint, options) < 0 ||
+        connect_batches(joint) < 0 || first_values(joint, options) < 0)
         return PROBLEM;
     if (hvd_rank() == 0 &&
         (profile_start(options->profile, joint->training) < 0 ||
          profile_start(options->profile, joint->evaluation) < 0))
         return PROBLEM;
-    /* Another seed on every rank: only the broadcast makes them equal. */
-    network_initialize(options->seed + (uint64_t)hvd_rank(), joint->values);
     return make_strategy(joint, options);
 }
 
 /* What needs the strategy's buffers, and so comes after its start. */
-static int connect_gradients(struct joint *joint)
+static int place_tensors(struct joint *joint)
 {
-    for (int i = 0; i < NETWORK_VARIABLES; i++)
-        if (ipu_engine_connect(joint->training, network_variables[i].stream,
-                               hvd_strategy_gradient(joint->strategy, i),
-                               variable_bytes(i)) < 0 ||
-            variable_updated(joint, i) < 0)
-            return network_device_problem();
+    for (int i = 0; i < joint->model->nvariables; i++) {
+        const struct model_variable *v = &joint->model->variables[i];
+        size_t bytes = variable_bytes(joint, i);
+
+        if (ipu_engine_place(joint->training, v->stream,
+                             hvd_strategy_gradient(joint->strategy, i),
+                             bytes) < 0 ||
+            ipu_engine_place(joint->training, v->name, joint->values[i],
+                             bytes) < 0 ||
+            ipu_engine_place(joint->evaluation, v->name, joint->values[i],
+                             bytes) < 0)
+            return program_device_problem();
+    }
     return 0;
 }
 
-/* Broadcast the variables, and connect what the strategy has made. */
+/* Broadcast the variables, and place what the strategy has made. */
 static int joint_start(struct joint *joint)
 {
     int status = hvd_strategy_start(joint->strategy);
 
     if (status < 0)
         return agree_hvd_problem(status);
-    return agree(connect_gradients(joint));
+    return agree(place_tensors(joint));
 }
 
-int joint_new(const struct options *options, struct joint **joint)
+int joint_new(const struct model *model, const struct joint_options *options,
+              struct joint **joint)
 {
     struct joint *fresh = calloc(1, sizeof *fresh);
+    int status;
 
-    int status = agree(fresh ? joint_build(fresh, options)
-                             : problem_set("no memory for the network"));
+    if (fresh)
+        fresh->model = model;
+    status = agree(fresh ? joint_build(fresh, options)
+                         : problem_set("no memory for the network"));
     if (fresh && status == 0)
         status = joint_start(fresh);
     if (status < 0) {
@@ -229,18 +286,21 @@ void joint_free(struct joint *joint)
     ipu_engine_free(joint->evaluation);
     for (int i = 0; i < 2; i++)
         ipu_executable_free(joint->programs[i]);
-    for (int i = 0; i < NETWORK_VARIABLES; i++)
+    for (int i = 0; joint->values && i < joint->model->nvariables; i++)
         free(joint->values[i]);
-    free(joint->pixels);
+    free(joint->values);
+    free(joint->arrivals);
+    free(joint->contexts);
+    free(joint->input);
     free(joint->labels);
     free(joint->losses);
     free(joint->logits);
     free(joint);
 }
 
-float *joint_pixels(struct joint *joint)
+void *joint_input(struct joint *joint)
 {
-    return joint->pixels;
+    return joint->input;
 }
 
 int32_t *joint_labels(struct joint *joint)
@@ -263,81 +323,73 @@ static int explain_run(struct joint *joint, int status)
 
     if (status == IPU_ERR_CALLBACK && passed_on < 0)
         return agree_hvd_problem(passed_on);
-    return network_device_problem();
+    return program_device_problem();
 }
 
-int joint_step(struct joint *joint, double *loss)
+int joint_step(struct joint *joint, double rate, double *loss)
 {
-    double start = clock_seconds();
-    int status = ipu_engine_run(joint->training);
-    double ran = clock_seconds();
+    double start = clock_seconds(), waited = waited_seconds(joint);
+    int status;
 
-    joint->times.compute += ran - start;
-    if (status < 0)
-        return explain_run(joint, status);
-    double waited = waited_seconds(joint);
-    status = hvd_strategy_step(joint->strategy);
+    joint->rate = (float)rate;
+    joint->averaged = false;
+    joint->asked_at = joint->had_at = start;
+    status = ipu_engine_run(joint->training);
+    double end = clock_seconds();
     waited = waited_seconds(joint) - waited;
     joint->times.wait += waited;
-    joint->times.update += clock_seconds() - ran - waited;
-    if (status < 0 && joint->device_failed)
-        return network_device_problem();
+    joint->times.compute += joint->asked_at - start;
+    joint->times.update += end - joint->asked_at - waited;
     if (status < 0)
-        return agree_hvd_problem(status);
+        return explain_run(joint, status);
     *loss = (double)joint->loss;
     return 0;
 }
 
-int joint_evaluation_start(struct joint *joint)
+/* Whether the class of a row is found. */
+static bool is_correct(const struct joint *joint, int64_t row)
 {
-    for (int i = 0; i < NETWORK_VARIABLES; i++)
-        if (ipu_engine_write(joint->evaluation, network_variables[i].name,
-                             joint->values[i], variable_bytes(i)) < 0)
-            return network_device_problem();
-    return 0;
+    int64_t classes = joint->model->classes;
+    const float *logits = joint->logits + row * classes;
+    int64_t best = 0;
+
+    for (int64_t k = 1; k < classes; k++)
+        if (logits[k] > logits[best])
+            best = k;
+    return best == joint->labels[row];
 }
 
-int joint_evaluation_batch(struct joint *joint, int rows, double *loss_sum,
-                           double *correct)
+int joint_evaluate(struct joint *joint, int64_t rows, double *loss_sum,
+                   double *correct)
 {
     if (ipu_engine_run(joint->evaluation) < 0)
-        return network_device_problem();
-    for (int i = 0; i < rows; i++) {
-        const float *logits = joint->logits + (size_t)i * CLASSES;
-        int best = 0;
-        for (int k = 1; k < CLASSES; k++)
-            if (logits[k] > logits[best])
-                best = k;
-        *correct += best == joint->labels[i];
+        return program_device_problem();
+    for (int64_t i = 0; i < rows; i++) {
+        *correct += is_correct(joint, i);
         *loss_sum += (double)joint->losses[i];
     }
     return 0;
 }
 
+float *const *joint_values(const struct joint *joint)
+{
+    return joint->values;
+}
+
 int joint_compare_ranks(struct joint *joint, uint64_t *hash)
 {
-    *hash = weights_hash(joint->values);
+    *hash = weights_hash(joint->model, joint->values);
     return agree_same("their trained weights, which should be equal", *hash);
 }
 
-int joint_profile(const struct joint *joint, const struct options *options,
+int joint_profile(const struct joint *joint, const char *where,
                   const char *title)
 {
     const struct profile_program programs[] = {
         {"training", joint->programs[0], joint->training},
         {"evaluation", joint->programs[1], joint->evaluation}};
 
-    return profile_finish(options->profile, title, 2, programs);
-}
-
-int joint_save(const struct joint *joint, const char *path)
-{
-    return weights_save(path, joint->values);
-}
-
-int64_t joint_parameters(void)
-{
-    return network_parameters();
+    return profile_finish(where, title, 2, programs);
 }
 
 void joint_get_times(const struct joint *joint, struct joint_times *times)

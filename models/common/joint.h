@@ -1,59 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * joint.h - where the device meets the strategy: a network on a software IPU
+ * joint.h - where the device meets the strategy: a model on a software IPU
  * whose gradients are averaged over all ranks.
  *
- * The host owns the variables (the strategy updates them in place) and the
- * device holds a copy. In a step the device streams each gradient into the
- * strategy's buffer while its backward pass goes on; the strategy writes each
- * new value back to the device.
+ * A step is one run of the device. Each gradient is computed where the
+ * strategy averages it, in memory that all ranks of the host share, and the
+ * strategy is told while the backward pass goes on; the optimiser, on the
+ * device too, takes the averages from there. The variables are memory of the
+ * host that all programs of the device work on. Nothing is copied.
  */
 #ifndef MODELS_JOINT_H
 #define MODELS_JOINT_H
 
-#include "common/options.h"
+#include "common/model.h"
+#include "common/optimizer.h"
 
 struct joint;
+
+struct joint_options {
+    struct optimizer_settings optimizer;
+    uint64_t seed;   /* of first values, and of what is random in training */
+    int compression; /* of gradients: an hvd_compression */
+    int check_every; /* steps between comparisons of the ranks' variables */
+    int threads;
+    bool serial;         /* reduce after the backward pass */
+    const char *load;    /* a file of weights to start from; NULL: none */
+    const char *profile; /* where to (profile.h); NULL: nothing is counted */
+};
 
 /* Seconds since joint_new, on this rank. */
 struct joint_times {
     double compute; /* the device ran, gradients leaving meanwhile */
     double wait;    /* nothing to do but wait for averages */
-    double update;  /* optimiser, and new values to the device */
+    double update;  /* the optimiser */
 };
 
 /*
  * Collective: compile, draw first weights (each rank its own, on purpose: the
- * broadcast must make them equal), broadcast them from rank 0. On failure
- * *joint is NULL and all ranks fail.
+ * broadcast must make them equal) or load them, broadcast them from rank 0.
+ * The model is borrowed until joint_free. On failure *joint is NULL and all
+ * ranks fail.
  */
-int joint_new(const struct options *options, struct joint **joint);
+int joint_new(const struct model *model, const struct joint_options *options,
+              struct joint **joint);
 void joint_free(struct joint *joint); /* NULL is accepted */
 
-/* Where the next batch goes: [batch_size, 784] and [batch_size]. */
-float *joint_pixels(struct joint *joint);
+/* Where the next batch goes: the model's input and labels. */
+void *joint_input(struct joint *joint);
 int32_t *joint_labels(struct joint *joint);
 
 /* Collective: one step of training on that batch. loss: the batch's mean, on
  * this rank. */
-int joint_step(struct joint *joint, double *loss);
+int joint_step(struct joint *joint, double rate, double *loss);
 
-/* Bring the variables to the device for evaluation. */
-int joint_evaluation_start(struct joint *joint);
 /* Evaluate the first rows of the batch; adds to both. Not collective. */
-int joint_evaluation_batch(struct joint *joint, int rows, double *loss_sum,
-                           double *correct);
+int joint_evaluate(struct joint *joint, int64_t rows, double *loss_sum,
+                   double *correct);
+
+/* The variables, [variables], for reading; the joint's. */
+float *const *joint_values(const struct joint *joint);
 
 /* Collective: are the variables the same bits on all ranks? hash: theirs. */
 int joint_compare_ranks(struct joint *joint, uint64_t *hash);
 
-/* What options->profile asks for: print or write it. Not collective: for the
+/* What profile.h's where asks for: print or write it. Not collective: for the
  * rank that writes. */
-int joint_profile(const struct joint *joint, const struct options *options,
+int joint_profile(const struct joint *joint, const char *where,
                   const char *title);
 
-int joint_save(const struct joint *joint, const char *path);
-int64_t joint_parameters(void);
 void joint_get_times(const struct joint *joint, struct joint_times *times);
 
 #endif

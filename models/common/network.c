@@ -1,156 +1,122 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The graph, built twice from one forward pass: for training with the loss of
- * the batch, its gradients and their host calls, and for evaluation with the
- * loss and logits of every row, so that the host can leave out the blank rows
- * of a last batch. Both declare the same variables by the same names.
- */
 #include "common/network.h"
 
+#include "common/images.h"
 #include "common/problem.h"
-#include "common/random.h"
 
-#include <math.h>
+#include <string.h>
 
-enum { HIDDEN = 64, FILTERS = 32, POOLED = 13 };
+/* Of the CNN, and of the MLP. */
+enum { HIDDEN = 64, FILTERS = 32, POOLED = 13, WIDE = 128 };
 enum { FLAT = POOLED * POOLED * FILTERS };
 
 enum { DENSE2_BIAS, DENSE2, DENSE1_BIAS, DENSE1, CONV1_BIAS, CONV1 };
 
-#define NAMED(x) x, "gradient/" x
-const struct network_variable network_variables[NETWORK_VARIABLES] = {
-    [DENSE2_BIAS] = {NAMED("dense2/bias"), 1, {CLASSES}, CLASSES, 0, 0},
-    [DENSE2] = {NAMED("dense2/kernel"),
-                2,
-                {HIDDEN, CLASSES},
-                HIDDEN *CLASSES,
-                HIDDEN,
-                CLASSES},
-    [DENSE1_BIAS] = {NAMED("dense1/bias"), 1, {HIDDEN}, HIDDEN, 0, 0},
-    [DENSE1] =
-        {NAMED("dense1/kernel"), 2, {FLAT, HIDDEN}, FLAT *HIDDEN, FLAT, HIDDEN},
-    [CONV1_BIAS] = {NAMED("conv1/bias"), 1, {FILTERS}, FILTERS, 0, 0},
-    [CONV1] = {NAMED("conv1/kernel"),
-               4,
-               {3, 3, 1, FILTERS},
-               9 * FILTERS,
-               9,
-               9 * FILTERS},
-};
+static const char *const names[] = {
+    [NETWORK_CNN] = "cnn", [NETWORK_MLP] = "mlp"};
 
-int64_t network_parameters(void)
+const char *network_name(enum network network)
 {
-    int64_t sum = 0;
-
-    for (int i = 0; i < NETWORK_VARIABLES; i++)
-        sum += network_variables[i].count;
-    return sum;
+    return names[network];
 }
 
-void network_initialize(uint64_t seed, float *const *values)
+int network_from_name(const char *name)
 {
-    for (int i = 0; i < NETWORK_VARIABLES; i++) {
-        const struct network_variable *v = &network_variables[i];
-        double fans = (double)(v->fan_in + v->fan_out);
-        double bound = fans > 0 ? sqrt(6 / fans) : 0;
-        struct random r;
-
-        random_seed(&r, seed, (uint64_t)i);
-        for (int64_t k = 0; k < v->count; k++)
-            values[i][k] = (float)random_range(&r, -bound, bound);
-    }
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return -1;
 }
 
-int network_device_problem(void)
+/* The last layers of both, from hidden units on. */
+static ipu_tensor dense_layers(ipu_graph *graph, const ipu_tensor *variables,
+                               ipu_tensor x)
 {
-    return problem_set("device: %s", ipu_last_error());
-}
-
-/* The forward pass: logits. */
-static ipu_tensor build_forward(ipu_graph *graph, int batch_size,
-                                ipu_tensor *variables, ipu_tensor *labels)
-{
-    const int64_t image[] = {batch_size, IMAGE_SIDE, IMAGE_SIDE, 1};
-    const int64_t rows[] = {batch_size};
-    const int64_t flat[] = {batch_size, FLAT};
-
-    ipu_tensor x = ipu_input(graph, "images", IPU_FLOAT32, 4, image);
-    *labels = ipu_input(graph, "labels", IPU_INT32, 1, rows);
-    for (int i = 0; i < NETWORK_VARIABLES; i++)
-        variables[i] =
-            ipu_variable(graph, network_variables[i].name, IPU_FLOAT32,
-                         network_variables[i].ndim, network_variables[i].shape);
-    x = ipu_conv2d(graph, x, variables[CONV1], NULL);
-    x = ipu_relu(graph, ipu_bias_add(graph, x, variables[CONV1_BIAS]));
-    x = ipu_max_pool2d(graph, x, 2);
-    x = ipu_reshape(graph, x, 2, flat);
     x = ipu_matmul(graph, x, variables[DENSE1]);
     x = ipu_relu(graph, ipu_bias_add(graph, x, variables[DENSE1_BIAS]));
     x = ipu_matmul(graph, x, variables[DENSE2]);
     return ipu_bias_add(graph, x, variables[DENSE2_BIAS]);
 }
 
-static int build_training(ipu_graph *graph, int batch_size, ipu_host_fn fn,
-                          void *const *contexts)
+static ipu_tensor cnn_forward(const struct model *model, ipu_graph *graph,
+                              const ipu_tensor *variables, ipu_tensor x,
+                              const struct model_pass *pass)
 {
-    ipu_tensor variables[NETWORK_VARIABLES];
-    ipu_tensor gradients[NETWORK_VARIABLES];
-    ipu_tensor labels;
-    ipu_tensor logits = build_forward(graph, batch_size, variables, &labels);
-    ipu_tensor loss =
-        ipu_reduce_sum(graph, ipu_softmax_cross_entropy(graph, logits, labels),
-                       1.0 / batch_size);
+    const int64_t flat[] = {model->rows, FLAT};
 
-    int status = ipu_output(graph, "loss", loss);
-    if (status >= 0)
-        status =
-            ipu_gradients(graph, loss, NETWORK_VARIABLES, variables, gradients);
-    for (int i = 0; i < NETWORK_VARIABLES && status >= 0; i++)
-        status = ipu_host_call(graph, network_variables[i].stream, gradients[i],
-                               fn, contexts[i]);
-    return status;
+    (void)pass;
+    x = ipu_conv2d(graph, x, variables[CONV1], NULL);
+    x = ipu_relu(graph, ipu_bias_add(graph, x, variables[CONV1_BIAS]));
+    x = ipu_max_pool2d(graph, x, 2);
+    x = ipu_reshape(graph, x, 2, flat);
+    return dense_layers(graph, variables, x);
 }
 
-static int build_evaluation(ipu_graph *graph, int batch_size)
+static ipu_tensor mlp_forward(const struct model *model, ipu_graph *graph,
+                              const ipu_tensor *variables, ipu_tensor x,
+                              const struct model_pass *pass)
 {
-    ipu_tensor variables[NETWORK_VARIABLES];
-    ipu_tensor labels;
-    ipu_tensor logits = build_forward(graph, batch_size, variables, &labels);
-
-    int status = ipu_output(graph, "logits", logits);
-    if (status >= 0)
-        status = ipu_output(graph, "losses",
-                            ipu_softmax_cross_entropy(graph, logits, labels));
-    return status;
+    (void)model;
+    (void)pass;
+    return dense_layers(graph, variables, x);
 }
 
-int network_compile_training(int batch_size, ipu_host_fn fn,
-                             void *const *contexts, ipu_executable **executable)
+/* A dense layer's variables, in backward order. */
+static int add_dense(struct model *model, const char *bias, const char *kernel,
+                     int64_t in, int64_t out)
 {
-    ipu_graph *graph = NULL;
-
-    int status = ipu_graph_new(&graph);
-    if (status >= 0)
-        status = build_training(graph, batch_size, fn, contexts);
-    if (status >= 0)
-        status = ipu_compile(graph, NULL, executable);
-    if (status < 0)
-        network_device_problem();
-    ipu_graph_free(graph);
-    return status < 0 ? PROBLEM : 0;
+    if (model_add(model, bias, MODEL_ZEROS, 0, 1, (const int64_t[]){out}) < 0)
+        return PROBLEM;
+    return model_add(model, kernel, MODEL_EVEN, model_glorot(in, out), 2,
+                     (const int64_t[]){in, out});
 }
 
-int network_compile_evaluation(int batch_size, ipu_executable **executable)
+static int add_conv(struct model *model)
 {
-    ipu_graph *graph = NULL;
+    if (model_add(model, "conv1/bias", MODEL_ZEROS, 0, 1,
+                  (const int64_t[]){FILTERS}) < 0)
+        return PROBLEM;
+    return model_add(model, "conv1/kernel", MODEL_EVEN,
+                     model_glorot(9, 9 * FILTERS), 4,
+                     (const int64_t[]){3, 3, 1, FILTERS});
+}
 
-    int status = ipu_graph_new(&graph);
-    if (status >= 0)
-        status = build_evaluation(graph, batch_size);
-    if (status >= 0)
-        status = ipu_compile(graph, NULL, executable);
-    if (status < 0)
-        network_device_problem();
-    ipu_graph_free(graph);
-    return status < 0 ? PROBLEM : 0;
+static int add_variables(enum network network, struct model *model)
+{
+    int64_t hidden = network == NETWORK_CNN ? HIDDEN : WIDE;
+
+    if (add_dense(model, "dense2/bias", "dense2/kernel", hidden, CLASSES) < 0 ||
+        add_dense(model, "dense1/bias", "dense1/kernel",
+                  network == NETWORK_CNN ? FLAT : IMAGE_PIXELS, hidden) < 0)
+        return PROBLEM;
+    return network == NETWORK_CNN ? add_conv(model) : 0;
+}
+
+int network_model(enum network network, int batch_size, struct model *model)
+{
+    *model = (struct model){
+        .name = names[network],
+        .input_name = "images",
+        .label_name = "labels",
+        .input_dtype = IPU_FLOAT32,
+        .rows = batch_size,
+        .classes = CLASSES,
+    };
+    if (network == NETWORK_CNN) {
+        model->forward = cnn_forward;
+        model->input_ndim = 4;
+        memcpy(model->input_shape,
+               (const int64_t[]){batch_size, IMAGE_SIDE, IMAGE_SIDE, 1},
+               sizeof model->input_shape);
+    } else {
+        model->forward = mlp_forward;
+        model->input_ndim = 2;
+        model->input_shape[0] = batch_size;
+        model->input_shape[1] = IMAGE_PIXELS;
+    }
+    if (add_variables(network, model) < 0) {
+        model_fini(model);
+        return PROBLEM;
+    }
+    return 0;
 }

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command line, on argp. argp would print its own messages and exit, on
+ * The command lines, on argp. argp would print its own messages and exit, on
  * every rank; so it is told to be silent (ARGP_NO_ERRS), help and version are
  * options of ours, and where argp meets an option it cannot place,
- * explain_option says why. Numbers are read whole and in range or not at all:
- * "10x", "", " 5" and "1e3" for a count are errors.
+ * explain_option says why.
+ *
+ * One table has the options of all programs, each row those that have it;
+ * argp gets the rows of the program that runs. Whole numbers are read by a
+ * second table: where they go, and from what to what they may be.
  */
 #include "common/options.h"
 
+#include "common/network.h"
 #include "common/problem.h"
+#include "common/values.h"
 
 #include <argp.h>
 #include <errno.h>
 #include <hvd_strategy.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,146 +32,220 @@ enum {
     KEY_VERSION = 'V',
     KEY_LR = 256,
     KEY_OPTIMIZER,
+    KEY_DECAY,
+    KEY_CLIP,
     KEY_SEED,
     KEY_EVAL,
     KEY_CHECK,
     KEY_SUMMARY,
     KEY_WEIGHTS,
+    KEY_LOAD,
     KEY_PROFILE,
     KEY_SERIAL,
     KEY_COMPRESSION,
     KEY_THREADS,
+    KEY_MODEL,
     KEY_TRAIN,
-    KEY_TEST
+    KEY_TEST,
+    KEY_TEXT,
+    KEY_LAYERS,
+    KEY_HEADS,
+    KEY_WIDTH,
+    KEY_CONTEXT,
+    KEY_DROPOUT,
+    KEY_TIE,
+    KEY_WARMUP,
+    KEY_WINDOWS,
+    KEY_SAMPLE,
+    KEY_TEMPERATURE,
+    KEY_PROMPT
 };
 
-static const struct argp_option table[] = {
-    {0, 0, 0, 0, "Data:", 1},
-    {"data", KEY_DATA, "DIR", 0,
-     "read the four MNIST files in DIR, plain or .gz (default: draw digits)",
-     0},
-    {"train-images", KEY_TRAIN, "N", 0,
-     "train on the first N images (default: all of DIR, or 40000 drawn)", 0},
-    {"test-images", KEY_TEST, "N", 0,
-     "test on the first N images (default: all of DIR, or 5000 drawn)", 0},
-    {0, 0, 0, 0, "Training:", 2},
-    {"epochs", KEY_EPOCHS, "N", 0, "passes over the training images (5)", 0},
-    {"steps", KEY_STEPS, "N", 0,
-     "stop after N steps in all, whatever --epochs says (no limit)", 0},
-    {"batch-size", KEY_BATCH, "N", 0, "images per rank and step (64)", 0},
-    {"optimizer", KEY_OPTIMIZER, "NAME", 0, "sgd, momentum or adam (adam)", 0},
-    {"lr", KEY_LR, "X", 0,
-     "learning rate (per 64 images of a step, at most 4 times: adam 0.002, "
-     "momentum 0.02, sgd 0.1)",
-     0},
-    {"seed", KEY_SEED, "N", 0,
-     "seed of the first weights, the order of the images and the drawn digits "
-     "(1)",
-     0},
-    {"compression", KEY_COMPRESSION, "NAME", 0,
-     "how gradients travel: none, fp16, bf16 or topk (none)", 0},
-    {"check-every", KEY_CHECK, "N", 0,
-     "compare the weights of all ranks every N steps; 0: only at the end (0)",
-     0},
-    {"serial", KEY_SERIAL, 0, 0,
-     "reduce gradients only after the backward pass, to compare with", 0},
-    {"threads", KEY_THREADS, "N", 0, "threads of matrix products per rank (1)",
-     0},
-    {0, 0, 0, 0, "Results:", 3},
-    {"eval-every", KEY_EVAL, "N", 0,
-     "evaluate on the test images every N epochs and at the end; 0: only at "
-     "the end (1)",
-     0},
-    {"summary", KEY_SUMMARY, "FILE", 0, "write the results as JSON to FILE", 0},
-    {"save-weights", KEY_WEIGHTS, "FILE", 0,
-     "write the trained weights to FILE (safetensors)", 0},
-    {"profile", KEY_PROFILE, "DIR", 0,
-     "write what the device's memory and time go to into DIR (report.html, "
-     "profile.json), or print it: --profile text",
-     0},
-    {"help", KEY_HELP, 0, 0, "print this text", -1},
-    {"version", KEY_VERSION, 0, 0, "print the version", -1},
-    {0}};
+/* The programs that have an option. */
+enum { MNIST = 1 << OPTIONS_MNIST, GPT = 1 << OPTIONS_CHAR_GPT };
+
+static const struct row {
+    unsigned programs;
+    struct argp_option option;
+} rows[] = {
+    {MNIST | GPT, {0, 0, 0, 0, "Data:", 1}},
+    {MNIST,
+     {"data", KEY_DATA, "DIR", 0,
+      "read the four MNIST files in DIR, plain or .gz (default: draw digits)",
+      0}},
+    {MNIST,
+     {"train-images", KEY_TRAIN, "N", 0,
+      "train on the first N images (default: all of DIR, or 40000 drawn)", 0}},
+    {MNIST,
+     {"test-images", KEY_TEST, "N", 0,
+      "test on the first N images (default: all of DIR, or 5000 drawn)", 0}},
+    {GPT,
+     {"text", KEY_TEXT, "FILE", 0,
+      "learn to write like FILE (default: hvd's own documentation)", 0}},
+    {MNIST | GPT, {0, 0, 0, 0, "Network:", 2}},
+    {MNIST, {"model", KEY_MODEL, "NAME", 0, "cnn or mlp (cnn)", 0}},
+    {GPT, {"layers", KEY_LAYERS, "N", 0, "blocks of the transformer (4)", 0}},
+    {GPT,
+     {"heads", KEY_HEADS, "N", 0,
+      "heads of attention; they divide the width "
+      "(4)",
+      0}},
+    {GPT, {"width", KEY_WIDTH, "N", 0, "units of a character (128)", 0}},
+    {GPT,
+     {"context", KEY_CONTEXT, "N", 0, "characters the network looks back (128)",
+      0}},
+    {GPT,
+     {"dropout", KEY_DROPOUT, "X", 0,
+      "drop so large a part of activations in training (0)", 0}},
+    {GPT,
+     {"tie", KEY_TIE, 0, 0,
+      "one table of characters, for reading and for writing them", 0}},
+    {MNIST | GPT, {0, 0, 0, 0, "Training:", 3}},
+    {MNIST,
+     {"epochs", KEY_EPOCHS, "N", 0, "passes over the training images (5)", 0}},
+    {MNIST,
+     {"steps", KEY_STEPS, "N", 0,
+      "stop after N steps in all, whatever --epochs says (no limit)", 0}},
+    {GPT, {"steps", KEY_STEPS, "N", 0, "steps of training (1000)", 0}},
+    {MNIST,
+     {"batch-size", KEY_BATCH, "N", 0, "images per rank and step (64)", 0}},
+    {GPT,
+     {"batch-size", KEY_BATCH, "N", 0,
+      "pieces of the text per rank and step, each of --context characters (16)",
+      0}},
+    {MNIST,
+     {"optimizer", KEY_OPTIMIZER, "NAME", 0,
+      "sgd, momentum, adam, adamw or lamb (adam)", 0}},
+    {GPT,
+     {"optimizer", KEY_OPTIMIZER, "NAME", 0,
+      "sgd, momentum, adam, adamw or lamb (adamw)", 0}},
+    {MNIST,
+     {"lr", KEY_LR, "X", 0,
+      "learning rate (per 64 images of a step, at most 4 times: adam and adamw "
+      "0.002, lamb 0.01, momentum 0.02, sgd 0.1)",
+      0}},
+    {GPT,
+     {"lr", KEY_LR, "X", 0,
+      "learning rate after the warm-up (adam and adamw 0.001, lamb 0.01, "
+      "momentum 0.1, sgd 0.3)",
+      0}},
+    {GPT,
+     {"warmup", KEY_WARMUP, "N", 0,
+      "steps in which the rate rises, before it falls to a tenth along a "
+      "cosine (a tenth of --steps)",
+      0}},
+    {MNIST | GPT,
+     {"weight-decay", KEY_DECAY, "X", 0, "of adamw and lamb (0.01)", 0}},
+    {MNIST | GPT,
+     {"clip", KEY_CLIP, "X", 0,
+      "shorten the gradient, all variables together, to X where it is longer "
+      "(never)",
+      0}},
+    {MNIST,
+     {"seed", KEY_SEED, "N", 0,
+      "seed of the first weights, the order of the images and the drawn digits "
+      "(1)",
+      0}},
+    {GPT,
+     {"seed", KEY_SEED, "N", 0,
+      "seed of the first weights, the pieces of text, dropout and the sample "
+      "(1)",
+      0}},
+    {MNIST | GPT,
+     {"compression", KEY_COMPRESSION, "NAME", 0,
+      "how gradients travel: none, fp16, bf16 or topk (none)", 0}},
+    {MNIST | GPT,
+     {"check-every", KEY_CHECK, "N", 0,
+      "compare the weights of all ranks every N steps; 0: only at the end (0)",
+      0}},
+    {MNIST | GPT,
+     {"serial", KEY_SERIAL, 0, 0,
+      "reduce gradients only after the backward pass, to compare with", 0}},
+    {MNIST | GPT,
+     {"threads", KEY_THREADS, "N", 0, "threads of matrix products per rank (1)",
+      0}},
+    {MNIST | GPT, {0, 0, 0, 0, "Results:", 4}},
+    {MNIST,
+     {"eval-every", KEY_EVAL, "N", 0,
+      "evaluate on the test images every N epochs and at the end; 0: only at "
+      "the end (1)",
+      0}},
+    {GPT,
+     {"eval-every", KEY_EVAL, "N", 0,
+      "evaluate on the last tenth of the text, which is not trained on, every "
+      "N steps and at the end; 0: only at the end (250)",
+      0}},
+    {GPT,
+     {"eval-windows", KEY_WINDOWS, "N", 0,
+      "evaluate on N pieces of that; 0: all of it (256)", 0}},
+    {GPT,
+     {"sample", KEY_SAMPLE, "N", 0, "write N characters at the end (300)", 0}},
+    {GPT,
+     {"temperature", KEY_TEMPERATURE, "X", 0,
+      "of the sample: likely characters only towards 0 (0.8)", 0}},
+    {GPT,
+     {"prompt", KEY_PROMPT, "TEXT", 0,
+      "what the sample goes on from (a line "
+      "break)",
+      0}},
+    {MNIST | GPT,
+     {"summary", KEY_SUMMARY, "FILE", 0, "write the results as JSON to FILE",
+      0}},
+    {MNIST | GPT,
+     {"save-weights", KEY_WEIGHTS, "FILE", 0,
+      "write the trained weights to FILE (safetensors)", 0}},
+    {MNIST | GPT,
+     {"load-weights", KEY_LOAD, "FILE", 0,
+      "start from the weights in FILE (safetensors)", 0}},
+    {MNIST | GPT,
+     {"profile", KEY_PROFILE, "DIR", 0,
+      "write what the device's memory and time go to into DIR (report.html, "
+      "profile.json), or print it: --profile text",
+      0}},
+    {MNIST | GPT, {"help", KEY_HELP, 0, 0, "print this text", -1}},
+    {MNIST | GPT, {"version", KEY_VERSION, 0, 0, "print the version", -1}},
+};
+
+enum { NROWS = sizeof rows / sizeof *rows };
+
+#define AT(field)                                                              \
+    offsetof(struct options, field), sizeof((struct options){0}.field)
+
+/* Options that are whole numbers. */
+static const struct whole {
+    int key;
+    const char *option;
+    int64_t low, high;
+    size_t at, bytes; /* in struct options */
+} wholes[] = {
+    {KEY_TRAIN, "--train-images", 1, 1000000, AT(train_images)},
+    {KEY_TEST, "--test-images", 1, 1000000, AT(test_images)},
+    {KEY_EPOCHS, "--epochs", 1, 100000, AT(epochs)},
+    {KEY_STEPS, "--steps", 1, 1000000000, AT(steps)},
+    {KEY_BATCH, "--batch-size", 1, 65536, AT(batch_size)},
+    {KEY_SEED, "--seed", 0, INT64_MAX, AT(seed)},
+    {KEY_EVAL, "--eval-every", 0, 1000000000, AT(eval_every)},
+    {KEY_CHECK, "--check-every", 0, 1000000000, AT(check_every)},
+    {KEY_THREADS, "--threads", 1, 1024, AT(threads)},
+    {KEY_LAYERS, "--layers", 1, 100, AT(gpt.layers)},
+    {KEY_HEADS, "--heads", 1, 1024, AT(gpt.heads)},
+    {KEY_WIDTH, "--width", 1, 65536, AT(gpt.width)},
+    {KEY_CONTEXT, "--context", 2, 65536, AT(gpt.context)},
+    {KEY_WARMUP, "--warmup", 0, 1000000000, AT(warmup)},
+    {KEY_WINDOWS, "--eval-windows", 0, 1000000000, AT(eval_windows)},
+    {KEY_SAMPLE, "--sample", 0, 1000000, AT(sample)},
+};
 
 /* What argp hands to parse_option. */
 struct parsing {
     struct options *options;
-    int outcome; /* OPTIONS_* */
+    const struct argp_option *table; /* of the program */
+    int outcome;                     /* OPTIONS_* */
 };
 
-/* A whole number in [low, high], digits only. */
-static int parse_whole(const char *option, const char *value, int64_t low,
-                       int64_t high, int64_t *number)
-{
-    const char *digits = value + (*value == '-');
-    bool whole = *digits != '\0' && digits[strspn(digits, "0123456789")] == 0;
-
-    errno = 0;
-    long long parsed = whole ? strtoll(value, NULL, 10) : 0;
-    if (!whole || errno != 0 || parsed < low || parsed > high)
-        return problem_set("%s: '%s' is not a whole number from %lld to %lld",
-                           option, value, (long long)low, (long long)high);
-    *number = parsed;
-    return 0;
-}
-
-static int parse_int(const char *option, const char *value, int low, int high,
-                     int *number)
-{
-    int64_t wide = 0;
-
-    if (parse_whole(option, value, low, high, &wide) < 0)
-        return PROBLEM;
-    *number = (int)wide;
-    return 0;
-}
-
-/* A decimal number above 0; no hexadecimal, no "inf", no "nan". */
-static int parse_rate(const char *option, const char *value, double *number)
-{
-    char *end = NULL;
-    double parsed = strtod(value, &end);
-
-    if (*value == '\0' || value[strspn(value, "0123456789.eE+-")] != '\0' ||
-        *end != '\0' || !isfinite(parsed) || parsed <= 0)
-        return problem_set("%s: '%s' is not a number above 0 (like 0.001)",
-                           option, value);
-    *number = parsed;
-    return 0;
-}
-
-static int parse_optimizer(const char *option, const char *value, int *number)
-{
-    int found = hvd_optimizer_from_name(value);
-
-    if (found < 0)
-        return problem_set("%s: '%s' is none of sgd, momentum, adam", option,
-                           value);
-    *number = found;
-    return 0;
-}
-
-static int parse_compression(const char *option, const char *value, int *number)
-{
-    int found = hvd_compression_from_name(value);
-
-    if (found < 0)
-        return problem_set("%s: '%s' is none of none, fp16, bf16, topk", option,
-                           value);
-    *number = found;
-    return 0;
-}
-
-static int parse_path(const char *option, const char *value, const char **path)
-{
-    if (*value == '\0')
-        return problem_set("%s: '' is not a path", option);
-    *path = value;
-    return 0;
-}
-
 /* argv[next - 1] is an option argp could not place: say what is wrong. */
-static int explain_option(const struct argp_state *state)
+static int explain_option(const struct argp_state *state,
+                          const struct argp_option *table)
 {
     const char *word = state->argv[state->next - 1];
     size_t length = strcspn(word, "=");
@@ -198,37 +278,66 @@ static int explain_option(const struct argp_state *state)
                        word);
 }
 
-/* 0, PROBLEM, or ARGP_ERR_UNKNOWN for what is not a number option. */
-static int parse_number(int key, const char *value, struct parsing *parsing)
+/* 0, PROBLEM, or ARGP_ERR_UNKNOWN for what is not a whole number. */
+static int parse_whole(int key, const char *value, struct options *o)
 {
-    struct options *o = parsing->options;
-    int64_t wide = 0;
+    for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++) {
+        const struct whole *w = &wholes[i];
+        int64_t wide = 0;
+        int narrow;
 
-    switch (key) {
-    case KEY_TRAIN:
-        return parse_whole("--train-images", value, 1, 1000000,
-                           &o->train_images);
-    case KEY_TEST:
-        return parse_whole("--test-images", value, 1, 1000000, &o->test_images);
-    case KEY_EPOCHS: return parse_int("--epochs", value, 1, 100000, &o->epochs);
-    case KEY_STEPS:
-        return parse_whole("--steps", value, 1, 1000000000, &o->steps);
-    case KEY_BATCH:
-        return parse_int("--batch-size", value, 1, 65536, &o->batch_size);
-    case KEY_SEED:
-        if (parse_whole("--seed", value, 0, INT64_MAX, &wide) < 0)
+        if (w->key != key)
+            continue;
+        if (value_whole(w->option, value, w->low, w->high, &wide) < 0)
             return PROBLEM;
-        o->seed = (uint64_t)wide;
+        narrow = (int)wide;
+        memcpy((char *)o + w->at,
+               w->bytes == sizeof wide ? (void *)&wide : (void *)&narrow,
+               w->bytes);
         return 0;
-    case KEY_EVAL:
-        return parse_int("--eval-every", value, 0, 100000, &o->eval_every);
-    case KEY_CHECK:
-        return parse_int("--check-every", value, 0, 1000000000,
-                         &o->check_every);
-    case KEY_THREADS:
-        return parse_int("--threads", value, 1, 1024, &o->threads);
-    case KEY_LR: return parse_rate("--lr", value, &o->learning_rate);
-    default: return ARGP_ERR_UNKNOWN;
+    }
+    return ARGP_ERR_UNKNOWN;
+}
+
+static int parse_optimizer(const char *value, struct options *o)
+{
+    int found = 0;
+    int status = value_name("--optimizer", value, optimizer_from_name,
+                            optimizer_names, &found);
+
+    o->optimizer.optimizer = (enum optimizer)found;
+    return status;
+}
+
+/* Likewise for what has a value that is no whole number. */
+static int parse_value(int key, const char *value, struct options *o)
+{
+    switch (key) {
+    case KEY_DATA: return value_path("--data", value, &o->data);
+    case KEY_TEXT: return value_path("--text", value, &o->text);
+    case KEY_SUMMARY: return value_path("--summary", value, &o->summary);
+    case KEY_WEIGHTS: return value_path("--save-weights", value, &o->weights);
+    case KEY_PROFILE: return value_path("--profile", value, &o->profile);
+    case KEY_LOAD: return value_path("--load-weights", value, &o->load);
+    case KEY_LR:
+        return value_real("--lr", value, 0, HUGE_VAL, &o->learning_rate);
+    case KEY_DECAY:
+        return value_real("--weight-decay", value, 1, HUGE_VAL,
+                          &o->optimizer.weight_decay);
+    case KEY_CLIP:
+        return value_real("--clip", value, 0, HUGE_VAL, &o->optimizer.clip);
+    case KEY_DROPOUT:
+        return value_real("--dropout", value, 1, 0.99, &o->gpt.dropout);
+    case KEY_TEMPERATURE:
+        return value_real("--temperature", value, 0, HUGE_VAL, &o->temperature);
+    case KEY_OPTIMIZER: return parse_optimizer(value, o);
+    case KEY_MODEL:
+        return value_name("--model", value, network_from_name, "cnn, mlp",
+                          &o->network);
+    case KEY_COMPRESSION:
+        return value_name("--compression", value, hvd_compression_from_name,
+                          "none, fp16, bf16, topk", &o->compression);
+    default: return parse_whole(key, value, o);
     }
 }
 
@@ -239,23 +348,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     int status = 0;
 
     switch (key) {
-    case KEY_DATA: status = parse_path("--data", value, &o->data); break;
-    case KEY_OPTIMIZER:
-        status = parse_optimizer("--optimizer", value, &o->optimizer);
-        break;
-    case KEY_COMPRESSION:
-        status = parse_compression("--compression", value, &o->compression);
-        break;
-    case KEY_SUMMARY:
-        status = parse_path("--summary", value, &o->summary);
-        break;
-    case KEY_WEIGHTS:
-        status = parse_path("--save-weights", value, &o->weights);
-        break;
-    case KEY_PROFILE:
-        status = parse_path("--profile", value, &o->profile);
-        break;
     case KEY_SERIAL: o->serial = true; break;
+    case KEY_TIE: o->gpt.tied = true; break;
+    case KEY_PROMPT: o->prompt = value; break;
     case KEY_HELP: parsing->outcome = OPTIONS_HELP; break;
     case KEY_VERSION: parsing->outcome = OPTIONS_VERSION; break;
     case ARGP_KEY_ARG:
@@ -263,41 +358,99 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         break;
     case ARGP_KEY_ERROR:
         if (*problem_text() == '\0')
-            explain_option(state);
+            explain_option(state, parsing->table);
         break;
-    default: status = parse_number(key, value, parsing);
+    default: status = value ? parse_value(key, value, o) : ARGP_ERR_UNKNOWN;
     }
     if (status == PROBLEM)
         return EINVAL;
     return status;
 }
 
-static const struct argp parser = {
-    table,
-    parse_option,
-    NULL,
-    "Train a small convolutional network to read handwritten digits, on every "
-    "rank that mpirun started.\v"
-    "Without --data the digits are drawn by the program and need no "
-    "download. Exit status: 0 trained, 1 failed, 64 wrong command line, "
-    "130 or 143 interrupted.\n\n"
-    "Examples:\n"
-    "  mpi-launch.sh -np 2 mnist\n"
-    "  mpi-launch.sh -np 4 mnist --data mnist/ --epochs 10 --summary run.json",
-    NULL,
-    NULL,
-    NULL};
+static const struct {
+    const char *name, *doc;
+} programs[] = {
+    [OPTIONS_MNIST] =
+        {"mnist",
+         "Train a small network to read handwritten digits, on every rank that "
+         "mpirun started.\v"
+         "Without --data the digits are drawn by the program and need no "
+         "download. Exit status: 0 trained, 1 failed, 64 wrong command line, "
+         "130 or 143 interrupted.\n\n"
+         "Examples:\n"
+         "  mpi-launch.sh -np 2 mnist\n"
+         "  mpi-launch.sh -np 4 mnist --data mnist/ --epochs 10 --summary "
+         "run.json"},
+    [OPTIONS_CHAR_GPT] =
+        {"char_gpt",
+         "Train a small transformer to write like a text, character by "
+         "character, on every rank that mpirun started.\v"
+         "Exit status: 0 trained, 1 failed, 64 wrong command line, 130 or 143 "
+         "interrupted.\n\n"
+         "Examples:\n"
+         "  mpi-launch.sh -np 2 char_gpt --text shakespeare.txt\n"
+         "  char_gpt --text shakespeare.txt --layers 2 --width 64 --steps 500"},
+};
 
-int options_parse(struct options *options, int argc, char **argv)
+const char *options_name(enum options_program program)
 {
-    *options = (struct options){.epochs = 5,
-                                .batch_size = 64,
-                                .optimizer = HVD_ADAM,
-                                .seed = 1,
-                                .eval_every = 1,
-                                .threads = 1};
-    struct parsing parsing = {.options = options, .outcome = OPTIONS_RUN};
+    return programs[program].name;
+}
 
+/* The rows that are the program's. */
+static void select_rows(enum options_program program, struct argp_option *table)
+{
+    int n = 0;
+
+    for (int i = 0; i < NROWS; i++)
+        if (rows[i].programs & 1U << program)
+            table[n++] = rows[i].option;
+    table[n] = (struct argp_option){0};
+}
+
+static const struct options defaults[] = {
+    [OPTIONS_MNIST] = {.program = OPTIONS_MNIST,
+                       .epochs = 5,
+                       .batch_size = 64,
+                       .optimizer = {OPTIMIZER_ADAM, 0.01, 0},
+                       .seed = 1,
+                       .eval_every = 1,
+                       .threads = 1},
+    [OPTIONS_CHAR_GPT] = {.program = OPTIONS_CHAR_GPT,
+                          .steps = 1000,
+                          .batch_size = 16,
+                          .optimizer = {OPTIMIZER_ADAMW, 0.01, 0},
+                          .seed = 1,
+                          .eval_every = 250,
+                          .threads = 1,
+                          .gpt = {4, 4, 128, 128, 0, false},
+                          .warmup = -1,
+                          .eval_windows = 256,
+                          .sample = 300,
+                          .temperature = 0.8,
+                          .prompt = "\n"},
+};
+
+/* What one option alone cannot tell. */
+static int check_together(const struct options *o)
+{
+    if (o->program == OPTIONS_CHAR_GPT && o->gpt.width % o->gpt.heads != 0)
+        return problem_set("--width %d cannot be shared out to --heads %d: it "
+                           "must be a multiple of them",
+                           o->gpt.width, o->gpt.heads);
+    return 0;
+}
+
+int options_parse(enum options_program program, struct options *options,
+                  int argc, char **argv)
+{
+    struct argp_option table[NROWS + 1];
+    const struct argp parser = {
+        .options = table, .parser = parse_option, .doc = programs[program].doc};
+    struct parsing parsing = {options, table, OPTIONS_RUN};
+
+    select_rows(program, table);
+    *options = defaults[program];
     problem_set("%s", "");
     error_t failed =
         argp_parse(&parser, argc, argv,
@@ -306,22 +459,53 @@ int options_parse(struct options *options, int argc, char **argv)
         return problem_set("out of memory");
     if (failed)
         return PROBLEM;
+    if (parsing.outcome == OPTIONS_RUN && check_together(options) < 0)
+        return PROBLEM;
     return parsing.outcome;
 }
 
 double options_default_rate(const struct options *options, int nranks)
 {
-    static const double rates[] = {
-        [HVD_SGD] = 0.1, [HVD_MOMENTUM] = 0.02, [HVD_ADAM] = 0.002};
+    static const double rates[][5] = {
+        [OPTIONS_MNIST] = {[OPTIMIZER_SGD] = 0.1,
+                           [OPTIMIZER_MOMENTUM] = 0.02,
+                           [OPTIMIZER_ADAM] = 0.002,
+                           [OPTIMIZER_ADAMW] = 0.002,
+                           [OPTIMIZER_LAMB] = 0.01},
+        [OPTIONS_CHAR_GPT] = {[OPTIMIZER_SGD] = 0.3,
+                              [OPTIMIZER_MOMENTUM] = 0.1,
+                              [OPTIMIZER_ADAM] = 0.001,
+                              [OPTIMIZER_ADAMW] = 0.001,
+                              [OPTIMIZER_LAMB] = 0.01},
+    };
+    double rate = rates[options->program][options->optimizer.optimizer];
     double scale = (double)options->batch_size * nranks / 64;
 
-    return rates[options->optimizer] * (scale < 4 ? scale : 4);
+    if (options->program == OPTIONS_CHAR_GPT)
+        return rate;
+    return rate * (scale < 4 ? scale : 4);
 }
 
-void options_help(FILE *out, const char *program)
+void options_help(enum options_program program, FILE *out)
 {
-    char *name = strdup(program);
+    struct argp_option table[NROWS + 1];
+    const struct argp parser = {
+        .options = table, .parser = parse_option, .doc = programs[program].doc};
+    char *name = strdup(programs[program].name);
 
+    select_rows(program, table);
     argp_help(&parser, out, ARGP_HELP_STD_HELP, name);
     free(name);
+}
+
+struct joint_options options_joint(const struct options *options)
+{
+    return (struct joint_options){.optimizer = options->optimizer,
+                                  .seed = options->seed,
+                                  .compression = options->compression,
+                                  .check_every = options->check_every,
+                                  .threads = options->threads,
+                                  .serial = options->serial,
+                                  .load = options->load,
+                                  .profile = options->profile};
 }

@@ -6,8 +6,8 @@
 #ifndef MODELS_OPTIONS_H
 #define MODELS_OPTIONS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "common/joint.h"
+
 #include <stdio.h>
 
 /* What a wrong command line exits with: sysexits.h's EX_USAGE, as argp. */
@@ -15,33 +15,57 @@ enum { OPTIONS_EXIT_USAGE = 64 };
 
 enum { OPTIONS_RUN = 0, OPTIONS_HELP = 1, OPTIONS_VERSION = 2 };
 
+/* The programs; some options are of one of them. */
+enum options_program { OPTIONS_MNIST, OPTIONS_CHAR_GPT };
+
+/* What --tie, --dropout and their like make of char_gpt's network. */
+struct gpt_shape {
+    int layers, heads, width, context;
+    double dropout;
+    bool tied;
+};
+
 /* Strings point into argv. */
 struct options {
-    const char *data;    /* directory of MNIST files; NULL: draw digits */
+    enum options_program program;
+    /* Of both */
     const char *summary; /* file for the JSON summary; NULL: none */
     const char *weights; /* file for the trained weights; NULL: none */
+    const char *load;    /* file of weights to start from; NULL: none */
     const char *profile; /* directory, or "text"; NULL: none */
-    int epochs;
-    int64_t steps; /* most steps in all; 0: no limit */
+    int64_t steps;       /* most steps in all; 0: no limit */
     int batch_size;
-    int optimizer;        /* HVD_SGD, ... */
+    struct optimizer_settings optimizer;
     double learning_rate; /* 0: by options_default_rate */
     uint64_t seed;
     int check_every; /* steps between comparisons of the ranks' weights; 0:
                         only at the end */
-    int eval_every;  /* epochs between evaluations; 0: only at the end */
+    int eval_every;  /* epochs or steps between evaluations; 0: at the end */
     bool serial;
     int compression; /* of gradients: an hvd_compression */
     int threads;
+    /* Of mnist */
+    int network;      /* enum network */
+    const char *data; /* directory of MNIST files; NULL: draw digits */
+    int epochs;
     int64_t train_images; /* 0: all there are, or the default number drawn */
     int64_t test_images;
+    /* Of char_gpt */
+    struct gpt_shape gpt;
+    const char *text;     /* file to learn; NULL: the documentation */
+    int64_t warmup;       /* steps; -1: a tenth of all */
+    int64_t eval_windows; /* of the validation text; 0: all */
+    int64_t sample;       /* characters to write at the end */
+    double temperature;
+    const char *prompt;
 };
 
 /*
  * Returns OPTIONS_RUN, OPTIONS_HELP or OPTIONS_VERSION, or PROBLEM with the
  * text kept: which option, what was given, what is accepted.
  */
-int options_parse(struct options *options, int argc, char **argv);
+int options_parse(enum options_program program, struct options *options,
+                  int argc, char **argv);
 
 /*
  * The learning rate when --lr is not given: a rate for 64 images a step that
@@ -52,6 +76,11 @@ int options_parse(struct options *options, int argc, char **argv);
 double options_default_rate(const struct options *options, int nranks);
 
 /* What --help prints. */
-void options_help(FILE *out, const char *program);
+void options_help(enum options_program program, FILE *out);
+/* "mnist" */
+const char *options_name(enum options_program program);
+
+/* What of them is the joint's. */
+struct joint_options options_joint(const struct options *options);
 
 #endif

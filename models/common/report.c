@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/report.h"
 
+#include "common/network.h"
+
 #include <hvd_strategy.h>
 #include <inttypes.h>
 
@@ -14,14 +16,15 @@ void report_head(struct progress *progress, const struct summary *summary)
                   "%s, learning rate %g%s, compression %s",
                   summary->program, size, size > 1 ? "s" : "", o->batch_size,
                   (long long)o->batch_size * size,
-                  hvd_optimizer_name(o->optimizer), o->learning_rate,
+                  optimizer_name(o->optimizer.optimizer), o->learning_rate,
                   o->serial ? ", serial" : "",
                   hvd_compression_name(o->compression));
     progress_line(progress, "data: %lld training and %lld test digits, %s%s",
                   (long long)summary->train_images,
                   (long long)summary->test_images, o->data ? "from " : "drawn",
                   o->data ? o->data : "");
-    progress_line(progress, "network: %lld parameters",
+    progress_line(progress, "network: %s, %lld parameters",
+                  network_name((enum network)o->network),
                   (long long)summary->parameters);
 }
 

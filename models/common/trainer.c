@@ -57,10 +57,10 @@ static int train_epoch(struct trainer *t, int epoch, int64_t steps,
     for (int64_t step = 0; step < steps; step++) {
         double start = clock_seconds();
         dataset_batch(t->dataset, step, t->options->batch_size,
-                      joint_pixels(t->joint), joint_labels(t->joint));
+                      joint_input(t->joint), joint_labels(t->joint));
         t->summary->data += clock_seconds() - start;
         double fresh = 0;
-        int status = joint_step(t->joint, &fresh);
+        int status = joint_step(t->joint, t->options->learning_rate, &fresh);
         if (status < 0)
             return status;
         t->summary->steps++;
@@ -82,15 +82,15 @@ static int train_epoch(struct trainer *t, int epoch, int64_t steps,
 /* This rank's share of the test images. */
 static int evaluate_share(struct trainer *t, double *loss_sum, double *correct)
 {
-    int status = joint_evaluation_start(t->joint);
+    int status = 0;
 
     for (int64_t step = 0; status == 0; step++) {
         int rows =
             dataset_test_batch(t->dataset, step, t->options->batch_size,
-                               joint_pixels(t->joint), joint_labels(t->joint));
+                               joint_input(t->joint), joint_labels(t->joint));
         if (rows == 0)
             break;
-        status = joint_evaluation_batch(t->joint, rows, loss_sum, correct);
+        status = joint_evaluate(t->joint, rows, loss_sum, correct);
     }
     return status;
 }

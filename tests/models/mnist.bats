@@ -128,7 +128,7 @@ difference() {
 
 @test "a wrong command line is one line and status 64 on every rank" {
     local -a wrong=("--bogus" "--epochs=-1" "--epochs=0" "--epochs=ten"
-        "--steps=1.5" "--batch-size=0" "--lr=fast" "--optimizer=best"
+        "--steps=1.5" "--batch-size=0" "--lr=fast" "--optimizer=best" "--model=rnn" "--clip=0"
         "--seed=x" "--eval-every=-1" "--threads=0" "--serial=1"
         "--train-images=-5" "--test-images=0" "stray" "--data=")
     local option
@@ -337,12 +337,80 @@ difference() {
 
 @test "every optimizer learns" {
     local name
-    for name in sgd momentum adam; do
+    for name in sgd momentum adam adamw lamb; do
         run ranks 2 --train-images 6000 --test-images 500 --epochs 4 \
             --optimizer $name --summary "$OUT/summary.json"
         assert_status_everywhere 2 0
         at_least "$(field test_accuracy)" 0.85
     done
+}
+
+@test "the MLP learns, and its ranks are like one with all of the batch" {
+    local -a common=(--model mlp --steps 5 --train-images 1500
+        --test-images 10 --optimizer sgd --lr 0.05)
+    run ranks 2 --model mlp --train-images 10000 --test-images 500 \
+        --summary "$OUT/summary.json"
+    assert_status_everywhere 2 0
+    at_least "$(field test_accuracy)" 0.94
+    [ "$(field parameters)" -eq 101770 ]
+    ranks 1 "${common[@]}" --batch-size 64 --save-weights "$OUT/whole"
+    ranks 2 "${common[@]}" --batch-size 32 --save-weights "$OUT/half"
+    ranks 2 "${common[@]}" --batch-size 31 --save-weights "$OUT/less"
+    at_least 1e-4 "$(difference "$OUT/whole" "$OUT/half")"
+    at_least "$(difference "$OUT/whole" "$OUT/less")" 5e-4
+}
+
+@test "every optimizer with half of the batch on each of two ranks" {
+    local name
+    local -a common=(--model mlp --steps 5 --train-images 1500
+        --test-images 10 --lr 0.001 --clip 0.5)
+    for name in momentum adam adamw lamb; do
+        ranks 1 "${common[@]}" --optimizer $name --batch-size 64 \
+            --save-weights "$OUT/whole"
+        ranks 2 "${common[@]}" --optimizer $name --batch-size 32 \
+            --save-weights "$OUT/half"
+        at_least 1e-3 "$(difference "$OUT/whole" "$OUT/half")"
+    done
+}
+
+@test "training goes on from saved weights" {
+    run ranks 2 --model mlp --train-images 4000 --test-images 500 --epochs 2 \
+        --save-weights "$OUT/weights" --summary "$OUT/summary.json"
+    assert_status_everywhere 2 0
+    local before
+    before=$(field test_accuracy)
+    # So small a rate that nothing changes: the weights are those loaded.
+    run ranks 3 --model mlp --train-images 4000 --test-images 500 --steps 1 \
+        --lr 1e-30 --optimizer sgd --load-weights "$OUT/weights" \
+        --save-weights "$OUT/again" --summary "$OUT/summary.json"
+    assert_status_everywhere 3 0
+    [ "$(field test_accuracy)" = "$before" ]
+    cmp "$OUT/weights" "$OUT/again"
+}
+
+@test "weights that cannot be loaded are one line on every rank" {
+    run ranks 2 --load-weights "$OUT/none"
+    assert_status_everywhere 2 1
+    assert_one_line "$OUT/none" "No such file"
+    run ranks 2 --load-weights "$OUT"
+    assert_status_everywhere 2 1
+    assert_one_line "no regular file"
+    head -c 5 /dev/zero >"$OUT/short"
+    run ranks 2 --load-weights "$OUT/short"
+    assert_one_line "too short"
+    head -c 100 /dev/urandom >"$OUT/noise"
+    run ranks 2 --load-weights "$OUT/noise"
+    assert_status_everywhere 2 1
+    assert_one_line "no safetensors file"
+    ranks 1 --model mlp --steps 1 --train-images 64 --test-images 1 \
+        --save-weights "$OUT/mlp"
+    run ranks 2 --model cnn --load-weights "$OUT/mlp"
+    assert_status_everywhere 2 1
+    assert_one_line "another shape"
+    truncate -s -4 "$OUT/mlp"
+    run ranks 2 --model mlp --load-weights "$OUT/mlp"
+    assert_status_everywhere 2 1
+    assert_one_line "truncated"
 }
 
 @test "overlapped and serial reduction give the same bits" {

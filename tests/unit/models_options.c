@@ -3,6 +3,7 @@
  * The command line: defaults, every option, and for every way to get it wrong
  * one line that names the option, what was given and what is accepted.
  */
+#include "common/network.h"
 #include "common/options.h"
 #include "common/problem.h"
 
@@ -23,7 +24,7 @@ static int parse(struct options *options, const char *line)
     snprintf(copy, sizeof copy, "%s", line);
     for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
-    return options_parse(options, argc, argv);
+    return options_parse(OPTIONS_MNIST, options, argc, argv);
 }
 
 START_TEST(defaults_are_those_of_the_help)
@@ -37,7 +38,8 @@ START_TEST(defaults_are_those_of_the_help)
     ck_assert_int_eq(o.epochs, 5);
     ck_assert_int_eq(o.steps, 0);
     ck_assert_int_eq(o.batch_size, 64);
-    ck_assert_int_eq(o.optimizer, HVD_ADAM);
+    ck_assert_int_eq(o.optimizer.optimizer, OPTIMIZER_ADAM);
+    ck_assert_int_eq(o.network, NETWORK_CNN);
     ck_assert_double_eq(o.learning_rate, 0);
     ck_assert_uint_eq(o.seed, 1);
     ck_assert_int_eq(o.eval_every, 1);
@@ -61,7 +63,7 @@ START_TEST(every_option_is_read)
     ck_assert_int_eq(o.steps, 8);
     ck_assert_int_eq(o.batch_size, 9);
     ck_assert_double_eq(o.learning_rate, 0.025);
-    ck_assert_int_eq(o.optimizer, HVD_SGD);
+    ck_assert_int_eq(o.optimizer.optimizer, OPTIMIZER_SGD);
     ck_assert_int_eq(parse(&o, "--seed 0 --eval-every 0 --summary s "
                                "--save-weights w --serial --threads 2 "
                                "--check-every 10"),
@@ -120,7 +122,7 @@ START_TEST(help_names_every_option)
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
 
-    options_help(out, "mnist");
+    options_help(OPTIONS_MNIST, out);
     fclose(out);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         ck_assert_msg(strstr(text, names[i]) != NULL, "no %s", names[i]);
@@ -158,7 +160,12 @@ static const struct {
     {"--lr 0.1.2", {"--lr", "'0.1.2'"}},
     {"--lr 1e999", {"--lr", "'1e999'"}},
     {"--lr=", {"--lr", "''"}},
-    {"--optimizer adamw", {"'adamw'", "sgd, momentum, adam"}},
+    {"--optimizer adamw2", {"'adamw2'", "sgd, momentum, adam, adamw, lamb"}},
+    {"--optimizer none", {"'none'", "sgd, momentum, adam, adamw, lamb"}},
+    {"--model rnn", {"'rnn'", "cnn, mlp"}},
+    {"--clip 0", {"--clip", "above 0"}},
+    {"--weight-decay -1", {"--weight-decay", "at least 0"}},
+    {"--layers 2", {"--layers", "there is no option"}},
     {"--optimizer Adam", {"'Adam'", "sgd, momentum, adam"}},
     {"--data=", {"--data", "not a path"}},
     {"--summary=", {"--summary", "not a path"}},
@@ -195,7 +202,7 @@ START_TEST(control_characters_stay_out_of_messages)
     char value[] = "--epochs=1\n2\x1b[31m";
     char *argv[] = {name, value, NULL};
 
-    ck_assert_int_eq(options_parse(&o, 2, argv), PROBLEM);
+    ck_assert_int_eq(options_parse(OPTIONS_MNIST, &o, 2, argv), PROBLEM);
     ck_assert_ptr_null(strchr(problem_text(), '\n'));
     ck_assert_ptr_null(strchr(problem_text(), '\x1b'));
 }

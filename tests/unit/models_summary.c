@@ -55,7 +55,7 @@ static int entries(void)
 static const struct options options = {.epochs = 2,
                                        .batch_size = 32,
                                        .learning_rate = 0.25,
-                                       .optimizer = HVD_MOMENTUM,
+                                       .optimizer = {OPTIMIZER_MOMENTUM, 0, 0},
                                        .seed = 5,
                                        .threads = 1};
 
