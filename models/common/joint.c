@@ -230,7 +230,7 @@ static int joint_build(struct joint *joint, const struct joint_options *options)
 /* What needs the strategy's buffers, and so comes after its start. */
 static int place_tensors(struct joint *joint)
 {
-    for (int i = 0; i < joint->model->nvariables; i++) {
+    for (int i = 0; joint->values && i < joint->model->nvariables; i++) {
         const struct model_variable *v = &joint->model->variables[i];
         size_t bytes = variable_bytes(joint, i);
 
