@@ -276,6 +276,13 @@ int ipu_engine_place(ipu_engine *engine, const char *name, void *data,
                        : place_variable(engine, name, data, bytes);
 }
 
+int ipu__engine_bind(ipu_engine *engine, const char *name, void *data,
+                     size_t bytes)
+{
+    IPU_TRY(check_given(engine, name));
+    return place_variable(engine, name, data, bytes);
+}
+
 /* ------------------------------------------------------------------ running */
 
 /* Before anything is computed. */
