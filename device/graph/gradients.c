@@ -73,6 +73,19 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
     return IPU_OK;
 }
 
+/* From derivatives that are known, of tensors of the first nnodes nodes, those
+ * of the others. */
+static int propagate(ipu_graph *g, int32_t nnodes, int32_t count,
+                     const int32_t *wrt, bool *needed, ipu_tensor *derivatives)
+{
+    for (int32_t i = 0; i < count; i++)
+        needed[wrt[i]] = true;
+    mark_dependents(g, nnodes, needed);
+    for (int32_t n = nnodes - 1; n >= 0; n--)
+        IPU_TRY(differentiate_node(g, n, needed, derivatives));
+    return IPU_OK;
+}
+
 static int differentiate(ipu_graph *g, int32_t loss, int32_t count,
                          const int32_t *wrt, bool *needed,
                          ipu_tensor *derivatives, ipu_tensor *gradients)
@@ -81,14 +94,10 @@ static int differentiate(ipu_graph *g, int32_t loss, int32_t count,
 
     for (int32_t i = 0; i < g->ntensors; i++)
         derivatives[i] = (ipu_tensor){-1};
-    for (int32_t i = 0; i < count; i++)
-        needed[wrt[i]] = true;
-    mark_dependents(g, nnodes, needed);
     g->derived = loss + 1;
     derivatives[loss] = ipu__constant(g, &g->tensors[loss].shape, 1);
     g->derived = 0;
-    for (int32_t n = nnodes - 1; n >= 0; n--)
-        IPU_TRY(differentiate_node(g, n, needed, derivatives));
+    IPU_TRY(propagate(g, nnodes, count, wrt, needed, derivatives));
     for (int32_t i = 0; i < count; i++) {
         ipu_tensor found = derivatives[wrt[i]];
 
@@ -179,4 +188,29 @@ int ipu_gradients(ipu_graph *graph, ipu_tensor loss, int32_t count,
     free(needed);
     free(derivatives);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
+}
+
+int ipu__gradients_from(ipu_graph *g, int32_t nseeds, const ipu_tensor *of,
+                        const ipu_tensor *seeds, int32_t count,
+                        const int32_t *wrt, ipu_tensor *gradients)
+{
+    size_t ntensors = (size_t)g->ntensors + 1;
+    int32_t nnodes = g->nnodes;
+    bool *needed = calloc(ntensors, sizeof *needed);
+    ipu_tensor *derivatives = malloc(ntensors * sizeof *derivatives);
+    int status = IPU_OK;
+
+    if (!needed || !derivatives)
+        status = ipu__fail_memory(ntensors * sizeof *derivatives);
+    for (size_t i = 0; status == IPU_OK && i < ntensors; i++)
+        derivatives[i] = (ipu_tensor){-1};
+    for (int32_t i = 0; status == IPU_OK && i < nseeds; i++)
+        status = accumulate(g, &derivatives[ipu__index(g, of[i])], seeds[i]);
+    if (status == IPU_OK)
+        status = propagate(g, nnodes, count, wrt, needed, derivatives);
+    for (int32_t i = 0; status == IPU_OK && i < count; i++)
+        gradients[i] = derivatives[wrt[i]];
+    free(needed);
+    free(derivatives);
+    return status;
 }

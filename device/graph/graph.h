@@ -175,6 +175,16 @@ int ipu__graph_status(const ipu_graph *graph);
 /* Make room for one more element: the array may move. */
 int ipu__reserve(void **array, int32_t count, int32_t *capacity, size_t size);
 
+/*
+ * Gradients of what comes after the graph: seeds are the derivatives of
+ * something with respect to the tensors of (several of one tensor are added).
+ * gradients[i] is that of wrt[i], an index; invalid where none of them depends
+ * on it.
+ */
+int ipu__gradients_from(ipu_graph *graph, int32_t nseeds, const ipu_tensor *of,
+                        const ipu_tensor *seeds, int32_t count,
+                        const int32_t *wrt, ipu_tensor *gradients);
+
 /* A tensor filled with one value. */
 ipu_tensor ipu__constant(ipu_graph *graph, const struct ipu__shape *shape,
                          double value);
