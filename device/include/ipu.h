@@ -631,6 +631,8 @@ int ipu_set_threads(int32_t threads);
 /* What needs the types above. */
 #include "ipu_report.h"
 
+#include "ipu_pipeline.h"
+
 /* Each builder tells where it is called. Not with IPU_NO_SOURCES. */
 #ifndef IPU_NO_SOURCES
 #define IPU_HERE(graph) ipu_at(graph, __FILE__, __LINE__)

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * schedule.c - which stage works on which mini-batch in which slot.
+ *
+ * A mini-batch goes through positions 0 .. P - 1: the S stages forwards, and in
+ * training the same backwards, so that position S + k is stage S - 1 - k. It
+ * enters at a slot of its own and moves on by one position a slot:
+ *
+ *     grouped      enters every slot          position p of m at slot m + p
+ *     interleaved  enters every second slot   2 m + p, in training
+ *     sequential   enters when the last left  P m + p
+ *
+ * Interleaved, the two positions of a stage (p and P - 1 - p) differ by an odd
+ * number, and so never share a slot: an IPU does one thing at a time. Inference
+ * has one position a stage, and is the same either way.
+ *
+ * As a program, L mini-batches make a round: the ramp-up lasts until the first
+ * L have entered and every lane is busy, then come count / L - 1 rounds of the
+ * steady state, then the ramp-down. L, the multiple that count must be, is P
+ * where lanes are P, S where they are S, and 1 where there is only one.
+ *
+ * With I/O tiles a mini-batch arrives one slot before its first stage and
+ * leaves one after its last: two slots more, and all but the first and last
+ * L + 2 lanes are one loop of a single slot, so that every count from L + 2
+ * on will do.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/error.h"
+#include "pipeline/schedule.h"
+#include "target/target.h"
+
+enum { MOST_STAGES = 64 };
+
+const char *ipu_schedule_name(ipu_schedule schedule)
+{
+    static const char *const names[IPU_NUM_SCHEDULES] = {
+        "grouped", "interleaved", "sequential"};
+
+    return schedule >= 0 && schedule < IPU_NUM_SCHEDULES ? names[schedule]
+                                                         : NULL;
+}
+
+int32_t ipu__schedule_positions(const ipu_schedule_options *o)
+{
+    return o->training ? 2 * o->stages : o->stages;
+}
+
+/* Slots between one mini-batch and the next. */
+static int64_t stride(const ipu_schedule_options *o)
+{
+    if (o->schedule == IPU_SCHEDULE_SEQUENTIAL)
+        return ipu__schedule_positions(o);
+    return o->schedule == IPU_SCHEDULE_INTERLEAVED && o->training ? 2 : 1;
+}
+
+/* Mini-batches on their way at a time. */
+static int32_t lanes(const ipu_schedule_options *o)
+{
+    return (int32_t)(ipu__schedule_positions(o) / stride(o));
+}
+
+static int check(const ipu_schedule_options *o)
+{
+    if (!o)
+        return ipu__fail(IPU_ERR_ARGUMENT, "schedule: the options are NULL");
+    IPU_TRY(ipu__check_size("schedule options", o->size, sizeof *o));
+    if (!ipu_schedule_name(o->schedule))
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "schedule %d is none: 0 grouped, 1 interleaved, 2 "
+                         "sequential",
+                         (int)o->schedule);
+    if (o->stages < 1 || o->stages > MOST_STAGES)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "schedule: %d stages, there may be 1 to %d",
+                         (int)o->stages, MOST_STAGES);
+    if (o->io_tiles && o->schedule != IPU_SCHEDULE_GROUPED)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "schedule: streams overlap with stages in the grouped "
+                         "schedule only, this is the %s one: take no I/O tiles",
+                         ipu_schedule_name(o->schedule));
+    return IPU_OK;
+}
+
+static int check_count(const ipu_schedule_options *o)
+{
+    int32_t least = o->io_tiles ? lanes(o) + 2 : lanes(o);
+
+    if (o->io_tiles && o->count < least)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "The number of iterations of the pipeline must be at "
+                         "least %d, but it is %" PRId64 ".",
+                         (int)least, o->count);
+    if (!o->io_tiles && (o->count < 1 || o->count % lanes(o) != 0))
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "The number of iterations of the pipeline must be a "
+                         "multiple of %d, but it is %" PRId64 ".",
+                         (int)lanes(o), o->count);
+    return IPU_OK;
+}
+
+int64_t ipu__schedule_enters(const ipu_schedule_options *o, int64_t mini_batch)
+{
+    return stride(o) * mini_batch + (o->io_tiles != 0);
+}
+
+/* Of the first count slots. */
+static int64_t executions_before(const ipu_schedule_options *o, int64_t slots)
+{
+    int64_t sum = 0;
+
+    for (int64_t s = 0; s < slots; s++)
+        sum += ipu_schedule_slot(o, s, 0, NULL);
+    return sum;
+}
+
+int ipu_schedule_plan(const ipu_schedule_options *options,
+                      ipu_schedule_info *info)
+{
+    const ipu_schedule_options *o = options;
+    int64_t positions, round;
+    ipu_schedule_info made = {0};
+
+    IPU_TRY(check(o));
+    if (!info)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "schedule: the place for the plan is NULL");
+    IPU_TRY(ipu__check_size("schedule info", info->size, sizeof *info));
+    IPU_TRY(check_count(o));
+    positions = ipu__schedule_positions(o);
+    round = stride(o) * lanes(o);
+    made.size = info->size;
+    made.multiple_of = o->io_tiles ? 1 : lanes(o);
+    made.at_least = o->io_tiles ? lanes(o) + 2 : lanes(o);
+    made.executions = positions * o->count;
+    made.slots = stride(o) * (o->count - 1) + positions + 2 * (o->io_tiles > 0);
+    made.steady_slots = o->io_tiles ? 1 : round;
+    if (o->schedule == IPU_SCHEDULE_SEQUENTIAL) {
+        made.repeats = o->count;
+    } else if (o->io_tiles) {
+        made.ramp_up_slots = made.ramp_down_slots = positions + 1;
+        made.repeats = made.slots - 2 * made.ramp_up_slots;
+    } else {
+        made.ramp_up_slots = round;
+        made.repeats = o->count / lanes(o) - 1;
+        made.ramp_down_slots =
+            made.slots - made.ramp_up_slots - made.repeats * round;
+    }
+    made.ramp_up_executions = executions_before(o, made.ramp_up_slots);
+    made.ramp_down_executions =
+        made.executions - made.ramp_up_executions -
+        (made.repeats > 0
+             ? made.repeats * (executions_before(o, made.ramp_up_slots +
+                                                        made.steady_slots) -
+                               made.ramp_up_executions)
+             : 0);
+    *info = made;
+    return IPU_OK;
+}
+
+int32_t ipu_schedule_stash(const ipu_schedule_options *options, int32_t stage)
+{
+    const ipu_schedule_options *o = options;
+
+    IPU_TRY(check(o));
+    if (stage < 0 || stage >= o->stages)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "schedule: there is no stage %d: there are 0 to %d",
+                         (int)stage, (int)o->stages - 1);
+    if (!o->training || o->schedule == IPU_SCHEDULE_SEQUENTIAL)
+        return 0;
+    return (o->stages - 1 - stage) *
+           (o->schedule == IPU_SCHEDULE_GROUPED ? 2 : 1);
+}
+
+static ipu_schedule_entry entry_of(const ipu_schedule_options *o,
+                                   int64_t position, int64_t mini_batch)
+{
+    bool backward = position >= o->stages;
+
+    return (ipu_schedule_entry){
+        .stage = (int32_t)(backward ? 2 * o->stages - 1 - position : position),
+        .kind = backward ? IPU_STAGE_BACKWARD : IPU_STAGE_FORWARD,
+        .mini_batch = mini_batch,
+    };
+}
+
+int ipu_schedule_slot(const ipu_schedule_options *options, int64_t slot,
+                      int32_t capacity, ipu_schedule_entry *entries)
+{
+    const ipu_schedule_options *o = options;
+    int found = 0;
+
+    IPU_TRY(check(o));
+    if (capacity > 0 && !entries)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "schedule: the place for entries is NULL");
+    /* Backwards first: what it needs was stashed before what comes now. */
+    for (int64_t p = ipu__schedule_positions(o) - 1; p >= 0; p--) {
+        int64_t entered = slot - p - (o->io_tiles != 0);
+
+        if (entered < 0 || entered % stride(o) != 0 ||
+            entered / stride(o) >= o->count)
+            continue;
+        if (found < capacity)
+            entries[found] = entry_of(o, p, entered / stride(o));
+        found++;
+    }
+    return found;
+}
+
+/* ------------------------------------------------------------------ as text */
+
+/* The position of lane l, row slots after the phase began; outside [0, P):
+ * nothing. In the steady state a lane that leaves enters anew. */
+static int64_t position_at(const ipu_schedule_options *o, int32_t phase,
+                           int64_t row, int64_t lane)
+{
+    int64_t positions = ipu__schedule_positions(o);
+    int64_t last = positions - 1 - stride(o) * lane;
+
+    if (o->schedule == IPU_SCHEDULE_SEQUENTIAL)
+        return row;
+    if (stride(o) == 1) /* the lane of each position stays as it is */
+        return phase == 0 ? row - lane : phase == 1 ? last : last + row + 1;
+    if (phase == 0)
+        return row - stride(o) * lane;
+    row = row - stride(o) * lane;
+    return phase == 1 ? (row + positions) % positions
+           : row < 0  ? row + positions
+                      : positions;
+}
+
+int64_t ipu_schedule_print(const ipu_schedule_options *options, int32_t phase,
+                           char *text, int64_t size)
+{
+    const ipu_schedule_options *o = options;
+    int64_t used = 0, rows;
+
+    IPU_TRY(check(o));
+    if (phase < 0 || phase > 2 || o->io_tiles || (size > 0 && !text))
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "schedule: phases are 0, 1, 2, without I/O tiles");
+    rows = stride(o) * lanes(o);
+    if (o->schedule == IPU_SCHEDULE_SEQUENTIAL && phase != 1)
+        rows = 0;
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t lane = 0; lane < lanes(o); lane++) {
+            int64_t p = position_at(o, phase, row, lane);
+            bool runs = p >= 0 && p < ipu__schedule_positions(o);
+
+            if (used + 1 < size)
+                text[used] = runs ? (char)('a' + p) : '.';
+            used++;
+        }
+    if (size > 0)
+        text[used < size ? used : size - 1] = 0;
+    return used;
+}
