@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * backward.c - the stages' graphs on the way back, and both as programs.
+ *
+ * Last position first, each part's graph is differentiated: from the
+ * derivatives that the position after it sends, one for each of its outputs
+ * (several, if concurrent stages use it), to those of its inputs and of its
+ * variables. That makes a joint graph, there and back, which is then cut:
+ *
+ *     there   the joint graph with sinks for what leaves it: the outputs, and
+ *             the stash, all that the way back reads of it
+ *     back    a copy of the rest, in which the stash comes in as inputs; adds
+ *             the gradients to accumulators
+ *
+ * Not in the stash is what both can see or make: variables, constants, and
+ * other shapes of the same tensor. A variable that the stage itself assigns is:
+ * by then it will be another one. So a counter of steps is stashed, and a
+ * dropout drops the same on both ways.
+ *
+ * Recomputation moves the cut: in the stash are the stage's inputs, variables
+ * as above and checkpoints, and the way back goes there again first. Then
+ * backpropagate: all of it, in its own order. Interleaved: each part of it just
+ * before it is needed. The last stage has nothing to wait for and keeps what
+ * it has.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/op.h"
+#include "pipeline/extract.h"
+#include "pipeline/pipeline.h"
+
+/* ---------------------------------------------------------------- the seeds */
+
+static int seed_loss(const struct ipu_pipeline *p, struct ipu__part *part,
+                     int32_t output, ipu_tensor *of, ipu_tensor *seed)
+{
+    const struct ipu__port *loss = &part->outputs[output];
+    char text[IPU__SHAPE_TEXT];
+
+    if (loss->shape.dtype != IPU_FLOAT32 || loss->shape.ndim != 0)
+        return ipu__fail(
+            IPU_ERR_SHAPE,
+            "pipeline: stage %s: the loss, output %d, is %s, not a "
+            "float32 scalar",
+            part->name, (int)p->options.loss,
+            ipu__shape_print(&loss->shape, text));
+    if (!loss->depends)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "pipeline: stage %s: the loss, output %d, does not "
+                         "depend on any variable that is trained",
+                         part->name, (int)p->options.loss);
+    *of = ipu__handle(part->joint, loss->tensor);
+    *seed = ipu__constant(part->joint, &loss->shape, 1);
+    return seed->id < 0 ? part->joint->status : IPU_OK;
+}
+
+/* The derivatives with respect to an output, from all that use it; number: of
+ * the output among those of its position. */
+static int seed_output(const struct ipu_pipeline *p, struct ipu__part *part,
+                       int32_t output, int32_t number, ipu_tensor *of,
+                       ipu_tensor *seeds)
+{
+    const struct ipu__position *after = &p->positions[part->position + 1];
+    const struct ipu__shape *s = &part->outputs[output].shape;
+    int count = 0;
+
+    for (int32_t i = 0; i < after->nparts; i++) {
+        char name[32];
+
+        if (!p->parts[after->first_part + i].sends[number])
+            continue;
+        snprintf(name, sizeof name, "grad:%d:%d", (int)number, (int)i);
+        of[count] = ipu__handle(part->joint, part->outputs[output].tensor);
+        seeds[count] =
+            ipu_input(part->joint, name, s->dtype, s->ndim, s->extents);
+        if (seeds[count++].id < 0)
+            return part->joint->status;
+    }
+    return count;
+}
+
+static int find_seeds(const struct ipu_pipeline *p, struct ipu__part *part,
+                      ipu_tensor *of, ipu_tensor *seeds)
+{
+    int32_t first = 0, count = 0;
+
+    for (int32_t i = p->positions[part->position].first_part;
+         &p->parts[i] < part; i++)
+        first += p->parts[i].noutputs;
+    for (int32_t k = 0; k < part->noutputs; k++) {
+        int found = 0;
+
+        if (part->position < p->npositions - 1)
+            found =
+                seed_output(p, part, k, first + k, of + count, seeds + count);
+        else if (first + k == p->options.loss)
+            found = seed_loss(p, part, k, of, seeds) < 0 ? -1 : 1;
+        if (found < 0)
+            return part->joint->status < 0 ? part->joint->status
+                                           : IPU_ERR_ARGUMENT;
+        count += found;
+    }
+    return count;
+}
+
+/* All derivatives of a part that come from outside and from the loss. */
+static int differentiate(const struct ipu_pipeline *p, struct ipu__part *part)
+{
+    enum { MOST = IPU_MAX_STAGE_TENSORS * IPU_MAX_STAGES };
+    const struct ipu__position *at = &p->positions[part->position];
+    ipu_tensor of[MOST], seeds[MOST];
+    int32_t count = part->ntrained + at->ninputs;
+    int32_t *wrt = calloc((size_t)count + 1, sizeof *wrt);
+    ipu_tensor *found = calloc((size_t)count + 1, sizeof *found);
+    int32_t nwrt = part->ntrained;
+    int status = wrt && found ? find_seeds(p, part, of, seeds)
+                              : ipu__fail_memory((size_t)count);
+
+    for (int32_t i = 0; status >= 0 && i < part->ntrained; i++)
+        wrt[i] = part->trained[i].tensor;
+    for (int32_t i = 0; status >= 0 && i < at->ninputs; i++)
+        if (part->inputs[i].depends)
+            wrt[nwrt++] = part->inputs[i].tensor;
+    if (status >= 0)
+        status = ipu__gradients_from(part->joint, status, of, seeds, nwrt, wrt,
+                                     found);
+    for (int32_t i = 0; status >= 0 && i < part->ntrained; i++)
+        part->trained[i].gradient = found[i];
+    nwrt = part->ntrained;
+    for (int32_t i = 0; status >= 0 && i < at->ninputs; i++) {
+        part->inputs[i].gradient = (ipu_tensor){-1};
+        if (part->inputs[i].depends)
+            part->inputs[i].gradient = found[nwrt++];
+        part->sends[i] = part->inputs[i].gradient.id >= 0;
+    }
+    free(wrt);
+    free(found);
+    return status < 0 ? ipu__part_fail(part, status) : IPU_OK;
+}
+
+/* ---------------------------------------------------------------- the stash */
+
+struct cut {
+    struct ipu__part *part;
+    bool recompute;
+    bool *needed;    /* owned, [tensors] */
+    bool *constants; /* owned, [tensors]: made of constants alone */
+};
+
+static bool is_assigned(const ipu_graph *g, int32_t variable)
+{
+    for (int32_t i = 0; i < g->nassigns; i++)
+        if (g->assigns[i].variable == variable)
+            return true;
+    return false;
+}
+
+/* Made on the way back from what is there, or taken from the stash. */
+static bool is_stashed(const struct cut *c, int32_t tensor)
+{
+    const ipu_graph *g = c->part->joint;
+    const struct ipu__tensor *t = &g->tensors[tensor];
+
+    if (t->kind == IPU__INPUT)
+        return strncmp(t->name, "grad:", 5) != 0;
+    if (t->kind == IPU__VARIABLE)
+        return is_assigned(g, tensor);
+    if (t->node < 0 || t->node >= c->part->nforward || c->constants[tensor])
+        return false;
+    if (c->recompute)
+        return t->checkpoint;
+    return !g->nodes[t->node].op->alias;
+}
+
+static int stash(struct ipu__part *part, int32_t tensor)
+{
+    const struct ipu__tensor *t = &part->joint->tensors[tensor];
+
+    for (int32_t i = 0; i < part->nstash; i++)
+        if (part->stash[i].tensor == tensor)
+            return IPU_OK;
+    IPU_TRY(ipu__reserve((void **)&part->stash, part->nstash,
+                         &part->stash_capacity, sizeof *part->stash));
+    part->stash[part->nstash++] = (struct ipu__stash){
+        .tensor = tensor, .sink = tensor, .bytes = ipu__shape_bytes(&t->shape)};
+    return IPU_OK;
+}
+
+static void mark(struct cut *c, ipu_tensor tensor)
+{
+    if (tensor.id >= 0)
+        c->needed[ipu__index(c->part->joint, tensor)] = true;
+}
+
+static int walk(struct cut *c, int32_t ninputs)
+{
+    struct ipu__part *part = c->part;
+    const ipu_graph *g = part->joint;
+
+    for (int32_t n = 0; n < g->nnodes; n++) {
+        bool constants = true;
+
+        for (int i = 0; i < g->nodes[n].op->ninputs; i++)
+            constants &= c->constants[g->nodes[n].inputs[i]];
+        c->constants[g->nodes[n].output] = constants;
+    }
+    for (int32_t i = 0; i < part->ntrained; i++)
+        mark(c, part->trained[i].gradient);
+    for (int32_t i = 0; i < ninputs; i++)
+        mark(c, part->inputs[i].gradient);
+    for (int32_t n = g->nnodes - 1; n >= 0; n--)
+        for (int i = 0; i < g->nodes[n].op->ninputs; i++)
+            if (c->needed[g->nodes[n].output] &&
+                !is_stashed(c, g->nodes[n].output))
+                c->needed[g->nodes[n].inputs[i]] = true;
+    part->nstash = 0;
+    for (int32_t t = 0; t < g->ntensors; t++)
+        if (c->needed[t] && is_stashed(c, t))
+            IPU_TRY(stash(part, t));
+    return IPU_OK;
+}
+
+static int find_stash(struct ipu__part *part, int32_t ninputs, bool recompute)
+{
+    const ipu_graph *g = part->joint;
+    size_t ntensors = (size_t)g->ntensors + 1;
+    struct cut c = {.part = part,
+                    .recompute = recompute,
+                    .needed = calloc(ntensors, sizeof(bool)),
+                    .constants = calloc(ntensors, sizeof(bool))};
+    int status = c.needed && c.constants ? IPU_OK : ipu__fail_memory(ntensors);
+
+    for (int32_t t = 0; status == IPU_OK && t < g->ntensors; t++)
+        c.constants[t] = g->tensors[t].kind == IPU__CONSTANT;
+    if (status == IPU_OK)
+        status = walk(&c, ninputs);
+    free(c.needed);
+    free(c.constants);
+    return status;
+}
+
+/* ------------------------------------------------------------- the way back */
+
+struct back {
+    const struct ipu_pipeline *pipeline;
+    const struct ipu__part *part;
+    ipu_graph *graph;
+    struct ipu__extract extract;
+    ipu_tensor weights[2]; /* of what there is and of what comes: inputs "old"
+                              and "new", for a running mean */
+};
+
+static ipu_tensor add_up(const struct back *b, ipu_tensor sum, ipu_tensor g,
+                         ipu_dtype dtype)
+{
+    ipu_graph *graph = b->graph;
+    ipu_tensor old, new;
+
+    switch (b->pipeline->options.reduction) {
+    case IPU_REDUCTION_SUM: return ipu_add(graph, sum, g);
+    case IPU_REDUCTION_MEAN:
+        return ipu_add(
+            graph, sum,
+            ipu_scale(graph, g, 1 / (double)b->pipeline->options.count, 0));
+    default:
+        old = ipu_cast(graph, b->weights[0], dtype);
+        new = ipu_cast(graph, b->weights[1], dtype);
+        return ipu_add(graph, ipu_multiply(graph, sum, old),
+                       ipu_multiply(graph, g, new));
+    }
+}
+
+static int accumulate(struct back *b, const struct ipu__trained *trained)
+{
+    ipu_graph *graph = b->graph;
+    ipu_tensor sum, g;
+    char name[IPU__NAME_MAX];
+    int32_t index;
+
+    if (trained->gradient.id < 0)
+        return IPU_OK;
+    index = ipu__extract_tensor(
+        &b->extract, ipu__index(b->part->joint, trained->gradient),
+        b->pipeline->info.recompute ==
+                IPU_RECOMPUTE_AND_BACKPROPAGATE_INTERLEAVED
+            ? b->part->nforward
+            : 0);
+    IPU_TRY(index);
+    ipu_at(graph, NULL, 0);
+    ipu__accumulator_name(trained->name, name);
+    sum = ipu_variable(graph, name, trained->accumulator, trained->shape.ndim,
+                       trained->shape.extents);
+    g = ipu__handle(graph, index);
+    if (trained->accumulator != trained->shape.dtype)
+        g = ipu_cast(graph, g, trained->accumulator);
+    return ipu_assign(graph, sum, add_up(b, sum, g, trained->accumulator));
+}
+
+static int send(struct back *b, int32_t input)
+{
+    const struct ipu__port *port = &b->part->inputs[input];
+    char name[32];
+    int32_t index;
+
+    if (port->gradient.id < 0)
+        return IPU_OK;
+    index = ipu__extract_tensor(
+        &b->extract, ipu__index(b->part->joint, port->gradient),
+        b->pipeline->info.recompute ==
+                IPU_RECOMPUTE_AND_BACKPROPAGATE_INTERLEAVED
+            ? b->part->nforward
+            : 0);
+    IPU_TRY(index);
+    snprintf(name, sizeof name, "dx:%d", (int)input);
+    return ipu_output(b->graph, name, ipu__handle(b->graph, index));
+}
+
+static int build_back(struct back *b)
+{
+    const struct ipu__part *part = b->part;
+    static const char *const names[] = {"old", "new"};
+    char name[32];
+
+    for (int32_t i = 0; i < part->nstash; i++) {
+        snprintf(name, sizeof name, "stash:%d", (int)i);
+        IPU_TRY(ipu__extract_input(&b->extract, part->stash[i].tensor, name));
+    }
+    if (b->pipeline->options.reduction == IPU_REDUCTION_RUNNING_MEAN)
+        for (int i = 0; i < 2; i++)
+            b->weights[i] = ipu_input(b->graph, names[i], IPU_FLOAT32, 0, NULL);
+    for (int32_t i = 0; i < part->ntrained; i++)
+        IPU_TRY(accumulate(b, &part->trained[i]));
+    for (int32_t i = 0; i < b->pipeline->positions[part->position].ninputs; i++)
+        IPU_TRY(send(b, i));
+    return ipu__graph_status(b->graph);
+}
+
+int ipu__pipeline_compile(const struct ipu_pipeline *p, const ipu_graph *graph,
+                          ipu_executable **executable)
+{
+    const ipu_compile_options options = {.size = sizeof options,
+                                         .target = &p->system.ipu,
+                                         .allow_out_of_memory = 1};
+
+    return ipu_compile_with(graph, &options, executable);
+}
+
+static int make_back(const struct ipu_pipeline *p, struct ipu__part *part,
+                     bool recompute, ipu_executable **executable)
+{
+    struct back b = {.pipeline = p, .part = part};
+    int status =
+        find_stash(part, p->positions[part->position].ninputs, recompute);
+
+    if (status == IPU_OK)
+        status = ipu_graph_new(&b.graph);
+    if (status == IPU_OK)
+        status = ipu__extract_init(&b.extract, part->joint, b.graph);
+    if (status == IPU_OK)
+        status = build_back(&b);
+    if (status == IPU_OK)
+        status = ipu__pipeline_compile(p, b.graph, executable);
+    ipu__extract_fini(&b.extract);
+    ipu_graph_free(b.graph);
+    return status;
+}
+
+/* ------------------------------------------------------------ the way there */
+
+/* What is stashed of a variable is what it was. */
+static int show_stash(struct ipu__part *part)
+{
+    ipu_graph *g = part->joint;
+
+    for (int32_t i = 0; i < part->nstash; i++) {
+        struct ipu__stash *s = &part->stash[i];
+        ipu_tensor shown = ipu__handle(g, s->tensor);
+        char name[32];
+
+        if (g->tensors[s->tensor].kind == IPU__VARIABLE)
+            shown = ipu__add(g, &ipu__identity, &shown, NULL);
+        snprintf(name, sizeof name, "stash:%d", (int)i);
+        IPU_TRY(ipu_output(g, name, shown));
+        part->stash_bytes += (int64_t)s->bytes;
+    }
+    return IPU_OK;
+}
+
+static int make_forward(const struct ipu_pipeline *p, struct ipu__part *part)
+{
+    char name[32];
+
+    for (int32_t i = 0; i < part->noutputs; i++) {
+        snprintf(name, sizeof name, "out:%d", (int)i);
+        IPU_TRY(ipu_output(part->joint, name,
+                           ipu__handle(part->joint, part->outputs[i].tensor)));
+    }
+    IPU_TRY(show_stash(part));
+    return ipu__pipeline_compile(p, part->joint, &part->forward);
+}
+
+static int make_part(struct ipu_pipeline *p, struct ipu__part *part)
+{
+    int status = IPU_OK;
+
+    if (p->training) {
+        IPU_TRY(differentiate(p, part));
+        part->recomputes =
+            p->info.recompute && part->position < p->npositions - 1;
+        if (part->recomputes) /* what it would have been without */
+            status = make_back(p, part, false, &part->plain);
+        if (status == IPU_OK)
+            status = make_back(p, part, part->recomputes, &part->backward);
+    }
+    if (status == IPU_OK)
+        status = make_forward(p, part);
+    return status < 0 ? ipu__part_fail(part, status) : IPU_OK;
+}
+
+int ipu__pipeline_backward(struct ipu_pipeline *p)
+{
+    for (int32_t at = p->npositions - 1; at >= 0; at--)
+        for (int32_t i = 0; i < p->positions[at].nparts; i++)
+            IPU_TRY(make_part(p, &p->parts[p->positions[at].first_part + i]));
+    return IPU_OK;
+}

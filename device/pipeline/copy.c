@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * copy.c - memory and engines of each replica.
+ *
+ * Variables lie in memory of the pipeline, to which the engines of all
+ * programs of an IPU are bound: nothing is copied between them. Between stages
+ * lie rings. A stage works on element e while the stage before makes e + 1 (or,
+ * with batch serialization, the elements of a mini-batch one after the other),
+ * so a ring between them has room for two mini-batches; the stash, for as many
+ * as the schedule lets wait and the one at work.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/program.h"
+#include "engine/engine.h"
+#include "pipeline/pipeline.h"
+
+enum { LINE = 64 };
+
+void *ipu__pipeline_allocate(size_t bytes)
+{
+    size_t rounded = (bytes + LINE - 1) / LINE * LINE;
+    void *memory = aligned_alloc(LINE, rounded ? rounded : LINE);
+
+    if (memory)
+        memset(memory, 0, rounded ? rounded : LINE);
+    return memory;
+}
+
+static int ring_new(struct ipu__ring *ring, size_t bytes, int64_t capacity)
+{
+    ring->bytes = bytes;
+    ring->stride = (bytes + LINE - 1) / LINE * LINE;
+    ring->capacity = capacity;
+    if (__builtin_mul_overflow(ring->stride, (size_t)capacity, &bytes))
+        return ipu__fail_memory(SIZE_MAX);
+    ring->data = ipu__pipeline_allocate(bytes);
+    return ring->data ? IPU_OK : ipu__fail_memory(bytes);
+}
+
+void *ipu__ring_at(const struct ipu__ring *ring, int64_t element)
+{
+    return ring->data + (size_t)(element % ring->capacity) * ring->stride;
+}
+
+/* ------------------------------------------------------------------ variables
+ */
+
+static int make_memory(const struct ipu_pipeline *p, struct ipu__copy *copy)
+{
+    copy->memory = calloc((size_t)p->nchips, sizeof *copy->memory);
+    copy->saved = calloc((size_t)p->nchips, sizeof *copy->saved);
+    if (!copy->memory || !copy->saved)
+        return ipu__fail_memory((size_t)p->nchips);
+    for (int32_t c = 0; c < p->nchips; c++) {
+        const struct ipu__chip *chip = &p->chips[c];
+        size_t count = (size_t)chip->nvariables + 1;
+
+        copy->memory[c] = calloc(count, sizeof **copy->memory);
+        copy->saved[c] = calloc(count, sizeof **copy->saved);
+        if (!copy->memory[c] || !copy->saved[c])
+            return ipu__fail_memory(count);
+        for (int32_t i = 0; i < chip->nvariables; i++) {
+            size_t bytes = chip->variables[i].bytes;
+
+            copy->memory[c][i] = ipu__pipeline_allocate(bytes);
+            if (chip->variables[i].saved)
+                copy->saved[c][i] = ipu__pipeline_allocate(bytes);
+            if (!copy->memory[c][i] ||
+                (chip->variables[i].saved && !copy->saved[c][i]))
+                return ipu__fail_memory(bytes);
+        }
+    }
+    return IPU_OK;
+}
+
+static int make_engine(const struct ipu_pipeline *p, struct ipu__copy *copy,
+                       int32_t ipu, const ipu_executable *executable,
+                       ipu_engine **engine)
+{
+    int32_t c = 0;
+
+    if (!executable)
+        return IPU_OK;
+    while (p->chips[c].ipu != ipu)
+        c++;
+    IPU_TRY(ipu_engine_new(executable, engine));
+    for (int32_t v = 0; v < executable->nvalues; v++) {
+        const struct ipu__value *value = &executable->values[v];
+        const struct ipu__variable *variable;
+
+        if (value->kind != IPU__VARIABLE)
+            continue;
+        variable = ipu__chip_variable(&p->chips[c], value->name);
+        IPU_TRY(ipu__engine_bind(
+            *engine, value->name,
+            copy->memory[c][variable - p->chips[c].variables], value->bytes));
+    }
+    return IPU_OK;
+}
+
+static int make_engines(const struct ipu_pipeline *p, struct ipu__copy *copy)
+{
+    copy->forward = calloc((size_t)p->nparts, sizeof(ipu_engine *));
+    copy->backward = calloc((size_t)p->nparts, sizeof(ipu_engine *));
+    copy->update = calloc((size_t)p->nchips, sizeof(ipu_engine *));
+    copy->done = calloc((size_t)p->nparts, sizeof *copy->done);
+    if (!copy->forward || !copy->backward || !copy->update || !copy->done)
+        return ipu__fail_memory((size_t)p->nparts);
+    for (int32_t i = 0; i < p->nparts; i++) {
+        IPU_TRY(make_engine(p, copy, p->parts[i].ipu, p->parts[i].forward,
+                            &copy->forward[i]));
+        IPU_TRY(make_engine(p, copy, p->parts[i].ipu, p->parts[i].backward,
+                            &copy->backward[i]));
+    }
+    for (int32_t c = 0; c < p->nchips; c++)
+        IPU_TRY(make_engine(p, copy, p->chips[c].ipu, p->chips[c].update,
+                            &copy->update[c]));
+    return IPU_OK;
+}
+
+/* ---------------------------------------------------------------------- rings
+ */
+
+/* What comes to a position, and at last what leaves. */
+static int make_carried(const struct ipu_pipeline *p, struct ipu__copy *copy)
+{
+    int64_t two = 2 * p->options.batch_serialization_iterations;
+
+    copy->carried = calloc((size_t)p->npositions + 1, sizeof *copy->carried);
+    if (!copy->carried)
+        return ipu__fail_memory(sizeof *copy->carried);
+    for (int32_t i = 0; i < p->positions[0].ninputs; i++)
+        IPU_TRY(ring_new(&copy->carried[0][i],
+                         ipu__shape_bytes(&p->parts[0].inputs[i].shape),
+                         i < p->options.narguments ? 1 : two));
+    for (int32_t at = 0; at < p->npositions; at++) {
+        const struct ipu__position *position = &p->positions[at];
+        int32_t count = 0;
+
+        for (int32_t i = 0; i < position->nparts; i++) {
+            const struct ipu__part *part = &p->parts[position->first_part + i];
+
+            for (int32_t k = 0; k < part->noutputs; k++)
+                IPU_TRY(ring_new(&copy->carried[at + 1][count++],
+                                 ipu__shape_bytes(&part->outputs[k].shape),
+                                 two));
+        }
+    }
+    return IPU_OK;
+}
+
+static int make_returned(const struct ipu_pipeline *p, struct ipu__copy *copy)
+{
+    int64_t serial = p->options.batch_serialization_iterations;
+
+    copy->returned = calloc((size_t)p->nparts, sizeof *copy->returned);
+    copy->stashed = calloc((size_t)p->nparts, sizeof *copy->stashed);
+    if (!copy->returned || !copy->stashed)
+        return ipu__fail_memory((size_t)p->nparts * sizeof *copy->returned);
+    for (int32_t i = 0; i < p->nparts; i++) {
+        const struct ipu__part *part = &p->parts[i];
+        int64_t waiting = ipu_schedule_stash(&p->schedule, part->position) + 1;
+
+        for (int32_t k = 0; k < p->positions[part->position].ninputs; k++)
+            if (part->sends[k])
+                IPU_TRY(ring_new(&copy->returned[i][k],
+                                 ipu__shape_bytes(&part->inputs[k].shape),
+                                 2 * serial));
+        copy->stashed[i] =
+            calloc((size_t)part->nstash + 1, sizeof **copy->stashed);
+        if (!copy->stashed[i])
+            return ipu__fail_memory((size_t)part->nstash);
+        for (int32_t k = 0; k < part->nstash; k++)
+            IPU_TRY(ring_new(&copy->stashed[i][k], part->stash[k].bytes,
+                             waiting * serial));
+    }
+    return IPU_OK;
+}
+
+static int make_outfeed(const struct ipu_pipeline *p, struct ipu__copy *copy)
+{
+    int32_t count = p->positions[p->npositions - 1].noutputs;
+
+    if (!p->options.accumulate_outfeed)
+        return IPU_OK;
+    copy->outfeed = calloc((size_t)count + 1, sizeof *copy->outfeed);
+    if (!copy->outfeed)
+        return ipu__fail_memory((size_t)count);
+    for (int32_t i = 0; i < count; i++) {
+        copy->outfeed[i] =
+            ipu__pipeline_allocate(copy->carried[p->npositions][i].bytes);
+        if (!copy->outfeed[i])
+            return ipu__fail_memory(copy->carried[p->npositions][i].bytes);
+    }
+    return IPU_OK;
+}
+
+static int make_lanes(struct ipu_pipeline *p)
+{
+    p->nlanes = p->options.replicas * p->nchips;
+    p->lanes = calloc((size_t)p->nlanes, sizeof *p->lanes);
+    if (!p->lanes)
+        return ipu__fail_memory((size_t)p->nlanes);
+    for (int32_t i = 0; i < p->nlanes; i++) {
+        struct ipu__lane *lane = &p->lanes[i];
+
+        lane->copy = i / p->nchips;
+        lane->chip = i % p->nchips;
+        lane->tasks = calloc(2 * (size_t)p->nparts, sizeof *lane->tasks);
+        lane->message = calloc(1, IPU__EXPLANATION_MAX);
+        if (!lane->tasks || !lane->message)
+            return ipu__fail_memory(IPU__EXPLANATION_MAX);
+    }
+    return IPU_OK;
+}
+
+int ipu__pipeline_copies(struct ipu_pipeline *p)
+{
+    p->copies = calloc((size_t)p->options.replicas, sizeof *p->copies);
+    if (!p->copies)
+        return ipu__fail_memory((size_t)p->options.replicas);
+    for (int32_t r = 0; r < p->options.replicas; r++) {
+        IPU_TRY(make_memory(p, &p->copies[r]));
+        IPU_TRY(make_engines(p, &p->copies[r]));
+        IPU_TRY(make_carried(p, &p->copies[r]));
+        IPU_TRY(make_returned(p, &p->copies[r]));
+        IPU_TRY(make_outfeed(p, &p->copies[r]));
+    }
+    return make_lanes(p);
+}
+
+/* --------------------------------------------------------------------- freeing
+ */
+
+static void free_memory(const struct ipu_pipeline *p, void ***memory)
+{
+    for (int32_t c = 0; memory && c < p->nchips; c++) {
+        for (int32_t i = 0; memory[c] && i < p->chips[c].nvariables; i++)
+            free(memory[c][i]);
+        free(memory[c]);
+    }
+    free(memory);
+}
+
+static void free_copy(const struct ipu_pipeline *p, struct ipu__copy *copy)
+{
+    for (int32_t i = 0; i < p->nparts; i++) {
+        ipu_engine_free(copy->forward ? copy->forward[i] : NULL);
+        ipu_engine_free(copy->backward ? copy->backward[i] : NULL);
+        for (int k = 0; copy->returned && k < IPU_MAX_STAGE_TENSORS; k++)
+            free(copy->returned[i][k].data);
+        for (int32_t k = 0;
+             copy->stashed && copy->stashed[i] && k < p->parts[i].nstash; k++)
+            free(copy->stashed[i][k].data);
+        free(copy->stashed ? copy->stashed[i] : NULL);
+    }
+    for (int32_t c = 0; copy->update && c < p->nchips; c++)
+        ipu_engine_free(copy->update[c]);
+    for (int32_t at = 0; copy->carried && at <= p->npositions; at++)
+        for (int k = 0; k < IPU_MAX_STAGE_TENSORS; k++)
+            free(copy->carried[at][k].data);
+    for (int k = 0;
+         copy->outfeed && k < p->positions[p->npositions - 1].noutputs; k++)
+        free(copy->outfeed[k]);
+    free_memory(p, copy->memory);
+    free_memory(p, copy->saved);
+    free(copy->forward);
+    free(copy->backward);
+    free(copy->update);
+    free(copy->carried);
+    free(copy->returned);
+    free(copy->stashed);
+    free(copy->outfeed);
+    free(copy->done);
+}
+
+void ipu__pipeline_copies_free(struct ipu_pipeline *p)
+{
+    for (int32_t r = 0; p->copies && r < p->options.replicas; r++)
+        free_copy(p, &p->copies[r]);
+    for (int32_t i = 0; p->lanes && i < p->nlanes; i++) {
+        free(p->lanes[i].tasks);
+        free(p->lanes[i].message);
+    }
+    free(p->copies);
+    free(p->lanes);
+}

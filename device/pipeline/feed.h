@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * feed.h - what comes in and goes out while a pipeline runs.
+ */
+#ifndef IPU_PIPELINE_FEED_H
+#define IPU_PIPELINE_FEED_H
+
+#include "pipeline/pipeline.h"
+
+/* The elements of a mini-batch, for all replicas. */
+int ipu__feed_in(struct ipu_pipeline *pipeline, int64_t repeat, int64_t slot,
+                 int64_t mini_batch);
+
+/* What the last stage made of a mini-batch. */
+int ipu__feed_out(struct ipu_pipeline *pipeline, int64_t repeat,
+                  int64_t mini_batch);
+
+/* Begin to add up anew what goes out. */
+void ipu__feed_forget(struct ipu_pipeline *pipeline);
+
+/* Gradients, which all replicas have alike, through the user's reduction. */
+int ipu__feed_reduce(struct ipu_pipeline *pipeline, const char *variable,
+                     ipu_dtype dtype, void *const *tensors, int64_t count);
+
+#endif

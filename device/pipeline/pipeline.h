@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pipeline.h - what a pipeline is made of: the door of this room.
+ *
+ * A position is a place in the schedule, 0 to S - 1. At each are one or more
+ * parts, stages that work side by side. Buffers between them are rings, in
+ * which element e lies at e modulo their capacity.
+ */
+#ifndef IPU_PIPELINE_PIPELINE_H
+#define IPU_PIPELINE_PIPELINE_H
+
+#include "graph/error.h"
+#include "graph/graph.h"
+
+/* Room for the name of a variable and what is put behind it; longer ones are
+ * cut. */
+enum { IPU__NAME_MAX = 512 };
+
+/* A tensor at the border of a part. */
+struct ipu__port {
+    struct ipu__shape shape;
+    int32_t tensor;      /* in the joint graph */
+    bool depends;        /* on something that is trained */
+    ipu_tensor gradient; /* of an input: what its maker gets back, or invalid */
+};
+
+/* A variable with the gradient that a part makes of it. */
+struct ipu__trained {
+    char *name; /* owned */
+    struct ipu__shape shape;
+    ipu_dtype accumulator;
+    int32_t tensor; /* in the joint graph */
+    ipu_tensor gradient;
+};
+
+/* A tensor that goes from a part's way there to its way back. */
+struct ipu__stash {
+    int32_t tensor; /* in the joint graph */
+    int32_t sink;   /* the tensor that shows it: another for variables */
+    size_t bytes;
+};
+
+struct ipu__part {
+    char *name;             /* owned */
+    const ipu_stage *stage; /* borrowed during ipu_pipeline_new */
+    int32_t position;
+    int32_t ipu; /* in a replica */
+
+    ipu_graph *joint; /* owned, while building: there, and back */
+    int32_t nforward; /* of its nodes, those of the user */
+    int32_t noutputs;
+    struct ipu__port inputs[IPU_MAX_STAGE_TENSORS];
+    struct ipu__port outputs[IPU_MAX_STAGE_TENSORS];
+    bool sends[IPU_MAX_STAGE_TENSORS]; /* the gradient of an input */
+    int32_t ntrained, trained_capacity;
+    struct ipu__trained *trained; /* owned */
+    int32_t nstash, stash_capacity;
+    struct ipu__stash *stash; /* owned */
+    bool recomputes;
+
+    ipu_executable *forward, *backward; /* owned; backward NULL: inference */
+    ipu_executable *plain; /* owned; backward, had it not to recompute */
+    int64_t stash_bytes;   /* of one element */
+    int64_t forward_cycles, backward_cycles, recompute_cycles;
+    int64_t forward_sends, backward_sends; /* bytes to other IPUs */
+    int64_t forward_link, backward_link;   /* cycles of that */
+};
+
+/* What a part of a replica has done. */
+struct ipu__done {
+    int64_t forwards, backwards, recomputes; /* executions */
+    int64_t waiting, most;                   /* elements in the stash */
+};
+
+/* A place in the schedule. */
+struct ipu__position {
+    int32_t first_part, nparts;
+    int32_t ninputs; /* of each of its parts */
+    int32_t noutputs;
+};
+
+/* A variable of an IPU, shared by all programs there. */
+struct ipu__variable {
+    char *name; /* owned */
+    struct ipu__shape shape;
+    size_t bytes;
+    bool trained;
+    bool staged;   /* a stage made it */
+    bool advanced; /* a stage assigns it */
+    bool saved;    /* a run that fails may have changed it */
+    bool resident; /* programs other than the update need it */
+    int32_t part;  /* that made it; -1: the update */
+};
+
+struct ipu__chip {
+    int32_t ipu; /* in a replica */
+    int32_t nvariables, variable_capacity;
+    struct ipu__variable *variables; /* owned */
+    ipu_executable *update;          /* owned; NULL: inference */
+    int64_t update_cycles;
+    int64_t variable_bytes, stash_bytes, program_bytes, streaming_bytes;
+    int64_t tile_bytes;
+    int64_t offload_cycles; /* of an update */
+};
+
+struct ipu__ring {
+    unsigned char *data; /* owned */
+    size_t bytes, stride;
+    int64_t capacity;
+};
+
+/* One copy of the pipeline: memory and engines. */
+struct ipu__copy {
+    void ***memory; /* owned, [chips][variables]: each owned */
+    void ***saved;  /* ... as the last update left them, of those that a run
+                       that fails may have changed */
+    ipu_engine **forward, **backward;                    /* owned, [parts] */
+    ipu_engine **update;                                 /* owned, [chips] */
+    struct ipu__ring (*carried)[IPU_MAX_STAGE_TENSORS];  /* owned, [positions +
+                               1]: inputs of each, and what the last makes */
+    struct ipu__ring (*returned)[IPU_MAX_STAGE_TENSORS]; /* owned, [parts] */
+    struct ipu__ring **stashed; /* owned, [parts][stash] */
+    void **outfeed;             /* owned, [outputs]: sums */
+    struct ipu__done *done;     /* owned, [parts] */
+};
+
+/* Something that a chip does in a slot. */
+struct ipu__task {
+    int32_t part;
+    ipu_stage_kind kind;
+    int64_t mini_batch;
+};
+
+/* A chip of a replica, and what it does in a slot. */
+struct ipu__lane {
+    int32_t copy, chip;
+    int32_t ntasks;
+    struct ipu__task *tasks; /* owned, [2 * parts] */
+    int64_t busy_cycles;     /* in all */
+    int status;
+    int32_t failed; /* the task */
+    int callback_status;
+    char *message; /* owned, IPU__EXPLANATION_MAX */
+};
+
+struct ipu__pool;
+
+struct ipu_pipeline {
+    ipu_pipeline_options options; /* its arrays are not kept */
+    ipu_schedule_options schedule;
+    ipu_schedule_info plan;
+    ipu_system system;
+    bool training;
+    int32_t npositions, nparts, nchips;
+    int32_t ipus_per_copy;
+    struct ipu__position positions[IPU_MAX_STAGES];
+    struct ipu__part *parts; /* owned */
+    struct ipu__chip *chips; /* owned */
+    char **argument_names;   /* owned, [arguments], each owned */
+    bool kept_back[IPU_MAX_STAGE_TENSORS];
+    struct ipu__copy *copies; /* owned, [replicas] */
+    struct ipu__lane *lanes;  /* owned, [replicas * chips] */
+    int32_t nlanes;
+    ipu_infeed *attached_infeed; /* a share of each, and used */
+    ipu_outfeed *attached_outfeed;
+    struct ipu__pool *pool; /* owned; NULL: the caller's thread does it all */
+    ipu_pipeline_event *events; /* owned */
+    int64_t nevents, event_capacity;
+    ipu_pipeline_info info;
+    int64_t idle_cycles; /* of all chips, while stages are at work */
+    int64_t work_cycles; /* ... of which there were */
+    int callback_status; /* what ended the last run, of the user's */
+    bool running;
+};
+
+/* The last error, with the part that it is about before it. */
+int ipu__part_fail(const struct ipu__part *part, int status);
+
+/* Bytes that a cycle-free copy in host memory needs, in whole cache lines;
+ * NULL if there is none left. Zeroed. */
+void *ipu__pipeline_allocate(size_t bytes);
+
+/* backward.c: for an IPU of the system, even if it does not fit. */
+int ipu__pipeline_compile(const struct ipu_pipeline *pipeline,
+                          const ipu_graph *graph, ipu_executable **executable);
+
+/* options.c: what does not go together. */
+int ipu__pipeline_check(const ipu_pipeline_options *options);
+/* mapping.c: which part is on which IPU. */
+int ipu__pipeline_map(struct ipu_pipeline *pipeline,
+                      const ipu_pipeline_options *options);
+/* stage.c: the parts' graphs there, position after position. */
+int ipu__pipeline_stages(struct ipu_pipeline *pipeline);
+/* backward.c: their graphs back, and executables. */
+int ipu__pipeline_backward(struct ipu_pipeline *pipeline);
+/* update.c: what becomes of the weights, chip after chip. */
+int ipu__pipeline_updates(struct ipu_pipeline *pipeline);
+/* variables.c: "w/accumulator" into name, which has IPU__NAME_MAX. */
+void ipu__accumulator_name(const char *variable, char *name);
+/* variables.c: which variables there are on which chip. */
+int ipu__pipeline_variables(struct ipu_pipeline *pipeline);
+struct ipu__variable *ipu__chip_variable(const struct ipu__chip *chip,
+                                         const char *name);
+/* account.c: bytes and cycles; IPU_ERR_FULL. */
+int ipu__pipeline_account(struct ipu_pipeline *pipeline);
+/* copy.c: memory and engines of the replicas. */
+int ipu__pipeline_copies(struct ipu_pipeline *pipeline);
+void ipu__pipeline_copies_free(struct ipu_pipeline *pipeline);
+void *ipu__ring_at(const struct ipu__ring *ring, int64_t element);
+
+/* pool.c: threads that do the lanes of a slot. */
+int ipu__pool_new(int32_t threads, struct ipu__pool **pool);
+void ipu__pool_free(struct ipu__pool *pool);
+/* do_lane for 0 to count - 1, on all threads; returns when all are done. */
+void ipu__pool_run(struct ipu__pool *pool, int32_t count,
+                   void (*do_lane)(void *context, int32_t lane), void *context);
+
+/* task.c: one thing that one chip does. */
+int ipu__task_run(struct ipu_pipeline *pipeline, struct ipu__lane *lane,
+                  const struct ipu__task *task);
+/* tally.c: what a slot, an update cost, once they are done. */
+int ipu__tally_slot(struct ipu_pipeline *pipeline, int64_t slot);
+int ipu__tally_update(struct ipu_pipeline *pipeline, int64_t slot,
+                      int64_t repeat);
+
+#endif

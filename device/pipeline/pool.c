@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pool.c - threads that do the lanes of a slot, and meet at its end.
+ *
+ * A slot is a number that goes up. Whoever is free takes the next lane, so that
+ * fewer threads than IPUs will do, too; the caller is one of them. Within a
+ * slot lanes have nothing to do with each other: what goes from one to another
+ * was made in the slot before, which the lock orders.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "pipeline/pipeline.h"
+
+struct ipu__pool {
+    pthread_mutex_t lock;
+    pthread_cond_t begun, done; /* a slot; all of its lanes */
+    pthread_t *threads;         /* owned */
+    int32_t nthreads;
+    /* Under the lock: */
+    int64_t slot;
+    int32_t next, count, left; /* lanes */
+    bool ends;
+    void (*do_lane)(void *context, int32_t lane);
+    void *context;
+};
+
+/* Take lanes until there are none; with the lock held. */
+static void take_lanes(struct ipu__pool *pool)
+{
+    while (pool->next < pool->count) {
+        int32_t lane = pool->next++;
+
+        pthread_mutex_unlock(&pool->lock);
+        pool->do_lane(pool->context, lane);
+        pthread_mutex_lock(&pool->lock);
+        if (--pool->left == 0)
+            pthread_cond_signal(&pool->done);
+    }
+}
+
+static void *work(void *argument)
+{
+    struct ipu__pool *pool = argument;
+    int64_t seen = 0;
+
+    pthread_mutex_lock(&pool->lock);
+    while (!pool->ends) {
+        if (pool->slot == seen) {
+            pthread_cond_wait(&pool->begun, &pool->lock);
+            continue;
+        }
+        seen = pool->slot;
+        take_lanes(pool);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+int ipu__pool_new(int32_t threads, struct ipu__pool **made)
+{
+    struct ipu__pool *pool = calloc(1, sizeof *pool);
+
+    if (!pool)
+        return ipu__fail_memory(sizeof *pool);
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->begun, NULL);
+    pthread_cond_init(&pool->done, NULL);
+    pool->threads = calloc((size_t)threads, sizeof *pool->threads);
+    for (int32_t i = 0; pool->threads && i < threads - 1; i++) {
+        if (pthread_create(&pool->threads[i], NULL, work, pool) != 0)
+            break; /* those that there are will do */
+        pool->nthreads++;
+    }
+    *made = pool;
+    return IPU_OK;
+}
+
+void ipu__pool_free(struct ipu__pool *pool)
+{
+    if (!pool)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->ends = true;
+    pthread_cond_broadcast(&pool->begun);
+    pthread_mutex_unlock(&pool->lock);
+    for (int32_t i = 0; i < pool->nthreads; i++)
+        pthread_join(pool->threads[i], NULL);
+    pthread_cond_destroy(&pool->begun);
+    pthread_cond_destroy(&pool->done);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool->threads);
+    free(pool);
+}
+
+void ipu__pool_run(struct ipu__pool *pool, int32_t count,
+                   void (*do_lane)(void *context, int32_t lane), void *context)
+{
+    if (!pool) {
+        for (int32_t lane = 0; lane < count; lane++)
+            do_lane(context, lane);
+        return;
+    }
+    pthread_mutex_lock(&pool->lock);
+    pool->do_lane = do_lane;
+    pool->context = context;
+    pool->next = 0;
+    pool->count = pool->left = count;
+    pool->slot++;
+    pthread_cond_broadcast(&pool->begun);
+    take_lanes(pool);
+    while (pool->left > 0)
+        pthread_cond_wait(&pool->done, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * update.c - what becomes of the weights, once a round.
+ *
+ * One program an IPU: the user's optimizer gets the variables that are trained
+ * there and their accumulators, and then the accumulators become zeros. What
+ * the last stage gave for the last mini-batch is there as inputs "output:k".
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/pipeline.h"
+
+struct update {
+    struct ipu_pipeline *pipeline;
+    struct ipu__chip *chip;
+    ipu_graph *graph;
+    int32_t count;
+    ipu_tensor *variables, *accumulators; /* owned */
+};
+
+static bool is_there(const struct update *u, const char *name)
+{
+    const char *other;
+
+    for (int32_t i = 0; i < u->count; i++) {
+        ipu_tensor_info(u->graph, u->variables[i], NULL, NULL, &other);
+        if (strcmp(name, other) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int add_variable(struct update *u, const struct ipu__trained *t)
+{
+    char name[IPU__NAME_MAX];
+
+    if (t->gradient.id < 0 || is_there(u, t->name))
+        return IPU_OK;
+    u->variables[u->count] = ipu_variable(u->graph, t->name, t->shape.dtype,
+                                          t->shape.ndim, t->shape.extents);
+    ipu__accumulator_name(t->name, name);
+    u->accumulators[u->count] = ipu_variable(u->graph, name, t->accumulator,
+                                             t->shape.ndim, t->shape.extents);
+    u->count++;
+    return ipu__graph_status(u->graph);
+}
+
+static int add_outputs(struct update *u, ipu_tensor *outputs)
+{
+    const struct ipu_pipeline *p = u->pipeline;
+    const struct ipu__position *last = &p->positions[p->npositions - 1];
+    int32_t count = 0;
+    char name[32];
+
+    for (int32_t i = 0; i < last->nparts; i++) {
+        const struct ipu__part *part = &p->parts[last->first_part + i];
+
+        for (int32_t k = 0; k < part->noutputs; k++) {
+            const struct ipu__shape *s = &part->outputs[k].shape;
+
+            snprintf(name, sizeof name, "output:%d", (int)count);
+            outputs[count++] =
+                ipu_input(u->graph, name, s->dtype, s->ndim, s->extents);
+        }
+    }
+    return ipu__graph_status(u->graph) < 0 ? u->graph->status : count;
+}
+
+static int clear_accumulators(struct update *u)
+{
+    for (int32_t i = 0; i < u->count; i++) {
+        int64_t shape[IPU_MAX_DIMS];
+        ipu_dtype dtype;
+        int ndim =
+            ipu_tensor_info(u->graph, u->accumulators[i], &dtype, shape, NULL);
+
+        IPU_TRY(ipu_assign(u->graph, u->accumulators[i],
+                           ipu_fill(u->graph, dtype, ndim, shape, 0)));
+    }
+    return IPU_OK;
+}
+
+static int build(struct update *u)
+{
+    const ipu_pipeline_options *o = &u->pipeline->options;
+    ipu_tensor outputs[IPU_MAX_STAGE_TENSORS];
+    int noutputs, status;
+
+    for (int32_t i = 0; i < u->pipeline->nparts; i++) {
+        const struct ipu__part *part = &u->pipeline->parts[i];
+
+        for (int32_t k = 0; k < part->ntrained && part->ipu == u->chip->ipu;
+             k++)
+            IPU_TRY(add_variable(u, &part->trained[k]));
+    }
+    noutputs = add_outputs(u, outputs);
+    IPU_TRY(noutputs);
+    if (u->count > 0) {
+        status = o->optimizer(o->optimizer_context, u->graph, noutputs, outputs,
+                              u->count, u->variables, u->accumulators);
+        ipu_at(u->graph, NULL, 0);
+        IPU_TRY(ipu__graph_status(u->graph));
+        if (status < 0)
+            return ipu__fail(status, "the optimizer returned %d", status);
+        IPU_TRY(ipu_update_check_absent(u->graph, "the optimizer"));
+    }
+    IPU_TRY(clear_accumulators(u));
+    return ipu__pipeline_compile(u->pipeline, u->graph, &u->chip->update);
+}
+
+static int update_of(struct ipu_pipeline *p, struct ipu__chip *chip)
+{
+    struct update u = {.pipeline = p, .chip = chip};
+    size_t most = 1;
+    char text[IPU__EXPLANATION_MAX];
+    int status;
+
+    for (int32_t i = 0; i < p->nparts; i++)
+        most += (size_t)p->parts[i].ntrained;
+    u.variables = calloc(most, sizeof *u.variables);
+    u.accumulators = calloc(most, sizeof *u.accumulators);
+    status = u.variables && u.accumulators ? ipu_graph_new(&u.graph)
+                                           : ipu__fail_memory(most);
+    if (status == IPU_OK)
+        status = build(&u);
+    free(u.variables);
+    free(u.accumulators);
+    ipu_graph_free(u.graph);
+    if (status >= 0)
+        return IPU_OK;
+    snprintf(text, sizeof text, "%s", ipu_last_error());
+    return ipu__fail(status, "pipeline: the weight update on IPU %d: %s",
+                     (int)chip->ipu, text);
+}
+
+int ipu__pipeline_updates(struct ipu_pipeline *p)
+{
+    for (int32_t c = 0; c < p->nchips && p->training; c++)
+        IPU_TRY(update_of(p, &p->chips[c]));
+    return IPU_OK;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * variables.c - which variables there are on which IPU.
+ *
+ * All programs of an IPU see the same variable under the same name: what a
+ * stage reads there and back, the update writes. A variable of a stage that
+ * another stage has, too, must be the same and on the same IPU. What only
+ * updates make, steps and momenta, each IPU has of its own.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/program.h"
+#include "pipeline/pipeline.h"
+
+void ipu__accumulator_name(const char *variable, char *name)
+{
+    snprintf(name, IPU__NAME_MAX, "%.480s/accumulator", variable);
+}
+
+struct ipu__variable *ipu__chip_variable(const struct ipu__chip *chip,
+                                         const char *name)
+{
+    for (int32_t i = 0; i < chip->nvariables; i++)
+        if (strcmp(chip->variables[i].name, name) == 0)
+            return &chip->variables[i];
+    return NULL;
+}
+
+static int add(struct ipu__chip *chip, const struct ipu__value *value,
+               int32_t part)
+{
+    struct ipu__variable made = {
+        .shape = value->shape, .bytes = value->bytes, .part = part};
+
+    IPU_TRY(ipu__reserve((void **)&chip->variables, chip->nvariables,
+                         &chip->variable_capacity, sizeof *chip->variables));
+    made.name = strdup(value->name);
+    if (!made.name)
+        return ipu__fail_memory(strlen(value->name));
+    chip->variables[chip->nvariables++] = made;
+    return IPU_OK;
+}
+
+/* Of one program; part: whose it is, or -1: the update's. */
+static int collect(struct ipu_pipeline *p, struct ipu__chip *chip,
+                   const ipu_executable *e, int32_t part)
+{
+    for (int32_t v = 0; e && v < e->nvalues; v++) {
+        const struct ipu__value *value = &e->values[v];
+        struct ipu__variable *known;
+        char here[IPU__SHAPE_TEXT], there[IPU__SHAPE_TEXT];
+
+        if (value->kind != IPU__VARIABLE)
+            continue;
+        known = ipu__chip_variable(chip, value->name);
+        if (!known) {
+            IPU_TRY(add(chip, value, part));
+            known = &chip->variables[chip->nvariables - 1];
+        }
+        if (!ipu__shape_equal(&known->shape, &value->shape))
+            return ipu__fail(
+                IPU_ERR_NAME,
+                "pipeline: the variable '%s' is %s in %s%s and %s in %s%s",
+                value->name, ipu__shape_print(&known->shape, there),
+                known->part < 0 ? "the update" : "stage ",
+                known->part < 0 ? "" : p->parts[known->part].name,
+                ipu__shape_print(&value->shape, here),
+                part < 0 ? "the update" : "stage ",
+                part < 0 ? "" : p->parts[part].name);
+        known->resident |= part >= 0;
+    }
+    return IPU_OK;
+}
+
+static int mark_roles(struct ipu__chip *chip, const struct ipu__part *part)
+{
+    const ipu_graph *g = part->joint;
+
+    for (int32_t t = 0; t < g->ntensors; t++)
+        if (g->tensors[t].kind == IPU__VARIABLE)
+            ipu__chip_variable(chip, g->tensors[t].name)->staged = true;
+    for (int32_t i = 0; i < g->nassigns; i++)
+        ipu__chip_variable(chip, g->tensors[g->assigns[i].variable].name)
+            ->advanced = true;
+    for (int32_t i = 0; i < part->ntrained; i++)
+        if (part->trained[i].gradient.id >= 0)
+            ipu__chip_variable(chip, part->trained[i].name)->trained = true;
+    return IPU_OK;
+}
+
+static int check_shared(const struct ipu_pipeline *p, const struct ipu__chip *a,
+                        const struct ipu__chip *b)
+{
+    for (int32_t i = 0; i < a->nvariables; i++) {
+        const struct ipu__variable *one = &a->variables[i], *other;
+
+        other = one->staged ? ipu__chip_variable(b, one->name) : NULL;
+        if (other && other->staged)
+            return ipu__fail(IPU_ERR_NAME,
+                             "pipeline: the variable '%s' is used by stage %s "
+                             "on IPU %d and by stage %s on IPU %d: stages that "
+                             "share a variable must be on the same IPU",
+                             one->name, p->parts[one->part].name, (int)a->ipu,
+                             p->parts[other->part].name, (int)b->ipu);
+    }
+    return IPU_OK;
+}
+
+/* Can the update fail, once it has begun on some IPU? */
+static bool may_fail(const ipu_executable *e)
+{
+    for (int32_t i = 0; e && i < e->nsteps; i++)
+        if (e->steps[i].kind == IPU__HOST_CALL || e->steps[i].op->checks)
+            return true;
+    return false;
+}
+
+int ipu__pipeline_variables(struct ipu_pipeline *p)
+{
+    bool fragile = false;
+
+    for (int32_t c = 0; c < p->nchips; c++) {
+        struct ipu__chip *chip = &p->chips[c];
+
+        for (int32_t i = 0; i < p->nparts; i++) {
+            struct ipu__part *part = &p->parts[i];
+
+            if (part->ipu != chip->ipu)
+                continue;
+            IPU_TRY(collect(p, chip, part->forward, i));
+            IPU_TRY(collect(p, chip, part->backward, i));
+            IPU_TRY(mark_roles(chip, part));
+        }
+        IPU_TRY(collect(p, chip, chip->update, -1));
+        fragile |= may_fail(chip->update);
+        for (int32_t b = 0; b < c; b++)
+            IPU_TRY(check_shared(p, &p->chips[b], chip));
+    }
+    for (int32_t c = 0; c < p->nchips; c++)
+        for (int32_t i = 0; i < p->chips[c].nvariables; i++)
+            p->chips[c].variables[i].saved =
+                fragile || p->chips[c].variables[i].advanced;
+    return IPU_OK;
+}

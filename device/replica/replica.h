@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * replica.h - copies of a program on several IPUs: the door of this room.
+ */
+#ifndef IPU_REPLICA_REPLICA_H
+#define IPU_REPLICA_REPLICA_H
+
+#include "graph/graph.h"
+
+/*
+ * Cycles of a sum over replicas, each of which is apart from the next by so
+ * many IPUs: a ring, in which pieces go around twice. Adds to sent what each
+ * sends.
+ */
+int ipu__ring_cycles(const ipu_system *system, int32_t replicas, int32_t apart,
+                     int64_t bytes, int64_t *sent, int64_t *cycles);
+
+/*
+ * Each of n tensors of count elements becomes their sum, times scale, added in
+ * float32 in the order of the replicas. dtype: float32, float16, bfloat16; or
+ * int32, with scale 1.
+ */
+void ipu__sum_replicas(ipu_dtype dtype, int32_t n, void *const *tensors,
+                       int64_t count, float scale);
+
+#endif
