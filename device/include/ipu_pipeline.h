@@ -75,7 +75,8 @@ enum {
     IPU_STAGE_FORWARD = 0,
     IPU_STAGE_BACKWARD = 1,
     IPU_STAGE_RECOMPUTE = 2, /* forwards again, for the way back */
-    IPU_STAGE_UPDATE = 3     /* of the weights */
+    IPU_STAGE_UPDATE = 3,    /* of the weights */
+    IPU_NUM_STAGE_KINDS = 4
 };
 
 /* A stage at work on a mini-batch. */

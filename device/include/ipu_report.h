@@ -17,6 +17,7 @@
 #define IPU_REPORT_H
 
 #include "ipu.h"
+#include "ipu_pipeline.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -112,15 +113,6 @@ void ipu_profile_free(ipu_profile *profile); /* NULL is accepted */
  */
 int ipu_profile_add(ipu_profile *profile, const char *name, int32_t ipu,
                     const ipu_executable *executable, const ipu_engine *engine);
-
-typedef int32_t ipu_stage_kind;
-enum {
-    IPU_STAGE_FORWARD = 0,
-    IPU_STAGE_BACKWARD = 1,
-    IPU_STAGE_RECOMPUTE = 2,
-    IPU_STAGE_UPDATE = 3,
-    IPU_NUM_STAGE_KINDS = 4
-};
 
 /* "forward"; NULL if it is none. Static. */
 const char *ipu_stage_kind_name(ipu_stage_kind kind);
