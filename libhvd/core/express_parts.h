@@ -60,6 +60,16 @@ int hvd__express_run(struct hvd__world *world, struct hvd__set *set,
 /* ... if it can be run here and now: whether it was. */
 bool hvd__express_run_here(struct hvd__world *world, struct hvd__set *set,
                            struct hvd__entry *entry, uint64_t cell);
+/* What a rank has beside a cell; the reduction that an entry is. */
+const unsigned char *hvd__express_data(struct hvd__part *part, uint64_t cell,
+                                       size_t bytes);
+struct hvd__reduction hvd__express_reduction(const struct hvd__set *set,
+                                             const struct hvd__entry *entry);
+/* Whether it can be carried out with what all ranks have beside their cells,
+ * other than an allreduce or a broadcast; and do so. */
+bool hvd__express_may_move(const struct hvd__entry *entry);
+void hvd__express_move(struct hvd__set *set, struct hvd__entry *entry,
+                       uint64_t cell);
 /* Whether it is to be reduced in place. */
 bool hvd__express_goes_in_place(const struct hvd__world *world,
                                 struct hvd__set *set,

@@ -41,11 +41,13 @@ static int64_t data_bytes(const struct hvd__world *world,
                : s->root == set->team.world[set->team.rank]
                    ? (int64_t)entry->bytes
                    : -1;
+    /* Every rank reads what all have. In heaps each could do a share. */
+    most = 2 * most / (size_t)set->team.size;
+    if (hvd__express_may_move(entry))
+        return entry->bytes > most ? -1 : (int64_t)entry->bytes;
     if (s->kind != HVD_ALLREDUCE || s->op == HVD_ADASUM ||
         s->compression != HVD_COMPRESSION_NONE)
         return -1;
-    /* Every rank reads what all have. In heaps each could do a share. */
-    most = 2 * most / (size_t)set->team.size;
     if (hvd__heap_place(heap, entry->output, entry->bytes))
         most /= 8;
     return entry->bytes > most ? -1 : (int64_t)entry->bytes;

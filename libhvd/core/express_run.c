@@ -9,8 +9,8 @@
 #include "core/express_parts.h"
 #include "transport/algo/shared.h"
 
-static const unsigned char *data_of(struct hvd__part *part, uint64_t number,
-                                    size_t bytes)
+const unsigned char *hvd__express_data(struct hvd__part *part, uint64_t number,
+                                       size_t bytes)
 {
     const struct hvd__cell *cell = hvd__cell_at(part, number);
 
@@ -18,8 +18,8 @@ static const unsigned char *data_of(struct hvd__part *part, uint64_t number,
                                      : cell->data;
 }
 
-static struct hvd__reduction reduction_of(const struct hvd__set *set,
-                                          const struct hvd__entry *entry)
+struct hvd__reduction hvd__express_reduction(const struct hvd__set *set,
+                                             const struct hvd__entry *entry)
 {
     const struct hvd__signature *s = &entry->signature;
 
@@ -34,14 +34,14 @@ static struct hvd__reduction reduction_of(const struct hvd__set *set,
 static void reduce_small(struct hvd__set *set, struct hvd__entry *entry,
                          uint64_t cell)
 {
-    const struct hvd__reduction reduction = reduction_of(set, entry);
+    const struct hvd__reduction reduction = hvd__express_reduction(set, entry);
     const void **sources = set->express.sources;
 
     for (int rank = 0; rank < set->team.size; rank++)
-        sources[rank] =
-            rank == set->team.rank
-                ? entry->input
-                : data_of(set->slate->parts[rank], cell, entry->bytes);
+        sources[rank] = rank == set->team.rank
+                            ? entry->input
+                            : hvd__express_data(set->slate->parts[rank], cell,
+                                                entry->bytes);
     hvd__reduce(&reduction, entry->output, sources, set->team.size,
                 entry->count);
 }
@@ -78,7 +78,7 @@ bool hvd__express_reduce_share(struct hvd__set *set)
     int64_t computing_ns = 0;
     struct hvd__express *x = &set->express;
     struct hvd__entry *entry = x->now.entry;
-    const struct hvd__reduction reduction = reduction_of(set, entry);
+    const struct hvd__reduction reduction = hvd__express_reduction(set, entry);
     struct hvd__slice share =
         hvd__slice_of(entry->count, set->team.rank, set->team.size);
     size_t element = hvd__dtype_bytes(entry->signature.dtype);
@@ -199,13 +199,16 @@ bool hvd__express_run_here(struct hvd__world *world, struct hvd__set *set,
         if (!(hvd__cell_at(root, cell)->flags & HVD__CELL_DATA))
             return false;
         if (root != set->slate->own && entry->bytes > 0)
-            memcpy(entry->output, data_of(root, cell, entry->bytes),
+            memcpy(entry->output, hvd__express_data(root, cell, entry->bytes),
                    entry->bytes);
         return true;
     }
-    if (s->kind != HVD_ALLREDUCE || !all_have_data(set, cell))
+    if (!all_have_data(set, cell))
         return false;
-    reduce_small(set, entry, cell);
+    if (s->kind == HVD_ALLREDUCE)
+        reduce_small(set, entry, cell);
+    else
+        hvd__express_move(set, entry, cell);
     return true;
 }
 

@@ -2,6 +2,7 @@
 #include "core/quick.h"
 
 #include <sched.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -136,9 +137,28 @@ static enum quick post_and_look(struct hvd__world *world, struct hvd__set *set,
 /* Whether there is a chance, by what the request is. */
 static bool may_be_quick(const hvd_request *request)
 {
-    return request->kind == HVD_BARRIER || request->kind == HVD_BROADCAST ||
-           (request->kind == HVD_ALLREDUCE && request->op != HVD_ADASUM &&
-            request->compression == HVD_COMPRESSION_NONE);
+    switch (request->kind) {
+    case HVD_BARRIER:
+    case HVD_BROADCAST:
+    case HVD_ALLGATHER:
+    case HVD_GATHER: return request->capacity == 0;
+    case HVD_ALLREDUCE:
+    case HVD_REDUCE:
+        return request->op != HVD_ADASUM &&
+               request->compression == HVD_COMPRESSION_NONE;
+    case HVD_ALLTOALL:
+    case HVD_REDUCESCATTER:
+        return request->output && !request->splits && request->capacity == 0;
+    default: return false;
+    }
+}
+
+/* What the check has allocated, for a way that was not taken. */
+static void forget(struct hvd__entry *entry)
+{
+    free(entry->own_input);
+    free(entry->scratch);
+    entry->own_input = entry->scratch = NULL;
 }
 
 /* The request is on its way; since when, exactly if that matters. */
@@ -194,16 +214,21 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
     unit->priority = request->priority;
     entry = &unit->entries[0];
     /* What is wrong will be said on the usual way. */
-    if (hvd__request_check(request, set, "request", entry) < 0)
+    if (hvd__request_check(request, set, "request", entry) < 0) {
+        forget(entry);
         return false;
-    if (!hvd__ledger_name(&world->ledger, unit, &number))
+    }
+    if (!hvd__ledger_name(&world->ledger, unit, &number)) {
+        forget(entry);
         return false;
+    }
     trip = begin(world, &set->express, entry);
     depart(world, unit, number, trip.timed);
     done = post_and_look(world, set, unit, &trip);
     if (done == DONE) {
         end(&set->express, &trip, entry);
         hvd__complete_quick(world, entry, set->express.quick_ns);
+        forget(entry);
     } else {
         if (!trip.timed)
             unit->submitted_ns = trip.since_ns ? trip.since_ns : hvd__now_ns();
