@@ -85,8 +85,10 @@ static int64_t cycles_to_make(const struct ipu__program *p, int32_t block)
 static int64_t cycles_to_offload(const struct ipu__program *p,
                                  const struct ipu__profile_block *b)
 {
-    return (int64_t)(2 * (double)b->bytes /
-                     p->target.streaming_bytes_per_second * p->target.clock_hz);
+    double cycles = 2 * (double)b->bytes /
+                    p->target.streaming_bytes_per_second * p->target.clock_hz;
+
+    return cycles < 0x1p60 ? (int64_t)cycles : (int64_t)1 << 60;
 }
 
 static void where_from(const struct ipu__profile_block *b, char *text,

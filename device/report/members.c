@@ -161,6 +161,8 @@ json_t *ipu__json_pack(const struct ipu__json_member *members,
 
 /* ------------------------------------------------------------------ reading */
 
+static const json_int_t MOST = (json_int_t)1 << 55;
+
 static int unfit(const char *where, const char *name, const json_t *value,
                  const char *wanted)
 {
@@ -173,8 +175,9 @@ static int unpack_integer(const struct ipu__json_member *m, const char *where,
 {
     json_int_t number = json_integer_value(value);
 
-    if (!json_is_integer(value))
-        return unfit(where, m->name, value, "a whole number");
+    /* -1 is what is not known; the most leaves room for sums. */
+    if (!json_is_integer(value) || number < -1 || number > MOST)
+        return unfit(where, m->name, value, "a whole number, not too large");
     if (m->type == IPU__JSON_INT64) {
         *(int64_t *)(void *)at = number;
         return IPU_OK;

@@ -19,7 +19,7 @@ static void print_phase(const struct ipu__program *p, const char *name,
 {
     char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
 
-    ipu__put(text, "  %-10s %15s %11s %5.1f %%  ", name,
+    ipu__put(text, "  %-10s %15s %11s %5.1f %%", name,
              ipu__count_text(cycles, a),
              ipu__seconds_text(ipu_model_seconds(&p->target, cycles), b),
              ipu__percent((double)cycles, (double)p->cycles.total));
@@ -63,11 +63,14 @@ static char sign_of(const double phases[4])
     return phases[most] > 0 ? "#=.h"[most] : ' ';
 }
 
-/* Spread a phase that begins at *at over the slices. */
+/* Spread a phase that begins at *at over the slices; what is beyond the last
+ * is not drawn. */
 static void spread(double (*slices)[4], int phase, double *at, double cycles)
 {
     double end = *at + cycles;
 
+    if (!(end <= STRIP))
+        end = STRIP;
     for (int i = (int)*at; i < STRIP && i < end; i++) {
         double from = *at > i ? *at : i, to = end < i + 1 ? end : i + 1;
 

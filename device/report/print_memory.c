@@ -30,7 +30,7 @@ static void print_sums(const struct ipu__program *p, struct ipu__text *text)
     for (ipu_category c = 0; c < IPU_NUM_CATEGORIES; c++) {
         if (bytes[c] == 0)
             continue;
-        ipu__put(text, "  %-14s %10s %5.1f %%  ", ipu_category_name(c),
+        ipu__put(text, "  %-14s %10s %5.1f %%", ipu_category_name(c),
                  ipu__bytes_text((double)bytes[c], a),
                  ipu__percent((double)bytes[c], (double)used));
         ipu__put_bar(text, (double)bytes[c] / (double)used, BAR);
@@ -69,29 +69,34 @@ static void print_histogram(const struct ipu__program *p,
     for (int64_t i = 0; i <= most / width - least / width; i++) {
         int64_t from = (least / width + i) * width;
 
-        ipu__put(text, "  %11s to %11s %7" PRId64 " tiles%s",
+        ipu__put(text, "  %11s to %11s %7" PRId64 " tiles",
                  ipu__count_text(from, a), ipu__count_text(from + width - 1, b),
-                 tiles[i], tiles[i] ? "  " : "");
+                 tiles[i]);
         ipu__put_bar(text, (double)tiles[i] / ipu__program_tiles(p), BAR);
         ipu__put(text, "\n");
     }
 }
 
-/* Bytes of the whole chip during each step: always[0] and rest, [nsteps]. */
+/* Bytes of the whole chip during each step: always, and rest, [nsteps + 1] of
+ * zeros. */
 static void find_live(const struct ipu__program *p, int64_t *always,
                       int64_t *rest)
 {
     *always = 0;
     for (int32_t b = 0; b < p->nblocks; b++) {
         const struct ipu__profile_block *block = &p->blocks[b];
-        int32_t first = block->birth < 0 ? 0 : block->birth;
+        int64_t bytes = ipu__block_bytes(block);
 
-        if (block->always)
-            *always += ipu__block_bytes(block);
-        else
-            for (int32_t i = first; i <= block->death && i < p->nsteps; i++)
-                rest[i] += ipu__block_bytes(block);
+        if (block->always) {
+            *always += bytes;
+            continue;
+        }
+        rest[block->birth < 0 ? 0 : block->birth] += bytes;
+        if (block->death < p->nsteps)
+            rest[block->death + 1] -= bytes;
     }
+    for (int32_t i = 1; i <= p->nsteps; i++)
+        rest[i] += rest[i - 1];
 }
 
 static void print_bucket(const struct ipu__program *p, int32_t first,
@@ -109,10 +114,10 @@ static void print_bucket(const struct ipu__program *p, int32_t first,
         if (p->steps[i].fullest_tile_bytes > p->steps[full].fullest_tile_bytes)
             full = i;
     }
-    ipu__put(text, "  %6d-%-6d %10s %10s  %c", (int)first, (int)end - 1,
+    ipu__put(text, "  %6d-%-6d %10s %10s%s", (int)first, (int)end - 1,
              ipu__bytes_text((double)(always + rest[peak]), a),
              ipu__bytes_text((double)p->steps[full].fullest_tile_bytes, b),
-             fullest ? '>' : ' ');
+             fullest ? " >" : "");
     ipu__put_bar(text, (double)(always + rest[peak]) / (double)most, 30);
     ipu__put(text, "\n");
 }

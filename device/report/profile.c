@@ -227,21 +227,6 @@ int64_t ipu__share_on(const struct ipu__profile_block *block, int32_t tile)
     return 0;
 }
 
-void ipu__tile_history(const struct ipu__program *program, int32_t tile,
-                       int64_t *bytes)
-{
-    for (int32_t i = 0; i < program->nsteps; i++)
-        bytes[i] = program->code_bytes + program->steps[i].temporary_bytes;
-    for (int32_t b = 0; b < program->nblocks; b++) {
-        const struct ipu__profile_block *block = &program->blocks[b];
-        int64_t share = ipu__share_on(block, tile);
-        int32_t first = block->birth < 0 ? 0 : block->birth;
-
-        for (int32_t i = first; i <= block->death && i < program->nsteps; i++)
-            bytes[i] += share;
-    }
-}
-
 /* -------------------------------------------------------------------- checks
  */
 
@@ -259,7 +244,7 @@ static bool run_is_possible(int32_t first, int32_t count, int32_t tiles)
 static bool block_is_possible(const struct ipu__program *p,
                               const struct ipu__profile_block *b)
 {
-    if (b->birth < -1 || b->birth >= p->nsteps + 1 || b->death < b->birth ||
+    if (b->birth < -1 || b->birth >= p->nsteps || b->death < b->birth ||
         b->death > p->nsteps || b->bytes < 0)
         return false;
     for (int32_t i = 0; i < b->nshares; i++)
@@ -284,6 +269,36 @@ static bool step_is_possible(const struct ipu__program *p,
            s->block < p->nblocks && s->ipu >= 0 && s->ipu < p->ipu + p->ipus;
 }
 
+/* Sums of what is in the tables stay far from what 64 bits can hold. */
+static bool sums_are_possible(const struct ipu__program *p)
+{
+    const double most = 0x1p61;
+    double cycles = 0, bytes = 0;
+
+    for (int32_t i = 0; i < p->nsteps; i++) {
+        const struct ipu__profile_step *s = &p->steps[i];
+
+        cycles +=
+            ((double)s->compute + (double)s->exchange + (double)s->sync +
+             (double)s->host + (double)s->total + (double)s->exchange_bytes) *
+            s->times;
+        bytes += (double)s->temporary_bytes + (double)s->fullest_tile_bytes;
+    }
+    for (int32_t i = 0; i < p->nblocks; i++)
+        bytes += (double)p->blocks[i].bytes;
+    for (int32_t i = 0; i < p->ntiles; i++) {
+        const struct ipu__profile_tiles *t = &p->tiles[i];
+
+        bytes += (double)t->total * t->count;
+        for (int c = 0; c < IPU_NUM_CATEGORIES; c++)
+            bytes += (double)t->bytes[c] * t->count;
+    }
+    for (int32_t i = 0; i < p->nstreams; i++)
+        cycles += (double)p->streams[i].cycles + (double)p->streams[i].bytes;
+    return cycles < most && bytes < most &&
+           (double)p->memory.bytes_per_tile * ipu__program_tiles(p) < most;
+}
+
 int ipu__program_check(const char *where, const struct ipu__program *program)
 {
     if (program->ipus < 1 || program->ipus > IPU_MAX_IPUS || program->ipu < 0)
@@ -301,6 +316,11 @@ int ipu__program_check(const char *where, const struct ipu__program *program)
                              ipu__program_tiles(program)) ||
             program->tiles[i].peak_step < 0)
             return broken(where, "tiles", i);
+    if (!sums_are_possible(program))
+        return ipu__fail(IPU_ERR_DATA,
+                         "%s: '%s' has cycles or bytes that are "
+                         "too many to be true",
+                         where, program->name);
     if (program->memory.fullest_tile < 0 ||
         program->memory.fullest_tile >= ipu__program_tiles(program) ||
         (program->memory.fullest_step >= program->nsteps &&

@@ -138,8 +138,4 @@ bool ipu__block_alive(const struct ipu__profile_block *block, int32_t step);
 
 int32_t ipu__program_tiles(const struct ipu__program *program);
 
-/* Bytes on a tile during each step: bytes, [nsteps]. */
-void ipu__tile_history(const struct ipu__program *program, int32_t tile,
-                       int64_t *bytes);
-
 #endif

@@ -134,7 +134,7 @@ void ipu__put_bar(struct ipu__text *text, double part, int width)
     if (n == 0 && part > 0)
         n = 1;
     for (int i = 0; i < n && i < width; i++)
-        ipu__put(text, "#");
+        ipu__put(text, "%s#", i ? "" : "  ");
 }
 
 int ipu__text_take(struct ipu__text *text, char **taken)

@@ -27,7 +27,7 @@ void ipu__put_padded(struct ipu__text *text, const char *word, int width);
 void ipu__put_wrapped(struct ipu__text *text, const char *head, int indent,
                       const char *paragraph);
 
-/* So many signs of a bar, of part in all. */
+/* Two spaces and so many signs of a bar, of part in all; nothing of nothing. */
 void ipu__put_bar(struct ipu__text *text, double part, int width);
 
 /* IPU_ERR_MEMORY, or 0 and the text, which is the caller's. */

@@ -1,0 +1,718 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Profiles of programs: what engines count, what blocks and tiles hold, that
+ * all of it is one and the same as what executables tell, and what follows
+ * from it in words.
+ */
+#include "check_main.h"
+
+#include <math.h>
+
+#include "report.h"
+
+static struct device d;
+static ipu_profile *profile;
+
+static void set_up(void)
+{
+    d = device_new();
+    profile = NULL;
+}
+
+static void tear_down(void)
+{
+    ipu_profile_free(profile);
+    device_free(&d);
+}
+
+/* ----------------------------------------------------------------- counting */
+
+static ipu_engine_times times(void)
+{
+    ipu_engine_times t = {.size = sizeof t};
+
+    MUST(ipu_engine_get_times(d.engine, &t));
+    return t;
+}
+
+static void network(int64_t batch)
+{
+    report_network(&d, batch, report_nothing);
+    device_load(&d);
+    report_connect(&d, batch);
+}
+
+START_TEST(an_engine_counts_when_it_is_asked)
+{
+    ipu_engine_times t = {.size = sizeof t};
+    ipu_memory_info info = {.size = sizeof info};
+    int64_t steps = 0;
+
+    network(8);
+    MUST(ipu_engine_run(d.engine));
+    MUST_FAIL(ipu_engine_get_times(d.engine, &t), IPU_ERR_STATE,
+              "does not count");
+    MUST_FAIL((int)ipu_engine_step_ns(d.engine, 0), IPU_ERR_STATE,
+              "does not count");
+    MUST(ipu_engine_profile(d.engine, 1));
+    ck_assert_int_eq(times().runs, 0);
+    for (int i = 0; i < 5; i++)
+        MUST(ipu_engine_run(d.engine));
+    t = times();
+    ck_assert_int_eq(t.runs, 5);
+    ck_assert_int_gt(t.fastest_ns, 0);
+    ck_assert_int_le(5 * t.fastest_ns, t.run_ns);
+    ck_assert_int_gt(t.between_ns, 0);
+    MUST(ipu_executable_memory(d.executable, &info));
+    for (int32_t i = 0; i < info.steps; i++)
+        steps += ipu_engine_step_ns(d.engine, i);
+    ck_assert_int_gt(t.call_ns, 0);
+    ck_assert_int_eq(steps + t.input_ns + t.output_ns, t.run_ns);
+    MUST(ipu_engine_profile(d.engine, 1)); /* anew */
+    ck_assert_int_eq(times().runs, 0);
+    MUST(ipu_engine_profile(d.engine, 0));
+    MUST_FAIL(ipu_engine_get_times(d.engine, &t), IPU_ERR_STATE,
+              "does not count");
+}
+END_TEST
+
+static int refuse(void *context, const char *name, void *data, int64_t count)
+{
+    (void)context;
+    (void)name;
+    (void)data;
+    (void)count;
+    return -7;
+}
+
+START_TEST(a_run_that_fails_is_not_counted)
+{
+    report_network(&d, 4, refuse);
+    device_load(&d);
+    report_connect(&d, 4);
+    MUST(ipu_engine_profile(d.engine, 1));
+    ck_assert_int_eq(ipu_engine_run(d.engine), IPU_ERR_CALLBACK);
+    ck_assert_int_eq(times().runs, 0);
+    ck_assert_int_eq(times().run_ns, 0);
+    ck_assert_int_eq(ipu_engine_step_ns(d.engine, 0), 0);
+}
+END_TEST
+
+static int switch_off(void *context, const char *name, void *data,
+                      int64_t count)
+{
+    (void)name;
+    (void)data;
+    (void)count;
+    ck_assert_int_eq(ipu_engine_profile(d.engine, 0), IPU_ERR_STATE);
+    ++*(int *)context;
+    return 0;
+}
+
+START_TEST(counting_does_not_change_while_it_runs)
+{
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(4));
+    float zeros[4] = {0};
+    int calls = 0;
+
+    MUST(ipu_host_call(d.graph, "y", ipu_relu(d.graph, x), switch_off, &calls));
+    device_load(&d);
+    device_connect(&d, "x", zeros, 4);
+    MUST(ipu_engine_profile(d.engine, 1));
+    MUST(ipu_engine_run(d.engine));
+    ck_assert_int_eq(calls, 1);
+    ck_assert_int_eq(times().runs, 1);
+}
+END_TEST
+
+START_TEST(arguments_of_counting_are_checked)
+{
+    ipu_engine_times t = {.size = 3};
+
+    network(2);
+    MUST_FAIL(ipu_engine_profile(NULL, 1), IPU_ERR_ARGUMENT, "NULL");
+    MUST(ipu_engine_profile(d.engine, 1));
+    MUST_FAIL(ipu_engine_get_times(d.engine, &t), IPU_ERR_ARGUMENT,
+              "size is 3");
+    MUST_FAIL(ipu_engine_get_times(d.engine, NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL((int)ipu_engine_step_ns(d.engine, 99), IPU_ERR_ARGUMENT,
+              "no step 99");
+    MUST_FAIL((int)ipu_engine_step_ns(NULL, 0), IPU_ERR_ARGUMENT, "NULL");
+}
+END_TEST
+
+static TCase *tcase_counting(void)
+{
+    TCase *tcase = tcase_create("counting");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, an_engine_counts_when_it_is_asked);
+    tcase_add_test(tcase, a_run_that_fails_is_not_counted);
+    tcase_add_test(tcase, counting_does_not_change_while_it_runs);
+    tcase_add_test(tcase, arguments_of_counting_are_checked);
+    return tcase;
+}
+
+/* ------------------------------------------------------------------- blocks */
+
+static ipu_block_info block(int32_t i)
+{
+    ipu_block_info info = {.size = sizeof info};
+
+    MUST(ipu_executable_block(d.executable, i, &info));
+    return info;
+}
+
+/* The block that begins with this tensor. */
+static int32_t find_block(const char *tensor)
+{
+    int n = ipu_executable_blocks(d.executable);
+
+    for (int32_t i = 0; i < n; i++)
+        if (strcmp(block(i).tensor, tensor) == 0)
+            return i;
+    ck_abort_msg("there is no block '%s'", tensor);
+    return -1;
+}
+
+START_TEST(blocks_are_what_lies_on_tiles)
+{
+    ipu_memory_info info = {.size = sizeof info};
+    int64_t always = 0, all = 0;
+
+    network(8);
+    MUST(ipu_executable_memory(d.executable, &info));
+    for (int32_t b = 0; b < ipu_executable_blocks(d.executable); b++) {
+        int64_t bytes = 0;
+
+        for (int32_t t = 0; t < 1472; t++)
+            bytes += ipu_executable_block_on_tile(d.executable, b, t);
+        ck_assert_int_ge(bytes, block(b).bytes);
+        ck_assert_int_lt(bytes, block(b).bytes + 8);
+        ck_assert_int_le(block(b).birth, block(b).death);
+        always += block(b).always_live ? block(b).bytes : 0;
+        all += block(b).tensors;
+    }
+    ck_assert_int_eq(always, info.always_live_bytes);
+    ck_assert_int_gt(all, ipu_executable_blocks(d.executable)); /* in place */
+}
+END_TEST
+
+START_TEST(a_block_says_what_it_is)
+{
+    ipu_block_info w, x;
+
+    network(8);
+    w = block(find_block("w1"));
+    ck_assert_int_eq(w.category, IPU_CATEGORY_VARIABLES);
+    ck_assert_int_eq(w.ndim, 2);
+    ck_assert_int_eq(w.shape[0], 30);
+    ck_assert_int_eq(w.shape[1], 20);
+    ck_assert_int_eq(w.bytes, 30 * 20 * 4);
+    ck_assert_int_eq(w.birth, -1);
+    ck_assert_int_eq(w.always_live, 1);
+    ck_assert_ptr_null(w.op);
+    ck_assert_ptr_nonnull(strstr(w.file, "report.h"));
+    ck_assert_int_gt(w.line, 0);
+    x = block(find_block("x"));
+    ck_assert_int_eq(x.category, IPU_CATEGORY_INPUTS);
+    ck_assert_int_eq(x.always_live, 0);
+    ck_assert_str_eq(block(find_block("matmul:0")).op, "matmul");
+    ck_assert_int_eq(block(find_block("matmul:0")).category,
+                     IPU_CATEGORY_RESULTS);
+    ck_assert_str_eq(ipu_category_name(IPU_CATEGORY_EXCHANGE_CODE),
+                     "exchange_code");
+    ck_assert_ptr_null(ipu_category_name(-1));
+    ck_assert_ptr_null(ipu_category_name(IPU_NUM_CATEGORIES));
+}
+END_TEST
+
+START_TEST(arguments_of_blocks_are_checked)
+{
+    ipu_block_info info = {.size = sizeof info};
+
+    network(2);
+    MUST_FAIL(ipu_executable_blocks(NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_executable_block(d.executable, -1, &info), IPU_ERR_ARGUMENT,
+              "no block -1");
+    MUST_FAIL(ipu_executable_block(d.executable, 9999, &info), IPU_ERR_ARGUMENT,
+              "no block 9999");
+    MUST_FAIL(ipu_executable_block(d.executable, 0, NULL), IPU_ERR_ARGUMENT,
+              "NULL");
+    info.size = 1;
+    MUST_FAIL(ipu_executable_block(d.executable, 0, &info), IPU_ERR_ARGUMENT,
+              "size is 1");
+    MUST_FAIL((int)ipu_executable_block_on_tile(d.executable, 0, 1472),
+              IPU_ERR_ARGUMENT, "no tile 1472");
+}
+END_TEST
+
+static TCase *tcase_blocks(void)
+{
+    TCase *tcase = tcase_create("blocks");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, blocks_are_what_lies_on_tiles);
+    tcase_add_test(tcase, a_block_says_what_it_is);
+    tcase_add_test(tcase, arguments_of_blocks_are_checked);
+    return tcase;
+}
+
+/* ------------------------------------------------------------- what is told */
+
+static void check_tiles(const json_t *program)
+{
+    static const char *const parts[] = {"variables",     "constants", "inputs",
+                                        "results",       "temporary", "code",
+                                        "exchange_code", "state"};
+    const json_t *runs = json_object_get(program, "tiles"), *run;
+    int32_t next = 0;
+    size_t i;
+
+    json_array_foreach(runs, i, run)
+    {
+        int64_t sum = 0;
+
+        ck_assert_int_eq(report_number(run, "first"), next);
+        for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+            sum += report_number(run, parts[k]);
+        ck_assert_int_eq(sum, report_number(run, "total"));
+        for (int64_t n = report_number(run, "count"); n > 0; n--, next++) {
+            ipu_tile_info info = {.size = sizeof info};
+
+            MUST(ipu_executable_tile(d.executable, next, &info));
+            ck_assert_int_eq(info.peak_bytes, sum);
+            ck_assert_int_eq(info.peak_step, report_number(run, "peak_step"));
+        }
+    }
+    ck_assert_int_eq(next, 1472);
+}
+
+static void check_steps(const json_t *program)
+{
+    const json_t *steps = json_object_get(program, "steps"), *step;
+    size_t i;
+
+    json_array_foreach(steps, i, step)
+    {
+        ipu_step_info info = {.size = sizeof info};
+
+        MUST(ipu_executable_step(d.executable, (int32_t)i, &info));
+        ck_assert_int_eq(info.total_cycles, report_number(step, "total"));
+        ck_assert_int_eq(
+            info.total_cycles,
+            report_number(step, "compute") + report_number(step, "exchange") +
+                report_number(step, "sync") + report_number(step, "host"));
+        ck_assert_str_eq(info.op,
+                         json_string_value(json_object_get(step, "op")));
+        ck_assert_int_eq(json_is_null(json_object_get(step, "estimate")),
+                         info.estimate == NULL);
+        ck_assert_int_eq(ipu_engine_step_ns(d.engine, (int32_t)i),
+                         report_number(step, "ns"));
+    }
+}
+
+START_TEST(a_profile_is_what_the_executable_tells)
+{
+    ipu_program_cycles cycles = {.size = sizeof cycles};
+    json_t *json;
+    const json_t *program;
+
+    network(8);
+    MUST(ipu_engine_profile(d.engine, 1));
+    MUST(ipu_engine_run(d.engine));
+    MUST(ipu_engine_run(d.engine));
+    profile = report_profile(&d, "net");
+    json = report_json(profile);
+    program = report_program(json, 0);
+    ck_assert_str_eq(json_string_value(json_object_get(json, "name")), "net");
+    ck_assert_int_eq(
+        report_number(json_object_get(program, "measured"), "runs"), 2);
+    check_tiles(program);
+    check_steps(program);
+    MUST(ipu_executable_cycles(d.executable, &cycles));
+    ck_assert_int_eq(report_number(json_object_get(program, "cycles"), "total"),
+                     cycles.total);
+    json_decref(json);
+}
+END_TEST
+
+/* What lies on a tile at a step, of blocks and what the step needs, is what
+ * the step says of its fullest tile. */
+START_TEST(blocks_explain_the_fullest_tile_of_each_step)
+{
+    json_t *json;
+    const json_t *program, *steps, *blocks, *step, *entry;
+    size_t i, k;
+
+    network(64);
+    profile = report_profile(&d, "net");
+    json = report_json(profile);
+    program = report_program(json, 0);
+    steps = json_object_get(program, "steps");
+    blocks = json_object_get(program, "blocks");
+    json_array_foreach(steps, i, step)
+    {
+        int32_t tile = (int32_t)report_number(step, "fullest_tile");
+        int64_t bytes = report_number(program, "code_bytes") +
+                        report_number(step, "temporary_bytes");
+
+        json_array_foreach(blocks, k, entry)
+        {
+            if (report_number(entry, "birth") <= (int64_t)i &&
+                (int64_t)i <= report_number(entry, "death"))
+                bytes += ipu_executable_block_on_tile(d.executable, (int32_t)k,
+                                                      tile);
+        }
+        ck_assert_int_eq(bytes, report_number(step, "fullest_tile_bytes"));
+    }
+    json_decref(json);
+}
+END_TEST
+
+START_TEST(without_an_engine_nothing_is_measured)
+{
+    json_t *json;
+    char *text;
+
+    network(8);
+    MUST(ipu_profile_new("net", &profile));
+    MUST(ipu_profile_add(profile, "a", 0, d.executable, NULL));
+    MUST(ipu_profile_add(profile, "b", 0, d.executable, d.engine));
+    json = report_json(profile);
+    for (size_t i = 0; i < 2; i++)
+        ck_assert(
+            json_is_null(json_object_get(report_program(json, i), "measured")));
+    text = report_text(profile, IPU_PROFILE_TEXT);
+    ck_assert_ptr_null(strstr(text, "On this machine"));
+    free(text);
+    json_decref(json);
+}
+END_TEST
+
+START_TEST(the_same_program_makes_the_same_profile)
+{
+    struct device other = device_new();
+    ipu_profile *twin;
+    char *a, *b;
+
+    network(8);
+    profile = report_profile(&d, "net");
+    report_network(&other, 8, report_nothing);
+    device_load(&other);
+    twin = report_profile(&other, "net");
+    a = report_text(profile, IPU_PROFILE_JSON);
+    b = report_text(twin, IPU_PROFILE_JSON);
+    ck_assert_str_eq(a, b);
+    free(a);
+    free(b);
+    ipu_profile_free(twin);
+    device_free(&other);
+}
+END_TEST
+
+START_TEST(a_program_without_steps_has_a_profile)
+{
+    char *text;
+
+    ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(64));
+    device_load(&d);
+    profile = report_profile(&d, "empty");
+    text = report_text(profile, IPU_PROFILE_TEXT);
+    report_is_narrow(text);
+    free(text);
+    free(report_text(profile, IPU_PROFILE_HTML));
+}
+END_TEST
+
+START_TEST(arguments_of_profiles_are_checked)
+{
+    struct device other = device_new();
+    char *text = NULL;
+
+    network(4);
+    report_network(&other, 4, report_nothing);
+    device_load(&other);
+    MUST_FAIL(ipu_profile_new(NULL, &profile), IPU_ERR_ARGUMENT, "name");
+    MUST_FAIL(ipu_profile_new("x", NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST(ipu_profile_new("x", &profile));
+    MUST_FAIL(ipu_profile_add(profile, NULL, 0, d.executable, NULL),
+              IPU_ERR_ARGUMENT, "name is NULL");
+    MUST_FAIL(ipu_profile_add(profile, "a", 0, NULL, NULL), IPU_ERR_ARGUMENT,
+              "executable is NULL");
+    MUST_FAIL(ipu_profile_add(profile, "a", -1, d.executable, NULL),
+              IPU_ERR_ARGUMENT, "no IPU -1");
+    MUST_FAIL(ipu_profile_add(profile, "a", 0, d.executable, other.engine),
+              IPU_ERR_ARGUMENT, "another program than 'a'");
+    MUST(ipu_profile_add(profile, "a", 0, d.executable, d.engine));
+    MUST_FAIL(ipu_profile_add(profile, "a", 0, d.executable, NULL),
+              IPU_ERR_NAME, "'a' already");
+    MUST_FAIL(ipu_profile_print(profile, 9, &text), IPU_ERR_ARGUMENT,
+              "no format 9");
+    MUST_FAIL(ipu_profile_print(NULL, 0, &text), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_profile_print(profile, 0, NULL), IPU_ERR_ARGUMENT, "NULL");
+    ck_assert_ptr_null(text);
+    device_free(&other);
+}
+END_TEST
+
+static TCase *tcase_told(void)
+{
+    TCase *tcase = tcase_create("told");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, a_profile_is_what_the_executable_tells);
+    tcase_add_test(tcase, blocks_explain_the_fullest_tile_of_each_step);
+    tcase_add_test(tcase, without_an_engine_nothing_is_measured);
+    tcase_add_test(tcase, the_same_program_makes_the_same_profile);
+    tcase_add_test(tcase, a_program_without_steps_has_a_profile);
+    tcase_add_test(tcase, arguments_of_profiles_are_checked);
+    return tcase;
+}
+
+/* ----------------------------------------------------------------- in words */
+
+static void text_has(const char *words)
+{
+    char *text = report_text(profile, IPU_PROFILE_TEXT);
+
+    report_is_narrow(text);
+    ck_assert_msg(strstr(text, words) != NULL, "'%s' is not in:\n%s", words,
+                  text);
+    free(text);
+}
+
+START_TEST(the_text_is_narrow_whatever_names_are_in_it)
+{
+    char name[300] = "";
+    ipu_tensor x;
+
+    for (int i = 0; i < 60; i++)
+        strcat(name, i % 7 ? "ä" : "\x01"); /* and something to escape */
+    x = device_floats(&d, name, 2, SHAPE(1234567, 8));
+    MUST(ipu_output(d.graph, "y\xff\xc3", ipu_relu(d.graph, x)));
+    MUST(ipu_compile(d.graph, NULL, &d.executable));
+    MUST(ipu_profile_new(name, &profile));
+    MUST(ipu_profile_add(profile, name, 0, d.executable, NULL));
+    text_has("tiles by the bytes");
+    json_decref(report_json(profile)); /* all of it is UTF-8 */
+}
+END_TEST
+
+START_TEST(small_work_is_bound_by_the_host)
+{
+    network(8);
+    MUST(ipu_engine_profile(d.engine, 1));
+    MUST(ipu_engine_run(d.engine));
+    MUST(ipu_engine_run(d.engine));
+    profile = report_profile(&d, "net");
+    text_has("* Host-bound: ");
+    text_has("From one run to the next");
+    text_has("On this machine 2 runs took ");
+    text_has("why figures marked ~ are estimates");
+    text_has("I/O tiles");
+}
+END_TEST
+
+START_TEST(large_work_is_bound_by_the_device)
+{
+    ipu_tensor w =
+        ipu_variable(d.graph, "w", IPU_FLOAT32, 2, SHAPE(1024, 1024));
+    ipu_tensor x = w;
+
+    for (int i = 0; i < 20; i++)
+        x = ipu_matmul(d.graph, x, w);
+    MUST(ipu_output(d.graph, "y", ipu_reduce_sum(d.graph, x, 1)));
+    MUST(ipu_compile(d.graph, NULL, &d.executable));
+    MUST(ipu_profile_new("large", &profile));
+    MUST(ipu_profile_add(profile, "p", 0, d.executable, NULL));
+    text_has("* Device-bound: ");
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_said)
+{
+    ipu_target target;
+    const ipu_compile_options options = {
+        .size = sizeof options, .target = &target, .allow_out_of_memory = 1};
+
+    ipu_target_init(&target, sizeof target);
+    target.tiles = 4;
+    target.bytes_per_tile = 2048;
+    report_network(&d, 8, report_nothing);
+    MUST(ipu_compile_with(d.graph, &options, &d.executable));
+    profile = report_profile(&d, "net");
+    text_has("The program does not fit.");
+}
+END_TEST
+
+/* ---------------------------------------------------------------- findings */
+
+/* The finding of a kind; borrowed. */
+static const json_t *finding(const json_t *program, const char *list,
+                             const char *kind)
+{
+    const json_t *found =
+        json_object_get(json_object_get(program, "derived"), list);
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(found, i, f)
+    {
+        if (strcmp(json_string_value(json_object_get(f, "kind")), kind) == 0)
+            return f;
+    }
+    return NULL;
+}
+
+/* Early results that wait for the backward pass while a wide layer in the
+ * middle makes the peak. */
+static void waiting_network(const ipu_target *target)
+{
+    ipu_tensor w[4], g[4];
+    ipu_tensor x = device_floats(&d, "x", 2, SHAPE(512, 256));
+    static const int64_t widths[] = {256, 256, 2048, 256, 16};
+
+    for (int i = 0; i < 4; i++) {
+        char name[8];
+
+        snprintf(name, sizeof name, "w%d", i);
+        w[i] = ipu_variable(d.graph, name, IPU_FLOAT32, 2,
+                            SHAPE(widths[i], widths[i + 1]));
+        x = ipu_tanh(d.graph, ipu_matmul(d.graph, x, w[i]));
+    }
+    MUST(ipu_gradients(d.graph, ipu_reduce_sum(d.graph, x, 1), 4, w, g));
+    for (int i = 0; i < 4; i++) {
+        char name[8];
+
+        snprintf(name, sizeof name, "g%d", i);
+        MUST(ipu_host_call(d.graph, name, g[i], report_nothing, NULL));
+    }
+    MUST(ipu_compile(d.graph, target, &d.executable));
+    profile = report_profile(&d, "waiting");
+}
+
+START_TEST(what_waits_over_the_peak_may_be_made_again)
+{
+    json_t *json;
+    const json_t *program, *f, *memory;
+    int32_t tile, which;
+
+    waiting_network(NULL);
+    json = report_json(profile);
+    program = report_program(json, 0);
+    f = finding(program, "saves_memory", "recompute");
+    ck_assert_ptr_nonnull(f);
+    memory = json_object_get(program, "memory");
+    tile = (int32_t)report_number(memory, "fullest_tile");
+    which = (int32_t)report_number(f, "block");
+    /* No more than it has there; it costs what it takes to make it. */
+    ck_assert_int_gt(report_number(f, "bytes"), 0);
+    ck_assert_int_le(report_number(f, "bytes"),
+                     ipu_executable_block_on_tile(d.executable, which, tile));
+    ck_assert_int_lt(report_number(f, "cycles"), 0);
+    ck_assert_int_lt(block(which).birth, report_number(memory, "fullest_step"));
+    ck_assert_int_gt(block(which).death, report_number(memory, "fullest_step"));
+    json_decref(json);
+}
+END_TEST
+
+START_TEST(idle_variables_may_be_kept_beside_the_chip)
+{
+    ipu_target target;
+    json_t *json;
+
+    ipu_target_init(&target, sizeof target);
+    waiting_network(&target);
+    json = report_json(profile);
+    ck_assert_ptr_nonnull(
+        finding(report_program(json, 0), "saves_memory", "offload"));
+    json_decref(json);
+    ipu_profile_free(profile);
+    ipu_executable_free(d.executable);
+    ipu_graph_free(d.graph);
+    d = device_new();
+    target.streaming_bytes_per_second = 0; /* nothing is beside it */
+    waiting_network(&target);
+    json = report_json(profile);
+    ck_assert_ptr_null(
+        finding(report_program(json, 0), "saves_memory", "offload"));
+    json_decref(json);
+}
+END_TEST
+
+/* Half of the tensors' bytes. What that makes of the time is what compiling
+ * for halves says of it. */
+START_TEST(halves_take_half)
+{
+    json_t *json;
+    const json_t *program, *f, *memory;
+    int64_t fullest, code;
+
+    waiting_network(NULL);
+    json = report_json(profile);
+    program = report_program(json, 0);
+    f = finding(program, "saves_memory", "half");
+    ck_assert_ptr_nonnull(f);
+    memory = json_object_get(program, "memory");
+    fullest = report_number(memory, "fullest_tile_bytes");
+    code = report_number(program, "code_bytes");
+    ck_assert_int_le(llabs(2 * report_number(f, "bytes") - (fullest - code)),
+                     64);
+    json_decref(json);
+}
+END_TEST
+
+START_TEST(steps_on_few_tiles_are_found)
+{
+    ipu_target target;
+    json_t *json;
+    const json_t *f;
+
+    /* One row: its sum is on few tiles, of many elements. */
+    ipu_target_init(&target, sizeof target);
+    MUST(ipu_output(
+        d.graph, "y",
+        ipu_reduce_sum(d.graph,
+                       ipu_matmul(d.graph,
+                                  device_floats(&d, "a", 2, SHAPE(1, 7)),
+                                  device_floats(&d, "b", 2, SHAPE(7, 9000))),
+                       1)));
+    MUST(ipu_compile(d.graph, &target, &d.executable));
+    profile = report_profile(&d, "few");
+    json = report_json(profile);
+    for (size_t i = 0; i < 2; i++) {
+        ipu_step_info info = {.size = sizeof info};
+
+        MUST(ipu_executable_step(d.executable, (int32_t)i, &info));
+        f = finding(report_program(json, 0), "saves_time", "balance");
+        if (f && report_number(f, "step") == (int64_t)i) {
+            ck_assert_int_lt(info.busy_tiles, 1472);
+            ck_assert_int_lt(report_number(f, "cycles"), info.compute_cycles);
+            ck_assert_int_gt(report_number(f, "cycles"), 0);
+        }
+    }
+    f = finding(report_program(json, 0), "saves_time", "streams");
+    ck_assert_ptr_nonnull(f);
+    json_decref(json);
+}
+END_TEST
+
+static TCase *tcase_words(void)
+{
+    TCase *tcase = tcase_create("words");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, the_text_is_narrow_whatever_names_are_in_it);
+    tcase_add_test(tcase, small_work_is_bound_by_the_host);
+    tcase_add_test(tcase, large_work_is_bound_by_the_device);
+    tcase_add_test(tcase, what_does_not_fit_is_said);
+    tcase_add_test(tcase, what_waits_over_the_peak_may_be_made_again);
+    tcase_add_test(tcase, idle_variables_may_be_kept_beside_the_chip);
+    tcase_add_test(tcase, halves_take_half);
+    tcase_add_test(tcase, steps_on_few_tiles_are_found);
+    return tcase;
+}
+
+HVD_TEST_MAIN("device_report", tcase_counting, tcase_blocks, tcase_told,
+              tcase_words)
