@@ -51,6 +51,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
         o->paths[o->npaths++] = text;
         return 0;
     case ARGP_KEY_END:
+        if (o->line.outcome != OPTIONS_RUN)
+            return 0; /* help needs no profile */
         if (o->npaths == 0)
             return command_refuse(&o->line, "which profile? Give a "
                                             "profile.json, or its directory");

@@ -1,0 +1,231 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# ipu-report: profiles shown and compared, pages that browsers open, one line
+# for every mistake; and --profile of the training programs, whose profiles
+# these are.
+
+setup_file() {
+    local build="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}"
+    MNIST="$build/bin/mnist"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_mpi_yield_when_idle=1
+    train -b 16 --profile "$BATS_FILE_TMPDIR/a"
+    train -b 32 --profile "$BATS_FILE_TMPDIR/b"
+}
+
+setup() {
+    local build="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}"
+    REPORT="$build/bin/ipu-report"
+    MNIST="$build/bin/mnist"
+    A="$BATS_FILE_TMPDIR/a"
+    B="$BATS_FILE_TMPDIR/b"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_mpi_yield_when_idle=1
+}
+
+train() {
+    "$MNIST" --steps 3 --train-images 400 --test-images 50 "$@"
+}
+
+# is_wrong STATUS WORD ARGS...: one line, with the word.
+is_wrong() {
+    local status_wanted=$1 word=$2
+    shift 2
+    run "$REPORT" "$@"
+    echo "$* -> $status: $output"
+    [ "$status" -eq "$status_wanted" ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == "ipu-report: "*"$word"* ]]
+}
+
+# absent PATTERN FILE: no line matches.
+absent() {
+    if grep -nE "$1" "$2"; then
+        return 1
+    fi
+}
+
+# dom FILE: what a browser makes of a page; what its console says on stderr.
+dom() {
+    timeout 120 chromium --headless --no-sandbox --disable-gpu \
+        --enable-logging=stderr --user-data-dir="$BATS_TEST_TMPDIR/browser" \
+        --virtual-time-budget=2000 --dump-dom "file://$1" \
+        2>"$BATS_TEST_TMPDIR/log"
+}
+
+# ---------------------------------------------------------------- the programs
+
+@test "a training program writes both files, and says where" {
+    run train --profile "$BATS_TEST_TMPDIR/new"
+    [ "$status" -eq 0 ]
+    [[ $output == *"profile"*"$BATS_TEST_TMPDIR/new/report.html"* ]]
+    [ "$(ls -A "$BATS_TEST_TMPDIR/new")" = "profile.json
+report.html" ]
+}
+
+@test "a profile is what was trained and evaluated, as often as that was" {
+    /usr/bin/python3 -c "
+import json, sys
+profile = json.load(open(sys.argv[1]))
+assert profile['format'] == 'ipu-profile' and profile['version'] == 1
+assert profile['name'] == 'mnist'
+runs = {p['name']: p['measured']['runs'] for p in profile['programs']}
+assert runs == {'training': 3, 'evaluation': 4}, runs
+training = profile['programs'][0]
+assert sum(t['count'] for t in training['tiles']) == training['target']['tiles']
+assert any(s['file'] and s['line'] > 0 for s in training['steps'])
+" "$A/profile.json"
+}
+
+@test "--profile text is a report of 80 columns" {
+    run train --profile text
+    [ "$status" -eq 0 ]
+    [[ $output == *"mnist: training"*"-bound: "*"cycles of a run"* ]]
+    sed -n '/^mnist: training/,$p' <<<"$output" >"$BATS_TEST_TMPDIR/text"
+    [ -s "$BATS_TEST_TMPDIR/text" ]
+    absent '^.{81,}| $' "$BATS_TEST_TMPDIR/text"
+    [ ! -e text ]
+}
+
+@test "one rank of several writes" {
+    run mpirun --oversubscribe --bind-to none -np 2 "$MNIST" --steps 3 \
+        --train-images 400 --test-images 50 --profile "$BATS_TEST_TMPDIR/two"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c report.html <<<"$output")" -eq 1 ]
+    [ "$(ls -A "$BATS_TEST_TMPDIR/two" | wc -l)" -eq 2 ]
+    "$REPORT" "$BATS_TEST_TMPDIR/two" >/dev/null
+}
+
+@test "a directory that cannot be is found before training starts" {
+    for where in "$A/profile.json" "$BATS_TEST_TMPDIR/far/away" /proc ""; do
+        run train --profile "$where"
+        echo "$where: $output"
+        [ "$status" -ne 0 ]
+        [[ $output == *"--profile"*"$where"* ]]
+        [[ $output != *epoch* ]]
+    done
+}
+
+# --------------------------------------------------------------- the reports
+
+@test "a profile is shown" {
+    run "$REPORT" "$A"
+    [ "$status" -eq 0 ]
+    [[ $output == *"mnist: training"*"what would make it faster"* ]]
+    [ "$("$REPORT" "$A/profile.json")" = "$output" ]
+    "$REPORT" "$A" --format json | cmp - "$A/profile.json"
+}
+
+@test "two profiles are compared" {
+    run "$REPORT" "$A" "$B"
+    [ "$status" -eq 0 ]
+    [[ $output == *"cycles of a run"*"+"*"%"* ]]
+    absent '^.{81,}| $' - <<<"$output"
+    run "$REPORT" "$A" "$B" --format json
+    /usr/bin/python3 -c "
+import json, sys
+document = json.loads(sys.argv[1])
+assert document['format'] == 'ipu-profile-comparison'
+training = document['programs'][0]
+flops = [f for f in training['in_all'] if f['name'] == 'operations'][0]
+assert abs(flops['percent'] - 100) < 5, flops
+" "$output"
+}
+
+@test "who keeps watch is told of growth" {
+    run "$REPORT" "$A" "$B" --fail-if-over 1
+    [ "$status" -eq 1 ]
+    [[ ${lines[-1]} == "ipu-report: grew by more than 1 %: cycles by "* ]]
+    run "$REPORT" "$A" "$B" --fail-if-over 1000
+    [ "$status" -eq 0 ]
+    run "$REPORT" "$B" "$A" --fail-if-over 0 # it shrank
+    [ "$status" -eq 0 ]
+}
+
+@test "pages are written whole, and need nothing else" {
+    run "$REPORT" "$A" "$B" --html "$BATS_TEST_TMPDIR/both.html"
+    [ "$status" -eq 0 ]
+    [ "$(ls -A "$BATS_TEST_TMPDIR" | grep -c html)" -eq 1 ]
+    for page in "$A/report.html" "$BATS_TEST_TMPDIR/both.html"; do
+        absent 'https?://|<link|<img|src=|@import|url\(|fetch\(' "$page"
+        /usr/bin/python3 -c "
+import json, re, sys
+page = open(sys.argv[1], encoding='utf-8').read()
+json.loads(re.search(r'id=\"profile\">(.*?)</script>', page, re.S)[1])
+assert page.rstrip().endswith('</html>')
+" "$page"
+    done
+}
+
+@test "scripts of pages are JavaScript" {
+    command -v node >/dev/null || skip "node is not installed"
+    sed -n '/^<script>$/,/^<\/script>$/p' "$A/report.html" | sed '1d;$d' \
+        >"$BATS_TEST_TMPDIR/page.js"
+    [ -s "$BATS_TEST_TMPDIR/page.js" ]
+    node --check "$BATS_TEST_TMPDIR/page.js"
+}
+
+@test "a browser draws the page, and its console is silent" {
+    command -v chromium >/dev/null || skip "chromium is not installed"
+    dom "$A/report.html" >"$BATS_TEST_TMPDIR/dom"
+    for words in 'Memory per tile' 'Liveness' 'Timeline' 'largest savings' \
+        '1,472 tiles' 'network.c:' 'conv2d:0'; do
+        grep -qF "$words" "$BATS_TEST_TMPDIR/dom" || {
+            echo "'$words' is not drawn"
+            return 1
+        }
+    done
+    [ "$(grep -c '<canvas' "$BATS_TEST_TMPDIR/dom")" -ge 1 ]
+    absent CONSOLE "$BATS_TEST_TMPDIR/log"
+    "$REPORT" "$A" "$B" --html "$BATS_TEST_TMPDIR/both.html" >/dev/null
+    dom "$BATS_TEST_TMPDIR/both.html" >"$BATS_TEST_TMPDIR/dom"
+    grep -qF 'cycles of a run' "$BATS_TEST_TMPDIR/dom"
+    absent CONSOLE "$BATS_TEST_TMPDIR/log"
+}
+
+# -------------------------------------------------------------------- mistakes
+
+@test "mistakes are one line" {
+    is_wrong 2 "which profile?"
+    is_wrong 2 "one word too many" "$A" "$B" "$A"
+    is_wrong 2 "--format" "$A" --format xml
+    is_wrong 2 "--fail-if-over" "$A" "$B" --fail-if-over much
+    is_wrong 2 "give a second profile" "$A" --fail-if-over 3
+    is_wrong 2 "--frmat" --frmat csv
+    is_wrong 1 "/nowhere: cannot be read" /nowhere
+    is_wrong 1 "profile.json: cannot be read" "$BATS_TEST_TMPDIR"
+    is_wrong 1 "--html /nowhere/x.html: cannot be written" "$A" \
+        --html /nowhere/x.html
+}
+
+@test "files that are broken, cut off or of another version are refused" {
+    local file="$BATS_TEST_TMPDIR/broken.json"
+    head -c 3000 "$A/profile.json" >"$file"
+    is_wrong 1 "broken.json, line" "$file"
+    : >"$file"
+    is_wrong 1 "broken.json, line" "$file"
+    sed 's/"version": 1/"version": 9/' "$A/profile.json" >"$file"
+    is_wrong 1 "of version 9, and this program reads version 1" "$A" "$file"
+    echo '{"rows": []}' >"$file"
+    is_wrong 1 "is no profile" "$file" "$A"
+    sed 's/"steps": \[/"stairs": [/' "$A/profile.json" >"$file"
+    is_wrong 1 "'steps' is missing" "$file"
+}
+
+@test "help and version" {
+    run "$REPORT" --help
+    [ "$status" -eq 0 ]
+    [[ $output == *"--fail-if-over"* ]]
+    run "$REPORT" --version
+    [[ $output == "ipu-report "* ]]
+}
+
+@test "a full disk is not a success" {
+    run bash -c "'$REPORT' '$A' >/dev/full"
+    [ "$status" -eq 1 ]
+    run "$REPORT" "$A" --html /dev/full
+    [ "$status" -eq 1 ]
+    [[ $output == *"--html /dev/full: cannot be written"* ]]
+}
