@@ -39,8 +39,12 @@ const bytes = (n) => scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB"], 1);
 const big = (n, unit) =>
     scaled(n, 1000, ["", "k", "M", "G", "T", "P"].map((s) => s + unit), 2);
 const count = (n) => n.toLocaleString("en-US");
-const percent = (part, all) =>
-    all > 0 ? `${((100 * part) / all).toFixed(1)} %` : "0 %";
+function percent(part, all) {
+    const value = all > 0 ? (100 * part) / all : 0;
+    return value !== 0 && Math.abs(value) < 0.1
+        ? `${value.toPrecision(1)} %`
+        : `${value.toFixed(1)} %`;
+}
 
 function time(seconds) {
     const units = ["s", "ms", "µs", "ns"];

@@ -32,7 +32,7 @@ function findingsTable(p, rows, memory) {
         [
             gain,
             price,
-            { name: "by", value: (r) => names[r.kind] || r.kind },
+            { name: "by", class: "line", value: (r) => names[r.kind] || r.kind },
             { name: "how", value: (r) => r.text },
         ],
         rows,

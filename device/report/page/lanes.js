@@ -23,6 +23,7 @@ function lanes(names, spans, end, unit) {
         c.rect(left, 0, w - left, h);
         c.clip();
         const colours = {};
+        const ink = css("card");
         for (const s of spans) {
             if (s.end < view.from || s.start > view.to) continue;
             const x = left + (s.start - view.from) * per;
@@ -35,12 +36,12 @@ function lanes(names, spans, end, unit) {
                 Math.max(wide > 3 ? wide - 0.6 : wide, 0.2),
                 tall - 6
             );
-            if (s.label && wide > 26) {
-                c.fillStyle = css("card");
-                const at = Math.max(x, left) + 3;
-                const room = Math.floor((x + wide - at) / 6.6);
+            const at = Math.max(x, left) + 3;
+            const room = Math.floor((Math.min(x + wide, w) - at - 2) / 6.4);
+            if (room >= Math.min(s.label.length, 5)) {
+                c.fillStyle = ink;
                 c.fillText(
-                    s.label.slice(0, Math.max(room, 0)),
+                    s.label.slice(0, room),
                     at,
                     s.lane * tall + tall / 2 + 4
                 );

@@ -186,7 +186,7 @@ function aliveTable(p) {
                     { name: "line", class: "line", value: (r) => place(r) },
                 ],
                 rows,
-                { order: 3 }
+                { order: 3, limit: 15 }
             )
         );
     };
