@@ -48,14 +48,21 @@ void ipu__find_scratch(struct ipu_executable *e)
     }
 }
 
+/* Each pass tells how far it is, the long ones on the way. */
 static int run_passes(const ipu_graph *graph, struct ipu_executable *e)
 {
+    IPU_TRY(ipu__progress(e->progress, "schedule", 0, graph->nnodes));
     IPU_TRY(ipu__schedule(graph, e));
+    IPU_TRY(ipu__progress(e->progress, "liveness", 0, e->nsteps));
     IPU_TRY(ipu__liveness(e));
+    IPU_TRY(ipu__progress(e->progress, "memory", 0, e->nblocks));
     IPU_TRY(ipu__plan_memory(e));
     ipu__find_scratch(e);
+    IPU_TRY(ipu__progress(e->progress, "place", 0, e->nsteps));
     IPU_TRY(ipu__place(e, false));
+    IPU_TRY(ipu__progress(e->progress, "cost", 0, e->nsteps));
     IPU_TRY(ipu__cost(e));
+    IPU_TRY(ipu__progress(e->progress, "place with costs", 0, e->nsteps));
     return ipu__place(e, true);
 }
 
@@ -69,12 +76,14 @@ static int build(const ipu_graph *graph, const ipu_compile_options *options,
         e->target.size = sizeof e->target;
     }
     IPU_TRY(run_passes(graph, e));
+    IPU_TRY(ipu__progress(e->progress, "fit", 0, 1));
     return options->allow_out_of_memory ? IPU_OK : ipu__check_fit(e);
 }
 
 int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,
                      ipu_executable **executable)
 {
+    struct ipu__progress progress = {.fn = NULL};
     struct ipu_executable *e;
     int status;
 
@@ -90,7 +99,11 @@ int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,
     e = calloc(1, sizeof *e);
     if (!e)
         return ipu__fail_memory(sizeof *e);
+    progress.fn = options->progress;
+    progress.context = options->progress_context;
+    e->progress = &progress;
     status = build(graph, options, e);
+    e->progress = NULL;
     if (status < 0) {
         ipu_executable_free(e);
         return status;

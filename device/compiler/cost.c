@@ -123,6 +123,7 @@ int ipu__cost(struct ipu_executable *e)
 
         step->cycles.size = sizeof step->cycles;
         IPU_TRY(count_step(e, step, 0, &step->cycles, &step->busy_tiles));
+        IPU_TRY(ipu__progress(e->progress, "cost", i + 1, e->nsteps));
     }
     return count_streams(e);
 }

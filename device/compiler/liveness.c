@@ -181,6 +181,7 @@ int ipu__liveness(struct ipu_executable *e)
 {
     int32_t *needs = calloc((size_t)e->nvalues + 1, sizeof *needs);
     int32_t fails = last_that_fails(e);
+    int status = IPU_OK;
 
     e->blocks = calloc((size_t)e->nvalues + 1, sizeof *e->blocks);
     if (!e->blocks || !needs) {
@@ -192,9 +193,10 @@ int ipu__liveness(struct ipu_executable *e)
     for (int32_t v = 0; v < e->nvalues; v++)
         if (e->values[v].kind != IPU__RESULT)
             open_block(e, &e->values[v]);
-    for (int32_t i = 0; i < e->nsteps; i++) {
+    for (int32_t i = 0; i < e->nsteps && status == IPU_OK; i++) {
         const struct ipu__step *step = &e->steps[i];
 
+        status = ipu__progress(e->progress, "liveness", i + 1, e->nsteps);
         if (step->kind != IPU__COMPUTE || step->op == &ipu__assign_step)
             continue;
         if (can_take_over(e, i, needs, fails))
@@ -203,5 +205,5 @@ int ipu__liveness(struct ipu_executable *e)
             open_block(e, &e->values[step->output]);
     }
     free(needs);
-    return IPU_OK;
+    return status;
 }

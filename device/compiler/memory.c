@@ -76,6 +76,7 @@ int ipu__plan_memory(struct ipu_executable *e)
     struct ipu__block **placed = calloc(n, sizeof *placed);
     int32_t ntransient = 0;
     size_t base = 0;
+    int status = IPU_OK;
 
     if (!order || !placed) {
         free(order);
@@ -94,15 +95,17 @@ int ipu__plan_memory(struct ipu_executable *e)
     }
     qsort(order, (size_t)ntransient, sizeof *order, by_size);
     e->memory_bytes = base;
-    for (int32_t i = 0; i < ntransient; i++) {
+    for (int32_t i = 0; i < ntransient && status == IPU_OK; i++) {
         struct ipu__block *block = order[i];
 
         block->offset = lowest_free(placed, i, block, base);
         insert(placed, i, block);
         if (block->offset + aligned(block->bytes) > e->memory_bytes)
             e->memory_bytes = block->offset + aligned(block->bytes);
+        status = ipu__progress(e->progress, "memory",
+                               e->nblocks - ntransient + i + 1, e->nblocks);
     }
     free(order);
     free(placed);
-    return IPU_OK;
+    return status;
 }

@@ -120,7 +120,7 @@ static void look_at(struct ipu_executable *e, int32_t i, const int64_t *tiles)
 
 /* Go through the program as it runs: what is born is added, what is dead is
  * taken away. */
-static void simulate(struct ipu_executable *e, int64_t *tiles)
+static int simulate(struct ipu_executable *e, const char *phase, int64_t *tiles)
 {
     int32_t next = 0;
     int64_t live = 0;
@@ -138,12 +138,14 @@ static void simulate(struct ipu_executable *e, int64_t *tiles)
         }
         note_most(&e->info.peak_bytes, live);
         look_at(e, i, tiles);
+        IPU_TRY(ipu__progress(e->progress, phase, i + 1, e->nsteps));
         for (int32_t b = 0; b < e->nblocks; b++)
             if (e->blocks[b].death == i && !e->blocks[b].remote) {
                 spread(e, &e->blocks[b], -1, tiles);
                 live -= (int64_t)e->blocks[b].bytes;
             }
     }
+    return IPU_OK;
 }
 
 static void find_always_live(struct ipu_executable *e)
@@ -190,6 +192,7 @@ int ipu__place(struct ipu_executable *e, bool with_costs)
 {
     size_t ntiles = (size_t)e->target.tiles;
     int64_t *tiles = calloc(ntiles, sizeof *tiles);
+    int status;
 
     free(e->tiles);
     e->tiles = calloc(ntiles, sizeof *e->tiles);
@@ -201,9 +204,11 @@ int ipu__place(struct ipu_executable *e, bool with_costs)
         e->tiles[t].peak_step = -1;
     if (with_costs)
         count_code(e);
-    simulate(e, tiles);
-    find_always_live(e);
-    fill_info(e);
+    status = simulate(e, with_costs ? "place with costs" : "place", tiles);
+    if (status == IPU_OK) {
+        find_always_live(e);
+        fill_info(e);
+    }
     free(tiles);
-    return IPU_OK;
+    return status;
 }

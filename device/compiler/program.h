@@ -9,6 +9,7 @@
 #ifndef IPU_COMPILER_PROGRAM_H
 #define IPU_COMPILER_PROGRAM_H
 
+#include "compiler/progress.h"
 #include "graph/graph.h"
 #include "ops/op.h"
 
@@ -66,7 +67,7 @@ struct ipu__stream {
     int32_t value; /* -1: an input that the program does not use */
     size_t bytes;
     int64_t cycles; /* of a copy; of a call, its step's */
-    int32_t gate; /* as that of a step; of outputs */
+    int32_t gate;   /* as that of a step; of outputs */
     enum { IPU__STREAM_IN, IPU__STREAM_OUT, IPU__STREAM_CALL } kind;
     ipu_host_fn fn;
     void *context; /* borrowed */
@@ -99,6 +100,7 @@ struct ipu_executable {
     ipu_memory_info info;
     char **texts; /* owned, each too: of estimates, in a loaded program */
     int32_t ntexts;
+    struct ipu__progress *progress; /* borrowed while it is being compiled */
 };
 
 /* The passes, in order; each fills its part of the executable. */

@@ -187,7 +187,7 @@ static int emit_node(struct scheduler *s, int32_t n)
     IPU_TRY(gate(s, node->region, &step->gate, &step->count));
     s->scheduled[n] = true;
     e->nsteps++;
-    return IPU_OK;
+    return ipu__progress(e->progress, "schedule", e->nsteps, s->graph->nnodes);
 }
 
 static int emit_needed(struct scheduler *s, int32_t tensor)

@@ -460,11 +460,22 @@ int ipu_lamb(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
 int ipu_compile(const ipu_graph *graph, const ipu_target *target,
                 ipu_executable **executable);
 
+/*
+ * Told during a compilation: when each phase begins, and when a hundredth more
+ * of it is done; phases and totals are not known before. On the compiling
+ * thread. Not 0 stops the compilation: IPU_ERR_CALLBACK, and nothing is left of
+ * it.
+ */
+typedef int (*ipu_progress_fn)(void *context, const char *phase, int64_t done,
+                               int64_t total);
+
 typedef struct ipu_compile_options {
     uint32_t size;               /* sizeof(ipu_compile_options) */
     const ipu_target *target;    /* borrowed during the call; NULL: a Mk2 */
     int32_t allow_out_of_memory; /* 1: compile what does not fit, too; the
                                     engine runs it all the same */
+    ipu_progress_fn progress;    /* NULL: nobody asks */
+    void *progress_context;      /* borrowed during the call */
 } ipu_compile_options;
 
 /* The same, with options. */
