@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/calls.h"
 #include "engine/counts.h"
 #include "engine/engine.h"
 #include "engine/memory.h"
@@ -21,29 +22,15 @@
 #include "ops/half.h"
 #include "target/target.h"
 
-struct call {
-    ipu_host_fn fn;
-    void *context; /* borrowed */
-};
-
 struct ipu_engine {
     const struct ipu_executable *executable; /* borrowed until free */
     struct ipu__memory memory;
     void **host; /* owned, [streams]: borrowed memory of the host, or NULL */
     struct ipu__counts *counts; /* owned; NULL: it does not count */
-    struct call *calls; /* owned, [streams]: of those that are host calls */
+    struct ipu__calls calls;
     int callback_status;
     bool running;
 };
-
-static void set_call(ipu_engine *e, int32_t stream, ipu_host_fn fn,
-                     void *context)
-{
-    const struct ipu__stream *s = &e->executable->streams[stream];
-
-    e->calls[stream] =
-        fn ? (struct call){fn, context} : (struct call){s->fn, s->context};
-}
 
 static int init(ipu_engine *e, const ipu_executable *executable)
 {
@@ -51,11 +38,9 @@ static int init(ipu_engine *e, const ipu_executable *executable)
 
     e->executable = executable;
     e->host = calloc(nstreams, sizeof *e->host);
-    e->calls = calloc(nstreams, sizeof *e->calls);
-    if (!e->host || !e->calls)
-        return ipu__fail_memory(nstreams * sizeof *e->calls);
-    for (int32_t i = 0; i < executable->nstreams; i++)
-        set_call(e, i, NULL, NULL);
+    if (!e->host)
+        return ipu__fail_memory(nstreams * sizeof *e->host);
+    IPU_TRY(ipu__calls_init(&e->calls, executable));
     return ipu__memory_init(&e->memory, executable);
 }
 
@@ -88,7 +73,7 @@ void ipu_engine_free(ipu_engine *engine)
     ipu__memory_fini(&engine->memory);
     ipu__counts_free(engine->counts);
     free(engine->host);
-    free(engine->calls);
+    ipu__calls_fini(&engine->calls);
     free(engine);
 }
 
@@ -139,15 +124,7 @@ int ipu_engine_connect_call(ipu_engine *engine, const char *name,
         return ipu__fail(IPU_ERR_STATE,
                          "the engine is running: host call '%s' stays as it is",
                          name);
-    for (int32_t i = 0; i < engine->executable->nstreams; i++) {
-        const struct ipu__stream *stream = &engine->executable->streams[i];
-
-        if (stream->kind != IPU__STREAM_CALL || strcmp(stream->name, name) != 0)
-            continue;
-        set_call(engine, i, fn, context);
-        return IPU_OK;
-    }
-    return ipu__fail(IPU_ERR_NAME, "there is no host call '%s'", name);
+    return ipu__calls_set(&engine->calls, name, fn, context);
 }
 
 static int name_variable(const ipu_engine *engine, const char *name)
@@ -285,18 +262,6 @@ int ipu__engine_bind(ipu_engine *engine, const char *name, void *data,
 
 /* ------------------------------------------------------------------ running */
 
-/* Before anything is computed. */
-static int check_calls(const ipu_engine *engine)
-{
-    for (int32_t i = 0; i < engine->executable->nstreams; i++)
-        if (engine->calls[i].fn == ipu__no_call)
-            return ipu__fail(IPU_ERR_STATE,
-                             "host call '%s' has no function: "
-                             "ipu_engine_connect_call it first",
-                             engine->executable->streams[i].name);
-    return IPU_OK;
-}
-
 static int stream_in(ipu_engine *engine)
 {
     const struct ipu_executable *x = engine->executable;
@@ -343,7 +308,8 @@ static int call_host(ipu_engine *engine, const struct ipu__step *step)
 {
     const struct ipu__stream *s = &engine->executable->streams[step->stream];
     const struct ipu__value *value = &engine->executable->values[step->output];
-    const struct call *call = &engine->calls[step->stream];
+    const struct ipu__host_function *call =
+        &engine->calls.streams[step->stream];
     void *data = ipu__memory_of(&engine->memory, step->output);
     int status;
 
@@ -362,9 +328,14 @@ static int call_host(ipu_engine *engine, const struct ipu__step *step)
 
 static int compute(ipu_engine *engine, const struct ipu__step *step)
 {
+    struct ipu__attributes received;
     struct ipu__call call;
 
     ipu__step_call(engine->executable, step, &call);
+    if (step->op == &ipu__host_receive) {
+        received = ipu__calls_attributes(&engine->calls, step);
+        call.attributes = &received;
+    }
     for (int i = 0; i < call.op->ninputs; i++)
         call.inputs[i].data = ipu__memory_of(&engine->memory, step->inputs[i]);
     call.output.data = ipu__memory_of(&engine->memory, step->output);
@@ -385,7 +356,7 @@ static int run_steps(ipu_engine *engine)
 {
     const struct ipu_executable *x = engine->executable;
 
-    IPU_TRY(check_calls(engine));
+    IPU_TRY(ipu__calls_check(&engine->calls));
     IPU_TRY(stream_in(engine));
     if (engine->counts)
         ipu__counts_input(engine->counts);

@@ -132,6 +132,8 @@ static const struct ipu__member executable[] = {
     MEMBER(13, IPU__INT32, info.fullest_tile),
     MEMBER(14, IPU__INT32, info.fullest_step),
     MEMBER(15, IPU__INT64, info.remote_bytes),
+    MEMBER(16, IPU__INT64, exchange_code_bytes),
+    MEMBER(17, IPU__INT64, state_bytes),
 };
 LAYOUT(ipu__executable_layout, "a program", executable);
 #undef STRUCT

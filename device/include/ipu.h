@@ -589,7 +589,8 @@ int ipu_engine_connect(ipu_engine *engine, const char *name, void *data,
                        size_t bytes);
 
 /*
- * Give a host call, by name, another function than the graph did; a loaded
+ * Give a host call or ipu_host_receive, by name, another function than the
+ * graph did; a loaded
  * one has none until then, and a run fails with IPU_ERR_STATE. fn NULL: back
  * to the graph's. context is borrowed until connected elsewhere or the engine
  * is freed. Not while the engine runs.

@@ -328,13 +328,52 @@ START_TEST(a_host_call_needs_a_function)
     MUST(ipu_engine_connect_call(e, "gradient", NULL, NULL));
     MUST_FAIL(ipu_engine_run(e), IPU_ERR_STATE, "has no function");
     MUST_FAIL(ipu_engine_connect_call(e, "loss", keep_gradient, NULL),
-              IPU_ERR_NAME, "no host call 'loss'");
+              IPU_ERR_NAME, "no host call or host receive 'loss'");
     MUST_FAIL(ipu_engine_connect_call(NULL, "loss", NULL, NULL),
               IPU_ERR_ARGUMENT, "the engine is NULL");
     ipu_engine_free(e);
     ipu_executable_free(x);
     ipu_graph_free(g);
     ipu_graph_free(loaded);
+}
+END_TEST
+
+static int give(void *context, const char *name, void *data, int64_t count)
+{
+    ck_assert_str_eq(name, "given");
+    for (int64_t i = 0; i < count; i++)
+        ((float *)data)[i] = *(float *)context;
+    return 0;
+}
+
+/* ... and so does a tensor that the host gives. */
+START_TEST(a_host_receive_needs_a_function)
+{
+    struct device e = device_new();
+    ipu_tensor v = ipu_variable(e.graph, "v", IPU_FLOAT32, 1, SHAPE(2));
+    float seven = 7, eight = 8, out[2];
+    ipu_graph *loaded = NULL;
+
+    MUST(ipu_output(e.graph, "y",
+                    ipu_host_receive(e.graph, "given", v, give, &seven)));
+    MUST(ipu_graph_save(e.graph, in_folder("graph")));
+    device_load(&e);
+    MUST(ipu_engine_connect(e.engine, "y", out, sizeof out));
+    MUST(ipu_engine_run(e.engine));
+    ck_assert_float_eq(out[1], 7);
+    MUST(ipu_engine_connect_call(e.engine, "given", give, &eight));
+    MUST(ipu_engine_run(e.engine));
+    ck_assert_float_eq(out[1], 8);
+    device_free(&e);
+    MUST(ipu_graph_load(in_folder("graph"), &loaded));
+    e = (struct device){.graph = loaded};
+    device_load(&e);
+    MUST(ipu_engine_connect(e.engine, "y", out, sizeof out));
+    MUST_FAIL(ipu_engine_run(e.engine), IPU_ERR_STATE,
+              "host receive 'given' has no function");
+    MUST(ipu_engine_connect_call(e.engine, "given", give, &eight));
+    MUST(ipu_engine_run(e.engine));
+    device_free(&e);
 }
 END_TEST
 
@@ -438,16 +477,16 @@ static void check_layout(const struct ipu__layout *layout, size_t bytes)
 START_TEST(every_member_is_kept)
 {
     check_layout(&ipu__tensor_layout, 120);
-    check_layout(&ipu__node_layout, 384);
-    check_layout(&ipu__attributes_layout, 328);
+    check_layout(&ipu__node_layout, 400);
+    check_layout(&ipu__attributes_layout, 344);
     check_layout(&ipu__sink_layout, 32);
     check_layout(&ipu__assign_layout, 8);
     check_layout(&ipu__region_layout, 24);
     check_layout(&ipu__target_layout, 192);
-    check_layout(&ipu__executable_layout, 416);
+    check_layout(&ipu__executable_layout, 424);
     check_layout(&ipu__value_layout, 136);
     check_layout(&ipu__block_layout, 40);
-    check_layout(&ipu__step_layout, 504);
+    check_layout(&ipu__step_layout, 520);
     check_layout(&ipu__stream_layout, 56);
     check_layout(&ipu__tile_layout, 24);
     /* Within an executable, and not a struct of its own. */
@@ -481,6 +520,7 @@ static TCase *tcase_graphs(void)
     tcase_add_test(tcase, what_was_found_has_the_name_that_was_given);
     tcase_add_test(tcase, sources_are_kept);
     tcase_add_test(tcase, a_host_call_needs_a_function);
+    tcase_add_test(tcase, a_host_receive_needs_a_function);
     return tcase;
 }
 
