@@ -131,13 +131,17 @@ static int get_array(struct ipu__reader *r, const char *what, size_t least,
 static int get_head(struct ipu__reader *r, ipu_executable *e)
 {
     char *name;
+    bool fits;
 
     e->target.size = sizeof e->target;
     e->info.size = sizeof e->info;
     IPU_TRY(ipu__get_struct(r, &ipu__target_layout, &e->target));
     IPU_TRY(ipu__get_text(r, "the target's name", false, &name));
+    fits = strlen(name) < sizeof e->target.name;
     snprintf(e->target.name, sizeof e->target.name, "%s", name);
     free(name);
+    if (!fits)
+        return ipu__damaged(r, "the target's name is too long");
     if (ipu_target_check(&e->target) < 0)
         return ipu__damaged(r, "%s", ipu_last_error());
     IPU_TRY(ipu__get_struct(r, &ipu__executable_layout, e));
