@@ -442,6 +442,8 @@ int ipu_adamw(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
 int ipu_lamb(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
              ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options);
 
+#include "ipu_ops.h"
+
 #include "ipu_training.h"
 
 /* --------------------------------------------------------------- compile */

@@ -16,10 +16,10 @@ static int argmax_shape(const struct ipu__call *call, struct ipu__shape *output)
     IPU_TRY(ipu__expect_axis(call));
     if (x->extents[axis] == 0 || x->extents[axis] > INT32_MAX)
         return ipu__fail(IPU_ERR_SHAPE,
-                         "argmax: %s is %s: axis %d must have 1 to 2147483647 "
+                         "%s: %s is %s: axis %d must have 1 to 2147483647 "
                          "elements",
-                         call->inputs[0].name, ipu__shape_print(x, text),
-                         (int)axis);
+                         call->op->name, call->inputs[0].name,
+                         ipu__shape_print(x, text), (int)axis);
     *output = (struct ipu__shape){.dtype = IPU_INT32};
     for (int32_t i = 0; i < x->ndim; i++)
         if (i != axis)
@@ -27,12 +27,14 @@ static int argmax_shape(const struct ipu__call *call, struct ipu__shape *output)
     return IPU_OK;
 }
 
-static int32_t first_largest(const float *x, int64_t n, int64_t step)
+/* sign: 1, or -1 for the smallest. */
+static int32_t first_largest(const float *x, int64_t n, int64_t step,
+                             float sign)
 {
     int32_t best = 0;
 
     for (int64_t k = 1; k < n; k++) {
-        float most = x[best * step], other = x[k * step];
+        float most = x[best * step] * sign, other = x[k * step] * sign;
 
         if (most != most)
             break;
@@ -42,7 +44,7 @@ static int32_t first_largest(const float *x, int64_t n, int64_t step)
     return best;
 }
 
-static int run_argmax(const struct ipu__call *call)
+static int run_best(const struct ipu__call *call, float sign)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;
     int32_t axis = call->attributes->axis, *y = call->output.data;
@@ -53,9 +55,19 @@ static int run_argmax(const struct ipu__call *call)
     for (int32_t i = axis + 1; i < x->ndim; i++)
         inner *= x->extents[i];
     for (int64_t i = 0; i < count; i++)
-        y[i] =
-            first_largest(from + i / inner * n * inner + i % inner, n, inner);
+        y[i] = first_largest(from + i / inner * n * inner + i % inner, n, inner,
+                             sign);
     return IPU_OK;
+}
+
+static int run_argmax(const struct ipu__call *call)
+{
+    return run_best(call, 1);
+}
+
+static int run_argmin(const struct ipu__call *call)
+{
+    return run_best(call, -1);
 }
 
 const struct ipu__op ipu__argmax = {
@@ -66,13 +78,32 @@ const struct ipu__op ipu__argmax = {
     .run = run_argmax,
 };
 
-ipu_tensor ipu_argmax(ipu_graph *graph, ipu_tensor x, int32_t axis)
+const struct ipu__op ipu__argmin = {
+    .name = "argmin",
+    .ninputs = 1,
+    .in_place = -1,
+    .shape = argmax_shape,
+    .run = run_argmin,
+};
+
+static ipu_tensor best(ipu_graph *graph, const struct ipu__op *op, ipu_tensor x,
+                       int32_t axis)
 {
     struct ipu__attributes attributes = {0};
 
-    if (ipu__find_axis(graph, &ipu__argmax, x, axis, &attributes.axis) < 0)
+    if (ipu__find_axis(graph, op, x, axis, &attributes.axis) < 0)
         return (ipu_tensor){-1};
-    return ipu__add(graph, &ipu__argmax, &x, &attributes);
+    return ipu__add(graph, op, &x, &attributes);
+}
+
+ipu_tensor ipu_argmax(ipu_graph *graph, ipu_tensor x, int32_t axis)
+{
+    return best(graph, &ipu__argmax, x, axis);
+}
+
+ipu_tensor ipu_argmin(ipu_graph *graph, ipu_tensor x, int32_t axis)
+{
+    return best(graph, &ipu__argmin, x, axis);
 }
 
 /* ------------------------------------------------------------------ one_hot */

@@ -15,7 +15,6 @@
 
 #include <cblas.h>
 #include <limits.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "graph/error.h"
@@ -199,8 +198,7 @@ void ipu__conv_scatter(const struct ipu__conv *c, float *x, int64_t group,
 
 /* ------------------------------------------------------------------ the op */
 
-/* Rows or columns that a kernel spans. */
-static int64_t span(int64_t kernel, int64_t dilation)
+int64_t ipu__conv_span(int64_t kernel, int64_t dilation)
 {
     return (kernel - 1) * dilation + 1;
 }
@@ -214,8 +212,7 @@ static int64_t side(int64_t extent, int64_t kernel, int64_t stride,
     return room < 0 ? 0 : room / stride + 1;
 }
 
-/* All zeros of a SAME convolution along one side. */
-static int64_t same_padding(int64_t extent, int64_t kernel, int64_t stride)
+int64_t ipu__conv_same_padding(int64_t extent, int64_t kernel, int64_t stride)
 {
     int64_t wanted = ((extent + stride - 1) / stride - 1) * stride + kernel;
 
@@ -275,9 +272,10 @@ int ipu__conv_shape(const struct ipu__call *call, struct ipu__shape *output)
     *output = *x;
     for (int i = 0; i < 2; i++) {
         int64_t extent = x->extents[1 + i];
-        int64_t k = span(kernel->extents[i], a->dilation[i]);
-        int64_t padding = a->size ? same_padding(extent, k, a->stride[i])
-                                  : (int64_t)a->pad[i] + a->pad_after[i];
+        int64_t k = ipu__conv_span(kernel->extents[i], a->dilation[i]);
+        int64_t padding = a->size
+                              ? ipu__conv_same_padding(extent, k, a->stride[i])
+                              : (int64_t)a->pad[i] + a->pad_after[i];
 
         output->extents[1 + i] = side(extent, k, a->stride[i], padding);
         if (output->extents[1 + i] == 0)
@@ -378,78 +376,3 @@ const struct ipu__op ipu__conv2d = {
     .cost = cost,
     .gradient = gradient,
 };
-
-static int check_options(const ipu_conv_options *options, size_t size)
-{
-    if (options->size < size)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "conv2d: the options' size is %u, not %zu: set it",
-                         (unsigned)options->size, sizeof *options);
-    for (int i = 0; i < 2; i++) {
-        if (options->stride[i] < 1)
-            return ipu__fail(IPU_ERR_ARGUMENT,
-                             "conv2d: stride %d, it must be at least 1",
-                             (int)options->stride[i]);
-        if (options->dilation[i] < 0)
-            return ipu__fail(IPU_ERR_ARGUMENT,
-                             "conv2d: dilation %d, it must be at least 1",
-                             (int)options->dilation[i]);
-    }
-    if (options->groups < 0)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "conv2d: %d groups, there must be at least 1",
-                         (int)options->groups);
-    for (int i = 0; i < 4; i++)
-        if (options->padding[i] < 0 || (options->same && options->padding[i]))
-            return ipu__fail(IPU_ERR_ARGUMENT,
-                             options->same
-                                 ? "conv2d: padding %d besides SAME: choose one"
-                                 : "conv2d: padding %d, it must be 0 or more",
-                             (int)options->padding[i]);
-    return IPU_OK;
-}
-
-/* Zeros before the first row or column of a SAME convolution. */
-static int32_t same_before(const ipu_graph *graph, ipu_tensor x,
-                           ipu_tensor kernel, int i,
-                           const struct ipu__attributes *a)
-{
-    int32_t ix = ipu__index(graph, x), ik = ipu__index(graph, kernel);
-
-    if (ix < 0 || ik < 0)
-        return 0; /* refused later, with the right words */
-    return (int32_t)(same_padding(graph->tensors[ix].shape.extents[1 + i],
-                                  span(graph->tensors[ik].shape.extents[i],
-                                       a->dilation[i]),
-                                  a->stride[i]) /
-                     2);
-}
-
-ipu_tensor ipu_conv2d(ipu_graph *graph, ipu_tensor x, ipu_tensor kernel,
-                      const ipu_conv_options *options)
-{
-    const size_t least = offsetof(ipu_conv_options, dilation);
-    ipu_conv_options o = {.size = sizeof o, .stride = {1, 1}};
-    struct ipu__attributes a = {.groups = 1};
-    int status;
-
-    if (options) /* those of an older program end earlier */
-        memcpy(&o, options,
-               options->size < least      ? least
-               : options->size < sizeof o ? options->size
-                                          : sizeof o);
-    status = check_options(&o, least);
-    if (status < 0)
-        return ipu__invalid(graph, status);
-    a.size = o.same;
-    a.groups = o.groups ? o.groups : 1;
-    for (int i = 0; i < 2; i++) {
-        a.stride[i] = o.stride[i];
-        a.dilation[i] = o.dilation[i] ? o.dilation[i] : 1;
-        a.pad[i] = o.padding[2 * i];
-        a.pad_after[i] = o.padding[2 * i + 1];
-    }
-    for (int i = 0; i < 2 && o.same && graph && graph->status == IPU_OK; i++)
-        a.pad[i] = same_before(graph, x, kernel, i, &a);
-    return ipu__add(graph, &ipu__conv2d, (const ipu_tensor[]){x, kernel}, &a);
-}

@@ -21,6 +21,11 @@ struct ipu__conv {
     int64_t block;    /* pixels worked on at a time */
 };
 
+/* Rows or columns that a kernel spans. */
+int64_t ipu__conv_span(int64_t kernel, int64_t dilation);
+/* All zeros of a SAME convolution along one side; span: of the kernel. */
+int64_t ipu__conv_same_padding(int64_t extent, int64_t span, int64_t stride);
+
 /* x, kernel -> y */
 int ipu__conv_shape(const struct ipu__call *call, struct ipu__shape *output);
 

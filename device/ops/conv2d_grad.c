@@ -96,6 +96,45 @@ static void input_cost(const struct ipu__call *call, struct ipu__work *work)
     ipu__conv_cost(&c, c.cog, c.cig, work);
 }
 
+/* Both derivatives are linear in each input, and each other's and the
+ * convolution's derivatives: so all have as many as one likes. */
+static void input_gradient(ipu_graph *graph, const struct ipu__node *node,
+                           const bool *needed, ipu_tensor g, ipu_tensor *dx)
+{
+    /* Copied: the array may move while nodes are added. */
+    const struct ipu__node of = *node;
+    struct ipu__attributes attributes = of.attributes;
+    ipu_tensor dy = ipu__handle(graph, of.inputs[0]);
+    ipu_tensor kernel = ipu__handle(graph, of.inputs[1]);
+
+    attributes.shape = (struct ipu__shape){0};
+    if (needed[of.inputs[0]])
+        dx[0] = ipu__add(graph, &ipu__conv2d, (const ipu_tensor[]){g, kernel},
+                         &attributes);
+    attributes.shape = graph->tensors[of.inputs[1]].shape;
+    if (needed[of.inputs[1]])
+        dx[1] = ipu__add(graph, &ipu__conv2d_kernel_grad,
+                         (const ipu_tensor[]){g, dy}, &attributes);
+}
+
+static void kernel_gradient(ipu_graph *graph, const struct ipu__node *node,
+                            const bool *needed, ipu_tensor g, ipu_tensor *dx)
+{
+    const struct ipu__node of = *node;
+    struct ipu__attributes attributes = of.attributes;
+    ipu_tensor x = ipu__handle(graph, of.inputs[0]);
+    ipu_tensor dy = ipu__handle(graph, of.inputs[1]);
+
+    attributes.shape = graph->tensors[of.inputs[0]].shape;
+    if (needed[of.inputs[0]])
+        dx[0] = ipu__add(graph, &ipu__conv2d_input_grad,
+                         (const ipu_tensor[]){dy, g}, &attributes);
+    attributes.shape = (struct ipu__shape){0};
+    if (needed[of.inputs[1]])
+        dx[1] = ipu__add(graph, &ipu__conv2d, (const ipu_tensor[]){x, g},
+                         &attributes);
+}
+
 const struct ipu__op ipu__conv2d_input_grad = {
     .name = "conv2d_input_grad",
     .ninputs = 2,
@@ -104,6 +143,7 @@ const struct ipu__op ipu__conv2d_input_grad = {
     .scratch = input_scratch,
     .run = run_input,
     .cost = input_cost,
+    .gradient = input_gradient,
 };
 
 /* x, dy -> dkernel */
@@ -161,4 +201,5 @@ const struct ipu__op ipu__conv2d_kernel_grad = {
     .scratch = kernel_scratch,
     .run = run_kernel,
     .cost = kernel_cost,
+    .gradient = kernel_gradient,
 };

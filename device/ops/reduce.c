@@ -11,8 +11,8 @@
 
 #include "graph/error.h"
 #include "ops/broadcast.h"
+#include "ops/reduce.h"
 #include "ops/rows.h"
-#include "ops/walk.h"
 
 /* x's shape after the reduction. keep: with extents of 1. */
 static struct ipu__shape reduced(const struct ipu__shape *x,
@@ -29,7 +29,7 @@ static struct ipu__shape reduced(const struct ipu__shape *x,
     return y;
 }
 
-static int shape(const struct ipu__call *call, struct ipu__shape *output)
+int ipu__reduced_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, -1, "of any shape"));
     *output = reduced(&call->inputs[0].shape, call->attributes,
@@ -37,8 +37,7 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     return IPU_OK;
 }
 
-/* Walk x, operand 0, with the results, operand 1. */
-static void start(struct ipu__walk *walk, const struct ipu__call *call)
+void ipu__reduce_start(struct ipu__walk *walk, const struct ipu__call *call)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;
     const struct ipu__shape y = reduced(x, call->attributes, true);
@@ -65,7 +64,7 @@ static int run_sum(const struct ipu__call *call)
     struct ipu__walk w;
 
     memset(sums, 0, (size_t)count * sizeof *sums);
-    for (start(&w, call); !w.done; ipu__walk_next(&w)) {
+    for (ipu__reduce_start(&w, call); !w.done; ipu__walk_next(&w)) {
         if (w.steps[1] == 0)
             sums[w.offsets[1]] += ipu__row_sum(x + w.offsets[0], w.length);
         else
@@ -77,9 +76,8 @@ static int run_sum(const struct ipu__call *call)
     return IPU_OK;
 }
 
-/* dy, with an extent of 1 wherever x has been reduced. */
-static ipu_tensor with_all_axes(ipu_graph *graph, const struct ipu__node *node,
-                                ipu_tensor dy)
+ipu_tensor ipu__reduce_keep(ipu_graph *graph, const struct ipu__node *node,
+                            ipu_tensor dy)
 {
     struct ipu__shape y = reduced(&graph->tensors[node->inputs[0]].shape,
                                   &node->attributes, true);
@@ -94,7 +92,7 @@ static void sum_gradient(ipu_graph *graph, const struct ipu__node *node,
     const struct ipu__shape x = graph->tensors[node->inputs[0]].shape;
 
     (void)needed;
-    dy = with_all_axes(graph, node, dy);
+    dy = ipu__reduce_keep(graph, node, dy);
     if (node->attributes.scale != 1)
         dy = ipu_scale(graph, dy, node->attributes.scale, 0);
     dx[0] = ipu_broadcast(graph, dy, x.ndim, x.extents);
@@ -104,7 +102,7 @@ const struct ipu__op ipu__sum = {
     .name = "sum",
     .ninputs = 1,
     .in_place = -1,
-    .shape = shape,
+    .shape = ipu__reduced_shape,
     .scratch = sum_scratch,
     .run = run_sum,
     .gradient = sum_gradient,
@@ -114,7 +112,7 @@ const struct ipu__op ipu__mean = {
     .name = "mean",
     .ninputs = 1,
     .in_place = -1,
-    .shape = shape,
+    .shape = ipu__reduced_shape,
     .scratch = sum_scratch,
     .run = run_sum,
     .gradient = sum_gradient,
@@ -122,19 +120,20 @@ const struct ipu__op ipu__mean = {
 
 /* ---------------------------------------------------------------------- max */
 
-static int max_shape(const struct ipu__call *call, struct ipu__shape *output)
+int ipu__reduced_some(const struct ipu__call *call, struct ipu__shape *output)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;
     char text[IPU__SHAPE_TEXT];
 
-    IPU_TRY(shape(call, output));
+    IPU_TRY(ipu__reduced_shape(call, output));
     for (int32_t i = 0; i < x->ndim; i++)
         if (call->attributes->axes[i] && x->extents[i] == 0)
             return ipu__fail(IPU_ERR_SHAPE,
-                             "max: %s is %s: of no elements along axis %d, "
-                             "none is the largest",
-                             call->inputs[0].name, ipu__shape_print(x, text),
-                             (int)i);
+                             "%s: %s is %s: of no elements along axis %d, "
+                             "none is the %s",
+                             call->op->name, call->inputs[0].name,
+                             ipu__shape_print(x, text), (int)i,
+                             call->op == &ipu__max ? "largest" : "smallest");
     return IPU_OK;
 }
 
@@ -159,7 +158,7 @@ static int run_max(const struct ipu__call *call)
 
     for (int64_t i = 0; i < count; i++)
         y[i] = -INFINITY;
-    for (start(&w, call); !w.done; ipu__walk_next(&w)) {
+    for (ipu__reduce_start(&w, call); !w.done; ipu__walk_next(&w)) {
         float *most = y + w.offsets[1];
 
         if (w.steps[1] == 0)
@@ -170,31 +169,38 @@ static int run_max(const struct ipu__call *call)
     return IPU_OK;
 }
 
-/* Shared evenly by those that equal the largest. */
+ipu_tensor ipu__reduce_share(ipu_graph *graph, const struct ipu__node *node,
+                             ipu_tensor dy)
+{
+    /* Copied: the array may move while nodes are added. */
+    const struct ipu__node of = *node;
+    ipu_tensor x = ipu__handle(graph, of.inputs[0]);
+    ipu_tensor y = ipu__reduce_keep(graph, &of, ipu__handle(graph, of.output));
+    ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
+    ipu_tensor one = ipu__scalar_like(graph, dy, 1);
+    ipu_tensor found = ipu_equal(graph, x, y);
+    struct ipu__attributes attributes = of.attributes;
+    ipu_tensor ones = ipu_select(graph, found, one, zero);
+
+    attributes.keep = true;
+    attributes.scale = 1;
+    dy = ipu_divide(graph, ipu__reduce_keep(graph, &of, dy),
+                    ipu__add(graph, &ipu__sum, &ones, &attributes));
+    return ipu_select(graph, found, dy, zero);
+}
+
 static void max_gradient(ipu_graph *graph, const struct ipu__node *node,
                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
-    ipu_tensor x = ipu__handle(graph, node->inputs[0]);
-    ipu_tensor y = with_all_axes(graph, node, ipu__handle(graph, node->output));
-    ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
-    ipu_tensor one = ipu__scalar_like(graph, dy, 1);
-    ipu_tensor largest = ipu_equal(graph, x, y);
-    struct ipu__attributes attributes = node->attributes;
-    ipu_tensor ones = ipu_select(graph, largest, one, zero);
-
     (void)needed;
-    attributes.keep = true;
-    attributes.scale = 1;
-    dy = ipu_divide(graph, with_all_axes(graph, node, dy),
-                    ipu__add(graph, &ipu__sum, &ones, &attributes));
-    dx[0] = ipu_select(graph, largest, dy, zero);
+    dx[0] = ipu__reduce_share(graph, node, dy);
 }
 
 const struct ipu__op ipu__max = {
     .name = "max",
     .ninputs = 1,
     .in_place = -1,
-    .shape = max_shape,
+    .shape = ipu__reduced_some,
     .run = run_max,
     .gradient = max_gradient,
 };
@@ -223,9 +229,8 @@ static int mark_axes(const char *name, int32_t ndim, int32_t naxes,
     return IPU_OK;
 }
 
-static ipu_tensor reduce(ipu_graph *graph, const struct ipu__op *op,
-                         ipu_tensor x, int32_t naxes, const int32_t *axes,
-                         int32_t keepdims)
+ipu_tensor ipu__reduce(ipu_graph *graph, const struct ipu__op *op, ipu_tensor x,
+                       int32_t naxes, const int32_t *axes, int32_t keepdims)
 {
     struct ipu__attributes attributes = {.keep = keepdims != 0, .scale = 1};
     const struct ipu__shape *of;
@@ -250,17 +255,17 @@ static ipu_tensor reduce(ipu_graph *graph, const struct ipu__op *op,
 ipu_tensor ipu_sum(ipu_graph *graph, ipu_tensor x, int32_t naxes,
                    const int32_t *axes, int32_t keepdims)
 {
-    return reduce(graph, &ipu__sum, x, naxes, axes, keepdims);
+    return ipu__reduce(graph, &ipu__sum, x, naxes, axes, keepdims);
 }
 
 ipu_tensor ipu_mean(ipu_graph *graph, ipu_tensor x, int32_t naxes,
                     const int32_t *axes, int32_t keepdims)
 {
-    return reduce(graph, &ipu__mean, x, naxes, axes, keepdims);
+    return ipu__reduce(graph, &ipu__mean, x, naxes, axes, keepdims);
 }
 
 ipu_tensor ipu_max(ipu_graph *graph, ipu_tensor x, int32_t naxes,
                    const int32_t *axes, int32_t keepdims)
 {
-    return reduce(graph, &ipu__max, x, naxes, axes, keepdims);
+    return ipu__reduce(graph, &ipu__max, x, naxes, axes, keepdims);
 }

@@ -175,6 +175,35 @@ const struct ipu__op ipu__log_softmax = {
     .gradient = log_softmax_gradient,
 };
 
+/* Along another axis: with that as the last one, and back. */
+static ipu_tensor along(ipu_graph *graph, const struct ipu__op *op,
+                        ipu_tensor x, int32_t axis)
+{
+    int32_t order[IPU_MAX_DIMS], ndim, at;
+
+    if (ipu__find_axis(graph, op, x, axis, &at) < 0)
+        return (ipu_tensor){-1};
+    ndim = graph->tensors[ipu__index(graph, x)].shape.ndim;
+    if (at == ndim - 1)
+        return ipu__add(graph, op, &x, NULL);
+    /* Exchanging two axes is undone by doing it again. */
+    for (int32_t i = 0; i < ndim; i++)
+        order[i] = i == at ? ndim - 1 : i == ndim - 1 ? at : i;
+    x = ipu_transpose(graph, x, order);
+    x = ipu__add(graph, op, &x, NULL);
+    return ipu_transpose(graph, x, order);
+}
+
+ipu_tensor ipu_softmax_axis(ipu_graph *graph, ipu_tensor x, int32_t axis)
+{
+    return along(graph, &ipu__softmax, x, axis);
+}
+
+ipu_tensor ipu_log_softmax_axis(ipu_graph *graph, ipu_tensor x, int32_t axis)
+{
+    return along(graph, &ipu__log_softmax, x, axis);
+}
+
 ipu_tensor ipu_softmax(ipu_graph *graph, ipu_tensor x)
 {
     return ipu__add(graph, &ipu__softmax, &x, NULL);

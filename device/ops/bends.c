@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Activations that are straight but for bends, and what they are told: leaky
+ * relu (scale: the slope below 0), elu (scale: alpha), clip (offset, scale: the
+ * bounds).
+ */
+#include <math.h>
+
+#include "graph/error.h"
+#include "ops/functions.h"
+#include "ops/op.h"
+
+static ipu_tensor input(ipu_graph *graph, const struct ipu__node *node)
+{
+    return ipu__handle(graph, node->inputs[0]);
+}
+
+/* Whether x is above 0. */
+static ipu_tensor positive(ipu_graph *graph, const struct ipu__node *node)
+{
+    ipu_tensor x = input(graph, node);
+
+    return ipu_greater(graph, x, ipu__scalar_like(graph, x, 0));
+}
+
+/* --------------------------------------------------------------- leaky relu */
+
+IPU__WIDE static void leaky_each(float *y, const float *x, float slope,
+                                 int64_t count)
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = x[i] > 0 ? x[i] : x[i] * slope;
+}
+
+static int run_leaky(const struct ipu__call *call)
+{
+    leaky_each(call->output.data, call->inputs[0].data,
+               (float)call->attributes->scale,
+               ipu__shape_count(&call->output.shape));
+    return IPU_OK;
+}
+
+static void leaky_gradient(ipu_graph *graph, const struct ipu__node *node,
+                           const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    (void)needed;
+    dx[0] = ipu_select(graph, positive(graph, node), dy,
+                       ipu_scale(graph, dy, node->attributes.scale, 0));
+}
+
+const struct ipu__op ipu__leaky_relu = {
+    .name = "leaky_relu",
+    .ninputs = 1,
+    .in_place = 0,
+    .shape = ipu__same_floats,
+    .run = run_leaky,
+    .gradient = leaky_gradient,
+};
+
+/* ---------------------------------------------------------------------- elu */
+
+static int run_elu(const struct ipu__call *call)
+{
+    int64_t count = ipu__shape_count(&call->output.shape);
+    float alpha = (float)call->attributes->scale, *y = call->output.data;
+    const float *x = call->inputs[0].data;
+
+    for (int64_t i = 0; i < count; i++)
+        y[i] = x[i] > 0 ? x[i] : alpha * expm1f(x[i]);
+    return IPU_OK;
+}
+
+static void elu_gradient(ipu_graph *graph, const struct ipu__node *node,
+                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    ipu_tensor slope = ipu_scale(graph, ipu_exp(graph, input(graph, node)),
+                                 node->attributes.scale, 0);
+
+    (void)needed;
+    dx[0] = ipu_select(graph, positive(graph, node), dy,
+                       ipu_multiply(graph, dy, slope));
+}
+
+const struct ipu__op ipu__elu = {
+    .name = "elu",
+    .ninputs = 1,
+    .in_place = 0,
+    .shape = ipu__same_floats,
+    .run = run_elu,
+    .gradient = elu_gradient,
+};
+
+/* --------------------------------------------------------------------- clip */
+
+static int clip_shape(const struct ipu__call *call, struct ipu__shape *output)
+{
+    double low = call->attributes->offset, high = call->attributes->scale;
+
+    IPU_TRY(ipu__same_floats(call, output));
+    if (low <= high)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_ARGUMENT, "clip: %g to %g is no range", low, high);
+}
+
+/* NaN stays. */
+IPU__WIDE static void clip_each(float *y, const float *x, float low, float high,
+                                int64_t count)
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++) {
+        float above = x[i] < low ? low : x[i];
+
+        y[i] = above > high ? high : above;
+    }
+}
+
+static int run_clip(const struct ipu__call *call)
+{
+    clip_each(call->output.data, call->inputs[0].data,
+              (float)call->attributes->offset, (float)call->attributes->scale,
+              ipu__shape_count(&call->output.shape));
+    return IPU_OK;
+}
+
+static void clip_gradient(ipu_graph *graph, const struct ipu__node *node,
+                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    ipu_tensor x = input(graph, node), zero = ipu__scalar_like(graph, dy, 0);
+    ipu_tensor low = ipu__scalar_like(graph, x, node->attributes.offset);
+    ipu_tensor high = ipu__scalar_like(graph, x, node->attributes.scale);
+
+    (void)needed;
+    dx[0] = ipu_select(graph, ipu_greater_equal(graph, x, low), dy, zero);
+    dx[0] = ipu_select(graph, ipu_less_equal(graph, x, high), dx[0], zero);
+}
+
+const struct ipu__op ipu__clip = {
+    .name = "clip",
+    .ninputs = 1,
+    .in_place = 0,
+    .shape = clip_shape,
+    .run = run_clip,
+    .gradient = clip_gradient,
+};
+
+ipu_tensor ipu_leaky_relu(ipu_graph *graph, ipu_tensor x, double slope)
+{
+    const struct ipu__attributes attributes = {.scale = slope};
+
+    return ipu__add(graph, &ipu__leaky_relu, &x, &attributes);
+}
+
+ipu_tensor ipu_elu(ipu_graph *graph, ipu_tensor x, double alpha)
+{
+    const struct ipu__attributes attributes = {.scale = alpha};
+
+    return ipu__add(graph, &ipu__elu, &x, &attributes);
+}
+
+ipu_tensor ipu_clip(ipu_graph *graph, ipu_tensor x, double low, double high)
+{
+    const struct ipu__attributes attributes = {.offset = low, .scale = high};
+
+    return ipu__add(graph, &ipu__clip, &x, &attributes);
+}

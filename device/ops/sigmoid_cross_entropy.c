@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Of each element, the cross entropy of sigmoid(x) with a target z in [0, 1]:
+ *
+ *     y = max(x, 0) - x z + log(1 + exp(-|x|))
+ *
+ * which overflows nowhere. dx = (sigmoid(x) - z) dy, dz = -x dy.
+ */
+#include "graph/error.h"
+#include "ops/functions.h"
+#include "ops/op.h"
+
+static int run(const struct ipu__call *call)
+{
+    int64_t count = ipu__shape_count(&call->output.shape);
+    const float *x = call->inputs[0].data, *z = call->inputs[1].data;
+    float *y = call->output.data;
+
+    for (int64_t i = 0; i < count; i++) {
+        float rest = log1pf(ipu__exp(-fabsf(x[i])));
+
+        y[i] = (x[i] > 0 ? x[i] : 0) - x[i] * z[i] + rest;
+    }
+    return IPU_OK;
+}
+
+static void gradient(ipu_graph *graph, const struct ipu__node *node,
+                     const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    ipu_tensor x = ipu__handle(graph, node->inputs[0]);
+    ipu_tensor z = ipu__handle(graph, node->inputs[1]), slope;
+    /* Copied: the array may move while nodes are added. */
+    const struct ipu__node of = *node;
+
+    if (needed[of.inputs[0]]) {
+        slope = ipu_subtract(graph, ipu_sigmoid(graph, x), z);
+        dx[0] = ipu_multiply(graph, dy, slope);
+    }
+    if (needed[of.inputs[1]])
+        dx[1] = ipu_multiply(graph, dy, ipu_negate(graph, x));
+}
+
+const struct ipu__op ipu__sigmoid_cross_entropy = {
+    .name = "sigmoid_cross_entropy",
+    .ninputs = 2,
+    .in_place = 0,
+    .shape = ipu__two_floats,
+    .run = run,
+    .gradient = gradient,
+};
+
+ipu_tensor ipu_sigmoid_cross_entropy(ipu_graph *graph, ipu_tensor logits,
+                                     ipu_tensor targets)
+{
+    return ipu__add(graph, &ipu__sigmoid_cross_entropy,
+                    (const ipu_tensor[]){logits, targets}, NULL);
+}
