@@ -174,9 +174,9 @@ static int get_regions(struct ipu__reader *r, ipu_graph *g)
         IPU_TRY(ipu__get_struct(r, &ipu__region_layout, &region));
         if (region.count < 1 || region.offload < IPU_OFFLOAD_AUTO ||
             region.offload > IPU_OFFLOAD_OFF || region.minimum_bytes < 0 ||
-            (region.count > 1 &&
-             (!is_number(g, region.counter) || !is_number(g, region.due))) ||
-            (region.count == 1 && region.due != -1))
+            region.within < 0 || region.within > g->nregions ||
+            (region.count > 1 && !is_number(g, region.counter)) ||
+            (region.due != -1 && !is_number(g, region.due)))
             return ipu__damaged(r, "an update region that never runs");
         IPU_TRY(ipu__reserve((void **)&g->regions, g->nregions,
                              &g->region_capacity, sizeof *g->regions));

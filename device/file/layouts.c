@@ -75,7 +75,8 @@ LAYOUT(ipu__assign_layout, "an assignment", assign);
 static const struct ipu__member region[] = {
     MEMBER(1, IPU__INT32, count),         MEMBER(2, IPU__INT32, counter),
     MEMBER(3, IPU__INT32, due),           MEMBER(4, IPU__INT32, offload),
-    MEMBER(5, IPU__INT64, minimum_bytes),
+    MEMBER(5, IPU__INT64, minimum_bytes), MEMBER(6, IPU__INT32, within),
+    MEMBER(7, IPU__BOOL, conditional),
 };
 LAYOUT(ipu__region_layout, "an update region", region);
 #undef STRUCT

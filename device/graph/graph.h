@@ -74,11 +74,14 @@ struct ipu__node {
     bool again;
 };
 
-/* What runs in every count-th run only (regions.c). */
+/* What runs in every count-th run only, or if something holds (regions.c). */
 struct ipu__region {
     int32_t count;
-    int32_t counter; /* tensor: mini-batches since the last update */
-    int32_t due;     /* tensor: an int32 that is 1 when it runs; -1: always */
+    int32_t counter; /* tensor: mini-batches since the last update; -1: none */
+    int32_t due;     /* tensor: an int32 that is not 0 when it runs; -1: it
+                        always does */
+    int32_t within;  /* the region + 1 that runs whenever this one does */
+    bool conditional;
     ipu_offload offload;
     int64_t minimum_bytes; /* of what is offloaded */
 };
@@ -150,8 +153,13 @@ ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
  */
 int32_t ipu__region_of(ipu_graph *graph, int32_t count);
 
+/* A region that runs if condition, a tensor, is not 0, and if the region
+ * within (+ 1; 0: none) does; offloading as that. Its number + 1, or a failure,
+ * which stays in the graph. */
+int32_t ipu__region_if(ipu_graph *graph, int32_t within, ipu_tensor condition);
+
 /* Give the node the region of what is being built and of its inputs;
- * IPU_ERR_STATE if these are two. */
+ * IPU_ERR_STATE if these are two of which none is within the other. */
 int ipu__region_join(const ipu_graph *graph, struct ipu__node *node);
 
 /* The tensors that must be there before the node can be computed: its inputs,

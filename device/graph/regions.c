@@ -12,6 +12,9 @@
  * steps of the region, and the engine passes over them while it is 0. A region
  * of count 1 runs always: it has neither, and only tells the compiler what the
  * update is.
+ *
+ * A region may also run only if something holds, and only when another does
+ * within which it is; then what depends on both belongs to the inner one.
  */
 #include <stdio.h>
 
@@ -28,13 +31,23 @@ int32_t ipu__tensor_region(const ipu_graph *g, int32_t tensor)
     return node < 0 ? 0 : g->nodes[node].region;
 }
 
+/* Whatever runs region does, too: of 0, everything. */
+static bool is_within(const ipu_graph *g, int32_t region, int32_t outer)
+{
+    while (region != outer && region != 0)
+        region = g->regions[region - 1].within;
+    return region == outer;
+}
+
 int ipu__region_join(const ipu_graph *g, struct ipu__node *node)
 {
     node->region = g->region;
     for (int i = 0; i < node->op->ninputs; i++) {
         int32_t region = ipu__tensor_region(g, node->inputs[i]);
 
-        if (region && node->region && region != node->region)
+        if (is_within(g, node->region, region))
+            continue;
+        if (!is_within(g, region, node->region))
             return ipu__fail(
                 IPU_ERR_STATE,
                 "%s: %s is computed in each %d runs, and cannot be used in "
@@ -42,8 +55,7 @@ int ipu__region_join(const ipu_graph *g, struct ipu__node *node)
                 node->op->name, g->tensors[node->inputs[i]].name,
                 (int)g->regions[region - 1].count,
                 (int)g->regions[node->region - 1].count);
-        if (region)
-            node->region = region;
+        node->region = region;
     }
     return IPU_OK;
 }
@@ -105,7 +117,39 @@ int32_t ipu__region_of(ipu_graph *g, int32_t count)
                                          "update: of %d mini-batches; 1 to %d",
                                          (int)count, MOST_RUNS));
     for (int32_t r = 0; r < g->nregions; r++)
-        if (g->regions[r].count == count)
+        if (g->regions[r].count == count && !g->regions[r].conditional)
             return r + 1;
     return add_region(g, count);
+}
+
+int32_t ipu__region_if(ipu_graph *g, int32_t within, ipu_tensor condition)
+{
+    struct ipu__region region = {.count = 1, .counter = -1, .due = -1};
+    int32_t index = ipu__index(g, condition), scope = g->region;
+
+    if (index < 0)
+        return ipu__graph_fail(
+            g, ipu__fail(index, "update: the condition: %s", ipu_last_error()));
+    if (g->tensors[index].shape.dtype != IPU_INT32 ||
+        g->tensors[index].shape.ndim != 0 || ipu__tensor_region(g, index))
+        return ipu__graph_fail(
+            g, ipu__fail(IPU_ERR_SHAPE,
+                         "update: the condition %s is not an int32 scalar that "
+                         "is computed in each run",
+                         g->tensors[index].name));
+    if (within)
+        region = g->regions[within - 1];
+    region.within = within;
+    region.conditional = true;
+    g->region = 0;
+    if (region.due >= 0)
+        condition = ipu_select(g, condition, ipu__handle(g, region.due),
+                               ipu_fill(g, IPU_INT32, 0, NULL, 0));
+    g->region = scope;
+    region.due = ipu__index(g, condition);
+    IPU_TRY(g->status);
+    IPU_TRY(ipu__reserve((void **)&g->regions, g->nregions, &g->region_capacity,
+                         sizeof *g->regions));
+    g->regions[g->nregions++] = region;
+    return g->nregions;
 }

@@ -33,6 +33,10 @@ extern "C" {
 int ipu_update_begin(ipu_graph *graph, int32_t count);
 int ipu_update_end(ipu_graph *graph);
 
+/* The same, and only if condition, an int32 scalar that is computed in each
+ * run, is not 0. */
+int ipu_update_begin_if(ipu_graph *graph, int32_t count, ipu_tensor condition);
+
 /* The count of mini-batches with which the graph updates: the smallest number
  * of runs, or of iterations, after which all its regions have run a whole
  * number of times. 1 if it has none. Negative: the graph is NULL. */
@@ -152,6 +156,10 @@ typedef struct ipu_update_options {
     uint32_t size; /* sizeof(ipu_update_options) */
     /* Of variables that only the update uses. */
     ipu_offload offload;
+    /* 1: no update is made if condition, an int32 scalar that is computed in
+     * each run, was 0 in one of the mini-batches. */
+    int32_t conditional;
+    ipu_tensor condition;
     int64_t minimum_remote_bytes;          /* smaller ones stay; 0: 128 */
     ipu_accumulation_options accumulation; /* its size may be 0: the usual */
 } ipu_update_options;
@@ -180,6 +188,47 @@ int ipu_optimize(ipu_graph *graph, const ipu_optimizer *optimizer,
                  int32_t nvariables, const ipu_tensor *variables,
                  const ipu_tensor *gradients);
 
+/* ----------------------------------------------------------- loss scaling */
+
+/* Those of AutomaticLossScalingOptimizer; 0 stands for what is in brackets. */
+typedef struct ipu_loss_scaling_options {
+    uint32_t size;            /* sizeof(ipu_loss_scaling_options) */
+    int32_t update_frequency; /* runs from change to change [8] */
+    double initial;           /* the first scale [1] */
+    double increase;          /* what it is multiplied by [2] ... */
+    double decrease;          /* ... if gradients overflow [0.5] */
+    double maximum;           /* it stays below [32768] */
+    double ratio_threshold;   /* of gradients that overflow, above which it
+                                 decreases [10e-6] */
+    int32_t latest_only;      /* 1: of the run before the change alone, not of
+                                 all since the last one */
+    int32_t widen;            /* 1: gradients come back in float32 */
+} ipu_loss_scaling_options;
+
+/* What it is made of, in a run. */
+typedef struct ipu_loss_scaling {
+    uint32_t size;        /* sizeof(ipu_loss_scaling), set by the caller */
+    ipu_tensor scale;     /* float32 scalar */
+    ipu_tensor overflows; /* float32 scalar: elements of gradients that did */
+    ipu_tensor finite;    /* int32 scalar: 1 if none did */
+} ipu_loss_scaling;
+
+/*
+ * ipu_gradients of the loss times a scale, which are divided by it: small
+ * gradients are then no zeros in float16. The scale grows while gradients have
+ * room, and falls when more than a share of their elements is 65504, the
+ * largest float16, or above, infinite or no number. It is a variable, name
+ * with "/scale" (0 before the first run: the initial one); beside it are
+ * "/overflows" and "/runs" since it was last looked at.
+ *
+ * An update by gradients that are not finite spoils the weights: give finite to
+ * ipu_update_options as condition. options and scaling may be NULL.
+ */
+int ipu_scaled_gradients(ipu_graph *graph, const char *name, ipu_tensor loss,
+                         int32_t count, const ipu_tensor *wrt,
+                         const ipu_loss_scaling_options *options,
+                         ipu_tensor *gradients, ipu_loss_scaling *scaling);
+
 /* --------------------------------------------------------------- offload */
 
 /*
@@ -204,6 +253,10 @@ int ipu_update_offload(ipu_graph *graph, int32_t count, ipu_offload offload,
     ipu_recomputation_checkpoint(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_update_begin(graph, ...)                                           \
     ipu_update_begin(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_scaled_gradients(graph, ...)                                       \
+    ipu_scaled_gradients(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_update_begin_if(graph, ...)                                        \
+    ipu_update_begin_if(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_optimize(graph, ...) ipu_optimize(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_accumulating_optimizer(graph, ...)                                 \
     ipu_accumulating_optimizer(IPU_HERE(graph), __VA_ARGS__)

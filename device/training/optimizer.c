@@ -3,6 +3,8 @@
  * Optimisers by description: all variables of a model at once, each run or in
  * an update region, after their gradients have been accumulated there.
  */
+#include <stdio.h>
+
 #include "graph/error.h"
 #include "graph/graph.h"
 
@@ -88,6 +90,36 @@ static int check_options(const ipu_update_options *o)
                      (unsigned)o->size, sizeof *o);
 }
 
+/* Whether the condition has held in all mini-batches since the last update,
+ * this one among them. */
+static ipu_tensor held(ipu_graph *g, int32_t mini_batches, ipu_tensor condition)
+{
+    int32_t region = ipu__region_of(g, mini_batches);
+    ipu_tensor all, zero, counter;
+    char name[48];
+
+    if (region < 0 || mini_batches == 1)
+        return condition;
+    counter = ipu__handle(g, g->regions[region - 1].counter);
+    snprintf(name, sizeof name, "update/%d/held", (int)mini_batches);
+    all = ipu_variable(g, name, IPU_INT32, 0, NULL);
+    zero = ipu_fill(g, IPU_INT32, 0, NULL, 0);
+    condition = ipu_not_equal(g, condition, zero);
+    condition = ipu_select(g, ipu_equal(g, counter, zero), condition,
+                           ipu_multiply(g, all, condition));
+    ipu_assign(g, all, condition);
+    return condition;
+}
+
+static int begin(ipu_graph *g, int32_t mini_batches,
+                 const ipu_update_options *o)
+{
+    if (!o->conditional)
+        return ipu_update_begin(g, mini_batches);
+    return ipu_update_begin_if(g, mini_batches,
+                               held(g, mini_batches, o->condition));
+}
+
 int ipu_accumulating_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
                                int32_t nvariables, const ipu_tensor *variables,
                                const ipu_tensor *gradients,
@@ -103,7 +135,7 @@ int ipu_accumulating_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
         return graph ? ipu__graph_fail(graph, status) : status;
     IPU_TRY(ipu_update_offload(graph, mini_batches, o->offload,
                                o->minimum_remote_bytes));
-    IPU_TRY(ipu_update_begin(graph, mini_batches));
+    IPU_TRY(begin(graph, mini_batches, o));
     status = apply_all(graph, optimizer, nvariables, variables, gradients,
                        mini_batches,
                        o->accumulation.size ? &o->accumulation : &sums);

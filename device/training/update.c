@@ -30,6 +30,18 @@ int ipu_update_begin(ipu_graph *graph, int32_t count)
     return IPU_OK;
 }
 
+int ipu_update_begin_if(ipu_graph *graph, int32_t count, ipu_tensor condition)
+{
+    int32_t region;
+
+    IPU_TRY(ipu_update_begin(graph, count));
+    region = ipu__region_if(graph, graph->region, condition);
+    graph->region = 0;
+    IPU_TRY(region);
+    graph->region = region;
+    return IPU_OK;
+}
+
 int ipu_update_end(ipu_graph *graph)
 {
     IPU_TRY(check_graph(graph));

@@ -481,7 +481,7 @@ START_TEST(every_member_is_kept)
     check_layout(&ipu__attributes_layout, 344);
     check_layout(&ipu__sink_layout, 32);
     check_layout(&ipu__assign_layout, 8);
-    check_layout(&ipu__region_layout, 24);
+    check_layout(&ipu__region_layout, 32);
     check_layout(&ipu__target_layout, 192);
     check_layout(&ipu__executable_layout, 424);
     check_layout(&ipu__value_layout, 136);
