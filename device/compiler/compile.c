@@ -2,7 +2,11 @@
 /*
  * compile.c - graph in, executable out: the passes, one after the other.
  *
+ *     fold        what constants make                nodes, on a copy
+ *     simplify    what changes nothing               nodes
+ *     merge       what is computed twice             nodes
  *     schedule    which nodes, in which order        steps, values, streams
+ *     fuse        which steps become one             steps, parts
  *     liveness    when each value is needed          blocks
  *     memory      where each block lies              offsets
  *     place       what that means for the tiles      tensors on tiles
@@ -13,23 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/draft.h"
 #include "compiler/program.h"
 #include "graph/error.h"
 #include "ops/half.h"
 #include "target/target.h"
-
-void ipu__step_call(const struct ipu_executable *e,
-                    const struct ipu__step *step, struct ipu__call *call)
-{
-    *call = (struct ipu__call){.op = step->op, .attributes = &step->attributes};
-    for (int i = 0; i < step->op->ninputs; i++) {
-        call->inputs[i].name = e->values[step->inputs[i]].name;
-        call->inputs[i].shape = e->values[step->inputs[i]].shape;
-    }
-    call->output.name = e->values[step->output].name;
-    call->output.shape = e->values[step->output].shape;
-    ipu__show_wide(call); /* which fitted when the graph was built */
-}
 
 void ipu__find_scratch(struct ipu_executable *e)
 {
@@ -37,25 +29,61 @@ void ipu__find_scratch(struct ipu_executable *e)
         struct ipu__call call;
         size_t bytes;
 
-        if (e->steps[i].kind != IPU__COMPUTE)
+        if (e->steps[i].kind == IPU__HOST_CALL)
             continue;
-        ipu__step_call(e, &e->steps[i], &call);
-        bytes = ipu__wide_scratch(&call);
-        if (bytes == 0 && call.op->scratch)
-            bytes = call.op->scratch(&call);
+        if (e->steps[i].kind == IPU__FUSED) {
+            bytes = ipu__fused_scratch(e, &e->steps[i]);
+        } else {
+            ipu__step_call(e, &e->steps[i], &call);
+            bytes = ipu__wide_scratch(&call);
+            if (bytes == 0 && call.op->scratch)
+                bytes = call.op->scratch(&call);
+        }
         if (bytes > e->scratch_bytes)
             e->scratch_bytes = bytes;
     }
 }
 
+/* What nodes become before they are ordered. */
+static int run_drafts(struct ipu__draft *draft, uint32_t without)
+{
+    if (!(without & IPU_PASS_FOLD))
+        IPU_TRY(ipu__fold(draft));
+    if (!(without & IPU_PASS_SIMPLIFY))
+        IPU_TRY(ipu__simplify(draft));
+    if (!(without & IPU_PASS_MERGE))
+        IPU_TRY(ipu__merge(draft));
+    return IPU_OK;
+}
+
+static int order(const ipu_graph *graph, uint32_t without,
+                 struct ipu_executable *e)
+{
+    struct ipu__draft draft;
+    int status;
+
+    IPU_TRY(ipu__draft_init(&draft, graph));
+    status = run_drafts(&draft, without);
+    if (status >= 0)
+        status = ipu__schedule(&draft.graph, e);
+    ipu__draft_fini(&draft);
+    return status;
+}
+
 /* Each pass tells how far it is, the long ones on the way. */
-static int run_passes(const ipu_graph *graph, struct ipu_executable *e)
+static int run_passes(const ipu_graph *graph, uint32_t without,
+                      struct ipu_executable *e)
 {
     IPU_TRY(ipu__progress(e->progress, "schedule", 0, graph->nnodes));
-    IPU_TRY(ipu__schedule(graph, e));
+    IPU_TRY(order(graph, without, e));
+    if (!(without & IPU_PASS_FUSE)) {
+        IPU_TRY(ipu__progress(e->progress, "fuse", 0, e->nsteps));
+        IPU_TRY(ipu__fuse(e));
+    }
     IPU_TRY(ipu__progress(e->progress, "liveness", 0, e->nsteps));
     IPU_TRY(ipu__liveness(e));
     IPU_TRY(ipu__progress(e->progress, "memory", 0, e->nblocks));
+    IPU_TRY(ipu__buffers(e));
     IPU_TRY(ipu__plan_memory(e));
     ipu__find_scratch(e);
     IPU_TRY(ipu__progress(e->progress, "place", 0, e->nsteps));
@@ -75,7 +103,7 @@ static int build(const ipu_graph *graph, const ipu_compile_options *options,
         e->target = *options->target;
         e->target.size = sizeof e->target;
     }
-    IPU_TRY(run_passes(graph, e));
+    IPU_TRY(run_passes(graph, options->without, e));
     IPU_TRY(ipu__progress(e->progress, "fit", 0, 1));
     return options->allow_out_of_memory ? IPU_OK : ipu__check_fit(e);
 }
@@ -132,9 +160,12 @@ void ipu_executable_free(ipu_executable *e)
     }
     for (int32_t i = 0; i < e->nstreams; i++)
         free(e->streams[i].name);
+    for (int32_t i = 0; i < e->nsteps; i++)
+        free(e->steps[i].text);
     free(e->values);
     free(e->blocks);
     free(e->steps);
+    free(e->parts);
     free(e->streams);
     free(e->tiles);
     for (int32_t i = 0; i < e->ntexts; i++)

@@ -8,6 +8,10 @@
 
 #include "compiler/program.h"
 #include "graph/error.h"
+#include "target/cost.h"
+
+static const char not_said[] = "the op does not say how many instructions an "
+                               "element takes: one for a vector is assumed";
 
 /* Of an op that does not say. */
 static void guess(const struct ipu__call *call, struct ipu__work *work)
@@ -38,33 +42,88 @@ static void guess(const struct ipu__call *call, struct ipu__work *work)
 
 /* What was computed in the variable's place needs no copy. */
 static bool is_there(const struct ipu_executable *e,
-                     const struct ipu__step *step)
+                     const struct ipu__step_op *part)
 {
-    return step->op == &ipu__assign_step &&
-           e->values[step->inputs[0]].block == e->values[step->output].block;
+    return part->op == &ipu__assign_step &&
+           e->values[part->inputs[0]].block == e->values[part->output].block;
 }
 
 static struct ipu__work work_of(const struct ipu_executable *e,
-                                const struct ipu__step *step, int element_bytes)
+                                const struct ipu__step *step,
+                                const struct ipu__step_op *part,
+                                int element_bytes)
 {
     struct ipu__work work = {0};
     struct ipu__call call;
 
-    ipu__step_call(e, step, &call);
-    work.element_bytes = ipu__dtype_bytes(call.output.shape.dtype) < 4 ? 2 : 4;
+    ipu__part_call(e, part, &call);
+    work.element_bytes = ipu__dtype_bytes(call.output.dtype) < 4 ? 2 : 4;
     if (element_bytes)
         work.element_bytes = element_bytes;
     /* What lies on the fullest tile is of the size of all elements. */
     work.others =
         element_bytes ? step->tile_bytes * element_bytes / 4 : step->tile_bytes;
     work.outputs = ipu__shape_count(&call.output.shape);
-    if (is_there(e, step))
+    work.stores = 1;
+    if (is_there(e, part))
         work.kind = IPU__WORK_NONE;
     else if (call.op->cost)
         call.op->cost(&call, &work);
     else
         guess(&call, &work);
     return work;
+}
+
+/* ------------------------------------------------------------- fused steps */
+
+/* Whether one of the parts before the k-th makes a value, or reads it as a
+ * whole: it is in a register. */
+static bool is_at_hand(const struct ipu_executable *e,
+                       const struct ipu__step *step, int32_t k, int32_t v)
+{
+    for (int32_t p = 0; p < k; p++) {
+        const struct ipu__step_op *part = &e->parts[step->first_part + p];
+
+        if (part->output == v && (p > 0 || !step->head))
+            return true;
+        for (int i = 0; i < part->op->ninputs; i++)
+            if (part->inputs[i] == v && part->op->by_element)
+                return true;
+    }
+    return false;
+}
+
+/* All parts but the head: one vertex, which loads what comes from elsewhere,
+ * and stores what others need. */
+static struct ipu__work work_of_parts(const struct ipu_executable *e,
+                                      const struct ipu__step *step,
+                                      int element_bytes)
+{
+    struct ipu__work all = {.kind = IPU__WORK_ELEMENTS,
+                            .elements = step->elements,
+                            .outputs = step->elements};
+
+    for (int32_t k = step->head != NULL; k < step->nparts; k++) {
+        const struct ipu__step_op *part = &e->parts[step->first_part + k];
+        struct ipu__work work = work_of(e, step, part, element_bytes);
+        bool computes = !part->op->alias && part->op != &ipu__assign_step;
+
+        if (all.element_bytes < work.element_bytes)
+            all.element_bytes = work.element_bytes;
+        if (computes) {
+            all.arithmetic += work.arithmetic;
+            all.broadcast_bytes += work.broadcast_bytes;
+        }
+        for (int i = 0; i < part->op->ninputs && !part->op->alias; i++)
+            all.loads += ipu__view_of(e, part, i) == IPU__WHOLE &&
+                         !is_at_hand(e, step, k, part->inputs[i]);
+        if (part->op == &ipu__assign_step)
+            all.stores += e->values[part->inputs[0]].block !=
+                          e->values[part->output].block;
+        else
+            all.stores += computes && !e->values[part->output].inner;
+    }
+    return all;
 }
 
 static ipu_system alone(const struct ipu_executable *e)
@@ -79,10 +138,46 @@ static ipu_system alone(const struct ipu_executable *e)
     return system;
 }
 
+static int count_part(const struct ipu_executable *e,
+                      const struct ipu__step *step,
+                      const struct ipu__step_op *part, int element_bytes,
+                      ipu_cycles *cycles, int64_t *tiles)
+{
+    const struct ipu__work work = work_of(e, step, part, element_bytes);
+
+    IPU_TRY(ipu__work_cycles(&e->target, &work, cycles, tiles));
+    if (!part->op->cost && work.kind != IPU__WORK_NONE)
+        cycles->estimate = not_said;
+    return IPU_OK;
+}
+
+/* The head, then all else where the head has made its output. */
+static int count_fused(const struct ipu_executable *e,
+                       const struct ipu__step *step, int element_bytes,
+                       ipu_cycles *cycles, int64_t *tiles)
+{
+    const struct ipu__work work = work_of_parts(e, step, element_bytes);
+    ipu_cycles head = {.size = sizeof head};
+    int64_t head_tiles = 0;
+
+    IPU_TRY(ipu__work_cycles(&e->target, &work, cycles, tiles));
+    cycles->estimate = not_said;
+    if (!step->head)
+        return IPU_OK;
+    IPU_TRY(count_part(e, step, &e->parts[step->first_part], element_bytes,
+                       &head, &head_tiles));
+    ipu__follow(cycles, &head);
+    if (*tiles < head_tiles)
+        *tiles = head_tiles;
+    return IPU_OK;
+}
+
 static int count_step(const struct ipu_executable *e,
                       const struct ipu__step *step, int element_bytes,
                       ipu_cycles *cycles, int64_t *tiles)
 {
+    struct ipu__step_op place;
+
     if (step->kind == IPU__HOST_CALL || step->op == &ipu__host_receive) {
         const ipu_system system = alone(e);
 
@@ -90,13 +185,10 @@ static int count_step(const struct ipu_executable *e,
         return ipu_model_host(&system, (int64_t)e->values[step->output].bytes,
                               cycles);
     }
-    const struct ipu__work work = work_of(e, step, element_bytes);
-
-    IPU_TRY(ipu__work_cycles(&e->target, &work, cycles, tiles));
-    if (!step->op->cost && work.kind != IPU__WORK_NONE)
-        cycles->estimate = "the op does not say how many instructions an "
-                           "element takes: one for a vector is assumed";
-    return IPU_OK;
+    return step->kind == IPU__FUSED
+               ? count_fused(e, step, element_bytes, cycles, tiles)
+               : count_part(e, step, ipu__part_of(e, step, 0, &place),
+                            element_bytes, cycles, tiles);
 }
 
 static int count_streams(struct ipu_executable *e)

@@ -185,12 +185,10 @@ static bool used_by_step(const struct place *p, int32_t block)
     const struct ipu_executable *e = p->e;
     const struct ipu__step *step = &e->steps[p->step];
 
-    if (e->values[step->output].block == block)
-        return true;
-    if (step->kind == IPU__COMPUTE)
-        for (int k = 0; k < step->op->ninputs; k++)
-            if (e->values[step->inputs[k]].block == block)
-                return true;
+    for (int32_t v = 0; v < e->nvalues; v++)
+        if (e->values[v].block == block &&
+            (ipu__step_reads(e, step, v) || ipu__step_makes(e, step, v)))
+            return true;
     return false;
 }
 
@@ -200,9 +198,12 @@ static int64_t cycles_to_make(const struct ipu_executable *e, int32_t block)
     int64_t cycles = 0;
 
     for (int32_t i = 0; i < e->nsteps; i++)
-        if (e->steps[i].kind == IPU__COMPUTE &&
-            e->values[e->steps[i].output].block == block)
-            cycles += e->steps[i].cycles.total;
+        for (int32_t v = 0; v < e->nvalues; v++)
+            if (e->values[v].block == block &&
+                ipu__step_makes(e, &e->steps[i], v)) {
+                cycles += e->steps[i].cycles.total;
+                break;
+            }
     return cycles;
 }
 

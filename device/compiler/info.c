@@ -15,7 +15,10 @@ static int check(const char *what, const ipu_executable *e, const void *place)
 
 const char *ipu__step_name(const struct ipu__step *step)
 {
-    return step->kind == IPU__HOST_CALL ? "host_call" : step->op->name;
+    if (step->kind == IPU__HOST_CALL)
+        return "host_call";
+    return step->kind == IPU__FUSED && step->head ? step->head->name
+                                                  : step->op->name;
 }
 
 int ipu_executable_memory(const ipu_executable *executable,
@@ -62,6 +65,7 @@ int ipu_executable_step(const ipu_executable *executable, int32_t step,
         .estimate = s->cycles.estimate,
         .update_count = s->count > 0 ? s->count : 1,
         .again = s->again,
+        .parts = s->text,
     };
     info->size = size;
     return IPU_OK;

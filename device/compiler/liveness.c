@@ -9,6 +9,10 @@
  * in this way form one block, alive from the birth of the first to the death
  * of the last.
  *
+ * The outputs of a fused step take over the memory of inputs in the same way,
+ * if its parts are done with an input's block when they write the output's.
+ * What only passes between its parts has no memory.
+ *
  * A variable that is assigned holds its old elements until the last step that
  * reads them. What takes over its memory must be its new value, computed by
  * that step, after everything that may fail; a reshape shares it only if it is
@@ -37,16 +41,21 @@ static void find_lifetimes(struct ipu_executable *e)
         e->values[v].birth = e->values[v].death = -1;
     for (int32_t i = 0; i < e->nsteps; i++) {
         const struct ipu__step *step = &e->steps[i];
+        struct ipu__step_op place;
 
-        needed_at(&e->values[step->output], i);
         if (step->gate)
             needed_at(&e->values[step->gate - 1], i);
         if (step->kind == IPU__HOST_CALL)
-            continue;
-        if (e->values[step->output].kind != IPU__VARIABLE)
-            e->values[step->output].birth = i;
-        for (int k = 0; k < step->op->ninputs; k++)
-            needed_at(&e->values[step->inputs[k]], i);
+            needed_at(&e->values[step->output], i);
+        for (int32_t k = 0; k < ipu__nparts(step); k++) {
+            const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
+
+            needed_at(&e->values[part->output], i);
+            if (e->values[part->output].kind != IPU__VARIABLE)
+                e->values[part->output].birth = i;
+            for (int n = 0; n < part->op->ninputs; n++)
+                needed_at(&e->values[part->inputs[n]], i);
+        }
     }
     for (int32_t i = 0; i < e->nstreams; i++) {
         if (e->streams[i].kind != IPU__STREAM_OUT)
@@ -60,6 +69,20 @@ static void find_lifetimes(struct ipu_executable *e)
             e->values[v].death = e->nsteps;
 }
 
+/* Of a part of step i. */
+static void note_needs(const struct ipu__step_op *part, int32_t i,
+                       int32_t *needs)
+{
+    for (int k = 0; k < part->op->ninputs; k++) {
+        int32_t *need = &needs[part->inputs[k]];
+        int32_t until = part->op->alias && k == part->op->in_place
+                            ? needs[part->output]
+                            : i;
+
+        *need = *need < until ? until : *need;
+    }
+}
+
 /* Until when the elements of each value are needed, also through those that
  * share its memory without a change: needs, [values]. Of variables, the old
  * elements. */
@@ -69,6 +92,7 @@ static void find_needs(const struct ipu_executable *e, int32_t *needs)
         needs[v] = e->values[v].kind == IPU__VARIABLE ? -1 : e->values[v].death;
     for (int32_t i = e->nsteps - 1; i >= 0; i--) {
         const struct ipu__step *step = &e->steps[i];
+        struct ipu__step_op place;
 
         if (step->gate && needs[step->gate - 1] < i)
             needs[step->gate - 1] = i;
@@ -77,37 +101,118 @@ static void find_needs(const struct ipu_executable *e, int32_t *needs)
                 needs[step->output] < i ? i : needs[step->output];
             continue;
         }
-        for (int k = 0; k < step->op->ninputs; k++) {
-            int32_t *need = &needs[step->inputs[k]];
-            int32_t until = step->op->alias && k == step->op->in_place
-                                ? needs[step->output]
-                                : i;
+        for (int32_t k = ipu__nparts(step) - 1; k >= 0; k--)
+            note_needs(ipu__part_of(e, step, k, &place), i, needs);
+    }
+}
 
-            *need = *need < until ? until : *need;
+/* What is known of variables that are assigned, and of blocks. */
+struct maps {
+    int32_t *needs;    /* [values] */
+    int32_t *assigned; /* [values]: the step that writes a variable; -1 */
+    int32_t *becomes;  /* [values]: ... and what it becomes */
+    int32_t *first;    /* [blocks]: the value that opened it */
+    int32_t fails;     /* the last step that may */
+};
+
+static void find_assigns(const struct ipu_executable *e, struct maps *m)
+{
+    for (int32_t v = 0; v < e->nvalues; v++)
+        m->assigned[v] = -1;
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        const struct ipu__step *step = &e->steps[i];
+        struct ipu__step_op place;
+
+        for (int32_t k = 0; k < ipu__nparts(step); k++) {
+            const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
+
+            if (part->op != &ipu__assign_step)
+                continue;
+            m->assigned[part->output] = i;
+            m->becomes[part->output] = part->inputs[0];
         }
     }
 }
 
-/* The step that writes a variable; -1: none. value: what it becomes. */
-static int32_t assigned_at(const struct ipu_executable *e, int32_t variable,
-                           int32_t *value)
+/* Whether a step's parts are done with a block, or a part of it, when part p
+ * writes: those before read no more than p does, those after nothing. by: the
+ * reads of p itself that are allowed. */
+static bool done_with(const struct ipu_executable *e,
+                      const struct ipu__step *step, int32_t p, int32_t block,
+                      int by)
 {
-    for (int32_t i = e->nsteps - 1; i >= 0; i--)
-        if (e->steps[i].kind == IPU__COMPUTE &&
-            e->steps[i].op == &ipu__assign_step &&
-            e->steps[i].output == variable) {
-            *value = e->steps[i].inputs[0];
-            return i;
+    struct ipu__step_op place;
+
+    for (int32_t k = 0; k < ipu__nparts(step); k++) {
+        const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
+
+        for (int i = 0; i < part->op->ninputs; i++) {
+            if (e->values[part->inputs[i]].inner ||
+                e->values[part->inputs[i]].block != block ||
+                (part->op == &ipu__assign_step &&
+                 e->values[part->output].block == block))
+                continue; /* or it changes nothing */
+            if (k > p)
+                return false;
+            if (k == p) {
+                by--;
+                continue;
+            }
+            if (!part->op->alias && (!part->op->by_element ||
+                                     ipu__view_of(e, part, i) != IPU__WHOLE))
+                return false;
         }
-    return -1;
+    }
+    return by >= 0;
 }
 
-/* The value that opened the block. */
-static int32_t first_of(const struct ipu_executable *e, int32_t block)
+/* Whether the output of part p of step i can be where value v is. */
+static bool can_be_at(const struct ipu_executable *e, int32_t i, int32_t p,
+                      int32_t v, const struct maps *m)
 {
-    for (int32_t v = 0;; v++)
-        if (e->values[v].block == block && e->values[v].opens)
-            return v;
+    const struct ipu__step *step = &e->steps[i];
+    struct ipu__step_op place;
+    const struct ipu__step_op *part = ipu__part_of(e, step, p, &place);
+    int32_t block = e->values[v].block, first = m->first[block];
+    /* One read by the part itself: keep it simple. */
+    int by = 1;
+
+    if (e->values[v].bytes != e->values[part->output].bytes ||
+        !done_with(e, step, p, block, by))
+        return false;
+    /* A run that fails leaves the variable as it was. */
+    if (m->assigned[first] >= 0)
+        return m->becomes[first] == part->output && m->needs[first] <= i &&
+               m->fails <= i;
+    /* The block, not the value: it may have aliases. */
+    return e->blocks[block].death == i && !e->blocks[block].always;
+}
+
+/* Whether part p of a fused step may write where v is: v comes from outside of
+ * it, or from its head, and is taken in blocks. */
+static int32_t place_in_fused(const struct ipu_executable *e, int32_t i,
+                              int32_t p, const struct maps *m)
+{
+    const struct ipu__step *step = &e->steps[i];
+
+    if (e->parts[step->first_part + p].op->in_place < 0 && p == 0)
+        return -1;
+    for (int32_t k = 0; k <= p; k++) {
+        const struct ipu__step_op *part = &e->parts[step->first_part + k];
+
+        if (!part->op->by_element)
+            continue;
+        for (int n = 0; n < part->op->ninputs; n++) {
+            int32_t v = part->inputs[n];
+
+            if (k == p && n != part->op->in_place)
+                continue;
+            if (!e->values[v].inner && ipu__view_of(e, part, n) == IPU__WHOLE &&
+                can_be_at(e, i, p, v, m))
+                return e->values[v].block;
+        }
+    }
+    return -1;
 }
 
 /* The last step that may fail, which it does not if it did not before; -1:
@@ -121,89 +226,135 @@ static int32_t last_that_fails(const struct ipu_executable *e)
     return -1;
 }
 
-static bool can_take_over(const struct ipu_executable *e, int32_t i,
-                          const int32_t *needs, int32_t fails)
+/* The block that the output of part p of step i can be in; -1: a new one. */
+static int32_t place_of(const struct ipu_executable *e, int32_t i, int32_t p,
+                        const struct maps *m)
 {
     const struct ipu__step *step = &e->steps[i];
-    const struct ipu__value *input;
-    int32_t first, assigned = -1, value = -1;
+    struct ipu__step_op place;
+    const struct ipu__step_op *part = ipu__part_of(e, step, p, &place);
+    int32_t first, input;
 
-    if (step->op->in_place < 0)
-        return false;
-    input = &e->values[step->inputs[step->op->in_place]];
-    first = first_of(e, input->block);
-    if (e->values[first].kind == IPU__VARIABLE)
-        assigned = assigned_at(e, first, &value);
-    if (step->op->alias)
-        return assigned < 0 || input->renewed || needs[step->output] < assigned;
-    for (int k = 0; k < step->op->ninputs; k++)
-        if (k != step->op->in_place &&
-            e->values[step->inputs[k]].block == input->block)
-            return false; /* read twice: keep it simple */
-    if (input->bytes != e->values[step->output].bytes)
-        return false;
-    /* A run that fails leaves the variable as it was. */
-    if (assigned >= 0)
-        return value == step->output && needs[first] <= i && fails <= i;
-    /* The block, not the value: it may have aliases. */
-    return e->blocks[input->block].death == i;
+    if (step->kind == IPU__FUSED && !part->op->alias &&
+        !(p == 0 && (step->head != NULL)))
+        return place_in_fused(e, i, p, m);
+    if (part->op->in_place < 0)
+        return -1;
+    input = part->inputs[part->op->in_place];
+    if (!part->op->alias)
+        return can_be_at(e, i, p, input, m) ? e->values[input].block : -1;
+    first = m->first[e->values[input].block];
+    return m->assigned[first] < 0 || e->values[input].renewed ||
+                   m->needs[part->output] < m->assigned[first]
+               ? e->values[input].block
+               : -1;
 }
 
-static void open_block(struct ipu_executable *e, struct ipu__value *value)
+static void open_block(struct ipu_executable *e, int32_t v, struct maps *m)
 {
+    struct ipu__value *value = &e->values[v];
+
     e->blocks[e->nblocks] = (struct ipu__block){
-        .bytes = value->bytes,
+        .bytes = value->inner ? 0 : value->bytes,
         .birth = value->birth,
         .death = value->death,
         .always = stays(value),
         .remote = value->remote,
     };
+    m->first[e->nblocks] = v;
     value->block = e->nblocks++;
     value->opens = true;
 }
 
 /* In the place of a value that has a block. */
-static void join_block(struct ipu_executable *e, struct ipu__value *value,
-                       const struct ipu__step *step)
+static void join_block(struct ipu_executable *e,
+                       const struct ipu__step_op *part, int32_t block,
+                       const struct maps *m)
 {
-    const struct ipu__value *input =
-        &e->values[step->inputs[step->op->in_place]];
-    int32_t block = input->block;
-    bool of_variable = e->values[first_of(e, block)].kind == IPU__VARIABLE;
+    struct ipu__value *value = &e->values[part->output];
 
     value->block = block;
-    value->renewed = step->op->alias ? input->renewed : of_variable;
+    value->renewed = e->values[m->first[block]].kind == IPU__VARIABLE;
+    if (part->op->alias)
+        value->renewed = e->values[part->inputs[part->op->in_place]].renewed;
     if (e->blocks[block].death < value->death)
         e->blocks[block].death = value->death;
 }
 
+/* What a fused step makes for a variable alone, where the variable is. */
+static void make_in_variables(struct ipu_executable *e, int32_t i,
+                              const struct maps *m)
+{
+    const struct ipu__step *step = &e->steps[i];
+
+    for (int32_t k = 0; k < step->nparts; k++) {
+        const struct ipu__step_op *part = &e->parts[step->first_part + k];
+        int32_t v = part->inputs[0], maker = 0;
+
+        if (part->op != &ipu__assign_step || !e->values[v].inner)
+            continue;
+        while (e->parts[step->first_part + maker].output != v)
+            maker++;
+        if (e->parts[step->first_part + maker].op->alias ||
+            m->needs[part->output] > i || m->fails > i ||
+            !done_with(e, step, maker, e->values[part->output].block, 1))
+            continue;
+        e->values[v].inner = false;
+        e->values[v].renewed = true;
+        e->values[v].block = e->values[part->output].block;
+    }
+}
+
+static void place_outputs(struct ipu_executable *e, int32_t i, struct maps *m)
+{
+    const struct ipu__step *step = &e->steps[i];
+    struct ipu__step_op place;
+
+    if (step->kind == IPU__FUSED)
+        make_in_variables(e, i, m);
+    for (int32_t k = 0; k < ipu__nparts(step); k++) {
+        const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
+        struct ipu__value *output = &e->values[part->output];
+        int32_t block;
+
+        if (part->op == &ipu__assign_step || output->block >= 0)
+            continue;
+        block = output->inner ? -1 : place_of(e, i, k, m);
+        if (block >= 0)
+            join_block(e, part, block, m);
+        else
+            open_block(e, part->output, m);
+    }
+}
+
 int ipu__liveness(struct ipu_executable *e)
 {
-    int32_t *needs = calloc((size_t)e->nvalues + 1, sizeof *needs);
-    int32_t fails = last_that_fails(e);
+    size_t n = (size_t)e->nvalues + 1;
+    int32_t *room = calloc(4 * n, sizeof *room);
+    struct maps m = {.needs = room,
+                     .assigned = room + n,
+                     .becomes = room + 2 * n,
+                     .first = room + 3 * n,
+                     .fails = last_that_fails(e)};
     int status = IPU_OK;
 
-    e->blocks = calloc((size_t)e->nvalues + 1, sizeof *e->blocks);
-    if (!e->blocks || !needs) {
-        free(needs);
-        return ipu__fail_memory((size_t)e->nvalues * sizeof *e->blocks);
+    e->blocks = calloc(n, sizeof *e->blocks);
+    if (!e->blocks || !room) {
+        free(room);
+        return ipu__fail_memory(n * sizeof *e->blocks);
     }
     find_lifetimes(e);
-    find_needs(e, needs);
-    for (int32_t v = 0; v < e->nvalues; v++)
+    find_needs(e, m.needs);
+    find_assigns(e, &m);
+    for (int32_t v = 0; v < e->nvalues; v++) {
+        e->values[v].block = -1;
         if (e->values[v].kind != IPU__RESULT)
-            open_block(e, &e->values[v]);
-    for (int32_t i = 0; i < e->nsteps && status == IPU_OK; i++) {
-        const struct ipu__step *step = &e->steps[i];
-
-        status = ipu__progress(e->progress, "liveness", i + 1, e->nsteps);
-        if (step->kind != IPU__COMPUTE || step->op == &ipu__assign_step)
-            continue;
-        if (can_take_over(e, i, needs, fails))
-            join_block(e, &e->values[step->output], step);
-        else
-            open_block(e, &e->values[step->output]);
+            open_block(e, v, &m);
     }
-    free(needs);
+    for (int32_t i = 0; i < e->nsteps && status == IPU_OK; i++) {
+        status = ipu__progress(e->progress, "liveness", i + 1, e->nsteps);
+        place_outputs(e, i, &m);
+    }
+    free(room);
     return status;
 }

@@ -69,10 +69,25 @@ static void note_most(int64_t *most, int64_t value)
 /* ---------------------------------------------------------------------- code
  */
 
-static bool op_seen_before(const struct ipu_executable *e, int32_t step)
+/* Whether two steps run the same code. */
+static bool same_code(const struct ipu_executable *e, const struct ipu__step *a,
+                      const struct ipu__step *b)
+{
+    struct ipu__step_op first, second;
+
+    if (a->op != b->op || ipu__nparts(a) != ipu__nparts(b))
+        return false;
+    for (int32_t k = 0; k < ipu__nparts(a); k++)
+        if (ipu__part_of(e, a, k, &first)->op !=
+            ipu__part_of(e, b, k, &second)->op)
+            return false;
+    return true;
+}
+
+static bool code_seen_before(const struct ipu_executable *e, int32_t step)
 {
     for (int32_t i = 0; i < step; i++)
-        if (e->steps[i].op == e->steps[step].op)
+        if (same_code(e, &e->steps[i], &e->steps[step]))
             return true;
     return false;
 }
@@ -86,7 +101,7 @@ static void count_code(struct ipu_executable *e)
         e->code_bytes += CONTROL_BYTES;
         e->exchange_code_bytes += step->cycles.exchange_code_bytes;
         e->state_bytes += (int64_t)STATE_BYTES * e->target.workers;
-        if (step->kind == IPU__COMPUTE && !op_seen_before(e, i))
+        if (step->kind != IPU__HOST_CALL && !code_seen_before(e, i))
             e->code_bytes += step->cycles.code_bytes;
     }
     e->code_bytes += e->exchange_code_bytes + e->state_bytes;

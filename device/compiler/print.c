@@ -39,6 +39,53 @@ static int64_t alive(const struct ipu_executable *e, int32_t step)
     return bytes;
 }
 
+/* Whether one of the parts before the k-th makes a value, or reads it. */
+static bool seen_before(const struct ipu_executable *e,
+                        const struct ipu__step *step, int32_t k, int32_t v)
+{
+    struct ipu__step_op place;
+
+    for (int32_t p = 0; p < k; p++) {
+        const struct ipu__step_op *part = ipu__part_of(e, step, p, &place);
+
+        if (part->output == v)
+            return true;
+        for (int i = 0; i < part->op->ninputs; i++)
+            if (part->inputs[i] == v)
+                return true;
+    }
+    return false;
+}
+
+/* "conv2d:0 + bias_add:1 (x, kernel, bias)": what a step makes, of what. */
+static void add_ops(struct text *text, const struct ipu_executable *e,
+                    const struct ipu__step *step)
+{
+    struct ipu__step_op place;
+    int n = 0;
+
+    for (int32_t k = 0; k < ipu__nparts(step); k++) {
+        const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
+
+        add(text, "%s%s%s", k ? " + " : "",
+            part->op == &ipu__assign_step    ? "assign "
+            : part->op == &ipu__remote_store ? "store "
+                                             : "",
+            e->values[part->output].name);
+    }
+    add(text, " (");
+    for (int32_t k = 0; k < ipu__nparts(step); k++) {
+        const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
+
+        for (int i = 0; i < part->op->ninputs; i++)
+            if (step->kind != IPU__FUSED ||
+                !seen_before(e, step, k, part->inputs[i]))
+                add(text, "%s%s", n++ ? ", " : "",
+                    e->values[part->inputs[i]].name);
+    }
+    add(text, ")");
+}
+
 static void add_step(struct text *text, const struct ipu_executable *e,
                      int32_t i)
 {
@@ -50,16 +97,8 @@ static void add_step(struct text *text, const struct ipu_executable *e,
     if (step->kind == IPU__HOST_CALL)
         add(text, "host_call '%s' %s", e->streams[step->stream].name,
             output->name);
-    else {
-        add(text, "%s%s (",
-            step->op == &ipu__assign_step    ? "assign "
-            : step->op == &ipu__remote_store ? "store "
-                                             : "",
-            output->name);
-        for (int k = 0; k < step->op->ninputs; k++)
-            add(text, "%s%s", k ? ", " : "", e->values[step->inputs[k]].name);
-        add(text, ")");
-    }
+    else
+        add_ops(text, e, step);
     add(text, "  %s @%zu  alive %" PRId64,
         ipu__shape_print(&output->shape, shape),
         e->blocks[output->block].offset, alive(e, i));

@@ -5,6 +5,10 @@
  * An executable owns copies of all it needs; the graph may be gone. Values
  * are the tensors of the graph that the program uses. Those that share
  * memory because one is computed in the place of another are one block.
+ *
+ * A step is an op, a host call, or a fused step: several ops, its parts, that
+ * go over their elements together, block by block. What only passes between
+ * them has no memory: the step has a buffer for the block at hand.
  */
 #ifndef IPU_COMPILER_PROGRAM_H
 #define IPU_COMPILER_PROGRAM_H
@@ -21,13 +25,15 @@ struct ipu__value {
     struct ipu__shape shape;
     enum ipu__tensor_kind kind;
     size_t bytes;
-    void *data;    /* owned; of a constant */
-    int32_t birth; /* step that makes it; -1: before the first */
-    int32_t death; /* last step that needs it; the program's nsteps: the end */
-    int32_t block; /* index of the memory it lives in */
-    bool opens;    /* it is the first in its block */
-    bool renewed;  /* what a variable becomes, computed in its memory */
-    bool remote;   /* a variable in the DRAM beside the chip */
+    void *data;     /* owned; of a constant */
+    int32_t birth;  /* step that makes it; -1: before the first */
+    int32_t death;  /* last step that needs it; the program's nsteps: the end */
+    int32_t block;  /* index of the memory it lives in */
+    bool opens;     /* it is the first in its block */
+    bool inner;     /* it passes between parts of a step: its block is empty */
+    int32_t buffer; /* of the step, where an inner one is */
+    bool renewed;   /* what a variable becomes, computed in its memory */
+    bool remote;    /* a variable in the DRAM beside the chip */
 };
 
 struct ipu__block {
@@ -39,15 +45,35 @@ struct ipu__block {
     int32_t first_tile;   /* of those it is spread over */
 };
 
-enum ipu__step_kind { IPU__COMPUTE, IPU__HOST_CALL };
+enum ipu__step_kind { IPU__COMPUTE, IPU__HOST_CALL, IPU__FUSED };
 
-struct ipu__step {
-    enum ipu__step_kind kind;
-    /* Compute */
+/* Of a fused step; elements of a block. */
+enum { IPU__MOST_PARTS = 24, IPU__MOST_BLOCK = 32768 };
+
+/* One op of a step. */
+struct ipu__step_op {
     const struct ipu__op *op;
     struct ipu__attributes attributes;
     int32_t inputs[IPU__MAX_INPUTS]; /* values */
     int32_t output;
+};
+
+struct ipu__step {
+    enum ipu__step_kind kind;
+    /* Compute; of a fused step, op has no inputs, and output is that of its
+     * last part: ask ipu__part_of */
+    const struct ipu__op *op;
+    struct ipu__attributes attributes;
+    int32_t inputs[IPU__MAX_INPUTS]; /* values */
+    int32_t output;
+    /* Fused */
+    int32_t first_part, nparts; /* in the executable's */
+    const struct ipu__op *head; /* the first part, if that is no op by element
+                                   but hands over what it makes; or NULL */
+    int64_t elements;           /* that parts go over */
+    int64_t block;              /* ... at a time */
+    int32_t nbuffers;
+    char *text; /* owned; "bias_add, relu" */
     /* Host call */
     int32_t stream;
     /* Of an update region: the value + 1 that is 0 when the step is passed
@@ -87,6 +113,8 @@ struct ipu_executable {
     int32_t nblocks;
     struct ipu__step *steps;
     int32_t nsteps;
+    struct ipu__step_op *parts; /* of fused steps */
+    int32_t nparts;
     struct ipu__stream *streams;
     int32_t nstreams;
     ipu_target target;
@@ -112,8 +140,19 @@ int ipu__choose_remote(const ipu_graph *graph, const ipu_target *target,
 /* Which nodes run, in which order, with the host calls in between: steps,
  * values and streams. */
 int ipu__schedule(const ipu_graph *graph, struct ipu_executable *executable);
+/* Which steps become one. */
+int ipu__fuse(struct ipu_executable *executable);
 /* From when to when each value is needed, and which share a block. */
 int ipu__liveness(struct ipu_executable *executable);
+/* Which buffers fused steps need, once it is known what has no memory. */
+int ipu__buffers(struct ipu_executable *executable);
+/* Of a fused step: scratch in all, what its head needs of that, and the bytes
+ * of one buffer. */
+size_t ipu__fused_scratch(const struct ipu_executable *executable,
+                          const struct ipu__step *step);
+size_t ipu__head_scratch(const struct ipu_executable *executable,
+                         const struct ipu__step *step);
+size_t ipu__buffer_bytes(const struct ipu__step *step);
 /* Where each block lies in memory, those that are never needed at the same
  * time in the same place. */
 int ipu__plan_memory(struct ipu_executable *executable);
@@ -140,8 +179,33 @@ const char *ipu__step_name(const struct ipu__step *step);
 /* The most scratch that a step asks. */
 void ipu__find_scratch(struct ipu_executable *executable);
 
-/* What a step works on, without memory. */
+/* The ops of a step: none of a host call, one if it is not fused. */
+int32_t ipu__nparts(const struct ipu__step *step);
+const struct ipu__step_op *ipu__part_of(const struct ipu_executable *executable,
+                                        const struct ipu__step *step, int32_t k,
+                                        struct ipu__step_op *place);
+
+/* Whether value v is read by a step, or made by it. */
+bool ipu__step_reads(const struct ipu_executable *executable,
+                     const struct ipu__step *step, int32_t v);
+bool ipu__step_makes(const struct ipu_executable *executable,
+                     const struct ipu__step *step, int32_t v);
+
+/* What an op works on, without memory. */
+void ipu__part_call(const struct ipu_executable *executable,
+                    const struct ipu__step_op *part, struct ipu__call *call);
+/* ... of a step that is not fused. */
 void ipu__step_call(const struct ipu_executable *executable,
                     const struct ipu__step *step, struct ipu__call *call);
+
+/* How a part of a fused step sees an input: as many elements as there are,
+ * rows of the last dimensions repeated, or one element. */
+enum ipu__view { IPU__NO_VIEW, IPU__WHOLE, IPU__ROW, IPU__SCALAR };
+
+enum ipu__view ipu__view_of(const struct ipu_executable *executable,
+                            const struct ipu__step_op *part, int k);
+/* Elements of the part's rows; 1 if it has none. */
+int64_t ipu__period_of(const struct ipu_executable *executable,
+                       const struct ipu__step_op *part);
 
 #endif

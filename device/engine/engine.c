@@ -331,6 +331,8 @@ static int compute(ipu_engine *engine, const struct ipu__step *step)
     struct ipu__attributes received;
     struct ipu__call call;
 
+    if (step->kind == IPU__FUSED)
+        return ipu__run_fused(&engine->memory, step);
     ipu__step_call(engine->executable, step, &call);
     if (step->op == &ipu__host_receive) {
         received = ipu__calls_attributes(&engine->calls, step);

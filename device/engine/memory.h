@@ -40,4 +40,7 @@ int ipu__memory_after(struct ipu__memory *memory, int32_t step);
  * an engine made. */
 void ipu__threads_apply(void);
 
+/* Run a fused step. */
+int ipu__run_fused(struct ipu__memory *memory, const struct ipu__step *step);
+
 #endif

@@ -8,7 +8,9 @@
  *     values     struct, name, file (or none); of constants, the elements
  *     blocks     struct
  *     steps      struct, estimate (-1: none); of those that compute, the op's
- *                name and attributes
+ *                name and attributes; of fused ones, whether the first part is
+ *                a head, and what they say of their parts
+ *     parts      struct, the op's name and attributes
  *     streams    struct, name
  *     tiles      struct
  *
@@ -29,6 +31,7 @@
 enum {
     LEAST_VALUE = IPU__LEAST_STRUCT + 2 * IPU__LEAST_TEXT,
     LEAST_STEP = IPU__LEAST_STRUCT + 4,
+    LEAST_PART = 2 * IPU__LEAST_STRUCT + IPU__LEAST_TEXT,
     LEAST_STREAM = IPU__LEAST_STRUCT + IPU__LEAST_TEXT
 };
 
@@ -72,10 +75,20 @@ static int put_steps(struct ipu__writer *w, const ipu_executable *e,
 
         ipu__put_struct(w, &ipu__step_layout, s);
         ipu__put_int(w, ipu__text_number(estimates, s->cycles.estimate));
+        if (s->kind == IPU__FUSED) {
+            ipu__put_int(w, s->head != NULL);
+            ipu__put_text(w, s->text);
+        }
         if (s->kind != IPU__COMPUTE)
             continue;
         IPU_TRY(ipu__put_op(w, s->op));
         ipu__put_struct(w, &ipu__attributes_layout, &s->attributes);
+    }
+    ipu__put_int(w, e->nparts);
+    for (int32_t i = 0; i < e->nparts; i++) {
+        ipu__put_struct(w, &ipu__part_layout, &e->parts[i]);
+        IPU_TRY(ipu__put_op(w, e->parts[i].op));
+        ipu__put_struct(w, &ipu__attributes_layout, &e->parts[i].attributes);
     }
     return IPU_OK;
 }
@@ -177,6 +190,17 @@ static int get_values(struct ipu__reader *r, ipu_executable *e)
     return IPU_OK;
 }
 
+/* head: any op until the parts are known. */
+static int get_fused(struct ipu__reader *r, struct ipu__step *s)
+{
+    int32_t has_head;
+
+    IPU_TRY(ipu__get_index(r, "a head", 0, 1, &has_head));
+    s->op = &ipu__fused_step;
+    s->head = has_head ? s->op : NULL;
+    return ipu__get_text(r, "the parts of a step", false, &s->text);
+}
+
 static int get_step(struct ipu__reader *r, const ipu_executable *e,
                     struct ipu__step *s)
 {
@@ -187,10 +211,35 @@ static int get_step(struct ipu__reader *r, const ipu_executable *e,
     IPU_TRY(ipu__get_index(r, "an estimate", -1, e->ntexts - 1, &estimate));
     if (estimate >= 0)
         s->cycles.estimate = e->texts[estimate];
+    if (s->kind == IPU__FUSED)
+        return get_fused(r, s);
     if (s->kind != IPU__COMPUTE)
         return IPU_OK;
     IPU_TRY(ipu__get_op(r, &s->op));
     return ipu__get_attributes(r, &s->attributes);
+}
+
+static int get_parts(struct ipu__reader *r, ipu_executable *e)
+{
+    int32_t count;
+
+    IPU_TRY(
+        get_array(r, "parts", LEAST_PART, sizeof *e->parts, &e->parts, &count));
+    while (e->nparts < count) {
+        struct ipu__step_op *part = &e->parts[e->nparts++];
+
+        IPU_TRY(ipu__get_struct(r, &ipu__part_layout, part));
+        IPU_TRY(ipu__get_op(r, &part->op));
+        IPU_TRY(ipu__get_attributes(r, &part->attributes));
+    }
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        struct ipu__step *s = &e->steps[i];
+
+        if (s->kind == IPU__FUSED && s->head && s->first_part >= 0 &&
+            s->first_part < count)
+            s->head = e->parts[s->first_part].op;
+    }
+    return IPU_OK;
 }
 
 static int get_steps(struct ipu__reader *r, ipu_executable *e)
@@ -201,7 +250,7 @@ static int get_steps(struct ipu__reader *r, ipu_executable *e)
         get_array(r, "steps", LEAST_STEP, sizeof *e->steps, &e->steps, &count));
     while (e->nsteps < count)
         IPU_TRY(get_step(r, e, &e->steps[e->nsteps++]));
-    return IPU_OK;
+    return get_parts(r, e);
 }
 
 static int get_rest(struct ipu__reader *r, ipu_executable *e)

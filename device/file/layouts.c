@@ -146,7 +146,8 @@ static const struct ipu__member value[] = {
     MEMBER(5, IPU__INT32, line),          MEMBER(6, IPU__INT32, birth),
     MEMBER(7, IPU__INT32, death),         MEMBER(8, IPU__INT32, block),
     MEMBER(9, IPU__BOOL, opens),          MEMBER(10, IPU__BOOL, renewed),
-    MEMBER(11, IPU__BOOL, remote),
+    MEMBER(11, IPU__BOOL, remote),        MEMBER(12, IPU__BOOL, inner),
+    MEMBER(13, IPU__INT32, buffer),
 };
 LAYOUT(ipu__value_layout, "a value", value);
 #undef STRUCT
@@ -182,8 +183,21 @@ static const struct ipu__member step[] = {
     MEMBER(17, IPU__INT32, gate),
     MEMBER(18, IPU__INT32, count),
     MEMBER(19, IPU__BOOL, again),
+    MEMBER(20, IPU__INT32, first_part),
+    MEMBER(21, IPU__INT32, nparts),
+    MEMBER(22, IPU__INT64, elements),
+    MEMBER(23, IPU__INT64, block),
+    MEMBER(24, IPU__INT32, nbuffers),
 };
 LAYOUT(ipu__step_layout, "a step", step);
+#undef STRUCT
+
+#define STRUCT struct ipu__step_op
+static const struct ipu__member part[] = {
+    MEMBER(1, IPU__INT32, inputs),
+    MEMBER(2, IPU__INT32, output),
+};
+LAYOUT(ipu__part_layout, "a part of a step", part);
 #undef STRUCT
 
 #define STRUCT struct ipu__stream

@@ -45,6 +45,7 @@ extern const struct ipu__layout ipu__executable_layout;
 extern const struct ipu__layout ipu__value_layout;
 extern const struct ipu__layout ipu__block_layout;
 extern const struct ipu__layout ipu__step_layout;
+extern const struct ipu__layout ipu__part_layout;
 extern const struct ipu__layout ipu__stream_layout;
 extern const struct ipu__layout ipu__tile_layout;
 

@@ -48,7 +48,8 @@ static int verify_value(const struct ipu__reader *r, const ipu_executable *e,
 {
     if ((int32_t)v->kind < IPU__INPUT || v->kind > IPU__RESULT)
         return ipu__damaged(r, "no kind of values is %d", (int)v->kind);
-    if (!within(v->block, e->nblocks) || e->blocks[v->block].bytes < v->bytes)
+    if (!within(v->block, e->nblocks) || (v->inner && v->kind != IPU__RESULT) ||
+        (e->blocks[v->block].bytes < v->bytes && !v->inner))
         return ipu__damaged(r, "%.60s has no place", v->name);
     if (v->birth < -1 || v->birth > e->nsteps || v->death < -1 ||
         v->death > e->nsteps)
@@ -100,7 +101,8 @@ static bool is_gate(const ipu_executable *e, int32_t gate)
     if (!within((int64_t)gate - 1, e->nvalues))
         return false;
     shape = &e->values[gate - 1].shape;
-    return shape->dtype == IPU_INT32 && shape->ndim == 0;
+    return !e->values[gate - 1].inner && shape->dtype == IPU_INT32 &&
+           shape->ndim == 0;
 }
 
 static int verify_compute(const struct ipu__reader *r, const ipu_executable *e,
@@ -110,7 +112,7 @@ static int verify_compute(const struct ipu__reader *r, const ipu_executable *e,
     struct ipu__call call = {.op = s->op, .attributes = &s->attributes};
 
     for (int k = 0; k < s->op->ninputs; k++) {
-        if (!within(s->inputs[k], e->nvalues))
+        if (!within(s->inputs[k], e->nvalues) || e->values[s->inputs[k]].inner)
             return ipu__damaged(r, "step %d, %s, has no input %d", (int)i,
                                 s->op->name, k);
         call.inputs[k].name = e->values[s->inputs[k]].name;
@@ -129,6 +131,141 @@ static int verify_compute(const struct ipu__reader *r, const ipu_executable *e,
     return IPU_OK;
 }
 
+/* -------------------------------------------------------------- fused steps */
+
+/* A part sees its inputs as it may, and is made of as many elements as the
+ * step goes over. */
+static bool part_fits(const ipu_executable *e, const struct ipu__step *s,
+                      const struct ipu__step_op *part)
+{
+    int64_t period = ipu__period_of(e, part);
+
+    if (!part->op->by_element && !part->op->alias)
+        return false;
+    for (int k = 0; k < part->op->ninputs; k++) {
+        enum ipu__view view = ipu__view_of(e, part, k);
+        int64_t count = ipu__shape_count(&e->values[part->inputs[k]].shape);
+
+        if (view == IPU__NO_VIEW ||
+            (view == IPU__ROW && count != period && count != 1) ||
+            (view != IPU__WHOLE && e->values[part->inputs[k]].inner))
+            return false;
+    }
+    return ipu__shape_count(&e->values[part->output].shape) == s->elements &&
+           s->block % period == 0;
+}
+
+/* What is written is all of what is read, or nothing of it; of what the head
+ * reads, nothing. */
+static bool parts_keep_apart(const ipu_executable *e, const struct ipu__step *s,
+                             int32_t v)
+{
+    const struct ipu__value *y = &e->values[v];
+
+    for (int32_t p = 0; p < s->nparts; p++) {
+        const struct ipu__step_op *part = &e->parts[s->first_part + p];
+
+        for (int k = 0; k < part->op->ninputs; k++) {
+            const struct ipu__value *x = &e->values[part->inputs[k]];
+
+            if (x->inner || y->inner || !overlap(e, x, y))
+                continue;
+            if ((s->head && p == 0) || x->block != y->block ||
+                x->bytes != y->bytes)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Where an inner value is. */
+static bool has_buffer(const struct ipu__step *s, const struct ipu__value *v)
+{
+    return !v->inner || within(v->buffer, s->nbuffers);
+}
+
+static bool part_has_values(const ipu_executable *e, const struct ipu__step *s,
+                            const struct ipu__step_op *part)
+{
+    if (!within(part->output, e->nvalues))
+        return false;
+    for (int k = 0; k < part->op->ninputs; k++)
+        if (!within(part->inputs[k], e->nvalues) ||
+            !has_buffer(s, &e->values[part->inputs[k]]))
+            return false;
+    return true;
+}
+
+static bool part_is_sound(const ipu_executable *e, const struct ipu__step *s,
+                          int32_t p)
+{
+    const struct ipu__step_op *part = &e->parts[s->first_part + p];
+    struct ipu__step alone = {.op = part->op};
+    const struct ipu__value *y = &e->values[part->output];
+
+    if (!may_write(&alone, y) || !has_buffer(s, y) ||
+        !parts_keep_apart(e, s, part->output))
+        return false;
+    if (p > 0 || !s->head)
+        return part_fits(e, s, part);
+    return part->op->run_in_parts && !y->inner && y->shape.ndim > 0 &&
+           ipu__shape_count(&y->shape) == s->elements;
+}
+
+static bool makes_its_output(const ipu_executable *e,
+                             const struct ipu__step_op *part)
+{
+    struct ipu__call call = {.op = part->op, .attributes = &part->attributes};
+
+    for (int k = 0; k < part->op->ninputs; k++) {
+        call.inputs[k].name = e->values[part->inputs[k]].name;
+        call.inputs[k].shape = e->values[part->inputs[k]].shape;
+    }
+    call.output.name = part->op->name;
+    return ipu__call_shape(&call) >= 0 &&
+           ipu__shape_equal(&call.output.shape, &e->values[part->output].shape);
+}
+
+/* A head hands over whole rows of its output. */
+static bool rows_fit(const ipu_executable *e, const struct ipu__step *s)
+{
+    const struct ipu__shape *y;
+
+    if (!s->head)
+        return true;
+    y = &e->values[e->parts[s->first_part].output].shape;
+    for (int32_t p = 1; p < s->nparts; p++)
+        if (y->extents[y->ndim - 1] %
+            ipu__period_of(e, &e->parts[s->first_part + p]))
+            return false;
+    return true;
+}
+
+static int verify_fused(const struct ipu__reader *r, const ipu_executable *e,
+                        int32_t i)
+{
+    const struct ipu__step *s = &e->steps[i];
+
+    if (s->nparts < 1 || s->nparts > IPU__MOST_PARTS || s->first_part < 0 ||
+        s->first_part > e->nparts - s->nparts || s->elements < 1 ||
+        s->block < 1 || s->block > IPU__MOST_BLOCK ||
+        !within(s->nbuffers, IPU__MOST_PARTS + 1))
+        return ipu__damaged(r, "step %d is made of nothing", (int)i);
+    for (int32_t p = 0; p < s->nparts; p++)
+        if (!part_has_values(e, s, &e->parts[s->first_part + p]))
+            return ipu__damaged(r, "step %d has a part of nothing", (int)i);
+    for (int32_t p = 0; p < s->nparts; p++) {
+        if (!part_is_sound(e, s, p))
+            return ipu__damaged(r, "step %d has a part that does not fit",
+                                (int)i);
+        if (!makes_its_output(e, &e->parts[s->first_part + p]))
+            return ipu__damaged(r, "step %d has a part that makes another",
+                                (int)i);
+    }
+    return rows_fit(e, s) ? IPU_OK
+                          : ipu__damaged(r, "step %d cuts rows", (int)i);
+}
+
 static int verify_step(const struct ipu__reader *r, const ipu_executable *e,
                        int32_t i)
 {
@@ -138,10 +275,14 @@ static int verify_step(const struct ipu__reader *r, const ipu_executable *e,
         !within(s->fullest_tile, e->target.tiles) || s->busy_tiles < 0 ||
         s->busy_tiles > e->target.tiles)
         return ipu__damaged(r, "step %d makes nothing, or nowhere", (int)i);
+    if (s->kind != IPU__FUSED && e->values[s->output].inner)
+        return ipu__damaged(r, "step %d makes what has no place", (int)i);
     if (!is_gate(e, s->gate) || s->count < 0)
         return ipu__damaged(r, "step %d runs never", (int)i);
     if (s->kind == IPU__COMPUTE)
         return verify_compute(r, e, i);
+    if (s->kind == IPU__FUSED)
+        return verify_fused(r, e, i);
     if (s->kind != IPU__HOST_CALL || !within(s->stream, e->nstreams) ||
         e->streams[s->stream].kind != IPU__STREAM_CALL ||
         e->streams[s->stream].value != s->output)
@@ -157,7 +298,7 @@ static int verify_stream(const struct ipu__reader *r, const ipu_executable *e,
     if (s->kind == IPU__STREAM_IN && s->value == -1)
         return IPU_OK;
     if (!is_gate(e, s->gate) || !within(s->value, e->nvalues) ||
-        s->bytes != e->values[s->value].bytes)
+        s->bytes != e->values[s->value].bytes || e->values[s->value].inner)
         return ipu__damaged(r, "stream '%.60s' is of no value", s->name);
     return IPU_OK;
 }

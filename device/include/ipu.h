@@ -471,6 +471,15 @@ int ipu_compile(const ipu_graph *graph, const ipu_target *target,
 typedef int (*ipu_progress_fn)(void *context, const char *phase, int64_t done,
                                int64_t total);
 
+/* Passes that make a program smaller and faster. None changes a bit of any
+ * result, payloads of NaN aside. */
+enum {
+    IPU_PASS_FOLD = 1,     /* what constants make is computed when compiling */
+    IPU_PASS_SIMPLIFY = 2, /* x * 1, a reshape of a reshape, ... */
+    IPU_PASS_MERGE = 4,    /* what is computed twice is computed once */
+    IPU_PASS_FUSE = 8      /* ops by element that follow each other are one */
+};
+
 typedef struct ipu_compile_options {
     uint32_t size;               /* sizeof(ipu_compile_options) */
     const ipu_target *target;    /* borrowed during the call; NULL: a Mk2 */
@@ -478,6 +487,7 @@ typedef struct ipu_compile_options {
                                     engine runs it all the same */
     ipu_progress_fn progress;    /* NULL: nobody asks */
     void *progress_context;      /* borrowed during the call */
+    uint32_t without;            /* IPU_PASS_* that are left out; 0: none */
 } ipu_compile_options;
 
 /* The same, with options. */
@@ -525,6 +535,7 @@ typedef struct ipu_step_info {
     const char *estimate; /* why the cycles are only an estimate, or NULL */
     int32_t update_count; /* it runs every so many runs; 1: in each */
     int32_t again;        /* 1: it computes an activation again */
+    const char *parts;    /* of a "fused" step: "conv2d, bias_add"; else NULL */
 } ipu_step_info;
 
 int ipu_executable_step(const ipu_executable *executable, int32_t step,

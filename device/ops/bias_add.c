@@ -60,6 +60,7 @@ const struct ipu__op ipu__bias_add = {
     .name = "bias_add",
     .ninputs = 2,
     .in_place = 0,
+    .by_element = true,
     .shape = shape,
     .run = run,
     .gradient = gradient,

@@ -95,6 +95,7 @@ const struct ipu__op ipu__cast = {
     .ninputs = 1,
     .in_place = -1,
     .raw = true,
+    .by_element = true,
     .shape = shape,
     .run = run,
     .gradient = gradient,

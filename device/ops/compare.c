@@ -94,6 +94,7 @@ const struct ipu__op ipu__equal = {
     .name = "equal",
     .ninputs = 2,
     .in_place = 0,
+    .by_element = true,
     .shape = int32_shape,
     .run = run_equal,
 };
@@ -102,6 +103,7 @@ const struct ipu__op ipu__not_equal = {
     .name = "not_equal",
     .ninputs = 2,
     .in_place = 0,
+    .by_element = true,
     .shape = int32_shape,
     .run = run_not_equal,
 };
@@ -110,6 +112,7 @@ const struct ipu__op ipu__less = {
     .name = "less",
     .ninputs = 2,
     .in_place = 0,
+    .by_element = true,
     .shape = int32_shape,
     .run = run_less,
 };
@@ -118,6 +121,7 @@ const struct ipu__op ipu__less_equal = {
     .name = "less_equal",
     .ninputs = 2,
     .in_place = 0,
+    .by_element = true,
     .shape = int32_shape,
     .run = run_less_equal,
 };

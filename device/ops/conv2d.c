@@ -300,13 +300,17 @@ static size_t scratch(const struct ipu__call *call)
     return ipu__conv_scratch(&c);
 }
 
-static int run(const struct ipu__call *call)
+/* done NULL: nobody is told */
+static int run_in_parts(const struct ipu__call *call, ipu__done *done,
+                        void *context)
 {
     const struct ipu__conv c = conv_of(call);
     float *y = call->output.data;
 
     if (c.depth == 0)
         memset(y, 0, ipu__shape_bytes(&call->output.shape));
+    if (c.depth == 0 && done)
+        done(context, 0, c.pixels * c.co);
     if (c.depth == 0 || c.co == 0)
         return IPU_OK;
     for (int64_t first = 0; first < c.pixels; first += c.block) {
@@ -322,8 +326,15 @@ static int run(const struct ipu__call *call)
                         (int)c.depth, kernel + g * c.cog, (int)c.co, 0,
                         y + first * c.co + g * c.cog, (int)c.co);
         }
+        if (done)
+            done(context, first * c.co, count * c.co);
     }
     return IPU_OK;
+}
+
+static int run(const struct ipu__call *call)
+{
+    return run_in_parts(call, NULL, NULL);
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
@@ -373,6 +384,7 @@ const struct ipu__op ipu__conv2d = {
     .shape = ipu__conv_shape,
     .scratch = scratch,
     .run = run,
+    .run_in_parts = run_in_parts,
     .cost = cost,
     .gradient = gradient,
 };

@@ -26,13 +26,14 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
 
 /* An element stays if its bits are at least the rate's part of all. */
 IPU__WIDE static void drop(float *y, const float *x, struct ipu__random r,
-                           uint32_t least, float factor, int64_t count)
+                           uint32_t least, float factor, int64_t first,
+                           int64_t count)
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++) {
         float kept = x[i] * factor;
 
-        y[i] = ipu__random_bits(r, i) >= least ? kept : 0;
+        y[i] = ipu__random_bits(r, first + i) >= least ? kept : 0;
     }
 }
 
@@ -43,7 +44,7 @@ static int run(const struct ipu__call *call)
 
     drop(call->output.data, call->inputs[0].data,
          ipu__random_of(call->attributes->seed, step, 0),
-         (uint32_t)(rate * 4294967296.0), (float)(1 / (1 - rate)),
+         (uint32_t)(rate * 4294967296.0), (float)(1 / (1 - rate)), call->first,
          ipu__shape_count(&call->output.shape));
     return IPU_OK;
 }
@@ -61,6 +62,7 @@ const struct ipu__op ipu__dropout = {
     .name = "dropout",
     .ninputs = 2,
     .in_place = 0,
+    .by_element = true,
     .shape = shape,
     .run = run,
     .gradient = gradient,

@@ -35,6 +35,7 @@ const struct ipu__op ipu__fill = {
     .name = "fill",
     .ninputs = 0,
     .in_place = -1,
+    .by_element = true,
     .shape = shape,
     .run = run,
 };

@@ -36,6 +36,7 @@ const struct ipu__op ipu__host_receive = {
     .in_place = 0,
     .raw = true,
     .checks = true,
+    .effects = true,
     .shape = shape,
     .run = run,
 };

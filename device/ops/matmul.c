@@ -86,8 +86,9 @@ static int64_t advance_of(const struct ipu__shape *shape)
                                   shape->extents[shape->ndim - 1];
 }
 
+/* done NULL: nobody is told */
 static void multiply_all(const struct ipu__call *call, int64_t count, int m,
-                         int n, int k)
+                         int n, int k, ipu__done *done, void *context)
 {
     const struct ipu__shape *as = &call->inputs[0].shape;
     const struct ipu__shape *bs = &call->inputs[1].shape;
@@ -100,13 +101,16 @@ static void multiply_all(const struct ipu__call *call, int64_t count, int m,
         cblas_sgemm(CblasRowMajor, transposition(call, 0),
                     transposition(call, 1), m, n, k, 1, a, lda, b, ldb, 0, y,
                     n);
+        if (done)
+            done(context, i * m * n, (int64_t)m * n);
         a += advance_of(as);
         b += advance_of(bs);
         y += (int64_t)m * n;
     }
 }
 
-static int run(const struct ipu__call *call)
+static int run_in_parts(const struct ipu__call *call, ipu__done *done,
+                        void *context)
 {
     int64_t m = rows_of(call, 0), k = columns_of(call, 0);
     int64_t n = columns_of(call, 1), count = 1;
@@ -121,11 +125,18 @@ static int run(const struct ipu__call *call)
         m *= count;
         count = 1;
     }
-    if (k == 0)
-        memset(call->output.data, 0, ipu__shape_bytes(y));
+    if (k > 0)
+        multiply_all(call, count, (int)m, (int)n, (int)k, done, context);
     else
-        multiply_all(call, count, (int)m, (int)n, (int)k);
+        memset(call->output.data, 0, ipu__shape_bytes(y));
+    if (k == 0 && done)
+        done(context, 0, count * m * n);
     return IPU_OK;
+}
+
+static int run(const struct ipu__call *call)
+{
+    return run_in_parts(call, NULL, NULL);
 }
 
 static ipu_tensor multiply(ipu_graph *graph, ipu_tensor a, bool transpose_a,
@@ -208,6 +219,7 @@ const struct ipu__op ipu__matmul = {
     .in_place = -1,
     .shape = shape,
     .run = run,
+    .run_in_parts = run_in_parts,
     .cost = cost,
     .gradient = gradient,
 };

@@ -25,7 +25,13 @@ struct ipu__call {
     void *scratch; /* while running: what the op's scratch function asked */
     int *callback_status; /* while running: what a function of the host that
                              fails the run returned */
+    int64_t first; /* of an op by element: the number of the output's first
+                      element here in the whole tensor */
 };
+
+/* Told that elements [first, first + count) of the output are complete: whole
+ * rows of its last dimension. */
+typedef void ipu__done(void *context, int64_t first, int64_t count);
 
 struct ipu__op {
     const char *name;
@@ -40,12 +46,24 @@ struct ipu__op {
     bool raw;
     /* run may fail: it looks at the data. */
     bool checks;
+    /* Running it does more than make its output, or the output depends on more
+     * than inputs and attributes: it is not folded, merged, or dropped. */
+    bool effects;
+    /* Element i of the output depends on nothing but elements i of inputs as
+     * large as it, broadcast ones, scalars, and i: run is also called for a
+     * part of the elements, from number first on, as [n] or [rows, n]. It
+     * takes no scratch and does not fail. */
+    bool by_element;
     /* The output's shape; IPU_ERR_SHAPE says what does not fit. */
     int (*shape)(const struct ipu__call *call, struct ipu__shape *output);
     /* Bytes of scratch that run needs; NULL: none. */
     size_t (*scratch)(const struct ipu__call *call);
     /* Compute. Only data can be wrong by now: IPU_ERR_DATA. */
     int (*run)(const struct ipu__call *call);
+    /* The same, telling of parts of the output as they are complete, so that
+     * what works on them finds them in the cache; NULL: there are none. */
+    int (*run_in_parts)(const struct ipu__call *call, ipu__done *done,
+                        void *context);
     /* What it asks of the chip: kind, and what that needs. NULL: nothing, if
      * it is an alias; sums, if the output is smaller than an input; else one
      * instruction for each vector of the output. */
@@ -71,6 +89,9 @@ const struct ipu__op *ipu__op_at(int i);
 
 /* What the op makes of the inputs' shapes: the output's; or why it cannot. */
 int ipu__call_shape(struct ipu__call *call);
+
+/* No nodes of a graph: the compiler's. A fused step's ops are its parts. */
+extern const struct ipu__op ipu__fused_step;
 
 /* ---------------------------------------- what shape functions have in common
  */

@@ -21,10 +21,10 @@ static struct ipu__random stream_of(const struct ipu__call *call,
 }
 
 IPU__WIDE static void uniform(float *y, struct ipu__random r, float low,
-                              float width, int64_t count)
+                              float width, int64_t first, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
-        y[i] = low + width * ipu__random_float(r, i);
+        y[i] = low + width * ipu__random_float(r, first + i);
 }
 
 /* offset: the lower bound, scale: the width. */
@@ -32,7 +32,7 @@ static int run_uniform(const struct ipu__call *call)
 {
     uniform(call->output.data, stream_of(call, 1),
             (float)call->attributes->offset, (float)call->attributes->scale,
-            ipu__shape_count(&call->output.shape));
+            call->first, ipu__shape_count(&call->output.shape));
     return IPU_OK;
 }
 
@@ -40,6 +40,7 @@ const struct ipu__op ipu__random_uniform = {
     .name = "random_uniform",
     .ninputs = 1,
     .in_place = -1,
+    .by_element = true,
     .shape = shape,
     .run = run_uniform,
 };
@@ -54,10 +55,11 @@ static int run_normal(const struct ipu__call *call)
     int64_t count = ipu__shape_count(&call->output.shape);
 
     for (int64_t i = 0; i < count; i++) {
-        float radius = sqrtf(-2 * ipu__log(1 - ipu__random_float(radii, i)));
+        int64_t k = call->first + i;
+        float radius = sqrtf(-2 * ipu__log(1 - ipu__random_float(radii, k)));
 
         y[i] = mean + deviation * radius *
-                          cosf(6.28318531f * ipu__random_float(angles, i));
+                          cosf(6.28318531f * ipu__random_float(angles, k));
     }
     return IPU_OK;
 }
@@ -66,6 +68,7 @@ const struct ipu__op ipu__random_normal = {
     .name = "random_normal",
     .ninputs = 1,
     .in_place = -1,
+    .by_element = true,
     .shape = shape,
     .run = run_normal,
 };

@@ -73,6 +73,7 @@ const struct ipu__op ipu__spread = {
     .name = "spread",
     .ninputs = 1,
     .in_place = -1,
+    .by_element = true,
     .shape = spread_shape,
     .run = run_spread,
     .gradient = spread_gradient,

@@ -29,6 +29,7 @@ const struct ipu__op ipu__relu = {
     .name = "relu",
     .ninputs = 1,
     .in_place = 0,
+    .by_element = true,
     .shape = ipu__same_floats,
     .run = run,
     .gradient = gradient,
@@ -54,6 +55,7 @@ const struct ipu__op ipu__relu_grad = {
     .name = "relu_grad",
     .ninputs = 2,
     .in_place = 0,
+    .by_element = true,
     .shape = ipu__two_floats,
     .run = run_grad,
 };

@@ -81,6 +81,7 @@ const struct ipu__op ipu__select = {
     .name = "select",
     .ninputs = 3,
     .in_place = 1,
+    .by_element = true,
     .shape = shape,
     .run = run,
     .gradient = gradient,

@@ -46,6 +46,7 @@ const struct ipu__op ipu__blend = {
     .name = "blend",
     .ninputs = 2,
     .in_place = 0,
+    .by_element = true,
     .shape = blend_shape,
     .run = run_blend,
 };
@@ -63,6 +64,7 @@ const struct ipu__op ipu__blend_square = {
     .name = "blend_square",
     .ninputs = 2,
     .in_place = 0,
+    .by_element = true,
     .shape = blend_shape,
     .run = run_blend_square,
 };
@@ -87,6 +89,7 @@ const struct ipu__op ipu__descend = {
     .name = "descend",
     .ninputs = 3,
     .in_place = 0,
+    .by_element = true,
     .shape = descend_shape,
     .run = run_descend,
 };
@@ -160,6 +163,7 @@ const struct ipu__op ipu__adam_update = {
     .name = "adam_update",
     .ninputs = 5,
     .in_place = 0,
+    .by_element = true,
     .shape = update_shape,
     .run = run_update,
 };
@@ -176,6 +180,7 @@ const struct ipu__op ipu__adam_direction = {
     .name = "adam_direction",
     .ninputs = 4,
     .in_place = 0,
+    .by_element = true,
     .shape = direction_shape,
     .run = run_direction,
 };

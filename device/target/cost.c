@@ -40,6 +40,22 @@ void ipu__count_exchange(const ipu_target *target, int64_t bytes,
     cycles->exchange_code_bytes += messages * IPU__MESSAGE_CODE_BYTES;
 }
 
+void ipu__follow(ipu_cycles *cycles, const ipu_cycles *before)
+{
+    cycles->compute += before->compute;
+    cycles->exchange += before->exchange;
+    cycles->sync += before->sync;
+    cycles->total += before->total;
+    cycles->exchange_bytes += before->exchange_bytes;
+    if (cycles->temporary_bytes < before->temporary_bytes)
+        cycles->temporary_bytes = before->temporary_bytes;
+    cycles->code_bytes += before->code_bytes;
+    cycles->exchange_code_bytes += before->exchange_code_bytes;
+    cycles->flops += before->flops;
+    if (before->estimate)
+        cycles->estimate = before->estimate;
+}
+
 void ipu__finish(const ipu_cycles *counted, ipu_cycles *cycles)
 {
     uint32_t size = cycles->size;

@@ -50,6 +50,15 @@ void ipu__count_exchange(const ipu_target *target, int64_t bytes,
 int ipu__product_beside(const ipu_target *target, const ipu_product *product,
                         int64_t others, ipu_plan *plan, ipu_cycles *cycles);
 
+/* Add what comes before, with all of its cycles. The larger temporary memory
+ * counts. */
+void ipu__follow(ipu_cycles *cycles, const ipu_cycles *before);
+
+/* ipu_model_elementwise with so many values stored for an element. */
+int ipu__elements_cycles(const ipu_target *target, int64_t elements,
+                         int32_t element_bytes, int32_t loads, int32_t stores,
+                         int32_t arithmetic, ipu_cycles *cycles);
+
 /* The total of what was counted, into the caller's struct. */
 void ipu__finish(const ipu_cycles *counted, ipu_cycles *cycles);
 

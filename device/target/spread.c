@@ -28,14 +28,14 @@ static int64_t vectors_of(const ipu_target *target, int64_t elements,
                          target->vector_bytes);
 }
 
-int ipu_model_elementwise(const ipu_target *target, int64_t elements,
-                          int32_t element_bytes, int32_t loads,
-                          int32_t arithmetic, ipu_cycles *cycles)
+int ipu__elements_cycles(const ipu_target *target, int64_t elements,
+                         int32_t element_bytes, int32_t loads, int32_t stores,
+                         int32_t arithmetic, ipu_cycles *cycles)
 {
     ipu_loop loop = {.size = sizeof loop,
                      .tuned = 1,
                      .loads = loads,
-                     .stores = 1,
+                     .stores = stores,
                      .arithmetic = arithmetic};
     ipu_cycles counted = {.size = sizeof counted};
 
@@ -47,6 +47,14 @@ int ipu_model_elementwise(const ipu_target *target, int64_t elements,
     counted.flops = (double)arithmetic * (double)elements;
     ipu__finish(&counted, cycles);
     return IPU_OK;
+}
+
+int ipu_model_elementwise(const ipu_target *target, int64_t elements,
+                          int32_t element_bytes, int32_t loads,
+                          int32_t arithmetic, ipu_cycles *cycles)
+{
+    return ipu__elements_cycles(target, elements, element_bytes, loads, 1,
+                                arithmetic, cycles);
 }
 
 /* ---------------------------------------------------------------------- sums

@@ -36,9 +36,9 @@ static int count_elements(const ipu_target *target,
 {
     int64_t share =
         ipu__ceil_div(work->elements, target->tiles) * work->element_bytes;
-    int status =
-        ipu_model_elementwise(target, work->elements, work->element_bytes,
-                              work->loads, work->arithmetic, cycles);
+    int status = ipu__elements_cycles(target, work->elements,
+                                      work->element_bytes, work->loads,
+                                      work->stores, work->arithmetic, cycles);
 
     if (status >= 0 && work->elements > 0) {
         int64_t bytes = ipu__least(work->broadcast_bytes, share);

@@ -25,6 +25,7 @@ struct ipu__work {
     int64_t elements;
     int64_t outputs;
     int32_t loads;           /* values read for an element */
+    int32_t stores;          /* and written */
     int32_t arithmetic;      /* instructions for a vector of them */
     int64_t broadcast_bytes; /* that all tiles need, or at most their share */
     int64_t others;          /* bytes of tensors on the fullest tile */

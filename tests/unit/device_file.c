@@ -153,6 +153,10 @@ static void check_infos(const ipu_executable *a, const ipu_executable *b)
         s.op = t.op;
         s.tensor = t.tensor;
         s.estimate = t.estimate;
+        ck_assert_int_eq(s.parts != NULL, t.parts != NULL);
+        if (s.parts)
+            ck_assert_str_eq(s.parts, t.parts);
+        s.parts = t.parts;
         ck_assert_mem_eq(&s, &t, sizeof s);
     }
     for (int32_t i = 0; i < 3; i++) {
@@ -483,10 +487,11 @@ START_TEST(every_member_is_kept)
     check_layout(&ipu__assign_layout, 8);
     check_layout(&ipu__region_layout, 32);
     check_layout(&ipu__target_layout, 192);
-    check_layout(&ipu__executable_layout, 424);
-    check_layout(&ipu__value_layout, 136);
+    check_layout(&ipu__executable_layout, 440);
+    check_layout(&ipu__value_layout, 144);
     check_layout(&ipu__block_layout, 40);
-    check_layout(&ipu__step_layout, 520);
+    check_layout(&ipu__step_layout, 568);
+    check_layout(&ipu__part_layout, 384);
     check_layout(&ipu__stream_layout, 56);
     check_layout(&ipu__tile_layout, 24);
     /* Within an executable, and not a struct of its own. */

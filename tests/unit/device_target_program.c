@@ -11,9 +11,11 @@
 
 static struct device d;
 static ipu_target target;
+static uint32_t without; /* passes */
 
 static void set_up(void)
 {
+    without = 0;
     d = device_new();
     ipu_target_init(&target, sizeof target);
 }
@@ -25,9 +27,11 @@ static void tear_down(void)
 
 static ipu_memory_info compiled(void)
 {
+    const ipu_compile_options options = {
+        .size = sizeof options, .target = &target, .without = without};
     ipu_memory_info info = {.size = sizeof info};
 
-    MUST(ipu_compile(d.graph, &target, &d.executable));
+    MUST(ipu_compile_with(d.graph, &options, &d.executable));
     MUST(ipu_executable_memory(d.executable, &info));
     return info;
 }
@@ -65,6 +69,7 @@ START_TEST(a_step_takes_what_the_model_says)
     ipu_cycles product = {.size = sizeof product}, relu = product;
 
     small_layer();
+    without = IPU_PASS_FUSE;
     compiled();
     MUST(ipu_model_product(&target,
                            &(ipu_product){.size = sizeof(ipu_product),
@@ -449,6 +454,7 @@ START_TEST(arguments_are_checked)
     MUST_FAIL(ipu_compile_with(d.graph, &options, &d.executable),
               IPU_ERR_ARGUMENT, "size is 0");
     small_layer();
+    without = IPU_PASS_FUSE;
     compiled();
     MUST_FAIL(ipu_executable_step(d.executable, 2, &step_info),
               IPU_ERR_ARGUMENT, "no step 2: the program has 0 to 1");
