@@ -169,6 +169,12 @@ ipu_tensor ipu_matmul(ipu_graph *graph, ipu_tensor x, ipu_tensor w);
 ipu_tensor ipu_batch_matmul(ipu_graph *graph, ipu_tensor a, ipu_tensor b,
                             int32_t transpose_a, int32_t transpose_b);
 
+/* qkv: [batch, t, 3 c], the queries, keys and values of all heads, those of
+ * head i in columns i * c / heads of each -> [batch, t, c]: for each head,
+ * softmax(q k' / sqrt(c / heads)) v. causal: row i sees rows 0 to i only. */
+ipu_tensor ipu_attention(ipu_graph *graph, ipu_tensor qkv, int32_t heads,
+                         int32_t causal);
+
 /* x: [..., n], bias: [n] -> [..., n] */
 ipu_tensor ipu_bias_add(ipu_graph *graph, ipu_tensor x, ipu_tensor bias);
 
@@ -673,6 +679,7 @@ int ipu_set_threads(int32_t threads);
 #define ipu_matmul(graph, ...) ipu_matmul(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_batch_matmul(graph, ...)                                           \
     ipu_batch_matmul(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_attention(graph, ...) ipu_attention(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_bias_add(graph, ...) ipu_bias_add(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_relu(graph, ...) ipu_relu(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_reshape(graph, ...) ipu_reshape(IPU_HERE(graph), __VA_ARGS__)
