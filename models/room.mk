@@ -2,10 +2,15 @@
 # models: training programs and what they share.
 
 CFLAGS_models = -Ilibhvd/include -Idevice/include -Imodels
-MODELS_COMMON_SRC := $(wildcard models/common/*.c)
+MODELS_COMMON_SRC := $(wildcard models/common/*.c models/gpt/*.c)
 MODELS_LINK = $(HVD_LINK) $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
 
 PROGRAMS += $(B)/bin/mnist
 SRC_mnist := models/mnist.c $(MODELS_COMMON_SRC)
 DEPS_mnist = $(HVD_SO) $(IPU_LIB)
 LIBS_mnist = $(MODELS_LINK)
+
+PROGRAMS += $(B)/bin/char_gpt
+SRC_char_gpt := models/char_gpt.c $(MODELS_COMMON_SRC)
+DEPS_char_gpt = $(HVD_SO) $(IPU_LIB)
+LIBS_char_gpt = $(MODELS_LINK)

@@ -185,15 +185,7 @@ static const struct row {
       "of the sample: likely characters only towards 0 (0.8)", 0}},
     {GPT,
      {"prompt", KEY_PROMPT, "TEXT", 0,
-      "what the sample goes on from (a line "
-      "break)",
-      0}},
-    {MNIST | GPT,
-     {"summary", KEY_SUMMARY, "FILE", 0, "write the results as JSON to FILE",
-      0}},
-    {MNIST | GPT,
-     {"save-weights", KEY_WEIGHTS, "FILE", 0,
-      "write the trained weights to FILE (safetensors)", 0}},
+      "what the sample goes on from (the first character of the text)", 0}},
     {MNIST | GPT,
      {"load-weights", KEY_LOAD, "FILE", 0,
       "start from the weights in FILE (safetensors)", 0}},
@@ -427,8 +419,7 @@ static const struct options defaults[] = {
                           .warmup = -1,
                           .eval_windows = 256,
                           .sample = 300,
-                          .temperature = 0.8,
-                          .prompt = "\n"},
+                          .temperature = 0.8},
 };
 
 /* What one option alone cannot tell. */

@@ -57,7 +57,7 @@ struct options {
     int64_t eval_windows; /* of the validation text; 0: all */
     int64_t sample;       /* characters to write at the end */
     double temperature;
-    const char *prompt;
+    const char *prompt; /* NULL: the first character of the text */
 };
 
 /*

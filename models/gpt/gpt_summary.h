@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpt_summary.h - what a run of char_gpt was and what came out of it, and its
+ * file.
+ */
+#ifndef MODELS_GPT_SUMMARY_H
+#define MODELS_GPT_SUMMARY_H
+
+#include "common/options.h"
+
+/* One evaluation. */
+struct gpt_evaluation {
+    int64_t step;          /* steps made by then */
+    double train_loss;     /* mean since the last one */
+    double loss, accuracy; /* of the validation text */
+};
+
+/* All figures are of the whole world: sums or averages over the ranks. */
+struct gpt_summary {
+    const struct options *options; /* borrowed */
+    int world_size;
+    int64_t text_count, train_count; /* characters */
+    int characters;                  /* of the vocabulary */
+    int64_t evaluated;               /* characters of an evaluation */
+    int64_t parameters;
+
+    struct gpt_evaluation *history; /* owned */
+    int evaluations;
+    int64_t steps;
+    int64_t tokens; /* trained on, by all ranks */
+
+    double seconds; /* of training: the four parts and the rest */
+    double compute, wait, update, data;
+    double total_seconds;  /* evaluation included */
+    uint64_t weights_hash; /* equal on all ranks */
+};
+
+/* PROBLEM: no memory. */
+int gpt_summary_add(struct gpt_summary *summary,
+                    const struct gpt_evaluation *evaluation);
+void gpt_summary_fini(struct gpt_summary *summary);
+
+double gpt_summary_speed(const struct gpt_summary *summary); /* tokens/s */
+
+/* Write it as JSON; the fields are listed in docs/MODELS.md. PROBLEM with the
+ * text kept. */
+int gpt_summary_write(const struct gpt_summary *summary, const char *path);
+
+#endif

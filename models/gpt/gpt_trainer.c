@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * As trainer.c, every rank makes the same calls in the same order, which
+ * follow from the options alone.
+ */
+#include "gpt/gpt_trainer.h"
+
+#include "common/agree.h"
+#include "common/clock.h"
+#include "common/problem.h"
+
+#include <math.h>
+
+/* Steps between averages of the loss, for the progress line. */
+enum { INTERVAL = 10 };
+
+double gpt_rate(double rate, int64_t step, int64_t steps, int64_t warmup)
+{
+    const double pi = 3.14159265358979323846, least = 0.1;
+    int64_t rest = steps - warmup - 1;
+
+    if (step < warmup)
+        return rate * (double)(step + 1) / (double)warmup;
+    if (rest < 1)
+        return rate;
+    double part = (double)(step - warmup) / (double)rest;
+    return rate * (least + (1 - least) * 0.5 * (1 + cos(pi * part)));
+}
+
+/* Average a loss over the ranks. The wait is communication like any other. */
+static int average_loss(struct gpt_trainer *t, double *loss)
+{
+    double start = clock_seconds();
+    int status = agree_average(loss, 1);
+
+    t->summary->wait += clock_seconds() - start;
+    if (status == 0 && !isfinite(*loss)) {
+        problem_set("the loss is no longer a number after step %lld: the "
+                    "training diverged, try a smaller --lr than %g",
+                    (long long)t->summary->steps, t->options->learning_rate);
+        return PROBLEM_EVERYWHERE;
+    }
+    return status;
+}
+
+static void report_step(struct gpt_trainer *t, double loss)
+{
+    const struct gpt_summary *s = t->summary;
+    char head[48], tail[64];
+
+    snprintf(head, sizeof head, "step %lld/%lld", (long long)s->steps,
+             (long long)t->options->steps);
+    snprintf(tail, sizeof tail, "loss %.4f", loss);
+    progress_update(t->progress, head,
+                    (double)s->steps / (double)t->options->steps, tail);
+}
+
+/* count steps. loss: their mean, over all ranks. */
+static int train_steps(struct gpt_trainer *t, int64_t count, double *loss)
+{
+    const struct options *o = t->options;
+    double sum = 0, recent = 0;
+
+    for (int64_t i = 1; i <= count; i++) {
+        double start = clock_seconds(), fresh = 0;
+        int64_t step = t->summary->steps;
+
+        pieces_batch(t->pieces, step, joint_input(t->joint),
+                     joint_labels(t->joint));
+        t->summary->data += clock_seconds() - start;
+        int status = joint_step(
+            t->joint, gpt_rate(o->learning_rate, step, o->steps, o->warmup),
+            &fresh);
+        if (status < 0)
+            return status;
+        t->summary->steps++;
+        sum += fresh;
+        recent += fresh;
+        if (i % INTERVAL != 0)
+            continue;
+        recent /= INTERVAL;
+        status = average_loss(t, &recent);
+        if (status < 0)
+            return status;
+        report_step(t, recent);
+        recent = 0;
+    }
+    *loss = sum / (double)count;
+    return average_loss(t, loss);
+}
+
+/* This rank's share of the validation text. */
+static int evaluate_share(struct gpt_trainer *t, double *loss, double *correct)
+{
+    int status = 0;
+
+    for (int64_t step = 0; status == 0; step++) {
+        int rows = pieces_test_batch(t->pieces, step, joint_input(t->joint),
+                                     joint_labels(t->joint));
+        if (rows == 0)
+            break;
+        status = joint_evaluate(
+            t->joint, (int64_t)rows * t->options->gpt.context, loss, correct);
+    }
+    return status;
+}
+
+static int evaluate(struct gpt_trainer *t, struct gpt_evaluation *e)
+{
+    double sums[2] = {0, 0}; /* loss, correct */
+    double characters = (double)t->summary->evaluated;
+
+    int status = agree(evaluate_share(t, &sums[0], &sums[1]));
+    if (status == 0)
+        status = agree_sum(sums, 2);
+    if (status < 0)
+        return status;
+    e->step = t->summary->steps;
+    e->loss = sums[0] / characters;
+    e->accuracy = sums[1] / characters;
+    return 0;
+}
+
+/* Steps up to the next evaluation, and that. */
+static int run_part(struct gpt_trainer *t, int64_t count)
+{
+    struct gpt_summary *s = t->summary;
+    struct gpt_evaluation e = {0};
+    int64_t tokens = count * t->options->batch_size * t->options->gpt.context *
+                     s->world_size;
+    double start = clock_seconds();
+    int status = train_steps(t, count, &e.train_loss);
+    double seconds = clock_seconds() - start;
+
+    if (status < 0)
+        return status;
+    s->seconds += seconds;
+    s->tokens += tokens;
+    status = evaluate(t, &e);
+    if (status < 0)
+        return status;
+    progress_line(t->progress,
+                  "step %lld/%lld  loss %.4f  validation loss %.4f, perplexity "
+                  "%.2f  %.0f tokens/s  %.1f s",
+                  (long long)s->steps, (long long)t->options->steps,
+                  e.train_loss, e.loss, exp(e.loss),
+                  seconds > 0 ? (double)tokens / seconds : 0, seconds);
+    return gpt_summary_add(s, &e);
+}
+
+/* The device's and strategy's times, and all of them averaged. */
+static int finish_times(struct gpt_trainer *t)
+{
+    struct gpt_summary *s = t->summary;
+    struct joint_times times;
+
+    joint_get_times(t->joint, &times);
+    double parts[] = {s->seconds, times.compute, s->wait + times.wait,
+                      times.update, s->data};
+    int status = agree_average(parts, sizeof parts / sizeof *parts);
+    if (status < 0)
+        return status;
+    s->seconds = parts[0];
+    s->compute = parts[1];
+    s->wait = parts[2];
+    s->update = parts[3];
+    s->data = parts[4];
+    return 0;
+}
+
+int gpt_trainer_run(struct gpt_trainer *t)
+{
+    int64_t every = t->options->eval_every, left = t->options->steps;
+
+    while (left > 0) {
+        int64_t now = every > 0 && every < left ? every : left;
+        int status = run_part(t, now);
+        if (status < 0)
+            return status;
+        left -= now;
+    }
+    return finish_times(t);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * transformer.h - a decoder of characters, as a model (b pieces of t
+ * characters, c wide):
+ *
+ *   characters [b, t]
+ *     table of characters + table of places   [b t, c]
+ *     layers times:
+ *       x += dense(attention(dense(norm(x)))) causal, in heads
+ *       x += dense(gelu(dense(norm(x))))      4 c wide inside
+ *     norm, dense                             [b t, characters]  logits
+ *
+ * Norms come before what they feed (Radford et al., 2019). Dropout, if any, is
+ * on the sum of the tables and on what is added to x. Weights start normally
+ * with a deviation of 0.02, those before an addition with 0.02 / sqrt(2
+ * layers). Tied, the last dense layer is the table of characters transposed
+ * (Press and Wolf, 2017), without a bias; it has none untied either.
+ */
+#ifndef MODELS_TRANSFORMER_H
+#define MODELS_TRANSFORMER_H
+
+#include "common/model.h"
+#include "common/options.h"
+
+/* shape is borrowed as long as the model is used. PROBLEM: no memory; model
+ * is zeroed. */
+int transformer_model(const struct gpt_shape *shape, int batch_size,
+                      int characters, struct model *model);
+
+#endif
