@@ -8,7 +8,8 @@ IPU_OBJ := $(IPU_SRC:%.c=$(B)/obj/%.o) $(IPU_PAGE:%.c=$(B)/obj/%.o)
 IPU_LIB := $(B)/lib/libipu.a
 LIBS += $(IPU_LIB)
 
-CFLAGS_device = -Idevice/include -Idevice $(BLAS_CFLAGS)
+# Without errno, which nobody reads, loops over sqrt become vector code.
+CFLAGS_device = -Idevice/include -Idevice $(BLAS_CFLAGS) -fno-math-errno
 IPU_LINK = $(IPU_LIB) $(BLAS_LIBS) $(JSON_LIBS)
 
 $(IPU_LIB): $(IPU_OBJ)
