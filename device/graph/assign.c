@@ -14,7 +14,7 @@
 /* The variable whose memory the tensor would show; -1: none. */
 static int32_t variable_behind(const ipu_graph *g, int32_t index)
 {
-    while (g->tensors[index].node >= 0) {
+    while (g->tensors[index].kind == IPU__RESULT) {
         const struct ipu__node *node = &g->nodes[g->tensors[index].node];
 
         if (!node->op->alias)
@@ -30,7 +30,7 @@ static int check(const ipu_graph *g, int32_t variable, int32_t value)
     const struct ipu__tensor *from = &g->tensors[value];
     char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
 
-    if (to->kind != IPU__VARIABLE)
+    if (to->kind != IPU__VARIABLE || to->fixed || to->remote)
         return ipu__fail(IPU_ERR_ARGUMENT, "assign: %s is not a variable",
                          to->name);
     if (!ipu__shape_equal(&to->shape, &from->shape))
@@ -51,6 +51,7 @@ static int assign(ipu_graph *g, ipu_tensor variable, ipu_tensor value)
 {
     struct ipu__assign a = {.variable = ipu__index(g, variable)};
 
+    IPU_TRY(ipu__check_closed(g, "assign"));
     if (a.variable < 0)
         return ipu__fail(a.variable, "assign: the variable: %s",
                          ipu_last_error());
@@ -58,6 +59,7 @@ static int assign(ipu_graph *g, ipu_tensor variable, ipu_tensor value)
     if (a.value < 0)
         return ipu__fail(a.value, "assign: the value of %s: %s",
                          g->tensors[a.variable].name, ipu_last_error());
+    a.variable = ipu__origin(g, a.variable);
     IPU_TRY(check(g, a.variable, a.value));
     /* Two variables may become each other; and what is built in a region
      * happens there. */

@@ -23,6 +23,7 @@ static void mark_dependents(const ipu_graph *g, int32_t nnodes, bool *needed)
 
         for (int i = 0; i < node->op->ninputs; i++)
             needed[node->output] |= needed[node->inputs[i]];
+        ipu__mark_loop(g, node, needed);
     }
 }
 
@@ -51,6 +52,8 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
     ipu_tensor dy = derivatives[node.output];
     struct ipu__source asked = g->source;
 
+    if (node.loop)
+        return ipu__refuse_loop(g, &node, needed, derivatives);
     if (dy.id < 0 || !any_input_needed(&node, needed))
         return IPU_OK;
     /* A derivative comes from where its op does. */
@@ -80,6 +83,7 @@ static int propagate(ipu_graph *g, int32_t nnodes, int32_t count,
 {
     for (int32_t i = 0; i < count; i++)
         needed[wrt[i]] = true;
+    IPU_TRY(ipu__mark_imports(g, count, wrt, needed));
     mark_dependents(g, nnodes, needed);
     for (int32_t n = nnodes - 1; n >= 0; n--)
         IPU_TRY(differentiate_node(g, n, needed, derivatives));
@@ -98,6 +102,7 @@ static int differentiate(ipu_graph *g, int32_t loss, int32_t count,
     derivatives[loss] = ipu__constant(g, &g->tensors[loss].shape, 1);
     g->derived = 0;
     IPU_TRY(propagate(g, nnodes, count, wrt, needed, derivatives));
+    IPU_TRY(ipu__refuse_imports(g, count, wrt, derivatives));
     for (int32_t i = 0; i < count; i++) {
         ipu_tensor found = derivatives[wrt[i]];
 
@@ -156,6 +161,15 @@ static int check_wrt(const ipu_graph *g, int32_t count, const ipu_tensor *wrt,
     return IPU_OK;
 }
 
+/* In a body: what it has not used so far. Failures are found again. */
+static void import_all(const ipu_graph *g, ipu_tensor loss, int32_t count,
+                       const ipu_tensor *wrt)
+{
+    ipu__index(g, loss);
+    for (int32_t i = 0; i < count; i++)
+        ipu__index(g, wrt[i]);
+}
+
 int ipu_gradients(ipu_graph *graph, ipu_tensor loss, int32_t count,
                   const ipu_tensor *wrt, ipu_tensor *gradients)
 {
@@ -174,6 +188,7 @@ int ipu_gradients(ipu_graph *graph, ipu_tensor loss, int32_t count,
                                ipu__fail(IPU_ERR_ARGUMENT, "gradients: %s",
                                          count < 0 ? "the count is less than 0"
                                                    : "an array is NULL"));
+    import_all(graph, loss, count, wrt);
     ntensors = (size_t)graph->ntensors + 1;
     indices = calloc((size_t)count + 1, sizeof *indices);
     needed = calloc(ntensors, sizeof *needed);

@@ -52,6 +52,8 @@ void ipu_graph_free(ipu_graph *graph)
     free(graph->sinks);
     free(graph->assigns);
     free(graph->regions);
+    ipu__loops_free(graph);
+    ipu__feeds_free(graph);
     free(graph->message);
     for (int32_t i = 0; i < graph->nfiles; i++)
         free(graph->files[i]);
@@ -107,10 +109,16 @@ int32_t ipu__index(const ipu_graph *graph, ipu_tensor tensor)
     if (tensor.id < 0)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "the tensor is invalid: what made it failed");
+    if (tensor.id >> INDEX_BITS != graph->tag && graph->parent)
+        /* No graph is made to be read only: importing adds a tensor. */
+        return ipu__import((ipu_graph *)(uintptr_t)graph, tensor);
     if (tensor.id >> INDEX_BITS != graph->tag || index >= graph->ntensors)
-        return ipu__fail(IPU_ERR_ARGUMENT, "tensor %d belongs to another graph",
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "tensor %d belongs to another graph, or to the body "
+                         "of a loop, which has to carry it or enqueue it",
                          (int)tensor.id);
-    return index;
+    return graph->tensors[index].renewed ? graph->tensors[index].renewed - 1
+                                         : index;
 }
 
 int ipu__reserve(void **array, int32_t count, int32_t *capacity, size_t size)
@@ -155,27 +163,6 @@ int ipu__tensor_add(ipu_graph *g, char *name, const struct ipu__shape *shape,
 
 /* ---------------------------------------------------- inputs and variables */
 
-/* Names of streams and variables are one space: ipu_engine_connect and
- * _write find things by them. */
-static int check_name(const ipu_graph *g, const char *what, const char *name)
-{
-    if (!name || !name[0])
-        return ipu__fail(IPU_ERR_NAME, "%s has no name", what);
-    for (int32_t i = 0; i < g->ntensors; i++)
-        if ((g->tensors[i].kind == IPU__INPUT ||
-             g->tensors[i].kind == IPU__VARIABLE) &&
-            strcmp(g->tensors[i].name, name) == 0)
-            return ipu__fail(IPU_ERR_NAME,
-                             "%s '%s': an input or variable has that name",
-                             what, name);
-    for (int32_t i = 0; i < g->nsinks; i++)
-        if (strcmp(g->sinks[i].name, name) == 0)
-            return ipu__fail(IPU_ERR_NAME,
-                             "%s '%s': an output or host call has that name",
-                             what, name);
-    return IPU_OK;
-}
-
 static ipu_tensor add_source(ipu_graph *g, const char *what,
                              enum ipu__tensor_kind kind, const char *name,
                              ipu_dtype dtype, int32_t ndim,
@@ -191,9 +178,16 @@ static ipu_tensor add_source(ipu_graph *g, const char *what,
     }
     if (g->status < 0)
         return (ipu_tensor){-1};
+    if (g->parent) {
+        /* It is of the whole program. */
+        ipu_at(g->parent, g->source.file, g->source.line);
+        status = ipu__index(
+            g, add_source(g->parent, what, kind, name, dtype, ndim, extents));
+        return status < 0 ? ipu__invalid(g, status) : ipu__handle(g, status);
+    }
     if (!name)
         name = ""; /* refused as such */
-    status = check_name(g, what, name);
+    status = ipu__check_name(g, what, name);
     snprintf(text, sizeof text, "%s '%.100s'", what, name);
     if (status == IPU_OK)
         status = ipu__shape_make(text, dtype, ndim, extents, &shape);
@@ -249,6 +243,7 @@ static int add_node(ipu_graph *g, const struct ipu__op *op,
     struct ipu__call call;
     char name[64];
 
+    IPU_TRY(ipu__check_closed(g, op->name));
     if (attributes)
         node.attributes = *attributes;
     for (int i = 0; i < op->ninputs; i++) {
@@ -349,7 +344,8 @@ static int add_sink(ipu_graph *g, const char *what, const char *name,
 {
     struct ipu__sink sink = {.fn = fn, .context = context};
 
-    IPU_TRY(check_name(g, what, name));
+    IPU_TRY(ipu__check_closed(g, what));
+    IPU_TRY(ipu__check_name(g, what, name));
     sink.tensor = ipu__index(g, tensor);
     if (sink.tensor < 0)
         return ipu__fail(sink.tensor, "%s '%s': %s", what, name,
@@ -371,7 +367,12 @@ int ipu_output(ipu_graph *graph, const char *name, ipu_tensor tensor)
         return ipu__fail(IPU_ERR_ARGUMENT, "output: the graph is NULL");
     if (graph->status < 0)
         return ipu__graph_status(graph);
-    status = add_sink(graph, "output", name, tensor, NULL, NULL);
+    status = graph->parent
+                 ? ipu__fail(IPU_ERR_STATE,
+                             "output '%s': not in the body of a loop: carry "
+                             "the tensor, or enqueue it",
+                             name ? name : "")
+                 : add_sink(graph, "output", name, tensor, NULL, NULL);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
 }
 

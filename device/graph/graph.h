@@ -4,6 +4,9 @@
  *
  * A graph is two growing arrays, tensors and nodes, both in an order in which
  * they can be computed: a node comes after the nodes that make its inputs.
+ *
+ * The body of a loop is a graph of its own, which the loop's node owns; what it
+ * uses of the graph around it is imported (loops.c).
  */
 #ifndef IPU_GRAPH_GRAPH_H
 #define IPU_GRAPH_GRAPH_H
@@ -53,6 +56,13 @@ struct ipu__tensor {
     int32_t node;    /* that makes it; -1: none */
     void *data;      /* owned; of a constant */
     bool checkpoint; /* kept where activations are computed again */
+    bool imported;   /* from the graph around */
+    bool fixed;      /* a variable to the compiler, not to the program */
+    bool fed;        /* an input that an infeed gives */
+    bool remote;     /* a variable beside the chip, rows first */
+    /* What is changed in place, by a loop or a store, is another tensor
+     * afterwards: the one it was before + 1, and the newest + 1; 0: none. */
+    int32_t renews, renewed;
     struct ipu__source source;
 };
 
@@ -72,6 +82,45 @@ struct ipu__node {
      * be merged with what it repeats, nor come earlier. */
     int32_t after;
     bool again;
+    int32_t loop; /* index + 1 of a loop's; 0: it is none */
+    bool effect;  /* it runs although nothing may need its output */
+};
+
+/* A tensor of the graph around a body, as the body sees it. */
+struct ipu__import {
+    int32_t outer, inner;
+    bool written;
+};
+
+/* What carried values are in a graph that is run for each iteration. */
+struct ipu__block_graph {
+    ipu_graph *graph; /* owned; NULL: there is none */
+    int32_t *carried; /* owned, [ncarried]: variables of it */
+};
+
+/* A loop. */
+struct ipu__loop {
+    struct ipu__block_graph body;
+    struct ipu__block_graph condition; /* of ipu_while; has one output */
+    int64_t count; /* with a condition: at most; 0: without limit */
+    int32_t ncarried;
+    int32_t *initial, *outputs; /* owned, [ncarried]: tensors */
+    int32_t *written;           /* owned: variables as they were before */
+    int32_t *renewed;           /* owned: ... and as they are afterwards */
+    int32_t nwritten;
+};
+
+/* Tensors that a queue gives, numbers first to first + count - 1. */
+struct ipu__feed {
+    ipu_infeed *infeed; /* shared */
+    int32_t first, count;
+};
+
+/* Tensors that a queue gets. */
+struct ipu__enqueue {
+    ipu_outfeed *outfeed; /* shared */
+    int32_t *tensors;     /* owned */
+    int32_t count;
 };
 
 /* What runs in every count-th run only, or if something holds (regions.c). */
@@ -111,6 +160,16 @@ struct ipu_graph {
     int32_t nassigns, assign_capacity;
     struct ipu__region *regions; /* owned */
     int32_t nregions, region_capacity;
+    ipu_graph *parent; /* around this body, borrowed; NULL: none */
+    ipu_graph *open;   /* the body that is being built, borrowed; NULL: none */
+    struct ipu__loop *loops; /* owned */
+    int32_t nloops, loop_capacity;
+    struct ipu__import *imports; /* owned */
+    int32_t nimports, import_capacity;
+    struct ipu__feed *feeds; /* owned */
+    int32_t nfeeds, feed_capacity;
+    struct ipu__enqueue *enqueues; /* owned */
+    int32_t nenqueues, enqueue_capacity;
     int32_t region;  /* that is being built, + 1; 0: none */
     int32_t derived; /* as in nodes: what is being differentiated; 0: none */
     bool recompute;  /* derivatives read activations computed again */
@@ -133,7 +192,8 @@ int ipu__node_shape(const ipu_graph *graph, const struct ipu__node *node,
 int ipu__tensor_add(ipu_graph *graph, char *name,
                     const struct ipu__shape *shape, enum ipu__tensor_kind kind);
 
-/* The tensor's index; a failure if it is of another graph, or none. */
+/* The tensor's index, of its newest state; one of the graph around a body is
+ * imported. A failure if it is of another graph, or none. */
 int32_t ipu__index(const ipu_graph *graph, ipu_tensor tensor);
 /* The tensor of an index. */
 ipu_tensor ipu__handle(const ipu_graph *graph, int32_t index);
@@ -170,6 +230,55 @@ int ipu__node_needs(const ipu_graph *graph, const struct ipu__node *node,
 
 /* The region + 1 in which a tensor is computed; 0: in each run. */
 int32_t ipu__tensor_region(const ipu_graph *graph, int32_t tensor);
+
+/* Names that connect and write find things by are one space, bodies included.
+ * what says what the name is for. */
+int ipu__check_name(const ipu_graph *graph, const char *what, const char *name);
+
+/* The body's tensor of one of the graph around it. */
+int32_t ipu__import(ipu_graph *body, ipu_tensor tensor);
+
+/* The tensor after it has been changed in place by the node. */
+int32_t ipu__renew(ipu_graph *graph, int32_t tensor, int32_t node);
+
+/* The tensor of which all these are states: what has a name and memory. */
+int32_t ipu__origin(const ipu_graph *graph, int32_t tensor);
+
+/* Tensor number i that a loop's node needs; -1: there are no more, or it is
+ * not a loop's. */
+int32_t ipu__loop_need(const ipu_graph *graph, const struct ipu__node *node,
+                       int32_t i);
+
+/* Whether the node changes the tensor in place. */
+bool ipu__node_writes(const ipu_graph *graph, const struct ipu__node *node,
+                      int32_t tensor);
+
+/* Whether it reads it. */
+bool ipu__node_reads(const ipu_graph *graph, const struct ipu__node *node,
+                     int32_t tensor);
+
+/* Of a loop's node: it has no inputs but what the loop needs. */
+extern const struct ipu__op ipu__loop_op;
+
+/*
+ * Derivatives do not pass loops (loop_gradients.c). Mark what a loop makes of
+ * what is needed; and, in a body, the imports that the graph around has
+ * computed from one of wrt: [count]. Then refuse, if the loss depends on them.
+ */
+void ipu__mark_loop(const ipu_graph *graph, const struct ipu__node *node,
+                    bool *needed);
+int ipu__mark_imports(const ipu_graph *body, int32_t count, const int32_t *wrt,
+                      bool *needed);
+int ipu__refuse_loop(ipu_graph *graph, const struct ipu__node *node,
+                     const bool *needed, const ipu_tensor *derivatives);
+int ipu__refuse_imports(ipu_graph *body, int32_t count, const int32_t *wrt,
+                        const ipu_tensor *derivatives);
+
+void ipu__loops_free(ipu_graph *graph);
+void ipu__feeds_free(ipu_graph *graph);
+
+/* IPU_ERR_STATE while the body of one of the graph's loops is being built. */
+int ipu__check_closed(const ipu_graph *graph, const char *what);
 
 /* Keep the last error as the graph's, unless it has one, with the place in the
  * user's program; returns it as a status, or as an invalid tensor. */

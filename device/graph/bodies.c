@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bodies.c - graphs within graphs, and what is changed in place.
+ *
+ * The body of a loop is a graph of its own. When it is given a tensor of the
+ * graph around it, that is imported: the body gets a variable which the
+ * compiler binds to the outer tensor's memory, so that nothing is copied and
+ * nothing in the body overwrites it. Variables and inputs are made in the
+ * outermost graph, which the host knows, and imported too; those the body may
+ * assign to. Small constants are copied, so that the compiler can compute with
+ * them.
+ *
+ * A loop that assigns to a variable, or a store into a remote buffer, changes a
+ * tensor in place. For whoever is built later it is then another tensor, made
+ * by that node, in the same memory. So what reads the new state depends on the
+ * node like on any input; what reads the old one must come before it, which the
+ * compiler sees to.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/error.h"
+#include "graph/graph.h"
+#include "ops/op.h"
+
+enum { COPIED_BYTES = 4096 };
+
+/* ------------------------------------------------------------------- states
+ */
+
+int32_t ipu__origin(const ipu_graph *g, int32_t tensor)
+{
+    while (g->tensors[tensor].renews)
+        tensor = g->tensors[tensor].renews - 1;
+    return tensor;
+}
+
+int32_t ipu__renew(ipu_graph *g, int32_t tensor, int32_t node)
+{
+    const struct ipu__tensor old = g->tensors[tensor];
+    int32_t origin = ipu__origin(g, tensor), t;
+    int32_t added =
+        ipu__tensor_add(g, strdup(old.name), &old.shape, IPU__VARIABLE);
+
+    IPU_TRY(added);
+    g->tensors[added].node = node;
+    g->tensors[added].imported = old.imported;
+    g->tensors[added].fixed = old.fixed;
+    g->tensors[added].remote = old.remote;
+    g->tensors[added].renews = tensor + 1;
+    for (t = added; t != origin; t = g->tensors[t].renews - 1)
+        g->tensors[g->tensors[t].renews - 1].renewed = added + 1;
+    return added;
+}
+
+/* ------------------------------------------------------------------- imports
+ */
+
+static int copy_constant(ipu_graph *g, int32_t tensor, const void *data)
+{
+    size_t bytes = ipu__shape_bytes(&g->tensors[tensor].shape);
+
+    g->tensors[tensor].data = malloc(bytes ? bytes : 1);
+    if (!g->tensors[tensor].data)
+        return ipu__fail_memory(bytes);
+    memcpy(g->tensors[tensor].data, data, bytes);
+    return IPU_OK;
+}
+
+static int32_t add_import(ipu_graph *body, int32_t outer)
+{
+    const struct ipu__tensor *from = &body->parent->tensors[outer];
+    bool copied = from->kind == IPU__CONSTANT &&
+                  ipu__shape_bytes(&from->shape) <= COPIED_BYTES;
+    int32_t inner;
+
+    IPU_TRY(ipu__reserve((void **)&body->imports, body->nimports,
+                         &body->import_capacity, sizeof *body->imports));
+    inner = ipu__tensor_add(body, strdup(from->name), &from->shape,
+                            copied ? IPU__CONSTANT : IPU__VARIABLE);
+    IPU_TRY(inner);
+    if (copied)
+        IPU_TRY(copy_constant(body, inner, from->data));
+    body->tensors[inner].imported = true;
+    body->tensors[inner].fixed =
+        from->kind != IPU__VARIABLE || from->fixed || copied;
+    body->tensors[inner].remote = from->remote;
+    body->tensors[inner].source = from->source;
+    body->imports[body->nimports++] = (struct ipu__import){outer, inner, false};
+    return inner;
+}
+
+int32_t ipu__import(ipu_graph *body, ipu_tensor tensor)
+{
+    int32_t outer = ipu__index(body->parent, tensor), inner = -1;
+
+    IPU_TRY(outer);
+    for (int32_t i = 0; i < body->nimports && inner < 0; i++)
+        if (body->imports[i].outer == outer)
+            inner = body->imports[i].inner;
+    if (inner < 0)
+        inner = add_import(body, outer);
+    IPU_TRY(inner);
+    return body->tensors[inner].renewed ? body->tensors[inner].renewed - 1
+                                        : inner;
+}
+
+int ipu__check_closed(const ipu_graph *g, const char *what)
+{
+    if (!g->open)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_STATE,
+                     "%s: the body of a loop of this graph is being built: use "
+                     "the graph that the body was called with",
+                     what);
+}
+
+/* -------------------------------------------------------------------- names
+ */
+
+static int check_within(const ipu_graph *g, const char *what, const char *name);
+
+static int check_bodies(const ipu_graph *g, const char *what, const char *name)
+{
+    for (int32_t i = 0; i < g->nloops; i++) {
+        if (g->loops[i].body.graph)
+            IPU_TRY(check_within(g->loops[i].body.graph, what, name));
+        if (g->loops[i].condition.graph)
+            IPU_TRY(check_within(g->loops[i].condition.graph, what, name));
+    }
+    return g->open ? check_within(g->open, what, name) : IPU_OK;
+}
+
+static int check_within(const ipu_graph *g, const char *what, const char *name)
+{
+    for (int32_t i = 0; i < g->ntensors; i++) {
+        const struct ipu__tensor *t = &g->tensors[i];
+
+        if ((t->kind == IPU__INPUT || t->kind == IPU__VARIABLE) &&
+            !t->imported && strcmp(t->name, name) == 0)
+            return ipu__fail(IPU_ERR_NAME,
+                             "%s '%s': an input or variable has that name",
+                             what, name);
+    }
+    for (int32_t i = 0; i < g->nsinks; i++)
+        if (strcmp(g->sinks[i].name, name) == 0)
+            return ipu__fail(IPU_ERR_NAME,
+                             "%s '%s': an output or host call has that name",
+                             what, name);
+    return check_bodies(g, what, name);
+}
+
+int ipu__check_name(const ipu_graph *g, const char *what, const char *name)
+{
+    if (!name || !name[0])
+        return ipu__fail(IPU_ERR_NAME, "%s has no name", what);
+    while (g->parent)
+        g = g->parent;
+    return check_within(g, what, name);
+}
+
+/* --------------------------------------------------------- a loop as a node
+ */
+
+/* An import of the body or the condition. */
+static int32_t import_need(const struct ipu__loop *loop, int32_t i)
+{
+    const ipu_graph *graphs[2] = {loop->body.graph, loop->condition.graph};
+
+    for (int k = 0; k < 2; k++) {
+        if (!graphs[k])
+            continue;
+        if (i < graphs[k]->nimports)
+            return graphs[k]->imports[i].outer;
+        i -= graphs[k]->nimports;
+    }
+    return -1;
+}
+
+int32_t ipu__loop_need(const ipu_graph *g, const struct ipu__node *node,
+                       int32_t i)
+{
+    const struct ipu__loop *loop;
+
+    if (!node->loop)
+        return -1;
+    loop = &g->loops[node->loop - 1];
+    return i < loop->ncarried ? loop->initial[i]
+                              : import_need(loop, i - loop->ncarried);
+}
+
+bool ipu__node_writes(const ipu_graph *g, const struct ipu__node *node,
+                      int32_t tensor)
+{
+    const struct ipu__loop *loop;
+
+    if (!node->loop)
+        return node->op == &ipu__remote_store && node->inputs[0] == tensor;
+    loop = &g->loops[node->loop - 1];
+    for (int32_t i = 0; i < loop->nwritten; i++)
+        if (loop->written[i] == tensor)
+            return true;
+    return false;
+}
+
+bool ipu__node_reads(const ipu_graph *g, const struct ipu__node *node,
+                     int32_t tensor)
+{
+    int32_t needed;
+
+    for (int i = 0; i < node->op->ninputs; i++)
+        if (node->inputs[i] == tensor)
+            return true;
+    for (int32_t i = 0; (needed = ipu__loop_need(g, node, i)) >= 0; i++)
+        if (needed == tensor)
+            return true;
+    return false;
+}
+
+static void free_block(struct ipu__block_graph *block)
+{
+    ipu_graph_free(block->graph);
+    free(block->carried);
+}
+
+void ipu__loops_free(ipu_graph *g)
+{
+    for (int32_t i = 0; i < g->nloops; i++) {
+        struct ipu__loop *loop = &g->loops[i];
+
+        free_block(&loop->body);
+        free_block(&loop->condition);
+        free(loop->initial);
+        free(loop->outputs);
+        free(loop->written);
+        free(loop->renewed);
+    }
+    free(g->loops);
+    free(g->imports);
+}
