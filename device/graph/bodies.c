@@ -195,7 +195,7 @@ bool ipu__node_writes(const ipu_graph *g, const struct ipu__node *node,
     const struct ipu__loop *loop;
 
     if (!node->loop)
-        return node->op == &ipu__remote_store && node->inputs[0] == tensor;
+        return node->op == &ipu__row_store && node->inputs[0] == tensor;
     loop = &g->loops[node->loop - 1];
     for (int32_t i = 0; i < loop->nwritten; i++)
         if (loop->written[i] == tensor)

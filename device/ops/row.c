@@ -54,8 +54,8 @@ static int load(const struct ipu__call *call)
     return IPU_OK;
 }
 
-const struct ipu__op ipu__remote_load = {
-    .name = "remote_load",
+const struct ipu__op ipu__row_load = {
+    .name = "load_row",
     .ninputs = 2,
     .in_place = -1,
     .raw = true,
@@ -73,7 +73,7 @@ static int store_shape(const struct ipu__call *call, struct ipu__shape *output)
     row_shape(call, &row);
     if (!ipu__shape_equal(&row, &call->inputs[2].shape))
         return ipu__fail(
-            IPU_ERR_SHAPE, "remote_store: %s is %s, a row of '%s' is %s",
+            IPU_ERR_SHAPE, "store_row: %s is %s, a row of '%s' is %s",
             call->inputs[2].name,
             ipu__shape_print(&call->inputs[2].shape, text),
             call->inputs[0].name, ipu__shape_print(&row, row_text));
@@ -93,8 +93,8 @@ static int store(const struct ipu__call *call)
     return IPU_OK;
 }
 
-const struct ipu__op ipu__remote_store = {
-    .name = "remote_store",
+const struct ipu__op ipu__row_store = {
+    .name = "store_row",
     .ninputs = 3,
     .in_place = -1,
     .raw = true,
@@ -191,20 +191,20 @@ ipu_tensor ipu_remote_load(ipu_graph *graph, ipu_remote_buffer buffer,
 {
     const ipu_tensor inputs[] = {{buffer.id}, index};
 
-    if (check_buffer(graph, &ipu__remote_load, buffer) < 0)
+    if (check_buffer(graph, &ipu__row_load, buffer) < 0)
         return (ipu_tensor){-1};
-    return ipu__add(graph, &ipu__remote_load, inputs, NULL);
+    return ipu__add(graph, &ipu__row_load, inputs, NULL);
 }
 
 int ipu_remote_store(ipu_graph *graph, ipu_remote_buffer buffer,
                      ipu_tensor index, ipu_tensor value)
 {
     const ipu_tensor inputs[] = {{buffer.id}, index, value};
-    int32_t before = check_buffer(graph, &ipu__remote_store, buffer), renewed;
+    int32_t before = check_buffer(graph, &ipu__row_store, buffer), renewed;
     ipu_tensor output;
 
     IPU_TRY(before);
-    output = ipu__add(graph, &ipu__remote_store, inputs, NULL);
+    output = ipu__add(graph, &ipu__row_store, inputs, NULL);
     if (output.id < 0)
         return ipu__graph_status(graph);
     graph->nodes[graph->nnodes - 1].effect = true;
