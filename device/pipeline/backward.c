@@ -401,11 +401,30 @@ static int make_forward(const struct ipu_pipeline *p, struct ipu__part *part)
     return ipu__pipeline_compile(p, part->joint, &part->forward);
 }
 
+/* They need the schedules in which recomputation may be taken apart. */
+static int check_checkpoints(const struct ipu_pipeline *p,
+                             const struct ipu__part *part)
+{
+    const ipu_graph *g = part->joint;
+
+    if (!p->info.recompute || p->options.schedule != IPU_SCHEDULE_INTERLEAVED)
+        return IPU_OK;
+    for (int32_t t = 0; t < g->ntensors; t++)
+        if (g->tensors[t].checkpoint)
+            return ipu__fail(IPU_ERR_ARGUMENT,
+                             "pipeline: stage %s has recomputation "
+                             "checkpoints: they need the grouped or the "
+                             "sequential schedule, this is the interleaved one",
+                             part->name);
+    return IPU_OK;
+}
+
 static int make_part(struct ipu_pipeline *p, struct ipu__part *part)
 {
     int status = IPU_OK;
 
     if (p->training) {
+        IPU_TRY(check_checkpoints(p, part));
         IPU_TRY(differentiate(p, part));
         part->recomputes =
             p->info.recompute && part->position < p->npositions - 1;

@@ -6,119 +6,7 @@
  */
 #include "check_main.h"
 
-#include "pipelines.h"
-
-static struct layers cuts[LAYERS];
-static ipu_stage stages[LAYERS];
-static enum optimizer which;
-static struct data data;
-static ipu_pipeline_options options;
-static ipu_pipeline *pipeline;
-static struct plain plain;
-static float losses[4096];
-static int64_t nlosses;
-
-static const ipu_feed_tensor rate_argument = {"rate", IPU_FLOAT32, 0, {0}};
-
-static int take_loss(void *context, int32_t replica, int64_t mini_batch,
-                     int32_t count, const void *const *outputs)
-{
-    (void)context, (void)replica;
-    ck_assert_int_eq(count, 2);
-    ck_assert_int_eq(mini_batch,
-                     nlosses % (options.count * options.repeat_count));
-    memcpy(&losses[nlosses++ % 4096], outputs[0], sizeof *losses);
-    return 0;
-}
-
-static void set_up(void)
-{
-    which = SGD;
-    data = (struct data){0};
-    nlosses = 0;
-    pipeline = NULL;
-}
-
-/* nstages of about as many layers each. */
-static void cut(int nstages, int dropout)
-{
-    for (int i = 0; i < nstages; i++) {
-        cuts[i].first = i * LAYERS / nstages;
-        cuts[i].count = (i + 1) * LAYERS / nstages - cuts[i].first;
-        cuts[i].dropout = dropout;
-        stages[i] = (ipu_stage){
-            .build = build_layers, .context = &cuts[i], .inputs = 3};
-    }
-    ipu_pipeline_options_init(&options, sizeof options);
-    options.nstages = nstages;
-    options.stages = stages;
-    options.count = 2 * nstages;
-    options.narguments = 1;
-    options.arguments = &rate_argument;
-    options.optimizer = apply;
-    options.optimizer_context = &which;
-    options.sink = take_loss;
-    options.infeed = infeed_of(&data, 1);
-}
-
-static void start(void)
-{
-    float values[MOST_WIDTH * MOST_WIDTH], rate = 0.05f;
-    char name[8];
-
-    MUST(ipu_pipeline_new(&options, &pipeline));
-    MUST(ipu_pipeline_argument(pipeline, "rate", &rate, sizeof rate));
-    for (int i = 0; i < 2 * LAYERS; i++) {
-        first_values(i, values);
-        MUST(ipu_pipeline_write(pipeline, name_of(i, name), values,
-                                (size_t)count_of(i) * 4));
-    }
-}
-
-static void finish(void)
-{
-    ipu_pipeline_free(pipeline);
-    pipeline = NULL;
-    ipu_infeed_free(options.infeed);
-}
-
-/* The same updates, of count elements each. */
-static void train_plain(int updates, int64_t count, ipu_reduction reduction,
-                        int dropout)
-{
-    plain_new(&plain, which, dropout);
-    plain.rate = 0.05f;
-    for (int64_t i = 0; i < updates * count; i++) {
-        int64_t n = i % count;
-
-        plain_add(&plain, i,
-                  reduction == IPU_REDUCTION_RUNNING_MEAN
-                      ? (double)n / (double)(n + 1)
-                      : 1,
-                  reduction == IPU_REDUCTION_SUM    ? 1
-                  : reduction == IPU_REDUCTION_MEAN ? 1 / (double)count
-                                                    : 1 / (double)(n + 1));
-        if (n == count - 1)
-            plain_apply(&plain);
-    }
-}
-
-static void expect_same_weights(float tolerance)
-{
-    float a[MOST_WIDTH * MOST_WIDTH], b[MOST_WIDTH * MOST_WIDTH];
-    char name[8];
-
-    for (int i = 0; i < 2 * LAYERS; i++) {
-        size_t bytes = (size_t)count_of(i) * 4;
-
-        MUST(ipu_pipeline_read(pipeline, 0, name_of(i, name), a, bytes));
-        MUST(ipu_engine_read(plain.u.engine, name, b, bytes));
-        for (int k = 0; k < count_of(i); k++)
-            ck_assert_msg(fabsf(a[k] - b[k]) <= tolerance,
-                          "%s[%d] is %.9g, of one program %.9g", name, k,
-                          (double)a[k], (double)b[k]);
-    }
-}
+#include "pipelined.h"
 
 /* Number: optimizer, schedule, and 2, 4 or 8 stages. */
 START_TEST(a_pipeline_trains_as_one_program_does)
@@ -138,14 +26,176 @@ START_TEST(a_pipeline_trains_as_one_program_does)
 }
 END_TEST
 
+/* ------------------------------------------------------------ what has run */
+
+static ipu_pipeline_stage_info stage_info(int stage)
+{
+    ipu_pipeline_stage_info info = {.size = sizeof info};
+
+    MUST(ipu_pipeline_stage(pipeline, stage, &info));
+    return info;
+}
+
+static ipu_pipeline_info stats(void)
+{
+    ipu_pipeline_info info = {.size = sizeof info};
+
+    MUST(ipu_pipeline_stats(pipeline, &info));
+    return info;
+}
+
+/* Number: schedule, and 2 to 8 stages. */
+START_TEST(what_has_run_is_what_the_formulas_say)
+{
+    int s = 2 + _i / 3, depth[] = {2, 1, 0};
+    int64_t n, slots[3];
+
+    cut(s, 0);
+    n = options.count;
+    slots[0] = n + 2 * s - 1;
+    slots[1] = 2 * (n + s - 1);
+    slots[2] = 2 * s * n;
+    options.schedule = _i % 3;
+    options.repeat_count = 3;
+    start();
+    for (int run = 0; run < 2; run++)
+        MUST(ipu_pipeline_run(pipeline));
+    for (int k = 0; k < s; k++) {
+        ck_assert_int_eq(stage_info(k).forward_executions, 6 * n);
+        ck_assert_int_eq(stage_info(k).backward_executions, 6 * n);
+        ck_assert_int_eq(stage_info(k).recompute_executions, 0);
+        ck_assert_int_eq(stage_info(k).stash_depth,
+                         depth[_i % 3] * (s - 1 - k));
+    }
+    ck_assert_int_eq(stats().slots, 6 * slots[_i % 3]);
+    ck_assert_int_eq(stats().updates, 6);
+    ck_assert_int_eq(stats().mini_batches, 6 * n);
+    ck_assert_int_eq(stats().ipus, s);
+    finish();
+}
+END_TEST
+
+START_TEST(inference_goes_forwards_only)
+{
+    int s = 2 + _i / 3;
+
+    cut(s, 0);
+    options.schedule = _i % 3;
+    options.optimizer = NULL;
+    start();
+    MUST(ipu_pipeline_run(pipeline));
+    ck_assert_int_eq(nlosses, options.count);
+    train_plain(1, options.count, IPU_REDUCTION_SUM, 0);
+    ck_assert_float_eq(losses[options.count - 1], plain.loss);
+    for (int k = 0; k < s; k++) {
+        ck_assert_int_eq(stage_info(k).forward_executions, options.count);
+        ck_assert_int_eq(stage_info(k).backward_executions, 0);
+        ck_assert_int_eq(stage_info(k).stash_depth, 0);
+    }
+    ck_assert_int_eq(stats().slots, _i % 3 == IPU_SCHEDULE_SEQUENTIAL
+                                        ? s * options.count
+                                        : options.count + s - 1);
+    ck_assert_int_eq(stats().updates, 0);
+    plain_free(&plain);
+    finish();
+}
+END_TEST
+
+/* Each event's slot is where the schedule has it; events of one IPU do not
+ * overlap. */
+START_TEST(events_tell_what_ran_when)
+{
+    const ipu_pipeline_event *events = NULL;
+    int64_t count, updates = 0, until[4] = {0};
+
+    cut(4, 0);
+    options.schedule = _i;
+    options.count = 8;
+    options.record = 1;
+    options.repeat_count = 2;
+    start();
+    MUST(ipu_pipeline_run(pipeline));
+    MUST(ipu_pipeline_run(pipeline));
+    count = ipu_pipeline_events(pipeline, &events);
+    ck_assert_int_eq(count, 2 * (2 * 4 * 8 + 4));
+    for (int64_t i = 0; i < count; i++) {
+        const ipu_pipeline_event *e = &events[i];
+        int position = e->kind == IPU_STAGE_BACKWARD ? 7 - e->stage : e->stage;
+        int64_t slots = stats().slots / 4, m = e->mini_batch;
+
+        ck_assert_int_ge(e->ipu, 0);
+        ck_assert_int_lt(e->ipu, 4);
+        ck_assert_int_ge(e->start_cycles, until[e->ipu]);
+        until[e->ipu] = e->start_cycles + e->cycles;
+        if (e->kind == IPU_STAGE_UPDATE) {
+            ck_assert_int_eq(e->stage, -1);
+            updates++;
+            continue;
+        }
+        ck_assert_int_eq(e->slot % slots,
+                         _i == IPU_SCHEDULE_GROUPED       ? m + position
+                         : _i == IPU_SCHEDULE_INTERLEAVED ? 2 * m + position
+                                                          : 8 * m + position);
+    }
+    ck_assert_int_eq(updates, 8);
+    finish();
+}
+END_TEST
+
+/* A count and an I/O overlap that the plain schedule does not allow. */
+START_TEST(streams_overlap_with_io_tiles)
+{
+    cut(2, 0);
+    options.io_tiles = 1;
+    options.count = 7;
+    start();
+    MUST(ipu_pipeline_run(pipeline));
+    ck_assert_int_eq(stats().slots, 7 + 3 + 2);
+    train_plain(1, 7, IPU_REDUCTION_SUM, 0);
+    expect_same_weights(0);
+    plain_free(&plain);
+    finish();
+}
+END_TEST
+
+/* Those of the caller's thread alone, and of four, are the same. */
+START_TEST(threads_do_not_change_anything)
+{
+    cut(4, 0);
+    options.threads = _i;
+    options.schedule = IPU_SCHEDULE_GROUPED;
+    start();
+    for (int run = 0; run < 5; run++)
+        MUST(ipu_pipeline_run(pipeline));
+    train_plain(5, options.count, IPU_REDUCTION_SUM, 0);
+    expect_same_weights(0);
+    plain_free(&plain);
+    finish();
+}
+END_TEST
+
 static TCase *tcase_training(void)
 {
     TCase *tcase = tcase_create("training");
 
-    tcase_add_checked_fixture(tcase, set_up, NULL);
+    tcase_add_checked_fixture(tcase, begin, NULL);
     tcase_add_loop_test(tcase, a_pipeline_trains_as_one_program_does, 0, 27);
+    tcase_add_loop_test(tcase, threads_do_not_change_anything, 1, 6);
     tcase_set_timeout(tcase, 120);
     return tcase;
 }
 
-HVD_TEST_MAIN("device_pipeline", tcase_training)
+static TCase *tcase_runs(void)
+{
+    TCase *tcase = tcase_create("runs");
+
+    tcase_add_checked_fixture(tcase, begin, NULL);
+    tcase_add_loop_test(tcase, what_has_run_is_what_the_formulas_say, 0, 21);
+    tcase_add_loop_test(tcase, inference_goes_forwards_only, 0, 21);
+    tcase_add_loop_test(tcase, events_tell_what_ran_when, 0, 3);
+    tcase_add_test(tcase, streams_overlap_with_io_tiles);
+    tcase_set_timeout(tcase, 120);
+    return tcase;
+}
+
+HVD_TEST_MAIN("device_pipeline", tcase_training, tcase_runs)
