@@ -29,6 +29,7 @@ struct ipu_engine {
     struct ipu__counts *counts; /* owned; NULL: it does not count */
     struct ipu__calls calls;
     int callback_status;
+    int32_t next_step; /* of a run that goes on */
     bool running;
 };
 
@@ -354,24 +355,50 @@ static int run_step(ipu_engine *engine, const struct ipu__step *step)
                                         : compute(engine, step);
 }
 
-static int run_steps(ipu_engine *engine)
+static int run_step_and_look(ipu_engine *engine, int32_t i)
 {
-    const struct ipu_executable *x = engine->executable;
+    const struct ipu__step *step = &engine->executable->steps[i];
 
+    IPU_TRY(run_step(engine, step));
+    if (engine->counts)
+        ipu__counts_step(engine->counts, i,
+                         step->kind == IPU__HOST_CALL ||
+                             step->op == &ipu__host_receive);
+    return ipu__memory_after(&engine->memory, i);
+}
+
+int ipu__engine_begin(ipu_engine *engine)
+{
+    if (engine->running)
+        return ipu__fail(IPU_ERR_STATE,
+                         "the engine is running: a host call cannot run it");
+    engine->running = true;
+    engine->callback_status = 0;
+    engine->next_step = 0;
+    ipu__memory_before(&engine->memory);
+    if (engine->counts)
+        ipu__counts_begin(engine->counts);
     IPU_TRY(ipu__calls_check(&engine->calls));
     IPU_TRY(stream_in(engine));
     if (engine->counts)
         ipu__counts_input(engine->counts);
-    for (int32_t i = 0; i < x->nsteps; i++) {
-        IPU_TRY(run_step(engine, &x->steps[i]));
-        if (engine->counts)
-            ipu__counts_step(engine->counts, i,
-                             x->steps[i].kind == IPU__HOST_CALL ||
-                                 x->steps[i].op == &ipu__host_receive);
-        IPU_TRY(ipu__memory_after(&engine->memory, i));
-    }
-    stream_out(engine);
     return IPU_OK;
+}
+
+int ipu__engine_advance(ipu_engine *engine, int32_t until)
+{
+    while (engine->next_step < until)
+        IPU_TRY(run_step_and_look(engine, engine->next_step++));
+    return IPU_OK;
+}
+
+void ipu__engine_end(ipu_engine *engine, int status)
+{
+    if (status >= 0)
+        stream_out(engine);
+    if (engine->counts)
+        ipu__counts_end(engine->counts, status >= 0);
+    engine->running = false;
 }
 
 int ipu_engine_run(ipu_engine *engine)
@@ -383,16 +410,21 @@ int ipu_engine_run(ipu_engine *engine)
     if (engine->running)
         return ipu__fail(IPU_ERR_STATE,
                          "the engine is running: a host call cannot run it");
-    engine->running = true;
-    engine->callback_status = 0;
-    ipu__memory_before(&engine->memory);
-    if (engine->counts)
-        ipu__counts_begin(engine->counts);
-    status = run_steps(engine);
-    if (engine->counts)
-        ipu__counts_end(engine->counts, status >= 0);
-    engine->running = false;
+    status = ipu__engine_begin(engine);
+    if (status >= 0)
+        status = ipu__engine_advance(engine, engine->executable->nsteps);
+    ipu__engine_end(engine, status);
     return status;
+}
+
+bool ipu__engine_is_due(const ipu_engine *engine, int32_t step)
+{
+    return is_due(engine, engine->executable->steps[step].gate);
+}
+
+void *ipu__engine_value(ipu_engine *engine, int32_t value)
+{
+    return ipu__memory_of(&engine->memory, value);
 }
 
 const ipu_executable *ipu__engine_executable(const ipu_engine *engine)

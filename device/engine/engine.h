@@ -21,4 +21,20 @@ bool ipu__engine_is_running(const ipu_engine *engine);
 int ipu__engine_bind(ipu_engine *engine, const char *name, void *data,
                      size_t bytes);
 
+/*
+ * A run in parts, for who runs several engines that meet: begin, then steps
+ * up to a number (not with it), as often as there are parts, then the end: with
+ * IPU_OK, outputs are streamed, otherwise the run has failed. The number of
+ * steps is the last part's.
+ */
+int ipu__engine_begin(ipu_engine *engine);
+int ipu__engine_advance(ipu_engine *engine, int32_t until);
+void ipu__engine_end(ipu_engine *engine, int status);
+
+/* Whether a step runs this time, or its update region is not due. */
+bool ipu__engine_is_due(const ipu_engine *engine, int32_t step);
+
+/* Where a step's value lies now. */
+void *ipu__engine_value(ipu_engine *engine, int32_t value);
+
 #endif

@@ -663,6 +663,7 @@ int ipu_set_threads(int32_t threads);
 #include "ipu_report.h"
 
 #include "ipu_pipeline.h"
+#include "ipu_replica.h"
 
 /* Each builder tells where it is called. Not with IPU_NO_SOURCES. */
 #ifndef IPU_NO_SOURCES
@@ -768,6 +769,13 @@ int ipu_set_threads(int32_t threads);
 #define ipu_sgd(graph, ...) ipu_sgd(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_adam(graph, ...) ipu_adam(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_adamw(graph, ...) ipu_adamw(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_cross_replica_sum(graph, ...)                                      \
+    ipu_cross_replica_sum(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_cross_replica_mean(graph, ...)                                     \
+    ipu_cross_replica_mean(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_cross_replica_gradients(graph, ...)                                \
+    ipu_cross_replica_gradients(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_replica_index(graph) ipu_replica_index(IPU_HERE(graph))
 #define ipu_lamb(graph, ...) ipu_lamb(IPU_HERE(graph), __VA_ARGS__)
 #endif
 

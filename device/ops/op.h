@@ -54,6 +54,9 @@ struct ipu__op {
      * part of the elements, from number first on, as [n] or [rows, n]. It
      * takes no scratch and does not fail. */
     bool by_element;
+    /* It means more where replicas run than its run function does: it must
+     * neither be computed while compiling nor be left out. */
+    bool collective;
     /* The output's shape; IPU_ERR_SHAPE says what does not fit. */
     int (*shape)(const struct ipu__call *call, struct ipu__shape *output);
     /* Bytes of scratch that run needs; NULL: none. */
@@ -80,6 +83,9 @@ struct ipu__op {
 #define IPU__OP(op) extern const struct ipu__op ipu__##op;
 #include "ops/list.inc"
 #undef IPU__OP
+
+/* The variable that says which replica it is. */
+#define IPU__REPLICA_INDEX "replica/index"
 
 /* The op of that name; NULL: there is none. */
 const struct ipu__op *ipu__op_find(const char *name);

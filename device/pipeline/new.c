@@ -4,7 +4,6 @@
  * stage by stage, compiled, accounted for, given memory.
  */
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,22 +162,6 @@ static void drop_feeds(struct ipu_pipeline *p)
     }
 }
 
-static int32_t cores(void)
-{
-    cpu_set_t set;
-
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-static int make_pool(struct ipu_pipeline *p)
-{
-    int32_t threads = p->options.threads ? p->options.threads : cores();
-
-    if (threads > p->nlanes)
-        threads = p->nlanes;
-    return threads > 1 ? ipu__pool_new(threads, &p->pool) : IPU_OK;
-}
-
 /* What was only needed to build, and what its caller keeps. */
 static void drop_sources(struct ipu_pipeline *p)
 {
@@ -209,7 +192,7 @@ static int build(struct ipu_pipeline *p, const ipu_pipeline_options *o)
     IPU_TRY(ipu__pipeline_account(p));
     drop_sources(p);
     IPU_TRY(ipu__pipeline_copies(p));
-    IPU_TRY(make_pool(p));
+    IPU_TRY(ipu__pool_new(p->options.threads, p->nlanes, &p->pool));
     return make_feeds(p, o);
 }
 

@@ -11,6 +11,7 @@
 
 #include "graph/error.h"
 #include "graph/graph.h"
+#include "pipeline/pool.h"
 
 /* Room for the name of a variable and what is put behind it; longer ones are
  * cut. */
@@ -143,8 +144,6 @@ struct ipu__lane {
     char *message; /* owned, IPU__EXPLANATION_MAX */
 };
 
-struct ipu__pool;
-
 struct ipu_pipeline {
     ipu_pipeline_options options; /* its arrays are not kept */
     ipu_schedule_options schedule;
@@ -207,13 +206,6 @@ int ipu__pipeline_account(struct ipu_pipeline *pipeline);
 int ipu__pipeline_copies(struct ipu_pipeline *pipeline);
 void ipu__pipeline_copies_free(struct ipu_pipeline *pipeline);
 void *ipu__ring_at(const struct ipu__ring *ring, int64_t element);
-
-/* pool.c: threads that do the lanes of a slot. */
-int ipu__pool_new(int32_t threads, struct ipu__pool **pool);
-void ipu__pool_free(struct ipu__pool *pool);
-/* do_lane for 0 to count - 1, on all threads; returns when all are done. */
-void ipu__pool_run(struct ipu__pool *pool, int32_t count,
-                   void (*do_lane)(void *context, int32_t lane), void *context);
 
 /* task.c: one thing that one chip does. */
 int ipu__task_run(struct ipu_pipeline *pipeline, struct ipu__lane *lane,

@@ -7,10 +7,15 @@
  * slot lanes have nothing to do with each other: what goes from one to another
  * was made in the slot before, which the lock orders.
  */
+#include "pipeline/pool.h"
+
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
-#include "pipeline/pipeline.h"
+#include "graph/error.h"
 
 struct ipu__pool {
     pthread_mutex_t lock;
@@ -57,21 +62,48 @@ static void *work(void *argument)
     return NULL;
 }
 
-int ipu__pool_new(int32_t threads, struct ipu__pool **made)
+static int32_t cores(void)
 {
-    struct ipu__pool *pool = calloc(1, sizeof *pool);
+    cpu_set_t set;
 
-    if (!pool)
-        return ipu__fail_memory(sizeof *pool);
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/* Signals are for the program's own threads. Fewer threads will do, too. */
+static void start_threads(struct ipu__pool *pool, int32_t count)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    while (pool->nthreads < count &&
+           pthread_create(&pool->threads[pool->nthreads], NULL, work, pool) ==
+               0)
+        pool->nthreads++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+int ipu__pool_new(int32_t threads, int32_t lanes, struct ipu__pool **made)
+{
+    struct ipu__pool *pool;
+
+    if (threads == 0)
+        threads = cores();
+    if (threads > lanes)
+        threads = lanes;
+    if (threads < 2)
+        return IPU_OK;
+    pool = calloc(1, sizeof *pool);
+    if (pool)
+        pool->threads = calloc((size_t)threads, sizeof *pool->threads);
+    if (!pool || !pool->threads) {
+        free(pool);
+        return ipu__fail_memory((size_t)threads * sizeof *pool->threads);
+    }
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->begun, NULL);
     pthread_cond_init(&pool->done, NULL);
-    pool->threads = calloc((size_t)threads, sizeof *pool->threads);
-    for (int32_t i = 0; pool->threads && i < threads - 1; i++) {
-        if (pthread_create(&pool->threads[i], NULL, work, pool) != 0)
-            break; /* those that there are will do */
-        pool->nthreads++;
-    }
+    start_threads(pool, threads - 1);
     *made = pool;
     return IPU_OK;
 }

@@ -23,4 +23,11 @@ int ipu__ring_cycles(const ipu_system *system, int32_t replicas, int32_t apart,
 void ipu__sum_replicas(ipu_dtype dtype, int32_t n, void *const *tensors,
                        int64_t count, float scale);
 
+/* What count replicas of so many shards each send in a run, and what that
+ * takes; limit: bytes that are sent together. */
+int ipu__replicas_account(const ipu_executable *executable,
+                          const ipu_system *system, int32_t count,
+                          int32_t shards, int64_t limit,
+                          ipu_replicas_info *info);
+
 #endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * account.c - what replicas send each other in a run, and how long that takes.
+ *
+ * Collectives that do not need one another may be sent together, which saves
+ * starting twice: those that follow one another in the program, until one needs
+ * what another of them has made, or the buffer is full. Each such exchange is
+ * a ring over the replicas of a group; groups do theirs at the same time.
+ */
+#include <stdlib.h>
+
+#include "compiler/program.h"
+#include "graph/error.h"
+#include "replica/replica.h"
+
+struct account {
+    const ipu_executable *executable;
+    const ipu_system *system;
+    int32_t count, shards;
+    int64_t limit;
+    bool *depends; /* owned, [values]: on what is in the buffer */
+    int64_t bytes; /* in the buffer */
+    int32_t group; /* of these */
+    ipu_replicas_info *info;
+};
+
+static int send(struct account *a)
+{
+    int64_t cycles;
+
+    if (a->bytes == 0)
+        return IPU_OK;
+    IPU_TRY(ipu__ring_cycles(a->system, a->group, a->shards, a->bytes,
+                             &a->info->sent_bytes, &cycles));
+    a->info->exchange_cycles += cycles;
+    a->info->exchanges++;
+    a->bytes = 0;
+    for (int32_t v = 0; v < a->executable->nvalues; v++)
+        a->depends[v] = false;
+    return IPU_OK;
+}
+
+static int account_step(struct account *a, const struct ipu__step *step)
+{
+    const struct ipu__value *out = &a->executable->values[step->output];
+    int64_t bytes = (int64_t)out->bytes;
+    bool depends = false;
+
+    if (step->kind != IPU__COMPUTE)
+        return IPU_OK;
+    for (int i = 0; i < step->op->ninputs; i++)
+        depends |= a->depends[step->inputs[i]];
+    if (step->op->collective) {
+        int32_t group =
+            step->attributes.size ? step->attributes.size : a->count;
+
+        if (depends || group != a->group || a->bytes + bytes > a->limit)
+            IPU_TRY(send(a));
+        a->group = group;
+        a->bytes += bytes;
+        a->info->collectives++;
+        depends = true;
+    }
+    a->depends[step->output] |= depends;
+    return IPU_OK;
+}
+
+int ipu__replicas_account(const ipu_executable *executable,
+                          const ipu_system *system, int32_t count,
+                          int32_t shards, int64_t limit,
+                          ipu_replicas_info *info)
+{
+    struct account a = {.executable = executable,
+                        .system = system,
+                        .count = count,
+                        .shards = shards,
+                        .limit = limit,
+                        .info = info};
+    ipu_program_cycles cycles = {.size = sizeof cycles};
+    int status = IPU_OK;
+
+    *info = (ipu_replicas_info){.replicas = count};
+    a.depends = calloc((size_t)executable->nvalues + 1, sizeof *a.depends);
+    if (!a.depends)
+        return ipu__fail_memory((size_t)executable->nvalues);
+    for (int32_t i = 0; status == IPU_OK && i < executable->nsteps; i++)
+        status = account_step(&a, &executable->steps[i]);
+    if (status == IPU_OK)
+        status = send(&a);
+    free(a.depends);
+    IPU_TRY(status);
+    IPU_TRY(ipu_executable_cycles(executable, &cycles));
+    info->total_cycles = cycles.total + info->exchange_cycles;
+    info->seconds = ipu_model_seconds(&system->ipu, info->total_cycles);
+    return IPU_OK;
+}

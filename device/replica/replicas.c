@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * replicas.c - several engines of one program, which meet.
+ *
+ * The program is cut where replicas have to wait for each other: before each
+ * collective op, and before the first step that writes a variable, after which
+ * nothing can fail, so that a replica that fails ends the run while all of
+ * them still have their variables. Between two cuts the replicas have nothing
+ * to do with each other, and run on as many threads as there are, or one after
+ * the other. At a collective op the tensors of a group are added up in the
+ * order of the replicas, on one thread: so threads change no bit.
+ *
+ *     replica 0   ====|         |====|         |====
+ *     replica 1   ====| sum, of |====| sum, of |====
+ *     replica 2   ====| a group |====| a group |====
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/program.h"
+#include "engine/engine.h"
+#include "graph/error.h"
+#include "pipeline/pool.h"
+#include "replica/replica.h"
+#include "target/target.h"
+
+/* A replica, and how far it has come. */
+struct lane {
+    ipu_engine *engine; /* owned */
+    int status;
+    char *message; /* owned, IPU__EXPLANATION_MAX */
+};
+
+struct ipu_replicas {
+    const ipu_executable *executable; /* borrowed until free */
+    int32_t count, shards;
+    struct lane *lanes; /* owned, [count] */
+    int32_t ncuts;
+    int32_t *cuts; /* owned: steps before which all wait; the last is the end */
+    int32_t until; /* the step that they go on to now */
+    struct ipu__pool *pool; /* owned; NULL: the caller's thread does it all */
+    int callback_status;
+    bool running;
+    ipu_replicas_info info;
+};
+
+/* -------------------------------------------------------------------- making
+ */
+
+void ipu_replicas_options_init(ipu_replicas_options *options, size_t size)
+{
+    const ipu_replicas_options defaults = {
+        .size = (uint32_t)size, .ipus = 2, .shards = 1};
+
+    if (!options)
+        return;
+    memset(options, 0, size);
+    memcpy(options, &defaults, size < sizeof defaults ? size : sizeof defaults);
+}
+
+int ipu_replica_count(int32_t ipus, int32_t shards)
+{
+    if (ipus < 1 || shards < 1 || ipus > IPU_MAX_IPUS)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "replicas: %d IPUs of %d shards: 1 to %d of them, and "
+                         "1 or more",
+                         (int)ipus, (int)shards, IPU_MAX_IPUS);
+    if (ipus % shards)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "replicas: %d IPUs are no multiple of the %d shards "
+                         "that a replica takes: take %d or %d",
+                         (int)ipus, (int)shards, (int)(ipus - ipus % shards),
+                         (int)(ipus - ipus % shards + shards));
+    return ipus / shards;
+}
+
+static int find_system(const ipu_replicas_options *o, ipu_system *system)
+{
+    static const char *const names[] = {"M2000", "Pod16", "Pod64"};
+
+    system->size = sizeof *system;
+    if (o->system) {
+        *system = *o->system;
+        system->size = sizeof *system;
+        IPU_TRY(ipu_system_path(system, 0, 0, NULL, NULL));
+    }
+    for (size_t i = 0; !o->system && i < sizeof names / sizeof *names; i++) {
+        IPU_TRY(ipu_system_find(names[i], system));
+        if (system->ipus >= o->ipus)
+            break;
+    }
+    if (system->ipus < o->ipus)
+        return ipu__fail(IPU_ERR_STATE, "replicas: %d IPUs: '%s' has %d",
+                         (int)o->ipus, system->name, (int)system->ipus);
+    return IPU_OK;
+}
+
+/* Groups are whole; and where all wait. */
+static int find_cuts(struct ipu_replicas *r)
+{
+    const ipu_executable *e = r->executable;
+    bool written = false;
+
+    r->cuts = calloc((size_t)e->nsteps + 2, sizeof *r->cuts);
+    if (!r->cuts)
+        return ipu__fail_memory((size_t)e->nsteps * sizeof *r->cuts);
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        const struct ipu__step *step = &e->steps[i];
+        bool writes;
+
+        if (step->kind != IPU__COMPUTE)
+            continue;
+        if (step->op->collective && step->attributes.size > 0 &&
+            r->count % step->attributes.size)
+            return ipu__fail(IPU_ERR_ARGUMENT,
+                             "replicas: %s is over groups of %d: %d replicas "
+                             "are no multiple of that",
+                             e->values[step->output].name,
+                             (int)step->attributes.size, (int)r->count);
+        writes = e->blocks[e->values[step->output].block].always;
+        if (step->op->collective || (writes && !written))
+            r->cuts[r->ncuts++] = i;
+        written |= writes;
+    }
+    r->cuts[r->ncuts++] = e->nsteps;
+    return IPU_OK;
+}
+
+static int make_lanes(struct ipu_replicas *r)
+{
+    r->lanes = calloc((size_t)r->count, sizeof *r->lanes);
+    if (!r->lanes)
+        return ipu__fail_memory((size_t)r->count * sizeof *r->lanes);
+    for (int32_t i = 0; i < r->count; i++) {
+        r->lanes[i].message = calloc(1, IPU__EXPLANATION_MAX);
+        if (!r->lanes[i].message)
+            return ipu__fail_memory(IPU__EXPLANATION_MAX);
+        IPU_TRY(ipu_engine_new(r->executable, &r->lanes[i].engine));
+        if (ipu_engine_write(r->lanes[i].engine, IPU__REPLICA_INDEX, &i,
+                             sizeof i) == IPU_ERR_SHAPE)
+            return IPU_ERR_SHAPE;
+    }
+    return IPU_OK;
+}
+
+static int build(struct ipu_replicas *r, const ipu_replicas_options *o)
+{
+    ipu_system system;
+
+    r->count = ipu_replica_count(o->ipus, o->shards);
+    IPU_TRY(r->count);
+    r->shards = o->shards;
+    IPU_TRY(find_system(o, &system));
+    IPU_TRY(find_cuts(r));
+    IPU_TRY(make_lanes(r));
+    IPU_TRY(ipu__replicas_account(r->executable, &system, r->count, r->shards,
+                                  o->maximum_cross_replica_sum_buffer_size,
+                                  &r->info));
+    return ipu__pool_new(o->threads, r->count, &r->pool);
+}
+
+int ipu_replicas_new(const ipu_executable *executable,
+                     const ipu_replicas_options *options,
+                     ipu_replicas **replicas)
+{
+    struct ipu_replicas *r;
+    int status;
+
+    if (!executable || !options || !replicas)
+        return ipu__fail(IPU_ERR_ARGUMENT, "replicas: %s",
+                         !executable ? "the executable is NULL"
+                         : !options  ? "the options are NULL"
+                                     : "the place for them is NULL");
+    IPU_TRY(
+        ipu__check_size("replicas options", options->size, sizeof *options));
+    if (options->threads < 0 ||
+        options->maximum_cross_replica_sum_buffer_size < 0)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "replicas: %d threads, a buffer of %" PRId64
+                         " bytes: 0 or more",
+                         (int)options->threads,
+                         options->maximum_cross_replica_sum_buffer_size);
+    r = calloc(1, sizeof *r);
+    if (!r)
+        return ipu__fail_memory(sizeof *r);
+    r->executable = executable;
+    status = build(r, options);
+    if (status < 0) {
+        ipu_replicas_free(r);
+        return status;
+    }
+    *replicas = r;
+    return IPU_OK;
+}
+
+void ipu_replicas_free(ipu_replicas *r)
+{
+    if (!r)
+        return;
+    ipu__pool_free(r->pool);
+    for (int32_t i = 0; r->lanes && i < r->count; i++) {
+        ipu_engine_free(r->lanes[i].engine);
+        free(r->lanes[i].message);
+    }
+    free(r->lanes);
+    free(r->cuts);
+    free(r);
+}
+
+/* ------------------------------------------------------------------ the host
+ */
+
+static int check(const ipu_replicas *r)
+{
+    return r ? IPU_OK : ipu__fail(IPU_ERR_ARGUMENT, "the replicas are NULL");
+}
+
+int32_t ipu_replicas_count(const ipu_replicas *r)
+{
+    IPU_TRY(check(r));
+    return r->count;
+}
+
+int ipu_replicas_connect(ipu_replicas *r, const char *name, void *data,
+                         size_t bytes)
+{
+    size_t part;
+
+    IPU_TRY(check(r));
+    part = bytes / (size_t)r->count;
+    if (data && bytes % (size_t)r->count)
+        return ipu__fail(IPU_ERR_SHAPE,
+                         "replicas: %zu bytes for stream '%s' cannot be shared "
+                         "out among %d replicas",
+                         bytes, name ? name : "", (int)r->count);
+    for (int32_t i = 0; i < r->count; i++)
+        IPU_TRY(ipu_engine_connect(
+            r->lanes[i].engine, name,
+            data ? (unsigned char *)data + (size_t)i * part : NULL, part));
+    return IPU_OK;
+}
+
+int ipu_replicas_connect_shared(ipu_replicas *r, const char *name, void *data,
+                                size_t bytes)
+{
+    const ipu_executable *e;
+
+    IPU_TRY(check(r));
+    e = r->executable;
+    for (int32_t i = 0; name && data && i < e->nstreams; i++)
+        if (strcmp(e->streams[i].name, name) == 0 &&
+            e->streams[i].kind != IPU__STREAM_IN)
+            return ipu__fail(IPU_ERR_ARGUMENT,
+                             "replicas: '%s' is no input: all of them would "
+                             "write to the same memory",
+                             name);
+    for (int32_t i = 0; i < r->count; i++)
+        IPU_TRY(ipu_engine_connect(r->lanes[i].engine, name, data, bytes));
+    return IPU_OK;
+}
+
+int ipu_replicas_write(ipu_replicas *r, const char *name, const void *data,
+                       size_t bytes)
+{
+    IPU_TRY(check(r));
+    for (int32_t i = 0; i < r->count; i++)
+        IPU_TRY(ipu_engine_write(r->lanes[i].engine, name, data, bytes));
+    return IPU_OK;
+}
+
+int ipu_replicas_read(ipu_replicas *r, int32_t replica, const char *name,
+                      void *data, size_t bytes)
+{
+    IPU_TRY(check(r));
+    if (replica < 0 || replica >= r->count)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "replicas: there is no replica %d: there are 0 to %d",
+                         (int)replica, (int)r->count - 1);
+    return ipu_engine_read(r->lanes[replica].engine, name, data, bytes);
+}
+
+int ipu_replicas_check_equal(ipu_replicas *r)
+{
+    const ipu_executable *e;
+
+    IPU_TRY(check(r));
+    e = r->executable;
+    for (int32_t v = 0; v < e->nvalues; v++) {
+        const unsigned char *first = ipu__engine_value(r->lanes[0].engine, v);
+        size_t width = ipu__dtype_bytes(e->values[v].shape.dtype), at = 0;
+
+        if (e->values[v].kind != IPU__VARIABLE ||
+            strcmp(e->values[v].name, IPU__REPLICA_INDEX) == 0)
+            continue;
+        for (int32_t i = 1; i < r->count; i++) {
+            const unsigned char *other =
+                ipu__engine_value(r->lanes[i].engine, v);
+
+            while (at < e->values[v].bytes && first[at] == other[at])
+                at++;
+            if (at < e->values[v].bytes)
+                return ipu__fail(IPU_ERR_DATA,
+                                 "replicas: element %zu of variable '%s' is "
+                                 "not the same in replicas 0 and %d",
+                                 at / width, e->values[v].name, (int)i);
+            at = 0;
+        }
+    }
+    return IPU_OK;
+}
+
+/* ------------------------------------------------------------------- running
+ */
+
+static void note(struct lane *lane, int status)
+{
+    lane->status = status;
+    if (status < 0)
+        snprintf(lane->message, IPU__EXPLANATION_MAX, "%s", ipu_last_error());
+}
+
+static void begin(void *context, int32_t i)
+{
+    struct ipu_replicas *r = context;
+
+    note(&r->lanes[i], ipu__engine_begin(r->lanes[i].engine));
+}
+
+static void advance(void *context, int32_t i)
+{
+    struct ipu_replicas *r = context;
+
+    note(&r->lanes[i], ipu__engine_advance(r->lanes[i].engine, r->until));
+}
+
+static void end(void *context, int32_t i)
+{
+    struct ipu_replicas *r = context;
+
+    ipu__engine_end(r->lanes[i].engine, IPU_OK);
+}
+
+/* Of all, once they have met; the first that failed. */
+static int find_failure(struct ipu_replicas *r)
+{
+    for (int32_t i = 0; i < r->count; i++) {
+        if (r->lanes[i].status >= 0)
+            continue;
+        r->callback_status = ipu_engine_callback_status(r->lanes[i].engine);
+        return ipu__fail(r->lanes[i].status, "replica %d: %s", (int)i,
+                         r->lanes[i].message);
+    }
+    return IPU_OK;
+}
+
+/* What the step's tensors become, group by group, once the op has put those of
+ * each replica where they are to be. */
+static void add_up(struct ipu_replicas *r, const struct ipu__step *step)
+{
+    const struct ipu__value *value = &r->executable->values[step->output];
+    int32_t size = step->attributes.size ? step->attributes.size : r->count;
+    float scale = step->attributes.keep ? 1 / (float)size : 1;
+    void *tensors[IPU_MAX_IPUS];
+
+    for (int32_t first = 0; first < r->count; first += size) {
+        for (int32_t i = 0; i < size; i++)
+            tensors[i] =
+                ipu__engine_value(r->lanes[first + i].engine, step->output);
+        ipu__sum_replicas(value->shape.dtype, size, tensors,
+                          ipu__shape_count(&value->shape), scale);
+    }
+    r->info.done++;
+}
+
+static int run_parts(struct ipu_replicas *r)
+{
+    const ipu_executable *e = r->executable;
+
+    ipu__pool_run(r->pool, r->count, begin, r);
+    IPU_TRY(find_failure(r));
+    for (int32_t c = 0; c < r->ncuts; c++) {
+        r->until = r->cuts[c];
+        ipu__pool_run(r->pool, r->count, advance, r);
+        IPU_TRY(find_failure(r));
+        if (r->until == e->nsteps || !e->steps[r->until].op->collective)
+            continue;
+        r->until++;
+        ipu__pool_run(r->pool, r->count, advance, r);
+        IPU_TRY(find_failure(r));
+        /* In an update region that is not due, it has not been run. */
+        if (ipu__engine_is_due(r->lanes[0].engine, r->until - 1))
+            add_up(r, &e->steps[r->until - 1]);
+    }
+    ipu__pool_run(r->pool, r->count, end, r);
+    return IPU_OK;
+}
+
+int ipu_replicas_run(ipu_replicas *r)
+{
+    int status;
+
+    IPU_TRY(check(r));
+    if (r->running)
+        return ipu__fail(IPU_ERR_STATE,
+                         "the replicas are running: a host call cannot run "
+                         "them");
+    r->running = true;
+    r->callback_status = 0;
+    status = run_parts(r);
+    for (int32_t i = 0; status < 0 && i < r->count; i++)
+        ipu__engine_end(r->lanes[i].engine, status);
+    r->info.runs += status >= 0;
+    r->running = false;
+    return status;
+}
+
+int ipu_replicas_callback_status(const ipu_replicas *r)
+{
+    return r ? r->callback_status : 0;
+}
+
+int ipu_replicas_stats(const ipu_replicas *r, ipu_replicas_info *info)
+{
+    uint32_t size;
+
+    IPU_TRY(check(r));
+    if (!info)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "replicas: the place for their account is NULL");
+    IPU_TRY(ipu__check_size("replicas info", info->size, sizeof *info));
+    size = info->size;
+    *info = r->info;
+    info->size = size;
+    return IPU_OK;
+}
