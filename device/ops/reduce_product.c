@@ -45,7 +45,7 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 }
 
 const struct ipu__op ipu__product = {
-    .name = "product",
+    .name = "prod",
     .ninputs = 1,
     .in_place = -1,
     .shape = ipu__reduced_shape,
@@ -114,7 +114,7 @@ static int run_grad(const struct ipu__call *call)
 }
 
 const struct ipu__op ipu__product_grad = {
-    .name = "product_grad",
+    .name = "prod_grad",
     .ninputs = 2,
     .in_place = -1,
     .shape = grad_shape,

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions of each element: values against the standard library's in double,
+ * derivatives against differences, what becomes of NaN and infinity, what is
+ * refused. And losses, against their definitions.
+ */
+#include "check_main.h"
+#include <stdbool.h>
+
+#include "differences.h"
+
+enum { N = 203 };
+
+static ipu_tensor leaky(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu_leaky_relu(graph, x, 0.1);
+}
+
+static ipu_tensor elu(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu_elu(graph, x, 1.5);
+}
+
+static ipu_tensor clip(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu_clip(graph, x, -0.75, 1.25);
+}
+
+#define PLAIN(name)                                                            \
+    static ipu_tensor plain_##name(ipu_graph *graph, ipu_tensor x)             \
+    {                                                                          \
+        return ipu_##name(graph, x);                                           \
+    }
+PLAIN(floor)
+PLAIN(ceil)
+PLAIN(round)
+PLAIN(sign)
+PLAIN(sin)
+PLAIN(cos)
+PLAIN(log1p)
+PLAIN(expm1)
+PLAIN(erf)
+PLAIN(softplus)
+
+static double sign_of(double x)
+{
+    return (x > 0) - (x < 0);
+}
+
+static double softplus_of(double x)
+{
+    return log1p(exp(-fabs(x))) + (x > 0 ? x : 0);
+}
+
+static double leaky_of(double x)
+{
+    return x > 0 ? x : (double)0.1f * x;
+}
+
+static double elu_of(double x)
+{
+    return x > 0 ? x : 1.5 * expm1(x);
+}
+
+static double clip_of(double x)
+{
+    return x < -0.75 ? -0.75 : x > 1.25 ? 1.25 : x;
+}
+
+static const struct {
+    ipu_tensor (*op)(ipu_graph *, ipu_tensor);
+    double (*of)(double);
+    double low, high; /* where it is looked at */
+    bool flat;        /* it has a derivative of 0 */
+} functions[] = {
+    {plain_floor, floor, -50, 50, true},
+    {plain_ceil, ceil, -50, 50, true},
+    {plain_round, rint, -50, 50, true},
+    {plain_sign, sign_of, -3, 3, true},
+    {plain_sin, sin, -30, 30, false},
+    {plain_cos, cos, -30, 30, false},
+    {plain_log1p, log1p, -0.99, 30, false},
+    {plain_expm1, expm1, -20, 20, false},
+    {plain_erf, erf, -5, 5, false},
+    {plain_softplus, softplus_of, -100, 100, false},
+    {leaky, leaky_of, -20, 20, false},
+    {elu, elu_of, -20, 20, false},
+    {clip, clip_of, -2, 2, false},
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+START_TEST(functions_are_those_of_the_library)
+{
+    float in[N], out[N];
+    double low = functions[_i].low, high = functions[_i].high;
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(N));
+
+    MUST(ipu_output(d.graph, "y", functions[_i].op(d.graph, x)));
+    device_load(&d);
+    for (int i = 0; i < N; i++)
+        in[i] = (float)(low + (high - low) * i / (N - 1));
+    in[7] = 0;
+    in[8] = functions[_i].flat ? 2.5f : 1e-6f;
+    device_connect(&d, "x", in, N);
+    device_connect(&d, "y", out, N);
+    MUST(ipu_engine_run(d.engine));
+    for (int i = 0; i < N; i++) {
+        double wanted = functions[_i].of((double)in[i]);
+
+        ck_assert_double_eq_tol((double)out[i], wanted,
+                                1e-6 * fabs(wanted) + 1e-7);
+    }
+}
+END_TEST
+
+START_TEST(their_derivatives_equal_differences)
+{
+    float slopes[8];
+    ipu_tensor x, dx;
+
+    if (!functions[_i].flat) {
+        center = functions[_i].of == log1p ? 2 : 0;
+        spread = 1.7f;
+        check_gradients(functions[_i].op(d.graph, variable(1, SHAPE(24))));
+        return;
+    }
+    x = variable(1, SHAPE(8));
+    MUST(ipu_gradients(d.graph,
+                       ipu_reduce_sum(d.graph, functions[_i].op(d.graph, x), 1),
+                       1, &x, &dx));
+    MUST(ipu_output(d.graph, "dx", dx));
+    device_load(&d);
+    device_connect(&d, "dx", slopes, 8);
+    MUST(ipu_engine_run(d.engine));
+    for (int i = 0; i < 8; i++)
+        ck_assert_float_eq(slopes[i], 0);
+}
+END_TEST
+
+START_TEST(they_take_floats_and_keep_nan)
+{
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(3));
+    float in[3] = {NAN, 1, NAN}, out[3];
+    struct device other;
+
+    MUST(ipu_output(d.graph, "y", functions[_i].op(d.graph, x)));
+    device_load(&d);
+    device_connect(&d, "x", in, 3);
+    device_connect(&d, "y", out, 3);
+    MUST(ipu_engine_run(d.engine));
+    ck_assert_float_nan(out[0]);
+    ck_assert(!isnan(out[1]));
+    ck_assert_float_nan(out[2]);
+    other = device_new();
+    x = ipu_input(other.graph, "i", IPU_INT32, 1, SHAPE(3));
+    ck_assert_int_lt(functions[_i].op(other.graph, x).id, 0);
+    MUST_FAIL(ipu_compile(other.graph, NULL, &other.executable), IPU_ERR_SHAPE,
+              "it must be float32");
+    device_free(&other);
+}
+END_TEST
+
+START_TEST(infinities_are_where_they_should_be)
+{
+    const struct {
+        ipu_tensor (*op)(ipu_graph *, ipu_tensor);
+        float at, wanted;
+    } ends[] = {
+        {plain_floor, -INFINITY, -INFINITY},
+        {plain_sign, INFINITY, 1},
+        {plain_erf, INFINITY, 1},
+        {plain_expm1, -INFINITY, -1},
+        {plain_log1p, -1, -INFINITY},
+        {plain_softplus, -INFINITY, 0},
+        {plain_softplus, INFINITY, INFINITY},
+        {elu, -INFINITY, -1.5f},
+        {clip, INFINITY, 1.25f},
+        {leaky, -INFINITY, -INFINITY},
+    };
+    ipu_tensor x = device_floats(&d, "x", 0, NULL);
+    float in = ends[_i].at, out;
+
+    MUST(ipu_output(d.graph, "y", ends[_i].op(d.graph, x)));
+    device_load(&d);
+    device_connect(&d, "x", &in, 1);
+    device_connect(&d, "y", &out, 1);
+    MUST(ipu_engine_run(d.engine));
+    ck_assert_float_eq(out, ends[_i].wanted);
+}
+END_TEST
+
+START_TEST(the_derivative_of_clip_at_its_bounds)
+{
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(4)), dx;
+    float in[4] = {-0.75f, 1.25f, -0.76f, 1.26f}, slopes[4];
+
+    MUST(ipu_gradients(d.graph, ipu_reduce_sum(d.graph, clip(d.graph, x), 1), 1,
+                       &x, &dx));
+    MUST(ipu_output(d.graph, "dx", dx));
+    device_load(&d);
+    device_connect(&d, "x", in, 4);
+    device_connect(&d, "dx", slopes, 4);
+    MUST(ipu_engine_run(d.engine));
+    ck_assert_float_eq(slopes[0], 1);
+    ck_assert_float_eq(slopes[1], 1);
+    ck_assert_float_eq(slopes[2], 0);
+    ck_assert_float_eq(slopes[3], 0);
+}
+END_TEST
+
+START_TEST(clip_needs_a_range)
+{
+    ck_assert_int_lt(
+        ipu_clip(d.graph, device_floats(&d, "x", 1, SHAPE(2)), 1, -1).id, 0);
+    MUST_FAIL(ipu_compile(d.graph, NULL, &d.executable), IPU_ERR_ARGUMENT,
+              "clip: 1 to -1 is no range");
+}
+END_TEST
+
+/* ------------------------------------------------------------------- losses */
+
+static float first[N], second[N];
+
+static double run_loss(ipu_tensor loss)
+{
+    float out = 0;
+
+    MUST(ipu_output(d.graph, "loss", loss));
+    device_load(&d);
+    device_connect(&d, "x", first, N);
+    if (ipu_engine_connect(d.engine, "z", second, sizeof second) < 0)
+        ck_assert_ptr_nonnull(strstr(ipu_last_error(), "no input"));
+    device_connect(&d, "loss", &out, 1);
+    MUST(ipu_engine_run(d.engine));
+    return (double)out;
+}
+
+START_TEST(losses_follow_their_definitions)
+{
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(N)), z, loss;
+    double wanted = 0;
+
+    device_fill(first, N, 1);
+    device_fill(second, N, 2);
+    if (_i != 0)
+        z = device_floats(&d, "z", 1, SHAPE(N));
+    for (int i = 0; i < N; i++) {
+        double a = (double)first[i], b = (double)second[i], size = fabs(a - b);
+
+        wanted += _i == 0      ? a * a / 2
+                  : _i == 1    ? size / N
+                  : size < 0.3 ? size * size / 2 / N
+                               : 0.3 * (size - 0.15) / N;
+    }
+    loss = _i == 0   ? ipu_l2_loss(d.graph, x)
+           : _i == 1 ? ipu_mean_absolute_error(d.graph, x, z)
+                     : ipu_huber_loss(d.graph, x, z, 0.3);
+    ck_assert_double_eq_tol(run_loss(loss), wanted, 1e-5);
+}
+END_TEST
+
+START_TEST(cross_entropies_of_sigmoids)
+{
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(N));
+    ipu_tensor z = device_floats(&d, "z", 1, SHAPE(N));
+    ipu_tensor loss =
+        _i ? ipu_binary_cross_entropy(d.graph, ipu_sigmoid(d.graph, x), z, 1e-7)
+           : ipu_sigmoid_cross_entropy(d.graph, x, z);
+    double wanted = 0, got;
+
+    device_fill(first, N, 1);
+    device_fill(second, N, 2);
+    for (int i = 0; i < N; i++) {
+        double p, t;
+
+        first[i] *= _i ? 5 : 80; /* where exp is 1e34 */
+        second[i] = second[i] * 0.5f + 0.5f;
+        p = 1 / (1 + exp(-(double)first[i]));
+        t = (double)second[i];
+        wanted += _i ? -t * log(p) - (1 - t) * log1p(-p)
+                     : softplus_of((double)first[i]) - (double)first[i] * t;
+    }
+    got = run_loss(ipu_reduce_sum(d.graph, loss, 1));
+    ck_assert_double_eq_tol(got, wanted, 1e-5 * wanted);
+}
+END_TEST
+
+START_TEST(derivatives_of_losses)
+{
+    ipu_tensor x = variable(1, SHAPE(12)), z = variable(1, SHAPE(12)), loss;
+
+    spread = 1;
+    if (_i == 2)
+        z = ipu_clip(d.graph, z, -1e3, 1e3);
+    loss = _i == 0   ? ipu_sigmoid_cross_entropy(d.graph, x, z)
+           : _i == 1 ? ipu_huber_loss(d.graph, x, z, 0.4)
+                     : ipu_binary_cross_entropy(
+                           d.graph, ipu_sigmoid(d.graph, x), z, 1e-7);
+    /* Of random numbers, no difference is at the bend of |x - z|. */
+    spacing = 0.11f;
+    check_gradients(loss);
+}
+END_TEST
+
+START_TEST(losses_refuse)
+{
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(2));
+    ipu_tensor z = device_floats(&d, "z", 1, SHAPE(3));
+    static const char *const words[] = {"delta is 0", "epsilon is 1",
+                                        "they must be the same",
+                                        "dimensions, aligned at the last"};
+
+    if (_i == 0)
+        ipu_huber_loss(d.graph, x, x, 0);
+    else if (_i == 1)
+        ipu_binary_cross_entropy(d.graph, x, x, 1);
+    else if (_i == 2)
+        ipu_sigmoid_cross_entropy(d.graph, x, z);
+    else
+        ipu_mean_absolute_error(d.graph, x, z);
+    MUST_FAIL(ipu_compile(d.graph, NULL, &d.executable),
+              _i < 2 ? IPU_ERR_ARGUMENT : IPU_ERR_SHAPE, words[_i]);
+}
+END_TEST
+
+static TCase *tcase_functions(void)
+{
+    TCase *tcase = tcase_create("functions");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, functions_are_those_of_the_library, 0,
+                        FUNCTIONS);
+    tcase_add_loop_test(tcase, their_derivatives_equal_differences, 0,
+                        FUNCTIONS);
+    tcase_add_loop_test(tcase, they_take_floats_and_keep_nan, 0, FUNCTIONS);
+    tcase_add_loop_test(tcase, infinities_are_where_they_should_be, 0, 10);
+    tcase_add_test(tcase, the_derivative_of_clip_at_its_bounds);
+    tcase_add_test(tcase, clip_needs_a_range);
+    return tcase;
+}
+
+static TCase *tcase_losses(void)
+{
+    TCase *tcase = tcase_create("losses");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, losses_follow_their_definitions, 0, 3);
+    tcase_add_loop_test(tcase, cross_entropies_of_sigmoids, 0, 2);
+    tcase_add_loop_test(tcase, derivatives_of_losses, 0, 3);
+    tcase_add_loop_test(tcase, losses_refuse, 0, 4);
+    return tcase;
+}
+
+HVD_TEST_MAIN("device_functions", tcase_functions, tcase_losses)
