@@ -17,7 +17,6 @@
 #define IPU_REPORT_H
 
 #include "ipu.h"
-#include "ipu_pipeline.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -114,8 +113,9 @@ void ipu_profile_free(ipu_profile *profile); /* NULL is accepted */
 int ipu_profile_add(ipu_profile *profile, const char *name, int32_t ipu,
                     const ipu_executable *executable, const ipu_engine *engine);
 
-/* "forward"; NULL if it is none. Static. */
-const char *ipu_stage_kind_name(ipu_stage_kind kind);
+/* Of an ipu_stage_kind (ipu_pipeline.h): "forward"; NULL if it is none.
+ * Static. */
+const char *ipu_stage_kind_name(int32_t kind);
 
 /* What one chip does in one slot of a pipeline's schedule; a chip that is not
  * named in a slot is idle. A chip may do several things in a slot, one after
@@ -124,7 +124,7 @@ typedef struct ipu_pipeline_slot {
     int32_t ipu;
     int32_t slot; /* from 0; all chips meet between slots */
     int32_t stage;
-    ipu_stage_kind kind;
+    int32_t kind;       /* ipu_stage_kind: IPU_STAGE_FORWARD, ... */
     int32_t mini_batch; /* -1: none, as of an update */
     int32_t reserved;
     int64_t cycles;

@@ -38,11 +38,6 @@ struct peak {
     int64_t bytes; /* on it */
 };
 
-static bool is(const char *category, ipu_category what)
-{
-    return strcmp(category, ipu_category_name(what)) == 0;
-}
-
 /* Does the remedy take the block away from the step? */
 static bool absent(const struct ipu__profile_block *b, enum remedy remedy,
                    int32_t step)
@@ -150,7 +145,7 @@ static void judge(const struct peak *peak, int32_t block,
     const struct ipu__program *p = peak->p;
     const struct ipu__profile_block *b = &p->blocks[block];
 
-    if (is(b->category, IPU_CATEGORY_RESULTS) && b->birth >= 0 &&
+    if (b->sort == IPU_CATEGORY_RESULTS && b->birth >= 0 &&
         b->death < p->nsteps && !ipu__block_used(b, peak->step))
         note(peak, block, RECOMPUTE, f);
     if (b->birth == peak->step && has_dying_twin(p, b))

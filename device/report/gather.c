@@ -153,6 +153,7 @@ static int gather_block(struct ipu_profile *p, const struct ipu_executable *e,
         .file = ipu__profile_keep(p, info.file),
         .line = info.line,
         .category = ipu_category_name(info.category),
+        .sort = info.category,
         .type = ipu__profile_keep(p, ipu__shape_print(&shape, type)),
         .element_bytes = (int32_t)ipu__dtype_bytes(info.dtype),
         .tensors = info.tensors,
@@ -184,27 +185,16 @@ static int gather_blocks(struct ipu_profile *p, struct ipu__program *program,
 
 /* -------------------------------------------------------------------- tiles */
 
-static ipu_category category_of(const struct ipu__profile_block *block)
-{
-    ipu_category c = 0;
-
-    while (strcmp(ipu_category_name(c), block->category) != 0)
-        c++;
-    return c;
-}
-
 /* What a block has on tiles whose peak it is part of. */
 static void add_block(const struct ipu__profile_block *block,
                       struct ipu__profile_tiles *tiles)
 {
-    ipu_category category = category_of(block);
-
     for (int32_t i = 0; i < block->nshares; i++)
         for (int32_t k = 0; k < block->shares[i].count; k++) {
             struct ipu__profile_tiles *t = &tiles[block->shares[i].first + k];
 
             if (ipu__block_alive(block, t->peak_step))
-                t->bytes[category] += block->shares[i].bytes;
+                t->bytes[block->sort] += block->shares[i].bytes;
         }
 }
 

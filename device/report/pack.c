@@ -207,15 +207,15 @@ static int put(const char *data, size_t bytes, void *context)
     return 0;
 }
 
-static void put_value(struct ipu__text *text, const json_t *value, int depth);
+static void put_value(struct ipu__text *text, json_t *value, int depth);
 
-static void put_members(struct ipu__text *text, const json_t *value, int depth)
+static void put_members(struct ipu__text *text, json_t *value, int depth)
 {
     const char *key, *separator = "";
     json_t *member;
 
     ipu__put(text, "{");
-    json_object_foreach((json_t *)(uintptr_t)value, key, member)
+    json_object_foreach(value, key, member)
     {
         ipu__put(text, "%s\n%*s\"%s\": ", separator, depth, "", key);
         put_value(text, member, depth);
@@ -224,7 +224,7 @@ static void put_members(struct ipu__text *text, const json_t *value, int depth)
     ipu__put(text, "}");
 }
 
-static void put_rows(struct ipu__text *text, const json_t *value, int depth)
+static void put_rows(struct ipu__text *text, json_t *value, int depth)
 {
     ipu__put(text, "[");
     for (size_t i = 0; i < json_array_size(value); i++) {
@@ -236,7 +236,7 @@ static void put_rows(struct ipu__text *text, const json_t *value, int depth)
 
 /* The document, the list of programs, a program, its tables: a line each. What
  * is in these is one line. */
-static void put_value(struct ipu__text *text, const json_t *value, int depth)
+static void put_value(struct ipu__text *text, json_t *value, int depth)
 {
     if (depth < 4 && json_is_object(value))
         put_members(text, value, depth + 1);
@@ -247,7 +247,7 @@ static void put_value(struct ipu__text *text, const json_t *value, int depth)
                            JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 }
 
-void ipu__put_json(struct ipu__text *text, const json_t *document)
+void ipu__put_json(struct ipu__text *text, json_t *document)
 {
     put_value(text, document, 0);
     ipu__put(text, "\n");

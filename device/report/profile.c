@@ -15,7 +15,7 @@
 #include "report/text.h"
 #include "target/target.h"
 
-const char *ipu_stage_kind_name(ipu_stage_kind kind)
+const char *ipu_stage_kind_name(int32_t kind)
 {
     static const char *const names[IPU_NUM_STAGE_KINDS] = {
         [IPU_STAGE_FORWARD] = "forward",

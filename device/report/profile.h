@@ -49,6 +49,7 @@ struct ipu__profile_block {
     const char *op;   /* NULL: none makes it */
     const char *file; /* NULL: not known */
     int32_t line;
+    ipu_category sort;
     const char *category, *type; /* "results", "float32 [64,10]" */
     int32_t element_bytes;
     int32_t tensors;

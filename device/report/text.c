@@ -28,7 +28,7 @@ static bool make_room(struct ipu__text *text, size_t bytes)
         return false;
     while (capacity - text->used <= bytes)
         capacity *= 2;
-    if (capacity == text->capacity)
+    if (text->data && capacity == text->capacity)
         return true;
     data = realloc(text->data, capacity);
     if (!data) {

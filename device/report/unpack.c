@@ -128,8 +128,8 @@ static int read_shares(const struct reading *r, const json_t *json,
 static int check_category(const struct reading *r,
                           struct ipu__profile_block *block)
 {
-    for (ipu_category c = 0; c < IPU_NUM_CATEGORIES; c++)
-        if (strcmp(block->category, ipu_category_name(c)) == 0)
+    for (block->sort = 0; block->sort < IPU_NUM_CATEGORIES; block->sort++)
+        if (strcmp(block->category, ipu_category_name(block->sort)) == 0)
             return IPU_OK;
     return ipu__fail(IPU_ERR_DATA, "%s: there is no category '%s'", r->path,
                      block->category);

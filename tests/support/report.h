@@ -37,7 +37,7 @@ static inline void report_network(struct device *d, int64_t batch,
     ipu_tensor loss;
 
     for (int i = 0; i < 3; i++) {
-        char name[8];
+        char name[16];
 
         snprintf(name, sizeof name, "w%d", i);
         weights[i] = ipu_variable(d->graph, name, IPU_FLOAT32, 2,
@@ -52,7 +52,7 @@ static inline void report_network(struct device *d, int64_t batch,
     MUST(ipu_output(d->graph, "loss", loss));
     MUST(ipu_gradients(d->graph, loss, 3, weights, gradients));
     for (int i = 0; i < 3; i++) {
-        char name[8];
+        char name[16];
 
         snprintf(name, sizeof name, "g%d", i);
         MUST(ipu_host_call(d->graph, name, gradients[i], fn, NULL));

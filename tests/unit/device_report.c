@@ -574,7 +574,7 @@ static void waiting_network(const ipu_target *target)
     static const int64_t widths[] = {256, 256, 2048, 256, 16};
 
     for (int i = 0; i < 4; i++) {
-        char name[8];
+        char name[16];
 
         snprintf(name, sizeof name, "w%d", i);
         w[i] = ipu_variable(d.graph, name, IPU_FLOAT32, 2,
@@ -583,7 +583,7 @@ static void waiting_network(const ipu_target *target)
     }
     MUST(ipu_gradients(d.graph, ipu_reduce_sum(d.graph, x, 1), 4, w, g));
     for (int i = 0; i < 4; i++) {
-        char name[8];
+        char name[16];
 
         snprintf(name, sizeof name, "g%d", i);
         MUST(ipu_host_call(d.graph, name, g[i], report_nothing, NULL));
