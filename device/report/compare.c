@@ -301,9 +301,9 @@ static int put_comparison(const struct ipu__comparison *c,
     if (!document)
         return ipu__fail_memory(sizeof *c);
     if (format == IPU_PROFILE_JSON)
-        ipu__put_json(text, document);
+        ipu__text_put_json(text, document);
     else
-        ipu__put_page(text, document);
+        ipu__text_put_page(text, document);
     json_decref(document);
     return IPU_OK;
 }

@@ -33,16 +33,18 @@ static void print_figure(const struct ipu__figure *f, struct ipu__text *text)
 {
     char name[128], a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
 
-    ipu__put(text, "  ");
-    ipu__put_padded(text, ipu__shorten(f->name, 32, name, sizeof name), 32);
-    ipu__put(text, " %14s %14s ", f->come ? "-" : value_text(f, f->before, a),
-             f->gone ? "-" : value_text(f, f->after, b));
+    ipu__text_put(text, "  ");
+    ipu__text_put_padded(text, ipu__shorten(f->name, 32, name, sizeof name),
+                         32);
+    ipu__text_put(text, " %14s %14s ",
+                  f->come ? "-" : value_text(f, f->before, a),
+                  f->gone ? "-" : value_text(f, f->after, b));
     if (f->come || f->gone)
-        ipu__put(text, "%9s\n", f->come ? "new" : "gone");
+        ipu__text_put(text, "%9s\n", f->come ? "new" : "gone");
     else if (f->before == f->after)
-        ipu__put(text, "%9s\n", "=");
+        ipu__text_put(text, "%9s\n", "=");
     else
-        ipu__put(text, "%+8.2f%%\n", ipu__growth(f));
+        ipu__text_put(text, "%+8.2f%%\n", ipu__growth(f));
 }
 
 static bool changed(const struct ipu__figure *f)
@@ -56,7 +58,7 @@ static void print_sort(const struct ipu__pair *pair, enum ipu__figure_of of,
 {
     int32_t shown = 0, more = 0, same = 0;
 
-    ipu__put(text, "\n%s\n", titles[of]);
+    ipu__text_put(text, "\n%s\n", titles[of]);
     for (int32_t i = 0; i < pair->nfigures; i++) {
         const struct ipu__figure *f = &pair->figures[i];
 
@@ -72,9 +74,9 @@ static void print_sort(const struct ipu__pair *pair, enum ipu__figure_of of,
         }
     }
     if (more > 0)
-        ipu__put(text, "  and %d more that changed\n", (int)more);
+        ipu__text_put(text, "  and %d more that changed\n", (int)more);
     if (same > 0)
-        ipu__put(text, "  %d as before\n", (int)same);
+        ipu__text_put(text, "  %d as before\n", (int)same);
 }
 
 static void print_pair(const struct ipu__pair *pair, struct ipu__text *text)
@@ -82,12 +84,13 @@ static void print_pair(const struct ipu__pair *pair, struct ipu__text *text)
     const struct ipu__program *a = pair->before, *b = pair->after;
     char name[192], other[192];
 
-    ipu__put(text, "\n");
-    ipu__put_padded(text, ipu__shorten(a->name, 34, name, sizeof name), 34);
-    ipu__put(text, " %14s %14s %9s\n", "before", "after", "change");
+    ipu__text_put(text, "\n");
+    ipu__text_put_padded(text, ipu__shorten(a->name, 34, name, sizeof name),
+                         34);
+    ipu__text_put(text, " %14s %14s %9s\n", "before", "after", "change");
     if (a->target.clock_hz != b->target.clock_hz ||
         a->target.tiles != b->target.tiles || a->ipus != b->ipus)
-        ipu__put(
+        ipu__text_put(
             text, "the chips differ: %d x '%s' and %d x '%s'\n", (int)a->ipus,
             ipu__shorten(a->target.name, 20, name, sizeof name), (int)b->ipus,
             ipu__shorten(b->target.name, 20, other, sizeof other));
@@ -110,9 +113,9 @@ static void print_alone(const struct ipu__comparison *c,
             paired =
                 paired || c->pairs[k].before == p || c->pairs[k].after == p;
         if (!paired)
-            ipu__put(text, "\nonly %s has the program '%s'\n",
-                     profile == c->before ? "the first" : "the second",
-                     ipu__shorten(p->name, 40, name, sizeof name));
+            ipu__text_put(text, "\nonly %s has the program '%s'\n",
+                          profile == c->before ? "the first" : "the second",
+                          ipu__shorten(p->name, 40, name, sizeof name));
     }
 }
 
@@ -121,9 +124,10 @@ void ipu__print_comparison(const struct ipu__comparison *comparison,
 {
     char before[192], after[192];
 
-    ipu__put(text, "%s, compared with %s\n",
-             ipu__shorten(comparison->after->name, 30, after, sizeof after),
-             ipu__shorten(comparison->before->name, 30, before, sizeof before));
+    ipu__text_put(
+        text, "%s, compared with %s\n",
+        ipu__shorten(comparison->after->name, 30, after, sizeof after),
+        ipu__shorten(comparison->before->name, 30, before, sizeof before));
     for (int32_t i = 0; i < comparison->npairs; i++)
         print_pair(&comparison->pairs[i], text);
     print_alone(comparison, comparison->before, text);

@@ -18,6 +18,6 @@ int ipu__profile_unpack(const char *path, const json_t *document,
                         struct ipu_profile *profile);
 
 /* A line for each row of what can be long, so that it can be looked at. */
-void ipu__put_json(struct ipu__text *text, json_t *document);
+void ipu__text_put_json(struct ipu__text *text, json_t *document);
 
 #endif

@@ -19,7 +19,7 @@ static int print_json(const struct ipu_profile *profile, struct ipu__text *text)
     json_t *document = NULL;
 
     IPU_TRY(ipu__profile_pack(profile, &document));
-    ipu__put_json(text, document);
+    ipu__text_put_json(text, document);
     json_decref(document);
     return IPU_OK;
 }
@@ -29,7 +29,7 @@ static int print_html(const struct ipu_profile *profile, struct ipu__text *text)
     json_t *document = NULL;
 
     IPU_TRY(ipu__profile_pack(profile, &document));
-    ipu__put_page(text, document);
+    ipu__text_put_page(text, document);
     json_decref(document);
     return IPU_OK;
 }

@@ -203,7 +203,7 @@ int ipu__profile_pack(const struct ipu_profile *profile, json_t **document)
 
 static int put(const char *data, size_t bytes, void *context)
 {
-    ipu__put_raw(context, data, bytes);
+    ipu__text_put_raw(context, data, bytes);
     return 0;
 }
 
@@ -214,24 +214,24 @@ static void put_members(struct ipu__text *text, json_t *value, int depth)
     const char *key, *separator = "";
     json_t *member;
 
-    ipu__put(text, "{");
+    ipu__text_put(text, "{");
     json_object_foreach(value, key, member)
     {
-        ipu__put(text, "%s\n%*s\"%s\": ", separator, depth, "", key);
+        ipu__text_put(text, "%s\n%*s\"%s\": ", separator, depth, "", key);
         put_value(text, member, depth);
         separator = ",";
     }
-    ipu__put(text, "}");
+    ipu__text_put(text, "}");
 }
 
 static void put_rows(struct ipu__text *text, json_t *value, int depth)
 {
-    ipu__put(text, "[");
+    ipu__text_put(text, "[");
     for (size_t i = 0; i < json_array_size(value); i++) {
-        ipu__put(text, "%s\n%*s", i ? "," : "", depth, "");
+        ipu__text_put(text, "%s\n%*s", i ? "," : "", depth, "");
         put_value(text, json_array_get(value, i), depth);
     }
-    ipu__put(text, "]");
+    ipu__text_put(text, "]");
 }
 
 /* The document, the list of programs, a program, its tables: a line each. What
@@ -247,8 +247,8 @@ static void put_value(struct ipu__text *text, json_t *value, int depth)
                            JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 }
 
-void ipu__put_json(struct ipu__text *text, json_t *document)
+void ipu__text_put_json(struct ipu__text *text, json_t *document)
 {
     put_value(text, document, 0);
-    ipu__put(text, "\n");
+    ipu__text_put(text, "\n");
 }

@@ -13,11 +13,11 @@ static int put(const char *data, size_t bytes, void *context)
         const char *sign = memchr(data, '<', bytes);
         size_t length = sign ? (size_t)(sign - data) : bytes;
 
-        ipu__put_raw(text, data, length);
+        ipu__text_put_raw(text, data, length);
         data += length;
         bytes -= length;
         if (sign) {
-            ipu__put_raw(text, "\\u003c", 6);
+            ipu__text_put_raw(text, "\\u003c", 6);
             data++;
             bytes--;
         }
@@ -25,10 +25,10 @@ static int put(const char *data, size_t bytes, void *context)
     return 0;
 }
 
-void ipu__put_page(struct ipu__text *text, const json_t *document)
+void ipu__text_put_page(struct ipu__text *text, const json_t *document)
 {
-    ipu__put_raw(text, ipu__page_before, strlen(ipu__page_before));
+    ipu__text_put_raw(text, ipu__page_before, strlen(ipu__page_before));
     json_dump_callback(document, put, text,
                        JSON_COMPACT | JSON_REAL_PRECISION(15));
-    ipu__put_raw(text, ipu__page_after, strlen(ipu__page_after));
+    ipu__text_put_raw(text, ipu__page_after, strlen(ipu__page_after));
 }

@@ -10,7 +10,7 @@
 #include "report/text.h"
 
 /* The page that shows the document. */
-void ipu__put_page(struct ipu__text *text, const json_t *document);
+void ipu__text_put_page(struct ipu__text *text, const json_t *document);
 
 /* What stands before and after it: made of the files of page/ when this is
  * built. */

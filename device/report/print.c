@@ -20,15 +20,16 @@ static void print_head(const struct ipu_profile *profile,
     ipu__shorten(profile->name, 38, chip, sizeof chip);
     snprintf(line, sizeof line, "%.160s: %.156s", chip,
              ipu__shorten(p->name, 38, name, sizeof name));
-    ipu__put(text, "%s\n", line);
+    ipu__text_put(text, "%s\n", line);
     for (const char *c = line; *c; c++)
         if (((unsigned char)*c & 0xc0) != 0x80)
-            ipu__put(text, "=");
-    ipu__put(text, "\n%d step%s, for %d IPU%s '%.31s': %d tiles of %s, %s\n\n",
-             (int)p->nsteps, p->nsteps == 1 ? "" : "s", (int)p->ipus,
-             p->ipus == 1 ? "" : "s", t->name, (int)t->tiles,
-             ipu__bytes_text((double)t->bytes_per_tile, a),
-             ipu__scaled_text(t->clock_hz, "Hz", b));
+            ipu__text_put(text, "=");
+    ipu__text_put(text,
+                  "\n%d step%s, for %d IPU%s '%.31s': %d tiles of %s, %s\n\n",
+                  (int)p->nsteps, p->nsteps == 1 ? "" : "s", (int)p->ipus,
+                  p->ipus == 1 ? "" : "s", t->name, (int)t->tiles,
+                  ipu__bytes_text((double)t->bytes_per_tile, a),
+                  ipu__scaled_text(t->clock_hz, "Hz", b));
 }
 
 static void print_sentences(const struct ipu__program *p,
@@ -38,8 +39,8 @@ static void print_sentences(const struct ipu__program *p,
     int32_t n = ipu__say(p, sentences);
 
     for (int32_t i = 0; i < n; i++)
-        ipu__put_wrapped(text, "* ", 2, sentences[i]);
-    ipu__put(text, "\n");
+        ipu__text_put_wrapped(text, "* ", 2, sentences[i]);
+    ipu__text_put(text, "\n");
 }
 
 static void print_finding(const struct ipu__program *p,
@@ -52,7 +53,7 @@ static void print_finding(const struct ipu__program *p,
 
     if (!memory) {
         snprintf(head, sizeof head, "  %10s  ", ipu__seconds_text(-cost, time));
-        ipu__put_wrapped(text, head, 14, f->text);
+        ipu__text_put_wrapped(text, head, 14, f->text);
         return;
     }
     snprintf(head, sizeof head, "  %10s  ",
@@ -62,7 +63,7 @@ static void print_finding(const struct ipu__program *p,
              f->cycles == 0 ? ""
              : cost < 0     ? " faster"
                             : " slower");
-    ipu__put_wrapped(text, head, 14, line);
+    ipu__text_put_wrapped(text, head, 14, line);
 }
 
 static int print_findings(const struct ipu__program *p, struct ipu__text *text)
@@ -71,11 +72,12 @@ static int print_findings(const struct ipu__program *p, struct ipu__text *text)
 
     IPU_TRY(ipu__find(p, &f));
     if (f.ntime > 0)
-        ipu__put(text, "\nwhat would make it faster, by at most\n");
+        ipu__text_put(text, "\nwhat would make it faster, by at most\n");
     for (int32_t i = 0; i < f.ntime; i++)
         print_finding(p, &f.time[i], false, text);
     if (f.nmemory > 0)
-        ipu__put(text, "\nwhat would make the fullest tile less full, by\n");
+        ipu__text_put(text,
+                      "\nwhat would make the fullest tile less full, by\n");
     for (int32_t i = 0; i < f.nmemory; i++)
         print_finding(p, &f.memory[i], true, text);
     return IPU_OK;
@@ -94,10 +96,10 @@ static int print_program(const struct ipu_profile *profile,
 int ipu__print_text(const struct ipu_profile *profile, struct ipu__text *text)
 {
     if (profile->nprograms == 0 && profile->nslots == 0)
-        ipu__put(text, "the profile has no programs\n");
+        ipu__text_put(text, "the profile has no programs\n");
     for (int32_t i = 0; i < profile->nprograms; i++) {
         if (i > 0)
-            ipu__put(text, "\n");
+            ipu__text_put(text, "\n");
         IPU_TRY(print_program(profile, &profile->programs[i], text));
     }
     return ipu__print_pipeline(profile, text);

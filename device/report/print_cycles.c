@@ -19,33 +19,34 @@ static void print_phase(const struct ipu__program *p, const char *name,
 {
     char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
 
-    ipu__put(text, "  %-10s %15s %11s %5.1f %%", name,
-             ipu__count_text(cycles, a),
-             ipu__seconds_text(ipu_model_seconds(&p->target, cycles), b),
-             ipu__percent((double)cycles, (double)p->cycles.total));
-    ipu__put_bar(text, (double)cycles / (double)p->cycles.total, BAR);
-    ipu__put(text, "\n");
+    ipu__text_put(text, "  %-10s %15s %11s %5.1f %%", name,
+                  ipu__count_text(cycles, a),
+                  ipu__seconds_text(ipu_model_seconds(&p->target, cycles), b),
+                  ipu__percent((double)cycles, (double)p->cycles.total));
+    ipu__text_put_bar(text, (double)cycles / (double)p->cycles.total, BAR);
+    ipu__text_put(text, "\n");
 }
 
 static void print_phases(const struct ipu__program *p, struct ipu__text *text)
 {
     char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
 
-    ipu__put(text, "\ncycles of a run\n");
+    ipu__text_put(text, "\ncycles of a run\n");
     print_phase(p, "compute", p->cycles.compute, text);
     print_phase(p, "exchange", p->cycles.exchange, text);
     print_phase(p, "sync", p->cycles.sync, text);
     print_phase(p, "host", p->cycles.host, text);
-    ipu__put(text, "  %-10s %15s %11s%s\n", "in all",
-             ipu__count_text(p->cycles.total, a),
-             ipu__seconds_text(p->cycles.seconds, b),
-             p->target.io_tiles > 0 ? "  host goes on beside the rest" : "");
+    ipu__text_put(text, "  %-10s %15s %11s%s\n", "in all",
+                  ipu__count_text(p->cycles.total, a),
+                  ipu__seconds_text(p->cycles.seconds, b),
+                  p->target.io_tiles > 0 ? "  host goes on beside the rest"
+                                         : "");
     for (int32_t i = 0; i < p->nstreams; i++) {
         const struct ipu__profile_stream *s = &p->streams[i];
 
         if (s->cycles == 0 || i >= MOST_ROWS)
             continue;
-        ipu__put(
+        ipu__text_put(
             text, "  %s '%.30s': %s, %s\n", s->kind, s->name,
             ipu__bytes_text((double)s->bytes, a),
             ipu__seconds_text(ipu_model_seconds(&p->target, s->cycles), b));
@@ -103,11 +104,11 @@ static void print_strip(const struct ipu__program *p, struct ipu__text *text)
     for (int32_t i = 0; i < p->nstreams; i++)
         if (strcmp(p->streams[i].kind, "output") == 0)
             spread(slices, 3, &at, (double)p->streams[i].cycles / all * STRIP);
-    ipu__put(text,
-             "\nalong the run: # compute, = exchange, . sync, h host\n  ");
+    ipu__text_put(text,
+                  "\nalong the run: # compute, = exchange, . sync, h host\n  ");
     for (int i = 0; i < STRIP; i++)
-        ipu__put(text, "%c", sign_of(slices[i]));
-    ipu__put(text, "\n");
+        ipu__text_put(text, "%c", sign_of(slices[i]));
+    ipu__text_put(text, "\n");
 }
 
 /* ------------------------------------------------------------------- tables */
@@ -117,9 +118,9 @@ static void print_ns(double ns, double runs, struct ipu__text *text)
     char a[IPU__NUMBER_TEXT];
 
     if (ns < 0 || !(runs > 0))
-        ipu__put(text, " %9s", "-");
+        ipu__text_put(text, " %9s", "-");
     else
-        ipu__put(text, " %9s", ipu__seconds_text(ns / runs / 1e9, a));
+        ipu__text_put(text, " %9s", ipu__seconds_text(ns / runs / 1e9, a));
 }
 
 static int print_ops(const struct ipu__program *p, struct ipu__text *text)
@@ -129,23 +130,24 @@ static int print_ops(const struct ipu__program *p, struct ipu__text *text)
     char name[96], a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
 
     IPU_TRY(n);
-    ipu__put(text, "\n  %-22s %5s %13s %6s %6s %10s %9s\n", "op", "steps",
-             "cycles", "%", "exch %", "operations", "here");
+    ipu__text_put(text, "\n  %-22s %5s %13s %6s %6s %10s %9s\n", "op", "steps",
+                  "cycles", "%", "exch %", "operations", "here");
     for (int i = 0; i < n && i < MOST_ROWS; i++) {
         const struct ipu__total *t = &totals[i];
 
-        ipu__put(text, "  ");
-        ipu__put_padded(text, ipu__shorten(t->name, 22, name, sizeof name), 22);
-        ipu__put(text, " %5d%c%13s %6.1f %6.1f %10s", (int)t->steps,
-                 t->estimated ? '~' : ' ', ipu__count_text(t->cycles, a),
-                 ipu__percent((double)t->cycles, (double)p->cycles.total),
-                 ipu__percent((double)t->exchange, (double)t->cycles),
-                 ipu__scaled_text(t->flops, "", b));
+        ipu__text_put(text, "  ");
+        ipu__text_put_padded(text, ipu__shorten(t->name, 22, name, sizeof name),
+                             22);
+        ipu__text_put(text, " %5d%c%13s %6.1f %6.1f %10s", (int)t->steps,
+                      t->estimated ? '~' : ' ', ipu__count_text(t->cycles, a),
+                      ipu__percent((double)t->cycles, (double)p->cycles.total),
+                      ipu__percent((double)t->exchange, (double)t->cycles),
+                      ipu__scaled_text(t->flops, "", b));
         print_ns((double)t->ns, (double)p->times.runs, text);
-        ipu__put(text, "\n");
+        ipu__text_put(text, "\n");
     }
     if (n > MOST_ROWS)
-        ipu__put(text, "  and %d more\n", n - MOST_ROWS);
+        ipu__text_put(text, "  and %d more\n", n - MOST_ROWS);
     free(totals);
     return IPU_OK;
 }
@@ -170,17 +172,19 @@ static void print_step(const struct ipu__program *p, int32_t i,
     const struct ipu__profile_step *s = &p->steps[i];
     char name[96], op[64], a[IPU__NUMBER_TEXT];
 
-    ipu__put(text, "  %5d ", (int)i);
-    ipu__put_padded(text, ipu__shorten(s->op, 13, op, sizeof op), 13);
-    ipu__put(text, " ");
-    ipu__put_padded(text, ipu__shorten(s->tensor, 16, name, sizeof name), 16);
-    ipu__put(text, "%c%11s %5.1f %6.1f %6d", s->estimate ? '~' : ' ',
-             ipu__count_text(s->total * s->times, a),
-             ipu__percent((double)s->total * s->times, (double)p->cycles.total),
-             ipu__percent((double)s->exchange, (double)s->total),
-             (int)s->busy_tiles);
+    ipu__text_put(text, "  %5d ", (int)i);
+    ipu__text_put_padded(text, ipu__shorten(s->op, 13, op, sizeof op), 13);
+    ipu__text_put(text, " ");
+    ipu__text_put_padded(text, ipu__shorten(s->tensor, 16, name, sizeof name),
+                         16);
+    ipu__text_put(
+        text, "%c%11s %5.1f %6.1f %6d", s->estimate ? '~' : ' ',
+        ipu__count_text(s->total * s->times, a),
+        ipu__percent((double)s->total * s->times, (double)p->cycles.total),
+        ipu__percent((double)s->exchange, (double)s->total),
+        (int)s->busy_tiles);
     print_ns((double)s->ns, (double)p->times.runs, text);
-    ipu__put(text, "\n");
+    ipu__text_put(text, "\n");
 }
 
 static int print_steps(const struct ipu__program *p, struct ipu__text *text)
@@ -192,12 +196,12 @@ static int print_steps(const struct ipu__program *p, struct ipu__text *text)
     for (int32_t i = 0; i < p->nsteps; i++)
         rows[i] = (struct row){i, p->steps[i].total * p->steps[i].times};
     qsort(rows, (size_t)p->nsteps, sizeof *rows, by_cycles);
-    ipu__put(text, "\n  %5s %-13s %-16s %11s %5s %6s %6s %9s\n", "step", "op",
-             "tensor", "cycles", "%", "exch %", "tiles", "here");
+    ipu__text_put(text, "\n  %5s %-13s %-16s %11s %5s %6s %6s %9s\n", "step",
+                  "op", "tensor", "cycles", "%", "exch %", "tiles", "here");
     for (int32_t i = 0; i < p->nsteps && i < MOST_ROWS; i++)
         print_step(p, rows[i].step, text);
     if (p->nsteps > MOST_ROWS)
-        ipu__put(text, "  and %d more\n", (int)p->nsteps - MOST_ROWS);
+        ipu__text_put(text, "  and %d more\n", (int)p->nsteps - MOST_ROWS);
     free(rows);
     return IPU_OK;
 }
@@ -219,9 +223,9 @@ static void print_reasons(const struct ipu__program *p, struct ipu__text *text)
             reasons[n++] = reason;
     }
     if (n > 0)
-        ipu__put(text, "\nwhy figures marked ~ are estimates\n");
+        ipu__text_put(text, "\nwhy figures marked ~ are estimates\n");
     for (int i = 0; i < n; i++)
-        ipu__put_wrapped(text, "  ~ ", 4, reasons[i]);
+        ipu__text_put_wrapped(text, "  ~ ", 4, reasons[i]);
 }
 
 int ipu__print_cycles(const struct ipu__program *program,

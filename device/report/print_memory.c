@@ -21,20 +21,23 @@ static void print_sums(const struct ipu__program *p, struct ipu__text *text)
     int64_t all = p->memory.bytes_per_tile * ipu__program_tiles(p);
     char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
 
-    ipu__put(text, "memory: %s on %d tiles; ", ipu__bytes_text((double)all, a),
-             (int)ipu__program_tiles(p));
-    ipu__put(text, "%s (%.1f %%) used, %s free\n",
-             ipu__bytes_text((double)used, a),
-             ipu__percent((double)used, (double)all),
-             ipu__bytes_text((double)(all - used), b));
+    ipu__text_put(text, "memory: %s on %d tiles; ",
+                  ipu__bytes_text((double)all, a), (int)ipu__program_tiles(p));
+    ipu__text_put(text, "%s (%.1f %%) used, %s free\n",
+                  ipu__bytes_text((double)used, a),
+                  ipu__percent((double)used, (double)all),
+                  ipu__bytes_text((double)(all - used), b));
+    if (p->memory.remote_bytes > 0)
+        ipu__text_put(text, "  beside the chip: %s\n",
+                      ipu__bytes_text((double)p->memory.remote_bytes, a));
     for (ipu_category c = 0; c < IPU_NUM_CATEGORIES; c++) {
         if (bytes[c] == 0)
             continue;
-        ipu__put(text, "  %-14s %10s %5.1f %%", ipu_category_name(c),
-                 ipu__bytes_text((double)bytes[c], a),
-                 ipu__percent((double)bytes[c], (double)used));
-        ipu__put_bar(text, (double)bytes[c] / (double)used, BAR);
-        ipu__put(text, "\n");
+        ipu__text_put(text, "  %-14s %10s %5.1f %%", ipu_category_name(c),
+                      ipu__bytes_text((double)bytes[c], a),
+                      ipu__percent((double)bytes[c], (double)used));
+        ipu__text_put_bar(text, (double)bytes[c] / (double)used, BAR);
+        ipu__text_put(text, "\n");
     }
 }
 
@@ -65,15 +68,16 @@ static void print_histogram(const struct ipu__program *p,
     width = bin_width(least, most);
     for (int32_t i = 0; i < p->ntiles; i++)
         tiles[p->tiles[i].total / width - least / width] += p->tiles[i].count;
-    ipu__put(text, "\ntiles by the bytes that each holds when it is fullest\n");
+    ipu__text_put(text,
+                  "\ntiles by the bytes that each holds when it is fullest\n");
     for (int64_t i = 0; i <= most / width - least / width; i++) {
         int64_t from = (least / width + i) * width;
 
-        ipu__put(text, "  %11s to %11s %7" PRId64 " tiles",
-                 ipu__count_text(from, a), ipu__count_text(from + width - 1, b),
-                 tiles[i]);
-        ipu__put_bar(text, (double)tiles[i] / ipu__program_tiles(p), BAR);
-        ipu__put(text, "\n");
+        ipu__text_put(text, "  %11s to %11s %7" PRId64 " tiles",
+                      ipu__count_text(from, a),
+                      ipu__count_text(from + width - 1, b), tiles[i]);
+        ipu__text_put_bar(text, (double)tiles[i] / ipu__program_tiles(p), BAR);
+        ipu__text_put(text, "\n");
     }
 }
 
@@ -114,12 +118,12 @@ static void print_bucket(const struct ipu__program *p, int32_t first,
         if (p->steps[i].fullest_tile_bytes > p->steps[full].fullest_tile_bytes)
             full = i;
     }
-    ipu__put(text, "  %6d-%-6d %10s %10s%s", (int)first, (int)end - 1,
-             ipu__bytes_text((double)(always + rest[peak]), a),
-             ipu__bytes_text((double)p->steps[full].fullest_tile_bytes, b),
-             fullest ? " >" : "");
-    ipu__put_bar(text, (double)(always + rest[peak]) / (double)most, 30);
-    ipu__put(text, "\n");
+    ipu__text_put(text, "  %6d-%-6d %10s %10s%s", (int)first, (int)end - 1,
+                  ipu__bytes_text((double)(always + rest[peak]), a),
+                  ipu__bytes_text((double)p->steps[full].fullest_tile_bytes, b),
+                  fullest ? " >" : "");
+    ipu__text_put_bar(text, (double)(always + rest[peak]) / (double)most, 30);
+    ipu__text_put(text, "\n");
 }
 
 static int print_liveness(const struct ipu__program *p, struct ipu__text *text)
@@ -135,11 +139,11 @@ static int print_liveness(const struct ipu__program *p, struct ipu__text *text)
     for (int32_t i = 0; i < p->nsteps; i++)
         if (always + rest[i] > most)
             most = always + rest[i];
-    ipu__put(text,
-             "\nalive along the steps, of which always %s (> holds the peak)\n"
-             "  %-13s %10s %10s\n",
-             ipu__bytes_text((double)always, a), "steps", "tensors",
-             "full tile");
+    ipu__text_put(
+        text,
+        "\nalive along the steps, of which always %s (> holds the peak)\n"
+        "  %-13s %10s %10s\n",
+        ipu__bytes_text((double)always, a), "steps", "tensors", "full tile");
     for (int32_t i = 0; i < p->nsteps; i += width)
         print_bucket(p, i, i + width < p->nsteps ? i + width : p->nsteps,
                      always, rest, most, text);
@@ -175,11 +179,13 @@ static void print_tenant(const struct ipu__profile_block *b, int64_t bytes,
             source, sizeof source, "%s:%d",
             ipu__shorten(slash ? slash + 1 : b->file, 13, file, sizeof file),
             (int)b->line);
-    ipu__put(text, "  %10s  ", ipu__bytes_text((double)bytes, size));
-    ipu__put_padded(text, ipu__shorten(b->tensor, 24, name, sizeof name), 24);
-    ipu__put(text, " ");
-    ipu__put_padded(text, ipu__shorten(b->type, 22, type, sizeof type), 22);
-    ipu__put(text, " %s\n", source);
+    ipu__text_put(text, "  %10s  ", ipu__bytes_text((double)bytes, size));
+    ipu__text_put_padded(text, ipu__shorten(b->tensor, 24, name, sizeof name),
+                         24);
+    ipu__text_put(text, " ");
+    ipu__text_put_padded(text, ipu__shorten(b->type, 22, type, sizeof type),
+                         22);
+    ipu__text_put(text, " %s\n", source);
 }
 
 static int print_peak(const struct ipu__program *p, struct ipu__text *text)
@@ -199,21 +205,21 @@ static int print_peak(const struct ipu__program *p, struct ipu__text *text)
             tenants[n++] = (struct tenant){b, bytes};
     }
     qsort(tenants, (size_t)n, sizeof *tenants, by_bytes);
-    ipu__put(text, "\non tile %d at step %d, when it is fullest\n",
-             (int)m->fullest_tile, (int)m->fullest_step);
+    ipu__text_put(text, "\non tile %d at step %d, when it is fullest\n",
+                  (int)m->fullest_tile, (int)m->fullest_step);
     for (int32_t i = 0; i < n; i++)
         if (i < LARGEST)
             print_tenant(&p->blocks[tenants[i].block], tenants[i].bytes, text);
         else
             others += tenants[i].bytes;
     if (n > LARGEST)
-        ipu__put(text, "  %10s  %d smaller tensors\n",
-                 ipu__bytes_text((double)others, a), (int)(n - LARGEST));
-    ipu__put(
+        ipu__text_put(text, "  %10s  %d smaller tensors\n",
+                      ipu__bytes_text((double)others, a), (int)(n - LARGEST));
+    ipu__text_put(
         text, "  %10s  temporary, of the step\n",
         ipu__bytes_text((double)p->steps[m->fullest_step].temporary_bytes, a));
-    ipu__put(text, "  %10s  code and state of vertices, exchange code\n",
-             ipu__bytes_text((double)p->code_bytes, a));
+    ipu__text_put(text, "  %10s  code and state of vertices, exchange code\n",
+                  ipu__bytes_text((double)p->code_bytes, a));
     free(tenants);
     return IPU_OK;
 }

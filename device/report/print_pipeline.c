@@ -50,7 +50,7 @@ static void print_cell(const struct ipu_profile *p, int32_t ipu, int32_t slot,
     else if (s)
         snprintf(cell, sizeof cell, "%c%s", "FBRU"[s->kind],
                  how_many > 1 ? "+" : "");
-    ipu__put(text, "%*.*s", CELL, CELL - 1, cell);
+    ipu__text_put(text, "%*.*s", CELL, CELL - 1, cell);
 }
 
 static void find_extent(const struct ipu_profile *p, int32_t *ipus,
@@ -116,7 +116,7 @@ int ipu__print_pipeline(const struct ipu_profile *profile,
         return IPU_OK;
     find_extent(profile, &ipus, &slots);
     IPU_TRY(sum_slots(profile, &busy, &all));
-    ipu__put(
+    ipu__text_put(
         text,
         "\npipeline: %d IPU%s, %d slots, %s cycles; the chips are idle "
         "%.1f %% of that\n"
@@ -126,18 +126,18 @@ int ipu__print_pipeline(const struct ipu_profile *profile,
         all > 0 ? 100 - ipu__percent((double)busy, (double)all * ipus) : 0);
     for (int32_t first = 0; first < slots && first < MOST_BLOCKS * CELLS;
          first += CELLS) {
-        ipu__put(text, "\n  IPU");
+        ipu__text_put(text, "\n  IPU");
         for (int32_t s = first; s < slots && s < first + CELLS; s++)
-            ipu__put(text, "%*d", CELL, (int)s);
+            ipu__text_put(text, "%*d", CELL, (int)s);
         for (int32_t k = 0; k < ipus; k++) {
-            ipu__put(text, "\n  %3d", (int)k);
+            ipu__text_put(text, "\n  %3d", (int)k);
             for (int32_t s = first; s < slots && s < first + CELLS; s++)
                 print_cell(profile, k, s, text);
         }
-        ipu__put(text, "\n");
+        ipu__text_put(text, "\n");
     }
     if (slots > MOST_BLOCKS * CELLS)
-        ipu__put(text, "  and %d more slots\n",
-                 (int)slots - MOST_BLOCKS * CELLS);
+        ipu__text_put(text, "  and %d more slots\n",
+                      (int)slots - MOST_BLOCKS * CELLS);
     return IPU_OK;
 }

@@ -40,7 +40,7 @@ static bool make_room(struct ipu__text *text, size_t bytes)
     return true;
 }
 
-void ipu__put_raw(struct ipu__text *text, const char *data, size_t bytes)
+void ipu__text_put_raw(struct ipu__text *text, const char *data, size_t bytes)
 {
     if (!make_room(text, bytes + 1))
         return;
@@ -49,7 +49,7 @@ void ipu__put_raw(struct ipu__text *text, const char *data, size_t bytes)
     text->data[text->used] = '\0';
 }
 
-void ipu__put(struct ipu__text *text, const char *format, ...)
+void ipu__text_put(struct ipu__text *text, const char *format, ...)
 {
     va_list arguments, again;
     int n;
@@ -79,29 +79,29 @@ static int columns(const char *text, size_t bytes)
     return n;
 }
 
-void ipu__put_padded(struct ipu__text *text, const char *word, int width)
+void ipu__text_put_padded(struct ipu__text *text, const char *word, int width)
 {
     int n = columns(word, strlen(word));
 
-    ipu__put(text, "%s%*s", word, n < width ? width - n : 0, "");
+    ipu__text_put(text, "%s%*s", word, n < width ? width - n : 0, "");
 }
 
-void ipu__put_wrapped(struct ipu__text *text, const char *head, int indent,
-                      const char *paragraph)
+void ipu__text_put_wrapped(struct ipu__text *text, const char *head, int indent,
+                           const char *paragraph)
 {
     int at = columns(head, strlen(head));
     bool first = true;
 
-    ipu__put(text, "%s", head);
+    ipu__text_put(text, "%s", head);
     while (*paragraph) {
         size_t length = strcspn(paragraph, " ");
         int width = columns(paragraph, length);
 
         if (!first && at + 1 + width > COLUMNS) {
-            ipu__put(text, "\n%*s", indent, "");
+            ipu__text_put(text, "\n%*s", indent, "");
             at = indent;
         } else if (!first) {
-            ipu__put(text, " ");
+            ipu__text_put(text, " ");
             at++;
         }
         /* A word that no line can hold is cut into lines. */
@@ -112,35 +112,35 @@ void ipu__put_wrapped(struct ipu__text *text, const char *head, int indent,
                 do
                     part++;
                 while (!begins_character(paragraph[part]));
-            ipu__put(text, "%.*s\n%*s", (int)part, paragraph, indent, "");
+            ipu__text_put(text, "%.*s\n%*s", (int)part, paragraph, indent, "");
             paragraph += part;
             length -= part;
             width = columns(paragraph, length);
             at = indent;
         }
-        ipu__put(text, "%.*s", (int)length, paragraph);
+        ipu__text_put(text, "%.*s", (int)length, paragraph);
         at += width;
         paragraph += length;
         paragraph += strspn(paragraph, " ");
         first = false;
     }
-    ipu__put(text, "\n");
+    ipu__text_put(text, "\n");
 }
 
-void ipu__put_bar(struct ipu__text *text, double part, int width)
+void ipu__text_put_bar(struct ipu__text *text, double part, int width)
 {
     int n = isfinite(part) ? (int)lround(part * width) : 0;
 
     if (n == 0 && part > 0)
         n = 1;
     for (int i = 0; i < n && i < width; i++)
-        ipu__put(text, "%s#", i ? "" : "  ");
+        ipu__text_put(text, "%s#", i ? "" : "  ");
 }
 
 int ipu__text_take(struct ipu__text *text, char **taken)
 {
     if (!text->data && !text->lacks_memory)
-        ipu__put_raw(text, "", 0);
+        ipu__text_put_raw(text, "", 0);
     if (text->lacks_memory) {
         ipu__text_free(text);
         return ipu__fail_memory(text->capacity);

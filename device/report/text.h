@@ -15,20 +15,21 @@ struct ipu__text {
     bool lacks_memory; /* what is added then is lost */
 };
 
-__attribute__((format(printf, 2, 3))) void ipu__put(struct ipu__text *text,
-                                                    const char *format, ...);
-void ipu__put_raw(struct ipu__text *text, const char *data, size_t bytes);
+__attribute__((format(printf, 2, 3))) void ipu__text_put(struct ipu__text *text,
+                                                         const char *format,
+                                                         ...);
+void ipu__text_put_raw(struct ipu__text *text, const char *data, size_t bytes);
 
 /* A text and spaces up to so many columns. */
-void ipu__put_padded(struct ipu__text *text, const char *word, int width);
+void ipu__text_put_padded(struct ipu__text *text, const char *word, int width);
 
 /* A paragraph, its lines no longer than 80 columns, all but the first indented;
  * head begins the first. */
-void ipu__put_wrapped(struct ipu__text *text, const char *head, int indent,
-                      const char *paragraph);
+void ipu__text_put_wrapped(struct ipu__text *text, const char *head, int indent,
+                           const char *paragraph);
 
 /* Two spaces and so many signs of a bar, of part in all; nothing of nothing. */
-void ipu__put_bar(struct ipu__text *text, double part, int width);
+void ipu__text_put_bar(struct ipu__text *text, double part, int width);
 
 /* IPU_ERR_MEMORY, or 0 and the text, which is the caller's. */
 int ipu__text_take(struct ipu__text *text, char **taken);

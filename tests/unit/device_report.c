@@ -456,6 +456,92 @@ START_TEST(arguments_of_profiles_are_checked)
 }
 END_TEST
 
+/* An optimiser's state beside the chip, and an update in every second run. */
+static void accumulating_network(void)
+{
+    const ipu_update_options update = {.size = sizeof update,
+                                       .offload = IPU_OFFLOAD_ON};
+    ipu_optimizer o = {.size = sizeof o, .kind = IPU_OPTIMIZER_ADAM};
+    ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 2, SHAPE(300, 100));
+    ipu_tensor x = device_floats(&d, "x", 2, SHAPE(16, 300));
+    ipu_tensor loss, slope;
+
+    o.rate = ipu_fill(d.graph, IPU_FLOAT32, 0, NULL, 0.01);
+    loss = ipu_reduce_sum(d.graph,
+                          ipu_square(d.graph, ipu_matmul(d.graph, x, w)), 1);
+    MUST(ipu_gradients(d.graph, loss, 1, &w, &slope));
+    MUST(ipu_accumulating_optimizer(d.graph, &o, 1, &w, &slope, 2, &update));
+    MUST(ipu_output(d.graph, "loss", loss));
+    MUST(ipu_compile(d.graph, NULL, &d.executable));
+    MUST(ipu_profile_new("accumulating", &profile));
+    MUST(ipu_profile_add(profile, "p", 0, d.executable, NULL));
+}
+
+START_TEST(what_lies_beside_the_chip_is_on_no_tile)
+{
+    const json_t *program, *entry;
+    json_t *json;
+    int64_t beside = 0, here = 0;
+    size_t i;
+    char *text;
+
+    accumulating_network();
+    json = report_json(profile);
+    program = report_program(json, 0);
+    check_tiles(program);
+    json_array_foreach(json_object_get(program, "blocks"), i, entry)
+    {
+        if (json_array_size(json_object_get(entry, "tiles")) == 0)
+            beside += report_number(entry, "bytes");
+        else if (json_is_true(json_object_get(entry, "always")))
+            here += report_number(entry, "bytes");
+    }
+    ck_assert_int_eq(beside, 2 * 300 * 100 * 4); /* Adam's moments */
+    ck_assert_int_eq(beside, report_number(json_object_get(program, "memory"),
+                                           "remote_bytes"));
+    ck_assert_int_eq(here, report_number(json_object_get(program, "memory"),
+                                         "always_live_bytes"));
+    json_decref(json);
+    text = report_text(profile, IPU_PROFILE_TEXT);
+    report_is_narrow(text);
+    ck_assert_ptr_nonnull(strstr(text, "beside the chip: 234.4 KiB"));
+    free(text);
+}
+END_TEST
+
+START_TEST(updates_are_told_apart)
+{
+    ipu_program_cycles cycles = {.size = sizeof cycles};
+    const json_t *program, *step;
+    json_t *json;
+    int64_t mean = 0, full = 0;
+    size_t i;
+    char *text;
+
+    accumulating_network();
+    MUST(ipu_executable_cycles(d.executable, &cycles));
+    json = report_json(profile);
+    program = report_program(json, 0);
+    json_array_foreach(json_object_get(program, "steps"), i, step)
+    {
+        int64_t every = report_number(step, "every");
+
+        ck_assert(every == 1 || every == 2);
+        full += report_number(step, "total");
+        mean += report_number(step, "total") * (3 - every);
+    }
+    /* Twice the mean of two runs, but for rounding. */
+    ck_assert_int_le(
+        llabs(2 * (cycles.total - cycles.mean_total) - (2 * full - mean)), 2);
+    ck_assert_int_gt(cycles.total, cycles.mean_total);
+    json_decref(json);
+    text = report_text(profile, IPU_PROFILE_TEXT);
+    ck_assert_ptr_nonnull(strstr(text, "A run with an update takes "));
+    ck_assert_ptr_nonnull(strstr(text, "Moving tensors to and from"));
+    free(text);
+}
+END_TEST
+
 static TCase *tcase_told(void)
 {
     TCase *tcase = tcase_create("told");
@@ -466,6 +552,8 @@ static TCase *tcase_told(void)
     tcase_add_test(tcase, without_an_engine_nothing_is_measured);
     tcase_add_test(tcase, the_same_program_makes_the_same_profile);
     tcase_add_test(tcase, a_program_without_steps_has_a_profile);
+    tcase_add_test(tcase, what_lies_beside_the_chip_is_on_no_tile);
+    tcase_add_test(tcase, updates_are_told_apart);
     tcase_add_test(tcase, arguments_of_profiles_are_checked);
     return tcase;
 }

@@ -75,6 +75,30 @@ START_TEST(what_is_written_is_read_again)
 }
 END_TEST
 
+/* An executable from a file is the one that was saved. */
+START_TEST(a_loaded_program_has_the_same_profile)
+{
+    const char *file = device_file("");
+    struct device loaded = {0};
+    ipu_profile *plain = NULL;
+    char *a, *b;
+
+    MUST(ipu_executable_save(d.executable, file));
+    MUST(ipu_executable_load(file, &loaded.executable));
+    unlink(file);
+    again = report_profile(&loaded, "net");
+    MUST(ipu_profile_new("net", &plain));
+    MUST(ipu_profile_add(plain, "training", 0, d.executable, NULL));
+    a = report_text(plain, IPU_PROFILE_JSON);
+    b = report_text(again, IPU_PROFILE_JSON);
+    ck_assert_str_eq(a, b);
+    free(a);
+    free(b);
+    ipu_profile_free(plain);
+    device_free(&loaded);
+}
+END_TEST
+
 START_TEST(files_are_replaced)
 {
     const char *folder = report_folder();
@@ -190,6 +214,7 @@ static TCase *tcase_writing(void)
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, what_is_written_is_read_again);
+    tcase_add_test(tcase, a_loaded_program_has_the_same_profile);
     tcase_add_test(tcase, files_are_replaced);
     tcase_add_test(tcase, a_missing_directory_is_made);
     tcase_add_test(tcase, what_cannot_be_written_is_said);

@@ -75,6 +75,9 @@ START_TEST(every_option_is_read)
     ck_assert_str_eq(o.weights, "w");
     ck_assert(o.serial);
     ck_assert_int_eq(o.threads, 2);
+    ck_assert_ptr_null(o.profile);
+    ck_assert_int_eq(parse(&o, "--profile p"), OPTIONS_RUN);
+    ck_assert_str_eq(o.profile, "p");
     ck_assert_int_eq(parse(&o, "--train-images 100 --test-images 20 -e3"),
                      OPTIONS_RUN);
     ck_assert_int_eq(o.train_images, 100);
@@ -117,7 +120,7 @@ START_TEST(help_names_every_option)
         "--lr",          "--optimizer",    "--seed",    "--eval-every",
         "--summary",     "--save-weights", "--serial",  "--threads",
         "--test-images", "--train-images", "--version", "--help",
-        "--check-every"};
+        "--check-every", "--profile"};
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);

@@ -295,7 +295,10 @@ function memorySection(p) {
             `${count(tiles)} tiles have ${bytes(all)}. Added up, each when it ` +
                 `is fullest, they hold ${bytes(used)} (${percent(used, all)}); ` +
                 `${bytes(Math.max(all - used, 0))} are free.`,
-            used > all ? el("span", { class: "over" }, " Too much.") : ""
+            used > all ? el("span", { class: "over" }, " Too much.") : "",
+            p.memory.remote_bytes
+                ? ` ${bytes(p.memory.remote_bytes)} lie beside the chip.`
+                : ""
         ),
         el(
             "div",
