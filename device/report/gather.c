@@ -31,6 +31,7 @@ static int gather_step(struct ipu_profile *p, const struct ipu_executable *e,
         .tensor = ipu__profile_keep(
             p, call ? e->streams[e->steps[i].stream].name : info.tensor),
         .op = ipu__profile_keep(p, info.op),
+        .parts = ipu__profile_keep(p, info.parts),
         .file = ipu__profile_keep(p, value->file),
         .line = value->line,
         .block = value->block,
@@ -96,28 +97,45 @@ static int32_t find_shares(const struct ipu_executable *e, int32_t block,
     return n;
 }
 
+/* What passes between the ops of a step has no place. */
 static void note_use(struct ipu__program *program,
                      const struct ipu_executable *e, int32_t value,
                      int32_t step, bool count_only)
 {
-    struct ipu__profile_block *b = &program->blocks[e->values[value].block];
+    int32_t block = e->values[value].block;
+    struct ipu__profile_block *b;
 
+    if (e->values[value].inner || block < 0)
+        return;
+    b = &program->blocks[block];
     if (count_only)
         b->nuses++;
     else if (b->nuses == 0 || b->uses[b->nuses - 1] != step)
         b->uses[b->nuses++] = step;
 }
 
+static void note_step(struct ipu__program *program,
+                      const struct ipu_executable *e, int32_t i,
+                      bool count_only)
+{
+    const struct ipu__step *s = &e->steps[i];
+    struct ipu__step_op place;
+
+    note_use(program, e, s->output, i, count_only);
+    for (int32_t k = 0; k < ipu__nparts(s); k++) {
+        const struct ipu__step_op *part = ipu__part_of(e, s, k, &place);
+
+        note_use(program, e, part->output, i, count_only);
+        for (int n = 0; n < part->op->ninputs; n++)
+            note_use(program, e, part->inputs[n], i, count_only);
+    }
+}
+
 static void note_uses(struct ipu__program *program,
                       const struct ipu_executable *e, bool count_only)
 {
-    for (int32_t i = 0; i < e->nsteps; i++) {
-        const struct ipu__step *s = &e->steps[i];
-
-        note_use(program, e, s->output, i, count_only);
-        for (int k = 0; s->kind == IPU__COMPUTE && k < s->op->ninputs; k++)
-            note_use(program, e, s->inputs[k], i, count_only);
-    }
+    for (int32_t i = 0; i < e->nsteps; i++)
+        note_step(program, e, i, count_only);
 }
 
 static int gather_uses(struct ipu__program *program,

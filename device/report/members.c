@@ -17,6 +17,7 @@
 const struct ipu__json_member ipu__step_json[] = {
     STEP(TEXT, op),
     STEP(TEXT, tensor),
+    STEP(TEXT_OR_NULL, parts),
     STEP(TEXT_OR_NULL, file),
     STEP(INT32, line),
     STEP(INT32, block),

@@ -265,7 +265,7 @@ static bool step_is_possible(const struct ipu__program *p,
     return s->times > 0 && s->every > 0 && s->compute >= 0 &&
            s->exchange >= 0 && s->sync >= 0 && s->host >= 0 && s->total >= 0 &&
            s->busy_tiles >= 0 && s->fullest_tile >= 0 &&
-           s->fullest_tile < ipu__program_tiles(p) && s->block >= 0 &&
+           s->fullest_tile < ipu__program_tiles(p) && s->block >= -1 &&
            s->block < p->nblocks && s->ipu >= 0 && s->ipu < p->ipu + p->ipus;
 }
 

@@ -20,9 +20,10 @@ enum { IPU__PROFILE_VERSION = 1 };
 struct ipu__profile_step {
     const char *tensor; /* what it makes; of a host call, its name */
     const char *op;
-    const char *file; /* NULL: not known */
+    const char *parts; /* of several in one: "bias_add, relu"; or NULL */
+    const char *file;  /* NULL: not known */
     int32_t line;
-    int32_t block; /* of what it makes */
+    int32_t block; /* of what it makes; -1: none */
     int32_t ipu;
     int32_t times;
     int32_t every; /* so many runs; 1: in each */

@@ -127,7 +127,12 @@ function opsTable(p) {
     const most = rows.reduce((a, r) => Math.max(a, r.total), 1);
     return table(
         [
-            { name: "op", value: (r) => r.op },
+            {
+                name: "op",
+                value: (r) => r.op,
+                show: (r) =>
+                    el("span", { title: r.parts || "" }, r.parts || r.op),
+            },
             { name: "steps", number: true, value: (r) => r.steps },
             ...timeColumns(p, most, (r) => r.total),
         ],
