@@ -25,6 +25,7 @@ static int gather_step(struct ipu_profile *p, const struct ipu_executable *e,
     ipu_step_info info = {.size = sizeof info};
     const struct ipu__value *value = &e->values[e->steps[i].output];
     bool call = e->steps[i].kind == IPU__HOST_CALL;
+    bool host = call || e->steps[i].op == &ipu__host_receive;
 
     IPU_TRY(ipu_executable_step(e, i, &info));
     *step = (struct ipu__profile_step){
@@ -39,10 +40,10 @@ static int gather_step(struct ipu_profile *p, const struct ipu_executable *e,
         .times = 1,
         .every = info.update_count,
         .again = info.again,
-        .compute = call ? 0 : info.compute_cycles,
-        .exchange = call ? 0 : info.exchange_cycles,
-        .sync = call ? 0 : info.sync_cycles,
-        .host = call ? info.total_cycles : 0,
+        .compute = host ? 0 : info.compute_cycles,
+        .exchange = host ? 0 : info.exchange_cycles,
+        .sync = host ? 0 : info.sync_cycles,
+        .host = host ? info.total_cycles : 0,
         .total = info.total_cycles,
         .exchange_bytes = info.exchange_bytes,
         .temporary_bytes = info.temporary_bytes,
