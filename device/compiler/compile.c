@@ -105,7 +105,8 @@ static int build(const ipu_graph *graph, const ipu_compile_options *options,
     }
     IPU_TRY(run_passes(graph, options->without, e));
     IPU_TRY(ipu__progress(e->progress, "fit", 0, 1));
-    return options->allow_out_of_memory ? IPU_OK : ipu__check_fit(e);
+    return options->allow_out_of_memory ? IPU_OK
+                                        : ipu__check_fit(e, graph, options);
 }
 
 int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,

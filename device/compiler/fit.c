@@ -3,10 +3,13 @@
  * fit.c - does the program fit? If not: which tile, at which step, by how
  * much, what lies there, and what would help.
  *
- * What is said of each remedy is what it would make of the worst tile at the
- * worst step, not a new plan of the whole program: another step may then be
- * the worst. So a remedy that is said to fit may need another beside it, and
- * one that is not will not do alone.
+ * What is said of recomputation, accumulation, float16 and offloading is what
+ * a program has that was compiled with them (remedy.h): bytes of its fullest
+ * tile, time of a run or, with accumulation, of the runs up to an update. Of
+ * sharding and placement, and of the others where a program is not one that
+ * could be changed so, it is what they would make of the worst tile at the
+ * worst step: another step may then be the worst. So a remedy that is said to
+ * fit may need another beside it, and one that is not will not do alone.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -15,12 +18,15 @@
 #include <string.h>
 
 #include "compiler/program.h"
+#include "compiler/remedy.h"
 #include "graph/error.h"
 
 enum { LARGEST = 10 };
 
 struct place {
     const struct ipu_executable *e;
+    const ipu_graph *graph;
+    const ipu_compile_options *options;
     int32_t tile, step;
     int64_t room; /* bytes of a tile */
     /* Bytes on it */
@@ -131,6 +137,24 @@ static void add_remedy(struct line *line, const struct place *p, int64_t bytes,
         bytes <= p->room ? "" : " (still too many)", time);
 }
 
+/* Of a run as it is, in all. */
+static double ms_now(const struct place *p)
+{
+    ipu_program_cycles cycles = {.size = sizeof cycles};
+
+    return ipu_executable_cycles(p->e, &cycles) < 0 ? 0 : 1e3 * cycles.seconds;
+}
+
+static void add_tried(struct line *line, const struct place *p,
+                      const struct ipu__remedy *remedy, const char *what)
+{
+    char time[64];
+
+    snprintf(time, sizeof time, "%.4g ms instead of %.4g", remedy->ms,
+             ms_now(p));
+    add_remedy(line, p, remedy->bytes, what, time);
+}
+
 /* Everything but code divided by so many; 0: not even by 64. */
 static int32_t parts_that_fit(const struct place *p, int64_t fixed)
 {
@@ -142,13 +166,43 @@ static int32_t parts_that_fit(const struct place *p, int64_t fixed)
 
 static void add_half(struct line *line, const struct place *p)
 {
+    struct ipu__remedy remedy;
     char time[64];
 
+    if (ipu__try_half(p->graph, p->options, &remedy) >= 0) {
+        add_tried(line, p, &remedy, "float16 throughout");
+        return;
+    }
     snprintf(time, sizeof time, "%.3g ms instead of %.3g",
              ms(p, ipu__cycles_with(p->e, 2)),
              ms(p, ipu__cycles_with(p->e, 0)));
     add_remedy(line, p, p->code + (p->total - p->code) / 2,
                "float16 throughout", time);
+}
+
+/* The first of 2, 4, ... parts that fits, or the most there can be. */
+static bool add_tried_accumulation(struct line *line, const struct place *p)
+{
+    struct ipu__remedy remedy = {0}, tried;
+    int32_t parts = 0;
+    char what[80], time[64];
+
+    for (int32_t n = 2; n <= IPU_MAX_IPUS; n *= 2) {
+        if (ipu__try_accumulation(p->graph, p->options, n, &tried) < 0)
+            break;
+        parts = n;
+        remedy = tried;
+        if (remedy.bytes <= p->room)
+            break;
+    }
+    if (parts == 0)
+        return false;
+    snprintf(what, sizeof what, "1/%d of the batch, gradients accumulated",
+             (int)parts);
+    snprintf(time, sizeof time, "%d runs, of %.4g ms in all instead of %.4g",
+             (int)parts, remedy.ms, ms_now(p));
+    add_remedy(line, p, remedy.bytes, what, time);
+    return true;
 }
 
 static void add_accumulation(struct line *line, const struct place *p)
@@ -157,6 +211,8 @@ static void add_accumulation(struct line *line, const struct place *p)
     int32_t n = parts_that_fit(p, fixed);
     char what[80], time[64];
 
+    if (add_tried_accumulation(line, p))
+        return;
     if (n == 0 || p->rest + p->temporary == 0)
         return;
     snprintf(what, sizeof what, "1/%d of the batch, gradients accumulated",
@@ -212,8 +268,14 @@ static void add_recompute(struct line *line, const struct place *p)
 {
     const struct ipu_executable *e = p->e;
     int64_t bytes = 0, cycles = 0;
+    struct ipu__remedy remedy;
     char time[64];
 
+    if (ipu__try_recompute(p->graph, p->options, &remedy) >= 0) {
+        add_tried(line, p, &remedy,
+                  "recomputing results that only later steps need");
+        return;
+    }
     for (int32_t b = 0; b < e->nblocks; b++) {
         const struct ipu__block *block = &e->blocks[b];
 
@@ -236,8 +298,13 @@ static void add_offload(struct line *line, const struct place *p)
     const struct ipu_executable *e = p->e;
     double speed = e->target.streaming_bytes_per_second;
     int64_t here = 0, all = 0;
+    struct ipu__remedy remedy;
     char time[64];
 
+    if (speed > 0 && ipu__try_offload(p->graph, p->options, &remedy) >= 0) {
+        add_tried(line, p, &remedy, "offloading what only the update uses");
+        return;
+    }
     for (int32_t b = 0; b < e->nblocks; b++)
         if (e->blocks[b].always && !used_by_step(p, b)) {
             here += ipu__bytes_on_tile(e, &e->blocks[b], p->tile);
@@ -283,13 +350,16 @@ static struct place worst(const struct ipu_executable *e)
     return p;
 }
 
-int ipu__check_fit(const struct ipu_executable *e)
+int ipu__check_fit(const struct ipu_executable *e, const ipu_graph *graph,
+                   const ipu_compile_options *options)
 {
     struct place p = worst(e);
     struct line line = {.used = 0};
 
     if (p.total <= p.room)
         return IPU_OK;
+    p.graph = graph;
+    p.options = options;
     add(&line,
         "the program does not fit on '%s': tile %d would hold %" PRId64
         " bytes, %" PRId64 " more than it has, ",

@@ -161,8 +161,10 @@ int ipu__plan_memory(struct ipu_executable *executable);
 int ipu__place(struct ipu_executable *executable, bool with_costs);
 /* What each step takes on the chip, beside the tensors that lie there. */
 int ipu__cost(struct ipu_executable *executable);
-/* IPU_ERR_FULL if a tile would hold more than it can, with all that helps. */
-int ipu__check_fit(const struct ipu_executable *executable);
+/* IPU_ERR_FULL if a tile would hold more than it can, with all that helps:
+ * found by compiling the graph anew with each (remedy.h). */
+int ipu__check_fit(const struct ipu_executable *executable,
+                   const ipu_graph *graph, const ipu_compile_options *options);
 
 /* Cycles of a run, streams of inputs and outputs aside, if all elements had so
  * many bytes; 0: as they are. */

@@ -292,8 +292,57 @@ static int emit_checks(struct scheduler *s)
     return IPU_OK;
 }
 
-/* What reads the variable and can come before its new value. */
-static int emit_readers(struct scheduler *s, const struct ipu__assign *assign)
+/* Whether a node that is to come reads the variable. */
+static bool is_read(const struct scheduler *s, int32_t variable)
+{
+    const ipu_graph *g = s->graph;
+
+    for (int32_t n = 0; n < g->nnodes; n++)
+        if (s->assigned[n] && !s->scheduled[n] && reads(&g->nodes[n], variable))
+            return true;
+    return false;
+}
+
+static int emit_assign(struct scheduler *s, const struct ipu__assign *a)
+{
+    struct ipu_executable *e = s->executable;
+    struct ipu__step step = {.kind = IPU__COMPUTE, .op = &ipu__assign_step};
+
+    if (s->remote[a->variable])
+        step.op = &ipu__remote_store;
+    step.inputs[0] = value_of(s, a->value);
+    IPU_TRY(step.inputs[0]);
+    step.output = value_of(s, a->variable);
+    IPU_TRY(step.output);
+    IPU_TRY(gate(s, ipu__tensor_region(s->graph, a->value), &step.gate,
+                 &step.count));
+    e->steps[e->nsteps++] = step;
+    return IPU_OK;
+}
+
+/* The new values that have been computed and whose variables nobody reads any
+ * more. done: [assigns] */
+static int emit_assigns(struct scheduler *s, bool *done)
+{
+    const ipu_graph *g = s->graph;
+
+    for (int32_t i = 0; i < g->nassigns; i++) {
+        const struct ipu__assign *a = &g->assigns[i];
+        int32_t maker = g->tensors[a->value].node;
+
+        if (done[i] || (maker >= 0 && !s->scheduled[maker]) ||
+            is_read(s, a->variable))
+            continue;
+        IPU_TRY(emit_assign(s, a));
+        done[i] = true;
+    }
+    return IPU_OK;
+}
+
+/* What reads the variable and can come before its new value; with what is
+ * assigned on the way. */
+static int emit_readers(struct scheduler *s, const struct ipu__assign *assign,
+                        bool *done)
 {
     const ipu_graph *g = s->graph;
     int32_t maker = g->tensors[assign->value].node;
@@ -303,43 +352,10 @@ static int emit_readers(struct scheduler *s, const struct ipu__assign *assign)
             !reads(&g->nodes[n], assign->variable))
             continue;
         need(s, g->nodes[n].output);
-        if (maker < 0 || !s->wanted[maker])
-            IPU_TRY(emit_needed(s, g->nodes[n].output));
-    }
-    return IPU_OK;
-}
-
-/* The new values that have been computed and whose variables nobody reads any
- * more. */
-static int emit_assigns(struct scheduler *s, const bool *computed, bool *done)
-{
-    const ipu_graph *g = s->graph;
-    struct ipu_executable *e = s->executable;
-
-    for (int32_t i = 0; i < g->nassigns; i++) {
-        const struct ipu__assign *a = &g->assigns[i];
-        const struct ipu__op *assign =
-            s->remote[a->variable] ? &ipu__remote_store : &ipu__assign_step;
-        bool is_read = false;
-        int32_t from, to, looks_at, count;
-
-        for (int32_t n = 0; n < g->nnodes && !is_read; n++)
-            is_read = s->assigned[n] && !s->scheduled[n] &&
-                      reads(&g->nodes[n], a->variable);
-        if (done[i] || !computed[i] || is_read)
+        if (maker >= 0 && s->wanted[maker])
             continue;
-        from = value_of(s, a->value);
-        IPU_TRY(from);
-        to = value_of(s, a->variable);
-        IPU_TRY(to);
-        IPU_TRY(gate(s, ipu__tensor_region(g, a->value), &looks_at, &count));
-        e->steps[e->nsteps++] = (struct ipu__step){.kind = IPU__COMPUTE,
-                                                   .op = assign,
-                                                   .inputs = {from},
-                                                   .output = to,
-                                                   .gate = looks_at,
-                                                   .count = count};
-        done[i] = true;
+        IPU_TRY(emit_needed(s, g->nodes[n].output));
+        IPU_TRY(emit_assigns(s, done));
     }
     return IPU_OK;
 }
@@ -372,10 +388,10 @@ static int emit_values(struct scheduler *s, bool *computed, bool *done)
     while ((next = next_assign(s, computed)) >= 0) {
         const struct ipu__assign *a = &s->graph->assigns[next];
 
-        IPU_TRY(emit_readers(s, a));
+        IPU_TRY(emit_readers(s, a, done));
         IPU_TRY(emit_needed(s, a->value));
         computed[next] = true;
-        IPU_TRY(emit_assigns(s, computed, done));
+        IPU_TRY(emit_assigns(s, done));
     }
     return IPU_OK;
 }

@@ -66,14 +66,12 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
         parts[i] = (ipu_tensor){-1};
     g->derived = ipu__index(g, dy) + 1;
     node.op->gradient(g, &node, needed, dy, parts);
-    g->derived = 0;
     g->source = asked;
-    if (g->status < 0)
-        return ipu__graph_status(g);
-    for (int i = 0; i < node.op->ninputs; i++)
+    for (int i = 0; i < node.op->ninputs && g->status >= 0; i++)
         if (needed[node.inputs[i]])
-            IPU_TRY(accumulate(g, &derivatives[node.inputs[i]], parts[i]));
-    return IPU_OK;
+            accumulate(g, &derivatives[node.inputs[i]], parts[i]);
+    g->derived = 0;
+    return ipu__graph_status(g);
 }
 
 /* From derivatives that are known, of tensors of the first nnodes nodes, those

@@ -218,6 +218,10 @@ int32_t ipu__region_of(ipu_graph *graph, int32_t count);
  * which stays in the graph. */
 int32_t ipu__region_if(ipu_graph *graph, int32_t within, ipu_tensor condition);
 
+/* Another graph, with the same handles, that is freed by itself, before the
+ * first. */
+int ipu__graph_copy(const ipu_graph *graph, ipu_graph **copy);
+
 /* Give the node the region of what is being built and of its inputs;
  * IPU_ERR_STATE if these are two of which none is within the other. */
 int ipu__region_join(const ipu_graph *graph, struct ipu__node *node);
