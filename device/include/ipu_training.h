@@ -229,6 +229,44 @@ int ipu_scaled_gradients(ipu_graph *graph, const char *name, ipu_tensor loss,
                          const ipu_loss_scaling_options *options,
                          ipu_tensor *gradients, ipu_loss_scaling *scaling);
 
+/* ------------------------------------------------- clipping, learning rates */
+
+/* Replace gradients: each element is brought within [-limit, limit]; NaN
+ * stays. */
+int ipu_clip_by_value(ipu_graph *graph, int32_t count, ipu_tensor *gradients,
+                      double limit);
+
+/* Replace gradients by themselves times limit / length if their length, the
+ * square root of the sum of the squares of all elements, is above limit; by NaN
+ * if it is none. Computed in float32. norm, which may be NULL: the length. */
+int ipu_clip_by_global_norm(ipu_graph *graph, int32_t count,
+                            ipu_tensor *gradients, double limit,
+                            ipu_tensor *norm);
+
+typedef int32_t ipu_rate_kind;
+enum {
+    IPU_RATE_CONSTANT = 0,
+    IPU_RATE_LINEAR = 1,      /* in a straight line to final_rate */
+    IPU_RATE_COSINE = 2,      /* in half a wave */
+    IPU_RATE_EXPONENTIAL = 3, /* by the same factor in each step */
+    IPU_RATE_INVERSE_SQRT = 4 /* times the root of warmup / (step + 1) */
+};
+
+typedef struct ipu_rate_options {
+    uint32_t size; /* sizeof(ipu_rate_options) */
+    ipu_rate_kind kind;
+    double rate;       /* when it has warmed up */
+    double final_rate; /* in the last of the steps, and after it */
+    int64_t warmup;    /* first steps, in which it rises in a straight line:
+                          rate / warmup, 2 rate / warmup, ... */
+    int64_t steps;     /* in all; CONSTANT and INVERSE_SQRT have no last one */
+} ipu_rate_options;
+
+/* A learning rate, a float32 scalar, by the step, an int32 scalar: ipu_counter;
+ * one of an update region, if updates are to count. */
+ipu_tensor ipu_rate(ipu_graph *graph, ipu_tensor step,
+                    const ipu_rate_options *options);
+
 /* --------------------------------------------------------------- offload */
 
 /*
@@ -257,6 +295,11 @@ int ipu_update_offload(ipu_graph *graph, int32_t count, ipu_offload offload,
     ipu_scaled_gradients(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_update_begin_if(graph, ...)                                        \
     ipu_update_begin_if(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_clip_by_value(graph, ...)                                          \
+    ipu_clip_by_value(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_clip_by_global_norm(graph, ...)                                    \
+    ipu_clip_by_global_norm(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_rate(graph, ...) ipu_rate(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_optimize(graph, ...) ipu_optimize(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_accumulating_optimizer(graph, ...)                                 \
     ipu_accumulating_optimizer(IPU_HERE(graph), __VA_ARGS__)
