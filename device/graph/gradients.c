@@ -210,12 +210,15 @@ int ipu__gradients_from(ipu_graph *g, int32_t nseeds, const ipu_tensor *of,
     size_t ntensors = (size_t)g->ntensors + 1;
     int32_t nnodes = g->nnodes;
     bool *needed = calloc(ntensors, sizeof *needed);
-    ipu_tensor *derivatives = malloc(ntensors * sizeof *derivatives);
+    ipu_tensor *derivatives = calloc(ntensors, sizeof *derivatives);
     int status = IPU_OK;
 
-    if (!needed || !derivatives)
-        status = ipu__fail_memory(ntensors * sizeof *derivatives);
-    for (size_t i = 0; status == IPU_OK && i < ntensors; i++)
+    if (!needed || !derivatives) {
+        free(needed);
+        free(derivatives);
+        return ipu__fail_memory(ntensors * sizeof *derivatives);
+    }
+    for (size_t i = 0; i < ntensors; i++)
         derivatives[i] = (ipu_tensor){-1};
     for (int32_t i = 0; status == IPU_OK && i < nseeds; i++)
         status = accumulate(g, &derivatives[ipu__index(g, of[i])], seeds[i]);

@@ -15,10 +15,12 @@
  *
  * Builders here keep their failures in the graph, as those of ipu.h do.
  */
-#ifndef IPU_TRAINING_H
+#ifndef IPU_H
+#include "ipu.h" /* which comes back here once it has said what a graph is */
+#elif !defined(IPU_TRAINING_H)
 #define IPU_TRAINING_H
 
-#include "ipu.h"
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
