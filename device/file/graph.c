@@ -91,6 +91,22 @@ static void put_ends(struct ipu__writer *w, const ipu_graph *g)
         ipu__put_struct(w, &ipu__assign_layout, &g->assigns[i]);
 }
 
+/* What shares objects of the host, or is a graph within the graph. */
+static const char *what_no_file_holds(const ipu_graph *g)
+{
+    if (g->nloops > 0 || g->parent)
+        return "a loop";
+    if (g->nfeeds > 0 || g->nenqueues > 0)
+        return "a queue";
+    for (int32_t i = 0; i < g->ntensors; i++)
+        if (g->tensors[i].remote || g->tensors[i].renews)
+            return "a remote buffer";
+    for (int32_t i = 0; i < g->nnodes; i++)
+        if (g->nodes[i].effect || g->nodes[i].loop)
+            return "an effect on the host";
+    return NULL;
+}
+
 int ipu_graph_save(const ipu_graph *graph, const char *path)
 {
     struct ipu__writer w = {0};
@@ -101,6 +117,11 @@ int ipu_graph_save(const ipu_graph *graph, const char *path)
         return ipu__fail(IPU_ERR_ARGUMENT, "save: %s is NULL",
                          graph ? "the file's name" : "the graph");
     IPU_TRY(ipu__graph_status(graph));
+    if (what_no_file_holds(graph))
+        return ipu__fail(IPU_ERR_STATE,
+                         "save %s: the graph has %s, which files do not hold: "
+                         "build it again instead",
+                         path, what_no_file_holds(graph));
     ipu__file_begin(&w);
     put_files(&w, graph, &files);
     put_tensors(&w, graph, &files);
@@ -259,7 +280,8 @@ static int get_nodes(struct ipu__reader *r, ipu_graph *g)
 
         IPU_TRY(ipu__get_op(r, &node.op));
         if (node.op == &ipu__assign_step || node.op == &ipu__remote_load ||
-            node.op == &ipu__remote_store)
+            node.op == &ipu__remote_store || node.op == &ipu__row_load ||
+            node.op == &ipu__row_store)
             return ipu__damaged(r, "%s is no node", node.op->name);
         IPU_TRY(ipu__get_struct(r, &ipu__node_layout, &node));
         IPU_TRY(ipu__get_attributes(r, &node.attributes));

@@ -42,7 +42,8 @@ struct ipu_engine;
  *
  * Of a host call there is only the name, since functions cannot be saved:
  * ipu_engine_connect_call gives it one. ipu_graph_find gives the tensors of a
- * loaded graph by their names.
+ * loaded graph by their names. Loops, queues and remote buffers are not kept: a
+ * graph that has one is refused, with IPU_ERR_STATE.
  */
 int ipu_graph_save(const struct ipu_graph *graph, const char *path);
 
