@@ -3,7 +3,7 @@
 # what a modelled chip would measure.
 
 CFLAGS_bench = -Ilibhvd/include -Idevice/include -Ibench $(MPI_CFLAGS)
-BENCH_COMMON_SRC := $(filter-out bench/main.c bench/ipu_%.c,\
+BENCH_COMMON_SRC := $(filter-out bench/main.c bench/ipu_%.c bench/train_%.c,\
 	$(wildcard bench/*.c))
 BENCH_LINK = $(HVD_LINK) $(MPI_LIBS) $(JSON_LIBS)
 
@@ -32,3 +32,9 @@ PROGRAMS += $(B)/bin/ipu-report
 SRC_ipu-report := bench/ipu_report.c bench/command.c
 DEPS_ipu-report = $(IPU_LIB)
 LIBS_ipu-report = $(IPU_LINK)
+
+# train-bench runs the training programs; only its yardstick is its own.
+PROGRAMS += $(B)/bin/train-bench
+SRC_train-bench := $(wildcard bench/train_*.c) bench/command.c bench/table.c
+LIBS_train-bench = $(BLAS_LIBS) $(JSON_LIBS)
+CFLAGS_FILE_bench_train_run.c = $(BLAS_CFLAGS)

@@ -49,6 +49,27 @@ IPU__WIDE static void maximum(float *y, const float *x, int64_t count)
         y[i] = !(x[i] <= y[i]) && y[i] == y[i] ? x[i] : y[i];
 }
 
+static inline float larger(float a, float b)
+{
+    return !(b <= a) && a == a ? b : a;
+}
+
+/* A row of windows of 2 x 2, the usual ones: no calls, and nothing stored on
+ * the way. top: the first pixel of the first; pitch: elements from row to row.
+ */
+IPU__WIDE static void maximum_of_4(float *y, const float *top, int64_t pitch,
+                                   int64_t columns, int64_t c)
+{
+    for (int64_t column = 0; column < columns; column++) {
+        const float *a = top + 2 * column * c, *b = a + pitch;
+
+        IPU__BY_ELEMENT
+        for (int64_t i = 0; i < c; i++)
+            y[column * c + i] =
+                larger(larger(a[i], a[c + i]), larger(b[i], b[c + i]));
+    }
+}
+
 static int run(const struct ipu__call *call)
 {
     const struct geometry g =
@@ -56,6 +77,12 @@ static int run(const struct ipu__call *call)
     const float *x = call->inputs[0].data;
     float *y = call->output.data;
 
+    if (g.size == 2) {
+        for (int64_t row = 0; row < g.rows; row++)
+            maximum_of_4(y + row * g.columns * g.c, x + window(&g, row, 0),
+                         g.in_w * g.c, g.columns, g.c);
+        return IPU_OK;
+    }
     for (int64_t row = 0; row < g.rows; row++)
         for (int64_t column = 0; column < g.columns; column++, y += g.c) {
             const float *first = x + window(&g, row, column);
@@ -108,6 +135,40 @@ IPU__WIDE static void take(float *dx, float *left, const float *x,
     }
 }
 
+/* x is its window's maximum. Not by ||, which is a branch. */
+static inline int is_largest(float x, float y)
+{
+    return (x == y) | ((x != x) & (y != y));
+}
+
+/* A row of windows of 2 x 2: as maximum_of_4. dx may be x. */
+IPU__WIDE static void take_of_4(float *dx, const float *x, const float *y,
+                                const float *dy, int64_t pitch, int64_t columns,
+                                int64_t c)
+{
+    for (int64_t column = 0; column < columns; column++) {
+        int64_t first = 2 * column * c, at = column * c;
+
+        IPU__BY_ELEMENT
+        for (int64_t i = 0; i < c; i++) {
+            int64_t a = first + i, b = a + pitch;
+            float most = y[at + i], left = dy[at + i];
+            int in_a = is_largest(x[a], most);
+            int in_a2 = is_largest(x[a + c], most);
+            int in_b = is_largest(x[b], most);
+            int in_b2 = is_largest(x[b + c], most);
+
+            dx[a] = in_a ? left : 0;
+            left = in_a ? 0 : left;
+            dx[a + c] = in_a2 ? left : 0;
+            left = in_a2 ? 0 : left;
+            dx[b] = in_b ? left : 0;
+            left = in_b ? 0 : left;
+            dx[b + c] = in_b2 ? left : 0;
+        }
+    }
+}
+
 static size_t grad_scratch(const struct ipu__call *call)
 {
     return (size_t)call->inputs[0].shape.extents[3] * sizeof(float);
@@ -135,6 +196,16 @@ static int run_grad(const struct ipu__call *call)
     float *dx = call->output.data, *left = call->scratch;
 
     clear_edges(&g, xs->extents[0], dx);
+    if (g.size == 2) {
+        int64_t n = g.columns * g.c;
+
+        for (int64_t row = 0; row < g.rows; row++) {
+            int64_t first = window(&g, row, 0);
+            take_of_4(dx + first, x + first, y + row * n, dy + row * n,
+                      g.in_w * g.c, g.columns, g.c);
+        }
+        return IPU_OK;
+    }
     for (int64_t row = 0; row < g.rows; row++)
         for (int64_t column = 0; column < g.columns; column++) {
             int64_t first = window(&g, row, column);

@@ -79,9 +79,11 @@ IPU__WIDE float ipu__row_max(float most, const float *x, int64_t count)
             lanes[l] = larger(lanes[l], x[i + l]);
     for (; i < count; i++)
         most = larger(most, x[i]);
-    for (int l = 0; l < IPU__LANES; l++)
-        most = larger(most, lanes[l]);
-    return most;
+    /* In halves, of which all but the last few are vectors. */
+    for (int half = IPU__LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++)
+            lanes[l] = larger(lanes[l], lanes[l + half]);
+    return larger(most, lanes[0]);
 }
 
 IPU__WIDE static void exp_each(float *y, const float *x, float most,
