@@ -6,12 +6,12 @@
  * mini-batch in which slot. Then the pipeline, which does it. Errors and
  * threads are as in ipu.h; docs/PIPELINES.md tells the story.
  */
-#ifndef IPU_PIPELINE_H
+#ifndef IPU_H
+#include "ipu.h" /* which comes back here once it has said what a graph is */
+#elif !defined(IPU_PIPELINE_H)
 #define IPU_PIPELINE_H
 
 #include <stdint.h>
-
-#include "ipu.h"
 
 #ifdef __cplusplus
 extern "C" {

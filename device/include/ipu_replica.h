@@ -6,10 +6,10 @@
  * Run by one engine alone, a program is its only replica, and a sum over all
  * is what it has itself. Errors and threads are as in ipu.h.
  */
-#ifndef IPU_REPLICA_H
+#ifndef IPU_H
+#include "ipu.h" /* which comes back here once it has said what a graph is */
+#elif !defined(IPU_REPLICA_H)
 #define IPU_REPLICA_H
-
-#include "ipu.h"
 
 #ifdef __cplusplus
 extern "C" {
