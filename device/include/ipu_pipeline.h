@@ -348,6 +348,13 @@ typedef struct ipu_pipeline_event {
 int64_t ipu_pipeline_events(const ipu_pipeline *pipeline,
                             const ipu_pipeline_event **events);
 
+struct ipu_profile; /* ipu_report.h */
+
+/* Add to a profile all programs, named after stage and direction ("head
+ * forward", "update on IPU 1"), and what ran when in the last run. */
+int ipu_pipeline_profile(const ipu_pipeline *pipeline,
+                         struct ipu_profile *profile);
+
 #ifdef __cplusplus
 }
 #endif

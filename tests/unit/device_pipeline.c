@@ -142,6 +142,31 @@ START_TEST(events_tell_what_ran_when)
 }
 END_TEST
 
+/* The report has all programs and draws what ran. */
+START_TEST(a_profile_has_its_programs_and_events)
+{
+    ipu_profile *profile = NULL;
+    char *text = NULL;
+
+    cut(2, 0);
+    stages[0].name = "foot";
+    options.record = 1;
+    start();
+    MUST(ipu_pipeline_run(pipeline));
+    MUST(ipu_profile_new("test", &profile));
+    MUST(ipu_pipeline_profile(pipeline, profile));
+    MUST(ipu_profile_print(profile, IPU_PROFILE_JSON, &text));
+    ck_assert_ptr_nonnull(strstr(text, "foot forward"));
+    ck_assert_ptr_nonnull(strstr(text, "1 backward"));
+    ck_assert_ptr_nonnull(strstr(text, "update on IPU 1"));
+    ck_assert_ptr_nonnull(strstr(text, "\"mini_batch\""));
+    MUST_FAIL(ipu_pipeline_profile(pipeline, NULL), IPU_ERR_ARGUMENT, "NULL");
+    free(text);
+    ipu_profile_free(profile);
+    finish();
+}
+END_TEST
+
 /* A count and an I/O overlap that the plain schedule does not allow. */
 START_TEST(streams_overlap_with_io_tiles)
 {
@@ -194,6 +219,7 @@ static TCase *tcase_runs(void)
     tcase_add_loop_test(tcase, inference_goes_forwards_only, 0, 21);
     tcase_add_loop_test(tcase, events_tell_what_ran_when, 0, 3);
     tcase_add_test(tcase, streams_overlap_with_io_tiles);
+    tcase_add_test(tcase, a_profile_has_its_programs_and_events);
     tcase_set_timeout(tcase, 120);
     return tcase;
 }
