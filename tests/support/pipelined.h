@@ -74,6 +74,7 @@ static inline void start(void)
     char name[8];
 
     MUST(ipu_pipeline_new(&options, &pipeline));
+    MUST(ipu_infeed_start(options.infeed));
     MUST(ipu_pipeline_argument(pipeline, "rate", &rate, sizeof rate));
     for (int i = 0; i < 2 * LAYERS; i++) {
         first_values(i, values);

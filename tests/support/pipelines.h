@@ -108,6 +108,7 @@ static inline int next_element(void *context, void *const *buffers)
     return 1;
 }
 
+/* Not started yet. */
 static inline ipu_infeed *infeed_of(struct data *data, int replicas)
 {
     const ipu_feed_tensor tensors[] = {
@@ -125,7 +126,6 @@ static inline ipu_infeed *infeed_of(struct data *data, int replicas)
     options.source.next = next_element;
     options.source.context = data;
     MUST(ipu_infeed_new(&options, &infeed));
-    MUST(ipu_infeed_start(infeed));
     return infeed;
 }
 

@@ -274,6 +274,7 @@ START_TEST(concurrent_stages_are_one_position)
         options.nmappings = options.nstages;
         options.count = 12;
         MUST(ipu_pipeline_new(&options, &pipeline));
+        MUST(ipu_infeed_start(options.infeed));
         MUST(ipu_pipeline_argument(pipeline, "rate", &rate, sizeof rate));
         write_halves();
         for (int k = 0; k < 20; k++)
