@@ -76,6 +76,7 @@ static int run_passes(const ipu_graph *graph, uint32_t without,
 {
     IPU_TRY(ipu__progress(e->progress, "schedule", 0, graph->nnodes));
     IPU_TRY(order(graph, without, e));
+    IPU_TRY(ipu__check_maps(e));
     if (!(without & IPU_PASS_FUSE)) {
         IPU_TRY(ipu__progress(e->progress, "fuse", 0, e->nsteps));
         IPU_TRY(ipu__fuse(e));

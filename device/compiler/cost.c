@@ -4,6 +4,7 @@
  * target's model counts it. Host calls are streams; so are inputs before the
  * first step and outputs after the last.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "compiler/program.h"
@@ -32,7 +33,7 @@ static void guess(const struct ipu__call *call, struct ipu__work *work)
             work->elements = count;
         }
     }
-    for (int i = 0; i < call->op->ninputs; i++) {
+    for (int i = 0; i < call->op->ninputs && !call->op->by_element; i++) {
         int64_t count = ipu__shape_count(&call->inputs[i].shape);
 
         if (count < work->elements)
@@ -110,10 +111,8 @@ static struct ipu__work work_of_parts(const struct ipu_executable *e,
 
         if (all.element_bytes < work.element_bytes)
             all.element_bytes = work.element_bytes;
-        if (computes) {
+        if (computes)
             all.arithmetic += work.arithmetic;
-            all.broadcast_bytes += work.broadcast_bytes;
-        }
         for (int i = 0; i < part->op->ninputs && !part->op->alias; i++)
             all.loads += ipu__view_of(e, part, i) == IPU__WHOLE &&
                          !is_at_hand(e, step, k, part->inputs[i]);
@@ -172,6 +171,22 @@ static int count_fused(const struct ipu_executable *e,
     return IPU_OK;
 }
 
+/* What tiles fetch since tensors lie as they do. */
+static void count_received(const struct ipu_executable *e,
+                           const struct ipu__step *step, int element_bytes,
+                           ipu_cycles *cycles)
+{
+    int64_t bytes = step->fetch_bytes;
+
+    if (element_bytes)
+        bytes = bytes * element_bytes / 4;
+    if (bytes == 0)
+        return;
+    ipu__count_exchange(&e->target, bytes, step->messages, cycles);
+    cycles->temporary_bytes += bytes;
+    cycles->total = cycles->compute + cycles->exchange + cycles->sync;
+}
+
 static int count_step(const struct ipu_executable *e,
                       const struct ipu__step *step, int element_bytes,
                       ipu_cycles *cycles, int64_t *tiles)
@@ -185,10 +200,12 @@ static int count_step(const struct ipu_executable *e,
         return ipu_model_host(&system, (int64_t)e->values[step->output].bytes,
                               cycles);
     }
-    return step->kind == IPU__FUSED
-               ? count_fused(e, step, element_bytes, cycles, tiles)
-               : count_part(e, step, ipu__part_of(e, step, 0, &place),
-                            element_bytes, cycles, tiles);
+    IPU_TRY(step->kind == IPU__FUSED
+                ? count_fused(e, step, element_bytes, cycles, tiles)
+                : count_part(e, step, ipu__part_of(e, step, 0, &place),
+                             element_bytes, cycles, tiles));
+    count_received(e, step, element_bytes, cycles);
+    return IPU_OK;
 }
 
 static int count_streams(struct ipu_executable *e)
@@ -208,8 +225,26 @@ static int count_streams(struct ipu_executable *e)
     return IPU_OK;
 }
 
+/* What each step fetches. */
+static int find_received(struct ipu_executable *e)
+{
+    struct ipu__received r = {0};
+
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        r.bytes = calloc((size_t)e->target.tiles, sizeof *r.bytes);
+        if (!r.bytes)
+            return ipu__fail_memory((size_t)e->target.tiles * sizeof *r.bytes);
+        ipu__receive(e, &e->steps[i], &r);
+        e->steps[i].fetch_bytes = r.most;
+        e->steps[i].messages = r.messages;
+        free(r.bytes);
+    }
+    return IPU_OK;
+}
+
 int ipu__cost(struct ipu_executable *e)
 {
+    IPU_TRY(find_received(e));
     for (int32_t i = 0; i < e->nsteps; i++) {
         struct ipu__step *step = &e->steps[i];
 

@@ -63,21 +63,32 @@ void ipu__node_call(const ipu_graph *graph, const struct ipu__node *node,
     ipu__show_wide(call); /* which fitted when the graph was built */
 }
 
-/* Whether a tensor is, or is a view of, what the host or an assignment
- * changes. */
-static bool is_outside(const ipu_graph *g, int32_t tensor)
+/* The tensor of which it is a view. */
+static int32_t root_of(const ipu_graph *g, int32_t tensor)
 {
     const struct ipu__node *node;
 
     while ((node = ipu__maker(g, tensor)) && node->op->alias)
         tensor = node->inputs[node->op->in_place];
+    return tensor;
+}
+
+/* Whether a tensor is, or is a view of, what the host or an assignment
+ * changes. */
+static bool is_outside(const ipu_graph *g, int32_t tensor)
+{
+    tensor = root_of(g, tensor);
     return g->tensors[tensor].kind == IPU__VARIABLE ||
            g->tensors[tensor].kind == IPU__INPUT;
 }
 
+/* What a loop or a store changes is not what it was any more. */
 bool ipu__may_replace(const ipu_graph *g, int32_t tensor, int32_t by)
 {
-    return ipu__tensor_region(g, tensor) == ipu__tensor_region(g, by);
+    if (g->tensors[root_of(g, by)].renewed)
+        return false;
+    return ipu__tensor_region(g, tensor) == ipu__tensor_region(g, by) &&
+           g->tensors[tensor].map.tiles == 0;
 }
 
 static void replace_sink(const ipu_graph *g, int32_t *tensor, const int32_t *by)

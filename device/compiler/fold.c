@@ -63,7 +63,7 @@ static int evaluate(struct folder *f, struct ipu__call *call, void **result)
 static bool can_fold(const struct ipu__node *node)
 {
     return !node->op->effects && !node->op->checks && node->op->run &&
-           !node->region && !node->after;
+           !node->region && !node->after && !node->loop && !node->effect;
 }
 
 /* All elements of a tensor; *data NULL: not known, or too many. */

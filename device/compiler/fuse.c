@@ -373,8 +373,8 @@ static void find_inner(struct fuser *f)
 
         if (is_assign(s))
             continue;
-        if (f->uses[s->output] > 0)
-            y->inner = false;
+        if (f->uses[s->output] > 0 || y->map.tiles)
+            y->inner = false; /* or the program says where it is */
         if (s->op->alias && !y->inner)
             e->values[s->inputs[s->op->in_place]].inner = false;
     }

@@ -60,8 +60,7 @@ int ipu_executable_step(const ipu_executable *executable, int32_t step,
         .flops = s->cycles.flops,
         .busy_tiles = (int32_t)s->busy_tiles,
         .fullest_tile = s->fullest_tile,
-        .fullest_tile_bytes =
-            s->tile_bytes + s->cycles.temporary_bytes + executable->code_bytes,
+        .fullest_tile_bytes = s->full_bytes + executable->code_bytes,
         .estimate = s->cycles.estimate,
         .update_count = s->count > 0 ? s->count : 1,
         .again = s->again,
@@ -96,6 +95,13 @@ int ipu_executable_tile(const ipu_executable *executable, int32_t tile,
         .not_always_live_bytes = t->peak_bytes - t->always_bytes,
         .peak_bytes = t->peak_bytes + executable->code_bytes,
         .peak_step = t->peak_step,
+        .exchange_code_bytes = executable->exchange_code_bytes,
+        .state_bytes = executable->state_bytes,
+        .constant_bytes = t->constant_bytes,
+        .tensor_bytes = t->peak_bytes - t->always_bytes - t->temporary_bytes,
+        .exchange_bytes = t->fetch_bytes,
+        .partial_bytes = t->partial_bytes,
+        .temporary_bytes = t->temporary_bytes,
     };
     info->size = size;
     return IPU_OK;

@@ -174,9 +174,13 @@ static bool can_be_at(const struct ipu_executable *e, int32_t i, int32_t p,
     struct ipu__step_op place;
     const struct ipu__step_op *part = ipu__part_of(e, step, p, &place);
     int32_t block = e->values[v].block, first = m->first[block];
+    const struct ipu__mapping *map = &e->values[part->output].map;
     /* One read by the part itself: keep it simple. */
     int by = 1;
 
+    if (map->tiles && (map->tiles != e->blocks[block].tiles ||
+                       map->first != e->blocks[block].first_tile))
+        return false; /* the program wants it elsewhere */
     if (e->values[v].bytes != e->values[part->output].bytes ||
         !done_with(e, step, p, block, by))
         return false;
@@ -259,6 +263,9 @@ static void open_block(struct ipu_executable *e, int32_t v, struct maps *m)
         .birth = value->birth,
         .death = value->death,
         .always = stays(value),
+        .constant = value->kind == IPU__CONSTANT,
+        .first_tile = value->map.first,
+        .tiles = value->map.tiles,
         .remote = value->remote,
     };
     m->first[e->nblocks] = v;

@@ -75,8 +75,9 @@ static bool same(const ipu_graph *g, const struct ipu__node *a,
 static bool may_merge(const ipu_graph *g, const struct ipu__node *node)
 {
     /* What is computed again, is so that it need not be kept. */
-    if (node->op->effects || node->after || node->again ||
-        g->tensors[node->output].node < 0)
+    if (node->op->effects || node->effect || node->loop || node->after ||
+        node->again || g->tensors[node->output].node < 0 ||
+        g->tensors[node->output].map.tiles)
         return false;
     return node->op != &ipu__fill ||
            ipu__shape_bytes(&g->tensors[node->output].shape) <= LARGE_BYTES;

@@ -34,15 +34,18 @@ struct ipu__value {
     int32_t buffer; /* of the step, where an inner one is */
     bool renewed;   /* what a variable becomes, computed in its memory */
     bool remote;    /* a variable in the DRAM beside the chip */
+    struct ipu__mapping map;
 };
 
 struct ipu__block {
     size_t bytes;
     int32_t birth, death; /* of all its values */
-    bool always;          /* holds a variable or a constant */
+    bool always;          /* holds a variable or a constant, */
+    bool constant;        /* ... that is */
     bool remote;          /* is on no tile */
     size_t offset;        /* in the engine's memory */
     int32_t first_tile;   /* of those it is spread over */
+    int32_t tiles; /* how many they may be, as the program says; 0: all */
 };
 
 enum ipu__step_kind { IPU__COMPUTE, IPU__HOST_CALL, IPU__FUSED };
@@ -83,8 +86,12 @@ struct ipu__step {
     /* On the chip */
     ipu_cycles cycles;
     int64_t busy_tiles;   /* that compute */
-    int32_t fullest_tile; /* by tensors alive */
-    int64_t tile_bytes;   /* of these, on it */
+    int64_t messages;     /* in which what follows comes */
+    int64_t fetch_bytes;  /* of temporary ones, the most that a tile receives
+                             since tensors lie as they do (exchange.c) */
+    int64_t tile_bytes;   /* of tensors alive, on the tile that has most */
+    int32_t fullest_tile; /* with what the step needs for itself */
+    int64_t full_bytes;   /* of both, on it */
 };
 
 /* A connection to the host: an input, an output, or a host call. */
@@ -104,6 +111,10 @@ struct ipu__tile {
     int64_t always_bytes; /* of variables */
     int64_t peak_bytes;   /* of these and the rest, when it is fullest */
     int32_t peak_step;
+    int64_t constant_bytes;  /* of the first */
+    int64_t fetch_bytes;     /* of the second: received for the step */
+    int64_t partial_bytes;   /* ... sums that are not complete */
+    int64_t temporary_bytes; /* ... these two, and what else the step needs */
 };
 
 struct ipu_executable {
@@ -170,6 +181,30 @@ int ipu__check_fit(const struct ipu_executable *executable,
  * many bytes; 0: as they are. */
 int64_t ipu__cycles_with(const struct ipu_executable *executable,
                          int element_bytes);
+
+/* Grains of 8 bytes, which a tile loads or stores in one go; on how many tiles
+ * a block lies. */
+enum { IPU__GRAIN_BYTES = 8 };
+int64_t ipu__grains(size_t bytes);
+int32_t ipu__block_width(const struct ipu_executable *executable,
+                         const struct ipu__block *block);
+
+/* What tiles receive for a step since tensors lie as they do. bytes: [tiles],
+ * to which it is added. */
+struct ipu__received {
+    int64_t *bytes;
+    int64_t most, messages; /* of the tile that receives most */
+};
+
+void ipu__receive(const struct ipu_executable *executable,
+                  const struct ipu__step *step, struct ipu__received *received);
+
+/* Blocks that steps by element use together are spread alike: roots has for
+ * each block the first of those. */
+void ipu__align(const struct ipu_executable *executable, int32_t *roots);
+
+/* IPU_ERR_ARGUMENT if a tensor is mapped to tiles that there are not. */
+int ipu__check_maps(const struct ipu_executable *executable);
 
 /* Of a block, what lies on a tile while it is alive. */
 int64_t ipu__bytes_on_tile(const struct ipu_executable *executable,

@@ -96,6 +96,7 @@ static int value_of(struct scheduler *s, int32_t tensor)
         .bytes = ipu__shape_bytes(&t->shape),
         .file = t->source.file ? strdup(t->source.file) : NULL,
         .line = t->source.line,
+        .map = t->map,
     };
     e->nvalues++;
     if (!e->values[e->nvalues - 1].name ||

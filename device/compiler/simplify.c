@@ -217,7 +217,8 @@ int ipu__simplify(struct ipu__draft *draft)
 
         for (int i = 0; i < node->op->ninputs; i++)
             node->inputs[i] = by[node->inputs[i]];
-        if (g->tensors[node->output].node != n || node->op->effects)
+        if (g->tensors[node->output].node != n || node->op->effects ||
+            node->effect || node->loop)
             continue;
         simple = simpler(g, node);
         if (simple >= 0 && ipu__may_replace(g, node->output, simple))

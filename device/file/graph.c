@@ -152,6 +152,9 @@ static int get_tensor(struct ipu__reader *r, ipu_graph *g)
     index = ipu__tensor_add(g, name, &t.shape, t.kind);
     IPU_TRY(index);
     g->tensors[index].checkpoint = t.checkpoint;
+    if (t.map.first < 0 || t.map.tiles < 0)
+        return ipu__damaged(r, "a tensor is mapped to no tiles");
+    g->tensors[index].map = t.map;
     IPU_TRY(ipu__get_index(r, "a tensor's file", -1, g->nfiles - 1, &file));
     g->tensors[index].source =
         (struct ipu__source){file < 0 ? NULL : g->files[file], t.source.line};

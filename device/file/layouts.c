@@ -27,6 +27,7 @@ static const struct ipu__member tensor[] = {
     MEMBER(1, IPU__INT32, shape.dtype),   MEMBER(2, IPU__INT32, shape.ndim),
     MEMBER(3, IPU__INT64, shape.extents), MEMBER(4, IPU__INT32, kind),
     MEMBER(5, IPU__INT32, source.line),   MEMBER(6, IPU__BOOL, checkpoint),
+    MEMBER(7, IPU__INT32, map.first),     MEMBER(8, IPU__INT32, map.tiles),
 };
 LAYOUT(ipu__tensor_layout, "a tensor", tensor);
 #undef STRUCT
@@ -147,7 +148,8 @@ static const struct ipu__member value[] = {
     MEMBER(7, IPU__INT32, death),         MEMBER(8, IPU__INT32, block),
     MEMBER(9, IPU__BOOL, opens),          MEMBER(10, IPU__BOOL, renewed),
     MEMBER(11, IPU__BOOL, remote),        MEMBER(12, IPU__BOOL, inner),
-    MEMBER(13, IPU__INT32, buffer),
+    MEMBER(13, IPU__INT32, buffer),       MEMBER(14, IPU__INT32, map.first),
+    MEMBER(15, IPU__INT32, map.tiles),
 };
 LAYOUT(ipu__value_layout, "a value", value);
 #undef STRUCT
@@ -157,7 +159,8 @@ static const struct ipu__member block[] = {
     MEMBER(1, IPU__INT64, bytes),  MEMBER(2, IPU__INT32, birth),
     MEMBER(3, IPU__INT32, death),  MEMBER(4, IPU__BOOL, always),
     MEMBER(5, IPU__INT64, offset), MEMBER(6, IPU__INT32, first_tile),
-    MEMBER(7, IPU__BOOL, remote),
+    MEMBER(7, IPU__BOOL, remote),  MEMBER(8, IPU__BOOL, constant),
+    MEMBER(9, IPU__INT32, tiles),
 };
 LAYOUT(ipu__block_layout, "a block", block);
 #undef STRUCT
@@ -188,6 +191,10 @@ static const struct ipu__member step[] = {
     MEMBER(22, IPU__INT64, elements),
     MEMBER(23, IPU__INT64, block),
     MEMBER(24, IPU__INT32, nbuffers),
+    MEMBER(25, IPU__INT64, messages),
+    MEMBER(26, IPU__INT64, fetch_bytes),
+    MEMBER(27, IPU__INT64, full_bytes),
+    MEMBER(28, IPU__INT64, cycles.partial_bytes),
 };
 LAYOUT(ipu__step_layout, "a step", step);
 #undef STRUCT
@@ -214,6 +221,10 @@ static const struct ipu__member tile[] = {
     MEMBER(1, IPU__INT64, always_bytes),
     MEMBER(2, IPU__INT64, peak_bytes),
     MEMBER(3, IPU__INT32, peak_step),
+    MEMBER(4, IPU__INT64, constant_bytes),
+    MEMBER(5, IPU__INT64, fetch_bytes),
+    MEMBER(6, IPU__INT64, partial_bytes),
+    MEMBER(7, IPU__INT64, temporary_bytes),
 };
 LAYOUT(ipu__tile_layout, "a tile", tile);
 #undef STRUCT

@@ -37,7 +37,8 @@ static int verify_block(const struct ipu__reader *r, const ipu_executable *e,
         end > e->memory_bytes)
         return ipu__damaged(r, "a block of %zu bytes at %zu in %zu", b->bytes,
                             b->offset, e->memory_bytes);
-    if (!within(b->first_tile, e->target.tiles) || b->birth < -1 ||
+    if (!within(b->tiles, (int64_t)e->target.tiles + 1) ||
+        !within(b->first_tile, e->target.tiles) || b->birth < -1 ||
         b->birth > e->nsteps || b->death < -1 || b->death > e->nsteps)
         return ipu__damaged(r, "a block that is never anywhere");
     return IPU_OK;

@@ -49,6 +49,12 @@ struct ipu__source {
 
 enum ipu__tensor_kind { IPU__INPUT, IPU__VARIABLE, IPU__CONSTANT, IPU__RESULT };
 
+/* Where the program wants a tensor: that many tiles from the first on. tiles
+ * 0: where the compiler does. */
+struct ipu__mapping {
+    int32_t first, tiles;
+};
+
 struct ipu__tensor {
     char *name; /* owned */
     struct ipu__shape shape;
@@ -63,6 +69,7 @@ struct ipu__tensor {
     /* What is changed in place, by a loop or a store, is another tensor
      * afterwards: the one it was before + 1, and the newest + 1; 0: none. */
     int32_t renews, renewed;
+    struct ipu__mapping map;
     struct ipu__source source;
 };
 

@@ -118,6 +118,17 @@ ipu_tensor ipu_input(ipu_graph *graph, const char *name, ipu_dtype dtype,
 ipu_tensor ipu_variable(ipu_graph *graph, const char *name, ipu_dtype dtype,
                         int32_t ndim, const int64_t *shape);
 
+/*
+ * Have a tensor lie on tiles tiles from number first_tile on, in runs of 8
+ * bytes, as evenly as can be; otherwise the compiler chooses. A step by element
+ * computes where its output lies, so this says where work is done, too, and
+ * what has to be moved for it. A tensor that is another view of one (reshape)
+ * cannot be mapped by itself. ipu_compile fails with IPU_ERR_ARGUMENT, naming
+ * the tensor, if the target has no such tiles.
+ */
+int ipu_map(ipu_graph *graph, ipu_tensor tensor, int32_t first_tile,
+            int32_t tiles);
+
 /* ------------------------------------------------------------------- ops */
 
 typedef struct ipu_conv_options {
@@ -555,6 +566,16 @@ typedef struct ipu_tile_info {
     int64_t not_always_live_bytes; /* the rest, when the tile is fullest */
     int64_t peak_bytes;            /* all three */
     int32_t peak_step;
+    /* Of these, code: */
+    int64_t exchange_code_bytes;
+    int64_t state_bytes; /* of vertices; the rest is vertex code */
+    /* always live: */
+    int64_t constant_bytes; /* the rest are variables */
+    /* not always live: */
+    int64_t tensor_bytes;    /* activations, gradients, streams */
+    int64_t exchange_bytes;  /* received since tensors lie as they do */
+    int64_t partial_bytes;   /* sums that are not complete */
+    int64_t temporary_bytes; /* these two, and what the step fetches by plan */
 } ipu_tile_info;
 
 int ipu_executable_tile(const ipu_executable *executable, int32_t tile,
@@ -668,6 +689,7 @@ int ipu_set_threads(int32_t threads);
 /* Each builder tells where it is called. Not with IPU_NO_SOURCES. */
 #ifndef IPU_NO_SOURCES
 #define IPU_HERE(graph) ipu_at(graph, __FILE__, __LINE__)
+#define ipu_map(graph, ...) ipu_map(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_input(graph, ...) ipu_input(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_variable(graph, ...) ipu_variable(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_conv2d(graph, ...) ipu_conv2d(IPU_HERE(graph), __VA_ARGS__)

@@ -35,6 +35,7 @@ typedef struct ipu_cycles {
     double flops;         /* of all tiles */
     const char *estimate; /* why this is only an estimate; NULL: it is all
                              instructions, bytes and distances. Static. */
+    int64_t partial_bytes; /* of temporary_bytes: sums that are not complete */
 } ipu_cycles;
 
 /* Seconds of cycles on a target. */

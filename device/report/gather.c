@@ -251,9 +251,7 @@ static int gather_tile(const struct ipu_executable *e, int32_t t,
                                      program->state_bytes;
     tile->bytes[IPU_CATEGORY_EXCHANGE_CODE] = program->exchange_code_bytes;
     tile->bytes[IPU_CATEGORY_STATE] = program->state_bytes;
-    if (info.peak_step < program->nsteps)
-        tile->bytes[IPU_CATEGORY_TEMPORARY] =
-            program->steps[info.peak_step].temporary_bytes;
+    tile->bytes[IPU_CATEGORY_TEMPORARY] = info.temporary_bytes;
     tile->total = info.peak_bytes;
     return IPU_OK;
 }

@@ -49,6 +49,8 @@ void ipu__follow(ipu_cycles *cycles, const ipu_cycles *before)
     cycles->exchange_bytes += before->exchange_bytes;
     if (cycles->temporary_bytes < before->temporary_bytes)
         cycles->temporary_bytes = before->temporary_bytes;
+    if (cycles->partial_bytes < before->partial_bytes)
+        cycles->partial_bytes = before->partial_bytes;
     cycles->code_bytes += before->code_bytes;
     cycles->exchange_code_bytes += before->exchange_code_bytes;
     cycles->flops += before->flops;

@@ -143,6 +143,7 @@ static bool count_fetch(const struct problem *p, int64_t rows, int64_t k,
         c->exchange_bytes = c->exchange_bytes / 2 * slices;
     }
     c->temporary_bytes = ipu__ceil_div(bytes, slices) + sums;
+    c->partial_bytes = sums;
     choice->plan.slices = slices;
     return true;
 }

@@ -73,7 +73,7 @@ static void count_stage(const ipu_target *target, int64_t sums, int64_t parts,
         (IPU__VERTEX_SLOTS + ipu__ceil_div(vectors, target->workers)) *
             target->workers;
     if (c->temporary_bytes < sums * parts * 4)
-        c->temporary_bytes = sums * parts * 4;
+        c->temporary_bytes = c->partial_bytes = sums * parts * 4;
 }
 
 /* From tiles partial values of each output to one, in stages. */
@@ -121,6 +121,7 @@ int ipu_model_reduce(const ipu_target *target, int64_t elements,
         counted.sync = best.sync;
         counted.exchange_bytes = best.exchange_bytes;
         counted.temporary_bytes = best.temporary_bytes;
+        counted.partial_bytes = best.partial_bytes;
         counted.code_bytes += best.code_bytes;
         counted.exchange_code_bytes = best.exchange_code_bytes;
         counted.flops = (double)(elements - outputs);

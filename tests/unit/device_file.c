@@ -510,7 +510,7 @@ static void check_layout(const struct ipu__layout *layout, size_t bytes)
 
 START_TEST(every_member_is_kept)
 {
-    check_layout(&ipu__tensor_layout, 128);
+    check_layout(&ipu__tensor_layout, 136);
     check_layout(&ipu__node_layout, 408);
     check_layout(&ipu__attributes_layout, 344);
     check_layout(&ipu__sink_layout, 32);
@@ -518,15 +518,15 @@ START_TEST(every_member_is_kept)
     check_layout(&ipu__region_layout, 32);
     check_layout(&ipu__target_layout, 192);
     check_layout(&ipu__executable_layout, 440);
-    check_layout(&ipu__value_layout, 144);
+    check_layout(&ipu__value_layout, 152);
     check_layout(&ipu__block_layout, 40);
-    check_layout(&ipu__step_layout, 568);
+    check_layout(&ipu__step_layout, 600);
     check_layout(&ipu__part_layout, 384);
     check_layout(&ipu__stream_layout, 56);
-    check_layout(&ipu__tile_layout, 24);
+    check_layout(&ipu__tile_layout, 56);
     /* Within an executable, and not a struct of its own. */
     ck_assert_uint_eq(sizeof(ipu_memory_info), 88);
-    ck_assert_uint_eq(sizeof(ipu_cycles), 88);
+    ck_assert_uint_eq(sizeof(ipu_cycles), 96);
     /* What graphs hold beside tensors, nodes, outputs, assignments and
      * regions; what has loops, queues or remote buffers is not saved. */
     ck_assert_uint_eq(sizeof(struct ipu_graph), 232);
