@@ -148,6 +148,8 @@ HEADERS := libhvd/include/hvd.h libhvd/include/hvd_mpi.h \
 BINDINGS := libhvd/bindings/hvd.hpp libhvd/bindings/hvd.f90
 PYTHON := libhvd/bindings/hvd.py
 MAN1 := $(wildcard docs/man/*.1)
+# What people read, and char_gpt too.
+PAGES := $(wildcard docs/*.md)
 MAN3 := $(wildcard docs/man/*.3)
 MAN7 := $(wildcard docs/man/*.7)
 TO = $(DESTDIR)$(PREFIX)
@@ -172,6 +174,8 @@ install: all $(PC) ## install to PREFIX (/usr/local), below DESTDIR
 	$(Q)install -m 644 $(PC) $(LIBTO)/pkgconfig
 	$(Q)install -m 755 $(PROGRAMS) $(SCRIPTS) $(TO)/bin
 	$(Q)install -m 755 mpi-launch.sh $(TO)/bin
+	$(Q)install -d $(TO)/share/doc/hvd
+	$(Q)install -m 644 $(PAGES) $(TO)/share/doc/hvd
 	$(Q)for s in 1 3 7; do for m in docs/man/*.$$s; do test ! -f $$m || \
 		install -m 644 $$m $(TO)/share/man/man$$s; done; done
 
@@ -182,13 +186,14 @@ INSTALLED = $(HEADERS:libhvd/include/%=$(TO)/include/%) \
 	$(SCRIPTS:$(B)/bin/%=$(TO)/bin/%) \
 	$(TO)/bin/mpi-launch.sh $(MAN1:docs/man/%=$(TO)/share/man/man1/%) \
 	$(MAN3:docs/man/%=$(TO)/share/man/man3/%) \
-	$(MAN7:docs/man/%=$(TO)/share/man/man7/%)
+	$(MAN7:docs/man/%=$(TO)/share/man/man7/%) \
+	$(PAGES:docs/%=$(TO)/share/doc/hvd/%)
 
 .PHONY: uninstall
 uninstall: ## remove what install has put there, given the same variables
 	$(Q)rm -f $(INSTALLED)
-	$(Q)for d in share/man/man1 share/man/man3 share/man/man7 share/man share \
-		bin include; do rmdir $(TO)/$$d 2>/dev/null || true; done
+	$(Q)for d in share/man/man1 share/man/man3 share/man/man7 share/man \
+		share/doc/hvd share/doc share bin include; do rmdir $(TO)/$$d 2>/dev/null || true; done
 	$(Q)rmdir $(LIBTO)/pkgconfig $(LIBTO)/hvd $(LIBTO) $(TO) 2>/dev/null || true
 
 # ------------------------------------------------------------------- quality

@@ -74,6 +74,11 @@ runs() { # program
     [ "$status" -eq 0 ]
     run "$PREFIX/bin/hvd-bench" --version
     [ "$status" -eq 0 ]
+    # And the documentation, which is what it learns.
+    run "$PREFIX/bin/char_gpt" --steps 1 --layers 1 --heads 1 --width 8 \
+        --context 8 --batch-size 1 --eval-windows 1 --sample 5
+    [ "$status" -eq 0 ]
+    [[ $output == *"hvd's documentation"* ]]
 }
 
 @test "headers, library, manual pages: where they belong" {
