@@ -229,6 +229,10 @@ int32_t ipu__region_if(ipu_graph *graph, int32_t within, ipu_tensor condition);
  * first. */
 int ipu__graph_copy(const ipu_graph *graph, ipu_graph **copy);
 
+/* ipu_update_begin, or _if, as the options have it. */
+int ipu__update_begin(ipu_graph *graph, int32_t mini_batches,
+                      const ipu_update_options *options);
+
 /* Give the node the region of what is being built and of its inputs;
  * IPU_ERR_STATE if these are two of which none is within the other. */
 int ipu__region_join(const ipu_graph *graph, struct ipu__node *node);

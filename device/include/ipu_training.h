@@ -282,6 +282,60 @@ ipu_tensor ipu_rate(ipu_graph *graph, ipu_tensor step,
 int ipu_update_offload(ipu_graph *graph, int32_t count, ipu_offload offload,
                        int64_t minimum_bytes);
 
+/* --------------------------------------------- state shared by replicas */
+
+/*
+ * A tensor like x: the sum over all replicas of theirs, the same bits for all.
+ * name: of what is added up, the same for all and no other's. It is called
+ * while the graph is built: over chips for an op, over processes for
+ * ipu_host_call and ipu_host_receive.
+ */
+typedef ipu_tensor (*ipu_sum_fn)(ipu_graph *graph, void *context,
+                                 const char *name, ipu_tensor x);
+
+typedef struct ipu_replication {
+    uint32_t size;    /* sizeof(ipu_replication) */
+    int32_t replicas; /* that run the same graph */
+    ipu_tensor index; /* int32 scalar: which of them this one is, from 0 on */
+    int32_t mean;     /* 1: gradients are averaged, not added */
+    ipu_sum_fn sum;
+    void *context;
+} ipu_replication;
+
+/*
+ * ipu_accumulating_optimizer for replicas, each of which keeps only its part of
+ * the optimiser's state: elements / replicas of each variable, rounded up.
+ * Gradients are added up over the replicas once in an update; each updates its
+ * part of the weights, and gets those of the others. Variables of less than
+ * replicas times minimum_remote_bytes are kept and updated by all. Weights are
+ * those of replicas that keep everything: the same bits, but with LAMB to
+ * rounding. With IPU_OFFLOAD_OFF it is IPU_ERR_ARGUMENT.
+ */
+int ipu_sharded_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
+                          int32_t nvariables, const ipu_tensor *variables,
+                          const ipu_tensor *gradients, int32_t mini_batches,
+                          const ipu_update_options *options,
+                          const ipu_replication *replication);
+
+/* Elements that each of so many replicas keeps: rounded up. */
+int64_t ipu_shard_elements(int64_t elements, int32_t replicas);
+
+/* One variable on replicas, each of which has so many IPUs. */
+typedef struct ipu_shard_info {
+    uint32_t size; /* sizeof(ipu_shard_info), set by the caller */
+    int32_t reserved;
+    int64_t elements;       /* of each replica */
+    int64_t padding;        /* of all of them, beyond the variable's */
+    int64_t bytes;          /* of each tensor of state, on each replica */
+    int64_t sent_bytes;     /* by a replica, for each of the two: */
+    int64_t scatter_cycles; /* gradients to who keeps the part */
+    int64_t gather_cycles;  /* parts of the weights to all */
+} ipu_shard_info;
+
+int ipu_shard_info_get(const ipu_system *system, int32_t replicas,
+                       int32_t ipus_per_replica, int64_t elements,
+                       ipu_dtype dtype, ipu_shard_info *info);
+
 #ifdef __cplusplus
 }
 #endif
@@ -302,6 +356,8 @@ int ipu_update_offload(ipu_graph *graph, int32_t count, ipu_offload offload,
 #define ipu_clip_by_global_norm(graph, ...)                                    \
     ipu_clip_by_global_norm(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_rate(graph, ...) ipu_rate(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_sharded_optimizer(graph, ...)                                      \
+    ipu_sharded_optimizer(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_optimize(graph, ...) ipu_optimize(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_accumulating_optimizer(graph, ...)                                 \
     ipu_accumulating_optimizer(IPU_HERE(graph), __VA_ARGS__)

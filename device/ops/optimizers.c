@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "graph/error.h"
+#include "ops/optimizers.h"
 #include "ops/update.h"
 
 /* The variable's index; a failure, kept in the graph, if it is none. */
@@ -39,14 +40,19 @@ static int32_t variable_of(ipu_graph *g, const char *name, ipu_tensor variable)
     return index;
 }
 
-/* A variable of the same shape that is kept beside another. */
-static ipu_tensor slot(ipu_graph *g, int32_t of, const char *what)
+/* A variable that is kept beside another, for what is updated of it. */
+static ipu_tensor slot(ipu_graph *g, const struct ipu__part *part,
+                       const char *what)
 {
-    const struct ipu__shape shape = g->tensors[of].shape;
+    const char *of = g->tensors[ipu__index(g, part->variable)].name;
+    int32_t value = ipu__index(g, part->value);
+    struct ipu__shape shape;
     char name[256];
-    int length =
-        snprintf(name, sizeof name, "%s/%s", g->tensors[of].name, what);
+    int length = snprintf(name, sizeof name, "%s/%s", of, what);
 
+    if (value < 0)
+        return part->value;
+    shape = g->tensors[value].shape;
     if (length >= (int)sizeof name)
         return ipu__invalid(g, ipu__fail(IPU_ERR_NAME,
                                          "the name of %.64s... is too long for "
@@ -97,33 +103,33 @@ static int check_sgd(const ipu_sgd_options *o)
     return IPU_OK;
 }
 
-int ipu_sgd(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
-            ipu_tensor rate, const ipu_sgd_options *options)
+int ipu__sgd(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
+             ipu_tensor rate, const ipu_sgd_options *options)
 {
     const ipu_sgd_options plain = {.size = sizeof plain};
     const ipu_sgd_options *o = options ? options : &plain;
-    int32_t index = variable_of(graph, "sgd", variable);
     ipu_tensor u = gradient, kept;
     int status;
 
-    IPU_TRY(index);
+    IPU_TRY(variable_of(graph, "sgd", part->variable));
     status = check_sgd(o);
     if (status < 0)
         return ipu__graph_fail(graph, status);
     if (o->weight_decay > 0)
-        u = blended(graph, &ipu__blend, gradient, 1, variable, o->weight_decay);
+        u = blended(graph, &ipu__blend, gradient, 1, part->value,
+                    o->weight_decay);
     if (o->momentum > 0) {
         ipu_tensor g = u;
 
-        kept = slot(graph, index, "momentum");
+        kept = slot(graph, part, "momentum");
         u = blended(graph, &ipu__blend, kept, o->momentum, g, 1);
         ipu_assign(graph, kept, u);
         if (o->nesterov)
             u = blended(graph, &ipu__blend, g, 1, u, o->momentum);
     }
-    u = ipu__add(graph, &ipu__descend, (const ipu_tensor[]){variable, u, rate},
-                 NULL);
-    return ipu_assign(graph, variable, u);
+    part->result = ipu__add(graph, &ipu__descend,
+                            (const ipu_tensor[]){part->value, u, rate}, NULL);
+    return graph->status;
 }
 
 /* --------------------------------------------------- Adam and what grew of it
@@ -149,20 +155,19 @@ static int check_adam(const char *name, const ipu_adam_options *o)
 }
 
 /* What the three share; moments: m and v as they become. */
-static int keep_moments(ipu_graph *g, const char *name, ipu_tensor variable,
-                        ipu_tensor gradient, const ipu_adam_options *o,
-                        ipu_tensor *moments)
+static int keep_moments(ipu_graph *g, const char *name,
+                        const struct ipu__part *part, ipu_tensor gradient,
+                        const ipu_adam_options *o, ipu_tensor *moments)
 {
-    int32_t index = variable_of(g, name, variable);
     ipu_tensor m, v;
     int status;
 
-    IPU_TRY(index);
+    IPU_TRY(variable_of(g, name, part->variable));
     status = check_adam(name, o);
     if (status < 0)
         return ipu__graph_fail(g, status);
-    m = slot(g, index, "m");
-    v = slot(g, index, "v");
+    m = slot(g, part, "m");
+    v = slot(g, part, "v");
     moments[0] = blended(g, &ipu__blend, m, o->beta1, gradient, 1 - o->beta1);
     moments[1] =
         blended(g, &ipu__blend_square, v, o->beta2, gradient, 1 - o->beta2);
@@ -172,7 +177,7 @@ static int keep_moments(ipu_graph *g, const char *name, ipu_tensor variable,
 
 static const ipu_adam_options usual = {sizeof usual, 0, 0.9, 0.999, 1e-8, 0};
 
-static int adam(ipu_graph *g, const char *name, ipu_tensor variable,
+static int adam(ipu_graph *g, const char *name, struct ipu__part *part,
                 ipu_tensor gradient, ipu_tensor rate, ipu_tensor step,
                 const ipu_adam_options *o, double decay)
 {
@@ -180,66 +185,122 @@ static int adam(ipu_graph *g, const char *name, ipu_tensor variable,
         .factors = {o->beta1, o->beta2, o->epsilon, decay}};
     ipu_tensor moments[2];
 
-    IPU_TRY(keep_moments(g, name, variable, gradient, o, moments));
-    return ipu_assign(g, variable,
-                      ipu__add(g, &ipu__adam_update,
-                               (const ipu_tensor[]){variable, moments[0],
-                                                    moments[1], step, rate},
-                               &attributes));
+    IPU_TRY(keep_moments(g, name, part, gradient, o, moments));
+    part->result = ipu__add(
+        g, &ipu__adam_update,
+        (const ipu_tensor[]){part->value, moments[0], moments[1], step, rate},
+        &attributes);
+    return g->status;
 }
 
-int ipu_adam(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
-             ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options)
-{
-    const ipu_adam_options *o = options ? options : &usual;
-
-    if (graph && o->size >= sizeof *o && o->weight_decay > 0)
-        gradient =
-            blended(graph, &ipu__blend, gradient, 1, variable, o->weight_decay);
-    return adam(graph, "adam", variable, gradient, rate, step, o, 0);
-}
-
-int ipu_adamw(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
+int ipu__adam(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
               ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options)
 {
     const ipu_adam_options *o = options ? options : &usual;
 
-    return adam(graph, "adamw", variable, gradient, rate, step, o,
-                o->weight_decay);
+    if (graph && o->size >= sizeof *o && o->weight_decay > 0)
+        gradient = blended(graph, &ipu__blend, gradient, 1, part->value,
+                           o->weight_decay);
+    return adam(graph, "adam", part, gradient, rate, step, o, 0);
 }
 
-/* The square root of the sum of the squares. */
-static ipu_tensor length_of(ipu_graph *g, ipu_tensor x)
+int ipu__adamw(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
+               ipu_tensor rate, ipu_tensor step,
+               const ipu_adam_options *options)
 {
-    return ipu_sqrt(g, ipu_reduce_sum(g, ipu_square(g, x), 1));
+    const ipu_adam_options *o = options ? options : &usual;
+
+    return adam(graph, "adamw", part, gradient, rate, step, o, o->weight_decay);
+}
+
+/* The square root of the sum of the squares, of all parts. */
+static ipu_tensor length_of(ipu_graph *g, const struct ipu__part *part,
+                            const char *what, ipu_tensor x)
+{
+    ipu_tensor sum = ipu_reduce_sum(g, ipu_square(g, x), 1);
+    char name[256];
+
+    if (part->sum && g->status >= 0) {
+        snprintf(name, sizeof name, "%.200s/%s",
+                 g->tensors[ipu__index(g, part->variable)].name, what);
+        sum = part->sum(g, part->context, name, sum);
+    }
+    return ipu_sqrt(g, sum);
 }
 
 /* |w| / |u|, and 1 if one of them is 0. */
-static ipu_tensor trust(ipu_graph *g, ipu_tensor w, ipu_tensor u)
+static ipu_tensor trust(ipu_graph *g, const struct ipu__part *part,
+                        ipu_tensor u)
 {
     ipu_tensor zero = ipu_fill(g, IPU_FLOAT32, 0, NULL, 0);
     ipu_tensor one = ipu_fill(g, IPU_FLOAT32, 0, NULL, 1);
-    ipu_tensor lw = length_of(g, w), lu = length_of(g, u);
+    ipu_tensor lw = length_of(g, part, "length", part->value);
+    ipu_tensor lu = length_of(g, part, "length of u", u);
     ipu_tensor product = ipu_multiply(g, lw, lu);
 
     return ipu_select(g, ipu_equal(g, product, zero), one,
                       ipu_divide(g, lw, lu));
 }
 
-int ipu_lamb(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
-             ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options)
+int ipu__lamb(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
+              ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options)
 {
     const ipu_adam_options *o = options ? options : &usual;
     const struct ipu__attributes attributes = {
         .factors = {o->beta1, o->beta2, o->epsilon, o->weight_decay}};
     ipu_tensor moments[2], u;
 
-    IPU_TRY(keep_moments(graph, "lamb", variable, gradient, o, moments));
-    u = ipu__add(graph, &ipu__adam_direction,
-                 (const ipu_tensor[]){variable, moments[0], moments[1], step},
-                 &attributes);
-    rate = ipu_multiply(graph, rate, trust(graph, variable, u));
-    u = ipu__add(graph, &ipu__descend, (const ipu_tensor[]){variable, u, rate},
-                 NULL);
-    return ipu_assign(graph, variable, u);
+    IPU_TRY(keep_moments(graph, "lamb", part, gradient, o, moments));
+    u = ipu__add(
+        graph, &ipu__adam_direction,
+        (const ipu_tensor[]){part->value, moments[0], moments[1], step},
+        &attributes);
+    rate = ipu_multiply(graph, rate, trust(graph, part, u));
+    part->result = ipu__add(graph, &ipu__descend,
+                            (const ipu_tensor[]){part->value, u, rate}, NULL);
+    return graph->status;
+}
+
+/* ------------------------------------------------------- the whole variable */
+
+/* Assigned if it was made. */
+static int become(ipu_graph *g, int status, const struct ipu__part *whole)
+{
+    IPU_TRY(status);
+    return ipu_assign(g, whole->variable, whole->result);
+}
+
+int ipu_sgd(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
+            ipu_tensor rate, const ipu_sgd_options *options)
+{
+    struct ipu__part all = {.variable = variable, .value = variable};
+
+    return become(graph, ipu__sgd(graph, &all, gradient, rate, options), &all);
+}
+
+int ipu_adam(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
+             ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options)
+{
+    struct ipu__part all = {.variable = variable, .value = variable};
+
+    return become(graph, ipu__adam(graph, &all, gradient, rate, step, options),
+                  &all);
+}
+
+int ipu_adamw(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
+              ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options)
+{
+    struct ipu__part all = {.variable = variable, .value = variable};
+
+    return become(graph, ipu__adamw(graph, &all, gradient, rate, step, options),
+                  &all);
+}
+
+int ipu_lamb(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
+             ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options)
+{
+    struct ipu__part all = {.variable = variable, .value = variable};
+
+    return become(graph, ipu__lamb(graph, &all, gradient, rate, step, options),
+                  &all);
 }

@@ -111,8 +111,8 @@ static ipu_tensor held(ipu_graph *g, int32_t mini_batches, ipu_tensor condition)
     return condition;
 }
 
-static int begin(ipu_graph *g, int32_t mini_batches,
-                 const ipu_update_options *o)
+int ipu__update_begin(ipu_graph *g, int32_t mini_batches,
+                      const ipu_update_options *o)
 {
     if (!o->conditional)
         return ipu_update_begin(g, mini_batches);
@@ -135,7 +135,7 @@ int ipu_accumulating_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
         return graph ? ipu__graph_fail(graph, status) : status;
     IPU_TRY(ipu_update_offload(graph, mini_batches, o->offload,
                                o->minimum_remote_bytes));
-    IPU_TRY(begin(graph, mini_batches, o));
+    IPU_TRY(ipu__update_begin(graph, mini_batches, o));
     status = apply_all(graph, optimizer, nvariables, variables, gradients,
                        mini_batches,
                        o->accumulation.size ? &o->accumulation : &sums);

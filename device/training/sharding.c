@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sharding.c - replicas that share the optimiser's state.
+ *
+ * R replicas have the same weights, and would each keep the same state and
+ * make the same update. Instead each keeps one R-th of the state: a variable of
+ * n elements, in rows of ceil(n / R), with zeros at the end where they do not
+ * come out even, of which replica r has row r.
+ *
+ *     gradients        added up over the replicas      [R, ceil(n / R)]
+ *       its row        the optimiser, on this part     [ceil(n / R)]
+ *     new weights      each its row, zeros elsewhere, added up: all rows
+ *
+ * The two sums are the caller's: over chips, over processes. On chips they are
+ * a reduce-scatter and an all-gather, each half of a ring; ipu_shard_info
+ * counts them so. Adding zeros changes no bit but the sign of a zero, and an
+ * optimiser works element by element: the weights are those of replicas that
+ * keep it all. LAMB takes lengths, which are added up over the parts: to
+ * rounding.
+ *
+ * Small variables are not worth it: those whose row would have less than
+ * minimum_remote_bytes are kept and updated by all.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "graph/error.h"
+#include "graph/graph.h"
+#include "ops/optimizers.h"
+#include "replica/replica.h"
+#include "target/target.h"
+
+enum { MOST_REPLICAS = 4096, USUAL_BYTES = 128 };
+
+int64_t ipu_shard_elements(int64_t elements, int32_t replicas)
+{
+    if (elements < 0 || replicas < 1)
+        return 0;
+    return elements / replicas + (elements % replicas != 0);
+}
+
+int ipu_shard_info_get(const ipu_system *system, int32_t replicas,
+                       int32_t apart, int64_t elements, ipu_dtype dtype,
+                       ipu_shard_info *info)
+{
+    int64_t rows, sent = 0, cycles;
+    uint32_t size;
+
+    if (!system || !info)
+        return ipu__fail(IPU_ERR_ARGUMENT, "shard: %s is NULL",
+                         system ? "the place for the info" : "the system");
+    IPU_TRY(ipu__check_size("shard info", info->size, sizeof *info));
+    if (replicas < 1 || replicas > MOST_REPLICAS || apart < 1 || elements < 0 ||
+        !ipu__dtype_name(dtype))
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "shard: %" PRId64 " elements of dtype %d over %d "
+                         "replicas of %d IPUs",
+                         elements, (int)dtype, (int)replicas, (int)apart);
+    rows = ipu_shard_elements(elements, replicas);
+    IPU_TRY(ipu__ring_cycles(system, replicas, apart,
+                             rows * replicas * (int64_t)ipu__dtype_bytes(dtype),
+                             &sent, &cycles));
+    size = info->size;
+    *info = (ipu_shard_info){
+        .elements = rows,
+        .padding = rows * replicas - elements,
+        .bytes = rows * (int64_t)ipu__dtype_bytes(dtype),
+        .sent_bytes = sent / 2,
+        .scatter_cycles = cycles / 2,
+        .gather_cycles = cycles - cycles / 2,
+    };
+    info->size = size;
+    return IPU_OK;
+}
+
+/* -------------------------------------------------------------- rows of parts
+ */
+
+struct sharding {
+    ipu_graph *graph;
+    const ipu_optimizer *optimizer;
+    const ipu_replication *replication;
+    int64_t least; /* bytes of a row */
+    ipu_tensor step;
+};
+
+static const struct ipu__shape *shape_of(const ipu_graph *g, ipu_tensor x)
+{
+    return &g->tensors[ipu__index(g, x)].shape;
+}
+
+/* [R, ceil(n / R)] */
+static ipu_tensor rows_of(const struct sharding *s, ipu_tensor x)
+{
+    const int32_t replicas = s->replication->replicas;
+    const int64_t zero = 0, all = -1;
+    int64_t n, rows, after;
+
+    if (s->graph->status < 0)
+        return (ipu_tensor){-1};
+    n = ipu__shape_count(shape_of(s->graph, x));
+    rows = ipu_shard_elements(n, replicas);
+    after = rows * replicas - n;
+    x = ipu_reshape(s->graph, x, 1, &all);
+    if (after > 0)
+        x = ipu_pad(s->graph, x, &zero, &after, 0);
+    return ipu_reshape(s->graph, x, 2, (const int64_t[]){replicas, rows});
+}
+
+/* This replica's. */
+static ipu_tensor own_row(const struct sharding *s, ipu_tensor rows)
+{
+    return ipu_gather(s->graph, rows, s->replication->index, 0);
+}
+
+static ipu_tensor sum_of(const struct sharding *s, ipu_tensor variable,
+                         const char *what, ipu_tensor x)
+{
+    char name[256];
+
+    if (s->graph->status < 0)
+        return (ipu_tensor){-1};
+    snprintf(name, sizeof name, "%.200s/%s",
+             s->graph->tensors[ipu__index(s->graph, variable)].name, what);
+    return s->replication->sum(s->graph, s->replication->context, name, x);
+}
+
+/* Zeros but for this replica's row, added up; in the variable's shape. */
+static ipu_tensor gathered(const struct sharding *s, ipu_tensor variable,
+                           ipu_tensor row)
+{
+    const struct ipu__shape shape = *shape_of(s->graph, variable);
+    const int64_t n = ipu__shape_count(&shape), zero = 0, all = -1;
+    const int32_t replicas = s->replication->replicas;
+    const int64_t extents[] = {replicas, ipu_shard_elements(n, replicas)};
+    ipu_tensor x = ipu_fill(s->graph, shape.dtype, 2, extents, 0);
+
+    x = ipu_scatter_add(s->graph, x, s->replication->index, row, 0);
+    x = sum_of(s, variable, "gathered", x);
+    x = ipu_reshape(s->graph, x, 1, &all);
+    if (n < extents[0] * extents[1])
+        x = ipu_slice(s->graph, x, &zero, &n);
+    return ipu_reshape(s->graph, x, shape.ndim, shape.extents);
+}
+
+/* ------------------------------------------------------------- the optimiser
+ */
+
+static int optimize(const struct sharding *s, struct ipu__part *part,
+                    ipu_tensor gradient)
+{
+    const ipu_optimizer *o = s->optimizer;
+    ipu_graph *g = s->graph;
+
+    switch (o->kind) {
+    case IPU_OPTIMIZER_ADAM:
+        return ipu__adam(g, part, gradient, o->rate, s->step, o->adam);
+    case IPU_OPTIMIZER_ADAMW:
+        return ipu__adamw(g, part, gradient, o->rate, s->step, o->adam);
+    case IPU_OPTIMIZER_LAMB:
+        return ipu__lamb(g, part, gradient, o->rate, s->step, o->adam);
+    default: return ipu__sgd(g, part, gradient, o->rate, o->sgd);
+    }
+}
+
+static ipu_tensor added_up(const struct sharding *s, ipu_tensor variable,
+                           ipu_tensor gradient)
+{
+    gradient = sum_of(s, variable, "gradient", gradient);
+    if (s->replication->mean)
+        gradient =
+            ipu_scale(s->graph, gradient, 1.0 / s->replication->replicas, 0);
+    return gradient;
+}
+
+static bool is_worth_it(const struct sharding *s, ipu_tensor variable)
+{
+    const struct ipu__shape *shape = shape_of(s->graph, variable);
+    int64_t bytes = (int64_t)ipu__shape_bytes(shape);
+
+    return s->replication->replicas > 1 &&
+           bytes >= s->least * s->replication->replicas;
+}
+
+static int update(const struct sharding *s, ipu_tensor variable,
+                  ipu_tensor gradient)
+{
+    struct ipu__part part = {.variable = variable, .value = variable};
+
+    IPU_TRY(s->graph->status);
+    if (!is_worth_it(s, variable)) {
+        IPU_TRY(optimize(s, &part, added_up(s, variable, gradient)));
+        return ipu_assign(s->graph, variable, part.result);
+    }
+    gradient = added_up(s, variable, rows_of(s, gradient));
+    part.value = own_row(s, rows_of(s, variable));
+    part.sum = s->replication->sum;
+    part.context = s->replication->context;
+    IPU_TRY(optimize(s, &part, own_row(s, gradient)));
+    return ipu_assign(s->graph, variable, gathered(s, variable, part.result));
+}
+
+static int check(const ipu_graph *g, const ipu_optimizer *o,
+                 const ipu_update_options *options, const ipu_replication *r)
+{
+    if (!g)
+        return ipu__fail(IPU_ERR_ARGUMENT, "shard: the graph is NULL");
+    IPU_TRY(ipu__graph_status(g));
+    if (!r || !r->sum || r->size < sizeof *r)
+        return ipu__fail(IPU_ERR_ARGUMENT, "shard: the replication %s",
+                         !r        ? "is NULL"
+                         : !r->sum ? "has no sum"
+                                   : "is of another size: set it");
+    if (r->replicas < 1 || r->replicas > MOST_REPLICAS)
+        return ipu__fail(IPU_ERR_ARGUMENT, "shard: over %d replicas; 1 to %d",
+                         (int)r->replicas, MOST_REPLICAS);
+    if (options->size < sizeof *options)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "shard: the update options' size is %u, not %zu: set "
+                         "it",
+                         (unsigned)options->size, sizeof *options);
+    if (options->offload == IPU_OFFLOAD_OFF)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "shard: an optimiser's state that replicas share must "
+                         "be offloaded: IPU_OFFLOAD_ON, or AUTO");
+    if (!o || o->size < sizeof *o || o->kind < IPU_OPTIMIZER_SGD ||
+        o->kind > IPU_OPTIMIZER_LAMB)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "shard: there is no such optimizer, or its size is "
+                         "not set");
+    return IPU_OK;
+}
+
+static int update_all(struct sharding *s, int32_t nvariables,
+                      const ipu_tensor *variables, const ipu_tensor *gradients,
+                      int32_t mini_batches, const ipu_update_options *o)
+{
+    static const ipu_accumulation_options sums = {.size = sizeof sums};
+    const ipu_optimizer *of = s->optimizer;
+
+    if (of->kind != IPU_OPTIMIZER_SGD)
+        s->step = ipu_counter(s->graph, of->step ? of->step : "optimizer/step");
+    for (int32_t i = 0; i < nvariables; i++) {
+        ipu_tensor gradient =
+            ipu_accumulate(s->graph, variables[i], gradients[i], mini_batches,
+                           o->accumulation.size ? &o->accumulation : &sums);
+
+        IPU_TRY(update(s, variables[i], gradient));
+    }
+    return ipu__graph_status(s->graph);
+}
+
+int ipu_sharded_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
+                          int32_t nvariables, const ipu_tensor *variables,
+                          const ipu_tensor *gradients, int32_t mini_batches,
+                          const ipu_update_options *options,
+                          const ipu_replication *replication)
+{
+    static const ipu_update_options usual = {.size = sizeof usual};
+    const ipu_update_options *o = options ? options : &usual;
+    struct sharding s = {.graph = graph,
+                         .optimizer = optimizer,
+                         .replication = replication,
+                         .least = o->minimum_remote_bytes,
+                         .step = {-1}};
+    int status = check(graph, optimizer, o, replication);
+
+    if (status >= 0 &&
+        (nvariables < 0 || (nvariables > 0 && (!variables || !gradients))))
+        status = ipu__fail(IPU_ERR_ARGUMENT,
+                           "shard: no array of variables or gradients");
+    if (status < 0)
+        return graph ? ipu__graph_fail(graph, status) : status;
+    if (s.least == 0)
+        s.least = USUAL_BYTES;
+    IPU_TRY(ipu_update_offload(graph, mini_batches, o->offload,
+                               o->minimum_remote_bytes));
+    IPU_TRY(ipu__update_begin(graph, mini_batches, o));
+    status = update_all(&s, nvariables, variables, gradients, mini_batches, o);
+    graph->region = 0;
+    return status;
+}
