@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A second graph like the first, to try on it what would help. */
+/* A second graph like the first, to try on it what would help. Not of graphs
+ * with loops or queues, whose bodies and queues are shared with others. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,14 +43,31 @@ static bool own_texts(ipu_graph *g)
     return complete;
 }
 
+static bool is_alone(const ipu_graph *g)
+{
+    return !g->parent && !g->open && g->nloops == 0 && g->nimports == 0 &&
+           g->nfeeds == 0 && g->nenqueues == 0;
+}
+
 int ipu__graph_copy(const ipu_graph *graph, ipu_graph **copy)
 {
-    ipu_graph *g = calloc(1, sizeof *g);
+    ipu_graph *g;
     bool complete;
 
+    if (!is_alone(graph))
+        return ipu__fail(IPU_ERR_STATE,
+                         "graphs with loops or queues are not copied");
+    g = calloc(1, sizeof *g);
     if (!g)
         return ipu__fail_memory(sizeof *g);
     *g = *graph;
+    /* Room that was reserved for what there is none of. */
+    g->loops = NULL;
+    g->imports = NULL;
+    g->feeds = NULL;
+    g->enqueues = NULL;
+    g->loop_capacity = g->import_capacity = 0;
+    g->feed_capacity = g->enqueue_capacity = 0;
     g->message = NULL;
     g->files = NULL; /* those of the first, which tensors borrow */
     g->nfiles = 0;
