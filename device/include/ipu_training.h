@@ -287,8 +287,8 @@ int ipu_update_offload(ipu_graph *graph, int32_t count, ipu_offload offload,
 /*
  * A tensor like x: the sum over all replicas of theirs, the same bits for all.
  * name: of what is added up, the same for all and no other's. It is called
- * while the graph is built: over chips for an op, over processes for
- * ipu_host_call and ipu_host_receive.
+ * while the graph is built; over processes, it gives x to an ipu_host_call and
+ * takes the sum by ipu_host_receive.
  */
 typedef ipu_tensor (*ipu_sum_fn)(ipu_graph *graph, void *context,
                                  const char *name, ipu_tensor x);
@@ -296,9 +296,10 @@ typedef ipu_tensor (*ipu_sum_fn)(ipu_graph *graph, void *context,
 typedef struct ipu_replication {
     uint32_t size;    /* sizeof(ipu_replication) */
     int32_t replicas; /* that run the same graph */
-    ipu_tensor index; /* int32 scalar: which of them this one is, from 0 on */
     int32_t mean;     /* 1: gradients are averaged, not added */
+    /* NULL: ipu_cross_replica_sum, and index is ipu_replica_index. */
     ipu_sum_fn sum;
+    ipu_tensor index; /* int32 scalar: which of them this one is, from 0 on */
     void *context;
 } ipu_replication;
 

@@ -11,7 +11,8 @@
  *       its row        the optimiser, on this part     [ceil(n / R)]
  *     new weights      each its row, zeros elsewhere, added up: all rows
  *
- * The two sums are the caller's: over chips, over processes. On chips they are
+ * The two sums are those of cross-replica ops, or the caller's own: over
+ * processes, for example. On chips they are
  * a reduce-scatter and an all-gather, each half of a ring; ipu_shard_info
  * counts them so. Adding zeros changes no bit but the sign of a zero, and an
  * optimiser works element by element: the weights are those of replicas that
@@ -143,6 +144,13 @@ static ipu_tensor gathered(const struct sharding *s, ipu_tensor variable,
     return ipu_reshape(s->graph, x, shape.ndim, shape.extents);
 }
 
+static ipu_tensor over_replicas(ipu_graph *graph, void *context,
+                                const char *name, ipu_tensor x)
+{
+    (void)context, (void)name;
+    return ipu_cross_replica_sum(graph, x, 0);
+}
+
 /* ------------------------------------------------------------- the optimiser
  */
 
@@ -206,11 +214,9 @@ static int check(const ipu_graph *g, const ipu_optimizer *o,
     if (!g)
         return ipu__fail(IPU_ERR_ARGUMENT, "shard: the graph is NULL");
     IPU_TRY(ipu__graph_status(g));
-    if (!r || !r->sum || r->size < sizeof *r)
+    if (!r || r->size < sizeof *r)
         return ipu__fail(IPU_ERR_ARGUMENT, "shard: the replication %s",
-                         !r        ? "is NULL"
-                         : !r->sum ? "has no sum"
-                                   : "is of another size: set it");
+                         r ? "is of another size: set it" : "is NULL");
     if (r->replicas < 1 || r->replicas > MOST_REPLICAS)
         return ipu__fail(IPU_ERR_ARGUMENT, "shard: over %d replicas; 1 to %d",
                          (int)r->replicas, MOST_REPLICAS);
@@ -260,10 +266,10 @@ int ipu_sharded_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
     const ipu_update_options *o = options ? options : &usual;
     struct sharding s = {.graph = graph,
                          .optimizer = optimizer,
-                         .replication = replication,
                          .least = o->minimum_remote_bytes,
                          .step = {-1}};
     int status = check(graph, optimizer, o, replication);
+    ipu_replication over;
 
     if (status >= 0 &&
         (nvariables < 0 || (nvariables > 0 && (!variables || !gradients))))
@@ -273,6 +279,12 @@ int ipu_sharded_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
         return graph ? ipu__graph_fail(graph, status) : status;
     if (s.least == 0)
         s.least = USUAL_BYTES;
+    over = *replication;
+    if (!over.sum) {
+        over.sum = over_replicas;
+        over.index = ipu_replica_index(graph);
+    }
+    s.replication = &over;
     IPU_TRY(ipu_update_offload(graph, mini_batches, o->offload,
                                o->minimum_remote_bytes));
     IPU_TRY(ipu__update_begin(graph, mini_batches, o));

@@ -260,6 +260,54 @@ START_TEST(weights_are_those_of_one_that_keeps_all)
 }
 END_TEST
 
+/* The same on chips: 2 and 4 replicas of one program, which meet in
+ * cross-replica ops; _i: kind, and how many. */
+START_TEST(replicas_on_chips_share_it_too)
+{
+    static float gw[MOST][COUNT], gb[MOST][SMALL];
+    int kind = _i / 2, n = _i % 2 ? 4 : 2;
+    ipu_replicas_options options;
+    ipu_replication replication = {.size = sizeof replication, .replicas = n};
+    struct replica *r = &replicas[0];
+    ipu_replicas *all = NULL;
+    ipu_tensor w[2], g[2];
+    ipu_optimizer o;
+
+    mini_batches = 3;
+    build(&plain, kind, mini_batches, 0);
+    r->d = device_new();
+    w[0] = ipu_variable(r->d.graph, "w", IPU_FLOAT32, 2, SHAPE(10, COUNT / 10));
+    w[1] = ipu_variable(r->d.graph, "b", IPU_FLOAT32, 1, SHAPE(SMALL));
+    g[0] = ipu_input(r->d.graph, "gw", IPU_FLOAT32, 2, SHAPE(10, COUNT / 10));
+    g[1] = ipu_input(r->d.graph, "gb", IPU_FLOAT32, 1, SHAPE(SMALL));
+    o = optimizer_of(r->d.graph, kind);
+    MUST(ipu_sharded_optimizer(r->d.graph, &o, 2, w, g, mini_batches, NULL,
+                               &replication));
+    MUST(ipu_compile(r->d.graph, NULL, &r->d.executable));
+    ipu_replicas_options_init(&options, sizeof options);
+    options.ipus = n;
+    MUST(ipu_replicas_new(r->d.executable, &options, &all));
+    device_fill(r->weights, COUNT, 1);
+    device_fill(r->small, SMALL, 2);
+    MUST(ipu_replicas_write(all, "w", r->weights, sizeof r->weights));
+    MUST(ipu_replicas_write(all, "b", r->small, sizeof r->small));
+    MUST(ipu_replicas_connect(all, "gw", gw, (size_t)n * sizeof gw[0]));
+    MUST(ipu_replicas_connect(all, "gb", gb, (size_t)n * sizeof gb[0]));
+    for (int step = 0; step < STEPS * mini_batches; step++) {
+        for (int k = 0; k < n; k++)
+            fill_gradients(gw[k], gb[k], step, k);
+        MUST(ipu_replicas_run(all));
+    }
+    run_plain(&plain, n);
+    for (int k = 0; k < n; k++) {
+        MUST(ipu_replicas_read(all, k, "w", r->weights, sizeof r->weights));
+        MUST(ipu_replicas_read(all, k, "b", r->small, sizeof r->small));
+        check_weights(r, kind);
+    }
+    ipu_replicas_free(all);
+}
+END_TEST
+
 /* With 3 mini-batches in an update, there is a third of the exchange. */
 START_TEST(replicas_exchange_with_updates_only)
 {
@@ -326,8 +374,8 @@ END_TEST
 START_TEST(sharding_refuses)
 {
     static const char *const words[] = {
-        "replication is NULL", "has no sum",        "is of another size",
-        "over 0 replicas",     "must be offloaded", "no such optimizer"};
+        "replication is NULL", "update options' size", "is of another size",
+        "over 0 replicas",     "must be offloaded",    "no such optimizer"};
     ipu_replication r = {.size = sizeof r, .replicas = 2, .sum = sum_over};
     ipu_update_options u = {.size = sizeof u};
     ipu_optimizer o;
@@ -339,7 +387,7 @@ START_TEST(sharding_refuses)
     g = device_floats(&plain.d, "g", 1, SHAPE(3));
     r.index = ipu_input(plain.d.graph, "replica", IPU_INT32, 0, NULL);
     switch (_i) {
-    case 1: r.sum = NULL; break;
+    case 1: u.size = 3; break;
     case 2: r.size = 1; break;
     case 3: r.replicas = 0; break;
     case 4: u.offload = IPU_OFFLOAD_OFF; break;
@@ -362,6 +410,7 @@ static TCase *tcase_sharding(void)
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, weights_are_those_of_one_that_keeps_all, 0,
                         2 * KINDS);
+    tcase_add_loop_test(tc, replicas_on_chips_share_it_too, 0, 2 * KINDS);
     tcase_add_test(tc, replicas_exchange_with_updates_only);
     tcase_add_loop_test(tc, each_keeps_its_part, 0, MOST);
     tcase_add_test(tc, parts_are_counted);
