@@ -50,11 +50,14 @@ static int stream_cycles(const struct ipu_pipeline *p, int64_t bytes,
 static int link_cycles(const struct ipu_pipeline *p, int32_t from, int32_t to,
                        int64_t bytes, int64_t *sum_bytes, int64_t *sum_cycles)
 {
+    const int32_t tiles = p->system.ipu.tiles;
     ipu_cycles c = {.size = sizeof c};
 
     if (from == to || bytes == 0)
         return IPU_OK;
-    IPU_TRY(ipu_model_link(&p->system, from, to, bytes, 1, &c));
+    /* Every tile sends its share. */
+    IPU_TRY(ipu_model_link(&p->system, from, to, (bytes + tiles - 1) / tiles, 1,
+                           &c));
     *sum_bytes += bytes;
     *sum_cycles += c.total;
     return IPU_OK;

@@ -20,6 +20,8 @@ int ipu__ring_cycles(const ipu_system *system, int32_t replicas, int32_t apart,
                      int64_t bytes, int64_t *sent, int64_t *cycles)
 {
     int64_t piece = (bytes + replicas - 1) / replicas, longest = 0;
+    /* Every tile sends its share. */
+    int64_t share = (piece + system->ipu.tiles - 1) / system->ipu.tiles;
 
     *cycles = 0;
     if (replicas < 2 || bytes == 0)
@@ -28,7 +30,7 @@ int ipu__ring_cycles(const ipu_system *system, int32_t replicas, int32_t apart,
         ipu_cycles c = {.size = sizeof c};
 
         IPU_TRY(ipu_model_link(system, r * apart, (r + 1) % replicas * apart,
-                               piece, 1, &c));
+                               share, 1, &c));
         longest = longest > c.total ? longest : c.total;
     }
     *sent += 2 * (replicas - 1) * piece;
