@@ -14,3 +14,9 @@ PROGRAMS += $(B)/bin/char_gpt
 SRC_char_gpt := models/char_gpt.c $(MODELS_COMMON_SRC)
 DEPS_char_gpt = $(HVD_SO) $(IPU_LIB)
 LIBS_char_gpt = $(MODELS_LINK)
+
+# The device alone: neither MPI nor libhvd.
+PROGRAMS += $(B)/bin/memory_tools
+SRC_memory_tools := models/memory_tools.c $(wildcard models/memory/*.c)
+DEPS_memory_tools = $(IPU_LIB)
+LIBS_memory_tools = $(IPU_LINK)

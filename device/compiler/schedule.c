@@ -340,23 +340,48 @@ static int emit_assigns(struct scheduler *s, bool *done)
     return IPU_OK;
 }
 
-/* What reads the variable and can come before its new value; with what is
- * assigned on the way. */
+/* A node that reads the variable and may come before its new value, whose maker
+ * is given; the first from node n on, in steps of one back or forth. -1: none.
+ * count: of nodes that it needs. */
+static int32_t next_reader(struct scheduler *s, int32_t variable, int32_t maker,
+                           int32_t n, int32_t step, int32_t *count)
+{
+    const ipu_graph *g = s->graph;
+
+    for (; n >= 0 && n < g->nnodes; n += step) {
+        if (n == maker || !s->assigned[n] || s->scheduled[n] ||
+            !reads(&g->nodes[n], variable))
+            continue;
+        *count = need(s, g->nodes[n].output);
+        if (maker < 0 || !s->wanted[maker])
+            return n;
+    }
+    return -1;
+}
+
+/*
+ * What reads the variable and can come before its new value; with what is
+ * assigned on the way. From that end of the graph on where less is needed:
+ * updates of many variables, which all read a counter of steps, are those of
+ * the last layers first, whose activations are then free.
+ */
 static int emit_readers(struct scheduler *s, const struct ipu__assign *assign,
                         bool *done)
 {
     const ipu_graph *g = s->graph;
-    int32_t maker = g->tensors[assign->value].node;
+    int32_t maker = g->tensors[assign->value].node, first = 0, last = 0, step;
+    int32_t n = next_reader(s, assign->variable, maker, 0, 1, &first);
 
-    for (int32_t n = 0; n < g->nnodes; n++) {
-        if (n == maker || !s->assigned[n] || s->scheduled[n] ||
-            !reads(&g->nodes[n], assign->variable))
-            continue;
-        need(s, g->nodes[n].output);
-        if (maker >= 0 && s->wanted[maker])
-            continue;
+    if (n < 0)
+        return IPU_OK;
+    next_reader(s, assign->variable, maker, g->nnodes - 1, -1, &last);
+    step = last < first ? -1 : 1;
+    n = step < 0 ? g->nnodes - 1 : 0;
+    while ((n = next_reader(s, assign->variable, maker, n, step, &first)) >=
+           0) {
         IPU_TRY(emit_needed(s, g->nodes[n].output));
         IPU_TRY(emit_assigns(s, done));
+        n += step;
     }
     return IPU_OK;
 }

@@ -271,12 +271,13 @@ int ipu_sharded_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
     int status = check(graph, optimizer, o, replication);
     ipu_replication over;
 
-    if (status >= 0 &&
-        (nvariables < 0 || (nvariables > 0 && (!variables || !gradients))))
-        status = ipu__fail(IPU_ERR_ARGUMENT,
-                           "shard: no array of variables or gradients");
     if (status < 0)
         return graph ? ipu__graph_fail(graph, status) : status;
+    if (nvariables < 0 || (nvariables > 0 && (!variables || !gradients)))
+        return ipu__graph_fail(graph,
+                               ipu__fail(IPU_ERR_ARGUMENT,
+                                         "shard: no array of variables or "
+                                         "gradients"));
     if (s.least == 0)
         s.least = USUAL_BYTES;
     over = *replication;

@@ -1,0 +1,80 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# memory_tools as its users meet it: its table, what must be the same bits, and
+# wrong command lines.
+
+setup() {
+    TOOLS="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin/memory_tools"
+    SMALL=(--rows 64 --width 48 --layers 8 --updates 3)
+}
+
+# column N of the row of a tool
+column() {
+    echo "$output" | awk -v tool="$1" -v n="$2" '$1 == tool { print $n }'
+}
+
+@test "every tool trains, and those that change no sum give the same bits" {
+    run "$TOOLS" "${SMALL[@]}"
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 7 ]
+    for tool in recompute offload; do
+        echo "$output" | grep -q "^$tool .* the same bits$"
+    done
+    [ "$(column recompute 6)" = "$(column plain 6)" ]
+    for tool in accumulate shard float16; do
+        echo "$output" | grep -Eq "^$tool .* (within|the same bits)"
+    done
+}
+
+@test "what they are for falls" {
+    run "$TOOLS" --rows 1024 --width 64 --layers 16 --updates 1
+    [ "$status" -eq 0 ]
+    for tool in recompute accumulate offload shard float16; do
+        [ "$(column $tool 2)" -lt "$(column plain 2)" ]
+    done
+    [ "$(column plain 4)" -eq 0 ]
+    [ "$(column offload 4)" -gt 0 ]
+    # Each of 4 replicas has a part of the state.
+    [ "$(column shard 4)" -lt $(($(column offload 4) / 3)) ]
+}
+
+@test "tools can be chosen, and come in one order" {
+    run "$TOOLS" "${SMALL[@]}" recompute plain
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 3 ]
+    [[ "${lines[1]}" == plain* ]]
+    [[ "${lines[2]}" == recompute* ]]
+}
+
+@test "a chip without memory beside it cannot offload" {
+    run "$TOOLS" "${SMALL[@]}" --target mk1 offload
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"memory_tools: offload: "*"'mk1' has no streaming memory"* ]]
+}
+
+@test "wrong command lines say what is wanted" {
+    run "$TOOLS" --rows 0
+    [ "$status" -eq 64 ]
+    [[ "$output" == *"--rows '0': a number of 1 to"* ]]
+    run "$TOOLS" --rows 30 --parts 4
+    [ "$status" -eq 64 ]
+    [[ "$output" == *"--rows '30': it must be a multiple of --parts"* ]]
+    run "$TOOLS" --rate nan
+    [ "$status" -eq 64 ]
+    run "$TOOLS" --target mk9
+    [ "$status" -eq 64 ]
+    [[ "$output" == *"--target: "* ]]
+    run "$TOOLS" nothing
+    [ "$status" -eq 64 ]
+    [[ "$output" == *"tool 'nothing'"* ]]
+    run "$TOOLS" --nothing
+    [ "$status" -eq 64 ]
+}
+
+@test "--help names the tools" {
+    run "$TOOLS" --help
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"recompute "* ]]
+    [[ "$output" == *"--parts N"* ]]
+}
