@@ -214,6 +214,12 @@ START_TEST(large_variables_go_in_pieces)
 }
 END_TEST
 
+static int nothing(void *context, const char *name, void *data, int64_t count)
+{
+    (void)context, (void)name, (void)data, (void)count;
+    return 0;
+}
+
 /* What another part of the program reads or writes stays on the chip. */
 START_TEST(only_what_the_update_alone_uses_goes)
 {
@@ -233,9 +239,52 @@ START_TEST(only_what_the_update_alone_uses_goes)
         MUST(ipu_output(graph, "z", ipu_square(graph, v)));
     if (_i == 2)
         MUST(ipu_assign(graph, v, x));
+    if (_i == 4)
+        MUST(ipu_host_call(graph, "call", v, nothing, NULL));
     load(&devices[0]);
     ck_assert_int_eq(memory_of(&devices[0]).remote_bytes,
-                     _i == 1 || _i == 2 ? 0 : BYTES);
+                     _i == 0 || _i == 3 ? BYTES : 0);
+}
+END_TEST
+
+/* Recomputation, accumulation and offloading together change no bit beside
+ * accumulation alone. */
+START_TEST(tools_go_together)
+{
+    static float weights[2][COUNT];
+    static float x[COUNT];
+
+    for (int i = 0; i < 2; i++) {
+        const ipu_update_options u = {
+            .size = sizeof u, .offload = i ? IPU_OFFLOAD_ON : IPU_OFFLOAD_OFF};
+        struct device *d = &devices[i];
+        ipu_optimizer o = {.size = sizeof o, .kind = IPU_OPTIMIZER_ADAM};
+        ipu_tensor w, y, slope;
+
+        *d = device_new();
+        MUST(ipu_allow_recompute(d->graph, i));
+        o.rate = ipu_fill(d->graph, IPU_FLOAT32, 0, NULL, 0.01);
+        w = ipu_variable(d->graph, "w", IPU_FLOAT32, 1, SHAPE(COUNT));
+        y = device_floats(d, "x", 1, SHAPE(COUNT));
+        for (int k = 0; k < 12; k++)
+            y = ipu_tanh(d->graph, ipu_add(d->graph, y, w));
+        y = ipu_reduce_sum(d->graph, ipu_square(d->graph, y), 1e-3);
+        MUST(ipu_gradients(d->graph, y, 1, &w, &slope));
+        MUST(ipu_accumulating_optimizer(d->graph, &o, 1, &w, &slope, 3, &u));
+        load(d);
+        for (int run = 0; run < 300; run++) {
+            device_fill(x, COUNT, (uint64_t)run);
+            device_connect(d, "x", x, COUNT);
+            MUST(ipu_engine_run(d->engine));
+        }
+        MUST(ipu_engine_read(d->engine, "w", weights[i], BYTES));
+    }
+    ck_assert_int_eq(cycles_of(&devices[0]).again, 0);
+    ck_assert_int_gt(cycles_of(&devices[1]).again, 0);
+    ck_assert_int_gt(cycles_of(&devices[1]).streaming, 0);
+    ck_assert_int_lt(memory_of(&devices[1]).peak_bytes,
+                     memory_of(&devices[0]).peak_bytes);
+    ck_assert_mem_eq(weights[0], weights[1], sizeof weights[0]);
 }
 END_TEST
 
@@ -267,7 +316,8 @@ static TCase *tcase_offload(void)
     tcase_add_test(tc, without_streaming_memory_it_stays);
     tcase_add_loop_test(tc, the_least_size_can_be_chosen, 0, 4);
     tcase_add_test(tc, large_variables_go_in_pieces);
-    tcase_add_loop_test(tc, only_what_the_update_alone_uses_goes, 0, 4);
+    tcase_add_loop_test(tc, only_what_the_update_alone_uses_goes, 0, 5);
+    tcase_add_test(tc, tools_go_together);
     tcase_add_test(tc, the_host_sees_them);
     return tc;
 }
