@@ -132,6 +132,26 @@ static int check_sources(const struct ipu__part *part, int32_t ninputs)
     return IPU_OK;
 }
 
+/* What differentiation cannot take apart. */
+static int check_loops(const struct ipu__part *part)
+{
+    const ipu_graph *g = part->joint;
+    bool remote = false;
+
+    for (int32_t t = 0; t < g->ntensors; t++)
+        remote |= g->tensors[t].remote;
+    if (g->nloops > 0 || g->nfeeds > 0 || g->nenqueues > 0 || remote)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "pipeline: stage %s has a %s: a pipeline that trains "
+                         "cannot have that in its stages",
+                         part->name,
+                         g->nloops > 0      ? "loop"
+                         : g->nfeeds > 0    ? "queue that it dequeues"
+                         : g->nenqueues > 0 ? "queue that it enqueues into"
+                                            : "remote buffer");
+    return IPU_OK;
+}
+
 static int take_outputs(struct ipu__part *part, int count,
                         const ipu_tensor *outputs)
 {
@@ -257,6 +277,7 @@ static int build_part(struct ipu_pipeline *p, struct ipu__part *part,
     part->nforward = part->joint->nnodes;
     if (!p->training)
         return IPU_OK;
+    IPU_TRY(check_loops(part));
     IPU_TRY(find_trained(p, part));
     return find_dependents(part, ninputs);
 }

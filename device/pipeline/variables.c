@@ -111,8 +111,9 @@ static int check_shared(const struct ipu_pipeline *p, const struct ipu__chip *a,
 static bool may_fail(const ipu_executable *e)
 {
     for (int32_t i = 0; e && i < e->nsteps; i++)
-        if (e->steps[i].kind == IPU__HOST_CALL || e->steps[i].op->checks)
-            return true;
+        if (e->steps[i].kind == IPU__HOST_CALL ||
+            (e->steps[i].kind == IPU__COMPUTE && e->steps[i].op->checks))
+            return true; /* what is fused does not fail */
     return false;
 }
 

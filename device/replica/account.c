@@ -40,19 +40,16 @@ static int send(struct account *a)
     return IPU_OK;
 }
 
-static int account_step(struct account *a, const struct ipu__step *step)
+static int account_part(struct account *a, const struct ipu__step_op *part)
 {
-    const struct ipu__value *out = &a->executable->values[step->output];
-    int64_t bytes = (int64_t)out->bytes;
+    int64_t bytes = (int64_t)a->executable->values[part->output].bytes;
     bool depends = false;
 
-    if (step->kind != IPU__COMPUTE)
-        return IPU_OK;
-    for (int i = 0; i < step->op->ninputs; i++)
-        depends |= a->depends[step->inputs[i]];
-    if (step->op->collective) {
-        int32_t group =
-            step->attributes.size ? step->attributes.size : a->count;
+    for (int i = 0; i < part->op->ninputs; i++)
+        depends |= a->depends[part->inputs[i]];
+    if (part->op->collective) {
+        int32_t size = part->attributes.size;
+        int32_t group = size ? size : a->count;
 
         if (depends || group != a->group || a->bytes + bytes > a->limit)
             IPU_TRY(send(a));
@@ -61,7 +58,17 @@ static int account_step(struct account *a, const struct ipu__step *step)
         a->info->collectives++;
         depends = true;
     }
-    a->depends[step->output] |= depends;
+    a->depends[part->output] |= depends;
+    return IPU_OK;
+}
+
+static int account_step(struct account *a, const struct ipu__step *step)
+{
+    for (int32_t k = 0; k < ipu__nparts(step); k++) {
+        struct ipu__step_op place;
+
+        IPU_TRY(account_part(a, ipu__part_of(a->executable, step, k, &place)));
+    }
     return IPU_OK;
 }
 

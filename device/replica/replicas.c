@@ -97,6 +97,19 @@ static int find_system(const ipu_replicas_options *o, ipu_system *system)
     return IPU_OK;
 }
 
+static bool writes_variable(const ipu_executable *e,
+                            const struct ipu__step *step)
+{
+    for (int32_t k = 0; k < ipu__nparts(step); k++) {
+        struct ipu__step_op place;
+        const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
+
+        if (e->blocks[e->values[part->output].block].always)
+            return true;
+    }
+    return false;
+}
+
 /* Groups are whole; and where all wait. */
 static int find_cuts(struct ipu_replicas *r)
 {
@@ -108,19 +121,17 @@ static int find_cuts(struct ipu_replicas *r)
         return ipu__fail_memory((size_t)e->nsteps * sizeof *r->cuts);
     for (int32_t i = 0; i < e->nsteps; i++) {
         const struct ipu__step *step = &e->steps[i];
-        bool writes;
+        bool writes = writes_variable(e, step);
+        bool meets = step->kind == IPU__COMPUTE && step->op->collective;
 
-        if (step->kind != IPU__COMPUTE)
-            continue;
-        if (step->op->collective && step->attributes.size > 0 &&
+        if (meets && step->attributes.size > 0 &&
             r->count % step->attributes.size)
             return ipu__fail(IPU_ERR_ARGUMENT,
                              "replicas: %s is over groups of %d: %d replicas "
                              "are no multiple of that",
                              e->values[step->output].name,
                              (int)step->attributes.size, (int)r->count);
-        writes = e->blocks[e->values[step->output].block].always;
-        if (step->op->collective || (writes && !written))
+        if (meets || (writes && !written))
             r->cuts[r->ncuts++] = i;
         written |= writes;
     }
@@ -384,7 +395,8 @@ static int run_parts(struct ipu_replicas *r)
         r->until = r->cuts[c];
         ipu__pool_run(r->pool, r->count, advance, r);
         IPU_TRY(find_failure(r));
-        if (r->until == e->nsteps || !e->steps[r->until].op->collective)
+        if (r->until == e->nsteps || e->steps[r->until].kind != IPU__COMPUTE ||
+            !e->steps[r->until].op->collective)
             continue;
         r->until++;
         ipu__pool_run(r->pool, r->count, advance, r);
