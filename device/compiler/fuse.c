@@ -195,13 +195,14 @@ static bool period_fits(const struct fuser *f, const struct ipu__step_op *part)
     return !g->has_head || period == 1 || y->extents[y->ndim - 1] % period == 0;
 }
 
-/* In the same runs, and for the same purpose. */
+/* In the same runs, for the same purpose, on the same chip. */
 static bool runs_with(const struct fuser *f, const struct ipu__step *s)
 {
     const struct ipu__step *first = &f->e->steps[f->g.members[0]];
 
     return s->gate == first->gate && s->count == first->count &&
-           s->again == first->again;
+           s->again == first->again &&
+           f->e->values[s->output].shard == f->e->values[first->output].shard;
 }
 
 static bool can_join(const struct fuser *f, int32_t i)

@@ -32,6 +32,7 @@ struct ipu__value {
     bool opens;     /* it is the first in its block */
     bool inner;     /* it passes between parts of a step: its block is empty */
     int32_t buffer; /* of the step, where an inner one is */
+    int32_t shard;  /* the chip it is on, if there are several */
     bool renewed;   /* what a variable becomes, computed in its memory */
     bool remote;    /* a variable in the DRAM beside the chip */
     struct ipu__mapping map;
@@ -176,6 +177,9 @@ int ipu__cost(struct ipu_executable *executable);
  * found by compiling the graph anew with each (remedy.h). */
 int ipu__check_fit(const struct ipu_executable *executable,
                    const ipu_graph *graph, const ipu_compile_options *options);
+
+/* The same of each chip, if there are several. */
+int ipu__check_shards(const struct ipu_executable *executable);
 
 /* Cycles of a run, streams of inputs and outputs aside, if all elements had so
  * many bytes; 0: as they are. */

@@ -97,6 +97,7 @@ static int value_of(struct scheduler *s, int32_t tensor)
         .file = t->source.file ? strdup(t->source.file) : NULL,
         .line = t->source.line,
         .map = t->map,
+        .shard = t->shard,
     };
     e->nvalues++;
     if (!e->values[e->nvalues - 1].name ||

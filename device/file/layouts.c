@@ -28,6 +28,7 @@ static const struct ipu__member tensor[] = {
     MEMBER(3, IPU__INT64, shape.extents), MEMBER(4, IPU__INT32, kind),
     MEMBER(5, IPU__INT32, source.line),   MEMBER(6, IPU__BOOL, checkpoint),
     MEMBER(7, IPU__INT32, map.first),     MEMBER(8, IPU__INT32, map.tiles),
+    MEMBER(9, IPU__INT32, shard),
 };
 LAYOUT(ipu__tensor_layout, "a tensor", tensor);
 #undef STRUCT
@@ -149,7 +150,7 @@ static const struct ipu__member value[] = {
     MEMBER(9, IPU__BOOL, opens),          MEMBER(10, IPU__BOOL, renewed),
     MEMBER(11, IPU__BOOL, remote),        MEMBER(12, IPU__BOOL, inner),
     MEMBER(13, IPU__INT32, buffer),       MEMBER(14, IPU__INT32, map.first),
-    MEMBER(15, IPU__INT32, map.tiles),
+    MEMBER(15, IPU__INT32, map.tiles),    MEMBER(16, IPU__INT32, shard),
 };
 LAYOUT(ipu__value_layout, "a value", value);
 #undef STRUCT

@@ -35,6 +35,17 @@ static int accumulate(ipu_graph *g, ipu_tensor *total, ipu_tensor part)
     return g->status;
 }
 
+/* A derivative is where its tensor is. */
+static void accumulate_of(ipu_graph *g, int32_t tensor, ipu_tensor *total,
+                          ipu_tensor part)
+{
+    int32_t asked = g->shard;
+
+    g->shard = g->tensors[tensor].shard + 1;
+    accumulate(g, total, part);
+    g->shard = asked;
+}
+
 static bool any_input_needed(const struct ipu__node *node, const bool *needed)
 {
     for (int i = 0; i < node->op->ninputs; i++)
@@ -51,6 +62,7 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
     ipu_tensor parts[IPU__MAX_INPUTS];
     ipu_tensor dy = derivatives[node.output];
     struct ipu__source asked = g->source;
+    int32_t shard = g->shard;
 
     if (node.loop)
         return ipu__refuse_loop(g, &node, needed, derivatives);
@@ -58,6 +70,7 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
         return IPU_OK;
     /* A derivative comes from where its op does. */
     g->source = g->tensors[node.output].source;
+    g->shard = g->tensors[node.output].shard + 1;
     if (!node.op->gradient)
         return ipu__graph_fail(g, ipu__fail(IPU_ERR_ARGUMENT,
                                             "%s has no derivative",
@@ -67,9 +80,11 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
     g->derived = ipu__index(g, dy) + 1;
     node.op->gradient(g, &node, needed, dy, parts);
     g->source = asked;
+    g->shard = shard;
     for (int i = 0; i < node.op->ninputs && g->status >= 0; i++)
         if (needed[node.inputs[i]])
-            accumulate(g, &derivatives[node.inputs[i]], parts[i]);
+            accumulate_of(g, node.inputs[i], &derivatives[node.inputs[i]],
+                          parts[i]);
     g->derived = 0;
     return ipu__graph_status(g);
 }

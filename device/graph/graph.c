@@ -156,6 +156,7 @@ int ipu__tensor_add(ipu_graph *g, char *name, const struct ipu__shape *shape,
         .shape = *shape,
         .kind = kind,
         .node = -1,
+        .shard = g->shard > 0 ? g->shard - 1 : 0,
         .source = g->source,
     };
     return g->ntensors++;
@@ -235,6 +236,21 @@ int ipu__node_shape(const ipu_graph *graph, const struct ipu__node *node,
     return IPU_OK;
 }
 
+/* Unless told, a node is where the first of its inputs is that a node or the
+ * host's writing has made. */
+static int32_t shard_of(const ipu_graph *g, const struct ipu__node *node)
+{
+    if (g->shard > 0)
+        return g->shard - 1;
+    for (int i = 0; i < node->op->ninputs; i++) {
+        const struct ipu__tensor *t = &g->tensors[node->inputs[i]];
+
+        if (t->kind == IPU__RESULT || t->kind == IPU__VARIABLE)
+            return t->shard;
+    }
+    return 0;
+}
+
 static int add_node(ipu_graph *g, const struct ipu__op *op,
                     const ipu_tensor *inputs,
                     const struct ipu__attributes *attributes)
@@ -260,6 +276,7 @@ static int add_node(ipu_graph *g, const struct ipu__op *op,
     node.output =
         ipu__tensor_add(g, strdup(name), &call.output.shape, IPU__RESULT);
     IPU_TRY(node.output);
+    g->tensors[node.output].shard = shard_of(g, &node);
     g->tensors[node.output].node = g->nnodes;
     g->nodes[g->nnodes++] = node;
     return node.output;

@@ -61,6 +61,7 @@ struct ipu__tensor {
     enum ipu__tensor_kind kind;
     int32_t node;    /* that makes it; -1: none */
     void *data;      /* owned; of a constant */
+    int32_t shard;   /* the chip it is on, if there are several */
     bool checkpoint; /* kept where activations are computed again */
     bool imported;   /* from the graph around */
     bool fixed;      /* a variable to the compiler, not to the program */
@@ -179,6 +180,7 @@ struct ipu_graph {
     int32_t nenqueues, enqueue_capacity;
     int32_t region;  /* that is being built, + 1; 0: none */
     int32_t derived; /* as in nodes: what is being differentiated; 0: none */
+    int32_t shard;   /* that is being built on, + 1; 0: where inputs are */
     bool recompute;  /* derivatives read activations computed again */
     struct ipu__source source; /* of what is being built */
     int status;    /* of the first failure, which stops all building */

@@ -114,11 +114,63 @@ typedef struct ipu_replicas_info {
     int64_t exchange_cycles; /* of these */
     int64_t total_cycles;    /* of a run */
     double seconds;
-    int64_t runs;            /* so far */
-    int64_t done;            /* collectives, in all of them */
+    int64_t runs; /* so far */
+    int64_t done; /* collectives, in all of them */
 } ipu_replicas_info;
 
 int ipu_replicas_stats(const ipu_replicas *replicas, ipu_replicas_info *info);
+
+/* -------------------------------------------------------------- sharding */
+
+/*
+ * One program on several chips, one after the other: for room, not for speed
+ * (a pipeline is for that). What is built from here on is on this chip; -1, as
+ * at first: inputs on chip 0, and every op where the first of its inputs is
+ * that is a variable or was computed. Derivatives are where their tensors are.
+ */
+int ipu_shard(ipu_graph *graph, int32_t shard);
+
+/* Share out what has been built so far over count chips, in its order, so that
+ * each has about as many bytes of variables and activations. Before gradients:
+ * IPU_ERR_STATE if there are any. */
+int ipu_shard_automatically(ipu_graph *graph, int32_t count);
+
+/* The chip a tensor is on. */
+int32_t ipu_tensor_shard(const ipu_graph *graph, ipu_tensor tensor);
+
+/* Chips that a program is on. A program of several is compiled if each of them
+ * has room for its part; the engine runs it as any other, to the same bits. */
+int32_t ipu_executable_shards(const ipu_executable *executable);
+
+/* One of them. */
+typedef struct ipu_shard_info {
+    uint32_t size; /* sizeof(ipu_shard_info), set by the caller */
+    int32_t steps;
+    int64_t variable_bytes; /* and constants */
+    int64_t received_bytes; /* copies of what is on others, in a run */
+    int64_t peak_bytes;     /* all that is alive at once */
+    int64_t cycles;         /* of its steps */
+    int64_t code_bytes_per_tile;
+    int64_t tile_bytes; /* on the fullest tile, with code */
+    int64_t bytes_per_tile;
+} ipu_shard_info;
+
+int ipu_executable_shard(const ipu_executable *executable, int32_t shard,
+                         ipu_shard_info *info);
+
+typedef struct ipu_sharding_info {
+    uint32_t size; /* sizeof(ipu_sharding_info), set by the caller */
+    int32_t shards;
+    int32_t transfers;       /* of tensors between chips, in a run */
+    int64_t inter_ipu_bytes; /* of these */
+    int64_t exchange_cycles;
+    int64_t total_cycles; /* of a run, with them */
+    double seconds;
+} ipu_sharding_info;
+
+/* What passes between the chips of a system, of which shard i is IPU i. */
+int ipu_executable_sharding(const ipu_executable *executable,
+                            const ipu_system *system, ipu_sharding_info *info);
 
 #ifdef __cplusplus
 }

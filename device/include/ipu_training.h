@@ -322,8 +322,8 @@ int ipu_sharded_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
 int64_t ipu_shard_elements(int64_t elements, int32_t replicas);
 
 /* One variable on replicas, each of which has so many IPUs. */
-typedef struct ipu_shard_info {
-    uint32_t size; /* sizeof(ipu_shard_info), set by the caller */
+typedef struct ipu_sharding_cost {
+    uint32_t size; /* sizeof(ipu_sharding_cost), set by the caller */
     int32_t reserved;
     int64_t elements;       /* of each replica */
     int64_t padding;        /* of all of them, beyond the variable's */
@@ -331,11 +331,11 @@ typedef struct ipu_shard_info {
     int64_t sent_bytes;     /* by a replica, for each of the two: */
     int64_t scatter_cycles; /* gradients to who keeps the part */
     int64_t gather_cycles;  /* parts of the weights to all */
-} ipu_shard_info;
+} ipu_sharding_cost;
 
-int ipu_shard_info_get(const ipu_system *system, int32_t replicas,
-                       int32_t ipus_per_replica, int64_t elements,
-                       ipu_dtype dtype, ipu_shard_info *info);
+int ipu_sharding_cost_get(const ipu_system *system, int32_t replicas,
+                          int32_t ipus_per_replica, int64_t elements,
+                          ipu_dtype dtype, ipu_sharding_cost *info);
 
 #ifdef __cplusplus
 }

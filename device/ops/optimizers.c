@@ -40,13 +40,16 @@ static int32_t variable_of(ipu_graph *g, const char *name, ipu_tensor variable)
     return index;
 }
 
-/* A variable that is kept beside another, for what is updated of it. */
+/* A variable that is kept beside another, for what is updated of it, on its
+ * chip. */
 static ipu_tensor slot(ipu_graph *g, const struct ipu__part *part,
                        const char *what)
 {
-    const char *of = g->tensors[ipu__index(g, part->variable)].name;
-    int32_t value = ipu__index(g, part->value);
+    int32_t variable = ipu__index(g, part->variable);
+    const char *of = g->tensors[variable].name;
+    int32_t value = ipu__index(g, part->value), shard = g->shard;
     struct ipu__shape shape;
+    ipu_tensor made;
     char name[256];
     int length = snprintf(name, sizeof name, "%s/%s", of, what);
 
@@ -58,7 +61,10 @@ static ipu_tensor slot(ipu_graph *g, const struct ipu__part *part,
                                          "the name of %.64s... is too long for "
                                          "an optimiser: at most %d bytes",
                                          name, (int)sizeof name - 16));
-    return ipu_variable(g, name, shape.dtype, shape.ndim, shape.extents);
+    g->shard = g->tensors[variable].shard + 1;
+    made = ipu_variable(g, name, shape.dtype, shape.ndim, shape.extents);
+    g->shard = shard;
+    return made;
 }
 
 static ipu_tensor blended(ipu_graph *g, const struct ipu__op *op, ipu_tensor a,

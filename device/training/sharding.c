@@ -13,7 +13,7 @@
  *
  * The two sums are those of cross-replica ops, or the caller's own: over
  * processes, for example. On chips they are
- * a reduce-scatter and an all-gather, each half of a ring; ipu_shard_info
+ * a reduce-scatter and an all-gather, each half of a ring; ipu_sharding_cost
  * counts them so. Adding zeros changes no bit but the sign of a zero, and an
  * optimiser works element by element: the weights are those of replicas that
  * keep it all. LAMB takes lengths, which are added up over the parts: to
@@ -40,9 +40,9 @@ int64_t ipu_shard_elements(int64_t elements, int32_t replicas)
     return elements / replicas + (elements % replicas != 0);
 }
 
-int ipu_shard_info_get(const ipu_system *system, int32_t replicas,
-                       int32_t apart, int64_t elements, ipu_dtype dtype,
-                       ipu_shard_info *info)
+int ipu_sharding_cost_get(const ipu_system *system, int32_t replicas,
+                          int32_t apart, int64_t elements, ipu_dtype dtype,
+                          ipu_sharding_cost *info)
 {
     int64_t rows, sent = 0, cycles;
     uint32_t size;
@@ -62,7 +62,7 @@ int ipu_shard_info_get(const ipu_system *system, int32_t replicas,
                              rows * replicas * (int64_t)ipu__dtype_bytes(dtype),
                              &sent, &cycles));
     size = info->size;
-    *info = (ipu_shard_info){
+    *info = (ipu_sharding_cost){
         .elements = rows,
         .padding = rows * replicas - elements,
         .bytes = rows * (int64_t)ipu__dtype_bytes(dtype),

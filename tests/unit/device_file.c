@@ -510,7 +510,7 @@ static void check_layout(const struct ipu__layout *layout, size_t bytes)
 
 START_TEST(every_member_is_kept)
 {
-    check_layout(&ipu__tensor_layout, 136);
+    check_layout(&ipu__tensor_layout, 144);
     check_layout(&ipu__node_layout, 408);
     check_layout(&ipu__attributes_layout, 344);
     check_layout(&ipu__sink_layout, 32);
@@ -518,7 +518,7 @@ START_TEST(every_member_is_kept)
     check_layout(&ipu__region_layout, 32);
     check_layout(&ipu__target_layout, 192);
     check_layout(&ipu__executable_layout, 440);
-    check_layout(&ipu__value_layout, 152);
+    check_layout(&ipu__value_layout, 160);
     check_layout(&ipu__block_layout, 40);
     check_layout(&ipu__step_layout, 600);
     check_layout(&ipu__part_layout, 384);

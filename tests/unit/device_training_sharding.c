@@ -345,28 +345,28 @@ END_TEST
 START_TEST(parts_are_counted)
 {
     ipu_system system = {.size = sizeof system};
-    ipu_shard_info info = {.size = sizeof info}, one = info;
+    ipu_sharding_cost info = {.size = sizeof info}, one = info;
 
     MUST(ipu_system_find("M2000", &system));
-    MUST(ipu_shard_info_get(&system, 4, 1, 1000001, IPU_FLOAT16, &info));
+    MUST(ipu_sharding_cost_get(&system, 4, 1, 1000001, IPU_FLOAT16, &info));
     ck_assert_int_eq(info.elements, 250001);
     ck_assert_int_eq(info.padding, 3);
     ck_assert_int_eq(info.bytes, 500002);
     ck_assert_int_eq(info.sent_bytes, 3 * 500002);
     ck_assert_int_gt(info.scatter_cycles, 0);
     ck_assert_int_eq(info.scatter_cycles, info.gather_cycles);
-    MUST(ipu_shard_info_get(&system, 1, 4, 1000001, IPU_FLOAT16, &one));
+    MUST(ipu_sharding_cost_get(&system, 1, 4, 1000001, IPU_FLOAT16, &one));
     ck_assert_int_eq(one.elements, 1000001);
     ck_assert_int_eq(one.scatter_cycles, 0);
     ck_assert_int_eq(ipu_shard_elements(0, 3), 0);
     ck_assert_int_eq(ipu_shard_elements(2, 3), 1);
     ck_assert_int_eq(ipu_shard_elements(5, 0), 0);
-    MUST_FAIL(ipu_shard_info_get(&system, 0, 1, 1, IPU_FLOAT32, &info),
+    MUST_FAIL(ipu_sharding_cost_get(&system, 0, 1, 1, IPU_FLOAT32, &info),
               IPU_ERR_ARGUMENT, "over 0 replicas");
-    MUST_FAIL(ipu_shard_info_get(NULL, 1, 1, 1, IPU_FLOAT32, &info),
+    MUST_FAIL(ipu_sharding_cost_get(NULL, 1, 1, 1, IPU_FLOAT32, &info),
               IPU_ERR_ARGUMENT, "system is NULL");
     info.size = 4;
-    MUST_FAIL(ipu_shard_info_get(&system, 1, 1, 1, IPU_FLOAT32, &info),
+    MUST_FAIL(ipu_sharding_cost_get(&system, 1, 1, 1, IPU_FLOAT32, &info),
               IPU_ERR_ARGUMENT, "size");
 }
 END_TEST

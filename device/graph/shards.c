@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shards.c - which chip tensors are on, by hand or by weight.
+ *
+ * By weight: forward nodes are a chain, in the order in which they were built.
+ * Each weighs as many bytes as it makes, and as the variables that it is the
+ * first to use; the chain is cut where the weight passes equal parts.
+ */
+#include <stdlib.h>
+
+#include "graph/error.h"
+#include "graph/graph.h"
+#include "ops/op.h"
+
+int ipu_shard(ipu_graph *graph, int32_t shard)
+{
+    if (!graph)
+        return ipu__fail(IPU_ERR_ARGUMENT, "shard: the graph is NULL");
+    if (graph->status < 0)
+        return ipu__graph_status(graph);
+    if (shard < -1 || shard >= IPU_MAX_IPUS)
+        return ipu__graph_fail(graph,
+                               ipu__fail(IPU_ERR_ARGUMENT,
+                                         "shard %d: there are 0 to %d, or -1: "
+                                         "where inputs are",
+                                         (int)shard, IPU_MAX_IPUS - 1));
+    graph->shard = shard + 1;
+    return IPU_OK;
+}
+
+int32_t ipu_tensor_shard(const ipu_graph *graph, ipu_tensor tensor)
+{
+    int32_t index;
+
+    if (!graph)
+        return ipu__fail(IPU_ERR_ARGUMENT, "shard: the graph is NULL");
+    index = ipu__index(graph, tensor);
+    return index < 0 ? index : graph->tensors[index].shard;
+}
+
+static int64_t bytes_of(const ipu_graph *g, int32_t tensor)
+{
+    return (int64_t)ipu__shape_bytes(&g->tensors[tensor].shape);
+}
+
+/* What a node is the first to use goes where it is. */
+static int64_t claim(const ipu_graph *g, int32_t n, bool *seen)
+{
+    const struct ipu__node *node = &g->nodes[n];
+    int64_t bytes = bytes_of(g, node->output);
+
+    for (int i = 0; i < node->op->ninputs; i++) {
+        int32_t t = node->inputs[i];
+
+        if (seen[t] || g->tensors[t].node >= 0)
+            continue;
+        seen[t] = true;
+        if (g->tensors[t].kind == IPU__VARIABLE)
+            bytes += bytes_of(g, t);
+    }
+    return bytes;
+}
+
+static void place(ipu_graph *g, int32_t n, int32_t shard, bool *seen)
+{
+    const struct ipu__node *node = &g->nodes[n];
+
+    g->tensors[node->output].shard = shard;
+    for (int i = 0; i < node->op->ninputs; i++) {
+        int32_t t = node->inputs[i];
+
+        if (!seen[t] && g->tensors[t].node < 0)
+            g->tensors[t].shard = shard;
+        seen[t] = true;
+    }
+}
+
+static int cut(ipu_graph *g, int32_t count)
+{
+    bool *seen = calloc(2 * (size_t)g->ntensors + 1, sizeof *seen);
+    int64_t *weights = calloc((size_t)g->nnodes + 1, sizeof *weights);
+    int64_t all = 0, before = 0;
+
+    if (!seen || !weights) {
+        free(seen);
+        free(weights);
+        return ipu__fail_memory((size_t)g->nnodes * sizeof *weights);
+    }
+    for (int32_t n = 0; n < g->nnodes; n++)
+        all += weights[n] = claim(g, n, seen);
+    for (int32_t n = 0; n < g->nnodes; n++) {
+        /* Where the middle of its weight is. */
+        double middle = (double)before + (double)weights[n] / 2;
+        int32_t shard = all ? (int32_t)(middle / (double)all * count) : 0;
+
+        place(g, n, shard < count ? shard : count - 1, seen + g->ntensors);
+        before += weights[n];
+    }
+    free(seen);
+    free(weights);
+    return IPU_OK;
+}
+
+int ipu_shard_automatically(ipu_graph *graph, int32_t count)
+{
+    int status = IPU_OK;
+
+    if (!graph)
+        return ipu__fail(IPU_ERR_ARGUMENT, "shard: the graph is NULL");
+    if (graph->status < 0)
+        return ipu__graph_status(graph);
+    if (count < 1 || count > IPU_MAX_IPUS)
+        status = ipu__fail(IPU_ERR_ARGUMENT, "shard: %d shards: 1 to %d",
+                           (int)count, IPU_MAX_IPUS);
+    for (int32_t n = 0; status == IPU_OK && n < graph->nnodes; n++)
+        if (graph->nodes[n].derived)
+            status = ipu__fail(IPU_ERR_STATE,
+                               "shard: the graph has gradients already: they "
+                               "go where the ops that they are of have gone, "
+                               "so these must be sharded first");
+    if (status == IPU_OK)
+        status = cut(graph, count);
+    return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
+}
