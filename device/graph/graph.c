@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "graph/error.h"
+#include "graph/rounding.h"
 #include "ops/half.h"
 #include "ops/op.h"
 
@@ -294,6 +295,8 @@ ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
     }
     if (graph->status < 0)
         return (ipu_tensor){-1};
+    if (ipu__is_rounded(graph, op, inputs, attributes))
+        return ipu__add_rounded(graph, op, inputs, attributes);
     index = add_node(graph, op, inputs, attributes);
     return index < 0 ? ipu__invalid(graph, index) : ipu__handle(graph, index);
 }

@@ -156,6 +156,13 @@ struct ipu__assign {
     int32_t variable, value; /* tensors */
 };
 
+/* How float16 is rounded. */
+struct ipu__rounding {
+    bool on; /* by chance */
+    uint64_t seed;
+    ipu_tensor step;
+};
+
 struct ipu_graph {
     int32_t tag;                 /* of the ids of its tensors */
     struct ipu__tensor *tensors; /* owned */
@@ -183,6 +190,7 @@ struct ipu_graph {
     int32_t shard;   /* that is being built on, + 1; 0: where inputs are */
     bool recompute;  /* derivatives read activations computed again */
     struct ipu__source source; /* of what is being built */
+    struct ipu__rounding rounding;
     int status;    /* of the first failure, which stops all building */
     char *message; /* owned; its text */
     char **files;  /* owned, each too: those of sources that were loaded */

@@ -12,6 +12,27 @@
 extern "C" {
 #endif
 
+/* --------------------------------------------------------------- rounding */
+
+/*
+ * To float16 or bfloat16, up or down by chance: of the two nearest numbers of
+ * the dtype, the upper with the probability that the mean of many draws is x.
+ * seed and step (an int32 scalar) as those of ipu_dropout. x: float32.
+ */
+ipu_tensor ipu_stochastic_cast(ipu_graph *graph, ipu_tensor x, ipu_dtype dtype,
+                               uint64_t seed, ipu_tensor step);
+
+/*
+ * on 1: from here on every float16 that an op or a cast makes is rounded like
+ * that, each by random numbers of its own: derivatives and optimisers too. on
+ * 0: to the nearest again, as it is until told otherwise. It is the way in
+ * which the graph is being built, and not kept in files; what was built is. The
+ * same graph, seed and step give the same bits, whatever the target. In the
+ * body of a loop it is as around it, if the body says nothing.
+ */
+int ipu_stochastic_rounding(ipu_graph *graph, int32_t on, uint64_t seed,
+                            ipu_tensor step);
+
 /* -------------------------------------------------------- of each element */
 
 /* The whole number below, above, or nearest (of two as near, the even one), and
@@ -147,6 +168,10 @@ ipu_tensor ipu_huber_loss(ipu_graph *graph, ipu_tensor x, ipu_tensor target,
 
 /* Each builder tells where it is called. Not with IPU_NO_SOURCES. */
 #ifndef IPU_NO_SOURCES
+#define ipu_stochastic_cast(graph, ...)                                        \
+    ipu_stochastic_cast(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_stochastic_rounding(graph, ...)                                    \
+    ipu_stochastic_rounding(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_floor(graph, ...) ipu_floor(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_ceil(graph, ...) ipu_ceil(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_round(graph, ...) ipu_round(IPU_HERE(graph), __VA_ARGS__)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/error.h"
+#include "graph/rounding.h"
 #include "ops/half.h"
 
 static int shape(const struct ipu__call *call, struct ipu__shape *output)
@@ -101,9 +102,20 @@ const struct ipu__op ipu__cast = {
     .gradient = gradient,
 };
 
+/* What a half may not hold as it is. */
+static bool is_wide(const ipu_graph *graph, ipu_tensor x)
+{
+    ipu_dtype dtype;
+
+    return ipu_tensor_info(graph, x, &dtype, NULL, NULL) >= 0 &&
+           dtype == IPU_FLOAT32;
+}
+
 ipu_tensor ipu_cast(ipu_graph *graph, ipu_tensor x, ipu_dtype dtype)
 {
     const struct ipu__attributes attributes = {.size = dtype};
 
+    if (ipu__casts_by_chance(graph, dtype) && is_wide(graph, x))
+        return ipu__round_by_chance(graph, x);
     return ipu__add(graph, &ipu__cast, &x, &attributes);
 }

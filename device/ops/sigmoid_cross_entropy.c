@@ -44,6 +44,7 @@ const struct ipu__op ipu__sigmoid_cross_entropy = {
     .name = "sigmoid_cross_entropy",
     .ninputs = 2,
     .in_place = 0,
+    .by_element = true,
     .shape = ipu__two_floats,
     .run = run,
     .gradient = gradient,

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rounding.c - graphs whose float16 is rounded by chance.
+ *
+ * While it is asked for, an op that would make a float16 is built of three: its
+ * inputs as float32, the op on these, and a stochastic_cast of the result. That
+ * is what an op on halves is anyway, but for the rounding; the compiler fuses
+ * them, so that what is between has no memory. Derivatives are built through
+ * the same door, and so are optimisers.
+ *
+ * Each result has random numbers of its own: the seed and the node's number
+ * make them.
+ */
+#include "graph/rounding.h"
+
+#include "graph/error.h"
+#include "ops/op.h"
+
+/* The settings are those of the graph around, in a body of a loop. */
+static const struct ipu__rounding *settings_of(const ipu_graph *g)
+{
+    while (!g->rounding.on && g->parent)
+        g = g->parent;
+    return &g->rounding;
+}
+
+/* Whether the op on these inputs makes a float16; not if it fails: then it does
+ * so as always. */
+static bool makes_float16(const ipu_graph *g, const struct ipu__op *op,
+                          const int32_t *inputs,
+                          const struct ipu__attributes *attributes)
+{
+    struct ipu__node node = {.op = op};
+    struct ipu__shape shape;
+    bool found = false;
+
+    if (attributes)
+        node.attributes = *attributes;
+    for (int i = 0; i < op->ninputs; i++) {
+        node.inputs[i] = inputs[i];
+        found |= g->tensors[inputs[i]].shape.dtype == IPU_FLOAT16;
+    }
+    return found && ipu__node_shape(g, &node, &shape) == IPU_OK &&
+           shape.dtype == IPU_FLOAT16;
+}
+
+bool ipu__is_rounded(ipu_graph *graph, const struct ipu__op *op,
+                     const ipu_tensor *inputs,
+                     const struct ipu__attributes *attributes)
+{
+    int32_t indices[IPU__MAX_INPUTS];
+
+    if (!settings_of(graph)->on || op->raw)
+        return false;
+    for (int i = 0; i < op->ninputs; i++) {
+        indices[i] = ipu__index(graph, inputs[i]);
+        if (indices[i] < 0)
+            return false;
+    }
+    return makes_float16(graph, op, indices, attributes);
+}
+
+ipu_tensor ipu__round_by_chance(ipu_graph *graph, ipu_tensor x)
+{
+    const struct ipu__rounding *r = settings_of(graph);
+    uint64_t seed = r->seed + 0x9e3779b97f4a7c15u * (uint64_t)graph->nnodes;
+
+    return ipu_stochastic_cast(graph, x, IPU_FLOAT16, seed, r->step);
+}
+
+ipu_tensor ipu__add_rounded(ipu_graph *graph, const struct ipu__op *op,
+                            const ipu_tensor *inputs,
+                            const struct ipu__attributes *attributes)
+{
+    struct ipu__attributes wide = {0};
+    ipu_tensor all[IPU__MAX_INPUTS], y;
+    ipu_dtype dtype;
+
+    if (attributes)
+        wide = *attributes;
+    if (wide.shape.dtype == IPU_FLOAT16)
+        wide.shape.dtype = IPU_FLOAT32;
+    for (int i = 0; i < op->ninputs; i++) {
+        all[i] = inputs[i];
+        if (ipu_tensor_info(graph, inputs[i], &dtype, NULL, NULL) >= 0 &&
+            dtype == IPU_FLOAT16)
+            all[i] = ipu_cast(graph, inputs[i], IPU_FLOAT32);
+    }
+    y = ipu__add(graph, op, all, &wide);
+    if (ipu_tensor_info(graph, y, &dtype, NULL, NULL) < 0 ||
+        dtype != IPU_FLOAT32)
+        return y;
+    return ipu__round_by_chance(graph, y);
+}
+
+bool ipu__casts_by_chance(const ipu_graph *graph, ipu_dtype dtype)
+{
+    return graph && dtype == IPU_FLOAT16 && settings_of(graph)->on;
+}
+
+int ipu_stochastic_rounding(ipu_graph *graph, int32_t on, uint64_t seed,
+                            ipu_tensor step)
+{
+    int32_t index;
+
+    if (!graph)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "stochastic rounding: the graph is NULL");
+    if (graph->status < 0)
+        return ipu__graph_status(graph);
+    graph->rounding.on = false;
+    if (!on)
+        return IPU_OK;
+    index = ipu__index(graph, step);
+    if (index < 0)
+        return ipu__graph_fail(
+            graph, ipu__fail(index, "stochastic rounding: the step: %s",
+                             ipu_last_error()));
+    if (graph->tensors[index].shape.dtype != IPU_INT32 ||
+        graph->tensors[index].shape.ndim != 0)
+        return ipu__graph_fail(
+            graph, ipu__fail(IPU_ERR_SHAPE,
+                             "stochastic rounding: the step, %s, is no int32 "
+                             "scalar",
+                             graph->tensors[index].name));
+    graph->rounding = (struct ipu__rounding){true, seed, step};
+    return IPU_OK;
+}
