@@ -89,11 +89,12 @@ static int load_text(struct run *run)
 
 static int make_network(struct run *run)
 {
-    const struct joint_options options = options_joint(&run->options);
+    struct joint_options options = options_joint(&run->options);
     int status =
         agree(transformer_model(&run->options.gpt, run->options.batch_size,
                                 run->text.characters, &run->model));
 
+    options.progress = &run->progress;
     return status ? status : joint_new(&run->model, &options, &run->joint);
 }
 

@@ -115,10 +115,11 @@ static int train(struct run *run)
 
 static int make_network(struct run *run)
 {
-    const struct joint_options options = options_joint(&run->options);
+    struct joint_options options = options_joint(&run->options);
     int status = agree(network_model((enum network)run->options.network,
                                      run->options.batch_size, &run->model));
 
+    options.progress = &run->progress;
     return status ? status : joint_new(&run->model, &options, &run->joint);
 }
 

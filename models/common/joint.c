@@ -144,8 +144,9 @@ static int make_engines(struct joint *joint,
     uint64_t seed = options->seed * 1000003 + (uint64_t)hvd_rank();
 
     if (program_training(joint->model, &options->optimizer, seed, &exchange,
-                         &joint->programs[0]) < 0 ||
-        program_evaluation(joint->model, &joint->programs[1]) < 0)
+                         options->progress, &joint->programs[0]) < 0 ||
+        program_evaluation(joint->model, options->progress,
+                           &joint->programs[1]) < 0)
         return PROBLEM;
     if (ipu_engine_new(joint->programs[0], &joint->training) < 0 ||
         ipu_engine_new(joint->programs[1], &joint->evaluation) < 0)

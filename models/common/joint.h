@@ -16,6 +16,7 @@
 #include "common/optimizer.h"
 
 struct joint;
+struct progress;
 
 struct joint_options {
     struct optimizer_settings optimizer;
@@ -26,6 +27,8 @@ struct joint_options {
     bool serial;         /* reduce after the backward pass */
     const char *load;    /* a file of weights to start from; NULL: none */
     const char *profile; /* where to (profile.h); NULL: nothing is counted */
+    struct progress *progress; /* of compilations; borrowed by joint_new; NULL:
+                                  none is shown */
 };
 
 /* Seconds since joint_new, on this rank. */

@@ -7,6 +7,7 @@
  */
 #include "common/program.h"
 
+#include "common/compiling.h"
 #include "common/problem.h"
 
 #include <stdio.h>
@@ -119,10 +120,11 @@ static int building_init(struct building *b, const struct model *model)
 
 /* Compile what was built with this status, and free it. */
 static int building_finish(struct building *b, int status,
+                           struct progress *progress,
                            ipu_executable **executable)
 {
     if (status >= 0)
-        status = ipu_compile(b->graph, NULL, executable);
+        status = compiling_run(b->graph, progress, executable);
     if (status < 0)
         program_device_problem();
     ipu_graph_free(b->graph);
@@ -140,21 +142,22 @@ static int building_abandon(struct building *b)
 int program_training(const struct model *model,
                      const struct optimizer_settings *optimizer, uint64_t seed,
                      const struct program_exchange *exchange,
-                     ipu_executable **executable)
+                     struct progress *progress, ipu_executable **executable)
 {
     struct building b;
 
     if (building_init(&b, model) < 0)
         return building_abandon(&b);
     return building_finish(&b, build_training(&b, optimizer, seed, exchange),
-                           executable);
+                           progress, executable);
 }
 
-int program_evaluation(const struct model *model, ipu_executable **executable)
+int program_evaluation(const struct model *model, struct progress *progress,
+                       ipu_executable **executable)
 {
     struct building b;
 
     if (building_init(&b, model) < 0)
         return building_abandon(&b);
-    return building_finish(&b, build_evaluation(&b), executable);
+    return building_finish(&b, build_evaluation(&b), progress, executable);
 }

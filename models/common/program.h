@@ -8,6 +8,7 @@
 
 #include "common/model.h"
 #include "common/optimizer.h"
+#include "common/progress.h"
 
 /*
  * What a step does with gradients: that of variable i leaves by a host call of
@@ -23,16 +24,17 @@ struct program_exchange {
 /*
  * Inputs as the model's, and "rate", a float32 scalar; output "loss", the mean
  * of the rows'; afterwards the variables are updated. seed: of what is random.
- * PROBLEM with the text kept.
+ * progress (may be NULL): of the compilation. PROBLEM with the text kept.
  */
 int program_training(const struct model *model,
                      const struct optimizer_settings *optimizer, uint64_t seed,
                      const struct program_exchange *exchange,
-                     ipu_executable **executable);
+                     struct progress *progress, ipu_executable **executable);
 
 /* Inputs as the model's, outputs "losses" [rows] and "logits" [rows,
  * classes]. */
-int program_evaluation(const struct model *model, ipu_executable **executable);
+int program_evaluation(const struct model *model, struct progress *progress,
+                       ipu_executable **executable);
 
 /* The device's last failure as a problem. */
 int program_device_problem(void);

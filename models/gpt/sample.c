@@ -67,7 +67,7 @@ static int writer_init(struct writer *w, const struct options *options,
 
     *w = (struct writer){.context = options->gpt.context};
     if (transformer_model(&options->gpt, 1, text->characters, &w->model) < 0 ||
-        program_evaluation(&w->model, &w->executable) < 0)
+        program_evaluation(&w->model, NULL, &w->executable) < 0)
         return PROBLEM;
     if (ipu_engine_new(w->executable, &w->engine) < 0)
         return program_device_problem();

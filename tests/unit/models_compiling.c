@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is shown while a graph is compiled: a bar on a terminal, when it has
+ * taken two seconds; nothing before, and nothing elsewhere.
+ */
+#include "common/compiling.h"
+
+#include "check_main.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/clock.h"
+
+static char *text;
+static size_t bytes;
+static struct progress progress;
+
+static void set_up(void)
+{
+    FILE *out = open_memstream(&text, &bytes);
+
+    setenv("HVD_TTY", "1", 1);
+    setenv("TERM", "xterm", 1);
+    setenv("NO_COLOR", "1", 1);
+    setenv("COLUMNS", "60", 1);
+    progress_init(&progress, out, true);
+}
+
+static void tear_down(void)
+{
+    fclose(progress.out);
+    free(text);
+}
+
+/* What is written when it has taken so long. */
+static const char *told(double seconds)
+{
+    struct compiling c = {&progress, clock_seconds() - seconds};
+
+    progress.last -= 1;
+    ck_assert_int_eq(compiling_tell(&c, "schedule", 30, 60), 0);
+    fflush(progress.out);
+    return text;
+}
+
+START_TEST(a_long_compilation_has_a_bar)
+{
+    ck_assert_ptr_nonnull(strstr(told(2.5), "compiling [="));
+    ck_assert_ptr_nonnull(strstr(text, "]  50 % schedule"));
+}
+END_TEST
+
+START_TEST(a_short_one_has_none)
+{
+    ck_assert_str_eq(told(1.5), "");
+}
+END_TEST
+
+START_TEST(nothing_in_a_log)
+{
+    progress.live = false;
+    progress.last -= 100;
+    ck_assert_str_eq(told(50), "");
+}
+END_TEST
+
+START_TEST(a_phase_of_nothing)
+{
+    struct compiling c = {&progress, clock_seconds() - 5}, nobody = {NULL, 0};
+
+    progress.last -= 1;
+    ck_assert_int_eq(compiling_tell(&c, "fit", 0, 0), 0);
+    fflush(progress.out);
+    ck_assert_ptr_nonnull(strstr(text, "  0 % fit"));
+    ck_assert_int_eq(compiling_tell(&nobody, "fit", 0, 1), 0);
+}
+END_TEST
+
+START_TEST(it_compiles)
+{
+    ipu_executable *executable = NULL;
+    ipu_graph *graph = NULL;
+
+    ck_assert_int_eq(ipu_graph_new(&graph), 0);
+    progress.drawn = true;
+    ck_assert_int_eq(compiling_run(graph, &progress, &executable), 0);
+    ck_assert_ptr_nonnull(executable);
+    ck_assert(!progress.drawn);
+    ipu_executable_free(executable);
+    executable = NULL;
+    ipu_relu(graph, (ipu_tensor){-1});
+    ck_assert_int_lt(compiling_run(graph, NULL, &executable), 0);
+    ck_assert_ptr_null(executable);
+    ipu_graph_free(graph);
+}
+END_TEST
+
+static TCase *tcase_compiling(void)
+{
+    TCase *tcase = tcase_create("compiling");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, a_long_compilation_has_a_bar);
+    tcase_add_test(tcase, a_short_one_has_none);
+    tcase_add_test(tcase, nothing_in_a_log);
+    tcase_add_test(tcase, a_phase_of_nothing);
+    tcase_add_test(tcase, it_compiles);
+    return tcase;
+}
+
+HVD_TEST_MAIN("models_compiling", tcase_compiling)
