@@ -41,9 +41,8 @@ const big = (n, unit) =>
 const count = (n) => n.toLocaleString("en-US");
 function percent(part, all) {
     const value = all > 0 ? (100 * part) / all : 0;
-    return value !== 0 && Math.abs(value) < 0.1
-        ? `${value.toPrecision(1)} %`
-        : `${value.toFixed(1)} %`;
+    const small = Math.abs(value) < 0.1 && Math.abs(value) >= 0.001;
+    return `${small ? value.toPrecision(1) : value.toFixed(1)} %`;
 }
 
 function time(seconds) {

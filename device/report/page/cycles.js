@@ -127,12 +127,7 @@ function opsTable(p) {
     const most = rows.reduce((a, r) => Math.max(a, r.total), 1);
     return table(
         [
-            {
-                name: "op",
-                value: (r) => r.op,
-                show: (r) =>
-                    el("span", { title: r.parts || "" }, r.parts || r.op),
-            },
+            { name: "op", value: (r) => r.op },
             { name: "steps", number: true, value: (r) => r.steps },
             ...timeColumns(p, most, (r) => r.total),
         ],
@@ -152,7 +147,11 @@ function stepsTable(p) {
     const node = table(
         [
             { name: "step", number: true, value: (r) => r.number },
-            { name: "op", value: (r) => r.op },
+            {
+                name: "op",
+                value: (r) => r.op,
+                show: (r) => r.parts || r.op,
+            },
             {
                 name: "tensor",
                 value: (r) => r.tensor,

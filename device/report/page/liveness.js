@@ -6,7 +6,8 @@
 function liveness(p, tile) {
     const steps = p.steps.length;
     const change = new Float64Array(steps + 2);
-    let always = tile < 0 ? 0 : p.code_bytes;
+    const code = tile < 0 ? 0 : p.code_bytes;
+    let always = code;
     for (const block of p.blocks) {
         // What lies beside the chip is on no tile.
         const all = block.tiles.length ? block.bytes : 0;
@@ -24,7 +25,7 @@ function liveness(p, tile) {
         now += change[i];
         rest[i] = now + (tile < 0 ? 0 : p.steps[i].temporary_bytes);
     }
-    return { always, rest };
+    return { code, always, rest };
 }
 
 function onTile(block, tile) {
@@ -46,6 +47,8 @@ function livenessChart(p) {
         const wide = (w - left) / steps;
         c.fillStyle = css("variables");
         c.fillRect(left, y(live.always), w - left, y(0) - y(live.always));
+        c.fillStyle = css("code");
+        c.fillRect(left, y(live.code), w - left, y(0) - y(live.code));
         c.fillStyle = css("results");
         // As many columns as there are pixels: the highest step of each.
         const columns = Math.min(steps, Math.floor(w - left));
@@ -103,7 +106,9 @@ function livenessChart(p) {
         const s = p.steps[i];
         return (
             `step ${i}, ${s.op} ${s.tensor}\n` +
-            `always: ${bytes(live.always)}\n` +
+            `always: ${bytes(live.always)}` +
+            (live.code ? `, of which code ${bytes(live.code)}` : "") +
+            "\n" +
             `not always: ${bytes(live.rest[i])}\n` +
             `fullest tile: ${s.fullest_tile}, ${bytes(s.fullest_tile_bytes)}`
         );
@@ -233,7 +238,8 @@ function livenessSection(p) {
         ),
         chart,
         key([
-            ["variables", "always live: variables, constants (and code)"],
+            ["code", "code"],
+            ["variables", "always live: variables, constants"],
             ["results", "not always: inputs, results, temporary"],
             ["mark", "the peak"],
         ]),
