@@ -185,6 +185,75 @@ assert page.rstrip().endswith('</html>')
     absent CONSOLE "$BATS_TEST_TMPDIR/log"
 }
 
+# play FILE: the page with a script that uses everything on it, on standard
+# output: each choice, each button, the mouse over each drawing.
+play() {
+    cat "$1"
+    cat <<'EOF'
+<script>
+const wrong = [];
+addEventListener("error", (event) => wrong.push(event.message));
+function mouse(node, type, x, y) {
+    const box = node.getBoundingClientRect();
+    node.dispatchEvent(new PointerEvent(type, {
+        bubbles: true, ctrlKey: true, pointerId: 1,
+        clientX: box.left + x, clientY: box.top + y,
+    }));
+}
+function play() {
+    let tips = 0;
+    for (const node of document.querySelectorAll("select"))
+        for (const option of node.options) {
+            node.value = option.value;
+            node.dispatchEvent(new Event("change"));
+        }
+    for (const node of document.querySelectorAll("main button"))
+        node.click();
+    for (const node of document.querySelectorAll("canvas"))
+        for (let x = 1; x < node.clientWidth; x += 31) {
+            mouse(node, "mousemove", x, node.clientHeight / 3);
+            tips += !document.getElementById("tip").hidden;
+            mouse(node, "click", x, node.clientHeight / 3);
+            node.dispatchEvent(new WheelEvent("wheel",
+                {deltaY: x % 2 ? 9 : -9, ctrlKey: true, cancelable: true}));
+        }
+    for (const node of document.querySelectorAll("tr.choice"))
+        node.click();
+    return tips;
+}
+setTimeout(() => {
+    let programs = 0, tips = 0;
+    for (const tab of document.querySelectorAll("header button")) {
+        tab.click();
+        programs++;
+        try {
+            tips += play();
+        } catch (error) {
+            wrong.push(String(error));
+        }
+    }
+    const canvases = [...document.querySelectorAll("canvas")];
+    const drawn = canvases.filter((node) => node.getContext("2d")
+        .getImageData(0, 0, node.width, node.height).data
+        .some((value) => value > 0)).length;
+    document.body.append(`played ${programs} programs, ` +
+        `${drawn} of ${canvases.length} drawn, ` +
+        `tips ${tips > 20}, wrong: ${wrong.join("; ") || "nothing"}`);
+}, 200);
+</script>
+EOF
+}
+
+@test "all that can be clicked on the page works" {
+    command -v chromium >/dev/null || skip "chromium is not installed"
+    play "$A/report.html" >"$BATS_TEST_TMPDIR/play.html"
+    dom "$BATS_TEST_TMPDIR/play.html" >"$BATS_TEST_TMPDIR/dom"
+    grep -o 'played .*' "$BATS_TEST_TMPDIR/dom" || true
+    grep -qF 'played 2 programs, 5 of 5 drawn, tips true, wrong: nothing' \
+        "$BATS_TEST_TMPDIR/dom"
+    absent CONSOLE "$BATS_TEST_TMPDIR/log"
+}
+
 # -------------------------------------------------------------------- mistakes
 
 @test "mistakes are one line" {
