@@ -93,14 +93,46 @@ static int print_program(const struct ipu_profile *profile,
     return print_findings(p, text);
 }
 
+/* One line each. */
+static void print_overview(const struct ipu_profile *profile,
+                           struct ipu__text *text)
+{
+    char name[160], a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
+
+    ipu__text_put(text, "  %-28s %4s %6s %14s %11s %9s\n", "program", "IPU",
+                  "steps", "cycles", "full tile", "here");
+    for (int32_t i = 0; i < profile->nprograms; i++) {
+        const struct ipu__program *p = &profile->programs[i];
+        double mean =
+            p->measured ? (double)p->times.run_ns / 1e9 / (double)p->times.runs
+                        : 0;
+
+        ipu__text_put(text, "  ");
+        ipu__text_put_padded(text, ipu__shorten(p->name, 28, name, sizeof name),
+                             28);
+        ipu__text_put(text, " %4d %6d %14s %11s", (int)p->ipu, (int)p->nsteps,
+                      ipu__count_text(p->cycles.total, a),
+                      ipu__bytes_text((double)p->memory.fullest_tile_bytes, b));
+        ipu__text_put(text, " %9s\n",
+                      p->measured ? ipu__seconds_text(mean, a) : "-");
+    }
+    ipu__text_put(text, "\n");
+}
+
 int ipu__print_text(const struct ipu_profile *profile, struct ipu__text *text)
 {
     if (profile->nprograms == 0 && profile->nslots == 0)
         ipu__text_put(text, "the profile has no programs\n");
+    if (profile->nprograms > 1)
+        print_overview(profile, text);
+    if (profile->nslots > 0) {
+        IPU_TRY(ipu__print_pipeline(profile, text));
+        ipu__text_put(text, "\n");
+    }
     for (int32_t i = 0; i < profile->nprograms; i++) {
         if (i > 0)
             ipu__text_put(text, "\n");
         IPU_TRY(print_program(profile, &profile->programs[i], text));
     }
-    return ipu__print_pipeline(profile, text);
+    return IPU_OK;
 }

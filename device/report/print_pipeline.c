@@ -118,7 +118,7 @@ int ipu__print_pipeline(const struct ipu_profile *profile,
     IPU_TRY(sum_slots(profile, &busy, &all));
     ipu__text_put(
         text,
-        "\npipeline: %d IPU%s, %d slots, %s cycles; the chips are idle "
+        "pipeline: %d IPU%s, %d slots, %s cycles; the chips are idle "
         "%.1f %% of that\n"
         "F forward, B backward, R recompute, U update, with the number "
         "of the mini-batch\n",

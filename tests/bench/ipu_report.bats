@@ -223,7 +223,7 @@ function play() {
 }
 setTimeout(() => {
     let programs = 0, tips = 0;
-    for (const tab of document.querySelectorAll("header button")) {
+    for (const tab of document.querySelectorAll("#programs tbody tr")) {
         tab.click();
         programs++;
         try {

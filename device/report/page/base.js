@@ -209,6 +209,9 @@ function table(columns, rows, options = {}) {
                     options.chosen && options.chosen(row) ? "chosen" : "",
                 ].join(" "),
                 onclick: choose || (() => {}),
+                tabindex: choose ? 0 : null,
+                onkeydown: (event) =>
+                    choose && event.key === "Enter" && choose(),
             },
             columns.map((c) =>
                 el(

@@ -88,8 +88,11 @@ function targetSection(p) {
 
 function showProgram(p, main) {
     looked.listeners = [];
+    const name =
+        profile.programs.length > 1 ? el("h2", {}, `Program ${p.name}`) : null;
     const chip = `${p.ipus > 1 ? `${p.ipus} IPUs` : `IPU ${p.ipu}`} `;
     main.replaceChildren(
+        ...[name].filter(Boolean),
         el(
             "p",
             {},
@@ -100,11 +103,11 @@ function showProgram(p, main) {
         ),
         ...[
             summarySection(p),
+            pipelineSection(),
             memorySection(p),
             livenessSection(p),
             timeSection(p),
             findingsSection(p),
-            pipelineSection(),
             estimatesSection(p),
             targetSection(p),
         ].filter(Boolean)
@@ -113,14 +116,77 @@ function showProgram(p, main) {
     if (p.steps.length) lookAt(p.memory.fullest_step);
 }
 
+// All programs, to choose one of them.
+function programsTable(choose, chosen) {
+    const rows = profile.programs.map((p, i) => ({ p, i }));
+    return table(
+        [
+            { name: "program", value: (r) => r.p.name },
+            { name: "IPU", number: true, value: (r) => r.p.ipu },
+            {
+                name: "steps",
+                number: true,
+                value: (r) => r.p.steps.length,
+                show: (r) => count(r.p.steps.length),
+            },
+            {
+                name: "cycles",
+                number: true,
+                value: (r) => r.p.cycles.total,
+                show: (r) => count(r.p.cycles.total),
+            },
+            {
+                name: "time",
+                number: true,
+                value: (r) => r.p.cycles.seconds,
+                show: (r) => time(r.p.cycles.seconds),
+            },
+            {
+                name: "fullest tile",
+                number: true,
+                value: (r) => r.p.memory.fullest_tile_bytes,
+                show: (r) => bytes(r.p.memory.fullest_tile_bytes),
+            },
+            {
+                name: "operations",
+                number: true,
+                value: (r) => r.p.cycles.flops,
+                show: (r) => big(r.p.cycles.flops, ""),
+            },
+            {
+                name: "runs here",
+                number: true,
+                value: (r) => (r.p.measured ? r.p.measured.runs : 0),
+            },
+            {
+                name: "each here",
+                number: true,
+                value: (r) =>
+                    r.p.measured ? r.p.measured.run_ns / r.p.measured.runs : 0,
+                show: (r) =>
+                    r.p.measured
+                        ? time(r.p.measured.run_ns / r.p.measured.runs / 1e9)
+                        : "",
+            },
+        ],
+        rows,
+        {
+            limit: 12,
+            choose: (r) => choose(r.i),
+            chosen: (r) => r.i === chosen(),
+        }
+    );
+}
+
 function showProfile() {
     const main = el("main");
-    const tabs = profile.programs.map((p, i) =>
-        el("button", { onclick: () => choose(i) }, p.name)
-    );
+    const many = profile.programs.length > 1;
+    let now = 0;
+    const programs = many ? programsTable(choose, () => now) : null;
     function choose(i) {
-        tabs.forEach((tab, k) => tab.setAttribute("aria-pressed", k === i));
+        now = i;
         showProgram(profile.programs[i], main);
+        if (programs) programs.fill();
     }
     document.title = `${profile.name}: IPU profile`;
     const links = [
@@ -136,13 +202,19 @@ function showProfile() {
             "header",
             {},
             el("h1", {}, `${profile.name}: profile`),
-            el("div", { class: "controls" }, tabs.length > 1 ? tabs : ""),
             el(
                 "nav",
                 {},
                 links.map(([id, text]) => el("a", { href: `#${id}` }, text))
             )
         ),
+        many
+            ? section(
+                  "programs",
+                  "Programs: a click shows one of them",
+                  programs
+              )
+            : "",
         main,
         tip
     );
