@@ -217,7 +217,7 @@ function play() {
             node.dispatchEvent(new WheelEvent("wheel",
                 {deltaY: x % 2 ? 9 : -9, ctrlKey: true, cancelable: true}));
         }
-    for (const node of document.querySelectorAll("tr.choice"))
+    for (const node of document.querySelectorAll("main tr.choice"))
         node.click();
     return tips;
 }
