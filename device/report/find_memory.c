@@ -72,7 +72,8 @@ static int64_t cycles_to_make(const struct ipu__program *p, int32_t block)
     int64_t cycles = 0;
 
     for (int32_t i = 0; i < p->nsteps && i <= p->memory.fullest_step; i++)
-        if (p->steps[i].block == block && p->steps[i].host == 0)
+        if ((p->steps[i].block == block || p->blocks[block].birth == i) &&
+            p->steps[i].host == 0)
             cycles += ipu__step_cycles(&p->steps[i], p->steps[i].total);
     return cycles;
 }
