@@ -18,43 +18,67 @@
 
 /* -------------------------------------------------------------------- steps */
 
+/* What is told of the tensor that a step makes, if it makes one. */
+static void gather_made(struct ipu_profile *p, const struct ipu__value *value,
+                        struct ipu__profile_step *step)
+{
+    step->file = ipu__profile_keep(p, value->file);
+    step->line = value->line;
+    step->block = value->inner ? -1 : value->block;
+    step->element_bytes = (int32_t)ipu__dtype_bytes(value->shape.dtype);
+}
+
+/* All of a host step's cycles are the host's. */
+static void gather_cycles(const ipu_step_info *info, bool host,
+                          struct ipu__profile_step *step)
+{
+    step->total = info->total_cycles;
+    if (host) {
+        step->host = info->total_cycles;
+        return;
+    }
+    step->compute = info->compute_cycles;
+    step->exchange = info->exchange_cycles;
+    step->sync = info->sync_cycles;
+    /* A loop's may have the host in it. */
+    step->host = step->total - step->compute - step->exchange - step->sync;
+    if (step->host < 0)
+        step->host = 0;
+}
+
 static int gather_step(struct ipu_profile *p, const struct ipu_executable *e,
                        const ipu_engine *engine, int32_t i, int32_t ipu,
                        struct ipu__profile_step *step)
 {
+    const struct ipu__step *s = &e->steps[i];
     ipu_step_info info = {.size = sizeof info};
-    const struct ipu__value *value = &e->values[e->steps[i].output];
-    bool call = e->steps[i].kind == IPU__HOST_CALL;
-    bool host = call || e->steps[i].op == &ipu__host_receive;
+    bool call = s->kind == IPU__HOST_CALL;
 
     IPU_TRY(ipu_executable_step(e, i, &info));
+    if (call)
+        info.tensor = e->streams[s->stream].name;
     *step = (struct ipu__profile_step){
-        .tensor = ipu__profile_keep(
-            p, call ? e->streams[e->steps[i].stream].name : info.tensor),
+        .tensor = ipu__profile_keep(p, info.tensor ? info.tensor : ""),
         .op = ipu__profile_keep(p, info.op),
         .parts = ipu__profile_keep(p, info.parts),
-        .file = ipu__profile_keep(p, value->file),
-        .line = value->line,
-        .block = value->inner ? -1 : value->block,
+        .block = -1,
         .ipu = ipu,
         .times = 1,
         .every = info.update_count,
         .again = info.again,
-        .compute = host ? 0 : info.compute_cycles,
-        .exchange = host ? 0 : info.exchange_cycles,
-        .sync = host ? 0 : info.sync_cycles,
-        .host = host ? info.total_cycles : 0,
-        .total = info.total_cycles,
         .exchange_bytes = info.exchange_bytes,
         .temporary_bytes = info.temporary_bytes,
         .flops = info.flops,
-        .element_bytes = (int32_t)ipu__dtype_bytes(value->shape.dtype),
+        .element_bytes = 4,
         .busy_tiles = info.busy_tiles,
         .fullest_tile = info.fullest_tile,
         .fullest_tile_bytes = info.fullest_tile_bytes,
         .ns = engine ? ipu_engine_step_ns(engine, i) : -1,
         .estimate = ipu__profile_keep(p, info.estimate),
     };
+    gather_cycles(&info, call || s->op == &ipu__host_receive, step);
+    if (s->output >= 0)
+        gather_made(p, &e->values[s->output], step);
     return IPU_OK;
 }
 
@@ -103,12 +127,11 @@ static void note_use(struct ipu__program *program,
                      const struct ipu_executable *e, int32_t value,
                      int32_t step, bool count_only)
 {
-    int32_t block = e->values[value].block;
     struct ipu__profile_block *b;
 
-    if (e->values[value].inner || block < 0)
+    if (value < 0 || e->values[value].inner || e->values[value].block < 0)
         return;
-    b = &program->blocks[block];
+    b = &program->blocks[e->values[value].block];
     if (count_only)
         b->nuses++;
     else if (b->nuses == 0 || b->uses[b->nuses - 1] != step)
