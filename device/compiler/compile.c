@@ -29,7 +29,7 @@ void ipu__find_scratch(struct ipu_executable *e)
         struct ipu__call call;
         size_t bytes;
 
-        if (e->steps[i].kind == IPU__HOST_CALL)
+        if (e->steps[i].kind == IPU__HOST_CALL || e->steps[i].kind == IPU__LOOP)
             continue;
         if (e->steps[i].kind == IPU__FUSED) {
             bytes = ipu__fused_scratch(e, &e->steps[i]);
@@ -104,6 +104,7 @@ static int build(const ipu_graph *graph, const ipu_compile_options *options,
         e->target = *options->target;
         e->target.size = sizeof e->target;
     }
+    IPU_TRY(ipu__compile_loops(graph, options, e));
     IPU_TRY(run_passes(graph, options->without, e));
     IPU_TRY(ipu__progress(e->progress, "fit", 0, 1));
     if (options->allow_out_of_memory)
@@ -166,6 +167,7 @@ void ipu_executable_free(ipu_executable *e)
         free(e->streams[i].name);
     for (int32_t i = 0; i < e->nsteps; i++)
         free(e->steps[i].text);
+    ipu__loop_codes_free(e);
     free(e->values);
     free(e->blocks);
     free(e->steps);

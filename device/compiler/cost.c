@@ -200,6 +200,10 @@ static int count_step(const struct ipu_executable *e,
         return ipu_model_host(&system, (int64_t)e->values[step->output].bytes,
                               cycles);
     }
+    if (step->kind == IPU__LOOP) {
+        *tiles = e->target.tiles;
+        return ipu__count_loop(e, step, cycles);
+    }
     IPU_TRY(step->kind == IPU__FUSED
                 ? count_fused(e, step, element_bytes, cycles, tiles)
                 : count_part(e, step, ipu__part_of(e, step, 0, &place),
@@ -208,10 +212,27 @@ static int count_step(const struct ipu_executable *e,
     return IPU_OK;
 }
 
+/* An element is one transfer. */
+static int count_feeds(struct ipu_executable *e, const ipu_system *system)
+{
+    for (int32_t i = 0; i < e->nfeeds; i++) {
+        ipu_cycles cycles = {.size = sizeof cycles};
+        int64_t bytes = 0;
+
+        for (int32_t k = 0; k < e->feeds[i].count; k++)
+            if (e->feeds[i].values[k] >= 0)
+                bytes += (int64_t)e->values[e->feeds[i].values[k]].bytes;
+        IPU_TRY(ipu_model_host(system, bytes, &cycles));
+        e->stream_cycles += cycles.total;
+    }
+    return IPU_OK;
+}
+
 static int count_streams(struct ipu_executable *e)
 {
     const ipu_system system = alone(e);
 
+    IPU_TRY(count_feeds(e, &system));
     for (int32_t i = 0; i < e->nstreams; i++) {
         struct ipu__stream *s = &e->streams[i];
         ipu_cycles cycles = {.size = sizeof cycles};

@@ -68,6 +68,20 @@ struct fuser {
 
 /* ----------------------------------------------------------- what is known */
 
+/* And of queues. */
+static void count_uses_of_loops(struct fuser *f)
+{
+    const struct ipu_executable *e = f->e;
+    int32_t v;
+
+    for (int32_t i = 0; i < e->nsteps; i++)
+        for (int32_t k = 0; (v = ipu__loop_read(e, &e->steps[i], k)) >= 0; k++)
+            f->uses[v]++;
+    for (int32_t i = 0; i < e->nfeeds; i++)
+        for (int32_t k = 0; e->feeds[i].outfeed && k < e->feeds[i].count; k++)
+            f->uses[e->feeds[i].values[k]]++;
+}
+
 static void count_uses(struct fuser *f)
 {
     struct ipu_executable *e = f->e;
@@ -94,6 +108,7 @@ static void count_uses(struct fuser *f)
         if (e->streams[i].gate)
             f->uses[e->streams[i].gate - 1]++;
     }
+    count_uses_of_loops(f);
 }
 
 static int64_t count_of(const struct fuser *f, int32_t v)

@@ -151,10 +151,40 @@ static void count_updates(const struct ipu_executable *e,
     sum->mean_total = sum->total - (int64_t)saved;
 }
 
+/* Loops have overlapped their own streams: their parts are not in the total
+ * again. */
+static void add_loop(const ipu_program_cycles *loop, ipu_program_cycles *sum,
+                     ipu_program_cycles *loops)
+{
+    loops->compute += loop->compute;
+    loops->exchange += loop->exchange;
+    loops->sync += loop->sync;
+    loops->host += loop->host;
+    loops->total += loop->total;
+    sum->flops += loop->flops;
+    sum->again += loop->again;
+    sum->streaming += loop->streaming;
+    sum->streaming_bytes += loop->streaming_bytes;
+    sum->estimates += loop->estimates;
+}
+
+/* A row between the chip and a remote buffer. */
+static void count_row(const struct ipu_executable *e, const struct ipu__step *s,
+                      ipu_program_cycles *sum)
+{
+    const struct ipu__value *all;
+
+    if (s->op != &ipu__row_load && s->op != &ipu__row_store)
+        return;
+    all = &e->values[s->inputs[0]];
+    sum->streaming += s->cycles.exchange;
+    sum->streaming_bytes += (int64_t)all->bytes / all->shape.extents[0];
+}
+
 int ipu_executable_cycles(const ipu_executable *executable,
                           ipu_program_cycles *info)
 {
-    ipu_program_cycles sum = {0};
+    ipu_program_cycles sum = {0}, loops = {0};
 
     IPU_TRY(check("cycles", executable, info));
     IPU_TRY(ipu__check_size("program cycles", info->size, sizeof *info));
@@ -167,6 +197,13 @@ int ipu_executable_cycles(const ipu_executable *executable,
             sum.host += s->cycles.total;
             continue;
         }
+        if (s->kind == IPU__LOOP) {
+            ipu_program_cycles loop;
+
+            IPU_TRY(ipu__loop_cycles(executable, s, &loop));
+            add_loop(&loop, &sum, &loops);
+            continue;
+        }
         sum.compute += s->cycles.compute;
         sum.exchange += s->cycles.exchange;
         sum.sync += s->cycles.sync;
@@ -176,6 +213,7 @@ int ipu_executable_cycles(const ipu_executable *executable,
             sum.streaming += s->cycles.exchange;
             sum.streaming_bytes += (int64_t)executable->values[s->output].bytes;
         }
+        count_row(executable, s, &sum);
     }
     sum.total = sum.compute + sum.exchange + sum.sync;
     /* Tiles that serve streams do so while the others compute. */
@@ -183,6 +221,11 @@ int ipu_executable_cycles(const ipu_executable *executable,
         sum.total += sum.host;
     else if (sum.total < sum.host)
         sum.total = sum.host;
+    sum.total += loops.total;
+    sum.host += loops.host;
+    sum.compute += loops.compute;
+    sum.exchange += loops.exchange;
+    sum.sync += loops.sync;
     count_updates(executable, &sum);
     sum.seconds = ipu_model_seconds(&executable->target, sum.total);
     sum.size = info->size;

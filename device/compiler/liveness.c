@@ -35,6 +35,32 @@ static void needed_at(struct ipu__value *value, int32_t step)
         value->death = step;
 }
 
+/* What a loop's step needs, and makes. */
+static void find_loop_lifetimes(struct ipu_executable *e, int32_t i)
+{
+    const struct ipu__step *step = &e->steps[i];
+    int32_t v;
+
+    if (step->kind != IPU__LOOP)
+        return;
+    e->values[step->output].birth = i;
+    needed_at(&e->values[step->output], i);
+    for (int32_t k = 0; (v = ipu__loop_read(e, step, k)) >= 0; k++)
+        needed_at(&e->values[v], i);
+    for (int32_t k = 0; (v = ipu__loop_makes(e, step, k)) >= 0; k++) {
+        e->values[v].birth = i;
+        needed_at(&e->values[v], i);
+    }
+}
+
+/* What queues get is there at the end. */
+static void find_enqueued(struct ipu_executable *e)
+{
+    for (int32_t i = 0; i < e->nfeeds; i++)
+        for (int32_t k = 0; e->feeds[i].outfeed && k < e->feeds[i].count; k++)
+            e->values[e->feeds[i].values[k]].death = e->nsteps;
+}
+
 static void find_lifetimes(struct ipu_executable *e)
 {
     for (int32_t v = 0; v < e->nvalues; v++)
@@ -56,7 +82,9 @@ static void find_lifetimes(struct ipu_executable *e)
             for (int n = 0; n < part->op->ninputs; n++)
                 needed_at(&e->values[part->inputs[n]], i);
         }
+        find_loop_lifetimes(e, i);
     }
+    find_enqueued(e);
     for (int32_t i = 0; i < e->nstreams; i++) {
         if (e->streams[i].kind != IPU__STREAM_OUT)
             continue;
@@ -83,6 +111,15 @@ static void note_needs(const struct ipu__step_op *part, int32_t i,
     }
 }
 
+static void note_loop_needs(const struct ipu_executable *e, int32_t i,
+                            int32_t *needs)
+{
+    int32_t v;
+
+    for (int32_t k = 0; (v = ipu__loop_read(e, &e->steps[i], k)) >= 0; k++)
+        needs[v] = needs[v] < i ? i : needs[v];
+}
+
 /* Until when the elements of each value are needed, also through those that
  * share its memory without a change: needs, [values]. Of variables, the old
  * elements. */
@@ -103,6 +140,7 @@ static void find_needs(const struct ipu_executable *e, int32_t *needs)
         }
         for (int32_t k = ipu__nparts(step) - 1; k >= 0; k--)
             note_needs(ipu__part_of(e, step, k, &place), i, needs);
+        note_loop_needs(e, i, needs);
     }
 }
 
@@ -181,7 +219,8 @@ static bool can_be_at(const struct ipu_executable *e, int32_t i, int32_t p,
     if (map->tiles && (map->tiles != e->blocks[block].tiles ||
                        map->first != e->blocks[block].first_tile))
         return false; /* the program wants it elsewhere */
-    if (e->values[v].bytes != e->values[part->output].bytes ||
+    if (e->values[first].shared ||
+        e->values[v].bytes != e->values[part->output].bytes ||
         !done_with(e, step, p, block, by))
         return false;
     /* A run that fails leaves the variable as it was. */
@@ -248,6 +287,8 @@ static int32_t place_of(const struct ipu_executable *e, int32_t i, int32_t p,
     if (!part->op->alias)
         return can_be_at(e, i, p, input, m) ? e->values[input].block : -1;
     first = m->first[e->values[input].block];
+    if (e->values[first].shared)
+        return -1; /* it changes while others may see it */
     return m->assigned[first] < 0 || e->values[input].renewed ||
                    m->needs[part->output] < m->assigned[first]
                ? e->values[input].block
@@ -259,14 +300,14 @@ static void open_block(struct ipu_executable *e, int32_t v, struct maps *m)
     struct ipu__value *value = &e->values[v];
 
     e->blocks[e->nblocks] = (struct ipu__block){
-        .bytes = value->inner ? 0 : value->bytes,
+        .bytes = value->inner || value->bound ? 0 : value->bytes,
         .birth = value->birth,
         .death = value->death,
         .always = stays(value),
         .constant = value->kind == IPU__CONSTANT,
         .first_tile = value->map.first,
         .tiles = value->map.tiles,
-        .remote = value->remote,
+        .remote = value->remote || value->bound,
     };
     m->first[e->nblocks] = v;
     value->block = e->nblocks++;
@@ -304,11 +345,51 @@ static void make_in_variables(struct ipu_executable *e, int32_t i,
             maker++;
         if (e->parts[step->first_part + maker].op->alias ||
             m->needs[part->output] > i || m->fails > i ||
+            e->values[part->output].shared ||
             !done_with(e, step, maker, e->values[part->output].block, 1))
             continue;
         e->values[v].inner = false;
         e->values[v].renewed = true;
         e->values[v].block = e->values[part->output].block;
+    }
+}
+
+/* A carried value begins where its initial value is, if nobody else needs
+ * that. */
+static bool begins_in_place(const struct ipu_executable *e, int32_t i,
+                            int32_t k)
+{
+    const struct ipu__loop_code *loop = ipu__loop_of(e, &e->steps[i]);
+    const struct ipu__value *from = &e->values[loop->initial[k]];
+    int32_t v;
+
+    if (e->blocks[from->block].death != i || e->blocks[from->block].always ||
+        from->bytes != e->values[loop->outputs[k]].bytes)
+        return false;
+    for (int32_t n = 0; (v = ipu__loop_read(e, &e->steps[i], n)) >= 0; n++)
+        if (n != k && e->values[v].block == from->block)
+            return false;
+    return true;
+}
+
+static void place_loop_outputs(struct ipu_executable *e, int32_t i,
+                               struct maps *m)
+{
+    const struct ipu__loop_code *loop = ipu__loop_of(e, &e->steps[i]);
+
+    if (loop->ncarried == 0)
+        open_block(e, e->steps[i].output, m);
+    for (int32_t k = 0; k < loop->ncarried; k++) {
+        struct ipu__value *output = &e->values[loop->outputs[k]];
+        int32_t block = e->values[loop->initial[k]].block;
+
+        if (!begins_in_place(e, i, k)) {
+            open_block(e, loop->outputs[k], m);
+            continue;
+        }
+        output->block = block;
+        if (e->blocks[block].death < output->death)
+            e->blocks[block].death = output->death;
     }
 }
 
@@ -319,6 +400,8 @@ static void place_outputs(struct ipu_executable *e, int32_t i, struct maps *m)
 
     if (step->kind == IPU__FUSED)
         make_in_variables(e, i, m);
+    if (step->kind == IPU__LOOP)
+        place_loop_outputs(e, i, m);
     for (int32_t k = 0; k < ipu__nparts(step); k++) {
         const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
         struct ipu__value *output = &e->values[part->output];

@@ -72,7 +72,9 @@ int ipu__choose_remote(const ipu_graph *g, const ipu_target *target,
     for (int32_t t = 0; t < g->ntensors; t++) {
         int32_t use;
 
-        if (g->tensors[t].kind != IPU__VARIABLE)
+        if (g->tensors[t].kind != IPU__VARIABLE || g->tensors[t].fixed ||
+            g->tensors[t].remote || g->tensors[t].renews ||
+            g->tensors[t].renewed)
             continue;
         use = use_of(g, t);
         remote[t] = use > 0 &&

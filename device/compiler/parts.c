@@ -40,8 +40,13 @@ bool ipu__step_reads(const struct ipu_executable *e,
 {
     struct ipu__step_op place;
 
+    int32_t read;
+
     if (step->kind == IPU__HOST_CALL)
         return step->output == v;
+    for (int32_t i = 0; (read = ipu__loop_read(e, step, i)) >= 0; i++)
+        if (read == v)
+            return true;
     for (int32_t k = 0; k < ipu__nparts(step); k++) {
         const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
 

@@ -248,6 +248,8 @@ static void fill_info(struct ipu_executable *e)
     info->planned_bytes = (int64_t)e->memory_bytes;
     info->unshared_bytes = info->always_live_bytes = info->remote_bytes = 0;
     for (int32_t v = 0; v < e->nvalues; v++) {
+        if (e->values[v].bound)
+            continue;
         if (e->values[v].remote) {
             info->remote_bytes += (int64_t)e->values[v].bytes;
             continue;

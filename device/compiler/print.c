@@ -6,11 +6,13 @@
 
 #include "compiler/program.h"
 #include "graph/error.h"
+#include "streams/streams.h"
 
 struct text {
     char *data;
     int64_t size;
     int64_t used; /* may pass size: what would be needed */
+    int depth;    /* of loops */
 };
 
 __attribute__((format(printf, 2, 3))) static void add(struct text *text,
@@ -86,6 +88,23 @@ static void add_ops(struct text *text, const struct ipu_executable *e,
     add(text, ")");
 }
 
+/* What a loop's step begins with, and how often it goes round. */
+static void add_loop(struct text *text, const struct ipu_executable *e,
+                     const struct ipu__step *step)
+{
+    const struct ipu__loop_code *loop = ipu__loop_of(e, step);
+
+    add(text, "%s ", loop->name);
+    if (loop->count > 0 || !loop->condition.program)
+        add(text, "%s%" PRId64 " times ",
+            loop->condition.program ? "at most " : "", loop->count);
+    add(text, "(");
+    for (int32_t k = 0; k < loop->ncarried; k++)
+        add(text, "%s%s from %s", k ? ", " : "",
+            e->values[loop->outputs[k]].name, e->values[loop->initial[k]].name);
+    add(text, ")");
+}
+
 static void add_step(struct text *text, const struct ipu_executable *e,
                      int32_t i)
 {
@@ -93,8 +112,10 @@ static void add_step(struct text *text, const struct ipu_executable *e,
     const struct ipu__value *output = &e->values[step->output];
     char shape[IPU__SHAPE_TEXT];
 
-    add(text, "%4d  ", (int)i);
-    if (step->kind == IPU__HOST_CALL)
+    add(text, "%*s%4d  ", 4 * text->depth, "", (int)i);
+    if (step->kind == IPU__LOOP)
+        add_loop(text, e, step);
+    else if (step->kind == IPU__HOST_CALL)
         add(text, "host_call '%s' %s", e->streams[step->stream].name,
             output->name);
     else
@@ -107,6 +128,39 @@ static void add_step(struct text *text, const struct ipu_executable *e,
     add(text, "\n");
 }
 
+/* Elements of queues, before the steps or after them. */
+static void add_feeds(struct text *text, const struct ipu_executable *e,
+                      bool in)
+{
+    for (int32_t i = 0; i < e->nfeeds; i++) {
+        const struct ipu__feed_code *f = &e->feeds[i];
+
+        if (in == (f->infeed != NULL))
+            add(text, "%*s      %s '%s'\n", 4 * text->depth, "",
+                in ? "dequeue" : "enqueue",
+                in ? ipu__infeed_name(f->infeed)
+                   : ipu__outfeed_name(f->outfeed));
+    }
+}
+
+static void add_program(struct text *text, const struct ipu_executable *e)
+{
+    add_feeds(text, e, true);
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        const struct ipu__loop_code *loop = ipu__loop_of(e, &e->steps[i]);
+
+        add_step(text, e, i);
+        if (!loop)
+            continue;
+        text->depth++;
+        if (loop->condition.program)
+            add_program(text, loop->condition.program);
+        add_program(text, loop->body.program);
+        text->depth--;
+    }
+    add_feeds(text, e, false);
+}
+
 int64_t ipu_executable_print(const ipu_executable *executable, char *text,
                              int64_t size)
 {
@@ -114,7 +168,6 @@ int64_t ipu_executable_print(const ipu_executable *executable, char *text,
 
     if (!executable)
         return ipu__fail(IPU_ERR_ARGUMENT, "print: the executable is NULL");
-    for (int32_t i = 0; i < executable->nsteps; i++)
-        add_step(&out, executable, i);
+    add_program(&out, executable);
     return out.used;
 }

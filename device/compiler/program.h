@@ -9,6 +9,8 @@
  * A step is an op, a host call, or a fused step: several ops, its parts, that
  * go over their elements together, block by block. What only passes between
  * them has no memory: the step has a buffer for the block at hand.
+ *
+ * The body of a loop is a program of its own (loops.c).
  */
 #ifndef IPU_COMPILER_PROGRAM_H
 #define IPU_COMPILER_PROGRAM_H
@@ -35,6 +37,9 @@ struct ipu__value {
     int32_t shard;  /* the chip it is on, if there are several */
     bool renewed;   /* what a variable becomes, computed in its memory */
     bool remote;    /* a variable in the DRAM beside the chip */
+    bool rows;      /* ... a remote buffer */
+    bool bound;     /* its memory is a value's of the program around */
+    bool shared;    /* a variable that a step changes in place, or a loop */
     struct ipu__mapping map;
 };
 
@@ -49,7 +54,7 @@ struct ipu__block {
     int32_t tiles; /* how many they may be, as the program says; 0: all */
 };
 
-enum ipu__step_kind { IPU__COMPUTE, IPU__HOST_CALL, IPU__FUSED };
+enum ipu__step_kind { IPU__COMPUTE, IPU__HOST_CALL, IPU__FUSED, IPU__LOOP };
 
 /* Of a fused step; elements of a block. */
 enum { IPU__MOST_PARTS = 24, IPU__MOST_BLOCK = 32768 };
@@ -80,6 +85,9 @@ struct ipu__step {
     char *text; /* owned; "bias_add, relu" */
     /* Host call */
     int32_t stream;
+    /* Loop; its op is ipu__loop_op, its output one of those it has, or nothing
+     */
+    int32_t loop;
     /* Of an update region: the value + 1 that is 0 when the step is passed
      * over; 0: none. It runs every count-th time; 0: each time. */
     int32_t gate, count;
@@ -105,6 +113,31 @@ struct ipu__stream {
     enum { IPU__STREAM_IN, IPU__STREAM_OUT, IPU__STREAM_CALL } kind;
     ipu_host_fn fn;
     void *context; /* borrowed */
+};
+
+/* Elements of a queue: taken before the first step, or given after the last. */
+struct ipu__feed_code {
+    ipu_infeed *infeed;   /* shared; or */
+    ipu_outfeed *outfeed; /* shared */
+    int32_t count;
+    int32_t *values; /* owned; -1: not used */
+};
+
+/* A program within a step. */
+struct ipu__inner {
+    ipu_executable *program; /* owned; NULL: there is none */
+    /* Owned, [nbound]: values of it that are bound, first the carried ones,
+     * and those they are bound to. */
+    int32_t *inner, *outer;
+    int32_t nbound;
+};
+
+struct ipu__loop_code {
+    const char *name; /* static */
+    int64_t count;    /* with a condition: at most; 0: without limit */
+    int32_t ncarried;
+    int32_t *initial, *outputs; /* owned: values */
+    struct ipu__inner body, condition;
 };
 
 /* What a tile holds, without code. */
@@ -138,7 +171,12 @@ struct ipu_executable {
     size_t memory_bytes;   /* what the engine allocates */
     size_t scratch_bytes;  /* most that a step asks */
     ipu_memory_info info;
-    char **texts; /* owned, each too: of estimates, in a loaded program */
+    struct ipu__loop_code *loops;
+    int32_t nloops;
+    struct ipu__feed_code *feeds;
+    int32_t nfeeds;
+    int32_t *value_of; /* [tensors of the graph]; of a body; or NULL */
+    char **texts;      /* owned, each too: of estimates, in a loaded program */
     int32_t ntexts;
     struct ipu__progress *progress; /* borrowed while it is being compiled */
 };
@@ -180,6 +218,29 @@ int ipu__check_fit(const struct ipu_executable *executable,
 
 /* The same of each chip, if there are several. */
 int ipu__check_shards(const struct ipu_executable *executable);
+/* The bodies, before the graph's own passes. */
+int ipu__compile_loops(const ipu_graph *graph,
+                       const ipu_compile_options *options,
+                       struct ipu_executable *executable);
+/* Loops and queues. */
+void ipu__loop_codes_free(struct ipu_executable *executable);
+
+/* The loop of a step; NULL: it is none. */
+const struct ipu__loop_code *ipu__loop_of(const struct ipu_executable *e,
+                                          const struct ipu__step *step);
+/* Value number i that a loop's step reads beside its inputs, or makes; -1:
+ * there are no more, or it is no loop's. */
+int32_t ipu__loop_read(const struct ipu_executable *executable,
+                       const struct ipu__step *step, int32_t i);
+int32_t ipu__loop_makes(const struct ipu_executable *executable,
+                        const struct ipu__step *step, int32_t i);
+/* Iterations that are counted. */
+int64_t ipu__loop_times(const struct ipu__loop_code *loop);
+/* Cycles of a loop's step: of all kinds, and as those of any step. */
+int ipu__loop_cycles(const struct ipu_executable *executable,
+                     const struct ipu__step *step, ipu_program_cycles *sum);
+int ipu__count_loop(const struct ipu_executable *executable,
+                    const struct ipu__step *step, ipu_cycles *cycles);
 
 /* Cycles of a run, streams of inputs and outputs aside, if all elements had so
  * many bytes; 0: as they are. */

@@ -19,12 +19,17 @@
  * value and does not need the new one, it comes before, so that the new one
  * can be computed in its place; the assignment itself follows as soon as
  * nobody reads the old one any more.
+ *
+ * Loops and stores that change something run even if nothing needs what they
+ * make, after host calls; effects.c says what must come before them.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/effects.h"
 #include "compiler/program.h"
 #include "graph/error.h"
+#include "streams/streams.h"
 
 struct scheduler {
     const ipu_graph *graph;
@@ -35,7 +40,8 @@ struct scheduler {
     int32_t *value_of; /* [tensors]; -1: not used so far */
     bool *remote;      /* [tensors]: variables beside the chip */
     int32_t *loaded;   /* [tensors]: what they are on it; -1: not so far */
-    size_t bytes;      /* of all values so far */
+    struct ipu__effects effects;
+    size_t bytes; /* of all values so far */
 };
 
 /* Mark what a sink needs and is not scheduled; returns how many nodes. */
@@ -60,6 +66,7 @@ static int32_t need(struct scheduler *s, int32_t tensor)
             if (maker >= 0 && !s->scheduled[maker])
                 s->wanted[maker] = true;
         }
+        ipu__effects_want(&s->effects, n, s->scheduled, s->wanted);
     }
     return count;
 }
@@ -76,9 +83,11 @@ static int copy_constant(struct ipu__value *value, const struct ipu__tensor *t)
 /* The value of a tensor, made if it is new. */
 static int value_of(struct scheduler *s, int32_t tensor)
 {
-    const struct ipu__tensor *t = &s->graph->tensors[tensor];
+    const struct ipu__tensor *t;
     struct ipu_executable *e = s->executable;
 
+    tensor = ipu__origin(s->graph, tensor);
+    t = &s->graph->tensors[tensor];
     if (s->value_of[tensor] >= 0)
         return s->value_of[tensor];
     /* Every later sum of sizes, with their alignment, is less than twice
@@ -104,7 +113,10 @@ static int value_of(struct scheduler *s, int32_t tensor)
         (t->source.file && !e->values[e->nvalues - 1].file))
         return ipu__fail_memory(strlen(t->name) + 1);
     s->value_of[tensor] = e->nvalues - 1;
-    e->values[e->nvalues - 1].remote = s->remote[tensor];
+    e->values[e->nvalues - 1].remote = s->remote[tensor] || t->remote;
+    e->values[e->nvalues - 1].rows = t->remote;
+    e->values[e->nvalues - 1].shared = t->renewed != 0;
+    e->values[e->nvalues - 1].bound = t->imported && t->kind == IPU__VARIABLE;
     if (t->kind == IPU__CONSTANT)
         IPU_TRY(copy_constant(&e->values[s->value_of[tensor]], t));
     return s->value_of[tensor];
@@ -155,7 +167,9 @@ static int load(struct scheduler *s, int32_t tensor, int32_t region)
 /* What a node reads of a tensor. */
 static int32_t input_of(const struct scheduler *s, int32_t tensor)
 {
-    return s->remote[tensor] ? s->loaded[tensor] : s->value_of[tensor];
+    if (s->remote[tensor])
+        return s->loaded[tensor];
+    return s->value_of[ipu__origin(s->graph, tensor)];
 }
 
 static int prepare_inputs(struct scheduler *s, const struct ipu__node *node)
@@ -168,6 +182,48 @@ static int prepare_inputs(struct scheduler *s, const struct ipu__node *node)
             IPU_TRY(load(s, t, node->region));
     }
     return IPU_OK;
+}
+
+/* The values that a body's are bound to. */
+static int bind(struct scheduler *s, const struct ipu__block_graph *from,
+                const struct ipu__loop_code *code, struct ipu__inner *to)
+{
+    const ipu_graph *g = from->graph;
+    int32_t n = 0;
+
+    if (!g)
+        return IPU_OK;
+    while (n < code->ncarried) {
+        to->outer[n] = code->outputs[n];
+        n++;
+    }
+    for (int32_t i = 0; i < g->nimports; i++) {
+        if (g->tensors[g->imports[i].inner].kind != IPU__VARIABLE)
+            continue; /* a copy */
+        to->outer[n] = value_of(s, g->imports[i].outer);
+        IPU_TRY(to->outer[n]);
+        n++;
+    }
+    return IPU_OK;
+}
+
+/* The rest of a loop's step. */
+static int emit_loop(struct scheduler *s, const struct ipu__node *node,
+                     struct ipu__step *step)
+{
+    const struct ipu__loop *loop = &s->graph->loops[node->loop - 1];
+    struct ipu__loop_code *code = &s->executable->loops[node->loop - 1];
+
+    step->kind = IPU__LOOP;
+    step->loop = node->loop - 1;
+    for (int32_t i = 0; i < loop->ncarried; i++) {
+        code->initial[i] = value_of(s, loop->initial[i]);
+        IPU_TRY(code->initial[i]);
+        code->outputs[i] = value_of(s, loop->outputs[i]);
+        IPU_TRY(code->outputs[i]);
+    }
+    IPU_TRY(bind(s, &loop->body, code, &code->body));
+    return bind(s, &loop->condition, code, &code->condition);
 }
 
 static int emit_node(struct scheduler *s, int32_t n)
@@ -186,6 +242,8 @@ static int emit_node(struct scheduler *s, int32_t n)
         step->inputs[i] = input_of(s, node->inputs[i]);
     step->output = value_of(s, node->output);
     IPU_TRY(step->output);
+    if (node->loop)
+        IPU_TRY(emit_loop(s, node, step));
     IPU_TRY(gate(s, node->region, &step->gate, &step->count));
     s->scheduled[n] = true;
     e->nsteps++;
@@ -277,10 +335,17 @@ static void need_for_assigns(struct scheduler *s)
     }
 }
 
-static bool reads(const struct ipu__node *node, int32_t tensor)
+/* In whatever state. */
+static bool reads(const ipu_graph *g, const struct ipu__node *node,
+                  int32_t variable)
 {
+    int32_t t;
+
     for (int i = 0; i < node->op->ninputs; i++)
-        if (node->inputs[i] == tensor)
+        if (ipu__origin(g, node->inputs[i]) == variable)
+            return true;
+    for (int32_t i = 0; (t = ipu__loop_need(g, node, i)) >= 0; i++)
+        if (ipu__origin(g, t) == variable)
             return true;
     return false;
 }
@@ -300,7 +365,8 @@ static bool is_read(const struct scheduler *s, int32_t variable)
     const ipu_graph *g = s->graph;
 
     for (int32_t n = 0; n < g->nnodes; n++)
-        if (s->assigned[n] && !s->scheduled[n] && reads(&g->nodes[n], variable))
+        if (s->assigned[n] && !s->scheduled[n] &&
+            reads(g, &g->nodes[n], variable))
             return true;
     return false;
 }
@@ -351,7 +417,7 @@ static int32_t next_reader(struct scheduler *s, int32_t variable, int32_t maker,
 
     for (; n >= 0 && n < g->nnodes; n += step) {
         if (n == maker || !s->assigned[n] || s->scheduled[n] ||
-            !reads(&g->nodes[n], variable))
+            !reads(g, &g->nodes[n], variable))
             continue;
         *count = need(s, g->nodes[n].output);
         if (maker < 0 || !s->wanted[maker])
@@ -423,26 +489,94 @@ static int emit_values(struct scheduler *s, bool *computed, bool *done)
     return IPU_OK;
 }
 
+/* ---------------------------------------------------- loops and queues */
+
+static int emit_effects(struct scheduler *s)
+{
+    for (int32_t n = 0; s->effects.live && n < s->graph->nnodes; n++)
+        if (s->graph->nodes[n].effect && !s->scheduled[n])
+            IPU_TRY(emit_needed(s, s->graph->nodes[n].output));
+    return IPU_OK;
+}
+
+/* Of a queue, with values for so many tensors. */
+static struct ipu__feed_code *add_feed(struct scheduler *s, int32_t count)
+{
+    struct ipu__feed_code *feed = &s->executable->feeds[s->executable->nfeeds];
+
+    feed->values = calloc((size_t)count + 1, sizeof *feed->values);
+    if (!feed->values)
+        return NULL;
+    feed->count = count;
+    s->executable->nfeeds++;
+    return feed;
+}
+
+static int emit_enqueues(struct scheduler *s)
+{
+    for (int32_t i = 0; i < s->graph->nenqueues; i++) {
+        const struct ipu__enqueue *enqueue = &s->graph->enqueues[i];
+        struct ipu__feed_code *feed = add_feed(s, enqueue->count);
+
+        if (!feed)
+            return ipu__fail_memory((size_t)enqueue->count);
+        ipu__outfeed_retain(enqueue->outfeed);
+        feed->outfeed = enqueue->outfeed;
+        for (int32_t k = 0; k < enqueue->count; k++) {
+            IPU_TRY(emit_needed(s, enqueue->tensors[k]));
+            feed->values[k] = value_of(s, enqueue->tensors[k]);
+            IPU_TRY(feed->values[k]);
+        }
+    }
+    return IPU_OK;
+}
+
+/* Once it is known which tensors are used. */
+static int add_infeeds(struct scheduler *s)
+{
+    for (int32_t i = 0; i < s->graph->nfeeds; i++) {
+        const struct ipu__feed *from = &s->graph->feeds[i];
+        struct ipu__feed_code *feed = add_feed(s, from->count);
+
+        if (!feed)
+            return ipu__fail_memory((size_t)from->count);
+        ipu__infeed_retain(from->infeed);
+        feed->infeed = from->infeed;
+        for (int32_t k = 0; k < from->count; k++)
+            feed->values[k] = s->value_of[from->first + k];
+    }
+    return IPU_OK;
+}
+
+static int emit_sinks(struct scheduler *s, bool *served, bool calls)
+{
+    int32_t next;
+
+    while ((next = next_sink(s, served, calls)) >= 0) {
+        served[next] = true;
+        IPU_TRY(emit_sink(s, &s->graph->sinks[next]));
+    }
+    return IPU_OK;
+}
+
 static int emit_all(struct scheduler *s, bool *served, bool *assigns)
 {
     const ipu_graph *g = s->graph;
-    int32_t next;
 
-    for (int calls = 1; calls >= 0; calls--)
-        while ((next = next_sink(s, served, calls)) >= 0) {
-            served[next] = true;
-            IPU_TRY(emit_sink(s, &g->sinks[next]));
-        }
+    IPU_TRY(emit_sinks(s, served, true));
+    IPU_TRY(emit_effects(s));
+    IPU_TRY(emit_sinks(s, served, false));
+    IPU_TRY(emit_enqueues(s));
     IPU_TRY(emit_values(s, assigns, assigns + g->nassigns));
     /* Every variable is kept, since the host may write and read it; every
      * input stays connectable. */
     for (int32_t t = 0; t < g->ntensors; t++) {
         if (g->tensors[t].kind == IPU__VARIABLE)
             IPU_TRY(value_of(s, t));
-        if (g->tensors[t].kind == IPU__INPUT)
+        if (g->tensors[t].kind == IPU__INPUT && !g->tensors[t].fed)
             IPU_TRY(add_stream(s, g->tensors[t].name, t, s->value_of[t], NULL));
     }
-    return IPU_OK;
+    return add_infeeds(s);
 }
 
 int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
@@ -469,12 +603,16 @@ int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
     e->values = calloc(2 * ntensors, sizeof *e->values);
     e->steps = calloc(nnodes + nsinks + nassigns + ntensors, sizeof *e->steps);
     e->streams = calloc(nsinks + ntensors, sizeof *e->streams);
+    e->feeds = calloc((size_t)graph->nfeeds + (size_t)graph->nenqueues + 1,
+                      sizeof *e->feeds);
     if (served && assigns && s.scheduled && s.wanted && s.assigned &&
         s.value_of && s.remote && s.loaded && e->values && e->steps &&
-        e->streams) {
+        e->streams && e->feeds) {
         memset(s.value_of, -1, ntensors * sizeof *s.value_of);
         memset(s.loaded, -1, ntensors * sizeof *s.loaded);
-        status = ipu__choose_remote(graph, &e->target, s.remote);
+        status = ipu__effects_init(&s.effects, graph);
+        if (status >= 0)
+            status = ipu__choose_remote(graph, &e->target, s.remote);
         if (status >= 0)
             status = emit_all(&s, served, assigns);
     } else {
@@ -485,7 +623,8 @@ int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
     free(s.scheduled);
     free(s.wanted);
     free(s.assigned);
-    free(s.value_of);
+    ipu__effects_fini(&s.effects);
+    e->value_of = s.value_of; /* who compiles the loop of a body asks for it */
     free(s.remote);
     free(s.loaded);
     return status;

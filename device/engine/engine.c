@@ -10,7 +10,13 @@
  * A run that fails (a host call, a label out of range) leaves the variables
  * as they were: the compiler puts all that can fail before the first step that
  * writes one. The next run starts anew.
+ *
+ * The body of a loop is a program with an engine of its own, which is told
+ * before each loop where the memory is that its values are bound to. An
+ * iteration is a run of it, so that a loop that fails leaves variables as the
+ * iteration before has left them.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +24,15 @@
 #include "engine/counts.h"
 #include "engine/engine.h"
 #include "engine/memory.h"
+#include "engine/streams.h"
 #include "graph/error.h"
 #include "ops/half.h"
 #include "target/target.h"
+
+/* Engines of a loop. */
+struct loop {
+    ipu_engine *body, *condition; /* owned; NULL: there is none */
+};
 
 struct ipu_engine {
     const struct ipu_executable *executable; /* borrowed until free */
@@ -28,10 +40,29 @@ struct ipu_engine {
     void **host; /* owned, [streams]: borrowed memory of the host, or NULL */
     struct ipu__counts *counts; /* owned; NULL: it does not count */
     struct ipu__calls calls;
+    struct loop *loops; /* owned, [loops] */
+    int32_t nqueues;    /* that it is attached to */
+    int32_t replica;
     int callback_status;
     int32_t next_step; /* of a run that goes on */
     bool running;
 };
+
+static int init_loops(ipu_engine *e)
+{
+    const struct ipu_executable *x = e->executable;
+
+    e->loops = calloc((size_t)x->nloops + 1, sizeof *e->loops);
+    if (!e->loops)
+        return ipu__fail_memory((size_t)x->nloops * sizeof *e->loops);
+    for (int32_t i = 0; i < x->nloops; i++) {
+        IPU_TRY(ipu_engine_new(x->loops[i].body.program, &e->loops[i].body));
+        if (x->loops[i].condition.program)
+            IPU_TRY(ipu_engine_new(x->loops[i].condition.program,
+                                   &e->loops[i].condition));
+    }
+    return IPU_OK;
+}
 
 static int init(ipu_engine *e, const ipu_executable *executable)
 {
@@ -42,7 +73,10 @@ static int init(ipu_engine *e, const ipu_executable *executable)
     if (!e->host)
         return ipu__fail_memory(nstreams * sizeof *e->host);
     IPU_TRY(ipu__calls_init(&e->calls, executable));
-    return ipu__memory_init(&e->memory, executable);
+    IPU_TRY(ipu__memory_init(&e->memory, executable));
+    e->nqueues = ipu__streams_attach(executable, 1);
+    IPU_TRY(e->nqueues);
+    return init_loops(e);
 }
 
 int ipu_engine_new(const ipu_executable *executable, ipu_engine **engine)
@@ -71,6 +105,13 @@ void ipu_engine_free(ipu_engine *engine)
 {
     if (!engine)
         return;
+    for (int32_t i = 0; engine->loops && i < engine->executable->nloops; i++) {
+        ipu_engine_free(engine->loops[i].body);
+        ipu_engine_free(engine->loops[i].condition);
+    }
+    free(engine->loops);
+    if (engine->nqueues > 0)
+        ipu__streams_detach(engine->executable, engine->nqueues);
     ipu__memory_fini(&engine->memory);
     ipu__counts_free(engine->counts);
     free(engine->host);
@@ -113,6 +154,13 @@ int ipu_engine_connect(ipu_engine *engine, const char *name, void *data,
         engine->host[i] = data;
         return IPU_OK;
     }
+    for (int32_t i = 0; i < engine->executable->nloops; i++) {
+        int status =
+            ipu_engine_connect(engine->loops[i].body, name, data, bytes);
+
+        if (status != IPU_ERR_NAME)
+            return status;
+    }
     return ipu__fail(IPU_ERR_NAME,
                      "there is no input, output or host call '%s'", name);
 }
@@ -125,6 +173,13 @@ int ipu_engine_connect_call(ipu_engine *engine, const char *name,
         return ipu__fail(IPU_ERR_STATE,
                          "the engine is running: host call '%s' stays as it is",
                          name);
+    for (int32_t i = 0; i < engine->executable->nloops; i++) {
+        int status =
+            ipu_engine_connect_call(engine->loops[i].body, name, fn, context);
+
+        if (status != IPU_ERR_NAME)
+            return status;
+    }
     return ipu__calls_set(&engine->calls, name, fn, context);
 }
 
@@ -347,12 +402,90 @@ static int compute(ipu_engine *engine, const struct ipu__step *step)
     return ipu__run_wide(&call);
 }
 
+/* A program within a step: one run of it. */
+static int run_inner(ipu_engine *engine)
+{
+    int status = ipu__engine_begin(engine);
+
+    if (status >= 0)
+        status = ipu__engine_advance(engine, engine->executable->nsteps);
+    return ipu__engine_end(engine, status);
+}
+
+static void bind(const ipu_engine *engine, const struct ipu__inner *inner,
+                 ipu_engine *to)
+{
+    for (int32_t i = 0; i < inner->nbound; i++) {
+        void *place = ipu__memory_of(&engine->memory, inner->outer[i]);
+
+        if (to->memory.placed[inner->inner[i]] != place)
+            ipu__memory_place(&to->memory, inner->inner[i], place);
+    }
+}
+
+/* Carried values as they begin; and where the body finds what it is bound to.
+ */
+static void begin_loop(ipu_engine *engine, const struct ipu__loop_code *code,
+                       const struct loop *loop)
+{
+    const struct ipu_executable *x = engine->executable;
+
+    for (int32_t i = 0; i < code->ncarried; i++) {
+        void *to = ipu__memory_of(&engine->memory, code->outputs[i]);
+        const void *from = ipu__memory_of(&engine->memory, code->initial[i]);
+
+        if (to != from)
+            memcpy(to, from, x->values[code->outputs[i]].bytes);
+    }
+    bind(engine, &code->body, loop->body);
+    if (loop->condition)
+        bind(engine, &code->condition, loop->condition);
+}
+
+/* Whether there is another iteration. */
+static int goes_on(const struct ipu__loop_code *code, const struct loop *loop,
+                   int64_t done)
+{
+    ipu_engine *condition = loop->condition;
+
+    if (!condition || (code->count > 0 && done == code->count))
+        return done < code->count;
+    IPU_TRY(run_inner(condition));
+    return *(const int32_t *)ipu__memory_of(
+               &condition->memory, condition->executable->streams[0].value) !=
+           0;
+}
+
+static int run_loop(ipu_engine *engine, const struct ipu__step *step)
+{
+    const struct ipu__loop_code *code = ipu__loop_of(engine->executable, step);
+    const struct loop *loop = &engine->loops[step->loop];
+    int64_t done = 0;
+    int status;
+
+    begin_loop(engine, code, loop);
+    while ((status = goes_on(code, loop, done)) > 0) {
+        status = run_inner(loop->body);
+        if (status < 0)
+            break;
+        done++;
+    }
+    if (status >= 0)
+        return IPU_OK;
+    engine->callback_status = loop->body->callback_status;
+    return ipu__fail(status, "%s: iteration %" PRId64 ": %s", code->name, done,
+                     ipu_last_error());
+}
+
 static int run_step(ipu_engine *engine, const struct ipu__step *step)
 {
     if (!is_due(engine, step->gate))
         return IPU_OK;
-    return step->kind == IPU__HOST_CALL ? call_host(engine, step)
-                                        : compute(engine, step);
+    switch (step->kind) {
+    case IPU__HOST_CALL: return call_host(engine, step);
+    case IPU__LOOP: return run_loop(engine, step);
+    default: return compute(engine, step);
+    }
 }
 
 static int run_step_and_look(ipu_engine *engine, int32_t i)
@@ -380,6 +513,8 @@ int ipu__engine_begin(ipu_engine *engine)
         ipu__counts_begin(engine->counts);
     IPU_TRY(ipu__calls_check(&engine->calls));
     IPU_TRY(stream_in(engine));
+    IPU_TRY(ipu__streams_take(&engine->memory, engine->replica,
+                              &engine->callback_status));
     if (engine->counts)
         ipu__counts_input(engine->counts);
     return IPU_OK;
@@ -392,13 +527,45 @@ int ipu__engine_advance(ipu_engine *engine, int32_t until)
     return IPU_OK;
 }
 
-void ipu__engine_end(ipu_engine *engine, int status)
+int ipu__engine_end(ipu_engine *engine, int status)
 {
-    if (status >= 0)
+    if (status >= 0) {
         stream_out(engine);
+        status = ipu__streams_give(&engine->memory, engine->replica);
+    }
     if (engine->counts)
         ipu__counts_end(engine->counts, status >= 0);
     engine->running = false;
+    return status;
+}
+
+int ipu__engine_replicate(ipu_engine *engine, int32_t replica, int32_t replicas)
+{
+    const struct ipu_executable *x = engine->executable;
+
+    if (engine->nqueues > 0)
+        ipu__streams_detach(x, engine->nqueues);
+    engine->nqueues = ipu__streams_attach(x, replicas);
+    IPU_TRY(engine->nqueues);
+    engine->replica = replica;
+    for (int32_t i = 0; i < x->nloops; i++)
+        IPU_TRY(
+            ipu__engine_replicate(engine->loops[i].body, replica, replicas));
+    return IPU_OK;
+}
+
+void ipu__engine_begin_queues(const ipu_engine *engine)
+{
+    ipu__streams_begin(engine->executable);
+    for (int32_t i = 0; i < engine->executable->nloops; i++)
+        ipu__engine_begin_queues(engine->loops[i].body);
+}
+
+void ipu__engine_end_queues(const ipu_engine *engine, int status)
+{
+    for (int32_t i = 0; i < engine->executable->nloops; i++)
+        ipu__engine_end_queues(engine->loops[i].body, status);
+    ipu__streams_end(engine->executable, status);
 }
 
 int ipu_engine_run(ipu_engine *engine)
@@ -410,10 +577,9 @@ int ipu_engine_run(ipu_engine *engine)
     if (engine->running)
         return ipu__fail(IPU_ERR_STATE,
                          "the engine is running: a host call cannot run it");
-    status = ipu__engine_begin(engine);
-    if (status >= 0)
-        status = ipu__engine_advance(engine, engine->executable->nsteps);
-    ipu__engine_end(engine, status);
+    ipu__engine_begin_queues(engine);
+    status = run_inner(engine);
+    ipu__engine_end_queues(engine, status);
     return status;
 }
 

@@ -29,7 +29,17 @@ int ipu__engine_bind(ipu_engine *engine, const char *name, void *data,
  */
 int ipu__engine_begin(ipu_engine *engine);
 int ipu__engine_advance(ipu_engine *engine, int32_t until);
-void ipu__engine_end(ipu_engine *engine, int status);
+int ipu__engine_end(ipu_engine *engine, int status); /* the run's */
+
+/* Before the first of these, and after the last: tell the program's outfeeds
+ * that a run goes on. */
+void ipu__engine_begin_queues(const ipu_engine *engine);
+void ipu__engine_end_queues(const ipu_engine *engine, int status);
+
+/* It is one of several replicas: queues are told. IPU_ERR_STATE if they have
+ * another replication factor. */
+int ipu__engine_replicate(ipu_engine *engine, int32_t replica,
+                          int32_t replicas);
 
 /* Whether a step runs this time, or its update region is not due. */
 bool ipu__engine_is_due(const ipu_engine *engine, int32_t step);

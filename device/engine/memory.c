@@ -47,7 +47,7 @@ static int init_hostile(struct ipu__memory *m)
     for (int32_t v = 0; v < x->nvalues; v++) {
         const struct ipu__value *value = &x->values[v];
 
-        if (value->inner)
+        if (value->inner || value->bound)
             continue;
         m->own[v] = allocate(value->bytes + 2 * ALIGNMENT);
         if (!m->own[v])
@@ -124,7 +124,7 @@ void ipu__memory_before(struct ipu__memory *m)
     memset(m->scratch, NAN_BYTE, x->scratch_bytes);
     for (int32_t v = 0; v < x->nvalues; v++)
         if (x->values[v].kind != IPU__VARIABLE &&
-            x->values[v].kind != IPU__CONSTANT && !x->values[v].inner)
+            x->values[v].kind != IPU__CONSTANT && m->own[v])
             memset(m->own[v] + ALIGNMENT, NAN_BYTE, x->values[v].bytes);
 }
 
@@ -147,7 +147,7 @@ int ipu__memory_after(struct ipu__memory *m, int32_t step)
     for (int32_t v = 0; v < x->nvalues; v++) {
         const struct ipu__value *value = &x->values[v];
 
-        if (value->inner)
+        if (value->inner || value->bound)
             continue;
         if (!canaries_are_alive(m->own[v], value->bytes))
             return ipu__fail(

@@ -105,6 +105,15 @@ static void put_rest(struct ipu__writer *w, const ipu_executable *e)
         ipu__put_struct(w, &ipu__tile_layout, &e->tiles[i]);
 }
 
+static bool has_rows(const ipu_executable *e)
+{
+    for (int32_t i = 0; i < e->nsteps; i++)
+        if (e->steps[i].op == &ipu__row_load ||
+            e->steps[i].op == &ipu__row_store)
+            return true;
+    return false;
+}
+
 int ipu_executable_save(const ipu_executable *executable, const char *path)
 {
     struct ipu__writer w = {0};
@@ -114,6 +123,13 @@ int ipu_executable_save(const ipu_executable *executable, const char *path)
     if (!executable || !path)
         return ipu__fail(IPU_ERR_ARGUMENT, "save: %s is NULL",
                          executable ? "the file's name" : "the executable");
+    if (executable->nloops || executable->nfeeds || has_rows(executable))
+        return ipu__fail(IPU_ERR_STATE,
+                         "save: a program with %s cannot be saved: compile it "
+                         "again",
+                         executable->nloops   ? "loops"
+                         : executable->nfeeds ? "queues"
+                                              : "remote buffers");
     ipu__file_begin(&w);
     put_head(&w, executable, &estimates);
     put_values(&w, executable);

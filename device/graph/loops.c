@@ -21,7 +21,13 @@
 #include "ops/op.h"
 #include "streams/streams.h"
 
-const struct ipu__op ipu__loop_op = {.name = "loop", .in_place = -1};
+const struct ipu__op ipu__loop_op = {
+    .name = "loop",
+    .in_place = -1,
+    .raw = true,
+    .checks = true,
+    .effects = true,
+};
 
 /* What ipu_repeat and ipu_while are given. */
 struct request {

@@ -210,12 +210,18 @@ int ipu_outfeed_next(ipu_outfeed *outfeed, double seconds,
 /* Elements that can be dequeued now. */
 int64_t ipu_outfeed_count(ipu_outfeed *outfeed);
 
-/* From another thread: the run that goes on fails with IPU_ERR_STATE when it
+/*
+ * From another thread: the run that goes on fails with IPU_ERR_STATE when it
  * next enqueues, or at once if it waits; who waits for elements fails too. The
- * next run begins as if nothing had been. */
+ * next run begins as if nothing had been.
+ */
 int ipu_outfeed_abort(ipu_outfeed *outfeed);
 
-/* Drop all elements. */
+/*
+ * Drop all elements. Between runs also what is left of a run that failed or was
+ * aborted: whoever asks for the next element then waits for a new run. Call it
+ * before a thread that reads is started again.
+ */
 int ipu_outfeed_clear(ipu_outfeed *outfeed);
 
 /* ------------------------------------------------------------- in a program */
@@ -283,6 +289,13 @@ int ipu_while(ipu_graph *graph, int64_t most, ipu_body_fn condition,
               ipu_body_fn body, void *context, int32_t ninputs,
               const ipu_tensor *inputs, ipu_infeed *infeed,
               ipu_tensor *outputs);
+
+/* The program of a loop's body and how often it runs, of step number step;
+ * returns 1, or 0 if that is no loop (NULL, 1). With a condition, the count is
+ * what cycles are counted for. body, borrowed until the executable is freed,
+ * and count may be NULL. */
+int ipu_executable_body(const ipu_executable *executable, int32_t step,
+                        const ipu_executable **body, int64_t *count);
 
 /* ----------------------------------------------------------- remote buffers */
 

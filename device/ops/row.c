@@ -27,6 +27,14 @@ static int check_row(const struct ipu__call *call, int64_t *row)
                      call->op->name, *row, call->inputs[0].name, rows - 1);
 }
 
+static int check_rows(const struct ipu__call *call)
+{
+    if (call->inputs[0].shape.ndim < 1)
+        return ipu__fail(IPU_ERR_SHAPE, "%s: %s has no rows", call->op->name,
+                         call->inputs[0].name);
+    return ipu__expect(call, 1, IPU_INT32, 0, "scalar, the row's number");
+}
+
 static void row_shape(const struct ipu__call *call, struct ipu__shape *row)
 {
     const struct ipu__shape *all = &call->inputs[0].shape;
@@ -36,9 +44,20 @@ static void row_shape(const struct ipu__call *call, struct ipu__shape *row)
         row->extents[i] = all->extents[i + 1];
 }
 
+/* One row between the chip and the memory beside it. */
+static void stream_row(const struct ipu__call *call, struct ipu__work *work)
+{
+    struct ipu__shape row;
+
+    row_shape(call, &row);
+    work->kind = IPU__WORK_STREAMING;
+    work->outputs = ipu__shape_count(&row);
+    work->element_bytes = (int32_t)ipu__dtype_bytes(row.dtype);
+}
+
 static int load_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
-    IPU_TRY(ipu__expect(call, 1, IPU_INT32, 0, "scalar, the row's number"));
+    IPU_TRY(check_rows(call));
     row_shape(call, output);
     return IPU_OK;
 }
@@ -62,6 +81,7 @@ const struct ipu__op ipu__row_load = {
     .checks = true,
     .shape = load_shape,
     .run = load,
+    .cost = stream_row,
 };
 
 static int store_shape(const struct ipu__call *call, struct ipu__shape *output)
@@ -69,7 +89,7 @@ static int store_shape(const struct ipu__call *call, struct ipu__shape *output)
     char row_text[IPU__SHAPE_TEXT], text[IPU__SHAPE_TEXT];
     struct ipu__shape row;
 
-    IPU_TRY(ipu__expect(call, 1, IPU_INT32, 0, "scalar, the row's number"));
+    IPU_TRY(check_rows(call));
     row_shape(call, &row);
     if (!ipu__shape_equal(&row, &call->inputs[2].shape))
         return ipu__fail(
@@ -99,8 +119,10 @@ const struct ipu__op ipu__row_store = {
     .in_place = -1,
     .raw = true,
     .checks = true,
+    .effects = true,
     .shape = store_shape,
     .run = store,
+    .cost = stream_row,
 };
 
 /* ---------------------------------------------------------------- builders */

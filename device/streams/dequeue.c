@@ -329,6 +329,10 @@ int ipu_outfeed_clear(ipu_outfeed *q)
         return ipu__fail(IPU_ERR_ARGUMENT, "the outfeed is NULL");
     pthread_mutex_lock(&q->lock);
     take(q, q->complete.count, &taken);
+    if (q->runs == 0) {
+        q->failure = 0;
+        q->aborted = q->deleted;
+    }
     pthread_mutex_unlock(&q->lock);
     ipu__puts_free(taken.first);
     return IPU_OK;
