@@ -20,3 +20,17 @@ PROGRAMS += $(B)/bin/memory_tools
 SRC_memory_tools := models/memory_tools.c $(wildcard models/memory/*.c)
 DEPS_memory_tools = $(IPU_LIB)
 LIBS_memory_tools = $(IPU_LINK)
+
+# Programs of one idea each, which need neither MPI nor libhvd.
+CHAPTER_SRC := models/chapter/digits_source.c models/common/digits.c \
+	models/common/idx.c models/common/problem.c
+PROGRAMS += $(B)/bin/ipu-feeds $(B)/bin/ipu-losses $(B)/bin/ipu-dataset-bench
+SRC_ipu-feeds := models/chapter/feeds.c
+SRC_ipu-losses := models/chapter/losses.c $(CHAPTER_SRC)
+SRC_ipu-dataset-bench := models/chapter/dataset_bench.c $(CHAPTER_SRC)
+DEPS_ipu-feeds = $(IPU_LIB)
+DEPS_ipu-losses = $(IPU_LIB)
+DEPS_ipu-dataset-bench = $(IPU_LIB)
+LIBS_ipu-feeds = $(IPU_LINK)
+LIBS_ipu-losses = $(IPU_LINK) $(ZLIB_LIBS)
+LIBS_ipu-dataset-bench = $(IPU_LINK) $(ZLIB_LIBS)

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * benchmark.c - how fast a data set is, when nothing but the copy to the device
+ * is in its way: the queue's thread reads ahead, and this one takes.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "graph/error.h"
+#include "streams/streams.h"
+#include "target/target.h"
+
+enum { EPOCH_TEXT = 256 };
+
+/* Texts of epochs, one after the other. */
+struct report {
+    char *text; /* owned */
+    size_t used, room;
+};
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int check_options(const ipu_benchmark_options *o)
+{
+    IPU_TRY(ipu__check_size("benchmark options", o->size, sizeof *o));
+    if (o->epochs < 1 || o->elements_per_epoch < 1)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "benchmark: %d epochs of %" PRId64
+                         " elements: both must be 1 or more",
+                         (int)o->epochs, o->elements_per_epoch);
+    return IPU_OK;
+}
+
+static int append(struct report *report, const char *text)
+{
+    size_t length = strlen(text);
+
+    if (report->used + length + 1 > report->room) {
+        size_t room = 2 * (report->used + length + 1);
+        char *grown = realloc(report->text, room);
+
+        if (!grown)
+            return ipu__fail_memory(room);
+        report->text = grown;
+        report->room = room;
+    }
+    memcpy(report->text + report->used, text, length + 1);
+    report->used += length;
+    return IPU_OK;
+}
+
+/* Keys in the order of the alphabet, single-precision numbers. */
+static void print_epoch(char *text, double elements, double bytes,
+                        double seconds)
+{
+    snprintf(text, EPOCH_TEXT,
+             "{\"bandwidth\":%.9g,\"elements_per_second\":%.9g,"
+             "\"elements_processed\":%.9g,\"time_elapsed\":%.9g,"
+             "\"total_bytes_processed\":%.9g}",
+             (double)(float)(bytes / (1e9 * seconds)),
+             (double)(float)(elements / seconds), (double)(float)elements,
+             (double)(float)seconds, (double)(float)bytes);
+}
+
+/* The elements of one epoch, into buffers. */
+static int take_epoch(ipu_infeed *infeed, const ipu_benchmark_options *o,
+                      void *const *buffers, char *text)
+{
+    double begun = now(), seconds;
+    double bytes =
+        (double)ipu__infeed_bytes(infeed) * (double)o->elements_per_epoch;
+    int32_t replicas = ipu__infeed_replicas(infeed);
+
+    for (int64_t i = 0; i < o->elements_per_epoch; i++)
+        IPU_TRY(
+            ipu__infeed_take(infeed, (int32_t)(i % replicas), buffers, NULL));
+    seconds = now() - begun;
+    print_epoch(text, (double)o->elements_per_epoch, bytes,
+                seconds > 0 ? seconds : 1e-9);
+    return IPU_OK;
+}
+
+static int take_epochs(ipu_infeed *infeed, const ipu_benchmark_options *o,
+                       void *const *buffers, struct report *report)
+{
+    char text[EPOCH_TEXT];
+
+    IPU_TRY(append(report, "{\"epochs\":["));
+    for (int32_t i = 0; i < o->epochs; i++) {
+        IPU_TRY(take_epoch(infeed, o, buffers, text));
+        if (o->print)
+            o->print(o->context, i, text);
+        IPU_TRY(append(report, i ? "," : ""));
+        IPU_TRY(append(report, text));
+    }
+    return append(report, "]}");
+}
+
+/* Where elements are copied to, as to the device; all NULL: nowhere. */
+static int make_buffers(const ipu_infeed *infeed,
+                        const ipu_benchmark_options *o, void **buffers,
+                        void **memory)
+{
+    const ipu_feed_tensor *tensors;
+    int32_t n = ipu_infeed_tensors(infeed, &tensors);
+    unsigned char *at;
+
+    for (int32_t i = 0; i < n; i++)
+        buffers[i] = NULL;
+    *memory = NULL;
+    if (o->no_memcpy)
+        return IPU_OK;
+    *memory = at = malloc(ipu__infeed_bytes(infeed));
+    if (!at)
+        return ipu__fail_memory(ipu__infeed_bytes(infeed));
+    for (int32_t i = 0; i < n; i++) {
+        struct ipu__shape shape;
+
+        IPU_TRY(ipu__shape_make(tensors[i].name, tensors[i].dtype,
+                                tensors[i].ndim, tensors[i].shape, &shape));
+        buffers[i] = at;
+        at += ipu__shape_bytes(&shape);
+    }
+    return IPU_OK;
+}
+
+int ipu_infeed_benchmark(ipu_infeed *infeed,
+                         const ipu_benchmark_options *options, char **json)
+{
+    void *buffers[IPU_MAX_FEED_TENSORS], *memory = NULL;
+    struct report report = {0};
+    int status;
+
+    if (!infeed || !options || !json)
+        return ipu__fail(IPU_ERR_ARGUMENT, "benchmark: %s is NULL",
+                         !infeed    ? "the infeed"
+                         : !options ? "options"
+                                    : "the place for the text");
+    IPU_TRY(check_options(options));
+    IPU_TRY(ipu_infeed_start(infeed));
+    status = make_buffers(infeed, options, buffers, &memory);
+    if (status == IPU_OK)
+        status = take_epochs(infeed, options, buffers, &report);
+    ipu_infeed_stop(infeed);
+    free(memory);
+    if (status < 0) {
+        free(report.text);
+        return status;
+    }
+    *json = report.text;
+    return IPU_OK;
+}
+
+int ipu_dataset_benchmark(const ipu_infeed_options *dataset,
+                          const ipu_benchmark_options *options, char **json)
+{
+    ipu_infeed_options named;
+    ipu_infeed *infeed;
+    int status;
+
+    if (!dataset)
+        return ipu__fail(IPU_ERR_ARGUMENT, "benchmark: the data set is NULL");
+    IPU_TRY(ipu__check_size("infeed options", dataset->size, sizeof *dataset));
+    named = *dataset;
+    named.source.close = NULL; /* it is still the caller's */
+    if (!named.name)
+        named.name = "benchmark";
+    IPU_TRY(ipu_infeed_new(&named, &infeed));
+    status = ipu_infeed_benchmark(infeed, options, json);
+    ipu_infeed_free(infeed);
+    return status;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * feeds.c - ipu-feeds: data in, data out, and a loop between them.
+ *
+ * A data set of two tensors, each 800 ones, is fed to a loop of ten iterations
+ * on the device. Each adds them, subtracts them, and gives both results to the
+ * host, which looks at them when the loop has ended. The counter is carried
+ * from iteration to iteration.
+ */
+#include <ipu.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ITERATIONS = 10, WIDTH = 800 };
+
+static int next_ones(void *context, void *const *buffers)
+{
+    (void)context;
+    for (int t = 0; t < 2; t++)
+        for (int i = 0; i < WIDTH; i++)
+            ((float *)buffers[t])[i] = 1;
+    return 1; /* without end */
+}
+
+/* counter, x1, x2 -> counter */
+static int body(ipu_graph *g, void *outfeed, int32_t ninputs,
+                const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+{
+    static const char *const names[] = {"d1", "d2"};
+    const ipu_tensor d[] = {ipu_add(g, in[1], in[2]),
+                            ipu_subtract(g, in[1], in[2])};
+
+    (void)ninputs, (void)noutputs;
+    out[0] = ipu_add(g, in[0], ipu_fill(g, IPU_INT32, 0, NULL, 1));
+    return ipu_outfeed_enqueue(g, outfeed, 2, names, d);
+}
+
+static int make_queues(ipu_infeed **infeed, ipu_outfeed **outfeed)
+{
+    const ipu_feed_tensor tensors[] = {
+        {.name = "x1", .dtype = IPU_FLOAT32, .ndim = 1, .shape = {WIDTH}},
+        {.name = "x2", .dtype = IPU_FLOAT32, .ndim = 1, .shape = {WIDTH}}};
+    ipu_infeed_options in;
+    ipu_outfeed_options out;
+    int status;
+
+    ipu_infeed_options_init(&in, sizeof in);
+    in.name = "ones";
+    in.ntensors = 2;
+    in.tensors = tensors;
+    in.source.next = next_ones;
+    ipu_outfeed_options_init(&out, sizeof out);
+    out.name = "results";
+    status = ipu_infeed_new(&in, infeed);
+    return status < 0 ? status : ipu_outfeed_new(&out, outfeed);
+}
+
+/* What the device runs. */
+static int build(ipu_graph *g, ipu_infeed *infeed, ipu_outfeed *outfeed)
+{
+    ipu_tensor counter = ipu_fill(g, IPU_INT32, 0, NULL, 0);
+    int status =
+        ipu_repeat(g, ITERATIONS, body, outfeed, 1, &counter, infeed, &counter);
+
+    return status < 0 ? status : ipu_output(g, "counter", counter);
+}
+
+static int run(const ipu_executable *executable, ipu_infeed *infeed)
+{
+    ipu_engine *engine = NULL;
+    int32_t counter = 0;
+    int status = ipu_engine_new(executable, &engine);
+
+    if (status >= 0)
+        status =
+            ipu_engine_connect(engine, "counter", &counter, sizeof counter);
+    if (status >= 0)
+        status = ipu_infeed_start(infeed);
+    if (status >= 0)
+        status = ipu_engine_run(engine);
+    if (status >= 0)
+        printf("counter %d\n", (int)counter);
+    ipu_engine_free(engine);
+    return status;
+}
+
+static int print(const ipu_results *results, const char *name)
+{
+    int64_t shape[IPU_MAX_RESULT_DIMS];
+    const void *data;
+    int ndim = ipu_results_tensor(results, name, NULL, shape, &data);
+
+    if (ndim < 0)
+        return ndim;
+    printf("%s [", name);
+    for (int i = 0; i < ndim; i++)
+        printf("%s%lld", i ? ", " : "", (long long)shape[i]);
+    printf("], first %g, last %g\n", (double)((const float *)data)[0],
+           (double)((const float *)data)[shape[0] * shape[1] - 1]);
+    return 0;
+}
+
+static int print_results(ipu_outfeed *outfeed)
+{
+    ipu_results *results;
+    int status = ipu_outfeed_dequeue(outfeed, 1, &results);
+
+    if (status < 0)
+        return status;
+    status = print(results, "d1");
+    if (status >= 0)
+        status = print(results, "d2");
+    ipu_results_free(results);
+    return status;
+}
+
+int main(void)
+{
+    ipu_infeed *infeed = NULL;
+    ipu_outfeed *outfeed = NULL;
+    ipu_graph *graph = NULL;
+    ipu_executable *executable = NULL;
+    int status = make_queues(&infeed, &outfeed);
+
+    if (status >= 0)
+        status = ipu_graph_new(&graph);
+    if (status >= 0)
+        status = build(graph, infeed, outfeed);
+    if (status >= 0)
+        status = ipu_compile(graph, NULL, &executable);
+    if (status >= 0)
+        status = run(executable, infeed);
+    if (status >= 0)
+        status = print_results(outfeed);
+    if (status < 0)
+        fprintf(stderr, "ipu-feeds: %s\n", ipu_last_error());
+    ipu_executable_free(executable);
+    ipu_graph_free(graph);
+    ipu_infeed_free(infeed);
+    ipu_outfeed_free(outfeed);
+    if (status >= 0 && fflush(stdout) != 0) {
+        perror("ipu-feeds: standard output");
+        status = -1;
+    }
+    return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
