@@ -13,7 +13,7 @@
 #include "streams/streams.h"
 #include "target/target.h"
 
-enum { EPOCH_TEXT = 256 };
+enum { EPOCH_TEXT = 320 };
 
 /* Texts of epochs, one after the other. */
 struct report {
@@ -63,9 +63,9 @@ static void print_epoch(char *text, double elements, double bytes,
                         double seconds)
 {
     snprintf(text, EPOCH_TEXT,
-             "{\"bandwidth\":%.9g,\"elements_per_second\":%.9g,"
-             "\"elements_processed\":%.9g,\"time_elapsed\":%.9g,"
-             "\"total_bytes_processed\":%.9g}",
+             "{\"bandwidth\":%.17g,\"elements_per_second\":%.17g,"
+             "\"elements_processed\":%.17g,\"time_elapsed\":%.17g,"
+             "\"total_bytes_processed\":%.17g}",
              (double)(float)(bytes / (1e9 * seconds)),
              (double)(float)(elements / seconds), (double)(float)elements,
              (double)(float)seconds, (double)(float)bytes);
