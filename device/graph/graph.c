@@ -182,9 +182,15 @@ static ipu_tensor add_source(ipu_graph *g, const char *what,
         return (ipu_tensor){-1};
     if (g->parent) {
         /* It is of the whole program. */
+        ipu_tensor outer;
+
         ipu_at(g->parent, g->source.file, g->source.line);
-        status = ipu__index(
-            g, add_source(g->parent, what, kind, name, dtype, ndim, extents));
+        outer = add_source(g->parent, what, kind, name, dtype, ndim, extents);
+        if (outer.id < 0) {
+            g->source.file = NULL; /* the failure has it */
+            return ipu__invalid(g, ipu__graph_status(g->parent));
+        }
+        status = ipu__index(g, outer);
         return status < 0 ? ipu__invalid(g, status) : ipu__handle(g, status);
     }
     if (!name)

@@ -317,7 +317,7 @@ START_TEST(loops_are_not_saved)
     MUST(ipu_output(d.graph, "y", y));
     device_load(&d);
     MUST_FAIL(ipu_graph_save(d.graph, "/nowhere/graph"), IPU_ERR_STATE,
-              "a graph with loops cannot be saved");
+              "the graph has a loop, which files do not hold");
     MUST_FAIL(ipu_executable_save(d.executable, "/nowhere/program"),
               IPU_ERR_STATE, "a program with loops cannot be saved");
     device_free(&d);
