@@ -42,7 +42,7 @@ struct ipu_engine {
     struct ipu__calls calls;
     struct loop *loops; /* owned, [loops] */
     int32_t nqueues;    /* that it is attached to */
-    int32_t replica;
+    int32_t replica, replicas;
     int callback_status;
     int32_t next_step; /* of a run that goes on */
     bool running;
@@ -56,7 +56,8 @@ static int init_loops(ipu_engine *e)
     if (!e->loops)
         return ipu__fail_memory((size_t)x->nloops * sizeof *e->loops);
     for (int32_t i = 0; i < x->nloops; i++) {
-        IPU_TRY(ipu_engine_new(x->loops[i].body.program, &e->loops[i].body));
+        IPU_TRY(ipu__engine_new_replica(x->loops[i].body.program, e->replica,
+                                        e->replicas, &e->loops[i].body));
         if (x->loops[i].condition.program)
             IPU_TRY(ipu_engine_new(x->loops[i].condition.program,
                                    &e->loops[i].condition));
@@ -74,12 +75,18 @@ static int init(ipu_engine *e, const ipu_executable *executable)
         return ipu__fail_memory(nstreams * sizeof *e->host);
     IPU_TRY(ipu__calls_init(&e->calls, executable));
     IPU_TRY(ipu__memory_init(&e->memory, executable));
-    e->nqueues = ipu__streams_attach(executable, 1);
+    e->nqueues = ipu__streams_attach(executable, e->replicas);
     IPU_TRY(e->nqueues);
     return init_loops(e);
 }
 
 int ipu_engine_new(const ipu_executable *executable, ipu_engine **engine)
+{
+    return ipu__engine_new_replica(executable, 0, 1, engine);
+}
+
+int ipu__engine_new_replica(const ipu_executable *executable, int32_t replica,
+                            int32_t replicas, ipu_engine **engine)
 {
     struct ipu_engine *e;
     int status;
@@ -91,6 +98,8 @@ int ipu_engine_new(const ipu_executable *executable, ipu_engine **engine)
     e = calloc(1, sizeof *e);
     if (!e)
         return ipu__fail_memory(sizeof *e);
+    e->replica = replica;
+    e->replicas = replicas;
     status = init(e, executable);
     if (status < 0) {
         ipu_engine_free(e);
@@ -537,21 +546,6 @@ int ipu__engine_end(ipu_engine *engine, int status)
         ipu__counts_end(engine->counts, status >= 0);
     engine->running = false;
     return status;
-}
-
-int ipu__engine_replicate(ipu_engine *engine, int32_t replica, int32_t replicas)
-{
-    const struct ipu_executable *x = engine->executable;
-
-    if (engine->nqueues > 0)
-        ipu__streams_detach(x, engine->nqueues);
-    engine->nqueues = ipu__streams_attach(x, replicas);
-    IPU_TRY(engine->nqueues);
-    engine->replica = replica;
-    for (int32_t i = 0; i < x->nloops; i++)
-        IPU_TRY(
-            ipu__engine_replicate(engine->loops[i].body, replica, replicas));
-    return IPU_OK;
 }
 
 void ipu__engine_begin_queues(const ipu_engine *engine)

@@ -36,10 +36,10 @@ int ipu__engine_end(ipu_engine *engine, int status); /* the run's */
 void ipu__engine_begin_queues(const ipu_engine *engine);
 void ipu__engine_end_queues(const ipu_engine *engine, int status);
 
-/* It is one of several replicas: queues are told. IPU_ERR_STATE if they have
- * another replication factor. */
-int ipu__engine_replicate(ipu_engine *engine, int32_t replica,
-                          int32_t replicas);
+/* ipu_engine_new for one of several replicas. IPU_ERR_STATE if the program's
+ * queues have another replication factor. */
+int ipu__engine_new_replica(const ipu_executable *executable, int32_t replica,
+                            int32_t replicas, ipu_engine **engine);
 
 /* Whether a step runs this time, or its update region is not due. */
 bool ipu__engine_is_due(const ipu_engine *engine, int32_t step);

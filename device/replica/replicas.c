@@ -110,12 +110,30 @@ static bool writes_variable(const ipu_executable *e,
     return false;
 }
 
+/* Replicas do not meet within a loop's step. */
+static int check_loops(const ipu_executable *e)
+{
+    for (int32_t i = 0; i < e->nloops; i++) {
+        const ipu_executable *body = e->loops[i].body.program;
+
+        for (int32_t k = 0; k < body->nsteps; k++)
+            if (body->steps[k].op->collective)
+                return ipu__fail(IPU_ERR_STATE,
+                                 "replicas: %s is over replicas, in the body "
+                                 "of a loop: it cannot be so far",
+                                 body->values[body->steps[k].output].name);
+        IPU_TRY(check_loops(body));
+    }
+    return IPU_OK;
+}
+
 /* Groups are whole; and where all wait. */
 static int find_cuts(struct ipu_replicas *r)
 {
     const ipu_executable *e = r->executable;
     bool written = false;
 
+    IPU_TRY(check_loops(e));
     r->cuts = calloc((size_t)e->nsteps + 2, sizeof *r->cuts);
     if (!r->cuts)
         return ipu__fail_memory((size_t)e->nsteps * sizeof *r->cuts);
@@ -148,7 +166,8 @@ static int make_lanes(struct ipu_replicas *r)
         r->lanes[i].message = calloc(1, IPU__EXPLANATION_MAX);
         if (!r->lanes[i].message)
             return ipu__fail_memory(IPU__EXPLANATION_MAX);
-        IPU_TRY(ipu_engine_new(r->executable, &r->lanes[i].engine));
+        IPU_TRY(ipu__engine_new_replica(r->executable, i, r->count,
+                                        &r->lanes[i].engine));
         if (ipu_engine_write(r->lanes[i].engine, IPU__REPLICA_INDEX, &i,
                              sizeof i) == IPU_ERR_SHAPE)
             return IPU_ERR_SHAPE;
@@ -350,7 +369,7 @@ static void end(void *context, int32_t i)
 {
     struct ipu_replicas *r = context;
 
-    ipu__engine_end(r->lanes[i].engine, IPU_OK);
+    note(&r->lanes[i], ipu__engine_end(r->lanes[i].engine, IPU_OK));
 }
 
 /* Of all, once they have met; the first that failed. */
@@ -406,7 +425,7 @@ static int run_parts(struct ipu_replicas *r)
             add_up(r, &e->steps[r->until - 1]);
     }
     ipu__pool_run(r->pool, r->count, end, r);
-    return IPU_OK;
+    return find_failure(r);
 }
 
 int ipu_replicas_run(ipu_replicas *r)
@@ -420,9 +439,12 @@ int ipu_replicas_run(ipu_replicas *r)
                          "them");
     r->running = true;
     r->callback_status = 0;
+    /* Their queues are the same ones. */
+    ipu__engine_begin_queues(r->lanes[0].engine);
     status = run_parts(r);
     for (int32_t i = 0; status < 0 && i < r->count; i++)
         ipu__engine_end(r->lanes[i].engine, status);
+    ipu__engine_end_queues(r->lanes[0].engine, status);
     r->info.runs += status >= 0;
     r->running = false;
     return status;

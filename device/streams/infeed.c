@@ -9,8 +9,10 @@
  * Element e is that of replica e mod replicas; each replica has a ring of
  * prefetch_depth slots. The producer fills the slots in the order of elements,
  * and waits when the next one is still full; a replica empties its own, and
- * waits when it is empty. A slot is written or read outside of the lock: its
- * owner is known from the counts filled and taken, which the lock publishes.
+ * waits when it is empty. Replicas that run one after the other would then wait
+ * for ever: so while one waits, the rings of the others grow. A slot is written
+ * or read outside of the lock: its owner is known from the counts filled and
+ * taken, which the lock publishes.
  *
  * The producer ends by itself at the end of the data or with the source's
  * failure, both of which come after the elements read before. Then, or when it
@@ -33,7 +35,8 @@ enum { MOST_DEPTH = 255, MOST_REPLICAS = 4096 };
 
 /* Of one replica: elements filled and taken since the start. */
 struct ring {
-    unsigned char *slots; /* owned, [depth][stride] */
+    unsigned char *slots; /* owned, [room][stride] */
+    int64_t room;
     int64_t filled, taken;
 };
 
@@ -57,6 +60,7 @@ struct ipu_infeed {
     int failure; /* because the source returned this; 0: the data has ended */
     int32_t shares, engines;
     int32_t copying; /* takers that read slots */
+    int32_t waiting; /* takers that have found none */
     ipu_infeed_stats stats;
 };
 
@@ -107,6 +111,7 @@ static int init_rings(struct ipu_infeed *q)
         size_t bytes = q->stride * (size_t)q->depth;
 
         q->rings[r].slots = aligned_alloc(IPU__FEED_ALIGNMENT, bytes);
+        q->rings[r].room = q->depth;
         if (!q->rings[r].slots)
             return ipu__fail_memory(bytes);
     }
@@ -231,7 +236,9 @@ static double now(void)
 static unsigned char *slot(const struct ipu_infeed *q, int32_t replica,
                            int64_t element)
 {
-    return q->rings[replica].slots + q->stride * (size_t)(element % q->depth);
+    const struct ring *ring = &q->rings[replica];
+
+    return ring->slots + q->stride * (size_t)(element % ring->room);
 }
 
 static void buffers_of(const struct ipu_infeed *q, unsigned char *memory,
@@ -257,12 +264,41 @@ static int read_element(struct ipu_infeed *q, int64_t element,
     return got < 0 ? got : q->source.next(q->source.context, buffers);
 }
 
-/* Until the slot is free: false if asked to stop. With the lock. */
-static bool await_slot(struct ipu_infeed *q, const struct ring *ring)
+/* Twice the room. Slots move: nobody may read one. With the lock. */
+static int grow(struct ipu_infeed *q, struct ring *ring)
 {
-    while (!q->stop && ring->filled - ring->taken == q->depth)
+    size_t bytes = q->stride * (size_t)ring->room * 2;
+    unsigned char *slots = aligned_alloc(IPU__FEED_ALIGNMENT, bytes);
+
+    if (!slots)
+        return IPU_ERR_MEMORY;
+    for (int64_t e = ring->taken; e < ring->filled; e++)
+        memcpy(slots + q->stride * (size_t)(e % (2 * ring->room)),
+               ring->slots + q->stride * (size_t)(e % ring->room), q->stride);
+    free(ring->slots);
+    ring->slots = slots;
+    ring->room *= 2;
+    return IPU_OK;
+}
+
+/* With the lock. */
+static bool may_fill(const struct ipu_infeed *q, const struct ring *ring)
+{
+    return ring->filled - ring->taken < q->depth ||
+           (q->replicas > 1 && q->waiting > 0 && q->copying == 0);
+}
+
+/* Until there is a free slot: 1; 0 if asked to stop, or no memory. With the
+ * lock. */
+static int await_slot(struct ipu_infeed *q, struct ring *ring)
+{
+    while (!q->stop && !may_fill(q, ring))
         pthread_cond_wait(&q->changed, &q->lock);
-    return !q->stop;
+    if (q->stop)
+        return 0;
+    if (ring->filled - ring->taken < ring->room)
+        return 1;
+    return grow(q, ring) < 0 ? IPU_ERR_MEMORY : 1;
 }
 
 static void *produce(void *argument)
@@ -277,8 +313,12 @@ static void *produce(void *argument)
         double begun;
         int got;
 
-        if (!await_slot(q, ring))
+        got = await_slot(q, ring);
+        if (got <= 0) {
+            q->at_end = got < 0;
+            q->failure = got;
             break;
+        }
         memory = slot(q, replica, ring->filled);
         pthread_mutex_unlock(&q->lock);
         begun = now();
@@ -440,8 +480,11 @@ static bool await_element(struct ipu_infeed *q, const struct ring *ring)
     if (ring->filled > ring->taken || !q->started || q->at_end)
         return q->started && ring->filled > ring->taken;
     begun = now();
+    q->waiting++;
+    pthread_cond_broadcast(&q->changed); /* rings may grow */
     while (q->started && !q->at_end && ring->filled == ring->taken)
         pthread_cond_wait(&q->changed, &q->lock);
+    q->waiting--;
     q->stats.waits++;
     q->stats.wait_seconds += now() - begun;
     return q->started && ring->filled > ring->taken;

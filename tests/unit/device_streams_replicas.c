@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queues of replicated programs: each replica takes its own elements, and gives
+ * its part; with threads, and one after the other. */
+#include "check_main.h"
+#include "device.h"
+#include "feeds.h"
+
+enum { REPLICAS = 3, ITERATIONS = 10 };
+
+/* carried + x; x to the outfeed. */
+static int add_up(ipu_graph *g, void *context, int32_t ninputs,
+                  const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+{
+    (void)ninputs, (void)noutputs;
+    out[0] = ipu_add(g, in[0], in[1]);
+    return ipu_outfeed_enqueue(g, context, 1, NULL, &in[1]);
+}
+
+struct fed {
+    struct device d;
+    struct source source;
+    ipu_infeed *infeed;
+    ipu_outfeed *outfeed;
+    ipu_replicas *replicas;
+};
+
+static void fed_init(struct fed *f, int32_t threads)
+{
+    ipu_feed_tensor tensors[2];
+    ipu_infeed_options in;
+    ipu_outfeed_options out = outfeed_options(IPU_OUTFEED_ALL);
+    ipu_replicas_options options;
+    ipu_tensor zero, total;
+
+    *f = (struct fed){.d = device_new(), .source = source_of(0, 1)};
+    in = infeed_options(&f->source, tensors, 1, 1);
+    in.replicas = out.replicas = REPLICAS;
+    MUST(ipu_infeed_new(&in, &f->infeed));
+    MUST(ipu_outfeed_new(&out, &f->outfeed));
+    zero = ipu_fill(f->d.graph, IPU_FLOAT32, 1, SHAPE(1), 0);
+    MUST(ipu_repeat(f->d.graph, ITERATIONS, add_up, f->outfeed, 1, &zero,
+                    f->infeed, &total));
+    MUST(ipu_output(f->d.graph, "total",
+                    ipu_cross_replica_sum(f->d.graph, total, 0)));
+    MUST(ipu_compile(f->d.graph, NULL, &f->d.executable));
+    ipu_replicas_options_init(&options, sizeof options);
+    options.ipus = REPLICAS;
+    options.threads = threads;
+    MUST(ipu_replicas_new(f->d.executable, &options, &f->replicas));
+}
+
+static void fed_free(struct fed *f)
+{
+    ipu_replicas_free(f->replicas);
+    device_free(&f->d);
+    ipu_infeed_free(f->infeed);
+    ipu_outfeed_free(f->outfeed);
+}
+
+static void check_fed(int32_t threads)
+{
+    enum { N = REPLICAS * ITERATIONS };
+    int64_t shape[IPU_MAX_RESULT_DIMS];
+    float totals[REPLICAS];
+    ipu_results *results;
+    const void *data;
+    struct fed f;
+
+    fed_init(&f, threads);
+    MUST(ipu_replicas_connect(f.replicas, "total", totals, sizeof totals));
+    MUST(ipu_infeed_start(f.infeed));
+    MUST(ipu_replicas_run(f.replicas));
+    for (int r = 0; r < REPLICAS; r++)
+        ck_assert_float_eq(totals[r], (float)(N * (N - 1) / 2));
+    MUST(ipu_outfeed_dequeue(f.outfeed, 1, &results));
+    ck_assert_int_eq(ipu_results_tensor(results, "0", NULL, shape, &data), 3);
+    ck_assert_int_eq(shape[0], ITERATIONS);
+    ck_assert_int_eq(shape[1], REPLICAS);
+    for (int i = 0; i < N; i++)
+        ck_assert_float_eq(((const float *)data)[i], (float)i);
+    ipu_results_free(results);
+    fed_free(&f);
+}
+
+START_TEST(each_takes_its_elements)
+{
+    check_fed(1);
+    check_fed(REPLICAS);
+}
+END_TEST
+
+START_TEST(data_ends_for_one)
+{
+    struct fed f;
+
+    fed_init(&f, 1);
+    f.source.last = REPLICAS * ITERATIONS - 1;
+    MUST(ipu_infeed_start(f.infeed));
+    MUST_FAIL(ipu_replicas_run(f.replicas), IPU_ERR_END,
+              "replica 2: repeat: iteration 9: the data of infeed 'data'");
+    f.source.last = 0;
+    MUST(ipu_outfeed_clear(f.outfeed));
+    MUST(ipu_infeed_start(f.infeed));
+    MUST(ipu_replicas_run(f.replicas));
+    ck_assert_int_eq(ipu_outfeed_count(f.outfeed), ITERATIONS);
+    fed_free(&f);
+}
+END_TEST
+
+static int sums(ipu_graph *g, void *context, int32_t ninputs,
+                const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+{
+    (void)context, (void)ninputs, (void)noutputs;
+    out[0] = ipu_cross_replica_sum(g, in[0], 0);
+    return 0;
+}
+
+START_TEST(what_replicas_refuse)
+{
+    struct device d = device_new();
+    ipu_replicas_options options;
+    ipu_replicas *replicas;
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(2)), y;
+    struct fed f;
+    ipu_engine *engine;
+
+    MUST(ipu_repeat(d.graph, 2, sums, NULL, 1, &x, NULL, &y));
+    MUST(ipu_output(d.graph, "y", y));
+    MUST(ipu_compile(d.graph, NULL, &d.executable));
+    ipu_replicas_options_init(&options, sizeof options);
+    options.ipus = 2;
+    MUST_FAIL(ipu_replicas_new(d.executable, &options, &replicas),
+              IPU_ERR_STATE, "in the body of a loop: it cannot be so far");
+    device_free(&d);
+    fed_init(&f, 1);
+    MUST_FAIL(ipu_engine_new(f.d.executable, &engine), IPU_ERR_STATE,
+              "has replication factor 3, the program 1");
+    fed_free(&f);
+}
+END_TEST
+
+static TCase *tcase_replicas(void)
+{
+    TCase *t = tcase_create("replicas");
+
+    tcase_add_test(t, each_takes_its_elements);
+    tcase_add_test(t, data_ends_for_one);
+    tcase_add_test(t, what_replicas_refuse);
+    return t;
+}
+
+HVD_TEST_MAIN("device_streams_replicas", tcase_replicas)
