@@ -6,6 +6,9 @@
  */
 #include "memory/training.h"
 
+#include "common/problem.h"
+#include "common/profile.h"
+
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
@@ -29,6 +32,8 @@ static const char help[] =
     "      --rate X      learning rate (0.001)\n"
     "      --seed N      of weights and batches (1)\n"
     "      --target NAME mk1, mk2, bow, or a JSON file (mk2)\n"
+    "      --profile DIR write report.html and profile.json of all tools into\n"
+    "                    DIR, or print them: --profile text\n"
     "  -h, --help        show this\n"
     "\n"
     "Tools:\n";
@@ -93,7 +98,7 @@ static int parse_tool(const char *text, bool *chosen)
     return complain("tool", text, "--help names those that there are");
 }
 
-enum { ROWS = 256, WIDTH, LAYERS, UPDATES, PARTS, RATE, SEED, TARGET };
+enum { ROWS = 256, WIDTH, LAYERS, UPDATES, PARTS, RATE, SEED, TARGET, PROFILE };
 
 static int parse_option(int option, const char *text,
                         struct training_settings *s)
@@ -118,7 +123,7 @@ static int parse_option(int option, const char *text,
 
 /* -1: help was asked for. */
 static int parse(int argc, char **argv, struct training_settings *s,
-                 bool *chosen)
+                 bool *chosen, const char **profile)
 {
     static const struct option options[] = {
         {"rows", required_argument, NULL, ROWS},
@@ -129,6 +134,7 @@ static int parse(int argc, char **argv, struct training_settings *s,
         {"rate", required_argument, NULL, RATE},
         {"seed", required_argument, NULL, SEED},
         {"target", required_argument, NULL, TARGET},
+        {"profile", required_argument, NULL, PROFILE},
         {"help", no_argument, NULL, 'h'},
         {0}};
     int option, status = 0;
@@ -137,7 +143,11 @@ static int parse(int argc, char **argv, struct training_settings *s,
            (option = getopt_long(argc, argv, "h", options, NULL)) >= 0) {
         if (option == 'h')
             return -1;
-        status = option == '?' ? EXIT_USAGE : parse_option(option, optarg, s);
+        if (option == PROFILE)
+            *profile = optarg;
+        else
+            status =
+                option == '?' ? EXIT_USAGE : parse_option(option, optarg, s);
     }
     for (int i = optind; !status && i < argc; i++)
         status = parse_tool(argv[i], chosen);
@@ -194,6 +204,47 @@ static int run_tool(const struct training_settings *s, enum tool tool,
     return 0;
 }
 
+/* All tools that were chosen, or all. */
+static int run_tools(const struct training_settings *s, const bool *chosen)
+{
+    struct training_result plain = {.weights = NULL};
+    bool any = false;
+    int status = 0;
+
+    for (int i = 0; i < TOOLS; i++)
+        any |= chosen[i];
+    printf("%-12s %12s %12s %12s %10s %9s  %s\n", "tool", "tile: tensors",
+           "tile: all", "beside chip", "ms/update", "loss", "weights");
+    for (int i = 0; i < TOOLS && !status; i++)
+        if (!any || chosen[i])
+            status = run_tool(s, (enum tool)i, &plain);
+    free(plain.weights);
+    return status;
+}
+
+/* The same, with a profile of each. */
+static int run_profiled(struct training_settings *s, const bool *chosen,
+                        const char *where)
+{
+    int status;
+
+    if (profile_check(where) < 0) {
+        fprintf(stderr, "memory_tools: %s\n", problem_text());
+        return EXIT_FAILURE;
+    }
+    if (ipu_profile_new("memory_tools", &s->profile) < 0) {
+        fprintf(stderr, "memory_tools: %s\n", ipu_last_error());
+        return EXIT_FAILURE;
+    }
+    status = run_tools(s, chosen);
+    if (!status && profile_put(where, s->profile) < 0) {
+        fprintf(stderr, "memory_tools: %s\n", problem_text());
+        status = EXIT_FAILURE;
+    }
+    ipu_profile_free(s->profile);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct training_settings s = {.rows = 2048,
@@ -203,24 +254,16 @@ int main(int argc, char **argv)
                                   .parts = 4,
                                   .rate = 0.001,
                                   .seed = 1};
-    struct training_result plain = {.weights = NULL};
-    bool chosen[TOOLS] = {false}, any = false;
+    bool chosen[TOOLS] = {false};
+    const char *profile = NULL;
     int status;
 
     ipu_target_init(&s.target, sizeof s.target);
-    status = parse(argc, argv, &s, chosen);
+    status = parse(argc, argv, &s, chosen, &profile);
     if (status) {
         if (status < 0)
             print_help(stdout);
         return status < 0 ? 0 : status;
     }
-    for (int i = 0; i < TOOLS; i++)
-        any |= chosen[i];
-    printf("%-12s %12s %12s %12s %10s %9s  %s\n", "tool", "tile: tensors",
-           "tile: all", "beside chip", "ms/update", "loss", "weights");
-    for (int i = 0; i < TOOLS && !status; i++)
-        if (!any || chosen[i])
-            status = run_tool(&s, (enum tool)i, &plain);
-    free(plain.weights);
-    return status;
+    return profile ? run_profiled(&s, chosen, profile) : run_tools(&s, chosen);
 }

@@ -52,6 +52,11 @@ static int write_files(const ipu_profile *profile, const char *directory)
     return 0;
 }
 
+int profile_put(const char *where, const struct ipu_profile *profile)
+{
+    return is_text(where) ? print(profile) : write_files(profile, where);
+}
+
 int profile_finish(const char *where, const char *title, int count,
                    const struct profile_program *programs)
 {
@@ -64,10 +69,7 @@ int profile_finish(const char *where, const char *title, int count,
     for (int i = 0; i < count && status >= 0; i++)
         status = ipu_profile_add(profile, programs[i].name, 0,
                                  programs[i].executable, programs[i].engine);
-    if (status < 0)
-        status = device_problem();
-    else
-        status = is_text(where) ? print(profile) : write_files(profile, where);
+    status = status < 0 ? device_problem() : profile_put(where, profile);
     ipu_profile_free(profile);
     return status;
 }

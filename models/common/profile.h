@@ -14,6 +14,7 @@
 /* Of ipu.h, which not everybody who includes this may see. */
 struct ipu_executable;
 struct ipu_engine;
+struct ipu_profile;
 
 /* One of the programs that were run. */
 struct profile_program {
@@ -32,5 +33,8 @@ int profile_start(const char *where, struct ipu_engine *engine);
  * into the directory. title: of the whole ("mnist"). */
 int profile_finish(const char *where, const char *title, int count,
                    const struct profile_program *programs);
+
+/* The same with a profile that the program has filled itself. */
+int profile_put(const char *where, const struct ipu_profile *profile);
 
 #endif

@@ -324,6 +324,8 @@ static int train(struct training *t, double *loss)
                      ? connect_replicas(t)
                      : ipu_engine_new(t->executable, &t->engine);
 
+    if (status >= 0 && t->engine && t->settings->profile)
+        status = ipu_engine_profile(t->engine, 1);
     if (status >= 0)
         status = write_weights(t);
     for (int u = 0; u < t->settings->updates && status >= 0; u++) {
@@ -358,6 +360,10 @@ static int account(const struct training *t, struct training_result *r)
                   cycles.total + (runs - 1) * (cycles.total - cycles.update));
     if (t->replicas && ipu_replicas_stats(t->replicas, &info) >= 0)
         r->ms = 1e3 * info.seconds;
+    if (t->settings->profile)
+        status =
+            ipu_profile_add(t->settings->profile, training_tool_name(t->tool),
+                            0, t->executable, t->engine);
     return status;
 }
 

@@ -27,6 +27,7 @@ struct training_settings {
     double rate;
     uint64_t seed;
     ipu_target target;
+    ipu_profile *profile; /* borrowed; gets a program a tool; NULL: none */
 };
 
 struct training_result {

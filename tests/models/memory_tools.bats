@@ -78,3 +78,25 @@ column() {
     [[ "$output" == *"recompute "* ]]
     [[ "$output" == *"--parts N"* ]]
 }
+
+@test "a profile has a program for each tool" {
+    run "$TOOLS" "${SMALL[@]}" --profile "$BATS_TEST_TMPDIR/out"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    /usr/bin/python3 -c "
+import json, sys
+programs = json.load(open(sys.argv[1] + '/profile.json'))['programs']
+assert [p['name'] for p in programs] == ['plain', 'recompute', 'accumulate',
+    'offload', 'shard', 'float16'], programs
+named = {p['name']: p for p in programs}
+assert named['recompute']['cycles']['again'] > 0
+assert named['offload']['memory']['remote_bytes'] > 0
+assert any(s['every'] > 1 for s in named['accumulate']['steps'])
+assert named['plain']['measured']['runs'] == 3
+" "$BATS_TEST_TMPDIR/out"
+    [ -s "$BATS_TEST_TMPDIR/out/report.html" ]
+    run "$TOOLS" "${SMALL[@]}" plain --profile /proc
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == "memory_tools: --profile: /proc"* ]]
+}
