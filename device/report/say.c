@@ -171,7 +171,7 @@ static void say_extra(const struct ipu__program *p, char *text)
     char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT], d[IPU__NUMBER_TEXT];
     int n = 0;
 
-    if (c->update > 0)
+    if (c->mean_total < c->total)
         n += snprintf(text, IPU__WORDS_TEXT,
                       "A run with an update takes %s, of which the update is "
                       "%s; the mean of all runs is %s. ",
@@ -200,9 +200,8 @@ int32_t ipu__say(const struct ipu__program *program,
     say_bound(program, sentences[n++]);
     say_use(program, sentences[n++]);
     say_full(program, sentences[n++]);
-    if (program->cycles.update + program->cycles.again +
-            program->cycles.streaming >
-        0)
+    if (program->cycles.mean_total < program->cycles.total ||
+        program->cycles.again + program->cycles.streaming > 0)
         say_extra(program, sentences[n++]);
     if (program->measured)
         say_measured(program, sentences[n++]);
