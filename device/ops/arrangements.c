@@ -128,11 +128,11 @@ int ipu_split(ipu_graph *graph, ipu_tensor x, int32_t axis, int32_t count,
     IPU_TRY(ipu__find_axis(graph, &ipu__slice, x, axis, &at));
     IPU_TRY(shape_of(graph, &ipu__slice, x, &s));
     if (count < 1 || !parts)
-        status = ipu__fail(IPU_ERR_ARGUMENT,
-                           "split: %d parts: give 1 or more, and an array",
-                           (int)count);
-    else
-        status = check_parts(&s, at, count, sizes);
+        return ipu__graph_fail(
+            graph, ipu__fail(IPU_ERR_ARGUMENT,
+                             "split: %d parts: give 1 or more, and an array",
+                             (int)count));
+    status = check_parts(&s, at, count, sizes);
     if (status < 0)
         return ipu__graph_fail(graph, status);
     all = s.extents[at];

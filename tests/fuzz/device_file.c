@@ -146,9 +146,11 @@ static void check_program(const char *path, const ipu_executable *x, int round)
 
 /* ------------------------------------------------------------- good files */
 
-static struct bytes graphs[3], executables[3], variables;
+enum { GRAPHS = 4 };
+
+static struct bytes graphs[GRAPHS], executables[GRAPHS], variables;
 static ipu_engine *holder;
-static ipu_executable *programs[3];
+static ipu_executable *programs[GRAPHS];
 
 /* One of each op that the other graphs have not. */
 static void build_rest(ipu_graph *g)
@@ -187,6 +189,33 @@ static void build_rest(ipu_graph *g)
     ipu_output(g, "loss", loss);
 }
 
+/* ... of those that are rarely needed. */
+static void build_rare(ipu_graph *g)
+{
+    const int32_t first = 0;
+    ipu_tensor x = ipu_variable(g, "x", IPU_FLOAT32, 3, SHAPE(2, 3, 4));
+    ipu_tensor step = ipu_counter(g, "step"), y, numbers, loss, dx;
+
+    y = ipu_cumulative_sum(g, ipu_causal_mask(g, x, 1, -9), 2, 1, 0);
+    y = ipu_reverse(g, ipu_clip(g, ipu_elu(g, y, 1), -1, 1), 1, &first);
+    y = ipu_softmax_axis(g, ipu_leaky_relu(g, y, 0.1), 0);
+    y = ipu_add(g, ipu_sin(g, y), ipu_cos(g, ipu_softplus(g, y)));
+    y = ipu_log1p(g, ipu_abs(g, ipu_expm1(g, ipu_erf(g, y))));
+    y = ipu_add(g, y, ipu_round(g, ipu_floor(g, ipu_ceil(g, ipu_sign(g, x)))));
+    y = ipu_multiply(g, y, ipu_range(g, IPU_FLOAT32, 4, 1, 0.5));
+    y = ipu_top_k(g, ipu_sigmoid_cross_entropy(g, y, x), 3, &numbers);
+    y = ipu_stochastic_cast(g, y, IPU_FLOAT16, 3, step);
+    y = ipu_cast(g, y, IPU_FLOAT32);
+    y = ipu_subtract(g, ipu_min(g, y, 1, &first, 0),
+                     ipu_prod(g, y, 1, &first, 0));
+    loss = ipu_reduce_sum(g, y, 1);
+    ipu_gradients(g, loss, 1, &x, &dx);
+    ipu_assign(g, x, dx);
+    ipu_output(g, "numbers", numbers);
+    ipu_output(g, "least", ipu_argmin(g, dx, 1));
+    ipu_output(g, "loss", loss);
+}
+
 static void build_images(ipu_graph *g)
 {
     const ipu_conv_options odd = {.size = sizeof odd,
@@ -211,10 +240,11 @@ static void build_images(ipu_graph *g)
 
 static void set_up(void)
 {
-    void (*const build[])(ipu_graph *) = {file_build, build_rest, build_images};
+    void (*const build[GRAPHS])(ipu_graph *) = {file_build, build_rest,
+                                                build_images, build_rare};
 
     folder_make();
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < GRAPHS; i++) {
         ipu_graph *g = NULL;
 
         MUST(ipu_graph_new(&g));
@@ -233,13 +263,13 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < GRAPHS; i++) {
         free(graphs[i].data);
         free(executables[i].data);
     }
     free(variables.data);
     ipu_engine_free(holder);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < GRAPHS; i++)
         ipu_executable_free(programs[i]);
     folder_remove();
 }
@@ -278,7 +308,7 @@ START_TEST(a_graph_is_refused_or_compiles)
         ipu_graph *g = NULL;
         int status;
 
-        write_spoilt(path, graphs[any(3)]);
+        write_spoilt(path, graphs[any(GRAPHS)]);
         status = ipu_graph_load(path, &g);
 
         if (status < 0) {
@@ -316,7 +346,7 @@ START_TEST(a_program_is_refused_or_runs)
         ipu_executable *x = NULL;
         int status;
 
-        write_spoilt(path, executables[any(3)]);
+        write_spoilt(path, executables[any(GRAPHS)]);
         status = ipu_executable_load(path, &x);
 
         if (status < 0) {

@@ -481,6 +481,22 @@ END_TEST
 
 /* -------------------------------------------------------------------- lists */
 
+/* Of these nine bytes it is known. In parts, and from any place, it is the
+ * same. */
+START_TEST(the_checksum_is_the_usual_one)
+{
+    char text[64] = "...123456789";
+
+    ck_assert_uint_eq(ipu__crc64(0, "123456789", 9),
+                      UINT64_C(0x995dc9bbdf1939fa));
+    ck_assert_uint_eq(ipu__crc64(0, "", 0), 0);
+    for (size_t i = 0; i <= 9; i++)
+        ck_assert_uint_eq(
+            ipu__crc64(ipu__crc64(0, text + 3, i), text + 3 + i, 9 - i),
+            UINT64_C(0x995dc9bbdf1939fa));
+}
+END_TEST
+
 START_TEST(ops_are_found_by_their_names)
 {
     for (int i = 0; ipu__op_at(i); i++)
@@ -575,6 +591,7 @@ static TCase *tcase_lists(void)
 {
     TCase *tcase = tcase_create("lists");
 
+    tcase_add_test(tcase, the_checksum_is_the_usual_one);
     tcase_add_test(tcase, ops_are_found_by_their_names);
     tcase_add_test(tcase, every_member_is_kept);
     return tcase;
