@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "compiler/program.h"
+#include "compiler/progress.h"
 #include "compiler/remedy.h"
 #include "graph/error.h"
 
@@ -350,6 +351,22 @@ static struct place worst(const struct ipu_executable *e)
     return p;
 }
 
+/* Each compiles the program anew, which may be long: somebody may stop it. */
+static int add_remedies(struct line *line, const struct place *p)
+{
+    static void (*const remedies[])(struct line *, const struct place *) = {
+        add_half,    add_accumulation, add_recompute,
+        add_offload, add_sharding,     add_placement};
+    enum { REMEDIES = sizeof remedies / sizeof *remedies };
+
+    add(line, ". What would change that");
+    for (int i = 0; i < REMEDIES; i++) {
+        IPU_TRY(ipu__progress(p->e->progress, "remedies", i, REMEDIES));
+        remedies[i](line, p);
+    }
+    return IPU_OK;
+}
+
 int ipu__check_fit(const struct ipu_executable *e, const ipu_graph *graph,
                    const ipu_compile_options *options)
 {
@@ -375,12 +392,6 @@ int ipu__check_fit(const struct ipu_executable *e, const ipu_graph *graph,
         e->values[e->steps[p.step].output].name, p.code, p.always, p.rest,
         p.temporary);
     add_largest(&line, &p);
-    add(&line, ". What would change that");
-    add_half(&line, &p);
-    add_accumulation(&line, &p);
-    add_recompute(&line, &p);
-    add_offload(&line, &p);
-    add_sharding(&line, &p);
-    add_placement(&line, &p);
+    IPU_TRY(add_remedies(&line, &p));
     return ipu__fail_explained(IPU_ERR_FULL, line.text);
 }

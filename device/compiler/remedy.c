@@ -16,8 +16,10 @@
 static int measure(const ipu_graph *g, const ipu_compile_options *options,
                    int32_t runs, struct ipu__remedy *remedy)
 {
-    ipu_compile_options o = {
-        .size = sizeof o, .target = options->target, .allow_out_of_memory = 1};
+    ipu_compile_options o = {.size = sizeof o,
+                             .target = options->target,
+                             .without = options->without,
+                             .allow_out_of_memory = 1};
     ipu_program_cycles cycles = {.size = sizeof cycles};
     ipu_executable *e = NULL;
     int64_t total;

@@ -305,6 +305,30 @@ START_TEST(programs_of_another_kind_are_told_less)
 }
 END_TEST
 
+static int32_t stop_at_remedies(void *context, const char *phase, int64_t done,
+                                int64_t total)
+{
+    (void)total;
+    *(int *)context += strcmp(phase, "remedies") == 0;
+    return strcmp(phase, "remedies") == 0 && done == 2;
+}
+
+/* Remedies are tried one after the other, until somebody has enough. */
+START_TEST(the_search_can_be_stopped)
+{
+    int seen = 0;
+    const ipu_compile_options options = {.size = sizeof options,
+                                         .target = &target,
+                                         .progress = stop_at_remedies,
+                                         .progress_context = &seen};
+
+    build(d.graph, &plain, IPU_OPTIMIZER_SGD, ROWS, LAYERS);
+    ck_assert_int_eq(ipu_compile_with(d.graph, &options, &d.executable),
+                     IPU_ERR_CALLBACK);
+    ck_assert_int_eq(seen, 3);
+}
+END_TEST
+
 static TCase *tcase_fit(void)
 {
     TCase *tc = tcase_create("fit");
@@ -316,6 +340,7 @@ static TCase *tcase_fit(void)
     tcase_add_test(tc, numbers_can_be_half_as_long);
     tcase_add_test(tc, state_can_lie_beside_the_chip);
     tcase_add_loop_test(tc, all_kinds_of_networks_can_be_changed, 0, 2);
+    tcase_add_test(tc, the_search_can_be_stopped);
     tcase_add_test(tc, programs_of_another_kind_are_told_less);
     return tc;
 }
