@@ -56,10 +56,11 @@ int agree_options(const struct options *o)
                                o->seed,
                                (uint64_t)o->eval_every,
                                (uint64_t)o->check_every,
+                               (uint64_t)o->optimizer.accumulate,
                                (uint64_t)o->optimizer.optimizer};
-    const char *const names[] = {"--steps",       "--batch-size",
-                                 "--seed",        "--eval-every",
-                                 "--check-every", "--optimizer"};
+    const char *const names[] = {
+        "--steps",       "--batch-size", "--seed",     "--eval-every",
+        "--check-every", "--accumulate", "--optimizer"};
     int status = 0;
 
     for (size_t i = 0; i < sizeof counts / sizeof *counts && !status; i++)

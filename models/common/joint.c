@@ -337,6 +337,8 @@ int joint_step(struct joint *joint, double rate, double *loss)
     joint->asked_at = joint->had_at = start;
     status = ipu_engine_run(joint->training);
     double end = clock_seconds();
+    if (!joint->averaged) /* gradients were accumulated only */
+        joint->asked_at = joint->had_at = end;
     waited = waited_seconds(joint) - waited;
     joint->times.wait += waited;
     joint->times.compute += joint->asked_at - start;

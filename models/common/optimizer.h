@@ -27,6 +27,7 @@ struct optimizer_settings {
     double weight_decay; /* of adamw and lamb, on what has two dimensions or
                             more: not on biases and scales */
     double clip;         /* the gradients' norm is cut to it; 0: never */
+    int accumulate;      /* steps whose gradients an update is made of */
 };
 
 /*

@@ -34,6 +34,7 @@ enum {
     KEY_OPTIMIZER,
     KEY_DECAY,
     KEY_CLIP,
+    KEY_ACCUMULATE,
     KEY_SEED,
     KEY_EVAL,
     KEY_CHECK,
@@ -141,6 +142,11 @@ static const struct row {
       "shorten the gradient, all variables together, to X where it is longer "
       "(never)",
       0}},
+    {MNIST | GPT,
+     {"accumulate", KEY_ACCUMULATE, "N", 0,
+      "update the weights in every Nth step, with the mean of the gradients "
+      "since the last, which ranks average then only (1)",
+      0}},
     {MNIST,
      {"seed", KEY_SEED, "N", 0,
       "seed of the first weights, the order of the images and the drawn digits "
@@ -224,6 +230,7 @@ static const struct whole {
     {KEY_SEED, "--seed", 0, INT64_MAX, AT(seed)},
     {KEY_EVAL, "--eval-every", 0, 1000000000, AT(eval_every)},
     {KEY_CHECK, "--check-every", 0, 1000000000, AT(check_every)},
+    {KEY_ACCUMULATE, "--accumulate", 1, 65536, AT(optimizer.accumulate)},
     {KEY_THREADS, "--threads", 1, 1024, AT(threads)},
     {KEY_LAYERS, "--layers", 1, 100, AT(gpt.layers)},
     {KEY_HEADS, "--heads", 1, 1024, AT(gpt.heads)},
@@ -410,14 +417,14 @@ static const struct options defaults[] = {
     [OPTIONS_MNIST] = {.program = OPTIONS_MNIST,
                        .epochs = 5,
                        .batch_size = 64,
-                       .optimizer = {OPTIMIZER_ADAM, 0.01, 0},
+                       .optimizer = {OPTIMIZER_ADAM, 0.01, 0, 1},
                        .seed = 1,
                        .eval_every = 1,
                        .threads = 1},
     [OPTIONS_CHAR_GPT] = {.program = OPTIONS_CHAR_GPT,
                           .steps = 1000,
                           .batch_size = 16,
-                          .optimizer = {OPTIMIZER_ADAMW, 0.01, 0},
+                          .optimizer = {OPTIMIZER_ADAMW, 0.01, 0, 1},
                           .seed = 1,
                           .eval_every = 250,
                           .threads = 1,
@@ -476,7 +483,8 @@ double options_default_rate(const struct options *options, int nranks)
                               [OPTIMIZER_LAMB] = 0.01},
     };
     double rate = rates[options->program][options->optimizer.optimizer];
-    double scale = (double)options->batch_size * nranks / 64;
+    double scale = (double)options->batch_size * options->optimizer.accumulate *
+                   nranks / 64;
 
     if (options->program == OPTIONS_CHAR_GPT)
         return rate;

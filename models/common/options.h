@@ -69,7 +69,7 @@ int options_parse(enum options_program program, struct options *options,
 
 /*
  * The learning rate when --lr is not given: a rate for 64 images a step that
- * suits the optimizer, times the images of a step over all ranks / 64 (Goyal
+ * suits the optimizer, times the images of an update over all ranks / 64 (Goyal
  * et al. 2017, "Accurate, Large Minibatch SGD"), at most times 4. It depends
  * on the images of a step, not on how many ranks share them.
  */

@@ -47,6 +47,25 @@ static ipu_tensor build_forward(struct building *b,
     return logits;
 }
 
+/*
+ * From here to ipu_update_end it is every count-th run only that exchanges
+ * gradients and updates: with the mean of those of all runs since the last
+ * time. step becomes the number of updates.
+ */
+static int build_accumulation(struct building *b, int32_t count,
+                              ipu_tensor *step)
+{
+    const ipu_accumulation_options mean = {.size = sizeof mean,
+                                           .reduction = IPU_REDUCTION_MEAN};
+    int status = ipu_update_begin(b->graph, count);
+
+    for (int i = 0; i < b->model->nvariables && status >= 0; i++)
+        b->gradients[i] = ipu_accumulate(b->graph, b->variables[i],
+                                         b->gradients[i], count, &mean);
+    *step = ipu_counter(b->graph, "updates");
+    return status;
+}
+
 /* Gradients out, averages back. */
 static int build_exchange(struct building *b,
                           const struct program_exchange *exchange)
@@ -85,11 +104,15 @@ static int build_training(struct building *b,
     if (status >= 0)
         status = ipu_gradients(b->graph, loss, m->nvariables, b->variables,
                                b->gradients);
+    if (status >= 0 && optimizer->accumulate > 1)
+        status = build_accumulation(b, optimizer->accumulate, &pass.step);
     if (status >= 0)
         status = build_exchange(b, exchange);
     if (status >= 0)
         status = optimizer_build(b->graph, optimizer, m->nvariables,
                                  b->variables, b->averages, rate, pass.step);
+    if (status >= 0 && optimizer->accumulate > 1)
+        status = ipu_update_end(b->graph);
     return status;
 }
 

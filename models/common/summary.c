@@ -76,7 +76,8 @@ static json_t *pack_settings(const struct summary *summary)
     const struct options *o = summary->options;
 
     return json_pack(
-        "{s:s, s:s, s:s, s:i, s:i, s:I, s:i, s:s, s:f, s:f, s:f, s:I, s:b, "
+        "{s:s, s:s, s:s, s:i, s:i, s:I, s:i, s:s, s:f, s:f, s:f, s:i, s:I, "
+        "s:b, "
         "s:s, s:i, s:I, s:I}",
         "model", network_name((enum network)o->network), "data_kind",
         o->data ? "mnist" : "drawn", "data", o->data ? o->data : "",
@@ -84,7 +85,8 @@ static json_t *pack_settings(const struct summary *summary)
         (json_int_t)summary->steps, "batch_size", o->batch_size, "optimizer",
         optimizer_name(o->optimizer.optimizer), "lr", o->learning_rate,
         "weight_decay", o->optimizer.weight_decay, "clip", o->optimizer.clip,
-        "seed", (json_int_t)o->seed, "serial", o->serial, "compression",
+        "accumulate", o->optimizer.accumulate, "seed", (json_int_t)o->seed,
+        "serial", o->serial, "compression",
         hvd_compression_name(o->compression), "threads", o->threads,
         "train_images", (json_int_t)summary->train_images, "test_images",
         (json_int_t)summary->test_images);

@@ -360,6 +360,26 @@ difference() {
     at_least "$(difference "$OUT/whole" "$OUT/less")" 5e-4
 }
 
+@test "accumulated gradients are like those of a larger batch" {
+    local -a common=(--model mlp --train-images 1500 --test-images 10
+        --optimizer sgd --lr 0.05)
+    local of op
+    ranks 1 "${common[@]}" --steps 5 --batch-size 64 --save-weights "$OUT/whole"
+    HVD_METRICS="$OUT/each" ranks 2 "${common[@]}" --steps 20 --batch-size 8 \
+        --save-weights "$OUT/less"
+    HVD_METRICS="$OUT/fourth" ranks 2 "${common[@]}" --steps 20 \
+        --batch-size 8 --accumulate 4 --save-weights "$OUT/parts"
+    assert_status_everywhere 2 0
+    at_least 1e-4 "$(difference "$OUT/whole" "$OUT/parts")"
+    at_least "$(difference "$OUT/whole" "$OUT/less")" 5e-4
+    # 4 variables, averaged in 5 steps instead of 20.
+    for of in each fourth; do
+        op=$(grep 'hvd_submitted_total{.*op="allreduce"' "$OUT/$of")
+        echo "${op##* }" >"$OUT/$of.count"
+    done
+    [ $(($(cat "$OUT/each.count") - $(cat "$OUT/fourth.count"))) -eq 60 ]
+}
+
 @test "every optimizer with half of the batch on each of two ranks" {
     local name
     local -a common=(--model mlp --steps 5 --train-images 1500
