@@ -181,14 +181,17 @@ static void add_half(struct line *line, const struct place *p)
                "float16 throughout", time);
 }
 
-/* The first of 2, 4, ... parts that fits, or the most there can be. */
+/* The first of 2, 4, ... parts that fits, or the most there can be; from half
+ * of what the estimate says on, since each is a compilation. */
 static bool add_tried_accumulation(struct line *line, const struct place *p)
 {
+    int32_t estimate = parts_that_fit(p, p->code + p->always);
     struct ipu__remedy remedy = {0}, tried;
     int32_t parts = 0;
     char what[80], time[64];
 
-    for (int32_t n = 2; n <= IPU_MAX_IPUS; n *= 2) {
+    for (int32_t n = estimate > 4 ? estimate / 2 : 2; n <= IPU_MAX_IPUS;
+         n *= 2) {
         if (ipu__try_accumulation(p->graph, p->options, n, &tried) < 0)
             break;
         parts = n;
