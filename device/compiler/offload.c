@@ -139,14 +139,7 @@ int ipu__choose_remote(const ipu_graph *g, const ipu_target *target,
                              "memory: do not ask for it, or take another "
                              "target",
                              target->name);
-    for (int32_t i = 0; i < g->ntensors; i++) {
-        const struct ipu__tensor *t = &g->tensors[i];
-
-        if (t->kind != IPU__VARIABLE || t->fixed || t->remote || t->renews ||
-            t->renewed)
-            continue;
-        remote[i] = ipu__origin(g, i) == i && is_remote(g, target, i) &&
-                    is_remote_outside(g, target, i);
-    }
+    for (int32_t t = 0; t < g->ntensors; t++)
+        remote[t] = is_remote(g, target, t) && is_remote_outside(g, target, t);
     return IPU_OK;
 }

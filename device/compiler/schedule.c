@@ -158,6 +158,8 @@ static int load(struct scheduler *s, int32_t tensor, int32_t region)
     s->remote[tensor] = true;
     IPU_TRY(s->loaded[tensor]);
     e->values[s->loaded[tensor]].kind = IPU__RESULT;
+    e->values[s->loaded[tensor]].bound = false; /* it is the body's own */
+    e->values[s->loaded[tensor]].shared = false;
     step.inputs[0] = variable;
     step.output = s->loaded[tensor];
     e->steps[e->nsteps++] = step;
