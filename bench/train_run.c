@@ -120,55 +120,64 @@ int train_steps(const struct train_place *place,
     return place->steps > 0 ? place->steps : network->steps;
 }
 
-/* Words of a command line, and memory for those that are made. */
+/* Words of a command line, copied into memory. */
 struct command {
     char *words[MOST_WORDS + 1];
     int count;
-    char program[4200], options[512], steps[16];
+    char memory[32768];
+    size_t used;
 };
 
-static void add(struct command *c, char *word)
+/* What finds no room is left out: paths are far shorter than it. */
+static void add(struct command *c, const char *word)
 {
-    if (c->count < MOST_WORDS)
-        c->words[c->count++] = word;
+    size_t bytes = strlen(word) + 1;
+
+    if (c->count == MOST_WORDS || bytes > sizeof c->memory - c->used)
+        return;
+    c->words[c->count++] = memcpy(c->memory + c->used, word, bytes);
+    c->words[c->count] = NULL;
+    c->used += bytes;
 }
 
-/* So that a word that is not ours to change can be one: exec does not. */
-static char *constant(const char *word)
+static void add_all(struct command *c, const char *words)
 {
-    return (char *)(uintptr_t)word;
+    char copy[512], *rest = NULL;
+
+    snprintf(copy, sizeof copy, "%s", words);
+    for (char *word = strtok_r(copy, " ", &rest); word;
+         word = strtok_r(NULL, " ", &rest))
+        add(c, word);
 }
 
 static void make_command(struct command *c, const struct train_place *place,
                          const struct train_network *n, enum train_way way,
                          const char *option, const char *value)
 {
+    char program[4200], steps[16];
+
     c->count = 0;
+    c->used = 0;
     if (way == TRAIN_RANKS) {
-        add(c, constant(place->launcher));
-        add(c, constant("-np"));
-        add(c, constant("2"));
+        add(c, place->launcher);
+        add_all(c, "-np 2");
     }
-    snprintf(c->program, sizeof c->program, "%s/%s", place->programs,
-             n->program);
-    snprintf(c->options, sizeof c->options, "%s", n->options);
-    snprintf(c->steps, sizeof c->steps, "%d", train_steps(place, n));
-    add(c, c->program);
-    for (char *word = strtok(c->options, " "); word; word = strtok(NULL, " "))
-        add(c, word);
-    add(c, constant("--steps"));
-    add(c, c->steps);
-    add(c, constant(option));
-    add(c, constant(value));
+    snprintf(program, sizeof program, "%s/%s", place->programs, n->program);
+    snprintf(steps, sizeof steps, "%d", train_steps(place, n));
+    add(c, program);
+    add_all(c, n->options);
+    add(c, "--steps");
+    add(c, steps);
+    add(c, option);
+    add(c, value);
     if (place->data && strcmp(n->program, "mnist") == 0) {
-        add(c, constant("--data"));
-        add(c, constant(place->data));
+        add(c, "--data");
+        add(c, place->data);
     }
     if (place->text && strcmp(n->program, "char_gpt") == 0) {
-        add(c, constant("--text"));
-        add(c, constant(place->text));
+        add(c, "--text");
+        add(c, place->text);
     }
-    c->words[c->count] = NULL;
 }
 
 static int start(const struct command *c, pid_t *process)

@@ -103,15 +103,16 @@ static void report_head(struct run *run)
     const struct options *o = &run->options;
     const struct gpt_summary *s = &run->summary;
     int64_t step = (int64_t)o->batch_size * o->gpt.context;
+    int64_t all = step * s->world_size;
 
-    progress_line(
-        &run->progress,
-        "%s: %d rank%s, %lld characters per rank and step (%lld in "
-        "all), %s, learning rate %g%s, compression %s",
-        options_name(o->program), s->world_size, s->world_size > 1 ? "s" : "",
-        (long long)step, (long long)(step * s->world_size),
-        optimizer_name(o->optimizer.optimizer), o->learning_rate,
-        o->serial ? ", serial" : "", hvd_compression_name(o->compression));
+    progress_line(&run->progress,
+                  "%s: %d rank%s, %lld characters per rank and step (%lld in "
+                  "all), %s, learning rate %g%s, compression %s",
+                  options_name(o->program), s->world_size,
+                  s->world_size > 1 ? "s" : "", (long long)step, (long long)all,
+                  optimizer_name(o->optimizer.optimizer), o->learning_rate,
+                  o->serial ? ", serial" : "",
+                  hvd_compression_name(o->compression));
     progress_line(&run->progress,
                   "text: %lld characters of %d kinds, %lld to train on, %s",
                   (long long)s->text_count, s->characters,

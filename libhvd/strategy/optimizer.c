@@ -50,13 +50,11 @@ int hvd_optimizer_from_name(const char *name)
 
 int hvd__optimizer_states(hvd_optimizer optimizer)
 {
-    switch (optimizer) {
-#define X(constant, name, states)                                              \
-    case constant: return states;
-        OPTIMIZERS(X)
+#define X(constant, name, states) [constant] = (states),
+    static const int states_of[] = {OPTIMIZERS(X)};
 #undef X
-    default: return 0;
-    }
+
+    return hvd_optimizer_name(optimizer) ? states_of[optimizer] : 0;
 }
 
 int hvd__optimizer_check_rate(double rate)

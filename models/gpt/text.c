@@ -124,8 +124,9 @@ static int number(struct text *text)
         return problem_set("no memory for the text's vocabulary");
     memcpy(sorted, text->numbers, (size_t)text->count * sizeof *sorted);
     qsort(sorted, (size_t)text->count, sizeof *sorted, compare_points);
-    for (int64_t i = 0; i < text->count; i++)
-        if (i == 0 || sorted[i] != sorted[text->characters - 1])
+    text->characters = 1;
+    for (int64_t i = 1; i < text->count; i++)
+        if (sorted[i] != sorted[text->characters - 1])
             sorted[text->characters++] = sorted[i];
     text->vocabulary = sorted;
     for (int64_t i = 0; i < text->count; i++)
