@@ -14,7 +14,6 @@
 #include "common/outfile.h"
 #include "common/problem.h"
 #include "common/profile.h"
-#include "common/weights.h"
 #include "gpt/gpt_trainer.h"
 #include "gpt/sample.h"
 #include "gpt/transformer.h"
@@ -29,7 +28,6 @@ struct run {
     struct progress progress;
     struct text text;
     struct pieces pieces;
-    struct model model;
     struct joint *joint;
     struct gpt_summary summary;
 };
@@ -90,12 +88,12 @@ static int load_text(struct run *run)
 static int make_network(struct run *run)
 {
     struct joint_options options = options_joint(&run->options);
-    int status =
-        agree(transformer_model(&run->options.gpt, run->options.batch_size,
-                                run->text.characters, &run->model));
+    struct model *model = NULL;
 
+    transformer_model(&run->options.gpt, run->options.batch_size,
+                      run->text.characters, &model);
     options.progress = &run->progress;
-    return status ? status : joint_new(&run->model, &options, &run->joint);
+    return joint_new(model, &options, &run->joint);
 }
 
 static void report_head(struct run *run)
@@ -163,8 +161,7 @@ static int write_results(struct run *run)
         if (o->summary)
             status = gpt_summary_write(&run->summary, o->summary);
         if (o->weights && status == 0)
-            status =
-                weights_save(o->weights, &run->model, joint_values(run->joint));
+            status = joint_save(run->joint, o->weights);
         if (status == 0)
             status =
                 joint_profile(run->joint, o->profile, options_name(o->program));
@@ -188,7 +185,7 @@ static int train(struct run *run)
     run->summary.train_count = run->text.train;
     run->summary.characters = run->text.characters;
     run->summary.evaluated = run->pieces.evaluated * run->pieces.context;
-    run->summary.parameters = model_parameters(&run->model);
+    run->summary.parameters = joint_parameters(run->joint);
     report_head(run);
     int status = gpt_trainer_run(&trainer);
     if (!status)
@@ -247,7 +244,6 @@ int main(int argc, char **argv)
     if (status < 0)
         command_complain(program, status, rank, size);
     joint_free(run.joint);
-    model_fini(&run.model);
     text_fini(&run.text);
     gpt_summary_fini(&run.summary);
     hvd_shutdown();

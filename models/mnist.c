@@ -19,7 +19,6 @@
 #include "common/profile.h"
 #include "common/report.h"
 #include "common/trainer.h"
-#include "common/weights.h"
 
 #include <hvd.h>
 #include <string.h>
@@ -29,7 +28,6 @@ struct run {
     struct options options;
     struct progress progress;
     struct dataset dataset;
-    struct model model;
     struct joint *joint;
     struct summary summary;
 };
@@ -85,8 +83,7 @@ static int write_files(struct run *run)
     if (hvd_rank() == 0 && run->options.summary)
         status = summary_write(&run->summary, run->options.summary);
     if (hvd_rank() == 0 && run->options.weights && status == 0)
-        status = weights_save(run->options.weights, &run->model,
-                              joint_values(run->joint));
+        status = joint_save(run->joint, run->options.weights);
     if (hvd_rank() == 0 && status == 0)
         status = joint_profile(run->joint, run->options.profile,
                                options_name(OPTIONS_MNIST));
@@ -101,7 +98,7 @@ static int train(struct run *run)
 
     run->summary.train_images = run->dataset.train.count;
     run->summary.test_images = run->dataset.test.count;
-    run->summary.parameters = model_parameters(&run->model);
+    run->summary.parameters = joint_parameters(run->joint);
     report_head(&run->progress, &run->summary);
     int status = trainer_run(&trainer);
     if (!status)
@@ -116,11 +113,12 @@ static int train(struct run *run)
 static int make_network(struct run *run)
 {
     struct joint_options options = options_joint(&run->options);
-    int status = agree(network_model((enum network)run->options.network,
-                                     run->options.batch_size, &run->model));
+    struct model *model = NULL;
 
+    network_model((enum network)run->options.network, run->options.batch_size,
+                  &model);
     options.progress = &run->progress;
-    return status ? status : joint_new(&run->model, &options, &run->joint);
+    return joint_new(model, &options, &run->joint);
 }
 
 /* The whole run, on a started library. */
@@ -168,7 +166,6 @@ int main(int argc, char **argv)
     if (status < 0)
         command_complain(program, status, rank, size);
     joint_free(run.joint);
-    model_fini(&run.model);
     dataset_fini(&run.dataset);
     summary_fini(&run.summary);
     hvd_shutdown();

@@ -104,8 +104,13 @@ static bool wants(const struct ipu__region *region, const ipu_target *target,
 static bool is_remote(const ipu_graph *g, const ipu_target *target,
                       int32_t tensor)
 {
-    int32_t use = use_of(g, target, tensor);
+    const struct ipu__tensor *t = &g->tensors[tensor];
+    int32_t use;
 
+    /* Not carried values, nor rows that lie there anyway. */
+    if (t->kind != IPU__VARIABLE || t->fixed || t->remote || t->renews)
+        return false;
+    use = use_of(g, target, tensor);
     if (use > 0)
         return wants(&g->regions[use - 1], target, &g->tensors[tensor].shape);
     return use == BY_LOOP;

@@ -42,36 +42,37 @@ static struct attention attention_of(const struct ipu__call *call)
 {
     const struct ipu__shape *qkv = &call->inputs[0].shape;
     int64_t heads = call->attributes->groups, c = qkv->extents[2] / 3;
+    int64_t of_head = c / heads;
 
     return (struct attention){
         .batch = qkv->extents[0],
         .t = qkv->extents[1],
         .c = c,
         .heads = heads,
-        .d = (int)(c / heads),
+        .d = (int)of_head,
         .pitch = (int)qkv->extents[2],
         .causal = call->attributes->keep,
-        .scale = (float)(1 / sqrt((double)(c / heads))),
+        .scale = (float)(1 / sqrt((double)of_head)),
     };
 }
 
 static int shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     const struct ipu__shape *qkv = &call->inputs[0].shape;
-    int64_t heads = call->attributes->groups;
+    int64_t heads = call->attributes->groups, least = 3 * heads;
 
     IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, 3, "[batch, t, 3 c]"));
     if (heads < 1)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "attention: %d heads, there must be at least 1",
                          (int)heads);
-    if (qkv->extents[2] == 0 || qkv->extents[2] % (3 * heads))
+    if (qkv->extents[2] == 0 || qkv->extents[2] % least)
         return ipu__fail(IPU_ERR_SHAPE,
                          "attention: %s has %lld columns, which are no "
                          "queries, keys and values of %lld heads: it must be a "
                          "multiple of %lld",
                          call->inputs[0].name, (long long)qkv->extents[2],
-                         (long long)heads, (long long)(3 * heads));
+                         (long long)heads, (long long)least);
     if (qkv->extents[1] > INT_MAX || qkv->extents[2] > INT_MAX)
         return ipu__fail(IPU_ERR_SHAPE,
                          "attention: OpenBLAS takes at most 2147483647 rows or "

@@ -26,6 +26,7 @@
 
 #include "common/agree.h"
 #include "common/clock.h"
+#include "common/model.h"
 #include "common/problem.h"
 #include "common/profile.h"
 #include "common/program.h"
@@ -42,7 +43,7 @@ struct arrival {
 };
 
 struct joint {
-    const struct model *model; /* borrowed */
+    struct model *model; /* owned */
     hvd_strategy *strategy;
     ipu_executable *programs[2];
     ipu_engine *training;
@@ -257,17 +258,21 @@ static int joint_start(struct joint *joint)
     return agree(place_tensors(joint));
 }
 
-int joint_new(const struct model *model, const struct joint_options *options,
+int joint_new(struct model *model, const struct joint_options *options,
               struct joint **joint)
 {
     struct joint *fresh = calloc(1, sizeof *fresh);
-    int status;
+    int status = PROBLEM; /* of who made no model, and has said why */
 
-    if (fresh)
+    if (fresh && model) {
         fresh->model = model;
-    status = agree(fresh ? joint_build(fresh, options)
-                         : problem_set("no memory for the network"));
-    if (fresh && status == 0)
+        status = joint_build(fresh, options);
+    } else if (model) {
+        status = problem_set("no memory for the network");
+        model_free(model);
+    }
+    status = agree(status);
+    if (fresh && model && status == 0)
         status = joint_start(fresh);
     if (status < 0) {
         joint_free(fresh);
@@ -289,6 +294,7 @@ void joint_free(struct joint *joint)
         ipu_executable_free(joint->programs[i]);
     for (int i = 0; joint->values && i < joint->model->nvariables; i++)
         free(joint->values[i]);
+    model_free(joint->model);
     free(joint->values);
     free(joint->arrivals);
     free(joint->contexts);
@@ -383,6 +389,16 @@ int joint_compare_ranks(struct joint *joint, uint64_t *hash)
 {
     *hash = weights_hash(joint->model, joint->values);
     return agree_same("their trained weights, which should be equal", *hash);
+}
+
+int64_t joint_parameters(const struct joint *joint)
+{
+    return model_parameters(joint->model);
+}
+
+int joint_save(const struct joint *joint, const char *path)
+{
+    return weights_save(path, joint->model, joint->values);
 }
 
 int joint_profile(const struct joint *joint, const char *where,

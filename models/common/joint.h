@@ -12,11 +12,14 @@
 #ifndef MODELS_JOINT_H
 #define MODELS_JOINT_H
 
-#include "common/model.h"
 #include "common/optimizer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 struct joint;
 struct progress;
+struct model; /* model.h */
 
 struct joint_options {
     struct optimizer_settings optimizer;
@@ -41,10 +44,10 @@ struct joint_times {
 /*
  * Collective: compile, draw first weights (each rank its own, on purpose: the
  * broadcast must make them equal) or load them, broadcast them from rank 0.
- * The model is borrowed until joint_free. On failure *joint is NULL and all
- * ranks fail.
+ * The model is taken over, also on failure; then *joint is NULL and all ranks
+ * fail. NULL: this rank could not make one, and fails.
  */
-int joint_new(const struct model *model, const struct joint_options *options,
+int joint_new(struct model *model, const struct joint_options *options,
               struct joint **joint);
 void joint_free(struct joint *joint); /* NULL is accepted */
 
@@ -65,6 +68,12 @@ float *const *joint_values(const struct joint *joint);
 
 /* Collective: are the variables the same bits on all ranks? hash: theirs. */
 int joint_compare_ranks(struct joint *joint, uint64_t *hash);
+
+/* Elements of all variables together. */
+int64_t joint_parameters(const struct joint *joint);
+
+/* weights_save of the variables. */
+int joint_save(const struct joint *joint, const char *path);
 
 /* What profile.h's where asks for: print or write it. Not collective: for the
  * rank that writes. */

@@ -45,10 +45,23 @@ double model_glorot(int64_t fan_in, int64_t fan_out)
     return sqrt(6 / (double)(fan_in + fan_out));
 }
 
-void model_fini(struct model *model)
+struct model *model_new(const struct model *model)
 {
-    free(model->variables);
-    *model = (struct model){0};
+    struct model *fresh = malloc(sizeof *fresh);
+
+    if (!fresh) {
+        problem_set("no memory for the network");
+        return NULL;
+    }
+    *fresh = *model;
+    return fresh;
+}
+
+void model_free(struct model *model)
+{
+    if (model)
+        free(model->variables);
+    free(model);
 }
 
 int64_t model_parameters(const struct model *model)

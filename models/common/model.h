@@ -62,7 +62,10 @@ int model_add(struct model *model, const char *name, enum model_start start,
 /* Evenly in ±sqrt(6 / (inputs + outputs)): Glorot and Bengio (2010). */
 double model_glorot(int64_t fan_in, int64_t fan_out);
 
-void model_fini(struct model *model); /* accepts zeroed ones */
+/* A copy, on the heap, of a model without variables; NULL: no memory, and the
+ * text is kept. */
+struct model *model_new(const struct model *model);
+void model_free(struct model *model); /* NULL is accepted */
 
 /* Elements of all variables together, and of the input. */
 int64_t model_parameters(const struct model *model);

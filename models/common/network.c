@@ -2,6 +2,7 @@
 #include "common/network.h"
 
 #include "common/images.h"
+#include "common/model.h"
 #include "common/problem.h"
 
 #include <string.h>
@@ -92,31 +93,33 @@ static int add_variables(enum network network, struct model *model)
     return network == NETWORK_CNN ? add_conv(model) : 0;
 }
 
-int network_model(enum network network, int batch_size, struct model *model)
+int network_model(enum network network, int batch_size, struct model **model)
 {
-    *model = (struct model){
+    struct model plain = {
         .name = names[network],
         .input_name = "images",
         .label_name = "labels",
         .input_dtype = IPU_FLOAT32,
+        .input_ndim = 2,
+        .input_shape = {batch_size, IMAGE_PIXELS},
         .rows = batch_size,
         .classes = CLASSES,
+        .forward = mlp_forward,
     };
+    struct model *fresh;
+
     if (network == NETWORK_CNN) {
-        model->forward = cnn_forward;
-        model->input_ndim = 4;
-        memcpy(model->input_shape,
-               (const int64_t[]){batch_size, IMAGE_SIDE, IMAGE_SIDE, 1},
-               sizeof model->input_shape);
-    } else {
-        model->forward = mlp_forward;
-        model->input_ndim = 2;
-        model->input_shape[0] = batch_size;
-        model->input_shape[1] = IMAGE_PIXELS;
+        const int64_t image[] = {batch_size, IMAGE_SIDE, IMAGE_SIDE, 1};
+
+        plain.forward = cnn_forward;
+        plain.input_ndim = 4;
+        memcpy(plain.input_shape, image, sizeof image);
     }
-    if (add_variables(network, model) < 0) {
-        model_fini(model);
+    fresh = model_new(&plain);
+    if (!fresh || add_variables(network, fresh) < 0) {
+        model_free(fresh);
         return PROBLEM;
     }
+    *model = fresh;
     return 0;
 }

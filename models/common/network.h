@@ -22,7 +22,7 @@
 #ifndef MODELS_NETWORK_H
 #define MODELS_NETWORK_H
 
-#include "common/model.h"
+struct model; /* model.h */
 
 enum network { NETWORK_CNN, NETWORK_MLP };
 
@@ -30,7 +30,7 @@ const char *network_name(enum network network);
 /* The inverse; -1 if there is none. */
 int network_from_name(const char *name);
 
-/* PROBLEM: no memory; model is zeroed. */
-int network_model(enum network network, int batch_size, struct model *model);
+/* A new one, the caller's. PROBLEM: no memory; *model stays as it is. */
+int network_model(enum network network, int batch_size, struct model **model);
 
 #endif

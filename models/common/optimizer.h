@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * optimizer.h - the optimisers of the training programs, on the device: what
- * the graph of a step ends with.
- */
+/* optimizer.h - the optimisers of the training programs, by name. */
 #ifndef MODELS_OPTIMIZER_H
 #define MODELS_OPTIMIZER_H
-
-#include <ipu.h>
 
 enum optimizer {
     OPTIMIZER_SGD,
@@ -29,15 +24,5 @@ struct optimizer_settings {
     double clip;         /* the gradients' norm is cut to it; 0: never */
     int accumulate;      /* steps whose gradients an update is made of */
 };
-
-/*
- * Assign to each variable what the optimiser makes of it and of its gradient.
- * rate: a float32 scalar; step: an int32 scalar, 0 in the first run. A status
- * of the device.
- */
-int optimizer_build(ipu_graph *graph, const struct optimizer_settings *settings,
-                    int count, const ipu_tensor *variables,
-                    const ipu_tensor *gradients, ipu_tensor rate,
-                    ipu_tensor step);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "common/compiling.h"
 #include "common/problem.h"
+#include "common/update.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,8 +110,8 @@ static int build_training(struct building *b,
     if (status >= 0)
         status = build_exchange(b, exchange);
     if (status >= 0)
-        status = optimizer_build(b->graph, optimizer, m->nvariables,
-                                 b->variables, b->averages, rate, pass.step);
+        status = update_build(b->graph, optimizer, m->nvariables, b->variables,
+                              b->averages, rate, pass.step);
     if (status >= 0 && optimizer->accumulate > 1)
         status = ipu_update_end(b->graph);
     return status;

@@ -7,6 +7,7 @@
  */
 #include "gpt/sample.h"
 
+#include "common/model.h"
 #include "common/problem.h"
 #include "common/program.h"
 #include "common/random.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 
 struct writer {
-    struct model model;
+    struct model *model;
     ipu_executable *executable;
     ipu_engine *engine;
     int context;
@@ -32,7 +33,7 @@ static void writer_fini(struct writer *w)
 {
     ipu_engine_free(w->engine);
     ipu_executable_free(w->executable);
-    model_fini(&w->model);
+    model_free(w->model);
     free(w->characters);
     free(w->labels);
     free(w->logits);
@@ -43,16 +44,16 @@ static int connect(struct writer *w, float *const *values)
 {
     size_t row = (size_t)w->context * sizeof(int32_t);
     int status =
-        ipu_engine_connect(w->engine, w->model.input_name, w->characters, row);
+        ipu_engine_connect(w->engine, w->model->input_name, w->characters, row);
 
     if (status >= 0)
         status =
-            ipu_engine_connect(w->engine, w->model.label_name, w->labels, row);
+            ipu_engine_connect(w->engine, w->model->label_name, w->labels, row);
     if (status >= 0)
         status = ipu_engine_connect(w->engine, "logits", w->logits,
-                                    row * (size_t)w->model.classes);
-    for (int i = 0; i < w->model.nvariables && status >= 0; i++) {
-        const struct model_variable *v = &w->model.variables[i];
+                                    row * (size_t)w->model->classes);
+    for (int i = 0; i < w->model->nvariables && status >= 0; i++) {
+        const struct model_variable *v = &w->model->variables[i];
         status = ipu_engine_place(w->engine, v->name, values[i],
                                   (size_t)v->count * sizeof(float));
     }
@@ -67,7 +68,7 @@ static int writer_init(struct writer *w, const struct options *options,
 
     *w = (struct writer){.context = options->gpt.context};
     if (transformer_model(&options->gpt, 1, text->characters, &w->model) < 0 ||
-        program_evaluation(&w->model, NULL, &w->executable) < 0)
+        program_evaluation(w->model, NULL, &w->executable) < 0)
         return PROBLEM;
     if (ipu_engine_new(w->executable, &w->engine) < 0)
         return program_device_problem();
@@ -94,7 +95,7 @@ static void append(struct writer *w, int number)
 /* Draw from the logits of the last character. */
 static int draw(struct writer *w, double temperature, struct random *r)
 {
-    int n = (int)w->model.classes;
+    int n = (int)w->model->classes;
     const float *logits = w->logits + (int64_t)(w->count - 1) * n;
     double most = -HUGE_VAL, sum = 0, place;
 

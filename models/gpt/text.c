@@ -118,7 +118,7 @@ static int decode(const char *what, const char *bytes, size_t length,
 /* The vocabulary, and the numbers in it. */
 static int number(struct text *text)
 {
-    uint32_t *sorted = malloc((size_t)text->count * sizeof *sorted);
+    uint32_t *sorted = calloc((size_t)text->count, sizeof *sorted);
 
     if (!sorted)
         return problem_set("no memory for the text's vocabulary");

@@ -6,6 +6,7 @@
  */
 #include "gpt/transformer.h"
 
+#include "common/model.h"
 #include "common/problem.h"
 
 #include <math.h>
@@ -199,9 +200,9 @@ static int add_variables(struct model *model, const struct gpt_shape *s)
 }
 
 int transformer_model(const struct gpt_shape *shape, int batch_size,
-                      int characters, struct model *model)
+                      int characters, struct model **model)
 {
-    *model = (struct model){
+    const struct model plain = {
         .name = "transformer",
         .input_name = "characters read",
         .label_name = "characters that follow",
@@ -213,9 +214,12 @@ int transformer_model(const struct gpt_shape *shape, int batch_size,
         .forward = forward,
         .context = shape,
     };
-    if (add_variables(model, shape) < 0) {
-        model_fini(model);
+    struct model *fresh = model_new(&plain);
+
+    if (!fresh || add_variables(fresh, shape) < 0) {
+        model_free(fresh);
         return PROBLEM;
     }
+    *model = fresh;
     return 0;
 }

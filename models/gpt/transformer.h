@@ -19,12 +19,13 @@
 #ifndef MODELS_TRANSFORMER_H
 #define MODELS_TRANSFORMER_H
 
-#include "common/model.h"
 #include "common/options.h"
 
-/* shape is borrowed as long as the model is used. PROBLEM: no memory; model
- * is zeroed. */
+struct model; /* model.h */
+
+/* A new one, the caller's; shape is borrowed as long as it lives. PROBLEM: no
+ * memory; *model stays as it is. */
 int transformer_model(const struct gpt_shape *shape, int batch_size,
-                      int characters, struct model *model);
+                      int characters, struct model **model);
 
 #endif
