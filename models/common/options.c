@@ -127,7 +127,7 @@ static const struct row {
       0}},
     {GPT,
      {"lr", KEY_LR, "X", 0,
-      "learning rate after the warm-up (adam and adamw 0.001, lamb 0.01, "
+      "learning rate after the warm-up (adam and adamw 0.003, lamb 0.01, "
       "momentum 0.1, sgd 0.3)",
       0}},
     {GPT,
@@ -478,8 +478,8 @@ double options_default_rate(const struct options *options, int nranks)
                            [OPTIMIZER_LAMB] = 0.01},
         [OPTIONS_CHAR_GPT] = {[OPTIMIZER_SGD] = 0.3,
                               [OPTIMIZER_MOMENTUM] = 0.1,
-                              [OPTIMIZER_ADAM] = 0.001,
-                              [OPTIMIZER_ADAMW] = 0.001,
+                              [OPTIMIZER_ADAM] = 0.003,
+                              [OPTIMIZER_ADAMW] = 0.003,
                               [OPTIMIZER_LAMB] = 0.01},
     };
     double rate = rates[options->program][options->optimizer.optimizer];
