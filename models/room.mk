@@ -35,3 +35,8 @@ DEPS_ipu-dataset-bench = $(IPU_LIB)
 LIBS_ipu-feeds = $(IPU_LINK)
 LIBS_ipu-losses = $(IPU_LINK) $(ZLIB_LIBS)
 LIBS_ipu-dataset-bench = $(IPU_LINK) $(ZLIB_LIBS)
+
+PROGRAMS += $(B)/bin/pipelined
+SRC_pipelined := models/pipelined.c $(wildcard models/pipeline/*.c) $(MODELS_COMMON_SRC)
+DEPS_pipelined = $(HVD_SO) $(IPU_LIB)
+LIBS_pipelined = $(MODELS_LINK)

@@ -24,6 +24,7 @@
 
 #include "compiler/program.h"
 #include "graph/error.h"
+#include "replica/replica.h"
 #include "target/target.h"
 
 struct account {
@@ -202,7 +203,7 @@ static int add_transfers(const ipu_executable *e, const ipu_system *system,
     if (value->inner || value->kind == IPU__CONSTANT)
         return IPU_OK;
     for (int32_t s = 0; s < sum->shards; s++) {
-        ipu_cycles c = {.size = sizeof c};
+        ipu_cycles c;
         int32_t first, last;
 
         if (s == value->shard)
@@ -210,8 +211,8 @@ static int add_transfers(const ipu_executable *e, const ipu_system *system,
         find_uses(e, v, s, &first, &last);
         if (first < 0)
             continue;
-        IPU_TRY(ipu_model_link(system, value->shard, s, (int64_t)value->bytes,
-                               1, &c));
+        IPU_TRY(ipu__send_cycles(system, value->shard, s, (int64_t)value->bytes,
+                                 &c));
         sum->transfers++;
         sum->inter_ipu_bytes += (int64_t)value->bytes;
         sum->exchange_cycles += c.total;

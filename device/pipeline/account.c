@@ -19,6 +19,7 @@
 
 #include "compiler/program.h"
 #include "pipeline/pipeline.h"
+#include "replica/replica.h"
 
 static int cycles_of(const ipu_executable *e, int64_t *cycles)
 {
@@ -50,16 +51,13 @@ static int stream_cycles(const struct ipu_pipeline *p, int64_t bytes,
 static int link_cycles(const struct ipu_pipeline *p, int32_t from, int32_t to,
                        int64_t bytes, int64_t *sum_bytes, int64_t *sum_cycles)
 {
-    const int32_t tiles = p->system.ipu.tiles;
-    ipu_cycles c = {.size = sizeof c};
+    ipu_cycles c;
 
     if (from == to || bytes == 0)
         return IPU_OK;
-    /* Every tile sends its share. */
-    IPU_TRY(ipu_model_link(&p->system, from, to, (bytes + tiles - 1) / tiles, 1,
-                           &c));
+    IPU_TRY(ipu__send_cycles(&p->system, from, to, bytes, &c));
     *sum_bytes += bytes;
-    *sum_cycles += c.total;
+    *sum_cycles += c.exchange; /* they all meet anyway, once a slot */
     return IPU_OK;
 }
 

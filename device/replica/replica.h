@@ -7,6 +7,11 @@
 
 #include "graph/graph.h"
 
+/* A tensor of so many bytes that is spread over all tiles, from chip to chip:
+ * each tile sends its part. */
+int ipu__send_cycles(const ipu_system *system, int32_t from, int32_t to,
+                     int64_t bytes, ipu_cycles *cycles);
+
 /*
  * Cycles of a sum over replicas, each of which is apart from the next by so
  * many IPUs: a ring, in which pieces go around twice. Adds to sent what each

@@ -16,21 +16,29 @@
 #include "graph/error.h"
 #include "ops/half.h"
 
+int ipu__send_cycles(const ipu_system *system, int32_t from, int32_t to,
+                     int64_t bytes, ipu_cycles *cycles)
+{
+    int64_t tiles = system->ipu.tiles;
+
+    cycles->size = sizeof *cycles;
+    return ipu_model_link(system, from, to, (bytes + tiles - 1) / tiles, 1,
+                          cycles);
+}
+
 int ipu__ring_cycles(const ipu_system *system, int32_t replicas, int32_t apart,
                      int64_t bytes, int64_t *sent, int64_t *cycles)
 {
     int64_t piece = (bytes + replicas - 1) / replicas, longest = 0;
-    /* Every tile sends its share. */
-    int64_t share = (piece + system->ipu.tiles - 1) / system->ipu.tiles;
 
     *cycles = 0;
     if (replicas < 2 || bytes == 0)
         return IPU_OK;
     for (int32_t r = 0; r < replicas; r++) {
-        ipu_cycles c = {.size = sizeof c};
+        ipu_cycles c;
 
-        IPU_TRY(ipu_model_link(system, r * apart, (r + 1) % replicas * apart,
-                               share, 1, &c));
+        IPU_TRY(ipu__send_cycles(system, r * apart, (r + 1) % replicas * apart,
+                                 piece, &c));
         longest = longest > c.total ? longest : c.total;
     }
     *sent += 2 * (replicas - 1) * piece;

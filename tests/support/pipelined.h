@@ -71,7 +71,7 @@ static inline void cut(int nstages, int dropout)
 static inline void start(void)
 {
     float values[MOST_WIDTH * MOST_WIDTH], rate = 0.05f;
-    char name[8];
+    char name[16];
 
     MUST(ipu_pipeline_new(&options, &pipeline));
     MUST(ipu_infeed_start(options.infeed));
@@ -114,7 +114,7 @@ static inline void train_plain(int updates, int64_t count,
 static inline void expect_same_weights(float tolerance)
 {
     float a[MOST_WIDTH * MOST_WIDTH], b[MOST_WIDTH * MOST_WIDTH];
-    char name[8];
+    char name[16];
 
     for (int i = 0; i < 2 * LAYERS; i++) {
         size_t bytes = (size_t)count_of(i) * 4;

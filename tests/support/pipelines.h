@@ -30,7 +30,7 @@ struct layers {
 static inline ipu_tensor one_layer(ipu_graph *graph, int k, ipu_tensor x,
                                    ipu_tensor *v)
 {
-    char name[2][8];
+    char name[2][16];
     ipu_tensor w, b;
 
     snprintf(name[0], sizeof name[0], "w%d", k);
@@ -181,7 +181,7 @@ static inline int count_of(int number)
 
 static inline const char *name_of(int number, char *name)
 {
-    snprintf(name, 8, "%c%d", number % 2 ? 'b' : 'w', number / 2);
+    snprintf(name, 16, "%c%d", number % 2 ? 'b' : 'w', number / 2);
     return name;
 }
 
@@ -193,7 +193,7 @@ static inline void first_values(int number, float *values)
 static inline void plain_update(struct plain *p, enum optimizer which)
 {
     ipu_tensor outputs[2], v[2 * LAYERS], g[2 * LAYERS];
-    char name[8], sum[16];
+    char name[16], sum[16];
 
     p->u = device_new();
     outputs[0] = outputs[1] = device_floats(&p->u, "rate", 0, NULL);
@@ -219,7 +219,7 @@ static inline void plain_update(struct plain *p, enum optimizer which)
 static inline void plain_new(struct plain *p, enum optimizer which, int dropout)
 {
     ipu_tensor x, labels, step = {-1}, loss, v[2 * LAYERS], g[2 * LAYERS];
-    char name[8], sum[16];
+    char name[16], sum[16];
     float values[MOST_WIDTH * MOST_WIDTH];
 
     memset(p, 0, sizeof *p);
@@ -278,7 +278,7 @@ static inline void plain_add(struct plain *p, int64_t element, double old,
 static inline void plain_apply(struct plain *p)
 {
     float values[MOST_WIDTH * MOST_WIDTH];
-    char name[8];
+    char name[16];
 
     MUST(ipu_engine_run(p->u.engine));
     for (int i = 0; i < 2 * LAYERS; i++) {

@@ -40,7 +40,7 @@ START_TEST(replicas_of_a_pipeline_train_as_one_program)
     int count = 2 << _i / 3, per_update;
     ipu_pipeline_info info = {.size = sizeof info};
     float a[MOST_WIDTH * MOST_WIDTH], b[MOST_WIDTH * MOST_WIDTH];
-    char name[8];
+    char name[16];
 
     which = ADAM;
     cut(2, 0);

@@ -293,6 +293,7 @@ START_TEST(threads_change_no_bit)
     int32_t labels[4 * BATCH];
 
     for (int threads = 1; threads <= 4; threads++) {
+        tear_down();
         set_up();
         build(d.graph, BATCH, 2, 1, 1);
         options.threads = threads;
@@ -316,9 +317,7 @@ START_TEST(threads_change_no_bit)
                 memcpy(kept[i], values, bytes);
             ck_assert_mem_eq(kept[i], values, bytes);
         }
-        tear_down();
     }
-    set_up();
 }
 END_TEST
 
@@ -359,6 +358,7 @@ START_TEST(sums_are_sent_together_up_to_the_buffer)
     int64_t alone = 0;
 
     for (int i = 0; i < 3; i++) {
+        tear_down();
         set_up();
         build(d.graph, BATCH, 0, 1, 1);
         options.maximum_cross_replica_sum_buffer_size = cases[i].limit;
@@ -369,9 +369,7 @@ START_TEST(sums_are_sent_together_up_to_the_buffer)
             alone = stats().exchange_cycles;
         else
             ck_assert_int_lt(stats().exchange_cycles, alone);
-        tear_down();
     }
-    set_up();
 }
 END_TEST
 

@@ -30,7 +30,7 @@ static void build(ipu_graph *g, int shards, int64_t width, ipu_tensor *v,
     ipu_tensor rate, step;
 
     for (int i = 0; i < LAYERS; i++) {
-        char name[8];
+        char name[16];
 
         if (shards == 1)
             MUST(ipu_shard(g, i / (LAYERS / 2)));
@@ -55,7 +55,7 @@ static float x[BATCH * WIDTH], weights[2][LAYERS][WIDTH * WIDTH];
 static void train(struct device *c, float (*w)[WIDTH * WIDTH])
 {
     float loss;
-    char name[8];
+    char name[16];
 
     device_connect(c, "x", x, BATCH * WIDTH);
     device_connect(c, "loss", &loss, 1);

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job.c - a network trained as a pipeline.
+ *
+ * Mini-batches are the dataset's steps, one after the other, epoch after epoch;
+ * the infeed's thread fills them while the device works. An update is of count
+ * mini-batches for each replica: the mean of their gradients.
+ *
+ * To test, the weights are copied to a pipeline without a way back, whose last
+ * stage gives logits and labels. It takes a whole number of rounds; what is
+ * missing is filled up with blank images of no class, which are never right.
+ */
+#include "pipeline/job.h"
+
+#include "common/dataset.h"
+#include "common/optimizer.h"
+#include "common/problem.h"
+#include "common/random.h"
+#include "pipeline/nets.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLASS_COUNT = 10 };
+
+struct job {
+    struct job_options options;
+    struct dataset *data; /* borrowed until free */
+    struct nets nets;
+    ipu_pipeline *pipeline;
+    ipu_infeed *infeed;
+    int64_t next, epoch; /* mini-batch: the infeed's thread alone */
+    double loss;         /* sum */
+    int64_t losses;
+    float *values; /* of the largest variable */
+};
+
+/* What the device has said. */
+static int device(int status)
+{
+    return status < 0 ? problem_set("%s", ipu_last_error()) : 0;
+}
+
+/* ---------------------------------------------------------------- the streams
+ */
+
+static int next_batch(void *context, void *const *buffers)
+{
+    struct job *job = context;
+
+    if (job->next == dataset_steps(job->data, job->options.batch)) {
+        job->next = 0;
+        job->epoch++;
+    }
+    if (job->next == 0 && dataset_shuffle(job->data, job->epoch) < 0)
+        return -1;
+    dataset_batch(job->data, job->next++, job->options.batch, buffers[0],
+                  buffers[1]);
+    return 1;
+}
+
+static int make_infeed(int (*next)(void *context, void *const *buffers),
+                       void *context, const char *name, int batch, int replicas,
+                       ipu_infeed **infeed)
+{
+    const ipu_feed_tensor tensors[] = {
+        {"pixels", IPU_FLOAT32, 2, {batch, IMAGE_PIXELS}},
+        {"labels", IPU_INT32, 1, {batch}},
+    };
+    ipu_infeed_options o;
+
+    ipu_infeed_options_init(&o, sizeof o);
+    o.name = name;
+    o.ntensors = 2;
+    o.tensors = tensors;
+    o.replicas = replicas;
+    o.source.next = next;
+    o.source.context = context;
+    if (ipu_infeed_new(&o, infeed) < 0)
+        return device(IPU_ERR_ARGUMENT);
+    return device(ipu_infeed_start(*infeed));
+}
+
+static int take_loss(void *context, int32_t replica, int64_t mini_batch,
+                     int32_t count, const void *const *data)
+{
+    struct job *job = context;
+    float loss;
+
+    (void)replica, (void)mini_batch, (void)count;
+    memcpy(&loss, data[0], sizeof loss);
+    job->loss += (double)loss;
+    job->losses++;
+    return 0;
+}
+
+/* -------------------------------------------------------------------- making
+ */
+
+static int optimize(void *context, ipu_graph *graph, int32_t noutputs,
+                    const ipu_tensor *outputs, int32_t count,
+                    const ipu_tensor *variables, const ipu_tensor *gradients)
+{
+    const struct job *job = context;
+    const struct optimizer_settings settings = {
+        .optimizer = (enum optimizer)job->options.optimizer};
+
+    (void)noutputs;
+    return optimizer_build(graph, &settings, count, variables, gradients,
+                           outputs[1], ipu_counter(graph, "updates"));
+}
+
+static int reduce(void *context, const char *name, float *data, int64_t count)
+{
+    const struct job *job = context;
+
+    return job->options.reduce(job->options.context, name, data, count);
+}
+
+static const ipu_feed_tensor rate_argument = {"rate", IPU_FLOAT32, 0, {0}};
+
+static void describe(const struct nets *nets, int schedule,
+                     ipu_pipeline_options *o)
+{
+    ipu_pipeline_options_init(o, sizeof *o);
+    o->schedule = schedule;
+    o->nstages = nets->nstages;
+    o->stages = nets->stages;
+    o->nmappings = nets->nmapping;
+    o->device_mapping = nets->mapping;
+    o->narguments = 1;
+    o->arguments = &rate_argument;
+}
+
+static int make_pipeline(struct job *job)
+{
+    ipu_pipeline_options o;
+
+    describe(&job->nets, job->options.schedule, &o);
+    o.count = job->options.count;
+    o.replicas = job->options.replicas;
+    o.threads = job->options.threads;
+    o.recompute = job->options.recompute;
+    o.reduction = IPU_REDUCTION_MEAN;
+    o.infeed = job->infeed;
+    o.sink = take_loss;
+    o.sink_context = job;
+    o.optimizer = optimize;
+    o.optimizer_context = job;
+    o.record = job->options.profile != NULL;
+    if (job->options.reduce) {
+        o.reduce = reduce;
+        o.reduce_context = job;
+    }
+    return device(ipu_pipeline_new(&o, &job->pipeline));
+}
+
+/* The same on every rank: by seed and number. */
+static int first_values(struct job *job)
+{
+    float rate = (float)job->options.rate;
+    int64_t most = 1;
+
+    for (int i = 0; i < job->nets.nweights; i++)
+        if (most < job->nets.weights[i].count)
+            most = job->nets.weights[i].count;
+    job->values = malloc((size_t)most * sizeof *job->values);
+    if (!job->values)
+        return problem_set("no memory for the first weights");
+    for (int i = 0; i < job->nets.nweights; i++) {
+        const struct nets_weight *w = &job->nets.weights[i];
+        double deviation = w->fan_in > 0 ? sqrt(2.0 / (double)w->fan_in) : 0;
+        struct random r;
+
+        random_seed(&r, job->options.seed, (uint64_t)i + 1000);
+        for (int64_t k = 0; k < w->count; k++)
+            job->values[k] =
+                (float)(deviation * random_bell(&r) + (w->fan_in < 0));
+        if (ipu_pipeline_write(job->pipeline, w->name, job->values,
+                               (size_t)w->count * sizeof *job->values) < 0)
+            return device(IPU_ERR_NAME);
+    }
+    return device(
+        ipu_pipeline_argument(job->pipeline, "rate", &rate, sizeof rate));
+}
+
+int job_new(const struct job_options *options, struct dataset *data,
+            struct job **made)
+{
+    struct job *job = calloc(1, sizeof *job);
+    int status;
+
+    if (!job)
+        return problem_set("no memory for the pipeline");
+    job->options = *options;
+    job->data = data;
+    status = nets_init(&job->nets, (enum net)options->net, options->stages,
+                       options->batch, 1);
+    if (status == 0)
+        status = make_infeed(next_batch, job, "training images", options->batch,
+                             options->replicas, &job->infeed);
+    if (status == 0)
+        status = make_pipeline(job);
+    if (status == 0)
+        status = first_values(job);
+    if (status < 0)
+        job_free(job);
+    else
+        *made = job;
+    return status;
+}
+
+void job_free(struct job *job)
+{
+    if (!job)
+        return;
+    ipu_pipeline_free(job->pipeline);
+    ipu_infeed_free(job->infeed);
+    free(job->values);
+    free(job);
+}
+
+int job_train(struct job *job, int64_t updates, double *loss)
+{
+    job->loss = 0;
+    job->losses = 0;
+    for (int64_t i = 0; i < updates; i++)
+        if (ipu_pipeline_run(job->pipeline) < 0)
+            return device(IPU_ERR_STATE);
+    *loss = job->losses ? job->loss / (double)job->losses : 0;
+    return 0;
+}
+
+/* ------------------------------------------------------------------- testing
+ */
+
+struct test {
+    struct dataset *data;
+    int batch;
+    int64_t next;  /* step: the infeed's thread alone */
+    int64_t count; /* images, real ones */
+    int64_t correct;
+};
+
+static int next_test(void *context, void *const *buffers)
+{
+    struct test *test = context;
+    int32_t *labels = buffers[1];
+    int rows = dataset_test_batch(test->data, test->next++, test->batch,
+                                  buffers[0], labels);
+
+    for (int i = rows; i < test->batch; i++)
+        labels[i] = -1;
+    return 1;
+}
+
+static int look(void *context, int32_t replica, int64_t mini_batch,
+                int32_t count, const void *const *data)
+{
+    struct test *test = context;
+    const float *logits = data[0];
+    const int32_t *labels = data[1];
+
+    (void)replica, (void)mini_batch, (void)count;
+    for (int i = 0; i < test->batch; i++, logits += CLASS_COUNT) {
+        int best = 0;
+
+        for (int k = 1; k < CLASS_COUNT; k++)
+            best = logits[k] > logits[best] ? k : best;
+        test->count += labels[i] >= 0;
+        test->correct += labels[i] == best;
+    }
+    return 0;
+}
+
+static int copy_weights(struct job *job, ipu_pipeline *to)
+{
+    for (int i = 0; i < job->nets.nweights; i++) {
+        const struct nets_weight *w = &job->nets.weights[i];
+        size_t bytes = (size_t)w->count * sizeof *job->values;
+
+        if (ipu_pipeline_read(job->pipeline, 0, w->name, job->values, bytes) <
+                0 ||
+            ipu_pipeline_write(to, w->name, job->values, bytes) < 0)
+            return device(IPU_ERR_NAME);
+    }
+    return 0;
+}
+
+static int run_test(struct job *job, struct test *test, struct nets *nets,
+                    ipu_infeed *infeed)
+{
+    int64_t smallest = job->data->test.count / job->data->size + 1;
+    int64_t batches = (smallest + test->batch - 1) / test->batch;
+    ipu_pipeline_options o;
+    ipu_pipeline *pipeline = NULL;
+    int status;
+
+    describe(nets, IPU_SCHEDULE_GROUPED, &o);
+    o.count = nets_positions(nets);
+    o.repeat_count = (batches + o.count - 1) / o.count;
+    o.infeed = infeed;
+    o.threads = job->options.threads;
+    o.sink = look;
+    o.sink_context = test;
+    status = device(ipu_pipeline_new(&o, &pipeline));
+    if (status == 0)
+        status = copy_weights(job, pipeline);
+    if (status == 0)
+        status = device(ipu_pipeline_run(pipeline));
+    ipu_pipeline_free(pipeline);
+    return status;
+}
+
+int job_test(struct job *job, int64_t *correct, int64_t *images)
+{
+    struct test test = {.data = job->data, .batch = job->options.batch};
+    ipu_infeed *infeed = NULL;
+    struct nets nets;
+    int status = nets_init(&nets, (enum net)job->options.net,
+                           job->options.stages, job->options.batch, 0);
+
+    if (status == 0)
+        status = make_infeed(next_test, &test, "test images", test.batch, 1,
+                             &infeed);
+    if (status == 0)
+        status = run_test(job, &test, &nets, infeed);
+    ipu_infeed_free(infeed);
+    *correct = test.correct;
+    *images = test.count;
+    return status;
+}
+
+/* --------------------------------------------------------------- afterwards */
+
+int job_stats(const struct job *job, struct job_stats *stats)
+{
+    ipu_pipeline_info info = {.size = sizeof info};
+
+    if (ipu_pipeline_stats(job->pipeline, &info) < 0)
+        return device(IPU_ERR_ARGUMENT);
+    *stats = (struct job_stats){
+        .ipus = info.ipus,
+        .updates = info.updates,
+        .slots = info.slots,
+        .mini_batches = info.mini_batches,
+        .idle = info.idle_fraction,
+        .seconds = info.seconds,
+        .inter_ipu_bytes = info.inter_ipu_bytes,
+    };
+    for (int i = 0; i < info.ipus; i++) {
+        ipu_pipeline_ipu_info ipu = {.size = sizeof ipu};
+
+        if (ipu_pipeline_ipu(job->pipeline, i, &ipu) < 0)
+            return device(IPU_ERR_ARGUMENT);
+        if (stats->tile_bytes < ipu.tile_bytes)
+            stats->tile_bytes = ipu.tile_bytes;
+        if (stats->stash_bytes < ipu.stash_bytes)
+            stats->stash_bytes = ipu.stash_bytes;
+        stats->bytes_per_tile = ipu.bytes_per_tile;
+    }
+    return 0;
+}
+
+int job_hash(const struct job *job, uint64_t *hash)
+{
+    uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
+
+    for (int i = 0; i < job->nets.nweights; i++) {
+        const struct nets_weight *w = &job->nets.weights[i];
+        size_t bytes = (size_t)w->count * sizeof *job->values;
+
+        if (ipu_pipeline_read(job->pipeline, 0, w->name, job->values, bytes) <
+            0)
+            return device(IPU_ERR_NAME);
+        for (size_t k = 0; k < bytes; k++)
+            h = (h ^ ((const unsigned char *)job->values)[k]) *
+                UINT64_C(1099511628211);
+    }
+    *hash = h;
+    return 0;
+}
+
+static int write_profile(const struct job *job, ipu_profile *profile, FILE *out)
+{
+    char *text = NULL;
+
+    if (ipu_pipeline_profile(job->pipeline, profile) < 0)
+        return device(IPU_ERR_STATE);
+    if (strcmp(job->options.profile, "text") != 0)
+        return device(ipu_profile_write(profile, job->options.profile));
+    if (ipu_profile_print(profile, IPU_PROFILE_TEXT, &text) < 0)
+        return device(IPU_ERR_STATE);
+    fputs(text, out);
+    free(text);
+    return 0;
+}
+
+int job_profile(const struct job *job, FILE *out)
+{
+    ipu_profile *profile = NULL;
+    int status;
+
+    if (!job->options.profile)
+        return 0;
+    status = device(ipu_profile_new("pipelined", &profile));
+    if (status == 0)
+        status = write_profile(job, profile, out);
+    ipu_profile_free(profile);
+    return status;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job.h - a network trained as a pipeline: the device's side of the program
+ * pipelined, which knows nothing of ranks.
+ */
+#ifndef MODELS_PIPELINE_JOB_H
+#define MODELS_PIPELINE_JOB_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+struct dataset;
+
+struct job_options {
+    int net;      /* enum net */
+    int schedule; /* an ipu_schedule */
+    int stages, replicas, count, recompute, batch, threads;
+    int optimizer; /* enum optimizer */
+    double rate;
+    uint64_t seed;
+    const char *profile; /* directory, or "text"; NULL: none */
+    /* Average over processes, in place; NULL: there is one. Negative is a
+     * failure whose text problem_text() has. */
+    int (*reduce)(void *context, const char *name, float *data, int64_t count);
+    void *context;
+};
+
+/* What the modelled chips make of it. */
+struct job_stats {
+    int ipus;
+    int64_t updates, slots, mini_batches;
+    double idle; /* of their time */
+    double seconds;
+    int64_t stash_bytes, tile_bytes, bytes_per_tile, inter_ipu_bytes;
+};
+
+struct job;
+
+/* PROBLEM with the text kept, as all of these. data is borrowed. */
+int job_new(const struct job_options *options, struct dataset *data,
+            struct job **job);
+void job_free(struct job *job); /* NULL is accepted */
+
+/* So many updates; the mean loss of their mini-batches. */
+int job_train(struct job *job, int64_t updates, double *loss);
+
+/* Over this rank's test images: how many are right, and how many there are. */
+int job_test(struct job *job, int64_t *correct, int64_t *images);
+
+int job_stats(const struct job *job, struct job_stats *stats);
+
+/* Of all weights: a number that is equal if they are. */
+int job_hash(const struct job *job, uint64_t *hash);
+
+/* Profile, if one was asked for; to out as text. */
+int job_profile(const struct job *job, FILE *out);
+
+#endif

@@ -1,0 +1,108 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# pipelined as its users meet it: command line, what must be equal to what, and
+# training on 2 ranks of 2 replicas of 2 stages.
+
+setup() {
+    PIPELINED="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin/pipelined"
+    OUT="$(mktemp -d "$BATS_TEST_TMPDIR/pipelined.XXXXXX")"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_mpi_yield_when_idle=1
+    SMALL=(--train-images 640 --test-images 100)
+}
+
+# weights ARGS...: the hash of what was trained
+weights() {
+    "$PIPELINED" "${SMALL[@]}" "$@" | sed -n 's/.*weights //p'
+}
+
+@test "help and version" {
+    run "$PIPELINED" --help
+    [ "$status" -eq 0 ]
+    [[ $output == *--schedule* ]]
+    run "$PIPELINED" --version
+    [ "$status" -eq 0 ]
+    [[ $output == pipelined\ * ]]
+}
+
+@test "a wrong command line is one line and status 64" {
+    local arguments
+    for arguments in "--schedule slow" "--stages 1" "--model gpt" "--nothing" \
+        "--count" "left" "--lr fast"; do
+        # shellcheck disable=SC2086 # words are wanted
+        run "$PIPELINED" $arguments
+        echo "$arguments: $status: $output"
+        [ "$status" -eq 64 ]
+        [ "${#lines[@]}" -eq 1 ]
+    done
+}
+
+@test "what the device refuses is one line and status 1" {
+    run "$PIPELINED" "${SMALL[@]}" --count 6
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == *"multiple of 4, but it is 6"* ]]
+    run "$PIPELINED" "${SMALL[@]}" --model towers --stages 3
+    [ "$status" -eq 1 ]
+    [[ $output == *"towers come in 4"* ]]
+    run "$PIPELINED" "${SMALL[@]}" --count 4000
+    [ "$status" -eq 1 ]
+    [[ $output == *"make an update"* ]]
+    run "$PIPELINED" "${SMALL[@]}" --profile /dev/null/x
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "schedules, stages, threads and recomputation give the same weights" {
+    local one
+    one="$(weights)"
+    [ -n "$one" ]
+    [ "$(weights --schedule interleaved)" = "$one" ]
+    [ "$(weights --schedule sequential)" = "$one" ]
+    [ "$(weights --stages 4 --schedule interleaved)" = "$one" ]
+    [ "$(weights --threads 1)" = "$one" ]
+    [ "$(weights --threads 2)" = "$one" ]
+    [ "$(weights --recompute)" = "$one" ]
+    [ "$(weights --seed 2)" != "$one" ]
+}
+
+@test "2 ranks of 2 replicas of 2 stages train as one process does" {
+    mpirun --oversubscribe --bind-to none -np 2 "$PIPELINED" \
+        --train-images 2048 --test-images 400 --replicas 2 --count 4 \
+        --batch-size 8 >"$OUT/ranks"
+    "$PIPELINED" --train-images 2048 --test-images 400 --count 16 \
+        --batch-size 8 >"$OUT/one"
+    cat "$OUT/ranks" "$OUT/one"
+    # The loss to three figures; the same images, added in another order.
+    loss() { sed -n 's/.*loss \([0-9]*\.[0-9]\{3\}\).*/\1/p' "$1"; }
+    [ -n "$(loss "$OUT/one")" ]
+    [ "$(loss "$OUT/ranks")" = "$(loss "$OUT/one")" ]
+    # 8 variables, once an update of 4 mini-batches for each of 2 replicas.
+    grep -q "16 updates" "$OUT/ranks"
+    grep -q "allreduces 128," "$OUT/ranks"
+}
+
+@test "the other networks train" {
+    run "$PIPELINED" "${SMALL[@]}" --model towers --updates 3
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"on 4 modelled IPUs"* ]]
+    run "$PIPELINED" "${SMALL[@]}" --model resnet --stages 4 --updates 2 \
+        --batch-size 4 --schedule interleaved
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"2 updates"* ]]
+}
+
+@test "profiles have the stages and what ran when" {
+    run "$PIPELINED" "${SMALL[@]}" --updates 1 --profile "$OUT/profile"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    grep -q 'stage 1 backward' "$OUT/profile/profile.json"
+    grep -q mini_batch "$OUT/profile/profile.json"
+    [ -s "$OUT/profile/report.html" ]
+    run "$PIPELINED" "${SMALL[@]}" --updates 1 --profile text
+    [ "$status" -eq 0 ]
+    [[ $output == *"stage 0 forward"* ]]
+}
