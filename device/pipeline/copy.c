@@ -105,7 +105,7 @@ static int make_engines(const struct ipu_pipeline *p, struct ipu__copy *copy)
     copy->forward = calloc((size_t)p->nparts, sizeof(ipu_engine *));
     copy->backward = calloc((size_t)p->nparts, sizeof(ipu_engine *));
     copy->update = calloc((size_t)p->nchips, sizeof(ipu_engine *));
-    copy->done = calloc((size_t)p->nparts, sizeof *copy->done);
+    copy->done = calloc((size_t)p->nparts, sizeof(struct ipu__done));
     if (!copy->forward || !copy->backward || !copy->update || !copy->done)
         return ipu__fail_memory((size_t)p->nparts);
     for (int32_t i = 0; i < p->nparts; i++) {

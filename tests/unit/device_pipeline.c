@@ -8,11 +8,11 @@
 
 #include "pipelined.h"
 
-/* Number: optimizer, schedule, and 2, 4 or 8 stages. */
+/* Number: optimizer, schedule, and 2 to 8 stages. */
 START_TEST(a_pipeline_trains_as_one_program_does)
 {
     which = (enum optimizer)(_i % 3);
-    cut(2 << _i / 9, 0);
+    cut(2 + _i / 9, 0);
     options.schedule = _i / 3 % 3;
     options.repeat_count = 10;
     start();
@@ -204,7 +204,7 @@ static TCase *tcase_training(void)
     TCase *tcase = tcase_create("training");
 
     tcase_add_checked_fixture(tcase, begin, NULL);
-    tcase_add_loop_test(tcase, a_pipeline_trains_as_one_program_does, 0, 27);
+    tcase_add_loop_test(tcase, a_pipeline_trains_as_one_program_does, 0, 63);
     tcase_add_loop_test(tcase, threads_do_not_change_anything, 1, 6);
     tcase_set_timeout(tcase, 120);
     return tcase;
