@@ -174,9 +174,7 @@ static int account_variables(const struct ipu_pipeline *p,
         }
         chip->streaming_bytes += (int64_t)v->bytes;
         IPU_TRY(stream_cycles(p, (int64_t)v->bytes, &cycles));
-        if (ends_with(v->name, "/accumulator"))
-            times += 2 * p->options.count;
-        else if (v->resident) /* read on both ways of each mini-batch */
+        if (v->resident) /* there and back, or on both ways, each mini-batch */
             times += 2 * p->options.count;
         chip->offload_cycles += times * cycles;
     }

@@ -105,36 +105,48 @@ static int find_seeds(const struct ipu_pipeline *p, struct ipu__part *part,
     return count;
 }
 
-/* All derivatives of a part that come from outside and from the loss. */
-static int differentiate(const struct ipu_pipeline *p, struct ipu__part *part)
+/* From what comes from outside and from the loss: wrt and found have room for
+ * all variables and inputs. */
+static int find_gradients(const struct ipu_pipeline *p, struct ipu__part *part,
+                          int32_t *wrt, ipu_tensor *found)
 {
     enum { MOST = IPU_MAX_STAGE_TENSORS * IPU_MAX_STAGES };
     const struct ipu__position *at = &p->positions[part->position];
     ipu_tensor of[MOST], seeds[MOST];
-    int32_t count = part->ntrained + at->ninputs;
-    int32_t *wrt = calloc((size_t)count + 1, sizeof *wrt);
-    ipu_tensor *found = calloc((size_t)count + 1, sizeof *found);
     int32_t nwrt = part->ntrained;
-    int status = wrt && found ? find_seeds(p, part, of, seeds)
-                              : ipu__fail_memory((size_t)count);
+    int nseeds = find_seeds(p, part, of, seeds);
 
-    for (int32_t i = 0; status >= 0 && i < part->ntrained; i++)
+    IPU_TRY(nseeds);
+    for (int32_t i = 0; i < part->ntrained; i++)
         wrt[i] = part->trained[i].tensor;
-    for (int32_t i = 0; status >= 0 && i < at->ninputs; i++)
+    for (int32_t i = 0; i < at->ninputs; i++)
         if (part->inputs[i].depends)
             wrt[nwrt++] = part->inputs[i].tensor;
-    if (status >= 0)
-        status = ipu__gradients_from(part->joint, status, of, seeds, nwrt, wrt,
-                                     found);
-    for (int32_t i = 0; status >= 0 && i < part->ntrained; i++)
+    IPU_TRY(
+        ipu__gradients_from(part->joint, nseeds, of, seeds, nwrt, wrt, found));
+    for (int32_t i = 0; i < part->ntrained; i++)
         part->trained[i].gradient = found[i];
     nwrt = part->ntrained;
-    for (int32_t i = 0; status >= 0 && i < at->ninputs; i++) {
+    for (int32_t i = 0; i < at->ninputs; i++) {
         part->inputs[i].gradient = (ipu_tensor){-1};
         if (part->inputs[i].depends)
             part->inputs[i].gradient = found[nwrt++];
         part->sends[i] = part->inputs[i].gradient.id >= 0;
     }
+    return IPU_OK;
+}
+
+static int differentiate(const struct ipu_pipeline *p, struct ipu__part *part)
+{
+    size_t count = (size_t)part->ntrained + IPU_MAX_STAGE_TENSORS;
+    int32_t *wrt = calloc(count, sizeof *wrt);
+    ipu_tensor *found = calloc(count, sizeof *found);
+    int status;
+
+    if (wrt && found)
+        status = find_gradients(p, part, wrt, found);
+    else
+        status = ipu__fail_memory(count * sizeof *found);
     free(wrt);
     free(found);
     return status < 0 ? ipu__part_fail(part, status) : IPU_OK;
@@ -199,6 +211,8 @@ static int walk(struct cut *c, int32_t ninputs)
     struct ipu__part *part = c->part;
     const ipu_graph *g = part->joint;
 
+    for (int32_t t = 0; t < g->ntensors; t++)
+        c->constants[t] = g->tensors[t].kind == IPU__CONSTANT;
     for (int32_t n = 0; n < g->nnodes; n++) {
         bool constants = true;
 
@@ -230,12 +244,12 @@ static int find_stash(struct ipu__part *part, int32_t ninputs, bool recompute)
                     .recompute = recompute,
                     .needed = calloc(ntensors, sizeof(bool)),
                     .constants = calloc(ntensors, sizeof(bool))};
-    int status = c.needed && c.constants ? IPU_OK : ipu__fail_memory(ntensors);
+    int status;
 
-    for (int32_t t = 0; status == IPU_OK && t < g->ntensors; t++)
-        c.constants[t] = g->tensors[t].kind == IPU__CONSTANT;
-    if (status == IPU_OK)
+    if (c.needed && c.constants)
         status = walk(&c, ninputs);
+    else
+        status = ipu__fail_memory(ntensors);
     free(c.needed);
     free(c.constants);
     return status;

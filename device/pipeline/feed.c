@@ -139,7 +139,7 @@ int ipu__feed_out(struct ipu_pipeline *p, int64_t repeat, int64_t mini_batch)
          i++) {
         struct ipu__copy *copy = &p->copies[i % o->replicas];
         int64_t element = mini_batch * serial + i / o->replicas;
-        void *outputs[IPU_MAX_STAGE_TENSORS];
+        void *outputs[IPU_MAX_STAGE_TENSORS] = {NULL};
 
         for (int32_t k = 0; k < p->positions[p->npositions - 1].noutputs; k++)
             outputs[k] =
