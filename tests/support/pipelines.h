@@ -193,7 +193,7 @@ static inline void first_values(int number, float *values)
 static inline void plain_update(struct plain *p, enum optimizer which)
 {
     ipu_tensor outputs[2], v[2 * LAYERS], g[2 * LAYERS];
-    char name[16], sum[16];
+    char name[16], sum[32];
 
     p->u = device_new();
     outputs[0] = outputs[1] = device_floats(&p->u, "rate", 0, NULL);
@@ -219,7 +219,7 @@ static inline void plain_update(struct plain *p, enum optimizer which)
 static inline void plain_new(struct plain *p, enum optimizer which, int dropout)
 {
     ipu_tensor x, labels, step = {-1}, loss, v[2 * LAYERS], g[2 * LAYERS];
-    char name[16], sum[16];
+    char name[16], sum[32];
     float values[MOST_WIDTH * MOST_WIDTH];
 
     memset(p, 0, sizeof *p);
