@@ -9,6 +9,7 @@
 
 #include "compiler/program.h"
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "target/cost.h"
 
 static const char not_said[] = "the op does not say how many instructions an "
@@ -19,7 +20,9 @@ static void guess(const struct ipu__call *call, struct ipu__work *work)
 {
     work->kind = IPU__WORK_ELEMENTS;
     work->loads = call->op->ninputs;
-    work->arithmetic = 1;
+    work->arithmetic = call->op->slots ? ipu__instructions(call->op->slots,
+                                                           work->element_bytes)
+                                       : 1;
     work->elements = work->outputs;
     if (call->op->alias) {
         work->kind = IPU__WORK_NONE;
@@ -145,9 +148,22 @@ static int count_part(const struct ipu_executable *e,
     const struct ipu__work work = work_of(e, step, part, element_bytes);
 
     IPU_TRY(ipu__work_cycles(&e->target, &work, cycles, tiles));
-    if (!part->op->cost && work.kind != IPU__WORK_NONE)
+    if (!part->op->cost && !part->op->slots && work.kind != IPU__WORK_NONE)
         cycles->estimate = not_said;
     return IPU_OK;
+}
+
+/* Whether the parts beside the head say what an element takes. */
+static bool all_say(const struct ipu_executable *e,
+                    const struct ipu__step *step)
+{
+    for (int32_t k = step->head != NULL; k < step->nparts; k++) {
+        const struct ipu__op *op = e->parts[step->first_part + k].op;
+
+        if (!op->slots && !op->alias)
+            return false;
+    }
+    return true;
 }
 
 /* The head, then all else where the head has made its output. */
@@ -160,7 +176,8 @@ static int count_fused(const struct ipu_executable *e,
     int64_t head_tiles = 0;
 
     IPU_TRY(ipu__work_cycles(&e->target, &work, cycles, tiles));
-    cycles->estimate = not_said;
+    if (!all_say(e, step))
+        cycles->estimate = not_said;
     if (!step->head)
         return IPU_OK;
     IPU_TRY(count_part(e, step, &e->parts[step->first_part], element_bytes,

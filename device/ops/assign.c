@@ -29,6 +29,7 @@ const struct ipu__op ipu__assign_step = {
     .in_place = -1,
     .raw = true,
     .by_element = true,
+    .slots = -1,
     .shape = same_shape,
     .run = run,
 };
@@ -76,6 +77,7 @@ const struct ipu__op ipu__identity = {
     .in_place = -1,
     .raw = true,
     .by_element = true,
+    .slots = -1,
     .shape = same_shape,
     .run = run,
     .gradient = gradient,

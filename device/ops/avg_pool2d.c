@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/pool.h"
 
 /* Between a row of windows and one of the rows of pixels under it. */
@@ -71,8 +72,10 @@ const struct ipu__op ipu__avg_pool2d = {
     .name = "avg_pool2d",
     .ninputs = 1,
     .in_place = -1,
+    .slots = 1,
     .shape = ipu__pool_shape,
     .run = run,
+    .cost = ipu__read_once_cost,
     .gradient = gradient,
 };
 
@@ -117,8 +120,10 @@ const struct ipu__op ipu__avg_pool2d_grad = {
     .name = "avg_pool2d_grad",
     .ninputs = 1,
     .in_place = -1,
+    .slots = 1,
     .shape = grad_shape,
     .run = run_grad,
+    .cost = ipu__read_once_cost,
     .gradient = grad_gradient,
 };
 

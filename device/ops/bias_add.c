@@ -61,6 +61,7 @@ const struct ipu__op ipu__bias_add = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
+    .slots = 1,
     .shape = shape,
     .run = run,
     .gradient = gradient,

@@ -104,6 +104,7 @@ const struct ipu__op ipu__broadcast = {
     .in_place = -1,
     .raw = true,
     .by_element = true,
+    .slots = -1,
     .shape = shape,
     .run = run,
     .gradient = gradient,

@@ -97,6 +97,7 @@ const struct ipu__op ipu__cast = {
     .in_place = -1,
     .raw = true,
     .by_element = true,
+    .slots = 2,
     .shape = shape,
     .run = run,
     .gradient = gradient,

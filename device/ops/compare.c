@@ -95,6 +95,7 @@ const struct ipu__op ipu__equal = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
+    .slots = 1,
     .shape = int32_shape,
     .run = run_equal,
 };
@@ -104,6 +105,7 @@ const struct ipu__op ipu__not_equal = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
+    .slots = 1,
     .shape = int32_shape,
     .run = run_not_equal,
 };
@@ -113,6 +115,7 @@ const struct ipu__op ipu__less = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
+    .slots = 1,
     .shape = int32_shape,
     .run = run_less,
 };
@@ -122,6 +125,7 @@ const struct ipu__op ipu__less_equal = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
+    .slots = 1,
     .shape = int32_shape,
     .run = run_less_equal,
 };

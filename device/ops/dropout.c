@@ -63,6 +63,7 @@ const struct ipu__op ipu__dropout = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
+    .slots = 2,
     .shape = shape,
     .run = run,
     .gradient = gradient,

@@ -36,6 +36,7 @@ const struct ipu__op ipu__fill = {
     .ninputs = 0,
     .in_place = -1,
     .by_element = true,
+    .slots = -1,
     .shape = shape,
     .run = run,
 };

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/op.h"
 
 struct view {
@@ -110,6 +111,7 @@ const struct ipu__op ipu__gather = {
     .raw = true,
     .shape = gather_shape,
     .run = run_gather,
+    .cost = ipu__by_number_cost,
     .gradient = gather_gradient,
 };
 
@@ -173,6 +175,7 @@ const struct ipu__op ipu__scatter_add = {
     .checks = true,
     .shape = scatter_shape,
     .run = run_scatter,
+    .cost = ipu__by_number_cost,
     .gradient = scatter_gradient,
 };
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/pool.h"
 
 /* Where the pixels of window (row, column) of an image start, in elements;
@@ -109,8 +110,10 @@ const struct ipu__op ipu__max_pool2d = {
     .name = "max_pool2d",
     .ninputs = 1,
     .in_place = -1,
+    .slots = 1,
     .shape = ipu__pool_shape,
     .run = run,
+    .cost = ipu__read_once_cost,
     .gradient = gradient,
 };
 
@@ -225,9 +228,11 @@ const struct ipu__op ipu__max_pool2d_grad = {
     .name = "max_pool2d_grad",
     .ninputs = 3,
     .in_place = 0,
+    .slots = 3,
     .shape = grad_shape,
     .scratch = grad_scratch,
     .run = run_grad,
+    .cost = ipu__read_once_cost,
 };
 
 ipu_tensor ipu_max_pool2d(ipu_graph *graph, ipu_tensor x, int32_t size)

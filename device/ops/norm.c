@@ -10,6 +10,7 @@
  * row, and are folded in the end.
  */
 #include "ops/norm.h"
+#include "ops/costs.h"
 
 #include <math.h>
 #include <string.h>
@@ -177,9 +178,11 @@ const struct ipu__op ipu__norm_statistics = {
     .name = "norm_statistics",
     .ninputs = 1,
     .in_place = -1,
+    .slots = 4,
     .shape = statistics_shape,
     .scratch = statistics_scratch,
     .run = run_statistics,
+    .cost = ipu__statistics_cost,
 };
 
 /* ----------------------------------------------------------- the three ops
@@ -347,9 +350,11 @@ const struct ipu__op ipu__layer_norm = {
     .name = "layer_norm",
     .ninputs = 4,
     .in_place = 0,
+    .slots = 4,
     .shape = shape,
     .scratch = scratch,
     .run = run,
+    .cost = ipu__normalize_cost,
     .gradient = gradient,
 };
 
@@ -357,9 +362,11 @@ const struct ipu__op ipu__group_norm = {
     .name = "group_norm",
     .ninputs = 4,
     .in_place = 0,
+    .slots = 4,
     .shape = shape,
     .scratch = scratch,
     .run = run,
+    .cost = ipu__normalize_cost,
     .gradient = gradient,
 };
 
@@ -367,8 +374,10 @@ const struct ipu__op ipu__batch_norm = {
     .name = "batch_norm",
     .ninputs = 4,
     .in_place = 0,
+    .slots = 4,
     .shape = shape,
     .scratch = scratch,
     .run = run,
+    .cost = ipu__normalize_cost,
     .gradient = gradient,
 };

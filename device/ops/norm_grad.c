@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/norm.h"
 #include "ops/rows.h"
 
@@ -153,9 +154,11 @@ const struct ipu__op ipu__norm_grad = {
     .name = "norm_grad",
     .ninputs = 4,
     .in_place = 0,
+    .slots = 10,
     .shape = dx_shape,
     .scratch = dx_scratch,
     .run = run_dx,
+    .cost = ipu__rows_cost,
 };
 
 /* ------------------------------------------------------------------- dscale */

@@ -41,6 +41,7 @@ const struct ipu__op ipu__random_uniform = {
     .ninputs = 1,
     .in_place = -1,
     .by_element = true,
+    .slots = 4,
     .shape = shape,
     .run = run_uniform,
 };
@@ -69,6 +70,7 @@ const struct ipu__op ipu__random_normal = {
     .ninputs = 1,
     .in_place = -1,
     .by_element = true,
+    .slots = 3,
     .shape = shape,
     .run = run_normal,
 };

@@ -74,6 +74,7 @@ const struct ipu__op ipu__spread = {
     .ninputs = 1,
     .in_place = -1,
     .by_element = true,
+    .slots = -1,
     .shape = spread_shape,
     .run = run_spread,
     .gradient = spread_gradient,

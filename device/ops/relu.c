@@ -30,6 +30,7 @@ const struct ipu__op ipu__relu = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
+    .slots = 1,
     .shape = ipu__same_floats,
     .run = run,
     .gradient = gradient,
@@ -56,6 +57,7 @@ const struct ipu__op ipu__relu_grad = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
+    .slots = 2,
     .shape = ipu__two_floats,
     .run = run_grad,
 };

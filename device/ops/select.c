@@ -82,6 +82,7 @@ const struct ipu__op ipu__select = {
     .ninputs = 3,
     .in_place = 1,
     .by_element = true,
+    .slots = 1,
     .shape = shape,
     .run = run,
     .gradient = gradient,

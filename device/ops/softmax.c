@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/functions.h"
 #include "ops/op.h"
 #include "ops/rows.h"
@@ -82,8 +83,10 @@ const struct ipu__op ipu__softmax_grad = {
     .name = "softmax_grad",
     .ninputs = 2,
     .in_place = 0,
+    .slots = 4,
     .shape = grad_shape,
     .run = run_softmax_grad,
+    .cost = ipu__rows_cost,
 };
 
 static void softmax_gradient(ipu_graph *graph, const struct ipu__node *node,
@@ -99,8 +102,10 @@ const struct ipu__op ipu__softmax = {
     .name = "softmax",
     .ninputs = 1,
     .in_place = 0,
+    .slots = 44,
     .shape = rows_shape,
     .run = run_softmax,
+    .cost = ipu__rows_cost,
     .gradient = softmax_gradient,
 };
 
@@ -152,8 +157,10 @@ const struct ipu__op ipu__log_softmax_grad = {
     .name = "log_softmax_grad",
     .ninputs = 2,
     .in_place = 0,
+    .slots = 43,
     .shape = grad_shape,
     .run = run_log_softmax_grad,
+    .cost = ipu__rows_cost,
 };
 
 static void log_softmax_gradient(ipu_graph *graph, const struct ipu__node *node,
@@ -170,8 +177,10 @@ const struct ipu__op ipu__log_softmax = {
     .name = "log_softmax",
     .ninputs = 1,
     .in_place = 0,
+    .slots = 45,
     .shape = rows_shape,
     .run = run_log_softmax,
+    .cost = ipu__rows_cost,
     .gradient = log_softmax_gradient,
 };
 

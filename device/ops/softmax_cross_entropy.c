@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/op.h"
 #include "ops/rows.h"
 
@@ -105,8 +106,10 @@ const struct ipu__op ipu__softmax_cross_entropy = {
     .ninputs = 2,
     .in_place = -1,
     .checks = true,
+    .slots = 42,
     .shape = shape,
     .run = run,
+    .cost = ipu__rows_cost,
     .gradient = gradient,
 };
 
@@ -149,8 +152,10 @@ const struct ipu__op ipu__softmax_cross_entropy_grad = {
     .ninputs = 3,
     .in_place = 0,
     .checks = true,
+    .slots = 45,
     .shape = grad_shape,
     .run = run_grad,
+    .cost = ipu__rows_cost,
 };
 
 ipu_tensor ipu_softmax_cross_entropy(ipu_graph *graph, ipu_tensor logits,

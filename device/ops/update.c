@@ -47,6 +47,7 @@ const struct ipu__op ipu__blend = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
+    .slots = 2,
     .shape = blend_shape,
     .run = run_blend,
 };
@@ -65,6 +66,7 @@ const struct ipu__op ipu__blend_square = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
+    .slots = 3,
     .shape = blend_shape,
     .run = run_blend_square,
 };
@@ -90,6 +92,7 @@ const struct ipu__op ipu__descend = {
     .ninputs = 3,
     .in_place = 0,
     .by_element = true,
+    .slots = 2,
     .shape = descend_shape,
     .run = run_descend,
 };
@@ -164,6 +167,7 @@ const struct ipu__op ipu__adam_update = {
     .ninputs = 5,
     .in_place = 0,
     .by_element = true,
+    .slots = 31,
     .shape = update_shape,
     .run = run_update,
 };
@@ -181,6 +185,7 @@ const struct ipu__op ipu__adam_direction = {
     .ninputs = 4,
     .in_place = 0,
     .by_element = true,
+    .slots = 29,
     .shape = direction_shape,
     .run = run_direction,
 };

@@ -49,6 +49,32 @@ static int count_elements(const ipu_target *target,
     return status;
 }
 
+/* Where a row lies on several tiles, each sums up its part; one adds up the
+ * parts, and tells the others. */
+static int count_rows(const ipu_target *target, const struct ipu__work *work,
+                      ipu_cycles *cycles)
+{
+    int status = count_elements(target, work, cycles);
+    int64_t parts =
+        work->rows ? ipu__least(target->tiles / work->rows, target->tiles) : 0;
+    int64_t vectors = work->elements * work->element_bytes /
+                      target->vector_bytes / (work->rows ? work->rows : 1);
+
+    parts = ipu__least(parts, vectors);
+    if (status < 0 || parts <= 1)
+        return status;
+    for (int32_t i = 0; i < work->sums; i++) {
+        ipu__count_exchange(target, 4 * parts, parts, cycles);
+        ipu__count_exchange(target, 4, 1, cycles);
+        cycles->compute +=
+            IPU__LAUNCH_CYCLES +
+            ipu__vertices_cycles(target, 1, IPU__VERTEX_SLOTS + parts);
+    }
+    cycles->temporary_bytes += 4 * parts;
+    cycles->partial_bytes += 4 * parts;
+    return IPU_OK;
+}
+
 /* Words come in any order; each tile puts its own where they belong. */
 static int count_move(const ipu_target *target, const struct ipu__work *work,
                       ipu_cycles *cycles)
@@ -114,6 +140,7 @@ int ipu__work_cycles(const ipu_target *target, const struct ipu__work *work,
     case IPU__WORK_ELEMENTS:
         status = count_elements(target, work, &counted);
         break;
+    case IPU__WORK_ROWS: status = count_rows(target, work, &counted); break;
     case IPU__WORK_MOVE: status = count_move(target, work, &counted); break;
     case IPU__WORK_STREAMING:
         *tiles = 0;
@@ -125,6 +152,8 @@ int ipu__work_cycles(const ipu_target *target, const struct ipu__work *work,
         break;
     default: *tiles = 0;
     }
+    if (work->estimate)
+        counted.estimate = work->estimate;
     if (status >= 0)
         ipu__finish(&counted, cycles);
     return status;

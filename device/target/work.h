@@ -11,6 +11,7 @@ enum ipu__work_kind {
     IPU__WORK_NONE,     /* the output is the input, seen differently */
     IPU__WORK_ELEMENTS, /* each element by itself */
     IPU__WORK_SUM,      /* elements to fewer outputs */
+    IPU__WORK_ROWS,     /* elements by themselves and sums of rows of them */
     IPU__WORK_MOVE,     /* outputs that come from other tiles */
     IPU__WORK_PRODUCT,
     IPU__WORK_STREAMING /* outputs, between the chip and the DRAM beside it */
@@ -27,6 +28,9 @@ struct ipu__work {
     int32_t loads;           /* values read for an element */
     int32_t stores;          /* and written */
     int32_t arithmetic;      /* instructions for a vector of them */
+    int64_t rows;            /* each of which is summed up sums times, */
+    int32_t sums;            /* ... the sum told to all of it */
+    const char *estimate;    /* why it is only an estimate, or NULL */
     int64_t broadcast_bytes; /* that all tiles need, or at most their share */
     int64_t others;          /* bytes of tensors on the fullest tile */
     ipu_product product;     /* its size and element_bytes are set for it */

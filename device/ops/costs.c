@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/costs.h"
+
+int32_t ipu__instructions(int slots, int32_t element_bytes)
+{
+    if (slots <= 2)
+        return slots > 0 ? slots : 0;
+    return element_bytes < 4 ? 2 * slots : slots;
+}
+
+static int64_t count_of(const struct ipu__call *call, int i)
+{
+    return ipu__shape_count(&call->inputs[i].shape);
+}
+
+static void set(const struct ipu__call *call, struct ipu__work *work,
+                enum ipu__work_kind kind)
+{
+    work->kind = kind;
+    work->elements = count_of(call, 0);
+    work->arithmetic = ipu__instructions(call->op->slots, work->element_bytes);
+}
+
+void ipu__rows_cost(const struct ipu__call *call, struct ipu__work *work)
+{
+    const struct ipu__shape *x = &call->inputs[0].shape;
+    int64_t columns = x->ndim > 0 ? x->extents[x->ndim - 1] : 1;
+
+    set(call, work, IPU__WORK_ROWS);
+    work->loads = 2 + call->op->ninputs;
+    work->rows = columns ? work->elements / columns : 0;
+    work->sums = 2;
+}
+
+void ipu__normalize_cost(const struct ipu__call *call, struct ipu__work *work)
+{
+    set(call, work, IPU__WORK_ELEMENTS);
+    work->loads = 3;
+    for (int i = 1; i < call->op->ninputs; i++)
+        work->broadcast_bytes += count_of(call, i) * work->element_bytes;
+}
+
+void ipu__statistics_cost(const struct ipu__call *call, struct ipu__work *work)
+{
+    set(call, work, IPU__WORK_ROWS);
+    work->loads = 2;
+    work->stores = 0;
+    work->rows = work->outputs / 2;
+    work->sums = 2;
+}
+
+void ipu__read_once_cost(const struct ipu__call *call, struct ipu__work *work)
+{
+    set(call, work, IPU__WORK_ELEMENTS);
+    work->loads = call->op->ninputs;
+    if (work->outputs > work->elements)
+        work->elements = work->outputs;
+}
+
+void ipu__by_number_cost(const struct ipu__call *call, struct ipu__work *work)
+{
+    int last = call->op->ninputs - 1;
+
+    work->kind = IPU__WORK_MOVE;
+    if (last > 1) /* updates, to their rows */
+        work->outputs = count_of(call, last);
+    work->estimate =
+        "which rows are asked for is known only when it runs: they "
+        "are taken to be spread evenly";
+}
