@@ -73,6 +73,12 @@ static int put_steps(struct ipu__writer *w, const ipu_executable *e,
     for (int32_t i = 0; i < e->nsteps; i++) {
         const struct ipu__step *s = &e->steps[i];
 
+        if (s->kind != IPU__COMPUTE && s->kind != IPU__HOST_CALL &&
+            s->kind != IPU__FUSED)
+            return ipu__fail(IPU_ERR_STATE,
+                             "save: step %d, %s, is of a kind that files do "
+                             "not hold: compile the graph again instead",
+                             (int)i, ipu__step_name(s));
         ipu__put_struct(w, &ipu__step_layout, s);
         ipu__put_int(w, ipu__text_number(estimates, s->cycles.estimate));
         if (s->kind == IPU__FUSED) {

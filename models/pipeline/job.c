@@ -13,9 +13,9 @@
 #include "pipeline/job.h"
 
 #include "common/dataset.h"
-#include "common/optimizer.h"
 #include "common/problem.h"
 #include "common/random.h"
+#include "common/update.h"
 #include "pipeline/nets.h"
 
 #include <math.h>
@@ -107,8 +107,8 @@ static int optimize(void *context, ipu_graph *graph, int32_t noutputs,
         .optimizer = (enum optimizer)job->options.optimizer};
 
     (void)noutputs;
-    return optimizer_build(graph, &settings, count, variables, gradients,
-                           outputs[1], ipu_counter(graph, "updates"));
+    return update_build(graph, &settings, count, variables, gradients,
+                        outputs[1], ipu_counter(graph, "updates"));
 }
 
 static int reduce(void *context, const char *name, float *data, int64_t count)
