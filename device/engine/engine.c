@@ -45,6 +45,8 @@ struct ipu_engine {
     int32_t replica, replicas;
     int callback_status;
     int32_t next_step; /* of a run that goes on */
+    ipu__meet_fn meet; /* of a loop's body; NULL: nobody to meet */
+    void *meet_context;
     bool running;
 };
 
@@ -502,11 +504,27 @@ static int run_step_and_look(ipu_engine *engine, int32_t i)
     const struct ipu__step *step = &engine->executable->steps[i];
 
     IPU_TRY(run_step(engine, step));
+    if (engine->meet && step->kind == IPU__COMPUTE && step->op->collective &&
+        is_due(engine, step->gate))
+        IPU_TRY(engine->meet(engine->meet_context, engine->replica, step,
+                             &engine->executable->values[step->output].shape,
+                             ipu__memory_of(&engine->memory, step->output)));
     if (engine->counts)
         ipu__counts_step(engine->counts, i,
                          step->kind == IPU__HOST_CALL ||
                              step->op == &ipu__host_receive);
     return ipu__memory_after(&engine->memory, i);
+}
+
+void ipu__engine_meet(ipu_engine *engine, ipu__meet_fn meet, void *context)
+{
+    for (int32_t i = 0; i < engine->executable->nloops; i++) {
+        ipu_engine *body = engine->loops[i].body;
+
+        body->meet = meet;
+        body->meet_context = context;
+        ipu__engine_meet(body, meet, context);
+    }
 }
 
 int ipu__engine_begin(ipu_engine *engine)

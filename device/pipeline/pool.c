@@ -108,6 +108,11 @@ int ipu__pool_new(int32_t threads, int32_t lanes, struct ipu__pool **made)
     return IPU_OK;
 }
 
+int32_t ipu__pool_threads(const struct ipu__pool *pool)
+{
+    return pool ? pool->nthreads + 1 : 1;
+}
+
 void ipu__pool_free(struct ipu__pool *pool)
 {
     if (!pool)

@@ -12,6 +12,8 @@ struct ipu__pool;
 /* threads that were asked for (0: one a core), but no more than lanes, the
  * caller's among them; *pool stays NULL if one is enough. */
 int ipu__pool_new(int32_t threads, int32_t lanes, struct ipu__pool **pool);
+/* How many there are, the caller's among them. */
+int32_t ipu__pool_threads(const struct ipu__pool *pool);
 void ipu__pool_free(struct ipu__pool *pool); /* NULL is accepted */
 
 /* do_lane for 0 to count - 1, on all threads; returns when all are done. pool

@@ -62,14 +62,55 @@ static int account_part(struct account *a, const struct ipu__step_op *part)
     return IPU_OK;
 }
 
+static int account_program(struct account *a);
+
+/* What is sent in an iteration, as often as there are. */
+static int account_loop(struct account *a, const struct ipu__loop_code *loop)
+{
+    ipu_replicas_info one = {0};
+    struct account body = *a;
+    int64_t times = ipu__loop_times(loop);
+
+    IPU_TRY(send(a)); /* what comes before */
+    body.executable = loop->body.program;
+    body.info = &one;
+    body.bytes = 0;
+    IPU_TRY(account_program(&body));
+    a->info->collectives += (int32_t)(times * one.collectives);
+    a->info->exchanges += (int32_t)(times * one.exchanges);
+    a->info->sent_bytes += times * one.sent_bytes;
+    a->info->exchange_cycles += times * one.exchange_cycles;
+    return IPU_OK;
+}
+
 static int account_step(struct account *a, const struct ipu__step *step)
 {
+    const struct ipu__loop_code *loop = ipu__loop_of(a->executable, step);
+
+    if (loop)
+        return account_loop(a, loop);
     for (int32_t k = 0; k < ipu__nparts(step); k++) {
         struct ipu__step_op place;
 
         IPU_TRY(account_part(a, ipu__part_of(a->executable, step, k, &place)));
     }
     return IPU_OK;
+}
+
+static int account_program(struct account *a)
+{
+    const ipu_executable *e = a->executable;
+    int status = IPU_OK;
+
+    a->depends = calloc((size_t)e->nvalues + 1, sizeof *a->depends);
+    if (!a->depends)
+        return ipu__fail_memory((size_t)e->nvalues);
+    for (int32_t i = 0; status == IPU_OK && i < e->nsteps; i++)
+        status = account_step(a, &e->steps[i]);
+    if (status == IPU_OK)
+        status = send(a);
+    free(a->depends);
+    return status;
 }
 
 int ipu__replicas_account(const ipu_executable *executable,
@@ -84,18 +125,9 @@ int ipu__replicas_account(const ipu_executable *executable,
                         .limit = limit,
                         .info = info};
     ipu_program_cycles cycles = {.size = sizeof cycles};
-    int status = IPU_OK;
 
     *info = (ipu_replicas_info){.replicas = count};
-    a.depends = calloc((size_t)executable->nvalues + 1, sizeof *a.depends);
-    if (!a.depends)
-        return ipu__fail_memory((size_t)executable->nvalues);
-    for (int32_t i = 0; status == IPU_OK && i < executable->nsteps; i++)
-        status = account_step(&a, &executable->steps[i]);
-    if (status == IPU_OK)
-        status = send(&a);
-    free(a.depends);
-    IPU_TRY(status);
+    IPU_TRY(account_program(&a));
     IPU_TRY(ipu_executable_cycles(executable, &cycles));
     info->total_cycles = cycles.total + info->exchange_cycles;
     info->seconds = ipu_model_seconds(&system->ipu, info->total_cycles);

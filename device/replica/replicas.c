@@ -8,7 +8,8 @@
  * them still have their variables. Between two cuts the replicas have nothing
  * to do with each other, and run on as many threads as there are, or one after
  * the other. At a collective op the tensors of a group are added up in the
- * order of the replicas, on one thread: so threads change no bit.
+ * order of the replicas, on one thread: so threads change no bit. Those in the
+ * bodies of loops are met at by waiting (meeting.c), on a thread for each.
  *
  *     replica 0   ====|         |====|         |====
  *     replica 1   ====| sum, of |====| sum, of |====
@@ -23,6 +24,7 @@
 #include "engine/engine.h"
 #include "graph/error.h"
 #include "pipeline/pool.h"
+#include "replica/meeting.h"
 #include "replica/replica.h"
 #include "target/target.h"
 
@@ -41,6 +43,7 @@ struct ipu_replicas {
     int32_t *cuts; /* owned: steps before which all wait; the last is the end */
     int32_t until; /* the step that they go on to now */
     struct ipu__pool *pool; /* owned; NULL: the caller's thread does it all */
+    struct ipu__meeting *meeting; /* owned; NULL: none is within a loop */
     int callback_status;
     bool running;
     ipu_replicas_info info;
@@ -110,21 +113,38 @@ static bool writes_variable(const ipu_executable *e,
     return false;
 }
 
-/* Replicas do not meet within a loop's step. */
-static int check_loops(const ipu_executable *e)
+static int check_group(const struct ipu_replicas *r, const ipu_executable *e,
+                       const struct ipu__step *step)
 {
+    if (step->attributes.size == 0 || r->count % step->attributes.size == 0)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_ARGUMENT,
+                     "replicas: %s is over groups of %d: %d replicas are no "
+                     "multiple of that",
+                     e->values[step->output].name, (int)step->attributes.size,
+                     (int)r->count);
+}
+
+/* Whether replicas meet within loops: 1, or 0. */
+static int check_loops(const struct ipu_replicas *r, const ipu_executable *e)
+{
+    int found = 0;
+
     for (int32_t i = 0; i < e->nloops; i++) {
         const ipu_executable *body = e->loops[i].body.program;
+        int within = check_loops(r, body);
 
-        for (int32_t k = 0; k < body->nsteps; k++)
-            if (body->steps[k].op->collective)
-                return ipu__fail(IPU_ERR_STATE,
-                                 "replicas: %s is over replicas, in the body "
-                                 "of a loop: it cannot be so far",
-                                 body->values[body->steps[k].output].name);
-        IPU_TRY(check_loops(body));
+        IPU_TRY(within);
+        found |= within;
+        for (int32_t k = 0; k < body->nsteps; k++) {
+            if (body->steps[k].kind != IPU__COMPUTE ||
+                !body->steps[k].op->collective)
+                continue;
+            IPU_TRY(check_group(r, body, &body->steps[k]));
+            found = 1;
+        }
     }
-    return IPU_OK;
+    return found;
 }
 
 /* Groups are whole; and where all wait. */
@@ -133,7 +153,6 @@ static int find_cuts(struct ipu_replicas *r)
     const ipu_executable *e = r->executable;
     bool written = false;
 
-    IPU_TRY(check_loops(e));
     r->cuts = calloc((size_t)e->nsteps + 2, sizeof *r->cuts);
     if (!r->cuts)
         return ipu__fail_memory((size_t)e->nsteps * sizeof *r->cuts);
@@ -142,13 +161,8 @@ static int find_cuts(struct ipu_replicas *r)
         bool writes = writes_variable(e, step);
         bool meets = step->kind == IPU__COMPUTE && step->op->collective;
 
-        if (meets && step->attributes.size > 0 &&
-            r->count % step->attributes.size)
-            return ipu__fail(IPU_ERR_ARGUMENT,
-                             "replicas: %s is over groups of %d: %d replicas "
-                             "are no multiple of that",
-                             e->values[step->output].name,
-                             (int)step->attributes.size, (int)r->count);
+        if (meets)
+            IPU_TRY(check_group(r, e, step));
         if (meets || (writes && !written))
             r->cuts[r->ncuts++] = i;
         written |= writes;
@@ -175,6 +189,26 @@ static int make_lanes(struct ipu_replicas *r)
     return IPU_OK;
 }
 
+/* Who meets within loops needs a thread each. */
+static int make_threads(struct ipu_replicas *r, int32_t threads)
+{
+    int within = check_loops(r, r->executable);
+
+    IPU_TRY(within);
+    IPU_TRY(ipu__pool_new(within ? r->count : threads, r->count, &r->pool));
+    if (!within)
+        return IPU_OK;
+    if (ipu__pool_threads(r->pool) < r->count)
+        return ipu__fail(IPU_ERR_MEMORY,
+                         "replicas: of %d threads, which sums in loops need, "
+                         "there can be only %d",
+                         (int)r->count, (int)ipu__pool_threads(r->pool));
+    IPU_TRY(ipu__meeting_new(r->count, &r->meeting));
+    for (int32_t i = 0; i < r->count; i++)
+        ipu__engine_meet(r->lanes[i].engine, ipu__meeting_come, r->meeting);
+    return IPU_OK;
+}
+
 static int build(struct ipu_replicas *r, const ipu_replicas_options *o)
 {
     ipu_system system;
@@ -188,7 +222,7 @@ static int build(struct ipu_replicas *r, const ipu_replicas_options *o)
     IPU_TRY(ipu__replicas_account(r->executable, &system, r->count, r->shards,
                                   o->maximum_cross_replica_sum_buffer_size,
                                   &r->info));
-    return ipu__pool_new(o->threads, r->count, &r->pool);
+    return make_threads(r, o->threads);
 }
 
 int ipu_replicas_new(const ipu_executable *executable,
@@ -230,6 +264,7 @@ void ipu_replicas_free(ipu_replicas *r)
     if (!r)
         return;
     ipu__pool_free(r->pool);
+    ipu__meeting_free(r->meeting);
     for (int32_t i = 0; r->lanes && i < r->count; i++) {
         ipu_engine_free(r->lanes[i].engine);
         free(r->lanes[i].message);
@@ -363,6 +398,16 @@ static void advance(void *context, int32_t i)
     struct ipu_replicas *r = context;
 
     note(&r->lanes[i], ipu__engine_advance(r->lanes[i].engine, r->until));
+    if (r->meeting)
+        ipu__meeting_leave(r->meeting);
+}
+
+/* All of them, to the step where they wait. */
+static void advance_all(struct ipu_replicas *r)
+{
+    if (r->meeting)
+        ipu__meeting_open(r->meeting);
+    ipu__pool_run(r->pool, r->count, advance, r);
 }
 
 static void end(void *context, int32_t i)
@@ -372,11 +417,17 @@ static void end(void *context, int32_t i)
     note(&r->lanes[i], ipu__engine_end(r->lanes[i].engine, IPU_OK));
 }
 
-/* Of all, once they have met; the first that failed. */
+/* Of all, once they have met; the first that failed, but not by waiting for
+ * another that did. */
 static int find_failure(struct ipu_replicas *r)
 {
+    bool other = false;
+
+    for (int32_t i = 0; i < r->count; i++)
+        other |= r->lanes[i].status < 0 && r->lanes[i].status != IPU_ERR_STATE;
     for (int32_t i = 0; i < r->count; i++) {
-        if (r->lanes[i].status >= 0)
+        if (r->lanes[i].status >= 0 ||
+            (other && r->lanes[i].status == IPU_ERR_STATE))
             continue;
         r->callback_status = ipu_engine_callback_status(r->lanes[i].engine);
         return ipu__fail(r->lanes[i].status, "replica %d: %s", (int)i,
@@ -412,13 +463,13 @@ static int run_parts(struct ipu_replicas *r)
     IPU_TRY(find_failure(r));
     for (int32_t c = 0; c < r->ncuts; c++) {
         r->until = r->cuts[c];
-        ipu__pool_run(r->pool, r->count, advance, r);
+        advance_all(r);
         IPU_TRY(find_failure(r));
         if (r->until == e->nsteps || e->steps[r->until].kind != IPU__COMPUTE ||
             !e->steps[r->until].op->collective)
             continue;
         r->until++;
-        ipu__pool_run(r->pool, r->count, advance, r);
+        advance_all(r);
         IPU_TRY(find_failure(r));
         /* In an update region that is not due, it has not been run. */
         if (ipu__engine_is_due(r->lanes[0].engine, r->until - 1))
@@ -467,5 +518,7 @@ int ipu_replicas_stats(const ipu_replicas *r, ipu_replicas_info *info)
     size = info->size;
     *info = r->info;
     info->size = size;
+    if (r->meeting)
+        info->done += ipu__meeting_count(r->meeting);
     return IPU_OK;
 }

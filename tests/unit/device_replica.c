@@ -348,6 +348,91 @@ START_TEST(accumulation_divides_the_exchanges)
 }
 END_TEST
 
+/* ----------------------------------------------------------------- in loops */
+
+struct descent {
+    int32_t fails_in; /* the replica whose host call fails; -1: none */
+};
+
+static int may_fail(void *context, const char *name, void *data, int64_t count)
+{
+    const struct descent *descent = context;
+    static _Thread_local int calls;
+
+    (void)name, (void)count;
+    return *(const int32_t *)data == descent->fails_in && ++calls == 3 ? -6 : 0;
+}
+
+/* w -= 0.1 mean (w - x); the index goes to the host each time. */
+static int descend(ipu_graph *graph, void *context, int32_t ninputs,
+                   const ipu_tensor *inputs, int32_t noutputs,
+                   ipu_tensor *outputs)
+{
+    ipu_tensor w = ipu_variable(graph, "w", IPU_FLOAT32, 1, SHAPE(3));
+    ipu_tensor slope = ipu_subtract(graph, w, inputs[0]);
+
+    (void)ninputs, (void)noutputs;
+    MUST(ipu_host_call(graph, "look", ipu_replica_index(graph), may_fail,
+                       context));
+    slope = ipu_cross_replica_mean(graph, slope, 0);
+    MUST(ipu_assign(graph, w,
+                    ipu_subtract(graph, w, ipu_scale(graph, slope, 0.1, 0))));
+    outputs[0] = inputs[0];
+    return 0;
+}
+
+/* Number: replicas. */
+START_TEST(replicas_meet_in_loops)
+{
+    struct descent descent = {-1};
+    ipu_tensor in = device_floats(&d, "x", 1, SHAPE(3)), out;
+    float values[8][3], got[8][3], w[3];
+    double mean[3] = {0}, expected[3] = {0};
+
+    MUST(ipu_repeat(d.graph, 25, descend, &descent, 1, &in, NULL, &out));
+    MUST(ipu_output(d.graph, "y", out));
+    options.threads = 1; /* as many as it takes, all the same */
+    start(_i);
+    connect("x", values, 3 * (size_t)_i);
+    connect("y", got, 3 * (size_t)_i);
+    for (int r = 0; r < _i; r++)
+        for (int k = 0; k < 3; k++) {
+            values[r][k] = (float)(r * 3 + k);
+            mean[k] += (double)values[r][k] / _i;
+        }
+    MUST(ipu_replicas_run(replicas));
+    MUST(ipu_replicas_run(replicas));
+    for (int i = 0; i < 50; i++)
+        for (int k = 0; k < 3; k++)
+            expected[k] -= 0.1 * (expected[k] - mean[k]);
+    MUST(ipu_replicas_check_equal(replicas));
+    MUST(ipu_replicas_read(replicas, _i - 1, "w", w, sizeof w));
+    for (int k = 0; k < 3; k++)
+        ck_assert_double_le(fabs(expected[k] - (double)w[k]), 1e-4);
+    ck_assert_int_eq(stats().done, 50);
+    ck_assert_int_eq(stats().collectives, 25);
+}
+END_TEST
+
+START_TEST(a_failure_in_a_loop_ends_all)
+{
+    struct descent descent = {2};
+    ipu_tensor in = device_floats(&d, "x", 1, SHAPE(3)), out;
+    float values[4][3] = {{0}}, got[4][3];
+
+    MUST(ipu_repeat(d.graph, 25, descend, &descent, 1, &in, NULL, &out));
+    MUST(ipu_output(d.graph, "y", out));
+    start(4);
+    connect("x", values, 12);
+    connect("y", got, 12);
+    MUST_FAIL(ipu_replicas_run(replicas), IPU_ERR_CALLBACK, "replica 2: ");
+    ck_assert_int_eq(ipu_replicas_callback_status(replicas), -6);
+    MUST(ipu_replicas_check_equal(replicas));
+    descent.fails_in = -1;
+    MUST(ipu_replicas_run(replicas));
+}
+END_TEST
+
 /* Of 3 gradients, 140 + 28 + 84 bytes. */
 START_TEST(sums_are_sent_together_up_to_the_buffer)
 {
@@ -503,6 +588,8 @@ static TCase *tcase_training(void)
     tcase_add_test(tcase, threads_change_no_bit);
     tcase_add_test(tcase, accumulation_divides_the_exchanges);
     tcase_add_test(tcase, sums_are_sent_together_up_to_the_buffer);
+    tcase_add_loop_test(tcase, replicas_meet_in_loops, 1, 9);
+    tcase_add_test(tcase, a_failure_in_a_loop_ends_all);
     tcase_set_timeout(tcase, 120);
     return tcase;
 }

@@ -107,31 +107,11 @@ START_TEST(data_ends_for_one)
 }
 END_TEST
 
-static int sums(ipu_graph *g, void *context, int32_t ninputs,
-                const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
-{
-    (void)context, (void)ninputs, (void)noutputs;
-    out[0] = ipu_cross_replica_sum(g, in[0], 0);
-    return 0;
-}
-
 START_TEST(what_replicas_refuse)
 {
-    struct device d = device_new();
-    ipu_replicas_options options;
-    ipu_replicas *replicas;
-    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(2)), y;
     struct fed f;
     ipu_engine *engine;
 
-    MUST(ipu_repeat(d.graph, 2, sums, NULL, 1, &x, NULL, &y));
-    MUST(ipu_output(d.graph, "y", y));
-    MUST(ipu_compile(d.graph, NULL, &d.executable));
-    ipu_replicas_options_init(&options, sizeof options);
-    options.ipus = 2;
-    MUST_FAIL(ipu_replicas_new(d.executable, &options, &replicas),
-              IPU_ERR_STATE, "in the body of a loop: it cannot be so far");
-    device_free(&d);
     fed_init(&f, 1);
     MUST_FAIL(ipu_engine_new(f.d.executable, &engine), IPU_ERR_STATE,
               "has replication factor 3, the program 1");
