@@ -41,7 +41,13 @@ struct scheduler {
     bool *remote;      /* [tensors]: variables beside the chip */
     int32_t *loaded;   /* [tensors]: what they are on it; -1: not so far */
     struct ipu__effects effects;
-    size_t bytes; /* of all values so far */
+    size_t bytes;        /* of all values so far */
+    int32_t *stack;      /* [nodes]: to be looked at */
+    int32_t *looked;     /* [nodes]: the last look that came by */
+    int32_t look;        /* its number */
+    int32_t *candidates; /* [sinks and assigns] */
+    int32_t *known; /* [sinks and assigns]: nodes that each seemed to need when
+                       that was last counted */
 };
 
 /* Mark what a sink needs and is not scheduled; returns how many nodes. */
@@ -69,6 +75,65 @@ static int32_t need(struct scheduler *s, int32_t tensor)
         ipu__effects_want(&s->effects, n, s->scheduled, s->wanted);
     }
     return count;
+}
+
+/* How many nodes a tensor needs that are not scheduled; more than limit: one
+ * more than that. */
+static int32_t count_needed(struct scheduler *s, int32_t tensor, int32_t limit)
+{
+    int32_t n = s->graph->tensors[tensor].node, count = 0, depth = 0, nneeds;
+    int32_t needs[IPU__MAX_NEEDS];
+
+    if (s->effects.live)
+        return need(s, tensor); /* what must come before, too */
+    if (n < 0 || s->scheduled[n])
+        return 0;
+    s->look++;
+    s->looked[n] = s->look;
+    s->stack[depth++] = n;
+    while (depth > 0 && count <= limit) {
+        n = s->stack[--depth];
+        count++;
+        nneeds = ipu__node_needs(s->graph, &s->graph->nodes[n], needs);
+        for (int i = 0; i < nneeds; i++) {
+            int32_t maker = s->graph->tensors[needs[i]].node;
+
+            if (maker < 0 || s->scheduled[maker] || s->looked[maker] == s->look)
+                continue;
+            s->looked[maker] = s->look;
+            s->stack[depth++] = maker;
+        }
+    }
+    return count;
+}
+
+/* Of candidates, tensors or -1, that which needs the fewest nodes; the first of
+ * several; -1: there is none. known: [count], theirs. One that seemed to need
+ * few is counted first, of several the last, as later layers need less: the
+ * others need not be counted further than that. */
+static int32_t fewest_of(struct scheduler *s, const int32_t *candidates,
+                         int32_t count, int32_t *known)
+{
+    int32_t best = -1, fewest = INT32_MAX - 1;
+
+    for (int32_t i = 0; i < count; i++)
+        if (candidates[i] >= 0 && (best < 0 || known[i] <= known[best]))
+            best = i;
+    if (best >= 0)
+        fewest = known[best] = count_needed(s, candidates[best], fewest);
+    for (int32_t i = 0; i < count; i++) {
+        int32_t needed;
+
+        if (candidates[i] < 0 || i == best)
+            continue;
+        needed = count_needed(s, candidates[i], fewest);
+        known[i] = needed;
+        if (needed < fewest || (needed == fewest && i < best)) {
+            fewest = needed;
+            best = i;
+        }
+    }
+    return best;
 }
 
 static int copy_constant(struct ipu__value *value, const struct ipu__tensor *t)
@@ -306,21 +371,13 @@ static int emit_sink(struct scheduler *s, const struct ipu__sink *sink)
  * the first of several. -1: none is left. */
 static int32_t next_sink(struct scheduler *s, const bool *served, bool calls)
 {
-    int32_t best = -1, fewest = 0;
+    const ipu_graph *g = s->graph;
 
-    for (int32_t i = 0; i < s->graph->nsinks; i++) {
-        const struct ipu__sink *sink = &s->graph->sinks[i];
-        int32_t count;
-
-        if (served[i] || (sink->fn != NULL) != calls)
-            continue;
-        count = need(s, sink->tensor);
-        if (best < 0 || count < fewest) {
-            best = i;
-            fewest = count;
-        }
-    }
-    return best;
+    for (int32_t i = 0; i < g->nsinks; i++)
+        s->candidates[i] = served[i] || (g->sinks[i].fn != NULL) != calls
+                               ? -1
+                               : g->sinks[i].tensor;
+    return fewest_of(s, s->candidates, g->nsinks, s->known);
 }
 
 /* ------------------------------------------------------------- assignments */
@@ -457,20 +514,11 @@ static int emit_readers(struct scheduler *s, const struct ipu__assign *assign,
 
 static int32_t next_assign(struct scheduler *s, const bool *computed)
 {
-    int32_t best = -1, fewest = 0;
+    const ipu_graph *g = s->graph;
 
-    for (int32_t i = 0; i < s->graph->nassigns; i++) {
-        int32_t count;
-
-        if (computed[i])
-            continue;
-        count = need(s, s->graph->assigns[i].value);
-        if (best < 0 || count < fewest) {
-            best = i;
-            fewest = count;
-        }
-    }
-    return best;
+    for (int32_t i = 0; i < g->nassigns; i++)
+        s->candidates[i] = computed[i] ? -1 : g->assigns[i].value;
+    return fewest_of(s, s->candidates, g->nassigns, s->known + g->nsinks);
 }
 
 /* computed and done: [assigns], of falses */
@@ -598,6 +646,10 @@ int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
         .value_of = malloc(ntensors * sizeof *s.value_of),
         .remote = calloc(ntensors, sizeof *s.remote),
         .loaded = malloc(ntensors * sizeof *s.loaded),
+        .stack = calloc(nnodes, sizeof *s.stack),
+        .looked = calloc(nnodes, sizeof *s.looked),
+        .candidates = calloc(nsinks + nassigns, sizeof *s.candidates),
+        .known = calloc(nsinks + nassigns, sizeof *s.known),
     };
     int status;
 
@@ -608,8 +660,9 @@ int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
     e->feeds = calloc((size_t)graph->nfeeds + (size_t)graph->nenqueues + 1,
                       sizeof *e->feeds);
     if (served && assigns && s.scheduled && s.wanted && s.assigned &&
-        s.value_of && s.remote && s.loaded && e->values && e->steps &&
-        e->streams && e->feeds) {
+        s.value_of && s.remote && s.loaded && s.stack && s.looked &&
+        s.candidates && s.known && e->values && e->steps && e->streams &&
+        e->feeds) {
         memset(s.value_of, -1, ntensors * sizeof *s.value_of);
         memset(s.loaded, -1, ntensors * sizeof *s.loaded);
         status = ipu__effects_init(&s.effects, graph);
@@ -629,5 +682,9 @@ int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
     e->value_of = s.value_of; /* who compiles the loop of a body asks for it */
     free(s.remote);
     free(s.loaded);
+    free(s.stack);
+    free(s.looked);
+    free(s.candidates);
+    free(s.known);
     return status;
 }
