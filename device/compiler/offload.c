@@ -145,6 +145,7 @@ int ipu__choose_remote(const ipu_graph *g, const ipu_target *target,
                              "target",
                              target->name);
     for (int32_t t = 0; t < g->ntensors; t++)
-        remote[t] = is_remote(g, target, t) && is_remote_outside(g, target, t);
+        remote[t] = g->tensors[t].kind == IPU__VARIABLE &&
+                    is_remote(g, target, t) && is_remote_outside(g, target, t);
     return IPU_OK;
 }
