@@ -42,4 +42,7 @@ void ipu__counts_end(struct ipu__counts *counts, bool succeeded);
 /* The median of the times between runs. */
 int64_t ipu__counts_between(const struct ipu__counts *counts);
 
+/* The engine of the body of a loop; NULL: the step is none. Borrowed. */
+const ipu_engine *ipu__engine_body(const ipu_engine *engine, int32_t step);
+
 #endif

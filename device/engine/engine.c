@@ -623,6 +623,21 @@ int ipu_engine_callback_status(const ipu_engine *engine)
 /* ----------------------------------------------------------------- counting
  */
 
+const ipu_engine *ipu__engine_body(const ipu_engine *engine, int32_t step)
+{
+    const struct ipu__step *s = &engine->executable->steps[step];
+
+    return s->kind == IPU__LOOP ? engine->loops[s->loop].body : NULL;
+}
+
+/* The bodies of loops, too. */
+static int profile_loops(const ipu_engine *engine, int32_t on)
+{
+    for (int32_t i = 0; i < engine->executable->nloops; i++)
+        IPU_TRY(ipu_engine_profile(engine->loops[i].body, on));
+    return IPU_OK;
+}
+
 int ipu_engine_profile(ipu_engine *engine, int32_t on)
 {
     struct ipu__counts *counts = NULL;
@@ -632,6 +647,7 @@ int ipu_engine_profile(ipu_engine *engine, int32_t on)
     if (engine->running)
         return ipu__fail(IPU_ERR_STATE, "the engine is running: whether it "
                                         "counts is decided between runs");
+    IPU_TRY(profile_loops(engine, on));
     if (on) {
         counts = ipu__counts_new(engine->executable->nsteps);
         if (!counts)

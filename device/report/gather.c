@@ -8,6 +8,7 @@
  * not many more. What each tile holds when it is fullest is added up from the
  * blocks that are alive then; it comes to what the compiler has counted.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,6 +145,7 @@ static void note_step(struct ipu__program *program,
 {
     const struct ipu__step *s = &e->steps[i];
     struct ipu__step_op place;
+    int32_t v;
 
     note_use(program, e, s->output, i, count_only);
     for (int32_t k = 0; k < ipu__nparts(s); k++) {
@@ -153,6 +155,10 @@ static void note_step(struct ipu__program *program,
         for (int n = 0; n < part->op->ninputs; n++)
             note_use(program, e, part->inputs[n], i, count_only);
     }
+    for (int32_t n = 0; (v = ipu__loop_read(e, s, n)) >= 0; n++)
+        note_use(program, e, v, i, count_only);
+    for (int32_t n = 0; (v = ipu__loop_makes(e, s, n)) >= 0; n++)
+        note_use(program, e, v, i, count_only);
 }
 
 static void note_uses(struct ipu__program *program,
@@ -374,21 +380,64 @@ static int check_arguments(const ipu_profile *profile, const char *name,
     return IPU_OK;
 }
 
-int ipu_profile_add(ipu_profile *profile, const char *name, int32_t ipu,
-                    const ipu_executable *executable, const ipu_engine *engine)
+static int add_program(ipu_profile *profile, const char *name, int32_t ipu,
+                       const ipu_executable *executable,
+                       const ipu_engine *engine)
 {
-    struct ipu__program *program;
+    struct ipu__program *program = ipu__profile_program(profile);
     int status;
 
-    IPU_TRY(check_arguments(profile, name, ipu, executable, engine));
-    program = ipu__profile_program(profile);
     if (!program)
         return ipu__fail_memory(sizeof *program);
     program->name = ipu__profile_keep(profile, name);
+    program->iterations = 1;
     program->ipu = ipu;
     program->ipus = 1;
     status = gather(profile, program, executable, engine);
     if (status < 0)
+        ipu__profile_drop(profile);
+    return status;
+}
+
+/* The bodies of a program's loops, which are programs themselves, after it. */
+static int add_bodies(ipu_profile *profile, const char *name, int32_t ipu,
+                      const ipu_executable *executable,
+                      const ipu_engine *engine)
+{
+    for (int32_t i = 0; i < executable->nsteps; i++) {
+        const ipu_executable *body = NULL;
+        struct ipu__program *added;
+        int64_t count = 1;
+        char text[256];
+
+        IPU_TRY(ipu_executable_body(executable, i, &body, &count));
+        if (!body)
+            continue;
+        snprintf(text, sizeof text, "%.200s, loop at step %d", name, (int)i);
+        IPU_TRY(ipu_profile_add(profile, text, ipu, body,
+                                engine ? ipu__engine_body(engine, i) : NULL));
+        for (int32_t k = 0; k < profile->nprograms; k++) {
+            added = &profile->programs[k];
+            if (strcmp(added->name, text) != 0)
+                continue;
+            added->parent = ipu__profile_keep(profile, name);
+            added->iterations = count;
+        }
+    }
+    return profile->lacks_memory ? ipu__fail_memory(1) : IPU_OK;
+}
+
+int ipu_profile_add(ipu_profile *profile, const char *name, int32_t ipu,
+                    const ipu_executable *executable, const ipu_engine *engine)
+{
+    int32_t before;
+    int status;
+
+    IPU_TRY(check_arguments(profile, name, ipu, executable, engine));
+    before = profile->nprograms;
+    IPU_TRY(add_program(profile, name, ipu, executable, engine));
+    status = add_bodies(profile, name, ipu, executable, engine);
+    while (status < 0 && profile->nprograms > before)
         ipu__profile_drop(profile);
     return status;
 }

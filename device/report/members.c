@@ -121,7 +121,8 @@ const struct ipu__json_member ipu__times_json[] = {
 
 #define PROGRAM(kind, field) M(struct ipu__program, kind, field)
 const struct ipu__json_member ipu__program_json[] = {
-    PROGRAM(TEXT, name),         PROGRAM(INT32, ipu),
+    PROGRAM(TEXT, name),         PROGRAM(TEXT_OR_NULL, parent),
+    PROGRAM(INT64, iterations),  PROGRAM(INT32, ipu),
     PROGRAM(INT32, ipus),        PROGRAM(INT64, half_cycles),
     PROGRAM(INT64, code_bytes),  PROGRAM(INT64, exchange_code_bytes),
     PROGRAM(INT64, state_bytes), END};

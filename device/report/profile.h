@@ -79,8 +79,11 @@ struct ipu__profile_stream {
 
 struct ipu__program {
     const char *name;
-    int32_t ipu;  /* the first that it runs on */
-    int32_t ipus; /* how many; tiles are counted through */
+    const char *parent; /* the program with the loop that it is the body of; or
+                           NULL */
+    int64_t iterations; /* of that loop, each time; 1: it is none */
+    int32_t ipu;        /* the first that it runs on */
+    int32_t ipus;       /* how many; tiles are counted through */
     ipu_target target;
     ipu_memory_info memory;
     ipu_program_cycles cycles;

@@ -61,7 +61,9 @@ static void say_bound(const struct ipu__program *p, char *text)
     const ipu_program_cycles *c = &p->cycles;
     double device = seconds(p, c->compute + c->exchange + c->sync);
     double streams = seconds(p, c->host);
-    double between = p->measured ? (double)p->times.between_ns / 1e9 : 0;
+    /* Between iterations there is no host. */
+    double between =
+        p->measured && !p->parent ? (double)p->times.between_ns / 1e9 : 0;
     char all[IPU__NUMBER_TEXT], work[IPU__NUMBER_TEXT], host[IPU__NUMBER_TEXT],
         gap[IPU__NUMBER_TEXT];
     int n = snprintf(

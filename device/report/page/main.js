@@ -122,6 +122,13 @@ function programsTable(choose, chosen) {
     return table(
         [
             { name: "program", value: (r) => r.p.name },
+            {
+                name: "times",
+                number: true,
+                title: "iterations of the loop that it is the body of",
+                value: (r) => r.p.iterations,
+                show: (r) => (r.p.parent ? count(r.p.iterations) : ""),
+            },
             { name: "IPU", number: true, value: (r) => r.p.ipu },
             {
                 name: "steps",

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loops in profiles: their bodies are programs of their own, executed and
+ * measured as often as there are iterations, and what they take is in the step
+ * that they are.
+ */
+#include "check_main.h"
+
+#include "report.h"
+
+static struct device d;
+static ipu_profile *profile;
+
+static void set_up(void)
+{
+    d = device_new();
+    profile = NULL;
+}
+
+static void tear_down(void)
+{
+    ipu_profile_free(profile);
+    device_free(&d);
+}
+
+/* x becomes relu(x w), 5 times; in each of 3 rounds. */
+static int inner(ipu_graph *g, void *context, int32_t ninputs,
+                 const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+{
+    const ipu_tensor *w = context;
+
+    (void)ninputs;
+    (void)noutputs;
+    out[0] = ipu_relu(g, ipu_matmul(g, in[0], *w));
+    return 0;
+}
+
+static int outer(ipu_graph *g, void *context, int32_t ninputs,
+                 const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+{
+    (void)ninputs;
+    (void)noutputs;
+    return ipu_repeat(g, 5, inner, context, 1, in, NULL, out);
+}
+
+static void nested_loops(void)
+{
+    static float x[16 * 32], y[16 * 32];
+    ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 2, SHAPE(32, 32));
+    ipu_tensor in = device_floats(&d, "x", 2, SHAPE(16, 32)), out;
+
+    MUST(ipu_repeat(d.graph, 3, outer, &w, 1, &in, NULL, &out));
+    MUST(ipu_output(d.graph, "y", out));
+    device_load(&d);
+    device_connect(&d, "x", x, 16 * 32);
+    device_connect(&d, "y", y, 16 * 32);
+    MUST(ipu_engine_profile(d.engine, 1));
+    MUST(ipu_engine_run(d.engine));
+    MUST(ipu_engine_run(d.engine));
+    profile = report_profile(&d, "loops");
+}
+
+/* The program of a name, or that of the loop in one; borrowed. */
+static const json_t *body_of(json_t *json, const char *parent)
+{
+    const json_t *program;
+    size_t i;
+
+    json_array_foreach(json_object_get(json, "programs"), i, program)
+    {
+        const char *name =
+            json_string_value(json_object_get(program, "parent"));
+
+        if (name && strcmp(name, parent) == 0)
+            return program;
+    }
+    return NULL;
+}
+
+START_TEST(bodies_are_programs)
+{
+    json_t *json;
+    const json_t *first, *second;
+    const char *name;
+
+    nested_loops();
+    json = report_json(profile);
+    ck_assert_uint_eq(json_array_size(json_object_get(json, "programs")), 3);
+    ck_assert(json_is_null(json_object_get(report_program(json, 0), "parent")));
+    first = body_of(json, "training");
+    ck_assert_ptr_nonnull(first);
+    ck_assert_int_eq(report_number(first, "iterations"), 3);
+    name = json_string_value(json_object_get(first, "name"));
+    second = body_of(json, name);
+    ck_assert_ptr_nonnull(second);
+    ck_assert_int_eq(report_number(second, "iterations"), 5);
+    /* Two runs. */
+    ck_assert_int_eq(report_number(json_object_get(first, "measured"), "runs"),
+                     2 * 3);
+    ck_assert_int_eq(report_number(json_object_get(second, "measured"), "runs"),
+                     2 * 3 * 5);
+    json_decref(json);
+}
+END_TEST
+
+static double flops(const json_t *program)
+{
+    return json_real_value(
+        json_object_get(json_object_get(program, "cycles"), "flops"));
+}
+
+/* The operations of all iterations are those of the step, and of the run. */
+START_TEST(a_loop_is_its_iterations)
+{
+    json_t *json;
+    const json_t *first, *second;
+    double product = 2.0 * 16 * 32 * 32, one;
+
+    nested_loops();
+    json = report_json(profile);
+    first = body_of(json, "training");
+    second = body_of(json, json_string_value(json_object_get(first, "name")));
+    one = flops(second);
+    ck_assert(one >= product);
+    ck_assert_double_eq(flops(report_program(json, 0)), 3 * flops(first));
+    /* The body of the outer one may copy what it carries. */
+    ck_assert_double_ge(flops(first), 5 * one);
+    ck_assert_double_le(flops(first), 5 * one + 16 * 32);
+    json_decref(json);
+}
+END_TEST
+
+START_TEST(loops_are_printed_read_and_compared)
+{
+    ipu_profile *again = NULL;
+    ipu_profile_change change = {.size = sizeof change};
+    char *text = NULL, *other = NULL;
+    const char *path;
+
+    nested_loops();
+    text = report_text(profile, IPU_PROFILE_TEXT);
+    report_is_narrow(text);
+    ck_assert_ptr_nonnull(strstr(text, "loop at step"));
+    free(text);
+    text = report_text(profile, IPU_PROFILE_JSON);
+    path = device_file(text);
+    MUST(ipu_profile_read(path, &again));
+    unlink(path);
+    other = report_text(again, IPU_PROFILE_JSON);
+    ck_assert_str_eq(text, other);
+    MUST(ipu_profile_compare(profile, again, &change));
+    ck_assert_int_eq(change.programs, 3);
+    ck_assert_double_eq(change.cycles_percent, 0);
+    free(text);
+    free(other);
+    ipu_profile_free(again);
+}
+END_TEST
+
+/* What a loop uses does not merely wait while it runs. */
+START_TEST(a_loop_uses_what_its_body_uses)
+{
+    json_t *json;
+    const json_t *entry, *use;
+    size_t i, k;
+    int found = 0;
+
+    nested_loops();
+    json = report_json(profile);
+    json_array_foreach(json_object_get(report_program(json, 0), "blocks"), i,
+                       entry)
+    {
+        if (strcmp(json_string_value(json_object_get(entry, "tensor")), "w"))
+            continue;
+        json_array_foreach(json_object_get(entry, "uses"), k, use)
+        {
+            const json_t *step = json_array_get(
+                json_object_get(report_program(json, 0), "steps"),
+                (size_t)json_integer_value(use));
+
+            found += strcmp(json_string_value(json_object_get(step, "op")),
+                            "loop") == 0;
+        }
+    }
+    ck_assert_int_eq(found, 1);
+    json_decref(json);
+}
+END_TEST
+
+static TCase *tcase_loops(void)
+{
+    TCase *tcase = tcase_create("loops");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, bodies_are_programs);
+    tcase_add_test(tcase, a_loop_is_its_iterations);
+    tcase_add_test(tcase, loops_are_printed_read_and_compared);
+    tcase_add_test(tcase, a_loop_uses_what_its_body_uses);
+    return tcase;
+}
+
+HVD_TEST_MAIN("device_report_loops", tcase_loops)
