@@ -234,12 +234,14 @@ static int count_feeds(struct ipu_executable *e, const ipu_system *system)
 {
     for (int32_t i = 0; i < e->nfeeds; i++) {
         ipu_cycles cycles = {.size = sizeof cycles};
-        int64_t bytes = 0;
+        struct ipu__feed_code *feed = &e->feeds[i];
 
-        for (int32_t k = 0; k < e->feeds[i].count; k++)
-            if (e->feeds[i].values[k] >= 0)
-                bytes += (int64_t)e->values[e->feeds[i].values[k]].bytes;
-        IPU_TRY(ipu_model_host(system, bytes, &cycles));
+        feed->bytes = 0;
+        for (int32_t k = 0; k < feed->count; k++)
+            if (feed->values[k] >= 0)
+                feed->bytes += (int64_t)e->values[feed->values[k]].bytes;
+        IPU_TRY(ipu_model_host(system, feed->bytes, &cycles));
+        feed->cycles = cycles.total;
         e->stream_cycles += cycles.total;
     }
     return IPU_OK;

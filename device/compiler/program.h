@@ -120,7 +120,8 @@ struct ipu__feed_code {
     ipu_infeed *infeed;   /* shared; or */
     ipu_outfeed *outfeed; /* shared */
     int32_t count;
-    int32_t *values; /* owned; -1: not used */
+    int32_t *values;       /* owned; -1: not used */
+    int64_t bytes, cycles; /* of an element */
 };
 
 /* A program within a step. */

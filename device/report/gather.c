@@ -16,6 +16,7 @@
 #include "engine/counts.h"
 #include "engine/engine.h"
 #include "report/profile.h"
+#include "streams/streams.h"
 
 /* -------------------------------------------------------------------- steps */
 
@@ -311,10 +312,11 @@ static int gather_streams(struct ipu_profile *p, struct ipu__program *program,
                                         [IPU__STREAM_OUT] = "output",
                                         [IPU__STREAM_CALL] = "call"};
 
-    program->streams =
-        calloc((size_t)e->nstreams + 1, sizeof *program->streams);
+    size_t count = (size_t)e->nstreams + (size_t)e->nfeeds;
+
+    program->streams = calloc(count + 1, sizeof *program->streams);
     if (!program->streams)
-        return ipu__fail_memory((size_t)e->nstreams * sizeof *program->streams);
+        return ipu__fail_memory(count * sizeof *program->streams);
     for (int32_t i = 0; i < e->nstreams; i++)
         program->streams[i] = (struct ipu__profile_stream){
             .name = ipu__profile_keep(p, e->streams[i].name),
@@ -322,7 +324,21 @@ static int gather_streams(struct ipu_profile *p, struct ipu__program *program,
             .bytes = (int64_t)e->streams[i].bytes,
             .cycles = e->streams[i].cycles,
         };
-    program->nstreams = e->nstreams;
+    /* Queues go with them: an element before the first step, or after the
+     * last. */
+    for (int32_t i = 0; i < e->nfeeds; i++) {
+        const struct ipu__feed_code *feed = &e->feeds[i];
+
+        program->streams[e->nstreams + i] = (struct ipu__profile_stream){
+            .name = ipu__profile_keep(
+                p, feed->infeed ? ipu__infeed_name(feed->infeed)
+                                : ipu__outfeed_name(feed->outfeed)),
+            .kind = feed->infeed ? "input" : "output",
+            .bytes = feed->bytes,
+            .cycles = feed->cycles,
+        };
+    }
+    program->nstreams = (int32_t)count;
     return IPU_OK;
 }
 

@@ -187,6 +187,66 @@ START_TEST(a_loop_uses_what_its_body_uses)
 }
 END_TEST
 
+static int ones(void *context, void *const *buffers)
+{
+    (void)context;
+    for (int i = 0; i < 64; i++)
+        ((float *)buffers[0])[i] = 1;
+    return 1;
+}
+
+/* Queues are streams of the host: all of its cycles are told. */
+START_TEST(queues_are_streams)
+{
+    const ipu_feed_tensor tensor = {
+        .name = "x", .dtype = IPU_FLOAT32, .ndim = 1, .shape = {64}};
+    const ipu_infeed_options options = {.size = sizeof options,
+                                        .prefetch_depth = 3,
+                                        .replicas = 1,
+                                        .name = "digits",
+                                        .ntensors = 1,
+                                        .tensors = &tensor,
+                                        .source = {.next = ones}};
+    ipu_infeed *infeed = NULL;
+    ipu_tensor x;
+    json_t *json;
+    const json_t *streams, *stream;
+    int64_t cycles = 0;
+    size_t i;
+    int found = 0;
+
+    MUST(ipu_infeed_new(&options, &infeed));
+    MUST(ipu_infeed_dequeue(d.graph, infeed, &x));
+    MUST(ipu_output(d.graph, "y", ipu_relu(d.graph, x)));
+    MUST(ipu_compile(d.graph, NULL, &d.executable));
+    profile = report_profile(&d, "queues");
+    json = report_json(profile);
+    streams = json_object_get(report_program(json, 0), "streams");
+    json_array_foreach(streams, i, stream)
+    {
+        cycles += report_number(stream, "cycles");
+        if (strcmp(json_string_value(json_object_get(stream, "name")),
+                   "digits") != 0)
+            continue;
+        found++;
+        ck_assert_int_eq(report_number(stream, "bytes"), 64 * 4);
+        ck_assert_str_eq(json_string_value(json_object_get(stream, "kind")),
+                         "input");
+    }
+    ck_assert_int_eq(found, 1);
+    ck_assert_int_eq(
+        cycles,
+        report_number(json_object_get(report_program(json, 0), "cycles"),
+                      "host"));
+    json_decref(json);
+    ipu_executable_free(d.executable);
+    d.executable = NULL;
+    ipu_graph_free(d.graph);
+    d.graph = NULL;
+    ipu_infeed_free(infeed);
+}
+END_TEST
+
 static TCase *tcase_loops(void)
 {
     TCase *tcase = tcase_create("loops");
@@ -196,6 +256,7 @@ static TCase *tcase_loops(void)
     tcase_add_test(tcase, a_loop_is_its_iterations);
     tcase_add_test(tcase, loops_are_printed_read_and_compared);
     tcase_add_test(tcase, a_loop_uses_what_its_body_uses);
+    tcase_add_test(tcase, queues_are_streams);
     return tcase;
 }
 
