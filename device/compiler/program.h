@@ -173,9 +173,8 @@ struct ipu_executable {
     size_t scratch_bytes;  /* most that a step asks */
     ipu_memory_info info;
     struct ipu__loop_code *loops;
-    int32_t nloops;
     struct ipu__feed_code *feeds;
-    int32_t nfeeds;
+    int32_t nloops, nfeeds;
     int32_t *value_of; /* [tensors of the graph]; of a body; or NULL */
     char **texts;      /* owned, each too: of estimates, in a loaded program */
     int32_t ntexts;
