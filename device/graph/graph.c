@@ -103,6 +103,15 @@ ipu_tensor ipu__handle(const ipu_graph *graph, int32_t index)
     return (ipu_tensor){graph->tag << INDEX_BITS | index};
 }
 
+/* No graph is made to be read only: importing adds a tensor. */
+static int32_t import(const ipu_graph *graph, ipu_tensor tensor)
+{
+    ipu_graph *body;
+
+    memcpy(&body, &graph, sizeof body);
+    return ipu__import(body, tensor);
+}
+
 int32_t ipu__index(const ipu_graph *graph, ipu_tensor tensor)
 {
     int32_t index = tensor.id & (MOST_TENSORS - 1);
@@ -111,8 +120,7 @@ int32_t ipu__index(const ipu_graph *graph, ipu_tensor tensor)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "the tensor is invalid: what made it failed");
     if (tensor.id >> INDEX_BITS != graph->tag && graph->parent)
-        /* No graph is made to be read only: importing adds a tensor. */
-        return ipu__import((ipu_graph *)(uintptr_t)graph, tensor);
+        return import(graph, tensor);
     if (tensor.id >> INDEX_BITS != graph->tag || index >= graph->ntensors)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "tensor %d belongs to another graph, or to the body "

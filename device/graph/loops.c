@@ -428,7 +428,7 @@ static int build(ipu_graph *g, const struct request *r)
         g->nloops += loop == &g->loops[g->nloops]; /* freed with the others */
         return status;
     }
-    for (int32_t i = 0; i < r->ninputs; i++)
+    for (int32_t i = 0; r->outputs && i < r->ninputs; i++)
         r->outputs[i] = ipu__handle(g, loop->outputs[i]);
     return IPU_OK;
 }

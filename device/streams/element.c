@@ -65,8 +65,8 @@ static int add(struct ipu__element *element, const char *what,
     IPU_TRY(ipu__shape_make(text, tensor->dtype, tensor->ndim, tensor->shape,
                             &shape));
     element->tensors[i] = *tensor;
-    element->tensors[i].name = strdup(tensor->name);
-    if (!element->tensors[i].name)
+    element->tensors[i].name = element->names[i] = strdup(tensor->name);
+    if (!element->names[i])
         return ipu__fail_memory(strlen(tensor->name) + 1);
     element->bytes[i] = ipu__shape_bytes(&shape);
     element->total += element->bytes[i];
@@ -104,7 +104,7 @@ int ipu__element_init(struct ipu__element *element, const char *what,
 void ipu__element_fini(struct ipu__element *element)
 {
     for (int32_t i = 0; i < element->ntensors; i++)
-        free((void *)(uintptr_t)element->tensors[i].name);
+        free(element->names[i]);
     *element = (struct ipu__element){0};
 }
 

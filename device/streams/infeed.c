@@ -494,7 +494,7 @@ int ipu__infeed_take(ipu_infeed *q, int32_t replica, void *const *buffers,
                      int *callback_status)
 {
     struct ring *ring = &q->rings[replica];
-    void *from[IPU_MAX_FEED_TENSORS];
+    const unsigned char *from;
     int status = IPU_OK;
 
     pthread_mutex_lock(&q->lock);
@@ -503,12 +503,13 @@ int ipu__infeed_take(ipu_infeed *q, int32_t replica, void *const *buffers,
         pthread_mutex_unlock(&q->lock);
         return status;
     }
-    buffers_of(q, slot(q, replica, ring->taken), from);
+    from = slot(q, replica, ring->taken);
     q->copying++;
     pthread_mutex_unlock(&q->lock);
     for (int32_t i = 0; i < q->element.ntensors; i++)
         if (buffers[i])
-            memcpy(buffers[i], from[i], q->element.bytes[i]);
+            memcpy(buffers[i], from + ipu__element_offset(&q->element, i),
+                   q->element.bytes[i]);
     pthread_mutex_lock(&q->lock);
     q->copying--;
     ring->taken++;

@@ -65,7 +65,8 @@ int32_t ipu__outfeed_replicas(const ipu_outfeed *outfeed);
 /* What both kinds of queue know of an element. */
 struct ipu__element {
     int32_t ntensors;
-    ipu_feed_tensor tensors[IPU_MAX_FEED_TENSORS]; /* names owned */
+    ipu_feed_tensor tensors[IPU_MAX_FEED_TENSORS];
+    char *names[IPU_MAX_FEED_TENSORS]; /* owned */
     size_t bytes[IPU_MAX_FEED_TENSORS];
     size_t total; /* of these */
 };
