@@ -571,6 +571,19 @@ START_TEST(cycles_grow_with_iterations)
 }
 END_TEST
 
+/* One run of ten iterations costs the device what ten runs of one do, but for
+ * counting; and the host is met once instead of ten times. */
+START_TEST(one_run_meets_the_host_once)
+{
+    ipu_program_cycles once = cycles_of(1), loop = cycles_of(10);
+
+    ck_assert_int_gt(once.host, 0);
+    ck_assert_int_eq(loop.host, once.host);
+    ck_assert_int_lt(loop.total, 10 * once.total - 8 * once.host);
+    ck_assert_int_eq(loop.sync, 10 * once.sync);
+}
+END_TEST
+
 START_TEST(bodies_can_be_looked_at)
 {
     struct device d = device_new();
@@ -632,6 +645,7 @@ static TCase *tcase_costs(void)
     TCase *t = tcase_create("costs");
 
     tcase_add_test(t, cycles_grow_with_iterations);
+    tcase_add_test(t, one_run_meets_the_host_once);
     tcase_add_test(t, bodies_can_be_looked_at);
     return t;
 }
