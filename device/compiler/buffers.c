@@ -42,7 +42,7 @@ static int32_t last_use(const struct ipu_executable *e,
 
 static void assign_buffers(struct ipu_executable *e, struct ipu__step *step)
 {
-    int32_t until[MOST_BUFFERS]; /* the part after which each is free */
+    int32_t until[MOST_BUFFERS] = {0}; /* the part after which each is free */
 
     for (int32_t k = 0; k < step->nparts; k++) {
         const struct ipu__step_op *part = &e->parts[step->first_part + k];

@@ -22,7 +22,7 @@ struct folder {
     struct ipu__draft *draft;
     /* [tensors]: all elements, owned by the draft or its graph; or one, of
      * which all others are copies */
-    const void **whole, **same;
+    void **whole, **same;
 };
 
 static void *allocate(struct ipu__draft *draft, size_t bytes)
@@ -67,7 +67,7 @@ static bool can_fold(const struct ipu__node *node)
 }
 
 /* All elements of a tensor; *data NULL: not known, or too many. */
-static int whole_of(struct folder *f, int32_t t, const void **data)
+static int whole_of(struct folder *f, int32_t t, void **data)
 {
     const struct ipu__shape *shape = &f->draft->graph.tensors[t].shape;
     size_t bytes = ipu__shape_bytes(shape);
@@ -98,12 +98,12 @@ static int fold_whole(struct folder *f, const struct ipu__node *node)
         return IPU_OK;
     ipu__node_call(&f->draft->graph, node, &call);
     for (int i = 0; i < node->op->ninputs; i++) {
-        const void *data;
+        void *data;
 
         IPU_TRY(whole_of(f, node->inputs[i], &data));
         if (!data)
             return IPU_OK;
-        call.inputs[i].data = (void *)(uintptr_t)data;
+        call.inputs[i].data = data;
     }
     status = evaluate(f, &call, &result);
     if (status != IPU_OK)
@@ -128,7 +128,7 @@ static int fold_same(struct folder *f, const struct ipu__node *node)
 
     ipu__node_call(&f->draft->graph, node, &call);
     for (int i = 0; i < node->op->ninputs; i++) {
-        call.inputs[i].data = (void *)(uintptr_t)f->same[node->inputs[i]];
+        call.inputs[i].data = f->same[node->inputs[i]];
         if (!call.inputs[i].data)
             return IPU_OK;
         show_one(&call.inputs[i]);
@@ -200,7 +200,7 @@ static void replace_node(struct folder *f, struct ipu__node *node)
 {
     struct ipu__tensor *y = &f->draft->graph.tensors[node->output];
     const void *same = f->same[node->output];
-    const void *whole =
+    void *whole =
         same && ipu__shape_count(&y->shape) > 1 ? NULL : f->whole[node->output];
     double value;
 
@@ -208,7 +208,7 @@ static void replace_node(struct folder *f, struct ipu__node *node)
         return; /* as good as a constant, and takes no memory so long */
     if (whole) {
         y->kind = IPU__CONSTANT;
-        y->data = (void *)(uintptr_t)whole;
+        y->data = whole;
         y->node = -1;
     } else if (same && as_double(same, y->shape.dtype, &value)) {
         *node = (struct ipu__node){.op = &ipu__fill, .output = node->output};

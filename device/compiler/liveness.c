@@ -421,11 +421,7 @@ int ipu__liveness(struct ipu_executable *e)
 {
     size_t n = (size_t)e->nvalues + 1;
     int32_t *room = calloc(4 * n, sizeof *room);
-    struct maps m = {.needs = room,
-                     .assigned = room + n,
-                     .becomes = room + 2 * n,
-                     .first = room + 3 * n,
-                     .fails = last_that_fails(e)};
+    struct maps m = {.fails = last_that_fails(e)};
     int status = IPU_OK;
 
     e->blocks = calloc(n, sizeof *e->blocks);
@@ -433,6 +429,10 @@ int ipu__liveness(struct ipu_executable *e)
         free(room);
         return ipu__fail_memory(n * sizeof *e->blocks);
     }
+    m.needs = room;
+    m.assigned = room + n;
+    m.becomes = room + 2 * n;
+    m.first = room + 3 * n;
     find_lifetimes(e);
     find_needs(e, m.needs);
     find_assigns(e, &m);

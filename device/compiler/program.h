@@ -160,8 +160,8 @@ struct ipu_executable {
     struct ipu__step *steps;
     int32_t nsteps;
     struct ipu__step_op *parts; /* of fused steps */
-    int32_t nparts;
     struct ipu__stream *streams;
+    int32_t nparts;
     int32_t nstreams;
     ipu_target target;
     struct ipu__tile *tiles; /* [target.tiles] */
