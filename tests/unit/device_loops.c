@@ -289,6 +289,26 @@ START_TEST(variables_change_with_iterations)
 }
 END_TEST
 
+/* A view made before the loop shows what was, although it is read after it. */
+START_TEST(views_of_variables_stay)
+{
+    struct device d = device_new();
+    ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 0, NULL);
+    ipu_tensor view = ipu_reshape(d.graph, w, 1, SHAPE(1));
+    float seen;
+
+    MUST(ipu_repeat(d.graph, 3, double_variable, &w, 0, NULL, NULL, NULL));
+    MUST(ipu_output(d.graph, "view", view));
+    device_load(&d);
+    device_connect(&d, "view", &seen, 1);
+    set_variable(&d, "w", 1);
+    MUST(ipu_engine_run(d.engine));
+    ck_assert_float_eq(seen, 1);
+    ck_assert_float_eq(variable(&d, "w"), 15);
+    device_free(&d);
+}
+END_TEST
+
 /* Two loops, a nested one, and an assignment at the end, of one variable. */
 static int nested_double(ipu_graph *g, void *context, int32_t ninputs,
                          const ipu_tensor *in, int32_t noutputs,
@@ -633,6 +653,7 @@ static TCase *tcase_variables(void)
     TCase *t = tcase_create("variables");
 
     tcase_add_test(t, variables_change_with_iterations);
+    tcase_add_test(t, views_of_variables_stay);
     tcase_add_test(t, loops_follow_each_other);
     tcase_add_test(t, training_is_that_of_as_many_runs);
     tcase_add_test(t, host_calls_in_bodies);

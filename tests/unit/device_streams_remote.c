@@ -63,6 +63,30 @@ START_TEST(rows_are_loaded_and_stored_in_order)
 }
 END_TEST
 
+/* Also where only the host reads what was loaded before a store. */
+START_TEST(rows_are_loaded_before_they_are_stored)
+{
+    struct device d = device_new();
+    ipu_remote_buffer rows;
+    ipu_tensor early;
+    float seen[3];
+
+    rows = ipu_remote_buffer_new(d.graph, "rows", IPU_FLOAT32, 4, 1, SHAPE(3));
+    early = ipu_remote_load(d.graph, rows, number(d.graph, 1));
+    MUST(ipu_remote_store(d.graph, rows, number(d.graph, 1),
+                          ipu_fill(d.graph, IPU_FLOAT32, 1, SHAPE(3), 7)));
+    MUST(ipu_output(d.graph, "early", early));
+    device_load(&d);
+    device_connect(&d, "early", seen, 3);
+    write_rows(&d, 0);
+    MUST(ipu_engine_run(d.engine));
+    ck_assert_float_eq(seen[2], 12);
+    MUST(ipu_remote_read(d.engine, "rows", 1, seen, sizeof seen));
+    ck_assert_float_eq(seen[2], 7);
+    device_free(&d);
+}
+END_TEST
+
 /* row[i] = row[i] + row[i - 1], i carried */
 static int add_previous(ipu_graph *g, void *context, int32_t ninputs,
                         const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
@@ -218,6 +242,7 @@ static TCase *tcase_rows(void)
     TCase *t = tcase_create("rows");
 
     tcase_add_test(t, rows_are_loaded_and_stored_in_order);
+    tcase_add_test(t, rows_are_loaded_before_they_are_stored);
     tcase_add_test(t, rows_in_loops);
     tcase_add_test(t, rows_that_do_not_exist);
     tcase_add_test(t, buffers_that_cannot_be);
