@@ -112,9 +112,9 @@ static void add(const struct ipu__shape *shape, void *sum, const void *x)
     }
 }
 
-/* Add a replica's outputs to its sums. */
+/* Add a replica's outputs, of an element, to its sums. */
 static void add_outputs(const struct ipu_pipeline *p, struct ipu__copy *copy,
-                        void *const *outputs)
+                        int64_t element)
 {
     const struct ipu__position *last = &p->positions[p->npositions - 1];
     int32_t count = 0;
@@ -123,7 +123,8 @@ static void add_outputs(const struct ipu_pipeline *p, struct ipu__copy *copy,
         const struct ipu__part *part = &p->parts[last->first_part + i];
 
         for (int32_t k = 0; k < part->noutputs; k++) {
-            add(&part->outputs[k].shape, copy->outfeed[count], outputs[count]);
+            add(&part->outputs[k].shape, copy->outfeed[count],
+                ipu__ring_at(&copy->carried[p->npositions][count], element));
             count++;
         }
     }
@@ -149,7 +150,7 @@ int ipu__feed_out(struct ipu_pipeline *p, int64_t repeat, int64_t mini_batch)
                             repeat * all + element, outputs));
             continue;
         }
-        add_outputs(p, copy, outputs);
+        add_outputs(p, copy, element);
         if (element == all - 1)
             IPU_TRY(
                 deliver(p, (int32_t)(i % o->replicas), repeat, copy->outfeed));

@@ -53,6 +53,7 @@ static int add_outputs(struct update *u, ipu_tensor *outputs)
     const struct ipu__position *last = &p->positions[p->npositions - 1];
     int32_t count = 0;
     char name[32];
+    int status;
 
     for (int32_t i = 0; i < last->nparts; i++) {
         const struct ipu__part *part = &p->parts[last->first_part + i];
@@ -65,7 +66,8 @@ static int add_outputs(struct update *u, ipu_tensor *outputs)
                 ipu_input(u->graph, name, s->dtype, s->ndim, s->extents);
         }
     }
-    return ipu__graph_status(u->graph) < 0 ? u->graph->status : count;
+    status = ipu__graph_status(u->graph);
+    return status < 0 ? status : count;
 }
 
 static int clear_accumulators(struct update *u)
@@ -121,10 +123,13 @@ static int update_of(struct ipu_pipeline *p, struct ipu__chip *chip)
         most += (size_t)p->parts[i].ntrained;
     u.variables = calloc(most, sizeof *u.variables);
     u.accumulators = calloc(most, sizeof *u.accumulators);
-    status = u.variables && u.accumulators ? ipu_graph_new(&u.graph)
-                                           : ipu__fail_memory(most);
-    if (status == IPU_OK)
-        status = build(&u);
+    if (u.variables && u.accumulators) {
+        status = ipu_graph_new(&u.graph);
+        if (status == IPU_OK)
+            status = build(&u);
+    } else {
+        status = ipu__fail_memory(most);
+    }
     free(u.variables);
     free(u.accumulators);
     ipu_graph_free(u.graph);
