@@ -32,9 +32,9 @@ typedef struct ipu_cycles {
     int64_t temporary_bytes; /* on it, while the work goes on */
     int64_t code_bytes;      /* of its instructions */
     int64_t exchange_code_bytes;
-    double flops;         /* of all tiles */
-    const char *estimate; /* why this is only an estimate; NULL: it is all
-                             instructions, bytes and distances. Static. */
+    double flops;          /* of all tiles */
+    const char *estimate;  /* why this is only an estimate; NULL: it is all
+                              instructions, bytes and distances. Static. */
     int64_t partial_bytes; /* of temporary_bytes: sums that are not complete */
 } ipu_cycles;
 

@@ -45,9 +45,9 @@ typedef struct hvd_strategy hvd_strategy;
 
 typedef int32_t hvd_optimizer;
 enum {
-    HVD_SGD = 0,      /* w -= lr g */
-    HVD_MOMENTUM = 1, /* m = momentum m + g;  w -= lr m */
-    HVD_ADAM = 2,     /* Kingma & Ba 2015, algorithm 1, bias corrected */
+    HVD_SGD = 0,          /* w -= lr g */
+    HVD_MOMENTUM = 1,     /* m = momentum m + g;  w -= lr m */
+    HVD_ADAM = 2,         /* Kingma & Ba 2015, algorithm 1, bias corrected */
     HVD_NO_OPTIMIZER = 3, /* gradients are averaged, and left where they are:
                              the program updates the variables itself */
     HVD_NUM_OPTIMIZERS = 4

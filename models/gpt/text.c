@@ -140,7 +140,7 @@ int text_from(const char *what, const char *bytes, size_t length,
     *text = (struct text){.hash = UINT64_C(0xcbf29ce484222325)};
     if (length == 0)
         return problem_set("%s is empty", what);
-    text->numbers = malloc(length * sizeof *text->numbers);
+    text->numbers = calloc(length, sizeof *text->numbers);
     if (!text->numbers)
         return problem_set("%s: no memory for %zu characters", what, length);
     for (size_t i = 0; i < length; i++)
