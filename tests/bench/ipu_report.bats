@@ -130,7 +130,8 @@ document = json.loads(sys.argv[1])
 assert document['format'] == 'ipu-profile-comparison'
 training = document['programs'][0]
 flops = [f for f in training['in_all'] if f['name'] == 'operations'][0]
-assert abs(flops['percent'] - 100) < 5, flops
+# Twice the batch; the update of the weights is as much as before.
+assert 60 < flops['percent'] < 101, flops
 " "$output"
 }
 
