@@ -40,7 +40,7 @@ static size_t bounce_bytes(const struct hvd__set *set, size_t block, size_t all)
 /* Most bytes of all blocks; and for those that go over a network, which are
  * larger, by so much: a few must keep it busy while ranks take turns. */
 enum { BOUNCE_BYTES = 2 << 20 };
-enum { NETWORK_BLOCKS = 16, NETWORK_BOUNCE_BYTES = 16 << 20 };
+enum { NETWORK_BLOCKS = 8, NETWORK_BOUNCE_BYTES = 16 << 20 };
 
 /* The members on this host, into locals; ours is *rank among them. */
 static int find_locals(struct hvd__set *set, const struct hvd__heap *heap,
