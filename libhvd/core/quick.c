@@ -206,7 +206,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
     if (!hvd__express_is_free(&set->express))
         return false;
     if (!unit)
-        unit = world->spare = hvd__unit_new(1);
+        unit = world->spare = hvd__spares_take(&world->ledger.spares);
     if (!unit)
         return false;
     hvd__unit_reset(unit);

@@ -3,6 +3,7 @@
  * several. */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -357,6 +358,87 @@ START_TEST(many_from_several_threads)
 }
 END_TEST
 
+/* What is posted at once does not queue, unless something came before it. */
+START_TEST(past_the_queue)
+{
+    struct hvd__unit *first = unit_of(1, "a"), *second = unit_of(1, "b");
+    struct hvd__unit *third = unit_of(1, "c"), *queue;
+    bool direct = true;
+
+    ck_assert_int_eq(hvd__ledger_submit(&ledger, first, NULL, &direct), HVD_OK);
+    ck_assert(direct);
+    ck_assert(hvd__ledger_take(&ledger) == NULL);
+    direct = false;
+    ck_assert_int_eq(hvd__ledger_submit(&ledger, second, NULL, &direct),
+                     HVD_OK);
+    ck_assert(!direct);
+    direct = true;
+    ck_assert_int_eq(hvd__ledger_submit(&ledger, third, NULL, &direct), HVD_OK);
+    ck_assert(!direct);
+    queue = hvd__ledger_take(&ledger);
+    ck_assert(queue == second && second->next == third && !third->next);
+    ck_assert_int_eq(atomic_load(&ledger.busy), 3);
+    complete(first);
+    complete(second);
+    complete(third);
+}
+END_TEST
+
+/* A list of entries is struck at once; names whose last it is are free. */
+START_TEST(a_list_of_what_is_over)
+{
+    struct hvd__unit *pair = unit_of(2, "pair"), *one = unit_of(1, "one");
+
+    ck_assert_int_eq(hvd__ledger_submit(&ledger, pair, NULL, NULL), HVD_OK);
+    ck_assert_int_eq(hvd__ledger_submit(&ledger, one, NULL, NULL), HVD_OK);
+    ck_assert(hvd__ledger_take(&ledger) != NULL);
+    pair->entries[0].next = &one->entries[0];
+    hvd__ledger_remove_all(&ledger, &pair->entries[0]);
+    ck_assert(hvd__ledger_look(&ledger, &set, one->key) == NULL);
+    ck_assert(hvd__ledger_look(&ledger, &set, pair->key) == pair);
+    pair->entries[1].next = NULL;
+    hvd__ledger_remove_all(&ledger, &pair->entries[1]);
+    ck_assert(hvd__ledger_any(&ledger, &set) == NULL);
+    hvd__ledger_finish(&ledger, &one->entries[0]);
+    hvd__ledger_finish(&ledger, &pair->entries[0]);
+    hvd__ledger_finish(&ledger, &pair->entries[1]);
+}
+END_TEST
+
+/* A unit that is over comes back as if it were new; groups do not, nor more
+ * than there is room for. */
+START_TEST(spare_units)
+{
+    enum { SOME = HVD__SPARES_MOST + 3 };
+    static struct hvd__unit *units[SOME];
+    struct hvd__spares spares = {.taken = ATOMIC_FLAG_INIT};
+    struct hvd__unit *group = hvd__unit_new(2), *again;
+
+    for (int i = 0; i < SOME; i++) {
+        units[i] = hvd__spares_take(&spares);
+        ck_assert(units[i] != NULL);
+        strcpy(units[i]->name, "used");
+        units[i]->priority = 7;
+        units[i]->entries[0].own_input = malloc(8);
+    }
+    for (int i = 0; i < SOME; i++)
+        hvd__spares_give(&spares, &units[i]->entries[0]);
+    ck_assert_int_eq(spares.n, HVD__SPARES_MOST);
+    hvd__spares_give(&spares, &group->entries[0]);
+    hvd__spares_give(&spares, &group->entries[1]);
+    ck_assert_int_eq(spares.n, HVD__SPARES_MOST);
+    again = hvd__spares_take(&spares);
+    ck_assert(again == units[HVD__SPARES_MOST - 1]);
+    ck_assert_str_eq(again->name, "");
+    ck_assert_int_eq(again->priority, 0);
+    ck_assert(again->entries[0].own_input == NULL);
+    ck_assert(again->entries[0].unit == again && again->nleft == 1);
+    hvd__spares_give(&spares, &again->entries[0]);
+    hvd__spares_fini(&spares);
+    ck_assert(spares.list == NULL && spares.n == 0);
+}
+END_TEST
+
 static TCase *tcase_ledger(void)
 {
     TCase *tcase = tcase_create("ledger");
@@ -366,6 +448,9 @@ static TCase *tcase_ledger(void)
     tcase_add_test(tcase, from_submission_to_the_end);
     tcase_add_test(tcase, only_one_thread_may_wait);
     tcase_add_test(tcase, past_the_books);
+    tcase_add_test(tcase, past_the_queue);
+    tcase_add_test(tcase, a_list_of_what_is_over);
+    tcase_add_test(tcase, spare_units);
     tcase_add_test(tcase, names_in_flight_are_taken);
     tcase_add_test(tcase, unnamed_units_are_numbered);
     tcase_add_test(tcase, a_closed_book_refuses);

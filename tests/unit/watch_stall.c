@@ -212,6 +212,37 @@ START_TEST(the_fate_of_a_process)
 }
 END_TEST
 
+/* In words or by number: the later counts, also where what is written is
+ * shorter than what was. */
+START_TEST(what_a_rank_does)
+{
+    static const struct hvd__doing longer = {3, "allreduce 'gradient of 1'"};
+    static const struct hvd__doing shorter = {9, "join ''"};
+    char name[64];
+    struct hvd__line *line;
+    struct hvd__doing doing;
+
+    board = hvd__board_create(1, name, sizeof name);
+    hvd__board_unlink(name);
+    line = &board->lines[0];
+    hvd__board_read_doing(line, &doing);
+    ck_assert_int_eq(doing.since_ns, 0);
+    hvd__board_write_doing(line, &longer);
+    hvd__board_read_doing(line, &doing);
+    ck_assert_int_eq(doing.since_ns, 3);
+    ck_assert_str_eq(doing.text, longer.text);
+    hvd__board_write_quick(line, HVD_BROADCAST, UINT64_C(1) << 40, 5);
+    hvd__board_read_doing(line, &doing);
+    ck_assert_int_eq(doing.since_ns, 5);
+    ck_assert_str_eq(doing.text, "broadcast '1099511627776'");
+    hvd__board_write_doing(line, &shorter);
+    hvd__board_read_doing(line, &doing);
+    ck_assert_int_eq(doing.since_ns, 9);
+    ck_assert_str_eq(doing.text, shorter.text);
+    hvd__board_unmap(board, 1);
+}
+END_TEST
+
 static TCase *tcase_stall(void)
 {
     TCase *tcase = tcase_create("stall");
@@ -222,6 +253,7 @@ static TCase *tcase_stall(void)
     tcase_add_test(tcase, only_members_and_not_too_many);
     tcase_add_test(tcase, readers_never_see_half);
     tcase_add_test(tcase, the_first_end_counts);
+    tcase_add_test(tcase, what_a_rank_does);
     tcase_add_test(tcase, the_fate_of_a_process);
     return tcase;
 }
