@@ -30,10 +30,9 @@ static bool is_root(const struct hvd__set *set, const struct hvd__entry *entry)
     return entry->signature.root == set->team.world[set->team.rank];
 }
 
-static void count_rows(const struct hvd__set *set, struct hvd__entry *entry,
-                       int64_t each)
+static void tell_counts(const struct hvd__set *set, struct hvd__entry *entry,
+                        int64_t each)
 {
-    entry->out_rows = each * set->team.size;
     for (int rank = 0; entry->counts && rank < set->team.size; rank++)
         entry->counts[rank] = each;
 }
@@ -46,7 +45,7 @@ static void collect(const struct hvd__set *set, struct hvd__entry *entry,
     unsigned char *to = entry->output;
 
     if (bytes == 0)
-        return;
+        return; /* there may be no output */
     for (int rank = 0; rank < set->team.size; rank++)
         memcpy(to + (size_t)rank * bytes,
                hvd__express_data(set->slate->parts[rank], cell, entry->bytes) +
@@ -80,16 +79,17 @@ void hvd__express_move(struct hvd__set *set, struct hvd__entry *entry,
 
     switch (entry->signature.kind) {
     case HVD_GATHER:
-        if (!is_root(set, entry))
-            return;
-        /* fall through */
     case HVD_ALLGATHER:
+        tell_counts(set, entry, entry->rows);
+        if (entry->signature.kind == HVD_GATHER && !is_root(set, entry))
+            return;
+        entry->out_rows = entry->rows * n;
         collect(set, entry, cell, 0, entry->bytes);
-        count_rows(set, entry, entry->rows);
         return;
     case HVD_ALLTOALL:
+        tell_counts(set, entry, entry->rows / n);
+        entry->out_rows = entry->rows;
         collect(set, entry, cell, (size_t)us * part, part);
-        count_rows(set, entry, entry->rows / n);
         return;
     case HVD_REDUCESCATTER:
         rows = hvd__slice_of(entry->rows, us, n);

@@ -39,6 +39,37 @@ static void check_usable(void)
 
 /* ----------------------------------------------------------------- in place */
 
+/* Who gives how many is told on all ranks, also on those that get nothing. */
+START_TEST(gathers_count_on_all_ranks)
+{
+    int64_t counts[16], count = 2;
+    int32_t given[2] = {7, 8}, all[32];
+    int n = ranks_size();
+
+    for (int32_t kind = HVD_ALLGATHER;; kind = HVD_GATHER) {
+        hvd_request request;
+        hvd_handle handle;
+
+        hvd_request_init(&request, sizeof request);
+        request.kind = kind;
+        request.dtype = HVD_INT32;
+        request.ndim = 1;
+        request.shape = &count;
+        request.input = given;
+        request.output = all;
+        request.counts = counts;
+        request.root = n - 1;
+        memset(counts, 0, sizeof counts);
+        ck_hvd(hvd_submit(&request, &handle));
+        ck_hvd(hvd_wait(handle));
+        for (int rank = 0; rank < n; rank++)
+            ck_assert_int_eq(counts[rank], 2);
+        if (kind == HVD_GATHER)
+            break;
+    }
+}
+END_TEST
+
 START_TEST(gathers_in_place)
 {
     int32_t all[3 * MOST];
@@ -323,6 +354,7 @@ static TCase *tcase_rows(void)
     TCase *tcase = ranks_tcase("rows");
 
     tcase_add_test(tcase, gathers_in_place);
+    tcase_add_test(tcase, gathers_count_on_all_ranks);
     tcase_add_test(tcase, exchanges_and_shares_in_place);
     tcase_add_test(tcase, overlaps_are_refused);
     tcase_add_test(tcase, nothing_is_legal);
