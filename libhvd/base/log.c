@@ -16,6 +16,11 @@ void hvd__log_set(enum hvd__log_level level, int rank)
     atomic_store(&log_rank, rank);
 }
 
+bool hvd__log_hears(enum hvd__log_level level)
+{
+    return (int)level <= atomic_load(&log_level);
+}
+
 void hvd__log(enum hvd__log_level level, const char *format, ...)
 {
     static const char *const marks[] = {"error: ", "warning: ", "", "", ""};
@@ -24,7 +29,7 @@ void hvd__log(enum hvd__log_level level, const char *format, ...)
     va_list arguments;
     int n;
 
-    if ((int)level > atomic_load(&log_level))
+    if (!hvd__log_hears(level))
         return;
     n = rank < 0 ? snprintf(line, sizeof line, "hvd: %s", marks[level])
                  : snprintf(line, sizeof line, "hvd: rank %d: %s", rank,

@@ -7,6 +7,8 @@
 #ifndef HVD_BASE_LOG_H
 #define HVD_BASE_LOG_H
 
+#include <stdbool.h>
+
 /* By volume: debug grows with worlds and tensors, trace with operations. */
 enum hvd__log_level {
     HVD__LOG_ERROR,
@@ -18,6 +20,9 @@ enum hvd__log_level {
 
 /* rank < 0: not known yet. Not thread-safe: only while the library starts. */
 void hvd__log_set(enum hvd__log_level level, int rank);
+
+/* Whether anything of that level is written. Any thread. */
+bool hvd__log_hears(enum hvd__log_level level);
 
 __attribute__((format(printf, 2, 3))) void hvd__log(enum hvd__log_level level,
                                                     const char *format, ...);

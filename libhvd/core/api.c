@@ -29,25 +29,25 @@
 
 /* ------------------------------------------------------------------- submit */
 
-/* Room for what a message calls a request. */
-enum { WHAT_SIZE = HVD_MAX_NAME + 48 };
+/* What messages call a request or a group: "allreduce 'x'". */
+static void add_what(struct hvd__text *out, const char *what, const char *name)
+{
+    hvd__text_add(out, "%s ", what);
+    if (name && name[0])
+        hvd__text_add_name(out, name);
+    else
+        hvd__text_add(out, "without a name");
+}
 
-/* Its kind and its name, into text. Not printf: this is on the way of every
- * request. */
-static const char *describe(const hvd_request *request, const char *name,
-                            char text[WHAT_SIZE])
+/* The last error is about this request: say so. */
+static int blame(const hvd_request *request, const char *name, int status)
 {
     const char *kind = hvd_kind_name(request->kind);
-    char *at = stpcpy(text, kind ? kind : "request");
+    char text[HVD_MAX_NAME + 48];
+    struct hvd__text out = hvd__text_at(text, sizeof text);
 
-    if (!name || !name[0]) {
-        strcpy(at, " without a name");
-        return text;
-    }
-    at = stpcpy(at, " '");
-    at = stpcpy(at, name + (name[0] == HVD__OWN));
-    strcpy(at, "'");
-    return text;
+    add_what(&out, kind ? kind : "request", name);
+    return hvd__fail(status, "%s: %s", text, hvd_last_error());
 }
 
 /* Tell the other members that this unit was refused, so that they do not
@@ -94,18 +94,18 @@ bool hvd__checks_consistency(void)
 
 /* The set that a request is for, of which we must be a member. */
 static int find_set(struct hvd__world *world, const hvd_request *request,
-                    const char *what, struct hvd__set **set)
+                    struct hvd__set **set)
 {
     char text[160];
 
     *set = hvd__world_set(world, request->process_set);
     if (!*set)
-        return hvd__fail(HVD_ERR_PROCESS_SET, "%s: there is no process set %d",
-                         what, (int)request->process_set);
+        return hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
+                         (int)request->process_set);
     if (!hvd__set_has_us(*set))
-        return hvd__fail(
-            HVD_ERR_PROCESS_SET, "%s: rank %d is not a member of %s", what,
-            world->transport->rank, hvd__set_print(*set, text, sizeof text));
+        return hvd__fail(HVD_ERR_PROCESS_SET, "rank %d is not a member of %s",
+                         world->transport->rank,
+                         hvd__set_print(*set, text, sizeof text));
     return HVD_OK;
 }
 
@@ -122,42 +122,67 @@ static int encode(const hvd_request *request, struct hvd__entry *entry)
 }
 
 static int check(const hvd_request *request, const struct hvd__set *set,
-                 const char *what, struct hvd__entry *entry)
+                 struct hvd__entry *entry)
 {
     entry->callback = request->callback;
     entry->callback_context = request->callback_context;
-    HVD_TRY(hvd__request_check(request, set, what, entry));
+    return hvd__request_check(request, set, entry);
+}
+
+/* What was checked is part of its unit. */
+static int add(const hvd_request *request, struct hvd__entry *entry)
+{
+    struct hvd__unit *unit = entry->unit;
+
     HVD_TRY(encode(request, entry));
-    entry->unit->fingerprint =
-        hvd__signature_fingerprint(entry->unit->fingerprint, &entry->signature);
-    if (request->priority > entry->unit->priority)
-        entry->unit->priority = request->priority;
+    unit->fingerprint =
+        hvd__signature_fingerprint(unit->fingerprint, &entry->signature);
+    if (request->priority > unit->priority)
+        unit->priority = request->priority;
     return HVD_OK;
 }
 
-static int submit(struct hvd__world *world, const hvd_request *request,
-                  const char *name, hvd_handle *handle)
+/* The unit's time begins. A timeline wants to know it exactly. */
+static void begin(const struct hvd__world *world, struct hvd__unit *unit,
+                  size_t bytes)
 {
-    char what[WHAT_SIZE];
+    static _Thread_local uint64_t number;
+
+    unit->timed = hvd__request_is_timed(number++, bytes) ||
+                  hvd__scribe_listens(&world->scribe);
+    unit->submitted_ns = unit->timed ? hvd__now_ns() : hvd__coarse_ns();
+    unit->since_ns = unit->submitted_ns;
+}
+
+/* bytes: of the name. */
+static int submit(struct hvd__world *world, const hvd_request *request,
+                  const char *name, size_t bytes, hvd_handle *handle)
+{
     struct hvd__unit *unit;
     struct hvd__set *set;
-    int status;
+    int status = find_set(world, request, &set);
 
-    describe(request, name, what);
-    HVD_TRY(find_set(world, request, what, &set));
+    if (status < 0)
+        return blame(request, name, status);
+    if (request->kind == HVD_JOIN) {
+        name = HVD__JOIN_NAME;
+        bytes = sizeof HVD__JOIN_NAME - 1;
+    }
     unit = hvd__spares_take(&world->ledger.spares);
     if (!unit)
         return hvd__fail_memory(sizeof *unit);
     unit->set = set;
     unit->priority = request->priority;
-    unit->submitted_ns = hvd__now_ns();
-    if (request->kind == HVD_JOIN)
-        name = HVD__JOIN_NAME;
-    if (name)
-        strcpy(unit->name, name);
-    status = check(request, set, what, &unit->entries[0]);
+    memcpy(unit->name, name, bytes);
+    unit->name[bytes] = '\0';
+    status = check(request, set, &unit->entries[0]);
+    begin(world, unit, unit->entries[0].bytes);
+    if (status < 0)
+        blame(request, name, status);
+    else
+        status = add(request, &unit->entries[0]);
     if (status == HVD_OK) {
-        hvd__watch_doing(world->watch, hvd_kind_name(request->kind), unit->name,
+        hvd__watch_doing(world->watch, request->kind, unit->name, bytes,
                          unit->submitted_ns);
         status = hvd__progress_submit(world, unit, handle);
     }
@@ -167,30 +192,66 @@ static int submit(struct hvd__world *world, const hvd_request *request,
     return HVD_OK;
 }
 
+int hvd__submit(const hvd_request *request, hvd_handle *handle)
+{
+    const char *name = request->name ? request->name : "";
+    int bytes, status;
+    struct hvd__world *world = hvd__world_get(&status);
+
+    if (!world)
+        return status;
+    bytes = hvd__request_check_name(name);
+    if (bytes < 0)
+        return bytes;
+    return submit(world, request, name, (size_t)bytes, handle);
+}
+
 int hvd_submit(const hvd_request *given, hvd_handle *handle)
 {
-    struct hvd__world *world;
     hvd_request request;
     int status;
 
-    world = hvd__world_get(&status);
-    if (!world)
+    if (!hvd__world_get(&status))
         return status;
     HVD_TRY(hvd__request_copy(given, &request));
-    if (request.name)
-        HVD_TRY(hvd__request_check_name(request.name));
-    return submit(world, &request, request.name, handle);
+    return hvd__submit(&request, handle);
 }
 
 /* ------------------------------------------------------------------- groups */
 
-static int check_member(const hvd_request *given, const char *group,
-                        struct hvd__unit *unit, int i)
+static int blame_member(const char *group, const char *label, int status)
+{
+    char text[2 * HVD_MAX_NAME + 64];
+    struct hvd__text out = hvd__text_at(text, sizeof text);
+
+    add_what(&out, "group", group);
+    return hvd__fail(status, "%s, member '%s': %s", text, label,
+                     hvd_last_error());
+}
+
+/* What a member must not be, beside what no request must be. */
+static int check_as_member(const hvd_request *request, struct hvd__unit *unit,
+                           int i)
+{
+    if (request->kind == HVD_JOIN)
+        return hvd__fail(HVD_ERR_UNSUPPORTED, "a join is no member of a group");
+    if (request->process_set != unit->set->id)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "it is for process set %d, the first member for %d",
+                         (int)request->process_set, (int)unit->set->id);
+    for (int k = 0; k < i && request->name && request->name[0]; k++)
+        if (strcmp(unit->entries[k].label, request->name) == 0)
+            return hvd__fail(HVD_ERR_DUPLICATE, "another member has that name");
+    return check(request, unit->set, &unit->entries[i]);
+}
+
+static int add_member(const hvd_request *given, const char *group,
+                      struct hvd__unit *unit, int i)
 {
     struct hvd__entry *entry = &unit->entries[i];
-    char label[HVD_MAX_NAME + 32], what[2 * HVD_MAX_NAME + 64];
-    struct hvd__text out = hvd__text_at(what, sizeof what);
+    char label[HVD_MAX_NAME + 32];
     hvd_request request;
+    int status;
 
     HVD_TRY(hvd__request_copy(given, &request));
     if (request.name)
@@ -202,24 +263,10 @@ static int check_member(const hvd_request *given, const char *group,
     entry->label = strdup(label);
     if (!entry->label)
         return hvd__fail_memory(sizeof label);
-    hvd__text_add(&out, "group ");
-    hvd__text_add_name(&out, group && group[0] ? group : "without a name");
-    hvd__text_add(&out, ", member '%s'", label);
-    if (request.kind == HVD_JOIN)
-        return hvd__fail(HVD_ERR_UNSUPPORTED,
-                         "%s: a join is no member of a "
-                         "group",
-                         what);
-    if (request.process_set != unit->set->id)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: it is for process set %d, the first member for "
-                         "%d",
-                         what, (int)request.process_set, (int)unit->set->id);
-    for (int k = 0; k < i && request.name && request.name[0]; k++)
-        if (strcmp(unit->entries[k].label, label) == 0)
-            return hvd__fail(HVD_ERR_DUPLICATE,
-                             "%s: another member has that name", what);
-    return check(&request, unit->set, what, entry);
+    status = check_as_member(&request, unit, i);
+    if (status < 0)
+        return blame_member(group, label, status);
+    return add(&request, entry);
 }
 
 static int submit_group(struct hvd__world *world, const char *name,
@@ -229,26 +276,29 @@ static int submit_group(struct hvd__world *world, const char *name,
     hvd_request first;
     struct hvd__set *set;
     struct hvd__unit *unit;
-    int status = HVD_OK;
+    int status;
 
     for (int32_t i = 0; i < n; i++)
         if (!requests[i])
             return hvd__fail(HVD_ERR_ARGUMENT, "member %d of a group is NULL",
                              (int)i);
     HVD_TRY(hvd__request_copy(requests[0], &first));
-    HVD_TRY(find_set(world, &first, "group", &set));
+    status = find_set(world, &first, &set);
+    if (status < 0)
+        return hvd__fail(status, "group: %s", hvd_last_error());
     unit = hvd__unit_new(n);
     if (!unit)
         return hvd__fail_memory((size_t)n * sizeof *unit->entries);
     unit->set = set;
     unit->priority = first.priority;
-    unit->submitted_ns = hvd__now_ns();
+    begin(world, unit, SIZE_MAX);
     if (name)
         strcpy(unit->name, name);
     for (int32_t i = 0; i < n && status == HVD_OK; i++)
-        status = check_member(requests[i], name, unit, i);
+        status = add_member(requests[i], name, unit, i);
     if (status == HVD_OK) {
-        hvd__watch_doing(world->watch, "group", unit->name, unit->submitted_ns);
+        hvd__watch_doing(world->watch, HVD__GROUP, unit->name,
+                         strlen(unit->name), unit->submitted_ns);
         status = hvd__progress_submit(world, unit, handles);
     }
     if (status < 0)
@@ -384,6 +434,7 @@ int hvd__run(const hvd_request *request, const char *name, hvd_tensor *output)
         return no_waiting_here();
     if (!name && !output && hvd__quick_run(world, request, &handle))
         return handle == 0 ? HVD_OK : hvd__wait(world, handle, NULL);
-    HVD_TRY(submit(world, request, name, &handle));
+    HVD_TRY(submit(world, request, name ? name : "", name ? strlen(name) : 0,
+                   &handle));
     return hvd__wait(world, handle, output);
 }

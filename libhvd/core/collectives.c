@@ -13,13 +13,16 @@
 void hvd__fill(hvd_request *request, hvd_kind kind, const void *in, void *out,
                const int64_t *count, hvd_dtype dtype)
 {
-    hvd_request_init(request, sizeof *request);
-    request->kind = kind;
-    request->input = in;
-    request->output = out;
-    request->dtype = dtype;
-    request->ndim = 1;
-    request->shape = count;
+    *request = (hvd_request){.size = sizeof *request,
+                             .kind = kind,
+                             .input = in,
+                             .output = out,
+                             .dtype = dtype,
+                             .ndim = 1,
+                             .shape = count,
+                             .op = HVD_SUM,
+                             .prescale = 1,
+                             .postscale = 1};
 }
 
 /* ----------------------------------------------------------------- blocking */
@@ -192,7 +195,7 @@ int hvd_allreduce_async(const char *name, const void *in, void *out,
     hvd__fill(&request, HVD_ALLREDUCE, in, out, &count, dtype);
     request.name = name;
     request.op = op;
-    return hvd_submit(&request, handle);
+    return hvd__submit(&request, handle);
 }
 
 int hvd_broadcast_async(const char *name, void *buffer, int64_t count,
@@ -203,7 +206,7 @@ int hvd_broadcast_async(const char *name, void *buffer, int64_t count,
     hvd__fill(&request, HVD_BROADCAST, NULL, buffer, &count, dtype);
     request.name = name;
     request.root = root;
-    return hvd_submit(&request, handle);
+    return hvd__submit(&request, handle);
 }
 
 int hvd_allgather_async(const char *name, const void *in, int64_t count,
@@ -213,7 +216,7 @@ int hvd_allgather_async(const char *name, const void *in, int64_t count,
 
     hvd__fill(&request, HVD_ALLGATHER, in, NULL, &count, dtype);
     request.name = name;
-    return hvd_submit(&request, handle);
+    return hvd__submit(&request, handle);
 }
 
 int hvd_alltoall_async(const char *name, const void *in, int64_t count,
@@ -225,7 +228,7 @@ int hvd_alltoall_async(const char *name, const void *in, int64_t count,
     hvd__fill(&request, HVD_ALLTOALL, in, NULL, &count, dtype);
     request.name = name;
     request.splits = splits;
-    return hvd_submit(&request, handle);
+    return hvd__submit(&request, handle);
 }
 
 int hvd_reducescatter_async(const char *name, const void *in, int64_t count,
@@ -236,7 +239,7 @@ int hvd_reducescatter_async(const char *name, const void *in, int64_t count,
     hvd__fill(&request, HVD_REDUCESCATTER, in, NULL, &count, dtype);
     request.name = name;
     request.op = op;
-    return hvd_submit(&request, handle);
+    return hvd__submit(&request, handle);
 }
 
 /* -------------------------------------------------------------------- groups

@@ -31,7 +31,7 @@ static void record(struct hvd__world *world, const struct hvd__entry *entry)
 {
     const struct hvd__unit *unit = entry->unit;
     const struct hvd__times times = {
-        .submitted_ns = unit->submitted_ns,
+        .submitted_ns = unit->since_ns,
         .decided_ns = unit->decided_ns,
         .started_ns = entry->started_ns,
         .packed_ns = entry->packed_ns,
@@ -51,8 +51,9 @@ static void conclude(struct hvd__world *world, struct hvd__entry *entry)
     int status = entry->status;
 
     record(world, entry);
-    hvd__log(HVD__LOG_TRACE, "completed '%s': %s", entry->unit->name,
-             entry->message ? entry->message : hvd_strerror(status));
+    if (hvd__log_hears(HVD__LOG_TRACE))
+        hvd__log(HVD__LOG_TRACE, "completed '%s': %s", entry->unit->name,
+                 entry->message ? entry->message : hvd_strerror(status));
     if (entry->callback) {
         if (status < 0)
             hvd__fail_text(status, entry->message ? entry->message

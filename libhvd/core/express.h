@@ -74,6 +74,7 @@ struct hvd__express {
     void **targets;       /* owned, [size] */
     uint32_t nquick;      /* requests that have gone the quick way */
     int64_t quick_ns;     /* that the last of them took */
+    int64_t waited_ns;    /* that the last timed one waited for the others */
     int pauses;           /* between their looks for the others */
     int64_t nannounced;   /* what this rank has told the coordinator so far */
     int64_t *nheard;      /* owned, [size]; the coordinator's: from each */

@@ -223,16 +223,24 @@ bool hvd__express_goes_in_place(const struct hvd__world *world,
            reach(set, entry, cell);
 }
 
+/* All ranks have submitted it, and this one knows. */
+static void decided(struct hvd__express *x, struct hvd__unit *unit, int64_t now)
+{
+    unit->decided_ns = now;
+    if (unit->timed)
+        x->waited_ns = now - unit->since_ns;
+    else
+        unit->since_ns = now - x->waited_ns;
+    atomic_store_explicit(&unit->decided, true, memory_order_release);
+}
+
 int hvd__express_run(struct hvd__world *world, struct hvd__set *set,
                      struct hvd__entry *entry, uint64_t cell, int64_t now)
 {
     struct hvd__express *x = &set->express;
 
-    if (entry->unit->decided_ns == 0) {
-        entry->unit->decided_ns = now;
-        atomic_store_explicit(&entry->unit->decided, true,
-                              memory_order_release);
-    }
+    if (entry->unit->decided_ns == 0)
+        decided(x, entry->unit, now);
     entry->started_ns = now;
     entry->batched = 1;
     entry->shared = true;

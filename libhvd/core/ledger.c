@@ -24,6 +24,7 @@
 #include "base/status.h"
 #include "core/fingerprint.h"
 #include "core/set.h"
+#include "trace/metrics.h"
 
 int hvd__ledger_init(struct hvd__ledger *ledger)
 {
@@ -52,13 +53,13 @@ void hvd__ledger_fini(struct hvd__ledger *ledger)
 
 void hvd__book_fini(struct hvd__book *book)
 {
-    struct hvd__unit *unit, *following;
+    struct hvd__unit *unit;
 
     /* Entries with a handle go with their slots. */
-    HASH_ITER (hh, book->in_flight, unit, following) {
+    while ((unit = book->in_flight.oldest)) {
         int n = unit->nentries;
 
-        HASH_DEL(book->in_flight, unit);
+        hvd__flight_remove(&book->in_flight, unit);
         for (int i = 0; i < n; i++) {
             struct hvd__entry *entry = &unit->entries[i];
             bool last = atomic_load(&unit->nrefs) == 1;
@@ -70,6 +71,7 @@ void hvd__book_fini(struct hvd__book *book)
                 break;
         }
     }
+    hvd__flight_fini(&book->in_flight);
     free(book->message);
     book->message = NULL;
 }
@@ -228,16 +230,13 @@ static void complete_name(struct hvd__unit *unit)
 /* What keeps a unit out; the name is complete. */
 static int check(const struct hvd__book *book, const struct hvd__unit *unit)
 {
-    const struct hvd__unit *other;
-
     if (book->status < 0)
         return hvd__fail_text(book->status, book->message);
     if (book->joined && strcmp(unit->name, HVD__SETS_NAME) != 0)
         return hvd__fail(HVD_ERR_JOINED,
                          "this rank has joined: it can submit nothing until "
                          "all ranks have");
-    HASH_FIND(hh, book->in_flight, &unit->key, sizeof unit->key, other);
-    if (other)
+    if (hvd__flight_find(&book->in_flight, unit->key))
         return hvd__fail(HVD_ERR_DUPLICATE,
                          "'%s' was submitted again while it is in flight: "
                          "wait for the first, or use another name",
@@ -252,7 +251,7 @@ bool hvd__ledger_name(struct hvd__ledger *ledger, struct hvd__unit *unit,
     bool free;
 
     pthread_mutex_lock(&ledger->lock);
-    free = atomic_load(&ledger->busy) == 0 && !ledger->queue &&
+    free = hvd__ledger_busy(ledger) == 0 && !ledger->queue &&
            book->status >= 0 && !book->joined;
     *number = book->nunnamed;
     if (free)
@@ -268,14 +267,12 @@ static int enter(struct hvd__ledger *ledger, struct hvd__unit *unit,
 
     while (handles && ledger->nfree < unit->nentries)
         HVD_TRY(grow_slots(ledger));
-    HASH_ADD(hh, book->in_flight, key, sizeof unit->key, unit);
-    if (!unit->hh.tbl)
-        return hvd__fail_memory(sizeof *unit);
+    HVD_TRY(hvd__flight_add(&book->in_flight, unit));
     if (unit->entries[0].signature.kind == HVD_JOIN)
         book->joined = true;
     for (int i = 0; handles && i < unit->nentries; i++)
         handles[i] = open_slot(ledger, &unit->entries[i]);
-    atomic_fetch_add(&ledger->busy, unit->nentries);
+    hvd__count_alone(&ledger->nentered, unit->nentries);
     return HVD_OK;
 }
 
@@ -317,7 +314,7 @@ void hvd__ledger_refuse(struct hvd__ledger *ledger, struct hvd__unit *unit)
     if (!closed) {
         complete_name(unit);
         enqueue(ledger, unit);
-        atomic_fetch_add(&ledger->busy, unit->nentries);
+        hvd__count_alone(&ledger->nentered, unit->nentries);
     }
     pthread_mutex_unlock(&ledger->lock);
     if (closed)
@@ -350,7 +347,7 @@ struct hvd__unit *hvd__ledger_take(struct hvd__ledger *ledger)
     /* The refused are done with; the others stay busy until finished. */
     for (const struct hvd__unit *u = queue; u; u = u->next)
         if (u->status < 0)
-            atomic_fetch_sub(&ledger->busy, u->nentries);
+            hvd__count_alone(&ledger->nover, u->nentries);
     pthread_mutex_unlock(&ledger->lock);
     return queue;
 }
@@ -361,7 +358,7 @@ struct hvd__unit *hvd__ledger_look(struct hvd__ledger *ledger,
     struct hvd__unit *unit;
 
     pthread_mutex_lock(&ledger->lock);
-    HASH_FIND(hh, set->book.in_flight, &key, sizeof key, unit);
+    unit = hvd__flight_find(&set->book.in_flight, key);
     pthread_mutex_unlock(&ledger->lock);
     return unit;
 }
@@ -372,7 +369,7 @@ struct hvd__unit *hvd__ledger_any(struct hvd__ledger *ledger,
     struct hvd__unit *unit;
 
     pthread_mutex_lock(&ledger->lock);
-    unit = set->book.in_flight;
+    unit = set->book.in_flight.oldest;
     pthread_mutex_unlock(&ledger->lock);
     return unit;
 }
@@ -380,7 +377,7 @@ struct hvd__unit *hvd__ledger_any(struct hvd__ledger *ledger,
 /* The lock is held. */
 static void strike(struct hvd__unit *unit)
 {
-    HASH_DEL(unit->set->book.in_flight, unit);
+    hvd__flight_remove(&unit->set->book.in_flight, unit);
     if (unit->entries[0].signature.kind == HVD_JOIN) {
         unit->set->book.joined = false;
         unit->set->book.njoins++;
@@ -411,7 +408,7 @@ void hvd__ledger_finish(struct hvd__ledger *ledger, struct hvd__entry *entry)
 
     /* Publishes status and message; the waiter may free the entry at once. */
     atomic_store_explicit(&entry->done, true, memory_order_release);
-    atomic_fetch_sub(&ledger->busy, 1);
+    hvd__count_alone(&ledger->nover, 1);
     if (detached)
         hvd__spares_give(&ledger->spares, entry);
 }

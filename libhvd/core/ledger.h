@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include "core/flight.h"
 #include "core/request.h"
 #include "core/spares.h"
 
@@ -21,7 +22,7 @@ struct hvd__slot {
 
 /* The part of the books that belongs to one process set. */
 struct hvd__book {
-    struct hvd__unit *in_flight; /* by key; borrowed until completion */
+    struct hvd__flight in_flight; /* borrowed until completion */
     uint64_t nunnamed; /* unnamed units since the last join, refused ones
                           included */
     uint64_t njoins;   /* that are over */
@@ -38,11 +39,23 @@ struct hvd__ledger {
     int32_t nslots;
     int32_t nfree;
     int32_t first_free; /* -1: none */
-    /* Entries in flight or to be announced; read without the lock as a
-     * hint. */
-    atomic_int busy;
+    /* Entries ever in flight or to be announced, and those of them that are
+     * over: two numbers, for each has one writer, who needs no locked
+     * instruction. The first is written under the lock, the second by the
+     * driver. */
+    atomic_int_fast64_t nentered, nover;
     struct hvd__spares spares; /* has a lock of its own */
 };
+
+/* How many entries are in flight or to be announced: a hint, without the
+ * lock. */
+static inline int64_t hvd__ledger_busy(const struct hvd__ledger *ledger)
+{
+    /* In this order: what is over was entered before. */
+    int64_t nover = atomic_load(&ledger->nover);
+
+    return atomic_load(&ledger->nentered) - nover;
+}
 
 /* Frees entries that nobody waits for. */
 void hvd__book_fini(struct hvd__book *book);

@@ -123,15 +123,15 @@ static int list_requests(void *context, struct hvd__watch_request *oldest,
     int64_t limit = hvd__now_ns() - OLD_ENOUGH_NS;
     int n = 0;
 
-    if (atomic_load(&world->ledger.busy) == 0)
+    if (hvd__ledger_busy(&world->ledger) == 0)
         return 0;
     pthread_mutex_lock(&world->ledger.lock);
     for (int id = 0; id < world->nsets; id++) {
-        const struct hvd__unit *unit = world->sets[id]->book.in_flight;
+        const struct hvd__unit *unit = world->sets[id]->book.in_flight.oldest;
 
         /* In the order of submission. */
         for (; unit && n < max && unit->submitted_ns <= limit;
-             unit = unit->hh.next)
+             unit = unit->later)
             list_unit(unit, &oldest[n++]);
     }
     pthread_mutex_unlock(&world->ledger.lock);

@@ -134,6 +134,8 @@ int hvd__announce(struct hvd__set *set, struct hvd__unit *unit)
     int status;
 
     unit->next = NULL;
+    if (!unit->timed)
+        unit->since_ns = hvd__now_ns();
     set->express.nannounced++;
     status = announce(set, unit);
     if (unit->status < 0)

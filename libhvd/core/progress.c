@@ -197,7 +197,7 @@ bool hvd__progress_until(struct hvd__world *world,
         pthread_mutex_lock(&p->lock);
         pthread_cond_broadcast(&p->changed);
         pthread_mutex_unlock(&p->lock);
-    } else if (p->has_thread && atomic_load(&world->ledger.busy) > 0) {
+    } else if (p->has_thread && hvd__ledger_busy(&world->ledger) > 0) {
         wake_background(p);
     }
     return is_done;
@@ -240,6 +240,8 @@ int hvd__progress_submit(struct hvd__world *world, struct hvd__unit *unit,
         hvd__world_post(world, direct ? unit : NULL);
     if (drives)
         give(p);
+    else /* what was entered comes before the look whether anyone sleeps */
+        atomic_thread_fence(memory_order_seq_cst);
     if (status == HVD_OK && !p->has_thread)
         hvd__progress_once(world);
     else if (status == HVD_OK)
@@ -298,7 +300,7 @@ static void stand_by(struct hvd__world *world, struct standby *standby,
     }
     pthread_mutex_lock(&p->lock);
     atomic_store(&p->asleep, true);
-    if (!p->stop && atomic_load(&world->ledger.busy) == 0)
+    if (!p->stop && hvd__ledger_busy(&world->ledger) == 0)
         sleep_on(p, &p->work, IDLE_NS);
     atomic_store(&p->asleep, false);
     pthread_mutex_unlock(&p->lock);
@@ -312,7 +314,7 @@ static void *background(void *argument)
     struct standby standby = {0};
 
     while (!atomic_load(&p->stop)) {
-        bool busy = atomic_load(&world->ledger.busy) > 0;
+        bool busy = hvd__ledger_busy(&world->ledger) > 0;
 
         if (busy || p->ndrives != standby.seen)
             standby.idle_ns = 0;

@@ -23,13 +23,6 @@ enum quick { NOT_POSTED, POSTED, DONE };
 enum { LOOKS = 1000, LOOKS_YIELDING = 100, TRY_AGAIN = 256 };
 #define SHORT_NS INT64_C(50000)
 
-/*
- * To read the clock twice takes a seventh of the time of a small request: of
- * those, one in TIMED is timed, and the next are taken to be like it. Which
- * one, must not depend on what the program does every so many requests.
- */
-enum { TIMED = 8, SMALL_BYTES = 16384 };
-
 /* A request on its way. */
 struct trip {
     bool timed;
@@ -38,18 +31,11 @@ struct trip {
     int64_t since_ns; /* of the first yield; 0: none yet */
 };
 
-static bool is_timed(const struct hvd__express *x,
-                     const struct hvd__entry *entry)
-{
-    uint64_t number = x->nquick;
-
-    return entry->bytes > SMALL_BYTES || hvd__mix(number) % TIMED == 0;
-}
-
 static struct trip begin(const struct hvd__world *world, struct hvd__express *x,
                          const struct hvd__entry *entry)
 {
-    struct trip trip = {.timed = is_timed(x, entry), .yields = LOOKS_YIELDING};
+    struct trip trip = {.timed = hvd__request_is_timed(x->nquick, entry->bytes),
+                        .yields = LOOKS_YIELDING};
 
     if (x->nquick++ % TRY_AGAIN == 0)
         x->pauses = LOOKS;
@@ -214,7 +200,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
     unit->priority = request->priority;
     entry = &unit->entries[0];
     /* What is wrong will be said on the usual way. */
-    if (hvd__request_check(request, set, "request", entry) < 0) {
+    if (hvd__request_check(request, set, entry) < 0) {
         forget(entry);
         return false;
     }
@@ -230,8 +216,10 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
         hvd__complete_quick(world, entry, set->express.quick_ns);
         forget(entry);
     } else {
-        if (!trip.timed)
-            unit->submitted_ns = trip.since_ns ? trip.since_ns : hvd__now_ns();
+        unit->timed = true;
+        unit->since_ns = trip.timed      ? unit->submitted_ns
+                         : trip.since_ns ? trip.since_ns
+                                         : hvd__now_ns();
         adopt(world, unit, done == POSTED, handle);
     }
     return true;

@@ -62,41 +62,68 @@ int hvd__request_copy(const hvd_request *given, hvd_request *request)
     return HVD_OK;
 }
 
+/* Whether one of eight bytes is a control character (Mycroft's test, by which
+ * a byte borrows from its neighbour only after one that is). */
+static bool has_control(uint64_t word)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = 0x80 * ones;
+    uint64_t delete = word ^ 0x7f * ones;
+
+    return (((word - 0x20 * ones) & ~word) | ((delete - ones) & ~delete)) &
+           high;
+}
+
+static bool is_clean(const char *name, size_t bytes)
+{
+    uint64_t word;
+
+    for (; bytes >= sizeof word; bytes -= sizeof word, name += sizeof word) {
+        memcpy(&word, name, sizeof word);
+        if (has_control(word))
+            return false;
+    }
+    for (; bytes > 0; bytes--, name++)
+        if ((unsigned char)*name < 0x20 || *name == 0x7f)
+            return false;
+    return true;
+}
+
 int hvd__request_check_name(const char *name)
 {
-    size_t bytes = strnlen(name, HVD_MAX_NAME + 1);
+    size_t bytes = strnlen(name, HVD_MAX_NAME + 1), i = 0;
 
     if (bytes > HVD_MAX_NAME)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "a name is longer than %d bytes: '%.32s...'",
                          HVD_MAX_NAME, name);
-    for (size_t i = 0; i < bytes; i++)
-        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
-            return hvd__fail(HVD_ERR_ARGUMENT,
-                             "byte %zu of the name '%.64s' is the control "
-                             "character 0x%02x",
-                             i, name, (unsigned)(unsigned char)name[i]);
-    return HVD_OK;
+    if (is_clean(name, bytes))
+        return (int)bytes;
+    while ((unsigned char)name[i] >= 0x20 && name[i] != 0x7f)
+        i++;
+    return hvd__fail(HVD_ERR_ARGUMENT,
+                     "byte %zu of the name '%.64s' is the control character "
+                     "0x%02x",
+                     i, name, (unsigned)(unsigned char)name[i]);
 }
 
-static int check_kind(const hvd_request *request, const char *what)
+static int check_kind(const hvd_request *request)
 {
     if (!hvd_kind_name(request->kind))
         return hvd__fail(HVD_ERR_UNSUPPORTED,
-                         "%s: kind %d is none that version %s knows", what,
+                         "kind %d is none that version %s knows",
                          (int)request->kind, HVD_VERSION_STRING);
     return HVD_OK;
 }
 
-static int check_scales(const hvd_request *request, const char *what)
+static int check_scales(const hvd_request *request)
 {
     if (!isfinite(request->prescale) || !isfinite(request->postscale))
         return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: prescale %g and postscale %g must be finite",
-                         what, request->prescale, request->postscale);
+                         "prescale %g and postscale %g must be finite",
+                         request->prescale, request->postscale);
     if (request->dtype == HVD_BOOL &&
         (request->prescale != 1 || request->postscale != 1))
-        return hvd__fail(HVD_ERR_ARGUMENT, "%s: bool cannot be scaled", what);
+        return hvd__fail(HVD_ERR_ARGUMENT, "bool cannot be scaled");
     return HVD_OK;
 }
 
@@ -106,80 +133,76 @@ static bool is_floating(hvd_dtype dtype)
            dtype == HVD_FLOAT32 || dtype == HVD_FLOAT64;
 }
 
-static int check_op(const hvd_request *request, const char *what)
+static int check_op(const hvd_request *request)
 {
     if (!hvd_op_name(request->op))
         return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: op %d is no reduction operation (0 to %d)", what,
+                         "op %d is no reduction operation (0 to %d)",
                          (int)request->op, HVD_NUM_OPS - 1);
     if (request->op == HVD_ADASUM && request->kind != HVD_ALLREDUCE)
         return hvd__fail(HVD_ERR_UNSUPPORTED,
-                         "%s: adasum is an operation of allreduce only", what);
+                         "adasum is an operation of allreduce only");
     if (request->op == HVD_ADASUM && !is_floating(request->dtype))
         return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: adasum is for floating types, not %s", what,
+                         "adasum is for floating types, not %s",
                          hvd_dtype_name(request->dtype));
     if (request->op == HVD_AVERAGE && request->dtype == HVD_BOOL)
         return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: bool has no average; convert to another dtype",
-                         what);
+                         "bool has no average; convert to another dtype");
     if (request->flags & ~HVD_AVERAGE_CONTRIBUTORS)
         return hvd__fail(HVD_ERR_UNSUPPORTED,
-                         "%s: flags 0x%x are none that version %s knows", what,
+                         "flags 0x%x are none that version %s knows",
                          (unsigned)request->flags, HVD_VERSION_STRING);
-    return check_scales(request, what);
+    return check_scales(request);
 }
 
-static int check_compression(const hvd_request *request, const char *what)
+static int check_compression(const hvd_request *request)
 {
-    const char *name = hvd_compression_name(request->compression);
+    const char *name;
 
-    if (!name)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: compression %d is neither one of the library's "
-                         "nor registered",
-                         what, (int)request->compression);
     if (request->compression == HVD_COMPRESSION_NONE)
         return HVD_OK;
+    name = hvd_compression_name(request->compression);
+    if (!name)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "compression %d is neither one of the library's "
+                         "nor registered",
+                         (int)request->compression);
     if (request->kind != HVD_ALLREDUCE ||
         (request->op != HVD_SUM && request->op != HVD_AVERAGE))
         return hvd__fail(HVD_ERR_UNSUPPORTED,
-                         "%s: compression is for allreduces with sum or "
-                         "average",
-                         what);
+                         "compression is for allreduces with sum or "
+                         "average");
     if (request->dtype != HVD_FLOAT32 &&
         (request->dtype != HVD_FLOAT64 ||
          hvd__compression_encodes(request->compression)))
-        return hvd__fail(HVD_ERR_ARGUMENT, "%s: %s does not compress %s", what,
-                         name, hvd_dtype_name(request->dtype));
+        return hvd__fail(HVD_ERR_ARGUMENT, "%s does not compress %s", name,
+                         hvd_dtype_name(request->dtype));
     return HVD_OK;
 }
 
-static int check_shape(const hvd_request *request, const char *what,
-                       struct hvd__entry *entry)
+static int check_shape(const hvd_request *request, struct hvd__entry *entry)
 {
-    uint64_t bytes = hvd__dtype_bytes(request->dtype);
+    uint64_t element = hvd__dtype_bytes(request->dtype), bytes = element;
     bool empty = false;
 
     if (request->ndim < 0 || request->ndim > HVD_MAX_DIMS)
         return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: %d dimensions, a tensor has 0 to %d", what,
+                         "%d dimensions, a tensor has 0 to %d",
                          (int)request->ndim, HVD_MAX_DIMS);
     if (request->ndim > 0 && !request->shape)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: the shape of %d dimensions is NULL", what,
+        return hvd__fail(HVD_ERR_ARGUMENT, "the shape of %d dimensions is NULL",
                          (int)request->ndim);
     if (request->ndim == 0 && hvd__kind_has(request->kind, HVD__HAS_ROWS))
         return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: a scalar has no rows; give it the shape [1]",
-                         what);
+                         "a scalar has no rows; give it the shape [1]");
     for (int32_t i = 0; i < request->ndim; i++) {
         int64_t extent = request->shape[i];
 
         if (extent < 0)
             return hvd__fail(HVD_ERR_ARGUMENT,
-                             "%s: dimension %d is %lld, less than 0", what,
-                             (int)i, (long long)extent);
+                             "dimension %d is %lld, less than 0", (int)i,
+                             (long long)extent);
         entry->signature.shape[i] = extent;
         empty |= extent == 0;
     }
@@ -188,18 +211,18 @@ static int check_shape(const hvd_request *request, const char *what,
                                    &bytes) ||
             bytes > BYTES_MAX)
             return hvd__fail(HVD_ERR_ARGUMENT,
-                             "%s: dimensions up to number %d make more bytes "
+                             "dimensions up to number %d make more bytes "
                              "than memory can hold",
-                             what, (int)i);
+                             (int)i);
     entry->signature.ndim = request->ndim;
     entry->bytes = empty ? 0 : (size_t)bytes;
-    entry->count = (int64_t)(entry->bytes / hvd__dtype_bytes(request->dtype));
+    entry->count = (int64_t)(entry->bytes / element);
     entry->rows = request->ndim > 0 ? request->shape[0] : 1;
     return HVD_OK;
 }
 
 static int check_splits(const hvd_request *request, const struct hvd__set *set,
-                        const char *what, struct hvd__entry *entry)
+                        struct hvd__entry *entry)
 {
     int n = set->team.size;
     int64_t sum = 0;
@@ -207,9 +230,9 @@ static int check_splits(const hvd_request *request, const struct hvd__set *set,
     if (!request->splits) {
         if (entry->rows % n != 0)
             return hvd__fail(HVD_ERR_ARGUMENT,
-                             "%s: %lld rows are no multiple of %d ranks: give "
+                             "%lld rows are no multiple of %d ranks: give "
                              "splits",
-                             what, (long long)entry->rows, n);
+                             (long long)entry->rows, n);
         return HVD_OK;
     }
     entry->splits = malloc((size_t)n * sizeof *entry->splits);
@@ -218,15 +241,14 @@ static int check_splits(const hvd_request *request, const struct hvd__set *set,
     for (int i = 0; i < n; i++) {
         entry->splits[i] = request->splits[i];
         if (request->splits[i] < 0)
-            return hvd__fail(HVD_ERR_ARGUMENT,
-                             "%s: split %d is %lld, less than 0", what, i,
-                             (long long)request->splits[i]);
+            return hvd__fail(HVD_ERR_ARGUMENT, "split %d is %lld, less than 0",
+                             i, (long long)request->splits[i]);
         if (__builtin_add_overflow(sum, request->splits[i], &sum) ||
             sum > entry->rows)
             return hvd__fail(HVD_ERR_ARGUMENT,
-                             "%s: splits up to number %d are more than the "
+                             "splits up to number %d are more than the "
                              "%lld rows",
-                             what, i, (long long)entry->rows);
+                             i, (long long)entry->rows);
     }
     return HVD_OK;
 }
@@ -258,8 +280,7 @@ static bool gets(const struct hvd__entry *entry, const struct hvd__set *set)
            s->root == set->team.world[set->team.rank];
 }
 
-static int check_overlap(const struct hvd__set *set, const char *what,
-                         struct hvd__entry *entry)
+static int check_overlap(const struct hvd__set *set, struct hvd__entry *entry)
 {
     const struct hvd__signature *s = &entry->signature;
     uintptr_t in = (uintptr_t)entry->input, out = (uintptr_t)entry->output;
@@ -275,19 +296,18 @@ static int check_overlap(const struct hvd__set *set, const char *what,
         return HVD_OK;
     if (gathers)
         return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: input lies in the output, but not where it "
+                         "input lies in the output, but not where it "
                          "belongs: put it at element %lld, or elsewhere",
-                         what, (long long)entry->count * set->team.rank);
+                         (long long)entry->count * set->team.rank);
     if (in != out || hvd__signature_varies(s))
         return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: input and output overlap by a part: give the "
-                         "same pointer twice, or memory of its own to each",
-                         what);
+                         "input and output overlap by a part: give the "
+                         "same pointer twice, or memory of its own to each");
     return HVD_OK;
 }
 
 static int check_buffers(const hvd_request *request, const struct hvd__set *set,
-                         const char *what, struct hvd__entry *entry)
+                         struct hvd__entry *entry)
 {
     const struct hvd__signature *s = &entry->signature;
     bool may_be_ours = hvd__kind_has(s->kind, HVD__HAS_ROWS);
@@ -295,24 +315,22 @@ static int check_buffers(const hvd_request *request, const struct hvd__set *set,
     if (hvd__kind_has(s->kind, HVD__HAS_ROWS) &&
         entry->bytes > BYTES_MAX / (size_t)set->team.size)
         return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: so much of every rank is more bytes than memory "
-                         "can hold",
-                         what);
+                         "so much of every rank is more bytes than memory "
+                         "can hold");
     entry->output = gets(entry, set) ? request->output : NULL;
     entry->counts = request->counts;
     if (request->capacity < 0)
-        return hvd__fail(HVD_ERR_ARGUMENT, "%s: capacity %lld is less than 0",
-                         what, (long long)request->capacity);
+        return hvd__fail(HVD_ERR_ARGUMENT, "capacity %lld is less than 0",
+                         (long long)request->capacity);
     entry->capacity = entry->output ? request->capacity : 0;
     if (entry->count > 0 && !entry->output && gets(entry, set) && !may_be_ours)
         return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: the output of %lld elements is NULL", what,
+                         "the output of %lld elements is NULL",
                          (long long)entry->count);
     if (!hvd__kind_has(s->kind, HVD__HAS_INPUT))
         return HVD_OK;
     if (entry->count > 0 && !request->input)
-        return hvd__fail(HVD_ERR_ARGUMENT,
-                         "%s: the input of %lld elements is NULL", what,
+        return hvd__fail(HVD_ERR_ARGUMENT, "the input of %lld elements is NULL",
                          (long long)entry->count);
     entry->input = request->input;
     return HVD_OK;
@@ -355,14 +373,13 @@ static int make_room(const struct hvd__set *set, struct hvd__entry *entry)
 
 /* ------------------------------------------------------------------ a check */
 
-static int check_root(const hvd_request *request, const struct hvd__set *set,
-                      const char *what)
+static int check_root(const hvd_request *request, const struct hvd__set *set)
 {
     char text[128];
 
     if (hvd__set_find(set, request->root) >= 0)
         return HVD_OK;
-    return hvd__fail(HVD_ERR_ARGUMENT, "%s: root %d is not a rank of %s", what,
+    return hvd__fail(HVD_ERR_ARGUMENT, "root %d is not a rank of %s",
                      (int)request->root,
                      hvd__set_print(set, text, sizeof text));
 }
@@ -377,24 +394,24 @@ static void let_vary(const struct hvd__entry *entry, bool has_output,
 }
 
 static int check_tensor(const hvd_request *request, const struct hvd__set *set,
-                        const char *what, struct hvd__entry *entry)
+                        struct hvd__entry *entry)
 {
     struct hvd__signature *s = &entry->signature;
 
     if (!hvd_dtype_name(request->dtype))
-        return hvd__fail(HVD_ERR_ARGUMENT, "%s: dtype %d is none (0 to %d)",
-                         what, (int)request->dtype, HVD_NUM_DTYPES - 1);
+        return hvd__fail(HVD_ERR_ARGUMENT, "dtype %d is none (0 to %d)",
+                         (int)request->dtype, HVD_NUM_DTYPES - 1);
     s->dtype = request->dtype;
-    HVD_TRY(check_shape(request, what, entry));
+    HVD_TRY(check_shape(request, entry));
     if (hvd__kind_has(s->kind, HVD__HAS_ROOT)) {
-        HVD_TRY(check_root(request, set, what));
+        HVD_TRY(check_root(request, set));
         s->root = request->root;
     }
     if (s->kind == HVD_ALLTOALL)
-        HVD_TRY(check_splits(request, set, what, entry));
-    HVD_TRY(check_buffers(request, set, what, entry));
+        HVD_TRY(check_splits(request, set, entry));
+    HVD_TRY(check_buffers(request, set, entry));
     if (hvd__kind_has(s->kind, HVD__HAS_OP)) {
-        HVD_TRY(check_op(request, what));
+        HVD_TRY(check_op(request));
         s->op = request->op;
         s->prescale = request->prescale;
         s->postscale = request->postscale;
@@ -404,7 +421,7 @@ static int check_tensor(const hvd_request *request, const struct hvd__set *set,
         s->op = request->op;
         s->flags = request->flags;
     }
-    HVD_TRY(check_compression(request, what));
+    HVD_TRY(check_compression(request));
     s->compression = request->compression;
     /* Only the root of a gather has an output, but all must vary alike. */
     let_vary(entry,
@@ -412,17 +429,17 @@ static int check_tensor(const hvd_request *request, const struct hvd__set *set,
                                    : request->output != NULL,
              request->flags == HVD__OWN_ROWS, s);
     if (hvd__kind_has(s->kind, HVD__HAS_INPUT) && entry->output)
-        HVD_TRY(check_overlap(set, what, entry));
+        HVD_TRY(check_overlap(set, entry));
     return make_room(set, entry);
 }
 
 int hvd__request_check(const hvd_request *request, const struct hvd__set *set,
-                       const char *what, struct hvd__entry *entry)
+                       struct hvd__entry *entry)
 {
-    HVD_TRY(check_kind(request, what));
+    HVD_TRY(check_kind(request));
     entry->signature.kind = request->kind;
     if (hvd__kind_has(request->kind, HVD__HAS_TENSOR))
-        return check_tensor(request, set, what, entry);
+        return check_tensor(request, set, entry);
     entry->output = request->output; /* of a join: the last rank */
     return HVD_OK;
 }
@@ -456,21 +473,29 @@ struct hvd__unit *hvd__unit_new(int n)
     return unit;
 }
 
+/* Nearly all own nothing: not worth a call each. */
+static inline void drop(void *memory)
+{
+    if (memory)
+        free(memory);
+}
+
 struct hvd__unit *hvd__entry_fini(struct hvd__entry *entry)
 {
     struct hvd__unit *unit = entry->unit;
 
-    free(entry->splits);
-    free(entry->carried);
-    free(entry->label);
-    free(entry->message);
-    hvd_free(entry->own_output);
-    free(entry->own_input);
-    free(entry->scratch);
+    drop(entry->splits);
+    drop(entry->carried);
+    drop(entry->label);
+    drop(entry->message);
+    if (entry->own_output)
+        hvd_free(entry->own_output);
+    drop(entry->own_input);
+    drop(entry->scratch);
     /* Who is alone with it needs no more than a look. */
     if (atomic_load(&unit->nrefs) > 1 && atomic_fetch_sub(&unit->nrefs, 1) > 1)
         return NULL;
-    free(unit->message);
+    drop(unit->message);
     return unit;
 }
 

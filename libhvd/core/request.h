@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/text.h"
-#include "core/hash.h"
+#include "core/fingerprint.h"
 #include "core/signature.h"
 
 struct hvd__set;
@@ -72,9 +72,12 @@ struct hvd__unit {
     uint64_t key;         /* fingerprint of the name */
     uint64_t fingerprint; /* of all signatures */
     int32_t priority;
-    struct hvd__unit *next; /* in the queue */
-    UT_hash_handle hh;      /* in the set's table of what is in flight */
-    int64_t submitted_ns;
+    struct hvd__unit *next;            /* in the queue */
+    struct hvd__unit *earlier, *later; /* in the set's flight */
+    int64_t submitted_ns; /* to a few milliseconds, unless it is timed */
+    bool timed;
+    int64_t since_ns;    /* from when its time counts; the driver's, once it is
+                            submitted */
     int64_t decided_ns;  /* driver's; 0: not yet */
     atomic_bool decided; /* all ranks agreed: it is run, or fails */
 
@@ -89,6 +92,19 @@ struct hvd__unit {
     char name[HVD__NAME_SIZE];
     struct hvd__entry entries[];
 };
+
+/*
+ * To read the clock takes a tenth of the time of a small request: of those,
+ * one in some is timed, and the next are taken to be like it. Which one, must
+ * not depend on what the program does every so many requests. number: of the
+ * request, in any order.
+ */
+static inline bool hvd__request_is_timed(uint64_t number, size_t bytes)
+{
+    enum { TIMED = 8, SMALL_BYTES = 16384 };
+
+    return bytes > SMALL_BYTES || hvd__mix(number) % TIMED == 0;
+}
 
 /* A unit of n empty entries; NULL: out of memory. */
 struct hvd__unit *hvd__unit_new(int n);
@@ -118,15 +134,16 @@ const char *hvd__entry_label(const struct hvd__entry *entry, char *text,
  * unless zero. */
 int hvd__request_copy(const hvd_request *given, hvd_request *request);
 
-/* Check the name; it is not announced if it is bad, since no other rank can
- * have submitted it. */
+/* Check the name, and tell its bytes; it is not announced if it is bad, since
+ * no other rank can have submitted it. */
 int hvd__request_check_name(const char *name);
 
 /*
  * Check the rest, on a set, and fill the entry's first part, with all the
- * memory that its way will need. what is how messages call the request.
+ * memory that its way will need. A message says what is wrong, and not with
+ * which request.
  */
 int hvd__request_check(const hvd_request *request, const struct hvd__set *set,
-                       const char *what, struct hvd__entry *entry);
+                       struct hvd__entry *entry);
 
 #endif

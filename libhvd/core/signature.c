@@ -10,18 +10,21 @@
 #include "core/compress.h"
 #include "core/fingerprint.h"
 
-static const struct {
-    const char *name;
-    int has;
-} kinds[HVD_NUM_KINDS] = {
-#define X(constant, text, what) [constant] = {text, what},
+static const char *const names[HVD_NUM_KINDS] = {
+#define X(constant, text, what) [constant] = (text),
+    HVD__KINDS(X)
+#undef X
+};
+
+const uint8_t hvd__kind_what[HVD_NUM_KINDS] = {
+#define X(constant, text, what) [constant] = (what),
     HVD__KINDS(X)
 #undef X
 };
 
 const char *hvd_kind_name(hvd_kind kind)
 {
-    return kind >= 0 && kind < HVD_NUM_KINDS ? kinds[kind].name : NULL;
+    return kind >= 0 && kind < HVD_NUM_KINDS ? names[kind] : NULL;
 }
 
 int hvd_kind_from_name(const char *name)
@@ -29,15 +32,10 @@ int hvd_kind_from_name(const char *name)
     if (!name)
         return hvd__fail(HVD_ERR_ARGUMENT, "the name of a kind is NULL");
     for (int kind = 0; kind < HVD_NUM_KINDS; kind++)
-        if (kinds[kind].name && strcmp(name, kinds[kind].name) == 0)
+        if (names[kind] && strcmp(name, names[kind]) == 0)
             return kind;
     return hvd__fail(HVD_ERR_ARGUMENT, "there is no kind of request '%s'",
                      name);
-}
-
-bool hvd__kind_has(hvd_kind kind, int what)
-{
-    return (kinds[kind].has & what) == what;
 }
 
 bool hvd__signature_varies(const struct hvd__signature *s)
@@ -69,21 +67,24 @@ uint64_t hvd__signature_fingerprint(uint64_t before,
      * -0.0 becomes 0.0. */
     const double scales[] = {s->prescale + 0.0, s->postscale + 0.0};
     const bool scaled = scales[0] != 1 || scales[1] != 1;
-    const uint32_t head[] = {
-        (uint32_t)s->kind | (uint32_t)s->dtype << 8 | (uint32_t)s->op << 16 |
-            (uint32_t)s->ndim << 24 | (uint32_t)scaled << 31,
-        (uint32_t)s->root, (uint32_t)s->flags, (uint32_t)s->compression};
+    uint64_t words[2 + HVD_MAX_DIMS] = {
+        (uint64_t)(s->kind | s->dtype << 8 | s->op << 16 | s->ndim << 24)
+                << 32 |
+            (uint32_t)s->root,
+        (uint64_t)(uint32_t)s->flags << 32 |
+            (uint32_t)(s->compression << 1 | scaled)};
 
     if (hvd__compression_encodes(s->compression)) {
         const char *name = hvd_compression_name(s->compression);
         before =
             hvd__fingerprint(before, name ? name : "", name ? strlen(name) : 0);
     }
-    before = hvd__fingerprint(before, head, sizeof head);
     if (scaled)
         before = hvd__fingerprint(before, scales, sizeof scales);
-    return hvd__fingerprint(before, s->shape,
-                            (size_t)s->ndim * sizeof *s->shape);
+    for (int32_t i = 0; i < s->ndim; i++)
+        words[2 + i] = (uint64_t)s->shape[i];
+    return hvd__fingerprint(before, words,
+                            (size_t)(2 + s->ndim) * sizeof *words);
 }
 
 int64_t hvd__signature_count(const struct hvd__signature *s)

@@ -63,8 +63,14 @@ enum {
     HVD__OWN_ROWS = 1 << 17 /* rows vary even if the output has no room */
 };
 
+/* By kind; of one that is valid. */
+extern const uint8_t hvd__kind_what[HVD_NUM_KINDS];
+
 /* Whether a kind has all of what. */
-bool hvd__kind_has(hvd_kind kind, int what);
+static inline bool hvd__kind_has(hvd_kind kind, int what)
+{
+    return (hvd__kind_what[kind] & what) == what;
+}
 
 /* Each rank has its own number of rows. */
 bool hvd__signature_varies(const struct hvd__signature *signature);

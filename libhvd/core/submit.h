@@ -11,6 +11,9 @@
  * hvd_wait_output, or NULL. name may be one of the library's own. */
 int hvd__run(const hvd_request *request, const char *name, hvd_tensor *output);
 
+/* The submitting half: hvd_submit of a request of this version. */
+int hvd__submit(const hvd_request *request, hvd_handle *handle);
+
 /* The waiting half. */
 int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output);
 

@@ -18,11 +18,9 @@
 static int bucket_of(int64_t ns)
 {
     int64_t us = ns / 1000;
-    int i = 0;
+    int i = us > 0 ? 64 - __builtin_clzll((uint64_t)us) : 0;
 
-    while (i < HVD_LATENCY_BUCKETS - 1 && us >= INT64_C(1) << i)
-        i++;
-    return i;
+    return i < HVD_LATENCY_BUCKETS ? i : HVD_LATENCY_BUCKETS - 1;
 }
 
 static void count_span(atomic_int_fast64_t *counter, int64_t from, int64_t to)

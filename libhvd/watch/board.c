@@ -26,7 +26,7 @@
 
 #include "base/status.h"
 
-_Static_assert(sizeof(struct hvd__doing) % 8 == 0, "whole words");
+_Static_assert(sizeof(struct hvd__begun) % 8 == 0, "whole words");
 _Static_assert(sizeof(struct hvd__in_flight) % 8 == 0, "whole words");
 
 static size_t board_bytes(int n)
@@ -163,15 +163,29 @@ static void read_cell(struct hvd__board_cell *cell, _Atomic uint64_t *words,
     }
 }
 
+void hvd__board_write_begun(struct hvd__line *line, int32_t kind,
+                            const char *name, size_t bytes, int64_t since_ns)
+{
+    struct hvd__begun begun;
+
+    if (bytes > sizeof begun.name - 1)
+        bytes = sizeof begun.name - 1;
+    begun.since_ns = since_ns;
+    begun.kind = kind;
+    memcpy(begun.name, name, bytes);
+    begun.name[bytes] = '\0';
+    /* No more than there is to say: this is on the way of every request. */
+    bytes += offsetof(struct hvd__begun, name) + 1;
+    write_cell(&line->doing_cell, line->begun, &begun, (bytes + 7) / 8 * 8);
+    atomic_store_explicit(&line->quick_ns, 0, memory_order_release);
+}
+
 void hvd__board_write_doing(struct hvd__line *line,
                             const struct hvd__doing *doing)
 {
-    /* No more than there is to say. */
-    size_t bytes = offsetof(struct hvd__doing, text) +
-                   strnlen(doing->text, sizeof doing->text - 1) + 1;
-
-    write_cell(&line->doing_cell, line->doing, doing, (bytes + 7) / 8 * 8);
-    atomic_store_explicit(&line->quick_ns, 0, memory_order_release);
+    hvd__board_write_begun(line, HVD__IN_WORDS, doing->text,
+                           strnlen(doing->text, sizeof doing->text),
+                           doing->since_ns);
 }
 
 /* The kind in 8 bits above the number. */
@@ -188,6 +202,31 @@ void hvd__board_write_quick(struct hvd__line *line, int32_t kind,
     atomic_store_explicit(&line->quick_ns, since_ns, memory_order_release);
 }
 
+/* Of a name, so that the kind and it are a text. */
+enum { NAME_SHOWN = 96 };
+
+static void read_begun(struct hvd__line *line, struct hvd__doing *doing)
+{
+    struct hvd__begun begun;
+    const char *kind, *name = begun.name;
+
+    read_cell(&line->doing_cell, line->begun, &begun, sizeof begun);
+    begun.name[sizeof begun.name - 1] = '\0';
+    doing->since_ns = begun.since_ns;
+    kind = begun.kind == HVD__GROUP ? "group"
+                                    : hvd_kind_name((hvd_kind)begun.kind);
+    if (begun.kind == HVD__IN_WORDS || !kind) {
+        snprintf(doing->text, sizeof doing->text, "%.*s",
+                 (int)sizeof doing->text - 1, name);
+        return;
+    }
+    /* One of the library's own names, or a number. */
+    if (name[0] > 0 && name[0] < ' ')
+        name++;
+    snprintf(doing->text, sizeof doing->text, "%s '%.*s'", kind, NAME_SHOWN,
+             name);
+}
+
 void hvd__board_read_doing(struct hvd__line *line, struct hvd__doing *doing)
 {
     int64_t quick_ns =
@@ -195,8 +234,7 @@ void hvd__board_read_doing(struct hvd__line *line, struct hvd__doing *doing)
     uint64_t quick = atomic_load_explicit(&line->quick, memory_order_relaxed);
     const char *kind = hvd_kind_name((hvd_kind)(quick >> QUICK_SHIFT));
 
-    read_cell(&line->doing_cell, line->doing, doing, sizeof *doing);
-    doing->text[sizeof doing->text - 1] = '\0';
+    read_begun(line, doing);
     if (quick_ns == 0 || !kind)
         return;
     doing->since_ns = quick_ns;

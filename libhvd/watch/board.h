@@ -28,6 +28,17 @@ struct hvd__doing {
     char text[120];
 };
 
+/* The same in its cell, where it is written more often than it is read: the
+ * kind of request, or HVD__GROUP, and its name; or HVD__IN_WORDS, and a
+ * finished text. */
+enum { HVD__IN_WORDS = -2 };
+
+struct hvd__begun {
+    int64_t since_ns;
+    int32_t kind;
+    char name[124]; /* cut to that */
+};
+
 /* What a rank has in flight, as of its last heartbeat. */
 struct hvd__in_flight {
     int32_t nrequests; /* entries of both that are valid */
@@ -55,7 +66,7 @@ struct hvd__line {
                                   order of the network; 0: never */
     _Atomic uint64_t letter;   /* the number of the last one from it */
     _Alignas(64) struct hvd__board_cell doing_cell;
-    _Atomic uint64_t doing[sizeof(struct hvd__doing) / 8];
+    _Atomic uint64_t begun[sizeof(struct hvd__begun) / 8];
     /* Or a request without a name: its kind above its number, and when; 0: the
      * above is the later. */
     _Alignas(64) _Atomic uint64_t quick;
@@ -82,6 +93,9 @@ void hvd__board_unmap(struct hvd__board *board, int n);
 
 void hvd__board_write_doing(struct hvd__line *line,
                             const struct hvd__doing *doing);
+/* A request, or a group of them, by its name of so many bytes. */
+void hvd__board_write_begun(struct hvd__line *line, int32_t kind,
+                            const char *name, size_t bytes, int64_t since_ns);
 void hvd__board_write_quick(struct hvd__line *line, int32_t kind,
                             uint64_t number, int64_t since_ns);
 /* The later of the two. */

@@ -195,31 +195,11 @@ int hvd__watch_open(struct hvd__watch **watch, struct hvd__transport *t,
     return status < 0 ? status : HVD_OK;
 }
 
-/* Cut to what there is room for; returns what is left of it. */
-static char *append(char *at, const char *end, const char *text)
+void hvd__watch_doing(struct hvd__watch *w, int32_t kind, const char *name,
+                      size_t bytes, int64_t now_ns)
 {
-    size_t room = (size_t)(end - at), bytes = strnlen(text, room);
-
-    memcpy(at, text, bytes);
-    return at + bytes;
-}
-
-void hvd__watch_doing(struct hvd__watch *w, const char *kind, const char *name,
-                      int64_t now_ns)
-{
-    struct hvd__doing doing;
-    char *at = doing.text, *end = doing.text + sizeof doing.text - 1;
-
-    if (!w)
-        return;
-    doing.since_ns = now_ns;
-    /* Not printf: this is on the way of every request. */
-    at = append(at, end, kind);
-    at = append(at, end, " '");
-    at = append(at, end, name[0] > 0 && name[0] < ' ' ? name + 1 : name);
-    at = append(at, end, "'");
-    *at = '\0';
-    hvd__board_write_doing(w->mine, &doing);
+    if (w)
+        hvd__board_write_begun(w->mine, kind, name, bytes, now_ns);
 }
 
 void hvd__watch_quick(struct hvd__watch *w, int32_t kind, uint64_t number,

@@ -59,10 +59,14 @@ int hvd__watch_open(struct hvd__watch **watch, struct hvd__transport *transport,
                     const struct hvd__watch_options *options,
                     const struct hvd__watch_subject *subject);
 
-/* This rank does that now: what is kept for those who ask. Any thread, at any
- * rate: a few dozen nanoseconds. NULL is accepted, here and below. */
-void hvd__watch_doing(struct hvd__watch *watch, const char *kind,
-                      const char *name, int64_t now_ns);
+/* A group of requests, for a kind. */
+enum { HVD__GROUP = -1 };
+
+/* This rank begins a request of that kind, or HVD__GROUP, and name, of so many
+ * bytes: what is kept for those who ask. Any thread, at any rate: some ten
+ * nanoseconds. NULL is accepted, here and below. */
+void hvd__watch_doing(struct hvd__watch *watch, int32_t kind, const char *name,
+                      size_t bytes, int64_t now_ns);
 
 /* The same for a request without a name, by its kind and number: a few. */
 void hvd__watch_quick(struct hvd__watch *watch, int32_t kind, uint64_t number,

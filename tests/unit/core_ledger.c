@@ -78,14 +78,14 @@ START_TEST(from_submission_to_the_end)
 
     ck_assert_int_eq(submit("a", &handle, &unit), HVD_OK);
     ck_assert(handle != 0);
-    ck_assert_int_eq(atomic_load(&ledger.busy), 1);
+    ck_assert_int_eq(hvd__ledger_busy(&ledger), 1);
     ck_assert(hvd__ledger_take(&ledger) == unit);
     ck_assert(hvd__ledger_take(&ledger) == NULL);
     ck_assert(hvd__ledger_look(&ledger, &set, unit->key) == unit);
     ck_assert(hvd__ledger_any(&ledger, &set) == unit);
     ck_assert_int_eq(hvd__ledger_poll(&ledger, handle), 0);
     complete(unit);
-    ck_assert_int_eq(atomic_load(&ledger.busy), 0);
+    ck_assert_int_eq(hvd__ledger_busy(&ledger), 0);
     ck_assert(hvd__ledger_any(&ledger, &set) == NULL);
     ck_assert_int_eq(hvd__ledger_poll(&ledger, handle), 1);
     ck_assert_int_eq(consume(handle), 1);
@@ -203,7 +203,7 @@ START_TEST(unnamed_units_are_numbered)
     hvd__ledger_take(&ledger);
     for (int i = 0; i < 3; i++)
         complete(units[i]);
-    ck_assert_int_eq(atomic_load(&ledger.busy), 0);
+    ck_assert_int_eq(hvd__ledger_busy(&ledger), 0);
 }
 END_TEST
 
@@ -228,7 +228,7 @@ START_TEST(groups)
     hvd_handle handles[5];
 
     ck_assert_int_eq(hvd__ledger_submit(&ledger, group, handles, NULL), HVD_OK);
-    ck_assert_int_eq(atomic_load(&ledger.busy), 5);
+    ck_assert_int_eq(hvd__ledger_busy(&ledger), 5);
     hvd__ledger_take(&ledger);
     hvd__ledger_remove(&ledger, group);
     for (int i = 4; i >= 0; i--) {
@@ -237,7 +237,7 @@ START_TEST(groups)
         ck_assert_int_eq(hvd__ledger_poll(&ledger, handles[i]), 1);
         ck_assert_int_eq(consume(handles[i]), 1);
     }
-    ck_assert_int_eq(atomic_load(&ledger.busy), 0);
+    ck_assert_int_eq(hvd__ledger_busy(&ledger), 0);
 }
 END_TEST
 
@@ -350,7 +350,7 @@ START_TEST(many_from_several_threads)
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    ck_assert_int_eq(atomic_load(&ledger.busy), 0);
+    ck_assert_int_eq(hvd__ledger_busy(&ledger), 0);
     for (int i = 0; i < THREADS * EACH; i++)
         consumed += consume(taken[i % THREADS][i / THREADS]) == 1;
     ck_assert_int_eq(consumed, THREADS * EACH);
@@ -377,7 +377,7 @@ START_TEST(past_the_queue)
     ck_assert(!direct);
     queue = hvd__ledger_take(&ledger);
     ck_assert(queue == second && second->next == third && !third->next);
-    ck_assert_int_eq(atomic_load(&ledger.busy), 3);
+    ck_assert_int_eq(hvd__ledger_busy(&ledger), 3);
     complete(first);
     complete(second);
     complete(third);

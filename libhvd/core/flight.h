@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flight.h - the units that are in flight in one process set: by key, and in
+ * the order in which they were submitted.
+ *
+ * Every request is looked up, entered and struck once. Keys are fingerprints,
+ * so their low bits say where a unit is to be found, or, if others are there,
+ * that it is further on; what is struck leaves no hole behind, for those
+ * behind it move up.
+ */
+#ifndef HVD_CORE_FLIGHT_H
+#define HVD_CORE_FLIGHT_H
+
+#include <stdint.h>
+
+struct hvd__unit;
+
+struct hvd__berth {
+    uint64_t key;
+    struct hvd__unit *unit; /* NULL: free */
+};
+
+/* Zeroed is none in flight. Units are borrowed. */
+struct hvd__flight {
+    struct hvd__unit *oldest; /* list by later */
+    struct hvd__unit *youngest;
+    struct hvd__berth *berths; /* owned; a power of two, half of them free */
+    uint32_t nberths;
+    uint32_t n;
+};
+
+void hvd__flight_fini(struct hvd__flight *flight);
+
+/* The unit of that key; NULL: none. */
+struct hvd__unit *hvd__flight_find(const struct hvd__flight *flight,
+                                   uint64_t key);
+/* Its key is that of no other there. HVD_ERR_MEMORY. */
+int hvd__flight_add(struct hvd__flight *flight, struct hvd__unit *unit);
+/* It is there. */
+void hvd__flight_remove(struct hvd__flight *flight, struct hvd__unit *unit);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is in flight: against a list that is searched from end to end. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "check_main.h"
+#include "core/flight.h"
+#include "core/request.h"
+
+enum { MOST = 700, MOVES = 40000 };
+
+static struct hvd__flight flight;
+static struct hvd__unit *list[MOST]; /* in the order of submission */
+static int nlist;
+
+static uint64_t next(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    return *state ^= *state << 17;
+}
+
+static struct hvd__unit *search(uint64_t key)
+{
+    for (int i = 0; i < nlist; i++)
+        if (list[i]->key == key)
+            return list[i];
+    return NULL;
+}
+
+static void add(uint64_t key)
+{
+    struct hvd__unit *unit = hvd__unit_new(1);
+
+    ck_assert(unit != NULL);
+    unit->key = key;
+    ck_assert_int_eq(hvd__flight_add(&flight, unit), HVD_OK);
+    list[nlist++] = unit;
+}
+
+static void strike(int i)
+{
+    hvd__flight_remove(&flight, list[i]);
+    hvd__unit_free(list[i]);
+    nlist--;
+    for (; i < nlist; i++)
+        list[i] = list[i + 1];
+}
+
+static void is_the_list(void)
+{
+    const struct hvd__unit *unit = flight.oldest, *before = NULL;
+
+    ck_assert_int_eq(flight.n, nlist);
+    for (int i = 0; i < nlist; i++, before = unit, unit = unit->later) {
+        ck_assert(unit == list[i]);
+        ck_assert(unit->earlier == before);
+        ck_assert(hvd__flight_find(&flight, unit->key) == unit);
+    }
+    ck_assert(unit == NULL);
+    ck_assert(flight.youngest == before);
+}
+
+static void empty(void)
+{
+    while (nlist > 0)
+        strike(nlist / 2);
+    is_the_list();
+    hvd__flight_fini(&flight);
+}
+
+/* mask: few low bits and many high ones crowd keys into few berths, at the end
+ * of the table too. */
+static void go_through(uint64_t mask, int most)
+{
+    uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
+
+    for (int i = 0; i < MOVES; i++) {
+        uint64_t key = next(&state) & mask;
+
+        ck_assert(hvd__flight_find(&flight, key) == search(key));
+        if (nlist > 0 && (nlist == most || next(&state) % 5 < 2))
+            strike((int)(next(&state) % (uint64_t)nlist));
+        else if (!search(key))
+            add(key);
+        if (i % 64 == 0)
+            is_the_list();
+    }
+    is_the_list();
+    empty();
+}
+
+START_TEST(scattered)
+{
+    go_through(UINT64_MAX, MOST);
+}
+END_TEST
+
+START_TEST(crowded)
+{
+    go_through(UINT64_C(0xff0000000000003e), 60);
+}
+END_TEST
+
+START_TEST(few_and_the_same)
+{
+    go_through(3, 4);
+}
+END_TEST
+
+/* Three that want the last berth, and one that wants the first. */
+START_TEST(around_the_end)
+{
+    add(63);
+    add(127);
+    add(191);
+    add(64);
+    is_the_list();
+    strike(0);
+    is_the_list();
+    add(63);
+    strike(1);
+    is_the_list();
+    empty();
+}
+END_TEST
+
+START_TEST(nothing_is_in_nothing)
+{
+    ck_assert(hvd__flight_find(&flight, 0) == NULL);
+    hvd__flight_fini(&flight);
+}
+END_TEST
+
+static TCase *tcase_flight(void)
+{
+    TCase *tcase = tcase_create("flight");
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, scattered);
+    tcase_add_test(tcase, crowded);
+    tcase_add_test(tcase, few_and_the_same);
+    tcase_add_test(tcase, around_the_end);
+    tcase_add_test(tcase, nothing_is_in_nothing);
+    return tcase;
+}
+
+HVD_TEST_MAIN("core_flight", tcase_flight)
