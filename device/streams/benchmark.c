@@ -71,9 +71,10 @@ static void print_epoch(char *text, double elements, double bytes,
              (double)(float)seconds, (double)(float)bytes);
 }
 
-/* The elements of one epoch, into buffers. */
+/* The elements of one epoch, into buffers. Replicas take them in turn; first:
+ * how many were taken before, or as many but for whole turns. */
 static int take_epoch(ipu_infeed *infeed, const ipu_benchmark_options *o,
-                      void *const *buffers, char *text)
+                      int64_t first, void *const *buffers, char *text)
 {
     double begun = now(), seconds;
     double bytes =
@@ -81,8 +82,9 @@ static int take_epoch(ipu_infeed *infeed, const ipu_benchmark_options *o,
     int32_t replicas = ipu__infeed_replicas(infeed);
 
     for (int64_t i = 0; i < o->elements_per_epoch; i++)
-        IPU_TRY(
-            ipu__infeed_take(infeed, (int32_t)(i % replicas), buffers, NULL));
+        IPU_TRY(ipu__infeed_take(infeed,
+                                 (int32_t)((first % replicas + i) % replicas),
+                                 buffers, NULL));
     seconds = now() - begun;
     print_epoch(text, (double)o->elements_per_epoch, bytes,
                 seconds > 0 ? seconds : 1e-9);
@@ -92,11 +94,13 @@ static int take_epoch(ipu_infeed *infeed, const ipu_benchmark_options *o,
 static int take_epochs(ipu_infeed *infeed, const ipu_benchmark_options *o,
                        void *const *buffers, struct report *report)
 {
+    int64_t replicas = ipu__infeed_replicas(infeed);
     char text[EPOCH_TEXT];
 
     IPU_TRY(append(report, "{\"epochs\":["));
     for (int32_t i = 0; i < o->epochs; i++) {
-        IPU_TRY(take_epoch(infeed, o, buffers, text));
+        IPU_TRY(take_epoch(infeed, o, i * (o->elements_per_epoch % replicas),
+                           buffers, text));
         if (o->print)
             o->print(o->context, i, text);
         IPU_TRY(append(report, i ? "," : ""));

@@ -38,6 +38,7 @@ struct ring {
     unsigned char *slots; /* owned, [room][stride] */
     int64_t room;
     int64_t filled, taken;
+    bool waiting; /* its taker has found none, and has not woken up since */
 };
 
 struct ipu_infeed {
@@ -60,7 +61,6 @@ struct ipu_infeed {
     int failure; /* because the source returned this; 0: the data has ended */
     int32_t shares, engines;
     int32_t copying; /* takers that read slots */
-    int32_t waiting; /* takers that have found none */
     ipu_infeed_stats stats;
 };
 
@@ -249,16 +249,15 @@ static void buffers_of(const struct ipu_infeed *q, unsigned char *memory,
 }
 
 /* Fill a slot: 1, or 0 at the end, or the source's failure. An empty data set
- * is not begun again for ever. */
-static int read_element(struct ipu_infeed *q, int64_t element,
-                        unsigned char *memory)
+ * is begun again once only, by which it is known to be empty. */
+static int read_element(struct ipu_infeed *q, unsigned char *memory)
 {
     void *buffers[IPU_MAX_FEED_TENSORS];
     int got;
 
     buffers_of(q, memory, buffers);
     got = q->source.next(q->source.context, buffers);
-    if (got != 0 || !q->repeat || element == 0)
+    if (got != 0 || !q->repeat)
         return got;
     got = q->source.rewind(q->source.context);
     return got < 0 ? got : q->source.next(q->source.context, buffers);
@@ -281,11 +280,21 @@ static int grow(struct ipu_infeed *q, struct ring *ring)
     return IPU_OK;
 }
 
+/* Whether a replica waits for an element that has yet to be read; not one that
+ * only has to wake up for it. With the lock. */
+static bool is_short(const struct ipu_infeed *q)
+{
+    for (int32_t r = 0; r < q->replicas; r++)
+        if (q->rings[r].waiting && q->rings[r].filled == q->rings[r].taken)
+            return true;
+    return false;
+}
+
 /* With the lock. */
 static bool may_fill(const struct ipu_infeed *q, const struct ring *ring)
 {
     return ring->filled - ring->taken < q->depth ||
-           (q->replicas > 1 && q->waiting > 0 && q->copying == 0);
+           (q->replicas > 1 && q->copying == 0 && is_short(q));
 }
 
 /* Until there is a free slot: 1; 0 if asked to stop, or no memory. With the
@@ -322,7 +331,7 @@ static void *produce(void *argument)
         memory = slot(q, replica, ring->filled);
         pthread_mutex_unlock(&q->lock);
         begun = now();
-        got = read_element(q, element, memory);
+        got = read_element(q, memory);
         pthread_mutex_lock(&q->lock);
         q->stats.read_seconds += now() - begun;
         if (got <= 0) {
@@ -473,18 +482,18 @@ static int no_element(const struct ipu_infeed *q, int *callback_status)
 }
 
 /* With the lock: until there is an element. */
-static bool await_element(struct ipu_infeed *q, const struct ring *ring)
+static bool await_element(struct ipu_infeed *q, struct ring *ring)
 {
     double begun;
 
     if (ring->filled > ring->taken || !q->started || q->at_end)
         return q->started && ring->filled > ring->taken;
     begun = now();
-    q->waiting++;
+    ring->waiting = true;
     pthread_cond_broadcast(&q->changed); /* rings may grow */
     while (q->started && !q->at_end && ring->filled == ring->taken)
         pthread_cond_wait(&q->changed, &q->lock);
-    q->waiting--;
+    ring->waiting = false;
     q->stats.waits++;
     q->stats.wait_seconds += now() - begun;
     return q->started && ring->filled > ring->taken;

@@ -154,6 +154,27 @@ START_TEST(data_repeats)
 }
 END_TEST
 
+/* Another queue has read all of the source: that is no empty data set. */
+START_TEST(a_source_at_its_end_is_begun_again)
+{
+    struct source source = source_of(1, 1);
+    ipu_feed_tensor tensors[2];
+    ipu_infeed_options o = infeed_options(&source, tensors, 1, 1);
+    ipu_infeed *infeed;
+    float x;
+    void *buffers[] = {&x};
+
+    source.last = 3;
+    atomic_store(&source.given, 3);
+    o.repeat = 1;
+    MUST(ipu_infeed_new(&o, &infeed));
+    MUST(ipu_infeed_start(infeed));
+    MUST(ipu__infeed_take(infeed, 0, buffers, NULL));
+    ck_assert_float_eq(x, 1);
+    ipu_infeed_free(infeed);
+}
+END_TEST
+
 /* Replica r of n takes elements r, r + n, ...; an element of an outfeed is
  * there when all replicas have given their part. */
 START_TEST(replicas_take_turns)
@@ -278,6 +299,24 @@ START_TEST(throughput_of_an_infeed)
 }
 END_TEST
 
+/* Replicas take turns over all epochs: none falls behind, so that no more is
+ * read ahead than the queue is deep for each. */
+START_TEST(throughput_of_replicas)
+{
+    struct source source = source_of(1, 0);
+    ipu_feed_tensor tensors[2];
+    ipu_infeed_options data = infeed_options(&source, tensors, 1, 10);
+    const ipu_benchmark_options o = {
+        .size = sizeof o, .epochs = 100, .elements_per_epoch = 1};
+    char *text;
+
+    data.replicas = 3;
+    MUST(ipu_dataset_benchmark(&data, &o, &text));
+    free(text);
+    ck_assert_int_le(atomic_load(&source.given), 100 + 3 * 3 + 1);
+}
+END_TEST
+
 START_TEST(throughput_that_cannot_be)
 {
     struct source source = source_of(1, 0);
@@ -314,6 +353,7 @@ static TCase *tcase_queues(void)
     tcase_add_test(t, outfeeds_that_cannot_be);
     tcase_add_test(t, read_ahead);
     tcase_add_test(t, data_repeats);
+    tcase_add_test(t, a_source_at_its_end_is_begun_again);
     tcase_add_test(t, replicas_take_turns);
     return t;
 }
@@ -324,6 +364,7 @@ static TCase *tcase_throughput(void)
 
     tcase_add_test(t, throughput_as_json);
     tcase_add_test(t, throughput_of_an_infeed);
+    tcase_add_test(t, throughput_of_replicas);
     tcase_add_test(t, throughput_that_cannot_be);
     return t;
 }
