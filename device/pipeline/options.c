@@ -179,6 +179,12 @@ static int check_training(const ipu_pipeline_options *o)
         return ipu__fail(IPU_ERR_ARGUMENT, "pipeline: %s without an outfeed",
                          o->outfeed_loss ? "outfeed_loss"
                                          : "accumulate_outfeed");
+    if (o->accumulate_outfeed && o->outfeed &&
+        ipu__outfeed_mode(o->outfeed) != IPU_OUTFEED_ALL)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "pipeline: accumulate_outfeed needs an outfeed of "
+                         "mode ALL, and '%s' keeps only the last element",
+                         ipu__outfeed_name(o->outfeed));
     return IPU_OK;
 }
 

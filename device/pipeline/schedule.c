@@ -93,6 +93,11 @@ static int check_count(const ipu_schedule_options *o)
                          "The number of iterations of the pipeline must be at "
                          "least %d, but it is %" PRId64 ".",
                          (int)least, o->count);
+    if (o->count < 1 && lanes(o) == 1)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "The number of iterations of the pipeline must be at "
+                         "least 1, but it is %" PRId64 ".",
+                         o->count);
     if (!o->io_tiles && (o->count < 1 || o->count % lanes(o) != 0))
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "The number of iterations of the pipeline must be a "

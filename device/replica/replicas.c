@@ -70,6 +70,11 @@ int ipu_replica_count(int32_t ipus, int32_t shards)
                          "replicas: %d IPUs of %d shards: 1 to %d of them, and "
                          "1 or more",
                          (int)ipus, (int)shards, IPU_MAX_IPUS);
+    if (ipus < shards)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "replicas: a replica takes %d IPUs, one a shard, and "
+                         "there are %d: take %d or a multiple of it",
+                         (int)shards, (int)ipus, (int)shards);
     if (ipus % shards)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "replicas: %d IPUs are no multiple of the %d shards "

@@ -399,3 +399,8 @@ int32_t ipu__outfeed_replicas(const ipu_outfeed *q)
 {
     return q->options.replicas;
 }
+
+ipu_outfeed_mode ipu__outfeed_mode(const ipu_outfeed *q)
+{
+    return q->options.mode;
+}

@@ -59,6 +59,7 @@ int ipu__outfeed_put(ipu_outfeed *outfeed, int32_t replica,
 
 const char *ipu__outfeed_name(const ipu_outfeed *outfeed);
 int32_t ipu__outfeed_replicas(const ipu_outfeed *outfeed);
+ipu_outfeed_mode ipu__outfeed_mode(const ipu_outfeed *outfeed);
 
 /* -------------------------------------------------------------- elements */
 

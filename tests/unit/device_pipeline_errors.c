@@ -207,6 +207,17 @@ static void sums_without_outfeed(void)
     options.accumulate_outfeed = 1;
 }
 
+static void sums_to_the_last(void)
+{
+    ipu_outfeed_options last;
+
+    ipu_outfeed_options_init(&last, sizeof last);
+    last.name = "sums";
+    last.mode = IPU_OUTFEED_LAST;
+    MUST(ipu_outfeed_new(&last, &options.outfeed));
+    options.accumulate_outfeed = 1;
+}
+
 static void outputs_without_outfeed(void)
 {
     options.optimizer = NULL;
@@ -425,6 +436,8 @@ static const struct refusal {
     {loss_and_mask, IPU_ERR_ARGUMENT, "exclude each other"},
     {long_mask, IPU_ERR_ARGUMENT, "outfeed_mask has 3 entries, stage 3"},
     {sums_without_outfeed, IPU_ERR_ARGUMENT, "without an outfeed"},
+    {sums_to_the_last, IPU_ERR_ARGUMENT,
+     "accumulate_outfeed needs an outfeed of mode ALL, and 'sums'"},
     {outputs_without_outfeed, IPU_ERR_ARGUMENT, "no outfeed"},
     {continuous, IPU_ERR_ARGUMENT, "continuous"},
     {wrong_arity, IPU_ERR_SHAPE,
@@ -472,6 +485,7 @@ START_TEST(misuse_is_refused)
     ck_assert_ptr_null(strchr(ipu_last_error(), '\n'));
     ck_assert_ptr_null(pipeline);
     finish();
+    ipu_outfeed_free(options.outfeed);
 }
 END_TEST
 

@@ -193,6 +193,9 @@ START_TEST(misuse_is_explained)
               "at least 6, but it is 5");
     o.schedule = IPU_SCHEDULE_SEQUENTIAL;
     MUST_FAIL(ipu_schedule_plan(&o, &info), IPU_ERR_ARGUMENT, "sequential");
+    o = options_of(IPU_SCHEDULE_SEQUENTIAL, 2, 1, 0);
+    MUST_FAIL(ipu_schedule_plan(&o, &info), IPU_ERR_ARGUMENT,
+              "at least 1, but it is 0");
     o = options_of(7, 2, 1, 4);
     MUST_FAIL(ipu_schedule_plan(&o, &info), IPU_ERR_ARGUMENT, "schedule 7");
     o = options_of(IPU_SCHEDULE_GROUPED, 0, 1, 4);

@@ -466,7 +466,10 @@ START_TEST(ipus_are_a_multiple_of_shards)
     ck_assert_int_eq(ipu_replica_count(8, 2), 4);
     ck_assert_int_eq(ipu_replica_count(5, 1), 5);
     MUST_FAIL(ipu_replica_count(7, 2), IPU_ERR_ARGUMENT,
-              "7 IPUs are no multiple of the 2 shards");
+              "7 IPUs are no multiple of the 2 shards that a replica takes: "
+              "take 6 or 8");
+    MUST_FAIL(ipu_replica_count(2, 4), IPU_ERR_ARGUMENT,
+              "a replica takes 4 IPUs, one a shard, and there are 2");
     MUST_FAIL(ipu_replica_count(0, 1), IPU_ERR_ARGUMENT, "0 IPUs");
     MUST_FAIL(ipu_replica_count(4, 0), IPU_ERR_ARGUMENT, "0 shards");
 }
