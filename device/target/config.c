@@ -5,7 +5,8 @@
  *
  * Attributes of Graphcore's IPUConfig that could change nothing here are
  * known by name and refused, so that a program does not believe that it has
- * set something.
+ * set something; so are those that belong to a graph here, with what sets
+ * them.
  */
 #include "target/config.h"
 
@@ -58,9 +59,34 @@ static const struct {
                     "be"},
     {"serialization_output_folder", "executables are saved by their program"},
     {"optimizations.", "the compiler decides that by itself"},
+    {"floating_point_behaviour.",
+     "there are no exceptions: NaN and infinity go through every op"},
+    {"norms.use_stable_statistics", "statistics are always computed so"},
+    {"experimental.always_rearrange_copies_on_the_host",
+     "host and device have tensors in the same order"},
+    {"experimental.enable_remote_buffer_embedding",
+     "a program keeps rows in remote buffers itself: ipu_remote_buffer_new"},
+    {"experimental.enable_prng_stability",
+     "random numbers are always a function of seed, step and place"},
 };
 
-enum { NMEANINGLESS = sizeof meaningless / sizeof *meaningless };
+/* A name, and what to call instead: looked at before those above. */
+static const struct {
+    const char *name, *instead;
+} elsewhere[] = {
+    {"allow_recompute", "of a graph by ipu_allow_recompute, of a pipeline by "
+                        "ipu_pipeline_options.recompute"},
+    {"floating_point_behaviour.esr", "of a graph by ipu_stochastic_rounding"},
+    {"optimizations.maximum_cross_replica_sum_buffer_size",
+     "by ipu_replicas_options"},
+    {"optimizations.minimum_remote_tensor_size",
+     "by ipu_update_options.minimum_remote_bytes or ipu_update_offload"},
+};
+
+enum {
+    NMEANINGLESS = sizeof meaningless / sizeof *meaningless,
+    NELSEWHERE = sizeof elsewhere / sizeof *elsewhere
+};
 
 static const struct attribute *find(const char *name)
 {
@@ -75,6 +101,11 @@ static int unknown(const char *name)
 {
     const char *near;
 
+    for (int i = 0; i < NELSEWHERE; i++)
+        if (strcmp(name, elsewhere[i].name) == 0)
+            return ipu__fail(IPU_ERR_NAME,
+                             "config: '%s' is not set here, but %s", name,
+                             elsewhere[i].instead);
     for (int i = 0; i < NMEANINGLESS; i++)
         if (strncmp(name, meaningless[i].name, strlen(meaningless[i].name)) ==
             0)
