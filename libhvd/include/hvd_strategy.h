@@ -23,7 +23,9 @@
  *
  * The average over ranks of gradients of a loss that each rank divided by
  * its local batch is the gradient of the loss over the whole batch, when the
- * local batches are equal.
+ * local batches are equal. Where they are not, divide by the whole batch, and
+ * have gradients added up: options.op. What is said of averages below is then
+ * true of sums.
  *
  * Threads: one thread calls everything except hvd_strategy_ready, which any
  * thread may call between two steps, once a variable and step. Errors are
@@ -78,7 +80,10 @@ typedef struct hvd_strategy_options {
     int32_t check_every; /* hvd_strategy_check at the end of every so many
                             steps; 0: of each with HVD_CONSISTENCY_CHECK,
                             else of none. The same on all ranks */
-    int32_t reserved;    /* 0 */
+    int32_t op;          /* what gradients of several ranks become:
+                            HVD_AVERAGE, the default; HVD_SUM, if each rank's
+                            loss is its share of the loss over all ranks; or
+                            HVD_ADASUM */
 } hvd_strategy_options;
 
 /* Defaults: Adam with the values above, no callback. */

@@ -47,10 +47,11 @@ static void write_item(const struct hvd_strategy *s, int64_t item, char *text)
     memset(text, 0, ITEM_SIZE);
     if (item == 0) {
         snprintf(text, ITEM_SIZE,
-                 "optimizer %s, learning rate %.17g, momentum %.17g, beta1 "
-                 "%.17g, beta2 %.17g, epsilon %.17g, a check every %d steps",
-                 hvd_optimizer_name(o->optimizer), o->learning_rate,
-                 o->momentum, o->beta1, o->beta2, o->epsilon,
+                 "gradients by %s, optimizer %s, learning rate %.17g, momentum "
+                 "%.17g, beta1 %.17g, beta2 %.17g, epsilon %.17g, a check "
+                 "every %d steps",
+                 hvd_op_name(o->op), hvd_optimizer_name(o->optimizer),
+                 o->learning_rate, o->momentum, o->beta1, o->beta2, o->epsilon,
                  (int)o->check_every);
         return;
     }

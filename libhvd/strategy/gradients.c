@@ -31,18 +31,18 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int submit(struct hvd__variable *v, int32_t compression)
+static int submit(struct hvd__variable *v, const hvd_strategy_options *options)
 {
     hvd_request request;
 
     hvd_request_init(&request, sizeof request);
     request.name = v->key;
     request.dtype = HVD_FLOAT32;
-    request.op = HVD_AVERAGE;
+    request.op = options->op;
     request.ndim = 1;
     request.shape = &v->count;
     request.input = request.output = v->gradient;
-    request.compression = compression;
+    request.compression = options->compression;
     v->status = hvd_submit(&request, &v->handle);
     return v->status;
 }
@@ -57,8 +57,7 @@ int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the gradient of '%s' was ready before in this step",
                          v->name);
-    return strategy->options.serial ? HVD_OK
-                                    : submit(v, strategy->options.compression);
+    return strategy->options.serial ? HVD_OK : submit(v, &strategy->options);
 }
 
 /* Submit what serial has kept back, and refuse what is missing. */
@@ -76,7 +75,7 @@ static int complete_submissions(struct hvd_strategy *s)
                                   v->name);
             hvd__refuse(v->key, v->status);
         } else if (s->options.serial) {
-            submit(v, s->options.compression);
+            submit(v, &s->options);
         }
         if (v->status < 0 && status == HVD_OK)
             status = v->status;

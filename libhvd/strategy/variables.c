@@ -46,6 +46,24 @@ static int check_options(const hvd_strategy_options *options)
     if (options->check_every < 0)
         return hvd__fail(HVD_ERR_ARGUMENT, "check_every %d is less than 0",
                          (int)options->check_every);
+    if (options->op != HVD_AVERAGE && options->op != HVD_SUM &&
+        options->op != HVD_ADASUM)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "op %d, %s: gradients are reduced by average, sum or "
+                         "adasum",
+                         (int)options->op,
+                         hvd_op_name(options->op) ? hvd_op_name(options->op)
+                                                  : "which is none");
+    if (!hvd_compression_name(options->compression))
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "compression %d is neither one of the library's nor "
+                         "registered",
+                         (int)options->compression);
+    if (options->compression != HVD_COMPRESSION_NONE &&
+        options->op == HVD_ADASUM)
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "gradients that are compressed can be reduced by "
+                         "average or sum, not by adasum");
     return hvd__optimizer_check(options);
 }
 

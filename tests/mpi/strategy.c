@@ -19,6 +19,7 @@ static const int64_t shapes[NVARIABLES][2] = {
 
 static float values[NVARIABLES][LARGEST];
 static double expected[NVARIABLES][LARGEST];
+static hvd_op op = HVD_AVERAGE; /* of what make makes */
 static double first[NVARIABLES][LARGEST], second[NVARIABLES][LARGEST];
 
 static int64_t count_of(int variable)
@@ -47,6 +48,7 @@ static hvd_strategy *make(hvd_optimizer optimizer, int serial,
     hvd_strategy_options_init(&options, sizeof options);
     options.optimizer = optimizer;
     options.learning_rate = 0.01;
+    options.op = op;
     options.serial = serial;
     options.updated = updated;
     options.context = context;
@@ -85,7 +87,7 @@ static void expect_step(hvd_optimizer optimizer, int step)
             double g = 0, *w = &expected[v][i];
 
             for (int rank = 0; rank < n; rank++)
-                g += gradient(rank, step, v, i) / n;
+                g += gradient(rank, step, v, i) / (op == HVD_SUM ? 1 : n);
             switch (optimizer) {
             case HVD_NO_OPTIMIZER: break;
             case HVD_SGD: *w -= 0.01 * g; break;
@@ -162,6 +164,38 @@ START_TEST(every_optimizer_is_right)
 {
     for (hvd_optimizer o = 0; o < HVD_NUM_OPTIMIZERS; o++)
         train(o, 0);
+}
+END_TEST
+
+START_TEST(gradients_may_be_added_up)
+{
+    op = HVD_SUM;
+    train(HVD_SGD, 0);
+    train(HVD_ADAM, 1);
+    op = HVD_AVERAGE;
+}
+END_TEST
+
+/* Gradients that are equal on all ranks are their own adaptive sum. */
+START_TEST(gradients_may_be_added_adaptively)
+{
+    hvd_strategy *strategy;
+
+    op = HVD_ADASUM;
+    strategy = make(HVD_SGD, 0, NULL, NULL);
+    op = HVD_AVERAGE;
+    expect_start();
+    ck_hvd(hvd_strategy_start(strategy));
+    for (int v = 0; v < NVARIABLES; v++) {
+        for (int64_t i = 0; i < count_of(v); i++) {
+            hvd_strategy_gradient(strategy, v)[i] = (float)gradient(0, 0, v, i);
+            expected[v][i] -= 0.01 * gradient(0, 0, v, i);
+        }
+        ck_hvd(hvd_strategy_ready(strategy, v));
+    }
+    ck_hvd(hvd_strategy_step(strategy));
+    check_values(2e-6);
+    hvd_strategy_free(strategy);
 }
 END_TEST
 
@@ -316,7 +350,15 @@ START_TEST(options_are_checked)
     SPOILED(options.epsilon = -1, "epsilon");
     SPOILED(options.optimizer = 9, "optimizer 9");
     SPOILED(options.check_every = -1, "check_every -1");
+    SPOILED(options.op = HVD_MAX, "op 4, max: gradients are reduced by");
+    SPOILED(options.op = -1, "op -1, which is none");
+    SPOILED(options.compression = 12345, "compression 12345");
     SPOILED(options.size = 3, "hvd_strategy_options_init");
+    hvd_strategy_options_init(&options, sizeof options);
+    options.op = HVD_ADASUM;
+    options.compression = HVD_COMPRESSION_FP16;
+    ck_hvd_fails(hvd_strategy_new(&options, &strategy), HVD_ERR_UNSUPPORTED);
+    ck_error_says("not by adasum");
     ck_hvd_fails(hvd_strategy_new(NULL, &strategy), HVD_ERR_ARGUMENT);
     hvd_strategy_free(NULL);
 }
@@ -420,6 +462,15 @@ START_TEST(different_models_are_told_apart)
         ck_hvd_fails(hvd_strategy_start(strategy), HVD_ERR_MISMATCH);
         ck_error_says("optimizer adam");
         ck_error_says("optimizer sgd");
+    }
+    hvd_strategy_free(strategy);
+    op = ranks_rank() == last ? HVD_SUM : HVD_AVERAGE;
+    strategy = make(HVD_SGD, 0, NULL, NULL);
+    op = HVD_AVERAGE;
+    if (last > 0) {
+        ck_hvd_fails(hvd_strategy_start(strategy), HVD_ERR_MISMATCH);
+        ck_error_says("rank 0 has gradients by average");
+        ck_error_says("has gradients by sum");
     }
     hvd_strategy_free(strategy);
     strategy = make(HVD_SGD, 0, NULL, NULL);
@@ -653,6 +704,8 @@ static TCase *tcase_training(void)
     TCase *tcase = ranks_tcase("training");
 
     tcase_add_test(tcase, every_optimizer_is_right);
+    tcase_add_test(tcase, gradients_may_be_added_up);
+    tcase_add_test(tcase, gradients_may_be_added_adaptively);
     tcase_add_test(tcase, serial_gives_the_same_bits);
     tcase_add_test(tcase, without_an_optimizer_averages_stay);
     tcase_add_test(tcase, gradients_are_neighbours);
