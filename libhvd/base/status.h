@@ -25,6 +25,7 @@
     X(HVD_ERR_JOINED, "a rank has joined: only reductions work")               \
     X(HVD_ERR_PROCESS_SET, "no such process set, or not a member of it")       \
     X(HVD_ERR_INCONSISTENT, "the ranks got different results")                 \
+    X(HVD_ERR_FILE, "a file cannot be used")                                   \
     X(HVD_ERR_NOT_INITIALIZED, "hvd_init has not been called")                 \
     X(HVD_ERR_SHUTDOWN, "a rank has shut down")                                \
     X(HVD_ERR_CONFIG, "malformed environment variable")                        \

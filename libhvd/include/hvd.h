@@ -125,6 +125,8 @@ enum {
     HVD_ERR_JOINED = -8,      /* only reductions work once a rank has joined */
     HVD_ERR_PROCESS_SET = -9, /* no such process set, or not a member of it */
     HVD_ERR_INCONSISTENT = -10, /* the ranks got different results */
+    HVD_ERR_FILE = -11, /* a file cannot be read or written, or holds something
+                           else */
     /* no request can succeed in this world */
     HVD_ERR_NOT_INITIALIZED = -20,
     HVD_ERR_SHUTDOWN = -21, /* this or another rank has shut down */

@@ -144,6 +144,31 @@ int hvd_strategy_step(hvd_strategy *strategy);
  */
 int hvd_strategy_check(hvd_strategy *strategy);
 
+/*
+ * Write a checkpoint: all variables, the optimiser's state, and how many
+ * updates it has made. Not collective: all ranks hold the same, so one of them
+ * does it, between two steps. Blocks until the disk has it; until then the
+ * file of that name, if there is one, stays what it was. The learning rate is
+ * not in it.
+ *
+ * HVD_ERR_FILE, with the system's reason; HVD_ERR_ARGUMENT in the middle of a
+ * step.
+ */
+int hvd_strategy_save(hvd_strategy *strategy, const char *path);
+
+/*
+ * Collective, blocking, between two steps, after hvd_strategy_start: rank 0
+ * reads a checkpoint, and all ranks get it, however many wrote it. path is that
+ * of rank 0; the others' may be NULL. Variables are found by their names.
+ *
+ * Returns 1; or 0 if the checkpoint is of another optimiser, whose state means
+ * nothing to this one: then the optimiser begins anew. HVD_ERR_FILE, on all
+ * ranks, with nothing changed: the file cannot be read, is damaged, no
+ * checkpoint or of another model, whose first difference is named. (If the disk
+ * fails in the middle of it, the variables of rank 0 may have changed.)
+ */
+int hvd_strategy_load(hvd_strategy *strategy, const char *path);
+
 /* Change the learning rate from the next step on; same rule as in new. */
 int hvd_strategy_set_learning_rate(hvd_strategy *strategy, double rate);
 

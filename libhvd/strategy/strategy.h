@@ -47,6 +47,9 @@ int hvd__variable_check(const struct hvd_strategy *strategy, int32_t variable);
 /* Collective: whether all ranks have added the same and chosen the same. */
 int hvd__strategy_compare(const struct hvd_strategy *strategy);
 
+/* Collective: the variables of all ranks become those of rank 0. */
+int hvd__broadcast_values(struct hvd_strategy *strategy);
+
 /* Collective: a status of this rank alone becomes one of all. The last error
  * says whose it was. */
 int hvd__agree(int status);

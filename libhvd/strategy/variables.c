@@ -242,7 +242,7 @@ static int allocate(struct hvd_strategy *s, int32_t id)
 }
 
 /* All at once: the handles stand where a step's stand. */
-static int broadcast_values(struct hvd_strategy *s)
+int hvd__broadcast_values(struct hvd_strategy *s)
 {
     int status = HVD_OK;
 
@@ -279,7 +279,7 @@ int hvd_strategy_start(hvd_strategy *strategy)
     /* Ranks may have started different numbers of strategies before. */
     HVD_TRY(hvd_broadcast(&id, 1, HVD_INT32, 0));
     HVD_TRY(hvd__agree(allocate(strategy, id)));
-    HVD_TRY(broadcast_values(strategy));
+    HVD_TRY(hvd__broadcast_values(strategy));
     strategy->started = true;
     return HVD_OK;
 }

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint.c - a strategy in a file: to go on from where training stopped,
+ * on any number of ranks.
+ *
+ *     head        what it is, version, byte order, optimiser, how many
+ *     variable    name, shape, updates so far; its elements; the optimiser's
+ *     variable    state, in as many arrays as that optimiser keeps
+ *     ...
+ *     checksum    of all of it (blob.c)
+ *
+ * Variables are found by their names, in whatever order they were added. Rank
+ * 0 alone reads: first all heads, from which it knows whether the file is of
+ * this model and where everything lies, and only then the elements; so nothing
+ * is changed by a file that does not fit. Then everything goes to all ranks.
+ *
+ * Numbers are in the byte order of the machine that wrote the file, which a
+ * machine of the other order notices.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "strategy/blob.h"
+#include "strategy/optimizer.h"
+#include "strategy/strategy.h"
+
+enum { VERSION = 1, ORDER = 0x01020304 };
+
+static const char magic[8] = "hvdstate";
+
+struct head {
+    char magic[8];
+    uint32_t version;
+    uint32_t order;
+    int32_t optimizer;
+    int32_t nstates; /* arrays of the optimiser's, for each variable */
+    int64_t nvariables;
+};
+
+/* In front of the variable's name and elements. */
+struct variable_head {
+    int32_t name_bytes;
+    int32_t ndim;
+    int64_t shape[HVD_MAX_DIMS];
+    int64_t updates;
+};
+
+/* ------------------------------------------------------------- who may when */
+
+static int check(const hvd_strategy *s)
+{
+    if (!s)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
+    if (!s->started)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "hvd_strategy_start has not been called");
+    return HVD_OK;
+}
+
+static int check_idle(const hvd_strategy *s)
+{
+    for (int32_t i = 0; i < s->nvariables; i++)
+        if (atomic_load(&s->variables[i].ready))
+            return hvd__fail(HVD_ERR_ARGUMENT,
+                             "the gradient of '%s' is under way: checkpoints "
+                             "are written and read between two steps",
+                             s->variables[i].name);
+    return HVD_OK;
+}
+
+/* ------------------------------------------------------------------ writing */
+
+static int put_variable(struct hvd__blob_writer *w,
+                        const struct hvd__variable *v, int nstates)
+{
+    size_t bytes = (size_t)v->count * sizeof(float);
+    struct variable_head head = {.name_bytes = (int32_t)strlen(v->name),
+                                 .ndim = v->ndim,
+                                 .updates = v->steps};
+
+    memcpy(head.shape, v->shape, (size_t)v->ndim * sizeof *head.shape);
+    HVD_TRY(hvd__blob_put(w, &head, sizeof head));
+    HVD_TRY(hvd__blob_put(w, v->name, (size_t)head.name_bytes));
+    HVD_TRY(hvd__blob_put(w, v->value, bytes));
+    for (int k = 0; k < nstates; k++)
+        HVD_TRY(hvd__blob_put(w, v->states[k], bytes));
+    return HVD_OK;
+}
+
+static int put_all(struct hvd__blob_writer *w, const hvd_strategy *s)
+{
+    struct head head = {
+        .version = VERSION,
+        .order = ORDER,
+        .optimizer = s->options.optimizer,
+        .nstates = hvd__optimizer_states(s->options.optimizer),
+        .nvariables = s->nvariables,
+    };
+
+    memcpy(head.magic, magic, sizeof head.magic);
+    HVD_TRY(hvd__blob_put(w, &head, sizeof head));
+    for (int32_t i = 0; i < s->nvariables; i++)
+        HVD_TRY(put_variable(w, &s->variables[i], head.nstates));
+    return hvd__blob_commit(w);
+}
+
+int hvd_strategy_save(hvd_strategy *strategy, const char *path)
+{
+    struct hvd__blob_writer *w;
+    int status;
+
+    HVD_TRY(check(strategy));
+    if (!path || !path[0])
+        return hvd__fail(HVD_ERR_ARGUMENT, "the checkpoint has no file name");
+    HVD_TRY(check_idle(strategy));
+    w = malloc(sizeof *w);
+    if (!w)
+        return hvd__fail_memory(sizeof *w);
+    status = hvd__blob_create(w, path);
+    if (status >= 0)
+        status = put_all(w, strategy);
+    hvd__blob_discard(w);
+    free(w);
+    return status;
+}
+
+/* ------------------------------------------------------- reading, on rank 0 */
+
+/* What the file has of one of our variables. */
+struct place {
+    bool found;
+    int64_t elements; /* offset of the first */
+    int64_t updates;
+};
+
+static int get_head(const struct hvd__blob *b, struct head *head)
+{
+    HVD_TRY(hvd__blob_get(b, 0, head, sizeof *head));
+    if (memcmp(head->magic, magic, sizeof magic) != 0)
+        return hvd__fail(HVD_ERR_FILE, "%s is no checkpoint of a strategy",
+                         b->path);
+    if (head->order != ORDER)
+        return hvd__fail(HVD_ERR_FILE,
+                         "%s was written on a machine of the other byte order",
+                         b->path);
+    if (head->version != VERSION)
+        return hvd__fail(HVD_ERR_FILE,
+                         "%s is of version %" PRIu32 ", this libhvd knows "
+                         "version %d",
+                         b->path, head->version, VERSION);
+    if (head->nstates != hvd__optimizer_states(head->optimizer) ||
+        head->nvariables < 0)
+        return hvd__fail(HVD_ERR_FILE, "%s: its head makes no sense", b->path);
+    return HVD_OK;
+}
+
+static int32_t find(const hvd_strategy *s, const char *name)
+{
+    int32_t i = 0;
+
+    while (i < s->nvariables && strcmp(s->variables[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+static bool is_same_shape(const struct hvd__variable *v,
+                          const struct variable_head *head)
+{
+    return v->ndim == head->ndim &&
+           memcmp(v->shape, head->shape, (size_t)v->ndim * sizeof *v->shape) ==
+               0;
+}
+
+/* The variable at an offset, which becomes that of the next. */
+static int locate(const struct hvd__blob *b, const hvd_strategy *s, int nstates,
+                  int64_t *offset, struct place *places)
+{
+    struct variable_head head;
+    char name[HVD_MAX_NAME + 1] = "";
+    int32_t number;
+
+    HVD_TRY(hvd__blob_get(b, *offset, &head, sizeof head));
+    *offset += (int64_t)sizeof head;
+    if (head.name_bytes < 1 || head.name_bytes > HVD_MAX_NAME)
+        return hvd__fail(HVD_ERR_FILE, "%s: a name of %d bytes", b->path,
+                         (int)head.name_bytes);
+    HVD_TRY(hvd__blob_get(b, *offset, name, (size_t)head.name_bytes));
+    *offset += head.name_bytes;
+    number = find(s, name);
+    if (number == s->nvariables)
+        return hvd__fail(HVD_ERR_FILE,
+                         "%s has a variable '%s', and the strategy has none",
+                         b->path, name);
+    if (places[number].found)
+        return hvd__fail(HVD_ERR_FILE, "%s has variable '%s' twice", b->path,
+                         name);
+    if (!is_same_shape(&s->variables[number], &head))
+        return hvd__fail(HVD_ERR_FILE, "%s has variable '%s' in another shape",
+                         b->path, name);
+    places[number] = (struct place){true, *offset, head.updates};
+    /* As many bytes as are in memory already: no overflow. */
+    *offset +=
+        (1 + nstates) * s->variables[number].count * (int64_t)sizeof(float);
+    return HVD_OK;
+}
+
+static int locate_all(const struct hvd__blob *b, const hvd_strategy *s,
+                      const struct head *head, struct place *places)
+{
+    int64_t offset = (int64_t)sizeof *head;
+
+    for (int64_t i = 0; i < head->nvariables; i++)
+        HVD_TRY(locate(b, s, head->nstates, &offset, places));
+    for (int32_t i = 0; i < s->nvariables; i++)
+        if (!places[i].found)
+            return hvd__fail(HVD_ERR_FILE,
+                             "%s has no variable '%s', which the strategy has",
+                             b->path, s->variables[i].name);
+    if (offset != b->bytes)
+        return hvd__fail(HVD_ERR_FILE, "%s: its length is not what it says",
+                         b->path);
+    return HVD_OK;
+}
+
+static int get_variable(const struct hvd__blob *b, struct hvd__variable *v,
+                        const struct place *place, int nstates)
+{
+    size_t bytes = (size_t)v->count * sizeof(float);
+
+    HVD_TRY(hvd__blob_get(b, place->elements, v->value, bytes));
+    for (int k = 0; k < nstates; k++)
+        HVD_TRY(hvd__blob_get(b, place->elements + (1 + k) * (int64_t)bytes,
+                              v->states[k], bytes));
+    v->steps = place->updates;
+    return HVD_OK;
+}
+
+/* Returns 1 with the optimiser's state, 0 without. places: [nvariables]. */
+static int read_all(const struct hvd__blob *b, hvd_strategy *s,
+                    struct place *places)
+{
+    struct head head;
+    bool same;
+
+    HVD_TRY(get_head(b, &head));
+    HVD_TRY(locate_all(b, s, &head, places));
+    same = head.optimizer == s->options.optimizer;
+    for (int32_t i = 0; i < s->nvariables; i++)
+        HVD_TRY(get_variable(b, &s->variables[i], &places[i],
+                             same ? head.nstates : 0));
+    return same;
+}
+
+static int read_file(hvd_strategy *s, const char *path)
+{
+    struct hvd__blob blob;
+    struct place *places;
+    int status;
+
+    if (!path || !path[0])
+        return hvd__fail(HVD_ERR_ARGUMENT, "the checkpoint has no file name");
+    HVD_TRY(hvd__blob_open(&blob, path));
+    places = calloc((size_t)s->nvariables + 1, sizeof *places);
+    status = places ? read_all(&blob, s, places)
+                    : hvd__fail_memory((size_t)s->nvariables * sizeof *places);
+    free(places);
+    hvd__blob_close(&blob);
+    return status;
+}
+
+/* ------------------------------------------------------------- on all ranks */
+
+/* The optimiser's state is that of rank 0, or as at the beginning. */
+static int share_state(hvd_strategy *s, int32_t has_state)
+{
+    int nstates = hvd__optimizer_states(s->options.optimizer);
+
+    for (int32_t i = 0; i < s->nvariables; i++) {
+        struct hvd__variable *v = &s->variables[i];
+
+        if (!has_state)
+            v->steps = 0;
+        HVD_TRY(hvd_broadcast(&v->steps, 1, HVD_INT64, 0));
+        for (int k = 0; k < nstates; k++) {
+            if (has_state)
+                HVD_TRY(hvd_broadcast(v->states[k], v->count, HVD_FLOAT32, 0));
+            else
+                memset(v->states[k], 0, (size_t)v->count * sizeof(float));
+        }
+    }
+    return HVD_OK;
+}
+
+int hvd_strategy_load(hvd_strategy *strategy, const char *path)
+{
+    int32_t has_state = 0;
+    int status;
+
+    HVD_TRY(check(strategy));
+    status = hvd__agree(check_idle(strategy));
+    if (status < 0)
+        return status;
+    if (hvd_rank() == 0)
+        status = has_state = read_file(strategy, path);
+    HVD_TRY(hvd__agree(status));
+    HVD_TRY(hvd_broadcast(&has_state, 1, HVD_INT32, 0));
+    HVD_TRY(hvd__broadcast_values(strategy));
+    HVD_TRY(share_state(strategy, has_state));
+    return has_state;
+}
