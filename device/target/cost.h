@@ -9,11 +9,9 @@
 
 enum {
     /* Cycles of the supervisor, to start the contexts of a tile; issue slots
-     * of a context, to read what its vertex works on and to end. Graphcore's
-     * own estimates have 50, and 31 to 47 for vertices with work lists. */
+     * of a context, to read what its vertex works on and to end. */
     IPU__LAUNCH_CYCLES = 50,
     IPU__VERTEX_SLOTS = 12,
-    IPU__LISTED_VERTEX_SLOTS = 39,
     IPU__INSTRUCTION_BYTES = 4,
     /* Of a tile, what plans leave for the code of a whole program. */
     IPU__CODE_BYTES = 32 << 10,
@@ -39,6 +37,21 @@ int64_t ipu__words_cycles(const ipu_target *target, int64_t bytes);
  * over the chip, without the sync. */
 int64_t ipu__mean_path(const ipu_target *target);
 int64_t ipu__longest_path(const ipu_target *target);
+
+/* The product unit of a tile, for elements of so many bytes: channels that go
+ * in and come out of a pass, slots of a row. */
+struct ipu__unit {
+    int32_t element_bytes;
+    int64_t in, out, row;
+};
+
+struct ipu__unit ipu__unit_of(const ipu_target *target, int32_t element_bytes);
+
+/* A block [rows, k, n] on one tile, at each of so many positions of the
+ * kernel. */
+int64_t ipu__passes_cycles(const ipu_target *target,
+                           const struct ipu__unit *unit, int64_t rows,
+                           int64_t k, int64_t n, int64_t positions);
 
 /* Count one exchange into cycles: bytes into the busiest tile, in so many
  * messages. */

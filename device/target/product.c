@@ -6,17 +6,12 @@
  * that leaves tiles idle, k is cut too, and the partial sums are added up
  * afterwards. A tile fetches the parts of both inputs that its block needs,
  * in slices of k if they do not fit beside its own data, and multiplies in
- * passes: the accumulating product unit holds weights of a group of input by
- * a group of output channels, and rows stream through it.
+ * passes of its product unit (passes.c). Sums are float32; those of float16
+ * products are rounded at the end. So small blocks pay for passes, uneven ones
+ * for padding, and everything for fetching its inputs through 4 bytes a cycle:
+ * that is what keeps products below the peak.
  *
- *     float16   16 x units weights, a row in 4 cycles
- *     float32    8 x units weights, a row in 8 cycles
- *
- * with as many units as the macs of a cycle make. A pass loads the weights
- * and starts all contexts, which divide the rows among themselves. So small
- * blocks pay for passes, uneven ones for padding, and everything for fetching
- * its inputs through 4 bytes a cycle: that is what keeps products below the
- * peak.
+ * A slice is whole groups of k, as the unit takes them, and its own vertex.
  *
  * The plan is the cheapest of all grids. The chip's own compiler searches
  * more ways (and takes the weights from the other side), so a real plan may
@@ -32,15 +27,17 @@
 /* Of a tile, for what a product fetches and adds up in between. */
 static const double TEMPORARY_SHARE = 0.6;
 
+/* Of a vertex with its loops, and of adding up. */
+enum { PRODUCT_CODE_BYTES = 624 };
+
 /* Years on any chip; cycles still count in 64 bits. */
 static const double MOST_PRODUCTS = 0x1p55;
 
 struct problem {
     const ipu_target *target;
     const ipu_product *product;
+    struct ipu__unit unit;
     int64_t taps;      /* positions of the kernel */
-    int64_t in, out;   /* channels of a pass */
-    int64_t row;       /* cycles of a row */
     int64_t tiles;     /* for one of the batch */
     int64_t rounds;    /* of the batch */
     int64_t own_bytes; /* a tile's share of inputs and output */
@@ -66,21 +63,6 @@ static int64_t under(const struct problem *p, int64_t rows)
     return p->taps == 1 ? rows : ipu__least(all, (int64_t)ceil(reach * width));
 }
 
-/* The passes of a block [rows, k, n]. */
-static int64_t multiply(const struct problem *p, int64_t rows, int64_t k,
-                        int64_t n)
-{
-    const ipu_target *t = p->target;
-    int64_t passes =
-        ipu__ceil_div(k, p->in) * ipu__ceil_div(n, p->out) * p->taps;
-    int64_t weights = ipu__ceil_div(p->in * p->out * p->product->element_bytes,
-                                    t->load_bytes);
-    int64_t each = ipu__ceil_div(rows, t->workers) * p->row +
-                   (int64_t)IPU__LISTED_VERTEX_SLOTS;
-
-    return IPU__LAUNCH_CYCLES + passes * (weights + each * t->workers);
-}
-
 /* Add up what parts of k have made: each tile its share. */
 static void count_partials(const struct problem *p, int64_t elements,
                            int64_t parts, ipu_cycles *c)
@@ -99,50 +81,61 @@ static void count_partials(const struct problem *p, int64_t elements,
                                  parts * ipu__ceil_div(vectors, t->workers));
 }
 
-/* Add the sums of one slice of k to those before. */
-static int64_t add_cycles(const struct problem *p, int64_t sums)
+/* One vertex over that many sums, with slots for each vector of them. */
+static int64_t sweep(const struct problem *p, int64_t sums, int64_t slots)
 {
     const ipu_target *t = p->target;
     int64_t vectors = ipu__ceil_div(sums * 4, t->vector_bytes);
 
     return IPU__LAUNCH_CYCLES +
-           (IPU__VERTEX_SLOTS + ipu__ceil_div(vectors, t->workers)) *
+           (IPU__VERTEX_SLOTS + slots * ipu__ceil_div(vectors, t->workers)) *
                t->workers;
 }
 
-/* Fetch, in as many slices as the memory asks for. false: no number of them
- * helps. */
-static bool count_fetch(const struct problem *p, int64_t rows, int64_t k,
-                        int64_t n, struct choice *choice)
+/* Into how many slices of k the memory divides what is fetched: bytes in all,
+ * sums kept meanwhile. 0: no number of them helps. */
+static int64_t slices_of(int64_t groups, int64_t bytes, int64_t sums,
+                         double room)
+{
+    double whole;
+
+    if ((double)bytes <= room - (double)sums)
+        return 1;
+    room -= 2 * (double)sums; /* of this slice, and of those before */
+    whole = floor(room / ((double)bytes / (double)groups));
+    return whole < 1 ? 0 : ipu__ceil_div(groups, (int64_t)whole);
+}
+
+/* All slices: fetch, multiply, add to those before. false: there is no room. */
+static bool count_slices(const struct problem *p, int64_t rows, int64_t k,
+                         int64_t n, struct choice *choice)
 {
     const ipu_target *t = p->target;
     ipu_cycles *c = &choice->cycles;
+    int64_t groups = ipu__ceil_div(k, p->unit.in), sums = rows * n * 4;
     int64_t bytes =
         p->product->element_bytes * k * (under(p, rows) + n * p->taps);
-    int64_t most = ipu__ceil_div(k, p->in), slices = 1;
     double room = (double)p->room;
-    int64_t sums = rows * n * 4;
+    int64_t slices, thick;
 
     if (choice->plan.grid_k > 1)
         room -= (double)sums; /* those of others, added to a share */
-    if ((double)bytes > room - (double)sums) {
-        sums *= 2; /* of this slice, and of those before */
-        if (room - (double)sums < 1)
-            return false;
-        slices = (int64_t)ceil((double)bytes / (room - (double)sums));
-    }
-    if (slices > most)
+    slices = slices_of(groups, bytes, sums, room);
+    if (slices == 0)
         return false;
-    if (slices > 1)
-        c->compute += slices * add_cycles(p, rows * n);
-    for (int64_t i = 0; i < 2 && i < slices; i++) /* all slices are alike */
-        ipu__count_exchange(t, ipu__ceil_div(bytes, slices), 2, c);
-    if (slices > 2) {
-        c->exchange = c->exchange / 2 * slices;
-        c->sync = c->sync / 2 * slices;
-        c->exchange_bytes = c->exchange_bytes / 2 * slices;
+    thick = ipu__least(ipu__ceil_div(groups, slices) * p->unit.in, k);
+    bytes = ipu__ceil_div(bytes, k) * thick;
+    ipu__count_exchange(t, bytes, 2, c);
+    c->compute = ipu__passes_cycles(t, &p->unit, rows, thick, n, p->taps);
+    if (slices > 1) { /* they are alike */
+        c->compute = slices * (c->compute + sweep(p, rows * n, 1));
+        c->exchange *= slices;
+        c->sync *= slices;
+        c->exchange_bytes *= slices;
+        c->exchange_code_bytes *= 2; /* of the first, and the loop's */
+        sums *= 2;
     }
-    c->temporary_bytes = ipu__ceil_div(bytes, slices) + sums;
+    c->temporary_bytes = bytes + sums;
     c->partial_bytes = sums;
     choice->plan.slices = slices;
     return true;
@@ -157,10 +150,11 @@ static void consider(const struct problem *p, int64_t gm, int64_t gk,
     struct choice c = {.plan = {.grid_m = gm, .grid_k = gk, .grid_n = gn}};
 
     c.plan.tiles = gm * gk * gn;
-    if (!count_fetch(p, rows, k, n, &c))
+    if (!count_slices(p, rows, k, n, &c))
         return;
-    c.cycles.compute += multiply(p, rows, k, n);
     count_partials(p, rows * n, gk, &c.cycles);
+    if (d->element_bytes == 2 && gk == 1)
+        c.cycles.compute += sweep(p, rows * n, 1);
     c.total = c.cycles.compute + c.cycles.exchange + c.cycles.sync;
     if (best->total == 0 || c.total < best->total)
         *best = c;
@@ -177,7 +171,7 @@ static int64_t next_parts(int64_t extent, int64_t parts)
 static void search(const struct problem *p, struct choice *best)
 {
     const ipu_product *d = p->product;
-    int64_t groups = ipu__ceil_div(d->k, p->in);
+    int64_t groups = ipu__ceil_div(d->k, p->unit.in);
 
     for (int64_t gm = 1; gm && gm <= p->tiles; gm = next_parts(d->m, gm))
         for (int64_t gn = 1; gn && gm * gn <= p->tiles;
@@ -230,15 +224,10 @@ static int check(const ipu_product *d)
 static struct problem problem_of(const ipu_target *t, const ipu_product *d)
 {
     struct problem p = {.target = t, .product = d, .tiles = t->tiles};
-    bool half = d->element_bytes == 2;
     double elements;
 
     p.taps = (int64_t)d->kernel[0] * d->kernel[1];
-    p.in = half ? 16 : 8;
-    p.row = half ? 4 : 8;
-    p.out = (half ? t->macs_float16 : t->macs_float32) * p.row / p.in;
-    if (p.out < 1)
-        p.out = 1;
+    p.unit = ipu__unit_of(t, d->element_bytes);
     p.tiles = t->tiles / ipu__least(d->batch, t->tiles);
     p.rounds = ipu__ceil_div(d->batch, t->tiles);
     elements = (double)d->batch *
@@ -286,8 +275,7 @@ static int plan_and_count(const ipu_target *target, const ipu_product *d,
     best->plan.tiles *= ipu__least(d->batch, target->tiles);
     best->cycles.flops = 2.0 * (double)d->batch * (double)d->m * (double)d->k *
                          (double)d->n * (double)p.taps;
-    best->cycles.code_bytes +=
-        IPU__LISTED_VERTEX_SLOTS * 4 * IPU__INSTRUCTION_BYTES;
+    best->cycles.code_bytes += PRODUCT_CODE_BYTES;
     return IPU_OK;
 }
 

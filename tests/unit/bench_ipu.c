@@ -76,6 +76,8 @@ static const struct {
     {"C2", "exchange", "permute", 4, NS, 165},
     {"C2", "exchange", "permute", 0, RATE, 7780},
     {"C2", "exchange", "all-to-all", 0, RATE, 7780},
+    {"C2", "matmul", "float32", 2944, RATE, 18.9},
+    {"C2", "matmul", "float16", 2944, RATE, 58.9},
     {"C2", "links", "in a pair, loaded", 0, RATE, 0.85 * 96},
     {"C2", "host", "stream to or from the host", 0, RATE, 32},
     {"M2000", "memory", "triad, by hand", 0, RATE, 46.55},

@@ -152,7 +152,7 @@ static void waiting_network(const ipu_target *target)
 {
     ipu_tensor w[4], g[4];
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(512, 256));
-    static const int64_t widths[] = {256, 256, 2048, 256, 16};
+    static const int64_t widths[] = {256, 256, 1536, 256, 16};
 
     for (int i = 0; i < 4; i++) {
         char name[16];
