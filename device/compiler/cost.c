@@ -20,9 +20,8 @@ static void guess(const struct ipu__call *call, struct ipu__work *work)
 {
     work->kind = IPU__WORK_ELEMENTS;
     work->loads = call->op->ninputs;
-    work->arithmetic = call->op->slots ? ipu__instructions(call->op->slots,
-                                                           work->element_bytes)
-                                       : 1;
+    work->arithmetic =
+        call->op->slots ? ipu__slots(call->op, work->element_bytes) : 1;
     work->elements = work->outputs;
     if (call->op->alias) {
         work->kind = IPU__WORK_NONE;
@@ -128,6 +127,14 @@ static struct ipu__work work_of_parts(const struct ipu_executable *e,
     return all;
 }
 
+/* Why what an op takes is only an estimate; NULL: it is none. */
+static const char *doubt(const struct ipu__op *op)
+{
+    if (op->estimate)
+        return op->estimate;
+    return op->slots || op->cost || op->alias ? NULL : not_said;
+}
+
 static ipu_system alone(const struct ipu_executable *e)
 {
     ipu_system system = {.size = sizeof system,
@@ -148,22 +155,20 @@ static int count_part(const struct ipu_executable *e,
     const struct ipu__work work = work_of(e, step, part, element_bytes);
 
     IPU_TRY(ipu__work_cycles(&e->target, &work, cycles, tiles));
-    if (!part->op->cost && !part->op->slots && work.kind != IPU__WORK_NONE)
-        cycles->estimate = not_said;
+    if (!cycles->estimate && work.kind != IPU__WORK_NONE)
+        cycles->estimate = doubt(part->op);
     return IPU_OK;
 }
 
-/* Whether the parts beside the head say what an element takes. */
-static bool all_say(const struct ipu_executable *e,
-                    const struct ipu__step *step)
+/* The first of the parts beside the head that is in doubt. */
+static const char *doubt_of_parts(const struct ipu_executable *e,
+                                  const struct ipu__step *step)
 {
-    for (int32_t k = step->head != NULL; k < step->nparts; k++) {
-        const struct ipu__op *op = e->parts[step->first_part + k].op;
+    const char *why = NULL;
 
-        if (!op->slots && !op->alias)
-            return false;
-    }
-    return true;
+    for (int32_t k = step->head != NULL; k < step->nparts && !why; k++)
+        why = doubt(e->parts[step->first_part + k].op);
+    return why;
 }
 
 /* The head, then all else where the head has made its output. */
@@ -176,8 +181,8 @@ static int count_fused(const struct ipu_executable *e,
     int64_t head_tiles = 0;
 
     IPU_TRY(ipu__work_cycles(&e->target, &work, cycles, tiles));
-    if (!all_say(e, step))
-        cycles->estimate = not_said;
+    if (!cycles->estimate)
+        cycles->estimate = doubt_of_parts(e, step);
     if (!step->head)
         return IPU_OK;
     IPU_TRY(count_part(e, step, &e->parts[step->first_part], element_bytes,

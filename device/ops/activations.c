@@ -9,6 +9,7 @@
  * x^3) silu(x)       = x sigmoid(x)
  */
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/functions.h"
 #include "ops/pair.h"
 
@@ -130,7 +131,9 @@ const struct ipu__op ipu__activation_tanh = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 67,
+    .slots = IPU__TANH_SLOTS,
+    .half_slots = IPU__TANH_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_tanh,
     .gradient = tanh_gradient,
@@ -165,7 +168,9 @@ const struct ipu__op ipu__activation_sigmoid = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 52,
+    .slots = IPU__SIGMOID_SLOTS,
+    .half_slots = IPU__SIGMOID_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_sigmoid,
     .gradient = sigmoid_gradient,
@@ -183,7 +188,9 @@ const struct ipu__op ipu__gelu_grad = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
-    .slots = 122,
+    .slots = IPU__ERF_SLOTS + IPU__EXP_SLOTS + 8,
+    .half_slots = IPU__ERF_HALVES + IPU__EXP_HALVES + 8,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__two_floats,
     .run = run_gelu_grad,
 };
@@ -200,7 +207,9 @@ const struct ipu__op ipu__gelu = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 77,
+    .slots = IPU__ERF_SLOTS + 4,
+    .half_slots = IPU__ERF_HALVES + 4,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_gelu,
     .gradient = gelu_gradient,
@@ -216,7 +225,9 @@ const struct ipu__op ipu__gelu_tanh_grad = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
-    .slots = 82,
+    .slots = IPU__TANH_SLOTS + 12,
+    .half_slots = IPU__TANH_HALVES + 12,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__two_floats,
     .run = run_gelu_tanh_grad,
 };
@@ -234,7 +245,9 @@ const struct ipu__op ipu__gelu_tanh = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 73,
+    .slots = IPU__TANH_SLOTS + 6,
+    .half_slots = IPU__TANH_HALVES + 6,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_gelu_tanh,
     .gradient = gelu_tanh_gradient,
@@ -252,7 +265,9 @@ const struct ipu__op ipu__silu_grad = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
-    .slots = 57,
+    .slots = IPU__SIGMOID_SLOTS + 5,
+    .half_slots = IPU__SIGMOID_HALVES + 5,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__two_floats,
     .run = run_silu_grad,
 };
@@ -269,7 +284,9 @@ const struct ipu__op ipu__silu = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 53,
+    .slots = IPU__SIGMOID_SLOTS + 1,
+    .half_slots = IPU__SIGMOID_HALVES + 1,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_silu,
     .gradient = silu_gradient,

@@ -145,6 +145,7 @@ const struct ipu__op ipu__one_hot = {
     .name = "one_hot",
     .ninputs = 1,
     .in_place = -1,
+    .slots = 2,
     .shape = one_hot_shape,
     .run = run_one_hot,
 };

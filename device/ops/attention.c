@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/op.h"
 #include "ops/rows.h"
 
@@ -166,6 +167,14 @@ static void count_products(const struct attention *a, int64_t products,
                                   .m = a->t,
                                   .k = a->d,
                                   .n = a->t};
+    /* The softmax of S between them, where it has been computed. */
+    work->rows = a->batch * a->heads * a->t;
+    work->elements = work->rows * a->t;
+    work->sums = 2;
+    work->loads = 3;
+    work->stores = 1;
+    work->arithmetic =
+        ipu__slots(&ipu__softmax, work->element_bytes) + (products > 2 ? 4 : 0);
 }
 
 static void cost(const struct ipu__call *call, struct ipu__work *work)
@@ -192,6 +201,7 @@ const struct ipu__op ipu__attention = {
     .scratch = scratch,
     .run = run,
     .cost = cost,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .gradient = gradient,
 };
 
@@ -287,6 +297,7 @@ const struct ipu__op ipu__attention_grad = {
     .scratch = grad_scratch,
     .run = run_grad,
     .cost = grad_cost,
+    .estimate = IPU__FUNCTION_ESTIMATE,
 };
 
 ipu_tensor ipu_attention(ipu_graph *graph, ipu_tensor qkv, int32_t heads,

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/functions.h"
 #include "ops/op.h"
 
@@ -89,7 +90,9 @@ const struct ipu__op ipu__elu = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 44,
+    .slots = IPU__EXP_SLOTS + 4,
+    .half_slots = IPU__EXP_HALVES + 4,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_elu,
     .gradient = elu_gradient,

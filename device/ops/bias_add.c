@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/op.h"
 
 static int64_t last_extent(const struct ipu__shape *shape)
@@ -126,6 +127,7 @@ const struct ipu__op ipu__bias_add_grad = {
     .shape = grad_shape,
     .scratch = grad_scratch,
     .run = run_grad,
+    .cost = ipu__sum_cost,
 };
 
 ipu_tensor ipu_bias_add(ipu_graph *graph, ipu_tensor x, ipu_tensor bias)

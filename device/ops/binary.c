@@ -9,6 +9,7 @@
 
 #include "graph/error.h"
 #include "ops/broadcast.h"
+#include "ops/costs.h"
 #include "ops/pair.h"
 
 #define NAME add_floats
@@ -206,7 +207,9 @@ const struct ipu__op ipu__binary_divide = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
-    .slots = 12,
+    .slots = IPU__DIVIDE_SLOTS,
+    .half_slots = IPU__DIVIDE_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = floats_only,
     .run = run_divide,
     .gradient = divide_gradient,
@@ -302,7 +305,9 @@ const struct ipu__op ipu__binary_power = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
-    .slots = 94,
+    .slots = IPU__POWER_SLOTS,
+    .half_slots = IPU__POWER_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = floats_only,
     .run = run_power,
     .gradient = power_gradient,

@@ -45,6 +45,7 @@ const struct ipu__op ipu__causal_mask = {
     .name = "causal_mask",
     .ninputs = 1,
     .in_place = 0,
+    .slots = 2,
     .shape = shape,
     .run = run,
     .gradient = gradient,

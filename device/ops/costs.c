@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/costs.h"
 
-int32_t ipu__instructions(int slots, int32_t element_bytes)
+int32_t ipu__slots(const struct ipu__op *op, int32_t element_bytes)
 {
-    if (slots <= 2)
-        return slots > 0 ? slots : 0;
-    return element_bytes < 4 ? 2 * slots : slots;
+    if (element_bytes < 4 && op->half_slots)
+        return op->half_slots;
+    return op->slots > 0 ? op->slots : 0;
 }
 
 static int64_t count_of(const struct ipu__call *call, int i)
@@ -18,7 +18,7 @@ static void set(const struct ipu__call *call, struct ipu__work *work,
 {
     work->kind = kind;
     work->elements = count_of(call, 0);
-    work->arithmetic = ipu__instructions(call->op->slots, work->element_bytes);
+    work->arithmetic = ipu__slots(call->op, work->element_bytes);
 }
 
 void ipu__rows_cost(const struct ipu__call *call, struct ipu__work *work)
@@ -54,6 +54,14 @@ void ipu__read_once_cost(const struct ipu__call *call, struct ipu__work *work)
     set(call, work, IPU__WORK_ELEMENTS);
     work->loads = call->op->ninputs;
     if (work->outputs > work->elements)
+        work->elements = work->outputs;
+}
+
+void ipu__sum_cost(const struct ipu__call *call, struct ipu__work *work)
+{
+    work->kind = IPU__WORK_SUM;
+    work->elements = count_of(call, 0);
+    if (work->elements < work->outputs) /* of no elements */
         work->elements = work->outputs;
 }
 

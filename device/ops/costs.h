@@ -9,9 +9,46 @@
 
 #include "ops/op.h"
 
-/* Instructions for a vector of elements of so many bytes: what takes more than
- * two is computed in float32, two at a time. */
-int32_t ipu__instructions(int slots, int32_t element_bytes);
+/*
+ * Issue slots of a context for functions that the chip has instructions for, or
+ * its library, as Graphcore's estimates have them (poplibs,
+ * lib/popops/popopsCycleEstimators.hpp): of two float32 elements, and of four
+ * halves. How many cycles an instruction takes depends on its data; these are
+ * averages. sin, cos and powers are the library's, an element at a time.
+ */
+enum {
+    IPU__EXP_SLOTS = 6,
+    IPU__EXP_HALVES = 4,
+    IPU__LOG_SLOTS = 12,
+    IPU__LOG_HALVES = 4,
+    IPU__TANH_SLOTS = 10,
+    IPU__TANH_HALVES = 2,
+    IPU__SIGMOID_SLOTS = 10,
+    IPU__SIGMOID_HALVES = 4,
+    IPU__DIVIDE_SLOTS = 10,
+    IPU__DIVIDE_HALVES = 21,
+    IPU__SQRT_SLOTS = 10,
+    IPU__SQRT_HALVES = 23,
+    IPU__RSQRT_SLOTS = 8,
+    IPU__RSQRT_HALVES = 19,
+    IPU__ERF_SLOTS = 2 * 18,
+    IPU__ERF_HALVES = 4 * 16,
+    IPU__EXPM1_SLOTS = 2 * 4,
+    IPU__EXPM1_HALVES = 5,
+    IPU__LOG1P_SLOTS = 180,
+    IPU__LOG1P_HALVES = 180,
+    IPU__SIN_SLOTS = 2 * 2300,
+    IPU__SIN_HALVES = 4 * 26,
+    IPU__POWER_SLOTS = 2 * 312,
+    IPU__POWER_HALVES = 4 * 325
+};
+
+#define IPU__FUNCTION_ESTIMATE                                                 \
+    "how many cycles the chip's functions take depends on their data: these "  \
+    "are averages of Graphcore's"
+
+/* Slots of arithmetic for a vector of elements of so many bytes. */
+int32_t ipu__slots(const struct ipu__op *op, int32_t element_bytes);
 
 /* Rows of the last dimension of the first input: two passes with a sum each,
  * and one that stores. */
@@ -26,6 +63,10 @@ void ipu__statistics_cost(const struct ipu__call *call, struct ipu__work *work);
 
 /* Every element of the first input is read once, for one of the output. */
 void ipu__read_once_cost(const struct ipu__call *call, struct ipu__work *work);
+
+/* All elements of the first input, to fewer of the output, an instruction each:
+ * sums, and the largest or smallest. */
+void ipu__sum_cost(const struct ipu__call *call, struct ipu__work *work);
 
 /* Rows by their numbers, each from wherever it lies to wherever it is asked
  * for. */

@@ -54,11 +54,13 @@ struct ipu__op {
      * part of the elements, from number first on, as [n] or [rows, n]. It
      * takes no scratch and does not fail. */
     bool by_element;
-    /* Instructions for two float32 elements: those that the functions in
-     * functions.h take (arithmetic on both at once, on bits one by one), a
-     * reciprocal or root as an estimate and two steps of Newton's. -1: none, it
-     * only moves. 0: not said. */
+    /* Issue slots of arithmetic that the chip takes for two float32 elements:
+     * an instruction each, functions of the hardware as costs.h has them. -1:
+     * none, it only moves. 0: not said. */
     int slots;
+    int half_slots; /* ... for four halves, if that is not as many; or 0 */
+    /* Why these are only an estimate; NULL: they are instructions. Static. */
+    const char *estimate;
     /* It means more where replicas run than its run function does: it must
      * neither be computed while compiling nor be left out. */
     bool collective;

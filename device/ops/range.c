@@ -50,6 +50,7 @@ const struct ipu__op ipu__range = {
     .name = "range",
     .ninputs = 0,
     .in_place = -1,
+    .slots = 1,
     .shape = shape,
     .run = run,
 };

@@ -11,6 +11,7 @@
 
 #include "graph/error.h"
 #include "ops/broadcast.h"
+#include "ops/costs.h"
 #include "ops/reduce.h"
 #include "ops/rows.h"
 
@@ -105,6 +106,7 @@ const struct ipu__op ipu__sum = {
     .shape = ipu__reduced_shape,
     .scratch = sum_scratch,
     .run = run_sum,
+    .cost = ipu__sum_cost,
     .gradient = sum_gradient,
 };
 
@@ -115,6 +117,7 @@ const struct ipu__op ipu__mean = {
     .shape = ipu__reduced_shape,
     .scratch = sum_scratch,
     .run = run_sum,
+    .cost = ipu__sum_cost,
     .gradient = sum_gradient,
 };
 
@@ -202,6 +205,7 @@ const struct ipu__op ipu__max = {
     .in_place = -1,
     .shape = ipu__reduced_some,
     .run = run_max,
+    .cost = ipu__sum_cost,
     .gradient = max_gradient,
 };
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/reduce.h"
 
 static inline float smaller(float a, float b)
@@ -41,6 +42,7 @@ const struct ipu__op ipu__min = {
     .in_place = -1,
     .shape = ipu__reduced_some,
     .run = run,
+    .cost = ipu__sum_cost,
     .gradient = gradient,
 };
 

@@ -3,6 +3,7 @@
  * The sum of all elements times a scale, and what its derivative needs: a
  * scalar times a scale, spread over a shape.
  */
+#include "ops/costs.h"
 #include "ops/op.h"
 
 static int scalar(const struct ipu__call *call, struct ipu__shape *output)
@@ -41,6 +42,7 @@ const struct ipu__op ipu__reduce_sum = {
     .in_place = -1,
     .shape = scalar,
     .run = run,
+    .cost = ipu__sum_cost,
     .gradient = gradient,
 };
 

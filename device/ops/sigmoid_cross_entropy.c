@@ -7,6 +7,7 @@
  * which overflows nowhere. dx = (sigmoid(x) - z) dy, dz = -x dy.
  */
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/functions.h"
 #include "ops/op.h"
 
@@ -45,6 +46,9 @@ const struct ipu__op ipu__sigmoid_cross_entropy = {
     .ninputs = 2,
     .in_place = 0,
     .by_element = true,
+    .slots = IPU__EXP_SLOTS + IPU__LOG_SLOTS + 5,
+    .half_slots = IPU__EXP_HALVES + IPU__LOG_HALVES + 5,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__two_floats,
     .run = run,
     .gradient = gradient,

@@ -10,6 +10,7 @@
  *     softplus  sigmoid(x)
  */
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/functions.h"
 #include "ops/op.h"
 
@@ -64,7 +65,9 @@ const struct ipu__op ipu__sin = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 30,
+    .slots = IPU__SIN_SLOTS,
+    .half_slots = IPU__SIN_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_sin,
     .gradient = sin_gradient,
@@ -84,7 +87,9 @@ const struct ipu__op ipu__cos = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 30,
+    .slots = IPU__SIN_SLOTS,
+    .half_slots = IPU__SIN_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_cos,
     .gradient = cos_gradient,
@@ -106,7 +111,9 @@ const struct ipu__op ipu__unary_log1p = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 46,
+    .slots = IPU__LOG1P_SLOTS,
+    .half_slots = IPU__LOG1P_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_log1p,
     .gradient = log1p_gradient,
@@ -124,7 +131,9 @@ const struct ipu__op ipu__unary_expm1 = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 42,
+    .slots = IPU__EXPM1_SLOTS,
+    .half_slots = IPU__EXPM1_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_expm1,
     .gradient = expm1_gradient,
@@ -148,7 +157,9 @@ const struct ipu__op ipu__unary_erf = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 77,
+    .slots = IPU__ERF_SLOTS,
+    .half_slots = IPU__ERF_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_erf,
     .gradient = erf_gradient,
@@ -166,7 +177,9 @@ const struct ipu__op ipu__softplus = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 88,
+    .slots = IPU__EXP_SLOTS + IPU__LOG_SLOTS + 4,
+    .half_slots = IPU__EXP_HALVES + IPU__LOG_HALVES + 4,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_softplus,
     .gradient = softplus_gradient,

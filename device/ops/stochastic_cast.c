@@ -102,6 +102,7 @@ const struct ipu__op ipu__stochastic_cast = {
     .in_place = -1,
     .raw = true,
     .by_element = true,
+    .slots = 2,
     .shape = shape,
     .run = run,
     .gradient = gradient,

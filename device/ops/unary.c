@@ -4,6 +4,7 @@
  * have derivatives again.
  */
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/functions.h"
 #include "ops/op.h"
 
@@ -120,7 +121,9 @@ const struct ipu__op ipu__unary_exp = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 39,
+    .slots = IPU__EXP_SLOTS,
+    .half_slots = IPU__EXP_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_exp,
     .gradient = exp_gradient,
@@ -138,7 +141,9 @@ const struct ipu__op ipu__unary_log = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 44,
+    .slots = IPU__LOG_SLOTS,
+    .half_slots = IPU__LOG_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_log,
     .gradient = log_gradient,
@@ -159,7 +164,9 @@ const struct ipu__op ipu__sqrt = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 10,
+    .slots = IPU__SQRT_SLOTS,
+    .half_slots = IPU__SQRT_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_sqrt,
     .gradient = sqrt_gradient,
@@ -181,7 +188,9 @@ const struct ipu__op ipu__rsqrt = {
     .ninputs = 1,
     .in_place = 0,
     .by_element = true,
-    .slots = 12,
+    .slots = IPU__RSQRT_SLOTS,
+    .half_slots = IPU__RSQRT_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = ipu__same_floats,
     .run = run_rsqrt,
     .gradient = rsqrt_gradient,

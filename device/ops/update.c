@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/update.h"
+#include "ops/costs.h"
 
 #include <math.h>
 
@@ -167,7 +168,9 @@ const struct ipu__op ipu__adam_update = {
     .ninputs = 5,
     .in_place = 0,
     .by_element = true,
-    .slots = 31,
+    .slots = IPU__SQRT_SLOTS + IPU__DIVIDE_SLOTS + 9,
+    .half_slots = IPU__SQRT_HALVES + IPU__DIVIDE_HALVES + 9,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = update_shape,
     .run = run_update,
 };
@@ -185,7 +188,9 @@ const struct ipu__op ipu__adam_direction = {
     .ninputs = 4,
     .in_place = 0,
     .by_element = true,
-    .slots = 29,
+    .slots = IPU__SQRT_SLOTS + IPU__DIVIDE_SLOTS + 7,
+    .half_slots = IPU__SQRT_HALVES + IPU__DIVIDE_HALVES + 7,
+    .estimate = IPU__FUNCTION_ESTIMATE,
     .shape = direction_shape,
     .run = run_direction,
 };

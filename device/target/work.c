@@ -75,6 +75,20 @@ static int count_rows(const ipu_target *target, const struct ipu__work *work,
     return IPU_OK;
 }
 
+static int count_product_and_rows(const ipu_target *target,
+                                  const struct ipu__work *work,
+                                  ipu_cycles *cycles, int64_t *tiles)
+{
+    ipu_cycles rows = {.size = sizeof rows};
+
+    IPU_TRY(count_product(target, work, cycles, tiles));
+    if (work->rows == 0)
+        return IPU_OK;
+    IPU_TRY(count_rows(target, work, &rows));
+    ipu__follow(cycles, &rows);
+    return IPU_OK;
+}
+
 /* Words come in any order; each tile puts its own where they belong. */
 static int count_move(const ipu_target *target, const struct ipu__work *work,
                       ipu_cycles *cycles)
@@ -135,7 +149,7 @@ int ipu__work_cycles(const ipu_target *target, const struct ipu__work *work,
         ipu__least(ipu__ceil_div(elements, vector ? vector : 1), target->tiles);
     switch (work->kind) {
     case IPU__WORK_PRODUCT:
-        status = count_product(target, work, &counted, tiles);
+        status = count_product_and_rows(target, work, &counted, tiles);
         break;
     case IPU__WORK_ELEMENTS:
         status = count_elements(target, work, &counted);

@@ -13,7 +13,7 @@ enum ipu__work_kind {
     IPU__WORK_SUM,      /* elements to fewer outputs */
     IPU__WORK_ROWS,     /* elements by themselves and sums of rows of them */
     IPU__WORK_MOVE,     /* outputs that come from other tiles */
-    IPU__WORK_PRODUCT,
+    IPU__WORK_PRODUCT,  /* if there are rows, with these in between */
     IPU__WORK_STREAMING /* outputs, between the chip and the DRAM beside it */
 };
 

@@ -71,6 +71,7 @@ const struct ipu__op ipu__accumulate = {
     .name = "accumulate",
     .ninputs = 3,
     .in_place = 0,
+    .slots = 1,
     .shape = accumulate_shape,
     .run = run_accumulate,
 };

@@ -222,7 +222,8 @@ static double slots_of(ipu_tensor (*op)(ipu_graph *, ipu_tensor),
     MUST(ipu_output(d.graph, "y", op(d.graph, x)));
     compiled();
     slots = (double)step(0).compute_cycles / (double)pairs;
-    ck_assert_ptr_null(step(0).estimate);
+    /* How long functions take depends on what they are given. */
+    ck_assert_int_eq(step(0).estimate == NULL, op == (ipu_relu));
     device_free(&d);
     d = device_new();
     return slots;
@@ -235,10 +236,11 @@ START_TEST(functions_take_their_instructions)
     double gelu = slots_of((ipu_gelu), IPU_FLOAT32);
 
     ck_assert_double_eq_tol(relu, 1, 0.5); /* of 600: the launch shows */
-    ck_assert_double_eq_tol(exp, 39, 0.5);
+    ck_assert_double_eq_tol(exp, 6, 0.5);
     ck_assert_double_gt(gelu, exp + 20);
-    /* Halves are computed in float32 where it takes more than a native one. */
-    ck_assert_double_eq_tol(slots_of((ipu_exp), IPU_FLOAT16), 39, 0.5);
+    /* Four halves at a time, and an exponential that two share. */
+    ck_assert_double_eq_tol(slots_of((ipu_exp), IPU_FLOAT16), 2, 0.5);
+    ck_assert_double_eq_tol(slots_of((ipu_tanh), IPU_FLOAT16), 1, 0.5);
     ck_assert_double_eq_tol(slots_of((ipu_relu), IPU_FLOAT16), 0.5, 0.4);
 }
 END_TEST
