@@ -3,19 +3,22 @@
  * ipu_main.c - ipu-bench: what a modelled chip would measure.
  */
 #include "command.h"
+#include "ipu_net_table.h"
 #include "ipu_rows.h"
 #include "table.h"
 
 #include <ipu.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct ipu_options {
     struct command_line line;
-    const char *system;
+    const char *system; /* NULL: an M2000 */
     const char *target; /* a name or a file; NULL: the system's */
     int format;
     unsigned groups; /* a bit for each that was named */
+    bool networks;
 };
 
 enum { KEY_FORMAT = 256, MAX_REASONS = 8 };
@@ -33,6 +36,10 @@ static const struct argp_option flags[] = {
 
 static error_t choose_group(struct ipu_options *o, const char *name)
 {
+    if (strcmp(name, "networks") == 0) {
+        o->networks = true;
+        return 0;
+    }
     for (int i = 0; ipu_groups[i].name; i++)
         if (strcmp(ipu_groups[i].name, name) == 0) {
             o->groups |= 1u << i;
@@ -41,7 +48,7 @@ static error_t choose_group(struct ipu_options *o, const char *name)
     return command_refuse(&o->line,
                           "'%s' is not a group: memory, exchange, links, host, "
                           "matmul, matvec, convolution, reduction, broadcast "
-                          "or stencil",
+                          "or stencil; networks by itself",
                           name);
 }
 
@@ -69,7 +76,8 @@ static const struct argp parser = {
            "Groups: memory, exchange, links, host, matmul, matvec, "
            "convolution, reduction, broadcast, stencil; all, if none is "
            "named. A row marked ~ is an estimate; the reasons stand below "
-           "the table.",
+           "the table. By itself: networks, whole ones, each on the system "
+           "that it was published for.",
 };
 
 /* ------------------------------------------------------------------ output */
@@ -144,9 +152,23 @@ static int print(const struct ipu_options *o, const ipu_system *system)
 /* ------------------------------------------------------------------- program
  */
 
+/* 0, or what the program ends with, having said why. */
+static int refuse_mixture(const struct ipu_options *o)
+{
+    if (!o->networks || (!o->groups && !o->target && !o->system))
+        return 0;
+    fprintf(stderr,
+            "ipu-bench: networks is a table by itself, each network on "
+            "a system of its own: without %s\n",
+            o->groups   ? "other groups"
+            : o->target ? "--target"
+                        : "--system");
+    return 2;
+}
+
 static int find(const struct ipu_options *o, ipu_system *system)
 {
-    int status = ipu_system_find(o->system, system);
+    int status = ipu_system_find(o->system ? o->system : "M2000", system);
 
     if (status < 0 || !o->target)
         return status;
@@ -157,7 +179,7 @@ static int find(const struct ipu_options *o, ipu_system *system)
 
 int main(int argc, char **argv)
 {
-    struct ipu_options options = {.system = "M2000"};
+    struct ipu_options options = {.format = TABLE_TEXT};
     ipu_system system = {.size = sizeof system};
 
     switch (command_parse(&parser, argc, argv, &options)) {
@@ -170,11 +192,14 @@ int main(int argc, char **argv)
         return 2;
     default: break;
     }
+    if (refuse_mixture(&options) != 0)
+        return 2;
     if (find(&options, &system) < 0) {
         fprintf(stderr, "ipu-bench: %s\n", ipu_last_error());
         return 2;
     }
-    if (print(&options, &system) < 0) {
+    if ((options.networks ? net_table((enum table_format)options.format)
+                          : print(&options, &system)) < 0) {
         fprintf(stderr, "ipu-bench: %s\n", ipu_last_error());
         return 1;
     }

@@ -81,6 +81,27 @@ assert len(document['rows']) > 15 and document['notes']
     [[ $output == "ipu-bench "* ]]
 }
 
+@test "networks are a table by itself" {
+    run "$BENCH" networks --format csv
+    [ "$status" -eq 0 ]
+    /usr/bin/python3 -c "
+import csv, sys
+rows = list(csv.DictReader(sys.argv[1].splitlines()))
+names = {r['network'] for r in rows}
+assert {'ResNet-50', 'MNIST MLP'} <= names, names
+for r in rows:
+    assert 0 < float(r['percent']) < 100 and float(r['samples/s']) > 0, r
+    parts = [float(r[k]) for k in ('compute', 'exchange', 'sync', 'outside')]
+    assert abs(sum(parts) - 100) < 0.01, r
+    if r['published']:
+        ratio = float(r['samples/s']) / float(r['published'])
+        assert abs(ratio - float(r['ratio'])) < 0.001, r
+" "$output"
+    is_wrong 2 "without other groups" networks matmul
+    is_wrong 2 "without --system" networks --system C2
+    is_wrong 2 "without --target" networks --target mk1
+}
+
 @test "a full disk is not a success" {
     run bash -c "'$BENCH' memory >/dev/full"
     [ "$status" -eq 1 ]
