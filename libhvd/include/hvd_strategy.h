@@ -136,6 +136,17 @@ int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable);
 int hvd_strategy_step(hvd_strategy *strategy);
 
 /*
+ * This rank cannot make the step under way, which the others are making or
+ * will make: called instead of hvd_strategy_step. Their step fails with
+ * HVD_ERR_PEER; its text names this rank, a variable, and reason (copied; NULL:
+ * none is known). If every gradient had been marked ready here, so that nothing
+ * was left to be refused, it is their next step that fails. Blocks until no
+ * gradient buffer is in use any more, which may take until the others make
+ * theirs. No variable changes here, and this rank's next step may succeed.
+ */
+int hvd_strategy_abandon(hvd_strategy *strategy, const char *reason);
+
+/*
  * Collective, blocking: whether every variable has the same bits on all ranks
  * (NaNs too, and zeros of either sign). If not, HVD_ERR_INCONSISTENT on all
  * ranks, naming the first variable that differs and which ranks have other

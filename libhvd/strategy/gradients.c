@@ -11,8 +11,9 @@
  * averages are still under way.
  *
  * A rank that was not given a gradient tells the others (hvd__refuse), so
- * that they fail too instead of waiting for it. After a failed step nothing
- * is in flight, and the next may succeed.
+ * that they fail too instead of waiting for it; so does one that gives the step
+ * up, with the program's reason. After a failed step nothing is in flight, and
+ * the next may succeed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -119,6 +120,13 @@ static int update(struct hvd_strategy *s, int32_t variable)
     return s->options.updated(s->options.context, variable);
 }
 
+/* Nothing of the step is under way any more. */
+static void end_of(struct hvd__variable *v)
+{
+    v->status = HVD_OK;
+    atomic_store(&v->ready, false);
+}
+
 static int make_step(struct hvd_strategy *strategy)
 {
     char reason[HVD__MESSAGE_MAX];
@@ -135,8 +143,7 @@ static int make_step(struct hvd_strategy *strategy)
             one = update(strategy, i);
             stopped = one < 0;
         }
-        v->status = HVD_OK;
-        atomic_store(&v->ready, false);
+        end_of(v);
         if (one < 0 && status >= 0) {
             status = one;
             snprintf(reason, sizeof reason, "%s", hvd_last_error());
@@ -180,6 +187,50 @@ int hvd_strategy_step(hvd_strategy *strategy)
     snprintf(reason, sizeof reason, "%s", hvd_last_error());
     hvd_strategy_check(strategy);
     return hvd__fail_text(status, reason);
+}
+
+/* Refuse what is not in flight, and wait for what is. Returns whether there was
+ * something to be refused: else the others' step has not noticed. */
+static bool give_up(struct hvd_strategy *s, const char *reason)
+{
+    bool told = false;
+
+    for (int32_t i = 0; i < s->nvariables; i++) {
+        struct hvd__variable *v = &s->variables[i];
+
+        if (!atomic_load(&v->ready) || s->options.serial) {
+            v->status = hvd__fail(HVD_ERR_ARGUMENT,
+                                  "the gradient of '%s' will not come: %s",
+                                  v->name, reason);
+            hvd__refuse(v->key, v->status);
+        }
+        told |= v->status < 0;
+    }
+    for (int32_t i = 0; i < s->nvariables; i++) {
+        collect(s, &s->variables[i]);
+        end_of(&s->variables[i]);
+    }
+    return told;
+}
+
+int hvd_strategy_abandon(hvd_strategy *strategy, const char *reason)
+{
+    bool told = false;
+
+    if (!strategy)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
+    if (!strategy->started)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "hvd_strategy_start has not been called");
+    /* Where nothing was missing the others' step succeeds: their next fails. */
+    for (int i = 0; i < 2 && !told && strategy->nvariables > 0; i++) {
+        bool due = is_check_due(strategy);
+
+        told = give_up(strategy, reason ? reason : "the program gave up");
+        if (due) /* the others wait for our part of it */
+            hvd_strategy_check(strategy);
+    }
+    return HVD_OK;
 }
 
 int hvd_strategy_set_learning_rate(hvd_strategy *strategy, double rate)

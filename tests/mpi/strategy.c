@@ -426,6 +426,52 @@ START_TEST(a_missing_gradient_fails_everywhere)
 }
 END_TEST
 
+/* Zeros, of which some are ready. */
+static void feed_zeros(hvd_strategy *strategy, int count)
+{
+    for (int v = 0; v < NVARIABLES; v++) {
+        memset(hvd_strategy_gradient(strategy, v), 0,
+               (size_t)count_of(v) * sizeof(float));
+        if (v < count)
+            ck_hvd(hvd_strategy_ready(strategy, v));
+    }
+}
+
+/* Number: how many gradients the last rank has by then; overlapped, serial. */
+START_TEST(a_step_given_up_fails_elsewhere)
+{
+    int given = _i % (NVARIABLES + 1), last = ranks_size() - 1;
+    hvd_strategy *strategy = make(HVD_SGD, _i > NVARIABLES, NULL, NULL);
+    char who[32];
+
+    ck_hvd_fails(hvd_strategy_abandon(NULL, NULL), HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_strategy_abandon(strategy, NULL), HVD_ERR_ARGUMENT);
+    ck_error_says("hvd_strategy_start");
+    expect_start();
+    ck_hvd(hvd_strategy_start(strategy));
+    feed_zeros(strategy, ranks_rank() == last ? given : NVARIABLES);
+    if (ranks_rank() == last) {
+        ck_hvd(hvd_strategy_abandon(strategy, "the data has ended"));
+    } else {
+        /* With all of them the others do not notice, until the next. */
+        if (given == NVARIABLES && _i <= NVARIABLES) {
+            ck_hvd(hvd_strategy_step(strategy));
+            feed_zeros(strategy, NVARIABLES);
+        }
+        ck_hvd_fails(hvd_strategy_step(strategy), HVD_ERR_PEER);
+        sprintf(who, "rank %d", last);
+        ck_error_says(who);
+        ck_error_says("will not come: the data has ended");
+    }
+    check_values(0);
+    feed(strategy, 0);
+    ck_hvd(hvd_strategy_step(strategy));
+    expect_step(HVD_SGD, 0);
+    check_values(2e-6);
+    hvd_strategy_free(strategy);
+}
+END_TEST
+
 START_TEST(a_gradient_is_ready_once)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
@@ -661,7 +707,13 @@ START_TEST(a_failing_step_takes_part_in_the_check)
                  ranks_rank() == last ? HVD_ERR_ARGUMENT : HVD_ERR_PEER);
     ck_error_says("'variable 0' was not ready");
     step_once(strategy, 2, HVD_OK);
-    step_once(strategy, 3, HVD_OK);
+    /* So does one that is given up. */
+    if (ranks_rank() == last)
+        ck_hvd(hvd_strategy_abandon(strategy, NULL));
+    else
+        step_once(strategy, 3, HVD_ERR_PEER);
+    step_once(strategy, 4, HVD_OK);
+    step_once(strategy, 5, HVD_OK);
     hvd_strategy_free(strategy);
 }
 END_TEST
@@ -724,6 +776,8 @@ static TCase *tcase_errors(void)
     tcase_add_test(tcase, options_are_checked);
     tcase_add_test(tcase, variables_are_checked);
     tcase_add_test(tcase, a_missing_gradient_fails_everywhere);
+    tcase_add_loop_test(tcase, a_step_given_up_fails_elsewhere, 0,
+                        2 * (NVARIABLES + 1));
     tcase_add_test(tcase, a_gradient_is_ready_once);
     tcase_add_test(tcase, different_models_are_told_apart);
     tcase_add_test(tcase, equal_variables_pass_the_check);
