@@ -3,7 +3,8 @@
  * pipelined - trains a network that is spread over several software IPUs: in
  * stages, which work at the same time on different mini-batches, in replicas
  * of these, and on every rank that mpirun started. Gradients of all of them are
- * averaged once an update, which is of --count mini-batches for each replica.
+ * averaged once an update, which is of --count mini-batches for each replica:
+ * those of a stage while the stages before it still go backwards.
  *
  * Ranks agree before they go on, so that a failure of one ends all.
  */
@@ -60,7 +61,6 @@ struct run {
     struct dataset dataset;
     struct job *job;
     int64_t epochs, updates;
-    int64_t allreduces;
 };
 
 /* ------------------------------------------------------------ command line */
@@ -239,17 +239,6 @@ static int settle(int outcome)
 /* ------------------------------------------------------------------ training
  */
 
-static int average(void *context, const char *name, float *data, int64_t count)
-{
-    struct run *run = context;
-    int status;
-
-    (void)name;
-    run->allreduces++;
-    status = hvd_allreduce(data, data, count, HVD_FLOAT32, HVD_AVERAGE);
-    return status < 0 ? -1 : 0;
-}
-
 static int load(struct run *run)
 {
     struct images train = {0}, test = {0};
@@ -268,6 +257,8 @@ static int load(struct run *run)
     images_fini(&test);
     if (!status)
         status = agree(job_new(&run->job_options, &run->dataset, &run->job));
+    if (!status)
+        status = job_start(run->job);
     return status;
 }
 
@@ -289,7 +280,7 @@ static int train(struct run *run)
     for (int64_t epoch = 0; epoch < run->epochs && left > 0; epoch++) {
         double values[2] = {0}, start = clock_seconds();
         int64_t now = updates < left ? updates : left, right, images;
-        int status = agree(job_train(run->job, now, &values[0]));
+        int status = job_train(run->job, now, &values[0]);
 
         left -= now;
         if (!status)
@@ -333,10 +324,12 @@ static int report(struct run *run)
            " slots, %" PRId64 " updates\n"
            "fullest tile %" PRId64 " of %" PRId64 " bytes, most stashed on an "
            "IPU %" PRId64 " bytes, %" PRId64 " bytes between IPUs\n"
-           "allreduces %" PRId64 ", weights %016" PRIx64 "\n",
+           "allreduces %" PRId64 ", %" PRId64 " of them done before they were "
+           "needed, waited %.3g s\n"
+           "weights %016" PRIx64 "\n",
            s.ipus, s.seconds, 100 * s.idle, s.slots, s.updates, s.tile_bytes,
-           s.bytes_per_tile, s.stash_bytes, s.inter_ipu_bytes, run->allreduces,
-           hash);
+           s.bytes_per_tile, s.stash_bytes, s.inter_ipu_bytes, s.averages,
+           s.early, s.wait, hash);
     return job_profile(run->job, stdout);
 }
 
@@ -355,10 +348,6 @@ int main(int argc, char **argv)
         command_complain(program, PROBLEM_EVERYWHERE, progress_launch_rank(),
                          1);
         return 1;
-    }
-    if (hvd_size() > 1) {
-        run.job_options.reduce = average;
-        run.job_options.context = &run;
     }
     status = load(&run);
     if (!status)

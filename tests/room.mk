@@ -53,3 +53,8 @@ LIBS_tests-mpi-$(1) = $$(HVD_LINK) $$(MPI_LIBS) $$(CHECK_LIBS)
 DEPS_tests-mpi-$(1) = $$(HVD_SO)
 endef
 $(foreach t,$(MPI_TESTS),$(eval $(call mpi_test,$(t))))
+# It has the device, and what joins the two.
+SRC_tests-mpi-pipeline += models/common/joint_pipeline.c \
+	models/common/agree.c models/common/problem.c
+LIBS_tests-mpi-pipeline += $(IPU_LINK)
+DEPS_tests-mpi-pipeline += $(IPU_LIB)

@@ -154,11 +154,31 @@ typedef int (*ipu_optimizer_fn)(void *context, ipu_graph *graph,
                                 int32_t count, const ipu_tensor *variables,
                                 const ipu_tensor *gradients);
 
-/* Add up gradients of the same variable with those that other processes have,
- * in place: count float32 elements, before the weights change. Returns 0, or
- * negative on a failure. On the thread that runs the pipeline. */
-typedef int (*ipu_reduce_fn)(void *context, const char *variable, float *data,
-                             int64_t count);
+/*
+ * Between processes, of which the device knows nothing: what makes one of the
+ * gradients that each of them has.
+ *
+ * ready: the gradient of a variable (number and name are those of
+ * ipu_pipeline_variable) is complete, of all mini-batches of an update, and
+ * averaged over the replicas. data, count float32 elements, is the callee's
+ * until wait returns: what is there then the optimizer gets. It must not wait
+ * for others: called while earlier stages have yet to go backwards, so that
+ * what it begins goes on beside them. Once a variable and update, from the last
+ * number to 0.
+ *
+ * wait: return when all that was begun is there. status 0: all gradients of
+ * this update were given. Negative, a status whose text is ipu_last_error():
+ * the run has failed, and those that were not given will not come; tell the
+ * other processes, and return when no data is in use any more. Once an update,
+ * and once more for a run that fails in the update itself, of which then
+ * nothing is under way: to say that the next will not come.
+ *
+ * Both on the thread that runs the pipeline. A negative return ends the run
+ * with IPU_ERR_CALLBACK; that of a wait for a failed run is ignored.
+ */
+typedef int (*ipu_ready_fn)(void *context, int32_t number, const char *variable,
+                            float *data, int64_t count);
+typedef int (*ipu_wait_fn)(void *context, int status);
 
 /* 1 if the variable is trained, 0 if not. */
 typedef int (*ipu_trained_fn)(void *context, const char *variable);
@@ -217,8 +237,9 @@ typedef struct ipu_pipeline_options {
     void *accumulator_context;
     ipu_recompute recompute_mode;
     int32_t continuous_updates; /* 1 is refused: it does not exist */
-    ipu_reduce_fn reduce;       /* between processes; NULL: none */
-    void *reduce_context;       /* as long */
+    ipu_ready_fn ready;         /* between processes: both of these, or NULL */
+    ipu_wait_fn wait;
+    void *exchange_context; /* of both; as long */
 
     /* What outfeed and sink get. */
     int32_t outfeed_loss;       /* 1: the loss alone */
@@ -261,9 +282,31 @@ int ipu_pipeline_write(ipu_pipeline *pipeline, const char *name,
 int ipu_pipeline_read(const ipu_pipeline *pipeline, int32_t replica,
                       const char *name, void *data, size_t bytes);
 
-/* Names of the trained variables, stage after stage: [0, ...). NULL: there are
- * no more. Borrowed until the pipeline is freed. */
+/*
+ * From now on a variable of replica 0 ("w", or "w/accumulator", where its
+ * gradient is) lives in this memory of the host, of exactly bytes bytes, as
+ * ipu_engine_place has it: so that the host works on it without a copy. It has
+ * the elements that were there; data is borrowed until the pipeline is freed or
+ * the name is placed elsewhere; NULL: in the pipeline's own memory, with the
+ * elements that it has by then. Between runs. Other replicas have memory of
+ * their own: write what is to be everywhere with ipu_pipeline_write, to which
+ * data may be given.
+ *
+ * IPU_ERR_STATE for a variable that several IPUs have, as the optimizer's
+ * counters are.
+ */
+int ipu_pipeline_place(ipu_pipeline *pipeline, const char *name, void *data,
+                       size_t bytes);
+
+/* Names of the trained variables, each once, stage after stage: [0, ...). NULL:
+ * there are no more. Borrowed until the pipeline is freed. */
 const char *ipu_pipeline_variable(const ipu_pipeline *pipeline, int32_t number);
+
+/* What a variable is, by a name that ipu_pipeline_read takes. shape must have
+ * room for IPU_MAX_DIMS; outputs may be NULL. Returns the number of
+ * dimensions. */
+int ipu_pipeline_variable_info(const ipu_pipeline *pipeline, const char *name,
+                               ipu_dtype *dtype, int64_t *shape);
 
 /*
  * repeat_count times: count mini-batches go through, then the weights change.

@@ -51,7 +51,8 @@ static int make_memory(const struct ipu_pipeline *p, struct ipu__copy *copy)
 {
     copy->memory = calloc((size_t)p->nchips, sizeof *copy->memory);
     copy->saved = calloc((size_t)p->nchips, sizeof *copy->saved);
-    if (!copy->memory || !copy->saved)
+    copy->placed = calloc((size_t)p->nchips, sizeof *copy->placed);
+    if (!copy->memory || !copy->saved || !copy->placed)
         return ipu__fail_memory((size_t)p->nchips);
     for (int32_t c = 0; c < p->nchips; c++) {
         const struct ipu__chip *chip = &p->chips[c];
@@ -59,7 +60,8 @@ static int make_memory(const struct ipu_pipeline *p, struct ipu__copy *copy)
 
         copy->memory[c] = calloc(count, sizeof **copy->memory);
         copy->saved[c] = calloc(count, sizeof **copy->saved);
-        if (!copy->memory[c] || !copy->saved[c])
+        copy->placed[c] = calloc(count, sizeof **copy->placed);
+        if (!copy->memory[c] || !copy->saved[c] || !copy->placed[c])
             return ipu__fail_memory(count);
         for (int32_t i = 0; i < chip->nvariables; i++) {
             size_t bytes = chip->variables[i].bytes;
@@ -73,6 +75,14 @@ static int make_memory(const struct ipu_pipeline *p, struct ipu__copy *copy)
         }
     }
     return IPU_OK;
+}
+
+void *ipu__copy_variable(const struct ipu__copy *copy, int32_t chip,
+                         int32_t variable)
+{
+    void *placed = copy->placed[chip][variable];
+
+    return placed ? placed : copy->memory[chip][variable];
 }
 
 static int make_engine(const struct ipu_pipeline *p, struct ipu__copy *copy,
@@ -121,6 +131,33 @@ static int make_engines(const struct ipu_pipeline *p, struct ipu__copy *copy)
         IPU_TRY(make_engine(p, copy, p->chips[c].ipu, p->chips[c].update,
                             &copy->update[c]));
     return IPU_OK;
+}
+
+/* The engine has the variable, or not. */
+static int bind(ipu_engine *engine, const char *name, void *data, size_t bytes)
+{
+    int status = engine ? ipu__engine_bind(engine, name, data, bytes) : IPU_OK;
+
+    return status == IPU_ERR_NAME ? IPU_OK : status;
+}
+
+int ipu__copy_place(const struct ipu_pipeline *p, struct ipu__copy *copy,
+                    int32_t chip, int32_t variable, void *data)
+{
+    const struct ipu__variable *v = &p->chips[chip].variables[variable];
+    void *old = ipu__copy_variable(copy, chip, variable), *now;
+
+    copy->placed[chip][variable] = data;
+    now = ipu__copy_variable(copy, chip, variable);
+    if (now != old && v->bytes > 0)
+        memmove(now, old, v->bytes);
+    for (int32_t i = 0; i < p->nparts; i++) {
+        if (p->parts[i].ipu != p->chips[chip].ipu)
+            continue;
+        IPU_TRY(bind(copy->forward[i], v->name, now, v->bytes));
+        IPU_TRY(bind(copy->backward[i], v->name, now, v->bytes));
+    }
+    return bind(copy->update[chip], v->name, now, v->bytes);
 }
 
 /* ---------------------------------------------------------------------- rings
@@ -267,6 +304,9 @@ static void free_copy(const struct ipu_pipeline *p, struct ipu__copy *copy)
     for (int k = 0;
          copy->outfeed && k < p->positions[p->npositions - 1].noutputs; k++)
         free(copy->outfeed[k]);
+    for (int32_t c = 0; copy->placed && c < p->nchips; c++)
+        free(copy->placed[c]);
+    free(copy->placed);
     free_memory(p, copy->memory);
     free_memory(p, copy->saved);
     free(copy->forward);

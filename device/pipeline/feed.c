@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * feed.c - what comes in and goes out while a pipeline runs: elements of the
- * infeed, outputs of the last stage, gradients that go to other processes.
- * All of it on the thread that runs the pipeline.
+ * infeed, and outputs of the last stage. All of it on the thread that runs the
+ * pipeline.
  *
  * Elements go to the replicas in turn: the first to replica 0, the next to
  * replica 1, and so on for each mini-batch.
@@ -165,45 +165,4 @@ void ipu__feed_forget(struct ipu_pipeline *p)
         for (int32_t k = 0; k < p->positions[p->npositions - 1].noutputs; k++)
             memset(p->copies[r].outfeed[k], 0,
                    p->copies[r].carried[p->npositions][k].bytes);
-}
-
-/* -------------------------------------------------------------- the reduction
- */
-
-static int call_reduce(struct ipu_pipeline *p, const char *variable,
-                       float *data, int64_t count)
-{
-    int status =
-        p->options.reduce(p->options.reduce_context, variable, data, count);
-
-    if (status >= 0)
-        return IPU_OK;
-    p->callback_status = status;
-    return ipu__fail(IPU_ERR_CALLBACK,
-                     "pipeline: the reduction of the gradients of '%s' "
-                     "returned %d",
-                     variable, status);
-}
-
-int ipu__feed_reduce(struct ipu_pipeline *p, const char *variable,
-                     ipu_dtype dtype, void *const *tensors, int64_t count)
-{
-    size_t bytes = (size_t)count * ipu__dtype_bytes(dtype);
-    float *wide = tensors[0];
-    int status;
-
-    if (ipu__is_half(dtype)) {
-        wide = ipu__pipeline_allocate((size_t)count * sizeof *wide);
-        if (!wide)
-            return ipu__fail_memory((size_t)count * sizeof *wide);
-        ipu__widen(dtype, wide, tensors[0], count);
-    }
-    status = call_reduce(p, variable, wide, count);
-    if (status == IPU_OK && ipu__is_half(dtype))
-        ipu__narrow(dtype, tensors[0], wide, count);
-    for (int32_t r = 1; status == IPU_OK && r < p->options.replicas; r++)
-        memcpy(tensors[r], tensors[0], bytes);
-    if (ipu__is_half(dtype))
-        free(wide);
-    return status;
 }

@@ -18,8 +18,4 @@ int ipu__feed_out(struct ipu_pipeline *pipeline, int64_t repeat,
 /* Begin to add up anew what goes out. */
 void ipu__feed_forget(struct ipu_pipeline *pipeline);
 
-/* Gradients, which all replicas have alike, through the user's reduction. */
-int ipu__feed_reduce(struct ipu_pipeline *pipeline, const char *variable,
-                     ipu_dtype dtype, void *const *tensors, int64_t count);
-
 #endif

@@ -70,8 +70,13 @@ int ipu_pipeline_write(ipu_pipeline *p, const char *name, const void *data,
         int64_t index = v - p->chips[chip - 1].variables;
 
         IPU_TRY(check_bytes("variable", name, data, bytes, v->bytes));
-        for (int32_t r = 0; r < p->options.replicas && bytes > 0; r++)
-            memcpy(p->copies[r].memory[chip - 1][index], data, bytes);
+        for (int32_t r = 0; r < p->options.replicas && bytes > 0; r++) {
+            void *to =
+                ipu__copy_variable(&p->copies[r], chip - 1, (int32_t)index);
+
+            if (to != data)
+                memcpy(to, data, bytes);
+        }
         any = true;
     }
     return any ? IPU_OK
@@ -97,19 +102,69 @@ int ipu_pipeline_read(const ipu_pipeline *p, int32_t replica, const char *name,
     IPU_TRY(check_bytes("variable", name, data, bytes, v->bytes));
     if (bytes > 0)
         memcpy(data,
-               p->copies[replica]
-                   .memory[chip - 1][v - p->chips[chip - 1].variables],
+               ipu__copy_variable(&p->copies[replica], chip - 1,
+                                  (int32_t)(v - p->chips[chip - 1].variables)),
                bytes);
     return IPU_OK;
 }
 
+int ipu_pipeline_place(ipu_pipeline *p, const char *name, void *data,
+                       size_t bytes)
+{
+    const struct ipu__variable *v;
+    int32_t chip = 0, other;
+
+    IPU_TRY(check(p, name, "the name of a variable"));
+    if (p->running)
+        return ipu__fail(IPU_ERR_STATE,
+                         "the pipeline is running: place '%s' between two runs",
+                         name);
+    if ((uintptr_t)data % sizeof(float))
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "pipeline: '%s' cannot be placed at an address that "
+                         "is no multiple of %d",
+                         name, (int)sizeof(float));
+    v = find_next(p, name, &chip);
+    if (!v)
+        return ipu__fail(IPU_ERR_NAME, "pipeline: there is no variable '%s'",
+                         name);
+    other = chip;
+    if (find_next(p, name, &other))
+        return ipu__fail(IPU_ERR_STATE,
+                         "pipeline: IPUs %d and %d have a variable '%s' each: "
+                         "it cannot be in one place",
+                         (int)p->chips[chip - 1].ipu,
+                         (int)p->chips[other - 1].ipu, name);
+    if (data)
+        IPU_TRY(check_bytes("variable", name, data, bytes, v->bytes));
+    return ipu__copy_place(p, &p->copies[0], chip - 1,
+                           (int32_t)(v - p->chips[chip - 1].variables), data);
+}
+
 const char *ipu_pipeline_variable(const ipu_pipeline *p, int32_t number)
 {
-    for (int32_t i = 0; p && i < p->nparts; i++)
-        for (int32_t k = 0; k < p->parts[i].ntrained; k++)
-            if (p->parts[i].trained[k].gradient.id >= 0 && number-- == 0)
-                return p->parts[i].trained[k].name;
-    return NULL;
+    return p && number >= 0 && number < p->ngradients
+               ? p->gradients[number].name
+               : NULL;
+}
+
+int ipu_pipeline_variable_info(const ipu_pipeline *p, const char *name,
+                               ipu_dtype *dtype, int64_t *shape)
+{
+    const struct ipu__variable *v;
+    int32_t chip = 0;
+
+    IPU_TRY(check(p, name, "the name of a variable"));
+    v = find_next(p, name, &chip);
+    if (!v)
+        return ipu__fail(IPU_ERR_NAME, "pipeline: there is no variable '%s'",
+                         name);
+    if (dtype)
+        *dtype = v->shape.dtype;
+    if (shape)
+        memcpy(shape, v->shape.extents,
+               (size_t)v->shape.ndim * sizeof *v->shape.extents);
+    return v->shape.ndim;
 }
 
 /* ----------------------------------------------------------------- accounts */

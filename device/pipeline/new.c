@@ -189,6 +189,7 @@ static int build(struct ipu_pipeline *p, const ipu_pipeline_options *o)
     IPU_TRY(ipu__pipeline_backward(p));
     IPU_TRY(ipu__pipeline_updates(p));
     IPU_TRY(ipu__pipeline_variables(p));
+    IPU_TRY(ipu__gradients_list(p));
     IPU_TRY(ipu__pipeline_account(p));
     drop_sources(p);
     IPU_TRY(ipu__pipeline_copies(p));
@@ -249,6 +250,7 @@ void ipu_pipeline_free(ipu_pipeline *p)
     for (int32_t i = 0; p->argument_names && i < p->options.narguments; i++)
         free(p->argument_names[i]);
     free(p->argument_names);
+    ipu__gradients_free(p);
     free(p->parts);
     free(p->chips);
     free(p->events);

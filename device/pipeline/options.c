@@ -175,6 +175,12 @@ static int check_training(const ipu_pipeline_options *o)
                          "other");
     if (o->noutfeed_mask > 0 && !o->outfeed_mask)
         return ipu__fail(IPU_ERR_ARGUMENT, "pipeline: outfeed_mask is NULL");
+    if (!o->ready != !o->wait)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "pipeline: %s is NULL, and %s is not: what gradients "
+                         "become between processes takes both",
+                         o->ready ? "wait" : "ready",
+                         o->ready ? "ready" : "wait");
     if (!o->sink && !o->outfeed && (o->accumulate_outfeed || o->outfeed_loss))
         return ipu__fail(IPU_ERR_ARGUMENT, "pipeline: %s without an outfeed",
                          o->outfeed_loss ? "outfeed_loss"

@@ -93,6 +93,16 @@ struct ipu__variable {
     int32_t part;  /* that made it; -1: the update */
 };
 
+/* Of a trained variable, on the chip that has it. */
+struct ipu__gradient {
+    const char *name;      /* borrowed from the chip's variable */
+    int32_t chip;          /* number */
+    int32_t variable, sum; /* numbers on the chip: it, and its accumulator */
+    int32_t position;      /* the first whose way back adds to it */
+    float *wide; /* owned; of a half accumulator, for other processes */
+    bool given;  /* to them, in this update */
+};
+
 struct ipu__chip {
     int32_t ipu; /* in a replica */
     int32_t nvariables, variable_capacity;
@@ -113,6 +123,8 @@ struct ipu__ring {
 /* One copy of the pipeline: memory and engines. */
 struct ipu__copy {
     void ***memory; /* owned, [chips][variables]: each owned */
+    void ***placed; /* owned, [chips][variables]: borrowed, where it lives
+                       instead; NULL: nowhere */
     void ***saved;  /* ... as the last update left them, of those that a run
                        that fails may have changed */
     ipu_engine **forward, **backward;                    /* owned, [parts] */
@@ -157,8 +169,11 @@ struct ipu_pipeline {
     struct ipu__chip *chips; /* owned */
     char **argument_names;   /* owned, [arguments], each owned */
     bool kept_back[IPU_MAX_STAGE_TENSORS];
-    struct ipu__copy *copies; /* owned, [replicas] */
-    struct ipu__lane *lanes;  /* owned, [replicas * chips] */
+    struct ipu__copy *copies;        /* owned, [replicas] */
+    struct ipu__gradient *gradients; /* owned: of trained variables */
+    int32_t ngradients;
+    bool waited;             /* for other processes, in this update */
+    struct ipu__lane *lanes; /* owned, [replicas * chips] */
     int32_t nlanes;
     ipu_infeed *attached_infeed; /* a share of each, and used */
     ipu_outfeed *attached_outfeed;
@@ -200,12 +215,30 @@ void ipu__accumulator_name(const char *variable, char *name);
 int ipu__pipeline_variables(struct ipu_pipeline *pipeline);
 struct ipu__variable *ipu__chip_variable(const struct ipu__chip *chip,
                                          const char *name);
+/* gradients.c: what becomes of accumulators. List them, in training. */
+int ipu__gradients_list(struct ipu_pipeline *pipeline);
+void ipu__gradients_free(struct ipu_pipeline *pipeline);
+/* An update begins anew. */
+void ipu__gradients_begin(struct ipu_pipeline *pipeline);
+/* A slot is done: those that are complete now are added up over the replicas
+ * and given to other processes. */
+int ipu__gradients_give(struct ipu_pipeline *pipeline);
+/* All have been given: those of other processes are there. */
+int ipu__gradients_wait(struct ipu_pipeline *pipeline);
+/* The run has failed: tell them. The last error stays. */
+void ipu__gradients_abandon(struct ipu_pipeline *pipeline, int status);
 /* account.c: bytes and cycles; IPU_ERR_FULL. */
 int ipu__pipeline_account(struct ipu_pipeline *pipeline);
 /* copy.c: memory and engines of the replicas. */
 int ipu__pipeline_copies(struct ipu_pipeline *pipeline);
 void ipu__pipeline_copies_free(struct ipu_pipeline *pipeline);
 void *ipu__ring_at(const struct ipu__ring *ring, int64_t element);
+/* A variable of a copy lives there from now on; NULL: in its own memory. */
+int ipu__copy_place(const struct ipu_pipeline *pipeline, struct ipu__copy *copy,
+                    int32_t chip, int32_t variable, void *data);
+/* Where a variable lives. */
+void *ipu__copy_variable(const struct ipu__copy *copy, int32_t chip,
+                         int32_t variable);
 
 /* task.c: one thing that one chip does. */
 int ipu__task_run(struct ipu_pipeline *pipeline, struct ipu__lane *lane,

@@ -5,8 +5,10 @@
  *     for each slot
  *         elements for the first stage come in      the caller's thread
  *         every IPU does what the schedule says     all threads, which meet
+ *         gradients that are complete are added up
+ *         over replicas, and given to processes     the caller's thread
  *         what has left the last stage goes out     the caller's thread
- *     gradients of replicas, and of processes, are added up
+ *     gradients of all processes are there          the caller's thread
  *     every IPU updates its weights                 all threads
  *
  * A failure ends the run where all threads meet. By then some stages have run
@@ -21,7 +23,6 @@
 
 #include "pipeline/feed.h"
 #include "pipeline/pipeline.h"
-#include "replica/replica.h"
 #include "streams/streams.h"
 
 struct run {
@@ -126,6 +127,7 @@ static int run_slot(struct run *run)
         IPU_TRY(ipu__feed_in(p, run->repeat, run->slot, in));
     ipu__pool_run(p->pool, p->nlanes, do_lane, run);
     IPU_TRY(find_failure(run));
+    IPU_TRY(ipu__gradients_give(p));
     if (out >= 0)
         IPU_TRY(ipu__feed_out(p, run->repeat, out));
     return ipu__tally_slot(p, run->repeat * p->plan.slots + run->slot);
@@ -162,45 +164,11 @@ static void do_update(void *context, int32_t number)
     snprintf(lane->message, IPU__EXPLANATION_MAX, "%s", ipu_last_error());
 }
 
-/* Gradients of one variable, of all replicas and all processes. */
-static int exchange(struct ipu_pipeline *p, int32_t chip, int32_t variable)
-{
-    const struct ipu__variable *trained = &p->chips[chip].variables[variable];
-    const struct ipu__variable *sum;
-    char name[IPU__NAME_MAX];
-    void *tensors[IPU_MAX_IPUS];
-    int64_t index, count;
-
-    ipu__accumulator_name(trained->name, name);
-    sum = ipu__chip_variable(&p->chips[chip], name);
-    index = sum - p->chips[chip].variables;
-    count = ipu__shape_count(&sum->shape);
-    for (int32_t r = 0; r < p->options.replicas; r++)
-        tensors[r] = p->copies[r].memory[chip][index];
-    if (p->options.replicas > 1)
-        ipu__sum_replicas(sum->shape.dtype, p->options.replicas, tensors, count,
-                          1 / (float)p->options.replicas);
-    if (!p->options.reduce)
-        return IPU_OK;
-    return ipu__feed_reduce(p, trained->name, sum->shape.dtype, tensors, count);
-}
-
-static int exchange_all(struct ipu_pipeline *p)
-{
-    if (p->options.replicas == 1 && !p->options.reduce)
-        return IPU_OK;
-    for (int32_t c = 0; c < p->nchips; c++)
-        for (int32_t i = 0; i < p->chips[c].nvariables; i++)
-            if (p->chips[c].variables[i].trained)
-                IPU_TRY(exchange(p, c, i));
-    return IPU_OK;
-}
-
 static int update(struct run *run)
 {
     struct ipu_pipeline *p = run->pipeline;
 
-    IPU_TRY(exchange_all(p));
+    IPU_TRY(ipu__gradients_wait(p));
     ipu__pool_run(p->pool, p->nlanes, do_update, run);
     for (int32_t i = 0; i < p->nlanes; i++)
         if (p->lanes[i].status < 0) {
@@ -224,7 +192,7 @@ static void save(struct ipu_pipeline *p, bool restore)
     for (int32_t r = 0; r < p->options.replicas; r++)
         for (int32_t c = 0; c < p->nchips; c++)
             for (int32_t i = 0; i < p->chips[c].nvariables; i++) {
-                void *now = p->copies[r].memory[c][i];
+                void *now = ipu__copy_variable(&p->copies[r], c, i);
                 void *saved = p->copies[r].saved[c][i];
                 size_t bytes = p->chips[c].variables[i].bytes;
 
@@ -236,23 +204,16 @@ static void save(struct ipu_pipeline *p, bool restore)
 /* As the last update left it. */
 static void forget(struct ipu_pipeline *p)
 {
-    char name[IPU__NAME_MAX];
-
     save(p, true);
     for (int32_t r = 0; r < p->options.replicas; r++) {
         for (int32_t i = 0; i < p->nparts; i++)
             p->copies[r].done[i].waiting = 0;
-        for (int32_t c = 0; c < p->nchips; c++)
-            for (int32_t i = 0; i < p->chips[c].nvariables; i++) {
-                const struct ipu__variable *sum;
+        for (int32_t i = 0; i < p->ngradients; i++) {
+            const struct ipu__gradient *g = &p->gradients[i];
 
-                if (!p->chips[c].variables[i].trained)
-                    continue;
-                ipu__accumulator_name(p->chips[c].variables[i].name, name);
-                sum = ipu__chip_variable(&p->chips[c], name);
-                memset(p->copies[r].memory[c][sum - p->chips[c].variables], 0,
-                       sum->bytes);
-            }
+            memset(ipu__copy_variable(&p->copies[r], g->chip, g->sum), 0,
+                   p->chips[g->chip].variables[g->sum].bytes);
+        }
     }
     ipu__feed_forget(p);
 }
@@ -264,6 +225,7 @@ static int run_all(struct ipu_pipeline *p)
     for (run.repeat = 0; run.repeat < p->options.repeat_count; run.repeat++) {
         save(p, false);
         ipu__feed_forget(p);
+        ipu__gradients_begin(p);
         for (run.slot = 0; run.slot < p->plan.slots; run.slot++)
             IPU_TRY(run_slot(&run));
         if (p->training)
@@ -289,8 +251,10 @@ int ipu_pipeline_run(ipu_pipeline *pipeline)
     if (pipeline->options.outfeed)
         ipu__outfeed_begin(pipeline->options.outfeed);
     status = run_all(pipeline);
-    if (status < 0)
+    if (status < 0) {
+        ipu__gradients_abandon(pipeline, status);
         forget(pipeline);
+    }
     if (pipeline->options.outfeed)
         ipu__outfeed_end(pipeline->options.outfeed, status);
     pipeline->running = false;

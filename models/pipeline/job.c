@@ -4,7 +4,8 @@
  *
  * Mini-batches are the dataset's steps, one after the other, epoch after epoch;
  * the infeed's thread fills them while the device works. An update is of count
- * mini-batches for each replica: the mean of their gradients.
+ * mini-batches for each replica: the mean of their gradients, and over ranks,
+ * of which joint_pipeline.c knows.
  *
  * To test, the weights are copied to a pipeline without a way back, whose last
  * stage gives logits and labels. It takes a whole number of rounds; what is
@@ -13,6 +14,7 @@
 #include "pipeline/job.h"
 
 #include "common/dataset.h"
+#include "common/joint_pipeline.h"
 #include "common/problem.h"
 #include "common/random.h"
 #include "common/update.h"
@@ -29,6 +31,7 @@ struct job {
     struct dataset *data; /* borrowed until free */
     struct nets nets;
     ipu_pipeline *pipeline;
+    struct joint_pipeline *joint;
     ipu_infeed *infeed;
     int64_t next, epoch; /* mini-batch: the infeed's thread alone */
     double loss;         /* sum */
@@ -111,13 +114,6 @@ static int optimize(void *context, ipu_graph *graph, int32_t noutputs,
                         outputs[1], ipu_counter(graph, "updates"));
 }
 
-static int reduce(void *context, const char *name, float *data, int64_t count)
-{
-    const struct job *job = context;
-
-    return job->options.reduce(job->options.context, name, data, count);
-}
-
 static const ipu_feed_tensor rate_argument = {"rate", IPU_FLOAT32, 0, {0}};
 
 static void describe(const struct nets *nets, int schedule,
@@ -149,10 +145,8 @@ static int make_pipeline(struct job *job)
     o.optimizer = optimize;
     o.optimizer_context = job;
     o.record = job->options.profile != NULL;
-    if (job->options.reduce) {
-        o.reduce = reduce;
-        o.reduce_context = job;
-    }
+    if (joint_pipeline_new(&o, &job->joint) < 0)
+        return PROBLEM;
     return device(ipu_pipeline_new(&o, &job->pipeline));
 }
 
@@ -215,19 +209,28 @@ void job_free(struct job *job)
 {
     if (!job)
         return;
+    joint_pipeline_free(job->joint);
     ipu_pipeline_free(job->pipeline);
     ipu_infeed_free(job->infeed);
     free(job->values);
     free(job);
 }
 
+int job_start(struct job *job)
+{
+    return joint_pipeline_start(job->joint, job->pipeline);
+}
+
 int job_train(struct job *job, int64_t updates, double *loss)
 {
     job->loss = 0;
     job->losses = 0;
-    for (int64_t i = 0; i < updates; i++)
-        if (ipu_pipeline_run(job->pipeline) < 0)
-            return device(IPU_ERR_STATE);
+    for (int64_t i = 0; i < updates; i++) {
+        int status = joint_pipeline_run(job->joint);
+
+        if (status < 0)
+            return status;
+    }
     *loss = job->losses ? job->loss / (double)job->losses : 0;
     return 0;
 }
@@ -338,8 +341,11 @@ int job_stats(const struct job *job, struct job_stats *stats)
 {
     ipu_pipeline_info info = {.size = sizeof info};
 
+    struct joint_pipeline_stats joint;
+
     if (ipu_pipeline_stats(job->pipeline, &info) < 0)
         return device(IPU_ERR_ARGUMENT);
+    joint_pipeline_get_stats(job->joint, &joint);
     *stats = (struct job_stats){
         .ipus = info.ipus,
         .updates = info.updates,
@@ -348,6 +354,9 @@ int job_stats(const struct job *job, struct job_stats *stats)
         .idle = info.idle_fraction,
         .seconds = info.seconds,
         .inter_ipu_bytes = info.inter_ipu_bytes,
+        .averages = joint.averages,
+        .early = joint.early,
+        .wait = joint.wait,
     };
     for (int i = 0; i < info.ipus; i++) {
         ipu_pipeline_ipu_info ipu = {.size = sizeof ipu};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job.h - a network trained as a pipeline: the device's side of the program
- * pipelined, which knows nothing of ranks.
+ * pipelined. Of ranks it knows the joint alone (joint_pipeline.h).
  */
 #ifndef MODELS_PIPELINE_JOB_H
 #define MODELS_PIPELINE_JOB_H
@@ -19,10 +19,6 @@ struct job_options {
     double rate;
     uint64_t seed;
     const char *profile; /* directory, or "text"; NULL: none */
-    /* Average over processes, in place; NULL: there is one. Negative is a
-     * failure whose text problem_text() has. */
-    int (*reduce)(void *context, const char *name, float *data, int64_t count);
-    void *context;
 };
 
 /* What the modelled chips make of it. */
@@ -32,6 +28,10 @@ struct job_stats {
     double idle; /* of their time */
     double seconds;
     int64_t stash_bytes, tile_bytes, bytes_per_tile, inter_ipu_bytes;
+    /* Of ranks: gradients that were averaged, those of them that had arrived
+     * when they were needed, and the seconds spent waiting for the others. */
+    int64_t averages, early;
+    double wait;
 };
 
 struct job;
@@ -41,7 +41,11 @@ int job_new(const struct job_options *options, struct dataset *data,
             struct job **job);
 void job_free(struct job *job); /* NULL is accepted */
 
-/* So many updates; the mean loss of their mini-batches. */
+/* Collective, once, before it trains: rank 0's first weights for all. */
+int job_start(struct job *job);
+
+/* Collective: so many updates; the mean loss of this rank's mini-batches. If it
+ * fails on a rank it does on all: no need to agree. */
 int job_train(struct job *job, int64_t updates, double *loss);
 
 /* Over this rank's test images: how many are right, and how many there are. */

@@ -106,3 +106,51 @@ weights() {
     [ "$status" -eq 0 ]
     [[ $output == *"stage 0 forward"* ]]
 }
+
+# allreduces FILE: that HVD_METRICS has written
+allreduces() {
+    sed -n 's/^hvd_completed_total{rank="0",op="allreduce"} //p' "$1"
+}
+
+@test "accumulation divides the allreduces, by the library's own metrics" {
+    local n other='' here
+    for n in 1 2 4; do
+        HVD_METRICS="$OUT/$n.prom" mpirun --oversubscribe --bind-to none -np 2 \
+            "$PIPELINED" --train-images 512 --test-images 100 --batch-size 8 \
+            --schedule sequential --count $n >"$OUT/$n"
+        cat "$OUT/$n"
+        # Of 32 mini-batches a rank, and 8 variables.
+        grep -q "epoch 1: $((32 / n)) updates" "$OUT/$n"
+        grep -q "allreduces $((8 * 32 / n))," "$OUT/$n"
+        # What is not of gradients is the same for all three.
+        here=$(($(allreduces "$OUT/$n.prom") - 8 * 32 / n))
+        echo "$n mini-batches: $here others"
+        [ "$here" -ge 0 ]
+        [ "$here" -eq "${other:-$here}" ]
+        other=$here
+    done
+}
+
+@test "what fails on one rank fails on all, and is said once" {
+    # Rank 1 has its data cut short by a file that it cannot read.
+    run mpirun --oversubscribe --bind-to none \
+        -np 1 "$PIPELINED" "${SMALL[@]}" : \
+        -np 1 "$PIPELINED" "${SMALL[@]}" --data /nowhere
+    echo "$output"
+    [ "$status" -ne 0 ]
+    [ "$(grep -c '^pipelined: ' <<<"$output")" -eq 1 ]
+    [[ $output == *"rank 1"*"/nowhere"* ]]
+    # Networks that differ.
+    run mpirun --oversubscribe --bind-to none \
+        -np 1 "$PIPELINED" "${SMALL[@]}" --stages 2 : \
+        -np 1 "$PIPELINED" "${SMALL[@]}" --stages 4
+    echo "$output"
+    [ "$status" -eq 0 ] # the same variables
+    run mpirun --oversubscribe --bind-to none \
+        -np 1 "$PIPELINED" "${SMALL[@]}" : \
+        -np 1 "$PIPELINED" "${SMALL[@]}" --model towers --count 12
+    echo "$output"
+    [ "$status" -ne 0 ]
+    [ "$(grep -c '^pipelined: ' <<<"$output")" -eq 1 ]
+    [[ $output == *"the strategies differ in variable 0"* ]]
+}

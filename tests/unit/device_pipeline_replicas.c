@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replicated pipelines, and pipelines of several processes: elements go to the
- * replicas in turn, gradients are averaged once an update, weights are equal
- * afterwards, and those of one program that has all elements to rounding.
+ * Replicated pipelines: elements go to the replicas in turn, gradients are
+ * averaged once an update, weights are equal afterwards, and those of one
+ * program that has all elements to rounding.
  */
 #include "check_main.h"
 
@@ -78,48 +78,6 @@ START_TEST(replicas_of_a_pipeline_train_as_one_program)
 }
 END_TEST
 
-/* Adds what another process would: the same again. */
-static int doubles(void *context, const char *variable, float *values,
-                   int64_t count)
-{
-    int *calls = context;
-
-    ck_assert(variable[0] == 'w' || variable[0] == 'b');
-    (*calls)++;
-    for (int64_t i = 0; i < count; i++)
-        values[i] = values[i] + values[i];
-    return *calls == 1000 ? -4 : 0;
-}
-
-START_TEST(gradients_go_to_other_processes_once_an_update)
-{
-    int calls = 0;
-
-    cut(2, 0);
-    replicate(2);
-    options.reduce = doubles;
-    options.reduce_context = &calls;
-    start();
-    for (int i = 0; i < 5; i++)
-        MUST(ipu_pipeline_run(pipeline));
-    ck_assert_int_eq(calls, 5 * 2 * LAYERS);
-    plain_new(&plain, which, 0);
-    plain.rate = 0.05f;
-    for (int64_t i = 0; i < 5 * 2 * options.count; i++) {
-        plain_add(&plain, i, 1, 1); /* twice the mean of two */
-        if (i % (2 * options.count) == 2 * options.count - 1)
-            plain_apply(&plain);
-    }
-    expect_same_weights(1e-4f);
-    calls = 999;
-    MUST_FAIL(ipu_pipeline_run(pipeline), IPU_ERR_CALLBACK,
-              "the reduction of the gradients of 'w0' returned -4");
-    expect_same_weights(1e-4f);
-    plain_free(&plain);
-    finish();
-}
-END_TEST
-
 static TCase *tcase_replicas(void)
 {
     TCase *tcase = tcase_create("replicas");
@@ -127,7 +85,6 @@ static TCase *tcase_replicas(void)
     tcase_add_checked_fixture(tcase, begin, NULL);
     tcase_add_loop_test(tcase, replicas_of_a_pipeline_train_as_one_program, 0,
                         6);
-    tcase_add_test(tcase, gradients_go_to_other_processes_once_an_update);
     tcase_set_timeout(tcase, 120);
     return tcase;
 }

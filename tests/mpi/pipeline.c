@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pipelines on several ranks, by the joint of the training programs: they train
+ * as one program that has all elements, gradients leave while stages still
+ * work, and a run that fails on one rank fails on all, in words that name rank
+ * and tensor; after which all go on.
+ */
+#include "pipelined.h"
+
+#include "common/joint_pipeline.h"
+#include "common/problem.h"
+#include "ranks.h"
+
+static struct joint_pipeline *joint;
+static int64_t fails_at; /* mini-batch at which this rank's sink fails; -1 */
+
+/* Of all elements in turn, those of this rank. */
+static int next_of_rank(void *context, void *const *buffers)
+{
+    struct data *own = context;
+
+    if (own->end && own->next >= own->end)
+        return 0;
+    element_of(own->next++ * ranks_size() + ranks_rank(), buffers[0],
+               buffers[1]);
+    return 1;
+}
+
+static int sink(void *context, int32_t replica, int64_t mini_batch,
+                int32_t count, const void *const *outputs)
+{
+    (void)context, (void)replica, (void)count, (void)outputs;
+    return mini_batch == fails_at ? -9 : 0;
+}
+
+static void describe(int nstages, int replicas)
+{
+    static const ipu_feed_tensor tensors[] = {
+        {"x", IPU_FLOAT32, 2, {ROWS, FEATURES}},
+        {"labels", IPU_INT32, 1, {ROWS}},
+    };
+    static ipu_system pod;
+    ipu_infeed_options o;
+
+    begin();
+    fails_at = -1;
+    cut(nstages, 0);
+    ipu_infeed_free(options.infeed);
+    ipu_infeed_options_init(&o, sizeof o);
+    o.name = "data";
+    o.ntensors = 2;
+    o.tensors = tensors;
+    o.replicas = replicas;
+    o.source.next = next_of_rank;
+    o.source.context = &data;
+    MUST(ipu_infeed_new(&o, &options.infeed));
+    pod.size = sizeof pod;
+    MUST(ipu_system_find("Pod16", &pod));
+    options.system = &pod;
+    options.replicas = replicas;
+    options.sink = sink;
+    options.threads = 2;
+    ck_assert_int_eq(joint_pipeline_new(&options, &joint), 0);
+}
+
+/* Only rank 0 has the first weights: the others get them from it. */
+static void start_all(void)
+{
+    float zeros[MOST_WIDTH * MOST_WIDTH] = {0};
+    char name[16];
+
+    start();
+    for (int i = 0; i < 2 * LAYERS && ranks_rank() > 0; i++)
+        MUST(ipu_pipeline_write(pipeline, name_of(i, name), zeros,
+                                (size_t)count_of(i) * 4));
+    ck_assert_msg(joint_pipeline_start(joint, pipeline) == 0, "%s",
+                  problem_text());
+}
+
+static void finish_all(void)
+{
+    joint_pipeline_free(joint);
+    joint = NULL;
+    finish();
+}
+
+static void run_all(int updates)
+{
+    for (int i = 0; i < updates; i++)
+        ck_assert_msg(joint_pipeline_run(joint) == 0, "%s", problem_text());
+}
+
+/* The mean over replicas and ranks of their sums. */
+static void expect_one_program(int updates, float tolerance)
+{
+    int parts = options.replicas * ranks_size();
+    int64_t per_update = options.count * parts;
+
+    plain_new(&plain, which, 0);
+    plain.rate = 0.05f;
+    for (int64_t i = 0; i < updates * per_update; i++) {
+        plain_add(&plain, i, 1, 1.0 / parts);
+        if (i % per_update == per_update - 1)
+            plain_apply(&plain);
+    }
+    expect_same_weights(tolerance);
+    plain_free(&plain);
+}
+
+/* All ranks have rank 0's bits, in all replicas. */
+static void expect_equal_ranks(void)
+{
+    float mine[MOST_WIDTH * MOST_WIDTH], theirs[MOST_WIDTH * MOST_WIDTH];
+    char name[16];
+
+    for (int i = 0; i < 2 * LAYERS; i++)
+        for (int r = 0; r < options.replicas; r++) {
+            size_t bytes = (size_t)count_of(i) * 4;
+
+            MUST(ipu_pipeline_read(pipeline, r, name_of(i, name), mine, bytes));
+            memcpy(theirs, mine, bytes);
+            ck_hvd(hvd_broadcast(theirs, count_of(i), HVD_FLOAT32, 0));
+            ck_assert_mem_eq(mine, theirs, bytes);
+        }
+}
+
+static int64_t allreduces(void)
+{
+    hvd_metrics metrics = {.size = sizeof metrics};
+
+    ck_hvd(hvd_get_metrics(&metrics));
+    return metrics.kinds[HVD_ALLREDUCE].completed;
+}
+
+/* Number: optimizer; 1 and 2 replicas. */
+START_TEST(ranks_train_as_one_program)
+{
+    struct joint_pipeline_stats stats;
+    int64_t before;
+
+    describe(2, 1 + _i / 3);
+    which = (enum optimizer)(_i % 3);
+    start_all();
+    before = allreduces();
+    run_all(10);
+    ck_assert_int_eq(allreduces() - before, 10 * 2 * LAYERS);
+    expect_equal_ranks();
+    /* No more: Adam divides by sizes of gradients, and roundings grow. */
+    expect_one_program(10, 1e-4f);
+    joint_pipeline_get_stats(joint, &stats);
+    ck_assert_int_eq(stats.averages, 10 * 2 * LAYERS);
+    ck_assert_int_le(stats.early, stats.averages);
+    ck_assert_double_ge(stats.wait, 0);
+    finish_all();
+}
+END_TEST
+
+/* Number: schedule. More mini-batches to an update: fewer allreduces. */
+START_TEST(accumulation_divides_the_allreduces)
+{
+    for (int times = 1; times <= 4; times *= 2) {
+        int64_t before;
+
+        describe(2, 1);
+        options.schedule = _i;
+        options.count = 4 * times;
+        start_all();
+        before = allreduces();
+        run_all(8 / times);
+        ck_assert_int_eq(allreduces() - before, 8 / times * 2 * LAYERS);
+        expect_equal_ranks();
+        expect_one_program(8 / times, 1e-4f);
+        finish_all();
+    }
+}
+END_TEST
+
+/* A half accumulator is not where the strategy averages. */
+static ipu_dtype half_weights(void *context, const char *variable,
+                              ipu_dtype dtype)
+{
+    (void)context;
+    return variable[0] == 'w' ? IPU_FLOAT16 : dtype;
+}
+
+static int apply_cast(void *context, ipu_graph *graph, int32_t noutputs,
+                      const ipu_tensor *outputs, int32_t count,
+                      const ipu_tensor *variables, const ipu_tensor *gradients)
+{
+    ipu_tensor wide[2 * LAYERS];
+
+    for (int32_t i = 0; i < count; i++)
+        wide[i] = ipu_cast(graph, gradients[i], IPU_FLOAT32);
+    return apply(context, graph, noutputs, outputs, count, variables, wide);
+}
+
+START_TEST(halves_are_averaged_too)
+{
+    describe(4, 1);
+    options.accumulator_of = half_weights;
+    options.optimizer = apply_cast;
+    start_all();
+    run_all(5);
+    expect_equal_ranks();
+    expect_one_program(5, 2e-2f);
+    finish_all();
+}
+END_TEST
+
+/* ----------------------------------------------------------------- failures */
+
+/* Of a run that fails on the last rank; the others are alive. */
+static void expect_failure(const char *here, const char *there)
+{
+    int status = joint_pipeline_run(joint), last = ranks_size() - 1;
+    const char *words = ranks_rank() == last ? here : there;
+    char who[32];
+
+    ck_assert_int_eq(status,
+                     ranks_rank() == last ? PROBLEM : PROBLEM_ELSEWHERE);
+    ck_assert_msg(strstr(problem_text(), words) != NULL, "'%s' is not in: %s",
+                  words, problem_text());
+    if (ranks_rank() == last)
+        return;
+    sprintf(who, "rank %d", last);
+    ck_assert_msg(strstr(problem_text(), who) != NULL, "%s", problem_text());
+    ck_assert_msg(strstr(problem_text(), "the gradient of '") != NULL, "%s",
+                  problem_text());
+}
+
+/* All ranks are where they were, and train on. */
+static void expect_they_go_on(void)
+{
+    MUST(ipu_infeed_stop(options.infeed));
+    data = (struct data){0};
+    fails_at = -1;
+    MUST(ipu_infeed_start(options.infeed));
+    run_all(3);
+    expect_equal_ranks();
+    expect_one_program(3, 1e-4f);
+    finish_all();
+}
+
+/* Number: schedule; 1 and 2 replicas. */
+START_TEST(data_that_ends_on_one_rank_ends_all)
+{
+    describe(2, 1 + _i / 3);
+    options.schedule = _i % 3;
+    if (ranks_rank() == ranks_size() - 1)
+        data.end = 3 * options.replicas;
+    start_all();
+    expect_failure("mini-batch 3 of 4", "the data of infeed 'data' has ended");
+    expect_they_go_on();
+}
+END_TEST
+
+/* Number: the mini-batch; 1 and 2 replicas. */
+START_TEST(a_callback_that_fails_on_one_rank_ends_all)
+{
+    describe(4, 1 + _i / 8);
+    options.schedule = IPU_SCHEDULE_SEQUENTIAL;
+    fails_at = ranks_rank() == ranks_size() - 1 ? _i % 8 : -1;
+    start_all();
+    expect_failure("the sink returned -9", "the sink returned -9");
+    expect_they_go_on();
+}
+END_TEST
+
+/* Each of them by itself: all speak, and nobody waits. */
+START_TEST(failures_on_all_ranks_are_their_own)
+{
+    describe(2, 1);
+    fails_at = ranks_rank() % 4;
+    start_all();
+    ck_assert_int_eq(joint_pipeline_run(joint), PROBLEM);
+    ck_assert_ptr_nonnull(strstr(problem_text(), "the sink returned -9"));
+    expect_they_go_on();
+}
+END_TEST
+
+static int fails_now;
+
+static int call(void *context, const char *name, void *values, int64_t count)
+{
+    (void)context, (void)name, (void)values, (void)count;
+    return fails_now ? -12 : 0;
+}
+
+static int apply_calling(void *context, ipu_graph *graph, int32_t noutputs,
+                         const ipu_tensor *outputs, int32_t count,
+                         const ipu_tensor *variables,
+                         const ipu_tensor *gradients)
+{
+    ipu_host_call(graph, "look", gradients[0], call, NULL);
+    return apply(context, graph, noutputs, outputs, count, variables,
+                 gradients);
+}
+
+/* The others have changed their weights by then: they hear of it next time. */
+START_TEST(an_update_that_fails_on_one_rank_ends_the_next_of_all)
+{
+    int last = ranks_size() - 1;
+
+    describe(2, 1);
+    options.optimizer = apply_calling;
+    start_all();
+    fails_now = ranks_rank() == last;
+    ck_assert_int_eq(joint_pipeline_run(joint),
+                     ranks_rank() == last ? PROBLEM : 0);
+    fails_now = 0;
+    if (ranks_rank() != last) {
+        ck_assert_int_eq(joint_pipeline_run(joint), PROBLEM_ELSEWHERE);
+        ck_assert_ptr_nonnull(strstr(problem_text(), "the weight update"));
+    }
+    run_all(1);
+    finish_all();
+}
+END_TEST
+
+/* Number: the last rank, or the others, do not train the first matrix. */
+static int without_first(void *context, const char *variable)
+{
+    (void)context;
+    return strcmp(variable, "w0") != 0;
+}
+
+START_TEST(other_networks_are_told_apart)
+{
+    int last = ranks_size() - 1, status;
+
+    describe(2, 1);
+    if ((ranks_rank() == last) == (_i == 0))
+        options.trained = without_first;
+    start();
+    status = joint_pipeline_start(joint, pipeline);
+    if (last > 0) {
+        ck_assert_int_eq(status, PROBLEM_EVERYWHERE);
+        ck_assert_msg(strstr(problem_text(), "'w0'") != NULL, "%s",
+                      problem_text());
+    } else {
+        ck_assert_int_eq(status, 0);
+    }
+    finish_all();
+}
+END_TEST
+
+static TCase *tcase_training(void)
+{
+    TCase *tcase = ranks_tcase("training");
+
+    tcase_add_loop_test(tcase, ranks_train_as_one_program, 0, 6);
+    tcase_add_loop_test(tcase, accumulation_divides_the_allreduces, 0, 3);
+    tcase_add_test(tcase, halves_are_averaged_too);
+    return tcase;
+}
+
+static TCase *tcase_failures(void)
+{
+    TCase *tcase = ranks_tcase("failures");
+
+    tcase_add_loop_test(tcase, data_that_ends_on_one_rank_ends_all, 0, 6);
+    tcase_add_loop_test(tcase, a_callback_that_fails_on_one_rank_ends_all, 0,
+                        16);
+    tcase_add_test(tcase, failures_on_all_ranks_are_their_own);
+    tcase_add_test(tcase,
+                   an_update_that_fails_on_one_rank_ends_the_next_of_all);
+    tcase_add_loop_test(tcase, other_networks_are_told_apart, 0, 2);
+    return tcase;
+}
+
+RANKS_MAIN("mpi_pipeline", HVD_STARTS_MPI, tcase_training, tcase_failures)
