@@ -121,5 +121,8 @@ int main(int argc, char **argv)
     status = survive(what);
     printf("rank %d: %d: %s\n", rank, status, hvd_last_error());
     fflush(stdout);
+    /* As soon as one has ended, mpirun ends those that have yet to speak. */
+    if (strcmp(how, "stop") == 0)
+        pass(1);
     return 3;
 }
