@@ -49,7 +49,7 @@ struct hvd__ticket {
 struct hvd__in_place {
     struct hvd__entry *entry; /* NULL: none */
     uint64_t cell;
-    int64_t done; /* elements of our share */
+    int64_t left; /* elements of our share */
 };
 
 /* Driver's. */
@@ -70,8 +70,8 @@ struct hvd__express {
     struct hvd__entry **over_tail;
     struct hvd__entry *unfinished; /* list: in place, our share is reduced */
     struct hvd__entry **unfinished_tail;
-    const void **sources; /* owned, [size] */
-    void **targets;       /* owned, [size] */
+    const void **sources; /* owned, [size]; of now, as far as it has come, */
+    void **targets;       /* ... or of what is being moved at once */
     uint32_t nquick;      /* requests that have gone the quick way */
     int64_t quick_ns;     /* that the last of them took */
     int64_t waited_ns;    /* that the last timed one waited for the others */

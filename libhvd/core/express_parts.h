@@ -70,11 +70,14 @@ struct hvd__reduction hvd__express_reduction(const struct hvd__set *set,
 bool hvd__express_may_move(const struct hvd__entry *entry);
 void hvd__express_move(struct hvd__set *set, struct hvd__entry *entry,
                        uint64_t cell);
-/* Whether it is to be reduced in place. */
+/* Whether it is to be reduced in place; if so, its addresses are kept. */
 bool hvd__express_goes_in_place(const struct hvd__world *world,
                                 struct hvd__set *set,
                                 const struct hvd__entry *entry, uint64_t cell);
-/* Go on with the reduction in place. Whether our share is done. */
+/* That reduction is what is done now. */
+void hvd__express_begin_share(struct hvd__set *set, struct hvd__entry *entry,
+                              uint64_t cell);
+/* Go on with it. Whether our share is done. */
 bool hvd__express_reduce_share(struct hvd__set *set);
 /* The cell up to which all ranks have reduced their shares, as a mark. */
 uint64_t hvd__express_least_reduced(const struct hvd__set *set);

@@ -55,22 +55,43 @@ static bool reach(struct hvd__set *set, const struct hvd__entry *entry,
 
     for (int rank = 0; rank < set->team.size; rank++) {
         const struct hvd__cell *cell = hvd__cell_at(slate->parts[rank], number);
-        bool own = rank == set->team.rank;
+        void *input, *output;
 
         if (cell->flags & HVD__CELL_DATA)
             return false;
-        x->sources[rank] = hvd__heap_at(slate->heap, slate->world[rank],
-                                        cell->input, entry->bytes);
-        x->targets[rank] = hvd__heap_at(slate->heap, slate->world[rank],
-                                        cell->output, entry->bytes);
-        if (!x->sources[rank] || !x->targets[rank])
+        input = output = hvd__heap_at(slate->heap, slate->world[rank],
+                                      cell->input, entry->bytes);
+        if (cell->output != cell->input)
+            output = hvd__heap_at(slate->heap, slate->world[rank], cell->output,
+                                  entry->bytes);
+        if (!input || !output)
             return false;
-        if (own) {
-            x->sources[rank] = entry->input;
-            x->targets[rank] = entry->output;
-        }
+        x->sources[rank] = rank == set->team.rank ? entry->input : input;
+        x->targets[rank] = rank == set->team.rank ? entry->output : output;
     }
     return true;
+}
+
+/* The addresses go on by so many bytes. */
+static void advance(struct hvd__set *set, size_t bytes)
+{
+    struct hvd__express *x = &set->express;
+
+    for (int rank = 0; rank < set->team.size; rank++) {
+        x->sources[rank] = (const char *)x->sources[rank] + bytes;
+        x->targets[rank] = (char *)x->targets[rank] + bytes;
+    }
+}
+
+void hvd__express_begin_share(struct hvd__set *set, struct hvd__entry *entry,
+                              uint64_t cell)
+{
+    struct hvd__slice share =
+        hvd__slice_of(entry->count, set->team.rank, set->team.size);
+
+    set->express.now = (struct hvd__in_place){entry, cell, share.count};
+    advance(set,
+            (size_t)share.start * hvd__dtype_bytes(entry->signature.dtype));
 }
 
 bool hvd__express_reduce_share(struct hvd__set *set)
@@ -79,26 +100,18 @@ bool hvd__express_reduce_share(struct hvd__set *set)
     struct hvd__express *x = &set->express;
     struct hvd__entry *entry = x->now.entry;
     const struct hvd__reduction reduction = hvd__express_reduction(set, entry);
-    struct hvd__slice share =
-        hvd__slice_of(entry->count, set->team.rank, set->team.size);
     size_t element = hvd__dtype_bytes(entry->signature.dtype);
     int64_t most = (int64_t)(HVD__CHUNK_BYTES / element);
-    int64_t count = share.count - x->now.done;
-    size_t offset = (size_t)(share.start + x->now.done) * element;
+    int64_t count = x->now.left < most ? x->now.left : most;
 
-    if (count > most)
-        count = most;
-    reach(set, entry, x->now.cell);
-    for (int rank = 0; rank < set->team.size; rank++) {
-        x->sources[rank] = (const char *)x->sources[rank] + offset;
-        x->targets[rank] = (char *)x->targets[rank] + offset;
-    }
     hvd__timed_reduce(&computing_ns, &reduction, x->targets, set->team.size,
                       x->sources, set->team.size, count);
     hvd__count_alone(&set->metrics->computing_ns, computing_ns);
-    x->now.done += count;
-    if (x->now.done < share.count)
+    x->now.left -= count;
+    if (x->now.left > 0) {
+        advance(set, (size_t)count * element);
         return false;
+    }
     entry->mark = hvd__mark_of(x, x->now.cell);
     atomic_store_explicit(&set->slate->own->reduced, entry->mark,
                           memory_order_release);
@@ -251,7 +264,7 @@ int hvd__express_run(struct hvd__world *world, struct hvd__set *set,
         return HVD_OK;
     }
     if (hvd__express_goes_in_place(world, set, entry, cell)) {
-        x->now = (struct hvd__in_place){.entry = entry, .cell = cell};
+        hvd__express_begin_share(set, entry, cell);
         return HVD_OK;
     }
     HVD_TRY(collect_rows(set, entry, cell));

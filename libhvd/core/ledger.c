@@ -209,22 +209,37 @@ static char *write_number(char *at, uint64_t number)
 
 /* Unnamed units are matched by number; refused ones count. A rank that has
  * joined misses some: all count anew when a join is over. */
-static void complete_name(struct hvd__unit *unit)
+static uint64_t number_unit(struct hvd__unit *unit)
+{
+    struct hvd__book *book = &unit->set->book;
+    uint64_t words[] = {HVD__UNNAMED, book->nunnamed, book->njoins};
+
+    unit->key = hvd__fingerprint(0, words, sizeof words);
+    return book->nunnamed++;
+}
+
+/* What it is called then. */
+static void write_name(struct hvd__unit *unit, uint64_t number)
 {
     static const char after[] = " after join ";
-    struct hvd__book *book = &unit->set->book;
+    uint64_t njoins = unit->set->book.njoins;
     char *at = unit->name;
 
-    if (!unit->name[0]) {
-        *at++ = HVD__UNNAMED;
-        at = write_number(at, book->nunnamed++);
-        if (book->njoins > 0) {
-            memcpy(at, after, sizeof after - 1);
-            at = write_number(at + sizeof after - 1, book->njoins);
-        }
-        *at = '\0';
+    *at++ = HVD__UNNAMED;
+    at = write_number(at, number);
+    if (njoins > 0) {
+        memcpy(at, after, sizeof after - 1);
+        at = write_number(at + sizeof after - 1, njoins);
     }
-    unit->key = hvd__fingerprint(0, unit->name, strlen(unit->name));
+    *at = '\0';
+}
+
+static void complete_name(struct hvd__unit *unit)
+{
+    if (unit->name[0])
+        unit->key = hvd__fingerprint(0, unit->name, strlen(unit->name));
+    else
+        write_name(unit, number_unit(unit));
 }
 
 /* What keeps a unit out; the name is complete. */
@@ -244,8 +259,8 @@ static int check(const struct hvd__book *book, const struct hvd__unit *unit)
     return HVD_OK;
 }
 
-bool hvd__ledger_name(struct hvd__ledger *ledger, struct hvd__unit *unit,
-                      uint64_t *number)
+bool hvd__ledger_number(struct hvd__ledger *ledger, struct hvd__unit *unit,
+                        uint64_t *number)
 {
     const struct hvd__book *book = &unit->set->book;
     bool free;
@@ -253,9 +268,8 @@ bool hvd__ledger_name(struct hvd__ledger *ledger, struct hvd__unit *unit,
     pthread_mutex_lock(&ledger->lock);
     free = hvd__ledger_busy(ledger) == 0 && !ledger->queue &&
            book->status >= 0 && !book->joined;
-    *number = book->nunnamed;
     if (free)
-        complete_name(unit);
+        *number = number_unit(unit);
     pthread_mutex_unlock(&ledger->lock);
     return free;
 }
@@ -277,11 +291,12 @@ static int enter(struct hvd__ledger *ledger, struct hvd__unit *unit,
 }
 
 int hvd__ledger_adopt(struct hvd__ledger *ledger, struct hvd__unit *unit,
-                      hvd_handle *handle)
+                      uint64_t number, hvd_handle *handle)
 {
     int status;
 
     pthread_mutex_lock(&ledger->lock);
+    write_name(unit, number);
     status = enter(ledger, unit, handle);
     pthread_mutex_unlock(&ledger->lock);
     return status;

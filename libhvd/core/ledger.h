@@ -76,13 +76,12 @@ int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
                        hvd_handle *handles, bool *direct);
 
 /* For a unit without a name that is not entered yet, and may never be: give it
- * its number, name and key, if nothing is in flight or waits to be
- * announced. */
-bool hvd__ledger_name(struct hvd__ledger *ledger, struct hvd__unit *unit,
-                      uint64_t *number);
+ * its number and key, if nothing is in flight or waits to be announced. */
+bool hvd__ledger_number(struct hvd__ledger *ledger, struct hvd__unit *unit,
+                        uint64_t *number);
 /* Enter it after all, with a handle, not to be announced. */
 int hvd__ledger_adopt(struct hvd__ledger *ledger, struct hvd__unit *unit,
-                      hvd_handle *handle);
+                      uint64_t number, hvd_handle *handle);
 
 /* Queue a unit whose status says that it was refused; it is taken, and freed
  * by who announces it. */

@@ -84,7 +84,7 @@ static enum quick quick_in_place(struct hvd__set *set, struct hvd__entry *entry,
 {
     struct hvd__express *x = &set->express;
 
-    x->now = (struct hvd__in_place){.entry = entry, .cell = x->decided++};
+    hvd__express_begin_share(set, entry, x->decided++);
     while (!hvd__express_reduce_share(set))
         continue;
     hvd__express_consume(set);
@@ -162,10 +162,10 @@ static void depart(struct hvd__world *world, struct hvd__unit *unit,
 
 /* The unit is given to the books; its request goes the usual way from here.
  * Without memory for that nothing can go on. */
-static void adopt(struct hvd__world *world, struct hvd__unit *unit, bool posted,
-                  hvd_handle *handle)
+static void adopt(struct hvd__world *world, struct hvd__unit *unit,
+                  uint64_t number, bool posted, hvd_handle *handle)
 {
-    int status = hvd__ledger_adopt(&world->ledger, unit, handle);
+    int status = hvd__ledger_adopt(&world->ledger, unit, number, handle);
 
     world->spare = NULL;
     if (status < 0) {
@@ -204,7 +204,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
         forget(entry);
         return false;
     }
-    if (!hvd__ledger_name(&world->ledger, unit, &number)) {
+    if (!hvd__ledger_number(&world->ledger, unit, &number)) {
         forget(entry);
         return false;
     }
@@ -220,7 +220,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
         unit->since_ns = trip.timed      ? unit->submitted_ns
                          : trip.since_ns ? trip.since_ns
                                          : hvd__now_ns();
-        adopt(world, unit, done == POSTED, handle);
+        adopt(world, unit, number, done == POSTED, handle);
     }
     return true;
 }
