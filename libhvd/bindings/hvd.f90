@@ -57,7 +57,7 @@ module hvd
     public :: hvd_error_text, hvd_c_name
     public :: hvd_init, hvd_shutdown, hvd_is_initialized, hvd_rank, hvd_size, &
         hvd_local_rank, hvd_local_size, hvd_cross_rank, hvd_cross_size, &
-        hvd_init_fint, hvd_barrier, hvd_join, hvd_poll, hvd_wait, &
+        hvd_init_fint, hvd_init_ranks, hvd_barrier, hvd_join, hvd_poll, hvd_wait, &
         hvd_wait_output, hvd_submit, hvd_submit_group, hvd_add_process_set, &
         hvd_remove_process_set, hvd_process_set_rank, hvd_process_set_size, &
         hvd_process_set_included, hvd_number_of_process_sets, hvd_allgatherv, &
@@ -102,6 +102,12 @@ module hvd
             name="hvd_init_fint")
             import
             integer(c_int), value :: comm
+        end function
+        integer(c_int) function hvd_init_ranks(ranks, n) bind(C, &
+            name="hvd_init_ranks")
+            import
+            integer(c_int32_t), intent(in) :: ranks(*)
+            integer(c_int32_t), value :: n
         end function
         integer(c_int) function hvd_barrier() bind(C, name="hvd_barrier")
             import

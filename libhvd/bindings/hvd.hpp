@@ -80,6 +80,13 @@ constexpr hvd_op average = HVD_AVERAGE, sum = HVD_SUM, adasum = HVD_ADASUM,
 class World {
 public:
     World() { check(hvd_init()); }
+    /* Of some of the ranks that mpirun started. */
+    static World of(const std::vector<std::int32_t> &ranks)
+    {
+        check(hvd_init_ranks(ranks.data(),
+                             static_cast<std::int32_t>(ranks.size())));
+        return World(); /* which finds it initialised */
+    }
     explicit World(const std::vector<std::vector<std::int32_t>> &process_sets)
     {
         std::vector<std::int32_t> sizes, ranks;

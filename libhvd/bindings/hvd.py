@@ -143,8 +143,21 @@ def _text(text, what):
 
 # ------------------------------------------------------------------ who is who
 
-def init(process_sets=()):
-    """Start; process_sets: lists of ranks, which get the ids 1, 2, ..."""
+def init(process_sets=(), comm=None):
+    """
+    Start. comm: the ranks that are the world, as mpirun counts them, or a
+    communicator of mpi4py; None: all. process_sets: lists of ranks, which get
+    the ids 1, 2, ...
+    """
+    if comm is not None and not is_initialized():
+        if hasattr(comm, "py2f"):
+            _check(_lib.hvd_init_fint(comm.py2f()))
+        else:
+            ranks = list(comm)
+            _check(_lib.hvd_init_ranks(_integers(ranks, "a rank"), len(ranks)))
+        for ranks in process_sets:
+            ProcessSet(ranks)
+        return
     flat = [rank for ranks in process_sets for rank in ranks]
     options = _Options(C.sizeof(_Options), len(process_sets),
                        _integers(map(len, process_sets), "a size"),

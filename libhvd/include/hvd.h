@@ -174,6 +174,17 @@ void hvd_options_init(hvd_options *options, size_t size);
 int hvd_init_with(const hvd_options *options);
 
 /*
+ * hvd_init on n of the processes that mpirun started, told by their ranks in
+ * MPI_COMM_WORLD, in any order: they, and no others, are the world, ranked in
+ * ascending order. Collective among these, which all give the same ones; as
+ * long as one has not called it, the others wait. Processes may do so at the
+ * same time for other lists; those on no list must at least initialise MPI,
+ * or MPI_Init does not return. HVD_ERR_ARGUMENT: a rank does not exist, or
+ * twice, or this process is none of them.
+ */
+int hvd_init_ranks(const int32_t *ranks, int32_t n);
+
+/*
  * Stop the library. Blocking and collective: returns when every rank has
  * called it. Requests that all ranks have submitted complete first; all
  * others fail, on every rank, with HVD_ERR_SHUTDOWN. Handles that were not

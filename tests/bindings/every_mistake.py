@@ -32,6 +32,8 @@ for early in (hvd.rank, hvd.size, hvd.barrier, hvd.join, hvd.metrics_text,
     assert refused(hvd.Error, ["hvd_init"], early).status == -20
 assert not hvd.is_initialized()
 refused(ValueError, ["a rank", "32 bits"], hvd.init, process_sets=[[2**32]])
+refused(ValueError, ["a rank", "32 bits"], hvd.init, comm=[2**32])
+refused(hvd.Error, ["0 of them"], hvd.init, comm=[])
 
 hvd.init()
 r, n = hvd.rank(), hvd.size()

@@ -104,13 +104,25 @@ static void errors(int r, int n)
     first.remove();
 }
 
+static void alone(int r)
+{
+    hvd::World world = hvd::World::of({r});
+
+    MUST(hvd::size() == 1 && hvd::rank() == 0);
+}
+
 int main()
 {
-    hvd::World world;
-    int r = hvd::rank(), n = hvd::size();
+    int r, n;
 
-    operations(r, n);
-    errors(r, n);
-    MUST(hvd::join() >= 0);
+    {
+        hvd::World world;
+        r = hvd::rank();
+        n = hvd::size();
+        operations(r, n);
+        errors(r, n);
+        MUST(hvd::join() >= 0);
+    }
+    alone(r);
     std::printf("rank %d of %d: every operation\n", r, n);
 }

@@ -111,6 +111,9 @@ program every_operation
     call must(hvd_barrier(), "barrier")
     call must(hvd_join(last), "join")
     call must(hvd_shutdown(), "shutdown")
+    call must(hvd_init_ranks([r], 1), "init of a list")
+    if (hvd_size() /= 1 .or. hvd_rank() /= 0) error stop "init of a list"
+    call must(hvd_shutdown(), "shutdown of a list")
     print "(a, i0, a, i0, a)", "rank ", r, " of ", n, ": every operation"
 
 contains

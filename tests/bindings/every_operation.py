@@ -144,6 +144,11 @@ fails(-21, ["hvd_shutdown has been called"], hvd.allreduce, x)
 hvd.init(process_sets=[[0]] if n > 1 else [])
 assert hvd.is_initialized()
 hvd.shutdown()
+alike = [k for k in everyone if k % 2 == r % 2]
+hvd.init(comm=alike, process_sets=[alike[:1]] if len(alike) > 1 else [])
+assert hvd.size() == len(alike) and alike[hvd.rank()] == r
+assert hvd.allreduce(np.int32(r)) == sum(alike)
+hvd.shutdown()
 # One write: print makes two of a line where Python does not buffer, and
 # another rank's may come between them.
 os.write(sys.stdout.fileno(), f"rank {r} of {n}: every operation\n".encode())

@@ -36,6 +36,62 @@ START_TEST(worlds_of_a_part_of_the_ranks)
 }
 END_TEST
 
+/* The same by lists of ranks, told in falling order. */
+START_TEST(worlds_of_lists_of_ranks)
+{
+    int32_t value = ranks_rank(), want = 0, list[64];
+    int n = 0, mine = ranks_rank() % 2;
+
+    ck_hvd(hvd_shutdown());
+    for (int rank = ranks_size() - 1; rank >= 0; rank--)
+        if (rank % 2 == mine) {
+            list[n++] = rank;
+            want += rank;
+        }
+    ck_hvd(hvd_init_ranks(list, n));
+    ck_assert_int_eq(hvd_size(), n);
+    ck_assert_int_eq(hvd_rank(), ranks_rank() / 2);
+    ck_hvd(hvd_allreduce(&value, &value, 1, HVD_INT32, HVD_SUM));
+    ck_assert_int_eq(value, want);
+    ck_hvd(hvd_init_ranks(list, 1)); /* it is initialised */
+    ck_assert_int_eq(hvd_size(), n);
+    ck_hvd(hvd_shutdown());
+    ck_hvd(hvd_init());
+    ck_assert_int_eq(hvd_size(), ranks_size());
+}
+END_TEST
+
+START_TEST(lists_that_are_none)
+{
+    int n = ranks_size(), mine = ranks_rank();
+    const int32_t twice[] = {mine, mine}, beyond[] = {mine, n},
+                  negative[] = {-1}, other[] = {(mine + 1) % n};
+    char words[64];
+
+    ck_hvd(hvd_shutdown());
+    ck_hvd_fails(hvd_init_ranks(twice, 0), HVD_ERR_ARGUMENT);
+    ck_error_says("0 of them");
+    ck_hvd_fails(hvd_init_ranks(NULL, 2), HVD_ERR_ARGUMENT);
+    ck_error_says("NULL");
+    ck_hvd_fails(hvd_init_ranks(twice, 2), HVD_ERR_ARGUMENT);
+    snprintf(words, sizeof words, "rank %d is there twice", mine);
+    ck_error_says(words);
+    ck_hvd_fails(hvd_init_ranks(beyond, 2), HVD_ERR_ARGUMENT);
+    snprintf(words, sizeof words, "no rank %d: mpirun started 0 to %d", n,
+             n - 1);
+    ck_error_says(words);
+    ck_hvd_fails(hvd_init_ranks(negative, 1), HVD_ERR_ARGUMENT);
+    ck_error_says("no rank -1");
+    if (n > 1) {
+        ck_hvd_fails(hvd_init_ranks(other, 1), HVD_ERR_ARGUMENT);
+        snprintf(words, sizeof words, "this process is rank %d of %d", mine, n);
+        ck_error_says(words);
+    }
+    ck_assert_int_eq(hvd_is_initialized(), 0);
+    ck_hvd(hvd_init());
+}
+END_TEST
+
 START_TEST(a_handle_of_fortran)
 {
     ck_hvd(hvd_shutdown());
@@ -84,6 +140,8 @@ static TCase *tcase_communicator(void)
     TCase *tcase = ranks_tcase("communicator");
 
     tcase_add_test(tcase, worlds_of_a_part_of_the_ranks);
+    tcase_add_test(tcase, worlds_of_lists_of_ranks);
+    tcase_add_test(tcase, lists_that_are_none);
     tcase_add_test(tcase, a_handle_of_fortran);
     tcase_add_test(tcase, communicators_that_are_none);
     tcase_add_test(tcase, the_programs_messages_are_its_own);
