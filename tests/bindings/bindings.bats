@@ -43,11 +43,12 @@ python_says() { # what ranks
     python_says number 1
 }
 
-# The interpreter frees its arrays before the library has stopped.
+# The interpreter frees its arrays before the library has stopped. (mpirun may
+# say that it forwards a signal: that is none of a rank's.)
 @test "python: exit with requests under way" {
     python leave 2
     [ "$status" -eq 3 ]
-    [[ $output != *signal* ]]
+    [[ $output != *"received signal"* && $output != *"on signal"* ]]
 }
 
 @test "c++" {
