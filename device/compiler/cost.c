@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compiler/program.h"
+#include "compiler/spread.h"
 #include "graph/error.h"
 #include "ops/costs.h"
 #include "target/cost.h"
@@ -51,6 +51,47 @@ static bool is_there(const struct ipu_executable *e,
            e->values[part->inputs[0]].block == e->values[part->output].block;
 }
 
+/* A tile holds neighbours. If they are less than what a run of outputs comes
+ * from, it has a part of some of these, or of all. */
+static int64_t tiles_of_a_sum(const struct ipu__work *work, int32_t used)
+{
+    int64_t here = work->share, run = work->run, parts;
+
+    if (here >= run)
+        parts = here % run ? 2 : 1; /* runs that begin on one tile, and end on
+                                       the next */
+    else
+        parts = ipu__ceil_div(ipu__ceil_div(run, here) *
+                                  ipu__least(here, work->run_outputs),
+                              work->run_outputs);
+    return ipu__least(parts, used);
+}
+
+/* Where operands lie: from how few tiles they come, on how many a sum is. */
+static void look_where(const struct ipu_executable *e,
+                       const struct ipu__step_op *part, struct ipu__work *work)
+{
+    int32_t v = part->op->ninputs > 0 ? part->inputs[0] : -1;
+    struct ipu__spread s;
+
+    for (int i = 0; i < part->op->ninputs; i++)
+        if (!e->values[part->inputs[i]].inner &&
+            !e->blocks[e->values[part->inputs[i]].block].remote) {
+            s = ipu__spread_of(e, part->inputs[i]);
+            work->give_bytes += ipu__spread_share(&s);
+        }
+    if (work->kind != IPU__WORK_SUM || work->run == 0 ||
+        work->run_outputs == 0 || e->values[v].inner)
+        return;
+    s = ipu__spread_of(e, v);
+    if (ipu__spread_share(&s) == 0)
+        return;
+    work->share =
+        ipu__ceil_div(ipu__spread_share(&s),
+                      (int64_t)ipu__dtype_bytes(e->values[v].shape.dtype));
+    work->parts = tiles_of_a_sum(work, s.used);
+}
+
 static struct ipu__work work_of(const struct ipu_executable *e,
                                 const struct ipu__step *step,
                                 const struct ipu__step_op *part,
@@ -74,6 +115,7 @@ static struct ipu__work work_of(const struct ipu_executable *e,
         call.op->cost(&call, &work);
     else
         guess(&call, &work);
+    look_where(e, part, &work);
     return work;
 }
 
@@ -205,6 +247,9 @@ static void count_received(const struct ipu_executable *e,
     if (bytes == 0)
         return;
     ipu__count_exchange(&e->target, bytes, step->messages, cycles);
+    if (step->give_bytes > step->fetch_bytes)
+        cycles->exchange += ipu__words_cycles(&e->target, step->give_bytes) -
+                            ipu__words_cycles(&e->target, step->fetch_bytes);
     cycles->temporary_bytes += bytes;
     cycles->total = cycles->compute + cycles->exchange + cycles->sync;
 }
@@ -282,6 +327,7 @@ static int find_received(struct ipu_executable *e)
         ipu__receive(e, &e->steps[i], &r);
         e->steps[i].fetch_bytes = r.most;
         e->steps[i].messages = r.messages;
+        e->steps[i].give_bytes = r.given;
         free(r.bytes);
     }
     return IPU_OK;

@@ -98,6 +98,7 @@ struct ipu__step {
     int64_t messages;     /* in which what follows comes */
     int64_t fetch_bytes;  /* of temporary ones, the most that a tile receives
                              since tensors lie as they do (exchange.c) */
+    int64_t give_bytes;   /* the most that a tile sends for them */
     int64_t tile_bytes;   /* of tensors alive, on the tile that has most */
     int32_t fullest_tile; /* with what the step needs for itself */
     int64_t full_bytes;   /* of both, on it */
@@ -259,6 +260,7 @@ int32_t ipu__block_width(const struct ipu_executable *executable,
 struct ipu__received {
     int64_t *bytes;
     int64_t most, messages; /* of the tile that receives most */
+    int64_t given;          /* by the tile that gives most */
 };
 
 void ipu__receive(const struct ipu_executable *executable,

@@ -196,6 +196,7 @@ static const struct ipu__member step[] = {
     MEMBER(26, IPU__INT64, fetch_bytes),
     MEMBER(27, IPU__INT64, full_bytes),
     MEMBER(28, IPU__INT64, cycles.partial_bytes),
+    MEMBER(29, IPU__INT64, give_bytes),
 };
 LAYOUT(ipu__step_layout, "a step", step);
 #undef STRUCT

@@ -61,8 +61,22 @@ void ipu__sum_cost(const struct ipu__call *call, struct ipu__work *work)
 {
     work->kind = IPU__WORK_SUM;
     work->elements = count_of(call, 0);
+    work->run = work->elements;
+    work->run_outputs = work->outputs;
     if (work->elements < work->outputs) /* of no elements */
         work->elements = work->outputs;
+}
+
+void ipu__axes_sum_cost(const struct ipu__call *call, struct ipu__work *work)
+{
+    const struct ipu__shape *x = &call->inputs[0].shape;
+
+    ipu__sum_cost(call, work);
+    for (int32_t i = 0; i < x->ndim && !call->attributes->axes[i]; i++)
+        if (x->extents[i] > 0) {
+            work->run /= x->extents[i];
+            work->run_outputs /= x->extents[i];
+        }
 }
 
 void ipu__by_number_cost(const struct ipu__call *call, struct ipu__work *work)

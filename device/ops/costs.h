@@ -68,6 +68,9 @@ void ipu__read_once_cost(const struct ipu__call *call, struct ipu__work *work);
  * sums, and the largest or smallest. */
 void ipu__sum_cost(const struct ipu__call *call, struct ipu__work *work);
 
+/* ... over the axes that are marked. */
+void ipu__axes_sum_cost(const struct ipu__call *call, struct ipu__work *work);
+
 /* Rows by their numbers, each from wherever it lies to wherever it is asked
  * for. */
 void ipu__by_number_cost(const struct ipu__call *call, struct ipu__work *work);

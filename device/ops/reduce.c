@@ -106,7 +106,7 @@ const struct ipu__op ipu__sum = {
     .shape = ipu__reduced_shape,
     .scratch = sum_scratch,
     .run = run_sum,
-    .cost = ipu__sum_cost,
+    .cost = ipu__axes_sum_cost,
     .gradient = sum_gradient,
 };
 
@@ -117,7 +117,7 @@ const struct ipu__op ipu__mean = {
     .shape = ipu__reduced_shape,
     .scratch = sum_scratch,
     .run = run_sum,
-    .cost = ipu__sum_cost,
+    .cost = ipu__axes_sum_cost,
     .gradient = sum_gradient,
 };
 
@@ -205,7 +205,7 @@ const struct ipu__op ipu__max = {
     .in_place = -1,
     .shape = ipu__reduced_some,
     .run = run_max,
-    .cost = ipu__sum_cost,
+    .cost = ipu__axes_sum_cost,
     .gradient = max_gradient,
 };
 

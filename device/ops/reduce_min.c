@@ -42,7 +42,7 @@ const struct ipu__op ipu__min = {
     .in_place = -1,
     .shape = ipu__reduced_some,
     .run = run,
-    .cost = ipu__sum_cost,
+    .cost = ipu__axes_sum_cost,
     .gradient = gradient,
 };
 

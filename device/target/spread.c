@@ -8,6 +8,7 @@
 #include "graph/error.h"
 #include "target/cost.h"
 #include "target/target.h"
+#include "target/work.h"
 
 static int check_counts(const char *what, int64_t count, int32_t element_bytes)
 {
@@ -93,26 +94,30 @@ static ipu_cycles add_up(const ipu_target *target, int64_t outputs,
     return c;
 }
 
-int ipu_model_reduce(const ipu_target *target, int64_t elements,
-                     int64_t outputs, int32_t element_bytes, ipu_cycles *cycles)
+int ipu__reduce_cycles(const ipu_target *target, const struct ipu__work *work,
+                       ipu_cycles *cycles)
 {
     ipu_loop loop = {
         .size = sizeof loop, .tuned = 1, .loads = 2, .arithmetic = 1};
     ipu_cycles counted = {.size = sizeof counted}, best = {0};
-    int64_t partials;
+    int64_t elements = work->elements, outputs = work->outputs;
+    int64_t parts = work->parts, share = work->share;
 
     IPU_TRY(ipu__check_model(target, cycles));
-    IPU_TRY(check_counts("reduce", elements, element_bytes));
+    IPU_TRY(check_counts("reduce", elements, work->element_bytes));
     if (outputs < 0 || outputs > elements)
         return ipu__fail(IPU_ERR_ARGUMENT, "reduce: %lld elements to %lld sums",
                          (long long)elements, (long long)outputs);
     if (outputs > 0) {
-        loop.iterations = vectors_of(target, elements, element_bytes);
+        if (share == 0) {
+            share = ipu__ceil_div(elements, target->tiles);
+            parts = ipu__least(target->tiles, elements / outputs);
+        }
+        loop.iterations =
+            ipu__ceil_div(share * work->element_bytes, target->vector_bytes);
         IPU_TRY(ipu_model_loop(target, &loop, &counted));
-        /* Tiles among which one sum is spread. */
-        partials = ipu__least(target->tiles, elements / outputs);
         for (int stages = 1; stages <= 3; stages++) {
-            ipu_cycles c = add_up(target, outputs, partials, stages);
+            ipu_cycles c = add_up(target, outputs, parts, stages);
             if (stages == 1 || c.total < best.total)
                 best = c;
         }
@@ -128,6 +133,16 @@ int ipu_model_reduce(const ipu_target *target, int64_t elements,
     }
     ipu__finish(&counted, cycles);
     return IPU_OK;
+}
+
+int ipu_model_reduce(const ipu_target *target, int64_t elements,
+                     int64_t outputs, int32_t element_bytes, ipu_cycles *cycles)
+{
+    const struct ipu__work work = {.elements = elements,
+                                   .outputs = outputs,
+                                   .element_bytes = element_bytes};
+
+    return ipu__reduce_cycles(target, &work, cycles);
 }
 
 /* ------------------------------------------------------------------ stencils

@@ -7,6 +7,19 @@
 /* What a product is tried with where there is none: as little as will do. */
 enum { LEAST_ROOM = 8 << 10 };
 
+/* What lies on few tiles takes longer to leave than to arrive. */
+static void wait_for_senders(const ipu_target *target, int64_t give_bytes,
+                             ipu_cycles *cycles)
+{
+    int64_t more = ipu__words_cycles(target, give_bytes) -
+                   ipu__words_cycles(target, cycles->exchange_bytes);
+
+    if (more <= 0 || cycles->exchange_bytes == 0)
+        return;
+    cycles->exchange += more;
+    cycles->total += more;
+}
+
 static int count_product(const ipu_target *target, const struct ipu__work *work,
                          ipu_cycles *cycles, int64_t *tiles)
 {
@@ -28,6 +41,8 @@ static int count_product(const ipu_target *target, const struct ipu__work *work,
             &plan, cycles);
     }
     *tiles = plan.tiles;
+    if (status >= 0)
+        wait_for_senders(target, work->give_bytes, cycles);
     return status;
 }
 
@@ -161,8 +176,7 @@ int ipu__work_cycles(const ipu_target *target, const struct ipu__work *work,
         status = count_streaming(target, work, &counted);
         break;
     case IPU__WORK_SUM:
-        status = ipu_model_reduce(target, work->elements, work->outputs,
-                                  work->element_bytes, &counted);
+        status = ipu__reduce_cycles(target, work, &counted);
         break;
     default: *tiles = 0;
     }

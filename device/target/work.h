@@ -33,7 +33,13 @@ struct ipu__work {
     const char *estimate;    /* why it is only an estimate, or NULL */
     int64_t broadcast_bytes; /* that all tiles need, or at most their share */
     int64_t others;          /* bytes of tensors on the fullest tile */
-    ipu_product product;     /* its size and element_bytes are set for it */
+    int64_t give_bytes;      /* of operands, on the tile that has most */
+    /* Of sums: from how many neighbouring elements how many outputs come; 0:
+     * that is not said. */
+    int64_t run, run_outputs;
+    int64_t share, parts; /* elements of the fullest tile, and tiles that a sum
+                             lies on; 0: all, spread evenly */
+    ipu_product product;  /* its size and element_bytes are set for it */
 };
 
 /*
@@ -43,5 +49,9 @@ struct ipu__work {
  */
 int ipu__work_cycles(const ipu_target *target, const struct ipu__work *work,
                      ipu_cycles *cycles, int64_t *tiles);
+
+/* A sum; ipu_model_reduce of where its elements lie. */
+int ipu__reduce_cycles(const ipu_target *target, const struct ipu__work *work,
+                       ipu_cycles *cycles);
 
 #endif

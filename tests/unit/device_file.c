@@ -536,7 +536,7 @@ START_TEST(every_member_is_kept)
     check_layout(&ipu__executable_layout, 464);
     check_layout(&ipu__value_layout, 160);
     check_layout(&ipu__block_layout, 40);
-    check_layout(&ipu__step_layout, 608);
+    check_layout(&ipu__step_layout, 616);
     check_layout(&ipu__part_layout, 384);
     check_layout(&ipu__stream_layout, 56);
     check_layout(&ipu__tile_layout, 56);

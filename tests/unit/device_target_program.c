@@ -211,6 +211,56 @@ START_TEST(a_batch_of_products_counts_each)
 }
 END_TEST
 
+/* What lies on one tile leaves it through 4 bytes a cycle, whoever takes it. */
+START_TEST(operands_come_from_where_they_lie)
+{
+    ipu_tensor x = device_floats(&d, "x", 2, SHAPE(512, 64));
+    ipu_tensor w = device_floats(&d, "w", 2, SHAPE(64, 512));
+    int64_t spread;
+
+    MUST(ipu_output(d.graph, "y", ipu_matmul(d.graph, x, w)));
+    compiled();
+    spread = step(0).exchange_cycles;
+    ck_assert_int_lt(spread, 512 * 64);
+    device_free(&d);
+    d = device_new();
+    x = device_floats(&d, "x", 2, SHAPE(512, 64));
+    w = device_floats(&d, "w", 2, SHAPE(64, 512));
+    MUST(ipu_map(d.graph, x, 7, 1));
+    MUST(ipu_output(d.graph, "y", ipu_matmul(d.graph, x, w)));
+    compiled();
+    ck_assert_int_ge(step(0).exchange_cycles, 512 * 64);
+}
+END_TEST
+
+static ipu_step_info sum_of(int32_t axis, int32_t tiles)
+{
+    ipu_tensor x = device_floats(&d, "x", 2, SHAPE(1472, 64));
+    ipu_step_info info;
+
+    if (tiles)
+        MUST(ipu_map(d.graph, x, 0, tiles));
+    MUST(ipu_output(d.graph, "y", ipu_sum(d.graph, x, 1, &axis, 0)));
+    compiled();
+    info = step(0);
+    device_free(&d);
+    d = device_new();
+    return info;
+}
+
+/* A row lies on one tile, or on two if it begins within one; a column on all
+ * tiles that there are rows on; all of it on one, if it has been put there. */
+START_TEST(sums_are_made_where_elements_lie)
+{
+    ck_assert_int_eq(sum_of(1, 0).exchange_bytes, 0);
+    ck_assert_int_eq(sum_of(1, 1000).exchange_bytes, 2 * 4);
+    ck_assert_int_gt(sum_of(0, 0).exchange_cycles, 0);
+    ck_assert_int_eq(sum_of(0, 1).exchange_bytes, 0);
+    ck_assert_int_gt(sum_of(0, 1).compute_cycles,
+                     20 * sum_of(0, 0).compute_cycles);
+}
+END_TEST
+
 /* Instructions of one pair of elements, by the difference to many. */
 static double slots_of(ipu_tensor (*op)(ipu_graph *, ipu_tensor),
                        ipu_dtype dtype)
@@ -327,6 +377,8 @@ static TCase *tcase_cycles(void)
         tcase, derivatives_of_a_convolution_take_as_many_products, 0, 2);
     tcase_add_test(tcase, a_part_of_a_tensor_is_moved);
     tcase_add_test(tcase, a_batch_of_products_counts_each);
+    tcase_add_test(tcase, operands_come_from_where_they_lie);
+    tcase_add_test(tcase, sums_are_made_where_elements_lie);
     tcase_add_test(tcase, functions_take_their_instructions);
     tcase_add_test(tcase, rows_over_several_tiles_are_summed_up);
     tcase_add_test(tcase, looking_up_does_not_read_the_table);
