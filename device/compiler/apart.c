@@ -42,7 +42,7 @@ static int find_update(struct update *u)
         u->inside[n] =
             u->depends[node->output] && !node->derived && !node->again;
         if (!u->inside[n] && reads_update)
-            return ipu__fail(IPU_ERR_STATE, "derivatives of an update");
+            return ipu__fail(IPU_ERR_STATE, "its update is differentiated");
     }
     return IPU_OK;
 }
@@ -169,7 +169,7 @@ int ipu__put_update_apart(ipu_graph *g, int32_t count)
     int status;
 
     if (g->nregions > 0)
-        status = ipu__fail(IPU_ERR_STATE, "there is an update region already");
+        status = ipu__fail(IPU_ERR_STATE, "it has an update region already");
     else if (u.depends && u.inside && u.accumulated) {
         memset(u.accumulated, -1, ntensors * sizeof *u.accumulated);
         status = put_apart(&u, count);

@@ -109,8 +109,7 @@ static int build(const ipu_graph *graph, const ipu_compile_options *options,
     IPU_TRY(ipu__progress(e->progress, "fit", 0, 1));
     if (options->allow_out_of_memory)
         return IPU_OK;
-    return ipu_executable_shards(e) > 1 ? ipu__check_shards(e)
-                                        : ipu__check_fit(e, graph, options);
+    return ipu__check_fit(e, graph, options);
 }
 
 int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,

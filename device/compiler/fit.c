@@ -3,13 +3,10 @@
  * fit.c - does the program fit? If not: which tile, at which step, by how
  * much, what lies there, and what would help.
  *
- * What is said of recomputation, accumulation, float16 and offloading is what
- * a program has that was compiled with them (remedy.h): bytes of its fullest
- * tile, time of a run or, with accumulation, of the runs up to an update. Of
- * sharding and placement, and of the others where a program is not one that
- * could be changed so, it is what they would make of the worst tile at the
- * worst step: another step may then be the worst. So a remedy that is said to
- * fit may need another beside it, and one that is not will not do alone.
+ * What is said of a remedy is what a program has that was compiled with it
+ * (remedy.h): bytes of its fullest tile, time of a run or, with accumulation,
+ * of the runs up to an update. One that is "still too many" will not do alone.
+ * A remedy that the program cannot have is named with the reason.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -26,8 +23,6 @@ enum { LARGEST = 10 };
 
 struct place {
     const struct ipu_executable *e;
-    const ipu_graph *graph;
-    const ipu_compile_options *options;
     int32_t tile, step;
     int64_t room; /* bytes of a tile */
     /* Bytes on it */
@@ -53,11 +48,6 @@ __attribute__((format(printf, 2, 3))) static void add(struct line *line,
         line->used += (size_t)n;
     if (line->used >= sizeof line->text)
         line->used = sizeof line->text - 1;
-}
-
-static double ms(const struct place *p, int64_t cycles)
-{
-    return 1e3 * ipu_model_seconds(&p->e->target, cycles);
 }
 
 static bool alive(const struct place *p, const struct ipu__block *block)
@@ -131,208 +121,96 @@ static void add_largest(struct line *line, const struct place *p)
 
 /* ---------------------------------------------------------------- remedies */
 
-static void add_remedy(struct line *line, const struct place *p, int64_t bytes,
-                       const char *what, const char *time)
+struct remedies {
+    struct line *line;
+    struct ipu__trial trial;
+    ipu_remedy plain;   /* what the program is without any */
+    struct line cannot; /* what does not go, and why not */
+};
+
+static bool has_gradients(const ipu_graph *g)
 {
-    add(line, "; %s: %" PRId64 " bytes%s, %s", what, bytes,
-        bytes <= p->room ? "" : " (still too many)", time);
-}
-
-/* Of a run as it is, in all. */
-static double ms_now(const struct place *p)
-{
-    ipu_program_cycles cycles = {.size = sizeof cycles};
-
-    return ipu_executable_cycles(p->e, &cycles) < 0 ? 0 : 1e3 * cycles.seconds;
-}
-
-static void add_tried(struct line *line, const struct place *p,
-                      const struct ipu__remedy *remedy, const char *what)
-{
-    char time[64];
-
-    snprintf(time, sizeof time, "%.4g ms instead of %.4g", remedy->ms,
-             ms_now(p));
-    add_remedy(line, p, remedy->bytes, what, time);
-}
-
-/* Everything but code divided by so many; 0: not even by 64. */
-static int32_t parts_that_fit(const struct place *p, int64_t fixed)
-{
-    for (int32_t n = 2; n <= IPU_MAX_IPUS; n *= 2)
-        if (fixed + (p->total - fixed) / n <= p->room)
-            return n;
-    return 0;
-}
-
-static void add_half(struct line *line, const struct place *p)
-{
-    struct ipu__remedy remedy;
-    char time[64];
-
-    if (ipu__try_half(p->graph, p->options, &remedy) >= 0) {
-        add_tried(line, p, &remedy, "float16 throughout");
-        return;
-    }
-    snprintf(time, sizeof time, "%.3g ms instead of %.3g",
-             ms(p, ipu__cycles_with(p->e, 2)),
-             ms(p, ipu__cycles_with(p->e, 0)));
-    add_remedy(line, p, p->code + (p->total - p->code) / 2,
-               "float16 throughout", time);
-}
-
-/* The first of 2, 4, ... parts that fits, or the most there can be; from half
- * of what the estimate says on, since each is a compilation. */
-static bool add_tried_accumulation(struct line *line, const struct place *p)
-{
-    int32_t estimate = parts_that_fit(p, p->code + p->always);
-    struct ipu__remedy remedy = {0}, tried;
-    int32_t parts = 0;
-    char what[80], time[64];
-
-    for (int32_t n = estimate > 4 ? estimate / 2 : 2; n <= IPU_MAX_IPUS;
-         n *= 2) {
-        if (ipu__try_accumulation(p->graph, p->options, n, &tried) < 0)
-            break;
-        parts = n;
-        remedy = tried;
-        if (remedy.bytes <= p->room)
-            break;
-    }
-    if (parts == 0)
-        return false;
-    snprintf(what, sizeof what, "1/%d of the batch, gradients accumulated",
-             (int)parts);
-    snprintf(time, sizeof time, "%d runs, of %.4g ms in all instead of %.4g",
-             (int)parts, remedy.ms, ms_now(p));
-    add_remedy(line, p, remedy.bytes, what, time);
-    return true;
-}
-
-static void add_accumulation(struct line *line, const struct place *p)
-{
-    int64_t fixed = p->code + p->always;
-    int32_t n = parts_that_fit(p, fixed);
-    char what[80], time[64];
-
-    if (add_tried_accumulation(line, p))
-        return;
-    if (n == 0 || p->rest + p->temporary == 0)
-        return;
-    snprintf(what, sizeof what, "1/%d of the batch, gradients accumulated",
-             (int)n);
-    snprintf(time, sizeof time, "%d runs, of at least %.3g ms in all", (int)n,
-             ms(p, ipu__cycles_with(p->e, 0)));
-    add_remedy(line, p, fixed + (p->total - fixed) / n, what, time);
-}
-
-static void add_sharding(struct line *line, const struct place *p)
-{
-    int32_t n = parts_that_fit(p, p->code);
-    double now = ms(p, ipu__cycles_with(p->e, 0));
-    char what[48], time[64];
-
-    if (n == 0)
-        return;
-    snprintf(what, sizeof what, "sharding over %d chips", (int)n);
-    snprintf(time, sizeof time, "%.3g to %.3g ms and what passes between them",
-             now / n, now);
-    add_remedy(line, p, p->code + (p->total - p->code) / n, what, time);
-}
-
-static bool used_by_step(const struct place *p, int32_t block)
-{
-    const struct ipu_executable *e = p->e;
-    const struct ipu__step *step = &e->steps[p->step];
-
-    for (int32_t v = 0; v < e->nvalues; v++)
-        if (e->values[v].block == block &&
-            (ipu__step_reads(e, step, v) || ipu__step_makes(e, step, v)))
+    for (int32_t n = 0; n < g->nnodes; n++)
+        if (g->nodes[n].derived)
             return true;
     return false;
 }
 
-/* Cycles of the steps that make what is in a block. */
-static int64_t cycles_to_make(const struct ipu_executable *e, int32_t block)
+/* What it is, in words. */
+static void describe(const struct remedies *r, ipu_remedy_kind kind, int parts,
+                     char *text, size_t size)
 {
-    int64_t cycles = 0;
-
-    for (int32_t i = 0; i < e->nsteps; i++)
-        for (int32_t v = 0; v < e->nvalues; v++)
-            if (e->values[v].block == block &&
-                ipu__step_makes(e, &e->steps[i], v)) {
-                cycles += e->steps[i].cycles.total;
-                break;
-            }
-    return cycles;
+    switch (kind) {
+    case IPU_REMEDY_HALF: snprintf(text, size, "float16 throughout"); break;
+    case IPU_REMEDY_ACCUMULATE:
+        snprintf(text, size, "1/%d of the batch%s", parts,
+                 has_gradients(r->trial.graph) ? ", gradients accumulated"
+                                               : " at a time");
+        break;
+    case IPU_REMEDY_RECOMPUTE:
+        snprintf(text, size, "recomputing results that only later steps need");
+        break;
+    case IPU_REMEDY_OFFLOAD:
+        snprintf(text, size, "offloading what only the update uses");
+        break;
+    case IPU_REMEDY_SHARD:
+        snprintf(text, size, "sharding over %d chips", parts);
+        break;
+    default:
+        snprintf(text, size, "the compiler's placement, not the program's");
+        break;
+    }
 }
 
-/* Results that wait for a later step. */
-static void add_recompute(struct line *line, const struct place *p)
+static void add_remedy(struct remedies *r, const ipu_remedy *remedy)
 {
-    const struct ipu_executable *e = p->e;
-    int64_t bytes = 0, cycles = 0;
-    struct ipu__remedy remedy;
-    char time[64];
+    char what[80];
 
-    if (ipu__try_recompute(p->graph, p->options, &remedy) >= 0) {
-        add_tried(line, p, &remedy,
-                  "recomputing results that only later steps need");
-        return;
-    }
-    for (int32_t b = 0; b < e->nblocks; b++) {
-        const struct ipu__block *block = &e->blocks[b];
-
-        if (!alive(p, block) || block->birth < 0 || block->death == e->nsteps ||
-            used_by_step(p, b))
-            continue;
-        bytes += ipu__bytes_on_tile(e, block, p->tile);
-        cycles += cycles_to_make(e, b);
-    }
-    if (bytes == 0)
-        return;
-    snprintf(time, sizeof time, "%.3g ms more", ms(p, cycles));
-    add_remedy(line, p, p->total - bytes,
-               "recomputing results that only later steps need", time);
+    describe(r, remedy->kind, remedy->parts, what, sizeof what);
+    add(r->line, "; %s: %" PRId64 " bytes%s, ", what, remedy->tile_bytes,
+        remedy->fits ? "" : " (still too many)");
+    if (remedy->runs > 1)
+        add(r->line, "%d runs, of %.4g ms in all", (int)remedy->runs,
+            1e3 * remedy->seconds);
+    else
+        add(r->line, "%.4g ms", 1e3 * remedy->seconds);
+    add(r->line, " instead of %.4g", 1e3 * r->plain.seconds);
 }
 
-/* Variables that the step does not use, in the DRAM beside the chip. */
-static void add_offload(struct line *line, const struct place *p)
+static void add_reason(struct remedies *r, ipu_remedy_kind kind)
 {
-    const struct ipu_executable *e = p->e;
-    double speed = e->target.streaming_bytes_per_second;
-    int64_t here = 0, all = 0;
-    struct ipu__remedy remedy;
-    char time[64];
-
-    if (speed > 0 && ipu__try_offload(p->graph, p->options, &remedy) >= 0) {
-        add_tried(line, p, &remedy, "offloading what only the update uses");
-        return;
-    }
-    for (int32_t b = 0; b < e->nblocks; b++)
-        if (e->blocks[b].always && !used_by_step(p, b)) {
-            here += ipu__bytes_on_tile(e, &e->blocks[b], p->tile);
-            all += (int64_t)e->blocks[b].bytes;
-        }
-    if (here == 0 || !(speed > 0))
-        return;
-    snprintf(time, sizeof time, "%.3g ms more", 2e3 * (double)all / speed);
-    add_remedy(line, p, p->total - here,
-               "offloading variables that this step does not use", time);
+    add(&r->cannot, "%s %s: %.120s", r->cannot.used ? ";" : "",
+        ipu_remedy_name(kind), ipu_last_error());
 }
 
-static void add_placement(struct line *line, const struct place *p)
+/* Each compiles the program anew, which may be long: somebody may stop it. */
+static int add_remedies(struct line *line, const struct ipu_executable *e,
+                        const ipu_graph *graph,
+                        const ipu_compile_options *options)
 {
-    const struct ipu_executable *e = p->e;
-    int64_t live = 0, even;
+    struct remedies r = {.line = line,
+                         .trial = {.graph = graph, .options = options},
+                         .plain = {.size = sizeof r.plain}};
 
-    for (int32_t b = 0; b < e->nblocks; b++)
-        if (alive(p, &e->blocks[b]))
-            live += (int64_t)e->blocks[b].bytes;
-    even = p->code + p->temporary + live / e->target.tiles;
-    if (even < p->total && even <= p->room)
-        add_remedy(line, p, even, "an even placement of what is alive",
-                   "as fast");
+    IPU_TRY(ipu__remedy_of(e, graph, &r.plain));
+    r.trial.plain_bytes = r.plain.tile_bytes;
+    add(line, ". What would change that");
+    for (int i = 0; i < IPU_NUM_REMEDIES; i++) {
+        ipu_remedy remedy = {.size = sizeof remedy};
+        int status;
+
+        IPU_TRY(ipu__progress(e->progress, "remedies", i, IPU_NUM_REMEDIES));
+        status = ipu__try_remedy(&r.trial, i, 0, &remedy);
+        if (status == IPU_ERR_STATE)
+            add_reason(&r, i);
+        else if (status < 0)
+            return status;
+        else
+            add_remedy(&r, &remedy);
+    }
+    if (r.cannot.used > 0)
+        add(line, ". What would not;%s", r.cannot.text);
+    return IPU_OK;
 }
 
 /* ------------------------------------------------------------- the judgement
@@ -354,20 +232,26 @@ static struct place worst(const struct ipu_executable *e)
     return p;
 }
 
-/* Each compiles the program anew, which may be long: somebody may stop it. */
-static int add_remedies(struct line *line, const struct place *p)
+/* What there is too much of, on one chip. */
+static void describe_worst(struct line *line, const struct place *p)
 {
-    static void (*const remedies[])(struct line *, const struct place *) = {
-        add_half,    add_accumulation, add_recompute,
-        add_offload, add_sharding,     add_placement};
-    enum { REMEDIES = sizeof remedies / sizeof *remedies };
+    const struct ipu_executable *e = p->e;
 
-    add(line, ". What would change that");
-    for (int i = 0; i < REMEDIES; i++) {
-        IPU_TRY(ipu__progress(p->e->progress, "remedies", i, REMEDIES));
-        remedies[i](line, p);
+    add(line,
+        "the program does not fit on '%s': tile %d would hold %" PRId64
+        " bytes, %" PRId64 " more than it has, ",
+        e->target.name, (int)p->tile, p->total, p->total - p->room);
+    if (e->nsteps == 0) {
+        add(line, "of variables and streams");
+        return;
     }
-    return IPU_OK;
+    add(line,
+        "at step %d, %s '%.60s': code %" PRId64 ", variables %" PRId64
+        ", other tensors %" PRId64 ", temporary %" PRId64,
+        (int)p->step, ipu__step_name(&e->steps[p->step]),
+        e->values[e->steps[p->step].output].name, p->code, p->always, p->rest,
+        p->temporary);
+    add_largest(line, p);
 }
 
 int ipu__check_fit(const struct ipu_executable *e, const ipu_graph *graph,
@@ -376,25 +260,18 @@ int ipu__check_fit(const struct ipu_executable *e, const ipu_graph *graph,
     struct place p = worst(e);
     struct line line = {.used = 0};
 
-    if (p.total <= p.room)
-        return IPU_OK;
-    p.graph = graph;
-    p.options = options;
-    add(&line,
-        "the program does not fit on '%s': tile %d would hold %" PRId64
-        " bytes, %" PRId64 " more than it has, ",
-        e->target.name, (int)p.tile, p.total, p.total - p.room);
-    if (e->nsteps == 0) {
-        add(&line, "of variables and streams");
-        return ipu__fail_explained(IPU_ERR_FULL, line.text);
+    if (ipu_executable_shards(e) > 1) {
+        int status = ipu__check_shards(e);
+
+        if (status != IPU_ERR_FULL)
+            return status;
+        add(&line, "%s", ipu_last_error());
+    } else {
+        if (p.total <= p.room)
+            return IPU_OK;
+        describe_worst(&line, &p);
     }
-    add(&line,
-        "at step %d, %s '%.60s': code %" PRId64 ", variables %" PRId64
-        ", other tensors %" PRId64 ", temporary %" PRId64,
-        (int)p.step, ipu__step_name(&e->steps[p.step]),
-        e->values[e->steps[p.step].output].name, p.code, p.always, p.rest,
-        p.temporary);
-    add_largest(&line, &p);
-    IPU_TRY(add_remedies(&line, &p));
+    if (!options->brief && e->nsteps > 0)
+        IPU_TRY(add_remedies(&line, e, graph, options));
     return ipu__fail_explained(IPU_ERR_FULL, line.text);
 }

@@ -3,62 +3,113 @@
  * remedy.c - what of a program that does not fit would be if its author did
  * something about it: a copy of the graph is changed in that way and compiled,
  * so that bytes and time are those of a program, not a rule of thumb.
+ *
+ * Of a remedy that comes in parts the fewest that fit are wanted. Bytes of a
+ * tile are about a + b / parts: from the program as it is and the same in two
+ * parts follow a and b, and from these how many parts it takes; so two or three
+ * compilations find what else would take one for each power of two.
  */
 #include "compiler/remedy.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "graph/error.h"
 #include "ops/half.h"
+#include "replica/replica.h"
+#include "target/target.h"
 #include "training/recompute.h"
 
-/* Compile what was changed; runs: up to an update. */
-static int measure(const ipu_graph *g, const ipu_compile_options *options,
-                   int32_t runs, struct ipu__remedy *remedy)
-{
-    ipu_compile_options o = {.size = sizeof o,
-                             .target = options->target,
-                             .without = options->without,
-                             .allow_out_of_memory = 1};
-    ipu_program_cycles cycles = {.size = sizeof cycles};
-    ipu_executable *e = NULL;
-    int64_t total;
+/* ----------------------------------------------------- what is compiled */
 
-    IPU_TRY(ipu_compile_with(g, &o, &e));
-    ipu_executable_cycles(e, &cycles);
-    total = cycles.total + (runs - 1) * (cycles.total - cycles.update);
-    remedy->bytes = e->info.fullest_tile_bytes;
-    remedy->ms = 1e3 * ipu_model_seconds(&e->target, total);
-    remedy->remote = e->info.remote_bytes;
-    ipu_executable_free(e);
+/* Of a program on several chips: the fullest, and what passes between them. */
+static int measure_shards(const struct ipu_executable *e, ipu_remedy *remedy)
+{
+    int32_t shards = ipu_executable_shards(e);
+    ipu_sharding_info sharding = {.size = sizeof sharding};
+    ipu_system system;
+
+    IPU_TRY(shards);
+    remedy->tile_bytes = 0;
+    for (int32_t s = 0; s < shards; s++) {
+        ipu_shard_info info = {.size = sizeof info};
+
+        IPU_TRY(ipu_executable_shard(e, s, &info));
+        if (remedy->tile_bytes < info.tile_bytes)
+            remedy->tile_bytes = info.tile_bytes;
+    }
+    IPU_TRY(ipu__find_system(NULL, shards, &system));
+    system.ipu = e->target;
+    IPU_TRY(ipu_executable_sharding(e, &system, &sharding));
+    remedy->cycles += remedy->runs * sharding.exchange_cycles;
     return IPU_OK;
 }
 
-/* --------------------------------------------------------------- recompute */
-
-int ipu__try_recompute(const ipu_graph *graph,
-                       const ipu_compile_options *options,
-                       struct ipu__remedy *remedy)
+int ipu__remedy_of(const struct ipu_executable *e, const ipu_graph *graph,
+                   ipu_remedy *remedy)
 {
-    ipu_graph *g;
-    int32_t nnodes;
+    ipu_program_cycles cycles = {.size = sizeof cycles};
+    int runs = ipu_update_count(graph);
+
+    IPU_TRY(runs);
+    IPU_TRY(ipu_executable_cycles(e, &cycles));
+    remedy->runs = runs;
+    remedy->tile_bytes = e->info.fullest_tile_bytes;
+    remedy->bytes_per_tile = e->target.bytes_per_tile;
+    remedy->remote_bytes = e->info.remote_bytes;
+    remedy->cycles = cycles.mean_total * runs;
+    if (ipu_executable_shards(e) > 1)
+        IPU_TRY(measure_shards(e, remedy));
+    remedy->fits = remedy->tile_bytes <= remedy->bytes_per_tile;
+    remedy->seconds = ipu_model_seconds(&e->target, remedy->cycles);
+    return IPU_OK;
+}
+
+static int measure(const struct ipu__trial *t, const ipu_graph *g,
+                   ipu_remedy *remedy)
+{
+    ipu_compile_options o = *t->options;
+    ipu_executable *e = NULL;
     int status;
 
-    if (graph->recompute)
-        return ipu__fail(IPU_ERR_STATE, "it does so already");
-    IPU_TRY(ipu__graph_copy(graph, &g));
-    nnodes = g->nnodes;
-    status = ipu__recompute(g, 0);
-    if (status >= 0 && g->nnodes == nnodes)
-        status = ipu__fail(IPU_ERR_STATE, "there is nothing to compute again");
-    if (status >= 0)
-        status = measure(g, options, 1, remedy);
-    ipu_graph_free(g);
+    o.allow_out_of_memory = 1;
+    IPU_TRY(ipu_compile_with(g, &o, &e));
+    status = ipu__remedy_of(e, g, remedy);
+    ipu_executable_free(e);
     return status;
 }
 
-/* ------------------------------------------------------------------- float16
+/* --------------------------------------------------- what is done to a graph
  */
+
+/* Each is given a copy of the graph. */
+typedef int (*change_fn)(ipu_graph *g, int32_t parts);
+
+static bool has_gradients(const ipu_graph *g)
+{
+    for (int32_t n = 0; n < g->nnodes; n++)
+        if (g->nodes[n].derived)
+            return true;
+    return false;
+}
+
+static int recompute(ipu_graph *g, int32_t parts)
+{
+    int32_t nnodes = g->nnodes;
+
+    (void)parts;
+    if (!has_gradients(g))
+        return ipu__fail(IPU_ERR_STATE, "the program has no gradients");
+    for (int32_t n = 0; n < nnodes; n++)
+        if (g->nodes[n].again)
+            return ipu__fail(IPU_ERR_STATE, "it does so already");
+    IPU_TRY(ipu__recompute(g, 0));
+    return g->nnodes > nnodes
+               ? IPU_OK
+               : ipu__fail(IPU_ERR_STATE,
+                           "the backward pass reads nothing of which less "
+                           "could be kept");
+}
 
 static int halve_constant(struct ipu__tensor *t)
 {
@@ -80,6 +131,8 @@ static bool is_scalar(const struct ipu__shape *shape)
 
 int ipu__halve_dtypes(ipu_graph *g)
 {
+    bool any = false;
+
     for (int32_t i = 0; i < g->ntensors; i++) {
         struct ipu__tensor *t = &g->tensors[i];
 
@@ -88,6 +141,7 @@ int ipu__halve_dtypes(ipu_graph *g)
         if (t->data)
             IPU_TRY(halve_constant(t));
         t->shape.dtype = IPU_FLOAT16;
+        any = true;
     }
     for (int32_t n = 0; n < g->nnodes; n++) {
         struct ipu__shape *told = &g->nodes[n].attributes.shape;
@@ -95,59 +149,268 @@ int ipu__halve_dtypes(ipu_graph *g)
         if (told->dtype == IPU_FLOAT32 && !is_scalar(told))
             told->dtype = IPU_FLOAT16;
     }
+    return any ? IPU_OK
+               : ipu__fail(IPU_ERR_STATE, "no tensor of it is of float32");
+}
+
+static int halve(ipu_graph *g, int32_t parts)
+{
+    (void)parts;
+    return ipu__halve_dtypes(g);
+}
+
+/* A region that runs each time says where the update is, and no more: it gives
+ * way to one that accumulates. */
+static int drop_region(ipu_graph *g, ipu_offload *offload, int64_t *least)
+{
+    if (g->nregions > 1 || g->regions[0].conditional)
+        return ipu__fail(IPU_ERR_STATE,
+                         "it has an update region with a condition, or several "
+                         "of them");
+    *offload = g->regions[0].offload;
+    *least = g->regions[0].minimum_bytes;
+    for (int32_t n = 0; n < g->nnodes; n++)
+        g->nodes[n].region = 0;
+    g->nregions = 0;
     return IPU_OK;
 }
 
-int ipu__try_half(const ipu_graph *graph, const ipu_compile_options *options,
-                  struct ipu__remedy *remedy)
+/* Smaller parts of the batch, and so many more runs to an update. */
+static int accumulate(ipu_graph *g, int32_t parts)
 {
-    ipu_graph *g;
-    int status;
+    ipu_offload offload = IPU_OFFLOAD_OFF; /* it is a remedy of its own */
+    int64_t least = 0;
 
-    IPU_TRY(ipu__graph_copy(graph, &g));
-    status = ipu__halve_dtypes(g);
-    if (status >= 0)
-        status = measure(g, options, 1, remedy);
-    ipu_graph_free(g);
-    return status;
+    IPU_TRY(ipu__divide_batch(g, parts));
+    if (!has_gradients(g))
+        return IPU_OK;
+    if (g->nregions == 1 && g->regions[0].count > 1) {
+        g->regions[0].count *= parts; /* the program is not run */
+        return IPU_OK;
+    }
+    if (g->nregions > 0)
+        IPU_TRY(drop_region(g, &offload, &least));
+    IPU_TRY(ipu__put_update_apart(g, parts));
+    g->regions[0].offload = offload;
+    g->regions[0].minimum_bytes = least;
+    return IPU_OK;
 }
 
-/* ----------------------------------------------------------- update regions
- */
-
-int ipu__try_accumulation(const ipu_graph *graph,
-                          const ipu_compile_options *options, int32_t parts,
-                          struct ipu__remedy *remedy)
+static int offload(ipu_graph *g, int32_t parts)
 {
-    ipu_graph *g;
-    int status;
-
-    IPU_TRY(ipu__graph_copy(graph, &g));
-    status = ipu__divide_batch(g, parts);
-    if (status >= 0)
-        status = ipu__put_update_apart(g, parts);
+    (void)parts;
+    if (!has_gradients(g))
+        return ipu__fail(IPU_ERR_STATE, "the program has no gradients");
+    if (g->nregions == 0)
+        IPU_TRY(ipu__put_update_apart(g, 1));
     for (int32_t r = 0; r < g->nregions; r++)
-        g->regions[r].offload = IPU_OFFLOAD_OFF; /* a remedy of its own */
-    if (status >= 0)
-        status = measure(g, options, parts, remedy);
-    ipu_graph_free(g);
-    return status;
+        g->regions[r].offload = IPU_OFFLOAD_ON;
+    return IPU_OK;
 }
 
-int ipu__try_offload(const ipu_graph *graph, const ipu_compile_options *options,
-                     struct ipu__remedy *remedy)
+static int shard(ipu_graph *g, int32_t parts)
 {
+    return ipu__shard_again(g, parts);
+}
+
+static int place(ipu_graph *g, int32_t parts)
+{
+    bool any = false;
+
+    (void)parts;
+    for (int32_t t = 0; t < g->ntensors; t++) {
+        any |= g->tensors[t].map.tiles > 0;
+        g->tensors[t].map.tiles = 0;
+    }
+    return any ? IPU_OK
+               : ipu__fail(IPU_ERR_STATE,
+                           "the compiler has placed all of it, evenly");
+}
+
+/* ------------------------------------------------------------- the remedies */
+
+static const struct remedy {
+    const char *name;
+    change_fn change;
+    int32_t most; /* parts; 1: it has none */
+} remedies[IPU_NUM_REMEDIES] = {
+    [IPU_REMEDY_HALF] = {"float16", halve, 1},
+    [IPU_REMEDY_ACCUMULATE] = {"accumulate", accumulate, 1 << 20},
+    [IPU_REMEDY_RECOMPUTE] = {"recompute", recompute, 1},
+    [IPU_REMEDY_OFFLOAD] = {"offload", offload, 1},
+    [IPU_REMEDY_SHARD] = {"shard", shard, IPU_MAX_IPUS},
+    [IPU_REMEDY_PLACEMENT] = {"placement", place, 1},
+};
+
+const char *ipu_remedy_name(ipu_remedy_kind kind)
+{
+    return kind >= 0 && kind < IPU_NUM_REMEDIES ? remedies[kind].name : NULL;
+}
+
+/* What a change has made of it, beyond bytes. */
+static int check_done(const struct ipu__trial *t, const ipu_remedy *r)
+{
+    if (r->kind == IPU_REMEDY_OFFLOAD && r->remote_bytes == 0)
+        return ipu__fail(IPU_ERR_STATE,
+                         "there is nothing that only the update uses");
+    (void)t;
+    return IPU_OK;
+}
+
+static int change(const struct ipu__trial *t, ipu_remedy_kind kind,
+                  int32_t parts, ipu_graph **g)
+{
+    int status;
+
+    IPU_TRY(ipu__graph_copy(t->graph, g));
+    status = remedies[kind].change(*g, parts);
+    if (status >= 0)
+        return IPU_OK;
+    ipu_graph_free(*g);
+    *g = NULL;
+    return status == IPU_ERR_MEMORY
+               ? status
+               : ipu__fail(IPU_ERR_STATE, "%s", ipu_last_error());
+}
+
+static int try_parts(const struct ipu__trial *t, ipu_remedy_kind kind,
+                     int32_t parts, ipu_remedy *remedy)
+{
+    ipu_remedy tried = {.size = remedy->size, .kind = kind, .parts = parts};
     ipu_graph *g;
     int status;
 
-    IPU_TRY(ipu__graph_copy(graph, &g));
-    status = ipu__put_update_apart(g, 1);
-    if (status >= 0)
-        g->regions[0].offload = IPU_OFFLOAD_ON;
-    if (status >= 0)
-        status = measure(g, options, 1, remedy);
-    if (status >= 0 && remedy->remote == 0)
-        status = ipu__fail(IPU_ERR_STATE, "there is nothing to offload");
+    IPU_TRY(change(t, kind, parts, &g));
+    status = measure(t, g, &tried);
     ipu_graph_free(g);
-    return status;
+    if (status >= 0)
+        status = check_done(t, &tried);
+    if (status < 0)
+        return status;
+    if (kind == IPU_REMEDY_ACCUMULATE && !has_gradients(t->graph)) {
+        tried.runs = parts;
+        tried.cycles *= parts;
+        tried.seconds *= parts;
+    }
+    *remedy = tried;
+    return IPU_OK;
+}
+
+/* ----------------------------------------------------------- how many parts */
+
+/* The most, of 2, 4, 8, ..., that the graph can be changed to. */
+static int find_most(const struct ipu__trial *t, ipu_remedy_kind kind,
+                     int32_t *most)
+{
+    for (int32_t n = 2; n <= remedies[kind].most && n > 0; n *= 2) {
+        ipu_graph *g;
+        int status = change(t, kind, n, &g);
+
+        if (status < 0)
+            return n > 2 && status == IPU_ERR_STATE ? IPU_OK : status;
+        ipu_graph_free(g);
+        *most = n;
+    }
+    return IPU_OK;
+}
+
+/* As two of them promise; most if nothing does. */
+static int32_t expect(const struct ipu__trial *t, const ipu_remedy *two,
+                      int32_t most)
+{
+    double b = 2.0 * (double)(t->plain_bytes - two->tile_bytes);
+    double a = (double)t->plain_bytes - b;
+
+    for (int32_t n = 4; n < most; n *= 2)
+        if (a + b / n <= (double)two->bytes_per_tile)
+            return n;
+    return most;
+}
+
+static int find_fewest(const struct ipu__trial *t, ipu_remedy_kind kind,
+                       ipu_remedy *remedy)
+{
+    int32_t most = 0, failed = 2, n;
+    ipu_remedy best = {.size = remedy->size}, tried = best;
+
+    IPU_TRY(find_most(t, kind, &most));
+    IPU_TRY(try_parts(t, kind, 2, &best));
+    n = best.fits || most == 2 ? 0 : expect(t, &best, most);
+    while (n > failed) {
+        IPU_TRY(try_parts(t, kind, n, &tried));
+        if (!tried.fits) {
+            failed = n;
+            /* More of them must be worth it. */
+            if (!best.fits && 20 * tried.tile_bytes < 19 * best.tile_bytes)
+                best = tried;
+            n = best.fits ? 0 : n < most ? n * 2 : 0;
+            continue;
+        }
+        best = tried;
+        n /= 2;
+    }
+    *remedy = best;
+    return IPU_OK;
+}
+
+int ipu__try_remedy(const struct ipu__trial *t, ipu_remedy_kind kind,
+                    int32_t parts, ipu_remedy *remedy)
+{
+    ipu_target target;
+
+    ipu_target_init(&target, sizeof target);
+    if (t->options->target)
+        target = *t->options->target;
+    if (kind == IPU_REMEDY_OFFLOAD && !(target.streaming_bytes_per_second > 0))
+        return ipu__fail(IPU_ERR_STATE, "'%s' has no memory beside the chip",
+                         target.name);
+    if (remedies[kind].most == 1)
+        return try_parts(t, kind, 1, remedy);
+    return parts ? try_parts(t, kind, parts, remedy)
+                 : find_fewest(t, kind, remedy);
+}
+
+/* --------------------------------------------------------------- the caller */
+
+static int check_arguments(const ipu_graph *graph,
+                           const ipu_compile_options *options,
+                           ipu_remedy_kind kind, int32_t parts,
+                           const ipu_remedy *remedy)
+{
+    if (!graph || !options || !remedy)
+        return ipu__fail(IPU_ERR_ARGUMENT, "remedy: %s is NULL",
+                         !graph     ? "the graph"
+                         : !options ? "options"
+                                    : "the place for it");
+    IPU_TRY(ipu__check_size("options", options->size, sizeof *options));
+    IPU_TRY(ipu__check_size("remedy", remedy->size, sizeof *remedy));
+    if (!ipu_remedy_name(kind))
+        return ipu__fail(IPU_ERR_ARGUMENT, "remedy: there is none number %d",
+                         (int)kind);
+    if (parts < 0 || parts > remedies[kind].most)
+        return ipu__fail(IPU_ERR_ARGUMENT, "remedy: %s in %d parts: 0 to %d",
+                         ipu_remedy_name(kind), (int)parts,
+                         (int)remedies[kind].most);
+    IPU_TRY(ipu__graph_status(graph));
+    return options->target ? ipu_target_check(options->target) : IPU_OK;
+}
+
+int ipu_remedy_try(const ipu_graph *graph, const ipu_compile_options *options,
+                   ipu_remedy_kind kind, int32_t parts, ipu_remedy *remedy)
+{
+    struct ipu__trial t = {.graph = graph, .options = options};
+    ipu_remedy plain = {.size = sizeof plain};
+    char why[IPU__MESSAGE_MAX / 2];
+    int status;
+
+    IPU_TRY(check_arguments(graph, options, kind, parts, remedy));
+    if (parts == 0 && remedies[kind].most > 1) {
+        IPU_TRY(measure(&t, graph, &plain));
+        t.plain_bytes = plain.tile_bytes;
+    }
+    status = ipu__try_remedy(&t, kind, parts, remedy);
+    if (status != IPU_ERR_STATE)
+        return status;
+    snprintf(why, sizeof why, "%s", ipu_last_error());
+    return ipu__fail(status, "remedy: %s: %s", ipu_remedy_name(kind), why);
 }

@@ -8,34 +8,33 @@
 
 #include "compiler/program.h"
 
-struct ipu__remedy {
-    int64_t bytes;  /* of the fullest tile */
-    double ms;      /* of a run; of all runs up to an update */
-    int64_t remote; /* bytes of variables beside the chip */
+/* What is asked, and of what. */
+struct ipu__trial {
+    const ipu_graph *graph;
+    const ipu_compile_options *options;
+    int64_t plain_bytes; /* of the fullest tile, as the program is */
 };
 
-/*
- * Each returns IPU_OK, or a failure if the program is not one that could be
- * changed so: what is not made of rows of a batch is not cut in parts, what
- * has no derivatives computes none again.
- */
-int ipu__try_recompute(const ipu_graph *graph,
-                       const ipu_compile_options *options,
-                       struct ipu__remedy *remedy);
-int ipu__try_half(const ipu_graph *graph, const ipu_compile_options *options,
-                  struct ipu__remedy *remedy);
-/* Batches of 1 / parts, and an update after as many runs. */
-int ipu__try_accumulation(const ipu_graph *graph,
-                          const ipu_compile_options *options, int32_t parts,
-                          struct ipu__remedy *remedy);
-int ipu__try_offload(const ipu_graph *graph, const ipu_compile_options *options,
-                     struct ipu__remedy *remedy);
+/* The fewest parts that fit, or parts of them (ipu_remedy_try). */
+int ipu__try_remedy(const struct ipu__trial *trial, ipu_remedy_kind kind,
+                    int32_t parts, ipu_remedy *remedy);
+
+/* What a program that was compiled is; of which those of the kind are told. */
+int ipu__remedy_of(const struct ipu_executable *executable,
+                   const ipu_graph *graph, ipu_remedy *remedy);
 
 /* ------------------------------------------------- how graphs are changed */
 
+/*
+ * Each changes a copy of a graph, and returns IPU_OK, or IPU_ERR_STATE if it
+ * is not one that could be changed so, with a text of a few words: why. What is
+ * not made of rows of a batch is not cut in parts, what has no derivatives
+ * computes none again.
+ */
+
 /* What depends on derivatives and is none, as optimisers are, into a region of
  * its own, of count runs, in which derivatives are accumulated if it is more
- * than 1. IPU_ERR_STATE if derivatives are made of it. */
+ * than 1. */
 int ipu__put_update_apart(ipu_graph *graph, int32_t count);
 
 /* Inputs with 1 / parts of the rows, and what follows from them. */

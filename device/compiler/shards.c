@@ -27,9 +27,15 @@
 #include "replica/replica.h"
 #include "target/target.h"
 
+/* Steps on a chip that need each value; -1: none. */
+struct uses {
+    int32_t *first, *last; /* owned, [values] */
+};
+
 struct account {
     const struct ipu_executable *executable;
     int32_t shard;
+    struct uses uses;
     int64_t *changes; /* owned, [steps + 2]: bytes alive, from step - 1 on */
     ipu_shard_info info;
 };
@@ -52,17 +58,60 @@ int32_t ipu_executable_shards(const ipu_executable *e)
     return most + 1;
 }
 
-/* Steps on a chip that need a value; first and last, -1: none. */
-static void find_uses(const struct ipu_executable *e, int32_t v, int32_t shard,
-                      int32_t *first, int32_t *last)
+static void note_use(struct uses *uses, int32_t v, int32_t step)
 {
-    *first = *last = -1;
+    if (v < 0)
+        return;
+    if (uses->first[v] < 0)
+        uses->first[v] = step;
+    uses->last[v] = step;
+}
+
+static void note_step(const struct ipu_executable *e, int32_t i,
+                      struct uses *uses)
+{
+    const struct ipu__step *step = &e->steps[i];
+    struct ipu__step_op place;
+    int32_t read;
+
+    if (step->kind == IPU__HOST_CALL)
+        note_use(uses, step->output, i);
+    for (int32_t k = 0; (read = ipu__loop_read(e, step, k)) >= 0; k++)
+        note_use(uses, read, i);
+    for (int32_t k = 0; k < ipu__nparts(step); k++) {
+        const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
+
+        for (int n = 0; n < part->op->ninputs; n++)
+            note_use(uses, part->inputs[n], i);
+    }
+}
+
+/* Room for those of one chip, to be freed whatever is returned. */
+static int uses_init(const struct ipu_executable *e, struct uses *uses)
+{
+    size_t n = (size_t)e->nvalues + 1;
+
+    uses->first = malloc(n * sizeof *uses->first);
+    uses->last = malloc(n * sizeof *uses->last);
+    return uses->first && uses->last
+               ? IPU_OK
+               : ipu__fail_memory(n * sizeof *uses->first);
+}
+
+static void uses_fini(struct uses *uses)
+{
+    free(uses->first);
+    free(uses->last);
+}
+
+static void find_uses(const struct ipu_executable *e, int32_t shard,
+                      struct uses *uses)
+{
+    memset(uses->first, -1, (size_t)e->nvalues * sizeof *uses->first);
+    memset(uses->last, -1, (size_t)e->nvalues * sizeof *uses->last);
     for (int32_t i = 0; i < e->nsteps; i++)
-        if (shard_of_step(e, &e->steps[i]) == shard &&
-            ipu__step_reads(e, &e->steps[i], v)) {
-            *first = *first < 0 ? i : *first;
-            *last = i;
-        }
+        if (shard_of_step(e, &e->steps[i]) == shard)
+            note_step(e, i, uses);
 }
 
 static void alive(struct account *a, int32_t birth, int32_t death,
@@ -92,13 +141,12 @@ static void add_copies(struct account *a)
 
     for (int32_t v = 0; v < e->nvalues; v++) {
         const struct ipu__value *value = &e->values[v];
-        int32_t first, last;
+        int32_t first = a->uses.first[v];
 
         if (value->shard == a->shard) {
             add_own(a, value);
             continue;
         }
-        find_uses(e, v, a->shard, &first, &last);
         if (first < 0 || value->inner)
             continue;
         if (value->kind == IPU__CONSTANT) {
@@ -107,7 +155,7 @@ static void add_copies(struct account *a)
             continue;
         }
         a->info.received_bytes += (int64_t)value->bytes;
-        alive(a, first, last, (int64_t)value->bytes);
+        alive(a, first, a->uses.last[v], (int64_t)value->bytes);
     }
 }
 
@@ -144,16 +192,21 @@ static int account_of(const ipu_executable *e, int32_t shard,
 {
     struct account a = {.executable = e, .shard = shard};
     uint32_t size = info->size;
+    int status = uses_init(e, &a.uses);
 
     a.changes = calloc((size_t)e->nsteps + 3, sizeof *a.changes);
     if (!a.changes)
-        return ipu__fail_memory((size_t)e->nsteps * sizeof *a.changes);
-    add_copies(&a);
-    add_steps(&a);
+        status = ipu__fail_memory((size_t)e->nsteps * sizeof *a.changes);
+    if (status >= 0) {
+        find_uses(e, shard, &a.uses);
+        add_copies(&a);
+        add_steps(&a);
+        *info = a.info;
+        info->size = size;
+    }
+    uses_fini(&a.uses);
     free(a.changes);
-    *info = a.info;
-    info->size = size;
-    return IPU_OK;
+    return status;
 }
 
 int ipu_executable_shard(const ipu_executable *executable, int32_t shard,
@@ -195,24 +248,21 @@ int ipu__check_shards(const struct ipu_executable *e)
 
 /* ---------------------------------------------------------------- transfers */
 
+/* To one chip. */
 static int add_transfers(const ipu_executable *e, const ipu_system *system,
-                         int32_t v, ipu_sharding_info *sum)
+                         int32_t shard, struct uses *uses,
+                         ipu_sharding_info *sum)
 {
-    const struct ipu__value *value = &e->values[v];
-
-    if (value->inner || value->kind == IPU__CONSTANT)
-        return IPU_OK;
-    for (int32_t s = 0; s < sum->shards; s++) {
+    find_uses(e, shard, uses);
+    for (int32_t v = 0; v < e->nvalues; v++) {
+        const struct ipu__value *value = &e->values[v];
         ipu_cycles c;
-        int32_t first, last;
 
-        if (s == value->shard)
+        if (value->shard == shard || uses->first[v] < 0 || value->inner ||
+            value->kind == IPU__CONSTANT)
             continue;
-        find_uses(e, v, s, &first, &last);
-        if (first < 0)
-            continue;
-        IPU_TRY(ipu__send_cycles(system, value->shard, s, (int64_t)value->bytes,
-                                 &c));
+        IPU_TRY(ipu__send_cycles(system, value->shard, shard,
+                                 (int64_t)value->bytes, &c));
         sum->transfers++;
         sum->inter_ipu_bytes += (int64_t)value->bytes;
         sum->exchange_cycles += c.total;
@@ -225,6 +275,8 @@ int ipu_executable_sharding(const ipu_executable *executable,
 {
     ipu_program_cycles cycles = {.size = sizeof cycles};
     ipu_sharding_info sum = {.shards = ipu_executable_shards(executable)};
+    struct uses uses;
+    int status;
 
     IPU_TRY(sum.shards);
     if (!system || !info)
@@ -236,8 +288,11 @@ int ipu_executable_sharding(const ipu_executable *executable,
                          "sharding: the program has %d shards, '%s' has %d "
                          "IPUs",
                          (int)sum.shards, system->name, (int)system->ipus);
-    for (int32_t v = 0; v < executable->nvalues; v++)
-        IPU_TRY(add_transfers(executable, system, v, &sum));
+    status = uses_init(executable, &uses);
+    for (int32_t s = 0; s < sum.shards && status >= 0; s++)
+        status = add_transfers(executable, system, s, &uses, &sum);
+    uses_fini(&uses);
+    IPU_TRY(status);
     IPU_TRY(ipu_executable_cycles(executable, &cycles));
     sum.total_cycles = cycles.total + sum.exchange_cycles;
     sum.seconds = ipu_model_seconds(&system->ipu, sum.total_cycles);

@@ -227,7 +227,8 @@ static bool is_in_order(const ipu_graph *g, const struct ipu__node *node)
 
     if (node->region < 0 || node->region > g->nregions || node->derived < 0 ||
         node->derived > g->ntensors || node->after < 0 ||
-        node->after > g->ntensors)
+        node->after > g->ntensors || node->beside < 0 ||
+        node->beside > g->ntensors)
         return false;
     if (ipu__region_join(g, &alike) < 0 ||
         (alike.region && alike.region != node->region))

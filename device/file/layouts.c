@@ -38,6 +38,7 @@ static const struct ipu__member node[] = {
     MEMBER(1, IPU__INT32, inputs), MEMBER(2, IPU__INT32, output),
     MEMBER(3, IPU__INT32, region), MEMBER(4, IPU__INT32, derived),
     MEMBER(5, IPU__INT32, after),  MEMBER(6, IPU__BOOL, again),
+    MEMBER(7, IPU__INT32, beside),
 };
 LAYOUT(ipu__node_layout, "a node", node);
 #undef STRUCT

@@ -39,11 +39,13 @@ static int accumulate(ipu_graph *g, ipu_tensor *total, ipu_tensor part)
 static void accumulate_of(ipu_graph *g, int32_t tensor, ipu_tensor *total,
                           ipu_tensor part)
 {
-    int32_t asked = g->shard;
+    int32_t asked = g->shard, beside = g->beside;
 
     g->shard = g->tensors[tensor].shard + 1;
+    g->beside = tensor + 1;
     accumulate(g, total, part);
     g->shard = asked;
+    g->beside = beside;
 }
 
 static bool any_input_needed(const struct ipu__node *node, const bool *needed)
@@ -78,6 +80,7 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
     for (int i = 0; i < IPU__MAX_INPUTS; i++)
         parts[i] = (ipu_tensor){-1};
     g->derived = ipu__index(g, dy) + 1;
+    g->beside = node.output + 1;
     node.op->gradient(g, &node, needed, dy, parts);
     g->source = asked;
     g->shard = shard;
@@ -85,7 +88,7 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
         if (needed[node.inputs[i]])
             accumulate_of(g, node.inputs[i], &derivatives[node.inputs[i]],
                           parts[i]);
-    g->derived = 0;
+    g->derived = g->beside = 0;
     return ipu__graph_status(g);
 }
 
@@ -111,9 +114,9 @@ static int differentiate(ipu_graph *g, int32_t loss, int32_t count,
 
     for (int32_t i = 0; i < g->ntensors; i++)
         derivatives[i] = (ipu_tensor){-1};
-    g->derived = loss + 1;
+    g->derived = g->beside = loss + 1;
     derivatives[loss] = ipu__constant(g, &g->tensors[loss].shape, 1);
-    g->derived = 0;
+    g->derived = g->beside = 0;
     IPU_TRY(propagate(g, nnodes, count, wrt, needed, derivatives));
     IPU_TRY(ipu__refuse_imports(g, count, wrt, derivatives));
     for (int32_t i = 0; i < count; i++) {

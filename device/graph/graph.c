@@ -270,7 +270,8 @@ static int add_node(ipu_graph *g, const struct ipu__op *op,
                     const ipu_tensor *inputs,
                     const struct ipu__attributes *attributes)
 {
-    struct ipu__node node = {.op = op, .derived = g->derived};
+    struct ipu__node node = {
+        .op = op, .derived = g->derived, .beside = g->beside};
     struct ipu__call call;
     char name[64];
 

@@ -85,6 +85,9 @@ struct ipu__node {
     /* Of a derivative: the tensor + 1 of the derivative that it came from.
      * 0: it is none. */
     int32_t derived;
+    /* Of a derivative, or what is computed again: the tensor + 1 on whose chip
+     * it is, if there are several. 0: it is none. */
+    int32_t beside;
     /* Not before the tensor after - 1 is there, although it does not read it;
      * 0: none. Set where something is computed again (again), which must not
      * be merged with what it repeats, nor come earlier. */
@@ -187,6 +190,7 @@ struct ipu_graph {
     int32_t nenqueues, enqueue_capacity;
     int32_t region;  /* that is being built, + 1; 0: none */
     int32_t derived; /* as in nodes: what is being differentiated; 0: none */
+    int32_t beside;  /* as in nodes */
     int32_t shard;   /* that is being built on, + 1; 0: where inputs are */
     bool recompute;  /* derivatives read activations computed again */
     struct ipu__source source; /* of what is being built */
@@ -234,6 +238,13 @@ int32_t ipu__region_of(ipu_graph *graph, int32_t count);
  * within (+ 1; 0: none) does; offloading as that. Its number + 1, or a failure,
  * which stays in the graph. */
 int32_t ipu__region_if(ipu_graph *graph, int32_t within, ipu_tensor condition);
+
+/*
+ * Share out a graph over count chips as if it had been shared out before its
+ * gradients were asked for: what came before the first of them by weight;
+ * derivatives, and what is made of them, where they then would be.
+ */
+int ipu__shard_again(ipu_graph *graph, int32_t count);
 
 /* Another graph, with the same handles, that is freed by itself, before the
  * first. */

@@ -5,6 +5,9 @@
  * By weight: forward nodes are a chain, in the order in which they were built.
  * Each weighs as many bytes as it makes, and as the variables that it is the
  * first to use; the chain is cut where the weight passes equal parts.
+ *
+ * What a program does after its gradients, if it has some already, goes where
+ * it would have gone had the chain been cut before they were asked for.
  */
 #include <stdlib.h>
 
@@ -75,20 +78,21 @@ static void place(ipu_graph *g, int32_t n, int32_t shard, bool *seen)
     }
 }
 
-static int cut(ipu_graph *g, int32_t count)
+/* The first nnodes nodes. */
+static int cut(ipu_graph *g, int32_t nnodes, int32_t count)
 {
     bool *seen = calloc(2 * (size_t)g->ntensors + 1, sizeof *seen);
-    int64_t *weights = calloc((size_t)g->nnodes + 1, sizeof *weights);
+    int64_t *weights = calloc((size_t)nnodes + 1, sizeof *weights);
     int64_t all = 0, before = 0;
 
     if (!seen || !weights) {
         free(seen);
         free(weights);
-        return ipu__fail_memory((size_t)g->nnodes * sizeof *weights);
+        return ipu__fail_memory((size_t)nnodes * sizeof *weights);
     }
-    for (int32_t n = 0; n < g->nnodes; n++)
+    for (int32_t n = 0; n < nnodes; n++)
         all += weights[n] = claim(g, n, seen);
-    for (int32_t n = 0; n < g->nnodes; n++) {
+    for (int32_t n = 0; n < nnodes; n++) {
         /* Where the middle of its weight is. */
         double middle = (double)before + (double)weights[n] / 2;
         int32_t shard = all ? (int32_t)(middle / (double)all * count) : 0;
@@ -119,6 +123,66 @@ int ipu_shard_automatically(ipu_graph *graph, int32_t count)
                                "go where the ops that they are of have gone, "
                                "so these must be sharded first");
     if (status == IPU_OK)
-        status = cut(graph, count);
+        status = cut(graph, graph->nnodes, count);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
+}
+
+/* ------------------------------------------------- when there are gradients */
+
+/* Where a node is of which nothing is known but its inputs: that is its first
+ * that was computed, or is a variable that has a place. */
+static int32_t beside_inputs(const ipu_graph *g, const struct ipu__node *node,
+                             const bool *placed)
+{
+    for (int i = 0; i < node->op->ninputs; i++) {
+        int32_t t = node->inputs[i];
+
+        if (g->tensors[t].kind == IPU__RESULT ||
+            (g->tensors[t].kind == IPU__VARIABLE && placed[t]))
+            return g->tensors[t].shard;
+    }
+    return 0;
+}
+
+/* placed: [tensors]: variables that have a chip. */
+static void follow(ipu_graph *g, int32_t first, bool *placed)
+{
+    for (int32_t n = 0; n < first; n++)
+        for (int i = 0; i < g->nodes[n].op->ninputs; i++)
+            placed[g->nodes[n].inputs[i]] = true;
+    for (int32_t n = first; n < g->nnodes; n++) {
+        const struct ipu__node *node = &g->nodes[n];
+        int32_t shard = node->beside ? g->tensors[node->beside - 1].shard
+                                     : beside_inputs(g, node, placed);
+
+        g->tensors[node->output].shard = shard;
+        for (int i = 0; i < node->op->ninputs; i++) {
+            int32_t t = node->inputs[i];
+
+            if (g->tensors[t].node < 0 && !placed[t])
+                g->tensors[t].shard = shard;
+            placed[t] = true;
+        }
+    }
+    for (int32_t i = 0; i < g->nassigns; i++)
+        if (!placed[g->assigns[i].variable])
+            g->tensors[g->assigns[i].variable].shard =
+                g->tensors[g->assigns[i].value].shard;
+}
+
+int ipu__shard_again(ipu_graph *g, int32_t count)
+{
+    bool *placed = calloc((size_t)g->ntensors + 1, sizeof *placed);
+    int32_t first = 0;
+    int status;
+
+    if (!placed)
+        return ipu__fail_memory((size_t)g->ntensors);
+    while (first < g->nnodes && !g->nodes[first].derived)
+        first++;
+    status = cut(g, first, count);
+    if (status >= 0)
+        follow(g, first, placed);
+    free(placed);
+    return status;
 }

@@ -505,6 +505,10 @@ typedef struct ipu_compile_options {
     ipu_progress_fn progress;    /* NULL: nobody asks */
     void *progress_context;      /* borrowed during the call */
     uint32_t without;            /* IPU_PASS_* that are left out; 0: none */
+    int32_t brief;               /* 1: IPU_ERR_FULL says what does not fit, but
+                                    not what would change that, for which the
+                                    program is compiled with each remedy */
+    int32_t reserved;
 } ipu_compile_options;
 
 /* The same, with options. */
@@ -685,6 +689,8 @@ int ipu_set_threads(int32_t threads);
 
 #include "ipu_pipeline.h"
 #include "ipu_replica.h"
+
+#include "ipu_remedy.h"
 
 /* Each builder tells where it is called. Not with IPU_NO_SOURCES. */
 #ifndef IPU_NO_SOURCES

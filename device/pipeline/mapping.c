@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "pipeline/pipeline.h"
+#include "replica/replica.h"
 
 enum { MOST_TRIES = 200000 };
 
@@ -90,25 +91,6 @@ static void choose(struct ipu_pipeline *p)
         p->parts[i].ipu = s.best[i];
 }
 
-static int find_system(struct ipu_pipeline *p,
-                       const ipu_pipeline_options *options, int32_t wanted)
-{
-    static const char *const names[] = {"M2000", "Pod16", "Pod64"};
-
-    p->system.size = sizeof p->system;
-    if (options->system) {
-        p->system = *options->system;
-        p->system.size = sizeof p->system;
-        return ipu_system_path(&p->system, 0, 0, NULL, NULL);
-    }
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        IPU_TRY(ipu_system_find(names[i], &p->system));
-        if (p->system.ipus >= wanted)
-            break;
-    }
-    return IPU_OK;
-}
-
 static int add_chips(struct ipu_pipeline *p)
 {
     for (int32_t i = 0; i < p->nparts; i++) {
@@ -131,7 +113,8 @@ int ipu__pipeline_map(struct ipu_pipeline *p,
     for (int32_t i = 0; i < options->nmappings; i++)
         if (most < options->device_mapping[i] + 1)
             most = options->device_mapping[i] + 1;
-    IPU_TRY(find_system(p, options, most * options->replicas));
+    IPU_TRY(ipu__find_system(options->system, most * options->replicas,
+                             &p->system));
     if (p->system.ipus < (int64_t)most * options->replicas)
         return ipu__fail(IPU_ERR_STATE,
                          "pipeline: %d replicas of %d IPUs: '%s' has %d",

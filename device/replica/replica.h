@@ -7,6 +7,10 @@
 
 #include "graph/graph.h"
 
+/* The system that was asked for; NULL: an M2000, or as large a Pod as it takes
+ * for so many IPUs. */
+int ipu__find_system(const ipu_system *asked, int32_t ipus, ipu_system *system);
+
 /* A tensor of so many bytes that is spread over all tiles, from chip to chip:
  * each tile sends its part. */
 int ipu__send_cycles(const ipu_system *system, int32_t from, int32_t to,

@@ -86,19 +86,7 @@ int ipu_replica_count(int32_t ipus, int32_t shards)
 
 static int find_system(const ipu_replicas_options *o, ipu_system *system)
 {
-    static const char *const names[] = {"M2000", "Pod16", "Pod64"};
-
-    system->size = sizeof *system;
-    if (o->system) {
-        *system = *o->system;
-        system->size = sizeof *system;
-        IPU_TRY(ipu_system_path(system, 0, 0, NULL, NULL));
-    }
-    for (size_t i = 0; !o->system && i < sizeof names / sizeof *names; i++) {
-        IPU_TRY(ipu_system_find(names[i], system));
-        if (system->ipus >= o->ipus)
-            break;
-    }
+    IPU_TRY(ipu__find_system(o->system, o->ipus, system));
     if (system->ipus < o->ipus)
         return ipu__fail(IPU_ERR_STATE, "replicas: %d IPUs: '%s' has %d",
                          (int)o->ipus, system->name, (int)system->ipus);

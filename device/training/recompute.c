@@ -201,9 +201,11 @@ static int copy_node(struct rewriter *r, int32_t n, int32_t after)
         ipu__tensor_add(g, name_of_copy(of.name), &of.shape, IPU__RESULT);
     g->source = asked;
     IPU_TRY(node.output);
+    g->tensors[node.output].shard = of.shard;
     for (int i = 0; i < node.op->ninputs; i++)
         node.inputs[i] = place_of(r, node.inputs[i]);
     node.after = after;
+    node.beside = g->nodes[n].output + 1;
     node.again = true;
     r->copies[g->nodes[n].output] = node.output;
     return push(r, &node);

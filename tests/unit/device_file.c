@@ -114,6 +114,24 @@ START_TEST(a_loaded_graph_computes_the_same)
 }
 END_TEST
 
+/* ... and what its remedies are: which derivative is of which tensor is
+ * kept. */
+START_TEST(a_loaded_graph_can_be_changed_as_well)
+{
+    const ipu_compile_options options = {.size = sizeof options};
+    ipu_graph *g = build(), *loaded = NULL;
+    ipu_remedy a = {.size = sizeof a}, b = a;
+
+    MUST(ipu_graph_save(g, in_folder("graph")));
+    MUST(ipu_graph_load(in_folder("graph"), &loaded));
+    MUST(ipu_remedy_try(g, &options, IPU_REMEDY_SHARD, 2, &a));
+    MUST(ipu_remedy_try(loaded, &options, IPU_REMEDY_SHARD, 2, &b));
+    ck_assert_mem_eq(&a, &b, sizeof a);
+    ipu_graph_free(g);
+    ipu_graph_free(loaded);
+}
+END_TEST
+
 START_TEST(a_loaded_executable_computes_the_same)
 {
     ipu_graph *g = build();
@@ -545,7 +563,7 @@ START_TEST(every_member_is_kept)
     ck_assert_uint_eq(sizeof(ipu_cycles), 96);
     /* What graphs hold beside tensors, nodes, outputs, assignments and
      * regions; what has loops, queues or remote buffers is not saved. */
-    ck_assert_uint_eq(sizeof(struct ipu_graph), 256);
+    ck_assert_uint_eq(sizeof(struct ipu_graph), 264);
 }
 END_TEST
 
@@ -555,6 +573,7 @@ static TCase *tcase_same(void)
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_loaded_graph_computes_the_same);
+    tcase_add_test(tcase, a_loaded_graph_can_be_changed_as_well);
     tcase_add_test(tcase, a_loaded_executable_computes_the_same);
     tcase_add_test(tcase, a_loaded_executable_knows_its_cost);
     tcase_add_test(tcase, the_same_graph_gives_the_same_file);

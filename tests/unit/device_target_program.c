@@ -506,8 +506,9 @@ START_TEST(a_network_that_does_not_fit_is_explained)
     text_has("What would change that; float16 throughout: ");
     text_has("of the batch, gradients accumulated: ");
     text_has("recomputing results that only later steps need: ");
-    text_has("offloading variables that this step does not use: ");
-    text_has("sharding over ");
+    text_has("sharding over 2 chips: ");
+    text_has("What would not; offload: there is nothing that only the update "
+             "uses; placement: ");
     text_has(" ms");
 }
 END_TEST
