@@ -5,6 +5,7 @@
  *     fold        what constants make                nodes, on a copy
  *     simplify    what changes nothing               nodes
  *     merge       what is computed twice             nodes
+ *     offload     what lies beside the chip          nodes
  *     schedule    which nodes, in which order        steps, values, streams
  *     fuse        which steps become one             steps, parts
  *     liveness    when each value is needed          blocks
@@ -64,6 +65,8 @@ static int order(const ipu_graph *graph, uint32_t without,
 
     IPU_TRY(ipu__draft_init(&draft, graph));
     status = run_drafts(&draft, without);
+    if (status >= 0)
+        status = ipu__offload(&draft, &e->target);
     if (status >= 0)
         status = ipu__schedule(&draft.graph, e);
     ipu__draft_fini(&draft);

@@ -43,6 +43,19 @@ void ipu__draft_fini(struct ipu__draft *draft)
     *draft = (struct ipu__draft){.ndata = 0};
 }
 
+void *ipu__draft_keep(struct ipu__draft *draft, void *memory)
+{
+    if (!memory)
+        return NULL;
+    if (ipu__reserve((void **)&draft->data, draft->ndata, &draft->data_capacity,
+                     sizeof *draft->data) < 0) {
+        free(memory);
+        return NULL;
+    }
+    draft->data[draft->ndata++] = memory;
+    return memory;
+}
+
 const struct ipu__node *ipu__maker(const ipu_graph *graph, int32_t tensor)
 {
     int32_t n = graph->tensors[tensor].node;

@@ -12,7 +12,8 @@
 
 struct ipu__draft {
     ipu_graph graph; /* arrays are owned */
-    void **data;     /* owned, each too: of tensors that became constants */
+    void **data;     /* owned, each too: elements of tensors that became
+                        constants, names of new ones */
     int32_t ndata, data_capacity;
 };
 
@@ -24,6 +25,13 @@ void ipu__draft_fini(struct ipu__draft *draft);
 int ipu__fold(struct ipu__draft *draft);     /* constants */
 int ipu__simplify(struct ipu__draft *draft); /* algebra */
 int ipu__merge(struct ipu__draft *draft);    /* what is computed twice */
+/* Variables beside the chip, and nodes that bring them to it; for what the
+ * program runs on. */
+int ipu__offload(struct ipu__draft *draft, const ipu_target *target);
+
+/* Memory that the draft frees with itself; NULL, and freed, if there is none
+ * left to note it in. */
+void *ipu__draft_keep(struct ipu__draft *draft, void *memory);
 
 /*
  * Replace tensors where nodes and sinks use them: by[i] is what tensor i

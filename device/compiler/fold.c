@@ -28,15 +28,9 @@ struct folder {
 static void *allocate(struct ipu__draft *draft, size_t bytes)
 {
     size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    void *memory;
 
-    if (ipu__reserve((void **)&draft->data, draft->ndata, &draft->data_capacity,
-                     sizeof *draft->data) < 0)
-        return NULL;
-    memory = aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
-    if (memory)
-        draft->data[draft->ndata++] = memory;
-    return memory;
+    return ipu__draft_keep(
+        draft, aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT));
 }
 
 /* Run a call whose inputs have data; 0: done, 1: it fails on them. */

@@ -184,10 +184,6 @@ struct ipu_executable {
 
 /* The passes, in order; each fills its part of the executable. */
 
-/* Which variables lie in the DRAM beside the chip: remote, [tensors] of
- * falses. */
-int ipu__choose_remote(const ipu_graph *graph, const ipu_target *target,
-                       bool *remote);
 /* Which nodes run, in which order, with the host calls in between: steps,
  * values and streams. */
 int ipu__schedule(const ipu_graph *graph, struct ipu_executable *executable);

@@ -38,8 +38,6 @@ struct scheduler {
     bool *wanted;      /* [nodes], for one sink */
     bool *assigned;    /* [nodes], for all assignments */
     int32_t *value_of; /* [tensors]; -1: not used so far */
-    bool *remote;      /* [tensors]: variables beside the chip */
-    int32_t *loaded;   /* [tensors]: what they are on it; -1: not so far */
     struct ipu__effects effects;
     size_t bytes;        /* of all values so far */
     int32_t *stack;      /* [nodes]: to be looked at */
@@ -178,7 +176,7 @@ static int value_of(struct scheduler *s, int32_t tensor)
         (t->source.file && !e->values[e->nvalues - 1].file))
         return ipu__fail_memory(strlen(t->name) + 1);
     s->value_of[tensor] = e->nvalues - 1;
-    e->values[e->nvalues - 1].remote = s->remote[tensor] || t->remote;
+    e->values[e->nvalues - 1].remote = t->offloaded || t->remote;
     e->values[e->nvalues - 1].rows = t->remote;
     e->values[e->nvalues - 1].shared = t->renewed != 0;
     e->values[e->nvalues - 1].bound = t->imported && t->kind == IPU__VARIABLE;
@@ -207,47 +205,10 @@ static int gate(struct scheduler *s, int32_t region, int32_t *value,
     return IPU_OK;
 }
 
-/* Bring a variable that lies beside the chip to it. */
-static int load(struct scheduler *s, int32_t tensor, int32_t region)
-{
-    struct ipu_executable *e = s->executable;
-    struct ipu__step step = {.kind = IPU__COMPUTE, .op = &ipu__remote_load};
-    int32_t variable = value_of(s, tensor);
-
-    IPU_TRY(variable);
-    IPU_TRY(gate(s, region, &step.gate, &step.count));
-    s->value_of[tensor] = -1; /* the copy is another value of the tensor */
-    s->remote[tensor] = false;
-    s->loaded[tensor] = value_of(s, tensor);
-    s->value_of[tensor] = variable;
-    s->remote[tensor] = true;
-    IPU_TRY(s->loaded[tensor]);
-    e->values[s->loaded[tensor]].kind = IPU__RESULT;
-    e->values[s->loaded[tensor]].bound = false; /* it is the body's own */
-    e->values[s->loaded[tensor]].shared = false;
-    step.inputs[0] = variable;
-    step.output = s->loaded[tensor];
-    e->steps[e->nsteps++] = step;
-    return IPU_OK;
-}
-
-/* What a node reads of a tensor. */
-static int32_t input_of(const struct scheduler *s, int32_t tensor)
-{
-    if (s->remote[tensor])
-        return s->loaded[tensor];
-    return s->value_of[ipu__origin(s->graph, tensor)];
-}
-
 static int prepare_inputs(struct scheduler *s, const struct ipu__node *node)
 {
-    for (int i = 0; i < node->op->ninputs; i++) {
-        int32_t t = node->inputs[i];
-
-        IPU_TRY(value_of(s, t));
-        if (s->remote[t] && s->loaded[t] < 0)
-            IPU_TRY(load(s, t, node->region));
-    }
+    for (int i = 0; i < node->op->ninputs; i++)
+        IPU_TRY(value_of(s, node->inputs[i]));
     return IPU_OK;
 }
 
@@ -306,7 +267,7 @@ static int emit_node(struct scheduler *s, int32_t n)
                                .attributes = node->attributes,
                                .again = node->again};
     for (int i = 0; i < node->op->ninputs; i++)
-        step->inputs[i] = input_of(s, node->inputs[i]);
+        step->inputs[i] = value_of(s, node->inputs[i]);
     step->output = value_of(s, node->output);
     IPU_TRY(step->output);
     if (node->loop)
@@ -435,7 +396,7 @@ static int emit_assign(struct scheduler *s, const struct ipu__assign *a)
     struct ipu_executable *e = s->executable;
     struct ipu__step step = {.kind = IPU__COMPUTE, .op = &ipu__assign_step};
 
-    if (s->remote[a->variable])
+    if (s->graph->tensors[a->variable].offloaded)
         step.op = &ipu__remote_store;
     step.inputs[0] = value_of(s, a->value);
     IPU_TRY(step.inputs[0]);
@@ -644,8 +605,6 @@ int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
         .wanted = calloc(nnodes, sizeof *s.wanted),
         .assigned = calloc(nnodes, sizeof *s.assigned),
         .value_of = malloc(ntensors * sizeof *s.value_of),
-        .remote = calloc(ntensors, sizeof *s.remote),
-        .loaded = malloc(ntensors * sizeof *s.loaded),
         .stack = calloc(nnodes, sizeof *s.stack),
         .looked = calloc(nnodes, sizeof *s.looked),
         .candidates = calloc(nsinks + nassigns, sizeof *s.candidates),
@@ -653,21 +612,16 @@ int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
     };
     int status;
 
-    /* Each tensor may be loaded, too. */
-    e->values = calloc(2 * ntensors, sizeof *e->values);
-    e->steps = calloc(nnodes + nsinks + nassigns + ntensors, sizeof *e->steps);
+    e->values = calloc(ntensors, sizeof *e->values);
+    e->steps = calloc(nnodes + nsinks + nassigns, sizeof *e->steps);
     e->streams = calloc(nsinks + ntensors, sizeof *e->streams);
     e->feeds = calloc((size_t)graph->nfeeds + (size_t)graph->nenqueues + 1,
                       sizeof *e->feeds);
     if (served && assigns && s.scheduled && s.wanted && s.assigned &&
-        s.value_of && s.remote && s.loaded && s.stack && s.looked &&
-        s.candidates && s.known && e->values && e->steps && e->streams &&
-        e->feeds) {
+        s.value_of && s.stack && s.looked && s.candidates && s.known &&
+        e->values && e->steps && e->streams && e->feeds) {
         memset(s.value_of, -1, ntensors * sizeof *s.value_of);
-        memset(s.loaded, -1, ntensors * sizeof *s.loaded);
         status = ipu__effects_init(&s.effects, graph);
-        if (status >= 0)
-            status = ipu__choose_remote(graph, &e->target, s.remote);
         if (status >= 0)
             status = emit_all(&s, served, assigns);
     } else {
@@ -680,8 +634,6 @@ int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
     free(s.assigned);
     ipu__effects_fini(&s.effects);
     e->value_of = s.value_of; /* who compiles the loop of a body asks for it */
-    free(s.remote);
-    free(s.loaded);
     free(s.stack);
     free(s.looked);
     free(s.candidates);

@@ -67,6 +67,9 @@ struct ipu__tensor {
     bool fixed;      /* a variable to the compiler, not to the program */
     bool fed;        /* an input that an infeed gives */
     bool remote;     /* a variable beside the chip, rows first */
+    bool offloaded;  /* a variable beside the chip, as the compiler has chosen:
+                        in its draft alone */
+    ipu_offload offload; /* of a variable: what the program asks for */
     /* What is changed in place, by a loop or a store, is another tensor
      * afterwards: the one it was before + 1, and the newest + 1; 0: none. */
     int32_t renews, renewed;
