@@ -26,7 +26,7 @@
 
 #include "common/agree.h"
 #include "common/clock.h"
-#include "common/model.h"
+#include "common/evaluation.h"
 #include "common/problem.h"
 #include "common/profile.h"
 #include "common/program.h"
@@ -45,19 +45,15 @@ struct arrival {
 struct joint {
     struct model *model; /* owned */
     hvd_strategy *strategy;
-    ipu_executable *programs[2];
+    ipu_executable *program;
     ipu_engine *training;
-    ipu_engine *evaluation;
-    float **values; /* owned, [variables], each owned */
+    struct evaluation evaluation; /* which has the batch */
+    float **values;               /* owned, [variables], each owned */
     struct arrival *arrivals;
     void **contexts;
-    void *input;
-    int32_t *labels;
-    float *losses;
-    float *logits;
     float loss, rate;
-    bool averaged;           /* in this step */
-    double asked_at, had_at; /* for averages, in this step */
+    bool averaged;   /* in this step */
+    double asked_at; /* for averages, in this step */
     struct joint_times times;
 };
 
@@ -87,7 +83,6 @@ static int average_wanted(void *context, const char *name, void *data,
     if (!joint->averaged) {
         joint->asked_at = clock_seconds();
         status = hvd_strategy_step(joint->strategy);
-        joint->had_at = clock_seconds();
         joint->averaged = true;
     }
     if (status >= 0 && data != average)
@@ -100,39 +95,22 @@ static size_t variable_bytes(const struct joint *joint, int32_t variable)
     return (size_t)joint->model->variables[variable].count * sizeof(float);
 }
 
-/* Zeros, aligned as vectors and cache lines are. */
-static void *allocate(size_t bytes)
-{
-    size_t rounded = (bytes + 63) / 64 * 64 + 64;
-    void *memory = aligned_alloc(64, rounded);
-
-    if (memory)
-        memset(memory, 0, rounded);
-    return memory;
-}
-
 static int make_buffers(struct joint *joint)
 {
-    const struct model *m = joint->model;
-    size_t rows = (size_t)m->rows, variables = (size_t)m->nvariables;
+    size_t variables = (size_t)joint->model->nvariables;
 
-    joint->values = calloc(variables + 1, sizeof *joint->values);
+    joint->values = model_values(joint->model);
+    if (!joint->values)
+        return PROBLEM;
     joint->arrivals = calloc(variables + 1, sizeof *joint->arrivals);
     joint->contexts = calloc(variables + 1, sizeof *joint->contexts);
-    joint->input = allocate((size_t)model_input_count(m) * sizeof(float));
-    joint->labels = allocate(rows * sizeof(int32_t));
-    joint->losses = allocate(rows * sizeof(float));
-    joint->logits = allocate(rows * (size_t)m->classes * sizeof(float));
-    bool missing = !joint->values || !joint->arrivals || !joint->contexts ||
-                   !joint->input || !joint->labels || !joint->losses ||
-                   !joint->logits;
-    for (int i = 0; i < m->nvariables && !missing; i++) {
-        joint->values[i] = allocate(variable_bytes(joint, i));
+    if (!joint->arrivals || !joint->contexts)
+        return problem_set("no memory for the network");
+    for (int i = 0; i < joint->model->nvariables; i++) {
         joint->arrivals[i] = (struct arrival){joint, i};
         joint->contexts[i] = &joint->arrivals[i];
-        missing = !joint->values[i];
     }
-    return missing ? problem_set("no memory for the network") : 0;
+    return 0;
 }
 
 /* Both programs, each loaded on an engine. */
@@ -145,42 +123,35 @@ static int make_engines(struct joint *joint,
     uint64_t seed = options->seed * 1000003 + (uint64_t)hvd_rank();
 
     if (program_training(joint->model, &options->optimizer, seed, &exchange,
-                         options->progress, &joint->programs[0]) < 0 ||
-        program_evaluation(joint->model, options->progress,
-                           &joint->programs[1]) < 0)
+                         options->progress, &joint->program) < 0)
         return PROBLEM;
-    if (ipu_engine_new(joint->programs[0], &joint->training) < 0 ||
-        ipu_engine_new(joint->programs[1], &joint->evaluation) < 0)
+    if (ipu_engine_new(joint->program, &joint->training) < 0)
         return program_device_problem();
-    return 0;
+    return evaluation_init(&joint->evaluation, joint->model, 1,
+                           options->progress);
 }
 
-/* The streams both programs have, and those of one. */
-static int connect_batches(struct joint *joint)
+/* The batch is the evaluation's. */
+static int connect_training(struct joint *joint)
 {
     const struct model *m = joint->model;
-    size_t rows = (size_t)m->rows;
-    size_t input = (size_t)model_input_count(m) * sizeof(float);
-    ipu_engine *const engines[] = {joint->training, joint->evaluation};
-    int status = 0;
+    const struct {
+        const char *name;
+        void *data;
+        size_t bytes;
+    } streams[] = {
+        {m->input_name, joint->evaluation.input,
+         (size_t)model_input_count(m) * sizeof(float)},
+        {m->label_name, joint->evaluation.labels,
+         (size_t)m->rows * sizeof(int32_t)},
+        {"loss", &joint->loss, sizeof joint->loss},
+        {"rate", &joint->rate, sizeof joint->rate},
+    };
 
-    for (int i = 0; i < 2 && status >= 0; i++) {
-        status =
-            ipu_engine_connect(engines[i], m->input_name, joint->input, input);
-        if (status >= 0)
-            status = ipu_engine_connect(engines[i], m->label_name,
-                                        joint->labels, rows * sizeof(int32_t));
-    }
-    if (status < 0 ||
-        ipu_engine_connect(joint->training, "loss", &joint->loss,
-                           sizeof joint->loss) < 0 ||
-        ipu_engine_connect(joint->training, "rate", &joint->rate,
-                           sizeof joint->rate) < 0 ||
-        ipu_engine_connect(joint->evaluation, "losses", joint->losses,
-                           rows * sizeof(float)) < 0 ||
-        ipu_engine_connect(joint->evaluation, "logits", joint->logits,
-                           rows * (size_t)m->classes * sizeof(float)) < 0)
-        return program_device_problem();
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
+        if (ipu_engine_connect(joint->training, streams[i].name,
+                               streams[i].data, streams[i].bytes) < 0)
+            return program_device_problem();
     return 0;
 }
 
@@ -220,11 +191,11 @@ static int joint_build(struct joint *joint, const struct joint_options *options)
     if (ipu_set_threads(options->threads) < 0)
         return program_device_problem();
     if (make_buffers(joint) < 0 || make_engines(joint, options) < 0 ||
-        connect_batches(joint) < 0 || first_values(joint, options) < 0)
+        connect_training(joint) < 0 || first_values(joint, options) < 0)
         return PROBLEM;
     if (hvd_rank() == 0 &&
         (profile_start(options->profile, joint->training) < 0 ||
-         profile_start(options->profile, joint->evaluation) < 0))
+         profile_start(options->profile, joint->evaluation.engine) < 0))
         return PROBLEM;
     return make_strategy(joint, options);
 }
@@ -232,7 +203,7 @@ static int joint_build(struct joint *joint, const struct joint_options *options)
 /* What needs the strategy's buffers, and so comes after its start. */
 static int place_tensors(struct joint *joint)
 {
-    for (int i = 0; joint->values && i < joint->model->nvariables; i++) {
+    for (int i = 0; i < joint->model->nvariables; i++) {
         const struct model_variable *v = &joint->model->variables[i];
         size_t bytes = variable_bytes(joint, i);
 
@@ -240,12 +211,10 @@ static int place_tensors(struct joint *joint)
                              hvd_strategy_gradient(joint->strategy, i),
                              bytes) < 0 ||
             ipu_engine_place(joint->training, v->name, joint->values[i],
-                             bytes) < 0 ||
-            ipu_engine_place(joint->evaluation, v->name, joint->values[i],
                              bytes) < 0)
             return program_device_problem();
     }
-    return 0;
+    return evaluation_place(&joint->evaluation, joint->values);
 }
 
 /* Broadcast the variables, and place what the strategy has made. */
@@ -289,30 +258,24 @@ void joint_free(struct joint *joint)
     /* First: it may still be writing to the variables. */
     hvd_strategy_free(joint->strategy);
     ipu_engine_free(joint->training);
-    ipu_engine_free(joint->evaluation);
-    for (int i = 0; i < 2; i++)
-        ipu_executable_free(joint->programs[i]);
-    for (int i = 0; joint->values && i < joint->model->nvariables; i++)
-        free(joint->values[i]);
+    ipu_executable_free(joint->program);
+    evaluation_fini(&joint->evaluation);
+    if (joint->model)
+        model_values_free(joint->model, joint->values);
     model_free(joint->model);
-    free(joint->values);
     free(joint->arrivals);
     free(joint->contexts);
-    free(joint->input);
-    free(joint->labels);
-    free(joint->losses);
-    free(joint->logits);
     free(joint);
 }
 
 void *joint_input(struct joint *joint)
 {
-    return joint->input;
+    return joint->evaluation.input;
 }
 
 int32_t *joint_labels(struct joint *joint)
 {
-    return joint->labels;
+    return joint->evaluation.labels;
 }
 
 static double waited_seconds(const struct joint *joint)
@@ -340,11 +303,11 @@ int joint_step(struct joint *joint, double rate, double *loss)
 
     joint->rate = (float)rate;
     joint->averaged = false;
-    joint->asked_at = joint->had_at = start;
+    joint->asked_at = start;
     status = ipu_engine_run(joint->training);
     double end = clock_seconds();
     if (!joint->averaged) /* gradients were accumulated only */
-        joint->asked_at = joint->had_at = end;
+        joint->asked_at = end;
     waited = waited_seconds(joint) - waited;
     joint->times.wait += waited;
     joint->times.compute += joint->asked_at - start;
@@ -355,29 +318,14 @@ int joint_step(struct joint *joint, double rate, double *loss)
     return 0;
 }
 
-/* Whether the class of a row is found. */
-static bool is_correct(const struct joint *joint, int64_t row)
-{
-    int64_t classes = joint->model->classes;
-    const float *logits = joint->logits + row * classes;
-    int64_t best = 0;
-
-    for (int64_t k = 1; k < classes; k++)
-        if (logits[k] > logits[best])
-            best = k;
-    return best == joint->labels[row];
-}
-
 int joint_evaluate(struct joint *joint, int64_t rows, double *loss_sum,
                    double *correct)
 {
-    if (ipu_engine_run(joint->evaluation) < 0)
-        return program_device_problem();
-    for (int64_t i = 0; i < rows; i++) {
-        *correct += is_correct(joint, i);
-        *loss_sum += (double)joint->losses[i];
-    }
-    return 0;
+    int status = evaluation_run(&joint->evaluation);
+
+    if (status == 0)
+        evaluation_add(&joint->evaluation, rows, loss_sum, correct);
+    return status;
 }
 
 float *const *joint_values(const struct joint *joint)
@@ -405,8 +353,8 @@ int joint_profile(const struct joint *joint, const char *where,
                   const char *title)
 {
     const struct profile_program programs[] = {
-        {"training", joint->programs[0], joint->training},
-        {"evaluation", joint->programs[1], joint->evaluation}};
+        {"training", joint->program, joint->training},
+        {"evaluation", joint->evaluation.program, joint->evaluation.engine}};
 
     return profile_finish(where, title, 2, programs);
 }

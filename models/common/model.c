@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int reserve(struct model *model)
 {
@@ -80,6 +81,40 @@ int64_t model_input_count(const struct model *model)
     for (int32_t i = 0; i < model->input_ndim; i++)
         count *= model->input_shape[i];
     return count;
+}
+
+void *model_memory(size_t bytes)
+{
+    size_t rounded = (bytes + 63) / 64 * 64 + 64;
+    void *memory = aligned_alloc(64, rounded);
+
+    if (memory)
+        memset(memory, 0, rounded);
+    return memory;
+}
+
+float **model_values(const struct model *model)
+{
+    float **values = calloc((size_t)model->nvariables + 1, sizeof *values);
+    bool missing = !values;
+
+    for (int i = 0; i < model->nvariables && !missing; i++) {
+        values[i] =
+            model_memory((size_t)model->variables[i].count * sizeof(float));
+        missing = !values[i];
+    }
+    if (!missing)
+        return values;
+    model_values_free(model, values);
+    problem_set("no memory for the network's weights");
+    return NULL;
+}
+
+void model_values_free(const struct model *model, float **values)
+{
+    for (int i = 0; values && i < model->nvariables; i++)
+        free(values[i]);
+    free(values);
 }
 
 static float draw(struct random *r, const struct model_variable *v)

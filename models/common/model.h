@@ -71,6 +71,15 @@ void model_free(struct model *model); /* NULL is accepted */
 int64_t model_parameters(const struct model *model);
 int64_t model_input_count(const struct model *model);
 
+/* Zeros, aligned as vectors and cache lines are; to be freed. NULL: no memory.
+ */
+void *model_memory(size_t bytes);
+
+/* Such memory for the values of all variables, [variables]. NULL: there is
+ * none, and the text is kept. */
+float **model_values(const struct model *model);
+void model_values_free(const struct model *model, float **values);
+
 /* Draw first values: values[i] has room for variable i. */
 void model_initialize(const struct model *model, uint64_t seed,
                       float *const *values);

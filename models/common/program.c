@@ -117,14 +117,18 @@ static int build_training(struct building *b,
     return status;
 }
 
-static int build_evaluation(struct building *b)
+static int build_evaluation(struct building *b, int chips)
 {
     const struct model_pass pass = {.step = {-1}};
     ipu_tensor losses;
     ipu_tensor logits = build_forward(b, &pass, &losses);
 
     int status = ipu_output(b->graph, "logits", logits);
-    return status < 0 ? status : ipu_output(b->graph, "losses", losses);
+    if (status >= 0)
+        status = ipu_output(b->graph, "losses", losses);
+    if (status >= 0 && chips > 1)
+        status = ipu_shard_automatically(b->graph, chips);
+    return status;
 }
 
 static int building_init(struct building *b, const struct model *model)
@@ -176,12 +180,13 @@ int program_training(const struct model *model,
                            progress, executable);
 }
 
-int program_evaluation(const struct model *model, struct progress *progress,
-                       ipu_executable **executable)
+int program_evaluation(const struct model *model, int chips,
+                       struct progress *progress, ipu_executable **executable)
 {
     struct building b;
 
     if (building_init(&b, model) < 0)
         return building_abandon(&b);
-    return building_finish(&b, build_evaluation(&b), progress, executable);
+    return building_finish(&b, build_evaluation(&b, chips), progress,
+                           executable);
 }

@@ -32,9 +32,9 @@ int program_training(const struct model *model,
                      struct progress *progress, ipu_executable **executable);
 
 /* Inputs as the model's, outputs "losses" [rows] and "logits" [rows,
- * classes]. */
-int program_evaluation(const struct model *model, struct progress *progress,
-                       ipu_executable **executable);
+ * classes]; on so many chips. */
+int program_evaluation(const struct model *model, int chips,
+                       struct progress *progress, ipu_executable **executable);
 
 /* The device's last failure as a problem. */
 int program_device_problem(void);

@@ -7,9 +7,8 @@
  */
 #include "gpt/sample.h"
 
-#include "common/model.h"
+#include "common/evaluation.h"
 #include "common/problem.h"
-#include "common/program.h"
 #include "common/random.h"
 #include "gpt/transformer.h"
 
@@ -19,84 +18,53 @@
 
 struct writer {
     struct model *model;
-    ipu_executable *executable;
-    ipu_engine *engine;
+    struct evaluation evaluation; /* whose input are the characters so far */
+    double *weights;              /* owned, [characters] */
     int context;
-    int32_t *characters; /* owned, [context]: the last of them so far */
-    int32_t *labels;     /* owned, zeros: nobody asks for the loss */
-    float *logits;       /* owned, [context, characters] */
-    double *weights;     /* owned, [characters] */
-    int count;           /* of characters so far, at most context */
+    int count; /* of characters so far, at most context */
 };
 
 static void writer_fini(struct writer *w)
 {
-    ipu_engine_free(w->engine);
-    ipu_executable_free(w->executable);
+    evaluation_fini(&w->evaluation);
     model_free(w->model);
-    free(w->characters);
-    free(w->labels);
-    free(w->logits);
     free(w->weights);
-}
-
-static int connect(struct writer *w, float *const *values)
-{
-    size_t row = (size_t)w->context * sizeof(int32_t);
-    int status =
-        ipu_engine_connect(w->engine, w->model->input_name, w->characters, row);
-
-    if (status >= 0)
-        status =
-            ipu_engine_connect(w->engine, w->model->label_name, w->labels, row);
-    if (status >= 0)
-        status = ipu_engine_connect(w->engine, "logits", w->logits,
-                                    row * (size_t)w->model->classes);
-    for (int i = 0; i < w->model->nvariables && status >= 0; i++) {
-        const struct model_variable *v = &w->model->variables[i];
-        status = ipu_engine_place(w->engine, v->name, values[i],
-                                  (size_t)v->count * sizeof(float));
-    }
-    return status < 0 ? program_device_problem() : 0;
 }
 
 static int writer_init(struct writer *w, const struct options *options,
                        const struct text *text, float *const *values)
 {
-    size_t n = (size_t)options->gpt.context;
-    size_t classes = (size_t)text->characters;
-
     *w = (struct writer){.context = options->gpt.context};
     if (transformer_model(&options->gpt, 1, text->characters, &w->model) < 0 ||
-        program_evaluation(w->model, NULL, &w->executable) < 0)
+        evaluation_init(&w->evaluation, w->model, 1, NULL) < 0)
         return PROBLEM;
-    if (ipu_engine_new(w->executable, &w->engine) < 0)
-        return program_device_problem();
-    w->characters = calloc(n, sizeof *w->characters);
-    w->labels = calloc(n, sizeof *w->labels);
-    w->logits = calloc(n * classes, sizeof *w->logits);
-    w->weights = calloc(classes, sizeof *w->weights);
-    if (!w->characters || !w->labels || !w->logits || !w->weights)
+    w->weights = calloc((size_t)text->characters, sizeof *w->weights);
+    if (!w->weights)
         return problem_set("no memory for a sample");
-    return connect(w, values);
+    return evaluation_place(&w->evaluation, values);
+}
+
+static int32_t *characters(const struct writer *w)
+{
+    return w->evaluation.input;
 }
 
 /* One more character; the oldest goes when the context is full. */
 static void append(struct writer *w, int number)
 {
     if (w->count == w->context) {
-        memmove(w->characters, w->characters + 1,
-                (size_t)(w->count - 1) * sizeof *w->characters);
+        memmove(characters(w), characters(w) + 1,
+                (size_t)(w->count - 1) * sizeof(int32_t));
         w->count--;
     }
-    w->characters[w->count++] = number;
+    characters(w)[w->count++] = number;
 }
 
 /* Draw from the logits of the last character. */
 static int draw(struct writer *w, double temperature, struct random *r)
 {
     int n = (int)w->model->classes;
-    const float *logits = w->logits + (int64_t)(w->count - 1) * n;
+    const float *logits = w->evaluation.logits + (int64_t)(w->count - 1) * n;
     double most = -HUGE_VAL, sum = 0, place;
 
     for (int i = 0; i < n; i++)
@@ -136,12 +104,11 @@ int sample_write(const struct options *options, const struct text *text,
     if (status == 0)
         read_prompt(&w, text, options->prompt);
     for (int64_t i = 0; i < options->sample && status == 0; i++) {
-        if (ipu_engine_run(w.engine) < 0) {
-            status = program_device_problem();
+        status = evaluation_run(&w.evaluation);
+        if (status < 0)
             break;
-        }
         append(&w, draw(&w, options->temperature, &r));
-        text_write(text, w.characters[w.count - 1], out);
+        text_write(text, characters(&w)[w.count - 1], out);
     }
     writer_fini(&w);
     return status;
