@@ -65,6 +65,17 @@ void model_free(struct model *model)
     free(model);
 }
 
+ipu_tensor model_forward(const struct model *model, ipu_graph *graph,
+                         const ipu_tensor *variables, ipu_tensor input,
+                         const struct model_pass *pass)
+{
+    ipu_tensor x = input;
+
+    for (int i = 0; i < model->pieces; i++)
+        x = model->piece(model, graph, i, variables, x, pass);
+    return x;
+}
+
 int64_t model_parameters(const struct model *model)
 {
     int64_t sum = 0;

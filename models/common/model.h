@@ -2,8 +2,9 @@
 /*
  * model.h - a network as the training programs see it: variables, one input,
  * a class to be found for each row, and a function that builds the forward
- * pass. What is the same for all networks is made of it: the loss, its
- * gradients, the optimiser (program.h), and the ranks' averages (joint.h).
+ * pass, piece by piece. What is the same for all networks is made of it: the
+ * loss, its gradients, the optimiser (program.h), stages on several IPUs
+ * (stages.h), and the ranks' averages (joint.h).
  */
 #ifndef MODELS_MODEL_H
 #define MODELS_MODEL_H
@@ -32,7 +33,7 @@ struct model_variable {
 /* What a forward pass is built for. */
 struct model_pass {
     bool training;
-    ipu_tensor step; /* counts runs; only in training */
+    ipu_tensor step; /* counts batches; only in training */
     uint64_t seed;   /* of what is random in training */
 };
 
@@ -47,12 +48,16 @@ struct model {
     int32_t input_ndim;
     int64_t input_shape[4];
     int64_t rows, classes; /* labels: [rows] int32 */
-    /* From the input and the variables, in their order, the logits [rows,
-     * classes]. Failures stay in the graph. */
-    ipu_tensor (*forward)(const struct model *model, ipu_graph *graph,
-                          const ipu_tensor *variables, ipu_tensor input,
-                          const struct model_pass *pass);
-    const void *context; /* borrowed; forward's own */
+    /* The network is made of pieces, each of what the one before has made: from
+     * the input to the logits [rows, classes]. A pipeline may put neighbours
+     * into stages. variables: those that the piece needs, where the model has
+     * them. Failures stay in the graph. */
+    int pieces;
+    ipu_tensor (*piece)(const struct model *model, ipu_graph *graph, int piece,
+                        const ipu_tensor *variables, ipu_tensor x,
+                        const struct model_pass *pass);
+    bool (*needs)(const struct model *model, int piece, int variable);
+    const void *context; /* borrowed; the functions' own */
 };
 
 /* Add a variable; returns its number, or PROBLEM. name is copied. */
@@ -66,6 +71,11 @@ double model_glorot(int64_t fan_in, int64_t fan_out);
  * text is kept. */
 struct model *model_new(const struct model *model);
 void model_free(struct model *model); /* NULL is accepted */
+
+/* All pieces: from the input, and all variables, the logits. */
+ipu_tensor model_forward(const struct model *model, ipu_graph *graph,
+                         const ipu_tensor *variables, ipu_tensor input,
+                         const struct model_pass *pass);
 
 /* Elements of all variables together, and of the input. */
 int64_t model_parameters(const struct model *model);

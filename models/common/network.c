@@ -29,37 +29,45 @@ int network_from_name(const char *name)
     return -1;
 }
 
-/* The last layers of both, from hidden units on. */
-static ipu_tensor dense_layers(ipu_graph *graph, const ipu_tensor *variables,
-                               ipu_tensor x)
+/* The last pieces of both: the hidden units, the classes. */
+static ipu_tensor dense_piece(ipu_graph *graph, int piece,
+                              const ipu_tensor *variables, ipu_tensor x)
 {
+    if (piece > 0) {
+        x = ipu_matmul(graph, x, variables[DENSE2]);
+        return ipu_bias_add(graph, x, variables[DENSE2_BIAS]);
+    }
     x = ipu_matmul(graph, x, variables[DENSE1]);
-    x = ipu_relu(graph, ipu_bias_add(graph, x, variables[DENSE1_BIAS]));
-    x = ipu_matmul(graph, x, variables[DENSE2]);
-    return ipu_bias_add(graph, x, variables[DENSE2_BIAS]);
+    return ipu_relu(graph, ipu_bias_add(graph, x, variables[DENSE1_BIAS]));
 }
 
-static ipu_tensor cnn_forward(const struct model *model, ipu_graph *graph,
-                              const ipu_tensor *variables, ipu_tensor x,
-                              const struct model_pass *pass)
+static ipu_tensor cnn_piece(const struct model *model, ipu_graph *graph,
+                            int piece, const ipu_tensor *variables,
+                            ipu_tensor x, const struct model_pass *pass)
 {
     const int64_t flat[] = {model->rows, FLAT};
 
     (void)pass;
+    if (piece > 0)
+        return dense_piece(graph, piece - 1, variables, x);
     x = ipu_conv2d(graph, x, variables[CONV1], NULL);
     x = ipu_relu(graph, ipu_bias_add(graph, x, variables[CONV1_BIAS]));
-    x = ipu_max_pool2d(graph, x, 2);
-    x = ipu_reshape(graph, x, 2, flat);
-    return dense_layers(graph, variables, x);
+    return ipu_reshape(graph, ipu_max_pool2d(graph, x, 2), 2, flat);
 }
 
-static ipu_tensor mlp_forward(const struct model *model, ipu_graph *graph,
-                              const ipu_tensor *variables, ipu_tensor x,
-                              const struct model_pass *pass)
+static ipu_tensor mlp_piece(const struct model *model, ipu_graph *graph,
+                            int piece, const ipu_tensor *variables,
+                            ipu_tensor x, const struct model_pass *pass)
 {
     (void)model;
     (void)pass;
-    return dense_layers(graph, variables, x);
+    return dense_piece(graph, piece, variables, x);
+}
+
+/* A kernel and a bias each, from the last to the first. */
+static bool needs(const struct model *model, int piece, int variable)
+{
+    return variable / 2 == model->pieces - 1 - piece;
 }
 
 /* A dense layer's variables, in backward order. */
@@ -104,14 +112,17 @@ int network_model(enum network network, int batch_size, struct model **model)
         .input_shape = {batch_size, IMAGE_PIXELS},
         .rows = batch_size,
         .classes = CLASSES,
-        .forward = mlp_forward,
+        .pieces = 2,
+        .piece = mlp_piece,
+        .needs = needs,
     };
     struct model *fresh;
 
     if (network == NETWORK_CNN) {
         const int64_t image[] = {batch_size, IMAGE_SIDE, IMAGE_SIDE, 1};
 
-        plain.forward = cnn_forward;
+        plain.pieces = 3;
+        plain.piece = cnn_piece;
         plain.input_ndim = 4;
         memcpy(plain.input_shape, image, sizeof image);
     }

@@ -43,7 +43,7 @@ static ipu_tensor build_forward(struct building *b,
         b->variables[i] =
             ipu_variable(b->graph, m->variables[i].name, IPU_FLOAT32,
                          m->variables[i].ndim, m->variables[i].shape);
-    ipu_tensor logits = m->forward(m, b->graph, b->variables, input, pass);
+    ipu_tensor logits = model_forward(m, b->graph, b->variables, input, pass);
     *losses = ipu_softmax_cross_entropy(b->graph, logits, labels);
     return logits;
 }

@@ -58,25 +58,26 @@ struct forward {
     const ipu_tensor *variables;
     const struct model_pass *pass;
     int64_t batch;
-    uint64_t ndropouts;
 };
 
-static ipu_tensor dropout(struct forward *f, ipu_tensor x)
+/* The number-th of the network, from 1: each draws something else. */
+static ipu_tensor dropout(const struct forward *f, uint64_t number,
+                          ipu_tensor x)
 {
     if (!f->pass->training || f->shape->dropout == 0)
         return x;
-    f->ndropouts++;
     return ipu_dropout(f->graph, x, f->shape->dropout,
-                       f->pass->seed * 1009 + f->ndropouts, f->pass->step);
+                       f->pass->seed * 1009 + number, f->pass->step);
 }
 
-static ipu_tensor dense(struct forward *f, ipu_tensor x, const ipu_tensor *v,
-                        int kernel, int bias)
+static ipu_tensor dense(const struct forward *f, ipu_tensor x,
+                        const ipu_tensor *v, int kernel, int bias)
 {
     return ipu_bias_add(f->graph, ipu_matmul(f->graph, x, v[kernel]), v[bias]);
 }
 
-static ipu_tensor attend(struct forward *f, ipu_tensor x, const ipu_tensor *v)
+static ipu_tensor attend(const struct forward *f, ipu_tensor x,
+                         const ipu_tensor *v)
 {
     const struct gpt_shape *s = f->shape;
     const int64_t pieces[] = {f->batch, s->context, 3 * (int64_t)s->width};
@@ -85,18 +86,19 @@ static ipu_tensor attend(struct forward *f, ipu_tensor x, const ipu_tensor *v)
     x = ipu_layer_norm(f->graph, x, v[NORM1_SCALE], v[NORM1_OFFSET], EPSILON);
     x = ipu_reshape(f->graph, dense(f, x, v, QKV, QKV_BIAS), 3, pieces);
     x = ipu_reshape(f->graph, ipu_attention(f->graph, x, s->heads, 1), 2, rows);
-    return dropout(f, dense(f, x, v, MIX, MIX_BIAS));
+    return dense(f, x, v, MIX, MIX_BIAS);
 }
 
-static ipu_tensor think(struct forward *f, ipu_tensor x, const ipu_tensor *v)
+static ipu_tensor think(const struct forward *f, ipu_tensor x,
+                        const ipu_tensor *v)
 {
     x = ipu_layer_norm(f->graph, x, v[NORM2_SCALE], v[NORM2_OFFSET], EPSILON);
     x = ipu_gelu_tanh(f->graph, dense(f, x, v, IN, IN_BIAS));
-    return dropout(f, dense(f, x, v, OUT, OUT_BIAS));
+    return dense(f, x, v, OUT, OUT_BIAS);
 }
 
 /* Both tables. characters: [b, t] */
-static ipu_tensor look_up(struct forward *f, ipu_tensor characters)
+static ipu_tensor look_up(const struct forward *f, ipu_tensor characters)
 {
     const struct gpt_shape *s = f->shape;
     const int64_t rows[] = {f->batch * s->context, s->width};
@@ -105,31 +107,62 @@ static ipu_tensor look_up(struct forward *f, ipu_tensor characters)
         ipu_embedding(f->graph, f->variables[places + 1], characters);
 
     x = ipu_add(f->graph, x, f->variables[places]);
-    return dropout(f, ipu_reshape(f->graph, x, 2, rows));
+    return dropout(f, 1, ipu_reshape(f->graph, x, 2, rows));
 }
 
-static ipu_tensor forward(const struct model *model, ipu_graph *graph,
-                          const ipu_tensor *variables, ipu_tensor input,
-                          const struct model_pass *pass)
+static ipu_tensor layer(const struct forward *f, int number, ipu_tensor x)
+{
+    const ipu_tensor *v = f->variables + layer_first(f->shape, number);
+    uint64_t drops = 2 * (uint64_t)number + 2;
+
+    x = ipu_add(f->graph, x, dropout(f, drops, attend(f, x, v)));
+    return ipu_add(f->graph, x, dropout(f, drops + 1, think(f, x, v)));
+}
+
+/* The final norm, and logits. */
+static ipu_tensor head(const struct forward *f, ipu_tensor x)
+{
+    const struct gpt_shape *s = f->shape;
+    const ipu_tensor *norm = f->variables + head_count(s);
+
+    x = ipu_layer_norm(f->graph, x, norm[1], norm[0], EPSILON);
+    return s->tied ? ipu_batch_matmul(f->graph, x,
+                                      f->variables[places_index(s) + 1], 0, 1)
+                   : ipu_matmul(f->graph, x, f->variables[0]);
+}
+
+/* The tables, each layer, the head. */
+static ipu_tensor build_piece(const struct model *model, ipu_graph *graph,
+                              int piece, const ipu_tensor *variables,
+                              ipu_tensor x, const struct model_pass *pass)
 {
     const struct gpt_shape *s = model->context;
-    struct forward f = {.shape = s,
-                        .graph = graph,
-                        .variables = variables,
-                        .pass = pass,
-                        .batch = model->input_shape[0]};
-    const ipu_tensor *norm = variables + head_count(s);
-    ipu_tensor x = look_up(&f, input);
+    const struct forward f = {.shape = s,
+                              .graph = graph,
+                              .variables = variables,
+                              .pass = pass,
+                              .batch = model->input_shape[0]};
 
-    for (int layer = 0; layer < s->layers; layer++) {
-        const ipu_tensor *v = variables + layer_first(s, layer);
-        x = ipu_add(graph, x, attend(&f, x, v));
-        x = ipu_add(graph, x, think(&f, x, v));
+    if (piece == 0)
+        return look_up(&f, x);
+    return piece > s->layers ? head(&f, x) : layer(&f, piece - 1, x);
+}
+
+static bool needs(const struct model *model, int piece, int variable)
+{
+    const struct gpt_shape *s = model->context;
+    int places = places_index(s), first = 0, count = head_count(s) + 2;
+
+    if (piece > s->layers && s->tied && variable == places + 1)
+        return true;
+    if (piece == 0) {
+        first = places;
+        count = 2;
+    } else if (piece <= s->layers) {
+        first = layer_first(s, piece - 1);
+        count = OF_LAYER;
     }
-    x = ipu_layer_norm(graph, x, norm[1], norm[0], EPSILON);
-    return s->tied ? ipu_batch_matmul(graph, x, variables[places_index(s) + 1],
-                                      0, 1)
-                   : ipu_matmul(graph, x, variables[0]);
+    return variable >= first && variable < first + count;
 }
 
 /* --------------------------------------------------------------- variables */
@@ -211,7 +244,9 @@ int transformer_model(const struct gpt_shape *shape, int batch_size,
         .input_shape = {batch_size, shape->context},
         .rows = (int64_t)batch_size * shape->context,
         .classes = characters,
-        .forward = forward,
+        .pieces = shape->layers + 2,
+        .piece = build_piece,
+        .needs = needs,
         .context = shape,
     };
     struct model *fresh = model_new(&plain);
