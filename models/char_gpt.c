@@ -61,6 +61,10 @@ static int check_options(const struct options *o)
         {"--dropout", (int64_t)(o->gpt.dropout * 1e15)},
         {"--warmup", o->warmup},
         {"--eval-windows", o->eval_windows},
+        {"--stages", o->cut.stages},
+        {"--schedule", o->cut.schedule},
+        {"--replicas", o->cut.replicas},
+        {"--recompute", o->cut.recompute},
     };
     int status = agree_options(o);
 
@@ -80,6 +84,7 @@ static int load_text(struct run *run)
         status = agree(pieces_init(&run->pieces, &run->text, o->gpt.context,
                                    o->batch_size, hvd_rank(), hvd_size(),
                                    o->seed, o->eval_windows));
+    run->pieces.replicas = o->cut.replicas;
     if (!status && o->sample > 0)
         status = agree(sample_check(o, &run->text));
     return status;
@@ -93,6 +98,8 @@ static int make_network(struct run *run)
     transformer_model(&run->options.gpt, run->options.batch_size,
                       run->text.characters, &model);
     options.progress = &run->progress;
+    options.fill = pieces_fill;
+    options.fill_context = &run->pieces;
     return joint_new(model, &options, &run->joint);
 }
 
@@ -100,7 +107,7 @@ static void report_head(struct run *run)
 {
     const struct options *o = &run->options;
     const struct gpt_summary *s = &run->summary;
-    int64_t step = (int64_t)o->batch_size * o->gpt.context;
+    int64_t step = (int64_t)o->batch_size * o->gpt.context * o->cut.replicas;
     int64_t all = step * s->world_size;
 
     progress_line(&run->progress,
@@ -121,11 +128,37 @@ static void report_head(struct run *run)
                   "parameters",
                   o->gpt.layers, o->gpt.heads, o->gpt.width, o->gpt.context,
                   (long long)s->parameters);
+    if (o->cut.stages > 0)
+        progress_line(&run->progress,
+                      "pipeline: %d stages, %s, %d replica%s, %d mini-batches "
+                      "of each to an update%s",
+                      o->cut.stages, cut_schedule_name(o->cut.schedule),
+                      o->cut.replicas, o->cut.replicas > 1 ? "s" : "",
+                      o->optimizer.accumulate,
+                      o->cut.recompute ? ", recomputed" : "");
 }
 
 static double percent(const struct gpt_summary *s, double part)
 {
     return s->seconds > 0 ? 100 * part / s->seconds : 0;
+}
+
+/* Of the modelled chips, beside what was measured here. */
+static void report_cut(struct run *run)
+{
+    const struct cut_stats *c = &run->summary.cut;
+
+    progress_line(&run->progress,
+                  "pipeline       %d modelled IPUs a rank: %.3g s, idle %.1f "
+                  "%%, %lld slots, %lld update%s",
+                  c->ipus, c->seconds, 100 * c->idle, (long long)c->slots,
+                  (long long)c->updates, c->updates == 1 ? "" : "s");
+    progress_line(
+        &run->progress,
+        "chips          fullest tile %lld of %lld bytes, most stashed "
+        "on an IPU %lld bytes, %lld bytes between IPUs",
+        (long long)c->tile_bytes, (long long)c->bytes_per_tile,
+        (long long)c->stash_bytes, (long long)c->inter_ipu_bytes);
 }
 
 static void report_results(struct run *run)
@@ -146,6 +179,8 @@ static void report_results(struct run *run)
                   "%.1f %%, update %.1f %%, data %.1f %%",
                   percent(s, s->compute), percent(s, s->wait),
                   percent(s, s->update), percent(s, s->data));
+    if (s->options->cut.stages > 0)
+        report_cut(run);
     progress_line(&run->progress,
                   "weights        equal on all ranks, checksum %016" PRIx64,
                   s->weights_hash);
@@ -190,6 +225,8 @@ static int train(struct run *run)
     int status = gpt_trainer_run(&trainer);
     if (!status)
         status = joint_compare_ranks(run->joint, &run->summary.weights_hash);
+    if (!status && run->options.cut.stages > 0)
+        status = agree(joint_cut_stats(run->joint, &run->summary.cut));
     if (status)
         return status;
     run->summary.total_seconds = clock_seconds() - start;
@@ -232,8 +269,6 @@ int main(int argc, char **argv)
     int size = hvd_size();
     if (run.options.learning_rate == 0)
         run.options.learning_rate = options_default_rate(&run.options, size);
-    if (run.options.warmup < 0)
-        run.options.warmup = run.options.steps / 10;
     progress_init(&run.progress, stdout, rank == 0);
     run.summary.options = &run.options;
     run.summary.world_size = size;

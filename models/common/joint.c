@@ -19,6 +19,9 @@
  * All averages are awaited at the first receive: the optimiser may not write
  * a variable as long as something may fail.
  *
+ * With stages it is the pipeline that has the variables, and the host a copy of
+ * them, after each update; joint_pipeline.c does what is described here.
+ *
  * What hvd_strategy_ready or _step returns ends the device's run and comes
  * back through ipu_engine_callback_status.
  */
@@ -30,6 +33,7 @@
 #include "common/problem.h"
 #include "common/profile.h"
 #include "common/program.h"
+#include "common/stages.h"
 #include "common/weights.h"
 
 #include <hvd_strategy.h>
@@ -43,8 +47,10 @@ struct arrival {
 };
 
 struct joint {
-    struct model *model; /* owned */
-    hvd_strategy *strategy;
+    struct model *model;   /* owned */
+    struct stages *stages; /* NULL: program and training are in its place */
+    int steps_at_once;
+    hvd_strategy *strategy; /* NULL with stages, which have their own */
     ipu_executable *program;
     ipu_engine *training;
     struct evaluation evaluation; /* which has the batch */
@@ -113,22 +119,10 @@ static int make_buffers(struct joint *joint)
     return 0;
 }
 
-/* Both programs, each loaded on an engine. */
-static int make_engines(struct joint *joint,
-                        const struct joint_options *options)
+/* What is random differs from rank to rank, as their rows do. */
+static uint64_t random_seed_of(const struct joint_options *options)
 {
-    const struct program_exchange exchange = {gradient_ready, average_wanted,
-                                              joint->contexts};
-    /* What is random differs from rank to rank, as their rows do. */
-    uint64_t seed = options->seed * 1000003 + (uint64_t)hvd_rank();
-
-    if (program_training(joint->model, &options->optimizer, seed, &exchange,
-                         options->progress, &joint->program) < 0)
-        return PROBLEM;
-    if (ipu_engine_new(joint->program, &joint->training) < 0)
-        return program_device_problem();
-    return evaluation_init(&joint->evaluation, joint->model, 1,
-                           options->progress);
+    return options->seed * 1000003 + (uint64_t)hvd_rank();
 }
 
 /* The batch is the evaluation's. */
@@ -153,6 +147,51 @@ static int connect_training(struct joint *joint)
                                streams[i].data, streams[i].bytes) < 0)
             return program_device_problem();
     return 0;
+}
+
+static int make_training(struct joint *joint,
+                         const struct joint_options *options)
+{
+    const struct program_exchange exchange = {gradient_ready, average_wanted,
+                                              joint->contexts};
+
+    if (program_training(joint->model, &options->optimizer,
+                         random_seed_of(options), &exchange, options->progress,
+                         &joint->program) < 0)
+        return PROBLEM;
+    if (ipu_engine_new(joint->program, &joint->training) < 0)
+        return program_device_problem();
+    return connect_training(joint);
+}
+
+static int make_stages(struct joint *joint, const struct joint_options *options)
+{
+    const struct stages_options stages = {.cut = options->cut,
+                                          .optimizer = options->optimizer,
+                                          .seed = random_seed_of(options),
+                                          .threads = options->threads,
+                                          .record = options->profile &&
+                                                    hvd_rank() == 0,
+                                          .fill = options->fill,
+                                          .fill_context = options->fill_context,
+                                          .compression = options->compression,
+                                          .serial = options->serial,
+                                          .check_every = options->check_every};
+
+    joint->steps_at_once = options->optimizer.accumulate;
+    if (stages_new(joint->model, &stages, &joint->stages) < 0)
+        return PROBLEM;
+    return stages_write(joint->stages, joint->values);
+}
+
+/* On as many chips as it is trained on. */
+static int make_evaluation(struct joint *joint,
+                           const struct joint_options *options)
+{
+    int chips = options->cut.stages > 0 ? options->cut.stages : 1;
+
+    return evaluation_init(&joint->evaluation, joint->model, chips,
+                           options->progress);
 }
 
 static int make_strategy(struct joint *joint,
@@ -185,19 +224,32 @@ static int first_values(struct joint *joint,
     return weights_load(options->load, joint->model, joint->values);
 }
 
+/* One program, and the strategy that averages its gradients. */
+static int build_training(struct joint *joint,
+                          const struct joint_options *options)
+{
+    if (make_training(joint, options) < 0)
+        return PROBLEM;
+    if (hvd_rank() == 0 && profile_start(options->profile, joint->training) < 0)
+        return PROBLEM;
+    return make_strategy(joint, options);
+}
+
 /* Everything this rank does alone. */
 static int joint_build(struct joint *joint, const struct joint_options *options)
 {
-    if (ipu_set_threads(options->threads) < 0)
+    bool cut = options->cut.stages > 0;
+
+    joint->steps_at_once = 1;
+    if (ipu_set_threads(cut ? 1 : options->threads) < 0)
         return program_device_problem();
-    if (make_buffers(joint) < 0 || make_engines(joint, options) < 0 ||
-        connect_training(joint) < 0 || first_values(joint, options) < 0)
+    if (make_buffers(joint) < 0 || make_evaluation(joint, options) < 0 ||
+        first_values(joint, options) < 0)
         return PROBLEM;
     if (hvd_rank() == 0 &&
-        (profile_start(options->profile, joint->training) < 0 ||
-         profile_start(options->profile, joint->evaluation.engine) < 0))
+        profile_start(options->profile, joint->evaluation.engine) < 0)
         return PROBLEM;
-    return make_strategy(joint, options);
+    return cut ? make_stages(joint, options) : build_training(joint, options);
 }
 
 /* What needs the strategy's buffers, and so comes after its start. */
@@ -214,17 +266,26 @@ static int place_tensors(struct joint *joint)
                              bytes) < 0)
             return program_device_problem();
     }
-    return evaluation_place(&joint->evaluation, joint->values);
+    return 0;
 }
 
 /* Broadcast the variables, and place what the strategy has made. */
 static int joint_start(struct joint *joint)
 {
-    int status = hvd_strategy_start(joint->strategy);
+    int status;
 
+    if (joint->stages) {
+        status = stages_start(joint->stages);
+        if (status == 0)
+            status = agree(stages_read(joint->stages, joint->values));
+    } else {
+        status = hvd_strategy_start(joint->strategy);
+        status = status < 0 ? agree_hvd_problem(status)
+                            : agree(place_tensors(joint));
+    }
     if (status < 0)
-        return agree_hvd_problem(status);
-    return agree(place_tensors(joint));
+        return status;
+    return agree(evaluation_place(&joint->evaluation, joint->values));
 }
 
 int joint_new(struct model *model, const struct joint_options *options,
@@ -257,6 +318,7 @@ void joint_free(struct joint *joint)
         return;
     /* First: it may still be writing to the variables. */
     hvd_strategy_free(joint->strategy);
+    stages_free(joint->stages);
     ipu_engine_free(joint->training);
     ipu_executable_free(joint->program);
     evaluation_fini(&joint->evaluation);
@@ -296,8 +358,29 @@ static int explain_run(struct joint *joint, int status)
     return program_device_problem();
 }
 
+/* Its weights are in the IPUs: the host gets a copy. */
+static int update_stages(struct joint *joint, double rate, double *loss)
+{
+    double start = clock_seconds(), waited = joint->times.wait;
+    int status = stages_update(joint->stages, rate, loss);
+
+    if (status == 0)
+        status = stages_read(joint->stages, joint->values);
+    joint->times.wait = stages_wait_seconds(joint->stages);
+    joint->times.compute +=
+        clock_seconds() - start - (joint->times.wait - waited);
+    return status;
+}
+
+int joint_steps(const struct joint *joint)
+{
+    return joint->steps_at_once;
+}
+
 int joint_step(struct joint *joint, double rate, double *loss)
 {
+    if (joint->stages)
+        return update_stages(joint, rate, loss);
     double start = clock_seconds(), waited = waited_seconds(joint);
     int status;
 
@@ -353,10 +436,18 @@ int joint_profile(const struct joint *joint, const char *where,
                   const char *title)
 {
     const struct profile_program programs[] = {
-        {"training", joint->program, joint->training},
-        {"evaluation", joint->evaluation.program, joint->evaluation.engine}};
+        {"training", joint->program, joint->training,
+         joint->stages ? stages_pipeline(joint->stages) : NULL},
+        {"evaluation", joint->evaluation.program, joint->evaluation.engine,
+         NULL}};
 
     return profile_finish(where, title, 2, programs);
+}
+
+int joint_cut_stats(const struct joint *joint, struct cut_stats *stats)
+{
+    return joint->stages ? stages_stats(joint->stages, stats)
+                         : problem_set("there is no pipeline");
 }
 
 void joint_get_times(const struct joint *joint, struct joint_times *times)

@@ -3,7 +3,8 @@
  * joint.h - where the device meets the strategy: a model on a software IPU
  * whose gradients are averaged over all ranks.
  *
- * A step is one run of the device. Each gradient is computed where the
+ * A step is one run of the device; of a pipeline, all steps of an update are.
+ * Each gradient is computed where the
  * strategy averages it, in memory that all ranks of the host share, and the
  * strategy is told while the backward pass goes on; the optimiser, on the
  * device too, takes the averages from there. The variables are memory of the
@@ -12,6 +13,7 @@
 #ifndef MODELS_JOINT_H
 #define MODELS_JOINT_H
 
+#include "common/cut.h"
 #include "common/optimizer.h"
 
 #include <stdbool.h>
@@ -32,6 +34,12 @@ struct joint_options {
     const char *profile; /* where to (profile.h); NULL: nothing is counted */
     struct progress *progress; /* of compilations; borrowed by joint_new; NULL:
                                   none is shown */
+    /* With stages: the network is a pipeline, which asks for its mini-batches
+     * itself. They are numbered from 0 on, those of a rank; step k has numbers
+     * k replicas to (k + 1) replicas - 1. On another thread. */
+    struct cut cut;
+    void (*fill)(void *context, int64_t number, void *input, int32_t *labels);
+    void *fill_context; /* borrowed as long as the joint is */
 };
 
 /* Seconds since joint_new, on this rank. */
@@ -55,7 +63,10 @@ void joint_free(struct joint *joint); /* NULL is accepted */
 void *joint_input(struct joint *joint);
 int32_t *joint_labels(struct joint *joint);
 
-/* Collective: one step of training on that batch. loss: the batch's mean, on
+/* How many steps are made at a time: 1; of a pipeline, all of an update. */
+int joint_steps(const struct joint *joint);
+
+/* Collective: train on that batch, or all of an update's. loss: the mean, on
  * this rank. */
 int joint_step(struct joint *joint, double rate, double *loss);
 
@@ -79,6 +90,9 @@ int joint_save(const struct joint *joint, const char *path);
  * rank that writes. */
 int joint_profile(const struct joint *joint, const char *where,
                   const char *title);
+
+/* Of a pipeline: what the modelled chips make of it. PROBLEM otherwise. */
+int joint_cut_stats(const struct joint *joint, struct cut_stats *stats);
 
 void joint_get_times(const struct joint *joint, struct joint_times *times);
 

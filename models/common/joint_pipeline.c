@@ -41,6 +41,7 @@ struct joint_pipeline {
     struct trained *trained; /* owned */
     int32_t ntrained;
     int problem; /* of this run: what the strategy has said; 0: nothing */
+    int compression, serial, check_every;
 };
 
 /* The device counts stage after stage; the strategy, as they become ready. */
@@ -121,6 +122,14 @@ int joint_pipeline_new(ipu_pipeline_options *options,
     return 0;
 }
 
+void joint_pipeline_set(struct joint_pipeline *joint, int compression,
+                        int serial, int check_every)
+{
+    joint->compression = compression;
+    joint->serial = serial;
+    joint->check_every = check_every;
+}
+
 /* Its elements stay: what they are now, rank 0's will be everywhere. */
 static int place_value(struct joint_pipeline *joint, int32_t number)
 {
@@ -165,6 +174,9 @@ static int make(struct joint_pipeline *joint)
         return problem_set("no memory for the weights");
     hvd_strategy_options_init(&settings, sizeof settings);
     settings.optimizer = HVD_NO_OPTIMIZER;
+    settings.compression = joint->compression;
+    settings.serial = joint->serial;
+    settings.check_every = joint->check_every;
     status = hvd_strategy_new(&settings, &joint->strategy);
     if (status < 0)
         return agree_hvd_problem(status);

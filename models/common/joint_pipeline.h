@@ -22,6 +22,12 @@ struct ipu_pipeline_options; /* ipu_pipeline.h */
 int joint_pipeline_new(struct ipu_pipeline_options *options,
                        struct joint_pipeline **joint);
 
+/* How gradients travel, before the start: an hvd_compression; 1: only when all
+ * are there, to compare with; updates between comparisons of the ranks'
+ * weights, 0: none. */
+void joint_pipeline_set(struct joint_pipeline *joint, int compression,
+                        int serial, int check_every);
+
 /* Before the pipeline is freed, whose variables then have memory of their own
  * again; NULL is accepted. */
 void joint_pipeline_free(struct joint_pipeline *joint);

@@ -57,6 +57,9 @@ struct model {
                         const ipu_tensor *variables, ipu_tensor x,
                         const struct model_pass *pass);
     bool (*needs)(const struct model *model, int piece, int variable);
+    /* Products of a row's forward pass, about: what stages are cut by. */
+    int64_t (*work)(const struct model *model, int piece);
+    bool draws;          /* something is random in training */
     const void *context; /* borrowed; the functions' own */
 };
 

@@ -101,6 +101,21 @@ static int add_variables(enum network network, struct model *model)
     return network == NETWORK_CNN ? add_conv(model) : 0;
 }
 
+static int64_t mlp_work(const struct model *model, int piece)
+{
+    (void)model;
+    return piece == 0 ? IMAGE_PIXELS * WIDE : WIDE * CLASSES;
+}
+
+static int64_t cnn_work(const struct model *model, int piece)
+{
+    static const int64_t work[] = {26 * 26 * 9 * FILTERS, FLAT * HIDDEN,
+                                   HIDDEN * CLASSES};
+
+    (void)model;
+    return work[piece];
+}
+
 int network_model(enum network network, int batch_size, struct model **model)
 {
     struct model plain = {
@@ -115,6 +130,7 @@ int network_model(enum network network, int batch_size, struct model **model)
         .pieces = 2,
         .piece = mlp_piece,
         .needs = needs,
+        .work = mlp_work,
     };
     struct model *fresh;
 
@@ -123,6 +139,7 @@ int network_model(enum network network, int batch_size, struct model **model)
 
         plain.pieces = 3;
         plain.piece = cnn_piece;
+        plain.work = cnn_work;
         plain.input_ndim = 4;
         memcpy(plain.input_shape, image, sizeof image);
     }

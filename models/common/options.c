@@ -5,212 +5,23 @@
  * options of ours, and where argp meets an option it cannot place,
  * explain_option says why.
  *
- * One table has the options of all programs, each row those that have it;
- * argp gets the rows of the program that runs. Whole numbers are read by a
- * second table: where they go, and from what to what they may be.
+ * One table (options_rows.c) has the options of all programs, each row those
+ * that have it; argp gets the rows of the program that runs. Whole numbers are
+ * read by a second table: where they go, and from what to what they may be.
  */
 #include "common/options.h"
 
 #include "common/network.h"
+#include "common/options_rows.h"
 #include "common/problem.h"
 #include "common/values.h"
 
-#include <argp.h>
 #include <errno.h>
 #include <hvd_strategy.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    KEY_DATA = 'd',
-    KEY_EPOCHS = 'e',
-    KEY_STEPS = 's',
-    KEY_BATCH = 'b',
-    KEY_HELP = 'h',
-    KEY_VERSION = 'V',
-    KEY_LR = 256,
-    KEY_OPTIMIZER,
-    KEY_DECAY,
-    KEY_CLIP,
-    KEY_ACCUMULATE,
-    KEY_SEED,
-    KEY_EVAL,
-    KEY_CHECK,
-    KEY_SUMMARY,
-    KEY_WEIGHTS,
-    KEY_LOAD,
-    KEY_PROFILE,
-    KEY_SERIAL,
-    KEY_COMPRESSION,
-    KEY_THREADS,
-    KEY_MODEL,
-    KEY_TRAIN,
-    KEY_TEST,
-    KEY_TEXT,
-    KEY_LAYERS,
-    KEY_HEADS,
-    KEY_WIDTH,
-    KEY_CONTEXT,
-    KEY_DROPOUT,
-    KEY_TIE,
-    KEY_WARMUP,
-    KEY_WINDOWS,
-    KEY_SAMPLE,
-    KEY_TEMPERATURE,
-    KEY_PROMPT
-};
-
-/* The programs that have an option. */
-enum { MNIST = 1 << OPTIONS_MNIST, GPT = 1 << OPTIONS_CHAR_GPT };
-
-static const struct row {
-    unsigned programs;
-    struct argp_option option;
-} rows[] = {
-    {MNIST | GPT, {0, 0, 0, 0, "Data:", 1}},
-    {MNIST,
-     {"data", KEY_DATA, "DIR", 0,
-      "read the four MNIST files in DIR, plain or .gz (default: draw digits)",
-      0}},
-    {MNIST,
-     {"train-images", KEY_TRAIN, "N", 0,
-      "train on the first N images (default: all of DIR, or 40000 drawn)", 0}},
-    {MNIST,
-     {"test-images", KEY_TEST, "N", 0,
-      "test on the first N images (default: all of DIR, or 5000 drawn)", 0}},
-    {GPT,
-     {"text", KEY_TEXT, "FILE", 0,
-      "learn to write like FILE (default: hvd's own documentation)", 0}},
-    {MNIST | GPT, {0, 0, 0, 0, "Network:", 2}},
-    {MNIST, {"model", KEY_MODEL, "NAME", 0, "cnn or mlp (cnn)", 0}},
-    {GPT, {"layers", KEY_LAYERS, "N", 0, "blocks of the transformer (4)", 0}},
-    {GPT,
-     {"heads", KEY_HEADS, "N", 0,
-      "heads of attention; they divide the width "
-      "(4)",
-      0}},
-    {GPT, {"width", KEY_WIDTH, "N", 0, "units of a character (128)", 0}},
-    {GPT,
-     {"context", KEY_CONTEXT, "N", 0, "characters the network looks back (128)",
-      0}},
-    {GPT,
-     {"dropout", KEY_DROPOUT, "X", 0,
-      "drop so large a part of activations in training (0)", 0}},
-    {GPT,
-     {"tie", KEY_TIE, 0, 0,
-      "one table of characters, for reading and for writing them", 0}},
-    {MNIST | GPT, {0, 0, 0, 0, "Training:", 3}},
-    {MNIST,
-     {"epochs", KEY_EPOCHS, "N", 0, "passes over the training images (5)", 0}},
-    {MNIST,
-     {"steps", KEY_STEPS, "N", 0,
-      "stop after N steps in all, whatever --epochs says (no limit)", 0}},
-    {GPT, {"steps", KEY_STEPS, "N", 0, "steps of training (1000)", 0}},
-    {MNIST,
-     {"batch-size", KEY_BATCH, "N", 0, "images per rank and step (64)", 0}},
-    {GPT,
-     {"batch-size", KEY_BATCH, "N", 0,
-      "pieces of the text per rank and step, each of --context characters (16)",
-      0}},
-    {MNIST,
-     {"optimizer", KEY_OPTIMIZER, "NAME", 0,
-      "sgd, momentum, adam, adamw or lamb (adam)", 0}},
-    {GPT,
-     {"optimizer", KEY_OPTIMIZER, "NAME", 0,
-      "sgd, momentum, adam, adamw or lamb (adamw)", 0}},
-    {MNIST,
-     {"lr", KEY_LR, "X", 0,
-      "learning rate (per 64 images of a step, at most 4 times: adam and adamw "
-      "0.002, lamb 0.01, momentum 0.02, sgd 0.1)",
-      0}},
-    {GPT,
-     {"lr", KEY_LR, "X", 0,
-      "learning rate after the warm-up (adam and adamw 0.003, lamb 0.01, "
-      "momentum 0.1, sgd 0.3)",
-      0}},
-    {GPT,
-     {"warmup", KEY_WARMUP, "N", 0,
-      "steps in which the rate rises, before it falls to a tenth along a "
-      "cosine (a tenth of --steps)",
-      0}},
-    {MNIST | GPT,
-     {"weight-decay", KEY_DECAY, "X", 0, "of adamw and lamb (0.01)", 0}},
-    {MNIST | GPT,
-     {"clip", KEY_CLIP, "X", 0,
-      "shorten the gradient, all variables together, to X where it is longer "
-      "(never)",
-      0}},
-    {MNIST | GPT,
-     {"accumulate", KEY_ACCUMULATE, "N", 0,
-      "update the weights in every Nth step, with the mean of the gradients "
-      "since the last, which ranks average then only (1)",
-      0}},
-    {MNIST,
-     {"seed", KEY_SEED, "N", 0,
-      "seed of the first weights, the order of the images and the drawn digits "
-      "(1)",
-      0}},
-    {GPT,
-     {"seed", KEY_SEED, "N", 0,
-      "seed of the first weights, the pieces of text, dropout and the sample "
-      "(1)",
-      0}},
-    {MNIST | GPT,
-     {"compression", KEY_COMPRESSION, "NAME", 0,
-      "how gradients travel: none, fp16, bf16 or topk (none)", 0}},
-    {MNIST | GPT,
-     {"check-every", KEY_CHECK, "N", 0,
-      "compare the weights of all ranks every N steps; 0: only at the end (0)",
-      0}},
-    {MNIST | GPT,
-     {"serial", KEY_SERIAL, 0, 0,
-      "reduce gradients only after the backward pass, to compare with", 0}},
-    {MNIST | GPT,
-     {"threads", KEY_THREADS, "N", 0, "threads of matrix products per rank (1)",
-      0}},
-    {MNIST | GPT, {0, 0, 0, 0, "Results:", 4}},
-    {MNIST,
-     {"eval-every", KEY_EVAL, "N", 0,
-      "evaluate on the test images every N epochs and at the end; 0: only at "
-      "the end (1)",
-      0}},
-    {GPT,
-     {"eval-every", KEY_EVAL, "N", 0,
-      "evaluate on the last tenth of the text, which is not trained on, every "
-      "N steps and at the end; 0: only at the end (250)",
-      0}},
-    {GPT,
-     {"eval-windows", KEY_WINDOWS, "N", 0,
-      "evaluate on N pieces of that; 0: all of it (256)", 0}},
-    {GPT,
-     {"sample", KEY_SAMPLE, "N", 0, "write N characters at the end (300)", 0}},
-    {GPT,
-     {"temperature", KEY_TEMPERATURE, "X", 0,
-      "of the sample: likely characters only towards 0 (0.8)", 0}},
-    {GPT,
-     {"prompt", KEY_PROMPT, "TEXT", 0,
-      "what the sample goes on from (the first character of the text)", 0}},
-    {MNIST | GPT,
-     {"summary", KEY_SUMMARY, "FILE", 0, "write the results as JSON to FILE",
-      0}},
-    {MNIST | GPT,
-     {"save-weights", KEY_WEIGHTS, "FILE", 0,
-      "write the trained weights to FILE (safetensors)", 0}},
-    {MNIST | GPT,
-     {"load-weights", KEY_LOAD, "FILE", 0,
-      "start from the weights in FILE (safetensors)", 0}},
-    {MNIST | GPT,
-     {"profile", KEY_PROFILE, "DIR", 0,
-      "write what the device's memory and time go to into DIR (report.html, "
-      "profile.json), or print it: --profile text",
-      0}},
-    {MNIST | GPT, {"help", KEY_HELP, 0, 0, "print this text", -1}},
-    {MNIST | GPT, {"version", KEY_VERSION, 0, 0, "print the version", -1}},
-};
-
-enum { NROWS = sizeof rows / sizeof *rows };
 
 #define AT(field)                                                              \
     offsetof(struct options, field), sizeof((struct options){0}.field)
@@ -239,6 +50,8 @@ static const struct whole {
     {KEY_WARMUP, "--warmup", 0, 1000000000, AT(warmup)},
     {KEY_WINDOWS, "--eval-windows", 0, 1000000000, AT(eval_windows)},
     {KEY_SAMPLE, "--sample", 0, 1000000, AT(sample)},
+    {KEY_STAGES, "--stages", 2, 64, AT(cut.stages)},
+    {KEY_REPLICAS, "--replicas", 1, 64, AT(cut.replicas)},
 };
 
 /* What argp hands to parse_option. */
@@ -339,6 +152,9 @@ static int parse_value(int key, const char *value, struct options *o)
     case KEY_MODEL:
         return value_name("--model", value, network_from_name, "cnn, mlp",
                           &o->network);
+    case KEY_SCHEDULE:
+        return value_name("--schedule", value, cut_schedule_from_name,
+                          cut_schedule_names, &o->cut.schedule);
     case KEY_COMPRESSION:
         return value_name("--compression", value, hvd_compression_from_name,
                           "none, fp16, bf16, topk", &o->compression);
@@ -355,6 +171,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     switch (key) {
     case KEY_SERIAL: o->serial = true; break;
     case KEY_TIE: o->gpt.tied = true; break;
+    case KEY_RECOMPUTE: o->cut.recompute = true; break;
     case KEY_PROMPT: o->prompt = value; break;
     case KEY_HELP: parsing->outcome = OPTIONS_HELP; break;
     case KEY_VERSION: parsing->outcome = OPTIONS_VERSION; break;
@@ -407,9 +224,9 @@ static void select_rows(enum options_program program, struct argp_option *table)
 {
     int n = 0;
 
-    for (int i = 0; i < NROWS; i++)
-        if (rows[i].programs & 1U << program)
-            table[n++] = rows[i].option;
+    for (int i = 0; i < options_nrows; i++)
+        if (options_rows[i].programs & 1U << program)
+            table[n++] = options_rows[i].option;
     table[n] = (struct argp_option){0};
 }
 
@@ -424,7 +241,8 @@ static const struct options defaults[] = {
     [OPTIONS_CHAR_GPT] = {.program = OPTIONS_CHAR_GPT,
                           .steps = 1000,
                           .batch_size = 16,
-                          .optimizer = {OPTIMIZER_ADAMW, 0.01, 0, 1},
+                          .optimizer = {OPTIMIZER_ADAMW, 0.01, 0, 0},
+                          .cut = {0, -1, 0, false},
                           .seed = 1,
                           .eval_every = 250,
                           .threads = 1,
@@ -435,6 +253,33 @@ static const struct options defaults[] = {
                           .temperature = 0.8},
 };
 
+/* What is of --stages alone, and what a pipeline cannot do. */
+static int check_cut(const struct options *o)
+{
+    const char *needs = o->cut.schedule >= 0  ? "schedule"
+                        : o->cut.replicas > 0 ? "replicas"
+                        : o->cut.recompute    ? "recompute"
+                                              : NULL;
+    int interleaved = cut_schedule_from_name("interleaved");
+
+    if (o->cut.stages == 0 && needs)
+        return problem_set("--%s is of a pipeline: give --stages, too", needs);
+    if (o->cut.stages == 0)
+        return 0;
+    if (o->optimizer.clip > 0)
+        return problem_set("--clip does not go together with --stages: no IPU "
+                           "has all of the gradient");
+    if (o->cut.stages > o->gpt.layers + 2)
+        return problem_set("--stages %d: --layers %d, the tables and the head "
+                           "make %d stages at most",
+                           o->cut.stages, o->gpt.layers, o->gpt.layers + 2);
+    if (o->gpt.tied && (o->cut.stages == 2 || o->cut.schedule == interleaved))
+        return problem_set("--tie has the first and the last stage share an "
+                           "IPU: there must be 3 --stages or more, and "
+                           "--schedule grouped or sequential");
+    return 0;
+}
+
 /* What one option alone cannot tell. */
 static int check_together(const struct options *o)
 {
@@ -442,13 +287,35 @@ static int check_together(const struct options *o)
         return problem_set("--width %d cannot be shared out to --heads %d: it "
                            "must be a multiple of them",
                            o->gpt.width, o->gpt.heads);
-    return 0;
+    return o->program == OPTIONS_CHAR_GPT ? check_cut(o) : 0;
+}
+
+/* What was not given and depends on others. Twice the stages suits every
+ * schedule; a pipeline makes whole updates. */
+static void fill_in(struct options *o)
+{
+    int round = 2 * o->cut.stages;
+
+    if (o->optimizer.accumulate == 0)
+        o->optimizer.accumulate = round ? (7 + round) / round * round : 1;
+    if (o->cut.schedule < 0)
+        o->cut.schedule = 0;
+    if (o->cut.replicas == 0)
+        o->cut.replicas = 1;
+    if (o->cut.stages > 0) {
+        int64_t update = o->optimizer.accumulate;
+
+        o->steps = (o->steps + update - 1) / update * update;
+        o->eval_every = (int)((o->eval_every + update - 1) / update * update);
+    }
+    if (o->warmup < 0)
+        o->warmup = o->steps / 10;
 }
 
 int options_parse(enum options_program program, struct options *options,
                   int argc, char **argv)
 {
-    struct argp_option table[NROWS + 1];
+    struct argp_option table[OPTIONS_ROWS_MOST + 1];
     const struct argp parser = {
         .options = table, .parser = parse_option, .doc = programs[program].doc};
     struct parsing parsing = {options, table, OPTIONS_RUN};
@@ -465,6 +332,7 @@ int options_parse(enum options_program program, struct options *options,
         return PROBLEM;
     if (parsing.outcome == OPTIONS_RUN && check_together(options) < 0)
         return PROBLEM;
+    fill_in(options);
     return parsing.outcome;
 }
 
@@ -493,7 +361,7 @@ double options_default_rate(const struct options *options, int nranks)
 
 void options_help(enum options_program program, FILE *out)
 {
-    struct argp_option table[NROWS + 1];
+    struct argp_option table[OPTIONS_ROWS_MOST + 1];
     const struct argp parser = {
         .options = table, .parser = parse_option, .doc = programs[program].doc};
     char *name = strdup(programs[program].name);
@@ -512,5 +380,6 @@ struct joint_options options_joint(const struct options *options)
                                   .threads = options->threads,
                                   .serial = options->serial,
                                   .load = options->load,
+                                  .cut = options->cut,
                                   .profile = options->profile};
 }

@@ -33,7 +33,8 @@ struct options {
     const char *weights; /* file for the trained weights; NULL: none */
     const char *load;    /* file of weights to start from; NULL: none */
     const char *profile; /* directory, or "text"; NULL: none */
-    int64_t steps;       /* most steps in all; 0: no limit */
+    int64_t steps;       /* most steps in all; 0: no limit. Of whole updates, as
+                            eval_every, with --stages */
     int batch_size;
     struct optimizer_settings optimizer;
     double learning_rate; /* 0: by options_default_rate */
@@ -53,7 +54,8 @@ struct options {
     /* Of char_gpt */
     struct gpt_shape gpt;
     const char *text;     /* file to learn; NULL: the documentation */
-    int64_t warmup;       /* steps; -1: a tenth of all */
+    struct cut cut;       /* by --stages */
+    int64_t warmup;       /* steps */
     int64_t eval_windows; /* of the validation text; 0: all */
     int64_t sample;       /* characters to write at the end */
     double temperature;

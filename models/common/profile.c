@@ -57,6 +57,14 @@ int profile_put(const char *where, const struct ipu_profile *profile)
     return is_text(where) ? print(profile) : write_files(profile, where);
 }
 
+static int add(ipu_profile *profile, const struct profile_program *program)
+{
+    if (program->pipeline)
+        return ipu_pipeline_profile(program->pipeline, profile);
+    return ipu_profile_add(profile, program->name, 0, program->executable,
+                           program->engine);
+}
+
 int profile_finish(const char *where, const char *title, int count,
                    const struct profile_program *programs)
 {
@@ -67,8 +75,7 @@ int profile_finish(const char *where, const char *title, int count,
         return 0;
     status = ipu_profile_new(title, &profile);
     for (int i = 0; i < count && status >= 0; i++)
-        status = ipu_profile_add(profile, programs[i].name, 0,
-                                 programs[i].executable, programs[i].engine);
+        status = add(profile, &programs[i]);
     status = status < 0 ? device_problem() : profile_put(where, profile);
     ipu_profile_free(profile);
     return status;

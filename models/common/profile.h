@@ -14,6 +14,7 @@
 /* Of ipu.h, which not everybody who includes this may see. */
 struct ipu_executable;
 struct ipu_engine;
+struct ipu_pipeline;
 struct ipu_profile;
 
 /* One of the programs that were run. */
@@ -21,6 +22,7 @@ struct profile_program {
     const char *name;                        /* "training" */
     const struct ipu_executable *executable; /* borrowed, as the engine */
     const struct ipu_engine *engine;         /* NULL: it was not run */
+    const struct ipu_pipeline *pipeline; /* not NULL: its programs, instead */
 };
 
 /* Can it be written? The directory is made. PROBLEM with the text kept. */

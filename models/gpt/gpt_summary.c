@@ -57,6 +57,28 @@ static json_t *pack_history(const struct gpt_summary *summary)
     return array;
 }
 
+/* null if there are no stages. */
+static json_t *pack_pipeline(const struct gpt_summary *summary)
+{
+    const struct cut *cut = &summary->options->cut;
+    const struct cut_stats *s = &summary->cut;
+
+    if (cut->stages == 0)
+        return json_null();
+    return json_pack(
+        "{s:i, s:s, s:i, s:b, s:i, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, "
+        "s:I, s:I, s:I}",
+        "stages", cut->stages, "schedule", cut_schedule_name(cut->schedule),
+        "replicas", cut->replicas, "recompute", cut->recompute, "ipus", s->ipus,
+        "mini_batches", (json_int_t)s->mini_batches, "updates",
+        (json_int_t)s->updates, "slots", (json_int_t)s->slots, "idle_fraction",
+        s->idle, "modelled_seconds", s->seconds, "stash_bytes",
+        (json_int_t)s->stash_bytes, "tile_bytes", (json_int_t)s->tile_bytes,
+        "bytes_per_tile", (json_int_t)s->bytes_per_tile, "inter_ipu_bytes",
+        (json_int_t)s->inter_ipu_bytes, "averages", (json_int_t)s->averages,
+        "early", (json_int_t)s->early);
+}
+
 static json_t *pack_settings(const struct gpt_summary *summary)
 {
     const struct options *o = summary->options;
@@ -64,18 +86,19 @@ static json_t *pack_settings(const struct gpt_summary *summary)
 
     return json_pack(
         "{s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:b, s:i, s:s, s:f, s:f, s:f, "
-        "s:I, s:b, s:s, s:i, s:I, s:I, s:i, s:I}",
+        "s:i, s:I, s:b, s:s, s:i, s:I, s:I, s:i, s:I, s:o}",
         "text", o->text ? o->text : "", "world_size", summary->world_size,
         "layers", g->layers, "heads", g->heads, "width", g->width, "context",
         g->context, "dropout", g->dropout, "tied", g->tied, "batch_size",
         o->batch_size, "optimizer", optimizer_name(o->optimizer.optimizer),
         "lr", o->learning_rate, "weight_decay", o->optimizer.weight_decay,
-        "clip", o->optimizer.clip, "seed", (json_int_t)o->seed, "serial",
-        o->serial, "compression", hvd_compression_name(o->compression),
-        "threads", o->threads, "text_characters",
-        (json_int_t)summary->text_count, "train_characters",
+        "clip", o->optimizer.clip, "accumulate", o->optimizer.accumulate,
+        "seed", (json_int_t)o->seed, "serial", o->serial, "compression",
+        hvd_compression_name(o->compression), "threads", o->threads,
+        "text_characters", (json_int_t)summary->text_count, "train_characters",
         (json_int_t)summary->train_count, "vocabulary", summary->characters,
-        "validated_characters", (json_int_t)summary->evaluated);
+        "validated_characters", (json_int_t)summary->evaluated, "pipeline",
+        pack_pipeline(summary));
 }
 
 static json_t *pack_results(const struct gpt_summary *summary)

@@ -33,6 +33,7 @@ struct gpt_summary {
     double compute, wait, update, data;
     double total_seconds;  /* evaluation included */
     uint64_t weights_hash; /* equal on all ranks */
+    struct cut_stats cut;  /* of this rank's IPUs, with --stages */
 };
 
 /* PROBLEM: no memory. */

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-/* Steps between averages of the loss, for the progress line. */
+/* Steps, at least, between averages of the loss, for the progress line. */
 enum { INTERVAL = 10 };
 
 double gpt_rate(double rate, int64_t step, int64_t steps, int64_t warmup)
@@ -55,35 +55,50 @@ static void report_step(struct gpt_trainer *t, double loss)
                     (double)s->steps / (double)t->options->steps, tail);
 }
 
+/* What the joint makes at a time: a step, or those of an update, at the rate of
+ * the last of them. A pipeline fetches its pieces itself. loss: the mean, on
+ * this rank. */
+static int make_steps(struct gpt_trainer *t, int count, double *loss)
+{
+    const struct options *o = t->options;
+    double start = clock_seconds();
+    int64_t step = t->summary->steps;
+
+    if (o->cut.stages == 0)
+        pieces_batch(t->pieces, step, joint_input(t->joint),
+                     joint_labels(t->joint));
+    t->summary->data += clock_seconds() - start;
+    t->summary->steps += count;
+    return joint_step(
+        t->joint,
+        gpt_rate(o->learning_rate, step + count - 1, o->steps, o->warmup),
+        loss);
+}
+
 /* count steps. loss: their mean, over all ranks. */
 static int train_steps(struct gpt_trainer *t, int64_t count, double *loss)
 {
-    const struct options *o = t->options;
+    int once = joint_steps(t->joint), since = 0;
     double sum = 0, recent = 0;
 
-    for (int64_t i = 1; i <= count; i++) {
-        double start = clock_seconds(), fresh = 0;
-        int64_t step = t->summary->steps;
+    for (int64_t made = 0; made < count; made += once) {
+        double fresh = 0;
+        int status = make_steps(t, once, &fresh);
 
-        pieces_batch(t->pieces, step, joint_input(t->joint),
-                     joint_labels(t->joint));
-        t->summary->data += clock_seconds() - start;
-        int status = joint_step(
-            t->joint, gpt_rate(o->learning_rate, step, o->steps, o->warmup),
-            &fresh);
         if (status < 0)
             return status;
-        t->summary->steps++;
-        sum += fresh;
-        recent += fresh;
-        if (i % INTERVAL != 0)
+        sum += fresh * once;
+        recent += fresh * once;
+        since += once;
+        if (since < INTERVAL)
             continue;
-        recent /= INTERVAL;
+        recent /= since;
         status = average_loss(t, &recent);
         if (status < 0)
             return status;
         report_step(t, recent);
         recent = 0;
+        since = 0;
     }
     *loss = sum / (double)count;
     return average_loss(t, loss);
@@ -127,7 +142,7 @@ static int run_part(struct gpt_trainer *t, int64_t count)
     struct gpt_summary *s = t->summary;
     struct gpt_evaluation e = {0};
     int64_t tokens = count * t->options->batch_size * t->options->gpt.context *
-                     s->world_size;
+                     s->world_size * t->options->cut.replicas;
     double start = clock_seconds();
     int status = train_steps(t, count, &e.train_loss);
     double seconds = clock_seconds() - start;

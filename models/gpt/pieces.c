@@ -19,6 +19,7 @@ int pieces_init(struct pieces *pieces, const struct text *text, int context,
                               .batch_size = batch_size,
                               .rank = rank,
                               .size = size,
+                              .replicas = 1,
                               .seed = seed};
     if (text->train <= context || test <= context)
         return problem_set("the text is too short for --context %d: of its "
@@ -54,6 +55,16 @@ void pieces_batch(const struct pieces *p, int64_t step, int32_t *characters,
         copy_piece(p, (int64_t)(random_bits(&r) % starts), row, characters,
                    labels);
     }
+}
+
+void pieces_fill(void *context, int64_t number, void *characters,
+                 int32_t *labels)
+{
+    struct pieces p = *(const struct pieces *)context;
+
+    p.rank = p.rank * p.replicas + (int)(number % p.replicas);
+    p.size *= p.replicas;
+    pieces_batch(&p, number / p.replicas, characters, labels);
 }
 
 int pieces_test_batch(const struct pieces *p, int64_t step, int32_t *characters,

@@ -19,6 +19,7 @@ struct pieces {
     const struct text *text; /* borrowed */
     int context, batch_size;
     int rank, size;
+    int replicas; /* of each rank: 1; more: together they are as more ranks */
     uint64_t seed;
     int64_t evaluated; /* pieces of the validation text, of all ranks */
 };
@@ -32,6 +33,11 @@ int pieces_init(struct pieces *pieces, const struct text *text, int context,
 /* Fill characters and labels [batch, context] for a step, 0, 1, ... */
 void pieces_batch(const struct pieces *pieces, int64_t step,
                   int32_t *characters, int32_t *labels);
+
+/* The same by the number of a mini-batch, for a joint's fill: context is the
+ * pieces, and number counts all replicas' of this rank. */
+void pieces_fill(void *context, int64_t number, void *characters,
+                 int32_t *labels);
 
 /* Batch number step of this rank's for validation. Returns how many pieces are
  * real, the rest being zeros; 0: this rank has no more. */

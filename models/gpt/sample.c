@@ -34,9 +34,11 @@ static void writer_fini(struct writer *w)
 static int writer_init(struct writer *w, const struct options *options,
                        const struct text *text, float *const *values)
 {
+    int chips = options->cut.stages > 0 ? options->cut.stages : 1;
+
     *w = (struct writer){.context = options->gpt.context};
     if (transformer_model(&options->gpt, 1, text->characters, &w->model) < 0 ||
-        evaluation_init(&w->evaluation, w->model, 1, NULL) < 0)
+        evaluation_init(&w->evaluation, w->model, chips, NULL) < 0)
         return PROBLEM;
     w->weights = calloc((size_t)text->characters, sizeof *w->weights);
     if (!w->weights)

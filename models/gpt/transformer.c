@@ -165,6 +165,18 @@ static bool needs(const struct model *model, int piece, int variable)
     return variable >= first && variable < first + count;
 }
 
+/* Of a layer: its dense ones, and scores and sums of what is looked back at. */
+static int64_t work(const struct model *model, int piece)
+{
+    const struct gpt_shape *s = model->context;
+    int64_t c = s->width;
+
+    if (piece == 0)
+        return c;
+    return piece > s->layers ? c * model->classes
+                             : (4 + 2 * WIDER) * c * c + 2 * s->context * c;
+}
+
 /* --------------------------------------------------------------- variables */
 
 /* A variable of a layer; "layer3/" and what. layer -1: of none. */
@@ -247,6 +259,8 @@ int transformer_model(const struct gpt_shape *shape, int batch_size,
         .pieces = shape->layers + 2,
         .piece = build_piece,
         .needs = needs,
+        .work = work,
+        .draws = shape->dropout > 0,
         .context = shape,
     };
     struct model *fresh = model_new(&plain);

@@ -5,89 +5,17 @@
 # what must be equal to what, and what it writes. The text is hvd's own
 # documentation, or made here.
 
+load ../support/models
+
 setup() {
-    GPT="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin/char_gpt"
-    OUT="$(mktemp -d "$BATS_TEST_TMPDIR/gpt.XXXXXX")"
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_mpi_yield_when_idle=1
-    unset HVD_TTY COLUMNS NO_COLOR
+    models_setup char_gpt
+    GPT=$PROGRAM
     # A network that takes no time.
     SMALL=(--layers 1 --heads 2 --width 16 --context 16 --batch-size 4
         --eval-windows 8 --sample 0)
     for ((i = 0; i < 200; i++)); do
         echo "one two three four five six seven eight nine ten"
     done >"$OUT/text"
-}
-
-# ranks N ARGS...: the program on N ranks. Every rank writes its exit status
-# to status.RANK; mpirun itself sees success.
-ranks() {
-    local n=$1
-    shift
-    rm -f "$OUT"/status.*
-    mpirun --oversubscribe --bind-to none -np "$n" sh -c '
-        program=$1 out=$2; shift 2
-        "$program" "$@" </dev/null
-        echo $? >"$out/status.$OMPI_COMM_WORLD_RANK"' \
-        rank "$GPT" "$OUT" "$@"
-}
-
-assert_status_everywhere() {
-    local rank
-    for ((rank = 0; rank < $1; rank++)); do
-        [ "$(cat "$OUT/status.$rank")" = "$2" ] || {
-            echo "rank $rank: status $(cat "$OUT/status.$rank"), not $2"
-            return 1
-        }
-    done
-}
-
-# The output is one line, and it has all the words.
-assert_one_line() {
-    [ "${#lines[@]}" -eq 1 ] || {
-        printf 'not one line: %s\n' "${lines[@]}"
-        return 1
-    }
-    local word
-    for word in "$@"; do
-        case $output in
-        *"$word"*) ;;
-        *)
-            echo "'$output' does not say '$word'"
-            return 1
-            ;;
-        esac
-    done
-}
-
-field() {
-    sed -n "s/^ *\"$1\": \"\{0,1\}\([-0-9a-z.e+]*\)\"\{0,1\},*\$/\1/p" \
-        "$OUT/summary.json" | tail -1
-}
-
-at_least() {
-    [[ $1 =~ ^[0-9] && $2 =~ ^[0-9] ]] || {
-        echo "'$1' and '$2' are not two numbers"
-        return 1
-    }
-    awk -v a="$1" -v b="$2" 'BEGIN { exit !(a + 0 >= b + 0) }' || {
-        echo "$1 is less than $2"
-        return 1
-    }
-}
-
-# floats FILE: the values of a safetensors file, one a line.
-floats() {
-    local header
-    header=$(od -An -N8 -t u8 "$1")
-    tail -c +$((header + 9)) "$1" | od -An -v -w4 -t f4
-}
-
-difference() {
-    paste <(floats "$1") <(floats "$2") | awk '
-        NF != 2 { print "lengths differ"; exit 1 }
-        { sum += $1 * $1; apart += ($1 - $2) * ($1 - $2) }
-        END { if (sum > 0) print sqrt(apart / sum); else print "nothing" }'
 }
 
 # ------------------------------------------------------------ command line

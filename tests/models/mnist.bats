@@ -5,55 +5,11 @@
 # 1 to 4 ranks, and what must be equal to what. Digits are drawn by the
 # program, so nothing is downloaded.
 
+load ../support/models
+
 setup() {
-    MNIST="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin/mnist"
-    OUT="$(mktemp -d "$BATS_TEST_TMPDIR/mnist.XXXXXX")"
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_mpi_yield_when_idle=1
-    unset HVD_TTY COLUMNS NO_COLOR
-}
-
-# ranks N ARGS...: the program on N ranks. Every rank writes its exit status
-# to status.RANK; mpirun itself sees success, so that it ends no rank before
-# that has spoken for itself.
-ranks() {
-    local n=$1
-    shift
-    rm -f "$OUT"/status.*
-    mpirun --oversubscribe --bind-to none -np "$n" sh -c '
-        program=$1 out=$2; shift 2
-        "$program" "$@" </dev/null
-        echo $? >"$out/status.$OMPI_COMM_WORLD_RANK"' \
-        rank "$MNIST" "$OUT" "$@"
-}
-
-# Every one of N ranks ended with this status.
-assert_status_everywhere() {
-    local rank
-    for ((rank = 0; rank < $1; rank++)); do
-        [ "$(cat "$OUT/status.$rank")" = "$2" ] || {
-            echo "rank $rank: status $(cat "$OUT/status.$rank"), not $2"
-            return 1
-        }
-    done
-}
-
-# The output is one line, and it has all the words.
-assert_one_line() {
-    [ "${#lines[@]}" -eq 1 ] || {
-        printf 'not one line: %s\n' "${lines[@]}"
-        return 1
-    }
-    local word
-    for word in "$@"; do
-        case $output in
-        *"$word"*) ;;
-        *)
-            echo "'$output' does not say '$word'"
-            return 1
-            ;;
-        esac
-    done
+    models_setup mnist
+    MNIST=$PROGRAM
 }
 
 # be32 N: four bytes, big endian.
@@ -83,34 +39,6 @@ idx_directory() {
     idx_labels "$1/train-labels-idx1-ubyte" 200
     idx_images "$1/t10k-images-idx3-ubyte" 30
     idx_labels "$1/t10k-labels-idx1-ubyte" 30
-}
-
-# field NAME: a number of the summary.
-field() {
-    sed -n "s/^ *\"$1\": \([-0-9.e+]*\),*\$/\1/p" "$OUT/summary.json"
-}
-
-at_least() {
-    awk -v a="$1" -v b="$2" 'BEGIN { exit !(a + 0 >= b + 0) }' || {
-        echo "$1 is less than $2"
-        return 1
-    }
-}
-
-# floats FILE: the values of a safetensors file, one a line.
-floats() {
-    local header
-    header=$(od -An -N8 -t u8 "$1")
-    tail -c +$((header + 9)) "$1" | od -An -v -w4 -t f4
-}
-
-# difference A B: the length of the difference of two files' values, as
-# vectors, relative to that of the first.
-difference() {
-    paste <(floats "$1") <(floats "$2") | awk '
-        NF != 2 { print "lengths differ"; exit 1 }
-        { sum += $1 * $1; apart += ($1 - $2) * ($1 - $2) }
-        END { print sqrt(apart / sum) }'
 }
 
 # ------------------------------------------------------------ command line

@@ -15,7 +15,8 @@
 enum { MOST_WORDS = 16 };
 
 /* Parse a command line given as one string, words separated by spaces. */
-static int parse(struct options *options, const char *line)
+static int parse_for(enum options_program program, struct options *options,
+                     const char *line)
 {
     static char copy[400];
     char *argv[MOST_WORDS + 1] = {"mnist"};
@@ -24,7 +25,12 @@ static int parse(struct options *options, const char *line)
     snprintf(copy, sizeof copy, "%s", line);
     for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
-    return options_parse(OPTIONS_MNIST, options, argc, argv);
+    return options_parse(program, options, argc, argv);
+}
+
+static int parse(struct options *options, const char *line)
+{
+    return parse_for(OPTIONS_MNIST, options, line);
 }
 
 START_TEST(defaults_are_those_of_the_help)
@@ -83,6 +89,39 @@ START_TEST(every_option_is_read)
     ck_assert_int_eq(o.train_images, 100);
     ck_assert_int_eq(o.test_images, 20);
     ck_assert_int_eq(o.epochs, 3);
+}
+END_TEST
+
+START_TEST(a_pipeline_makes_whole_updates)
+{
+    static const struct {
+        const char *line;
+        int accumulate;
+        int64_t steps, warmup;
+        int eval_every;
+    } lines[] = {
+        {"", 1, 1000, 100, 250},
+        {"--stages 2", 8, 1000, 100, 256},
+        {"--stages 3", 12, 1008, 100, 252},
+        {"--stages 8", 16, 1008, 100, 256},
+        {"--stages 4 --accumulate 24 --steps 1", 24, 24, 2, 264},
+        {"--stages 2 --warmup 7 --eval-every 0", 8, 1000, 7, 0},
+        {"--accumulate 3 --steps 100", 3, 100, 10, 250},
+    };
+
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char line[100];
+        struct options o;
+
+        snprintf(line, sizeof line, "%s --layers 8", lines[i].line);
+        ck_assert_int_eq(parse_for(OPTIONS_CHAR_GPT, &o, line), OPTIONS_RUN);
+        ck_assert_int_eq(o.optimizer.accumulate, lines[i].accumulate);
+        ck_assert_int_eq(o.steps, lines[i].steps);
+        ck_assert_int_eq(o.warmup, lines[i].warmup);
+        ck_assert_int_eq(o.eval_every, lines[i].eval_every);
+        ck_assert_int_eq(o.cut.schedule, 0);
+        ck_assert_int_eq(o.cut.replicas, 1);
+    }
 }
 END_TEST
 
@@ -217,6 +256,7 @@ static TCase *tcase_right(void)
 
     tcase_add_test(tcase, defaults_are_those_of_the_help);
     tcase_add_test(tcase, every_option_is_read);
+    tcase_add_test(tcase, a_pipeline_makes_whole_updates);
     tcase_add_test(tcase, default_rate_follows_images_of_a_step);
     tcase_add_test(tcase, help_and_version_are_outcomes);
     tcase_add_test(tcase, help_names_every_option);

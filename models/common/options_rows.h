@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * options_rows.h - the options of the training programs as argp has them: their
+ * keys, values and help. options.c reads them.
+ */
+#ifndef MODELS_OPTIONS_ROWS_H
+#define MODELS_OPTIONS_ROWS_H
+
+#include <argp.h>
+
+enum {
+    KEY_DATA = 'd',
+    KEY_EPOCHS = 'e',
+    KEY_STEPS = 's',
+    KEY_BATCH = 'b',
+    KEY_HELP = 'h',
+    KEY_VERSION = 'V',
+    KEY_LR = 256,
+    KEY_OPTIMIZER,
+    KEY_DECAY,
+    KEY_CLIP,
+    KEY_ACCUMULATE,
+    KEY_SEED,
+    KEY_EVAL,
+    KEY_CHECK,
+    KEY_SUMMARY,
+    KEY_WEIGHTS,
+    KEY_LOAD,
+    KEY_PROFILE,
+    KEY_SERIAL,
+    KEY_COMPRESSION,
+    KEY_THREADS,
+    KEY_MODEL,
+    KEY_TRAIN,
+    KEY_TEST,
+    KEY_TEXT,
+    KEY_LAYERS,
+    KEY_HEADS,
+    KEY_WIDTH,
+    KEY_CONTEXT,
+    KEY_DROPOUT,
+    KEY_TIE,
+    KEY_WARMUP,
+    KEY_WINDOWS,
+    KEY_SAMPLE,
+    KEY_TEMPERATURE,
+    KEY_PROMPT,
+    KEY_STAGES,
+    KEY_SCHEDULE,
+    KEY_REPLICAS,
+    KEY_RECOMPUTE
+};
+
+/* An option, and the programs that have it: bits 1 << OPTIONS_MNIST and so on.
+ */
+struct options_row {
+    unsigned programs;
+    struct argp_option option;
+};
+
+enum { OPTIONS_ROWS_MOST = 60 };
+
+extern const struct options_row options_rows[];
+extern const int options_nrows; /* at most OPTIONS_ROWS_MOST */
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How pieces become stages: against all other ways to cut them.
+ */
+#include "common/stages.h"
+
+#include "check_main.h"
+
+enum { MOST_PIECES = 9 };
+
+static int64_t work_of[MOST_PIECES];
+
+static int64_t work(const struct model *model, int piece)
+{
+    (void)model;
+    return work_of[piece];
+}
+
+static int64_t sum_of(int first, int end)
+{
+    int64_t sum = 0;
+
+    for (int i = first; i < end; i++)
+        sum += work_of[i];
+    return sum;
+}
+
+/* The least that the fullest of count stages can have, of pieces from first on:
+ * every first stage is tried. */
+static int64_t least(int first, int pieces, int count)
+{
+    int64_t best = INT64_MAX;
+
+    if (count == 1)
+        return sum_of(first, pieces);
+    for (int end = first + 1; end <= pieces - (count - 1); end++) {
+        int64_t rest = least(end, pieces, count - 1);
+        int64_t mine = sum_of(first, end), most = mine > rest ? mine : rest;
+
+        best = most < best ? most : best;
+    }
+    return best;
+}
+
+START_TEST(the_fullest_stage_has_as_little_as_can_be)
+{
+    unsigned state = 1 + (unsigned)_i;
+    struct model model = {.work = work};
+    int first[MOST_PIECES + 1];
+
+    model.pieces = 1 + _i % MOST_PIECES;
+    for (int i = 0; i < model.pieces; i++) {
+        state = state * 1103515245 + 12345;
+        work_of[i] = (state >> 16) % (_i % 3 ? 100 : 3);
+    }
+    for (int count = 1; count <= model.pieces; count++) {
+        int64_t most = 0;
+
+        stages_cut(&model, count, first);
+        ck_assert_int_eq(first[0], 0);
+        ck_assert_int_eq(first[count], model.pieces);
+        for (int i = 0; i < count; i++) {
+            int64_t sum = sum_of(first[i], first[i + 1]);
+
+            ck_assert_int_lt(first[i], first[i + 1]);
+            most = sum > most ? sum : most;
+        }
+        ck_assert_int_eq(most, least(0, model.pieces, count));
+    }
+}
+END_TEST
+
+START_TEST(equal_layers_between_small_ends_are_shared_out)
+{
+    struct model model = {.work = work, .pieces = 6};
+    int first[5];
+
+    for (int i = 0; i < 6; i++)
+        work_of[i] = i == 0 || i == 5 ? 1 : 100;
+    stages_cut(&model, 4, first);
+    ck_assert_int_eq(first[1], 2);
+    ck_assert_int_eq(first[2], 3);
+    ck_assert_int_eq(first[3], 4);
+    stages_cut(&model, 2, first);
+    ck_assert_int_eq(first[1], 3);
+}
+END_TEST
+
+static TCase *tcase_cut(void)
+{
+    TCase *tcase = tcase_create("cut");
+
+    tcase_add_loop_test(tcase, the_fullest_stage_has_as_little_as_can_be, 0,
+                        200);
+    tcase_add_test(tcase, equal_layers_between_small_ends_are_shared_out);
+    return tcase;
+}
+
+HVD_TEST_MAIN("models_stages", tcase_cut)
