@@ -7,7 +7,7 @@
 
 #include "device.h"
 
-enum { BATCH = 16, WIDTH = 64, LAYERS = 6 };
+enum { BATCH = 16, WIDTH = 64, LAYERS = 6, STEPS = 100 };
 
 static struct device d;
 
@@ -21,11 +21,14 @@ static void tear_down(void)
     device_free(&d);
 }
 
-/* tanh layers, one loss, Adam. shards: 0 none, 1 by hand (two), else that many
+enum { SGD, MOMENTUM, ADAM, OPTIMIZERS };
+
+/* tanh layers, one loss. shards: 0 none, 1 by hand (two), else that many
  * automatically. */
-static void build(ipu_graph *g, int shards, int64_t width, ipu_tensor *v,
-                  ipu_tensor *slopes)
+static void build(ipu_graph *g, int shards, int64_t width, int kind,
+                  ipu_tensor *v, ipu_tensor *slopes)
 {
+    const ipu_sgd_options momentum = {.size = sizeof momentum, .momentum = 0.9};
     ipu_tensor h = ipu_input(g, "x", IPU_FLOAT32, 2, SHAPE(BATCH, width)), loss;
     ipu_tensor rate, step;
 
@@ -46,7 +49,9 @@ static void build(ipu_graph *g, int shards, int64_t width, ipu_tensor *v,
     rate = ipu_fill(g, IPU_FLOAT32, 0, NULL, 0.01);
     step = ipu_counter(g, "step");
     for (int i = 0; i < LAYERS; i++)
-        MUST(ipu_adam(g, v[i], slopes[i], rate, step, NULL));
+        MUST(kind == ADAM
+                 ? ipu_adam(g, v[i], slopes[i], rate, step, NULL)
+                 : ipu_sgd(g, v[i], slopes[i], rate, kind ? &momentum : NULL));
     MUST(ipu_output(g, "loss", loss));
 }
 
@@ -66,7 +71,7 @@ static void train(struct device *c, float (*w)[WIDTH * WIDTH])
             w[i][k] /= 8;
         MUST(ipu_engine_write(c->engine, name, w[i], sizeof w[i]));
     }
-    for (int step = 0; step < 10; step++) {
+    for (int step = 0; step < STEPS; step++) {
         device_fill(x, BATCH * WIDTH, (uint64_t)step + 77);
         MUST(ipu_engine_run(c->engine));
     }
@@ -94,21 +99,21 @@ static ipu_shard_info shard(const struct device *c, int number)
     return info;
 }
 
-/* Number: by hand, or on so many chips. */
+/* Number: optimiser; by hand, or on so many chips. */
 START_TEST(several_chips_give_the_same_bits)
 {
     struct device one = device_new();
     ipu_tensor v[LAYERS], slopes[LAYERS];
     ipu_program_cycles cycles = {.size = sizeof cycles};
-    int count = _i == 1 ? 2 : _i;
+    int way = 1 + _i / OPTIMIZERS, count = way == 1 ? 2 : way;
     int64_t variables = 0, own = 0;
 
-    build(one.graph, 0, WIDTH, v, slopes);
+    build(one.graph, 0, WIDTH, _i % OPTIMIZERS, v, slopes);
     device_load(&one);
     train(&one, weights[0]);
-    build(d.graph, _i, WIDTH, v, slopes);
+    build(d.graph, way, WIDTH, _i % OPTIMIZERS, v, slopes);
     for (int i = 0; i < LAYERS; i++) {
-        if (_i == 1)
+        if (way == 1)
             ck_assert_int_eq(ipu_tensor_shard(d.graph, v[i]), i / (LAYERS / 2));
         ck_assert_int_eq(ipu_tensor_shard(d.graph, slopes[i]),
                          ipu_tensor_shard(d.graph, v[i]));
@@ -120,9 +125,10 @@ START_TEST(several_chips_give_the_same_bits)
     ck_assert_int_eq(ipu_executable_shards(d.executable), count);
     ck_assert_int_eq(sharding(&one).inter_ipu_bytes, 0);
     /* One tensor there and its derivative back, for each cut. */
-    if (_i == 1)
+    if (way == 1)
         ck_assert_int_eq(sharding(&d).inter_ipu_bytes,
-                         (int64_t)2 * BATCH * WIDTH * 4 + 4); /* step */
+                         (int64_t)2 * BATCH * WIDTH * 4 +
+                             (_i % OPTIMIZERS == ADAM ? 4 : 0)); /* step */
     ck_assert_int_gt(sharding(&d).transfers, 0);
     ck_assert_int_gt(sharding(&d).exchange_cycles, 0);
     /* All are one after the other. */
@@ -152,10 +158,10 @@ START_TEST(two_chips_have_room_where_one_has_not)
     MUST(ipu_target_find("mk2", &small));
     small.tiles = 64;
     small.bytes_per_tile = 256 * 1024;
-    build(one.graph, 0, 512, v, slopes);
+    build(one.graph, 0, 512, ADAM, v, slopes);
     ck_assert_int_eq(ipu_compile(one.graph, &small, &one.executable),
                      IPU_ERR_FULL);
-    build(d.graph, 2, 512, v, slopes);
+    build(d.graph, 2, 512, ADAM, v, slopes);
     MUST(ipu_compile(d.graph, &small, &d.executable));
     ck_assert_int_le(shard(&d, 0).tile_bytes, small.bytes_per_tile);
     small.bytes_per_tile = 128 * 1024;
@@ -175,7 +181,7 @@ START_TEST(misuse_is_refused)
     ipu_system model = {.size = sizeof model};
 
     MUST(ipu_system_find("model", &model));
-    build(d.graph, 1, WIDTH, v, slopes);
+    build(d.graph, 1, WIDTH, ADAM, v, slopes);
     MUST(ipu_compile(d.graph, NULL, &d.executable));
     MUST_FAIL(ipu_executable_shard(d.executable, 2, &info), IPU_ERR_ARGUMENT,
               "no shard 2");
@@ -200,7 +206,8 @@ static TCase *tcase_shards(void)
     TCase *tcase = tcase_create("shards");
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, several_chips_give_the_same_bits, 1, 5);
+    tcase_add_loop_test(tcase, several_chips_give_the_same_bits, 0,
+                        4 * OPTIMIZERS);
     tcase_add_test(tcase, two_chips_have_room_where_one_has_not);
     tcase_add_loop_test(tcase, misuse_is_refused, 0, 3);
     tcase_set_timeout(tcase, 60);
