@@ -34,7 +34,7 @@ static const char help[] =
     "Usage: pipelined [OPTION]...\n"
     "Train a network that reads digits, spread over several software IPUs.\n"
     "\n"
-    "  --model NAME       mlp, resnet or towers (mlp)\n"
+    "  --model NAME       mlp, cnn, resnet or towers (mlp)\n"
     "  --stages N         to cut it into: 2 to 8 (2; 4 of towers)\n"
     "  --schedule NAME    grouped, interleaved or sequential (grouped)\n"
     "  --count N          mini-batches to an update (8 or more, as it fits)\n"

@@ -19,13 +19,14 @@
 #include <string.h>
 
 enum { SIDE = 28, CLASSES = 10, GROUPS = 4, BLOCKS = 2, MLP_LAYERS = 4 };
+enum { FILTERS = 32, POOLED = 13, HIDDEN = 64, CNN_PIECES = 3 };
 
-static const char *const names[] = {"mlp", "resnet", "towers"};
-const char net_names[] = "mlp, resnet or towers";
+static const char *const names[] = {"mlp", "cnn", "resnet", "towers"};
+const char net_names[] = "mlp, cnn, resnet or towers";
 
 int net_from_name(const char *name)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(name, names[i]) == 0)
             return i;
     return -1;
@@ -62,7 +63,7 @@ static ipu_tensor weight(struct nets *nets, ipu_graph *g, const char *name,
 static ipu_tensor dense(struct nets *nets, ipu_graph *g, const char *name,
                         ipu_tensor x, int64_t in, int64_t out)
 {
-    char text[32];
+    char text[40];
     ipu_tensor w, b;
 
     snprintf(text, sizeof text, "%s/w", name);
@@ -78,7 +79,7 @@ static ipu_tensor conv(struct nets *nets, ipu_graph *g, const char *name,
 {
     const ipu_conv_options o = {
         .size = sizeof o, .stride = {stride, stride}, .same = 1};
-    char text[32];
+    char text[40];
 
     snprintf(text, sizeof text, "%s/k", name);
     return ipu_conv2d(g, x,
@@ -91,7 +92,7 @@ static ipu_tensor conv(struct nets *nets, ipu_graph *g, const char *name,
 static ipu_tensor norm(struct nets *nets, ipu_graph *g, const char *name,
                        ipu_tensor x, int64_t channels)
 {
-    char text[32];
+    char text[40];
     ipu_tensor scale, offset;
 
     snprintf(text, sizeof text, "%s/scale", name);
@@ -123,6 +124,28 @@ static ipu_tensor mlp_piece(struct nets *nets, ipu_graph *g, int piece,
     snprintf(name, sizeof name, "dense%d", piece);
     x = dense(nets, g, name, x, widths[piece], widths[piece + 1]);
     return piece + 1 < MLP_LAYERS ? ipu_relu(g, x) : x;
+}
+
+/* A convolution; a pooling and a dense layer; the last layer. */
+static ipu_tensor cnn_piece(struct nets *nets, ipu_graph *g, int piece,
+                            ipu_tensor x)
+{
+    const int64_t filters = FILTERS, flat = POOLED * POOLED * FILTERS;
+    ipu_tensor k, b;
+
+    switch (piece) {
+    case 0:
+        k = weight(nets, g, "conv/k", 4, (const int64_t[]){3, 3, 1, FILTERS},
+                   9);
+        b = weight(nets, g, "conv/b", 1, &filters, 0);
+        x = ipu_conv2d(g, images(g, x, nets->batch), k, NULL);
+        return ipu_relu(g, ipu_bias_add(g, x, b));
+    case 1:
+        x = ipu_reshape(g, ipu_max_pool2d(g, x, 2), 2,
+                        (const int64_t[]){nets->batch, flat});
+        return ipu_relu(g, dense(nets, g, "dense", x, flat, HIDDEN));
+    default: return dense(nets, g, "head", x, HIDDEN, CLASSES);
+    }
 }
 
 /* The stem, blocks, the head. */
@@ -172,7 +195,9 @@ static int finish(const struct nets *nets, ipu_graph *g, const ipu_tensor *in,
 
 static int npieces(enum net net)
 {
-    return net == NET_MLP ? MLP_LAYERS : 3 * BLOCKS + 2;
+    return net == NET_MLP   ? MLP_LAYERS
+           : net == NET_CNN ? CNN_PIECES
+                            : 3 * BLOCKS + 2;
 }
 
 static int build_pieces(void *context, ipu_graph *g, int32_t ninputs,
@@ -184,8 +209,9 @@ static int build_pieces(void *context, ipu_graph *g, int32_t ninputs,
 
     (void)ninputs;
     for (int i = stage->first; i < stage->first + stage->count; i++)
-        x = nets->net == NET_MLP ? mlp_piece(nets, g, i, x)
-                                 : resnet_piece(nets, g, i, x);
+        x = nets->net == NET_MLP   ? mlp_piece(nets, g, i, x)
+            : nets->net == NET_CNN ? cnn_piece(nets, g, i, x)
+                                   : resnet_piece(nets, g, i, x);
     if (stage->first + stage->count == npieces(nets->net))
         return finish(nets, g, in, x, out);
     out[0] = in[0];

@@ -12,6 +12,7 @@
 
 enum net {
     NET_MLP,    /* 784-256-128-64-10 */
+    NET_CNN,    /* mnist's: a convolution, a pooling, two dense layers */
     NET_RESNET, /* of CIFAR's kind: 3 groups of 2 blocks of 2 convolutions */
     NET_TOWERS  /* two towers of convolutions side by side, then one head */
 };
@@ -25,7 +26,7 @@ enum { NETS_MOST_STAGES = 8, NETS_MOST_WEIGHTS = 64 };
 
 /* A variable, with what its first values need. */
 struct nets_weight {
-    char name[32];
+    char name[40];
     int64_t count;
     int64_t fan_in; /* 0: a bias, 0; -1: a scale, 1 */
 };

@@ -88,6 +88,13 @@ weights() {
     echo "$output"
     [ "$status" -eq 0 ]
     [[ $output == *"on 4 modelled IPUs"* ]]
+    run "$PIPELINED" "${SMALL[@]}" --model cnn --stages 3 --updates 6
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"on 3 modelled IPUs"* ]]
+    run "$PIPELINED" "${SMALL[@]}" --model cnn --stages 4
+    [ "$status" -eq 1 ]
+    [[ $output == *"cnn has 3 pieces"* ]]
     run "$PIPELINED" "${SMALL[@]}" --model resnet --stages 4 --updates 2 \
         --batch-size 4 --schedule interleaved
     echo "$output"
