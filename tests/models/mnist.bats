@@ -295,16 +295,20 @@ idx_directory() {
     ranks 1 "${common[@]}" --steps 5 --batch-size 64 --save-weights "$OUT/whole"
     HVD_METRICS="$OUT/each" ranks 2 "${common[@]}" --steps 20 --batch-size 8 \
         --save-weights "$OUT/less"
+    HVD_METRICS="$OUT/half" ranks 2 "${common[@]}" --steps 20 \
+        --batch-size 8 --accumulate 2
+    assert_status_everywhere 2 0
     HVD_METRICS="$OUT/fourth" ranks 2 "${common[@]}" --steps 20 \
         --batch-size 8 --accumulate 4 --save-weights "$OUT/parts"
     assert_status_everywhere 2 0
     at_least 1e-4 "$(difference "$OUT/whole" "$OUT/parts")"
     at_least "$(difference "$OUT/whole" "$OUT/less")" 5e-4
-    # 4 variables, averaged in 5 steps instead of 20.
-    for of in each fourth; do
+    # 4 variables, averaged in 10 steps and in 5 instead of 20.
+    for of in each half fourth; do
         op=$(grep 'hvd_submitted_total{.*op="allreduce"' "$OUT/$of")
         echo "${op##* }" >"$OUT/$of.count"
     done
+    [ $(($(cat "$OUT/each.count") - $(cat "$OUT/half.count"))) -eq 40 ]
     [ $(($(cat "$OUT/each.count") - $(cat "$OUT/fourth.count"))) -eq 60 ]
 }
 
