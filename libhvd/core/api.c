@@ -6,7 +6,7 @@
  *     request.c      can this be at all?
  *     ledger.c       in flight from now on, under its name
  *     progress.c     whoever waits moves the rest
- *     negotiate.c    announced to the first member of its process set, and
+ *     announce.c     announced to the first member of its process set, and
  *     coordinator.c  agreed on by all, with
  *     fuse.c         its neighbours in the same batch
  *     execute.c      carried out in one of the lanes,
