@@ -21,6 +21,7 @@ import atexit
 import ctypes as C
 import operator
 import os
+import pickle
 
 import numpy as np
 
@@ -452,6 +453,48 @@ def sparse_allreduce(indices, rows, op="sum", name=None, **options):
     indices, rows = both[0].wait(), both[1].wait()
     n = _check(_lib.hvd_process_set_size(_integer(options.get("process_set", 0), "process_set")))
     return indices, rows / n if average else rows
+
+
+def _pickled(obj):
+    """Its bytes, and why there are none."""
+    try:
+        return np.frombuffer(pickle.dumps(obj), np.uint8), None
+    except Exception as error:  # whatever the object's own methods raise
+        return np.empty(0, np.uint8), error
+
+
+def _unpickled(data, who):
+    if data.size == 0:
+        raise ValueError(f"rank {who} has an object that pickle does not take")
+    return pickle.loads(data.tobytes())
+
+
+def broadcast_object(obj=None, root=0, name=None, process_set=0):
+    """The object of rank root, which pickle must take; the others' is ignored.
+    As with pickle itself: from ranks that are trusted."""
+    data, error = _pickled(obj) if rank() == root else (np.empty(0, np.uint8), None)
+    bytes_ = np.array([data.size], np.int64)
+    broadcast(bytes_, root, name=name and name + "/bytes", process_set=process_set)
+    if error:
+        raise error
+    if rank() != root:
+        data = np.empty(bytes_[0], np.uint8)
+    elif bytes_[0]:
+        data = data.copy()  # which may be written to
+    if bytes_[0]:
+        broadcast(data, root, name=name, process_set=process_set)
+    return obj if rank() == root else _unpickled(data, root)
+
+
+def allgather_object(obj, name=None, process_set=0):
+    """The objects of all ranks, a list; pickle must take them."""
+    data, error = _pickled(obj)
+    rows, counts = allgather(data, name=name, process_set=process_set)
+    if error:
+        raise error
+    members = process_set.ranks() if isinstance(process_set, ProcessSet) else range(len(counts))
+    parts = np.split(rows, np.cumsum(counts)[:-1])
+    return [_unpickled(part, who) for part, who in zip(parts, members)]
 
 
 def barrier(process_set=0):

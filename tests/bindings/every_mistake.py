@@ -115,6 +115,13 @@ refused(TypeError, ["bfloat16"], hvd.sparse_allreduce, [1, 2], x.astype(np.uint1
 refused(ValueError, ["a rank", "32 bits"], hvd.ProcessSet, [0, 2**32])
 assert refused(hvd.Error, [], hvd.ProcessSet, []).status == -1
 
+# Objects that cannot be pickled on one rank: told to all, in words.
+bad = (lambda: 0) if r == n - 1 else 0
+words = ["pickle"] if r == n - 1 else [f"rank {n - 1} has an object", "pickle"]
+refused(Exception, words, hvd.allgather_object, bad)
+refused(Exception, words, hvd.broadcast_object, bad, root=n - 1)
+assert hvd.allgather_object(r) == list(range(n))
+
 # Handles.
 handle = hvd.allreduce_async(x, name="h")
 assert np.allclose(handle.wait(), n * x)

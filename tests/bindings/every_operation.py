@@ -128,6 +128,21 @@ def add(code, total_):
 mine = hvd.register_compressor("python-half", lambda count: 2 * count, encode, add)
 assert np.allclose(hvd.allreduce(x, compression=mine), total)
 
+thing = {"epoch": r, "text": "x" * (1000 * r), "array": np.arange(r)}
+got = hvd.broadcast_object(thing, root=n - 1, name="thing")
+assert got["epoch"] == n - 1 and len(got["text"]) == 1000 * (n - 1)
+assert (hvd.broadcast_object(thing if r == 0 else None) or {})["epoch"] == 0
+things = hvd.allgather_object(thing)
+assert [t["epoch"] for t in things] == list(everyone)
+assert all(t["array"].size == k for k, t in enumerate(things))
+assert hvd.allgather_object(None) == [None] * n
+if n > 1:
+    some = hvd.ProcessSet([1])
+    if some.included():
+        assert hvd.allgather_object("alone", process_set=some) == ["alone"]
+        assert hvd.broadcast_object(7, root=1, process_set=some) == 7
+    some.remove()
+
 fd = hvd.completion_fd()
 handle = hvd.allreduce_async(x, name="fd")
 handle.wait()
