@@ -141,9 +141,11 @@ bench: ## measure against MPI, and draw build/bench/report.html
 
 # ------------------------------------------------------------------- install
 
-PC := $(B)/lib/hvd.pc
+PC := $(B)/lib/hvd.pc $(B)/lib/ipu.pc
 HEADERS := libhvd/include/hvd.h libhvd/include/hvd_mpi.h \
-	libhvd/include/hvd_strategy.h
+	libhvd/include/hvd_strategy.h $(wildcard device/include/*.h)
+# Each as a shared and as a static library.
+LIBRARIES := libhvd libipu
 # For C++ and Fortran, which compile them; and for Python.
 BINDINGS := libhvd/bindings/hvd.hpp libhvd/bindings/hvd.f90
 PYTHON := libhvd/bindings/hvd.py
@@ -155,9 +157,11 @@ MAN7 := $(wildcard docs/man/*.7)
 TO = $(DESTDIR)$(PREFIX)
 LIBTO = $(DESTDIR)$(LIBDIR)
 
-$(PC): libhvd/hvd.pc.in Makefile .FORCE
+$(B)/lib/hvd.pc: libhvd/hvd.pc.in
+$(B)/lib/ipu.pc: device/ipu.pc.in
+$(PC): Makefile .FORCE
 	$(Q)mkdir -p $(@D) && sed -e 's|@PREFIX@|$(PREFIX)|' \
-		-e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< > $@
+		-e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $(filter %.in,$^) > $@
 .PHONY: .FORCE
 .FORCE:
 
@@ -168,9 +172,10 @@ install: all $(PC) ## install to PREFIX (/usr/local), below DESTDIR
 	$(Q)install -m 644 $(HEADERS) $(BINDINGS) $(TO)/include
 	$(Q)install -d $(LIBTO)/hvd
 	$(Q)install -m 644 $(PYTHON) $(LIBTO)/hvd
-	$(Q)install -m 755 $(HVD_SO).$(SOVERSION) $(LIBTO)
-	$(Q)ln -sf libhvd.so.$(SOVERSION) $(LIBTO)/libhvd.so
-	$(Q)install -m 644 $(B)/lib/libhvd.a $(LIBTO)
+	$(Q)for l in $(LIBRARIES); do \
+		install -m 755 $(B)/lib/$$l.so.$(SOVERSION) $(LIBTO) && \
+		ln -sf $$l.so.$(SOVERSION) $(LIBTO)/$$l.so && \
+		install -m 644 $(B)/lib/$$l.a $(LIBTO) || exit 1; done
 	$(Q)install -m 644 $(PC) $(LIBTO)/pkgconfig
 	$(Q)install -m 755 $(PROGRAMS) $(SCRIPTS) $(TO)/bin
 	$(Q)install -m 755 mpi-launch.sh $(TO)/bin
@@ -179,10 +184,10 @@ install: all $(PC) ## install to PREFIX (/usr/local), below DESTDIR
 	$(Q)for s in 1 3 7; do for m in docs/man/*.$$s; do test ! -f $$m || \
 		install -m 644 $$m $(TO)/share/man/man$$s; done; done
 
-INSTALLED = $(HEADERS:libhvd/include/%=$(TO)/include/%) \
+INSTALLED = $(addprefix $(TO)/include/,$(notdir $(HEADERS))) \
 	$(BINDINGS:libhvd/bindings/%=$(TO)/include/%) $(LIBTO)/hvd/hvd.py \
-	$(LIBTO)/libhvd.so $(LIBTO)/libhvd.so.$(SOVERSION) $(LIBTO)/libhvd.a \
-	$(LIBTO)/pkgconfig/hvd.pc $(PROGRAMS:$(B)/bin/%=$(TO)/bin/%) \
+	$(foreach l,$(LIBRARIES),$(addprefix $(LIBTO)/$(l),.so .so.$(SOVERSION) .a)) \
+	$(PC:$(B)/lib/%=$(LIBTO)/pkgconfig/%) $(PROGRAMS:$(B)/bin/%=$(TO)/bin/%) \
 	$(SCRIPTS:$(B)/bin/%=$(TO)/bin/%) \
 	$(TO)/bin/mpi-launch.sh $(MAN1:docs/man/%=$(TO)/share/man/man1/%) \
 	$(MAN3:docs/man/%=$(TO)/share/man/man3/%) \
@@ -224,8 +229,8 @@ check-headers: ## every header compiles alone; the public ones as C++ too
 	$(Q)tests/tools/check-headers '$(CC)' '$(MPI_CFLAGS) $(BLAS_CFLAGS)'
 
 .PHONY: check-symbols
-check-symbols: $(HVD_SO) ## libhvd.so exports what its headers declare
-	$(Q)tests/tools/check-symbols $(HVD_SO).$(SOVERSION)
+check-symbols: $(HVD_SO) $(IPU_SO) ## libraries export what their headers declare
+	$(Q)tests/tools/check-symbols $(B)/lib
 
 .PHONY: shape
 shape: ## report sizes of files and functions

@@ -6,15 +6,29 @@ IPU_SRC := $(wildcard device/*/*.c)
 IPU_PAGE := $(B)/gen/report_page.c
 IPU_OBJ := $(IPU_SRC:%.c=$(B)/obj/%.o) $(IPU_PAGE:%.c=$(B)/obj/%.o)
 IPU_LIB := $(B)/lib/libipu.a
-LIBS += $(IPU_LIB)
+IPU_SO := $(B)/lib/libipu.so
+LIBS += $(IPU_LIB) $(IPU_SO)
 
-# Without errno, which nobody reads, loops over sqrt become vector code.
-CFLAGS_device = -Idevice/include -Idevice $(BLAS_CFLAGS) -fno-math-errno
+# Without errno, which nobody reads, loops over sqrt become vector code. What
+# libipu.so exports its map says; nobody is to replace functions in it, so that
+# they can be inlined.
+CFLAGS_device = -Idevice/include -Idevice $(BLAS_CFLAGS) -fno-math-errno \
+	-fvisibility=default -fno-semantic-interposition
+# Programs of ours have it in them.
 IPU_LINK = $(IPU_LIB) $(BLAS_LIBS) $(JSON_LIBS)
 
 $(IPU_LIB): $(IPU_OBJ)
 	$(call say,AR,$@)mkdir -p $(@D) && rm -f $@
 	$(Q)$(AR) rcs $@ $^
+
+$(IPU_SO).$(SOVERSION): $(IPU_OBJ) device/libipu.map
+	$(call say,LD,$@)mkdir -p $(@D)
+	$(Q)$(CC) -shared $(BASE_LDFLAGS) $(LDFLAGS) -Wl,-soname,libipu.so.$(SOVERSION) \
+		-Wl,--version-script=device/libipu.map $(if $(SANITIZE),,-Wl,-z,defs) \
+		-o $@ $(IPU_OBJ) $(BLAS_LIBS) $(JSON_LIBS) -lm -pthread
+
+$(IPU_SO): $(IPU_SO).$(SOVERSION)
+	$(Q)ln -sf $(<F) $@
 
 $(IPU_PAGE): $(wildcard device/report/page/*)
 	$(call say,EMBED,$@)mkdir -p $(@D)

@@ -31,6 +31,40 @@ int main(void)
 }
 EOF
     cp program.c program.cpp
+    cat >device.c <<'EOF'
+#include <ipu.h>
+#include <stdio.h>
+
+int main(void)
+{
+    const int64_t shape[] = {2, 3};
+    float x[6] = {1, -2, 3, -4, 5, -6}, sum = 0;
+    ipu_graph *graph = NULL;
+    ipu_executable *executable = NULL;
+    ipu_engine *engine = NULL;
+    int status = ipu_graph_new(&graph);
+
+    if (status >= 0) {
+        ipu_tensor t = ipu_input(graph, "x", IPU_FLOAT32, 2, shape);
+        ipu_output(graph, "sum", ipu_reduce_sum(graph, ipu_relu(graph, t), 1));
+        status = ipu_compile(graph, NULL, &executable);
+    }
+    if (status >= 0)
+        status = ipu_engine_new(executable, &engine);
+    if (status >= 0)
+        status = ipu_engine_connect(engine, "x", x, sizeof x);
+    if (status >= 0)
+        status = ipu_engine_connect(engine, "sum", &sum, sizeof sum);
+    if (status >= 0)
+        status = ipu_engine_run(engine);
+    puts(status < 0 ? ipu_last_error() : sum > 8.5f ? "nine" : "less");
+    ipu_engine_free(engine);
+    ipu_executable_free(executable);
+    ipu_graph_free(graph);
+    return status < 0;
+}
+EOF
+    cp device.c device.cpp
     sed 's|<hvd.h>|<hvd_mpi.h>|; s|hvd_init()|hvd_init()|' program.c >mpi.cpp
 }
 
@@ -64,8 +98,46 @@ runs() { # program
     runs ./program
 }
 
+says_nine() { # program
+    run "$1"
+    [ "$status" -eq 0 ]
+    [ "$output" = nine ]
+}
+
+@test "a program of the device alone, in C and in C++, without MPI" {
+    gcc -std=c11 -Wall -Wextra -Werror -o device device.c \
+        $(pkg-config --cflags --libs ipu)
+    says_nine ./device
+    run ldd ./device
+    [[ $output == *"$PREFIX/lib/libipu.so.0"* && $output != *libmpi* ]]
+    g++ -Wall -Wextra -Werror -o device++ device.cpp \
+        $(pkg-config --cflags --libs ipu)
+    says_nine ./device++
+}
+
+@test "a program links statically with libipu" {
+    gcc -o device device.c $(pkg-config --cflags ipu) -Wl,-Bstatic \
+        -L"$PREFIX/lib" -lipu -Wl,-Bdynamic \
+        $(pkg-config --libs openblas jansson) -lm -pthread
+    run ldd ./device
+    [[ $output != *libipu* ]]
+    says_nine ./device
+}
+
+@test "one program may use both" {
+    sed 's/int main(void)/int hvd(void)/' program.c >both.c
+    sed 's/return status < 0;/return status < 0 || hvd() < 0;/
+        s/^int main/int hvd(void);\n&/' device.c >main.c
+    gcc -Wall -Wextra -Werror -o both main.c both.c \
+        $(pkg-config --cflags --libs hvd ipu)
+    run ./both
+    [ "$status" -eq 0 ]
+    [ "${lines[1]}" = 1 ]
+}
+
 @test "the version is the header's" {
     [ "$(pkg-config --modversion hvd)" = 0.1.0 ]
+    [ "$(pkg-config --modversion ipu)" = 0.1.0 ]
 }
 
 @test "installed programs find their library" {
@@ -82,13 +154,15 @@ runs() { # program
 }
 
 @test "headers, library, manual pages: where they belong" {
-    [ -f "$PREFIX/include/hvd.h" ]
-    [ -f "$PREFIX/include/hvd_mpi.h" ]
-    [ -f "$PREFIX/include/hvd_strategy.h" ]
-    [ -L "$PREFIX/lib/libhvd.so" ]
-    [ "$(readlink "$PREFIX/lib/libhvd.so")" = libhvd.so.0 ]
-    [ -f "$PREFIX/lib/libhvd.a" ]
-    local page
+    local header library page
+    for header in "$ROOT"/libhvd/include/*.h "$ROOT"/device/include/*.h; do
+        [ -f "$PREFIX/include/${header##*/}" ]
+    done
+    for library in libhvd libipu; do
+        [ -L "$PREFIX/lib/$library.so" ]
+        [ "$(readlink "$PREFIX/lib/$library.so")" = $library.so.0 ]
+        [ -f "$PREFIX/lib/$library.a" ]
+    done
     for page in "$ROOT"/docs/man/*; do
         [ -f "$PREFIX/share/man/man${page##*.}/${page##*/}" ]
     done
@@ -98,6 +172,7 @@ runs() { # program
     make -C "$ROOT" --no-print-directory install PREFIX=/usr DESTDIR="$PWD/d"
     [ -f d/usr/include/hvd.h ]
     grep -q '^prefix=/usr$' d/usr/lib/pkgconfig/hvd.pc
+    grep -q '^prefix=/usr$' d/usr/lib/pkgconfig/ipu.pc
     make -C "$ROOT" --no-print-directory uninstall PREFIX=/usr DESTDIR="$PWD/d"
     [ -z "$(find d -type f -o -type l)" ]
 }
