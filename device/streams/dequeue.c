@@ -74,9 +74,10 @@ static int make(const struct ipu_outfeed *q, const struct ipu__put *put,
         return ipu__fail_memory(sizeof *results);
     results->count = count;
     results->single = single;
-    results->replicas = q->options.replicas;
-    status = ipu__element_init(&results->element, "results",
-                               q->element.ntensors, q->element.tensors);
+    results->replicas = q->base.replicas;
+    status =
+        ipu__element_init(&results->element, "results",
+                          q->base.element.ntensors, q->base.element.tensors);
     if (status == IPU_OK)
         status = allocate(results);
     if (status < 0) {
@@ -157,12 +158,12 @@ int ipu_results_tensor(const ipu_results *results, const char *name,
 /* With the lock. */
 static int check_described(const struct ipu_outfeed *q)
 {
-    if (q->described)
+    if (q->base.described)
         return IPU_OK;
     return ipu__fail(IPU_ERR_STATE,
                      "outfeed '%s' is dequeued, but no program enqueues into "
                      "it",
-                     q->name);
+                     q->base.name);
 }
 
 /* With the lock: at most count elements, behind those of a list. */
@@ -180,7 +181,7 @@ static void take(struct ipu_outfeed *q, int64_t count, struct ipu__puts *taken)
         taken->last = put;
         taken->count++;
     }
-    pthread_cond_broadcast(&q->changed); /* there is room */
+    pthread_cond_broadcast(&q->base.changed); /* there is room */
 }
 
 /* With the lock: all of the run that goes on. A device that waits for room gets
@@ -188,8 +189,8 @@ static void take(struct ipu_outfeed *q, int64_t count, struct ipu__puts *taken)
 static void take_until_idle(struct ipu_outfeed *q, struct ipu__puts *taken)
 {
     take(q, q->complete.count, taken);
-    while (q->runs > 0 && !q->deleted) {
-        pthread_cond_wait(&q->changed, &q->lock);
+    while (q->runs > 0 && !q->base.deleted) {
+        pthread_cond_wait(&q->base.changed, &q->base.lock);
         if (q->complete.count > 0)
             take(q, q->complete.count, taken);
     }
@@ -204,22 +205,22 @@ static int dequeue_all(struct ipu_outfeed *q, bool wait, ipu_results **results)
         take_until_idle(q, &taken);
     else
         take(q, q->complete.count, &taken);
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&q->base.lock);
     status = make(q, taken.first, taken.count, false, results);
     ipu__puts_free(taken.first);
-    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
     return status;
 }
 
 static int dequeue_last(struct ipu_outfeed *q, bool wait, ipu_results **results)
 {
-    while (wait && q->runs > 0 && !q->deleted)
-        pthread_cond_wait(&q->changed, &q->lock);
+    while (wait && q->runs > 0 && !q->base.deleted)
+        pthread_cond_wait(&q->base.changed, &q->base.lock);
     if (q->complete.count == 0)
         return ipu__fail(IPU_ERR_STATE,
                          "outfeed '%s': there is no last value before a "
                          "program has been run that enqueues one",
-                         q->name);
+                         q->base.name);
     return make(q, q->complete.first, 1, true, results);
 }
 
@@ -230,19 +231,19 @@ int ipu_outfeed_dequeue(ipu_outfeed *q, int32_t wait, ipu_results **results)
     if (!q || !results)
         return ipu__fail(IPU_ERR_ARGUMENT, "dequeue: %s is NULL",
                          q ? "the place for results" : "the outfeed");
-    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
     status = check_described(q);
     if (status == IPU_OK && wait && q->runs > 0 &&
         pthread_equal(q->runner, pthread_self()))
         status = ipu__fail(IPU_ERR_STATE,
                            "outfeed '%s': the thread that runs the engine "
                            "cannot wait for the end of the run",
-                           q->name);
+                           q->base.name);
     if (status == IPU_OK)
         status = q->options.mode == IPU_OUTFEED_LAST
                      ? dequeue_last(q, wait != 0, results)
                      : dequeue_all(q, wait != 0, results);
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&q->base.lock);
     return status;
 }
 
@@ -250,16 +251,17 @@ int ipu_outfeed_dequeue(ipu_outfeed *q, int32_t wait, ipu_results **results)
 static int hopeless(const struct ipu_outfeed *q)
 {
     if (q->aborted)
-        return ipu__fail(IPU_ERR_STATE, "outfeed '%s' was aborted", q->name);
+        return ipu__fail(IPU_ERR_STATE, "outfeed '%s' was aborted",
+                         q->base.name);
     if (q->runs == 0 && q->failure < 0)
         return ipu__fail(IPU_ERR_STATE,
                          "outfeed '%s': the run that fed it has failed: %s",
-                         q->name, ipu_strerror(q->failure));
+                         q->base.name, ipu_strerror(q->failure));
     if (q->runs > 0 && pthread_equal(q->runner, pthread_self()))
         return ipu__fail(IPU_ERR_STATE,
                          "outfeed '%s': the thread that runs the engine cannot "
                          "wait for an element",
-                         q->name);
+                         q->base.name);
     return IPU_OK;
 }
 
@@ -274,10 +276,10 @@ static int await_element(struct ipu_outfeed *q, double seconds)
         if (over)
             return 0;
         if (seconds < 0)
-            pthread_cond_wait(&q->changed, &q->lock);
+            pthread_cond_wait(&q->base.changed, &q->base.lock);
         else
-            over = pthread_cond_timedwait(&q->changed, &q->lock, &deadline) ==
-                   ETIMEDOUT;
+            over = pthread_cond_timedwait(&q->base.changed, &q->base.lock,
+                                          &deadline) == ETIMEDOUT;
     }
     return 1;
 }
@@ -294,14 +296,14 @@ int ipu_outfeed_next(ipu_outfeed *q, double seconds, ipu_results **results)
         return ipu__fail(IPU_ERR_STATE,
                          "outfeed '%s' keeps only the last element: it cannot "
                          "be iterated over",
-                         q->name);
-    pthread_mutex_lock(&q->lock);
+                         q->base.name);
+    pthread_mutex_lock(&q->base.lock);
     status = check_described(q);
     if (status == IPU_OK)
         status = await_element(q, seconds);
     if (status > 0)
         take(q, 1, &taken);
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&q->base.lock);
     if (status <= 0)
         return status;
     status = make(q, taken.first, 1, true, results);
@@ -315,9 +317,9 @@ int64_t ipu_outfeed_count(ipu_outfeed *q)
 
     if (!q)
         return ipu__fail(IPU_ERR_ARGUMENT, "the outfeed is NULL");
-    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
     count = q->complete.count;
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&q->base.lock);
     return count;
 }
 
@@ -327,13 +329,13 @@ int ipu_outfeed_clear(ipu_outfeed *q)
 
     if (!q)
         return ipu__fail(IPU_ERR_ARGUMENT, "the outfeed is NULL");
-    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
     take(q, q->complete.count, &taken);
     if (q->runs == 0) {
         q->failure = 0;
-        q->aborted = q->deleted;
+        q->aborted = q->base.deleted;
     }
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&q->base.lock);
     ipu__puts_free(taken.first);
     return IPU_OK;
 }

@@ -21,17 +21,14 @@
  * next is called without the lock; so it may ask the queue for its numbers, but
  * not stop it, which waits for the producer.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "graph/error.h"
-#include "streams/streams.h"
+#include "streams/queue.h"
 #include "target/target.h"
-
-enum { MOST_DEPTH = 255, MOST_REPLICAS = 4096 };
 
 /* Of one replica: elements filled and taken since the start. */
 struct ring {
@@ -42,24 +39,20 @@ struct ring {
 };
 
 struct ipu_infeed {
-    char *name; /* owned */
+    struct ipu__queue base; /* described from the beginning */
     ipu_source source;
-    struct ipu__element element;
     size_t stride; /* bytes from slot to slot */
-    int32_t depth, replicas;
+    int32_t depth;
     bool repeat;
-    pthread_mutex_t lock; /* of everything below */
-    pthread_cond_t changed;
-    struct ring *rings; /* owned, [replicas] */
+    /* With the lock: */
+    struct ring *rings; /* owned, [replicas]; NULL: it is absent */
     pthread_t producer;
     bool producing;    /* the thread is to be joined */
     bool started;      /* and not stopped */
     bool ever_started; /* the source may have been read */
-    bool deleted;
-    bool stop;   /* the producer is asked to end */
-    bool at_end; /* no more elements than are filled: */
+    bool stop;         /* the producer is asked to end */
+    bool at_end;       /* no more elements than are filled: */
     int failure; /* because the source returned this; 0: the data has ended */
-    int32_t shares, engines;
     int32_t copying; /* takers that read slots */
     ipu_infeed_stats stats;
 };
@@ -80,16 +73,8 @@ void ipu_infeed_options_init(ipu_infeed_options *options, size_t size)
 static int check_options(const ipu_infeed_options *o)
 {
     IPU_TRY(ipu__check_size("infeed options", o->size, sizeof *o));
-    if (!o->name || !o->name[0])
-        return ipu__fail(IPU_ERR_ARGUMENT, "the infeed has no name");
-    if (o->prefetch_depth < 1 || o->prefetch_depth > MOST_DEPTH)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "infeed '%s': prefetch depth %d: it must be 1 to %d",
-                         o->name, (int)o->prefetch_depth, MOST_DEPTH);
-    if (o->replicas < 1 || o->replicas > MOST_REPLICAS)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "infeed '%s': %d replicas: there must be 1 to %d",
-                         o->name, (int)o->replicas, MOST_REPLICAS);
+    IPU_TRY(ipu__queue_check("infeed", o->name, "prefetch", o->prefetch_depth,
+                             o->replicas));
     if (!o->source.next)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "infeed '%s': the source has no next function",
@@ -104,10 +89,10 @@ static int check_options(const ipu_infeed_options *o)
 
 static int init_rings(struct ipu_infeed *q)
 {
-    q->rings = calloc((size_t)q->replicas, sizeof *q->rings);
+    q->rings = calloc((size_t)q->base.replicas, sizeof *q->rings);
     if (!q->rings)
-        return ipu__fail_memory((size_t)q->replicas * sizeof *q->rings);
-    for (int32_t r = 0; r < q->replicas; r++) {
+        return ipu__fail_memory((size_t)q->base.replicas * sizeof *q->rings);
+    for (int32_t r = 0; r < q->base.replicas; r++) {
         size_t bytes = q->stride * (size_t)q->depth;
 
         q->rings[r].slots = aligned_alloc(IPU__FEED_ALIGNMENT, bytes);
@@ -120,27 +105,22 @@ static int init_rings(struct ipu_infeed *q)
 
 static void fini(struct ipu_infeed *q)
 {
-    if (q->rings)
-        for (int32_t r = 0; r < q->replicas; r++)
-            free(q->rings[r].slots);
+    for (int32_t r = 0; q->rings && r < q->base.replicas; r++)
+        free(q->rings[r].slots);
     free(q->rings);
-    ipu__element_fini(&q->element);
-    pthread_mutex_destroy(&q->lock);
-    pthread_cond_destroy(&q->changed);
-    free(q->name);
+    ipu__queue_fini(&q->base);
     free(q);
 }
 
 static int init(struct ipu_infeed *q, const ipu_infeed_options *o)
 {
-    char what[160];
-
-    if (!q->name)
-        return ipu__fail_memory(strlen(o->name) + 1);
-    snprintf(what, sizeof what, "infeed '%.100s'", o->name);
-    IPU_TRY(ipu__element_init(&q->element, what, o->ntensors, o->tensors));
-    q->stride = ipu__element_offset(&q->element, q->element.ntensors);
-    return init_rings(q);
+    IPU_TRY(ipu__queue_init(&q->base, "infeed", o->name, o->replicas));
+    IPU_TRY(ipu__queue_describe(&q->base, o->ntensors, o->tensors));
+    q->source = o->source;
+    q->depth = o->prefetch_depth;
+    q->repeat = o->repeat != 0;
+    q->stride = ipu__element_offset(&q->base.element, q->base.element.ntensors);
+    return IPU_OK;
 }
 
 int ipu_infeed_new(const ipu_infeed_options *options, ipu_infeed **infeed)
@@ -155,15 +135,9 @@ int ipu_infeed_new(const ipu_infeed_options *options, ipu_infeed **infeed)
     q = calloc(1, sizeof *q);
     if (!q)
         return ipu__fail_memory(sizeof *q);
-    pthread_mutex_init(&q->lock, NULL);
-    pthread_cond_init(&q->changed, NULL);
-    q->name = strdup(options->name);
-    q->source = options->source;
-    q->depth = options->prefetch_depth;
-    q->replicas = options->replicas;
-    q->repeat = options->repeat != 0;
-    q->shares = 1;
     status = init(q, options);
+    if (status == IPU_OK)
+        status = init_rings(q);
     if (status < 0) {
         fini(q);
         return status;
@@ -172,23 +146,40 @@ int ipu_infeed_new(const ipu_infeed_options *options, ipu_infeed **infeed)
     return IPU_OK;
 }
 
+int ipu__infeed_absent(const char *name, int32_t replicas, int32_t count,
+                       const ipu_feed_tensor *tensors, ipu_infeed **infeed)
+{
+    ipu_infeed_options o;
+    struct ipu_infeed *q;
+    int status;
+
+    ipu_infeed_options_init(&o, sizeof o);
+    o.name = name;
+    o.replicas = replicas;
+    o.ntensors = count;
+    o.tensors = tensors;
+    IPU_TRY(ipu__queue_check("infeed", name, "prefetch", 1, replicas));
+    q = calloc(1, sizeof *q);
+    if (!q)
+        return ipu__fail_memory(sizeof *q);
+    status = init(q, &o);
+    if (status < 0) {
+        fini(q);
+        return status;
+    }
+    q->base.absent = true;
+    *infeed = q;
+    return IPU_OK;
+}
+
 void ipu__infeed_retain(ipu_infeed *q)
 {
-    pthread_mutex_lock(&q->lock);
-    q->shares++;
-    pthread_mutex_unlock(&q->lock);
+    ipu__queue_retain(&q->base);
 }
 
 void ipu__infeed_release(ipu_infeed *q)
 {
-    bool last;
-
-    if (!q)
-        return;
-    pthread_mutex_lock(&q->lock);
-    last = --q->shares == 0;
-    pthread_mutex_unlock(&q->lock);
-    if (!last)
+    if (!q || !ipu__queue_release(&q->base))
         return;
     ipu_infeed_stop(q);
     if (q->source.close)
@@ -198,28 +189,12 @@ void ipu__infeed_release(ipu_infeed *q)
 
 int ipu__infeed_attach(ipu_infeed *q, int32_t replicas)
 {
-    int status = IPU_OK;
-
-    pthread_mutex_lock(&q->lock);
-    if (q->deleted)
-        status =
-            ipu__fail(IPU_ERR_STATE, "infeed '%s' has been deleted", q->name);
-    else if (replicas != q->replicas)
-        status = ipu__fail(IPU_ERR_STATE,
-                           "infeed '%s' has replication factor %d, the "
-                           "program %d",
-                           q->name, (int)q->replicas, (int)replicas);
-    else
-        q->engines++;
-    pthread_mutex_unlock(&q->lock);
-    return status;
+    return ipu__queue_attach(&q->base, replicas);
 }
 
 void ipu__infeed_detach(ipu_infeed *q)
 {
-    pthread_mutex_lock(&q->lock);
-    q->engines--;
-    pthread_mutex_unlock(&q->lock);
+    ipu__queue_detach(&q->base);
 }
 
 /* -------------------------------------------------------------- the producer
@@ -244,8 +219,8 @@ static unsigned char *slot(const struct ipu_infeed *q, int32_t replica,
 static void buffers_of(const struct ipu_infeed *q, unsigned char *memory,
                        void **buffers)
 {
-    for (int32_t i = 0; i < q->element.ntensors; i++)
-        buffers[i] = memory + ipu__element_offset(&q->element, i);
+    for (int32_t i = 0; i < q->base.element.ntensors; i++)
+        buffers[i] = memory + ipu__element_offset(&q->base.element, i);
 }
 
 /* Fill a slot: 1, or 0 at the end, or the source's failure. An empty data set
@@ -284,7 +259,7 @@ static int grow(struct ipu_infeed *q, struct ring *ring)
  * only has to wake up for it. With the lock. */
 static bool is_short(const struct ipu_infeed *q)
 {
-    for (int32_t r = 0; r < q->replicas; r++)
+    for (int32_t r = 0; r < q->base.replicas; r++)
         if (q->rings[r].waiting && q->rings[r].filled == q->rings[r].taken)
             return true;
     return false;
@@ -294,7 +269,7 @@ static bool is_short(const struct ipu_infeed *q)
 static bool may_fill(const struct ipu_infeed *q, const struct ring *ring)
 {
     return ring->filled - ring->taken < q->depth ||
-           (q->replicas > 1 && q->copying == 0 && is_short(q));
+           (q->base.replicas > 1 && q->copying == 0 && is_short(q));
 }
 
 /* Until there is a free slot: 1; 0 if asked to stop, or no memory. With the
@@ -302,7 +277,7 @@ static bool may_fill(const struct ipu_infeed *q, const struct ring *ring)
 static int await_slot(struct ipu_infeed *q, struct ring *ring)
 {
     while (!q->stop && !may_fill(q, ring))
-        pthread_cond_wait(&q->changed, &q->lock);
+        pthread_cond_wait(&q->base.changed, &q->base.lock);
     if (q->stop)
         return 0;
     if (ring->filled - ring->taken < ring->room)
@@ -314,9 +289,9 @@ static void *produce(void *argument)
 {
     struct ipu_infeed *q = argument;
 
-    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
     for (int64_t element = 0;; element++) {
-        int32_t replica = (int32_t)(element % q->replicas);
+        int32_t replica = (int32_t)(element % q->base.replicas);
         struct ring *ring = &q->rings[replica];
         unsigned char *memory;
         double begun;
@@ -329,10 +304,10 @@ static void *produce(void *argument)
             break;
         }
         memory = slot(q, replica, ring->filled);
-        pthread_mutex_unlock(&q->lock);
+        pthread_mutex_unlock(&q->base.lock);
         begun = now();
         got = read_element(q, memory);
-        pthread_mutex_lock(&q->lock);
+        pthread_mutex_lock(&q->base.lock);
         q->stats.read_seconds += now() - begun;
         if (got <= 0) {
             q->failure = got;
@@ -341,10 +316,10 @@ static void *produce(void *argument)
         }
         ring->filled++;
         q->stats.produced++;
-        pthread_cond_broadcast(&q->changed);
+        pthread_cond_broadcast(&q->base.changed);
     }
-    pthread_cond_broadcast(&q->changed);
-    pthread_mutex_unlock(&q->lock);
+    pthread_cond_broadcast(&q->base.changed);
+    pthread_mutex_unlock(&q->base.lock);
     return NULL;
 }
 
@@ -357,10 +332,10 @@ static void join(struct ipu_infeed *q)
         return;
     q->producing = false;
     q->stop = true;
-    pthread_cond_broadcast(&q->changed);
-    pthread_mutex_unlock(&q->lock);
+    pthread_cond_broadcast(&q->base.changed);
+    pthread_mutex_unlock(&q->base.lock);
     pthread_join(producer, NULL);
-    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
 }
 
 /* With the lock. */
@@ -373,9 +348,9 @@ static int begin(struct ipu_infeed *q)
         if (status < 0)
             return ipu__fail(IPU_ERR_CALLBACK,
                              "infeed '%s': rewinding the source returned %d",
-                             q->name, status);
+                             q->base.name, status);
     }
-    for (int32_t r = 0; r < q->replicas; r++)
+    for (int32_t r = 0; r < q->base.replicas; r++)
         q->rings[r].filled = q->rings[r].taken = 0;
     q->stats = (ipu_infeed_stats){0};
     q->stop = q->at_end = false;
@@ -383,8 +358,8 @@ static int begin(struct ipu_infeed *q)
     error = pthread_create(&q->producer, NULL, produce, q);
     if (error)
         return ipu__fail(IPU_ERR_MEMORY,
-                         "infeed '%s': a thread cannot be made: %s", q->name,
-                         strerror(error));
+                         "infeed '%s': a thread cannot be made: %s",
+                         q->base.name, strerror(error));
     q->producing = q->started = q->ever_started = true;
     return IPU_OK;
 }
@@ -395,17 +370,17 @@ int ipu_infeed_start(ipu_infeed *q)
 
     if (!q)
         return ipu__fail(IPU_ERR_ARGUMENT, "the infeed is NULL");
-    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
     if (q->started && !q->at_end) {
         status = ipu__fail(IPU_ERR_STATE,
                            "infeed '%s' has been started: ipu_infeed_stop it "
                            "first",
-                           q->name);
+                           q->base.name);
     } else {
         join(q);
         status = begin(q);
     }
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&q->base.lock);
     return status;
 }
 
@@ -413,34 +388,27 @@ int ipu_infeed_stop(ipu_infeed *q)
 {
     if (!q)
         return ipu__fail(IPU_ERR_ARGUMENT, "the infeed is NULL");
-    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
     q->started = false;
     join(q);
     while (q->copying > 0)
-        pthread_cond_wait(&q->changed, &q->lock);
-    for (int32_t r = 0; r < q->replicas; r++)
+        pthread_cond_wait(&q->base.changed, &q->base.lock);
+    for (int32_t r = 0; q->rings && r < q->base.replicas; r++)
         q->rings[r].taken = q->rings[r].filled;
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&q->base.lock);
     return IPU_OK;
 }
 
 int ipu_infeed_delete(ipu_infeed *q)
 {
-    int status = IPU_OK;
+    int status;
 
     if (!q)
         return ipu__fail(IPU_ERR_ARGUMENT, "the infeed is NULL");
-    pthread_mutex_lock(&q->lock);
-    if (!q->ever_started)
-        status = ipu__fail(IPU_ERR_NAME,
-                           "infeed '%s' cannot be deleted: it has never been "
-                           "started",
-                           q->name);
-    else if (q->engines > 0)
-        status = ipu__fail(
-            IPU_ERR_STATE, "infeed '%s' cannot be deleted while %d engine%s it",
-            q->name, (int)q->engines, q->engines == 1 ? " uses" : "s use");
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
+    status = ipu__queue_check_delete(&q->base, q->ever_started,
+                                     "it has never been started");
+    pthread_mutex_unlock(&q->base.lock);
     if (status == IPU_OK)
         ipu_infeed_free(q);
     return status;
@@ -451,9 +419,9 @@ void ipu_infeed_free(ipu_infeed *q)
     if (!q)
         return;
     ipu_infeed_stop(q);
-    pthread_mutex_lock(&q->lock);
-    q->deleted = true;
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
+    q->base.deleted = true;
+    pthread_mutex_unlock(&q->base.lock);
     ipu__infeed_release(q);
 }
 
@@ -467,18 +435,18 @@ static int no_element(const struct ipu_infeed *q, int *callback_status)
         return ipu__fail(IPU_ERR_STATE,
                          "infeed '%s' has not been started: call "
                          "ipu_infeed_start before the run",
-                         q->name);
+                         q->base.name);
     if (!q->started)
         return ipu__fail(IPU_ERR_STATE, "infeed '%s' has been stopped",
-                         q->name);
+                         q->base.name);
     if (q->failure == 0)
         return ipu__fail(IPU_ERR_END, "the data of infeed '%s' has ended",
-                         q->name);
+                         q->base.name);
     if (callback_status)
         *callback_status = q->failure;
     return ipu__fail(IPU_ERR_CALLBACK,
                      "infeed '%s': the next function of its source returned %d",
-                     q->name, q->failure);
+                     q->base.name, q->failure);
 }
 
 /* With the lock: until there is an element. */
@@ -490,9 +458,9 @@ static bool await_element(struct ipu_infeed *q, struct ring *ring)
         return q->started && ring->filled > ring->taken;
     begun = now();
     ring->waiting = true;
-    pthread_cond_broadcast(&q->changed); /* rings may grow */
+    pthread_cond_broadcast(&q->base.changed); /* rings may grow */
     while (q->started && !q->at_end && ring->filled == ring->taken)
-        pthread_cond_wait(&q->changed, &q->lock);
+        pthread_cond_wait(&q->base.changed, &q->base.lock);
     ring->waiting = false;
     q->stats.waits++;
     q->stats.wait_seconds += now() - begun;
@@ -506,43 +474,48 @@ int ipu__infeed_take(ipu_infeed *q, int32_t replica, void *const *buffers,
     const unsigned char *from;
     int status = IPU_OK;
 
-    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
     if (!await_element(q, ring)) {
         status = no_element(q, callback_status);
-        pthread_mutex_unlock(&q->lock);
+        pthread_mutex_unlock(&q->base.lock);
         return status;
     }
     from = slot(q, replica, ring->taken);
     q->copying++;
-    pthread_mutex_unlock(&q->lock);
-    for (int32_t i = 0; i < q->element.ntensors; i++)
+    pthread_mutex_unlock(&q->base.lock);
+    for (int32_t i = 0; i < q->base.element.ntensors; i++)
         if (buffers[i])
-            memcpy(buffers[i], from + ipu__element_offset(&q->element, i),
-                   q->element.bytes[i]);
-    pthread_mutex_lock(&q->lock);
+            memcpy(buffers[i], from + ipu__element_offset(&q->base.element, i),
+                   q->base.element.bytes[i]);
+    pthread_mutex_lock(&q->base.lock);
     q->copying--;
     ring->taken++;
     q->stats.consumed++;
-    pthread_cond_broadcast(&q->changed);
-    pthread_mutex_unlock(&q->lock);
+    pthread_cond_broadcast(&q->base.changed);
+    pthread_mutex_unlock(&q->base.lock);
     return IPU_OK;
 }
 
 /* ------------------------------------------------------------------- asking */
 
+bool ipu__infeed_is_absent(const ipu_infeed *q)
+{
+    return q->base.absent;
+}
+
 const char *ipu__infeed_name(const ipu_infeed *q)
 {
-    return q->name;
+    return q->base.name;
 }
 
 int32_t ipu__infeed_replicas(const ipu_infeed *q)
 {
-    return q->replicas;
+    return q->base.replicas;
 }
 
 size_t ipu__infeed_bytes(const ipu_infeed *q)
 {
-    return q->element.total;
+    return q->base.element.total;
 }
 
 int32_t ipu_infeed_tensors(const ipu_infeed *q, const ipu_feed_tensor **tensors)
@@ -550,8 +523,8 @@ int32_t ipu_infeed_tensors(const ipu_infeed *q, const ipu_feed_tensor **tensors)
     if (!q)
         return ipu__fail(IPU_ERR_ARGUMENT, "the infeed is NULL");
     if (tensors)
-        *tensors = q->element.tensors;
-    return q->element.ntensors;
+        *tensors = q->base.element.tensors;
+    return q->base.element.ntensors;
 }
 
 int ipu_infeed_get_stats(ipu_infeed *q, ipu_infeed_stats *stats)
@@ -563,12 +536,12 @@ int ipu_infeed_get_stats(ipu_infeed *q, ipu_infeed_stats *stats)
                          q ? "the place for them" : "the infeed");
     IPU_TRY(ipu__check_size("infeed stats", stats->size, sizeof *stats));
     size = stats->size;
-    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
     *stats = q->stats;
     stats->depth = 0;
-    for (int32_t r = 0; r < q->replicas; r++)
+    for (int32_t r = 0; r < q->base.replicas; r++)
         stats->depth += (int32_t)(q->rings[r].filled - q->rings[r].taken);
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&q->base.lock);
     stats->size = size;
     return IPU_OK;
 }

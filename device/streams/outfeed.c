@@ -27,8 +27,6 @@
 #include "streams/outfeed.h"
 #include "target/target.h"
 
-enum { MOST_DEPTH = 255, MOST_REPLICAS = 4096 };
-
 void ipu_outfeed_options_init(ipu_outfeed_options *options, size_t size)
 {
     if (!options)
@@ -45,20 +43,12 @@ void ipu_outfeed_options_init(ipu_outfeed_options *options, size_t size)
 static int check_options(const ipu_outfeed_options *o)
 {
     IPU_TRY(ipu__check_size("outfeed options", o->size, sizeof *o));
-    if (!o->name || !o->name[0])
-        return ipu__fail(IPU_ERR_ARGUMENT, "the outfeed has no name");
+    IPU_TRY(ipu__queue_check("outfeed", o->name, "buffer", o->buffer_depth,
+                             o->replicas));
     if (o->mode != IPU_OUTFEED_ALL && o->mode != IPU_OUTFEED_LAST)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "outfeed '%s': mode %d is neither ALL nor LAST",
                          o->name, (int)o->mode);
-    if (o->buffer_depth < 1 || o->buffer_depth > MOST_DEPTH)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "outfeed '%s': buffer depth %d: it must be 1 to %d",
-                         o->name, (int)o->buffer_depth, MOST_DEPTH);
-    if (o->replicas < 1 || o->replicas > MOST_REPLICAS)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "outfeed '%s': %d replicas: there must be 1 to %d",
-                         o->name, (int)o->replicas, MOST_REPLICAS);
     if (o->most_elements < 0 || !(o->timeout_seconds >= 0))
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "outfeed '%s': a limit is less than 0", o->name);
@@ -79,28 +69,15 @@ static void fini(struct ipu_outfeed *q)
 {
     ipu__puts_free(q->complete.first);
     ipu__puts_free(q->partial.first);
-    ipu__element_fini(&q->element);
-    pthread_mutex_destroy(&q->lock);
-    pthread_cond_destroy(&q->changed);
     free(q->ahead);
-    free(q->name);
+    ipu__queue_fini(&q->base);
     free(q);
-}
-
-/* Time limits are not to jump with the clock on the wall. */
-static void init_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attributes;
-
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(condition, &attributes);
-    pthread_condattr_destroy(&attributes);
 }
 
 int ipu_outfeed_new(const ipu_outfeed_options *options, ipu_outfeed **outfeed)
 {
     struct ipu_outfeed *q;
+    int status;
 
     if (!options || !outfeed)
         return ipu__fail(IPU_ERR_ARGUMENT, "outfeed: %s is NULL",
@@ -109,15 +86,37 @@ int ipu_outfeed_new(const ipu_outfeed_options *options, ipu_outfeed **outfeed)
     q = calloc(1, sizeof *q);
     if (!q)
         return ipu__fail_memory(sizeof *q);
-    pthread_mutex_init(&q->lock, NULL);
-    init_condition(&q->changed);
+    status =
+        ipu__queue_init(&q->base, "outfeed", options->name, options->replicas);
     q->options = *options;
-    q->shares = 1;
-    q->name = strdup(options->name);
+    q->options.name = NULL; /* the caller's */
     q->ahead = calloc((size_t)options->replicas, sizeof *q->ahead);
-    if (!q->name || !q->ahead) {
+    if (status == IPU_OK && !q->ahead)
+        status = ipu__fail_memory((size_t)options->replicas * sizeof *q->ahead);
+    if (status < 0) {
         fini(q);
-        return ipu__fail_memory((size_t)options->replicas * sizeof *q->ahead);
+        return status;
+    }
+    *outfeed = q;
+    return IPU_OK;
+}
+
+int ipu__outfeed_absent(const char *name, int32_t replicas, int32_t count,
+                        const ipu_feed_tensor *tensors, ipu_outfeed **outfeed)
+{
+    ipu_outfeed_options o;
+    ipu_outfeed *q = NULL;
+    int status;
+
+    ipu_outfeed_options_init(&o, sizeof o);
+    o.name = name;
+    o.replicas = replicas;
+    IPU_TRY(ipu_outfeed_new(&o, &q));
+    q->base.absent = true;
+    status = ipu__outfeed_describe(q, count, tensors);
+    if (status < 0) {
+        ipu__outfeed_release(q);
+        return status;
     }
     *outfeed = q;
     return IPU_OK;
@@ -125,69 +124,35 @@ int ipu_outfeed_new(const ipu_outfeed_options *options, ipu_outfeed **outfeed)
 
 void ipu__outfeed_retain(ipu_outfeed *q)
 {
-    pthread_mutex_lock(&q->lock);
-    q->shares++;
-    pthread_mutex_unlock(&q->lock);
+    ipu__queue_retain(&q->base);
 }
 
 void ipu__outfeed_release(ipu_outfeed *q)
 {
-    bool last;
-
-    if (!q)
-        return;
-    pthread_mutex_lock(&q->lock);
-    last = --q->shares == 0;
-    pthread_mutex_unlock(&q->lock);
-    if (last)
+    if (q && ipu__queue_release(&q->base))
         fini(q);
 }
 
 int ipu__outfeed_attach(ipu_outfeed *q, int32_t replicas)
 {
-    int status = IPU_OK;
-
-    pthread_mutex_lock(&q->lock);
-    if (q->deleted)
-        status =
-            ipu__fail(IPU_ERR_STATE, "outfeed '%s' has been deleted", q->name);
-    else if (replicas != q->options.replicas)
-        status = ipu__fail(IPU_ERR_STATE,
-                           "outfeed '%s' has replication factor %d, the "
-                           "program %d",
-                           q->name, (int)q->options.replicas, (int)replicas);
-    else
-        q->engines++;
-    pthread_mutex_unlock(&q->lock);
-    return status;
+    return ipu__queue_attach(&q->base, replicas);
 }
 
 void ipu__outfeed_detach(ipu_outfeed *q)
 {
-    pthread_mutex_lock(&q->lock);
-    q->engines--;
-    pthread_mutex_unlock(&q->lock);
+    ipu__queue_detach(&q->base);
 }
 
 int ipu_outfeed_delete(ipu_outfeed *q)
 {
-    int status = IPU_OK;
+    int status;
 
     if (!q)
         return ipu__fail(IPU_ERR_ARGUMENT, "the outfeed is NULL");
-    pthread_mutex_lock(&q->lock);
-    if (!q->described)
-        status = ipu__fail(IPU_ERR_NAME,
-                           "outfeed '%s' cannot be deleted: no program "
-                           "enqueues into it",
-                           q->name);
-    else if (q->engines > 0)
-        status = ipu__fail(IPU_ERR_STATE,
-                           "outfeed '%s' cannot be deleted while %d engine%s "
-                           "it",
-                           q->name, (int)q->engines,
-                           q->engines == 1 ? " uses" : "s use");
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
+    status = ipu__queue_check_delete(&q->base, q->base.described,
+                                     "no program enqueues into it");
+    pthread_mutex_unlock(&q->base.lock);
     if (status == IPU_OK)
         ipu_outfeed_free(q);
     return status;
@@ -197,11 +162,11 @@ void ipu_outfeed_free(ipu_outfeed *q)
 {
     if (!q)
         return;
-    pthread_mutex_lock(&q->lock);
-    q->deleted = true;
+    pthread_mutex_lock(&q->base.lock);
+    q->base.deleted = true;
     q->aborted = true;
-    pthread_cond_broadcast(&q->changed);
-    pthread_mutex_unlock(&q->lock);
+    pthread_cond_broadcast(&q->base.changed);
+    pthread_mutex_unlock(&q->base.lock);
     ipu__outfeed_release(q);
 }
 
@@ -211,26 +176,14 @@ void ipu_outfeed_free(ipu_outfeed *q)
 int ipu__outfeed_describe(ipu_outfeed *q, int32_t count,
                           const ipu_feed_tensor *tensors)
 {
-    struct ipu__element element;
-    char what[160];
-    int status = IPU_OK;
+    return ipu__queue_describe(&q->base, count, tensors);
+}
 
-    snprintf(what, sizeof what, "outfeed '%.100s'", q->name);
-    IPU_TRY(ipu__element_init(&element, what, count, tensors));
-    pthread_mutex_lock(&q->lock);
-    if (!q->described) {
-        q->element = element;
-        q->described = true;
-    } else {
-        if (!ipu__element_equal(&q->element, &element))
-            status = ipu__fail(IPU_ERR_STATE,
-                               "outfeed '%s' has been enqueued by another "
-                               "program with other names, dtypes or shapes",
-                               q->name);
-        ipu__element_fini(&element);
-    }
-    pthread_mutex_unlock(&q->lock);
-    return status;
+int32_t ipu__outfeed_tensors(const ipu_outfeed *q,
+                             const ipu_feed_tensor **tensors)
+{
+    *tensors = q->base.element.tensors;
+    return q->base.element.ntensors;
 }
 
 /* Parts without their others, of a run that failed. */
@@ -238,29 +191,29 @@ static void drop_partial(struct ipu_outfeed *q)
 {
     ipu__puts_free(q->partial.first);
     q->partial = (struct ipu__puts){0};
-    memset(q->ahead, 0, (size_t)q->options.replicas * sizeof *q->ahead);
+    memset(q->ahead, 0, (size_t)q->base.replicas * sizeof *q->ahead);
 }
 
 void ipu__outfeed_begin(ipu_outfeed *q)
 {
-    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
     if (q->runs++ == 0) {
-        q->aborted = q->deleted;
+        q->aborted = q->base.deleted;
         q->failure = 0;
         drop_partial(q);
     }
     q->runner = pthread_self();
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&q->base.lock);
 }
 
 void ipu__outfeed_end(ipu_outfeed *q, int status)
 {
-    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
     q->runs--;
     if (status < 0)
         q->failure = status;
-    pthread_cond_broadcast(&q->changed);
-    pthread_mutex_unlock(&q->lock);
+    pthread_cond_broadcast(&q->base.changed);
+    pthread_mutex_unlock(&q->base.lock);
 }
 
 static bool is_full(const struct ipu_outfeed *q)
@@ -279,24 +232,25 @@ static int await_room(struct ipu_outfeed *q)
         deadline = ipu__deadline(q->options.timeout_seconds);
     while (is_full(q) && !q->aborted) {
         if (!limited)
-            pthread_cond_wait(&q->changed, &q->lock);
-        else if (pthread_cond_timedwait(&q->changed, &q->lock, &deadline) ==
-                     ETIMEDOUT &&
+            pthread_cond_wait(&q->base.changed, &q->base.lock);
+        else if (pthread_cond_timedwait(&q->base.changed, &q->base.lock,
+                                        &deadline) == ETIMEDOUT &&
                  is_full(q))
             return ipu__fail(IPU_ERR_STATE,
                              "outfeed '%s' is full: nobody has dequeued for "
                              "%g seconds",
-                             q->name, q->options.timeout_seconds);
+                             q->base.name, q->options.timeout_seconds);
     }
     if (q->aborted)
-        return ipu__fail(IPU_ERR_STATE, "outfeed '%s' was aborted", q->name);
+        return ipu__fail(IPU_ERR_STATE, "outfeed '%s' was aborted",
+                         q->base.name);
     if (q->options.mode == IPU_OUTFEED_ALL && q->options.most_elements > 0 &&
         q->complete.count >= q->options.most_elements)
         return ipu__fail(
             IPU_ERR_STATE,
             "outfeed '%s' is full: nobody has dequeued the %" PRId64
             " elements it may keep",
-            q->name, q->options.most_elements);
+            q->base.name, q->options.most_elements);
     return IPU_OK;
 }
 
@@ -317,7 +271,8 @@ static struct ipu__put *next_put(struct ipu_outfeed *q, int32_t replica)
         put = put->next;
     if (put)
         return put;
-    put = malloc(sizeof *put + q->element.total * (size_t)q->options.replicas);
+    put =
+        malloc(sizeof *put + q->base.element.total * (size_t)q->base.replicas);
     if (put) {
         put->parts = 0;
         append(&q->partial, put);
@@ -334,14 +289,14 @@ static void complete_first(struct ipu_outfeed *q)
     if (!put->next)
         q->partial.last = NULL;
     q->partial.count--;
-    for (int32_t r = 0; r < q->options.replicas; r++)
+    for (int32_t r = 0; r < q->base.replicas; r++)
         q->ahead[r]--;
     if (q->options.mode == IPU_OUTFEED_LAST) {
         ipu__puts_free(q->complete.first);
         q->complete = (struct ipu__puts){0};
     }
     append(&q->complete, put);
-    pthread_cond_broadcast(&q->changed);
+    pthread_cond_broadcast(&q->base.changed);
 }
 
 /* With the lock. */
@@ -354,16 +309,16 @@ static int put_part(struct ipu_outfeed *q, int32_t replica,
     IPU_TRY(await_room(q));
     put = next_put(q, replica);
     if (!put)
-        return ipu__fail_memory(q->element.total);
+        return ipu__fail_memory(q->base.element.total);
     to = put->data;
-    for (int32_t i = 0; i < q->element.ntensors; i++) {
-        size_t bytes = q->element.bytes[i];
+    for (int32_t i = 0; i < q->base.element.ntensors; i++) {
+        size_t bytes = q->base.element.bytes[i];
 
         memcpy(to + bytes * (size_t)replica, buffers[i], bytes);
-        to += bytes * (size_t)q->options.replicas;
+        to += bytes * (size_t)q->base.replicas;
     }
     q->ahead[replica]++;
-    if (++put->parts == q->options.replicas)
+    if (++put->parts == q->base.replicas)
         complete_first(q);
     return IPU_OK;
 }
@@ -373,9 +328,9 @@ int ipu__outfeed_put(ipu_outfeed *q, int32_t replica,
 {
     int status;
 
-    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
     status = put_part(q, replica, buffers);
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&q->base.lock);
     return status;
 }
 
@@ -383,21 +338,26 @@ int ipu_outfeed_abort(ipu_outfeed *q)
 {
     if (!q)
         return ipu__fail(IPU_ERR_ARGUMENT, "the outfeed is NULL");
-    pthread_mutex_lock(&q->lock);
+    pthread_mutex_lock(&q->base.lock);
     q->aborted = true;
-    pthread_cond_broadcast(&q->changed);
-    pthread_mutex_unlock(&q->lock);
+    pthread_cond_broadcast(&q->base.changed);
+    pthread_mutex_unlock(&q->base.lock);
     return IPU_OK;
+}
+
+bool ipu__outfeed_is_absent(const ipu_outfeed *q)
+{
+    return q->base.absent;
 }
 
 const char *ipu__outfeed_name(const ipu_outfeed *q)
 {
-    return q->name;
+    return q->base.name;
 }
 
 int32_t ipu__outfeed_replicas(const ipu_outfeed *q)
 {
-    return q->options.replicas;
+    return q->base.replicas;
 }
 
 ipu_outfeed_mode ipu__outfeed_mode(const ipu_outfeed *q)

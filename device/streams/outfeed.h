@@ -6,10 +6,9 @@
 #ifndef IPU_STREAMS_OUTFEED_H
 #define IPU_STREAMS_OUTFEED_H
 
-#include <pthread.h>
 #include <time.h>
 
-#include "streams/streams.h"
+#include "streams/queue.h"
 
 /* One element: tensor after tensor, of each the replicas' parts. */
 struct ipu__put {
@@ -24,20 +23,15 @@ struct ipu__puts {
 };
 
 struct ipu_outfeed {
-    char *name; /* owned */
+    struct ipu__queue base; /* described by the program */
     ipu_outfeed_options options;
-    pthread_mutex_t lock; /* of everything below */
-    pthread_cond_t changed;
-    bool described;
-    struct ipu__element element; /* of one replica */
+    /* With the lock: */
     struct ipu__puts complete, partial;
     int64_t *ahead; /* owned, [replicas] */
     bool aborted;
     int failure; /* of the last run; 0: none */
     int32_t runs;
     pthread_t runner; /* the thread of the last run to begin */
-    int32_t shares, engines;
-    bool deleted;
 };
 
 /* A list and what follows. */

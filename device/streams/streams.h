@@ -13,6 +13,12 @@
 
 /* ------------------------------------------------------------------ infeeds */
 
+/* The description of a loaded program's queue, without a data set: no engine
+ * can use it. As ipu_infeed_new checks it. */
+int ipu__infeed_absent(const char *name, int32_t replicas, int32_t count,
+                       const ipu_feed_tensor *tensors, ipu_infeed **infeed);
+bool ipu__infeed_is_absent(const ipu_infeed *infeed);
+
 void ipu__infeed_retain(ipu_infeed *infeed);
 void ipu__infeed_release(ipu_infeed *infeed); /* NULL is accepted */
 
@@ -36,6 +42,11 @@ size_t ipu__infeed_bytes(const ipu_infeed *infeed); /* of an element */
 
 /* ----------------------------------------------------------------- outfeeds */
 
+/* As of infeeds. */
+int ipu__outfeed_absent(const char *name, int32_t replicas, int32_t count,
+                        const ipu_feed_tensor *tensors, ipu_outfeed **outfeed);
+bool ipu__outfeed_is_absent(const ipu_outfeed *outfeed);
+
 void ipu__outfeed_retain(ipu_outfeed *outfeed);
 void ipu__outfeed_release(ipu_outfeed *outfeed); /* NULL is accepted */
 
@@ -56,6 +67,11 @@ void ipu__outfeed_end(ipu_outfeed *outfeed, int status);
  * nobody dequeues and there is a limit. */
 int ipu__outfeed_put(ipu_outfeed *outfeed, int32_t replica,
                      const void *const *buffers);
+
+/* Of an element of one replica, if a program has said; otherwise 0. Borrowed
+ * until the queue goes. */
+int32_t ipu__outfeed_tensors(const ipu_outfeed *outfeed,
+                             const ipu_feed_tensor **tensors);
 
 const char *ipu__outfeed_name(const ipu_outfeed *outfeed);
 int32_t ipu__outfeed_replicas(const ipu_outfeed *outfeed);
