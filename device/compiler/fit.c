@@ -153,6 +153,9 @@ static void describe(const struct remedies *r, ipu_remedy_kind kind, int parts,
     case IPU_REMEDY_OFFLOAD:
         snprintf(text, size, "offloading what only the update uses");
         break;
+    case IPU_REMEDY_OFFLOAD_ALL:
+        snprintf(text, size, "offloading weights and accumulators, too");
+        break;
     case IPU_REMEDY_SHARD:
         snprintf(text, size, "sharding over %d chips", parts);
         break;

@@ -208,6 +208,17 @@ static int offload(ipu_graph *g, int32_t parts)
     return IPU_OK;
 }
 
+static int offload_all(ipu_graph *g, int32_t parts)
+{
+    (void)parts;
+    if (has_gradients(g) && g->nregions == 0)
+        IPU_TRY(ipu__put_update_apart(g, 1));
+    for (int32_t t = 0; t < g->ntensors; t++)
+        if (g->tensors[t].kind == IPU__VARIABLE)
+            g->tensors[t].offload = IPU_OFFLOAD_ON;
+    return IPU_OK;
+}
+
 static int shard(ipu_graph *g, int32_t parts)
 {
     return ipu__shard_again(g, parts);
@@ -238,6 +249,7 @@ static const struct remedy {
     [IPU_REMEDY_ACCUMULATE] = {"accumulate", accumulate, 1 << 20},
     [IPU_REMEDY_RECOMPUTE] = {"recompute", recompute, 1},
     [IPU_REMEDY_OFFLOAD] = {"offload", offload, 1},
+    [IPU_REMEDY_OFFLOAD_ALL] = {"offload all", offload_all, 1},
     [IPU_REMEDY_SHARD] = {"shard", shard, IPU_MAX_IPUS},
     [IPU_REMEDY_PLACEMENT] = {"placement", place, 1},
 };
@@ -248,12 +260,13 @@ const char *ipu_remedy_name(ipu_remedy_kind kind)
 }
 
 /* What a change has made of it, beyond bytes. */
-static int check_done(const struct ipu__trial *t, const ipu_remedy *r)
+static int check_done(const ipu_remedy *r)
 {
     if (r->kind == IPU_REMEDY_OFFLOAD && r->remote_bytes == 0)
         return ipu__fail(IPU_ERR_STATE,
                          "there is nothing that only the update uses");
-    (void)t;
+    if (r->kind == IPU_REMEDY_OFFLOAD_ALL && r->remote_bytes == 0)
+        return ipu__fail(IPU_ERR_STATE, "it has no variables of any size");
     return IPU_OK;
 }
 
@@ -284,7 +297,7 @@ static int try_parts(const struct ipu__trial *t, ipu_remedy_kind kind,
     status = measure(t, g, &tried);
     ipu_graph_free(g);
     if (status >= 0)
-        status = check_done(t, &tried);
+        status = check_done(&tried);
     if (status < 0)
         return status;
     if (kind == IPU_REMEDY_ACCUMULATE && !has_gradients(t->graph)) {
@@ -361,7 +374,8 @@ int ipu__try_remedy(const struct ipu__trial *t, ipu_remedy_kind kind,
     ipu_target_init(&target, sizeof target);
     if (t->options->target)
         target = *t->options->target;
-    if (kind == IPU_REMEDY_OFFLOAD && !(target.streaming_bytes_per_second > 0))
+    if ((kind == IPU_REMEDY_OFFLOAD || kind == IPU_REMEDY_OFFLOAD_ALL) &&
+        !(target.streaming_bytes_per_second > 0))
         return ipu__fail(IPU_ERR_STATE, "'%s' has no memory beside the chip",
                          target.name);
     if (remedies[kind].most == 1)

@@ -152,6 +152,13 @@ static int get_tensor(struct ipu__reader *r, ipu_graph *g)
     index = ipu__tensor_add(g, name, &t.shape, t.kind);
     IPU_TRY(index);
     g->tensors[index].checkpoint = t.checkpoint;
+    if (t.shard < 0 || t.shard >= IPU_MAX_IPUS)
+        return ipu__damaged(r, "%.60s is on chip %d", g->tensors[index].name,
+                            (int)t.shard);
+    g->tensors[index].shard = t.shard;
+    if (t.offload < IPU_OFFLOAD_AUTO || t.offload > IPU_OFFLOAD_OFF)
+        return ipu__damaged(r, "%.60s is nowhere", g->tensors[index].name);
+    g->tensors[index].offload = t.offload;
     if (t.map.first < 0 || t.map.tiles < 0)
         return ipu__damaged(r, "a tensor is mapped to no tiles");
     g->tensors[index].map = t.map;

@@ -28,7 +28,7 @@ static const struct ipu__member tensor[] = {
     MEMBER(3, IPU__INT64, shape.extents), MEMBER(4, IPU__INT32, kind),
     MEMBER(5, IPU__INT32, source.line),   MEMBER(6, IPU__BOOL, checkpoint),
     MEMBER(7, IPU__INT32, map.first),     MEMBER(8, IPU__INT32, map.tiles),
-    MEMBER(9, IPU__INT32, shard),
+    MEMBER(9, IPU__INT32, shard),         MEMBER(10, IPU__INT32, offload),
 };
 LAYOUT(ipu__tensor_layout, "a tensor", tensor);
 #undef STRUCT

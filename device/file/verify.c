@@ -49,6 +49,8 @@ static int verify_value(const struct ipu__reader *r, const ipu_executable *e,
 {
     if ((int32_t)v->kind < IPU__INPUT || v->kind > IPU__RESULT)
         return ipu__damaged(r, "no kind of values is %d", (int)v->kind);
+    if (!within(v->shard, IPU_MAX_IPUS))
+        return ipu__damaged(r, "%.60s is on chip %d", v->name, (int)v->shard);
     if (!within(v->block, e->nblocks) || (v->inner && v->kind != IPU__RESULT) ||
         (e->blocks[v->block].bytes < v->bytes && !v->inner))
         return ipu__damaged(r, "%.60s has no place", v->name);

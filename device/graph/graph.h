@@ -257,6 +257,11 @@ int ipu__graph_copy(const ipu_graph *graph, ipu_graph **copy);
 int ipu__update_begin(ipu_graph *graph, int32_t mini_batches,
                       const ipu_update_options *options);
 
+/* The variables that are updated, where the options want them. */
+int ipu__offload_weights(ipu_graph *graph, int32_t count,
+                         const ipu_tensor *variables,
+                         const ipu_update_options *options);
+
 /* Give the node the region of what is being built and of its inputs;
  * IPU_ERR_STATE if these are two of which none is within the other. */
 int ipu__region_join(const ipu_graph *graph, struct ipu__node *node);

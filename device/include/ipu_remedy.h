@@ -28,10 +28,12 @@ enum {
                                   gradients: parts runs */
     IPU_REMEDY_RECOMPUTE = 2,  /* ipu_allow_recompute, checkpoints chosen */
     IPU_REMEDY_OFFLOAD = 3,    /* what only the update uses, beside the chip */
-    IPU_REMEDY_SHARD = 4,      /* parts chips: ipu_shard_automatically */
-    IPU_REMEDY_PLACEMENT = 5,  /* tensors where the compiler puts them, instead
-                                  of where ipu_map does */
-    IPU_NUM_REMEDIES = 6
+    IPU_REMEDY_OFFLOAD_ALL = 4, /* ... and weights and accumulators, too:
+                                   ipu_offload_variable */
+    IPU_REMEDY_SHARD = 5,       /* parts chips: ipu_shard_automatically */
+    IPU_REMEDY_PLACEMENT = 6,   /* tensors where the compiler puts them, instead
+                                   of where ipu_map does */
+    IPU_NUM_REMEDIES = 7
 };
 
 /* "recompute"; NULL if it is none. Static. */

@@ -80,11 +80,11 @@ int ipu_reduction_parse(const char *name, ipu_reduction *reduction);
 typedef ipu_dtype (*ipu_accumulator_fn)(void *context, const char *variable,
                                         ipu_dtype dtype);
 
-/* Where the optimiser's state lies: variables that only the update region
- * uses. */
+/* Where variables lie. */
 typedef int32_t ipu_offload;
 enum {
-    IPU_OFFLOAD_AUTO = 0, /* beside the chip, if there is memory there */
+    IPU_OFFLOAD_AUTO = 0, /* what only the update region uses, beside the chip,
+                             if there is memory there; the rest on it */
     IPU_OFFLOAD_ON = 1,   /* there, or the program does not compile */
     IPU_OFFLOAD_OFF = 2   /* on the chip */
 };
@@ -98,7 +98,7 @@ typedef struct ipu_accumulation_options {
     ipu_accumulator_fn choose;
     void *context; /* borrowed during the call */
     int32_t cast;  /* 1: the result is cast back to the variable's dtype */
-    int32_t reserved;
+    ipu_offload offload; /* of the accumulator: ipu_offload_variable */
 } ipu_accumulation_options;
 
 /*
@@ -155,15 +155,16 @@ typedef struct ipu_optimizer {
 } ipu_optimizer;
 
 typedef struct ipu_update_options {
-    uint32_t size; /* sizeof(ipu_update_options) */
-    /* Of variables that only the update uses. */
-    ipu_offload offload;
+    uint32_t size;       /* sizeof(ipu_update_options) */
+    ipu_offload offload; /* of variables that only the update uses */
     /* 1: no update is made if condition, an int32 scalar that is computed in
      * each run, was 0 in one of the mini-batches. */
     int32_t conditional;
     ipu_tensor condition;
     int64_t minimum_remote_bytes;          /* smaller ones stay; 0: 128 */
     ipu_accumulation_options accumulation; /* its size may be 0: the usual */
+    ipu_offload offload_weights; /* of the variables: ipu_offload_variable */
+    int32_t reserved;
 } ipu_update_options;
 
 /*
@@ -281,6 +282,18 @@ ipu_tensor ipu_rate(ipu_graph *graph, ipu_tensor step,
  */
 int ipu_update_offload(ipu_graph *graph, int32_t count, ipu_offload offload,
                        int64_t minimum_bytes);
+
+/*
+ * Where one variable lies, whoever uses it: a weight, an accumulator. ON:
+ * beside the chip, if it has 128 bytes or more. It is loaded when the forward
+ * pass first reads it, again when derivatives do, and again when the update
+ * does, each time until the last step of that phase that reads it; it is stored
+ * when it has been assigned. A target without streaming memory is then
+ * IPU_ERR_ARGUMENT when the graph is compiled. OFF: on the chip, even if only
+ * the update uses it. AUTO: as ipu_update_offload says.
+ */
+int ipu_offload_variable(ipu_graph *graph, ipu_tensor variable,
+                         ipu_offload offload);
 
 /* --------------------------------------------- state shared by replicas */
 

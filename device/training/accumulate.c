@@ -233,6 +233,8 @@ static ipu_tensor accumulate(ipu_graph *g, int32_t variable,
     if (r.due >= 0) {
         n = ipu__handle(g, r.counter);
         acc = add_accumulator(g, variable, dtype);
+        if (o->offload != IPU_OFFLOAD_AUTO)
+            ipu_offload_variable(g, acc, o->offload);
         sum = ipu__add(g, &ipu__accumulate, (ipu_tensor[]){acc, gradient, n},
                        &attributes);
         ipu_assign(g, acc, sum);

@@ -111,6 +111,16 @@ static ipu_tensor held(ipu_graph *g, int32_t mini_batches, ipu_tensor condition)
     return condition;
 }
 
+int ipu__offload_weights(ipu_graph *g, int32_t count,
+                         const ipu_tensor *variables,
+                         const ipu_update_options *o)
+{
+    for (int32_t i = 0; i < count && o->offload_weights != IPU_OFFLOAD_AUTO;
+         i++)
+        IPU_TRY(ipu_offload_variable(g, variables[i], o->offload_weights));
+    return IPU_OK;
+}
+
 int ipu__update_begin(ipu_graph *g, int32_t mini_batches,
                       const ipu_update_options *o)
 {
@@ -135,6 +145,7 @@ int ipu_accumulating_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
         return graph ? ipu__graph_fail(graph, status) : status;
     IPU_TRY(ipu_update_offload(graph, mini_batches, o->offload,
                                o->minimum_remote_bytes));
+    IPU_TRY(ipu__offload_weights(graph, nvariables, variables, o));
     IPU_TRY(ipu__update_begin(graph, mini_batches, o));
     status = apply_all(graph, optimizer, nvariables, variables, gradients,
                        mini_batches,

@@ -288,6 +288,7 @@ int ipu_sharded_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
     s.replication = &over;
     IPU_TRY(ipu_update_offload(graph, mini_batches, o->offload,
                                o->minimum_remote_bytes));
+    IPU_TRY(ipu__offload_weights(graph, nvariables, variables, o));
     IPU_TRY(ipu__update_begin(graph, mini_batches, o));
     status = update_all(&s, nvariables, variables, gradients, mini_batches, o);
     graph->region = 0;

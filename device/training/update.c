@@ -53,18 +53,53 @@ int ipu_update_end(ipu_graph *graph)
     return IPU_OK;
 }
 
+static int check_offload(ipu_offload offload)
+{
+    if (offload >= IPU_OFFLOAD_AUTO && offload <= IPU_OFFLOAD_OFF)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_ARGUMENT,
+                     "offload: %d is neither AUTO, ON nor OFF", (int)offload);
+}
+
+int ipu_offload_variable(ipu_graph *graph, ipu_tensor variable,
+                         ipu_offload offload)
+{
+    ipu_graph *of = graph;
+    int32_t index;
+    int status;
+
+    IPU_TRY(check_graph(graph));
+    status = check_offload(offload);
+    if (status < 0)
+        return ipu__graph_fail(graph, status);
+    index = ipu__index(graph, variable);
+    if (index < 0)
+        return ipu__graph_fail(
+            graph, ipu__fail(index, "offload: %s", ipu_last_error()));
+    index = ipu__origin(graph, index);
+    /* Of the graph around it all, in a body. */
+    for (int32_t i = 0; of->parent && i < of->nimports; i++)
+        if (of->imports[i].inner == index) {
+            index = ipu__origin(of->parent, of->imports[i].outer);
+            of = of->parent;
+            i = -1;
+        }
+    if (of->tensors[index].kind != IPU__VARIABLE || of->tensors[index].fixed)
+        return ipu__graph_fail(graph, ipu__fail(IPU_ERR_ARGUMENT,
+                                                "offload: %s is not a variable",
+                                                of->tensors[index].name));
+    of->tensors[index].offload = offload;
+    return IPU_OK;
+}
+
 int ipu_update_offload(ipu_graph *graph, int32_t count, ipu_offload offload,
                        int64_t minimum_bytes)
 {
     int32_t region;
 
     IPU_TRY(check_graph(graph));
-    if (offload < IPU_OFFLOAD_AUTO || offload > IPU_OFFLOAD_OFF)
-        return ipu__graph_fail(graph,
-                               ipu__fail(IPU_ERR_ARGUMENT,
-                                         "offload: %d is neither AUTO, ON nor "
-                                         "OFF",
-                                         (int)offload));
+    if (check_offload(offload) < 0)
+        return ipu__graph_fail(graph, IPU_ERR_ARGUMENT);
     if (minimum_bytes < 0)
         return ipu__graph_fail(
             graph, ipu__fail(IPU_ERR_ARGUMENT,

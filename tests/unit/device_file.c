@@ -114,19 +114,26 @@ START_TEST(a_loaded_graph_computes_the_same)
 }
 END_TEST
 
-/* ... and what its remedies are: which derivative is of which tensor is
- * kept. */
+/* ... what its remedies are, for which derivative is of which tensor is kept;
+ * and where the program wants its tensors. */
 START_TEST(a_loaded_graph_can_be_changed_as_well)
 {
     const ipu_compile_options options = {.size = sizeof options};
     ipu_graph *g = build(), *loaded = NULL;
     ipu_remedy a = {.size = sizeof a}, b = a;
+    ipu_tensor kept;
 
+    MUST(ipu_shard(g, 3));
+    kept = ipu_variable(g, "kept", IPU_FLOAT32, 1, (const int64_t[]){64});
+    MUST(ipu_offload_variable(g, kept, IPU_OFFLOAD_ON));
     MUST(ipu_graph_save(g, in_folder("graph")));
     MUST(ipu_graph_load(in_folder("graph"), &loaded));
     MUST(ipu_remedy_try(g, &options, IPU_REMEDY_SHARD, 2, &a));
     MUST(ipu_remedy_try(loaded, &options, IPU_REMEDY_SHARD, 2, &b));
     ck_assert_mem_eq(&a, &b, sizeof a);
+    ck_assert_int_ge(a.remote_bytes, 256);
+    MUST(ipu_graph_find(loaded, "kept", &kept));
+    ck_assert_int_eq(ipu_tensor_shard(loaded, kept), 3);
     ipu_graph_free(g);
     ipu_graph_free(loaded);
 }

@@ -25,7 +25,7 @@ struct way {
     int32_t parts; /* of the batch */
     int32_t mini;  /* mini-batches in an update region; 0: none */
     ipu_dtype dtype;
-    ipu_offload offload;
+    ipu_offload offload, others; /* of state; of weights and accumulators */
     bool recompute;
     int32_t shards; /* 0: none */
     bool by_hand;   /* ... which the author has chosen */
@@ -80,7 +80,12 @@ static void build(ipu_graph *graph, const struct way *way,
                              .kind = kind,
                              .rate =
                                  ipu_fill(graph, way->dtype, 0, NULL, 0.01)};
-    const ipu_update_options u = {.size = sizeof u, .offload = way->offload};
+    const ipu_update_options u = {
+        .size = sizeof u,
+        .offload = way->offload,
+        .offload_weights = way->others,
+        .accumulation = {.size = sizeof u.accumulation,
+                         .offload = way->others}};
     ipu_tensor w[MOST], slopes[MOST], loss;
 
     MUST(ipu_allow_recompute(graph, way->recompute));
@@ -278,6 +283,28 @@ START_TEST(state_can_lie_beside_the_chip)
 }
 END_TEST
 
+/* The weights, too, between their uses. */
+START_TEST(weights_can_lie_beside_the_chip)
+{
+    const struct network state = {IPU_OPTIMIZER_ADAM, 256, 24, &plain};
+    struct way way = plain;
+    ipu_remedy few, r;
+    const char *text;
+
+    target.streaming_bytes_per_second = 20e9;
+    text = refusal(&state);
+    few =
+        told(text, IPU_REMEDY_OFFLOAD, "offloading what only the update uses");
+    r = told(text, IPU_REMEDY_OFFLOAD_ALL,
+             "offloading weights and accumulators, too");
+    ck_assert_int_lt(r.tile_bytes, few.tile_bytes);
+    ck_assert(r.seconds > few.seconds);
+    way.mini = 1;
+    way.offload = way.others = IPU_OFFLOAD_ON;
+    check_told(&state, &way, r);
+}
+END_TEST
+
 /* Over as many chips as it takes, or over that many more; automatically, or by
  * hand. */
 START_TEST(several_chips_can_share_it)
@@ -394,6 +421,8 @@ START_TEST(what_a_program_cannot_have_is_said)
         {IPU_REMEDY_ACCUMULATE, "accumulate: no batch of a multiple of 2"},
         {IPU_REMEDY_RECOMPUTE, "recompute: the program has no gradients"},
         {IPU_REMEDY_OFFLOAD, "offload: 'mk1' has no memory beside the chip"},
+        {IPU_REMEDY_OFFLOAD_ALL,
+         "offload all: 'mk1' has no memory beside the chip"},
         {IPU_REMEDY_PLACEMENT, "placement: the compiler has placed all of it"},
     };
     const ipu_compile_options options = {.size = sizeof options,
@@ -513,6 +542,7 @@ static TCase *tcase_fit(void)
     tcase_add_test(tc, state_can_lie_beside_the_chip);
     tcase_add_loop_test(tc, all_kinds_of_networks_can_be_changed, 0, 2);
     tcase_add_test(tc, the_search_can_be_stopped);
+    tcase_add_test(tc, weights_can_lie_beside_the_chip);
     tcase_add_loop_test(tc, several_chips_can_share_it, 0, 4);
     tcase_add_test(tc, the_compiler_may_place_it_better);
     tcase_add_test(tc, what_a_program_cannot_have_is_said);

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Weights and accumulators in the DRAM beside the chip, and what else of
+ * variables a program asks for: the same bits after 100 steps, less on the
+ * tiles, and as many bytes moved as there are loads and stores.
+ */
+#include "check_main.h"
+
+#include "device.h"
+
+enum { WIDTH = 64, ROWS = 16, LAYERS = 4, BYTES = WIDTH * WIDTH * 4 };
+
+enum { WEIGHTS = 1, ACCUMULATORS = 2, STATE = 4, RECOMPUTE = 8, LOOP = 16 };
+
+static struct device devices[2];
+static ipu_tensor w[LAYERS];
+static int made, count; /* how the program is written; mini-batches */
+
+static void set_up(void)
+{
+    memset(devices, 0, sizeof devices);
+    count = 4;
+}
+
+static void tear_down(void)
+{
+    for (int i = 0; i < 2; i++)
+        device_free(&devices[i]);
+}
+
+static ipu_offload on(int flag)
+{
+    return made & flag ? IPU_OFFLOAD_ON : IPU_OFFLOAD_OFF;
+}
+
+static void variables(ipu_graph *g)
+{
+    char name[] = "w0";
+
+    for (int i = 0; i < LAYERS; i++, name[1]++)
+        w[i] = ipu_variable(g, name, IPU_FLOAT32, 2, SHAPE(WIDTH, WIDTH));
+}
+
+/* Tanh layers on noise that is drawn by the step, and Adam. */
+static int step(ipu_graph *g)
+{
+    const ipu_optimizer adam = {.size = sizeof adam,
+                                .kind = IPU_OPTIMIZER_ADAM,
+                                .rate =
+                                    ipu_fill(g, IPU_FLOAT32, 0, NULL, 0.01)};
+    const ipu_update_options u = {
+        .size = sizeof u,
+        .offload = on(STATE),
+        .offload_weights = made & WEIGHTS ? IPU_OFFLOAD_ON : IPU_OFFLOAD_AUTO,
+        .accumulation = {.size = sizeof u.accumulation,
+                         .offload = on(ACCUMULATORS)}};
+    ipu_tensor slopes[LAYERS], loss;
+    ipu_tensor h = ipu_random_normal(g, 2, SHAPE(ROWS, WIDTH), 0, 1, 7,
+                                     ipu_counter(g, "noise"));
+
+    ipu_allow_recompute(g, made & RECOMPUTE);
+    for (int i = 0; i < LAYERS; i++) {
+        h = ipu_tanh(g, ipu_matmul(g, h, w[i]));
+        if (i % 2)
+            h = ipu_recomputation_checkpoint(g, h);
+    }
+    loss = ipu_reduce_sum(g, ipu_square(g, h), 1.0 / ROWS);
+    ipu_gradients(g, loss, LAYERS, w, slopes);
+    return ipu_accumulating_optimizer(g, &adam, LAYERS, w, slopes, count, &u);
+}
+
+static int body(ipu_graph *g, void *context, int32_t ninputs,
+                const ipu_tensor *inputs, int32_t noutputs, ipu_tensor *outputs)
+{
+    (void)context, (void)ninputs, (void)inputs, (void)noutputs, (void)outputs;
+    return step(g);
+}
+
+static void build(struct device *d, int how)
+{
+    made = how;
+    *d = device_new();
+    variables(d->graph);
+    if (made & LOOP)
+        MUST(ipu_repeat(d->graph, 100, body, NULL, 0, NULL, NULL, NULL));
+    else
+        MUST(step(d->graph));
+    device_load(d);
+}
+
+static void train(struct device *d, float (*weights)[WIDTH * WIDTH])
+{
+    char name[] = "w0";
+
+    for (int i = 0; i < LAYERS; i++, name[1]++) {
+        device_fill(weights[i], WIDTH * WIDTH, (uint64_t)i + 1);
+        MUST(ipu_engine_write(d->engine, name, weights[i], sizeof *weights));
+    }
+    for (int i = 0; i < (made & LOOP ? 1 : 100); i++)
+        MUST(ipu_engine_run(d->engine));
+    for (int i = 0; i < LAYERS; i++) {
+        name[1] = (char)('0' + i);
+        MUST(ipu_engine_read(d->engine, name, weights[i], sizeof *weights));
+    }
+}
+
+static ipu_memory_info memory_of(const struct device *d)
+{
+    ipu_memory_info memory = {.size = sizeof memory};
+
+    MUST(ipu_executable_memory(d->executable, &memory));
+    return memory;
+}
+
+static ipu_program_cycles cycles_of(const struct device *d)
+{
+    ipu_program_cycles cycles = {.size = sizeof cycles};
+
+    MUST(ipu_executable_cycles(d->executable, &cycles));
+    return cycles;
+}
+
+/* All 32 ways to write it. */
+START_TEST(weights_are_the_same_bits)
+{
+    static float weights[2][LAYERS][WIDTH * WIDTH];
+
+    build(&devices[0], 0);
+    train(&devices[0], weights[0]);
+    build(&devices[1], _i);
+    train(&devices[1], weights[1]);
+    ck_assert_float_ne(weights[0][0][1], weights[0][0][2]);
+    ck_assert_mem_eq(weights[0], weights[1], sizeof weights[0]);
+}
+END_TEST
+
+/* Each variable leaves the tiles; and comes and goes as often as it must. */
+START_TEST(what_goes_is_moved)
+{
+    static const struct {
+        int how;
+        int variables; /* of each layer that go */
+        int transfers; /* of them in a run with an update */
+    } cases[] = {
+        /* Adam's means are loaded and stored by the update. */
+        {STATE, 2, 4},
+        /* The gradient is added to the sum, each time; the update has it. */
+        {ACCUMULATORS, 1, 2},
+        /* Read there, back (but for the first layer's), and by the update,
+         * which stores them. */
+        {WEIGHTS, 1, 4},
+        {STATE | ACCUMULATORS | WEIGHTS, 4, 10},
+    };
+    const int missing = cases[_i].how & WEIGHTS ? 1 : 0;
+    ipu_memory_info memory[2];
+    ipu_program_cycles cycles[2];
+
+    for (int i = 0; i < 2; i++) {
+        build(&devices[i], i ? cases[_i].how : 0);
+        memory[i] = memory_of(&devices[i]);
+        cycles[i] = cycles_of(&devices[i]);
+    }
+    ck_assert_int_eq(memory[0].remote_bytes, 0);
+    ck_assert_int_eq(memory[1].remote_bytes,
+                     (int64_t)LAYERS * BYTES * cases[_i].variables);
+    ck_assert_int_eq(memory[0].always_live_bytes - memory[1].always_live_bytes,
+                     (int64_t)LAYERS * BYTES * cases[_i].variables);
+    ck_assert_int_lt(memory[1].peak_bytes, memory[0].peak_bytes);
+    ck_assert_int_eq(cycles[0].streaming_bytes, 0);
+    ck_assert_int_eq(cycles[1].streaming_bytes,
+                     (int64_t)(LAYERS * cases[_i].transfers - missing) * BYTES);
+    ck_assert_int_ge(cycles[1].total - cycles[0].total, cycles[1].streaming);
+}
+END_TEST
+
+/* Of all the weights only that of the layer at work is on the chip. */
+START_TEST(weights_are_not_there_between_uses)
+{
+    ipu_memory_info memory[2];
+
+    count = 1;
+    for (int i = 0; i < 2; i++) {
+        build(&devices[i], i ? STATE | WEIGHTS : STATE);
+        memory[i] = memory_of(&devices[i]);
+    }
+    /* At the fullest step there are at most a weight, its gradient, a mean of
+     * each kind and what becomes of them, and some activations. */
+    ck_assert_int_gt(memory[0].peak_bytes, (int64_t)LAYERS * BYTES);
+    ck_assert_int_le(memory[1].peak_bytes,
+                     6 * BYTES + (int64_t)4 * LAYERS * ROWS * WIDTH * 4);
+}
+END_TEST
+
+START_TEST(small_ones_stay)
+{
+    ipu_tensor v;
+
+    devices[0] = device_new();
+    for (int i = 0; i < 2; i++) {
+        v = ipu_variable(devices[0].graph, i ? "large" : "small", IPU_FLOAT32,
+                         1, SHAPE(31 + i));
+        MUST(ipu_offload_variable(devices[0].graph, v, IPU_OFFLOAD_ON));
+        MUST(ipu_output(devices[0].graph, i ? "y" : "x",
+                        ipu_negate(devices[0].graph, v)));
+    }
+    device_load(&devices[0]);
+    ck_assert_int_eq(memory_of(&devices[0]).remote_bytes, 128);
+}
+END_TEST
+
+/* What is not a node's: host calls, outputs, queues, what another becomes. */
+static int see(void *context, const char *name, void *data, int64_t n)
+{
+    (void)name;
+    memcpy(context, data, (size_t)n * sizeof(float));
+    return 0;
+}
+
+START_TEST(whoever_reads_one_gets_it)
+{
+    float seen[64], shown[64], first[64], other[64];
+    ipu_tensor v, u;
+    ipu_graph *g;
+
+    devices[0] = device_new();
+    g = devices[0].graph;
+    v = ipu_variable(g, "v", IPU_FLOAT32, 1, SHAPE(64));
+    u = ipu_variable(g, "u", IPU_FLOAT32, 1, SHAPE(64));
+    MUST(ipu_offload_variable(g, v, IPU_OFFLOAD_ON));
+    MUST(ipu_host_call(g, "seen", v, see, seen));
+    MUST(ipu_output(g, "shown", v));
+    MUST(ipu_assign(g, u, v));
+    MUST(ipu_assign(g, v, ipu_scale(g, v, 2, 0)));
+    device_load(&devices[0]);
+    device_fill(first, 64, 3);
+    MUST(ipu_engine_write(devices[0].engine, "v", first, sizeof first));
+    device_connect(&devices[0], "shown", shown, 64);
+    MUST(ipu_engine_run(devices[0].engine));
+    MUST(ipu_engine_read(devices[0].engine, "u", other, sizeof other));
+    ck_assert_mem_eq(seen, first, sizeof first);
+    ck_assert_mem_eq(other, first, sizeof first);
+    for (int i = 0; i < 64; i++)
+        ck_assert_float_eq(shown[i], 2 * first[i]);
+    ck_assert_int_eq(memory_of(&devices[0]).remote_bytes, 256);
+}
+END_TEST
+
+START_TEST(misuse_is_refused)
+{
+    ipu_target mk1;
+    ipu_tensor x, v;
+    ipu_graph *g;
+
+    devices[0] = device_new();
+    g = devices[0].graph;
+    x = device_floats(&devices[0], "x", 1, SHAPE(64));
+    v = ipu_variable(g, "v", IPU_FLOAT32, 1, SHAPE(64));
+    ipu_target_init(&mk1, sizeof mk1);
+    MUST(ipu_target_find("mk1", &mk1));
+    MUST(ipu_offload_variable(g, v, IPU_OFFLOAD_ON));
+    MUST(ipu_output(g, "y", ipu_add(g, x, v)));
+    MUST_FAIL(ipu_compile(g, &mk1, &devices[0].executable), IPU_ERR_ARGUMENT,
+              "v is to be kept beside the chip, but 'mk1' has no streaming");
+    MUST_FAIL(ipu_offload_variable(NULL, v, IPU_OFFLOAD_ON), IPU_ERR_ARGUMENT,
+              "NULL");
+    if (_i == 0)
+        MUST_FAIL(ipu_offload_variable(g, x, IPU_OFFLOAD_ON), IPU_ERR_ARGUMENT,
+                  "x is not a variable");
+    else if (_i == 1)
+        MUST_FAIL(ipu_offload_variable(g, v, 3), IPU_ERR_ARGUMENT,
+                  "3 is neither AUTO, ON nor OFF");
+    else
+        MUST_FAIL(ipu_offload_variable(g, (ipu_tensor){-1}, IPU_OFFLOAD_ON),
+                  IPU_ERR_ARGUMENT, "offload: ");
+}
+END_TEST
+
+static TCase *tcase_weights(void)
+{
+    TCase *tc = tcase_create("weights");
+
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_set_timeout(tc, 120);
+    tcase_add_loop_test(tc, weights_are_the_same_bits, 0, 32);
+    tcase_add_loop_test(tc, what_goes_is_moved, 0, 4);
+    tcase_add_test(tc, weights_are_not_there_between_uses);
+    tcase_add_test(tc, small_ones_stay);
+    tcase_add_test(tc, whoever_reads_one_gets_it);
+    tcase_add_loop_test(tc, misuse_is_refused, 0, 3);
+    return tc;
+}
+
+HVD_TEST_MAIN("device_training_weights", tcase_weights)
