@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command lines, on argp. argp would print its own messages and exit, on
- * every rank; so it is told to be silent (ARGP_NO_ERRS), help and version are
- * options of ours, and where argp meets an option it cannot place,
- * explain_option says why.
- *
  * One table (options_rows.c) has the options of all programs, each row those
- * that have it; argp gets the rows of the program that runs. Whole numbers are
- * read by a second table: where they go, and from what to what they may be.
+ * that have it; line.c gets the rows of the program that runs. Whole numbers
+ * are read by a second table: where they go, and from what to what they may be.
  */
 #include "common/options.h"
 
@@ -16,7 +11,6 @@
 #include "common/problem.h"
 #include "common/values.h"
 
-#include <errno.h>
 #include <hvd_strategy.h>
 #include <math.h>
 #include <stddef.h>
@@ -54,49 +48,7 @@ static const struct whole {
     {KEY_REPLICAS, "--replicas", 1, 64, AT(cut.replicas)},
 };
 
-/* What argp hands to parse_option. */
-struct parsing {
-    struct options *options;
-    const struct argp_option *table; /* of the program */
-    int outcome;                     /* OPTIONS_* */
-};
-
-/* argv[next - 1] is an option argp could not place: say what is wrong. */
-static int explain_option(const struct argp_state *state,
-                          const struct argp_option *table)
-{
-    const char *word = state->argv[state->next - 1];
-    size_t length = strcspn(word, "=");
-    const struct argp_option *match = NULL;
-    int matches = 0;
-
-    if (length <= 2 || strncmp(word, "--", 2) != 0)
-        return problem_set("'%s' is not an option, or lacks its value; see "
-                           "--help",
-                           word);
-    for (const struct argp_option *o = table; o->name || o->doc; o++) {
-        if (!o->name || strncmp(o->name, word + 2, length - 2) != 0)
-            continue;
-        match = o;
-        matches++;
-        if (strlen(o->name) == length - 2) {
-            matches = 1;
-            break;
-        }
-    }
-    if (matches == 0)
-        return problem_set("there is no option %s; see --help", word);
-    if (matches > 1)
-        return problem_set("%s may be more than one option; write it in full",
-                           word);
-    if (match->arg)
-        return problem_set("--%s needs a value, --%s %s", match->name,
-                           match->name, match->arg);
-    return problem_set("--%s takes no value, but %s was given", match->name,
-                       word);
-}
-
-/* 0, PROBLEM, or ARGP_ERR_UNKNOWN for what is not a whole number. */
+/* What has a whole number for a value. */
 static int parse_whole(int key, const char *value, struct options *o)
 {
     for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++) {
@@ -114,7 +66,7 @@ static int parse_whole(int key, const char *value, struct options *o)
                w->bytes);
         return 0;
     }
-    return ARGP_ERR_UNKNOWN;
+    return problem_set("this option is not read"); /* the tables differ */
 }
 
 static int parse_optimizer(const char *value, struct options *o)
@@ -127,7 +79,7 @@ static int parse_optimizer(const char *value, struct options *o)
     return status;
 }
 
-/* Likewise for what has a value that is no whole number. */
+/* What has a value. */
 static int parse_value(int key, const char *value, struct options *o)
 {
     switch (key) {
@@ -162,31 +114,17 @@ static int parse_value(int key, const char *value, struct options *o)
     }
 }
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static int take(void *context, int key, const char *value)
 {
-    struct parsing *parsing = state->input;
-    struct options *o = parsing->options;
-    int status = 0;
+    struct options *o = context;
 
     switch (key) {
-    case KEY_SERIAL: o->serial = true; break;
-    case KEY_TIE: o->gpt.tied = true; break;
-    case KEY_RECOMPUTE: o->cut.recompute = true; break;
-    case KEY_PROMPT: o->prompt = value; break;
-    case KEY_HELP: parsing->outcome = OPTIONS_HELP; break;
-    case KEY_VERSION: parsing->outcome = OPTIONS_VERSION; break;
-    case ARGP_KEY_ARG:
-        status = problem_set("'%s' is not an option; see --help", value);
-        break;
-    case ARGP_KEY_ERROR:
-        if (*problem_text() == '\0')
-            explain_option(state, parsing->table);
-        break;
-    default: status = value ? parse_value(key, value, o) : ARGP_ERR_UNKNOWN;
+    case KEY_SERIAL: o->serial = true; return 0;
+    case KEY_TIE: o->gpt.tied = true; return 0;
+    case KEY_RECOMPUTE: o->cut.recompute = true; return 0;
+    case KEY_PROMPT: o->prompt = value; return 0;
+    default: return parse_value(key, value, o);
     }
-    if (status == PROBLEM)
-        return EINVAL;
-    return status;
 }
 
 static const struct {
@@ -219,8 +157,9 @@ const char *options_name(enum options_program program)
     return programs[program].name;
 }
 
-/* The rows that are the program's. */
-static void select_rows(enum options_program program, struct argp_option *table)
+/* table gets the rows that are the program's. */
+static struct line line_of(enum options_program program,
+                           struct argp_option *table, struct options *options)
 {
     int n = 0;
 
@@ -228,6 +167,8 @@ static void select_rows(enum options_program program, struct argp_option *table)
         if (options_rows[i].programs & 1U << program)
             table[n++] = options_rows[i].option;
     table[n] = (struct argp_option){0};
+    return (struct line){programs[program].name, programs[program].doc, table,
+                         take, options};
 }
 
 static const struct options defaults[] = {
@@ -316,24 +257,16 @@ int options_parse(enum options_program program, struct options *options,
                   int argc, char **argv)
 {
     struct argp_option table[OPTIONS_ROWS_MOST + 1];
-    const struct argp parser = {
-        .options = table, .parser = parse_option, .doc = programs[program].doc};
-    struct parsing parsing = {options, table, OPTIONS_RUN};
+    const struct line line = line_of(program, table, options);
+    int outcome;
 
-    select_rows(program, table);
     *options = defaults[program];
-    problem_set("%s", "");
-    error_t failed =
-        argp_parse(&parser, argc, argv,
-                   ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &parsing);
-    if (failed == ENOMEM)
-        return problem_set("out of memory");
-    if (failed)
+    outcome = line_parse(&line, argc, argv);
+    if (outcome == LINE_RUN && check_together(options) < 0)
         return PROBLEM;
-    if (parsing.outcome == OPTIONS_RUN && check_together(options) < 0)
-        return PROBLEM;
-    fill_in(options);
-    return parsing.outcome;
+    if (outcome == LINE_RUN)
+        fill_in(options);
+    return outcome;
 }
 
 double options_default_rate(const struct options *options, int nranks)
@@ -362,13 +295,9 @@ double options_default_rate(const struct options *options, int nranks)
 void options_help(enum options_program program, FILE *out)
 {
     struct argp_option table[OPTIONS_ROWS_MOST + 1];
-    const struct argp parser = {
-        .options = table, .parser = parse_option, .doc = programs[program].doc};
-    char *name = strdup(programs[program].name);
+    const struct line line = line_of(program, table, NULL);
 
-    select_rows(program, table);
-    argp_help(&parser, out, ARGP_HELP_STD_HELP, name);
-    free(name);
+    line_help(&line, out);
 }
 
 struct joint_options options_joint(const struct options *options)

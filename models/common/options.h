@@ -7,13 +7,17 @@
 #define MODELS_OPTIONS_H
 
 #include "common/joint.h"
+#include "common/line.h"
 
 #include <stdio.h>
 
-/* What a wrong command line exits with: sysexits.h's EX_USAGE, as argp. */
-enum { OPTIONS_EXIT_USAGE = 64 };
+enum { OPTIONS_EXIT_USAGE = LINE_EXIT_USAGE };
 
-enum { OPTIONS_RUN = 0, OPTIONS_HELP = 1, OPTIONS_VERSION = 2 };
+enum {
+    OPTIONS_RUN = LINE_RUN,
+    OPTIONS_HELP = LINE_HELP,
+    OPTIONS_VERSION = LINE_VERSION
+};
 
 /* The programs; some options are of one of them. */
 enum options_program { OPTIONS_MNIST, OPTIONS_CHAR_GPT };

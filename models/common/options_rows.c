@@ -169,8 +169,8 @@ const struct options_row options_rows[] = {
       "write what the device's memory and time go to into DIR (report.html, "
       "profile.json), or print it: --profile text",
       0}},
-    {MNIST | GPT, {"help", KEY_HELP, 0, 0, "print this text", -1}},
-    {MNIST | GPT, {"version", KEY_VERSION, 0, 0, "print the version", -1}},
+    {MNIST | GPT, {"help", 'h', 0, 0, "print this text", -1}},
+    {MNIST | GPT, {"version", 'V', 0, 0, "print the version", -1}},
 };
 
 const int options_nrows = sizeof options_rows / sizeof *options_rows;

@@ -13,8 +13,6 @@ enum {
     KEY_EPOCHS = 'e',
     KEY_STEPS = 's',
     KEY_BATCH = 'b',
-    KEY_HELP = 'h',
-    KEY_VERSION = 'V',
     KEY_LR = 256,
     KEY_OPTIMIZER,
     KEY_DECAY,
