@@ -23,18 +23,17 @@ DEPS_memory_tools = $(IPU_LIB)
 LIBS_memory_tools = $(IPU_LINK)
 
 # Programs of one idea each, which need neither MPI nor libhvd.
-CHAPTER_SRC := models/chapter/digits_source.c models/common/digits.c \
-	models/common/idx.c models/common/problem.c
-PROGRAMS += $(B)/bin/ipu-feeds $(B)/bin/ipu-losses $(B)/bin/ipu-dataset-bench
-SRC_ipu-feeds := models/chapter/feeds.c
-SRC_ipu-losses := models/chapter/losses.c $(CHAPTER_SRC)
-SRC_ipu-dataset-bench := models/chapter/dataset_bench.c $(CHAPTER_SRC)
-DEPS_ipu-feeds = $(IPU_LIB)
-DEPS_ipu-losses = $(IPU_LIB)
-DEPS_ipu-dataset-bench = $(IPU_LIB)
-LIBS_ipu-feeds = $(IPU_LINK)
-LIBS_ipu-losses = $(IPU_LINK) $(ZLIB_LIBS)
-LIBS_ipu-dataset-bench = $(IPU_LINK) $(ZLIB_LIBS)
+CHAPTER_SRC := $(addprefix models/common/,line.c problem.c profile.c values.c)
+CHAPTER_DIGITS_SRC := $(CHAPTER_SRC) models/chapter/digits_source.c \
+	models/chapter/perceptron.c models/common/digits.c models/common/idx.c
+CHAPTER_PROGRAMS := ipu-feeds ipu-losses ipu-replicas ipu-dataset-bench
+PROGRAMS += $(CHAPTER_PROGRAMS:%=$(B)/bin/%)
+SRC_ipu-feeds := models/chapter/feeds.c $(CHAPTER_SRC)
+SRC_ipu-losses := models/chapter/losses.c $(CHAPTER_DIGITS_SRC)
+SRC_ipu-replicas := models/chapter/replicas.c $(CHAPTER_DIGITS_SRC)
+SRC_ipu-dataset-bench := models/chapter/dataset_bench.c $(CHAPTER_DIGITS_SRC)
+$(foreach p,$(CHAPTER_PROGRAMS),$(eval DEPS_$(p) = $$(IPU_LIB)))
+$(foreach p,$(CHAPTER_PROGRAMS),$(eval LIBS_$(p) = $$(IPU_LINK) $$(ZLIB_LIBS)))
 
 PROGRAMS += $(B)/bin/pipelined
 SRC_pipelined := models/pipelined.c $(wildcard models/pipeline/*.c) $(MODELS_COMMON_SRC)

@@ -5,11 +5,12 @@
 #include "common/idx.h"
 #include "common/problem.h"
 
-enum { SEED = 1 };
+enum { SEED = 1, DRAWN = 4096 };
 
 int digits_source_init(struct digits_source *source, const char *directory,
-                       int64_t count, int batch)
+                       int batch)
 {
+    int64_t count = batch > DRAWN ? batch : DRAWN;
     int status;
 
     *source = (struct digits_source){.batch = batch};

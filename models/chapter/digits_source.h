@@ -17,10 +17,11 @@ struct digits_source {
     ipu_feed_tensor tensors[2]; /* "pixels" [batch, 784], "labels" [batch] */
 };
 
-/* Of the training images of a directory of MNIST files, or count that are
- * drawn, if it is NULL. PROBLEM (problem.h), also if they are not one batch. */
+/* Of the training images of a directory of MNIST files; directory NULL: as many
+ * are drawn as fill some batches. PROBLEM (problem.h), also if they are not one
+ * batch. */
 int digits_source_init(struct digits_source *source, const char *directory,
-                       int64_t count, int batch);
+                       int batch);
 void digits_source_fini(struct digits_source *source);
 
 /* Options of an infeed, which borrows the source and begins anew at its end:

@@ -9,7 +9,11 @@
  */
 #include <ipu.h>
 #include <stdio.h>
-#include <stdlib.h>
+
+#include "common/line.h"
+#include "common/problem.h"
+#include "common/profile.h"
+#include "common/values.h"
 
 enum { ITERATIONS = 10, WIDTH = 800 };
 
@@ -65,22 +69,18 @@ static int build(ipu_graph *g, ipu_infeed *infeed, ipu_outfeed *outfeed)
     return status < 0 ? status : ipu_output(g, "counter", counter);
 }
 
-static int run(const ipu_executable *executable, ipu_infeed *infeed)
+static int run(ipu_engine *engine, ipu_infeed *infeed)
 {
-    ipu_engine *engine = NULL;
     int32_t counter = 0;
-    int status = ipu_engine_new(executable, &engine);
+    int status =
+        ipu_engine_connect(engine, "counter", &counter, sizeof counter);
 
-    if (status >= 0)
-        status =
-            ipu_engine_connect(engine, "counter", &counter, sizeof counter);
     if (status >= 0)
         status = ipu_infeed_start(infeed);
     if (status >= 0)
         status = ipu_engine_run(engine);
     if (status >= 0)
         printf("counter %d\n", (int)counter);
-    ipu_engine_free(engine);
     return status;
 }
 
@@ -114,33 +114,82 @@ static int print_results(ipu_outfeed *outfeed)
     return status;
 }
 
-int main(void)
+struct feeds {
+    const char *profile;
+    ipu_infeed *infeed;
+    ipu_outfeed *outfeed;
+    ipu_graph *graph;
+    ipu_executable *executable;
+    ipu_engine *engine;
+};
+
+static int run_all(struct feeds *f)
 {
-    ipu_infeed *infeed = NULL;
-    ipu_outfeed *outfeed = NULL;
-    ipu_graph *graph = NULL;
-    ipu_executable *executable = NULL;
-    int status = make_queues(&infeed, &outfeed);
+    int status = make_queues(&f->infeed, &f->outfeed);
 
     if (status >= 0)
-        status = ipu_graph_new(&graph);
+        status = ipu_graph_new(&f->graph);
     if (status >= 0)
-        status = build(graph, infeed, outfeed);
+        status = build(f->graph, f->infeed, f->outfeed);
     if (status >= 0)
-        status = ipu_compile(graph, NULL, &executable);
+        status = ipu_compile(f->graph, NULL, &f->executable);
     if (status >= 0)
-        status = run(executable, infeed);
+        status = ipu_engine_new(f->executable, &f->engine);
+    if (status >= 0 && f->profile)
+        status = ipu_engine_profile(f->engine, 1);
     if (status >= 0)
-        status = print_results(outfeed);
-    if (status < 0)
-        fprintf(stderr, "ipu-feeds: %s\n", ipu_last_error());
-    ipu_executable_free(executable);
-    ipu_graph_free(graph);
-    ipu_infeed_free(infeed);
-    ipu_outfeed_free(outfeed);
-    if (status >= 0 && fflush(stdout) != 0) {
-        perror("ipu-feeds: standard output");
-        status = -1;
-    }
-    return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        status = run(f->engine, f->infeed);
+    if (status >= 0)
+        status = print_results(f->outfeed);
+    return status < 0 ? problem_set("%s", ipu_last_error()) : 0;
+}
+
+static int profile(const struct feeds *f)
+{
+    const struct profile_program program = {"loop", f->executable, f->engine,
+                                            NULL};
+
+    return profile_finish(f->profile, "ipu-feeds", 1, &program);
+}
+
+static int take(void *context, int key, const char *value)
+{
+    struct feeds *f = context;
+
+    (void)key;
+    return value_path("--profile", value, &f->profile);
+}
+
+static const struct argp_option table[] = {
+    {"profile", 'p', "DIR", 0,
+     "write what the device's memory and time go to into DIR (report.html, "
+     "profile.json), or print it: --profile text",
+     0},
+    LINE_ROWS,
+    {0}};
+
+int main(int argc, char **argv)
+{
+    struct feeds f = {0};
+    const struct line line = {
+        "ipu-feeds",
+        "Run a loop of ten iterations on the software IPU, which takes its "
+        "data from a queue and gives its results to another.\v"
+        "Exit status: 0 done, 1 failed, 64 wrong command line.",
+        table, take, &f};
+    int status = line_parse(&line, argc, argv);
+
+    if (status != LINE_RUN)
+        return line_settle(&line, status);
+    status = profile_check(f.profile);
+    if (status == 0)
+        status = run_all(&f);
+    if (status == 0)
+        status = profile(&f);
+    ipu_engine_free(f.engine);
+    ipu_executable_free(f.executable);
+    ipu_graph_free(f.graph);
+    ipu_infeed_free(f.infeed);
+    ipu_outfeed_free(f.outfeed);
+    return line_end(&line, status);
 }

@@ -10,114 +10,93 @@
  * With --per-run N the loop has N iterations and is run several times; between
  * the runs the host adds up the losses of the last one and prints their mean.
  */
-#include <argp.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "chapter/digits_source.h"
-#include "chapter/number.h"
+#include "chapter/perceptron.h"
+#include "common/line.h"
 #include "common/problem.h"
-
-enum { HIDDEN = 128, DRAWN = 4096 };
+#include "common/profile.h"
+#include "common/values.h"
 
 struct options {
-    const char *data;
-    int steps, batch;
-    int per_run; /* 0: one run, and a thread */
+    const char *data, *profile;
+    int64_t steps, batch;
+    int64_t per_run; /* 0: one run, and a thread */
 };
 
-static const struct argp_option flags[] = {
+enum { PROFILE = 256 };
+
+static const struct argp_option table[] = {
     {"data", 'd', "DIR", 0, "MNIST files (digits are drawn)", 0},
     {"steps", 's', "N", 0, "iterations in all (100)", 0},
-    {"batch", 'b', "N", 0, "images of an iteration (32)", 0},
+    {"batch-size", 'b', "N", 0, "images of an iteration (32)", 0},
     {"per-run", 'r', "N", 0,
      "iterations of a run; the mean loss of each is printed (all in one run, "
      "each loss is printed)",
      0},
-    {0},
-};
+    {"profile", PROFILE, "DIR", 0,
+     "write what the device's memory and time go to into DIR (report.html, "
+     "profile.json), or print it: --profile text",
+     0},
+    LINE_ROWS,
+    {0}};
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static int take(void *context, int key, const char *value)
 {
-    struct options *o = state->input;
+    struct options *o = context;
 
     switch (key) {
-    case 'd': o->data = text; return 0;
-    case 's': return chapter_number(state, "--steps", text, &o->steps);
-    case 'b': return chapter_number(state, "--batch", text, &o->batch);
-    case 'r': return chapter_number(state, "--per-run", text, &o->per_run);
-    case ARGP_KEY_END:
-        if (o->per_run && o->steps % o->per_run)
-            argp_failure(state, EXIT_FAILURE, 0,
-                         "--per-run %d: it must divide --steps %d", o->per_run,
-                         o->steps);
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    case 'd': return value_path("--data", value, &o->data);
+    case 's': return value_whole("--steps", value, 1, 1000000, &o->steps);
+    case 'b': return value_whole("--batch-size", value, 1, 65536, &o->batch);
+    case 'r': return value_whole("--per-run", value, 1, 1000000, &o->per_run);
+    default: return value_path("--profile", value, &o->profile);
     }
 }
 
-static const struct argp parser = {
-    .options = flags,
-    .parser = parse,
-    .doc = "Train a perceptron in a loop on the software IPU and print losses "
-           "while it runs.",
-};
+static int check(const struct options *o)
+{
+    if (o->per_run && o->steps % o->per_run)
+        return problem_set("--per-run %lld: it must divide --steps %lld",
+                           (long long)o->per_run, (long long)o->steps);
+    return 0;
+}
 
 /* -------------------------------------------------------------- the device */
-
-/* The weights, in the order of names. */
-static const char *const names[] = {"w1", "b1", "w2", "b2"};
-static const int32_t ndims[] = {2, 1, 2, 1};
-static const int64_t shapes[][2] = {
-    {IMAGE_PIXELS, HIDDEN}, {HIDDEN}, {HIDDEN, CLASSES}, {CLASSES}};
 
 /* One step of SGD on a batch. inputs: pixels, labels. */
 static int body(ipu_graph *g, void *outfeed, int32_t ninputs,
                 const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
 {
-    ipu_tensor w[4], dw[4], rate = ipu_fill(g, IPU_FLOAT32, 0, NULL, 0.1);
-    ipu_tensor hidden, logits, loss;
-    int status;
+    ipu_tensor w[PERCEPTRON_VARIABLES], dw[PERCEPTRON_VARIABLES], loss;
+    ipu_tensor rate = ipu_fill(g, IPU_FLOAT32, 0, NULL, PERCEPTRON_RATE);
+    int status = perceptron_build(g, 1, in[0], in[1], w, &loss, dw);
 
     (void)ninputs, (void)noutputs, (void)out;
-    for (int i = 0; i < 4; i++)
-        w[i] = ipu_variable(g, names[i], IPU_FLOAT32, ndims[i], shapes[i]);
-    hidden = ipu_relu(g, ipu_bias_add(g, ipu_matmul(g, in[0], w[0]), w[1]));
-    logits = ipu_bias_add(g, ipu_matmul(g, hidden, w[2]), w[3]);
-    loss = ipu_mean(g, ipu_softmax_cross_entropy(g, logits, in[1]), 1,
-                    (const int32_t[]){0}, 0);
-    status = ipu_gradients(g, loss, 4, w, dw);
-    for (int i = 0; i < 4 && status >= 0; i++)
+    for (int i = 0; i < PERCEPTRON_VARIABLES && status >= 0; i++)
         status = ipu_sgd(g, w[i], dw[i], rate, NULL);
     return status < 0 ? status
                       : ipu_outfeed_enqueue(g, outfeed, 1, NULL, &loss);
 }
 
-/* Uniform, so that a layer keeps the size of what it is given. */
 static int write_weights(ipu_engine *engine)
 {
-    uint64_t state = 1;
+    for (int i = 0; i < PERCEPTRON_VARIABLES; i++) {
+        int64_t count;
+        float *values = perceptron_draw(i, &count);
+        int status = values
+                         ? ipu_engine_write(engine, perceptron_names[i], values,
+                                            (size_t)count * sizeof *values)
+                         : 0;
 
-    for (int i = 0; i < 4; i += 2) {
-        int64_t count = shapes[i][0] * shapes[i][1];
-        float *w = malloc((size_t)count * sizeof *w);
-        double most = sqrt(6.0 / (double)shapes[i][0]);
-        int status;
-
-        if (!w)
-            return problem_set("no memory for weights");
-        for (int64_t k = 0; k < count; k++) {
-            state = state * 6364136223846793005u + 1442695040888963407u;
-            w[k] = (float)(most * ((double)(state >> 11) / (1ll << 52) - 1));
-        }
-        status =
-            ipu_engine_write(engine, names[i], w, (size_t)count * sizeof *w);
-        free(w);
         if (status < 0)
-            return problem_set("%s", ipu_last_error());
+            problem_set("%s", ipu_last_error());
+        free(values);
+        if (status < 0 || !values)
+            return PROBLEM;
     }
     return 0;
 }
@@ -173,7 +152,7 @@ static double loss_of(ipu_results *results)
 
 struct reader {
     ipu_outfeed *outfeed;
-    int steps;
+    int64_t steps;
 };
 
 /* Print what comes until there were as many losses as steps, or the run that
@@ -183,10 +162,10 @@ static void *read_losses(void *argument)
     const struct reader *r = argument;
     ipu_results *results;
 
-    for (int i = 0; i < r->steps; i++) {
+    for (int64_t i = 0; i < r->steps; i++) {
         if (ipu_outfeed_next(r->outfeed, -1, &results) <= 0)
             break;
-        printf("step %d loss = %.4f\n", i, loss_of(results));
+        printf("step %lld loss = %.4f\n", (long long)i, loss_of(results));
     }
     return NULL;
 }
@@ -208,7 +187,7 @@ static int run_with_reader(struct device *d, const struct options *o)
 
 static int run_and_add_up(struct device *d, const struct options *o)
 {
-    for (int begin = 0; begin < o->steps; begin += o->per_run) {
+    for (int64_t begin = 0; begin < o->steps; begin += o->per_run) {
         ipu_results *results;
         double total = 0;
 
@@ -216,10 +195,18 @@ static int run_and_add_up(struct device *d, const struct options *o)
             return problem_set("%s", ipu_last_error());
         while (ipu_outfeed_next(d->outfeed, 0, &results) > 0)
             total += loss_of(results);
-        printf("steps %d to %d mean loss = %.4f\n", begin,
-               begin + o->per_run - 1, total / o->per_run);
+        printf("steps %lld to %lld mean loss = %.4f\n", (long long)begin,
+               (long long)(begin + o->per_run - 1), total / (double)o->per_run);
     }
     return 0;
+}
+
+static int finish(const struct device *d, const struct options *o)
+{
+    const struct profile_program program = {"training", d->executable,
+                                            d->engine, NULL};
+
+    return profile_finish(o->profile, "ipu-losses", 1, &program);
 }
 
 static int train(const struct options *o, struct digits_source *source)
@@ -228,27 +215,36 @@ static int train(const struct options *o, struct digits_source *source)
     int status = device_init(&d, o, source);
 
     if (status >= 0)
+        status = profile_start(o->profile, d.engine);
+    if (status >= 0)
         status = o->per_run ? run_and_add_up(&d, o) : run_with_reader(&d, o);
+    if (status >= 0)
+        status = finish(&d, o);
     device_fini(&d);
-    if (status >= 0 && fflush(stdout) != 0)
-        status = problem_set("standard output is closed");
     return status;
 }
 
 int main(int argc, char **argv)
 {
     struct options o = {.steps = 100, .batch = 32};
-    struct digits_source source;
-    int status;
+    const struct line line = {
+        "ipu-losses",
+        "Train a perceptron in a loop on the software IPU and print losses "
+        "while it runs.\v"
+        "Exit status: 0 trained, 1 failed, 64 wrong command line.",
+        table, take, &o};
+    struct digits_source source = {0};
+    int status = line_parse(&line, argc, argv);
 
-    if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
-        return EXIT_FAILURE;
-    status = digits_source_init(&source, o.data,
-                                o.batch > DRAWN ? o.batch : DRAWN, o.batch);
+    if (status == LINE_RUN)
+        status = check(&o);
+    if (status != LINE_RUN)
+        return line_settle(&line, status);
+    status = profile_check(o.profile);
+    if (status == 0)
+        status = digits_source_init(&source, o.data, (int)o.batch);
     if (status == 0)
         status = train(&o, &source);
     digits_source_fini(&source);
-    if (status < 0)
-        fprintf(stderr, "ipu-losses: %s\n", problem_text());
-    return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    return line_end(&line, status);
 }

@@ -1,19 +1,21 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# The small programs of streams: what they print, what they refuse.
+# The small programs of streams and replicas: what they print, what they refuse.
 
 setup() {
     BIN="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin"
+    PROGRAMS=(ipu-feeds ipu-losses ipu-replicas ipu-dataset-bench)
 }
 
-# is_wrong WORD PROGRAM ARGS...: one line that begins with the program's name.
+# is_wrong STATUS WORD PROGRAM ARGS...: one line that begins with the program's
+# name.
 is_wrong() {
-    local word=$1 program=$2
-    shift 2
+    local expected=$1 word=$2 program=$3
+    shift 3
     run "$BIN/$program" "$@"
-    echo "$* -> $status: $output"
-    [ "$status" -eq 1 ]
+    echo "$program $* -> $status: $output"
+    [ "$status" -eq "$expected" ]
     [ "${#lines[@]}" -eq 1 ]
     [[ $output == *"$program: "*"$word"* ]]
 }
@@ -51,7 +53,7 @@ is_wrong() {
 }
 
 @test "a data set's throughput as JSON" {
-    run "$BIN/ipu-dataset-bench" --epochs 3 --elements 200 --batch 4
+    run "$BIN/ipu-dataset-bench" --epochs 3 --elements 200 --batch-size 4
     [ "$status" -eq 0 ]
     /usr/bin/python3 - "$output" <<'END'
 import json, sys
@@ -71,19 +73,94 @@ END
     [ "$status" -eq 0 ]
 }
 
-@test "what is refused is one line" {
-    is_wrong "prefetch depth 300: it must be 1 to 255" ipu-dataset-bench \
-        --prefetch 300
-    is_wrong "--epochs '0'" ipu-dataset-bench --epochs 0
-    is_wrong "/nowhere" ipu-dataset-bench --data /nowhere
-    is_wrong "/nowhere" ipu-losses --data /nowhere
-    is_wrong "--per-run 3: it must divide --steps 10" ipu-losses --steps 10 \
-        --per-run 3
+# losses ARGS...: of ipu-replicas, a line each
+losses() {
+    "$BIN/ipu-replicas" "$@" | grep '^step '
+}
+
+@test "replicas learn as one with all of their images does" {
+    local one
+    one=$(losses --ipus 1 --batch-size 64 --steps 30)
+    [ "$(wc -l <<<"$one")" -eq 30 ]
+    awk -v a="$(head -1 <<<"$one")" -v b="$(tail -1 <<<"$one")" 'BEGIN {
+        split(a, x, " = "); split(b, y, " = "); exit !(y[2] < 0.8 * x[2]) }'
+    # As printed: rows are added in another order.
+    [ "$(losses --ipus 2 --batch-size 32 --steps 30)" = "$one" ]
+    [ "$(losses --ipus 4 --batch-size 16 --steps 30)" = "$one" ]
+    [ "$(losses --ipus 4 --batch-size 16 --steps 30 --threads 1)" = "$one" ]
+    # Eight IPUs, of which the program takes two: four replicas.
+    [ "$(losses --ipus 8 --shards 2 --batch-size 16 --steps 30)" = "$one" ]
+    # The comparison can fail.
+    [ "$(losses --ipus 4 --batch-size 15 --steps 30)" != "$one" ]
+}
+
+@test "a cross-replica optimiser keeps replicas equal" {
+    run "$BIN/ipu-replicas" --steps 5
+    [ "$status" -eq 0 ]
+    [[ ${lines[5]} == "4 replicas of 1 IPU: "*" gradients: 20 means, "* ]]
+    [ "${lines[6]}" = "weights are equal in all replicas" ]
+    run "$BIN/ipu-replicas" --steps 5 --apart
+    [ "$status" -eq 0 ]
+    [[ ${lines[5]} == *" gradients: 0 means, 0 bytes"* ]]
+    [[ ${lines[6]} == "weights differ: "*"'w1'"*"replicas 0 and 1" ]]
+}
+
+@test "profiles have the programs" {
+    local out="$BATS_TEST_TMPDIR/out" program
+    for program in ipu-feeds "ipu-losses --steps 4" "ipu-replicas --steps 4"; do
+        rm -rf "$out"
+        # shellcheck disable=SC2086 # words are wanted
+        "$BIN/"$program --profile "$out"
+        [ -s "$out/report.html" ]
+        grep -q "\"${program%% *}\"" "$out/profile.json"
+        # shellcheck disable=SC2086
+        run "$BIN/"$program --profile text
+        [ "$status" -eq 0 ]
+        [[ $output == *"fullest"*"memory:"* ]]
+        # shellcheck disable=SC2086
+        is_wrong 1 "/dev/null/x" $program --profile /dev/null/x
+    done
+}
+
+@test "help and version" {
+    local program
+    for program in "${PROGRAMS[@]}"; do
+        run "$BIN/$program" --help
+        [ "$status" -eq 0 ]
+        [[ $output == "Usage: $program "*"Exit status: "* ]]
+        run "$BIN/$program" -V
+        [ "$status" -eq 0 ]
+        [[ $output =~ ^$program\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+    done
+}
+
+@test "a wrong command line is one line and status 64" {
+    local program
+    for program in "${PROGRAMS[@]}"; do
+        is_wrong 64 "there is no option --bogus" "$program" --bogus
+        is_wrong 64 "'left' is not an option" "$program" left
+    done
+    is_wrong 64 "--prefetch: '300'" ipu-dataset-bench --prefetch 300
+    is_wrong 64 "--epochs: '0'" ipu-dataset-bench --epochs 0
+    is_wrong 64 "--steps: '1x'" ipu-losses --steps 1x
+    is_wrong 64 "--per-run 3: it must divide --steps 10" ipu-losses \
+        --steps 10 --per-run 3
+    is_wrong 64 "--shards: '3'" ipu-replicas --shards 3
+    is_wrong 64 "--ipus: '0'" ipu-replicas --ipus 0
+    is_wrong 64 "--batch-size needs a value" ipu-replicas --batch-size
+}
+
+@test "what cannot be done is one line and status 1" {
+    is_wrong 1 "/nowhere" ipu-dataset-bench --data /nowhere
+    is_wrong 1 "/nowhere" ipu-losses --data /nowhere
+    is_wrong 1 "/nowhere" ipu-replicas --data /nowhere
+    is_wrong 1 "3 IPUs are no multiple of the 2 shards" ipu-replicas --ipus 3 \
+        --shards 2
 }
 
 @test "output that nobody takes is a failure" {
-    for program in ipu-feeds "ipu-losses --steps 2" \
-        "ipu-dataset-bench --epochs 1 --elements 2"; do
+    for program in ipu-feeds "ipu-losses --steps 2" "ipu-replicas --steps 2" \
+        "ipu-dataset-bench --epochs 1 --elements 2" "ipu-losses --help"; do
         run bash -c "$BIN/$program 2>&1 >/dev/full"
         [ "$status" -eq 1 ]
         [ "${#lines[@]}" -eq 1 ]
