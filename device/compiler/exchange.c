@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exchange.c - what a step by element must fetch, tile by tile.
+ * exchange.c - what a step by element, or one that only moves, must fetch, tile
+ * by tile.
  *
  * An element is computed where its output lies. What a tile needs for its part
  * of the output, and does not hold, it receives: the same elements of inputs
@@ -8,12 +9,17 @@
  * as many as its elements go over; scalars. Where a step makes several
  * outputs, the others are sent from where the first lies.
  *
- * Products, sums and moves are not among these: their plans say what they
- * exchange (target/).
+ * Of what only moves (transpose, slice, concat, ...) each row is followed from
+ * where it lies to where it goes.
+ *
+ * Products and sums are not among these: their plans say what they exchange
+ * (target/), from as many tiles as their operands lie on.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "compiler/spread.h"
+#include "ops/walk.h"
 
 /* ------------------------------------------------------------------ one input
  */
@@ -79,12 +85,105 @@ static void note(struct ipu__received *r, const struct fetch *f)
     r->given += (all + f->from.used - 1) / f->from.used;
 }
 
-/* ------------------------------------------------------------------ a step */
+/* ------------------------------------------------------------- what moves */
 
 static int64_t element_bytes(const struct ipu_executable *e, int32_t v)
 {
     return (int64_t)ipu__dtype_bytes(e->values[v].shape.dtype);
 }
+
+/* Moving elements from one value to another. */
+struct move {
+    struct ipu__spread from, to;
+    int64_t size;        /* of an element */
+    int64_t all, pieces; /* bytes that tiles receive, in all; in how many
+                            rows or parts of them */
+    struct ipu__received *r;
+};
+
+/* Elements first + i step, for i in [0, count), of those within a range of
+ * bytes. */
+static int64_t within(struct ipu__range r, int64_t size, int64_t first,
+                      int64_t step, int64_t count)
+{
+    int64_t from = r.from / size, to = r.to / size, low, high;
+
+    if (from >= to)
+        return 0;
+    if (step < 0) { /* from the other end */
+        first += (count - 1) * step;
+        step = -step;
+    }
+    if (step == 0 || count == 1)
+        return first >= from && first < to ? count : 0;
+    low = first >= from ? 0 : (from - first + step - 1) / step;
+    high = first >= to ? 0 : (to - first + step - 1) / step;
+    high = high < count ? high : count;
+    return high > low ? high - low : 0;
+}
+
+/* A row of count elements, which are neighbours where they go: on one tile
+ * after the other. */
+static void move_row(struct move *m, int64_t to, int64_t from, int64_t step,
+                     int64_t count)
+{
+    while (count > 0) {
+        int32_t tile = ipu__spread_tile(&m->to, to * m->size);
+        int64_t end = ipu__spread_held(&m->to, tile).to / m->size;
+        int64_t here = end - to < count ? end - to : count;
+        int64_t bytes = here - within(ipu__spread_held(&m->from, tile), m->size,
+                                      from, step, here);
+
+        bytes *= m->size;
+        m->r->bytes[tile] += bytes;
+        if (m->r->bytes[tile] > m->r->most)
+            m->r->most = m->r->bytes[tile];
+        m->all += bytes;
+        m->pieces += bytes > 0;
+        to += here;
+        from += here * step;
+        count -= here;
+    }
+}
+
+static void receive_moves(const struct ipu_executable *e,
+                          const struct ipu__step_op *part, int i,
+                          struct ipu__received *r)
+{
+    int32_t v = part->inputs[i];
+    struct move m = {.from = ipu__spread_of(e, v),
+                     .to = ipu__spread_of(e, part->output),
+                     .size = element_bytes(e, v),
+                     .r = r};
+    struct ipu__moves moves = {.to_offset = 0};
+    ipu__strides strides[2];
+    struct ipu__call call;
+    struct ipu__walk w;
+
+    ipu__part_call(e, part, &call);
+    part->op->moves(&call, i, &moves);
+    if (ipu__shape_count(&moves.shape) == 0 || m.to.used == 0)
+        return;
+    memcpy(strides[0], moves.to, sizeof strides[0]);
+    memcpy(strides[1], moves.from, sizeof strides[1]);
+    for (ipu__walk_start(&w, &moves.shape, 2, strides); !w.done;
+         ipu__walk_next(&w))
+        move_row(&m, moves.to_offset + w.offsets[0],
+                 moves.from_offset + w.offsets[1], w.steps[1], w.length);
+    r->messages += (m.pieces + m.to.used - 1) / m.to.used;
+    if (m.from.used > 0)
+        r->given += (m.all + m.from.used - 1) / m.from.used;
+}
+
+static void receive_all_moves(const struct ipu_executable *e,
+                              const struct ipu__step_op *part,
+                              struct ipu__received *r)
+{
+    for (int i = 0; part->op->moves && i < part->op->ninputs; i++)
+        receive_moves(e, part, i, r);
+}
+
+/* ------------------------------------------------------------------ a step */
 
 static bool seen(const struct ipu_executable *e, const struct ipu__step *step,
                  int32_t k, int32_t i)
@@ -164,6 +263,8 @@ void ipu__receive(const struct ipu_executable *e, const struct ipu__step *step,
     struct ipu__step_op place;
 
     r->most = r->messages = r->given = 0;
+    if (ipu__nparts(step) == 1)
+        receive_all_moves(e, ipu__part_of(e, step, 0, &place), r);
     if (output < 0 || ipu__shape_count(&e->values[output].shape) == 0)
         return;
     for (int32_t k = 0; k < ipu__nparts(step); k++) {

@@ -30,22 +30,15 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     return IPU_OK;
 }
 
-static int run(const struct ipu__call *call)
+static void moves(const struct ipu__call *call, int i, struct ipu__moves *m)
 {
-    size_t bytes = ipu__dtype_bytes(call->output.shape.dtype);
-    char *y = call->output.data;
     int32_t axis = call->attributes->axis;
-    ipu__strides to, from;
 
-    ipu__strides_of(&call->output.shape, to);
-    for (int i = 0; i < 2; i++) {
-        const struct ipu__shape *x = &call->inputs[i].shape;
-
-        ipu__strides_of(x, from);
-        ipu__copy(x, y, to, call->inputs[i].data, from);
-        y += (size_t)(x->extents[axis] * to[axis]) * bytes;
-    }
-    return IPU_OK;
+    m->shape = call->inputs[i].shape;
+    ipu__strides_of(&call->output.shape, m->to);
+    ipu__strides_of(&m->shape, m->from);
+    if (i == 1)
+        m->to_offset = call->inputs[0].shape.extents[axis] * m->to[axis];
 }
 
 /* The parts of dy. */
@@ -69,8 +62,9 @@ const struct ipu__op ipu__concat = {
     .in_place = -1,
     .raw = true,
     .shape = shape,
-    .run = run,
+    .run = ipu__copy_run,
     .cost = ipu__copy_cost,
+    .moves = moves,
     .gradient = gradient,
 };
 

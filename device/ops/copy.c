@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* What rows are whole multiples of, to be copied as vectors. */
+enum { IPU__VECTOR_BYTES = 8 };
+
 static void copy_words(uint32_t *to, int64_t to_step, const uint32_t *from,
                        int64_t from_step, int64_t count)
 {
@@ -49,8 +52,42 @@ void ipu__copy(const struct ipu__shape *shape, void *to,
     }
 }
 
+int ipu__copy_run(const struct ipu__call *call)
+{
+    int64_t bytes = (int64_t)ipu__dtype_bytes(call->output.shape.dtype);
+
+    for (int i = 0; i < call->op->ninputs; i++) {
+        struct ipu__moves m = {.to_offset = 0};
+
+        call->op->moves(call, i, &m);
+        ipu__copy(
+            &m.shape, (char *)call->output.data + m.to_offset * bytes, m.to,
+            (const char *)call->inputs[i].data + m.from_offset * bytes, m.from);
+    }
+    return IPU_OK;
+}
+
+/* Whether a row of one of the inputs is anything but whole vectors. */
+static bool is_scattered(const struct ipu__call *call, int32_t element_bytes)
+{
+    for (int i = 0; i < call->op->ninputs; i++) {
+        struct ipu__moves m = {.to_offset = 0};
+        ipu__strides strides[2];
+        struct ipu__walk w;
+
+        call->op->moves(call, i, &m);
+        memcpy(strides[0], m.to, sizeof strides[0]);
+        memcpy(strides[1], m.from, sizeof strides[1]);
+        ipu__walk_start(&w, &m.shape, 2, strides);
+        if (w.steps[1] != 1 || w.length * element_bytes % IPU__VECTOR_BYTES)
+            return true;
+    }
+    return false;
+}
+
 void ipu__copy_cost(const struct ipu__call *call, struct ipu__work *work)
 {
-    (void)call; /* how many outputs is known */
-    work->kind = IPU__WORK_MOVE;
+    work->kind = IPU__WORK_MOVE; /* how many outputs is known */
+    work->followed = true;
+    work->scattered = is_scattered(call, work->element_bytes);
 }

@@ -16,7 +16,10 @@ void ipu__copy(const struct ipu__shape *shape, void *to,
                const ipu__strides to_strides, const void *from,
                const ipu__strides from_strides);
 
-/* The cost of an op that only moves elements. */
+/* Run an op that only moves elements, input by input, as its moves say. */
+int ipu__copy_run(const struct ipu__call *call);
+
+/* The cost of such an op. */
 void ipu__copy_cost(const struct ipu__call *call, struct ipu__work *work);
 
 #endif

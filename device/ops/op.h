@@ -33,6 +33,14 @@ struct ipu__call {
  * rows of its last dimension. */
 typedef void ipu__done(void *context, int64_t first, int64_t count);
 
+/* Elements that an op only moves: of a shape, from one memory to another, in
+ * each by strides (walk.h), in elements, from an offset on. */
+struct ipu__moves {
+    struct ipu__shape shape;
+    int64_t to[IPU_MAX_DIMS], from[IPU_MAX_DIMS];
+    int64_t to_offset, from_offset;
+};
+
 struct ipu__op {
     const char *name;
     int ninputs;
@@ -78,6 +86,10 @@ struct ipu__op {
      * it is an alias; sums, if the output is smaller than an input; else one
      * instruction for each vector of the output. */
     void (*cost)(const struct ipu__call *call, struct ipu__work *work);
+    /* Which elements of input i become which of the output; NULL: it does more
+     * than move them. */
+    void (*moves)(const struct ipu__call *call, int i,
+                  struct ipu__moves *moves);
     /* From dy, the derivative of the loss with respect to the output, make
      * those with respect to the inputs that are needed (by tensor); the
      * others may stay invalid. Failures stay in the graph. NULL: the op has

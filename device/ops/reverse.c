@@ -10,22 +10,18 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     return IPU_OK;
 }
 
-static int run(const struct ipu__call *call)
+static void moves(const struct ipu__call *call, int i, struct ipu__moves *m)
 {
-    const struct ipu__shape *x = &call->inputs[0].shape;
-    const char *from = call->inputs[0].data;
-    int64_t bytes = (int64_t)ipu__dtype_bytes(x->dtype);
-    ipu__strides to, back;
+    const struct ipu__shape *x = &call->inputs[i].shape;
 
-    ipu__strides_of(x, to);
-    ipu__strides_of(x, back);
-    for (int32_t i = 0; i < x->ndim; i++)
-        if (call->attributes->axes[i] && x->extents[i] > 0) {
-            from += (x->extents[i] - 1) * back[i] * bytes;
-            back[i] = -back[i];
+    m->shape = *x;
+    ipu__strides_of(x, m->to);
+    ipu__strides_of(x, m->from);
+    for (int32_t k = 0; k < x->ndim; k++)
+        if (call->attributes->axes[k] && x->extents[k] > 0) {
+            m->from_offset += (x->extents[k] - 1) * m->from[k];
+            m->from[k] = -m->from[k];
         }
-    ipu__copy(x, call->output.data, to, from, back);
-    return IPU_OK;
 }
 
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
@@ -41,8 +37,9 @@ const struct ipu__op ipu__reverse = {
     .in_place = -1,
     .raw = true,
     .shape = shape,
-    .run = run,
+    .run = ipu__copy_run,
     .cost = ipu__copy_cost,
+    .moves = moves,
     .gradient = gradient,
 };
 

@@ -45,19 +45,15 @@ static int slice_shape(const struct ipu__call *call, struct ipu__shape *output)
     return IPU_OK;
 }
 
-static int run_slice(const struct ipu__call *call)
+static void slice_moves(const struct ipu__call *call, int i,
+                        struct ipu__moves *m)
 {
-    const struct ipu__shape *x = &call->inputs[0].shape;
-    size_t bytes = ipu__dtype_bytes(x->dtype);
-    ipu__strides to, from;
-    int64_t offset = offset_of(x, call->attributes->starts);
+    const struct ipu__shape *x = &call->inputs[i].shape;
 
-    ipu__strides_of(&call->output.shape, to);
-    ipu__strides_of(x, from);
-    ipu__copy(&call->output.shape, call->output.data, to,
-              (const char *)call->inputs[0].data + (size_t)offset * bytes,
-              from);
-    return IPU_OK;
+    m->shape = call->output.shape;
+    ipu__strides_of(&m->shape, m->to);
+    ipu__strides_of(x, m->from);
+    m->from_offset = offset_of(x, call->attributes->starts);
 }
 
 static void slice_gradient(ipu_graph *graph, const struct ipu__node *node,
@@ -77,8 +73,9 @@ const struct ipu__op ipu__slice = {
     .in_place = -1,
     .raw = true,
     .shape = slice_shape,
-    .run = run_slice,
+    .run = ipu__copy_run,
     .cost = ipu__copy_cost,
+    .moves = slice_moves,
     .gradient = slice_gradient,
 };
 
@@ -100,20 +97,24 @@ static int pad_shape(const struct ipu__call *call, struct ipu__shape *output)
     return IPU_OK;
 }
 
+static void pad_moves(const struct ipu__call *call, int i, struct ipu__moves *m)
+{
+    const struct ipu__shape *y = &call->output.shape;
+
+    m->shape = call->inputs[i].shape;
+    ipu__strides_of(y, m->to);
+    ipu__strides_of(&m->shape, m->from);
+    m->to_offset = offset_of(y, call->attributes->starts);
+}
+
 static int run_pad(const struct ipu__call *call)
 {
-    const struct ipu__shape *x = &call->inputs[0].shape;
     int64_t count = ipu__shape_count(&call->output.shape);
     float *y = call->output.data, value = (float)call->attributes->scale;
-    ipu__strides to, from;
 
     for (int64_t i = 0; i < count; i++)
         y[i] = value;
-    ipu__strides_of(&call->output.shape, to);
-    ipu__strides_of(x, from);
-    ipu__copy(x, y + offset_of(&call->output.shape, call->attributes->starts),
-              to, call->inputs[0].data, from);
-    return IPU_OK;
+    return ipu__copy_run(call);
 }
 
 static void pad_gradient(ipu_graph *graph, const struct ipu__node *node,
@@ -133,6 +134,7 @@ const struct ipu__op ipu__pad = {
     .shape = pad_shape,
     .run = run_pad,
     .cost = ipu__copy_cost,
+    .moves = pad_moves,
     .gradient = pad_gradient,
 };
 

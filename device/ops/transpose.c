@@ -23,17 +23,15 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     return IPU_OK;
 }
 
-static int run(const struct ipu__call *call)
+static void moves(const struct ipu__call *call, int i, struct ipu__moves *m)
 {
-    ipu__strides to, from, given;
+    ipu__strides given;
 
-    ipu__strides_of(&call->inputs[0].shape, given);
-    for (int32_t i = 0; i < call->output.shape.ndim; i++)
-        from[i] = given[call->attributes->order[i]];
-    ipu__strides_of(&call->output.shape, to);
-    ipu__copy(&call->output.shape, call->output.data, to, call->inputs[0].data,
-              from);
-    return IPU_OK;
+    m->shape = call->output.shape;
+    ipu__strides_of(&call->inputs[i].shape, given);
+    for (int32_t k = 0; k < m->shape.ndim; k++)
+        m->from[k] = given[call->attributes->order[k]];
+    ipu__strides_of(&m->shape, m->to);
 }
 
 /* Back into the order that was. */
@@ -54,8 +52,9 @@ const struct ipu__op ipu__transpose = {
     .in_place = -1,
     .raw = true,
     .shape = shape,
-    .run = run,
+    .run = ipu__copy_run,
     .cost = ipu__copy_cost,
+    .moves = moves,
     .gradient = gradient,
 };
 

@@ -104,21 +104,30 @@ static int count_product_and_rows(const ipu_target *target,
     return IPU_OK;
 }
 
-/* Words come in any order; each tile puts its own where they belong. */
+/* Words come in any order; each tile puts its own where they belong: vectors of
+ * neighbours, or one element after the other. */
 static int count_move(const ipu_target *target, const struct ipu__work *work,
                       ipu_cycles *cycles)
 {
-    int64_t share =
-        ipu__ceil_div(work->outputs, target->tiles) * work->element_bytes;
-    int status = ipu_model_elementwise(target, work->outputs,
-                                       work->element_bytes, 1, 0, cycles);
+    int64_t elements = ipu__ceil_div(work->outputs, target->tiles);
+    int64_t share = elements * work->element_bytes;
+    const ipu_loop loop = {
+        .size = sizeof loop,
+        .tuned = 1,
+        .loads = 1,
+        .stores = 1,
+        .iterations = work->scattered
+                          ? elements
+                          : ipu__ceil_div(share, target->vector_bytes)};
 
-    if (status >= 0 && work->outputs > 0) {
+    if (work->outputs == 0)
+        return IPU_OK;
+    IPU_TRY(ipu_model_loop(target, &loop, cycles));
+    if (!work->followed) {
         ipu__count_exchange(target, share, 1, cycles);
         cycles->temporary_bytes += share;
-        cycles->estimate = "into how many pieces a layout breaks is not known";
     }
-    return status;
+    return IPU_OK;
 }
 
 /* One transfer after the other, none larger than the hardware allows. */

@@ -5,6 +5,8 @@
 #ifndef IPU_TARGET_WORK_H
 #define IPU_TARGET_WORK_H
 
+#include <stdbool.h>
+
 #include "ipu_model.h"
 
 enum ipu__work_kind {
@@ -33,6 +35,9 @@ struct ipu__work {
     const char *estimate;    /* why it is only an estimate, or NULL */
     int64_t broadcast_bytes; /* that all tiles need, or at most their share */
     int64_t others;          /* bytes of tensors on the fullest tile */
+    bool followed;           /* of moves: what tiles receive is counted by who
+                                knows where things lie */
+    bool scattered;          /* ... elements are not neighbours on both sides */
     int64_t give_bytes;      /* of operands, on the tile that has most */
     /* Of sums: from how many neighbouring elements how many outputs come; 0:
      * that is not said. */

@@ -186,16 +186,25 @@ START_TEST(derivatives_of_a_convolution_take_as_many_products)
 }
 END_TEST
 
-/* Half of x, from other tiles: not a sum of it. */
-START_TEST(a_part_of_a_tensor_is_moved)
+/* A row of x lies on each tile. Half of each stays where it is; rows of the
+ * second half of the tiles, a half of one each, come from there; transposed,
+ * all of what a tile has comes from others, but for one element at most. */
+START_TEST(what_moves_is_followed)
 {
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(1472, 8));
+    ipu_tensor y;
 
-    MUST(ipu_output(d.graph, "y",
-                    ipu_slice(d.graph, x, SHAPE(0, 0), SHAPE(-1, 4))));
+    if (_i == 0)
+        y = ipu_slice(d.graph, x, SHAPE(0, 0), SHAPE(-1, 4));
+    else if (_i == 1)
+        y = ipu_slice(d.graph, x, SHAPE(736, 0), SHAPE(-1, -1));
+    else
+        y = ipu_transpose(d.graph, x, NULL);
+    MUST(ipu_output(d.graph, "y", y));
     compiled();
-    ck_assert_str_eq(step(0).op, "slice");
-    ck_assert_int_eq(step(0).exchange_bytes, 4 * 4);
+    ck_assert_str_eq(step(0).op, _i == 2 ? "transpose" : "slice");
+    ck_assert_int_eq(step(0).exchange_bytes, _i * 4 * 4);
+    ck_assert_ptr_null(step(0).estimate);
     ck_assert_double_eq(step(0).flops, 0);
 }
 END_TEST
@@ -375,7 +384,7 @@ static TCase *tcase_cycles(void)
     tcase_add_test(tcase, an_alias_takes_nothing);
     tcase_add_loop_test(
         tcase, derivatives_of_a_convolution_take_as_many_products, 0, 2);
-    tcase_add_test(tcase, a_part_of_a_tensor_is_moved);
+    tcase_add_loop_test(tcase, what_moves_is_followed, 0, 3);
     tcase_add_test(tcase, a_batch_of_products_counts_each);
     tcase_add_test(tcase, operands_come_from_where_they_lie);
     tcase_add_test(tcase, sums_are_made_where_elements_lie);
