@@ -3,8 +3,8 @@
  * align.c - what is spread alike, and what the program maps itself.
  *
  * A step by element takes elements i of its inputs to element i of its
- * outputs. If all of them begin on the same tile, each tile has what it needs.
- * So blocks that such steps use together, of as many bytes, are joined into
+ * outputs; one by row, like a softmax, rows. If all of them begin on the same
+ * tile, each tile has what it needs. So blocks that such steps use together, of as many bytes, are joined into
  * classes, through all steps: an activation with its derivative, a weight with
  * its gradient and its moments.
  */
@@ -45,7 +45,7 @@ static void join_step(const struct ipu_executable *e,
     for (int32_t k = 0; k < ipu__nparts(step); k++) {
         const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
 
-        if (!part->op->by_element)
+        if (!part->op->by_element && !part->op->by_row)
             continue;
         for (int i = 0; i <= part->op->ninputs; i++) {
             bool is_output = i == part->op->ninputs;

@@ -210,7 +210,8 @@ static int32_t main_output(const struct ipu_executable *e,
     for (int32_t k = 0; k < ipu__nparts(step); k++) {
         const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
 
-        if ((part->op->by_element || (step->head && k == 0)) &&
+        if ((part->op->by_element || part->op->by_row ||
+             (step->head && k == 0)) &&
             !part->op->alias && !e->values[part->output].inner)
             return part->output;
     }
@@ -233,6 +234,8 @@ static void receive_inputs(const struct ipu_executable *e,
             continue;
         f.from = ipu__spread_of(e, v);
         f.to = ipu__spread_of(e, output);
+        if (ipu__view_of(e, part, i) != IPU__WHOLE && part->op->by_row)
+            continue; /* its cost knows */
         if (ipu__view_of(e, part, i) != IPU__WHOLE)
             f.period = ipu__shape_count(&e->values[v].shape);
         else if (ipu__spread_alike(&f.from, &f.to))
@@ -270,7 +273,7 @@ void ipu__receive(const struct ipu_executable *e, const struct ipu__step *step,
     for (int32_t k = 0; k < ipu__nparts(step); k++) {
         const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
 
-        if (!part->op->by_element)
+        if (!part->op->by_element && !part->op->by_row)
             continue;
         receive_inputs(e, step, k, output, r);
         receive_output(e, part->output, output, r);

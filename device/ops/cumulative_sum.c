@@ -62,6 +62,7 @@ const struct ipu__op ipu__cumulative_sum = {
     .name = "cumulative_sum",
     .ninputs = 1,
     .in_place = 0,
+    .by_row = true,
     .shape = shape,
     .run = run,
     .gradient = gradient,

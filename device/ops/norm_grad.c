@@ -154,6 +154,7 @@ const struct ipu__op ipu__norm_grad = {
     .name = "norm_grad",
     .ninputs = 4,
     .in_place = 0,
+    .by_row = true,
     .slots = 10,
     .shape = dx_shape,
     .scratch = dx_scratch,

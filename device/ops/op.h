@@ -62,6 +62,9 @@ struct ipu__op {
      * part of the elements, from number first on, as [n] or [rows, n]. It
      * takes no scratch and does not fail. */
     bool by_element;
+    /* Rows of the output depend on the same rows of inputs as large as it, and
+     * are best computed where these lie; on statistics of them, parameters. */
+    bool by_row;
     /* Issue slots of arithmetic that the chip takes for two float32 elements:
      * an instruction each, functions of the hardware as costs.h has them. -1:
      * none, it only moves. 0: not said. */

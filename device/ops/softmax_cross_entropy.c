@@ -154,6 +154,7 @@ const struct ipu__op ipu__softmax_cross_entropy_grad = {
     .ninputs = 3,
     .in_place = 0,
     .checks = true,
+    .by_row = true,
     .slots = IPU__EXP_SLOTS + 6,
     .half_slots = IPU__EXP_HALVES + 6,
     .estimate = IPU__FUNCTION_ESTIMATE,

@@ -304,6 +304,20 @@ START_TEST(functions_take_their_instructions)
 }
 END_TEST
 
+/* A softmax is computed where its output lies. */
+START_TEST(rows_that_lie_elsewhere_are_received)
+{
+    ipu_tensor x = device_floats(&d, "x", 2, SHAPE(1472, 8));
+    ipu_tensor y = ipu_softmax(d.graph, x);
+
+    MUST(ipu_output(d.graph, "y", y));
+    MUST(ipu_map(d.graph, x, 0, 736));
+    MUST(ipu_map(d.graph, y, _i ? 736 : 0, 736));
+    compiled();
+    ck_assert_int_eq(step(0).exchange_bytes, _i ? 64 : 0);
+}
+END_TEST
+
 /* Few rows lie on many tiles each, which tell each other their sums. */
 START_TEST(rows_over_several_tiles_are_summed_up)
 {
@@ -389,6 +403,7 @@ static TCase *tcase_cycles(void)
     tcase_add_test(tcase, operands_come_from_where_they_lie);
     tcase_add_test(tcase, sums_are_made_where_elements_lie);
     tcase_add_test(tcase, functions_take_their_instructions);
+    tcase_add_loop_test(tcase, rows_that_lie_elsewhere_are_received, 0, 2);
     tcase_add_test(tcase, rows_over_several_tiles_are_summed_up);
     tcase_add_test(tcase, looking_up_does_not_read_the_table);
     tcase_add_test(tcase, tiles_without_work_wait);
