@@ -106,11 +106,25 @@ static int64_t slices_of(int64_t groups, int64_t bytes, int64_t sums,
     return whole < 1 ? 0 : ipu__ceil_div(groups, (int64_t)whole);
 }
 
-/* All slices: fetch, multiply, add to those before. false: there is no room. */
+/* One slice of k, so thick: fetch, multiply. */
+static ipu_cycles slice_cycles(const struct problem *p, int64_t rows,
+                               int64_t thick, int64_t n)
+{
+    int64_t bytes =
+        p->product->element_bytes * thick * (under(p, rows) + n * p->taps);
+    ipu_cycles c = {.compute = ipu__passes_cycles(p->target, &p->unit, rows,
+                                                  thick, n, p->taps),
+                    .temporary_bytes = bytes};
+
+    ipu__count_exchange(p->target, bytes, 2, &c);
+    return c;
+}
+
+/* All slices, each added to those before: alike but for the last. false: there
+ * is no room. */
 static bool count_slices(const struct problem *p, int64_t rows, int64_t k,
                          int64_t n, struct choice *choice)
 {
-    const ipu_target *t = p->target;
     ipu_cycles *c = &choice->cycles;
     int64_t groups = ipu__ceil_div(k, p->unit.in), sums = rows * n * 4;
     int64_t bytes =
@@ -124,18 +138,22 @@ static bool count_slices(const struct problem *p, int64_t rows, int64_t k,
     if (slices == 0)
         return false;
     thick = ipu__least(ipu__ceil_div(groups, slices) * p->unit.in, k);
-    bytes = ipu__ceil_div(bytes, k) * thick;
-    ipu__count_exchange(t, bytes, 2, c);
-    c->compute = ipu__passes_cycles(t, &p->unit, rows, thick, n, p->taps);
-    if (slices > 1) { /* they are alike */
-        c->compute = slices * (c->compute + sweep(p, rows * n, 1));
-        c->exchange *= slices;
+    slices = ipu__ceil_div(k, thick);
+    *c = slice_cycles(p, rows, thick, n);
+    if (slices > 1) {
+        const ipu_cycles last =
+            slice_cycles(p, rows, k - (slices - 1) * thick, n);
+
+        c->compute = c->compute * (slices - 1) + last.compute +
+                     sweep(p, rows * n, 1) * slices;
+        c->exchange = c->exchange * (slices - 1) + last.exchange;
         c->sync *= slices;
-        c->exchange_bytes *= slices;
-        c->exchange_code_bytes *= 2; /* of the first, and the loop's */
+        c->exchange_bytes =
+            c->exchange_bytes * (slices - 1) + last.exchange_bytes;
+        c->exchange_code_bytes *= 2; /* of the loop, and the last */
         sums *= 2;
     }
-    c->temporary_bytes = bytes + sums;
+    c->temporary_bytes += sums;
     c->partial_bytes = sums;
     choice->plan.slices = slices;
     return true;
@@ -176,11 +194,10 @@ static void search(const struct problem *p, struct choice *best)
     for (int64_t gm = 1; gm && gm <= p->tiles; gm = next_parts(d->m, gm))
         for (int64_t gn = 1; gn && gm * gn <= p->tiles;
              gn = next_parts(d->n, gn)) {
-            int64_t gk = ipu__least(p->tiles / (gm * gn), groups);
+            int64_t most = p->tiles / (gm * gn);
 
-            for (; gk > 1; gk /= 2)
+            for (int64_t gk = 1; gk && gk <= most; gk = next_parts(groups, gk))
                 consider(p, gm, gk, gn, best);
-            consider(p, gm, 1, gn, best);
         }
 }
 
