@@ -154,17 +154,29 @@ int64_t ipu__loop_times(const struct ipu__loop_code *loop)
     return loop->condition.program && loop->count == 0 ? 1 : loop->count;
 }
 
+/* A sum of so many of them; more than a chip counts in a year is not told
+ * apart, so that sums of such sums do not overflow. */
+static void add(int64_t *sum, int64_t number, int64_t times)
+{
+    const int64_t most = INT64_C(1) << 56;
+    int64_t product;
+
+    if (__builtin_mul_overflow(number, times, &product) || product > most)
+        product = most;
+    *sum = *sum + product > most ? most : *sum + product;
+}
+
 static void add_times(const ipu_program_cycles *one, int64_t times,
                       ipu_program_cycles *sum)
 {
-    sum->compute += one->compute * times;
-    sum->exchange += one->exchange * times;
-    sum->sync += one->sync * times;
-    sum->host += one->host * times;
-    sum->total += one->total * times;
-    sum->again += one->again * times;
-    sum->streaming += one->streaming * times;
-    sum->streaming_bytes += one->streaming_bytes * times;
+    add(&sum->compute, one->compute, times);
+    add(&sum->exchange, one->exchange, times);
+    add(&sum->sync, one->sync, times);
+    add(&sum->host, one->host, times);
+    add(&sum->total, one->total, times);
+    add(&sum->again, one->again, times);
+    add(&sum->streaming, one->streaming, times);
+    add(&sum->streaming_bytes, one->streaming_bytes, times);
     sum->flops += one->flops * (double)times;
     sum->estimates += one->estimates;
 }
@@ -173,7 +185,7 @@ int ipu__loop_cycles(const struct ipu_executable *e,
                      const struct ipu__step *step, ipu_program_cycles *sum)
 {
     const struct ipu__loop_code *loop = ipu__loop_of(e, step);
-    int64_t times = ipu__loop_times(loop), control;
+    int64_t times = ipu__loop_times(loop), control = 0;
     ipu_program_cycles one = {.size = sizeof one};
 
     *sum = (ipu_program_cycles){.size = sizeof *sum};
@@ -181,11 +193,12 @@ int ipu__loop_cycles(const struct ipu_executable *e,
     add_times(&one, times, sum);
     if (loop->condition.program) {
         IPU_TRY(ipu_executable_cycles(loop->condition.program, &one));
-        add_times(&one, times + 1, sum);
+        add_times(&one, times < INT64_MAX ? times + 1 : times, sum);
     }
-    control = (times * COUNT_SLOTS + ENTER_SLOTS) * e->target.workers;
-    sum->compute += control;
-    sum->total += control;
+    add(&control, (int64_t)COUNT_SLOTS * e->target.workers, times);
+    add(&control, (int64_t)ENTER_SLOTS * e->target.workers, 1);
+    add(&sum->compute, control, 1);
+    add(&sum->total, control, 1);
     return IPU_OK;
 }
 

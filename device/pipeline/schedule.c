@@ -86,8 +86,15 @@ static int check(const ipu_schedule_options *o)
 
 static int check_count(const ipu_schedule_options *o)
 {
+    /* So that slots and executions can be counted. */
+    const int64_t most = INT64_C(1) << 48;
     int32_t least = o->io_tiles ? lanes(o) + 2 : lanes(o);
 
+    if (o->count > most)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "The number of iterations of the pipeline must be at "
+                         "most %" PRId64 ", but it is %" PRId64 ".",
+                         most, o->count);
     if (o->io_tiles && o->count < least)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "The number of iterations of the pipeline must be at "
@@ -204,7 +211,7 @@ int ipu_schedule_slot(const ipu_schedule_options *options, int64_t slot,
                          "schedule: the place for entries is NULL");
     /* Backwards first: what it needs was stashed before what comes now. */
     for (int64_t p = ipu__schedule_positions(o) - 1; p >= 0; p--) {
-        int64_t entered = slot - p - (o->io_tiles != 0);
+        int64_t entered = slot < 0 ? -1 : slot - p - (o->io_tiles != 0);
 
         if (entered < 0 || entered % stride(o) != 0 ||
             entered / stride(o) >= o->count)

@@ -235,7 +235,7 @@ int ipu_model_matvec(const ipu_target *target, int64_t rows, int64_t columns,
                      int64_t split, int64_t *split_used, ipu_cycles *cycles)
 {
     ipu_cycles best = {0};
-    int64_t from = split ? split : 1, to = split ? split : columns - 1;
+    int64_t from = split ? split : 1, to = split;
 
     IPU_TRY(ipu__check_model(target, cycles));
     if (rows < 1 || columns < 1 || rows > 1 << 24 || columns > 1 << 20 ||
@@ -245,6 +245,8 @@ int ipu_model_matvec(const ipu_target *target, int64_t rows, int64_t columns,
                          "at most 2^24 rows and 2^20 columns, and no more "
                          "parts than those",
                          (long long)rows, (long long)columns, (long long)split);
+    if (to == 0)
+        to = columns - 1;
     for (int64_t s = from; s <= (to > from ? to : from); s++) {
         ipu_cycles c = matvec(target, rows, columns, s);
 

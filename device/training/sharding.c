@@ -52,7 +52,7 @@ int ipu_sharding_cost_get(const ipu_system *system, int32_t replicas,
                          system ? "the place for the info" : "the system");
     IPU_TRY(ipu__check_size("shard info", info->size, sizeof *info));
     if (replicas < 1 || replicas > MOST_REPLICAS || apart < 1 || elements < 0 ||
-        !ipu__dtype_name(dtype))
+        elements > INT64_C(1) << 40 || !ipu__dtype_name(dtype))
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "shard: %" PRId64 " elements of dtype %d over %d "
                          "replicas of %d IPUs",

@@ -588,6 +588,10 @@ START_TEST(cycles_grow_with_iterations)
     ck_assert_int_eq(many.host, one.host);
     ck_assert_int_eq(many.total,
                      many.compute + many.exchange + many.sync + many.host);
+    /* More than can be counted is told as much, and nothing overflows. */
+    many = cycles_of(INT64_MAX);
+    ck_assert_int_ge(many.total, INT64_C(1) << 56);
+    ck_assert_int_ge(many.total, many.compute);
 }
 END_TEST
 

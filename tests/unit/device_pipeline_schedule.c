@@ -187,6 +187,12 @@ START_TEST(misuse_is_explained)
               "4, but it is 6");
     o.count = 0;
     MUST_FAIL(ipu_schedule_plan(&o, &info), IPU_ERR_ARGUMENT, "multiple of 4");
+    o.count = INT64_MAX / 4 * 4;
+    MUST_FAIL(ipu_schedule_plan(&o, &info), IPU_ERR_ARGUMENT,
+              "at most 281474976710656, but it is");
+    o.count = INT64_C(1) << 48;
+    MUST(ipu_schedule_plan(&o, &info));
+    ck_assert_int_eq(info.executions, 4 * o.count);
     o.io_tiles = 1;
     o.count = 5;
     MUST_FAIL(ipu_schedule_plan(&o, &info), IPU_ERR_ARGUMENT,
@@ -203,6 +209,8 @@ START_TEST(misuse_is_explained)
     o = options_of(IPU_SCHEDULE_GROUPED, 2, 1, 4);
     MUST_FAIL(ipu_schedule_plan(NULL, &info), IPU_ERR_ARGUMENT, "NULL");
     MUST_FAIL(ipu_schedule_plan(&o, NULL), IPU_ERR_ARGUMENT, "NULL");
+    ck_assert_int_eq(ipu_schedule_slot(&o, INT64_MIN, 0, NULL), 0);
+    ck_assert_int_eq(ipu_schedule_slot(&o, INT64_MAX, 0, NULL), 0);
     MUST_FAIL(ipu_schedule_stash(&o, 2), IPU_ERR_ARGUMENT, "no stage 2");
     MUST_FAIL((int)ipu_schedule_print(&o, 3, text, sizeof text),
               IPU_ERR_ARGUMENT, "phases");

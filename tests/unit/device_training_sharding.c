@@ -363,6 +363,9 @@ START_TEST(parts_are_counted)
     ck_assert_int_eq(ipu_shard_elements(5, 0), 0);
     MUST_FAIL(ipu_sharding_cost_get(&system, 0, 1, 1, IPU_FLOAT32, &info),
               IPU_ERR_ARGUMENT, "over 0 replicas");
+    MUST_FAIL(
+        ipu_sharding_cost_get(&system, 4, 1, INT64_MAX, IPU_FLOAT32, &info),
+        IPU_ERR_ARGUMENT, "9223372036854775807 elements");
     MUST_FAIL(ipu_sharding_cost_get(NULL, 1, 1, 1, IPU_FLOAT32, &info),
               IPU_ERR_ARGUMENT, "system is NULL");
     info.size = 4;
