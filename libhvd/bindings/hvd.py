@@ -31,6 +31,7 @@ _KINDS = {"allreduce": 0, "allgather": 1, "broadcast": 2, "join": 3, "alltoall":
           "barrier": 6, "reducescatter": 7, "gather": 8, "reduce": 9}
 _DTYPES = {"uint8": 0, "int8": 1, "uint16": 2, "int16": 3, "int32": 4, "int64": 5,
            "float16": 6, "float32": 7, "float64": 8, "bool": 9, "bfloat16": 10}
+OPTIMIZERS = {"sgd": 0, "momentum": 1, "adam": 2, "none": 3}
 _NAMES = {number: name for name, number in _DTYPES.items()}
 AVERAGE_CONTRIBUTORS = 1
 _CALLBACK = C.CFUNCTYPE(None, C.c_void_p, C.c_int)
@@ -82,6 +83,22 @@ class _Compressor(C.Structure):
                 ("encode", _ENCODE), ("add", _ADD)]
 
 
+class _Strategy_Options(C.Structure):
+    _fields_ = [("size", C.c_uint32), ("optimizer", C.c_int32),
+                ("learning_rate", C.c_double), ("momentum", C.c_double),
+                ("beta1", C.c_double), ("beta2", C.c_double), ("epsilon", C.c_double),
+                ("serial", C.c_int32), ("compression", C.c_int32),
+                ("updated", C.c_void_p), ("context", C.c_void_p),
+                ("check_every", C.c_int32), ("op", C.c_int32)]
+
+
+class _Strategy_Stats(C.Structure):
+    _fields_ = [("size", C.c_uint32), ("variables", C.c_int32), ("steps", C.c_int64),
+                ("gradients", C.c_int64), ("bytes", C.c_int64),
+                ("wait_seconds", C.c_double), ("update_seconds", C.c_double),
+                ("early", C.c_int64)]
+
+
 def _load():
     here = os.path.dirname(os.path.abspath(__file__))
     places = [os.environ.get("HVD_LIBRARY")] if os.environ.get("HVD_LIBRARY") else [
@@ -105,6 +122,19 @@ _lib.hvd_wait_output.argtypes = [C.c_int64, C.POINTER(_Tensor)]
 _lib.hvd_request_init.argtypes = [C.POINTER(_Request), C.c_size_t]
 _lib.hvd_submit.argtypes = [C.POINTER(_Request), C.POINTER(C.c_int64)]
 _lib.hvd_metrics_text.argtypes = [C.c_char_p, C.c_int64]
+_lib.hvd_strategy_options_init.argtypes = [C.POINTER(_Strategy_Options), C.c_size_t]
+_lib.hvd_strategy_new.argtypes = [C.POINTER(_Strategy_Options), C.POINTER(C.c_void_p)]
+_lib.hvd_strategy_add.argtypes = [C.c_void_p, C.c_char_p, C.c_void_p, C.c_int32,
+                                  C.POINTER(C.c_int64)]
+_lib.hvd_strategy_gradient.argtypes = _lib.hvd_strategy_ready.argtypes = [C.c_void_p, C.c_int32]
+_lib.hvd_strategy_gradient.restype = C.c_void_p
+_lib.hvd_strategy_set_learning_rate.argtypes = [C.c_void_p, C.c_double]
+_lib.hvd_strategy_get_stats.argtypes = [C.c_void_p, C.POINTER(_Strategy_Stats)]
+for _name in "save", "load", "abandon":
+    getattr(_lib, "hvd_strategy_" + _name).argtypes = [C.c_void_p, C.c_char_p]
+for _name in "start", "step", "check", "free":
+    getattr(_lib, "hvd_strategy_" + _name).argtypes = [C.c_void_p]
+_lib.hvd_strategy_free.restype = None
 
 
 def _check(status):
@@ -546,3 +576,118 @@ def register_compressor(name, max_bytes, encode, add, state_bytes=None):
     number = _check(_lib.hvd_register_compressor(C.byref(c)))
     _registered.append(c)  # its functions must outlive every request
     return number
+
+
+# -------------------------------------------------------------------- training
+
+class Strategy:
+    """
+    hvd_strategy.h: variables that are the same on all ranks, gradients that are
+    averaged as they become ready, an optimizer that is applied to the averages.
+
+        s = hvd.Strategy("adam", learning_rate=0.01)
+        s.add("w", w)                  # a float32 array, updated in place
+        s.start()                      # all ranks get rank 0's
+        for batch in batches:
+            s.gradient("w")[...] = gradient_of(w, batch)
+            s.ready("w")
+            s.step()
+        s.close()
+
+    Options are those of hvd_strategy_options: learning_rate, momentum, beta1,
+    beta2, epsilon, serial, compression, check_every, op. A strategy that is not
+    closed lasts, with its arrays, as long as the process.
+    """
+
+    def __init__(self, optimizer="adam", **options):
+        o = _Strategy_Options()
+        _lib.hvd_strategy_options_init(C.byref(o), C.sizeof(o))
+        o.optimizer = _code(optimizer, OPTIMIZERS, "optimizer")
+        names = {name for name, _ in o._fields_} - {"size", "optimizer", "updated", "context"}
+        for name, value in options.items():
+            if name not in names:
+                raise TypeError(f"a strategy has no option '{name}': " + ", ".join(sorted(names)))
+            if name == "op":
+                value = _code(value, OPS, "op")
+            elif name == "compression":
+                value = _code(value, COMPRESSIONS, "compression")
+            elif name in ("serial", "check_every"):
+                value = _integer(value, name)
+            setattr(o, name, value)
+        self._strategy, self._variables = C.c_void_p(), {}
+        _check(_lib.hvd_strategy_new(C.byref(o), C.byref(self._strategy)))
+        _under_way.add(self)
+
+    def _own(self):
+        if not self._strategy:
+            raise ValueError("the strategy is closed")
+        return self._strategy
+
+    def _number(self, name):
+        if name not in self._variables:
+            raise ValueError(f"there is no variable {name!r}: one of " +
+                             (", ".join(map(repr, self._variables)) or "none"))
+        return self._variables[name][0]
+
+    def add(self, name, array):
+        """Before start. In the order in which gradients become ready, at best."""
+        array = _target(array, "the variable")
+        if array.dtype != np.float32:
+            raise TypeError(f"variable {name!r} is {array.dtype}, not float32")
+        shape = (C.c_int64 * max(array.ndim, 1))(*array.shape)
+        number = _check(_lib.hvd_strategy_add(self._own(), _text(name, "the name"),
+                                              array.ctypes.data, array.ndim, shape))
+        self._variables[name] = (number, array)
+
+    def start(self):
+        _check(_lib.hvd_strategy_start(self._own()))
+
+    def gradient(self, name):
+        """The array to write the gradient of a variable to, until it is ready."""
+        number, array = self._number(name), self._variables[name][1]
+        address = _lib.hvd_strategy_gradient(self._own(), number)
+        if not address:
+            raise Error(-1, _lib.hvd_last_error().decode(errors="replace"))
+        if array.size == 0:
+            return np.empty(array.shape, np.float32)
+        memory = (C.c_float * array.size).from_address(address)
+        return np.frombuffer(memory, np.float32).reshape(array.shape)
+
+    def ready(self, name):
+        _check(_lib.hvd_strategy_ready(self._own(), self._number(name)))
+
+    def step(self):
+        _check(_lib.hvd_strategy_step(self._own()))
+
+    def abandon(self, reason=None):
+        """Instead of step, of a rank that cannot make it: others are told."""
+        text = _text(reason, "the reason") if reason is not None else None
+        _check(_lib.hvd_strategy_abandon(self._own(), text))
+
+    def check(self):
+        _check(_lib.hvd_strategy_check(self._own()))
+
+    def save(self, path):
+        """A checkpoint, written by one rank."""
+        _check(_lib.hvd_strategy_save(self._own(), _text(path, "the path")))
+
+    def load(self, path=None):
+        """Rank 0's checkpoint, to all ranks. False: of another optimizer, whose
+        state has begun anew."""
+        text = _text(path, "the path") if path is not None else None
+        return bool(_check(_lib.hvd_strategy_load(self._own(), text)))
+
+    def set_learning_rate(self, rate):
+        _check(_lib.hvd_strategy_set_learning_rate(self._own(), rate))
+
+    def stats(self):
+        """What hvd_strategy_get_stats tells, as a dict."""
+        stats = _Strategy_Stats(size=C.sizeof(_Strategy_Stats))
+        _check(_lib.hvd_strategy_get_stats(self._own(), C.byref(stats)))
+        return {name: getattr(stats, name) for name, _ in stats._fields_ if name != "size"}
+
+    def close(self):
+        """Waits for what is in flight. Arrays of gradient() are gone."""
+        _lib.hvd_strategy_free(self._strategy)
+        self._strategy, self._variables = C.c_void_p(), {}
+        _under_way.discard(self)

@@ -122,6 +122,31 @@ refused(Exception, words, hvd.allgather_object, bad)
 refused(Exception, words, hvd.broadcast_object, bad, root=n - 1)
 assert hvd.allgather_object(r) == list(range(n))
 
+# Strategies.
+refused(ValueError, ["no optimizer 'adma'", "adam"], hvd.Strategy, "adma")
+refused(TypeError, ["no option 'rate'", "learning_rate"], hvd.Strategy, rate=1)
+refused(ValueError, ["no op 'mean'"], hvd.Strategy, op="mean")
+assert refused(hvd.Error, ["op 4, max"], hvd.Strategy, op="max").status == -1
+refused(hvd.Error, ["learning rate"], hvd.Strategy, learning_rate=-1)
+strategy = hvd.Strategy("sgd")
+refused(TypeError, ["float64, not float32"], strategy.add, "w", np.ones(3))
+refused(TypeError, ["not an array to write to"], strategy.add, "w", [1.0])
+refused(ValueError, ["C-contiguous"], strategy.add, "w", np.ones((4, 4), np.float32)[:, ::2])
+refused(ValueError, ["NUL"], strategy.add, "w\0", x.copy())
+strategy.add("w", x.copy())
+refused(hvd.Error, ["'w' was added before"], strategy.add, "w", x.copy())
+refused(hvd.Error, ["hvd_strategy_start"], strategy.gradient, "w")
+refused(hvd.Error, ["hvd_strategy_start"], strategy.step)
+strategy.start()
+refused(ValueError, ["no variable 'v'", "'w'"], strategy.ready, "v")
+assert refused(hvd.Error, ["was not ready"], strategy.step).status == -1
+assert refused(hvd.Error, ["/nowhere/state"], strategy.save, "/nowhere/state").status == -11
+assert refused(hvd.Error, ["rank 0: ", "/nowhere/state"], strategy.load,
+               "/nowhere/state").status == -11
+strategy.close()
+for late in (strategy.step, strategy.check, lambda: strategy.add("v", x.copy())):
+    refused(ValueError, ["closed"], late)
+
 # Handles.
 handle = hvd.allreduce_async(x, name="h")
 assert np.allclose(handle.wait(), n * x)

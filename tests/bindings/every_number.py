@@ -27,6 +27,9 @@ same(hvd.OPS, "hvd_op")
 same(hvd._KINDS, "hvd_kind")
 of_type["hvd_compression"].pop("HVD_COMPRESSION_REGISTERED")
 same(hvd.COMPRESSIONS, "hvd_compression", "COMPRESSION_")
+for name, value in hvd.OPTIMIZERS.items():
+    assert hvd._lib.hvd_optimizer_from_name(name.encode()) == value, name
+assert len(hvd.OPTIMIZERS) == len(of_type["hvd_optimizer"]) - 1
 constants = {c["name"]: c["value"] for c in api["constants"]}
 assert constants["HVD_AVERAGE_CONTRIBUTORS"] == hvd.AVERAGE_CONTRIBUTORS
 

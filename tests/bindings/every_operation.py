@@ -3,6 +3,7 @@
 import os
 import select
 import sys
+import tempfile
 
 import numpy as np
 
@@ -142,6 +143,46 @@ if n > 1:
         assert hvd.allgather_object("alone", process_set=some) == ["alone"]
         assert hvd.broadcast_object(7, root=1, process_set=some) == 7
     some.remove()
+
+# Strategies, against numpy.
+for optimizer in hvd.OPTIMIZERS:
+    w, b = np.full((3, 2), r + 1, np.float32), np.float32([r])
+    s = hvd.Strategy(optimizer, learning_rate=0.1, momentum=0.5, op="sum")
+    s.add("w", w)
+    s.add("b", b)
+    s.start()
+    want, m, v = np.ones((3, 2)), 0, 0
+    for step in range(1, 4):
+        for name in ("b", "w") if r % 2 else ("w", "b"):
+            s.gradient(name)[...] = (r + 1) * step
+            s.ready(name)
+        s.step()
+        g = n * (n + 1) / 2 * step
+        m, v = (m * 0.5 + g, 0) if optimizer == "momentum" else (
+            m * 0.9 + 0.1 * g, v * 0.999 + 0.001 * g * g)
+        want -= 0.1 * {"sgd": g, "momentum": m, "none": 0,
+                       "adam": m / (1 - 0.9**step) / (np.sqrt(v / (1 - 0.999**step)) + 1e-7)
+                       }[optimizer]
+        assert np.allclose(w, want, rtol=1e-5) and np.allclose(b, want[0, 0] - 1, atol=1e-4)
+        if step == 2:
+            place = hvd.broadcast_object(os.path.join(tempfile.gettempdir(), f"hvd-{os.getpid()}"))
+            if r == 0:
+                s.save(place)
+    assert s.gradient("w").shape == (3, 2) and s.gradient("w")[2, 1] == g
+    after = w.copy()
+    assert s.load(place if r == 0 else None)
+    for name in "w", "b":
+        s.gradient(name)[...] = (r + 1) * 3
+        s.ready(name)
+    s.step()
+    assert (w == after).all()
+    s.check()
+    s.set_learning_rate(0)
+    assert s.stats()["steps"] == 4 and s.stats()["variables"] == 2
+    s.close()
+    hvd.barrier()
+    if r == 0:
+        os.unlink(place)
 
 fd = hvd.completion_fd()
 handle = hvd.allreduce_async(x, name="fd")
