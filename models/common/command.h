@@ -6,7 +6,33 @@
 #ifndef MODELS_COMMAND_H
 #define MODELS_COMMAND_H
 
+#include "common/joint.h"
 #include "common/options.h"
+#include "common/progress.h"
+
+/* A training program at work. */
+struct command {
+    struct options options;
+    struct progress progress; /* rank 0 talks */
+    int rank, size;
+};
+
+/*
+ * The main of a training program: read the command line, start libhvd, run, say
+ * what went wrong, end libhvd. run returns 0 or a problem (problem.h), the same
+ * on all ranks but for who speaks, and has freed all that needs libhvd. Returns
+ * the exit status.
+ */
+int command_main(enum options_program program, int argc, char **argv,
+                 int (*run)(struct command *command));
+
+/* Collective: that rank 0's files (--summary, --save-weights, --profile) can be
+ * written, before hours pass. */
+int command_check_files(const struct command *command);
+
+/* Rank 0's files but the summary, after training. Not collective. */
+int command_write_files(const struct command *command,
+                        const struct joint *joint);
 
 /*
  * Carry out what options_parse returned if it is not OPTIONS_RUN: help,

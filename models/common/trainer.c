@@ -10,7 +10,6 @@
 
 #include "common/agree.h"
 #include "common/clock.h"
-#include "common/problem.h"
 
 #include <math.h>
 
@@ -30,20 +29,12 @@ static void report_step(struct trainer *t, int epoch, int64_t step,
                     tail);
 }
 
-/* Average a loss over the ranks. The wait is communication like any other. */
 static int average_loss(struct trainer *t, double *loss)
 {
-    double start = clock_seconds();
-    int status = agree_average(loss, 1);
+    struct outcome *outcome = &t->summary->outcome;
 
-    t->summary->wait += clock_seconds() - start;
-    if (status == 0 && !isfinite(*loss)) {
-        problem_set("the loss is no longer a number after step %lld: the "
-                    "training diverged, try a smaller --lr than %g",
-                    (long long)t->summary->steps, t->options->learning_rate);
-        return PROBLEM_EVERYWHERE;
-    }
-    return status;
+    return times_average_loss(&outcome->times, loss, outcome->steps,
+                              t->options->learning_rate);
 }
 
 /* The steps of one epoch. loss: their mean, over all ranks. */
@@ -58,12 +49,12 @@ static int train_epoch(struct trainer *t, int epoch, int64_t steps,
         double start = clock_seconds();
         dataset_batch(t->dataset, step, t->options->batch_size,
                       joint_input(t->joint), joint_labels(t->joint));
-        t->summary->data += clock_seconds() - start;
+        t->summary->outcome.times.data += clock_seconds() - start;
         double fresh = 0;
         int status = joint_step(t->joint, t->options->learning_rate, &fresh);
         if (status < 0)
             return status;
-        t->summary->steps++;
+        t->summary->outcome.steps++;
         sum += fresh;
         recent += fresh;
         if ((step + 1) % interval != 0)
@@ -147,7 +138,7 @@ static int run_epoch(struct trainer *t, int number, int64_t steps, bool last)
     if (status < 0)
         return status;
     int64_t images = steps * t->options->batch_size * t->dataset->size;
-    t->summary->seconds += seconds;
+    t->summary->outcome.times.training += seconds;
     t->summary->images += images;
     if (last || (every > 0 && (number + 1) % every == 0)) {
         status = evaluate(t, &epoch);
@@ -156,26 +147,6 @@ static int run_epoch(struct trainer *t, int number, int64_t steps, bool last)
     }
     report_epoch(t, number + 1, &epoch, seconds, images);
     return summary_add_epoch(t->summary, &epoch);
-}
-
-/* The device's and strategy's times, and all of them averaged. */
-static int finish_times(struct trainer *t)
-{
-    struct summary *s = t->summary;
-    struct joint_times times;
-
-    joint_get_times(t->joint, &times);
-    double parts[] = {s->seconds, times.compute, s->wait + times.wait,
-                      times.update, s->data};
-    int status = agree_average(parts, sizeof parts / sizeof *parts);
-    if (status < 0)
-        return status;
-    s->seconds = parts[0];
-    s->compute = parts[1];
-    s->wait = parts[2];
-    s->update = parts[3];
-    s->data = parts[4];
-    return 0;
 }
 
 int trainer_run(struct trainer *trainer)
@@ -192,5 +163,5 @@ int trainer_run(struct trainer *trainer)
         if (status < 0)
             return status;
     }
-    return finish_times(trainer);
+    return times_finish(&trainer->summary->outcome.times, trainer->joint);
 }

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpt/gpt_summary.h"
 
-#include "common/outfile.h"
 #include "common/problem.h"
 
-#include <hvd_strategy.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -34,8 +31,9 @@ void gpt_summary_fini(struct gpt_summary *summary)
 
 double gpt_summary_speed(const struct gpt_summary *summary)
 {
-    return summary->seconds > 0 ? (double)summary->tokens / summary->seconds
-                                : 0;
+    double seconds = summary->outcome.times.training;
+
+    return seconds > 0 ? (double)summary->tokens / seconds : 0;
 }
 
 static json_t *pack_history(const struct gpt_summary *summary)
@@ -60,7 +58,7 @@ static json_t *pack_history(const struct gpt_summary *summary)
 /* null if there are no stages. */
 static json_t *pack_pipeline(const struct gpt_summary *summary)
 {
-    const struct cut *cut = &summary->options->cut;
+    const struct cut *cut = &summary->outcome.options->cut;
     const struct cut_stats *s = &summary->cut;
 
     if (cut->stages == 0)
@@ -81,68 +79,33 @@ static json_t *pack_pipeline(const struct gpt_summary *summary)
 
 static json_t *pack_settings(const struct gpt_summary *summary)
 {
-    const struct options *o = summary->options;
+    const struct options *o = summary->outcome.options;
     const struct gpt_shape *g = &o->gpt;
 
     return json_pack(
-        "{s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:b, s:i, s:s, s:f, s:f, s:f, "
-        "s:i, s:I, s:b, s:s, s:i, s:I, s:I, s:i, s:I, s:o}",
-        "text", o->text ? o->text : "", "world_size", summary->world_size,
-        "layers", g->layers, "heads", g->heads, "width", g->width, "context",
-        g->context, "dropout", g->dropout, "tied", g->tied, "batch_size",
-        o->batch_size, "optimizer", optimizer_name(o->optimizer.optimizer),
-        "lr", o->learning_rate, "weight_decay", o->optimizer.weight_decay,
-        "clip", o->optimizer.clip, "accumulate", o->optimizer.accumulate,
-        "seed", (json_int_t)o->seed, "serial", o->serial, "compression",
-        hvd_compression_name(o->compression), "threads", o->threads,
+        "{s:s, s:i, s:i, s:i, s:i, s:f, s:b, s:I, s:I, s:i, s:I}", "text",
+        o->text ? o->text : "", "layers", g->layers, "heads", g->heads, "width",
+        g->width, "context", g->context, "dropout", g->dropout, "tied", g->tied,
         "text_characters", (json_int_t)summary->text_count, "train_characters",
         (json_int_t)summary->train_count, "vocabulary", summary->characters,
-        "validated_characters", (json_int_t)summary->evaluated, "pipeline",
-        pack_pipeline(summary));
+        "validated_characters", (json_int_t)summary->evaluated);
 }
 
 static json_t *pack_results(const struct gpt_summary *summary)
 {
-    const struct gpt_summary *s = summary;
-    const struct gpt_evaluation *last = &s->history[s->evaluations - 1];
-    double parts = s->compute + s->wait + s->update + s->data;
-    char hash[24];
+    const struct gpt_evaluation *last =
+        &summary->history[summary->evaluations - 1];
 
-    snprintf(hash, sizeof hash, "%016" PRIx64, s->weights_hash);
-    return json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
-        "s:s, s:o, s:{s:f, s:f, s:f, s:f, s:f}}",
-        "program", options_name(s->options->program), "version",
-        HVD_VERSION_STRING, "parameters", (json_int_t)s->parameters, "steps",
-        (json_int_t)s->steps, "tokens", (json_int_t)s->tokens,
-        "tokens_per_second", gpt_summary_speed(s), "seconds", s->seconds,
-        "total_seconds", s->total_seconds, "comm_wait_fraction",
-        s->seconds > 0 ? s->wait / s->seconds : 0, "train_loss",
-        last->train_loss, "validation_loss", last->loss, "perplexity",
-        exp(last->loss), "accuracy", last->accuracy, "weights_hash", hash,
-        "history", pack_history(s), "time_seconds", "compute", s->compute,
-        "communication_wait", s->wait, "update", s->update, "data", s->data,
-        "other", fmax(s->seconds - parts, 0));
+    return json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "tokens",
+                     (json_int_t)summary->tokens, "tokens_per_second",
+                     gpt_summary_speed(summary), "train_loss", last->train_loss,
+                     "validation_loss", last->loss, "perplexity",
+                     exp(last->loss), "accuracy", last->accuracy, "history",
+                     pack_history(summary), "pipeline", pack_pipeline(summary));
 }
 
 int gpt_summary_write(const struct gpt_summary *summary, const char *path)
 {
-    json_t *root = pack_results(summary), *settings = pack_settings(summary);
-    int failed = !root || !settings || json_object_update(root, settings);
-    struct outfile out;
-
-    json_decref(settings);
-    if (failed) {
-        json_decref(root);
-        return problem_set("--summary: the results cannot be written as JSON "
-                           "(is the --text path UTF-8?)");
-    }
-    int status = outfile_open(&out, "--summary", path);
-    if (status == 0) {
-        json_dumpf(root, out.file, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
-        fputc('\n', out.file);
-        status = outfile_commit(&out);
-    }
-    json_decref(root);
-    return status;
+    return outcome_write(&summary->outcome, pack_settings(summary),
+                         pack_results(summary), "--text", path);
 }

@@ -6,7 +6,7 @@
 #ifndef MODELS_GPT_SUMMARY_H
 #define MODELS_GPT_SUMMARY_H
 
-#include "common/options.h"
+#include "common/outcome.h"
 
 /* One evaluation. */
 struct gpt_evaluation {
@@ -17,23 +17,16 @@ struct gpt_evaluation {
 
 /* All figures are of the whole world: sums or averages over the ranks. */
 struct gpt_summary {
-    const struct options *options; /* borrowed */
-    int world_size;
+    struct outcome outcome;
     int64_t text_count, train_count; /* characters */
     int characters;                  /* of the vocabulary */
     int64_t evaluated;               /* characters of an evaluation */
-    int64_t parameters;
 
     struct gpt_evaluation *history; /* owned */
     int evaluations;
-    int64_t steps;
     int64_t tokens; /* trained on, by all ranks */
 
-    double seconds; /* of training: the four parts and the rest */
-    double compute, wait, update, data;
-    double total_seconds;  /* evaluation included */
-    uint64_t weights_hash; /* equal on all ranks */
-    struct cut_stats cut;  /* of this rank's IPUs, with --stages */
+    struct cut_stats cut; /* of this rank's IPUs, with --stages */
 };
 
 /* PROBLEM: no memory. */

@@ -7,7 +7,6 @@
 
 #include "common/agree.h"
 #include "common/clock.h"
-#include "common/problem.h"
 
 #include <math.h>
 
@@ -27,20 +26,12 @@ double gpt_rate(double rate, int64_t step, int64_t steps, int64_t warmup)
     return rate * (least + (1 - least) * 0.5 * (1 + cos(pi * part)));
 }
 
-/* Average a loss over the ranks. The wait is communication like any other. */
 static int average_loss(struct gpt_trainer *t, double *loss)
 {
-    double start = clock_seconds();
-    int status = agree_average(loss, 1);
+    struct outcome *outcome = &t->summary->outcome;
 
-    t->summary->wait += clock_seconds() - start;
-    if (status == 0 && !isfinite(*loss)) {
-        problem_set("the loss is no longer a number after step %lld: the "
-                    "training diverged, try a smaller --lr than %g",
-                    (long long)t->summary->steps, t->options->learning_rate);
-        return PROBLEM_EVERYWHERE;
-    }
-    return status;
+    return times_average_loss(&outcome->times, loss, outcome->steps,
+                              t->options->learning_rate);
 }
 
 static void report_step(struct gpt_trainer *t, double loss)
@@ -48,11 +39,11 @@ static void report_step(struct gpt_trainer *t, double loss)
     const struct gpt_summary *s = t->summary;
     char head[48], tail[64];
 
-    snprintf(head, sizeof head, "step %lld/%lld", (long long)s->steps,
+    snprintf(head, sizeof head, "step %lld/%lld", (long long)s->outcome.steps,
              (long long)t->options->steps);
     snprintf(tail, sizeof tail, "loss %.4f", loss);
     progress_update(t->progress, head,
-                    (double)s->steps / (double)t->options->steps, tail);
+                    (double)s->outcome.steps / (double)t->options->steps, tail);
 }
 
 /* What the joint makes at a time: a step, or those of an update, at the rate of
@@ -62,13 +53,13 @@ static int make_steps(struct gpt_trainer *t, int count, double *loss)
 {
     const struct options *o = t->options;
     double start = clock_seconds();
-    int64_t step = t->summary->steps;
+    int64_t step = t->summary->outcome.steps;
 
     if (o->cut.stages == 0)
         pieces_batch(t->pieces, step, joint_input(t->joint),
                      joint_labels(t->joint));
-    t->summary->data += clock_seconds() - start;
-    t->summary->steps += count;
+    t->summary->outcome.times.data += clock_seconds() - start;
+    t->summary->outcome.steps += count;
     return joint_step(
         t->joint,
         gpt_rate(o->learning_rate, step + count - 1, o->steps, o->warmup),
@@ -130,7 +121,7 @@ static int evaluate(struct gpt_trainer *t, struct gpt_evaluation *e)
         status = agree_sum(sums, 2);
     if (status < 0)
         return status;
-    e->step = t->summary->steps;
+    e->step = t->summary->outcome.steps;
     e->loss = sums[0] / characters;
     e->accuracy = sums[1] / characters;
     return 0;
@@ -142,14 +133,14 @@ static int run_part(struct gpt_trainer *t, int64_t count)
     struct gpt_summary *s = t->summary;
     struct gpt_evaluation e = {0};
     int64_t tokens = count * t->options->batch_size * t->options->gpt.context *
-                     s->world_size * t->options->cut.replicas;
+                     s->outcome.world_size * t->options->cut.replicas;
     double start = clock_seconds();
     int status = train_steps(t, count, &e.train_loss);
     double seconds = clock_seconds() - start;
 
     if (status < 0)
         return status;
-    s->seconds += seconds;
+    s->outcome.times.training += seconds;
     s->tokens += tokens;
     status = evaluate(t, &e);
     if (status < 0)
@@ -157,30 +148,10 @@ static int run_part(struct gpt_trainer *t, int64_t count)
     progress_line(t->progress,
                   "step %lld/%lld  loss %.4f  validation loss %.4f, perplexity "
                   "%.2f  %.0f tokens/s  %.1f s",
-                  (long long)s->steps, (long long)t->options->steps,
+                  (long long)s->outcome.steps, (long long)t->options->steps,
                   e.train_loss, e.loss, exp(e.loss),
                   seconds > 0 ? (double)tokens / seconds : 0, seconds);
     return gpt_summary_add(s, &e);
-}
-
-/* The device's and strategy's times, and all of them averaged. */
-static int finish_times(struct gpt_trainer *t)
-{
-    struct gpt_summary *s = t->summary;
-    struct joint_times times;
-
-    joint_get_times(t->joint, &times);
-    double parts[] = {s->seconds, times.compute, s->wait + times.wait,
-                      times.update, s->data};
-    int status = agree_average(parts, sizeof parts / sizeof *parts);
-    if (status < 0)
-        return status;
-    s->seconds = parts[0];
-    s->compute = parts[1];
-    s->wait = parts[2];
-    s->update = parts[3];
-    s->data = parts[4];
-    return 0;
 }
 
 int gpt_trainer_run(struct gpt_trainer *t)
@@ -194,5 +165,5 @@ int gpt_trainer_run(struct gpt_trainer *t)
             return status;
         left -= now;
     }
-    return finish_times(t);
+    return times_finish(&t->summary->outcome.times, t->joint);
 }

@@ -61,23 +61,23 @@ static const struct options options = {.epochs = 2,
 
 static struct summary sample(void)
 {
-    struct summary summary = {.program = "mnist",
-                              .options = &options,
-                              .world_size = 2,
-                              .train_images = 1000,
-                              .test_images = 200,
-                              .steps = 30,
-                              .images = 1920,
-                              .test_correct = 150,
-                              .test_loss = 0.5,
-                              .test_accuracy = 0.75,
-                              .seconds = 4,
+    struct summary summary = {
+        .outcome = {.options = &options,
+                    .world_size = 2,
+                    .steps = 30,
+                    .times = {.training = 4,
                               .compute = 2,
                               .wait = 1,
                               .update = 0.5,
                               .data = 0.25,
-                              .total_seconds = 5,
-                              .weights_hash = UINT64_C(0xfedcba9876543210)};
+                              .total = 5},
+                    .weights_hash = UINT64_C(0xfedcba9876543210)},
+        .train_images = 1000,
+        .test_images = 200,
+        .images = 1920,
+        .test_correct = 150,
+        .test_loss = 0.5,
+        .test_accuracy = 0.75};
     const struct summary_epoch epochs[] = {{1.5, NAN, NAN}, {0.5, 0.5, 0.75}};
 
     for (int i = 0; i < 2; i++)
@@ -159,10 +159,10 @@ END_TEST
 
 START_TEST(nothing_trained_divides_by_nothing)
 {
-    struct summary summary = {.program = "mnist", .options = &options};
+    struct summary summary = {.outcome.options = &options};
 
     ck_assert_double_eq(summary_images_per_second(&summary), 0);
-    ck_assert_double_eq(summary_fraction(&summary, 1), 0);
+    ck_assert_double_eq(times_share(&summary.outcome.times, 1), 0);
     ck_assert_int_eq(summary_write(&summary, path_of("s.json")), 0);
 }
 END_TEST
@@ -173,7 +173,7 @@ START_TEST(path_that_is_no_text)
     struct summary summary = sample();
 
     odd.data = "caf\xe9"; /* Latin-1, which JSON cannot hold */
-    summary.options = &odd;
+    summary.outcome.options = &odd;
     ck_assert_int_eq(summary_write(&summary, path_of("s.json")), PROBLEM);
     ck_assert_ptr_nonnull(strstr(problem_text(), "--summary"));
     ck_assert_int_eq(entries(), 0);
