@@ -11,9 +11,9 @@
 #include "common/agree.h"
 #include "common/clock.h"
 #include "common/command.h"
-#include "common/network.h"
-#include "common/report.h"
-#include "common/trainer.h"
+#include "mnist/network.h"
+#include "mnist/report.h"
+#include "mnist/trainer.h"
 
 /* What the run needs, torn down together. */
 struct run {

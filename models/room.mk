@@ -2,7 +2,7 @@
 # models: training programs and what they share.
 
 CFLAGS_models = -Ilibhvd/include -Idevice/include -Imodels
-MODELS_COMMON_SRC := $(wildcard models/common/*.c models/gpt/*.c)
+MODELS_COMMON_SRC := $(wildcard $(addprefix models/,common/*.c gpt/*.c mnist/*.c))
 MODELS_LINK = $(HVD_LINK) $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
 
 PROGRAMS += $(B)/bin/mnist

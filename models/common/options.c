@@ -6,10 +6,10 @@
  */
 #include "common/options.h"
 
-#include "common/network.h"
 #include "common/options_rows.h"
 #include "common/problem.h"
 #include "common/values.h"
+#include "mnist/network.h"
 
 #include <hvd_strategy.h>
 #include <math.h>

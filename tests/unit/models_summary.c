@@ -4,7 +4,7 @@
  */
 #include "common/outfile.h"
 #include "common/problem.h"
-#include "common/summary.h"
+#include "mnist/summary.h"
 
 #include "check_main.h"
 

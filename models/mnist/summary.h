@@ -2,8 +2,8 @@
 /*
  * summary.h - what a run of mnist was and what came out of it, and its file.
  */
-#ifndef MODELS_SUMMARY_H
-#define MODELS_SUMMARY_H
+#ifndef MODELS_MNIST_SUMMARY_H
+#define MODELS_MNIST_SUMMARY_H
 
 #include "common/outcome.h"
 

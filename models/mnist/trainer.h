@@ -2,13 +2,13 @@
 /*
  * trainer.h - the loop: epochs of steps, evaluations between them.
  */
-#ifndef MODELS_TRAINER_H
-#define MODELS_TRAINER_H
+#ifndef MODELS_MNIST_TRAINER_H
+#define MODELS_MNIST_TRAINER_H
 
 #include "common/dataset.h"
 #include "common/joint.h"
 #include "common/progress.h"
-#include "common/summary.h"
+#include "mnist/summary.h"
 
 /* Everything is borrowed. */
 struct trainer {

@@ -2,11 +2,11 @@
 /*
  * report.h - the lines before and after a training run.
  */
-#ifndef MODELS_REPORT_H
-#define MODELS_REPORT_H
+#ifndef MODELS_MNIST_REPORT_H
+#define MODELS_MNIST_REPORT_H
 
 #include "common/progress.h"
-#include "common/summary.h"
+#include "mnist/summary.h"
 
 /* What will be trained, on what, by how many. */
 void report_head(struct progress *progress, const struct summary *summary);

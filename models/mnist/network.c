@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/network.h"
+#include "mnist/network.h"
 
 #include "common/images.h"
 #include "common/model.h"

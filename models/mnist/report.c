@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/report.h"
+#include "mnist/report.h"
 
-#include "common/network.h"
+#include "mnist/network.h"
 
 void report_head(struct progress *progress, const struct summary *summary)
 {

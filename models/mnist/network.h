@@ -19,8 +19,8 @@
  *
  * Kernels start Glorot-uniform, biases at 0.
  */
-#ifndef MODELS_NETWORK_H
-#define MODELS_NETWORK_H
+#ifndef MODELS_MNIST_NETWORK_H
+#define MODELS_MNIST_NETWORK_H
 
 struct model; /* model.h */
 

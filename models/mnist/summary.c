@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/summary.h"
+#include "mnist/summary.h"
 
-#include "common/network.h"
 #include "common/problem.h"
+#include "mnist/network.h"
 
 #include <jansson.h>
 #include <stddef.h>

@@ -6,7 +6,7 @@
  * A rank that fails returns at once; the others notice in their next step,
  * when the one that failed shuts the library down.
  */
-#include "common/trainer.h"
+#include "mnist/trainer.h"
 
 #include "common/agree.h"
 #include "common/clock.h"
