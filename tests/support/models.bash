@@ -16,7 +16,8 @@ models_setup() {
 
 # ranks N ARGS...: the program on N ranks. Every rank writes its exit status
 # to status.RANK; mpirun itself sees success, so that it ends no rank before
-# that has spoken for itself.
+# that has spoken for itself. That it forwards a SIGCONT, it says now and then
+# and is nobody's failure.
 ranks() {
     local n=$1
     shift
@@ -26,7 +27,8 @@ ranks() {
         program=$1 out=$2; shift 2
         "$program" "$@" </dev/null
         echo $? >"$out/status.$OMPI_COMM_WORLD_RANK"' \
-        rank "$PROGRAM" "$OUT" "$@"
+        rank "$PROGRAM" "$OUT" "$@" \
+        2> >(grep -v "^mpirun: Forwarding signal" >&2)
 }
 
 # Every one of N ranks ended with this status.
