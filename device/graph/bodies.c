@@ -223,18 +223,20 @@ static void free_block(struct ipu__block_graph *block)
     free(block->carried);
 }
 
+void ipu__loop_fini(struct ipu__loop *loop)
+{
+    free_block(&loop->body);
+    free_block(&loop->condition);
+    free(loop->initial);
+    free(loop->outputs);
+    free(loop->written);
+    free(loop->renewed);
+}
+
 void ipu__loops_free(ipu_graph *g)
 {
-    for (int32_t i = 0; i < g->nloops; i++) {
-        struct ipu__loop *loop = &g->loops[i];
-
-        free_block(&loop->body);
-        free_block(&loop->condition);
-        free(loop->initial);
-        free(loop->outputs);
-        free(loop->written);
-        free(loop->renewed);
-    }
+    for (int32_t i = 0; i < g->nloops; i++)
+        ipu__loop_fini(&g->loops[i]);
     free(g->loops);
     free(g->imports);
 }

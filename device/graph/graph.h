@@ -196,6 +196,7 @@ struct ipu_graph {
     int32_t beside;  /* as in nodes */
     int32_t shard;   /* that is being built on, + 1; 0: where inputs are */
     bool recompute;  /* derivatives read activations computed again */
+    bool unrolls;    /* a loop of a known length becomes its iterations */
     struct ipu__source source; /* of what is being built */
     struct ipu__rounding rounding;
     int status;    /* of the first failure, which stops all building */
@@ -318,6 +319,16 @@ int ipu__refuse_loop(ipu_graph *graph, const struct ipu__node *node,
 int ipu__refuse_imports(ipu_graph *body, int32_t count, const int32_t *wrt,
                         const ipu_tensor *derivatives);
 
+/* Add what the loop does to the graph, iteration after iteration, and set its
+ * outputs. The loop itself is not added. */
+int ipu__unroll(ipu_graph *graph, const struct ipu__loop *loop,
+                const char *what);
+/* The program's own building is over: variables that such loops assign are
+ * again what they were before. */
+void ipu__unrolled(ipu_graph *graph);
+
+/* What the loop owns. */
+void ipu__loop_fini(struct ipu__loop *loop);
 void ipu__loops_free(ipu_graph *graph);
 void ipu__feeds_free(ipu_graph *graph);
 

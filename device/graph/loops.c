@@ -70,6 +70,7 @@ static int open_block(ipu_graph *g, const struct request *r,
     block->graph->parent = g;
     block->graph->source = g->source;
     block->graph->recompute = g->recompute;
+    block->graph->unrolls = g->unrolls;
     block->carried = calloc((size_t)r->ninputs + 1, sizeof *block->carried);
     if (!block->carried)
         return ipu__fail_memory((size_t)r->ninputs * sizeof *block->carried);
@@ -409,6 +410,7 @@ static int find_initial(ipu_graph *g, const struct request *r,
 static int build(ipu_graph *g, const struct request *r)
 {
     struct ipu__loop *loop;
+    bool unrolls = g->unrolls && !r->condition;
     int status;
 
     IPU_TRY(check_request(r));
@@ -423,13 +425,15 @@ static int build(ipu_graph *g, const struct request *r)
     if (status == IPU_OK)
         status = build_body(g, r, loop);
     if (status == IPU_OK)
-        status = add_node(g, r, loop);
+        status = unrolls ? ipu__unroll(g, loop, r->what) : add_node(g, r, loop);
     if (status < 0) {
         g->nloops += loop == &g->loops[g->nloops]; /* freed with the others */
         return status;
     }
     for (int32_t i = 0; r->outputs && i < r->ninputs; i++)
         r->outputs[i] = ipu__handle(g, loop->outputs[i]);
+    if (unrolls)
+        ipu__loop_fini(loop);
     return IPU_OK;
 }
 

@@ -118,7 +118,9 @@ typedef struct ipu_pipeline ipu_pipeline;
  * The first stage gets the arguments and then what the infeed has; every other
  * the outputs of the one before; what a later stage needs must be handed
  * through. The last stage of a training pipeline has the loss among its
- * outputs.
+ * outputs. In training ipu_repeat adds its body once for each iteration, so
+ * that derivatives pass it, and queues, remote buffers and ipu_while are
+ * refused: IPU_ERR_ARGUMENT.
  */
 typedef int (*ipu_stage_fn)(void *context, ipu_graph *graph, int32_t ninputs,
                             const ipu_tensor *inputs, ipu_tensor *outputs);

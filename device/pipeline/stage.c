@@ -145,7 +145,7 @@ static int check_loops(const struct ipu__part *part)
                          "pipeline: stage %s has a %s: a pipeline that trains "
                          "cannot have that in its stages",
                          part->name,
-                         g->nloops > 0      ? "loop"
+                         g->nloops > 0      ? "loop of unknown length"
                          : g->nfeeds > 0    ? "queue that it dequeues"
                          : g->nenqueues > 0 ? "queue that it enqueues into"
                                             : "remote buffer");
@@ -266,10 +266,12 @@ static int build_part(struct ipu_pipeline *p, struct ipu__part *part,
         outputs[i] = (ipu_tensor){-1};
     IPU_TRY(check_inputs(p, part, ninputs));
     IPU_TRY(ipu_graph_new(&part->joint));
+    part->joint->unrolls = p->training;
     IPU_TRY(make_inputs(part, ports, ninputs, inputs));
     count = part->stage->build(part->stage->context, part->joint, ninputs,
                                inputs, outputs);
     IPU_TRY(take_outputs(part, count, outputs));
+    ipu__unrolled(part->joint);
     ipu_at(part->joint, NULL, 0);
     IPU_TRY(check_sources(part, ninputs));
     snprintf(where, sizeof where, "pipeline: stage %.40s", part->name);
