@@ -266,6 +266,32 @@ START_TEST(a_callback_that_fails_on_one_rank_ends_all)
 }
 END_TEST
 
+static ipu_ready_fn give;
+static int gives_left; /* before this rank fails; -1: it does not */
+
+static int give_some(void *context, int32_t number, const char *variable,
+                     float *values, int64_t count)
+{
+    if (gives_left == 0)
+        return -77;
+    gives_left -= gives_left > 0;
+    return give(context, number, variable, values, count);
+}
+
+/* In the ramp-down, with some gradients under way. Number: how many. */
+START_TEST(what_is_under_way_does_not_keep_others_waiting)
+{
+    describe(4, 1);
+    give = options.ready;
+    options.ready = give_some;
+    gives_left = ranks_rank() == ranks_size() - 1 ? _i : -1;
+    start_all();
+    expect_failure("the gradient of '", "returned -77");
+    gives_left = -1;
+    expect_they_go_on();
+}
+END_TEST
+
 /* Each of them by itself: all speak, and nobody waits. */
 START_TEST(failures_on_all_ranks_are_their_own)
 {
@@ -361,6 +387,8 @@ static TCase *tcase_failures(void)
     tcase_add_loop_test(tcase, data_that_ends_on_one_rank_ends_all, 0, 6);
     tcase_add_loop_test(tcase, a_callback_that_fails_on_one_rank_ends_all, 0,
                         16);
+    tcase_add_loop_test(tcase, what_is_under_way_does_not_keep_others_waiting,
+                        0, 2 * LAYERS);
     tcase_add_test(tcase, failures_on_all_ranks_are_their_own);
     tcase_add_test(tcase,
                    an_update_that_fails_on_one_rank_ends_the_next_of_all);
