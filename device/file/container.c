@@ -14,7 +14,8 @@
  *    64   8  checksum of all of the above and of what follows
  *
  * A later version of the format may add members to structs (members.h), which
- * are 0 in files of an earlier one: so this one reads all up to its own.
+ * are 0 in files of an earlier one, and sections, which are then not there: so
+ * this one reads all up to its own.
  *
  * A file is written beside its place, under another name, and renamed when it
  * is on the disk. The length is compared with the file's own before memory is
@@ -35,7 +36,8 @@
 #include "file/crc64.h"
 #include "graph/error.h"
 
-enum { VERSION = 1 };
+/* 2: loops, queues, remote buffers; how float16 is rounded. */
+enum { VERSION = 2 };
 
 static const char magic[8] = "\x89IPU\r\n\x1a\n";
 
@@ -185,8 +187,10 @@ static int check_head(const char *path, enum ipu__file_kind kind,
     if (head->version < 1 || head->version > VERSION)
         return ipu__fail(IPU_ERR_DATA,
                          "%s: format version %" PRIu32
-                         ", and this library reads 1 to %d",
-                         path, head->version, VERSION);
+                         ", and this library reads 1 to %d: %s",
+                         path, head->version, VERSION,
+                         head->version < 1 ? "none is before the first"
+                                           : "a later one has written it");
     if (head->kind == kind)
         return IPU_OK;
     return ipu__fail(IPU_ERR_DATA, "%s: holds %s, not %s", path,
@@ -285,7 +289,9 @@ int ipu__file_read(const char *path, enum ipu__file_kind kind,
         *memory = NULL;
         return status;
     }
-    *reader = (struct ipu__reader){
-        .path = path, .data = *memory, .bytes = head.bytes};
+    *reader = (struct ipu__reader){.path = path,
+                                   .data = *memory,
+                                   .bytes = head.bytes,
+                                   .version = head.version};
     return IPU_OK;
 }

@@ -3,8 +3,12 @@
  * executable.c - a compiled program in a file.
  *
  *     target     struct, name
- *     program    struct
- *     estimates  texts: why cycles are only an estimate
+ *     numbers    struct
+ *     estimates  texts: why cycles are only an estimate, of all bodies too
+ *     program
+ *
+ * A program, also of the body of a loop:
+ *
  *     values     struct, name, file (or none); of constants, the elements
  *     blocks     struct
  *     steps      struct, estimate (-1: none); of those that compute, the op's
@@ -13,8 +17,13 @@
  *     parts      struct, the op's name and attributes
  *     streams    struct, name
  *     tiles      struct
+ *     loops      iterations; values: initial, outputs; the body; a condition or
+ *                none. Both are the values that are bound, those that they are
+ *                bound to, numbers as above, and a program
+ *     feeds      whether it is an infeed, queue, values, bytes, cycles
  *
- * each after how many there are. What follows from the rest is not kept:
+ * each after how many there are. Files of version 1 have neither loops nor
+ * feeds. What follows from the rest is not kept:
  * sizes of values, scratch. verify.c looks at the whole before anyone uses it.
  */
 #include <stdio.h>
@@ -24,18 +33,36 @@
 #include "compiler/program.h"
 #include "file/container.h"
 #include "file/members.h"
+#include "file/queues.h"
 #include "file/shared.h"
 #include "file/verify.h"
 #include "graph/error.h"
+#include "streams/streams.h"
 
 enum {
     LEAST_VALUE = IPU__LEAST_STRUCT + 2 * IPU__LEAST_TEXT,
     LEAST_STEP = IPU__LEAST_STRUCT + 4,
     LEAST_PART = 2 * IPU__LEAST_STRUCT + IPU__LEAST_TEXT,
-    LEAST_STREAM = IPU__LEAST_STRUCT + IPU__LEAST_TEXT
+    LEAST_STREAM = IPU__LEAST_STRUCT + IPU__LEAST_TEXT,
+    LEAST_LOOP = 8 + 2 * 4 + 2 * 4 + IPU__LEAST_STRUCT,
+    LEAST_FEED = 4 + IPU__LEAST_QUEUE
 };
 
 /* ------------------------------------------------------------------ writing */
+
+static void find_estimates(struct ipu__writer *w, const ipu_executable *e,
+                           struct ipu__texts *estimates)
+{
+    if (!e)
+        return;
+    for (int32_t i = 0; i < e->nsteps; i++)
+        if (ipu__text_number(estimates, e->steps[i].cycles.estimate) < -1)
+            w->failed = true;
+    for (int32_t i = 0; i < e->nloops; i++) {
+        find_estimates(w, e->loops[i].body.program, estimates);
+        find_estimates(w, e->loops[i].condition.program, estimates);
+    }
+}
 
 static void put_head(struct ipu__writer *w, const ipu_executable *e,
                      struct ipu__texts *estimates)
@@ -43,9 +70,7 @@ static void put_head(struct ipu__writer *w, const ipu_executable *e,
     ipu__put_struct(w, &ipu__target_layout, &e->target);
     ipu__put_text(w, e->target.name);
     ipu__put_struct(w, &ipu__executable_layout, e);
-    for (int32_t i = 0; i < e->nsteps; i++)
-        if (ipu__text_number(estimates, e->steps[i].cycles.estimate) < -1)
-            w->failed = true;
+    find_estimates(w, e, estimates);
     ipu__put_texts(w, estimates);
 }
 
@@ -73,12 +98,6 @@ static int put_steps(struct ipu__writer *w, const ipu_executable *e,
     for (int32_t i = 0; i < e->nsteps; i++) {
         const struct ipu__step *s = &e->steps[i];
 
-        if (s->kind != IPU__COMPUTE && s->kind != IPU__HOST_CALL &&
-            s->kind != IPU__FUSED)
-            return ipu__fail(IPU_ERR_STATE,
-                             "save: step %d, %s, is of a kind that files do "
-                             "not hold: compile the graph again instead",
-                             (int)i, ipu__step_name(s));
         ipu__put_struct(w, &ipu__step_layout, s);
         ipu__put_int(w, ipu__text_number(estimates, s->cycles.estimate));
         if (s->kind == IPU__FUSED) {
@@ -99,7 +118,7 @@ static int put_steps(struct ipu__writer *w, const ipu_executable *e,
     return IPU_OK;
 }
 
-static void put_rest(struct ipu__writer *w, const ipu_executable *e)
+static void put_ends(struct ipu__writer *w, const ipu_executable *e)
 {
     ipu__put_int(w, e->nstreams);
     for (int32_t i = 0; i < e->nstreams; i++) {
@@ -111,13 +130,66 @@ static void put_rest(struct ipu__writer *w, const ipu_executable *e)
         ipu__put_struct(w, &ipu__tile_layout, &e->tiles[i]);
 }
 
-static bool has_rows(const ipu_executable *e)
+static int put_program(struct ipu__writer *w, const ipu_executable *e,
+                       struct ipu__texts *estimates, int depth);
+
+static int put_inner(struct ipu__writer *w, const struct ipu__inner *inner,
+                     struct ipu__texts *estimates, int depth)
 {
-    for (int32_t i = 0; i < e->nsteps; i++)
-        if (e->steps[i].op == &ipu__row_load ||
-            e->steps[i].op == &ipu__row_store)
-            return true;
-    return false;
+    ipu__put_ints(w, inner->inner, inner->nbound);
+    ipu__put_ints(w, inner->outer, inner->nbound);
+    ipu__put_struct(w, &ipu__executable_layout, inner->program);
+    return put_program(w, inner->program, estimates, depth + 1);
+}
+
+static int put_loops(struct ipu__writer *w, const ipu_executable *e,
+                     struct ipu__texts *estimates, int depth)
+{
+    ipu__put_int(w, e->nloops);
+    for (int32_t i = 0; i < e->nloops; i++) {
+        const struct ipu__loop_code *loop = &e->loops[i];
+
+        ipu__put_long(w, loop->count);
+        ipu__put_ints(w, loop->initial, loop->ncarried);
+        ipu__put_ints(w, loop->outputs, loop->ncarried);
+        IPU_TRY(put_inner(w, &loop->body, estimates, depth));
+        ipu__put_int(w, loop->condition.program != NULL);
+        if (loop->condition.program)
+            IPU_TRY(put_inner(w, &loop->condition, estimates, depth));
+    }
+    return IPU_OK;
+}
+
+static void put_feeds(struct ipu__writer *w, const ipu_executable *e)
+{
+    ipu__put_int(w, e->nfeeds);
+    for (int32_t i = 0; i < e->nfeeds; i++) {
+        const struct ipu__feed_code *f = &e->feeds[i];
+
+        ipu__put_int(w, f->infeed != NULL);
+        if (f->infeed)
+            ipu__put_infeed(w, f->infeed);
+        else
+            ipu__put_outfeed(w, f->outfeed);
+        ipu__put_ints(w, f->values, f->count);
+        ipu__put_long(w, f->bytes);
+        ipu__put_long(w, f->cycles);
+    }
+}
+
+static int put_program(struct ipu__writer *w, const ipu_executable *e,
+                       struct ipu__texts *estimates, int depth)
+{
+    if (depth > IPU__MOST_NESTING)
+        return ipu__fail(IPU_ERR_STATE,
+                         "save: loops are nested more than %d deep",
+                         IPU__MOST_NESTING);
+    put_values(w, e);
+    IPU_TRY(put_steps(w, e, estimates));
+    put_ends(w, e);
+    IPU_TRY(put_loops(w, e, estimates, depth));
+    put_feeds(w, e);
+    return IPU_OK;
 }
 
 int ipu_executable_save(const ipu_executable *executable, const char *path)
@@ -129,18 +201,9 @@ int ipu_executable_save(const ipu_executable *executable, const char *path)
     if (!executable || !path)
         return ipu__fail(IPU_ERR_ARGUMENT, "save: %s is NULL",
                          executable ? "the file's name" : "the executable");
-    if (executable->nloops || executable->nfeeds || has_rows(executable))
-        return ipu__fail(IPU_ERR_STATE,
-                         "save: a program with %s cannot be saved: compile it "
-                         "again",
-                         executable->nloops   ? "loops"
-                         : executable->nfeeds ? "queues"
-                                              : "remote buffers");
     ipu__file_begin(&w);
     put_head(&w, executable, &estimates);
-    put_values(&w, executable);
-    status = put_steps(&w, executable, &estimates);
-    put_rest(&w, executable);
+    status = put_program(&w, executable, &estimates, 0);
     if (status == IPU_OK)
         status = ipu__file_write(path, IPU__FILE_EXECUTABLE,
                                  executable->target.name, &w);
@@ -223,18 +286,21 @@ static int get_fused(struct ipu__reader *r, struct ipu__step *s)
     return ipu__get_text(r, "the parts of a step", false, &s->text);
 }
 
-static int get_step(struct ipu__reader *r, const ipu_executable *e,
+/* root: the outermost program, which has the texts. */
+static int get_step(struct ipu__reader *r, const ipu_executable *root,
                     struct ipu__step *s)
 {
     int32_t estimate;
 
     s->cycles.size = sizeof s->cycles;
     IPU_TRY(ipu__get_struct(r, &ipu__step_layout, s));
-    IPU_TRY(ipu__get_index(r, "an estimate", -1, e->ntexts - 1, &estimate));
+    IPU_TRY(ipu__get_index(r, "an estimate", -1, root->ntexts - 1, &estimate));
     if (estimate >= 0)
-        s->cycles.estimate = e->texts[estimate];
+        s->cycles.estimate = root->texts[estimate];
     if (s->kind == IPU__FUSED)
         return get_fused(r, s);
+    if (s->kind == IPU__LOOP)
+        s->op = &ipu__loop_op;
     if (s->kind != IPU__COMPUTE)
         return IPU_OK;
     IPU_TRY(ipu__get_op(r, &s->op));
@@ -264,18 +330,19 @@ static int get_parts(struct ipu__reader *r, ipu_executable *e)
     return IPU_OK;
 }
 
-static int get_steps(struct ipu__reader *r, ipu_executable *e)
+static int get_steps(struct ipu__reader *r, ipu_executable *e,
+                     const ipu_executable *root)
 {
     int32_t count;
 
     IPU_TRY(
         get_array(r, "steps", LEAST_STEP, sizeof *e->steps, &e->steps, &count));
     while (e->nsteps < count)
-        IPU_TRY(get_step(r, e, &e->steps[e->nsteps++]));
+        IPU_TRY(get_step(r, root, &e->steps[e->nsteps++]));
     return get_parts(r, e);
 }
 
-static int get_rest(struct ipu__reader *r, ipu_executable *e)
+static int get_ends(struct ipu__reader *r, ipu_executable *e)
 {
     int32_t count;
 
@@ -296,17 +363,116 @@ static int get_rest(struct ipu__reader *r, ipu_executable *e)
                             (int)e->target.tiles);
     for (int32_t i = 0; i < count; i++)
         IPU_TRY(ipu__get_struct(r, &ipu__tile_layout, &e->tiles[i]));
-    return ipu__get_end(r);
+    return IPU_OK;
+}
+
+static int get_program(struct ipu__reader *r, ipu_executable *e,
+                       const ipu_executable *root, int depth);
+
+static int get_inner(struct ipu__reader *r, const ipu_executable *root,
+                     struct ipu__inner *inner, int depth)
+{
+    ipu_executable *e;
+    int32_t count;
+
+    if (depth == IPU__MOST_NESTING)
+        return ipu__damaged(r, "loops are nested more than %d deep",
+                            IPU__MOST_NESTING);
+    IPU_TRY(ipu__get_ints(r, "bound values", &inner->inner, &inner->nbound));
+    IPU_TRY(ipu__get_ints(r, "values around", &inner->outer, &count));
+    if (count != inner->nbound)
+        return ipu__damaged(r, "%d values are bound to %d", (int)inner->nbound,
+                            (int)count);
+    inner->program = e = calloc(1, sizeof *e);
+    if (!e)
+        return ipu__fail_memory(sizeof *e);
+    e->target = root->target;
+    e->info.size = sizeof e->info;
+    IPU_TRY(ipu__get_struct(r, &ipu__executable_layout, e));
+    return get_program(r, e, root, depth + 1);
+}
+
+static int get_loop(struct ipu__reader *r, const ipu_executable *root,
+                    struct ipu__loop_code *loop, int depth)
+{
+    int32_t count, conditional;
+
+    IPU_TRY(ipu__get_long(r, &loop->count));
+    IPU_TRY(
+        ipu__get_ints(r, "initial values", &loop->initial, &loop->ncarried));
+    IPU_TRY(ipu__get_ints(r, "outputs of a loop", &loop->outputs, &count));
+    if (count != loop->ncarried)
+        return ipu__damaged(r, "a loop of %d values has %d outputs",
+                            (int)loop->ncarried, (int)count);
+    IPU_TRY(get_inner(r, root, &loop->body, depth));
+    IPU_TRY(ipu__get_index(r, "a condition", 0, 1, &conditional));
+    loop->name = conditional ? "while" : "repeat";
+    return conditional ? get_inner(r, root, &loop->condition, depth) : IPU_OK;
+}
+
+static int get_loops(struct ipu__reader *r, ipu_executable *e,
+                     const ipu_executable *root, int depth)
+{
+    int32_t count;
+
+    IPU_TRY(
+        get_array(r, "loops", LEAST_LOOP, sizeof *e->loops, &e->loops, &count));
+    while (e->nloops < count)
+        IPU_TRY(get_loop(r, root, &e->loops[e->nloops++], depth));
+    return IPU_OK;
+}
+
+static int get_feeds(struct ipu__reader *r, ipu_executable *e)
+{
+    int32_t count, is_infeed;
+
+    IPU_TRY(get_array(r, "queues", LEAST_FEED, sizeof *e->feeds, &e->feeds,
+                      &count));
+    for (int32_t i = 0; i < count; i++) {
+        struct ipu__feed_code *f = &e->feeds[i];
+
+        IPU_TRY(ipu__get_index(r, "a queue's kind", 0, 1, &is_infeed));
+        IPU_TRY(is_infeed ? ipu__get_infeed(r, &f->infeed)
+                          : ipu__get_outfeed(r, &f->outfeed));
+        e->nfeeds++;
+        IPU_TRY(ipu__get_ints(r, "values of a queue", &f->values, &f->count));
+        IPU_TRY(ipu__get_long(r, &f->bytes));
+        IPU_TRY(ipu__get_long(r, &f->cycles));
+    }
+    return IPU_OK;
+}
+
+static int get_program(struct ipu__reader *r, ipu_executable *e,
+                       const ipu_executable *root, int depth)
+{
+    IPU_TRY(get_values(r, e));
+    IPU_TRY(get_steps(r, e, root));
+    IPU_TRY(get_ends(r, e));
+    if (r->version < 2)
+        return IPU_OK;
+    IPU_TRY(get_loops(r, e, root, depth));
+    return get_feeds(r, e);
+}
+
+static void find_scratch(ipu_executable *e)
+{
+    if (!e)
+        return;
+    ipu__find_scratch(e);
+    for (int32_t i = 0; i < e->nloops; i++) {
+        find_scratch(e->loops[i].body.program);
+        find_scratch(e->loops[i].condition.program);
+    }
 }
 
 static int get_executable(struct ipu__reader *r, ipu_executable *e)
 {
     IPU_TRY(get_head(r, e));
-    IPU_TRY(get_values(r, e));
-    IPU_TRY(get_steps(r, e));
-    IPU_TRY(get_rest(r, e));
+    IPU_TRY(get_program(r, e, e, 0));
+    IPU_TRY(ipu__get_end(r));
     IPU_TRY(ipu__verify(r, e));
-    ipu__find_scratch(e);
+    IPU_TRY(ipu__check_queues(r, NULL, e));
+    find_scratch(e);
     return IPU_OK;
 }
 

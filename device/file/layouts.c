@@ -29,6 +29,7 @@ static const struct ipu__member tensor[] = {
     MEMBER(5, IPU__INT32, source.line),   MEMBER(6, IPU__BOOL, checkpoint),
     MEMBER(7, IPU__INT32, map.first),     MEMBER(8, IPU__INT32, map.tiles),
     MEMBER(9, IPU__INT32, shard),         MEMBER(10, IPU__INT32, offload),
+    MEMBER(11, IPU__BOOL, remote),        MEMBER(12, IPU__INT32, renews),
 };
 LAYOUT(ipu__tensor_layout, "a tensor", tensor);
 #undef STRUCT
@@ -38,7 +39,7 @@ static const struct ipu__member node[] = {
     MEMBER(1, IPU__INT32, inputs), MEMBER(2, IPU__INT32, output),
     MEMBER(3, IPU__INT32, region), MEMBER(4, IPU__INT32, derived),
     MEMBER(5, IPU__INT32, after),  MEMBER(6, IPU__BOOL, again),
-    MEMBER(7, IPU__INT32, beside),
+    MEMBER(7, IPU__INT32, beside), MEMBER(8, IPU__INT32, loop),
 };
 LAYOUT(ipu__node_layout, "a node", node);
 #undef STRUCT
@@ -82,6 +83,15 @@ static const struct ipu__member region[] = {
     MEMBER(7, IPU__BOOL, conditional),
 };
 LAYOUT(ipu__region_layout, "an update region", region);
+#undef STRUCT
+
+#define STRUCT ipu_feed_tensor
+static const struct ipu__member feed_tensor[] = {
+    MEMBER(1, IPU__INT32, dtype),
+    MEMBER(2, IPU__INT32, ndim),
+    MEMBER(3, IPU__INT64, shape),
+};
+LAYOUT(ipu__feed_tensor_layout, "a queue's tensor", feed_tensor);
 #undef STRUCT
 
 /* --------------------------------------------------------------- executables
@@ -152,6 +162,8 @@ static const struct ipu__member value[] = {
     MEMBER(11, IPU__BOOL, remote),        MEMBER(12, IPU__BOOL, inner),
     MEMBER(13, IPU__INT32, buffer),       MEMBER(14, IPU__INT32, map.first),
     MEMBER(15, IPU__INT32, map.tiles),    MEMBER(16, IPU__INT32, shard),
+    MEMBER(17, IPU__BOOL, rows),          MEMBER(18, IPU__BOOL, bound),
+    MEMBER(19, IPU__BOOL, shared),
 };
 LAYOUT(ipu__value_layout, "a value", value);
 #undef STRUCT
@@ -198,6 +210,7 @@ static const struct ipu__member step[] = {
     MEMBER(27, IPU__INT64, full_bytes),
     MEMBER(28, IPU__INT64, cycles.partial_bytes),
     MEMBER(29, IPU__INT64, give_bytes),
+    MEMBER(30, IPU__INT32, loop),
 };
 LAYOUT(ipu__step_layout, "a step", step);
 #undef STRUCT

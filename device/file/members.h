@@ -39,6 +39,7 @@ extern const struct ipu__layout ipu__attributes_layout;
 extern const struct ipu__layout ipu__sink_layout;
 extern const struct ipu__layout ipu__assign_layout;
 extern const struct ipu__layout ipu__region_layout;
+extern const struct ipu__layout ipu__feed_tensor_layout;
 
 extern const struct ipu__layout ipu__target_layout;
 extern const struct ipu__layout ipu__executable_layout;

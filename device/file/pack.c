@@ -67,6 +67,12 @@ void ipu__put_long(struct ipu__writer *w, int64_t value)
     ipu__put(w, &value, sizeof value);
 }
 
+void ipu__put_ints(struct ipu__writer *w, const int32_t *values, int32_t count)
+{
+    ipu__put_int(w, count);
+    ipu__put(w, values, (size_t)count * sizeof *values);
+}
+
 void ipu__put_text(struct ipu__writer *w, const char *text)
 {
     size_t length = text ? strlen(text) : 0;
@@ -144,6 +150,17 @@ int ipu__get_count(struct ipu__reader *r, const char *what, size_t each,
         return IPU_OK;
     return ipu__damaged(r, "%d %s in the %zu bytes that are left", (int)*count,
                         what, r->bytes - r->at);
+}
+
+int ipu__get_ints(struct ipu__reader *r, const char *what, int32_t **values,
+                  int32_t *count)
+{
+    *values = NULL;
+    IPU_TRY(ipu__get_count(r, what, sizeof **values, count));
+    *values = calloc((size_t)*count + 1, sizeof **values);
+    if (!*values)
+        return ipu__fail_memory((size_t)*count * sizeof **values);
+    return ipu__get(r, *values, (size_t)*count * sizeof **values);
 }
 
 int ipu__get_text(struct ipu__reader *r, const char *what, bool or_null,

@@ -23,6 +23,9 @@ struct ipu__writer {
 void ipu__put(struct ipu__writer *writer, const void *data, size_t bytes);
 void ipu__put_int(struct ipu__writer *writer, int32_t value);
 void ipu__put_long(struct ipu__writer *writer, int64_t value);
+/* How many, and these. */
+void ipu__put_ints(struct ipu__writer *writer, const int32_t *values,
+                   int32_t count);
 /* NULL is kept apart from "". */
 void ipu__put_text(struct ipu__writer *writer, const char *text);
 void ipu__put_block(struct ipu__writer *writer, const void *data, size_t bytes);
@@ -32,6 +35,7 @@ struct ipu__reader {
     const char *path; /* borrowed */
     const unsigned char *data;
     size_t bytes, at;
+    uint32_t version; /* of the format */
 };
 
 /* IPU_ERR_DATA: the file is damaged here, in these words. */
@@ -47,6 +51,9 @@ int ipu__get_index(struct ipu__reader *reader, const char *what, int32_t least,
 /* How many of what follow, each of at least so many bytes. */
 int ipu__get_count(struct ipu__reader *reader, const char *what, size_t each,
                    int32_t *count);
+/* An array of what put_ints has written, which the caller owns. */
+int ipu__get_ints(struct ipu__reader *reader, const char *what,
+                  int32_t **values, int32_t *count);
 /* The caller owns the text. NULL, if it was, only where that is allowed. */
 int ipu__get_text(struct ipu__reader *reader, const char *what, bool or_null,
                   char **text);

@@ -11,6 +11,8 @@
  *     every op, asked again, makes of its inputs' shapes that of its output
  *     no op writes over what it still reads
  *     a stream is as long as its value
+ *     what a body of a loop has elsewhere is a value of the program around it,
+ *     and as large (verify_loops.c)
  *
  * Not checked is that what a later step needs is still there, nor that steps
  * come in an order that makes sense: that gives other numbers, but harms
@@ -44,52 +46,45 @@ static int verify_block(const struct ipu__reader *r, const ipu_executable *e,
     return IPU_OK;
 }
 
-static int verify_value(const struct ipu__reader *r, const ipu_executable *e,
+static int verify_value(const struct ipu__reader *r,
+                        const struct ipu__verified *p,
                         const struct ipu__value *v)
 {
+    const ipu_executable *e = p->e;
+
     if ((int32_t)v->kind < IPU__INPUT || v->kind > IPU__RESULT)
         return ipu__damaged(r, "no kind of values is %d", (int)v->kind);
-    if (!within(v->shard, IPU_MAX_IPUS))
-        return ipu__damaged(r, "%.60s is on chip %d", v->name, (int)v->shard);
-    if (!within(v->block, e->nblocks) || (v->inner && v->kind != IPU__RESULT) ||
-        (e->blocks[v->block].bytes < v->bytes && !v->inner))
+    if ((v->inner && v->kind != IPU__RESULT) ||
+        (ipu__verified_room(p, v->block) < v->bytes && !v->inner))
         return ipu__damaged(r, "%.60s has no place", v->name);
+    if (!within(v->shard, IPU_MAX_IPUS))
+        return ipu__damaged(r, "%.60s is on IPU %d", v->name, (int)v->shard);
     if (v->birth < -1 || v->birth > e->nsteps || v->death < -1 ||
         v->death > e->nsteps)
         return ipu__damaged(r, "%.60s is never there", v->name);
     return IPU_OK;
 }
 
-static bool overlap(const ipu_executable *e, const struct ipu__value *a,
-                    const struct ipu__value *b)
-{
-    size_t first = e->blocks[a->block].offset;
-    size_t second = e->blocks[b->block].offset;
-
-    return first < second + b->bytes && second < first + a->bytes;
-}
-
 /* What a step writes is not what it reads, unless the op works in place: in
  * the place of its one input, all of it. */
-static bool keeps_apart(const ipu_executable *e, const struct ipu__step *s)
+static bool keeps_apart(const struct ipu__verified *p,
+                        const struct ipu__step *s)
 {
-    const struct ipu__value *y = &e->values[s->output];
-    int in_place = s->op == &ipu__assign_step ? 0 : s->op->in_place;
+    bool stores = s->op == &ipu__assign_step || s->op == &ipu__row_store;
+    int in_place = stores ? 0 : s->op->in_place;
 
-    for (int k = 0; k < s->op->ninputs; k++) {
-        const struct ipu__value *x = &e->values[s->inputs[k]];
-
-        if (overlap(e, x, y) &&
-            !(k == in_place && x->block == y->block && x->bytes == y->bytes))
+    for (int k = 0; k < s->op->ninputs; k++)
+        if (ipu__verified_overlap(p, s->inputs[k], s->output) &&
+            !(k == in_place && ipu__verified_same(p, s->inputs[k], s->output)))
             return false;
-    }
-    return true;
+    return s->op != &ipu__row_store || s->inputs[0] == s->output;
 }
 
 /* A program writes results; and variables, where it assigns them. */
 static bool may_write(const struct ipu__step *s, const struct ipu__value *v)
 {
-    if (s->op == &ipu__assign_step || s->op == &ipu__remote_store)
+    if (s->op == &ipu__assign_step || s->op == &ipu__remote_store ||
+        s->op == &ipu__row_store)
         return v->kind == IPU__VARIABLE;
     return v->kind == IPU__RESULT;
 }
@@ -108,9 +103,10 @@ static bool is_gate(const ipu_executable *e, int32_t gate)
            shape->ndim == 0;
 }
 
-static int verify_compute(const struct ipu__reader *r, const ipu_executable *e,
-                          int32_t i)
+static int verify_compute(const struct ipu__reader *r,
+                          const struct ipu__verified *program, int32_t i)
 {
+    const ipu_executable *e = program->e;
     const struct ipu__step *s = &e->steps[i];
     struct ipu__call call = {.op = s->op, .attributes = &s->attributes};
 
@@ -122,13 +118,16 @@ static int verify_compute(const struct ipu__reader *r, const ipu_executable *e,
         call.inputs[k].shape = e->values[s->inputs[k]].shape;
     }
     call.output.name = s->op->name;
+    if (!s->op->shape)
+        return ipu__damaged(r, "step %d: %s computes nothing", (int)i,
+                            s->op->name);
     if (ipu__call_shape(&call) < 0)
         return ipu__damaged(r, "step %d: %s", (int)i, ipu_last_error());
     if (!ipu__shape_equal(&call.output.shape, &e->values[s->output].shape) ||
         !may_write(s, &e->values[s->output]))
         return ipu__damaged(r, "step %d, %s, makes something else", (int)i,
                             s->op->name);
-    if (!keeps_apart(e, s))
+    if (!keeps_apart(program, s))
         return ipu__damaged(r, "step %d, %s, writes over what it reads", (int)i,
                             s->op->name);
     return IPU_OK;
@@ -160,21 +159,21 @@ static bool part_fits(const ipu_executable *e, const struct ipu__step *s,
 
 /* What is written is all of what is read, or nothing of it; of what the head
  * reads, nothing. */
-static bool parts_keep_apart(const ipu_executable *e, const struct ipu__step *s,
-                             int32_t v)
+static bool parts_keep_apart(const struct ipu__verified *program,
+                             const struct ipu__step *s, int32_t v)
 {
-    const struct ipu__value *y = &e->values[v];
+    const ipu_executable *e = program->e;
 
     for (int32_t p = 0; p < s->nparts; p++) {
         const struct ipu__step_op *part = &e->parts[s->first_part + p];
 
         for (int k = 0; k < part->op->ninputs; k++) {
-            const struct ipu__value *x = &e->values[part->inputs[k]];
+            int32_t x = part->inputs[k];
 
-            if (x->inner || y->inner || !overlap(e, x, y))
+            if (e->values[x].inner || e->values[v].inner ||
+                !ipu__verified_overlap(program, x, v))
                 continue;
-            if ((s->head && p == 0) || x->block != y->block ||
-                x->bytes != y->bytes)
+            if ((s->head && p == 0) || !ipu__verified_same(program, x, v))
                 return false;
         }
     }
@@ -199,15 +198,16 @@ static bool part_has_values(const ipu_executable *e, const struct ipu__step *s,
     return true;
 }
 
-static bool part_is_sound(const ipu_executable *e, const struct ipu__step *s,
-                          int32_t p)
+static bool part_is_sound(const struct ipu__verified *program,
+                          const struct ipu__step *s, int32_t p)
 {
+    const ipu_executable *e = program->e;
     const struct ipu__step_op *part = &e->parts[s->first_part + p];
     struct ipu__step alone = {.op = part->op};
     const struct ipu__value *y = &e->values[part->output];
 
     if (!may_write(&alone, y) || !has_buffer(s, y) ||
-        !parts_keep_apart(e, s, part->output))
+        !parts_keep_apart(program, s, part->output))
         return false;
     if (p > 0 || !s->head)
         return part_fits(e, s, part);
@@ -244,9 +244,10 @@ static bool rows_fit(const ipu_executable *e, const struct ipu__step *s)
     return true;
 }
 
-static int verify_fused(const struct ipu__reader *r, const ipu_executable *e,
-                        int32_t i)
+static int verify_fused(const struct ipu__reader *r,
+                        const struct ipu__verified *program, int32_t i)
 {
+    const ipu_executable *e = program->e;
     const struct ipu__step *s = &e->steps[i];
 
     if (s->nparts < 1 || s->nparts > IPU__MOST_PARTS || s->first_part < 0 ||
@@ -258,7 +259,7 @@ static int verify_fused(const struct ipu__reader *r, const ipu_executable *e,
         if (!part_has_values(e, s, &e->parts[s->first_part + p]))
             return ipu__damaged(r, "step %d has a part of nothing", (int)i);
     for (int32_t p = 0; p < s->nparts; p++) {
-        if (!part_is_sound(e, s, p))
+        if (!part_is_sound(program, s, p))
             return ipu__damaged(r, "step %d has a part that does not fit",
                                 (int)i);
         if (!makes_its_output(e, &e->parts[s->first_part + p]))
@@ -269,9 +270,10 @@ static int verify_fused(const struct ipu__reader *r, const ipu_executable *e,
                           : ipu__damaged(r, "step %d cuts rows", (int)i);
 }
 
-static int verify_step(const struct ipu__reader *r, const ipu_executable *e,
-                       int32_t i)
+static int verify_step(const struct ipu__reader *r,
+                       const struct ipu__verified *program, int32_t i)
 {
+    const ipu_executable *e = program->e;
     const struct ipu__step *s = &e->steps[i];
 
     if (!within(s->output, e->nvalues) ||
@@ -283,9 +285,13 @@ static int verify_step(const struct ipu__reader *r, const ipu_executable *e,
     if (!is_gate(e, s->gate) || s->count < 0)
         return ipu__damaged(r, "step %d runs never", (int)i);
     if (s->kind == IPU__COMPUTE)
-        return verify_compute(r, e, i);
+        return verify_compute(r, program, i);
     if (s->kind == IPU__FUSED)
-        return verify_fused(r, e, i);
+        return verify_fused(r, program, i);
+    if (s->kind == IPU__LOOP)
+        return within(s->loop, e->nloops)
+                   ? IPU_OK
+                   : ipu__damaged(r, "step %d repeats nothing", (int)i);
     if (s->kind != IPU__HOST_CALL || !within(s->stream, e->nstreams) ||
         e->streams[s->stream].kind != IPU__STREAM_CALL ||
         e->streams[s->stream].value != s->output)
@@ -306,20 +312,32 @@ static int verify_stream(const struct ipu__reader *r, const ipu_executable *e,
     return IPU_OK;
 }
 
-int ipu__verify(const struct ipu__reader *r, const ipu_executable *e)
+int ipu__verify_program(const struct ipu__reader *r,
+                        const struct ipu__verified *program)
+{
+    const ipu_executable *e = program->e;
+
+    for (int32_t i = 0; i < e->nvalues; i++)
+        IPU_TRY(verify_value(r, program, &e->values[i]));
+    for (int32_t i = 0; i < e->nsteps; i++)
+        IPU_TRY(verify_step(r, program, i));
+    for (int32_t i = 0; i < e->nstreams; i++)
+        IPU_TRY(verify_stream(r, e, &e->streams[i]));
+    for (int32_t i = 0; i < e->target.tiles; i++)
+        if (e->tiles[i].peak_step < -1 || e->tiles[i].peak_step > e->nsteps)
+            return ipu__damaged(r, "tile %d is never full", (int)i);
+    IPU_TRY(ipu__verify_feeds(r, e));
+    return ipu__verify_loops(r, program);
+}
+
+int ipu__verify_blocks(const struct ipu__reader *r, const ipu_executable *e)
 {
     if (e->memory_bytes > PTRDIFF_MAX / 2)
         return ipu__damaged(r, "%zu bytes of memory", e->memory_bytes);
     for (int32_t i = 0; i < e->nblocks; i++)
         IPU_TRY(verify_block(r, e, &e->blocks[i]));
     for (int32_t i = 0; i < e->nvalues; i++)
-        IPU_TRY(verify_value(r, e, &e->values[i]));
-    for (int32_t i = 0; i < e->nsteps; i++)
-        IPU_TRY(verify_step(r, e, i));
-    for (int32_t i = 0; i < e->nstreams; i++)
-        IPU_TRY(verify_stream(r, e, &e->streams[i]));
-    for (int32_t i = 0; i < e->target.tiles; i++)
-        if (e->tiles[i].peak_step < -1 || e->tiles[i].peak_step > e->nsteps)
-            return ipu__damaged(r, "tile %d is never full", (int)i);
+        if (!within(e->values[i].block, e->nblocks))
+            return ipu__damaged(r, "%.60s has no place", e->values[i].name);
     return IPU_OK;
 }

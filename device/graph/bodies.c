@@ -38,19 +38,27 @@ int32_t ipu__origin(const ipu_graph *g, int32_t tensor)
 int32_t ipu__renew(ipu_graph *g, int32_t tensor, int32_t node)
 {
     const struct ipu__tensor old = g->tensors[tensor];
-    int32_t origin = ipu__origin(g, tensor), t;
     int32_t added =
         ipu__tensor_add(g, strdup(old.name), &old.shape, IPU__VARIABLE);
 
     IPU_TRY(added);
-    g->tensors[added].node = node;
-    g->tensors[added].imported = old.imported;
-    g->tensors[added].fixed = old.fixed;
-    g->tensors[added].remote = old.remote;
-    g->tensors[added].renews = tensor + 1;
-    for (t = added; t != origin; t = g->tensors[t].renews - 1)
-        g->tensors[g->tensors[t].renews - 1].renewed = added + 1;
+    ipu__renew_as(g, added, tensor, node);
     return added;
+}
+
+void ipu__renew_as(ipu_graph *g, int32_t state, int32_t tensor, int32_t node)
+{
+    const struct ipu__tensor *old = &g->tensors[tensor];
+    struct ipu__tensor *new = &g->tensors[state];
+    int32_t origin = ipu__origin(g, tensor);
+
+    new->node = node;
+    new->imported = old->imported;
+    new->fixed = old->fixed;
+    new->remote = old->remote;
+    new->renews = tensor + 1;
+    for (int32_t t = state; t != origin; t = g->tensors[t].renews - 1)
+        g->tensors[g->tensors[t].renews - 1].renewed = state + 1;
 }
 
 /* ------------------------------------------------------------------- imports

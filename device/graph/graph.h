@@ -285,6 +285,9 @@ int32_t ipu__import(ipu_graph *body, ipu_tensor tensor);
 
 /* The tensor after it has been changed in place by the node. */
 int32_t ipu__renew(ipu_graph *graph, int32_t tensor, int32_t node);
+/* ... which is there already, a variable: state. */
+void ipu__renew_as(ipu_graph *graph, int32_t state, int32_t tensor,
+                   int32_t node);
 
 /* The tensor of which all these are states: what has a name and memory. */
 int32_t ipu__origin(const ipu_graph *graph, int32_t tensor);
@@ -329,6 +332,11 @@ void ipu__unrolled(ipu_graph *graph);
 
 /* What the loop owns. */
 void ipu__loop_fini(struct ipu__loop *loop);
+/* Which imports of a body its assignments, loops and stores write; and whether
+ * it does more than to make carried values, once that is known. */
+void ipu__find_written(ipu_graph *body);
+bool ipu__has_effects(const ipu_graph *body);
+
 void ipu__loops_free(ipu_graph *graph);
 void ipu__feeds_free(ipu_graph *graph);
 

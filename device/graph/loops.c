@@ -248,11 +248,11 @@ static int build_condition(ipu_graph *g, const struct request *r,
                   inputs, 1, &output);
     free(inputs);
     IPU_TRY(status);
-    if (block->graph->nassigns || block->graph->nsinks ||
-        block->graph->nfeeds || block->graph->nenqueues)
+    ipu__find_written(block->graph);
+    if (block->graph->nassigns || ipu__has_effects(block->graph))
         return ipu__fail(IPU_ERR_STATE,
                          "%s: the condition must only compute: no assignments, "
-                         "no host calls, no queues",
+                         "no host calls, no queues, no stores",
                          r->what);
     status = ipu__index(block->graph, output);
     if (block->graph->tensors[status].shape.dtype != IPU_INT32 ||
@@ -273,8 +273,7 @@ static int build_condition(ipu_graph *g, const struct request *r,
 /* ----------------------------------------------------------------- the node
  */
 
-/* Whether the body does more than to make carried values. */
-static bool has_effects(const ipu_graph *body)
+bool ipu__has_effects(const ipu_graph *body)
 {
     for (int32_t i = 0; i < body->nimports; i++)
         if (body->imports[i].written)
@@ -285,8 +284,7 @@ static bool has_effects(const ipu_graph *body)
     return body->nsinks || body->nfeeds || body->nenqueues;
 }
 
-/* Which imports the body's assignments, loops and stores write. */
-static void find_written(ipu_graph *body)
+void ipu__find_written(ipu_graph *body)
 {
     for (int32_t i = 0; i < body->nimports; i++) {
         struct ipu__import *import = &body->imports[i];
@@ -373,8 +371,8 @@ static int add_node(ipu_graph *g, const struct request *r,
 {
     struct ipu__node node = {.op = &ipu__loop_op, .loop = g->nloops + 1};
 
-    find_written(loop->body.graph);
-    node.effect = has_effects(loop->body.graph);
+    ipu__find_written(loop->body.graph);
+    node.effect = ipu__has_effects(loop->body.graph);
     IPU_TRY(note_written(g, loop));
     IPU_TRY(ipu__region_join(g, &node));
     IPU_TRY(ipu__reserve((void **)&g->nodes, g->nnodes, &g->node_capacity,

@@ -33,17 +33,22 @@ extern "C" {
 struct ipu_graph;
 struct ipu_executable;
 struct ipu_engine;
+struct ipu_infeed;
+struct ipu_outfeed;
+struct ipu_feed_tensor;
 
 /*
- * The graph as it was built: ops, constants with their elements, inputs,
- * variables (without elements: those are an engine's), outputs, host calls,
- * assignments, and the lines of the program they come from. A graph with a
- * failure is refused with that.
+ * The graph as it was built: ops, loops with their bodies, constants with their
+ * elements, inputs, variables and remote buffers (without elements: those are
+ * an engine's), outputs, host calls, queues, assignments, on which IPU a tensor
+ * is, and the lines of the program all that comes from. A graph with a failure
+ * is refused with that; one whose loops are nested more than 64 deep, or that
+ * is still building the body of one, with IPU_ERR_STATE.
  *
  * Of a host call there is only the name, since functions cannot be saved:
- * ipu_engine_connect_call gives it one. ipu_graph_find gives the tensors of a
- * loaded graph by their names. Loops, queues and remote buffers are not kept: a
- * graph that has one is refused, with IPU_ERR_STATE.
+ * ipu_engine_connect_call gives it one. Of a queue there is what the program
+ * knows of it; ipu_graph_connect_infeed and its relatives give it one.
+ * ipu_graph_find gives the tensors of a loaded graph by their names.
  */
 int ipu_graph_save(const struct ipu_graph *graph, const char *path);
 
@@ -51,15 +56,68 @@ int ipu_graph_save(const struct ipu_graph *graph, const char *path);
 int ipu_graph_load(const char *path, struct ipu_graph **graph);
 
 /*
- * The compiled program, with its target, its places in memory and what it
- * costs: loading it takes no compilation. It needs the ops that it was
- * compiled of; a library that has not all of them refuses it, naming the op.
+ * The compiled program, loops with it, with its target, its places in memory
+ * and what it costs: loading it takes no compilation. It needs the ops that it
+ * was compiled of; a library that has not all of them refuses it, naming the
+ * op.
  */
 int ipu_executable_save(const struct ipu_executable *executable,
                         const char *path);
 
 /* A new executable, which the caller frees. */
 int ipu_executable_load(const char *path, struct ipu_executable **executable);
+
+/* ---------------------------------------------- queues of a loaded program */
+
+typedef int32_t ipu_queue_kind;
+enum { IPU_QUEUE_INFEED = 0, IPU_QUEUE_OUTFEED = 1 };
+
+typedef struct ipu_queue_info {
+    uint32_t size; /* sizeof(ipu_queue_info), set by the caller */
+    ipu_queue_kind kind;
+    const char *name; /* borrowed, as tensors, until the queue of the program
+                         changes or goes */
+    int32_t replicas;
+    int32_t ntensors;
+    const struct ipu_feed_tensor *tensors; /* of an element of one replica */
+    int32_t connected; /* 1: it is one; 0: it is only described */
+    int32_t reserved;
+} ipu_queue_info;
+
+/*
+ * The program's queues, those in bodies of loops too, numbered from 0 on: 1,
+ * and info says what that one is; 0: there is none of this number. With it a
+ * queue can be made for a program that is not known: name, replicas and, of an
+ * infeed, tensors.
+ */
+int ipu_graph_queue(const struct ipu_graph *graph, int32_t number,
+                    ipu_queue_info *info);
+int ipu_executable_queue(const struct ipu_executable *executable,
+                         int32_t number, ipu_queue_info *info);
+
+/*
+ * Give a loaded program a queue in the place of the description that bears its
+ * name. The program takes a share of the queue, as those do that are built with
+ * it. An executable that is compiled of a graph has that graph's queues; those
+ * that were not connected by then are connected to the executable. Without them
+ * engines and replicas are not made (IPU_ERR_STATE). Not while another thread
+ * uses the program.
+ *
+ * IPU_ERR_NAME: the program has no such queue, the text says which it has;
+ * IPU_ERR_SHAPE: the infeed's tensors are others, by name, dtype or shape;
+ * IPU_ERR_STATE: another number of replicas, a queue is connected already, or
+ * another program enqueues other tensors into the outfeed.
+ */
+int ipu_graph_connect_infeed(struct ipu_graph *graph,
+                             struct ipu_infeed *infeed);
+int ipu_graph_connect_outfeed(struct ipu_graph *graph,
+                              struct ipu_outfeed *outfeed);
+int ipu_executable_connect_infeed(struct ipu_executable *executable,
+                                  struct ipu_infeed *infeed);
+int ipu_executable_connect_outfeed(struct ipu_executable *executable,
+                                   struct ipu_outfeed *outfeed);
+
+/* --------------------------------------------------------------- variables */
 
 /* All variables of an engine, by name, with dtype, shape and elements: a
  * checkpoint. Not while it runs: IPU_ERR_STATE. */

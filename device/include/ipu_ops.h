@@ -25,10 +25,10 @@ ipu_tensor ipu_stochastic_cast(ipu_graph *graph, ipu_tensor x, ipu_dtype dtype,
 /*
  * on 1: from here on every float16 that an op or a cast makes is rounded like
  * that, each by random numbers of its own: derivatives and optimisers too. on
- * 0: to the nearest again, as it is until told otherwise. It is the way in
- * which the graph is being built, and not kept in files; what was built is. The
- * same graph, seed and step give the same bits, whatever the target. In the
- * body of a loop it is as around it, if the body says nothing.
+ * 0: to the nearest again, as it is until told otherwise. Files keep it, for
+ * what is built on a loaded graph. The same graph, seed and step give the same
+ * bits, whatever the target. In the body of a loop it is as around it, if the
+ * body says nothing.
  */
 int ipu_stochastic_rounding(ipu_graph *graph, int32_t on, uint64_t seed,
                             ipu_tensor step);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remote.c - rows of a buffer in the memory beside the chip.
+ * row.c - rows of a buffer in the memory beside the chip.
  *
  * A buffer is a variable that no tile holds: [rows, shape...]. Loading copies a
  * row out of it; storing changes one in place, and what is built afterwards
@@ -9,6 +9,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/error.h"
@@ -127,6 +128,23 @@ const struct ipu__op ipu__row_store = {
 
 /* ---------------------------------------------------------------- builders */
 
+/* The output of a store's node, its last, becomes the buffer's newest state. */
+static int renew(ipu_graph *g, int32_t before)
+{
+    int32_t last = g->nnodes - 1;
+    struct ipu__tensor *state = &g->tensors[g->nodes[last].output];
+    char *name = strdup(g->tensors[before].name);
+
+    if (!name)
+        return ipu__fail_memory(strlen(g->tensors[before].name) + 1);
+    free(state->name);
+    state->name = name;
+    state->kind = IPU__VARIABLE;
+    ipu__renew_as(g, g->nodes[last].output, before, last);
+    g->nodes[last].effect = true;
+    return IPU_OK;
+}
+
 /* The place of a tensor among dimensions with one more, in front. */
 static int buffer_shape(const char *name, ipu_dtype dtype, int64_t rows,
                         int32_t ndim, const int64_t *shape, int64_t *extents)
@@ -222,18 +240,14 @@ int ipu_remote_store(ipu_graph *graph, ipu_remote_buffer buffer,
                      ipu_tensor index, ipu_tensor value)
 {
     const ipu_tensor inputs[] = {{buffer.id}, index, value};
-    int32_t before = check_buffer(graph, &ipu__row_store, buffer), renewed;
+    int32_t before = check_buffer(graph, &ipu__row_store, buffer);
     ipu_tensor output;
+    int status;
 
     IPU_TRY(before);
     output = ipu__add(graph, &ipu__row_store, inputs, NULL);
     if (output.id < 0)
         return ipu__graph_status(graph);
-    graph->nodes[graph->nnodes - 1].effect = true;
-    renewed = ipu__renew(graph, before, graph->nnodes - 1);
-    if (renewed < 0)
-        return ipu__graph_fail(graph, renewed);
-    /* The node's output is the buffer itself. */
-    graph->nodes[graph->nnodes - 1].output = renewed;
-    return IPU_OK;
+    status = renew(graph, before);
+    return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
 }

@@ -307,23 +307,6 @@ START_TEST(conditions)
 }
 END_TEST
 
-START_TEST(loops_are_not_saved)
-{
-    struct device d = device_new();
-    struct body body = {square, NULL};
-    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(3)), y;
-
-    MUST(ipu_repeat(d.graph, 2, call, &body, 1, &x, NULL, &y));
-    MUST(ipu_output(d.graph, "y", y));
-    device_load(&d);
-    MUST_FAIL(ipu_graph_save(d.graph, "/nowhere/graph"), IPU_ERR_STATE,
-              "the graph has a loop, which files do not hold");
-    MUST_FAIL(ipu_executable_save(d.executable, "/nowhere/program"),
-              IPU_ERR_STATE, "a program with loops cannot be saved");
-    device_free(&d);
-}
-END_TEST
-
 static TCase *tcase_bodies(void)
 {
     TCase *t = tcase_create("bodies");
@@ -342,7 +325,6 @@ static TCase *tcase_requests(void)
 
     tcase_add_test(t, requests);
     tcase_add_test(t, conditions);
-    tcase_add_test(t, loops_are_not_saved);
     return t;
 }
 

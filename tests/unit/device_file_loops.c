@@ -1,0 +1,655 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs with loops, queues, remote buffers and several IPUs in files: what
+ * is loaded computes the same bits once its queues are connected, and saves to
+ * the same bytes; and what cannot be connected is refused.
+ */
+#include "device_file_loops.h"
+#include "check_main.h"
+
+static void set_up(void)
+{
+    folder_make();
+}
+
+static void tear_down(void)
+{
+    folder_remove();
+}
+
+/* -------------------------------------------------------------------- runs */
+
+struct result {
+    float sum[2], variable[2], rows[LOOPS_ROWS][2], sums[3 * LOOPS_RUNS][2];
+    float last[2], seen[2];
+    int32_t tries[3 * LOOPS_RUNS], iterations, calls;
+    int64_t elements;
+    char program[1 << 14];
+};
+
+static int look(void *context, const char *name, void *data, int64_t count)
+{
+    struct result *r = context;
+
+    ck_assert_str_eq(name, "seen");
+    ck_assert_int_eq(count, 2);
+    memcpy(r->seen, data, sizeof r->seen);
+    r->calls++;
+    return 0;
+}
+
+static void take_results(struct loops_queues *q, struct result *r)
+{
+    const void *data;
+    ipu_results *results;
+
+    MUST(ipu_outfeed_dequeue(q->results, 0, &results));
+    r->elements = ipu_results_count(results);
+    ck_assert_int_eq(r->elements, 3 * LOOPS_RUNS);
+    MUST(ipu_results_tensor(results, "sum", NULL, NULL, &data));
+    memcpy(r->sums, data, sizeof r->sums);
+    MUST(ipu_results_tensor(results, "tries", NULL, NULL, &data));
+    memcpy(r->tries, data, sizeof r->tries);
+    ipu_results_free(results);
+    MUST(ipu_outfeed_dequeue(q->last, 0, &results));
+    MUST(ipu_results_tensor(results, NULL, NULL, NULL, &data));
+    memcpy(r->last, data, sizeof r->last);
+    ipu_results_free(results);
+}
+
+/* Three runs from the same beginning. */
+static void run(const ipu_executable *x, struct loops_queues *q,
+                struct result *r)
+{
+    const float begin[2] = {0.75f, -0.5f};
+    ipu_engine *e = NULL;
+
+    memset(r, 0, sizeof *r);
+    MUST(ipu_engine_new(x, &e));
+    MUST(ipu_engine_connect(e, "sum", r->sum, sizeof r->sum));
+    MUST(ipu_engine_connect_call(e, "seen", look, r));
+    MUST(ipu_engine_write(e, "variable", begin, sizeof begin));
+    MUST(ipu_infeed_start(q->data));
+    MUST(ipu_infeed_start(q->first));
+    for (int i = 0; i < 3; i++)
+        MUST(ipu_engine_run(e));
+    MUST(ipu_engine_read(e, "variable", r->variable, sizeof r->variable));
+    MUST(ipu_engine_read(e, "iterations", &r->iterations, 4));
+    for (int i = 0; i < LOOPS_ROWS; i++)
+        MUST(ipu_remote_read(e, "rows", i, r->rows[i], sizeof r->rows[i]));
+    take_results(q, r);
+    ck_assert_int_lt(ipu_executable_print(x, r->program, sizeof r->program),
+                     sizeof r->program);
+    ipu_engine_free(e);
+    ipu_infeed_stop(q->data);
+    ipu_infeed_stop(q->first);
+}
+
+/* One that is what it should be, so that equal ones mean something. */
+static void check_result(const struct result *r)
+{
+    ck_assert_int_eq(r->calls, 3 * LOOPS_RUNS);
+    ck_assert_int_eq(r->iterations, 3 * LOOPS_RUNS);
+    for (int i = 0; i < 3 * LOOPS_RUNS; i++)
+        ck_assert_int_eq(r->tries[i], 3);
+    ck_assert_mem_eq(r->seen, r->sums[3 * LOOPS_RUNS - 1], sizeof r->seen);
+    ck_assert_mem_eq(r->last, r->sum, sizeof r->sum);
+    ck_assert_mem_eq(r->rows[LOOPS_RUNS + 1], r->sum, sizeof r->sum);
+    ck_assert(r->rows[0][0] == 0 && r->rows[1][0] != 0);
+    ck_assert_ptr_nonnull(strstr(r->program, "repeat 4 times"));
+}
+
+static void check_same(const struct result *a, const ipu_executable *x,
+                       struct loops_queues *q)
+{
+    struct result *b = malloc(sizeof *b);
+
+    run(x, q, b);
+    ck_assert_str_eq(a->program, b->program);
+    ck_assert_mem_eq(a, b, sizeof *a);
+    free(b);
+}
+
+/* The program as built, its result, and in files. */
+static struct loops_queues *queues;
+static ipu_graph *built;
+static ipu_executable *compiled;
+static struct result expected;
+
+static void set_up_program(void)
+{
+    folder_make();
+    queues = loops_queues_new();
+    MUST(ipu_graph_new(&built));
+    file_build_loops(built, queues);
+    file_compile(built, &compiled);
+    run(compiled, queues, &expected);
+    MUST(ipu_graph_save(built, in_folder("graph")));
+    MUST(ipu_executable_save(compiled, in_folder("program")));
+}
+
+static void tear_down_program(void)
+{
+    ipu_executable_free(compiled);
+    ipu_graph_free(built);
+    loops_queues_free(queues);
+    folder_remove();
+}
+
+START_TEST(a_loaded_executable_computes_the_same)
+{
+    struct loops_queues *q = loops_queues_new();
+    ipu_executable *x = NULL;
+
+    check_result(&expected);
+    MUST(ipu_executable_load(in_folder("program"), &x));
+    MUST(ipu_executable_save(x, in_folder("again")));
+    files_equal(in_folder("program"), in_folder("again"));
+    loops_connect(x, q);
+    check_same(&expected, x, q);
+    MUST(ipu_executable_save(x, in_folder("again")));
+    files_equal(in_folder("program"), in_folder("again"));
+    ipu_executable_free(x);
+    loops_queues_free(q);
+}
+END_TEST
+
+/* Queues are connected to the graph, or to what is compiled of it. */
+START_TEST(a_loaded_graph_computes_the_same)
+{
+    struct loops_queues *q = loops_queues_new();
+    ipu_executable *x = NULL;
+    ipu_graph *g = NULL;
+
+    MUST(ipu_graph_load(in_folder("graph"), &g));
+    MUST(ipu_graph_save(g, in_folder("again")));
+    files_equal(in_folder("graph"), in_folder("again"));
+    if (_i == 0) {
+        MUST(ipu_graph_connect_outfeed(g, q->last));
+        MUST(ipu_graph_connect_outfeed(g, q->results));
+        MUST(ipu_graph_connect_infeed(g, q->first));
+        MUST(ipu_graph_connect_infeed(g, q->data));
+    }
+    file_compile(g, &x);
+    if (_i == 1)
+        loops_connect(x, q);
+    check_same(&expected, x, q);
+    MUST(ipu_executable_save(x, in_folder("again")));
+    files_equal(in_folder("program"), in_folder("again"));
+    ipu_executable_free(x);
+    ipu_graph_free(g);
+    loops_queues_free(q);
+}
+END_TEST
+
+START_TEST(a_loaded_executable_knows_its_cost)
+{
+    ipu_memory_info first = {.size = sizeof first}, second = first;
+    ipu_program_cycles c = {.size = sizeof c}, d = c;
+    const ipu_executable *body = NULL, *loaded_body = NULL;
+    ipu_executable *x = NULL;
+    int32_t step = 0;
+
+    MUST(ipu_executable_load(in_folder("program"), &x));
+    MUST(ipu_executable_memory(compiled, &first));
+    MUST(ipu_executable_memory(x, &second));
+    ck_assert_mem_eq(&first, &second, sizeof first);
+    MUST(ipu_executable_cycles(compiled, &c));
+    MUST(ipu_executable_cycles(x, &d));
+    ck_assert_mem_eq(&c, &d, sizeof c);
+    while (ipu_executable_body(compiled, step, &body, NULL) == 0)
+        step++;
+    ck_assert_int_eq(ipu_executable_body(x, step, &loaded_body, NULL), 1);
+    MUST(ipu_executable_cycles(body, &c));
+    MUST(ipu_executable_cycles(loaded_body, &d));
+    ck_assert_mem_eq(&c, &d, sizeof c);
+    ipu_executable_free(x);
+}
+END_TEST
+
+/* It is the graph that was built: built on, it is as that one would be. */
+START_TEST(a_loaded_graph_is_built_on)
+{
+    ipu_graph *graphs[2] = {built, NULL};
+    ipu_executable *x[2] = {NULL};
+
+    MUST(ipu_graph_load(in_folder("graph"), &graphs[1]));
+    for (int i = 0; i < 2; i++) {
+        ipu_tensor variable, sum;
+
+        MUST(ipu_graph_find(graphs[i], "variable", &variable));
+        MUST(ipu_graph_find(graphs[i], "sum", &sum));
+        MUST(ipu_output(graphs[i], "more",
+                        ipu_multiply(graphs[i], variable, sum)));
+        file_compile(graphs[i], &x[i]);
+        MUST(ipu_executable_save(x[i], in_folder(i ? "x1" : "x0")));
+        ipu_executable_free(x[i]);
+    }
+    files_equal(in_folder("x0"), in_folder("x1"));
+    ipu_graph_free(graphs[1]);
+}
+END_TEST
+
+/* -------------------------------------------------------------- connecting */
+
+static int count_queues(const ipu_executable *x, int32_t connected)
+{
+    ipu_queue_info info = {.size = sizeof info};
+    int n = 0;
+
+    while (ipu_executable_queue(x, n, &info) == 1) {
+        ck_assert_int_eq(info.connected, connected);
+        n++;
+    }
+    return n;
+}
+
+START_TEST(a_program_says_which_queues_it_has)
+{
+    ipu_queue_info info = {.size = sizeof info};
+    ipu_executable *x = NULL;
+    ipu_graph *g = NULL;
+    int found = 0;
+
+    MUST(ipu_executable_load(in_folder("program"), &x));
+    MUST(ipu_graph_load(in_folder("graph"), &g));
+    ck_assert_int_eq(count_queues(x, 0), 4);
+    ck_assert_int_eq(count_queues(compiled, 1), 4);
+    for (int32_t i = 0; i < 4; i++) {
+        ck_assert_int_eq(ipu_graph_queue(g, i, &info), 1);
+        ck_assert_int_eq(info.replicas, 1);
+        if (strcmp(info.name, "data") == 0) {
+            found++;
+            ck_assert_int_eq(info.kind, IPU_QUEUE_INFEED);
+            ck_assert_int_eq(info.ntensors, 2);
+            ck_assert_str_eq(info.tensors[1].name, "x2");
+            ck_assert_int_eq(info.tensors[1].ndim, 1);
+            ck_assert_int_eq(info.tensors[1].shape[0], 2);
+        } else if (strcmp(info.name, "results") == 0) {
+            found++;
+            ck_assert_int_eq(info.kind, IPU_QUEUE_OUTFEED);
+            ck_assert_str_eq(info.tensors[1].name, "tries");
+            ck_assert_int_eq(info.tensors[1].dtype, IPU_INT32);
+        }
+    }
+    ck_assert_int_eq(found, 2);
+    ck_assert_int_eq(ipu_graph_queue(g, 4, &info), 0);
+    ck_assert_int_eq(ipu_executable_queue(x, 4, &info), 0);
+    MUST_FAIL(ipu_graph_queue(g, -1, &info), IPU_ERR_ARGUMENT,
+              "there is no queue -1");
+    MUST_FAIL(ipu_graph_queue(NULL, 0, &info), IPU_ERR_ARGUMENT,
+              "queue: the program is NULL");
+    MUST_FAIL(ipu_executable_queue(x, 0, NULL), IPU_ERR_ARGUMENT,
+              "queue: the place for its info is NULL");
+    ipu_executable_free(x);
+    ipu_graph_free(g);
+}
+END_TEST
+
+START_TEST(without_queues_there_is_no_engine)
+{
+    struct loops_queues *q = loops_queues_new();
+    ipu_executable *x = NULL;
+    ipu_engine *e = NULL;
+
+    MUST(ipu_executable_load(in_folder("program"), &x));
+    MUST_FAIL(ipu_engine_new(x, &e), IPU_ERR_STATE,
+              "outfeed 'last' of the loaded program is only a description: "
+              "ipu_executable_connect_outfeed a queue first");
+    MUST(ipu_executable_connect_outfeed(x, q->results));
+    MUST(ipu_executable_connect_outfeed(x, q->last));
+    MUST(ipu_executable_connect_infeed(x, q->first));
+    MUST_FAIL(ipu_engine_new(x, &e), IPU_ERR_STATE,
+              "infeed 'data' of the loaded program is only a description: "
+              "ipu_executable_connect_infeed a queue first");
+    ck_assert_ptr_null(e);
+    MUST(ipu_executable_connect_infeed(x, q->data));
+    MUST(ipu_engine_new(x, &e));
+    ipu_engine_free(e);
+    ipu_executable_free(x);
+    loops_queues_free(q);
+}
+END_TEST
+
+/* ... and is as it was. */
+START_TEST(what_does_not_fit_is_not_connected)
+{
+    struct source source = source_of(0, 1);
+    ipu_feed_tensor tensors[2];
+    ipu_infeed_options in = infeed_options(&source, tensors, 2, 3);
+    ipu_outfeed_options out = outfeed_options(IPU_OUTFEED_ALL);
+    ipu_executable *x = NULL;
+    ipu_infeed *infeed;
+    ipu_outfeed *outfeed;
+
+    MUST(ipu_executable_load(in_folder("program"), &x));
+    MUST(ipu_infeed_new(&in, &infeed));
+    MUST_FAIL(ipu_executable_connect_infeed(x, infeed), IPU_ERR_SHAPE,
+              "connect: tensor 0 of infeed 'data' is 'x1', float32 [3]; the "
+              "program takes 'x1', float32 [2]");
+    ipu_infeed_free(infeed);
+    in = infeed_options(&source, tensors, 1, 2);
+    MUST(ipu_infeed_new(&in, &infeed));
+    MUST_FAIL(ipu_executable_connect_infeed(x, infeed), IPU_ERR_SHAPE,
+              "infeed 'data' has 1 tensors, the program takes 2");
+    ipu_infeed_free(infeed);
+    in.name = "nobody";
+    MUST(ipu_infeed_new(&in, &infeed));
+    MUST_FAIL(ipu_executable_connect_infeed(x, infeed), IPU_ERR_NAME,
+              "the program has no infeed 'nobody': it has 'first', 'data'");
+    ipu_infeed_free(infeed);
+    in = infeed_options(&source, tensors, 2, 2);
+    in.replicas = 2;
+    MUST(ipu_infeed_new(&in, &infeed));
+    MUST_FAIL(ipu_executable_connect_infeed(x, infeed), IPU_ERR_STATE,
+              "connect: infeed 'data' has replication factor 2, the program 1");
+    ipu_infeed_free(infeed);
+    out.name = "first"; /* an infeed has it */
+    MUST(ipu_outfeed_new(&out, &outfeed));
+    MUST_FAIL(ipu_executable_connect_outfeed(x, outfeed), IPU_ERR_NAME,
+              "the program has no outfeed 'first': it has 'last', 'results'");
+    ipu_outfeed_free(outfeed);
+    ck_assert_int_eq(count_queues(x, 0), 4);
+    ipu_executable_free(x);
+}
+END_TEST
+
+START_TEST(connecting_is_done_once)
+{
+    struct loops_queues *q = loops_queues_new();
+    ipu_outfeed_options out = outfeed_options(IPU_OUTFEED_ALL);
+    ipu_executable *x = NULL;
+    ipu_outfeed *other;
+    struct device d = device_new();
+
+    MUST(ipu_executable_load(in_folder("program"), &x));
+    /* Another program enqueues something else into it. */
+    MUST(ipu_outfeed_new(&out, &other));
+    MUST(ipu_outfeed_enqueue(
+        d.graph, other, 1, NULL,
+        (const ipu_tensor[]){device_floats(&d, "x", 1, SHAPE(1))}));
+    MUST_FAIL(ipu_executable_connect_outfeed(x, other), IPU_ERR_STATE,
+              "outfeed 'results' has been enqueued by another program");
+    loops_connect(x, q);
+    MUST_FAIL(ipu_executable_connect_infeed(x, q->data), IPU_ERR_STATE,
+              "the program has its infeed 'data' already");
+    MUST_FAIL(ipu_executable_connect_outfeed(compiled, q->results),
+              IPU_ERR_STATE, "the program has its outfeed 'results' already");
+    MUST_FAIL(ipu_graph_connect_infeed(d.graph, q->data), IPU_ERR_NAME,
+              "the program has no infeed 'data'");
+    MUST_FAIL(ipu_graph_connect_infeed(NULL, q->data), IPU_ERR_ARGUMENT,
+              "connect: the program is NULL");
+    MUST_FAIL(ipu_executable_connect_infeed(x, NULL), IPU_ERR_ARGUMENT,
+              "connect: the infeed is NULL");
+    MUST_FAIL(ipu_graph_connect_outfeed(NULL, q->last), IPU_ERR_ARGUMENT,
+              "connect: the program is NULL");
+    MUST_FAIL(ipu_executable_connect_outfeed(x, NULL), IPU_ERR_ARGUMENT,
+              "connect: the outfeed is NULL");
+    /* The program keeps its queues when their maker lets go. */
+    loops_queues_let_go(q);
+    ck_assert_int_eq(count_queues(x, 1), 4);
+    ipu_executable_free(x);
+    ck_assert_int_eq(q->steps.closed + q->source.closed, 2);
+    free(q);
+    device_free(&d);
+    ipu_outfeed_free(other);
+}
+END_TEST
+
+/* ------------------------------------------------------- one after the other
+ */
+
+static int add_up(ipu_graph *g, void *context, int32_t ninputs,
+                  const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+{
+    (void)ninputs, (void)noutputs;
+    out[0] = ipu_add(g, in[0], in[1]);
+    return ipu_outfeed_enqueue(g, context, 1, NULL, &in[1]);
+}
+
+/* Each replica of a loaded program takes elements in its turn. */
+START_TEST(replicas_run_a_loaded_program)
+{
+    struct source source = source_of(0, 1);
+    ipu_feed_tensor tensors[2];
+    ipu_infeed_options in = infeed_options(&source, tensors, 1, 1);
+    ipu_outfeed_options out = outfeed_options(IPU_OUTFEED_ALL);
+    ipu_replicas_options options;
+    struct device d = device_new();
+    ipu_replicas *replicas = NULL;
+    ipu_executable *x = NULL;
+    ipu_infeed *infeed[2];
+    ipu_outfeed *outfeed[2];
+    ipu_tensor zero, total;
+    float totals[3];
+
+    in.replicas = out.replicas = 3;
+    for (int i = 0; i < 2; i++) {
+        MUST(ipu_infeed_new(&in, &infeed[i]));
+        MUST(ipu_outfeed_new(&out, &outfeed[i]));
+    }
+    zero = ipu_fill(d.graph, IPU_FLOAT32, 1, SHAPE(1), 0);
+    MUST(ipu_repeat(d.graph, 4, add_up, outfeed[0], 1, &zero, infeed[0],
+                    &total));
+    MUST(
+        ipu_output(d.graph, "total", ipu_cross_replica_sum(d.graph, total, 0)));
+    file_compile(d.graph, &d.executable);
+    MUST(ipu_executable_save(d.executable, in_folder("program")));
+    MUST(ipu_executable_load(in_folder("program"), &x));
+    ipu_replicas_options_init(&options, sizeof options);
+    options.ipus = 3;
+    MUST_FAIL(ipu_replicas_new(x, &options, &replicas), IPU_ERR_STATE,
+              "outfeed 'results' of the loaded program is only a description");
+    MUST(ipu_executable_connect_infeed(x, infeed[1]));
+    MUST(ipu_executable_connect_outfeed(x, outfeed[1]));
+    MUST(ipu_replicas_new(x, &options, &replicas));
+    MUST(ipu_replicas_connect(replicas, "total", totals, sizeof totals));
+    MUST(ipu_infeed_start(infeed[1]));
+    MUST(ipu_replicas_run(replicas));
+    for (int i = 0; i < 3; i++)
+        ck_assert_float_eq(totals[i], 11 * 12 / 2);
+    ipu_replicas_free(replicas);
+    ipu_executable_free(x);
+    device_free(&d);
+    for (int i = 0; i < 2; i++) {
+        ipu_infeed_free(infeed[i]);
+        ipu_outfeed_free(outfeed[i]);
+    }
+}
+END_TEST
+
+/* Which chip a tensor is on. */
+START_TEST(shards_are_kept)
+{
+    struct device d = device_new();
+    ipu_tensor x = device_floats(&d, "x", 2, SHAPE(4, 4)), w, found;
+    ipu_graph *loaded = NULL;
+    ipu_executable *compiled_shards = NULL, *again = NULL;
+
+    MUST(ipu_shard(d.graph, 0));
+    x = ipu_matmul(d.graph, x,
+                   ipu_variable(d.graph, "v", IPU_FLOAT32, 2, SHAPE(4, 4)));
+    MUST(ipu_shard(d.graph, 1));
+    w = ipu_variable(d.graph, "w", IPU_FLOAT32, 2, SHAPE(4, 4));
+    MUST(ipu_output(d.graph, "y", ipu_matmul(d.graph, x, w)));
+    file_compile(d.graph, &compiled_shards);
+    ck_assert_int_eq(ipu_executable_shards(compiled_shards), 2);
+    MUST(ipu_executable_save(compiled_shards, in_folder("x0")));
+    MUST(ipu_graph_save(d.graph, in_folder("graph")));
+    MUST(ipu_graph_load(in_folder("graph"), &loaded));
+    MUST(ipu_graph_find(loaded, "w", &found));
+    ck_assert_int_eq(ipu_tensor_shard(loaded, found), 1);
+    MUST(ipu_graph_find(loaded, "v", &found));
+    ck_assert_int_eq(ipu_tensor_shard(loaded, found), 0);
+    file_compile(loaded, &again);
+    MUST(ipu_executable_save(again, in_folder("x1")));
+    files_equal(in_folder("x0"), in_folder("x1"));
+    ipu_executable_free(again);
+    MUST(ipu_executable_load(in_folder("x0"), &again));
+    ck_assert_int_eq(ipu_executable_shards(again), 2);
+    ipu_executable_free(again);
+    ipu_executable_free(compiled_shards);
+    ipu_graph_free(loaded);
+    device_free(&d);
+}
+END_TEST
+
+/* What is built after the load is rounded as what was built before the save. */
+START_TEST(rounding_is_kept)
+{
+    struct device d = device_new();
+    ipu_graph *graphs[2] = {d.graph, NULL};
+    ipu_tensor x = ipu_variable(d.graph, "x", IPU_FLOAT16, 1, SHAPE(8));
+
+    MUST(ipu_stochastic_rounding(d.graph, 1, 0x8877665544332211u,
+                                 ipu_counter(d.graph, "step")));
+    MUST(ipu_graph_save(d.graph, in_folder("empty")));
+    MUST(ipu_graph_load(in_folder("empty"), &graphs[1]));
+    for (int i = 0; i < 2; i++) {
+        MUST(ipu_graph_find(graphs[i], "x", &x));
+        MUST(ipu_output(graphs[i], "y", ipu_square(graphs[i], x)));
+        MUST(ipu_graph_save(graphs[i], in_folder(i ? "b" : "a")));
+    }
+    files_equal(in_folder("a"), in_folder("b"));
+    ipu_graph_free(graphs[1]);
+    device_free(&d);
+}
+END_TEST
+
+/* ----------------------------------------------------------------- refused */
+
+static int save_body(ipu_graph *g, void *context, int32_t ninputs,
+                     const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+{
+    (void)context, (void)ninputs, (void)noutputs;
+    out[0] = in[0];
+    MUST_FAIL(ipu_graph_save(g, in_folder("graph")), IPU_ERR_STATE,
+              "this is the body of a loop: save the graph around it");
+    MUST_FAIL(ipu_graph_save(context, in_folder("graph")), IPU_ERR_STATE,
+              "the body of a loop of this graph is being built");
+    return 0;
+}
+
+START_TEST(a_graph_is_saved_when_its_loops_are_built)
+{
+    struct device d = device_new();
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(2)), y;
+
+    MUST(ipu_repeat(d.graph, 1, save_body, d.graph, 1, &x, NULL, &y));
+    MUST(ipu_graph_save(d.graph, in_folder("graph")));
+    device_free(&d);
+}
+END_TEST
+
+static int nest(ipu_graph *g, void *context, int32_t ninputs,
+                const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+{
+    int *left = context;
+
+    (void)ninputs, (void)noutputs;
+    if (--*left > 0)
+        return ipu_repeat(g, 1, nest, left, 1, in, NULL, out);
+    out[0] = ipu_square(g, in[0]);
+    return 0;
+}
+
+START_TEST(loops_are_nested_up_to_a_depth)
+{
+    for (int deep = 64; deep <= 65; deep++) {
+        struct device d = device_new();
+        ipu_tensor x = device_floats(&d, "x", 1, SHAPE(2)), y;
+        ipu_graph *loaded = NULL;
+        int left = deep;
+
+        MUST(ipu_repeat(d.graph, 1, nest, &left, 1, &x, NULL, &y));
+        MUST(ipu_output(d.graph, "y", y));
+        file_compile(d.graph, &d.executable);
+        if (deep == 64) {
+            MUST(ipu_graph_save(d.graph, in_folder("graph")));
+            MUST(ipu_graph_load(in_folder("graph"), &loaded));
+            MUST(ipu_executable_save(d.executable, in_folder("program")));
+        } else {
+            MUST_FAIL(ipu_graph_save(d.graph, in_folder("graph")),
+                      IPU_ERR_STATE, "loops are nested more than 64 deep");
+            MUST_FAIL(ipu_executable_save(d.executable, in_folder("program")),
+                      IPU_ERR_STATE, "loops are nested more than 64 deep");
+        }
+        ipu_graph_free(loaded);
+        device_free(&d);
+    }
+}
+END_TEST
+
+/* What version 2 has added is the end of the file, and all 0. */
+START_TEST(files_of_version_1_are_read)
+{
+    const uint32_t version = 1;
+    ipu_executable *x = NULL;
+    ipu_graph *g = NULL;
+    struct bytes b;
+
+    MUST(ipu_graph_new(&g));
+    file_build(g);
+    file_compile(g, &x);
+    MUST(ipu_graph_save(g, in_folder("graph")));
+    MUST(ipu_executable_save(x, in_folder("program")));
+    ipu_graph_free(g);
+    ipu_executable_free(x);
+    for (int i = 0; i < 2; i++) {
+        b = file_read(in_folder(i ? "program" : "graph"));
+        b.count -= i ? 8 : 32;
+        memcpy(b.data + 12, &version, sizeof version);
+        file_sign(b);
+        file_write(in_folder(i ? "x1" : "g1"), b.data, b.count);
+        free(b.data);
+    }
+    MUST(ipu_graph_load(in_folder("g1"), &g));
+    MUST(ipu_graph_save(g, in_folder("again")));
+    files_equal(in_folder("graph"), in_folder("again"));
+    MUST(ipu_executable_load(in_folder("x1"), &x));
+    MUST(ipu_executable_save(x, in_folder("again")));
+    files_equal(in_folder("program"), in_folder("again"));
+    ipu_graph_free(g);
+    ipu_executable_free(x);
+}
+END_TEST
+
+static TCase *tcase_same(void)
+{
+    TCase *t = tcase_create("same");
+
+    tcase_add_checked_fixture(t, set_up_program, tear_down_program);
+    tcase_add_test(t, a_loaded_executable_computes_the_same);
+    tcase_add_loop_test(t, a_loaded_graph_computes_the_same, 0, 2);
+    tcase_add_test(t, a_loaded_executable_knows_its_cost);
+    tcase_add_test(t, a_loaded_graph_is_built_on);
+    return t;
+}
+
+static TCase *tcase_connecting(void)
+{
+    TCase *t = tcase_create("connecting");
+
+    tcase_add_checked_fixture(t, set_up_program, tear_down_program);
+    tcase_add_test(t, a_program_says_which_queues_it_has);
+    tcase_add_test(t, without_queues_there_is_no_engine);
+    tcase_add_test(t, what_does_not_fit_is_not_connected);
+    tcase_add_test(t, connecting_is_done_once);
+    return t;
+}
+
+static TCase *tcase_others(void)
+{
+    TCase *t = tcase_create("others");
+
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, replicas_run_a_loaded_program);
+    tcase_add_test(t, shards_are_kept);
+    tcase_add_test(t, rounding_is_kept);
+    tcase_add_test(t, a_graph_is_saved_when_its_loops_are_built);
+    tcase_add_test(t, loops_are_nested_up_to_a_depth);
+    tcase_add_test(t, files_of_version_1_are_read);
+    return t;
+}
+
+HVD_TEST_MAIN("device_file_loops", tcase_same, tcase_connecting, tcase_others)
