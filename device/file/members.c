@@ -7,9 +7,13 @@
  */
 #include "file/members.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "graph/error.h"
+
+/* What a loop that never ends is counted as, and some more. */
+#define MOST_AMOUNT ((int64_t)1 << 56)
 
 static uint32_t width_of(uint8_t type)
 {
@@ -113,5 +117,25 @@ int ipu__get_struct(struct ipu__reader *r, const struct ipu__layout *layout,
     IPU_TRY(ipu__get_count(r, "members", 5, &count));
     for (int32_t i = 0; i < count; i++)
         IPU_TRY(get_member(r, layout, &last, value));
+    return IPU_OK;
+}
+
+int ipu__check_amounts(const struct ipu__reader *r,
+                       const struct ipu__layout *layout, const void *value)
+{
+    for (int32_t i = 0; i < layout->nmembers; i++) {
+        const struct ipu__member *m = &layout->members[i];
+        int64_t amount;
+
+        if (m->type != IPU__INT64)
+            continue;
+        for (uint32_t at = 0; at < m->bytes; at += sizeof amount) {
+            memcpy(&amount, (const char *)value + m->offset + at,
+                   sizeof amount);
+            if (amount < 0 || amount > MOST_AMOUNT)
+                return ipu__damaged(r, "%s: %s is %" PRId64, layout->name,
+                                    m->name, amount);
+        }
+    }
     return IPU_OK;
 }

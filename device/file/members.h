@@ -56,6 +56,11 @@ enum { IPU__LEAST_STRUCT = 4 };
 void ipu__put_struct(struct ipu__writer *writer,
                      const struct ipu__layout *layout, const void *value);
 
+/* IPU_ERR_DATA unless all members of 64 bits are amounts: of bytes, cycles,
+ * elements. They are not less than 0, and small enough to be added up. */
+int ipu__check_amounts(const struct ipu__reader *reader,
+                       const struct ipu__layout *layout, const void *value);
+
 /* Members that the layout has not are left as they are. */
 int ipu__get_struct(struct ipu__reader *reader,
                     const struct ipu__layout *layout, void *value);

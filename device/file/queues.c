@@ -261,7 +261,7 @@ int ipu__check_queues(const struct ipu__reader *r, const ipu_graph *graph,
         struct search s = {
             .graph = graph, .executable = executable, .number = i};
         struct search first = s;
-        ipu_queue_info info;
+        ipu_queue_info info = {0};
 
         if (!find(&s))
             return IPU_OK;
@@ -320,7 +320,7 @@ static int no_queue(const struct search *s, const char *kind)
 {
     char names[256] = "";
     size_t used = 0;
-    ipu_queue_info info;
+    ipu_queue_info info = {0};
 
     for (int32_t i = 0; used < sizeof names; i++) {
         struct search next = {
@@ -360,7 +360,7 @@ static int check_connect(struct search *s, int32_t replicas,
 
 static int connect_infeed(struct search *s, ipu_infeed *infeed)
 {
-    ipu_queue_info info;
+    ipu_queue_info info = {0};
 
     if ((!s->graph && !s->executable) || !infeed)
         return ipu__fail(IPU_ERR_ARGUMENT, "connect: %s is NULL",
@@ -377,7 +377,7 @@ static int connect_infeed(struct search *s, ipu_infeed *infeed)
 
 static int connect_outfeed(struct search *s, ipu_outfeed *outfeed)
 {
-    ipu_queue_info info;
+    ipu_queue_info info = {0};
 
     if ((!s->graph && !s->executable) || !outfeed)
         return ipu__fail(IPU_ERR_ARGUMENT, "connect: %s is NULL",

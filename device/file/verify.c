@@ -20,9 +20,13 @@
  */
 #include "file/verify.h"
 
+#include "file/members.h"
 #include "graph/error.h"
 
 enum { ALIGNMENT = 64 };
+
+/* Of all steps of a program. */
+#define MOST_CYCLES ((int64_t)1 << 61)
 
 static bool within(int64_t i, int64_t count)
 {
@@ -103,6 +107,11 @@ static bool is_gate(const ipu_executable *e, int32_t gate)
            shape->ndim == 0;
 }
 
+static bool has_rows(const struct ipu__shape *shape)
+{
+    return shape->ndim > 0 && shape->extents[0] > 0;
+}
+
 static int verify_compute(const struct ipu__reader *r,
                           const struct ipu__verified *program, int32_t i)
 {
@@ -120,6 +129,10 @@ static int verify_compute(const struct ipu__reader *r,
     call.output.name = s->op->name;
     if (!s->op->shape)
         return ipu__damaged(r, "step %d: %s computes nothing", (int)i,
+                            s->op->name);
+    if ((s->op == &ipu__row_load || s->op == &ipu__row_store) &&
+        !has_rows(&call.inputs[0].shape))
+        return ipu__damaged(r, "step %d: %s: there are no rows", (int)i,
                             s->op->name);
     if (ipu__call_shape(&call) < 0)
         return ipu__damaged(r, "step %d: %s", (int)i, ipu_last_error());
@@ -312,11 +325,40 @@ static int verify_stream(const struct ipu__reader *r, const ipu_executable *e,
     return IPU_OK;
 }
 
+/* What is added up somewhere can be. */
+static int verify_amounts(const struct ipu__reader *r, const ipu_executable *e)
+{
+    int64_t sum = 0;
+    size_t bytes = 0;
+
+    IPU_TRY(ipu__check_amounts(r, &ipu__executable_layout, e));
+    for (int32_t i = 0; i < e->nblocks; i++)
+        IPU_TRY(ipu__check_amounts(r, &ipu__block_layout, &e->blocks[i]));
+    for (int32_t i = 0; i < e->nstreams; i++)
+        IPU_TRY(ipu__check_amounts(r, &ipu__stream_layout, &e->streams[i]));
+    for (int32_t i = 0; i < e->target.tiles; i++)
+        IPU_TRY(ipu__check_amounts(r, &ipu__tile_layout, &e->tiles[i]));
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        const ipu_cycles *c = &e->steps[i].cycles;
+
+        IPU_TRY(ipu__check_amounts(r, &ipu__step_layout, &e->steps[i]));
+        sum += c->compute + c->exchange + c->sync + c->total;
+        if (sum > MOST_CYCLES)
+            return ipu__damaged(r, "step %d never ends", (int)i);
+    }
+    for (int32_t v = 0; v < e->nvalues; v++)
+        if (__builtin_add_overflow(bytes, e->values[v].bytes, &bytes) ||
+            bytes > PTRDIFF_MAX / 2)
+            return ipu__damaged(r, "more values than memory can hold");
+    return IPU_OK;
+}
+
 int ipu__verify_program(const struct ipu__reader *r,
                         const struct ipu__verified *program)
 {
     const ipu_executable *e = program->e;
 
+    IPU_TRY(verify_amounts(r, e));
     for (int32_t i = 0; i < e->nvalues; i++)
         IPU_TRY(verify_value(r, program, &e->values[i]));
     for (int32_t i = 0; i < e->nsteps; i++)

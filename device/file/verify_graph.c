@@ -95,8 +95,8 @@ static int verify_tensor(const struct ipu__reader *r, const ipu_graph *g,
     if (t->renews ? t->kind != IPU__VARIABLE || !within(t->renews - 1, index)
                   : t->kind == IPU__VARIABLE && !t->imported && !sources)
         return ipu__damaged(r, "%.60s is a variable of nothing", t->name);
-    if (t->remote &&
-        (t->kind != IPU__VARIABLE || (!g->parent && t->shape.ndim < 1)))
+    if (t->remote && (t->kind != IPU__VARIABLE ||
+                      (t->shape.ndim < 1 || t->shape.extents[0] < 1)))
         return ipu__damaged(r, "%.60s has no rows", t->name);
     return IPU_OK;
 }

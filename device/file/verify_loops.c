@@ -19,6 +19,9 @@
 #include "file/verify.h"
 #include "graph/error.h"
 
+/* Bytes or cycles of an element. */
+#define MOST_AMOUNT ((int64_t)1 << 53)
+
 static bool within(int64_t i, int64_t count)
 {
     return i >= 0 && i < count;
@@ -216,6 +219,9 @@ int ipu__verify_feeds(const struct ipu__reader *r, const ipu_executable *e)
         int32_t count = f->infeed ? ipu_infeed_tensors(f->infeed, &tensors)
                                   : ipu__outfeed_tensors(f->outfeed, &tensors);
 
+        if (f->bytes < 0 || f->cycles < 0 || f->bytes > MOST_AMOUNT ||
+            f->cycles > MOST_AMOUNT)
+            return ipu__damaged(r, "a queue of no bytes, or that never moves");
         if (count != f->count)
             return ipu__damaged(r, "a queue of %d tensors has %d values",
                                 (int)count, (int)f->count);

@@ -107,6 +107,28 @@ START_TEST(no_iterations)
 }
 END_TEST
 
+/* Many are too many to be counted, but a number all the same. */
+START_TEST(iterations_without_end_are_counted)
+{
+    struct device d = device_new();
+    ipu_program_cycles cycles = {.size = sizeof cycles};
+    ipu_tensor in[2], out[2];
+
+    in[0] = scalar(d.graph, IPU_INT32, 0);
+    in[1] = device_floats(&d, "x", 1, SHAPE(3));
+    MUST(ipu_repeat(d.graph, INT64_MAX, count_and_double, NULL, 2, in, NULL,
+                    out));
+    MUST(ipu_repeat(d.graph, INT64_MAX, count_and_double, NULL, 2, out, NULL,
+                    out));
+    MUST(ipu_output(d.graph, "y", out[1]));
+    device_load(&d);
+    MUST(ipu_executable_cycles(d.executable, &cycles));
+    ck_assert_int_gt(cycles.compute, (int64_t)1 << 53);
+    ck_assert_int_gt(cycles.total, cycles.compute);
+    device_free(&d);
+}
+END_TEST
+
 /* Fibonacci: carried values become each other. */
 static int fibonacci(ipu_graph *g, void *context, int32_t ninputs,
                      const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
@@ -644,6 +666,7 @@ static TCase *tcase_values(void)
 
     tcase_add_test(t, carried_values);
     tcase_add_test(t, no_iterations);
+    tcase_add_test(t, iterations_without_end_are_counted);
     tcase_add_test(t, values_become_each_other);
     tcase_add_test(t, initial_values_stay);
     tcase_add_test(t, bodies_use_what_is_around);
