@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Convolutions with all options, and average pooling: values against their
+ * definitions in double, derivatives against differences, and what is refused.
+ */
+#include "check_main.h"
+
+#include <stdbool.h>
+
+#include "layers.h"
+
+static float kernel[MOST];
+
+static const struct {
+    int64_t n, h, w, ci, kh, kw, co;
+    int32_t stride[2], dilation[2], groups, padding[4], same;
+} convs[] = {
+    {2, 7, 6, 4, 3, 3, 6, {1, 1}, {1, 1}, 2, {0, 0, 0, 0}, 0},
+    {1, 9, 8, 2, 3, 2, 3, {1, 1}, {2, 3}, 1, {0, 0, 0, 0}, 0},
+    {1, 9, 8, 2, 3, 3, 2, {2, 1}, {3, 2}, 1, {0, 0, 0, 0}, 1},
+    {1, 5, 5, 3, 3, 3, 3, {1, 1}, {1, 1}, 3, {1, 1, 1, 1}, 0},
+    {1, 4, 5, 1, 2, 3, 2, {3, 2}, {1, 1}, 1, {2, 0, 1, 3}, 0},
+    {2, 6, 7, 6, 2, 3, 4, {2, 1}, {2, 2}, 2, {1, 2, 3, 0}, 0},
+    {1, 3, 3, 2, 3, 3, 2, {1, 1}, {2, 2}, 2, {0, 0, 0, 0}, 1},
+    {0, 4, 4, 2, 2, 2, 2, {1, 1}, {1, 1}, 2, {0, 0, 0, 0}, 0},
+};
+enum { CONVS = sizeof convs / sizeof *convs };
+
+static ipu_tensor convolve(int c, ipu_tensor in, ipu_tensor k)
+{
+    ipu_conv_options o = {
+        .size = sizeof o, .same = convs[c].same, .groups = convs[c].groups};
+
+    memcpy(o.stride, convs[c].stride, sizeof o.stride);
+    memcpy(o.dilation, convs[c].dilation, sizeof o.dilation);
+    memcpy(o.padding, convs[c].padding, sizeof o.padding);
+    return ipu_conv2d(d.graph, in, k, &o);
+}
+
+/* Pixel (row, column) of the output, channel co, by the definition. */
+static double convolved(int c, int64_t image, int64_t row, int64_t column,
+                        int64_t co, const int64_t *out)
+{
+    int64_t per = convs[c].ci / convs[c].groups;
+    int64_t group = co / (convs[c].co / convs[c].groups);
+    int64_t before[2] = {convs[c].padding[0], convs[c].padding[2]};
+    const int64_t extents[] = {convs[c].h, convs[c].w};
+    const int64_t kernels[] = {convs[c].kh, convs[c].kw};
+    double sum = 0;
+
+    for (int i = 0; convs[c].same && i < 2; i++) {
+        int64_t all = (out[1 + i] - 1) * convs[c].stride[i] +
+                      (kernels[i] - 1) * convs[c].dilation[i] + 1 - extents[i];
+
+        before[i] = all > 0 ? all / 2 : 0;
+    }
+    for (int64_t ky = 0; ky < convs[c].kh; ky++)
+        for (int64_t kx = 0; kx < convs[c].kw; kx++)
+            for (int64_t k = 0; k < per; k++) {
+                int64_t h = row * convs[c].stride[0] +
+                            ky * convs[c].dilation[0] - before[0];
+                int64_t w = column * convs[c].stride[1] +
+                            kx * convs[c].dilation[1] - before[1];
+
+                if (h >= 0 && h < convs[c].h && w >= 0 && w < convs[c].w)
+                    sum +=
+                        (double)x[((image * convs[c].h + h) * convs[c].w + w) *
+                                      convs[c].ci +
+                                  group * per + k] *
+                        (double)kernel[((ky * convs[c].kw + kx) * per + k) *
+                                           convs[c].co +
+                                       co];
+            }
+    return sum;
+}
+
+START_TEST(convolutions_follow_their_definition)
+{
+    ipu_tensor in =
+        input(4, SHAPE(convs[_i].n, convs[_i].h, convs[_i].w, convs[_i].ci));
+    ipu_tensor k =
+        device_floats(&d, "k", 4,
+                      SHAPE(convs[_i].kh, convs[_i].kw,
+                            convs[_i].ci / convs[_i].groups, convs[_i].co));
+    ipu_tensor result = convolve(_i, in, k);
+    int64_t out[IPU_MAX_DIMS], count;
+
+    MUST(ipu_tensor_info(d.graph, result, NULL, out, NULL));
+    count = device_count(&d, result);
+    device_fill(x, MOST, 1);
+    device_fill(kernel, MOST, 2);
+    for (int64_t i = 0; i < count; i++)
+        wanted[i] = convolved(_i, i / out[3] / out[2] / out[1],
+                              i / out[3] / out[2] % out[1], i / out[3] % out[2],
+                              i % out[3], out);
+    MUST(ipu_output(d.graph, "y", result));
+    device_load(&d);
+    device_connect(&d, "x", x, device_count(&d, in));
+    device_connect(&d, "k", kernel, device_count(&d, k));
+    device_connect(&d, "y", y, count);
+    MUST(ipu_engine_run(d.engine));
+    check_values(count, 1e-5);
+}
+END_TEST
+
+START_TEST(derivatives_of_convolutions)
+{
+    ipu_tensor in =
+        variable(4, SHAPE(convs[_i].n, convs[_i].h, convs[_i].w, convs[_i].ci));
+
+    check_gradients(convolve(
+        _i, in,
+        variable(4, SHAPE(convs[_i].kh, convs[_i].kw,
+                          convs[_i].ci / convs[_i].groups, convs[_i].co))));
+}
+END_TEST
+
+START_TEST(convolutions_refuse)
+{
+    ipu_tensor in = input(4, SHAPE(1, 5, 5, 4));
+    ipu_tensor k = device_floats(&d, "k", 4, SHAPE(3, 3, 2, 6));
+    ipu_conv_options o = {.size = sizeof o, .stride = {1, 1}, .groups = 2};
+    const char *words[] = {
+        "conv2d: dilation -1, it must be at least 1",
+        "conv2d: -1 groups, there must be at least 1",
+        "conv2d: padding -2, it must be 0 or more",
+        "conv2d: padding 1 besides SAME: choose one",
+        "must divide by the groups",
+        "of the images, divided by the groups",
+        "the kernel is larger than the image",
+    };
+
+    switch (_i) {
+    case 0: o.dilation[1] = -1; break;
+    case 1: o.groups = -1; break;
+    case 2: o.padding[3] = -2; break;
+    case 3:
+        o.padding[0] = 1;
+        o.same = 1;
+        break;
+    case 4: o.groups = 3; break;
+    case 5:
+        o.groups = 4, k = device_floats(&d, "l", 4, SHAPE(3, 3, 2, 8));
+        break;
+    default: o.dilation[0] = 3;
+    }
+    refused(ipu_conv2d(d.graph, in, k, &o),
+            _i < 4 ? IPU_ERR_ARGUMENT : IPU_ERR_SHAPE, words[_i]);
+}
+END_TEST
+
+START_TEST(average_pooling_is_the_mean_of_windows)
+{
+    const int64_t sizes[][4] = {
+        {5, 7, 3, 2}, {4, 4, 17, 2}, {6, 7, 1, 3}, {3, 2, 2, 1}};
+    int64_t h = sizes[_i][0], w = sizes[_i][1], c = sizes[_i][2];
+    int64_t s = sizes[_i][3], ho = h / s, wo = w / s;
+    ipu_tensor in = input(4, SHAPE(2, h, w, c));
+
+    device_fill(x, 2 * h * w * c, 1);
+    for (int64_t i = 0; i < 2 * ho * wo * c; i++) {
+        int64_t top = i / c / wo % ho * s, left = i / c % wo * s;
+
+        wanted[i] = 0;
+        for (int64_t k = 0; k < s * s; k++)
+            wanted[i] +=
+                (double)
+                    x[((i / c / wo / ho * h + top + k / s) * w + left + k % s) *
+                          c +
+                      i % c] /
+                (double)(s * s);
+    }
+    compute(ipu_avg_pool2d(d.graph, in, (int32_t)s), 2 * h * w * c);
+    check_values(2 * ho * wo * c, 1e-6);
+}
+END_TEST
+
+START_TEST(derivatives_of_average_pooling)
+{
+    check_gradients(
+        ipu_avg_pool2d(d.graph, variable(4, SHAPE(2, 5, 7, 3)), 2 + _i));
+}
+END_TEST
+
+START_TEST(average_pooling_refuses)
+{
+    if (_i == 0)
+        refused(ipu_avg_pool2d(d.graph, input(4, SHAPE(1, 3, 3, 1)), 4),
+                IPU_ERR_SHAPE, "avg_pool2d: x is float32 [1,3,3,1], smaller");
+    else if (_i == 1)
+        refused(ipu_avg_pool2d(d.graph, input(4, SHAPE(1, 3, 3, 1)), 0),
+                IPU_ERR_ARGUMENT, "avg_pool2d: a window of 0 x 0 is none");
+    else
+        refused(ipu_avg_pool2d(d.graph, input(2, SHAPE(3, 3)), 1),
+                IPU_ERR_SHAPE, "avg_pool2d: x is float32 [3,3], it must be");
+}
+END_TEST
+
+static TCase *tcase_images(void)
+{
+    TCase *tcase = tcase_create("images");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, convolutions_follow_their_definition, 0, CONVS);
+    tcase_add_loop_test(tcase, derivatives_of_convolutions, 0, CONVS);
+    tcase_add_loop_test(tcase, convolutions_refuse, 0, 7);
+    tcase_add_loop_test(tcase, average_pooling_is_the_mean_of_windows, 0, 4);
+    tcase_add_loop_test(tcase, derivatives_of_average_pooling, 0, 2);
+    tcase_add_loop_test(tcase, average_pooling_refuses, 0, 3);
+    return tcase;
+}
+
+HVD_TEST_MAIN("device_convolutions", tcase_images)
