@@ -65,16 +65,6 @@ struct run {
 
 /* ------------------------------------------------------------ command line */
 
-static int schedule_from_name(const char *name)
-{
-    static const char *const names[] = {"grouped", "interleaved", "sequential"};
-
-    for (int i = 0; i < 3; i++)
-        if (strcmp(name, names[i]) == 0)
-            return i;
-    return -1;
-}
-
 enum {
     MODEL = 1000,
     STAGES,
@@ -142,8 +132,8 @@ static int take_option(struct run *run, int option)
         return value_name("--model", optarg, net_from_name, net_names, &j->net);
     case STAGES: return whole("--stages", 2, 8, &j->stages);
     case SCHEDULE:
-        return value_name("--schedule", optarg, schedule_from_name,
-                          "grouped, interleaved or sequential", &j->schedule);
+        return value_name("--schedule", optarg, cut_schedule_from_name,
+                          cut_schedule_names, &j->schedule);
     case COUNT: return whole("--count", 1, 1 << 20, &j->count);
     case REPLICAS: return whole("--replicas", 1, 8, &j->replicas);
     case RECOMPUTE: j->recompute = 1; return 0;
@@ -310,7 +300,7 @@ static int train(struct run *run)
 
 static int report(struct run *run)
 {
-    struct job_stats s;
+    struct cut_stats s;
     uint64_t hash = 0;
     int status = agree(job_stats(run->job, &s));
 

@@ -28,6 +28,7 @@ struct cut_stats {
     int64_t inter_ipu_bytes; /* between stages */
     int64_t averages;        /* of gradients over ranks */
     int64_t early;           /* ... that were there when they were needed */
+    double wait;             /* seconds of this process, for other ranks */
 };
 
 /* -1 if there is no such schedule. */

@@ -19,6 +19,7 @@
 #include "common/joint_pipeline.h"
 
 #include "common/agree.h"
+#include "common/cut.h"
 #include "common/problem.h"
 
 #include <hvd_strategy.h>
@@ -271,4 +272,37 @@ void joint_pipeline_get_stats(const struct joint_pipeline *joint,
         s = (hvd_strategy_stats){0};
     *stats = (struct joint_pipeline_stats){
         .averages = s.gradients, .early = s.early, .wait = s.wait_seconds};
+}
+
+int joint_pipeline_account(const struct joint_pipeline *joint,
+                           struct cut_stats *stats)
+{
+    ipu_pipeline_info info = {.size = sizeof info};
+    struct joint_pipeline_stats own;
+
+    joint_pipeline_get_stats(joint, &own);
+    if (ipu_pipeline_stats(joint->pipeline, &info) < 0)
+        return problem_set("%s", ipu_last_error());
+    *stats = (struct cut_stats){.ipus = info.ipus,
+                                .mini_batches = info.mini_batches,
+                                .updates = info.updates,
+                                .slots = info.slots,
+                                .idle = info.idle_fraction,
+                                .seconds = info.seconds,
+                                .inter_ipu_bytes = info.inter_ipu_bytes,
+                                .averages = own.averages,
+                                .early = own.early,
+                                .wait = own.wait};
+    for (int i = 0; i < info.ipus; i++) {
+        ipu_pipeline_ipu_info ipu = {.size = sizeof ipu};
+
+        if (ipu_pipeline_ipu(joint->pipeline, i, &ipu) < 0)
+            return problem_set("%s", ipu_last_error());
+        if (stats->tile_bytes < ipu.tile_bytes)
+            stats->tile_bytes = ipu.tile_bytes;
+        if (stats->stash_bytes < ipu.stash_bytes)
+            stats->stash_bytes = ipu.stash_bytes;
+        stats->bytes_per_tile = ipu.bytes_per_tile;
+    }
+    return 0;
 }

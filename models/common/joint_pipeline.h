@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+struct cut_stats; /* cut.h */
 struct joint_pipeline;
 struct ipu_pipeline;         /* ipu_pipeline.h */
 struct ipu_pipeline_options; /* ipu_pipeline.h */
@@ -56,5 +57,9 @@ struct joint_pipeline_stats {
 
 void joint_pipeline_get_stats(const struct joint_pipeline *joint,
                               struct joint_pipeline_stats *stats);
+
+/* The same and what the modelled chips make of it, after the start. */
+int joint_pipeline_account(const struct joint_pipeline *joint,
+                           struct cut_stats *stats);
 
 #endif

@@ -372,33 +372,7 @@ double stages_wait_seconds(const struct stages *s)
 
 int stages_stats(const struct stages *s, struct cut_stats *stats)
 {
-    ipu_pipeline_info info = {.size = sizeof info};
-    struct joint_pipeline_stats joint;
-
-    joint_pipeline_get_stats(s->joint, &joint);
-    if (ipu_pipeline_stats(s->pipeline, &info) < 0)
-        return program_device_problem();
-    *stats = (struct cut_stats){.ipus = info.ipus,
-                                .mini_batches = info.mini_batches,
-                                .updates = info.updates,
-                                .slots = info.slots,
-                                .idle = info.idle_fraction,
-                                .seconds = info.seconds,
-                                .inter_ipu_bytes = info.inter_ipu_bytes,
-                                .averages = joint.averages,
-                                .early = joint.early};
-    for (int i = 0; i < info.ipus; i++) {
-        ipu_pipeline_ipu_info ipu = {.size = sizeof ipu};
-
-        if (ipu_pipeline_ipu(s->pipeline, i, &ipu) < 0)
-            return program_device_problem();
-        if (stats->tile_bytes < ipu.tile_bytes)
-            stats->tile_bytes = ipu.tile_bytes;
-        if (stats->stash_bytes < ipu.stash_bytes)
-            stats->stash_bytes = ipu.stash_bytes;
-        stats->bytes_per_tile = ipu.bytes_per_tile;
-    }
-    return 0;
+    return joint_pipeline_account(s->joint, stats);
 }
 
 const ipu_pipeline *stages_pipeline(const struct stages *s)

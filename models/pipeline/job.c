@@ -337,39 +337,9 @@ int job_test(struct job *job, int64_t *correct, int64_t *images)
 
 /* --------------------------------------------------------------- afterwards */
 
-int job_stats(const struct job *job, struct job_stats *stats)
+int job_stats(const struct job *job, struct cut_stats *stats)
 {
-    ipu_pipeline_info info = {.size = sizeof info};
-
-    struct joint_pipeline_stats joint;
-
-    if (ipu_pipeline_stats(job->pipeline, &info) < 0)
-        return device(IPU_ERR_ARGUMENT);
-    joint_pipeline_get_stats(job->joint, &joint);
-    *stats = (struct job_stats){
-        .ipus = info.ipus,
-        .updates = info.updates,
-        .slots = info.slots,
-        .mini_batches = info.mini_batches,
-        .idle = info.idle_fraction,
-        .seconds = info.seconds,
-        .inter_ipu_bytes = info.inter_ipu_bytes,
-        .averages = joint.averages,
-        .early = joint.early,
-        .wait = joint.wait,
-    };
-    for (int i = 0; i < info.ipus; i++) {
-        ipu_pipeline_ipu_info ipu = {.size = sizeof ipu};
-
-        if (ipu_pipeline_ipu(job->pipeline, i, &ipu) < 0)
-            return device(IPU_ERR_ARGUMENT);
-        if (stats->tile_bytes < ipu.tile_bytes)
-            stats->tile_bytes = ipu.tile_bytes;
-        if (stats->stash_bytes < ipu.stash_bytes)
-            stats->stash_bytes = ipu.stash_bytes;
-        stats->bytes_per_tile = ipu.bytes_per_tile;
-    }
-    return 0;
+    return joint_pipeline_account(job->joint, stats);
 }
 
 int job_hash(const struct job *job, uint64_t *hash)

@@ -6,6 +6,8 @@
 #ifndef MODELS_PIPELINE_JOB_H
 #define MODELS_PIPELINE_JOB_H
 
+#include "common/cut.h"
+
 #include <stdint.h>
 #include <stdio.h>
 
@@ -19,19 +21,6 @@ struct job_options {
     double rate;
     uint64_t seed;
     const char *profile; /* directory, or "text"; NULL: none */
-};
-
-/* What the modelled chips make of it. */
-struct job_stats {
-    int ipus;
-    int64_t updates, slots, mini_batches;
-    double idle; /* of their time */
-    double seconds;
-    int64_t stash_bytes, tile_bytes, bytes_per_tile, inter_ipu_bytes;
-    /* Of ranks: gradients that were averaged, those of them that had arrived
-     * when they were needed, and the seconds spent waiting for the others. */
-    int64_t averages, early;
-    double wait;
 };
 
 struct job;
@@ -51,7 +40,8 @@ int job_train(struct job *job, int64_t updates, double *loss);
 /* Over this rank's test images: how many are right, and how many there are. */
 int job_test(struct job *job, int64_t *correct, int64_t *images);
 
-int job_stats(const struct job *job, struct job_stats *stats);
+/* What the modelled chips make of it. */
+int job_stats(const struct job *job, struct cut_stats *stats);
 
 /* Of all weights: a number that is equal if they are. */
 int job_hash(const struct job *job, uint64_t *hash);
