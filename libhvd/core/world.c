@@ -270,6 +270,7 @@ static int start(struct hvd__world *world, const void *comm)
 
     HVD_TRY(open_transport(world, comm, &note));
     t = world->transport;
+    t->sent_bytes = &world->metrics.sent_bytes;
     status = hvd__settings_read(&world->settings);
     hvd__log_set(world->settings.log_level, t->rank);
     HVD_TRY(hvd__world_meet(world, status));

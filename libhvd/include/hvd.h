@@ -560,6 +560,8 @@ typedef struct hvd_metrics {
     hvd_kind_metrics kinds[HVD_NUM_KINDS]; /* by hvd_kind */
     int64_t computing_ns; /* of moving_ns: in the arithmetic of reductions of
                              16 KiB or more */
+    int64_t sent_bytes;   /* of tensors, to other ranks over MPI; what ranks of
+                             a host move in memory they share is not sent */
 } hvd_metrics;
 
 /* Not collective; never blocks. */

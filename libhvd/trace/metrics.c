@@ -63,6 +63,7 @@ void hvd__metrics_read(const struct hvd__metrics *m, hvd_metrics *copy)
     copy->refused = read_one(&m->refused);
     copy->blocked_ns = read_one(&m->blocked_ns);
     copy->computing_ns = read_one(&m->computing_ns);
+    copy->sent_bytes = read_one(&m->sent_bytes);
     for (int kind = 0; kind < HVD_NUM_KINDS; kind++) {
         const struct hvd__kind_counters *from = &m->kinds[kind];
         hvd_kind_metrics *to = &copy->kinds[kind];
@@ -202,6 +203,8 @@ size_t hvd__metrics_print(const hvd_metrics *m, int rank, char *text,
             m->messages);
     counter(&page, rank, "message_bytes_total", "Bytes of those.",
             m->message_bytes);
+    counter(&page, rank, "sent_bytes_total",
+            "Bytes of tensors sent to other ranks over MPI.", m->sent_bytes);
     counter(&page, rank, "questions_total",
             "Fingerprints that a coordinator had to ask about.", m->questions);
     counter(&page, rank, "refused_total", "Submissions refused.", m->refused);

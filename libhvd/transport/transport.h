@@ -17,6 +17,7 @@
 #ifndef HVD_TRANSPORT_TRANSPORT_H
 #define HVD_TRANSPORT_TRANSPORT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,6 +35,8 @@ struct hvd__transport {
     int size;
     bool threads; /* any thread may drive, one at a time */
     int ntags;    /* tags of transfers are 0 <= tag < ntags */
+    /* Where bytes of transfers to other ranks are counted; NULL: nowhere. */
+    atomic_int_fast64_t *sent_bytes;
 
     /* Start a transfer. The memory is borrowed until test says done. Between
      * two ranks, transfers of one tag match in the order started. bytes must

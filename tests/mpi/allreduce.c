@@ -189,6 +189,39 @@ START_TEST(all_ranks_get_the_same_bits)
 }
 END_TEST
 
+static int64_t sent_bytes(void)
+{
+    hvd_metrics metrics = {.size = sizeof metrics};
+
+    ck_hvd(hvd_get_metrics(&metrics));
+    return metrics.sent_bytes;
+}
+
+/* Over MPI no more than the 2 (n - 1) / n of the tensor that must be sent; in
+ * shared memory nothing. */
+START_TEST(what_must_be_sent_is)
+{
+    const int64_t n = ranks_size(), count = n * 100000;
+    char *given = getenv("HVD_SHM_SIZE");
+    float *data = malloc((size_t)count * sizeof *data);
+    int64_t before;
+
+    given = given ? strdup(given) : NULL;
+    ck_assert(data != NULL);
+    memset(data, 0, (size_t)count * sizeof *data);
+    for (int shared = 1; shared >= 0; shared--) {
+        ranks_restart_with("HVD_SHM_SIZE", shared ? NULL : "0");
+        before = sent_bytes();
+        ck_hvd(hvd_allreduce(data, data, count, HVD_FLOAT32, HVD_SUM));
+        ck_assert_int_eq(sent_bytes() - before,
+                         shared ? 0 : 2 * (n - 1) * count / n * 4);
+    }
+    ranks_restart_with("HVD_SHM_SIZE", given);
+    free(given);
+    free(data);
+}
+END_TEST
+
 START_TEST(a_scalar_has_no_dimensions)
 {
     hvd_request request;
@@ -218,6 +251,7 @@ static TCase *tcase_values(void)
     tcase_add_test(tcase, scales_apply_before_and_after);
     tcase_add_test(tcase, nan_and_infinity_reach_everyone);
     tcase_add_test(tcase, all_ranks_get_the_same_bits);
+    tcase_add_test(tcase, what_must_be_sent_is);
     tcase_add_test(tcase, a_scalar_has_no_dimensions);
     return tcase;
 }

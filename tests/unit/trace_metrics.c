@@ -89,7 +89,8 @@ START_TEST(the_other_counters)
     atomic_int_fast64_t *const counters[] = {
         &metrics.batches,     &metrics.batched,  &metrics.fused,
         &metrics.fused_bytes, &metrics.messages, &metrics.message_bytes,
-        &metrics.questions,   &metrics.refused,  &metrics.blocked_ns};
+        &metrics.questions,   &metrics.refused,  &metrics.blocked_ns,
+        &metrics.sent_bytes};
     const int n = sizeof counters / sizeof *counters;
 
     for (int i = 0; i < n; i++)
@@ -104,6 +105,7 @@ START_TEST(the_other_counters)
     ck_assert_int_eq(seen.questions, 7);
     ck_assert_int_eq(seen.refused, 8);
     ck_assert_int_eq(seen.blocked_ns, 9);
+    ck_assert_int_eq(seen.sent_bytes, 10);
 }
 END_TEST
 
