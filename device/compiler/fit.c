@@ -159,6 +159,10 @@ static void describe(const struct remedies *r, ipu_remedy_kind kind, int parts,
     case IPU_REMEDY_SHARD:
         snprintf(text, size, "sharding over %d chips", parts);
         break;
+    case IPU_REMEDY_PIPELINE:
+        snprintf(text, size, "a pipeline of %d stages, %d mini-batches", parts,
+                 2 * parts);
+        break;
     default:
         snprintf(text, size, "the compiler's placement, not the program's");
         break;

@@ -65,6 +65,14 @@ int ipu__remedy_of(const struct ipu_executable *e, const ipu_graph *graph,
     return IPU_OK;
 }
 
+static ipu_target target_of(const struct ipu__trial *t)
+{
+    ipu_target target;
+
+    ipu_target_init(&target, sizeof target);
+    return t->options->target ? *t->options->target : target;
+}
+
 static int measure(const struct ipu__trial *t, const ipu_graph *g,
                    ipu_remedy *remedy)
 {
@@ -224,6 +232,21 @@ static int shard(ipu_graph *g, int32_t parts)
     return ipu__shard_again(g, parts);
 }
 
+/* Mini-batches between two updates: the fewest that the grouped schedule
+ * takes. */
+enum { BATCHES_PER_STAGE = 2 };
+
+static int cut_into_stages(ipu_graph *g, int32_t parts)
+{
+    if (!has_gradients(g))
+        return ipu__fail(IPU_ERR_STATE, "the program has no gradients");
+    if (ipu_update_count(g) > 1)
+        return ipu__fail(IPU_ERR_STATE,
+                         "it accumulates gradients itself, as a pipeline does");
+    IPU_TRY(ipu__divide_batch(g, BATCHES_PER_STAGE * parts));
+    return ipu__shard_again(g, parts);
+}
+
 static int place(ipu_graph *g, int32_t parts)
 {
     bool any = false;
@@ -251,6 +274,7 @@ static const struct remedy {
     [IPU_REMEDY_OFFLOAD] = {"offload", offload, 1},
     [IPU_REMEDY_OFFLOAD_ALL] = {"offload all", offload_all, 1},
     [IPU_REMEDY_SHARD] = {"shard", shard, IPU_MAX_IPUS},
+    [IPU_REMEDY_PIPELINE] = {"pipeline", cut_into_stages, IPU_MAX_STAGES},
     [IPU_REMEDY_PLACEMENT] = {"placement", place, 1},
 };
 
@@ -286,6 +310,28 @@ static int change(const struct ipu__trial *t, ipu_remedy_kind kind,
                : ipu__fail(IPU_ERR_STATE, "%s", ipu_last_error());
 }
 
+static int measure_stages(const struct ipu__trial *t, const ipu_graph *g,
+                          ipu_remedy *remedy)
+{
+    struct ipu__pipeline_cost cost;
+    ipu_target target = target_of(t);
+    int status = ipu__measure_stages(g, &target, remedy->parts,
+                                     BATCHES_PER_STAGE * remedy->parts, &cost);
+
+    if (status < 0)
+        return status == IPU_ERR_MEMORY || status == IPU_ERR_CALLBACK
+                   ? status
+                   : ipu__fail(IPU_ERR_STATE, "%s", ipu_last_error());
+    remedy->runs = 1;
+    remedy->bytes_per_tile = target.bytes_per_tile;
+    remedy->tile_bytes = cost.tile_bytes;
+    remedy->remote_bytes = cost.remote_bytes;
+    remedy->cycles = cost.cycles;
+    remedy->seconds = ipu_model_seconds(&target, cost.cycles);
+    remedy->fits = remedy->tile_bytes <= remedy->bytes_per_tile;
+    return IPU_OK;
+}
+
 static int try_parts(const struct ipu__trial *t, ipu_remedy_kind kind,
                      int32_t parts, ipu_remedy *remedy)
 {
@@ -294,7 +340,8 @@ static int try_parts(const struct ipu__trial *t, ipu_remedy_kind kind,
     int status;
 
     IPU_TRY(change(t, kind, parts, &g));
-    status = measure(t, g, &tried);
+    status = kind == IPU_REMEDY_PIPELINE ? measure_stages(t, g, &tried)
+                                         : measure(t, g, &tried);
     ipu_graph_free(g);
     if (status >= 0)
         status = check_done(&tried);
@@ -350,7 +397,14 @@ static int find_fewest(const struct ipu__trial *t, ipu_remedy_kind kind,
     IPU_TRY(try_parts(t, kind, 2, &best));
     n = best.fits || most == 2 ? 0 : expect(t, &best, most);
     while (n > failed) {
-        IPU_TRY(try_parts(t, kind, n, &tried));
+        int status = try_parts(t, kind, n, &tried);
+
+        if (status == IPU_ERR_STATE) { /* there are not so many layers */
+            most = n / 2;
+            n = best.fits ? 0 : most;
+            continue;
+        }
+        IPU_TRY(status);
         if (!tried.fits) {
             failed = n;
             /* More of them must be worth it. */
@@ -369,11 +423,8 @@ static int find_fewest(const struct ipu__trial *t, ipu_remedy_kind kind,
 int ipu__try_remedy(const struct ipu__trial *t, ipu_remedy_kind kind,
                     int32_t parts, ipu_remedy *remedy)
 {
-    ipu_target target;
+    ipu_target target = target_of(t);
 
-    ipu_target_init(&target, sizeof target);
-    if (t->options->target)
-        target = *t->options->target;
     if ((kind == IPU_REMEDY_OFFLOAD || kind == IPU_REMEDY_OFFLOAD_ALL) &&
         !(target.streaming_bytes_per_second > 0))
         return ipu__fail(IPU_ERR_STATE, "'%s' has no memory beside the chip",

@@ -7,6 +7,7 @@
 #define IPU_COMPILER_REMEDY_H
 
 #include "compiler/program.h"
+#include "pipeline/pipeline.h"
 
 /* What is asked, and of what. */
 struct ipu__trial {
@@ -42,5 +43,14 @@ int ipu__divide_batch(ipu_graph *graph, int32_t parts);
 
 /* float16 for all float32 but scalars. */
 int ipu__halve_dtypes(ipu_graph *graph);
+
+/*
+ * What a training program would be as a pipeline, its batch one of count
+ * mini-batches and its tensors shared out over as many chips as there are
+ * stages (stages.c). Failures as above.
+ */
+int ipu__measure_stages(const ipu_graph *graph, const ipu_target *target,
+                        int32_t nstages, int64_t count,
+                        struct ipu__pipeline_cost *cost);
 
 #endif

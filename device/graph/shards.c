@@ -4,7 +4,7 @@
  *
  * By weight: forward nodes are a chain, in the order in which they were built.
  * Each weighs as many bytes as it makes, and as the variables that it is the
- * first to use; the chain is cut where the weight passes equal parts.
+ * first to use; the chain is cut into parts that weigh about the same.
  *
  * What a program does after its gradients, if it has some already, goes where
  * it would have gone had the chain been cut before they were asked for.
@@ -78,31 +78,56 @@ static void place(ipu_graph *g, int32_t n, int32_t shard, bool *seen)
     }
 }
 
+/* An op by element is one step with what it follows, on one chip. */
+static bool follows(const ipu_graph *g, int32_t n)
+{
+    const struct ipu__node *node = &g->nodes[n];
+
+    for (int i = 0; node->op->by_element && i < node->op->ninputs; i++)
+        if (g->tensors[node->inputs[i]].node == n - 1 && n > 0)
+            return true;
+    return false;
+}
+
+/* Where each of the first nnodes nodes goes: a part is full when the next node
+ * would be more beyond its share of what is left than within it. */
+static void share_out(ipu_graph *g, int32_t nnodes, int32_t count,
+                      const int64_t *weights, int64_t left, bool *seen)
+{
+    int64_t share = left / count, part = 0;
+    int32_t shard = 0;
+
+    for (int32_t n = 0; n < nnodes; n++) {
+        if (shard < count - 1 && part > 0 && !follows(g, n) &&
+            2 * part + weights[n] > 2 * share) {
+            left -= part;
+            part = 0;
+            shard++;
+            share = left / (count - shard);
+        }
+        place(g, n, shard, seen);
+        part += weights[n];
+    }
+}
+
 /* The first nnodes nodes. */
 static int cut(ipu_graph *g, int32_t nnodes, int32_t count)
 {
     bool *seen = calloc(2 * (size_t)g->ntensors + 1, sizeof *seen);
     int64_t *weights = calloc((size_t)nnodes + 1, sizeof *weights);
-    int64_t all = 0, before = 0;
+    int64_t all = 0;
+    int status = IPU_OK;
 
-    if (!seen || !weights) {
-        free(seen);
-        free(weights);
-        return ipu__fail_memory((size_t)nnodes * sizeof *weights);
-    }
-    for (int32_t n = 0; n < nnodes; n++)
-        all += weights[n] = claim(g, n, seen);
-    for (int32_t n = 0; n < nnodes; n++) {
-        /* Where the middle of its weight is. */
-        double middle = (double)before + (double)weights[n] / 2;
-        int32_t shard = all ? (int32_t)(middle / (double)all * count) : 0;
-
-        place(g, n, shard < count ? shard : count - 1, seen + g->ntensors);
-        before += weights[n];
+    if (seen && weights) {
+        for (int32_t n = 0; n < nnodes; n++)
+            all += weights[n] = claim(g, n, seen);
+        share_out(g, nnodes, count, weights, all, seen + g->ntensors);
+    } else {
+        status = ipu__fail_memory((size_t)nnodes * sizeof *weights);
     }
     free(seen);
     free(weights);
-    return IPU_OK;
+    return status;
 }
 
 int ipu_shard_automatically(ipu_graph *graph, int32_t count)

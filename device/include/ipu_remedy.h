@@ -31,9 +31,12 @@ enum {
     IPU_REMEDY_OFFLOAD_ALL = 4, /* ... and weights and accumulators, too:
                                    ipu_offload_variable */
     IPU_REMEDY_SHARD = 5,       /* parts chips: ipu_shard_automatically */
-    IPU_REMEDY_PLACEMENT = 6,   /* tensors where the compiler puts them, instead
+    IPU_REMEDY_PIPELINE = 6,    /* parts stages, each on a chip, for 2 parts
+                                   mini-batches of the batch: ipu_pipeline,
+                                   grouped schedule */
+    IPU_REMEDY_PLACEMENT = 7,   /* tensors where the compiler puts them, instead
                                    of where ipu_map does */
-    IPU_NUM_REMEDIES = 7
+    IPU_NUM_REMEDIES = 8
 };
 
 /* "recompute"; NULL if it is none. Static. */
@@ -42,7 +45,8 @@ const char *ipu_remedy_name(ipu_remedy_kind kind);
 typedef struct ipu_remedy {
     uint32_t size; /* sizeof(ipu_remedy), set by the caller */
     ipu_remedy_kind kind;
-    int32_t parts; /* of the batch, or chips; 1: of a remedy that has none */
+    int32_t parts; /* of the batch, chips, or stages; 1: of a remedy that has
+                      none */
     int32_t runs;  /* up to an update; without updates: for the whole batch */
     int32_t fits;  /* 1: the program would be compiled */
     int32_t reserved;

@@ -237,7 +237,7 @@ static int make_outfeed(const struct ipu_pipeline *p, struct ipu__copy *copy)
     return IPU_OK;
 }
 
-static int make_lanes(struct ipu_pipeline *p)
+int ipu__pipeline_lanes(struct ipu_pipeline *p)
 {
     p->nlanes = p->options.replicas * p->nchips;
     p->lanes = calloc((size_t)p->nlanes, sizeof *p->lanes);
@@ -268,7 +268,7 @@ int ipu__pipeline_copies(struct ipu_pipeline *p)
         IPU_TRY(make_returned(p, &p->copies[r]));
         IPU_TRY(make_outfeed(p, &p->copies[r]));
     }
-    return make_lanes(p);
+    return IPU_OK;
 }
 
 /* --------------------------------------------------------------------- freeing

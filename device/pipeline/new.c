@@ -178,7 +178,8 @@ static void drop_sources(struct ipu_pipeline *p)
     p->options.outfeed_mask = NULL;
 }
 
-static int build(struct ipu_pipeline *p, const ipu_pipeline_options *o)
+/* All but what runs need. */
+static int plan(struct ipu_pipeline *p, const ipu_pipeline_options *o)
 {
     IPU_TRY(take_options(p, o));
     IPU_TRY(make_parts(p, o));
@@ -192,6 +193,12 @@ static int build(struct ipu_pipeline *p, const ipu_pipeline_options *o)
     IPU_TRY(ipu__gradients_list(p));
     IPU_TRY(ipu__pipeline_account(p));
     drop_sources(p);
+    return ipu__pipeline_lanes(p);
+}
+
+static int build(struct ipu_pipeline *p, const ipu_pipeline_options *o)
+{
+    IPU_TRY(plan(p, o));
     IPU_TRY(ipu__pipeline_copies(p));
     IPU_TRY(ipu__pool_new(p->options.threads, p->nlanes, &p->pool));
     return make_feeds(p, o);
@@ -217,6 +224,42 @@ int ipu_pipeline_new(const ipu_pipeline_options *options,
     }
     *pipeline = p;
     return IPU_OK;
+}
+
+static int measure(struct ipu_pipeline *p, const ipu_pipeline_options *o,
+                   struct ipu__pipeline_cost *cost)
+{
+    IPU_TRY(plan(p, o));
+    for (int64_t slot = 0; slot < p->plan.slots; slot++) {
+        IPU_TRY(ipu__hand_out(p, slot));
+        IPU_TRY(ipu__tally_slot(p, slot));
+    }
+    if (p->training)
+        IPU_TRY(ipu__tally_update(p, p->plan.slots - 1, 0));
+    *cost = (struct ipu__pipeline_cost){.cycles = p->info.total_cycles};
+    for (int32_t c = 0; c < p->nchips; c++) {
+        if (cost->tile_bytes < p->chips[c].tile_bytes)
+            cost->tile_bytes = p->chips[c].tile_bytes;
+        cost->remote_bytes += p->chips[c].streaming_bytes;
+    }
+    return IPU_OK;
+}
+
+int ipu__pipeline_measure(const ipu_pipeline_options *options,
+                          struct ipu__pipeline_cost *cost)
+{
+    ipu_pipeline_options o = *options;
+    struct ipu_pipeline *p;
+    int status;
+
+    o.allow_out_of_memory = 1;
+    IPU_TRY(ipu__pipeline_check(&o));
+    p = calloc(1, sizeof *p);
+    if (!p)
+        return ipu__fail_memory(sizeof *p);
+    status = measure(p, &o, cost);
+    ipu_pipeline_free(p);
+    return status;
 }
 
 static void free_part(struct ipu__part *part)

@@ -240,6 +240,23 @@ int ipu__copy_place(const struct ipu_pipeline *pipeline, struct ipu__copy *copy,
 void *ipu__copy_variable(const struct ipu__copy *copy, int32_t chip,
                          int32_t variable);
 
+/* copy.c: who does what, of all replicas. */
+int ipu__pipeline_lanes(struct ipu_pipeline *pipeline);
+
+/* run.c: give every IPU its tasks in a slot. */
+int ipu__hand_out(struct ipu_pipeline *pipeline, int64_t slot);
+
+/* new.c: a pipeline that is not run, without memory for its tensors; whether
+ * it fits or not. */
+struct ipu__pipeline_cost {
+    int64_t tile_bytes; /* on the fullest tile of all IPUs */
+    int64_t remote_bytes;
+    int64_t cycles; /* from one update to the next */
+};
+
+int ipu__pipeline_measure(const ipu_pipeline_options *options,
+                          struct ipu__pipeline_cost *cost);
+
 /* task.c: one thing that one chip does. */
 int ipu__task_run(struct ipu_pipeline *pipeline, struct ipu__lane *lane,
                   const struct ipu__task *task);

@@ -33,13 +33,11 @@ struct run {
 /* ------------------------------------------------------------------ one slot
  */
 
-/* Give every IPU its tasks. */
-static int hand_out(struct run *run)
+int ipu__hand_out(struct ipu_pipeline *p, int64_t slot)
 {
-    struct ipu_pipeline *p = run->pipeline;
     ipu_schedule_entry entries[2 * IPU_MAX_STAGES];
     int count =
-        ipu_schedule_slot(&p->schedule, run->slot, 2 * IPU_MAX_STAGES, entries);
+        ipu_schedule_slot(&p->schedule, slot, 2 * IPU_MAX_STAGES, entries);
 
     IPU_TRY(count);
     for (int32_t i = 0; i < p->nlanes; i++) {
@@ -120,7 +118,7 @@ static int run_slot(struct run *run)
     struct ipu_pipeline *p = run->pipeline;
     int64_t in, out;
 
-    IPU_TRY(hand_out(run));
+    IPU_TRY(ipu__hand_out(p, run->slot));
     in = mini_batch_at(run, 0);
     out = mini_batch_at(run, p->npositions - 1);
     if (in >= 0)

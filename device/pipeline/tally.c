@@ -109,7 +109,6 @@ static void count_transfers(struct ipu_pipeline *p, int64_t *link)
 /* Streams of the host in a slot. */
 static int host_cycles(const struct ipu_pipeline *p, int64_t *cycles)
 {
-    const struct ipu__copy *copy = &p->copies[0];
     int64_t bytes = 0;
     ipu_cycles c = {.size = sizeof c};
 
@@ -122,7 +121,7 @@ static int host_cycles(const struct ipu_pipeline *p, int64_t *cycles)
                 continue;
             for (int32_t n = p->options.narguments;
                  part->position == 0 && n < p->positions[0].ninputs; n++)
-                bytes += (int64_t)copy->carried[0][n].bytes;
+                bytes += (int64_t)ipu__shape_bytes(&part->inputs[n].shape);
             for (int32_t n = 0;
                  part->position == p->npositions - 1 && n < part->noutputs; n++)
                 bytes += (int64_t)ipu__shape_bytes(&part->outputs[n].shape);

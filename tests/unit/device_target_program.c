@@ -532,7 +532,7 @@ START_TEST(a_network_that_does_not_fit_is_explained)
     text_has("recomputing results that only later steps need: ");
     text_has("sharding over 2 chips: ");
     text_has("What would not; offload: there is nothing that only the update "
-             "uses; placement: ");
+             "uses; ");
     text_has(" ms");
 }
 END_TEST
