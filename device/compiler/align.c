@@ -4,9 +4,9 @@
  *
  * A step by element takes elements i of its inputs to element i of its
  * outputs; one by row, like a softmax, rows. If all of them begin on the same
- * tile, each tile has what it needs. So blocks that such steps use together, of as many bytes, are joined into
- * classes, through all steps: an activation with its derivative, a weight with
- * its gradient and its moments.
+ * tile, each tile has what it needs. So blocks that such steps use together, of
+ * as many bytes, are joined into classes, through all steps: an activation with
+ * its derivative, a weight with its gradient and its moments.
  */
 #include <stdio.h>
 

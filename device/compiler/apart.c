@@ -4,9 +4,10 @@
  *
  * Its nodes are those that depend on derivatives and are none themselves:
  * optimisers, and whatever else is made of gradients. The gradients are what
- * they read of others. With a count, each gets an accumulator, and they, and
- * the host and assignments, the accumulated one: between the derivatives and
- * the update, for which nodes are put into another order.
+ * they read of others. And what was built after gradients and serves nobody
+ * else: a counter of updates. With a count, each gets an accumulator, and they,
+ * and the host and assignments, the accumulated one: between the derivatives
+ * and the update, for which nodes are put into another order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,51 @@ static int find_update(struct update *u)
             return ipu__fail(IPU_ERR_STATE, "its update is differentiated");
     }
     return IPU_OK;
+}
+
+/* Does anything outside need the tensor? */
+static bool is_needed(const struct update *u, int32_t tensor)
+{
+    const ipu_graph *g = u->graph;
+
+    for (int32_t n = 0; n < u->nnodes; n++)
+        for (int i = 0; !u->inside[n] && i < g->nodes[n].op->ninputs; i++)
+            if (g->nodes[n].inputs[i] == tensor)
+                return true;
+    for (int32_t i = 0; i < g->nsinks; i++)
+        if (g->sinks[i].tensor == tensor)
+            return true;
+    for (int32_t i = 0; i < g->nassigns; i++)
+        if (g->assigns[i].value == tensor && g->assigns[i].variable != tensor &&
+            is_needed(u, g->assigns[i].variable))
+            return true;
+    return false;
+}
+
+/* What serves the update alone: at first all that might, then without what
+ * others need, until nothing changes. */
+static void find_servants(struct update *u)
+{
+    const ipu_graph *g = u->graph;
+    int32_t first = 0;
+    bool changed = true;
+
+    while (first < u->nnodes && !g->nodes[first].derived)
+        first++;
+    for (int32_t n = first; n < u->nnodes; n++)
+        u->inside[n] |= !u->depends[g->nodes[n].output] &&
+                        g->nodes[n].op->ninputs > 0 && !g->nodes[n].again;
+    while (changed) {
+        changed = false;
+        for (int32_t n = first; n < u->nnodes; n++) {
+            int32_t output = g->nodes[n].output;
+
+            if (!u->inside[n] || u->depends[output] || !is_needed(u, output))
+                continue;
+            u->inside[n] = false;
+            changed = true;
+        }
+    }
 }
 
 /* Of what is outside of the update and depends on derivatives. */
@@ -149,6 +195,7 @@ static int reorder(struct update *u)
 static int put_apart(struct update *u, int32_t count)
 {
     IPU_TRY(find_update(u));
+    find_servants(u);
     u->region = ipu__region_of(u->graph, count);
     IPU_TRY(u->region);
     IPU_TRY(enter_region(u));

@@ -37,24 +37,35 @@ static bool is_divided(const struct divider *d, int32_t tensor)
                              &d->graph->tensors[tensor].shape);
 }
 
-static int divide_inputs(struct divider *d)
+/* Of a graph and the loops in it; 0: there are no rows. */
+static int64_t find_batch(const ipu_graph *g)
 {
-    ipu_graph *g = d->graph;
+    int64_t batch = 0;
 
     for (int32_t t = 0; t < g->ntensors; t++) {
         int64_t rows = g->tensors[t].shape.extents[0];
 
-        d->were[t] = g->tensors[t].shape;
-        if (has_rows(&g->tensors[t]) && (d->batch == 0 || rows < d->batch))
-            d->batch = rows;
+        if (has_rows(&g->tensors[t]) && (batch == 0 || rows < batch))
+            batch = rows;
     }
-    if (d->batch == 0 || d->batch % d->parts)
-        return ipu__fail(IPU_ERR_SHAPE, "no batch of a multiple of %d",
-                         (int)d->parts);
+    for (int32_t i = 0; i < g->nloops; i++) {
+        int64_t inner = find_batch(g->loops[i].body.graph);
+
+        if (inner > 0 && (batch == 0 || inner < batch))
+            batch = inner;
+    }
+    return batch;
+}
+
+static void divide_inputs(struct divider *d)
+{
+    ipu_graph *g = d->graph;
+
+    for (int32_t t = 0; t < g->ntensors; t++)
+        d->were[t] = g->tensors[t].shape;
     for (int32_t t = 0; t < g->ntensors; t++)
         if (has_rows(&g->tensors[t]) && d->were[t].extents[0] % d->batch == 0)
             g->tensors[t].shape.extents[0] /= d->parts;
-    return IPU_OK;
 }
 
 static bool reads_divided(const struct divider *d, const struct ipu__node *node)
@@ -117,6 +128,8 @@ static int divide_node(struct divider *d, struct ipu__node *node)
     int first = seems_divided(d, node) ? DIVIDE_SHAPE : 0;
     struct ipu__shape output;
 
+    if (node->loop)
+        return IPU_OK; /* its body is divided by itself */
     for (int i = 0; i < WAYS; i++) {
         int way = (i < WAYS / 2 ? first : first ^ DIVIDE_SHAPE) |
                   views[i % (WAYS / 2)];
@@ -135,7 +148,7 @@ static int divide_all(struct divider *d)
 {
     ipu_graph *g = d->graph;
 
-    IPU_TRY(divide_inputs(d));
+    divide_inputs(d);
     for (int32_t n = 0; n < g->nnodes; n++)
         IPU_TRY(divide_node(d, &g->nodes[n]));
     for (int32_t i = 0; i < g->nassigns; i++)
@@ -145,9 +158,9 @@ static int divide_all(struct divider *d)
     return IPU_OK;
 }
 
-int ipu__divide_batch(ipu_graph *g, int32_t parts)
+static int divide_graph(ipu_graph *g, int32_t parts, int64_t batch)
 {
-    struct divider d = {.graph = g, .parts = parts};
+    struct divider d = {.graph = g, .parts = parts, .batch = batch};
     int status;
 
     d.were = calloc((size_t)g->ntensors + 1, sizeof *d.were);
@@ -155,5 +168,17 @@ int ipu__divide_batch(ipu_graph *g, int32_t parts)
         return ipu__fail_memory((size_t)g->ntensors * sizeof *d.were);
     status = divide_all(&d);
     free(d.were);
+    for (int32_t i = 0; i < g->nloops && status >= 0; i++)
+        status = divide_graph(g->loops[i].body.graph, parts, batch);
     return status;
+}
+
+int ipu__divide_batch(ipu_graph *g, int32_t parts)
+{
+    int64_t batch = find_batch(g);
+
+    if (batch == 0 || batch % parts)
+        return ipu__fail(IPU_ERR_SHAPE, "no batch of a multiple of %d",
+                         (int)parts);
+    return divide_graph(g, parts, batch);
 }

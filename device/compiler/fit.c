@@ -128,14 +128,6 @@ struct remedies {
     struct line cannot; /* what does not go, and why not */
 };
 
-static bool has_gradients(const ipu_graph *g)
-{
-    for (int32_t n = 0; n < g->nnodes; n++)
-        if (g->nodes[n].derived)
-            return true;
-    return false;
-}
-
 /* What it is, in words. */
 static void describe(const struct remedies *r, ipu_remedy_kind kind, int parts,
                      char *text, size_t size)
@@ -144,8 +136,8 @@ static void describe(const struct remedies *r, ipu_remedy_kind kind, int parts,
     case IPU_REMEDY_HALF: snprintf(text, size, "float16 throughout"); break;
     case IPU_REMEDY_ACCUMULATE:
         snprintf(text, size, "1/%d of the batch%s", parts,
-                 has_gradients(r->trial.graph) ? ", gradients accumulated"
-                                               : " at a time");
+                 ipu__has_gradients(r->trial.graph) ? ", gradients accumulated"
+                                                    : " at a time");
         break;
     case IPU_REMEDY_RECOMPUTE:
         snprintf(text, size, "recomputing results that only later steps need");

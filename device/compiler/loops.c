@@ -181,6 +181,34 @@ static void add_times(const ipu_program_cycles *one, int64_t times,
     sum->estimates += one->estimates;
 }
 
+/* Without what update regions pass over: they run every so many times. */
+static void take_updates(const ipu_executable *e, int64_t times,
+                         ipu_program_cycles *sum)
+{
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        const struct ipu__step *s = &e->steps[i];
+        int64_t passed = s->count > 1 ? times - times / s->count : 0;
+        bool call = s->kind == IPU__HOST_CALL || s->op == &ipu__host_receive;
+
+        if (passed == 0)
+            continue;
+        sum->total -= s->cycles.total * passed;
+        if (call) {
+            sum->host -= s->cycles.total * passed;
+            continue;
+        }
+        sum->compute -= s->cycles.compute * passed;
+        sum->exchange -= s->cycles.exchange * passed;
+        sum->sync -= s->cycles.sync * passed;
+        sum->flops -= s->cycles.flops * (double)passed;
+        if (s->op == &ipu__remote_load || s->op == &ipu__remote_store) {
+            sum->streaming -= s->cycles.exchange * passed;
+            sum->streaming_bytes -=
+                (int64_t)e->values[s->output].bytes * passed;
+        }
+    }
+}
+
 int ipu__loop_cycles(const struct ipu_executable *e,
                      const struct ipu__step *step, ipu_program_cycles *sum)
 {
@@ -191,6 +219,7 @@ int ipu__loop_cycles(const struct ipu_executable *e,
     *sum = (ipu_program_cycles){.size = sizeof *sum};
     IPU_TRY(ipu_executable_cycles(loop->body.program, &one));
     add_times(&one, times, sum);
+    take_updates(loop->body.program, times, sum);
     if (loop->condition.program) {
         IPU_TRY(ipu_executable_cycles(loop->condition.program, &one));
         add_times(&one, times < INT64_MAX ? times + 1 : times, sum);

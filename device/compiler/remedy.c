@@ -93,21 +93,62 @@ static int measure(const struct ipu__trial *t, const ipu_graph *g,
 /* Each is given a copy of the graph. */
 typedef int (*change_fn)(ipu_graph *g, int32_t parts);
 
-static bool has_gradients(const ipu_graph *g)
+bool ipu__has_gradients(const ipu_graph *g)
 {
     for (int32_t n = 0; n < g->nnodes; n++)
         if (g->nodes[n].derived)
             return true;
+    for (int32_t i = 0; i < g->nloops; i++)
+        if (ipu__has_gradients(g->loops[i].body.graph))
+            return true;
     return false;
 }
 
-static int recompute(ipu_graph *g, int32_t parts)
+/* Of a graph and the loops in it, the one that has gradients; NULL: none. */
+static ipu_graph *trained(ipu_graph *g)
 {
-    int32_t nnodes = g->nnodes;
+    for (int32_t i = 0; i < g->nloops; i++)
+        if (ipu__has_gradients(g->loops[i].body.graph))
+            return trained(g->loops[i].body.graph);
+    return ipu__has_gradients(g) ? g : NULL;
+}
+
+/* What has them, or IPU_ERR_STATE. */
+static int find_trained(ipu_graph *g, ipu_graph **found)
+{
+    *found = trained(g);
+    return *found ? IPU_OK
+                  : ipu__fail(IPU_ERR_STATE, "the program has no gradients");
+}
+
+/* A change to a graph and the graphs of its loops: the sum of what they
+ * return, or the first failure. */
+static int each(ipu_graph *g, int (*fn)(ipu_graph *g))
+{
+    int sum = fn(g);
+
+    for (int32_t i = 0; i < g->nloops && sum >= 0; i++) {
+        ipu_graph *parts[] = {g->loops[i].body.graph,
+                              g->loops[i].condition.graph};
+
+        for (int k = 0; k < 2 && sum >= 0; k++)
+            if (parts[k]) {
+                int changed = each(parts[k], fn);
+
+                sum = changed < 0 ? changed : sum + changed;
+            }
+    }
+    return sum;
+}
+
+static int recompute(ipu_graph *root, int32_t parts)
+{
+    ipu_graph *g;
+    int32_t nnodes;
 
     (void)parts;
-    if (!has_gradients(g))
-        return ipu__fail(IPU_ERR_STATE, "the program has no gradients");
+    IPU_TRY(find_trained(root, &g));
+    nnodes = g->nnodes;
     for (int32_t n = 0; n < nnodes; n++)
         if (g->nodes[n].again)
             return ipu__fail(IPU_ERR_STATE, "it does so already");
@@ -137,9 +178,9 @@ static bool is_scalar(const struct ipu__shape *shape)
     return shape->ndim == 0;
 }
 
-int ipu__halve_dtypes(ipu_graph *g)
+static int halve_one(ipu_graph *g)
 {
-    bool any = false;
+    int changed = 0;
 
     for (int32_t i = 0; i < g->ntensors; i++) {
         struct ipu__tensor *t = &g->tensors[i];
@@ -149,7 +190,7 @@ int ipu__halve_dtypes(ipu_graph *g)
         if (t->data)
             IPU_TRY(halve_constant(t));
         t->shape.dtype = IPU_FLOAT16;
-        any = true;
+        changed = 1;
     }
     for (int32_t n = 0; n < g->nnodes; n++) {
         struct ipu__shape *told = &g->nodes[n].attributes.shape;
@@ -157,14 +198,16 @@ int ipu__halve_dtypes(ipu_graph *g)
         if (told->dtype == IPU_FLOAT32 && !is_scalar(told))
             told->dtype = IPU_FLOAT16;
     }
-    return any ? IPU_OK
-               : ipu__fail(IPU_ERR_STATE, "no tensor of it is of float32");
+    return changed;
 }
 
 static int halve(ipu_graph *g, int32_t parts)
 {
+    int changed = each(g, halve_one);
+
     (void)parts;
-    return ipu__halve_dtypes(g);
+    return changed ? changed
+                   : ipu__fail(IPU_ERR_STATE, "no tensor of it is of float32");
 }
 
 /* A region that runs each time says where the update is, and no more: it gives
@@ -183,15 +226,34 @@ static int drop_region(ipu_graph *g, ipu_offload *offload, int64_t *least)
     return IPU_OK;
 }
 
+/* Iterations of the loops around a graph: as many more as there are runs for
+ * what is not in a loop. */
+static bool more_iterations(ipu_graph *g, const ipu_graph *of, int32_t parts)
+{
+    for (int32_t i = 0; i < g->nloops; i++) {
+        ipu_graph *body = g->loops[i].body.graph;
+
+        if (body != of && !more_iterations(body, of, 1))
+            continue;
+        g->loops[i].count *= parts;
+        return true;
+    }
+    return false;
+}
+
 /* Smaller parts of the batch, and so many more runs to an update. */
-static int accumulate(ipu_graph *g, int32_t parts)
+static int accumulate(ipu_graph *root, int32_t parts)
 {
     ipu_offload offload = IPU_OFFLOAD_OFF; /* it is a remedy of its own */
+    ipu_graph *g = trained(root);
     int64_t least = 0;
 
-    IPU_TRY(ipu__divide_batch(g, parts));
-    if (!has_gradients(g))
+    if (!g && root->nloops > 0)
+        return ipu__fail(IPU_ERR_STATE, "it has loops, and no gradients");
+    IPU_TRY(ipu__divide_batch(root, parts));
+    if (!g)
         return IPU_OK;
+    more_iterations(root, g, parts);
     if (g->nregions == 1 && g->regions[0].count > 1) {
         g->regions[0].count *= parts; /* the program is not run */
         return IPU_OK;
@@ -204,11 +266,12 @@ static int accumulate(ipu_graph *g, int32_t parts)
     return IPU_OK;
 }
 
-static int offload(ipu_graph *g, int32_t parts)
+static int offload(ipu_graph *root, int32_t parts)
 {
+    ipu_graph *g;
+
     (void)parts;
-    if (!has_gradients(g))
-        return ipu__fail(IPU_ERR_STATE, "the program has no gradients");
+    IPU_TRY(find_trained(root, &g));
     if (g->nregions == 0)
         IPU_TRY(ipu__put_update_apart(g, 1));
     for (int32_t r = 0; r < g->nregions; r++)
@@ -216,19 +279,24 @@ static int offload(ipu_graph *g, int32_t parts)
     return IPU_OK;
 }
 
-static int offload_all(ipu_graph *g, int32_t parts)
+static int offload_all(ipu_graph *root, int32_t parts)
 {
+    ipu_graph *g = trained(root);
+
     (void)parts;
-    if (has_gradients(g) && g->nregions == 0)
+    if (g && g->nregions == 0)
         IPU_TRY(ipu__put_update_apart(g, 1));
-    for (int32_t t = 0; t < g->ntensors; t++)
-        if (g->tensors[t].kind == IPU__VARIABLE)
-            g->tensors[t].offload = IPU_OFFLOAD_ON;
+    for (int32_t t = 0; t < root->ntensors; t++)
+        if (root->tensors[t].kind == IPU__VARIABLE)
+            root->tensors[t].offload = IPU_OFFLOAD_ON;
     return IPU_OK;
 }
 
 static int shard(ipu_graph *g, int32_t parts)
 {
+    if (g->nloops > 0)
+        return ipu__fail(IPU_ERR_STATE,
+                         "it has loops, each of which is on one chip");
     return ipu__shard_again(g, parts);
 }
 
@@ -236,10 +304,22 @@ static int shard(ipu_graph *g, int32_t parts)
  * takes. */
 enum { BATCHES_PER_STAGE = 2 };
 
+static bool has_rows(const ipu_graph *g)
+{
+    for (int32_t t = 0; t < g->ntensors; t++)
+        if (g->tensors[t].remote)
+            return true;
+    return false;
+}
+
 static int cut_into_stages(ipu_graph *g, int32_t parts)
 {
-    if (!has_gradients(g))
-        return ipu__fail(IPU_ERR_STATE, "the program has no gradients");
+    ipu_graph *whole;
+
+    IPU_TRY(find_trained(g, &whole));
+    if (g->nloops > 0 || has_rows(g))
+        return ipu__fail(IPU_ERR_STATE,
+                         "stages have no loops, nor remote buffers");
     if (ipu_update_count(g) > 1)
         return ipu__fail(IPU_ERR_STATE,
                          "it accumulates gradients itself, as a pipeline does");
@@ -247,18 +327,25 @@ static int cut_into_stages(ipu_graph *g, int32_t parts)
     return ipu__shard_again(g, parts);
 }
 
-static int place(ipu_graph *g, int32_t parts)
+static int place_one(ipu_graph *g)
 {
-    bool any = false;
+    int changed = 0;
 
-    (void)parts;
     for (int32_t t = 0; t < g->ntensors; t++) {
-        any |= g->tensors[t].map.tiles > 0;
+        changed |= g->tensors[t].map.tiles > 0;
         g->tensors[t].map.tiles = 0;
     }
-    return any ? IPU_OK
-               : ipu__fail(IPU_ERR_STATE,
-                           "the compiler has placed all of it, evenly");
+    return changed;
+}
+
+static int place(ipu_graph *g, int32_t parts)
+{
+    int changed = each(g, place_one);
+
+    (void)parts;
+    return changed ? changed
+                   : ipu__fail(IPU_ERR_STATE,
+                               "the compiler has placed all of it, evenly");
 }
 
 /* ------------------------------------------------------------- the remedies */
@@ -347,7 +434,7 @@ static int try_parts(const struct ipu__trial *t, ipu_remedy_kind kind,
         status = check_done(&tried);
     if (status < 0)
         return status;
-    if (kind == IPU_REMEDY_ACCUMULATE && !has_gradients(t->graph)) {
+    if (kind == IPU_REMEDY_ACCUMULATE && !ipu__has_gradients(t->graph)) {
         tried.runs = parts;
         tried.cycles *= parts;
         tried.seconds *= parts;

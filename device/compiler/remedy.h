@@ -24,6 +24,9 @@ int ipu__try_remedy(const struct ipu__trial *trial, ipu_remedy_kind kind,
 int ipu__remedy_of(const struct ipu_executable *executable,
                    const ipu_graph *graph, ipu_remedy *remedy);
 
+/* Of the program, or of what it repeats. */
+bool ipu__has_gradients(const ipu_graph *graph);
+
 /* ------------------------------------------------- how graphs are changed */
 
 /*
@@ -40,9 +43,6 @@ int ipu__put_update_apart(ipu_graph *graph, int32_t count);
 
 /* Inputs with 1 / parts of the rows, and what follows from them. */
 int ipu__divide_batch(ipu_graph *graph, int32_t parts);
-
-/* float16 for all float32 but scalars. */
-int ipu__halve_dtypes(ipu_graph *graph);
 
 /*
  * What a training program would be as a pipeline, its batch one of count
