@@ -80,8 +80,8 @@ static void look_where(const struct ipu_executable *e,
             s = ipu__spread_of(e, part->inputs[i]);
             work->give_bytes += ipu__spread_share(&s);
         }
-    if (work->kind != IPU__WORK_SUM || work->run == 0 ||
-        work->run_outputs == 0 || e->values[v].inner)
+    if ((work->kind != IPU__WORK_SUM && work->kind != IPU__WORK_ROWS) ||
+        work->run == 0 || work->run_outputs == 0 || e->values[v].inner)
         return;
     s = ipu__spread_of(e, v);
     if (ipu__spread_share(&s) == 0)

@@ -76,6 +76,7 @@ const struct ipu__op ipu__avg_pool2d = {
     .shape = ipu__pool_shape,
     .run = run,
     .cost = ipu__read_once_cost,
+    .estimate = IPU__WINDOW_ESTIMATE,
     .gradient = gradient,
 };
 
@@ -124,6 +125,7 @@ const struct ipu__op ipu__avg_pool2d_grad = {
     .shape = grad_shape,
     .run = run_grad,
     .cost = ipu__read_once_cost,
+    .estimate = IPU__WINDOW_ESTIMATE,
     .gradient = grad_gradient,
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/pool.h"
 
 IPU__WIDE static void add_scaled(float *y, const float *x, float factor,
@@ -77,6 +78,7 @@ const struct ipu__op ipu__avg_windows = {
     .shape = ipu__windows_shape,
     .run = run,
     .cost = ipu__windows_cost,
+    .estimate = IPU__WINDOW_ESTIMATE,
     .gradient = gradient,
 };
 
@@ -116,6 +118,7 @@ const struct ipu__op ipu__avg_windows_grad = {
     .shape = grad_shape,
     .run = run_grad,
     .cost = ipu__windows_cost,
+    .estimate = IPU__WINDOW_ESTIMATE,
     .gradient = grad_gradient,
 };
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/costs.h"
 
+#include "ops/norm.h"
+
 int32_t ipu__slots(const struct ipu__op *op, int32_t element_bytes)
 {
     if (element_bytes < 4 && op->half_slots)
@@ -24,12 +26,25 @@ static void set(const struct ipu__call *call, struct ipu__work *work,
 void ipu__rows_cost(const struct ipu__call *call, struct ipu__work *work)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;
-    int64_t columns = x->ndim > 0 ? x->extents[x->ndim - 1] : 1;
 
     set(call, work, IPU__WORK_ROWS);
+    work->run = x->ndim > 0 ? x->extents[x->ndim - 1] : 1;
+    work->run_outputs = 1;
     work->loads = 2 + call->op->ninputs;
-    work->rows = columns ? work->elements / columns : 0;
+    work->rows = work->run ? work->elements / work->run : 0;
     work->sums = 2;
+}
+
+/* Of each of the outer parts of what is normalised there are two sums for a
+ * group, which are made together. */
+static void set_run(const struct ipu__call *call, struct ipu__work *work)
+{
+    const struct ipu__norm n = ipu__norm_of(call->attributes);
+
+    work->run = n.rows * n.width;
+    work->run_outputs = 2 * n.groups;
+    work->rows = 2 * n.outer * n.groups;
+    work->sums = 1;
 }
 
 void ipu__normalize_cost(const struct ipu__call *call, struct ipu__work *work)
@@ -40,13 +55,24 @@ void ipu__normalize_cost(const struct ipu__call *call, struct ipu__work *work)
         work->broadcast_bytes += count_of(call, i) * work->element_bytes;
 }
 
+void ipu__norm_grad_cost(const struct ipu__call *call, struct ipu__work *work)
+{
+    ipu__rows_cost(call, work);
+    set_run(call, work);
+}
+
 void ipu__statistics_cost(const struct ipu__call *call, struct ipu__work *work)
 {
     set(call, work, IPU__WORK_ROWS);
+    set_run(call, work);
     work->loads = 2;
     work->stores = 0;
-    work->rows = work->outputs / 2;
-    work->sums = 2;
+}
+
+void ipu__scale_grad_cost(const struct ipu__call *call, struct ipu__work *work)
+{
+    ipu__sum_cost(call, work);
+    work->arithmetic = ipu__slots(call->op, work->element_bytes);
 }
 
 void ipu__read_once_cost(const struct ipu__call *call, struct ipu__work *work)

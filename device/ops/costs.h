@@ -43,6 +43,8 @@ enum {
     IPU__POWER_HALVES = 4 * 325
 };
 
+#define IPU__WINDOW_ESTIMATE "what windows take from other tiles is not counted"
+
 #define IPU__FUNCTION_ESTIMATE                                                 \
     "how many cycles the chip's functions take depends on their data: these "  \
     "are averages of Graphcore's"
@@ -57,6 +59,13 @@ void ipu__rows_cost(const struct ipu__call *call, struct ipu__work *work);
 /* Each element of the first input by the statistics and parameters of its
  * group or channel, which are told to where it lies. */
 void ipu__normalize_cost(const struct ipu__call *call, struct ipu__work *work);
+
+/* Derivatives of that: two sums of each group, and one element after the
+ * other. */
+void ipu__norm_grad_cost(const struct ipu__call *call, struct ipu__work *work);
+
+/* ... of the scale: elements as slots say, and their sums. */
+void ipu__scale_grad_cost(const struct ipu__call *call, struct ipu__work *work);
 
 /* The mean and variance of groups: two sums of each. */
 void ipu__statistics_cost(const struct ipu__call *call, struct ipu__work *work);

@@ -114,6 +114,7 @@ const struct ipu__op ipu__max_pool2d = {
     .shape = ipu__pool_shape,
     .run = run,
     .cost = ipu__read_once_cost,
+    .estimate = IPU__WINDOW_ESTIMATE,
     .gradient = gradient,
 };
 
@@ -233,6 +234,7 @@ const struct ipu__op ipu__max_pool2d_grad = {
     .scratch = grad_scratch,
     .run = run_grad,
     .cost = ipu__read_once_cost,
+    .estimate = IPU__WINDOW_ESTIMATE,
 };
 
 ipu_tensor ipu_max_pool2d(ipu_graph *graph, ipu_tensor x, int32_t size)

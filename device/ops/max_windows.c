@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/error.h"
+#include "ops/costs.h"
 #include "ops/pool.h"
 
 /* y = max(y, x), NaN winning. */
@@ -60,6 +61,7 @@ const struct ipu__op ipu__max_windows = {
     .shape = ipu__windows_shape,
     .run = run,
     .cost = ipu__windows_cost,
+    .estimate = IPU__WINDOW_ESTIMATE,
     .gradient = gradient,
 };
 
@@ -123,6 +125,7 @@ const struct ipu__op ipu__max_windows_grad = {
     .scratch = grad_scratch,
     .run = run_grad,
     .cost = ipu__windows_cost,
+    .estimate = IPU__WINDOW_ESTIMATE,
 };
 
 ipu_tensor ipu_max_pool2d_with(ipu_graph *graph, ipu_tensor x,

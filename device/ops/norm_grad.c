@@ -159,7 +159,7 @@ const struct ipu__op ipu__norm_grad = {
     .shape = dx_shape,
     .scratch = dx_scratch,
     .run = run_dx,
-    .cost = ipu__rows_cost,
+    .cost = ipu__norm_grad_cost,
 };
 
 /* ------------------------------------------------------------------- dscale */
@@ -202,7 +202,9 @@ const struct ipu__op ipu__norm_scale_grad = {
     .name = "norm_scale_grad",
     .ninputs = 3,
     .in_place = -1,
+    .slots = 3,
     .shape = dscale_shape,
     .scratch = dx_scratch,
     .run = run_dscale,
+    .cost = ipu__scale_grad_cost,
 };

@@ -94,11 +94,26 @@ static ipu_cycles add_up(const ipu_target *target, int64_t outputs,
     return c;
 }
 
+ipu_cycles ipu__add_up(const ipu_target *target, int64_t outputs, int64_t parts)
+{
+    ipu_cycles best = {0};
+
+    for (int stages = 1; stages <= 3; stages++) {
+        ipu_cycles c = add_up(target, outputs, parts, stages);
+
+        if (stages == 1 || c.total < best.total)
+            best = c;
+    }
+    return best;
+}
+
 int ipu__reduce_cycles(const ipu_target *target, const struct ipu__work *work,
                        ipu_cycles *cycles)
 {
-    ipu_loop loop = {
-        .size = sizeof loop, .tuned = 1, .loads = 2, .arithmetic = 1};
+    ipu_loop loop = {.size = sizeof loop,
+                     .tuned = 1,
+                     .loads = 2,
+                     .arithmetic = work->arithmetic > 1 ? work->arithmetic : 1};
     ipu_cycles counted = {.size = sizeof counted}, best = {0};
     int64_t elements = work->elements, outputs = work->outputs;
     int64_t parts = work->parts, share = work->share;
@@ -116,11 +131,7 @@ int ipu__reduce_cycles(const ipu_target *target, const struct ipu__work *work,
         loop.iterations =
             ipu__ceil_div(share * work->element_bytes, target->vector_bytes);
         IPU_TRY(ipu_model_loop(target, &loop, &counted));
-        for (int stages = 1; stages <= 3; stages++) {
-            ipu_cycles c = add_up(target, outputs, parts, stages);
-            if (stages == 1 || c.total < best.total)
-                best = c;
-        }
+        best = ipu__add_up(target, outputs, parts);
         counted.compute += best.compute;
         counted.exchange = best.exchange;
         counted.sync = best.sync;

@@ -64,29 +64,37 @@ static int count_elements(const ipu_target *target,
     return status;
 }
 
-/* Where a row lies on several tiles, each sums up its part; one adds up the
- * parts, and tells the others. */
+/* Tiles that a row lies on: as is said, or evenly. */
+static int64_t parts_of_rows(const ipu_target *target,
+                             const struct ipu__work *work)
+{
+    int64_t vectors = work->elements * work->element_bytes /
+                      target->vector_bytes / work->rows;
+
+    if (work->share > 0)
+        return work->parts;
+    return ipu__least(target->tiles / work->rows, vectors);
+}
+
+/* Where a row lies on several tiles, each sums up its part; the parts are added
+ * up, and each tile is told the sums that are its own. */
 static int count_rows(const ipu_target *target, const struct ipu__work *work,
                       ipu_cycles *cycles)
 {
     int status = count_elements(target, work, cycles);
-    int64_t parts =
-        work->rows ? ipu__least(target->tiles / work->rows, target->tiles) : 0;
-    int64_t vectors = work->elements * work->element_bytes /
-                      target->vector_bytes / (work->rows ? work->rows : 1);
+    int64_t parts = work->rows ? parts_of_rows(target, work) : 0;
+    int64_t here = work->run_outputs;
 
-    parts = ipu__least(parts, vectors);
     if (status < 0 || parts <= 1)
         return status;
+    if (work->share > work->run)
+        here *= ipu__ceil_div(work->share, work->run);
     for (int32_t i = 0; i < work->sums; i++) {
-        ipu__count_exchange(target, 4 * parts, parts, cycles);
-        ipu__count_exchange(target, 4, 1, cycles);
-        cycles->compute +=
-            IPU__LAUNCH_CYCLES +
-            ipu__vertices_cycles(target, 1, IPU__VERTEX_SLOTS + parts);
+        const ipu_cycles sums = ipu__add_up(target, work->rows, parts);
+
+        ipu__follow(cycles, &sums);
+        ipu__count_exchange(target, 4 * (here > 0 ? here : 1), 1, cycles);
     }
-    cycles->temporary_bytes += 4 * parts;
-    cycles->partial_bytes += 4 * parts;
     return IPU_OK;
 }
 

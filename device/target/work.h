@@ -39,8 +39,8 @@ struct ipu__work {
                                 knows where things lie */
     bool scattered;          /* ... elements are not neighbours on both sides */
     int64_t give_bytes;      /* of operands, on the tile that has most */
-    /* Of sums: from how many neighbouring elements how many outputs come; 0:
-     * that is not said. */
+    /* Of sums and rows: from how many neighbouring elements how many outputs
+     * come; 0: that is not said. */
     int64_t run, run_outputs;
     int64_t share, parts; /* elements of the fullest tile, and tiles that a sum
                              lies on; 0: all, spread evenly */
@@ -54,6 +54,10 @@ struct ipu__work {
  */
 int ipu__work_cycles(const ipu_target *target, const struct ipu__work *work,
                      ipu_cycles *cycles, int64_t *tiles);
+
+/* From parts tiles each of outputs sums to one, in the fewest cycles. */
+ipu_cycles ipu__add_up(const ipu_target *target, int64_t outputs,
+                       int64_t parts);
 
 /* A sum; ipu_model_reduce of where its elements lie. */
 int ipu__reduce_cycles(const ipu_target *target, const struct ipu__work *work,
