@@ -108,13 +108,16 @@ int ipu_model_global_sync(const ipu_system *system, int64_t *cycles);
 /* ------------------------------------------------------------ on the chip */
 
 /* batch independent products [m, k] x [k, n], or a convolution: then m counts
- * pixels of the output, k channels of the input. */
+ * pixels of the output, k channels of the input; or the derivative of its
+ * kernel: then m counts channels of the input, k pixels of the output. */
 typedef struct ipu_product {
     uint32_t size;         /* sizeof(ipu_product) */
     int32_t element_bytes; /* 4: float32; 2: float16, sums in float32 */
     int64_t batch, m, k, n;
     int32_t kernel[2]; /* 1, 1: a product; 0 means 1 */
     int32_t stride[2];
+    int32_t of_kernel; /* 1: the derivative of a convolution's kernel */
+    int32_t reserved;
 } ipu_product;
 
 /* How a product is spread: the grid of tiles, and in how many slices of k the

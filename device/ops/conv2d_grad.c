@@ -188,9 +188,10 @@ static void kernel_cost(const struct ipu__call *call, struct ipu__work *work)
 {
     const struct ipu__conv c = kernel_conv(call);
 
-    work->kind = IPU__WORK_PRODUCT;
-    work->product = (ipu_product){
-        .batch = c.groups, .m = c.depth, .k = c.pixels, .n = c.cog};
+    ipu__conv_cost(&c, c.cig, c.cog, work);
+    work->product.m = c.cig;
+    work->product.k = c.pixels;
+    work->product.of_kernel = 1;
 }
 
 const struct ipu__op ipu__conv2d_kernel_grad = {

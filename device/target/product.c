@@ -11,6 +11,10 @@
  * for padding, and everything for fetching its inputs through 4 bytes a cycle:
  * that is what keeps products below the peak.
  *
+ * A convolution fetches what lies under its pixels once, and takes a pass for
+ * each position of the kernel; or, where that is cheaper since there are few
+ * channels, it fetches patches, and is a product of these.
+ *
  * A slice is whole groups of k, as the unit takes them, and its own vertex.
  *
  * The plan is the cheapest of all grids. The chip's own compiler searches
@@ -37,11 +41,10 @@ struct problem {
     const ipu_target *target;
     const ipu_product *product;
     struct ipu__unit unit;
-    int64_t taps;      /* positions of the kernel */
-    int64_t tiles;     /* for one of the batch */
-    int64_t rounds;    /* of the batch */
-    int64_t own_bytes; /* a tile's share of inputs and output */
-    int64_t room;      /* for what it fetches and adds up in between */
+    int64_t taps;   /* positions of the kernel */
+    int64_t tiles;  /* for one of the batch */
+    int64_t rounds; /* of the batch */
+    int64_t room;   /* for what it fetches and adds up in between */
 };
 
 struct choice {
@@ -50,17 +53,35 @@ struct choice {
     int64_t total;
 };
 
-/* Input elements of one channel under rows output pixels that lie in a
+/* Input elements of one channel under so many output pixels that lie in a
  * square. */
-static int64_t under(const struct problem *p, int64_t rows)
+static int64_t under(const struct problem *p, int64_t pixels)
 {
     const ipu_product *d = p->product;
-    double side = sqrt((double)rows);
+    double side = sqrt((double)pixels);
     double reach = (side - 1) * d->stride[0] + d->kernel[0];
     double width = (side - 1) * d->stride[1] + d->kernel[1];
-    int64_t all = rows * p->taps;
+    int64_t all = pixels * p->taps;
 
-    return p->taps == 1 ? rows : ipu__least(all, (int64_t)ceil(reach * width));
+    return p->taps == 1 ? pixels
+                        : ipu__least(all, (int64_t)ceil(reach * width));
+}
+
+/* Bytes of both operands of a block [rows, k, n]; sums of its output. Of the
+ * derivative of a kernel, pixels are what is summed up over. */
+static int64_t operand_bytes(const struct problem *p, int64_t rows, int64_t k,
+                             int64_t n)
+{
+    int64_t elements = p->product->of_kernel
+                           ? rows * under(p, k) + k * n
+                           : k * (under(p, rows) + n * p->taps);
+
+    return p->product->element_bytes * elements;
+}
+
+static int64_t sums_of(const struct problem *p, int64_t rows, int64_t n)
+{
+    return rows * n * (p->product->of_kernel ? p->taps : 1);
 }
 
 /* Add up what parts of k have made: each tile its share. */
@@ -106,14 +127,30 @@ static int64_t slices_of(int64_t groups, int64_t bytes, int64_t sums,
     return whole < 1 ? 0 : ipu__ceil_div(groups, (int64_t)whole);
 }
 
+/* The passes of a block. Of the derivative of a kernel, its positions are rows:
+ * each reads the same input elsewhere, which is first turned to have pixels
+ * side by side, an element at a time. */
+static int64_t multiply(const struct problem *p, int64_t rows, int64_t k,
+                        int64_t n)
+{
+    const ipu_target *t = p->target;
+    int64_t turned = rows * under(p, k);
+
+    if (!p->product->of_kernel)
+        return ipu__passes_cycles(t, &p->unit, rows, k, n, p->taps);
+    return ipu__passes_cycles(t, &p->unit, rows * p->taps, k, n, 1) +
+           IPU__LAUNCH_CYCLES +
+           ipu__vertices_cycles(t, t->workers,
+                                IPU__VERTEX_SLOTS +
+                                    ipu__ceil_div(turned, t->workers));
+}
+
 /* One slice of k, so thick: fetch, multiply. */
 static ipu_cycles slice_cycles(const struct problem *p, int64_t rows,
                                int64_t thick, int64_t n)
 {
-    int64_t bytes =
-        p->product->element_bytes * thick * (under(p, rows) + n * p->taps);
-    ipu_cycles c = {.compute = ipu__passes_cycles(p->target, &p->unit, rows,
-                                                  thick, n, p->taps),
+    int64_t bytes = operand_bytes(p, rows, thick, n);
+    ipu_cycles c = {.compute = multiply(p, rows, thick, n),
                     .temporary_bytes = bytes};
 
     ipu__count_exchange(p->target, bytes, 2, &c);
@@ -126,9 +163,9 @@ static bool count_slices(const struct problem *p, int64_t rows, int64_t k,
                          int64_t n, struct choice *choice)
 {
     ipu_cycles *c = &choice->cycles;
-    int64_t groups = ipu__ceil_div(k, p->unit.in), sums = rows * n * 4;
-    int64_t bytes =
-        p->product->element_bytes * k * (under(p, rows) + n * p->taps);
+    int64_t groups = ipu__ceil_div(k, p->unit.in);
+    int64_t elements = sums_of(p, rows, n), sums = elements * 4;
+    int64_t bytes = operand_bytes(p, rows, k, n);
     double room = (double)p->room;
     int64_t slices, thick;
 
@@ -145,7 +182,7 @@ static bool count_slices(const struct problem *p, int64_t rows, int64_t k,
             slice_cycles(p, rows, k - (slices - 1) * thick, n);
 
         c->compute = c->compute * (slices - 1) + last.compute +
-                     sweep(p, rows * n, 1) * slices;
+                     sweep(p, elements, 1) * slices;
         c->exchange = c->exchange * (slices - 1) + last.exchange;
         c->sync *= slices;
         c->exchange_bytes =
@@ -170,9 +207,9 @@ static void consider(const struct problem *p, int64_t gm, int64_t gk,
     c.plan.tiles = gm * gk * gn;
     if (!count_slices(p, rows, k, n, &c))
         return;
-    count_partials(p, rows * n, gk, &c.cycles);
+    count_partials(p, sums_of(p, rows, n), gk, &c.cycles);
     if (d->element_bytes == 2 && gk == 1)
-        c.cycles.compute += sweep(p, rows * n, 1);
+        c.cycles.compute += sweep(p, sums_of(p, rows, n), 1);
     c.total = c.cycles.compute + c.cycles.exchange + c.cycles.sync;
     if (best->total == 0 || c.total < best->total)
         *best = c;
@@ -241,17 +278,36 @@ static int check(const ipu_product *d)
 static struct problem problem_of(const ipu_target *t, const ipu_product *d)
 {
     struct problem p = {.target = t, .product = d, .tiles = t->tiles};
-    double elements;
 
     p.taps = (int64_t)d->kernel[0] * d->kernel[1];
     p.unit = ipu__unit_of(t, d->element_bytes);
     p.tiles = t->tiles / ipu__least(d->batch, t->tiles);
     p.rounds = ipu__ceil_div(d->batch, t->tiles);
-    elements = (double)d->batch *
-               ((double)d->m * (double)d->k * d->stride[0] * d->stride[1] +
-                (double)d->k * (double)d->n * (double)p.taps +
-                (double)d->m * (double)d->n);
-    p.own_bytes = (int64_t)(elements * d->element_bytes / t->tiles);
+    return p;
+}
+
+/* A tile's share of inputs and output. */
+static int64_t own_bytes(const ipu_target *t, const ipu_product *d)
+{
+    double m = (double)d->m, k = (double)d->k, n = (double)d->n;
+    double taps = (double)d->kernel[0] * d->kernel[1];
+    double elements = m * k * d->stride[0] * d->stride[1];
+
+    elements += d->of_kernel ? k * n + m * n * taps : k * n * taps + m * n;
+    return (int64_t)((double)d->batch * elements * d->element_bytes / t->tiles);
+}
+
+/* A convolution as a product of patches: each position of the kernel is one
+ * more channel. */
+static ipu_product of_patches(const ipu_product *d)
+{
+    ipu_product p = *d;
+    int64_t *channels = d->of_kernel ? &p.m : &p.k;
+
+    *channels *= (int64_t)d->kernel[0] * d->kernel[1];
+    p.kernel[0] = p.kernel[1] = 1;
+    p.stride[0] = p.stride[1] = 1;
+    p.of_kernel = 0;
     return p;
 }
 
@@ -275,10 +331,18 @@ static int64_t room_beside(const ipu_target *target, int64_t bytes)
 static int plan_and_count(const ipu_target *target, const ipu_product *d,
                           int64_t others, struct choice *best)
 {
+    const ipu_product patches = of_patches(d);
     struct problem p = problem_of(target, d);
+    int64_t own = own_bytes(target, d);
 
-    p.room = room_beside(target, others < 0 ? p.own_bytes : others);
+    p.room = room_beside(target, others < 0 ? own : others);
     search(&p, best);
+    if (p.taps > 1) {
+        struct problem flat = problem_of(target, &patches);
+
+        flat.room = p.room;
+        search(&flat, best);
+    }
     if (best->total == 0)
         return ipu__fail(
             IPU_ERR_FULL,
@@ -287,7 +351,7 @@ static int plan_and_count(const ipu_target *target, const ipu_product *d,
             "room to multiply; smaller, or on several chips",
             (long long)d->batch, (long long)d->m, (long long)d->k,
             (long long)d->k, (long long)d->n, target->name,
-            (long long)target->bytes_per_tile, (long long)p.own_bytes);
+            (long long)target->bytes_per_tile, (long long)own);
     repeat(&best->cycles, p.rounds);
     best->plan.tiles *= ipu__least(d->batch, target->tiles);
     best->cycles.flops = 2.0 * (double)d->batch * (double)d->m * (double)d->k *

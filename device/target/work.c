@@ -4,8 +4,9 @@
 #include "graph/error.h"
 #include "target/cost.h"
 
-/* What a product is tried with where there is none: as little as will do. */
-enum { LEAST_ROOM = 8 << 10 };
+/* What a product is tried with where there is no room, of a tile: as much as
+ * Graphcore's own large networks are told to leave for one, 0.15 to 0.25. */
+static const double LEAST_SHARE = 0.15;
 
 /* What lies on few tiles takes longer to leave than to arrive. */
 static void wait_for_senders(const ipu_target *target, int64_t give_bytes,
@@ -31,7 +32,7 @@ static int count_product(const ipu_target *target, const struct ipu__work *work,
     product.size = sizeof product;
     product.element_bytes = work->element_bytes;
     status = ipu__product_beside(target, &product, work->others, &plan, cycles);
-    for (int64_t room = LEAST_ROOM;
+    for (int64_t room = (int64_t)(LEAST_SHARE * (double)target->bytes_per_tile);
          status == IPU_ERR_FULL && room < (int64_t)1 << 50; room *= 2) {
         int64_t others = work->others + IPU__CODE_BYTES;
 

@@ -425,6 +425,38 @@ START_TEST(a_convolution_fetches_less_than_a_product)
 }
 END_TEST
 
+/* So does the derivative of its kernel; with few channels, patches are
+ * cheaper than a pass for each position. */
+START_TEST(derivatives_of_kernels_fetch_less_than_products)
+{
+    ipu_target mk2 = chip("mk2");
+    ipu_product patches = {.size = sizeof patches,
+                           .element_bytes = 2,
+                           .batch = 1,
+                           .m = 9 * 256,
+                           .k = 4 * 28 * 28,
+                           .n = 256};
+    ipu_product kernel = patches;
+    int64_t bytes, total;
+
+    kernel.m = 256;
+    kernel.kernel[0] = kernel.kernel[1] = 3;
+    kernel.of_kernel = 1;
+    MUST(ipu_model_product(&mk2, &patches, NULL, &c));
+    bytes = c.exchange_bytes;
+    total = c.total;
+    MUST(ipu_model_product(&mk2, &kernel, NULL, &c));
+    ck_assert_int_lt(c.exchange_bytes, bytes);
+    ck_assert_int_lt(c.total, total);
+    patches.m = 9 * 3;
+    kernel.m = 3;
+    MUST(ipu_model_product(&mk2, &patches, NULL, &c));
+    total = c.total;
+    MUST(ipu_model_product(&mk2, &kernel, NULL, &c));
+    ck_assert_int_le(c.total, total);
+}
+END_TEST
+
 START_TEST(a_batch_is_spread_over_the_tiles)
 {
     ipu_target mk2 = chip("mk2");
@@ -532,6 +564,7 @@ static TCase *tcase_on_chip(void)
     tcase_add_loop_test(tcase, products_come_near_the_peak_as_they_grow, 0, 2);
     tcase_add_test(tcase, a_product_that_does_not_fit_says_so);
     tcase_add_test(tcase, a_convolution_fetches_less_than_a_product);
+    tcase_add_test(tcase, derivatives_of_kernels_fetch_less_than_products);
     tcase_add_test(tcase, a_batch_is_spread_over_the_tiles);
     tcase_add_test(tcase, sums_go_through_stages);
     tcase_add_test(tcase, elements_are_spread_and_added_two_at_a_time);

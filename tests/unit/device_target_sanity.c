@@ -141,6 +141,12 @@ START_TEST(batches_and_kernels_stay_within_the_peak)
                 p.batch /= 2;
                 p.kernel[0]++;
                 is_slower(product(&target, p), one);
+                p.of_kernel = 1; /* channels, pixels, channels */
+                p.m = 33;
+                p.k = 196;
+                one = product(&target, p);
+                p.n *= 2;
+                is_slower(product(&target, p), one);
             }
 }
 END_TEST
