@@ -6,158 +6,115 @@
  */
 #include "memory/training.h"
 
+#include "common/line.h"
 #include "common/problem.h"
 #include "common/profile.h"
+#include "common/values.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What a wrong command line exits with: sysexits.h's EX_USAGE. */
-enum { EXIT_USAGE = 64 };
-
-static const char help[] =
-    "Usage: memory_tools [OPTION...] [TOOL...]\n"
-    "Train a network of dense layers with each tool (all, if none is named),\n"
-    "and tell memory and time on the chip, and what the weights become.\n"
-    "\n"
-    "      --rows N      of a batch, which makes an update (2048)\n"
-    "      --width N     of layers (128)\n"
-    "      --layers N    2 to 64 (12)\n"
-    "      --updates N   to make (10)\n"
-    "      --parts N     mini-batches that are accumulated, and replicas (4)\n"
-    "      --rate X      learning rate (0.001)\n"
-    "      --seed N      of weights and batches (1)\n"
-    "      --target NAME mk1, mk2, bow, or a JSON file (mk2)\n"
-    "      --profile DIR write report.html and profile.json of all tools into\n"
-    "                    DIR, or print them: --profile text\n"
-    "  -h, --help        show this\n"
-    "\n"
-    "Tools:\n";
-
-static void print_help(FILE *out)
-{
-    fputs(help, out);
-    for (int i = 0; i < TOOLS; i++)
-        fprintf(out, "  %-12s %s\n", training_tool_name((enum tool)i),
-                training_tool_text((enum tool)i));
-}
-
-static int complain(const char *what, const char *given, const char *accepted)
-{
-    fprintf(stderr, "memory_tools: %s '%s': %s\n", what, given, accepted);
-    return EXIT_USAGE;
-}
-
 /* ---------------------------------------------------------------- options */
 
-static int parse_count(const char *name, const char *text, int least, int most,
-                       int *value)
-{
-    char *end, accepted[64];
-    long number = strtol(text, &end, 10);
+struct options {
+    struct training_settings settings;
+    bool chosen[TOOLS]; /* none: all */
+    const char *profile;
+};
 
-    snprintf(accepted, sizeof accepted, "a number of %d to %d is wanted", least,
-             most);
-    if (end == text || *end || number < least || number > most)
-        return complain(name, text, accepted);
-    *value = (int)number;
-    return 0;
-}
+enum { ROWS = 256, WIDTH, LAYERS, UPDATES, PARTS, RATE, SEED, TARGET, PROFILE };
 
-static int parse_rate(const char *text, double *rate)
-{
-    char *end;
+static const struct argp_option table[] = {
+    {"rows", ROWS, "N", 0, "of a batch, which makes an update (2048)", 0},
+    {"width", WIDTH, "N", 0, "of layers (128)", 0},
+    {"layers", LAYERS, "N", 0, "2 to 64 (12)", 0},
+    {"updates", UPDATES, "N", 0, "to make (10)", 0},
+    {"parts", PARTS, "N", 0,
+     "mini-batches that are accumulated, and replicas (4)", 0},
+    {"lr", RATE, "X", 0, "learning rate (0.001)", 0},
+    {"seed", SEED, "N", 0, "of weights and batches (1)", 0},
+    {"target", TARGET, "NAME", 0, "mk1, mk2, bow, or a JSON file (mk2)", 0},
+    {"profile", PROFILE, "DIR", 0,
+     "write report.html and profile.json of all tools into DIR, or print them: "
+     "--profile text",
+     0},
+    LINE_ROWS,
+    {0}};
 
-    *rate = strtod(text, &end);
-    if (end == text || *end || !(*rate > 0 && *rate < HUGE_VAL))
-        return complain("--rate", text, "a number above 0 is wanted");
-    return 0;
-}
-
-static int parse_target(const char *text, ipu_target *target)
+static int take_target(const char *text, ipu_target *target)
 {
     ipu_target_init(target, sizeof *target);
     if ((strstr(text, ".json") ? ipu_target_load(text, target)
-                               : ipu_target_find(text, target)) >= 0)
-        return 0;
-    fprintf(stderr, "memory_tools: --target: %s\n", ipu_last_error());
-    return EXIT_USAGE;
+                               : ipu_target_find(text, target)) < 0)
+        return problem_set("--target: %s", ipu_last_error());
+    return 0;
 }
 
-static int parse_tool(const char *text, bool *chosen)
+static int take_tool(const char *text, bool *chosen)
 {
     for (int i = 0; i < TOOLS; i++)
         if (strcmp(text, training_tool_name((enum tool)i)) == 0) {
             chosen[i] = true;
             return 0;
         }
-    return complain("tool", text, "--help names those that there are");
+    return problem_set("tool '%s': --help names those that there are", text);
 }
 
-enum { ROWS = 256, WIDTH, LAYERS, UPDATES, PARTS, RATE, SEED, TARGET, PROFILE };
-
-static int parse_option(int option, const char *text,
-                        struct training_settings *s)
+static int whole(const char *option, const char *value, int64_t low,
+                 int64_t high, int *number)
 {
-    int seed = 0, status;
+    int64_t wide = 0;
+    int status = value_whole(option, value, low, high, &wide);
 
-    switch (option) {
-    case ROWS: return parse_count("--rows", text, 1, 1 << 20, &s->rows);
-    case WIDTH: return parse_count("--width", text, 1, 1 << 14, &s->width);
-    case LAYERS: return parse_count("--layers", text, 2, 64, &s->layers);
-    case UPDATES:
-        return parse_count("--updates", text, 1, 1 << 30, &s->updates);
-    case PARTS: return parse_count("--parts", text, 1, 64, &s->parts);
-    case RATE: return parse_rate(text, &s->rate);
-    case TARGET: return parse_target(text, &s->target);
-    default:
-        status = parse_count("--seed", text, 0, INT32_MAX, &seed);
+    if (status == 0)
+        *number = (int)wide;
+    return status;
+}
+
+static int take(void *context, int key, const char *value)
+{
+    struct options *o = context;
+    struct training_settings *s = &o->settings;
+    int64_t seed = 0;
+    int status;
+
+    switch (key) {
+    case ROWS: return whole("--rows", value, 1, 1 << 20, &s->rows);
+    case WIDTH: return whole("--width", value, 1, 1 << 14, &s->width);
+    case LAYERS: return whole("--layers", value, 2, 64, &s->layers);
+    case UPDATES: return whole("--updates", value, 1, 1 << 30, &s->updates);
+    case PARTS: return whole("--parts", value, 1, 64, &s->parts);
+    case RATE: return value_real("--lr", value, 0, HUGE_VAL, &s->rate);
+    case TARGET: return take_target(value, &s->target);
+    case PROFILE: return value_path("--profile", value, &o->profile);
+    case SEED:
+        status = value_whole("--seed", value, 0, INT64_MAX, &seed);
         s->seed = (uint64_t)seed;
         return status;
+    default: return take_tool(value, o->chosen);
     }
 }
 
-/* -1: help was asked for. */
-static int parse(int argc, char **argv, struct training_settings *s,
-                 bool *chosen, const char **profile)
+/* For the help, one a line. */
+static void describe_tools(char *text, size_t size)
 {
-    static const struct option options[] = {
-        {"rows", required_argument, NULL, ROWS},
-        {"width", required_argument, NULL, WIDTH},
-        {"layers", required_argument, NULL, LAYERS},
-        {"updates", required_argument, NULL, UPDATES},
-        {"parts", required_argument, NULL, PARTS},
-        {"rate", required_argument, NULL, RATE},
-        {"seed", required_argument, NULL, SEED},
-        {"target", required_argument, NULL, TARGET},
-        {"profile", required_argument, NULL, PROFILE},
-        {"help", no_argument, NULL, 'h'},
-        {0}};
-    int option, status = 0;
+    size_t at = (size_t)snprintf(
+        text, size,
+        "Train a network of dense layers with each tool (all, if none is "
+        "named), and tell memory and time on the chip, and what the weights "
+        "become.\vTools:\n");
 
-    while (!status &&
-           (option = getopt_long(argc, argv, "h", options, NULL)) >= 0) {
-        if (option == 'h')
-            return -1;
-        if (option == PROFILE)
-            *profile = optarg;
-        else
-            status =
-                option == '?' ? EXIT_USAGE : parse_option(option, optarg, s);
-    }
-    for (int i = optind; !status && i < argc; i++)
-        status = parse_tool(argv[i], chosen);
-    if (!status && s->rows % s->parts) {
-        char rows[16];
-
-        snprintf(rows, sizeof rows, "%d", s->rows);
-        status = complain("--rows", rows, "it must be a multiple of --parts");
-    }
-    return status;
+    for (int i = 0; i < TOOLS && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, "  %-12s %s\n",
+                               training_tool_name((enum tool)i),
+                               training_tool_text((enum tool)i));
+    if (at < size)
+        snprintf(text + at, size - at,
+                 "\nExit status: 0 trained, 1 failed, 64 wrong command line.");
 }
 
 /* ----------------------------------------------------------------- results */
@@ -187,10 +144,9 @@ static int run_tool(const struct training_settings *s, enum tool tool,
     struct training_result result;
 
     if (training_run(s, tool, &result) < 0) {
-        fprintf(stderr, "memory_tools: %s: %s\n", training_tool_name(tool),
-                ipu_last_error());
         free(result.weights);
-        return EXIT_FAILURE;
+        return problem_set("%s: %s", training_tool_name(tool),
+                           ipu_last_error());
     }
     printf("%-12s %12" PRId64 " %12" PRId64 " %12" PRId64 " %10.4f %9.6f",
            training_tool_name(tool), result.tensor_bytes, result.tile_bytes,
@@ -223,47 +179,44 @@ static int run_tools(const struct training_settings *s, const bool *chosen)
 }
 
 /* The same, with a profile of each. */
-static int run_profiled(struct training_settings *s, const bool *chosen,
-                        const char *where)
+static int run_profiled(struct options *o)
 {
+    struct training_settings *s = &o->settings;
     int status;
 
-    if (profile_check(where) < 0) {
-        fprintf(stderr, "memory_tools: %s\n", problem_text());
-        return EXIT_FAILURE;
-    }
-    if (ipu_profile_new("memory_tools", &s->profile) < 0) {
-        fprintf(stderr, "memory_tools: %s\n", ipu_last_error());
-        return EXIT_FAILURE;
-    }
-    status = run_tools(s, chosen);
-    if (!status && profile_put(where, s->profile) < 0) {
-        fprintf(stderr, "memory_tools: %s\n", problem_text());
-        status = EXIT_FAILURE;
-    }
+    if (profile_check(o->profile) < 0)
+        return PROBLEM;
+    if (ipu_profile_new("memory_tools", &s->profile) < 0)
+        return problem_set("%s", ipu_last_error());
+    status = run_tools(s, o->chosen);
+    if (status == 0)
+        status = profile_put(o->profile, s->profile);
     ipu_profile_free(s->profile);
     return status;
 }
 
 int main(int argc, char **argv)
 {
-    struct training_settings s = {.rows = 2048,
-                                  .width = 128,
-                                  .layers = 12,
-                                  .updates = 10,
-                                  .parts = 4,
-                                  .rate = 0.001,
-                                  .seed = 1};
-    bool chosen[TOOLS] = {false};
-    const char *profile = NULL;
+    struct options o = {.settings = {.rows = 2048,
+                                     .width = 128,
+                                     .layers = 12,
+                                     .updates = 10,
+                                     .parts = 4,
+                                     .rate = 0.001,
+                                     .seed = 1}};
+    char doc[2000];
+    const struct line line = {"memory_tools", doc, table,
+                              take,           &o,  "[TOOL...]"};
     int status;
 
-    ipu_target_init(&s.target, sizeof s.target);
-    status = parse(argc, argv, &s, chosen, &profile);
-    if (status) {
-        if (status < 0)
-            print_help(stdout);
-        return status < 0 ? 0 : status;
-    }
-    return profile ? run_profiled(&s, chosen, profile) : run_tools(&s, chosen);
+    describe_tools(doc, sizeof doc);
+    ipu_target_init(&o.settings.target, sizeof o.settings.target);
+    status = line_parse(&line, argc, argv);
+    if (status == LINE_RUN && o.settings.rows % o.settings.parts)
+        status = problem_set("--rows %d: it must be a multiple of --parts %d",
+                             o.settings.rows, o.settings.parts);
+    if (status != LINE_RUN)
+        return line_settle(&line, status);
+    return line_end(&line, o.profile ? run_profiled(&o)
+                                     : run_tools(&o.settings, o.chosen));
 }

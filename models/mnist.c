@@ -101,11 +101,13 @@ static int train(struct run *run)
 static int run_all(struct command *command)
 {
     struct run run = {.command = command,
-                      .options = &command->options,
-                      .summary.outcome = {.options = &command->options,
+                      .options = command->options,
+                      .summary.outcome = {.options = command->options,
                                           .world_size = command->size}};
-    int status = check_options(run.options);
+    int status;
 
+    options_set_rate(command->options, command->size);
+    status = check_options(run.options);
     if (!status)
         status = command_check_files(command);
     if (!status)

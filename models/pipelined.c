@@ -12,48 +12,17 @@
 #include "common/clock.h"
 #include "common/command.h"
 #include "common/dataset.h"
-#include "common/interrupt.h"
 #include "common/problem.h"
 #include "common/profile.h"
-#include "common/progress.h"
 #include "common/values.h"
 #include "pipeline/job.h"
 
-#include <getopt.h>
 #include <hvd.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 int net_from_name(const char *name);
 extern const char net_names[];
-
-static const char program[] = "pipelined";
-
-static const char help[] =
-    "Usage: pipelined [OPTION]...\n"
-    "Train a network that reads digits, spread over several software IPUs.\n"
-    "\n"
-    "  --model NAME       mlp, cnn, resnet or towers (mlp)\n"
-    "  --stages N         to cut it into: 2 to 8 (2; 4 of towers)\n"
-    "  --schedule NAME    grouped, interleaved or sequential (grouped)\n"
-    "  --count N          mini-batches to an update (8 or more, as it fits)\n"
-    "  --replicas N       copies of the pipeline: 1 to 8 (1)\n"
-    "  --recompute        compute activations again, instead of keeping them\n"
-    "  --optimizer NAME   sgd, momentum, adam, adamw, lamb (momentum)\n"
-    "  --lr RATE          learning rate (0.1 of sgd, 0.05 of momentum, else "
-    "0.001)\n"
-    "  --batch-size N     images of a mini-batch (16)\n"
-    "  --epochs N         passes over the training images (1)\n"
-    "  --updates N        at most so many updates in all (no limit)\n"
-    "  --data DIR         MNIST files (draws digits)\n"
-    "  --train-images N, --test-images N\n"
-    "                     at most so many of them (all; 40000 and 5000 drawn)\n"
-    "  --seed N           of weights, order and drawn digits (1)\n"
-    "  --threads N        that stages run on; 0: one a core (0)\n"
-    "  --profile DIR      write profile.json and report.html there, or\n"
-    "                     'text': print it\n"
-    "  --help, --version\n";
 
 struct run {
     struct options options; /* what the dataset is told */
@@ -74,93 +43,101 @@ enum {
     RECOMPUTE,
     OPTIMIZER,
     LR,
-    BATCH_SIZE,
-    EPOCHS,
     UPDATES,
-    DATA,
     TRAIN_IMAGES,
     TEST_IMAGES,
     SEED,
     THREADS,
-    PROFILE,
-    HELP,
-    VERSION
+    PROFILE
 };
 
-static const struct option long_options[] = {
-    {"model", required_argument, NULL, MODEL},
-    {"stages", required_argument, NULL, STAGES},
-    {"schedule", required_argument, NULL, SCHEDULE},
-    {"count", required_argument, NULL, COUNT},
-    {"replicas", required_argument, NULL, REPLICAS},
-    {"recompute", no_argument, NULL, RECOMPUTE},
-    {"optimizer", required_argument, NULL, OPTIMIZER},
-    {"lr", required_argument, NULL, LR},
-    {"batch-size", required_argument, NULL, BATCH_SIZE},
-    {"epochs", required_argument, NULL, EPOCHS},
-    {"updates", required_argument, NULL, UPDATES},
-    {"data", required_argument, NULL, DATA},
-    {"train-images", required_argument, NULL, TRAIN_IMAGES},
-    {"test-images", required_argument, NULL, TEST_IMAGES},
-    {"seed", required_argument, NULL, SEED},
-    {"threads", required_argument, NULL, THREADS},
-    {"profile", required_argument, NULL, PROFILE},
-    {"help", no_argument, NULL, HELP},
-    {"version", no_argument, NULL, VERSION},
-    {0},
-};
+static const struct argp_option table[] = {
+    {"model", MODEL, "NAME", 0, "mlp, cnn, resnet or towers (mlp)", 0},
+    {"stages", STAGES, "N", 0, "to cut it into: 2 to 8 (2; 4 of towers)", 0},
+    {"schedule", SCHEDULE, "NAME", 0,
+     "grouped, interleaved or sequential (grouped)", 0},
+    {"count", COUNT, "N", 0,
+     "mini-batches to an update (8 or more, as it fits)", 0},
+    {"accumulate", COUNT, NULL, OPTION_ALIAS, NULL, 0},
+    {"replicas", REPLICAS, "N", 0, "copies of the pipeline: 1 to 8 (1)", 0},
+    {"recompute", RECOMPUTE, NULL, 0,
+     "compute activations again, instead of keeping them", 0},
+    {"optimizer", OPTIMIZER, "NAME", 0,
+     "sgd, momentum, adam, adamw or lamb (momentum)", 0},
+    {"lr", LR, "X", 0,
+     "learning rate (0.1 of sgd, 0.05 of momentum, else 0.001)", 0},
+    {"batch-size", 'b', "N", 0, "images of a mini-batch (16)", 0},
+    {"epochs", 'e', "N", 0, "passes over the training images (1)", 0},
+    {"updates", UPDATES, "N", 0, "at most so many updates in all (no limit)",
+     0},
+    {"data", 'd', "DIR", 0, "MNIST files (digits are drawn)", 0},
+    {"train-images", TRAIN_IMAGES, "N", 0,
+     "at most so many of them (all, or 40000 drawn)", 0},
+    {"test-images", TEST_IMAGES, "N", 0,
+     "at most so many of them (all, or 5000 drawn)", 0},
+    {"seed", SEED, "N", 0, "of weights, order and drawn digits (1)", 0},
+    {"threads", THREADS, "N", 0,
+     "that stages run on; 0: one each, while there are cores (0)", 0},
+    {"profile", PROFILE, "DIR", 0,
+     "write what the device's memory and time go to into DIR (report.html, "
+     "profile.json), or print it: --profile text",
+     0},
+    LINE_ROWS,
+    {0}};
 
-static int whole(const char *option, int64_t low, int64_t high, int *number)
+static int whole(const char *option, const char *value, int64_t low,
+                 int64_t high, int *number)
 {
-    int64_t value = 0;
-    int status = value_whole(option, optarg, low, high, &value);
+    int64_t wide = 0;
+    int status = value_whole(option, value, low, high, &wide);
 
     if (status == 0)
-        *number = (int)value;
+        *number = (int)wide;
     return status;
 }
 
-static int take_option(struct run *run, int option)
+static int take_seed(struct run *run, const char *value)
 {
+    int64_t seed = 1;
+    int status = value_whole("--seed", value, 0, INT64_MAX, &seed);
+
+    run->options.seed = run->job_options.seed = (uint64_t)seed;
+    return status;
+}
+
+static int take(void *context, int key, const char *value)
+{
+    struct run *run = context;
     struct job_options *j = &run->job_options;
     struct options *o = &run->options;
-    int64_t seed;
-    int status;
 
-    switch (option) {
+    switch (key) {
     case MODEL:
-        return value_name("--model", optarg, net_from_name, net_names, &j->net);
-    case STAGES: return whole("--stages", 2, 8, &j->stages);
+        return value_name("--model", value, net_from_name, net_names, &j->net);
+    case STAGES: return whole("--stages", value, 2, 8, &j->stages);
     case SCHEDULE:
-        return value_name("--schedule", optarg, cut_schedule_from_name,
+        return value_name("--schedule", value, cut_schedule_from_name,
                           cut_schedule_names, &j->schedule);
-    case COUNT: return whole("--count", 1, 1 << 20, &j->count);
-    case REPLICAS: return whole("--replicas", 1, 8, &j->replicas);
+    case COUNT: return whole("--count", value, 1, 1 << 20, &j->count);
+    case REPLICAS: return whole("--replicas", value, 1, 8, &j->replicas);
     case RECOMPUTE: j->recompute = 1; return 0;
     case OPTIMIZER:
-        return value_name("--optimizer", optarg, optimizer_from_name,
+        return value_name("--optimizer", value, optimizer_from_name,
                           optimizer_names, &j->optimizer);
-    case LR: return value_real("--lr", optarg, 0, 100, &j->rate);
-    case BATCH_SIZE: return whole("--batch-size", 1, 4096, &j->batch);
-    case EPOCHS:
-        return value_whole("--epochs", optarg, 1, 100000, &run->epochs);
+    case LR: return value_real("--lr", value, 0, 100, &j->rate);
+    case 'b': return whole("--batch-size", value, 1, 4096, &j->batch);
+    case 'e': return value_whole("--epochs", value, 1, 100000, &run->epochs);
     case UPDATES:
-        return value_whole("--updates", optarg, 1, 1 << 30, &run->updates);
-    case DATA: return value_path("--data", optarg, &o->data);
+        return value_whole("--updates", value, 1, 1 << 30, &run->updates);
+    case 'd': return value_path("--data", value, &o->data);
     case TRAIN_IMAGES:
-        return value_whole("--train-images", optarg, 1, 1 << 24,
+        return value_whole("--train-images", value, 1, 1 << 24,
                            &o->train_images);
     case TEST_IMAGES:
-        return value_whole("--test-images", optarg, 1, 1 << 24,
-                           &o->test_images);
-    case SEED:
-        status = value_whole("--seed", optarg, 0, INT64_MAX, &seed);
-        if (status == 0)
-            o->seed = j->seed = (uint64_t)seed;
-        return status;
-    case THREADS: return whole("--threads", 0, 64, &j->threads);
-    case PROFILE: return value_path("--profile", optarg, &j->profile);
-    default: return problem_set("try 'pipelined --help'");
+        return value_whole("--test-images", value, 1, 1 << 24, &o->test_images);
+    case SEED: return take_seed(run, value);
+    case THREADS: return whole("--threads", value, 0, 64, &j->threads);
+    default: return value_path("--profile", value, &j->profile);
     }
 }
 
@@ -180,54 +157,30 @@ static void fill_in(struct job_options *j)
                                                        : 0.001;
 }
 
-static int parse(struct run *run, int argc, char **argv)
-{
-    int option, status = 0;
-
-    run->epochs = 1;
-    run->options.seed = 1;
-    run->job_options = (struct job_options){
-        .replicas = 1, .batch = 16, .optimizer = OPTIMIZER_MOMENTUM, .seed = 1};
-    opterr = 0;
-    while (status == 0 &&
-           (option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-        if (option == HELP)
-            return OPTIONS_HELP;
-        if (option == VERSION)
-            return OPTIONS_VERSION;
-        if (option == '?')
-            return problem_set("%s is no option, or lacks its value: try "
-                               "'pipelined --help'",
-                               argv[optind - 1]);
-        status = take_option(run, option);
-    }
-    if (status == 0 && optind < argc)
-        return problem_set("%s is no option: try 'pipelined --help'",
-                           argv[optind]);
-    fill_in(&run->job_options);
-    return status;
-}
-
-/* Help, version or a wrong command line: rank 0 speaks. */
-static int settle(int outcome)
-{
-    int rank = progress_launch_rank();
-
-    if (outcome < 0 && rank == 0)
-        fprintf(stderr, "%s: %s\n", program, problem_text());
-    if (outcome < 0)
-        return OPTIONS_EXIT_USAGE;
-    if (rank > 0)
-        return 0;
-    if (outcome == OPTIONS_HELP)
-        fputs(help, stdout);
-    else
-        printf("%s %s\n", program, HVD_VERSION_STRING);
-    return fflush(stdout) != 0;
-}
-
 /* ------------------------------------------------------------------ training
  */
+
+/* mpirun can start ranks with different command lines: they would wait for each
+ * other. Stages and schedule may differ, and whether the network does, the
+ * strategy has found. */
+static int check_options(const struct run *run)
+{
+    const struct job_options *j = &run->job_options;
+    const struct {
+        const char *name;
+        int64_t value;
+    } same[] = {
+        {"--count", j->count},         {"--replicas", j->replicas},
+        {"--optimizer", j->optimizer}, {"--batch-size", j->batch},
+        {"--epochs", run->epochs},     {"--updates", run->updates},
+        {"--seed", (int64_t)j->seed},
+    };
+    int status = 0;
+
+    for (size_t i = 0; i < sizeof same / sizeof *same && !status; i++)
+        status = agree_same(same[i].name, (uint64_t)same[i].value);
+    return status;
+}
 
 static int load(struct run *run)
 {
@@ -320,36 +273,46 @@ static int report(struct run *run)
            s.ipus, s.seconds, 100 * s.idle, s.slots, s.updates, s.tile_bytes,
            s.bytes_per_tile, s.stash_bytes, s.inter_ipu_bytes, s.averages,
            s.early, s.wait, hash);
-    return job_profile(run->job, stdout);
+    return job_profile(run->job);
+}
+
+static int run_all(struct command *command)
+{
+    struct run *run = command->context;
+    int status = load(run);
+
+    if (!status)
+        status = check_options(run);
+    if (!status)
+        status = train(run);
+    if (!status)
+        status = report(run);
+    job_free(run->job);
+    dataset_fini(&run->dataset);
+    return status;
 }
 
 int main(int argc, char **argv)
 {
-    struct run run = {0};
-    int status;
+    struct run run = {.epochs = 1,
+                      .options.seed = 1,
+                      .job_options = {.replicas = 1,
+                                      .batch = 16,
+                                      .optimizer = OPTIMIZER_MOMENTUM,
+                                      .seed = 1}};
+    const struct line line = {
+        "pipelined",
+        "Train a network that reads digits, spread over several software IPUs, "
+        "on every rank that mpirun started.\v"
+        "Exit status: 0 trained, 1 failed, 64 wrong command line, 130 or 143 "
+        "interrupted.",
+        table,
+        take,
+        &run,
+        NULL};
+    struct command command = {.context = &run};
+    int outcome = line_parse(&line, argc, argv);
 
-    interrupt_install();
-    status = parse(&run, argc, argv);
-    if (status != OPTIONS_RUN)
-        return settle(status);
-    status = hvd_init();
-    if (status < 0) {
-        problem_set("hvd: %s", hvd_last_error());
-        command_complain(program, PROBLEM_EVERYWHERE, progress_launch_rank(),
-                         1);
-        return 1;
-    }
-    status = load(&run);
-    if (!status)
-        status = train(&run);
-    if (!status)
-        status = report(&run);
-    if (!status)
-        status = agree(command_flush());
-    if (status < 0)
-        command_complain(program, status, hvd_rank(), hvd_size());
-    job_free(run.job);
-    dataset_fini(&run.dataset);
-    hvd_shutdown();
-    return status < 0;
+    fill_in(&run.job_options);
+    return command_run(&line, outcome, &command, run_all);
 }

@@ -18,7 +18,7 @@ LIBS_char_gpt = $(MODELS_LINK)
 # The device alone: neither MPI nor libhvd.
 PROGRAMS += $(B)/bin/memory_tools
 SRC_memory_tools := models/memory_tools.c $(wildcard models/memory/*.c) \
-	models/common/profile.c models/common/problem.c
+	$(addprefix models/common/,line.c problem.c profile.c values.c)
 DEPS_memory_tools = $(IPU_LIB)
 LIBS_memory_tools = $(IPU_LINK)
 

@@ -70,7 +70,10 @@ int main(int argc, char **argv)
         "print that as JSON: for each epoch bandwidth in GB/s, elements a "
         "second, elements, seconds and bytes.\v"
         "Exit status: 0 measured, 1 failed, 64 wrong command line.",
-        table, take, &o};
+        table,
+        take,
+        &o,
+        NULL};
     struct digits_source source = {0};
     int status = line_parse(&line, argc, argv);
 

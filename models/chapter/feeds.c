@@ -176,7 +176,10 @@ int main(int argc, char **argv)
         "Run a loop of ten iterations on the software IPU, which takes its "
         "data from a queue and gives its results to another.\v"
         "Exit status: 0 done, 1 failed, 64 wrong command line.",
-        table, take, &f};
+        table,
+        take,
+        &f,
+        NULL};
     int status = line_parse(&line, argc, argv);
 
     if (status != LINE_RUN)

@@ -232,7 +232,10 @@ int main(int argc, char **argv)
         "Train a perceptron in a loop on the software IPU and print losses "
         "while it runs.\v"
         "Exit status: 0 trained, 1 failed, 64 wrong command line.",
-        table, take, &o};
+        table,
+        take,
+        &o,
+        NULL};
     struct digits_source source = {0};
     int status = line_parse(&line, argc, argv);
 

@@ -245,7 +245,10 @@ int main(int argc, char **argv)
         "Train a perceptron in replicas on several software IPUs, with a "
         "cross-replica optimiser.\v"
         "Exit status: 0 trained, 1 failed, 64 wrong command line.",
-        table, take, &o};
+        table,
+        take,
+        &o,
+        NULL};
     struct run run = {.options = &o};
     int status = line_parse(&line, argc, argv);
 

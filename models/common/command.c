@@ -12,52 +12,84 @@
 #include <string.h>
 #include <unistd.h>
 
-void command_complain(const char *program, int status, int rank, int size)
+/* The line of a failure on stderr, if this rank should say it. */
+static void complain(const struct command *command, int status)
 {
     char host[65] = "?";
 
-    if (status == PROBLEM_ELSEWHERE || (status == PROBLEM_EVERYWHERE && rank))
+    if (status == PROBLEM_ELSEWHERE ||
+        (status == PROBLEM_EVERYWHERE && command->rank))
         return;
     gethostname(host, sizeof host - 1);
-    if (size > 1 && status == PROBLEM)
-        fprintf(stderr, "%s: rank %d (%s): %s\n", program, rank, host,
-                problem_text());
+    if (command->size > 1 && status == PROBLEM)
+        fprintf(stderr, "%s: rank %d (%s): %s\n", command->program,
+                command->rank, host, problem_text());
     else
-        fprintf(stderr, "%s: %s\n", program, problem_text());
+        fprintf(stderr, "%s: %s\n", command->program, problem_text());
 }
 
-int command_settle(enum options_program program, int outcome)
+/* Help, version, or a wrong command line. Every rank sees the same and settles
+ * it alone, without a world; rank 0 prints. */
+static int settle(const struct line *line, int outcome)
 {
-    int rank = progress_launch_rank();
-
-    if (outcome < 0 && rank > 0) {
-        /* mpirun ends all ranks as soon as one fails; let rank 0 speak. */
-        usleep(500000);
-        return OPTIONS_EXIT_USAGE;
-    }
-    if (outcome < 0) {
-        command_complain(options_name(program), PROBLEM, 0, 1);
-        return OPTIONS_EXIT_USAGE;
-    }
-    if (rank > 0)
+    if (progress_launch_rank() == 0)
+        return line_settle(line, outcome);
+    if (outcome >= 0)
         return 0;
-    if (outcome == OPTIONS_HELP)
-        options_help(program, stdout);
-    else
-        printf("%s %s\n", options_name(program), HVD_VERSION_STRING);
-    return fflush(stdout) != 0;
+    /* mpirun ends all ranks as soon as one fails; let rank 0 speak. */
+    usleep(500000);
+    return LINE_EXIT_USAGE;
 }
 
-int command_flush(void)
+/* Whether what was printed went somewhere. */
+static int flush(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return 0;
     return problem_set("standard output: %s", strerror(errno));
 }
 
+int command_run(const struct line *line, int outcome, struct command *command,
+                int (*run)(struct command *command))
+{
+    int status;
+
+    command->program = line->program;
+    if (outcome != LINE_RUN)
+        return settle(line, outcome);
+    interrupt_install();
+    if (hvd_init() < 0) {
+        problem_set("hvd: %s", hvd_last_error());
+        command->rank = progress_launch_rank();
+        complain(command, PROBLEM_EVERYWHERE);
+        return 1;
+    }
+    command->rank = hvd_rank();
+    command->size = hvd_size();
+    progress_init(&command->progress, stdout, command->rank == 0);
+    status = run(command);
+    progress_clear(&command->progress);
+    if (status == 0)
+        status = agree(flush());
+    if (status < 0)
+        complain(command, status);
+    hvd_shutdown();
+    return status < 0;
+}
+
+int command_main(enum options_program program, int argc, char **argv,
+                 int (*run)(struct command *command))
+{
+    struct options options;
+    struct command command = {.options = &options};
+    int outcome = options_parse(program, &options, argc, argv);
+
+    return command_run(options_line(program, &options), outcome, &command, run);
+}
+
 int command_check_files(const struct command *command)
 {
-    const struct options *o = &command->options;
+    const struct options *o = command->options;
     int status = 0;
 
     if (command->rank == 0) {
@@ -73,7 +105,7 @@ int command_check_files(const struct command *command)
 int command_write_files(const struct command *command,
                         const struct joint *joint)
 {
-    const struct options *o = &command->options;
+    const struct options *o = command->options;
     int status = 0;
 
     if (command->rank != 0)
@@ -81,47 +113,6 @@ int command_write_files(const struct command *command,
     if (o->weights)
         status = joint_save(joint, o->weights);
     if (status == 0)
-        status = joint_profile(joint, o->profile, options_name(o->program));
+        status = joint_profile(joint, o->profile, command->program);
     return status;
-}
-
-/* On a started library, and up to its end. */
-static int run_started(struct command *command,
-                       int (*run)(struct command *command))
-{
-    struct options *o = &command->options;
-    int status;
-
-    command->rank = hvd_rank();
-    command->size = hvd_size();
-    if (o->learning_rate == 0)
-        o->learning_rate = options_default_rate(o, command->size);
-    progress_init(&command->progress, stdout, command->rank == 0);
-    status = run(command);
-    progress_clear(&command->progress);
-    if (status == 0)
-        status = agree(command_flush());
-    if (status < 0)
-        command_complain(options_name(o->program), status, command->rank,
-                         command->size);
-    hvd_shutdown();
-    return status < 0;
-}
-
-int command_main(enum options_program program, int argc, char **argv,
-                 int (*run)(struct command *command))
-{
-    struct command command = {0};
-
-    interrupt_install();
-    int status = options_parse(program, &command.options, argc, argv);
-    if (status != OPTIONS_RUN)
-        return command_settle(program, status);
-    if (hvd_init() < 0) {
-        problem_set("hvd: %s", hvd_last_error());
-        command_complain(options_name(program), PROBLEM_EVERYWHERE,
-                         progress_launch_rank(), 1);
-        return 1;
-    }
-    return run_started(&command, run);
 }

@@ -12,17 +12,23 @@
 
 /* A training program at work. */
 struct command {
-    struct options options;
+    const char *program;
     struct progress progress; /* rank 0 talks */
     int rank, size;
+    struct options *options; /* what options.h reads; NULL: it did not */
+    void *context;           /* the program's own */
 };
 
 /*
- * The main of a training program: read the command line, start libhvd, run, say
- * what went wrong, end libhvd. run returns 0 or a problem (problem.h), the same
- * on all ranks but for who speaks, and has freed all that needs libhvd. Returns
- * the exit status.
+ * The rest of main, once line was read: outcome is what that returned. Settle
+ * what is not LINE_RUN; else start libhvd, run, say what went wrong, end
+ * libhvd. run returns 0 or a problem (problem.h), the same on all ranks but for
+ * who speaks, and has freed all that needs libhvd. Returns the exit status.
  */
+int command_run(const struct line *line, int outcome, struct command *command,
+                int (*run)(struct command *command));
+
+/* All of main of a program whose options are of options.h. */
 int command_main(enum options_program program, int argc, char **argv,
                  int (*run)(struct command *command));
 
@@ -33,18 +39,5 @@ int command_check_files(const struct command *command);
 /* Rank 0's files but the summary, after training. Not collective. */
 int command_write_files(const struct command *command,
                         const struct joint *joint);
-
-/*
- * Carry out what options_parse returned if it is not OPTIONS_RUN: help,
- * version, or a wrong command line. Every rank sees the same and settles it
- * alone, without a world; rank 0 prints. Returns the exit status.
- */
-int command_settle(enum options_program program, int outcome);
-
-/* The line of a failure (problem.h) on stderr, if this rank should say it. */
-void command_complain(const char *program, int status, int rank, int size);
-
-/* PROBLEM if what was printed went nowhere. */
-int command_flush(void);
 
 #endif

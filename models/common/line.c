@@ -49,9 +49,12 @@ static int explain_option(const struct argp_state *state,
     if (matches > 1)
         return problem_set("%s may be more than one option; write it in full",
                            word);
-    if (match->arg)
+    const struct argp_option *of = match; /* which an alias stands for */
+    while (of->flags & OPTION_ALIAS)
+        of--;
+    if (of->arg)
         return problem_set("--%s needs a value, --%s %s", match->name,
-                           match->name, match->arg);
+                           match->name, of->arg);
     return problem_set("--%s takes no value, but %s was given", match->name,
                        word);
 }
@@ -66,7 +69,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     case 'h': parsing->outcome = LINE_HELP; break;
     case 'V': parsing->outcome = LINE_VERSION; break;
     case ARGP_KEY_ARG:
-        status = problem_set("'%s' is not an option; see --help", value);
+        status = line->words
+                     ? line->take(line->context, 0, value)
+                     : problem_set("'%s' is not an option; see --help", value);
         break;
     case ARGP_KEY_ERROR:
         if (*problem_text() == '\0')
@@ -82,8 +87,10 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 
 static struct argp parser_of(const struct line *line)
 {
-    return (struct argp){
-        .options = line->table, .parser = parse_option, .doc = line->doc};
+    return (struct argp){.options = line->table,
+                         .parser = parse_option,
+                         .args_doc = line->words,
+                         .doc = line->doc};
 }
 
 int line_parse(const struct line *line, int argc, char **argv)

@@ -30,6 +30,8 @@ struct line {
      * kept. */
     int (*take)(void *context, int key, const char *value);
     void *context;
+    const char *words; /* what comes beside options, for the help: take gets
+                          each, with key 0; NULL: nothing may */
 };
 
 /* LINE_*, or PROBLEM with the text kept. Prints nothing. */

@@ -157,18 +157,24 @@ const char *options_name(enum options_program program)
     return programs[program].name;
 }
 
-/* table gets the rows that are the program's. */
-static struct line line_of(enum options_program program,
-                           struct argp_option *table, struct options *options)
+const struct line *options_line(enum options_program program,
+                                struct options *options)
 {
+    static struct argp_option table[OPTIONS_ROWS_MOST + 1];
+    static struct line line;
     int n = 0;
 
     for (int i = 0; i < options_nrows; i++)
         if (options_rows[i].programs & 1U << program)
             table[n++] = options_rows[i].option;
     table[n] = (struct argp_option){0};
-    return (struct line){programs[program].name, programs[program].doc, table,
-                         take, options};
+    line = (struct line){programs[program].name,
+                         programs[program].doc,
+                         table,
+                         take,
+                         options,
+                         NULL};
+    return &line;
 }
 
 static const struct options defaults[] = {
@@ -256,12 +262,10 @@ static void fill_in(struct options *o)
 int options_parse(enum options_program program, struct options *options,
                   int argc, char **argv)
 {
-    struct argp_option table[OPTIONS_ROWS_MOST + 1];
-    const struct line line = line_of(program, table, options);
     int outcome;
 
     *options = defaults[program];
-    outcome = line_parse(&line, argc, argv);
+    outcome = line_parse(options_line(program, options), argc, argv);
     if (outcome == LINE_RUN && check_together(options) < 0)
         return PROBLEM;
     if (outcome == LINE_RUN)
@@ -292,12 +296,10 @@ double options_default_rate(const struct options *options, int nranks)
     return rate * (scale < 4 ? scale : 4);
 }
 
-void options_help(enum options_program program, FILE *out)
+void options_set_rate(struct options *options, int nranks)
 {
-    struct argp_option table[OPTIONS_ROWS_MOST + 1];
-    const struct line line = line_of(program, table, NULL);
-
-    line_help(&line, out);
+    if (options->learning_rate == 0)
+        options->learning_rate = options_default_rate(options, nranks);
 }
 
 struct joint_options options_joint(const struct options *options)

@@ -11,14 +11,6 @@
 
 #include <stdio.h>
 
-enum { OPTIONS_EXIT_USAGE = LINE_EXIT_USAGE };
-
-enum {
-    OPTIONS_RUN = LINE_RUN,
-    OPTIONS_HELP = LINE_HELP,
-    OPTIONS_VERSION = LINE_VERSION
-};
-
 /* The programs; some options are of one of them. */
 enum options_program { OPTIONS_MNIST, OPTIONS_CHAR_GPT };
 
@@ -67,11 +59,16 @@ struct options {
 };
 
 /*
- * Returns OPTIONS_RUN, OPTIONS_HELP or OPTIONS_VERSION, or PROBLEM with the
- * text kept: which option, what was given, what is accepted.
+ * Returns LINE_RUN, LINE_HELP or LINE_VERSION, or PROBLEM with the text kept:
+ * which option, what was given, what is accepted.
  */
 int options_parse(enum options_program program, struct options *options,
                   int argc, char **argv);
+
+/* The program's command line, for line.h's functions. It reads into options,
+ * without what options_parse makes of that, and is to be used by one thread. */
+const struct line *options_line(enum options_program program,
+                                struct options *options);
 
 /*
  * The learning rate when --lr is not given: a rate for 64 images a step that
@@ -81,8 +78,9 @@ int options_parse(enum options_program program, struct options *options,
  */
 double options_default_rate(const struct options *options, int nranks);
 
-/* What --help prints. */
-void options_help(enum options_program program, FILE *out);
+/* Make it the learning rate, unless one was given. */
+void options_set_rate(struct options *options, int nranks);
+
 /* "mnist" */
 const char *options_name(enum options_program program);
 

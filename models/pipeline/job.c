@@ -16,6 +16,7 @@
 #include "common/dataset.h"
 #include "common/joint_pipeline.h"
 #include "common/problem.h"
+#include "common/profile.h"
 #include "common/random.h"
 #include "common/update.h"
 #include "pipeline/nets.h"
@@ -361,31 +362,10 @@ int job_hash(const struct job *job, uint64_t *hash)
     return 0;
 }
 
-static int write_profile(const struct job *job, ipu_profile *profile, FILE *out)
+int job_profile(const struct job *job)
 {
-    char *text = NULL;
+    const struct profile_program program = {"training", NULL, NULL,
+                                            job->pipeline};
 
-    if (ipu_pipeline_profile(job->pipeline, profile) < 0)
-        return device(IPU_ERR_STATE);
-    if (strcmp(job->options.profile, "text") != 0)
-        return device(ipu_profile_write(profile, job->options.profile));
-    if (ipu_profile_print(profile, IPU_PROFILE_TEXT, &text) < 0)
-        return device(IPU_ERR_STATE);
-    fputs(text, out);
-    free(text);
-    return 0;
-}
-
-int job_profile(const struct job *job, FILE *out)
-{
-    ipu_profile *profile = NULL;
-    int status;
-
-    if (!job->options.profile)
-        return 0;
-    status = device(ipu_profile_new("pipelined", &profile));
-    if (status == 0)
-        status = write_profile(job, profile, out);
-    ipu_profile_free(profile);
-    return status;
+    return profile_finish(job->options.profile, "pipelined", 1, &program);
 }

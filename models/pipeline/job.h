@@ -9,7 +9,6 @@
 #include "common/cut.h"
 
 #include <stdint.h>
-#include <stdio.h>
 
 struct dataset;
 
@@ -46,7 +45,7 @@ int job_stats(const struct job *job, struct cut_stats *stats);
 /* Of all weights: a number that is equal if they are. */
 int job_hash(const struct job *job, uint64_t *hash);
 
-/* Profile, if one was asked for; to out as text. */
-int job_profile(const struct job *job, FILE *out);
+/* What --profile asked for (profile.h). */
+int job_profile(const struct job *job);
 
 #endif

@@ -56,12 +56,13 @@ column() {
 @test "wrong command lines say what is wanted" {
     run "$TOOLS" --rows 0
     [ "$status" -eq 64 ]
-    [[ "$output" == *"--rows '0': a number of 1 to"* ]]
+    [[ "$output" == *"--rows: '0' is not a whole number from 1 to"* ]]
     run "$TOOLS" --rows 30 --parts 4
     [ "$status" -eq 64 ]
-    [[ "$output" == *"--rows '30': it must be a multiple of --parts"* ]]
-    run "$TOOLS" --rate nan
+    [[ "$output" == *"--rows 30: it must be a multiple of --parts 4"* ]]
+    run "$TOOLS" --lr nan
     [ "$status" -eq 64 ]
+    [[ "$output" == *"--lr: 'nan'"* ]]
     run "$TOOLS" --target mk9
     [ "$status" -eq 64 ]
     [[ "$output" == *"--target: "* ]]
@@ -70,13 +71,23 @@ column() {
     [[ "$output" == *"tool 'nothing'"* ]]
     run "$TOOLS" --nothing
     [ "$status" -eq 64 ]
+    [ "$output" = "memory_tools: there is no option --nothing; see --help" ]
 }
 
 @test "--help names the tools" {
     run "$TOOLS" --help
     [ "$status" -eq 0 ]
     [[ "$output" == *"recompute "* ]]
-    [[ "$output" == *"--parts N"* ]]
+    [[ "$output" == *"--parts=N"* ]]
+    run "$TOOLS" --version
+    [ "$status" -eq 0 ]
+    [[ "$output" == "memory_tools "[0-9]* ]]
+}
+
+@test "output that nobody takes is a failure" {
+    run bash -c "$TOOLS --rows 64 --width 16 --updates 1 plain 2>&1 >/dev/full"
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 1 ]
 }
 
 @test "a profile has a program for each tool" {

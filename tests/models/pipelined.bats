@@ -29,7 +29,7 @@ weights() {
 @test "a wrong command line is one line and status 64" {
     local arguments
     for arguments in "--schedule slow" "--stages 1" "--model gpt" "--nothing" \
-        "--count" "left" "--lr fast"; do
+        "--count" "--accumulate" "left" "--lr fast"; do
         # shellcheck disable=SC2086 # words are wanted
         run "$PIPELINED" $arguments
         echo "$arguments: $status: $output"
@@ -153,6 +153,13 @@ allreduces() {
         -np 1 "$PIPELINED" "${SMALL[@]}" --stages 4
     echo "$output"
     [ "$status" -eq 0 ] # the same variables
+    run mpirun --oversubscribe --bind-to none \
+        -np 1 "$PIPELINED" "${SMALL[@]}" --count 4 : \
+        -np 1 "$PIPELINED" "${SMALL[@]}" --count 8
+    echo "$output"
+    [ "$status" -ne 0 ]
+    [ "$(grep -c '^pipelined: the ranks differ in --count' \
+        <<<"$output")" -eq 1 ]
     run mpirun --oversubscribe --bind-to none \
         -np 1 "$PIPELINED" "${SMALL[@]}" : \
         -np 1 "$PIPELINED" "${SMALL[@]}" --model towers --count 12

@@ -37,7 +37,7 @@ START_TEST(defaults_are_those_of_the_help)
 {
     struct options o;
 
-    ck_assert_int_eq(parse(&o, ""), OPTIONS_RUN);
+    ck_assert_int_eq(parse(&o, ""), LINE_RUN);
     ck_assert_ptr_null(o.data);
     ck_assert_ptr_null(o.summary);
     ck_assert_ptr_null(o.weights);
@@ -63,7 +63,7 @@ START_TEST(every_option_is_read)
 
     ck_assert_int_eq(parse(&o, "--data d --epochs 7 --steps=8 --batch-size 9 "
                                "--lr 2.5e-2 --optimizer sgd"),
-                     OPTIONS_RUN);
+                     LINE_RUN);
     ck_assert_str_eq(o.data, "d");
     ck_assert_int_eq(o.epochs, 7);
     ck_assert_int_eq(o.steps, 8);
@@ -73,7 +73,7 @@ START_TEST(every_option_is_read)
     ck_assert_int_eq(parse(&o, "--seed 0 --eval-every 0 --summary s "
                                "--save-weights w --serial --threads 2 "
                                "--check-every 10"),
-                     OPTIONS_RUN);
+                     LINE_RUN);
     ck_assert_uint_eq(o.seed, 0);
     ck_assert_int_eq(o.eval_every, 0);
     ck_assert_int_eq(o.check_every, 10);
@@ -82,10 +82,10 @@ START_TEST(every_option_is_read)
     ck_assert(o.serial);
     ck_assert_int_eq(o.threads, 2);
     ck_assert_ptr_null(o.profile);
-    ck_assert_int_eq(parse(&o, "--profile p"), OPTIONS_RUN);
+    ck_assert_int_eq(parse(&o, "--profile p"), LINE_RUN);
     ck_assert_str_eq(o.profile, "p");
     ck_assert_int_eq(parse(&o, "--train-images 100 --test-images 20 -e3"),
-                     OPTIONS_RUN);
+                     LINE_RUN);
     ck_assert_int_eq(o.train_images, 100);
     ck_assert_int_eq(o.test_images, 20);
     ck_assert_int_eq(o.epochs, 3);
@@ -114,7 +114,7 @@ START_TEST(a_pipeline_makes_whole_updates)
         struct options o;
 
         snprintf(line, sizeof line, "%s --layers 8", lines[i].line);
-        ck_assert_int_eq(parse_for(OPTIONS_CHAR_GPT, &o, line), OPTIONS_RUN);
+        ck_assert_int_eq(parse_for(OPTIONS_CHAR_GPT, &o, line), LINE_RUN);
         ck_assert_int_eq(o.optimizer.accumulate, lines[i].accumulate);
         ck_assert_int_eq(o.steps, lines[i].steps);
         ck_assert_int_eq(o.warmup, lines[i].warmup);
@@ -129,15 +129,15 @@ START_TEST(default_rate_follows_images_of_a_step)
 {
     struct options o;
 
-    ck_assert_int_eq(parse(&o, ""), OPTIONS_RUN);
+    ck_assert_int_eq(parse(&o, ""), LINE_RUN);
     ck_assert_double_eq_tol(options_default_rate(&o, 1), 0.002, 1e-12);
     ck_assert_double_eq_tol(options_default_rate(&o, 4), 0.008, 1e-12);
     ck_assert_double_eq_tol(options_default_rate(&o, 64), 0.008, 1e-12);
-    ck_assert_int_eq(parse(&o, "--batch-size 32"), OPTIONS_RUN);
+    ck_assert_int_eq(parse(&o, "--batch-size 32"), LINE_RUN);
     ck_assert_double_eq_tol(options_default_rate(&o, 2), 0.002, 1e-12);
-    ck_assert_int_eq(parse(&o, "--optimizer momentum"), OPTIONS_RUN);
+    ck_assert_int_eq(parse(&o, "--optimizer momentum"), LINE_RUN);
     ck_assert_double_eq_tol(options_default_rate(&o, 1), 0.02, 1e-12);
-    ck_assert_int_eq(parse(&o, "--optimizer sgd"), OPTIONS_RUN);
+    ck_assert_int_eq(parse(&o, "--optimizer sgd"), LINE_RUN);
     ck_assert_double_eq_tol(options_default_rate(&o, 1), 0.1, 1e-12);
 }
 END_TEST
@@ -146,9 +146,9 @@ START_TEST(help_and_version_are_outcomes)
 {
     struct options o;
 
-    ck_assert_int_eq(parse(&o, "--help"), OPTIONS_HELP);
-    ck_assert_int_eq(parse(&o, "-h"), OPTIONS_HELP);
-    ck_assert_int_eq(parse(&o, "--version"), OPTIONS_VERSION);
+    ck_assert_int_eq(parse(&o, "--help"), LINE_HELP);
+    ck_assert_int_eq(parse(&o, "-h"), LINE_HELP);
+    ck_assert_int_eq(parse(&o, "--version"), LINE_VERSION);
 }
 END_TEST
 
@@ -164,7 +164,7 @@ START_TEST(help_names_every_option)
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
 
-    options_help(OPTIONS_MNIST, out);
+    line_help(options_line(OPTIONS_MNIST, NULL), out);
     fclose(out);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         ck_assert_msg(strstr(text, names[i]) != NULL, "no %s", names[i]);
