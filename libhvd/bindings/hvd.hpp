@@ -17,8 +17,10 @@
 #define HVD_HPP
 
 #include <hvd.h>
+#include <hvd_strategy.h>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -392,6 +394,90 @@ public:
 
 private:
     int id_;
+};
+
+/*
+ * Variables that are the same on all ranks, their gradients averaged as they
+ * become ready, an optimizer that is applied to the averages: hvd_strategy.h.
+ * If it goes because of an exception, this rank abandons the step, so that the
+ * others are told instead of waiting.
+ */
+class Strategy {
+public:
+    /* The defaults, to be changed and given to the constructor. */
+    static hvd_strategy_options options()
+    {
+        hvd_strategy_options options;
+        hvd_strategy_options_init(&options, sizeof options);
+        return options;
+    }
+    explicit Strategy(const hvd_strategy_options &options = Strategy::options())
+        : exceptions_(std::uncaught_exceptions())
+    {
+        check_status(hvd_strategy_new(&options, &strategy_));
+    }
+    Strategy(Strategy &&other) noexcept
+        : strategy_(std::exchange(other.strategy_, nullptr)),
+          exceptions_(other.exceptions_)
+    {
+    }
+    Strategy &operator=(Strategy &&) = delete;
+    ~Strategy()
+    {
+        if (strategy_ && std::uncaught_exceptions() > exceptions_)
+            hvd_strategy_abandon(strategy_, "an exception");
+        hvd_strategy_free(strategy_);
+    }
+
+    /* The number of the variable, whose value is borrowed. */
+    int add(const std::string &name, float *value,
+            const std::vector<std::int64_t> &shape)
+    {
+        return check_status(
+            hvd_strategy_add(strategy_, name.c_str(), value,
+                             static_cast<std::int32_t>(shape.size()),
+                             shape.data()));
+    }
+    void start() { check_status(hvd_strategy_start(strategy_)); }
+    float *gradient(int variable)
+    {
+        float *gradient = hvd_strategy_gradient(strategy_, variable);
+        if (!gradient)
+            throw Error(HVD_ERR_ARGUMENT);
+        return gradient;
+    }
+    void ready(int variable)
+    {
+        check_status(hvd_strategy_ready(strategy_, variable));
+    }
+    void step() { check_status(hvd_strategy_step(strategy_)); }
+    void check() { check_status(hvd_strategy_check(strategy_)); }
+    void save(const std::string &path)
+    {
+        check_status(hvd_strategy_save(strategy_, path.c_str()));
+    }
+    /* false: of another optimizer, whose state has begun anew. */
+    bool load(const std::string &path)
+    {
+        return check_status(hvd_strategy_load(strategy_, path.c_str())) == 1;
+    }
+    void set_learning_rate(double rate)
+    {
+        check_status(hvd_strategy_set_learning_rate(strategy_, rate));
+    }
+    hvd_strategy_stats stats() const
+    {
+        hvd_strategy_stats stats{};
+        stats.size = sizeof stats;
+        check_status(hvd_strategy_get_stats(strategy_, &stats));
+        return stats;
+    }
+
+private:
+    static int check_status(int status) { return hvd::check(status); }
+
+    hvd_strategy *strategy_ = nullptr;
+    int exceptions_; /* under way when it was made */
 };
 
 } // namespace hvd

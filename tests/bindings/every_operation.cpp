@@ -104,6 +104,54 @@ static void errors(int r, int n)
     first.remove();
 }
 
+/* A value that all ranks pull at, and a rank that throws in mid-step. */
+static void strategies(int r, int n)
+{
+    auto options = hvd::Strategy::options();
+    float w[2] = {static_cast<float>(r), 7};
+
+    options.optimizer = HVD_SGD;
+    options.learning_rate = 0.5;
+    hvd::Strategy strategy(options);
+    int v = strategy.add("w", w, {2});
+    strategy.start();
+    MUST(w[0] == 0);
+    for (int step = 0; step < 2; step++) {
+        strategy.gradient(v)[0] = static_cast<float>(2 * r);
+        strategy.gradient(v)[1] = 0;
+        strategy.ready(v);
+        strategy.step();
+    }
+    MUST(w[0] == static_cast<float>(1 - n) && w[1] == 7);
+    strategy.check();
+    MUST(strategy.stats().steps == 2);
+    hvd::Strategy moved(std::move(strategy));
+    try {
+        moved.load("/nowhere/state");
+        MUST(false);
+    } catch (const hvd::Error &error) {
+        MUST(error.status() == HVD_ERR_FILE);
+    }
+
+    try {
+        hvd::Strategy broken(options);
+        float x = 0;
+        broken.add("x", &x, {});
+        broken.start();
+        if (r == n - 1)
+            throw std::runtime_error("no data");
+        *broken.gradient(0) = 1;
+        broken.ready(0);
+        broken.step();
+        MUST(false);
+    } catch (const hvd::Error &error) {
+        MUST(r < n - 1 && error.status() == HVD_ERR_PEER);
+        MUST(std::strstr(error.what(), "an exception"));
+    } catch (const std::runtime_error &) {
+        MUST(r == n - 1);
+    }
+}
+
 static void alone(int r)
 {
     hvd::World world = hvd::World::of({r});
@@ -121,6 +169,7 @@ int main()
         n = hvd::size();
         operations(r, n);
         errors(r, n);
+        strategies(r, n);
         MUST(hvd::join() >= 0);
     }
     alone(r);
