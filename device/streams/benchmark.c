@@ -4,6 +4,7 @@
  * is in its way: the queue's thread reads ahead, and this one takes.
  */
 #include <inttypes.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,10 +59,14 @@ static int append(struct report *report, const char *text)
     return IPU_OK;
 }
 
-/* Keys in the order of the alphabet, single-precision numbers. */
+/* Keys in the order of the alphabet, single-precision numbers, with a point
+ * whatever locale the program has chosen. */
 static void print_epoch(char *text, double elements, double bytes,
                         double seconds)
 {
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t before = uselocale(plain);
+
     snprintf(text, EPOCH_TEXT,
              "{\"bandwidth\":%.17g,\"elements_per_second\":%.17g,"
              "\"elements_processed\":%.17g,\"time_elapsed\":%.17g,"
@@ -69,6 +74,9 @@ static void print_epoch(char *text, double elements, double bytes,
              (double)(float)(bytes / (1e9 * seconds)),
              (double)(float)(elements / seconds), (double)(float)elements,
              (double)(float)seconds, (double)(float)bytes);
+    uselocale(before);
+    if (plain)
+        freelocale(plain);
 }
 
 /* The elements of one epoch, into buffers. Replicas take them in turn; first:

@@ -51,20 +51,31 @@ int hvd__parse_bytes(const char *text, size_t *bytes)
     return HVD_OK;
 }
 
-/* Digits with at most one point, and nothing that strtod would take too (a
- * sign, an exponent, hexadecimal, infinity). *rest is what follows. */
+/* Digits with at most one point. Not strtod, which takes more (a sign, an
+ * exponent, infinity), and in the locale of a program that has chosen one, no
+ * point but a comma. *rest is what follows. */
 static int parse_decimal(const char *text, double *value, const char **rest)
 {
-    size_t digits = strspn(text, "0123456789.");
-    char number[64], *end;
+    size_t length = strspn(text, "0123456789.");
+    double scale = 1;
+    bool point = false;
 
-    if (!isdigit((unsigned char)text[0]) || digits >= sizeof number)
+    if (text[0] < '0' || text[0] > '9' || length > 63)
         return HVD_ERR_CONFIG;
-    memcpy(number, text, digits);
-    number[digits] = '\0';
-    *value = strtod(number, &end);
-    *rest = text + digits;
-    return *end ? HVD_ERR_CONFIG : HVD_OK;
+    *value = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '.' && point)
+            return HVD_ERR_CONFIG;
+        if (text[i] == '.') {
+            point = true;
+            continue;
+        }
+        *value = 10 * *value + (text[i] - '0');
+        scale *= point ? 10 : 1;
+    }
+    *value /= scale; /* both exact, and this rounded once, up to 15 digits */
+    *rest = text + length;
+    return HVD_OK;
 }
 
 int hvd__parse_duration(const char *text, int64_t *ns)

@@ -104,6 +104,13 @@ __attribute__((format(printf, 2, 3))) static void add(struct page *page,
     page->length += n > 0 ? (size_t)n : 0;
 }
 
+/* Nanoseconds as seconds; in integers, since floats have a comma in some
+ * locales. */
+static void add_seconds(struct page *page, int64_t ns)
+{
+    add(page, "%" PRId64 ".%09d", ns / 1000000000, (int)(ns % 1000000000));
+}
+
 static void head(struct page *page, const char *name, const char *type,
                  const char *help)
 {
@@ -132,9 +139,10 @@ static void by_kind(struct page *page, const hvd_metrics *m, int rank,
         add(page, "hvd_%s{rank=\"%d\",op=\"%s\"} ", name, rank,
             hvd_kind_name(kind));
         if (seconds)
-            add(page, "%.9f\n", (double)value * 1e-9);
+            add_seconds(page, value);
         else
-            add(page, "%" PRId64 "\n", value);
+            add(page, "%" PRId64, value);
+        add(page, "\n");
     }
 }
 
@@ -148,24 +156,29 @@ static void histogram(struct page *page, const hvd_metrics *m, int rank)
         int64_t sum = 0;
 
         for (int i = 0; name && i < HVD_LATENCY_BUCKETS; i++) {
+            int64_t us = INT64_C(1) << i;
+
             sum += k->latency[i];
+
             if (i < HVD_LATENCY_BUCKETS - 1)
                 add(page,
                     "hvd_latency_seconds_bucket{rank=\"%d\",op=\"%s\","
-                    "le=\"%.6f\"} %" PRId64 "\n",
-                    rank, name, (double)(INT64_C(1) << i) * 1e-6, sum);
+                    "le=\"%" PRId64 ".%06d\"} %" PRId64 "\n",
+                    rank, name, us / 1000000, (int)(us % 1000000), sum);
             else
                 add(page,
                     "hvd_latency_seconds_bucket{rank=\"%d\",op=\"%s\","
                     "le=\"+Inf\"} %" PRId64 "\n",
                     rank, name, sum);
         }
-        if (name)
-            add(page,
-                "hvd_latency_seconds_sum{rank=\"%d\",op=\"%s\"} %.9f\n"
-                "hvd_latency_seconds_count{rank=\"%d\",op=\"%s\"} %" PRId64
-                "\n",
-                rank, name, (double)k->latency_ns * 1e-9, rank, name, sum);
+        if (!name)
+            continue;
+        add(page, "hvd_latency_seconds_sum{rank=\"%d\",op=\"%s\"} ", rank,
+            name);
+        add_seconds(page, k->latency_ns);
+        add(page,
+            "\nhvd_latency_seconds_count{rank=\"%d\",op=\"%s\"} %" PRId64 "\n",
+            rank, name, sum);
     }
 }
 
@@ -210,12 +223,14 @@ size_t hvd__metrics_print(const hvd_metrics *m, int rank, char *text,
     counter(&page, rank, "refused_total", "Submissions refused.", m->refused);
     head(&page, "blocked_seconds_total", "counter",
          "Time of threads in hvd_wait and blocking calls.");
-    add(&page, "hvd_blocked_seconds_total{rank=\"%d\"} %.9f\n", rank,
-        (double)m->blocked_ns * 1e-9);
+    add(&page, "hvd_blocked_seconds_total{rank=\"%d\"} ", rank);
+    add_seconds(&page, m->blocked_ns);
+    add(&page, "\n");
     head(&page, "computing_seconds_total", "counter",
          "Time in the arithmetic of reductions of 16 KiB or more.");
-    add(&page, "hvd_computing_seconds_total{rank=\"%d\"} %.9f\n", rank,
-        (double)m->computing_ns * 1e-9);
+    add(&page, "hvd_computing_seconds_total{rank=\"%d\"} ", rank);
+    add_seconds(&page, m->computing_ns);
+    add(&page, "\n");
     return page.length;
 }
 

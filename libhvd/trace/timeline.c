@@ -160,15 +160,23 @@ static int row_of(struct hvd__timeline *t, const char *name)
     return i < MOST_ROWS ? i + 1 : MOST_ROWS;
 }
 
+/* Microseconds; in integers, since floats have a comma in some locales. */
+static void add_time(struct hvd__timeline *t, const char *key, int64_t ns)
+{
+    int64_t size = ns < 0 ? -ns : ns;
+
+    add(t, ",\"%s\":%s%" PRId64 ".%03d", key, ns < 0 ? "-" : "", size / 1000,
+        (int)(size % 1000));
+}
+
 /* Open, for arguments to follow. */
 static void begin_event(struct hvd__timeline *t, int row, const char *prefix,
                         const char *name, int64_t from, int64_t to)
 {
-    add(t,
-        ",\n{\"ph\":\"X\",\"name\":\"%s%s\",\"pid\":%d,\"tid\":%d,"
-        "\"ts\":%.3f,\"dur\":%.3f",
-        prefix, name, t->rank, row, (double)(from + t->offset_ns) * 1e-3,
-        (double)(to > from ? to - from : 0) * 1e-3);
+    add(t, ",\n{\"ph\":\"X\",\"name\":\"%s%s\",\"pid\":%d,\"tid\":%d", prefix,
+        name, t->rank, row);
+    add_time(t, "ts", from + t->offset_ns);
+    add_time(t, "dur", to > from ? to - from : 0);
 }
 
 static void add_phase(struct hvd__timeline *t, int row, const char *prefix,
