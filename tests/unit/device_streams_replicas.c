@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues of replicated programs: each replica takes its own elements, and gives
- * its part; with threads, and one after the other. */
+ * its part; with threads, and one after the other. And what happens when nobody
+ * reads, or the data ends or fails: afterwards all of it runs again. */
 #include "check_main.h"
+
+#include <pthread.h>
+
 #include "device.h"
 #include "feeds.h"
 
@@ -24,11 +28,11 @@ struct fed {
     ipu_replicas *replicas;
 };
 
-static void fed_init(struct fed *f, int32_t threads)
+static void fed_init_with(struct fed *f, int32_t threads,
+                          ipu_outfeed_options out)
 {
     ipu_feed_tensor tensors[2];
     ipu_infeed_options in;
-    ipu_outfeed_options out = outfeed_options(IPU_OUTFEED_ALL);
     ipu_replicas_options options;
     ipu_tensor zero, total;
 
@@ -47,6 +51,11 @@ static void fed_init(struct fed *f, int32_t threads)
     options.ipus = REPLICAS;
     options.threads = threads;
     MUST(ipu_replicas_new(f->d.executable, &options, &f->replicas));
+}
+
+static void fed_init(struct fed *f, int32_t threads)
+{
+    fed_init_with(f, threads, outfeed_options(IPU_OUTFEED_ALL));
 }
 
 static void fed_free(struct fed *f)
@@ -107,6 +116,136 @@ START_TEST(data_ends_for_one)
 }
 END_TEST
 
+/* ------------------------------------------------------------------ failures
+ */
+
+/* The data from its beginning, nothing in the queue: all of it is there. */
+static void expect_a_run(struct fed *f)
+{
+    float totals[REPLICAS];
+    int n = REPLICAS * ITERATIONS;
+
+    MUST(ipu_infeed_stop(f->infeed));
+    MUST(ipu_outfeed_clear(f->outfeed));
+    MUST(ipu_infeed_start(f->infeed));
+    MUST(ipu_replicas_connect(f->replicas, "total", totals, sizeof totals));
+    MUST(ipu_replicas_run(f->replicas));
+    for (int r = 0; r < REPLICAS; r++)
+        ck_assert_float_eq(totals[r], (float)(n * (n - 1) / 2));
+    MUST(ipu_replicas_connect(f->replicas, "total", NULL, 0));
+}
+
+/* Number of these: threads. */
+START_TEST(memory_for_what_nobody_reads_has_an_end)
+{
+    ipu_outfeed_options out = outfeed_options(IPU_OUTFEED_ALL);
+    struct fed f;
+
+    out.most_elements = ITERATIONS + 4;
+    fed_init_with(&f, _i, out);
+    MUST(ipu_infeed_start(f.infeed));
+    MUST(ipu_replicas_run(f.replicas));
+    MUST_FAIL(ipu_replicas_run(f.replicas), IPU_ERR_STATE,
+              "nobody has dequeued the 14 elements");
+    ck_assert_ptr_nonnull(strstr(ipu_last_error(), "replica "));
+    expect_a_run(&f);
+    ck_assert_int_eq(ipu_outfeed_count(f.outfeed), ITERATIONS);
+    fed_free(&f);
+}
+END_TEST
+
+START_TEST(a_device_does_not_wait_for_ever)
+{
+    ipu_outfeed_options out = outfeed_options(IPU_OUTFEED_ALL);
+    struct fed f;
+
+    out.blocking = 1;
+    out.buffer_depth = ITERATIONS;
+    out.timeout_seconds = 0.05;
+    fed_init_with(&f, _i, out);
+    MUST(ipu_infeed_start(f.infeed));
+    MUST(ipu_replicas_run(f.replicas));
+    MUST_FAIL(ipu_replicas_run(f.replicas), IPU_ERR_STATE,
+              "nobody has dequeued for 0.05 seconds");
+    expect_a_run(&f);
+    fed_free(&f);
+}
+END_TEST
+
+static atomic_int over; /* the run */
+
+/* Takes two elements, then gives up. An abort is of the run that goes on, which
+ * may not have begun yet: again, until it has ended. */
+static void *read_two(void *context)
+{
+    ipu_outfeed *outfeed = context;
+    ipu_results *results;
+
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(ipu_outfeed_next(outfeed, -1, &results), 1);
+        ipu_results_free(results);
+    }
+    while (!atomic_load(&over)) {
+        ipu_outfeed_abort(outfeed);
+        sched_yield();
+    }
+    return NULL;
+}
+
+START_TEST(a_reader_that_gives_up_ends_the_run)
+{
+    ipu_outfeed_options out = outfeed_options(IPU_OUTFEED_ALL);
+    pthread_t reader;
+    struct fed f;
+
+    out.blocking = 1;
+    out.buffer_depth = ITERATIONS;
+    fed_init_with(&f, _i, out);
+    MUST(ipu_infeed_start(f.infeed));
+    MUST(ipu_replicas_run(f.replicas));
+    ck_assert_int_eq(pthread_create(&reader, NULL, read_two, f.outfeed), 0);
+    MUST_FAIL(ipu_replicas_run(f.replicas), IPU_ERR_STATE, "was aborted");
+    atomic_store(&over, 1);
+    pthread_join(reader, NULL);
+    expect_a_run(&f);
+    fed_free(&f);
+}
+END_TEST
+
+START_TEST(data_that_fails_is_told)
+{
+    struct fed f;
+
+    fed_init(&f, _i);
+    f.source.fail_at = 8;
+    MUST(ipu_infeed_start(f.infeed));
+    MUST_FAIL(ipu_replicas_run(f.replicas), IPU_ERR_CALLBACK, "replica ");
+    ck_assert_ptr_nonnull(strstr(ipu_last_error(), "'data'"));
+    ck_assert_int_eq(ipu_replicas_callback_status(f.replicas), -5);
+    MUST(ipu_infeed_stop(f.infeed));
+    f.source.fail_at = 0;
+    expect_a_run(&f);
+    fed_free(&f);
+}
+END_TEST
+
+START_TEST(data_that_ends_is_told)
+{
+    struct fed f;
+
+    fed_init(&f, _i);
+    f.source.last = REPLICAS * 4 + 1;
+    MUST(ipu_infeed_start(f.infeed));
+    MUST_FAIL(ipu_replicas_run(f.replicas), IPU_ERR_END,
+              "the data of infeed 'data' has ended");
+    ck_assert_ptr_nonnull(strstr(ipu_last_error(), "replica "));
+    MUST(ipu_infeed_stop(f.infeed));
+    f.source.last = 0;
+    expect_a_run(&f);
+    fed_free(&f);
+}
+END_TEST
+
 START_TEST(what_replicas_refuse)
 {
     struct fed f;
@@ -126,6 +265,13 @@ static TCase *tcase_replicas(void)
     tcase_add_test(t, each_takes_its_elements);
     tcase_add_test(t, data_ends_for_one);
     tcase_add_test(t, what_replicas_refuse);
+    tcase_add_loop_test(t, memory_for_what_nobody_reads_has_an_end, 1,
+                        REPLICAS + 1);
+    tcase_add_loop_test(t, a_device_does_not_wait_for_ever, 1, REPLICAS + 1);
+    tcase_add_loop_test(t, a_reader_that_gives_up_ends_the_run, 1,
+                        REPLICAS + 1);
+    tcase_add_loop_test(t, data_that_fails_is_told, 1, REPLICAS + 1);
+    tcase_add_loop_test(t, data_that_ends_is_told, 1, REPLICAS + 1);
     return t;
 }
 
