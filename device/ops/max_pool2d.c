@@ -11,7 +11,7 @@
 
 #include "graph/error.h"
 #include "ops/costs.h"
-#include "ops/pool.h"
+#include "ops/max_pool.h"
 
 /* Where the pixels of window (row, column) of an image start, in elements;
  * row: counted over all images. */
@@ -40,14 +40,6 @@ static int64_t window(const struct geometry *g, int64_t row, int64_t column)
     int64_t image = row / g->out_h, y = row % g->out_h * g->size;
 
     return ((image * g->in_h + y) * g->in_w + column * g->size) * g->c;
-}
-
-/* y = max(y, x), NaN winning. */
-IPU__WIDE static void maximum(float *y, const float *x, int64_t count)
-{
-    IPU__BY_ELEMENT
-    for (int64_t i = 0; i < count; i++)
-        y[i] = !(x[i] <= y[i]) && y[i] == y[i] ? x[i] : y[i];
 }
 
 static inline float larger(float a, float b)
@@ -90,8 +82,8 @@ static int run(const struct ipu__call *call)
 
             memcpy(y, first, (size_t)g.c * sizeof *y);
             for (int64_t i = 1; i < g.size * g.size; i++)
-                maximum(y, first + (i / g.size * g.in_w + i % g.size) * g.c,
-                        g.c);
+                ipu__max_pixel(
+                    y, first + (i / g.size * g.in_w + i % g.size) * g.c, g.c);
         }
     return IPU_OK;
 }
@@ -99,11 +91,8 @@ static int run(const struct ipu__call *call)
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
                      const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
-    const ipu_tensor inputs[] = {ipu__handle(graph, node->inputs[0]),
-                                 ipu__handle(graph, node->output), dy};
-
     (void)needed;
-    dx[0] = ipu__add(graph, &ipu__max_pool2d_grad, inputs, &node->attributes);
+    dx[0] = ipu__max_gradient(graph, node, &ipu__max_pool2d_grad, dy);
 }
 
 const struct ipu__op ipu__max_pool2d = {
@@ -124,19 +113,6 @@ static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
     IPU_TRY(ipu__same_floats(call, output));
     IPU_TRY(ipu__expect_same(call, 1, 2));
     return ipu__pool_check(call, output, &call->inputs[1].shape);
-}
-
-/* One pixel of a window: takes what is left of dy where x is the maximum. */
-IPU__WIDE static void take(float *dx, float *left, const float *x,
-                           const float *y, int64_t count)
-{
-    IPU__BY_ELEMENT
-    for (int64_t i = 0; i < count; i++) {
-        bool is_maximum = x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]);
-
-        dx[i] = is_maximum ? left[i] : 0;
-        left[i] = is_maximum ? 0 : left[i];
-    }
 }
 
 /* x is its window's maximum. Not by ||, which is a branch. */
@@ -171,11 +147,6 @@ IPU__WIDE static void take_of_4(float *dx, const float *x, const float *y,
             dx[b + c] = in_b2 ? left : 0;
         }
     }
-}
-
-static size_t grad_scratch(const struct ipu__call *call)
-{
-    return (size_t)call->inputs[0].shape.extents[3] * sizeof(float);
 }
 
 /* What no window covers. The rest must stay: it may hold x. */
@@ -217,7 +188,7 @@ static int run_grad(const struct ipu__call *call)
             memcpy(left, dy, (size_t)g.c * sizeof *left);
             for (int64_t i = 0; i < g.size * g.size; i++) {
                 int64_t at = first + (i / g.size * g.in_w + i % g.size) * g.c;
-                take(dx + at, left, x + at, y, g.c);
+                ipu__max_take(dx + at, left, x + at, y, g.c);
             }
             y += g.c;
             dy += g.c;
@@ -231,7 +202,7 @@ const struct ipu__op ipu__max_pool2d_grad = {
     .in_place = 0,
     .slots = 3,
     .shape = grad_shape,
-    .scratch = grad_scratch,
+    .scratch = ipu__max_left_scratch,
     .run = run_grad,
     .cost = ipu__read_once_cost,
     .estimate = IPU__WINDOW_ESTIMATE,

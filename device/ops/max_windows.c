@@ -9,15 +9,7 @@
 
 #include "graph/error.h"
 #include "ops/costs.h"
-#include "ops/pool.h"
-
-/* y = max(y, x), NaN winning. */
-IPU__WIDE static void maximum(float *y, const float *x, int64_t count)
-{
-    IPU__BY_ELEMENT
-    for (int64_t i = 0; i < count; i++)
-        y[i] = !(x[i] <= y[i]) && y[i] == y[i] ? x[i] : y[i];
-}
+#include "ops/max_pool.h"
 
 /* image: of x. */
 static void run_window(const struct ipu__pool *p, float *y, const float *image,
@@ -27,7 +19,7 @@ static void run_window(const struct ipu__pool *p, float *y, const float *image,
            (size_t)p->c * sizeof *y);
     for (int64_t row = at.top; row < at.bottom; row++)
         for (int64_t column = at.left; column < at.right; column++)
-            maximum(y, image + (row * p->w + column) * p->c, p->c);
+            ipu__max_pixel(y, image + (row * p->w + column) * p->c, p->c);
 }
 
 static int run(const struct ipu__call *call)
@@ -47,11 +39,8 @@ static int run(const struct ipu__call *call)
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
                      const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
-    const ipu_tensor inputs[] = {ipu__handle(graph, node->inputs[0]),
-                                 ipu__handle(graph, node->output), dy};
-
     (void)needed;
-    dx[0] = ipu__add(graph, &ipu__max_windows_grad, inputs, &node->attributes);
+    dx[0] = ipu__max_gradient(graph, node, &ipu__max_windows_grad, dy);
 }
 
 const struct ipu__op ipu__max_windows = {
@@ -74,24 +63,6 @@ static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__windows_check(call, output, &call->inputs[1].shape);
 }
 
-/* One pixel of a window: takes what is left of dy where x is the maximum. */
-IPU__WIDE static void take(float *dx, float *left, const float *x,
-                           const float *y, int64_t count)
-{
-    IPU__BY_ELEMENT
-    for (int64_t i = 0; i < count; i++) {
-        bool is_maximum = x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]);
-
-        dx[i] += is_maximum ? left[i] : 0;
-        left[i] = is_maximum ? 0 : left[i];
-    }
-}
-
-static size_t grad_scratch(const struct ipu__call *call)
-{
-    return (size_t)call->inputs[0].shape.extents[3] * sizeof(float);
-}
-
 static int run_grad(const struct ipu__call *call)
 {
     const struct ipu__pool p = ipu__pool_of(
@@ -111,7 +82,7 @@ static int run_grad(const struct ipu__call *call)
             for (int64_t column = at.left; column < at.right; column++) {
                 int64_t pixel = ((image + row) * p.w + column) * p.c;
 
-                take(dx + pixel, left, x + pixel, y, p.c);
+                ipu__max_take_more(dx + pixel, left, x + pixel, y, p.c);
             }
     }
     return IPU_OK;
@@ -122,7 +93,7 @@ const struct ipu__op ipu__max_windows_grad = {
     .ninputs = 3,
     .in_place = -1,
     .shape = grad_shape,
-    .scratch = grad_scratch,
+    .scratch = ipu__max_left_scratch,
     .run = run_grad,
     .cost = ipu__windows_cost,
     .estimate = IPU__WINDOW_ESTIMATE,
