@@ -144,7 +144,8 @@ static int verify_inputs(const struct ipu__reader *r, const ipu_graph *g,
             (i == 0 && is_row_op(node->op)))
             return ipu__damaged(r, "input %d of node %d, %s, has %s rows", i,
                                 (int)n, node->op->name,
-                                is_row_op(node->op) ? "no" : "only");
+                                g->tensors[node->inputs[i]].remote ? "only"
+                                                                   : "no");
     }
     for (int i = node->op->ninputs; i < IPU__MAX_INPUTS; i++)
         if (node->inputs[i])

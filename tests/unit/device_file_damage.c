@@ -216,7 +216,15 @@ START_TEST(a_head_says_what_it_is)
     put(b, 8, 0x04030201);
     file_write(path, b.data, b.count);
     must_refuse(k, path, "a machine of the other byte order");
+    put(b, 8, 0);
+    file_write(path, b.data, b.count);
+    must_refuse(k, path, "damaged: no byte order is 00000000");
     put(b, 8, 0x01020304);
+    b.data[b.count - 1] ^= 1;
+    file_write(path, b.data, b.count);
+    must_refuse(k, path, "damaged: its checksum is not that of its contents");
+    file_write(path, b.data, b.count - 1);
+    must_refuse(k, path, "bytes after its head, not");
     b.data[0] = 'x';
     file_write(path, b.data, b.count);
     must_refuse(k, path, "not a file of the device");
