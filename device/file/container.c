@@ -17,16 +17,14 @@
  * are 0 in files of an earlier one, and sections, which are then not there: so
  * this one reads all up to its own.
  *
- * A file is written beside its place, under another name, and renamed when it
- * is on the disk. The length is compared with the file's own before memory is
- * asked for.
+ * When a file is read, its length is compared with what it says before memory
+ * is asked for.
  */
 #include "file/container.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +32,7 @@
 #include <unistd.h>
 
 #include "file/crc64.h"
+#include "file/replace.h"
 #include "graph/error.h"
 
 /* 2: loops, queues, remote buffers; how float16 is rounded. */
@@ -79,67 +78,6 @@ static int cannot(const char *what, const char *path)
                      strerror(errno));
 }
 
-static int write_all(int file, const unsigned char *data, size_t bytes)
-{
-    while (bytes > 0) {
-        ssize_t n = write(file, data, bytes);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        data += n;
-        bytes -= (size_t)n;
-    }
-    return 0;
-}
-
-/* The name in its folder is on the disk only when the folder is. */
-static void sync_folder(const char *path)
-{
-    char *folder = strdup(path), *slash = folder ? strrchr(folder, '/') : NULL;
-    int file;
-
-    if (slash)
-        slash[slash == folder] = '\0';
-    file = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file >= 0) {
-        fsync(file); /* some file systems cannot: no reason to fail */
-        close(file);
-    }
-    free(folder);
-}
-
-/* Beside target, under a name of this process and call. */
-static int replace(const char *target, const struct ipu__writer *writer)
-{
-    static atomic_uint calls;
-    size_t room = strlen(target) + 48;
-    char *temporary = malloc(room);
-    int file, kept;
-
-    if (!temporary)
-        return -1;
-    snprintf(temporary, room, "%s.%ld.%u.tmp", target, (long)getpid(),
-             atomic_fetch_add(&calls, 1));
-    file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0) {
-        free(temporary);
-        return -1;
-    }
-    kept = write_all(file, writer->data, writer->bytes) < 0 || fsync(file) < 0;
-    if (close(file) < 0 || kept || rename(temporary, target) < 0) {
-        kept = errno;
-        unlink(temporary);
-        free(temporary);
-        errno = kept;
-        return -1;
-    }
-    free(temporary);
-    sync_folder(target);
-    return 0;
-}
-
 int ipu__file_write(const char *path, enum ipu__file_kind kind,
                     const char *target, struct ipu__writer *writer)
 {
@@ -160,7 +98,8 @@ int ipu__file_write(const char *path, enum ipu__file_kind kind,
         return ipu__fail(IPU_ERR_DATA,
                          "%s: cannot be written: it is no regular file", path);
     resolved = realpath(path, NULL); /* a link stays a link */
-    status = replace(resolved ? resolved : path, writer);
+    status = ipu__file_replace(resolved ? resolved : path, writer->data,
+                               writer->bytes);
     if (status < 0)
         status = cannot("written", path);
     free(resolved);

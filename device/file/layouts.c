@@ -15,6 +15,11 @@
         number, type, offsetof(STRUCT, name), sizeof(((STRUCT *)0)->name),     \
             #name                                                              \
     }
+/* Three members from that number on: of a shape. */
+#define SHAPE(number, name)                                                    \
+    MEMBER(number, IPU__INT32, name.dtype),                                    \
+        MEMBER((number) + 1, IPU__INT32, name.ndim),                           \
+        MEMBER((number) + 2, IPU__INT64, name.extents)
 #define LAYOUT(symbol, text, of)                                               \
     const struct ipu__layout symbol = {text, of, sizeof of / sizeof *of,       \
                                        sizeof(STRUCT)}
@@ -24,12 +29,16 @@
 
 #define STRUCT struct ipu__tensor
 static const struct ipu__member tensor[] = {
-    MEMBER(1, IPU__INT32, shape.dtype),   MEMBER(2, IPU__INT32, shape.ndim),
-    MEMBER(3, IPU__INT64, shape.extents), MEMBER(4, IPU__INT32, kind),
-    MEMBER(5, IPU__INT32, source.line),   MEMBER(6, IPU__BOOL, checkpoint),
-    MEMBER(7, IPU__INT32, map.first),     MEMBER(8, IPU__INT32, map.tiles),
-    MEMBER(9, IPU__INT32, shard),         MEMBER(10, IPU__INT32, offload),
-    MEMBER(11, IPU__BOOL, remote),        MEMBER(12, IPU__INT32, renews),
+    SHAPE(1, shape),
+    MEMBER(4, IPU__INT32, kind),
+    MEMBER(5, IPU__INT32, source.line),
+    MEMBER(6, IPU__BOOL, checkpoint),
+    MEMBER(7, IPU__INT32, map.first),
+    MEMBER(8, IPU__INT32, map.tiles),
+    MEMBER(9, IPU__INT32, shard),
+    MEMBER(10, IPU__INT32, offload),
+    MEMBER(11, IPU__BOOL, remote),
+    MEMBER(12, IPU__INT32, renews),
 };
 LAYOUT(ipu__tensor_layout, "a tensor", tensor);
 #undef STRUCT
@@ -46,16 +55,15 @@ LAYOUT(ipu__node_layout, "a node", node);
 
 #define STRUCT struct ipu__attributes
 static const struct ipu__member attributes[] = {
-    MEMBER(1, IPU__INT32, stride),      MEMBER(2, IPU__INT32, dilation),
-    MEMBER(3, IPU__INT32, pad),         MEMBER(4, IPU__INT32, pad_after),
-    MEMBER(5, IPU__INT32, groups),      MEMBER(6, IPU__INT32, size),
-    MEMBER(7, IPU__BOOL, transpose),    MEMBER(8, IPU__REAL, scale),
-    MEMBER(9, IPU__REAL, offset),       MEMBER(10, IPU__REAL, factors),
-    MEMBER(11, IPU__INT64, seed),       MEMBER(12, IPU__INT64, view),
-    MEMBER(13, IPU__INT32, axis),       MEMBER(14, IPU__INT32, order),
-    MEMBER(15, IPU__INT64, starts),     MEMBER(16, IPU__BOOL, axes),
-    MEMBER(17, IPU__BOOL, keep),        MEMBER(18, IPU__INT32, shape.dtype),
-    MEMBER(19, IPU__INT32, shape.ndim), MEMBER(20, IPU__INT64, shape.extents),
+    MEMBER(1, IPU__INT32, stride),   MEMBER(2, IPU__INT32, dilation),
+    MEMBER(3, IPU__INT32, pad),      MEMBER(4, IPU__INT32, pad_after),
+    MEMBER(5, IPU__INT32, groups),   MEMBER(6, IPU__INT32, size),
+    MEMBER(7, IPU__BOOL, transpose), MEMBER(8, IPU__REAL, scale),
+    MEMBER(9, IPU__REAL, offset),    MEMBER(10, IPU__REAL, factors),
+    MEMBER(11, IPU__INT64, seed),    MEMBER(12, IPU__INT64, view),
+    MEMBER(13, IPU__INT32, axis),    MEMBER(14, IPU__INT32, order),
+    MEMBER(15, IPU__INT64, starts),  MEMBER(16, IPU__BOOL, axes),
+    MEMBER(17, IPU__BOOL, keep),     SHAPE(18, shape),
 };
 LAYOUT(ipu__attributes_layout, "what an op is told", attributes);
 #undef STRUCT
@@ -154,15 +162,22 @@ LAYOUT(ipu__executable_layout, "a program", executable);
 
 #define STRUCT struct ipu__value
 static const struct ipu__member value[] = {
-    MEMBER(1, IPU__INT32, shape.dtype),   MEMBER(2, IPU__INT32, shape.ndim),
-    MEMBER(3, IPU__INT64, shape.extents), MEMBER(4, IPU__INT32, kind),
-    MEMBER(5, IPU__INT32, line),          MEMBER(6, IPU__INT32, birth),
-    MEMBER(7, IPU__INT32, death),         MEMBER(8, IPU__INT32, block),
-    MEMBER(9, IPU__BOOL, opens),          MEMBER(10, IPU__BOOL, renewed),
-    MEMBER(11, IPU__BOOL, remote),        MEMBER(12, IPU__BOOL, inner),
-    MEMBER(13, IPU__INT32, buffer),       MEMBER(14, IPU__INT32, map.first),
-    MEMBER(15, IPU__INT32, map.tiles),    MEMBER(16, IPU__INT32, shard),
-    MEMBER(17, IPU__BOOL, rows),          MEMBER(18, IPU__BOOL, bound),
+    SHAPE(1, shape),
+    MEMBER(4, IPU__INT32, kind),
+    MEMBER(5, IPU__INT32, line),
+    MEMBER(6, IPU__INT32, birth),
+    MEMBER(7, IPU__INT32, death),
+    MEMBER(8, IPU__INT32, block),
+    MEMBER(9, IPU__BOOL, opens),
+    MEMBER(10, IPU__BOOL, renewed),
+    MEMBER(11, IPU__BOOL, remote),
+    MEMBER(12, IPU__BOOL, inner),
+    MEMBER(13, IPU__INT32, buffer),
+    MEMBER(14, IPU__INT32, map.first),
+    MEMBER(15, IPU__INT32, map.tiles),
+    MEMBER(16, IPU__INT32, shard),
+    MEMBER(17, IPU__BOOL, rows),
+    MEMBER(18, IPU__BOOL, bound),
     MEMBER(19, IPU__BOOL, shared),
 };
 LAYOUT(ipu__value_layout, "a value", value);
