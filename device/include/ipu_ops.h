@@ -3,10 +3,10 @@
  * ipu_ops.h - more ops: what networks need now and then. ipu.h includes it,
  * and says what holds for all of them: shapes, dtypes, failures, threads.
  */
-#ifndef IPU_OPS_H
-#define IPU_OPS_H
-
+#ifndef IPU_H
 #include "ipu.h" /* which comes back here once it has said what a graph is */
+#elif !defined(IPU_OPS_H)
+#define IPU_OPS_H
 
 #ifdef __cplusplus
 extern "C" {
