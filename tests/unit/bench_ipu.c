@@ -157,39 +157,44 @@ END_TEST
 
 /* Throughput of whole networks, which is in no table of the model; nor what
  * the chip's own compiler makes of them. */
-START_TEST(networks_run_as_fast_as_published)
+START_TEST(a_network_runs_as_fast_as_published)
 {
-    int compared = 0;
+    const struct net_case *net = &net_cases[_i];
+    struct net_result r;
 
-    for (const struct net_case *net = net_cases; net->name; net++) {
-        struct net_result r;
-
-        ck_assert_msg(net_model(net, &r) >= 0, "%s: %s", net->name,
-                      ipu_last_error());
-        ck_assert(r.utilisation > 0 && r.utilisation < 1);
-        ck_assert_double_eq_tol(r.compute + r.exchange + r.sync + r.outside, 1,
-                                1e-9);
-        ck_assert(r.estimated >= 0 && r.estimated <= 1);
-        ck_assert_int_gt(r.tile_bytes, 0);
-        if (net->published > 0) {
-            ck_assert_msg(fabs(r.samples_per_second / net->published - 1) < 0.15,
-                          "%s, %s: %g a second, published as %g", net->name,
-                          net->system, r.samples_per_second, net->published);
-            compared++;
-        }
-    }
-    ck_assert_int_ge(compared, 5);
+    ck_assert_msg(net_model(net, &r) >= 0, "%s: %s", net->name,
+                  ipu_last_error());
+    ck_assert(r.utilisation > 0 && r.utilisation < 1);
+    ck_assert_double_eq_tol(r.compute + r.exchange + r.sync + r.outside, 1,
+                            1e-9);
+    ck_assert(r.estimated >= 0 && r.estimated <= 1);
+    ck_assert_int_gt(r.tile_bytes, 0);
+    if (net->published > 0)
+        ck_assert_msg(fabs(r.samples_per_second / net->published - 1) < 0.15,
+                      "%s, %s: %g a second, published as %g", net->name,
+                      net->system, r.samples_per_second, net->published);
 }
 END_TEST
+
+static int count_networks(void)
+{
+    int n = 0;
+
+    while (net_cases[n].name)
+        n++;
+    return n;
+}
 
 static TCase *tcase_figures(void)
 {
     TCase *tcase = tcase_create("figures");
 
+    tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, a_published_figure, 0,
                         (int)(sizeof figures / sizeof *figures));
     tcase_add_test(tcase, the_tutorial_exactly);
-    tcase_add_test(tcase, networks_run_as_fast_as_published);
+    tcase_add_loop_test(tcase, a_network_runs_as_fast_as_published, 0,
+                        count_networks());
     tcase_add_loop_test(tcase, no_share_is_more_than_all, 0, 4);
     tcase_add_test(tcase, a_tiny_chip_has_fewer_rows);
     return tcase;

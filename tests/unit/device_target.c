@@ -67,6 +67,11 @@ START_TEST(a_mk1_is_what_is_published)
     WITHIN(p.flops_float32, 31.1e12);
     WITHIN(p.flops_float16, 124.5e12);
     WITHIN(2 * mk1.host_bytes_per_second, 64e9);
+    /* 16 columns of 19 islands of 4 tiles, 16 and 4 bytes a cycle. */
+    ck_assert_int_eq(mk1.columns * mk1.tiles_per_island * 19, mk1.tiles);
+    ck_assert_int_eq(mk1.columns, 16);
+    ck_assert_int_eq(mk1.load_bytes, 16);
+    ck_assert_double_eq(mk1.exchange_bytes_per_cycle, 4);
 }
 END_TEST
 
@@ -76,6 +81,7 @@ START_TEST(a_mk2_is_what_is_published)
     ipu_target_peaks p = peaks_of("ipu2");
 
     ck_assert_int_eq(p.threads, 8832);
+    WITHIN(mk2.clock_hz, 1.325e9);
     WITHIN(p.memory_bytes, 896.0 * (1 << 20));
     WITHIN(p.memory_bytes_per_second, 47e12);
     WITHIN(p.exchange_bytes_per_second, 8e12);

@@ -275,6 +275,7 @@ static TCase *tcase_model(void)
 {
     TCase *tcase = tcase_create("model");
 
+    tcase_set_timeout(tcase, 120);
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_loop_test(tcase, products_stay_within_the_peak_and_grow, 0,
                         2 * NCHIPS);
