@@ -34,7 +34,7 @@ static const struct argp_option table[] = {
     {"layers", LAYERS, "N", 0, "2 to 64 (12)", 0},
     {"updates", UPDATES, "N", 0, "to make (10)", 0},
     {"parts", PARTS, "N", 0,
-     "mini-batches that are accumulated, and replicas (4)", 0},
+     "mini-batches that are accumulated, replicas, chips and stages (4)", 0},
     {"lr", RATE, "X", 0, "learning rate (0.001)", 0},
     {"seed", SEED, "N", 0, "of weights and batches (1)", 0},
     {"target", TARGET, "NAME", 0, "mk1, mk2, bow, or a JSON file (mk2)", 0},
@@ -119,6 +119,18 @@ static void describe_tools(char *text, size_t size)
 
 /* ----------------------------------------------------------------- results */
 
+/* What was told of it, and by how much that was wrong. */
+static void print_told(const struct training_result *r)
+{
+    if (r->told_bytes == 0) {
+        printf(" %10s %7s %9s %7s", "-", "", "-", "");
+        return;
+    }
+    printf(" %10" PRId64 " %+6.1f%% %9.4f %+6.1f%%", r->told_bytes,
+           100 * ((double)r->tile_bytes / (double)r->told_bytes - 1),
+           r->told_ms, 100 * (r->ms / r->told_ms - 1));
+}
+
 static void print_weights(const struct training_result *plain,
                           const struct training_result *r)
 {
@@ -151,6 +163,7 @@ static int run_tool(const struct training_settings *s, enum tool tool,
     printf("%-12s %12" PRId64 " %12" PRId64 " %12" PRId64 " %10.4f %9.6f",
            training_tool_name(tool), result.tensor_bytes, result.tile_bytes,
            result.remote_bytes, result.ms, result.loss);
+    print_told(&result);
     print_weights(plain, &result);
     fflush(stdout);
     if (tool == TOOL_PLAIN)
@@ -169,10 +182,11 @@ static int run_tools(const struct training_settings *s, const bool *chosen)
 
     for (int i = 0; i < TOOLS; i++)
         any |= chosen[i];
-    printf("%-12s %12s %12s %12s %10s %9s  %s\n", "tool", "tile: tensors",
-           "tile: all", "beside chip", "ms/update", "loss", "weights");
+    printf("%-12s %12s %12s %12s %10s %9s %10s %7s %9s %7s  %s\n", "tool",
+           "tile: tensors", "tile: all", "beside chip", "ms/update", "loss",
+           "told: tile", "is", "told: ms", "is", "weights");
     for (int i = 0; i < TOOLS && !status; i++)
-        if (!any || chosen[i])
+        if (chosen[i] || (!any && (i != TOOL_PIPELINE || s->parts > 1)))
             status = run_tool(s, (enum tool)i, &plain);
     free(plain.weights);
     return status;
@@ -195,6 +209,26 @@ static int run_profiled(struct options *o)
     return status;
 }
 
+/* A pipeline takes two mini-batches a stage; chips and stages have layers
+ * each. */
+static int check(const struct options *o)
+{
+    const struct training_settings *s = &o->settings;
+    bool any = false;
+
+    for (int i = 0; i < TOOLS; i++)
+        any |= o->chosen[i];
+    if (s->rows % (2 * s->parts))
+        return problem_set("--rows %d: it must be a multiple of twice --parts "
+                           "%d",
+                           s->rows, s->parts);
+    if (s->parts > s->layers &&
+        (!any || o->chosen[TOOL_CHIPS] || o->chosen[TOOL_PIPELINE]))
+        return problem_set("--parts %d: there are only %d --layers", s->parts,
+                           s->layers);
+    return LINE_RUN;
+}
+
 int main(int argc, char **argv)
 {
     struct options o = {.settings = {.rows = 2048,
@@ -212,9 +246,8 @@ int main(int argc, char **argv)
     describe_tools(doc, sizeof doc);
     ipu_target_init(&o.settings.target, sizeof o.settings.target);
     status = line_parse(&line, argc, argv);
-    if (status == LINE_RUN && o.settings.rows % o.settings.parts)
-        status = problem_set("--rows %d: it must be a multiple of --parts %d",
-                             o.settings.rows, o.settings.parts);
+    if (status == LINE_RUN)
+        status = check(&o);
     if (status != LINE_RUN)
         return line_settle(&line, status);
     return line_end(&line, o.profile ? run_profiled(&o)

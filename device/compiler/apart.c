@@ -78,8 +78,7 @@ static void find_servants(struct update *u)
     while (first < u->nnodes && !g->nodes[first].derived)
         first++;
     for (int32_t n = first; n < u->nnodes; n++)
-        u->inside[n] |= !u->depends[g->nodes[n].output] &&
-                        g->nodes[n].op->ninputs > 0 && !g->nodes[n].again;
+        u->inside[n] |= !u->depends[g->nodes[n].output] && !g->nodes[n].again;
     while (changed) {
         changed = false;
         for (int32_t n = first; n < u->nnodes; n++) {
@@ -171,24 +170,77 @@ static int enter_region(struct update *u)
     return IPU_OK;
 }
 
-/* First what is outside, old and new; then the update. */
+struct order {
+    ipu_graph *graph;
+    int32_t first;           /* of the nodes that are new */
+    bool *placed;            /* owned, [nodes] */
+    struct ipu__node *nodes; /* owned */
+    int32_t count;
+};
+
+/* A node, and before it the new ones that it needs. */
+static void put(struct order *o, int32_t n)
+{
+    int32_t needs[IPU__MAX_NEEDS];
+    int count = ipu__node_needs(o->graph, &o->graph->nodes[n], needs);
+
+    for (int i = 0; i < count; i++) {
+        int32_t maker = o->graph->tensors[needs[i]].node;
+
+        if (maker >= o->first && !o->placed[maker])
+            put(o, maker);
+    }
+    o->placed[n] = true;
+    o->nodes[o->count++] = o->graph->nodes[n];
+}
+
+/* Assignments in the order in which their values are made, as the author would
+ * have asked for them. Few move, and not far. */
+static void reorder_assigns(ipu_graph *g)
+{
+    for (int32_t i = 1; i < g->nassigns; i++) {
+        const struct ipu__assign a = g->assigns[i];
+        int32_t k = i, node = g->tensors[a.value].node;
+
+        for (; k > 0 && g->tensors[g->assigns[k - 1].value].node > node; k--)
+            g->assigns[k] = g->assigns[k - 1];
+        g->assigns[k] = a;
+    }
+}
+
+/* New nodes right before what needs them, as the author would have them: not
+ * deep, for they are few and made for one another. */
 static int reorder(struct update *u)
 {
     ipu_graph *g = u->graph;
-    struct ipu__node *nodes = calloc((size_t)g->nnodes + 1, sizeof *nodes);
-    int32_t count = 0;
+    size_t n = (size_t)g->nnodes + 1;
+    struct order o = {.graph = g,
+                      .first = u->nnodes,
+                      .placed = calloc(n, sizeof *o.placed),
+                      .nodes = calloc(n, sizeof *o.nodes)};
 
-    if (!nodes)
-        return ipu__fail_memory((size_t)g->nnodes * sizeof *nodes);
-    for (int inside = 0; inside <= 1; inside++)
-        for (int32_t n = 0; n < g->nnodes; n++)
-            if ((n < u->nnodes && u->inside[n]) == (inside == 1))
-                nodes[count++] = g->nodes[n];
+    if (!o.placed || !o.nodes) {
+        free(o.placed);
+        free(o.nodes);
+        return ipu__fail_memory(n * sizeof *o.nodes);
+    }
+    for (int32_t i = 0; i < g->nnodes; i++) {
+        /* The count of mini-batches begins the update. */
+        if (i < u->nnodes && u->inside[i])
+            for (int32_t k = o.first;
+                 k < g->nnodes && g->nodes[k].op != &ipu__accumulate; k++)
+                if (!o.placed[k])
+                    put(&o, k);
+        if (!o.placed[i])
+            put(&o, i);
+    }
+    free(o.placed);
     free(g->nodes);
-    g->nodes = nodes;
+    g->nodes = o.nodes;
     g->node_capacity = g->nnodes + 1;
-    for (int32_t n = 0; n < g->nnodes; n++)
-        g->tensors[g->nodes[n].output].node = n;
+    for (int32_t i = 0; i < g->nnodes; i++)
+        g->tensors[g->nodes[i].output].node = i;
+    reorder_assigns(g);
     return IPU_OK;
 }
 

@@ -210,6 +210,19 @@ static int halve(ipu_graph *g, int32_t parts)
                    : ipu__fail(IPU_ERR_STATE, "no tensor of it is of float32");
 }
 
+/* What a region of one run has accumulated is the gradient itself. */
+static void read_gradients(ipu_graph *g)
+{
+    for (int32_t n = 0; n < g->nnodes; n++)
+        for (int i = 0; i < g->nodes[n].op->ninputs; i++) {
+            int32_t *input = &g->nodes[n].inputs[i];
+            int32_t maker = g->tensors[*input].node;
+
+            if (maker >= 0 && g->nodes[maker].op == &ipu__accumulated)
+                *input = g->nodes[maker].inputs[0];
+        }
+}
+
 /* A region that runs each time says where the update is, and no more: it gives
  * way to one that accumulates. */
 static int drop_region(ipu_graph *g, ipu_offload *offload, int64_t *least)
@@ -222,6 +235,7 @@ static int drop_region(ipu_graph *g, ipu_offload *offload, int64_t *least)
     *least = g->regions[0].minimum_bytes;
     for (int32_t n = 0; n < g->nnodes; n++)
         g->nodes[n].region = 0;
+    read_gradients(g);
     g->nregions = 0;
     return IPU_OK;
 }

@@ -14,6 +14,9 @@ enum tool {
     TOOL_RECOMPUTE,
     TOOL_ACCUMULATE,
     TOOL_OFFLOAD,
+    TOOL_OFFLOAD_ALL,
+    TOOL_CHIPS,
+    TOOL_PIPELINE,
     TOOL_SHARD,
     TOOL_HALF,
     TOOLS
@@ -23,7 +26,8 @@ enum tool {
  * an input is nearest to; Adam. */
 struct training_settings {
     int rows, width, layers, updates;
-    int parts; /* mini-batches that are accumulated, or replicas that share */
+    int parts; /* mini-batches that are accumulated, or replicas that share, or
+                  chips, or stages */
     double rate;
     uint64_t seed;
     ipu_target target;
@@ -36,6 +40,8 @@ struct training_result {
                              take what there is */
     int64_t remote_bytes; /* beside a chip */
     double ms;            /* of an update, on the chip */
+    int64_t told_bytes;   /* what the compiler tells of the plain program with */
+    double told_ms;       /* this tool (ipu_remedy_try); 0: nothing */
     double loss;          /* of the last update */
     float *weights;       /* owned by the caller; of all layers */
     int64_t nweights;

@@ -17,12 +17,12 @@ column() {
 @test "every tool trains, and those that change no sum give the same bits" {
     run "$TOOLS" "${SMALL[@]}"
     [ "$status" -eq 0 ]
-    [ "${#lines[@]}" -eq 7 ]
-    for tool in recompute offload; do
+    [ "${#lines[@]}" -eq 10 ]
+    for tool in recompute offload offload-all chips; do
         echo "$output" | grep -q "^$tool .* the same bits$"
     done
     [ "$(column recompute 6)" = "$(column plain 6)" ]
-    for tool in accumulate shard float16; do
+    for tool in accumulate pipeline shard float16; do
         echo "$output" | grep -Eq "^$tool .* (within|the same bits)"
     done
 }
@@ -30,13 +30,25 @@ column() {
 @test "what they are for falls" {
     run "$TOOLS" --rows 1024 --width 64 --layers 16 --updates 1
     [ "$status" -eq 0 ]
-    for tool in recompute accumulate offload shard float16; do
+    for tool in recompute accumulate offload offload-all chips pipeline shard \
+        float16; do
         [ "$(column $tool 2)" -lt "$(column plain 2)" ]
     done
     [ "$(column plain 4)" -eq 0 ]
     [ "$(column offload 4)" -gt 0 ]
     # Each of 4 replicas has a part of the state.
     [ "$(column shard 4)" -lt $(($(column offload 4) / 3)) ]
+}
+
+@test "what was told of each is what it is, within 5 %" {
+    run "$TOOLS" --rows 2048 --width 64 --layers 16 --updates 1
+    [ "$status" -eq 0 ]
+    for tool in recompute accumulate offload offload-all chips pipeline; do
+        for at in 8 10; do
+            column $tool $at | grep -Eq '^[+-][0-4]\.[0-9]%$'
+        done
+    done
+    [ "$(column chips 7)" -gt 0 ]
 }
 
 @test "tools can be chosen, and come in one order" {
@@ -59,7 +71,10 @@ column() {
     [[ "$output" == *"--rows: '0' is not a whole number from 1 to"* ]]
     run "$TOOLS" --rows 30 --parts 4
     [ "$status" -eq 64 ]
-    [[ "$output" == *"--rows 30: it must be a multiple of --parts 4"* ]]
+    [[ "$output" == *"--rows 30: it must be a multiple of twice --parts 4"* ]]
+    run "$TOOLS" --layers 3 --parts 4
+    [ "$status" -eq 64 ]
+    [[ "$output" == *"--parts 4: there are only 3 --layers"* ]]
     run "$TOOLS" --lr nan
     [ "$status" -eq 64 ]
     [[ "$output" == *"--lr: 'nan'"* ]]
@@ -97,8 +112,11 @@ column() {
     /usr/bin/python3 -c "
 import json, sys
 programs = json.load(open(sys.argv[1] + '/profile.json'))['programs']
-assert [p['name'] for p in programs] == ['plain', 'recompute', 'accumulate',
-    'offload', 'shard', 'float16'], programs
+names = [p['name'] for p in programs]
+staged = [n for n in names if n.split()[0] in '0123' or n.startswith('update')]
+assert [n for n in names if n not in staged] == ['plain', 'recompute',
+    'accumulate', 'offload', 'offload-all', 'chips', 'shard', 'float16'], names
+assert len(staged) == 12, names # four stages, there and back, and updates
 named = {p['name']: p for p in programs}
 assert named['recompute']['cycles']['again'] > 0
 assert named['offload']['memory']['remote_bytes'] > 0
