@@ -38,10 +38,7 @@ static const struct argp_option table[] = {
     {"lr", RATE, "X", 0, "learning rate (0.001)", 0},
     {"seed", SEED, "N", 0, "of weights and batches (1)", 0},
     {"target", TARGET, "NAME", 0, "mk1, mk2, bow, or a JSON file (mk2)", 0},
-    {"profile", PROFILE, "DIR", 0,
-     "write report.html and profile.json of all tools into DIR, or print them: "
-     "--profile text",
-     0},
+    LINE_PROFILE_ROW(PROFILE),
     LINE_ROWS,
     {0}};
 
@@ -64,17 +61,6 @@ static int take_tool(const char *text, bool *chosen)
     return problem_set("tool '%s': --help names those that there are", text);
 }
 
-static int whole(const char *option, const char *value, int64_t low,
-                 int64_t high, int *number)
-{
-    int64_t wide = 0;
-    int status = value_whole(option, value, low, high, &wide);
-
-    if (status == 0)
-        *number = (int)wide;
-    return status;
-}
-
 static int take(void *context, int key, const char *value)
 {
     struct options *o = context;
@@ -83,11 +69,11 @@ static int take(void *context, int key, const char *value)
     int status;
 
     switch (key) {
-    case ROWS: return whole("--rows", value, 1, 1 << 20, &s->rows);
-    case WIDTH: return whole("--width", value, 1, 1 << 14, &s->width);
-    case LAYERS: return whole("--layers", value, 2, 64, &s->layers);
-    case UPDATES: return whole("--updates", value, 1, 1 << 30, &s->updates);
-    case PARTS: return whole("--parts", value, 1, 64, &s->parts);
+    case ROWS: return value_int("--rows", value, 1, 1 << 20, &s->rows);
+    case WIDTH: return value_int("--width", value, 1, 1 << 14, &s->width);
+    case LAYERS: return value_int("--layers", value, 2, 64, &s->layers);
+    case UPDATES: return value_int("--updates", value, 1, 1 << 30, &s->updates);
+    case PARTS: return value_int("--parts", value, 1, 64, &s->parts);
     case RATE: return value_real("--lr", value, 0, HUGE_VAL, &s->rate);
     case TARGET: return take_target(value, &s->target);
     case PROFILE: return value_path("--profile", value, &o->profile);

@@ -78,23 +78,9 @@ static const struct argp_option table[] = {
     {"seed", SEED, "N", 0, "of weights, order and drawn digits (1)", 0},
     {"threads", THREADS, "N", 0,
      "that stages run on; 0: one each, while there are cores (0)", 0},
-    {"profile", PROFILE, "DIR", 0,
-     "write what the device's memory and time go to into DIR (report.html, "
-     "profile.json), or print it: --profile text",
-     0},
+    LINE_PROFILE_ROW(PROFILE),
     LINE_ROWS,
     {0}};
-
-static int whole(const char *option, const char *value, int64_t low,
-                 int64_t high, int *number)
-{
-    int64_t wide = 0;
-    int status = value_whole(option, value, low, high, &wide);
-
-    if (status == 0)
-        *number = (int)wide;
-    return status;
-}
 
 static int take_seed(struct run *run, const char *value)
 {
@@ -114,18 +100,18 @@ static int take(void *context, int key, const char *value)
     switch (key) {
     case MODEL:
         return value_name("--model", value, net_from_name, net_names, &j->net);
-    case STAGES: return whole("--stages", value, 2, 8, &j->stages);
+    case STAGES: return value_int("--stages", value, 2, 8, &j->stages);
     case SCHEDULE:
         return value_name("--schedule", value, cut_schedule_from_name,
                           cut_schedule_names, &j->schedule);
-    case COUNT: return whole("--count", value, 1, 1 << 20, &j->count);
-    case REPLICAS: return whole("--replicas", value, 1, 8, &j->replicas);
+    case COUNT: return value_int("--count", value, 1, 1 << 20, &j->count);
+    case REPLICAS: return value_int("--replicas", value, 1, 8, &j->replicas);
     case RECOMPUTE: j->recompute = 1; return 0;
     case OPTIMIZER:
         return value_name("--optimizer", value, optimizer_from_name,
                           optimizer_names, &j->optimizer);
     case LR: return value_real("--lr", value, 0, 100, &j->rate);
-    case 'b': return whole("--batch-size", value, 1, 4096, &j->batch);
+    case 'b': return value_int("--batch-size", value, 1, 4096, &j->batch);
     case 'e': return value_whole("--epochs", value, 1, 100000, &run->epochs);
     case UPDATES:
         return value_whole("--updates", value, 1, 1 << 30, &run->updates);
@@ -136,7 +122,7 @@ static int take(void *context, int key, const char *value)
     case TEST_IMAGES:
         return value_whole("--test-images", value, 1, 1 << 24, &o->test_images);
     case SEED: return take_seed(run, value);
-    case THREADS: return whole("--threads", value, 0, 64, &j->threads);
+    case THREADS: return value_int("--threads", value, 0, 64, &j->threads);
     default: return value_path("--profile", value, &j->profile);
     }
 }

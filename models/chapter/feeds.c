@@ -161,12 +161,7 @@ static int take(void *context, int key, const char *value)
 }
 
 static const struct argp_option table[] = {
-    {"profile", 'p', "DIR", 0,
-     "write what the device's memory and time go to into DIR (report.html, "
-     "profile.json), or print it: --profile text",
-     0},
-    LINE_ROWS,
-    {0}};
+    LINE_PROFILE_ROW('p'), LINE_ROWS, {0}};
 
 int main(int argc, char **argv)
 {

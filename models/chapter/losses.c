@@ -37,10 +37,7 @@ static const struct argp_option table[] = {
      "iterations of a run; the mean loss of each is printed (all in one run, "
      "each loss is printed)",
      0},
-    {"profile", PROFILE, "DIR", 0,
-     "write what the device's memory and time go to into DIR (report.html, "
-     "profile.json), or print it: --profile text",
-     0},
+    LINE_PROFILE_ROW(PROFILE),
     LINE_ROWS,
     {0}};
 

@@ -40,10 +40,7 @@ static const struct argp_option table[] = {
     {"threads", THREADS, "N", 0,
      "that replicas run on; 0: one each, while there are cores (0)", 0},
     {"data", 'd', "DIR", 0, "MNIST files (digits are drawn)", 0},
-    {"profile", PROFILE, "DIR", 0,
-     "write what memory and time of a replica go to into DIR (report.html, "
-     "profile.json), or print it: --profile text",
-     0},
+    LINE_PROFILE_ROW(PROFILE),
     LINE_ROWS,
     {0}};
 

@@ -27,7 +27,7 @@ struct joint_options {
     struct optimizer_settings optimizer;
     uint64_t seed;   /* of first values, and of what is random in training */
     int compression; /* of gradients: an hvd_compression */
-    int check_every; /* steps between comparisons of the ranks' variables */
+    int check_every; /* updates between comparisons of the ranks' variables */
     int threads;
     bool serial;         /* reduce after the backward pass */
     const char *load;    /* a file of weights to start from; NULL: none */

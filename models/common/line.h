@@ -22,6 +22,16 @@ enum { LINE_RUN = 0, LINE_HELP = 1, LINE_VERSION = 2 };
         "version", 'V', 0, 0, "print the version", -1                          \
     }
 
+/* ... and those of most. */
+#define LINE_PROFILE_ROW(key)                                                  \
+    {                                                                          \
+        "profile", key, "DIR", 0,                                              \
+            "write what the device's memory and time go to into DIR "          \
+            "(report.html, "                                                   \
+            "profile.json), or print it: --profile text",                      \
+            0                                                                  \
+    }
+
 struct line {
     const char *program;             /* "mnist" */
     const char *doc;                 /* argp's: before the options \v after */

@@ -35,7 +35,7 @@ struct options {
     struct optimizer_settings optimizer;
     double learning_rate; /* 0: by options_default_rate */
     uint64_t seed;
-    int check_every; /* steps between comparisons of the ranks' weights; 0:
+    int check_every; /* updates between comparisons of the ranks' weights; 0:
                         only at the end */
     int eval_every;  /* epochs or steps between evaluations; 0: at the end */
     bool serial;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/options_rows.h"
 
+#include "common/line.h"
 #include "common/options.h"
 
 /* The programs that have an option. */
@@ -106,7 +107,8 @@ const struct options_row options_rows[] = {
       "how gradients travel: none, fp16, bf16 or topk (none)", 0}},
     {MNIST | GPT,
      {"check-every", KEY_CHECK, "N", 0,
-      "compare the weights of all ranks every N steps; 0: only at the end (0)",
+      "compare the weights of all ranks every N updates; 0: only at the end "
+      "(0)",
       0}},
     {MNIST | GPT,
      {"serial", KEY_SERIAL, 0, 0,
@@ -164,11 +166,7 @@ const struct options_row options_rows[] = {
     {MNIST | GPT,
      {"load-weights", KEY_LOAD, "FILE", 0,
       "start from the weights in FILE (safetensors)", 0}},
-    {MNIST | GPT,
-     {"profile", KEY_PROFILE, "DIR", 0,
-      "write what the device's memory and time go to into DIR (report.html, "
-      "profile.json), or print it: --profile text",
-      0}},
+    {MNIST | GPT, LINE_PROFILE_ROW(KEY_PROFILE)},
     {MNIST | GPT, {"help", 'h', 0, 0, "print this text", -1}},
     {MNIST | GPT, {"version", 'V', 0, 0, "print the version", -1}},
 };

@@ -24,6 +24,17 @@ int value_whole(const char *option, const char *value, int64_t low,
     return 0;
 }
 
+int value_int(const char *option, const char *value, int low, int high,
+              int *number)
+{
+    int64_t wide = 0;
+    int status = value_whole(option, value, low, high, &wide);
+
+    if (status == 0)
+        *number = (int)wide;
+    return status;
+}
+
 int value_real(const char *option, const char *value, int zero, double high,
                double *number)
 {

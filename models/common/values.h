@@ -16,6 +16,10 @@ int value_whole(const char *option, const char *value, int64_t low,
 
 /* A decimal number above 0, or if zero is set, of 0 or more; at most high. No
  * hexadecimal, no "inf", no "nan". */
+/* The same, of a smaller type. */
+int value_int(const char *option, const char *value, int low, int high,
+              int *number);
+
 int value_real(const char *option, const char *value, int zero, double high,
                double *number);
 
