@@ -8,6 +8,7 @@
  *     offload     what lies beside the chip          nodes
  *     schedule    which nodes, in which order        steps, values, streams
  *     fuse        which steps become one             steps, parts
+ *     order       in which less memory is needed     steps
  *     liveness    when each value is needed          blocks
  *     memory      where each block lies              offsets
  *     place       what that means for the tiles      tensors on tiles
@@ -83,6 +84,10 @@ static int run_passes(const ipu_graph *graph, uint32_t without,
     if (!(without & IPU_PASS_FUSE)) {
         IPU_TRY(ipu__progress(e->progress, "fuse", 0, e->nsteps));
         IPU_TRY(ipu__fuse(e));
+    }
+    if (!(without & IPU_PASS_ORDER)) {
+        IPU_TRY(ipu__progress(e->progress, "order", 0, e->nsteps));
+        IPU_TRY(ipu__order(e));
     }
     IPU_TRY(ipu__progress(e->progress, "liveness", 0, e->nsteps));
     IPU_TRY(ipu__liveness(e));

@@ -189,6 +189,8 @@ struct ipu_executable {
 int ipu__schedule(const ipu_graph *graph, struct ipu_executable *executable);
 /* Which steps become one. */
 int ipu__fuse(struct ipu_executable *executable);
+/* The same steps in an order that needs less memory. */
+int ipu__order(struct ipu_executable *executable);
 /* From when to when each value is needed, and which share a block. */
 int ipu__liveness(struct ipu_executable *executable);
 /* Which buffers fused steps need, once it is known what has no memory. */

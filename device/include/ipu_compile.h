@@ -46,7 +46,8 @@ enum {
     IPU_PASS_FOLD = 1,     /* what constants make is computed when compiling */
     IPU_PASS_SIMPLIFY = 2, /* x * 1, a reshape of a reshape, ... */
     IPU_PASS_MERGE = 4,    /* what is computed twice is computed once */
-    IPU_PASS_FUSE = 8      /* ops by element that follow each other are one */
+    IPU_PASS_FUSE = 8,     /* ops by element that follow each other are one */
+    IPU_PASS_ORDER = 16    /* steps come in an order that needs less memory */
 };
 
 typedef struct ipu_compile_options {

@@ -61,10 +61,12 @@ static struct device build(int kind, ipu_offload offload, int64_t minimum)
 
 static void load(struct device *d)
 {
-    /* Loads and stores in between make fewer ops into one step: what they
-     * take by themselves shows if none is. */
-    const ipu_compile_options options = {
-        .size = sizeof options, .target = &target, .without = IPU_PASS_FUSE};
+    /* Loads and stores in between make fewer ops into one step, and another
+     * order: what they take by themselves shows without both. */
+    const ipu_compile_options options = {.size = sizeof options,
+                                         .target = &target,
+                                         .without =
+                                             IPU_PASS_FUSE | IPU_PASS_ORDER};
 
     MUST(ipu_compile_with(d->graph, &options, &d->executable));
     MUST(ipu_engine_new(d->executable, &d->engine));
