@@ -14,14 +14,6 @@ const ipu_executable *ipu__engine_executable(const ipu_engine *engine);
 bool ipu__engine_is_running(const ipu_engine *engine);
 
 /*
- * Let a variable live in memory that several engines share, borrowed until the
- * engine is freed. Its elements are those of that memory. Only one of the
- * engines may run at a time if one of them assigns it.
- */
-int ipu__engine_bind(ipu_engine *engine, const char *name, void *data,
-                     size_t bytes);
-
-/*
  * A run in parts, for who runs several engines that meet: begin, then steps
  * up to a number (not with it), as often as there are parts, then the end: with
  * IPU_OK, outputs are streamed, otherwise the run has failed. The number of

@@ -106,7 +106,7 @@ static int make_engine(const struct ipu_pipeline *p, struct ipu__copy *copy,
         if (value->kind != IPU__VARIABLE)
             continue;
         variable = ipu__chip_variable(&p->chips[c], value->name);
-        IPU_TRY(ipu__engine_bind(
+        IPU_TRY(ipu_engine_place(
             *engine, value->name,
             copy->memory[c][variable - p->chips[c].variables], value->bytes));
     }
@@ -136,7 +136,7 @@ static int make_engines(const struct ipu_pipeline *p, struct ipu__copy *copy)
 /* The engine has the variable, or not. */
 static int bind(ipu_engine *engine, const char *name, void *data, size_t bytes)
 {
-    int status = engine ? ipu__engine_bind(engine, name, data, bytes) : IPU_OK;
+    int status = engine ? ipu_engine_place(engine, name, data, bytes) : IPU_OK;
 
     return status == IPU_ERR_NAME ? IPU_OK : status;
 }
