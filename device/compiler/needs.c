@@ -107,34 +107,56 @@ bool ipu__needs_has(const struct ipu__needs *s, int32_t node)
 
 /* How many nodes a tensor needs; if they are more than limit: more than
  * that. */
-static int32_t count_needed(struct ipu__needs *s, int32_t tensor, int32_t limit)
+static int32_t count_needed(struct ipu__needs *s, int32_t tensor, int32_t limit,
+                            struct ipu__known *known)
 {
     if (s->effects.live)
         look_with_effects(s, &tensor, 1);
     else
         look(s, &tensor, 1, limit);
+    known->needed = s->count;
+    known->nwatched =
+        s->count < IPU__MOST_WATCHED ? s->count : IPU__MOST_WATCHED;
+    memcpy(known->watched, s->nodes,
+           (size_t)known->nwatched * sizeof *known->watched);
     return s->count;
+}
+
+/* Whether a candidate needs more than limit for what is known of it: nodes that
+ * it needed and that are not scheduled, it needs still. */
+static bool needs_more(const struct ipu__needs *s, int32_t limit,
+                       const struct ipu__known *known)
+{
+    int32_t count = 0;
+
+    for (int32_t i = 0; i < known->nwatched && count <= limit; i++)
+        count += !s->scheduled[known->watched[i]];
+    return count > limit;
 }
 
 /* One that seemed to need few is counted first, of several the last, as later
  * layers need less: the others need not be counted further than that. */
 int32_t ipu__needs_fewest(struct ipu__needs *s, const int32_t *candidates,
-                          int32_t count, int32_t *known)
+                          int32_t count, struct ipu__known *known)
 {
     int32_t best = -1, fewest = INT32_MAX - 1;
 
     for (int32_t i = 0; i < count; i++)
-        if (candidates[i] >= 0 && (best < 0 || known[i] <= known[best]))
+        if (candidates[i] >= 0 &&
+            (best < 0 || known[i].needed <= known[best].needed))
             best = i;
     if (best >= 0)
-        fewest = known[best] = count_needed(s, candidates[best], fewest);
+        fewest = count_needed(s, candidates[best], fewest, &known[best]);
     for (int32_t i = 0; i < count; i++) {
         int32_t needed;
 
         if (candidates[i] < 0 || i == best)
             continue;
-        needed = count_needed(s, candidates[i], fewest);
-        known[i] = needed;
+        if (needs_more(s, fewest, &known[i])) {
+            known[i].needed = fewest + 1;
+            continue;
+        }
+        needed = count_needed(s, candidates[i], fewest, &known[i]);
         if (needed < fewest || (needed == fewest && i < best)) {
             fewest = needed;
             best = i;

@@ -7,6 +7,15 @@
 
 #include "compiler/effects.h"
 
+/* Of a candidate: nodes that it needed when they were last counted, and some of
+ * them. Zeros at first. */
+enum { IPU__MOST_WATCHED = 13 };
+
+struct ipu__known {
+    int32_t needed, nwatched;
+    int32_t watched[IPU__MOST_WATCHED];
+};
+
 struct ipu__needs {
     const ipu_graph *graph;      /* borrowed */
     struct ipu__effects effects; /* what must run before something else */
@@ -33,9 +42,8 @@ int32_t ipu__needs_find(struct ipu__needs *needs, const int32_t *tensors,
 bool ipu__needs_has(const struct ipu__needs *needs, int32_t node);
 
 /* Of candidates, tensors or -1, that which needs the fewest nodes; the first of
- * several; -1: there is none. known: [count], nodes that each seemed to need
- * when that was last counted; zeros at first. */
+ * several; -1: there is none. known: [count] */
 int32_t ipu__needs_fewest(struct ipu__needs *needs, const int32_t *candidates,
-                          int32_t count, int32_t *known);
+                          int32_t count, struct ipu__known *known);
 
 #endif

@@ -38,21 +38,38 @@ struct scheduler {
     struct ipu__emitter emitter;
     struct ipu__needs needs;
     /* Owned, as all arrays */
-    bool *served;        /* [sinks] */
-    bool *computed;      /* [assigns]: its value is there */
-    bool *done;          /* [assigns]: it is made */
-    bool *assigned;      /* [nodes]: some assignment needs it */
-    int32_t *candidates; /* [sinks and assigns] */
-    int32_t *known;      /* [sinks and assigns]: as ipu__needs_fewest has it */
+    bool *served;             /* [sinks] */
+    bool *computed;           /* [assigns]: its value is there */
+    bool *done;               /* [assigns]: it is made */
+    bool *assigned;           /* [nodes]: some assignment needs it */
+    int32_t *candidates;      /* [sinks and assigns] */
+    struct ipu__known *known; /* [sinks and assigns] */
+    int32_t *made;    /* [nodes]: an assign of what it makes, + 1; 0: none */
+    int32_t *next;    /* [assigns]: another of the same, + 1 */
+    int32_t *waiting; /* assigns whose value is there, ascending */
+    int32_t nwaiting;
 };
+
+static void enlist(struct scheduler *s, int32_t assign)
+{
+    int32_t i = s->nwaiting++;
+
+    for (; i > 0 && s->waiting[i - 1] > assign; i--)
+        s->waiting[i] = s->waiting[i - 1];
+    s->waiting[i] = assign;
+}
 
 static int emit_needed(struct scheduler *s, int32_t tensor)
 {
     int32_t count = ipu__needs_find(&s->needs, &tensor, 1);
 
     for (int32_t i = 0; i < count; i++) {
-        IPU_TRY(ipu__emit_node(&s->emitter, s->needs.nodes[i]));
-        s->needs.scheduled[s->needs.nodes[i]] = true;
+        int32_t n = s->needs.nodes[i];
+
+        IPU_TRY(ipu__emit_node(&s->emitter, n));
+        s->needs.scheduled[n] = true;
+        for (int32_t a = s->made[n]; a; a = s->next[a - 1])
+            enlist(s, a - 1);
     }
     return IPU_OK;
 }
@@ -149,18 +166,17 @@ static bool is_read(const struct scheduler *s, int32_t variable)
  * more. */
 static int emit_assigns(struct scheduler *s)
 {
-    const ipu_graph *g = s->graph;
+    int32_t left = 0;
 
-    for (int32_t i = 0; i < g->nassigns; i++) {
-        const struct ipu__assign *a = &g->assigns[i];
-        int32_t maker = g->tensors[a->value].node;
+    for (int32_t i = 0; i < s->nwaiting; i++) {
+        const struct ipu__assign *a = &s->graph->assigns[s->waiting[i]];
 
-        if (s->done[i] || (maker >= 0 && !s->needs.scheduled[maker]) ||
-            is_read(s, a->variable))
-            continue;
-        IPU_TRY(ipu__emit_assign(&s->emitter, a));
-        s->done[i] = true;
+        if (is_read(s, a->variable))
+            s->waiting[left++] = s->waiting[i];
+        else
+            IPU_TRY(ipu__emit_assign(&s->emitter, a));
     }
+    s->nwaiting = left;
     return IPU_OK;
 }
 
@@ -264,14 +280,26 @@ static int init(struct scheduler *s, const ipu_graph *g,
         .graph = g,
         .served = calloc(nsinks + 1, sizeof *s->served),
         .computed = calloc(nassigns + 1, sizeof *s->computed),
-        .done = calloc(nassigns + 1, sizeof *s->done),
         .assigned = calloc((size_t)g->nnodes + 1, sizeof *s->assigned),
         .candidates = calloc(nsinks + nassigns + 1, sizeof *s->candidates),
         .known = calloc(nsinks + nassigns + 1, sizeof *s->known),
+        .made = calloc((size_t)g->nnodes + 1, sizeof *s->made),
+        .next = calloc(nassigns + 1, sizeof *s->next),
+        .waiting = calloc(nassigns + 1, sizeof *s->waiting),
     };
-    if (!s->served || !s->computed || !s->done || !s->assigned ||
-        !s->candidates || !s->known)
+    if (!s->served || !s->computed || !s->assigned || !s->candidates ||
+        !s->known || !s->made || !s->next || !s->waiting)
         return ipu__fail_memory((nsinks + nassigns) * sizeof *s->known);
+    for (int32_t i = 0; i < g->nassigns; i++) {
+        int32_t maker = g->tensors[g->assigns[i].value].node;
+
+        if (maker < 0) {
+            enlist(s, i);
+            continue;
+        }
+        s->next[i] = s->made[maker];
+        s->made[maker] = i + 1;
+    }
     IPU_TRY(ipu__emitter_init(&s->emitter, g, e));
     return ipu__needs_init(&s->needs, g);
 }
@@ -285,10 +313,12 @@ int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
         status = emit_all(&s);
     free(s.served);
     free(s.computed);
-    free(s.done);
     free(s.assigned);
     free(s.candidates);
     free(s.known);
+    free(s.made);
+    free(s.next);
+    free(s.waiting);
     ipu__needs_fini(&s.needs);
     return status;
 }
