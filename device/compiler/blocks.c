@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a compiled program tells of the places in its memory. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "compiler/program.h"
@@ -21,6 +22,23 @@ const char *ipu_category_name(ipu_category category)
 
     return category >= 0 && category < IPU_NUM_CATEGORIES ? names[category]
                                                           : NULL;
+}
+
+int ipu__find_tenants(struct ipu_executable *e)
+{
+    e->tenants = calloc((size_t)e->nblocks + 1, sizeof *e->tenants);
+    if (!e->tenants)
+        return ipu__fail_memory((size_t)e->nblocks * sizeof *e->tenants);
+    for (int32_t b = 0; b < e->nblocks; b++)
+        e->tenants[b].first = -1;
+    for (int32_t v = 0; v < e->nvalues; v++) {
+        struct ipu__tenants *tenants = &e->tenants[e->values[v].block];
+
+        tenants->count++;
+        if (e->values[v].opens)
+            tenants->first = v;
+    }
+    return IPU_OK;
 }
 
 int ipu_executable_blocks(const ipu_executable *executable)
@@ -77,6 +95,7 @@ int ipu_executable_block(const ipu_executable *executable, int32_t block,
                          ipu_block_info *info)
 {
     const struct ipu__block *b;
+    const struct ipu__tenants *tenants;
     uint32_t size;
 
     IPU_TRY(check_block(executable, block));
@@ -91,15 +110,10 @@ int ipu_executable_block(const ipu_executable *executable, int32_t block,
                              .birth = b->birth,
                              .death = b->death,
                              .always_live = b->always};
-    for (int32_t v = 0; v < executable->nvalues; v++) {
-        const struct ipu__value *value = &executable->values[v];
-
-        if (value->block != block)
-            continue;
-        if (value->opens)
-            tell_value(executable, value, info);
-        info->tensors++;
-    }
+    tenants = &executable->tenants[block];
+    info->tensors = tenants->count;
+    if (tenants->first >= 0)
+        tell_value(executable, &executable->values[tenants->first], info);
     return IPU_OK;
 }
 

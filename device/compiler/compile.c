@@ -91,6 +91,7 @@ static int run_passes(const ipu_graph *graph, uint32_t without,
     }
     IPU_TRY(ipu__progress(e->progress, "liveness", 0, e->nsteps));
     IPU_TRY(ipu__liveness(e));
+    IPU_TRY(ipu__find_tenants(e));
     IPU_TRY(ipu__progress(e->progress, "memory", 0, e->nblocks));
     IPU_TRY(ipu__buffers(e));
     IPU_TRY(ipu__plan_memory(e));
@@ -177,6 +178,7 @@ void ipu_executable_free(ipu_executable *e)
     ipu__loop_codes_free(e);
     free(e->values);
     free(e->blocks);
+    free(e->tenants);
     free(e->steps);
     free(e->parts);
     free(e->streams);

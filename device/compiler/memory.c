@@ -21,11 +21,12 @@ static size_t aligned(size_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static bool overlap_in_time(const struct ipu__block *a,
-                            const struct ipu__block *b)
-{
-    return a->birth <= b->death && b->birth <= a->death;
-}
+/* What is known of a block that has a place: apart from the block, since all of
+ * them are looked at for each new one. */
+struct placed {
+    size_t offset, end;
+    int32_t birth, death;
+};
 
 /* Largest first; equal ones in their order, so that the plan is always the
  * same. */
@@ -40,31 +41,34 @@ static int by_size(const void *first, const void *second)
 }
 
 /* Sorted by offset. */
-static void insert(struct ipu__block **placed, int32_t n,
-                   struct ipu__block *block)
+static void insert(struct placed *placed, int32_t n,
+                   const struct ipu__block *block)
 {
     int32_t i = n;
 
-    for (; i > 0 && placed[i - 1]->offset > block->offset; i--)
+    for (; i > 0 && placed[i - 1].offset > block->offset; i--)
         placed[i] = placed[i - 1];
-    placed[i] = block;
+    placed[i] = (struct placed){.offset = block->offset,
+                                .end = block->offset + aligned(block->bytes),
+                                .birth = block->birth,
+                                .death = block->death};
 }
 
 /* The lowest offset, from base on, free during the block's life. */
-static size_t lowest_free(struct ipu__block *const *placed, int32_t n,
+static size_t lowest_free(const struct placed *placed, int32_t n,
                           const struct ipu__block *block, size_t base)
 {
-    size_t offset = base;
+    size_t offset = base, bytes = aligned(block->bytes);
 
     for (int32_t i = 0; i < n; i++) {
-        const struct ipu__block *other = placed[i];
+        const struct placed *other = &placed[i];
 
-        if (!overlap_in_time(block, other))
+        if (block->birth > other->death || other->birth > block->death)
             continue;
-        if (other->offset >= offset + aligned(block->bytes))
+        if (other->offset >= offset + bytes)
             break; /* the gap before it is large enough */
-        if (other->offset + aligned(other->bytes) > offset)
-            offset = other->offset + aligned(other->bytes);
+        if (other->end > offset)
+            offset = other->end;
     }
     return offset;
 }
@@ -73,7 +77,7 @@ int ipu__plan_memory(struct ipu_executable *e)
 {
     size_t n = (size_t)e->nblocks + 1;
     struct ipu__block **order = calloc(n, sizeof *order);
-    struct ipu__block **placed = calloc(n, sizeof *placed);
+    struct placed *placed = calloc(n, sizeof *placed);
     int32_t ntransient = 0;
     size_t base = 0;
     int status = IPU_OK;

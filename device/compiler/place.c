@@ -9,24 +9,17 @@
  * so that the first tiles do not get all of the small ones. What the program
  * has mapped lies where it says.
  *
- * Beside tensors a tile holds code: that of the vertices, once for each kind
- * of op, that of the exchanges, which every step has of its own, and the state
- * of vertices; and, during a step, what that fetches and adds up. All tiles
- * are taken to have the same of these, but of what is fetched since tensors lie
- * as they do (exchange.c). They are known only when the steps'
- * costs are, which in turn depend on how much room tensors leave: so this is
- * gone through twice, without them and with them.
+ * Beside tensors a tile holds code (code.c), and, during a step, what that
+ * fetches and adds up. All tiles are taken to have the same of these, but of
+ * what is fetched since tensors lie as they do (exchange.c). They are known
+ * only when the steps' costs are, which in turn depend on how much room tensors
+ * leave: so this is gone through twice, without them and with them.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "compiler/program.h"
 #include "graph/error.h"
-
-enum {
-    STATE_BYTES = 16,  /* of a vertex, of which a step has one a context */
-    CONTROL_BYTES = 24 /* of the program around a step */
-};
 
 int64_t ipu__grains(size_t bytes)
 {
@@ -73,49 +66,14 @@ static void note_most(int64_t *most, int64_t value)
         *most = value;
 }
 
-/* ---------------------------------------------------------------------- code
- */
-
-/* Whether two steps run the same code. */
-static bool same_code(const struct ipu_executable *e, const struct ipu__step *a,
-                      const struct ipu__step *b)
-{
-    struct ipu__step_op first, second;
-
-    if (a->op != b->op || ipu__nparts(a) != ipu__nparts(b))
-        return false;
-    for (int32_t k = 0; k < ipu__nparts(a); k++)
-        if (ipu__part_of(e, a, k, &first)->op !=
-            ipu__part_of(e, b, k, &second)->op)
-            return false;
-    return true;
-}
-
-static bool code_seen_before(const struct ipu_executable *e, int32_t step)
-{
-    for (int32_t i = 0; i < step; i++)
-        if (same_code(e, &e->steps[i], &e->steps[step]))
-            return true;
-    return false;
-}
-
-static void count_code(struct ipu_executable *e)
-{
-    e->code_bytes = e->exchange_code_bytes = e->state_bytes = 0;
-    for (int32_t i = 0; i < e->nsteps; i++) {
-        const struct ipu__step *step = &e->steps[i];
-
-        e->code_bytes += CONTROL_BYTES;
-        e->exchange_code_bytes += step->cycles.exchange_code_bytes;
-        e->state_bytes += (int64_t)STATE_BYTES * e->target.workers;
-        if (step->kind != IPU__HOST_CALL && !code_seen_before(e, i))
-            e->code_bytes += step->cycles.code_bytes;
-    }
-    e->code_bytes += e->exchange_code_bytes + e->state_bytes;
-}
-
 /* ------------------------------------------------------------------- tensors
  */
+
+/* Blocks by the steps at which something happens to them. */
+struct by_step {
+    int32_t *first;  /* owned, [steps + 3]: those of step i begin at i + 1 */
+    int32_t *blocks; /* owned, [blocks] */
+};
 
 /* What goes through the program as it runs. */
 struct tally {
@@ -123,8 +81,9 @@ struct tally {
     int64_t *received; /* [tiles]: for the step */
     int32_t *roots;    /* [blocks]: with which they are spread alike */
     int32_t *firsts;   /* [blocks]: where those begin; -1: not known yet */
-    int32_t next;      /* where the next that is spread by itself begins */
-    int64_t live;      /* bytes */
+    struct by_step born, died;
+    int32_t next; /* where the next that is spread by itself begins */
+    int64_t live; /* bytes */
 };
 
 static void note_peak(struct ipu_executable *e, int32_t i, int32_t t,
@@ -206,21 +165,45 @@ static void bury(struct ipu_executable *e, int32_t b, struct tally *y)
     y->live -= (int64_t)e->blocks[b].bytes;
 }
 
+/* By birth, or by death: sorted by counting, each where those of the step
+ * before end. */
+static bool sort_blocks(const struct ipu_executable *e, bool by_birth,
+                        struct by_step *to)
+{
+    int32_t *first = calloc((size_t)e->nsteps + 4, sizeof *first);
+
+    to->first = first;
+    to->blocks = calloc((size_t)e->nblocks + 1, sizeof *to->blocks);
+    if (!to->first || !to->blocks)
+        return false;
+    for (int32_t b = 0; b < e->nblocks; b++)
+        first[3 + (by_birth ? e->blocks[b].birth : e->blocks[b].death)]++;
+    for (int32_t i = 1; i < e->nsteps + 4; i++)
+        first[i] += first[i - 1];
+    for (int32_t b = 0; b < e->nblocks; b++) {
+        int32_t i = by_birth ? e->blocks[b].birth : e->blocks[b].death;
+
+        to->blocks[first[i + 2]++] = b;
+    }
+    return true;
+}
+
 /* Go through the program as it runs: what is born is added, what is dead is
  * taken away. */
 static int simulate(struct ipu_executable *e, const char *phase,
                     struct tally *y)
 {
     for (int32_t i = -1; i < e->nsteps; i++) {
+        const int32_t *born = y->born.first + i + 1;
+        const int32_t *died = y->died.first + i + 1;
+
         IPU_TRY(ipu__progress(e->progress, phase, i + 1, e->nsteps));
-        for (int32_t b = 0; b < e->nblocks; b++)
-            if (e->blocks[b].birth == i)
-                bear(e, b, y);
+        for (int32_t k = born[0]; k < born[1]; k++)
+            bear(e, y->born.blocks[k], y);
         note_most(&e->info.peak_bytes, y->live);
         look_at(e, i, y);
-        for (int32_t b = 0; b < e->nblocks; b++)
-            if (e->blocks[b].death == i)
-                bury(e, b, y);
+        for (int32_t k = died[0]; k < died[1]; k++)
+            bury(e, y->died.blocks[k], y);
     }
     return IPU_OK;
 }
@@ -283,6 +266,18 @@ static int place(struct ipu_executable *e, const char *phase, struct tally *y)
     return IPU_OK;
 }
 
+static void fini(struct tally *y)
+{
+    free(y->tiles);
+    free(y->received);
+    free(y->roots);
+    free(y->firsts);
+    free(y->born.first);
+    free(y->born.blocks);
+    free(y->died.first);
+    free(y->died.blocks);
+}
+
 int ipu__place(struct ipu_executable *e, bool with_costs)
 {
     size_t ntiles = (size_t)e->target.tiles;
@@ -291,19 +286,17 @@ int ipu__place(struct ipu_executable *e, bool with_costs)
                       .received = calloc(ntiles, sizeof *y.received),
                       .roots = calloc(nblocks, sizeof *y.roots),
                       .firsts = calloc(nblocks, sizeof *y.firsts)};
-    int status = IPU_OK;
+    bool sorted = sort_blocks(e, true, &y.born);
+    int status = with_costs ? ipu__count_code(e) : IPU_OK;
 
+    sorted = sort_blocks(e, false, &y.died) && sorted;
     free(e->tiles);
     e->tiles = calloc(ntiles, sizeof *e->tiles);
-    if (with_costs)
-        count_code(e);
-    if (y.tiles && y.received && y.roots && y.firsts && e->tiles)
-        status = place(e, with_costs ? "place with costs" : "place", &y);
-    else
-        status = ipu__fail_memory(ntiles * sizeof *e->tiles);
-    free(y.tiles);
-    free(y.received);
-    free(y.roots);
-    free(y.firsts);
+    if (status >= 0)
+        status =
+            y.tiles && y.received && y.roots && y.firsts && e->tiles && sorted
+                ? place(e, with_costs ? "place with costs" : "place", &y)
+                : ipu__fail_memory(ntiles * sizeof *e->tiles);
+    fini(&y);
     return status;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "compiler/program.h"
 #include "graph/error.h"
@@ -29,16 +30,24 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *text,
     text->used += n > 0 ? n : 0;
 }
 
-/* Bytes of all blocks alive during a step. */
-static int64_t alive(const struct ipu_executable *e, int32_t step)
+/* [steps]: bytes of all blocks alive during each; NULL: no memory. */
+static int64_t *find_alive(const struct ipu_executable *e)
 {
-    int64_t bytes = 0;
+    int64_t *alive = calloc((size_t)e->nsteps + 2, sizeof *alive), bytes = 0;
 
-    for (int32_t b = 0; b < e->nblocks; b++)
-        if (!e->blocks[b].remote && e->blocks[b].birth <= step &&
-            step <= e->blocks[b].death)
-            bytes += (int64_t)e->blocks[b].bytes;
-    return bytes;
+    for (int32_t b = 0; alive && b < e->nblocks; b++) {
+        const struct ipu__block *block = &e->blocks[b];
+
+        if (block->remote || block->death < 0)
+            continue;
+        alive[block->birth < 0 ? 0 : block->birth] += (int64_t)block->bytes;
+        alive[block->death + 1] -= (int64_t)block->bytes;
+    }
+    for (int32_t i = 0; alive && i < e->nsteps; i++) {
+        bytes += alive[i];
+        alive[i] = bytes;
+    }
+    return alive;
 }
 
 /* Whether one of the parts before the k-th makes a value, or reads it. */
@@ -106,7 +115,7 @@ static void add_loop(struct text *text, const struct ipu_executable *e,
 }
 
 static void add_step(struct text *text, const struct ipu_executable *e,
-                     int32_t i)
+                     int32_t i, int64_t alive)
 {
     const struct ipu__step *step = &e->steps[i];
     const struct ipu__value *output = &e->values[step->output];
@@ -122,7 +131,7 @@ static void add_step(struct text *text, const struct ipu_executable *e,
         add_ops(text, e, step);
     add(text, "  %s @%zu  alive %" PRId64,
         ipu__shape_print(&output->shape, shape),
-        e->blocks[output->block].offset, alive(e, i));
+        e->blocks[output->block].offset, alive);
     if (step->count > 1)
         add(text, "  every %d runs", (int)step->count);
     add(text, "\n");
@@ -143,22 +152,30 @@ static void add_feeds(struct text *text, const struct ipu_executable *e,
     }
 }
 
-static void add_program(struct text *text, const struct ipu_executable *e)
+static int add_program(struct text *text, const struct ipu_executable *e)
 {
+    int64_t *alive = find_alive(e);
+    int status = IPU_OK;
+
+    if (!alive)
+        return ipu__fail_memory((size_t)e->nsteps * sizeof *alive);
     add_feeds(text, e, true);
-    for (int32_t i = 0; i < e->nsteps; i++) {
+    for (int32_t i = 0; status >= 0 && i < e->nsteps; i++) {
         const struct ipu__loop_code *loop = ipu__loop_of(e, &e->steps[i]);
 
-        add_step(text, e, i);
+        add_step(text, e, i, alive[i]);
         if (!loop)
             continue;
         text->depth++;
         if (loop->condition.program)
-            add_program(text, loop->condition.program);
-        add_program(text, loop->body.program);
+            status = add_program(text, loop->condition.program);
+        if (status >= 0)
+            status = add_program(text, loop->body.program);
         text->depth--;
     }
     add_feeds(text, e, false);
+    free(alive);
+    return status;
 }
 
 int64_t ipu_executable_print(const ipu_executable *executable, char *text,
@@ -168,6 +185,6 @@ int64_t ipu_executable_print(const ipu_executable *executable, char *text,
 
     if (!executable)
         return ipu__fail(IPU_ERR_ARGUMENT, "print: the executable is NULL");
-    add_program(&out, executable);
+    IPU_TRY(add_program(&out, executable));
     return out.used;
 }

@@ -54,6 +54,11 @@ struct ipu__block {
     int32_t tiles; /* how many they may be, as the program says; 0: all */
 };
 
+/* Which values are in a block. */
+struct ipu__tenants {
+    int32_t first, count; /* the one that opens it; how many */
+};
+
 enum ipu__step_kind { IPU__COMPUTE, IPU__HOST_CALL, IPU__FUSED, IPU__LOOP };
 
 /* Of a fused step; elements of a block. */
@@ -157,6 +162,7 @@ struct ipu_executable {
     struct ipu__value *values; /* owned, as everything below */
     int32_t nvalues;
     struct ipu__block *blocks;
+    struct ipu__tenants *tenants; /* [blocks] */
     int32_t nblocks;
     struct ipu__step *steps;
     int32_t nsteps;
@@ -208,6 +214,8 @@ int ipu__plan_memory(struct ipu_executable *executable);
 /* Which tiles hold what: the memory info. First of tensors alone; then, when
  * costs are known, with code and what steps need for themselves. */
 int ipu__place(struct ipu_executable *executable, bool with_costs);
+/* The code of all steps, once their costs are known. */
+int ipu__count_code(struct ipu_executable *executable);
 /* What each step takes on the chip, beside the tensors that lie there. */
 int ipu__cost(struct ipu_executable *executable);
 /* IPU_ERR_FULL if a tile would hold more than it can, with all that helps:
@@ -277,6 +285,9 @@ int64_t ipu__bytes_on_tile(const struct ipu_executable *executable,
 
 /* "matmul", "host_call". */
 const char *ipu__step_name(const struct ipu__step *step);
+
+/* Who is in each block. */
+int ipu__find_tenants(struct ipu_executable *executable);
 
 /* The most scratch that a step asks. */
 void ipu__find_scratch(struct ipu_executable *executable);

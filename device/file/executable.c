@@ -454,15 +454,18 @@ static int get_program(struct ipu__reader *r, ipu_executable *e,
     return get_feeds(r, e);
 }
 
-static void find_scratch(ipu_executable *e)
+/* What follows from the rest, and is not in the file. */
+static int derive(ipu_executable *e)
 {
     if (!e)
-        return;
+        return IPU_OK;
     ipu__find_scratch(e);
+    IPU_TRY(ipu__find_tenants(e));
     for (int32_t i = 0; i < e->nloops; i++) {
-        find_scratch(e->loops[i].body.program);
-        find_scratch(e->loops[i].condition.program);
+        IPU_TRY(derive(e->loops[i].body.program));
+        IPU_TRY(derive(e->loops[i].condition.program));
     }
+    return IPU_OK;
 }
 
 static int get_executable(struct ipu__reader *r, ipu_executable *e)
@@ -472,8 +475,7 @@ static int get_executable(struct ipu__reader *r, ipu_executable *e)
     IPU_TRY(ipu__get_end(r));
     IPU_TRY(ipu__verify(r, e));
     IPU_TRY(ipu__check_queues(r, NULL, e));
-    find_scratch(e);
-    return IPU_OK;
+    return derive(e);
 }
 
 int ipu_executable_load(const char *path, ipu_executable **executable)

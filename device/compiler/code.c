@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * code.c - the code that every tile holds: of the vertices, once for each kind
+ * of step, that is for the same ops in the same order; of the exchanges, which
+ * every step has of its own; and, beside it, the state of vertices.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/program.h"
+#include "graph/error.h"
+
+enum {
+    STATE_BYTES = 16,  /* of a vertex, of which a step has one a context */
+    CONTROL_BYTES = 24 /* of the program around a step */
+};
+
+/* Steps that differ in their code: a hash table. */
+struct kinds {
+    int32_t *steps; /* owned, [size]; -1: none */
+    size_t size;    /* a power of 2, at least twice the steps */
+};
+
+/* Whether two steps run the same code. */
+static bool same_code(const struct ipu_executable *e, const struct ipu__step *a,
+                      const struct ipu__step *b)
+{
+    struct ipu__step_op first, second;
+
+    if (a->op != b->op || ipu__nparts(a) != ipu__nparts(b))
+        return false;
+    for (int32_t k = 0; k < ipu__nparts(a); k++)
+        if (ipu__part_of(e, a, k, &first)->op !=
+            ipu__part_of(e, b, k, &second)->op)
+            return false;
+    return true;
+}
+
+static size_t hash_of(const struct ipu_executable *e,
+                      const struct ipu__step *step)
+{
+    uint64_t hash = (uintptr_t)step->op;
+    struct ipu__step_op place;
+
+    for (int32_t k = 0; k < ipu__nparts(step); k++)
+        hash = hash * 0x100000001b3u +
+               (uintptr_t)ipu__part_of(e, step, k, &place)->op;
+    return (size_t)(hash ^ hash >> 29);
+}
+
+/* Whether no step before has its code. */
+static bool is_new(const struct ipu_executable *e, int32_t step,
+                   struct kinds *kinds)
+{
+    size_t at = hash_of(e, &e->steps[step]) & (kinds->size - 1);
+
+    while (kinds->steps[at] >= 0) {
+        if (same_code(e, &e->steps[kinds->steps[at]], &e->steps[step]))
+            return false;
+        at = (at + 1) & (kinds->size - 1);
+    }
+    kinds->steps[at] = step;
+    return true;
+}
+
+int ipu__count_code(struct ipu_executable *e)
+{
+    struct kinds kinds = {.size = 16};
+
+    while (kinds.size < 2 * (size_t)e->nsteps)
+        kinds.size *= 2;
+    kinds.steps = malloc(kinds.size * sizeof *kinds.steps);
+    if (!kinds.steps)
+        return ipu__fail_memory(kinds.size * sizeof *kinds.steps);
+    memset(kinds.steps, -1, kinds.size * sizeof *kinds.steps);
+    e->code_bytes = e->exchange_code_bytes = e->state_bytes = 0;
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        const struct ipu__step *step = &e->steps[i];
+
+        e->code_bytes += CONTROL_BYTES;
+        e->exchange_code_bytes += step->cycles.exchange_code_bytes;
+        e->state_bytes += (int64_t)STATE_BYTES * e->target.workers;
+        if (step->kind != IPU__HOST_CALL && is_new(e, i, &kinds))
+            e->code_bytes += step->cycles.code_bytes;
+    }
+    e->code_bytes += e->exchange_code_bytes + e->state_bytes;
+    free(kinds.steps);
+    return IPU_OK;
+}
