@@ -121,10 +121,6 @@ int64_t ipu_executable_block_on_tile(const ipu_executable *executable,
                                      int32_t block, int32_t tile)
 {
     IPU_TRY(check_block(executable, block));
-    if (tile < 0 || tile >= executable->target.tiles)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "there is no tile %d: '%s' has 0 to %d", (int)tile,
-                         executable->target.name,
-                         (int)executable->target.tiles - 1);
+    IPU_TRY(ipu__check_tile(executable, tile));
     return ipu__bytes_on_tile(executable, &executable->blocks[block], tile);
 }

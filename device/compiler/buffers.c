@@ -11,12 +11,7 @@
 #include "compiler/program.h"
 #include "ops/half.h"
 
-enum { ALIGNMENT = 64, MOST_BUFFERS = 64 };
-
-static size_t aligned(size_t bytes)
-{
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
+enum { MOST_BUFFERS = 64 };
 
 /* The last part that reads a value, through others that are a view of it. */
 static int32_t last_use(const struct ipu_executable *e,
@@ -76,7 +71,7 @@ size_t ipu__buffer_bytes(const struct ipu__step *step)
 {
     int64_t block = step->elements < step->block ? step->elements : step->block;
 
-    return aligned((size_t)block * 4);
+    return ipu__aligned((size_t)block * 4);
 }
 
 size_t ipu__head_scratch(const struct ipu_executable *e,
@@ -87,7 +82,7 @@ size_t ipu__head_scratch(const struct ipu_executable *e,
     if (!step->head)
         return 0;
     ipu__part_call(e, &e->parts[step->first_part], &call);
-    return call.op->scratch ? aligned(call.op->scratch(&call)) : 0;
+    return call.op->scratch ? ipu__aligned(call.op->scratch(&call)) : 0;
 }
 
 size_t ipu__fused_scratch(const struct ipu_executable *e,

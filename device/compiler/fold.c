@@ -16,7 +16,7 @@
 #include "ops/half.h"
 
 /* Of a constant that is made here: what it may cost always, to save a step. */
-enum { MOST_BYTES = 64 << 10, ALIGNMENT = 64 };
+enum { MOST_BYTES = 64 << 10 };
 
 struct folder {
     struct ipu__draft *draft;
@@ -27,10 +27,8 @@ struct folder {
 
 static void *allocate(struct ipu__draft *draft, size_t bytes)
 {
-    size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-
     return ipu__draft_keep(
-        draft, aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT));
+        draft, aligned_alloc(IPU__ALIGNMENT, ipu__aligned(bytes ? bytes : 1)));
 }
 
 /* Run a call whose inputs have data; 0: done, 1: it fails on them. */
@@ -43,7 +41,7 @@ static int evaluate(struct folder *f, struct ipu__call *call, void **result)
         scratch = call->op->scratch(call);
     *result = allocate(f->draft, ipu__shape_bytes(&call->output.shape));
     call->scratch =
-        aligned_alloc(ALIGNMENT, (scratch + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+        aligned_alloc(IPU__ALIGNMENT, ipu__aligned(scratch ? scratch : 1));
     if (!*result || !call->scratch) {
         free(call->scratch);
         return ipu__fail_memory(scratch);

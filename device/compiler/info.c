@@ -13,6 +13,15 @@ static int check(const char *what, const ipu_executable *e, const void *place)
                      e ? "the place for the info" : "the executable");
 }
 
+int ipu__check_step(const struct ipu_executable *e, int32_t step)
+{
+    if (step >= 0 && step < e->nsteps)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_ARGUMENT,
+                     "there is no step %d: the program has 0 to %d", (int)step,
+                     (int)e->nsteps - 1);
+}
+
 const char *ipu__step_name(const struct ipu__step *step)
 {
     if (step->kind == IPU__HOST_CALL)
@@ -42,10 +51,7 @@ int ipu_executable_step(const ipu_executable *executable, int32_t step,
 
     IPU_TRY(check("step", executable, info));
     IPU_TRY(ipu__check_size("step info", info->size, sizeof *info));
-    if (step < 0 || step >= executable->nsteps)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "there is no step %d: the program has 0 to %d",
-                         (int)step, (int)executable->nsteps - 1);
+    IPU_TRY(ipu__check_step(executable, step));
     s = &executable->steps[step];
     size = info->size;
     *info = (ipu_step_info){
@@ -70,7 +76,7 @@ int ipu_executable_step(const ipu_executable *executable, int32_t step,
     return IPU_OK;
 }
 
-static int check_tile(const ipu_executable *e, int32_t tile)
+int ipu__check_tile(const ipu_executable *e, int32_t tile)
 {
     if (tile >= 0 && tile < e->target.tiles)
         return IPU_OK;
@@ -86,7 +92,7 @@ int ipu_executable_tile(const ipu_executable *executable, int32_t tile,
 
     IPU_TRY(check("tile", executable, info));
     IPU_TRY(ipu__check_size("tile info", info->size, sizeof *info));
-    IPU_TRY(check_tile(executable, tile));
+    IPU_TRY(ipu__check_tile(executable, tile));
     t = &executable->tiles[tile];
     size = info->size;
     *info = (ipu_tile_info){
@@ -117,11 +123,8 @@ int ipu_executable_tile_cycles(const ipu_executable *executable, int32_t step,
 
     IPU_TRY(check("tile cycles", executable, cycles));
     IPU_TRY(ipu__check_size("cycles", cycles->size, sizeof *cycles));
-    IPU_TRY(check_tile(executable, tile));
-    if (step < 0 || step >= executable->nsteps)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "there is no step %d: the program has 0 to %d",
-                         (int)step, (int)executable->nsteps - 1);
+    IPU_TRY(ipu__check_tile(executable, tile));
+    IPU_TRY(ipu__check_step(executable, step));
     s = &executable->steps[step];
     size = cycles->size;
     *cycles = s->cycles;

@@ -273,10 +273,7 @@ int ipu_executable_body(const ipu_executable *executable, int32_t step,
 
     if (!executable)
         return ipu__fail(IPU_ERR_ARGUMENT, "body: the executable is NULL");
-    if (step < 0 || step >= executable->nsteps)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "there is no step %d: the program has 0 to %d",
-                         (int)step, (int)executable->nsteps - 1);
+    IPU_TRY(ipu__check_step(executable, step));
     loop = ipu__loop_of(executable, &executable->steps[step]);
     if (body)
         *body = loop ? loop->body.program : NULL;

@@ -13,14 +13,6 @@
 #include "compiler/program.h"
 #include "graph/error.h"
 
-/* A cache line, and the widest vector register. */
-enum { ALIGNMENT = 64 };
-
-static size_t aligned(size_t bytes)
-{
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 /* What is known of a block that has a place: apart from the block, since all of
  * them are looked at for each new one. */
 struct placed {
@@ -48,17 +40,18 @@ static void insert(struct placed *placed, int32_t n,
 
     for (; i > 0 && placed[i - 1].offset > block->offset; i--)
         placed[i] = placed[i - 1];
-    placed[i] = (struct placed){.offset = block->offset,
-                                .end = block->offset + aligned(block->bytes),
-                                .birth = block->birth,
-                                .death = block->death};
+    placed[i] =
+        (struct placed){.offset = block->offset,
+                        .end = block->offset + ipu__aligned(block->bytes),
+                        .birth = block->birth,
+                        .death = block->death};
 }
 
 /* The lowest offset, from base on, free during the block's life. */
 static size_t lowest_free(const struct placed *placed, int32_t n,
                           const struct ipu__block *block, size_t base)
 {
-    size_t offset = base, bytes = aligned(block->bytes);
+    size_t offset = base, bytes = ipu__aligned(block->bytes);
 
     for (int32_t i = 0; i < n; i++) {
         const struct placed *other = &placed[i];
@@ -92,7 +85,7 @@ int ipu__plan_memory(struct ipu_executable *e)
 
         if (block->always) {
             block->offset = base;
-            base += aligned(block->bytes);
+            base += ipu__aligned(block->bytes);
         } else {
             order[ntransient++] = block;
         }
@@ -104,8 +97,8 @@ int ipu__plan_memory(struct ipu_executable *e)
 
         block->offset = lowest_free(placed, i, block, base);
         insert(placed, i, block);
-        if (block->offset + aligned(block->bytes) > e->memory_bytes)
-            e->memory_bytes = block->offset + aligned(block->bytes);
+        if (block->offset + ipu__aligned(block->bytes) > e->memory_bytes)
+            e->memory_bytes = block->offset + ipu__aligned(block->bytes);
         status = ipu__progress(e->progress, "memory",
                                e->nblocks - ntransient + i + 1, e->nblocks);
     }

@@ -283,6 +283,10 @@ int ipu__check_maps(const struct ipu_executable *executable);
 int64_t ipu__bytes_on_tile(const struct ipu_executable *executable,
                            const struct ipu__block *block, int32_t tile);
 
+/* IPU_ERR_ARGUMENT if there is none of that number. */
+int ipu__check_step(const struct ipu_executable *executable, int32_t step);
+int ipu__check_tile(const struct ipu_executable *executable, int32_t tile);
+
 /* "matmul", "host_call". */
 const char *ipu__step_name(const struct ipu__step *step);
 

@@ -18,12 +18,12 @@
 
 #include "graph/error.h"
 
-enum { ALIGNMENT = 64, CANARY = 0xa5, NAN_BYTE = 0xff };
+enum { CANARY = 0xa5, NAN_BYTE = 0xff };
 
 static void *allocate(size_t bytes)
 {
-    size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    void *memory = aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
+    size_t rounded = ipu__aligned(bytes ? bytes : 1);
+    void *memory = aligned_alloc(IPU__ALIGNMENT, rounded);
 
     if (memory)
         memset(memory, 0, rounded);
@@ -49,11 +49,11 @@ static int init_hostile(struct ipu__memory *m)
 
         if (value->inner || value->bound)
             continue;
-        m->own[v] = allocate(value->bytes + 2 * ALIGNMENT);
+        m->own[v] = allocate(value->bytes + 2 * IPU__ALIGNMENT);
         if (!m->own[v])
             return ipu__fail_memory(value->bytes);
-        memset(m->own[v], CANARY, value->bytes + 2 * ALIGNMENT);
-        memset(m->own[v] + ALIGNMENT, 0, value->bytes);
+        memset(m->own[v], CANARY, value->bytes + 2 * IPU__ALIGNMENT);
+        memset(m->own[v] + IPU__ALIGNMENT, 0, value->bytes);
     }
     return IPU_OK;
 }
@@ -111,7 +111,7 @@ void *ipu__memory_of(const struct ipu__memory *m, int32_t value)
     if (m->placed[value])
         return m->placed[value];
     if (m->own)
-        return m->own[value] + ALIGNMENT;
+        return m->own[value] + IPU__ALIGNMENT;
     return m->planned + x->blocks[x->values[value].block].offset;
 }
 
@@ -125,14 +125,14 @@ void ipu__memory_before(struct ipu__memory *m)
     for (int32_t v = 0; v < x->nvalues; v++)
         if (x->values[v].kind != IPU__VARIABLE &&
             x->values[v].kind != IPU__CONSTANT && m->own[v])
-            memset(m->own[v] + ALIGNMENT, NAN_BYTE, x->values[v].bytes);
+            memset(m->own[v] + IPU__ALIGNMENT, NAN_BYTE, x->values[v].bytes);
 }
 
 static bool canaries_are_alive(const unsigned char *memory, size_t bytes)
 {
-    for (int i = 0; i < ALIGNMENT; i++)
+    for (int i = 0; i < IPU__ALIGNMENT; i++)
         if (memory[i] != CANARY ||
-            memory[ALIGNMENT + bytes + (size_t)i] != CANARY)
+            memory[IPU__ALIGNMENT + bytes + (size_t)i] != CANARY)
             return false;
     return true;
 }
@@ -154,7 +154,7 @@ int ipu__memory_after(struct ipu__memory *m, int32_t step)
                 IPU_ERR_STATE, "IPU_POISON: step %d of %s wrote outside of %s",
                 (int)step, x->values[x->steps[step].output].name, value->name);
         if (value->death == step)
-            memset(m->own[v] + ALIGNMENT, NAN_BYTE, value->bytes);
+            memset(m->own[v] + IPU__ALIGNMENT, NAN_BYTE, value->bytes);
     }
     return IPU_OK;
 }

@@ -65,9 +65,6 @@ int ipu_engine_get_times(const ipu_engine *engine, ipu_engine_times *times)
 int64_t ipu_engine_step_ns(const ipu_engine *engine, int32_t step)
 {
     IPU_TRY(check_counts(engine));
-    if (step < 0 || step >= engine->counts->nsteps)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "there is no step %d: the program has 0 to %d",
-                         (int)step, (int)engine->counts->nsteps - 1);
+    IPU_TRY(ipu__check_step(engine->executable, step));
     return engine->counts->step_ns[step];
 }

@@ -6,8 +6,6 @@
 #include "graph/error.h"
 #include "ops/functions.h"
 
-enum { ALIGNMENT = 64 };
-
 bool ipu__is_half(ipu_dtype dtype)
 {
     return dtype == IPU_FLOAT16 || dtype == IPU_BFLOAT16;
@@ -139,14 +137,14 @@ static size_t wide_bytes(const struct ipu__operand *operand)
 
     if (operand->dtype == operand->shape.dtype)
         return 0;
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return ipu__aligned(bytes);
 }
 
 static size_t own_scratch(const struct ipu__call *call)
 {
     size_t bytes = call->op->scratch ? call->op->scratch(call) : 0;
 
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return ipu__aligned(bytes);
 }
 
 size_t ipu__wide_scratch(const struct ipu__call *call)

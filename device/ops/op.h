@@ -9,6 +9,15 @@
 #include "graph/graph.h"
 #include "target/work.h"
 
+/* Where tensors begin, and scratch: a cache line, and the widest vector
+ * register. */
+enum { IPU__ALIGNMENT = 64 };
+
+static inline size_t ipu__aligned(size_t bytes)
+{
+    return (bytes + IPU__ALIGNMENT - 1) / IPU__ALIGNMENT * IPU__ALIGNMENT;
+}
+
 /* A tensor as an op sees it. */
 struct ipu__operand {
     const char *name;
