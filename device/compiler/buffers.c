@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * buffers.c - where a fused step keeps what passes between its parts: for each
- * inner value one of a few buffers of a block, free again when no part needs
- * it. The step's scratch memory is
+ * buffers.c - the scratch memory of steps. Of most it is what the op asks. A
+ * fused step keeps there what passes between its parts: for each inner value
+ * one of a few buffers of a block, free again when no part needs it.
  *
  *     what the head needs | buffers | room to widen halves of one part
  *
@@ -92,4 +92,25 @@ size_t ipu__fused_scratch(const struct ipu_executable *e,
 
     return ipu__head_scratch(e, step) +
            (size_t)step->nbuffers * ipu__buffer_bytes(step) + wide;
+}
+
+void ipu__find_scratch(struct ipu_executable *e)
+{
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        struct ipu__call call;
+        size_t bytes;
+
+        if (e->steps[i].kind == IPU__HOST_CALL || e->steps[i].kind == IPU__LOOP)
+            continue;
+        if (e->steps[i].kind == IPU__FUSED) {
+            bytes = ipu__fused_scratch(e, &e->steps[i]);
+        } else {
+            ipu__step_call(e, &e->steps[i], &call);
+            bytes = ipu__wide_scratch(&call);
+            if (bytes == 0 && call.op->scratch)
+                bytes = call.op->scratch(&call);
+        }
+        if (bytes > e->scratch_bytes)
+            e->scratch_bytes = bytes;
+    }
 }

@@ -22,32 +22,11 @@
 #include "compiler/draft.h"
 #include "compiler/program.h"
 #include "graph/error.h"
-#include "ops/half.h"
 #include "target/target.h"
 
-void ipu__find_scratch(struct ipu_executable *e)
-{
-    for (int32_t i = 0; i < e->nsteps; i++) {
-        struct ipu__call call;
-        size_t bytes;
-
-        if (e->steps[i].kind == IPU__HOST_CALL || e->steps[i].kind == IPU__LOOP)
-            continue;
-        if (e->steps[i].kind == IPU__FUSED) {
-            bytes = ipu__fused_scratch(e, &e->steps[i]);
-        } else {
-            ipu__step_call(e, &e->steps[i], &call);
-            bytes = ipu__wide_scratch(&call);
-            if (bytes == 0 && call.op->scratch)
-                bytes = call.op->scratch(&call);
-        }
-        if (bytes > e->scratch_bytes)
-            e->scratch_bytes = bytes;
-    }
-}
-
-/* What nodes become before they are ordered. */
-static int run_drafts(struct ipu__draft *draft, uint32_t without)
+/* What nodes become, on a copy; then the steps that they are. */
+static int run_on_draft(struct ipu__draft *draft, uint32_t without,
+                        struct ipu_executable *e)
 {
     if (!(without & IPU_PASS_FOLD))
         IPU_TRY(ipu__fold(draft));
@@ -55,21 +34,18 @@ static int run_drafts(struct ipu__draft *draft, uint32_t without)
         IPU_TRY(ipu__simplify(draft));
     if (!(without & IPU_PASS_MERGE))
         IPU_TRY(ipu__merge(draft));
-    return IPU_OK;
+    IPU_TRY(ipu__offload(draft, &e->target));
+    return ipu__schedule(&draft->graph, e);
 }
 
-static int order(const ipu_graph *graph, uint32_t without,
-                 struct ipu_executable *e)
+static int make_steps(const ipu_graph *graph, uint32_t without,
+                      struct ipu_executable *e)
 {
     struct ipu__draft draft;
     int status;
 
     IPU_TRY(ipu__draft_init(&draft, graph));
-    status = run_drafts(&draft, without);
-    if (status >= 0)
-        status = ipu__offload(&draft, &e->target);
-    if (status >= 0)
-        status = ipu__schedule(&draft.graph, e);
+    status = run_on_draft(&draft, without, e);
     ipu__draft_fini(&draft);
     return status;
 }
@@ -79,7 +55,7 @@ static int run_passes(const ipu_graph *graph, uint32_t without,
                       struct ipu_executable *e)
 {
     IPU_TRY(ipu__progress(e->progress, "schedule", 0, graph->nnodes));
-    IPU_TRY(order(graph, without, e));
+    IPU_TRY(make_steps(graph, without, e));
     IPU_TRY(ipu__check_maps(e));
     if (!(without & IPU_PASS_FUSE)) {
         IPU_TRY(ipu__progress(e->progress, "fuse", 0, e->nsteps));
