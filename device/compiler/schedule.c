@@ -261,35 +261,11 @@ static int emit_values(struct scheduler *s)
 
 /* --------------------------------------------------------------------- all */
 
-static int emit_all(struct scheduler *s)
+/* Which assignments wait for which node. */
+static void find_makers(struct scheduler *s)
 {
-    IPU_TRY(emit_sinks(s, true));
-    IPU_TRY(emit_effects(s));
-    IPU_TRY(emit_sinks(s, false));
-    IPU_TRY(emit_enqueues(s));
-    IPU_TRY(emit_values(s));
-    return ipu__emit_inputs(&s->emitter);
-}
+    const ipu_graph *g = s->graph;
 
-static int init(struct scheduler *s, const ipu_graph *g,
-                struct ipu_executable *e)
-{
-    size_t nsinks = (size_t)g->nsinks, nassigns = (size_t)g->nassigns;
-
-    *s = (struct scheduler){
-        .graph = g,
-        .served = calloc(nsinks + 1, sizeof *s->served),
-        .computed = calloc(nassigns + 1, sizeof *s->computed),
-        .assigned = calloc((size_t)g->nnodes + 1, sizeof *s->assigned),
-        .candidates = calloc(nsinks + nassigns + 1, sizeof *s->candidates),
-        .known = calloc(nsinks + nassigns + 1, sizeof *s->known),
-        .made = calloc((size_t)g->nnodes + 1, sizeof *s->made),
-        .next = calloc(nassigns + 1, sizeof *s->next),
-        .waiting = calloc(nassigns + 1, sizeof *s->waiting),
-    };
-    if (!s->served || !s->computed || !s->assigned || !s->candidates ||
-        !s->known || !s->made || !s->next || !s->waiting)
-        return ipu__fail_memory((nsinks + nassigns) * sizeof *s->known);
     for (int32_t i = 0; i < g->nassigns; i++) {
         int32_t maker = g->tensors[g->assigns[i].value].node;
 
@@ -300,17 +276,41 @@ static int init(struct scheduler *s, const ipu_graph *g,
         s->next[i] = s->made[maker];
         s->made[maker] = i + 1;
     }
-    IPU_TRY(ipu__emitter_init(&s->emitter, g, e));
-    return ipu__needs_init(&s->needs, g);
 }
 
-int ipu__schedule(const ipu_graph *graph, struct ipu_executable *e)
+static int emit_all(struct scheduler *s, struct ipu_executable *e)
 {
-    struct scheduler s;
-    int status = init(&s, graph, e);
+    IPU_TRY(ipu__emitter_init(&s->emitter, s->graph, e));
+    IPU_TRY(ipu__needs_init(&s->needs, s->graph));
+    find_makers(s);
+    IPU_TRY(emit_sinks(s, true));
+    IPU_TRY(emit_effects(s));
+    IPU_TRY(emit_sinks(s, false));
+    IPU_TRY(emit_enqueues(s));
+    IPU_TRY(emit_values(s));
+    return ipu__emit_inputs(&s->emitter);
+}
 
-    if (status >= 0)
-        status = emit_all(&s);
+int ipu__schedule(const ipu_graph *g, struct ipu_executable *e)
+{
+    size_t nsinks = (size_t)g->nsinks + 1, nassigns = (size_t)g->nassigns + 1;
+    size_t nnodes = (size_t)g->nnodes + 1;
+    struct scheduler s = {
+        .graph = g,
+        .served = calloc(nsinks, sizeof *s.served),
+        .computed = calloc(nassigns, sizeof *s.computed),
+        .assigned = calloc(nnodes, sizeof *s.assigned),
+        .candidates = calloc(nsinks + nassigns, sizeof *s.candidates),
+        .known = calloc(nsinks + nassigns, sizeof *s.known),
+        .made = calloc(nnodes, sizeof *s.made),
+        .next = calloc(nassigns, sizeof *s.next),
+        .waiting = calloc(nassigns, sizeof *s.waiting),
+    };
+    int status = s.served && s.computed && s.assigned && s.candidates &&
+                         s.known && s.made && s.next && s.waiting
+                     ? emit_all(&s, e)
+                     : ipu__fail_memory(nnodes * sizeof *s.made);
+
     free(s.served);
     free(s.computed);
     free(s.assigned);
