@@ -153,11 +153,9 @@ struct search {
 };
 
 /* Whether it is this one. */
-static bool is_found(struct search *s, ipu_infeed **infeed,
+static bool is_found(struct search *s, const char *name, ipu_infeed **infeed,
                      ipu_outfeed **outfeed)
 {
-    const char *name =
-        infeed ? ipu__infeed_name(*infeed) : ipu__outfeed_name(*outfeed);
     bool found = s->name ? (s->kind == IPU_QUEUE_INFEED) == (infeed != NULL) &&
                                strcmp(name, s->name) == 0
                          : s->number-- == 0;
@@ -174,10 +172,12 @@ static bool find_in_graph(struct search *s, const ipu_graph *g)
     if (!g)
         return false;
     for (int32_t i = 0; i < g->nfeeds; i++)
-        if (is_found(s, &g->feeds[i].infeed, NULL))
+        if (is_found(s, ipu__infeed_name(g->feeds[i].infeed),
+                     &g->feeds[i].infeed, NULL))
             return true;
     for (int32_t i = 0; i < g->nenqueues; i++)
-        if (is_found(s, NULL, &g->enqueues[i].outfeed))
+        if (is_found(s, ipu__outfeed_name(g->enqueues[i].outfeed), NULL,
+                     &g->enqueues[i].outfeed))
             return true;
     for (int32_t i = 0; i < g->nloops; i++)
         if (find_in_graph(s, g->loops[i].body.graph) ||
@@ -193,8 +193,9 @@ static bool find_in_executable(struct search *s, const ipu_executable *e)
     for (int32_t i = 0; i < e->nfeeds; i++) {
         struct ipu__feed_code *f = &e->feeds[i];
 
-        if (is_found(s, f->infeed ? &f->infeed : NULL,
-                     f->infeed ? NULL : &f->outfeed))
+        if (f->infeed
+                ? is_found(s, ipu__infeed_name(f->infeed), &f->infeed, NULL)
+                : is_found(s, ipu__outfeed_name(f->outfeed), NULL, &f->outfeed))
             return true;
     }
     for (int32_t i = 0; i < e->nloops; i++)
@@ -361,13 +362,16 @@ static int check_connect(struct search *s, int32_t replicas,
 static int connect_infeed(struct search *s, ipu_infeed *infeed)
 {
     ipu_queue_info info = {0};
+    int status;
 
     if ((!s->graph && !s->executable) || !infeed)
         return ipu__fail(IPU_ERR_ARGUMENT, "connect: %s is NULL",
                          infeed ? "the program" : "the infeed");
     s->kind = IPU_QUEUE_INFEED;
     s->name = ipu__infeed_name(infeed);
-    IPU_TRY(check_connect(s, ipu__infeed_replicas(infeed), &info));
+    status = check_connect(s, ipu__infeed_replicas(infeed), &info);
+    if (status < 0 || !s->infeed)
+        return status;
     IPU_TRY(check_tensors(&info, infeed));
     ipu__infeed_retain(infeed);
     ipu__infeed_release(*s->infeed);
@@ -378,13 +382,16 @@ static int connect_infeed(struct search *s, ipu_infeed *infeed)
 static int connect_outfeed(struct search *s, ipu_outfeed *outfeed)
 {
     ipu_queue_info info = {0};
+    int status;
 
     if ((!s->graph && !s->executable) || !outfeed)
         return ipu__fail(IPU_ERR_ARGUMENT, "connect: %s is NULL",
                          outfeed ? "the program" : "the outfeed");
     s->kind = IPU_QUEUE_OUTFEED;
     s->name = ipu__outfeed_name(outfeed);
-    IPU_TRY(check_connect(s, ipu__outfeed_replicas(outfeed), &info));
+    status = check_connect(s, ipu__outfeed_replicas(outfeed), &info);
+    if (status < 0 || !s->outfeed)
+        return status;
     IPU_TRY(ipu__outfeed_describe(outfeed, info.ntensors, info.tensors));
     ipu__outfeed_retain(outfeed);
     ipu__outfeed_release(*s->outfeed);

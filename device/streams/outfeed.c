@@ -111,7 +111,9 @@ int ipu__outfeed_absent(const char *name, int32_t replicas, int32_t count,
     ipu_outfeed_options_init(&o, sizeof o);
     o.name = name;
     o.replicas = replicas;
-    IPU_TRY(ipu_outfeed_new(&o, &q));
+    status = ipu_outfeed_new(&o, &q);
+    if (!q)
+        return status;
     q->base.absent = true;
     status = ipu__outfeed_describe(q, count, tensors);
     if (status < 0) {
