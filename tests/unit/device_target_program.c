@@ -304,6 +304,54 @@ START_TEST(functions_take_their_instructions)
 }
 END_TEST
 
+static ipu_tensor made(int i, ipu_tensor x)
+{
+    ipu_graph *g = d.graph;
+    const int32_t axis = 1;
+
+    switch (i) {
+    case 0: return ipu_relu(g, x);
+    case 1: return ipu_sum(g, x, 1, &axis, 0);
+    case 2: return ipu_transpose(g, x, NULL);
+    case 3: return ipu_tanh(g, x);
+    case 4: return ipu_softmax(g, x);
+    case 5: return ipu_argmax(g, x, 1);
+    case 6: return ipu_matmul(g, x, ipu_transpose(g, x, NULL));
+    case 7: return ipu_gather(g, x, ipu_counter(g, "row"), 0);
+    default:
+        return ipu_max_pool2d(g, ipu_reshape(g, x, 4, SHAPE(1, 8, 8, 2)), 2);
+    }
+}
+
+/* What is no more than a guess says so, and why; in the report, too. */
+START_TEST(estimates_say_why)
+{
+    static const char *const reasons[] = {NULL,
+                                          NULL,
+                                          NULL,
+                                          "depends on their data",
+                                          "depends on",
+                                          "does not say how many",
+                                          "another plan",
+                                          "which rows",
+                                          "windows take from"};
+    ipu_tensor x = device_floats(&d, "x", 2, SHAPE(16, 8));
+    ipu_program_cycles all;
+    int32_t last = -1;
+
+    without = IPU_PASS_FUSE;
+    MUST(ipu_output(d.graph, "y", made(_i, x)));
+    compiled();
+    all = cycles();
+    for (int32_t i = 0; last < 0; i++)
+        if (step(i).estimate || !reasons[_i])
+            last = i;
+    if (reasons[_i])
+        ck_assert_ptr_nonnull(strstr(step(last).estimate, reasons[_i]));
+    ck_assert_int_eq(all.estimates > 0, reasons[_i] != NULL);
+}
+END_TEST
+
 /* A softmax is computed where its output lies. */
 START_TEST(rows_that_lie_elsewhere_are_received)
 {
@@ -403,6 +451,7 @@ static TCase *tcase_cycles(void)
     tcase_add_test(tcase, operands_come_from_where_they_lie);
     tcase_add_test(tcase, sums_are_made_where_elements_lie);
     tcase_add_test(tcase, functions_take_their_instructions);
+    tcase_add_loop_test(tcase, estimates_say_why, 0, 9);
     tcase_add_loop_test(tcase, rows_that_lie_elsewhere_are_received, 0, 2);
     tcase_add_test(tcase, rows_over_several_tiles_are_summed_up);
     tcase_add_test(tcase, looking_up_does_not_read_the_table);
