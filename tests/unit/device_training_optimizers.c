@@ -261,6 +261,58 @@ static ipu_dtype wide_for_w(void *context, const char *variable,
 
 /* 4096 gradients of 1 / 4096: sums of float16 stop growing. _i: of float16, of
  * float32, and what the function says. */
+static ipu_dtype wide_for_large(void *context, const char *variable,
+                                ipu_dtype dtype)
+{
+    (void)context, (void)dtype;
+    return strcmp(variable, "large") == 0 ? IPU_FLOAT32 : IPU_FLOAT16;
+}
+
+/* What accumulators take is in the memory report, by their dtype: that of the
+ * variable, one that is named, one for each. */
+START_TEST(accumulators_take_what_their_dtype_does)
+{
+    enum { LARGE = 4096, SMALL = 1024 };
+    static const int64_t bytes[] = {4 * (LARGE + SMALL), 2 * (LARGE + SMALL),
+                                    4 * LARGE + 2 * SMALL};
+    const ipu_dtype half = IPU_FLOAT16;
+    const ipu_update_options u = {
+        .size = sizeof u,
+        .offload = IPU_OFFLOAD_OFF,
+        .accumulation = {.size = sizeof u.accumulation,
+                         .dtype = _i == 1 ? &half : NULL,
+                         .choose = _i == 2 ? wide_for_large : NULL,
+                         .cast = 1}};
+    int64_t always[2];
+
+    for (int k = 0; k < 2; k++) {
+        struct device c = device_new();
+        const ipu_optimizer sgd = {
+            .size = sizeof sgd,
+            .rate = ipu_fill(c.graph, IPU_FLOAT32, 0, NULL, 0.1)};
+        ipu_memory_info memory = {.size = sizeof memory};
+        ipu_tensor v[2], slopes[2], loss;
+
+        v[0] = ipu_variable(c.graph, "large", IPU_FLOAT32, 1, SHAPE(LARGE));
+        v[1] = ipu_variable(c.graph, "small", IPU_FLOAT32, 1, SHAPE(SMALL));
+        loss = ipu_add(c.graph,
+                       ipu_reduce_sum(c.graph, ipu_square(c.graph, v[0]), 1),
+                       ipu_reduce_sum(c.graph, ipu_square(c.graph, v[1]), 1));
+        MUST(ipu_gradients(c.graph, loss, 2, v, slopes));
+        MUST(ipu_accumulating_optimizer(c.graph, &sgd, 2, v, slopes, k ? 4 : 1,
+                                        &u));
+        MUST(ipu_compile(c.graph, NULL, &c.executable));
+        MUST(ipu_executable_memory(c.executable, &memory));
+        always[k] = memory.always_live_bytes;
+        device_free(&c);
+    }
+    /* Of four mini-batches: an accumulator each, and their count; beside some
+     * constants. */
+    ck_assert_int_ge(always[1] - always[0], bytes[_i] + 4);
+    ck_assert_int_le(always[1] - always[0], bytes[_i] + 32);
+}
+END_TEST
+
 START_TEST(a_wide_accumulator_keeps_small_gradients)
 {
     const ipu_dtype wide = IPU_FLOAT32;
@@ -315,6 +367,7 @@ static TCase *tcase_training(void)
     tcase_add_loop_test(tc, the_first_version_accumulates, 0, 2);
     tcase_add_loop_test(tc, optimizers_refuse, 0, 6);
     tcase_add_loop_test(tc, a_wide_accumulator_keeps_small_gradients, 0, 3);
+    tcase_add_loop_test(tc, accumulators_take_what_their_dtype_does, 0, 3);
     tcase_add_test(tc, an_optimiser_takes_its_own_dtype);
     return tc;
 }
