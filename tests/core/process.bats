@@ -31,6 +31,14 @@ lines_with() { # text: how many lines of the output have it
     [ "$(lines_with '^3 of 3')" -eq 3 ]
 }
 
+@test "a limited address space is shared out" {
+    ulimit -v 4000000
+    ranks 2
+    [ "$status" -eq 0 ]
+    [ "$(lines_with 'of 2')" -eq 2 ]
+    [[ $output != *"share no memory"* ]]
+}
+
 @test "a process of another launcher that is alone is told so" {
     run env -u OMPI_COMM_WORLD_SIZE PMI_RANK=1 PMI_SIZE=4 "$LEAVE"
     [ "$status" -eq 9 ]

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -103,10 +104,12 @@ static void *map(int fd, size_t bytes)
     return memory;
 }
 
-/* As large as the file system could ever hold. */
-static size_t largest(int fd, size_t limit)
+/* As large as the file system could ever hold; but where the address space is
+ * limited (ulimit -v), those of all ranks of the host take a quarter of it. */
+static size_t largest(int fd, size_t limit, int nlocals)
 {
     struct statvfs fs;
+    struct rlimit space;
     uint64_t bytes = 0;
 
     if (fstatvfs(fd, &fs) == 0)
@@ -115,6 +118,9 @@ static size_t largest(int fd, size_t limit)
         bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * PAGE;
     if (bytes > limit)
         bytes = limit;
+    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
+        bytes > space.rlim_cur / 4 / (unsigned)nlocals)
+        bytes = space.rlim_cur / 4 / (unsigned)nlocals;
     return (size_t)bytes / PAGE * PAGE;
 }
 
@@ -132,7 +138,7 @@ static int create(struct hvd__heap *heap, size_t limit, struct offer *offer)
         shm_open(offer->name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     if (heap->fd < 0)
         return refuse(offer, "/dev/shm", errno);
-    heap->bytes = largest(heap->fd, limit);
+    heap->bytes = largest(heap->fd, limit, heap->nlocals);
     code = heap->bytes < FIRST + STEP ? ENOSPC : 0;
     if (code == 0 && ftruncate(heap->fd, (off_t)heap->bytes) != 0)
         code = errno;
