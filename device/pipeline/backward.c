@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/program.h"
 #include "ops/op.h"
 #include "pipeline/extract.h"
 #include "pipeline/pipeline.h"
@@ -351,6 +352,16 @@ static int build_back(struct back *b)
     return ipu__graph_status(b->graph);
 }
 
+/* What such a program takes and gives lies in rings on the chips, or is sent
+ * between them, which account.c counts: the host has no part in it. */
+static void leave_to_chips(ipu_executable *executable)
+{
+    for (int32_t i = 0; i < executable->nstreams; i++) {
+        executable->stream_cycles -= executable->streams[i].cycles;
+        executable->streams[i].cycles = 0;
+    }
+}
+
 int ipu__pipeline_compile(const struct ipu_pipeline *p, const ipu_graph *graph,
                           ipu_executable **executable)
 {
@@ -358,7 +369,9 @@ int ipu__pipeline_compile(const struct ipu_pipeline *p, const ipu_graph *graph,
                                          .target = &p->system.ipu,
                                          .allow_out_of_memory = 1};
 
-    return ipu_compile_with(graph, &options, executable);
+    IPU_TRY(ipu_compile_with(graph, &options, executable));
+    leave_to_chips(*executable);
+    return IPU_OK;
 }
 
 static int make_back(const struct ipu_pipeline *p, struct ipu__part *part,

@@ -143,10 +143,25 @@ START_TEST(events_tell_what_ran_when)
 END_TEST
 
 /* The report has all programs and draws what ran. */
+/* The numbers behind "host": of all programs, together; *n of them. */
+static double host_cycles(const char *json, int *n)
+{
+    static const char key[] = "\"host\":";
+    double sum = 0;
+
+    *n = 0;
+    for (const char *at = json; (at = strstr(at, key)); ++*n) {
+        at += sizeof key - 1;
+        sum += strtod(at, NULL);
+    }
+    return sum;
+}
+
 START_TEST(a_profile_has_its_programs_and_events)
 {
     ipu_profile *profile = NULL;
     char *text = NULL;
+    int n;
 
     cut(2, 0);
     stages[0].name = "foot";
@@ -160,6 +175,9 @@ START_TEST(a_profile_has_its_programs_and_events)
     ck_assert_ptr_nonnull(strstr(text, "1 backward"));
     ck_assert_ptr_nonnull(strstr(text, "update on IPU 1"));
     ck_assert_ptr_nonnull(strstr(text, "\"mini_batch\""));
+    /* What stages hand on goes from chip to chip, or stays. */
+    ck_assert_double_eq(host_cycles(text, &n), 0);
+    ck_assert_int_gt(n, 5);
     MUST_FAIL(ipu_pipeline_profile(pipeline, NULL), IPU_ERR_ARGUMENT, "NULL");
     free(text);
     ipu_profile_free(profile);
