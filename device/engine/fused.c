@@ -3,7 +3,9 @@
  * fused.c - running a fused step: block by block, all parts on each.
  *
  * The head, if there is one, runs as a whole, and hands over what it has
- * completed; the other parts follow on that while it is still in the cache.
+ * completed; the other parts follow on that while it is still in the cache. Of
+ * a product that is a matrix, not some rows of it: given fewer rows, OpenBLAS
+ * adds up in another order, and takes longer than the cache saves.
  * A part's op is called as for a tensor of the block's elements, [n], or
  * [rows, n] if it takes rows that are repeated. Inner values are in buffers;
  * all others are where the program has them, from the block's first element
