@@ -34,8 +34,9 @@ struct plan {
     const ipu_graph *graph;
     int32_t nstages, first; /* node that is a derivative */
     int32_t loss;
-    bool *staged;  /* [nodes]: of a stage */
-    bool *depends; /* [tensors]: on derivatives */
+    bool *staged;      /* [nodes]: of a stage */
+    bool *depends;     /* [tensors]: on derivatives */
+    int32_t *assigned; /* [tensors]: number of its assignment + 1; 0: none */
     int32_t *last; /* [tensors]: stage that needs it, nstages: the optimiser */
 };
 
@@ -370,10 +371,8 @@ static int32_t variable_named(const ipu_graph *g, const char *name)
 static const struct ipu__assign *assign_of(const struct plan *p,
                                            int32_t variable)
 {
-    for (int32_t i = 0; i < p->graph->nassigns; i++)
-        if (p->graph->assigns[i].variable == variable)
-            return &p->graph->assigns[i];
-    return NULL;
+    return p->assigned[variable] ? &p->graph->assigns[p->assigned[variable] - 1]
+                                 : NULL;
 }
 
 static int is_trained(void *context, const char *variable)
@@ -422,15 +421,15 @@ static int copy_update(struct copier *c, int32_t variable, ipu_tensor gradient,
     from = mark_update(p, a->value, nodes);
     if (from >= 0)
         c->map[from] = gradient;
-    for (int32_t i = 0; i < g->nassigns; i++) {
-        int32_t kept = g->assigns[i].variable;
+    for (int32_t n = g->nnodes - 1; n >= 0; n--)
+        for (int i = 0; nodes[n] && i < g->nodes[n].op->ninputs; i++) {
+            const struct ipu__assign *kept =
+                assign_of(p, g->nodes[n].inputs[i]);
+            int32_t maker = kept ? g->tensors[kept->value].node : -1;
 
-        for (int32_t n = 0; n < g->nnodes; n++)
-            if (nodes[n] && reads(&g->nodes[n], kept)) {
-                mark_update(p, g->assigns[i].value, nodes);
-                break;
-            }
-    }
+            if (maker >= 0 && !nodes[maker])
+                mark_update(p, kept->value, nodes);
+        }
     for (int32_t n = 0; n < g->nnodes; n++)
         if (nodes[n])
             IPU_TRY(copy_node(c, n));
@@ -604,6 +603,8 @@ static int run(struct plan *p, const ipu_target *target, int64_t count,
                struct ipu__pipeline_cost *cost)
 {
     memset(p->last, -1, (size_t)p->graph->ntensors * sizeof *p->last);
+    for (int32_t i = 0; i < p->graph->nassigns; i++)
+        p->assigned[p->graph->assigns[i].variable] = i + 1;
     IPU_TRY(find_loss(p));
     find_stages(p);
     for (int32_t s = 0; s < p->nstages; s++) {
@@ -628,14 +629,16 @@ int ipu__measure_stages(const ipu_graph *graph, const ipu_target *target,
         .nstages = nstages,
         .staged = calloc((size_t)graph->nnodes + 1, sizeof *p.staged),
         .depends = calloc((size_t)graph->ntensors + 1, sizeof *p.depends),
+        .assigned = calloc((size_t)graph->ntensors + 1, sizeof *p.assigned),
         .last = malloc(((size_t)graph->ntensors + 1) * sizeof *p.last),
     };
-    int status = p.staged && p.depends && p.last
+    int status = p.staged && p.depends && p.assigned && p.last
                      ? run(&p, target, count, cost)
                      : ipu__fail_memory((size_t)graph->ntensors);
 
     free(p.staged);
     free(p.depends);
+    free(p.assigned);
     free(p.last);
     return status;
 }
