@@ -152,18 +152,19 @@ static void say_measured(const struct ipu__program *p, char *text)
 static void say_estimates(const struct ipu__program *p, char *text)
 {
     int64_t cycles = 0, all = 0;
+    int count = 0; /* a loop is one, however many of its body's steps are */
 
     for (int32_t i = 0; i < p->nsteps; i++) {
         int64_t total = p->steps[i].total * p->steps[i].times;
 
         all += total;
         cycles += p->steps[i].estimate ? total : 0;
+        count += p->steps[i].estimate != NULL;
     }
     snprintf(text, IPU__WORDS_TEXT,
              "The cycles of %d of %d steps (%.0f %% of them) are estimates, "
              "marked ~; the reasons are given below.",
-             (int)p->cycles.estimates, (int)p->nsteps,
-             ipu__percent((double)cycles, (double)all));
+             count, (int)p->nsteps, ipu__percent((double)cycles, (double)all));
 }
 
 /* Of a program whose update comes seldom, or that computes things again. */

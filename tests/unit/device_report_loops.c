@@ -157,6 +157,40 @@ START_TEST(loops_are_printed_read_and_compared)
 }
 END_TEST
 
+/* Two steps whose cycles are estimates. */
+static int estimated(ipu_graph *g, void *context, int32_t ninputs,
+                     const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+{
+    (void)context, (void)ninputs, (void)noutputs;
+    out[0] = ipu_softmax(g, ipu_softmax(g, in[0]));
+    return 0;
+}
+
+START_TEST(a_loop_of_estimates_is_one)
+{
+    static const char sentence[] = "The cycles of ";
+    static float x[16 * 32], y[16 * 32];
+    ipu_tensor in = device_floats(&d, "x", 2, SHAPE(16, 32)), out;
+    char *text;
+    int sentences = 0, count, steps;
+
+    MUST(ipu_repeat(d.graph, 3, estimated, NULL, 1, &in, NULL, &out));
+    MUST(ipu_output(d.graph, "y", out));
+    device_load(&d);
+    device_connect(&d, "x", x, 16 * 32);
+    device_connect(&d, "y", y, 16 * 32);
+    profile = report_profile(&d, "loops");
+    text = report_text(profile, IPU_PROFILE_TEXT);
+    for (const char *at = text; (at = strstr(at, sentence)); sentences++) {
+        at += sizeof sentence - 1;
+        ck_assert_int_eq(sscanf(at, "%d of %d steps", &count, &steps), 2);
+        ck_assert_int_le(count, steps);
+    }
+    ck_assert_int_eq(sentences, 2);
+    free(text);
+}
+END_TEST
+
 /* What a loop uses does not merely wait while it runs. */
 START_TEST(a_loop_uses_what_its_body_uses)
 {
@@ -255,6 +289,7 @@ static TCase *tcase_loops(void)
     tcase_add_test(tcase, bodies_are_programs);
     tcase_add_test(tcase, a_loop_is_its_iterations);
     tcase_add_test(tcase, loops_are_printed_read_and_compared);
+    tcase_add_test(tcase, a_loop_of_estimates_is_one);
     tcase_add_test(tcase, a_loop_uses_what_its_body_uses);
     tcase_add_test(tcase, queues_are_streams);
     return tcase;
