@@ -190,8 +190,13 @@ static int make_evaluation(struct joint *joint,
 {
     int chips = options->cut.stages > 0 ? options->cut.stages : 1;
 
-    return evaluation_init(&joint->evaluation, joint->model, chips,
-                           options->progress);
+    int status = evaluation_init(&joint->evaluation, joint->model, chips,
+                                 options->progress);
+
+    return status < 0 && chips > 1
+               ? problem_set("the evaluation, on %d IPUs: %s", chips,
+                             problem_text())
+               : status;
 }
 
 static int make_strategy(struct joint *joint,
@@ -243,13 +248,15 @@ static int joint_build(struct joint *joint, const struct joint_options *options)
     joint->steps_at_once = 1;
     if (ipu_set_threads(cut ? 1 : options->threads) < 0)
         return program_device_problem();
-    if (make_buffers(joint) < 0 || make_evaluation(joint, options) < 0 ||
-        first_values(joint, options) < 0)
+    /* Stages first: where they do not fit, theirs is the text that helps. */
+    if (make_buffers(joint) < 0 || first_values(joint, options) < 0 ||
+        (cut && make_stages(joint, options) < 0) ||
+        make_evaluation(joint, options) < 0)
         return PROBLEM;
     if (hvd_rank() == 0 &&
         profile_start(options->profile, joint->evaluation.engine) < 0)
         return PROBLEM;
-    return cut ? make_stages(joint, options) : build_training(joint, options);
+    return cut ? 0 : build_training(joint, options);
 }
 
 /* What needs the strategy's buffers, and so comes after its start. */
