@@ -35,7 +35,8 @@
 #ifndef IPU_H
 #define IPU_H
 
-/* What stands by itself: files, what a model costs, chips, dtypes and errors. */
+/* What stands by itself: files, what a model costs, chips, dtypes and errors.
+ */
 #include "ipu_file.h"
 #include "ipu_model.h"
 #include "ipu_target.h"

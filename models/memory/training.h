@@ -40,10 +40,10 @@ struct training_result {
                              take what there is */
     int64_t remote_bytes; /* beside a chip */
     double ms;            /* of an update, on the chip */
-    int64_t told_bytes;   /* what the compiler tells of the plain program with */
-    double told_ms;       /* this tool (ipu_remedy_try); 0: nothing */
-    double loss;          /* of the last update */
-    float *weights;       /* owned by the caller; of all layers */
+    int64_t told_bytes; /* what the compiler tells of the plain program with */
+    double told_ms;     /* this tool (ipu_remedy_try); 0: nothing */
+    double loss;        /* of the last update */
+    float *weights;     /* owned by the caller; of all layers */
     int64_t nweights;
 };
 
