@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * small_model.h - a few variables, one of them empty, whose gradients every
+ * rank can compute for every rank: for tests of strategies.
+ */
+#ifndef TESTS_SMALL_MODEL_H
+#define TESTS_SMALL_MODEL_H
+
+#include <stdio.h>
+
+#include "hvd_strategy.h"
+#include "ranks.h"
+
+enum { NVARIABLES = 5, LARGEST = 20000, NSTEPS = 12 };
+
+static const int64_t shapes[NVARIABLES][2] = {
+    {100, 200}, {1, 64}, {0, 3}, {7, 9}, {1, 1}};
+
+static float values[NVARIABLES][LARGEST];
+static hvd_op op = HVD_AVERAGE; /* of what make makes */
+
+static inline int64_t count_of(int variable)
+{
+    return shapes[variable][0] * shapes[variable][1];
+}
+
+static inline double initial(int rank, int variable, int64_t i)
+{
+    return (double)((i * 3 + variable + rank * 11) % 17) / 16 - 0.5;
+}
+
+static inline double gradient(int rank, int step, int variable, int64_t i)
+{
+    return (double)((i * 5 + variable * 3 + step * 7 + rank * 13) % 23) / 8 -
+           1.25;
+}
+
+static inline hvd_strategy *make(hvd_optimizer optimizer, int serial,
+                                 int (*updated)(void *, int32_t), void *context)
+{
+    hvd_strategy_options options;
+    hvd_strategy *strategy = NULL;
+    char name[32];
+
+    hvd_strategy_options_init(&options, sizeof options);
+    options.optimizer = optimizer;
+    options.learning_rate = 0.01;
+    options.op = op;
+    options.serial = serial;
+    options.updated = updated;
+    options.context = context;
+    ck_hvd(hvd_strategy_new(&options, &strategy));
+    for (int v = 0; v < NVARIABLES; v++) {
+        for (int64_t i = 0; i < count_of(v); i++)
+            values[v][i] = (float)initial(ranks_rank(), v, i);
+        sprintf(name, "variable %d", v);
+        ck_assert_int_eq(
+            hvd_strategy_add(strategy, name, values[v], 2, shapes[v]), v);
+    }
+    return strategy;
+}
+
+/* In an order of its own on each rank. */
+static inline void feed(hvd_strategy *strategy, int step)
+{
+    for (int k = 0; k < NVARIABLES; k++) {
+        int v = (k + ranks_rank() + step) % NVARIABLES;
+        float *g = hvd_strategy_gradient(strategy, v);
+
+        ck_assert(g != NULL);
+        for (int64_t i = 0; i < count_of(v); i++)
+            g[i] = (float)gradient(ranks_rank(), step, v, i);
+        ck_hvd(hvd_strategy_ready(strategy, v));
+    }
+}
+
+#endif
