@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How building a graph fails: the first failure stays, names its place in the
+ * program, and is one line.
+ */
+#include "check_main.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "device.h"
+
+static struct device d;
+static const int64_t nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+
+static void set_up(void)
+{
+    d = device_new();
+}
+
+static void tear_down(void)
+{
+    device_free(&d);
+}
+
+/* The op has failed, and compiling says how. */
+static void refused(ipu_tensor result, int status, const char *words)
+{
+    ipu_executable *executable = NULL;
+
+    ck_assert_int_lt(result.id, 0);
+    MUST_FAIL(ipu_compile(d.graph, NULL, &executable), status, words);
+    ck_assert_ptr_null(executable);
+}
+
+static ipu_tensor floats(const char *name, int32_t ndim, const int64_t *shape)
+{
+    return device_floats(&d, name, ndim, shape);
+}
+
+static int nothing(void *context, const char *name, void *data, int64_t count)
+{
+    (void)context;
+    (void)name;
+    (void)data;
+    (void)count;
+    return 0;
+}
+
+START_TEST(the_first_failure_is_the_one_reported)
+{
+    ipu_tensor x = floats("x", 2, SHAPE(2, 3));
+    ipu_tensor bad = ipu_matmul(d.graph, x, x);
+
+    ck_assert_int_lt(ipu_relu(d.graph, bad).id, 0);
+    ck_assert_int_lt(ipu_conv2d(d.graph, bad, bad, NULL).id, 0);
+    ck_assert_int_lt(ipu_reshape(d.graph, bad, 1, SHAPE(-1)).id, 0);
+    ck_assert_int_lt(ipu_max_pool2d(d.graph, bad, 2).id, 0);
+    ck_assert_int_lt(ipu_add(d.graph, x, x).id, 0); /* nothing is built on */
+    ck_assert_int_lt(floats("y", 9, nine).id, 0);
+    MUST_FAIL(ipu_output(d.graph, "out", bad), IPU_ERR_SHAPE, "matmul");
+    MUST_FAIL(ipu_host_call(d.graph, "call", bad, nothing, NULL), IPU_ERR_SHAPE,
+              "matmul");
+    MUST_FAIL(ipu_gradients(d.graph, bad, 1, &x, &x), IPU_ERR_SHAPE, "matmul");
+    refused(bad, IPU_ERR_SHAPE, "matmul");
+}
+END_TEST
+
+START_TEST(failures_name_the_line_of_the_program)
+{
+    ipu_tensor x = floats("x", 2, SHAPE(2, 3));
+    char words[128];
+    int line = __LINE__ + 2;
+
+    ipu_matmul(d.graph, x, x);
+    snprintf(words, sizeof words, "%s:%d: matmul: x is float32 [2,3]", __FILE__,
+             line);
+    refused((ipu_tensor){-1}, IPU_ERR_SHAPE, words);
+}
+END_TEST
+
+START_TEST(who_wraps_ops_says_where_they_are_asked_for)
+{
+    ipu_graph *g = d.graph;
+    ipu_tensor x = ipu_input(g, "x", IPU_FLOAT32, 2, SHAPE(2, 3));
+    ipu_executable *executable = NULL;
+
+    ck_assert_ptr_eq(ipu_at(g, "model.py", 77), g);
+    (ipu_matmul)(g, x, x);
+    MUST_FAIL(ipu_compile(g, NULL, &executable), IPU_ERR_SHAPE,
+              "model.py:77: matmul");
+    ck_assert_ptr_null(ipu_at(NULL, "model.py", 77));
+}
+END_TEST
+
+/* The derivative comes from the line of the op that has none. */
+START_TEST(derivatives_come_from_the_lines_of_their_ops)
+{
+    ipu_graph *g = d.graph;
+    ipu_tensor x = ipu_input(g, "x", IPU_FLOAT32, 2, SHAPE(2, 3)), y, dx, ddx;
+    ipu_executable *executable = NULL;
+
+    ipu_at(g, "layer.c", 5);
+    y = (ipu_tanh)(g, x);
+    MUST(ipu_gradients(g, ipu_reduce_sum(g, y, 1), 1, &x, &dx));
+    ipu_gradients(g, ipu_reduce_sum(g, dx, 1), 1, &x, &ddx);
+    MUST_FAIL(ipu_compile(g, NULL, &executable), IPU_ERR_ARGUMENT,
+              "layer.c:5: tanh_grad");
+}
+END_TEST
+
+START_TEST(an_invalid_tensor_is_a_failure_by_itself)
+{
+    refused(ipu_relu(d.graph, (ipu_tensor){-1}), IPU_ERR_ARGUMENT,
+            "relu: input 0");
+}
+END_TEST
+
+START_TEST(tensors_of_other_graphs_are_noticed)
+{
+    struct device other = device_new();
+    ipu_tensor theirs = device_floats(&other, "x", 1, SHAPE(2));
+
+    floats("x", 1, SHAPE(2));
+    refused(ipu_relu(d.graph, theirs), IPU_ERR_ARGUMENT, "another graph");
+    device_free(&other);
+}
+END_TEST
+
+START_TEST(a_null_graph_is_refused_everywhere)
+{
+    ipu_tensor x = {0};
+
+    ck_assert_int_lt(ipu_input(NULL, "x", 0, 0, NULL).id, 0);
+    ck_assert_int_lt(ipu_variable(NULL, "x", 0, 0, NULL).id, 0);
+    ck_assert_int_lt(ipu_conv2d(NULL, x, x, NULL).id, 0);
+    ck_assert_int_lt(ipu_max_pool2d(NULL, x, 2).id, 0);
+    ck_assert_int_lt(ipu_matmul(NULL, x, x).id, 0);
+    ck_assert_int_lt(ipu_bias_add(NULL, x, x).id, 0);
+    ck_assert_int_lt(ipu_relu(NULL, x).id, 0);
+    ck_assert_int_lt(ipu_reshape(NULL, x, 0, NULL).id, 0);
+    ck_assert_int_lt(ipu_softmax_cross_entropy(NULL, x, x).id, 0);
+    ck_assert_int_lt(ipu_reduce_sum(NULL, x, 1).id, 0);
+    ck_assert_int_lt(ipu_add(NULL, x, x).id, 0);
+    ck_assert_int_lt(ipu_multiply(NULL, x, x).id, 0);
+    MUST_FAIL(ipu_gradients(NULL, x, 0, NULL, NULL), IPU_ERR_ARGUMENT,
+              "graph is NULL");
+    MUST_FAIL(ipu_output(NULL, "x", x), IPU_ERR_ARGUMENT, "graph is NULL");
+    MUST_FAIL(ipu_host_call(NULL, "x", x, nothing, NULL), IPU_ERR_ARGUMENT,
+              "graph is NULL");
+    MUST_FAIL(ipu_compile(NULL, NULL, NULL), IPU_ERR_ARGUMENT, "graph is NULL");
+    MUST_FAIL(ipu_graph_new(NULL), IPU_ERR_ARGUMENT, "NULL");
+    ipu_graph_free(NULL);
+}
+END_TEST
+
+START_TEST(a_message_is_one_line)
+{
+    refused(floats("two\nlines\x1b[2J", 9, nine), IPU_ERR_SHAPE, "two?lines?[");
+}
+END_TEST
+
+/* Longer than any message can be: cut, not overrun. */
+START_TEST(a_long_name_is_cut)
+{
+    char name[5000];
+
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    floats(name, 1, SHAPE(3));
+    MUST_FAIL(ipu_output(d.graph, name, (ipu_tensor){-1}), IPU_ERR_NAME,
+              "nnnnn");
+    ck_assert_uint_lt(strlen(ipu_last_error()), 2000);
+}
+END_TEST
+
+static void *fail_elsewhere(void *message)
+{
+    ipu_graph_new(NULL);
+    strcpy(message, ipu_last_error());
+    return NULL;
+}
+
+START_TEST(the_last_error_is_the_threads_own)
+{
+    char theirs[2000] = "";
+    pthread_t thread;
+
+    MUST_FAIL(ipu_set_threads(0), IPU_ERR_ARGUMENT, "0 threads");
+    ck_assert_int_eq(pthread_create(&thread, NULL, fail_elsewhere, theirs), 0);
+    pthread_join(thread, NULL);
+    ck_assert_ptr_nonnull(strstr(theirs, "NULL"));
+    ck_assert_ptr_nonnull(strstr(ipu_last_error(), "0 threads"));
+}
+END_TEST
+
+START_TEST(every_status_has_a_text)
+{
+    for (int i = IPU_OK; i >= IPU_ERR_DATA; i--)
+        for (int k = IPU_OK; k > i; k--)
+            ck_assert_str_ne(ipu_strerror(i), ipu_strerror(k));
+    ck_assert_str_eq(ipu_strerror(-1000), "unknown status");
+    ck_assert_str_eq(ipu_strerror(5), ipu_strerror(IPU_OK));
+}
+END_TEST
+
+static TCase *tcase_failures(void)
+{
+    TCase *tcase = tcase_create("failures");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, the_first_failure_is_the_one_reported);
+    tcase_add_test(tcase, failures_name_the_line_of_the_program);
+    tcase_add_test(tcase, who_wraps_ops_says_where_they_are_asked_for);
+    tcase_add_test(tcase, derivatives_come_from_the_lines_of_their_ops);
+    tcase_add_test(tcase, an_invalid_tensor_is_a_failure_by_itself);
+    tcase_add_test(tcase, tensors_of_other_graphs_are_noticed);
+    tcase_add_test(tcase, a_null_graph_is_refused_everywhere);
+    tcase_add_test(tcase, a_message_is_one_line);
+    tcase_add_test(tcase, a_long_name_is_cut);
+    tcase_add_test(tcase, the_last_error_is_the_threads_own);
+    tcase_add_test(tcase, every_status_has_a_text);
+    return tcase;
+}
+
+HVD_TEST_MAIN("device_failures", tcase_failures)
