@@ -211,6 +211,44 @@ START_TEST(nothing_to_do_costs_nothing)
 }
 END_TEST
 
+static int64_t seconds_ns(struct timespec t)
+{
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Not every small request looks at the clock, and yet their waiting is told:
+ * much of it, if the last rank is always late, and no more than there was. */
+START_TEST(waiting_of_small_ones_is_told)
+{
+    enum { ROUNDS = 40 };
+    const int64_t late = 10000000;
+    int n = ranks_size();
+    float value = 1;
+    hvd_metrics before = {.size = sizeof before},
+                after = {.size = sizeof after};
+    struct timespec first, last;
+    int64_t waited;
+    hvd_handle handle;
+
+    ck_hvd(hvd_barrier());
+    ck_hvd(hvd_get_metrics(&before));
+    clock_gettime(CLOCK_MONOTONIC, &first);
+    for (int i = 0; i < ROUNDS; i++) {
+        if (ranks_rank() == n - 1)
+            nanosleep(&(struct timespec){.tv_nsec = late}, NULL);
+        ck_hvd(hvd_allreduce_async("small", &value, &value, 1, HVD_FLOAT32,
+                                   HVD_MAX, &handle));
+        ck_hvd(hvd_wait(handle));
+    }
+    clock_gettime(CLOCK_MONOTONIC, &last);
+    ck_hvd(hvd_get_metrics(&after));
+    waited = after.kinds[HVD_ALLREDUCE].waiting_ns -
+             before.kinds[HVD_ALLREDUCE].waiting_ns;
+    ck_assert_int_ge(waited, ranks_rank() == n - 1 ? 0 : ROUNDS * late / 4);
+    ck_assert_int_le(waited, ROUNDS * (seconds_ns(last) - seconds_ns(first)));
+}
+END_TEST
+
 static TCase *tcase_many(void)
 {
     TCase *tcase = ranks_tcase("many");
@@ -220,6 +258,7 @@ static TCase *tcase_many(void)
     tcase_add_test(tcase, urgent_ones_overtake);
     tcase_add_test(tcase, an_event_loop_hears_of_completions);
     tcase_add_test(tcase, nothing_to_do_costs_nothing);
+    tcase_add_test(tcase, waiting_of_small_ones_is_told);
     return tcase;
 }
 
