@@ -567,6 +567,11 @@ void hvd__coordinator_break(struct hvd__coordinator *c, int rank, int status,
     hvd__write_text(&c->out, message);
 }
 
+size_t hvd__coordinator_threshold(const struct hvd__coordinator *c)
+{
+    return c->threshold;
+}
+
 void hvd__coordinator_set_threshold(struct hvd__coordinator *c,
                                     size_t threshold)
 {

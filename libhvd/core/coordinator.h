@@ -47,7 +47,8 @@ void hvd__coordinator_break(struct hvd__coordinator *coordinator, int rank,
 /* All that members have said is decided, and none has joined or left. */
 bool hvd__coordinator_is_idle(const struct hvd__coordinator *coordinator);
 
-/* Most bytes of a batch from now on. */
+/* Most bytes of a batch; and from now on. */
+size_t hvd__coordinator_threshold(const struct hvd__coordinator *coordinator);
 void hvd__coordinator_set_threshold(struct hvd__coordinator *coordinator,
                                     size_t threshold);
 

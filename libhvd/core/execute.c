@@ -90,7 +90,7 @@ void hvd__executor_fini(struct hvd__executor *executor)
 }
 
 int hvd__execute(struct hvd__set *set, struct hvd__entry *entries,
-                 const int *absent)
+                 const int *absent, size_t direct_max)
 {
     struct hvd__executor *executor = &set->executor;
     struct hvd__batch *batch = calloc(1, sizeof *batch);
@@ -106,6 +106,7 @@ int hvd__execute(struct hvd__set *set, struct hvd__entry *entries,
         memcpy(batch->absent, absent, bytes);
     batch->entries = entries;
     batch->number = executor->nbatches++;
+    batch->direct_max = direct_max;
     *executor->waiting_tail = batch;
     executor->waiting_tail = &batch->next;
     executor->nunfinished++;
@@ -284,7 +285,7 @@ static int start_act(const struct hvd__world *world, const struct hvd__set *set,
             (int)(lane->batch->number % HVD__BATCH_WINDOW) * HVD__BATCH_TAGS +
             (int)act * HVD__COLLECTIVE_TAGS,
         .team = &lane->team,
-        .direct_max = set->direct_max,
+        .direct_max = lane->batch->direct_max,
         .same_order = world->settings.deterministic,
         .workspace = w,
         .to = w->parcels,

@@ -21,6 +21,7 @@ struct hvd__batch {
     struct hvd__entry *entries; /* list by next, borrowed: in flight */
     int64_t number;             /* from 0, the same on all members */
     int *absent;                /* owned, [set size]: who has joined; NULL */
+    size_t direct_max;          /* of an allreduce by all to all */
 };
 
 /* The collectives that a batch may be, in their order. */
@@ -65,9 +66,10 @@ int hvd__executor_init(struct hvd__executor *executor, int nranks,
 void hvd__executor_fini(struct hvd__executor *executor);
 
 /* All driver's. Run these entries, a list by next, after what was given
- * before; absent, copied: members that take no part, or NULL. */
+ * before; absent, copied: members that take no part, or NULL. direct_max: as
+ * all members knew it when they agreed on the batch. */
 int hvd__execute(struct hvd__set *set, struct hvd__entry *entries,
-                 const int *absent);
+                 const int *absent, size_t direct_max);
 /* A batch that is the others' only. */
 void hvd__execute_skip(struct hvd__set *set);
 int hvd__execute_step(struct hvd__world *world, struct hvd__set *set,

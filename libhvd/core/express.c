@@ -15,7 +15,7 @@ enum { GOOD_EPOCH = 64, PATIENCE_MAX = 1 << 16 };
 /* ------------------------------------------------------------ life of a set */
 
 int hvd__express_init(struct hvd__express *x, struct hvd__slate *slate,
-                      int size)
+                      struct hvd__mirror *mirror, int rank, int size)
 {
     size_t n = (size_t)size;
 
@@ -23,8 +23,11 @@ int hvd__express_init(struct hvd__express *x, struct hvd__slate *slate,
     x->waiting_tail = &x->waiting;
     x->unfinished_tail = &x->unfinished;
     x->over_tail = &x->over;
-    if (!slate)
+    if (!slate && !mirror)
         return HVD_OK;
+    x->mirror = mirror;
+    x->parts = mirror ? mirror->parts : slate->parts;
+    x->own = mirror ? mirror->parts[rank] : slate->own;
     x->tickets = calloc(HVD__CELLS, sizeof *x->tickets);
     x->sources = calloc(n, sizeof *x->sources);
     x->targets = calloc(n, sizeof *x->targets);
@@ -35,8 +38,8 @@ int hvd__express_init(struct hvd__express *x, struct hvd__slate *slate,
     }
     x->state = HVD__EXPRESS_OPENING;
     x->epoch = 1;
-    if (slate->own)
-        atomic_store(&slate->own->accepted, (uint64_t)x->epoch << 1);
+    if (x->own)
+        atomic_store(&x->own->accepted, (uint64_t)x->epoch << 1);
     return HVD_OK;
 }
 
@@ -79,6 +82,7 @@ void hvd__express_fini(struct hvd__express *x)
     free(x->sources);
     free(x->targets);
     free(x->nheard);
+    hvd__mirror_free(x->mirror);
     *x = (struct hvd__express){0};
 }
 
@@ -91,8 +95,9 @@ void hvd__express_submit(struct hvd__express *x, struct hvd__unit *unit)
 
 bool hvd__express_is_free(const struct hvd__express *x)
 {
-    return x->state == HVD__EXPRESS_OPEN && !x->waiting && !x->ending &&
-           x->decided == x->posted && !x->now.entry && !x->unfinished;
+    return x->state == HVD__EXPRESS_OPEN && !x->mirror && !x->waiting &&
+           !x->ending && x->decided == x->posted && !x->now.entry &&
+           !x->unfinished;
 }
 
 bool hvd__express_is_busy(const struct hvd__express *x)
@@ -155,9 +160,8 @@ void hvd__express_open(struct hvd__set *set, uint32_t epoch, int64_t nheard)
     x->state = refused ? HVD__EXPRESS_CLOSED : HVD__EXPRESS_OPENING;
     if (refused)
         x->closed_at = x->nannounced;
-    if (set->slate->own)
-        atomic_store_explicit(&set->slate->own->accepted,
-                              (uint64_t)epoch << 1 | refused,
+    if (x->own)
+        atomic_store_explicit(&x->own->accepted, (uint64_t)epoch << 1 | refused,
                               memory_order_release);
 }
 
@@ -166,19 +170,20 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
                     bool *moved)
 {
     struct hvd__express *x = &set->express;
-    int ready = hvd__slate_ready(set->slate);
+    int ready = x->mirror ? 1 : hvd__slate_ready(set->slate);
     bool refused = false;
 
     if (ready == 0)
         return HVD_OK;
     if (ready < 0)
         return end_epoch(set, HVD__EXPRESS_OFF, moved);
-    set->team.slate = set->slate;
+    if (!x->mirror)
+        set->team.slate = set->slate;
     if (!world->settings.express)
         return end_epoch(set, HVD__EXPRESS_CLOSED, moved);
     for (int rank = 0; rank < set->team.size; rank++) {
         uint64_t accepted = atomic_load_explicit(
-            &set->slate->parts[rank]->accepted, memory_order_acquire);
+            &set->express.parts[rank]->accepted, memory_order_acquire);
 
         if (accepted >> 1 < x->epoch)
             return HVD_OK;
@@ -186,6 +191,8 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
     }
     x->posted = x->decided = x->read = 0;
     x->payload_free = x->payload_next;
+    if (x->mirror)
+        hvd__mirror_begin(x->mirror);
     if (refused)
         return end_epoch(set, HVD__EXPRESS_CLOSED, moved);
     x->state = HVD__EXPRESS_OPEN;
@@ -199,7 +206,7 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
 enum hvd__verdict hvd__express_compare(const struct hvd__set *set)
 {
     const struct hvd__express *x = &set->express;
-    const struct hvd__cell *own = hvd__cell_at(set->slate->own, x->decided);
+    const struct hvd__cell *own = hvd__cell_at(set->express.own, x->decided);
     uint64_t mark = hvd__mark_of(x, x->decided);
     enum hvd__verdict verdict = HVD__AGREED;
 
@@ -207,7 +214,7 @@ enum hvd__verdict hvd__express_compare(const struct hvd__set *set)
         return HVD__DIFFERENT;
     for (int rank = 0; rank < set->team.size; rank++) {
         const struct hvd__cell *cell =
-            hvd__cell_at(set->slate->parts[rank], x->decided);
+            hvd__cell_at(set->express.parts[rank], x->decided);
 
         if (atomic_load_explicit(&cell->mark, memory_order_acquire) != mark)
             verdict = HVD__UNKNOWN;
@@ -224,7 +231,7 @@ void hvd__express_consume(struct hvd__set *set)
     uint64_t read = hvd__cells_read(x);
 
     if (read > 0)
-        atomic_store_explicit(&set->slate->own->consumed,
+        atomic_store_explicit(&set->express.own->consumed,
                               hvd__mark_of(x, read - 1), memory_order_release);
 }
 
@@ -280,6 +287,8 @@ int hvd__express_step(struct hvd__world *world, struct hvd__set *set,
         HVD_TRY(announce_waiting(set));
     if (x->state == HVD__EXPRESS_OPEN && (x->waiting || leaving))
         post(world, set, leaving, moved);
+    if (x->mirror)
+        HVD_TRY(hvd__mirror_send(set));
     if (x->now.entry) {
         *moved = true;
         if (!hvd__express_reduce_share(set))
@@ -288,5 +297,5 @@ int hvd__express_step(struct hvd__world *world, struct hvd__set *set,
     if (x->state == HVD__EXPRESS_OPEN && x->decided < x->posted)
         HVD_TRY(decide(world, set, moved));
     hvd__express_finish(world, set, moved);
-    return HVD_OK;
+    return x->mirror ? hvd__mirror_send(set) : HVD_OK;
 }

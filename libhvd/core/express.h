@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * express.h - agreement without messages, among ranks of one host that submit
- * in the same order, which is nearly always.
+ * express.h - agreement among ranks that submit in the same order, which is
+ * nearly always: with no word spoken if they share a host, else with one from
+ * each to each (mirror.h).
  *
  * Each rank writes what it submits, in its order, into cells that all the
  * others see (transport/shm/slate.h). Cell i of all ranks is there, and all
  * are equal: that request is agreed on, and every rank knows it at the same
- * place of its order, with no word spoken. The first cells that differ end
+ * place of its order. The first cells that differ end
  * the express on every rank at that very place, for all look at the same
  * cells: what is undecided, and everything that follows, is agreed on by name
  * (coordinator.c). What cannot be agreed on this way (a request that was
@@ -21,11 +22,13 @@
  * soon as all are there: a blocking allreduce costs one cache line each way.
  * Large ones that lie in heaps are reduced in place, a share on each rank,
  * one after another without waiting in between. Everything else that was
- * agreed on goes to the lanes (execute.c).
+ * agreed on goes to the lanes (execute.c); among ranks of several hosts as
+ * rank 0 cuts it into batches (cut.h).
  */
 #ifndef HVD_CORE_EXPRESS_H
 #define HVD_CORE_EXPRESS_H
 
+#include "core/mirror.h"
 #include "core/request.h"
 #include "transport/shm/slate.h"
 
@@ -59,6 +62,10 @@ struct hvd__express {
     uint64_t posted;             /* our cells of this epoch */
     uint64_t decided;            /* of them */
     uint64_t read;               /* that every rank is known to have read */
+    struct hvd__part **parts;    /* borrowed, [size]: of all ranks */
+    struct hvd__part *own;       /* borrowed: ours */
+    struct hvd__mirror *mirror;  /* owned; whose parts they are; NULL: they are
+                                    in shared memory, the slate's */
     struct hvd__ticket *tickets; /* owned, [HVD__CELLS] */
     uint64_t payload_next;       /* bytes of the ring ever given out */
     uint64_t payload_free;       /* ... of which up to here are free again */
@@ -83,9 +90,10 @@ struct hvd__express {
     int64_t closed_at;    /* nannounced then */
 };
 
-/* For a set whose slate was made, or NULL. HVD_ERR_MEMORY. */
+/* For a set whose slate was made, or whose mirror, which is taken, also on
+ * failure; both NULL: there is no express. HVD_ERR_MEMORY. */
 int hvd__express_init(struct hvd__express *express, struct hvd__slate *slate,
-                      int size);
+                      struct hvd__mirror *mirror, int rank, int size);
 /* What has been submitted and is not decided is forgotten: nothing moves any
  * more. */
 void hvd__express_drop(struct hvd__express *express);

@@ -48,7 +48,7 @@ static void collect(const struct hvd__set *set, struct hvd__entry *entry,
         return; /* there may be no output */
     for (int rank = 0; rank < set->team.size; rank++)
         memcpy(to + (size_t)rank * bytes,
-               hvd__express_data(set->slate->parts[rank], cell, entry->bytes) +
+               hvd__express_data(set->express.parts[rank], cell, entry->bytes) +
                    offset,
                bytes);
 }
@@ -63,7 +63,7 @@ static void reduce(struct hvd__set *set, struct hvd__entry *entry,
 
     for (int rank = 0; rank < set->team.size; rank++)
         sources[rank] =
-            hvd__express_data(set->slate->parts[rank], cell, entry->bytes) +
+            hvd__express_data(set->express.parts[rank], cell, entry->bytes) +
             offset;
     if (count > 0)
         hvd__reduce(&reduction, entry->output, sources, set->team.size, count);

@@ -14,6 +14,7 @@
 #include "core/world.h"
 
 enum { HVD__EPOCH_SHIFT = 40 };
+#define HVD__MARK_CELLS ((UINT64_C(1) << HVD__EPOCH_SHIFT) - 1)
 
 static inline uint64_t hvd__mark_of(const struct hvd__express *x, uint64_t cell)
 {
@@ -24,9 +25,7 @@ static inline uint64_t hvd__mark_of(const struct hvd__express *x, uint64_t cell)
 static inline uint64_t hvd__cells_of(const struct hvd__express *x,
                                      uint64_t mark)
 {
-    return mark >> HVD__EPOCH_SHIFT == x->epoch
-               ? mark & ((UINT64_C(1) << HVD__EPOCH_SHIFT) - 1)
-               : 0;
+    return mark >> HVD__EPOCH_SHIFT == x->epoch ? mark & HVD__MARK_CELLS : 0;
 }
 
 static inline struct hvd__cell *hvd__cell_at(struct hvd__part *part,

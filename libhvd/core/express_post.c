@@ -4,6 +4,11 @@
 
 #include "core/express_parts.h"
 
+/* Most bytes that a rank sends of one request beside its cell, to all others
+ * together: so much takes no longer than one more message does to arrive.
+ * Between two there is nothing that takes fewer. */
+enum { SENT_BYTES = 8 << 10 };
+
 /* What all ranks have read of our cells: they, and what was beside them, may
  * be written again. */
 static void look_who_read(struct hvd__set *set)
@@ -13,7 +18,7 @@ static void look_who_read(struct hvd__set *set)
 
     for (int rank = 0; rank < set->team.size; rank++) {
         uint64_t there = hvd__cells_of(
-            x, atomic_load_explicit(&set->slate->parts[rank]->consumed,
+            x, atomic_load_explicit(&set->express.parts[rank]->consumed,
                                     memory_order_acquire));
         if (there < read)
             read = there;
@@ -24,33 +29,46 @@ static void look_who_read(struct hvd__set *set)
     }
 }
 
+/* Most bytes to lie beside a cell, which all ranks have a look at. */
+static size_t most_beside(const struct hvd__world *world,
+                          const struct hvd__set *set,
+                          const struct hvd__entry *entry)
+{
+    size_t n = (size_t)set->team.size;
+    /* Several must fit into the ring, whatever was asked for. */
+    size_t most = HVD__PAYLOAD_BYTES / 8;
+
+    if (set->express.mirror)
+        return n == 2 ? most : SENT_BYTES / (n - 1);
+    if (most > world->settings.shm_small)
+        most = world->settings.shm_small;
+    if (entry->signature.kind == HVD_BROADCAST)
+        return most;
+    /* Every rank reads what all have. In heaps each could do a share. */
+    most = 2 * most / n;
+    if (entry->signature.kind == HVD_ALLREDUCE &&
+        hvd__heap_place(set->slate->heap, entry->output, entry->bytes))
+        most /= 8;
+    return most;
+}
+
 /* Bytes of data that go with a cell; -1: it does not go so. */
 static int64_t data_bytes(const struct hvd__world *world,
                           const struct hvd__set *set,
                           const struct hvd__entry *entry)
 {
     const struct hvd__signature *s = &entry->signature;
-    const struct hvd__heap *heap = set->slate->heap;
-    size_t most = world->settings.shm_small;
+    bool goes;
 
-    /* Several must fit into the ring, whatever was asked for. */
-    if (most > HVD__PAYLOAD_BYTES / 8)
-        most = HVD__PAYLOAD_BYTES / 8;
     if (s->kind == HVD_BROADCAST)
-        return entry->bytes > most ? -1
-               : s->root == set->team.world[set->team.rank]
-                   ? (int64_t)entry->bytes
-                   : -1;
-    /* Every rank reads what all have. In heaps each could do a share. */
-    most = 2 * most / (size_t)set->team.size;
-    if (hvd__express_may_move(entry))
-        return entry->bytes > most ? -1 : (int64_t)entry->bytes;
-    if (s->kind != HVD_ALLREDUCE || s->op == HVD_ADASUM ||
-        s->compression != HVD_COMPRESSION_NONE)
-        return -1;
-    if (hvd__heap_place(heap, entry->output, entry->bytes))
-        most /= 8;
-    return entry->bytes > most ? -1 : (int64_t)entry->bytes;
+        goes = s->root == set->team.world[set->team.rank];
+    else
+        goes = hvd__express_may_move(entry) ||
+               (s->kind == HVD_ALLREDUCE && s->op != HVD_ADASUM &&
+                s->compression == HVD_COMPRESSION_NONE);
+    return goes && entry->bytes <= most_beside(world, set, entry)
+               ? (int64_t)entry->bytes
+               : -1;
 }
 
 /* Room for bytes in the ring, as one piece: where; -1: not now. */
@@ -75,7 +93,7 @@ static struct hvd__cell *next_cell(struct hvd__set *set)
         look_who_read(set);
     if (x->posted - x->read >= HVD__CELLS)
         return NULL;
-    return hvd__cell_at(set->slate->own, x->posted);
+    return hvd__cell_at(set->express.own, x->posted);
 }
 
 static void publish(struct hvd__express *x, struct hvd__cell *cell,
@@ -124,12 +142,17 @@ static bool post_entry(const struct hvd__world *world, struct hvd__set *set,
     cell->fingerprint = entry->unit->fingerprint;
     cell->rows = entry->rows;
     cell->flags = bytes >= 0 ? HVD__CELL_DATA : 0;
-    cell->offset = (uint32_t)offset;
-    if (bytes > 0)
-        memcpy(bytes > HVD__INLINE_BYTES ? set->slate->own->payload + offset
-                                         : cell->data,
-               data, (size_t)bytes);
-    if (bytes < 0) {
+    if (bytes > HVD__INLINE_BYTES) {
+        cell->flags |= HVD__CELL_BESIDE;
+        cell->offset = (uint32_t)offset;
+        cell->length = (uint64_t)bytes;
+        memcpy(x->own->payload + offset, data, (size_t)bytes);
+    } else if (bytes > 0) {
+        memcpy(cell->data, data, (size_t)bytes);
+    }
+    if (bytes < 0 && x->mirror) {
+        hvd__cuts_expect(&x->mirror->cuts, &entry->signature);
+    } else if (bytes < 0) {
         cell->input =
             hvd__heap_place(set->slate->heap, entry->input, entry->bytes);
         cell->output =

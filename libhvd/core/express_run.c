@@ -40,7 +40,7 @@ static void reduce_small(struct hvd__set *set, struct hvd__entry *entry,
     for (int rank = 0; rank < set->team.size; rank++)
         sources[rank] = rank == set->team.rank
                             ? entry->input
-                            : hvd__express_data(set->slate->parts[rank], cell,
+                            : hvd__express_data(set->express.parts[rank], cell,
                                                 entry->bytes);
     hvd__reduce(&reduction, entry->output, sources, set->team.size,
                 entry->count);
@@ -53,8 +53,10 @@ static bool reach(struct hvd__set *set, const struct hvd__entry *entry,
     struct hvd__express *x = &set->express;
     const struct hvd__slate *slate = set->slate;
 
+    if (x->mirror)
+        return false;
     for (int rank = 0; rank < set->team.size; rank++) {
-        const struct hvd__cell *cell = hvd__cell_at(slate->parts[rank], number);
+        const struct hvd__cell *cell = hvd__cell_at(x->parts[rank], number);
         void *input, *output;
 
         if (cell->flags & HVD__CELL_DATA)
@@ -113,7 +115,7 @@ bool hvd__express_reduce_share(struct hvd__set *set)
         return false;
     }
     entry->mark = hvd__mark_of(x, x->now.cell);
-    atomic_store_explicit(&set->slate->own->reduced, entry->mark,
+    atomic_store_explicit(&set->express.own->reduced, entry->mark,
                           memory_order_release);
     entry->next = NULL;
     *x->unfinished_tail = entry;
@@ -128,7 +130,7 @@ uint64_t hvd__express_least_reduced(const struct hvd__set *set)
 
     for (int rank = 0; rank < set->team.size; rank++) {
         uint64_t reduced = atomic_load_explicit(
-            &set->slate->parts[rank]->reduced, memory_order_acquire);
+            &set->express.parts[rank]->reduced, memory_order_acquire);
         if (reduced < least)
             least = reduced;
     }
@@ -184,14 +186,14 @@ static int collect_rows(struct hvd__set *set, struct hvd__entry *entry,
         return hvd__fail_memory(bytes);
     for (int rank = 0; rank < set->team.size; rank++)
         entry->carried[rank] =
-            hvd__cell_at(set->slate->parts[rank], cell)->rows;
+            hvd__cell_at(set->express.parts[rank], cell)->rows;
     return HVD_OK;
 }
 
 static bool all_have_data(const struct hvd__set *set, uint64_t cell)
 {
     for (int rank = 0; rank < set->team.size; rank++)
-        if (!(hvd__cell_at(set->slate->parts[rank], cell)->flags &
+        if (!(hvd__cell_at(set->express.parts[rank], cell)->flags &
               HVD__CELL_DATA))
             return false;
     return true;
@@ -208,10 +210,10 @@ bool hvd__express_run_here(struct hvd__world *world, struct hvd__set *set,
     if (world->settings.consistency_check)
         return false;
     if (s->kind == HVD_BROADCAST) {
-        root = set->slate->parts[hvd__set_find(set, s->root)];
+        root = set->express.parts[hvd__set_find(set, s->root)];
         if (!(hvd__cell_at(root, cell)->flags & HVD__CELL_DATA))
             return false;
-        if (root != set->slate->own && entry->bytes > 0)
+        if (root != set->express.own && entry->bytes > 0)
             memcpy(entry->output, hvd__express_data(root, cell, entry->bytes),
                    entry->bytes);
         return true;
@@ -256,7 +258,9 @@ int hvd__express_run(struct hvd__world *world, struct hvd__set *set,
         decided(x, entry->unit, now);
     entry->started_ns = now;
     entry->batched = 1;
-    entry->shared = true;
+    entry->shared = !x->mirror;
+    if (x->mirror)
+        HVD_TRY(hvd__mirror_read(set, entry, cell));
     if (hvd__express_run_here(world, set, entry, cell)) {
         if (!hvd__scribe_listens(&world->scribe))
             entry->done_ns = now; /* in no time: not worth another look */
@@ -269,5 +273,8 @@ int hvd__express_run(struct hvd__world *world, struct hvd__set *set,
     }
     HVD_TRY(collect_rows(set, entry, cell));
     entry->next = NULL;
-    return hvd__execute(set, entry, NULL);
+    if (!x->mirror)
+        return hvd__execute(set, entry, NULL, set->direct_max);
+    hvd__cuts_agree(&x->mirror->cuts, entry, hvd__mark_of(x, cell));
+    return HVD_OK;
 }

@@ -78,7 +78,7 @@ static int follow_items(struct hvd__world *world, struct hvd__set *set,
         return HVD_OK;
     }
     if (entries->signature.kind != HVD_BARRIER)
-        return hvd__execute(set, entries, absent);
+        return hvd__execute(set, entries, absent, set->direct_max);
     /* That all ranks have called it is all that a barrier says. */
     hvd__complete(world, entries, HVD_OK, NULL);
     return HVD_OK;
@@ -161,7 +161,7 @@ static int follow_open(struct hvd__set *set, struct hvd__reader *in)
         if (rank == set->team.rank)
             nheard = n;
     }
-    if (in->failed || !set->slate || epoch <= 0)
+    if (in->failed || !set->express.parts || epoch <= 0)
         return hvd__message_garbled(set, 0);
     hvd__express_open(set, (uint32_t)epoch, nheard);
     return HVD_OK;

@@ -19,7 +19,6 @@
 #include "core/negotiate.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -59,6 +58,19 @@ int hvd__message_post(struct hvd__set *set, int peer, struct hvd__writer *out)
     hvd__count_alone(&set->metrics->messages, 1);
     hvd__count_alone(&set->metrics->message_bytes, (int64_t)message.bytes);
     return t->post(t, set->team.world[peer], message.data, message.bytes);
+}
+
+/* Each gets a copy of its own. */
+int hvd__message_tell(struct hvd__set *set, const struct hvd__writer *out)
+{
+    for (int i = 1; i < set->team.size; i++) {
+        struct hvd__writer copy = {.failed = out->failed};
+
+        hvd__write_bytes(&copy, out->data, out->bytes);
+        HVD_TRY(hvd__message_post(set, (set->team.rank + i) % set->team.size,
+                                  &copy));
+    }
+    return HVD_OK;
 }
 
 /* ---------------------------------------------------------- what we submit */
@@ -109,11 +121,20 @@ static int announce_all(struct hvd__world *world, bool *moved)
             HVD_TRY(hvd__announce_leave(set));
         if (set->out.bytes > 0)
             HVD_TRY(hvd__message_post(set, 0, &set->out));
+        if (set->heard_close && set->express.mirror)
+            HVD_TRY(hvd__mirror_leave(set));
     }
     return HVD_OK;
 }
 
 /* ---------------------------------------------------------- what others say */
+
+/* ... other than to the coordinator or from it. */
+static bool is_for_all(const struct hvd__reader *in)
+{
+    return hvd__reader_more(in) &&
+           (in->data[in->at] == HVD__POST || in->data[in->at] == HVD__FAREWELL);
+}
 
 static int hear_message(struct hvd__world *world, int rank, const void *message,
                         size_t bytes)
@@ -127,6 +148,8 @@ static int hear_message(struct hvd__world *world, int rank, const void *message,
                          "rank %d sent a message about a process set that we "
                          "do not share",
                          rank);
+    if (is_for_all(&in))
+        return hvd__mirror_hear(set, peer, &in);
     if (!set->coordinator)
         return hvd__follow(world, set, message, bytes);
     while (hvd__reader_more(&in))
@@ -149,21 +172,6 @@ static int hear(struct hvd__world *world, bool *moved)
             break;
     }
     return status;
-}
-
-/* Send the bytes to every other member; each gets a copy of its own. */
-static int tell(struct hvd__set *set, const struct hvd__writer *out)
-{
-    for (int peer = 1; peer < set->team.size; peer++) {
-        struct hvd__writer copy = {.data = malloc(out->bytes),
-                                   .bytes = out->bytes};
-
-        if (copy.data)
-            memcpy(copy.data, out->data, out->bytes);
-        copy.failed = !copy.data;
-        HVD_TRY(hvd__message_post(set, peer, &copy));
-    }
-    return HVD_OK;
 }
 
 static int ask(struct hvd__set *set)
@@ -264,7 +272,7 @@ static int decide(struct hvd__world *world, struct hvd__set *set)
         return HVD_OK;
     status = decisions.failed
                  ? hvd__fail(HVD_ERR_MEMORY, "out of memory for decisions")
-                 : tell(set, &decisions);
+                 : hvd__message_tell(set, &decisions);
     if (status == HVD_OK)
         status = hvd__follow(world, set, decisions.data, decisions.bytes);
     hvd__writer_fini(&decisions);
@@ -279,8 +287,11 @@ static bool may_skip_messages(struct hvd__world *world)
 {
     bool busy = false;
 
+    if (atomic_load_explicit(&world->sending, memory_order_relaxed))
+        return false;
     for (struct hvd__set *set = world->live; set; set = set->next) {
-        if (set->executor.nunfinished > 0 || set->out.bytes > 0)
+        if (set->executor.nunfinished > 0 || set->out.bytes > 0 ||
+            (set->express.mirror && hvd__express_is_busy(&set->express)))
             return false;
         busy |= hvd__express_is_busy(&set->express);
     }
@@ -310,7 +321,7 @@ void hvd__negotiate_break(struct hvd__world *world, int status,
             hvd__coordinator_break(set->coordinator, 0, status, text);
             out = take_decisions(set, 0);
             if (!out.failed && out.bytes > 0)
-                tell(set, &out);
+                hvd__message_tell(set, &out);
             hvd__writer_fini(&out);
             continue;
         }

@@ -13,6 +13,8 @@
 void hvd__message_begin(const struct hvd__set *set, struct hvd__writer *out);
 /* Send what was written, if anything; out is empty afterwards. */
 int hvd__message_post(struct hvd__set *set, int peer, struct hvd__writer *out);
+/* ... to every other member; out stays. */
+int hvd__message_tell(struct hvd__set *set, const struct hvd__writer *out);
 /* A member sent what cannot be. */
 int hvd__message_garbled(const struct hvd__set *set, int peer);
 

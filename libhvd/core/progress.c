@@ -127,6 +127,14 @@ void hvd__progress_give(struct hvd__world *world)
     give(&world->progress);
 }
 
+/* Whether there is something to do before this rank submits again: others may
+ * wait for a message of which only a part has gone. */
+static bool is_busy(const struct hvd__world *world)
+{
+    return hvd__ledger_busy(&world->ledger) > 0 ||
+           atomic_load_explicit(&world->sending, memory_order_relaxed);
+}
+
 /* If the background thread sleeps, which it does not before it has looked
  * once more, after it has said so. Once is enough. */
 static void wake_background(struct hvd__progress *p)
@@ -197,7 +205,7 @@ bool hvd__progress_until(struct hvd__world *world,
         pthread_mutex_lock(&p->lock);
         pthread_cond_broadcast(&p->changed);
         pthread_mutex_unlock(&p->lock);
-    } else if (p->has_thread && hvd__ledger_busy(&world->ledger) > 0) {
+    } else if (p->has_thread && is_busy(world)) {
         wake_background(p);
     }
     return is_done;
@@ -300,7 +308,7 @@ static void stand_by(struct hvd__world *world, struct standby *standby,
     }
     pthread_mutex_lock(&p->lock);
     atomic_store(&p->asleep, true);
-    if (!p->stop && hvd__ledger_busy(&world->ledger) == 0)
+    if (!p->stop && !is_busy(world))
         sleep_on(p, &p->work, IDLE_NS);
     atomic_store(&p->asleep, false);
     pthread_mutex_unlock(&p->lock);
@@ -314,7 +322,7 @@ static void *background(void *argument)
     struct standby standby = {0};
 
     while (!atomic_load(&p->stop)) {
-        bool busy = hvd__ledger_busy(&world->ledger) > 0;
+        bool busy = is_busy(world);
 
         if (busy || p->ndrives != standby.seen)
             standby.idle_ns = 0;

@@ -58,7 +58,8 @@ static int find_locals(struct hvd__set *set, const struct hvd__heap *heap,
     return n;
 }
 
-/* Ranks of one host share memory. Those of the world do so on each host. */
+/* Ranks of one host share memory. Those of the world do so on each host. The
+ * express needs all to share it, or sends messages. */
 static int make_slate(struct hvd__set *set,
                       const struct hvd__settings *settings,
                       struct hvd__heap *heap)
@@ -66,6 +67,7 @@ static int make_slate(struct hvd__set *set,
     int n = 0, rank = 0;
     bool all, some;
     size_t block = settings->shm_block, most = BOUNCE_BYTES;
+    struct hvd__mirror *mirror = NULL;
 
     if (heap && set->team.size > 1 && set->tag_slot < HVD__HEAP_DIRECTORY)
         n = find_locals(set, heap, &rank);
@@ -81,9 +83,14 @@ static int make_slate(struct hvd__set *set,
         if (!set->slate)
             return hvd__fail_memory(sizeof *set->slate);
     }
-    /* Only those who see each other's cells can agree by them. */
-    return hvd__express_init(&set->express, all ? set->slate : NULL,
-                             set->team.size);
+    /* Those who see each other's cells agree by them, or few send them. */
+    if (!all && set->team.size > 1 && set->team.size <= HVD__MIRROR_RANKS) {
+        mirror = hvd__mirror_new(set->team.size);
+        if (!mirror)
+            return hvd__fail_memory(sizeof *mirror);
+    }
+    return hvd__express_init(&set->express, all ? set->slate : NULL, mirror,
+                             set->team.rank, set->team.size);
 }
 
 int hvd__set_prepare(struct hvd__set *set, const struct hvd__settings *settings,

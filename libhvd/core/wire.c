@@ -6,7 +6,8 @@
 
 #include "base/dtype.h"
 
-static void put(struct hvd__writer *writer, const void *data, size_t bytes)
+void hvd__write_bytes(struct hvd__writer *writer, const void *data,
+                      size_t bytes)
 {
     if (writer->failed)
         return;
@@ -28,30 +29,30 @@ static void put(struct hvd__writer *writer, const void *data, size_t bytes)
 
 void hvd__write_type(struct hvd__writer *writer, enum hvd__record_type type)
 {
-    put(writer, &(uint8_t){(uint8_t)type}, 1);
+    hvd__write_bytes(writer, &(uint8_t){(uint8_t)type}, 1);
 }
 
 void hvd__write_int(struct hvd__writer *writer, int32_t value)
 {
-    put(writer, &value, sizeof value);
+    hvd__write_bytes(writer, &value, sizeof value);
 }
 
 void hvd__write_long(struct hvd__writer *writer, int64_t value)
 {
-    put(writer, &value, sizeof value);
+    hvd__write_bytes(writer, &value, sizeof value);
 }
 
 void hvd__write_key(struct hvd__writer *writer, uint64_t key)
 {
-    put(writer, &key, sizeof key);
+    hvd__write_bytes(writer, &key, sizeof key);
 }
 
 void hvd__write_text(struct hvd__writer *writer, const char *text)
 {
     size_t bytes = strnlen(text, UINT16_MAX);
 
-    put(writer, &(uint16_t){(uint16_t)bytes}, sizeof(uint16_t));
-    put(writer, text, bytes);
+    hvd__write_bytes(writer, &(uint16_t){(uint16_t)bytes}, sizeof(uint16_t));
+    hvd__write_bytes(writer, text, bytes);
 }
 
 void hvd__write_signature(struct hvd__writer *writer,
@@ -60,13 +61,13 @@ void hvd__write_signature(struct hvd__writer *writer,
     const uint8_t head[] = {(uint8_t)s->kind, (uint8_t)s->dtype, (uint8_t)s->op,
                             (uint8_t)s->ndim};
 
-    put(writer, head, sizeof head);
-    put(writer, &s->root, sizeof s->root);
-    put(writer, &s->flags, sizeof s->flags);
-    put(writer, &s->compression, sizeof s->compression);
-    put(writer, &s->prescale, sizeof s->prescale);
-    put(writer, &s->postscale, sizeof s->postscale);
-    put(writer, s->shape, (size_t)s->ndim * sizeof *s->shape);
+    hvd__write_bytes(writer, head, sizeof head);
+    hvd__write_bytes(writer, &s->root, sizeof s->root);
+    hvd__write_bytes(writer, &s->flags, sizeof s->flags);
+    hvd__write_bytes(writer, &s->compression, sizeof s->compression);
+    hvd__write_bytes(writer, &s->prescale, sizeof s->prescale);
+    hvd__write_bytes(writer, &s->postscale, sizeof s->postscale);
+    hvd__write_bytes(writer, s->shape, (size_t)s->ndim * sizeof *s->shape);
 }
 
 void hvd__write_ranks(struct hvd__writer *writer, const int *of, int nranks)
@@ -77,7 +78,7 @@ void hvd__write_ranks(struct hvd__writer *writer, const int *of, int nranks)
         for (int i = 0; i < 8 && first + i < nranks; i++)
             if (of[first + i])
                 bits |= (uint8_t)(1u << i);
-        put(writer, &bits, 1);
+        hvd__write_bytes(writer, &bits, 1);
     }
 }
 
@@ -87,7 +88,7 @@ void hvd__writer_fini(struct hvd__writer *writer)
     *writer = (struct hvd__writer){0};
 }
 
-static void get(struct hvd__reader *reader, void *data, size_t bytes)
+void hvd__read_bytes(struct hvd__reader *reader, void *data, size_t bytes)
 {
     if (reader->bytes - reader->at < bytes)
         reader->failed = true;
@@ -108,8 +109,8 @@ enum hvd__record_type hvd__read_type(struct hvd__reader *reader)
 {
     uint8_t type;
 
-    get(reader, &type, 1);
-    if (type < HVD__ANNOUNCE || type > HVD__OPEN)
+    hvd__read_bytes(reader, &type, 1);
+    if (type < HVD__ANNOUNCE || type > HVD__FAREWELL)
         reader->failed = true;
     return (enum hvd__record_type)type;
 }
@@ -118,7 +119,7 @@ int32_t hvd__read_int(struct hvd__reader *reader)
 {
     int32_t value;
 
-    get(reader, &value, sizeof value);
+    hvd__read_bytes(reader, &value, sizeof value);
     return value;
 }
 
@@ -126,7 +127,7 @@ int64_t hvd__read_long(struct hvd__reader *reader)
 {
     int64_t value;
 
-    get(reader, &value, sizeof value);
+    hvd__read_bytes(reader, &value, sizeof value);
     return value;
 }
 
@@ -134,7 +135,7 @@ uint64_t hvd__read_key(struct hvd__reader *reader)
 {
     uint64_t key;
 
-    get(reader, &key, sizeof key);
+    hvd__read_bytes(reader, &key, sizeof key);
     return key;
 }
 
@@ -152,12 +153,12 @@ void hvd__read_text(struct hvd__reader *reader, char *text, size_t size)
     uint16_t bytes;
 
     text[0] = '\0';
-    get(reader, &bytes, sizeof bytes);
+    hvd__read_bytes(reader, &bytes, sizeof bytes);
     if (bytes >= size)
         reader->failed = true;
     if (reader->failed)
         return;
-    get(reader, text, bytes);
+    hvd__read_bytes(reader, text, bytes);
     if (memchr(text, '\0', bytes))
         reader->failed = true;
     text[reader->failed ? 0 : bytes] = '\0';
@@ -191,20 +192,21 @@ void hvd__read_signature(struct hvd__reader *reader,
     uint8_t head[4];
 
     *signature = (struct hvd__signature){0};
-    get(reader, head, sizeof head);
+    hvd__read_bytes(reader, head, sizeof head);
     signature->kind = head[0];
     signature->dtype = head[1];
     signature->op = head[2];
     if (head[3] > HVD_MAX_DIMS)
         reader->failed = true;
     signature->ndim = reader->failed ? 0 : head[3];
-    get(reader, &signature->root, sizeof signature->root);
-    get(reader, &signature->flags, sizeof signature->flags);
-    get(reader, &signature->compression, sizeof signature->compression);
-    get(reader, &signature->prescale, sizeof signature->prescale);
-    get(reader, &signature->postscale, sizeof signature->postscale);
-    get(reader, signature->shape,
-        (size_t)signature->ndim * sizeof *signature->shape);
+    hvd__read_bytes(reader, &signature->root, sizeof signature->root);
+    hvd__read_bytes(reader, &signature->flags, sizeof signature->flags);
+    hvd__read_bytes(reader, &signature->compression,
+                    sizeof signature->compression);
+    hvd__read_bytes(reader, &signature->prescale, sizeof signature->prescale);
+    hvd__read_bytes(reader, &signature->postscale, sizeof signature->postscale);
+    hvd__read_bytes(reader, signature->shape,
+                    (size_t)signature->ndim * sizeof *signature->shape);
     if (!sane(signature))
         reader->failed = true;
     if (reader->failed)
@@ -217,7 +219,7 @@ void hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of)
 
     for (int rank = 0; rank < nranks; rank++) {
         if (rank % 8 == 0)
-            get(reader, &bits, 1);
+            hvd__read_bytes(reader, &bits, 1);
         of[rank] = bits & 1;
         bits >>= 1;
     }

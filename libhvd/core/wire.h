@@ -28,6 +28,11 @@
  *
  *     QUERY     key                     what did you submit?
  *
+ * and all members each other
+ *
+ *     POST      marks cut cells         what I have submitted, in my order
+ *     FAREWELL                          the last that I say
+ *
  * A key is the fingerprint of a name, a number is what only this rank knows:
  * its rows. Numbers have fixed widths and this machine's byte order: the
  * ranks of a world run on machines of one kind. A text is its length in 2
@@ -51,7 +56,9 @@ enum hvd__record_type {
     HVD__BREAK,
     HVD__QUERY,
     HVD__TUNE,
-    HVD__OPEN
+    HVD__OPEN,
+    HVD__POST,
+    HVD__FAREWELL
 };
 
 /* Bytes being written. When memory runs out it stays failed. */
@@ -66,6 +73,8 @@ void hvd__write_type(struct hvd__writer *writer, enum hvd__record_type type);
 void hvd__write_int(struct hvd__writer *writer, int32_t value);
 void hvd__write_long(struct hvd__writer *writer, int64_t value);
 void hvd__write_key(struct hvd__writer *writer, uint64_t key);
+void hvd__write_bytes(struct hvd__writer *writer, const void *data,
+                      size_t bytes);
 void hvd__write_text(struct hvd__writer *writer, const char *text);
 void hvd__write_signature(struct hvd__writer *writer,
                           const struct hvd__signature *signature);
@@ -90,6 +99,7 @@ uint64_t hvd__read_key(struct hvd__reader *reader);
 /* How many of something follow, each of at least so many bytes: a number that
  * does not fit into the rest is a failure. */
 int32_t hvd__read_count(struct hvd__reader *reader, size_t each);
+void hvd__read_bytes(struct hvd__reader *reader, void *data, size_t bytes);
 /* Into text of size bytes, NUL-terminated; longer ones, and a NUL within, are
  * a failure. */
 void hvd__read_text(struct hvd__reader *reader, char *text, size_t size);

@@ -408,6 +408,15 @@ static void absorb(struct hvd__world *world)
     }
 }
 
+/* Nothing comes any more. */
+static bool is_closed(const struct hvd__set *set)
+{
+    const struct hvd__mirror *mirror = set->express.mirror;
+
+    return set->heard_close && set->executor.nunfinished == 0 &&
+           (!mirror || hvd__mirror_is_left(mirror));
+}
+
 /* Move the lanes of all sets; drop those that all members have left. */
 static int execute(struct hvd__world *world, bool sending, bool *moved)
 {
@@ -415,7 +424,7 @@ static int execute(struct hvd__world *world, bool sending, bool *moved)
 
     while ((set = *link)) {
         HVD_TRY(hvd__execute_step(world, set, moved));
-        if (set->heard_close && !sending && set->executor.nunfinished == 0) {
+        if (!sending && is_closed(set)) {
             *link = set->next;
             atomic_store(&set->closed, true);
         } else {
@@ -440,6 +449,7 @@ bool hvd__world_step(struct hvd__world *world)
         hvd__fail_text(status, world->doom_text);
     else
         status = hvd__negotiate_step(world, &moved);
+    atomic_store_explicit(&world->sending, status > 0, memory_order_relaxed);
     if (status >= 0)
         status = execute(world, status > 0, &moved);
     if (status < 0)

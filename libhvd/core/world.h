@@ -53,6 +53,7 @@ struct hvd__world {
     atomic_int doom; /* the watchdog says so, with this status: break */
     atomic_int completion_fd; /* hvd_completion_fd; -1: not asked for */
     bool has_met;             /* all ranks know who and where they are */
+    atomic_bool sending;      /* messages of ours are still on their way out */
     atomic_bool closed; /* all have left, and nothing is under way any more */
     atomic_bool broken; /* an error of MPI or of ours: nothing moves again */
 };

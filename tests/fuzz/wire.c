@@ -22,6 +22,7 @@
 #include "base/dtype.h"
 #include "base/status.h"
 #include "check_main.h"
+#include "core/express_parts.h"
 #include "core/negotiate.h"
 #include "core/world.h"
 
@@ -119,6 +120,46 @@ static void write_batch(struct hvd__writer *out)
     }
 }
 
+/* What a rank has in the cells from a mark on; NULL: nothing. */
+static const struct hvd__cell *(*cell_at)(uint64_t mark);
+static uint64_t next_mark;
+
+static void write_cell(struct hvd__writer *out, uint64_t mark)
+{
+    static const unsigned char data[256];
+    const struct hvd__cell *cell = cell_at && any(8) ? cell_at(mark) : NULL;
+    uint32_t flags = any(20) ? any(2) * HVD__CELL_DATA : HVD__CELL_APART;
+    uint32_t length = HVD__INLINE_BYTES + any(100);
+
+    if (length > HVD__INLINE_BYTES && flags == HVD__CELL_DATA && any(2))
+        flags |= HVD__CELL_BESIDE;
+    hvd__write_key(out, cell ? cell->key : any_key());
+    hvd__write_key(out, cell ? cell->fingerprint : any(2));
+    hvd__write_int(out, (int32_t)flags);
+    hvd__write_long(out, any(100));
+    if (flags & HVD__CELL_BESIDE) {
+        hvd__write_int(out, (int32_t)any(HVD__PAYLOAD_BYTES - length));
+        hvd__write_int(out, (int32_t)length);
+    }
+    if (flags & HVD__CELL_DATA)
+        hvd__write_bytes(out, data,
+                         flags & HVD__CELL_BESIDE ? length : HVD__INLINE_BYTES);
+}
+
+static void write_post(struct hvd__writer *out)
+{
+    int n = (int)any(4);
+
+    hvd__write_key(out, any(4) << 1 | !any(10));
+    hvd__write_key(out, any(10) ? 0 : next_mark);
+    hvd__write_key(out, any(100) ? 0 : next_mark);
+    hvd__write_long(out, any(1 << 20));
+    hvd__write_key(out, next_mark);
+    hvd__write_int(out, n);
+    for (int i = 0; i < n; i++)
+        write_cell(out, next_mark++);
+}
+
 static void write_record(struct hvd__writer *out, enum hvd__record_type type)
 {
     int n = (int)any(3);
@@ -156,8 +197,10 @@ static void write_record(struct hvd__writer *out, enum hvd__record_type type)
         for (int i = 0; i < RANKS; i++)
             hvd__write_long(out, any(100));
         break;
+    case HVD__POST: write_post(out); break;
     case HVD__JOIN:
     case HVD__LEAVE:
+    case HVD__FAREWELL:
     case HVD__CLOSE: break;
     }
 }
@@ -321,6 +364,40 @@ static void copy_batch(struct hvd__reader *in, struct hvd__writer *out)
     }
 }
 
+static void copy_cell(struct hvd__reader *in, struct hvd__writer *out)
+{
+    unsigned char data[MOST_BYTES];
+    int32_t flags, length = HVD__INLINE_BYTES;
+
+    copy_key(in, out);
+    copy_key(in, out);
+    flags = copy_int(in, out);
+    copy_long(in, out);
+    if (flags & HVD__CELL_BESIDE) {
+        copy_int(in, out);
+        length = copy_int(in, out);
+    }
+    if (!(flags & (HVD__CELL_BESIDE | HVD__CELL_DATA)))
+        return;
+    if (length < 0 || length > MOST_BYTES)
+        in->failed = true;
+    if (in->failed)
+        return;
+    hvd__read_bytes(in, data, (size_t)length);
+    hvd__write_bytes(out, data, (size_t)length);
+}
+
+static void copy_post(struct hvd__reader *in, struct hvd__writer *out)
+{
+    copy_key(in, out);
+    copy_key(in, out);
+    copy_key(in, out);
+    copy_long(in, out);
+    copy_key(in, out);
+    for (int32_t n = copy_count(in, out, 28); n > 0 && !in->failed; n--)
+        copy_cell(in, out);
+}
+
 /* As docs/PROTOCOL.md has it. */
 static void copy_record(struct hvd__reader *in, struct hvd__writer *out)
 {
@@ -363,8 +440,10 @@ static void copy_record(struct hvd__reader *in, struct hvd__writer *out)
         for (int i = 0; i < RANKS; i++)
             copy_long(in, out);
         break;
+    case HVD__POST: copy_post(in, out); break;
     case HVD__JOIN:
     case HVD__LEAVE:
+    case HVD__FAREWELL:
     case HVD__CLOSE: break;
     }
 }
@@ -395,12 +474,12 @@ START_TEST(what_is_accepted_is_what_was_written)
     int n = rounds(1000), accepted = 0;
 
     state = 20220617;
-    write_message(&other, HVD__OPEN);
+    write_message(&other, HVD__FAREWELL);
     for (int round = 0; round < n; round++) {
         unsigned char data[MOST_BYTES];
         size_t bytes;
 
-        write_message(&message, HVD__OPEN);
+        write_message(&message, HVD__FAREWELL);
         if (!well_made(message.data, message.bytes))
             ck_abort_msg("round %d: a good message was refused", round);
         bytes = spoil(&message, &other, data);
@@ -478,6 +557,7 @@ static void begin_world(void)
         ranks[i] = i;
     world = calloc(1, sizeof *world);
     world->transport = &transport;
+    world->settings.express = any(2);
     atomic_store(&world->completion_fd, -1);
     ck_assert_int_eq(hvd__ledger_init(&world->ledger), HVD_OK);
     set = hvd__set_new(&transport, 0, ranks, RANKS, 0);
@@ -512,29 +592,78 @@ static void submit_barrier(void)
         hvd__unit_free(unit);
 }
 
+/* ... or a sum, for which it has the data. */
+static void submit_sum(void)
+{
+    static float data[64], sum[64];
+    struct hvd__unit *unit = hvd__unit_new(1);
+    struct hvd__entry *entry = &unit->entries[0];
+    struct hvd__signature *s = &entry->signature;
+
+    unit->set = set;
+    unit->name[0] = (char)('a' + any(KEYS));
+    *s = (struct hvd__signature){.kind = HVD_ALLREDUCE,
+                                 .dtype = HVD_FLOAT32,
+                                 .op = HVD_SUM,
+                                 .ndim = 1,
+                                 .prescale = 1,
+                                 .postscale = 1};
+    s->shape[0] = entry->count = 1 + any(64);
+    entry->bytes = (size_t)entry->count * sizeof *data;
+    entry->input = data;
+    entry->output = sum;
+    unit->fingerprint = hvd__signature_fingerprint(0, s);
+    if (hvd__ledger_submit(&world->ledger, unit, NULL, NULL) < 0)
+        hvd__unit_free(unit);
+}
+
+static const struct hvd__cell *own_cell(uint64_t mark)
+{
+    const struct hvd__cell *cell =
+        hvd__cell_at(set->express.own, (mark & HVD__MARK_CELLS) - 1);
+
+    return cell->mark == mark ? cell : NULL;
+}
+
+/* What a member may say: to the coordinator, or to all. */
+static void write_members(struct hvd__writer *message, int from)
+{
+    next_mark = set->express.mirror->heard[from] + 1;
+    if (any(3)) {
+        write_message(message, HVD__LEAVE);
+        return;
+    }
+    message->bytes = 0;
+    hvd__write_int(message, 0);
+    write_record(message, HVD__POST);
+}
+
 START_TEST(a_rank_refuses_or_goes_on)
 {
     struct hvd__writer message = {0}, other = {0};
     int n = rounds(50), refused = 0;
 
     state = 19691029;
-    write_message(&other, HVD__LEAVE);
     begin_world();
+    cell_at = own_cell;
+    write_members(&other, 1);
     for (int round = 0; round < n; round++) {
         unsigned char data[MOST_BYTES];
         bool moved = false;
         int status;
 
-        write_message(&message, HVD__LEAVE);
+        pending_from = 1 + (int)any(RANKS - 1);
+        write_members(&message, pending_from);
         memcpy(data, message.data, message.bytes);
         pending_bytes = message.bytes;
         if (any(3))
             pending_bytes = spoil(&message, &other, data);
         pending = malloc(pending_bytes + !pending_bytes);
         memcpy(pending, data, pending_bytes);
-        pending_from = 1 + (int)any(RANKS - 1);
         if (any(4) == 0)
             submit_barrier();
+        if (any(4) == 0)
+            submit_sum();
         status = hvd__negotiate_step(world, &moved);
         free(pending);
         pending = NULL;

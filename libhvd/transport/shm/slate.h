@@ -29,8 +29,10 @@ enum {
 
 /* What a cell says beside its numbers. */
 enum {
-    HVD__CELL_APART = 1, /* cannot go this way: agree on it by name */
-    HVD__CELL_DATA = 2   /* the data is here */
+    HVD__CELL_APART = 1,  /* cannot go this way: agree on it by name */
+    HVD__CELL_DATA = 2,   /* the data is here */
+    HVD__CELL_BESIDE = 4, /* ... in the ring, of length bytes */
+    HVD__CELL_ALL = 7
 };
 
 struct hvd__cell {
@@ -44,6 +46,7 @@ struct hvd__cell {
         struct {
             uint64_t input, output; /* places; 0: in ordinary memory */
         };
+        uint64_t length; /* of the data in the ring */
         unsigned char data[HVD__INLINE_BYTES];
     };
 };
