@@ -54,6 +54,7 @@ static int blame(const hvd_request *request, const char *name, int status)
  * wait for it. unit is taken; the last error stays. */
 static int refuse(struct hvd__world *world, struct hvd__unit *unit, int status)
 {
+    hvd__spares_forget(&world->ledger.spares, unit);
     /* Joins do not meet by their number: nobody waits for this one. */
     if (unit->entries[0].signature.kind == HVD_JOIN) {
         hvd__unit_free(unit);
@@ -146,15 +147,31 @@ static int add(const hvd_request *request, struct hvd__entry *entry)
 static void begin(const struct hvd__world *world, struct hvd__unit *unit,
                   size_t bytes)
 {
-    static _Thread_local uint64_t number;
+    uint64_t number = (uint64_t)atomic_load_explicit(&world->ledger.nentered,
+                                                     memory_order_relaxed);
 
-    unit->timed = hvd__request_is_timed(number++, bytes) ||
+    unit->timed = hvd__request_is_timed(number, bytes) ||
                   hvd__scribe_listens(&world->scribe);
     unit->submitted_ns = unit->timed ? hvd__now_ns() : hvd__coarse_ns();
     unit->since_ns = unit->submitted_ns;
 }
 
-/* bytes: of the name. */
+/* A request that may go. bytes: of its name. */
+static int send_off(struct hvd__world *world, struct hvd__unit *unit,
+                    size_t bytes, hvd_handle *handle)
+{
+    hvd_kind kind = unit->entries[0].signature.kind;
+    int status;
+
+    hvd__watch_doing(world->watch, kind, unit->name, bytes, unit->submitted_ns);
+    status = hvd__progress_submit(world, unit, handle);
+    if (status < 0)
+        return refuse(world, unit, status);
+    hvd__count(&world->metrics.kinds[kind].submitted, 1);
+    return HVD_OK;
+}
+
+/* bytes: of the name, which may be one of the library's own. */
 static int submit(struct hvd__world *world, const hvd_request *request,
                   const char *name, size_t bytes, hvd_handle *handle)
 {
@@ -181,15 +198,10 @@ static int submit(struct hvd__world *world, const hvd_request *request,
         blame(request, name, status);
     else
         status = add(request, &unit->entries[0]);
-    if (status == HVD_OK) {
-        hvd__watch_doing(world->watch, request->kind, unit->name, bytes,
-                         unit->submitted_ns);
-        status = hvd__progress_submit(world, unit, handle);
-    }
     if (status < 0)
         return refuse(world, unit, status);
-    hvd__count(&world->metrics.kinds[request->kind].submitted, 1);
-    return HVD_OK;
+    hvd__spares_remember(&world->ledger.spares, unit, request, bytes);
+    return send_off(world, unit, bytes, handle);
 }
 
 int hvd__submit(const hvd_request *request, hvd_handle *handle)
@@ -197,9 +209,15 @@ int hvd__submit(const hvd_request *request, hvd_handle *handle)
     const char *name = request->name ? request->name : "";
     int bytes, status;
     struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__unit *unit;
 
     if (!world)
         return status;
+    unit = hvd__spares_recall(&world->ledger.spares, request, name);
+    if (unit) {
+        begin(world, unit, unit->entries[0].bytes);
+        return send_off(world, unit, unit->name_bytes, handle);
+    }
     bytes = hvd__request_check_name(name);
     if (bytes < 0)
         return bytes;

@@ -236,10 +236,10 @@ static void write_name(struct hvd__unit *unit, uint64_t number)
 
 static void complete_name(struct hvd__unit *unit)
 {
-    if (unit->name[0])
-        unit->key = hvd__fingerprint(0, unit->name, strlen(unit->name));
-    else
+    if (!unit->name[0])
         write_name(unit, number_unit(unit));
+    else if (unit->key == 0)
+        unit->key = hvd__fingerprint(0, unit->name, strlen(unit->name));
 }
 
 /* What keeps a unit out; the name is complete. */
@@ -327,6 +327,7 @@ void hvd__ledger_refuse(struct hvd__ledger *ledger, struct hvd__unit *unit)
     pthread_mutex_lock(&ledger->lock);
     closed = unit->set->book.status < 0;
     if (!closed) {
+        unit->key = 0; /* it is called what it is called by now */
         complete_name(unit);
         enqueue(ledger, unit);
         hvd__count_alone(&ledger->nentered, unit->nentries);

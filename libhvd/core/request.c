@@ -463,6 +463,65 @@ void hvd__unit_reset(struct hvd__unit *unit)
     begin(unit, 1);
 }
 
+bool hvd__unit_remember(struct hvd__unit *unit, const hvd_request *given,
+                        size_t bytes)
+{
+    const struct hvd__entry *entry = &unit->entries[0];
+
+    /* Rows and codes are counted each time, some memory is taken. */
+    if (given->kind == HVD_JOIN || hvd__kind_has(given->kind, HVD__HAS_ROWS) ||
+        given->compression != HVD_COMPRESSION_NONE || entry->scratch)
+        return false;
+    unit->known = true;
+    unit->name_bytes = (uint16_t)bytes;
+    unit->given = *given;
+    return true;
+}
+
+_Static_assert(sizeof(hvd_request) == 128, "a new field is compared below");
+
+bool hvd__unit_is_like(const struct hvd__unit *unit, const hvd_request *request,
+                       const char *name)
+{
+    const hvd_request *given = &unit->given;
+    const int64_t *shape = unit->entries[0].signature.shape;
+
+    /* Of scales as of the rest: what has the same bits is the same. */
+    if (!unit->known || given->input != request->input ||
+        given->output != request->output || given->kind != request->kind ||
+        given->dtype != request->dtype || given->op != request->op ||
+        given->root != request->root || given->ndim != request->ndim ||
+        memcmp(&given->prescale, &request->prescale, sizeof(double)) != 0 ||
+        memcmp(&given->postscale, &request->postscale, sizeof(double)) != 0 ||
+        given->process_set != request->process_set ||
+        given->priority != request->priority ||
+        given->flags != request->flags ||
+        given->compression != request->compression ||
+        given->capacity != request->capacity ||
+        given->splits != request->splits || given->counts != request->counts ||
+        (request->ndim > 0 && !request->shape))
+        return false;
+    for (int32_t i = 0; i < given->ndim; i++)
+        if (shape[i] != request->shape[i])
+            return false;
+    /* Its own name is a number, if it was given none. */
+    return unit->name_bytes > 0 ? strcmp(unit->name, name) == 0
+                                : name[0] == '\0';
+}
+
+void hvd__unit_renew(struct hvd__unit *unit, const hvd_request *request)
+{
+    struct hvd__entry *entry = &unit->entries[0];
+
+    memset(&unit->next, 0,
+           offsetof(struct hvd__unit, name) - offsetof(struct hvd__unit, next));
+    memset(&entry->next, 0, sizeof *entry - offsetof(struct hvd__entry, next));
+    unit->name[unit->name_bytes] = '\0';
+    entry->callback = request->callback;
+    entry->callback_context = request->callback_context;
+    begin(unit, 1);
+}
+
 struct hvd__unit *hvd__unit_new(int n)
 {
     struct hvd__unit *unit =

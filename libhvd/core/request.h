@@ -68,12 +68,18 @@ struct hvd__entry {
 };
 
 struct hvd__unit {
+    /* What it is; it stays so while it is spare (spares.h). */
     struct hvd__set *set; /* borrowed */
-    uint64_t key;         /* fingerprint of the name */
+    uint64_t key;         /* fingerprint of the name; 0: not yet made */
     uint64_t fingerprint; /* of all signatures */
     int32_t priority;
+    bool known;          /* the next request may be found to be like given */
+    uint16_t name_bytes; /* of the name as given, if it is known */
+    hvd_request given;   /* likewise; its pointers are only compared */
+
+    /* On its way. */
     struct hvd__unit *next;            /* in the queue */
-    struct hvd__unit *earlier, *later; /* in the set's flight */
+    struct hvd__unit *earlier, *later; /* in the set's flight; or spare */
     int64_t submitted_ns; /* to a few milliseconds, unless it is timed */
     bool timed;
     int64_t since_ns;    /* from when its time counts; the driver's, once it is
@@ -90,6 +96,10 @@ struct hvd__unit {
     atomic_int nrefs; /* entries not yet freed */
     int nentries;
     char name[HVD__NAME_SIZE];
+
+    /* The spares'. */
+    bool spare;
+    int32_t place; /* one more than where it is found again; 0: nowhere */
     struct hvd__entry entries[];
 };
 
@@ -111,6 +121,16 @@ struct hvd__unit *hvd__unit_new(int n);
 /* One of a single entry as if it were new, its first use being over without
  * a trace. */
 void hvd__unit_reset(struct hvd__unit *unit);
+/* The request that it is of was checked, and may come again: it is known by
+ * what was given, unless something is done for it each time: whether it is.
+ * bytes: of the name, of which the unit has a copy. */
+bool hvd__unit_remember(struct hvd__unit *unit, const hvd_request *given,
+                        size_t bytes);
+/* Whether a request is what the unit is known by; and make it one again, its
+ * last use being over: what was found out about it still holds. */
+bool hvd__unit_is_like(const struct hvd__unit *unit, const hvd_request *request,
+                       const char *name);
+void hvd__unit_renew(struct hvd__unit *unit, const hvd_request *request);
 /* All its entries at once, which no one has yet seen. NULL is accepted. */
 void hvd__unit_free(struct hvd__unit *unit);
 /* The last one takes the unit with it. NULL is accepted. */
