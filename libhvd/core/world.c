@@ -397,8 +397,12 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
 /* Sets that were made since the last step. */
 static void absorb(struct hvd__world *world)
 {
-    struct hvd__set *set = atomic_exchange(&world->added, NULL);
+    struct hvd__set *set;
 
+    /* Nearly always there is none, and to look is cheaper. */
+    if (!atomic_load(&world->added))
+        return;
+    set = atomic_exchange(&world->added, NULL);
     while (set) {
         struct hvd__set *next = set->next;
 
