@@ -6,51 +6,59 @@
 #include "base/status.h"
 #include "core/request.h"
 
-enum { FIRST_BERTHS = 64 };
+enum { FIRST_CHAINS = 64 };
 
 void hvd__flight_fini(struct hvd__flight *flight)
 {
-    free(flight->berths);
+    free(flight->chains);
     *flight = (struct hvd__flight){0};
 }
 
-/* Where a key is, or would be. */
-static struct hvd__berth *berth_of(const struct hvd__flight *flight,
+/* Where the chain begins that a key belongs to. */
+static struct hvd__unit **chain_of(const struct hvd__flight *flight,
                                    uint64_t key)
 {
-    uint32_t mask = flight->nberths - 1, i = (uint32_t)key & mask;
-
-    while (flight->berths[i].unit && flight->berths[i].key != key)
-        i = (i + 1) & mask;
-    return &flight->berths[i];
+    return &flight->chains[key & (flight->nchains - 1)];
 }
 
 struct hvd__unit *hvd__flight_find(const struct hvd__flight *flight,
                                    uint64_t key)
 {
-    return flight->n > 0 ? berth_of(flight, key)->unit : NULL;
+    struct hvd__unit *unit = flight->n > 0 ? *chain_of(flight, key) : NULL;
+
+    while (unit && unit->key != key)
+        unit = unit->chained;
+    return unit;
+}
+
+static void chain(const struct hvd__flight *flight, struct hvd__unit *unit)
+{
+    struct hvd__unit **first = chain_of(flight, unit->key);
+
+    unit->chained = *first;
+    *first = unit;
 }
 
 static int grow(struct hvd__flight *flight)
 {
-    uint32_t nberths = flight->nberths ? 2 * flight->nberths : FIRST_BERTHS;
-    struct hvd__berth *berths = calloc(nberths, sizeof *berths);
+    uint32_t nchains = flight->nchains ? 2 * flight->nchains : FIRST_CHAINS;
+    struct hvd__unit **chains = calloc(nchains, sizeof *chains);
 
-    if (!berths)
-        return hvd__fail_memory(nberths * sizeof *berths);
-    free(flight->berths);
-    flight->berths = berths;
-    flight->nberths = nberths;
+    if (!chains)
+        return hvd__fail_memory(nchains * sizeof *chains);
+    free(flight->chains);
+    flight->chains = chains;
+    flight->nchains = nchains;
     for (struct hvd__unit *u = flight->oldest; u; u = u->later)
-        *berth_of(flight, u->key) = (struct hvd__berth){u->key, u};
+        chain(flight, u);
     return HVD_OK;
 }
 
 int hvd__flight_add(struct hvd__flight *flight, struct hvd__unit *unit)
 {
-    if (2 * (flight->n + 1) > flight->nberths)
+    if (2 * (flight->n + 1) > flight->nchains)
         HVD_TRY(grow(flight));
-    *berth_of(flight, unit->key) = (struct hvd__berth){unit->key, unit};
+    chain(flight, unit);
     flight->n++;
     unit->later = NULL;
     unit->earlier = flight->youngest;
@@ -62,26 +70,13 @@ int hvd__flight_add(struct hvd__flight *flight, struct hvd__unit *unit)
     return HVD_OK;
 }
 
-/* Those behind a free berth, up to the next, may have wanted it. */
-static void move_up(struct hvd__flight *flight, uint32_t hole)
-{
-    uint32_t mask = flight->nberths - 1;
-    struct hvd__berth *berths = flight->berths;
-
-    for (uint32_t i = (hole + 1) & mask; berths[i].unit; i = (i + 1) & mask) {
-        uint32_t wanted = (uint32_t)berths[i].key & mask;
-
-        if (((i - wanted) & mask) < ((i - hole) & mask))
-            continue; /* it is not beyond what it wanted by so much */
-        berths[hole] = berths[i];
-        hole = i;
-    }
-    berths[hole].unit = NULL;
-}
-
 void hvd__flight_remove(struct hvd__flight *flight, struct hvd__unit *unit)
 {
-    move_up(flight, (uint32_t)(berth_of(flight, unit->key) - flight->berths));
+    struct hvd__unit **link = chain_of(flight, unit->key);
+
+    while (*link != unit)
+        link = &(*link)->chained;
+    *link = unit->chained;
     flight->n--;
     if (unit->earlier)
         unit->earlier->later = unit->later;

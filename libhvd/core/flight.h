@@ -4,9 +4,7 @@
  * the order in which they were submitted.
  *
  * Every request is looked up, entered and struck once. Keys are fingerprints,
- * so their low bits say where a unit is to be found, or, if others are there,
- * that it is further on; what is struck leaves no hole behind, for those
- * behind it move up.
+ * so their low bits say in which of many short chains a unit is.
  */
 #ifndef HVD_CORE_FLIGHT_H
 #define HVD_CORE_FLIGHT_H
@@ -15,17 +13,12 @@
 
 struct hvd__unit;
 
-struct hvd__berth {
-    uint64_t key;
-    struct hvd__unit *unit; /* NULL: free */
-};
-
 /* Zeroed is none in flight. Units are borrowed. */
 struct hvd__flight {
     struct hvd__unit *oldest; /* list by later */
     struct hvd__unit *youngest;
-    struct hvd__berth *berths; /* owned; a power of two, half of them free */
-    uint32_t nberths;
+    struct hvd__unit **chains; /* owned, [nchains]: lists by chained */
+    uint32_t nchains;          /* a power of two, twice as many as units */
     uint32_t n;
 };
 

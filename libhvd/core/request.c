@@ -478,30 +478,26 @@ bool hvd__unit_remember(struct hvd__unit *unit, const hvd_request *given,
     return true;
 }
 
+/* Whether two requests have the same in all fields from one to another. */
+#define SAME(a, b, first, last)                                                \
+    (memcmp(&(a)->first, &(b)->first,                                          \
+            offsetof(hvd_request, last) + sizeof(a)->last -                    \
+                offsetof(hvd_request, first)) == 0)
 _Static_assert(sizeof(hvd_request) == 128, "a new field is compared below");
 
 bool hvd__unit_is_like(const struct hvd__unit *unit, const hvd_request *request,
                        const char *name)
 {
-    const hvd_request *given = &unit->given;
     const int64_t *shape = unit->entries[0].signature.shape;
 
-    /* Of scales as of the rest: what has the same bits is the same. */
-    if (!unit->known || given->input != request->input ||
-        given->output != request->output || given->kind != request->kind ||
-        given->dtype != request->dtype || given->op != request->op ||
-        given->root != request->root || given->ndim != request->ndim ||
-        memcmp(&given->prescale, &request->prescale, sizeof(double)) != 0 ||
-        memcmp(&given->postscale, &request->postscale, sizeof(double)) != 0 ||
-        given->process_set != request->process_set ||
-        given->priority != request->priority ||
-        given->flags != request->flags ||
-        given->compression != request->compression ||
-        given->capacity != request->capacity ||
-        given->splits != request->splits || given->counts != request->counts ||
+    /* All but the callback; of scales too, what has the same bits is the
+     * same. There is nothing in between these fields. */
+    if (!unit->known || !SAME(&unit->given, request, size, ndim) ||
+        !SAME(&unit->given, request, input, postscale) ||
+        !SAME(&unit->given, request, process_set, counts) ||
         (request->ndim > 0 && !request->shape))
         return false;
-    for (int32_t i = 0; i < given->ndim; i++)
+    for (int32_t i = 0; i < request->ndim; i++)
         if (shape[i] != request->shape[i])
             return false;
     /* Its own name is a number, if it was given none. */

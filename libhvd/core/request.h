@@ -80,6 +80,7 @@ struct hvd__unit {
     /* On its way. */
     struct hvd__unit *next;            /* in the queue */
     struct hvd__unit *earlier, *later; /* in the set's flight; or spare */
+    struct hvd__unit *chained;         /* there: of those with such keys */
     int64_t submitted_ns; /* to a few milliseconds, unless it is timed */
     bool timed;
     int64_t since_ns;    /* from when its time counts; the driver's, once it is
