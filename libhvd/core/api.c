@@ -54,7 +54,6 @@ static int blame(const hvd_request *request, const char *name, int status)
  * wait for it. unit is taken; the last error stays. */
 static int refuse(struct hvd__world *world, struct hvd__unit *unit, int status)
 {
-    hvd__spares_forget(&world->ledger.spares, unit);
     /* Joins do not meet by their number: nobody waits for this one. */
     if (unit->entries[0].signature.kind == HVD_JOIN) {
         hvd__unit_free(unit);
@@ -144,31 +143,19 @@ static int add(const hvd_request *request, struct hvd__entry *entry)
 }
 
 /* The unit's time begins. A timeline wants to know it exactly. */
-static void begin(const struct hvd__world *world, struct hvd__unit *unit,
-                  size_t bytes)
+static void begin(const struct hvd__world *world, struct hvd__unit *unit)
 {
-    uint64_t number = (uint64_t)atomic_load_explicit(&world->ledger.nentered,
-                                                     memory_order_relaxed);
-
-    unit->timed = hvd__request_is_timed(number, bytes) ||
-                  hvd__scribe_listens(&world->scribe);
-    unit->submitted_ns = unit->timed ? hvd__now_ns() : hvd__coarse_ns();
-    unit->since_ns = unit->submitted_ns;
+    hvd__unit_begin(
+        unit, hvd__scribe_listens(&world->scribe),
+        atomic_load_explicit(&world->ledger.nentered, memory_order_relaxed));
 }
 
-/* A request that may go. bytes: of its name. */
-static int send_off(struct hvd__world *world, struct hvd__unit *unit,
-                    size_t bytes, hvd_handle *handle)
+/* It is submitted. bytes: of its name. */
+static void note(struct hvd__world *world, hvd_kind kind, const char *name,
+                 size_t bytes, int64_t submitted_ns)
 {
-    hvd_kind kind = unit->entries[0].signature.kind;
-    int status;
-
-    hvd__watch_doing(world->watch, kind, unit->name, bytes, unit->submitted_ns);
-    status = hvd__progress_submit(world, unit, handle);
-    if (status < 0)
-        return refuse(world, unit, status);
+    hvd__watch_doing(world->watch, kind, name, bytes, submitted_ns);
     hvd__count(&world->metrics.kinds[kind].submitted, 1);
-    return HVD_OK;
 }
 
 /* bytes: of the name, which may be one of the library's own. */
@@ -177,6 +164,7 @@ static int submit(struct hvd__world *world, const hvd_request *request,
 {
     struct hvd__unit *unit;
     struct hvd__set *set;
+    int64_t submitted_ns = 0;
     int status = find_set(world, request, &set);
 
     if (status < 0)
@@ -185,7 +173,7 @@ static int submit(struct hvd__world *world, const hvd_request *request,
         name = HVD__JOIN_NAME;
         bytes = sizeof HVD__JOIN_NAME - 1;
     }
-    unit = hvd__spares_take(&world->ledger.spares);
+    unit = hvd__ledger_spare(&world->ledger);
     if (!unit)
         return hvd__fail_memory(sizeof *unit);
     unit->set = set;
@@ -193,15 +181,37 @@ static int submit(struct hvd__world *world, const hvd_request *request,
     memcpy(unit->name, name, bytes);
     unit->name[bytes] = '\0';
     status = check(request, set, &unit->entries[0]);
-    begin(world, unit, unit->entries[0].bytes);
+    begin(world, unit);
     if (status < 0)
         blame(request, name, status);
     else
         status = add(request, &unit->entries[0]);
+    if (status == HVD_OK) {
+        hvd__unit_remember(unit, request, bytes);
+        submitted_ns = unit->submitted_ns;
+        status = hvd__progress_submit(world, unit, handle);
+    }
     if (status < 0)
         return refuse(world, unit, status);
-    hvd__spares_remember(&world->ledger.spares, unit, request, bytes);
-    return send_off(world, unit, bytes, handle);
+    note(world, request->kind, name, bytes, submitted_ns);
+    return HVD_OK;
+}
+
+/* If the request is like one before: whether it is; then *status is its. */
+static bool submit_again(struct hvd__world *world, const hvd_request *request,
+                         const char *name, hvd_handle *handle, int *status)
+{
+    struct hvd__again again = {.request = request,
+                               .name = name,
+                               .handle = handle,
+                               .timed = hvd__scribe_listens(&world->scribe)};
+
+    *status = hvd__progress_resubmit(world, &again);
+    if (again.unit && *status < 0)
+        refuse(world, again.unit, *status);
+    else if (again.unit)
+        note(world, request->kind, name, strlen(name), again.submitted_ns);
+    return again.unit != NULL;
 }
 
 int hvd__submit(const hvd_request *request, hvd_handle *handle)
@@ -209,15 +219,11 @@ int hvd__submit(const hvd_request *request, hvd_handle *handle)
     const char *name = request->name ? request->name : "";
     int bytes, status;
     struct hvd__world *world = hvd__world_get(&status);
-    struct hvd__unit *unit;
 
     if (!world)
         return status;
-    unit = hvd__spares_recall(&world->ledger.spares, request, name);
-    if (unit) {
-        begin(world, unit, unit->entries[0].bytes);
-        return send_off(world, unit, unit->name_bytes, handle);
-    }
+    if (submit_again(world, request, name, handle, &status))
+        return status;
     bytes = hvd__request_check_name(name);
     if (bytes < 0)
         return bytes;
@@ -309,7 +315,7 @@ static int submit_group(struct hvd__world *world, const char *name,
         return hvd__fail_memory((size_t)n * sizeof *unit->entries);
     unit->set = set;
     unit->priority = first.priority;
-    begin(world, unit, SIZE_MAX);
+    begin(world, unit);
     if (name)
         strcpy(unit->name, name);
     for (int32_t i = 0; i < n && status == HVD_OK; i++)
@@ -378,9 +384,11 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
 
     if (hvd__in_callback())
         return no_waiting_here();
-    status = hvd__ledger_claim(&world->ledger, handle, &entry);
+    status = hvd__ledger_claim(&world->ledger, handle, output != NULL, &entry);
     if (status < 0)
         return status;
+    if (!entry)
+        return HVD_OK;
     if (status == 0) {
         int64_t since = hvd__now_ns();
 
@@ -394,7 +402,7 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
                        entry->message ? entry->message : hvd_strerror(status));
     else if (output)
         hand_over(entry, output);
-    hvd__spares_give(&world->ledger.spares, entry);
+    hvd__ledger_give(&world->ledger, entry);
     return status;
 }
 

@@ -139,8 +139,15 @@ static void close_slot(struct hvd__ledger *ledger, int32_t slot)
     ledger->nfree++;
 }
 
+/* The lock is held: whether it could be given back. */
+static bool give_clean(struct hvd__ledger *ledger, struct hvd__entry *entry)
+{
+    return entry->unit->nentries == 1 && hvd__entry_is_clean(entry) &&
+           hvd__spares_give(&ledger->spares, entry->unit);
+}
+
 int hvd__ledger_claim(struct hvd__ledger *ledger, hvd_handle handle,
-                      struct hvd__entry **entry)
+                      bool wanted, struct hvd__entry **entry)
 {
     struct hvd__entry *found;
     bool done = false;
@@ -155,11 +162,11 @@ int hvd__ledger_claim(struct hvd__ledger *ledger, hvd_handle handle,
         if (done)
             close_slot(ledger, found->slot);
     }
-    pthread_mutex_unlock(&ledger->lock);
-    if (!found)
-        return no_such_handle(handle);
     *entry = found;
-    return done;
+    if (done && found->status == HVD_OK && !wanted && give_clean(ledger, found))
+        *entry = NULL;
+    pthread_mutex_unlock(&ledger->lock);
+    return found ? done : no_such_handle(handle);
 }
 
 int hvd__ledger_poll(struct hvd__ledger *ledger, hvd_handle handle)
@@ -302,21 +309,77 @@ int hvd__ledger_adopt(struct hvd__ledger *ledger, struct hvd__unit *unit,
     return status;
 }
 
+struct hvd__unit *hvd__ledger_spare(struct hvd__ledger *ledger)
+{
+    struct hvd__unit *unit;
+
+    pthread_mutex_lock(&ledger->lock);
+    unit = hvd__spares_take(&ledger->spares);
+    pthread_mutex_unlock(&ledger->lock);
+    if (!unit)
+        return hvd__unit_new(1);
+    hvd__unit_reset(unit);
+    return unit;
+}
+
+void hvd__ledger_give(struct hvd__ledger *ledger, struct hvd__entry *entry)
+{
+    struct hvd__unit *unit = hvd__entry_fini(entry);
+    bool kept;
+
+    if (!unit)
+        return;
+    pthread_mutex_lock(&ledger->lock);
+    kept = hvd__spares_give(&ledger->spares, unit);
+    pthread_mutex_unlock(&ledger->lock);
+    if (!kept)
+        free(unit);
+}
+
+/* The lock is held. */
+static int submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
+                  hvd_handle *handles, bool *direct)
+{
+    complete_name(unit);
+    HVD_TRY(check(&unit->set->book, unit));
+    HVD_TRY(enter(ledger, unit, handles));
+    if (direct)
+        *direct = *direct && !ledger->queue;
+    if (!direct || !*direct)
+        enqueue(ledger, unit);
+    return HVD_OK;
+}
+
 int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
                        hvd_handle *handles, bool *direct)
 {
     int status;
 
     pthread_mutex_lock(&ledger->lock);
-    complete_name(unit);
-    status = check(&unit->set->book, unit);
-    if (status == HVD_OK)
-        status = enter(ledger, unit, handles);
-    if (direct)
-        *direct = *direct && !ledger->queue;
-    if (status == HVD_OK && !(direct && *direct))
-        enqueue(ledger, unit);
+    status = submit(ledger, unit, handles, direct);
+    if (status == HVD_OK && unit->may_recur)
+        hvd__spares_remember(&ledger->spares, unit);
     pthread_mutex_unlock(&ledger->lock);
+    return status;
+}
+
+int hvd__ledger_resubmit(struct hvd__ledger *ledger, struct hvd__again *again,
+                         bool *direct)
+{
+    int status = HVD_OK;
+    struct hvd__unit *unit;
+
+    pthread_mutex_lock(&ledger->lock);
+    unit = hvd__spares_recall(&ledger->spares, again->request, again->name);
+    if (unit) {
+        hvd__unit_begin(unit, again->timed, ledger->nentered);
+        again->submitted_ns = unit->submitted_ns;
+        status = submit(ledger, unit, again->handle, direct);
+        if (status < 0)
+            hvd__spares_forget(&ledger->spares, unit);
+    }
+    pthread_mutex_unlock(&ledger->lock);
+    again->unit = unit;
     return status;
 }
 
@@ -426,5 +489,5 @@ void hvd__ledger_finish(struct hvd__ledger *ledger, struct hvd__entry *entry)
     atomic_store_explicit(&entry->done, true, memory_order_release);
     hvd__count_alone(&ledger->nover, 1);
     if (detached)
-        hvd__spares_give(&ledger->spares, entry);
+        hvd__ledger_give(ledger, entry);
 }

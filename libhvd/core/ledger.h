@@ -44,7 +44,18 @@ struct hvd__ledger {
      * instruction. The first is written under the lock, the second by the
      * driver. */
     atomic_int_fast64_t nentered, nover;
-    struct hvd__spares spares; /* has a lock of its own */
+    struct hvd__spares spares;
+};
+
+/* A request that may have been submitted before. */
+struct hvd__again {
+    const hvd_request *request;
+    const char *name;
+    hvd_handle *handle; /* NULL: none is wanted */
+    bool timed;         /* whatever its size */
+    /* Out: */
+    struct hvd__unit *unit;
+    int64_t submitted_ns;
 };
 
 /* How many entries are in flight or to be announced: a hint, without the
@@ -64,6 +75,11 @@ int hvd__ledger_init(struct hvd__ledger *ledger);
 /* Also frees entries that nobody waited for. */
 void hvd__ledger_fini(struct hvd__ledger *ledger);
 
+/* A unit of one empty entry; NULL: out of memory. */
+struct hvd__unit *hvd__ledger_spare(struct hvd__ledger *ledger);
+/* As hvd__entry_free, for the next. */
+void hvd__ledger_give(struct hvd__ledger *ledger, struct hvd__entry *entry);
+
 /*
  * Enter a unit: its name, "" if it is unnamed, and its key are completed;
  * handles are made if handles is not NULL; it is queued to be announced, or
@@ -74,6 +90,13 @@ void hvd__ledger_fini(struct hvd__ledger *ledger);
  */
 int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
                        hvd_handle *handles, bool *direct);
+
+/* Enter a request that is like one before, without a look at it. If there is
+ * a unit of that one, and it is not used, it is the unit; else that is NULL,
+ * and nothing has happened. As hvd__ledger_submit; unless all is well the unit
+ * is the caller's. */
+int hvd__ledger_resubmit(struct hvd__ledger *ledger, struct hvd__again *again,
+                         bool *direct);
 
 /* For a unit without a name that is not entered yet, and may never be: give it
  * its number and key, if nothing is in flight or waits to be announced. */
@@ -109,11 +132,13 @@ void hvd__ledger_remove_all(struct hvd__ledger *ledger,
 /* Its status stands; the waiter may have it. Frees it if there is none. */
 void hvd__ledger_finish(struct hvd__ledger *ledger, struct hvd__entry *entry);
 
-/* The entry of a handle, for this thread alone, to be freed by it: 1 if it is
- * done, and the handle is gone; 0 if it is not, and this thread owes
- * hvd__ledger_release when it is; HVD_ERR_HANDLE. */
+/* The entry of a handle, for this thread alone, to be given back by it: 1 if
+ * it is done, and the handle is gone; 0 if it is not, and this thread owes
+ * hvd__ledger_release when it is; HVD_ERR_HANDLE. If all went well, and nothing
+ * is to be done with it, it is given back at once, and *entry is NULL. wanted:
+ * its output is to be looked at. */
 int hvd__ledger_claim(struct hvd__ledger *ledger, hvd_handle handle,
-                      struct hvd__entry **entry);
+                      bool wanted, struct hvd__entry **entry);
 /* Whether the entry of a handle is done: 1 or 0; HVD_ERR_HANDLE. */
 int hvd__ledger_poll(struct hvd__ledger *ledger, hvd_handle handle);
 /* The handle is gone. */

@@ -237,12 +237,12 @@ void hvd__progress_wake(struct hvd__world *world)
     wake_background(p);
 }
 
-int hvd__progress_submit(struct hvd__world *world, struct hvd__unit *unit,
-                         hvd_handle *handles)
+/* What was submitted is in the books, if status says so. drives: with the
+ * role, which is given back; direct: and without a queue. */
+static int go_on(struct hvd__world *world, struct hvd__unit *unit, int status,
+                 bool drives, bool direct)
 {
     struct hvd__progress *p = &world->progress;
-    bool drives = p->has_thread && take(p), direct = drives;
-    int status = hvd__ledger_submit(&world->ledger, unit, handles, &direct);
 
     if (drives && status == HVD_OK)
         hvd__world_post(world, direct ? unit : NULL);
@@ -255,6 +255,29 @@ int hvd__progress_submit(struct hvd__world *world, struct hvd__unit *unit,
     else if (status == HVD_OK)
         wake_background(p);
     return status;
+}
+
+int hvd__progress_submit(struct hvd__world *world, struct hvd__unit *unit,
+                         hvd_handle *handles)
+{
+    struct hvd__progress *p = &world->progress;
+    bool drives = p->has_thread && take(p), direct = drives;
+    int status = hvd__ledger_submit(&world->ledger, unit, handles, &direct);
+
+    return go_on(world, unit, status, drives, direct);
+}
+
+int hvd__progress_resubmit(struct hvd__world *world, struct hvd__again *again)
+{
+    struct hvd__progress *p = &world->progress;
+    bool drives = p->has_thread && take(p), direct = drives;
+    int status = hvd__ledger_resubmit(&world->ledger, again, &direct);
+
+    if (again->unit)
+        return go_on(world, again->unit, status, drives, direct);
+    if (drives)
+        give(p);
+    return HVD_OK;
 }
 
 /* -------------------------------------------------------- background thread */

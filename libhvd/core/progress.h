@@ -12,6 +12,7 @@
 
 #include "hvd.h"
 
+struct hvd__again;
 struct hvd__unit;
 struct hvd__world;
 
@@ -43,6 +44,9 @@ void hvd__progress_stop(struct hvd__world *world);
  * moved: posted at once, if nobody drives. */
 int hvd__progress_submit(struct hvd__world *world, struct hvd__unit *unit,
                          hvd_handle *handles);
+/* Likewise, of a request that may have been submitted before
+ * (hvd__ledger_resubmit). */
+int hvd__progress_resubmit(struct hvd__world *world, struct hvd__again *again);
 /* Something is in the books: if nobody drives, have somebody do it. */
 void hvd__progress_wake(struct hvd__world *world);
 

@@ -192,7 +192,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
     if (!hvd__express_is_free(&set->express))
         return false;
     if (!unit)
-        unit = world->spare = hvd__spares_take(&world->ledger.spares);
+        unit = world->spare = hvd__ledger_spare(&world->ledger);
     if (!unit)
         return false;
     hvd__unit_reset(unit);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/dtype.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -463,7 +464,7 @@ void hvd__unit_reset(struct hvd__unit *unit)
     begin(unit, 1);
 }
 
-bool hvd__unit_remember(struct hvd__unit *unit, const hvd_request *given,
+void hvd__unit_remember(struct hvd__unit *unit, const hvd_request *given,
                         size_t bytes)
 {
     const struct hvd__entry *entry = &unit->entries[0];
@@ -471,11 +472,10 @@ bool hvd__unit_remember(struct hvd__unit *unit, const hvd_request *given,
     /* Rows and codes are counted each time, some memory is taken. */
     if (given->kind == HVD_JOIN || hvd__kind_has(given->kind, HVD__HAS_ROWS) ||
         given->compression != HVD_COMPRESSION_NONE || entry->scratch)
-        return false;
-    unit->known = true;
-    unit->name_bytes = (uint16_t)bytes;
+        return;
+    unit->may_recur = true;
+    unit->name_bytes = bytes;
     unit->given = *given;
-    return true;
 }
 
 /* Whether two requests have the same in all fields from one to another. */
@@ -492,7 +492,7 @@ bool hvd__unit_is_like(const struct hvd__unit *unit, const hvd_request *request,
 
     /* All but the callback; of scales too, what has the same bits is the
      * same. There is nothing in between these fields. */
-    if (!unit->known || !SAME(&unit->given, request, size, ndim) ||
+    if (!SAME(&unit->given, request, size, ndim) ||
         !SAME(&unit->given, request, input, postscale) ||
         !SAME(&unit->given, request, process_set, counts) ||
         (request->ndim > 0 && !request->shape))
@@ -526,6 +526,22 @@ struct hvd__unit *hvd__unit_new(int n)
     if (unit)
         begin(unit, n);
     return unit;
+}
+
+void hvd__unit_begin(struct hvd__unit *unit, bool timed, int64_t number)
+{
+    size_t bytes = unit->nentries > 1 ? SIZE_MAX : unit->entries[0].bytes;
+
+    unit->timed = timed || hvd__request_is_timed((uint64_t)number, bytes);
+    unit->submitted_ns = unit->timed ? hvd__now_ns() : hvd__coarse_ns();
+    unit->since_ns = unit->submitted_ns;
+}
+
+bool hvd__entry_is_clean(const struct hvd__entry *entry)
+{
+    return !entry->splits && !entry->carried && !entry->label &&
+           !entry->message && !entry->own_output && !entry->own_input &&
+           !entry->scratch;
 }
 
 /* Nearly all own nothing: not worth a call each. */

@@ -73,9 +73,9 @@ struct hvd__unit {
     uint64_t key;         /* fingerprint of the name; 0: not yet made */
     uint64_t fingerprint; /* of all signatures */
     int32_t priority;
-    bool known;          /* the next request may be found to be like given */
-    uint16_t name_bytes; /* of the name as given, if it is known */
-    hvd_request given;   /* likewise; its pointers are only compared */
+    size_t name_bytes; /* of the name as given; 0: it is a number */
+    bool may_recur;    /* ... and a request like given is this one again */
+    hvd_request given; /* likewise; its pointers are only compared */
 
     /* On its way. */
     struct hvd__unit *next;            /* in the queue */
@@ -122,20 +122,24 @@ struct hvd__unit *hvd__unit_new(int n);
 /* One of a single entry as if it were new, its first use being over without
  * a trace. */
 void hvd__unit_reset(struct hvd__unit *unit);
-/* The request that it is of was checked, and may come again: it is known by
- * what was given, unless something is done for it each time: whether it is.
- * bytes: of the name, of which the unit has a copy. */
-bool hvd__unit_remember(struct hvd__unit *unit, const hvd_request *given,
+/* The request that it is of was checked, and is known by what was given,
+ * unless something is done for it each time. bytes: of its name. */
+void hvd__unit_remember(struct hvd__unit *unit, const hvd_request *given,
                         size_t bytes);
 /* Whether a request is what the unit is known by; and make it one again, its
  * last use being over: what was found out about it still holds. */
 bool hvd__unit_is_like(const struct hvd__unit *unit, const hvd_request *request,
                        const char *name);
 void hvd__unit_renew(struct hvd__unit *unit, const hvd_request *request);
+/* Its time begins, exactly if it is timed: in any case, or by its size and a
+ * number, in any order. */
+void hvd__unit_begin(struct hvd__unit *unit, bool timed, int64_t number);
 /* All its entries at once, which no one has yet seen. NULL is accepted. */
 void hvd__unit_free(struct hvd__unit *unit);
 /* The last one takes the unit with it. NULL is accepted. */
 void hvd__entry_free(struct hvd__entry *entry);
+/* Whether there is nothing that hvd__entry_fini would free. */
+bool hvd__entry_is_clean(const struct hvd__entry *entry);
 /* What it owns is freed, and what its unit owns, if it was the last: that
  * unit, still to be freed; else NULL. */
 struct hvd__unit *hvd__entry_fini(struct hvd__entry *entry);

@@ -1,23 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/spares.h"
 
-#include <sched.h>
 #include <stdlib.h>
 
 /* Places next to each other where a unit may be. */
 enum { NEAR = 4 };
-
-static void enter(struct hvd__spares *spares)
-{
-    while (
-        atomic_flag_test_and_set_explicit(&spares->taken, memory_order_acquire))
-        sched_yield();
-}
-
-static void leave(struct hvd__spares *spares)
-{
-    atomic_flag_clear_explicit(&spares->taken, memory_order_release);
-}
 
 void hvd__spares_fini(struct hvd__spares *spares)
 {
@@ -70,12 +57,11 @@ static struct hvd__unit **place(struct hvd__spares *spares, uint32_t number)
     return &spares->places[number % HVD__SPARES_PLACES];
 }
 
-static void lose(struct hvd__spares *spares, struct hvd__unit *unit)
+void hvd__spares_forget(struct hvd__spares *spares, struct hvd__unit *unit)
 {
     if (unit->place > 0)
         *place(spares, (uint32_t)unit->place - 1) = NULL;
     unit->place = 0;
-    unit->known = false;
 }
 
 /* ---------------------------------------------------------- take, find, give
@@ -83,18 +69,12 @@ static void lose(struct hvd__spares *spares, struct hvd__unit *unit)
 
 struct hvd__unit *hvd__spares_take(struct hvd__spares *spares)
 {
-    struct hvd__unit *unit;
+    struct hvd__unit *unit = spares->list;
 
-    enter(spares);
-    unit = spares->list;
     if (unit) {
         unlist(spares, unit);
-        lose(spares, unit);
+        hvd__spares_forget(spares, unit);
     }
-    leave(spares);
-    if (!unit)
-        return hvd__unit_new(1);
-    hvd__unit_reset(unit);
     return unit;
 }
 
@@ -103,61 +83,38 @@ struct hvd__unit *hvd__spares_recall(struct hvd__spares *spares,
                                      const char *name)
 {
     uint32_t first = first_place(request);
-    struct hvd__unit *found = NULL;
 
-    enter(spares);
-    for (uint32_t i = first; i < first + NEAR && !found; i++) {
+    for (uint32_t i = first; i < first + NEAR; i++) {
         struct hvd__unit *unit = *place(spares, i);
 
-        if (unit && unit->spare && hvd__unit_is_like(unit, request, name))
-            found = unit;
+        if (unit && unit->spare && hvd__unit_is_like(unit, request, name)) {
+            unlist(spares, unit);
+            hvd__unit_renew(unit, request);
+            return unit;
+        }
     }
-    if (found)
-        unlist(spares, found);
-    leave(spares);
-    if (found)
-        hvd__unit_renew(found, request);
-    return found;
+    return NULL;
 }
 
-void hvd__spares_remember(struct hvd__spares *spares, struct hvd__unit *unit,
-                          const hvd_request *request, size_t bytes)
+void hvd__spares_remember(struct hvd__spares *spares, struct hvd__unit *unit)
 {
-    uint32_t first = first_place(request), at = first;
+    uint32_t first = first_place(&unit->given), at = first;
 
-    if (!hvd__unit_remember(unit, request, bytes))
-        return;
-    enter(spares);
     while (*place(spares, at) && at < first + NEAR - 1)
         at++;
     /* In the worst case somebody else is forgotten. */
     if (*place(spares, at))
-        lose(spares, *place(spares, at));
+        hvd__spares_forget(spares, *place(spares, at));
     *place(spares, at) = unit;
     unit->place = (int32_t)(at % HVD__SPARES_PLACES) + 1;
-    leave(spares);
 }
 
-void hvd__spares_forget(struct hvd__spares *spares, struct hvd__unit *unit)
+bool hvd__spares_give(struct hvd__spares *spares, struct hvd__unit *unit)
 {
-    enter(spares);
-    lose(spares, unit);
-    leave(spares);
-}
-
-void hvd__spares_give(struct hvd__spares *spares, struct hvd__entry *entry)
-{
-    struct hvd__unit *unit = hvd__entry_fini(entry);
-
-    if (!unit)
-        return;
-    enter(spares);
-    if (unit->nentries == 1 && spares->n < HVD__SPARES_MOST) {
-        enlist(spares, unit);
-        unit = NULL;
-    } else {
-        lose(spares, unit);
+    if (unit->nentries > 1 || spares->n >= HVD__SPARES_MOST) {
+        hvd__spares_forget(spares, unit);
+        return false;
     }
-    leave(spares);
-    free(unit);
+    enlist(spares, unit);
+    return true;
 }

@@ -9,12 +9,10 @@
  * request that comes is the same, it is that one again: its name, sizes and
  * addresses were found to be good, its fingerprints are made.
  *
- * Any thread may take and give, and stays in there for a moment only.
+ * The ledger has them, and its lock guards them.
  */
 #ifndef HVD_CORE_SPARES_H
 #define HVD_CORE_SPARES_H
-
-#include <stdatomic.h>
 
 #include "core/request.h"
 
@@ -23,7 +21,6 @@
 enum { HVD__SPARES_MOST = 512, HVD__SPARES_PLACES = 2 * HVD__SPARES_MOST };
 
 struct hvd__spares {
-    atomic_flag taken;      /* guards the rest */
     struct hvd__unit *list; /* owned, by later: the last given first */
     int n;                  /* in it */
     /* Borrowed, spare or in use: where they are found again. */
@@ -32,20 +29,18 @@ struct hvd__spares {
 
 /* Zeroed is none. */
 void hvd__spares_fini(struct hvd__spares *spares);
-/* A unit of one empty entry; NULL: out of memory. */
+/* One that is to be reset; NULL: there is none. */
 struct hvd__unit *hvd__spares_take(struct hvd__spares *spares);
-/* The unit that was such a request before, and is one again, as it was
- * checked then; NULL: take one, and check it. */
+/* One that was such a request before, and is one again, as it was checked
+ * then; NULL: there is none. */
 struct hvd__unit *hvd__spares_recall(struct hvd__spares *spares,
                                      const hvd_request *request,
                                      const char *name);
-/* The request that the unit is of was checked, and may come again. bytes: of
- * its name. */
-void hvd__spares_remember(struct hvd__spares *spares, struct hvd__unit *unit,
-                          const hvd_request *request, size_t bytes);
-/* It is not to be found again: it will be freed. */
+/* What the request of this unit was is kept in mind: it may come again. */
+void hvd__spares_remember(struct hvd__spares *spares, struct hvd__unit *unit);
+/* It is not to be found again. */
 void hvd__spares_forget(struct hvd__spares *spares, struct hvd__unit *unit);
-/* As hvd__entry_free. */
-void hvd__spares_give(struct hvd__spares *spares, struct hvd__entry *entry);
+/* A unit that is over, and owns nothing. false: there are enough. */
+bool hvd__spares_give(struct hvd__spares *spares, struct hvd__unit *unit);
 
 #endif

@@ -64,7 +64,7 @@ static void complete(struct hvd__unit *unit)
 static int consume(hvd_handle handle)
 {
     struct hvd__entry *entry;
-    int status = hvd__ledger_claim(&ledger, handle, &entry);
+    int status = hvd__ledger_claim(&ledger, handle, true, &entry);
 
     if (status == 1)
         hvd__entry_free(entry);
@@ -103,7 +103,7 @@ START_TEST(only_one_thread_may_wait)
     hvd_handle handle;
 
     ck_assert_int_eq(submit("a", &handle, &unit), HVD_OK);
-    ck_assert_int_eq(hvd__ledger_claim(&ledger, handle, &entry), 0);
+    ck_assert_int_eq(hvd__ledger_claim(&ledger, handle, true, &entry), 0);
     ck_assert(entry == &unit->entries[0]);
     ck_assert_int_eq(consume(handle), HVD_ERR_HANDLE);
     hvd__ledger_take(&ledger);
@@ -416,31 +416,230 @@ START_TEST(spare_units)
 {
     enum { SOME = HVD__SPARES_MOST + 3 };
     static struct hvd__unit *units[SOME];
-    struct hvd__spares spares = {.taken = ATOMIC_FLAG_INIT};
     struct hvd__unit *group = hvd__unit_new(2), *again;
 
     for (int i = 0; i < SOME; i++) {
-        units[i] = hvd__spares_take(&spares);
+        units[i] = hvd__ledger_spare(&ledger);
         ck_assert(units[i] != NULL);
         strcpy(units[i]->name, "used");
         units[i]->priority = 7;
         units[i]->entries[0].own_input = malloc(8);
     }
     for (int i = 0; i < SOME; i++)
-        hvd__spares_give(&spares, &units[i]->entries[0]);
-    ck_assert_int_eq(spares.n, HVD__SPARES_MOST);
-    hvd__spares_give(&spares, &group->entries[0]);
-    hvd__spares_give(&spares, &group->entries[1]);
-    ck_assert_int_eq(spares.n, HVD__SPARES_MOST);
-    again = hvd__spares_take(&spares);
+        hvd__ledger_give(&ledger, &units[i]->entries[0]);
+    ck_assert_int_eq(ledger.spares.n, HVD__SPARES_MOST);
+    hvd__ledger_give(&ledger, &group->entries[0]);
+    hvd__ledger_give(&ledger, &group->entries[1]);
+    ck_assert_int_eq(ledger.spares.n, HVD__SPARES_MOST);
+    again = hvd__ledger_spare(&ledger);
     ck_assert(again == units[HVD__SPARES_MOST - 1]);
     ck_assert_str_eq(again->name, "");
     ck_assert_int_eq(again->priority, 0);
     ck_assert(again->entries[0].own_input == NULL);
     ck_assert(again->entries[0].unit == again && again->nleft == 1);
-    hvd__spares_give(&spares, &again->entries[0]);
-    hvd__spares_fini(&spares);
-    ck_assert(spares.list == NULL && spares.n == 0);
+    hvd__ledger_give(&ledger, &again->entries[0]);
+}
+END_TEST
+
+/* What the program submits in the tests of requests that recur. */
+static float buffers[HVD__SPARES_PLACES][4];
+
+static hvd_request request_of(int i)
+{
+    static const int64_t shape[] = {2, 2};
+    hvd_request request;
+
+    hvd_request_init(&request, sizeof request);
+    request.dtype = HVD_FLOAT32;
+    request.ndim = 2;
+    request.shape = shape;
+    request.input = request.output = buffers[i];
+    return request;
+}
+
+/* The first time of a request: checked, and entered. */
+static hvd_handle submit_request(const hvd_request *request, const char *name,
+                                 struct hvd__unit **unit)
+{
+    hvd_handle handle = 0;
+
+    *unit = hvd__ledger_spare(&ledger);
+    (*unit)->set = &set;
+    strcpy((*unit)->name, name);
+    ck_assert_int_eq(hvd__request_check(request, &set, &(*unit)->entries[0]),
+                     HVD_OK);
+    hvd__unit_remember(*unit, request, strlen(name));
+    ck_assert_int_eq(hvd__ledger_submit(&ledger, *unit, &handle, NULL), HVD_OK);
+    hvd__ledger_take(&ledger);
+    return handle;
+}
+
+static struct hvd__unit *resubmit(const hvd_request *request, const char *name,
+                                  hvd_handle *handle)
+{
+    struct hvd__again again = {
+        .request = request, .name = name, .handle = handle};
+
+    ck_assert_int_eq(hvd__ledger_resubmit(&ledger, &again, NULL), HVD_OK);
+    hvd__ledger_take(&ledger);
+    return again.unit;
+}
+
+/* What hvd_wait does if all is well. */
+static void end(struct hvd__unit *unit, hvd_handle handle)
+{
+    struct hvd__entry *entry;
+
+    complete(unit);
+    ck_assert_int_eq(hvd__ledger_claim(&ledger, handle, false, &entry), 1);
+    ck_assert(entry == NULL);
+}
+
+/* The same unit with the same key, a handle of its own, and nothing left of
+ * its last use; with another callback all the same. */
+START_TEST(a_request_that_recurs)
+{
+    hvd_request request = request_of(0);
+    struct hvd__unit *unit, *again;
+    hvd_handle handle, next = 0;
+    uint64_t key;
+
+    handle = submit_request(&request, "a", &unit);
+    key = unit->key;
+    ck_assert(resubmit(&request, "a", &next) == NULL); /* it is in flight */
+    unit->nposted = 1;
+    unit->decided_ns = unit->entries[0].done_ns = 4711;
+    end(unit, handle);
+    request.callback_context = &request;
+    again = resubmit(&request, "a", &next);
+    ck_assert(again == unit && again->key == key);
+    ck_assert(next != handle && hvd__ledger_look(&ledger, &set, key) == unit);
+    ck_assert_int_eq(unit->nposted, 0);
+    ck_assert_int_eq(unit->decided_ns + unit->entries[0].done_ns, 0);
+    ck_assert(unit->entries[0].callback_context == &request);
+    ck_assert_int_eq(hvd__ledger_poll(&ledger, handle), HVD_ERR_HANDLE);
+    ck_assert_int_eq(hvd__ledger_poll(&ledger, next), 0);
+    end(unit, next);
+}
+END_TEST
+
+/* Whatever is changed, one thing at a time, it is another request. */
+START_TEST(a_request_that_is_another)
+{
+    static const int64_t shape[] = {2, 1}, splits[] = {1};
+    static int64_t counts[1];
+    struct hvd__unit *unit;
+    hvd_request first = request_of(0), others[16];
+    hvd_handle handle = submit_request(&first, "a", &unit);
+    int n = 0;
+
+    end(unit, handle);
+    for (int i = 0; i < 16; i++)
+        others[i] = first;
+    others[n++].kind = HVD_REDUCE;
+    others[n++].dtype = HVD_INT32;
+    others[n++].op = HVD_MIN;
+    others[n++].root = 1;
+    others[n++].ndim = 1;
+    others[n++].shape = shape;
+    others[n++].input = buffers[1];
+    others[n++].prescale = 0.5;
+    others[n++].postscale = 0.5;
+    others[n++].process_set = 1;
+    others[n++].priority = 1;
+    others[n++].flags = HVD_AVERAGE_CONTRIBUTORS;
+    others[n++].compression = HVD_COMPRESSION_FP16;
+    others[n++].capacity = 4;
+    others[n++].splits = splits;
+    others[n++].counts = counts;
+    ck_assert_int_eq(n, 16);
+    for (int i = 0; i < n; i++)
+        if (resubmit(&others[i], "a", &handle))
+            ck_abort_msg("number %d is taken to be the same", i);
+    ck_assert(resubmit(&first, "b", &handle) == NULL);
+    ck_assert(resubmit(&first, "", &handle) == NULL);
+    ck_assert(resubmit(&first, "a", &handle) == unit);
+    end(unit, handle);
+}
+END_TEST
+
+/* One that had no name has another number each time, and its number is no
+ * name that would find it. */
+START_TEST(an_unnamed_request_that_recurs)
+{
+    hvd_request request = request_of(0);
+    struct hvd__unit *unit;
+    hvd_handle handle = submit_request(&request, "", &unit);
+    char name[sizeof unit->name];
+    uint64_t key = unit->key;
+
+    strcpy(name, unit->name);
+    end(unit, handle);
+    ck_assert(resubmit(&request, name, &handle) == NULL);
+    ck_assert(resubmit(&request, "", &handle) == unit);
+    ck_assert(unit->key != key);
+    ck_assert_str_ne(unit->name, name);
+    end(unit, handle);
+}
+END_TEST
+
+/* Many at once, by way of memory that comes to them again, in any order. */
+START_TEST(many_requests_that_recur)
+{
+    enum { MANY = HVD__SPARES_MOST, ROUNDS = 4 };
+    static struct hvd__unit *units[MANY];
+    static hvd_handle handles[MANY];
+    int nfound = 0;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int k = 0; k < MANY; k++) {
+            int i = round % 2 ? MANY - 1 - k : k;
+            hvd_request request = request_of(i);
+            char name[16];
+
+            snprintf(name, sizeof name, "tensor %d", i);
+            units[i] = resubmit(&request, name, &handles[i]);
+            nfound += units[i] != NULL;
+            if (!units[i])
+                handles[i] = submit_request(&request, name, &units[i]);
+            ck_assert(units[i]->entries[0].output == buffers[i]);
+            ck_assert_str_eq(units[i]->name, name);
+        }
+        for (int i = 0; i < MANY; i++)
+            end(units[i], handles[i]);
+    }
+    /* A few may have no place of their own. */
+    ck_assert_int_ge(nfound, (ROUNDS - 1) * MANY * 9 / 10);
+}
+END_TEST
+
+/* What keeps a request out keeps it out however often it was let in. */
+START_TEST(a_request_that_recurs_and_is_refused)
+{
+    hvd_request request = request_of(0);
+    struct hvd__unit *unit, *other;
+    hvd_handle handle = submit_request(&request, "a", &unit);
+    struct hvd__again again = {
+        .request = &request, .name = "a", .handle = &handle};
+
+    end(unit, handle);
+    /* Its name is in flight, from elsewhere. */
+    ck_assert_int_eq(submit("a", NULL, &other), HVD_OK);
+    ck_assert_int_eq(hvd__ledger_resubmit(&ledger, &again, NULL),
+                     HVD_ERR_DUPLICATE);
+    ck_assert(again.unit == unit);
+    hvd__unit_free(unit);
+    hvd__ledger_take(&ledger);
+    complete(other);
+    handle = submit_request(&request, "a", &unit);
+    end(unit, handle);
+    hvd__ledger_close(&ledger, &set, HVD_ERR_SHUTDOWN, "the end");
+    ck_assert_int_eq(hvd__ledger_resubmit(&ledger, &again, NULL),
+                     HVD_ERR_SHUTDOWN);
+    ck_assert_str_eq(hvd_last_error(), "the end");
+    hvd__unit_free(again.unit);
+    ck_assert_int_eq(hvd__ledger_resubmit(&ledger, &again, NULL), HVD_OK);
+    ck_assert(again.unit == NULL); /* it is gone */
 }
 END_TEST
 
@@ -456,6 +655,11 @@ static TCase *tcase_ledger(void)
     tcase_add_test(tcase, past_the_queue);
     tcase_add_test(tcase, a_list_of_what_is_over);
     tcase_add_test(tcase, spare_units);
+    tcase_add_test(tcase, a_request_that_recurs);
+    tcase_add_test(tcase, a_request_that_is_another);
+    tcase_add_test(tcase, an_unnamed_request_that_recurs);
+    tcase_add_test(tcase, many_requests_that_recur);
+    tcase_add_test(tcase, a_request_that_recurs_and_is_refused);
     tcase_add_test(tcase, names_in_flight_are_taken);
     tcase_add_test(tcase, unnamed_units_are_numbered);
     tcase_add_test(tcase, a_closed_book_refuses);
