@@ -26,13 +26,10 @@
 #include "core/set.h"
 #include "trace/metrics.h"
 
-int hvd__ledger_init(struct hvd__ledger *ledger)
+void hvd__ledger_init(struct hvd__ledger *ledger)
 {
     *ledger = (struct hvd__ledger){.first_free = -1};
     ledger->queue_tail = &ledger->queue;
-    if (pthread_mutex_init(&ledger->lock, NULL) != 0)
-        return hvd__fail(HVD_ERR_MEMORY, "no memory for a lock");
-    return HVD_OK;
 }
 
 void hvd__ledger_fini(struct hvd__ledger *ledger)
@@ -48,7 +45,6 @@ void hvd__ledger_fini(struct hvd__ledger *ledger)
         hvd__entry_free(ledger->slots[i].entry);
     free(ledger->slots);
     hvd__spares_fini(&ledger->spares);
-    pthread_mutex_destroy(&ledger->lock);
 }
 
 void hvd__book_fini(struct hvd__book *book)
@@ -152,7 +148,7 @@ int hvd__ledger_claim(struct hvd__ledger *ledger, hvd_handle handle,
     struct hvd__entry *found;
     bool done = false;
 
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     found = find(ledger, handle);
     if (found && found->claimed)
         found = NULL;
@@ -165,7 +161,7 @@ int hvd__ledger_claim(struct hvd__ledger *ledger, hvd_handle handle,
     *entry = found;
     if (done && found->status == HVD_OK && !wanted && give_clean(ledger, found))
         *entry = NULL;
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
     return found ? done : no_such_handle(handle);
 }
 
@@ -174,20 +170,20 @@ int hvd__ledger_poll(struct hvd__ledger *ledger, hvd_handle handle)
     const struct hvd__entry *found;
     int done = -1;
 
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     found = find(ledger, handle);
     if (found)
         done = atomic_load_explicit(&found->done, memory_order_acquire);
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
     return done < 0 ? no_such_handle(handle) : done;
 }
 
 void hvd__ledger_release(struct hvd__ledger *ledger,
                          const struct hvd__entry *entry)
 {
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     close_slot(ledger, entry->slot);
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
 }
 
 /* ------------------------------------------------------------------- units */
@@ -272,12 +268,12 @@ bool hvd__ledger_number(struct hvd__ledger *ledger, struct hvd__unit *unit,
     const struct hvd__book *book = &unit->set->book;
     bool free;
 
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     free = hvd__ledger_busy(ledger) == 0 && !ledger->queue &&
            book->status >= 0 && !book->joined;
     if (free)
         *number = number_unit(unit);
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
     return free;
 }
 
@@ -302,10 +298,10 @@ int hvd__ledger_adopt(struct hvd__ledger *ledger, struct hvd__unit *unit,
 {
     int status;
 
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     write_name(unit, number);
     status = enter(ledger, unit, handle);
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
     return status;
 }
 
@@ -313,9 +309,9 @@ struct hvd__unit *hvd__ledger_spare(struct hvd__ledger *ledger)
 {
     struct hvd__unit *unit;
 
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     unit = hvd__spares_take(&ledger->spares);
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
     if (!unit)
         return hvd__unit_new(1);
     hvd__unit_reset(unit);
@@ -329,9 +325,9 @@ void hvd__ledger_give(struct hvd__ledger *ledger, struct hvd__entry *entry)
 
     if (!unit)
         return;
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     kept = hvd__spares_give(&ledger->spares, unit);
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
     if (!kept)
         free(unit);
 }
@@ -355,11 +351,11 @@ int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
 {
     int status;
 
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     status = submit(ledger, unit, handles, direct);
     if (status == HVD_OK && unit->may_recur)
         hvd__spares_remember(&ledger->spares, unit);
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
     return status;
 }
 
@@ -369,7 +365,7 @@ int hvd__ledger_resubmit(struct hvd__ledger *ledger, struct hvd__again *again,
     int status = HVD_OK;
     struct hvd__unit *unit;
 
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     unit = hvd__spares_recall(&ledger->spares, again->request, again->name);
     if (unit) {
         hvd__unit_begin(unit, again->timed, ledger->nentered);
@@ -378,7 +374,7 @@ int hvd__ledger_resubmit(struct hvd__ledger *ledger, struct hvd__again *again,
         if (status < 0)
             hvd__spares_forget(&ledger->spares, unit);
     }
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
     again->unit = unit;
     return status;
 }
@@ -387,7 +383,7 @@ void hvd__ledger_refuse(struct hvd__ledger *ledger, struct hvd__unit *unit)
 {
     bool closed;
 
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     closed = unit->set->book.status < 0;
     if (!closed) {
         unit->key = 0; /* it is called what it is called by now */
@@ -395,7 +391,7 @@ void hvd__ledger_refuse(struct hvd__ledger *ledger, struct hvd__unit *unit)
         enqueue(ledger, unit);
         hvd__count_alone(&ledger->nentered, unit->nentries);
     }
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
     if (closed)
         hvd__unit_free(unit);
 }
@@ -405,13 +401,13 @@ void hvd__ledger_close(struct hvd__ledger *ledger, struct hvd__set *set,
 {
     char *copy = strdup(message);
 
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     if (set->book.status >= 0 && copy) {
         set->book.status = status;
         set->book.message = copy;
         copy = NULL;
     }
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
     free(copy);
 }
 
@@ -419,7 +415,7 @@ struct hvd__unit *hvd__ledger_take(struct hvd__ledger *ledger)
 {
     struct hvd__unit *queue;
 
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     queue = ledger->queue;
     ledger->queue = NULL;
     ledger->queue_tail = &ledger->queue;
@@ -427,7 +423,7 @@ struct hvd__unit *hvd__ledger_take(struct hvd__ledger *ledger)
     for (const struct hvd__unit *u = queue; u; u = u->next)
         if (u->status < 0)
             hvd__count_alone(&ledger->nover, u->nentries);
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
     return queue;
 }
 
@@ -436,9 +432,9 @@ struct hvd__unit *hvd__ledger_look(struct hvd__ledger *ledger,
 {
     struct hvd__unit *unit;
 
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     unit = hvd__flight_find(&set->book.in_flight, key);
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
     return unit;
 }
 
@@ -447,9 +443,9 @@ struct hvd__unit *hvd__ledger_any(struct hvd__ledger *ledger,
 {
     struct hvd__unit *unit;
 
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     unit = set->book.in_flight.oldest;
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
     return unit;
 }
 
@@ -466,19 +462,19 @@ static void strike(struct hvd__unit *unit)
 
 void hvd__ledger_remove(struct hvd__ledger *ledger, struct hvd__unit *unit)
 {
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     strike(unit);
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
 }
 
 void hvd__ledger_remove_all(struct hvd__ledger *ledger,
                             const struct hvd__entry *entries)
 {
-    pthread_mutex_lock(&ledger->lock);
+    hvd__mutex_lock(&ledger->lock);
     for (const struct hvd__entry *entry = entries; entry; entry = entry->next)
         if (--entry->unit->nleft == 0)
             strike(entry->unit);
-    pthread_mutex_unlock(&ledger->lock);
+    hvd__mutex_unlock(&ledger->lock);
 }
 
 void hvd__ledger_finish(struct hvd__ledger *ledger, struct hvd__entry *entry)

@@ -8,8 +8,7 @@
 #ifndef HVD_CORE_LEDGER_H
 #define HVD_CORE_LEDGER_H
 
-#include <pthread.h>
-
+#include "base/mutex.h"
 #include "core/flight.h"
 #include "core/request.h"
 #include "core/spares.h"
@@ -32,7 +31,7 @@ struct hvd__book {
 };
 
 struct hvd__ledger {
-    pthread_mutex_t lock;    /* guards everything below, and the books */
+    struct hvd__mutex lock;  /* guards everything below, and the books */
     struct hvd__unit *queue; /* not yet announced, oldest first */
     struct hvd__unit **queue_tail;
     struct hvd__slot *slots; /* owned */
@@ -71,7 +70,7 @@ static inline int64_t hvd__ledger_busy(const struct hvd__ledger *ledger)
 /* Frees entries that nobody waits for. */
 void hvd__book_fini(struct hvd__book *book);
 
-int hvd__ledger_init(struct hvd__ledger *ledger);
+void hvd__ledger_init(struct hvd__ledger *ledger);
 /* Also frees entries that nobody waited for. */
 void hvd__ledger_fini(struct hvd__ledger *ledger);
 

@@ -125,7 +125,7 @@ static int list_requests(void *context, struct hvd__watch_request *oldest,
 
     if (hvd__ledger_busy(&world->ledger) == 0)
         return 0;
-    pthread_mutex_lock(&world->ledger.lock);
+    hvd__mutex_lock(&world->ledger.lock);
     for (int id = 0; id < world->nsets; id++) {
         const struct hvd__unit *unit = world->sets[id]->book.in_flight.oldest;
 
@@ -134,7 +134,7 @@ static int list_requests(void *context, struct hvd__watch_request *oldest,
              unit = unit->later)
             list_unit(unit, &oldest[n++]);
     }
-    pthread_mutex_unlock(&world->ledger.lock);
+    hvd__mutex_unlock(&world->ledger.lock);
     return n;
 }
 

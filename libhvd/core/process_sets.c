@@ -240,9 +240,9 @@ static int prepare(const struct hvd__world *world, struct hvd__set *set)
 
 static void set_removed(struct hvd__world *world, struct hvd__set *set)
 {
-    pthread_mutex_lock(&world->ledger.lock);
+    hvd__mutex_lock(&world->ledger.lock);
     set->removed = true;
-    pthread_mutex_unlock(&world->ledger.lock);
+    hvd__mutex_unlock(&world->ledger.lock);
 }
 
 static int add(struct hvd__world *world, struct wish *wish)
@@ -393,9 +393,9 @@ static struct hvd__set *look(int32_t id, int *status)
     if (!world)
         return NULL;
     if (set) {
-        pthread_mutex_lock(&world->ledger.lock);
+        hvd__mutex_lock(&world->ledger.lock);
         removed = set->removed;
-        pthread_mutex_unlock(&world->ledger.lock);
+        hvd__mutex_unlock(&world->ledger.lock);
     }
     if (!removed)
         return set;
@@ -445,7 +445,7 @@ int hvd_process_set_ids(int32_t *ids, int32_t n)
     if (n < 0 || (n > 0 && !ids))
         return hvd__fail(HVD_ERR_ARGUMENT, "no room for ids: n is %d%s", (int)n,
                          ids ? "" : ", ids is NULL");
-    pthread_mutex_lock(&world->ledger.lock);
+    hvd__mutex_lock(&world->ledger.lock);
     for (int id = 0; id < world->nsets; id++) {
         if (world->sets[id]->removed)
             continue;
@@ -453,7 +453,7 @@ int hvd_process_set_ids(int32_t *ids, int32_t n)
             ids[count] = id;
         count++;
     }
-    pthread_mutex_unlock(&world->ledger.lock);
+    hvd__mutex_unlock(&world->ledger.lock);
     return count;
 }
 

@@ -129,10 +129,10 @@ struct hvd__set *hvd__world_set(struct hvd__world *world, int32_t id)
     /* The one of everybody never changes. */
     if (id == 0)
         return world->everybody;
-    pthread_mutex_lock(&world->ledger.lock);
+    hvd__mutex_lock(&world->ledger.lock);
     if (id >= 0 && id < world->nsets)
         set = world->sets[id];
-    pthread_mutex_unlock(&world->ledger.lock);
+    hvd__mutex_unlock(&world->ledger.lock);
     return set;
 }
 
@@ -142,7 +142,7 @@ int hvd__world_add_set(struct hvd__world *world, struct hvd__set *set)
     struct hvd__set **grown;
 
     set->metrics = &world->metrics;
-    pthread_mutex_lock(&world->ledger.lock);
+    hvd__mutex_lock(&world->ledger.lock);
     grown = realloc(world->sets, bytes);
     if (grown) {
         world->sets = grown;
@@ -150,7 +150,7 @@ int hvd__world_add_set(struct hvd__world *world, struct hvd__set *set)
             world->everybody = set;
         grown[world->nsets++] = set;
     }
-    pthread_mutex_unlock(&world->ledger.lock);
+    hvd__mutex_unlock(&world->ledger.lock);
     return grown ? HVD_OK : hvd__fail_memory(bytes);
 }
 
@@ -303,9 +303,8 @@ static int create(const void *comm, struct hvd__world **created)
         return hvd__fail_memory(sizeof *world);
     atomic_init(&world->completion_fd, -1);
     hvd__scribe_init(&world->scribe);
-    status = hvd__ledger_init(&world->ledger);
-    if (status == HVD_OK)
-        status = hvd__progress_init(&world->progress);
+    hvd__ledger_init(&world->ledger);
+    status = hvd__progress_init(&world->progress);
     if (status == HVD_OK)
         status = start(world, comm);
     if (status < 0) {
