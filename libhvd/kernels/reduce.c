@@ -50,10 +50,14 @@ static void choose_finish(struct hvd__pass *pass, hvd_dtype dtype, int divisor,
     /* Its reciprocal is exact, and so is what is multiplied by it, unless it
      * becomes too small. */
     bool is_power_of_2 = (divisor & (divisor - 1)) == 0;
-    double factor = postscale / divisor;
+    double factor;
 
     pass->divisor = divisor;
     pass->factor = postscale;
+    pass->finish = HVD__SCALE;
+    if (divisor == 1 && postscale == 1)
+        return; /* as nearly always: a division takes longer than some sums */
+    factor = postscale / divisor;
     pass->finish = HVD__EXACTLY;
     if (dtype == HVD_FLOAT64) {
         if (divisor == 1 || (is_power_of_2 && postscale == 1)) {
