@@ -216,6 +216,8 @@ enum hvd__verdict hvd__express_compare(const struct hvd__set *set)
         const struct hvd__cell *cell =
             hvd__cell_at(set->express.parts[rank], x->decided);
 
+        if (cell == own)
+            continue;
         if (atomic_load_explicit(&cell->mark, memory_order_acquire) != mark)
             verdict = HVD__UNKNOWN;
         else if (cell->flags & HVD__CELL_APART || cell->key != own->key ||
