@@ -26,23 +26,44 @@ static void keep_message(struct hvd__entry *entry, const char *text)
     entry->message = text ? strdup(text) : NULL;
 }
 
-/* For the metrics and the timeline. */
-static void record(struct hvd__world *world, const struct hvd__entry *entry)
+/* Whether it counts as the one before it does. */
+static bool is_like(const struct hvd__entry *entry,
+                    const struct hvd__entry *first)
 {
-    const struct hvd__unit *unit = entry->unit;
+    return entry->signature.kind == first->signature.kind &&
+           entry->unit->since_ns == first->unit->since_ns &&
+           entry->unit->decided_ns == first->unit->decided_ns &&
+           entry->started_ns == first->started_ns &&
+           entry->done_ns == first->done_ns;
+}
+
+/* For the metrics and the timeline: the first of a list of entries that are
+ * over with one status, and those after it that are like it. Returns the first
+ * that is not. */
+static const struct hvd__entry *record(struct hvd__world *world,
+                                       const struct hvd__entry *first)
+{
+    const struct hvd__unit *unit = first->unit;
+    const struct hvd__entry *entry = first->next;
     const struct hvd__times times = {
         .submitted_ns = unit->since_ns,
         .decided_ns = unit->decided_ns,
-        .started_ns = entry->started_ns,
-        .packed_ns = entry->packed_ns,
-        .moved_ns = entry->moved_ns,
-        .done_ns = entry->done_ns ? entry->done_ns : hvd__now_ns(),
+        .started_ns = first->started_ns,
+        .packed_ns = first->packed_ns,
+        .moved_ns = first->moved_ns,
+        .done_ns = first->done_ns ? first->done_ns : hvd__now_ns(),
     };
+    size_t bytes = first->bytes;
+    int64_t n = 1;
 
-    hvd__metrics_completed(&world->metrics, entry->signature.kind,
-                           (int64_t)entry->bytes, entry->status, &times);
     if (hvd__scribe_listens(&world->scribe))
-        hvd__scribe_record(&world->scribe, entry, &times);
+        hvd__scribe_record(&world->scribe, first, &times);
+    else
+        for (; entry && is_like(entry, first); entry = entry->next, n++)
+            bytes += entry->bytes;
+    hvd__metrics_completed(&world->metrics, first->signature.kind, n,
+                           (int64_t)bytes, first->status, &times);
+    return entry;
 }
 
 /* It is out of the books: tell everyone. */
@@ -50,7 +71,6 @@ static void conclude(struct hvd__world *world, struct hvd__entry *entry)
 {
     int status = entry->status;
 
-    record(world, entry);
     if (hvd__log_hears(HVD__LOG_TRACE))
         hvd__log(HVD__LOG_TRACE, "completed '%s': %s", entry->unit->name,
                  entry->message ? entry->message : hvd_strerror(status));
@@ -73,16 +93,21 @@ void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
     keep_message(entry, text);
     if (--entry->unit->nleft == 0)
         hvd__ledger_remove(&world->ledger, entry->unit);
+    entry->next = NULL;
+    record(world, entry);
     conclude(world, entry);
 }
 
 void hvd__complete_all(struct hvd__world *world, struct hvd__entry *entries)
 {
+    const struct hvd__entry *unrecorded = entries;
+
     hvd__ledger_remove_all(&world->ledger, entries);
     while (entries) {
         struct hvd__entry *next = entries->next;
 
-        entries->status = HVD_OK;
+        if (entries == unrecorded)
+            unrecorded = record(world, entries);
         conclude(world, entries);
         entries = next;
     }
@@ -98,7 +123,7 @@ void hvd__complete_quick(struct hvd__world *world,
     hvd__count(&world->metrics.kinds[entry->signature.kind].submitted, 1);
     hvd__count_alone(&world->metrics.batches, 1);
     hvd__count_alone(&world->metrics.batched, 1);
-    hvd__metrics_completed(&world->metrics, entry->signature.kind,
+    hvd__metrics_completed(&world->metrics, entry->signature.kind, 1,
                            (int64_t)entry->bytes, HVD_OK, &times);
 }
 

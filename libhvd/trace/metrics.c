@@ -23,27 +23,29 @@ static int bucket_of(int64_t ns)
     return i < HVD_LATENCY_BUCKETS ? i : HVD_LATENCY_BUCKETS - 1;
 }
 
-static void count_span(atomic_int_fast64_t *counter, int64_t from, int64_t to)
+/* n times. */
+static void count_span(atomic_int_fast64_t *counter, int64_t n, int64_t from,
+                       int64_t to)
 {
     if (from > 0 && to > from)
-        hvd__count_alone(counter, to - from);
+        hvd__count_alone(counter, n * (to - from));
 }
 
 void hvd__metrics_completed(struct hvd__metrics *metrics, hvd_kind kind,
-                            int64_t bytes, int status,
+                            int64_t n, int64_t bytes, int status,
                             const struct hvd__times *t)
 {
     struct hvd__kind_counters *c = &metrics->kinds[kind];
     int64_t latency = t->done_ns - t->submitted_ns;
 
-    hvd__count_alone(status < 0 ? &c->failed : &c->completed, 1);
+    hvd__count_alone(status < 0 ? &c->failed : &c->completed, n);
     if (status == HVD_OK)
         hvd__count_alone(&c->bytes, bytes);
-    count_span(&c->waiting_ns, t->submitted_ns, t->decided_ns);
-    count_span(&c->queued_ns, t->decided_ns, t->started_ns);
-    count_span(&c->moving_ns, t->started_ns, t->done_ns);
-    count_span(&c->latency_ns, t->submitted_ns, t->done_ns);
-    hvd__count_alone(&c->latency[bucket_of(latency)], 1);
+    count_span(&c->waiting_ns, n, t->submitted_ns, t->decided_ns);
+    count_span(&c->queued_ns, n, t->decided_ns, t->started_ns);
+    count_span(&c->moving_ns, n, t->started_ns, t->done_ns);
+    count_span(&c->latency_ns, n, t->submitted_ns, t->done_ns);
+    hvd__count_alone(&c->latency[bucket_of(latency)], n);
 }
 
 static int64_t read_one(const atomic_int_fast64_t *counter)

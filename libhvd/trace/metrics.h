@@ -47,9 +47,10 @@ static inline void hvd__count_alone(atomic_int_fast64_t *counter, int64_t by)
         memory_order_relaxed);
 }
 
-/* Driver's: a request of so many bytes is over. */
+/* Driver's: n requests are over, of so many bytes together, with the same
+ * status at the same times. */
 void hvd__metrics_completed(struct hvd__metrics *metrics, hvd_kind kind,
-                            int64_t bytes, int status,
+                            int64_t n, int64_t bytes, int status,
                             const struct hvd__times *times);
 
 void hvd__metrics_read(const struct hvd__metrics *metrics, hvd_metrics *copy);

@@ -25,7 +25,7 @@ static void request(hvd_kind kind, int64_t bytes, int status, int64_t us)
         .done_ns = start + 10 * step,
     };
 
-    hvd__metrics_completed(&metrics, kind, bytes, status, &times);
+    hvd__metrics_completed(&metrics, kind, 1, bytes, status, &times);
 }
 
 static const hvd_kind_metrics *read_kind(hvd_kind kind)
@@ -61,10 +61,28 @@ START_TEST(stations_that_were_not_reached)
     const struct hvd__times times = {.submitted_ns = 1000, .done_ns = 9000};
     const hvd_kind_metrics *k;
 
-    hvd__metrics_completed(&metrics, HVD_GATHER, 8, HVD_ERR_MISMATCH, &times);
+    hvd__metrics_completed(&metrics, HVD_GATHER, 1, 8, HVD_ERR_MISMATCH,
+                           &times);
     k = read_kind(HVD_GATHER);
     ck_assert_int_eq(k->latency_ns, 8000);
     ck_assert_int_eq(k->waiting_ns + k->queued_ns + k->moving_ns, 0);
+}
+END_TEST
+
+/* Several at once count as each of them would. */
+START_TEST(requests_of_one_moment)
+{
+    const struct hvd__times times = {
+        .submitted_ns = 1000, .decided_ns = 3000, .done_ns = 9000};
+    const hvd_kind_metrics *k;
+
+    hvd__metrics_completed(&metrics, HVD_GATHER, 3, 24, HVD_OK, &times);
+    k = read_kind(HVD_GATHER);
+    ck_assert_int_eq(k->completed, 3);
+    ck_assert_int_eq(k->bytes, 24);
+    ck_assert_int_eq(k->waiting_ns, 3 * 2000);
+    ck_assert_int_eq(k->latency_ns, 3 * 8000);
+    ck_assert_int_eq(k->latency[4], 3);
 }
 END_TEST
 
@@ -248,6 +266,7 @@ static TCase *tcase_metrics(void)
 
     tcase_add_test(tcase, requests_are_counted_by_kind);
     tcase_add_test(tcase, stations_that_were_not_reached);
+    tcase_add_test(tcase, requests_of_one_moment);
     tcase_add_test(tcase, latencies_fall_into_buckets);
     tcase_add_test(tcase, the_other_counters);
     tcase_add_test(tcase, text_for_prometheus);
