@@ -135,10 +135,12 @@ static void close_slot(struct hvd__ledger *ledger, int32_t slot)
     ledger->nfree++;
 }
 
-/* The lock is held: whether it could be given back. */
-static bool give_clean(struct hvd__ledger *ledger, struct hvd__entry *entry)
+/* What is over, all well: it is given back if it owns nothing. The lock is
+ * held. */
+static bool give_clean(struct hvd__ledger *ledger,
+                       const struct hvd__entry *entry)
 {
-    return entry->unit->nentries == 1 && hvd__entry_is_clean(entry) &&
+    return entry->unit->may_recur && !entry->carried && !entry->message &&
            hvd__spares_give(&ledger->spares, entry->unit);
 }
 

@@ -469,12 +469,14 @@ void hvd__unit_remember(struct hvd__unit *unit, const hvd_request *given,
 {
     const struct hvd__entry *entry = &unit->entries[0];
 
-    /* Rows and codes are counted each time, some memory is taken. */
-    if (given->kind == HVD_JOIN || hvd__kind_has(given->kind, HVD__HAS_ROWS) ||
+    /* Rows and codes are counted each time, some memory is taken. The
+     * library's own names are not for programs to find. */
+    if (unit->name[0] == HVD__OWN || given->kind == HVD_JOIN ||
+        hvd__kind_has(given->kind, HVD__HAS_ROWS) ||
         given->compression != HVD_COMPRESSION_NONE || entry->scratch)
         return;
     unit->may_recur = true;
-    unit->name_bytes = bytes;
+    unit->name_bytes = (uint16_t)bytes;
     unit->given = *given;
 }
 
@@ -535,13 +537,6 @@ void hvd__unit_begin(struct hvd__unit *unit, bool timed, int64_t number)
     unit->timed = timed || hvd__request_is_timed((uint64_t)number, bytes);
     unit->submitted_ns = unit->timed ? hvd__now_ns() : hvd__coarse_ns();
     unit->since_ns = unit->submitted_ns;
-}
-
-bool hvd__entry_is_clean(const struct hvd__entry *entry)
-{
-    return !entry->splits && !entry->carried && !entry->label &&
-           !entry->message && !entry->own_output && !entry->own_input &&
-           !entry->scratch;
 }
 
 /* Nearly all own nothing: not worth a call each. */

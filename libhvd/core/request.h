@@ -73,9 +73,13 @@ struct hvd__unit {
     uint64_t key;         /* fingerprint of the name; 0: not yet made */
     uint64_t fingerprint; /* of all signatures */
     int32_t priority;
-    size_t name_bytes; /* of the name as given; 0: it is a number */
-    bool may_recur;    /* ... and a request like given is this one again */
-    hvd_request given; /* likewise; its pointers are only compared */
+    int32_t place;       /* the spares': one more than where it is found again;
+                            0: nowhere */
+    bool spare;          /* likewise */
+    bool may_recur;      /* a request like given is this one again; then it
+                            owns nothing but what comes up on its way */
+    uint16_t name_bytes; /* likewise: of the name as given; 0: it is a number */
+    hvd_request given;   /* likewise; its pointers are only compared */
 
     /* On its way. */
     struct hvd__unit *next;            /* in the queue */
@@ -97,10 +101,6 @@ struct hvd__unit {
     atomic_int nrefs; /* entries not yet freed */
     int nentries;
     char name[HVD__NAME_SIZE];
-
-    /* The spares'. */
-    bool spare;
-    int32_t place; /* one more than where it is found again; 0: nowhere */
     struct hvd__entry entries[];
 };
 
@@ -138,8 +138,6 @@ void hvd__unit_begin(struct hvd__unit *unit, bool timed, int64_t number);
 void hvd__unit_free(struct hvd__unit *unit);
 /* The last one takes the unit with it. NULL is accepted. */
 void hvd__entry_free(struct hvd__entry *entry);
-/* Whether there is nothing that hvd__entry_fini would free. */
-bool hvd__entry_is_clean(const struct hvd__entry *entry);
 /* What it owns is freed, and what its unit owns, if it was the last: that
  * unit, still to be freed; else NULL. */
 struct hvd__unit *hvd__entry_fini(struct hvd__entry *entry);
