@@ -53,7 +53,7 @@ static size_t most_beside(const struct hvd__world *world,
 }
 
 /* Bytes of data that go with a cell; -1: it does not go so. */
-static int64_t data_bytes(const struct hvd__world *world,
+static int64_t count_data(const struct hvd__world *world,
                           const struct hvd__set *set,
                           const struct hvd__entry *entry)
 {
@@ -69,6 +69,16 @@ static int64_t data_bytes(const struct hvd__world *world,
     return goes && entry->bytes <= most_beside(world, set, entry)
                ? (int64_t)entry->bytes
                : -1;
+}
+
+/* The same, counted once: it depends on nothing that changes from one time
+ * that the request comes to the next. */
+static int64_t data_bytes(const struct hvd__world *world,
+                          const struct hvd__set *set, struct hvd__entry *entry)
+{
+    if (entry->beside == 0)
+        entry->beside = count_data(world, set, entry) + 2;
+    return entry->beside - 2;
 }
 
 /* Room for bytes in the ring, as one piece: where; -1: not now. */

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "core/express_parts.h"
 #include "core/negotiate_parts.h"
 
 /* ---------------------------------------------------------------- messages */
@@ -96,6 +97,11 @@ static int sort(struct hvd__unit *unit)
 
 int hvd__negotiate_post(struct hvd__world *world, struct hvd__unit *unit)
 {
+    /* The usual case, past all that may lie in its way. */
+    if (unit && unit->set->express.state == HVD__EXPRESS_OPEN &&
+        !unit->set->express.waiting &&
+        hvd__express_post_unit(world, unit->set, unit))
+        return HVD_OK;
     HVD_TRY(sort(unit ? unit : hvd__ledger_take(&world->ledger)));
     for (struct hvd__set *set = world->live; set; set = set->next)
         if (set->express.state == HVD__EXPRESS_OPEN)

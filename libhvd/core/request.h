@@ -41,7 +41,9 @@ struct hvd__entry {
     int64_t *counts; /* the caller's; may be NULL */
     hvd_callback callback;
     void *callback_context;
-    char *label; /* owned: the name of a member of a group; else NULL */
+    char *label;    /* owned: the name of a member of a group; else NULL */
+    int64_t beside; /* two more than the bytes that go with its cell; 0: not
+                       yet counted */
 
     /* Memory of its own; all owned. */
     void *own_output; /* of hvd_malloc; handed over, or freed */
