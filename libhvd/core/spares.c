@@ -44,12 +44,15 @@ static void unlist(struct hvd__spares *spares, struct hvd__unit *unit)
 
 /* The first place for a request. What lies beside each other in memory is
  * spread evenly (Knuth, vol. 3, 6.4: the golden ratio). */
+_Static_assert(HVD__SPARES_PLACES == 1 << 10, "ten bits of 64");
+
 static uint32_t first_place(const hvd_request *request)
 {
     uint64_t spread =
         (uint64_t)(uintptr_t)request->output * UINT64_C(0x9e3779b97f4a7c15);
 
-    return (uint32_t)(spread >> 32) % HVD__SPARES_PLACES;
+    /* The upper bits: HVD__SPARES_PLACES is that power of two. */
+    return (uint32_t)(spread >> 54);
 }
 
 static struct hvd__unit **place(struct hvd__spares *spares, uint32_t number)
