@@ -150,14 +150,6 @@ static void begin(const struct hvd__world *world, struct hvd__unit *unit)
         atomic_load_explicit(&world->ledger.nentered, memory_order_relaxed));
 }
 
-/* It is submitted. bytes: of its name. */
-static void note(struct hvd__world *world, hvd_kind kind, const char *name,
-                 size_t bytes, int64_t submitted_ns)
-{
-    hvd__watch_doing(world->watch, kind, name, bytes, submitted_ns);
-    hvd__count(&world->metrics.kinds[kind].submitted, 1);
-}
-
 /* bytes: of the name, which may be one of the library's own. */
 static int submit(struct hvd__world *world, const hvd_request *request,
                   const char *name, size_t bytes, hvd_handle *handle)
@@ -193,7 +185,7 @@ static int submit(struct hvd__world *world, const hvd_request *request,
     }
     if (status < 0)
         return refuse(world, unit, status);
-    note(world, request->kind, name, bytes, submitted_ns);
+    hvd__watch_doing(world->watch, request->kind, name, bytes, submitted_ns);
     return HVD_OK;
 }
 
@@ -210,7 +202,8 @@ static bool submit_again(struct hvd__world *world, const hvd_request *request,
     if (again.unit && *status < 0)
         refuse(world, again.unit, *status);
     else if (again.unit)
-        note(world, request->kind, name, strlen(name), again.submitted_ns);
+        hvd__watch_doing(world->watch, request->kind, name, strlen(name),
+                         again.submitted_ns);
     return again.unit != NULL;
 }
 
@@ -315,7 +308,7 @@ static int submit_group(struct hvd__world *world, const char *name,
         return hvd__fail_memory((size_t)n * sizeof *unit->entries);
     unit->set = set;
     unit->priority = first.priority;
-    begin(world, unit);
+    hvd__unit_begin(unit, true, 0);
     if (name)
         strcpy(unit->name, name);
     for (int32_t i = 0; i < n && status == HVD_OK; i++)
@@ -327,8 +320,6 @@ static int submit_group(struct hvd__world *world, const char *name,
     }
     if (status < 0)
         return refuse(world, unit, status);
-    for (int32_t i = 0; i < n; i++)
-        hvd__count(&world->metrics.kinds[requests[i]->kind].submitted, 1);
     return HVD_OK;
 }
 

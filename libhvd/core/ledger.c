@@ -264,6 +264,16 @@ static int check(const struct hvd__book *book, const struct hvd__unit *unit)
     return HVD_OK;
 }
 
+/* The lock is held: these counters have no other writers. */
+static inline void count_submitted(const struct hvd__ledger *ledger,
+                                   const struct hvd__unit *unit)
+{
+    for (int i = 0; ledger->metrics && i < unit->nentries; i++)
+        hvd__count_alone(
+            &ledger->metrics->kinds[unit->entries[i].signature.kind].submitted,
+            1);
+}
+
 bool hvd__ledger_number(struct hvd__ledger *ledger, struct hvd__unit *unit,
                         uint64_t *number)
 {
@@ -273,8 +283,10 @@ bool hvd__ledger_number(struct hvd__ledger *ledger, struct hvd__unit *unit,
     hvd__mutex_lock(&ledger->lock);
     free = hvd__ledger_busy(ledger) == 0 && !ledger->queue &&
            book->status >= 0 && !book->joined;
-    if (free)
+    if (free) {
         *number = number_unit(unit);
+        count_submitted(ledger, unit);
+    }
     hvd__mutex_unlock(&ledger->lock);
     return free;
 }
@@ -335,12 +347,13 @@ void hvd__ledger_give(struct hvd__ledger *ledger, struct hvd__entry *entry)
 }
 
 /* The lock is held. */
-static int submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
-                  hvd_handle *handles, bool *direct)
+static inline int submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
+                         hvd_handle *handles, bool *direct)
 {
     complete_name(unit);
     HVD_TRY(check(&unit->set->book, unit));
     HVD_TRY(enter(ledger, unit, handles));
+    count_submitted(ledger, unit);
     if (direct)
         *direct = *direct && !ledger->queue;
     if (!direct || !*direct)

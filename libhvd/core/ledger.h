@@ -13,6 +13,8 @@
 #include "core/request.h"
 #include "core/spares.h"
 
+struct hvd__metrics;
+
 struct hvd__slot {
     struct hvd__entry *entry; /* owned; NULL: free */
     uint32_t generation;      /* of the handle that is or was here */
@@ -44,6 +46,8 @@ struct hvd__ledger {
      * driver. */
     atomic_int_fast64_t nentered, nover;
     struct hvd__spares spares;
+    struct hvd__metrics *metrics; /* borrowed: where to count what is submitted;
+                                     NULL: nowhere */
 };
 
 /* A request that may have been submitted before. */
@@ -97,8 +101,9 @@ int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
 int hvd__ledger_resubmit(struct hvd__ledger *ledger, struct hvd__again *again,
                          bool *direct);
 
-/* For a unit without a name that is not entered yet, and may never be: give it
- * its number and key, if nothing is in flight or waits to be announced. */
+/* For a unit without a name that is not entered yet, and may never be: it is
+ * submitted, and has its number and key, if nothing is in flight or waits to be
+ * announced. */
 bool hvd__ledger_number(struct hvd__ledger *ledger, struct hvd__unit *unit,
                         uint64_t *number);
 /* Enter it after all, with a handle, not to be announced. */

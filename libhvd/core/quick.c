@@ -173,8 +173,6 @@ static void adopt(struct hvd__world *world, struct hvd__unit *unit,
         *handle = -1; /* of nothing: to wait for it is an error */
         return;
     }
-    hvd__count(&world->metrics.kinds[unit->entries[0].signature.kind].submitted,
-               1);
     if (!posted)
         hvd__express_submit(&unit->set->express, unit);
 }

@@ -532,9 +532,8 @@ struct hvd__unit *hvd__unit_new(int n)
 
 void hvd__unit_begin(struct hvd__unit *unit, bool timed, int64_t number)
 {
-    size_t bytes = unit->nentries > 1 ? SIZE_MAX : unit->entries[0].bytes;
-
-    unit->timed = timed || hvd__request_is_timed((uint64_t)number, bytes);
+    unit->timed = timed || hvd__request_is_timed((uint64_t)number,
+                                                 unit->entries[0].bytes);
     unit->submitted_ns = unit->timed ? hvd__now_ns() : hvd__coarse_ns();
     unit->since_ns = unit->submitted_ns;
 }

@@ -304,6 +304,7 @@ static int create(const void *comm, struct hvd__world **created)
     atomic_init(&world->completion_fd, -1);
     hvd__scribe_init(&world->scribe);
     hvd__ledger_init(&world->ledger);
+    world->ledger.metrics = &world->metrics;
     status = hvd__progress_init(&world->progress);
     if (status == HVD_OK)
         status = start(world, comm);
