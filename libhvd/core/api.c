@@ -23,6 +23,7 @@
 #include "base/text.h"
 #include "core/complete.h"
 #include "core/compress.h"
+#include "core/names.h"
 #include "core/quick.h"
 #include "core/refuse.h"
 #include "core/submit.h"
@@ -246,9 +247,10 @@ static int blame_member(const char *group, const char *label, int status)
                      hvd_last_error());
 }
 
-/* What a member must not be, beside what no request must be. */
+/* What a member must not be, beside what no request must be. taken: the names
+ * of those before. */
 static int check_as_member(const hvd_request *request, struct hvd__unit *unit,
-                           int i)
+                           int i, struct hvd__names *taken)
 {
     if (request->kind == HVD_JOIN)
         return hvd__fail(HVD_ERR_UNSUPPORTED, "a join is no member of a group");
@@ -256,14 +258,14 @@ static int check_as_member(const hvd_request *request, struct hvd__unit *unit,
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "it is for process set %d, the first member for %d",
                          (int)request->process_set, (int)unit->set->id);
-    for (int k = 0; k < i && request->name && request->name[0]; k++)
-        if (strcmp(unit->entries[k].label, request->name) == 0)
-            return hvd__fail(HVD_ERR_DUPLICATE, "another member has that name");
+    if (request->name && request->name[0] &&
+        !hvd__names_add(taken, unit->entries[i].label))
+        return hvd__fail(HVD_ERR_DUPLICATE, "another member has that name");
     return check(request, unit->set, &unit->entries[i]);
 }
 
 static int add_member(const hvd_request *given, const char *group,
-                      struct hvd__unit *unit, int i)
+                      struct hvd__unit *unit, int i, struct hvd__names *taken)
 {
     struct hvd__entry *entry = &unit->entries[i];
     char label[HVD_MAX_NAME + 32];
@@ -280,10 +282,22 @@ static int add_member(const hvd_request *given, const char *group,
     entry->label = strdup(label);
     if (!entry->label)
         return hvd__fail_memory(sizeof label);
-    status = check_as_member(&request, unit, i);
+    status = check_as_member(&request, unit, i, taken);
     if (status < 0)
         return blame_member(group, label, status);
     return add(&request, entry);
+}
+
+static int add_members(const hvd_request *const *requests, const char *group,
+                       struct hvd__unit *unit)
+{
+    struct hvd__names taken;
+    int status = hvd__names_init(&taken, (size_t)unit->nentries);
+
+    for (int i = 0; i < unit->nentries && status == HVD_OK; i++)
+        status = add_member(requests[i], group, unit, i, &taken);
+    hvd__names_fini(&taken);
+    return status;
 }
 
 static int submit_group(struct hvd__world *world, const char *name,
@@ -311,8 +325,7 @@ static int submit_group(struct hvd__world *world, const char *name,
     hvd__unit_begin(unit, true, 0);
     if (name)
         strcpy(unit->name, name);
-    for (int32_t i = 0; i < n && status == HVD_OK; i++)
-        status = add_member(requests[i], name, unit, i);
+    status = add_members(requests, name, unit);
     if (status == HVD_OK) {
         hvd__watch_doing(world->watch, HVD__GROUP, unit->name,
                          strlen(unit->name), unit->submitted_ns);

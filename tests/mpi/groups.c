@@ -199,6 +199,45 @@ START_TEST(duplicates_are_refused)
 }
 END_TEST
 
+/* Names as alike as can be; the twins as far from each other as can be. */
+START_TEST(many_members_have_names_of_their_own)
+{
+    enum { MANY = 3000 };
+    static float values[MANY];
+    static char names[MANY][16];
+    static hvd_request many[MANY];
+    static const hvd_request *all[MANY];
+    static hvd_handle waited[MANY];
+
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof names[i], "weight %d", i);
+        values[i] = (float)i;
+        hvd_request_init(&many[i], sizeof many[i]);
+        many[i].name = names[i];
+        many[i].dtype = HVD_FLOAT32;
+        many[i].input = many[i].output = &values[i];
+        all[i] = &many[i];
+    }
+    ck_hvd(hvd_submit_group("many", all, MANY, waited));
+    for (int i = 0; i < MANY; i++) {
+        ck_hvd(hvd_wait(waited[i]));
+        ck_assert(values[i] == (float)(i * ranks_size()));
+    }
+    many[MANY - 1].name = names[0];
+    ck_hvd_fails(hvd_submit_group("many", all, MANY, waited),
+                 HVD_ERR_DUPLICATE);
+    ck_error_says("group 'many', member 'weight 0': another member has that "
+                  "name");
+    check_usable();
+    /* Without names, or with empty ones, they are not alike. */
+    for (int i = 0; i < MANY; i++)
+        many[i].name = i % 2 ? "" : NULL;
+    ck_hvd(hvd_submit_group("many", all, MANY, waited));
+    for (int i = 0; i < MANY; i++)
+        ck_hvd(hvd_wait(waited[i]));
+}
+END_TEST
+
 START_TEST(groups_that_cannot_be)
 {
     const hvd_request *hole[2] = {pointers[0], NULL};
@@ -225,6 +264,7 @@ static TCase *tcase_groups(void)
     tcase_add_test(tcase, a_member_that_differs_fails_all);
     tcase_add_test(tcase, a_member_that_is_refused_fails_all);
     tcase_add_test(tcase, duplicates_are_refused);
+    tcase_add_test(tcase, many_members_have_names_of_their_own);
     tcase_add_test(tcase, groups_that_cannot_be);
     return tcase;
 }
