@@ -364,11 +364,11 @@ static void run_program(ipu_executable *x)
         if (s->bytes <= sizeof room)
             ipu_engine_connect(e, s->name, room, s->bytes);
         if (s->kind == IPU__STREAM_CALL)
-            ipu_engine_connect_call(e, s->name, file_no_call, NULL);
+            ipu_engine_connect_call(e, s->name, device_no_call, NULL);
     }
     /* A number that is no label may come of zeros, too. */
     if (e) {
-        ipu_engine_connect_call(e, "seen", file_no_call, NULL);
+        ipu_engine_connect_call(e, "seen", device_no_call, NULL);
         runs += ipu_engine_run(e) >= 0;
     }
     ipu_engine_free(e);

@@ -94,17 +94,8 @@ static void run_all(int updates)
 static void expect_one_program(int updates, float tolerance)
 {
     int parts = options.replicas * ranks_size();
-    int64_t per_update = options.count * parts;
 
-    plain_new(&plain, which, 0);
-    plain.rate = 0.05f;
-    for (int64_t i = 0; i < updates * per_update; i++) {
-        plain_add(&plain, i, 1, 1.0 / parts);
-        if (i % per_update == per_update - 1)
-            plain_apply(&plain);
-    }
-    expect_same_weights(tolerance);
-    plain_free(&plain);
+    expect_training(updates, parts, 1.0 / parts, tolerance);
 }
 
 /* All ranks have rank 0's bits, in all replicas. */
@@ -181,17 +172,6 @@ static ipu_dtype half_weights(void *context, const char *variable,
 {
     (void)context;
     return variable[0] == 'w' ? IPU_FLOAT16 : dtype;
-}
-
-static int apply_cast(void *context, ipu_graph *graph, int32_t noutputs,
-                      const ipu_tensor *outputs, int32_t count,
-                      const ipu_tensor *variables, const ipu_tensor *gradients)
-{
-    ipu_tensor wide[2 * LAYERS];
-
-    for (int32_t i = 0; i < count; i++)
-        wide[i] = ipu_cast(graph, gradients[i], IPU_FLOAT32);
-    return apply(context, graph, noutputs, outputs, count, variables, wide);
 }
 
 START_TEST(halves_are_averaged_too)
@@ -304,24 +284,6 @@ START_TEST(failures_on_all_ranks_are_their_own)
 }
 END_TEST
 
-static int fails_now;
-
-static int call(void *context, const char *name, void *values, int64_t count)
-{
-    (void)context, (void)name, (void)values, (void)count;
-    return fails_now ? -12 : 0;
-}
-
-static int apply_calling(void *context, ipu_graph *graph, int32_t noutputs,
-                         const ipu_tensor *outputs, int32_t count,
-                         const ipu_tensor *variables,
-                         const ipu_tensor *gradients)
-{
-    ipu_host_call(graph, "look", gradients[0], call, NULL);
-    return apply(context, graph, noutputs, outputs, count, variables,
-                 gradients);
-}
-
 /* The others have changed their weights by then: they hear of it next time. */
 START_TEST(an_update_that_fails_on_one_rank_ends_the_next_of_all)
 {
@@ -330,10 +292,10 @@ START_TEST(an_update_that_fails_on_one_rank_ends_the_next_of_all)
     describe(2, 1);
     options.optimizer = apply_calling;
     start_all();
-    fails_now = ranks_rank() == last;
+    update_status = ranks_rank() == last ? -12 : 0;
     ck_assert_int_eq(joint_pipeline_run(joint),
                      ranks_rank() == last ? PROBLEM : 0);
-    fails_now = 0;
+    update_status = 0;
     if (ranks_rank() != last) {
         ck_assert_int_eq(joint_pipeline_run(joint), PROBLEM_ELSEWHERE);
         ck_assert_ptr_nonnull(strstr(problem_text(), "the weight update"));

@@ -69,6 +69,61 @@ static inline ipu_tensor device_floats(struct device *d, const char *name,
     return ipu_input(d->graph, name, IPU_FLOAT32, ndim, shape);
 }
 
+/* The op has failed, and compiling says how. */
+static inline void device_refused(const struct device *d, ipu_tensor result,
+                                  int status, const char *words)
+{
+    ipu_executable *executable = NULL;
+
+    ck_assert_int_lt(result.id, 0);
+    MUST_FAIL(ipu_compile(d->graph, NULL, &executable), status, words);
+    ck_assert_ptr_null(executable);
+}
+
+/* Compiling says what is wrong, whatever the status. */
+static inline void device_says(const struct device *d, const char *words)
+{
+    ipu_executable *executable = NULL;
+
+    ck_assert_int_lt(ipu_compile(d->graph, NULL, &executable), 0);
+    ck_assert_ptr_null(executable);
+    ck_assert_msg(strstr(ipu_last_error(), words) != NULL, "'%s' is not in: %s",
+                  words, ipu_last_error());
+}
+
+/* A host call that takes what it is given. */
+static inline int device_no_call(void *context, const char *name, void *data,
+                                 int64_t count)
+{
+    (void)context, (void)name, (void)data, (void)count;
+    return 0;
+}
+
+/* Of the program that was compiled. */
+static inline ipu_memory_info device_memory(const struct device *d)
+{
+    ipu_memory_info memory = {.size = sizeof memory};
+
+    MUST(ipu_executable_memory(d->executable, &memory));
+    return memory;
+}
+
+static inline ipu_program_cycles device_cycles(const struct device *d)
+{
+    ipu_program_cycles cycles = {.size = sizeof cycles};
+
+    MUST(ipu_executable_cycles(d->executable, &cycles));
+    return cycles;
+}
+
+static inline ipu_step_info device_step(const struct device *d, int32_t i)
+{
+    ipu_step_info step = {.size = sizeof step};
+
+    MUST(ipu_executable_step(d->executable, i, &step));
+    return step;
+}
+
 /* Elements of a tensor. */
 static inline int64_t device_count(const struct device *d, ipu_tensor tensor)
 {

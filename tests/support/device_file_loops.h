@@ -110,7 +110,7 @@ static inline int loops_body(ipu_graph *g, void *context, int32_t ninputs,
     out[1] =
         ipu_add(g, in[1], ipu_add(g, row, ipu_broadcast(g, bias, 1, SHAPE(2))));
     MUST(ipu_assign(g, o->variable, ipu_tanh(g, out[1])));
-    MUST(ipu_host_call(g, "seen", out[1], file_no_call, NULL));
+    MUST(ipu_host_call(g, "seen", out[1], device_no_call, NULL));
     return ipu_outfeed_enqueue(g, o->results, 2, names,
                                (const ipu_tensor[]){out[1], inner[0]});
 }

@@ -111,6 +111,22 @@ static inline void train_plain(int updates, int64_t count,
     }
 }
 
+static inline ipu_pipeline_stage_info stage_info(int stage)
+{
+    ipu_pipeline_stage_info info = {.size = sizeof info};
+
+    MUST(ipu_pipeline_stage(pipeline, stage, &info));
+    return info;
+}
+
+static inline ipu_pipeline_info run_info(void)
+{
+    ipu_pipeline_info info = {.size = sizeof info};
+
+    MUST(ipu_pipeline_stats(pipeline, &info));
+    return info;
+}
+
 static inline void expect_same_weights(float tolerance)
 {
     float a[MOST_WIDTH * MOST_WIDTH], b[MOST_WIDTH * MOST_WIDTH];
@@ -126,6 +142,75 @@ static inline void expect_same_weights(float tolerance)
                           "%s[%d] is %.9g, of one program %.9g", name, k,
                           (double)a[k], (double)b[k]);
     }
+}
+
+/* The weights are those of one program after so many updates: with the elements
+ * of so many parts, replicas of all ranks, and its sums so weighted. */
+static inline void expect_training(int updates, int parts, double weight,
+                                   float tolerance)
+{
+    int64_t per_update = options.count * parts;
+
+    plain_new(&plain, which, 0);
+    plain.rate = 0.05f;
+    for (int64_t i = 0; i < updates * per_update; i++) {
+        plain_add(&plain, i, 1, weight);
+        if (i % per_update == per_update - 1)
+            plain_apply(&plain);
+    }
+    expect_same_weights(tolerance);
+    plain_free(&plain);
+}
+
+static inline void expect_same_replicas(void)
+{
+    float a[MOST_WIDTH * MOST_WIDTH], b[MOST_WIDTH * MOST_WIDTH];
+    char name[16];
+
+    for (int i = 0; i < 2 * LAYERS; i++)
+        for (int r = 1; r < options.replicas; r++) {
+            size_t bytes = (size_t)count_of(i) * 4;
+
+            MUST(ipu_pipeline_read(pipeline, 0, name_of(i, name), a, bytes));
+            MUST(ipu_pipeline_read(pipeline, r, name, b, bytes));
+            ck_assert_mem_eq(a, b, bytes);
+        }
+}
+
+/* --------------------------------------------------- optimisers that do more
+ */
+
+/* It casts: gradients are not of their variables' dtype. */
+static inline int apply_cast(void *context, ipu_graph *graph, int32_t noutputs,
+                             const ipu_tensor *outputs, int32_t count,
+                             const ipu_tensor *variables,
+                             const ipu_tensor *gradients)
+{
+    ipu_tensor wide[2 * LAYERS];
+
+    for (int32_t i = 0; i < count; i++)
+        wide[i] = ipu_cast(graph, gradients[i], IPU_FLOAT32);
+    return apply(context, graph, noutputs, outputs, count, variables, wide);
+}
+
+static int update_status; /* what the call of the next returns */
+
+static inline int update_call(void *context, const char *name, void *values,
+                              int64_t count)
+{
+    (void)context, (void)name, (void)values, (void)count;
+    return update_status;
+}
+
+/* It calls the host in the middle of the update. */
+static inline int apply_calling(void *context, ipu_graph *graph,
+                                int32_t noutputs, const ipu_tensor *outputs,
+                                int32_t count, const ipu_tensor *variables,
+                                const ipu_tensor *gradients)
+{
+    ipu_host_call(graph, "look", gradients[0], update_call, NULL);
+    return apply(context, graph, noutputs, outputs, count, variables,
+                 gradients);
 }
 
 #endif

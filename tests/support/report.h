@@ -12,16 +12,6 @@
 
 #include "device.h"
 
-static inline int report_nothing(void *context, const char *name, void *data,
-                                 int64_t count)
-{
-    (void)context;
-    (void)name;
-    (void)data;
-    (void)count;
-    return 0;
-}
-
 /*
  * x: [batch, 40] -> 30, relu -> 20 -> 7 classes, the gradients of all weights
  * leave by host calls. Streams: x, labels, loss, g0, g1, g2.

@@ -28,11 +28,9 @@ static ipu_memory_info compiled(const ipu_target *target)
 {
     const ipu_compile_options options = {
         .size = sizeof options, .target = target, .without = without};
-    ipu_memory_info info = {.size = sizeof info};
 
     MUST(ipu_compile_with(d.graph, &options, &d.executable));
-    MUST(ipu_executable_memory(d.executable, &info));
-    return info;
+    return device_memory(&d);
 }
 
 static const char *program(void)
@@ -223,15 +221,6 @@ static TCase *tcase_memory(void)
 
 /* -------------------------------------------------------------------- steps */
 
-static int nothing(void *context, const char *name, void *data, int64_t count)
-{
-    (void)context;
-    (void)name;
-    (void)data;
-    (void)count;
-    return 0;
-}
-
 START_TEST(an_empty_graph_is_a_program)
 {
     ipu_memory_info info = compiled(NULL);
@@ -272,8 +261,8 @@ START_TEST(host_calls_come_in_the_order_of_what_they_need)
                                   "multiply:", NULL};
 
     MUST(ipu_output(d.graph, "out", ipu_multiply(d.graph, other, x)));
-    MUST(ipu_host_call(d.graph, "two", two, nothing, NULL));
-    MUST(ipu_host_call(d.graph, "one", one, nothing, NULL));
+    MUST(ipu_host_call(d.graph, "two", two, device_no_call, NULL));
+    MUST(ipu_host_call(d.graph, "one", one, device_no_call, NULL));
     ck_assert_int_eq(compiled(NULL).steps, 5); /* the last two are one */
     text = program();
     for (int i = 0; words[i]; i++) {
@@ -291,11 +280,11 @@ START_TEST(host_calls_take_any_tensor)
     ipu_tensor x = row("x");
     float in[N] = {0};
 
-    MUST(ipu_host_call(d.graph, "a", x, nothing, NULL));
-    MUST(ipu_host_call(d.graph, "b", x, nothing, NULL));
+    MUST(ipu_host_call(d.graph, "a", x, device_no_call, NULL));
+    MUST(ipu_host_call(d.graph, "b", x, device_no_call, NULL));
     MUST(ipu_host_call(d.graph, "c",
-                       ipu_variable(d.graph, "v", IPU_INT32, 0, NULL), nothing,
-                       NULL));
+                       ipu_variable(d.graph, "v", IPU_INT32, 0, NULL),
+                       device_no_call, NULL));
     ck_assert_int_eq(compiled(NULL).steps, 3);
     MUST(ipu_engine_new(d.executable, &d.engine));
     device_connect(&d, "x", in, N);

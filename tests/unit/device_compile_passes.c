@@ -31,15 +31,13 @@ static ipu_memory_info compiled(void)
 {
     const ipu_compile_options options = {.size = sizeof options,
                                          .without = without};
-    ipu_memory_info info = {.size = sizeof info};
 
     ipu_engine_free(d.engine);
     ipu_executable_free(d.executable);
     d.engine = NULL;
     d.executable = NULL;
     MUST(ipu_compile_with(d.graph, &options, &d.executable));
-    MUST(ipu_executable_memory(d.executable, &info));
-    return info;
+    return device_memory(&d);
 }
 
 static const char *program(void)
@@ -296,15 +294,6 @@ static TCase *tcase_nodes(void)
 /* ------------------------------------------------------------------- fusion
  */
 
-static int nothing(void *context, const char *name, void *data, int64_t count)
-{
-    (void)context;
-    (void)name;
-    (void)data;
-    (void)count;
-    return 0;
-}
-
 /* Of a convolution, what follows takes its output while it is in the cache. */
 START_TEST(a_layer_is_one_step)
 {
@@ -375,7 +364,7 @@ START_TEST(a_host_call_comes_when_it_did)
     ipu_tensor x = row("x", 8), y = ipu_exp(d.graph, ipu_sqrt(d.graph, x));
     const char *call, *rest;
 
-    MUST(ipu_host_call(d.graph, "call", y, nothing, NULL));
+    MUST(ipu_host_call(d.graph, "call", y, device_no_call, NULL));
     y = ipu_tanh(d.graph, ipu_sqrt(d.graph, y));
     MUST(ipu_output(d.graph, "y", y));
     ck_assert_int_eq(compiled().steps, 3);

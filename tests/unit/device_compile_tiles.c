@@ -30,19 +30,8 @@ static void tear_down(void)
 
 static ipu_memory_info compiled(void)
 {
-    ipu_memory_info info = {.size = sizeof info};
-
     MUST(ipu_compile(d.graph, &target, &d.executable));
-    MUST(ipu_executable_memory(d.executable, &info));
-    return info;
-}
-
-static ipu_step_info step(int32_t i)
-{
-    ipu_step_info info = {.size = sizeof info};
-
-    MUST(ipu_executable_step(d.executable, i, &info));
-    return info;
+    return device_memory(&d);
 }
 
 static ipu_tile_info tile(int32_t t)
@@ -74,8 +63,8 @@ START_TEST(what_is_used_together_lies_together)
                     ipu_add(d.graph, ipu_multiply(d.graph, x, w), y)));
     MUST(ipu_output(d.graph, "y again", y));
     compiled();
-    ck_assert_int_eq(step(0).exchange_bytes, 0);
-    ck_assert_int_eq(step(0).exchange_cycles, 0);
+    ck_assert_int_eq(device_step(&d, 0).exchange_bytes, 0);
+    ck_assert_int_eq(device_step(&d, 0).exchange_cycles, 0);
 }
 END_TEST
 
@@ -91,9 +80,9 @@ START_TEST(what_lies_elsewhere_is_received)
     MUST(ipu_output(d.graph, "y", y));
     compiled();
     words = 2 * EACH; /* on half of the tiles, twice as many */
-    ck_assert_int_eq(step(0).exchange_bytes, words * 4);
-    ck_assert_int_ge(step(0).exchange_cycles, words);
-    ck_assert_int_eq(step(0).temporary_bytes, words * 4);
+    ck_assert_int_eq(device_step(&d, 0).exchange_bytes, words * 4);
+    ck_assert_int_ge(device_step(&d, 0).exchange_cycles, words);
+    ck_assert_int_eq(device_step(&d, 0).temporary_bytes, words * 4);
     ck_assert_int_eq(tile(0).exchange_bytes, 0);
     ck_assert_int_eq(tile(0).tensor_bytes, words * 4);
     ck_assert_int_eq(tile(TILES - 1).exchange_bytes, words * 4);
@@ -111,7 +100,7 @@ START_TEST(only_what_is_missing_is_received)
     MUST(ipu_output(d.graph, "y", y));
     compiled();
     /* Tile 0 has half of what it needs, all others nothing. */
-    ck_assert_int_eq(step(0).exchange_bytes, 2 * EACH * 4);
+    ck_assert_int_eq(device_step(&d, 0).exchange_bytes, 2 * EACH * 4);
     ck_assert_int_eq(tile(0).exchange_bytes, EACH * 4);
     ck_assert_int_eq(tile(1).exchange_bytes, 2 * EACH * 4);
 }
@@ -126,7 +115,7 @@ START_TEST(of_rows_a_tile_receives_its_part)
     MUST(ipu_map(d.graph, b, 0, 1));
     MUST(ipu_output(d.graph, "y", ipu_bias_add(d.graph, x, b)));
     compiled();
-    ck_assert_int_eq(step(0).exchange_bytes, EACH * 4);
+    ck_assert_int_eq(device_step(&d, 0).exchange_bytes, EACH * 4);
     ck_assert_int_eq(tile(0).exchange_bytes, 0);
     ck_assert_int_eq(tile(63).exchange_bytes, EACH * 4);
 }
@@ -140,7 +129,7 @@ START_TEST(scalars_are_received)
     MUST(ipu_map(d.graph, s, 5, 1));
     MUST(ipu_output(d.graph, "y", ipu_multiply(d.graph, row("x", COUNT), s)));
     compiled();
-    ck_assert_int_eq(step(0).exchange_bytes, 4);
+    ck_assert_int_eq(device_step(&d, 0).exchange_bytes, 4);
     ck_assert_int_eq(tile(5).exchange_bytes, 0);
     ck_assert_int_eq(tile(6).exchange_bytes, 4);
 }

@@ -23,28 +23,9 @@ static void tear_down(void)
     device_free(&d);
 }
 
-/* The op has failed, and compiling says how. */
-static void refused(ipu_tensor result, int status, const char *words)
-{
-    ipu_executable *executable = NULL;
-
-    ck_assert_int_lt(result.id, 0);
-    MUST_FAIL(ipu_compile(d.graph, NULL, &executable), status, words);
-    ck_assert_ptr_null(executable);
-}
-
 static ipu_tensor floats(const char *name, int32_t ndim, const int64_t *shape)
 {
     return device_floats(&d, name, ndim, shape);
-}
-
-static int nothing(void *context, const char *name, void *data, int64_t count)
-{
-    (void)context;
-    (void)name;
-    (void)data;
-    (void)count;
-    return 0;
 }
 
 START_TEST(the_first_failure_is_the_one_reported)
@@ -59,10 +40,10 @@ START_TEST(the_first_failure_is_the_one_reported)
     ck_assert_int_lt(ipu_add(d.graph, x, x).id, 0); /* nothing is built on */
     ck_assert_int_lt(floats("y", 9, nine).id, 0);
     MUST_FAIL(ipu_output(d.graph, "out", bad), IPU_ERR_SHAPE, "matmul");
-    MUST_FAIL(ipu_host_call(d.graph, "call", bad, nothing, NULL), IPU_ERR_SHAPE,
-              "matmul");
+    MUST_FAIL(ipu_host_call(d.graph, "call", bad, device_no_call, NULL),
+              IPU_ERR_SHAPE, "matmul");
     MUST_FAIL(ipu_gradients(d.graph, bad, 1, &x, &x), IPU_ERR_SHAPE, "matmul");
-    refused(bad, IPU_ERR_SHAPE, "matmul");
+    device_refused(&d, bad, IPU_ERR_SHAPE, "matmul");
 }
 END_TEST
 
@@ -75,7 +56,7 @@ START_TEST(failures_name_the_line_of_the_program)
     ipu_matmul(d.graph, x, x);
     snprintf(words, sizeof words, "%s:%d: matmul: x is float32 [2,3]", __FILE__,
              line);
-    refused((ipu_tensor){-1}, IPU_ERR_SHAPE, words);
+    device_refused(&d, (ipu_tensor){-1}, IPU_ERR_SHAPE, words);
 }
 END_TEST
 
@@ -111,8 +92,8 @@ END_TEST
 
 START_TEST(an_invalid_tensor_is_a_failure_by_itself)
 {
-    refused(ipu_relu(d.graph, (ipu_tensor){-1}), IPU_ERR_ARGUMENT,
-            "relu: input 0");
+    device_refused(&d, ipu_relu(d.graph, (ipu_tensor){-1}), IPU_ERR_ARGUMENT,
+                   "relu: input 0");
 }
 END_TEST
 
@@ -122,7 +103,8 @@ START_TEST(tensors_of_other_graphs_are_noticed)
     ipu_tensor theirs = device_floats(&other, "x", 1, SHAPE(2));
 
     floats("x", 1, SHAPE(2));
-    refused(ipu_relu(d.graph, theirs), IPU_ERR_ARGUMENT, "another graph");
+    device_refused(&d, ipu_relu(d.graph, theirs), IPU_ERR_ARGUMENT,
+                   "another graph");
     device_free(&other);
 }
 END_TEST
@@ -146,8 +128,8 @@ START_TEST(a_null_graph_is_refused_everywhere)
     MUST_FAIL(ipu_gradients(NULL, x, 0, NULL, NULL), IPU_ERR_ARGUMENT,
               "graph is NULL");
     MUST_FAIL(ipu_output(NULL, "x", x), IPU_ERR_ARGUMENT, "graph is NULL");
-    MUST_FAIL(ipu_host_call(NULL, "x", x, nothing, NULL), IPU_ERR_ARGUMENT,
-              "graph is NULL");
+    MUST_FAIL(ipu_host_call(NULL, "x", x, device_no_call, NULL),
+              IPU_ERR_ARGUMENT, "graph is NULL");
     MUST_FAIL(ipu_compile(NULL, NULL, NULL), IPU_ERR_ARGUMENT, "graph is NULL");
     MUST_FAIL(ipu_graph_new(NULL), IPU_ERR_ARGUMENT, "NULL");
     ipu_graph_free(NULL);
@@ -156,7 +138,8 @@ END_TEST
 
 START_TEST(a_message_is_one_line)
 {
-    refused(floats("two\nlines\x1b[2J", 9, nine), IPU_ERR_SHAPE, "two?lines?[");
+    device_refused(&d, floats("two\nlines\x1b[2J", 9, nine), IPU_ERR_SHAPE,
+                   "two?lines?[");
 }
 END_TEST
 

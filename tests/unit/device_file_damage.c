@@ -100,7 +100,7 @@ static void set_up(void)
     x = ipu_bias_add(
         d.graph, x,
         ipu_constant(d.graph, IPU_FLOAT32, 1, SHAPE(2), (const float[]){1, 2}));
-    MUST(ipu_host_call(d.graph, "seen", x, file_no_call, NULL));
+    MUST(ipu_host_call(d.graph, "seen", x, device_no_call, NULL));
     MUST(ipu_output(d.graph, "y", ipu_tanh(d.graph, x)));
     file_compile(d.graph, &d.executable);
     MUST(ipu_engine_new(d.executable, &d.engine));

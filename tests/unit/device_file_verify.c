@@ -479,7 +479,7 @@ static const char *spoil_states(ipu_graph *g, int i)
         c->sinks[0].tensor = tries->condition.carried[1];
         return "a condition does not give one number";
     case 6:
-        c->sinks[0].fn = file_no_call;
+        c->sinks[0].fn = device_no_call;
         return "a condition does not give one number";
     default: return NULL;
     }

@@ -21,16 +21,6 @@ static void tear_down(void)
     device_free(&d);
 }
 
-/* The op has failed, and compiling says how. */
-static void refused(ipu_tensor result, int status, const char *words)
-{
-    ipu_executable *executable = NULL;
-
-    ck_assert_int_lt(result.id, 0);
-    MUST_FAIL(ipu_compile(d.graph, NULL, &executable), status, words);
-    ck_assert_ptr_null(executable);
-}
-
 /* The shape of a tensor, as text. */
 static const char *shape_of(ipu_tensor tensor)
 {
@@ -120,27 +110,21 @@ START_TEST(tensors_that_cannot_be_are_refused)
 {
     MUST(ipu_output(d.graph, "out", floats("taken", 1, SHAPE(2))));
     if (_i % 2)
-        refused(ipu_input(d.graph, bad_tensors[_i / 2].name,
-                          bad_tensors[_i / 2].dtype, bad_tensors[_i / 2].ndim,
-                          bad_tensors[_i / 2].shape),
-                bad_tensors[_i / 2].status, bad_tensors[_i / 2].words);
+        device_refused(&d,
+                       ipu_input(d.graph, bad_tensors[_i / 2].name,
+                                 bad_tensors[_i / 2].dtype,
+                                 bad_tensors[_i / 2].ndim,
+                                 bad_tensors[_i / 2].shape),
+                       bad_tensors[_i / 2].status, bad_tensors[_i / 2].words);
     else
-        refused(ipu_variable(d.graph, bad_tensors[_i / 2].name,
-                             bad_tensors[_i / 2].dtype,
-                             bad_tensors[_i / 2].ndim,
-                             bad_tensors[_i / 2].shape),
-                bad_tensors[_i / 2].status, bad_tensors[_i / 2].words);
+        device_refused(&d,
+                       ipu_variable(d.graph, bad_tensors[_i / 2].name,
+                                    bad_tensors[_i / 2].dtype,
+                                    bad_tensors[_i / 2].ndim,
+                                    bad_tensors[_i / 2].shape),
+                       bad_tensors[_i / 2].status, bad_tensors[_i / 2].words);
 }
 END_TEST
-
-static int nothing(void *context, const char *name, void *data, int64_t count)
-{
-    (void)context;
-    (void)name;
-    (void)data;
-    (void)count;
-    return 0;
-}
 
 START_TEST(streams_have_names_of_their_own)
 {
@@ -151,8 +135,8 @@ START_TEST(streams_have_names_of_their_own)
     case 0: MUST_FAIL(ipu_output(d.graph, "y", x), IPU_ERR_NAME, "'y'"); break;
     case 1: MUST_FAIL(ipu_output(d.graph, "x", x), IPU_ERR_NAME, "'x'"); break;
     case 2:
-        MUST_FAIL(ipu_host_call(d.graph, "y", x, nothing, NULL), IPU_ERR_NAME,
-                  "'y'");
+        MUST_FAIL(ipu_host_call(d.graph, "y", x, device_no_call, NULL),
+                  IPU_ERR_NAME, "'y'");
         break;
     case 3:
         MUST_FAIL(ipu_output(d.graph, NULL, x), IPU_ERR_NAME, "no name");
@@ -492,7 +476,8 @@ enum { BAD_OPS = sizeof bad_ops / sizeof *bad_ops };
 
 START_TEST(ops_refuse_what_does_not_fit)
 {
-    refused(bad_ops[_i].make(), bad_ops[_i].status, bad_ops[_i].words);
+    device_refused(&d, bad_ops[_i].make(), bad_ops[_i].status,
+                   bad_ops[_i].words);
 }
 END_TEST
 

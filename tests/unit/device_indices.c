@@ -29,14 +29,6 @@ static int compute(ipu_tensor result, int64_t count, int64_t nnumbers)
     return ipu_engine_run(d.engine);
 }
 
-static void refused(ipu_tensor result, int status, const char *words)
-{
-    ipu_executable *executable = NULL;
-
-    ck_assert_int_lt(result.id, 0);
-    MUST_FAIL(ipu_compile(d.graph, NULL, &executable), status, words);
-}
-
 static ipu_tensor indices(int32_t ndim, const int64_t *shape)
 {
     return ipu_input(d.graph, "numbers", IPU_INT32, ndim, shape);
@@ -233,53 +225,57 @@ START_TEST(numbers_refuse)
 
     switch (_i) {
     case 0:
-        refused(ipu_gather(d.graph, table, at, 2), IPU_ERR_SHAPE,
-                "gather: there is no axis 2 in the 2 dimensions of x");
+        device_refused(&d, ipu_gather(d.graph, table, at, 2), IPU_ERR_SHAPE,
+                       "gather: there is no axis 2 in the 2 dimensions of x");
         break;
     case 1:
-        refused(ipu_gather(d.graph, table, table, 0), IPU_ERR_SHAPE,
-                "gather: x is float32 [4,3], it must be int32 of any shape");
+        device_refused(
+            &d, ipu_gather(d.graph, table, table, 0), IPU_ERR_SHAPE,
+            "gather: x is float32 [4,3], it must be int32 of any shape");
         break;
     case 2:
-        refused(ipu_gather(d.graph, table, deep, 0), IPU_ERR_SHAPE,
-                "the result has too many dimensions");
+        device_refused(&d, ipu_gather(d.graph, table, deep, 0), IPU_ERR_SHAPE,
+                       "the result has too many dimensions");
         break;
     case 3:
-        refused(ipu_scatter_add(d.graph, table, at, table, 0), IPU_ERR_SHAPE,
-                "scatter_add: x is float32 [4,3] and x is float32 [4,3]: the "
-                "updates must be as what a gather");
+        device_refused(
+            &d, ipu_scatter_add(d.graph, table, at, table, 0), IPU_ERR_SHAPE,
+            "scatter_add: x is float32 [4,3] and x is float32 [4,3]: the "
+            "updates must be as what a gather");
         break;
     case 4:
-        refused(ipu_argmax(d.graph, device_floats(&d, "e", 2, SHAPE(3, 0)), 1),
-                IPU_ERR_SHAPE, "argmax: e is float32 [3,0]: axis 1 must have");
+        device_refused(
+            &d, ipu_argmax(d.graph, device_floats(&d, "e", 2, SHAPE(3, 0)), 1),
+            IPU_ERR_SHAPE, "argmax: e is float32 [3,0]: axis 1 must have");
         break;
     case 5:
-        refused(ipu_argmax(d.graph, at, 0), IPU_ERR_SHAPE,
-                "argmax: numbers is int32 [2], it must be float32");
+        device_refused(&d, ipu_argmax(d.graph, at, 0), IPU_ERR_SHAPE,
+                       "argmax: numbers is int32 [2], it must be float32");
         break;
     case 6:
-        refused(ipu_one_hot(d.graph, at, 0), IPU_ERR_ARGUMENT,
-                "one_hot: a depth of 0, it must be at least 1");
+        device_refused(&d, ipu_one_hot(d.graph, at, 0), IPU_ERR_ARGUMENT,
+                       "one_hot: a depth of 0, it must be at least 1");
         break;
     case 7:
-        refused(ipu_one_hot(d.graph, table, 3), IPU_ERR_SHAPE,
-                "one_hot: x is float32 [4,3], it must be int32");
+        device_refused(&d, ipu_one_hot(d.graph, table, 3), IPU_ERR_SHAPE,
+                       "one_hot: x is float32 [4,3], it must be int32");
         break;
     case 8:
-        refused(ipu_one_hot(d.graph, deep, 3), IPU_ERR_SHAPE,
-                "one_hot: deep has 8 dimensions");
+        device_refused(&d, ipu_one_hot(d.graph, deep, 3), IPU_ERR_SHAPE,
+                       "one_hot: deep has 8 dimensions");
         break;
     case 9:
-        refused(ipu_cast(d.graph, table, 99), IPU_ERR_ARGUMENT,
-                "cast: dtype 99 is none");
+        device_refused(&d, ipu_cast(d.graph, table, 99), IPU_ERR_ARGUMENT,
+                       "cast: dtype 99 is none");
         break;
     case 10:
-        refused(ipu_constant(d.graph, IPU_FLOAT32, 1, SHAPE(3), NULL),
-                IPU_ERR_ARGUMENT, "constant: the data are NULL");
+        device_refused(&d,
+                       ipu_constant(d.graph, IPU_FLOAT32, 1, SHAPE(3), NULL),
+                       IPU_ERR_ARGUMENT, "constant: the data are NULL");
         break;
     default:
-        refused(ipu_constant(d.graph, IPU_FLOAT32, 1, NULL, x),
-                IPU_ERR_ARGUMENT, "constant: the shape is NULL");
+        device_refused(&d, ipu_constant(d.graph, IPU_FLOAT32, 1, NULL, x),
+                       IPU_ERR_ARGUMENT, "constant: the shape is NULL");
     }
 }
 END_TEST

@@ -28,22 +28,6 @@ END_TEST
 
 /* ------------------------------------------------------------ what has run */
 
-static ipu_pipeline_stage_info stage_info(int stage)
-{
-    ipu_pipeline_stage_info info = {.size = sizeof info};
-
-    MUST(ipu_pipeline_stage(pipeline, stage, &info));
-    return info;
-}
-
-static ipu_pipeline_info stats(void)
-{
-    ipu_pipeline_info info = {.size = sizeof info};
-
-    MUST(ipu_pipeline_stats(pipeline, &info));
-    return info;
-}
-
 /* Number: schedule, and 2 to 8 stages. */
 START_TEST(what_has_run_is_what_the_formulas_say)
 {
@@ -67,10 +51,10 @@ START_TEST(what_has_run_is_what_the_formulas_say)
         ck_assert_int_eq(stage_info(k).stash_depth,
                          depth[_i % 3] * (s - 1 - k));
     }
-    ck_assert_int_eq(stats().slots, 6 * slots[_i % 3]);
-    ck_assert_int_eq(stats().updates, 6);
-    ck_assert_int_eq(stats().mini_batches, 6 * n);
-    ck_assert_int_eq(stats().ipus, s);
+    ck_assert_int_eq(run_info().slots, 6 * slots[_i % 3]);
+    ck_assert_int_eq(run_info().updates, 6);
+    ck_assert_int_eq(run_info().mini_batches, 6 * n);
+    ck_assert_int_eq(run_info().ipus, s);
     finish();
 }
 END_TEST
@@ -92,10 +76,10 @@ START_TEST(inference_goes_forwards_only)
         ck_assert_int_eq(stage_info(k).backward_executions, 0);
         ck_assert_int_eq(stage_info(k).stash_depth, 0);
     }
-    ck_assert_int_eq(stats().slots, _i % 3 == IPU_SCHEDULE_SEQUENTIAL
-                                        ? s * options.count
-                                        : options.count + s - 1);
-    ck_assert_int_eq(stats().updates, 0);
+    ck_assert_int_eq(run_info().slots, _i % 3 == IPU_SCHEDULE_SEQUENTIAL
+                                           ? s * options.count
+                                           : options.count + s - 1);
+    ck_assert_int_eq(run_info().updates, 0);
     plain_free(&plain);
     finish();
 }
@@ -121,7 +105,7 @@ START_TEST(events_tell_what_ran_when)
     for (int64_t i = 0; i < count; i++) {
         const ipu_pipeline_event *e = &events[i];
         int position = e->kind == IPU_STAGE_BACKWARD ? 7 - e->stage : e->stage;
-        int64_t slots = stats().slots / 4, m = e->mini_batch;
+        int64_t slots = run_info().slots / 4, m = e->mini_batch;
 
         ck_assert_int_ge(e->ipu, 0);
         ck_assert_int_lt(e->ipu, 4);
@@ -193,7 +177,7 @@ START_TEST(streams_overlap_with_io_tiles)
     options.count = 7;
     start();
     MUST(ipu_pipeline_run(pipeline));
-    ck_assert_int_eq(stats().slots, 7 + 3 + 2);
+    ck_assert_int_eq(run_info().slots, 7 + 3 + 2);
     train_plain(1, 7, IPU_REDUCTION_SUM, 0);
     expect_same_weights(0);
     plain_free(&plain);

@@ -39,14 +39,6 @@ static void *double_it(void *argument)
     return NULL;
 }
 
-static ipu_pipeline_stage_info stage_info(int stage)
-{
-    ipu_pipeline_stage_info info = {.size = sizeof info};
-
-    MUST(ipu_pipeline_stage(pipeline, stage, &info));
-    return info;
-}
-
 /* Stages from the gradient's on have gone backwards with all mini-batches, and
  * each before it with fewer, by as many as there are slots to come. */
 static void expect_progress(int position, int64_t update)
@@ -126,27 +118,9 @@ static void exchange(int nstages, int replicas)
 /* Twice the mean over replicas of each update's sums. */
 static void expect_doubled(int updates, float tolerance)
 {
-    int64_t per_update = options.count * options.replicas;
-
-    plain_new(&plain, which, 0);
-    plain.rate = 0.05f;
-    for (int64_t i = 0; i < updates * per_update; i++) {
-        plain_add(&plain, i, 1, 2.0 / options.replicas);
-        if (i % per_update == per_update - 1)
-            plain_apply(&plain);
-    }
-    expect_same_weights(tolerance);
-    for (int i = 0; i < MOST; i++)
-        for (int r = 1; r < options.replicas; r++) {
-            float a[MOST_WIDTH * MOST_WIDTH], b[MOST_WIDTH * MOST_WIDTH];
-            size_t bytes = (size_t)count_of(i) * 4;
-            char name[16];
-
-            MUST(ipu_pipeline_read(pipeline, 0, name_of(i, name), a, bytes));
-            MUST(ipu_pipeline_read(pipeline, r, name, b, bytes));
-            ck_assert_mem_eq(a, b, bytes);
-        }
-    plain_free(&plain);
+    expect_training(updates, options.replicas, 2.0 / options.replicas,
+                    tolerance);
+    expect_same_replicas();
 }
 
 /* Number: schedule; 2 and 4 stages; 1 to 3 replicas. */
@@ -184,17 +158,6 @@ static ipu_dtype all_half(void *context, const char *variable, ipu_dtype dtype)
 {
     (void)context, (void)variable, (void)dtype;
     return IPU_FLOAT16;
-}
-
-static int apply_cast(void *context, ipu_graph *graph, int32_t noutputs,
-                      const ipu_tensor *outputs, int32_t count,
-                      const ipu_tensor *variables, const ipu_tensor *gradients)
-{
-    ipu_tensor wide[MOST];
-
-    for (int32_t i = 0; i < count; i++)
-        wide[i] = ipu_cast(graph, gradients[i], IPU_FLOAT32);
-    return apply(context, graph, noutputs, outputs, count, variables, wide);
 }
 
 START_TEST(halves_travel_as_floats)
@@ -483,39 +446,20 @@ START_TEST(others_hear_of_a_run_that_fails)
 }
 END_TEST
 
-static int fail_now;
-
-static int update_fails(void *context, const char *name, void *values,
-                        int64_t count)
-{
-    (void)context, (void)name, (void)values, (void)count;
-    return fail_now ? -12 : 0;
-}
-
-static int apply_calling(void *context, ipu_graph *graph, int32_t noutputs,
-                         const ipu_tensor *outputs, int32_t count,
-                         const ipu_tensor *variables,
-                         const ipu_tensor *gradients)
-{
-    ipu_host_call(graph, "look", gradients[0], update_fails, NULL);
-    return apply(context, graph, noutputs, outputs, count, variables,
-                 gradients);
-}
-
 /* They have all gradients by then: it is the next that will not come. */
 START_TEST(others_hear_of_an_update_that_fails)
 {
     exchange(4, _i);
     options.ready = plain_gradient;
     options.optimizer = apply_calling;
-    fail_now = 1;
+    update_status = -12;
     start();
     MUST_FAIL(ipu_pipeline_run(pipeline), IPU_ERR_CALLBACK,
               "the weight update on IPU 0");
     ck_assert_int_eq(other.waits, 1);
     ck_assert_int_eq(other.failures, 1);
     ck_assert_ptr_nonnull(strstr(other.reason, "the weight update"));
-    fail_now = 0;
+    update_status = 0;
     expect_it_goes_on();
 }
 END_TEST

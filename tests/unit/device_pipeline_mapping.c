@@ -8,14 +8,6 @@
 
 static const int32_t same_ipu[] = {0, 0, 1, 1};
 
-static ipu_pipeline_stage_info stage_info(int stage)
-{
-    ipu_pipeline_stage_info info = {.size = sizeof info};
-
-    MUST(ipu_pipeline_stage(pipeline, stage, &info));
-    return info;
-}
-
 START_TEST(stages_are_as_near_as_can_be)
 {
     ipu_system system = {.size = sizeof system};

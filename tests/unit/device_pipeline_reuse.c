@@ -60,30 +60,12 @@ static ipu_outfeed_options plain_outfeed(void)
     return o;
 }
 
-/* The plain program is one replica's mean of theirs. */
-static void expect_training(int updates)
+/* Replicas train to their mean. */
+static void expect_mean(int updates)
 {
-    int64_t per_update = options.count * options.replicas;
-
-    plain_new(&plain, which, 0);
-    plain.rate = 0.05f;
-    for (int64_t i = 0; i < updates * per_update; i++) {
-        plain_add(&plain, i, 1, 1.0 / options.replicas);
-        if (i % per_update == per_update - 1)
-            plain_apply(&plain);
-    }
-    expect_same_weights(options.replicas == 1 ? 0 : 1e-4f);
-    plain_free(&plain);
-    for (int i = 0; i < 2 * LAYERS; i++)
-        for (int r = 1; r < options.replicas; r++) {
-            float a[MOST_WIDTH * MOST_WIDTH], b[MOST_WIDTH * MOST_WIDTH];
-            size_t bytes = (size_t)count_of(i) * 4;
-            char name[16];
-
-            MUST(ipu_pipeline_read(pipeline, 0, name_of(i, name), a, bytes));
-            MUST(ipu_pipeline_read(pipeline, r, name, b, bytes));
-            ck_assert_mem_eq(a, b, bytes);
-        }
+    expect_training(updates, options.replicas, 1.0 / options.replicas,
+                    options.replicas == 1 ? 0 : 1e-4f);
+    expect_same_replicas();
 }
 
 /* All elements of the last run, and of no other. */
@@ -122,7 +104,7 @@ static void expect_it_goes_on(void)
         if (losses_of)
             expect_losses(options.count);
     }
-    expect_training(RUNS);
+    expect_mean(RUNS);
     finish();
     ipu_outfeed_free(losses_of);
 }
@@ -144,7 +126,7 @@ START_TEST(memory_for_what_nobody_reads_has_an_end)
     ck_assert_ptr_nonnull(strstr(ipu_last_error(), "losses"));
     MUST(ipu_outfeed_clear(losses_of));
     /* The update before it stays. */
-    expect_training(1);
+    expect_mean(1);
     restart_data();
     for (int i = 0; i < 2 * LAYERS; i++) {
         float values[MOST_WIDTH * MOST_WIDTH];
@@ -224,7 +206,7 @@ START_TEST(a_reader_that_gives_up_ends_the_run)
         MUST(ipu_pipeline_run(pipeline));
     pthread_join(thread, &failed);
     ck_assert_ptr_null(failed);
-    expect_training(RUNS);
+    expect_mean(RUNS);
     finish();
     ipu_outfeed_free(losses_of);
 }
@@ -285,9 +267,9 @@ START_TEST(data_that_ends_is_told)
              "data of infeed 'data' has ended",
              (int)options.count);
     MUST_FAIL(ipu_pipeline_run(pipeline), IPU_ERR_END, text);
-    expect_training(1);
+    expect_mean(1);
     MUST_FAIL(ipu_pipeline_run(pipeline), IPU_ERR_END, "slot 0, stage 0");
-    expect_training(1);
+    expect_mean(1);
     finish();
     ipu_outfeed_free(losses_of);
 }
@@ -469,7 +451,7 @@ START_TEST(shapes_that_differ_leave_the_queues_alone)
         MUST(ipu_pipeline_run(pipeline));
         expect_losses(options.count);
     }
-    expect_training(RUNS);
+    expect_mean(RUNS);
     finish();
     ipu_outfeed_free(losses_of);
 }

@@ -8,22 +8,6 @@
 
 #include "pipelined.h"
 
-static ipu_pipeline_stage_info stage_info(int stage)
-{
-    ipu_pipeline_stage_info info = {.size = sizeof info};
-
-    MUST(ipu_pipeline_stage(pipeline, stage, &info));
-    return info;
-}
-
-static ipu_pipeline_info stats(void)
-{
-    ipu_pipeline_info info = {.size = sizeof info};
-
-    MUST(ipu_pipeline_stats(pipeline, &info));
-    return info;
-}
-
 static ipu_pipeline_ipu_info chip(int number)
 {
     ipu_pipeline_ipu_info info = {.size = sizeof info};
@@ -95,17 +79,17 @@ START_TEST(recomputation_changes_no_bit)
         if (!recompute) {
             read_weights();
             stash = stage_info(0).stash_bytes;
-            cycles = stats().total_cycles;
-            ck_assert_int_eq(stats().recompute, 0);
+            cycles = run_info().total_cycles;
+            ck_assert_int_eq(run_info().recompute, 0);
         } else {
             expect_kept_weights();
-            ck_assert_int_eq(stats().recompute, modes[_i % 3]);
+            ck_assert_int_eq(run_info().recompute, modes[_i % 3]);
             ck_assert_int_eq(stage_info(0).recompute_executions,
                              10 * options.count);
             ck_assert_int_eq(stage_info(1).recompute_executions, 0);
             ck_assert_int_lt(stage_info(0).stash_bytes, stash);
             ck_assert_int_gt(stage_info(0).recompute_cycles, 0);
-            ck_assert_int_gt(stats().total_cycles, cycles);
+            ck_assert_int_gt(run_info().total_cycles, cycles);
         }
         finish();
     }
@@ -280,7 +264,7 @@ START_TEST(concurrent_stages_are_one_position)
         for (int k = 0; k < 20; k++)
             MUST(ipu_pipeline_run(pipeline));
         /* One slot shorter each way than if one came after the other. */
-        ck_assert_int_eq(stats().slots,
+        ck_assert_int_eq(run_info().slots,
                          20 * (_i == IPU_SCHEDULE_GROUPED ? 12 + 2 * 3 - 1
                                : _i == IPU_SCHEDULE_INTERLEAVED
                                    ? 2 * (12 + 3 - 1)
@@ -288,7 +272,7 @@ START_TEST(concurrent_stages_are_one_position)
         ck_assert_int_eq(stage_info(1).position, 1);
         ck_assert_int_eq(stage_info(2).position, i ? 2 : 1);
         MUST(ipu_pipeline_read(pipeline, 0, "w0", weights[i], 35 * 4));
-        ck_assert_int_eq(stats().ipus, options.nstages);
+        ck_assert_int_eq(run_info().ipus, options.nstages);
         finish();
     }
     ck_assert_mem_eq(weights[0], weights[1], sizeof weights[0]);
@@ -312,10 +296,10 @@ START_TEST(batch_serialization_is_a_larger_count)
     start();
     MUST(ipu_pipeline_run(pipeline));
     MUST(ipu_pipeline_run(pipeline));
-    ck_assert_int_eq(stats().slots, 2 * 2 * 4 * 3);
+    ck_assert_int_eq(run_info().slots, 2 * 2 * 4 * 3);
     ck_assert_int_eq(stage_info(2).forward_executions, 2 * 15);
-    ck_assert_int_eq(stats().ipus, 1);
-    ck_assert_int_eq(stats().inter_ipu_bytes, 0);
+    ck_assert_int_eq(run_info().ipus, 1);
+    ck_assert_int_eq(run_info().inter_ipu_bytes, 0);
     train_plain(2, 15, IPU_REDUCTION_SUM, 0);
     expect_same_weights(0);
     plain_free(&plain);
@@ -332,18 +316,6 @@ static ipu_dtype choose_half(void *context, const char *variable,
 {
     (*(int *)context)++;
     return variable[0] == 'w' ? IPU_FLOAT16 : dtype;
-}
-
-/* The optimizer casts: what is not, is refused. */
-static int apply_cast(void *context, ipu_graph *graph, int32_t noutputs,
-                      const ipu_tensor *outputs, int32_t count,
-                      const ipu_tensor *variables, const ipu_tensor *gradients)
-{
-    ipu_tensor wide[2 * LAYERS];
-
-    for (int32_t i = 0; i < count; i++)
-        wide[i] = ipu_cast(graph, gradients[i], IPU_FLOAT32);
-    return apply(context, graph, noutputs, outputs, count, variables, wide);
 }
 
 START_TEST(accumulators_have_their_dtype)
@@ -544,18 +516,19 @@ START_TEST(accounts_are_those_of_equal_stages)
                 stage_info(i).stash_depth * stage_info(i).stash_bytes;
         ideal = 3.0 / (16 + 4 - 1);
         if (schedule == IPU_SCHEDULE_GROUPED)
-            ck_assert_msg(fabs(stats().idle_fraction - ideal) < 0.02,
-                          "idle %g, ideal %g", stats().idle_fraction, ideal);
+            ck_assert_msg(fabs(run_info().idle_fraction - ideal) < 0.02,
+                          "idle %g, ideal %g", run_info().idle_fraction, ideal);
         /* There and back over three borders, 16 times. */
-        ck_assert_int_eq(stats().inter_ipu_bytes, 16 * 3 * 2 * tensor);
+        ck_assert_int_eq(run_info().inter_ipu_bytes, 16 * 3 * 2 * tensor);
         ck_assert_int_eq(stage_info(1).sent_bytes, 2 * tensor);
-        ck_assert_int_gt(stats().exchange_cycles, 0);
+        ck_assert_int_gt(run_info().exchange_cycles, 0);
         /* 512 KiB over two links of 16 GB/s: some 20 microseconds a slot. */
-        ck_assert_int_lt(stats().exchange_cycles, stats().slots * 40000);
-        ck_assert_int_eq(stats().total_cycles,
-                         stats().compute_cycles + stats().exchange_cycles +
-                             stats().sync_cycles + stats().update_cycles +
-                             stats().host_cycles);
+        ck_assert_int_lt(run_info().exchange_cycles, run_info().slots * 40000);
+        ck_assert_int_eq(run_info().total_cycles,
+                         run_info().compute_cycles +
+                             run_info().exchange_cycles +
+                             run_info().sync_cycles + run_info().update_cycles +
+                             run_info().host_cycles);
         ck_assert_int_eq(chip(0).stash_bytes, (stage_info(0).stash_depth + 1) *
                                                   stage_info(0).stash_bytes);
         ck_assert_int_ge(chip(0).variable_bytes, 2 * 1024 * 1024 * 4);
@@ -586,7 +559,7 @@ START_TEST(offloading_moves_bytes_and_costs_cycles)
         start();
         MUST(ipu_pipeline_run(pipeline));
         on_chip[i] = chip(0).variable_bytes + chip(0).stash_bytes;
-        total[i] = stats().total_cycles;
+        total[i] = run_info().total_cycles;
         ck_assert_int_eq(chip(0).streaming_bytes > 0, i);
         if (i)
             expect_kept_weights();

@@ -133,26 +133,11 @@ static void fill_inputs(struct network *n, float *x, int32_t *y)
     device_connect(&n->d, "y", y, ROWS);
 }
 
-static ipu_memory_info memory_of(const struct network *n)
-{
-    ipu_memory_info memory = {.size = sizeof memory};
-
-    MUST(ipu_executable_memory(n->d.executable, &memory));
-    return memory;
-}
-
 /* At the peak, beside variables. */
 static int64_t transient(const struct network *n)
 {
-    return memory_of(n).peak_bytes - memory_of(n).always_live_bytes;
-}
-
-static ipu_program_cycles cycles_of(const struct network *n)
-{
-    ipu_program_cycles cycles = {.size = sizeof cycles};
-
-    MUST(ipu_executable_cycles(n->d.executable, &cycles));
-    return cycles;
+    return device_memory(&n->d).peak_bytes -
+           device_memory(&n->d).always_live_bytes;
 }
 
 static float results[WAYS][2 * LAYERS + 1][WIDTH * WIDTH];
@@ -197,7 +182,7 @@ static void note_steps(const struct network *n, int32_t *loss, int32_t *first,
     *loss = *first = -1;
     *again = 0;
     *cycles = 0;
-    for (int32_t i = 0; i < memory_of(n).steps; i++) {
+    for (int32_t i = 0; i < device_memory(&n->d).steps; i++) {
         ipu_step_info step = {.size = sizeof step};
 
         MUST(ipu_executable_step(n->d.executable, i, &step));
@@ -222,16 +207,16 @@ START_TEST(memory_falls_and_cycles_rise)
         output_all(&networks[way]);
         device_load(&networks[way].d);
     }
-    plain = cycles_of(&networks[PLAIN]).total;
-    ck_assert_int_eq(cycles_of(&networks[PLAIN]).again, 0);
+    plain = device_cycles(&networks[PLAIN].d).total;
+    ck_assert_int_eq(device_cycles(&networks[PLAIN].d).again, 0);
     for (int way = CHECKPOINTS; way < WAYS; way++) {
         int32_t loss, first, again;
-        int64_t total = cycles_of(&networks[way]).total;
+        int64_t total = device_cycles(&networks[way].d).total;
 
         note_steps(&networks[way], &loss, &first, &again, &cycles);
         ck_assert_int_ge(again, 3); /* several ops in one step */
         ck_assert_int_gt(first, loss + 1);
-        ck_assert_int_eq(cycles_of(&networks[way]).again, cycles);
+        ck_assert_int_eq(device_cycles(&networks[way].d).again, cycles);
         ck_assert_double_eq_tol((double)(plain + cycles) / (double)total, 1,
                                 0.01);
         /* Connections over layers carry some of it across checkpoints. */
@@ -265,7 +250,7 @@ START_TEST(peaks_are_those_of_checkpoints_and_a_part)
         MUST(ipu_gradients(d->graph, x, 1, &v, &x));
         MUST(ipu_output(d->graph, "g", x));
         device_load(d);
-        peaks[way] = memory_of(&networks[way]).peak_bytes - bytes;
+        peaks[way] = device_memory(&networks[way].d).peak_bytes - bytes;
     }
     ck_assert_int_ge(peaks[0], LONG * bytes);
     /* 6 checkpoints, 3 of a part, the derivative, and one to compute it. */

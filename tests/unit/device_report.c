@@ -7,22 +7,7 @@
 
 #include <math.h>
 
-#include "report.h"
-
-static struct device d;
-static ipu_profile *profile;
-
-static void set_up(void)
-{
-    d = device_new();
-    profile = NULL;
-}
-
-static void tear_down(void)
-{
-    ipu_profile_free(profile);
-    device_free(&d);
-}
+#include "profiled.h"
 
 /* ----------------------------------------------------------------- counting */
 
@@ -32,13 +17,6 @@ static ipu_engine_times times(void)
 
     MUST(ipu_engine_get_times(d.engine, &t));
     return t;
-}
-
-static void network(int64_t batch)
-{
-    report_network(&d, batch, report_nothing);
-    device_load(&d);
-    report_connect(&d, batch);
 }
 
 START_TEST(an_engine_counts_when_it_is_asked)
@@ -397,7 +375,7 @@ START_TEST(the_same_program_makes_the_same_profile)
 
     network(8);
     profile = report_profile(&d, "net");
-    report_network(&other, 8, report_nothing);
+    report_network(&other, 8, device_no_call);
     device_load(&other);
     twin = report_profile(&other, "net");
     a = report_text(profile, IPU_PROFILE_JSON);
@@ -430,7 +408,7 @@ START_TEST(arguments_of_profiles_are_checked)
     char *text = NULL;
 
     network(4);
-    report_network(&other, 4, report_nothing);
+    report_network(&other, 4, device_no_call);
     device_load(&other);
     MUST_FAIL(ipu_profile_new(NULL, &profile), IPU_ERR_ARGUMENT, "name");
     MUST_FAIL(ipu_profile_new("x", NULL), IPU_ERR_ARGUMENT, "NULL");

@@ -16,8 +16,8 @@ static void set_up(void)
 {
     small = device_new();
     large = device_new();
-    report_network(&small, 8, report_nothing);
-    report_network(&large, 2048, report_nothing);
+    report_network(&small, 8, device_no_call);
+    report_network(&large, 2048, device_no_call);
     device_load(&small);
     device_load(&large);
     before = report_profile(&small, "small");

@@ -16,7 +16,7 @@ static ipu_profile *profile, *again;
 static void set_up(void)
 {
     d = device_new();
-    report_network(&d, 8, report_nothing);
+    report_network(&d, 8, device_no_call);
     device_load(&d);
     report_connect(&d, 8);
     MUST(ipu_engine_profile(d.engine, 1));

@@ -6,22 +6,7 @@
  */
 #include "check_main.h"
 
-#include "report.h"
-
-static struct device d;
-static ipu_profile *profile;
-
-static void set_up(void)
-{
-    d = device_new();
-    profile = NULL;
-}
-
-static void tear_down(void)
-{
-    ipu_profile_free(profile);
-    device_free(&d);
-}
+#include "profiled.h"
 
 /* x becomes relu(x w), 5 times; in each of 3 rounds. */
 static int inner(ipu_graph *g, void *context, int32_t ninputs,

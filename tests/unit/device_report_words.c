@@ -7,29 +7,7 @@
 
 #include <stdbool.h>
 
-#include "report.h"
-
-static struct device d;
-static ipu_profile *profile;
-
-static void set_up(void)
-{
-    d = device_new();
-    profile = NULL;
-}
-
-static void tear_down(void)
-{
-    ipu_profile_free(profile);
-    device_free(&d);
-}
-
-static void network(int64_t batch)
-{
-    report_network(&d, batch, report_nothing);
-    device_load(&d);
-    report_connect(&d, batch);
-}
+#include "profiled.h"
 
 static ipu_block_info block(int32_t i)
 {
@@ -108,7 +86,7 @@ START_TEST(what_does_not_fit_is_said)
     ipu_target_init(&target, sizeof target);
     target.tiles = 4;
     target.bytes_per_tile = 2048;
-    report_network(&d, 8, report_nothing);
+    report_network(&d, 8, device_no_call);
     MUST(ipu_compile_with(d.graph, &options, &d.executable));
     profile = report_profile(&d, "net");
     text_has("The program does not fit.");
@@ -167,7 +145,7 @@ static void waiting_network(const ipu_target *target)
         char name[16];
 
         snprintf(name, sizeof name, "g%d", i);
-        MUST(ipu_host_call(d.graph, name, g[i], report_nothing, NULL));
+        MUST(ipu_host_call(d.graph, name, g[i], device_no_call, NULL));
     }
     MUST(ipu_compile(d.graph, target, &d.executable));
     profile = report_profile(&d, "waiting");

@@ -29,27 +29,9 @@ static ipu_memory_info compiled(void)
 {
     const ipu_compile_options options = {
         .size = sizeof options, .target = &target, .without = without};
-    ipu_memory_info info = {.size = sizeof info};
 
     MUST(ipu_compile_with(d.graph, &options, &d.executable));
-    MUST(ipu_executable_memory(d.executable, &info));
-    return info;
-}
-
-static ipu_step_info step(int32_t i)
-{
-    ipu_step_info info = {.size = sizeof info};
-
-    MUST(ipu_executable_step(d.executable, i, &info));
-    return info;
-}
-
-static ipu_program_cycles cycles(void)
-{
-    ipu_program_cycles info = {.size = sizeof info};
-
-    MUST(ipu_executable_cycles(d.executable, &info));
-    return info;
+    return device_memory(&d);
 }
 
 /* y = relu(x w), x: [64, 128], w: [128, 32] */
@@ -80,18 +62,18 @@ START_TEST(a_step_takes_what_the_model_says)
                                           .n = 32},
                            NULL, &product));
     MUST(ipu_model_elementwise(&target, 64 * 32, 4, 1, 1, &relu));
-    ck_assert_str_eq(step(0).op, "matmul");
-    ck_assert_int_eq(step(0).total_cycles, product.total);
-    ck_assert_double_eq(step(0).flops, 2.0 * 64 * 128 * 32);
-    ck_assert_str_eq(step(1).op, "relu");
-    ck_assert_int_eq(step(1).total_cycles, relu.total);
-    ck_assert_int_eq(step(1).busy_tiles, 64 * 32 / 2);
-    ck_assert_int_eq(cycles().compute, product.compute + relu.compute);
-    ck_assert_int_eq(cycles().exchange, product.exchange);
-    ck_assert_int_eq(cycles().sync, product.sync);
-    ck_assert_int_eq(cycles().estimates, 1);
-    ck_assert_ptr_nonnull(strstr(step(0).estimate, "another plan"));
-    ck_assert_ptr_null(step(1).estimate);
+    ck_assert_str_eq(device_step(&d, 0).op, "matmul");
+    ck_assert_int_eq(device_step(&d, 0).total_cycles, product.total);
+    ck_assert_double_eq(device_step(&d, 0).flops, 2.0 * 64 * 128 * 32);
+    ck_assert_str_eq(device_step(&d, 1).op, "relu");
+    ck_assert_int_eq(device_step(&d, 1).total_cycles, relu.total);
+    ck_assert_int_eq(device_step(&d, 1).busy_tiles, 64 * 32 / 2);
+    ck_assert_int_eq(device_cycles(&d).compute, product.compute + relu.compute);
+    ck_assert_int_eq(device_cycles(&d).exchange, product.exchange);
+    ck_assert_int_eq(device_cycles(&d).sync, product.sync);
+    ck_assert_int_eq(device_cycles(&d).estimates, 1);
+    ck_assert_ptr_nonnull(strstr(device_step(&d, 0).estimate, "another plan"));
+    ck_assert_ptr_null(device_step(&d, 1).estimate);
 }
 END_TEST
 
@@ -102,7 +84,7 @@ START_TEST(a_run_is_its_steps_and_its_streams)
 
     small_layer();
     compiled();
-    run = cycles();
+    run = device_cycles(&d);
     device = run.compute + run.exchange + run.sync;
     ck_assert_int_gt(run.host, 0);
     ck_assert_int_eq(run.total, device + run.host);
@@ -118,33 +100,25 @@ START_TEST(io_tiles_serve_streams_beside_the_rest)
     small_layer();
     target.io_tiles = 32;
     compiled();
-    run = cycles();
+    run = device_cycles(&d);
     ck_assert_int_gt(run.host, run.compute + run.exchange + run.sync);
     ck_assert_int_eq(run.total, run.host);
 }
 END_TEST
-
-static int nothing(void *context, const char *name, void *data, int64_t count)
-{
-    (void)context;
-    (void)name;
-    (void)data;
-    (void)count;
-    return 0;
-}
 
 START_TEST(a_host_call_is_a_stream)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(1000));
     int64_t before;
 
-    MUST(ipu_host_call(d.graph, "y", ipu_relu(d.graph, x), nothing, NULL));
+    MUST(ipu_host_call(d.graph, "y", ipu_relu(d.graph, x), device_no_call,
+                       NULL));
     compiled();
-    ck_assert_str_eq(step(1).op, "host_call");
-    ck_assert_int_eq(step(1).compute_cycles, 0);
-    before = cycles().host;
-    ck_assert_int_gt(before, step(1).total_cycles);
-    ck_assert_int_eq(cycles().exchange, 0);
+    ck_assert_str_eq(device_step(&d, 1).op, "host_call");
+    ck_assert_int_eq(device_step(&d, 1).compute_cycles, 0);
+    before = device_cycles(&d).host;
+    ck_assert_int_gt(before, device_step(&d, 1).total_cycles);
+    ck_assert_int_eq(device_cycles(&d).exchange, 0);
 }
 END_TEST
 
@@ -154,7 +128,7 @@ START_TEST(an_alias_takes_nothing)
 
     MUST(ipu_output(d.graph, "y", ipu_reshape(d.graph, x, 2, SHAPE(8, 8))));
     compiled();
-    ck_assert_int_eq(step(0).total_cycles, 0);
+    ck_assert_int_eq(device_step(&d, 0).total_cycles, 0);
 }
 END_TEST
 
@@ -177,8 +151,8 @@ START_TEST(derivatives_of_a_convolution_take_as_many_products)
     MUST(ipu_output(d.graph, "dk", grads[1]));
     MUST(ipu_output(d.graph, "y", y));
     for (int32_t i = 0, n = compiled().steps; i < n; i++)
-        if (strncmp(step(i).op, "conv2d", 6) == 0) {
-            found += step(i).flops;
+        if (strncmp(device_step(&d, i).op, "conv2d", 6) == 0) {
+            found += device_step(&d, i).flops;
             products++;
         }
     ck_assert_int_eq(products, 3);
@@ -202,10 +176,10 @@ START_TEST(what_moves_is_followed)
         y = ipu_transpose(d.graph, x, NULL);
     MUST(ipu_output(d.graph, "y", y));
     compiled();
-    ck_assert_str_eq(step(0).op, _i == 2 ? "transpose" : "slice");
-    ck_assert_int_eq(step(0).exchange_bytes, _i * 4 * 4);
-    ck_assert_ptr_null(step(0).estimate);
-    ck_assert_double_eq(step(0).flops, 0);
+    ck_assert_str_eq(device_step(&d, 0).op, _i == 2 ? "transpose" : "slice");
+    ck_assert_int_eq(device_step(&d, 0).exchange_bytes, _i * 4 * 4);
+    ck_assert_ptr_null(device_step(&d, 0).estimate);
+    ck_assert_double_eq(device_step(&d, 0).flops, 0);
 }
 END_TEST
 
@@ -216,7 +190,7 @@ START_TEST(a_batch_of_products_counts_each)
 
     MUST(ipu_output(d.graph, "y", ipu_batch_matmul(d.graph, a, b, 0, 0)));
     compiled();
-    ck_assert_double_eq(step(0).flops, 2.0 * 5 * 16 * 32 * 8);
+    ck_assert_double_eq(device_step(&d, 0).flops, 2.0 * 5 * 16 * 32 * 8);
 }
 END_TEST
 
@@ -229,7 +203,7 @@ START_TEST(operands_come_from_where_they_lie)
 
     MUST(ipu_output(d.graph, "y", ipu_matmul(d.graph, x, w)));
     compiled();
-    spread = step(0).exchange_cycles;
+    spread = device_step(&d, 0).exchange_cycles;
     ck_assert_int_lt(spread, 512 * 64);
     device_free(&d);
     d = device_new();
@@ -238,7 +212,7 @@ START_TEST(operands_come_from_where_they_lie)
     MUST(ipu_map(d.graph, x, 7, 1));
     MUST(ipu_output(d.graph, "y", ipu_matmul(d.graph, x, w)));
     compiled();
-    ck_assert_int_ge(step(0).exchange_cycles, 512 * 64);
+    ck_assert_int_ge(device_step(&d, 0).exchange_cycles, 512 * 64);
 }
 END_TEST
 
@@ -251,7 +225,7 @@ static ipu_step_info sum_of(int32_t axis, int32_t tiles)
         MUST(ipu_map(d.graph, x, 0, tiles));
     MUST(ipu_output(d.graph, "y", ipu_sum(d.graph, x, 1, &axis, 0)));
     compiled();
-    info = step(0);
+    info = device_step(&d, 0);
     device_free(&d);
     d = device_new();
     return info;
@@ -280,9 +254,9 @@ static double slots_of(ipu_tensor (*op)(ipu_graph *, ipu_tensor),
 
     MUST(ipu_output(d.graph, "y", op(d.graph, x)));
     compiled();
-    slots = (double)step(0).compute_cycles / (double)pairs;
+    slots = (double)device_step(&d, 0).compute_cycles / (double)pairs;
     /* How long functions take depends on what they are given. */
-    ck_assert_int_eq(step(0).estimate == NULL, op == (ipu_relu));
+    ck_assert_int_eq(device_step(&d, 0).estimate == NULL, op == (ipu_relu));
     device_free(&d);
     d = device_new();
     return slots;
@@ -342,12 +316,13 @@ START_TEST(estimates_say_why)
     without = IPU_PASS_FUSE;
     MUST(ipu_output(d.graph, "y", made(_i, x)));
     compiled();
-    all = cycles();
+    all = device_cycles(&d);
     for (int32_t i = 0; last < 0; i++)
-        if (step(i).estimate || !reasons[_i])
+        if (device_step(&d, i).estimate || !reasons[_i])
             last = i;
     if (reasons[_i])
-        ck_assert_ptr_nonnull(strstr(step(last).estimate, reasons[_i]));
+        ck_assert_ptr_nonnull(
+            strstr(device_step(&d, last).estimate, reasons[_i]));
     ck_assert_int_eq(all.estimates > 0, reasons[_i] != NULL);
 }
 END_TEST
@@ -362,7 +337,7 @@ START_TEST(rows_that_lie_elsewhere_are_received)
     MUST(ipu_map(d.graph, x, 0, 736));
     MUST(ipu_map(d.graph, y, _i ? 736 : 0, 736));
     compiled();
-    ck_assert_int_eq(step(0).exchange_bytes, _i ? 64 : 0);
+    ck_assert_int_eq(device_step(&d, 0).exchange_bytes, _i ? 64 : 0);
 }
 END_TEST
 
@@ -375,9 +350,10 @@ START_TEST(rows_over_several_tiles_are_summed_up)
     MUST(ipu_output(d.graph, "a", ipu_softmax(d.graph, few)));
     MUST(ipu_output(d.graph, "b", ipu_softmax(d.graph, many)));
     compiled();
-    ck_assert_int_gt(step(0).exchange_bytes, 0);
-    ck_assert_int_eq(step(1).exchange_bytes, 0);
-    ck_assert_int_gt(step(0).total_cycles, step(1).total_cycles);
+    ck_assert_int_gt(device_step(&d, 0).exchange_bytes, 0);
+    ck_assert_int_eq(device_step(&d, 1).exchange_bytes, 0);
+    ck_assert_int_gt(device_step(&d, 0).total_cycles,
+                     device_step(&d, 1).total_cycles);
 }
 END_TEST
 
@@ -393,9 +369,10 @@ START_TEST(looking_up_does_not_read_the_table)
 
         MUST(ipu_output(d.graph, "y", ipu_embedding(d.graph, table, at)));
         compiled();
-        taken[i] = step(0).total_cycles;
-        ck_assert_int_eq(step(0).exchange_bytes, 64 * 4);
-        ck_assert_ptr_nonnull(strstr(step(0).estimate, "known only when it"));
+        taken[i] = device_step(&d, 0).total_cycles;
+        ck_assert_int_eq(device_step(&d, 0).exchange_bytes, 64 * 4);
+        ck_assert_ptr_nonnull(
+            strstr(device_step(&d, 0).estimate, "known only when it"));
         device_free(&d);
         d = device_new();
     }
@@ -410,7 +387,7 @@ START_TEST(tiles_without_work_wait)
 
     MUST(ipu_output(d.graph, "y", ipu_relu(d.graph, x)));
     compiled();
-    ck_assert_int_eq(step(0).busy_tiles, 4);
+    ck_assert_int_eq(device_step(&d, 0).busy_tiles, 4);
     MUST(ipu_executable_tile_cycles(d.executable, 0, 3, &busy));
     MUST(ipu_executable_tile_cycles(d.executable, 0, 4, &idle));
     ck_assert_int_gt(busy.compute, 0);
@@ -426,11 +403,11 @@ START_TEST(a_faster_chip_is_faster)
 
     small_layer();
     compiled();
-    mk2 = cycles().seconds;
+    mk2 = device_cycles(&d).seconds;
     ipu_executable_free(d.executable);
     MUST(ipu_target_find("bow", &target));
     compiled();
-    ck_assert(cycles().seconds < mk2);
+    ck_assert(device_cycles(&d).seconds < mk2);
 }
 END_TEST
 
@@ -481,8 +458,8 @@ START_TEST(tiles_add_up)
         most = tile.peak_bytes > most ? tile.peak_bytes : most;
     }
     for (int32_t i = 0; i < info.steps; i++)
-        if (step(i).fullest_tile_bytes > steps_most)
-            steps_most = step(i).fullest_tile_bytes;
+        if (device_step(&d, i).fullest_tile_bytes > steps_most)
+            steps_most = device_step(&d, i).fullest_tile_bytes;
     ck_assert_int_eq(always, 128 * 32 * 4);
     ck_assert_int_eq(most, info.fullest_tile_bytes);
     ck_assert_int_eq(most, steps_most);
@@ -543,7 +520,7 @@ static void large_network(int64_t batch)
                        gradients));
     for (int i = 0; i < LAYERS; i++) {
         snprintf(name, sizeof name, "g%d", i);
-        MUST(ipu_host_call(d.graph, name, gradients[i], nothing, NULL));
+        MUST(ipu_host_call(d.graph, name, gradients[i], device_no_call, NULL));
     }
 }
 

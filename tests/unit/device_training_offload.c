@@ -72,22 +72,6 @@ static void load(struct device *d)
     MUST(ipu_engine_new(d->executable, &d->engine));
 }
 
-static ipu_memory_info memory_of(const struct device *d)
-{
-    ipu_memory_info memory = {.size = sizeof memory};
-
-    MUST(ipu_executable_memory(d->executable, &memory));
-    return memory;
-}
-
-static ipu_program_cycles cycles_of(const struct device *d)
-{
-    ipu_program_cycles cycles = {.size = sizeof cycles};
-
-    MUST(ipu_executable_cycles(d->executable, &cycles));
-    return cycles;
-}
-
 static void train(struct device *d, float *w)
 {
     static float x[COUNT];
@@ -113,8 +97,8 @@ START_TEST(weights_are_the_same_bits)
         load(&devices[i]);
         train(&devices[i], weights[i]);
     }
-    ck_assert_int_eq(memory_of(&devices[0]).remote_bytes, 0);
-    ck_assert_int_eq(memory_of(&devices[1]).remote_bytes,
+    ck_assert_int_eq(device_memory(&devices[0]).remote_bytes, 0);
+    ck_assert_int_eq(device_memory(&devices[1]).remote_bytes,
                      (BYTES + SMALL * 4) * kept[_i] + (_i >= ADAM) * 4);
     ck_assert(weights[0][COUNT - 1] != 0);
     ck_assert_mem_eq(weights[0], weights[1], sizeof weights[0]);
@@ -137,8 +121,8 @@ START_TEST(state_leaves_the_tiles)
     for (int i = 0; i < 2; i++) {
         devices[i] = build(_i, i ? IPU_OFFLOAD_ON : IPU_OFFLOAD_OFF, 0);
         load(&devices[i]);
-        memory[i] = memory_of(&devices[i]);
-        cycles[i] = cycles_of(&devices[i]);
+        memory[i] = device_memory(&devices[i]);
+        cycles[i] = device_cycles(&devices[i]);
     }
     MUST(ipu_model_streaming(&alone, BYTES, &one));
     /* b's are too small to go. */
@@ -165,7 +149,7 @@ START_TEST(without_streaming_memory_it_stays)
     MUST(ipu_target_find("mk1", &target));
     devices[0] = build(ADAM, IPU_OFFLOAD_AUTO, 0);
     load(&devices[0]);
-    ck_assert_int_eq(memory_of(&devices[0]).remote_bytes, 0);
+    ck_assert_int_eq(device_memory(&devices[0]).remote_bytes, 0);
     devices[1] = build(ADAM, IPU_OFFLOAD_ON, 0);
     MUST_FAIL(ipu_compile(devices[1].graph, &target, &devices[1].executable),
               IPU_ERR_ARGUMENT, "'mk1' has no streaming memory");
@@ -180,7 +164,7 @@ START_TEST(the_least_size_can_be_chosen)
 
     devices[0] = build(ADAM, IPU_OFFLOAD_AUTO, least[_i]);
     load(&devices[0]);
-    ck_assert_int_eq(memory_of(&devices[0]).remote_bytes, remote[_i]);
+    ck_assert_int_eq(device_memory(&devices[0]).remote_bytes, remote[_i]);
 }
 END_TEST
 
@@ -208,19 +192,14 @@ START_TEST(large_variables_go_in_pieces)
     MUST(ipu_assign(devices[0].graph, m, ipu_add(devices[0].graph, m, w)));
     MUST(ipu_update_end(devices[0].graph));
     MUST(ipu_compile_with(devices[0].graph, &options, &devices[0].executable));
-    ck_assert_int_eq(memory_of(&devices[0]).remote_bytes, (int64_t)LARGE * 4);
+    ck_assert_int_eq(device_memory(&devices[0]).remote_bytes,
+                     (int64_t)LARGE * 4);
     MUST(ipu_model_streaming(&alone, 128 << 20, &first));
     MUST(ipu_model_streaming(&alone, 4000, &second));
-    ck_assert_int_eq(cycles_of(&devices[0]).streaming,
+    ck_assert_int_eq(device_cycles(&devices[0]).streaming,
                      2 * (first.exchange + second.exchange));
 }
 END_TEST
-
-static int nothing(void *context, const char *name, void *data, int64_t count)
-{
-    (void)context, (void)name, (void)data, (void)count;
-    return 0;
-}
 
 /* What another part of the program reads or writes stays on the chip. */
 START_TEST(only_what_the_update_alone_uses_goes)
@@ -242,9 +221,9 @@ START_TEST(only_what_the_update_alone_uses_goes)
     if (_i == 2)
         MUST(ipu_assign(graph, v, x));
     if (_i == 4)
-        MUST(ipu_host_call(graph, "call", v, nothing, NULL));
+        MUST(ipu_host_call(graph, "call", v, device_no_call, NULL));
     load(&devices[0]);
-    ck_assert_int_eq(memory_of(&devices[0]).remote_bytes,
+    ck_assert_int_eq(device_memory(&devices[0]).remote_bytes,
                      _i == 0 || _i == 3 ? BYTES : 0);
 }
 END_TEST
@@ -281,11 +260,11 @@ START_TEST(tools_go_together)
         }
         MUST(ipu_engine_read(d->engine, "w", weights[i], BYTES));
     }
-    ck_assert_int_eq(cycles_of(&devices[0]).again, 0);
-    ck_assert_int_gt(cycles_of(&devices[1]).again, 0);
-    ck_assert_int_gt(cycles_of(&devices[1]).streaming, 0);
-    ck_assert_int_lt(memory_of(&devices[1]).peak_bytes,
-                     memory_of(&devices[0]).peak_bytes);
+    ck_assert_int_eq(device_cycles(&devices[0]).again, 0);
+    ck_assert_int_gt(device_cycles(&devices[1]).again, 0);
+    ck_assert_int_gt(device_cycles(&devices[1]).streaming, 0);
+    ck_assert_int_lt(device_memory(&devices[1]).peak_bytes,
+                     device_memory(&devices[0]).peak_bytes);
     ck_assert_mem_eq(weights[0], weights[1], sizeof weights[0]);
 }
 END_TEST

@@ -7,46 +7,7 @@
 
 #include <math.h>
 
-#include "device.h"
-
-enum { N = 4, COUNT = 5 };
-
-static struct device d;
-static ipu_tensor w, g, rate;
-
-static void set_up(void)
-{
-    d = device_new();
-    w = ipu_variable(d.graph, "w", IPU_FLOAT32, 1, SHAPE(COUNT));
-    g = device_floats(&d, "g", 1, SHAPE(COUNT));
-    rate = ipu_fill(d.graph, IPU_FLOAT32, 0, NULL, 0.5);
-}
-
-static void tear_down(void)
-{
-    device_free(&d);
-}
-
-static float read_first(const char *name)
-{
-    float values[COUNT];
-
-    MUST(ipu_engine_read(d.engine, name, values, sizeof values));
-    for (int i = 1; i < COUNT; i++)
-        ck_assert_float_eq(values[i], values[0]);
-    return values[0];
-}
-
-/* A run whose gradient has this value. */
-static void run_with(float slope)
-{
-    float slopes[COUNT];
-
-    for (int i = 0; i < COUNT; i++)
-        slopes[i] = slope;
-    device_connect(&d, "g", slopes, COUNT);
-    MUST(ipu_engine_run(d.engine));
-}
+#include "accumulated.h"
 
 enum { ROWS = 3, FEATURES = 6, CLASSES = 5, UPDATES = 100 };
 

@@ -104,22 +104,6 @@ static void train(struct device *d, float (*weights)[WIDTH * WIDTH])
     }
 }
 
-static ipu_memory_info memory_of(const struct device *d)
-{
-    ipu_memory_info memory = {.size = sizeof memory};
-
-    MUST(ipu_executable_memory(d->executable, &memory));
-    return memory;
-}
-
-static ipu_program_cycles cycles_of(const struct device *d)
-{
-    ipu_program_cycles cycles = {.size = sizeof cycles};
-
-    MUST(ipu_executable_cycles(d->executable, &cycles));
-    return cycles;
-}
-
 /* All 32 ways to write it. */
 START_TEST(weights_are_the_same_bits)
 {
@@ -157,8 +141,8 @@ START_TEST(what_goes_is_moved)
 
     for (int i = 0; i < 2; i++) {
         build(&devices[i], i ? cases[_i].how : 0);
-        memory[i] = memory_of(&devices[i]);
-        cycles[i] = cycles_of(&devices[i]);
+        memory[i] = device_memory(&devices[i]);
+        cycles[i] = device_cycles(&devices[i]);
     }
     ck_assert_int_eq(memory[0].remote_bytes, 0);
     ck_assert_int_eq(memory[1].remote_bytes,
@@ -181,7 +165,7 @@ START_TEST(weights_are_not_there_between_uses)
     count = 1;
     for (int i = 0; i < 2; i++) {
         build(&devices[i], i ? STATE | WEIGHTS : STATE);
-        memory[i] = memory_of(&devices[i]);
+        memory[i] = device_memory(&devices[i]);
     }
     /* At the fullest step there are at most a weight, its gradient, a mean of
      * each kind and what becomes of them, and some activations. */
@@ -204,7 +188,7 @@ START_TEST(small_ones_stay)
                         ipu_negate(devices[0].graph, v)));
     }
     device_load(&devices[0]);
-    ck_assert_int_eq(memory_of(&devices[0]).remote_bytes, 128);
+    ck_assert_int_eq(device_memory(&devices[0]).remote_bytes, 128);
 }
 END_TEST
 
@@ -241,7 +225,7 @@ START_TEST(whoever_reads_one_gets_it)
     ck_assert_mem_eq(other, first, sizeof first);
     for (int i = 0; i < 64; i++)
         ck_assert_float_eq(shown[i], 2 * first[i]);
-    ck_assert_int_eq(memory_of(&devices[0]).remote_bytes, 256);
+    ck_assert_int_eq(device_memory(&devices[0]).remote_bytes, 256);
 }
 END_TEST
 
