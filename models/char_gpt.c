@@ -26,12 +26,10 @@ struct run {
     struct gpt_summary summary;
 };
 
-static int check_options(const struct options *o)
+static int prepare(struct command *command)
 {
-    const struct {
-        const char *name;
-        int64_t value;
-    } counts[] = {
+    const struct options *o = command->options;
+    const struct agree_number own[] = {
         {"--layers", o->gpt.layers},
         {"--heads", o->gpt.heads},
         {"--width", o->gpt.width},
@@ -45,11 +43,8 @@ static int check_options(const struct options *o)
         {"--replicas", o->cut.replicas},
         {"--recompute", o->cut.recompute},
     };
-    int status = agree_options(o);
 
-    for (size_t i = 0; i < sizeof counts / sizeof *counts && !status; i++)
-        status = agree_same(counts[i].name, (uint64_t)counts[i].value);
-    return status;
+    return command_prepare(command, own, sizeof own / sizeof *own);
 }
 
 static int load_text(struct run *run)
@@ -199,12 +194,8 @@ static int run_all(struct command *command)
                       .options = command->options,
                       .summary.outcome = {.options = command->options,
                                           .world_size = command->size}};
-    int status;
+    int status = prepare(command);
 
-    options_set_rate(command->options, command->size);
-    status = check_options(run.options);
-    if (!status)
-        status = command_check_files(command);
     if (!status)
         status = load_text(&run);
     if (!status)

@@ -6,6 +6,7 @@
  */
 #include "memory/training.h"
 
+#include "common/device.h"
 #include "common/line.h"
 #include "common/problem.h"
 #include "common/profile.h"
@@ -187,7 +188,7 @@ static int run_profiled(struct options *o)
     if (profile_check(o->profile) < 0)
         return PROBLEM;
     if (ipu_profile_new("memory_tools", &s->profile) < 0)
-        return problem_set("%s", ipu_last_error());
+        return device_problem();
     status = run_tools(s, o->chosen);
     if (status == 0)
         status = profile_put(o->profile, s->profile);

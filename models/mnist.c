@@ -24,13 +24,14 @@ struct run {
     struct summary summary;
 };
 
-static int check_options(const struct options *o)
+static int prepare(struct command *command)
 {
-    int status = agree_same("--epochs", (uint64_t)o->epochs);
+    const struct agree_number own[] = {
+        {"--epochs", command->options->epochs},
+        {"--model", command->options->network},
+    };
 
-    if (!status)
-        status = agree_same("--model", (uint64_t)o->network);
-    return status ? status : agree_options(o);
+    return command_prepare(command, own, sizeof own / sizeof *own);
 }
 
 static int load_data(struct run *run)
@@ -104,12 +105,8 @@ static int run_all(struct command *command)
                       .options = command->options,
                       .summary.outcome = {.options = command->options,
                                           .world_size = command->size}};
-    int status;
+    int status = prepare(command);
 
-    options_set_rate(command->options, command->size);
-    status = check_options(run.options);
-    if (!status)
-        status = command_check_files(command);
     if (!status)
         status = load_data(&run);
     if (!status)

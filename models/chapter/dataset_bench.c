@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "chapter/digits_source.h"
+#include "common/device.h"
 #include "common/line.h"
 #include "common/problem.h"
 #include "common/values.h"
@@ -54,7 +55,7 @@ static int measure(const struct options *o, struct digits_source *source)
 
     dataset.prefetch_depth = (int32_t)o->prefetch;
     if (ipu_dataset_benchmark(&dataset, &options, &json) < 0)
-        return problem_set("%s", ipu_last_error());
+        return device_problem();
     puts(json);
     free(json);
     return 0;

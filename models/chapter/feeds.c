@@ -10,6 +10,7 @@
 #include <ipu.h>
 #include <stdio.h>
 
+#include "common/device.h"
 #include "common/line.h"
 #include "common/problem.h"
 #include "common/profile.h"
@@ -141,7 +142,7 @@ static int run_all(struct feeds *f)
         status = run(f->engine, f->infeed);
     if (status >= 0)
         status = print_results(f->outfeed);
-    return status < 0 ? problem_set("%s", ipu_last_error()) : 0;
+    return device_status(status);
 }
 
 static int profile(const struct feeds *f)

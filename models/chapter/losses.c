@@ -16,6 +16,7 @@
 
 #include "chapter/digits_source.h"
 #include "chapter/perceptron.h"
+#include "common/device.h"
 #include "common/line.h"
 #include "common/problem.h"
 #include "common/profile.h"
@@ -90,7 +91,7 @@ static int write_weights(ipu_engine *engine)
                          : 0;
 
         if (status < 0)
-            problem_set("%s", ipu_last_error());
+            device_problem();
         free(values);
         if (status < 0 || !values)
             return PROBLEM;
@@ -123,7 +124,7 @@ static int device_init(struct device *d, const struct options *o,
                    d->outfeed, 0, NULL, d->iterator, NULL) < 0 ||
         ipu_compile(d->graph, NULL, &d->executable) < 0 ||
         ipu_engine_new(d->executable, &d->engine) < 0)
-        return problem_set("%s", ipu_last_error());
+        return device_problem();
     return write_weights(d->engine);
 }
 
@@ -177,7 +178,7 @@ static int run_with_reader(struct device *d, const struct options *o)
         return problem_set("a thread cannot be made");
     status = ipu_engine_run(d->engine);
     if (status < 0)
-        problem_set("%s", ipu_last_error());
+        device_problem();
     pthread_join(thread, NULL);
     return status;
 }
@@ -189,7 +190,7 @@ static int run_and_add_up(struct device *d, const struct options *o)
         double total = 0;
 
         if (ipu_engine_run(d->engine) < 0)
-            return problem_set("%s", ipu_last_error());
+            return device_problem();
         while (ipu_outfeed_next(d->outfeed, 0, &results) > 0)
             total += loss_of(results);
         printf("steps %lld to %lld mean loss = %.4f\n", (long long)begin,

@@ -16,6 +16,7 @@
 
 #include "chapter/digits_source.h"
 #include "chapter/perceptron.h"
+#include "common/device.h"
 #include "common/line.h"
 #include "common/problem.h"
 #include "common/profile.h"
@@ -58,11 +59,6 @@ static int take(void *context, int key, const char *value)
     case 'd': return value_path("--data", value, &o->data);
     default: o->apart = 1; return 0;
     }
-}
-
-static int device(int status)
-{
-    return status < 0 ? problem_set("%s", ipu_last_error()) : 0;
 }
 
 /* -------------------------------------------------------------- the program */
@@ -110,8 +106,8 @@ static int make_queues(struct run *run)
     out.replicas = run->nreplicas;
     if (ipu_infeed_new(&in, &run->infeed) < 0 ||
         ipu_outfeed_new(&out, &run->outfeed) < 0)
-        return device(IPU_ERR_ARGUMENT);
-    return device(ipu_infeed_start(run->infeed));
+        return device_problem();
+    return device_status(ipu_infeed_start(run->infeed));
 }
 
 static int make_program(struct run *run)
@@ -123,7 +119,7 @@ static int make_program(struct run *run)
                             run->infeed, NULL);
     if (status >= 0)
         status = ipu_compile(run->graph, NULL, &run->executable);
-    return device(status);
+    return device_status(status);
 }
 
 /* All replicas begin with the same weights. */
@@ -136,16 +132,16 @@ static int make_replicas(struct run *run)
     o.shards = (int32_t)run->options->shards;
     o.threads = (int32_t)run->options->threads;
     if (ipu_replicas_new(run->executable, &o, &run->replicas) < 0)
-        return device(IPU_ERR_ARGUMENT);
+        return device_problem();
     for (int i = 0; i < PERCEPTRON_VARIABLES; i++) {
         int64_t count;
         float *values = perceptron_draw(i, &count);
         int status = PROBLEM;
 
         if (values)
-            status = device(ipu_replicas_write(run->replicas,
-                                               perceptron_names[i], values,
-                                               (size_t)count * sizeof *values));
+            status = device_status(
+                ipu_replicas_write(run->replicas, perceptron_names[i], values,
+                                   (size_t)count * sizeof *values));
         free(values);
         if (status < 0)
             return status;
@@ -165,7 +161,7 @@ static int print_losses(const struct run *run)
     int status = ipu_outfeed_dequeue(run->outfeed, 1, &results);
 
     if (status < 0)
-        return device(status);
+        return device_status(status);
     status = ipu_results_tensor(results, NULL, NULL, NULL, &data);
     losses = data;
     for (int64_t i = 0; i < run->options->steps && status >= 0; i++) {
@@ -176,7 +172,7 @@ static int print_losses(const struct run *run)
         printf("step %lld loss = %.4f\n", (long long)i, sum / run->nreplicas);
     }
     ipu_results_free(results);
-    return device(status);
+    return device_status(status);
 }
 
 static int print_end(const struct run *run)
@@ -184,7 +180,7 @@ static int print_end(const struct run *run)
     ipu_replicas_info info = {.size = sizeof info};
 
     if (ipu_replicas_stats(run->replicas, &info) < 0)
-        return device(IPU_ERR_ARGUMENT);
+        return device_problem();
     printf("%d replica%s of %lld IPU%s: %.3g s, %lld cycles; gradients: %lld "
            "means, %lld bytes sent by each replica in a run\n",
            run->nreplicas, run->nreplicas == 1 ? "" : "s",
@@ -197,7 +193,7 @@ static int print_end(const struct run *run)
     else if (run->options->apart)
         printf("weights differ: %s\n", ipu_last_error());
     else
-        return device(IPU_ERR_DATA);
+        return device_problem();
     return 0;
 }
 
@@ -216,7 +212,7 @@ static int run_all(struct run *run)
 
     run->nreplicas = ipu_replica_count((int32_t)o->ipus, (int32_t)o->shards);
     if (status == 0)
-        status = device(run->nreplicas);
+        status = device_status(run->nreplicas);
     if (status == 0)
         status = digits_source_init(&run->source, o->data, (int)o->batch);
     if (status == 0)
@@ -226,7 +222,7 @@ static int run_all(struct run *run)
     if (status == 0)
         status = make_replicas(run);
     if (status == 0)
-        status = device(ipu_replicas_run(run->replicas));
+        status = device_status(ipu_replicas_run(run->replicas));
     if (status == 0)
         status = print_losses(run);
     if (status == 0)

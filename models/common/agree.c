@@ -46,31 +46,41 @@ int agree_same(const char *what, uint64_t value)
     return 0;
 }
 
-int agree_options(const struct options *o)
+static int agree_numbers(const struct agree_number *numbers, int n)
 {
-    const double reals[] = {o->learning_rate, o->optimizer.weight_decay,
-                            o->optimizer.clip};
-    const char *const real_names[] = {"--lr", "--weight-decay", "--clip"};
-    const uint64_t counts[] = {(uint64_t)o->steps,
-                               (uint64_t)o->batch_size,
-                               o->seed,
-                               (uint64_t)o->eval_every,
-                               (uint64_t)o->check_every,
-                               (uint64_t)o->optimizer.accumulate,
-                               (uint64_t)o->optimizer.optimizer};
-    const char *const names[] = {
-        "--steps",       "--batch-size", "--seed",     "--eval-every",
-        "--check-every", "--accumulate", "--optimizer"};
     int status = 0;
 
-    for (size_t i = 0; i < sizeof counts / sizeof *counts && !status; i++)
-        status = agree_same(names[i], counts[i]);
-    for (size_t i = 0; i < sizeof reals / sizeof *reals && !status; i++) {
-        uint64_t bits;
-        memcpy(&bits, &reals[i], sizeof bits);
-        status = agree_same(real_names[i], bits);
-    }
+    for (int i = 0; i < n && !status; i++)
+        status = agree_same(numbers[i].what, (uint64_t)numbers[i].value);
     return status;
+}
+
+static struct agree_number real(const char *what, double value)
+{
+    struct agree_number bits = {.what = what};
+
+    memcpy(&bits.value, &value, sizeof value);
+    return bits;
+}
+
+int agree_options(const struct options *o, const struct agree_number *own,
+                  int n)
+{
+    const struct agree_number common[] = {
+        {"--steps", o->steps},
+        {"--batch-size", o->batch_size},
+        {"--seed", (int64_t)o->seed},
+        {"--eval-every", o->eval_every},
+        {"--check-every", o->check_every},
+        {"--accumulate", o->optimizer.accumulate},
+        {"--optimizer", o->optimizer.optimizer},
+        real("--lr", o->learning_rate),
+        real("--weight-decay", o->optimizer.weight_decay),
+        real("--clip", o->optimizer.clip),
+    };
+    int status = agree_numbers(common, sizeof common / sizeof *common);
+
+    return status ? status : agree_numbers(own, n);
 }
 
 int agree_average(double *values, int count)

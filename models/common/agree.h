@@ -21,12 +21,19 @@ int agree(int status);
  */
 int agree_same(const char *what, uint64_t value);
 
+/* A number that all ranks must have been given alike: "--epochs". */
+struct agree_number {
+    const char *what;
+    int64_t value;
+};
+
 /*
  * Collective: the options of training that all programs have must be the same
- * on all ranks. mpirun can start ranks with different command lines; they
- * would wait for each other for ever.
+ * on all ranks, and so must n that are the program's own. mpirun can start
+ * ranks with different command lines; they would wait for each other for ever.
  */
-int agree_options(const struct options *options);
+int agree_options(const struct options *options, const struct agree_number *own,
+                  int n);
 
 /*
  * The status of an hvd function as a problem: its text is hvd_last_error(),

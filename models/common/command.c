@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/command.h"
 
-#include "common/agree.h"
 #include "common/interrupt.h"
 #include "common/outfile.h"
 #include "common/problem.h"
@@ -87,7 +86,7 @@ int command_main(enum options_program program, int argc, char **argv,
     return command_run(options_line(program, &options), outcome, &command, run);
 }
 
-int command_check_files(const struct command *command)
+static int check_files(const struct command *command)
 {
     const struct options *o = command->options;
     int status = 0;
@@ -100,6 +99,16 @@ int command_check_files(const struct command *command)
             status = profile_check(o->profile);
     }
     return agree(status);
+}
+
+int command_prepare(struct command *command, const struct agree_number *own,
+                    int n)
+{
+    int status;
+
+    options_set_rate(command->options, command->size);
+    status = agree_options(command->options, own, n);
+    return status ? status : check_files(command);
 }
 
 int command_write_files(const struct command *command,

@@ -6,6 +6,7 @@
 #ifndef MODELS_COMMAND_H
 #define MODELS_COMMAND_H
 
+#include "common/agree.h"
 #include "common/joint.h"
 #include "common/options.h"
 #include "common/progress.h"
@@ -32,9 +33,11 @@ int command_run(const struct line *line, int outcome, struct command *command,
 int command_main(enum options_program program, int argc, char **argv,
                  int (*run)(struct command *command));
 
-/* Collective: that rank 0's files (--summary, --save-weights, --profile) can be
- * written, before hours pass. */
-int command_check_files(const struct command *command);
+/* Collective, before hours pass: options are settled, and the same on all ranks
+ * (agree.h), and rank 0's files (--summary, --save-weights, --profile) can be
+ * written. */
+int command_prepare(struct command *command, const struct agree_number *own,
+                    int n);
 
 /* Rank 0's files but the summary, after training. Not collective. */
 int command_write_files(const struct command *command,

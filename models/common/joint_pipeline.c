@@ -20,6 +20,7 @@
 
 #include "common/agree.h"
 #include "common/cut.h"
+#include "common/device.h"
 #include "common/problem.h"
 
 #include <hvd_strategy.h>
@@ -102,8 +103,7 @@ int joint_pipeline_run(struct joint_pipeline *joint)
     joint->problem = 0;
     if (ipu_pipeline_run(joint->pipeline) >= 0)
         return 0;
-    return joint->problem ? joint->problem
-                          : problem_set("%s", ipu_last_error());
+    return joint->problem ? joint->problem : device_problem();
 }
 
 /* ------------------------------------------------------------------- making
@@ -143,7 +143,7 @@ static int place_value(struct joint_pipeline *joint, int32_t number)
     size_t bytes;
 
     if (ndim < 0)
-        return problem_set("%s", ipu_last_error());
+        return device_problem();
     if (dtype != IPU_FLOAT32)
         return problem_set("variable '%s' is not float32: ranks average "
                            "float32 only",
@@ -156,7 +156,7 @@ static int place_value(struct joint_pipeline *joint, int32_t number)
     if (!t->value)
         return problem_set("no memory for the weights");
     if (ipu_pipeline_place(joint->pipeline, name, t->value, bytes) < 0)
-        return problem_set("%s", ipu_last_error());
+        return device_problem();
     int status = hvd_strategy_add(joint->strategy, name, t->value, ndim, shape);
     return status < 0 ? agree_hvd_problem(status) : 0;
 }
@@ -218,7 +218,7 @@ static int settle(struct joint_pipeline *joint)
                 0 ||
             (dtype == IPU_FLOAT32 &&
              ipu_pipeline_place(joint->pipeline, sum, t->gradient, bytes) < 0))
-            return problem_set("%s", ipu_last_error());
+            return device_problem();
     }
     return 0;
 }
@@ -282,7 +282,7 @@ int joint_pipeline_account(const struct joint_pipeline *joint,
 
     joint_pipeline_get_stats(joint, &own);
     if (ipu_pipeline_stats(joint->pipeline, &info) < 0)
-        return problem_set("%s", ipu_last_error());
+        return device_problem();
     *stats = (struct cut_stats){.ipus = info.ipus,
                                 .mini_batches = info.mini_batches,
                                 .updates = info.updates,
@@ -297,7 +297,7 @@ int joint_pipeline_account(const struct joint_pipeline *joint,
         ipu_pipeline_ipu_info ipu = {.size = sizeof ipu};
 
         if (ipu_pipeline_ipu(joint->pipeline, i, &ipu) < 0)
-            return problem_set("%s", ipu_last_error());
+            return device_problem();
         if (stats->tile_bytes < ipu.tile_bytes)
             stats->tile_bytes = ipu.tile_bytes;
         if (stats->stash_bytes < ipu.stash_bytes)

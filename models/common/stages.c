@@ -14,6 +14,7 @@
 #include "common/stages.h"
 
 #include "common/joint_pipeline.h"
+#include "common/losses.h"
 #include "common/problem.h"
 #include "common/program.h"
 #include "common/update.h"
@@ -41,8 +42,7 @@ struct stages {
     ipu_pipeline *pipeline;
     struct joint_pipeline *joint; /* with other ranks' */
     int64_t next;                 /* mini-batch: the infeed's thread alone */
-    double loss;                  /* sum of an update's */
-    int64_t losses;
+    struct losses losses;         /* an update's */
 };
 
 /* ----------------------------------------------------------------- the cut */
@@ -193,19 +193,6 @@ static int make_infeed(struct stages *s)
     return 0;
 }
 
-static int take_loss(void *context, int32_t replica, int64_t mini_batch,
-                     int32_t count, const void *const *data)
-{
-    struct stages *s = context;
-    float loss;
-
-    (void)replica, (void)mini_batch, (void)count;
-    memcpy(&loss, data[0], sizeof loss);
-    s->loss += (double)loss;
-    s->losses++;
-    return 0;
-}
-
 /* ------------------------------------------------------------------- making */
 
 static int make_pipeline(struct stages *s)
@@ -234,8 +221,8 @@ static int make_pipeline(struct stages *s)
     o.narguments = 1;
     o.arguments = &rate;
     o.infeed = s->infeed;
-    o.sink = take_loss;
-    o.sink_context = s;
+    o.sink = losses_take;
+    o.sink_context = &s->losses;
     o.optimizer = optimize;
     o.optimizer_context = s;
     o.record = s->options.record;
@@ -352,13 +339,12 @@ int stages_update(struct stages *s, double rate, double *loss)
     float narrow = (float)rate;
     int status;
 
-    s->loss = 0;
-    s->losses = 0;
+    s->losses = (struct losses){0};
     if (ipu_pipeline_argument(s->pipeline, "rate", &narrow, sizeof narrow) < 0)
         return program_device_problem();
     status = joint_pipeline_run(s->joint);
     if (status == 0)
-        *loss = s->loss / (double)s->losses;
+        *loss = losses_mean(&s->losses);
     return status;
 }
 

@@ -14,7 +14,9 @@
 #include "pipeline/job.h"
 
 #include "common/dataset.h"
+#include "common/device.h"
 #include "common/joint_pipeline.h"
+#include "common/losses.h"
 #include "common/problem.h"
 #include "common/profile.h"
 #include "common/random.h"
@@ -35,16 +37,9 @@ struct job {
     struct joint_pipeline *joint;
     ipu_infeed *infeed;
     int64_t next, epoch; /* mini-batch: the infeed's thread alone */
-    double loss;         /* sum */
-    int64_t losses;
+    struct losses losses;
     float *values; /* of the largest variable */
 };
-
-/* What the device has said. */
-static int device(int status)
-{
-    return status < 0 ? problem_set("%s", ipu_last_error()) : 0;
-}
 
 /* ---------------------------------------------------------------- the streams
  */
@@ -82,21 +77,8 @@ static int make_infeed(int (*next)(void *context, void *const *buffers),
     o.source.next = next;
     o.source.context = context;
     if (ipu_infeed_new(&o, infeed) < 0)
-        return device(IPU_ERR_ARGUMENT);
-    return device(ipu_infeed_start(*infeed));
-}
-
-static int take_loss(void *context, int32_t replica, int64_t mini_batch,
-                     int32_t count, const void *const *data)
-{
-    struct job *job = context;
-    float loss;
-
-    (void)replica, (void)mini_batch, (void)count;
-    memcpy(&loss, data[0], sizeof loss);
-    job->loss += (double)loss;
-    job->losses++;
-    return 0;
+        return device_problem();
+    return device_status(ipu_infeed_start(*infeed));
 }
 
 /* -------------------------------------------------------------------- making
@@ -141,14 +123,14 @@ static int make_pipeline(struct job *job)
     o.recompute = job->options.recompute;
     o.reduction = IPU_REDUCTION_MEAN;
     o.infeed = job->infeed;
-    o.sink = take_loss;
-    o.sink_context = job;
+    o.sink = losses_take;
+    o.sink_context = &job->losses;
     o.optimizer = optimize;
     o.optimizer_context = job;
     o.record = job->options.profile != NULL;
     if (joint_pipeline_new(&o, &job->joint) < 0)
         return PROBLEM;
-    return device(ipu_pipeline_new(&o, &job->pipeline));
+    return device_status(ipu_pipeline_new(&o, &job->pipeline));
 }
 
 /* The same on every rank: by seed and number. */
@@ -174,9 +156,9 @@ static int first_values(struct job *job)
                 (float)(deviation * random_bell(&r) + (w->fan_in < 0));
         if (ipu_pipeline_write(job->pipeline, w->name, job->values,
                                (size_t)w->count * sizeof *job->values) < 0)
-            return device(IPU_ERR_NAME);
+            return device_problem();
     }
-    return device(
+    return device_status(
         ipu_pipeline_argument(job->pipeline, "rate", &rate, sizeof rate));
 }
 
@@ -224,15 +206,14 @@ int job_start(struct job *job)
 
 int job_train(struct job *job, int64_t updates, double *loss)
 {
-    job->loss = 0;
-    job->losses = 0;
+    job->losses = (struct losses){0};
     for (int64_t i = 0; i < updates; i++) {
         int status = joint_pipeline_run(job->joint);
 
         if (status < 0)
             return status;
     }
-    *loss = job->losses ? job->loss / (double)job->losses : 0;
+    *loss = losses_mean(&job->losses);
     return 0;
 }
 
@@ -287,7 +268,7 @@ static int copy_weights(struct job *job, ipu_pipeline *to)
         if (ipu_pipeline_read(job->pipeline, 0, w->name, job->values, bytes) <
                 0 ||
             ipu_pipeline_write(to, w->name, job->values, bytes) < 0)
-            return device(IPU_ERR_NAME);
+            return device_problem();
     }
     return 0;
 }
@@ -308,11 +289,11 @@ static int run_test(struct job *job, struct test *test, struct nets *nets,
     o.threads = job->options.threads;
     o.sink = look;
     o.sink_context = test;
-    status = device(ipu_pipeline_new(&o, &pipeline));
+    status = device_status(ipu_pipeline_new(&o, &pipeline));
     if (status == 0)
         status = copy_weights(job, pipeline);
     if (status == 0)
-        status = device(ipu_pipeline_run(pipeline));
+        status = device_status(ipu_pipeline_run(pipeline));
     ipu_pipeline_free(pipeline);
     return status;
 }
@@ -353,7 +334,7 @@ int job_hash(const struct job *job, uint64_t *hash)
 
         if (ipu_pipeline_read(job->pipeline, 0, w->name, job->values, bytes) <
             0)
-            return device(IPU_ERR_NAME);
+            return device_problem();
         for (size_t k = 0; k < bytes; k++)
             h = (h ^ ((const unsigned char *)job->values)[k]) *
                 UINT64_C(1099511628211);
