@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "graph/error.h"
+#include "streams/clock.h"
 #include "streams/streams.h"
 #include "target/target.h"
 
@@ -21,14 +21,6 @@ struct report {
     char *text; /* owned */
     size_t used, room;
 };
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int check_options(const ipu_benchmark_options *o)
 {
@@ -84,7 +76,7 @@ static void print_epoch(char *text, double elements, double bytes,
 static int take_epoch(ipu_infeed *infeed, const ipu_benchmark_options *o,
                       int64_t first, void *const *buffers, char *text)
 {
-    double begun = now(), seconds;
+    double begun = ipu__seconds(), seconds;
     double bytes =
         (double)ipu__infeed_bytes(infeed) * (double)o->elements_per_epoch;
     int32_t replicas = ipu__infeed_replicas(infeed);
@@ -93,7 +85,7 @@ static int take_epoch(ipu_infeed *infeed, const ipu_benchmark_options *o,
         IPU_TRY(ipu__infeed_take(infeed,
                                  (int32_t)((first % replicas + i) % replicas),
                                  buffers, NULL));
-    seconds = now() - begun;
+    seconds = ipu__seconds() - begun;
     print_epoch(text, (double)o->elements_per_epoch, bytes,
                 seconds > 0 ? seconds : 1e-9);
     return IPU_OK;

@@ -1,61 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * infeed.c - a data set, read ahead.
- *
- *     source --next--> slot slot slot --take--> device
- *              |       (a ring for each replica)  |
- *        the producer's thread              the engine's thread
- *
- * Element e is that of replica e mod replicas; each replica has a ring of
- * prefetch_depth slots. The producer fills the slots in the order of elements,
- * and waits when the next one is still full; a replica empties its own, and
- * waits when it is empty. Replicas that run one after the other would then wait
- * for ever: so while one waits, the rings of the others grow. A slot is written
- * or read outside of the lock: its owner is known from the counts filled and
- * taken, which the lock publishes.
- *
- * The producer ends by itself at the end of the data or with the source's
- * failure, both of which come after the elements read before. Then, or when it
- * is stopped, the queue can be started again.
- *
- * next is called without the lock; so it may ask the queue for its numbers, but
- * not stop it, which waits for the producer.
+ * infeed.c - a data set as a queue: its life, and what the device takes of what
+ * producer.c has read (infeed.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "graph/error.h"
-#include "streams/queue.h"
+#include "streams/clock.h"
+#include "streams/infeed.h"
 #include "target/target.h"
-
-/* Of one replica: elements filled and taken since the start. */
-struct ring {
-    unsigned char *slots; /* owned, [room][stride] */
-    int64_t room;
-    int64_t filled, taken;
-    bool waiting; /* its taker has found none, and has not woken up since */
-};
-
-struct ipu_infeed {
-    struct ipu__queue base; /* described from the beginning */
-    ipu_source source;
-    size_t stride; /* bytes from slot to slot */
-    int32_t depth;
-    bool repeat;
-    /* With the lock: */
-    struct ring *rings; /* owned, [replicas]; NULL: it is absent */
-    pthread_t producer;
-    bool producing;    /* the thread is to be joined */
-    bool started;      /* and not stopped */
-    bool ever_started; /* the source may have been read */
-    bool stop;         /* the producer is asked to end */
-    bool at_end;       /* no more elements than are filled: */
-    int failure; /* because the source returned this; 0: the data has ended */
-    int32_t copying; /* takers that read slots */
-    ipu_infeed_stats stats;
-};
 
 void ipu_infeed_options_init(ipu_infeed_options *options, size_t size)
 {
@@ -87,27 +42,24 @@ static int check_options(const ipu_infeed_options *o)
     return IPU_OK;
 }
 
-static int init_rings(struct ipu_infeed *q)
+static int init_lanes(struct ipu_infeed *q)
 {
-    q->rings = calloc((size_t)q->base.replicas, sizeof *q->rings);
-    if (!q->rings)
-        return ipu__fail_memory((size_t)q->base.replicas * sizeof *q->rings);
-    for (int32_t r = 0; r < q->base.replicas; r++) {
-        size_t bytes = q->stride * (size_t)q->depth;
+    const struct ipu__element *e = &q->base.element;
 
-        q->rings[r].slots = aligned_alloc(IPU__FEED_ALIGNMENT, bytes);
-        q->rings[r].room = q->depth;
-        if (!q->rings[r].slots)
-            return ipu__fail_memory(bytes);
-    }
+    q->lanes = calloc((size_t)q->base.replicas, sizeof *q->lanes);
+    if (!q->lanes)
+        return ipu__fail_memory((size_t)q->base.replicas * sizeof *q->lanes);
+    for (int32_t r = 0; r < q->base.replicas; r++)
+        IPU_TRY(ipu__ring_init(&q->lanes[r].ring,
+                               ipu__element_offset(e, e->ntensors), q->depth));
     return IPU_OK;
 }
 
 static void fini(struct ipu_infeed *q)
 {
-    for (int32_t r = 0; q->rings && r < q->base.replicas; r++)
-        free(q->rings[r].slots);
-    free(q->rings);
+    for (int32_t r = 0; q->lanes && r < q->base.replicas; r++)
+        ipu__ring_fini(&q->lanes[r].ring);
+    free(q->lanes);
     ipu__queue_fini(&q->base);
     free(q);
 }
@@ -119,7 +71,6 @@ static int init(struct ipu_infeed *q, const ipu_infeed_options *o)
     q->source = o->source;
     q->depth = o->prefetch_depth;
     q->repeat = o->repeat != 0;
-    q->stride = ipu__element_offset(&q->base.element, q->base.element.ntensors);
     return IPU_OK;
 }
 
@@ -137,7 +88,7 @@ int ipu_infeed_new(const ipu_infeed_options *options, ipu_infeed **infeed)
         return ipu__fail_memory(sizeof *q);
     status = init(q, options);
     if (status == IPU_OK)
-        status = init_rings(q);
+        status = init_lanes(q);
     if (status < 0) {
         fini(q);
         return status;
@@ -197,172 +148,8 @@ void ipu__infeed_detach(ipu_infeed *q)
     ipu__queue_detach(&q->base);
 }
 
-/* -------------------------------------------------------------- the producer
+/* -------------------------------------------------------------------- control
  */
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static unsigned char *slot(const struct ipu_infeed *q, int32_t replica,
-                           int64_t element)
-{
-    const struct ring *ring = &q->rings[replica];
-
-    return ring->slots + q->stride * (size_t)(element % ring->room);
-}
-
-static void buffers_of(const struct ipu_infeed *q, unsigned char *memory,
-                       void **buffers)
-{
-    for (int32_t i = 0; i < q->base.element.ntensors; i++)
-        buffers[i] = memory + ipu__element_offset(&q->base.element, i);
-}
-
-/* Fill a slot: 1, or 0 at the end, or the source's failure. An empty data set
- * is begun again once only, by which it is known to be empty. */
-static int read_element(struct ipu_infeed *q, unsigned char *memory)
-{
-    void *buffers[IPU_MAX_FEED_TENSORS];
-    int got;
-
-    buffers_of(q, memory, buffers);
-    got = q->source.next(q->source.context, buffers);
-    if (got != 0 || !q->repeat)
-        return got;
-    got = q->source.rewind(q->source.context);
-    return got < 0 ? got : q->source.next(q->source.context, buffers);
-}
-
-/* Twice the room. Slots move: nobody may read one. With the lock. */
-static int grow(struct ipu_infeed *q, struct ring *ring)
-{
-    size_t bytes = q->stride * (size_t)ring->room * 2;
-    unsigned char *slots = aligned_alloc(IPU__FEED_ALIGNMENT, bytes);
-
-    if (!slots)
-        return IPU_ERR_MEMORY;
-    for (int64_t e = ring->taken; e < ring->filled; e++)
-        memcpy(slots + q->stride * (size_t)(e % (2 * ring->room)),
-               ring->slots + q->stride * (size_t)(e % ring->room), q->stride);
-    free(ring->slots);
-    ring->slots = slots;
-    ring->room *= 2;
-    return IPU_OK;
-}
-
-/* Whether a replica waits for an element that has yet to be read; not one that
- * only has to wake up for it. With the lock. */
-static bool is_short(const struct ipu_infeed *q)
-{
-    for (int32_t r = 0; r < q->base.replicas; r++)
-        if (q->rings[r].waiting && q->rings[r].filled == q->rings[r].taken)
-            return true;
-    return false;
-}
-
-/* With the lock. */
-static bool may_fill(const struct ipu_infeed *q, const struct ring *ring)
-{
-    return ring->filled - ring->taken < q->depth ||
-           (q->base.replicas > 1 && q->copying == 0 && is_short(q));
-}
-
-/* Until there is a free slot: 1; 0 if asked to stop, or no memory. With the
- * lock. */
-static int await_slot(struct ipu_infeed *q, struct ring *ring)
-{
-    while (!q->stop && !may_fill(q, ring))
-        pthread_cond_wait(&q->base.changed, &q->base.lock);
-    if (q->stop)
-        return 0;
-    if (ring->filled - ring->taken < ring->room)
-        return 1;
-    return grow(q, ring) < 0 ? IPU_ERR_MEMORY : 1;
-}
-
-static void *produce(void *argument)
-{
-    struct ipu_infeed *q = argument;
-
-    pthread_mutex_lock(&q->base.lock);
-    for (int64_t element = 0;; element++) {
-        int32_t replica = (int32_t)(element % q->base.replicas);
-        struct ring *ring = &q->rings[replica];
-        unsigned char *memory;
-        double begun;
-        int got;
-
-        got = await_slot(q, ring);
-        if (got <= 0) {
-            q->at_end = got < 0;
-            q->failure = got;
-            break;
-        }
-        memory = slot(q, replica, ring->filled);
-        pthread_mutex_unlock(&q->base.lock);
-        begun = now();
-        got = read_element(q, memory);
-        pthread_mutex_lock(&q->base.lock);
-        q->stats.read_seconds += now() - begun;
-        if (got <= 0) {
-            q->failure = got;
-            q->at_end = true;
-            break;
-        }
-        ring->filled++;
-        q->stats.produced++;
-        pthread_cond_broadcast(&q->base.changed);
-    }
-    pthread_cond_broadcast(&q->base.changed);
-    pthread_mutex_unlock(&q->base.lock);
-    return NULL;
-}
-
-/* Wait for the producer to end. With the lock, which is given up meanwhile. */
-static void join(struct ipu_infeed *q)
-{
-    pthread_t producer = q->producer;
-
-    if (!q->producing)
-        return;
-    q->producing = false;
-    q->stop = true;
-    pthread_cond_broadcast(&q->base.changed);
-    pthread_mutex_unlock(&q->base.lock);
-    pthread_join(producer, NULL);
-    pthread_mutex_lock(&q->base.lock);
-}
-
-/* With the lock. */
-static int begin(struct ipu_infeed *q)
-{
-    int error, status;
-
-    if (q->ever_started && q->source.rewind) {
-        status = q->source.rewind(q->source.context);
-        if (status < 0)
-            return ipu__fail(IPU_ERR_CALLBACK,
-                             "infeed '%s': rewinding the source returned %d",
-                             q->base.name, status);
-    }
-    for (int32_t r = 0; r < q->base.replicas; r++)
-        q->rings[r].filled = q->rings[r].taken = 0;
-    q->stats = (ipu_infeed_stats){0};
-    q->stop = q->at_end = false;
-    q->failure = 0;
-    error = pthread_create(&q->producer, NULL, produce, q);
-    if (error)
-        return ipu__fail(IPU_ERR_MEMORY,
-                         "infeed '%s': a thread cannot be made: %s",
-                         q->base.name, strerror(error));
-    q->producing = q->started = q->ever_started = true;
-    return IPU_OK;
-}
 
 int ipu_infeed_start(ipu_infeed *q)
 {
@@ -377,8 +164,8 @@ int ipu_infeed_start(ipu_infeed *q)
                            "first",
                            q->base.name);
     } else {
-        join(q);
-        status = begin(q);
+        ipu__producer_stop(q);
+        status = ipu__producer_start(q);
     }
     pthread_mutex_unlock(&q->base.lock);
     return status;
@@ -390,11 +177,11 @@ int ipu_infeed_stop(ipu_infeed *q)
         return ipu__fail(IPU_ERR_ARGUMENT, "the infeed is NULL");
     pthread_mutex_lock(&q->base.lock);
     q->started = false;
-    join(q);
+    ipu__producer_stop(q);
     while (q->copying > 0)
         pthread_cond_wait(&q->base.changed, &q->base.lock);
-    for (int32_t r = 0; q->rings && r < q->base.replicas; r++)
-        q->rings[r].taken = q->rings[r].filled;
+    for (int32_t r = 0; q->lanes && r < q->base.replicas; r++)
+        q->lanes[r].ring.taken = q->lanes[r].ring.filled;
     pthread_mutex_unlock(&q->base.lock);
     return IPU_OK;
 }
@@ -450,37 +237,38 @@ static int no_element(const struct ipu_infeed *q, int *callback_status)
 }
 
 /* With the lock: until there is an element. */
-static bool await_element(struct ipu_infeed *q, struct ring *ring)
+static bool await_element(struct ipu_infeed *q, struct ipu__lane *lane)
 {
+    const struct ipu__ring *ring = &lane->ring;
     double begun;
 
-    if (ring->filled > ring->taken || !q->started || q->at_end)
-        return q->started && ring->filled > ring->taken;
-    begun = now();
-    ring->waiting = true;
+    if (ipu__ring_depth(ring) > 0 || !q->started || q->at_end)
+        return q->started && ipu__ring_depth(ring) > 0;
+    begun = ipu__seconds();
+    lane->waiting = true;
     pthread_cond_broadcast(&q->base.changed); /* rings may grow */
-    while (q->started && !q->at_end && ring->filled == ring->taken)
+    while (q->started && !q->at_end && ipu__ring_depth(ring) == 0)
         pthread_cond_wait(&q->base.changed, &q->base.lock);
-    ring->waiting = false;
+    lane->waiting = false;
     q->stats.waits++;
-    q->stats.wait_seconds += now() - begun;
-    return q->started && ring->filled > ring->taken;
+    q->stats.wait_seconds += ipu__seconds() - begun;
+    return q->started && ipu__ring_depth(ring) > 0;
 }
 
 int ipu__infeed_take(ipu_infeed *q, int32_t replica, void *const *buffers,
                      int *callback_status)
 {
-    struct ring *ring = &q->rings[replica];
+    struct ipu__lane *lane = &q->lanes[replica];
     const unsigned char *from;
     int status = IPU_OK;
 
     pthread_mutex_lock(&q->base.lock);
-    if (!await_element(q, ring)) {
+    if (!await_element(q, lane)) {
         status = no_element(q, callback_status);
         pthread_mutex_unlock(&q->base.lock);
         return status;
     }
-    from = slot(q, replica, ring->taken);
+    from = ipu__ring_front(&lane->ring);
     q->copying++;
     pthread_mutex_unlock(&q->base.lock);
     for (int32_t i = 0; i < q->base.element.ntensors; i++)
@@ -489,7 +277,7 @@ int ipu__infeed_take(ipu_infeed *q, int32_t replica, void *const *buffers,
                    q->base.element.bytes[i]);
     pthread_mutex_lock(&q->base.lock);
     q->copying--;
-    ring->taken++;
+    lane->ring.taken++;
     q->stats.consumed++;
     pthread_cond_broadcast(&q->base.changed);
     pthread_mutex_unlock(&q->base.lock);
@@ -540,7 +328,7 @@ int ipu_infeed_get_stats(ipu_infeed *q, ipu_infeed_stats *stats)
     *stats = q->stats;
     stats->depth = 0;
     for (int32_t r = 0; r < q->base.replicas; r++)
-        stats->depth += (int32_t)(q->rings[r].filled - q->rings[r].taken);
+        stats->depth += (int32_t)ipu__ring_depth(&q->lanes[r].ring);
     pthread_mutex_unlock(&q->base.lock);
     stats->size = size;
     return IPU_OK;
