@@ -86,9 +86,7 @@ static void put_values(struct ipu__writer *w, const ipu_executable *e)
         if (v->kind == IPU__CONSTANT)
             ipu__put_block(w, v->data, v->bytes);
     }
-    ipu__put_int(w, e->nblocks);
-    for (int32_t i = 0; i < e->nblocks; i++)
-        ipu__put_struct(w, &ipu__block_layout, &e->blocks[i]);
+    ipu__put_structs(w, &ipu__block_layout, e->blocks, e->nblocks);
 }
 
 static int put_steps(struct ipu__writer *w, const ipu_executable *e,
@@ -125,9 +123,7 @@ static void put_ends(struct ipu__writer *w, const ipu_executable *e)
         ipu__put_struct(w, &ipu__stream_layout, &e->streams[i]);
         ipu__put_text(w, e->streams[i].name);
     }
-    ipu__put_int(w, e->target.tiles);
-    for (int32_t i = 0; i < e->target.tiles; i++)
-        ipu__put_struct(w, &ipu__tile_layout, &e->tiles[i]);
+    ipu__put_structs(w, &ipu__tile_layout, e->tiles, e->target.tiles);
 }
 
 static int put_program(struct ipu__writer *w, const ipu_executable *e,
@@ -149,9 +145,8 @@ static int put_loops(struct ipu__writer *w, const ipu_executable *e,
     for (int32_t i = 0; i < e->nloops; i++) {
         const struct ipu__loop_code *loop = &e->loops[i];
 
-        ipu__put_long(w, loop->count);
-        ipu__put_ints(w, loop->initial, loop->ncarried);
-        ipu__put_ints(w, loop->outputs, loop->ncarried);
+        ipu__put_loop(w, loop->count, loop->initial, loop->outputs,
+                      loop->ncarried);
         IPU_TRY(put_inner(w, &loop->body, estimates, depth));
         ipu__put_int(w, loop->condition.program != NULL);
         if (loop->condition.program)
@@ -180,10 +175,7 @@ static void put_feeds(struct ipu__writer *w, const ipu_executable *e)
 static int put_program(struct ipu__writer *w, const ipu_executable *e,
                        struct ipu__texts *estimates, int depth)
 {
-    if (depth > IPU__MOST_NESTING)
-        return ipu__fail(IPU_ERR_STATE,
-                         "save: loops are nested more than %d deep",
-                         IPU__MOST_NESTING);
+    IPU_TRY(ipu__put_depth(depth));
     put_values(w, e);
     IPU_TRY(put_steps(w, e, estimates));
     put_ends(w, e);
@@ -213,18 +205,6 @@ int ipu_executable_save(const ipu_executable *executable, const char *path)
 }
 
 /* ------------------------------------------------------------------ reading */
-
-/* count things, each of size bytes in memory and least in the file. */
-static int get_array(struct ipu__reader *r, const char *what, size_t least,
-                     size_t size, void *array, int32_t *count)
-{
-    void *made;
-
-    IPU_TRY(ipu__get_count(r, what, least, count));
-    made = calloc((size_t)*count + 1, size);
-    memcpy(array, &made, sizeof made);
-    return made ? IPU_OK : ipu__fail_memory((size_t)*count * size);
-}
 
 static int get_head(struct ipu__reader *r, ipu_executable *e)
 {
@@ -263,16 +243,12 @@ static int get_values(struct ipu__reader *r, ipu_executable *e)
 {
     int32_t count;
 
-    IPU_TRY(get_array(r, "values", LEAST_VALUE, sizeof *e->values, &e->values,
-                      &count));
+    IPU_TRY(ipu__get_array(r, "values", LEAST_VALUE, sizeof *e->values,
+                           &e->values, &count));
     while (e->nvalues < count)
         IPU_TRY(get_value(r, &e->values[e->nvalues++]));
-    IPU_TRY(get_array(r, "blocks", IPU__LEAST_STRUCT, sizeof *e->blocks,
-                      &e->blocks, &count));
-    while (e->nblocks < count)
-        IPU_TRY(
-            ipu__get_struct(r, &ipu__block_layout, &e->blocks[e->nblocks++]));
-    return IPU_OK;
+    return ipu__get_structs(r, "blocks", &ipu__block_layout, &e->blocks,
+                            &e->nblocks);
 }
 
 /* head: any op until the parts are known. */
@@ -311,8 +287,8 @@ static int get_parts(struct ipu__reader *r, ipu_executable *e)
 {
     int32_t count;
 
-    IPU_TRY(
-        get_array(r, "parts", LEAST_PART, sizeof *e->parts, &e->parts, &count));
+    IPU_TRY(ipu__get_array(r, "parts", LEAST_PART, sizeof *e->parts, &e->parts,
+                           &count));
     while (e->nparts < count) {
         struct ipu__step_op *part = &e->parts[e->nparts++];
 
@@ -335,8 +311,8 @@ static int get_steps(struct ipu__reader *r, ipu_executable *e,
 {
     int32_t count;
 
-    IPU_TRY(
-        get_array(r, "steps", LEAST_STEP, sizeof *e->steps, &e->steps, &count));
+    IPU_TRY(ipu__get_array(r, "steps", LEAST_STEP, sizeof *e->steps, &e->steps,
+                           &count));
     while (e->nsteps < count)
         IPU_TRY(get_step(r, root, &e->steps[e->nsteps++]));
     return get_parts(r, e);
@@ -346,8 +322,8 @@ static int get_ends(struct ipu__reader *r, ipu_executable *e)
 {
     int32_t count;
 
-    IPU_TRY(get_array(r, "streams", LEAST_STREAM, sizeof *e->streams,
-                      &e->streams, &count));
+    IPU_TRY(ipu__get_array(r, "streams", LEAST_STREAM, sizeof *e->streams,
+                           &e->streams, &count));
     while (e->nstreams < count) {
         struct ipu__stream *s = &e->streams[e->nstreams++];
 
@@ -356,13 +332,10 @@ static int get_ends(struct ipu__reader *r, ipu_executable *e)
         if (s->kind == IPU__STREAM_CALL)
             s->fn = ipu__no_call;
     }
-    IPU_TRY(get_array(r, "tiles", IPU__LEAST_STRUCT, sizeof *e->tiles,
-                      &e->tiles, &count));
+    IPU_TRY(ipu__get_structs(r, "tiles", &ipu__tile_layout, &e->tiles, &count));
     if (count != e->target.tiles)
         return ipu__damaged(r, "%d tiles of a target that has %d", (int)count,
                             (int)e->target.tiles);
-    for (int32_t i = 0; i < count; i++)
-        IPU_TRY(ipu__get_struct(r, &ipu__tile_layout, &e->tiles[i]));
     return IPU_OK;
 }
 
@@ -375,9 +348,7 @@ static int get_inner(struct ipu__reader *r, const ipu_executable *root,
     ipu_executable *e;
     int32_t count;
 
-    if (depth == IPU__MOST_NESTING)
-        return ipu__damaged(r, "loops are nested more than %d deep",
-                            IPU__MOST_NESTING);
+    IPU_TRY(ipu__get_depth(r, depth + 1));
     IPU_TRY(ipu__get_ints(r, "bound values", &inner->inner, &inner->nbound));
     IPU_TRY(ipu__get_ints(r, "values around", &inner->outer, &count));
     if (count != inner->nbound)
@@ -395,15 +366,10 @@ static int get_inner(struct ipu__reader *r, const ipu_executable *root,
 static int get_loop(struct ipu__reader *r, const ipu_executable *root,
                     struct ipu__loop_code *loop, int depth)
 {
-    int32_t count, conditional;
+    int32_t conditional;
 
-    IPU_TRY(ipu__get_long(r, &loop->count));
-    IPU_TRY(
-        ipu__get_ints(r, "initial values", &loop->initial, &loop->ncarried));
-    IPU_TRY(ipu__get_ints(r, "outputs of a loop", &loop->outputs, &count));
-    if (count != loop->ncarried)
-        return ipu__damaged(r, "a loop of %d values has %d outputs",
-                            (int)loop->ncarried, (int)count);
+    IPU_TRY(ipu__get_loop(r, &loop->count, &loop->initial, &loop->outputs,
+                          &loop->ncarried));
     IPU_TRY(get_inner(r, root, &loop->body, depth));
     IPU_TRY(ipu__get_index(r, "a condition", 0, 1, &conditional));
     loop->name = conditional ? "while" : "repeat";
@@ -415,8 +381,8 @@ static int get_loops(struct ipu__reader *r, ipu_executable *e,
 {
     int32_t count;
 
-    IPU_TRY(
-        get_array(r, "loops", LEAST_LOOP, sizeof *e->loops, &e->loops, &count));
+    IPU_TRY(ipu__get_array(r, "loops", LEAST_LOOP, sizeof *e->loops, &e->loops,
+                           &count));
     while (e->nloops < count)
         IPU_TRY(get_loop(r, root, &e->loops[e->nloops++], depth));
     return IPU_OK;
@@ -426,8 +392,8 @@ static int get_feeds(struct ipu__reader *r, ipu_executable *e)
 {
     int32_t count, is_infeed;
 
-    IPU_TRY(get_array(r, "queues", LEAST_FEED, sizeof *e->feeds, &e->feeds,
-                      &count));
+    IPU_TRY(ipu__get_array(r, "queues", LEAST_FEED, sizeof *e->feeds, &e->feeds,
+                           &count));
     for (int32_t i = 0; i < count; i++) {
         struct ipu__feed_code *f = &e->feeds[i];
 

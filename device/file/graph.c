@@ -77,9 +77,7 @@ static void put_tensors(struct ipu__writer *w, const ipu_graph *g,
 static void put_regions(struct ipu__writer *w, const ipu_graph *g)
 {
     ipu__put_int(w, g->recompute);
-    ipu__put_int(w, g->nregions);
-    for (int32_t i = 0; i < g->nregions; i++)
-        ipu__put_struct(w, &ipu__region_layout, &g->regions[i]);
+    ipu__put_structs(w, &ipu__region_layout, g->regions, g->nregions);
 }
 
 static int put_nodes(struct ipu__writer *w, const ipu_graph *g)
@@ -103,9 +101,7 @@ static void put_ends(struct ipu__writer *w, const ipu_graph *g)
         ipu__put_text(w, g->sinks[i].name);
         ipu__put_int(w, g->sinks[i].fn != NULL);
     }
-    ipu__put_int(w, g->nassigns);
-    for (int32_t i = 0; i < g->nassigns; i++)
-        ipu__put_struct(w, &ipu__assign_layout, &g->assigns[i]);
+    ipu__put_structs(w, &ipu__assign_layout, g->assigns, g->nassigns);
 }
 
 static void put_queues(struct ipu__writer *w, const ipu_graph *g)
@@ -149,9 +145,8 @@ static int put_loops(struct ipu__writer *w, const ipu_graph *g,
     for (int32_t i = 0; i < g->nloops; i++) {
         const struct ipu__loop *loop = &g->loops[i];
 
-        ipu__put_long(w, loop->count);
-        ipu__put_ints(w, loop->initial, loop->ncarried);
-        ipu__put_ints(w, loop->outputs, loop->ncarried);
+        ipu__put_loop(w, loop->count, loop->initial, loop->outputs,
+                      loop->ncarried);
         ipu__put_ints(w, loop->renewed, loop->nwritten);
         IPU_TRY(put_block(w, loop, &loop->body, files, depth));
         ipu__put_int(w, loop->condition.graph != NULL);
@@ -164,10 +159,7 @@ static int put_loops(struct ipu__writer *w, const ipu_graph *g,
 static int put_graph(struct ipu__writer *w, const ipu_graph *g,
                      struct ipu__texts *files, int depth)
 {
-    if (depth > IPU__MOST_NESTING)
-        return ipu__fail(IPU_ERR_STATE,
-                         "save: loops are nested more than %d deep",
-                         IPU__MOST_NESTING);
+    IPU_TRY(ipu__put_depth(depth));
     put_tensors(w, g, files);
     put_regions(w, g);
     IPU_TRY(put_nodes(w, g));
@@ -256,19 +248,13 @@ static int get_tensors(struct ipu__reader *r, ipu_graph *g,
 
 static int get_regions(struct ipu__reader *r, ipu_graph *g)
 {
-    int32_t count, recompute;
+    int32_t recompute;
 
     IPU_TRY(ipu__get_index(r, "recomputation", 0, 1, &recompute));
     g->recompute = recompute != 0;
-    IPU_TRY(ipu__get_count(r, "regions", IPU__LEAST_STRUCT, &count));
-    while (g->nregions < count) {
-        struct ipu__region region = {0};
-
-        IPU_TRY(ipu__get_struct(r, &ipu__region_layout, &region));
-        IPU_TRY(ipu__reserve((void **)&g->regions, g->nregions,
-                             &g->region_capacity, sizeof *g->regions));
-        g->regions[g->nregions++] = region;
-    }
+    IPU_TRY(ipu__get_structs(r, "regions", &ipu__region_layout, &g->regions,
+                             &g->nregions));
+    g->region_capacity = g->nregions;
     return IPU_OK;
 }
 
@@ -312,17 +298,9 @@ static int get_sinks(struct ipu__reader *r, ipu_graph *g)
 
 static int get_assigns(struct ipu__reader *r, ipu_graph *g)
 {
-    int32_t count;
-
-    IPU_TRY(ipu__get_count(r, "assignments", IPU__LEAST_STRUCT, &count));
-    while (g->nassigns < count) {
-        struct ipu__assign a = {0};
-
-        IPU_TRY(ipu__get_struct(r, &ipu__assign_layout, &a));
-        IPU_TRY(ipu__reserve((void **)&g->assigns, g->nassigns,
-                             &g->assign_capacity, sizeof *g->assigns));
-        g->assigns[g->nassigns++] = a;
-    }
+    IPU_TRY(ipu__get_structs(r, "assignments", &ipu__assign_layout, &g->assigns,
+                             &g->nassigns));
+    g->assign_capacity = g->nassigns;
     return IPU_OK;
 }
 
@@ -391,9 +369,7 @@ static int get_block(struct ipu__reader *r, ipu_graph *g, const ipu_graph *root,
 {
     int32_t count;
 
-    if (depth == IPU__MOST_NESTING)
-        return ipu__damaged(r, "loops are nested more than %d deep",
-                            IPU__MOST_NESTING);
+    IPU_TRY(ipu__get_depth(r, depth + 1));
     IPU_TRY(ipu__get_ints(r, "carried tensors", &block->carried, &count));
     if (count != loop->ncarried)
         return ipu__damaged(r, "a body carries %d values, its loop %d",
@@ -406,15 +382,10 @@ static int get_block(struct ipu__reader *r, ipu_graph *g, const ipu_graph *root,
 static int get_loop(struct ipu__reader *r, ipu_graph *g, const ipu_graph *root,
                     struct ipu__loop *loop, int depth)
 {
-    int32_t count, conditional;
+    int32_t conditional;
 
-    IPU_TRY(ipu__get_long(r, &loop->count));
-    IPU_TRY(
-        ipu__get_ints(r, "initial values", &loop->initial, &loop->ncarried));
-    IPU_TRY(ipu__get_ints(r, "outputs of a loop", &loop->outputs, &count));
-    if (count != loop->ncarried)
-        return ipu__damaged(r, "a loop of %d values has %d outputs",
-                            (int)loop->ncarried, (int)count);
+    IPU_TRY(ipu__get_loop(r, &loop->count, &loop->initial, &loop->outputs,
+                          &loop->ncarried));
     IPU_TRY(
         ipu__get_ints(r, "renewed tensors", &loop->renewed, &loop->nwritten));
     IPU_TRY(get_block(r, g, root, loop, &loop->body, depth));

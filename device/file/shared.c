@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file/members.h"
 #include "graph/error.h"
 #include "ops/op.h"
 
@@ -52,6 +51,88 @@ int ipu__check_shape(struct ipu__reader *reader, const char *what,
     return IPU_OK;
 }
 
+/* ------------------------------------------------------------------- arrays
+ */
+
+int ipu__get_array(struct ipu__reader *reader, const char *what, size_t least,
+                   size_t size, void *array, int32_t *count)
+{
+    void *made;
+
+    IPU_TRY(ipu__get_count(reader, what, least, count));
+    made = calloc((size_t)*count + 1, size);
+    memcpy(array, &made, sizeof made);
+    return made ? IPU_OK : ipu__fail_memory((size_t)*count * size);
+}
+
+void ipu__put_structs(struct ipu__writer *writer,
+                      const struct ipu__layout *layout, const void *array,
+                      int32_t count)
+{
+    const char *at = array;
+
+    ipu__put_int(writer, count);
+    for (int32_t i = 0; i < count; i++, at += layout->bytes)
+        ipu__put_struct(writer, layout, at);
+}
+
+int ipu__get_structs(struct ipu__reader *reader, const char *what,
+                     const struct ipu__layout *layout, void *array,
+                     int32_t *count)
+{
+    char *at;
+
+    IPU_TRY(ipu__get_array(reader, what, IPU__LEAST_STRUCT, layout->bytes,
+                           array, count));
+    memcpy(&at, array, sizeof at);
+    for (int32_t i = 0; i < *count; i++, at += layout->bytes)
+        IPU_TRY(ipu__get_struct(reader, layout, at));
+    return IPU_OK;
+}
+
+/* -------------------------------------------------------------------- loops
+ */
+
+void ipu__put_loop(struct ipu__writer *writer, int64_t iterations,
+                   const int32_t *initial, const int32_t *outputs,
+                   int32_t ncarried)
+{
+    ipu__put_long(writer, iterations);
+    ipu__put_ints(writer, initial, ncarried);
+    ipu__put_ints(writer, outputs, ncarried);
+}
+
+int ipu__get_loop(struct ipu__reader *reader, int64_t *iterations,
+                  int32_t **initial, int32_t **outputs, int32_t *ncarried)
+{
+    int32_t count;
+
+    IPU_TRY(ipu__get_long(reader, iterations));
+    IPU_TRY(ipu__get_ints(reader, "initial values", initial, ncarried));
+    IPU_TRY(ipu__get_ints(reader, "outputs of a loop", outputs, &count));
+    if (count != *ncarried)
+        return ipu__damaged(reader, "a loop of %d values has %d outputs",
+                            (int)*ncarried, (int)count);
+    return IPU_OK;
+}
+
+int ipu__put_depth(int depth)
+{
+    return depth <= IPU__MOST_NESTING
+               ? IPU_OK
+               : ipu__fail(IPU_ERR_STATE,
+                           "save: loops are nested more than %d deep",
+                           IPU__MOST_NESTING);
+}
+
+int ipu__get_depth(const struct ipu__reader *reader, int depth)
+{
+    return depth <= IPU__MOST_NESTING
+               ? IPU_OK
+               : ipu__damaged(reader, "loops are nested more than %d deep",
+                              IPU__MOST_NESTING);
+}
+
 /* ------------------------------------------------------------------- texts */
 
 /* Equal ones mostly follow each other: the last ones first. */
@@ -81,10 +162,8 @@ int ipu__get_texts(struct ipu__reader *reader, const char *what, char ***texts,
     int32_t wanted;
 
     *count = 0;
-    IPU_TRY(ipu__get_count(reader, what, IPU__LEAST_TEXT, &wanted));
-    *texts = calloc((size_t)wanted + 1, sizeof **texts);
-    if (!*texts)
-        return ipu__fail_memory((size_t)wanted * sizeof **texts);
+    IPU_TRY(ipu__get_array(reader, what, IPU__LEAST_TEXT, sizeof **texts, texts,
+                           &wanted));
     while (*count < wanted) {
         IPU_TRY(ipu__get_text(reader, what, false, &(*texts)[*count]));
         ++*count;

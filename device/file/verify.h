@@ -9,9 +9,6 @@
 #include "compiler/program.h"
 #include "file/pack.h"
 
-/* Loops within loops, at most: files are read and checked body within body. */
-enum { IPU__MOST_NESTING = 64 };
-
 /* IPU_ERR_DATA says what cannot be. Fills in what follows from the rest. */
 int ipu__verify_graph(const struct ipu__reader *reader, ipu_graph *graph);
 

@@ -45,8 +45,8 @@ int ipu__ring_grow(struct ipu__ring *ring)
     struct ipu__ring larger = *ring;
 
     larger.room *= 2;
-    larger.slots = aligned_alloc(IPU__FEED_ALIGNMENT,
-                                 ring->stride * (size_t)larger.room);
+    larger.slots =
+        aligned_alloc(IPU__FEED_ALIGNMENT, ring->stride * (size_t)larger.room);
     if (!larger.slots)
         return IPU_ERR_MEMORY;
     for (int64_t e = ring->taken; e < ring->filled; e++)
