@@ -124,6 +124,22 @@ static inline ipu_step_info device_step(const struct device *d, int32_t i)
     return step;
 }
 
+/* Its text, as of the last call. */
+static inline const char *device_program(const struct device *d)
+{
+    static char text[16384];
+
+    ck_assert_int_lt(ipu_executable_print(d->executable, text, sizeof text),
+                     (int64_t)sizeof text);
+    return text;
+}
+
+static inline ipu_tensor device_scalar(ipu_graph *graph, ipu_dtype dtype,
+                                       double value)
+{
+    return ipu_fill(graph, dtype, 0, NULL, value);
+}
+
 /* Elements of a tensor. */
 static inline int64_t device_count(const struct device *d, ipu_tensor tensor)
 {

@@ -33,15 +33,6 @@ static ipu_memory_info compiled(const ipu_target *target)
     return device_memory(&d);
 }
 
-static const char *program(void)
-{
-    static char text[4096];
-
-    ck_assert_int_lt(ipu_executable_print(d.executable, text, sizeof text),
-                     (int64_t)sizeof text);
-    return text;
-}
-
 /* ------------------------------------------------------------------- memory */
 
 /* 64 floats: a whole number of alignments. */
@@ -227,7 +218,7 @@ START_TEST(an_empty_graph_is_a_program)
 
     ck_assert_int_eq(info.steps, 0);
     ck_assert_int_eq(info.peak_bytes, 0);
-    ck_assert_str_eq(program(), "");
+    ck_assert_str_eq(device_program(&d), "");
     MUST(ipu_engine_new(d.executable, &d.engine));
     MUST(ipu_engine_run(d.engine));
 }
@@ -264,7 +255,7 @@ START_TEST(host_calls_come_in_the_order_of_what_they_need)
     MUST(ipu_host_call(d.graph, "two", two, device_no_call, NULL));
     MUST(ipu_host_call(d.graph, "one", one, device_no_call, NULL));
     ck_assert_int_eq(compiled(NULL).steps, 5); /* the last two are one */
-    text = program();
+    text = device_program(&d);
     for (int i = 0; words[i]; i++) {
         place[i] = strstr(text, words[i]);
         ck_assert_msg(place[i] != NULL, "'%s' is not in:\n%s", words[i], text);
@@ -300,7 +291,7 @@ START_TEST(printing_writes_no_more_than_it_may)
     MUST(ipu_output(d.graph, "y", ipu_relu(d.graph, row("x"))));
     compiled(NULL);
     needed = ipu_executable_print(d.executable, NULL, 0);
-    ck_assert_int_eq(needed, (int64_t)strlen(program()));
+    ck_assert_int_eq(needed, (int64_t)strlen(device_program(&d)));
     ck_assert_int_gt(needed, 8);
     memset(text, 'x', sizeof text);
     ck_assert_int_eq(ipu_executable_print(d.executable, text, 8), needed);
@@ -322,7 +313,7 @@ START_TEST(a_graph_can_be_compiled_again_and_freed)
     compiled(NULL);
     ipu_graph_free(d.graph);
     d.graph = NULL;
-    ck_assert_str_eq(program(), first);
+    ck_assert_str_eq(device_program(&d), first);
     ipu_executable_free(before);
     MUST(ipu_engine_new(d.executable, &d.engine));
 }

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What loops cost, and what can be seen of their bodies. */
+#include "check_main.h"
+#include "device.h"
+
+static int multiply_body(ipu_graph *g, void *context, int32_t ninputs,
+                         const ipu_tensor *in, int32_t noutputs,
+                         ipu_tensor *out)
+{
+    const ipu_tensor *w = context;
+
+    (void)ninputs, (void)noutputs;
+    out[0] = ipu_tanh(g, ipu_matmul(g, in[0], *w));
+    return 0;
+}
+
+static ipu_program_cycles cycles_of(int64_t count)
+{
+    struct device d = device_new();
+    ipu_tensor w = device_floats(&d, "w", 2, SHAPE(64, 64)), x, out;
+    ipu_program_cycles cycles = {.size = sizeof cycles};
+
+    x = device_floats(&d, "x", 2, SHAPE(64, 64));
+    MUST(ipu_repeat(d.graph, count, multiply_body, &w, 1, &x, NULL, &out));
+    MUST(ipu_output(d.graph, "y", out));
+    device_load(&d);
+    MUST(ipu_executable_cycles(d.executable, &cycles));
+    device_free(&d);
+    return cycles;
+}
+
+/* Cycles are those of an iteration, times their number; the host's are not. */
+START_TEST(cycles_grow_with_iterations)
+{
+    ipu_program_cycles zero = cycles_of(0), one = cycles_of(1),
+                       many = cycles_of(1000);
+
+    ck_assert_int_gt(one.compute, zero.compute);
+    ck_assert_int_eq(many.compute - zero.compute,
+                     1000 * (one.compute - zero.compute));
+    ck_assert_int_eq(many.exchange, 1000 * one.exchange);
+    ck_assert_double_eq_tol(many.flops, 1000 * one.flops, 1e-6 * many.flops);
+    ck_assert_int_eq(many.host, one.host);
+    ck_assert_int_eq(many.total,
+                     many.compute + many.exchange + many.sync + many.host);
+    /* More than can be counted is told as much, and nothing overflows. */
+    many = cycles_of(INT64_MAX);
+    ck_assert_int_ge(many.total, INT64_C(1) << 56);
+    ck_assert_int_ge(many.total, many.compute);
+}
+END_TEST
+
+/* One run of ten iterations costs the device what ten runs of one do, but for
+ * counting; and the host is met once instead of ten times. */
+START_TEST(one_run_meets_the_host_once)
+{
+    ipu_program_cycles once = cycles_of(1), loop = cycles_of(10);
+
+    ck_assert_int_gt(once.host, 0);
+    ck_assert_int_eq(loop.host, once.host);
+    ck_assert_int_lt(loop.total, 10 * once.total - 8 * once.host);
+    ck_assert_int_eq(loop.sync, 10 * once.sync);
+}
+END_TEST
+
+START_TEST(bodies_can_be_looked_at)
+{
+    struct device d = device_new();
+    ipu_tensor w = device_floats(&d, "w", 2, SHAPE(64, 64)), x, out;
+    const ipu_executable *body;
+    ipu_step_info info = {.size = sizeof info};
+    ipu_memory_info memory = {.size = sizeof memory};
+    int64_t count;
+
+    x = device_floats(&d, "x", 2, SHAPE(64, 64));
+    MUST(ipu_repeat(d.graph, 6, multiply_body, &w, 1, &x, NULL, &out));
+    MUST(ipu_output(d.graph, "y", out));
+    device_load(&d);
+    ck_assert_int_eq(ipu_executable_body(d.executable, 0, &body, &count), 1);
+    ck_assert_int_eq(count, 6);
+    ck_assert_int_eq(ipu_executable_body(body, 0, NULL, &count), 0);
+    ck_assert_int_eq(count, 1);
+    MUST(ipu_executable_step(body, 0, &info));
+    ck_assert_str_eq(info.op, "matmul");
+    MUST(ipu_executable_step(d.executable, 0, &info));
+    ck_assert_str_eq(info.op, "loop");
+    ck_assert_int_gt(info.temporary_bytes, 0);
+    MUST(ipu_executable_memory(d.executable, &memory));
+    ck_assert_int_gt(memory.code_bytes_per_tile, 0);
+    MUST_FAIL(ipu_executable_body(d.executable, 1, NULL, NULL),
+              IPU_ERR_ARGUMENT, "there is no step 1");
+    device_free(&d);
+}
+END_TEST
+
+static TCase *tcase_costs(void)
+{
+    TCase *t = tcase_create("costs");
+
+    tcase_add_test(t, cycles_grow_with_iterations);
+    tcase_add_test(t, one_run_meets_the_host_once);
+    tcase_add_test(t, bodies_can_be_looked_at);
+    return t;
+}
+
+HVD_TEST_MAIN("device_loops_costs", tcase_costs)
