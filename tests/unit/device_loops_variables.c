@@ -34,7 +34,8 @@ START_TEST(variables_change_with_iterations)
 {
     struct device d = device_new();
     ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 0, NULL);
-    ipu_tensor zero = device_scalar(d.graph, IPU_FLOAT32, 0), sum, before, after;
+    ipu_tensor zero = device_scalar(d.graph, IPU_FLOAT32, 0), sum, before,
+               after;
     float y[3];
 
     before = ipu_scale(d.graph, w, 10, 0);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * beacon_hear.c - what letters of other hosts change.
+ *
+ * What to believe. A letter counts if its seal is right for the key of this
+ * world, which rank 0 has drawn and MPI has carried, if its number is new,
+ * and if its items are of the writer's own host. A filter in the kernel drops
+ * what is obviously foreign before it fills the queue.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "watch/neighbours.h"
+#include "watch/post.h"
+
+/* Letters taken in before the watchdog looks at something else. */
+enum { MOST_AT_ONCE = 256 };
+
+/* A refused letter to a host's speaker, at the address that is known to be
+ * his, counts. */
+static void refuse(struct hvd__beacon *b, uint32_t address, int port)
+{
+    for (int h = 0; h < b->nhosts; h++) {
+        struct hvd__neighbour *host = &b->hosts[h];
+
+        if (h != b->host_of[b->rank] && host->is_linked && host->was_heard &&
+            b->members[host->speaker].port == port &&
+            hvd__beacon_address_of(b, host) == address &&
+            host->refused != b->nwords) {
+            host->refused = b->nwords;
+            host->refusals++;
+        }
+    }
+}
+
+static void hear_refusals(struct hvd__beacon *b)
+{
+    uint32_t address;
+    int port;
+
+    for (int i = 0; i < MOST_AT_ONCE; i++)
+        if (hvd__post_next_refusal(b->fd, &address, &port))
+            refuse(b, address, port);
+        else
+            return;
+}
+
+/* Numbers of a writer grow: an old letter has nothing to say. Several ranks
+ * of a host may get letters of the same writer. */
+static bool is_new(struct hvd__line *line, uint64_t number)
+{
+    uint64_t last = atomic_load(&line->letter);
+
+    while (number > last)
+        if (atomic_compare_exchange_weak(&line->letter, &last, number))
+            return true;
+    return false;
+}
+
+static void note_news(struct hvd__line *line, const struct hvd__item *item)
+{
+    atomic_store(&line->pid, item->news.pid);
+    atomic_store(&line->silent_ns, item->news.silent_ns);
+    atomic_store(&line->in_flight, item->news.in_flight);
+    hvd__board_write_doing(line, &item->news.doing);
+    /* Who has left does not come back. */
+    if (atomic_load(&line->state) != HVD__LINE_LEFT)
+        atomic_store(&line->state,
+                     item->news.has_left ? HVD__LINE_LEFT : HVD__LINE_ALIVE);
+}
+
+static void note_flight(struct hvd__beacon *b, struct hvd__line *line,
+                        const struct hvd__item *item)
+{
+    struct hvd__in_flight *f = &b->flight;
+
+    hvd__board_read_flight(line, f);
+    if (item->kind == HVD__ITEM_KEYS) {
+        f->nkeys = item->keys.total;
+        memcpy(&f->keys[item->keys.first], item->keys.keys,
+               (size_t)item->keys.count * sizeof *f->keys);
+    } else {
+        f->nrequests = item->request.total;
+        f->requests[item->request.index] = item->request.is;
+    }
+    hvd__board_write_flight(line, f);
+}
+
+/* The letter that has just been opened. True: it tells of the end. */
+static bool take(struct hvd__beacon *b, uint32_t address, int *status,
+                 char *text, size_t size)
+{
+    int from = b->letter.from;
+    int64_t now = hvd__now_ns();
+    struct hvd__item item;
+
+    if (from < 0 || from >= b->nranks || hvd__beacon_is_ours(b, from) ||
+        !b->hosts[b->host_of[from]].is_linked ||
+        !is_new(hvd__beacon_line_of(b, from), b->letter.number))
+        return false;
+    atomic_store(&hvd__beacon_line_of(b, from)->address, address);
+    b->hosts[b->host_of[from]].refusals = 0;
+    while (hvd__letter_next(&b->letter, &item, now)) {
+        if (item.kind == HVD__ITEM_END) {
+            *status = item.end.status;
+            snprintf(text, size, "%s", item.end.text);
+            return true;
+        }
+        if (item.rank < 0 || item.rank >= b->nranks ||
+            b->host_of[item.rank] != b->host_of[from])
+            break;
+        if (item.kind == HVD__ITEM_NEWS)
+            note_news(hvd__beacon_line_of(b, item.rank), &item);
+        else
+            note_flight(b, hvd__beacon_line_of(b, item.rank), &item);
+    }
+    atomic_fetch_add(&hvd__beacon_line_of(b, from)->beats, 1);
+    return false;
+}
+
+bool hvd__beacon_hear(struct hvd__beacon *b, int *status, char *text,
+                      size_t size)
+{
+    hear_refusals(b);
+    for (int i = 0; i < MOST_AT_ONCE; i++) {
+        uint32_t address;
+        int bytes = hvd__post_receive(b->fd, b->letter.bytes,
+                                      sizeof b->letter.bytes, &address);
+
+        if (bytes < 0)
+            return false;
+        if (hvd__letter_open(&b->letter, (size_t)bytes, b->world, b->key) &&
+            take(b, address, status, text, size))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * beacon_speak.c - the letters that hosts write to each other.
+ *
+ *     host A                          host B
+ *     rank 0 ──letters──────────────► rank 2 ──┐ writes lines 0 and 1 of
+ *     rank 1    news of 0 and 1       rank 3   │ B's board, where 3 finds
+ *                                      board ◄─┘ them too
+ *
+ * Why datagrams: a host that is frozen, or whose network is gone, must not
+ * hold up who writes to it, and a lost letter is made up for by the next.
+ * Among several hosts each speaker writes to each: with H hosts, H - 1
+ * letters twice a second.
+ *
+ * Where to. A host's card has all of its addresses. Until it was heard from,
+ * a letter goes to all of them; from then on to where it was last heard from,
+ * and there to the rank that spoke last, or the lowest that is still there.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "watch/neighbours.h"
+#include "watch/post.h"
+
+/* Requests of a rank that are told in full: a stall names one that is
+ * similar, no more. */
+enum { MOST_REQUESTS = 8 };
+
+static void deliver(const struct hvd__beacon *b, int rank)
+{
+    const struct hvd__neighbour *host = &b->hosts[b->host_of[rank]];
+    uint32_t known = hvd__beacon_address_of(b, host);
+    const uint32_t *addresses = known ? &known : host->addresses;
+    int32_t n = known ? 1 : host->naddresses;
+
+    for (int32_t i = 0; i < n; i++)
+        hvd__post_send(b->fd, addresses[i], b->members[rank].port,
+                       b->letter.bytes, b->letter.size);
+}
+
+static void begin_letter(struct hvd__beacon *b)
+{
+    hvd__letter_begin(&b->letter, b->world, b->rank, ++b->number);
+}
+
+/* One to each host, if there is anything in it. */
+static void send_letter(struct hvd__beacon *b)
+{
+    if (b->letter.size == HVD__LETTER_HEAD)
+        return;
+    hvd__letter_close(&b->letter, b->key);
+    for (int h = 0; h < b->nhosts; h++) {
+        const struct hvd__neighbour *host = &b->hosts[h];
+        int rank;
+
+        if (h == b->host_of[b->rank] || !host->is_linked)
+            continue;
+        rank = hvd__beacon_listener(b, host);
+        if (rank >= 0)
+            deliver(b, rank);
+    }
+}
+
+static void write_item(struct hvd__beacon *b, const struct hvd__item *item,
+                       int64_t now)
+{
+    if (hvd__letter_add(&b->letter, item, now))
+        return;
+    send_letter(b);
+    begin_letter(b);
+    hvd__letter_add(&b->letter, item, now);
+}
+
+static void write_news(struct hvd__beacon *b, int rank, int64_t now)
+{
+    struct hvd__line *line = hvd__beacon_line_of(b, rank);
+    struct hvd__item item = {.kind = HVD__ITEM_NEWS, .rank = rank};
+
+    item.news.has_left = hvd__beacon_has_left(b, rank);
+    item.news.pid = atomic_load(&line->pid);
+    item.news.in_flight = atomic_load(&line->in_flight);
+    item.news.silent_ns = atomic_load(&line->silent_ns);
+    hvd__board_read_doing(line, &item.news.doing);
+    write_item(b, &item, now);
+}
+
+static void write_flight(struct hvd__beacon *b, int rank, int64_t now)
+{
+    struct hvd__in_flight *f = &b->flight;
+    struct hvd__item item = {.rank = rank};
+    int32_t nrequests;
+
+    hvd__board_read_flight(hvd__beacon_line_of(b, rank), f);
+    item.kind = HVD__ITEM_KEYS;
+    for (int32_t first = 0; first < f->nkeys; first += HVD__LETTER_KEYS) {
+        int32_t left = f->nkeys - first;
+
+        item.keys.total = f->nkeys;
+        item.keys.first = first;
+        item.keys.count = left < HVD__LETTER_KEYS ? left : HVD__LETTER_KEYS;
+        memcpy(item.keys.keys, &f->keys[first],
+               (size_t)item.keys.count * sizeof *f->keys);
+        write_item(b, &item, now);
+    }
+    item.kind = HVD__ITEM_REQUEST;
+    nrequests = f->nrequests < MOST_REQUESTS ? f->nrequests : MOST_REQUESTS;
+    for (int32_t i = 0; i < nrequests; i++) {
+        item.request.total = nrequests;
+        item.request.index = i;
+        item.request.is = f->requests[i];
+        write_item(b, &item, now);
+    }
+}
+
+void hvd__beacon_speak(struct hvd__beacon *b, bool detail)
+{
+    int64_t now = hvd__now_ns();
+
+    b->nwords++;
+    begin_letter(b);
+    for (int rank = 0; rank < b->nranks; rank++) {
+        const struct hvd__line *line = hvd__beacon_line_of(b, rank);
+
+        if (!hvd__beacon_is_ours(b, rank) ||
+            atomic_load(&line->state) == HVD__LINE_EMPTY)
+            continue;
+        write_news(b, rank, now);
+        if (detail && atomic_load(&line->in_flight) > 0)
+            write_flight(b, rank, now);
+    }
+    send_letter(b);
+}
+
+void hvd__beacon_say_goodbye(struct hvd__beacon *b)
+{
+    /* Nobody would repeat it later: twice. */
+    for (int i = 0; i < 2; i++) {
+        begin_letter(b);
+        write_news(b, b->rank, hvd__now_ns());
+        send_letter(b);
+    }
+}
+
+void hvd__beacon_say_end(struct hvd__beacon *b, int status, const char *text)
+{
+    struct hvd__item item = {.kind = HVD__ITEM_END, .rank = b->rank};
+
+    item.end.status = status;
+    snprintf(item.end.text, sizeof item.end.text, "%s", text);
+    begin_letter(b);
+    hvd__letter_add(&b->letter, &item, hvd__now_ns());
+    hvd__letter_close(&b->letter, b->key);
+    for (int rank = 0; rank < b->nranks; rank++)
+        if (!hvd__beacon_is_ours(b, rank) &&
+            b->hosts[b->host_of[rank]].is_linked &&
+            !hvd__beacon_has_left(b, rank))
+            deliver(b, rank);
+}
