@@ -31,12 +31,12 @@
 #include "core/progress.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "core/world.h"
 
 #define SPIN_NS INT64_C(20000)
@@ -390,18 +390,8 @@ void hvd__progress_fini(struct hvd__progress *progress)
 int hvd__progress_start(struct hvd__world *world)
 {
     struct hvd__progress *p = &world->progress;
-    sigset_t all, before;
-    int code;
 
-    /* The program's signals are for the program's threads. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    code = pthread_create(&p->thread, NULL, background, world);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code != 0)
-        return hvd__fail(HVD_ERR_MEMORY, "no background thread: error %d",
-                         code);
-    pthread_setname_np(p->thread, "hvd-progress");
+    HVD_TRY(hvd__thread_start(&p->thread, "hvd-progress", background, world));
     p->has_thread = true;
     return HVD_OK;
 }

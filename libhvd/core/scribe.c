@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/scribe.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "core/submit.h"
 
 /* How often the timeline is written: what an abort may lose. */
@@ -84,21 +84,9 @@ static void *run(void *argument)
 
 static int start_thread(struct hvd__scribe *s)
 {
-    sigset_t all, before;
-    int code;
-
     if (s->has_thread)
         return HVD_OK;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    code = pthread_create(&s->thread, NULL, run, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code != 0)
-        return hvd__fail(HVD_ERR_MEMORY,
-                         "no thread for metrics and timeline: "
-                         "error %d",
-                         code);
-    pthread_setname_np(s->thread, "hvd-scribe");
+    HVD_TRY(hvd__thread_start(&s->thread, "hvd-scribe", run, s));
     s->has_thread = true;
     return HVD_OK;
 }

@@ -12,7 +12,6 @@
 #include "watch/watch.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,6 +19,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "watch/process.h"
 #include "watch/watchdog.h"
 
@@ -82,17 +82,8 @@ static void meet_peers(struct hvd__watch *w,
 
 static int start_thread(struct hvd__watch *w)
 {
-    sigset_t signals, before;
-    int code;
-
-    /* The program's signals are for the program's threads. */
-    sigfillset(&signals);
-    pthread_sigmask(SIG_SETMASK, &signals, &before);
-    code = pthread_create(&w->thread, NULL, hvd__watchdog_run, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code != 0)
-        return hvd__fail(HVD_ERR_MEMORY, "no watchdog thread: error %d", code);
-    pthread_setname_np(w->thread, "hvd-watchdog");
+    HVD_TRY(
+        hvd__thread_start(&w->thread, "hvd-watchdog", hvd__watchdog_run, w));
     w->has_thread = true;
     return HVD_OK;
 }
