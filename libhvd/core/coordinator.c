@@ -47,6 +47,7 @@
 #include "core/proposal.h"
 #include "core/ready.h"
 #include "core/request.h"
+#include "core/verdict.h"
 
 struct question {
     struct question *next;
@@ -157,80 +158,29 @@ static void write_failure(struct hvd__coordinator *c,
     free(waiting);
 }
 
-/* What a variant asks for that the first does not; a group shows the member
- * that differs. */
-static const char *describe(const struct hvd__proposal *p,
-                            const struct hvd__variant *v, char *text,
-                            size_t size)
-{
-    const struct hvd__variant *first = &p->variants[0];
-    struct hvd__text out = hvd__text_at(text, size);
-    char signature[256];
-    int i = 0, other = 0;
-
-    if (v->nsignatures == 1)
-        return hvd__signature_print(&v->signatures[0], text, size);
-    /* The first member in which any two variants differ. */
-    for (int k = 1; k < p->nvariants; k++) {
-        int same = 0;
-        while (same < first->nsignatures && same < p->variants[k].nsignatures &&
-               hvd__signature_equal(&first->signatures[same],
-                                    &p->variants[k].signatures[same]))
-            same++;
-        if (k == 1 || same < other)
-            other = same;
-    }
-    i = other;
-    hvd__text_add(&out, "a group of %d", v->nsignatures);
-    if (i < v->nsignatures)
-        hvd__text_add(&out, ", whose number %d is %s", i,
-                      hvd__signature_print(&v->signatures[i], signature,
-                                           sizeof signature));
-    return text;
-}
-
-/* Several variants: who submitted what. */
 static void fail_differing(struct hvd__coordinator *c,
                            const struct hvd__proposal *p, bool refused)
 {
-    char text[HVD__MESSAGE_MAX], variant[320];
+    char text[HVD__MESSAGE_MAX];
     struct hvd__text out = hvd__text_at(text, sizeof text);
 
-    hvd__text_add(&out, refused ? " was refused on " : " differs: ");
-    for (int i = 0, first = 1; i < p->nvariants; i++) {
-        const struct hvd__variant *v = &p->variants[i];
-
-        if (refused && v->status == HVD_OK)
-            continue;
-        hvd__text_add(&out, first ? "" : "; ");
-        first = 0;
-        hvd__text_add_ranks(&out, c->world, p->of, c->nranks, i + 1);
-        hvd__text_add(&out, ": %s",
-                      refused ? v->text
-                              : describe(p, v, variant, sizeof variant));
-    }
-    if (!refused)
-        hvd__text_add(&out, "; all ranks must submit the same");
+    hvd__verdict_differing(&out, p, c->world, c->nranks, refused);
     write_failure(c, p, refused ? HVD_ERR_PEER : HVD_ERR_MISMATCH, text);
 }
 
 /* Who will never come. */
-static char *describe_lack(const struct hvd__coordinator *c,
-                           const struct hvd__proposal *p)
+static int describe_lack(const struct hvd__coordinator *c,
+                         struct hvd__proposal *p)
 {
     char text[HVD__MESSAGE_MAX];
     struct hvd__text out = hvd__text_at(text, sizeof text);
-    int *missing = malloc((size_t)c->nranks * sizeof *missing);
 
-    if (!missing)
-        return NULL;
-    for (int rank = 0; rank < c->nranks; rank++)
-        missing[rank] = c->left[rank] && p->of[rank] == 0;
-    hvd__text_add(&out, " cannot complete: ");
-    hvd__text_add_ranks(&out, c->world, missing, c->nranks, 1);
-    hvd__text_add(&out, " did not submit it before shutting down");
-    free(missing);
-    return strdup(text);
+    if (p->lacking)
+        return HVD_OK;
+    HVD_TRY(hvd__verdict_missing(&out, p, c->world, c->nranks, c->left,
+                                 "did not submit it before shutting down"));
+    p->lacking = strdup(text);
+    return p->lacking ? HVD_OK : hvd__fail_memory(sizeof text);
 }
 
 /* Answer those who wait; forget it when nobody else can come. */
@@ -238,8 +188,7 @@ static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
 {
     bool expected = false;
 
-    if (!p->lacking && !(p->lacking = describe_lack(c, p)))
-        return hvd__fail_memory(HVD__MESSAGE_MAX);
+    HVD_TRY(describe_lack(c, p));
     write_failure(c, p, HVD_ERR_SHUTDOWN, p->lacking);
     for (int rank = 0; rank < c->nranks; rank++) {
         if (p->of[rank] != 0)
@@ -254,26 +203,18 @@ static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
 }
 
 /* Members have joined, and it is not a reduction that can do without them. */
-static void fail_joined(struct hvd__coordinator *c,
-                        const struct hvd__proposal *p)
+static int fail_joined(struct hvd__coordinator *c,
+                       const struct hvd__proposal *p)
 {
     char text[HVD__MESSAGE_MAX];
     struct hvd__text out = hvd__text_at(text, sizeof text);
-    int *absent = calloc((size_t)c->nranks, sizeof *absent);
 
-    if (!absent) {
-        c->out.failed = true;
-        return;
-    }
-    for (int rank = 0; rank < c->nranks; rank++)
-        absent[rank] = p->of[rank] == 0;
-    hvd__text_add(&out, " cannot complete: ");
-    hvd__text_add_ranks(&out, c->world, absent, c->nranks, 1);
-    hvd__text_add(&out, " joined before submitting it, and only allreduce, "
-                        "reducescatter and reduce to a root that has not "
-                        "joined do without");
-    free(absent);
+    HVD_TRY(hvd__verdict_missing(
+        &out, p, c->world, c->nranks, c->joined,
+        "joined before submitting it, and only allreduce, reducescatter and "
+        "reduce to a root that has not joined do without"));
     write_failure(c, p, HVD_ERR_JOINED, text);
+    return HVD_OK;
 }
 
 /* ----------------------------------------------------------------- questions
@@ -439,7 +380,7 @@ static int judge(struct hvd__coordinator *c, struct hvd__proposal *p)
     if (refused > 0 || p->nvariants > 1)
         fail_differing(c, p, refused > 0);
     else if (p->nannounced < c->nranks && !does_without(c, p))
-        fail_joined(c, p);
+        status = fail_joined(c, p);
     else
         status = make_ready(c, p);
     hvd__proposal_free(p);
