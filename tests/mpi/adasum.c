@@ -69,7 +69,6 @@ static void check(hvd_dtype dtype, int64_t count, double prescale,
     void *data = malloc(bytes + 1), *first = malloc(bytes + 1);
     double *want = expected(count, prescale), largest = 1;
     hvd_request request;
-    hvd_handle handle;
 
     for (int64_t i = 0; i < count; i++)
         element_put(dtype, data, i, given(ranks_rank(), i));
@@ -81,8 +80,7 @@ static void check(hvd_dtype dtype, int64_t count, double prescale,
     request.input = request.output = data;
     request.prescale = prescale;
     request.postscale = postscale;
-    ck_hvd(hvd_submit(&request, &handle));
-    ck_hvd(hvd_wait(handle));
+    ck_hvd(ranks_run(&request));
     for (int64_t i = 0; i < count; i++)
         largest = fmax(largest, fabs(want[i] * postscale));
     for (int64_t i = 0; i < count; i++) {

@@ -117,8 +117,6 @@ static int scaled(hvd_dtype dtype, const void *in, void *out, int64_t count,
                   double prescale, double postscale)
 {
     hvd_request request;
-    hvd_handle handle;
-    int status;
 
     hvd_request_init(&request, sizeof request);
     request.kind = HVD_ALLREDUCE;
@@ -129,8 +127,7 @@ static int scaled(hvd_dtype dtype, const void *in, void *out, int64_t count,
     request.output = out;
     request.prescale = prescale;
     request.postscale = postscale;
-    status = hvd_submit(&request, &handle);
-    return status < 0 ? status : hvd_wait(handle);
+    return ranks_run(&request);
 }
 
 START_TEST(scales_apply_before_and_after)
@@ -228,7 +225,6 @@ END_TEST
 START_TEST(a_scalar_has_no_dimensions)
 {
     hvd_request request;
-    hvd_handle handle;
     double value = ranks_rank() + 1;
     int n = ranks_size();
 
@@ -236,8 +232,7 @@ START_TEST(a_scalar_has_no_dimensions)
     request.name = "loss";
     request.dtype = HVD_FLOAT64;
     request.input = request.output = &value;
-    ck_hvd(hvd_submit(&request, &handle));
-    ck_hvd(hvd_wait(handle));
+    ck_hvd(ranks_run(&request));
     ck_assert(value == n * (n + 1) / 2);
 }
 END_TEST

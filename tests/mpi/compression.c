@@ -14,8 +14,6 @@ static int reduce(const char *name, const void *in, void *out, int64_t count,
                   hvd_dtype dtype, hvd_op op, int32_t compression)
 {
     hvd_request request;
-    hvd_handle handle;
-    int status;
 
     hvd_request_init(&request, sizeof request);
     request.name = name;
@@ -26,8 +24,7 @@ static int reduce(const char *name, const void *in, void *out, int64_t count,
     request.input = in;
     request.output = out;
     request.compression = compression;
-    status = hvd_submit(&request, &handle);
-    return status < 0 ? status : hvd_wait(handle);
+    return ranks_run(&request);
 }
 
 /* ------------------------------------------------------------------- casts */

@@ -16,15 +16,6 @@ static int last(void)
     return ranks_size() - 1;
 }
 
-/* After every error. */
-static void check_usable(void)
-{
-    int32_t one = 1, sum = 0;
-
-    ck_hvd(hvd_allreduce(&one, &sum, 1, HVD_INT32, HVD_SUM));
-    ck_assert_int_eq(sum, ranks_size());
-}
-
 /* A good request, which each test then spoils on the last rank. */
 static hvd_request good(const char *name)
 {
@@ -43,14 +34,6 @@ static hvd_request good(const char *name)
     return request;
 }
 
-static int run(const hvd_request *request)
-{
-    hvd_handle handle = 0;
-    int status = hvd_submit(request, &handle);
-
-    return status < 0 ? status : hvd_wait(handle);
-}
-
 /* -------------------------------------------------------------- mismatches */
 
 /* The last rank differs; all others agree. texts: what both sides say. */
@@ -61,7 +44,7 @@ static void check_mismatch(const hvd_request *request, const char *mine,
 
     if (ranks_size() == 1)
         return;
-    ck_hvd_fails(run(request), HVD_ERR_MISMATCH);
+    ck_hvd_fails(ranks_run(request), HVD_ERR_MISMATCH);
     ck_error_says("'tensor'");
     ck_error_says(mine);
     ck_error_says(theirs);
@@ -72,7 +55,7 @@ static void check_mismatch(const hvd_request *request, const char *mine,
     sprintf(odd, "rank %d: ", last());
     ck_error_says(others);
     ck_error_says(odd);
-    check_usable();
+    ranks_check_usable();
 }
 
 START_TEST(dtype_differs)
@@ -163,7 +146,7 @@ START_TEST(unnamed_differ)
         ck_error_says("unnamed operation");
         ck_error_says("barrier");
         ck_error_says("allreduce sum float32 [5]");
-        check_usable();
+        ranks_check_usable();
     }
 }
 END_TEST
@@ -183,12 +166,12 @@ START_TEST(everyone_differs)
     shape[0] = 0;
     request.op = ranks_rank() % 2 ? HVD_SUM : HVD_MIN;
     request.dtype = ranks_rank() % 8;
-    ck_hvd_fails(run(&request), HVD_ERR_MISMATCH);
+    ck_hvd_fails(ranks_run(&request), HVD_ERR_MISMATCH);
     for (int rank = 0; rank < ranks_size(); rank++) {
         sprintf(text, "rank %d: ", rank);
         ck_error_says(text);
     }
-    check_usable();
+    ranks_check_usable();
 }
 END_TEST
 
@@ -220,7 +203,7 @@ START_TEST(neighbours_survive)
             ck_assert(values[k] == (float)ranks_size());
         }
     }
-    check_usable();
+    ranks_check_usable();
 }
 END_TEST
 
@@ -234,15 +217,15 @@ static void check_refused(const hvd_request *request, int status,
     char who[32];
 
     if (ranks_rank() == last()) {
-        ck_hvd_fails(run(request), status);
+        ck_hvd_fails(ranks_run(request), status);
     } else {
-        ck_hvd_fails(run(request), HVD_ERR_PEER);
+        ck_hvd_fails(ranks_run(request), HVD_ERR_PEER);
         sprintf(who, "rank %d", last());
         ck_error_says(who);
     }
     ck_error_says("'tensor'");
     ck_error_says(text);
-    check_usable();
+    ranks_check_usable();
 }
 
 /* Spoil a good request on the last rank only. */
@@ -308,15 +291,15 @@ START_TEST(blocking_calls_are_refused_everywhere)
     ck_hvd_fails(
         hvd_allreduce(mine ? NULL : data, result, 8, HVD_FLOAT32, HVD_SUM),
         refused);
-    check_usable();
+    ranks_check_usable();
     ck_hvd_fails(
         hvd_allreduce(data, result, mine ? -1 : 8, HVD_FLOAT32, HVD_SUM),
         refused);
     ck_error_says("-1");
-    check_usable();
+    ranks_check_usable();
     ck_hvd_fails(hvd_broadcast(data, 8, HVD_FLOAT32, mine ? 99 : 0), refused);
     ck_error_says("99");
-    check_usable();
+    ranks_check_usable();
 }
 END_TEST
 
@@ -327,13 +310,13 @@ START_TEST(everyone_is_refused)
 
     request.input = NULL;
     for (int i = 0; i < 3; i++) {
-        ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+        ck_hvd_fails(ranks_run(&request), HVD_ERR_ARGUMENT);
         ck_hvd_fails(hvd_allreduce(NULL, NULL, 3, HVD_FLOAT32, HVD_SUM),
                      HVD_ERR_ARGUMENT);
     }
-    check_usable();
+    ranks_check_usable();
     request.input = data;
-    ck_hvd(run(&request));
+    ck_hvd(ranks_run(&request));
 }
 END_TEST
 
@@ -344,19 +327,19 @@ START_TEST(names_that_cannot_be)
     hvd_request request = good(name);
 
     memset(name, 'x', HVD_MAX_NAME + 1);
-    ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+    ck_hvd_fails(ranks_run(&request), HVD_ERR_ARGUMENT);
     ck_error_says("longer than 255");
     name[HVD_MAX_NAME] = '\0';
-    ck_hvd(run(&request));
+    ck_hvd(ranks_run(&request));
     strcpy(name, "two\nlines");
-    ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+    ck_hvd_fails(ranks_run(&request), HVD_ERR_ARGUMENT);
     ck_error_says("control character");
     ck_assert(strchr(hvd_last_error(), '\n') == NULL);
     strcpy(name, "%n%s%d \xff\xfe");
-    ck_hvd(run(&request));
+    ck_hvd(ranks_run(&request));
     request.name = "";
-    ck_hvd(run(&request));
-    check_usable();
+    ck_hvd(ranks_run(&request));
+    ranks_check_usable();
 }
 END_TEST
 
@@ -377,10 +360,10 @@ START_TEST(requests_that_are_none)
     grown.request.dtype = HVD_FLOAT32;
     grown.request.input = data;
     grown.request.output = result;
-    ck_hvd(run(&grown.request));
+    ck_hvd(ranks_run(&grown.request));
     grown.newer[3] = 1;
-    ck_hvd_fails(run(&grown.request), HVD_ERR_UNSUPPORTED);
-    check_usable();
+    ck_hvd_fails(ranks_run(&grown.request), HVD_ERR_UNSUPPORTED);
+    ranks_check_usable();
 }
 END_TEST
 
@@ -415,8 +398,8 @@ START_TEST(duplicates_on_every_rank)
         ck_assert(status == HVD_ERR_DUPLICATE || status == HVD_ERR_PEER);
     }
     ck_hvd(hvd_wait(first));
-    ck_hvd(run(&request));
-    check_usable();
+    ck_hvd(ranks_run(&request));
+    ranks_check_usable();
 }
 END_TEST
 
@@ -436,15 +419,15 @@ START_TEST(a_duplicate_on_one_rank)
         ck_hvd(hvd_wait(first));
     } else {
         ck_hvd(hvd_barrier());
-        ck_hvd(run(&request));
-        ck_hvd_fails(run(&request), HVD_ERR_PEER);
+        ck_hvd(ranks_run(&request));
+        ck_hvd_fails(ranks_run(&request), HVD_ERR_PEER);
         sprintf(who, "rank %d", last());
         ck_error_says(who);
         ck_error_says("in flight");
     }
     ck_hvd(hvd_barrier());
-    ck_hvd(run(&request));
-    check_usable();
+    ck_hvd(ranks_run(&request));
+    ranks_check_usable();
 }
 END_TEST
 
@@ -464,9 +447,9 @@ START_TEST(handles_are_for_once)
     ck_hvd_fails(hvd_wait(-1), HVD_ERR_HANDLE);
     ck_hvd_fails(hvd_wait(INT64_MAX), HVD_ERR_HANDLE);
     ck_hvd_fails(hvd_poll(99), HVD_ERR_HANDLE);
-    ck_hvd(run(&request));
+    ck_hvd(ranks_run(&request));
     ck_hvd_fails(hvd_wait(handle), HVD_ERR_HANDLE);
-    check_usable();
+    ranks_check_usable();
 }
 END_TEST
 

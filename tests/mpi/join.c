@@ -33,8 +33,6 @@ static int reduce(hvd_kind kind, double *value, int64_t count, hvd_op op,
                   int32_t flags, double prescale)
 {
     hvd_request request;
-    hvd_handle handle;
-    int status;
 
     hvd_request_init(&request, sizeof request);
     request.kind = kind;
@@ -45,8 +43,7 @@ static int reduce(hvd_kind kind, double *value, int64_t count, hvd_op op,
     request.op = op;
     request.flags = flags;
     request.prescale = prescale;
-    status = hvd_submit(&request, &handle);
-    return status < 0 ? status : hvd_wait(handle);
+    return ranks_run(&request);
 }
 
 static void check_last(void)

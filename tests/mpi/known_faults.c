@@ -26,14 +26,6 @@ static hvd_request request_of(hvd_kind kind, const char *name, const void *in,
     return request;
 }
 
-static int run(const hvd_request *request)
-{
-    hvd_handle handle;
-    int status = hvd_submit(request, &handle);
-
-    return status < 0 ? status : hvd_wait(handle);
-}
-
 /* A name that all have agreed on before is agreed on again each time: there,
  * it is compared once and then remembered. */
 START_TEST(a_name_agreed_on_is_compared_again)
@@ -45,7 +37,7 @@ START_TEST(a_name_agreed_on_is_compared_again)
 
     for (int round = 0; round < 4; round++) {
         for (int i = 0; i < 20; i++)
-            ck_hvd(run(&request));
+            ck_hvd(ranks_run(&request));
         if (last == 0)
             return;
         if (ranks_rank() == last) {
@@ -54,7 +46,7 @@ START_TEST(a_name_agreed_on_is_compared_again)
             request.dtype = round == 2 ? HVD_INT32 : HVD_FLOAT32;
             request.postscale = round == 3 ? 2 : 1;
         }
-        ck_hvd_fails(run(&request), HVD_ERR_MISMATCH);
+        ck_hvd_fails(ranks_run(&request), HVD_ERR_MISMATCH);
         ck_error_says("'w' differs: rank");
         count = 4;
         request = request_of(HVD_ALLREDUCE, "w", in, out, &count);
@@ -77,7 +69,7 @@ START_TEST(a_name_may_change_its_kind)
         for (int k = 0; k < 7; k++) {
             hvd_request request = request_of(kinds[k], "w", in, out, &count);
 
-            ck_hvd(run(&request));
+            ck_hvd(ranks_run(&request));
             if (kinds[k] == HVD_ALLREDUCE || kinds[k] == HVD_REDUCESCATTER)
                 ck_assert(out[0] == (float)ranks_size());
         }
@@ -95,7 +87,7 @@ START_TEST(operations_of_shares_are_compared)
     if (ranks_size() == 1)
         return;
     request.op = ranks_rank() ? HVD_SUM : HVD_AVERAGE;
-    ck_hvd_fails(run(&request), HVD_ERR_MISMATCH);
+    ck_hvd_fails(ranks_run(&request), HVD_ERR_MISMATCH);
     ck_error_says("reducescatter average float32 [64]");
     ck_error_says("reducescatter sum float32 [64]");
     ck_assert(strstr(hvd_last_error(), "postscale") == NULL);
@@ -131,20 +123,20 @@ START_TEST(names_from_before_a_join)
     for (int i = 0; i < 30; i++) {
         hvd_request request =
             request_of(kinds[i % 3], i % 3 ? "b" : "a", in, out, &count);
-        ck_hvd(run(&request));
+        ck_hvd(ranks_run(&request));
     }
     if (ranks_size() > 1 && ranks_rank() > 0) {
         do
-            ck_hvd(run(&gate));
+            ck_hvd(ranks_run(&gate));
         while (sum > (float)ranks_size() - 1);
         for (int k = 0; k < 2; k++) {
             hvd_request request =
                 request_of(kinds[k], k ? "b" : "a", in, out, &count);
-            ck_hvd_fails(run(&request), HVD_ERR_JOINED);
+            ck_hvd_fails(ranks_run(&request), HVD_ERR_JOINED);
             ck_error_says("rank 0 joined");
         }
         gate = request_of(HVD_REDUCESCATTER, "b", in, out, &count);
-        ck_hvd(run(&gate));
+        ck_hvd(ranks_run(&gate));
         ck_assert(out[0] == (float)ranks_size() - 1);
     }
     ck_hvd(hvd_join(NULL));
@@ -174,11 +166,11 @@ START_TEST(joining_a_process_set)
         request.op = HVD_MIN;
         if (ranks_rank() > 1) { /* until rank 1, the least, has joined */
             do
-                ck_hvd(run(&request));
+                ck_hvd(ranks_run(&request));
             while (least < 2);
             ck_assert(least == 2);
         }
-        ck_hvd(run(&join));
+        ck_hvd(ranks_run(&join));
         ck_assert_int_ge(last, 1);
     }
     ck_hvd(hvd_remove_process_set(set));
@@ -198,7 +190,7 @@ START_TEST(nothing_of_a_group_stays_behind)
     hvd_handle handles[2] = {7, 7};
 
     ck_hvd_fails(hvd_submit_group("g", group, 2, handles), HVD_ERR_ARGUMENT);
-    ck_hvd(run(&again)); /* 'a' is free */
+    ck_hvd(ranks_run(&again)); /* 'a' is free */
     ck_assert(result == (float)ranks_size());
     b.input = &in[1];
     ck_hvd(hvd_submit_group("g", group, 2, handles));

@@ -23,16 +23,13 @@ static int32_t choose(int32_t *ranks, int first, int step)
 static int sum_on(int set, const char *name, double *value)
 {
     hvd_request request;
-    hvd_handle handle;
-    int status;
 
     hvd_request_init(&request, sizeof request);
     request.dtype = HVD_FLOAT64;
     request.name = name;
     request.input = request.output = value;
     request.process_set = set;
-    status = hvd_submit(&request, &handle);
-    return status < 0 ? status : hvd_wait(handle);
+    return ranks_run(&request);
 }
 
 START_TEST(the_world_is_set_0)
@@ -199,8 +196,7 @@ START_TEST(every_kind_works_on_a_set)
     request.root = 2; /* a rank of the world */
     out[0] = (float)(100 + ranks_rank());
     out[1] = 0;
-    ck_hvd(hvd_submit(&request, &handle));
-    ck_hvd(hvd_wait(handle));
+    ck_hvd(ranks_run(&request));
     ck_assert(out[0] == 102);
 
     request.kind = HVD_ALLGATHER;
@@ -220,28 +216,24 @@ START_TEST(every_kind_works_on_a_set)
     request.counts = NULL;
     request.op = HVD_MAX;
     request.root = 1;
-    ck_hvd(hvd_submit(&request, &handle));
-    ck_hvd(hvd_wait(handle));
+    ck_hvd(ranks_run(&request));
     ck_assert(me != 0 || out[0] == (float)(ranks_size() - 1));
 
     request.kind = HVD_ALLTOALL;
     shape[0] = n;
     for (int i = 0; i < n; i++)
         in[i] = (float)(10 * me + i);
-    ck_hvd(hvd_submit(&request, &handle));
-    ck_hvd(hvd_wait(handle));
+    ck_hvd(ranks_run(&request));
     for (int i = 0; i < n; i++)
         ck_assert(out[i] == (float)(10 * i + me));
 
     request.kind = HVD_REDUCESCATTER;
     request.op = HVD_AVERAGE;
-    ck_hvd(hvd_submit(&request, &handle));
-    ck_hvd(hvd_wait(handle));
+    ck_hvd(ranks_run(&request));
     ck_assert(out[0] == 10 * (float)(n - 1) / 2 + (float)me);
 
     request.kind = HVD_BARRIER;
-    ck_hvd(hvd_submit(&request, &handle));
-    ck_hvd(hvd_wait(handle));
+    ck_hvd(ranks_run(&request));
     /* Rank 0 is in the world, not in the set. */
     request.kind = HVD_BROADCAST;
     request.root = 0;

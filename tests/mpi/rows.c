@@ -20,23 +20,6 @@ static hvd_request request_of(hvd_kind kind, const char *name)
     return request;
 }
 
-static int run(const hvd_request *request)
-{
-    hvd_handle handle;
-    int status = hvd_submit(request, &handle);
-
-    return status < 0 ? status : hvd_wait(handle);
-}
-
-/* The next operation works. */
-static void check_usable(void)
-{
-    int32_t value = 1;
-
-    ck_hvd(hvd_allreduce(&value, &value, 1, HVD_INT32, HVD_SUM));
-    ck_assert_int_eq(value, ranks_size());
-}
-
 /* ----------------------------------------------------------------- in place */
 
 /* Who gives how many is told on all ranks, also on those that get nothing. */
@@ -125,7 +108,7 @@ START_TEST(overlaps_are_refused)
     ck_hvd_fails(
         hvd_reducescatter(data + 1, data, ranks_size() * 2, HVD_INT32, HVD_SUM),
         HVD_ERR_ARGUMENT);
-    check_usable();
+    ranks_check_usable();
 }
 END_TEST
 
@@ -196,7 +179,7 @@ START_TEST(too_small_an_output_is_ones_own_mistake)
     status =
         hvd_alltoallv(out, splits, out + n, last ? 0 : n, counts, HVD_INT32);
     ck_assert_int_eq(status, last ? HVD_ERR_ARGUMENT : HVD_OK);
-    check_usable();
+    ranks_check_usable();
 }
 END_TEST
 
@@ -214,22 +197,22 @@ START_TEST(splits_must_make_sense)
     request.input = data;
     request.splits = splits;
     splits[0] = 5;
-    ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+    ck_hvd_fails(ranks_run(&request), HVD_ERR_ARGUMENT);
     ck_error_says("splits up to number 0 are more than the 4 rows");
     splits[0] = -1;
-    ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+    ck_hvd_fails(ranks_run(&request), HVD_ERR_ARGUMENT);
     ck_error_says("split 0 is -1");
     splits[0] = INT64_MAX;
-    ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+    ck_hvd_fails(ranks_run(&request), HVD_ERR_ARGUMENT);
     request.splits = NULL;
     shape[0] = ranks_size() + 1;
     if (ranks_size() > 1) {
-        ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+        ck_hvd_fails(ranks_run(&request), HVD_ERR_ARGUMENT);
         ck_error_says("no multiple of");
     }
     ck_hvd_fails(hvd_alltoallv(data, NULL, data, 4, NULL, HVD_INT32),
                  HVD_ERR_ARGUMENT);
-    check_usable();
+    ranks_check_usable();
 }
 END_TEST
 
@@ -243,10 +226,10 @@ START_TEST(scalars_have_no_rows)
         hvd_request request = request_of(kinds[i], "s");
 
         request.input = &value;
-        ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+        ck_hvd_fails(ranks_run(&request), HVD_ERR_ARGUMENT);
         ck_error_says("a scalar has no rows");
     }
-    check_usable();
+    ranks_check_usable();
 }
 END_TEST
 
@@ -260,7 +243,7 @@ START_TEST(outputs_and_capacities)
     request.shape = &one;
     request.input = request.output = &value;
     request.capacity = -5;
-    ck_hvd_fails(run(&request), HVD_ERR_ARGUMENT);
+    ck_hvd_fails(ranks_run(&request), HVD_ERR_ARGUMENT);
     ck_error_says("capacity -5");
     ck_hvd_fails(hvd_allgather(&value, NULL, 1, HVD_INT32), HVD_ERR_ARGUMENT);
     ck_hvd_fails(hvd_alltoall(&value, NULL, 1, HVD_INT32), HVD_ERR_ARGUMENT);
@@ -272,7 +255,7 @@ START_TEST(outputs_and_capacities)
     ck_hvd_fails(hvd_sparse_allreduce_async("s", NULL, NULL, 0, 1, HVD_FLOAT32,
                                             HVD_MAX, NULL),
                  HVD_ERR_UNSUPPORTED);
-    check_usable();
+    ranks_check_usable();
 }
 END_TEST
 
@@ -287,11 +270,12 @@ static void differ(const hvd_request *request, const hvd_request *other,
 
     if (last == 0)
         return;
-    ck_hvd_fails(run(ranks_rank() == last ? other : request), HVD_ERR_MISMATCH);
+    ck_hvd_fails(ranks_run(ranks_rank() == last ? other : request),
+                 HVD_ERR_MISMATCH);
     ck_error_says(ours);
     ck_error_says(theirs);
     ck_error_says("'m' differs: rank");
-    check_usable();
+    ranks_check_usable();
 }
 
 START_TEST(what_ranks_may_not_differ_in)

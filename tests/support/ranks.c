@@ -119,6 +119,22 @@ void *ranks_memory(size_t bytes)
     return memory;
 }
 
+int ranks_run(const hvd_request *request)
+{
+    hvd_handle handle;
+    int status = hvd_submit(request, &handle);
+
+    return status < 0 ? status : hvd_wait(handle);
+}
+
+void ranks_check_usable(void)
+{
+    int32_t one = 1, sum = 0;
+
+    ck_hvd(hvd_allreduce(&one, &sum, 1, HVD_INT32, HVD_SUM));
+    ck_assert_int_eq(sum, ranks_size());
+}
+
 void ranks_restart_with(const char *variable, const char *value)
 {
     ck_hvd(hvd_shutdown());

@@ -54,6 +54,12 @@ int ranks_main(const char *name, enum ranks_start start,
  * ranks, and the one here and the other there; for hvd_free. Never NULL. */
 void *ranks_memory(size_t bytes);
 
+/* Submit and wait: the status of whichever fails first. */
+int ranks_run(const hvd_request *request);
+
+/* The next operation works: what was wrong before has left nothing. */
+void ranks_check_usable(void);
+
 /* hvd_shutdown, the environment variable set (NULL: unset), hvd_init. */
 void ranks_restart_with(const char *variable, const char *value);
 
