@@ -4,23 +4,14 @@
 # ipu-bench: its formats, its choice of groups and chips, one line for every
 # mistake.
 
-setup() {
-    BENCH="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin/ipu-bench"
-}
+load ../support/commands
 
-# is_wrong STATUS WORD ARGS...: one line, with the word.
-is_wrong() {
-    local status_wanted=$1 word=$2
-    shift 2
-    run "$BENCH" "$@"
-    echo "$* -> $status: $output"
-    [ "$status" -eq "$status_wanted" ]
-    [ "${#lines[@]}" -eq 1 ]
-    [[ $output == "ipu-bench: "*"$word"* ]]
+setup() {
+    PROGRAM="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin/ipu-bench"
 }
 
 @test "all groups as CSV, each row complete" {
-    run "$BENCH" --format csv
+    run "$PROGRAM" --format csv
     [ "$status" -eq 0 ]
     /usr/bin/python3 -c "
 import csv, sys
@@ -33,21 +24,21 @@ assert 44 < float(triad['rate']) < 47.1 and triad['unit'] == 'TB/s', triad
 }
 
 @test "groups that are named, and only these" {
-    run "$BENCH" exchange broadcast --format csv
+    run "$PROGRAM" exchange broadcast --format csv
     [ "$status" -eq 0 ]
     [ "$(cut -d, -f1 <<<"$output" | sort -u | tr '\n' ' ')" = \
         "broadcast exchange group " ]
 }
 
 @test "the text says what is an estimate, and why" {
-    run "$BENCH" --system C2 host
+    run "$PROGRAM" --system C2 host
     [ "$status" -eq 0 ]
     [[ ${lines[0]} == "# C2 (2 x mk1): "* ]]
     [[ $output == *"# ~ the host's latency is typical"* ]]
 }
 
 @test "JSON" {
-    run "$BENCH" --format json matmul
+    run "$PROGRAM" --format json matmul
     [ "$status" -eq 0 ]
     /usr/bin/python3 -c "
 import json, sys
@@ -59,7 +50,7 @@ assert len(document['rows']) > 15 and document['notes']
 @test "a chip from a file" {
     echo '{"based_on": "mk2", "name": "twice", "clock_hz": 2.65e9}' \
         >"$BATS_TEST_TMPDIR/chip.json"
-    run "$BENCH" --target "$BATS_TEST_TMPDIR/chip.json" --format csv memory
+    run "$PROGRAM" --target "$BATS_TEST_TMPDIR/chip.json" --format csv memory
     [ "$status" -eq 0 ]
     [[ ${lines[1]} == "memory,load latency,8,6,2.26"* ]]
 }
@@ -74,15 +65,15 @@ assert len(document['rows']) > 15 and document['notes']
 }
 
 @test "help and version" {
-    run "$BENCH" --help
+    run "$PROGRAM" --help
     [ "$status" -eq 0 ]
     [[ $output == *"--system"* ]]
-    run "$BENCH" --version
+    run "$PROGRAM" --version
     [[ $output == "ipu-bench "* ]]
 }
 
 @test "networks are a table by itself" {
-    run "$BENCH" networks --format csv
+    run "$PROGRAM" networks --format csv
     [ "$status" -eq 0 ]
     /usr/bin/python3 -c "
 import csv, sys
@@ -103,6 +94,6 @@ for r in rows:
 }
 
 @test "a full disk is not a success" {
-    run bash -c "'$BENCH' memory >/dev/full"
+    run bash -c "'$PROGRAM' memory >/dev/full"
     [ "$status" -eq 1 ]
 }

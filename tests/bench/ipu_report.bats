@@ -5,6 +5,8 @@
 # for every mistake; and --profile of the training programs, whose profiles
 # these are.
 
+load ../support/commands
+
 setup_file() {
     local build="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}"
     MNIST="$build/bin/mnist"
@@ -16,7 +18,7 @@ setup_file() {
 
 setup() {
     local build="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}"
-    REPORT="$build/bin/ipu-report"
+    PROGRAM="$build/bin/ipu-report"
     MNIST="$build/bin/mnist"
     A="$BATS_FILE_TMPDIR/a"
     B="$BATS_FILE_TMPDIR/b"
@@ -26,17 +28,6 @@ setup() {
 
 train() {
     "$MNIST" --steps 3 --train-images 400 --test-images 50 "$@"
-}
-
-# is_wrong STATUS WORD ARGS...: one line, with the word.
-is_wrong() {
-    local status_wanted=$1 word=$2
-    shift 2
-    run "$REPORT" "$@"
-    echo "$* -> $status: $output"
-    [ "$status" -eq "$status_wanted" ]
-    [ "${#lines[@]}" -eq 1 ]
-    [[ $output == "ipu-report: "*"$word"* ]]
 }
 
 # absent PATTERN FILE: no line matches.
@@ -95,7 +86,7 @@ assert any(s['file'] and s['line'] > 0 for s in training['steps'])
     [ "$status" -eq 0 ]
     [ "$(grep -c report.html <<<"$output")" -eq 1 ]
     [ "$(ls -A "$BATS_TEST_TMPDIR/two" | wc -l)" -eq 2 ]
-    "$REPORT" "$BATS_TEST_TMPDIR/two" >/dev/null
+    "$PROGRAM" "$BATS_TEST_TMPDIR/two" >/dev/null
 }
 
 @test "a directory that cannot be is found before training starts" {
@@ -111,19 +102,19 @@ assert any(s['file'] and s['line'] > 0 for s in training['steps'])
 # --------------------------------------------------------------- the reports
 
 @test "a profile is shown" {
-    run "$REPORT" "$A"
+    run "$PROGRAM" "$A"
     [ "$status" -eq 0 ]
     [[ $output == *"mnist: training"*"what would make it faster"* ]]
-    [ "$("$REPORT" "$A/profile.json")" = "$output" ]
-    "$REPORT" "$A" --format json | cmp - "$A/profile.json"
+    [ "$("$PROGRAM" "$A/profile.json")" = "$output" ]
+    "$PROGRAM" "$A" --format json | cmp - "$A/profile.json"
 }
 
 @test "two profiles are compared" {
-    run "$REPORT" "$A" "$B"
+    run "$PROGRAM" "$A" "$B"
     [ "$status" -eq 0 ]
     [[ $output == *"cycles of a run"*"+"*"%"* ]]
     absent '^.{81,}| $' - <<<"$output"
-    run "$REPORT" "$A" "$B" --format json
+    run "$PROGRAM" "$A" "$B" --format json
     /usr/bin/python3 -c "
 import json, sys
 document = json.loads(sys.argv[1])
@@ -136,17 +127,17 @@ assert 60 < flops['percent'] < 101, flops
 }
 
 @test "who keeps watch is told of growth" {
-    run "$REPORT" "$A" "$B" --fail-if-over 1
+    run "$PROGRAM" "$A" "$B" --fail-if-over 1
     [ "$status" -eq 1 ]
     [[ ${lines[-1]} == "ipu-report: grew by more than 1 %: cycles by "* ]]
-    run "$REPORT" "$A" "$B" --fail-if-over 1000
+    run "$PROGRAM" "$A" "$B" --fail-if-over 1000
     [ "$status" -eq 0 ]
-    run "$REPORT" "$B" "$A" --fail-if-over 0 # it shrank
+    run "$PROGRAM" "$B" "$A" --fail-if-over 0 # it shrank
     [ "$status" -eq 0 ]
 }
 
 @test "pages are written whole, and need nothing else" {
-    run "$REPORT" "$A" "$B" --html "$BATS_TEST_TMPDIR/both.html"
+    run "$PROGRAM" "$A" "$B" --html "$BATS_TEST_TMPDIR/both.html"
     [ "$status" -eq 0 ]
     [ "$(ls -A "$BATS_TEST_TMPDIR" | grep -c html)" -eq 1 ]
     for page in "$A/report.html" "$BATS_TEST_TMPDIR/both.html"; do
@@ -180,7 +171,7 @@ assert page.rstrip().endswith('</html>')
     done
     [ "$(grep -c '<canvas' "$BATS_TEST_TMPDIR/dom")" -ge 1 ]
     absent CONSOLE "$BATS_TEST_TMPDIR/log"
-    "$REPORT" "$A" "$B" --html "$BATS_TEST_TMPDIR/both.html" >/dev/null
+    "$PROGRAM" "$A" "$B" --html "$BATS_TEST_TMPDIR/both.html" >/dev/null
     dom "$BATS_TEST_TMPDIR/both.html" >"$BATS_TEST_TMPDIR/dom"
     grep -qF 'cycles of a run' "$BATS_TEST_TMPDIR/dom"
     absent CONSOLE "$BATS_TEST_TMPDIR/log"
@@ -285,17 +276,17 @@ EOF
 }
 
 @test "help and version" {
-    run "$REPORT" --help
+    run "$PROGRAM" --help
     [ "$status" -eq 0 ]
     [[ $output == *"--fail-if-over"* ]]
-    run "$REPORT" --version
+    run "$PROGRAM" --version
     [[ $output == "ipu-report "* ]]
 }
 
 @test "a full disk is not a success" {
-    run bash -c "'$REPORT' '$A' >/dev/full"
+    run bash -c "'$PROGRAM' '$A' >/dev/full"
     [ "$status" -eq 1 ]
-    run "$REPORT" "$A" --html /dev/full
+    run "$PROGRAM" "$A" --html /dev/full
     [ "$status" -eq 1 ]
     [[ $output == *"--html /dev/full: cannot be written"* ]]
 }

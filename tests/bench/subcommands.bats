@@ -4,9 +4,11 @@
 # The subcommands of hvd-bench, with tiny sizes: that each runs at 1, 2 and 3
 # ranks, what its tables say, and one line for every mistake.
 
+load ../support/commands
+
 setup() {
     BIN="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin"
-    BENCH=$BIN/hvd-bench
+    PROGRAM=$BIN/hvd-bench
     OUT="$(mktemp -d "$BATS_TEST_TMPDIR/bench.XXXXXX")"
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export OMPI_MCA_mpi_yield_when_idle=1
@@ -16,7 +18,7 @@ setup() {
 ranks() {
     local n=$1
     shift
-    timeout 120 mpirun --oversubscribe --bind-to none -np "$n" "$BENCH" "$@" \
+    timeout 120 mpirun --oversubscribe --bind-to none -np "$n" "$PROGRAM" "$@" \
         </dev/null
 }
 
@@ -27,17 +29,6 @@ import csv, sys
 rows = list(csv.DictReader(sys.argv[1].splitlines()))
 assert all(None not in row and None not in row.values() for row in rows), rows
 $1" "$output"
-}
-
-# is_wrong STATUS WORD ARGS...: one line, with the word.
-is_wrong() {
-    local status_wanted=$1 word=$2
-    shift 2
-    run "$BENCH" "$@"
-    echo "$* -> $status: $output"
-    [ "$status" -eq "$status_wanted" ]
-    [ "${#lines[@]}" -eq 1 ]
-    [[ $output == "hvd-bench: "*"$word"* ]]
 }
 
 # -------------------------------------------------------------------- latency
@@ -139,7 +130,7 @@ int hvd_allreduce_async(const char *name, const void *in, void *out, int64_t n,
 END
     cc -shared -fPIC -o "$OUT/spoiler.so" "$OUT/spoiler.c" -ldl
     run mpirun --oversubscribe --bind-to none -np 2 -x \
-        LD_PRELOAD="$OUT/spoiler.so" "$BENCH" gradients -m mnist --rounds 1 \
+        LD_PRELOAD="$OUT/spoiler.so" "$PROGRAM" gradients -m mnist --rounds 1 \
         --format csv
     [ "$status" -eq 7 ]
     output=$(grep -E '^(model|mnist),' <<<"$output")
@@ -171,14 +162,14 @@ for r in rows:
 @test "hosts measures over namespaces, or says why it cannot" {
     local before
     if ! ip netns add hvd-bench-probe-$$ 2>/dev/null; then
-        run "$BENCH" hosts
+        run "$PROGRAM" hosts
         [ "$status" -eq 1 ]
         [[ $output == *"network namespaces cannot be made"* ]]
         return 0
     fi
     ip netns del hvd-bench-probe-$$
     before=$(ip netns list | grep -c '^hvd-bench-[0-9]' || true)
-    run timeout 120 "$BENCH" hosts -H 3 -n 1 --rate 1gbit --format csv -- \
+    run timeout 120 "$PROGRAM" hosts -H 3 -n 1 --rate 1gbit --format csv -- \
         allreduce -b 4K -e 256K -f 64 -n 3
     echo "$output"
     [ "$status" -eq 0 ]
@@ -195,7 +186,7 @@ for r in rows:
 @test "hosts leaves nothing when it is ended" {
     [ "$(id -u)" -eq 0 ] || return 0
     local pid
-    TMPDIR=$OUT "$BENCH" hosts -- allreduce -b 64M -e 64M -n 1000 \
+    TMPDIR=$OUT "$PROGRAM" hosts -- allreduce -b 64M -e 64M -n 1000 \
         </dev/null >/dev/null 2>&1 3>&- &
     pid=$!
     sleep 3
@@ -207,7 +198,7 @@ for r in rows:
 }
 
 @test "hosts without rights says so" {
-    run setpriv --reuid=65534 --regid=65534 --clear-groups "$BENCH" hosts
+    run setpriv --reuid=65534 --regid=65534 --clear-groups "$PROGRAM" hosts
     [ "$status" -eq 1 ]
     [[ $output == *"network namespaces cannot be made: this needs root"* ]]
 }
@@ -217,7 +208,7 @@ for r in rows:
 @test "each subcommand has its own help" {
     local subcommand
     for subcommand in latency idle gradients overlap hosts; do
-        run "$BENCH" $subcommand --help
+        run "$PROGRAM" $subcommand --help
         [ "$status" -eq 0 ]
         [[ $output == *"hvd-bench $subcommand"* ]]
         [[ $output == *--format* ]]

@@ -4,21 +4,12 @@
 # train-bench: that it runs the programs and reads what they say; its formats;
 # one line for every mistake. Not how fast they are.
 
+load ../support/commands
+
 setup() {
-    BENCH="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin/train-bench"
+    PROGRAM="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin/train-bench"
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export TMPDIR="$BATS_TEST_TMPDIR"
-}
-
-# is_wrong STATUS WORD ARGS...: one line, with the word.
-is_wrong() {
-    local status_wanted=$1 word=$2
-    shift 2
-    run "$BENCH" "$@"
-    echo "$* -> $status: $output"
-    [ "$status" -eq "$status_wanted" ]
-    [ "${#lines[@]}" -eq 1 ]
-    [[ $output == "train-bench: "*"$word"* ]]
 }
 
 @test "every mistake is one line" {
@@ -30,16 +21,16 @@ is_wrong() {
 }
 
 @test "help and version" {
-    run "$BENCH" --help
+    run "$PROGRAM" --help
     [ "$status" -eq 0 ]
     [[ $output == *--scaling* ]]
-    run "$BENCH" --version
+    run "$PROGRAM" --version
     [ "$status" -eq 0 ]
     [[ $output =~ ^train-bench\ [0-9] ]]
 }
 
 @test "what programs cannot do is theirs to say, and ends it" {
-    run "$BENCH" mlp -r 1 --steps 2 --data "$BATS_TEST_TMPDIR/none"
+    run "$PROGRAM" mlp -r 1 --steps 2 --data "$BATS_TEST_TMPDIR/none"
     [ "$status" -eq 1 ]
     [[ ${lines[0]} == "mnist: "*"none"* ]]
     [[ ${lines[1]} == "train-bench: mnist: it failed" ]]
@@ -47,7 +38,7 @@ is_wrong() {
 }
 
 @test "speeds of all networks, and where time goes" {
-    run "$BENCH" -r 2 --steps 2 --format csv
+    run "$PROGRAM" -r 2 --steps 2 --format csv
     echo "$output"
     [ "$status" -eq 0 ]
     /usr/bin/python3 -c "
@@ -71,7 +62,7 @@ for name in 'cnn', 'mlp', 'gpt':
 }
 
 @test "two ranks beside a pair and one" {
-    run "$BENCH" --scaling mlp -r 1 --steps 50 --format csv
+    run "$PROGRAM" --scaling mlp -r 1 --steps 50 --format csv
     echo "$output"
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 2 ]
