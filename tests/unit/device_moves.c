@@ -471,11 +471,7 @@ enum { BAD = sizeof bad / sizeof *bad };
 
 START_TEST(what_does_not_fit_is_refused)
 {
-    ipu_executable *executable = NULL;
-
-    ck_assert_int_lt(bad[_i].make().id, 0);
-    MUST_FAIL(ipu_compile(d.graph, NULL, &executable), bad[_i].status,
-              bad[_i].words);
+    device_refused(&d, bad[_i].make(), bad[_i].status, bad[_i].words);
 }
 END_TEST
 

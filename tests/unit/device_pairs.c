@@ -430,11 +430,8 @@ enum { BAD_PAIRS = sizeof bad_pairs / sizeof *bad_pairs };
 
 START_TEST(pairs_that_do_not_fit_are_refused)
 {
-    ipu_executable *executable = NULL;
-
-    ck_assert_int_lt(bad_pairs[_i].make().id, 0);
-    MUST_FAIL(ipu_compile(d.graph, NULL, &executable), bad_pairs[_i].status,
-              bad_pairs[_i].words);
+    device_refused(&d, bad_pairs[_i].make(), bad_pairs[_i].status,
+                   bad_pairs[_i].words);
 }
 END_TEST
 
