@@ -47,16 +47,30 @@ int hvd__stage_room(struct hvd__lane *lane, size_t bytes)
 
 /* ------------------------------------------------------------- reductions */
 
+/* From this one on, the first that has elements, or the last: what has none may
+ * lie anywhere, and nowhere. */
+static const struct hvd__entry *first_full(const struct hvd__entry *entry)
+{
+    while (entry->bytes == 0 && entry->next)
+        entry = entry->next;
+    return entry;
+}
+
 /* Whether the tensors follow each other in memory, inputs and outputs; either
  * may be missing on some ranks. */
 static bool are_neighbours(const struct hvd__entry *entry)
 {
-    for (; entry->next; entry = entry->next)
-        if ((entry->input &&
-             (const char *)entry->input + entry->bytes != entry->next->input) ||
-            (entry->output &&
-             (char *)entry->output + entry->bytes != entry->next->output))
+    const struct hvd__entry *next;
+
+    for (entry = first_full(entry); entry->next; entry = next) {
+        next = first_full(entry->next);
+        if (next->bytes > 0 &&
+            ((entry->input &&
+              (const char *)entry->input + entry->bytes != next->input) ||
+             (entry->output &&
+              (char *)entry->output + entry->bytes != next->output)))
             return false;
+    }
     return true;
 }
 
@@ -136,8 +150,8 @@ static int reduce_in(const struct hvd__set *set, struct hvd__lane *lane)
             c->reduction.dtype = c->wire;
     }
     if (c->reduction.dtype == first->signature.dtype && are_neighbours(first)) {
-        c->input = first->input;
-        c->output = first->output;
+        c->input = first_full(first)->input;
+        c->output = first_full(first)->output;
         return HVD_OK;
     }
     HVD_TRY(hvd__stage_room(lane, (size_t)c->count *
@@ -244,7 +258,7 @@ static int broadcast_in(struct hvd__lane *lane)
     c->motion = HVD__SEND_FROM_ROOT;
     c->reduction = (struct hvd__reduction){.dtype = HVD_UINT8};
     c->count = (int64_t)bytes;
-    c->output = first->output;
+    c->output = first_full(first)->output;
     if (are_neighbours(first))
         return HVD_OK;
     HVD_TRY(hvd__stage_room(lane, bytes));

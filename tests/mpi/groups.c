@@ -102,6 +102,65 @@ START_TEST(members_may_be_of_any_kind)
 }
 END_TEST
 
+/* Tensors of which those without elements have no buffers, and the others lie
+ * side by side in memory, or with a gap between them. */
+static void move_with_empty_ones(hvd_kind kind, hvd_dtype dtype,
+                                 const int64_t *extents, int gap)
+{
+    static float floats[N * 64];
+    static double doubles[N * 64];
+    int n = ranks_size(), at = 0;
+
+    for (int i = 0; i < N; i++, at += gap) {
+        hvd_request_init(&requests[i], sizeof requests[i]);
+        requests[i].kind = kind;
+        requests[i].dtype = dtype;
+        requests[i].root = n - 1;
+        requests[i].ndim = 1;
+        requests[i].shape = &extents[i];
+        if (dtype == HVD_FLOAT64)
+            requests[i].compression = HVD_COMPRESSION_FP16;
+        pointers[i] = &requests[i];
+        if (extents[i] == 0)
+            continue;
+        requests[i].output = dtype == HVD_FLOAT64 ? (void *)(doubles + at)
+                                                  : (void *)(floats + at);
+        requests[i].input = requests[i].output;
+        for (int k = 0; k < extents[i]; k++, at++)
+            doubles[at] = floats[at] = (float)(ranks_rank() + k + i);
+    }
+    ck_hvd(hvd_submit_group("some are empty", pointers, N, handles));
+    at = 0;
+    for (int i = 0; i < N; i++, at += gap) {
+        ck_hvd(hvd_wait(handles[i]));
+        for (int k = 0; k < extents[i]; k++, at++) {
+            double found = dtype == HVD_FLOAT64 ? doubles[at] : floats[at];
+            double sum = n * (n - 1) / 2 + n * (k + i);
+
+            if (kind == HVD_REDUCE && ranks_rank() != n - 1)
+                continue;
+            ck_assert_double_eq(found,
+                                kind == HVD_BROADCAST ? n - 1 + k + i : sum);
+        }
+    }
+}
+
+START_TEST(members_may_be_empty)
+{
+    static const hvd_kind kinds[] = {HVD_ALLREDUCE, HVD_REDUCE, HVD_BROADCAST};
+
+    static const int64_t extents[][N] = {
+        {0, 5, 40, 7, 1}, {0, 5, 0, 40, 0}, {7, 0, 0, 5, 3}, {0}};
+
+    for (int i = 0; i < 4; i++)
+        for (int gap = 0; gap < 2; gap++) {
+            for (int k = 0; k < 3; k++)
+                move_with_empty_ones(kinds[k], HVD_FLOAT32, extents[i], gap);
+            move_with_empty_ones(HVD_ALLREDUCE, HVD_FLOAT64, extents[i], gap);
+        }
+}
+END_TEST
+
 START_TEST(a_member_that_differs_fails_all)
 {
     int last = ranks_size() - 1;
@@ -261,6 +320,7 @@ static TCase *tcase_groups(void)
 
     tcase_add_test(tcase, all_members_arrive);
     tcase_add_test(tcase, members_may_be_of_any_kind);
+    tcase_add_test(tcase, members_may_be_empty);
     tcase_add_test(tcase, a_member_that_differs_fails_all);
     tcase_add_test(tcase, a_member_that_is_refused_fails_all);
     tcase_add_test(tcase, duplicates_are_refused);
