@@ -73,8 +73,8 @@ typedef struct hvd_strategy_options {
     int32_t compression;  /* of the gradients on their way: an
                              hvd_compression; none by default */
     /* Called by hvd_strategy_step, on the thread that called it, when a
-     * variable has its new value; may be NULL. A negative return stops the
-     * step, which passes it on. */
+     * variable has its new value; may be NULL. A negative return is passed on
+     * by the step, which updates the others without calling it again. */
     int (*updated)(void *context, int32_t variable);
     void *context;
     int32_t check_every; /* hvd_strategy_check at the end of every so many
@@ -130,8 +130,8 @@ int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable);
  * Collective, blocking: waits until every gradient of the step is averaged
  * over the ranks, and applies the optimiser to each variable as its average
  * arrives. Afterwards all ranks hold the same bits. HVD_ERR_ARGUMENT, naming
- * it, if a variable was not marked ready. If a reduction fails, no variable
- * whose gradient is missing is changed.
+ * it, if a variable was not marked ready. If it fails, variables whose averages
+ * have arrived are updated, on all ranks, and the others are not.
  */
 int hvd_strategy_step(hvd_strategy *strategy);
 
@@ -142,7 +142,8 @@ int hvd_strategy_step(hvd_strategy *strategy);
  * none is known). If every gradient had been marked ready here, so that nothing
  * was left to be refused, it is their next step that fails. Blocks until no
  * gradient buffer is in use any more, which may take until the others make
- * theirs. No variable changes here, and this rank's next step may succeed.
+ * theirs. Variables change here as they do there, without a call of
+ * options.updated; so they stay equal, and the next step may succeed.
  */
 int hvd_strategy_abandon(hvd_strategy *strategy, const char *reason);
 

@@ -14,6 +14,9 @@
  * that they fail too instead of waiting for it; so does one that gives the step
  * up, with the program's reason. After a failed step nothing is in flight, and
  * the next may succeed.
+ *
+ * An average arrives on all ranks or on none. Whatever else fails, whoever has
+ * one updates its variable: so variables stay equal on all ranks.
  */
 #include <stdio.h>
 #include <string.h>
@@ -107,17 +110,13 @@ static int collect(struct hvd_strategy *s, struct hvd__variable *v)
     return HVD_OK;
 }
 
-static int update(struct hvd_strategy *s, int32_t variable)
+static void update(struct hvd_strategy *s, struct hvd__variable *v)
 {
-    struct hvd__variable *v = &s->variables[variable];
     double start = now();
 
     hvd__optimizer_apply(&s->options, ++v->steps, v->value, v->gradient,
                          v->states, v->count);
     s->update_seconds += now() - start;
-    if (!s->options.updated)
-        return HVD_OK;
-    return s->options.updated(s->options.context, variable);
 }
 
 /* Nothing of the step is under way any more. */
@@ -139,9 +138,11 @@ static int make_step(struct hvd_strategy *strategy)
         struct hvd__variable *v = &strategy->variables[i];
         int one = collect(strategy, v);
 
-        if (one >= 0 && !stopped) {
-            one = update(strategy, i);
-            stopped = one < 0;
+        if (one >= 0) {
+            update(strategy, v);
+            if (strategy->options.updated && !stopped)
+                one = strategy->options.updated(strategy->options.context, i);
+            stopped |= one < 0;
         }
         end_of(v);
         if (one < 0 && status >= 0) {
@@ -189,8 +190,9 @@ int hvd_strategy_step(hvd_strategy *strategy)
     return hvd__fail_text(status, reason);
 }
 
-/* Refuse what is not in flight, and wait for what is. Returns whether there was
- * something to be refused: else the others' step has not noticed. */
+/* Refuse what is not in flight, and update what is, as the others do. Returns
+ * whether there was something to be refused: else the others' step has not
+ * noticed. */
 static bool give_up(struct hvd_strategy *s, const char *reason)
 {
     bool told = false;
@@ -207,7 +209,8 @@ static bool give_up(struct hvd_strategy *s, const char *reason)
         told |= v->status < 0;
     }
     for (int32_t i = 0; i < s->nvariables; i++) {
-        collect(s, &s->variables[i]);
+        if (collect(s, &s->variables[i]) >= 0)
+            update(s, &s->variables[i]);
         end_of(&s->variables[i]);
     }
     return told;
