@@ -11,7 +11,9 @@
 # mpirun does not always say that, so each rank runs below a small shell that
 # notes how its program ended, in a private directory that is gone afterwards,
 # or on stderr on other hosts. mpirun signals whole process groups: what it
-# ends, ends with its shell, which then notes nothing.
+# ends, ends with its shell, which then notes nothing. So a shell whose program
+# has ended does not let itself be interrupted, and if no signal ended it, leaves
+# those a moment whose programs were killed: these are why it ended.
 
 set -u
 
@@ -196,12 +198,14 @@ readonly one_rank='
     "$@"
     status=$?
     [ $status -ne 0 ] || exit 0
+    trap "" TERM
     set -- "$(date +%s%N)" "${OMPI_COMM_WORLD_RANK-?}" "$(hostname)" $status
     if [ -d "${notes%/*}" ]; then
         echo "$*" >>"$notes"
     else
         echo "rank $2 on $3 ended with status $4" >&2
     fi
+    [ $status -gt 128 ] || sleep 0.2
     exit $status'
 
 directory=$(mktemp -d "${TMPDIR:-/tmp}/mpi-launch.XXXXXXXX") ||
@@ -252,7 +256,13 @@ if [ -n "$signal" ]; then
     exit $((128 + $(kill -l "$signal")))
 fi
 [ "$status" -ne 0 ] || exit 0
-first=$(sort -n "$directory/ends" 2>/dev/null | head -n 1)
+# Who lost another rank may be gone before the shell above that one has its
+# turn: within a second, a rank that a signal ended was first. (But not if it
+# was SIGABRT, which a program that has lost another may well send itself.)
+first=$(sort -n "$directory/ends" 2>/dev/null | awk '
+    NR == 1 { since = $1; first = $0 }
+    $1 < since + 1e9 && $4 > 128 && $4 != 134 { first = $0; exit }
+    END { if (NR) print first }')
 if [ -n "$first" ]; then
     read -r _ rank host status <<<"$first"
     printf '%s: rank %s on %s failed first: it %s\n' "$name" "$rank" "$host" \

@@ -120,6 +120,17 @@ l][\\]" ]
     [ -z "$output" ]
 }
 
+@test "a rank that was killed failed before those that noticed" {
+    # The other one's end is noted first, but nothing was done to it.
+    launch -np 2 sh -c 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then
+            until [ -e noticed ]; do sleep 0.01; done
+            sleep 0.05; kill -KILL $$
+        fi
+        : >noticed; exit 3'
+    [ "$status" -eq 137 ]
+    [[ $output == *"rank 1 on "*"signal 9 (SIGKILL)"* ]]
+}
+
 @test "output and input are the program's" {
     run bash -c "echo hello | '$LAUNCH' -np 1 cat 2>/dev/null"
     [ "$output" = hello ]
