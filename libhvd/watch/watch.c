@@ -119,7 +119,7 @@ static int open_board(struct hvd__watch *w, struct hvd__transport *t,
 {
     int first = first_of_host(host, context, t->rank);
     struct hello mine = {.pid = (int32_t)getpid()};
-    bool all_could = true;
+    bool all_could = true, is_told;
 
     mine.failed =
         allocate(w) < 0 || hvd__beacon_open(&w->beacon, t->rank, t->size, host,
@@ -135,8 +135,10 @@ static int open_board(struct hvd__watch *w, struct hvd__transport *t,
         if (start_thread(w) < 0)
             mine.failed = 1;
     }
+    /* By the one who could not make it. */
+    is_told = !mine.failed && first != t->rank && !all[first].board[0];
     mine.failed |= !w->board;
-    if (mine.failed)
+    if (mine.failed && !is_told)
         hvd__log(HVD__LOG_WARNING,
                  "the ranks of this host do not watch each other: %s",
                  hvd_last_error());

@@ -131,8 +131,10 @@ lines_with() { # text: how many lines of the output have it
     [ "$(id -u)" -eq 0 ] || userns=(--map-root-user)
     run timeout 60 unshare "${userns[@]}" --mount sh -c \
         'mount -t tmpfs -o size=4k none /dev/shm &&
-        exec mpirun -np 2 --mca btl tcp,self "$VICTIM" late none 1'
+        exec mpirun -np 3 --mca btl tcp,self "$VICTIM" late none 1'
     echo "$output"
     [ "$status" -eq 0 ]
-    [ "$(lines_with 'the ranks of this host do not watch each other: .* No space left on device')" -ge 1 ]
+    [ "$(lines_with 'the ranks of this host do not watch each other')" -eq 1 ]
+    [ "$(lines_with 'the ranks of this host do not watch each other: .* No space left on device')" -eq 1 ]
+    [ "$(lines_with 'share no memory.*HVD_SHM_SIZE, /dev/shm or ulimit -v leave a rank 4096 bytes')" -eq 1 ]
 }

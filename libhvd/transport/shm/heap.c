@@ -139,9 +139,16 @@ static int create(struct hvd__heap *heap, size_t limit, struct offer *offer)
     if (heap->fd < 0)
         return refuse(offer, "/dev/shm", errno);
     heap->bytes = largest(heap->fd, limit, heap->nlocals);
-    code = heap->bytes < FIRST + STEP ? ENOSPC : 0;
-    if (code == 0 && ftruncate(heap->fd, (off_t)heap->bytes) != 0)
-        code = errno;
+    if (heap->bytes < FIRST + STEP) {
+        shm_unlink(offer->name);
+        offer->name[0] = '\0';
+        snprintf(offer->why, sizeof offer->why,
+                 "HVD_SHM_SIZE, /dev/shm or ulimit -v leave a rank %zu bytes, "
+                 "fewer than the %zu it needs",
+                 heap->bytes, (size_t)(FIRST + STEP));
+        return -1;
+    }
+    code = ftruncate(heap->fd, (off_t)heap->bytes) == 0 ? 0 : errno;
     if (code == 0)
         code = posix_fallocate(heap->fd, 0, (off_t)FIRST);
     if (code == 0 && !(heap->base = map(heap->fd, heap->bytes)))
