@@ -291,7 +291,7 @@ int ipu_engine_run(ipu_engine *engine)
     int status;
 
     if (!engine)
-        return ipu__fail(IPU_ERR_ARGUMENT, "the engine is NULL");
+        return ipu__fail(IPU_ERR_ARGUMENT, "run: the engine is NULL");
     if (engine->running)
         return ipu__fail(IPU_ERR_STATE,
                          "the engine is running: a host call cannot run it");

@@ -316,7 +316,8 @@ int64_t ipu_outfeed_count(ipu_outfeed *q)
     int64_t count;
 
     if (!q)
-        return ipu__fail(IPU_ERR_ARGUMENT, "the outfeed is NULL");
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "outfeed count: the outfeed is NULL");
     pthread_mutex_lock(&q->base.lock);
     count = q->complete.count;
     pthread_mutex_unlock(&q->base.lock);
@@ -328,7 +329,8 @@ int ipu_outfeed_clear(ipu_outfeed *q)
     struct ipu__puts taken = {0};
 
     if (!q)
-        return ipu__fail(IPU_ERR_ARGUMENT, "the outfeed is NULL");
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "outfeed clear: the outfeed is NULL");
     pthread_mutex_lock(&q->base.lock);
     take(q, q->complete.count, &taken);
     if (q->runs == 0) {

@@ -156,7 +156,7 @@ int ipu_infeed_start(ipu_infeed *q)
     int status;
 
     if (!q)
-        return ipu__fail(IPU_ERR_ARGUMENT, "the infeed is NULL");
+        return ipu__fail(IPU_ERR_ARGUMENT, "infeed start: the infeed is NULL");
     pthread_mutex_lock(&q->base.lock);
     if (q->started && !q->at_end) {
         status = ipu__fail(IPU_ERR_STATE,
@@ -174,7 +174,7 @@ int ipu_infeed_start(ipu_infeed *q)
 int ipu_infeed_stop(ipu_infeed *q)
 {
     if (!q)
-        return ipu__fail(IPU_ERR_ARGUMENT, "the infeed is NULL");
+        return ipu__fail(IPU_ERR_ARGUMENT, "infeed stop: the infeed is NULL");
     pthread_mutex_lock(&q->base.lock);
     q->started = false;
     ipu__producer_stop(q);
@@ -191,7 +191,7 @@ int ipu_infeed_delete(ipu_infeed *q)
     int status;
 
     if (!q)
-        return ipu__fail(IPU_ERR_ARGUMENT, "the infeed is NULL");
+        return ipu__fail(IPU_ERR_ARGUMENT, "infeed delete: the infeed is NULL");
     pthread_mutex_lock(&q->base.lock);
     status = ipu__queue_check_delete(&q->base, q->ever_started,
                                      "it has never been started");
@@ -309,7 +309,8 @@ size_t ipu__infeed_bytes(const ipu_infeed *q)
 int32_t ipu_infeed_tensors(const ipu_infeed *q, const ipu_feed_tensor **tensors)
 {
     if (!q)
-        return ipu__fail(IPU_ERR_ARGUMENT, "the infeed is NULL");
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "infeed tensors: the infeed is NULL");
     if (tensors)
         *tensors = q->base.element.tensors;
     return q->base.element.ntensors;

@@ -150,7 +150,8 @@ int ipu_outfeed_delete(ipu_outfeed *q)
     int status;
 
     if (!q)
-        return ipu__fail(IPU_ERR_ARGUMENT, "the outfeed is NULL");
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "outfeed delete: the outfeed is NULL");
     pthread_mutex_lock(&q->base.lock);
     status = ipu__queue_check_delete(&q->base, q->base.described,
                                      "no program enqueues into it");
@@ -339,7 +340,8 @@ int ipu__outfeed_put(ipu_outfeed *q, int32_t replica,
 int ipu_outfeed_abort(ipu_outfeed *q)
 {
     if (!q)
-        return ipu__fail(IPU_ERR_ARGUMENT, "the outfeed is NULL");
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "outfeed abort: the outfeed is NULL");
     pthread_mutex_lock(&q->base.lock);
     q->aborted = true;
     pthread_cond_broadcast(&q->base.changed);
