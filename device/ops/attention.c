@@ -75,9 +75,12 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
                          call->inputs[0].name, (long long)qkv->extents[2],
                          (long long)heads, (long long)least);
     if (qkv->extents[1] > INT_MAX || qkv->extents[2] > INT_MAX)
-        return ipu__fail(IPU_ERR_SHAPE,
-                         "attention: OpenBLAS takes at most 2147483647 rows or "
-                         "columns");
+        return ipu__fail(
+            IPU_ERR_SHAPE,
+            "attention: %s has %lld rows and %lld columns: OpenBLAS "
+            "takes at most %d of each",
+            call->inputs[0].name, (long long)qkv->extents[1],
+            (long long)qkv->extents[2], INT_MAX);
     *output = *qkv;
     output->extents[2] = qkv->extents[2] / 3;
     return IPU_OK;

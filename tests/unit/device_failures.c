@@ -187,6 +187,21 @@ START_TEST(every_status_has_a_text)
 }
 END_TEST
 
+/* Until a handle has no room for the number: 600 MB of them. */
+START_TEST(there_can_be_too_many_tensors)
+{
+    ipu_tensor x = floats("x", 0, NULL);
+    char words[128];
+    int line = __LINE__ + 3;
+
+    while (x.id >= 0)
+        x = ipu_negate(d.graph, x);
+    snprintf(words, sizeof words, "%s:%d: a graph has at most 1048576 tensors",
+             __FILE__, line);
+    refused(x, IPU_ERR_ARGUMENT, words);
+}
+END_TEST
+
 static TCase *tcase_failures(void)
 {
     TCase *tcase = tcase_create("failures");
@@ -203,6 +218,8 @@ static TCase *tcase_failures(void)
     tcase_add_test(tcase, a_long_name_is_cut);
     tcase_add_test(tcase, the_last_error_is_the_threads_own);
     tcase_add_test(tcase, every_status_has_a_text);
+    tcase_add_test(tcase, there_can_be_too_many_tensors);
+    tcase_set_timeout(tcase, 60);
     return tcase;
 }
 

@@ -105,6 +105,32 @@ START_TEST(values_of_bodies)
 }
 END_TEST
 
+/* Gives what the body of the loop before has made. */
+static int gives_another_bodys(ipu_graph *g, struct wrong *wrong,
+                               const ipu_tensor *in, ipu_tensor *out)
+{
+    out[0] = wrong->kept.id < 0 ? ipu_relu(g, in[0]) : wrong->kept;
+    wrong->kept = out[0];
+    return 0;
+}
+
+START_TEST(a_value_of_another_body)
+{
+    struct device d = device_new();
+    struct wrong wrong = {.kept = {-1}};
+    struct body body = {gives_another_bodys, &wrong};
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(3)), y;
+
+    MUST(ipu_repeat(d.graph, 2, call, &body, 1, &x, NULL, &y));
+    MUST_FAIL(ipu_repeat(d.graph, 2, call, &body, 1, &x, NULL, &y),
+              IPU_ERR_ARGUMENT, ": repeat: value 0 of the body: tensor ");
+    MUST_FAIL(ipu_compile(d.graph, NULL, &d.executable), IPU_ERR_ARGUMENT,
+              " belongs to another graph, or to the body of a loop, which has "
+              "to carry it or enqueue it");
+    device_free(&d);
+}
+END_TEST
+
 static int builds_outside(ipu_graph *g, struct wrong *wrong,
                           const ipu_tensor *in, ipu_tensor *out)
 {
@@ -312,6 +338,7 @@ static TCase *tcase_bodies(void)
     TCase *t = tcase_create("bodies");
 
     tcase_add_test(t, values_of_bodies);
+    tcase_add_test(t, a_value_of_another_body);
     tcase_add_test(t, what_bodies_do);
     tcase_add_test(t, tensors_of_bodies_outside);
     tcase_add_test(t, gradients_through_loops);

@@ -132,6 +132,105 @@ static void an_image_too_large(ipu_graph *g)
         ipu_variable(g, "k", IPU_FLOAT32, 4, SHAPE(1, 1, 1, 1)), 0, 0, &o);
 }
 
+static void gradients_of_less_than_none(ipu_graph *g)
+{
+    ipu_gradients(g, given(g, 0, NULL), -1, NULL, NULL);
+}
+
+static void gradients_for_null(ipu_graph *g)
+{
+    ipu_gradients(g, given(g, 0, NULL), 1, NULL, NULL);
+}
+
+static void averaged_for_less_than_none(ipu_graph *g)
+{
+    ipu_cross_replica_gradients(g, -1, NULL, NULL);
+}
+
+static void averaged_into_null(ipu_graph *g)
+{
+    const ipu_tensor x = given(g, 0, NULL);
+
+    ipu_cross_replica_gradients(g, 1, &x, NULL);
+}
+
+static void rounded_by_a_fraction(ipu_graph *g)
+{
+    ipu_stochastic_rounding(g, 1, 1, given(g, 0, NULL));
+}
+
+static void a_loop_of_less_than_no_values(ipu_graph *g)
+{
+    ipu_repeat(g, 1, body, NULL, -1, NULL, NULL, NULL);
+}
+
+static void split_in_no_parts(ipu_graph *g)
+{
+    ipu_tensor part;
+
+    ipu_split(g, given(g, 1, SHAPE(2)), 0, 0, NULL, &part);
+}
+
+static void enlarged_by_nothing(ipu_graph *g)
+{
+    ipu_upsample2d(g, given(g, 4, SHAPE(1, 2, 2, 1)), 0);
+}
+
+static void more_rows_than_blas_takes(ipu_graph *g)
+{
+    ipu_attention(g, given(g, 3, SHAPE(0, (int64_t)1 << 31, 3)), 1, 0);
+}
+
+static void nothing_put_together(ipu_graph *g)
+{
+    ipu_concat(g, 0, NULL, 0);
+}
+
+static void put_together_along_nothing(ipu_graph *g)
+{
+    const ipu_tensor x = given(g, 1, SHAPE(2));
+
+    ipu_concat(g, 1, &x, 1);
+}
+
+static void transposed_without_channels(ipu_graph *g)
+{
+    ipu_conv2d_transpose(
+        g, given(g, 3, SHAPE(1, 4, 4)),
+        ipu_variable(g, "k", IPU_FLOAT32, 4, SHAPE(3, 3, 1, 1)), 0, 0, NULL);
+}
+
+static void received_by_no_function(ipu_graph *g)
+{
+    ipu_host_receive(g, "r", given(g, 0, NULL), NULL, NULL);
+}
+
+static int receive(void *context, const char *name, void *data, int64_t count)
+{
+    (void)context, (void)name, (void)data, (void)count;
+    return 0;
+}
+
+static void received_without_a_name(ipu_graph *g)
+{
+    ipu_host_receive(g, "", given(g, 0, NULL), receive, NULL);
+}
+
+static void certain_beyond_one(ipu_graph *g)
+{
+    const ipu_tensor x = given(g, 1, SHAPE(2));
+
+    ipu_binary_cross_entropy(g, x, x, 1.5);
+}
+
+static void a_row_of_a_scalar(ipu_graph *g)
+{
+    const ipu_tensor v = ipu_variable(g, "v", IPU_FLOAT32, 0, NULL);
+
+    ipu_remote_load(g, (ipu_remote_buffer){v.id},
+                    ipu_fill(g, IPU_INT32, 0, NULL, 0));
+}
+
 static const struct misuse {
     void (*build)(ipu_graph *g);
     int status;
@@ -140,14 +239,16 @@ static const struct misuse {
     {the_loss_is_invalid, IPU_ERR_ARGUMENT,
      "gradients: the loss: the tensor is invalid: what made it failed"},
     {the_loss_is_for_nothing, IPU_ERR_ARGUMENT,
-     "gradients: number 0: the tensor is invalid"},
+     "gradients: number 0: the tensor is invalid: what made it failed"},
     {an_output_is_invalid, IPU_ERR_ARGUMENT,
-     "output 'y': the tensor is invalid"},
-    {nothing_is_mapped, IPU_ERR_ARGUMENT, "map: the tensor is invalid"},
+     "output 'y': the tensor is invalid: what made it failed"},
+    {nothing_is_mapped, IPU_ERR_ARGUMENT,
+     "map: the tensor is invalid: what made it failed"},
     {mapped_to_no_tiles, IPU_ERR_ARGUMENT,
      "map: x to 0 tiles from 0 on; 1 or more, from 0 or more"},
     {rounded_by_no_step, IPU_ERR_ARGUMENT,
-     "stochastic rounding: the step: the tensor is invalid"},
+     "stochastic rounding: the step: the tensor is invalid: what made it "
+     "failed"},
     {on_no_ipu, IPU_ERR_ARGUMENT,
      "shard 64: there are 0 to 63, or -1: where inputs are"},
     {on_too_many_ipus, IPU_ERR_ARGUMENT, "shard: 65 shards: 1 to 64"},
@@ -160,15 +261,49 @@ static const struct misuse {
     {too_many_rows, IPU_ERR_ARGUMENT,
      "remote buffer 'rows': 2147483648 rows; it has 1 to 2^31 - 1"},
     {groups_of_less_than_none, IPU_ERR_ARGUMENT,
-     "groups of -1 replicas, there may be 0 (all) to"},
+     "groups of -1 replicas, there may be 0 (all) to 64"},
     {a_mean_of_integers, IPU_ERR_SHAPE,
      "the mean of i would be of int32: cast it first"},
-    {reversed_along_less_than_none, IPU_ERR_ARGUMENT, "reverse: "},
-    {reversed_along_null, IPU_ERR_ARGUMENT, "reverse: "},
-    {summed_along_null, IPU_ERR_ARGUMENT, "sum: "},
+    {reversed_along_less_than_none, IPU_ERR_ARGUMENT,
+     "reverse: less than 0 axes"},
+    {reversed_along_null, IPU_ERR_ARGUMENT, "reverse: the axes are NULL"},
+    {summed_along_null, IPU_ERR_ARGUMENT, "sum: the axes are NULL"},
     {an_image_too_large, IPU_ERR_SHAPE,
      "conv2d_transpose: float32 [0,2147483648,1,1] and a kernel of float32 "
      "[1,1,1,1]: these are too large"},
+    {gradients_of_less_than_none, IPU_ERR_ARGUMENT,
+     "gradients: the count is less than 0"},
+    {gradients_for_null, IPU_ERR_ARGUMENT, "gradients: an array is NULL"},
+    {averaged_for_less_than_none, IPU_ERR_ARGUMENT,
+     "cross-replica gradients: the count is less than 0"},
+    {averaged_into_null, IPU_ERR_ARGUMENT,
+     "cross-replica gradients: an array is NULL"},
+    {rounded_by_a_fraction, IPU_ERR_SHAPE,
+     "stochastic rounding: the step, x, is no int32 scalar"},
+    {a_loop_of_less_than_no_values, IPU_ERR_ARGUMENT,
+     "repeat: -1 carried values, less than 0"},
+    {split_in_no_parts, IPU_ERR_ARGUMENT,
+     "split: 0 parts: give 1 or more, and an array"},
+    {enlarged_by_nothing, IPU_ERR_ARGUMENT,
+     "upsample2d: a factor of 0 and 4 dimensions: it must be at least 1, and "
+     "they [n, h, w, c]"},
+    {more_rows_than_blas_takes, IPU_ERR_SHAPE,
+     "attention: x has 2147483648 rows and 3 columns: OpenBLAS takes at most "
+     "2147483647 of each"},
+    {nothing_put_together, IPU_ERR_ARGUMENT,
+     "concat: 0 tensors: give 1 or more, in an array"},
+    {put_together_along_nothing, IPU_ERR_SHAPE,
+     "concat: there is no axis 1 in 1 dimensions"},
+    {transposed_without_channels, IPU_ERR_SHAPE,
+     "conv2d_transpose: float32 [1,4,4] and a kernel of float32 [3,3,1,1]: "
+     "they must be [n, h, w, in] and [h, w, out, in]"},
+    {received_by_no_function, IPU_ERR_ARGUMENT,
+     "host receive 'r': the function is NULL"},
+    {received_without_a_name, IPU_ERR_ARGUMENT,
+     "host receive '': the name is empty"},
+    {certain_beyond_one, IPU_ERR_ARGUMENT,
+     "binary_cross_entropy: epsilon is 1.5, it must be between 0 and 1"},
+    {a_row_of_a_scalar, IPU_ERR_ARGUMENT, "load_row: v is no remote buffer"},
 };
 
 START_TEST(builders_refuse)
@@ -180,7 +315,8 @@ START_TEST(builders_refuse)
     MUST(ipu_graph_new(&g));
     m->build(g);
     MUST_FAIL(ipu_compile(g, NULL, &x), m->status, m->words);
-    ck_assert_ptr_null(strchr(ipu_last_error(), '\n'));
+    /* To the end: what is before is the place in the program. */
+    ck_assert_str_eq(strstr(ipu_last_error(), m->words), m->words);
     ipu_graph_free(g);
 }
 END_TEST
