@@ -267,9 +267,7 @@ int ipu__put_update_apart(ipu_graph *g, int32_t count)
     };
     int status;
 
-    if (g->nregions > 0)
-        status = ipu__fail(IPU_ERR_STATE, "it has an update region already");
-    else if (u.depends && u.inside && u.accumulated) {
+    if (u.depends && u.inside && u.accumulated) {
         memset(u.accumulated, -1, ntensors * sizeof *u.accumulated);
         status = put_apart(&u, count);
     } else {

@@ -140,7 +140,7 @@ static int divide_node(struct divider *d, struct ipu__node *node)
         d->graph->tensors[node->output].shape = output;
         return IPU_OK;
     }
-    return ipu__fail(IPU_ERR_SHAPE, "%s is of the whole batch",
+    return ipu__fail(IPU_ERR_SHAPE, "%s takes the whole batch at once",
                      d->graph->tensors[node->output].name);
 }
 
@@ -153,7 +153,7 @@ static int divide_all(struct divider *d)
         IPU_TRY(divide_node(d, &g->nodes[n]));
     for (int32_t i = 0; i < g->nassigns; i++)
         if (is_divided(d, g->assigns[i].value))
-            return ipu__fail(IPU_ERR_SHAPE, "%s is of the whole batch",
+            return ipu__fail(IPU_ERR_SHAPE, "%s is given the whole batch",
                              g->tensors[g->assigns[i].variable].name);
     return IPU_OK;
 }

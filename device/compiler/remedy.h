@@ -38,14 +38,14 @@ bool ipu__has_gradients(const ipu_graph *graph);
 
 /* What depends on derivatives and is none, as optimisers are, into a region of
  * its own, of count runs, in which derivatives are accumulated if it is more
- * than 1. */
+ * than 1. The graph has no region before. */
 int ipu__put_update_apart(ipu_graph *graph, int32_t count);
 
 /* Inputs with 1 / parts of the rows, and what follows from them. */
 int ipu__divide_batch(ipu_graph *graph, int32_t parts);
 
 /*
- * What a training program would be as a pipeline, its batch one of count
+ * What a program with gradients would be as a pipeline, its batch one of count
  * mini-batches and its tensors shared out over as many chips as there are
  * stages (stages.c). Failures as above.
  */

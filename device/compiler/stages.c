@@ -70,10 +70,8 @@ static int find_loss(struct plan *p)
 {
     const ipu_graph *g = p->graph;
 
-    while (p->first < g->nnodes && !g->nodes[p->first].derived)
+    while (!g->nodes[p->first].derived)
         p->first++;
-    if (p->first == g->nnodes)
-        return ipu__fail(IPU_ERR_STATE, "the program has no gradients");
     p->loss = g->nodes[p->first].derived - 1;
     if (g->tensors[p->loss].node < 0)
         return ipu__fail(IPU_ERR_STATE, "its loss is computed by nothing");
@@ -227,6 +225,17 @@ static int find_border(const struct plan *p, int32_t before, int32_t *tensors)
             tensors[count++] = t;
         }
     return count;
+}
+
+/* Before the pipeline asks for them, to which a stage that fails is a number.
+ */
+static int check_borders(const struct plan *p)
+{
+    int32_t border[IPU_MAX_STAGE_TENSORS];
+
+    for (int32_t before = -1; before < p->nstages; before++)
+        IPU_TRY(find_border(p, before, border));
+    return IPU_OK;
 }
 
 /* ------------------------------------------------------------------ copying
@@ -617,6 +626,7 @@ static int run(struct plan *p, const ipu_target *target, int64_t count,
     }
     IPU_TRY(find_last(p));
     IPU_TRY(check_updates(p));
+    IPU_TRY(check_borders(p));
     return measure(p, target, count, cost);
 }
 
