@@ -34,6 +34,7 @@
 
 /* ---------------------------------------------------------------- the seeds */
 
+/* Returns how many there are: 1. */
 static int seed_loss(const struct ipu_pipeline *p, struct ipu__part *part,
                      int32_t output, ipu_tensor *of, ipu_tensor *seed)
 {
@@ -42,19 +43,16 @@ static int seed_loss(const struct ipu_pipeline *p, struct ipu__part *part,
 
     if (loss->shape.dtype != IPU_FLOAT32 || loss->shape.ndim != 0)
         return ipu__fail(
-            IPU_ERR_SHAPE,
-            "pipeline: stage %s: the loss, output %d, is %s, not a "
-            "float32 scalar",
-            part->name, (int)p->options.loss,
-            ipu__shape_print(&loss->shape, text));
+            IPU_ERR_SHAPE, "the loss, output %d, is %s, not a float32 scalar",
+            (int)p->options.loss, ipu__shape_print(&loss->shape, text));
     if (!loss->depends)
         return ipu__fail(IPU_ERR_ARGUMENT,
-                         "pipeline: stage %s: the loss, output %d, does not "
-                         "depend on any variable that is trained",
-                         part->name, (int)p->options.loss);
+                         "the loss, output %d, does not depend on any variable "
+                         "that is trained",
+                         (int)p->options.loss);
     *of = ipu__handle(part->joint, loss->tensor);
     *seed = ipu__constant(part->joint, &loss->shape, 1);
-    return seed->id < 0 ? part->joint->status : IPU_OK;
+    return seed->id < 0 ? part->joint->status : 1;
 }
 
 /* The derivatives with respect to an output, from all that use it; number: of
@@ -97,10 +95,8 @@ static int find_seeds(const struct ipu_pipeline *p, struct ipu__part *part,
             found =
                 seed_output(p, part, k, first + k, of + count, seeds + count);
         else if (first + k == p->options.loss)
-            found = seed_loss(p, part, k, of, seeds) < 0 ? -1 : 1;
-        if (found < 0)
-            return part->joint->status < 0 ? part->joint->status
-                                           : IPU_ERR_ARGUMENT;
+            found = seed_loss(p, part, k, of, seeds);
+        IPU_TRY(found);
         count += found;
     }
     return count;

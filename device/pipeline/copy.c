@@ -93,11 +93,8 @@ static int make_engine(const struct ipu_pipeline *p, struct ipu__copy *copy,
 
     if (!executable)
         return IPU_OK;
-    while (c < p->nchips && p->chips[c].ipu != ipu)
+    while (p->chips[c].ipu != ipu) /* each part is on one of them */
         c++;
-    if (c == p->nchips || !copy->memory[c])
-        return ipu__fail(IPU_ERR_STATE, "pipeline: there is no IPU %d",
-                         (int)ipu);
     IPU_TRY(ipu_engine_new(executable, engine));
     for (int32_t v = 0; v < executable->nvalues; v++) {
         const struct ipu__value *value = &executable->values[v];

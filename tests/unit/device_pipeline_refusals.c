@@ -448,9 +448,13 @@ static const struct refusal {
     {makes_output, IPU_ERR_ARGUMENT, "stage 1 makes the output 'mine'"},
     {accumulates, IPU_ERR_STATE, "stage 1"},
     {loss_outside, IPU_ERR_ARGUMENT, "the loss is output 2"},
-    {loss_is_rate, IPU_ERR_ARGUMENT, "does not depend on any variable"},
+    {loss_is_rate, IPU_ERR_ARGUMENT,
+     "pipeline: stage 3: the loss, output 1, does not depend on any variable "
+     "that is trained"},
     {optimizer_fails, -77, "the weight update on IPU 0: the optimizer"},
-    {nothing_trained, IPU_ERR_ARGUMENT, "does not depend on any variable"},
+    {nothing_trained, IPU_ERR_ARGUMENT,
+     "pipeline: stage 3: the loss, output 0, does not depend on any variable "
+     "that is trained"},
     {accumulator_of_integers, IPU_ERR_ARGUMENT, "gradients of 'w0'"},
     {then_sequential, IPU_ERR_ARGUMENT, "RecomputeThenBackpropagate is not"},
     {both_interleaved, IPU_ERR_ARGUMENT,
