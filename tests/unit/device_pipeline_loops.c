@@ -424,6 +424,44 @@ static int changes_shape(ipu_graph *graph, void *context, int32_t ninputs,
     return 0;
 }
 
+static int repeats_while(ipu_graph *graph, void *context, int32_t ninputs,
+                         const ipu_tensor *inputs, int32_t noutputs,
+                         ipu_tensor *outputs)
+{
+    (void)context, (void)ninputs, (void)noutputs;
+    return ipu_while(graph, 3, once, keeps, NULL, 1, inputs, NULL, outputs);
+}
+
+static int updates(ipu_graph *graph, void *context, int32_t ninputs,
+                   const ipu_tensor *inputs, int32_t noutputs,
+                   ipu_tensor *outputs)
+{
+    (void)ninputs, (void)noutputs;
+    MUST(ipu_update_begin(graph, 3));
+    MUST(ipu_assign(graph, *(const ipu_tensor *)context,
+                    ipu_reduce_sum(graph, inputs[0], 1)));
+    outputs[0] = inputs[0];
+    return ipu_update_end(graph);
+}
+
+static int computes_again(ipu_graph *graph, void *context, int32_t ninputs,
+                          const ipu_tensor *inputs, int32_t noutputs,
+                          ipu_tensor *outputs)
+{
+    const ipu_tensor state = *(const ipu_tensor *)context;
+    ipu_tensor y = ipu_add(graph, inputs[0], state), slope;
+
+    (void)ninputs, (void)noutputs;
+    MUST(ipu_allow_recompute(graph, 1));
+    for (int i = 0; i < 4; i++)
+        y = ipu_tanh(graph, y);
+    y = ipu_recomputation_checkpoint(graph, y);
+    outputs[0] = ipu_tanh(graph, y);
+    MUST(ipu_gradients(graph, ipu_reduce_sum(graph, outputs[0], 1), 1, &state,
+                       &slope));
+    return ipu_assign(graph, state, slope);
+}
+
 /* Number: which of these. */
 static int build_refused(void *context, ipu_graph *graph, int32_t ninputs,
                          const ipu_tensor *inputs, ipu_tensor *outputs)
@@ -451,6 +489,11 @@ static int build_refused(void *context, ipu_graph *graph, int32_t ninputs,
         x = ipu_add(graph, x, state);
         ipu_repeat(graph, 3, assigns, &state, 1, &x, NULL, &x);
         break;
+    case 6: ipu_repeat(graph, 3, repeats_while, NULL, 1, &x, NULL, &x); break;
+    case 7: ipu_repeat(graph, 3, updates, &state, 1, &x, NULL, &x); break;
+    case 8:
+        ipu_repeat(graph, 3, computes_again, &state, 1, &x, NULL, &x);
+        break;
     default: ipu_repeat(graph, -1, keeps, NULL, 1, &x, NULL, &x); break;
     }
     outputs[0] = inputs[0];
@@ -459,16 +502,24 @@ static int build_refused(void *context, ipu_graph *graph, int32_t ninputs,
     return 3;
 }
 
+#define UNROLLED(thing)                                                        \
+    "repeat: its body has " thing ": where derivatives are to pass, as in a "  \
+    "stage of a pipeline that trains, a loop's iterations are built one "      \
+    "after the other, and that cannot be"
+
 static const struct {
     int status;
     const char *words;
 } refusals[] = {
     {IPU_ERR_ARGUMENT, "stage middle has a loop of unknown length"},
-    {IPU_ERR_ARGUMENT, "a queue that it dequeues"},
-    {IPU_ERR_ARGUMENT, "a queue that it enqueues into"},
-    {IPU_ERR_ARGUMENT, "a remote buffer"},
+    {IPU_ERR_ARGUMENT, UNROLLED("a queue that it dequeues")},
+    {IPU_ERR_ARGUMENT, UNROLLED("a queue that it enqueues into")},
+    {IPU_ERR_ARGUMENT, UNROLLED("a remote buffer")},
     {IPU_ERR_SHAPE, "repeat: carried value 0 is float32"},
     {IPU_ERR_ARGUMENT, "assigns 'state', which has been used before the loop"},
+    {IPU_ERR_ARGUMENT, UNROLLED("a loop of unknown length")},
+    {IPU_ERR_ARGUMENT, UNROLLED("an update region")},
+    {IPU_ERR_ARGUMENT, UNROLLED("activations that are computed again")},
     {IPU_ERR_ARGUMENT, "-1 iterations"},
 };
 
