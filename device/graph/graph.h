@@ -254,6 +254,12 @@ int ipu__shard_again(ipu_graph *graph, int32_t count);
  * first. */
 int ipu__graph_copy(const ipu_graph *graph, ipu_graph **copy);
 
+/* What every optimiser is given, and what some are. */
+int ipu__check_optimizer(const ipu_graph *graph, const ipu_optimizer *optimizer,
+                         int32_t count, const ipu_tensor *variables,
+                         const ipu_tensor *gradients);
+int ipu__check_update_options(const ipu_update_options *options);
+
 /* ipu_update_begin, or _if, as the options have it. */
 int ipu__update_begin(ipu_graph *graph, int32_t mini_batches,
                       const ipu_update_options *options);

@@ -111,8 +111,8 @@ static ipu_tensor variable(ipu_graph *g, const char *name, const char *what,
     if (snprintf(text, sizeof text, "%s/%s", name, what) >= (int)sizeof text)
         return ipu__invalid(g, ipu__fail(IPU_ERR_NAME,
                                          "loss scaling: the name %.64s... is "
-                                         "too long",
-                                         name));
+                                         "too long: at most %d bytes",
+                                         name, (int)sizeof text - 16));
     return ipu_variable(g, text, dtype, 0, NULL);
 }
 

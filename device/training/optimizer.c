@@ -11,8 +11,9 @@
 static const ipu_update_options usual = {.size = sizeof usual};
 static const ipu_accumulation_options sums = {.size = sizeof sums};
 
-static int check(const ipu_graph *g, const ipu_optimizer *o, int32_t count,
-                 const ipu_tensor *variables, const ipu_tensor *gradients)
+int ipu__check_optimizer(const ipu_graph *g, const ipu_optimizer *o,
+                         int32_t count, const ipu_tensor *variables,
+                         const ipu_tensor *gradients)
 {
     if (!g)
         return ipu__fail(IPU_ERR_ARGUMENT, "optimizer: the graph is NULL");
@@ -32,6 +33,16 @@ static int check(const ipu_graph *g, const ipu_optimizer *o, int32_t count,
                          count < 0 ? "the count is less than 0"
                                    : "an array is NULL");
     return IPU_OK;
+}
+
+int ipu__check_update_options(const ipu_update_options *o)
+{
+    if (o->size >= sizeof *o)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_ARGUMENT,
+                     "optimizer: the update options' size is %u, not %zu: set "
+                     "it",
+                     (unsigned)o->size, sizeof *o);
 }
 
 static int apply(ipu_graph *g, const ipu_optimizer *o, ipu_tensor variable,
@@ -72,22 +83,13 @@ int ipu_optimize(ipu_graph *graph, const ipu_optimizer *optimizer,
                  int32_t nvariables, const ipu_tensor *variables,
                  const ipu_tensor *gradients)
 {
-    int status = check(graph, optimizer, nvariables, variables, gradients);
+    int status = ipu__check_optimizer(graph, optimizer, nvariables, variables,
+                                      gradients);
 
     if (status < 0)
         return graph ? ipu__graph_fail(graph, status) : status;
     return apply_all(graph, optimizer, nvariables, variables, gradients, 1,
                      NULL);
-}
-
-static int check_options(const ipu_update_options *o)
-{
-    if (o->size >= sizeof *o)
-        return IPU_OK;
-    return ipu__fail(IPU_ERR_ARGUMENT,
-                     "optimizer: the update options' size is %u, not %zu: set "
-                     "it",
-                     (unsigned)o->size, sizeof *o);
 }
 
 /* Whether the condition has held in all mini-batches since the last update,
@@ -137,10 +139,11 @@ int ipu_accumulating_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
                                const ipu_update_options *options)
 {
     const ipu_update_options *o = options ? options : &usual;
-    int status = check(graph, optimizer, nvariables, variables, gradients);
+    int status = ipu__check_optimizer(graph, optimizer, nvariables, variables,
+                                      gradients);
 
     if (status >= 0)
-        status = check_options(o);
+        status = ipu__check_update_options(o);
     if (status < 0)
         return graph ? ipu__graph_fail(graph, status) : status;
     IPU_TRY(ipu_update_offload(graph, mini_batches, o->offload,
@@ -159,7 +162,8 @@ int ipu_accumulating_optimizer_v1(
     const ipu_tensor *variables, const ipu_tensor *gradients,
     int32_t mini_batches, const ipu_update_options *options)
 {
-    int status = check(graph, optimizer, nvariables, variables, gradients);
+    int status = ipu__check_optimizer(graph, optimizer, nvariables, variables,
+                                      gradients);
 
     if (status >= 0 && optimizer->kind != IPU_OPTIMIZER_SGD)
         status = ipu__fail(IPU_ERR_ARGUMENT,

@@ -208,32 +208,22 @@ static int update(const struct sharding *s, ipu_tensor variable,
     return ipu_assign(s->graph, variable, gathered(s, variable, part.result));
 }
 
-static int check(const ipu_graph *g, const ipu_optimizer *o,
-                 const ipu_update_options *options, const ipu_replication *r)
+static int check(const ipu_update_options *options, const ipu_replication *r)
 {
-    if (!g)
-        return ipu__fail(IPU_ERR_ARGUMENT, "shard: the graph is NULL");
-    IPU_TRY(ipu__graph_status(g));
-    if (!r || r->size < sizeof *r)
-        return ipu__fail(IPU_ERR_ARGUMENT, "shard: the replication %s",
-                         r ? "is of another size: set it" : "is NULL");
+    if (!r)
+        return ipu__fail(IPU_ERR_ARGUMENT, "shard: the replication is NULL");
+    if (r->size < sizeof *r)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "shard: the replication's size is %u, not %zu: set it",
+                         (unsigned)r->size, sizeof *r);
     if (r->replicas < 1 || r->replicas > MOST_REPLICAS)
         return ipu__fail(IPU_ERR_ARGUMENT, "shard: over %d replicas; 1 to %d",
                          (int)r->replicas, MOST_REPLICAS);
-    if (options->size < sizeof *options)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "shard: the update options' size is %u, not %zu: set "
-                         "it",
-                         (unsigned)options->size, sizeof *options);
+    IPU_TRY(ipu__check_update_options(options));
     if (options->offload == IPU_OFFLOAD_OFF)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "shard: an optimiser's state that replicas share must "
                          "be offloaded: IPU_OFFLOAD_ON, or AUTO");
-    if (!o || o->size < sizeof *o || o->kind < IPU_OPTIMIZER_SGD ||
-        o->kind > IPU_OPTIMIZER_LAMB)
-        return ipu__fail(IPU_ERR_ARGUMENT,
-                         "shard: there is no such optimizer, or its size is "
-                         "not set");
     return IPU_OK;
 }
 
@@ -268,16 +258,14 @@ int ipu_sharded_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
                          .optimizer = optimizer,
                          .least = o->minimum_remote_bytes,
                          .step = {-1}};
-    int status = check(graph, optimizer, o, replication);
+    int status = ipu__check_optimizer(graph, optimizer, nvariables, variables,
+                                      gradients);
     ipu_replication over;
 
+    if (status >= 0)
+        status = check(o, replication);
     if (status < 0)
         return graph ? ipu__graph_fail(graph, status) : status;
-    if (nvariables < 0 || (nvariables > 0 && (!variables || !gradients)))
-        return ipu__graph_fail(graph,
-                               ipu__fail(IPU_ERR_ARGUMENT,
-                                         "shard: no array of variables or "
-                                         "gradients"));
     if (s.least == 0)
         s.least = USUAL_BYTES;
     over = *replication;

@@ -377,8 +377,15 @@ END_TEST
 START_TEST(sharding_refuses)
 {
     static const char *const words[] = {
-        "replication is NULL", "update options' size", "is of another size",
-        "over 0 replicas",     "must be offloaded",    "no such optimizer"};
+        "shard: the replication is NULL",
+        "optimizer: the update options' size is 3, not ",
+        "shard: the replication's size is 1, not ",
+        "shard: over 0 replicas; 1 to 4096",
+        "shard: an optimiser's state that replicas share must be offloaded: "
+        "IPU_OFFLOAD_ON, or AUTO",
+        "optimizer: 9 is neither SGD, ADAM, ADAMW nor LAMB",
+        "optimizer: the count is less than 0",
+        "optimizer: an array is NULL"};
     ipu_replication r = {.size = sizeof r, .replicas = 2, .sum = sum_over};
     ipu_update_options u = {.size = sizeof u};
     ipu_optimizer o;
@@ -399,7 +406,8 @@ START_TEST(sharding_refuses)
     }
     ck_assert_int_eq(ipu_sharded_optimizer(NULL, &o, 1, &w, &g, 1, &u, &r),
                      IPU_ERR_ARGUMENT);
-    MUST_FAIL(ipu_sharded_optimizer(plain.d.graph, &o, 1, &w, &g, 1, &u,
+    MUST_FAIL(ipu_sharded_optimizer(plain.d.graph, &o, _i == 6 ? -1 : 1,
+                                    _i == 7 ? NULL : &w, &g, 1, &u,
                                     _i ? &r : NULL),
               IPU_ERR_ARGUMENT, words[_i]);
 }
@@ -417,7 +425,7 @@ static TCase *tcase_sharding(void)
     tcase_add_test(tc, replicas_exchange_with_updates_only);
     tcase_add_loop_test(tc, each_keeps_its_part, 0, MOST);
     tcase_add_test(tc, parts_are_counted);
-    tcase_add_loop_test(tc, sharding_refuses, 0, 6);
+    tcase_add_loop_test(tc, sharding_refuses, 0, 8);
     return tc;
 }
 
