@@ -268,7 +268,9 @@ static int set_all(ipu_config *config, const char *prefix, json_t *object)
 
         if (snprintf(name, sizeof name, "%s%s", prefix, key) >=
             (int)sizeof name - 1)
-            return ipu__fail(IPU_ERR_NAME, "config: '%.40s...' is too long",
+            return ipu__fail(IPU_ERR_NAME,
+                             "config: the attribute '%.40s...' has a name that "
+                             "is too long",
                              name);
         if (json_is_object(value) && !find(name)) {
             strcat(name, ".");
@@ -282,22 +284,22 @@ static int set_all(ipu_config *config, const char *prefix, json_t *object)
 
 int ipu_config_load(ipu_config *config, const char *path)
 {
-    json_error_t error;
     json_t *root;
     int status;
 
     if (!config || !path)
         return ipu__fail(IPU_ERR_ARGUMENT, "config: %s is NULL",
                          config ? "the file's name" : "the configuration");
-    root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (!root)
-        return ipu__fail(IPU_ERR_DATA, "%s, line %d: %s", path, error.line,
-                         error.text);
-    status = json_is_object(root)
-                 ? set_all(config, "", root)
-                 : ipu__fail(IPU_ERR_DATA,
-                             "%s: a configuration is one object of attributes",
-                             path);
+    IPU_TRY(ipu__json_load(path, &root));
+    if (json_is_object(root)) {
+        status = set_all(config, "", root);
+        if (status < 0)
+            ipu__fail(status, "%s: %s", path, ipu_last_error());
+    } else {
+        status =
+            ipu__fail(IPU_ERR_DATA,
+                      "%s: a configuration is one object of attributes", path);
+    }
     json_decref(root);
     return status;
 }

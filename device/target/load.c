@@ -3,6 +3,7 @@
  * load.c - a target from a JSON file. Numbers of other chips are kept where
  * the file says nothing, so that a variant is two lines.
  */
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -80,10 +81,22 @@ int ipu__target_from_json(const char *path, json_t *root, ipu_target *target)
     return IPU_OK;
 }
 
+int ipu__json_load(const char *path, json_t **root)
+{
+    json_error_t error;
+
+    *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (*root)
+        return IPU_OK;
+    return error.line > 0 ? ipu__fail(IPU_ERR_DATA, "%s, line %d: %s", path,
+                                      error.line, error.text)
+                          : ipu__fail(IPU_ERR_DATA, "%s: cannot be read: %s",
+                                      path, strerror(errno));
+}
+
 int ipu_target_load(const char *path, ipu_target *target)
 {
     ipu_target loaded;
-    json_error_t error;
     json_t *root;
     int status;
 
@@ -92,12 +105,7 @@ int ipu_target_load(const char *path, ipu_target *target)
                          path ? "the place for it" : "the file's name");
     IPU_TRY(ipu__check_size("target", target->size, sizeof *target));
     ipu_target_init(&loaded, sizeof loaded);
-    root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (!root)
-        return error.line > 0
-                   ? ipu__fail(IPU_ERR_DATA, "%s, line %d: %s", path,
-                               error.line, error.text)
-                   : ipu__fail(IPU_ERR_DATA, "%s: %s", path, error.text);
+    IPU_TRY(ipu__json_load(path, &root));
     status = ipu__target_from_json(path, root, &loaded);
     json_decref(root);
     if (status < 0)

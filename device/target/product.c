@@ -254,9 +254,9 @@ static int check(const ipu_product *d)
             d->stride[i] > 1 << 15)
             return ipu__fail(IPU_ERR_ARGUMENT,
                              "a product with a kernel of %d x %d, stride %d x "
-                             "%d",
+                             "%d: 0 to %d each",
                              (int)d->kernel[0], (int)d->kernel[1],
-                             (int)d->stride[0], (int)d->stride[1]);
+                             (int)d->stride[0], (int)d->stride[1], 1 << 15);
     if (d->batch < 0 || d->m < 0 || d->k < 0 || d->n < 0 ||
         d->batch > 1 << 30 || d->m > 1 << 30 || d->k > 1 << 30 ||
         d->n > 1 << 30)

@@ -33,9 +33,13 @@ int ipu__field_check(const struct ipu__field *field, double value,
  * name ends it. */
 const char *ipu__nearest(const char *word, const void *names, size_t stride);
 
+/* The JSON in a file; IPU_ERR_DATA with the line at which there is none. *root
+ * is the caller's. */
+struct json_t;
+int ipu__json_load(const char *path, struct json_t **root);
+
 /* What ipu_target_load does with the object of a file; path names it. target is
  * half changed on failure. */
-struct json_t;
 int ipu__target_from_json(const char *path, struct json_t *root,
                           ipu_target *target);
 

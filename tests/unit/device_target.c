@@ -230,8 +230,9 @@ START_TEST(a_file_that_is_not_there_is_named)
     ipu_target target = {.size = sizeof target};
 
     MUST_FAIL(ipu_target_load("/nowhere/chip.json", &target), IPU_ERR_DATA,
-              "/nowhere/chip.json");
-    MUST_FAIL(ipu_target_load(NULL, &target), IPU_ERR_ARGUMENT, "NULL");
+              "/nowhere/chip.json: cannot be read: No such file or directory");
+    MUST_FAIL(ipu_target_load(NULL, &target), IPU_ERR_ARGUMENT,
+              "target: the file's name is NULL");
 }
 END_TEST
 

@@ -313,15 +313,55 @@ START_TEST(values_that_cannot_be_are_refused)
 }
 END_TEST
 
+/* A file with this text; what is said of it begins with its name. */
+static void check_file(const char *text, int status, const char *words)
+{
+    const char *path = device_file(text);
+    char whole[1200];
+
+    snprintf(whole, sizeof whole, "%s%s", path, words);
+    ck_assert_int_eq(ipu_config_load(config, path), status);
+    ck_assert_str_eq(ipu_last_error(), whole);
+    unlink(path);
+}
+
+START_TEST(files_that_are_none_are_refused)
+{
+    char text[400] = "{\"", *end = text + 2;
+
+    MUST_FAIL(ipu_config_load(config, "/nowhere/c.json"), IPU_ERR_DATA,
+              "/nowhere/c.json: cannot be read: No such file or directory");
+    check_file("[]", IPU_ERR_DATA,
+               ": a configuration is one object of attributes");
+    check_file("{\"system\":\n}", IPU_ERR_DATA,
+               ", line 2: unexpected token near '}'");
+    check_file("{\"sistem\": \"C2\"}", IPU_ERR_NAME,
+               ": config: there is no attribute 'sistem'; did you mean "
+               "'system'?");
+    check_file("{\"io_tiles\": {\"num_io_tiles\": \"x\"}}", IPU_ERR_ARGUMENT,
+               ": config: io_tiles.num_io_tiles is \"x\"; it must be a whole "
+               "number");
+    end += sprintf(end, "%0300d", 0);
+    sprintf(end, "\": 1}");
+    check_file(text, IPU_ERR_NAME,
+               ": config: the attribute "
+               "'0000000000000000000000000000000000000000...' has a name that "
+               "is too long");
+    MUST_FAIL(ipu_config_set(config, "system", "\xff"), IPU_ERR_ARGUMENT,
+              "config: the value of system is not UTF-8");
+}
+END_TEST
+
 START_TEST(null_arguments_are_refused)
 {
     MUST_FAIL(ipu_config_new(NULL), IPU_ERR_ARGUMENT, "NULL");
     MUST_FAIL(ipu_config_set(NULL, "system", "C2"), IPU_ERR_ARGUMENT, "NULL");
     MUST_FAIL(ipu_config_set(config, NULL, "C2"), IPU_ERR_ARGUMENT, "NULL");
     MUST_FAIL(ipu_config_set(config, "system", NULL), IPU_ERR_ARGUMENT, "NULL");
-    MUST_FAIL(ipu_config_load(config, NULL), IPU_ERR_ARGUMENT, "NULL");
-    MUST_FAIL(ipu_config_load(config, "/nowhere/c.json"), IPU_ERR_DATA,
-              "/nowhere/c.json");
+    MUST_FAIL(ipu_config_load(NULL, "x"), IPU_ERR_ARGUMENT,
+              "config: the configuration is NULL");
+    MUST_FAIL(ipu_config_load(config, NULL), IPU_ERR_ARGUMENT,
+              "config: the file's name is NULL");
     MUST_FAIL(ipu_config_print(NULL, NULL, 0), IPU_ERR_ARGUMENT, "NULL");
     MUST_FAIL(ipu_config_apply(config, NULL, devices, 1), IPU_ERR_ARGUMENT,
               "NULL");
@@ -341,6 +381,7 @@ static TCase *tcase_misuse(void)
                         (int)(sizeof misuses / sizeof *misuses));
     tcase_add_loop_test(tcase, values_that_cannot_be_are_refused, 0,
                         (int)(sizeof bad_values / sizeof *bad_values));
+    tcase_add_test(tcase, files_that_are_none_are_refused);
     tcase_add_test(tcase, null_arguments_are_refused);
     return tcase;
 }

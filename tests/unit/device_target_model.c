@@ -395,6 +395,15 @@ START_TEST(a_product_that_does_not_fit_says_so)
     MUST_FAIL(ipu_model_product(&mk1, &product, NULL, &c), IPU_ERR_ARGUMENT,
               "elements of 3 bytes");
     product.element_bytes = 4;
+    product.kernel[0] = -1;
+    MUST_FAIL(ipu_model_product(&mk1, &product, NULL, &c), IPU_ERR_ARGUMENT,
+              "a product with a kernel of -1 x 0, stride 0 x 0: 0 to 32768 "
+              "each");
+    product.kernel[0] = product.kernel[1] = 1 << 10;
+    MUST_FAIL(ipu_model_product(&mk1, &product, NULL, &c), IPU_ERR_ARGUMENT,
+              "a product that multiplies 8.38861e+18 times; at most "
+              "3.60288e+16");
+    product.kernel[0] = product.kernel[1] = 1;
     product.m = -1;
     MUST_FAIL(ipu_model_product(&mk1, &product, NULL, &c), IPU_ERR_ARGUMENT,
               "[-1, 20000]");
@@ -504,7 +513,9 @@ START_TEST(elements_are_spread_and_added_two_at_a_time)
     MUST(ipu_model_elementwise(&mk2, 0, 4, 2, 1, &c));
     ck_assert_int_eq(c.total, 0);
     MUST_FAIL(ipu_model_elementwise(&mk2, -1, 4, 2, 1, &c), IPU_ERR_ARGUMENT,
-              "-1 elements");
+              "elementwise: -1 elements; 0 to 2^48");
+    MUST_FAIL(ipu_model_elementwise(&mk2, 1, 3, 2, 1, &c), IPU_ERR_ARGUMENT,
+              "elementwise: elements of 3 bytes; 2 or 4");
 }
 END_TEST
 
