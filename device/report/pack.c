@@ -190,7 +190,7 @@ int ipu__profile_pack(const struct ipu_profile *profile, json_t **document)
     if (profile->nslots > 0)
         json_object_set_new(json, "pipeline", pack_slots(profile));
     if (status >= 0 && !json)
-        status = ipu__fail(IPU_ERR_DATA, "the profile's name is not UTF-8");
+        status = ipu__fail_memory(sizeof *profile);
     if (status < 0)
         json_decref(json);
     else

@@ -136,25 +136,27 @@ enum { MOST_CHIPS = 4096, MOST_SLOTS = 1 << 20 };
 
 static int check_slot(const ipu_pipeline_slot *s, int32_t i)
 {
-    const char *wrong = NULL;
+    const struct {
+        const char *name;
+        int64_t value, least, most;
+    } members[] = {
+        {"ipu", s->ipu, 0, MOST_CHIPS - 1},
+        {"slot", s->slot, 0, MOST_SLOTS - 1},
+        {"stage", s->stage, 0, INT32_MAX},
+        {"kind", s->kind, 0, IPU_NUM_STAGE_KINDS - 1},
+        {"mini_batch", s->mini_batch, -1, INT32_MAX},
+        {"cycles", s->cycles, 0, INT64_MAX},
+    };
 
-    if (s->ipu < 0 || s->ipu >= MOST_CHIPS)
-        wrong = "ipu";
-    else if (s->slot < 0 || s->slot >= MOST_SLOTS)
-        wrong = "slot";
-    else if (s->stage < 0)
-        wrong = "stage";
-    else if (!ipu_stage_kind_name(s->kind))
-        wrong = "kind";
-    else if (s->mini_batch < -1)
-        wrong = "mini_batch";
-    else if (s->cycles < 0)
-        wrong = "cycles";
-    if (!wrong)
-        return IPU_OK;
-    return ipu__fail(IPU_ERR_ARGUMENT,
-                     "pipeline: entry %d has a %s that cannot be", (int)i,
-                     wrong);
+    for (size_t k = 0; k < sizeof members / sizeof *members; k++)
+        if (members[k].value < members[k].least ||
+            members[k].value > members[k].most)
+            return ipu__fail(IPU_ERR_ARGUMENT,
+                             "pipeline: the %s of entry %d is %" PRId64
+                             ": it is %" PRId64 " to %" PRId64,
+                             members[k].name, (int)i, members[k].value,
+                             members[k].least, members[k].most);
+    return IPU_OK;
 }
 
 int ipu_profile_set_pipeline(ipu_profile *profile, int32_t count,
@@ -302,9 +304,10 @@ static bool sums_are_possible(const struct ipu__program *p)
 int ipu__program_check(const char *where, const struct ipu__program *program)
 {
     if (program->ipus < 1 || program->ipus > IPU_MAX_IPUS || program->ipu < 0)
-        return ipu__fail(IPU_ERR_DATA, "%s: '%s' runs on %d IPUs, from %d on",
-                         where, program->name, (int)program->ipus,
-                         (int)program->ipu);
+        return ipu__fail(
+            IPU_ERR_DATA,
+            "%s: it runs on %d IPUs, from %d on: 1 to %d, from 0 on", where,
+            (int)program->ipus, (int)program->ipu, IPU_MAX_IPUS);
     for (int32_t i = 0; i < program->nsteps; i++)
         if (!step_is_possible(program, &program->steps[i]))
             return broken(where, "step", i);
@@ -318,17 +321,15 @@ int ipu__program_check(const char *where, const struct ipu__program *program)
             return broken(where, "tiles", i);
     if (!sums_are_possible(program))
         return ipu__fail(IPU_ERR_DATA,
-                         "%s: '%s' has cycles or bytes that are "
-                         "too many to be true",
-                         where, program->name);
+                         "%s: its cycles or bytes are too many to be true",
+                         where);
     if (program->memory.fullest_tile < 0 ||
         program->memory.fullest_tile >= ipu__program_tiles(program) ||
         (program->memory.fullest_step >= program->nsteps &&
          program->nsteps > 0) ||
         program->memory.fullest_step < 0)
         return ipu__fail(IPU_ERR_DATA,
-                         "%s: '%s' has a fullest tile or step that it does "
-                         "not have",
-                         where, program->name);
+                         "%s: its fullest tile or step is none of its own",
+                         where);
     return IPU_OK;
 }

@@ -24,24 +24,30 @@ struct reading {
     const char *path;
 };
 
-static void say_where(const struct reading *r, const char *part, int32_t i,
-                      char *where)
+/* Of the program: all of it, if part is NULL, a part, or row i of a table. */
+static const char *say_where(const struct reading *r, const char *part,
+                             int32_t i, char *where)
 {
-    int n = snprintf(where, WHERE_TEXT, "%.300s, program '%.80s', %s", r->path,
-                     r->program->name ? r->program->name : "?", part);
+    int n = snprintf(where, WHERE_TEXT, "%.300s, program '%.80s'", r->path,
+                     r->program->name ? r->program->name : "?");
 
+    if (part)
+        n += snprintf(where + n, WHERE_TEXT - (size_t)n, ", %.40s", part);
     if (i >= 0)
         snprintf(where + n, WHERE_TEXT - (size_t)n, "[%d]", (int)i);
+    return where;
 }
 
 static int get_array(const struct reading *r, const json_t *json,
                      const char *name, json_t **array)
 {
+    char where[WHERE_TEXT];
+
     *array = json_object_get(json, name);
     if (json_is_array(*array) && json_array_size(*array) < INT32_MAX / 2)
         return IPU_OK;
-    return ipu__fail(IPU_ERR_DATA, "%s: '%s' %s", r->path, name,
-                     *array ? "must be a list" : "is missing");
+    return ipu__fail(IPU_ERR_DATA, "%s: '%s' %s", say_where(r, NULL, -1, where),
+                     name, *array ? "must be a list" : "is missing");
 }
 
 static int read_part(const struct reading *r, const json_t *json,
@@ -102,6 +108,7 @@ static int read_uses(const struct reading *r, const json_t *json,
 static int read_shares(const struct reading *r, const json_t *json,
                        struct ipu__profile_block *block)
 {
+    char where[WHERE_TEXT];
     json_t *array = NULL;
 
     IPU_TRY(get_array(r, json, "tiles", &array));
@@ -118,7 +125,7 @@ static int read_shares(const struct reading *r, const json_t *json,
             return ipu__fail(IPU_ERR_DATA,
                              "%s: the tiles of '%s' must be lists of three "
                              "numbers: the first, how many, bytes on each",
-                             r->path, block->tensor);
+                             say_where(r, NULL, -1, where), block->tensor);
         block->shares[i] =
             (struct ipu__profile_share){first, count, (int64_t)bytes};
     }
@@ -128,11 +135,14 @@ static int read_shares(const struct reading *r, const json_t *json,
 static int check_category(const struct reading *r,
                           struct ipu__profile_block *block)
 {
+    char where[WHERE_TEXT];
+
     for (block->sort = 0; block->sort < IPU_NUM_CATEGORIES; block->sort++)
         if (strcmp(block->category, ipu_category_name(block->sort)) == 0)
             return IPU_OK;
-    return ipu__fail(IPU_ERR_DATA, "%s: there is no category '%s'", r->path,
-                     block->category);
+    return ipu__fail(
+        IPU_ERR_DATA, "%s: '%s' is of category '%s', and there is none",
+        say_where(r, NULL, -1, where), block->tensor, block->category);
 }
 
 static int read_blocks(const struct reading *r, const json_t *json)
@@ -174,6 +184,7 @@ static int read_target(const struct reading *r, const json_t *json)
 static int read_measured(const struct reading *r, const json_t *json)
 {
     const json_t *measured = json_object_get(json, "measured");
+    char where[WHERE_TEXT];
 
     r->program->times.size = sizeof r->program->times;
     if (!measured || json_is_null(measured))
@@ -181,7 +192,8 @@ static int read_measured(const struct reading *r, const json_t *json)
     IPU_TRY(
         read_part(r, json, "measured", ipu__times_json, &r->program->times));
     if (r->program->times.runs < 1)
-        return ipu__fail(IPU_ERR_DATA, "%s: measured in %lld runs", r->path,
+        return ipu__fail(IPU_ERR_DATA, "%s: measured in %lld runs: 1 or more",
+                         say_where(r, NULL, -1, where),
                          (long long)r->program->times.runs);
     r->program->measured = true;
     return IPU_OK;
@@ -226,7 +238,7 @@ static int read_program(struct reading *r, const json_t *json)
     p->memory.code_bytes_per_tile = p->code_bytes;
     IPU_TRY(read_measured(r, json));
     IPU_TRY(read_tables(r, json));
-    return ipu__program_check(r->path, p);
+    return ipu__program_check(say_where(r, NULL, -1, where), p);
 }
 
 /* --------------------------------------------------------------- the document
