@@ -365,6 +365,7 @@ static const char *spoil_nodes(ipu_graph *g, int i)
 {
     struct ipu__node *n = &g->nodes[node_by_op(g, &ipu__relu)];
     struct ipu__node *conv = &g->nodes[node_by_op(g, &ipu__conv2d)];
+    struct ipu__node *best = &g->nodes[node_by_op(g, &ipu__argmax)];
 
     switch (i) {
     case 0: n->inputs[0] = n->output; return "is not made before it";
@@ -385,6 +386,9 @@ static const char *spoil_nodes(ipu_graph *g, int i)
         conv->attributes.stride[0] = -5;
         return "conv2d: what it is told does not belong to its inputs";
     case 13: g->nnodes--; return "nothing makes";
+    case 14:
+        best->attributes.axis = 2;
+        return ": argmax: there is no axis 2 in concat:";
     default: return NULL;
     }
 }
@@ -493,6 +497,22 @@ START_TEST(bodies_that_cannot_be)
 }
 END_TEST
 
+/* As one that somebody has forgotten to put into the list. */
+START_TEST(an_op_without_a_name)
+{
+    struct ipu__op mine = ipu__relu;
+    struct device d = device_new();
+
+    mine.name = "mine";
+    ipu_relu(d.graph, device_floats(&d, "x", 1, SHAPE(2)));
+    d.graph->nodes[0].op = &mine;
+    MUST_FAIL(ipu_graph_save(d.graph, in_folder("spoilt")), IPU_ERR_STATE,
+              "save: op 'mine' is not in the list of ops: a file cannot name "
+              "it");
+    device_free(&d);
+}
+END_TEST
+
 /* Which of them would be connected? */
 START_TEST(queues_of_one_name)
 {
@@ -543,6 +563,7 @@ static TCase *tcase_graphs(void)
     tcase_add_unchecked_fixture(t, set_up, tear_down);
     tcase_add_test(t, graphs_that_cannot_be);
     tcase_add_test(t, bodies_that_cannot_be);
+    tcase_add_test(t, an_op_without_a_name);
     tcase_add_test(t, queues_of_one_name);
     return t;
 }
