@@ -133,7 +133,9 @@ START_TEST(all_or_nothing)
     write_both(5, 7);
     MUST(ipu_engine_connect(d.engine, "label", &which, sizeof which));
     MUST_FAIL(ipu_engine_run(d.engine), _i ? IPU_ERR_CALLBACK : IPU_ERR_DATA,
-              _i ? "returned -5" : "label 3");
+              _i ? "returned -5"
+                 : "softmax_cross_entropy: row 0 of label is label 3, not one "
+                   "of the 3 classes");
     ck_assert_float_eq(first_of("a"), 5);
     ck_assert_float_eq(first_of("b"), 7);
     which = 0;

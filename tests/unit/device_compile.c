@@ -297,7 +297,8 @@ START_TEST(printing_writes_no_more_than_it_may)
     ck_assert_int_eq(ipu_executable_print(d.executable, text, 8), needed);
     ck_assert_uint_eq(strlen(text), 7);
     ck_assert_int_eq(text[8], 'x');
-    MUST_FAIL(ipu_executable_print(NULL, text, 8), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_executable_print(NULL, text, 8), IPU_ERR_ARGUMENT,
+              "print: the executable is NULL");
 }
 END_TEST
 
@@ -436,11 +437,13 @@ START_TEST(null_arguments_are_refused)
 {
     ipu_memory_info info = {.size = sizeof info};
 
-    MUST_FAIL(ipu_compile(d.graph, NULL, NULL), IPU_ERR_ARGUMENT, "NULL");
-    MUST_FAIL(ipu_executable_memory(NULL, &info), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_compile(d.graph, NULL, NULL), IPU_ERR_ARGUMENT,
+              "compile: the place for an executable is NULL");
+    MUST_FAIL(ipu_executable_memory(NULL, &info), IPU_ERR_ARGUMENT,
+              "memory: the executable is NULL");
     compiled(NULL);
     MUST_FAIL(ipu_executable_memory(d.executable, NULL), IPU_ERR_ARGUMENT,
-              "NULL");
+              "memory: the place for the info is NULL");
     info.size = 0;
     MUST_FAIL(ipu_executable_memory(d.executable, &info), IPU_ERR_ARGUMENT,
               "size is 0");

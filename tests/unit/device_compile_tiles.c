@@ -253,7 +253,8 @@ START_TEST(maps_that_cannot_be_are_refused)
         break;
     }
     MUST_FAIL(ipu_compile(d.graph, &target, &d.executable), status, words);
-    MUST_FAIL(ipu_map(NULL, x, 0, 4), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_map(NULL, x, 0, 4), IPU_ERR_ARGUMENT,
+              "map: the graph is NULL");
 }
 END_TEST
 

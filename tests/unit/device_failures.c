@@ -131,7 +131,8 @@ START_TEST(a_null_graph_is_refused_everywhere)
     MUST_FAIL(ipu_host_call(NULL, "x", x, device_no_call, NULL),
               IPU_ERR_ARGUMENT, "graph is NULL");
     MUST_FAIL(ipu_compile(NULL, NULL, NULL), IPU_ERR_ARGUMENT, "graph is NULL");
-    MUST_FAIL(ipu_graph_new(NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_graph_new(NULL), IPU_ERR_ARGUMENT,
+              "the place for a graph is NULL");
     ipu_graph_free(NULL);
 }
 END_TEST

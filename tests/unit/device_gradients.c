@@ -426,10 +426,10 @@ START_TEST(bad_arrays_are_refused)
                   IPU_ERR_ARGUMENT, "less than 0");
     if (_i == 1)
         MUST_FAIL(ipu_gradients(d.graph, loss, 1, NULL, &gradient),
-                  IPU_ERR_ARGUMENT, "NULL");
+                  IPU_ERR_ARGUMENT, "gradients: an array is NULL");
     if (_i == 2)
         MUST_FAIL(ipu_gradients(d.graph, loss, 1, &x, NULL), IPU_ERR_ARGUMENT,
-                  "NULL");
+                  "gradients: an array is NULL");
     MUST_FAIL(ipu_compile(d.graph, NULL, &executable), IPU_ERR_ARGUMENT,
               "gradients:");
 }

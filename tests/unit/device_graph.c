@@ -65,7 +65,7 @@ START_TEST(info_tells_what_a_tensor_is)
     MUST_FAIL(ipu_tensor_info(NULL, w, NULL, NULL, NULL), IPU_ERR_ARGUMENT,
               "graph is NULL");
     MUST_FAIL(ipu_tensor_info(d.graph, (ipu_tensor){-1}, NULL, NULL, NULL),
-              IPU_ERR_ARGUMENT, "invalid");
+              IPU_ERR_ARGUMENT, "the tensor is invalid: what made it failed");
 }
 END_TEST
 
@@ -132,14 +132,21 @@ START_TEST(streams_have_names_of_their_own)
 
     MUST(ipu_output(d.graph, "y", x));
     switch (_i) {
-    case 0: MUST_FAIL(ipu_output(d.graph, "y", x), IPU_ERR_NAME, "'y'"); break;
-    case 1: MUST_FAIL(ipu_output(d.graph, "x", x), IPU_ERR_NAME, "'x'"); break;
+    case 0:
+        MUST_FAIL(ipu_output(d.graph, "y", x), IPU_ERR_NAME,
+                  "output 'y': an output or host call has that name");
+        break;
+    case 1:
+        MUST_FAIL(ipu_output(d.graph, "x", x), IPU_ERR_NAME,
+                  "output 'x': an input or variable has that name");
+        break;
     case 2:
-        MUST_FAIL(ipu_host_call(d.graph, "y", x, device_no_call, NULL),
-                  IPU_ERR_NAME, "'y'");
+        MUST_FAIL(ipu_host_call(d.graph, "y", x, device_no_call, NULL), IPU_ERR_NAME,
+                  "host call 'y': an output or host call has that name");
         break;
     case 3:
-        MUST_FAIL(ipu_output(d.graph, NULL, x), IPU_ERR_NAME, "no name");
+        MUST_FAIL(ipu_output(d.graph, NULL, x), IPU_ERR_NAME,
+                  "output has no name");
         break;
     case 4:
         MUST_FAIL(ipu_host_call(d.graph, "z", x, NULL, NULL), IPU_ERR_ARGUMENT,
@@ -147,7 +154,7 @@ START_TEST(streams_have_names_of_their_own)
         break;
     default:
         MUST_FAIL(ipu_output(d.graph, "z", (ipu_tensor){-1}), IPU_ERR_ARGUMENT,
-                  "'z'");
+                  "output 'z': the tensor is invalid: what made it failed");
         break;
     }
 }

@@ -162,7 +162,8 @@ START_TEST(a_profile_has_its_programs_and_events)
     /* What stages hand on goes from chip to chip, or stays. */
     ck_assert_double_eq(host_cycles(text, &n), 0);
     ck_assert_int_gt(n, 5);
-    MUST_FAIL(ipu_pipeline_profile(pipeline, NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_pipeline_profile(pipeline, NULL), IPU_ERR_ARGUMENT,
+              "the profile is NULL");
     free(text);
     ipu_profile_free(profile);
     finish();

@@ -330,9 +330,9 @@ START_TEST(places_are_checked)
     MUST_FAIL(ipu_pipeline_place(pipeline, "updates", values, 4), IPU_ERR_STATE,
               "IPUs 0 and 1 have a variable 'updates' each");
     MUST_FAIL(ipu_pipeline_place(pipeline, NULL, values, 4), IPU_ERR_ARGUMENT,
-              "NULL");
+              "pipeline: the name of a variable is NULL");
     MUST_FAIL(ipu_pipeline_place(NULL, "b0", values, 28), IPU_ERR_ARGUMENT,
-              "NULL");
+              "the pipeline is NULL");
     ck_assert_int_eq(
         ipu_pipeline_variable_info(pipeline, "w1/accumulator", &dtype, shape),
         2);
@@ -343,7 +343,7 @@ START_TEST(places_are_checked)
     MUST_FAIL(ipu_pipeline_variable_info(pipeline, "w9", NULL, NULL),
               IPU_ERR_NAME, "no variable 'w9'");
     MUST_FAIL(ipu_pipeline_variable_info(pipeline, NULL, NULL, NULL),
-              IPU_ERR_ARGUMENT, "NULL");
+              IPU_ERR_ARGUMENT, "pipeline: the name of a variable is NULL");
     MUST(ipu_pipeline_run(pipeline));
     finish();
 }

@@ -519,15 +519,17 @@ START_TEST(names_and_sizes_are_checked)
     MUST_FAIL(ipu_pipeline_read(pipeline, 1, "b0", x, 28), IPU_ERR_ARGUMENT,
               "no replica 1");
     MUST_FAIL(ipu_pipeline_read(pipeline, 0, "b0", NULL, 28), IPU_ERR_ARGUMENT,
-              "NULL");
+              "pipeline: variable 'b0': the host memory is NULL");
     MUST_FAIL(ipu_pipeline_stage(pipeline, 4, &stage), IPU_ERR_ARGUMENT,
               "no stage 4");
     MUST_FAIL(ipu_pipeline_ipu(pipeline, 4, &ipu), IPU_ERR_ARGUMENT,
               "no IPU 4");
     MUST_FAIL(ipu_pipeline_stats(pipeline, &info), IPU_ERR_ARGUMENT, "size");
-    MUST_FAIL(ipu_pipeline_run(NULL), IPU_ERR_ARGUMENT, "NULL");
-    MUST_FAIL(ipu_pipeline_new(NULL, &pipeline), IPU_ERR_ARGUMENT, "NULL");
-    MUST_FAIL(ipu_pipeline_new(&options, NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_pipeline_run(NULL), IPU_ERR_ARGUMENT, "the pipeline is NULL");
+    MUST_FAIL(ipu_pipeline_new(NULL, &pipeline), IPU_ERR_ARGUMENT,
+              "pipeline: the options are NULL");
+    MUST_FAIL(ipu_pipeline_new(&options, NULL), IPU_ERR_ARGUMENT,
+              "pipeline: the place for it is NULL");
     finish();
 }
 END_TEST

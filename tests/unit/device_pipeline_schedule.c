@@ -207,14 +207,18 @@ START_TEST(misuse_is_explained)
     o = options_of(IPU_SCHEDULE_GROUPED, 0, 1, 4);
     MUST_FAIL(ipu_schedule_plan(&o, &info), IPU_ERR_ARGUMENT, "0 stages");
     o = options_of(IPU_SCHEDULE_GROUPED, 2, 1, 4);
-    MUST_FAIL(ipu_schedule_plan(NULL, &info), IPU_ERR_ARGUMENT, "NULL");
-    MUST_FAIL(ipu_schedule_plan(&o, NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_schedule_plan(NULL, &info), IPU_ERR_ARGUMENT,
+              "schedule: the options are NULL");
+    MUST_FAIL(ipu_schedule_plan(&o, NULL), IPU_ERR_ARGUMENT,
+              "schedule: the place for the plan is NULL");
     ck_assert_int_eq(ipu_schedule_slot(&o, INT64_MIN, 0, NULL), 0);
     ck_assert_int_eq(ipu_schedule_slot(&o, INT64_MAX, 0, NULL), 0);
     MUST_FAIL(ipu_schedule_stash(&o, 2), IPU_ERR_ARGUMENT, "no stage 2");
     MUST_FAIL((int)ipu_schedule_print(&o, 3, text, sizeof text),
-              IPU_ERR_ARGUMENT, "phases");
-    MUST_FAIL(ipu_schedule_slot(&o, 0, 1, NULL), IPU_ERR_ARGUMENT, "NULL");
+              IPU_ERR_ARGUMENT,
+              "schedule: phases are 0, 1, 2, without I/O tiles");
+    MUST_FAIL(ipu_schedule_slot(&o, 0, 1, NULL), IPU_ERR_ARGUMENT,
+              "schedule: the place for entries is NULL");
     ck_assert_ptr_null(ipu_schedule_name(3));
     ck_assert_str_eq(ipu_schedule_name(IPU_SCHEDULE_INTERLEAVED),
                      "interleaved");

@@ -470,7 +470,8 @@ START_TEST(ipus_are_a_multiple_of_shards)
               "take 6 or 8");
     MUST_FAIL(ipu_replica_count(2, 4), IPU_ERR_ARGUMENT,
               "a replica takes 4 IPUs, one a shard, and there are 2");
-    MUST_FAIL(ipu_replica_count(0, 1), IPU_ERR_ARGUMENT, "0 IPUs");
+    MUST_FAIL(ipu_replica_count(0, 1), IPU_ERR_ARGUMENT,
+              "replicas: 0 IPUs of 1 shards: 1 to 64 of them, and 1 or more");
     MUST_FAIL(ipu_replica_count(4, 0), IPU_ERR_ARGUMENT, "0 shards");
 }
 END_TEST
@@ -502,7 +503,7 @@ START_TEST(misuse_is_refused)
               IPU_ERR_ARGUMENT, "-1 threads");
     options.threads = 0;
     MUST_FAIL(ipu_replicas_new(NULL, &options, &replicas), IPU_ERR_ARGUMENT,
-              "NULL");
+              "replicas: the executable is NULL");
     MUST(ipu_replicas_new(d.executable, &options, &replicas));
     MUST_FAIL(ipu_replicas_run(replicas), IPU_ERR_STATE,
               "replica 0: input 'x' is not connected");
@@ -514,7 +515,8 @@ START_TEST(misuse_is_refused)
               IPU_ERR_ARGUMENT, "no input");
     MUST_FAIL(ipu_replicas_read(replicas, 2, "v", values, 4), IPU_ERR_ARGUMENT,
               "no replica 2");
-    MUST_FAIL(ipu_replicas_run(NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_replicas_run(NULL), IPU_ERR_ARGUMENT,
+              "the replicas are NULL");
 }
 END_TEST
 

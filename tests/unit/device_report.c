@@ -107,14 +107,17 @@ START_TEST(arguments_of_counting_are_checked)
     ipu_engine_times t = {.size = 3};
 
     network(2);
-    MUST_FAIL(ipu_engine_profile(NULL, 1), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_engine_profile(NULL, 1), IPU_ERR_ARGUMENT,
+              "the engine is NULL");
     MUST(ipu_engine_profile(d.engine, 1));
     MUST_FAIL(ipu_engine_get_times(d.engine, &t), IPU_ERR_ARGUMENT,
               "size is 3");
-    MUST_FAIL(ipu_engine_get_times(d.engine, NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_engine_get_times(d.engine, NULL), IPU_ERR_ARGUMENT,
+              "the place for times is NULL");
     MUST_FAIL((int)ipu_engine_step_ns(d.engine, 99), IPU_ERR_ARGUMENT,
               "no step 99");
-    MUST_FAIL((int)ipu_engine_step_ns(NULL, 0), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL((int)ipu_engine_step_ns(NULL, 0), IPU_ERR_ARGUMENT,
+              "the engine is NULL");
 }
 END_TEST
 
@@ -209,13 +212,14 @@ START_TEST(arguments_of_blocks_are_checked)
     ipu_block_info info = {.size = sizeof info};
 
     network(2);
-    MUST_FAIL(ipu_executable_blocks(NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_executable_blocks(NULL), IPU_ERR_ARGUMENT,
+              "blocks: the executable is NULL");
     MUST_FAIL(ipu_executable_block(d.executable, -1, &info), IPU_ERR_ARGUMENT,
               "no block -1");
     MUST_FAIL(ipu_executable_block(d.executable, 9999, &info), IPU_ERR_ARGUMENT,
               "no block 9999");
     MUST_FAIL(ipu_executable_block(d.executable, 0, NULL), IPU_ERR_ARGUMENT,
-              "NULL");
+              "block: the place for the info is NULL");
     info.size = 1;
     MUST_FAIL(ipu_executable_block(d.executable, 0, &info), IPU_ERR_ARGUMENT,
               "size is 1");
@@ -410,8 +414,10 @@ START_TEST(arguments_of_profiles_are_checked)
     network(4);
     report_network(&other, 4, device_no_call);
     device_load(&other);
-    MUST_FAIL(ipu_profile_new(NULL, &profile), IPU_ERR_ARGUMENT, "name");
-    MUST_FAIL(ipu_profile_new("x", NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_profile_new(NULL, &profile), IPU_ERR_ARGUMENT,
+              "profile: the name is NULL");
+    MUST_FAIL(ipu_profile_new("x", NULL), IPU_ERR_ARGUMENT,
+              "profile: the place for it is NULL");
     MUST(ipu_profile_new("x", &profile));
     MUST_FAIL(ipu_profile_add(profile, NULL, 0, d.executable, NULL),
               IPU_ERR_ARGUMENT, "name is NULL");
@@ -426,8 +432,10 @@ START_TEST(arguments_of_profiles_are_checked)
               IPU_ERR_NAME, "'a' already");
     MUST_FAIL(ipu_profile_print(profile, 9, &text), IPU_ERR_ARGUMENT,
               "no format 9");
-    MUST_FAIL(ipu_profile_print(NULL, 0, &text), IPU_ERR_ARGUMENT, "NULL");
-    MUST_FAIL(ipu_profile_print(profile, 0, NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_profile_print(NULL, 0, &text), IPU_ERR_ARGUMENT,
+              "profile: the profile is NULL");
+    MUST_FAIL(ipu_profile_print(profile, 0, NULL), IPU_ERR_ARGUMENT,
+              "profile: the place for the text is NULL");
     ck_assert_ptr_null(text);
     device_free(&other);
 }

@@ -226,11 +226,12 @@ START_TEST(arguments_are_checked)
 
     MUST_FAIL(ipu_profile_compare(before, after, &c), IPU_ERR_ARGUMENT,
               "size is 1");
-    MUST_FAIL(ipu_profile_compare(NULL, after, &c), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_profile_compare(NULL, after, &c), IPU_ERR_ARGUMENT,
+              "compare: a profile is NULL");
     MUST_FAIL(ipu_profile_compare(before, after, NULL), IPU_ERR_ARGUMENT,
-              "NULL");
+              "compare: the place for the result is NULL");
     MUST_FAIL(ipu_profile_compare_print(before, NULL, 0, &text),
-              IPU_ERR_ARGUMENT, "NULL");
+              IPU_ERR_ARGUMENT, "compare: a profile is NULL");
     MUST_FAIL(ipu_profile_compare_print(before, after, 3, &text),
               IPU_ERR_ARGUMENT, "no format 3");
     ck_assert_ptr_null(text);

@@ -141,8 +141,10 @@ START_TEST(what_cannot_be_written_is_said)
               "is there, and no directory");
     MUST_FAIL(ipu_profile_check_directory(file), IPU_ERR_DATA, file);
     MUST_FAIL(ipu_profile_check_directory("/proc"), IPU_ERR_DATA, "/proc");
-    MUST_FAIL(ipu_profile_check_directory(NULL), IPU_ERR_ARGUMENT, "NULL");
-    MUST_FAIL(ipu_profile_write(NULL, "x"), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_profile_check_directory(NULL), IPU_ERR_ARGUMENT,
+              "profile: the directory is NULL");
+    MUST_FAIL(ipu_profile_write(NULL, "x"), IPU_ERR_ARGUMENT,
+              "profile: the profile is NULL");
     MUST_FAIL(ipu_profile_check_directory(""), IPU_ERR_DATA, "");
     unlink(file);
 }
@@ -242,8 +244,10 @@ START_TEST(what_is_no_profile_is_refused)
 {
     MUST_FAIL(ipu_profile_read("/nowhere/at/all", &again), IPU_ERR_DATA,
               "/nowhere/at/all: cannot be read");
-    MUST_FAIL(ipu_profile_read(NULL, &again), IPU_ERR_ARGUMENT, "NULL");
-    MUST_FAIL(ipu_profile_read("x", NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_profile_read(NULL, &again), IPU_ERR_ARGUMENT,
+              "profile: the path is NULL");
+    MUST_FAIL(ipu_profile_read("x", NULL), IPU_ERR_ARGUMENT,
+              "profile: the place for it is NULL");
     MUST_REFUSE("", "line 1");
     MUST_REFUSE("{\n\"format\": ", "line 2: is not JSON, or was cut off");
     MUST_REFUSE("[]", "is no profile");
@@ -477,9 +481,9 @@ START_TEST(slots_are_checked)
     MUST_FAIL(ipu_profile_set_pipeline(profile, -1, slots), IPU_ERR_ARGUMENT,
               "-1 slots");
     MUST_FAIL(ipu_profile_set_pipeline(profile, 1, NULL), IPU_ERR_ARGUMENT,
-              "NULL");
+              "pipeline: the slots are NULL");
     MUST_FAIL(ipu_profile_set_pipeline(NULL, 1, slots), IPU_ERR_ARGUMENT,
-              "NULL");
+              "pipeline: the profile is NULL");
     ck_assert_str_eq(ipu_stage_kind_name(IPU_STAGE_RECOMPUTE), "recompute");
     ck_assert_ptr_null(ipu_stage_kind_name(-1));
 }

@@ -125,7 +125,7 @@ START_TEST(a_wrong_connection_leaves_the_old_one)
     MUST_FAIL(ipu_engine_connect(d.engine, "x", weights, 4 * N - 1),
               IPU_ERR_SHAPE, "'x' takes 16 bytes, not 15");
     MUST_FAIL(ipu_engine_connect(d.engine, "X", weights, 4 * N), IPU_ERR_NAME,
-              "'X'");
+              "there is no input, output or host call 'X'");
     MUST_FAIL(ipu_engine_connect(d.engine, "v", weights, 4 * N), IPU_ERR_NAME,
               "no input, output or host call 'v'");
     MUST_FAIL(ipu_engine_connect(NULL, "x", weights, 4 * N), IPU_ERR_ARGUMENT,
@@ -177,7 +177,7 @@ START_TEST(variables_are_written_and_read_whole)
     MUST_FAIL(ipu_engine_read(d.engine, "v", back, 17), IPU_ERR_SHAPE,
               "takes 16 bytes, not 17");
     MUST_FAIL(ipu_engine_write(d.engine, "v", NULL, 16), IPU_ERR_ARGUMENT,
-              "NULL");
+              "variable 'v': the host memory is NULL");
     MUST_FAIL(ipu_engine_write(d.engine, "w", weights, 16), IPU_ERR_NAME,
               "no variable 'w'");
     MUST_FAIL(ipu_engine_read(d.engine, "x", back, 16), IPU_ERR_NAME,

@@ -188,7 +188,7 @@ START_TEST(misuse_is_refused)
     MUST_FAIL(ipu_executable_sharding(d.executable, &model, &all),
               IPU_ERR_STATE, "2 shards, 'model' has 1");
     MUST_FAIL(ipu_executable_sharding(d.executable, NULL, &all),
-              IPU_ERR_ARGUMENT, "NULL");
+              IPU_ERR_ARGUMENT, "sharding: the system is NULL");
     if (_i == 0)
         MUST_FAIL(ipu_shard(d.graph, 64), IPU_ERR_ARGUMENT, "shard 64");
     else if (_i == 1)
@@ -197,7 +197,7 @@ START_TEST(misuse_is_refused)
     else
         MUST_FAIL(ipu_shard_automatically(d.graph, 0), IPU_ERR_ARGUMENT,
                   "0 shards");
-    MUST_FAIL(ipu_shard(NULL, 0), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_shard(NULL, 0), IPU_ERR_ARGUMENT, "shard: the graph is NULL");
 }
 END_TEST
 

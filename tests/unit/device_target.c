@@ -259,8 +259,10 @@ START_TEST(names_that_are_none_list_those_that_are)
               "no target 'mk4': mk1, mk2 or bow");
     MUST_FAIL(ipu_system_find("Pod5", &system), IPU_ERR_NAME,
               "no system 'Pod5': C2, M2000");
-    MUST_FAIL(ipu_target_find(NULL, &target), IPU_ERR_ARGUMENT, "NULL");
-    MUST_FAIL(ipu_system_find("C2", NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_target_find(NULL, &target), IPU_ERR_ARGUMENT,
+              "target: its name is NULL");
+    MUST_FAIL(ipu_system_find("C2", NULL), IPU_ERR_ARGUMENT,
+              "system: the place for it is NULL");
 }
 END_TEST
 
@@ -280,7 +282,8 @@ START_TEST(sizes_must_be_set)
               "size is 0");
     system.ipus = 65;
     all.size = sizeof all;
-    MUST_FAIL(ipu_system_get_peaks(&system, &all), IPU_ERR_ARGUMENT, "65 IPUs");
+    MUST_FAIL(ipu_system_get_peaks(&system, &all), IPU_ERR_ARGUMENT,
+              "a system of 65 IPUs, 2 a board: 1 to 64 of them");
 }
 END_TEST
 
@@ -295,7 +298,7 @@ START_TEST(fields_out_of_range_are_named)
     target.exchange_bytes_per_cycle = NAN;
     MUST_FAIL(ipu_target_check(&target), IPU_ERR_ARGUMENT,
               "exchange_bytes_per_cycle is nan");
-    MUST_FAIL(ipu_target_check(NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_target_check(NULL), IPU_ERR_ARGUMENT, "the target is NULL");
 }
 END_TEST
 

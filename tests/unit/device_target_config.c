@@ -354,17 +354,22 @@ END_TEST
 
 START_TEST(null_arguments_are_refused)
 {
-    MUST_FAIL(ipu_config_new(NULL), IPU_ERR_ARGUMENT, "NULL");
-    MUST_FAIL(ipu_config_set(NULL, "system", "C2"), IPU_ERR_ARGUMENT, "NULL");
-    MUST_FAIL(ipu_config_set(config, NULL, "C2"), IPU_ERR_ARGUMENT, "NULL");
-    MUST_FAIL(ipu_config_set(config, "system", NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_config_new(NULL), IPU_ERR_ARGUMENT,
+              "the place for a configuration is NULL");
+    MUST_FAIL(ipu_config_set(NULL, "system", "C2"), IPU_ERR_ARGUMENT,
+              "config: the configuration is NULL");
+    MUST_FAIL(ipu_config_set(config, NULL, "C2"), IPU_ERR_ARGUMENT,
+              "config: the attribute is NULL");
+    MUST_FAIL(ipu_config_set(config, "system", NULL), IPU_ERR_ARGUMENT,
+              "config: the value is NULL");
     MUST_FAIL(ipu_config_load(NULL, "x"), IPU_ERR_ARGUMENT,
               "config: the configuration is NULL");
     MUST_FAIL(ipu_config_load(config, NULL), IPU_ERR_ARGUMENT,
               "config: the file's name is NULL");
-    MUST_FAIL(ipu_config_print(NULL, NULL, 0), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_config_print(NULL, NULL, 0), IPU_ERR_ARGUMENT,
+              "config: the configuration is NULL");
     MUST_FAIL(ipu_config_apply(config, NULL, devices, 1), IPU_ERR_ARGUMENT,
-              "NULL");
+              "config: the place for the system is NULL");
     MUST(ipu_config_auto_select(config, 1));
     MUST_FAIL(ipu_config_apply(config, &chips, devices, 0), IPU_ERR_ARGUMENT,
               "room for 0");

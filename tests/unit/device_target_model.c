@@ -546,7 +546,8 @@ START_TEST(arguments_are_checked)
     int64_t split;
 
     MUST_FAIL(ipu_model_loop(&mk2, &loop, &c), IPU_ERR_ARGUMENT, "negative");
-    MUST_FAIL(ipu_model_loop(&mk2, NULL, &c), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_model_loop(&mk2, NULL, &c), IPU_ERR_ARGUMENT,
+              "the loop is NULL");
     loop.size = 0;
     MUST_FAIL(ipu_model_loop(&mk2, &loop, &c), IPU_ERR_ARGUMENT, "size is 0");
     MUST_FAIL(ipu_model_exchange(&none, 0, 4, &c), IPU_ERR_ARGUMENT,
@@ -555,11 +556,12 @@ START_TEST(arguments_are_checked)
               "6 is not a pattern");
     MUST_FAIL(ipu_model_exchange(&mk2, 0, -4, &c), IPU_ERR_ARGUMENT,
               "-4 bytes");
-    MUST_FAIL(ipu_model_exchange(&mk2, 0, 4, NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_model_exchange(&mk2, 0, 4, NULL), IPU_ERR_ARGUMENT,
+              "the place for cycles is NULL");
     MUST_FAIL(ipu_model_matvec(&mk2, 10, 10, 11, &split, &c), IPU_ERR_ARGUMENT,
               "in 11 parts");
     MUST_FAIL(ipu_model_product(&mk2, NULL, NULL, &c), IPU_ERR_ARGUMENT,
-              "NULL");
+              "the product is NULL");
     c.size = 1;
     MUST_FAIL(ipu_model_exchange(&mk2, 0, 4, &c), IPU_ERR_ARGUMENT,
               "size is 1");

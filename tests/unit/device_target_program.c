@@ -636,7 +636,7 @@ START_TEST(arguments_are_checked)
     MUST_FAIL(ipu_executable_step(d.executable, 2, &step_info),
               IPU_ERR_ARGUMENT, "no step 2: the program has 0 to 1");
     MUST_FAIL(ipu_executable_step(NULL, 0, &step_info), IPU_ERR_ARGUMENT,
-              "NULL");
+              "step: the executable is NULL");
     MUST_FAIL(ipu_executable_tile(d.executable, 1472, &tile_info),
               IPU_ERR_ARGUMENT, "no tile 1472: 'mk2' has 0 to 1471");
     MUST_FAIL(ipu_executable_tile_cycles(d.executable, -1, 0, &some),

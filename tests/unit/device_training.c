@@ -75,7 +75,8 @@ START_TEST(reductions_have_names)
               "'AVERAGE' cannot be parsed as the reduction of accumulated "
               "gradients: valid are SUM, MEAN, RUNNING_MEAN");
     MUST_FAIL(ipu_reduction_parse(NULL, &r), IPU_ERR_NAME, "valid are");
-    MUST_FAIL(ipu_reduction_parse("SUM", NULL), IPU_ERR_ARGUMENT, "NULL");
+    MUST_FAIL(ipu_reduction_parse("SUM", NULL), IPU_ERR_ARGUMENT,
+              "the place for the reduction is NULL");
     ck_assert_int_eq(r, IPU_REDUCTION_RUNNING_MEAN);
     ck_assert_ptr_null(ipu_reduction_name(3));
     ck_assert_ptr_null(ipu_reduction_name(-1));

@@ -311,7 +311,8 @@ START_TEST(an_optimiser_takes_its_own_dtype)
     ipu_tensor slope = ipu_cast(d.graph, g, IPU_FLOAT16);
 
     slope = ipu_accumulate(d.graph, h, slope, 2, &o);
-    MUST_FAIL(ipu_sgd(d.graph, h, slope, rate, NULL), IPU_ERR_SHAPE, "h");
+    MUST_FAIL(ipu_sgd(d.graph, h, slope, rate, NULL), IPU_ERR_SHAPE,
+              ": the dtypes must be the same: ipu_cast one of them");
 }
 END_TEST
 

@@ -147,7 +147,7 @@ START_TEST(clipping_refuses)
         break;
     case 3:
         MUST_FAIL(ipu_clip_by_value(d.graph, 1, NULL, 1), IPU_ERR_ARGUMENT,
-                  "NULL");
+                  "clip by value: the array of gradients is NULL");
         break;
     default:
         MUST_FAIL(ipu_clip_by_global_norm(d.graph, 1, &number, 1, NULL),
@@ -233,7 +233,8 @@ START_TEST(a_rate_is_of_a_step)
                         : ipu_rate(d.graph, x[0], NULL).id,
                      0);
     MUST_FAIL(ipu_compile(d.graph, NULL, &d.executable),
-              _i ? IPU_ERR_SHAPE : IPU_ERR_ARGUMENT, _i ? "step" : "NULL");
+              _i ? IPU_ERR_SHAPE : IPU_ERR_ARGUMENT,
+              _i ? "step" : "rate: the options are NULL");
 }
 END_TEST
 
