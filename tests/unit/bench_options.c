@@ -239,51 +239,75 @@ END_TEST
 START_TEST(mistakes_are_named)
 {
     static const struct {
-        const char *line, *flag, *given;
+        const char *line, *text;
     } cases[] = {
-        {"", "allreduce, allgather", "which"},
-        {"join", "reducescatter", "'join'"},
-        {"frob", "reducescatter", "'frob'"},
-        {"allreduce broadcast", "one collective", "'broadcast'"},
-        {"allreduce -b 0", "-b", "'0'"},
-        {"allreduce -b banana", "-b", "'banana'"},
-        {"allreduce -e -4", "-e", "'-4'"},
-        {"allreduce -i 0", "-i", "'0'"},
-        {"allreduce -f 1", "-f", "'1'"},
-        {"allreduce -f 2K", "-f", "'2K'"},
-        {"allreduce -n 0", "-n", "'0'"},
-        {"allreduce -n 2147483648", "-n", "'2147483648'"},
-        {"allreduce -n 3x", "-n", "'3x'"},
-        {"allreduce -w -1", "-w", "'-1'"},
-        {"allreduce -c yes", "-c", "'yes'"},
-        {"allreduce -a 4", "-a", "'4'"},
-        {"allreduce -o adasum", "-o", "'adasum'"},
-        {"allreduce -d complex", "-d", "'complex'"},
-        {"broadcast -r -1", "-r", "'-1'"},
-        {"allreduce --memory gpu", "--memory", "'gpu'"},
-        {"allreduce --memory plain", "hvd, malloc", "'plain'"},
-        {"allreduce --format xml", "nccl, osu, csv, json", "'xml'"},
-        {"allreduce --min-bw fast", "--min-bw", "'fast'"},
-        {"allreduce --min-bw -1", "--min-bw", "'-1'"},
-        {"allreduce --min-bw inf", "--min-bw", "'inf'"},
-        {"allreduce --json=", "--json", "''"},
-        {"allreduce -b 64 -e 32", "64", "32"},
-        {"allreduce -o avg -d bool", "-o avg", "-d bool"},
-        {"allreduce -b 4 -e 7 -d double", "-d double", "8 bytes"},
-        {"allreduce --frob", "--help", "'--frob'"},
-        {"allreduce -n", "--help", "'-n'"},
-        {"allreduce --iters", "--iters", "needs a value"},
-        {"allreduce --no-compare=1", "--no-compare", "no value"},
+        {"", "which collective (allreduce, allgather, ...) or subcommand? See "
+             "--help"},
+        {"join",
+         "'join' is not a collective: allreduce, allgather, reducescatter, "
+         "broadcast, alltoall, reduce, gather or barrier"},
+        {"frob",
+         "'frob' is not a collective: allreduce, allgather, reducescatter, "
+         "broadcast, alltoall, reduce, gather or barrier"},
+        {"allreduce broadcast", "'broadcast': one collective at a time"},
+        {"allreduce -b 0",
+         "-b: '0' is not a number of bytes above 0 (like 512, 64K, 8M, 1G)"},
+        {"allreduce -b banana", "-b: 'banana' is not a number of bytes above 0 "
+                                "(like 512, 64K, 8M, 1G)"},
+        {"allreduce -e -4",
+         "-e: '-4' is not a number of bytes above 0 (like 512, 64K, 8M, 1G)"},
+        {"allreduce -i 0",
+         "-i: '0' is not a number of bytes above 0 (like 512, 64K, 8M, 1G)"},
+        {"allreduce -f 1",
+         "-f: '1' is not a whole number from 2 to 2147483647"},
+        {"allreduce -f 2K",
+         "-f: '2K' is not a whole number from 2 to 2147483647"},
+        {"allreduce -n 0",
+         "-n: '0' is not a whole number from 1 to 2147483647"},
+        {"allreduce -n 2147483648",
+         "-n: '2147483648' is not a whole number from 1 to 2147483647"},
+        {"allreduce -n 3x",
+         "-n: '3x' is not a whole number from 1 to 2147483647"},
+        {"allreduce -w -1",
+         "-w: '-1' is not a whole number from 0 to 2147483647"},
+        {"allreduce -c yes",
+         "-c: 'yes' is not a whole number from 0 to 2147483647"},
+        {"allreduce -a 4", "-a: '4' is not a whole number from 0 to 3"},
+        {"allreduce -o adasum",
+         "-o: 'adasum' is none of sum, prod, min, max, avg, all"},
+        {"allreduce -d complex", "-d: 'complex' is not a type; see --help"},
+        {"broadcast -r -1",
+         "-r: '-1' is not a whole number from 0 to 2147483647"},
+        {"allreduce --memory gpu", "--memory: 'gpu' is none of hvd, malloc"},
+        {"allreduce --memory plain",
+         "--memory: 'plain' is none of hvd, malloc"},
+        {"allreduce --format xml",
+         "--format: 'xml' is none of nccl, osu, csv, json"},
+        {"allreduce --min-bw fast",
+         "--min-bw: 'fast' is not a number of 0 or more"},
+        {"allreduce --min-bw -1",
+         "--min-bw: '-1' is not a number of 0 or more"},
+        {"allreduce --min-bw inf",
+         "--min-bw: 'inf' is not a number of 0 or more"},
+        {"allreduce --json=", "--json: '' is not a path"},
+        {"allreduce -b 64 -e 32",
+         "the smallest size, 64, is above the largest, 32"},
+        {"allreduce -o avg -d bool", "-o avg is not defined for -d bool"},
+        {"allreduce -b 4 -e 7 -d double",
+         "an element of -d double has 8 bytes: no size is that large"},
+        {"allreduce --frob",
+         "'--frob' is not an option, or lacks its value; see --help"},
+        {"allreduce -n",
+         "'-n' is not an option, or lacks its value; see --help"},
+        {"allreduce --iters", "--iters needs a value, --iters N"},
+        {"allreduce --no-compare=1", "--no-compare takes no value"},
     };
     struct bench_options o;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ck_assert_msg(parse(&o, cases[i].line) == OPTIONS_ERROR,
                       "'%s' is taken", cases[i].line);
-        ck_assert_msg(strstr(o.line.error, cases[i].flag) &&
-                          strstr(o.line.error, cases[i].given),
-                      "'%s': %s", cases[i].line, o.line.error);
-        ck_assert_ptr_null(strchr(o.line.error, '\n'));
+        ck_assert_str_eq(o.line.error, cases[i].text);
     }
 }
 END_TEST
