@@ -216,21 +216,37 @@ for r in rows:
 }
 
 @test "a wrong command line is one line and status 64" {
-    is_wrong 64 "'-b'" latency -b
-    is_wrong 64 "multiple of 4" latency -b 6
-    is_wrong 64 "above the largest" latency -b 64K
-    is_wrong 64 "'xml'" latency --format xml
-    is_wrong 64 "too many" latency allreduce
-    is_wrong 64 "between 0.01 and 3600" idle -s 0
-    is_wrong 64 "resnet50, vgg16" gradients -m alexnet
-    is_wrong 64 "'0'" gradients --rounds 0
-    is_wrong 64 "'many'" overlap -t many
-    is_wrong 64 "less than 64 bytes" overlap -b 64 -t 2
-    is_wrong 64 "2 to 4" hosts -H 5
-    is_wrong 64 "'fast'" hosts --rate fast
-    is_wrong 64 "after --" hosts allreduce
-    is_wrong 64 "moves data" hosts -- barrier
-    is_wrong 64 "needs a value" hosts --hosts
+    is_wrong 64 "'-b' is not an option, or lacks its value; see --help" \
+        latency -b
+    is_wrong 64 "-b: 6 is not a multiple of 4" latency -b 6
+    is_wrong 64 "the smallest size, 65536, is above the largest, 4096" \
+        latency -b 64K
+    is_wrong 64 "-e: 4294967296 is more than 2147483647" latency -e 4G
+    is_wrong 64 "--format: 'xml' is none of text, csv, json" \
+        latency --format xml
+    is_wrong 64 "'allreduce' is one word too many; see --help" \
+        latency allreduce
+    is_wrong 64 "-s: '0' is not between 0.01 and 3600" idle -s 0
+    is_wrong 64 "--model: 'alexnet' is none of resnet50, vgg16, bert-base, \
+gpt2-small, mnist, small161" gradients -m alexnet
+    is_wrong 64 "--rounds: '0' is not a whole number from 1 to 1000000" \
+        gradients --rounds 0
+    is_wrong 64 "-t: 'many' is not a whole number from 1 to 1024" \
+        overlap -t many
+    is_wrong 64 "-b 64: less than 64 bytes for each of 2 tensors" \
+        overlap -b 64 -t 2
+    is_wrong 64 "-b 8589934592: more than 2147483647 bytes a tensor" \
+        overlap -b 8G -t 2
+    local help='; see hvd-bench hosts --help'
+    is_wrong 64 "hosts: -H: '5' is not a whole number from 2 to 4$help" \
+        hosts -H 5
+    is_wrong 64 "hosts: --rate: 'fast' is not a rate (like 1gbit, 100mbit) or \
+none$help" hosts --rate fast
+    is_wrong 64 "hosts: 'allreduce' is not an option; what is the collective's \
+stands after --$help" hosts allreduce
+    is_wrong 64 "hosts: 'barrier' is not a collective that moves data$help" \
+        hosts -- barrier
+    is_wrong 64 "hosts: --hosts needs a value$help" hosts --hosts
 }
 
 @test "hosts is not started by mpirun" {
