@@ -135,6 +135,12 @@ static void trained(ipu_graph *g)
     MUST(ipu_optimize(g, &o, 1, &w, &dw));
 }
 
+static void of_integers(ipu_graph *g)
+{
+    x = ipu_input(g, "x", IPU_INT32, 2, SHAPE(ROWS, WIDTH));
+    MUST(ipu_output(g, "y", ipu_add(g, x, x)));
+}
+
 static void without_variables(ipu_graph *g)
 {
     x = ipu_input(g, "x", IPU_FLOAT32, 2, SHAPE(ROWS, WIDTH));
@@ -166,6 +172,11 @@ static const struct refusal {
      "remedy: pipeline: its loss is computed by nothing"},
     {wide, IPU_REMEDY_PIPELINE, 2,
      "remedy: pipeline: more than 32 tensors pass from one stage to the next"},
+    {with_a_variable_for_a_loss, IPU_REMEDY_RECOMPUTE, 1,
+     "remedy: recompute: the backward pass reads nothing of which less could "
+     "be kept"},
+    {of_integers, IPU_REMEDY_HALF, 1,
+     "remedy: float16: no tensor of it is of float32"},
     {trained, IPU_REMEDY_OFFLOAD, 1,
      "remedy: offload: there is nothing that only the update uses"},
     {without_variables, IPU_REMEDY_OFFLOAD_ALL, 1,
