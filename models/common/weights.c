@@ -155,6 +155,23 @@ static bool has_shape(const json_t *shape, const struct model_variable *v)
     return true;
 }
 
+/* The status of a variable that the file has in another shape. */
+static int wrong_shape(const struct reading *r, const struct model_variable *v,
+                       const json_t *shape)
+{
+    char *there = json_dumps(shape, JSON_COMPACT | JSON_ENCODE_ANY);
+    char here[128] = "";
+
+    for (int32_t i = 0, n = 0; i < v->ndim; i++)
+        n += snprintf(here + n, sizeof here - (size_t)n, "%s%lld", i ? "," : "",
+                      (long long)v->shape[i]);
+    problem_set("--load-weights: %s: '%s' is of the shape %.80s there, and "
+                "[%s] in this network",
+                r->path, v->name, there ? there : "null", here);
+    free(there);
+    return PROBLEM;
+}
+
 /* Where the variable's floats are, from the first byte of the data on. */
 static int locate(const struct reading *r, const struct model_variable *v,
                   int64_t *offset)
@@ -168,12 +185,11 @@ static int locate(const struct reading *r, const struct model_variable *v,
                            "written for another network?",
                            r->path, v->name);
     if (!dtype || strcmp(dtype, "F32") != 0)
-        return problem_set("--load-weights: %s: '%s' is not of dtype F32",
-                           r->path, v->name);
+        return problem_set(
+            "--load-weights: %s: '%s' is of dtype %.20s, not F32", r->path,
+            v->name, dtype ? dtype : "null");
     if (!has_shape(json_object_get(entry, "shape"), v))
-        return problem_set("--load-weights: %s: '%s' has another shape there "
-                           "than in this network",
-                           r->path, v->name);
+        return wrong_shape(r, v, json_object_get(entry, "shape"));
     *offset = json_integer_value(json_array_get(offsets, 0));
     int64_t end = json_integer_value(json_array_get(offsets, 1));
     if (*offset < 0 || end > r->bytes || *offset > end ||

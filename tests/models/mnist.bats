@@ -358,7 +358,7 @@ idx_directory() {
         --save-weights "$OUT/mlp"
     run ranks 2 --model cnn --load-weights "$OUT/mlp"
     assert_status_everywhere 2 1
-    assert_one_line "another shape"
+    assert_one_line "in this network"
     truncate -s -4 "$OUT/mlp"
     run ranks 2 --model mlp --load-weights "$OUT/mlp"
     assert_status_everywhere 2 1

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files of weights: what was saved is loaded, and what is no such file, or one
+ * of another network, is told in one line, which is tested as a whole.
+ */
+#include "common/problem.h"
+#include "common/weights.h"
+
+#include "check_main.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct model_variable variables[] = {
+    {.name = "a/kernel", .ndim = 2, .shape = {2, 3}, .count = 6},
+    {.name = "a/bias", .ndim = 1, .shape = {3}, .count = 3},
+};
+static const struct model model = {.variables = variables, .nvariables = 2};
+static float kernel[6], bias[3];
+static float *const values[] = {kernel, bias};
+static char path[] = "/tmp/hvd-weights-XXXXXX";
+
+static void set_up(void)
+{
+    int file = mkstemp(path);
+
+    ck_assert_int_ge(file, 0);
+    close(file);
+    for (int i = 0; i < 6; i++)
+        kernel[i] = (float)i / 3;
+    for (int i = 0; i < 3; i++)
+        bias[i] = (float)-i;
+}
+
+static void tear_down(void)
+{
+    unlink(path);
+}
+
+START_TEST(what_was_saved_is_loaded)
+{
+    const uint64_t hash = weights_hash(&model, values);
+
+    ck_assert_int_eq(weights_save(path, &model, values), 0);
+    memset(kernel, 0, sizeof kernel);
+    memset(bias, 0, sizeof bias);
+    ck_assert_int_eq(weights_load(path, &model, values), 0);
+    ck_assert_uint_eq(weights_hash(&model, values), hash);
+}
+END_TEST
+
+/* A header of this length with this text, and 36 bytes. */
+static void put(uint64_t length, const char *text)
+{
+    static const float data[9];
+    FILE *out = fopen(path, "wb");
+
+    ck_assert_ptr_nonnull(out);
+    for (int i = 0; i < 8; i++)
+        fputc((int)(length >> (8 * i) & 255), out);
+    fputs(text, out);
+    ck_assert_uint_eq(fwrite(data, 1, sizeof data, out), sizeof data);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+static void expect(const char *at, const char *text)
+{
+    char whole[400];
+
+    snprintf(whole, sizeof whole, "--load-weights: %s: %s", at, text);
+    ck_assert_int_eq(weights_load(at, &model, values), PROBLEM);
+    ck_assert_str_eq(problem_text(), whole);
+}
+
+START_TEST(what_is_no_such_file_is_told)
+{
+    expect("/nowhere/at/all", "No such file or directory");
+    expect("/tmp", "this is no regular file");
+    expect(path, "this is no safetensors file: it is too short");
+    put(1 << 20, "{}");
+    expect(path, "this is no safetensors file: its header would be longer than "
+                 "it");
+    put(2, "{]");
+    expect(path, "this is no safetensors file: its header is not JSON");
+    put(2, "[]");
+    expect(path, "this is no safetensors file: its header is not JSON");
+}
+END_TEST
+
+#define KERNEL(dtype, shape, first, end)                                       \
+    "{\"a/kernel\":{\"dtype\":" dtype ",\"shape\":" shape                      \
+    ",\"data_offsets\":[" #first "," #end "]}}"
+
+static const struct {
+    const char *header, *text;
+} wrong[] = {
+    {"{}", "there is no 'a/kernel' in it; was it written for another network?"},
+    {KERNEL("\"F32\"", "[2,3]", 0, 24),
+     "there is no 'a/bias' in it; was it written for another network?"},
+    {KERNEL("\"BF16\"", "[2,3]", 0, 12),
+     "'a/kernel' is of dtype BF16, not F32"},
+    {KERNEL("7", "[2,3]", 0, 24), "'a/kernel' is of dtype null, not F32"},
+    {KERNEL("\"F32\"", "[3,2]", 0, 24),
+     "'a/kernel' is of the shape [3,2] there, and [2,3] in this network"},
+    {KERNEL("\"F32\"", "[6]", 0, 24),
+     "'a/kernel' is of the shape [6] there, and [2,3] in this network"},
+    {KERNEL("\"F32\"", "\"wide\"", 0, 24),
+     "'a/kernel' is of the shape \"wide\" there, and [2,3] in this network"},
+    {"{\"a/kernel\":{\"dtype\":\"F32\"}}",
+     "'a/kernel' is of the shape null there, and [2,3] in this network"},
+    {KERNEL("\"F32\"", "[2,3]", 0, 20),
+     "'a/kernel' does not lie where its header says; is the file truncated?"},
+    {KERNEL("\"F32\"", "[2,3]", 16, 40),
+     "'a/kernel' does not lie where its header says; is the file truncated?"},
+    {KERNEL("\"F32\"", "[2,3]", -8, 16),
+     "'a/kernel' does not lie where its header says; is the file truncated?"},
+};
+
+START_TEST(what_is_of_another_network_is_told)
+{
+    put(strlen(wrong[_i].header), wrong[_i].header);
+    expect(path, wrong[_i].text);
+}
+END_TEST
+
+START_TEST(what_cannot_be_saved_is_told)
+{
+    ck_assert_int_eq(weights_save("/nowhere/at/all", &model, values), PROBLEM);
+    ck_assert_str_eq(problem_text(),
+                     "--save-weights /nowhere/at/all: cannot be written: No "
+                     "such file or directory");
+}
+END_TEST
+
+static TCase *tcase_weights(void)
+{
+    TCase *t = tcase_create("weights");
+
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, what_was_saved_is_loaded);
+    tcase_add_test(t, what_is_no_such_file_is_told);
+    tcase_add_loop_test(t, what_is_of_another_network_is_told, 0,
+                        sizeof wrong / sizeof *wrong);
+    tcase_add_test(t, what_cannot_be_saved_is_told);
+    return t;
+}
+
+HVD_TEST_MAIN("models_weights", tcase_weights)
