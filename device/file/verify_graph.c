@@ -92,8 +92,9 @@ static int verify_tensor(const struct ipu__reader *r, const ipu_graph *g,
         return ipu__damaged(r, "%.60s is nowhere", t->name);
     if (t->kind == IPU__INPUT && !t->fed && !sources)
         return ipu__damaged(r, "a body has an input of its own");
-    if (t->renews ? t->kind != IPU__VARIABLE || !within(t->renews - 1, index)
-                  : t->kind == IPU__VARIABLE && !t->imported && !sources)
+    if (t->renews
+            ? t->kind != IPU__VARIABLE || !within((int64_t)t->renews - 1, index)
+            : t->kind == IPU__VARIABLE && !t->imported && !sources)
         return ipu__damaged(r, "%.60s is a variable of nothing", t->name);
     if (t->remote && (t->kind != IPU__VARIABLE ||
                       (t->shape.ndim < 1 || t->shape.extents[0] < 1)))
