@@ -178,6 +178,12 @@ static bool is_scalar(const struct ipu__shape *shape)
     return shape->ndim == 0;
 }
 
+static bool stays_wide(const ipu_graph *g, const struct ipu__tensor *t)
+{
+    return is_scalar(&t->shape) ||
+           (t->node >= 0 && g->nodes[t->node].op->makes_wide);
+}
+
 static int halve_one(ipu_graph *g)
 {
     int changed = 0;
@@ -185,7 +191,7 @@ static int halve_one(ipu_graph *g)
     for (int32_t i = 0; i < g->ntensors; i++) {
         struct ipu__tensor *t = &g->tensors[i];
 
-        if (t->shape.dtype != IPU_FLOAT32 || is_scalar(&t->shape))
+        if (t->shape.dtype != IPU_FLOAT32 || stays_wide(g, t))
             continue;
         if (t->data)
             IPU_TRY(halve_constant(t));

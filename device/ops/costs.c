@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/costs.h"
 
+#include "ops/half.h"
 #include "ops/norm.h"
 
 int32_t ipu__slots(const struct ipu__op *op, int32_t element_bytes)
@@ -63,6 +64,8 @@ void ipu__norm_grad_cost(const struct ipu__call *call, struct ipu__work *work)
 
 void ipu__statistics_cost(const struct ipu__call *call, struct ipu__work *work)
 {
+    if (ipu__is_half(call->inputs[0].dtype))
+        work->element_bytes = 2;
     set(call, work, IPU__WORK_ROWS);
     set_run(call, work);
     work->loads = 2;

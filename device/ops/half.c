@@ -95,6 +95,12 @@ void ipu__narrow(ipu_dtype dtype, void *to, const float *from, int64_t count)
 /* --------------------------------------------------------------------- calls
  */
 
+/* Inputs that must be of one dtype. */
+static int alike(const struct ipu__call *call)
+{
+    return call->op->ninputs - call->op->last_wide;
+}
+
 int ipu__show_wide(struct ipu__call *call)
 {
     int first = -1;
@@ -104,7 +110,7 @@ int ipu__show_wide(struct ipu__call *call)
     call->output.dtype = call->output.shape.dtype;
     if (call->op->raw)
         return IPU_OK;
-    for (int i = 0; i < call->op->ninputs; i++) {
+    for (int i = 0; i < alike(call); i++) {
         if (call->inputs[i].dtype == IPU_INT32)
             continue;
         if (first < 0)
@@ -114,7 +120,7 @@ int ipu__show_wide(struct ipu__call *call)
                               "the dtypes must be the same: ipu_cast one of "
                               "them");
     }
-    for (int i = 0; i < call->op->ninputs; i++)
+    for (int i = 0; i < alike(call); i++)
         if (ipu__is_half(call->inputs[i].dtype))
             call->inputs[i].shape.dtype = IPU_FLOAT32;
     if (ipu__is_half(call->output.dtype))
@@ -124,9 +130,9 @@ int ipu__show_wide(struct ipu__call *call)
 
 void ipu__store_narrow(const struct ipu__call *call, struct ipu__shape *output)
 {
-    if (call->op->raw || output->dtype != IPU_FLOAT32)
+    if (call->op->raw || call->op->makes_wide || output->dtype != IPU_FLOAT32)
         return;
-    for (int i = 0; i < call->op->ninputs; i++)
+    for (int i = 0; i < alike(call); i++)
         if (ipu__is_half(call->inputs[i].dtype))
             output->dtype = call->inputs[i].dtype;
 }

@@ -75,9 +75,9 @@ int ipu__norm_check_statistics(const struct ipu__call *call, int i)
     const struct ipu__shape *s = &call->inputs[i].shape;
     const int64_t *view = call->attributes->view;
 
-    return ipu__expect_true(call, s->ndim == 3 && s->extents[0] == 2 &&
-                                      s->extents[1] == view[0] &&
-                                      s->extents[2] == view[2]);
+    return ipu__expect_true(
+        call, s->dtype == IPU_FLOAT32 && s->ndim == 3 && s->extents[0] == 2 &&
+                  s->extents[1] == view[0] && s->extents[2] == view[2]);
 }
 
 int ipu__norm_check_scale(const struct ipu__call *call,
@@ -92,8 +92,7 @@ static int statistics_shape(const struct ipu__call *call,
 {
     IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, -1, "of any shape"));
     IPU_TRY(ipu__norm_check_view(call, &call->inputs[0].shape));
-    *output =
-        (struct ipu__shape){.dtype = call->inputs[0].shape.dtype, .ndim = 3};
+    *output = (struct ipu__shape){.dtype = IPU_FLOAT32, .ndim = 3};
     output->extents[0] = 2;
     output->extents[1] = call->attributes->view[0];
     output->extents[2] = call->attributes->view[2];
@@ -176,6 +175,7 @@ static int run_statistics(const struct ipu__call *call)
 
 const struct ipu__op ipu__norm_statistics = {
     .name = "norm_statistics",
+    .makes_wide = true,
     .ninputs = 1,
     .in_place = -1,
     .slots = 4,
@@ -349,6 +349,7 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
 const struct ipu__op ipu__layer_norm = {
     .name = "layer_norm",
     .ninputs = 4,
+    .last_wide = true,
     .in_place = 0,
     .by_row = true,
     .slots = 4,
@@ -362,6 +363,7 @@ const struct ipu__op ipu__layer_norm = {
 const struct ipu__op ipu__group_norm = {
     .name = "group_norm",
     .ninputs = 4,
+    .last_wide = true,
     .in_place = 0,
     .by_row = true,
     .slots = 4,
@@ -375,6 +377,7 @@ const struct ipu__op ipu__group_norm = {
 const struct ipu__op ipu__batch_norm = {
     .name = "batch_norm",
     .ninputs = 4,
+    .last_wide = true,
     .in_place = 0,
     .by_row = true,
     .slots = 4,

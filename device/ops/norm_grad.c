@@ -153,6 +153,7 @@ static int run_dx(const struct ipu__call *call)
 const struct ipu__op ipu__norm_grad = {
     .name = "norm_grad",
     .ninputs = 4,
+    .last_wide = true,
     .in_place = 0,
     .by_row = true,
     .slots = 10,
@@ -201,6 +202,7 @@ static int run_dscale(const struct ipu__call *call)
 const struct ipu__op ipu__norm_scale_grad = {
     .name = "norm_scale_grad",
     .ninputs = 3,
+    .last_wide = true,
     .in_place = -1,
     .slots = 3,
     .shape = dscale_shape,

@@ -33,7 +33,6 @@ static int check(ipu_graph *graph, const struct ipu__op *op,
         call.inputs[i].name = graph->tensors[index].name;
         call.inputs[i].shape = graph->tensors[index].shape;
     }
-    call.inputs[3] = call.inputs[0]; /* the statistics, by their dtype */
     status = check_epsilon(op, a->offset);
     if (status == IPU_OK)
         status = ipu__show_wide(&call);

@@ -61,6 +61,10 @@ struct ipu__op {
     bool alias;
     /* It takes elements as they are stored, of all dtypes. */
     bool raw;
+    /* What it makes is float32, of halves too: statistics of them. */
+    bool makes_wide;
+    /* The last input is float32, whatever the others are: such statistics. */
+    bool last_wide;
     /* run may fail: it looks at the data. */
     bool checks;
     /* Running it does more than make its output, or the output depends on more

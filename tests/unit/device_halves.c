@@ -163,7 +163,16 @@ static ipu_tensor kernel_of(ipu_graph *g, ipu_tensor x)
                        SHAPE(2, 3, 1, 1));
 }
 
-enum { OPS = 31 };
+static ipu_tensor batch_norm_of(ipu_graph *g, ipu_tensor x, ipu_tensor row)
+{
+    ipu_tensor mean = ipu_variable(g, "mean", IPU_FLOAT32, 1, SHAPE(SIDE));
+    ipu_tensor variance =
+        ipu_variable(g, "variance", IPU_FLOAT32, 1, SHAPE(SIDE));
+
+    return ipu_batch_norm(g, x, row, row, mean, variance, 0.9, 1e-3);
+}
+
+enum { OPS = 34 };
 
 /* Of x and w, [SIDE, SIDE] each. */
 static ipu_tensor make(ipu_graph *g, int op, ipu_tensor x, ipu_tensor w)
@@ -204,6 +213,9 @@ static ipu_tensor make(ipu_graph *g, int op, ipu_tensor x, ipu_tensor w)
     case 27: return ipu_relu(g, x);
     case 28: return ipu_reduce_sum(g, x, 0.5);
     case 29: return ipu_broadcast(g, row_of(g, x), 2, SHAPE(4, SIDE));
+    case 30: return ipu_layer_norm(g, x, row_of(g, w), row_of(g, x), 1e-3);
+    case 31: return ipu_group_norm(g, x, 2, row_of(g, w), row_of(g, x), 1e-3);
+    case 32: return batch_norm_of(g, x, row_of(g, w));
     default: return ipu_square(g, ipu_negate(g, x));
     }
 }
