@@ -76,7 +76,7 @@ ipu_tensor ipu_attention(ipu_graph *graph, ipu_tensor qkv, int32_t heads,
 /* x: [..., n], bias: [n] -> [..., n] */
 ipu_tensor ipu_bias_add(ipu_graph *graph, ipu_tensor x, ipu_tensor bias);
 
-/* max(x, 0); the gradient at 0 is 0 */
+/* max(x, 0), of NaN NaN; the gradient at 0 is 0 */
 ipu_tensor ipu_relu(ipu_graph *graph, ipu_tensor x);
 
 /* The same elements in another shape. One extent may be -1. */

@@ -6,7 +6,7 @@ IPU__WIDE static void relu(float *y, const float *x, int64_t count)
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
-        y[i] = x[i] > 0 ? x[i] : 0;
+        y[i] = x[i] <= 0 ? 0 : x[i]; /* NaN stays */
 }
 
 static int run(const struct ipu__call *call)

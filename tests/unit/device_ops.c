@@ -142,17 +142,20 @@ START_TEST(relu_drops_what_is_below_0)
 }
 END_TEST
 
-START_TEST(relu_of_infinities)
+START_TEST(relu_of_infinities_and_nan)
 {
-    ipu_tensor x = input("a", 1, SHAPE(3));
+    ipu_tensor x = input("a", 1, SHAPE(4));
 
     a[0] = INFINITY;
     a[1] = -INFINITY;
     a[2] = -0.0f;
+    a[3] = NAN;
     compute(x, (ipu_tensor){-1}, ipu_relu(d.graph, x));
     ck_assert_float_eq(y[0], INFINITY);
     ck_assert_float_eq(y[1], 0);
     ck_assert_float_eq(y[2], 0);
+    ck_assert(!signbit(y[2]));
+    ck_assert_float_nan(y[3]);
 }
 END_TEST
 
@@ -323,7 +326,7 @@ static TCase *tcase_elements(void)
     tcase_add_loop_test(tcase, bias_is_added_to_the_last_dimension, 0, SCALAR);
     tcase_add_loop_test(tcase, add_and_multiply_go_by_element, 0, SHAPES);
     tcase_add_loop_test(tcase, relu_drops_what_is_below_0, 0, SHAPES);
-    tcase_add_test(tcase, relu_of_infinities);
+    tcase_add_test(tcase, relu_of_infinities_and_nan);
     tcase_add_loop_test(tcase, reshape_keeps_the_elements, 0, SHAPES);
     tcase_add_test(tcase, reshape_takes_integers);
     tcase_add_loop_test(tcase, reduce_sum_is_the_scaled_sum, 0, SHAPES);
