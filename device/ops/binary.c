@@ -274,23 +274,24 @@ static int run_power(const struct ipu__call *call)
     return ipu__pair_run(call, LOOPS(&power_floats, NULL));
 }
 
-/* d(a^b) = b a^(b - 1) da + a^b log(a) db; of a = 0 the second is 0, as in
- * TensorFlow, rather than 0 times infinity. */
+/* d(a^b) = b a^(b - 1) da + a^b log(a) db; of b = 0 the first is 0, and of a =
+ * 0 the second, rather than 0 times infinity. */
 static void power_gradient(ipu_graph *graph, const struct ipu__node *node,
                            const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
     ipu_tensor a = input(graph, node, 0), b = input(graph, node, 1);
     ipu_tensor y = ipu__handle(graph, node->output);
+    ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
 
     if (needed[node->inputs[0]]) {
-        ipu_tensor less = ipu_scale(graph, b, 1, -1);
+        ipu_tensor less = ipu_select(graph, ipu_equal(graph, b, zero), zero,
+                                     ipu_scale(graph, b, 1, -1));
         ipu_tensor slope = ipu_multiply(graph, ipu_power(graph, a, less), b);
 
         dx[0] =
             ipu__unbroadcast(graph, node, 0, ipu_multiply(graph, slope, dy));
     }
     if (needed[node->inputs[1]]) {
-        ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
         ipu_tensor log = ipu_select(graph, ipu_equal(graph, a, zero), zero,
                                     ipu_log(graph, a));
 
