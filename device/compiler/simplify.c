@@ -52,7 +52,8 @@ static bool is_all(const ipu_graph *g, int32_t t, double value)
     return (double)x == value && !signbit(x) == !signbit(value);
 }
 
-/* Whether it has no -0. */
+/* Whether it has no -0. What an op adds +0 to has none, unless it is rounded
+ * afterwards, as halves are. */
 static bool no_minus_zero(const ipu_graph *g, int32_t t)
 {
     const struct ipu__node *node = ipu__maker(g, t);
@@ -66,7 +67,8 @@ static bool no_minus_zero(const ipu_graph *g, int32_t t)
     return node->op == &ipu__relu || node->op == &ipu__unary_abs ||
            node->op == &ipu__square || node->op == &ipu__unary_exp ||
            node->op == &ipu__softmax || node->op == &ipu__activation_sigmoid ||
-           (node->op == &ipu__scale && !signbit(node->attributes.offset));
+           (node->op == &ipu__scale && !signbit(node->attributes.offset) &&
+            g->tensors[t].shape.dtype == IPU_FLOAT32);
 }
 
 /* What takes the place of a node's output: one of its inputs. -1: nothing. */
@@ -114,8 +116,8 @@ static int32_t of_one(const ipu_graph *g, struct ipu__node *node)
     if (node->op == &ipu__unary_abs && maker->op == &ipu__negate)
         node->inputs[0] = maker->inputs[0];
     if (is_scale(node, -1) && !signbit(node->attributes.offset) &&
-        maker->op == &ipu__scale && maker->attributes.offset == 0 &&
-        !signbit(maker->attributes.offset)) {
+        g->tensors[x].shape.dtype == IPU_FLOAT32 && maker->op == &ipu__scale &&
+        maker->attributes.offset == 0 && !signbit(maker->attributes.offset)) {
         node->attributes.scale = -maker->attributes.scale;
         node->inputs[0] = maker->inputs[0];
     }

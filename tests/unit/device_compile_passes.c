@@ -191,6 +191,23 @@ START_TEST(zero_is_added_to_what_is_never_negative)
 }
 END_TEST
 
+/* What is rounded to float16 after +0 was added can be -0. */
+START_TEST(zero_is_added_to_what_is_rounded)
+{
+    ipu_tensor x = ipu_input(d.graph, "x", IPU_FLOAT16, 1, SHAPE(2));
+    uint16_t least[2] = {0x0001, 0x8001}, y[2];
+
+    x = ipu_scale(d.graph, ipu_scale(d.graph, x, 0.1, 0), _i ? 1 : -1, 0);
+    MUST(ipu_output(d.graph, "y", x));
+    device_load(&d);
+    MUST(ipu_engine_connect(d.engine, "x", least, sizeof least));
+    MUST(ipu_engine_connect(d.engine, "y", y, sizeof y));
+    MUST(ipu_engine_run(d.engine));
+    ck_assert_uint_eq(y[0], 0);
+    ck_assert_uint_eq(y[1], 0);
+}
+END_TEST
+
 START_TEST(two_become_one)
 {
     const int32_t first[] = {2, 0, 1}, second[] = {0, 2, 1};
@@ -277,6 +294,7 @@ static TCase *tcase_nodes(void)
     tcase_add_loop_test(tcase, what_changes_nothing_is_dropped, 0, UNCHANGED);
     tcase_add_loop_test(tcase, what_changes_a_bit_stays, 0, 4);
     tcase_add_test(tcase, zero_is_added_to_what_is_never_negative);
+    tcase_add_loop_test(tcase, zero_is_added_to_what_is_rounded, 0, 2);
     tcase_add_loop_test(tcase, two_become_one, 0, 4);
     tcase_add_test(tcase, a_copy_of_a_variable_stays_what_it_was);
     tcase_add_test(tcase, what_is_computed_twice_is_computed_once);
