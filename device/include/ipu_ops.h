@@ -147,8 +147,8 @@ ipu_tensor ipu_depthwise_conv2d(ipu_graph *graph, ipu_tensor x,
 /* ------------------------------------------------------------------ losses */
 
 /* Of each element: the cross entropy of sigmoid(logit), or of a probability,
- * with a target in [0, 1]. Logits are more precise. Probabilities count as at
- * least epsilon, and at most 1 - epsilon. */
+ * with a target in [0, 1]. Logits are more precise. What a logarithm is taken
+ * of, a probability or what it lacks to 1, counts as at least epsilon. */
 ipu_tensor ipu_sigmoid_cross_entropy(ipu_graph *graph, ipu_tensor logits,
                                      ipu_tensor targets);
 ipu_tensor ipu_binary_cross_entropy(ipu_graph *graph, ipu_tensor probabilities,
