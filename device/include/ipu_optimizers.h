@@ -34,11 +34,11 @@ typedef struct ipu_adam_options {
 
 /*
  * Assign to the variable what the optimiser makes of it and of the gradient,
- * with each run. rate: a float32 scalar, an input or a constant; step: an int32
- * scalar, 0 in the first run (ipu_counter). What they keep are variables: the
- * name with "/momentum", or with "/m" and "/v". Weight decay is added to the
- * gradient by adam, and beside the moments by adamw and lamb. options NULL: as
- * above, without momentum.
+ * with each run. rate: a float32 scalar, an input or a constant, of halves too;
+ * step: an int32 scalar, 0 in the first run (ipu_counter). What they keep are
+ * variables: the name with "/momentum", or with "/m" and "/v". Weight decay is
+ * added to the gradient by adam, and beside the moments by adamw and lamb.
+ * options NULL: as above, without momentum.
  */
 int ipu_sgd(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
             ipu_tensor rate, const ipu_sgd_options *options);

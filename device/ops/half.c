@@ -95,10 +95,12 @@ void ipu__narrow(ipu_dtype dtype, void *to, const float *from, int64_t count)
 /* --------------------------------------------------------------------- calls
  */
 
-/* Inputs that must be of one dtype. */
-static int alike(const struct ipu__call *call)
+/* Whether input i must have the dtype of the other floats. */
+static bool is_alike(const struct ipu__call *call, int i)
 {
-    return call->op->ninputs - call->op->last_wide;
+    if (call->inputs[i].dtype == IPU_FLOAT32 && i == call->op->ninputs - 1)
+        return !call->op->last_wide;
+    return call->inputs[i].dtype != IPU_INT32;
 }
 
 int ipu__show_wide(struct ipu__call *call)
@@ -110,8 +112,8 @@ int ipu__show_wide(struct ipu__call *call)
     call->output.dtype = call->output.shape.dtype;
     if (call->op->raw)
         return IPU_OK;
-    for (int i = 0; i < alike(call); i++) {
-        if (call->inputs[i].dtype == IPU_INT32)
+    for (int i = 0; i < call->op->ninputs; i++) {
+        if (!is_alike(call, i))
             continue;
         if (first < 0)
             first = i;
@@ -120,7 +122,7 @@ int ipu__show_wide(struct ipu__call *call)
                               "the dtypes must be the same: ipu_cast one of "
                               "them");
     }
-    for (int i = 0; i < alike(call); i++)
+    for (int i = 0; i < call->op->ninputs; i++)
         if (ipu__is_half(call->inputs[i].dtype))
             call->inputs[i].shape.dtype = IPU_FLOAT32;
     if (ipu__is_half(call->output.dtype))
@@ -132,7 +134,7 @@ void ipu__store_narrow(const struct ipu__call *call, struct ipu__shape *output)
 {
     if (call->op->raw || call->op->makes_wide || output->dtype != IPU_FLOAT32)
         return;
-    for (int i = 0; i < alike(call); i++)
+    for (int i = 0; i < call->op->ninputs; i++)
         if (ipu__is_half(call->inputs[i].dtype))
             output->dtype = call->inputs[i].dtype;
 }

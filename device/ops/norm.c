@@ -75,9 +75,10 @@ int ipu__norm_check_statistics(const struct ipu__call *call, int i)
     const struct ipu__shape *s = &call->inputs[i].shape;
     const int64_t *view = call->attributes->view;
 
-    return ipu__expect_true(
-        call, s->dtype == IPU_FLOAT32 && s->ndim == 3 && s->extents[0] == 2 &&
-                  s->extents[1] == view[0] && s->extents[2] == view[2]);
+    return ipu__expect_true(call, call->inputs[i].dtype == IPU_FLOAT32 &&
+                                      s->ndim == 3 && s->extents[0] == 2 &&
+                                      s->extents[1] == view[0] &&
+                                      s->extents[2] == view[2]);
 }
 
 int ipu__norm_check_scale(const struct ipu__call *call,

@@ -63,7 +63,8 @@ struct ipu__op {
     bool raw;
     /* What it makes is float32, of halves too: statistics of them. */
     bool makes_wide;
-    /* The last input is float32, whatever the others are: such statistics. */
+    /* The last input may be float32 where the others are halves: such
+     * statistics, a learning rate. */
     bool last_wide;
     /* run may fail: it looks at the data. */
     bool checks;

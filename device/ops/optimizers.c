@@ -219,11 +219,12 @@ int ipu__adamw(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
     return adam(graph, "adamw", part, gradient, rate, step, o, o->weight_decay);
 }
 
-/* The square root of the sum of the squares, of all parts. */
+/* The square root of the sum of the squares, of all parts, in float32. */
 static ipu_tensor length_of(ipu_graph *g, const struct ipu__part *part,
                             const char *what, ipu_tensor x)
 {
-    ipu_tensor sum = ipu_reduce_sum(g, ipu_square(g, x), 1);
+    ipu_tensor wide = ipu_cast(g, x, IPU_FLOAT32);
+    ipu_tensor sum = ipu_reduce_sum(g, ipu_square(g, wide), 1);
     char name[256];
 
     if (part->sum && g->status >= 0) {
@@ -261,7 +262,8 @@ int ipu__lamb(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
         graph, &ipu__adam_direction,
         (const ipu_tensor[]){part->value, moments[0], moments[1], step},
         &attributes);
-    rate = ipu_multiply(graph, rate, trust(graph, part, u));
+    rate = ipu_multiply(graph, ipu_cast(graph, rate, IPU_FLOAT32),
+                        trust(graph, part, u));
     part->result = ipu__add(graph, &ipu__descend,
                             (const ipu_tensor[]){part->value, u, rate}, NULL);
     return graph->status;

@@ -91,6 +91,7 @@ static int run_descend(const struct ipu__call *call)
 const struct ipu__op ipu__descend = {
     .name = "descend",
     .ninputs = 3,
+    .last_wide = true,
     .in_place = 0,
     .by_element = true,
     .slots = 2,
@@ -166,6 +167,7 @@ static int run_update(const struct ipu__call *call)
 const struct ipu__op ipu__adam_update = {
     .name = "adam_update",
     .ninputs = 5,
+    .last_wide = true,
     .in_place = 0,
     .by_element = true,
     .slots = IPU__SQRT_SLOTS + IPU__DIVIDE_SLOTS + 9,

@@ -144,6 +144,37 @@ START_TEST(weights_may_start_at_0)
 }
 END_TEST
 
+/* By a rate of float32. The square of each weight alone is more than float16
+ * can hold. */
+START_TEST(weights_may_be_halves)
+{
+    struct state s = {.w = {0}};
+    float slopes[COUNT], now = (float)RATE;
+    _Float16 values[COUNT];
+
+    w = ipu_variable(d.graph, "h", IPU_FLOAT16, 1, SHAPE(COUNT));
+    g = ipu_cast(d.graph, g, IPU_FLOAT16);
+    MUST(build(_i, 0));
+    device_load(&d);
+    device_connect(&d, "g", slopes, COUNT);
+    device_connect(&d, "rate", &now, 1);
+    for (int i = 0; i < COUNT; i++) {
+        slopes[i] = i % 2 ? 16 : -16;
+        values[i] = 300;
+        s.w[i] = 300;
+    }
+    MUST(ipu_engine_write(d.engine, "h", values, sizeof values));
+    MUST(ipu_engine_run(d.engine));
+    MUST(ipu_engine_read(d.engine, "h", values, sizeof values));
+    if (_i >= ADAM)
+        take_adam_step(&s, _i, 0, slopes, 1);
+    else
+        take_sgd_step(&s, _i, 0, slopes);
+    for (int i = 0; i < COUNT; i++)
+        ck_assert_double_eq_tol((double)values[i], s.w[i], 0.25);
+}
+END_TEST
+
 START_TEST(without_options_they_are_the_usual)
 {
     float values[COUNT], slopes[COUNT], one = 1;
@@ -296,6 +327,7 @@ static TCase *tcase_optimizers(void)
     tcase_add_loop_test(tcase, optimisers_follow_their_definitions, 0,
                         2 * KINDS);
     tcase_add_loop_test(tcase, weights_may_start_at_0, 0, KINDS);
+    tcase_add_loop_test(tcase, weights_may_be_halves, 0, KINDS);
     tcase_add_loop_test(tcase, without_options_they_are_the_usual, 0, 2);
     tcase_add_loop_test(tcase, what_they_keep_has_names, 0, 2);
     tcase_add_loop_test(tcase, nan_reaches_its_weight, 0, LAMB);
