@@ -110,15 +110,15 @@ static int differentiate(ipu_graph *g, int32_t loss, int32_t count,
                          const int32_t *wrt, bool *needed,
                          ipu_tensor *derivatives, ipu_tensor *gradients)
 {
-    int32_t nnodes = g->tensors[loss].node + 1;
+    int32_t nnodes = g->tensors[loss].node + 1, ntensors = g->ntensors;
 
-    for (int32_t i = 0; i < g->ntensors; i++)
+    for (int32_t i = 0; i < ntensors; i++)
         derivatives[i] = (ipu_tensor){-1};
     g->derived = g->beside = loss + 1;
     derivatives[loss] = ipu__constant(g, &g->tensors[loss].shape, 1);
     g->derived = g->beside = 0;
     IPU_TRY(propagate(g, nnodes, count, wrt, needed, derivatives));
-    IPU_TRY(ipu__refuse_imports(g, count, wrt, derivatives));
+    IPU_TRY(ipu__refuse_imports(g, count, wrt, ntensors, derivatives));
     for (int32_t i = 0; i < count; i++) {
         ipu_tensor found = derivatives[wrt[i]];
 

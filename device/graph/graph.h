@@ -317,7 +317,8 @@ extern const struct ipu__op ipu__loop_op;
 /*
  * Derivatives do not pass loops (loop_gradients.c). Mark what a loop makes of
  * what is needed; and, in a body, the imports that the graph around has
- * computed from one of wrt: [count]. Then refuse, if the loss depends on them.
+ * computed from one of wrt: [count]. Then refuse, if the loss depends on them;
+ * what was imported by derivatives themselves has none.
  */
 void ipu__mark_loop(const ipu_graph *graph, const struct ipu__node *node,
                     bool *needed);
@@ -326,7 +327,7 @@ int ipu__mark_imports(const ipu_graph *body, int32_t count, const int32_t *wrt,
 int ipu__refuse_loop(ipu_graph *graph, const struct ipu__node *node,
                      const bool *needed, const ipu_tensor *derivatives);
 int ipu__refuse_imports(ipu_graph *body, int32_t count, const int32_t *wrt,
-                        const ipu_tensor *derivatives);
+                        int32_t nderivatives, const ipu_tensor *derivatives);
 
 /* Add what the loop does to the graph, iteration after iteration, and set its
  * outputs. The loop itself is not added. */

@@ -87,12 +87,13 @@ int ipu__mark_imports(const ipu_graph *body, int32_t count, const int32_t *wrt,
 }
 
 int ipu__refuse_imports(ipu_graph *body, int32_t count, const int32_t *wrt,
-                        const ipu_tensor *derivatives)
+                        int32_t nderivatives, const ipu_tensor *derivatives)
 {
     for (int32_t i = 0; i < body->nimports; i++) {
         int32_t inner = body->imports[i].inner;
 
-        if (derivatives[inner].id >= 0 && !is_wrt(count, wrt, inner))
+        if (inner < nderivatives && derivatives[inner].id >= 0 &&
+            !is_wrt(count, wrt, inner))
             return ipu__graph_fail(
                 body,
                 ipu__fail(IPU_ERR_ARGUMENT,

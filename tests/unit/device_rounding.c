@@ -285,6 +285,43 @@ START_TEST(what_makes_no_float16_stays)
 }
 END_TEST
 
+static int differentiate(ipu_graph *graph, void *context, int32_t ninputs,
+                         const ipu_tensor *inputs, int32_t noutputs,
+                         ipu_tensor *outputs)
+{
+    const ipu_tensor *v = context;
+    ipu_tensor sum = ipu_cast(graph, *v, IPU_FLOAT32), slope;
+
+    (void)ninputs, (void)inputs, (void)noutputs;
+    for (int i = 0; i < 40; i++) /* the body's first tensors are many */
+        sum = ipu_tanh(graph, sum);
+    sum = ipu_reduce_sum(graph, sum, 1);
+    MUST(ipu_gradients(graph, sum, 1, v, &slope));
+    outputs[0] = ipu_cast(graph, slope, IPU_FLOAT32);
+    return 0;
+}
+
+/* The first to be rounded in the body is a derivative: which brings the step
+ * there. */
+START_TEST(derivatives_in_a_loop_are_rounded)
+{
+    ipu_tensor step = ipu_counter(d.graph, "step"), in, out;
+    ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT16, 1, SHAPE(4));
+    float zero[4] = {0}, slope[4];
+
+    in = device_floats(&d, "x", 1, SHAPE(4));
+    MUST(ipu_stochastic_rounding(d.graph, 1, 5, step));
+    MUST(ipu_repeat(d.graph, 2, differentiate, &v, 1, &in, NULL, &out));
+    MUST(ipu_output(d.graph, "slope", out));
+    device_load(&d);
+    device_connect(&d, "x", zero, 4);
+    device_connect(&d, "slope", slope, 4);
+    MUST(ipu_engine_run(d.engine));
+    for (int i = 0; i < 4; i++)
+        ck_assert_float_eq(slope[i], 1); /* of tanh, at 0 */
+}
+END_TEST
+
 START_TEST(misuse_is_refused)
 {
     ipu_tensor x = device_floats(&d, "x", 1, SHAPE(2));
@@ -326,6 +363,7 @@ static TCase *tcase_graphs(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_loop_test(tcase, small_steps_add_up, 0, 2);
     tcase_add_test(tcase, the_target_changes_nothing);
+    tcase_add_test(tcase, derivatives_in_a_loop_are_rounded);
     tcase_add_test(tcase, whole_networks_are_built_with_it);
     tcase_add_test(tcase, what_makes_no_float16_stays);
     tcase_add_loop_test(tcase, misuse_is_refused, 0, 4);
