@@ -24,6 +24,17 @@ static int32_t variable_behind(const ipu_graph *g, int32_t index)
     return g->tensors[index].kind == IPU__VARIABLE ? index : -1;
 }
 
+int32_t ipu__index_kept(ipu_graph *g, ipu_tensor tensor)
+{
+    int32_t index = ipu__index(g, tensor);
+
+    IPU_TRY(index);
+    if (g->tensors[index].kind != IPU__VARIABLE)
+        return index;
+    tensor = ipu__add(g, &ipu__identity, &tensor, NULL);
+    return tensor.id < 0 ? ipu__graph_status(g) : ipu__index(g, tensor);
+}
+
 static int check(const ipu_graph *g, int32_t variable, int32_t value)
 {
     const struct ipu__tensor *to = &g->tensors[variable];

@@ -165,23 +165,11 @@ static int describe(const ipu_graph *g, ipu_outfeed *outfeed, int32_t count,
     return status;
 }
 
-/* As it is at the beginning of the run or iteration, whatever becomes of it. */
-static int32_t kept(ipu_graph *g, ipu_tensor tensor)
-{
-    int32_t index = ipu__index(g, tensor);
-
-    IPU_TRY(index);
-    if (g->tensors[index].kind != IPU__VARIABLE)
-        return index;
-    tensor = ipu__add(g, &ipu__identity, &tensor, NULL);
-    return tensor.id < 0 ? ipu__graph_status(g) : ipu__index(g, tensor);
-}
-
 static int find_tensors(ipu_graph *g, const ipu_outfeed *outfeed, int32_t count,
                         const ipu_tensor *tensors, int32_t *indices)
 {
     for (int32_t i = 0; i < count; i++) {
-        indices[i] = kept(g, tensors[i]);
+        indices[i] = ipu__index_kept(g, tensors[i]);
         if (indices[i] < 0)
             return ipu__fail(indices[i], "outfeed '%s': tensor %d: %s",
                              ipu__outfeed_name(outfeed), (int)i,

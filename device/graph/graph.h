@@ -220,6 +220,9 @@ int ipu__tensor_add(ipu_graph *graph, char *name,
 /* The tensor's index, of its newest state; one of the graph around a body is
  * imported. A failure if it is of another graph, or none. */
 int32_t ipu__index(const ipu_graph *graph, ipu_tensor tensor);
+/* ... or that of a copy, if it is a variable: as it is at the beginning of the
+ * run or iteration, whatever becomes of it. */
+int32_t ipu__index_kept(ipu_graph *graph, ipu_tensor tensor);
 /* The tensor of an index. */
 ipu_tensor ipu__handle(const ipu_graph *graph, int32_t index);
 

@@ -145,8 +145,9 @@ int32_t ipu__region_if(ipu_graph *g, int32_t within, ipu_tensor condition)
     if (region.due >= 0)
         condition = ipu_select(g, condition, ipu__handle(g, region.due),
                                ipu_fill(g, IPU_INT32, 0, NULL, 0));
+    /* Steps look at it until the end of the run. */
+    region.due = ipu__index_kept(g, condition);
     g->region = scope;
-    region.due = ipu__index(g, condition);
     IPU_TRY(g->status);
     IPU_TRY(ipu__reserve((void **)&g->regions, g->nregions, &g->region_capacity,
                          sizeof *g->regions));

@@ -266,6 +266,28 @@ START_TEST(loops_and_pipelines_can_ask)
 }
 END_TEST
 
+/* Whether it updates is what the variable was when the run began, although that
+ * is assigned in the same run. */
+START_TEST(a_variable_says_whether_to_update)
+{
+    ipu_tensor on = ipu_variable(d.graph, "on", IPU_INT32, 0, NULL);
+    ipu_tensor zero = ipu_fill(d.graph, IPU_INT32, 0, NULL, 0);
+    int32_t one = 1;
+
+    MUST(ipu_assign(d.graph, on, ipu_equal(d.graph, on, zero)));
+    MUST(ipu_update_begin_if(d.graph, 1, on));
+    MUST(ipu_sgd(d.graph, w, g, rate, NULL));
+    MUST(ipu_update_end(d.graph));
+    device_load(&d);
+    MUST(ipu_engine_write(d.engine, "on", &one, sizeof one));
+    for (int run = 1; run <= 4; run++) { /* in the first and the third */
+        run_with(1);
+        ck_assert_int_eq(read_int("on"), run % 2 == 0);
+        ck_assert_float_eq(read_first("w"), run < 3 ? -0.5f : -1);
+    }
+}
+END_TEST
+
 START_TEST(regions_do_not_mix)
 {
     ipu_tensor two = ipu_accumulate(d.graph, w, g, 2, NULL);
@@ -371,6 +393,7 @@ static TCase *tcase_regions(void)
     tcase_add_test(tc, the_update_costs_in_every_nth_run);
     tcase_add_test(tc, accumulators_are_updated_in_place);
     tcase_add_test(tc, loops_and_pipelines_can_ask);
+    tcase_add_test(tc, a_variable_says_whether_to_update);
     tcase_add_test(tc, regions_do_not_mix);
     tcase_add_loop_test(tc, accumulation_refuses, 0,
                         sizeof refusals / sizeof refusals[0]);
