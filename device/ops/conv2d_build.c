@@ -79,30 +79,30 @@ static int32_t same_before(int64_t extent, int64_t kernel, int i,
     return (int32_t)(ipu__conv_same_padding(extent, span, a->stride[i]) / 2);
 }
 
-/* A tensor's shape; NULL if there is none, which is refused later, with the
- * right words. */
-static const struct ipu__shape *shape_of(const ipu_graph *graph,
-                                         ipu_tensor tensor)
+/* A tensor's shape; one of a scalar if there is none, which is refused later,
+ * with the right words. Copied: in the body of a loop, the next may be imported
+ * and tensors move. */
+static struct ipu__shape shape_of(const ipu_graph *graph, ipu_tensor tensor)
 {
     int32_t index = graph && graph->status == IPU_OK ? ipu__index(graph, tensor)
                                                      : IPU_ERR_ARGUMENT;
 
-    return index < 0 ? NULL : &graph->tensors[index].shape;
+    return index < 0 ? (struct ipu__shape){.ndim = 0}
+                     : graph->tensors[index].shape;
 }
 
 ipu_tensor ipu_conv2d(ipu_graph *graph, ipu_tensor x, ipu_tensor kernel,
                       const ipu_conv_options *options)
 {
-    const struct ipu__shape *image = shape_of(graph, x);
-    const struct ipu__shape *window = shape_of(graph, kernel);
+    const struct ipu__shape image = shape_of(graph, x);
+    const struct ipu__shape window = shape_of(graph, kernel);
     struct ipu__attributes a;
     int status = read_options("conv2d", options, &a);
 
     if (status < 0)
         return ipu__invalid(graph, status);
-    for (int i = 0; i < 2 && a.size && image && window; i++)
-        a.pad[i] =
-            same_before(image->extents[1 + i], window->extents[i], i, &a);
+    for (int i = 0; i < 2 && a.size && image.ndim == 4 && window.ndim == 4; i++)
+        a.pad[i] = same_before(image.extents[1 + i], window.extents[i], i, &a);
     return ipu__add(graph, &ipu__conv2d, (const ipu_tensor[]){x, kernel}, &a);
 }
 
@@ -153,7 +153,7 @@ ipu_tensor ipu_conv2d_transpose(ipu_graph *graph, ipu_tensor x,
 {
     const int32_t given[] = {height, width};
     const struct ipu__op *op = &ipu__conv2d_input_grad;
-    const struct ipu__shape *small, *window;
+    struct ipu__shape small, window;
     struct ipu__attributes a;
     int status;
 
@@ -163,17 +163,17 @@ ipu_tensor ipu_conv2d_transpose(ipu_graph *graph, ipu_tensor x,
     window = shape_of(graph, kernel);
     status = read_options("conv2d_transpose", options, &a);
     if (status == IPU_OK)
-        status = check_transpose(small, window, height, width);
+        status = check_transpose(&small, &window, height, width);
     if (status < 0)
         return ipu__invalid(graph, status);
-    a.shape = *small;
-    a.shape.extents[3] = window->extents[2] * a.groups;
+    a.shape = small;
+    a.shape.extents[3] = window.extents[2] * a.groups;
     for (int i = 0; i < 2; i++) {
         int64_t *side = &a.shape.extents[1 + i];
 
-        *side = image_side(given[i], *side, window->extents[i], i, &a);
+        *side = image_side(given[i], *side, window.extents[i], i, &a);
         if (a.size)
-            a.pad[i] = same_before(*side, window->extents[i], i, &a);
+            a.pad[i] = same_before(*side, window.extents[i], i, &a);
     }
     return ipu__add(graph, op, (const ipu_tensor[]){x, kernel}, &a);
 }

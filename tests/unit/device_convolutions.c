@@ -149,6 +149,51 @@ START_TEST(convolutions_refuse)
 }
 END_TEST
 
+static int convolve_within(ipu_graph *graph, void *context, int32_t ninputs,
+                           const ipu_tensor *inputs, int32_t noutputs,
+                           ipu_tensor *outputs)
+{
+    const ipu_conv_options o = {.size = sizeof o, .stride = {1, 1}, .same = 1};
+    const ipu_tensor *kernels = context;
+    /* One more tensor: their array is full when a kernel comes, not when what
+     * is made of it does. */
+    ipu_tensor in = ipu_scale(graph, inputs[0], 1, 0);
+
+    (void)ninputs, (void)noutputs;
+    for (int i = 0; i < 40; i++)
+        in = ipu_conv2d(graph, in, kernels[i], &o);
+    outputs[0] = in;
+    return 0;
+}
+
+/* Each brings its kernel into the body, whose tensors move now and then. */
+START_TEST(convolutions_in_loops)
+{
+    const float one[9] = {0, 0, 0, 0, 1, 0, 0, 0, 0};
+    ipu_tensor in = input(4, SHAPE(1, 3, 3, 1)), out, kernels[40];
+    char name[16];
+
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "k%d", i);
+        kernels[i] =
+            ipu_variable(d.graph, name, IPU_FLOAT32, 4, SHAPE(3, 3, 1, 1));
+    }
+    MUST(ipu_repeat(d.graph, 2, convolve_within, kernels, 1, &in, NULL, &out));
+    MUST(ipu_output(d.graph, "y", out));
+    device_load(&d);
+    device_connect(&d, "x", x, 9);
+    device_connect(&d, "y", y, 9);
+    device_fill(x, 9, 1);
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "k%d", i);
+        MUST(ipu_engine_write(d.engine, name, one, sizeof one));
+    }
+    MUST(ipu_engine_run(d.engine));
+    for (int i = 0; i < 9; i++)
+        ck_assert_float_eq(y[i], x[i]);
+}
+END_TEST
+
 START_TEST(average_pooling_is_the_mean_of_windows)
 {
     const int64_t sizes[][4] = {
@@ -204,6 +249,7 @@ static TCase *tcase_images(void)
     tcase_add_loop_test(tcase, convolutions_follow_their_definition, 0, CONVS);
     tcase_add_loop_test(tcase, derivatives_of_convolutions, 0, CONVS);
     tcase_add_loop_test(tcase, convolutions_refuse, 0, 7);
+    tcase_add_test(tcase, convolutions_in_loops);
     tcase_add_loop_test(tcase, average_pooling_is_the_mean_of_windows, 0, 4);
     tcase_add_loop_test(tcase, derivatives_of_average_pooling, 0, 2);
     tcase_add_loop_test(tcase, average_pooling_refuses, 0, 3);
