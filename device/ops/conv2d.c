@@ -292,6 +292,7 @@ int ipu__conv_shape(const struct ipu__call *call, struct ipu__shape *output)
     const struct ipu__shape *x = &call->inputs[0].shape;
     const struct ipu__shape *kernel = &call->inputs[1].shape;
     const struct ipu__attributes *a = call->attributes;
+    bool large = false;
 
     IPU_TRY(check_attributes(call));
     IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, 4, "[n, h, w, in]"));
@@ -299,7 +300,9 @@ int ipu__conv_shape(const struct ipu__call *call, struct ipu__shape *output)
     IPU_TRY(check_channels(call));
     if (kernel->extents[0] == 0 || kernel->extents[1] == 0)
         return ipu__unfit(call, 0, 1, "the kernel has no height or width");
-    if (kernel->extents[3] > INT_MAX ||
+    for (int i = 0; i < 4; i++)
+        large |= kernel->extents[i] > INT_MAX;
+    if (large ||
         kernel->extents[0] * kernel->extents[1] * kernel->extents[2] > INT_MAX)
         return ipu__unfit(call, 0, 1,
                           "OpenBLAS takes kernels of at most 2147483647 rows "

@@ -194,6 +194,19 @@ START_TEST(convolutions_in_loops)
 }
 END_TEST
 
+/* Of no channels, and so of no bytes. */
+START_TEST(endless_kernels_are_refused)
+{
+    ipu_tensor in = input(4, SHAPE(1, 5, 5, 0));
+    ipu_tensor k = device_floats(&d, "k", 4, SHAPE(INT64_C(1) << 40, 1, 0, 1));
+    ipu_conv_options o = {
+        .size = sizeof o, .stride = {1, 1}, .dilation = {1 << 30, 1}};
+
+    refused(ipu_conv2d(d.graph, in, k, &o), IPU_ERR_SHAPE,
+            "at most 2147483647");
+}
+END_TEST
+
 START_TEST(average_pooling_is_the_mean_of_windows)
 {
     const int64_t sizes[][4] = {
@@ -250,6 +263,7 @@ static TCase *tcase_images(void)
     tcase_add_loop_test(tcase, derivatives_of_convolutions, 0, CONVS);
     tcase_add_loop_test(tcase, convolutions_refuse, 0, 7);
     tcase_add_test(tcase, convolutions_in_loops);
+    tcase_add_test(tcase, endless_kernels_are_refused);
     tcase_add_loop_test(tcase, average_pooling_is_the_mean_of_windows, 0, 4);
     tcase_add_loop_test(tcase, derivatives_of_average_pooling, 0, 2);
     tcase_add_loop_test(tcase, average_pooling_refuses, 0, 3);
