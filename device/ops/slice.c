@@ -164,8 +164,9 @@ ipu_tensor ipu_slice(ipu_graph *graph, ipu_tensor x, const int64_t *starts,
     attributes.shape.ndim = of->ndim;
     for (int32_t i = 0; i < of->ndim; i++) {
         attributes.starts[i] = starts[i];
-        attributes.shape.extents[i] =
-            sizes[i] == -1 ? of->extents[i] - starts[i] : sizes[i];
+        attributes.shape.extents[i] = sizes[i] == -1 && starts[i] >= 0
+                                          ? of->extents[i] - starts[i]
+                                          : sizes[i];
     }
     return ipu__add(graph, &ipu__slice, &x, &attributes);
 }

@@ -366,6 +366,11 @@ static ipu_tensor slice_start(void)
     return ipu_slice(d.graph, matrix(), SHAPE(4, 0), SHAPE(-1, 1));
 }
 
+static ipu_tensor slice_far(void)
+{
+    return ipu_slice(d.graph, matrix(), SHAPE(INT64_MIN, 0), SHAPE(-1, 1));
+}
+
 static ipu_tensor slice_null(void)
 {
     return ipu_slice(d.graph, matrix(), NULL, SHAPE(1, 1));
@@ -453,6 +458,7 @@ static const struct {
      "axis 1"},
     {slice_before, IPU_ERR_SHAPE, "from number -1 on"},
     {slice_start, IPU_ERR_SHAPE, "from number 4 on"},
+    {slice_far, IPU_ERR_SHAPE, "from number -9223372036854775808 on"},
     {slice_null, IPU_ERR_ARGUMENT, "slice: an array is NULL"},
     {pad_negative, IPU_ERR_ARGUMENT, "pad: 0 before and -1 after axis 1"},
     {pad_huge, IPU_ERR_ARGUMENT, "pad: 9223372036854775807 before"},
