@@ -13,6 +13,7 @@ static int find_row(const ipu_engine *engine, const char *name, int64_t row,
 {
     const struct ipu_executable *x;
     int32_t v = 0;
+    size_t wanted;
 
     if (!engine || !name || !data)
         return ipu__fail(IPU_ERR_ARGUMENT, "remote buffer: %s is NULL",
@@ -34,11 +35,11 @@ static int find_row(const ipu_engine *engine, const char *name, int64_t row,
                          "remote buffer '%s' has rows 0 to %" PRId64
                          ", not %" PRId64,
                          name, x->values[v].shape.extents[0] - 1, row);
-    if (bytes * (size_t)x->values[v].shape.extents[0] != x->values[v].bytes)
-        return ipu__fail(
-            IPU_ERR_SHAPE, "a row of remote buffer '%s' is %zu bytes, not %zu",
-            name, x->values[v].bytes / (size_t)x->values[v].shape.extents[0],
-            bytes);
+    wanted = x->values[v].bytes / (size_t)x->values[v].shape.extents[0];
+    if (bytes != wanted)
+        return ipu__fail(IPU_ERR_SHAPE,
+                         "a row of remote buffer '%s' is %zu bytes, not %zu",
+                         name, wanted, bytes);
     return v;
 }
 

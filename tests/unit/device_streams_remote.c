@@ -148,6 +148,9 @@ START_TEST(rows_that_do_not_exist)
               IPU_ERR_ARGUMENT, "has rows 0 to 3, not 4");
     MUST_FAIL(ipu_remote_write(d.engine, "rows", 0, row, 8), IPU_ERR_SHAPE,
               "a row of remote buffer 'rows' is 12 bytes, not 8");
+    MUST_FAIL(ipu_remote_write(d.engine, "rows", 0, row,
+                               ((size_t)1 << 62) + sizeof row),
+              IPU_ERR_SHAPE, "is 12 bytes, not 4611686018427387916");
     MUST_FAIL(ipu_remote_write(d.engine, "row", 0, row, sizeof row),
               IPU_ERR_NAME, "there is no remote buffer 'row'");
     MUST_FAIL(ipu_remote_write(d.engine, "rows", 0, NULL, 12), IPU_ERR_ARGUMENT,
