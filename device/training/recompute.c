@@ -14,7 +14,8 @@
  *                              a2 and a1
  *
  * Kept are what the host gives (inputs, variables, constants), checkpoints,
- * what only shows their memory under another shape, and all that no
+ * what loops make and what does more than to make it, as a sum over replicas,
+ * what only shows the memory of these under another shape, and all that no
  * checkpoint comes after: the backward pass begins there, at once. So the
  * forward pass is computed once more but for its last part, and what is alive
  * at the same time is the checkpoints and one part between two of them.
@@ -122,7 +123,8 @@ static void find_forgotten(const ipu_graph *g, const bool *forward,
     for (int32_t t = 0; t < g->ntensors; t++) {
         int32_t n = g->tensors[t].node;
 
-        if (n < 0 || !forward[n] || checkpoints[t])
+        if (n < 0 || !forward[n] || checkpoints[t] || g->nodes[n].loop ||
+            g->nodes[n].op->effects)
             forgotten[t] = false;
     }
     for (int32_t n = 0; n < g->nnodes; n++) {

@@ -417,6 +417,84 @@ START_TEST(images_are_computed_again)
 }
 END_TEST
 
+/* ------------------------------------------------- what is not made twice */
+
+static int received; /* by the host's function */
+
+static int receive(void *context, const char *name, void *data, int64_t count)
+{
+    float *values = data;
+
+    (void)context, (void)name;
+    received++;
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (float)(i % 5 + received);
+    return 0;
+}
+
+static int halved(ipu_graph *graph, void *context, int32_t ninputs,
+                  const ipu_tensor *inputs, int32_t noutputs,
+                  ipu_tensor *outputs)
+{
+    (void)context, (void)noutputs;
+    for (int32_t i = 0; i < ninputs; i++)
+        outputs[i] = ipu_scale(graph, inputs[i], 0.5 / (i + 1), i);
+    return 0;
+}
+
+/* Before a checkpoint come what a loop makes and what the host gives: they are
+ * kept. */
+START_TEST(loops_and_the_host_are_not_asked_again)
+{
+    static float slopes[WAYS][3][WIDTH * WIDTH];
+    float x[ROWS * WIDTH], value[WIDTH * WIDTH];
+
+    device_fill(x, (int64_t)ROWS * WIDTH, 7);
+    for (int way = 0; way < WAYS; way++) {
+        struct device *d = &networks[way].d;
+        ipu_tensor w[3], g[3], h[2];
+
+        *d = device_new();
+        MUST(ipu_allow_recompute(d->graph, way != PLAIN));
+        h[0] = h[1] = device_floats(d, "x", 2, SHAPE(ROWS, WIDTH));
+        MUST(ipu_repeat(d->graph, 3, halved, NULL, 2, h, NULL, h));
+        h[0] =
+            ipu_add(d->graph, ipu_multiply(d->graph, h[0], h[1]),
+                    ipu_host_receive(d->graph, "given", h[1], receive, NULL));
+        for (int i = 0; i < 3; i++) {
+            char name[] = {'w', (char)('0' + i), 0};
+
+            w[i] = ipu_variable(d->graph, name, IPU_FLOAT32, 2,
+                                SHAPE(WIDTH, WIDTH));
+            h[0] = ipu_tanh(d->graph, ipu_matmul(d->graph, h[0], w[i]));
+            if (way == CHECKPOINTS && i == 1)
+                h[0] = ipu_recomputation_checkpoint(d->graph, h[0]);
+        }
+        MUST(ipu_gradients(d->graph, ipu_reduce_sum(d->graph, h[0], 1), 3, w,
+                           g));
+        for (int i = 0; i < 3; i++)
+            MUST(ipu_output(d->graph, (char[]){(char)('a' + i), 0}, g[i]));
+        device_load(d);
+        device_connect(d, "x", x, ROWS * WIDTH);
+        received = 0;
+        for (int i = 0; i < 3; i++) {
+            device_fill(value, WIDTH * WIDTH, (uint64_t)i + 1);
+            for (int k = 0; k < WIDTH * WIDTH; k++)
+                value[k] *= 0.05f;
+            MUST(ipu_engine_write(d->engine, (char[]){'w', (char)('0' + i), 0},
+                                  value, sizeof value));
+            device_connect(d, (char[]){(char)('a' + i), 0}, slopes[way][i],
+                           WIDTH * WIDTH);
+        }
+        MUST(ipu_engine_run(d->engine));
+        ck_assert_int_eq(received, 1);
+    }
+    ck_assert(slopes[PLAIN][0][0] != 0);
+    ck_assert_mem_eq(slopes[PLAIN], slopes[CHECKPOINTS], sizeof slopes[0]);
+    ck_assert_mem_eq(slopes[PLAIN], slopes[CHOSEN], sizeof slopes[0]);
+}
+END_TEST
+
 /* Nothing to forget: one node, or a checkpoint that nothing comes before. */
 START_TEST(small_graphs_stay_as_they_are)
 {
@@ -471,6 +549,7 @@ static TCase *tcase_recompute(void)
     tcase_add_test(tc, several_losses_may_be_differentiated);
     tcase_add_loop_test(tc, training_gives_the_same_weights, 0, 3);
     tcase_add_test(tc, images_are_computed_again);
+    tcase_add_test(tc, loops_and_the_host_are_not_asked_again);
     tcase_add_loop_test(tc, small_graphs_stay_as_they_are, 0, 3);
     tcase_add_test(tc, checkpoints_refuse);
     return tc;
