@@ -133,6 +133,7 @@ static const struct ipu__member target[] = {
     MEMBER(24, IPU__REAL, streaming_bytes_per_second),
     MEMBER(25, IPU__INT32, io_tiles),
     MEMBER(26, IPU__REAL, watts),
+    MEMBER(27, IPU__INT32, output_slices),
 };
 LAYOUT(ipu__target_layout, "a target", target);
 #undef STRUCT

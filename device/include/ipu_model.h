@@ -121,12 +121,13 @@ typedef struct ipu_product {
 } ipu_product;
 
 /* How a product is spread: the grid of tiles, and in how many slices of k the
- * inputs come. */
+ * inputs come, or in how many products, each of a slice of n, it is made. */
 typedef struct ipu_plan {
     uint32_t size; /* sizeof(ipu_plan), set by the caller */
     int64_t grid_m, grid_k, grid_n;
     int64_t slices;
     int64_t tiles; /* at work */
+    int64_t output_slices;
 } ipu_plan;
 
 /* The cheapest plan found, and what it costs. plan may be NULL. */

@@ -60,7 +60,12 @@ typedef struct ipu_target {
     double streaming_bytes_per_second; /* DRAM beside the chip; 0: none */
 
     int32_t io_tiles; /* not counted in tiles: they only serve streams */
-    double watts;     /* of the chip; 0: not known */
+
+    /* Products without room for all of their inputs come in slices of what is
+     * summed up (0), or of their output only (1), as the compilers of the Mk1's
+     * time made them. */
+    int32_t output_slices;
+    double watts; /* of the chip; 0: not known */
 } ipu_target;
 
 /* A Mk2 (GC200). A size larger than this header's is filled with zeros. */

@@ -16,6 +16,11 @@
  * channels, it fetches patches, and is a product of these.
  *
  * A slice is whole groups of k, as the unit takes them, and its own vertex.
+ * Early compilers could not do that: in Graphcore's poplibs of 2019, for the
+ * Mk1, only output channels are split serially (lib/poplin/ConvPlan.hpp:
+ * outChanSplit has a serial part, inChanSplit has none). There, one product
+ * comes after the other, of a part of the output channels each, on all tiles.
+ * Each fetches all of the other input again, which is what memory costs then.
  *
  * The plan is the cheapest of all grids. The chip's own compiler searches
  * more ways (and takes the weights from the other side), so a real plan may
@@ -45,6 +50,7 @@ struct problem {
     int64_t tiles;  /* for one of the batch */
     int64_t rounds; /* of the batch */
     int64_t room;   /* for what it fetches and adds up in between */
+    bool whole;     /* k is not sliced */
 };
 
 struct choice {
@@ -172,7 +178,7 @@ static bool count_slices(const struct problem *p, int64_t rows, int64_t k,
     if (choice->plan.grid_k > 1)
         room -= (double)sums; /* those of others, added to a share */
     slices = slices_of(groups, bytes, sums, room);
-    if (slices == 0)
+    if (slices == 0 || (p->whole && slices > 1))
         return false;
     thick = ipu__least(ipu__ceil_div(groups, slices) * p->unit.in, k);
     slices = ipu__ceil_div(k, thick);
@@ -202,7 +208,8 @@ static void consider(const struct problem *p, int64_t gm, int64_t gk,
     const ipu_product *d = p->product;
     int64_t rows = ipu__ceil_div(d->m, gm), k = ipu__ceil_div(d->k, gk);
     int64_t n = ipu__ceil_div(d->n, gn);
-    struct choice c = {.plan = {.grid_m = gm, .grid_k = gk, .grid_n = gn}};
+    struct choice c = {
+        .plan = {.grid_m = gm, .grid_k = gk, .grid_n = gn, .output_slices = 1}};
 
     c.plan.tiles = gm * gk * gn;
     if (!count_slices(p, rows, k, n, &c))
@@ -223,6 +230,21 @@ static int64_t next_parts(int64_t extent, int64_t parts)
     return size <= 1 ? 0 : ipu__ceil_div(extent, size - 1);
 }
 
+/* Into how many parts k must be cut for a block of the grid to have room, if it
+ * is not sliced; more than there are groups: none are enough. */
+static int64_t least_parts(const struct problem *p, int64_t groups, int64_t gm,
+                           int64_t gn)
+{
+    const ipu_product *d = p->product;
+    int64_t rows = ipu__ceil_div(d->m, gm), n = ipu__ceil_div(d->n, gn);
+    int64_t room = p->room - 4 * sums_of(p, rows, n), fitting;
+
+    if (!p->whole || d->of_kernel)
+        return 1;
+    fitting = room < 0 ? 0 : room / operand_bytes(p, rows, p->unit.in, n);
+    return fitting < 1 ? groups + 1 : ipu__ceil_div(groups, fitting);
+}
+
 static void search(const struct problem *p, struct choice *best)
 {
     const ipu_product *d = p->product;
@@ -232,10 +254,87 @@ static void search(const struct problem *p, struct choice *best)
         for (int64_t gn = 1; gn && gm * gn <= p->tiles;
              gn = next_parts(d->n, gn)) {
             int64_t most = p->tiles / (gm * gn);
+            int64_t gk = least_parts(p, groups, gm, gn);
 
-            for (int64_t gk = 1; gk && gk <= most; gk = next_parts(groups, gk))
+            for (; gk && gk <= most; gk = next_parts(groups, gk))
                 consider(p, gm, gk, gn, best);
         }
+}
+
+/* One after the other: slices, or what one tile has of the batch. */
+static void repeat(ipu_cycles *c, int64_t rounds)
+{
+    c->compute *= rounds;
+    c->exchange *= rounds;
+    c->sync *= rounds;
+    c->exchange_bytes *= rounds;
+}
+
+/* Bytes, copied on the tiles that have them. */
+static int64_t copy_cycles(const ipu_target *target, double bytes)
+{
+    const double vector = (double)target->vector_bytes * target->tiles;
+    int64_t vectors = (int64_t)ceil(bytes / vector);
+
+    return IPU__LAUNCH_CYCLES +
+           (IPU__VERTEX_SLOTS + ipu__ceil_div(vectors, target->workers)) *
+               target->workers;
+}
+
+/* Slices of the output, one product each: its weights are taken from all of
+ * them before, and its output put to the others behind. */
+static void repeat_slices(const struct problem *p, int64_t slices,
+                          struct choice *c)
+{
+    const ipu_product *d = p->product;
+    double weights = (double)d->k * (double)d->n * d->element_bytes;
+    double output = (double)d->m * (double)d->n * d->element_bytes;
+
+    *(d->of_kernel ? &output : &weights) *= (double)p->taps;
+    c->plan.output_slices = slices;
+    if (slices == 1)
+        return;
+    c->cycles.compute += copy_cycles(p->target, weights * (double)d->batch) +
+                         copy_cycles(p->target, output * (double)d->batch);
+    repeat(&c->cycles, slices);
+    c->total = c->cycles.compute + c->cycles.exchange + c->cycles.sync;
+}
+
+/* 1, 2, 3, 4, 6, 8, 12, 16, ... */
+static int64_t more_slices(int64_t slices)
+{
+    bool power_of_two = (slices & (slices - 1)) == 0;
+
+    if (slices == 1)
+        return 2;
+    return slices + (power_of_two ? slices / 2 : slices / 3);
+}
+
+/* The cheapest number of slices of the output: more of them first make room for
+ * better grids, then only cost. */
+static void search_by_output(const struct problem *p, struct choice *best)
+{
+    struct problem part = *p;
+    ipu_product d = *p->product;
+
+    part.product = &d;
+    part.whole = true;
+    for (int64_t slices = 1, worse = 0; slices <= p->product->n && worse < 2;
+         slices = more_slices(slices)) {
+        struct choice c = {.total = 0};
+
+        d.n = ipu__ceil_div(p->product->n, slices);
+        search(&part, &c);
+        if (c.total == 0)
+            continue;
+        repeat_slices(&part, slices, &c);
+        if (best->total > 0 && c.total >= best->total) {
+            worse++;
+        } else {
+            worse = 0;
+            *best = c;
+        }
+    }
 }
 
 static int check(const ipu_product *d)
@@ -311,20 +410,23 @@ static ipu_product of_patches(const ipu_product *d)
     return p;
 }
 
-/* The way of the batch that one tile has, one after the other. */
-static void repeat(ipu_cycles *c, int64_t rounds)
-{
-    c->compute *= rounds;
-    c->exchange *= rounds;
-    c->sync *= rounds;
-    c->exchange_bytes *= rounds;
-}
-
 static int64_t room_beside(const ipu_target *target, int64_t bytes)
 {
     int64_t share = (int64_t)(TEMPORARY_SHARE * (double)target->bytes_per_tile);
 
     return ipu__least(share, target->bytes_per_tile - bytes - IPU__CODE_BYTES);
+}
+
+static void find(const struct problem *p, struct choice *best)
+{
+    struct choice c = {.total = 0};
+
+    if (p->target->output_slices)
+        search_by_output(p, &c);
+    else
+        search(p, &c);
+    if (c.total > 0 && (best->total == 0 || c.total < best->total))
+        *best = c;
 }
 
 /* d: checked, without zeros. */
@@ -336,12 +438,12 @@ static int plan_and_count(const ipu_target *target, const ipu_product *d,
     int64_t own = own_bytes(target, d);
 
     p.room = room_beside(target, others < 0 ? own : others);
-    search(&p, best);
+    find(&p, best);
     if (p.taps > 1) {
         struct problem flat = problem_of(target, &patches);
 
         flat.room = p.room;
-        search(&flat, best);
+        find(&flat, best);
     }
     if (best->total == 0)
         return ipu__fail(

@@ -48,6 +48,7 @@ static const struct {
       .links = 5,
       .link_bytes_per_second = 32e9,
       .watts = 150,
+      .output_slices = 1,
       COMMON}},
     {{"mk2", "ipu2", "gc200"},
      {.name = "mk2", .clock_hz = 1.325e9, SECOND_GENERATION}},
@@ -93,6 +94,7 @@ const struct ipu__field ipu__target_fields[] = {
     REAL(host_latency_seconds, 0, 1),
     REAL(streaming_bytes_per_second, 0, 1e15),
     INT32(io_tiles, 0, 1 << 20),
+    INT32(output_slices, 0, 1),
     REAL(watts, 0, 1e6),
     {NULL, IPU__FIELD_REAL, 0, 0, 0},
 };
