@@ -170,14 +170,19 @@ static void count_products(const struct attention *a, int64_t products,
                                   .m = a->t,
                                   .k = a->d,
                                   .n = a->t};
-    /* The softmax of S between them, where it has been computed. */
+    /* The softmax of S between them, scaled where it has been computed; of
+     * the derivative, that of the softmax too. */
     work->rows = a->batch * a->heads * a->t;
     work->elements = work->rows * a->t;
     work->sums = 2;
     work->loads = 3;
     work->stores = 1;
     work->arithmetic =
-        ipu__slots(&ipu__softmax, work->element_bytes) + (products > 2 ? 4 : 0);
+        ipu__slots(&ipu__softmax, work->element_bytes) + IPU__BY_ROW_SLOTS;
+    if (products > 2)
+        work->arithmetic +=
+            ipu__slots(&ipu__softmax_grad, work->element_bytes) +
+            IPU__BY_ROW_SLOTS;
 }
 
 static void cost(const struct ipu__call *call, struct ipu__work *work)

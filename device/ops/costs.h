@@ -43,6 +43,34 @@ enum {
     IPU__POWER_HALVES = 4 * 325
 };
 
+/*
+ * Slots of the library's loops for a vector, from the same source: what
+ * reading, writing and counting take beside a function, whose loops are
+ * compiled; and all of an addition or product of two tensors, or of a tensor
+ * and one value for each row, which are written by hand.
+ */
+enum {
+    IPU__FUNCTION_LOOP_SLOTS = 4,
+    IPU__TWO_SLOTS = 3,
+    IPU__BY_ROW_SLOTS = 2
+};
+
+/*
+ * A softmax is not one loop but five, each over all elements (lib/popnn/
+ * NonLinearity.cpp): the largest of a row, subtracting it, exp, the sum, and
+ * the product with its inverse. Its derivative is four: the product, its sum,
+ * the product with that, and the difference. Sums of halves are float32, an
+ * instruction for two.
+ */
+enum {
+    IPU__SOFTMAX_SLOTS = 1 + IPU__BY_ROW_SLOTS + IPU__EXP_SLOTS +
+                         IPU__FUNCTION_LOOP_SLOTS + 1 + IPU__BY_ROW_SLOTS,
+    IPU__SOFTMAX_HALVES = 1 + IPU__BY_ROW_SLOTS + IPU__EXP_HALVES +
+                          IPU__FUNCTION_LOOP_SLOTS + 2 + IPU__BY_ROW_SLOTS,
+    IPU__SOFTMAX_GRAD_SLOTS = 2 * IPU__TWO_SLOTS + 1 + IPU__BY_ROW_SLOTS,
+    IPU__SOFTMAX_GRAD_HALVES = 2 * IPU__TWO_SLOTS + 2 + IPU__BY_ROW_SLOTS
+};
+
 #define IPU__WINDOW_ESTIMATE "what windows take from other tiles is not counted"
 
 #define IPU__FUNCTION_ESTIMATE                                                 \

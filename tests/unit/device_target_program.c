@@ -341,6 +341,28 @@ START_TEST(rows_that_lie_elsewhere_are_received)
 }
 END_TEST
 
+/* Graphcore's library makes a softmax of loops over all elements: the largest,
+ * 1 slot of a vector, less it, 2, exp, 6 and 4 around it (halves: 4 and 4),
+ * sum, 1 (2), and the product with its inverse, 2. A tile has 120 vectors here.
+ */
+START_TEST(a_softmax_goes_over_its_rows_five_times)
+{
+    static const struct {
+        ipu_dtype dtype;
+        int64_t columns, slots;
+    } kinds[] = {{IPU_FLOAT32, 240, 1 + 2 + 10 + 1 + 2},
+                 {IPU_FLOAT16, 480, 1 + 2 + 8 + 2 + 2}};
+    ipu_tensor x = ipu_input(d.graph, "x", kinds[_i].dtype, 2,
+                             SHAPE(1472, kinds[_i].columns));
+
+    MUST(ipu_output(d.graph, "y", ipu_softmax(d.graph, x)));
+    compiled();
+    ck_assert_int_eq(step(0).compute_cycles,
+                     50 + 6 * (12 + 120 / 6 * kinds[_i].slots));
+    ck_assert_int_eq(step(0).exchange_bytes, 0);
+}
+END_TEST
+
 /* Few rows lie on many tiles each, which tell each other their sums. */
 START_TEST(rows_over_several_tiles_are_summed_up)
 {
@@ -430,6 +452,7 @@ static TCase *tcase_cycles(void)
     tcase_add_test(tcase, functions_take_their_instructions);
     tcase_add_loop_test(tcase, estimates_say_why, 0, 9);
     tcase_add_loop_test(tcase, rows_that_lie_elsewhere_are_received, 0, 2);
+    tcase_add_loop_test(tcase, a_softmax_goes_over_its_rows_five_times, 0, 2);
     tcase_add_test(tcase, rows_over_several_tiles_are_summed_up);
     tcase_add_test(tcase, looking_up_does_not_read_the_table);
     tcase_add_test(tcase, tiles_without_work_wait);
