@@ -29,7 +29,7 @@ static const struct argp_option flags[] = {
      "(M2000)",
      0},
     {"target", 't', "CHIP", 0,
-     "instead of the system's: mk1, mk2, bow, or a JSON file", 0},
+     "instead of the system's: mk1, mk2, bow, c600, or a JSON file", 0},
     {"format", KEY_FORMAT, "FORMAT", 0, "text, csv or json (text)", 0},
     COMMAND_FLAGS,
 };

@@ -71,7 +71,8 @@ typedef struct ipu_target {
 /* A Mk2 (GC200). A size larger than this header's is filled with zeros. */
 void ipu_target_init(ipu_target *target, size_t size);
 
-/* "mk1" (GC2), "mk2" (GC200), "bow", or the model's "ipu1", "ipu2", "ipu21".
+/* "mk1" (GC2), "mk2" (GC200), "bow", or the model's "ipu1", "ipu2", "ipu21"; or
+ * "c600", a card with a Mk2 on PCI Express.
  * IPU_ERR_NAME lists them. target->size must be set. */
 int ipu_target_find(const char *name, ipu_target *target);
 

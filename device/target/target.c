@@ -4,7 +4,8 @@
  *
  * Where the numbers come from. Tiles, memory, clock and peaks are published:
  * for the Mk1 by Graphcore's own profiles and by Jia et al. (arXiv
- * 1912.03413), for the Mk2 at Hot Chips 33, for Bow in the Bow-2000 datasheet.
+ * 1912.03413), for the Mk2 at Hot Chips 33, for Bow in the Bow-2000 datasheet;
+ * the clock of a C600 follows from its 280 TFLOPS.
  * Cycles of the exchange's parts are not published; they are fitted to what
  * is: 133 ns from tile to tile of an idle Mk1, 165 ns of a busy one. A Mk2 is
  * given the same cycles, for want of a measurement.
@@ -27,11 +28,16 @@ enum { KIB = 1 << 10 };
     .sync_cycles = 118, .link_efficiency = 0.85, .hop_seconds = 15e-9,         \
     .host_bytes_per_second = 32e9, .host_latency_seconds = 5e-6
 
-/* A Bow is a Mk2 on a faster clock. */
+/* A Bow is a Mk2 on a faster clock; so is the chip of a C600 card, which has no
+ * memory beside it. */
 #define SECOND_GENERATION                                                      \
     .tiles = 1472, .bytes_per_tile = 624 * KIB, .macs_float16 = 64,            \
-    .macs_float32 = 16, .memory_element = 32 * KIB, .links = 10,               \
-    .link_bytes_per_second = 16e9, .streaming_bytes_per_second = 20e9, COMMON
+    .macs_float32 = 16, .memory_element = 32 * KIB,                            \
+    .link_bytes_per_second = 16e9, COMMON
+
+/* ... in an IPU-Machine. */
+#define IN_A_MACHINE                                                           \
+    .links = 10, .streaming_bytes_per_second = 20e9, SECOND_GENERATION
 
 static const struct {
     const char *names[3]; /* the last two are aliases */
@@ -51,9 +57,15 @@ static const struct {
       .output_slices = 1,
       COMMON}},
     {{"mk2", "ipu2", "gc200"},
-     {.name = "mk2", .clock_hz = 1.325e9, SECOND_GENERATION}},
+     {.name = "mk2", .clock_hz = 1.325e9, IN_A_MACHINE}},
     {{"bow", "ipu21", "bow"},
-     {.name = "bow", .clock_hz = 1.85e9, SECOND_GENERATION}},
+     {.name = "bow", .clock_hz = 1.85e9, IN_A_MACHINE}},
+    {{"c600", "c600", "c600"},
+     {.name = "c600",
+      .clock_hz = 1.486e9,
+      .links = 4,
+      .watts = 185,
+      SECOND_GENERATION}},
 };
 
 enum { NCHIPS = sizeof chips / sizeof *chips };
@@ -133,10 +145,11 @@ int ipu_target_find(const char *name, ipu_target *target)
                 fill(target, target->size, &chips[i].target);
                 return IPU_OK;
             }
-    return ipu__fail(IPU_ERR_NAME,
-                     "there is no target '%s': mk1, mk2 or bow (ipu1, ipu2, "
-                     "ipu21), or a JSON file of your own",
-                     name);
+    return ipu__fail(
+        IPU_ERR_NAME,
+        "there is no target '%s': mk1, mk2, bow (ipu1, ipu2, ipu21) "
+        "or c600, or a JSON file of your own",
+        name);
 }
 
 int ipu__field_check(const struct ipu__field *field, double value,
