@@ -6,40 +6,63 @@
 /* Places next to each other where a unit may be. */
 enum { NEAR = 4 };
 
+static void free_list(struct hvd__unit *unit)
+{
+    while (unit) {
+        struct hvd__unit *next = unit->later;
+
+        free(unit);
+        unit = next;
+    }
+}
+
 void hvd__spares_fini(struct hvd__spares *spares)
 {
-    struct hvd__unit *unit;
-
-    while ((unit = spares->list)) {
-        spares->list = unit->later;
-        free(unit);
-    }
+    free_list(spares->plain);
+    free_list(spares->oldest);
+    spares->plain = spares->oldest = spares->youngest = NULL;
     spares->n = 0;
 }
 
-/* ------------------------------------------------- the list, and the places */
+/* ------------------------------------------------ the lists, and the places */
+
+static void enlist_plain(struct hvd__spares *spares, struct hvd__unit *unit)
+{
+    unit->later = spares->plain;
+    spares->plain = unit;
+}
+
+static struct hvd__unit *unlist_plain(struct hvd__spares *spares)
+{
+    struct hvd__unit *unit = spares->plain;
+
+    spares->plain = unit->later;
+    return unit;
+}
 
 static void enlist(struct hvd__spares *spares, struct hvd__unit *unit)
 {
-    unit->earlier = NULL;
-    unit->later = spares->list;
-    if (unit->later)
-        unit->later->earlier = unit;
-    spares->list = unit;
-    spares->n++;
     unit->spare = true;
+    unit->later = NULL;
+    unit->earlier = spares->youngest;
+    if (unit->earlier)
+        unit->earlier->later = unit;
+    else
+        spares->oldest = unit;
+    spares->youngest = unit;
 }
 
 static void unlist(struct hvd__spares *spares, struct hvd__unit *unit)
 {
+    unit->spare = false;
     if (unit->earlier)
         unit->earlier->later = unit->later;
     else
-        spares->list = unit->later;
+        spares->oldest = unit->later;
     if (unit->later)
         unit->later->earlier = unit->earlier;
-    spares->n--;
-    unit->spare = false;
+    else
+        spares->youngest = unit->earlier;
 }
 
 /* The first place for a request. What lies beside each other in memory is
@@ -62,9 +85,14 @@ static struct hvd__unit **place(struct hvd__spares *spares, uint32_t number)
 
 void hvd__spares_forget(struct hvd__spares *spares, struct hvd__unit *unit)
 {
-    if (unit->place > 0)
-        *place(spares, (uint32_t)unit->place - 1) = NULL;
+    if (unit->place == 0)
+        return;
+    *place(spares, (uint32_t)unit->place - 1) = NULL;
     unit->place = 0;
+    if (unit->spare) {
+        unlist(spares, unit);
+        enlist_plain(spares, unit);
+    }
 }
 
 /* ---------------------------------------------------------- take, find, give
@@ -72,13 +100,13 @@ void hvd__spares_forget(struct hvd__spares *spares, struct hvd__unit *unit)
 
 struct hvd__unit *hvd__spares_take(struct hvd__spares *spares)
 {
-    struct hvd__unit *unit = spares->list;
-
-    if (unit) {
-        unlist(spares, unit);
-        hvd__spares_forget(spares, unit);
-    }
-    return unit;
+    /* What may recur is not given up before there are enough of them. */
+    if (!spares->plain && spares->n >= HVD__SPARES_MOST)
+        hvd__spares_forget(spares, spares->oldest);
+    if (!spares->plain)
+        return NULL;
+    spares->n--;
+    return unlist_plain(spares);
 }
 
 struct hvd__unit *hvd__spares_recall(struct hvd__spares *spares,
@@ -92,6 +120,7 @@ struct hvd__unit *hvd__spares_recall(struct hvd__spares *spares,
 
         if (unit && unit->spare && hvd__unit_is_like(unit, request, name)) {
             unlist(spares, unit);
+            spares->n--;
             hvd__unit_renew(unit, request);
             return unit;
         }
@@ -118,6 +147,10 @@ bool hvd__spares_give(struct hvd__spares *spares, struct hvd__unit *unit)
         hvd__spares_forget(spares, unit);
         return false;
     }
-    enlist(spares, unit);
+    if (unit->place > 0)
+        enlist(spares, unit);
+    else
+        enlist_plain(spares, unit);
+    spares->n++;
     return true;
 }

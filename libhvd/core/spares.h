@@ -21,15 +21,17 @@
 enum { HVD__SPARES_MOST = 512, HVD__SPARES_PLACES = 2 * HVD__SPARES_MOST };
 
 struct hvd__spares {
-    struct hvd__unit *list; /* owned, by later: the last given first */
-    int n;                  /* in it */
+    struct hvd__unit *plain;  /* owned, by later: those not to be found again */
+    struct hvd__unit *oldest; /* owned, by later and earlier: the others, as */
+    struct hvd__unit *youngest; /* ... they were given */
+    int n;                      /* of all these */
     /* Borrowed, spare or in use: where they are found again. */
     struct hvd__unit *places[HVD__SPARES_PLACES];
 };
 
 /* Zeroed is none. */
 void hvd__spares_fini(struct hvd__spares *spares);
-/* One that is to be reset; NULL: there is none. */
+/* One that is to be reset; NULL: make another. */
 struct hvd__unit *hvd__spares_take(struct hvd__spares *spares);
 /* One that was such a request before, and is one again, as it was checked
  * then; NULL: there is none. */
