@@ -513,7 +513,9 @@ void hvd__unit_renew(struct hvd__unit *unit, const hvd_request *request)
 
     memset(&unit->next, 0,
            offsetof(struct hvd__unit, name) - offsetof(struct hvd__unit, next));
-    memset(&entry->next, 0, sizeof *entry - offsetof(struct hvd__entry, next));
+    memset(&entry->next, 0,
+           offsetof(struct hvd__entry, capacity) -
+               offsetof(struct hvd__entry, next));
     unit->name[unit->name_bytes] = '\0';
     entry->callback = request->callback;
     entry->callback_context = request->callback_context;
@@ -522,11 +524,14 @@ void hvd__unit_renew(struct hvd__unit *unit, const hvd_request *request)
 
 struct hvd__unit *hvd__unit_new(int n)
 {
-    struct hvd__unit *unit =
-        calloc(1, sizeof *unit + (size_t)n * sizeof *unit->entries);
+    size_t bytes =
+        sizeof(struct hvd__unit) + (size_t)n * sizeof(struct hvd__entry);
+    struct hvd__unit *unit = aligned_alloc(HVD__LINE, bytes);
 
-    if (unit)
-        begin(unit, n);
+    if (!unit)
+        return NULL;
+    memset(unit, 0, bytes);
+    begin(unit, n);
     return unit;
 }
 

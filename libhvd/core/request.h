@@ -27,51 +27,62 @@ enum { HVD__UNNAMED = '\1', HVD__OWN = '\2' };
 /* Room for a name, or a mark and a number; and the NUL. */
 enum { HVD__NAME_SIZE = HVD_MAX_NAME + 1 };
 
+/* A cache line. Where many small requests are under way, their units come out
+ * of a slower cache one by one, and what is used together lies together. */
+enum { HVD__LINE = 64 };
+
 struct hvd__entry {
-    /* As submitted: copied, but for the buffers, borrowed until the end. */
-    struct hvd__unit *unit;
-    struct hvd__signature signature;
+    /* As submitted: copied, but for the buffers, borrowed until the end. The
+     * first line is all that most have. */
+    _Alignas(HVD__LINE) struct hvd__unit *unit;
     const void *input;
-    void *output;  /* where the result goes */
-    int64_t count; /* of the input's elements */
-    size_t bytes;  /* of the input */
-    int64_t rows;  /* of the input: what it carries, where it does */
+    void *output;   /* where the result goes */
+    int64_t count;  /* of the input's elements */
+    size_t bytes;   /* of the input */
+    int64_t rows;   /* of the input: what it carries, where it does */
+    int64_t beside; /* two more than the bytes that go with its cell; 0: not
+                       yet counted */
+    hvd_callback callback;
+    void *callback_context;
+
+    /* On its way. */
+    struct hvd__entry *next; /* in its batch */
+    int64_t started_ns;
+    int64_t done_ns;  /* 0: when it is completed */
+    int64_t *carried; /* owned; of each rank of the set; NULL: none */
+    int32_t batched;  /* entries in its batch */
+    bool packed;
+    bool shared; /* moved in shared memory */
+
+    /* At its end. done publishes status and message to the waiter. */
+    bool claimed; /* a thread waits for it */
+    atomic_bool done;
+    int status;
+    int32_t slot;  /* its handle's; -1: nobody waits */
+    char *message; /* owned; NULL: none */
+
+    /* On its way, but not on the shortest. */
+    int64_t packed_ns, moved_ns;
+    uint64_t mark;    /* of its cell, if it is reduced in place */
+    int64_t out_rows; /* of the output, where it has rows */
+
+    /* As submitted, of some. */
     int64_t capacity;
     int64_t *splits; /* owned; rows to each rank of the set; NULL: equal */
     int64_t *counts; /* the caller's; may be NULL */
-    hvd_callback callback;
-    void *callback_context;
-    char *label;    /* owned: the name of a member of a group; else NULL */
-    int64_t beside; /* two more than the bytes that go with its cell; 0: not
-                       yet counted */
+    char *label;     /* owned: the name of a member of a group; else NULL */
 
     /* Memory of its own; all owned. */
     void *own_output; /* of hvd_malloc; handed over, or freed */
     void *own_input;  /* a copy, or a code, of the caller's */
     void *scratch;    /* where the result is made first, or an adasum's */
 
-    /* On its way. */
-    struct hvd__entry *next; /* in its batch */
-    int64_t *carried;        /* owned; of each rank of the set; NULL: none */
-    int64_t out_rows;        /* of the output, where it has rows */
-    int64_t started_ns, packed_ns, moved_ns;
-    int64_t done_ns; /* 0: when it is completed */
-    int32_t batched; /* entries in its batch */
-    uint64_t mark;   /* of its cell, if it is reduced in place */
-    bool packed;
-    bool shared; /* moved in shared memory */
-
-    /* At its end. done publishes status and message to the waiter. */
-    int status;
-    char *message; /* owned; NULL: none */
-    int32_t slot;  /* its handle's; -1: nobody waits */
-    bool claimed;  /* a thread waits for it */
-    atomic_bool done;
+    struct hvd__signature signature; /* ends with what is seldom used */
 };
 
 struct hvd__unit {
     /* What it is; it stays so while it is spare (spares.h). */
-    struct hvd__set *set; /* borrowed */
+    _Alignas(HVD__LINE) struct hvd__set *set; /* borrowed */
     uint64_t key;         /* fingerprint of the name; 0: not yet made */
     uint64_t fingerprint; /* of all signatures */
     int32_t priority;
