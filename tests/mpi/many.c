@@ -2,12 +2,14 @@
 /*
  * Many tensors: ten thousand in flight, in another order on every rank, from
  * four threads; names that come back with other shapes and other kinds;
- * priorities; and what all that costs when nothing happens.
+ * what is asked for again and again, and what then differs; priorities; and
+ * what all that costs when nothing happens.
  */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -121,6 +123,145 @@ START_TEST(names_come_back_as_something_else)
                                        &handle));
         ck_hvd(hvd_wait(handle));
     }
+}
+END_TEST
+
+enum { RECURRING = 60, LENGTH = 5, SETS = 2 };
+
+static float recurring[SETS][RECURRING][LENGTH];
+static int callbacks[RECURRING];
+
+static void count_callback(void *context, int status)
+{
+    ck_assert_int_eq(status, HVD_OK);
+    ++*(int *)context;
+}
+
+static float value_of(int rank, int round, int tensor, int64_t k)
+{
+    return (float)(rank + 1) * (float)(round + 3 * tensor + (int)k);
+}
+
+/* The i-th request of a round: the same in all of them, but every fifth, which
+ * is smaller, or has another operation, by turns. */
+static hvd_request recurring_request(int round, int i, const char *name)
+{
+    static const int64_t counts[] = {LENGTH, LENGTH - 1};
+    hvd_request request;
+
+    hvd_request_init(&request, sizeof request);
+    request.name = i % 7 == 0 ? NULL : name;
+    request.dtype = HVD_FLOAT32;
+    request.ndim = 1;
+    request.shape = &counts[i % 5 == 0 && round % 3 == 1];
+    request.op = i % 5 == 0 && round % 3 == 2 ? HVD_MAX : HVD_SUM;
+    request.input = request.output = recurring[round % SETS][i];
+    request.callback = i % 2 ? count_callback : NULL;
+    request.callback_context = &callbacks[i];
+    return request;
+}
+
+static void check_recurring(int round, int i, const hvd_request *request)
+{
+    int n = ranks_size();
+
+    for (int64_t k = 0; k < LENGTH; k++) {
+        float each = value_of(0, round, i, k), sum = 0, want;
+
+        for (int rank = 0; rank < n; rank++)
+            sum += value_of(rank, round, i, k);
+        want = k >= request->shape[0]   ? value_of(ranks_rank(), round, i, k)
+               : request->op == HVD_MAX ? (float)n * each
+                                        : sum;
+        if (recurring[round % SETS][i][k] < want ||
+            recurring[round % SETS][i][k] > want)
+            ck_abort_msg("round %d, tensor %d, element %d: %g, not %g", round,
+                         i, (int)k, (double)recurring[round % SETS][i][k],
+                         (double)want);
+    }
+}
+
+static void run_recurring(int round)
+{
+    hvd_request requests[RECURRING];
+    hvd_handle handles[RECURRING];
+    char names[RECURRING][16];
+
+    for (int i = 0; i < RECURRING; i++) {
+        for (int64_t k = 0; k < LENGTH; k++)
+            recurring[round % SETS][i][k] = value_of(ranks_rank(), round, i, k);
+        snprintf(names[i], sizeof names[i], "again %d", i);
+        requests[i] = recurring_request(round, i, names[i]);
+    }
+    for (int i = 0; i < RECURRING; i++) {
+        int at = round % 4 == 3 ? RECURRING - 1 - i : i;
+
+        ck_hvd(hvd_submit(&requests[at], &handles[at]));
+    }
+    for (int i = 0; i < RECURRING; i++)
+        ck_hvd(hvd_wait(handles[round % 5 == 4 ? RECURRING - 1 - i : i]));
+    for (int i = 0; i < RECURRING; i++)
+        check_recurring(round, i, &requests[i]);
+}
+
+/* What is submitted again and again is what was asked for this time. */
+START_TEST(requests_that_recur)
+{
+    enum { ROUNDS = 30 };
+
+    memset(callbacks, 0, sizeof callbacks);
+    for (int round = 0; round < ROUNDS; round++)
+        run_recurring(round);
+    ck_hvd(hvd_barrier());
+    for (int i = 0; i < RECURRING; i++)
+        ck_assert_int_eq(callbacks[i], i % 2 ? ROUNDS : 0);
+}
+END_TEST
+
+/* However often all went well: a second one in flight is refused, and ranks
+ * that differ are told. */
+START_TEST(requests_that_recur_and_are_wrong)
+{
+    float values[4] = {0}, others[4] = {0};
+    hvd_handle handle, again;
+    int wrong = ranks_rank() == ranks_size() - 1;
+
+    for (int i = 0; i < 4; i++) {
+        ck_hvd(hvd_allreduce_async("twice", values, values, 4, HVD_FLOAT32,
+                                   HVD_SUM, &handle));
+        ck_hvd(hvd_wait(handle));
+        ck_assert_int_eq(hvd_wait(handle), HVD_ERR_HANDLE);
+        ck_hvd(hvd_allreduce_async("twice", others, others, 4, HVD_FLOAT32,
+                                   HVD_SUM, &handle));
+        ck_hvd(hvd_wait(handle));
+    }
+    if (ranks_size() == 1)
+        return; /* there, what is submitted is over */
+    for (int i = 0; i < 4; i++) {
+        ck_hvd(hvd_allreduce_async("twice", values, values, 4 - wrong,
+                                   HVD_FLOAT32, HVD_SUM, &handle));
+        ck_hvd_fails(hvd_wait(handle), HVD_ERR_MISMATCH);
+        ck_assert(strstr(hvd_last_error(), "'twice'"));
+        ck_hvd(hvd_allreduce_async("twice", values, values, 4, HVD_FLOAT32,
+                                   HVD_SUM, &handle));
+        ck_hvd(hvd_wait(handle));
+    }
+    /* The last rank is late, so what the others have is in flight. */
+    if (wrong)
+        ck_hvd(hvd_barrier());
+    ck_hvd(hvd_allreduce_async("twice", values, values, 4, HVD_FLOAT32, HVD_SUM,
+                               &handle));
+    if (wrong)
+        ck_hvd(hvd_wait(handle));
+    ck_assert_int_eq(hvd_allreduce_async("twice", others, others, 4,
+                                         HVD_FLOAT32, HVD_SUM, &again),
+                     wrong ? HVD_OK : HVD_ERR_DUPLICATE);
+    if (wrong) {
+        ck_hvd_fails(hvd_wait(again), HVD_ERR_PEER);
+        return;
+    }
+    ck_hvd(hvd_barrier());
+    ck_hvd(hvd_wait(handle));
 }
 END_TEST
 
@@ -255,6 +396,8 @@ static TCase *tcase_many(void)
 
     tcase_add_test(tcase, ten_thousand_from_four_threads);
     tcase_add_test(tcase, names_come_back_as_something_else);
+    tcase_add_test(tcase, requests_that_recur);
+    tcase_add_test(tcase, requests_that_recur_and_are_wrong);
     tcase_add_test(tcase, urgent_ones_overtake);
     tcase_add_test(tcase, an_event_loop_hears_of_completions);
     tcase_add_test(tcase, nothing_to_do_costs_nothing);
