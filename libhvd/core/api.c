@@ -143,12 +143,17 @@ static int add(const hvd_request *request, struct hvd__entry *entry)
     return HVD_OK;
 }
 
+/* The number of a request, more or less. */
+static int64_t number_of(const struct hvd__world *world)
+{
+    return atomic_load_explicit(&world->ledger.nentered, memory_order_relaxed);
+}
+
 /* The unit's time begins. A timeline wants to know it exactly. */
 static void begin(const struct hvd__world *world, struct hvd__unit *unit)
 {
-    hvd__unit_begin(
-        unit, hvd__scribe_listens(&world->scribe),
-        atomic_load_explicit(&world->ledger.nentered, memory_order_relaxed));
+    hvd__unit_begin(unit, hvd__scribe_listens(&world->scribe),
+                    number_of(world));
 }
 
 /* bytes: of the name, which may be one of the library's own. */
@@ -216,7 +221,8 @@ int hvd__submit(const hvd_request *request, hvd_handle *handle)
 
     if (!world)
         return status;
-    if (submit_again(world, request, name, handle, &status))
+    if (hvd__spares_may_recall(&world->ledger.spares, number_of(world)) &&
+        submit_again(world, request, name, handle, &status))
         return status;
     bytes = hvd__request_check_name(name);
     if (bytes < 0)

@@ -109,6 +109,15 @@ struct hvd__unit *hvd__spares_take(struct hvd__spares *spares)
     return unlist_plain(spares);
 }
 
+static void count_missed(struct hvd__spares *spares, bool found)
+{
+    int before = atomic_load_explicit(&spares->nmissed, memory_order_relaxed);
+    int after = found ? 0 : before + (before < HVD__SPARES_PATIENCE);
+
+    if (after != before)
+        atomic_store_explicit(&spares->nmissed, after, memory_order_relaxed);
+}
+
 struct hvd__unit *hvd__spares_recall(struct hvd__spares *spares,
                                      const hvd_request *request,
                                      const char *name)
@@ -122,9 +131,11 @@ struct hvd__unit *hvd__spares_recall(struct hvd__spares *spares,
             unlist(spares, unit);
             spares->n--;
             hvd__unit_renew(unit, request);
+            count_missed(spares, true);
             return unit;
         }
     }
+    count_missed(spares, false);
     return NULL;
 }
 

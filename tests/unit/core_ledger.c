@@ -613,6 +613,35 @@ START_TEST(many_requests_that_recur)
 }
 END_TEST
 
+static int count_tries(void)
+{
+    int n = 0;
+
+    for (int64_t number = 0; number < 1000; number++)
+        n += hvd__spares_may_recall(&ledger.spares, number);
+    return n;
+}
+
+/* Where nothing recurs, it is looked for seldom, but not never. */
+START_TEST(requests_that_do_not_recur)
+{
+    hvd_request request = request_of(0);
+    struct hvd__unit *unit;
+    hvd_handle handle = submit_request(&request, "a", &unit);
+
+    end(unit, handle);
+    for (int i = 0; i < HVD__SPARES_PATIENCE; i++) {
+        ck_assert_int_eq(count_tries(), 1000);
+        ck_assert(resubmit(&request, "b", &handle) == NULL);
+    }
+    ck_assert_int_gt(count_tries(), 0);
+    ck_assert_int_lt(count_tries(), 200);
+    ck_assert(resubmit(&request, "a", &handle) == unit);
+    ck_assert_int_eq(count_tries(), 1000);
+    end(unit, handle);
+}
+END_TEST
+
 /* What keeps a request out keeps it out however often it was let in. */
 START_TEST(a_request_that_recurs_and_is_refused)
 {
@@ -659,6 +688,7 @@ static TCase *tcase_ledger(void)
     tcase_add_test(tcase, a_request_that_is_another);
     tcase_add_test(tcase, an_unnamed_request_that_recurs);
     tcase_add_test(tcase, many_requests_that_recur);
+    tcase_add_test(tcase, requests_that_do_not_recur);
     tcase_add_test(tcase, a_request_that_recurs_and_is_refused);
     tcase_add_test(tcase, names_in_flight_are_taken);
     tcase_add_test(tcase, unnamed_units_are_numbered);
