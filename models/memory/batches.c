@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* batches.c - what the network learns, and the weights that it begins with. */
+#include "memory/parts.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The next of a sequence (splitmix64), in [-1, 1). */
+static float random_float(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (float)(int32_t)((z ^ z >> 31) >> 40) / 8388608.0f - 1.0f;
+}
+
+static int nearest(const struct training *t, const float *x)
+{
+    const int width = t->settings->width;
+    int best = 0;
+    float most = 0;
+
+    for (int c = 0; c < CLASSES; c++) {
+        float sum = 0;
+
+        for (int i = 0; i < width; i++)
+            sum += x[i] * t->directions[c * width + i];
+        if (c == 0 || sum > most) {
+            best = c;
+            most = sum;
+        }
+    }
+    return best;
+}
+
+void training_draw_batch(struct training *t)
+{
+    const int width = t->settings->width;
+
+    for (int r = 0; r < t->settings->rows; r++) {
+        float *x = t->x + (ptrdiff_t)r * width;
+
+        for (int i = 0; i < width; i++)
+            x[i] = random_float(&t->state);
+        t->labels[r] = nearest(t, x);
+    }
+}
+
+bool training_allocate(struct training *t)
+{
+    const struct training_settings *s = t->settings;
+    size_t rows = (size_t)s->rows, width = (size_t)s->width;
+
+    t->x = malloc(rows * width * sizeof *t->x);
+    t->labels = malloc(rows * sizeof *t->labels);
+    t->losses = calloc((size_t)t->parts, sizeof *t->losses);
+    t->directions = malloc(CLASSES * width * sizeof *t->directions);
+    if (!t->x || !t->labels || !t->losses || !t->directions)
+        return false;
+    t->state = s->seed;
+    for (size_t i = 0; i < CLASSES * width; i++)
+        t->directions[i] = random_float(&t->state);
+    return true;
+}
+
+size_t training_layer_bytes(const struct training *t, int i)
+{
+    const struct training_settings *s = t->settings;
+
+    return sizeof(float) * (size_t)s->width *
+           (size_t)(i == s->layers - 1 ? CLASSES : s->width);
+}
+
+int training_write_weights(struct training *t)
+{
+    float *w = malloc(training_layer_bytes(t, 0) +
+                      training_layer_bytes(t, t->settings->layers - 1));
+    uint64_t state = t->settings->seed + 1;
+    int status = 0;
+
+    for (int i = 0; w && i < t->settings->layers && status >= 0; i++) {
+        size_t bytes = training_layer_bytes(t, i);
+        char name[16];
+
+        snprintf(name, sizeof name, "w%d", i);
+        /* Kaiming He's uniform: sqrt(6 / width) */
+        for (size_t k = 0; k < bytes / sizeof *w; k++)
+            w[k] = random_float(&state) * 2.4495f /
+                   __builtin_sqrtf((float)t->settings->width);
+        status = t->replicas   ? ipu_replicas_write(t->replicas, name, w, bytes)
+                 : t->pipeline ? ipu_pipeline_write(t->pipeline, name, w, bytes)
+                               : ipu_engine_write(t->engine, name, w, bytes);
+    }
+    free(w);
+    return status;
+}
+
+int training_read_weights(const struct training *t, float *w)
+{
+    int status = 0;
+
+    for (int i = 0; i < t->settings->layers && status >= 0; i++) {
+        size_t bytes = training_layer_bytes(t, i);
+        char name[16];
+
+        snprintf(name, sizeof name, "w%d", i);
+        status = t->replicas ? ipu_replicas_read(t->replicas, 0, name, w, bytes)
+                 : t->pipeline
+                     ? ipu_pipeline_read(t->pipeline, 0, name, w, bytes)
+                     : ipu_engine_read(t->engine, name, w, bytes);
+        w += bytes / sizeof *w;
+    }
+    return status;
+}
