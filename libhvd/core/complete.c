@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/complete.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -144,4 +147,35 @@ void hvd__complete_unit(struct hvd__world *world, struct hvd__unit *unit,
         hvd__text_add(&out, "%s", text);
         hvd__complete(world, &unit->entries[i], status, message);
     }
+}
+
+/* ------------------------------------------------------ telling event loops */
+
+void hvd__world_signal(const struct hvd__world *world)
+{
+    int fd = atomic_load(&world->completion_fd);
+    uint64_t one = 1;
+
+    /* Full (2^64 - 2 of them unread) is readable too. */
+    if (fd >= 0 && write(fd, &one, sizeof one) < 0)
+        return;
+}
+
+int hvd_completion_fd(void)
+{
+    int status, fd, none = -1;
+    struct hvd__world *world = hvd__world_get(&status);
+
+    if (!world)
+        return status;
+    fd = atomic_load(&world->completion_fd);
+    if (fd >= 0)
+        return fd;
+    fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (fd < 0)
+        return hvd__fail(HVD_ERR_MEMORY, "eventfd: %s", strerror(errno));
+    if (atomic_compare_exchange_strong(&world->completion_fd, &none, fd))
+        return fd;
+    close(fd); /* another thread was faster */
+    return none;
 }

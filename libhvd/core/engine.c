@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine.c - what a world does between its beginning and its end (world.c): the
+ * table of its sets, a step of those that are moved, and how nothing moves any
+ * more. Who makes the steps is progress.c's.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "core/complete.h"
+#include "core/mirror.h"
+#include "core/negotiate.h"
+#include "core/world.h"
+
+/* ---------------------------------------------------------------- the sets */
+
+struct hvd__set *hvd__world_set(struct hvd__world *world, int32_t id)
+{
+    struct hvd__set *set = NULL;
+
+    /* The one of everybody never changes. */
+    if (id == 0)
+        return world->everybody;
+    hvd__mutex_lock(&world->ledger.lock);
+    if (id >= 0 && id < world->nsets)
+        set = world->sets[id];
+    hvd__mutex_unlock(&world->ledger.lock);
+    return set;
+}
+
+int hvd__world_add_set(struct hvd__world *world, struct hvd__set *set)
+{
+    size_t bytes = ((size_t)world->nsets + 1) * sizeof(struct hvd__set *);
+    struct hvd__set **grown;
+
+    set->metrics = &world->metrics;
+    hvd__mutex_lock(&world->ledger.lock);
+    grown = realloc(world->sets, bytes);
+    if (grown) {
+        world->sets = grown;
+        if (set->id == 0)
+            world->everybody = set;
+        grown[world->nsets++] = set;
+    }
+    hvd__mutex_unlock(&world->ledger.lock);
+    return grown ? HVD_OK : hvd__fail_memory(bytes);
+}
+
+void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set)
+{
+    set->next = atomic_load(&world->added);
+    while (!atomic_compare_exchange_weak(&world->added, &set->next, set))
+        continue;
+}
+
+/* ------------------------------------------------------------------ a step */
+
+/* Sets that were made since the last step. */
+static void absorb(struct hvd__world *world)
+{
+    struct hvd__set *set;
+
+    /* Nearly always there is none, and to look is cheaper. */
+    if (!atomic_load(&world->added))
+        return;
+    set = atomic_exchange(&world->added, NULL);
+    while (set) {
+        struct hvd__set *next = set->next;
+
+        set->next = world->live;
+        world->live = set;
+        set = next;
+    }
+}
+
+/* Nothing comes any more. */
+static bool is_closed(const struct hvd__set *set)
+{
+    const struct hvd__mirror *mirror = set->express.mirror;
+
+    return set->heard_close && set->executor.nunfinished == 0 &&
+           (!mirror || hvd__mirror_is_left(mirror));
+}
+
+/* Move the lanes of all sets; drop those that all members have left. */
+static int execute(struct hvd__world *world, bool sending, bool *moved)
+{
+    struct hvd__set **link = &world->live, *set;
+
+    while ((set = *link)) {
+        HVD_TRY(hvd__execute_step(world, set, moved));
+        if (!sending && is_closed(set)) {
+            *link = set->next;
+            atomic_store(&set->closed, true);
+        } else {
+            link = &set->next;
+        }
+    }
+    if (!world->live && !atomic_load(&world->added))
+        atomic_store(&world->closed, true);
+    return HVD_OK;
+}
+
+bool hvd__world_step(struct hvd__world *world)
+{
+    bool moved = false;
+    int status;
+
+    if (atomic_load(&world->broken))
+        return false;
+    absorb(world);
+    status = atomic_load(&world->doom);
+    if (status < 0)
+        hvd__fail_text(status, world->doom_text);
+    else
+        status = hvd__negotiate_step(world, &moved);
+    atomic_store_explicit(&world->sending, status > 0, memory_order_relaxed);
+    if (status >= 0)
+        status = execute(world, status > 0, &moved);
+    if (status < 0)
+        hvd__world_break(world, status, hvd_last_error());
+    return moved;
+}
+
+void hvd__world_post(struct hvd__world *world, struct hvd__unit *unit)
+{
+    if (atomic_load(&world->broken) || atomic_load(&world->doom) < 0)
+        return;
+    absorb(world);
+    if (hvd__negotiate_post(world, unit) < 0)
+        hvd__world_break(world, HVD_ERR_MEMORY, hvd_last_error());
+}
+
+/* ------------------------------------------------------------- breaking off */
+
+void hvd__world_break(struct hvd__world *world, int status, const char *text)
+{
+    char reason[HVD__MESSAGE_MAX]; /* text may be the last error */
+    struct hvd__unit *unit;
+    struct hvd__set *set;
+
+    snprintf(reason, sizeof reason, "%s", text);
+    hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), reason);
+    world->break_status = status;
+    world->break_message = strdup(reason);
+    for (int id = 0; (set = hvd__world_set(world, id)); id++)
+        hvd__ledger_close(&world->ledger, set, status, reason);
+    atomic_store(&world->broken, true);
+    hvd__negotiate_break(world, status, reason);
+    for (set = world->live; set; set = set->next)
+        hvd__express_drop(&set->express);
+    /* Those that are queued are in flight too, unless they were refused. */
+    for (unit = hvd__ledger_take(&world->ledger); unit;) {
+        struct hvd__unit *next = unit->next;
+        if (unit->status < 0)
+            hvd__unit_free(unit);
+        unit = next;
+    }
+    for (int id = 0; (set = hvd__world_set(world, id)); id++)
+        while ((unit = hvd__ledger_any(&world->ledger, set)))
+            hvd__complete_unit(world, unit, status, reason);
+}
