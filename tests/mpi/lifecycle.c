@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The beginning and the end of a world, again and again. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,6 +251,44 @@ START_TEST(memory_is_aligned_zeroed_and_bounded)
 }
 END_TEST
 
+/* The signals that a thread has blocked, number n as bit n - 1. */
+static unsigned long long blocked_in(int thread)
+{
+    char path[64], line[256];
+    unsigned long long mask = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
+    file = fopen(path, "r");
+    ck_assert(file != NULL);
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "SigBlk: %llx", &mask) == 1)
+            break;
+    fclose(file);
+    return mask;
+}
+
+/* A handler of the program's never runs on a thread of the library's. */
+START_TEST(signals_are_for_the_program)
+{
+    static const char *const names[] = {"hvd-progress", "hvd-watchdog"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int thread = ranks_thread(names[i]);
+
+        if (ranks_size() == 1) {
+            ck_assert_int_eq(thread, 0);
+            continue;
+        }
+        ck_assert_int_gt(thread, 0);
+        for (int n = 1; n < 32; n++)
+            if (n != SIGKILL && n != SIGSTOP)
+                ck_assert_msg(blocked_in(thread) >> (n - 1) & 1,
+                              "signal %d is not blocked in %s", n, names[i]);
+    }
+}
+END_TEST
+
 static TCase *tcase_lifecycle(void)
 {
     TCase *tcase = ranks_tcase("lifecycle");
@@ -265,6 +304,7 @@ static TCase *tcase_lifecycle(void)
     tcase_add_test(tcase, a_bad_setting_on_one_rank);
     tcase_add_test(tcase, a_forked_child_is_told_so);
     tcase_add_test(tcase, memory_is_aligned_zeroed_and_bounded);
+    tcase_add_test(tcase, signals_are_for_the_program);
     return tcase;
 }
 

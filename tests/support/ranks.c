@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ranks.h"
 
+#include <dirent.h>
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -133,6 +134,30 @@ void ranks_check_usable(void)
 
     ck_hvd(hvd_allreduce(&one, &sum, 1, HVD_INT32, HVD_SUM));
     ck_assert_int_eq(sum, ranks_size());
+}
+
+int ranks_thread(const char *name)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    const struct dirent *task;
+    int found = 0;
+
+    ck_assert(tasks != NULL);
+    while (!found && (task = readdir(tasks))) {
+        char path[300], text[64] = "";
+        FILE *file;
+
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        file = fopen(path, "r");
+        if (!file)
+            continue;
+        if (fgets(text, sizeof text, file) &&
+            strncmp(text, name, strlen(name)) == 0)
+            found = atoi(task->d_name);
+        fclose(file);
+    }
+    closedir(tasks);
+    return found;
 }
 
 void ranks_restart_with(const char *variable, const char *value)

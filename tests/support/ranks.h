@@ -60,6 +60,10 @@ int ranks_run(const hvd_request *request);
 /* The next operation works: what was wrong before has left nothing. */
 void ranks_check_usable(void);
 
+/* The thread of this process whose name begins so, as the kernel numbers it;
+ * 0: there is none. */
+int ranks_thread(const char *name);
+
 /* hvd_shutdown, the environment variable set (NULL: unset), hvd_init. */
 void ranks_restart_with(const char *variable, const char *value);
 
