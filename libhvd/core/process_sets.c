@@ -160,7 +160,8 @@ static int check_ranks(struct wish *wish, int size)
     qsort(wish->ranks, (size_t)wish->nranks, sizeof *wish->ranks, compare);
     if (wish->nranks < 1)
         return hvd__fail(HVD_ERR_ARGUMENT,
-                         "a process set of no ranks makes no sense");
+                         "a process set needs one rank or more; n is less, or "
+                         "the list is NULL");
     for (int32_t i = 0; i < wish->nranks; i++) {
         if (wish->ranks[i] < 0 || wish->ranks[i] >= size)
             return hvd__fail(HVD_ERR_ARGUMENT,

@@ -468,8 +468,9 @@ void *hvd__heap_alloc(size_t bytes)
     pthread_mutex_unlock(&lock);
     if (warn)
         hvd__log(HVD__LOG_WARNING,
-                 "no room for %zu bytes in /dev/shm: hvd_malloc gives ordinary "
-                 "memory from now on, which is slower to reduce",
+                 "no room for %zu bytes of shared memory (/dev/shm, "
+                 "HVD_SHM_SIZE): what does not fit is ordinary memory, which "
+                 "is slower to reduce",
                  bytes - LINE);
     return memory ? memset(memory, 0, bytes - LINE) : NULL;
 }
