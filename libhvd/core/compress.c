@@ -207,19 +207,31 @@ static int64_t encode_with(const hvd_compressor *f, struct memory *memory,
     int64_t bytes;
 
     pthread_mutex_lock(&memory->lock);
-    bytes = f->encode(f->context, memory->state, values, count, code);
+    bytes = f->encode(f->context, f->state_bytes ? memory->state : NULL, values,
+                      count, code);
     pthread_mutex_unlock(&memory->lock);
     return bytes;
 }
 
-/* With or without a memory that lasts. */
+static int cannot_do(const hvd_compressor *f, int64_t count)
+{
+    return hvd__fail(HVD_ERR_UNSUPPORTED,
+                     "the compressor '%s' cannot do %lld values", f->name,
+                     (long long)count);
+}
+
+/* With or without a memory that lasts. Returns the bytes, at most 'most'. */
 static int64_t encode(const hvd_compressor *f, uint64_t key, bool lasts,
-                      const float *values, int64_t count, void *code)
+                      const float *values, int64_t count, void *code,
+                      int64_t most)
 {
     int64_t bytes = f->state_bytes ? f->state_bytes(f->context, count) : 0;
-    struct memory *memory = lasts ? recall(key, bytes) : memory_new(key, bytes);
+    struct memory *memory;
     int64_t result;
 
+    if (bytes < 0)
+        return cannot_do(f, count);
+    memory = lasts ? recall(key, bytes) : memory_new(key, bytes);
     if (!memory)
         return hvd__fail_memory((size_t)bytes);
     result = encode_with(f, memory, values, count, code);
@@ -228,6 +240,11 @@ static int64_t encode(const hvd_compressor *f, uint64_t key, bool lasts,
     if (result < 0)
         return hvd__fail((int)result, "the compressor '%s' failed: %s", f->name,
                          hvd_strerror((int)result));
+    if (result > most)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "the compressor '%s' made a code of %lld bytes, and "
+                         "max_bytes had said %lld",
+                         f->name, (long long)result, (long long)most);
     return result;
 }
 
@@ -240,9 +257,7 @@ int hvd__compress_encode(hvd_compression compression, int32_t process_set,
     float *scaled = NULL;
 
     if (most < 0)
-        return hvd__fail(HVD_ERR_UNSUPPORTED,
-                         "the compressor '%s' cannot do %lld values", f->name,
-                         (long long)count);
+        return cannot_do(f, count);
     *code = malloc((size_t)most + 1);
     if (!*code)
         return hvd__fail_memory((size_t)most);
@@ -253,8 +268,9 @@ int hvd__compress_encode(hvd_compression compression, int32_t process_set,
         for (int64_t i = 0; i < count; i++)
             scaled[i] = (float)((double)values[i] * factor);
     }
-    *bytes = encode(f, key_of(compression, process_set, name, count),
-                    name[0] != '\0', scaled ? scaled : values, count, *code);
+    *bytes =
+        encode(f, key_of(compression, process_set, name, count),
+               name[0] != '\0', scaled ? scaled : values, count, *code, most);
     free(scaled);
     return *bytes < 0 ? (int)*bytes : HVD_OK;
 }

@@ -284,7 +284,8 @@ static void codes_out(const struct hvd__set *set, struct hvd__lane *lane)
     double factor =
         s->postscale / (s->op == HVD_AVERAGE ? (double)divisor : 1.0);
 
-    memset(entry->output, 0, entry->bytes);
+    if (entry->bytes > 0)
+        memset(entry->output, 0, entry->bytes);
     for (int i = 0; i < lane->team.size && entry->status == HVD_OK; i++) {
         const struct hvd__parcel *code = &lane->collective.from[i];
 

@@ -599,9 +599,10 @@ typedef struct hvd_compressor {
     /* Most bytes of the code of count values. */
     int64_t (*max_bytes)(void *context, int64_t count);
     /* What is kept between two requests of one name, zero at first: bytes of
-     * it (what error feedback remembers); may be NULL: nothing. */
+     * it (what error feedback remembers); may be NULL: state is NULL, too. */
     int64_t (*state_bytes)(void *context, int64_t count);
-    /* Write the code of values; returns its bytes. */
+    /* Write the code of values; returns its bytes. Without values (count 0)
+     * their address may be NULL. */
     int64_t (*encode)(void *context, void *state, const float *values,
                       int64_t count, void *code);
     /* sum[i] += what the code stands for. */

@@ -218,6 +218,9 @@ END_TEST
 /* ------------------------------------------------------------- one of our own
  */
 
+/* How it is broken. */
+enum { WELL, FAILING, TOO_LONG, STATELESS };
+
 /* 8 bits a value, linear, with error feedback: the scale, then the bytes. */
 static int64_t most_bytes(void *context, int64_t count)
 {
@@ -227,7 +230,8 @@ static int64_t most_bytes(void *context, int64_t count)
 
 static int64_t state_bytes(void *context, int64_t count)
 {
-    (void)context;
+    if (context && *(int *)context == STATELESS)
+        return -1;
     return count * (int64_t)sizeof(float);
 }
 
@@ -237,8 +241,11 @@ static int64_t encode(void *context, void *state, const float *values,
     float *left = state, scale = 0;
     int8_t *bytes = (int8_t *)code + sizeof scale;
 
-    if (context && *(int *)context)
-        return HVD_ERR_UNSUPPORTED; /* broken on request */
+    /* Broken on request. */
+    if (context && *(int *)context == FAILING)
+        return HVD_ERR_UNSUPPORTED;
+    if (context && *(int *)context == TOO_LONG)
+        return most_bytes(context, count) + 1;
     for (int64_t i = 0; i < count; i++)
         scale = fmaxf(scale, fabsf(left[i] + values[i]));
     scale = scale > 0 ? scale / 127 : 1;
@@ -327,13 +334,71 @@ START_TEST(a_scheme_that_fails_is_an_error_of_all)
     float value = 1, got;
     int number = registered(), last = ranks_size() - 1;
 
-    broken = ranks_rank() == last;
-    ck_hvd_fails(reduce("mine", &value, &got, 1, HVD_FLOAT32, HVD_SUM, number),
-                 ranks_rank() == last ? HVD_ERR_UNSUPPORTED : HVD_ERR_PEER);
-    ck_error_says("'int8' failed");
-    broken = 0;
-    ck_hvd(reduce("mine", &value, &got, 1, HVD_FLOAT32, HVD_SUM, number));
-    ck_assert(fabsf(got - (float)ranks_size()) < 1e-5f);
+    for (int i = 0; i < 3; i++) {
+        static const struct {
+            int how, status;
+            const char *text;
+        } cases[] = {
+            {FAILING, HVD_ERR_UNSUPPORTED, "'int8' failed"},
+            {TOO_LONG, HVD_ERR_ARGUMENT,
+             "'int8' made a code of 6 bytes, and max_bytes had said 5"},
+            {STATELESS, HVD_ERR_UNSUPPORTED, "'int8' cannot do 1 values"},
+        };
+
+        broken = ranks_rank() == last ? cases[i].how : WELL;
+        ck_hvd_fails(
+            reduce("mine", &value, &got, 1, HVD_FLOAT32, HVD_SUM, number),
+            ranks_rank() == last ? cases[i].status : HVD_ERR_PEER);
+        ck_error_says(cases[i].text);
+        broken = WELL;
+        ck_hvd(reduce("mine", &value, &got, 1, HVD_FLOAT32, HVD_SUM, number));
+        ck_assert(fabsf(got - (float)ranks_size()) < 1e-5f);
+    }
+}
+END_TEST
+
+static int64_t encode_plainly(void *context, void *state, const float *values,
+                              int64_t count, void *code)
+{
+    int64_t bytes = count * (int64_t)sizeof *values;
+
+    (void)context;
+    if (state)
+        return HVD_ERR_INTERNAL;
+    if (count > 0)
+        memcpy(code, values, (size_t)bytes);
+    return bytes;
+}
+
+static int add_plainly(void *context, const void *code, int64_t bytes,
+                       float *sum, int64_t count)
+{
+    (void)context;
+    (void)bytes;
+    for (int64_t i = 0; i < count; i++)
+        sum[i] += ((const float *)code)[i];
+    return HVD_OK;
+}
+
+/* Without a state; also of tensors that have no elements, and no buffers. */
+START_TEST(a_scheme_may_keep_nothing)
+{
+    const hvd_compressor compressor = {
+        .size = sizeof compressor,
+        .name = "plain",
+        .max_bytes = state_bytes,
+        .encode = encode_plainly,
+        .add = add_plainly,
+    };
+    int number = hvd_register_compressor(&compressor), n = ranks_size();
+    float value = 3, got = 0;
+
+    ck_hvd(number);
+    ck_hvd(reduce("p", &value, &got, 1, HVD_FLOAT32, HVD_SUM, number));
+    ck_assert(got == 3.0f * (float)n);
+    ck_hvd(reduce("p", NULL, NULL, 0, HVD_FLOAT32, HVD_SUM, number));
+    ck_hvd(
+        reduce("p", NULL, NULL, 0, HVD_FLOAT32, HVD_SUM, HVD_COMPRESSION_TOPK));
 }
 END_TEST
 
@@ -406,6 +471,7 @@ static TCase *tcase_compression(void)
     tcase_add_test(tcase, topk_sends_the_largest);
     tcase_add_test(tcase, a_scheme_of_the_programs_own);
     tcase_add_test(tcase, a_scheme_that_fails_is_an_error_of_all);
+    tcase_add_test(tcase, a_scheme_may_keep_nothing);
     tcase_add_test(tcase, what_cannot_be_compressed);
     tcase_add_test(tcase, schemes_that_not_all_know);
     return tcase;
