@@ -410,7 +410,9 @@ typedef struct hvd_request {
     void *output;           /* may equal input; HVD_BROADCAST: in on root, out
                                elsewhere; HVD_JOIN: int32_t, the last rank */
     double prescale;        /* reductions: inputs are multiplied by this */
-    double postscale;       /* ... and the result by this; both 1 by default */
+    double postscale;       /* ... and the result by this; both 1 by default.
+                               Integers truncate after each; an average once,
+                               when it has been multiplied and divided */
     hvd_callback callback;  /* may be NULL */
     void *callback_context; /* passed to callback */
     int32_t process_set;    /* 0: all ranks */
