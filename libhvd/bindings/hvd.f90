@@ -7,10 +7,12 @@
 !     ierr = hvd_allreduce(x, y, HVD_AVERAGE)       ! of any rank
 !     if (ierr < 0) print *, hvd_error_text()
 !
-! Every function of hvd.h by its C name, for what the generic ones do not cover
-! (addresses by c_loc); and generic hvd_allreduce, hvd_broadcast, hvd_reduce,
-! hvd_allgather, hvd_gather, hvd_reducescatter and hvd_alltoall for contiguous
-! arrays of real32, real64, int32 and int64 whose sizes are the arrays' own.
+! The functions of hvd.h by their C names, for what the generic ones do not
+! cover (addresses by c_loc), but for names of constants, hvd_init_with,
+! hvd_get_metrics and compressors of the program's own; and generic
+! hvd_allreduce, hvd_broadcast, hvd_reduce, hvd_allgather, hvd_gather,
+! hvd_reducescatter and hvd_alltoall for contiguous arrays of real32, real64,
+! int32 and int64 whose sizes are the arrays' own.
 ! Ranks and process sets count from 0, as everywhere in MPI.
 !
 module hvd
@@ -35,6 +37,18 @@ module hvd
     integer(c_int), parameter, public :: &
         HVD_COMPRESSION_NONE = 0, HVD_COMPRESSION_FP16 = 1, &
         HVD_COMPRESSION_BF16 = 2, HVD_COMPRESSION_TOPK = 3
+
+    ! Of hvd_request's flags.
+    integer(c_int), parameter, public :: HVD_AVERAGE_CONTRIBUTORS = 1
+    integer(c_int), parameter, public :: &
+        HVD_ERR_ARGUMENT = -1, HVD_ERR_UNSUPPORTED = -2, &
+        HVD_ERR_DUPLICATE = -3, HVD_ERR_MISMATCH = -4, HVD_ERR_PEER = -5, &
+        HVD_ERR_HANDLE = -6, HVD_ERR_MEMORY = -7, HVD_ERR_JOINED = -8, &
+        HVD_ERR_PROCESS_SET = -9, HVD_ERR_INCONSISTENT = -10, &
+        HVD_ERR_FILE = -11, HVD_ERR_NOT_INITIALIZED = -20, &
+        HVD_ERR_SHUTDOWN = -21, HVD_ERR_CONFIG = -22, HVD_ERR_LAUNCH = -23, &
+        HVD_ERR_MPI = -24, HVD_ERR_INTERNAL = -25, HVD_ERR_LOST = -26, &
+        HVD_ERR_STALLED = -27
 
     ! As in hvd.h; fill with hvd_request_init(request, c_sizeof(request)).
     type, bind(C), public :: hvd_request
@@ -64,7 +78,9 @@ module hvd
         hvd_alltoallv, hvd_allreduce_async, hvd_broadcast_async, &
         hvd_allgather_async, hvd_reducescatter_async, &
         hvd_sparse_allreduce_async, hvd_completion_fd, hvd_start_timeline, &
-        hvd_stop_timeline
+        hvd_stop_timeline, hvd_alltoall_async, hvd_grouped_allreduce_async, &
+        hvd_process_set_ids, hvd_process_set_ranks, hvd_dtype_size, &
+        hvd_metrics_text
     public :: hvd_request_init, hvd_malloc, hvd_free
     public :: hvd_allreduce, hvd_broadcast, hvd_allgather, hvd_gather, &
         hvd_reduce, hvd_reducescatter, hvd_alltoall
@@ -307,6 +323,53 @@ module hvd
             integer(c_int), value :: dtype
             integer(c_int), value :: op
             integer(c_int64_t), intent(out) :: handles(*)
+        end function
+        integer(c_int) function hvd_alltoall_async(name, in, count, splits, &
+            dtype, handle) bind(C, name="hvd_alltoall_async")
+            import
+            character(kind=c_char), intent(in) :: name(*)
+            type(c_ptr), value :: in
+            integer(c_int64_t), value :: count
+            integer(c_int64_t), intent(in), optional :: splits(*)
+            integer(c_int), value :: dtype
+            integer(c_int64_t), intent(out) :: handle
+        end function
+        integer(c_int) function hvd_grouped_allreduce_async(name, n, in, out, &
+            counts, dtype, op, handles) bind(C, &
+            name="hvd_grouped_allreduce_async")
+            import
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int), value :: n
+            type(c_ptr), intent(in) :: in(*)
+            type(c_ptr), intent(in) :: out(*)
+            integer(c_int64_t), intent(in) :: counts(*)
+            integer(c_int), value :: dtype
+            integer(c_int), value :: op
+            integer(c_int64_t), intent(out) :: handles(*)
+        end function
+        integer(c_int) function hvd_process_set_ids(ids, n) bind(C, &
+            name="hvd_process_set_ids")
+            import
+            integer(c_int32_t), intent(out) :: ids(*)
+            integer(c_int), value :: n
+        end function
+        integer(c_int) function hvd_process_set_ranks(process_set, ranks, n) &
+            bind(C, name="hvd_process_set_ranks")
+            import
+            integer(c_int), value :: process_set
+            integer(c_int32_t), intent(out) :: ranks(*)
+            integer(c_int), value :: n
+        end function
+        integer(c_int) function hvd_dtype_size(dtype) bind(C, &
+            name="hvd_dtype_size")
+            import
+            integer(c_int), value :: dtype
+        end function
+        integer(c_int) function hvd_metrics_text(text, size) bind(C, &
+            name="hvd_metrics_text")
+            import
+            character(kind=c_char), intent(out) :: text(*)
+            integer(c_int64_t), value :: size
         end function
         integer(c_int) function hvd_completion_fd() bind(C, &
             name="hvd_completion_fd")

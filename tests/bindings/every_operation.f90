@@ -11,6 +11,8 @@ program every_operation
     integer(8), allocatable, target :: to(:), from(:), counts(:), splits(:)
     integer(4) :: whole(1), result(1)
     integer(8) :: handle, pair(2)
+    integer(4) :: members(64)
+    character(kind=c_char) :: text(4096)
     integer(8), target :: shape(1), indices(1)
     character(len=:), allocatable, target :: name
     type(hvd_request), target :: request
@@ -98,6 +100,34 @@ program every_operation
     call must(hvd_submit_group(c_null_ptr, requests, 1, pair), "group")
     call must(hvd_wait(pair(1)), "group")
 
+    ! Each rank sends its k-th element to rank k; no splits: equal parts.
+    call must(hvd_alltoall_async(hvd_c_name("a"), c_loc(to), int(n, 8), splits, &
+                                 HVD_INT64, handle), "alltoall_async")
+    tensor%size = int(c_sizeof(tensor))
+    call must(hvd_wait_output(handle, tensor), "alltoall_async")
+    call equal(real(tensor%shape(1), 4), real(n, 4), "alltoall_async")
+    call hvd_free(tensor%data)
+    call must(hvd_alltoall_async(hvd_c_name("a"), c_loc(to), int(n, 8), &
+                                 dtype=HVD_INT64, handle=handle), "no splits")
+    call must(hvd_wait_output(handle, tensor), "no splits")
+    call hvd_free(tensor%data)
+    y = 1
+    s = 1
+    call must(hvd_grouped_allreduce_async( &
+              hvd_c_name("pair"), 2, [c_loc(y), c_loc(s)], &
+              [c_loc(y), c_loc(s)], [6_8, 6_8], HVD_FLOAT32, HVD_SUM, pair), &
+              "grouped")
+    call must(hvd_wait(pair(1)), "grouped")
+    call must(hvd_wait(pair(2)), "grouped")
+    call equal(y(2, 3) + s(6), real(2 * n, 4), "grouped")
+    if (hvd_process_set_ranks(0, members, 64) /= n) error stop "ranks"
+    if (members(n) /= n - 1) error stop "ranks"
+    if (hvd_process_set_ids(members, 64) /= 1) error stop "ids"
+    if (members(1) /= 0) error stop "ids"
+    if (hvd_dtype_size(HVD_FLOAT64) /= 8) error stop "dtype_size"
+    call must(hvd_metrics_text(text, 4096_8), "metrics")
+    if (text(1) /= "#") error stop "metrics"
+
     if (n > 1) then
         set = hvd_add_process_set([0], 1)
         call must(set, "process set")
@@ -105,7 +135,7 @@ program every_operation
         call must(hvd_remove_process_set(set), "remove")
         request%root = 99
         request%kind = HVD_BROADCAST_KIND
-        if (hvd_submit(request, handle) /= -1) error stop "no error"
+        if (hvd_submit(request, handle) /= HVD_ERR_ARGUMENT) error stop "no error"
         if (index(hvd_error_text(), "root 99") == 0) error stop "text"
     end if
     call must(hvd_barrier(), "barrier")
