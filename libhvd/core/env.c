@@ -220,8 +220,19 @@ static int read_stall_disable(struct hvd__settings *settings)
     return HVD_OK;
 }
 
+/* A rank may wait that long for a processor, and its heart does not beat. */
+enum { HEARTBEAT_MIN_MS = 100 };
+
 static int check_together(const struct hvd__settings *settings)
 {
+    if (settings->heartbeat_ns > 0 &&
+        settings->heartbeat_ns < HEARTBEAT_MIN_MS * INT64_C(1000000))
+        return hvd__fail(HVD_ERR_CONFIG,
+                         "HVD_HEARTBEAT_TIME, %.3g s, is less than %d ms: a "
+                         "rank that only waits for a processor would count as "
+                         "frozen; 0 switches this off",
+                         (double)settings->heartbeat_ns * 1e-9,
+                         HEARTBEAT_MIN_MS);
     if (settings->stall_shutdown_ns > 0 &&
         settings->stall_shutdown_ns < settings->stall_check_ns)
         return hvd__fail(HVD_ERR_CONFIG,

@@ -138,6 +138,7 @@ START_TEST(values_are_strict)
         {"HVD_CONSISTENCY_CHECK", "maybe"}, {"HVD_TOPK_RATIO", "0"},
         {"HVD_TOPK_RATIO", "1.5"},          {"HVD_TOPK_RATIO", "-0.1"},
         {"HVD_STALL_SHUTDOWN_TIME", "5s"}, /* before it is reported */
+        {"HVD_HEARTBEAT_TIME", "99ms"},    /* a processor may be busy */
     };
     struct hvd__settings settings;
 
@@ -149,6 +150,7 @@ START_TEST(values_are_strict)
     }
     setenv("HVD_CONSISTENCY_CHECK", "Yes", 1);
     setenv("HVD_STALL_SHUTDOWN_TIME", "2m", 1);
+    setenv("HVD_HEARTBEAT_TIME", "100ms", 1);
     ck_assert_int_eq(hvd__settings_read(&settings), HVD_OK);
     ck_assert(settings.consistency_check);
 }
