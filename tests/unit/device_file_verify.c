@@ -133,8 +133,24 @@ static const char *spoil_values(ipu_executable *e, int i)
     case 14: e->tiles[1].peak_step = e->nsteps + 1; return "is never full";
     case 15: e->code_bytes = -1; return "a program: code_bytes is -1";
     case 16: e->tiles[0].peak_bytes = INT64_MAX; return "a tile: peak_bytes is";
+    case 17:
+        for (int32_t k = 0; k < e->nvalues; k++)
+            if (v[k].kind == IPU__RESULT)
+                v[k].shape = (struct ipu__shape){.dtype = IPU_FLOAT32,
+                                                 .ndim = 1,
+                                                 .extents = {INT64_C(1) << 57}};
+        return "more values than memory can hold";
     default: return NULL;
     }
+}
+
+/* A value that is only within a fused step. */
+static int32_t inner_of(const ipu_executable *e)
+{
+    for (int32_t v = 0; v < e->nvalues; v++)
+        if (e->values[v].inner)
+            return v;
+    ck_abort_msg("no value is only within a step");
 }
 
 static const char *spoil_steps(ipu_executable *e, int i)
@@ -165,6 +181,7 @@ static const char *spoil_steps(ipu_executable *e, int i)
         e->blocks[e->values[s->output].block].offset =
             e->blocks[e->values[s->inputs[0]].block].offset;
         return "writes over what it reads";
+    case 14: s->output = inner_of(e); return "step 0 makes what has no place";
     default: return NULL;
     }
 }
@@ -264,6 +281,7 @@ static const char *spoil_rows(ipu_executable *e, int i)
     case 1: load->output = store->inputs[1]; return "makes something else";
     case 2: rows->shape.extents[0] = 0; return "bound to something else";
     case 3: rows->kind = IPU__RESULT; return "bound to something else";
+    case 4: load->inputs[0] = load->inputs[1]; return "there are no rows";
     default: return NULL;
     }
 }
@@ -357,6 +375,17 @@ static const char *spoil_tensors(ipu_graph *g, int i)
         return "a variable is assigned once";
     case 14: g->assigns[0].variable = 0; return "x is not a variable";
     case 15: tensor_of(g, IPU__RESULT)->shape.dtype = 3; return "another shape";
+    case 16:
+        g->rounding =
+            (struct ipu__rounding){true, 1, ipu__handle(g, g->ntensors)};
+        return "rounding has no step";
+    case 17:
+        g->rounding = (struct ipu__rounding){true, 1, ipu__handle(g, 0)};
+        return "stochastic rounding: the step, x, is no int32 scalar";
+    case 18:
+        g->imports = calloc(1, sizeof *g->imports);
+        g->nimports = 1;
+        return "imports, and nothing to import from";
     default: return NULL;
     }
 }
