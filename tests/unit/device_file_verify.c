@@ -203,6 +203,9 @@ static const char *spoil_fused(ipu_executable *e, int i)
     case 4: part->inputs[0] = -1; return "has a part of nothing";
     case 5: s->elements++; return "has a part that does not fit";
     case 6: part->op = &ipu__matmul; return "has a part";
+    case 7:
+        part->op = part->op->ninputs == 2 ? &ipu__less : &ipu__argmax;
+        return "has a part that makes another";
     default: return NULL;
     }
 }
@@ -386,6 +389,9 @@ static const char *spoil_tensors(ipu_graph *g, int i)
         g->imports = calloc(1, sizeof *g->imports);
         g->nimports = 1;
         return "imports, and nothing to import from";
+    case 19:
+        g->assigns[0].value = g->assigns[0].variable;
+        return "is assigned what it is";
     default: return NULL;
     }
 }
@@ -421,6 +427,31 @@ static const char *spoil_nodes(ipu_graph *g, int i)
     default: return NULL;
     }
 }
+
+static int shows(ipu_graph *g, void *context, int32_t ninputs,
+                 const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+{
+    (void)ninputs, (void)in, (void)noutputs, (void)out;
+    return ipu_host_call(g, "call", *(const ipu_tensor *)context,
+                         device_no_call, NULL);
+}
+
+/* What it makes is given instead, so that nothing misses its node. */
+START_TEST(a_loop_without_a_node)
+{
+    struct device d = device_new();
+    ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 0, NULL);
+    ipu_graph *g = NULL;
+
+    MUST(ipu_repeat(d.graph, 2, shows, &v, 0, NULL, NULL, NULL));
+    d.graph->nnodes--;
+    d.graph->tensors[d.graph->ntensors - 1].kind = IPU__INPUT;
+    MUST(ipu_graph_save(d.graph, in_folder("spoilt")));
+    check_words(ipu_graph_load(in_folder("spoilt"), &g), "a loop is no node's",
+                0);
+    device_free(&d);
+}
+END_TEST
 
 START_TEST(graphs_that_cannot_be)
 {
@@ -593,6 +624,7 @@ static TCase *tcase_graphs(void)
     tcase_add_test(t, graphs_that_cannot_be);
     tcase_add_test(t, bodies_that_cannot_be);
     tcase_add_test(t, an_op_without_a_name);
+    tcase_add_test(t, a_loop_without_a_node);
     tcase_add_test(t, queues_of_one_name);
     return t;
 }
