@@ -235,9 +235,6 @@ void ipu__engine_meet(ipu_engine *engine, ipu__meet_fn meet, void *context)
 
 int ipu__engine_begin(ipu_engine *engine)
 {
-    if (engine->running)
-        return ipu__fail(IPU_ERR_STATE,
-                         "the engine is running: a host call cannot run it");
     engine->running = true;
     engine->callback_status = 0;
     engine->next_step = 0;

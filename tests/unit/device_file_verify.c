@@ -140,6 +140,9 @@ static const char *spoil_values(ipu_executable *e, int i)
                                                  .ndim = 1,
                                                  .extents = {INT64_C(1) << 57}};
         return "more values than memory can hold";
+    case 18:
+        memset(e->target.name, 'x', sizeof e->target.name); /* no end */
+        return "the target's name is too long";
     default: return NULL;
     }
 }
@@ -557,6 +560,61 @@ START_TEST(bodies_that_cannot_be)
 }
 END_TEST
 
+static int keeps(ipu_graph *g, void *context, int32_t ninputs,
+                 const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+{
+    (void)ninputs, (void)noutputs;
+    if (context) {
+        MUST(ipu_update_begin(g, 3));
+        MUST(ipu_assign(g, *(const ipu_tensor *)context, in[0]));
+        MUST(ipu_update_end(g));
+    }
+    out[0] = ipu_negate(g, in[0]);
+    return 0;
+}
+
+START_TEST(a_loop_of_broken_updates)
+{
+    struct device d = device_new();
+    ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(2));
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(2));
+    ipu_graph *g = NULL;
+
+    MUST(ipu_repeat(d.graph, 3, keeps, &v, 1, &x, NULL, &x));
+    d.graph->loops[0].count = 4;
+    MUST(ipu_graph_save(d.graph, in_folder("spoilt")));
+    check_words(ipu_graph_load(in_folder("spoilt"), &g),
+                "repeat: gradients are accumulated over 3 mini-batches inside "
+                "a loop of 4 iterations: 3 must divide",
+                0);
+    device_free(&d);
+}
+END_TEST
+
+/* Its last value begins where its first has not ended. */
+START_TEST(a_loop_over_itself)
+{
+    struct device d = device_new();
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(64)), y;
+    const struct ipu__loop_code *loop;
+    ipu_executable *e, *loaded = NULL;
+
+    MUST(ipu_repeat(d.graph, 3, keeps, NULL, 1, &x, NULL, &y));
+    MUST(ipu_output(d.graph, "y", y));
+    MUST(ipu_output(d.graph, "first", x));
+    file_compile(d.graph, &d.executable);
+    e = d.executable;
+    loop = &e->loops[0];
+    e->memory_bytes += 1024;
+    e->blocks[e->values[loop->outputs[0]].block].offset =
+        e->blocks[e->values[loop->initial[0]].block].offset + 128;
+    MUST(ipu_executable_save(e, in_folder("spoilt")));
+    check_words(ipu_executable_load(in_folder("spoilt"), &loaded),
+                "a loop writes over what it begins with", 0);
+    device_free(&d);
+}
+END_TEST
+
 /* As one that somebody has forgotten to put into the list. */
 START_TEST(an_op_without_a_name)
 {
@@ -625,6 +683,8 @@ static TCase *tcase_graphs(void)
     tcase_add_test(t, bodies_that_cannot_be);
     tcase_add_test(t, an_op_without_a_name);
     tcase_add_test(t, a_loop_without_a_node);
+    tcase_add_test(t, a_loop_of_broken_updates);
+    tcase_add_test(t, a_loop_over_itself);
     tcase_add_test(t, queues_of_one_name);
     return t;
 }
