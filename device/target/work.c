@@ -32,7 +32,8 @@ static int count_product(const ipu_target *target, const struct ipu__work *work,
     product.size = sizeof product;
     product.element_bytes = work->element_bytes;
     status = ipu__product_beside(target, &product, work->others, &plan, cycles);
-    for (int64_t room = (int64_t)(LEAST_SHARE * (double)target->bytes_per_tile);
+    for (int64_t room =
+             1 + (int64_t)(LEAST_SHARE * (double)target->bytes_per_tile);
          status == IPU_ERR_FULL && room < (int64_t)1 << 50; room *= 2) {
         int64_t others = work->others + IPU__CODE_BYTES;
 

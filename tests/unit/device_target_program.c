@@ -631,6 +631,20 @@ START_TEST(what_does_not_fit_is_compiled_on_request)
 }
 END_TEST
 
+/* A product is planned for more memory then; 0 cannot be doubled. */
+START_TEST(a_tile_may_have_a_byte)
+{
+    const ipu_compile_options options = {
+        .size = sizeof options, .target = &target, .allow_out_of_memory = 1};
+
+    target.bytes_per_tile = 1;
+    small_layer();
+    MUST_FAIL(ipu_compile(d.graph, &target, &d.executable), IPU_ERR_FULL,
+              "does not fit");
+    MUST(ipu_compile_with(d.graph, &options, &d.executable));
+}
+END_TEST
+
 START_TEST(a_program_without_steps_may_not_fit_either)
 {
     target.tiles = 1;
@@ -677,6 +691,7 @@ static TCase *tcase_fit(void)
     tcase_add_test(tcase, a_network_that_does_not_fit_is_explained);
     tcase_add_test(tcase, a_remedy_does_what_is_said_of_it);
     tcase_add_test(tcase, what_does_not_fit_is_compiled_on_request);
+    tcase_add_test(tcase, a_tile_may_have_a_byte);
     tcase_add_test(tcase, a_program_without_steps_may_not_fit_either);
     tcase_add_test(tcase, arguments_are_checked);
     return tcase;
