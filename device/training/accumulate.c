@@ -227,8 +227,8 @@ static ipu_tensor accumulate(ipu_graph *g, int32_t variable,
 
     if (status < 0)
         return ipu__invalid(g, status);
-    gradient = cast_to(g, gradient, dtype);
     g->region = 0; /* in each run */
+    gradient = cast_to(g, gradient, dtype);
     sum = gradient;
     if (r.due >= 0) {
         n = ipu__handle(g, r.counter);

@@ -303,6 +303,28 @@ START_TEST(a_wide_accumulator_keeps_small_gradients)
 }
 END_TEST
 
+/* The optimiser's region is where accumulating is asked for, but it is done in
+ * each run, and what it needs: gradients of another dtype are cast. */
+START_TEST(all_mini_batches_reach_a_wide_accumulator)
+{
+    const ipu_dtype wide = IPU_FLOAT32;
+    const ipu_optimizer sgd = {.size = sizeof sgd, .rate = rate};
+    const ipu_update_options u = {
+        .size = sizeof u,
+        .accumulation = {
+            .size = sizeof u.accumulation, .dtype = &wide, .cast = 1}};
+    ipu_tensor h = ipu_variable(d.graph, "h", IPU_FLOAT16, 1, SHAPE(COUNT));
+    ipu_tensor slope = ipu_cast(d.graph, g, IPU_FLOAT16);
+
+    MUST(ipu_accumulating_optimizer(d.graph, &sgd, 1, &h, &slope, 3, &u));
+    MUST(ipu_assign(d.graph, w, ipu_cast(d.graph, h, IPU_FLOAT32)));
+    device_load(&d);
+    for (int i = 0; i < 4; i++)
+        run_with((float)(1 << i));
+    ck_assert_float_eq(read_first("w"), -0.5f * (1 + 2 + 4));
+}
+END_TEST
+
 START_TEST(an_optimiser_takes_its_own_dtype)
 {
     const ipu_dtype wide = IPU_FLOAT32;
@@ -330,6 +352,7 @@ static TCase *tcase_training(void)
     tcase_add_loop_test(tc, optimizers_refuse, 0, 6);
     tcase_add_loop_test(tc, a_wide_accumulator_keeps_small_gradients, 0, 3);
     tcase_add_loop_test(tc, accumulators_take_what_their_dtype_does, 0, 3);
+    tcase_add_test(tc, all_mini_batches_reach_a_wide_accumulator);
     tcase_add_test(tc, an_optimiser_takes_its_own_dtype);
     return tc;
 }
