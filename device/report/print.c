@@ -111,7 +111,7 @@ static void print_overview(const struct ipu_profile *profile,
         ipu__text_put_padded(text, ipu__shorten(p->name, 28, name, sizeof name),
                              28);
         ipu__text_put(text, " %4d %6d %14s %11s", (int)p->ipu, (int)p->nsteps,
-                      ipu__count_text(p->cycles.total, a),
+                      ipu__count_within(p->cycles.total, 14, a),
                       ipu__bytes_text((double)p->memory.fullest_tile_bytes, b));
         ipu__text_put(text, " %9s\n",
                       p->measured ? ipu__seconds_text(mean, a) : "-");

@@ -20,7 +20,7 @@ static void print_phase(const struct ipu__program *p, const char *name,
     char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
 
     ipu__text_put(text, "  %-10s %15s %11s %5.1f %%", name,
-                  ipu__count_text(cycles, a),
+                  ipu__count_within(cycles, 15, a),
                   ipu__seconds_text(ipu_model_seconds(&p->target, cycles), b),
                   ipu__percent((double)cycles, (double)p->cycles.total));
     ipu__text_put_bar(text, (double)cycles / (double)p->cycles.total, BAR);
@@ -37,7 +37,7 @@ static void print_phases(const struct ipu__program *p, struct ipu__text *text)
     print_phase(p, "sync", p->cycles.sync, text);
     print_phase(p, "host", p->cycles.host, text);
     ipu__text_put(text, "  %-10s %15s %11s%s\n", "in all",
-                  ipu__count_text(p->cycles.total, a),
+                  ipu__count_within(p->cycles.total, 15, a),
                   ipu__seconds_text(p->cycles.seconds, b),
                   p->target.io_tiles > 0 ? "  host goes on beside the rest"
                                          : "");
@@ -139,7 +139,8 @@ static int print_ops(const struct ipu__program *p, struct ipu__text *text)
         ipu__text_put_padded(text, ipu__shorten(t->name, 22, name, sizeof name),
                              22);
         ipu__text_put(text, " %5d%c%13s %6.1f %6.1f %10s", (int)t->steps,
-                      t->estimated ? '~' : ' ', ipu__count_text(t->cycles, a),
+                      t->estimated ? '~' : ' ',
+                      ipu__count_within(t->cycles, 13, a),
                       ipu__percent((double)t->cycles, (double)p->cycles.total),
                       ipu__percent((double)t->exchange, (double)t->cycles),
                       ipu__scaled_text(t->flops, "", b));
@@ -179,7 +180,7 @@ static void print_step(const struct ipu__program *p, int32_t i,
                          16);
     ipu__text_put(
         text, "%c%11s %5.1f %6.1f %6d", s->estimate ? '~' : ' ',
-        ipu__count_text(s->total * s->times, a),
+        ipu__count_within(s->total * s->times, 11, a),
         ipu__percent((double)s->total * s->times, (double)p->cycles.total),
         ipu__percent((double)s->exchange, (double)s->total),
         (int)s->busy_tiles);

@@ -183,9 +183,9 @@ static void print_tenant(const struct ipu__profile_block *b, int64_t bytes,
     ipu__text_put_padded(text, ipu__shorten(b->tensor, 24, name, sizeof name),
                          24);
     ipu__text_put(text, " ");
-    ipu__text_put_padded(text, ipu__shorten(b->type, 22, type, sizeof type),
-                         22);
-    ipu__text_put(text, " %s\n", source);
+    ipu__shorten(b->type, 22, type, sizeof type);
+    ipu__text_put_padded(text, type, b->file ? 23 : 0);
+    ipu__text_put(text, "%s\n", source);
 }
 
 static int print_peak(const struct ipu__program *p, struct ipu__text *text)

@@ -212,6 +212,13 @@ const char *ipu__scaled_text(double value, const char *unit, char *buffer)
     return buffer;
 }
 
+const char *ipu__count_within(int64_t count, int width, char *buffer)
+{
+    if (strlen(ipu__count_text(count, buffer)) > (size_t)width)
+        ipu__scaled_text((double)count, "", buffer);
+    return buffer;
+}
+
 double ipu__percent(double part, double all)
 {
     return all > 0 ? 100 * part / all : 0;

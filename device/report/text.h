@@ -43,6 +43,10 @@ const char *ipu__seconds_text(double seconds, char *buffer);
 const char *ipu__count_text(int64_t count, char *buffer);
 const char *ipu__scaled_text(double value, const char *unit, char *buffer);
 
+/* A count in at most so many columns, 10 or more: "3.74 T" if it has more
+ * digits. */
+const char *ipu__count_within(int64_t count, int width, char *buffer);
+
 /* part in percent of all; 0 of nothing. */
 double ipu__percent(double part, double all);
 

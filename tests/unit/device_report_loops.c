@@ -151,6 +151,25 @@ static int estimated(ipu_graph *g, void *context, int32_t ninputs,
     return 0;
 }
 
+/* Cycles of more digits than a column has, and a tensor of which nobody knows
+ * the line that made it. */
+START_TEST(a_long_loop_keeps_its_columns)
+{
+    ipu_tensor in = (ipu_input)(d.graph, "x", IPU_FLOAT32, 2, SHAPE(16, 32));
+    ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 2, SHAPE(32, 32));
+    ipu_tensor out;
+    char *text;
+
+    MUST(ipu_repeat(d.graph, (int64_t)1 << 45, inner, &w, 1, &in, NULL, &out));
+    MUST(ipu_output(d.graph, "y", out));
+    device_load(&d);
+    profile = report_profile(&d, "loops");
+    MUST(ipu_profile_print(profile, IPU_PROFILE_TEXT, &text));
+    report_is_narrow(text);
+    free(text);
+}
+END_TEST
+
 START_TEST(a_loop_of_estimates_is_one)
 {
     static const char sentence[] = "The cycles of ";
@@ -274,6 +293,7 @@ static TCase *tcase_loops(void)
     tcase_add_test(tcase, bodies_are_programs);
     tcase_add_test(tcase, a_loop_is_its_iterations);
     tcase_add_test(tcase, loops_are_printed_read_and_compared);
+    tcase_add_test(tcase, a_long_loop_keeps_its_columns);
     tcase_add_test(tcase, a_loop_of_estimates_is_one);
     tcase_add_test(tcase, a_loop_uses_what_its_body_uses);
     tcase_add_test(tcase, queues_are_streams);
