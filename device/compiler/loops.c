@@ -154,9 +154,7 @@ int64_t ipu__loop_times(const struct ipu__loop_code *loop)
     return loop->condition.program && loop->count == 0 ? 1 : loop->count;
 }
 
-/* A sum of so many of them; more than a chip counts in a year is not told
- * apart, so that sums of such sums do not overflow. */
-static void add(int64_t *sum, int64_t number, int64_t times)
+void ipu__add_times(int64_t *sum, int64_t number, int64_t times)
 {
     const int64_t most = INT64_C(1) << 56;
     int64_t product;
@@ -169,42 +167,51 @@ static void add(int64_t *sum, int64_t number, int64_t times)
 static void add_times(const ipu_program_cycles *one, int64_t times,
                       ipu_program_cycles *sum)
 {
-    add(&sum->compute, one->compute, times);
-    add(&sum->exchange, one->exchange, times);
-    add(&sum->sync, one->sync, times);
-    add(&sum->host, one->host, times);
-    add(&sum->total, one->total, times);
-    add(&sum->again, one->again, times);
-    add(&sum->streaming, one->streaming, times);
-    add(&sum->streaming_bytes, one->streaming_bytes, times);
+    ipu__add_times(&sum->compute, one->compute, times);
+    ipu__add_times(&sum->exchange, one->exchange, times);
+    ipu__add_times(&sum->sync, one->sync, times);
+    ipu__add_times(&sum->host, one->host, times);
+    ipu__add_times(&sum->total, one->total, times);
+    ipu__add_times(&sum->again, one->again, times);
+    ipu__add_times(&sum->streaming, one->streaming, times);
+    ipu__add_times(&sum->streaming_bytes, one->streaming_bytes, times);
     sum->flops += one->flops * (double)times;
     sum->estimates += one->estimates;
 }
 
-/* Without what update regions pass over: they run every so many times. */
+/* So many cycles or bytes of each iteration, of several: not of one any more,
+ * but of those in which it runs. */
+static void move(int64_t *one, int64_t *sum, int64_t number, int64_t runs)
+{
+    *one -= number;
+    ipu__add_times(sum, number, runs);
+}
+
+/* What update regions pass over runs every so many times only: it is taken out
+ * of an iteration. */
 static void take_updates(const ipu_executable *e, int64_t times,
-                         ipu_program_cycles *sum)
+                         ipu_program_cycles *one, ipu_program_cycles *sum)
 {
     for (int32_t i = 0; i < e->nsteps; i++) {
         const struct ipu__step *s = &e->steps[i];
-        int64_t passed = s->count > 1 ? times - times / s->count : 0;
-        bool call = s->kind == IPU__HOST_CALL || s->op == &ipu__host_receive;
+        int64_t runs = s->count > 1 ? times / s->count : times;
 
-        if (passed == 0)
+        if (runs == times)
             continue;
-        sum->total -= s->cycles.total * passed;
-        if (call) {
-            sum->host -= s->cycles.total * passed;
+        move(&one->total, &sum->total, s->cycles.total, runs);
+        if (s->kind == IPU__HOST_CALL || s->op == &ipu__host_receive) {
+            move(&one->host, &sum->host, s->cycles.total, runs);
             continue;
         }
-        sum->compute -= s->cycles.compute * passed;
-        sum->exchange -= s->cycles.exchange * passed;
-        sum->sync -= s->cycles.sync * passed;
-        sum->flops -= s->cycles.flops * (double)passed;
+        move(&one->compute, &sum->compute, s->cycles.compute, runs);
+        move(&one->exchange, &sum->exchange, s->cycles.exchange, runs);
+        move(&one->sync, &sum->sync, s->cycles.sync, runs);
+        one->flops -= s->cycles.flops;
+        sum->flops += s->cycles.flops * (double)runs;
         if (s->op == &ipu__remote_load || s->op == &ipu__remote_store) {
-            sum->streaming -= s->cycles.exchange * passed;
-            sum->streaming_bytes -=
-                (int64_t)e->values[s->output].bytes * passed;
+            move(&one->streaming, &sum->streaming, s->cycles.exchange, runs);
+            move(&one->streaming_bytes, &sum->streaming_bytes,
+                 (int64_t)e->values[s->output].bytes, runs);
         }
     }
 }
@@ -218,17 +225,23 @@ int ipu__loop_cycles(const struct ipu_executable *e,
 
     *sum = (ipu_program_cycles){.size = sizeof *sum};
     IPU_TRY(ipu_executable_cycles(loop->body.program, &one));
+    take_updates(loop->body.program, times, &one, sum);
     add_times(&one, times, sum);
-    take_updates(loop->body.program, times, sum);
     if (loop->condition.program) {
         IPU_TRY(ipu_executable_cycles(loop->condition.program, &one));
         add_times(&one, times < INT64_MAX ? times + 1 : times, sum);
     }
-    add(&control, (int64_t)COUNT_SLOTS * e->target.workers, times);
-    add(&control, (int64_t)ENTER_SLOTS * e->target.workers, 1);
-    add(&sum->compute, control, 1);
-    add(&sum->total, control, 1);
+    ipu__add_times(&control, (int64_t)COUNT_SLOTS * e->target.workers, times);
+    ipu__add_times(&control, (int64_t)ENTER_SLOTS * e->target.workers, 1);
+    ipu__add_times(&sum->compute, control, 1);
+    ipu__add_times(&sum->total, control, 1);
     return IPU_OK;
+}
+
+/* By the fullest tile, beside code. */
+static int64_t held_by(const ipu_executable *inner)
+{
+    return inner->info.fullest_tile_bytes - inner->info.code_bytes_per_tile;
 }
 
 int ipu__count_loop(const struct ipu_executable *e,
@@ -246,8 +259,7 @@ int ipu__count_loop(const struct ipu_executable *e,
         .exchange = sum.exchange,
         .sync = sum.sync,
         .total = sum.total,
-        .temporary_bytes =
-            body->info.fullest_tile_bytes - body->info.code_bytes_per_tile,
+        .temporary_bytes = held_by(body),
         .exchange_code_bytes = body->info.code_bytes_per_tile,
         .flops = sum.flops,
         .estimate = sum.estimates > 0
@@ -255,6 +267,11 @@ int ipu__count_loop(const struct ipu_executable *e,
                         : NULL,
     };
     if (loop->condition.program) {
+        int64_t held = held_by(loop->condition.program);
+
+        /* One after the other. */
+        if (cycles->temporary_bytes < held)
+            cycles->temporary_bytes = held;
         cycles->exchange_code_bytes +=
             loop->condition.program->info.code_bytes_per_tile;
         cycles->estimate = "how many iterations there are is known when it "

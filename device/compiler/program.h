@@ -241,8 +241,11 @@ int32_t ipu__loop_read(const struct ipu_executable *executable,
                        const struct ipu__step *step, int32_t i);
 int32_t ipu__loop_makes(const struct ipu_executable *executable,
                         const struct ipu__step *step, int32_t i);
-/* Iterations that are counted. */
+/* Iterations that are counted; and a sum of so many of something, of which more
+ * than a chip counts in a year is not told apart, so that sums of such sums do
+ * not overflow. */
 int64_t ipu__loop_times(const struct ipu__loop_code *loop);
+void ipu__add_times(int64_t *sum, int64_t number, int64_t times);
 /* Cycles of a loop's step: of all kinds, and as those of any step. */
 int ipu__loop_cycles(const struct ipu_executable *executable,
                      const struct ipu__step *step, ipu_program_cycles *sum);

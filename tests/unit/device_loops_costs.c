@@ -50,6 +50,92 @@ START_TEST(cycles_grow_with_iterations)
 }
 END_TEST
 
+static int large_condition(ipu_graph *g, void *context, int32_t ninputs,
+                           const ipu_tensor *in, int32_t noutputs,
+                           ipu_tensor *out)
+{
+    ipu_tensor all = ipu_broadcast(g, in[0], 2, SHAPE(4096, 4096)), sum;
+    const int32_t axis = 1;
+
+    (void)context, (void)ninputs, (void)noutputs;
+    all = ipu_transpose(g, ipu_tanh(g, ipu_transpose(g, all, NULL)), NULL);
+    sum = ipu_reduce_sum(g, ipu_sum(g, all, 1, &axis, 0), 1);
+    out[0] = ipu_less(g, sum, ipu_fill(g, IPU_FLOAT32, 0, NULL, 1));
+    return 0;
+}
+
+static int small_body(ipu_graph *g, void *context, int32_t ninputs,
+                      const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+{
+    (void)context, (void)ninputs, (void)noutputs;
+    out[0] = ipu_tanh(g, in[0]);
+    return 0;
+}
+
+/* What a condition makes is in memory while it is asked. */
+START_TEST(conditions_need_memory)
+{
+    struct device d = device_new();
+    ipu_memory_info memory = {.size = sizeof memory};
+    ipu_tensor x = device_floats(&d, "x", 0, NULL), out;
+
+    MUST(ipu_while(d.graph, 5, large_condition, small_body, NULL, 1, &x, NULL,
+                   &out));
+    MUST(ipu_output(d.graph, "y", out));
+    MUST(ipu_compile(d.graph, NULL, &d.executable));
+    MUST(ipu_executable_memory(d.executable, &memory));
+    ck_assert_int_gt(memory.fullest_tile_bytes, 4096 * 4096 * 4 / 1472);
+    device_free(&d);
+}
+END_TEST
+
+/* An update in every second iteration, of as many as there can be: what it
+ * takes does not turn the sum around. */
+static int update_seldom(ipu_graph *g, void *context, int32_t ninputs,
+                         const ipu_tensor *in, int32_t noutputs,
+                         ipu_tensor *out)
+{
+    const ipu_tensor *w = context;
+    ipu_tensor rate = ipu_fill(g, IPU_FLOAT32, 0, NULL, 1);
+
+    (void)ninputs, (void)noutputs;
+    out[0] = ipu_tanh(g, in[0]);
+    MUST(ipu_update_begin(g, 2));
+    MUST(ipu_sgd(g, *w, ipu_accumulate(g, *w, in[0], 2, NULL), rate, NULL));
+    return ipu_update_end(g);
+}
+
+static ipu_program_cycles cycles_of_updates(int64_t count)
+{
+    struct device d = device_new();
+    ipu_program_cycles cycles = {.size = sizeof cycles};
+    ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 1, SHAPE(64));
+    ipu_tensor x = device_floats(&d, "x", 1, SHAPE(64)), out;
+
+    MUST(ipu_repeat(d.graph, count, update_seldom, &w, 1, &x, NULL, &out));
+    MUST(ipu_output(d.graph, "y", out));
+    MUST(ipu_compile(d.graph, NULL, &d.executable));
+    MUST(ipu_executable_cycles(d.executable, &cycles));
+    device_free(&d);
+    return cycles;
+}
+
+START_TEST(seldom_updates_are_counted)
+{
+    const int64_t most = INT64_C(1) << 52;
+    ipu_program_cycles two = cycles_of_updates(2), four = cycles_of_updates(4),
+                       many = cycles_of_updates(100),
+                       all = cycles_of_updates(most);
+
+    ck_assert_int_eq(many.total, two.total + 49 * (four.total - two.total));
+    ck_assert_int_eq(many.compute,
+                     two.compute + 49 * (four.compute - two.compute));
+    ck_assert_int_gt(all.total, most);
+    ck_assert_int_gt(all.compute, most);
+    ck_assert_int_gt(all.sync, most);
+}
+END_TEST
+
 /* One run of ten iterations costs the device what ten runs of one do, but for
  * counting; and the host is met once instead of ten times. */
 START_TEST(one_run_meets_the_host_once)
@@ -98,6 +184,8 @@ static TCase *tcase_costs(void)
     TCase *t = tcase_create("costs");
 
     tcase_add_test(t, cycles_grow_with_iterations);
+    tcase_add_test(t, seldom_updates_are_counted);
+    tcase_add_test(t, conditions_need_memory);
     tcase_add_test(t, one_run_meets_the_host_once);
     tcase_add_test(t, bodies_can_be_looked_at);
     return t;
