@@ -91,11 +91,13 @@ int ipu_cross_replica_gradients(ipu_graph *graph, int32_t count,
     return ipu__graph_status(graph);
 }
 
+/* It is of the whole program: the body of a loop imports it. */
 ipu_tensor ipu_replica_index(ipu_graph *graph)
 {
-    for (int32_t t = 0; graph && t < graph->ntensors; t++)
-        if (graph->tensors[t].kind == IPU__VARIABLE &&
-            strcmp(graph->tensors[t].name, IPU__REPLICA_INDEX) == 0)
-            return ipu__handle(graph, t);
+    for (const ipu_graph *g = graph; g; g = g->parent)
+        for (int32_t t = 0; t < g->ntensors; t++)
+            if (g->tensors[t].kind == IPU__VARIABLE &&
+                strcmp(g->tensors[t].name, IPU__REPLICA_INDEX) == 0)
+                return ipu__handle(g, t);
     return ipu_variable(graph, IPU__REPLICA_INDEX, IPU_INT32, 0, NULL);
 }

@@ -433,6 +433,33 @@ START_TEST(a_failure_in_a_loop_ends_all)
 }
 END_TEST
 
+static int indexed(ipu_graph *graph, void *context, int32_t ninputs,
+                   const ipu_tensor *inputs, int32_t noutputs,
+                   ipu_tensor *outputs)
+{
+    (void)context, (void)ninputs, (void)noutputs;
+    outputs[0] = ipu_add(graph, inputs[0], ipu_replica_index(graph));
+    return 0;
+}
+
+/* Two bodies and the graph around them ask. */
+START_TEST(loops_know_which_replica_they_are)
+{
+    ipu_tensor n = ipu_fill(d.graph, IPU_INT32, 0, NULL, 0);
+    int32_t got[2];
+
+    MUST(ipu_repeat(d.graph, 3, indexed, NULL, 1, &n, NULL, &n));
+    MUST(ipu_repeat(d.graph, 4, indexed, NULL, 1, &n, NULL, &n));
+    n = ipu_add(d.graph, n, ipu_replica_index(d.graph));
+    MUST(ipu_output(d.graph, "n", n));
+    start(2);
+    connect("n", got, 2);
+    MUST(ipu_replicas_run(replicas));
+    ck_assert_int_eq(got[0], 0);
+    ck_assert_int_eq(got[1], 8);
+}
+END_TEST
+
 /* Of 3 gradients, 140 + 28 + 84 bytes. */
 START_TEST(sums_are_sent_together_up_to_the_buffer)
 {
@@ -595,6 +622,7 @@ static TCase *tcase_training(void)
     tcase_add_test(tcase, sums_are_sent_together_up_to_the_buffer);
     tcase_add_loop_test(tcase, replicas_meet_in_loops, 1, 9);
     tcase_add_test(tcase, a_failure_in_a_loop_ends_all);
+    tcase_add_test(tcase, loops_know_which_replica_they_are);
     tcase_set_timeout(tcase, 120);
     return tcase;
 }
