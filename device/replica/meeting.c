@@ -7,11 +7,13 @@
  * its own, and waits. The last to come adds up, in the order of the replicas.
  * Who fails, or is through with its part of the program, leaves; then nobody
  * waits for it, but fails too: replicas that go around a loop a different
- * number of times cannot meet.
+ * number of times cannot meet. Nor can those that come to different sums: whose
+ * tensors may be of another size.
  */
 #include "replica/meeting.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "graph/error.h"
@@ -23,6 +25,8 @@ struct ipu__meeting {
     int32_t replicas;
     /* Under the lock: */
     int32_t here, left;
+    bool astray; /* they have come to different steps: nobody meets any more */
+    const struct ipu__step *step; /* borrowed: that they have come to */
     int64_t met;
     void *tensors[IPU_MAX_IPUS];
 };
@@ -53,6 +57,7 @@ void ipu__meeting_open(struct ipu__meeting *m)
 {
     pthread_mutex_lock(&m->lock);
     m->here = m->left = 0;
+    m->astray = false;
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -78,28 +83,45 @@ static void add_up(struct ipu__meeting *m, const struct ipu__step *step,
     pthread_cond_broadcast(&m->changed);
 }
 
+static void arrive(struct ipu__meeting *m, int32_t replica,
+                   const struct ipu__step *step, void *data)
+{
+    if (m->here++ == 0)
+        m->step = step;
+    m->tensors[replica] = data;
+    if (m->step == step)
+        return;
+    m->astray = true;
+    pthread_cond_broadcast(&m->changed);
+}
+
 int ipu__meeting_come(void *meeting, int32_t replica,
                       const struct ipu__step *step,
                       const struct ipu__shape *shape, void *data)
 {
     struct ipu__meeting *m = meeting;
     int64_t met;
-    bool done;
+    bool done, astray;
 
     pthread_mutex_lock(&m->lock);
     met = m->met;
-    m->tensors[replica] = data;
-    if (++m->here == m->replicas)
+    arrive(m, replica, step, data);
+    if (m->here == m->replicas && !m->astray)
         add_up(m, step, shape);
-    while (m->met == met && m->left == 0)
+    while (m->met == met && m->left == 0 && !m->astray)
         pthread_cond_wait(&m->changed, &m->lock);
     done = m->met != met;
+    astray = m->astray;
     pthread_mutex_unlock(&m->lock);
     if (done)
         return IPU_OK;
-    return ipu__fail(IPU_ERR_STATE,
-                     "another replica has failed, or gone around a loop less "
-                     "often, and does not come to a sum over replicas");
+    return ipu__fail(IPU_ERR_STATE, "%s",
+                     astray ? "replicas have come to different sums over "
+                              "replicas: they must go around each loop equally "
+                              "often"
+                            : "another replica has failed, or gone around a "
+                              "loop less often, and does not come to a sum "
+                              "over replicas");
 }
 
 int64_t ipu__meeting_count(struct ipu__meeting *m)

@@ -19,7 +19,8 @@ void ipu__meeting_open(struct ipu__meeting *meeting);
 void ipu__meeting_leave(struct ipu__meeting *meeting);
 
 /* As ipu__meet_fn. Waits until all have come; data is then the sum or the mean
- * of its group. IPU_ERR_STATE if one of them has left. */
+ * of its group. IPU_ERR_STATE if one of them has left, or has come to another
+ * step. */
 int ipu__meeting_come(void *meeting, int32_t replica,
                       const struct ipu__step *step,
                       const struct ipu__shape *shape, void *data);

@@ -433,6 +433,57 @@ START_TEST(a_failure_in_a_loop_ends_all)
 }
 END_TEST
 
+/* Iterations of a loop, carried with what is summed up. */
+static int goes_on(ipu_graph *graph, void *context, int32_t ninputs,
+                   const ipu_tensor *inputs, int32_t noutputs,
+                   ipu_tensor *outputs)
+{
+    (void)context, (void)ninputs, (void)noutputs;
+    outputs[0] =
+        ipu_greater(graph, inputs[0], ipu_fill(graph, IPU_INT32, 0, NULL, 0));
+    return 0;
+}
+
+static int sum_up(ipu_graph *graph, void *context, int32_t ninputs,
+                  const ipu_tensor *inputs, int32_t noutputs,
+                  ipu_tensor *outputs)
+{
+    (void)context, (void)ninputs, (void)noutputs;
+    outputs[0] =
+        ipu_subtract(graph, inputs[0], ipu_fill(graph, IPU_INT32, 0, NULL, 1));
+    outputs[1] = ipu_cross_replica_sum(graph, inputs[1], 0);
+    return 0;
+}
+
+/* Each replica goes around two loops three times in all, but not the first as
+ * often as the other: it comes to a sum of other tensors. */
+START_TEST(replicas_that_come_to_different_sums_fail)
+{
+    ipu_tensor one = ipu_fill(d.graph, IPU_INT32, 0, NULL, 1), in[2], out[2];
+    ipu_tensor index = ipu_replica_index(d.graph);
+    float small[2], large[2 * COUNT], got[2 * COUNT];
+
+    in[0] = ipu_add(d.graph, one, index); /* 1, 2 */
+    in[1] = device_floats(&d, "small", 1, SHAPE(1));
+    MUST(ipu_while(d.graph, 9, goes_on, sum_up, NULL, 2, in, NULL, out));
+    MUST(ipu_output(d.graph, "sum", out[1]));
+    in[0] = ipu_subtract(d.graph, ipu_fill(d.graph, IPU_INT32, 0, NULL, 2),
+                         index); /* 2, 1 */
+    in[1] = device_floats(&d, "large", 1, SHAPE(COUNT));
+    MUST(ipu_while(d.graph, 9, goes_on, sum_up, NULL, 2, in, NULL, out));
+    MUST(ipu_output(d.graph, "large_sum", out[1]));
+    start(2);
+    device_fill(small, 2, 1);
+    device_fill(large, 2 * COUNT, 2);
+    connect("small", small, 2);
+    connect("large", large, 2 * COUNT);
+    connect("large_sum", got, 2 * COUNT);
+    MUST_FAIL(ipu_replicas_run(replicas), IPU_ERR_STATE,
+              "come to different sums over replicas");
+    MUST_FAIL(ipu_replicas_run(replicas), IPU_ERR_STATE, "different sums");
+}
+END_TEST
+
 static int indexed(ipu_graph *graph, void *context, int32_t ninputs,
                    const ipu_tensor *inputs, int32_t noutputs,
                    ipu_tensor *outputs)
@@ -622,6 +673,7 @@ static TCase *tcase_training(void)
     tcase_add_test(tcase, sums_are_sent_together_up_to_the_buffer);
     tcase_add_loop_test(tcase, replicas_meet_in_loops, 1, 9);
     tcase_add_test(tcase, a_failure_in_a_loop_ends_all);
+    tcase_add_test(tcase, replicas_that_come_to_different_sums_fail);
     tcase_add_test(tcase, loops_know_which_replica_they_are);
     tcase_set_timeout(tcase, 120);
     return tcase;
