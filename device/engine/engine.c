@@ -23,8 +23,9 @@ static int init_loops(ipu_engine *e)
         IPU_TRY(ipu__engine_new_replica(x->loops[i].body.program, e->replica,
                                         e->replicas, &e->loops[i].body));
         if (x->loops[i].condition.program)
-            IPU_TRY(ipu_engine_new(x->loops[i].condition.program,
-                                   &e->loops[i].condition));
+            IPU_TRY(ipu__engine_new_replica(x->loops[i].condition.program,
+                                            e->replica, e->replicas,
+                                            &e->loops[i].condition));
     }
     return IPU_OK;
 }

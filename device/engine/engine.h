@@ -40,9 +40,9 @@ bool ipu__engine_is_due(const ipu_engine *engine, int32_t step);
 void *ipu__engine_value(ipu_engine *engine, int32_t value);
 
 /*
- * Called when a collective op in the body of a loop has put what is its
- * replica's own where the sum is to be, data; on the thread that runs the
- * engine. Ops outside of loops are cut at instead.
+ * Called when a collective op in the body or condition of a loop has put what
+ * is its replica's own where the sum is to be, data; on the thread that runs
+ * the engine. Ops outside of loops are cut at instead.
  */
 typedef int (*ipu__meet_fn)(void *context, int32_t replica,
                             const struct ipu__step *step,

@@ -222,14 +222,21 @@ static int run_step_and_look(ipu_engine *engine, int32_t i)
     return ipu__memory_after(&engine->memory, i);
 }
 
+/* In a loop's body or condition, and in what is within. */
+static void meet_within(ipu_engine *inner, ipu__meet_fn meet, void *context)
+{
+    if (!inner)
+        return;
+    inner->meet = meet;
+    inner->meet_context = context;
+    ipu__engine_meet(inner, meet, context);
+}
+
 void ipu__engine_meet(ipu_engine *engine, ipu__meet_fn meet, void *context)
 {
     for (int32_t i = 0; i < engine->executable->nloops; i++) {
-        ipu_engine *body = engine->loops[i].body;
-
-        body->meet = meet;
-        body->meet_context = context;
-        ipu__engine_meet(body, meet, context);
+        meet_within(engine->loops[i].body, meet, context);
+        meet_within(engine->loops[i].condition, meet, context);
     }
 }
 

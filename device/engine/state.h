@@ -26,7 +26,7 @@ struct ipu_engine {
     int32_t replica, replicas;
     int callback_status;
     int32_t next_step; /* of a run that goes on */
-    ipu__meet_fn meet; /* of a loop's body; NULL: nobody to meet */
+    ipu__meet_fn meet; /* of what is in a loop; NULL: nobody to meet */
     void *meet_context;
     bool running;
 };

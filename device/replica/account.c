@@ -7,6 +7,7 @@
  * what another of them has made, or the buffer is full. Each such exchange is
  * a ring over the replicas of a group; groups do theirs at the same time.
  */
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "compiler/program.h"
@@ -82,23 +83,44 @@ static int account_part(struct account *a, const struct ipu__step_op *part)
 
 static int account_program(struct account *a);
 
+/* A number that is told in 32 bits. */
+static void add_number(int32_t *sum, int32_t number, int64_t times)
+{
+    int64_t whole = *sum;
+
+    ipu__add_times(&whole, number, times);
+    *sum = whole > INT32_MAX ? INT32_MAX : (int32_t)whole;
+}
+
 /* What is sent in an iteration, as often as there are. */
-static int account_loop(struct account *a, const struct ipu__loop_code *loop)
+static int account_inner(struct account *a, const ipu_executable *program,
+                         int64_t times)
 {
     ipu_replicas_info one = {0};
-    struct account body = *a;
+    struct account inner = *a;
+
+    if (!program)
+        return IPU_OK;
+    inner.executable = program;
+    inner.info = &one;
+    inner.bytes = 0;
+    IPU_TRY(account_program(&inner));
+    add_number(&a->info->collectives, one.collectives, times);
+    add_number(&a->info->exchanges, one.exchanges, times);
+    ipu__add_times(&a->info->sent_bytes, one.sent_bytes, times);
+    ipu__add_times(&a->info->exchange_cycles, one.exchange_cycles, times);
+    return IPU_OK;
+}
+
+/* A condition is asked once more than the body runs. */
+static int account_loop(struct account *a, const struct ipu__loop_code *loop)
+{
     int64_t times = ipu__loop_times(loop);
 
     IPU_TRY(send(a)); /* what comes before */
-    body.executable = loop->body.program;
-    body.info = &one;
-    body.bytes = 0;
-    IPU_TRY(account_program(&body));
-    a->info->collectives += (int32_t)(times * one.collectives);
-    a->info->exchanges += (int32_t)(times * one.exchanges);
-    a->info->sent_bytes += times * one.sent_bytes;
-    a->info->exchange_cycles += times * one.exchange_cycles;
-    return IPU_OK;
+    IPU_TRY(account_inner(a, loop->body.program, times));
+    return account_inner(a, loop->condition.program,
+                         times < INT64_MAX ? times + 1 : times);
 }
 
 static int account_step(struct account *a, const struct ipu__step *step)

@@ -93,6 +93,11 @@ static int find_system(const ipu_replicas_options *o, ipu_system *system)
     return IPU_OK;
 }
 
+static bool meets(const struct ipu__step *step)
+{
+    return step->kind == IPU__COMPUTE && step->op->collective;
+}
+
 static bool writes_variable(const ipu_executable *e,
                             const struct ipu__step *step)
 {
@@ -118,24 +123,37 @@ static int check_group(const struct ipu_replicas *r, const ipu_executable *e,
                      (int)r->count);
 }
 
-/* Whether replicas meet within loops: 1, or 0. */
+static int check_loops(const struct ipu_replicas *r, const ipu_executable *e);
+
+/* Whether replicas meet in a loop's body or condition, or within: 1, or 0. */
+static int check_inner(const struct ipu_replicas *r,
+                       const struct ipu__inner *inner)
+{
+    const ipu_executable *e = inner->program;
+    int found = e ? check_loops(r, e) : 0;
+
+    IPU_TRY(found);
+    for (int32_t i = 0; e && i < e->nsteps; i++) {
+        if (!meets(&e->steps[i]))
+            continue;
+        IPU_TRY(check_group(r, e, &e->steps[i]));
+        found = 1;
+    }
+    return found;
+}
+
+/* ... in any of the loops. */
 static int check_loops(const struct ipu_replicas *r, const ipu_executable *e)
 {
     int found = 0;
 
     for (int32_t i = 0; i < e->nloops; i++) {
-        const ipu_executable *body = e->loops[i].body.program;
-        int within = check_loops(r, body);
+        int body = check_inner(r, &e->loops[i].body);
+        int condition = check_inner(r, &e->loops[i].condition);
 
-        IPU_TRY(within);
-        found |= within;
-        for (int32_t k = 0; k < body->nsteps; k++) {
-            if (body->steps[k].kind != IPU__COMPUTE ||
-                !body->steps[k].op->collective)
-                continue;
-            IPU_TRY(check_group(r, body, &body->steps[k]));
-            found = 1;
-        }
+        IPU_TRY(body);
+        IPU_TRY(condition);
+        found |= body | condition;
     }
     return found;
 }
@@ -152,11 +170,10 @@ static int find_cuts(struct ipu_replicas *r)
     for (int32_t i = 0; i < e->nsteps; i++) {
         const struct ipu__step *step = &e->steps[i];
         bool writes = writes_variable(e, step);
-        bool meets = step->kind == IPU__COMPUTE && step->op->collective;
 
-        if (meets)
+        if (meets(step))
             IPU_TRY(check_group(r, e, step));
-        if (meets || (writes && !written))
+        if (meets(step) || (writes && !written))
             r->cuts[r->ncuts++] = i;
         written |= writes;
     }
@@ -458,8 +475,7 @@ static int run_parts(struct ipu_replicas *r)
         r->until = r->cuts[c];
         advance_all(r);
         IPU_TRY(find_failure(r));
-        if (r->until == e->nsteps || e->steps[r->until].kind != IPU__COMPUTE ||
-            !e->steps[r->until].op->collective)
+        if (r->until == e->nsteps || !meets(&e->steps[r->until]))
             continue;
         r->until++;
         advance_all(r);

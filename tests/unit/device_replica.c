@@ -484,6 +484,45 @@ START_TEST(replicas_that_come_to_different_sums_fail)
 }
 END_TEST
 
+/* The loop goes on while the sum over replicas is small. */
+static int all_are_small(ipu_graph *graph, void *context, int32_t ninputs,
+                         const ipu_tensor *inputs, int32_t noutputs,
+                         ipu_tensor *outputs)
+{
+    (void)context, (void)ninputs, (void)noutputs;
+    outputs[0] = ipu_less(graph, ipu_cross_replica_sum(graph, inputs[0], 0),
+                          ipu_fill(graph, IPU_FLOAT32, 0, NULL, 100));
+    return 0;
+}
+
+static int doubled(ipu_graph *graph, void *context, int32_t ninputs,
+                   const ipu_tensor *inputs, int32_t noutputs,
+                   ipu_tensor *outputs)
+{
+    (void)context, (void)ninputs, (void)noutputs;
+    outputs[0] = ipu_scale(graph, inputs[0], 2, 0);
+    return 0;
+}
+
+START_TEST(replicas_meet_in_conditions)
+{
+    ipu_tensor in = device_floats(&d, "x", 0, NULL), out;
+    float values[] = {1, 2, 3}, got[3];
+
+    MUST(ipu_while(d.graph, 9, all_are_small, doubled, NULL, 1, &in, NULL,
+                   &out));
+    MUST(ipu_output(d.graph, "y", out));
+    start(3);
+    connect("x", values, 3);
+    connect("y", got, 3);
+    MUST(ipu_replicas_run(replicas));
+    for (int r = 0; r < 3; r++) /* 6 2^5 > 100 */
+        ck_assert_float_eq(got[r], values[r] * 32);
+    ck_assert_int_eq(stats().done, 6);
+    ck_assert_int_eq(stats().collectives, 10);
+}
+END_TEST
+
 static int indexed(ipu_graph *graph, void *context, int32_t ninputs,
                    const ipu_tensor *inputs, int32_t noutputs,
                    ipu_tensor *outputs)
@@ -508,6 +547,22 @@ START_TEST(loops_know_which_replica_they_are)
     MUST(ipu_replicas_run(replicas));
     ck_assert_int_eq(got[0], 0);
     ck_assert_int_eq(got[1], 8);
+}
+END_TEST
+
+/* As many as there can be: the account does not wrap around. */
+START_TEST(endless_loops_have_an_account)
+{
+    struct descent descent = {-1};
+    ipu_tensor in = device_floats(&d, "x", 1, SHAPE(3)), out;
+
+    MUST(ipu_repeat(d.graph, INT64_MAX, descend, &descent, 1, &in, NULL, &out));
+    MUST(ipu_output(d.graph, "y", out));
+    start(2);
+    ck_assert_int_eq(stats().collectives, INT32_MAX);
+    ck_assert_int_eq(stats().exchanges, INT32_MAX);
+    ck_assert_int_gt(stats().sent_bytes, INT64_C(1) << 55);
+    ck_assert_int_gt(stats().total_cycles, INT64_C(1) << 55);
 }
 END_TEST
 
@@ -674,7 +729,9 @@ static TCase *tcase_training(void)
     tcase_add_loop_test(tcase, replicas_meet_in_loops, 1, 9);
     tcase_add_test(tcase, a_failure_in_a_loop_ends_all);
     tcase_add_test(tcase, replicas_that_come_to_different_sums_fail);
+    tcase_add_test(tcase, replicas_meet_in_conditions);
     tcase_add_test(tcase, loops_know_which_replica_they_are);
+    tcase_add_test(tcase, endless_loops_have_an_account);
     tcase_set_timeout(tcase, 120);
     return tcase;
 }
