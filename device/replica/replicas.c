@@ -465,6 +465,24 @@ static void add_up(struct ipu_replicas *r, const struct ipu__step *step)
     r->info.done++;
 }
 
+/* All replicas have run the step, or none: an update that depends on what only
+ * one of them has cannot be one of all. */
+static int check_due(const struct ipu_replicas *r, int32_t step)
+{
+    const ipu_executable *e = r->executable;
+    bool due = ipu__engine_is_due(r->lanes[0].engine, step);
+
+    for (int32_t i = 1; i < r->count; i++)
+        if (ipu__engine_is_due(r->lanes[i].engine, step) != due)
+            return ipu__fail(IPU_ERR_STATE,
+                             "replicas: %s is a sum over replicas in an update "
+                             "that is due in replica %d and not in replica %d: "
+                             "make its condition of sums over replicas",
+                             e->values[e->steps[step].output].name,
+                             due ? 0 : (int)i, due ? (int)i : 0);
+    return IPU_OK;
+}
+
 static int run_parts(struct ipu_replicas *r)
 {
     const ipu_executable *e = r->executable;
@@ -480,6 +498,7 @@ static int run_parts(struct ipu_replicas *r)
         r->until++;
         advance_all(r);
         IPU_TRY(find_failure(r));
+        IPU_TRY(check_due(r, r->until - 1));
         /* In an update region that is not due, it has not been run. */
         if (ipu__engine_is_due(r->lanes[0].engine, r->until - 1))
             add_up(r, &e->steps[r->until - 1]);

@@ -566,6 +566,38 @@ START_TEST(endless_loops_have_an_account)
 }
 END_TEST
 
+/* What is due in one replica alone cannot be added up over all. */
+START_TEST(updates_are_due_in_all_replicas)
+{
+    ipu_tensor in = device_floats(&d, "x", 1, SHAPE(1)), sum;
+    ipu_tensor v = ipu_variable(d.graph, "v", IPU_FLOAT32, 1, SHAPE(1));
+    ipu_tensor due = ipu_input(d.graph, "due", IPU_INT32, 0, NULL);
+    float values[] = {1, 2}, got;
+    int32_t flags[] = {1, 0};
+
+    MUST(ipu_update_begin_if(d.graph, 1, due));
+    sum = ipu_cross_replica_sum(d.graph, in, 0);
+    MUST(ipu_assign(d.graph, v, ipu_add(d.graph, v, sum)));
+    MUST(ipu_update_end(d.graph));
+    start(2);
+    connect("x", values, 2);
+    connect("due", flags, 2);
+    flags[_i] = 1;
+    flags[!_i] = 0;
+    MUST_FAIL(ipu_replicas_run(replicas), IPU_ERR_STATE,
+              _i ? "due in replica 1 and not in replica 0"
+                 : "due in replica 0 and not in replica 1");
+    flags[0] = flags[1] = 1;
+    MUST(ipu_replicas_run(replicas));
+    flags[0] = flags[1] = 0;
+    MUST(ipu_replicas_run(replicas));
+    for (int r = 0; r < 2; r++) {
+        MUST(ipu_replicas_read(replicas, r, "v", &got, 4));
+        ck_assert_float_eq(got, 3);
+    }
+}
+END_TEST
+
 /* Of 3 gradients, 140 + 28 + 84 bytes. */
 START_TEST(sums_are_sent_together_up_to_the_buffer)
 {
@@ -732,6 +764,7 @@ static TCase *tcase_training(void)
     tcase_add_test(tcase, replicas_meet_in_conditions);
     tcase_add_test(tcase, loops_know_which_replica_they_are);
     tcase_add_test(tcase, endless_loops_have_an_account);
+    tcase_add_loop_test(tcase, updates_are_due_in_all_replicas, 0, 2);
     tcase_set_timeout(tcase, 120);
     return tcase;
 }
