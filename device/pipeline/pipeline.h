@@ -87,7 +87,7 @@ struct ipu__variable {
     size_t bytes;
     bool trained;
     bool staged;   /* a stage made it */
-    bool advanced; /* a stage assigns it */
+    bool advanced; /* a stage assigns it, or a loop or a store in it */
     bool saved;    /* a run that fails may have changed it */
     bool resident; /* programs other than the update need it */
     int32_t part;  /* that made it; -1: the update */

@@ -78,8 +78,13 @@ static int mark_roles(struct ipu__chip *chip, const struct ipu__part *part)
     const ipu_graph *g = part->joint;
 
     for (int32_t t = 0; t < g->ntensors; t++)
-        if (g->tensors[t].kind == IPU__VARIABLE)
-            ipu__chip_variable(chip, g->tensors[t].name)->staged = true;
+        if (g->tensors[t].kind == IPU__VARIABLE) {
+            struct ipu__variable *v =
+                ipu__chip_variable(chip, g->tensors[t].name);
+
+            v->staged = true;
+            v->advanced |= g->tensors[t].renews != 0; /* by a loop, a store */
+        }
     for (int32_t i = 0; i < g->nassigns; i++)
         ipu__chip_variable(chip, g->tensors[g->assigns[i].variable].name)
             ->advanced = true;
@@ -114,7 +119,11 @@ static bool may_fail(const ipu_executable *e)
         if (e->steps[i].kind == IPU__HOST_CALL ||
             (e->steps[i].kind == IPU__COMPUTE && e->steps[i].op->checks))
             return true; /* what is fused does not fail */
-    return false;
+    for (int32_t i = 0; e && i < e->nloops; i++)
+        if (may_fail(e->loops[i].body.program) ||
+            may_fail(e->loops[i].condition.program))
+            return true;
+    return e && e->nfeeds > 0;
 }
 
 int ipu__pipeline_variables(struct ipu_pipeline *p)

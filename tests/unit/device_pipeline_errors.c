@@ -124,6 +124,63 @@ START_TEST(an_outfeed_that_nobody_reads_ends_the_run)
 }
 END_TEST
 
+struct optimized {
+    int32_t count;
+    const ipu_tensor *variables, *gradients;
+};
+
+/* Half of the step in each iteration, of which the host looks at the first. */
+static int descend(ipu_graph *graph, void *context, int32_t ninputs,
+                   const ipu_tensor *inputs, int32_t noutputs,
+                   ipu_tensor *outputs)
+{
+    const struct optimized *o = context;
+    ipu_tensor rate = ipu_fill(graph, IPU_FLOAT32, 0, NULL, 0.01);
+
+    (void)ninputs, (void)inputs, (void)noutputs, (void)outputs;
+    for (int32_t i = 0; i < o->count; i++)
+        MUST(ipu_sgd(graph, o->variables[i], o->gradients[i], rate, NULL));
+    return ipu_host_call(graph, "look", rate, host_call_fails, NULL);
+}
+
+static int optimize_in_a_loop(void *context, ipu_graph *graph, int32_t noutputs,
+                              const ipu_tensor *outputs, int32_t count,
+                              const ipu_tensor *variables,
+                              const ipu_tensor *gradients)
+{
+    struct optimized o = {count, variables, gradients};
+
+    (void)context, (void)noutputs, (void)outputs;
+    return ipu_repeat(graph, 2, descend, &o, 0, NULL, NULL, NULL);
+}
+
+/* The update of the third of four IPUs fails in its second iteration. */
+START_TEST(an_update_that_fails_in_a_loop_is_taken_back)
+{
+    float before[MOST_WIDTH * MOST_WIDTH], after[MOST_WIDTH * MOST_WIDTH];
+    char name[16];
+
+    cut(4, 0);
+    fail_at = 5;
+    options.sink = NULL;
+    options.threads = 1;
+    options.optimizer = optimize_in_a_loop;
+    start();
+    MUST_FAIL(ipu_pipeline_run(pipeline), IPU_ERR_CALLBACK,
+              "the weight update on IPU");
+    for (int i = 0; i < 2 * LAYERS; i++) {
+        size_t bytes = (size_t)count_of(i) * 4;
+
+        first_values(i, before);
+        MUST(ipu_pipeline_read(pipeline, 0, name_of(i, name), after, bytes));
+        ck_assert_mem_eq(before, after, bytes);
+    }
+    fail_at = -1;
+    MUST(ipu_pipeline_run(pipeline));
+    finish();
+}
+END_TEST
+
 static int run_within(void *context, int32_t replica, int64_t mini_batch,
                       int32_t count, const void *const *outputs)
 {
@@ -152,6 +209,7 @@ static TCase *tcase_failures(void)
     tcase_add_loop_test(tcase, a_host_call_that_fails_is_named, 0, 3);
     tcase_add_test(tcase, a_sink_that_fails_ends_the_run);
     tcase_add_test(tcase, an_outfeed_that_nobody_reads_ends_the_run);
+    tcase_add_test(tcase, an_update_that_fails_in_a_loop_is_taken_back);
     tcase_add_test(tcase, a_sink_cannot_run_the_pipeline);
     tcase_set_timeout(tcase, 60);
     return tcase;

@@ -350,6 +350,46 @@ START_TEST(inference_keeps_loops)
 }
 END_TEST
 
+/* ----------------------------------------------------------------- failures */
+
+static int fail_at;
+
+static int stops_there(void *context, int32_t replica, int64_t mini_batch,
+                       int32_t count, const void *const *outputs)
+{
+    (void)context, (void)replica, (void)count, (void)outputs;
+    return mini_batch == fail_at ? -9 : 0;
+}
+
+/* In inference the loop assigns its variables: a run that fails leaves them as
+ * they were. */
+START_TEST(a_failing_run_takes_back_what_loops_assign)
+{
+    float state = 0.75f, got;
+    int32_t step = 40, steps;
+
+    form = (struct form){.loops = 1, .dropout = 1, .state = 1};
+    three_stages();
+    options.optimizer = NULL;
+    options.sink = stops_there;
+    options.count = 6;
+    start_loops();
+    MUST(ipu_pipeline_write(pipeline, "loop/state", &state, sizeof state));
+    MUST(ipu_pipeline_write(pipeline, "loop/step", &step, sizeof step));
+    fail_at = 2;
+    MUST_FAIL(ipu_pipeline_run(pipeline), IPU_ERR_CALLBACK, "the sink");
+    MUST(ipu_pipeline_read(pipeline, 0, "loop/state", &got, sizeof got));
+    ck_assert_float_eq(got, state);
+    MUST(ipu_pipeline_read(pipeline, 0, "loop/step", &steps, sizeof steps));
+    ck_assert_int_eq(steps, step);
+    fail_at = -1;
+    MUST(ipu_pipeline_run(pipeline));
+    MUST(ipu_pipeline_read(pipeline, 0, "loop/step", &steps, sizeof steps));
+    ck_assert_int_eq(steps, step + 6 * OUTER);
+    finish();
+}
+END_TEST
+
 /* ----------------------------------------------------------------- refusals */
 
 static ipu_infeed *another;
@@ -604,6 +644,7 @@ static TCase *tcase_loops(void)
     tcase_add_loop_test(tcase, a_loop_trains_as_what_it_does, 0, 2 * FORMS);
     tcase_add_test(tcase, the_loss_falls_as_its_gradient_says);
     tcase_add_test(tcase, inference_keeps_loops);
+    tcase_add_test(tcase, a_failing_run_takes_back_what_loops_assign);
     tcase_add_loop_test(tcase, few_iterations_are_few, 0, 2);
     tcase_add_loop_test(tcase, what_cannot_be_repeated_is_refused, 0, REFUSALS);
     tcase_set_timeout(tcase, 120);
