@@ -109,13 +109,16 @@ int ipu__pipeline_map(struct ipu_pipeline *p,
                       const ipu_pipeline_options *options)
 {
     int32_t most = options->nmappings ? 0 : p->nparts;
+    int64_t all;
 
     for (int32_t i = 0; i < options->nmappings; i++)
         if (most < options->device_mapping[i] + 1)
             most = options->device_mapping[i] + 1;
-    IPU_TRY(ipu__find_system(options->system, most * options->replicas,
+    all = (int64_t)most * options->replicas;
+    IPU_TRY(ipu__find_system(options->system,
+                             all < INT32_MAX ? (int32_t)all : INT32_MAX,
                              &p->system));
-    if (p->system.ipus < (int64_t)most * options->replicas)
+    if (p->system.ipus < all)
         return ipu__fail(IPU_ERR_STATE,
                          "pipeline: %d replicas of %d IPUs: '%s' has %d",
                          (int)options->replicas, (int)most, p->system.name,

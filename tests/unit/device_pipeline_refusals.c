@@ -534,6 +534,21 @@ START_TEST(names_and_sizes_are_checked)
 }
 END_TEST
 
+/* More of them than 32 bits count IPUs. */
+START_TEST(replicas_beyond_count_are_refused)
+{
+    ipu_infeed *infeed;
+
+    cut(4, 0);
+    infeed = options.infeed;
+    options.infeed = NULL;
+    options.replicas = INT32_MAX;
+    MUST_FAIL(ipu_pipeline_new(&options, &pipeline), IPU_ERR_STATE,
+              "2147483647 replicas of 4 IPUs");
+    ipu_infeed_free(infeed);
+}
+END_TEST
+
 static TCase *tcase_refusals(void)
 {
     TCase *tcase = tcase_create("refusals");
@@ -543,6 +558,7 @@ static TCase *tcase_refusals(void)
                         sizeof refusals / sizeof *refusals);
     tcase_add_test(tcase, what_does_not_fit_may_run_all_the_same);
     tcase_add_test(tcase, names_and_sizes_are_checked);
+    tcase_add_test(tcase, replicas_beyond_count_are_refused);
     tcase_set_timeout(tcase, 60);
     return tcase;
 }
