@@ -32,6 +32,15 @@ static int build_captures(void *context, ipu_graph *graph, int32_t ninputs,
     return 3;
 }
 
+static int build_vector_loss(void *context, ipu_graph *graph, int32_t ninputs,
+                             const ipu_tensor *inputs, ipu_tensor *outputs)
+{
+    int count = build_layers(context, graph, ninputs, inputs, outputs);
+
+    outputs[0] = ipu_broadcast(graph, outputs[0], 1, SHAPE(2));
+    return count;
+}
+
 static int build_wrong_shapes(void *context, ipu_graph *graph, int32_t ninputs,
                               const ipu_tensor *inputs, ipu_tensor *outputs)
 {
@@ -297,6 +306,11 @@ static void loss_is_rate(void)
     options.loss = 1;
 }
 
+static void loss_is_a_vector(void)
+{
+    changed[3].build = build_vector_loss;
+}
+
 static void optimizer_fails(void)
 {
     options.optimizer = apply_fails;
@@ -451,6 +465,7 @@ static const struct refusal {
     {loss_is_rate, IPU_ERR_ARGUMENT,
      "pipeline: stage 3: the loss, output 1, does not depend on any variable "
      "that is trained"},
+    {loss_is_a_vector, IPU_ERR_SHAPE, "float32 [2], not a float32 scalar"},
     {optimizer_fails, -77, "the weight update on IPU 0: the optimizer"},
     {nothing_trained, IPU_ERR_ARGUMENT,
      "pipeline: stage 3: the loss, output 0, does not depend on any variable "
