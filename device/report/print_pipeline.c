@@ -19,38 +19,45 @@
 
 enum { CELL = 6, CELLS = (80 - 6) / CELL, MOST_BLOCKS = 8 };
 
-static const ipu_pipeline_slot *find(const struct ipu_profile *p, int32_t ipu,
-                                     int32_t slot, int *how_many)
+/* What a chip does in a slot. */
+struct cell {
+    const ipu_pipeline_slot *longest; /* NULL: nothing */
+    int32_t count;
+};
+
+/* A row of width cells for each chip, of the first slots; the caller's, to
+ * free(). NULL: no memory. */
+static struct cell *find_cells(const struct ipu_profile *p, int32_t ipus,
+                               int32_t width)
 {
-    const ipu_pipeline_slot *longest = NULL;
+    struct cell *cells = calloc((size_t)ipus * (size_t)width, sizeof *cells);
 
-    *how_many = 0;
-    for (int32_t i = 0; i < p->nslots; i++) {
+    for (int32_t i = 0; cells && i < p->nslots; i++) {
         const ipu_pipeline_slot *s = &p->slots[i];
+        struct cell *cell;
 
-        if (s->ipu != ipu || s->slot != slot)
+        if (s->slot >= width)
             continue;
-        ++*how_many;
-        if (!longest || s->cycles > longest->cycles)
-            longest = s;
+        cell = &cells[(size_t)s->ipu * (size_t)width + (size_t)s->slot];
+        cell->count++;
+        if (!cell->longest || s->cycles > cell->longest->cycles)
+            cell->longest = s;
     }
-    return longest;
+    return cells;
 }
 
-static void print_cell(const struct ipu_profile *p, int32_t ipu, int32_t slot,
-                       struct ipu__text *text)
+static void print_cell(const struct cell *cell, struct ipu__text *text)
 {
-    int how_many;
-    const ipu_pipeline_slot *s = find(p, ipu, slot, &how_many);
-    char cell[32] = ".";
+    const ipu_pipeline_slot *s = cell->longest;
+    const char *more = cell->count > 1 ? "+" : "";
+    char sign[32] = ".";
 
     if (s && s->mini_batch >= 0)
-        snprintf(cell, sizeof cell, "%c%d%s", "FBRU"[s->kind],
-                 (int)s -> mini_batch, how_many > 1 ? "+" : "");
+        snprintf(sign, sizeof sign, "%c%d%s", "FBRU"[s->kind],
+                 (int)s -> mini_batch, more);
     else if (s)
-        snprintf(cell, sizeof cell, "%c%s", "FBRU"[s->kind],
-                 how_many > 1 ? "+" : "");
-    ipu__text_put(text, "%*.*s", CELL, CELL - 1, cell);
+        snprintf(sign, sizeof sign, "%c%s", "FBRU"[s->kind], more);
+    ipu__text_put(text, "%*.*s", CELL, CELL - 1, sign);
 }
 
 static void find_extent(const struct ipu_profile *p, int32_t *ipus,
@@ -105,6 +112,33 @@ static int sum_slots(const struct ipu_profile *p, int64_t *busy, int64_t *all)
     return IPU_OK;
 }
 
+static int print_slots(const struct ipu_profile *profile, int32_t ipus,
+                       int32_t slots, struct ipu__text *text)
+{
+    int32_t width = slots < MOST_BLOCKS * CELLS ? slots : MOST_BLOCKS * CELLS;
+    struct cell *cells = find_cells(profile, ipus, width);
+
+    if (!cells)
+        return ipu__fail_memory((size_t)ipus * (size_t)width * sizeof *cells);
+    for (int32_t first = 0; first < width; first += CELLS) {
+        int32_t end = first + CELLS < width ? first + CELLS : width;
+
+        ipu__text_put(text, "\n  IPU");
+        for (int32_t s = first; s < end; s++)
+            ipu__text_put(text, "%*d", CELL, (int)s);
+        for (int32_t k = 0; k < ipus; k++) {
+            ipu__text_put(text, "\n  %3d", (int)k);
+            for (int32_t s = first; s < end; s++)
+                print_cell(&cells[(size_t)k * (size_t)width + (size_t)s], text);
+        }
+        ipu__text_put(text, "\n");
+    }
+    if (slots > width)
+        ipu__text_put(text, "  and %d more slots\n", (int)(slots - width));
+    free(cells);
+    return IPU_OK;
+}
+
 int ipu__print_pipeline(const struct ipu_profile *profile,
                         struct ipu__text *text)
 {
@@ -124,20 +158,5 @@ int ipu__print_pipeline(const struct ipu_profile *profile,
         "of the mini-batch\n",
         (int)ipus, ipus == 1 ? "" : "s", (int)slots, ipu__count_text(all, a),
         all > 0 ? 100 - ipu__percent((double)busy, (double)all * ipus) : 0);
-    for (int32_t first = 0; first < slots && first < MOST_BLOCKS * CELLS;
-         first += CELLS) {
-        ipu__text_put(text, "\n  IPU");
-        for (int32_t s = first; s < slots && s < first + CELLS; s++)
-            ipu__text_put(text, "%*d", CELL, (int)s);
-        for (int32_t k = 0; k < ipus; k++) {
-            ipu__text_put(text, "\n  %3d", (int)k);
-            for (int32_t s = first; s < slots && s < first + CELLS; s++)
-                print_cell(profile, k, s, text);
-        }
-        ipu__text_put(text, "\n");
-    }
-    if (slots > MOST_BLOCKS * CELLS)
-        ipu__text_put(text, "  and %d more slots\n",
-                      (int)slots - MOST_BLOCKS * CELLS);
-    return IPU_OK;
+    return print_slots(profile, ipus, slots, text);
 }
