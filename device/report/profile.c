@@ -131,6 +131,9 @@ void ipu__profile_drop(struct ipu_profile *profile)
     free_program(&profile->programs[--profile->nprograms]);
 }
 
+/* Sums of what is in the tables stay far from what 64 bits can hold. */
+static const double MOST_SUM = 0x1p61;
+
 /* What can be drawn: a row a chip, a column a slot. */
 enum { MOST_CHIPS = 4096, MOST_SLOTS = 1 << 20 };
 
@@ -163,14 +166,22 @@ int ipu_profile_set_pipeline(ipu_profile *profile, int32_t count,
                              const ipu_pipeline_slot *slots)
 {
     ipu_pipeline_slot *copy;
+    double cycles = 0;
 
     if (!profile || (!slots && count > 0))
         return ipu__fail(IPU_ERR_ARGUMENT, "pipeline: %s NULL",
                          profile ? "the slots are" : "the profile is");
     if (count < 0)
         return ipu__fail(IPU_ERR_ARGUMENT, "pipeline: %d slots", (int)count);
-    for (int32_t i = 0; i < count; i++)
+    for (int32_t i = 0; i < count; i++) {
         IPU_TRY(check_slot(&slots[i], i));
+        cycles += (double)slots[i].cycles;
+    }
+    if (!(cycles < MOST_SUM))
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "pipeline: entries of %g cycles in all, too many to "
+                         "be true",
+                         cycles);
     copy = malloc(((size_t)count + 1) * sizeof *copy);
     if (!copy)
         return ipu__fail_memory((size_t)count * sizeof *copy);
@@ -268,13 +279,12 @@ static bool step_is_possible(const struct ipu__program *p,
            s->exchange >= 0 && s->sync >= 0 && s->host >= 0 && s->total >= 0 &&
            s->busy_tiles >= 0 && s->fullest_tile >= 0 &&
            s->fullest_tile < ipu__program_tiles(p) && s->block >= -1 &&
-           s->block < p->nblocks && s->ipu >= 0 && s->ipu < p->ipu + p->ipus;
+           s->block < p->nblocks && s->ipu >= p->ipu &&
+           s->ipu - p->ipu < p->ipus;
 }
 
-/* Sums of what is in the tables stay far from what 64 bits can hold. */
 static bool sums_are_possible(const struct ipu__program *p)
 {
-    const double most = 0x1p61;
     double cycles = 0, bytes = 0;
 
     for (int32_t i = 0; i < p->nsteps; i++) {
@@ -297,8 +307,8 @@ static bool sums_are_possible(const struct ipu__program *p)
     }
     for (int32_t i = 0; i < p->nstreams; i++)
         cycles += (double)p->streams[i].cycles + (double)p->streams[i].bytes;
-    return cycles < most && bytes < most &&
-           (double)p->memory.bytes_per_tile * ipu__program_tiles(p) < most;
+    return cycles < MOST_SUM && bytes < MOST_SUM &&
+           (double)p->memory.bytes_per_tile * ipu__program_tiles(p) < MOST_SUM;
 }
 
 int ipu__program_check(const char *where, const struct ipu__program *program)

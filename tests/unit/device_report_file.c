@@ -474,10 +474,14 @@ START_TEST(slots_are_checked)
                  {{.kind = IPU_NUM_STAGE_KINDS}, "kind"},
                  {{.mini_batch = -2}, "mini_batch"},
                  {{.cycles = -1}, "cycles"}};
+    const ipu_pipeline_slot endless[] = {{.cycles = INT64_MAX},
+                                         {.cycles = INT64_MAX}};
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         MUST_FAIL(ipu_profile_set_pipeline(profile, 1, &wrong[i].slot),
                   IPU_ERR_ARGUMENT, wrong[i].word);
+    MUST_FAIL(ipu_profile_set_pipeline(profile, 2, endless), IPU_ERR_ARGUMENT,
+              "too many to be true");
     MUST_FAIL(ipu_profile_set_pipeline(profile, -1, slots), IPU_ERR_ARGUMENT,
               "-1 slots");
     MUST_FAIL(ipu_profile_set_pipeline(profile, 1, NULL), IPU_ERR_ARGUMENT,
