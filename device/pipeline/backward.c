@@ -187,13 +187,10 @@ static int stash(struct ipu__part *part, int32_t tensor)
 {
     const struct ipu__tensor *t = &part->joint->tensors[tensor];
 
-    for (int32_t i = 0; i < part->nstash; i++)
-        if (part->stash[i].tensor == tensor)
-            return IPU_OK;
     IPU_TRY(ipu__reserve((void **)&part->stash, part->nstash,
                          &part->stash_capacity, sizeof *part->stash));
     part->stash[part->nstash++] = (struct ipu__stash){
-        .tensor = tensor, .sink = tensor, .bytes = ipu__shape_bytes(&t->shape)};
+        .tensor = tensor, .bytes = ipu__shape_bytes(&t->shape)};
     return IPU_OK;
 }
 

@@ -11,7 +11,6 @@
 #include "pipeline/pipeline.h"
 #include "streams/streams.h"
 
-/* Of the first size bytes that the caller knows. */
 static int take_options(struct ipu_pipeline *p, const ipu_pipeline_options *o)
 {
     p->options = *o;

@@ -37,7 +37,6 @@ struct ipu__trained {
 /* A tensor that goes from a part's way there to its way back. */
 struct ipu__stash {
     int32_t tensor; /* in the joint graph */
-    int32_t sink;   /* the tensor that shows it: another for variables */
     size_t bytes;
 };
 

@@ -169,20 +169,16 @@ int ipu__tally_slot(struct ipu_pipeline *p, int64_t slot)
 }
 
 /* Gradients of one IPU, between the replicas. */
-static int exchange(struct ipu_pipeline *p, const struct ipu__chip *chip,
-                    int64_t *cycles)
+static int exchange(struct ipu_pipeline *p, int32_t chip, int64_t *cycles)
 {
     int64_t bytes = 0;
 
-    for (int32_t i = 0; i < chip->nvariables; i++) {
-        const struct ipu__variable *sum;
-        char name[IPU__NAME_MAX];
+    for (int32_t i = 0; i < p->ngradients; i++) {
+        const struct ipu__gradient *g = &p->gradients[i];
 
-        if (!chip->variables[i].trained)
+        if (g->chip != chip)
             continue;
-        ipu__accumulator_name(chip->variables[i].name, name);
-        sum = ipu__chip_variable(chip, name);
-        bytes += (int64_t)sum->bytes;
+        bytes += (int64_t)p->chips[chip].variables[g->sum].bytes;
         p->info.exchanges++;
     }
     return ipu__ring_cycles(&p->system, p->options.replicas, p->ipus_per_copy,
@@ -198,7 +194,7 @@ int ipu__tally_update(struct ipu_pipeline *p, int64_t slot, int64_t repeat)
 
         longest = most(longest, p->chips[c].update_cycles);
         if (p->options.replicas > 1)
-            IPU_TRY(exchange(p, &p->chips[c], &cycles));
+            IPU_TRY(exchange(p, c, &cycles));
         link = most(link, cycles);
     }
     if (p->nlanes > 1)
