@@ -35,6 +35,21 @@ const struct ipu__step_op *ipu__part_of(const struct ipu_executable *e,
     return place;
 }
 
+const struct ipu__value *ipu__find_collective(const struct ipu_executable *e)
+{
+    const struct ipu__value *found = NULL;
+
+    for (int32_t i = 0; e && i < e->nsteps; i++)
+        if (e->steps[i].kind == IPU__COMPUTE && e->steps[i].op->collective)
+            return &e->values[e->steps[i].output];
+    for (int32_t i = 0; e && i < e->nloops && !found; i++) {
+        found = ipu__find_collective(e->loops[i].body.program);
+        if (!found)
+            found = ipu__find_collective(e->loops[i].condition.program);
+    }
+    return found;
+}
+
 bool ipu__step_reads(const struct ipu_executable *e,
                      const struct ipu__step *step, int32_t v)
 {

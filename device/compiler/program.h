@@ -305,6 +305,11 @@ const struct ipu__step_op *ipu__part_of(const struct ipu_executable *executable,
                                         const struct ipu__step *step, int32_t k,
                                         struct ipu__step_op *place);
 
+/* What a collective op makes, in the program or in a loop of it; NULL: it has
+ * none. */
+const struct ipu__value *ipu__find_collective(
+    const struct ipu_executable *executable);
+
 /* Whether value v is read by a step, or made by it. */
 bool ipu__step_reads(const struct ipu_executable *executable,
                      const struct ipu__step *step, int32_t v);

@@ -14,6 +14,7 @@
 
 #include "compiler/program.h"
 #include "engine/engine.h"
+#include "ops/op.h"
 #include "pipeline/pipeline.h"
 
 enum { LINE = 64 };
@@ -49,6 +50,8 @@ void *ipu__ring_at(const struct ipu__ring *ring, int64_t element)
 
 static int make_memory(const struct ipu_pipeline *p, struct ipu__copy *copy)
 {
+    const int32_t replica = (int32_t)(copy - p->copies);
+
     copy->memory = calloc((size_t)p->nchips, sizeof *copy->memory);
     copy->saved = calloc((size_t)p->nchips, sizeof *copy->saved);
     copy->placed = calloc((size_t)p->nchips, sizeof *copy->placed);
@@ -72,6 +75,8 @@ static int make_memory(const struct ipu_pipeline *p, struct ipu__copy *copy)
             if (!copy->memory[c][i] ||
                 (chip->variables[i].saved && !copy->saved[c][i]))
                 return ipu__fail_memory(bytes);
+            if (strcmp(chip->variables[i].name, IPU__REPLICA_INDEX) == 0)
+                memcpy(copy->memory[c][i], &replica, sizeof replica);
         }
     }
     return IPU_OK;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/program.h"
 #include "pipeline/pipeline.h"
 #include "streams/streams.h"
 
@@ -177,6 +178,37 @@ static void drop_sources(struct ipu_pipeline *p)
     p->options.outfeed_mask = NULL;
 }
 
+/* A program that is run by itself would take a sum over replicas for its own
+ * part of it. */
+static int check_alone(const struct ipu_pipeline *p, const char *where,
+                       const ipu_executable *e)
+{
+    const struct ipu__value *sum = ipu__find_collective(e);
+
+    if (!sum || p->options.replicas == 1)
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_ARGUMENT,
+                     "pipeline: %s has a sum over replicas, %s: replicas of a "
+                     "pipeline meet only before the update, where it adds up "
+                     "their gradients itself",
+                     where, sum->name);
+}
+
+static int check_collectives(const struct ipu_pipeline *p)
+{
+    for (int32_t i = 0; i < p->nparts; i++) {
+        const struct ipu__part *part = &p->parts[i];
+        char where[96];
+
+        snprintf(where, sizeof where, "stage %.80s", part->name);
+        IPU_TRY(check_alone(p, where, part->forward));
+        IPU_TRY(check_alone(p, where, part->backward));
+    }
+    for (int32_t c = 0; c < p->nchips; c++)
+        IPU_TRY(check_alone(p, "the optimizer", p->chips[c].update));
+    return IPU_OK;
+}
+
 /* All but what runs need. */
 static int plan(struct ipu_pipeline *p, const ipu_pipeline_options *o)
 {
@@ -188,6 +220,7 @@ static int plan(struct ipu_pipeline *p, const ipu_pipeline_options *o)
     IPU_TRY(check_outputs(p, o));
     IPU_TRY(ipu__pipeline_backward(p));
     IPU_TRY(ipu__pipeline_updates(p));
+    IPU_TRY(check_collectives(p));
     IPU_TRY(ipu__pipeline_variables(p));
     IPU_TRY(ipu__gradients_list(p));
     IPU_TRY(ipu__pipeline_account(p));

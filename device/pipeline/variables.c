@@ -4,8 +4,9 @@
  *
  * All programs of an IPU see the same variable under the same name: what a
  * stage reads there and back, the update writes. A variable of a stage that
- * another stage has, too, must be the same and on the same IPU. What only
- * updates make, steps and momenta, each IPU has of its own.
+ * another stage has, too, must be the same and on the same IPU; but the number
+ * of the replica, which does not change, is on each. What only updates make,
+ * steps and momenta, each IPU has of its own.
  */
 #include <stdio.h>
 #include <string.h>
@@ -101,7 +102,8 @@ static int check_shared(const struct ipu_pipeline *p, const struct ipu__chip *a,
         const struct ipu__variable *one = &a->variables[i], *other;
 
         other = one->staged ? ipu__chip_variable(b, one->name) : NULL;
-        if (other && other->staged)
+        if (other && other->staged &&
+            strcmp(one->name, IPU__REPLICA_INDEX) != 0)
             return ipu__fail(IPU_ERR_NAME,
                              "pipeline: the variable '%s' is used by stage %s "
                              "on IPU %d and by stage %s on IPU %d: stages that "

@@ -33,6 +33,82 @@ static void replicate(int replicas)
     memset(nseen, 0, sizeof nseen);
 }
 
+/* Which replica it is, in place of the rate; or a sum over replicas. */
+static int build_indexed(void *context, ipu_graph *graph, int32_t ninputs,
+                         const ipu_tensor *inputs, ipu_tensor *outputs)
+{
+    int count = build_layers(context, graph, ninputs, inputs, outputs);
+    ipu_tensor *rate = &outputs[count == 2];
+
+    *rate = ipu_add(graph, *rate,
+                    ipu_cast(graph, ipu_replica_index(graph), IPU_FLOAT32));
+    return count;
+}
+
+static int build_sum(void *context, ipu_graph *graph, int32_t ninputs,
+                     const ipu_tensor *inputs, ipu_tensor *outputs)
+{
+    int count = build_layers(context, graph, ninputs, inputs, outputs);
+
+    outputs[0] = ipu_cross_replica_sum(graph, outputs[0], 0);
+    return count;
+}
+
+static float rates[4];
+
+static int take_rate(void *context, int32_t replica, int64_t mini_batch,
+                     int32_t count, const void *const *outputs)
+{
+    (void)context, (void)mini_batch;
+    ck_assert_int_eq(count, 2);
+    memcpy(&rates[replica], outputs[1], sizeof *rates);
+    return 0;
+}
+
+START_TEST(stages_know_which_replica_they_are_in)
+{
+    cut(2, 0);
+    replicate(4);
+    options.optimizer = NULL;
+    options.sink = take_rate;
+    stages[0].build = stages[1].build = build_indexed;
+    start();
+    MUST(ipu_pipeline_run(pipeline));
+    for (int r = 0; r < 4; r++)
+        ck_assert_float_eq_tol(rates[r], 0.05f + 2 * (float)r, 1e-6f);
+    finish();
+}
+END_TEST
+
+static int apply_mean(void *context, ipu_graph *graph, int32_t noutputs,
+                      const ipu_tensor *outputs, int32_t count,
+                      const ipu_tensor *variables, const ipu_tensor *gradients)
+{
+    ipu_tensor means[2 * LAYERS];
+
+    MUST(ipu_cross_replica_gradients(graph, count, gradients, means));
+    return apply(context, graph, noutputs, outputs, count, variables, means);
+}
+
+/* They would be sums of one. */
+START_TEST(sums_over_replicas_are_refused)
+{
+    cut(2, 0);
+    stages[1].build = build_sum;
+    start(); /* of one replica that is what they are */
+    ipu_pipeline_free(pipeline);
+    pipeline = NULL;
+    replicate(2);
+    MUST_FAIL(ipu_pipeline_new(&options, &pipeline), IPU_ERR_ARGUMENT,
+              "stage 1 has a sum over replicas, cross_replica:");
+    stages[1].build = build_layers;
+    options.optimizer = apply_mean;
+    MUST_FAIL(ipu_pipeline_new(&options, &pipeline), IPU_ERR_ARGUMENT,
+              "the optimizer has a sum over replicas");
+    ipu_infeed_free(options.infeed);
+}
+END_TEST
+
 /* The mean over replicas of sums is the sum of means. Number: schedule and 2 or
  * 4 replicas. */
 START_TEST(replicas_of_a_pipeline_train_as_one_program)
@@ -85,6 +161,8 @@ static TCase *tcase_replicas(void)
     tcase_add_checked_fixture(tcase, begin, NULL);
     tcase_add_loop_test(tcase, replicas_of_a_pipeline_train_as_one_program, 0,
                         6);
+    tcase_add_test(tcase, stages_know_which_replica_they_are_in);
+    tcase_add_test(tcase, sums_over_replicas_are_refused);
     tcase_set_timeout(tcase, 120);
     return tcase;
 }
