@@ -48,36 +48,35 @@ void *ipu__ring_at(const struct ipu__ring *ring, int64_t element)
 /* ------------------------------------------------------------------ variables
  */
 
-static int make_memory(const struct ipu_pipeline *p, struct ipu__copy *copy)
+/* Of one variable, in a replica. */
+static int make_place(const struct ipu__variable *v, int32_t replica,
+                      struct ipu__place *place)
 {
-    const int32_t replica = (int32_t)(copy - p->copies);
+    place->memory = ipu__pipeline_allocate(v->bytes);
+    if (v->saved)
+        place->saved = ipu__pipeline_allocate(v->bytes);
+    if (!place->memory || (v->saved && !place->saved))
+        return ipu__fail_memory(v->bytes);
+    if (strcmp(v->name, IPU__REPLICA_INDEX) == 0)
+        memcpy(place->memory, &replica, sizeof replica);
+    return IPU_OK;
+}
 
-    copy->memory = calloc((size_t)p->nchips, sizeof *copy->memory);
-    copy->saved = calloc((size_t)p->nchips, sizeof *copy->saved);
-    copy->placed = calloc((size_t)p->nchips, sizeof *copy->placed);
-    if (!copy->memory || !copy->saved || !copy->placed)
-        return ipu__fail_memory((size_t)p->nchips);
+static int make_places(const struct ipu_pipeline *p, struct ipu__copy *copy)
+{
+    copy->places = calloc((size_t)p->nchips, sizeof *copy->places);
+    if (!copy->places)
+        return ipu__fail_memory((size_t)p->nchips * sizeof *copy->places);
     for (int32_t c = 0; c < p->nchips; c++) {
         const struct ipu__chip *chip = &p->chips[c];
         size_t count = (size_t)chip->nvariables + 1;
 
-        copy->memory[c] = calloc(count, sizeof **copy->memory);
-        copy->saved[c] = calloc(count, sizeof **copy->saved);
-        copy->placed[c] = calloc(count, sizeof **copy->placed);
-        if (!copy->memory[c] || !copy->saved[c] || !copy->placed[c])
-            return ipu__fail_memory(count);
-        for (int32_t i = 0; i < chip->nvariables; i++) {
-            size_t bytes = chip->variables[i].bytes;
-
-            copy->memory[c][i] = ipu__pipeline_allocate(bytes);
-            if (chip->variables[i].saved)
-                copy->saved[c][i] = ipu__pipeline_allocate(bytes);
-            if (!copy->memory[c][i] ||
-                (chip->variables[i].saved && !copy->saved[c][i]))
-                return ipu__fail_memory(bytes);
-            if (strcmp(chip->variables[i].name, IPU__REPLICA_INDEX) == 0)
-                memcpy(copy->memory[c][i], &replica, sizeof replica);
-        }
+        copy->places[c] = calloc(count, sizeof **copy->places);
+        if (!copy->places[c])
+            return ipu__fail_memory(count * sizeof **copy->places);
+        for (int32_t i = 0; i < chip->nvariables; i++)
+            IPU_TRY(make_place(&chip->variables[i], (int32_t)(copy - p->copies),
+                               &copy->places[c][i]));
     }
     return IPU_OK;
 }
@@ -85,9 +84,9 @@ static int make_memory(const struct ipu_pipeline *p, struct ipu__copy *copy)
 void *ipu__copy_variable(const struct ipu__copy *copy, int32_t chip,
                          int32_t variable)
 {
-    void *placed = copy->placed[chip][variable];
+    const struct ipu__place *place = &copy->places[chip][variable];
 
-    return placed ? placed : copy->memory[chip][variable];
+    return place->placed ? place->placed : place->memory;
 }
 
 static int make_engine(const struct ipu_pipeline *p, struct ipu__copy *copy,
@@ -110,7 +109,8 @@ static int make_engine(const struct ipu_pipeline *p, struct ipu__copy *copy,
         variable = ipu__chip_variable(&p->chips[c], value->name);
         IPU_TRY(ipu_engine_place(
             *engine, value->name,
-            copy->memory[c][variable - p->chips[c].variables], value->bytes));
+            copy->places[c][variable - p->chips[c].variables].memory,
+            value->bytes));
     }
     return IPU_OK;
 }
@@ -149,7 +149,7 @@ int ipu__copy_place(const struct ipu_pipeline *p, struct ipu__copy *copy,
     const struct ipu__variable *v = &p->chips[chip].variables[variable];
     void *old = ipu__copy_variable(copy, chip, variable), *now;
 
-    copy->placed[chip][variable] = data;
+    copy->places[chip][variable].placed = data;
     now = ipu__copy_variable(copy, chip, variable);
     if (now != old && v->bytes > 0)
         memmove(now, old, v->bytes);
@@ -264,7 +264,7 @@ int ipu__pipeline_copies(struct ipu_pipeline *p)
     if (!p->copies)
         return ipu__fail_memory((size_t)p->options.replicas);
     for (int32_t r = 0; r < p->options.replicas; r++) {
-        IPU_TRY(make_memory(p, &p->copies[r]));
+        IPU_TRY(make_places(p, &p->copies[r]));
         IPU_TRY(make_engines(p, &p->copies[r]));
         IPU_TRY(make_carried(p, &p->copies[r]));
         IPU_TRY(make_returned(p, &p->copies[r]));
@@ -276,14 +276,17 @@ int ipu__pipeline_copies(struct ipu_pipeline *p)
 /* --------------------------------------------------------------------- freeing
  */
 
-static void free_memory(const struct ipu_pipeline *p, void ***memory)
+static void free_places(const struct ipu_pipeline *p, struct ipu__copy *copy)
 {
-    for (int32_t c = 0; memory && c < p->nchips; c++) {
-        for (int32_t i = 0; memory[c] && i < p->chips[c].nvariables; i++)
-            free(memory[c][i]);
-        free(memory[c]);
+    for (int32_t c = 0; copy->places && c < p->nchips; c++) {
+        for (int32_t i = 0; copy->places[c] && i < p->chips[c].nvariables;
+             i++) {
+            free(copy->places[c][i].memory);
+            free(copy->places[c][i].saved);
+        }
+        free(copy->places[c]);
     }
-    free(memory);
+    free(copy->places);
 }
 
 static void free_copy(const struct ipu_pipeline *p, struct ipu__copy *copy)
@@ -306,11 +309,7 @@ static void free_copy(const struct ipu_pipeline *p, struct ipu__copy *copy)
     for (int k = 0;
          copy->outfeed && k < p->positions[p->npositions - 1].noutputs; k++)
         free(copy->outfeed[k]);
-    for (int32_t c = 0; copy->placed && c < p->nchips; c++)
-        free(copy->placed[c]);
-    free(copy->placed);
-    free_memory(p, copy->memory);
-    free_memory(p, copy->saved);
+    free_places(p, copy);
     free(copy->forward);
     free(copy->backward);
     free(copy->update);

@@ -119,15 +119,19 @@ struct ipu__ring {
     int64_t capacity;
 };
 
+/* Of a variable, in one copy of the pipeline. */
+struct ipu__place {
+    void *memory; /* owned */
+    void *placed; /* borrowed: where it lives instead; NULL: nowhere */
+    void *saved;  /* owned: as the last update left it, if a run that fails may
+                     have changed it; or NULL */
+};
+
 /* One copy of the pipeline: memory and engines. */
 struct ipu__copy {
-    void ***memory; /* owned, [chips][variables]: each owned */
-    void ***placed; /* owned, [chips][variables]: borrowed, where it lives
-                       instead; NULL: nowhere */
-    void ***saved;  /* ... as the last update left them, of those that a run
-                       that fails may have changed */
-    ipu_engine **forward, **backward;                    /* owned, [parts] */
-    ipu_engine **update;                                 /* owned, [chips] */
+    struct ipu__place **places;       /* owned, [chips][variables] */
+    ipu_engine **forward, **backward; /* owned, [parts] */
+    ipu_engine **update;              /* owned, [chips] */
     struct ipu__ring (*carried)[IPU_MAX_STAGE_TENSORS];  /* owned, [positions +
                                1]: inputs of each, and what the last makes */
     struct ipu__ring (*returned)[IPU_MAX_STAGE_TENSORS]; /* owned, [parts] */

@@ -191,7 +191,7 @@ static void save(struct ipu_pipeline *p, bool restore)
         for (int32_t c = 0; c < p->nchips; c++)
             for (int32_t i = 0; i < p->chips[c].nvariables; i++) {
                 void *now = ipu__copy_variable(&p->copies[r], c, i);
-                void *saved = p->copies[r].saved[c][i];
+                void *saved = p->copies[r].places[c][i].saved;
                 size_t bytes = p->chips[c].variables[i].bytes;
 
                 if (saved && bytes > 0)
