@@ -5,23 +5,8 @@
  * beside the chip, and its way back. And a copy of a tensor, for values that
  * must outlive what they are of.
  */
-#include <string.h>
-
+#include "ops/copy.h"
 #include "ops/op.h"
-
-static int same_shape(const struct ipu__call *call, struct ipu__shape *output)
-{
-    *output = call->inputs[0].shape;
-    return IPU_OK;
-}
-
-static int run(const struct ipu__call *call)
-{
-    if (call->output.data != call->inputs[0].data)
-        memcpy(call->output.data, call->inputs[0].data,
-               ipu__shape_bytes(&call->output.shape));
-    return IPU_OK;
-}
 
 const struct ipu__op ipu__assign_step = {
     .name = "assign",
@@ -30,8 +15,8 @@ const struct ipu__op ipu__assign_step = {
     .raw = true,
     .by_element = true,
     .slots = -1,
-    .shape = same_shape,
-    .run = run,
+    .shape = ipu__same_shape,
+    .run = ipu__pass_on,
 };
 
 /* ------------------------------------------ variables beside the chip */
@@ -48,8 +33,8 @@ const struct ipu__op ipu__remote_load = {
     .in_place = -1,
     .raw = true,
     .effects = true,
-    .shape = same_shape,
-    .run = run,
+    .shape = ipu__same_shape,
+    .run = ipu__pass_on,
     .cost = stream,
 };
 
@@ -59,8 +44,8 @@ const struct ipu__op ipu__remote_store = {
     .in_place = -1,
     .raw = true,
     .effects = true,
-    .shape = same_shape,
-    .run = run,
+    .shape = ipu__same_shape,
+    .run = ipu__pass_on,
     .cost = stream,
 };
 
@@ -78,7 +63,7 @@ const struct ipu__op ipu__identity = {
     .raw = true,
     .by_element = true,
     .slots = -1,
-    .shape = same_shape,
-    .run = run,
+    .shape = ipu__same_shape,
+    .run = ipu__pass_on,
     .gradient = gradient,
 };

@@ -67,6 +67,20 @@ int ipu__copy_run(const struct ipu__call *call)
     return IPU_OK;
 }
 
+int ipu__same_shape(const struct ipu__call *call, struct ipu__shape *output)
+{
+    *output = call->inputs[0].shape;
+    return IPU_OK;
+}
+
+int ipu__pass_on(const struct ipu__call *call)
+{
+    if (call->output.data != call->inputs[0].data)
+        memcpy(call->output.data, call->inputs[0].data,
+               ipu__shape_bytes(&call->output.shape));
+    return IPU_OK;
+}
+
 /* Whether a row of one of the inputs is anything but whole vectors. */
 static bool is_scattered(const struct ipu__call *call, int32_t element_bytes)
 {

@@ -22,4 +22,9 @@ int ipu__copy_run(const struct ipu__call *call);
 /* The cost of such an op. */
 void ipu__copy_cost(const struct ipu__call *call, struct ipu__work *work);
 
+/* Of ops whose output is the input: its shape; and to run them, in place or
+ * not. */
+int ipu__same_shape(const struct ipu__call *call, struct ipu__shape *output);
+int ipu__pass_on(const struct ipu__call *call);
+
 #endif

@@ -4,12 +4,6 @@
 #include "ops/copy.h"
 #include "ops/op.h"
 
-static int shape(const struct ipu__call *call, struct ipu__shape *output)
-{
-    *output = call->inputs[0].shape;
-    return IPU_OK;
-}
-
 static void moves(const struct ipu__call *call, int i, struct ipu__moves *m)
 {
     const struct ipu__shape *x = &call->inputs[i].shape;
@@ -36,7 +30,7 @@ const struct ipu__op ipu__reverse = {
     .ninputs = 1,
     .in_place = -1,
     .raw = true,
-    .shape = shape,
+    .shape = ipu__same_shape,
     .run = ipu__copy_run,
     .cost = ipu__copy_cost,
     .moves = moves,

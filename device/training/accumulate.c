@@ -19,6 +19,7 @@
 
 #include "graph/error.h"
 #include "graph/graph.h"
+#include "ops/copy.h"
 #include "ops/op.h"
 
 /* ------------------------------------------------------------- the two ops */
@@ -76,25 +77,14 @@ const struct ipu__op ipu__accumulate = {
     .run = run_accumulate,
 };
 
-static int same_shape(const struct ipu__call *call, struct ipu__shape *output)
-{
-    *output = call->inputs[0].shape;
-    return IPU_OK;
-}
-
-static int run_accumulated(const struct ipu__call *call)
-{
-    return ipu__identity.run(call);
-}
-
 const struct ipu__op ipu__accumulated = {
     .name = "accumulated",
     .ninputs = 1,
     .in_place = 0,
     .alias = true,
     .raw = true,
-    .shape = same_shape,
-    .run = run_accumulated,
+    .shape = ipu__same_shape,
+    .run = ipu__pass_on,
 };
 
 /* ----------------------------------------------------------- reductions */
