@@ -4,9 +4,9 @@
  * of its own. The derivative of each is one op, dx from dy and x, or from dy
  * and y where that is less work.
  *
- *     gelu(x)       = x Phi(x)                 Phi: the normal distribution
- *     gelu_tanh(x)  = x sigmoid(2 u(x))        u = sqrt(2/pi) (x + 0.044715
- * x^3) silu(x)       = x sigmoid(x)
+ *     gelu(x)       x Phi(x)            Phi: the normal distribution
+ *     gelu_tanh(x)  x sigmoid(2 u)      u = sqrt(2 / pi) (x + 0.044715 x^3)
+ *     silu(x)       x sigmoid(x)
  */
 #include "graph/error.h"
 #include "ops/costs.h"

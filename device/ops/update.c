@@ -13,11 +13,6 @@ static float scalar(const struct ipu__call *call, int i)
 
 /* -------------------------------------------------------------------- blend */
 
-static int blend_shape(const struct ipu__call *call, struct ipu__shape *output)
-{
-    return ipu__two_floats(call, output);
-}
-
 IPU__WIDE static void blend(float *y, const float *a, const float *b, float fa,
                             float fb, int64_t count)
 {
@@ -49,7 +44,7 @@ const struct ipu__op ipu__blend = {
     .in_place = 0,
     .by_element = true,
     .slots = 2,
-    .shape = blend_shape,
+    .shape = ipu__two_floats,
     .run = run_blend,
 };
 
@@ -68,7 +63,7 @@ const struct ipu__op ipu__blend_square = {
     .in_place = 0,
     .by_element = true,
     .slots = 3,
-    .shape = blend_shape,
+    .shape = ipu__two_floats,
     .run = run_blend_square,
 };
 
@@ -77,7 +72,7 @@ const struct ipu__op ipu__blend_square = {
 static int descend_shape(const struct ipu__call *call,
                          struct ipu__shape *output)
 {
-    IPU_TRY(blend_shape(call, output));
+    IPU_TRY(ipu__two_floats(call, output));
     return ipu__expect(call, 2, IPU_FLOAT32, 0, "the learning rate, a scalar");
 }
 
@@ -104,7 +99,7 @@ const struct ipu__op ipu__descend = {
 static int direction_shape(const struct ipu__call *call,
                            struct ipu__shape *output)
 {
-    IPU_TRY(blend_shape(call, output));
+    IPU_TRY(ipu__two_floats(call, output));
     IPU_TRY(ipu__expect_same(call, 0, 2));
     return ipu__expect(call, 3, IPU_INT32, 0, "the step, a scalar");
 }
