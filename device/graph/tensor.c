@@ -67,13 +67,19 @@ bool ipu__shape_equal(const struct ipu__shape *a, const struct ipu__shape *b)
                   (size_t)a->ndim * sizeof *a->extents) == 0;
 }
 
-int64_t ipu__shape_count(const struct ipu__shape *shape)
+int64_t ipu__shape_span(const struct ipu__shape *shape, int32_t first,
+                        int32_t end)
 {
     int64_t count = 1;
 
-    for (int32_t i = 0; i < shape->ndim; i++)
+    for (int32_t i = first; i < end; i++)
         count *= shape->extents[i];
     return count;
+}
+
+int64_t ipu__shape_count(const struct ipu__shape *shape)
+{
+    return ipu__shape_span(shape, 0, shape->ndim);
 }
 
 size_t ipu__shape_bytes(const struct ipu__shape *shape)

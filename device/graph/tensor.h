@@ -31,6 +31,9 @@ int ipu__shape_make(const char *what, ipu_dtype dtype, int32_t ndim,
 
 bool ipu__shape_equal(const struct ipu__shape *a, const struct ipu__shape *b);
 int64_t ipu__shape_count(const struct ipu__shape *shape);
+/* ... of dimensions first to end - 1. */
+int64_t ipu__shape_span(const struct ipu__shape *shape, int32_t first,
+                        int32_t end);
 size_t ipu__shape_bytes(const struct ipu__shape *shape);
 
 /* "float32 [64,10]" into text, which it returns. */

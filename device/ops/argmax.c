@@ -49,11 +49,10 @@ static int run_best(const struct ipu__call *call, float sign)
     const struct ipu__shape *x = &call->inputs[0].shape;
     int32_t axis = call->attributes->axis, *y = call->output.data;
     const float *from = call->inputs[0].data;
-    int64_t inner = 1, n = x->extents[axis];
+    int64_t inner = ipu__shape_span(x, axis + 1, x->ndim);
+    int64_t n = x->extents[axis];
     int64_t count = ipu__shape_count(&call->output.shape);
 
-    for (int32_t i = axis + 1; i < x->ndim; i++)
-        inner *= x->extents[i];
     for (int64_t i = 0; i < count; i++)
         y[i] = first_largest(from + i / inner * n * inner + i % inner, n, inner,
                              sign);

@@ -18,15 +18,6 @@ static int shape_of(ipu_graph *graph, const struct ipu__op *op,
     return IPU_OK;
 }
 
-static int64_t product(const struct ipu__shape *shape, int32_t from, int32_t to)
-{
-    int64_t count = 1;
-
-    for (int32_t i = from; i < to; i++)
-        count *= shape->extents[i];
-    return count;
-}
-
 ipu_tensor ipu_expand_dims(ipu_graph *graph, ipu_tensor x, int32_t axis)
 {
     struct ipu__shape s;
@@ -150,8 +141,8 @@ int ipu_split(ipu_graph *graph, ipu_tensor x, int32_t axis, int32_t count,
 static ipu_tensor tile_axis(ipu_graph *graph, ipu_tensor x,
                             struct ipu__shape *s, int32_t axis, int64_t times)
 {
-    int64_t view[4] = {product(s, 0, axis), 1, s->extents[axis],
-                       product(s, axis + 1, s->ndim)};
+    int64_t view[4] = {ipu__shape_span(s, 0, axis), 1, s->extents[axis],
+                       ipu__shape_span(s, axis + 1, s->ndim)};
 
     if (times == 1)
         return x;

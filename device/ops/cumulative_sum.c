@@ -31,11 +31,10 @@ static int run(const struct ipu__call *call)
 {
     const struct ipu__shape *s = &call->output.shape;
     const struct ipu__attributes *a = call->attributes;
-    int64_t n = s->extents[a->axis], inner = 1, lines;
+    int64_t n = s->extents[a->axis];
+    int64_t inner = ipu__shape_span(s, a->axis + 1, s->ndim);
+    int64_t lines = n ? ipu__shape_count(s) / n : 0;
 
-    for (int32_t i = a->axis + 1; i < s->ndim; i++)
-        inner *= s->extents[i];
-    lines = n ? ipu__shape_count(s) / n : 0;
     for (int64_t i = 0; i < lines; i++) {
         int64_t at = i / inner * n * inner + i % inner;
 

@@ -21,13 +21,8 @@ struct view {
 
 static struct view view_of(const struct ipu__shape *x, int32_t axis)
 {
-    struct view v = {1, x->extents[axis], 1};
-
-    for (int32_t i = 0; i < axis; i++)
-        v.outer *= x->extents[i];
-    for (int32_t i = axis + 1; i < x->ndim; i++)
-        v.inner *= x->extents[i];
-    return v;
+    return (struct view){ipu__shape_span(x, 0, axis), x->extents[axis],
+                         ipu__shape_span(x, axis + 1, x->ndim)};
 }
 
 /* x's shape with that of the indices in place of the axis. */

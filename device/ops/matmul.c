@@ -113,11 +113,10 @@ static int run_in_parts(const struct ipu__call *call, ipu__done *done,
                         void *context)
 {
     int64_t m = rows_of(call, 0), k = columns_of(call, 0);
-    int64_t n = columns_of(call, 1), count = 1;
+    int64_t n = columns_of(call, 1);
     const struct ipu__shape *y = &call->output.shape;
+    int64_t count = ipu__shape_span(y, 0, y->ndim - 2);
 
-    for (int32_t i = 0; i < y->ndim - 2; i++)
-        count *= y->extents[i];
     if (count == 0 || m == 0 || n == 0)
         return IPU_OK;
     if (call->inputs[1].shape.ndim == 2 && !call->attributes->transpose[0] &&
@@ -166,12 +165,10 @@ static ipu_tensor sum_leading(ipu_graph *graph, const struct ipu__node *node,
 static ipu_tensor stacked(ipu_graph *graph, ipu_tensor x)
 {
     const struct ipu__shape s = graph->tensors[ipu__index(graph, x)].shape;
-    int64_t rows = 1;
+    const int64_t extents[2] = {ipu__shape_span(&s, 0, s.ndim - 1),
+                                s.extents[s.ndim - 1]};
 
-    for (int32_t i = 0; i < s.ndim - 1; i++)
-        rows *= s.extents[i];
-    return ipu_reshape(graph, x, 2,
-                       (const int64_t[]){rows, s.extents[s.ndim - 1]});
+    return ipu_reshape(graph, x, 2, extents);
 }
 
 /* With A = op(a), B = op(b), Y = A B: dA = dY B', dB = A' dY. */

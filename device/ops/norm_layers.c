@@ -55,15 +55,6 @@ static ipu_tensor normalise(ipu_graph *graph, const struct ipu__op *op,
     return ipu__add(graph, op, all, a);
 }
 
-static int64_t product(const struct ipu__shape *shape, int32_t from, int32_t to)
-{
-    int64_t count = 1;
-
-    for (int32_t i = from; i < to; i++)
-        count *= shape->extents[i];
-    return count;
-}
-
 ipu_tensor ipu_layer_norm(ipu_graph *graph, ipu_tensor x, ipu_tensor scale,
                           ipu_tensor offset, double epsilon)
 {
@@ -75,9 +66,9 @@ ipu_tensor ipu_layer_norm(ipu_graph *graph, ipu_tensor x, ipu_tensor scale,
     if (check(graph, &ipu__layer_norm, inputs, &a, &shape) < 0)
         return (ipu_tensor){-1};
     leading = shape.ndim - graph->tensors[ipu__index(graph, scale)].shape.ndim;
-    a.view[0] = product(&shape, 0, leading);
+    a.view[0] = ipu__shape_span(&shape, 0, leading);
     a.view[1] = a.view[2] = 1;
-    a.view[3] = product(&shape, leading, shape.ndim);
+    a.view[3] = ipu__shape_span(&shape, leading, shape.ndim);
     return normalise(graph, &ipu__layer_norm, inputs, &a, NULL);
 }
 
@@ -91,7 +82,7 @@ ipu_tensor ipu_group_norm(ipu_graph *graph, ipu_tensor x, int32_t groups,
     if (check(graph, &ipu__group_norm, inputs, &a, &shape) < 0)
         return (ipu_tensor){-1};
     a.view[0] = shape.extents[0];
-    a.view[1] = product(&shape, 1, shape.ndim - 1);
+    a.view[1] = ipu__shape_span(&shape, 1, shape.ndim - 1);
     a.view[2] = groups;
     a.view[3] = shape.extents[shape.ndim - 1] / groups;
     return normalise(graph, &ipu__group_norm, inputs, &a, NULL);
@@ -137,7 +128,7 @@ ipu_tensor ipu_batch_norm(ipu_graph *graph, ipu_tensor x, ipu_tensor scale,
                              "and 1",
                              momentum));
     channels = shape.extents[shape.ndim - 1];
-    number = product(&shape, 0, shape.ndim - 1);
+    number = ipu__shape_span(&shape, 0, shape.ndim - 1);
     a.view[0] = a.view[3] = 1;
     a.view[1] = number;
     a.view[2] = channels;
