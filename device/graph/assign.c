@@ -98,3 +98,13 @@ int ipu_assign(ipu_graph *graph, ipu_tensor variable, ipu_tensor value)
     status = assign(graph, variable, value);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
 }
+
+ipu_tensor ipu_counter(ipu_graph *graph, const char *name)
+{
+    ipu_tensor count = ipu_variable(graph, name, IPU_INT32, 0, NULL);
+    ipu_tensor one = ipu_fill(graph, IPU_INT32, 0, NULL, 1);
+
+    if (ipu_assign(graph, count, ipu_add(graph, count, one)) < 0)
+        return (ipu_tensor){-1};
+    return count;
+}

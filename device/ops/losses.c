@@ -19,6 +19,13 @@ ipu_tensor ipu_l2_loss(ipu_graph *graph, ipu_tensor x)
     return ipu_reduce_sum(graph, ipu_square(graph, x), 0.5);
 }
 
+ipu_tensor ipu_mean_squared_error(ipu_graph *graph, ipu_tensor x,
+                                  ipu_tensor target)
+{
+    return mean_of_all(graph,
+                       ipu_square(graph, ipu_subtract(graph, x, target)));
+}
+
 ipu_tensor ipu_mean_absolute_error(ipu_graph *graph, ipu_tensor x,
                                    ipu_tensor target)
 {
