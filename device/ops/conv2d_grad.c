@@ -101,18 +101,16 @@ static void input_cost(const struct ipu__call *call, struct ipu__work *work)
 static void input_gradient(ipu_graph *graph, const struct ipu__node *node,
                            const bool *needed, ipu_tensor g, ipu_tensor *dx)
 {
-    /* Copied: the array may move while nodes are added. */
-    const struct ipu__node of = *node;
-    struct ipu__attributes attributes = of.attributes;
-    ipu_tensor dy = ipu__handle(graph, of.inputs[0]);
-    ipu_tensor kernel = ipu__handle(graph, of.inputs[1]);
+    struct ipu__attributes attributes = node->attributes;
+    ipu_tensor dy = ipu__handle(graph, node->inputs[0]);
+    ipu_tensor kernel = ipu__handle(graph, node->inputs[1]);
 
     attributes.shape = (struct ipu__shape){0};
-    if (needed[of.inputs[0]])
+    if (needed[node->inputs[0]])
         dx[0] = ipu__add(graph, &ipu__conv2d, (const ipu_tensor[]){g, kernel},
                          &attributes);
-    attributes.shape = graph->tensors[of.inputs[1]].shape;
-    if (needed[of.inputs[1]])
+    attributes.shape = graph->tensors[node->inputs[1]].shape;
+    if (needed[node->inputs[1]])
         dx[1] = ipu__add(graph, &ipu__conv2d_kernel_grad,
                          (const ipu_tensor[]){g, dy}, &attributes);
 }
@@ -120,17 +118,16 @@ static void input_gradient(ipu_graph *graph, const struct ipu__node *node,
 static void kernel_gradient(ipu_graph *graph, const struct ipu__node *node,
                             const bool *needed, ipu_tensor g, ipu_tensor *dx)
 {
-    const struct ipu__node of = *node;
-    struct ipu__attributes attributes = of.attributes;
-    ipu_tensor x = ipu__handle(graph, of.inputs[0]);
-    ipu_tensor dy = ipu__handle(graph, of.inputs[1]);
+    struct ipu__attributes attributes = node->attributes;
+    ipu_tensor x = ipu__handle(graph, node->inputs[0]);
+    ipu_tensor dy = ipu__handle(graph, node->inputs[1]);
 
-    attributes.shape = graph->tensors[of.inputs[0]].shape;
-    if (needed[of.inputs[0]])
+    attributes.shape = graph->tensors[node->inputs[0]].shape;
+    if (needed[node->inputs[0]])
         dx[0] = ipu__add(graph, &ipu__conv2d_input_grad,
                          (const ipu_tensor[]){dy, g}, &attributes);
     attributes.shape = (struct ipu__shape){0};
-    if (needed[of.inputs[1]])
+    if (needed[node->inputs[1]])
         dx[1] = ipu__add(graph, &ipu__conv2d, (const ipu_tensor[]){x, g},
                          &attributes);
 }

@@ -109,8 +109,9 @@ struct ipu__op {
                   struct ipu__moves *moves);
     /* From dy, the derivative of the loss with respect to the output, make
      * those with respect to the inputs that are needed (by tensor); the
-     * others may stay invalid. Failures stay in the graph. NULL: the op has
-     * no derivative. */
+     * others may stay invalid. The node is a copy, which stays where it is
+     * while nodes are added. Failures stay in the graph. NULL: the op has no
+     * derivative. */
     void (*gradient)(ipu_graph *graph, const struct ipu__node *node,
                      const bool *needed, ipu_tensor dy, ipu_tensor *dx);
 };

@@ -175,19 +175,18 @@ static int run_max(const struct ipu__call *call)
 ipu_tensor ipu__reduce_share(ipu_graph *graph, const struct ipu__node *node,
                              ipu_tensor dy)
 {
-    /* Copied: the array may move while nodes are added. */
-    const struct ipu__node of = *node;
-    ipu_tensor x = ipu__handle(graph, of.inputs[0]);
-    ipu_tensor y = ipu__reduce_keep(graph, &of, ipu__handle(graph, of.output));
+    ipu_tensor x = ipu__handle(graph, node->inputs[0]);
+    ipu_tensor y =
+        ipu__reduce_keep(graph, node, ipu__handle(graph, node->output));
     ipu_tensor zero = ipu__scalar_like(graph, dy, 0);
     ipu_tensor one = ipu__scalar_like(graph, dy, 1);
     ipu_tensor found = ipu_equal(graph, x, y);
-    struct ipu__attributes attributes = of.attributes;
+    struct ipu__attributes attributes = node->attributes;
     ipu_tensor ones = ipu_select(graph, found, one, zero);
 
     attributes.keep = true;
     attributes.scale = 1;
-    dy = ipu_divide(graph, ipu__reduce_keep(graph, &of, dy),
+    dy = ipu_divide(graph, ipu__reduce_keep(graph, node, dy),
                     ipu__add(graph, &ipu__sum, &ones, &attributes));
     return ipu_select(graph, found, dy, zero);
 }

@@ -30,14 +30,12 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
 {
     ipu_tensor x = ipu__handle(graph, node->inputs[0]);
     ipu_tensor z = ipu__handle(graph, node->inputs[1]), slope;
-    /* Copied: the array may move while nodes are added. */
-    const struct ipu__node of = *node;
 
-    if (needed[of.inputs[0]]) {
+    if (needed[node->inputs[0]]) {
         slope = ipu_subtract(graph, ipu_sigmoid(graph, x), z);
         dx[0] = ipu_multiply(graph, dy, slope);
     }
-    if (needed[of.inputs[1]])
+    if (needed[node->inputs[1]])
         dx[1] = ipu_multiply(graph, dy, ipu_negate(graph, x));
 }
 
