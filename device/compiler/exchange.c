@@ -247,14 +247,13 @@ static void receive_inputs(const struct ipu_executable *e,
 static void receive_output(const struct ipu_executable *e, int32_t v,
                            int32_t output, struct ipu__received *r)
 {
-    struct fetch f = {.from_size = element_bytes(e, output),
+    struct fetch f = {.from_size = element_bytes(e, v),
                       .to_size = element_bytes(e, v)};
 
     if (v == output || e->values[v].inner)
         return;
     f.from = ipu__spread_of(e, output);
     f.to = ipu__spread_of(e, v);
-    f.from_size = f.to_size;
     if (!ipu__spread_alike(&f.from, &f.to))
         note(r, &f);
 }
