@@ -151,6 +151,21 @@ void ipu__infeed_detach(ipu_infeed *q)
 /* -------------------------------------------------------------------- control
  */
 
+/* Until nobody fills slots or reads them. Others may have started it again
+ * then: with the lock, which is given up meanwhile. */
+static void settle(ipu_infeed *q)
+{
+    ipu__producer_stop(q);
+    while (q->joining || q->copying > 0)
+        pthread_cond_wait(&q->base.changed, &q->base.lock);
+}
+
+/* With the lock. */
+static bool is_started(const ipu_infeed *q)
+{
+    return q->started && !q->at_end;
+}
+
 int ipu_infeed_start(ipu_infeed *q)
 {
     int status;
@@ -158,15 +173,15 @@ int ipu_infeed_start(ipu_infeed *q)
     if (!q)
         return ipu__fail(IPU_ERR_ARGUMENT, "infeed start: the infeed is NULL");
     pthread_mutex_lock(&q->base.lock);
-    if (q->started && !q->at_end) {
+    if (!is_started(q))
+        settle(q);
+    if (is_started(q))
         status = ipu__fail(IPU_ERR_STATE,
                            "infeed '%s' has been started: ipu_infeed_stop it "
                            "first",
                            q->base.name);
-    } else {
-        ipu__producer_stop(q);
+    else
         status = ipu__producer_start(q);
-    }
     pthread_mutex_unlock(&q->base.lock);
     return status;
 }
@@ -177,10 +192,8 @@ int ipu_infeed_stop(ipu_infeed *q)
         return ipu__fail(IPU_ERR_ARGUMENT, "infeed stop: the infeed is NULL");
     pthread_mutex_lock(&q->base.lock);
     q->started = false;
-    ipu__producer_stop(q);
-    while (q->copying > 0)
-        pthread_cond_wait(&q->base.changed, &q->base.lock);
-    for (int32_t r = 0; q->lanes && r < q->base.replicas; r++)
+    settle(q);
+    for (int32_t r = 0; !q->started && q->lanes && r < q->base.replicas; r++)
         q->lanes[r].ring.taken = q->lanes[r].ring.filled;
     pthread_mutex_unlock(&q->base.lock);
     return IPU_OK;

@@ -31,6 +31,7 @@ struct ipu_infeed {
     struct ipu__lane *lanes; /* owned, [replicas]; NULL: it is absent */
     pthread_t producer;
     bool producing;    /* the thread is to be joined */
+    bool joining;      /* ... and is being: the lock has been given up */
     bool started;      /* and not stopped */
     bool ever_started; /* the source may have been read */
     bool stop;         /* the producer is asked to end */
@@ -43,8 +44,8 @@ struct ipu_infeed {
 /* From the source's beginning, with empty rings. With the lock.
  * IPU_ERR_CALLBACK: it cannot be rewound; IPU_ERR_MEMORY. */
 int ipu__producer_start(ipu_infeed *q);
-/* Wait for it to end, if there is one. With the lock, which is given up
- * meanwhile. */
+/* Wait for it to end, if there is one, unless another thread is joining it.
+ * With the lock, which is given up meanwhile. */
 void ipu__producer_stop(ipu_infeed *q);
 
 #endif

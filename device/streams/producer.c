@@ -111,11 +111,13 @@ void ipu__producer_stop(ipu_infeed *q)
     if (!q->producing)
         return;
     q->producing = false;
-    q->stop = true;
+    q->joining = q->stop = true;
     pthread_cond_broadcast(&q->base.changed);
     pthread_mutex_unlock(&q->base.lock);
     pthread_join(producer, NULL);
     pthread_mutex_lock(&q->base.lock);
+    q->joining = false;
+    pthread_cond_broadcast(&q->base.changed);
 }
 
 int ipu__producer_start(ipu_infeed *q)
@@ -134,6 +136,7 @@ int ipu__producer_start(ipu_infeed *q)
     q->stats = (ipu_infeed_stats){0};
     q->stop = q->at_end = false;
     q->failure = 0;
+    q->started = false;
     error = pthread_create(&q->producer, NULL, produce, q);
     if (error)
         return ipu__fail(IPU_ERR_MEMORY,

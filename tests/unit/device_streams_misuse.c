@@ -6,6 +6,7 @@
 
 #include "feeds.h"
 #include "no_threads.h"
+#include "streams/streams.h"
 
 static struct device d;
 static struct source source;
@@ -154,6 +155,25 @@ START_TEST(a_thread_that_cannot_be_made)
 }
 END_TEST
 
+/* A queue whose data had ended is not started then: nobody waits for it. */
+START_TEST(a_thread_that_cannot_be_made_again)
+{
+    struct rlimit before;
+    float y[2];
+    void *buffers[] = {y};
+
+    source.last = 1;
+    MUST(ipu_infeed_start(infeed));
+    MUST(ipu__infeed_take(infeed, 0, buffers, NULL));
+    MUST_FAIL(ipu__infeed_take(infeed, 0, buffers, NULL), IPU_ERR_END, "ended");
+    before = threads_end();
+    ck_assert_int_eq(ipu_infeed_start(infeed), IPU_ERR_MEMORY);
+    threads_may(&before);
+    MUST_FAIL(ipu__infeed_take(infeed, 0, buffers, NULL), IPU_ERR_STATE,
+              "infeed 'data' has been stopped");
+}
+END_TEST
+
 static int sums(ipu_graph *g, void *context, int32_t ninputs,
                 const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
 {
@@ -198,6 +218,7 @@ static TCase *tcase_misuse(void)
     tcase_add_test(t, a_source_that_does_not_rewind);
 #ifdef NO_THREADS
     tcase_add_test(t, a_thread_that_cannot_be_made);
+    tcase_add_test(t, a_thread_that_cannot_be_made_again);
     tcase_add_test(t, threads_that_replicas_need);
 #endif
     return t;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues by themselves: what they refuse; replicas; how fast a data set is. */
 #include <jansson.h>
+#include <pthread.h>
+#include <time.h>
 
 #include "check_main.h"
 #include "device.h"
@@ -171,6 +173,73 @@ START_TEST(a_source_at_its_end_is_begun_again)
     MUST(ipu_infeed_start(infeed));
     MUST(ipu__infeed_take(infeed, 0, buffers, NULL));
     ck_assert_float_eq(x, 1);
+    ipu_infeed_free(infeed);
+}
+END_TEST
+
+/* A data set that takes its time, and knows if two threads are in it. */
+struct slow {
+    struct source source;
+    atomic_int begun, inside, together;
+};
+
+static int slow_next(void *context, void *const *buffers)
+{
+    struct slow *s = context;
+    int got;
+
+    if (atomic_fetch_add(&s->inside, 1) > 0)
+        atomic_store(&s->together, 1);
+    atomic_store(&s->begun, 1);
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    got = source_next(&s->source, buffers);
+    atomic_fetch_sub(&s->inside, 1);
+    return got;
+}
+
+static int slow_rewind(void *context)
+{
+    struct slow *s = context;
+
+    if (atomic_load(&s->inside) > 0)
+        atomic_store(&s->together, 1);
+    return source_rewind(&s->source);
+}
+
+static void *stop(void *infeed)
+{
+    MUST(ipu_infeed_stop(infeed));
+    return NULL;
+}
+
+/* While one thread waits for the producer's end, another does not begin one. */
+START_TEST(one_producer_at_a_time)
+{
+    struct slow slow = {.source = source_of(1, 1)};
+    ipu_feed_tensor tensors[2];
+    ipu_infeed_options o = infeed_options(&slow.source, tensors, 1, 1);
+    ipu_infeed *infeed;
+    pthread_t thread;
+    int status;
+    float x;
+    void *buffers[] = {&x};
+
+    o.source = (ipu_source){slow_next, slow_rewind, NULL, &slow};
+    MUST(ipu_infeed_new(&o, &infeed));
+    MUST(ipu_infeed_start(infeed));
+    while (!atomic_load(&slow.begun))
+        sched_yield();
+    ck_assert_int_eq(pthread_create(&thread, NULL, stop, infeed), 0);
+    do
+        status = ipu_infeed_start(infeed);
+    while (status == IPU_ERR_STATE);
+    MUST(status);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        MUST(ipu__infeed_take(infeed, 0, buffers, NULL));
+        ck_assert_float_eq(x, (float)(i + 1));
+    }
+    ck_assert_int_eq(atomic_load(&slow.together), 0);
     ipu_infeed_free(infeed);
 }
 END_TEST
@@ -354,6 +423,7 @@ static TCase *tcase_queues(void)
     tcase_add_test(t, read_ahead);
     tcase_add_test(t, data_repeats);
     tcase_add_test(t, a_source_at_its_end_is_begun_again);
+    tcase_add_test(t, one_producer_at_a_time);
     tcase_add_test(t, replicas_take_turns);
     return t;
 }
