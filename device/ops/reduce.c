@@ -140,18 +140,6 @@ int ipu__reduced_some(const struct ipu__call *call, struct ipu__shape *output)
     return IPU_OK;
 }
 
-static inline float larger(float a, float b)
-{
-    return a >= b || a != a ? a : b;
-}
-
-IPU__WIDE static void max_each(float *y, const float *x, int64_t count)
-{
-    IPU__BY_ELEMENT
-    for (int64_t i = 0; i < count; i++)
-        y[i] = larger(y[i], x[i]);
-}
-
 static int run_max(const struct ipu__call *call)
 {
     const float *x = call->inputs[0].data;
@@ -167,7 +155,7 @@ static int run_max(const struct ipu__call *call)
         if (w.steps[1] == 0)
             *most = ipu__row_max(*most, x + w.offsets[0], w.length);
         else
-            max_each(most, x + w.offsets[0], w.length);
+            ipu__row_raise(most, x + w.offsets[0], w.length);
     }
     return IPU_OK;
 }

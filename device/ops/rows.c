@@ -86,6 +86,13 @@ IPU__WIDE float ipu__row_max(float most, const float *x, int64_t count)
     return larger(most, lanes[0]);
 }
 
+IPU__WIDE void ipu__row_raise(float *y, const float *x, int64_t count)
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = larger(y[i], x[i]);
+}
+
 IPU__WIDE static void exp_each(float *y, const float *x, float most,
                                int64_t count)
 {
