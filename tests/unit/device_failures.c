@@ -199,7 +199,7 @@ START_TEST(there_can_be_too_many_tensors)
         x = ipu_negate(d.graph, x);
     snprintf(words, sizeof words, "%s:%d: a graph has at most 1048576 tensors",
              __FILE__, line);
-    refused(x, IPU_ERR_ARGUMENT, words);
+    device_refused(&d, x, IPU_ERR_ARGUMENT, words);
 }
 END_TEST
 

@@ -15,7 +15,7 @@ static const ipu_pipeline_slot slot = {.kind = IPU_STAGE_FORWARD, .cycles = 9};
 static void set_up(void)
 {
     d = device_new();
-    report_network(&d, 8, report_nothing);
+    report_network(&d, 8, device_no_call);
     device_load(&d);
     report_connect(&d, 8);
     MUST(ipu_engine_profile(d.engine, 1));

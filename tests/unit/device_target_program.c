@@ -357,9 +357,9 @@ START_TEST(a_softmax_goes_over_its_rows_five_times)
 
     MUST(ipu_output(d.graph, "y", ipu_softmax(d.graph, x)));
     compiled();
-    ck_assert_int_eq(step(0).compute_cycles,
+    ck_assert_int_eq(device_step(&d, 0).compute_cycles,
                      50 + 6 * (12 + 120 / 6 * kinds[_i].slots));
-    ck_assert_int_eq(step(0).exchange_bytes, 0);
+    ck_assert_int_eq(device_step(&d, 0).exchange_bytes, 0);
 }
 END_TEST
 
