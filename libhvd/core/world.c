@@ -303,8 +303,7 @@ int hvd__world_init(const void *comm)
     if (!current()) {
         status = create(comm, &world);
         if (world) {
-            if (world->transport->size > 1)
-                hvd__mpi_before_end(process_ends);
+            hvd__mpi_before_end(process_ends);
             atomic_store_explicit(&the_world, world, memory_order_release);
         }
     }
@@ -346,6 +345,17 @@ static void stay_broken(void)
     hvd__mpi_before_end(stay_broken);
 }
 
+/* What is to happen before MPI ends, once there is no world any more; a world
+ * of one rank leaves that as the one before it did. */
+static void end_of(const struct hvd__world *world)
+{
+    static void (*then)(void); /* guarded by life */
+
+    if (world->transport->size > 1)
+        then = atomic_load(&world->broken) ? stay_broken : NULL;
+    hvd__mpi_before_end(then);
+}
+
 int hvd_shutdown(void)
 {
     struct hvd__world *world;
@@ -361,9 +371,7 @@ int hvd_shutdown(void)
         hvd__watch_leave(world->watch);
         atomic_store(&the_world, NULL);
         atomic_store(&was_shut_down, true);
-        if (world->transport->size > 1)
-            hvd__mpi_before_end(atomic_load(&world->broken) ? stay_broken
-                                                            : NULL);
+        end_of(world);
         if (atomic_load(&world->broken))
             status = hvd__fail_text(world->break_status,
                                     world->break_message
@@ -393,6 +401,7 @@ static void process_ends(void)
     if (over) {
         hvd__watch_leave(world->watch);
         atomic_store(&the_world, NULL);
+        end_of(world);
         destroy(world);
     } else {
         /* Other threads may be inside: only our own must stop. Set again,

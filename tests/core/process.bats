@@ -86,6 +86,24 @@ lines_with() { # text: how many lines of the output have it
     done
 }
 
+@test "MPI_Finalize without hvd_shutdown is well" {
+    local program=$BATS_TEST_TMPDIR/finalise n how sum
+    # shellcheck disable=SC2046 # words
+    gcc -Wall -Wextra -I"$ROOT/libhvd/include" $(pkg-config --cflags ompi-c) \
+        -o "$program" "$BATS_TEST_DIRNAME/finalise.c" -L"$LIB" -lhvd \
+        -Wl,-rpath,"$LIB" $(pkg-config --libs ompi-c)
+    for n in 1 2; do
+        for how in all alone; do
+            sum=$n
+            [ $how = all ] || sum=1
+            run timeout 30 "$ROOT/mpi-launch.sh" -np $n "$program" $how
+            echo "$output"
+            [ "$status" -eq 0 ]
+            [ "$(grep -c "^$sum, then -20$" <<<"$output")" -eq $n ]
+        done
+    done
+}
+
 @test "a rank that exits fails the others, by name, and the job" {
     ranks 3 one-exits
     [ "$status" -ne 0 ]
