@@ -185,7 +185,7 @@ static void run_recurring(int round)
 {
     hvd_request requests[RECURRING];
     hvd_handle handles[RECURRING];
-    char names[RECURRING][16];
+    char names[RECURRING][32];
 
     for (int i = 0; i < RECURRING; i++) {
         for (int64_t k = 0; k < LENGTH; k++)
