@@ -123,7 +123,8 @@ ipu_tensor ipu_mean_squared_error(ipu_graph *graph, ipu_tensor x,
  * for each of the groups of channels by itself. batch_norm: over all but the
  * channels; with each run the running statistics, variables of [channels],
  * become momentum * themselves + (1 - momentum) * those of the batch (of the
- * variance, the estimate without bias). The inference takes them instead.
+ * variance, the estimate without bias). The inference takes them instead. They
+ * may be float32 where x is of halves.
  */
 ipu_tensor ipu_layer_norm(ipu_graph *graph, ipu_tensor x, ipu_tensor scale,
                           ipu_tensor offset, double epsilon);

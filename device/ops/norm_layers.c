@@ -143,6 +143,19 @@ ipu_tensor ipu_batch_norm(ipu_graph *graph, ipu_tensor x, ipu_tensor scale,
     return y;
 }
 
+/* A tensor in another dtype; invalid ones and integers stay. */
+static ipu_tensor as(ipu_graph *graph, ipu_tensor x, ipu_dtype dtype)
+{
+    ipu_dtype own;
+
+    if (ipu_tensor_info(graph, x, &own, NULL, NULL) < 0 || own == dtype ||
+        own == IPU_INT32)
+        return x;
+    return ipu_cast(graph, x, dtype);
+}
+
+/* Running statistics may be float32 where x is not, as those that batch_norm
+ * keeps. */
 ipu_tensor ipu_batch_norm_inference(ipu_graph *graph, ipu_tensor x,
                                     ipu_tensor scale, ipu_tensor offset,
                                     ipu_tensor running_mean,
@@ -152,11 +165,14 @@ ipu_tensor ipu_batch_norm_inference(ipu_graph *graph, ipu_tensor x,
     const struct ipu__attributes a = {.offset = epsilon};
     struct ipu__shape shape = {0};
     ipu_tensor factor;
+    ipu_dtype dtype;
 
     if (check(graph, &ipu__batch_norm, inputs, &a, &shape) < 0)
         return (ipu_tensor){-1};
+    dtype = shape.dtype;
+    ipu_tensor_info(graph, x, &dtype, NULL, NULL);
     factor = ipu_rsqrt(graph, ipu_scale(graph, running_variance, 1, epsilon));
-    factor = ipu_multiply(graph, factor, scale);
-    x = ipu_multiply(graph, ipu_subtract(graph, x, running_mean), factor);
-    return ipu_add(graph, x, offset);
+    factor = ipu_multiply(graph, as(graph, factor, dtype), scale);
+    x = ipu_subtract(graph, x, as(graph, running_mean, dtype));
+    return ipu_add(graph, ipu_multiply(graph, x, factor), offset);
 }
