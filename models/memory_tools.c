@@ -38,7 +38,8 @@ static const struct argp_option table[] = {
      "mini-batches that are accumulated, replicas, chips and stages (4)", 0},
     {"lr", RATE, "X", 0, "learning rate (0.001)", 0},
     {"seed", SEED, "N", 0, "of weights and batches (1)", 0},
-    {"target", TARGET, "NAME", 0, "mk1, mk2, bow, c600, or a JSON file (mk2)", 0},
+    {"target", TARGET, "NAME", 0, "mk1, mk2, bow, c600, or a JSON file (mk2)",
+     0},
     LINE_PROFILE_ROW(PROFILE),
     LINE_ROWS,
     {0}};

@@ -461,7 +461,7 @@ START_TEST(a_batch_can_be_cut_for_inference)
     ipu_tensor w[MOST], loss;
     ipu_remedy whole = {.size = sizeof whole}, r = whole;
 
-    target.bytes_per_tile = 64 * 1024;
+    target.bytes_per_tile = 48 * 1024;
     loss = dense(d.graph, &plain, ROWS, 2, w);
     MUST(ipu_output(d.graph, "loss", loss));
     MUST_FAIL(ipu_compile(d.graph, &target, &d.executable), IPU_ERR_FULL,
