@@ -64,6 +64,7 @@ struct net_case {
     int32_t mini_batches;     /* of an update */
     bool offload;             /* the optimiser's state, beside the chip */
     double published;         /* samples a second of the system; 0: none */
+    int32_t io_tiles;         /* of each chip, that only serve the host */
 };
 
 /* Ended by a NULL name. */

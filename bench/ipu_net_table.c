@@ -19,7 +19,7 @@ static void put(struct table *t, const struct net_case *net,
 {
     table_text(t, net->name);
     table_text(t, net->task);
-    table_text(t, net->system);
+    table_text(t, net->chip ? net->chip : net->system);
     table_number(t, r->ipus);
     table_number(t, net->size.batch);
     table_number(t, (double)r->cycles);
@@ -62,8 +62,8 @@ int net_table(enum table_format format)
         if (status >= 0)
             put(&table, net, &result);
     }
-    table_note(&table, "published: Graphcore's performance results; the model "
-                       "does not see them");
+    table_note(&table, "published: Graphcore's performance results, and "
+                       "ByteMLPerf's of a C600; the model does not see them");
     table_note(&table, "fits: with a code of its own for each step, which "
                        "Graphcore's compiler shares between equal ones");
     table_end(&table);
