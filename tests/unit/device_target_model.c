@@ -225,11 +225,26 @@ START_TEST(rearranging_follows_the_regression)
 }
 END_TEST
 
+/* The halos of a Gaussian blur by Louw and McIntosh-Smith on a Mk1: blocks of
+ * 27 x 25 pixels of four float32, all tiles at once. Two steps took 1173 cycles
+ * of exchange (thorbenlouw/lbm-graphcore, experiments/gaussian-blur-scaling).
+ */
+START_TEST(halos_are_exchanged_in_as_many_cycles)
+{
+    ipu_target mk1 = chip("mk1");
+
+    MUST(ipu_model_exchange(&mk1, IPU_PATTERN_PERMUTE,
+                            (2 * (27 + 25) + 4) * 4 * 4, &c));
+    WITHIN(2 * c.exchange, 1173.0);
+}
+END_TEST
+
 static TCase *tcase_exchange(void)
 {
     TCase *tcase = tcase_create("exchange");
 
     tcase_add_checked_fixture(tcase, set_up, NULL);
+    tcase_add_test(tcase, halos_are_exchanged_in_as_many_cycles);
     tcase_add_test(tcase, latencies_between_tiles);
     tcase_add_loop_test(tcase, any_pattern_moves_as_fast_as_tiles_can_take, 0,
                         2);
