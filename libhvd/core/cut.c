@@ -138,8 +138,8 @@ static int run_piece(struct hvd__set *set, const struct hvd__cut *cut)
     while (piece && status == HVD_OK) {
         struct hvd__entry *batch;
 
-        piece = take_batch(set, piece, &n, cut->threshold, fusees, taken,
-                           &batch);
+        piece =
+            take_batch(set, piece, &n, cut->threshold, fusees, taken, &batch);
         status = hvd__execute(set, batch, NULL, cut->direct_max);
     }
     free(fusees);

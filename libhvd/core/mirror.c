@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/mirror.h"
 
-#include <stdlib.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -104,8 +104,8 @@ static int say(struct hvd__set *set, struct hvd__writer *out)
     return status;
 }
 
-static void write_cell(const struct hvd__part *own, const struct hvd__cell *cell,
-                       struct hvd__writer *out)
+static void write_cell(const struct hvd__part *own,
+                       const struct hvd__cell *cell, struct hvd__writer *out)
 {
     hvd__write_key(out, cell->key);
     hvd__write_key(out, cell->fingerprint);
@@ -197,8 +197,7 @@ static void read_beside(struct hvd__part *part, struct hvd__cell *cell,
 static void read_cell(struct hvd__part *part, uint64_t mark,
                       struct hvd__reader *in)
 {
-    struct hvd__cell *cell =
-        hvd__cell_at(part, (mark & HVD__MARK_CELLS) - 1);
+    struct hvd__cell *cell = hvd__cell_at(part, (mark & HVD__MARK_CELLS) - 1);
 
     cell->key = hvd__read_key(in);
     cell->fingerprint = hvd__read_key(in);
@@ -227,8 +226,8 @@ static int hear_cells(struct hvd__set *set, int peer, struct hvd__reader *in)
     uint64_t mark = hvd__read_key(in);
     int32_t n = hvd__read_count(in, CELL_BYTES);
 
-    in->failed |= (n > 0 && !follows(mark, m->heard[peer])) ||
-                  n > HVD__CELLS || (cut.mark && peer != 0);
+    in->failed |= (n > 0 && !follows(mark, m->heard[peer])) || n > HVD__CELLS ||
+                  (cut.mark && peer != 0);
     for (int32_t i = 0; i < n && !in->failed; i++, mark++) {
         read_cell(part, mark, in);
         m->heard[peer] = mark;

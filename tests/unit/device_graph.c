@@ -141,7 +141,8 @@ START_TEST(streams_have_names_of_their_own)
                   "output 'x': an input or variable has that name");
         break;
     case 2:
-        MUST_FAIL(ipu_host_call(d.graph, "y", x, device_no_call, NULL), IPU_ERR_NAME,
+        MUST_FAIL(ipu_host_call(d.graph, "y", x, device_no_call, NULL),
+                  IPU_ERR_NAME,
                   "host call 'y': an output or host call has that name");
         break;
     case 3:
