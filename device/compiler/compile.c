@@ -22,6 +22,7 @@
 #include "compiler/draft.h"
 #include "compiler/program.h"
 #include "graph/error.h"
+#include "target/plans.h"
 #include "target/target.h"
 
 /* What nodes become, on a copy; then the steps that they are. */
@@ -97,36 +98,55 @@ static int build(const ipu_graph *graph, const ipu_compile_options *options,
     return ipu__check_fit(e, graph, options);
 }
 
-int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,
-                     ipu_executable **executable)
+static int compile(const ipu_graph *graph, const ipu_compile_options *options,
+                   struct ipu__plans *plans, ipu_executable **executable)
 {
-    struct ipu__progress progress = {.fn = NULL};
-    struct ipu_executable *e;
+    struct ipu__progress progress = {.fn = options->progress,
+                                     .context = options->progress_context};
+    struct ipu_executable *e = calloc(1, sizeof *e);
     int status;
 
-    if (!graph || !options || !executable)
-        return ipu__fail(IPU_ERR_ARGUMENT, "compile: %s is NULL",
-                         !graph     ? "the graph"
-                         : !options ? "options"
-                                    : "the place for an executable");
-    IPU_TRY(ipu__check_size("options", options->size, sizeof *options));
-    IPU_TRY(ipu__graph_status(graph));
-    if (options->target)
-        IPU_TRY(ipu_target_check(options->target));
-    e = calloc(1, sizeof *e);
     if (!e)
         return ipu__fail_memory(sizeof *e);
-    progress.fn = options->progress;
-    progress.context = options->progress_context;
     e->progress = &progress;
+    e->plans = plans;
     status = build(graph, options, e);
     e->progress = NULL;
+    e->plans = NULL;
     if (status < 0) {
         ipu_executable_free(e);
         return status;
     }
     *executable = e;
     return IPU_OK;
+}
+
+int ipu__compile(const ipu_graph *graph, const ipu_compile_options *options,
+                 struct ipu__plans *plans, ipu_executable **executable)
+{
+    struct ipu__plans *own;
+    int status;
+
+    IPU_TRY(ipu__graph_status(graph));
+    own = plans ? NULL : ipu__plans_new();
+    status = compile(graph, options, plans ? plans : own, executable);
+
+    ipu__plans_free(own);
+    return status;
+}
+
+int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,
+                     ipu_executable **executable)
+{
+    if (!graph || !options || !executable)
+        return ipu__fail(IPU_ERR_ARGUMENT, "compile: %s is NULL",
+                         !graph     ? "the graph"
+                         : !options ? "options"
+                                    : "the place for an executable");
+    IPU_TRY(ipu__check_size("options", options->size, sizeof *options));
+    if (options->target)
+        IPU_TRY(ipu_target_check(options->target));
+    return ipu__compile(graph, options, NULL, executable);
 }
 
 int ipu_compile(const ipu_graph *graph, const ipu_target *target,

@@ -97,7 +97,7 @@ static struct ipu__work work_of(const struct ipu_executable *e,
                                 const struct ipu__step_op *part,
                                 int element_bytes)
 {
-    struct ipu__work work = {0};
+    struct ipu__work work = {.plans = e->plans};
     struct ipu__call call;
 
     ipu__part_call(e, part, &call);

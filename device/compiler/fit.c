@@ -187,9 +187,10 @@ static int add_remedies(struct line *line, const struct ipu_executable *e,
                         const ipu_graph *graph,
                         const ipu_compile_options *options)
 {
-    struct remedies r = {.line = line,
-                         .trial = {.graph = graph, .options = options},
-                         .plain = {.size = sizeof r.plain}};
+    struct remedies r = {
+        .line = line,
+        .trial = {.graph = graph, .options = options, .plans = e->plans},
+        .plain = {.size = sizeof r.plain}};
 
     IPU_TRY(ipu__remedy_of(e, graph, &r.plain));
     r.trial.plain_bytes = r.plain.tile_bytes;

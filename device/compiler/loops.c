@@ -48,7 +48,7 @@ static int find_inner(const struct ipu__block_graph *from, int32_t ncarried,
 
 static int compile_inner(const struct ipu__block_graph *from, int32_t ncarried,
                          const ipu_compile_options *options,
-                         struct ipu__inner *to)
+                         struct ipu__plans *plans, struct ipu__inner *to)
 {
     ipu_compile_options alone = *options;
 
@@ -56,7 +56,7 @@ static int compile_inner(const struct ipu__block_graph *from, int32_t ncarried,
         return IPU_OK;
     /* Whether it fits is seen of the whole. */
     alone.allow_out_of_memory = 1;
-    IPU_TRY(ipu_compile_with(from->graph, &alone, &to->program));
+    IPU_TRY(ipu__compile(from->graph, &alone, plans, &to->program));
     return find_inner(from, ncarried, to);
 }
 
@@ -80,10 +80,10 @@ int ipu__compile_loops(const ipu_graph *g, const ipu_compile_options *options,
         code->outputs = calloc(n, sizeof *code->outputs);
         if (!code->initial || !code->outputs)
             return ipu__fail_memory(n * sizeof *code->initial);
-        IPU_TRY(
-            compile_inner(&loop->body, loop->ncarried, options, &code->body));
+        IPU_TRY(compile_inner(&loop->body, loop->ncarried, options, e->plans,
+                              &code->body));
         IPU_TRY(compile_inner(&loop->condition, loop->ncarried, options,
-                              &code->condition));
+                              e->plans, &code->condition));
     }
     return IPU_OK;
 }

@@ -185,8 +185,15 @@ struct ipu_executable {
     int32_t *value_of; /* [tensors of the graph]; of a body; or NULL */
     char **texts;      /* owned, each too: of estimates, in a loaded program */
     int32_t ntexts;
-    struct ipu__progress *progress; /* borrowed while it is being compiled */
+    /* Borrowed while it is being compiled: */
+    struct ipu__progress *progress;
+    struct ipu__plans *plans;
 };
+
+/* ipu_compile_with, with plans of products that others have found for the same
+ * chip; NULL: it keeps its own. */
+int ipu__compile(const ipu_graph *graph, const ipu_compile_options *options,
+                 struct ipu__plans *plans, ipu_executable **executable);
 
 /* The passes, in order; each fills its part of the executable. */
 

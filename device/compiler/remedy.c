@@ -17,6 +17,7 @@
 #include "graph/error.h"
 #include "ops/half.h"
 #include "replica/replica.h"
+#include "target/plans.h"
 #include "target/target.h"
 #include "training/recompute.h"
 
@@ -81,7 +82,7 @@ static int measure(const struct ipu__trial *t, const ipu_graph *g,
     int status;
 
     o.allow_out_of_memory = 1;
-    IPU_TRY(ipu_compile_with(g, &o, &e));
+    IPU_TRY(ipu__compile(g, &o, t->plans, &e));
     status = ipu__remedy_of(e, g, remedy);
     ipu_executable_free(e);
     return status;
@@ -421,8 +422,8 @@ static int measure_stages(const struct ipu__trial *t, const ipu_graph *g,
                           ipu_remedy *remedy)
 {
     struct ipu__pipeline_cost cost;
-    ipu_target target = target_of(t);
-    int status = ipu__measure_stages(g, &target, remedy->parts,
+    const ipu_target target = target_of(t);
+    int status = ipu__measure_stages(t, g, &target, remedy->parts,
                                      BATCHES_PER_STAGE * remedy->parts, &cost);
 
     if (status < 0)
@@ -573,14 +574,17 @@ int ipu_remedy_try(const ipu_graph *graph, const ipu_compile_options *options,
     struct ipu__trial t = {.graph = graph, .options = options};
     ipu_remedy plain = {.size = sizeof plain};
     char why[IPU__MESSAGE_MAX / 2];
-    int status;
+    int status = IPU_OK;
 
     IPU_TRY(check_arguments(graph, options, kind, parts, remedy));
+    t.plans = ipu__plans_new();
     if (parts == 0 && remedies[kind].most > 1) {
-        IPU_TRY(measure(&t, graph, &plain));
+        status = measure(&t, graph, &plain);
         t.plain_bytes = plain.tile_bytes;
     }
-    status = ipu__try_remedy(&t, kind, parts, remedy);
+    if (status >= 0)
+        status = ipu__try_remedy(&t, kind, parts, remedy);
+    ipu__plans_free(t.plans);
     if (status != IPU_ERR_STATE)
         return status;
     snprintf(why, sizeof why, "%s", ipu_last_error());

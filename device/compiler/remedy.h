@@ -13,7 +13,8 @@
 struct ipu__trial {
     const ipu_graph *graph;
     const ipu_compile_options *options;
-    int64_t plain_bytes; /* of the fullest tile, as the program is */
+    int64_t plain_bytes;      /* of the fullest tile, as the program is */
+    struct ipu__plans *plans; /* borrowed; NULL: each compilation has its own */
 };
 
 /* The fewest parts that fit, or parts of them (ipu_remedy_try). */
@@ -49,8 +50,8 @@ int ipu__divide_batch(ipu_graph *graph, int32_t parts);
  * mini-batches and its tensors shared out over as many chips as there are
  * stages (stages.c). Failures as above.
  */
-int ipu__measure_stages(const ipu_graph *graph, const ipu_target *target,
-                        int32_t nstages, int64_t count,
-                        struct ipu__pipeline_cost *cost);
+int ipu__measure_stages(const struct ipu__trial *trial, const ipu_graph *graph,
+                        const ipu_target *target, int32_t nstages,
+                        int64_t count, struct ipu__pipeline_cost *cost);
 
 #endif

@@ -31,6 +31,7 @@
 enum { NOBODY = -1 };
 
 struct plan {
+    const struct ipu__trial *trial;
     const ipu_graph *graph;
     int32_t nstages, first; /* node that is a derivative */
     int32_t loss;
@@ -603,7 +604,8 @@ static int measure(struct plan *p, const ipu_target *target, int64_t count,
     feed.source.next = no_data;
     if (feed.ntensors > 0)
         IPU_TRY(ipu_infeed_new(&feed, &o.infeed));
-    status = ipu__pipeline_measure(&o, cost);
+    status =
+        ipu__pipeline_measure(&o, p->trial->options, p->trial->plans, cost);
     ipu_infeed_free(o.infeed);
     return status;
 }
@@ -630,11 +632,12 @@ static int run(struct plan *p, const ipu_target *target, int64_t count,
     return measure(p, target, count, cost);
 }
 
-int ipu__measure_stages(const ipu_graph *graph, const ipu_target *target,
-                        int32_t nstages, int64_t count,
-                        struct ipu__pipeline_cost *cost)
+int ipu__measure_stages(const struct ipu__trial *trial, const ipu_graph *graph,
+                        const ipu_target *target, int32_t nstages,
+                        int64_t count, struct ipu__pipeline_cost *cost)
 {
     struct plan p = {
+        .trial = trial,
         .graph = graph,
         .nstages = nstages,
         .staged = calloc((size_t)graph->nnodes + 1, sizeof *p.staged),

@@ -358,11 +358,12 @@ static void leave_to_chips(ipu_executable *executable)
 int ipu__pipeline_compile(const struct ipu_pipeline *p, const ipu_graph *graph,
                           ipu_executable **executable)
 {
-    const ipu_compile_options options = {.size = sizeof options,
-                                         .target = &p->system.ipu,
-                                         .allow_out_of_memory = 1};
+    ipu_compile_options options = p->compiling;
 
-    IPU_TRY(ipu_compile_with(graph, &options, executable));
+    options.size = sizeof options;
+    options.target = &p->system.ipu;
+    options.allow_out_of_memory = 1;
+    IPU_TRY(ipu__compile(graph, &options, p->plans, executable));
     leave_to_chips(*executable);
     return IPU_OK;
 }

@@ -278,6 +278,8 @@ static int measure(struct ipu_pipeline *p, const ipu_pipeline_options *o,
 }
 
 int ipu__pipeline_measure(const ipu_pipeline_options *options,
+                          const ipu_compile_options *compiling,
+                          struct ipu__plans *plans,
                           struct ipu__pipeline_cost *cost)
 {
     ipu_pipeline_options o = *options;
@@ -289,6 +291,9 @@ int ipu__pipeline_measure(const ipu_pipeline_options *options,
     p = calloc(1, sizeof *p);
     if (!p)
         return ipu__fail_memory(sizeof *p);
+    p->compiling.progress = compiling->progress;
+    p->compiling.progress_context = compiling->progress_context;
+    p->plans = plans;
     status = measure(p, &o, cost);
     ipu_pipeline_free(p);
     return status;

@@ -164,6 +164,8 @@ struct ipu_pipeline {
     ipu_schedule_options schedule;
     ipu_schedule_info plan;
     ipu_system system;
+    ipu_compile_options compiling; /* who is told how far that is */
+    struct ipu__plans *plans;      /* borrowed while measuring; or NULL */
     bool training;
     int32_t npositions, nparts, nchips;
     int32_t ipus_per_copy;
@@ -257,7 +259,11 @@ struct ipu__pipeline_cost {
     int64_t cycles; /* from one update to the next */
 };
 
+/* compiling: who is told how far it is; plans: of products that are known, or
+ * NULL. */
 int ipu__pipeline_measure(const ipu_pipeline_options *options,
+                          const ipu_compile_options *compiling,
+                          struct ipu__plans *plans,
                           struct ipu__pipeline_cost *cost);
 
 /* task.c: one thing that one chip does. */

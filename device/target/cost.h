@@ -59,9 +59,13 @@ void ipu__count_exchange(const ipu_target *target, int64_t bytes,
                          int64_t messages, ipu_cycles *cycles);
 
 /* ipu_model_product beside others, bytes of other things on the fullest tile;
- * -1: nothing but its own inputs and output. */
+ * -1: nothing but its own inputs and output. plans: those that are known, or
+ * NULL. */
+struct ipu__plans;
+
 int ipu__product_beside(const ipu_target *target, const ipu_product *product,
-                        int64_t others, ipu_plan *plan, ipu_cycles *cycles);
+                        int64_t others, struct ipu__plans *plans,
+                        ipu_plan *plan, ipu_cycles *cycles);
 
 /* Add what comes before, with all of its cycles. The larger temporary memory
  * counts. */

@@ -31,6 +31,7 @@
 
 #include "graph/error.h"
 #include "target/cost.h"
+#include "target/plans.h"
 #include "target/target.h"
 
 /* Of a tile, for what a product fetches and adds up in between. */
@@ -38,6 +39,9 @@ static const double TEMPORARY_SHARE = 0.6;
 
 /* Of a vertex with its loops, and of adding up. */
 enum { PRODUCT_CODE_BYTES = 624 };
+
+/* Room, of a tile: more than any product asks. */
+#define UNLIMITED (INT64_C(1) << 60)
 
 /* Years on any chip; cycles still count in 64 bits. */
 static const double MOST_PRODUCTS = 0x1p55;
@@ -51,12 +55,6 @@ struct problem {
     int64_t rounds; /* of the batch */
     int64_t room;   /* for what it fetches and adds up in between */
     bool whole;     /* k is not sliced */
-};
-
-struct choice {
-    ipu_plan plan;
-    ipu_cycles cycles;
-    int64_t total;
 };
 
 /* Input elements of one channel under so many output pixels that lie in a
@@ -166,7 +164,7 @@ static ipu_cycles slice_cycles(const struct problem *p, int64_t rows,
 /* All slices, each added to those before: alike but for the last. false: there
  * is no room. */
 static bool count_slices(const struct problem *p, int64_t rows, int64_t k,
-                         int64_t n, struct choice *choice)
+                         int64_t n, struct ipu__choice *choice)
 {
     ipu_cycles *c = &choice->cycles;
     int64_t groups = ipu__ceil_div(k, p->unit.in);
@@ -199,16 +197,19 @@ static bool count_slices(const struct problem *p, int64_t rows, int64_t k,
     c->temporary_bytes += sums;
     c->partial_bytes = sums;
     choice->plan.slices = slices;
+    choice->needs = c->temporary_bytes;
+    if (choice->plan.grid_k > 1)
+        choice->needs += elements * 4;
     return true;
 }
 
 static void consider(const struct problem *p, int64_t gm, int64_t gk,
-                     int64_t gn, struct choice *best)
+                     int64_t gn, struct ipu__choice *best)
 {
     const ipu_product *d = p->product;
     int64_t rows = ipu__ceil_div(d->m, gm), k = ipu__ceil_div(d->k, gk);
     int64_t n = ipu__ceil_div(d->n, gn);
-    struct choice c = {
+    struct ipu__choice c = {
         .plan = {.grid_m = gm, .grid_k = gk, .grid_n = gn, .output_slices = 1}};
 
     c.plan.tiles = gm * gk * gn;
@@ -245,7 +246,7 @@ static int64_t least_parts(const struct problem *p, int64_t groups, int64_t gm,
     return fitting < 1 ? groups + 1 : ipu__ceil_div(groups, fitting);
 }
 
-static void search(const struct problem *p, struct choice *best)
+static void search(const struct problem *p, struct ipu__choice *best)
 {
     const ipu_product *d = p->product;
     int64_t groups = ipu__ceil_div(d->k, p->unit.in);
@@ -284,7 +285,7 @@ static int64_t copy_cycles(const ipu_target *target, double bytes)
 /* Slices of the output, one product each: its weights are taken from all of
  * them before, and its output put to the others behind. */
 static void repeat_slices(const struct problem *p, int64_t slices,
-                          struct choice *c)
+                          struct ipu__choice *c)
 {
     const ipu_product *d = p->product;
     double weights = (double)d->k * (double)d->n * d->element_bytes;
@@ -312,7 +313,7 @@ static int64_t more_slices(int64_t slices)
 
 /* The cheapest number of slices of the output: more of them first make room for
  * better grids, then only cost. */
-static void search_by_output(const struct problem *p, struct choice *best)
+static void search_by_output(const struct problem *p, struct ipu__choice *best)
 {
     struct problem part = *p;
     ipu_product d = *p->product;
@@ -321,7 +322,7 @@ static void search_by_output(const struct problem *p, struct choice *best)
     part.whole = true;
     for (int64_t slices = 1, worse = 0; slices <= p->product->n && worse < 2;
          slices = more_slices(slices)) {
-        struct choice c = {.total = 0};
+        struct ipu__choice c = {.total = 0};
 
         d.n = ipu__ceil_div(p->product->n, slices);
         search(&part, &c);
@@ -417,9 +418,9 @@ static int64_t room_beside(const ipu_target *target, int64_t bytes)
     return ipu__least(share, target->bytes_per_tile - bytes - IPU__CODE_BYTES);
 }
 
-static void find(const struct problem *p, struct choice *best)
+static void find(const struct problem *p, struct ipu__choice *best)
 {
-    struct choice c = {.total = 0};
+    struct ipu__choice c = {.total = 0};
 
     if (p->target->output_slices)
         search_by_output(p, &c);
@@ -429,22 +430,66 @@ static void find(const struct problem *p, struct choice *best)
         *best = c;
 }
 
-/* d: checked, without zeros. */
-static int plan_and_count(const ipu_target *target, const ipu_product *d,
-                          int64_t others, struct choice *best)
+/* The best with so much room, of both ways of a convolution. */
+static struct ipu__choice search_both(const ipu_target *target,
+                                      const ipu_product *d, int64_t room)
 {
     const ipu_product patches = of_patches(d);
     struct problem p = problem_of(target, d);
-    int64_t own = own_bytes(target, d);
+    struct ipu__choice best = {.plan = {0}};
 
-    p.room = room_beside(target, others < 0 ? own : others);
-    find(&p, best);
+    p.room = room;
+    find(&p, &best);
     if (p.taps > 1) {
         struct problem flat = problem_of(target, &patches);
 
-        flat.room = p.room;
-        find(&flat, best);
+        flat.room = room;
+        find(&flat, &best);
     }
+    return best;
+}
+
+/* The same, where it may be known: first of that without limit, which is the
+ * best wherever it has the room. */
+static struct ipu__choice find_plan(const ipu_target *target,
+                                    const ipu_product *d, int64_t room,
+                                    struct ipu__plans *plans)
+{
+    const int64_t rooms[] = {UNLIMITED, room};
+    struct ipu__choice best = {.plan = {0}};
+
+    if (room <= 0)
+        return best;
+    if (!plans)
+        return search_both(target, d, room);
+    for (int i = target->output_slices ? 1 : 0; i < 2; i++) {
+        const struct ipu__choice *known;
+
+        if (!ipu__plans_find(plans, d, rooms[i])) {
+            best = search_both(target, d, rooms[i]);
+            if (best.total == 0)
+                best.needs = 0; /* nor is there one with less */
+            else if (target->output_slices)
+                best.needs = room; /* that search does not see all */
+            ipu__plans_add(plans, d, rooms[i], &best);
+        }
+        known = ipu__plans_find(plans, d, room);
+        if (known)
+            return *known;
+    }
+    return best;
+}
+
+/* d: checked, without zeros. */
+static int plan_and_count(const ipu_target *target, const ipu_product *d,
+                          int64_t others, struct ipu__plans *plans,
+                          struct ipu__choice *best)
+{
+    struct problem p = problem_of(target, d);
+    int64_t own = own_bytes(target, d);
+
+    *best = find_plan(target, d, room_beside(target, others < 0 ? own : others),
+                      plans);
     if (best->total == 0)
         return ipu__fail(
             IPU_ERR_FULL,
@@ -463,9 +508,10 @@ static int plan_and_count(const ipu_target *target, const ipu_product *d,
 }
 
 int ipu__product_beside(const ipu_target *target, const ipu_product *product,
-                        int64_t others, ipu_plan *plan, ipu_cycles *cycles)
+                        int64_t others, struct ipu__plans *plans,
+                        ipu_plan *plan, ipu_cycles *cycles)
 {
-    struct choice best = {.plan = {0}};
+    struct ipu__choice best = {.plan = {0}};
     ipu_product d;
 
     IPU_TRY(ipu__check_model(target, cycles));
@@ -478,7 +524,7 @@ int ipu__product_beside(const ipu_target *target, const ipu_product *product,
         d.stride[i] = d.stride[i] ? d.stride[i] : 1;
     }
     if (d.batch && d.m && d.k && d.n)
-        IPU_TRY(plan_and_count(target, &d, others, &best));
+        IPU_TRY(plan_and_count(target, &d, others, plans, &best));
     best.cycles.estimate = "the chip's compiler may find another plan";
     if (plan) {
         best.plan.size = plan->size;
@@ -491,5 +537,5 @@ int ipu__product_beside(const ipu_target *target, const ipu_product *product,
 int ipu_model_product(const ipu_target *target, const ipu_product *product,
                       ipu_plan *plan, ipu_cycles *cycles)
 {
-    return ipu__product_beside(target, product, -1, plan, cycles);
+    return ipu__product_beside(target, product, -1, NULL, plan, cycles);
 }

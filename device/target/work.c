@@ -31,7 +31,8 @@ static int count_product(const ipu_target *target, const struct ipu__work *work,
 
     product.size = sizeof product;
     product.element_bytes = work->element_bytes;
-    status = ipu__product_beside(target, &product, work->others, &plan, cycles);
+    status = ipu__product_beside(target, &product, work->others, work->plans,
+                                 &plan, cycles);
     for (int64_t room =
              1 + (int64_t)(LEAST_SHARE * (double)target->bytes_per_tile);
          status == IPU_ERR_FULL && room < (int64_t)1 << 50; room *= 2) {
@@ -40,7 +41,7 @@ static int count_product(const ipu_target *target, const struct ipu__work *work,
         larger.bytes_per_tile = 2 * others + room;
         status = ipu__product_beside(
             &larger, &product, larger.bytes_per_tile - IPU__CODE_BYTES - room,
-            &plan, cycles);
+            work->plans, &plan, cycles);
     }
     *tiles = plan.tiles;
     if (status >= 0)

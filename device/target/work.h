@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "ipu_model.h"
+#include "target/plans.h"
 
 enum ipu__work_kind {
     IPU__WORK_NONE,     /* the output is the input, seen differently */
@@ -45,6 +45,7 @@ struct ipu__work {
     int64_t share, parts; /* elements of the fullest tile, and tiles that a sum
                              lies on; 0: all, spread evenly */
     ipu_product product;  /* its size and element_bytes are set for it */
+    struct ipu__plans *plans; /* borrowed: of products; NULL: none are known */
 };
 
 /*
