@@ -125,6 +125,7 @@ struct remedies {
     struct line *line;
     struct ipu__trial trial;
     ipu_remedy plain;   /* what the program is without any */
+    bool hopeless;      /* the one at hand */
     struct line cannot; /* what does not go, and why not */
 };
 
@@ -166,7 +167,8 @@ static void add_remedy(struct remedies *r, const ipu_remedy *remedy)
     char what[80];
 
     describe(r, remedy->kind, remedy->parts, what, sizeof what);
-    add(r->line, "; %s: %" PRId64 " bytes%s, ", what, remedy->tile_bytes,
+    add(r->line, "; %s: %" PRId64 " bytes%s%s, ", what, remedy->tile_bytes,
+        r->hopeless ? " of code and variables alone" : "",
         remedy->fits ? "" : " (still too many)");
     if (remedy->runs > 1)
         add(r->line, "%d runs, of %.4g ms in all", (int)remedy->runs,
@@ -192,6 +194,7 @@ static int add_remedies(struct line *line, const struct ipu_executable *e,
         .trial = {.graph = graph, .options = options, .plans = e->plans},
         .plain = {.size = sizeof r.plain}};
 
+    r.trial.hopeless = &r.hopeless;
     IPU_TRY(ipu__remedy_of(e, graph, &r.plain));
     r.trial.plain_bytes = r.plain.tile_bytes;
     add(line, ". What would change that");

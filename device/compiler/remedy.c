@@ -8,6 +8,10 @@
  * tile are about a + b / parts: from the program as it is and the same in two
  * parts follow a and b, and from these how many parts it takes; so two or three
  * compilations find what else would take one for each power of two.
+ *
+ * Where nobody asks for just this remedy, one that is hopeless is given up: if
+ * code and variables alone are more than a tile has, no order of steps helps,
+ * nor do smaller parts of a batch.
  */
 #include "compiler/remedy.h"
 
@@ -74,15 +78,61 @@ static ipu_target target_of(const struct ipu__trial *t)
     return t->options->target ? *t->options->target : target;
 }
 
-static int measure(const struct ipu__trial *t, const ipu_graph *g,
-                   ipu_remedy *remedy)
+static int compile(const struct ipu__trial *t, const ipu_graph *g,
+                   uint32_t without, ipu_executable **e)
 {
     ipu_compile_options o = *t->options;
+
+    o.allow_out_of_memory = 1;
+    o.without |= without;
+    return ipu__compile(g, &o, t->plans, e);
+}
+
+/* Code and variables, on the tile that has most of them. */
+static int64_t least_bytes(const struct ipu_executable *e)
+{
+    int64_t most = 0;
+
+    for (int32_t t = 0; t < e->target.tiles; t++)
+        if (most < e->tiles[t].always_bytes)
+            most = e->tiles[t].always_bytes;
+    return most + e->code_bytes;
+}
+
+/* What no order of steps can help is not put in order, which would take longer
+ * than all else. */
+static int check_hope(const struct ipu__trial *t, const ipu_graph *g,
+                      ipu_remedy *remedy)
+{
     ipu_executable *e = NULL;
     int status;
 
-    o.allow_out_of_memory = 1;
-    IPU_TRY(ipu__compile(g, &o, t->plans, &e));
+    *t->hopeless = false;
+    IPU_TRY(compile(t, g, IPU_PASS_ORDER, &e));
+    if (ipu_executable_shards(e) == 1 &&
+        least_bytes(e) > e->target.bytes_per_tile) {
+        *t->hopeless = true;
+        status = ipu__remedy_of(e, g, remedy);
+        remedy->tile_bytes = least_bytes(e);
+    } else {
+        status = IPU_OK;
+    }
+    ipu_executable_free(e);
+    return status;
+}
+
+static int measure(const struct ipu__trial *t, const ipu_graph *g,
+                   ipu_remedy *remedy)
+{
+    ipu_executable *e = NULL;
+    int status;
+
+    if (t->hopeless) {
+        IPU_TRY(check_hope(t, g, remedy));
+        if (*t->hopeless)
+            return IPU_OK;
+    }
+    IPU_TRY(compile(t, g, 0, &e));
     status = ipu__remedy_of(e, g, remedy);
     ipu_executable_free(e);
     return status;
@@ -448,6 +498,8 @@ static int try_parts(const struct ipu__trial *t, ipu_remedy_kind kind,
     int status;
 
     IPU_TRY(change(t, kind, parts, &g));
+    if (t->hopeless)
+        *t->hopeless = false;
     status = kind == IPU_REMEDY_PIPELINE ? measure_stages(t, g, &tried)
                                          : measure(t, g, &tried);
     ipu_graph_free(g);
@@ -504,6 +556,8 @@ static int find_fewest(const struct ipu__trial *t, ipu_remedy_kind kind,
     IPU_TRY(find_most(t, kind, &most));
     IPU_TRY(try_parts(t, kind, 2, &best));
     n = best.fits || most == 2 ? 0 : expect(t, &best, most);
+    if (t->hopeless && *t->hopeless)
+        n = 0; /* more parts have as much code */
     while (n > failed) {
         int status = try_parts(t, kind, n, &tried);
 

@@ -15,6 +15,10 @@ struct ipu__trial {
     const ipu_compile_options *options;
     int64_t plain_bytes;      /* of the fullest tile, as the program is */
     struct ipu__plans *plans; /* borrowed; NULL: each compilation has its own */
+    /* Borrowed; NULL: whatever is tried is compiled in full. Else it says of
+     * the last that code and variables alone are too much for a tile: they are
+     * its tile_bytes. */
+    bool *hopeless;
 };
 
 /* The fewest parts that fit, or parts of them (ipu_remedy_try). */

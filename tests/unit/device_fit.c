@@ -453,6 +453,49 @@ START_TEST(a_refusal_may_be_brief)
 }
 END_TEST
 
+/* How often steps are put in order. */
+static int count_orders(void *context, const char *phase, int64_t done,
+                        int64_t total)
+{
+    int *orders = context;
+
+    (void)total;
+    *orders += strcmp(phase, "order") == 0 && done == 0;
+    return 0;
+}
+
+/* Where variables alone are too many, this is said without looking for an order
+ * of steps. Who asks for the remedy itself is told all of it. */
+START_TEST(what_is_hopeless_is_given_up)
+{
+    static const char hopeless[] = "float16 throughout: %" SCNd64
+                                   " bytes of code and variables alone (still "
+                                   "too many)%n";
+    ipu_compile_options options = {
+        .size = sizeof options, .target = &target, .progress = count_orders};
+    ipu_remedy r = {.size = sizeof r};
+    int64_t alone = 0;
+    int orders = 0, end = 0;
+    const char *at;
+
+    target.bytes_per_tile = 20 * 1024;
+    build(d.graph, &plain, IPU_OPTIMIZER_SGD, 256, LAYERS);
+    options.progress_context = &orders;
+    MUST_FAIL(ipu_compile_with(d.graph, &options, &d.executable), IPU_ERR_FULL,
+              "float16 throughout: ");
+    at = strstr(ipu_last_error(), "float16 throughout: ");
+    sscanf(at, hopeless, &alone, &end);
+    ck_assert_msg(end > 0, "%s", at);
+    ck_assert_ptr_null(strstr(at, "1/4 of the batch"));
+    orders = 0;
+    MUST(ipu_remedy_try(d.graph, &options, IPU_REMEDY_HALF, 0, &r));
+    ck_assert_int_eq(orders, 1);
+    ck_assert_int_eq(r.fits, 0);
+    ck_assert_int_gt(alone, target.bytes_per_tile);
+    ck_assert_int_lt(alone, r.tile_bytes);
+}
+END_TEST
+
 /* The rows of a batch go through one after the other, without gradients. */
 START_TEST(a_batch_can_be_cut_for_inference)
 {
@@ -547,6 +590,7 @@ static TCase *tcase_fit(void)
     tcase_add_test(tc, the_compiler_may_place_it_better);
     tcase_add_test(tc, what_a_program_cannot_have_is_said);
     tcase_add_test(tc, a_refusal_may_be_brief);
+    tcase_add_test(tc, what_is_hopeless_is_given_up);
     tcase_add_test(tc, a_batch_can_be_cut_for_inference);
     tcase_add_test(tc, misuse_is_refused);
     return tc;
