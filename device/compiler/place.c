@@ -51,12 +51,14 @@ int64_t ipu__bytes_on_tile(const struct ipu_executable *e,
 static void spread(const struct ipu_executable *e,
                    const struct ipu__block *block, int sign, int64_t *tiles)
 {
-    int32_t used = ipu__block_width(e, block);
+    int32_t used = ipu__block_width(e, block), tile = block->first_tile;
+    int64_t grains = ipu__grains(block->bytes);
+    int64_t each = used ? sign * (grains / used) * IPU__GRAIN_BYTES : 0;
+    int64_t more = used ? grains % used : 0;
 
     for (int32_t i = 0; i < used; i++) {
-        int32_t tile = (block->first_tile + i) % e->target.tiles;
-
-        tiles[tile] += sign * ipu__bytes_on_tile(e, block, tile);
+        tiles[tile] += each + (i < more ? sign * IPU__GRAIN_BYTES : 0);
+        tile = tile + 1 < e->target.tiles ? tile + 1 : 0;
     }
 }
 
@@ -78,7 +80,8 @@ struct by_step {
 /* What goes through the program as it runs. */
 struct tally {
     int64_t *tiles;    /* [tiles]: bytes of tensors */
-    int64_t *received; /* [tiles]: for the step */
+    int64_t *received; /* [tiles]: for the step; zeros between steps */
+    int64_t *peaks;    /* [tiles]: the most so far; -1: nothing yet */
     int32_t *roots;    /* [blocks]: with which they are spread alike */
     int32_t *firsts;   /* [blocks]: where those begin; -1: not known yet */
     struct by_step born, died;
@@ -92,8 +95,6 @@ static void note_peak(struct ipu_executable *e, int32_t i, int32_t t,
     const ipu_cycles *c = i >= 0 ? &e->steps[i].cycles : NULL;
     struct ipu__tile *tile = &e->tiles[t];
 
-    if (bytes <= tile->peak_bytes && tile->peak_step >= 0)
-        return;
     tile->peak_bytes = bytes;
     tile->peak_step = i < 0 ? 0 : i;
     tile->fetch_bytes = received;
@@ -102,33 +103,51 @@ static void note_peak(struct ipu_executable *e, int32_t i, int32_t t,
         c ? c->temporary_bytes - e->steps[i].fetch_bytes + received : 0;
 }
 
-/* All tiles during a step; -1: before the first. */
+static void note_peaks(struct ipu_executable *e, int32_t i, int64_t own,
+                       struct tally *y)
+{
+    for (int32_t t = 0; t < e->target.tiles; t++) {
+        int64_t bytes = y->tiles[t] + own + y->received[t];
+
+        if (bytes <= y->peaks[t])
+            continue;
+        y->peaks[t] = bytes;
+        note_peak(e, i, t, bytes, y->received[t]);
+    }
+}
+
+/* All tiles during a step; -1: before the first. Most steps are no peak of any
+ * tile: the loop over all of them does no more than it must. */
 static void look_at(struct ipu_executable *e, int32_t i, struct tally *y)
 {
     struct ipu__step *step = i >= 0 ? &e->steps[i] : NULL;
     int64_t own = step ? step->cycles.temporary_bytes - step->fetch_bytes : 0;
     struct ipu__received r = {.bytes = y->received};
+    bool fetches = step && step->fetch_bytes > 0, higher = false;
     int64_t most = 0, full = -1;
+    int32_t fullest = 0;
 
-    memset(y->received, 0, (size_t)e->target.tiles * sizeof *y->received);
-    if (step && step->fetch_bytes > 0)
+    if (fetches)
         ipu__receive(e, step, &r);
     for (int32_t t = 0; t < e->target.tiles; t++) {
-        int64_t bytes = y->tiles[t] + own + y->received[t];
+        int64_t tensors = y->tiles[t], bytes = tensors + y->received[t];
 
-        note_most(&most, y->tiles[t]);
-        note_peak(e, i, t, bytes, y->received[t]);
-        if (bytes <= full)
-            continue;
-        full = bytes;
-        if (step)
-            step->fullest_tile = t;
+        most = tensors > most ? tensors : most;
+        full = bytes > full ? bytes : full;
+        higher |= bytes + own > y->peaks[t];
     }
+    if (higher)
+        note_peaks(e, i, own, y);
     note_most(&e->info.bytes_on_fullest_tile, most);
     if (step) {
+        while (y->tiles[fullest] + y->received[fullest] != full)
+            fullest++;
+        step->fullest_tile = fullest;
         step->tile_bytes = most;
-        step->full_bytes = full;
+        step->full_bytes = full + own;
     }
+    if (fetches)
+        memset(y->received, 0, (size_t)e->target.tiles * sizeof *y->received);
 }
 
 static int32_t first_tile_of(const struct ipu_executable *e, int32_t b,
@@ -256,7 +275,7 @@ static void fill_info(struct ipu_executable *e)
 static int place(struct ipu_executable *e, const char *phase, struct tally *y)
 {
     for (int32_t t = 0; t < e->target.tiles; t++)
-        e->tiles[t].peak_step = -1;
+        y->peaks[t] = -1;
     for (int32_t b = 0; b < e->nblocks; b++)
         y->firsts[b] = -1;
     ipu__align(e, y->roots);
@@ -270,6 +289,7 @@ static void fini(struct tally *y)
 {
     free(y->tiles);
     free(y->received);
+    free(y->peaks);
     free(y->roots);
     free(y->firsts);
     free(y->born.first);
@@ -284,6 +304,7 @@ int ipu__place(struct ipu_executable *e, bool with_costs)
     size_t nblocks = (size_t)e->nblocks + 1;
     struct tally y = {.tiles = calloc(ntiles, sizeof *y.tiles),
                       .received = calloc(ntiles, sizeof *y.received),
+                      .peaks = calloc(ntiles, sizeof *y.peaks),
                       .roots = calloc(nblocks, sizeof *y.roots),
                       .firsts = calloc(nblocks, sizeof *y.firsts)};
     bool sorted = sort_blocks(e, true, &y.born);
@@ -293,10 +314,10 @@ int ipu__place(struct ipu_executable *e, bool with_costs)
     free(e->tiles);
     e->tiles = calloc(ntiles, sizeof *e->tiles);
     if (status >= 0)
-        status =
-            y.tiles && y.received && y.roots && y.firsts && e->tiles && sorted
-                ? place(e, with_costs ? "place with costs" : "place", &y)
-                : ipu__fail_memory(ntiles * sizeof *e->tiles);
+        status = y.tiles && y.received && y.peaks && y.roots && y.firsts &&
+                         e->tiles && sorted
+                     ? place(e, with_costs ? "place with costs" : "place", &y)
+                     : ipu__fail_memory(ntiles * sizeof *e->tiles);
     fini(&y);
     return status;
 }
