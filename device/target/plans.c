@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/error.h"
+
 enum { FIRST_SIZE = 64 };
 
 struct entry {
@@ -72,7 +74,7 @@ const struct ipu__choice *ipu__plans_find(const struct ipu__plans *plans,
                                           const ipu_product *product,
                                           int64_t room)
 {
-    if (!plans || plans->count == 0)
+    if (plans->count == 0)
         return NULL;
     for (int32_t i = plans->places[place_of(plans, product)]; i >= 0;
          i = plans->entries[i].next) {
@@ -114,12 +116,13 @@ static bool grow(struct ipu__plans *plans)
     return true;
 }
 
-void ipu__plans_add(struct ipu__plans *plans, const ipu_product *product,
-                    int64_t room, const struct ipu__choice *choice)
+int ipu__plans_add(struct ipu__plans *plans, const ipu_product *product,
+                   int64_t room, const struct ipu__choice *choice)
 {
-    if (!plans || (plans->count == plans->capacity && !grow(plans)))
-        return;
+    if (plans->count == plans->capacity && !grow(plans))
+        return ipu__fail_memory((size_t)plans->count * sizeof *plans->entries);
     plans->entries[plans->count] =
         (struct entry){.product = *product, .room = room, .choice = *choice};
     link_entry(plans, plans->count++);
+    return IPU_OK;
 }

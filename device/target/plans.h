@@ -28,8 +28,8 @@ const struct ipu__choice *ipu__plans_find(const struct ipu__plans *plans,
                                           const ipu_product *product,
                                           int64_t room);
 
-/* Of a search with so much room. It is forgotten if there is no memory. */
-void ipu__plans_add(struct ipu__plans *plans, const ipu_product *product,
-                    int64_t room, const struct ipu__choice *choice);
+/* Of a search with so much room. IPU_ERR_MEMORY. */
+int ipu__plans_add(struct ipu__plans *plans, const ipu_product *product,
+                   int64_t room, const struct ipu__choice *choice);
 
 #endif

@@ -451,33 +451,30 @@ static struct ipu__choice search_both(const ipu_target *target,
 
 /* The same, where it may be known: first of that without limit, which is the
  * best wherever it has the room. */
-static struct ipu__choice find_plan(const ipu_target *target,
-                                    const ipu_product *d, int64_t room,
-                                    struct ipu__plans *plans)
+static int find_plan(const ipu_target *target, const ipu_product *d,
+                     int64_t room, struct ipu__plans *plans,
+                     struct ipu__choice *best)
 {
     const int64_t rooms[] = {UNLIMITED, room};
-    struct ipu__choice best = {.plan = {0}};
+    const struct ipu__choice *known = NULL;
 
-    if (room <= 0)
-        return best;
-    if (!plans)
-        return search_both(target, d, room);
-    for (int i = target->output_slices ? 1 : 0; i < 2; i++) {
-        const struct ipu__choice *known;
-
+    if (room > 0 && !plans)
+        *best = search_both(target, d, room);
+    for (int i = target->output_slices ? 1 : 0;
+         i < 2 && plans && room > 0 && !known; i++) {
         if (!ipu__plans_find(plans, d, rooms[i])) {
-            best = search_both(target, d, rooms[i]);
-            if (best.total == 0)
-                best.needs = 0; /* nor is there one with less */
+            *best = search_both(target, d, rooms[i]);
+            if (best->total == 0)
+                best->needs = 0; /* nor is there one with less */
             else if (target->output_slices)
-                best.needs = room; /* that search does not see all */
-            ipu__plans_add(plans, d, rooms[i], &best);
+                best->needs = room; /* that search does not see all */
+            IPU_TRY(ipu__plans_add(plans, d, rooms[i], best));
         }
         known = ipu__plans_find(plans, d, room);
-        if (known)
-            return *known;
     }
-    return best;
+    if (known)
+        *best = *known;
+    return IPU_OK;
 }
 
 /* d: checked, without zeros. */
@@ -488,8 +485,8 @@ static int plan_and_count(const ipu_target *target, const ipu_product *d,
     struct problem p = problem_of(target, d);
     int64_t own = own_bytes(target, d);
 
-    *best = find_plan(target, d, room_beside(target, others < 0 ? own : others),
-                      plans);
+    IPU_TRY(find_plan(target, d, room_beside(target, others < 0 ? own : others),
+                      plans, best));
     if (best->total == 0)
         return ipu__fail(
             IPU_ERR_FULL,
