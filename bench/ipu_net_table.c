@@ -64,8 +64,8 @@ int net_table(enum table_format format)
     }
     table_note(&table, "published: Graphcore's performance results, and "
                        "ByteMLPerf's of a C600; the model does not see them");
-    table_note(&table, "fits: with a code of its own for each step, which "
-                       "Graphcore's compiler shares between equal ones");
+    table_note(&table, "fits: beside code, which equal steps share where it "
+                       "would be too much otherwise");
     table_end(&table);
     return status;
 }

@@ -6,11 +6,12 @@
  * outputs; one by row, like a softmax, rows. If all of them begin on the same
  * tile, each tile has what it needs. So blocks that such steps use together, of
  * as many bytes, are joined into classes, through all steps: an activation with
- * its derivative, a weight with its gradient and its moments.
+ * its derivative, a weight with its gradient and its moments. Where equal steps
+ * are to share code, what they use is joined, too.
  */
 #include <stdio.h>
 
-#include "compiler/program.h"
+#include "compiler/outline.h"
 #include "graph/error.h"
 
 static int32_t find(int32_t *roots, int32_t b)
@@ -61,12 +62,34 @@ static void join_step(const struct ipu_executable *e,
     }
 }
 
+/* Equal steps could share their code if what they work on began on the same
+ * tiles (outline.c). */
+static void join_alike(const struct ipu_executable *e,
+                       const struct ipu__alike *alike, int32_t *roots)
+{
+    struct ipu__user first[IPU__MOST_USED], other[IPU__MOST_USED];
+
+    for (int32_t g = 0; g < alike->ngroups; g++) {
+        const int32_t *steps = alike->steps + alike->firsts[g];
+        int32_t count = alike->firsts[g + 1] - alike->firsts[g];
+        int32_t n = ipu__blocks_used(e, &e->steps[steps[0]], first);
+
+        for (int32_t i = 1; i < count; i++) {
+            ipu__blocks_used(e, &e->steps[steps[i]], other);
+            for (int32_t k = 0; k < n; k++)
+                join(e, roots, first[k].block, other[k].block);
+        }
+    }
+}
+
 void ipu__align(const struct ipu_executable *e, int32_t *roots)
 {
     for (int32_t b = 0; b < e->nblocks; b++)
         roots[b] = b;
     for (int32_t i = 0; i < e->nsteps; i++)
         join_step(e, &e->steps[i], roots);
+    if (e->alike)
+        join_alike(e, e->alike, roots);
     for (int32_t b = 0; b < e->nblocks; b++)
         roots[b] = find(roots, b);
 }

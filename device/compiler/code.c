@@ -2,7 +2,8 @@
 /*
  * code.c - the code that every tile holds: of the vertices, once for each kind
  * of step, that is for the same ops in the same order; of the exchanges, which
- * every step has of its own; and, beside it, the state of vertices.
+ * every step has of its own, if it shares none (outline.c); and, beside it, the
+ * state of vertices.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +12,24 @@
 #include "graph/error.h"
 
 enum {
-    STATE_BYTES = 16,  /* of a vertex, of which a step has one a context */
-    CONTROL_BYTES = 24 /* of the program around a step */
+    STATE_BYTES = 16,    /* of a vertex, of which a step has one a context */
+    CONTROL_BYTES = 24,  /* of the program around a step */
+    COPY_CODE_BYTES = 52 /* of the vertex that copies: as any by element */
 };
+
+int64_t ipu__own_code_bytes(const struct ipu_executable *e,
+                            const struct ipu__step *step)
+{
+    return step->cycles.exchange_code_bytes +
+           (int64_t)STATE_BYTES * e->target.workers;
+}
+
+/* One vertex of a kind that all copies have, for each operand, and the program
+ * around them. */
+int64_t ipu__copy_code_bytes(int32_t copies)
+{
+    return copies > 0 ? CONTROL_BYTES + (int64_t)STATE_BYTES * copies : 0;
+}
 
 /* Steps that differ in their code: a hash table. */
 struct kinds {
@@ -66,6 +82,7 @@ static bool is_new(const struct ipu_executable *e, int32_t step,
 int ipu__count_code(struct ipu_executable *e)
 {
     struct kinds kinds = {.size = 16};
+    bool copies = false;
 
     while (kinds.size < 2 * (size_t)e->nsteps)
         kinds.size *= 2;
@@ -74,14 +91,26 @@ int ipu__count_code(struct ipu_executable *e)
         return ipu__fail_memory(kinds.size * sizeof *kinds.steps);
     memset(kinds.steps, -1, kinds.size * sizeof *kinds.steps);
     e->code_bytes = e->exchange_code_bytes = e->state_bytes = 0;
+    e->info.shared_code_bytes = 0;
     for (int32_t i = 0; i < e->nsteps; i++) {
         const struct ipu__step *step = &e->steps[i];
 
-        e->code_bytes += CONTROL_BYTES;
-        e->exchange_code_bytes += step->cycles.exchange_code_bytes;
-        e->state_bytes += (int64_t)STATE_BYTES * e->target.workers;
+        e->code_bytes += CONTROL_BYTES * (1 + (step->copies > 0));
+        e->state_bytes += (int64_t)STATE_BYTES * step->copies;
+        e->info.shared_code_bytes -= ipu__copy_code_bytes(step->copies);
+        copies |= step->copies > 0;
+        if (step->body == 0) {
+            e->exchange_code_bytes += step->cycles.exchange_code_bytes;
+            e->state_bytes += (int64_t)STATE_BYTES * e->target.workers;
+        } else {
+            e->info.shared_code_bytes += ipu__own_code_bytes(e, step);
+        }
         if (step->kind != IPU__HOST_CALL && is_new(e, i, &kinds))
             e->code_bytes += step->cycles.code_bytes;
+    }
+    if (copies) {
+        e->code_bytes += COPY_CODE_BYTES;
+        e->info.shared_code_bytes -= COPY_CODE_BYTES;
     }
     e->code_bytes += e->exchange_code_bytes + e->state_bytes;
     free(kinds.steps);

@@ -14,7 +14,8 @@
  *     place       what that means for the tiles      tensors on tiles
  *     cost        what each step takes on the chip   cycles
  *     place       again, with that                   memory info
- *     fit         is that too much?                  refuses, saying why
+ *     outline     is that too much?                  code that steps share
+ *     fit         is it still?                       refuses, saying why
  */
 #include <stdlib.h>
 #include <string.h>
@@ -78,11 +79,12 @@ static int run_passes(const ipu_graph *graph, uint32_t without,
     IPU_TRY(ipu__progress(e->progress, "cost", 0, e->nsteps));
     IPU_TRY(ipu__cost(e));
     IPU_TRY(ipu__progress(e->progress, "place with costs", 0, e->nsteps));
-    return ipu__place(e, true);
+    IPU_TRY(ipu__place(e, true));
+    return without & IPU_PASS_OUTLINE ? IPU_OK : ipu__outline(e);
 }
 
 static int build(const ipu_graph *graph, const ipu_compile_options *options,
-                 struct ipu_executable *e)
+                 int64_t beside_bodies, struct ipu_executable *e)
 {
     e->info.size = sizeof e->info;
     ipu_target_init(&e->target, sizeof e->target);
@@ -90,47 +92,109 @@ static int build(const ipu_graph *graph, const ipu_compile_options *options,
         e->target = *options->target;
         e->target.size = sizeof e->target;
     }
-    IPU_TRY(ipu__compile_loops(graph, options, e));
-    IPU_TRY(run_passes(graph, options->without, e));
-    IPU_TRY(ipu__progress(e->progress, "fit", 0, 1));
-    if (options->allow_out_of_memory)
+    IPU_TRY(ipu__compile_loops(graph, options, beside_bodies, e));
+    return run_passes(graph, options->without, e);
+}
+
+/* What an executable borrows while it is being compiled, and what lies beside
+ * it. */
+struct tools {
+    struct ipu__progress *progress;
+    struct ipu__plans *plans;
+    int64_t beside;
+};
+
+static struct ipu_executable *executable_new(const struct tools *tools)
+{
+    struct ipu_executable *e = calloc(1, sizeof *e);
+
+    if (!e)
+        return NULL;
+    e->progress = tools->progress;
+    e->plans = tools->plans;
+    e->beside = tools->beside;
+    return e;
+}
+
+/* Bodies of loops are compiled before it is known how much lies around them: 0,
+ * or how many bytes that is, if they should be compiled again with less room
+ * for their code. */
+static int find_beside(const struct ipu_executable *e, uint32_t without,
+                       int64_t *bytes)
+{
+    int64_t excess, body = 0;
+
+    *bytes = 0;
+    if (e->nloops == 0 || without & IPU_PASS_OUTLINE)
         return IPU_OK;
-    return ipu__check_fit(e, graph, options);
+    IPU_TRY(ipu__excess(e, &excess));
+    if (excess <= 0)
+        return IPU_OK;
+    for (int32_t i = 0; i < e->nloops; i++) {
+        const struct ipu_executable *program = e->loops[i].body.program;
+
+        if (program && body < program->info.fullest_tile_bytes)
+            body = program->info.fullest_tile_bytes;
+    }
+    *bytes = e->beside + e->info.fullest_tile_bytes - body;
+    return IPU_OK;
+}
+
+static int build_twice(const ipu_graph *graph,
+                       const ipu_compile_options *options,
+                       const struct tools *tools, struct ipu_executable **e)
+{
+    int64_t beside = 0;
+
+    for (int i = 0; i < 2; i++) {
+        ipu_executable_free(*e);
+        *e = executable_new(tools);
+        if (!*e)
+            return ipu__fail_memory(sizeof **e);
+        IPU_TRY(build(graph, options, beside, *e));
+        IPU_TRY(find_beside(*e, options->without, &beside));
+        if (beside <= 0)
+            break;
+    }
+    return IPU_OK;
 }
 
 static int compile(const ipu_graph *graph, const ipu_compile_options *options,
-                   struct ipu__plans *plans, ipu_executable **executable)
+                   struct ipu__plans *plans, int64_t beside,
+                   ipu_executable **executable)
 {
     struct ipu__progress progress = {.fn = options->progress,
                                      .context = options->progress_context};
-    struct ipu_executable *e = calloc(1, sizeof *e);
-    int status;
+    const struct tools tools = {&progress, plans, beside};
+    struct ipu_executable *e = NULL;
+    int status = build_twice(graph, options, &tools, &e);
 
-    if (!e)
-        return ipu__fail_memory(sizeof *e);
-    e->progress = &progress;
-    e->plans = plans;
-    status = build(graph, options, e);
-    e->progress = NULL;
-    e->plans = NULL;
+    if (status >= 0)
+        status = ipu__progress(&progress, "fit", 0, 1);
+    if (status >= 0 && !options->allow_out_of_memory)
+        status = ipu__check_fit(e, graph, options);
     if (status < 0) {
         ipu_executable_free(e);
         return status;
     }
+    e->progress = NULL;
+    e->plans = NULL;
     *executable = e;
     return IPU_OK;
 }
 
 int ipu__compile(const ipu_graph *graph, const ipu_compile_options *options,
-                 struct ipu__plans *plans, ipu_executable **executable)
+                 struct ipu__plans *plans, int64_t beside,
+                 ipu_executable **executable)
 {
     struct ipu__plans *own;
     int status;
 
     IPU_TRY(ipu__graph_status(graph));
     own = plans ? NULL : ipu__plans_new();
-    status = compile(graph, options, plans ? plans : own, executable);
-
+    if (!plans && !own)
+        return ipu__fail_memory(1);
+    status = compile(graph, options, plans ? plans : own, beside, executable);
     ipu__plans_free(own);
     return status;
 }
@@ -146,7 +210,7 @@ int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,
     IPU_TRY(ipu__check_size("options", options->size, sizeof *options));
     if (options->target)
         IPU_TRY(ipu_target_check(options->target));
-    return ipu__compile(graph, options, NULL, executable);
+    return ipu__compile(graph, options, NULL, 0, executable);
 }
 
 int ipu_compile(const ipu_graph *graph, const ipu_target *target,

@@ -254,6 +254,36 @@ static void count_received(const struct ipu_executable *e,
     cycles->total = cycles->compute + cycles->exchange + cycles->sync;
 }
 
+int ipu__count_copies(const struct ipu_executable *e, int64_t bytes,
+                      ipu_cycles *cycles)
+{
+    const ipu_loop loop = {.size = sizeof loop,
+                           .tuned = 1,
+                           .loads = 1,
+                           .stores = 1,
+                           .iterations =
+                               ipu__ceil_div(bytes, e->target.vector_bytes)};
+    ipu_cycles copies = {.size = sizeof copies};
+
+    IPU_TRY(ipu_model_loop(&e->target, &loop, &copies));
+    cycles->compute += copies.compute;
+    cycles->total += copies.compute;
+    return IPU_OK;
+}
+
+/* To where shared code has its operands, and back. */
+static int count_copied(const struct ipu_executable *e,
+                        const struct ipu__step *step, int element_bytes,
+                        ipu_cycles *cycles)
+{
+    int64_t part = element_bytes ? element_bytes : 4;
+
+    if (step->copies == 0)
+        return IPU_OK;
+    cycles->temporary_bytes += step->held_bytes * part / 4;
+    return ipu__count_copies(e, step->copied_bytes * part / 4, cycles);
+}
+
 static int count_step(const struct ipu_executable *e,
                       const struct ipu__step *step, int element_bytes,
                       ipu_cycles *cycles, int64_t *tiles)
@@ -276,7 +306,7 @@ static int count_step(const struct ipu_executable *e,
                 : count_part(e, step, ipu__part_of(e, step, 0, &place),
                              element_bytes, cycles, tiles));
     count_received(e, step, element_bytes, cycles);
-    return IPU_OK;
+    return count_copied(e, step, element_bytes, cycles);
 }
 
 /* An element is one transfer. */
@@ -301,6 +331,7 @@ static int count_streams(struct ipu_executable *e)
 {
     const ipu_system system = alone(e);
 
+    e->stream_cycles = 0;
     IPU_TRY(count_feeds(e, &system));
     for (int32_t i = 0; i < e->nstreams; i++) {
         struct ipu__stream *s = &e->streams[i];
@@ -341,7 +372,9 @@ int ipu__cost(struct ipu_executable *e)
 
         step->cycles.size = sizeof step->cycles;
         IPU_TRY(count_step(e, step, 0, &step->cycles, &step->busy_tiles));
-        IPU_TRY(ipu__progress(e->progress, "cost", i + 1, e->nsteps));
+        IPU_TRY(ipu__progress(e->progress,
+                              e->alike ? "cost to share code" : "cost", i + 1,
+                              e->nsteps));
     }
     return count_streams(e);
 }

@@ -71,6 +71,9 @@ int ipu_executable_step(const ipu_executable *executable, int32_t step,
         .update_count = s->count > 0 ? s->count : 1,
         .again = s->again,
         .parts = s->text,
+        .code_of = s->body ? s->body - 1 : step,
+        .calls = s->calls > 1 ? s->calls : 1,
+        .copied_bytes = s->copied_bytes,
     };
     info->size = size;
     return IPU_OK;

@@ -48,7 +48,8 @@ static int find_inner(const struct ipu__block_graph *from, int32_t ncarried,
 
 static int compile_inner(const struct ipu__block_graph *from, int32_t ncarried,
                          const ipu_compile_options *options,
-                         struct ipu__plans *plans, struct ipu__inner *to)
+                         struct ipu__plans *plans, int64_t beside,
+                         struct ipu__inner *to)
 {
     ipu_compile_options alone = *options;
 
@@ -56,12 +57,12 @@ static int compile_inner(const struct ipu__block_graph *from, int32_t ncarried,
         return IPU_OK;
     /* Whether it fits is seen of the whole. */
     alone.allow_out_of_memory = 1;
-    IPU_TRY(ipu__compile(from->graph, &alone, plans, &to->program));
+    IPU_TRY(ipu__compile(from->graph, &alone, plans, beside, &to->program));
     return find_inner(from, ncarried, to);
 }
 
 int ipu__compile_loops(const ipu_graph *g, const ipu_compile_options *options,
-                       struct ipu_executable *e)
+                       int64_t beside, struct ipu_executable *e)
 {
     if (g->nloops == 0)
         return IPU_OK;
@@ -81,9 +82,9 @@ int ipu__compile_loops(const ipu_graph *g, const ipu_compile_options *options,
         if (!code->initial || !code->outputs)
             return ipu__fail_memory(n * sizeof *code->initial);
         IPU_TRY(compile_inner(&loop->body, loop->ncarried, options, e->plans,
-                              &code->body));
+                              beside, &code->body));
         IPU_TRY(compile_inner(&loop->condition, loop->ncarried, options,
-                              e->plans, &code->condition));
+                              e->plans, beside, &code->condition));
     }
     return IPU_OK;
 }

@@ -7,10 +7,12 @@
  * Large fills stay apart: made when it is needed, each is alive for a moment;
  * as one they would lie on the device from the first use to the last.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compiler/draft.h"
+#include "compiler/program.h"
 #include "file/members.h"
 #include "graph/error.h"
 
@@ -36,19 +38,33 @@ static uint64_t mix_attributes(uint64_t hash, const struct ipu__attributes *a)
     return hash;
 }
 
-static bool same_attributes(const struct ipu__attributes *a,
-                            const struct ipu__attributes *b)
+static bool same_but(const struct ipu__attributes *a,
+                     const struct ipu__attributes *b, size_t but)
 {
     const struct ipu__layout *layout = &ipu__attributes_layout;
 
     for (int32_t i = 0; i < layout->nmembers; i++) {
         const struct ipu__member *m = &layout->members[i];
 
-        if (memcmp((const char *)a + m->offset, (const char *)b + m->offset,
+        if (m->offset != but &&
+            memcmp((const char *)a + m->offset, (const char *)b + m->offset,
                    m->bytes) != 0)
             return false;
     }
     return true;
+}
+
+static bool same_attributes(const struct ipu__attributes *a,
+                            const struct ipu__attributes *b)
+{
+    return same_but(a, b, sizeof *a);
+}
+
+bool ipu__attributes_alike(const struct ipu__attributes *a,
+                           const struct ipu__attributes *b)
+{
+    return same_but(a, b, offsetof(struct ipu__attributes, seed)) &&
+           a->fn == b->fn && a->context == b->context;
 }
 
 static uint64_t hash_of(const struct ipu__node *node)

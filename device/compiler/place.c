@@ -278,6 +278,7 @@ static int place(struct ipu_executable *e, const char *phase, struct tally *y)
         y->peaks[t] = -1;
     for (int32_t b = 0; b < e->nblocks; b++)
         y->firsts[b] = -1;
+    e->info.bytes_on_fullest_tile = e->info.peak_bytes = 0;
     ipu__align(e, y->roots);
     IPU_TRY(simulate(e, phase, y));
     find_always_live(e);
@@ -307,6 +308,9 @@ int ipu__place(struct ipu_executable *e, bool with_costs)
                       .peaks = calloc(ntiles, sizeof *y.peaks),
                       .roots = calloc(nblocks, sizeof *y.roots),
                       .firsts = calloc(nblocks, sizeof *y.firsts)};
+    static const char *const phases[2][2] = {
+        {"place", "place with costs"},
+        {"place to share code", "place shared code"}};
     bool sorted = sort_blocks(e, true, &y.born);
     int status = with_costs ? ipu__count_code(e) : IPU_OK;
 
@@ -316,7 +320,7 @@ int ipu__place(struct ipu_executable *e, bool with_costs)
     if (status >= 0)
         status = y.tiles && y.received && y.peaks && y.roots && y.firsts &&
                          e->tiles && sorted
-                     ? place(e, with_costs ? "place with costs" : "place", &y)
+                     ? place(e, phases[e->alike != NULL][with_costs], &y)
                      : ipu__fail_memory(ntiles * sizeof *e->tiles);
     fini(&y);
     return status;

@@ -134,6 +134,10 @@ static void add_step(struct text *text, const struct ipu_executable *e,
         e->blocks[output->block].offset, alive);
     if (step->count > 1)
         add(text, "  every %d runs", (int)step->count);
+    if (step->body > 0)
+        add(text, "  code of step %d", (int)step->body - 1);
+    else if (step->calls > 1)
+        add(text, "  code shared by %d steps", (int)step->calls);
     add(text, "\n");
 }
 

@@ -97,6 +97,12 @@ struct ipu__step {
      * over; 0: none. It runs every count-th time; 0: each time. */
     int32_t gate, count;
     bool again; /* it computes an activation again */
+    /* The step + 1 before it whose code it runs; 0: it has its own. What of its
+     * operands does not lie where shared code has them (outline.c): how many,
+     * bytes that are copied there and back, and that lie there meanwhile, on
+     * the tile that has most. */
+    int32_t body, calls, copies; /* calls: how many steps run it; 0: one */
+    int64_t copied_bytes, held_bytes;
     /* On the chip */
     ipu_cycles cycles;
     int64_t busy_tiles;   /* that compute */
@@ -188,12 +194,17 @@ struct ipu_executable {
     /* Borrowed while it is being compiled: */
     struct ipu__progress *progress;
     struct ipu__plans *plans;
+    const struct ipu__alike *alike; /* steps to be placed alike; or NULL */
+    int64_t beside; /* bytes on each tile that others have: of a body, those of
+                       the program around it */
 };
 
 /* ipu_compile_with, with plans of products that others have found for the same
- * chip; NULL: it keeps its own. */
+ * chip, or NULL: it keeps its own; and with bytes of each tile that others
+ * have. */
 int ipu__compile(const ipu_graph *graph, const ipu_compile_options *options,
-                 struct ipu__plans *plans, ipu_executable **executable);
+                 struct ipu__plans *plans, int64_t beside,
+                 ipu_executable **executable);
 
 /* The passes, in order; each fills its part of the executable. */
 
@@ -223,8 +234,25 @@ int ipu__plan_memory(struct ipu_executable *executable);
 int ipu__place(struct ipu_executable *executable, bool with_costs);
 /* The code of all steps, once their costs are known. */
 int ipu__count_code(struct ipu_executable *executable);
+/* Of one, what no other step has unless it is equal; and what it needs to copy
+ * operands to where shared code has them. */
+int64_t ipu__own_code_bytes(const struct ipu_executable *executable,
+                            const struct ipu__step *step);
+int64_t ipu__copy_code_bytes(int32_t copies);
+/* Equal steps share code, if it is too much otherwise. */
+int ipu__outline(struct ipu_executable *executable);
+/* How many bytes of a tile there are too many, or, if negative, left; of
+ * several chips, in all code. */
+int ipu__excess(const struct ipu_executable *executable, int64_t *bytes);
 /* What each step takes on the chip, beside the tensors that lie there. */
 int ipu__cost(struct ipu_executable *executable);
+/* Of these, to and from where shared code has them, for a vertex that copies
+ * so many bytes of a tile. */
+int ipu__count_copies(const struct ipu_executable *executable, int64_t bytes,
+                      ipu_cycles *cycles);
+/* Whether ops are told the same, but for the seeds of random numbers. */
+bool ipu__attributes_alike(const struct ipu__attributes *a,
+                           const struct ipu__attributes *b);
 /* IPU_ERR_FULL if a tile would hold more than it can, with all that helps:
  * found by compiling the graph anew with each (remedy.h). */
 int ipu__check_fit(const struct ipu_executable *executable,
@@ -232,9 +260,10 @@ int ipu__check_fit(const struct ipu_executable *executable,
 
 /* The same of each chip, if there are several. */
 int ipu__check_shards(const struct ipu_executable *executable);
-/* The bodies, before the graph's own passes. */
+/* The bodies, before the graph's own passes, for tiles on which others have so
+ * many bytes. */
 int ipu__compile_loops(const ipu_graph *graph,
-                       const ipu_compile_options *options,
+                       const ipu_compile_options *options, int64_t beside,
                        struct ipu_executable *executable);
 /* Loops and queues. */
 void ipu__loop_codes_free(struct ipu_executable *executable);

@@ -85,7 +85,7 @@ static int compile(const struct ipu__trial *t, const ipu_graph *g,
 
     o.allow_out_of_memory = 1;
     o.without |= without;
-    return ipu__compile(g, &o, t->plans, e);
+    return ipu__compile(g, &o, t->plans, 0, e);
 }
 
 /* Code and variables, on the tile that has most of them. */
@@ -632,6 +632,8 @@ int ipu_remedy_try(const ipu_graph *graph, const ipu_compile_options *options,
 
     IPU_TRY(check_arguments(graph, options, kind, parts, remedy));
     t.plans = ipu__plans_new();
+    if (!t.plans)
+        return ipu__fail_memory(1);
     if (parts == 0 && remedies[kind].most > 1) {
         status = measure(&t, graph, &plain);
         t.plain_bytes = plain.tile_bytes;

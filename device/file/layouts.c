@@ -157,6 +157,7 @@ static const struct ipu__member executable[] = {
     MEMBER(15, IPU__INT64, info.remote_bytes),
     MEMBER(16, IPU__INT64, exchange_code_bytes),
     MEMBER(17, IPU__INT64, state_bytes),
+    MEMBER(18, IPU__INT64, info.shared_code_bytes),
 };
 LAYOUT(ipu__executable_layout, "a program", executable);
 #undef STRUCT
@@ -227,6 +228,11 @@ static const struct ipu__member step[] = {
     MEMBER(28, IPU__INT64, cycles.partial_bytes),
     MEMBER(29, IPU__INT64, give_bytes),
     MEMBER(30, IPU__INT32, loop),
+    MEMBER(31, IPU__INT32, body),
+    MEMBER(32, IPU__INT32, calls),
+    MEMBER(33, IPU__INT32, copies),
+    MEMBER(34, IPU__INT64, copied_bytes),
+    MEMBER(35, IPU__INT64, held_bytes),
 };
 LAYOUT(ipu__step_layout, "a step", step);
 #undef STRUCT

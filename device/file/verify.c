@@ -283,6 +283,15 @@ static int verify_fused(const struct ipu__reader *r,
                           : ipu__damaged(r, "step %d cuts rows", (int)i);
 }
 
+/* Its own, or that of a step before it that has its own. */
+static bool has_code(const ipu_executable *e, int32_t i)
+{
+    const struct ipu__step *s = &e->steps[i];
+
+    return s->body == 0 ||
+           (within((int64_t)s->body - 1, i) && e->steps[s->body - 1].body == 0);
+}
+
 static int verify_step(const struct ipu__reader *r,
                        const struct ipu__verified *program, int32_t i)
 {
@@ -297,6 +306,8 @@ static int verify_step(const struct ipu__reader *r,
         return ipu__damaged(r, "step %d makes what has no place", (int)i);
     if (!is_gate(e, s->gate) || s->count < 0)
         return ipu__damaged(r, "step %d runs never", (int)i);
+    if (!has_code(e, i))
+        return ipu__damaged(r, "step %d runs the code of no step", (int)i);
     if (s->kind == IPU__COMPUTE)
         return verify_compute(r, program, i);
     if (s->kind == IPU__FUSED)

@@ -47,7 +47,9 @@ enum {
     IPU_PASS_SIMPLIFY = 2, /* x * 1, a reshape of a reshape, ... */
     IPU_PASS_MERGE = 4,    /* what is computed twice is computed once */
     IPU_PASS_FUSE = 8,     /* ops by element that follow each other are one */
-    IPU_PASS_ORDER = 16    /* steps come in an order that needs less memory */
+    IPU_PASS_ORDER = 16,   /* steps come in an order that needs less memory */
+    IPU_PASS_OUTLINE = 32  /* what does not fit otherwise has equal steps share
+                              code, which may take cycles: see ipu_step_info */
 };
 
 typedef struct ipu_compile_options {
@@ -86,6 +88,8 @@ typedef struct ipu_memory_info {
     int32_t fullest_step; /* when it is */
     int64_t remote_bytes; /* of variables in the DRAM beside the chip, which
                              none of the above but planned_bytes has */
+    int64_t shared_code_bytes; /* how much more code there would be on each tile
+                                  if equal steps shared none */
 } ipu_memory_info;
 
 int ipu_executable_memory(const ipu_executable *executable,
@@ -110,6 +114,12 @@ typedef struct ipu_step_info {
     int32_t update_count; /* it runs every so many runs; 1: in each */
     int32_t again;        /* 1: it computes an activation again */
     const char *parts;    /* of a "fused" step: "conv2d, bias_add"; else NULL */
+    int32_t code_of;      /* the step whose code it runs; itself */
+    int32_t calls;        /* how many steps run that code: more than 1, if they
+                             are equal and the program did not fit otherwise */
+    int64_t copied_bytes; /* to where that code has its operands and back, on
+                             the tile that has most: their cycles are among
+                             compute_cycles */
 } ipu_step_info;
 
 int ipu_executable_step(const ipu_executable *executable, int32_t step,

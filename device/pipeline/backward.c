@@ -363,7 +363,7 @@ int ipu__pipeline_compile(const struct ipu_pipeline *p, const ipu_graph *graph,
     options.size = sizeof options;
     options.target = &p->system.ipu;
     options.allow_out_of_memory = 1;
-    IPU_TRY(ipu__compile(graph, &options, p->plans, executable));
+    IPU_TRY(ipu__compile(graph, &options, p->plans, 0, executable));
     leave_to_chips(*executable);
     return IPU_OK;
 }

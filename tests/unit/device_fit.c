@@ -334,7 +334,7 @@ START_TEST(the_compiler_may_place_it_better)
                                       .dtype = IPU_FLOAT32,
                                       .offload = IPU_OFFLOAD_OFF,
                                       .placed = true};
-    const struct network n = {IPU_OPTIMIZER_SGD, 256, 24, &heaped};
+    const struct network n = {IPU_OPTIMIZER_SGD, 256, 30, &heaped};
     ipu_remedy r = told(refusal(&n), IPU_REMEDY_PLACEMENT,
                         "the compiler's placement, not the program's");
 
