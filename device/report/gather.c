@@ -77,6 +77,9 @@ static int gather_step(struct ipu_profile *p, const struct ipu_executable *e,
         .fullest_tile_bytes = info.fullest_tile_bytes,
         .ns = engine ? ipu_engine_step_ns(engine, i) : -1,
         .estimate = ipu__profile_keep(p, info.estimate),
+        .calls = info.calls,
+        .code_of = info.code_of,
+        .copied_bytes = info.copied_bytes,
     };
     gather_cycles(&info, call || s->op == &ipu__host_receive, step);
     if (s->output >= 0)

@@ -39,6 +39,9 @@ const struct ipu__json_member ipu__step_json[] = {
     STEP(INT64, fullest_tile_bytes),
     STEP(INT64, ns),
     STEP(TEXT_OR_NULL, estimate),
+    STEP(INT32_OR_0, calls),
+    STEP(INT32_OR_0, code_of),
+    STEP(INT64_OR_0, copied_bytes),
     END};
 
 #define BLOCK(kind, field) M(struct ipu__profile_block, kind, field)
@@ -85,17 +88,12 @@ const struct ipu__json_member ipu__stream_json[] = {
 
 #define MEMORY(kind, field) M(ipu_memory_info, kind, field)
 const struct ipu__json_member ipu__memory_json[] = {
-    MEMORY(INT64, always_live_bytes),
-    MEMORY(INT64, peak_bytes),
-    MEMORY(INT64, planned_bytes),
-    MEMORY(INT64, unshared_bytes),
-    MEMORY(INT64, bytes_on_fullest_tile),
-    MEMORY(INT64, bytes_per_tile),
-    MEMORY(INT32, fullest_tile),
-    MEMORY(INT64, fullest_tile_bytes),
-    MEMORY(INT32, fullest_step),
-    MEMORY(INT64, remote_bytes),
-    END};
+    MEMORY(INT64, always_live_bytes),      MEMORY(INT64, peak_bytes),
+    MEMORY(INT64, planned_bytes),          MEMORY(INT64, unshared_bytes),
+    MEMORY(INT64, bytes_on_fullest_tile),  MEMORY(INT64, bytes_per_tile),
+    MEMORY(INT32, fullest_tile),           MEMORY(INT64, fullest_tile_bytes),
+    MEMORY(INT32, fullest_step),           MEMORY(INT64, remote_bytes),
+    MEMORY(INT64_OR_0, shared_code_bytes), END};
 
 #define CYCLES(kind, field) M(ipu_program_cycles, kind, field)
 const struct ipu__json_member ipu__cycles_json[] = {CYCLES(INT64, compute),
@@ -143,8 +141,10 @@ static json_t *pack_one(const struct ipu__json_member *m, const char *at)
 {
     switch (m->type) {
     case IPU__JSON_INT32:
+    case IPU__JSON_INT32_OR_0:
         return json_integer(*(const int32_t *)(const void *)at);
     case IPU__JSON_INT64:
+    case IPU__JSON_INT64_OR_0:
         return json_integer(*(const int64_t *)(const void *)at);
     case IPU__JSON_REAL: return json_real(*(const double *)(const void *)at);
     case IPU__JSON_BOOL: return json_boolean(*(const bool *)(const void *)at);
@@ -186,7 +186,7 @@ static int unpack_integer(const struct ipu__json_member *m, const char *where,
     /* -1 is what is not known; the most leaves room for sums. */
     if (!json_is_integer(value) || number < -1 || number > MOST)
         return unfit(where, m->name, value, "a whole number, not too large");
-    if (m->type == IPU__JSON_INT64) {
+    if (m->type == IPU__JSON_INT64 || m->type == IPU__JSON_INT64_OR_0) {
         *(int64_t *)(void *)at = number;
         return IPU_OK;
     }
@@ -214,6 +214,9 @@ static int unpack_one(const struct ipu__json_member *m, const char *where,
                       char *at)
 {
     switch (m->type) {
+    case IPU__JSON_INT32_OR_0:
+    case IPU__JSON_INT64_OR_0:
+        return value ? unpack_integer(m, where, value, at) : IPU_OK;
     case IPU__JSON_INT32:
     case IPU__JSON_INT64: return unpack_integer(m, where, value, at);
     case IPU__JSON_REAL:

@@ -16,7 +16,10 @@ enum ipu__json_type {
     IPU__JSON_REAL,
     IPU__JSON_BOOL,
     IPU__JSON_TEXT,
-    IPU__JSON_TEXT_OR_NULL
+    IPU__JSON_TEXT_OR_NULL,
+    /* 0 where it is missing: since the first version of profiles. */
+    IPU__JSON_INT32_OR_0,
+    IPU__JSON_INT64_OR_0
 };
 
 /* A list of them ends with a NULL name. */

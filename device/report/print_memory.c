@@ -14,6 +14,25 @@
 
 enum { BINS = 8, BUCKETS = 16, LARGEST = 12, BAR = 24 };
 
+/* Code that equal steps have in common. */
+static void print_shared(const struct ipu__program *p, struct ipu__text *text)
+{
+    int32_t sharing = 0, copying = 0, codes = 0;
+    char a[IPU__NUMBER_TEXT];
+
+    for (int32_t i = 0; i < p->nsteps; i++)
+        if (p->steps[i].calls > 1) {
+            sharing++;
+            codes += p->steps[i].code_of == i;
+            copying += p->steps[i].copied_bytes > 0;
+        }
+    ipu__text_put(text,
+                  "  code shared: %d steps run the code of %d, %d of them copy "
+                  "operands for it; %s more on each tile otherwise\n",
+                  (int)sharing, (int)codes, (int)copying,
+                  ipu__bytes_text((double)p->memory.shared_code_bytes, a));
+}
+
 static void print_sums(const struct ipu__program *p, struct ipu__text *text)
 {
     int64_t bytes[IPU_NUM_CATEGORIES];
@@ -30,6 +49,8 @@ static void print_sums(const struct ipu__program *p, struct ipu__text *text)
     if (p->memory.remote_bytes > 0)
         ipu__text_put(text, "  beside the chip: %s\n",
                       ipu__bytes_text((double)p->memory.remote_bytes, a));
+    if (p->memory.shared_code_bytes > 0)
+        print_shared(p, text);
     for (ipu_category c = 0; c < IPU_NUM_CATEGORIES; c++) {
         if (bytes[c] == 0)
             continue;

@@ -37,6 +37,9 @@ struct ipu__profile_step {
     int64_t fullest_tile_bytes;
     int64_t ns;           /* measured, of all runs; -1: not measured */
     const char *estimate; /* why the cycles are one, or NULL */
+    int32_t calls;        /* steps that run its code; 0 or 1: it alone */
+    int32_t code_of;      /* the step that it is of */
+    int64_t copied_bytes; /* to where that has its operands, and back */
 };
 
 /* So many neighbouring tiles, from first on, with bytes each. */
