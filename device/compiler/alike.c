@@ -144,9 +144,10 @@ static bool leaves_chip(const struct ipu_executable *e,
     for (int i = 0; i < part->op->ninputs; i++)
         if (e->values[part->inputs[i]].remote)
             return true;
-    return e->values[part->output].remote || part->op == &ipu__host_receive || part->op == &ipu__remote_load ||
-           part->op == &ipu__remote_store || part->op == &ipu__row_load ||
-           part->op == &ipu__row_store || part->op->collective;
+    return e->values[part->output].remote || part->op == &ipu__host_receive ||
+           part->op == &ipu__remote_load || part->op == &ipu__remote_store ||
+           part->op == &ipu__row_load || part->op == &ipu__row_store ||
+           part->op->collective;
 }
 
 /* It has code of its own that others might run. */

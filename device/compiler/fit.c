@@ -168,7 +168,7 @@ static void add_remedy(struct remedies *r, const ipu_remedy *remedy)
 
     describe(r, remedy->kind, remedy->parts, what, sizeof what);
     add(r->line, "; %s: %" PRId64 " bytes%s%s, ", what, remedy->tile_bytes,
-        r->hopeless ? " of code and variables alone" : "",
+        r->hopeless ? " at least" : "",
         remedy->fits ? "" : " (still too many)");
     if (remedy->runs > 1)
         add(r->line, "%d runs, of %.4g ms in all", (int)remedy->runs,

@@ -20,8 +20,8 @@
  * tiles, which is seen to when tensors are placed (align.c).
  *
  * Memory that is free has no value. So code is shared only where a program
- * would not fit otherwise, and only as much as it takes: first what costs
- * nothing, then what costs the fewest cycles for the bytes it saves.
+ * would not fit otherwise, but could, and only as much as it takes: first what
+ * costs nothing, then what costs the fewest cycles for the bytes it saves.
  */
 #include "compiler/outline.h"
 
@@ -31,7 +31,7 @@
 #include "graph/error.h"
 
 /* How often more is shared since what is copied takes room, too. */
-enum { MOST_ROUNDS = 12 };
+enum { MOST_ROUNDS = 4 };
 
 /* ------------------------------------------------------------------ places */
 
@@ -424,7 +424,7 @@ static int share_until_it_fits(struct outliner *o)
         IPU_TRY(ipu__excess(o->e, &excess));
         if (excess <= 0)
             return IPU_OK;
-        bytes += excess;
+        bytes += excess << round;
         more = share(o, bytes);
         IPU_TRY(more);
         IPU_TRY(ipu__place(o->e, true));
@@ -470,7 +470,8 @@ int ipu__outline(struct ipu_executable *e)
     int status;
 
     IPU_TRY(ipu__excess(e, &before));
-    if (before <= 0)
+    /* Without any code it would not fit either. */
+    if (before <= 0 || before > e->code_bytes)
         return IPU_OK;
     status = ipu__alike_init(e, false, &alike);
     if (status >= 0 && alike.ngroups > 0) {

@@ -88,15 +88,19 @@ static int compile(const struct ipu__trial *t, const ipu_graph *g,
     return ipu__compile(g, &o, t->plans, 0, e);
 }
 
-/* Code and variables, on the tile that has most of them. */
+/* What it takes at least: variables, on the tile that has most of them, and
+ * code, which is not shared as it could be if that does not help (outline.c).
+ */
 static int64_t least_bytes(const struct ipu_executable *e)
 {
-    int64_t most = 0;
+    int64_t most = 0, excess = 0;
 
     for (int32_t t = 0; t < e->target.tiles; t++)
         if (most < e->tiles[t].always_bytes)
             most = e->tiles[t].always_bytes;
-    return most + e->code_bytes;
+    if (ipu__excess(e, &excess) >= 0 && excess <= e->code_bytes)
+        most += e->code_bytes;
+    return most;
 }
 
 /* What no order of steps can help is not put in order, which would take longer

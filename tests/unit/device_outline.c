@@ -59,9 +59,9 @@ static ipu_tensor train(ipu_graph *g, int layers)
     loss = ipu_reduce_sum(g, ipu_square(g, h), 1.0 / ROWS);
     MUST(ipu_gradients(g, loss, 2 * layers, weights, slopes));
     for (int i = 0; i < 2 * layers; i++)
-        MUST(ipu_assign(g, weights[i],
-                        ipu_subtract(g, weights[i],
-                                     ipu_scale(g, slopes[i], 0.05, 0))));
+        MUST(ipu_assign(
+            g, weights[i],
+            ipu_subtract(g, weights[i], ipu_scale(g, slopes[i], 0.05, 0))));
     return loss;
 }
 
@@ -260,8 +260,8 @@ START_TEST(what_lies_there_is_not_copied)
     int shared = 0;
 
     for (int i = 0; i < 12; i++) {
-        ipu_tensor y = ipu_transpose(
-            d.graph, ipu_scale(d.graph, x, 1, i + 1), NULL);
+        ipu_tensor y =
+            ipu_transpose(d.graph, ipu_scale(d.graph, x, 1, i + 1), NULL);
 
         z = ipu_add(d.graph, z, ipu_transpose(d.graph, y, NULL));
     }
