@@ -186,10 +186,13 @@ int ipu__find_axis(ipu_graph *graph, const struct ipu__op *op,
 #endif
 
 /* Before a loop whose element i depends on nothing but elements i, in place or
- * not. */
+ * not; and before one over the lanes of a vector with a choice in it, which is
+ * taken apart otherwise before it can become one. */
 #ifdef __clang__
+#define IPU__BY_LANE _Pragma("clang loop vectorize(enable)")
 #define IPU__BY_ELEMENT _Pragma("clang loop vectorize(assume_safety)")
 #else
+#define IPU__BY_LANE _Pragma("GCC unroll 1")
 #define IPU__BY_ELEMENT _Pragma("GCC ivdep")
 #endif
 

@@ -64,7 +64,9 @@ IPU__WIDE double ipu__row_dot(const float *a, const float *b, int64_t count)
 
 static inline float larger(float a, float b)
 {
-    return a >= b || a != a ? a : b;
+    float most = a >= b ? a : b;
+
+    return a != a ? a : most; /* not ||, which keeps loops from being vectors */
 }
 
 IPU__WIDE float ipu__row_max(float most, const float *x, int64_t count)
@@ -74,9 +76,11 @@ IPU__WIDE float ipu__row_max(float most, const float *x, int64_t count)
 
     for (int l = 0; l < IPU__LANES; l++)
         lanes[l] = most;
-    for (; i + IPU__LANES <= count; i += IPU__LANES)
+    for (; i + IPU__LANES <= count; i += IPU__LANES) {
+        IPU__BY_LANE
         for (int l = 0; l < IPU__LANES; l++)
             lanes[l] = larger(lanes[l], x[i + l]);
+    }
     for (; i < count; i++)
         most = larger(most, x[i]);
     /* In halves, of which all but the last few are vectors. */
