@@ -36,6 +36,12 @@ function summarySection(p) {
                 `of the memory: ${bytes(used)} of ${bytes(all)}, ` +
                     `${bytes(Math.max(all - used, 0))} free`
             ),
+            m.shared_code_bytes > 0
+                ? card(
+                      bytes(m.shared_code_bytes),
+                      "more code on each tile, did equal steps not share it"
+                  )
+                : null,
             card(
                 percent(c.flops / c.seconds, peak),
                 `of the peak in ${p.derived.peak_dtype}: ` +
