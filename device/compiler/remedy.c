@@ -19,7 +19,6 @@
 #include <stdlib.h>
 
 #include "graph/error.h"
-#include "ops/half.h"
 #include "replica/replica.h"
 #include "target/plans.h"
 #include "target/target.h"
@@ -215,56 +214,9 @@ static int recompute(ipu_graph *root, int32_t parts)
                            "could be kept");
 }
 
-static int halve_constant(struct ipu__tensor *t)
-{
-    int64_t count = ipu__shape_count(&t->shape);
-    void *halves = malloc((size_t)count * 2 + 1);
-
-    if (!halves)
-        return ipu__fail_memory((size_t)count * 2);
-    ipu__narrow(IPU_FLOAT16, halves, t->data, count);
-    free(t->data);
-    t->data = halves;
-    return IPU_OK;
-}
-
-static bool is_scalar(const struct ipu__shape *shape)
-{
-    return shape->ndim == 0;
-}
-
-static bool stays_wide(const ipu_graph *g, const struct ipu__tensor *t)
-{
-    return is_scalar(&t->shape) ||
-           (t->node >= 0 && g->nodes[t->node].op->makes_wide);
-}
-
-static int halve_one(ipu_graph *g)
-{
-    int changed = 0;
-
-    for (int32_t i = 0; i < g->ntensors; i++) {
-        struct ipu__tensor *t = &g->tensors[i];
-
-        if (t->shape.dtype != IPU_FLOAT32 || stays_wide(g, t))
-            continue;
-        if (t->data)
-            IPU_TRY(halve_constant(t));
-        t->shape.dtype = IPU_FLOAT16;
-        changed = 1;
-    }
-    for (int32_t n = 0; n < g->nnodes; n++) {
-        struct ipu__shape *told = &g->nodes[n].attributes.shape;
-
-        if (told->dtype == IPU_FLOAT32 && !is_scalar(told))
-            told->dtype = IPU_FLOAT16;
-    }
-    return changed;
-}
-
 static int halve(ipu_graph *g, int32_t parts)
 {
-    int changed = each(g, halve_one);
+    int changed = each(g, ipu__halve);
 
     (void)parts;
     return changed ? changed

@@ -46,6 +46,10 @@ bool ipu__has_gradients(const ipu_graph *graph);
  * than 1. The graph has no region before. */
 int ipu__put_update_apart(ipu_graph *graph, int32_t count);
 
+/* Tensors of float16 instead of float32; not those of its loops. 1: some
+ * were changed; 0: there is none. */
+int ipu__halve(ipu_graph *graph);
+
 /* Inputs with 1 / parts of the rows, and what follows from them. */
 int ipu__divide_batch(ipu_graph *graph, int32_t parts);
 
