@@ -63,8 +63,8 @@ struct net_case {
     int32_t replicas, stages; /* IPUs are their product */
     int32_t mini_batches;     /* of an update */
     bool offload;             /* the optimiser's state, beside the chip */
-    double published;         /* samples a second of the system; 0: none */
     int32_t io_tiles;         /* of each chip, that only serve the host */
+    double published;         /* samples a second of the system; 0: none */
 };
 
 /* Ended by a NULL name. */

@@ -87,8 +87,9 @@ static struct ipu__shape shape_of(const ipu_graph *graph, ipu_tensor tensor)
     int32_t index = graph && graph->status == IPU_OK ? ipu__index(graph, tensor)
                                                      : IPU_ERR_ARGUMENT;
 
-    return index < 0 ? (struct ipu__shape){.ndim = 0}
-                     : graph->tensors[index].shape;
+    if (index < 0)
+        return (struct ipu__shape){.ndim = 0};
+    return graph->tensors[index].shape;
 }
 
 ipu_tensor ipu_conv2d(ipu_graph *graph, ipu_tensor x, ipu_tensor kernel,

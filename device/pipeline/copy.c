@@ -95,10 +95,11 @@ static int make_engine(const struct ipu_pipeline *p, struct ipu__copy *copy,
 {
     int32_t c = 0;
 
-    if (!executable)
-        return IPU_OK;
-    while (p->chips[c].ipu != ipu) /* each part is on one of them */
+    while (c < p->nchips && p->chips[c].ipu != ipu)
         c++;
+    /* Each part is on one of them; not each does everything. */
+    if (c == p->nchips || !executable)
+        return IPU_OK;
     IPU_TRY(ipu_engine_new(executable, engine));
     for (int32_t v = 0; v < executable->nvalues; v++) {
         const struct ipu__value *value = &executable->values[v];

@@ -30,7 +30,8 @@ struct cell {
 static struct cell *find_cells(const struct ipu_profile *p, int32_t ipus,
                                int32_t width)
 {
-    struct cell *cells = calloc((size_t)ipus * (size_t)width, sizeof *cells);
+    struct cell *cells =
+        calloc((size_t)ipus * (size_t)width + 1, sizeof *cells);
 
     for (int32_t i = 0; cells && i < p->nslots; i++) {
         const ipu_pipeline_slot *s = &p->slots[i];

@@ -136,7 +136,7 @@ static int run_piece(struct hvd__set *set, const struct hvd__cut *cut)
     if (!fusees || !taken)
         status = hvd__fail_memory((size_t)n * sizeof *fusees);
     while (piece && status == HVD_OK) {
-        struct hvd__entry *batch;
+        struct hvd__entry *batch = NULL;
 
         piece =
             take_batch(set, piece, &n, cut->threshold, fusees, taken, &batch);
