@@ -60,9 +60,9 @@ struct net_case {
     net_build *build;
     struct net_size size;
     bool training;
+    bool offload;             /* the optimiser's state, beside the chip */
     int32_t replicas, stages; /* IPUs are their product */
     int32_t mini_batches;     /* of an update */
-    bool offload;             /* the optimiser's state, beside the chip */
     int32_t io_tiles;         /* of each chip, that only serve the host */
     double published;         /* samples a second of the system; 0: none */
 };

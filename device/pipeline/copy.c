@@ -93,12 +93,13 @@ static int make_engine(const struct ipu_pipeline *p, struct ipu__copy *copy,
                        int32_t ipu, const ipu_executable *executable,
                        ipu_engine **engine)
 {
+    const struct ipu__place *places;
     int32_t c = 0;
 
-    while (c < p->nchips && p->chips[c].ipu != ipu)
+    while (p->chips[c].ipu != ipu) /* each part is on one of them */
         c++;
-    /* Each part is on one of them; not each does everything. */
-    if (c == p->nchips || !executable)
+    places = copy->places[c];
+    if (!executable || !places) /* nothing is run there */
         return IPU_OK;
     IPU_TRY(ipu_engine_new(executable, engine));
     for (int32_t v = 0; v < executable->nvalues; v++) {
@@ -110,8 +111,7 @@ static int make_engine(const struct ipu_pipeline *p, struct ipu__copy *copy,
         variable = ipu__chip_variable(&p->chips[c], value->name);
         IPU_TRY(ipu_engine_place(
             *engine, value->name,
-            copy->places[c][variable - p->chips[c].variables].memory,
-            value->bytes));
+            places[variable - p->chips[c].variables].memory, value->bytes));
     }
     return IPU_OK;
 }

@@ -60,8 +60,8 @@ assert len(document['rows']) > 15 and document['notes']
 matvec, convolution, reduction, broadcast or stencil; networks by itself" speed
     is_wrong 2 "there is no system 'Pod3': C2, M2000, Pod16, Pod64, Bow-2000, \
 Bow-Pod16, Bow-Pod64 or model" --system Pod3
-    is_wrong 2 "there is no target 'mk7': mk1, mk2 or bow (ipu1, ipu2, ipu21), \
-or a JSON file of your own" --target mk7
+    is_wrong 2 "there is no target 'mk7': mk1, mk2, bow (ipu1, ipu2, ipu21) or \
+c600, or a JSON file of your own" --target mk7
     is_wrong 2 "/nowhere/chip.json: cannot be read: No such file or directory" \
         --target /nowhere/chip.json
     is_wrong 2 "--format: 'xml' is none of text, csv, json" --format xml
