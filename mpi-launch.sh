@@ -257,12 +257,25 @@ if [ -n "$signal" ]; then
 fi
 [ "$status" -ne 0 ] || exit 0
 # Who lost another rank may be gone before the shell above that one has its
-# turn: within a second, a rank that a signal ended was first. (But not if it
-# was SIGABRT, which a program that has lost another may well send itself.)
+# turn: within a second, a rank that a signal ended was first. SIGABRT a program
+# that has lost another may well send itself, as all that have lost it do then:
+# who alone ended so, or alone otherwise, was first.
 first=$(sort -n "$directory/ends" 2>/dev/null | awk '
     NR == 1 { since = $1; first = $0 }
-    $1 < since + 1e9 && $4 > 128 && $4 != 134 { first = $0; exit }
-    END { if (NR) print first }')
+    $1 >= since + 1e9 { next }
+    $4 > 128 && $4 != 134 && !killed { killed = $0 }
+    $4 == 134 { aborted = $0; naborted++ }
+    $4 < 128 { other = $0; nothers++ }
+    END {
+        if (killed)
+            first = killed
+        else if (naborted == 1 && nothers > 1)
+            first = aborted
+        else if (nothers == 1 && naborted > 1)
+            first = other
+        if (NR)
+            print first
+    }')
 if [ -n "$first" ]; then
     read -r _ rank host status <<<"$first"
     printf '%s: rank %s on %s failed first: it %s\n' "$name" "$rank" "$host" \

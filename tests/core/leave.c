@@ -42,6 +42,13 @@ int main(int argc, char **argv)
             abort();
         return report("sum", hvd_allreduce(&x, &x, 1, HVD_FLOAT32, HVD_SUM));
     }
+    if (strcmp(how, "others-abort") == 0) {
+        if (last)
+            _Exit(3);
+        if (hvd_allreduce(&x, &x, 1, HVD_FLOAT32, HVD_SUM) < 0)
+            abort();
+        return 0;
+    }
     if (strcmp(how, "sleep") == 0)
         sleep(100);
     printf("%g of %d\n", (double)x, hvd_size());

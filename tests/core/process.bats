@@ -112,10 +112,15 @@ lines_with() { # text: how many lines of the output have it
 
 @test "a rank that is killed ends the job" {
     ranks 3 one-is-killed
-    # Of it, or of another that has heard of it, whichever was seen first: one
-    # that aborts is not told from one that gives up because of another.
-    [ "$status" -ne 0 ]
-    [[ $output =~ rank\ 2\ .*(SIGABRT|Aborted|is gone) ]]
+    # It alone aborts: it is why the others end, whoever is seen first.
+    [ "$status" -eq 134 ]
+    [[ $output =~ rank\ 2\ .*failed\ first:\ it\ was\ ended\ by\ .*SIGABRT ]]
+}
+
+@test "a rank that exits is told from those that abort because of it" {
+    ranks 3 others-abort
+    [ "$status" -eq 3 ]
+    [[ $output =~ rank\ 2\ .*failed\ first:\ it\ exited\ with\ status\ 3 ]]
 }
 
 @test "the library needs MPI and libc, and nothing of the device" {
