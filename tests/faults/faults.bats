@@ -10,20 +10,24 @@ setup_file() {
     gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$VICTIM" \
         "$BATS_TEST_DIRNAME/victim.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
     export HVD_HEARTBEAT_TIME=3s HVD_EXIT_GRACE_TIME=2s
-    shm_before=$(ls /dev/shm | sort)
-    export shm_before
+    # Open MPI's memory, apart from that of other jobs of the machine.
+    MEMORY=$(mktemp -d /dev/shm/hvd-faults.XXXXXXXX)
+    export MEMORY OMPI_MCA_btl_vader_backing_directory=$MEMORY
 }
 
-# A segment of a process that is at work beside us is not ours.
 teardown() {
-    local file
-    for file in $(comm -13 <(echo "$shm_before") <(ls /dev/shm | sort)); do
-        grep -qsF "$file" /proc/[0-9]*/maps || {
-            echo "left in /dev/shm: $file"
-            return 1
-        }
-    done
+    local left
+    left=$(ls -A "$MEMORY")
+    [ -z "$left" ] || {
+        echo "left in /dev/shm: $left"
+        rm -rf "${MEMORY:?}"/*
+        return 1
+    }
     ! pgrep -f "$VICTIM"
+}
+
+teardown_file() {
+    rm -rf "$MEMORY"
 }
 
 alone=(--enable-recovery)
