@@ -129,10 +129,12 @@ static int print(const struct ipu_options *o, const ipu_system *system)
         {"unit", -6, 0},   {"percent", 7, 1}, {"estimate", -8, 0}};
     struct output out = {.nreasons = 0};
     const struct ipu_sink sink = {put, &out};
-    char title[128];
+    char title[160];
     int status = 0;
 
-    snprintf(title, sizeof title, "%s (%d x %s): modelled; percent of the peak",
+    snprintf(title, sizeof title,
+             "%s (%d x %s): modelled; percent of the peak, of stencils of "
+             "their roofline",
              system->name, (int)system->ipus, system->ipu.name);
     table_begin(&out.table, stdout, (enum table_format)o->format, title,
                 columns, sizeof columns / sizeof *columns);

@@ -3,36 +3,62 @@
  * Local memory: how long a load takes, and STREAM on all tiles, over arrays of
  * half of a tile's memory.
  *
- * Loops are compiled (vectors of 8 bytes, an instruction at a time, counted
- * once in four iterations, which are unrolled) or written by hand.
+ * Loops are of three kinds. A compiler that does not know how arrays are
+ * aligned makes scalar code: an element at a time, an instruction for each
+ * load, store and operation, and a branch that counts; pointers move on with
+ * the accesses. One that knows it makes vectors of 8 bytes, an instruction at a
+ * time, in loops that are unrolled four times. By hand, memory and arithmetic
+ * share bundles, and loops are counted by hardware.
  */
 #include "ipu_rows.h"
 
+enum code { SCALAR, COMPILED, BY_HAND, NCODES };
+
 static const struct {
-    const char *compiled, *tuned;
-    int32_t loads, stores, arithmetic;           /* by hand */
-    int32_t compiled_loads, compiled_arithmetic; /* of 8 bytes each */
+    const char *what[NCODES];
+    int32_t loads, stores, arithmetic; /* by hand */
+    /* Of 8 bytes each, or of one element: */
+    int32_t compiled_loads, compiled_arithmetic;
 } kernels[] = {
-    {"read, compiled", "read, by hand", 2, 0, 1, 1, 1},
-    {"copy, compiled", "copy, by hand", 1, 1, 0, 1, 0},
-    {"scale, compiled", "scale, by hand", 1, 1, 1, 1, 1},
-    {"add, compiled", "add, by hand", 2, 1, 1, 2, 1},
-    {"triad, compiled", "triad, by hand", 2, 1, 1, 2, 2},
+    {{"read, scalar", "read, compiled", "read, by hand"}, 2, 0, 1, 1, 1},
+    {{"copy, scalar", "copy, compiled", "copy, by hand"}, 1, 1, 0, 1, 0},
+    {{"scale, scalar", "scale, compiled", "scale, by hand"}, 1, 1, 1, 1, 1},
+    {{"add, scalar", "add, compiled", "add, by hand"}, 2, 1, 1, 2, 1},
+    {{"triad, scalar", "triad, compiled", "triad, by hand"}, 2, 1, 1, 2, 2},
 };
 
 enum { NKERNELS = sizeof kernels / sizeof *kernels, UNROLLED = 4 };
 
+static ipu_loop loop_of(int kernel, enum code code)
+{
+    int32_t unrolled = code == COMPILED ? UNROLLED : 1;
+    ipu_loop loop = {.size = sizeof loop,
+                     .tuned = code == BY_HAND,
+                     .loads = kernels[kernel].loads,
+                     .stores = unrolled * kernels[kernel].stores,
+                     .arithmetic = kernels[kernel].arithmetic};
+
+    if (code == BY_HAND)
+        return loop;
+    loop.loads = unrolled * kernels[kernel].compiled_loads;
+    loop.arithmetic = unrolled * kernels[kernel].compiled_arithmetic;
+    if (code == SCALAR)
+        loop.control = 1;
+    else
+        loop.control = kernels[kernel].stores ? 2 : 0;
+    return loop;
+}
+
 static int stream(const ipu_system *system, const struct ipu_sink *sink,
-                  const char *what, ipu_loop loop)
+                  const char *what, int32_t width, ipu_loop loop)
 {
     const ipu_target *chip = &system->ipu;
     ipu_target_peaks peaks = ipu_row_peaks(system);
     ipu_cycles cycles = {.size = sizeof cycles};
-    int32_t bytes = (loop.loads + loop.stores) * chip->vector_bytes;
+    int32_t bytes = (loop.loads + loop.stores) * width;
     double moved, peak = peaks.memory_bytes_per_second;
     int status;
 
-    loop.size = sizeof loop;
     loop.iterations = chip->bytes_per_tile / 2 / bytes;
     status = ipu_model_loop(chip, &loop, &cycles);
     if (status < 0)
@@ -73,23 +99,13 @@ int ipu_rows_memory(const ipu_system *system, const struct ipu_sink *sink)
 {
     int status = latency(system, sink);
 
-    for (int i = 0; i < NKERNELS && status >= 0; i++) {
-        ipu_loop compiled = {
-            .loads = UNROLLED * kernels[i].compiled_loads,
-            .stores = UNROLLED * kernels[i].stores,
-            .arithmetic = UNROLLED * kernels[i].compiled_arithmetic,
-            .control = kernels[i].stores ? 2 : 0,
-        };
-        ipu_loop tuned = {
-            .tuned = 1,
-            .loads = kernels[i].loads,
-            .stores = kernels[i].stores,
-            .arithmetic = kernels[i].arithmetic,
-        };
+    for (int i = 0; i < NKERNELS * NCODES && status >= 0; i++) {
+        enum code code = (enum code)(i % NCODES);
+        int32_t width =
+            code == SCALAR ? (int32_t)sizeof(float) : system->ipu.vector_bytes;
 
-        status = stream(system, sink, kernels[i].compiled, compiled);
-        if (status >= 0)
-            status = stream(system, sink, kernels[i].tuned, tuned);
+        status = stream(system, sink, kernels[i / NCODES].what[code], width,
+                        loop_of(i / NCODES, code));
     }
     return status;
 }

@@ -153,11 +153,26 @@ int ipu_rows_reduction(const ipu_system *system, const struct ipu_sink *sink)
     return 0;
 }
 
+/* Operations a second that a stencil could reach: each point that it reads and
+ * the cell that it writes are accesses to local memory, for there is no cache,
+ * at the bandwidth of that; but no more than the arithmetic of vectors gives, a
+ * multiplication and an addition for each of their elements a cycle. */
+static double roofline(const ipu_system *system, int32_t points)
+{
+    ipu_target_peaks peaks = ipu_row_peaks(system);
+    double flops = points + 1.0; /* ipu_model_stencil counts as many */
+    double bytes = 4 * (points + 1.0);
+    double memory = peaks.memory_bytes_per_second * flops / bytes;
+    double vectors = 2.0 * system->ipu.vector_bytes / 4 * system->ipu.tiles *
+                     system->ipu.clock_hz;
+
+    return memory < vectors ? memory : vectors;
+}
+
 static int stencil(const ipu_system *system, const struct ipu_sink *sink,
                    int32_t dims, int32_t points, int64_t side, int32_t tuned,
                    const char *what)
 {
-    ipu_target_peaks peaks = ipu_row_peaks(system);
     ipu_cycles cycles = {.size = sizeof cycles};
     int status =
         ipu_model_stencil(&system->ipu, dims, side, points, tuned, &cycles);
@@ -170,7 +185,7 @@ static int stencil(const ipu_system *system, const struct ipu_sink *sink,
         system, sink,
         (struct ipu_row){
             .group = "stencil", .what = what, .size = side, .unit = "TFLOPS"},
-        &cycles, cycles.flops, peaks.flops_float32);
+        &cycles, cycles.flops, roofline(system, points));
     return 0;
 }
 

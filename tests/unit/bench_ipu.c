@@ -124,6 +124,48 @@ START_TEST(the_tutorial_exactly)
 }
 END_TEST
 
+/* Scalar code issues an instruction for each access and operation, and one to
+ * count: a triad of six takes 6 cycles for 12 bytes. */
+START_TEST(scalar_code_issues_an_instruction_for_each_access)
+{
+    const char *const what[] = {"read, scalar", "copy, scalar", "scale, scalar",
+                                "add, scalar", "triad, scalar"};
+    const double bytes[] = {4, 8, 8, 12, 12}, slots[] = {3, 3, 4, 5, 6};
+    ipu_system system = system_of("M2000", NULL);
+    double cycles = system.ipu.tiles * system.ipu.clock_hz;
+
+    run(&system);
+    for (int i = 0; i < 5; i++) {
+        double rate = bytes[i] / slots[i] * cycles / 1e12;
+
+        ck_assert_double_eq_tol(find("memory", what[i], 0)->rate / rate, 1,
+                                0.01);
+    }
+}
+END_TEST
+
+/* Without a cache, each point of a stencil is read from local memory: a
+ * quarter of an operation for a byte, whatever the points. On a Mk2 that allows
+ * 11.7 TFLOPS, so that vectors of two floats, 7.8 TFLOPS, are the roof. */
+START_TEST(stencils_are_seen_below_their_roofline)
+{
+    ipu_system system = system_of("M2000", NULL);
+    double roof = 4.0 * system.ipu.tiles * system.ipu.clock_hz / 1e12;
+
+    run(&system);
+    for (int i = 0; i < nrows; i++)
+        if (strcmp(rows[i].group, "stencil") == 0)
+            ck_assert_double_eq_tol(rows[i].share, rows[i].rate / roof, 1e-9);
+    system.ipu.load_bytes = 4; /* now memory is the narrower */
+    system.ipu.store_bytes = 4;
+    run(&system);
+    for (int i = 0; i < nrows; i++)
+        if (strcmp(rows[i].group, "stencil") == 0)
+            ck_assert_double_eq_tol(rows[i].share, 2 * rows[i].rate / roof,
+                                    1e-9);
+}
+END_TEST
+
 START_TEST(no_share_is_more_than_all)
 {
     const char *const systems[] = {"C2", "M2000", "Bow-Pod64", "model"};
@@ -194,6 +236,8 @@ static TCase *tcase_figures(void)
     tcase_add_loop_test(tcase, a_published_figure, 0,
                         (int)(sizeof figures / sizeof *figures));
     tcase_add_test(tcase, the_tutorial_exactly);
+    tcase_add_test(tcase, scalar_code_issues_an_instruction_for_each_access);
+    tcase_add_test(tcase, stencils_are_seen_below_their_roofline);
     tcase_add_loop_test(tcase, a_network_runs_as_fast_as_published, 0,
                         count_networks());
     tcase_add_loop_test(tcase, no_share_is_more_than_all, 0, 4);
