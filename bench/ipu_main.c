@@ -86,7 +86,11 @@ struct output {
     struct table table;
     const char *reasons[MAX_REASONS]; /* each once */
     int nreasons;
+    bool limited; /* memory limits one of the rows */
 };
+
+/* Plans that are nearly as good with the memory there is are not told. */
+static const double LIMITED = 1.01;
 
 static void note_reason(struct output *out, const char *reason)
 {
@@ -117,6 +121,12 @@ static void put(void *context, const struct ipu_row *row)
     else
         table_nothing(t);
     table_text(t, row->estimate ? "~" : "");
+    if (row->with_room >= LIMITED)
+        table_number(t, row->with_room);
+    else
+        table_nothing(t);
+    if (row->with_room >= LIMITED)
+        out->limited = true;
     if (row->estimate)
         note_reason(out, row->estimate);
 }
@@ -124,9 +134,10 @@ static void put(void *context, const struct ipu_row *row)
 static int print(const struct ipu_options *o, const ipu_system *system)
 {
     static const struct table_column columns[] = {
-        {"group", -11, 0}, {"what", -27, 0},  {"size", 10, 0},
-        {"cycles", 10, 0}, {"ns", 12, 1},     {"rate", 9, 2},
-        {"unit", -6, 0},   {"percent", 7, 1}, {"estimate", -8, 0}};
+        {"group", -11, 0},  {"what", -27, 0},  {"size", 10, 0},
+        {"cycles", 10, 0},  {"ns", 12, 1},     {"rate", 9, 2},
+        {"unit", -6, 0},    {"percent", 7, 1}, {"estimate", -8, 0},
+        {"with_room", 9, 2}};
     struct output out = {.nreasons = 0};
     const struct ipu_sink sink = {put, &out};
     char title[160];
@@ -147,6 +158,10 @@ static int print(const struct ipu_options *o, const ipu_system *system)
         snprintf(note, sizeof note, "~ %s", out.reasons[i]);
         table_note(&out.table, note);
     }
+    if (out.limited)
+        table_note(&out.table, "with_room: memory limits the plan of this "
+                               "product; with enough of it, it would be so "
+                               "many times as fast");
     table_end(&out.table);
     return status;
 }

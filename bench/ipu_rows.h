@@ -17,6 +17,8 @@ struct ipu_row {
     const char *unit;     /* "TB/s" */
     double share;         /* of the peak; 0: it has none */
     const char *estimate; /* why it is only one; or NULL */
+    double with_room; /* how many times as fast a product would be if memory did
+                         not limit its plan; 1: it does not; 0: no product */
 };
 
 /* Where rows go; what they point to lasts as long as the program. */

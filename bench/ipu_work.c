@@ -13,13 +13,15 @@ static int product(const ipu_system *system, const struct ipu_sink *sink,
 {
     ipu_target_peaks peaks = ipu_row_peaks(system);
     ipu_cycles cycles = {.size = sizeof cycles};
-    int status = ipu_model_product(&system->ipu, p, NULL, &cycles);
+    ipu_plan plan = {.size = sizeof plan};
+    int status = ipu_model_product(&system->ipu, p, &plan, &cycles);
 
     if (status == IPU_ERR_FULL)
         return 0;
     if (status < 0)
         return status;
     row.unit = "TFLOPS";
+    row.with_room = (double)cycles.total / (double)plan.roomy_cycles;
     ipu_row_put(system, sink, row, &cycles, cycles.flops,
                 p->element_bytes == 2 ? peaks.flops_float16
                                       : peaks.flops_float32);

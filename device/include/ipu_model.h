@@ -128,9 +128,12 @@ typedef struct ipu_plan {
     int64_t slices;
     int64_t tiles; /* at work */
     int64_t output_slices;
+    int64_t roomy_cycles; /* of the best plan if memory were no limit: fewer
+                             than the total, if memory is what limits it */
 } ipu_plan;
 
-/* The cheapest plan found, and what it costs. plan may be NULL. */
+/* The cheapest plan found, and what it costs. plan may be NULL: then the
+ * product is searched once, not a second time without a limit of memory. */
 int ipu_model_product(const ipu_target *target, const ipu_product *product,
                       ipu_plan *plan, ipu_cycles *cycles);
 

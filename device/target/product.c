@@ -40,8 +40,10 @@ static const double TEMPORARY_SHARE = 0.6;
 /* Of a vertex with its loops, and of adding up. */
 enum { PRODUCT_CODE_BYTES = 624 };
 
-/* Room, of a tile: more than any product asks. */
+/* Room, of a tile: more than any product asks; and a tile's memory that no
+ * product fills. */
 #define UNLIMITED (INT64_C(1) << 60)
+#define ROOMY_TILE (INT64_C(1) << 49)
 
 /* Years on any chip; cycles still count in 64 bits. */
 static const double MOST_PRODUCTS = 0x1p55;
@@ -531,8 +533,22 @@ int ipu__product_beside(const ipu_target *target, const ipu_product *product,
     return IPU_OK;
 }
 
+/* What the product would take on a chip that has memory to spare. */
+static int count_roomy(const ipu_target *target, const ipu_product *product,
+                       int64_t *total)
+{
+    ipu_target roomy = *target;
+    ipu_cycles cycles = {.size = sizeof cycles};
+
+    roomy.bytes_per_tile = ROOMY_TILE;
+    IPU_TRY(ipu__product_beside(&roomy, product, -1, NULL, NULL, &cycles));
+    *total = cycles.total;
+    return IPU_OK;
+}
+
 int ipu_model_product(const ipu_target *target, const ipu_product *product,
                       ipu_plan *plan, ipu_cycles *cycles)
 {
-    return ipu__product_beside(target, product, -1, NULL, plan, cycles);
+    IPU_TRY(ipu__product_beside(target, product, -1, NULL, plan, cycles));
+    return plan ? count_roomy(target, product, &plan->roomy_cycles) : IPU_OK;
 }

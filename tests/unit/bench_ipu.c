@@ -166,6 +166,22 @@ START_TEST(stencils_are_seen_below_their_roofline)
 }
 END_TEST
 
+/* At the edge of memory a product is slow since its plan has no room: the row
+ * says so, and by how much. */
+START_TEST(a_plan_without_room_is_told)
+{
+    ipu_system system = system_of("C2", NULL);
+
+    run(&system);
+    ck_assert_double_lt(find("matmul", "float32", 1024)->with_room, 1.01);
+    ck_assert_double_gt(find("matmul", "float32", 4096)->with_room, 1.5);
+    ck_assert_double_eq(find("memory", "read, scalar", 0)->with_room, 0);
+    system.ipu.bytes_per_tile *= 64;
+    run(&system);
+    ck_assert_double_eq(find("matmul", "float32", 4096)->with_room, 1);
+}
+END_TEST
+
 START_TEST(no_share_is_more_than_all)
 {
     const char *const systems[] = {"C2", "M2000", "Bow-Pod64", "model"};
@@ -237,6 +253,7 @@ static TCase *tcase_figures(void)
                         (int)(sizeof figures / sizeof *figures));
     tcase_add_test(tcase, the_tutorial_exactly);
     tcase_add_test(tcase, scalar_code_issues_an_instruction_for_each_access);
+    tcase_add_test(tcase, a_plan_without_room_is_told);
     tcase_add_test(tcase, stencils_are_seen_below_their_roofline);
     tcase_add_loop_test(tcase, a_network_runs_as_fast_as_published, 0,
                         count_networks());
