@@ -79,26 +79,32 @@ static int link(const ipu_system *system, const struct ipu_sink *sink,
         system, sink,
         (struct ipu_row){
             .group = "links", .what = what, .size = bytes, .unit = "GB/s"},
-        &cycles, (double)bytes * (loaded ? system->ipu.tiles : 1), peak);
+        &cycles,
+        loaded == IPU_LINK_MEAN
+            ? 0 /* the time is the result */
+            : (double)bytes * (loaded ? system->ipu.tiles : 1),
+        peak);
     return 0;
 }
 
 int ipu_rows_links(const ipu_system *system, const struct ipu_sink *sink)
 {
+    static const char *const pair[] = {"in a pair, idle", "in a pair, loaded",
+                                       "in a pair, mean of loaded"};
+    static const char *const far[] = {"to the last, idle",
+                                      "to the last, loaded",
+                                      "to the last, mean of loaded"};
     int32_t last = system->ipus - 1;
     int status = 0;
 
     if (last < 1)
         return 0; /* there is nobody to talk to */
-    for (int64_t bytes = 8; bytes <= 8 << 10 && status >= 0; bytes *= 32) {
-        status = link(system, sink, 1, bytes, 0, "in a pair, idle");
-        if (status >= 0)
-            status = link(system, sink, 1, bytes, 1, "in a pair, loaded");
-        if (status >= 0 && last > 1)
-            status = link(system, sink, last, bytes, 0, "to the last, idle");
-        if (status >= 0 && last > 1)
-            status = link(system, sink, last, bytes, 1, "to the last, loaded");
-    }
+    for (int64_t bytes = 8; bytes <= 8 << 10 && status >= 0; bytes *= 32)
+        for (int32_t loaded = 0; loaded < 3 && status >= 0; loaded++) {
+            status = link(system, sink, 1, bytes, loaded, pair[loaded]);
+            if (status >= 0 && last > 1)
+                status = link(system, sink, last, bytes, loaded, far[loaded]);
+        }
     return status;
 }
 

@@ -93,7 +93,11 @@ int ipu_model_rearrange(const ipu_target *target, int64_t bytes, int32_t atom,
 
 /* --------------------------------------------------------- out of the chip */
 
-/* Bytes from chip to chip. loaded: every tile of the chip sends as many. */
+/* Bytes from chip to chip, in packets, through the queue of a link. loaded:
+ * whether one tile sends, or every tile of the chip as many; and then until the
+ * last message is there, as in a phase of a program, or the mean one. */
+enum { IPU_LINK_IDLE = 0, IPU_LINK_LOADED = 1, IPU_LINK_MEAN = 2 };
+
 int ipu_model_link(const ipu_system *system, int32_t from, int32_t to,
                    int64_t bytes, int32_t loaded, ipu_cycles *cycles);
 

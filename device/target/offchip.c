@@ -6,12 +6,35 @@
  * Chips meet over the links: 15 ns a hop, there and back, along half of the
  * ladder. That, the width of a link and what its headers leave (85 %) are
  * Graphcore's own figures for its models.
+ *
+ *     tiles  ----exchange----  block = link = block  ----exchange----  tiles
+ *              on
+ *           <------
+ *              packets
+ *           ------>
+ *
+ * Between chips nothing is timed by the compiler: data travels in packets with
+ * headers, and an exchange block at each link has a queue of tiles that want to
+ * send. A request starts it; then it tells a tile to send (on), takes that
+ * tile's packets, and goes on to the next (Graphcore's patent US 10,558,595).
+ * So a turn is the way there and back over the chip, and the packets, 4 bytes a
+ * cycle. A link takes several times that, so several tiles must have their turn
+ * at once. How many is not published: we take as many as keep the link busy if
+ * each sends one full packet, the rule by which queues are made (bandwidth
+ * times delay). Then small messages wait for turns, and large ones for bytes.
+ *
+ * How large a packet may be is not published: we take 128 bytes, the smallest
+ * maximum of PCI Express, whose lanes have the rate of these links. The size of
+ * a header follows from what headers leave of a stream of full packets.
  */
 #include <math.h>
 
 #include "graph/error.h"
 #include "target/cost.h"
 #include "target/target.h"
+
+/* The most that a packet carries. */
+enum { PACKET_BYTES = 128 };
 
 static int check(const ipu_system *system, int64_t bytes,
                  const ipu_cycles *cycles)
@@ -57,6 +80,55 @@ int ipu_model_global_sync(const ipu_system *system, int64_t *cycles)
     return IPU_OK;
 }
 
+/* How a message of each of some tiles leaves a chip. */
+struct queue {
+    double turn;   /* cycles from the word to send until all has come */
+    double every;  /* cycles from the end of one turn to that of the next */
+    int64_t turns; /* of the tiles that share a link */
+};
+
+/* Bytes on the wire, with the headers of all packets. */
+static double wire_bytes(const ipu_target *chip, int64_t bytes)
+{
+    double header = PACKET_BYTES * (1 / chip->link_efficiency - 1);
+
+    return (double)bytes + header * (double)ipu__ceil_div(bytes, PACKET_BYTES);
+}
+
+/* Cycles of one tile's turn, with so many bytes on the wire. */
+static double turn_cycles(const ipu_target *chip, double wire)
+{
+    return 2 * (double)ipu__mean_path(chip) +
+           ceil(wire / chip->exchange_bytes_per_cycle);
+}
+
+static struct queue queue_of(const ipu_target *chip, double bandwidth,
+                             int64_t bytes, int64_t senders)
+{
+    double wire = wire_bytes(chip, bytes);
+    double packet = wire_bytes(chip, PACKET_BYTES);
+    double link = chip->link_bytes_per_second / chip->clock_hz;
+    double links = fmax(1, bandwidth / chip->link_bytes_per_second);
+    double at_once = ceil(turn_cycles(chip, packet) * link / packet);
+    struct queue q;
+
+    q.turn = turn_cycles(chip, wire);
+    q.every = fmax(wire / link, q.turn / at_once);
+    q.turn = fmax(q.turn, q.every);
+    q.turns = (int64_t)ceil((double)senders / links);
+    return q;
+}
+
+/* Cycles until the last message of the queue has left, or the mean one. */
+static int64_t wait_in(const struct queue *q, int32_t loaded)
+{
+    double before = (double)(q->turns - 1) * q->every;
+
+    if (loaded == IPU_LINK_MEAN)
+        before /= 2;
+    return (int64_t)ceil(before + q->turn);
+}
+
 int ipu_model_link(const ipu_system *system, int32_t from, int32_t to,
                    int64_t bytes, int32_t loaded, ipu_cycles *cycles)
 {
@@ -72,22 +144,20 @@ int ipu_model_link(const ipu_system *system, int32_t from, int32_t to,
                          (int)to, system->name);
     if (bytes > 0) {
         const ipu_target *chip = &system->ipu;
-        double moved = (double)bytes * (loaded ? chip->tiles : 1);
-        int64_t wire =
-            cycles_of(system, moved / (bandwidth * chip->link_efficiency));
-        int64_t tile = ipu__words_cycles(chip, bytes);
+        const struct queue q =
+            queue_of(chip, bandwidth, bytes, loaded ? chip->tiles : 1);
 
-        /* One tile alone is slower than the links. */
         counted.sync = chip->sync_cycles + global_sync(system);
-        counted.exchange = (wire > tile ? wire : tile) +
+        counted.exchange = chip->exchange_setup_cycles + ipu__mean_path(chip) +
+                           wait_in(&q, loaded) +
                            cycles_of(system, chip->hop_seconds * hops) +
-                           chip->exchange_setup_cycles +
-                           2 * ipu__longest_path(chip);
+                           ipu__longest_path(chip);
         counted.exchange_bytes = bytes;
         counted.exchange_code_bytes = IPU__MESSAGE_CODE_BYTES;
     }
-    counted.estimate = "how small messages share a packet is not published; "
-                       "hops are Graphcore's for a sync";
+    counted.estimate = "how large packets are, and how many tiles have their "
+                       "turn at a link at once, is not published; hops are "
+                       "Graphcore's for a sync";
     ipu__finish(&counted, cycles);
     return IPU_OK;
 }
