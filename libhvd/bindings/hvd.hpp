@@ -452,6 +452,14 @@ public:
     }
     void step() { check_status(hvd_strategy_step(strategy_)); }
     void check() { check_status(hvd_strategy_check(strategy_)); }
+    /* No more data here: all ranks get what the rank that joins last has, which
+     * is returned. */
+    int join()
+    {
+        int last;
+        check_status(hvd_strategy_join(strategy_, &last));
+        return last;
+    }
     void save(const std::string &path)
     {
         check_status(hvd_strategy_save(strategy_, path.c_str()));

@@ -89,7 +89,8 @@ class _Strategy_Options(C.Structure):
                 ("beta1", C.c_double), ("beta2", C.c_double), ("epsilon", C.c_double),
                 ("serial", C.c_int32), ("compression", C.c_int32),
                 ("updated", C.c_void_p), ("context", C.c_void_p),
-                ("check_every", C.c_int32), ("op", C.c_int32)]
+                ("check_every", C.c_int32), ("op", C.c_int32),
+                ("flags", C.c_int32), ("reserved", C.c_int32)]
 
 
 class _Strategy_Stats(C.Structure):
@@ -129,6 +130,7 @@ _lib.hvd_strategy_add.argtypes = [C.c_void_p, C.c_char_p, C.c_void_p, C.c_int32,
 _lib.hvd_strategy_gradient.argtypes = _lib.hvd_strategy_ready.argtypes = [C.c_void_p, C.c_int32]
 _lib.hvd_strategy_gradient.restype = C.c_void_p
 _lib.hvd_strategy_set_learning_rate.argtypes = [C.c_void_p, C.c_double]
+_lib.hvd_strategy_join.argtypes = [C.c_void_p, C.POINTER(C.c_int)]
 _lib.hvd_strategy_get_stats.argtypes = [C.c_void_p, C.POINTER(_Strategy_Stats)]
 for _name in "save", "load", "abandon":
     getattr(_lib, "hvd_strategy_" + _name).argtypes = [C.c_void_p, C.c_char_p]
@@ -595,7 +597,8 @@ class Strategy:
         s.close()
 
     Options are those of hvd_strategy_options: learning_rate, momentum, beta1,
-    beta2, epsilon, serial, compression, check_every, op. A strategy that is not
+    beta2, epsilon, serial, compression, check_every, op, flags
+    (AVERAGE_CONTRIBUTORS). A strategy that is not
     closed lasts, with its arrays, as long as the process.
     """
 
@@ -603,7 +606,8 @@ class Strategy:
         o = _Strategy_Options()
         _lib.hvd_strategy_options_init(C.byref(o), C.sizeof(o))
         o.optimizer = _code(optimizer, OPTIMIZERS, "optimizer")
-        names = {name for name, _ in o._fields_} - {"size", "optimizer", "updated", "context"}
+        names = {name for name, _ in o._fields_} - {"size", "optimizer", "updated", "context",
+                                                    "reserved"}
         for name, value in options.items():
             if name not in names:
                 raise TypeError(f"a strategy has no option '{name}': " + ", ".join(sorted(names)))
@@ -611,7 +615,7 @@ class Strategy:
                 value = _code(value, OPS, "op")
             elif name == "compression":
                 value = _code(value, COMPRESSIONS, "compression")
-            elif name in ("serial", "check_every"):
+            elif name in ("serial", "check_every", "flags"):
                 value = _integer(value, name)
             setattr(o, name, value)
         self._strategy, self._variables = C.c_void_p(), {}
@@ -666,6 +670,13 @@ class Strategy:
 
     def check(self):
         _check(_lib.hvd_strategy_check(self._own()))
+
+    def join(self):
+        """This rank has no more data: when every rank has joined, all hold what
+        the rank that joined last has, which is returned."""
+        last = C.c_int(-1)
+        _check(_lib.hvd_strategy_join(self._own(), C.byref(last)))
+        return last.value
 
     def save(self, path):
         """A checkpoint, written by one rank."""

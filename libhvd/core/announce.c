@@ -74,11 +74,14 @@ static int refuse(struct hvd__set *set, const struct hvd__unit *unit)
     return HVD_OK;
 }
 
-static int join(struct hvd__set *set)
+static int join(struct hvd__set *set, const struct hvd__unit *unit)
 {
+    bool restores = unit->entries[0].signature.flags & HVD__OF_STRATEGY;
+
     if (set->coordinator)
-        return hvd__coordinator_join(set->coordinator, 0);
+        return hvd__coordinator_join(set->coordinator, 0, restores);
     hvd__write_type(&set->out, HVD__JOIN);
+    hvd__write_int(&set->out, restores);
     return HVD_OK;
 }
 
@@ -92,7 +95,7 @@ static int announce(struct hvd__set *set, const struct hvd__unit *unit)
     if (unit->status < 0)
         return refuse(set, unit);
     if (unit->entries[0].signature.kind == HVD_JOIN)
-        return join(set);
+        return join(set, unit);
     HVD_TRY(collect(unit, &numbers, &nnumbers));
     if (set->coordinator)
         status = announce_own(set, unit, numbers, nnumbers);

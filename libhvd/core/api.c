@@ -241,6 +241,14 @@ int hvd_submit(const hvd_request *given, hvd_handle *handle)
     return hvd__submit(&request, handle);
 }
 
+int hvd__submit_gradient(const hvd_request *request, hvd_handle *handle)
+{
+    hvd_request ours = *request;
+
+    ours.flags |= HVD__OF_STRATEGY;
+    return hvd__submit(&ours, handle);
+}
+
 /* ------------------------------------------------------------------- groups */
 
 static int blame_member(const char *group, const char *label, int status)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "core/refuse.h"
 #include "core/submit.h"
 
 void hvd__fill(hvd_request *request, hvd_kind kind, const void *in, void *out,
@@ -168,7 +169,7 @@ int hvd_barrier(void)
     return hvd__run(&request, NULL, NULL);
 }
 
-int hvd_join(int *last)
+static int join(int32_t flags, int *last)
 {
     int32_t rank = -1;
     hvd_request request;
@@ -177,10 +178,21 @@ int hvd_join(int *last)
     hvd_request_init(&request, sizeof request);
     request.kind = HVD_JOIN;
     request.output = &rank;
+    request.flags = flags;
     status = hvd__run(&request, NULL, NULL);
     if (status == HVD_OK && last)
         *last = rank;
     return status;
+}
+
+int hvd_join(int *last)
+{
+    return join(0, last);
+}
+
+int hvd__join_strategies(int *last)
+{
+    return join(HVD__OF_STRATEGY, last);
 }
 
 /* -------------------------------------------------------------- asynchronous

@@ -55,6 +55,8 @@ struct question {
     uint64_t key;
 };
 
+enum joined { NOT_JOINED, JOINED, JOINED_AND_RESTORES };
+
 struct hvd__coordinator {
     int *world; /* owned, [nranks] */
     int nranks;
@@ -62,7 +64,7 @@ struct hvd__coordinator {
     struct hvd__proposal *table; /* owned, by key */
     struct hvd__ready ready;
     struct question *questions; /* owned list */
-    int *joined;                /* owned, [nranks] */
+    int *joined;                /* owned, [nranks]: of enum joined */
     int njoined;
     int last_joined;
     int *left; /* owned, [nranks] */
@@ -202,6 +204,13 @@ static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
     return HVD_OK;
 }
 
+static bool is_gradient(const struct hvd__proposal *p)
+{
+    const struct hvd__variant *v = &p->variants[0];
+
+    return v->nsignatures > 0 && v->signatures[0].flags & HVD__OF_STRATEGY;
+}
+
 /* Members have joined, and it is not a reduction that can do without them. */
 static int fail_joined(struct hvd__coordinator *c,
                        const struct hvd__proposal *p)
@@ -211,8 +220,12 @@ static int fail_joined(struct hvd__coordinator *c,
 
     HVD_TRY(hvd__verdict_missing(
         &out, p, c->world, c->nranks, c->joined,
-        "joined before submitting it, and only allreduce, reducescatter and "
-        "reduce to a root that has not joined do without"));
+        is_gradient(p)
+            ? "joined by hvd_join before this step, whose update its variables "
+              "would lack for ever: join by hvd_strategy_join, after which all "
+              "ranks hold the same"
+            : "joined before submitting it, and only allreduce, reducescatter "
+              "and reduce to a root that has not joined do without"));
     write_failure(c, p, HVD_ERR_JOINED, text);
     return HVD_OK;
 }
@@ -270,22 +283,27 @@ int hvd__coordinator_question(struct hvd__coordinator *c, int *rank,
 /* -------------------------------------------------------------- what is ready
  */
 
+/* Whether a request can do without a member that joined. */
+static bool spares(const struct hvd__coordinator *c,
+                   const struct hvd__signature *s, int rank)
+{
+    if (!hvd__kind_has(s->kind, HVD__HAS_OP) ||
+        (s->kind == HVD_REDUCE && c->world[rank] == s->root))
+        return false;
+    return !(s->flags & HVD__OF_STRATEGY) ||
+           c->joined[rank] == JOINED_AND_RESTORES;
+}
+
 /* Whether reductions can do without the members that joined. */
 static bool does_without(const struct hvd__coordinator *c,
                          const struct hvd__proposal *p)
 {
     const struct hvd__variant *v = &p->variants[0];
 
-    for (int i = 0; i < v->nsignatures; i++) {
-        const struct hvd__signature *s = &v->signatures[i];
-
-        if (!hvd__kind_has(s->kind, HVD__HAS_OP))
-            return false;
+    for (int i = 0; i < v->nsignatures; i++)
         for (int rank = 0; rank < c->nranks; rank++)
-            if (s->kind == HVD_REDUCE && p->of[rank] == 0 &&
-                c->world[rank] == s->root)
+            if (p->of[rank] == 0 && !spares(c, &v->signatures[i], rank))
                 return false;
-    }
     return true;
 }
 
@@ -469,12 +487,12 @@ int hvd__coordinator_detail(struct hvd__coordinator *c, int rank, uint64_t key,
     return HVD_OK;
 }
 
-int hvd__coordinator_join(struct hvd__coordinator *c, int rank)
+int hvd__coordinator_join(struct hvd__coordinator *c, int rank, bool restores)
 {
     if (c->joined[rank])
         return hvd__fail(HVD_ERR_INTERNAL, "rank %d joined twice",
                          c->world[rank]);
-    c->joined[rank] = 1;
+    c->joined[rank] = restores ? JOINED_AND_RESTORES : JOINED;
     c->njoined++;
     c->last_joined = rank;
     return judge_all(c);

@@ -39,7 +39,10 @@ int hvd__coordinator_refuse(struct hvd__coordinator *coordinator, int rank,
 int hvd__coordinator_detail(struct hvd__coordinator *coordinator, int rank,
                             uint64_t key,
                             const struct hvd__signature *signatures, int n);
-int hvd__coordinator_join(struct hvd__coordinator *coordinator, int rank);
+/* restores: it takes the variables of the last rank to join, so that steps of
+ * strategies may go on without it. */
+int hvd__coordinator_join(struct hvd__coordinator *coordinator, int rank,
+                          bool restores);
 int hvd__coordinator_leave(struct hvd__coordinator *coordinator, int rank);
 void hvd__coordinator_break(struct hvd__coordinator *coordinator, int rank,
                             int status, const char *text);

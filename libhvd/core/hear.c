@@ -49,6 +49,15 @@ static int hear_detail(struct hvd__set *set, int peer, struct hvd__reader *in)
     return status;
 }
 
+static int hear_join(struct hvd__set *set, int peer, struct hvd__reader *in)
+{
+    int32_t restores = hvd__read_int(in);
+
+    if (in->failed || restores < 0 || restores > 1)
+        return hvd__message_garbled(set, peer);
+    return hvd__coordinator_join(set->coordinator, peer, restores == 1);
+}
+
 int hvd__hear_record(struct hvd__set *set, int peer, struct hvd__reader *in)
 {
     struct hvd__coordinator *c = set->coordinator;
@@ -62,7 +71,7 @@ int hvd__hear_record(struct hvd__set *set, int peer, struct hvd__reader *in)
     switch (type) {
     case HVD__ANNOUNCE: return hear_announce(set, peer, in);
     case HVD__DETAIL: return hear_detail(set, peer, in);
-    case HVD__JOIN: return hvd__coordinator_join(c, peer);
+    case HVD__JOIN: return hear_join(set, peer, in);
     case HVD__LEAVE: return hvd__coordinator_leave(c, peer);
     case HVD__REFUSE: key = hvd__read_key(in); /* fall through */
     case HVD__BREAK:

@@ -150,7 +150,7 @@ static int check_op(const hvd_request *request)
     if (request->op == HVD_AVERAGE && request->dtype == HVD_BOOL)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "bool has no average; convert to another dtype");
-    if (request->flags & ~HVD_AVERAGE_CONTRIBUTORS)
+    if (request->flags & ~(HVD_AVERAGE_CONTRIBUTORS | HVD__OF_STRATEGY))
         return hvd__fail(HVD_ERR_UNSUPPORTED,
                          "flags 0x%x are none that version %s knows",
                          (unsigned)request->flags, HVD_VERSION_STRING);
@@ -442,6 +442,8 @@ int hvd__request_check(const hvd_request *request, const struct hvd__set *set,
     if (hvd__kind_has(request->kind, HVD__HAS_TENSOR))
         return check_tensor(request, set, entry);
     entry->output = request->output; /* of a join: the last rank */
+    if (request->kind == HVD_JOIN)
+        entry->signature.flags = request->flags & HVD__OF_STRATEGY;
     return HVD_OK;
 }
 

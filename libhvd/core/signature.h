@@ -59,8 +59,12 @@ struct hvd__signature {
 
 /* Flags of our own. */
 enum {
-    HVD__SPARSE = 1 << 16,  /* an allgather of sparse rows, whose op applies */
-    HVD__OWN_ROWS = 1 << 17 /* rows vary even if the output has no room */
+    HVD__SPARSE = 1 << 16,   /* an allgather of sparse rows, whose op applies */
+    HVD__OWN_ROWS = 1 << 17, /* rows vary even if the output has no room */
+    /* A gradient of a strategy; or the join of a rank that takes the variables
+     * of the last rank afterwards. The first can do without ranks that joined
+     * only if they made the second. */
+    HVD__OF_STRATEGY = 1 << 18
 };
 
 /* By kind; of one that is valid. */

@@ -8,7 +8,7 @@
  *     ANNOUNCE  key fingerprint priority numbers   I have submitted this
  *     REFUSE    key status text                    I was refused this
  *     DETAIL    key signatures                     ... and this is what it was
- *     JOIN                                         I have no more data
+ *     JOIN      restores                           I have no more data
  *     LEAVE                                        I am leaving the set
  *     BREAK     status text                        my world is broken
  *

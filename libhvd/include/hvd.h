@@ -362,6 +362,11 @@ int hvd_barrier(void);
  * returns. Every other operation is answered, on all who submitted it, with
  * HVD_ERR_JOINED and who has joined. *last (may be NULL) becomes the rank
  * that joined last. Until the return this rank can submit nothing else.
+ *
+ * The variables of a rank that trains do not change with the others' while it
+ * has joined: steps of strategies fail then, unless it joined by
+ * hvd_strategy_join, which gives it the last rank's. A program that updates
+ * variables itself broadcasts them, and what its optimiser keeps, from *last.
  */
 int hvd_join(int *last);
 

@@ -84,6 +84,10 @@ typedef struct hvd_strategy_options {
                             HVD_AVERAGE, the default; HVD_SUM, if each rank's
                             loss is its share of the loss over all ranks; or
                             HVD_ADASUM */
+    int32_t flags;       /* HVD_AVERAGE_CONTRIBUTORS: averages are over the
+                            ranks that have not joined; else over all, and the
+                            others' gradients count less after a join */
+    int32_t reserved;    /* 0 */
 } hvd_strategy_options;
 
 /* Defaults: Adam with the values above, no callback. */
@@ -152,9 +156,31 @@ int hvd_strategy_abandon(hvd_strategy *strategy, const char *reason);
  * (NaNs too, and zeros of either sign). If not, HVD_ERR_INCONSISTENT on all
  * ranks, naming the first variable that differs and which ranks have other
  * bits than most. Between two steps, or see check_every. It reads all
- * variables and sends 8 bytes for each.
+ * variables and reduces 16 bytes for each. Ranks that have joined are not
+ * compared.
  */
 int hvd_strategy_check(hvd_strategy *strategy);
+
+/*
+ * This rank has no more data, others may have: instead of further steps, until
+ * all ranks hold the same again. Collective, blocking, between two steps.
+ *
+ * As hvd_join it returns when every rank has joined, and until then the others'
+ * steps, checks of check_every and other reductions go on without this rank.
+ * Then every rank gets what the rank that joined last has, which has made every
+ * step: variables, the optimiser's state, its counts of updates and steps, and
+ * the learning rate; of all strategies that are started, which are the same on
+ * all ranks. options.updated is not called. *last (may be NULL) becomes that
+ * rank. Afterwards all ranks may make steps again.
+ *
+ * hvd_join alone gives a rank nothing of the sort: steps that the others make
+ * after it fail with HVD_ERR_JOINED, and change nothing.
+ *
+ * HVD_ERR_ARGUMENT, on this rank, which has then not joined: the strategy is
+ * not started, or a step is under way. HVD_ERR_MISMATCH: the ranks have started
+ * different strategies. HVD_ERR_SHUTDOWN: a rank shuts down instead of joining.
+ */
+int hvd_strategy_join(hvd_strategy *strategy, int *last);
 
 /*
  * Write a checkpoint: all variables, the optimiser's state, and how many

@@ -18,6 +18,8 @@
 
 enum { ITEM_SIZE = 640 };
 
+/* Allreduces alone, which work if a rank has joined, too: nobody adds to what
+ * the rank that is spoken of gives. */
 int hvd__agree(int status)
 {
     char text[HVD__MESSAGE_MAX] = "";
@@ -32,9 +34,12 @@ int hvd__agree(int status)
     if (worst == 0)
         return HVD_OK;
     worst += hvd_size();
-    HVD_TRY(hvd_broadcast(&shared, 1, HVD_INT32, (int)worst));
-    HVD_TRY(hvd_broadcast(text, sizeof text, HVD_UINT8, (int)worst));
-    text[sizeof text - 1] = '\0';
+    if (worst != hvd_rank()) {
+        shared = 0;
+        memset(text, 0, sizeof text);
+    }
+    HVD_TRY(hvd_allreduce(&shared, &shared, 1, HVD_INT32, HVD_SUM));
+    HVD_TRY(hvd_allreduce(text, text, sizeof text, HVD_UINT8, HVD_SUM));
     return hvd__fail(shared, "rank %d: %s", (int)worst, text);
 }
 
@@ -46,13 +51,15 @@ static void write_item(const struct hvd_strategy *s, int64_t item, char *text)
 
     memset(text, 0, ITEM_SIZE);
     if (item == 0) {
-        snprintf(text, ITEM_SIZE,
-                 "gradients by %s, optimizer %s, learning rate %.17g, momentum "
-                 "%.17g, beta1 %.17g, beta2 %.17g, epsilon %.17g, a check "
-                 "every %d steps",
-                 hvd_op_name(o->op), hvd_optimizer_name(o->optimizer),
-                 o->learning_rate, o->momentum, o->beta1, o->beta2, o->epsilon,
-                 (int)o->check_every);
+        snprintf(
+            text, ITEM_SIZE,
+            "gradients by %s%s, optimizer %s, learning rate %.17g, momentum "
+            "%.17g, beta1 %.17g, beta2 %.17g, epsilon %.17g, a check "
+            "every %d steps",
+            hvd_op_name(o->op),
+            o->flags & HVD_AVERAGE_CONTRIBUTORS ? " over contributors" : "",
+            hvd_optimizer_name(o->optimizer), o->learning_rate, o->momentum,
+            o->beta1, o->beta2, o->epsilon, (int)o->check_every);
         return;
     }
     if (item > s->nvariables) {

@@ -6,21 +6,30 @@
  * ranks drift apart is the rest: a learning rate that one rank changed, a
  * variable written by the program, memory that forgets.
  *
- * Each variable is a fingerprint. Rank 0's go to everyone, everyone says which
- * is the first that differs from its own, and of the first of all, the
- * fingerprints of all ranks say who is alone with its bits: those that are not
- * what most ranks have. One message of 8 bytes a variable, two of 8.
+ * Each variable is a fingerprint. Of each, the smallest and the largest of all
+ * ranks tell whether it is the same everywhere; of the first that is not, the
+ * fingerprints of all ranks tell who is alone with its bits: those that are not
+ * what most ranks have. One allreduce of 16 bytes a variable; if one differs,
+ * another of 16 bytes a rank.
+ *
+ * Allreduces go on without ranks that have joined (hvd_strategy_join), whose
+ * variables are older than the others' and are not compared.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/status.h"
 #include "base/text.h"
 #include "core/fingerprint.h"
 #include "strategy/strategy.h"
 
+/* What one rank has: its fingerprint of a variable, if it takes part. */
+struct opinion {
+    int64_t present; /* 1, or 0: it has joined */
+    uint64_t mark;
+};
+
 /* The fingerprint that most ranks have; of several, that of the lowest. */
-static uint64_t most_common(const uint64_t *marks, int n)
+static uint64_t most_common(const struct opinion *all, int n)
 {
     int best = 0, most = 0;
 
@@ -28,30 +37,34 @@ static uint64_t most_common(const uint64_t *marks, int n)
         int same = 0;
 
         for (int k = 0; k < n; k++)
-            same += marks[k] == marks[i];
-        if (same > most) {
+            same += all[k].present && all[k].mark == all[i].mark;
+        if (all[i].present && same > most) {
             most = same;
             best = i;
         }
     }
-    return marks[best];
+    return all[best].mark;
 }
 
-static int tell(const struct hvd__variable *v, const uint64_t *marks, int n,
-                int *odd)
+/* groups: room for as many numbers as there are ranks. */
+static int tell(const struct hvd__variable *v, const struct opinion *all, int n,
+                int *groups)
 {
+    enum { ABSENT, COMMON, ODD };
     char buffer[HVD__MESSAGE_MAX];
     struct hvd__text text = hvd__text_at(buffer, sizeof buffer);
-    uint64_t common = most_common(marks, n);
+    uint64_t common = most_common(all, n);
 
     for (int rank = 0; rank < n; rank++)
-        odd[rank] = marks[rank] != common;
+        groups[rank] = !all[rank].present         ? ABSENT
+                       : all[rank].mark == common ? COMMON
+                                                  : ODD;
     hvd__text_add(&text,
                   "variable '%s' is not the same on all ranks: other bits on ",
                   v->name);
-    hvd__text_add_ranks(&text, NULL, odd, n, 1);
+    hvd__text_add_ranks(&text, NULL, groups, n, ODD);
     hvd__text_add(&text, " than on ");
-    hvd__text_add_ranks(&text, NULL, odd, n, 0);
+    hvd__text_add_ranks(&text, NULL, groups, n, COMMON);
     return hvd__fail_text(HVD_ERR_INCONSISTENT, buffer);
 }
 
@@ -60,39 +73,47 @@ static int tell(const struct hvd__variable *v, const uint64_t *marks, int n,
 static int name_ranks(const struct hvd__variable *v, uint64_t mark)
 {
     int n = hvd_size(), status;
-    uint64_t *marks = malloc((size_t)n * sizeof *marks);
-    int *odd = malloc((size_t)n * sizeof *odd);
+    struct opinion *all = calloc((size_t)n, sizeof *all);
+    int *groups = malloc((size_t)n * sizeof *groups);
 
-    status =
-        hvd__agree(marks && odd ? HVD_OK : hvd__fail_memory((size_t)n * 12));
-    if (status == HVD_OK && marks && odd) {
-        status = hvd_allgather(&mark, marks, sizeof mark, HVD_UINT8);
+    status = hvd__agree(
+        all && groups ? HVD_OK : hvd__fail_memory((size_t)n * sizeof *all));
+    if (status == HVD_OK && all && groups) {
+        all[hvd_rank()] = (struct opinion){1, mark};
+        /* Each rank has its own place, and all others have zeros there. */
+        status = hvd_allreduce(all, all, 2 * (int64_t)n, HVD_INT64, HVD_SUM);
         if (status >= 0)
-            status = tell(v, marks, n, odd);
+            status = tell(v, all, n, groups);
     }
-    free(marks);
-    free(odd);
+    free(all);
+    free(groups);
     return status;
 }
 
-/* Collective. mine, theirs: of each variable, of this rank and of rank 0. */
-static int compare(const struct hvd_strategy *s, uint64_t *mine,
-                   uint64_t *theirs)
+static uint64_t fingerprint(const struct hvd__variable *v)
+{
+    return hvd__fingerprint(0, v->value, (size_t)v->count * sizeof *v->value);
+}
+
+/* Collective. least, greatest: [nvariables], side by side. The smallest of the
+ * complements is the complement of the largest. */
+static int compare(const struct hvd_strategy *s, uint64_t *least,
+                   uint64_t *greatest)
 {
     int64_t n = s->nvariables, first = 0;
+    const struct hvd__variable *v;
 
     for (int64_t i = 0; i < n; i++) {
-        const struct hvd__variable *v = &s->variables[i];
-
-        mine[i] =
-            hvd__fingerprint(0, v->value, (size_t)v->count * sizeof *v->value);
+        least[i] = fingerprint(&s->variables[i]);
+        greatest[i] = ~least[i];
     }
-    memcpy(theirs, mine, (size_t)n * sizeof *mine);
-    HVD_TRY(hvd_broadcast(theirs, n * (int64_t)sizeof *theirs, HVD_UINT8, 0));
-    while (first < n && mine[first] == theirs[first])
+    HVD_TRY(hvd_allreduce(least, least, 2 * n, HVD_INT64, HVD_MIN));
+    while (first < n && least[first] == ~greatest[first])
         first++;
-    HVD_TRY(hvd_allreduce(&first, &first, 1, HVD_INT64, HVD_MIN));
-    return first == n ? HVD_OK : name_ranks(&s->variables[first], mine[first]);
+    if (first == n)
+        return HVD_OK;
+    v = &s->variables[first];
+    return name_ranks(v, fingerprint(v));
 }
 
 int hvd_strategy_check(hvd_strategy *strategy)

@@ -277,18 +277,14 @@ static int share_state(hvd_strategy *s, int32_t has_state)
 {
     int nstates = hvd__optimizer_states(s->options.optimizer);
 
+    if (has_state)
+        return hvd__broadcast_state(s, 0);
     for (int32_t i = 0; i < s->nvariables; i++) {
         struct hvd__variable *v = &s->variables[i];
 
-        if (!has_state)
-            v->steps = 0;
-        HVD_TRY(hvd_broadcast(&v->steps, 1, HVD_INT64, 0));
-        for (int k = 0; k < nstates; k++) {
-            if (has_state)
-                HVD_TRY(hvd_broadcast(v->states[k], v->count, HVD_FLOAT32, 0));
-            else
-                memset(v->states[k], 0, (size_t)v->count * sizeof(float));
-        }
+        v->steps = 0;
+        for (int k = 0; k < nstates; k++)
+            memset(v->states[k], 0, (size_t)v->count * sizeof(float));
     }
     return HVD_OK;
 }
@@ -302,11 +298,13 @@ int hvd_strategy_load(hvd_strategy *strategy, const char *path)
     status = hvd__agree(check_idle(strategy));
     if (status < 0)
         return status;
+    /* Before anything changes: it fails if a rank has joined. */
+    HVD_TRY(hvd_barrier());
     if (hvd_rank() == 0)
         status = has_state = read_file(strategy, path);
     HVD_TRY(hvd__agree(status));
     HVD_TRY(hvd_broadcast(&has_state, 1, HVD_INT32, 0));
-    HVD_TRY(hvd__broadcast_values(strategy));
+    HVD_TRY(hvd__broadcast_values(strategy, 0));
     HVD_TRY(share_state(strategy, has_state));
     return has_state;
 }

@@ -47,7 +47,8 @@ static int submit(struct hvd__variable *v, const hvd_strategy_options *options)
     request.shape = &v->count;
     request.input = request.output = v->gradient;
     request.compression = options->compression;
-    v->status = hvd_submit(&request, &v->handle);
+    request.flags = options->flags;
+    v->status = hvd__submit_gradient(&request, &v->handle);
     return v->status;
 }
 

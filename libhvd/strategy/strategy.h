@@ -31,6 +31,8 @@ struct hvd__variable {
 
 struct hvd_strategy {
     hvd_strategy_options options;
+    int32_t id;                      /* the same on all ranks; from start on */
+    struct hvd_strategy *next;       /* of those that are started; see join.c */
     struct hvd__variable *variables; /* owned */
     int32_t nvariables;
     int32_t capacity;
@@ -47,8 +49,15 @@ int hvd__variable_check(const struct hvd_strategy *strategy, int32_t variable);
 /* Collective: whether all ranks have added the same and chosen the same. */
 int hvd__strategy_compare(const struct hvd_strategy *strategy);
 
-/* Collective: the variables of all ranks become those of rank 0. */
-int hvd__broadcast_values(struct hvd_strategy *strategy);
+/* Collective: the variables of all ranks become those of rank root. */
+int hvd__broadcast_values(struct hvd_strategy *strategy, int root);
+/* Collective: the same of the optimiser's state. */
+int hvd__broadcast_state(struct hvd_strategy *strategy, int root);
+
+/* A strategy counts as started from the first call to the second, which
+ * accepts one that was never started. */
+void hvd__strategy_enlist(struct hvd_strategy *strategy);
+void hvd__strategy_strike(struct hvd_strategy *strategy);
 
 /* Collective: a status of this rank alone becomes one of all. The last error
  * says whose it was. */

@@ -4,6 +4,7 @@
  * gradients, the optimiser's state; and the first values from rank 0.
  */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,16 +34,26 @@ void hvd_strategy_options_init(hvd_strategy_options *options, size_t size)
     memcpy(options, &defaults, size < sizeof defaults ? size : sizeof defaults);
 }
 
-static int check_options(const hvd_strategy_options *options)
+/* Programs that were compiled before there were flags give none. */
+static int copy_options(const hvd_strategy_options *given,
+                        hvd_strategy_options *options)
 {
-    if (!options)
+    if (!given)
         return hvd__fail(HVD_ERR_ARGUMENT, "the options are NULL");
-    if (options->size < sizeof *options)
+    if (given->size < offsetof(hvd_strategy_options, flags))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the options' size is %u, of version %s it is %zu: "
                          "fill them with hvd_strategy_options_init first",
-                         (unsigned)options->size, HVD_VERSION_STRING,
+                         (unsigned)given->size, HVD_VERSION_STRING,
                          sizeof *options);
+    *options = (hvd_strategy_options){0};
+    memcpy(options, given,
+           given->size < sizeof *options ? given->size : sizeof *options);
+    return HVD_OK;
+}
+
+static int check_options(const hvd_strategy_options *options)
+{
     if (options->check_every < 0)
         return hvd__fail(HVD_ERR_ARGUMENT, "check_every %d is less than 0",
                          (int)options->check_every);
@@ -54,6 +65,16 @@ static int check_options(const hvd_strategy_options *options)
                          (int)options->op,
                          hvd_op_name(options->op) ? hvd_op_name(options->op)
                                                   : "which is none");
+    if (options->flags & ~HVD_AVERAGE_CONTRIBUTORS)
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "flags 0x%x are none that strategies of version %s "
+                         "know",
+                         (unsigned)options->flags, HVD_VERSION_STRING);
+    if (options->flags && options->op != HVD_AVERAGE)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "HVD_AVERAGE_CONTRIBUTORS is for averages, and "
+                         "gradients are reduced by %s",
+                         hvd_op_name(options->op));
     if (!hvd_compression_name(options->compression))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "compression %d is neither one of the library's nor "
@@ -70,18 +91,20 @@ static int check_options(const hvd_strategy_options *options)
 int hvd_strategy_new(const hvd_strategy_options *options,
                      hvd_strategy **strategy)
 {
+    hvd_strategy_options copy;
     struct hvd_strategy *s;
 
     if (!strategy)
         return hvd__fail(HVD_ERR_ARGUMENT, "the place for a strategy is NULL");
-    HVD_TRY(check_options(options));
+    HVD_TRY(copy_options(options, &copy));
+    HVD_TRY(check_options(&copy));
     if (!hvd_is_initialized())
         return hvd__fail(HVD_ERR_NOT_INITIALIZED,
                          "a strategy needs hvd_init first");
     s = calloc(1, sizeof *s);
     if (!s)
         return hvd__fail_memory(sizeof *s);
-    s->options = *options;
+    s->options = copy;
     *strategy = s;
     return HVD_OK;
 }
@@ -90,6 +113,7 @@ void hvd_strategy_free(hvd_strategy *strategy)
 {
     if (!strategy)
         return;
+    hvd__strategy_strike(strategy);
     for (int32_t i = 0; i < strategy->nvariables; i++) {
         struct hvd__variable *v = &strategy->variables[i];
 
@@ -242,7 +266,7 @@ static int allocate(struct hvd_strategy *s, int32_t id)
 }
 
 /* All at once: the handles stand where a step's stand. */
-int hvd__broadcast_values(struct hvd_strategy *s)
+int hvd__broadcast_values(struct hvd_strategy *s, int root)
 {
     int status = HVD_OK;
 
@@ -250,7 +274,7 @@ int hvd__broadcast_values(struct hvd_strategy *s)
         struct hvd__variable *v = &s->variables[i];
 
         v->status = hvd_broadcast_async(v->key, v->value, v->count, HVD_FLOAT32,
-                                        0, &v->handle);
+                                        root, &v->handle);
         if (v->status < 0 && status == HVD_OK)
             status = v->status;
     }
@@ -263,6 +287,20 @@ int hvd__broadcast_values(struct hvd_strategy *s)
             status = one;
     }
     return status;
+}
+
+int hvd__broadcast_state(struct hvd_strategy *s, int root)
+{
+    int nstates = hvd__optimizer_states(s->options.optimizer);
+
+    for (int32_t i = 0; i < s->nvariables; i++) {
+        struct hvd__variable *v = &s->variables[i];
+
+        HVD_TRY(hvd_broadcast(&v->steps, 1, HVD_INT64, root));
+        for (int k = 0; k < nstates; k++)
+            HVD_TRY(hvd_broadcast(v->states[k], v->count, HVD_FLOAT32, root));
+    }
+    return HVD_OK;
 }
 
 int hvd_strategy_start(hvd_strategy *strategy)
@@ -279,7 +317,9 @@ int hvd_strategy_start(hvd_strategy *strategy)
     /* Ranks may have started different numbers of strategies before. */
     HVD_TRY(hvd_broadcast(&id, 1, HVD_INT32, 0));
     HVD_TRY(hvd__agree(allocate(strategy, id)));
-    HVD_TRY(hvd__broadcast_values(strategy));
+    HVD_TRY(hvd__broadcast_values(strategy, 0));
+    strategy->id = id;
     strategy->started = true;
+    hvd__strategy_enlist(strategy);
     return HVD_OK;
 }

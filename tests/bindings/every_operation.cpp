@@ -125,6 +125,14 @@ static void strategies(int r, int n)
     MUST(w[0] == static_cast<float>(1 - n) && w[1] == 7);
     strategy.check();
     MUST(strategy.stats().steps == 2);
+    for (int step = 0; step < r; step++) {
+        strategy.gradient(v)[0] = strategy.gradient(v)[1] = 1;
+        strategy.ready(v);
+        strategy.step();
+    }
+    MUST(strategy.join() == n - 1);
+    MUST(n == 1 || w[1] < 7);
+    strategy.check();
     hvd::Strategy moved(std::move(strategy));
     try {
         moved.load("/nowhere/state");

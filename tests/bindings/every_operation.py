@@ -177,8 +177,16 @@ for optimizer in hvd.OPTIMIZERS:
     s.step()
     assert (w == after).all()
     s.check()
-    s.set_learning_rate(0)
     assert s.stats()["steps"] == 4 and s.stats()["variables"] == 2
+    for _ in range(r):  # more steps on higher ranks
+        for name in "w", "b":
+            s.gradient(name)[...] = 1
+            s.ready(name)
+        s.step()
+    assert s.join() == n - 1
+    s.check()
+    assert n == 1 or optimizer == "none" or (w != after).all()
+    s.set_learning_rate(0)
     s.close()
     hvd.barrier()
     if r == 0:
@@ -194,7 +202,7 @@ for step in range(steps):
     assert hvd.allreduce(np.float64(1)) == n - step
 assert hvd.join() == n - 1
 hvd.barrier()
-assert 'hvd_completed_total{rank="%d",op="join"} 1' % r in hvd.metrics_text()
+assert 'hvd_completed_total{rank="%d",op="join"} 5' % r in hvd.metrics_text()
 hvd.shutdown()
 fails(-21, ["hvd_shutdown has been called"], hvd.allreduce, x)
 hvd.init(process_sets=[[0]] if n > 1 else [])

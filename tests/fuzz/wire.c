@@ -198,7 +198,7 @@ static void write_record(struct hvd__writer *out, enum hvd__record_type type)
             hvd__write_long(out, any(100));
         break;
     case HVD__POST: write_post(out); break;
-    case HVD__JOIN:
+    case HVD__JOIN: hvd__write_int(out, (int32_t)any(2)); break;
     case HVD__LEAVE:
     case HVD__FAREWELL:
     case HVD__CLOSE: break;
@@ -441,7 +441,7 @@ static void copy_record(struct hvd__reader *in, struct hvd__writer *out)
             copy_long(in, out);
         break;
     case HVD__POST: copy_post(in, out); break;
-    case HVD__JOIN:
+    case HVD__JOIN: copy_int(in, out); break;
     case HVD__LEAVE:
     case HVD__FAREWELL:
     case HVD__CLOSE: break;

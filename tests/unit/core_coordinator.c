@@ -443,21 +443,21 @@ START_TEST(reductions_do_without_the_joined)
 
     announce(c, 0, "a", 10);
     announce(c, 2, "a", 10);
-    ck_assert_int_eq(hvd__coordinator_join(c, 1), HVD_OK);
+    ck_assert_int_eq(hvd__coordinator_join(c, 1, false), HVD_OK);
     ck_assert_int_eq(decide(c, 3, 2), 1);
     ck_assert(!decisions[0].ranks[0] && decisions[0].ranks[1] &&
               !decisions[0].ranks[2]);
     /* Rank 0, who knows what fingerprints mean, joins too: others are asked.
      * What it submitted before still counts it in. */
     announce(c, 0, "b", 10);
-    ck_assert_int_eq(hvd__coordinator_join(c, 0), HVD_OK);
+    ck_assert_int_eq(hvd__coordinator_join(c, 0, false), HVD_OK);
     announce(c, 2, "b", 10);
     announce(c, 2, "c", 11);
     answer(c, 2, "c", 11);
     ck_assert_int_eq(decide(c, 3, 9), 2);
     ck_assert(!decisions[0].ranks[0] && decisions[0].ranks[1]);
     ck_assert(decisions[1].ranks[0] && decisions[1].ranks[1]);
-    ck_assert_int_eq(hvd__coordinator_join(c, 2), HVD_OK);
+    ck_assert_int_eq(hvd__coordinator_join(c, 2, false), HVD_OK);
     ck_assert_int_eq(decide(c, 3, 2), 1);
     ck_assert_int_eq(decisions[0].type, HVD__JOINED);
     ck_assert_int_eq(decisions[0].last, 2);
@@ -480,7 +480,7 @@ START_TEST(nothing_else_does)
     for (int i = 0; i < 4; i++) {
         struct hvd__coordinator *c = new_one(3, 1 << 20);
 
-        hvd__coordinator_join(c, 1);
+        hvd__coordinator_join(c, 1, false);
         announce_all(c, 0, "x", &kinds[i], 1, 0, 0);
         announce_all(c, 2, "x", &kinds[i], 1, 0, 0);
         ck_assert_int_eq(decide(c, 3, 2), 1);
@@ -493,11 +493,37 @@ START_TEST(nothing_else_does)
 }
 END_TEST
 
+/* A gradient does without a rank that takes the last one's variables. */
+START_TEST(steps_do_without_those_who_catch_up)
+{
+    const struct hvd__signature gradient = {.kind = HVD_ALLREDUCE,
+                                            .dtype = HVD_FLOAT32,
+                                            .flags = HVD__OF_STRATEGY,
+                                            .prescale = 1,
+                                            .postscale = 1};
+
+    for (int restores = 0; restores < 2; restores++) {
+        struct hvd__coordinator *c = new_one(3, 1 << 20);
+
+        hvd__coordinator_join(c, 1, restores);
+        announce_all(c, 0, "x", &gradient, 1, 0, 0);
+        announce_all(c, 2, "x", &gradient, 1, 0, 0);
+        ck_assert_int_eq(decide(c, 3, 2), 1);
+        ck_assert_int_eq(decisions[0].type, restores ? HVD__BATCH : HVD__FAIL);
+        if (!restores) {
+            ck_assert_int_eq(decisions[0].status, HVD_ERR_JOINED);
+            ck_assert(strstr(decisions[0].text, "rank 1 joined by hvd_join"));
+        }
+        hvd__coordinator_free(c);
+    }
+}
+END_TEST
+
 START_TEST(joining_ends_when_a_rank_leaves)
 {
     struct hvd__coordinator *c = new_one(2, 1 << 20);
 
-    hvd__coordinator_join(c, 0);
+    hvd__coordinator_join(c, 0, false);
     ck_assert_int_eq(decide(c, 2, 2), 0);
     hvd__coordinator_leave(c, 1);
     ck_assert_int_eq(decide(c, 2, 2), 1);
@@ -527,6 +553,7 @@ static TCase *tcase_coordinator(void)
     tcase_add_test(tcase, groups_are_all_or_nothing);
     tcase_add_test(tcase, reductions_do_without_the_joined);
     tcase_add_test(tcase, nothing_else_does);
+    tcase_add_test(tcase, steps_do_without_those_who_catch_up);
     tcase_add_test(tcase, joining_ends_when_a_rank_leaves);
     return tcase;
 }

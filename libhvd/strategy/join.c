@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * join.c - ranks that make different numbers of steps, and hold the same in
+ * the end.
+ *
+ * A rank that has no more data joins, and the others' steps go on without it:
+ * its variables stay what they were. Each step needs all ranks that have not
+ * joined, so the rank that joined last has made every step that any rank has
+ * made. When all have joined, its variables, the optimiser's state and counts
+ * go to all others.
+ *
+ * That is done for every strategy that is started, not only for the one that
+ * the program names, since steps of all of them may go on without a rank that
+ * joined. A rank that joins by hvd_join gets nothing afterwards; steps do not
+ * go on without it (see coordinator.c).
+ */
+#include <stdatomic.h>
+
+#include "base/mutex.h"
+#include "base/status.h"
+#include "core/fingerprint.h"
+#include "core/refuse.h"
+#include "strategy/strategy.h"
+
+static struct hvd__mutex lock;       /* held while the list changes */
+static struct hvd_strategy *started; /* by their ids, ascending */
+
+void hvd__strategy_enlist(struct hvd_strategy *strategy)
+{
+    struct hvd_strategy **place = &started;
+
+    hvd__mutex_lock(&lock);
+    while (*place && (*place)->id < strategy->id)
+        place = &(*place)->next;
+    strategy->next = *place;
+    *place = strategy;
+    hvd__mutex_unlock(&lock);
+}
+
+void hvd__strategy_strike(struct hvd_strategy *strategy)
+{
+    struct hvd_strategy **place = &started;
+
+    hvd__mutex_lock(&lock);
+    while (*place && *place != strategy)
+        place = &(*place)->next;
+    if (*place)
+        *place = strategy->next;
+    hvd__mutex_unlock(&lock);
+}
+
+static int check_idle(void)
+{
+    for (const struct hvd_strategy *s = started; s; s = s->next)
+        for (int32_t i = 0; i < s->nvariables; i++)
+            if (atomic_load(&s->variables[i].ready))
+                return hvd__fail(HVD_ERR_ARGUMENT,
+                                 "the gradient of '%s' is under way: a rank "
+                                 "joins between two steps",
+                                 s->variables[i].name);
+    return HVD_OK;
+}
+
+/* Collective: whether all ranks have started the strategies that rank root
+ * has, whose variables they are about to get. */
+static int compare_lists(int root)
+{
+    uint64_t mine[2] = {0, 0}, theirs[2]; /* how many, and which */
+
+    for (const struct hvd_strategy *s = started; s; s = s->next) {
+        mine[0]++;
+        mine[1] = hvd__fingerprint(mine[1], &s->id, sizeof s->id);
+    }
+    theirs[0] = mine[0];
+    theirs[1] = mine[1];
+    HVD_TRY(hvd_broadcast(theirs, sizeof theirs, HVD_UINT8, root));
+    if (mine[0] == theirs[0] && mine[1] == theirs[1])
+        return hvd__agree(HVD_OK);
+    return hvd__agree(hvd__fail(
+        HVD_ERR_MISMATCH,
+        "the strategies that are started here, %llu, are not those of rank %d, "
+        "%llu: all ranks start and free the same ones before they join",
+        (unsigned long long)mine[0], root, (unsigned long long)theirs[0]));
+}
+
+/* Collective: all that a strategy holds becomes that of rank root. */
+static int share(struct hvd_strategy *s, int root)
+{
+    struct {
+        double learning_rate;
+        int64_t ncalls;
+    } counts = {s->options.learning_rate, s->ncalls};
+
+    HVD_TRY(hvd_broadcast(&counts, sizeof counts, HVD_UINT8, root));
+    s->options.learning_rate = counts.learning_rate;
+    s->ncalls = counts.ncalls;
+    HVD_TRY(hvd__broadcast_values(s, root));
+    return hvd__broadcast_state(s, root);
+}
+
+int hvd_strategy_join(hvd_strategy *strategy, int *last)
+{
+    int rank;
+
+    if (!strategy)
+        return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
+    if (!strategy->started)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "hvd_strategy_start has not been called");
+    HVD_TRY(check_idle());
+    HVD_TRY(hvd__join_strategies(&rank));
+    HVD_TRY(compare_lists(rank));
+    for (struct hvd_strategy *s = started; s; s = s->next)
+        HVD_TRY(share(s, rank));
+    if (last)
+        *last = rank;
+    return HVD_OK;
+}
