@@ -40,6 +40,7 @@ struct ipu__value {
     bool rows;      /* ... a remote buffer */
     bool bound;     /* its memory is a value's of the program around */
     bool shared;    /* a variable that a step changes in place, or a loop */
+    int32_t own;    /* of a variable: enum ipu__own */
     struct ipu__mapping map;
 };
 

@@ -39,6 +39,7 @@ static const struct ipu__member tensor[] = {
     MEMBER(10, IPU__INT32, offload),
     MEMBER(11, IPU__BOOL, remote),
     MEMBER(12, IPU__INT32, renews),
+    MEMBER(13, IPU__INT32, own),
 };
 LAYOUT(ipu__tensor_layout, "a tensor", tensor);
 #undef STRUCT
@@ -181,6 +182,7 @@ static const struct ipu__member value[] = {
     MEMBER(17, IPU__BOOL, rows),
     MEMBER(18, IPU__BOOL, bound),
     MEMBER(19, IPU__BOOL, shared),
+    MEMBER(20, IPU__INT32, own),
 };
 LAYOUT(ipu__value_layout, "a value", value);
 #undef STRUCT

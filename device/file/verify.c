@@ -63,6 +63,9 @@ static int verify_value(const struct ipu__reader *r,
         return ipu__damaged(r, "%.60s has no place", v->name);
     if (!within(v->shard, IPU_MAX_IPUS))
         return ipu__damaged(r, "%.60s is on IPU %d", v->name, (int)v->shard);
+    if (!within(v->own, IPU__OWN_REASONS))
+        return ipu__damaged(r, "%.60s is a replica's own for no reason",
+                            v->name);
     if (v->birth < -1 || v->birth > e->nsteps || v->death < -1 ||
         v->death > e->nsteps)
         return ipu__damaged(r, "%.60s is never there", v->name);

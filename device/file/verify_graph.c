@@ -88,6 +88,9 @@ static int verify_tensor(const struct ipu__reader *r, const ipu_graph *g,
         return ipu__damaged(r, "a tensor is mapped to no tiles");
     if (!within(t->shard, IPU_MAX_IPUS))
         return ipu__damaged(r, "%.60s is on IPU %d", t->name, (int)t->shard);
+    if (!within(t->own, IPU__OWN_REASONS))
+        return ipu__damaged(r, "%.60s is a replica's own for no reason",
+                            t->name);
     if (t->offload < IPU_OFFLOAD_AUTO || t->offload > IPU_OFFLOAD_OFF)
         return ipu__damaged(r, "%.60s is nowhere", t->name);
     if (t->kind == IPU__INPUT && !t->fed && !sources)

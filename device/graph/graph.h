@@ -49,6 +49,16 @@ struct ipu__source {
 
 enum ipu__tensor_kind { IPU__INPUT, IPU__VARIABLE, IPU__CONSTANT, IPU__RESULT };
 
+/* Why replicas may have different values of a variable. */
+enum ipu__own {
+    IPU__EQUAL = 0,      /* they may not */
+    IPU__OWN_SUMS,       /* of what each has computed since the last update */
+    IPU__OWN_PART,       /* each keeps another part of a whole */
+    IPU__OWN_STATISTICS, /* of the data that each has seen */
+    IPU__OWN_CHOICE,     /* the program has said so */
+    IPU__OWN_REASONS
+};
+
 /* Where the program wants a tensor: that many tiles from the first on. tiles
  * 0: where the compiler does. */
 struct ipu__mapping {
@@ -70,6 +80,7 @@ struct ipu__tensor {
     bool offloaded;  /* a variable beside the chip, as the compiler has chosen:
                         in its draft alone */
     ipu_offload offload; /* of a variable: what the program asks for */
+    int32_t own;         /* of a variable: enum ipu__own */
     /* What is changed in place, by a loop or a store, is another tensor
      * afterwards: the one it was before + 1, and the newest + 1; 0: none. */
     int32_t renews, renewed;
@@ -297,6 +308,15 @@ int32_t ipu__renew(ipu_graph *graph, int32_t tensor, int32_t node);
 /* ... which is there already, a variable: state. */
 void ipu__renew_as(ipu_graph *graph, int32_t state, int32_t tensor,
                    int32_t node);
+
+/* Replicas may have different values of a variable, also of one that a body
+ * sees. Of anything else it says nothing. */
+void ipu__variable_own(ipu_graph *graph, ipu_tensor variable,
+                       enum ipu__own why);
+
+/* The variable of the outermost graph that a tensor of a body is, or the tensor
+ * itself if it is none; graph becomes the graph that has it. */
+int32_t ipu__outermost(ipu_graph **graph, int32_t tensor);
 
 /* The tensor of which all these are states: what has a name and memory. */
 int32_t ipu__origin(const ipu_graph *graph, int32_t tensor);

@@ -38,6 +38,10 @@ int ipu_cross_replica_gradients(ipu_graph *graph, int32_t count,
  * each time. For random numbers that are to differ. */
 ipu_tensor ipu_replica_index(ipu_graph *graph);
 
+/* Each replica may have its own value of this variable, of statistics for
+ * example: ipu_replicas_check_equal passes over it. */
+int ipu_replica_own(ipu_graph *graph, ipu_tensor variable);
+
 /* ------------------------------------------------------------ to run them */
 
 /* IPUs over shards; IPU_ERR_ARGUMENT if they do not divide. */
@@ -101,9 +105,21 @@ int ipu_replicas_run(ipu_replicas *replicas);
 /* What the host call that ended the last run returned; 0 if none did. */
 int ipu_replicas_callback_status(const ipu_replicas *replicas);
 
-/* IPU_ERR_DATA, naming variable, replica and element, unless all have the same
- * bits in every variable but the index. */
+/*
+ * IPU_ERR_DATA, naming variable, replica and element, unless all have the same
+ * bits in every variable that must be equal. Passed over is what each replica
+ * has of its own: accumulators of gradients that have not been averaged, the
+ * parts of an optimiser's state that replicas share (ipu_sharded_optimizer),
+ * running statistics of ipu_batch_norm, the scale of ipu_scaled_gradients, the
+ * index, and what ipu_replica_own names. Returns how many variables that are.
+ */
 int ipu_replicas_check_equal(ipu_replicas *replicas);
+
+/* The name of a variable that ipu_replicas_check_equal passes over, and why
+ * (may be NULL): number 0, 1, ...; NULL: there are no more. Both are borrowed
+ * until the executable is freed. */
+const char *ipu_replicas_own(const ipu_replicas *replicas, int32_t number,
+                             const char **why);
 
 typedef struct ipu_replicas_info {
     uint32_t size; /* sizeof(ipu_replicas_info), set by the caller */

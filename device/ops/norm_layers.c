@@ -103,6 +103,7 @@ static int keep_running(ipu_graph *graph, ipu_tensor variable,
         dtype != IPU_INT32)
         now = ipu_cast(graph, now, dtype);
     now = ipu_scale(graph, now, (1 - momentum) * factor, 0);
+    ipu__variable_own(graph, variable, IPU__OWN_STATISTICS);
     return ipu_assign(
         graph, variable,
         ipu_add(graph, ipu_scale(graph, variable, momentum, 0), now));

@@ -64,6 +64,8 @@ static ipu_tensor slot(ipu_graph *g, const struct ipu__part *part,
     g->shard = g->tensors[variable].shard + 1;
     made = ipu_variable(g, name, shape.dtype, shape.ndim, shape.extents);
     g->shard = shard;
+    if (part->value.id != part->variable.id)
+        ipu__variable_own(g, made, IPU__OWN_PART);
     return made;
 }
 

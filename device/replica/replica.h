@@ -24,6 +24,10 @@ int ipu__send_cycles(const ipu_system *system, int32_t from, int32_t to,
 int ipu__ring_cycles(const ipu_system *system, int32_t replicas, int32_t apart,
                      int64_t bytes, int64_t *sent, int64_t *cycles);
 
+/* The program of replicas, and the engine of one. */
+const ipu_executable *ipu__replicas_program(const ipu_replicas *replicas);
+ipu_engine *ipu__replicas_engine(const ipu_replicas *replicas, int32_t replica);
+
 /*
  * Each of n tensors of count elements becomes their sum, times scale, added in
  * float32 in the order of the replicas. dtype: float32, float16, bfloat16; or

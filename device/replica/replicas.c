@@ -356,34 +356,14 @@ int ipu_replicas_read(ipu_replicas *r, int32_t replica, const char *name,
     return ipu_engine_read(r->lanes[replica].engine, name, data, bytes);
 }
 
-int ipu_replicas_check_equal(ipu_replicas *r)
+const ipu_executable *ipu__replicas_program(const ipu_replicas *r)
 {
-    const ipu_executable *e;
+    return r->executable;
+}
 
-    IPU_TRY(check(r));
-    e = r->executable;
-    for (int32_t v = 0; v < e->nvalues; v++) {
-        const unsigned char *first = ipu__engine_value(r->lanes[0].engine, v);
-        size_t width = ipu__dtype_bytes(e->values[v].shape.dtype), at = 0;
-
-        if (e->values[v].kind != IPU__VARIABLE ||
-            strcmp(e->values[v].name, IPU__REPLICA_INDEX) == 0)
-            continue;
-        for (int32_t i = 1; i < r->count; i++) {
-            const unsigned char *other =
-                ipu__engine_value(r->lanes[i].engine, v);
-
-            while (at < e->values[v].bytes && first[at] == other[at])
-                at++;
-            if (at < e->values[v].bytes)
-                return ipu__fail(IPU_ERR_DATA,
-                                 "replicas: element %zu of variable '%s' is "
-                                 "not the same in replicas 0 and %d",
-                                 at / width, e->values[v].name, (int)i);
-            at = 0;
-        }
-    }
-    return IPU_OK;
+ipu_engine *ipu__replicas_engine(const ipu_replicas *r, int32_t replica)
+{
+    return r->lanes[replica].engine;
 }
 
 /* ------------------------------------------------------------------- running

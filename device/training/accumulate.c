@@ -202,6 +202,21 @@ static ipu_tensor add_accumulator(ipu_graph *g, int32_t variable,
     return ipu_variable(g, name, dtype, shape.ndim, shape.extents);
 }
 
+/* Is it the same in all replicas: a sum over them, scaled or cast? */
+static bool is_of_all(const ipu_graph *g, ipu_tensor gradient)
+{
+    int32_t t = ipu__index(g, gradient);
+
+    while (t >= 0 && g->tensors[t].node >= 0) {
+        const struct ipu__node *node = &g->nodes[g->tensors[t].node];
+
+        if (node->op->collective || node->op->ninputs != 1)
+            return node->op->collective && node->attributes.size == 0;
+        t = node->inputs[0];
+    }
+    return false;
+}
+
 static ipu_tensor accumulate(ipu_graph *g, int32_t variable,
                              ipu_tensor gradient, int32_t region,
                              const ipu_accumulation_options *o)
@@ -223,6 +238,8 @@ static ipu_tensor accumulate(ipu_graph *g, int32_t variable,
     if (r.due >= 0) {
         n = ipu__handle(g, r.counter);
         acc = add_accumulator(g, variable, dtype);
+        if (!is_of_all(g, gradient))
+            ipu__variable_own(g, acc, IPU__OWN_SUMS);
         if (o->offload != IPU_OFFLOAD_AUTO)
             ipu_offload_variable(g, acc, o->offload);
         sum = ipu__add(g, &ipu__accumulate, (ipu_tensor[]){acc, gradient, n},

@@ -174,6 +174,8 @@ static int update(ipu_graph *g, const char *name,
         scale = ipu_select(
             g, due, changed(g, o, scale, ipu_scale(g, all, 1 / elements, 0)),
             scale);
+    ipu__variable_own(g, kept, IPU__OWN_STATISTICS);
+    ipu__variable_own(g, sum, IPU__OWN_STATISTICS);
     ipu_assign(g, kept, scale);
     ipu_assign(g, sum, ipu_select(g, due, real(g, 0), all));
     return ipu_assign(

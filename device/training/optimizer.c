@@ -105,6 +105,7 @@ static ipu_tensor held(ipu_graph *g, int32_t mini_batches, ipu_tensor condition)
     counter = ipu__handle(g, g->regions[region - 1].counter);
     snprintf(name, sizeof name, "update/%d/held", (int)mini_batches);
     all = ipu_variable(g, name, IPU_INT32, 0, NULL);
+    ipu__variable_own(g, all, IPU__OWN_SUMS);
     zero = ipu_fill(g, IPU_INT32, 0, NULL, 0);
     condition = ipu_not_equal(g, condition, zero);
     condition = ipu_select(g, ipu_equal(g, counter, zero), condition,

@@ -76,14 +76,7 @@ int ipu_offload_variable(ipu_graph *graph, ipu_tensor variable,
     if (index < 0)
         return ipu__graph_fail(
             graph, ipu__fail(index, "offload: %s", ipu_last_error()));
-    index = ipu__origin(graph, index);
-    /* Of the graph around it all, in a body. */
-    for (int32_t i = 0; of->parent && i < of->nimports; i++)
-        if (of->imports[i].inner == index) {
-            index = ipu__origin(of->parent, of->imports[i].outer);
-            of = of->parent;
-            i = -1;
-        }
+    index = ipu__outermost(&of, index);
     if (of->tensors[index].kind != IPU__VARIABLE || of->tensors[index].fixed)
         return ipu__graph_fail(graph, ipu__fail(IPU_ERR_ARGUMENT,
                                                 "offload: %s is not a variable",

@@ -175,9 +175,22 @@ static int print_losses(const struct run *run)
     return device_status(status);
 }
 
+/* What has been compared, and what not. */
+static void print_equal(const struct run *run, int passed_over)
+{
+    const char *why = NULL, *name;
+
+    printf("weights are equal in all replicas\n");
+    for (int i = 0; i < passed_over; i++) {
+        name = ipu_replicas_own(run->replicas, i, &why);
+        printf("not compared: %s: %s\n", name, why);
+    }
+}
+
 static int print_end(const struct run *run)
 {
     ipu_replicas_info info = {.size = sizeof info};
+    int passed_over;
 
     if (ipu_replicas_stats(run->replicas, &info) < 0)
         return device_problem();
@@ -188,8 +201,9 @@ static int print_end(const struct run *run)
            run->options->shards == 1 ? "" : "s", info.seconds,
            (long long)info.total_cycles, (long long)info.done,
            (long long)info.sent_bytes);
-    if (ipu_replicas_check_equal(run->replicas) >= 0)
-        printf("weights are equal in all replicas\n");
+    passed_over = ipu_replicas_check_equal(run->replicas);
+    if (passed_over >= 0)
+        print_equal(run, passed_over);
     else if (run->options->apart)
         printf("weights differ: %s\n", ipu_last_error());
     else

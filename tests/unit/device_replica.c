@@ -343,8 +343,7 @@ START_TEST(accumulation_divides_the_exchanges)
     ck_assert_int_eq(stats().runs, 20);
     /* In the middle of an update, what was accumulated is their own. */
     MUST(ipu_replicas_run(replicas));
-    MUST_FAIL(ipu_replicas_check_equal(replicas), IPU_ERR_DATA,
-              "/accumulator' is not the same in replicas 0 and 1");
+    ck_assert_int_eq(ipu_replicas_check_equal(replicas), 3);
 }
 END_TEST
 
