@@ -121,17 +121,31 @@ int ipu_replicas_check_equal(ipu_replicas *replicas);
 const char *ipu_replicas_own(const ipu_replicas *replicas, int32_t number,
                              const char **why);
 
+/*
+ * Those "of a run" are of one with as many updates (ipu_training.h) as a run
+ * can have: if gradients are accumulated over several runs, of the one that
+ * updates; if within a loop, of its iterations that do. Of a loop with a
+ * condition, they are of as many iterations as it allows.
+ */
 typedef struct ipu_replicas_info {
     uint32_t size; /* sizeof(ipu_replicas_info), set by the caller */
     int32_t replicas;
     int32_t collectives;     /* of a run */
     int32_t exchanges;       /* ... as sent together */
-    int64_t sent_bytes;      /* of a run, by each replica */
+    int64_t sent_bytes;      /* of a run, by each replica: 2 n (R - 1) / R for
+                                a sum of n bytes over R replicas; half of that
+                                if each takes or gives only its part, as in
+                                ipu_sharded_optimizer */
     int64_t exchange_cycles; /* of these */
     int64_t total_cycles;    /* of a run */
     double seconds;
     int64_t runs; /* so far */
     int64_t done; /* collectives, in all of them */
+    /* The same of a run on average: */
+    double mean_collectives;
+    double mean_sent_bytes;
+    double mean_exchange_cycles;
+    double mean_total_cycles;
 } ipu_replicas_info;
 
 int ipu_replicas_stats(const ipu_replicas *replicas, ipu_replicas_info *info);

@@ -11,19 +11,20 @@
 #include "ops/copy.h"
 #include "ops/op.h"
 
-enum { MOST_REPLICAS = 64 };
-
-/* size: of a group; keep: it is a mean. */
+/* size: of a group; keep: it is a mean; order[0]: enum ipu__collective. */
 static int shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     int32_t size = call->attributes->size;
 
     *output = call->inputs[0].shape;
-    if (size < 0 || size > MOST_REPLICAS)
+    if (size < 0 || size > IPU_MAX_IPUS)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "%s: groups of %d replicas, there may be 0 (all) to "
                          "%d",
-                         call->op->name, (int)size, MOST_REPLICAS);
+                         call->op->name, (int)size, IPU_MAX_IPUS);
+    IPU_TRY(ipu__expect_true(call, call->attributes->order[0] >= 0 &&
+                                       call->attributes->order[0] <=
+                                           IPU__ALL_GATHER));
     if (call->attributes->keep && output->dtype == IPU_INT32)
         return ipu__fail(IPU_ERR_SHAPE,
                          "%s: the mean of %s would be of int32: cast it first",
@@ -63,6 +64,14 @@ ipu_tensor ipu_cross_replica_mean(ipu_graph *graph, ipu_tensor x,
 {
     const struct ipu__attributes attributes = {.size = group_size,
                                                .keep = true};
+
+    return ipu__add(graph, &ipu__cross_replica, &x, &attributes);
+}
+
+ipu_tensor ipu__cross_replica_sum_as(ipu_graph *graph, ipu_tensor x,
+                                     enum ipu__collective kind)
+{
+    const struct ipu__attributes attributes = {.order = {(int32_t)kind}};
 
     return ipu__add(graph, &ipu__cross_replica, &x, &attributes);
 }

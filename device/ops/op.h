@@ -124,6 +124,19 @@ struct ipu__op {
 /* The variable that says which replica it is. */
 #define IPU__REPLICA_INDEX "replica/index"
 
+/* How a sum over replicas travels: whole to all of them; or with a row for each
+ * (dimension 0), of which each needs only its own of the sum, or has only its
+ * own to give and zeros elsewhere. All make the same sum. */
+enum ipu__collective {
+    IPU__ALL_REDUCE = 0,
+    IPU__REDUCE_SCATTER = 1,
+    IPU__ALL_GATHER = 2
+};
+
+/* A sum over all replicas that travels so. */
+ipu_tensor ipu__cross_replica_sum_as(ipu_graph *graph, ipu_tensor x,
+                                     enum ipu__collective kind);
+
 /* The op of that name; NULL: there is none. */
 const struct ipu__op *ipu__op_find(const char *name);
 

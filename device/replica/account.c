@@ -4,8 +4,15 @@
  *
  * Collectives that do not need one another may be sent together, which saves
  * starting twice: those that follow one another in the program, until one needs
- * what another of them has made, or the buffer is full. Each such exchange is
- * a ring over the replicas of a group; groups do theirs at the same time.
+ * what another of them has made, or is of another kind or update region, or the
+ * buffer is full. Each such exchange is a ring over the replicas of a group;
+ * groups do theirs at the same time. A sum is a whole ring; one of which each
+ * replica takes only its row, or in which each has only its row, is half of
+ * one.
+ *
+ * A step of an update region runs in every count-th run or iteration only. Two
+ * numbers are carried along for that: how often a program runs in a run of the
+ * replicas that has as many updates as one can have, and in one on average.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -32,49 +39,104 @@ int ipu__find_system(const ipu_system *asked, int32_t ipus, ipu_system *system)
     return IPU_OK;
 }
 
+/* Collectives that are sent together. */
+struct exchange {
+    int64_t bytes;
+    int32_t group;
+    int32_t kind;  /* enum ipu__collective */
+    int32_t gate;  /* of their steps */
+    int64_t times; /* that they are sent in a run */
+    double mean;   /* ... on average */
+};
+
 struct account {
     const ipu_executable *executable;
     const ipu_system *system;
     int32_t count, shards;
     int64_t limit;
+    int64_t times; /* that the program runs in a run */
+    double mean;   /* ... on average */
     bool *depends; /* owned, [values]: on what is in the buffer */
-    int64_t bytes; /* in the buffer */
-    int32_t group; /* of these */
+    struct exchange buffer;
     ipu_replicas_info *info;
 };
 
+/* A number that is told in 32 bits. */
+static void add_number(int32_t *sum, int64_t number)
+{
+    int64_t whole = *sum;
+
+    ipu__add_times(&whole, 1, number);
+    *sum = whole > INT32_MAX ? INT32_MAX : (int32_t)whole;
+}
+
 static int send(struct account *a)
 {
-    int64_t cycles;
+    const struct exchange *x = &a->buffer;
+    int64_t cycles, sent = 0;
 
-    if (a->bytes == 0)
+    if (x->bytes == 0)
         return IPU_OK;
-    IPU_TRY(ipu__ring_cycles(a->system, a->group, a->shards, a->bytes,
-                             &a->info->sent_bytes, &cycles));
-    a->info->exchange_cycles += cycles;
-    a->info->exchanges++;
-    a->bytes = 0;
+    IPU_TRY(ipu__ring_cycles(a->system, x->group, a->shards, x->bytes, &sent,
+                             &cycles));
+    if (x->kind != IPU__ALL_REDUCE) {
+        cycles /= 2;
+        sent /= 2;
+    }
+    ipu__add_times(&a->info->exchange_cycles, cycles, x->times);
+    ipu__add_times(&a->info->sent_bytes, sent, x->times);
+    add_number(&a->info->exchanges, x->times);
+    a->info->mean_exchange_cycles += (double)cycles * x->mean;
+    a->info->mean_sent_bytes += (double)sent * x->mean;
+    a->buffer.bytes = 0;
     for (int32_t v = 0; v < a->executable->nvalues; v++)
         a->depends[v] = false;
     return IPU_OK;
 }
 
-static int account_part(struct account *a, const struct ipu__step_op *part)
+/* Can a collective go with what is in the buffer? */
+static bool goes_with(const struct account *a, const struct exchange *one)
+{
+    const struct exchange *x = &a->buffer;
+
+    return x->group == one->group && x->kind == one->kind &&
+           x->gate == one->gate && x->bytes + one->bytes <= a->limit;
+}
+
+static int account_collective(struct account *a, const struct ipu__step *step,
+                              const struct ipu__step_op *part, bool depends)
 {
     int64_t bytes = (int64_t)a->executable->values[part->output].bytes;
+    int32_t size = part->attributes.size;
+    int32_t every = step->count > 1 ? step->count : 1;
+    const struct exchange one = {
+        .bytes = bytes,
+        .group = size ? size : a->count,
+        .kind = part->attributes.order[0],
+        .gate = step->gate,
+        .times = a->times / every + (a->times % every != 0),
+        .mean = a->mean / every,
+    };
+
+    if (depends || !goes_with(a, &one))
+        IPU_TRY(send(a));
+    bytes = a->buffer.bytes;
+    a->buffer = one;
+    a->buffer.bytes += bytes;
+    add_number(&a->info->collectives, one.times);
+    a->info->mean_collectives += one.mean;
+    return IPU_OK;
+}
+
+static int account_part(struct account *a, const struct ipu__step *step,
+                        const struct ipu__step_op *part)
+{
     bool depends = false;
 
     for (int i = 0; i < part->op->ninputs; i++)
         depends |= a->depends[part->inputs[i]];
     if (part->op->collective) {
-        int32_t size = part->attributes.size;
-        int32_t group = size ? size : a->count;
-
-        if (depends || group != a->group || a->bytes + bytes > a->limit)
-            IPU_TRY(send(a));
-        a->group = group;
-        a->bytes += bytes;
-        a->info->collectives++;
+        IPU_TRY(account_collective(a, step, part, depends));
         depends = true;
     }
     a->depends[part->output] |= depends;
@@ -83,33 +145,20 @@ static int account_part(struct account *a, const struct ipu__step_op *part)
 
 static int account_program(struct account *a);
 
-/* A number that is told in 32 bits. */
-static void add_number(int32_t *sum, int32_t number, int64_t times)
-{
-    int64_t whole = *sum;
-
-    ipu__add_times(&whole, number, times);
-    *sum = whole > INT32_MAX ? INT32_MAX : (int32_t)whole;
-}
-
-/* What is sent in an iteration, as often as there are. */
+/* What is sent by a program that runs so often for each run of this one. */
 static int account_inner(struct account *a, const ipu_executable *program,
                          int64_t times)
 {
-    ipu_replicas_info one = {0};
     struct account inner = *a;
 
     if (!program)
         return IPU_OK;
     inner.executable = program;
-    inner.info = &one;
-    inner.bytes = 0;
-    IPU_TRY(account_program(&inner));
-    add_number(&a->info->collectives, one.collectives, times);
-    add_number(&a->info->exchanges, one.exchanges, times);
-    ipu__add_times(&a->info->sent_bytes, one.sent_bytes, times);
-    ipu__add_times(&a->info->exchange_cycles, one.exchange_cycles, times);
-    return IPU_OK;
+    inner.buffer.bytes = 0;
+    inner.times = 0;
+    ipu__add_times(&inner.times, a->times, times);
+    inner.mean = a->mean * (double)times;
+    return account_program(&inner);
 }
 
 /* A condition is asked once more than the body runs. */
@@ -132,7 +181,8 @@ static int account_step(struct account *a, const struct ipu__step *step)
     for (int32_t k = 0; k < ipu__nparts(step); k++) {
         struct ipu__step_op place;
 
-        IPU_TRY(account_part(a, ipu__part_of(a->executable, step, k, &place)));
+        IPU_TRY(account_part(a, step,
+                             ipu__part_of(a->executable, step, k, &place)));
     }
     return IPU_OK;
 }
@@ -163,6 +213,8 @@ int ipu__replicas_account(const ipu_executable *executable,
                         .count = count,
                         .shards = shards,
                         .limit = limit,
+                        .times = 1,
+                        .mean = 1,
                         .info = info};
     ipu_program_cycles cycles = {.size = sizeof cycles};
 
@@ -170,6 +222,8 @@ int ipu__replicas_account(const ipu_executable *executable,
     IPU_TRY(account_program(&a));
     IPU_TRY(ipu_executable_cycles(executable, &cycles));
     info->total_cycles = cycles.total + info->exchange_cycles;
+    info->mean_total_cycles =
+        (double)cycles.mean_total + info->mean_exchange_cycles;
     info->seconds = ipu_model_seconds(&system->ipu, info->total_cycles);
     return IPU_OK;
 }

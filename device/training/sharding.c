@@ -12,9 +12,9 @@
  *     new weights      each its row, zeros elsewhere, added up: all rows
  *
  * The two sums are those of cross-replica ops, or the caller's own: over
- * processes, for example. On chips they are
- * a reduce-scatter and an all-gather, each half of a ring; ipu_sharding_cost
- * counts them so. Adding zeros changes no bit but the sign of a zero, and an
+ * processes, for example. On chips they are a reduce-scatter and an all-gather,
+ * each half of a ring; ipu_replicas_stats and ipu_sharding_cost count them so.
+ * Adding zeros changes no bit but the sign of a zero, and an
  * optimiser works element by element: the weights are those of replicas that
  * keep it all. LAMB takes lengths, which are added up over the parts: to
  * rounding.
@@ -27,6 +27,7 @@
 
 #include "graph/error.h"
 #include "graph/graph.h"
+#include "ops/op.h"
 #include "ops/optimizers.h"
 #include "replica/replica.h"
 #include "target/target.h"
@@ -114,13 +115,24 @@ static ipu_tensor own_row(const struct sharding *s, ipu_tensor rows)
     return ipu_gather(s->graph, rows, s->replication->index, 0);
 }
 
+static ipu_tensor over_replicas(ipu_graph *graph, void *context,
+                                const char *name, ipu_tensor x)
+{
+    (void)context, (void)name;
+    return ipu_cross_replica_sum(graph, x, 0);
+}
+
+/* By the caller's function if there is one; kind: what is needed of it. */
 static ipu_tensor sum_of(const struct sharding *s, ipu_tensor variable,
-                         const char *what, ipu_tensor x)
+                         const char *what, enum ipu__collective kind,
+                         ipu_tensor x)
 {
     char name[256];
 
     if (s->graph->status < 0)
         return (ipu_tensor){-1};
+    if (s->replication->sum == over_replicas)
+        return ipu__cross_replica_sum_as(s->graph, x, kind);
     snprintf(name, sizeof name, "%.200s/%s",
              s->graph->tensors[ipu__index(s->graph, variable)].name, what);
     return s->replication->sum(s->graph, s->replication->context, name, x);
@@ -137,18 +149,11 @@ static ipu_tensor gathered(const struct sharding *s, ipu_tensor variable,
     ipu_tensor x = ipu_fill(s->graph, shape.dtype, 2, extents, 0);
 
     x = ipu_scatter_add(s->graph, x, s->replication->index, row, 0);
-    x = sum_of(s, variable, "gathered", x);
+    x = sum_of(s, variable, "gathered", IPU__ALL_GATHER, x);
     x = ipu_reshape(s->graph, x, 1, &all);
     if (n < extents[0] * extents[1])
         x = ipu_slice(s->graph, x, &zero, &n);
     return ipu_reshape(s->graph, x, shape.ndim, shape.extents);
-}
-
-static ipu_tensor over_replicas(ipu_graph *graph, void *context,
-                                const char *name, ipu_tensor x)
-{
-    (void)context, (void)name;
-    return ipu_cross_replica_sum(graph, x, 0);
 }
 
 /* ------------------------------------------------------------- the optimiser
@@ -172,9 +177,9 @@ static int optimize(const struct sharding *s, struct ipu__part *part,
 }
 
 static ipu_tensor added_up(const struct sharding *s, ipu_tensor variable,
-                           ipu_tensor gradient)
+                           enum ipu__collective kind, ipu_tensor gradient)
 {
-    gradient = sum_of(s, variable, "gradient", gradient);
+    gradient = sum_of(s, variable, "gradient", kind, gradient);
     if (s->replication->mean)
         gradient =
             ipu_scale(s->graph, gradient, 1.0 / s->replication->replicas, 0);
@@ -197,10 +202,11 @@ static int update(const struct sharding *s, ipu_tensor variable,
 
     IPU_TRY(s->graph->status);
     if (!is_worth_it(s, variable)) {
-        IPU_TRY(optimize(s, &part, added_up(s, variable, gradient)));
+        IPU_TRY(optimize(s, &part,
+                         added_up(s, variable, IPU__ALL_REDUCE, gradient)));
         return ipu_assign(s->graph, variable, part.result);
     }
-    gradient = added_up(s, variable, rows_of(s, gradient));
+    gradient = added_up(s, variable, IPU__REDUCE_SCATTER, rows_of(s, gradient));
     part.value = own_row(s, rows_of(s, variable));
     part.sum = s->replication->sum;
     part.context = s->replication->context;
