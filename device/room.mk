@@ -13,6 +13,7 @@ LIBS += $(IPU_LIB) $(IPU_SO)
 # libipu.so exports its map says; nobody is to replace functions in it, so that
 # they can be inlined.
 CFLAGS_device = -Idevice/include -Idevice $(BLAS_CFLAGS) -fno-math-errno \
+	-ffp-contract=off \
 	-fvisibility=default -fno-semantic-interposition
 # Programs of ours have it in them.
 IPU_LINK = $(IPU_LIB) $(BLAS_LIBS) $(JSON_LIBS)

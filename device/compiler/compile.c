@@ -208,6 +208,7 @@ int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,
                          : !options ? "options"
                                     : "the place for an executable");
     IPU_TRY(ipu__check_size("options", options->size, sizeof *options));
+    IPU_TRY(ipu__kernels_check());
     if (options->target)
         IPU_TRY(ipu_target_check(options->target));
     return ipu__compile(graph, options, NULL, 0, executable);

@@ -60,6 +60,7 @@ int ipu__engine_new_replica(const ipu_executable *executable, int32_t replica,
         return ipu__fail(IPU_ERR_ARGUMENT, "engine: %s is NULL",
                          executable ? "the place for an engine"
                                     : "the executable");
+    IPU_TRY(ipu__kernels_check());
     e = calloc(1, sizeof *e);
     if (!e)
         return ipu__fail_memory(sizeof *e);

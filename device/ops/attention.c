@@ -234,7 +234,8 @@ static size_t grad_scratch(const struct ipu__call *call)
 }
 
 /* dp = p (dp - sum(dp p)), row by row. */
-IPU__WIDE static void slopes(float *dp, const float *p, float dot, int64_t n)
+IPU__WIDE(static, void, slopes,
+          (float *dp, const float *p, float dot, int64_t n), (dp, p, dot, n))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < n; i++)

@@ -11,8 +11,10 @@
 #include "ops/pool.h"
 
 /* Between a row of windows and one of the rows of pixels under it. */
-IPU__WIDE static void collect(float *small, const float *large, int64_t columns,
-                              int64_t size, int64_t c)
+IPU__WIDE(static, void, collect,
+          (float *small, const float *large, int64_t columns, int64_t size,
+           int64_t c),
+          (small, large, columns, size, c))
 {
     for (int64_t i = 0; i < columns * size; i++) {
         float *to = small + i / size * c;
@@ -23,8 +25,10 @@ IPU__WIDE static void collect(float *small, const float *large, int64_t columns,
     }
 }
 
-IPU__WIDE static void distribute(float *large, const float *small, float part,
-                                 int64_t columns, int64_t size, int64_t c)
+IPU__WIDE(static, void, distribute,
+          (float *large, const float *small, float part, int64_t columns,
+           int64_t size, int64_t c),
+          (large, small, part, columns, size, c))
 {
     for (int64_t i = 0; i < columns * size; i++) {
         const float *from = small + i / size * c;

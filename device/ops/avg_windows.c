@@ -10,8 +10,9 @@
 #include "ops/costs.h"
 #include "ops/pool.h"
 
-IPU__WIDE static void add_scaled(float *y, const float *x, float factor,
-                                 int64_t count)
+IPU__WIDE(static, void, add_scaled,
+          (float *y, const float *x, float factor, int64_t count),
+          (y, x, factor, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)

@@ -26,8 +26,9 @@ static ipu_tensor positive(ipu_graph *graph, const struct ipu__node *node)
 
 /* --------------------------------------------------------------- leaky relu */
 
-IPU__WIDE static void leaky_each(float *y, const float *x, float slope,
-                                 int64_t count)
+IPU__WIDE(static, void, leaky_each,
+          (float *y, const float *x, float slope, int64_t count),
+          (y, x, slope, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
@@ -111,8 +112,9 @@ static int clip_shape(const struct ipu__call *call, struct ipu__shape *output)
 }
 
 /* NaN stays. */
-IPU__WIDE static void clip_each(float *y, const float *x, float low, float high,
-                                int64_t count)
+IPU__WIDE(static, void, clip_each,
+          (float *y, const float *x, float low, float high, int64_t count),
+          (y, x, low, high, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++) {

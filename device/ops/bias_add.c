@@ -29,8 +29,10 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     return status;
 }
 
-IPU__WIDE static void add_rows(float *y, const float *x, const float *bias,
-                               int64_t rows, int64_t n)
+IPU__WIDE(static, void, add_rows,
+          (float *y, const float *x, const float *bias, int64_t rows,
+           int64_t n),
+          (y, x, bias, rows, n))
 {
     for (int64_t r = 0; r < rows; r++) {
         IPU__BY_ELEMENT
@@ -81,8 +83,10 @@ static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
  * tens of thousands of rows would lose the small ones. */
 enum { ROWS = 256 };
 
-IPU__WIDE static void sum_rows(double *total, float *block, const float *dy,
-                               int64_t rows, int64_t n)
+IPU__WIDE(static, void, sum_rows,
+          (double *total, float *block, const float *dy, int64_t rows,
+           int64_t n),
+          (total, block, dy, rows, n))
 {
     for (int64_t first = 0; first < rows; first += ROWS) {
         int64_t end = first + ROWS < rows ? first + ROWS : rows;

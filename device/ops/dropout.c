@@ -25,9 +25,10 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
 }
 
 /* An element stays if its bits are at least the rate's part of all. */
-IPU__WIDE static void drop(float *y, const float *x, struct ipu__random r,
-                           uint32_t least, float factor, int64_t first,
-                           int64_t count)
+IPU__WIDE(static, void, drop,
+          (float *y, const float *x, struct ipu__random r, uint32_t least,
+           float factor, int64_t first, int64_t count),
+          (y, x, r, least, factor, first, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++) {

@@ -15,7 +15,9 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline uint32_t ipu__bits(float x)
+#include "ops/wide.h"
+
+IPU__INLINE uint32_t ipu__bits(float x)
 {
     uint32_t bits;
 
@@ -23,7 +25,7 @@ static inline uint32_t ipu__bits(float x)
     return bits;
 }
 
-static inline float ipu__float(uint32_t bits)
+IPU__INLINE float ipu__float(uint32_t bits)
 {
     float x;
 
@@ -33,7 +35,7 @@ static inline float ipu__float(uint32_t bits)
 
 /* exp(x) = 2^n exp(r), |r| <= log(2) / 2. The power of 2 is applied in two
  * halves: it may be too large or too small for one float. */
-static inline float ipu__exp(float x)
+IPU__INLINE float ipu__exp(float x)
 {
     const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds */
     float low = x < -104.0f ? -104.0f : x;
@@ -55,7 +57,7 @@ static inline float ipu__exp(float x)
 }
 
 /* log(x) = n log(2) + log(1 + f), 1 + f in [sqrt(1/2), sqrt(2)). */
-static inline float ipu__log(float x)
+IPU__INLINE float ipu__log(float x)
 {
     const uint32_t root = 0x3f3504f3; /* of 1/2 */
     int subnormal = x < 1.17549435e-38f;
@@ -78,12 +80,12 @@ static inline float ipu__log(float x)
     return x < 0 ? NAN : y;
 }
 
-static inline float ipu__sigmoid(float x)
+IPU__INLINE float ipu__sigmoid(float x)
 {
     return 1 / (1 + ipu__exp(-x));
 }
 
-static inline float ipu__tanh(float x)
+IPU__INLINE float ipu__tanh(float x)
 {
     float size = fabsf(x), u = x * x, p = 0.00221473766f;
     float far = copysignf(1 - 2 / (ipu__exp(2 * size) + 1), x);
@@ -99,7 +101,7 @@ static inline float ipu__tanh(float x)
 /* The standard normal distribution's integral up to x; precise in its lower
  * tail too. exp(-z^2) times a polynomial of 1 / (1 + z / 2), z = |x| / sqrt(2).
  */
-static inline float ipu__normal_cdf(float x)
+IPU__INLINE float ipu__normal_cdf(float x)
 {
     float z = fabsf(x) * 0.707106781f, t = 1 / (1 + 0.5f * z);
     float p = 0.0345301811f, tail;
@@ -119,7 +121,7 @@ static inline float ipu__normal_cdf(float x)
 }
 
 /* Its derivative. */
-static inline float ipu__normal_density(float x)
+IPU__INLINE float ipu__normal_density(float x)
 {
     return 0.398942280f * ipu__exp(-0.5f * x * x);
 }

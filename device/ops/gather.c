@@ -128,7 +128,8 @@ static int scatter_shape(const struct ipu__call *call,
     return IPU_OK;
 }
 
-IPU__WIDE static void add_row(float *y, const float *x, int64_t count)
+IPU__WIDE(static, void, add_row, (float *y, const float *x, int64_t count),
+          (y, x, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)

@@ -48,29 +48,29 @@ static inline uint16_t bfloat16_of(float x)
 /* -------------------------------------------------------------------- arrays
  */
 
-IPU__WIDE static void widen_float16(float *to, const uint16_t *from,
-                                    int64_t count)
+IPU__WIDE(static, void, widen_float16,
+          (float *to, const uint16_t *from, int64_t count), (to, from, count))
 {
     for (int64_t i = 0; i < count; i++)
         to[i] = wide_of_float16(from[i]);
 }
 
-IPU__WIDE static void widen_bfloat16(float *to, const uint16_t *from,
-                                     int64_t count)
+IPU__WIDE(static, void, widen_bfloat16,
+          (float *to, const uint16_t *from, int64_t count), (to, from, count))
 {
     for (int64_t i = 0; i < count; i++)
         to[i] = ipu__float((uint32_t)from[i] << 16);
 }
 
-IPU__WIDE static void narrow_float16(uint16_t *to, const float *from,
-                                     int64_t count)
+IPU__WIDE(static, void, narrow_float16,
+          (uint16_t * to, const float *from, int64_t count), (to, from, count))
 {
     for (int64_t i = 0; i < count; i++)
         to[i] = float16_of(from[i]);
 }
 
-IPU__WIDE static void narrow_bfloat16(uint16_t *to, const float *from,
-                                      int64_t count)
+IPU__WIDE(static, void, narrow_bfloat16,
+          (uint16_t * to, const float *from, int64_t count), (to, from, count))
 {
     for (int64_t i = 0; i < count; i++)
         to[i] = bfloat16_of(from[i]);

@@ -4,15 +4,18 @@
 
 #include "graph/error.h"
 
-IPU__WIDE void ipu__max_pixel(float *y, const float *x, int64_t channels)
+IPU__WIDE(extern, void, ipu__max_pixel,
+          (float *y, const float *x, int64_t channels), (y, x, channels))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < channels; i++)
         y[i] = !(x[i] <= y[i]) && y[i] == y[i] ? x[i] : y[i];
 }
 
-IPU__WIDE void ipu__max_take(float *dx, float *left, const float *x,
-                             const float *y, int64_t channels)
+IPU__WIDE(extern, void, ipu__max_take,
+          (float *dx, float *left, const float *x, const float *y,
+           int64_t channels),
+          (dx, left, x, y, channels))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < channels; i++) {
@@ -23,8 +26,10 @@ IPU__WIDE void ipu__max_take(float *dx, float *left, const float *x,
     }
 }
 
-IPU__WIDE void ipu__max_take_more(float *dx, float *left, const float *x,
-                                  const float *y, int64_t channels)
+IPU__WIDE(extern, void, ipu__max_take_more,
+          (float *dx, float *left, const float *x, const float *y,
+           int64_t channels),
+          (dx, left, x, y, channels))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < channels; i++) {

@@ -50,8 +50,10 @@ static inline float larger(float a, float b)
 /* A row of windows of 2 x 2, the usual ones: no calls, and nothing stored on
  * the way. top: the first pixel of the first; pitch: elements from row to row.
  */
-IPU__WIDE static void maximum_of_4(float *y, const float *top, int64_t pitch,
-                                   int64_t columns, int64_t c)
+IPU__WIDE(static, void, maximum_of_4,
+          (float *y, const float *top, int64_t pitch, int64_t columns,
+           int64_t c),
+          (y, top, pitch, columns, c))
 {
     for (int64_t column = 0; column < columns; column++) {
         const float *a = top + 2 * column * c, *b = a + pitch;
@@ -122,9 +124,10 @@ static inline int is_largest(float x, float y)
 }
 
 /* A row of windows of 2 x 2: as maximum_of_4. dx may be x. */
-IPU__WIDE static void take_of_4(float *dx, const float *x, const float *y,
-                                const float *dy, int64_t pitch, int64_t columns,
-                                int64_t c)
+IPU__WIDE(static, void, take_of_4,
+          (float *dx, const float *x, const float *y, const float *dy,
+           int64_t pitch, int64_t columns, int64_t c),
+          (dx, x, y, dy, pitch, columns, c))
 {
     for (int64_t column = 0; column < columns; column++) {
         int64_t first = 2 * column * c, at = column * c;

@@ -116,8 +116,9 @@ static void statistics_of_one(const struct ipu__norm *n, const float *x,
     *variance = (float)(ipu__row_squares(x, *mean, n->number) / number);
 }
 
-IPU__WIDE static void add_squares(double *sums, const float *x,
-                                  const float *centers, int64_t count)
+IPU__WIDE(static, void, add_squares,
+          (double *sums, const float *x, const float *centers, int64_t count),
+          (sums, x, centers, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++) {
@@ -196,18 +197,20 @@ static size_t scratch(const struct ipu__call *call)
     return (size_t)ipu__norm_of(call->attributes).width * 2 * sizeof(float);
 }
 
-IPU__WIDE static void apply_one(float *y, const float *x, float center,
-                                float factor, const float *scale,
-                                const float *offset, int64_t count)
+IPU__WIDE(static, void, apply_one,
+          (float *y, const float *x, float center, float factor,
+           const float *scale, const float *offset, int64_t count),
+          (y, x, center, factor, scale, offset, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
         y[i] = (x[i] - center) * factor * scale[i] + offset[i];
 }
 
-IPU__WIDE static void apply_many(float *y, const float *x, const float *centers,
-                                 const float *factors, const float *scale,
-                                 const float *offset, int64_t count)
+IPU__WIDE(static, void, apply_many,
+          (float *y, const float *x, const float *centers, const float *factors,
+           const float *scale, const float *offset, int64_t count),
+          (y, x, centers, factors, scale, offset, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)

@@ -18,9 +18,10 @@ struct sums {
     double *dy, *dyz;
 };
 
-IPU__WIDE static void add_slopes(const struct sums *sums, const float *dy,
-                                 const float *x, const float *centers,
-                                 const float *factors, int64_t count)
+IPU__WIDE(static, void, add_slopes,
+          (const struct sums *sums, const float *dy, const float *x,
+           const float *centers, const float *factors, int64_t count),
+          (sums, dy, x, centers, factors, count))
 {
     double *plain = sums->dy, *weighted = sums->dyz;
 
@@ -49,17 +50,19 @@ static size_t dx_scratch(const struct ipu__call *call)
            (2 * sizeof(double) + 4 * sizeof(float));
 }
 
-IPU__WIDE static void scaled(float *y, const float *dy, const float *scale,
-                             int64_t count)
+IPU__WIDE(static, void, scaled,
+          (float *y, const float *dy, const float *scale, int64_t count),
+          (y, dy, scale, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
         y[i] = dy[i] * scale[i];
 }
 
-IPU__WIDE static void dx_row(float *dx, const float *dys, const float *x,
-                             float center, float factor, float mean_dys,
-                             float mean_dysz, int64_t count)
+IPU__WIDE(static, void, dx_row,
+          (float *dx, const float *dys, const float *x, float center,
+           float factor, float mean_dys, float mean_dysz, int64_t count),
+          (dx, dys, x, center, factor, mean_dys, mean_dysz, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
@@ -83,10 +86,11 @@ static void dx_of_one(const struct ipu__norm *n, float *dx, const float *dy,
            (float)(dot / number), n->width);
 }
 
-IPU__WIDE static void dx_wide(float *dx, const float *dy, const float *x,
-                              const float *centers, const float *factors,
-                              const float *scale, const float *mean_dys,
-                              const float *mean_dysz, int64_t count)
+IPU__WIDE(static, void, dx_wide,
+          (float *dx, const float *dy, const float *x, const float *centers,
+           const float *factors, const float *scale, const float *mean_dys,
+           const float *mean_dysz, int64_t count),
+          (dx, dy, x, centers, factors, scale, mean_dys, mean_dysz, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)

@@ -7,6 +7,7 @@
 #define IPU_OPS_OP_H
 
 #include "graph/graph.h"
+#include "ops/wide.h"
 #include "target/work.h"
 
 /* Where tensors begin, and scratch: a cache line, and the widest vector
@@ -188,25 +189,5 @@ int32_t ipu__index_of(ipu_graph *graph, const struct ipu__op *op,
  * ipu__index_of fails, or because there is none. */
 int ipu__find_axis(ipu_graph *graph, const struct ipu__op *op,
                    ipu_tensor tensor, int32_t axis, int32_t *found);
-
-/* Loops that gain from wide vectors are compiled for several of them, and
- * the processor's is chosen when the program starts. */
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) &&                   \
-    !defined(__SANITIZE_THREAD__)
-#define IPU__WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define IPU__WIDE
-#endif
-
-/* Before a loop whose element i depends on nothing but elements i, in place or
- * not; and before one over the lanes of a vector with a choice in it, which is
- * taken apart otherwise before it can become one. */
-#ifdef __clang__
-#define IPU__BY_LANE _Pragma("clang loop vectorize(enable)")
-#define IPU__BY_ELEMENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define IPU__BY_LANE _Pragma("GCC unroll 1")
-#define IPU__BY_ELEMENT _Pragma("GCC ivdep")
-#endif
 
 #endif

@@ -20,7 +20,8 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
 }
 
 /* NaN is not below anything. */
-IPU__WIDE static int64_t count_large(const float *x, float limit, int64_t count)
+IPU__WIDE(static, int64_t, count_large,
+          (const float *x, float limit, int64_t count), (x, limit, count))
 {
     int64_t large = 0;
 

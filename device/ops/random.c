@@ -20,8 +20,10 @@ static struct ipu__random stream_of(const struct ipu__call *call,
                           *(const int32_t *)call->inputs[0].data, stream);
 }
 
-IPU__WIDE static void uniform(float *y, struct ipu__random r, float low,
-                              float width, int64_t first, int64_t count)
+IPU__WIDE(static, void, uniform,
+          (float *y, struct ipu__random r, float low, float width,
+           int64_t first, int64_t count),
+          (y, r, low, width, first, count))
 {
     for (int64_t i = 0; i < count; i++)
         y[i] = low + width * ipu__random_float(r, first + i);

@@ -2,7 +2,8 @@
 /* max(x, 0), and its derivative from the output: 1 where y > 0. */
 #include "ops/op.h"
 
-IPU__WIDE static void relu(float *y, const float *x, int64_t count)
+IPU__WIDE(static, void, relu, (float *y, const float *x, int64_t count),
+          (y, x, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
@@ -37,8 +38,9 @@ const struct ipu__op ipu__relu = {
 };
 
 /* dy, y -> dx */
-IPU__WIDE static void relu_grad(float *dx, const float *dy, const float *y,
-                                int64_t count)
+IPU__WIDE(static, void, relu_grad,
+          (float *dx, const float *dy, const float *y, int64_t count),
+          (dx, dy, y, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)

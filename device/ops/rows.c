@@ -17,7 +17,8 @@ static inline double fold(const double *lanes)
     return sum;
 }
 
-IPU__WIDE double ipu__row_sum(const float *x, int64_t count)
+IPU__WIDE(extern, double, ipu__row_sum, (const float *x, int64_t count),
+          (x, count))
 {
     double lanes[IPU__LANES] = {0};
     int64_t i = 0;
@@ -30,7 +31,8 @@ IPU__WIDE double ipu__row_sum(const float *x, int64_t count)
     return fold(lanes);
 }
 
-IPU__WIDE double ipu__row_squares(const float *x, float center, int64_t count)
+IPU__WIDE(extern, double, ipu__row_squares,
+          (const float *x, float center, int64_t count), (x, center, count))
 {
     double lanes[IPU__LANES] = {0};
     int64_t i = 0;
@@ -49,7 +51,8 @@ IPU__WIDE double ipu__row_squares(const float *x, float center, int64_t count)
     return fold(lanes);
 }
 
-IPU__WIDE double ipu__row_dot(const float *a, const float *b, int64_t count)
+IPU__WIDE(extern, double, ipu__row_dot,
+          (const float *a, const float *b, int64_t count), (a, b, count))
 {
     double lanes[IPU__LANES] = {0};
     int64_t i = 0;
@@ -69,7 +72,8 @@ static inline float larger(float a, float b)
     return a != a ? a : most; /* not ||, which keeps loops from being vectors */
 }
 
-IPU__WIDE float ipu__row_max(float most, const float *x, int64_t count)
+IPU__WIDE(extern, float, ipu__row_max,
+          (float most, const float *x, int64_t count), (most, x, count))
 {
     float lanes[IPU__LANES];
     int64_t i = 0;
@@ -90,15 +94,17 @@ IPU__WIDE float ipu__row_max(float most, const float *x, int64_t count)
     return larger(most, lanes[0]);
 }
 
-IPU__WIDE void ipu__row_raise(float *y, const float *x, int64_t count)
+IPU__WIDE(extern, void, ipu__row_raise,
+          (float *y, const float *x, int64_t count), (y, x, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
         y[i] = larger(y[i], x[i]);
 }
 
-IPU__WIDE static void exp_each(float *y, const float *x, float most,
-                               int64_t count)
+IPU__WIDE(static, void, exp_each,
+          (float *y, const float *x, float most, int64_t count),
+          (y, x, most, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
@@ -128,13 +134,15 @@ double ipu__row_exp_sum(const float *x, float most, int64_t count)
     return sum;
 }
 
-IPU__WIDE void ipu__row_scale(float *x, float factor, int64_t count)
+IPU__WIDE(extern, void, ipu__row_scale, (float *x, float factor, int64_t count),
+          (x, factor, count))
 {
     for (int64_t i = 0; i < count; i++)
         x[i] *= factor;
 }
 
-IPU__WIDE void ipu__row_accumulate(double *sums, const float *x, int64_t count)
+IPU__WIDE(extern, void, ipu__row_accumulate,
+          (double *sums, const float *x, int64_t count), (sums, x, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)

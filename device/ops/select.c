@@ -13,9 +13,10 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__broadcast_shape(call, 3, output);
 }
 
-IPU__WIDE static void select_each(uint32_t *y, const int32_t *condition,
-                                  const uint32_t *a, const uint32_t *b,
-                                  int64_t count)
+IPU__WIDE(static, void, select_each,
+          (uint32_t * y, const int32_t *condition, const uint32_t *a,
+           const uint32_t *b, int64_t count),
+          (y, condition, a, b, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++) {

@@ -60,8 +60,9 @@ static int run_softmax(const struct ipu__call *call)
     return IPU_OK;
 }
 
-IPU__WIDE static void softmax_slopes(float *dx, const float *dy, const float *y,
-                                     float dot, int64_t n)
+IPU__WIDE(static, void, softmax_slopes,
+          (float *dx, const float *dy, const float *y, float dot, int64_t n),
+          (dx, dy, y, dot, n))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < n; i++)
@@ -116,8 +117,9 @@ const struct ipu__op ipu__softmax = {
 
 /* -------------------------------------------------------------- log_softmax */
 
-IPU__WIDE static void subtract_each(float *y, const float *x, float most,
-                                    float rest, int64_t n)
+IPU__WIDE(static, void, subtract_each,
+          (float *y, const float *x, float most, float rest, int64_t n),
+          (y, x, most, rest, n))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < n; i++)
@@ -139,8 +141,9 @@ static int run_log_softmax(const struct ipu__call *call)
     return IPU_OK;
 }
 
-IPU__WIDE static void log_softmax_slopes(float *dx, const float *dy,
-                                         const float *y, float sum, int64_t n)
+IPU__WIDE(static, void, log_softmax_slopes,
+          (float *dx, const float *dy, const float *y, float sum, int64_t n),
+          (dx, dy, y, sum, n))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < n; i++)

@@ -198,8 +198,9 @@ const struct ipu__op ipu__rsqrt = {
 
 /* -------------------------------------------------------------------- scale */
 
-IPU__WIDE static void scale_each(float *y, const float *x, float factor,
-                                 float offset, int64_t count)
+IPU__WIDE(static, void, scale_each,
+          (float *y, const float *x, float factor, float offset, int64_t count),
+          (y, x, factor, offset, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)

@@ -13,16 +13,20 @@ static float scalar(const struct ipu__call *call, int i)
 
 /* -------------------------------------------------------------------- blend */
 
-IPU__WIDE static void blend(float *y, const float *a, const float *b, float fa,
-                            float fb, int64_t count)
+IPU__WIDE(static, void, blend,
+          (float *y, const float *a, const float *b, float fa, float fb,
+           int64_t count),
+          (y, a, b, fa, fb, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
         y[i] = a[i] * fa + b[i] * fb;
 }
 
-IPU__WIDE static void blend_square(float *y, const float *a, const float *b,
-                                   float fa, float fb, int64_t count)
+IPU__WIDE(static, void, blend_square,
+          (float *y, const float *a, const float *b, float fa, float fb,
+           int64_t count),
+          (y, a, b, fa, fb, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
@@ -134,17 +138,20 @@ static inline float direction(float w, float m, float v, struct terms t)
     return m * t.m / (__builtin_sqrtf(v * t.v) + t.epsilon) + t.decay * w;
 }
 
-IPU__WIDE static void update_each(float *y, const float *w, const float *m,
-                                  const float *v, struct terms t, float rate,
-                                  int64_t count)
+IPU__WIDE(static, void, update_each,
+          (float *y, const float *w, const float *m, const float *v,
+           struct terms t, float rate, int64_t count),
+          (y, w, m, v, t, rate, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
         y[i] = w[i] - rate * direction(w[i], m[i], v[i], t);
 }
 
-IPU__WIDE static void direct_each(float *y, const float *w, const float *m,
-                                  const float *v, struct terms t, int64_t count)
+IPU__WIDE(static, void, direct_each,
+          (float *y, const float *w, const float *m, const float *v,
+           struct terms t, int64_t count),
+          (y, w, m, v, t, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)

@@ -33,15 +33,19 @@ static int accumulate_shape(const struct ipu__call *call,
     return ipu__expect(call, 2, IPU_INT32, 0, "a number, a scalar");
 }
 
-IPU__WIDE static void add_up(float *y, const float *acc, const float *g,
-                             float fa, float fg, int64_t count)
+IPU__WIDE(static, void, add_up,
+          (float *y, const float *acc, const float *g, float fa, float fg,
+           int64_t count),
+          (y, acc, g, fa, fg, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
         y[i] = acc[i] * fa + g[i] * fg;
 }
 
-IPU__WIDE static void begin(float *y, const float *g, float fg, int64_t count)
+IPU__WIDE(static, void, begin,
+          (float *y, const float *g, float fg, int64_t count),
+          (y, g, fg, count))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)

@@ -178,6 +178,21 @@ setup() {
     cmp "$OUT/a" "$OUT/b"
 }
 
+@test "every set of instructions gives the same bits, and none other is one" {
+    local kernels
+    ranks 1 "${SMALL[@]}" --text "$OUT/text" --steps 3 --dropout 0.1 \
+        --save-weights "$OUT/a"
+    for kernels in generic avx2 avx512; do
+        grep -q "$kernels" /proc/cpuinfo || [ $kernels = generic ] || continue
+        IPU_KERNELS=$kernels ranks 1 "${SMALL[@]}" --text "$OUT/text" \
+            --steps 3 --dropout 0.1 --save-weights "$OUT/b"
+        cmp "$OUT/a" "$OUT/b"
+    done
+    IPU_KERNELS=sse9 run ranks 2 "${SMALL[@]}" --text "$OUT/text" --steps 3
+    assert_status_everywhere 2 1
+    [[ $output == *"IPU_KERNELS='sse9' is no set of instructions: give one of auto, generic"* ]]
+}
+
 @test "every option of the network trains" {
     local -a way
     for way in "--tie" "--dropout 0.2" "--layers 3 --heads 1" "--clip 0.5" \
