@@ -232,6 +232,10 @@ check-headers: ## every header compiles alone; the public ones as C++ too
 check-symbols: $(HVD_SO) $(IPU_SO) ## libraries export what their headers declare
 	$(Q)tests/tools/check-symbols $(B)/lib
 
+.PHONY: check-vectors
+check-vectors: $(IPU_LIB) ## loops that ought to be vector code are
+	$(Q)tests/tools/check-vectors $(IPU_OBJ)
+
 .PHONY: shape
 shape: ## report sizes of files and functions
 	$(Q)tests/tools/shape

@@ -33,6 +33,20 @@ IPU__INLINE float ipu__float(uint32_t bits)
     return x;
 }
 
+/* The larger, NaN if one is. Not by || or &&, which are branches. */
+IPU__INLINE float ipu__larger(float a, float b)
+{
+    float most = a >= b ? a : b;
+
+    return a != a ? a : most;
+}
+
+/* Whether x is y, the largest of several. Not by ||, which is a branch. */
+IPU__INLINE int ipu__is_largest(float x, float y)
+{
+    return (x == y) | ((x != x) & (y != y));
+}
+
 /* exp(x) = 2^n exp(r), |r| <= log(2) / 2. The power of 2 is applied in two
  * halves: it may be too large or too small for one float. */
 IPU__INLINE float ipu__exp(float x)

@@ -3,13 +3,14 @@
 #include "ops/max_pool.h"
 
 #include "graph/error.h"
+#include "ops/functions.h"
 
 IPU__WIDE(extern, void, ipu__max_pixel,
           (float *y, const float *x, int64_t channels), (y, x, channels))
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < channels; i++)
-        y[i] = !(x[i] <= y[i]) && y[i] == y[i] ? x[i] : y[i];
+        y[i] = ipu__larger(y[i], x[i]);
 }
 
 IPU__WIDE(extern, void, ipu__max_take,
@@ -19,10 +20,11 @@ IPU__WIDE(extern, void, ipu__max_take,
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < channels; i++) {
-        bool is_maximum = x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]);
+        int is_maximum = ipu__is_largest(x[i], y[i]);
+        float taken = left[i];
 
-        dx[i] = is_maximum ? left[i] : 0;
-        left[i] = is_maximum ? 0 : left[i];
+        dx[i] = is_maximum ? taken : 0;
+        left[i] = is_maximum ? 0 : taken;
     }
 }
 
@@ -33,10 +35,11 @@ IPU__WIDE(extern, void, ipu__max_take_more,
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < channels; i++) {
-        bool is_maximum = x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]);
+        int is_maximum = ipu__is_largest(x[i], y[i]);
+        float taken = left[i];
 
-        dx[i] += is_maximum ? left[i] : 0;
-        left[i] = is_maximum ? 0 : left[i];
+        dx[i] += is_maximum ? taken : 0;
+        left[i] = is_maximum ? 0 : taken;
     }
 }
 

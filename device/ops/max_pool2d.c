@@ -11,6 +11,7 @@
 
 #include "graph/error.h"
 #include "ops/costs.h"
+#include "ops/functions.h"
 #include "ops/max_pool.h"
 
 /* Where the pixels of window (row, column) of an image start, in elements;
@@ -42,11 +43,6 @@ static int64_t window(const struct geometry *g, int64_t row, int64_t column)
     return ((image * g->in_h + y) * g->in_w + column * g->size) * g->c;
 }
 
-static inline float larger(float a, float b)
-{
-    return !(b <= a) && a == a ? b : a;
-}
-
 /* A row of windows of 2 x 2, the usual ones: no calls, and nothing stored on
  * the way. top: the first pixel of the first; pitch: elements from row to row.
  */
@@ -60,8 +56,8 @@ IPU__WIDE(static, void, maximum_of_4,
 
         IPU__BY_ELEMENT
         for (int64_t i = 0; i < c; i++)
-            y[column * c + i] =
-                larger(larger(a[i], a[c + i]), larger(b[i], b[c + i]));
+            y[column * c + i] = ipu__larger(ipu__larger(a[i], a[c + i]),
+                                            ipu__larger(b[i], b[c + i]));
     }
 }
 
@@ -117,12 +113,6 @@ static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__pool_check(call, output, &call->inputs[1].shape);
 }
 
-/* x is its window's maximum. Not by ||, which is a branch. */
-static inline int is_largest(float x, float y)
-{
-    return (x == y) | ((x != x) & (y != y));
-}
-
 /* A row of windows of 2 x 2: as maximum_of_4. dx may be x. */
 IPU__WIDE(static, void, take_of_4,
           (float *dx, const float *x, const float *y, const float *dy,
@@ -136,10 +126,10 @@ IPU__WIDE(static, void, take_of_4,
         for (int64_t i = 0; i < c; i++) {
             int64_t a = first + i, b = a + pitch;
             float most = y[at + i], left = dy[at + i];
-            int in_a = is_largest(x[a], most);
-            int in_a2 = is_largest(x[a + c], most);
-            int in_b = is_largest(x[b], most);
-            int in_b2 = is_largest(x[b + c], most);
+            int in_a = ipu__is_largest(x[a], most);
+            int in_a2 = ipu__is_largest(x[a + c], most);
+            int in_b = ipu__is_largest(x[b], most);
+            int in_b2 = ipu__is_largest(x[b + c], most);
 
             dx[a] = in_a ? left : 0;
             left = in_a ? 0 : left;

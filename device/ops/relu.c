@@ -43,8 +43,11 @@ IPU__WIDE(static, void, relu_grad,
           (dx, dy, y, count))
 {
     IPU__BY_ELEMENT
-    for (int64_t i = 0; i < count; i++)
-        dx[i] = y[i] > 0 ? dy[i] : 0;
+    for (int64_t i = 0; i < count; i++) {
+        float slope = dy[i]; /* read on either side of the choice */
+
+        dx[i] = y[i] > 0 ? slope : 0;
+    }
 }
 
 static int run_grad(const struct ipu__call *call)

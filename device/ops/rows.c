@@ -65,13 +65,6 @@ IPU__WIDE(extern, double, ipu__row_dot,
     return fold(lanes);
 }
 
-static inline float larger(float a, float b)
-{
-    float most = a >= b ? a : b;
-
-    return a != a ? a : most; /* not ||, which keeps loops from being vectors */
-}
-
 IPU__WIDE(extern, float, ipu__row_max,
           (float most, const float *x, int64_t count), (most, x, count))
 {
@@ -83,15 +76,15 @@ IPU__WIDE(extern, float, ipu__row_max,
     for (; i + IPU__LANES <= count; i += IPU__LANES) {
         IPU__BY_LANE
         for (int l = 0; l < IPU__LANES; l++)
-            lanes[l] = larger(lanes[l], x[i + l]);
+            lanes[l] = ipu__larger(lanes[l], x[i + l]);
     }
     for (; i < count; i++)
-        most = larger(most, x[i]);
+        most = ipu__larger(most, x[i]);
     /* In halves, of which all but the last few are vectors. */
     for (int half = IPU__LANES / 2; half > 0; half /= 2)
         for (int l = 0; l < half; l++)
-            lanes[l] = larger(lanes[l], lanes[l + half]);
-    return larger(most, lanes[0]);
+            lanes[l] = ipu__larger(lanes[l], lanes[l + half]);
+    return ipu__larger(most, lanes[0]);
 }
 
 IPU__WIDE(extern, void, ipu__row_raise,
@@ -99,7 +92,7 @@ IPU__WIDE(extern, void, ipu__row_raise,
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++)
-        y[i] = larger(y[i], x[i]);
+        y[i] = ipu__larger(y[i], x[i]);
 }
 
 IPU__WIDE(static, void, exp_each,
