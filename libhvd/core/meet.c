@@ -193,7 +193,7 @@ static int share(struct hvd__world *world, const struct greeting *all)
 {
     struct hvd__transport *t = world->transport;
     int *locals = malloc((size_t)t->size * sizeof *locals), nlocals = 0;
-    char why[160];
+    char why[192];
     int status;
 
     if (!locals)

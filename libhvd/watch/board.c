@@ -4,8 +4,7 @@
  *
  * The segment's pages are allocated when it is made (posix_fallocate), so
  * that a full /dev/shm is an error then and not a SIGBUS in the middle of
- * training; it is unlinked as soon as all have mapped it, so that no crash
- * leaves it behind.
+ * training.
  *
  * A cell is a seqlock (Boehm, Can seqlocks get along with programming
  * language memory models?, 2012). The owner's threads may write at the same
@@ -20,7 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,59 +45,45 @@ static struct hvd__board *map(int fd, int n)
     return memory;
 }
 
-struct hvd__board *hvd__board_create(int n, char *name, size_t size)
+struct hvd__board *hvd__board_create(int n, int *fd)
 {
     struct hvd__board *board = NULL;
-    uint64_t random[2];
-    int fd, code;
+    int made = hvd__segment_create(), code;
 
-    name[0] = '\0';
-    if (getrandom(random, sizeof random, 0) != sizeof random) {
-        hvd__fail(HVD_ERR_MEMORY, "getrandom: %s", strerror(errno));
+    if (made < 0) {
+        hvd__fail(HVD_ERR_MEMORY, "shared memory (/dev/shm): %s",
+                  strerror(-made));
         return NULL;
     }
-    snprintf(name, size, "/hvd-%016" PRIx64 "%016" PRIx64, random[0],
-             random[1]);
-    fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        hvd__fail(HVD_ERR_MEMORY, "shared memory %s: %s", name,
-                  strerror(errno));
-        name[0] = '\0';
-        return NULL;
-    }
-    code = posix_fallocate(fd, 0, (off_t)board_bytes(n));
+    code = posix_fallocate(made, 0, (off_t)board_bytes(n));
     if (code != 0)
         hvd__fail(HVD_ERR_MEMORY, "%zu bytes of shared memory: %s",
                   board_bytes(n), strerror(code));
     else
-        board = map(fd, n);
-    close(fd);
-    if (!board) {
-        shm_unlink(name);
-        name[0] = '\0';
-    }
+        board = map(made, n);
+    if (board)
+        *fd = made;
+    else
+        close(made);
     return board;
 }
 
-struct hvd__board *hvd__board_attach(const char *name, int n)
+struct hvd__board *hvd__board_attach(const struct hvd__segment_address *address,
+                                     int n)
 {
     struct hvd__board *board;
-    int fd = shm_open(name, O_RDWR | O_CLOEXEC, 0600);
+    int fd = hvd__segment_open(address);
 
     if (fd < 0) {
-        hvd__fail(HVD_ERR_MEMORY, "shared memory %s: %s", name,
-                  strerror(errno));
+        hvd__fail(HVD_ERR_MEMORY,
+                  "shared memory of process %d (/proc/%d/fd/%d): %s",
+                  (int)address->process, (int)address->process,
+                  (int)address->fd, hvd__segment_strerror(-fd));
         return NULL;
     }
     board = map(fd, n);
     close(fd);
     return board;
-}
-
-void hvd__board_unlink(const char *name)
-{
-    if (name[0])
-        shm_unlink(name);
 }
 
 void hvd__board_unmap(struct hvd__board *board, int n)

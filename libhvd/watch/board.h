@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 
+#include "base/segment.h"
 #include "watch/watch.h"
 
 enum {
@@ -82,12 +83,12 @@ struct hvd__board {
     struct hvd__line lines[]; /* one a rank of the world */
 };
 
-/* Make the segment for n lines, with a name that cannot be guessed, written
- * to name, of size bytes. NULL, with the last error set. */
-struct hvd__board *hvd__board_create(int n, char *name, size_t size);
+/* Make the segment for n lines, and *fd, for the caller to close when others
+ * have mapped it. NULL, with the last error set. */
+struct hvd__board *hvd__board_create(int n, int *fd);
 /* Map one that another process made. */
-struct hvd__board *hvd__board_attach(const char *name, int n);
-void hvd__board_unlink(const char *name);
+struct hvd__board *hvd__board_attach(const struct hvd__segment_address *address,
+                                     int n);
 /* NULL is accepted. */
 void hvd__board_unmap(struct hvd__board *board, int n);
 

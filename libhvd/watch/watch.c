@@ -4,7 +4,7 @@
  * hosts each other, before the watchdog (watchdog.c) begins; and the end.
  *
  * All ranks meet twice, over the transport. First the lowest rank of each
- * host tells the name of the board that it has made, and each rank where it
+ * host tells where the board is that it has made, and each rank where it
  * can be reached. Then all tell whether they could do their part: those of a
  * host on which one could not do not watch each other, and are not watched
  * from elsewhere.
@@ -29,7 +29,7 @@ enum { TICKS_A_HEARTBEAT = 20 };
 
 /* What ranks tell each other first. */
 struct hello {
-    char board[48]; /* the lowest rank's: the name; "" if there is none */
+    struct hvd__segment_address board; /* the lowest rank's; 0: there is none */
     int32_t failed;
     int32_t pid;
     struct hvd__beacon_card card;
@@ -112,7 +112,7 @@ static void link_hosts(struct hvd__watch *w, const struct hello *all)
     atomic_store(&w->is_linked, true);
 }
 
-/* Map the board, in two meetings: its name, and whether all could. */
+/* Map the board, in two meetings: where it is, and whether all could. */
 static int open_board(struct hvd__watch *w, struct hvd__transport *t,
                       const char *(*host)(const void *, int),
                       const void *context, struct hello *all)
@@ -125,10 +125,12 @@ static int open_board(struct hvd__watch *w, struct hvd__transport *t,
         allocate(w) < 0 || hvd__beacon_open(&w->beacon, t->rank, t->size, host,
                                             context, &mine.card) < 0;
     if (first == t->rank && !mine.failed)
-        w->board = hvd__board_create(w->nranks, mine.board, sizeof mine.board);
+        w->board = hvd__board_create(w->nranks, &w->board_fd);
+    if (w->board)
+        mine.board = hvd__segment_address_of(w->board_fd);
     HVD_TRY(t->exchange(t, &mine, all, sizeof mine));
-    if (first != t->rank && all[first].board[0] && !mine.failed)
-        w->board = hvd__board_attach(all[first].board, w->nranks);
+    if (first != t->rank && all[first].board.process && !mine.failed)
+        w->board = hvd__board_attach(&all[first].board, w->nranks);
     if (w->board) {
         write_line(w);
         meet_peers(w, host, context, all);
@@ -136,14 +138,13 @@ static int open_board(struct hvd__watch *w, struct hvd__transport *t,
             mine.failed = 1;
     }
     /* By the one who could not make it. */
-    is_told = !mine.failed && first != t->rank && !all[first].board[0];
+    is_told = !mine.failed && first != t->rank && !all[first].board.process;
     mine.failed |= !w->board;
     if (mine.failed && !is_told)
         hvd__log(HVD__LOG_WARNING,
                  "the ranks of this host do not watch each other: %s",
                  hvd_last_error());
     HVD_TRY(t->exchange(t, &mine, all, sizeof mine));
-    hvd__board_unlink(mine.board);
     for (int rank = 0; rank < t->size; rank++)
         if (strcmp(host(context, rank), host(context, t->rank)) == 0)
             all_could &= !all[rank].failed;
@@ -178,9 +179,12 @@ int hvd__watch_open(struct hvd__watch **watch, struct hvd__transport *t,
     w->nranks = t->size;
     w->rank = t->rank;
     w->stop = -1;
+    w->board_fd = -1;
     w->tick_ns = tick_of(options);
     status = open_board(w, t, host, context, all);
     free(all);
+    if (w->board_fd >= 0)
+        close(w->board_fd);
     if (status == HVD_OK)
         *watch = w;
     else

@@ -9,6 +9,7 @@ setup_file() {
     export VICTIM=$BATS_FILE_TMPDIR/victim
     gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$VICTIM" \
         "$BATS_TEST_DIRNAME/victim.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+    gcc -Wall -Wextra -o "$BATS_FILE_TMPDIR/names" "$BATS_TEST_DIRNAME/names.c"
     export HVD_HEARTBEAT_TIME=3s HVD_EXIT_GRACE_TIME=2s
     # Open MPI's memory, apart from that of other jobs of the machine.
     MEMORY=$(mktemp -d /dev/shm/hvd-faults.XXXXXXXX)
@@ -130,13 +131,36 @@ lines_with() { # text: how many lines of the output have it
     [ "$(lines_with '^rank [02]: -27: .*never.* has waited 3 s for rank 1')" -eq 2 ]
 }
 
-@test "without shared memory there is a warning, and the job runs" {
+# With a /dev/shm of its own, mounted so, in which Open MPI keeps nothing.
+with_shm() { # options of the file system, number of ranks, command...
     local userns=()
     [ "$(id -u)" -eq 0 ] || userns=(--map-root-user)
-    run timeout 60 unshare "${userns[@]}" --mount sh -c \
-        'mount -t tmpfs -o size=4k none /dev/shm &&
-        exec mpirun -np 3 --mca btl tcp,self "$VICTIM" late none 1'
+    run timeout 60 unshare "${userns[@]}" --mount sh -c '
+        mount -t tmpfs -o "$0" none /dev/shm && exec "$@"' "$@"
     echo "$output"
+}
+
+# Whatever kills a rank, and when: what never had a name is not left behind.
+@test "the ranks of a host share memory that never has a name" {
+    local names=$BATS_FILE_TMPDIR/names
+    with_shm size=1g "$names" /dev/shm touch /dev/shm/seen
+    [ "$output" = "named seen" ]
+    with_shm size=1g "$names" /dev/shm \
+        mpirun -np 3 --mca btl tcp,self --mca shmem mmap \
+        "${LIB%/lib}/bin/tests-mpi-order"
+    [ "$status" -eq 0 ]
+    [ "$(lines_with '^named')" -eq 0 ]
+    [ "$(lines_with 'warning')" -eq 0 ]
+}
+
+@test "they share memory without a /dev/shm that can be written" {
+    with_shm ro mpirun -np 3 --mca btl tcp,self "${LIB%/lib}/bin/tests-mpi-order"
+    [ "$status" -eq 0 ]
+    [ "$(lines_with 'warning')" -eq 0 ]
+}
+
+@test "without shared memory there is a warning, and the job runs" {
+    with_shm size=4k mpirun -np 3 --mca btl tcp,self "$VICTIM" late none 1
     [ "$status" -eq 0 ]
     [ "$(lines_with 'the ranks of this host do not watch each other')" -eq 1 ]
     [ "$(lines_with 'the ranks of this host do not watch each other: .* No space left on device')" -eq 1 ]

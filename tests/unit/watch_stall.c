@@ -138,18 +138,20 @@ static void *write_much(void *argument)
 
 START_TEST(readers_never_see_half)
 {
-    char name[64];
+    int fd;
     struct hvd__doing doing;
+    struct hvd__segment_address address;
     struct hvd__board *same;
     pthread_t thread;
     int64_t reads = 0;
 
-    board = hvd__board_create(3, name, sizeof name);
+    board = hvd__board_create(3, &fd);
     ck_assert(board != NULL);
-    same = hvd__board_attach(name, 3);
+    address = hvd__segment_address_of(fd);
+    same = hvd__board_attach(&address, 3);
     ck_assert(same != NULL && same != board);
-    hvd__board_unlink(name);
-    ck_assert(hvd__board_attach(name, 3) == NULL);
+    close(fd);
+    ck_assert(hvd__board_attach(&address, 3) == NULL);
     atomic_store(&done, false);
     pthread_create(&thread, NULL, write_much, NULL);
     while (!atomic_load(&done)) {
@@ -168,11 +170,11 @@ END_TEST
 
 START_TEST(the_first_end_counts)
 {
-    char name[64], text[256];
-    int status = 0;
+    char text[256];
+    int fd, status = 0;
 
-    board = hvd__board_create(1, name, sizeof name);
-    hvd__board_unlink(name);
+    board = hvd__board_create(1, &fd);
+    close(fd);
     ck_assert(!hvd__board_has_ended(board, &status, text, sizeof text));
     ck_assert(hvd__board_end(board, HVD_ERR_LOST, "rank 1 is gone"));
     ck_assert(!hvd__board_end(board, HVD_ERR_STALLED, "later"));
@@ -218,12 +220,12 @@ START_TEST(what_a_rank_does)
 {
     static const struct hvd__doing longer = {3, "allreduce 'gradient of 1'"};
     static const struct hvd__doing shorter = {9, "join ''"};
-    char name[64];
+    int fd;
     struct hvd__line *line;
     struct hvd__doing doing;
 
-    board = hvd__board_create(1, name, sizeof name);
-    hvd__board_unlink(name);
+    board = hvd__board_create(1, &fd);
+    close(fd);
     line = &board->lines[0];
     hvd__board_read_doing(line, &doing);
     ck_assert_int_eq(doing.since_ns, 0);

@@ -14,22 +14,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/segment.h"
 #include "base/status.h"
 
-enum { LINE = 64, PAGE = 4096, NAME_SIZE = 48 };
+enum { LINE = 64, PAGE = 4096 };
 
 /* The file grows by at least this; smaller free blocks keep their pages. */
 #define STEP ((size_t)64 << 10)
@@ -80,15 +79,21 @@ static bool forked;
 
 /* What ranks tell each other of their files. */
 struct offer {
-    char name[NAME_SIZE]; /* "": none */
+    struct hvd__segment_address address; /* 0: none */
     uint64_t bytes;
-    char why[128]; /* there is none */
+    char why[192]; /* there is none */
 };
+
+static bool is_there(const struct offer *offer)
+{
+    return offer->address.process != 0;
+}
 
 static int refuse(struct offer *offer, const char *what, int code)
 {
-    snprintf(offer->why, sizeof offer->why, "%s: %s", what, strerror(code));
-    offer->name[0] = '\0';
+    snprintf(offer->why, sizeof offer->why, "%s: %s", what,
+             hvd__segment_strerror(code));
+    offer->address = (struct hvd__segment_address){0};
     return -1;
 }
 
@@ -104,8 +109,9 @@ static void *map(int fd, size_t bytes)
     return memory;
 }
 
-/* As large as the file system could ever hold; but where the address space is
- * limited (ulimit -v), those of all ranks of the host take a quarter of it. */
+/* As large as the file system could ever hold; of one that has no limit, all
+ * ranks of the host take half the machine's memory, and where the address
+ * space is limited (ulimit -v), a quarter of that. */
 static size_t largest(int fd, size_t limit, int nlocals)
 {
     struct statvfs fs;
@@ -114,8 +120,9 @@ static size_t largest(int fd, size_t limit, int nlocals)
 
     if (fstatvfs(fd, &fs) == 0)
         bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
-    if (bytes == 0) /* no limit of its own */
-        bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * PAGE;
+    if (bytes == 0)
+        bytes =
+            (uint64_t)sysconf(_SC_PHYS_PAGES) * PAGE / 2 / (unsigned)nlocals;
     if (bytes > limit)
         bytes = limit;
     if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
@@ -127,21 +134,13 @@ static size_t largest(int fd, size_t limit, int nlocals)
 /* Make our own file, mapped, with its header. */
 static int create(struct hvd__heap *heap, size_t limit, struct offer *offer)
 {
-    uint64_t random[2];
     int code;
 
-    if (getrandom(random, sizeof random, 0) != sizeof random)
-        return refuse(offer, "getrandom", errno);
-    snprintf(offer->name, sizeof offer->name, "/hvd-%016" PRIx64 "%016" PRIx64,
-             random[0], random[1]);
-    heap->fd =
-        shm_open(offer->name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    heap->fd = hvd__segment_create();
     if (heap->fd < 0)
-        return refuse(offer, "/dev/shm", errno);
+        return refuse(offer, "/dev/shm", -heap->fd);
     heap->bytes = largest(heap->fd, limit, heap->nlocals);
     if (heap->bytes < FIRST + STEP) {
-        shm_unlink(offer->name);
-        offer->name[0] = '\0';
         snprintf(offer->why, sizeof offer->why,
                  "HVD_SHM_SIZE, /dev/shm or ulimit -v leave a rank %zu bytes, "
                  "fewer than the %zu it needs",
@@ -153,10 +152,9 @@ static int create(struct hvd__heap *heap, size_t limit, struct offer *offer)
         code = posix_fallocate(heap->fd, 0, (off_t)FIRST);
     if (code == 0 && !(heap->base = map(heap->fd, heap->bytes)))
         code = errno;
-    if (code != 0) {
-        shm_unlink(offer->name);
+    if (code != 0)
         return refuse(offer, "shared memory", code);
-    }
+    offer->address = hvd__segment_address_of(heap->fd);
     heap->committed = FIRST;
     offer->bytes = heap->bytes;
     return 0;
@@ -165,10 +163,10 @@ static int create(struct hvd__heap *heap, size_t limit, struct offer *offer)
 /* Map the file of another rank, with local number i. */
 static int attach(struct hvd__heap *heap, int i, const struct offer *offer)
 {
-    int fd = shm_open(offer->name, O_RDWR | O_CLOEXEC, 0600);
+    int fd = hvd__segment_open(&offer->address);
 
     if (fd < 0)
-        return errno;
+        return -fd;
     heap->bases[i] = map(fd, offer->bytes);
     close(fd);
     if (!heap->bases[i])
@@ -183,6 +181,8 @@ static int attach(struct hvd__heap *heap, int i, const struct offer *offer)
 static int attach_all(struct hvd__heap *heap, const struct offer *all, int self,
                       struct offer *mine)
 {
+    char what[80];
+
     for (int i = 0; i < heap->nlocals; i++) {
         int rank = heap->locals[i], code;
 
@@ -191,10 +191,14 @@ static int attach_all(struct hvd__heap *heap, const struct offer *all, int self,
             heap->sizes[i] = heap->bytes;
             continue;
         }
-        code = all[rank].name[0] ? attach(heap, i, &all[rank]) : 0;
-        if (code != 0)
-            return refuse(mine, "mapping the shared memory of another rank",
-                          code);
+        code = is_there(&all[rank]) ? attach(heap, i, &all[rank]) : 0;
+        if (code != 0) {
+            snprintf(what, sizeof what,
+                     "mapping the shared memory of rank %d (/proc/%d/fd/%d)",
+                     rank, (int)all[rank].address.process,
+                     (int)all[rank].address.fd);
+            return refuse(mine, what, code);
+        }
     }
     return 0;
 }
@@ -205,7 +209,7 @@ static const struct offer *missing(const struct offer *all, const int *locals,
                                    int nlocals)
 {
     for (int i = 0; i < nlocals; i++)
-        if (!all[locals[i]].name[0])
+        if (!is_there(&all[locals[i]]))
             return &all[locals[i]];
     return NULL;
 }
@@ -261,7 +265,7 @@ int hvd__heap_open(struct hvd__transport *t, const int *locals, int nlocals,
     struct offer *all = calloc((size_t)t->size, sizeof *all), mine = {0};
     struct hvd__heap *made = heap_new(locals, nlocals);
     const struct offer *failed;
-    char name[NAME_SIZE] = "";
+    bool made_one;
     int status;
 
     *heap = NULL;
@@ -271,15 +275,12 @@ int hvd__heap_open(struct hvd__transport *t, const int *locals, int nlocals,
             destroy(made);
         return hvd__fail_memory((size_t)t->size * sizeof *all);
     }
-    if (limit > 0 && t->size > 1 && create(made, limit, &mine) == 0)
-        strcpy(name, mine.name);
+    made_one = limit > 0 && t->size > 1 && create(made, limit, &mine) == 0;
     status = t->exchange(t, &mine, all, sizeof mine);
-    if (status == HVD_OK && name[0] && !missing(all, locals, nlocals))
+    if (status == HVD_OK && made_one && !missing(all, locals, nlocals))
         attach_all(made, all, t->rank, &mine);
     if (status == HVD_OK)
         status = t->exchange(t, &mine, all, sizeof mine);
-    if (name[0])
-        shm_unlink(name);
     failed = status == HVD_OK ? missing(all, locals, nlocals) : &mine;
     snprintf(why, size, "%s", failed ? failed->why : "");
     free(all);

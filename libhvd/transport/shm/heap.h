@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * heap.h - memory that all ranks of a host see: each rank has a file in
- * /dev/shm, its heap, which every other rank of the host has mapped too.
+ * /dev/shm (base/segment.h), its heap, which every other rank of the host has
+ * mapped too.
  * hvd_malloc hands out pieces of it, so that another rank can reduce them
  * where they lie.
  *
  * The file is as large as /dev/shm could ever be, and empty: its pages are
  * allocated when they are handed out, so that a full /dev/shm is a failed
- * allocation and not a SIGBUS later. Its name cannot be guessed, its mode is
- * 0600, and it is gone as soon as all have mapped it: no crash leaves it
+ * allocation and not a SIGBUS later. It never has a name: no crash leaves it
  * behind.
  *
  * A place is where something lies in the heap of its rank; 0: nowhere. Other
