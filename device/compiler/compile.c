@@ -16,6 +16,14 @@
  *     place       again, with that                   memory info
  *     outline     is that too much?                  code that steps share
  *     fit         is it still?                       refuses, saying why
+ *
+ * Where the program leaves it to the compiler whether the optimiser's state
+ * lies beside the chip (IPU_OFFLOAD_AUTO), all of that is done with the state
+ * on the chip first. If the program does not fit so, it is compiled again with
+ * the state beside the chip, and stays so if it fits then: transfers may take
+ * longer than all the rest of an update, and are paid where they buy a program
+ * that runs. The choice follows from graph, target and options alone, so that
+ * all processes that compile the same make the same.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +44,7 @@ static int run_on_draft(struct ipu__draft *draft, uint32_t without,
         IPU_TRY(ipu__simplify(draft));
     if (!(without & IPU_PASS_MERGE))
         IPU_TRY(ipu__merge(draft));
-    IPU_TRY(ipu__offload(draft, &e->target));
+    IPU_TRY(ipu__offload(draft, e));
     return ipu__schedule(&draft->graph, e);
 }
 
@@ -52,6 +60,25 @@ static int make_steps(const ipu_graph *graph, uint32_t without,
     return status;
 }
 
+/* The least that the fullest tile holds: of variables and constants alone,
+ * were they spread evenly over all chips. */
+static int64_t least_bytes(const struct ipu_executable *e)
+{
+    int64_t bytes = 0, tiles;
+    int32_t chips = 1;
+
+    for (int32_t v = 0; v < e->nvalues; v++) {
+        const struct ipu__value *value = &e->values[v];
+
+        if (chips <= value->shard)
+            chips = value->shard + 1;
+        if (value->kind == IPU__VARIABLE && !value->remote)
+            bytes += (int64_t)value->bytes;
+    }
+    tiles = (int64_t)chips * e->target.tiles;
+    return (bytes + tiles - 1) / tiles;
+}
+
 /* Each pass tells how far it is, the long ones on the way. */
 static int run_passes(const ipu_graph *graph, uint32_t without,
                       struct ipu_executable *e)
@@ -59,6 +86,12 @@ static int run_passes(const ipu_graph *graph, uint32_t without,
     IPU_TRY(ipu__progress(e->progress, "schedule", 0, graph->nnodes));
     IPU_TRY(make_steps(graph, without, e));
     IPU_TRY(ipu__check_maps(e));
+    if (e->spared_bytes > 0 && e->hopeless) {
+        e->info.fullest_tile_bytes = least_bytes(e);
+        if (e->info.fullest_tile_bytes > e->target.bytes_per_tile)
+            return IPU_OK;
+    }
+    e->hopeless = false;
     if (!(without & IPU_PASS_FUSE)) {
         IPU_TRY(ipu__progress(e->progress, "fuse", 0, e->nsteps));
         IPU_TRY(ipu__fuse(e));
@@ -96,12 +129,12 @@ static int build(const ipu_graph *graph, const ipu_compile_options *options,
     return run_passes(graph, options->without, e);
 }
 
-/* What an executable borrows while it is being compiled, and what lies beside
- * it. */
+/* What an executable borrows while it is being compiled, and what it is told.
+ */
 struct tools {
     struct ipu__progress *progress;
-    struct ipu__plans *plans;
-    int64_t beside;
+    struct ipu__setting setting;
+    bool may_end_early; /* if variables alone are too much */
 };
 
 static struct ipu_executable *executable_new(const struct tools *tools)
@@ -111,8 +144,10 @@ static struct ipu_executable *executable_new(const struct tools *tools)
     if (!e)
         return NULL;
     e->progress = tools->progress;
-    e->plans = tools->plans;
-    e->beside = tools->beside;
+    e->plans = tools->setting.plans;
+    e->beside = tools->setting.beside;
+    e->automatic = tools->setting.automatic;
+    e->hopeless = tools->may_end_early;
     return e;
 }
 
@@ -125,7 +160,7 @@ static int find_beside(const struct ipu_executable *e, uint32_t without,
     int64_t excess, body = 0;
 
     *bytes = 0;
-    if (e->nloops == 0 || without & IPU_PASS_OUTLINE)
+    if (e->nloops == 0 || without & IPU_PASS_OUTLINE || e->hopeless)
         return IPU_OK;
     IPU_TRY(ipu__excess(e, &excess));
     if (excess <= 0)
@@ -159,15 +194,64 @@ static int build_twice(const ipu_graph *graph,
     return IPU_OK;
 }
 
+/* With the optimiser's state beside the chip, in place of e, if that fits. */
+static int try_beside(const ipu_graph *graph,
+                      const ipu_compile_options *options,
+                      const struct tools *tools, struct ipu_executable **e)
+{
+    struct tools beside = *tools;
+    struct ipu_executable *made = NULL;
+    int fits;
+
+    beside.setting.automatic = IPU_OFFLOAD_ON;
+    fits = build_twice(graph, options, &beside, &made);
+    if (fits >= 0)
+        fits = ipu__fits(made);
+    if (fits <= 0) {
+        ipu_executable_free(made);
+        return fits;
+    }
+    made->info.automatic_bytes = (*e)->spared_bytes;
+    made->info.tile_bytes_without = (*e)->info.fullest_tile_bytes;
+    ipu_executable_free(*e);
+    *e = made;
+    return fits;
+}
+
+/* With the optimiser's state on the chip, or beside it, if the program fits
+ * only so; where it fits in neither way, on the chip. */
+static int build_to_fit(const ipu_graph *graph,
+                        const ipu_compile_options *options,
+                        const struct tools *tools, struct ipu_executable **e)
+{
+    struct tools on_chip = *tools;
+    int fits;
+
+    if (tools->setting.automatic != IPU_OFFLOAD_AUTO)
+        return build_twice(graph, options, tools, e);
+    on_chip.setting.automatic = IPU_OFFLOAD_OFF;
+    on_chip.may_end_early = true;
+    IPU_TRY(build_twice(graph, options, &on_chip, e));
+    if ((*e)->spared_bytes == 0)
+        return IPU_OK;
+    fits = (*e)->hopeless ? 0 : ipu__fits(*e);
+    if (fits == 0)
+        fits = try_beside(graph, options, tools, e);
+    if (fits != 0 || !(*e)->hopeless)
+        return fits;
+    on_chip.may_end_early = false;
+    return build_twice(graph, options, &on_chip, e);
+}
+
 static int compile(const ipu_graph *graph, const ipu_compile_options *options,
-                   struct ipu__plans *plans, int64_t beside,
+                   const struct ipu__setting *setting,
                    ipu_executable **executable)
 {
     struct ipu__progress progress = {.fn = options->progress,
                                      .context = options->progress_context};
-    const struct tools tools = {&progress, plans, beside};
+    const struct tools tools = {.progress = &progress, .setting = *setting};
     struct ipu_executable *e = NULL;
-    int status = build_twice(graph, options, &tools, &e);
+    int status = build_to_fit(graph, options, &tools, &e);
 
     if (status >= 0)
         status = ipu__progress(&progress, "fit", 0, 1);
@@ -184,24 +268,28 @@ static int compile(const ipu_graph *graph, const ipu_compile_options *options,
 }
 
 int ipu__compile(const ipu_graph *graph, const ipu_compile_options *options,
-                 struct ipu__plans *plans, int64_t beside,
+                 const struct ipu__setting *setting,
                  ipu_executable **executable)
 {
-    struct ipu__plans *own;
+    struct ipu__setting with_plans = *setting;
     int status;
 
     IPU_TRY(ipu__graph_status(graph));
-    own = plans ? NULL : ipu__plans_new();
-    if (!plans && !own)
+    if (!setting->plans)
+        with_plans.plans = ipu__plans_new();
+    if (!with_plans.plans)
         return ipu__fail_memory(1);
-    status = compile(graph, options, plans ? plans : own, beside, executable);
-    ipu__plans_free(own);
+    status = compile(graph, options, &with_plans, executable);
+    if (!setting->plans)
+        ipu__plans_free(with_plans.plans);
     return status;
 }
 
 int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,
                      ipu_executable **executable)
 {
+    static const struct ipu__setting usual;
+
     if (!graph || !options || !executable)
         return ipu__fail(IPU_ERR_ARGUMENT, "compile: %s is NULL",
                          !graph     ? "the graph"
@@ -211,7 +299,7 @@ int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,
     IPU_TRY(ipu__kernels_check());
     if (options->target)
         IPU_TRY(ipu_target_check(options->target));
-    return ipu__compile(graph, options, NULL, 0, executable);
+    return ipu__compile(graph, options, &usual, executable);
 }
 
 int ipu_compile(const ipu_graph *graph, const ipu_target *target,

@@ -162,6 +162,15 @@ static void describe(const struct remedies *r, ipu_remedy_kind kind, int parts,
     }
 }
 
+/* Of moving what lies beside the chip. */
+static double streaming_seconds(const ipu_remedy *remedy)
+{
+    return remedy->cycles > 0
+               ? remedy->seconds * (double)remedy->streaming_cycles /
+                     (double)remedy->cycles
+               : 0;
+}
+
 static void add_remedy(struct remedies *r, const ipu_remedy *remedy)
 {
     char what[80];
@@ -176,6 +185,11 @@ static void add_remedy(struct remedies *r, const ipu_remedy *remedy)
     else
         add(r->line, "%.4g ms", 1e3 * remedy->seconds);
     add(r->line, " instead of %.4g", 1e3 * r->plain.seconds);
+    if (remedy->remote_bytes > 0)
+        add(r->line,
+            ", with %" PRId64 " bytes beside the chip, which takes %.4g ms of "
+            "that",
+            remedy->remote_bytes, 1e3 * streaming_seconds(remedy));
 }
 
 static void add_reason(struct remedies *r, ipu_remedy_kind kind)
@@ -189,10 +203,12 @@ static int add_remedies(struct line *line, const struct ipu_executable *e,
                         const ipu_graph *graph,
                         const ipu_compile_options *options)
 {
-    struct remedies r = {
-        .line = line,
-        .trial = {.graph = graph, .options = options, .plans = e->plans},
-        .plain = {.size = sizeof r.plain}};
+    struct remedies r = {.line = line,
+                         .trial = {.graph = graph,
+                                   .options = options,
+                                   .automatic = IPU_OFFLOAD_OFF,
+                                   .plans = e->plans},
+                         .plain = {.size = sizeof r.plain}};
 
     r.trial.hopeless = &r.hopeless;
     IPU_TRY(ipu__remedy_of(e, graph, &r.plain));
@@ -255,6 +271,17 @@ static void describe_worst(struct line *line, const struct place *p)
         e->values[e->steps[p->step].output].name, p->code, p->always, p->rest,
         p->temporary);
     add_largest(line, p);
+}
+
+int ipu__fits(const struct ipu_executable *e)
+{
+    int shards = ipu_executable_shards(e), status;
+
+    IPU_TRY(shards);
+    if (shards == 1)
+        return e->info.fullest_tile_bytes <= e->target.bytes_per_tile;
+    status = ipu__check_shards(e);
+    return status == IPU_ERR_FULL ? 0 : status < 0 ? status : 1;
 }
 
 int ipu__check_fit(const struct ipu_executable *e, const ipu_graph *graph,

@@ -48,7 +48,7 @@ static int find_inner(const struct ipu__block_graph *from, int32_t ncarried,
 
 static int compile_inner(const struct ipu__block_graph *from, int32_t ncarried,
                          const ipu_compile_options *options,
-                         struct ipu__plans *plans, int64_t beside,
+                         const struct ipu__setting *setting,
                          struct ipu__inner *to)
 {
     ipu_compile_options alone = *options;
@@ -57,7 +57,7 @@ static int compile_inner(const struct ipu__block_graph *from, int32_t ncarried,
         return IPU_OK;
     /* Whether it fits is seen of the whole. */
     alone.allow_out_of_memory = 1;
-    IPU_TRY(ipu__compile(from->graph, &alone, plans, beside, &to->program));
+    IPU_TRY(ipu__compile(from->graph, &alone, setting, &to->program));
     return find_inner(from, ncarried, to);
 }
 
@@ -72,6 +72,7 @@ int ipu__compile_loops(const ipu_graph *g, const ipu_compile_options *options,
     for (int32_t i = 0; i < g->nloops; i++) {
         const struct ipu__loop *loop = &g->loops[i];
         struct ipu__loop_code *code = &e->loops[e->nloops++];
+        const struct ipu__setting setting = {e->plans, beside, e->automatic};
         size_t n = (size_t)loop->ncarried + 1;
 
         code->name = loop->condition.graph ? "while" : "repeat";
@@ -81,10 +82,10 @@ int ipu__compile_loops(const ipu_graph *g, const ipu_compile_options *options,
         code->outputs = calloc(n, sizeof *code->outputs);
         if (!code->initial || !code->outputs)
             return ipu__fail_memory(n * sizeof *code->initial);
-        IPU_TRY(compile_inner(&loop->body, loop->ncarried, options, e->plans,
-                              beside, &code->body));
+        IPU_TRY(compile_inner(&loop->body, loop->ncarried, options, &setting,
+                              &code->body));
         IPU_TRY(compile_inner(&loop->condition, loop->ncarried, options,
-                              e->plans, beside, &code->condition));
+                              &setting, &code->condition));
     }
     return IPU_OK;
 }

@@ -10,6 +10,9 @@
  * nothing around it does. Small ones stay: a transfer takes its latency however
  * few bytes it has.
  *
+ * Where the program leaves it to the compiler (IPU_OFFLOAD_AUTO), they go if
+ * the executable's automatic is ON: compile.c tries it without first.
+ *
  * What lies there is loaded before what reads it, once for each phase of the
  * program: what comes before the derivatives, the derivatives, and each update
  * region. Between phases it is not on the chip:
@@ -37,11 +40,13 @@ enum { UNUSED = 0, STAYS = -1, BY_LOOP = -2 };
 struct chooser {
     const ipu_graph *graph;
     const ipu_target *target;
-    int32_t *origin; /* owned, [tensors]: of which it is a state */
-    int32_t *use;    /* owned, [tensors]: of origins */
+    ipu_offload automatic; /* what IPU_OFFLOAD_AUTO means: ON or OFF */
+    int32_t *origin;       /* owned, [tensors]: of which it is a state */
+    int32_t *use;          /* owned, [tensors]: of origins */
 };
 
-static int choose(const ipu_graph *g, const ipu_target *target, bool *remote);
+static int choose(const ipu_graph *g, const ipu_target *target,
+                  ipu_offload automatic, bool *remote);
 
 static void note_use(int32_t *use, int32_t by)
 {
@@ -75,7 +80,7 @@ static int note_loops(struct chooser *c)
     for (int32_t i = 0; i < c->graph->nloops; i++) {
         const ipu_graph *body = c->graph->loops[i].body.graph;
         bool *by_body = calloc((size_t)body->ntensors + 1, sizeof *by_body);
-        int status = by_body ? choose(body, c->target, by_body)
+        int status = by_body ? choose(body, c->target, c->automatic, by_body)
                              : ipu__fail_memory((size_t)body->ntensors);
 
         if (status >= 0)
@@ -124,8 +129,8 @@ static ipu_offload asked_for(const ipu_graph *g, int32_t tensor)
 static bool wants(const struct chooser *c, int32_t tensor)
 {
     const struct ipu__tensor *t = &c->graph->tensors[tensor];
-    const struct ipu__region *region;
     int64_t bytes = (int64_t)ipu__shape_bytes(&t->shape);
+    int64_t least = USUAL_BYTES;
     int32_t use = c->use[tensor];
     ipu_offload asked;
 
@@ -134,22 +139,28 @@ static bool wants(const struct chooser *c, int32_t tensor)
         !(c->target->streaming_bytes_per_second > 0))
         return false;
     asked = asked_for(c->graph, tensor);
-    if (asked != IPU_OFFLOAD_AUTO)
-        return asked == IPU_OFFLOAD_ON && bytes >= USUAL_BYTES;
-    if (use <= 0)
-        return use == BY_LOOP;
-    region = &c->graph->regions[use - 1];
-    return region->offload != IPU_OFFLOAD_OFF &&
-           bytes >= (region->minimum_bytes > 0 ? region->minimum_bytes
-                                               : USUAL_BYTES);
+    if (asked == IPU_OFFLOAD_AUTO) {
+        const struct ipu__region *region;
+
+        if (use <= 0)
+            return use == BY_LOOP;
+        region = &c->graph->regions[use - 1];
+        asked = region->offload == IPU_OFFLOAD_AUTO ? c->automatic
+                                                    : region->offload;
+        if (region->minimum_bytes > 0)
+            least = region->minimum_bytes;
+    }
+    return asked == IPU_OFFLOAD_ON && bytes >= least;
 }
 
 /* As this graph and the loops in it use them. remote: [tensors] of falses. */
-static int choose(const ipu_graph *g, const ipu_target *target, bool *remote)
+static int choose(const ipu_graph *g, const ipu_target *target,
+                  ipu_offload automatic, bool *remote)
 {
     size_t n = (size_t)g->ntensors + 1;
     struct chooser c = {.graph = g,
                         .target = target,
+                        .automatic = automatic,
                         .origin = calloc(n, sizeof *c.origin),
                         .use = calloc(n, sizeof *c.use)};
     int status = IPU_OK;
@@ -168,17 +179,17 @@ static int choose(const ipu_graph *g, const ipu_target *target, bool *remote)
 
 /* ... and the graphs around a body in no other way. */
 static int choose_with_parents(const ipu_graph *g, const ipu_target *target,
-                               bool *remote)
+                               ipu_offload automatic, bool *remote)
 {
     bool *outside;
-    int status = choose(g, target, remote);
+    int status = choose(g, target, automatic, remote);
 
     if (status < 0 || !g->parent)
         return status;
     outside = calloc((size_t)g->parent->ntensors + 1, sizeof *outside);
     if (!outside)
         return ipu__fail_memory((size_t)g->parent->ntensors);
-    status = choose_with_parents(g->parent, target, outside);
+    status = choose_with_parents(g->parent, target, automatic, outside);
     for (int32_t i = 0; i < g->nimports && status >= 0; i++)
         remote[g->imports[i].inner] &=
             outside[ipu__origin(g->parent, g->imports[i].outer)];
@@ -421,7 +432,35 @@ static bool may_offload(const ipu_graph *g)
     return any;
 }
 
-int ipu__offload(struct ipu__draft *draft, const ipu_target *target)
+bool ipu__leaves_offload(const ipu_graph *g)
+{
+    for (int32_t r = 0; r < g->nregions; r++)
+        if (g->regions[r].offload == IPU_OFFLOAD_AUTO)
+            return true;
+    for (int32_t i = 0; i < g->nloops; i++)
+        if (ipu__leaves_offload(g->loops[i].body.graph))
+            return true;
+    return false;
+}
+
+/* What would be beside the chip, and is not. remote: what is. */
+static int count_spared(const ipu_graph *g, const ipu_target *target,
+                        const bool *remote, int64_t *bytes)
+{
+    bool *would = calloc((size_t)g->ntensors + 1, sizeof *would);
+    int status;
+
+    if (!would)
+        return ipu__fail_memory((size_t)g->ntensors);
+    status = choose_with_parents(g, target, IPU_OFFLOAD_ON, would);
+    for (int32_t t = 0; t < g->ntensors && status >= 0; t++)
+        if (would[t] && !remote[t])
+            *bytes += (int64_t)ipu__shape_bytes(&g->tensors[t].shape);
+    free(would);
+    return status;
+}
+
+int ipu__offload(struct ipu__draft *draft, struct ipu_executable *e)
 {
     const ipu_graph *graph = &draft->graph;
     bool *remote;
@@ -429,11 +468,13 @@ int ipu__offload(struct ipu__draft *draft, const ipu_target *target)
 
     if (!may_offload(graph))
         return IPU_OK;
-    IPU_TRY(check_target(graph, target));
+    IPU_TRY(check_target(graph, &e->target));
     remote = calloc((size_t)graph->ntensors + 1, sizeof *remote);
     if (!remote)
         return ipu__fail_memory((size_t)graph->ntensors);
-    status = choose_with_parents(graph, target, remote);
+    status = choose_with_parents(graph, &e->target, e->automatic, remote);
+    if (status >= 0 && e->automatic == IPU_OFFLOAD_OFF)
+        status = count_spared(graph, &e->target, remote, &e->spared_bytes);
     if (status >= 0)
         status = insert_loads(draft, remote);
     free(remote);

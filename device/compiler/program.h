@@ -198,13 +198,28 @@ struct ipu_executable {
     const struct ipu__alike *alike; /* steps to be placed alike; or NULL */
     int64_t beside; /* bytes on each tile that others have: of a body, those of
                        the program around it */
+    ipu_offload automatic; /* what IPU_OFFLOAD_AUTO means: ON or OFF */
+    /* Bytes of variables that lie on the chip because automatic is OFF, and
+     * would lie beside it if it were ON. */
+    int64_t spared_bytes;
+    /* The compilation ended before steps were put in order, because variables
+     * alone are more than the chip has. */
+    bool hopeless;
 };
 
-/* ipu_compile_with, with plans of products that others have found for the same
- * chip, or NULL: it keeps its own; and with bytes of each tile that others
- * have. */
+/* What a compilation is told by other parts of the compiler. */
+struct ipu__setting {
+    struct ipu__plans *plans; /* borrowed: of products that others have found
+                                 for the same chip; NULL: it keeps its own */
+    int64_t beside;           /* bytes on each tile that others have */
+    /* What IPU_OFFLOAD_AUTO means. AUTO: ON if the program then fits, and does
+     * not fit otherwise. */
+    ipu_offload automatic;
+};
+
+/* ipu_compile_with, for other parts of the compiler. */
 int ipu__compile(const ipu_graph *graph, const ipu_compile_options *options,
-                 struct ipu__plans *plans, int64_t beside,
+                 const struct ipu__setting *setting,
                  ipu_executable **executable);
 
 /* The passes, in order; each fills its part of the executable. */
@@ -254,6 +269,8 @@ int ipu__count_copies(const struct ipu_executable *executable, int64_t bytes,
 /* Whether ops are told the same, but for the seeds of random numbers. */
 bool ipu__attributes_alike(const struct ipu__attributes *a,
                            const struct ipu__attributes *b);
+/* 1: no tile holds more than it can; 0: one does. */
+int ipu__fits(const struct ipu_executable *executable);
 /* IPU_ERR_FULL if a tile would hold more than it can, with all that helps:
  * found by compiling the graph anew with each (remedy.h). */
 int ipu__check_fit(const struct ipu_executable *executable,

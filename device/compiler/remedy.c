@@ -9,6 +9,10 @@
  * parts follow a and b, and from these how many parts it takes; so two or three
  * compilations find what else would take one for each power of two.
  *
+ * What a program leaves to the compiler (IPU_OFFLOAD_AUTO) is on the chip in
+ * what is tried first; only a remedy that does not fit so, in however many
+ * parts, is tried with it beside the chip, and told so if it fits then.
+ *
  * Where nobody asks for just this remedy, one that is hopeless is given up: if
  * code and variables alone are more than a tile has, no order of steps helps,
  * nor do smaller parts of a batch.
@@ -18,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "compiler/draft.h"
 #include "graph/error.h"
 #include "replica/replica.h"
 #include "target/plans.h"
@@ -49,6 +54,23 @@ static int measure_shards(const struct ipu_executable *e, ipu_remedy *remedy)
     return IPU_OK;
 }
 
+/* Of so many runs, in one of which there is an update: with an update a run has
+ * cycles. */
+static int64_t streaming_of(const struct ipu_executable *e, int64_t cycles,
+                            int runs)
+{
+    int64_t seldom = 0;
+
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        const struct ipu__step *s = &e->steps[i];
+
+        if (s->count > 1 &&
+            (s->op == &ipu__remote_load || s->op == &ipu__remote_store))
+            seldom += s->cycles.exchange;
+    }
+    return runs * cycles - (runs - 1) * seldom;
+}
+
 int ipu__remedy_of(const struct ipu_executable *e, const ipu_graph *graph,
                    ipu_remedy *remedy)
 {
@@ -62,6 +84,7 @@ int ipu__remedy_of(const struct ipu_executable *e, const ipu_graph *graph,
     remedy->bytes_per_tile = e->target.bytes_per_tile;
     remedy->remote_bytes = e->info.remote_bytes;
     remedy->cycles = cycles.mean_total * runs;
+    remedy->streaming_cycles = streaming_of(e, cycles.streaming, runs);
     if (ipu_executable_shards(e) > 1)
         IPU_TRY(measure_shards(e, remedy));
     remedy->fits = remedy->tile_bytes <= remedy->bytes_per_tile;
@@ -80,11 +103,13 @@ static ipu_target target_of(const struct ipu__trial *t)
 static int compile(const struct ipu__trial *t, const ipu_graph *g,
                    uint32_t without, ipu_executable **e)
 {
+    const struct ipu__setting setting = {.plans = t->plans,
+                                         .automatic = t->automatic};
     ipu_compile_options o = *t->options;
 
     o.allow_out_of_memory = 1;
     o.without |= without;
-    return ipu__compile(g, &o, t->plans, 0, e);
+    return ipu__compile(g, &o, &setting, e);
 }
 
 /* What it takes at least: variables, on the tile that has most of them, and
@@ -441,6 +466,7 @@ static int measure_stages(const struct ipu__trial *t, const ipu_graph *g,
     remedy->tile_bytes = cost.tile_bytes;
     remedy->remote_bytes = cost.remote_bytes;
     remedy->cycles = cost.cycles;
+    remedy->streaming_cycles = cost.streaming_cycles;
     remedy->seconds = ipu_model_seconds(&target, cost.cycles);
     remedy->fits = remedy->tile_bytes <= remedy->bytes_per_tile;
     return IPU_OK;
@@ -538,6 +564,46 @@ static int find_fewest(const struct ipu__trial *t, ipu_remedy_kind kind,
     return IPU_OK;
 }
 
+static int try_with(const struct ipu__trial *t, ipu_remedy_kind kind,
+                    int32_t parts, ipu_offload automatic, ipu_remedy *remedy)
+{
+    struct ipu__trial trial = *t;
+
+    trial.automatic = automatic;
+    if (remedies[kind].most == 1)
+        return try_parts(&trial, kind, 1, remedy);
+    return parts ? try_parts(&trial, kind, parts, remedy)
+                 : find_fewest(&trial, kind, remedy);
+}
+
+/* A remedy that does not fit with the optimiser's state on the chip, tried with
+ * it beside the chip. */
+static int try_beside(const struct ipu__trial *t, ipu_remedy_kind kind,
+                      int32_t parts, ipu_remedy *remedy)
+{
+    /* Of a pipeline, on those chips alone that need it. */
+    ipu_offload automatic =
+        kind == IPU_REMEDY_PIPELINE ? IPU_OFFLOAD_AUTO : IPU_OFFLOAD_ON;
+    bool hopeless = t->hopeless && *t->hopeless;
+    ipu_remedy tried = {.size = remedy->size};
+
+    IPU_TRY(try_with(t, kind, parts, automatic, &tried));
+    if (tried.fits)
+        *remedy = tried;
+    else if (t->hopeless)
+        *t->hopeless = hopeless;
+    return IPU_OK;
+}
+
+/* Whether IPU_OFFLOAD_AUTO may make a difference to the program so changed. */
+static bool leaves_offload(const struct ipu__trial *t, ipu_remedy_kind kind)
+{
+    if (!(target_of(t).streaming_bytes_per_second > 0) ||
+        kind == IPU_REMEDY_OFFLOAD || kind == IPU_REMEDY_OFFLOAD_ALL)
+        return false;
+    return kind == IPU_REMEDY_PIPELINE || ipu__leaves_offload(t->graph);
+}
+
 int ipu__try_remedy(const struct ipu__trial *t, ipu_remedy_kind kind,
                     int32_t parts, ipu_remedy *remedy)
 {
@@ -547,10 +613,10 @@ int ipu__try_remedy(const struct ipu__trial *t, ipu_remedy_kind kind,
         !(target.streaming_bytes_per_second > 0))
         return ipu__fail(IPU_ERR_STATE, "'%s' has no memory beside the chip",
                          target.name);
-    if (remedies[kind].most == 1)
-        return try_parts(t, kind, 1, remedy);
-    return parts ? try_parts(t, kind, parts, remedy)
-                 : find_fewest(t, kind, remedy);
+    IPU_TRY(try_with(t, kind, parts, IPU_OFFLOAD_OFF, remedy));
+    if (remedy->fits || !leaves_offload(t, kind))
+        return IPU_OK;
+    return try_beside(t, kind, parts, remedy);
 }
 
 /* --------------------------------------------------------------- the caller */
@@ -581,7 +647,8 @@ static int check_arguments(const ipu_graph *graph,
 int ipu_remedy_try(const ipu_graph *graph, const ipu_compile_options *options,
                    ipu_remedy_kind kind, int32_t parts, ipu_remedy *remedy)
 {
-    struct ipu__trial t = {.graph = graph, .options = options};
+    struct ipu__trial t = {
+        .graph = graph, .options = options, .automatic = IPU_OFFLOAD_OFF};
     ipu_remedy plain = {.size = sizeof plain};
     char why[IPU__MESSAGE_MAX / 2];
     int status = IPU_OK;

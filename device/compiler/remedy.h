@@ -13,7 +13,9 @@
 struct ipu__trial {
     const ipu_graph *graph;
     const ipu_compile_options *options;
-    int64_t plain_bytes;      /* of the fullest tile, as the program is */
+    int64_t plain_bytes;   /* of the fullest tile, as the program is */
+    ipu_offload automatic; /* what IPU_OFFLOAD_AUTO means: ON, OFF, or what it
+                              comes to (struct ipu__setting) */
     struct ipu__plans *plans; /* borrowed; NULL: each compilation has its own */
     /* Borrowed; NULL: whatever is tried is compiled in full. Else it says of
      * the last that code and variables alone are too much for a tile: they are

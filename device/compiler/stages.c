@@ -566,6 +566,15 @@ static bool computes_again(const ipu_graph *g)
     return false;
 }
 
+/* Where the program's author has the state, or what AUTO means. */
+static ipu_offload where_state_lies(const struct plan *p)
+{
+    ipu_offload asked = p->graph->nregions > 0 ? p->graph->regions[0].offload
+                                               : IPU_OFFLOAD_AUTO;
+
+    return asked == IPU_OFFLOAD_AUTO ? p->trial->automatic : asked;
+}
+
 static int measure(struct plan *p, const ipu_target *target, int64_t count,
                    struct ipu__pipeline_cost *cost)
 {
@@ -597,6 +606,7 @@ static int measure(struct plan *p, const ipu_target *target, int64_t count,
     o.trained = is_trained;
     o.trained_context = p;
     o.recompute = computes_again(p->graph);
+    o.offload_state = where_state_lies(p);
     ipu_infeed_options_init(&feed, sizeof feed);
     feed.name = "data";
     feed.ntensors = status - o.narguments;

@@ -159,6 +159,8 @@ static const struct ipu__member executable[] = {
     MEMBER(16, IPU__INT64, exchange_code_bytes),
     MEMBER(17, IPU__INT64, state_bytes),
     MEMBER(18, IPU__INT64, info.shared_code_bytes),
+    MEMBER(19, IPU__INT64, info.automatic_bytes),
+    MEMBER(20, IPU__INT64, info.tile_bytes_without),
 };
 LAYOUT(ipu__executable_layout, "a program", executable);
 #undef STRUCT

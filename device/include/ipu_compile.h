@@ -90,6 +90,10 @@ typedef struct ipu_memory_info {
                              none of the above but planned_bytes has */
     int64_t shared_code_bytes; /* how much more code there would be on each tile
                                   if equal steps shared none */
+    int64_t automatic_bytes;   /* of remote_bytes: of variables for which the
+                                  program has asked for IPU_OFFLOAD_AUTO */
+    int64_t tile_bytes_without; /* what the fullest tile would hold, at least,
+                                   if these lay on the chip; 0: they do */
 } ipu_memory_info;
 
 int ipu_executable_memory(const ipu_executable *executable,

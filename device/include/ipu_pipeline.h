@@ -251,8 +251,9 @@ typedef struct ipu_pipeline_options {
     const int32_t *outfeed_mask; /* [outputs]: 1 keeps it back */
 
     /* Streaming memory beside the chip. */
-    ipu_offload offload_activations;  /* OFF */
-    ipu_offload offload_state;        /* what only the update needs: AUTO */
+    ipu_offload offload_activations; /* OFF */
+    ipu_offload offload_state; /* what only the update needs: AUTO, which is
+                                  ON for each IPU that is too full otherwise */
     ipu_offload offload_accumulators; /* OFF */
     ipu_offload offload_weights;      /* OFF */
 
@@ -340,7 +341,7 @@ typedef struct ipu_pipeline_stage_info {
 int ipu_pipeline_stage(const ipu_pipeline *pipeline, int32_t stage,
                        ipu_pipeline_stage_info *info);
 
-/* One IPU. All bytes are of the whole chip but the last two. */
+/* One IPU. All bytes are of the whole chip but those of a tile. */
 typedef struct ipu_pipeline_ipu_info {
     uint32_t size; /* sizeof(ipu_pipeline_ipu_info), set by the caller */
     int32_t ipu;
@@ -351,6 +352,12 @@ typedef struct ipu_pipeline_ipu_info {
     int64_t busy_cycles;     /* since the pipeline was made */
     int64_t bytes_per_tile;  /* that there are */
     int64_t tile_bytes;      /* that are used, on the fullest */
+    int64_t update_cycles; /* of an update, without the exchange of gradients */
+    int64_t offload_cycles;     /* ... of these, to move what is kept beside */
+    int64_t automatic_bytes;    /* of streaming_bytes: there because of
+                                   IPU_OFFLOAD_AUTO */
+    int64_t tile_bytes_without; /* what the fullest tile would use if these lay
+                                   on the chip; 0: they do */
 } ipu_pipeline_ipu_info;
 
 /* number: 0 to the number of IPUs, of all replicas. */

@@ -55,13 +55,16 @@ typedef struct ipu_remedy {
     int64_t remote_bytes;   /* of variables beside the chip */
     int64_t cycles;         /* of so many runs */
     double seconds;         /* ... on the chip */
+    int64_t streaming_cycles; /* of cycles: to and from beside the chip */
 } ipu_remedy;
 
 /*
  * What one remedy would make of the program. options are those of
  * ipu_compile_with. parts: how many; 0: the fewest that fit, of 2, 4, 8 ..., or
  * as many as there can be; of a remedy that has none, 0 or 1. Compiles once, or
- * with parts 0 a few times.
+ * with parts 0 a few times. What is left to the compiler (IPU_OFFLOAD_AUTO) is
+ * tried on the chip first, with any number of parts, and beside it if the
+ * program fits only so: then remote_bytes is not 0.
  *
  * IPU_ERR_STATE if the program is not one that could be changed so: the text
  * says why not. Progress is told as by ipu_compile_with, and can end it.

@@ -84,8 +84,9 @@ typedef ipu_dtype (*ipu_accumulator_fn)(void *context, const char *variable,
 typedef int32_t ipu_offload;
 enum {
     IPU_OFFLOAD_AUTO = 0, /* what only the update region uses, beside the chip,
-                             if there is memory there; the rest on it */
-    IPU_OFFLOAD_ON = 1,   /* there, or the program does not compile */
+                             if there is memory there and the program fits so,
+                             and does not fit otherwise; else on the chip */
+    IPU_OFFLOAD_ON = 1,   /* beside the chip, or the program does not compile */
     IPU_OFFLOAD_OFF = 2   /* on the chip */
 };
 
@@ -277,8 +278,8 @@ ipu_tensor ipu_rate(ipu_graph *graph, ipu_tensor step,
  * the region that begins with ipu_update_begin or ipu_accumulate: those of at
  * least minimum_bytes (0: 128) are loaded when the region needs them and
  * stored when they have been assigned, in transfers of at most 128 MiB. AUTO
- * unless said. With ON a target without streaming memory is IPU_ERR_ARGUMENT
- * when the graph is compiled.
+ * unless said: all of them, or none, as the program fits. With ON a target
+ * without streaming memory is IPU_ERR_ARGUMENT when the graph is compiled.
  */
 int ipu_update_offload(ipu_graph *graph, int32_t count, ipu_offload offload,
                        int64_t minimum_bytes);

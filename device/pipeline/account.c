@@ -8,7 +8,9 @@
  * spread evenly over the tiles. What is offloaded lies in streaming memory
  * instead, and comes and goes over that bus whenever it is used; the compiler
  * already counts variables that a program uses within that program, so they
- * are taken out of its need.
+ * are taken out of its need. Where it is left to the pipeline
+ * (IPU_OFFLOAD_AUTO), the optimiser's state of an IPU lies beside it only if
+ * the IPU is too full otherwise, and is not so then.
  *
  * Cycles of a stage are those of its program without host streams, which here
  * are the rings; what moves between IPUs is counted beside, over links whose
@@ -131,6 +133,7 @@ static bool ends_with(const char *name, const char *end)
 /* Does a variable live beside the chip, and how often does it come and go in
  * a round? */
 static bool is_offloaded(const struct ipu_pipeline *p,
+                         const struct ipu__chip *chip,
                          const struct ipu__variable *v)
 {
     const ipu_pipeline_options *o = &p->options;
@@ -140,7 +143,7 @@ static bool is_offloaded(const struct ipu_pipeline *p,
     if ((int64_t)v->bytes < LEAST || !p->training || !can)
         return false;
     if (!v->resident)
-        return o->offload_state != IPU_OFFLOAD_OFF;
+        return chip->state_beside;
     if (ends_with(v->name, "/accumulator"))
         return o->offload_accumulators == IPU_OFFLOAD_ON;
     return v->trained && o->offload_weights == IPU_OFFLOAD_ON;
@@ -168,7 +171,7 @@ static int account_variables(const struct ipu_pipeline *p,
         const struct ipu__variable *v = &chip->variables[i];
         int64_t cycles, times = 2; /* there and back, in an update */
 
-        if (!is_offloaded(p, v)) {
+        if (!is_offloaded(p, chip, v)) {
             chip->variable_bytes += (int64_t)v->bytes;
             continue;
         }
@@ -192,7 +195,7 @@ static int check_fit(const struct ipu_pipeline *p, const struct ipu__chip *chip)
         "pipeline: IPU %d needs %" PRId64 " bytes on its fullest tile and has "
         "%" PRId64 ", %" PRId64 " too few: variables take %" PRId64
         " of the chip, stashes %" PRId64 ", programs %" PRId64
-        " beside their code: %s%s%s or take more stages, a smaller "
+        " beside their code: %s%s%s%s or take more stages, a smaller "
         "mini-batch or float16",
         (int)chip->ipu, chip->tile_bytes, there, chip->tile_bytes - there,
         chip->variable_bytes, chip->stash_bytes, chip->program_bytes,
@@ -200,16 +203,20 @@ static int check_fit(const struct ipu_pipeline *p, const struct ipu__chip *chip)
         p->training && p->options.schedule == IPU_SCHEDULE_GROUPED
             ? "take the interleaved schedule, "
             : "",
+        p->training && p->options.offload_state == IPU_OFFLOAD_OFF
+            ? "leave offload_state to the pipeline, "
+            : "",
         p->options.offload_activations == IPU_OFFLOAD_ON
             ? ""
             : "offload activations,");
 }
 
-static int account_chip(const struct ipu_pipeline *p, struct ipu__chip *chip)
+/* All but variables. Returns bytes on the fullest tile, without stashes. */
+static int64_t account_programs(const struct ipu_pipeline *p,
+                                struct ipu__chip *chip)
 {
-    int64_t tile = 0, code = 0, tiles = p->system.ipu.tiles;
+    int64_t tile = 0, code = 0;
 
-    IPU_TRY(account_variables(p, chip));
     for (int32_t i = 0; i < p->nparts; i++) {
         const struct ipu__part *part = &p->parts[i];
         int64_t waiting = ipu_schedule_stash(&p->schedule, part->position) + 1;
@@ -226,9 +233,50 @@ static int account_chip(const struct ipu_pipeline *p, struct ipu__chip *chip)
         need_of(part->backward, &tile, &chip->program_bytes, &code);
     }
     need_of(chip->update, &tile, &chip->program_bytes, &code);
+    return tile + code;
+}
+
+/* Variables, beside programs that take so much of a tile. */
+static int place_variables(const struct ipu_pipeline *p, int64_t programs,
+                           struct ipu__chip *chip)
+{
+    int64_t tiles = p->system.ipu.tiles;
+
+    IPU_TRY(account_variables(p, chip));
     chip->tile_bytes =
-        (chip->variable_bytes + chip->stash_bytes + tiles - 1) / tiles + tile +
-        code;
+        (chip->variable_bytes + chip->stash_bytes + tiles - 1) / tiles +
+        programs;
+    return IPU_OK;
+}
+
+/* The optimiser's state beside a chip that is too full, if it is not so then.
+ * empty: the chip without variables. */
+static int make_room(const struct ipu_pipeline *p,
+                     const struct ipu__chip *empty, int64_t programs,
+                     struct ipu__chip *chip)
+{
+    struct ipu__chip beside = *empty;
+
+    beside.state_beside = true;
+    IPU_TRY(place_variables(p, programs, &beside));
+    if (beside.tile_bytes > p->system.ipu.bytes_per_tile)
+        return IPU_OK;
+    beside.automatic_bytes = chip->variable_bytes - beside.variable_bytes;
+    beside.tile_bytes_without = chip->tile_bytes;
+    *chip = beside;
+    return IPU_OK;
+}
+
+static int account_chip(const struct ipu_pipeline *p, struct ipu__chip *chip)
+{
+    int64_t programs = account_programs(p, chip);
+    struct ipu__chip empty = *chip;
+
+    chip->state_beside = p->options.offload_state == IPU_OFFLOAD_ON;
+    IPU_TRY(place_variables(p, programs, chip));
+    if (p->options.offload_state == IPU_OFFLOAD_AUTO &&
+        chip->tile_bytes > p->system.ipu.bytes_per_tile)
+        IPU_TRY(make_room(p, &empty, programs, chip));
     IPU_TRY(cycles_of(chip->update, &chip->update_cycles));
     chip->update_cycles += chip->offload_cycles;
     return check_fit(p, chip);

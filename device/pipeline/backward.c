@@ -359,11 +359,12 @@ int ipu__pipeline_compile(const struct ipu_pipeline *p, const ipu_graph *graph,
                           ipu_executable **executable)
 {
     ipu_compile_options options = p->compiling;
+    const struct ipu__setting setting = {.plans = p->plans};
 
     options.size = sizeof options;
     options.target = &p->system.ipu;
     options.allow_out_of_memory = 1;
-    IPU_TRY(ipu__compile(graph, &options, p->plans, 0, executable));
+    IPU_TRY(ipu__compile(graph, &options, &setting, executable));
     leave_to_chips(*executable);
     return IPU_OK;
 }

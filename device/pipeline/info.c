@@ -230,6 +230,10 @@ int ipu_pipeline_ipu(const ipu_pipeline *p, int32_t number,
         .busy_cycles = p->lanes[number].busy_cycles,
         .bytes_per_tile = p->system.ipu.bytes_per_tile,
         .tile_bytes = chip->tile_bytes,
+        .update_cycles = chip->update_cycles,
+        .offload_cycles = chip->offload_cycles,
+        .automatic_bytes = chip->automatic_bytes,
+        .tile_bytes_without = chip->tile_bytes_without,
     };
     return IPU_OK;
 }

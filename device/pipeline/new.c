@@ -272,6 +272,8 @@ static int measure(struct ipu_pipeline *p, const ipu_pipeline_options *o,
     for (int32_t c = 0; c < p->nchips; c++) {
         if (cost->tile_bytes < p->chips[c].tile_bytes)
             cost->tile_bytes = p->chips[c].tile_bytes;
+        if (cost->streaming_cycles < p->chips[c].offload_cycles)
+            cost->streaming_cycles = p->chips[c].offload_cycles;
         cost->remote_bytes += p->chips[c].streaming_bytes;
     }
     return IPU_OK;

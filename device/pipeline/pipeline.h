@@ -110,7 +110,10 @@ struct ipu__chip {
     int64_t update_cycles;
     int64_t variable_bytes, stash_bytes, program_bytes, streaming_bytes;
     int64_t tile_bytes;
-    int64_t offload_cycles; /* of an update */
+    bool state_beside;          /* the optimiser's state lies beside the chip */
+    int64_t automatic_bytes;    /* of it, because the chip would be too full */
+    int64_t tile_bytes_without; /* ... which then had so many on a tile */
+    int64_t offload_cycles;     /* of an update: to move what lies beside it */
 };
 
 struct ipu__ring {
@@ -256,7 +259,9 @@ int ipu__hand_out(struct ipu_pipeline *pipeline, int64_t slot);
 struct ipu__pipeline_cost {
     int64_t tile_bytes; /* on the fullest tile of all IPUs */
     int64_t remote_bytes;
-    int64_t cycles; /* from one update to the next */
+    int64_t cycles;           /* from one update to the next */
+    int64_t streaming_cycles; /* of these, on the chip that has most, what is
+                                 moved for an update */
 };
 
 /* compiling: who is told how far it is; plans: of products that are known, or

@@ -12,7 +12,7 @@ enum {
     IPU__FINDING_TEXT = 320,
     IPU__MOST_FINDINGS = 12, /* of each sort */
     IPU__WORDS_TEXT = 400,
-    IPU__MOST_WORDS = 6
+    IPU__MOST_WORDS = 7
 };
 
 /* What would help, and by how much at most. */

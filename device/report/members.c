@@ -88,12 +88,20 @@ const struct ipu__json_member ipu__stream_json[] = {
 
 #define MEMORY(kind, field) M(ipu_memory_info, kind, field)
 const struct ipu__json_member ipu__memory_json[] = {
-    MEMORY(INT64, always_live_bytes),      MEMORY(INT64, peak_bytes),
-    MEMORY(INT64, planned_bytes),          MEMORY(INT64, unshared_bytes),
-    MEMORY(INT64, bytes_on_fullest_tile),  MEMORY(INT64, bytes_per_tile),
-    MEMORY(INT32, fullest_tile),           MEMORY(INT64, fullest_tile_bytes),
-    MEMORY(INT32, fullest_step),           MEMORY(INT64, remote_bytes),
-    MEMORY(INT64_OR_0, shared_code_bytes), END};
+    MEMORY(INT64, always_live_bytes),
+    MEMORY(INT64, peak_bytes),
+    MEMORY(INT64, planned_bytes),
+    MEMORY(INT64, unshared_bytes),
+    MEMORY(INT64, bytes_on_fullest_tile),
+    MEMORY(INT64, bytes_per_tile),
+    MEMORY(INT32, fullest_tile),
+    MEMORY(INT64, fullest_tile_bytes),
+    MEMORY(INT32, fullest_step),
+    MEMORY(INT64, remote_bytes),
+    MEMORY(INT64_OR_0, shared_code_bytes),
+    MEMORY(INT64_OR_0, automatic_bytes),
+    MEMORY(INT64_OR_0, tile_bytes_without),
+    END};
 
 #define CYCLES(kind, field) M(ipu_program_cycles, kind, field)
 const struct ipu__json_member ipu__cycles_json[] = {CYCLES(INT64, compute),

@@ -167,6 +167,31 @@ static void say_estimates(const struct ipu__program *p, char *text)
              count, (int)p->nsteps, ipu__percent((double)cycles, (double)all));
 }
 
+/* Of a program with variables beside the chip: why, and what that costs. */
+static void say_beside(const struct ipu__program *p, char *text)
+{
+    const ipu_memory_info *m = &p->memory;
+    char all[IPU__NUMBER_TEXT], most[IPU__NUMBER_TEXT], time[IPU__NUMBER_TEXT];
+    int n = snprintf(text, IPU__WORDS_TEXT,
+                     "%s of tensors lie in the memory beside the chip",
+                     ipu__bytes_text((double)m->remote_bytes, all));
+
+    if (m->automatic_bytes > 0)
+        n += snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
+                      ", %s of them because the program does not fit otherwise "
+                      "(IPU_OFFLOAD_AUTO): the fullest tile would hold %s",
+                      m->automatic_bytes == m->remote_bytes
+                          ? "all"
+                          : ipu__bytes_text((double)m->automatic_bytes, all),
+                      ipu__bytes_text((double)m->tile_bytes_without, most));
+    snprintf(
+        text + n, IPU__WORDS_TEXT - (size_t)n,
+        ". Moving them there and back takes %s of a run%s (%.1f %%).",
+        ipu__seconds_text(seconds(p, p->cycles.streaming), time),
+        p->cycles.mean_total < p->cycles.total ? " with an update" : "",
+        ipu__percent((double)p->cycles.streaming, (double)p->cycles.total));
+}
+
 /* Of a program whose update comes seldom, or that computes things again. */
 static void say_extra(const struct ipu__program *p, char *text)
 {
@@ -186,13 +211,19 @@ static void say_extra(const struct ipu__program *p, char *text)
                       "Activations that are computed again take %s (%.1f %%). ",
                       ipu__seconds_text(seconds(p, c->again), a),
                       ipu__percent((double)c->again, (double)c->total));
-    if (c->streaming > 0)
+    if (c->streaming > 0 && p->memory.remote_bytes == 0)
         n += snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
                       "Moving tensors to and from the memory beside the chip "
                       "takes %s (%.1f %%). ",
                       ipu__seconds_text(seconds(p, c->streaming), a),
                       ipu__percent((double)c->streaming, (double)c->total));
     text[n > 0 ? n - 1 : 0] = '\0';
+}
+
+static bool has_extra(const struct ipu__program *p)
+{
+    return p->cycles.mean_total < p->cycles.total || p->cycles.again > 0 ||
+           (p->cycles.streaming > 0 && p->memory.remote_bytes == 0);
 }
 
 int32_t ipu__say(const struct ipu__program *program,
@@ -203,9 +234,10 @@ int32_t ipu__say(const struct ipu__program *program,
     say_bound(program, sentences[n++]);
     say_use(program, sentences[n++]);
     say_full(program, sentences[n++]);
-    if (program->cycles.mean_total < program->cycles.total ||
-        program->cycles.again + program->cycles.streaming > 0)
+    if (has_extra(program))
         say_extra(program, sentences[n++]);
+    if (program->memory.remote_bytes > 0)
+        say_beside(program, sentences[n++]);
     if (program->measured)
         say_measured(program, sentences[n++]);
     if (program->cycles.estimates > 0)

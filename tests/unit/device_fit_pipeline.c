@@ -247,6 +247,35 @@ START_TEST(the_refusal_names_it)
 }
 END_TEST
 
+/* More stages with the optimiser's state on the chips come before fewer with it
+ * beside them; asked for just as many, it tells what moving the state takes. */
+START_TEST(state_stays_on_the_chips_where_more_stages_fit)
+{
+    const ipu_compile_options options = {
+        .size = sizeof options, .target = &target, .brief = 1};
+    ipu_remedy two = {.size = sizeof two}, found = two;
+    int64_t full;
+
+    target.streaming_bytes_per_second = 20e9;
+    whole(d.graph);
+    MUST(ipu_remedy_try(d.graph, &options, IPU_REMEDY_PIPELINE, 2, &two));
+    ck_assert_int_eq(two.remote_bytes, 0);
+    full = two.tile_bytes;
+    target.bytes_per_tile = full - 1024;
+    MUST(ipu_remedy_try(d.graph, &options, IPU_REMEDY_PIPELINE, 2, &two));
+    ck_assert_int_eq(two.fits, 1);
+    ck_assert_int_gt(two.remote_bytes, 0);
+    ck_assert_int_gt(two.streaming_cycles, 0);
+    check_near("cycles", run(2).cycles, two.cycles);
+    MUST(ipu_remedy_try(d.graph, &options, IPU_REMEDY_PIPELINE, 0, &found));
+    ck_assert_int_eq(found.fits, 1);
+    ck_assert_int_eq(found.parts, 4);
+    ck_assert_int_eq(found.remote_bytes, 0);
+    ck_assert_int_eq(found.streaming_cycles, 0);
+    ck_assert_int_lt(found.cycles, two.cycles);
+}
+END_TEST
+
 /* What no pipeline can be made of. */
 START_TEST(some_programs_are_none)
 {
@@ -295,6 +324,7 @@ static TCase *tcase_pipeline(void)
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, a_pipeline_is_what_was_told, 0, 6);
     tcase_add_test(tc, the_refusal_names_it);
+    tcase_add_test(tc, state_stays_on_the_chips_where_more_stages_fit);
     tcase_add_loop_test(tc, some_programs_are_none, 0, 4);
     return tc;
 }

@@ -8,6 +8,8 @@
 
 #include "pipelined.h"
 
+static ipu_system tight = {.size = sizeof tight};
+
 static ipu_pipeline_ipu_info chip(int number)
 {
     ipu_pipeline_ipu_info info = {.size = sizeof info};
@@ -573,6 +575,58 @@ START_TEST(offloading_moves_bytes_and_costs_cycles)
 }
 END_TEST
 
+/* The fullest tile of each of two chips. */
+static void look_at(ipu_offload state, ipu_pipeline_ipu_info *chips)
+{
+    begin();
+    which = ADAM;
+    cut(2, 0);
+    options.system = &tight;
+    options.offload_state = state;
+    options.allow_out_of_memory = 1;
+    start();
+    MUST(ipu_pipeline_run(pipeline));
+    chips[0] = chip(0);
+    chips[1] = chip(1);
+}
+
+/* Left to the pipeline, an IPU's state lies beside it only if the IPU is too
+ * full otherwise, and is not so then. */
+START_TEST(state_goes_from_chips_that_are_too_full)
+{
+    ipu_pipeline_ipu_info on[2], off[2], automatic[2];
+
+    MUST(ipu_system_find("M2000", &tight));
+    tight.ipu.tiles = 16;
+    look_at(IPU_OFFLOAD_OFF, off);
+    read_weights();
+    finish();
+    look_at(IPU_OFFLOAD_ON, on);
+    finish();
+    ck_assert_int_lt(on[1].tile_bytes, off[1].tile_bytes);
+    /* Room for the second with its state beside it, and for the first. */
+    tight.ipu.bytes_per_tile = (on[1].tile_bytes + off[1].tile_bytes) / 2;
+    ck_assert_int_lt(off[0].tile_bytes, tight.ipu.bytes_per_tile);
+    look_at(IPU_OFFLOAD_AUTO, automatic);
+    expect_kept_weights();
+    finish();
+    ck_assert_int_eq(automatic[0].streaming_bytes, 0);
+    ck_assert_int_eq(automatic[0].offload_cycles, 0);
+    ck_assert_int_eq(automatic[0].update_cycles, off[0].update_cycles);
+    ck_assert_int_eq(automatic[1].automatic_bytes, on[1].streaming_bytes);
+    ck_assert_int_eq(automatic[1].offload_cycles, on[1].offload_cycles);
+    ck_assert_int_gt(automatic[1].offload_cycles, 0);
+    ck_assert_int_gt(automatic[1].tile_bytes_without, tight.ipu.bytes_per_tile);
+    ck_assert_int_le(automatic[1].tile_bytes, tight.ipu.bytes_per_tile);
+    /* Too small for both, of either place. */
+    tight.ipu.bytes_per_tile = 64;
+    look_at(IPU_OFFLOAD_AUTO, automatic);
+    finish();
+    ck_assert_int_eq(automatic[0].streaming_bytes, 0);
+    ck_assert_int_eq(automatic[1].streaming_bytes, 0);
+}
+END_TEST
+
 static TCase *tcase_options(void)
 {
     TCase *tcase = tcase_create("options");
@@ -601,6 +655,7 @@ static TCase *tcase_accounts(void)
     tcase_add_checked_fixture(tcase, begin, NULL);
     tcase_add_test(tcase, accounts_are_those_of_equal_stages);
     tcase_add_loop_test(tcase, offloading_moves_bytes_and_costs_cycles, 0, 4);
+    tcase_add_test(tcase, state_goes_from_chips_that_are_too_full);
     tcase_set_timeout(tcase, 120);
     return tcase;
 }

@@ -441,11 +441,11 @@ START_TEST(arguments_of_profiles_are_checked)
 }
 END_TEST
 
-/* An optimiser's state beside the chip, and an update in every second run. */
-static void accumulating_network(void)
+/* An optimiser, and an update in every second run. */
+static void accumulate(ipu_offload offload, const ipu_target *target)
 {
     const ipu_update_options update = {.size = sizeof update,
-                                       .offload = IPU_OFFLOAD_ON};
+                                       .offload = offload};
     ipu_optimizer o = {.size = sizeof o, .kind = IPU_OPTIMIZER_ADAM};
     ipu_tensor w = ipu_variable(d.graph, "w", IPU_FLOAT32, 2, SHAPE(300, 100));
     ipu_tensor x = device_floats(&d, "x", 2, SHAPE(16, 300));
@@ -457,10 +457,50 @@ static void accumulating_network(void)
     MUST(ipu_gradients(d.graph, loss, 1, &w, &slope));
     MUST(ipu_accumulating_optimizer(d.graph, &o, 1, &w, &slope, 2, &update));
     MUST(ipu_output(d.graph, "loss", loss));
-    MUST(ipu_compile(d.graph, NULL, &d.executable));
+    MUST(ipu_compile(d.graph, target, &d.executable));
     MUST(ipu_profile_new("accumulating", &profile));
     MUST(ipu_profile_add(profile, "p", 0, d.executable, NULL));
 }
+
+/* Its state lies beside the chip. */
+static void accumulating_network(void)
+{
+    accumulate(IPU_OFFLOAD_ON, NULL);
+}
+
+/* In words, and as numbers that come back from a file. */
+START_TEST(why_it_lies_beside_the_chip_is_told)
+{
+    const json_t *memory;
+    ipu_target target;
+    json_t *json;
+    char *text;
+
+    ipu_target_init(&target, sizeof target);
+    target.tiles = 16;
+    accumulate(IPU_OFFLOAD_ON, &target);
+    text = report_text(profile, IPU_PROFILE_TEXT);
+    ck_assert_ptr_nonnull(strstr(text, "234.4 KiB of tensors lie in the"));
+    ck_assert_ptr_null(strstr(text, "does not fit otherwise"));
+    free(text);
+    target.bytes_per_tile = device_memory(&d).fullest_tile_bytes;
+    ipu_profile_free(profile);
+    device_free(&d);
+    d = device_new();
+    accumulate(IPU_OFFLOAD_AUTO, &target);
+    text = report_text(profile, IPU_PROFILE_TEXT);
+    ck_assert_ptr_nonnull(strstr(text, "all of them because"));
+    ck_assert_ptr_nonnull(strstr(text, "(IPU_OFFLOAD_AUTO)"));
+    free(text);
+    json = report_json(profile);
+    memory = json_object_get(report_program(json, 0), "memory");
+    ck_assert_int_eq(report_number(memory, "automatic_bytes"),
+                     2 * 300 * 100 * 4);
+    ck_assert_int_gt(report_number(memory, "tile_bytes_without"),
+                     target.bytes_per_tile);
+    json_decref(json);
+}
+END_TEST
 
 START_TEST(what_lies_beside_the_chip_is_on_no_tile)
 {
@@ -522,7 +562,7 @@ START_TEST(updates_are_told_apart)
     json_decref(json);
     text = report_text(profile, IPU_PROFILE_TEXT);
     ck_assert_ptr_nonnull(strstr(text, "A run with an update takes "));
-    ck_assert_ptr_nonnull(strstr(text, "Moving tensors to and from"));
+    ck_assert_ptr_nonnull(strstr(text, "Moving them"));
     free(text);
 }
 END_TEST
@@ -538,6 +578,7 @@ static TCase *tcase_told(void)
     tcase_add_test(tcase, the_same_program_makes_the_same_profile);
     tcase_add_test(tcase, a_program_without_steps_has_a_profile);
     tcase_add_test(tcase, what_lies_beside_the_chip_is_on_no_tile);
+    tcase_add_test(tcase, why_it_lies_beside_the_chip_is_told);
     tcase_add_test(tcase, updates_are_told_apart);
     tcase_add_test(tcase, arguments_of_profiles_are_checked);
     return tcase;

@@ -67,7 +67,8 @@ static int double_it(ipu_graph *graph, void *context, int32_t ninputs,
     (void)context, (void)ninputs, (void)inputs, (void)noutputs, (void)outputs;
     ipu_update_begin(graph, 1);
     ipu_assign(graph, w[0], ipu_scale(graph, w[0], 2, 0));
-    return ipu_update_end(graph);
+    ipu_update_end(graph);
+    return ipu_update_offload(graph, 1, IPU_OFFLOAD_ON, 0);
 }
 
 static void write_one(float value)

@@ -93,7 +93,7 @@ START_TEST(weights_are_the_same_bits)
     static float weights[2][COUNT + SMALL];
 
     for (int i = 0; i < 2; i++) {
-        devices[i] = build(_i, i ? IPU_OFFLOAD_AUTO : IPU_OFFLOAD_OFF, 1);
+        devices[i] = build(_i, i ? IPU_OFFLOAD_ON : IPU_OFFLOAD_OFF, 1);
         load(&devices[i]);
         train(&devices[i], weights[i]);
     }
@@ -162,7 +162,7 @@ START_TEST(the_least_size_can_be_chosen)
     static const int64_t remote[] = {2 * (BYTES + SMALL * 4), 2 * BYTES,
                                      2 * BYTES, 0};
 
-    devices[0] = build(ADAM, IPU_OFFLOAD_AUTO, least[_i]);
+    devices[0] = build(ADAM, IPU_OFFLOAD_ON, least[_i]);
     load(&devices[0]);
     ck_assert_int_eq(device_memory(&devices[0]).remote_bytes, remote[_i]);
 }
@@ -191,6 +191,7 @@ START_TEST(large_variables_go_in_pieces)
     MUST(ipu_update_begin(devices[0].graph, 1));
     MUST(ipu_assign(devices[0].graph, m, ipu_add(devices[0].graph, m, w)));
     MUST(ipu_update_end(devices[0].graph));
+    MUST(ipu_update_offload(devices[0].graph, 1, IPU_OFFLOAD_ON, 0));
     MUST(ipu_compile_with(devices[0].graph, &options, &devices[0].executable));
     ck_assert_int_eq(device_memory(&devices[0]).remote_bytes,
                      (int64_t)LARGE * 4);
@@ -216,6 +217,7 @@ START_TEST(only_what_the_update_alone_uses_goes)
     if (_i == 3)
         MUST(ipu_output(graph, "v now", v));
     MUST(ipu_update_end(graph));
+    MUST(ipu_update_offload(graph, 2, IPU_OFFLOAD_ON, 0));
     if (_i == 1)
         MUST(ipu_output(graph, "z", ipu_square(graph, v)));
     if (_i == 2)
