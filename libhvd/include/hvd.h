@@ -22,7 +22,13 @@
  * order in which each rank submits them, so submit those from one thread.
  *
  * fork. A child of a process that has called hvd_init is no rank: every call
- * in it fails with HVD_ERR_NOT_INITIALIZED, and it may exit as it likes.
+ * in it fails with HVD_ERR_NOT_INITIALIZED, and it may exit as it likes. Memory
+ * of hvd_malloc, gradient buffers of a strategy among it, it may read and
+ * write: nobody sees what it writes. But it is shared memory: a page of it that
+ * the child has not yet written to shows what the parent, and requests that it
+ * has in flight, write there after the fork. What a child shall find as it was,
+ * copy to ordinary memory before. (A child made by a bare clone(), without
+ * fork's handlers, must not write there at all.)
  *
  * Sources of the semantics: names, numbers of dtypes, reduction operations
  * and request kinds follow Horovod 0.28 (horovod/common/message.h).
@@ -249,7 +255,8 @@ int hvd_dtype_size(hvd_dtype dtype);
  * when there is none (hvd_last_error tells); hvd_malloc(0) is a valid unique
  * pointer. Not collective; works before hvd_init too. Owned by the caller
  * until hvd_free, which accepts NULL. Memory of a request in flight must not
- * be freed.
+ * be freed. After hvd_init it is shared with the other ranks of this host: see
+ * fork, above.
  */
 void *hvd_malloc(size_t bytes);
 void hvd_free(void *memory);

@@ -42,6 +42,8 @@ static struct hvd__board *map(int fd, int n)
                   board_bytes(n), strerror(errno));
         return NULL;
     }
+    /* A child is no rank. */
+    madvise(memory, board_bytes(n), MADV_DONTFORK);
     return memory;
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The beginning and the end of a world, again and again. */
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hvd_strategy.h"
 #include "ranks.h"
 
 static int last(void)
@@ -234,6 +236,83 @@ START_TEST(a_forked_child_is_told_so)
 }
 END_TEST
 
+enum { FLOATS = 300000 };
+
+static void fill(float *data, float value)
+{
+    for (int i = 0; i < FLOATS; i++)
+        data[i] = value;
+}
+
+static bool all_are(const float *data, float value)
+{
+    for (int i = 0; i < FLOATS; i++)
+        if (data[i] != value)
+            return false;
+    return true;
+}
+
+/* In the child: what it has written stays as it is, whatever the parent writes
+ * when it has heard so, and it may free the memory. */
+static int write_in_child(float *data, float *gradient, int said, int heard)
+{
+    char word = 'w';
+
+    if (!all_are(data, 1) || !all_are(gradient, 2))
+        return 18;
+    fill(data, -1);
+    fill(gradient, -2);
+    if (write(said, &word, 1) != 1 || read(heard, &word, 1) != 1)
+        return 19;
+    if (!all_are(data, -1) || !all_are(gradient, -2))
+        return 20;
+    hvd_free(data);
+    return 17;
+}
+
+/* Neither sees what the other writes to memory that ranks share; and what all
+ * ranks have in it is summed as if there were no children. */
+START_TEST(what_a_forked_child_writes_is_its_own)
+{
+    static const int64_t shape[] = {FLOATS};
+    static float first[FLOATS];
+    hvd_strategy_options options;
+    hvd_strategy *strategy;
+    float *data = hvd_malloc(FLOATS * sizeof *data), *gradient;
+    int to_parent[2], to_child[2], status;
+    char word = 'w';
+    pid_t child;
+
+    hvd_strategy_options_init(&options, sizeof options);
+    ck_hvd(hvd_strategy_new(&options, &strategy));
+    ck_assert(data && pipe(to_parent) == 0 && pipe(to_child) == 0);
+    ck_hvd(hvd_strategy_add(strategy, "w", first, 1, shape));
+    ck_hvd(hvd_strategy_start(strategy));
+    gradient = hvd_strategy_gradient(strategy, 0);
+    fill(data, 1);
+    fill(gradient, 2);
+    child = fork();
+    if (child == 0)
+        _exit(write_in_child(data, gradient, to_parent[1], to_child[0]));
+    ck_assert(child > 0 && read(to_parent[0], &word, 1) == 1);
+    ck_assert(all_are(data, 1) && all_are(gradient, 2));
+    ck_hvd(hvd_allreduce(data, data, FLOATS, HVD_FLOAT32, HVD_SUM));
+    ck_assert(all_are(data, (float)ranks_size()));
+    fill(gradient, 3);
+    ck_assert(write(to_child[1], &word, 1) == 1);
+    ck_assert(waitpid(child, &status, 0) == child);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 17);
+    ck_assert(all_are(data, (float)ranks_size()) && all_are(gradient, 3));
+    for (int end = 0; end < 2; end++) {
+        close(to_parent[end]);
+        close(to_child[end]);
+    }
+    hvd_strategy_free(strategy);
+    hvd_free(data);
+}
+END_TEST
+
 START_TEST(memory_is_aligned_zeroed_and_bounded)
 {
     ck_assert(hvd_malloc(SIZE_MAX) == NULL);
@@ -303,6 +382,7 @@ static TCase *tcase_lifecycle(void)
     tcase_add_test(tcase, unwaited_handles_are_gone);
     tcase_add_test(tcase, a_bad_setting_on_one_rank);
     tcase_add_test(tcase, a_forked_child_is_told_so);
+    tcase_add_test(tcase, what_a_forked_child_writes_is_its_own);
     tcase_add_test(tcase, memory_is_aligned_zeroed_and_bounded);
     tcase_add_test(tcase, signals_are_for_the_program);
     return tcase;

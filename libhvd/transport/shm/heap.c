@@ -530,11 +530,26 @@ static struct hvd__heap *owner_of(const void *memory)
     return heap;
 }
 
+/* What has been handed out becomes this process's own, page by page as it
+ * writes to it: one call, however large it is. If the system does not promise
+ * the memory for that (vm.overcommit_memory 2), nothing can be written. */
+static void keep_to_oneself(const struct hvd__heap *heap)
+{
+    if (mmap(heap->base, heap->committed, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, heap->fd,
+             0) == MAP_FAILED)
+        mprotect(heap->base, heap->committed, PROT_READ);
+    mprotect(heap->base + heap->committed, heap->bytes - heap->committed,
+             PROT_NONE);
+}
+
 void hvd__heap_forked(void)
 {
     /* Another thread of the parent may have had it. */
     pthread_mutex_init(&lock, NULL);
     forked = true;
+    for (struct hvd__heap *heap = heaps; heap; heap = heap->next)
+        keep_to_oneself(heap);
 }
 
 void hvd__heap_forget(const void *memory)

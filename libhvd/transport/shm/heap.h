@@ -44,7 +44,7 @@ void *hvd__heap_alloc(size_t bytes);
 bool hvd__heap_free(void *memory);
 
 /* In a child of a fork: all heaps are the parent's. Nothing is taken from
- * them, or given back. */
+ * them, or given back, and what is written to them is not seen by others. */
 void hvd__heap_forked(void);
 
 /* As if it were given back, but untouched, for others may look at it: the heap
