@@ -19,9 +19,11 @@ static const char not_said[] = "the op does not say how many instructions an "
 static void guess(const struct ipu__call *call, struct ipu__work *work)
 {
     work->kind = IPU__WORK_ELEMENTS;
-    work->loads = call->op->ninputs;
     work->arithmetic =
         call->op->slots ? ipu__slots(call->op, work->element_bytes) : 1;
+    work->compiled = call->op->loop_slots == 0 && work->arithmetic > 0;
+    if (call->op->loop_slots > 0)
+        work->arithmetic = call->op->loop_slots;
     work->elements = work->outputs;
     if (call->op->alias) {
         work->kind = IPU__WORK_NONE;
@@ -30,6 +32,7 @@ static void guess(const struct ipu__call *call, struct ipu__work *work)
     for (int i = 0; i < call->op->ninputs; i++) {
         int64_t count = ipu__shape_count(&call->inputs[i].shape);
 
+        work->loads += count >= work->outputs;
         if (count > work->elements) {
             work->kind = IPU__WORK_SUM;
             work->elements = count;
@@ -138,8 +141,36 @@ static bool is_at_hand(const struct ipu_executable *e,
     return false;
 }
 
-/* All parts but the head: one vertex, which loads what comes from elsewhere,
- * and stores what others need. */
+/* Of a part among others, whose loop is not the library's. */
+static int32_t arithmetic_of(const struct ipu__step_op *part,
+                             const struct ipu__work *work)
+{
+    if (part->op->alias || part->op == &ipu__assign_step)
+        return 0;
+    return part->op->slots ? ipu__slots(part->op, work->element_bytes)
+                           : work->arithmetic;
+}
+
+/* What a part loads from elsewhere, and stores for others. */
+static void count_accesses(const struct ipu_executable *e,
+                           const struct ipu__step *step, int32_t k,
+                           struct ipu__work *all)
+{
+    const struct ipu__step_op *part = &e->parts[step->first_part + k];
+
+    for (int i = 0; i < part->op->ninputs && !part->op->alias; i++)
+        all->loads += ipu__view_of(e, part, i) == IPU__WHOLE &&
+                      !is_at_hand(e, step, k, part->inputs[i]);
+    if (part->op == &ipu__assign_step)
+        all->stores +=
+            e->values[part->inputs[0]].block != e->values[part->output].block;
+    else
+        all->stores += !part->op->alias && !e->values[part->output].inner;
+}
+
+/* All parts but the head: one vertex, compiled for them, which loads what comes
+ * from elsewhere, and stores what others need. If only one of them computes, it
+ * may be the library's. */
 static struct ipu__work work_of_parts(const struct ipu_executable *e,
                                       const struct ipu__step *step,
                                       int element_bytes)
@@ -147,24 +178,27 @@ static struct ipu__work work_of_parts(const struct ipu_executable *e,
     struct ipu__work all = {.kind = IPU__WORK_ELEMENTS,
                             .elements = step->elements,
                             .outputs = step->elements};
+    struct ipu__work alone = {.arithmetic = 0};
+    int32_t computing = 0;
 
     for (int32_t k = step->head != NULL; k < step->nparts; k++) {
         const struct ipu__step_op *part = &e->parts[step->first_part + k];
         struct ipu__work work = work_of(e, step, part, element_bytes);
-        bool computes = !part->op->alias && part->op != &ipu__assign_step;
+        int32_t arithmetic = arithmetic_of(part, &work);
 
         if (all.element_bytes < work.element_bytes)
             all.element_bytes = work.element_bytes;
-        if (computes)
-            all.arithmetic += work.arithmetic;
-        for (int i = 0; i < part->op->ninputs && !part->op->alias; i++)
-            all.loads += ipu__view_of(e, part, i) == IPU__WHOLE &&
-                         !is_at_hand(e, step, k, part->inputs[i]);
-        if (part->op == &ipu__assign_step)
-            all.stores += e->values[part->inputs[0]].block !=
-                          e->values[part->output].block;
-        else
-            all.stores += computes && !e->values[part->output].inner;
+        all.arithmetic += arithmetic;
+        count_accesses(e, step, k, &all);
+        if (arithmetic > 0) {
+            computing++;
+            alone = work;
+        }
+    }
+    all.compiled = computing > 0;
+    if (computing == 1) {
+        all.compiled = alone.compiled;
+        all.arithmetic = alone.arithmetic;
     }
     return all;
 }

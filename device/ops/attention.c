@@ -179,10 +179,13 @@ static void count_products(const struct attention *a, int64_t products,
     work->stores = 1;
     work->arithmetic =
         ipu__slots(&ipu__softmax, work->element_bytes) + IPU__BY_ROW_SLOTS;
-    if (products > 2)
+    work->loops = ipu__softmax.loops + 1;
+    if (products > 2) {
         work->arithmetic +=
             ipu__slots(&ipu__softmax_grad, work->element_bytes) +
             IPU__BY_ROW_SLOTS;
+        work->loops += ipu__softmax_grad.loops + 1;
+    }
 }
 
 static void cost(const struct ipu__call *call, struct ipu__work *work)

@@ -65,6 +65,7 @@ const struct ipu__op ipu__bias_add = {
     .in_place = 0,
     .by_element = true,
     .slots = 1,
+    .loop_slots = IPU__BY_ROW_SLOTS,
     .shape = shape,
     .run = run,
     .gradient = gradient,

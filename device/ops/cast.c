@@ -98,6 +98,7 @@ const struct ipu__op ipu__cast = {
     .raw = true,
     .by_element = true,
     .slots = 2,
+    .loop_slots = -1,
     .shape = shape,
     .run = run,
     .gradient = gradient,

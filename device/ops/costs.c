@@ -22,6 +22,7 @@ static void set(const struct ipu__call *call, struct ipu__work *work,
     work->kind = kind;
     work->elements = count_of(call, 0);
     work->arithmetic = ipu__slots(call->op, work->element_bytes);
+    work->loops = call->op->loops;
 }
 
 void ipu__rows_cost(const struct ipu__call *call, struct ipu__work *work)
@@ -76,6 +77,7 @@ void ipu__scale_grad_cost(const struct ipu__call *call, struct ipu__work *work)
 {
     ipu__sum_cost(call, work);
     work->arithmetic = ipu__slots(call->op, work->element_bytes);
+    work->loops = call->op->loops;
 }
 
 void ipu__read_once_cost(const struct ipu__call *call, struct ipu__work *work)

@@ -68,7 +68,37 @@ enum {
     IPU__SOFTMAX_HALVES = 1 + IPU__BY_ROW_SLOTS + IPU__EXP_HALVES +
                           IPU__FUNCTION_LOOP_SLOTS + 2 + IPU__BY_ROW_SLOTS,
     IPU__SOFTMAX_GRAD_SLOTS = 2 * IPU__TWO_SLOTS + 1 + IPU__BY_ROW_SLOTS,
-    IPU__SOFTMAX_GRAD_HALVES = 2 * IPU__TWO_SLOTS + 2 + IPU__BY_ROW_SLOTS
+    IPU__SOFTMAX_GRAD_HALVES = 2 * IPU__TWO_SLOTS + 2 + IPU__BY_ROW_SLOTS,
+    IPU__SOFTMAX_LOOPS = 5,
+    IPU__SOFTMAX_GRAD_LOOPS = 4
+};
+
+/*
+ * Nor are norms (lib/poplin/Norms.cpp). Statistics: a sum, a sum of squares,
+ * and behind them the deviation's inverse, of statistics only. Normalising: the
+ * mean taken off, times that inverse, times the scale, plus the offset, each by
+ * row. The derivative: the input normalised again (two loops), dy times the
+ * scale, times the input, two sums, a copy of dy, the input times one of them,
+ * that scaled and added, the other added, times the inverse; and the sums
+ * scaled, which are few. Of the scale: dy times the input, and its sum.
+ */
+enum {
+    IPU__SUM_SLOTS = 1,
+    IPU__SUM_HALVES = 2,
+    IPU__COPY_SLOTS = 1,
+    IPU__STATISTICS_SLOTS = 2 * IPU__SUM_SLOTS,
+    IPU__STATISTICS_HALVES = 2 * IPU__SUM_HALVES,
+    IPU__STATISTICS_LOOPS = 3,
+    IPU__NORM_SLOTS = 4 * IPU__BY_ROW_SLOTS,
+    IPU__NORM_LOOPS = 4,
+    IPU__NORM_GRAD_MOVES =
+        6 * IPU__BY_ROW_SLOTS + 2 * IPU__TWO_SLOTS + IPU__COPY_SLOTS,
+    IPU__NORM_GRAD_SLOTS = IPU__NORM_GRAD_MOVES + 2 * IPU__SUM_SLOTS,
+    IPU__NORM_GRAD_HALVES = IPU__NORM_GRAD_MOVES + 2 * IPU__SUM_HALVES,
+    IPU__NORM_GRAD_LOOPS = 12,
+    IPU__SCALE_GRAD_SLOTS = IPU__TWO_SLOTS + IPU__SUM_SLOTS,
+    IPU__SCALE_GRAD_HALVES = IPU__TWO_SLOTS + IPU__SUM_HALVES,
+    IPU__SCALE_GRAD_LOOPS = 2
 };
 
 #define IPU__WINDOW_ESTIMATE "what windows take from other tiles is not counted"

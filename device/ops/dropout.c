@@ -65,6 +65,7 @@ const struct ipu__op ipu__dropout = {
     .in_place = 0,
     .by_element = true,
     .slots = 2,
+    .loop_slots = -1,
     .shape = shape,
     .run = run,
     .gradient = gradient,

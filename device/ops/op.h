@@ -85,6 +85,13 @@ struct ipu__op {
      * none, it only moves. 0: not said. */
     int slots;
     int half_slots; /* ... for four halves, if that is not as many; or 0 */
+    /* Where it is a step by itself: issue slots of the library's loop, written
+     * by hand, for a vector, with all that it does beside arithmetic; -1: as
+     * many as slots; 0: there is none, the loop is compiled. */
+    int loop_slots;
+    /* How many loops of the library slots are of, one after the other; 0: one.
+     */
+    int loops;
     /* Why these are only an estimate; NULL: they are instructions. Static. */
     const char *estimate;
     /* It means more where replicas run than its run function does: it must

@@ -63,6 +63,7 @@ const struct ipu__op ipu__relu_grad = {
     .in_place = 0,
     .by_element = true,
     .slots = 2,
+    .loop_slots = -1,
     .shape = ipu__two_floats,
     .run = run_grad,
 };

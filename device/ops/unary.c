@@ -228,6 +228,7 @@ const struct ipu__op ipu__scale = {
     .in_place = 0,
     .by_element = true,
     .slots = 2,
+    .loop_slots = IPU__BY_ROW_SLOTS,
     .shape = ipu__same_floats,
     .run = run_scale,
     .gradient = scale_gradient,

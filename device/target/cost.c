@@ -40,6 +40,18 @@ void ipu__count_exchange(const ipu_target *target, int64_t bytes,
     cycles->exchange_code_bytes += messages * IPU__MESSAGE_CODE_BYTES;
 }
 
+void ipu__count_loops(const ipu_target *target, int32_t loops,
+                      ipu_cycles *cycles)
+{
+    int64_t more = loops > 1 ? loops - 1 : 0;
+
+    cycles->compute += more * (IPU__LAUNCH_CYCLES +
+                               (int64_t)IPU__VERTEX_SLOTS * target->workers);
+    cycles->code_bytes +=
+        more * (int64_t)IPU__VERTEX_SLOTS * IPU__INSTRUCTION_BYTES;
+    cycles->total = cycles->compute + cycles->exchange + cycles->sync;
+}
+
 void ipu__follow(ipu_cycles *cycles, const ipu_cycles *before)
 {
     cycles->compute += before->compute;

@@ -9,9 +9,14 @@
 
 enum {
     /* Cycles of the supervisor, to start the contexts of a tile; issue slots
-     * of a context, to read what its vertex works on and to end. */
+     * of a context, to read what its vertex works on, to divide it among the
+     * contexts, and to end: 17 for one tensor, 20 for one and a scalar, 58 for
+     * two in Graphcore's estimates (lib/popops/popopsCycleEstimators.cpp). */
     IPU__LAUNCH_CYCLES = 50,
-    IPU__VERTEX_SLOTS = 12,
+    IPU__VERTEX_SLOTS = 20,
+    /* Slots of a compiled loop, beside accesses and arithmetic: count, branch.
+     * With a load and a store that is 4, with two loads 5, as in these. */
+    IPU__COUNT_SLOTS = 2,
     IPU__INSTRUCTION_BYTES = 4,
     /* Of a tile, what plans leave for the code of a whole program. */
     IPU__CODE_BYTES = 32 << 10,
@@ -58,6 +63,11 @@ int64_t ipu__passes_cycles(const ipu_target *target,
 void ipu__count_exchange(const ipu_target *target, int64_t bytes,
                          int64_t messages, ipu_cycles *cycles);
 
+/* Where loops of a tile follow each other, the supervisor starts the contexts
+ * of each, and they read what they work on: of all but the first. */
+void ipu__count_loops(const ipu_target *target, int32_t loops,
+                      ipu_cycles *cycles);
+
 /* ipu_model_product beside others, bytes of other things on the fullest tile;
  * -1: nothing but its own inputs and output. plans: those that are known, or
  * NULL. */
@@ -71,10 +81,10 @@ int ipu__product_beside(const ipu_target *target, const ipu_product *product,
  * counts. */
 void ipu__follow(ipu_cycles *cycles, const ipu_cycles *before);
 
-/* ipu_model_elementwise with so many values stored for an element. */
+/* ipu_model_elementwise of such a loop, whose iterations are counted here. */
 int ipu__elements_cycles(const ipu_target *target, int64_t elements,
-                         int32_t element_bytes, int32_t loads, int32_t stores,
-                         int32_t arithmetic, ipu_cycles *cycles);
+                         int32_t element_bytes, ipu_loop loop,
+                         ipu_cycles *cycles);
 
 /* The total of what was counted, into the caller's struct. */
 void ipu__finish(const ipu_cycles *counted, ipu_cycles *cycles);

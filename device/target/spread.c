@@ -30,22 +30,18 @@ static int64_t vectors_of(const ipu_target *target, int64_t elements,
 }
 
 int ipu__elements_cycles(const ipu_target *target, int64_t elements,
-                         int32_t element_bytes, int32_t loads, int32_t stores,
-                         int32_t arithmetic, ipu_cycles *cycles)
+                         int32_t element_bytes, ipu_loop loop,
+                         ipu_cycles *cycles)
 {
-    ipu_loop loop = {.size = sizeof loop,
-                     .tuned = 1,
-                     .loads = loads,
-                     .stores = stores,
-                     .arithmetic = arithmetic};
     ipu_cycles counted = {.size = sizeof counted};
 
     IPU_TRY(ipu__check_model(target, cycles));
     IPU_TRY(check_counts("elementwise", elements, element_bytes));
+    loop.size = sizeof loop;
     loop.iterations = vectors_of(target, elements, element_bytes);
     if (elements > 0)
         IPU_TRY(ipu_model_loop(target, &loop, &counted));
-    counted.flops = (double)arithmetic * (double)elements;
+    counted.flops = (double)loop.arithmetic * (double)elements;
     ipu__finish(&counted, cycles);
     return IPU_OK;
 }
@@ -54,8 +50,10 @@ int ipu_model_elementwise(const ipu_target *target, int64_t elements,
                           int32_t element_bytes, int32_t loads,
                           int32_t arithmetic, ipu_cycles *cycles)
 {
-    return ipu__elements_cycles(target, elements, element_bytes, loads, 1,
-                                arithmetic, cycles);
+    const ipu_loop loop = {
+        .tuned = 1, .loads = loads, .stores = 1, .arithmetic = arithmetic};
+
+    return ipu__elements_cycles(target, elements, element_bytes, loop, cycles);
 }
 
 /* ---------------------------------------------------------------------- sums
@@ -131,6 +129,7 @@ int ipu__reduce_cycles(const ipu_target *target, const struct ipu__work *work,
         loop.iterations =
             ipu__ceil_div(share * work->element_bytes, target->vector_bytes);
         IPU_TRY(ipu_model_loop(target, &loop, &counted));
+        ipu__count_loops(target, work->loops, &counted);
         best = ipu__add_up(target, outputs, parts);
         counted.compute += best.compute;
         counted.exchange = best.exchange;

@@ -54,13 +54,18 @@ static int count_elements(const ipu_target *target,
 {
     int64_t share =
         ipu__ceil_div(work->elements, target->tiles) * work->element_bytes;
+    const ipu_loop loop = {.tuned = !work->compiled,
+                           .loads = work->loads,
+                           .stores = work->stores,
+                           .arithmetic = work->arithmetic,
+                           .control = IPU__COUNT_SLOTS};
     int status = ipu__elements_cycles(target, work->elements,
-                                      work->element_bytes, work->loads,
-                                      work->stores, work->arithmetic, cycles);
+                                      work->element_bytes, loop, cycles);
 
     if (status >= 0 && work->elements > 0) {
         int64_t bytes = ipu__least(work->broadcast_bytes, share);
 
+        ipu__count_loops(target, work->loops, cycles);
         ipu__count_exchange(target, bytes, 1, cycles);
         cycles->temporary_bytes += bytes;
     }

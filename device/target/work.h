@@ -30,6 +30,10 @@ struct ipu__work {
     int32_t loads;           /* values read for an element */
     int32_t stores;          /* and written */
     int32_t arithmetic;      /* instructions for a vector of them */
+    bool compiled;           /* beside these, each access is one, and a loop's
+                                count and branch; else they share bundles */
+    int32_t loops;           /* that follow each other, each over all elements,
+                                whose instructions arithmetic adds up; 0: one */
     int64_t rows;            /* each of which is summed up sums times, */
     int32_t sums;            /* ... the sum told to all of it */
     const char *estimate;    /* why it is only an estimate, or NULL */

@@ -20,6 +20,7 @@
 #include "graph/error.h"
 #include "graph/graph.h"
 #include "ops/copy.h"
+#include "ops/costs.h"
 #include "ops/op.h"
 
 /* ------------------------------------------------------------- the two ops */
@@ -77,6 +78,7 @@ const struct ipu__op ipu__accumulate = {
     .ninputs = 3,
     .in_place = 0,
     .slots = 1,
+    .loop_slots = IPU__TWO_SLOTS,
     .shape = accumulate_shape,
     .run = run_accumulate,
 };
