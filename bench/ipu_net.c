@@ -99,6 +99,32 @@ const struct net_case net_cases[] = {
      512,
      0,
      3656},
+    {"ResNeXt-101",
+     "training",
+     "Bow-Pod16",
+     NULL,
+     net_resnext101,
+     {.batch = 6, .tokens = 224, .classes = 1000, .differ = true},
+     true,
+     false,
+     8,
+     2,
+     16,
+     0,
+     12277},
+    {"EfficientNet-B4, G16",
+     "training",
+     "Bow-Pod16",
+     NULL,
+     net_efficientnet,
+     {.batch = 3, .tokens = 380, .classes = 1000, .differ = true},
+     true,
+     false,
+     8,
+     2,
+     256,
+     32,
+     9000},
     {"BERT-Base, a layer", "inference", "model", NULL, net_transformer,
      TOKENS(128, false), false, false, 1, 1, 1, 0, 0},
     {"GPT-2 small, a layer", "inference", "model", NULL, net_transformer,
@@ -134,11 +160,13 @@ static double host_cycles(const struct net_case *net, double host, double run)
 }
 
 static int build(const struct net_case *net, const ipu_target *target,
-                 ipu_executable **executable, int64_t *parameters)
+                 ipu_executable **executable, struct net_result *result)
 {
     const ipu_compile_options options = {
         .size = sizeof options, .target = target, .allow_out_of_memory = 1};
-    struct net made = {.training = net->training, .offload = net->offload};
+    struct net made = {.training = net->training,
+                       .offload = net->offload,
+                       .stage = result->stage};
     int status = ipu_graph_new(&made.graph);
 
     if (status >= 0)
@@ -146,7 +174,8 @@ static int build(const struct net_case *net, const ipu_target *target,
     if (status >= 0)
         status = ipu_compile_with(made.graph, &options, executable);
     ipu_graph_free(made.graph);
-    *parameters = made.parameters;
+    result->parameters = made.parameters;
+    result->boundary = made.boundary;
     return status;
 }
 
@@ -213,10 +242,12 @@ static int reduce_cycles(const struct net_case *net, const ipu_system *system,
 
 /* Of a mini-batch: from one stage to the next, and back if it is trained. */
 static int link_cycles(const struct net_case *net, const ipu_system *system,
-                       int64_t *cycles)
+                       int64_t boundary, int64_t *cycles)
 {
     const struct net_size *s = &net->size;
-    int64_t bytes = (int64_t)2 * s->batch * s->tokens * s->width;
+    int64_t elements =
+        boundary > 0 ? boundary : (int64_t)s->batch * s->tokens * s->width;
+    int64_t bytes = 2 * elements;
     ipu_cycles link = {.size = sizeof link};
     int status;
 
@@ -243,7 +274,7 @@ static int count(const struct net_case *net, const ipu_system *system,
     int status = ipu_executable_cycles(executable, &program);
 
     if (status >= 0)
-        status = link_cycles(net, system, &links);
+        status = link_cycles(net, system, r->boundary, &links);
     if (status >= 0)
         status = reduce_cycles(net, system, r->parameters, &reduction);
     if (status >= 0)
@@ -271,21 +302,38 @@ static int count(const struct net_case *net, const ipu_system *system,
     return IPU_OK;
 }
 
+static int model_stage(const struct net_case *net, const ipu_system *system,
+                       int32_t stage, struct net_result *result)
+{
+    ipu_executable *executable = NULL;
+    int status;
+
+    *result = (struct net_result){.ipus = net->replicas * net->stages,
+                                  .stage = stage};
+    status = build(net, &system->ipu, &executable, result);
+    if (status >= 0)
+        status = count(net, system, executable, result);
+    ipu_executable_free(executable);
+    return status;
+}
+
 int net_model(const struct net_case *net, struct net_result *result)
 {
     ipu_system system = {.size = sizeof system};
-    ipu_executable *executable = NULL;
     int status = ipu_system_find(net->system, &system);
+    struct net_result other;
 
-    *result = (struct net_result){.ipus = net->replicas * net->stages};
     if (status >= 0 && net->chip)
         status = ipu_target_find(net->chip, &system.ipu);
     system.ipu.tiles -= net->io_tiles;
     system.ipu.io_tiles = net->io_tiles;
     if (status >= 0)
-        status = build(net, &system.ipu, &executable, &result->parameters);
-    if (status >= 0)
-        status = count(net, &system, executable, result);
-    ipu_executable_free(executable);
+        status = model_stage(net, &system, 0, result);
+    for (int32_t i = 1; net->size.differ && i < net->stages && status >= 0;
+         i++) {
+        status = model_stage(net, &system, i, &other);
+        if (status >= 0 && other.cycles > result->cycles)
+            *result = other;
+    }
     return status;
 }

@@ -76,3 +76,53 @@ int net_mlp(struct net *net, const struct net_size *size, int32_t mini_batches)
     ipu_gradients(g, x, net->count, net->variables, gradients);
     return net_train(net, gradients, mini_batches, IPU_OPTIMIZER_SGD);
 }
+
+/* A loss whose derivative with respect to y is dy. */
+static ipu_tensor loss_of(ipu_graph *g, ipu_tensor y, ipu_tensor dy)
+{
+    return ipu_cast(g, ipu_reduce_sum(g, ipu_multiply(g, y, dy), 1),
+                    IPU_FLOAT32);
+}
+
+int net_send_on(struct net *net, ipu_tensor y, int32_t ndim,
+                const int64_t *shape, int32_t mini_batches)
+{
+    ipu_graph *g = net->graph;
+    ipu_tensor gradients[NET_MAX_VARIABLES], dy;
+
+    net->boundary = 1;
+    for (int32_t i = 0; i < ndim; i++)
+        net->boundary *= shape[i];
+    if (!net->training)
+        return ipu_output(g, "y", y);
+    dy = ipu_input(g, "dy", IPU_FLOAT16, ndim, shape);
+    ipu_output(g, "y", y);
+    ipu_gradients(g, loss_of(g, y, dy), net->count, net->variables, gradients);
+    return net_train(net, gradients, mini_batches, IPU_OPTIMIZER_SGD);
+}
+
+int net_classify(struct net *net, const struct net_size *size,
+                 ipu_tensor received, ipu_tensor logits, int32_t mini_batches)
+{
+    ipu_graph *g = net->graph;
+    ipu_tensor wanted[NET_MAX_VARIABLES + 1];
+    ipu_tensor gradients[NET_MAX_VARIABLES + 1];
+    ipu_tensor x = ipu_cast(g, logits, IPU_FLOAT32), labels;
+    int32_t count = net->count;
+
+    if (!net->training)
+        return ipu_output(g, "classes", ipu_softmax(g, x));
+    labels =
+        ipu_input(g, "labels", IPU_INT32, 1, (const int64_t[]){size->batch});
+    x = ipu_reduce_sum(g, ipu_softmax_cross_entropy(g, x, labels),
+                       1.0 / size->batch);
+    ipu_output(g, "loss", x);
+    for (int i = 0; i < net->count; i++)
+        wanted[i] = net->variables[i];
+    if (net->stage > 0)
+        wanted[count++] = received;
+    ipu_gradients(g, x, count, wanted, gradients);
+    if (net->stage > 0)
+        ipu_output(g, "dx", gradients[net->count]);
+    return net_train(net, gradients, mini_batches, IPU_OPTIMIZER_SGD);
+}
