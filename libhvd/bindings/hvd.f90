@@ -4,7 +4,9 @@
 !
 !     use hvd
 !     ierr = hvd_init()
-!     ierr = hvd_allreduce(x, y, HVD_AVERAGE)       ! of any rank
+!     ierr = hvd_allreduce(x, y)                    ! the average; any rank
+!     ierr = hvd_allreduce(x, y, HVD_SUM)
+!     ierr = hvd_reduce(x, y, root=0)
 !     if (ierr < 0) print *, hvd_error_text()
 !
 ! The functions of hvd.h by their C names, for what the generic ones do not
@@ -474,40 +476,48 @@ contains
         text = trim(name)//c_null_char
     end function
 
+    ! The average is the default, as in every language.
+    pure integer(c_int) function op_of(op)
+        integer, intent(in), optional :: op
+
+        op_of = HVD_AVERAGE
+        if (present(op)) op_of = op
+    end function
+
     integer(c_int) function allreduce_r4(in, out, op) result(status)
         real(real32), contiguous, target, intent(in) :: in(..)
         real(real32), contiguous, target, intent(inout) :: out(..)
-        integer, intent(in) :: op
+        integer, intent(in), optional :: op
 
         status = hvd_allreduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
-                          HVD_FLOAT32, op)
+                          HVD_FLOAT32, op_of(op))
     end function
 
     integer(c_int) function allreduce_r8(in, out, op) result(status)
         real(real64), contiguous, target, intent(in) :: in(..)
         real(real64), contiguous, target, intent(inout) :: out(..)
-        integer, intent(in) :: op
+        integer, intent(in), optional :: op
 
         status = hvd_allreduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
-                          HVD_FLOAT64, op)
+                          HVD_FLOAT64, op_of(op))
     end function
 
     integer(c_int) function allreduce_i4(in, out, op) result(status)
         integer(int32), contiguous, target, intent(in) :: in(..)
         integer(int32), contiguous, target, intent(inout) :: out(..)
-        integer, intent(in) :: op
+        integer, intent(in), optional :: op
 
         status = hvd_allreduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
-                          HVD_INT32, op)
+                          HVD_INT32, op_of(op))
     end function
 
     integer(c_int) function allreduce_i8(in, out, op) result(status)
         integer(int64), contiguous, target, intent(in) :: in(..)
         integer(int64), contiguous, target, intent(inout) :: out(..)
-        integer, intent(in) :: op
+        integer, intent(in), optional :: op
 
         status = hvd_allreduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
-                          HVD_INT64, op)
+                          HVD_INT64, op_of(op))
     end function
 
     integer(c_int) function broadcast_r4(buffer, root) result(status)
@@ -613,73 +623,77 @@ contains
     integer(c_int) function reduce_r4(in, out, op, root) result(status)
         real(real32), contiguous, target, intent(in) :: in(..)
         real(real32), contiguous, target, intent(inout) :: out(..)
-        integer, intent(in) :: op, root
+        integer, intent(in), optional :: op
+        integer, intent(in) :: root
 
         status = hvd_reduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
-                          HVD_FLOAT32, op, root)
+                          HVD_FLOAT32, op_of(op), root)
     end function
 
     integer(c_int) function reduce_r8(in, out, op, root) result(status)
         real(real64), contiguous, target, intent(in) :: in(..)
         real(real64), contiguous, target, intent(inout) :: out(..)
-        integer, intent(in) :: op, root
+        integer, intent(in), optional :: op
+        integer, intent(in) :: root
 
         status = hvd_reduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
-                          HVD_FLOAT64, op, root)
+                          HVD_FLOAT64, op_of(op), root)
     end function
 
     integer(c_int) function reduce_i4(in, out, op, root) result(status)
         integer(int32), contiguous, target, intent(in) :: in(..)
         integer(int32), contiguous, target, intent(inout) :: out(..)
-        integer, intent(in) :: op, root
+        integer, intent(in), optional :: op
+        integer, intent(in) :: root
 
         status = hvd_reduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
-                          HVD_INT32, op, root)
+                          HVD_INT32, op_of(op), root)
     end function
 
     integer(c_int) function reduce_i8(in, out, op, root) result(status)
         integer(int64), contiguous, target, intent(in) :: in(..)
         integer(int64), contiguous, target, intent(inout) :: out(..)
-        integer, intent(in) :: op, root
+        integer, intent(in), optional :: op
+        integer, intent(in) :: root
 
         status = hvd_reduce_c(c_loc(in), c_loc(out), size(in, kind=int64), &
-                          HVD_INT64, op, root)
+                          HVD_INT64, op_of(op), root)
     end function
 
     integer(c_int) function reducescatter_r4(in, out, op) result(status)
         real(real32), contiguous, target, intent(in) :: in(..)
         real(real32), contiguous, target, intent(inout) :: out(..)
-        integer, intent(in) :: op
+        integer, intent(in), optional :: op
 
         status = hvd_reducescatter_c(c_loc(in), c_loc(out), size(in, kind=int64), &
-                          HVD_FLOAT32, op)
+                          HVD_FLOAT32, op_of(op))
     end function
 
     integer(c_int) function reducescatter_r8(in, out, op) result(status)
         real(real64), contiguous, target, intent(in) :: in(..)
         real(real64), contiguous, target, intent(inout) :: out(..)
-        integer, intent(in) :: op
+        integer, intent(in), optional :: op
 
         status = hvd_reducescatter_c(c_loc(in), c_loc(out), size(in, kind=int64), &
-                          HVD_FLOAT64, op)
+                          HVD_FLOAT64, op_of(op))
     end function
 
     integer(c_int) function reducescatter_i4(in, out, op) result(status)
         integer(int32), contiguous, target, intent(in) :: in(..)
         integer(int32), contiguous, target, intent(inout) :: out(..)
-        integer, intent(in) :: op
+        integer, intent(in), optional :: op
 
         status = hvd_reducescatter_c(c_loc(in), c_loc(out), size(in, kind=int64), &
-                          HVD_INT32, op)
+                          HVD_INT32, op_of(op))
     end function
 
     integer(c_int) function reducescatter_i8(in, out, op) result(status)
         integer(int64), contiguous, target, intent(in) :: in(..)
         integer(int64), contiguous, target, intent(inout) :: out(..)
-        integer, intent(in) :: op
+        integer, intent(in), optional :: op
 
         status = hvd_reducescatter_c(c_loc(in), c_loc(out), size(in, kind=int64), &
-                          HVD_INT64, op)
+                          HVD_INT64, op_of(op))
     end function
 
     integer(c_int) function alltoall_r4(in, out) result(status)

@@ -3,12 +3,13 @@
 
     import hvd, numpy as np
     hvd.init()
-    mean = hvd.allreduce(np.arange(4.0), op="average", name="x")
+    mean = hvd.allreduce(np.arange(4.0), name="x")
+    total = hvd.allreduce(np.arange(4.0), op="sum")
     hvd.shutdown()
 
 Arrays must be C-contiguous and of this machine's byte order; results are new
 arrays unless out= is given. bfloat16 has no numpy type: pass uint16 arrays and
-dtype="bfloat16". An argument that cannot be meant raises TypeError or
+dtype="bfloat16". Reductions average unless op= says otherwise. An argument that cannot be meant raises TypeError or
 ValueError; every other failure raises Error, whose text names the ranks and
 the tensor, and whose status is one of the HVD_ERR_* of hvd.h. An asynchronous
 call returns a Handle; wait() gives the result. Its arrays are kept alive until
@@ -342,7 +343,7 @@ class Handle:
         return data
 
 
-def _request(kind, array=None, out=None, name=None, op="sum", root=0, dtype=None,
+def _request(kind, array=None, out=None, name=None, op="average", root=0, dtype=None,
              prescale=1.0, postscale=1.0, process_set=0, priority=0, flags=0,
              compression="none", splits=None, capacity=0, counts=False, tensor=None):
     """A filled request, and what must live as long as it."""
@@ -468,7 +469,15 @@ def reducescatter(array, **options):
     return reducescatter_async(array, **options).wait()
 
 
-def sparse_allreduce(indices, rows, op="sum", name=None, **options):
+def _divided(rows, n):
+    """As the library divides: integers truncate toward zero."""
+    if rows.dtype.kind not in "iu":
+        return rows / n
+    quotient = rows // n
+    return quotient + ((rows < 0) & (quotient * n != rows)).astype(rows.dtype)
+
+
+def sparse_allreduce(indices, rows, op="average", name=None, **options):
     """(indices, rows) of all ranks; rows of one index are to be added up."""
     indices, rows = np.asarray(indices), _array(rows, "rows")
     if indices.size and indices.dtype.kind not in "iu":
@@ -476,15 +485,15 @@ def sparse_allreduce(indices, rows, op="sum", name=None, **options):
     if indices.shape != rows.shape[:1]:
         raise ValueError(f"{indices.size} indices for rows {list(rows.shape)}")
     dtype, average = options.pop("dtype", None), _code(op, OPS, "op") == OPS["average"]
-    if average and dtype == "bfloat16":
-        raise TypeError("numpy cannot divide bfloat16: take the sum")
+    if average and _dtype_of(rows, dtype) in (_DTYPES["bfloat16"], _DTYPES["bool"]):
+        raise TypeError(f"numpy cannot average {dtype or rows.dtype}: take op='sum'")
     indices = np.ascontiguousarray(indices, np.int64)
     both = _submit_group(name, [_request("allgather", indices, name="indices", **options),
                                 _request("allgather", rows, name="rows", dtype=dtype,
                                          **options)])
     indices, rows = both[0].wait(), both[1].wait()
     n = _check(_lib.hvd_process_set_size(_integer(options.get("process_set", 0), "process_set")))
-    return indices, rows / n if average else rows
+    return indices, _divided(rows, n) if average else rows
 
 
 def _pickled(obj):

@@ -21,7 +21,7 @@ void hvd__fill(hvd_request *request, hvd_kind kind, const void *in, void *out,
                              .dtype = dtype,
                              .ndim = 1,
                              .shape = count,
-                             .op = HVD_SUM,
+                             .op = HVD_AVERAGE,
                              .prescale = 1,
                              .postscale = 1};
 }

@@ -31,8 +31,10 @@
 
 void hvd_request_init(hvd_request *request, size_t size)
 {
-    hvd_request defaults = {
-        .size = (uint32_t)size, .op = HVD_SUM, .prescale = 1, .postscale = 1};
+    hvd_request defaults = {.size = (uint32_t)size,
+                            .op = HVD_AVERAGE,
+                            .prescale = 1,
+                            .postscale = 1};
 
     if (!request)
         return;
@@ -149,7 +151,8 @@ static int check_op(const hvd_request *request)
                          hvd_dtype_name(request->dtype));
     if (request->op == HVD_AVERAGE && request->dtype == HVD_BOOL)
         return hvd__fail(HVD_ERR_ARGUMENT,
-                         "bool has no average; convert to another dtype");
+                         "bool has no average, which is the default op: the "
+                         "logical or is sum or max, and is min or product");
     if (request->flags & ~(HVD_AVERAGE_CONTRIBUTORS | HVD__OF_STRATEGY))
         return hvd__fail(HVD_ERR_UNSUPPORTED,
                          "flags 0x%x are none that version %s knows",

@@ -412,7 +412,8 @@ typedef struct hvd_request {
     uint32_t size;          /* sizeof(hvd_request), set by hvd_request_init */
     int32_t kind;           /* HVD_ALLREDUCE, ... */
     int32_t dtype;          /* not used by HVD_BARRIER and HVD_JOIN */
-    int32_t op;             /* of reductions only */
+    int32_t op;             /* of reductions only; HVD_AVERAGE by default, which
+                               HVD_BOOL has not: name another for it */
     int32_t root;           /* HVD_BROADCAST, _GATHER, _REDUCE: a rank of the
                                world */
     int32_t ndim;           /* 0: a scalar, one element */
@@ -441,8 +442,8 @@ typedef struct hvd_request {
 } hvd_request;
 
 /*
- * Defaults: everything zero or NULL, op HVD_SUM, scales 1. request is the
- * caller's; size is sizeof(hvd_request) as the caller was compiled.
+ * Defaults: everything zero or NULL, so op HVD_AVERAGE, as in every language
+ * and in strategies, but scales 1. request is the caller's; size is sizeof(hvd_request) as the caller was compiled.
  */
 void hvd_request_init(hvd_request *request, size_t size);
 

@@ -24,8 +24,12 @@ program every_operation
     r = hvd_rank()
     n = hvd_size()
     x = reshape([(real(r + k, 4), k=0, 5)], [2, 3])
-    call must(hvd_allreduce(x, y, HVD_AVERAGE), "allreduce")
-    call equal(y(2, 3), real((n - 1) / 2.0 + 5, 4), "allreduce")
+    do k = 1, 2
+        y = -1
+        if (k == 1) call must(hvd_allreduce(x, y, HVD_AVERAGE), "allreduce")
+        if (k == 2) call must(hvd_allreduce(x, y), "the default")
+        call equal(y(2, 3), real((n - 1) / 2.0 + 5, 4), "allreduce")
+    end do
     z = r
     call must(hvd_allreduce(z, w, HVD_MAX), "allreduce real64")
     call equal(real(w(2, 2, 2), 4), real(n - 1, 4), "max")
@@ -41,6 +45,10 @@ program every_operation
     call must(hvd_gather(x, all, 0), "gather")
     call must(hvd_reduce(x, y, HVD_SUM, n - 1), "reduce")
     if (r == n - 1) call equal(y(1, 1), real(n * (n - 1) / 2, 4), "reduce")
+    call must(hvd_reduce(x, y, root=n - 1), "reduce")
+    if (r == n - 1) call equal(y(1, 1), real((n - 1) / 2.0, 4), "reduce")
+    call must(hvd_reducescatter(x, s), "reducescatter")
+    if (r == 0) call equal(s(1), real((n - 1) / 2.0, 4), "reducescatter")
     call must(hvd_reducescatter(x, s, HVD_MIN), "reducescatter")
     to = [(int(10 * r + k, 8), k=0, n - 1)]
     call must(hvd_alltoall(to, from), "alltoall")
@@ -91,6 +99,8 @@ program every_operation
     request%name = c_loc(name)
     request%input = c_loc(x)
     request%output = c_loc(y)
+    if (request%op /= HVD_AVERAGE) error stop "default op"
+    request%op = HVD_SUM
     request%prescale = 2
     request%compression = HVD_COMPRESSION_BF16
     call must(hvd_submit(request, handle), "submit")

@@ -33,7 +33,10 @@ def fails(status, words, function, *arguments, **options):
 for dtype in "uint8 int8 uint16 int16 int32 int64 float16 float32 float64".split():
     x = given(r, dtype=dtype) % 7
     every = [given(k, dtype=dtype) % 7 for k in everyone]
-    assert (hvd.allreduce(x, name="x") == sum(e.astype(np.float64) for e in every)).all()
+    assert (hvd.allreduce(x, op="sum", name="x") == sum(e.astype(np.float64) for e in every)).all()
+    mean = np.trunc(sum(e.astype(np.float64) for e in every) / n).astype(dtype) \
+        if x.dtype.kind in "iu" else sum(e.astype(np.float64) for e in every) / n
+    assert np.allclose(hvd.allreduce(x), mean, rtol=2e-3)  # the default
     assert (hvd.allreduce(x, op="max") == np.max(every, axis=0)).all()
     assert (hvd.allreduce(x, op="min") == np.min(every, axis=0)).all()
     gathered, counts = hvd.allgather(x[:r + 1])
@@ -45,24 +48,29 @@ assert (hvd.allreduce(half, op="product", dtype="bfloat16") == half).all()
 
 x = given(r)
 total = sum(given(k) for k in everyone)
-assert np.allclose(hvd.allreduce(x, op="average"), total / n)
-assert np.allclose(hvd.allreduce(x, prescale=0.5, postscale=4.0), total * 2)
+for mean in (hvd.allreduce(x), hvd.allreduce(x, op="average"), hvd.grouped_allreduce([x])[0],
+             hvd.allreduce_async(x).wait()):
+    assert np.allclose(mean, total / n)
+fails(-1, ["bool has no average", "sum or max"], hvd.allreduce, np.array([True]))
+assert np.allclose(hvd.allreduce(x, prescale=0.5, postscale=4.0), total * 2 / n)
 same = x.copy()
-assert hvd.allreduce(same, out=same) is same and np.allclose(same, total)
+assert hvd.allreduce(same, out=same) is same and np.allclose(same, total / n)
 assert np.allclose(hvd.allreduce(np.ones(4, np.float32), op="adasum"), 1)
 assert np.allclose(hvd.allreduce(x, op="average", compression="bf16"), total / n, rtol=0.02)
-assert np.allclose(hvd.allreduce(x, compression="topk").sum(),
+assert np.allclose(hvd.allreduce(x, op="sum", compression="topk").sum(),
                    sum(np.abs(given(k)).max() for k in everyone))
-scalar = hvd.allreduce(np.float64(r + 1))
+scalar = hvd.allreduce(np.float64(r + 1), op="sum")
 assert scalar == n * (n + 1) / 2 and scalar.shape == ()
 
-handles = [hvd.allreduce_async(x + i, name=f"a/{i}") for i in range(5)]
+handles = [hvd.allreduce_async(x + i, op="sum", name=f"a/{i}") for i in range(5)]
 for i, handle in enumerate(handles):
     assert handle.poll() in (True, False)
     assert np.allclose(handle.wait(), total + n * i)
 results = hvd.grouped_allreduce([x, x * 2], name="g", op="average")
 assert np.allclose(results[0], total / n) and np.allclose(results[1], 2 * total / n)
 reduced = hvd.reduce(x, root=n - 1)
+assert np.allclose(reduced, total / n) if r == n - 1 else reduced is None
+reduced = hvd.reduce(x, root=n - 1, op="sum")
 assert np.allclose(reduced, total) if r == n - 1 else reduced is None
 y = given(r)
 assert (hvd.broadcast(y, root=n - 1) == given(n - 1)).all() and (y == given(n - 1)).all()
@@ -82,19 +90,24 @@ for k in everyone:
 assert got.tolist() == want
 assert hvd.alltoall(np.arange(n) + 10 * r)[0].tolist() == [10 * k + r for k in everyone]
 
-share = hvd.reducescatter(x)
+share = hvd.reducescatter(x, op="sum")
 edges = np.cumsum([0] + [5 // n + (k < 5 % n) for k in everyone])
 assert np.allclose(share, total[edges[r]:edges[r + 1]])
+assert np.allclose(hvd.reducescatter(x) * n, share)
 
-indices, rows = hvd.sparse_allreduce([r, 7], np.full((2, 3), r, np.float32), op="average")
+indices, rows = hvd.sparse_allreduce([r, 7], np.full((2, 3), r, np.float32))
 assert indices.tolist() == [i for k in everyone for i in (k, 7)]
 assert np.allclose(rows, [[k / n] * 3 for k in everyone for _ in "ab"])
+rows = hvd.sparse_allreduce([r], np.array([[-7, 7]], np.int16))[1]
+assert rows.dtype == np.int16 and (rows == [-(7 // n), 7 // n]).all()
+rows = hvd.sparse_allreduce([r], np.array([[True]]), op="sum")[1]
+assert rows.all() and len(rows) == n
 
 if n > 1:
     first = hvd.ProcessSet(range(n - 1))
     assert first.ranks() == list(range(n - 1)) and first.included() == (r < n - 1)
     if first.included():
-        assert hvd.allreduce(np.float64(1), process_set=first) == n - 1
+        assert hvd.allreduce(np.float64(1), op="sum", process_set=first) == n - 1
         assert first.rank() == r and first.size() == n - 1
     else:
         fails(-9, ["not a member"], hvd.allreduce, x, process_set=first)
@@ -127,7 +140,7 @@ def add(code, total_):
 
 
 mine = hvd.register_compressor("python-half", lambda count: 2 * count, encode, add)
-assert np.allclose(hvd.allreduce(x, compression=mine), total)
+assert np.allclose(hvd.allreduce(x, op="sum", compression=mine), total)
 
 thing = {"epoch": r, "text": "x" * (1000 * r), "array": np.arange(r)}
 got = hvd.broadcast_object(thing, root=n - 1, name="thing")
@@ -199,7 +212,7 @@ assert select.select([fd], [], [], 10)[0] and int.from_bytes(os.read(fd, 8), sys
 
 steps = r + 1
 for step in range(steps):
-    assert hvd.allreduce(np.float64(1)) == n - step
+    assert hvd.allreduce(np.float64(1), op="sum") == n - step
 assert hvd.join() == n - 1
 hvd.barrier()
 assert 'hvd_completed_total{rank="%d",op="join"} 5' % r in hvd.metrics_text()
@@ -211,7 +224,7 @@ hvd.shutdown()
 alike = [k for k in everyone if k % 2 == r % 2]
 hvd.init(comm=alike, process_sets=[alike[:1]] if len(alike) > 1 else [])
 assert hvd.size() == len(alike) and alike[hvd.rank()] == r
-assert hvd.allreduce(np.int32(r)) == sum(alike)
+assert hvd.allreduce(np.int32(r), op="sum") == sum(alike)
 hvd.shutdown()
 # One write: print makes two of a line where Python does not buffer, and
 # another rank's may come between them.

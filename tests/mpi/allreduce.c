@@ -119,6 +119,7 @@ static int scaled(hvd_dtype dtype, const void *in, void *out, int64_t count,
     hvd_request request;
 
     hvd_request_init(&request, sizeof request);
+    request.op = HVD_SUM;
     request.kind = HVD_ALLREDUCE;
     request.dtype = dtype;
     request.ndim = 1;
@@ -222,6 +223,25 @@ START_TEST(what_must_be_sent_is)
 }
 END_TEST
 
+START_TEST(the_default_is_the_average)
+{
+    double value = 3.0 * (ranks_rank() + 1);
+    uint8_t flag = 1;
+    hvd_request request;
+
+    hvd_request_init(&request, sizeof request);
+    request.dtype = HVD_FLOAT64;
+    request.input = request.output = &value;
+    ck_hvd(ranks_run(&request));
+    ck_assert(value == 1.5 * (ranks_size() + 1));
+    request.dtype = HVD_BOOL;
+    request.input = request.output = &flag;
+    ck_hvd_fails(ranks_run(&request), HVD_ERR_ARGUMENT);
+    ck_error_says("bool has no average");
+    ck_error_says("sum or max");
+}
+END_TEST
+
 START_TEST(a_scalar_has_no_dimensions)
 {
     hvd_request request;
@@ -229,6 +249,7 @@ START_TEST(a_scalar_has_no_dimensions)
     int n = ranks_size();
 
     hvd_request_init(&request, sizeof request);
+    request.op = HVD_SUM;
     request.name = "loss";
     request.dtype = HVD_FLOAT64;
     request.input = request.output = &value;
@@ -250,6 +271,7 @@ static TCase *tcase_values(void)
     tcase_add_test(tcase, nan_and_infinity_reach_everyone);
     tcase_add_test(tcase, all_ranks_get_the_same_bits);
     tcase_add_test(tcase, what_must_be_sent_is);
+    tcase_add_test(tcase, the_default_is_the_average);
     tcase_add_test(tcase, a_scalar_has_no_dimensions);
     return tcase;
 }

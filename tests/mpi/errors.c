@@ -25,6 +25,7 @@ static hvd_request good(const char *name)
     shape[0] = 4;
     shape[1] = 3;
     hvd_request_init(&request, sizeof request);
+    request.op = HVD_SUM;
     request.name = name;
     request.dtype = HVD_FLOAT32;
     request.ndim = 2;
@@ -357,6 +358,7 @@ START_TEST(requests_that_are_none)
     ck_error_says("hvd_request_init");
     /* Of a newer program: fine unless it uses what is new. */
     hvd_request_init(&grown.request, sizeof grown);
+    grown.request.op = HVD_SUM;
     grown.request.dtype = HVD_FLOAT32;
     grown.request.input = data;
     grown.request.output = result;

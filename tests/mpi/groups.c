@@ -24,6 +24,7 @@ static void prepare(void)
         for (int k = 0; k < counts[i]; k++)
             data[i][k] = (float)(ranks_rank() + i + k);
         hvd_request_init(&requests[i], sizeof requests[i]);
+        requests[i].op = HVD_SUM;
         requests[i].dtype = HVD_FLOAT32;
         requests[i].ndim = 1;
         requests[i].shape = &counts[i];
@@ -113,6 +114,7 @@ static void move_with_empty_ones(hvd_kind kind, hvd_dtype dtype,
 
     for (int i = 0; i < N; i++, at += gap) {
         hvd_request_init(&requests[i], sizeof requests[i]);
+        requests[i].op = HVD_SUM;
         requests[i].kind = kind;
         requests[i].dtype = dtype;
         requests[i].root = n - 1;
@@ -272,6 +274,7 @@ START_TEST(many_members_have_names_of_their_own)
         snprintf(names[i], sizeof names[i], "weight %d", i);
         values[i] = (float)i;
         hvd_request_init(&many[i], sizeof many[i]);
+        many[i].op = HVD_SUM;
         many[i].name = names[i];
         many[i].dtype = HVD_FLOAT32;
         many[i].input = many[i].output = &values[i];

@@ -16,6 +16,7 @@ static hvd_request request_of(hvd_kind kind, const char *name, const void *in,
     hvd_request request;
 
     hvd_request_init(&request, sizeof request);
+    request.op = HVD_SUM;
     request.kind = kind;
     request.name = name;
     request.dtype = HVD_FLOAT32;

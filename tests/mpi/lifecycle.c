@@ -129,6 +129,7 @@ START_TEST(shutdown_fails_what_is_missing)
     int status = 77;
 
     hvd_request_init(&request, sizeof request);
+    request.op = HVD_SUM;
     request.name = "orphan";
     request.dtype = HVD_FLOAT32;
     request.input = request.output = &x;

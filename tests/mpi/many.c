@@ -291,6 +291,7 @@ START_TEST(urgent_ones_overtake)
 
         snprintf(name, sizeof name, "p/%d", i);
         hvd_request_init(&request, sizeof request);
+        request.op = HVD_SUM;
         request.name = name;
         request.dtype = HVD_FLOAT32;
         request.ndim = 1;

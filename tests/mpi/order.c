@@ -185,6 +185,7 @@ static int submit_with_callback(struct tensor *t, hvd_handle *handle)
     hvd_request request;
 
     hvd_request_init(&request, sizeof request);
+    request.op = HVD_SUM;
     request.name = t->name;
     request.dtype = t->dtype;
     request.ndim = 1;
@@ -239,6 +240,7 @@ static int submit_next(struct chain *chain)
     hvd_request request;
 
     hvd_request_init(&request, sizeof request);
+    request.op = HVD_SUM;
     request.name = "chain"; /* free again when the callback is called */
     request.dtype = HVD_FLOAT32;
     request.input = request.output = &chain->value;

@@ -25,6 +25,7 @@ static int sum_on(int set, const char *name, double *value)
     hvd_request request;
 
     hvd_request_init(&request, sizeof request);
+    request.op = HVD_SUM;
     request.dtype = HVD_FLOAT64;
     request.name = name;
     request.input = request.output = value;
@@ -113,6 +114,7 @@ START_TEST(a_ring_of_overlapping_sets_never_locks)
             values[k] = ranks_rank() + 1;
             snprintf(name, sizeof name, "same/%d", round);
             hvd_request_init(&request, sizeof request);
+            request.op = HVD_SUM;
             request.dtype = HVD_FLOAT64;
             request.name = name;
             request.input = request.output = &values[k];
@@ -143,6 +145,7 @@ START_TEST(one_set_goes_on_while_another_waits)
         return;
     ck_hvd(pair = hvd_add_process_set(ranks, n - 1)); /* all but the last */
     hvd_request_init(&request, sizeof request);
+    request.op = HVD_SUM;
     request.dtype = HVD_FLOAT64;
     request.name = "held";
     request.input = request.output = &held;
@@ -185,6 +188,7 @@ START_TEST(every_kind_works_on_a_set)
     in[0] = (float)ranks_rank();
     in[1] = 5;
     hvd_request_init(&request, sizeof request);
+    request.op = HVD_SUM;
     request.dtype = HVD_FLOAT32;
     request.process_set = set;
     request.ndim = 1;
@@ -293,6 +297,7 @@ START_TEST(removal_fails_what_cannot_complete)
         return;
     ck_hvd(set = hvd_add_process_set(ranks, n - 1));
     hvd_request_init(&request, sizeof request);
+    request.op = HVD_SUM;
     request.dtype = HVD_FLOAT64;
     request.name = "lonely";
     request.input = request.output = &value;

@@ -14,6 +14,7 @@ static hvd_request request_of(hvd_kind kind, const char *name)
     hvd_request request;
 
     hvd_request_init(&request, sizeof request);
+    request.op = HVD_SUM;
     request.kind = kind;
     request.name = name;
     request.dtype = HVD_INT32;
@@ -34,6 +35,7 @@ START_TEST(gathers_count_on_all_ranks)
         hvd_handle handle;
 
         hvd_request_init(&request, sizeof request);
+        request.op = HVD_SUM;
         request.kind = kind;
         request.dtype = HVD_INT32;
         request.ndim = 1;

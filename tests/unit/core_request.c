@@ -28,6 +28,7 @@ static hvd_request good(hvd_kind kind)
     hvd_request_init(&r, sizeof r);
     r.kind = kind;
     r.dtype = HVD_FLOAT32;
+    r.op = HVD_SUM;
     r.root = 4;
     r.ndim = 2;
     r.shape = shape;
@@ -125,7 +126,7 @@ START_TEST(defaults)
 
     memset(&r, 0xff, sizeof r);
     hvd_request_init(&r, sizeof r);
-    ck_assert_int_eq(r.op, HVD_SUM);
+    ck_assert_int_eq(r.op, HVD_AVERAGE);
     ck_assert(r.prescale == 1 && r.postscale == 1);
     ck_assert(!r.name && !r.input && !r.output && !r.callback && !r.counts);
     /* No byte more than an earlier version has. */
@@ -405,7 +406,9 @@ START_TEST(operations)
     REFUSED(HVD_ALLREDUCE, r.op = -1, HVD_ERR_ARGUMENT, "op -1");
     REFUSED(HVD_REDUCE, r.op = HVD_NUM_OPS, HVD_ERR_ARGUMENT, "op 6");
     REFUSED(HVD_ALLREDUCE, r.op = HVD_AVERAGE;
-            r.dtype = HVD_BOOL, HVD_ERR_ARGUMENT, "bool has no average");
+            r.dtype = HVD_BOOL, HVD_ERR_ARGUMENT,
+            "bool has no average, which is the default op: the "
+            "logical or is sum or max");
     REFUSED(HVD_ALLREDUCE, r.op = HVD_ADASUM;
             r.dtype = HVD_INT32, HVD_ERR_ARGUMENT, "not int32");
     REFUSED(HVD_REDUCE, r.op = HVD_ADASUM, HVD_ERR_UNSUPPORTED, "allreduce");
