@@ -12,6 +12,12 @@
  *
  * Buffers are pointers and counts of elements, borrowed until the wait, as in
  * hvd.h, which says what each operation does and which statuses there are.
+ * Reductions average unless another operation is given. The last argument of
+ * an operation says where it takes place and how urgent it is:
+ *
+ *     hvd::ProcessSet even({0, 2});
+ *     hvd::allreduce(in, out, count, hvd::sum, even);
+ *     hvd::broadcast_async("b", x, count, 2, {even, 5});
  */
 #ifndef HVD_HPP
 #define HVD_HPP
@@ -19,13 +25,18 @@
 #include <hvd.h>
 #include <hvd_strategy.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
+
+/* Of hvd_mpi.h, which needs mpi.h. */
+extern "C" int hvd_init_fint(std::int32_t comm);
 
 namespace hvd {
 
@@ -34,6 +45,10 @@ class Error : public std::runtime_error {
 public:
     explicit Error(int status)
         : std::runtime_error(hvd_last_error()), status_(status)
+    {
+    }
+    Error(int status, const char *text)
+        : std::runtime_error(text), status_(status)
     {
     }
     int status() const noexcept { return status_; }
@@ -103,6 +118,12 @@ public:
         options.process_set_sizes = sizes.data();
         options.process_set_ranks = ranks.data();
         check(hvd_init_with(&options));
+    }
+    /* On the ranks of a communicator: World(comm), where comm is an MPI_Comm
+     * and the program includes mpi.h. It is copied. */
+    template <class Comm> explicit World(Comm *comm)
+    {
+        check(hvd_init_fint(MPI_Comm_c2f(comm)));
     }
     World(const World &) = delete;
     World &operator=(const World &) = delete;
@@ -201,6 +222,44 @@ public:
     }
 };
 
+/* A process set, which stays until remove. */
+class ProcessSet {
+public:
+    explicit ProcessSet(const std::vector<std::int32_t> &ranks)
+        : id_(check(hvd_add_process_set(
+              ranks.data(), static_cast<std::int32_t>(ranks.size()))))
+    {
+    }
+    int id() const noexcept { return id_; }
+    int rank() const { return check(hvd_process_set_rank(id_)); }
+    int size() const { return check(hvd_process_set_size(id_)); }
+    bool included() const { return check(hvd_process_set_included(id_)) == 1; }
+    void remove() { check(hvd_remove_process_set(id_)); }
+
+private:
+    int id_;
+};
+
+/* Where an operation takes place, and how urgent it is: hvd_request's fields of
+ * these names. */
+struct Options {
+    std::int32_t process_set = 0; /* all ranks */
+    std::int32_t priority = 0;
+
+    Options() = default;
+    Options(const ProcessSet &set, std::int32_t priority = 0)
+        : process_set(set.id()), priority(priority)
+    {
+    }
+    static Options urgent(std::int32_t priority)
+    {
+        Options options;
+        options.priority = priority;
+        return options;
+    }
+    bool is_default() const { return process_set == 0 && priority == 0; }
+};
+
 /* A request with every option; shape and name must live until submit. */
 template <class T>
 hvd_request request(hvd_kind kind, const char *name, const T *in, T *out,
@@ -250,109 +309,246 @@ inline std::vector<Handle> submit_group(const char *name,
     return handles;
 }
 
+namespace detail {
+
+/* A request of one dimension, as the short forms below make it. */
 template <class T>
-void allreduce(const T *in, T *out, std::int64_t count, hvd_op op = average)
+hvd_request fill(hvd_kind kind, const char *name, const T *in, T *out,
+                 const std::int64_t *count, const Options &options)
 {
-    check(hvd_allreduce(in, out, count, dtype_of<T>::value, op));
+    hvd_request request;
+    hvd_request_init(&request, sizeof request);
+    request.kind = kind;
+    request.name = name;
+    request.dtype = dtype_of<T>::value;
+    request.input = in;
+    request.output = out;
+    request.ndim = 1;
+    request.shape = count;
+    request.process_set = options.process_set;
+    request.priority = options.priority;
+    return request;
+}
+
+/* A result that belongs in the program's memory: without any, the library
+ * would make some, and the result would be lost. */
+inline void run_into(hvd_request &request, bool is_empty)
+{
+    char nowhere;
+    if (!request.output && !is_empty)
+        throw Error(HVD_ERR_ARGUMENT, "the output is NULL");
+    if (!request.output)
+        request.output = &nowhere;
+    submit(request).wait();
+}
+
+/* Each rank has its own number of rows, and out holds capacity elements. None
+ * would mean that all have the same number. */
+template <class T>
+void run_varying(hvd_request &request, T *out, std::int64_t capacity)
+{
+    T nowhere;
+    hvd_handle handle;
+    hvd_tensor tensor;
+
+    if (capacity > 0 && !out)
+        throw Error(HVD_ERR_ARGUMENT, "the output is NULL");
+    request.output = capacity > 0 ? out : &nowhere;
+    request.capacity = capacity > 0 ? capacity : 1;
+    check(hvd_submit(&request, &handle));
+    tensor.size = sizeof tensor;
+    check(hvd_wait_output(handle, &tensor));
+    if (tensor.shape[0] > capacity)
+        throw Error(HVD_ERR_ARGUMENT, "the output has room for no element");
+}
+
+} // namespace detail
+
+template <class T>
+void allreduce(const T *in, T *out, std::int64_t count, hvd_op op = average,
+               const Options &options = {})
+{
+    if (options.is_default()) {
+        check(hvd_allreduce(in, out, count, dtype_of<T>::value, op));
+        return;
+    }
+    auto request =
+        detail::fill(HVD_ALLREDUCE, nullptr, in, out, &count, options);
+    request.op = op;
+    submit(request).wait();
 }
 
 template <class T>
 Handle allreduce_async(const char *name, const T *in, T *out,
-                       std::int64_t count, hvd_op op = average)
+                       std::int64_t count, hvd_op op = average,
+                       const Options &options = {})
 {
-    hvd_handle handle;
-    check(hvd_allreduce_async(name, in, out, count, dtype_of<T>::value, op,
-                              &handle));
-    return Handle(handle);
+    auto request = detail::fill(HVD_ALLREDUCE, name, in, out, &count, options);
+    request.op = op;
+    return submit(request);
 }
 
-template <class T> void broadcast(T *buffer, std::int64_t count, int root)
+/* root, here and below: a rank of the world, on a process set too. */
+template <class T>
+void broadcast(T *buffer, std::int64_t count, int root,
+               const Options &options = {})
 {
-    check(hvd_broadcast(buffer, count, dtype_of<T>::value, root));
+    if (options.is_default()) {
+        check(hvd_broadcast(buffer, count, dtype_of<T>::value, root));
+        return;
+    }
+    auto request = detail::fill<T>(HVD_BROADCAST, nullptr, nullptr, buffer,
+                                   &count, options);
+    request.root = root;
+    submit(request).wait();
 }
 
 template <class T>
 Handle broadcast_async(const char *name, T *buffer, std::int64_t count,
-                       int root)
+                       int root, const Options &options = {})
 {
-    hvd_handle handle;
-    check(hvd_broadcast_async(name, buffer, count, dtype_of<T>::value, root,
-                              &handle));
-    return Handle(handle);
-}
-
-template <class T> void allgather(const T *in, T *out, std::int64_t count)
-{
-    check(hvd_allgather(in, out, count, dtype_of<T>::value));
+    auto request = detail::fill<T>(HVD_BROADCAST, name, nullptr, buffer,
+                                   &count, options);
+    request.root = root;
+    return submit(request);
 }
 
 template <class T>
-void allgatherv(const T *in, std::int64_t count, T *out, std::int64_t capacity,
-                std::int64_t *counts)
+void allgather(const T *in, T *out, std::int64_t count,
+               const Options &options = {})
 {
-    check(hvd_allgatherv(in, count, out, capacity, counts,
-                         dtype_of<T>::value));
+    if (options.is_default()) {
+        check(hvd_allgather(in, out, count, dtype_of<T>::value));
+        return;
+    }
+    auto request =
+        detail::fill(HVD_ALLGATHER, nullptr, in, out, &count, options);
+    detail::run_into(request, count == 0);
+}
+
+/* counts: of each rank of the process set. */
+template <class T>
+void allgatherv(const T *in, std::int64_t count, T *out, std::int64_t capacity,
+                std::int64_t *counts, const Options &options = {})
+{
+    if (options.is_default()) {
+        check(hvd_allgatherv(in, count, out, capacity, counts,
+                             dtype_of<T>::value));
+        return;
+    }
+    auto request =
+        detail::fill(HVD_ALLGATHER, nullptr, in, out, &count, options);
+    request.counts = counts;
+    detail::run_varying(request, out, capacity);
 }
 
 template <class T>
 OutputHandle<T> allgather_async(const char *name, const T *in,
-                                std::int64_t count)
+                                std::int64_t count,
+                                const Options &options = {})
 {
-    hvd_handle handle;
-    check(hvd_allgather_async(name, in, count, dtype_of<T>::value, &handle));
-    return OutputHandle<T>(handle);
+    return submit_output<T>(detail::fill<T>(HVD_ALLGATHER, name, in, nullptr,
+                                            &count, options));
 }
 
 template <class T>
-void gather(const T *in, T *out, std::int64_t count, int root)
+void gather(const T *in, T *out, std::int64_t count, int root,
+            const Options &options = {})
 {
-    check(hvd_gather(in, out, count, dtype_of<T>::value, root));
+    if (options.is_default()) {
+        check(hvd_gather(in, out, count, dtype_of<T>::value, root));
+        return;
+    }
+    auto request = detail::fill(HVD_GATHER, nullptr, in, out, &count, options);
+    request.root = root;
+    detail::run_into(request, count == 0 || rank() != root);
 }
 
 template <class T>
-void reduce(const T *in, T *out, std::int64_t count, hvd_op op, int root)
+void reduce(const T *in, T *out, std::int64_t count, hvd_op op, int root,
+            const Options &options = {})
 {
-    check(hvd_reduce(in, out, count, dtype_of<T>::value, op, root));
+    if (options.is_default()) {
+        check(hvd_reduce(in, out, count, dtype_of<T>::value, op, root));
+        return;
+    }
+    auto request = detail::fill(HVD_REDUCE, nullptr, in, out, &count, options);
+    request.op = op;
+    request.root = root;
+    submit(request).wait();
 }
 
 template <class T>
-void reducescatter(const T *in, T *out, std::int64_t count, hvd_op op)
+void reducescatter(const T *in, T *out, std::int64_t count,
+                   hvd_op op = average, const Options &options = {})
 {
-    check(hvd_reducescatter(in, out, count, dtype_of<T>::value, op));
+    if (options.is_default()) {
+        check(hvd_reducescatter(in, out, count, dtype_of<T>::value, op));
+        return;
+    }
+    auto request =
+        detail::fill(HVD_REDUCESCATTER, nullptr, in, out, &count, options);
+    request.op = op;
+    detail::run_into(request, count <= check(hvd_process_set_rank(
+                                           options.process_set)));
 }
 
 template <class T>
 OutputHandle<T> reducescatter_async(const char *name, const T *in,
-                                    std::int64_t count, hvd_op op)
+                                    std::int64_t count, hvd_op op = average,
+                                    const Options &options = {})
 {
-    hvd_handle handle;
-    check(hvd_reducescatter_async(name, in, count, dtype_of<T>::value, op,
-                                  &handle));
-    return OutputHandle<T>(handle);
-}
-
-template <class T> void alltoall(const T *in, T *out, std::int64_t count)
-{
-    check(hvd_alltoall(in, out, count, dtype_of<T>::value));
+    auto request = detail::fill<T>(HVD_REDUCESCATTER, name, in, nullptr,
+                                   &count, options);
+    request.op = op;
+    return submit_output<T>(request);
 }
 
 template <class T>
-void alltoallv(const T *in, const std::int64_t *splits, T *out,
-               std::int64_t capacity, std::int64_t *counts)
+void alltoall(const T *in, T *out, std::int64_t count,
+              const Options &options = {})
 {
-    check(hvd_alltoallv(in, splits, out, capacity, counts,
-                        dtype_of<T>::value));
+    if (options.is_default()) {
+        check(hvd_alltoall(in, out, count, dtype_of<T>::value));
+        return;
+    }
+    auto request =
+        detail::fill(HVD_ALLTOALL, nullptr, in, out, &count, options);
+    detail::run_into(request, count == 0);
+}
+
+/* splits and counts: of each rank of the process set. */
+template <class T>
+void alltoallv(const T *in, const std::int64_t *splits, T *out,
+               std::int64_t capacity, std::int64_t *counts,
+               const Options &options = {})
+{
+    if (options.is_default()) {
+        check(hvd_alltoallv(in, splits, out, capacity, counts,
+                            dtype_of<T>::value));
+        return;
+    }
+    int members = check(hvd_process_set_size(options.process_set));
+    std::int64_t count = 0;
+    for (int i = 0; i < members; i++)
+        count += splits[i];
+    auto request =
+        detail::fill(HVD_ALLTOALL, nullptr, in, out, &count, options);
+    request.splits = splits;
+    request.counts = counts;
+    detail::run_varying(request, out, capacity);
 }
 
 template <class T>
 OutputHandle<T> alltoall_async(const char *name, const T *in,
                                std::int64_t count,
-                               const std::int64_t *splits = nullptr)
+                               const std::int64_t *splits = nullptr,
+                               const Options &options = {})
 {
-    hvd_handle handle;
-    check(hvd_alltoall_async(name, in, count, splits, dtype_of<T>::value,
-                             &handle));
-    return OutputHandle<T>(handle);
+    auto request = detail::fill<T>(HVD_ALLTOALL, name, in, nullptr, &count,
+                                   options);
+    request.splits = splits;
+    return submit_output<T>(request);
 }
 
 /* Indices and rows of all ranks; those of one index are to be added up. */
@@ -368,33 +564,28 @@ sparse_allreduce(const char *name, const std::int64_t *indices, const T *rows,
     return {std::move(first), OutputHandle<T>(handles[1]).get()};
 }
 
-inline void barrier() { check(hvd_barrier()); }
-
-/* The rank that joined last. */
-inline int join()
+inline void barrier(const Options &options = {})
 {
-    int last;
-    check(hvd_join(&last));
-    return last;
+    hvd_request request;
+    hvd_request_init(&request, sizeof request);
+    request.kind = HVD_BARRIER;
+    request.process_set = options.process_set;
+    request.priority = options.priority;
+    submit(request).wait();
 }
 
-/* A process set, which stays until remove. */
-class ProcessSet {
-public:
-    explicit ProcessSet(const std::vector<std::int32_t> &ranks)
-        : id_(check(hvd_add_process_set(
-              ranks.data(), static_cast<std::int32_t>(ranks.size()))))
-    {
-    }
-    int id() const noexcept { return id_; }
-    int rank() const { return check(hvd_process_set_rank(id_)); }
-    int size() const { return check(hvd_process_set_size(id_)); }
-    bool included() const { return check(hvd_process_set_included(id_)) == 1; }
-    void remove() { check(hvd_remove_process_set(id_)); }
-
-private:
-    int id_;
-};
+/* The rank that joined last. */
+inline int join(const Options &options = {})
+{
+    std::int32_t last = -1;
+    hvd_request request;
+    hvd_request_init(&request, sizeof request);
+    request.kind = HVD_JOIN;
+    request.output = &last;
+    request.process_set = options.process_set;
+    submit(request).wait();
+    return last;
+}
 
 /*
  * Variables that are the same on all ranks, their gradients averaged as they

@@ -52,11 +52,17 @@ python_says() { # what ranks
 }
 
 @test "c++" {
-    g++ -std=c++17 -Wall -Wextra -Wconversion -pedantic \
-        -I"$ROOT/libhvd/include" -I"$ROOT/libhvd/bindings" \
+    local mpi
+    mpi=$(pkg-config --cflags-only-I ompi-c)
+    echo '#include <hvd.hpp>' | g++ -std=c++17 -Wall -Wextra -pedantic \
+        -fsyntax-only -I"$ROOT/libhvd/include" -I"$ROOT/libhvd/bindings" -x c++ -
+    # shellcheck disable=SC2046,SC2086 # words
+    g++ -std=c++17 -Wall -Wextra -Wconversion -pedantic -DOMPI_SKIP_MPICXX \
+        ${mpi//-I/-isystem } -I"$ROOT/libhvd/include" \
+        -I"$ROOT/libhvd/bindings" \
         -o "$BATS_TEST_TMPDIR/program" \
         "$BATS_TEST_DIRNAME/every_operation.cpp" -L"$LIB" -lhvd \
-        -Wl,-rpath,"$LIB"
+        -Wl,-rpath,"$LIB" $(pkg-config --libs ompi-c)
     for n in 1 2 3; do
         run timeout 60 mpirun -np $n "$BATS_TEST_TMPDIR/program"
         echo "$output"

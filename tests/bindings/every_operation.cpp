@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every operation of hvd.hpp, on any number of ranks. */
+#include <mpi.h>
+
 #include <hvd.hpp>
 
 #include <cstdio>
@@ -45,7 +47,8 @@ static void operations(int r, int n)
     hvd::gather(x.data(), all.data(), 6, 0);
     hvd::reduce(x.data(), y.data(), 6, hvd::sum, n - 1);
     MUST(r != n - 1 || y[0] == static_cast<float>(ranks));
-    hvd::reducescatter(x.data(), y.data(), 6, hvd::sum);
+    hvd::reducescatter(x.data(), y.data(), 6);
+    MUST(r != 0 || y[0] == static_cast<float>(ranks / n));
     auto share = hvd::reducescatter_async("rs", x.data(), 6, hvd::min).get();
     MUST(share.shape().size() == 1);
     std::vector<std::int32_t> to(static_cast<unsigned>(n)), from(to);
@@ -98,10 +101,66 @@ static void errors(int r, int n)
     MUST(first.included() == (r == 0) && first.size() == 1);
     const std::vector<std::int64_t> shape{1};
     auto on_set = hvd::request(HVD_ALLREDUCE, "s", &value, &value, shape);
+    MUST(on_set.op == hvd::average);
     on_set.process_set = first.id();
     if (first.included())
         hvd::submit(on_set).wait();
     first.remove();
+}
+
+/* Every short form among the ranks of a set. */
+static void on_a_set(const hvd::ProcessSet &set, int r)
+{
+    const int m = set.size(), me = set.rank();
+    const auto members = static_cast<unsigned>(m);
+    const hvd::Options urgent(set, 3);
+    const float mine = static_cast<float>(r + 1);
+    float first = 0, sum = 0, mean = 0;
+    std::vector<float> all(members), x(members, mine), y(members);
+    std::vector<std::int64_t> counts(members), ones(members, 1);
+
+    hvd::allreduce(&mine, &sum, 1, hvd::sum, set);
+    hvd::allreduce(&mine, &mean, 1, hvd::average, urgent);
+    MUST(mean * static_cast<float>(m) - sum < 1e-5f * sum);
+    hvd::allreduce_async("x", &mine, &sum, 1, hvd::max, urgent).wait();
+    hvd::allgather(&mine, all.data(), 1, set);
+    MUST(all[static_cast<unsigned>(me)] == mine && all[members - 1] == sum);
+    hvd::allgatherv(&mine, 1, y.data(), m, counts.data(), set);
+    MUST(y == all && counts == ones);
+    hvd::allgatherv(&mine, 0, y.data(), 0, counts.data(), set);
+    MUST(counts[0] == 0);
+    try {
+        hvd::allgatherv(&mine, me == 0, y.data(), 0, nullptr, set);
+        MUST(false);
+    } catch (const hvd::Error &error) {
+        MUST(error.status() == HVD_ERR_ARGUMENT);
+    }
+    MUST(hvd::allgather_async("g", &mine, 1, set).get()[0] == all[0]);
+    /* Its first rank, as the world counts. */
+    const int root = static_cast<int>(all[0]) - 1;
+    first = mine;
+    hvd::broadcast(&first, 1, root, set);
+    MUST(first == all[0]);
+    first = mine;
+    hvd::broadcast_async("b", &first, 1, root, urgent).wait();
+    MUST(first == all[0]);
+    hvd::gather(&mine, me == 0 ? y.data() : nullptr, 1, root, set);
+    MUST(me != 0 || y == all);
+    hvd::reduce(&mine, &first, 1, hvd::max, root, set);
+    MUST(first == (me == 0 ? sum : all[0]));
+    hvd::reducescatter(x.data(), &first, m, hvd::min, set);
+    MUST(first == all[0]);
+    MUST(hvd::reducescatter_async("rs", x.data(), m, hvd::min, set).get()[0] ==
+         all[0]);
+    hvd::alltoall(x.data(), y.data(), m, set);
+    MUST(y == all);
+    hvd::alltoallv(x.data(), ones.data(), y.data(), m, counts.data(), set);
+    MUST(y == all && counts == ones);
+    MUST(hvd::alltoall_async("a", x.data(), m, ones.data(), set).get()[0] ==
+         all[0]);
+    hvd::barrier(urgent);
+    MUST(hvd::join(set) >= 0);
+    hvd::allreduce(&mine, &first, 1, hvd::max, hvd::Options::urgent(2));
 }
 
 /* A value that all ranks pull at, and a rank that throws in mid-step. */
@@ -160,6 +219,20 @@ static void strategies(int r, int n)
     }
 }
 
+static void on_communicators(int r)
+{
+    MPI_Comm half;
+
+    MPI_Comm_split(MPI_COMM_WORLD, r % 2, 0, &half);
+    {
+        hvd::World world(half);
+        MUST(hvd::rank() == r / 2);
+    }
+    hvd::World world(MPI_COMM_WORLD);
+    MUST(hvd::rank() == r);
+    MPI_Comm_free(&half);
+}
+
 static void alone(int r)
 {
     hvd::World world = hvd::World::of({r});
@@ -178,8 +251,18 @@ int main()
         operations(r, n);
         errors(r, n);
         strategies(r, n);
+        std::vector<std::int32_t> even, odd;
+        for (int k = 0; k < n; k++)
+            (k % 2 ? odd : even).push_back(k);
+        if (n > 1) {
+            hvd::ProcessSet evens(even), odds(odd);
+            on_a_set(r % 2 ? odds : evens, r);
+            evens.remove();
+            odds.remove();
+        }
         MUST(hvd::join() >= 0);
     }
+    on_communicators(r);
     alone(r);
     std::printf("rank %d of %d: every operation\n", r, n);
 }
