@@ -424,8 +424,13 @@ typedef struct hvd_request {
                                elsewhere; HVD_JOIN: int32_t, the last rank */
     double prescale;        /* reductions: inputs are multiplied by this */
     double postscale;       /* ... and the result by this; both 1 by default.
-                               Integers truncate after each; an average once,
-                               when it has been multiplied and divided */
+                               Both are finite. An integer times a factor is
+                               rounded to a double and truncated toward zero,
+                               an average once, when it has been multiplied
+                               and divided: 10 times 0.7 is 7. If the integer
+                               or the product exceeds 2^53, the product is
+                               exact instead. What does not fit the dtype
+                               wraps */
     hvd_callback callback;  /* may be NULL */
     void *callback_context; /* passed to callback */
     int32_t process_set;    /* 0: all ranks */

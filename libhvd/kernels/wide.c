@@ -3,36 +3,125 @@
  * wide.c - reductions of integers that are averaged or scaled.
  *
  * They are combined in int64 (int64 itself in 128 bits, so that its average
- * cannot overflow). AVERAGE truncates toward zero; scale factors are applied
- * in long double (64 bits of mantissa on x86-64), so no integer loses digits
- * above 2^53, and truncate toward zero as well.
+ * cannot overflow), where only a product can wrap. AVERAGE truncates toward
+ * zero. So does every factor, the prescale before the reduction, as Horovod
+ * does (horovod/common/ops/collective_operations.h, ScaleBuffer).
  *
- * The prescale truncates before the reduction, as Horovod does
- * (horovod/common/ops/collective_operations.h, ScaleBuffer).
+ * A product of an integer and a factor is rounded to a double before it is
+ * truncated, as in numpy and Horovod, so that 10 times 0.7 is 7: that double is
+ * a little less than seven tenths, and the exact product a little less than 7.
+ * Where the integer or the product exceeds 2^53, of which a double cannot hold
+ * all integers any more, the product is exact instead, and no digit is lost. A
+ * result that does not fit its type wraps modulo 2^bits, as sums do.
  */
 #include "kernels/wide.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* Elements of an accumulator: 4 KiB of int64. */
 enum { BLOCK = 512 };
 
 __extension__ typedef __int128 int128;
+__extension__ typedef unsigned __int128 uint128;
 
-/* A long double outside the range has no defined conversion: clamp to what
- * the widest accumulator holds safely, int64 then wraps it as it does sums.
- * NaN, from a factor of infinity times 0, becomes 0. */
-static int128 truncate_scaled(long double value)
+/* Up to here a double holds every integer. */
+#define LARGEST (INT64_C(1) << 53)
+
+/* What integers are multiplied with and divided by. Callers have refused a
+ * scale that is not finite. */
+struct factor {
+    double scale;
+    int divisor;
+};
+
+/* A number of 192 bits, the lowest 64 of them first. */
+enum { LIMBS = 3 };
+
+/* value is less than 2^127, so that the product has room. */
+static void multiply(uint64_t *limbs, uint128 value, uint64_t by)
 {
-    const long double limit = 0x1p100L;
+    uint128 low = (uint128)(uint64_t)value * by;
+    uint128 high = (value >> 64) * by + (low >> 64);
 
-    if (value != value)
-        return 0;
-    if (value > limit)
-        return (int128)limit;
-    if (value < -limit)
-        return -(int128)limit;
-    return (int128)value;
+    limbs[0] = (uint64_t)low;
+    limbs[1] = (uint64_t)high;
+    limbs[2] = (uint64_t)(high >> 64);
+}
+
+static void shift_right(uint64_t *limbs, int bits)
+{
+    int whole = bits / 64, rest = bits % 64;
+
+    for (int i = 0; i < LIMBS; i++) {
+        uint64_t low = i + whole < LIMBS ? limbs[i + whole] : 0;
+        uint64_t high = i + whole + 1 < LIMBS ? limbs[i + whole + 1] : 0;
+
+        limbs[i] = (uint64_t)((((uint128)high << 64) | low) >> rest);
+    }
+}
+
+/* Makes the limbs the quotient, rounded down, and returns the remainder. */
+static uint64_t divide(uint64_t *limbs, uint64_t by)
+{
+    uint64_t rest = 0;
+
+    for (int i = LIMBS - 1; i >= 0; i--) {
+        uint128 part = (uint128)rest << 64 | limbs[i];
+
+        limbs[i] = (uint64_t)(part / by);
+        rest = (uint64_t)(part % by);
+    }
+    return rest;
+}
+
+/* size * |scale| / divisor, rounded down, modulo 2^64; |scale| is an integer of
+ * 53 bits times a power of 2. */
+static uint64_t scale_size(uint128 size, const struct factor *f)
+{
+    uint64_t limbs[LIMBS], by = (uint64_t)f->divisor, rest, quotient;
+    int exponent;
+
+    multiply(limbs, size,
+             (uint64_t)ldexp(frexp(fabs(f->scale), &exponent), 53));
+    exponent -= 53;
+    if (exponent < 0)
+        shift_right(limbs, -exponent);
+    rest = divide(limbs, by);
+    quotient = limbs[0];
+    /* The digits that follow, as many at a time as the remainder has room for:
+     * a divisor has at most 31 bits. */
+    while (exponent > 0) {
+        int bits = exponent < 32 ? exponent : 32;
+
+        quotient = quotient << bits | (rest << bits) / by;
+        rest = (rest << bits) % by;
+        exponent -= bits;
+    }
+    return quotient;
+}
+
+/* Infinity, which callers have refused, would give 0. */
+static uint64_t scale_exactly(int128 value, const struct factor *f)
+{
+    uint128 size = value < 0 ? -(uint128)value : (uint128)value;
+    uint64_t scaled = isfinite(f->scale) ? scale_size(size, f) : 0;
+
+    return (value < 0) != (f->scale < 0) ? -scaled : scaled;
+}
+
+/* value * scale / divisor, by the rule above; what does not fit 64 bits has
+ * wrapped. */
+static inline int64_t scale_integer(int128 value, const struct factor *f)
+{
+    if (value >= -LARGEST && value <= LARGEST) {
+        double product = (double)(int64_t)value * f->scale;
+
+        if (fabs(product) <= (double)LARGEST)
+            return (int64_t)(product / f->divisor);
+    }
+    return (int64_t)scale_exactly(value, f);
 }
 
 #define NAME u8

@@ -256,6 +256,7 @@ START_TEST(arguments_out_of_range)
     REFUSED(request.shape = negative, HVD_ERR_ARGUMENT, "-3");
     REFUSED(request.shape = huge, HVD_ERR_ARGUMENT, "more bytes");
     REFUSED(request.prescale = NAN, HVD_ERR_ARGUMENT, "finite");
+    REFUSED(request.postscale = -INFINITY, HVD_ERR_ARGUMENT, "finite");
     REFUSED(request.dtype = HVD_BOOL;
             request.op = HVD_AVERAGE, HVD_ERR_ARGUMENT, "bool");
 }

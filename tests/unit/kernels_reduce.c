@@ -99,11 +99,63 @@ static void store_integer(hvd_dtype dtype, void *to, int64_t i, wide value)
             (unsigned char)(low >> 8 * b);
 }
 
+/* size * factor / divisor with all binary digits: words of 32, the lowest
+ * first, of which UNITS is the one where integers begin. */
+enum { UNITS = 36, WORDS = 80 };
+
+static void add_shifted(uint32_t *words, unsigned __int128 size, int bits)
+{
+    uint64_t carry = 0;
+
+    for (int i = bits / 32; i < WORDS; i++) {
+        int from = i * 32 - bits;
+        uint32_t part = from >= 128 ? 0
+                        : from < 0  ? (uint32_t)(size << -from)
+                                    : (uint32_t)(size >> from);
+
+        carry += (uint64_t)words[i] + part;
+        words[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+}
+
+static uint64_t all_digits(unsigned __int128 size, double factor, int divisor)
+{
+    uint32_t words[WORDS] = {0};
+    uint64_t rest = 0;
+    int exponent;
+    uint64_t mantissa = (uint64_t)ldexp(frexp(factor, &exponent), 53);
+
+    for (int b = 0; b < 53; b++)
+        if (mantissa >> b & 1)
+            add_shifted(words, size, UNITS * 32 + exponent - 53 + b);
+    for (int i = WORDS - 1; i >= 0; i--) {
+        rest = rest << 32 | words[i];
+        words[i] = (uint32_t)(rest / (uint64_t)divisor);
+        rest %= (uint64_t)divisor;
+    }
+    return (uint64_t)words[UNITS + 1] << 32 | words[UNITS];
+}
+
+/* As a double, if it is one of those that are integers without gaps. */
+static wide times(wide value, double factor, int divisor)
+{
+    unsigned __int128 size =
+        value < 0 ? -(unsigned __int128)value : (unsigned __int128)value;
+    double product = (double)value * factor;
+    uint64_t digits;
+
+    if (size <= (unsigned __int128)1 << 53 && fabs(product) <= 0x1p53)
+        return (wide)trunc(product / divisor);
+    digits = all_digits(size, fabs(factor), divisor);
+    return (int64_t)((value < 0) != (factor < 0) ? -digits : digits);
+}
+
 static wide scaled(hvd_dtype dtype, wide value, double factor)
 {
     int64_t cut;
 
-    store_integer(dtype, &cut, 0, (wide)((long double)value * factor));
+    store_integer(dtype, &cut, 0, times(value, factor, 1));
     return load_integer(dtype, &cut, 0);
 }
 
@@ -127,10 +179,12 @@ static wide expect_integer(const struct hvd__reduction *r, int nsources,
             acc = (wide)((unsigned __int128)acc * (unsigned __int128)x);
         else
             acc += x;
+        if (r->dtype != HVD_INT64)
+            acc = (int64_t)acc; /* where a product wraps */
     }
     if (r->postscale == 1)
         return acc / divisor_of(r, nsources);
-    return (wide)((long double)acc * r->postscale / divisor_of(r, nsources));
+    return times(acc, r->postscale, divisor_of(r, nsources));
 }
 
 static int expect_bool(const struct hvd__reduction *r, int nsources, int64_t i)
@@ -303,8 +357,22 @@ static void attempt_scaled(const struct hvd__reduction *r, int nsources)
     attempt(&a);
 }
 
+static void attempt_scales(hvd_dtype dtype, const struct hvd__reduction *scales,
+                           int count)
+{
+    for (int s = 0; s < count; s++)
+        for (int n = 1; n <= 4; n++)
+            for (int o = 0; o < 5; o++) {
+                struct hvd__reduction r = scales[s];
+
+                r.dtype = dtype;
+                r.op = ops[o];
+                attempt_scaled(&r, n);
+            }
+}
+
 /* Factors that a float32 holds exactly and that it does not, divisors with
- * and without an exact reciprocal. */
+ * and without an exact reciprocal; and for integers, huge ones. */
 START_TEST(scales_and_divisors)
 {
     static const struct hvd__reduction scales[] = {
@@ -312,23 +380,19 @@ START_TEST(scales_and_divisors)
         {0, 0, 0.3, 3, 0},     {0, 0, 1, 1, 5},      {0, 0, 1, 1, 16},
         {0, 0, 1, 0.1, 16},    {0, 0, 0.7, 0.1, 7},  {0, 0, 1, 0x1p-130, 2},
         {0, 0, 1, 0x1p100, 0}, {0, 0, 1, 1e-310, 1}, {0, 0, 1, 0, 2}};
+    static const struct hvd__reduction huge[] = {{0, 0, 1e300, 1, 0},
+                                                 {0, 0, -3.7, 1e9, 3},
+                                                 {0, 0, 1, 1e18, 7},
+                                                 {0, 0, 0.37, -1, 0},
+                                                 {0, 0, 1, 1.7e308, 3}};
 
+    if (_i == HVD_BOOL)
+        return;
     allocate();
-    for (hvd_dtype dtype = 0; dtype < HVD_NUM_DTYPES; dtype++) {
-        if (dtype == HVD_BOOL)
-            continue;
-        draw(dtype);
-        for (size_t s = 0; s < sizeof scales / sizeof *scales; s++)
-            for (int n = 1; n <= 4; n++)
-                for (int o = 0; o < (is_float(dtype) ? 5 : 2); o++) {
-                    struct hvd__reduction r = scales[s];
-
-                    r.dtype = dtype;
-                    r.op = ops[o];
-                    if (is_float(dtype) || r.postscale < 4)
-                        attempt_scaled(&r, n);
-                }
-    }
+    draw(_i);
+    attempt_scales(_i, scales, sizeof scales / sizeof *scales);
+    if (!is_float(_i))
+        attempt_scales(_i, huge, sizeof huge / sizeof *huge);
     release();
 }
 END_TEST
@@ -352,8 +416,55 @@ START_TEST(a_nan_wins)
 }
 END_TEST
 
-/* Integers beyond what the widest accumulator holds: they are clamped and cut,
- * and NaN, from infinity times 0, is 0. */
+START_TEST(integers_are_scaled_as_decimals_say)
+{
+    static const struct {
+        hvd_dtype dtype;
+        hvd_op op;
+        double prescale, postscale;
+        int64_t given, wanted; /* of three sources alike */
+    } cases[] = {
+        {HVD_INT32, HVD_MAX, 0.7, 1, 10, 7},
+        {HVD_INT32, HVD_MAX, 1, 0.37, 100, 37},
+        {HVD_INT8, HVD_MAX, 0.37, 1, 100, 37},
+        {HVD_UINT8, HVD_MIN, 1, 0.29, 100, 28}, /* as in numpy */
+        {HVD_INT16, HVD_SUM, 0.7, 1, -10, -21},
+        {HVD_INT64, HVD_AVERAGE, 1, 0.7, 10, 7},
+        {HVD_INT64, HVD_AVERAGE, 0.7, 0.1, -100, -7},
+        {HVD_INT32, HVD_MAX, 1, 0.99, -1, 0}, /* toward zero */
+        /* Beyond 2^53 nothing is rounded: 2^60 + 1, 2^62 + 2 and a half. */
+        {HVD_INT64, HVD_MAX, 0x1p-1, 1, 0x1000000000000001, 0x800000000000000},
+        {HVD_INT64, HVD_MAX, 3, 1, 0x1000000000000001, 0x3000000000000003},
+        {HVD_INT64, HVD_MAX, 1.5, 1, 0x1fffffffffffff, 0x2ffffffffffffe},
+        {HVD_INT64, HVD_AVERAGE, 1, 3, 0x2000000000000001, 0x6000000000000003},
+        {HVD_INT64, HVD_SUM, 1, 0x1p-1, INT64_MAX, -0x4000000000000002},
+        /* What does not fit wraps. */
+        {HVD_INT8, HVD_MAX, 2, 1, 100, -56},
+        {HVD_UINT8, HVD_MAX, -1, 1, 1, 255},
+        {HVD_INT64, HVD_MAX, 2, 1, INT64_MAX, -2},
+        {HVD_INT64, HVD_MAX, 0x1p64, 1, 12345, 0},
+        {HVD_INT16, HVD_MAX, 1e300, 1, 3, 0},
+        {HVD_INT32, HVD_MAX, 5e-324, 1, INT32_MAX, 0},
+    };
+
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const struct hvd__reduction r = {cases[c].dtype, cases[c].op,
+                                         cases[c].prescale, cases[c].postscale,
+                                         0};
+        const void *from[] = {&cases[c].given, &cases[c].given,
+                              &cases[c].given};
+        int64_t out = 0;
+
+        hvd__reduce(&r, &out, from, 3, 1);
+        ck_assert_msg((int64_t)load_integer(r.dtype, &out, 0) ==
+                          cases[c].wanted,
+                      "case %d gives %lld", (int)c,
+                      (long long)load_integer(r.dtype, &out, 0));
+    }
+}
+END_TEST
+
+/* An infinite factor, which requests refuse, does no harm: the result is 0. */
 START_TEST(integers_survive_absurd_factors)
 {
     const int32_t a[] = {0, 1, -1, INT32_MAX};
@@ -378,8 +489,9 @@ static TCase *tcase_reduce(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, every_op_and_number_of_sources, 0,
                         HVD_NUM_DTYPES);
-    tcase_add_test(tcase, scales_and_divisors);
+    tcase_add_loop_test(tcase, scales_and_divisors, 0, HVD_NUM_DTYPES);
     tcase_add_test(tcase, a_nan_wins);
+    tcase_add_test(tcase, integers_are_scaled_as_decimals_say);
     tcase_add_test(tcase, integers_survive_absurd_factors);
     return tcase;
 }
