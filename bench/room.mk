@@ -2,13 +2,13 @@
 # bench: measures collectives against MPI and against the machine, and tells
 # what a modelled chip would measure.
 
-CFLAGS_bench = -Ilibhvd/include -Idevice/include -Ibench $(MPI_CFLAGS)
+CFLAGS_bench = -Ilibhvd/include -Idevice/include -Ibench -I. $(MPI_CFLAGS)
 BENCH_COMMON_SRC := $(filter-out bench/main.c bench/ipu_%.c bench/train_%.c,\
 	$(wildcard bench/*.c))
 BENCH_LINK = $(HVD_LINK) $(MPI_LIBS) $(JSON_LIBS)
 
 PROGRAMS += $(B)/bin/hvd-bench
-SRC_hvd-bench := bench/main.c $(BENCH_COMMON_SRC)
+SRC_hvd-bench := bench/main.c $(BENCH_COMMON_SRC) $(DISK_SRC)
 DEPS_hvd-bench = $(HVD_SO)
 LIBS_hvd-bench = $(BENCH_LINK)
 

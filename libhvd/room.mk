@@ -4,12 +4,12 @@
 HVD_SRC := $(wildcard libhvd/base/*.c libhvd/core/*.c libhvd/watch/*.c libhvd/trace/*.c \
 	libhvd/transport/*.c \
 	libhvd/transport/algo/*.c libhvd/transport/shm/*.c libhvd/kernels/*.c libhvd/strategy/*.c)
-HVD_OBJ := $(HVD_SRC:%.c=$(B)/obj/%.o)
+HVD_OBJ := $(HVD_SRC:%.c=$(B)/obj/%.o) $(DISK_OBJ)
 HVD_SO := $(B)/lib/libhvd.so
 LIBS += $(HVD_SO) $(B)/lib/libhvd.a
 
 # Nobody looks at errno after sqrt, whose loop can then be vectorised.
-CFLAGS_libhvd = -Ilibhvd/include -Ilibhvd -fno-math-errno $(MPI_CFLAGS)
+CFLAGS_libhvd = -Ilibhvd/include -Ilibhvd -I. -fno-math-errno $(MPI_CFLAGS)
 
 # The loops of the kernels round the same whatever instructions they are made
 # of: a product and a sum must not become one.

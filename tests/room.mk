@@ -3,7 +3,7 @@
 # what the file needs. They land in $(B)/bin/tests-*, and are not installed.
 
 CFLAGS_tests = -Ilibhvd/include -Ilibhvd -Idevice/include -Idevice -Imodels \
-	-Ibench -Itests/support $(MPI_CFLAGS) $(BLAS_CFLAGS)
+	-Ibench -Itests/support -I. $(MPI_CFLAGS) $(BLAS_CFLAGS)
 
 UNIT_TESTS := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/*.c))
 FUZZ_TESTS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
@@ -18,7 +18,7 @@ TEST_LINK_libhvd = $(B)/lib/libhvd.a $(MPI_LIBS)
 TEST_LINK_device = $(IPU_LINK)
 TEST_SRC_models = $(MODELS_COMMON_SRC)
 TEST_LINK_models = $(MODELS_LINK)
-TEST_SRC_bench = $(BENCH_COMMON_SRC)
+TEST_SRC_bench = $(BENCH_COMMON_SRC) $(DISK_SRC)
 TEST_LINK_bench = $(BENCH_LINK)
 test_room = $(if $(filter device models bench,$(1)),$(1),libhvd)
 
@@ -33,8 +33,9 @@ $(foreach t,$(UNIT_TESTS),$(eval $(call unit_test,$(t),$(call \
 # ipu-bench is a program of its own.
 SRC_tests-unit-bench_ipu := tests/unit/bench_ipu.c bench/table.c $(IPU_BENCH_SRC)
 LIBS_tests-unit-bench_ipu = $(IPU_LINK) $(CHECK_LIBS)
-# It reads what the timeline writes.
+# They read what the timeline writes.
 LIBS_tests-unit-trace_timeline += $(JSON_LIBS)
+LIBS_tests-unit-trace_full += $(JSON_LIBS)
 
 # Fuzzing is of what libhvd reads, and of the device's files.
 # $(1): the file, $(2): its room
