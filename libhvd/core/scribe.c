@@ -42,8 +42,11 @@ static void write_metrics(struct hvd__scribe *s)
     if (!s->metrics_path[0])
         return;
     hvd__metrics_read(s->metrics, &copy);
-    if (hvd__metrics_write(&copy, s->rank, s->metrics_path) == HVD_OK)
+    if (hvd__metrics_write(&copy, s->rank, s->metrics_path,
+                           !s->metrics_written) == HVD_OK) {
+        s->metrics_written = true;
         return;
+    }
     hvd__log(HVD__LOG_WARNING, "%s; no more of them", hvd_last_error());
     s->metrics_path[0] = '\0';
 }

@@ -26,6 +26,7 @@ struct hvd__scribe {
     pthread_t thread;
     const struct hvd__metrics *metrics; /* borrowed */
     char metrics_path[600];             /* "": this rank writes none */
+    bool metrics_written;               /* once, at least */
     int64_t metrics_interval_ns;
     int rank;
 };

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trace/metrics.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/status.h"
+#include "disk/disk.h"
 
 /* ----------------------------------------------------------------- counting */
 
@@ -238,31 +236,23 @@ size_t hvd__metrics_print(const hvd_metrics *m, int rank, char *text,
 
 /* ------------------------------------------------------------------ writing */
 
-static int complain(const char *path)
+/* A file that is replaced every few seconds need not survive a loss of power;
+ * and nobody waits for a reader of a FIFO. */
+int hvd__metrics_write(const hvd_metrics *m, int rank, const char *path,
+                       bool first)
 {
-    return hvd__fail(HVD_ERR_CONFIG, "cannot write metrics to '%s': %s", path,
-                     strerror(errno));
-}
-
-int hvd__metrics_write(const hvd_metrics *m, int rank, const char *path)
-{
+    int flags = DISK__DIRECT | DISK__AT_ONCE | (first ? DISK__SWEEP : 0);
     size_t length = hvd__metrics_print(m, rank, NULL, 0);
-    char *text = malloc(length + 1), temporary[600];
-    FILE *file;
-    bool good;
+    char *text = malloc(length + 1);
+    int status;
 
     if (!text)
         return hvd__fail_memory(length + 1);
     hvd__metrics_print(m, rank, text, length + 1);
-    snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, (int)getpid());
-    file = fopen(temporary, "we");
-    good = file && fwrite(text, 1, length, file) == length;
+    status = disk__replace(path, text, length, flags);
     free(text);
-    if (file && fclose(file) != 0)
-        good = false;
-    if (good && rename(temporary, path) == 0)
+    if (status >= 0)
         return HVD_OK;
-    complain(path);
-    unlink(temporary);
-    return HVD_ERR_CONFIG;
+    return hvd__fail(HVD_ERR_FILE, "cannot write metrics to '%s': %s", path,
+                     disk__text(status));
 }

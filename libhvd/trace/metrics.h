@@ -7,6 +7,7 @@
 #define HVD_TRACE_METRICS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "hvd.h"
 
@@ -60,8 +61,10 @@ void hvd__metrics_read(const struct hvd__metrics *metrics, hvd_metrics *copy);
 size_t hvd__metrics_print(const hvd_metrics *metrics, int rank, char *text,
                           size_t size);
 
-/* Replace the file by the text, so that no reader sees half of it.
- * HVD_ERR_CONFIG tells what the system said. */
-int hvd__metrics_write(const hvd_metrics *metrics, int rank, const char *path);
+/* Replace the file by the text, so that no reader sees half of it. first: what
+ * killed processes left beside it is removed, too. HVD_ERR_FILE tells why it
+ * could not be written. */
+int hvd__metrics_write(const hvd_metrics *metrics, int rank, const char *path,
+                       bool first);
 
 #endif

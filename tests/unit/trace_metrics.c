@@ -238,11 +238,11 @@ START_TEST(files_are_replaced)
     ck_assert(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/metrics.prom", folder);
     hvd__metrics_read(&metrics, &seen);
-    ck_assert_int_eq(hvd__metrics_write(&seen, 0, path), HVD_OK);
+    ck_assert_int_eq(hvd__metrics_write(&seen, 0, path, true), HVD_OK);
     ck_assert_int_eq(stat(path, &before), 0);
     request(HVD_BARRIER, 0, HVD_OK, 1);
     text = printed(0);
-    ck_assert_int_eq(hvd__metrics_write(&seen, 0, path), HVD_OK);
+    ck_assert_int_eq(hvd__metrics_write(&seen, 0, path, true), HVD_OK);
     ck_assert_int_eq(stat(path, &after), 0);
     ck_assert(before.st_ino != after.st_ino); /* never half of it */
     file = fopen(path, "r");
@@ -254,7 +254,7 @@ START_TEST(files_are_replaced)
     ck_assert_int_eq(unlink(path), 0);
     ck_assert_int_eq(rmdir(folder), 0); /* nothing beside it */
 
-    ck_assert_int_eq(hvd__metrics_write(&seen, 0, path), HVD_ERR_CONFIG);
+    ck_assert_int_eq(hvd__metrics_write(&seen, 0, path, true), HVD_ERR_FILE);
     ck_assert(strstr(hvd_last_error(), path));
     ck_assert(strstr(hvd_last_error(), "No such file"));
 }
