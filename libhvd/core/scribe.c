@@ -213,9 +213,8 @@ static int open_timeline(struct hvd__world *world, const char *path,
     struct hvd__timeline *timeline;
 
     gethostname(host, sizeof host - 1);
-    timeline = hvd__timeline_open(path, world->transport->rank, host, offset);
-    if (!timeline)
-        return HVD_ERR_CONFIG;
+    HVD_TRY(hvd__timeline_open(path, world->transport->rank, host, offset,
+                               &timeline));
     pthread_mutex_lock(&s->lock);
     s->timeline = timeline;
     pthread_mutex_unlock(&s->lock);
@@ -235,12 +234,12 @@ int hvd_start_timeline(const char *path)
         return status;
     could[0] = HVD_OK;
     if (hvd__scribe_listens(&world->scribe))
-        could[0] = hvd__fail(HVD_ERR_CONFIG,
+        could[0] = hvd__fail(HVD_ERR_ARGUMENT,
                              "a timeline is being written already: stop it "
                              "first");
     else if (world->transport->rank == 0 &&
              (!path || !path[0] || strlen(path) >= sizeof shared))
-        could[0] = hvd__fail(HVD_ERR_CONFIG,
+        could[0] = hvd__fail(HVD_ERR_ARGUMENT,
                              "the path of the timeline is NULL, empty or "
                              "longer than %zu bytes",
                              sizeof shared - 1);
@@ -322,6 +321,17 @@ int hvd_metrics_text(char *text, int64_t size)
 /* ------------------------------------------------------------------ settings
  */
 
+/* A file that a setting names, and that cannot be used, is a wrong setting. */
+static int as_setting(int status)
+{
+    char text[HVD__MESSAGE_MAX];
+
+    if (status != HVD_ERR_FILE)
+        return status;
+    snprintf(text, sizeof text, "%s", hvd_last_error());
+    return hvd__fail_text(HVD_ERR_CONFIG, text);
+}
+
 /* Before the world can be used: ranks agree by the transport. */
 static int start_timeline(struct hvd__world *world)
 {
@@ -330,9 +340,10 @@ static int start_timeline(struct hvd__world *world)
     int status = t->rank == 0 ? hvd__timeline_create(path, t->size) : HVD_OK;
     int64_t offset;
 
-    HVD_TRY(hvd__world_meet(world, status));
+    HVD_TRY(hvd__world_meet(world, as_setting(status)));
     HVD_TRY(measure_offset(world, meet_early, &offset));
-    return hvd__world_meet(world, open_timeline(world, path, offset));
+    return hvd__world_meet(world,
+                           as_setting(open_timeline(world, path, offset)));
 }
 
 int hvd__scribe_start(struct hvd__world *world)

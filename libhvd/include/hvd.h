@@ -596,8 +596,10 @@ int hvd_metrics_text(char *text, int64_t size);
  * Write what every rank does to one file, as JSON for Chrome's tracing or
  * Perfetto, until hvd_stop_timeline or hvd_shutdown. HVD_TIMELINE does so
  * from hvd_init on. Collective and blocking: all ranks call it in the same
- * order; path is rank 0's. HVD_ERR_CONFIG if the file cannot be written or a
- * timeline is being written already.
+ * order; path is rank 0's. A regular file there is replaced, nothing else.
+ * HVD_ERR_FILE if the file cannot be written; HVD_ERR_ARGUMENT if the path is
+ * NULL, empty or too long, or if a timeline is being written already. On all
+ * ranks, and the world goes on.
  */
 int hvd_start_timeline(const char *path);
 /* Not collective. Nothing happens if there is none. */

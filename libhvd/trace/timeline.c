@@ -7,11 +7,13 @@
  *     {...}
  *     ]}
  *
- * All ranks append to one file. A flush takes a lock on it, overwrites the
- * closing brackets by its events and new closing brackets, with one write: so
- * the file is valid between any two writes, and an abort loses only what was
- * not yet flushed. (On hosts that share no file system each host gets a file
- * of its own.)
+ * All ranks append to one file. A flush takes a lock on it, makes sure that
+ * there is room for what it adds, and overwrites the closing brackets by its
+ * events and new closing brackets, with one write: so the file is valid between
+ * any two writes, and an abort loses only what was not yet flushed. If there is
+ * no room, the file stays as it was, and its last byte, which is white space,
+ * tells the other ranks that it has ended. (On hosts that share no file system
+ * each host gets a file of its own.)
  *
  * A rank is a process of the trace; each name is a row, with phases nested as
  * Horovod names them: the operation holds NEGOTIATE_X (submitted to agreed
@@ -33,18 +35,28 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "disk/disk.h"
 
 /* Spans between two flushes; at 300 bytes each. */
 enum { CAPACITY = 16384, MOST_ROWS = 4096 };
 
-static const char tail[] = "\n]}\n";
+enum { TAIL_BYTES = 4 };
+
+/* The end of the file; and of one that nobody is to append to any more, since
+ * a rank found no room. Both are white space and the same brackets. */
+static const char tail[TAIL_BYTES + 1] = "\n]}\n";
+static const char last_tail[TAIL_BYTES + 1] = "\n]} ";
+
+/* Why an append has failed, beside the statuses of disk.h. */
+enum { ENDED = 1, CHANGED = 2 };
 
 struct row {
     char name[96];
 };
 
 struct hvd__timeline {
-    int fd; /* owned; -1: writing has failed */
+    char *path; /* owned */
+    int fd;     /* owned; -1: writing has failed */
     int rank;
     int64_t offset_ns;
     pthread_mutex_t lock;    /* guards the next three */
@@ -57,6 +69,7 @@ struct hvd__timeline {
     char *text; /* owned; the flusher's: what is written next */
     size_t length;
     size_t capacity;
+    bool lacks_memory; /* the text lacks what was added last */
 };
 
 /* ---------------------------------------------------------------------- text
@@ -79,8 +92,10 @@ __attribute__((format(printf, 2, 3))) static void add(struct hvd__timeline *t,
         if (n < 0 || (size_t)n < room)
             break;
         grown = realloc(t->text, 2 * t->capacity + (size_t)n + 1024);
-        if (!grown)
-            return; /* an event less */
+        if (!grown) {
+            t->lacks_memory = true;
+            return;
+        }
         t->text = grown;
         t->capacity = 2 * t->capacity + (size_t)n + 1024;
     }
@@ -217,25 +232,43 @@ static void add_span(struct hvd__timeline *t, const struct hvd__span *span)
                   at->done_ns);
 }
 
+/* All of it, or, if memory is short, nothing. */
+static bool add_whole_span(struct hvd__timeline *t,
+                           const struct hvd__span *span)
+{
+    size_t length = t->length;
+    int nrows = t->nrows;
+
+    add_span(t, span);
+    if (!t->lacks_memory)
+        return true;
+    t->lacks_memory = false;
+    t->length = length;
+    t->nrows = nrows;
+    return false;
+}
+
 /* ------------------------------------------------------------------ the file
  */
+
+static int cannot(const char *path, int status)
+{
+    return hvd__fail(HVD_ERR_FILE, "cannot write the timeline '%s': %s", path,
+                     disk__text(status));
+}
 
 int hvd__timeline_create(const char *path, int nranks)
 {
     char text[256];
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     int n = snprintf(text, sizeof text,
                      "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"hvd\":"
                      "\"%s\",\"ranks\":%d},\"traceEvents\":[\n"
                      "{\"ph\":\"M\",\"name\":\"hvd\",\"pid\":0,\"tid\":0,"
                      "\"args\":{}}%s",
                      HVD_VERSION_STRING, nranks, tail);
+    int status = disk__replace(path, text, (size_t)n, DISK__SWEEP);
 
-    if (fd >= 0 && write(fd, text, (size_t)n) == n && close(fd) == 0)
-        return HVD_OK;
-    hvd__fail(HVD_ERR_CONFIG, "cannot write the timeline '%s': %s", path,
-              strerror(errno));
-    return HVD_ERR_CONFIG;
+    return status < 0 ? cannot(path, status) : HVD_OK;
 }
 
 static bool lock_file(int fd, short type)
@@ -246,82 +279,132 @@ static bool lock_file(int fd, short type)
     return fcntl(fd, F_OFD_SETLKW, &lock) == 0;
 }
 
-static bool write_at(int fd, const char *text, size_t length, off_t at)
+/* Overwrite the file from the closing brackets on. File systems that cannot
+ * reserve room may notice only on the way to the disk that there is none. */
+static int overwrite_end(const struct hvd__timeline *t, off_t size)
 {
-    while (length > 0) {
-        ssize_t n = pwrite(fd, text, length, at);
+    int reserved = disk__reserve(t->fd, size, t->length - TAIL_BYTES), status;
 
-        if (n < 0 && errno != EINTR)
-            return false;
-        if (n > 0) {
-            text += n;
-            length -= (size_t)n;
-            at += n;
-        }
-    }
-    return true;
+    if (reserved < 0 && reserved != -EOPNOTSUPP && reserved != -ENOSYS)
+        return reserved;
+    status = disk__write_at(t->fd, t->text, t->length, size - TAIL_BYTES);
+    if (status == 0 && reserved < 0 && fdatasync(t->fd) < 0)
+        status = -errno;
+    return status;
+}
+
+/* Back to what it was, but for the end, which now tells all ranks that there
+ * is no more to come. */
+static void close_file(const struct hvd__timeline *t, off_t size)
+{
+    if (ftruncate(t->fd, size) == 0)
+        disk__write_at(t->fd, last_tail, TAIL_BYTES, size - TAIL_BYTES);
+}
+
+/* With the file locked. */
+static int append_locked(const struct hvd__timeline *t)
+{
+    char end[TAIL_BYTES];
+    struct stat now;
+    int status;
+
+    if (fstat(t->fd, &now) < 0)
+        return -errno;
+    if (now.st_size < TAIL_BYTES ||
+        pread(t->fd, end, TAIL_BYTES, now.st_size - TAIL_BYTES) != TAIL_BYTES)
+        return CHANGED;
+    if (memcmp(end, last_tail, TAIL_BYTES) == 0)
+        return ENDED;
+    if (memcmp(end, tail, TAIL_BYTES) != 0)
+        return CHANGED;
+    status = overwrite_end(t, now.st_size);
+    if (status < 0)
+        close_file(t, now.st_size);
+    return status;
 }
 
 /* Put the text in place of the file's end, and the end behind it. */
-static bool append(struct hvd__timeline *t)
+static int append(struct hvd__timeline *t)
 {
-    struct stat now;
-    bool good;
+    int status;
 
     add(t, "%s", tail);
+    if (t->lacks_memory)
+        return -ENOMEM;
     if (!lock_file(t->fd, F_WRLCK))
-        return false;
-    good = fstat(t->fd, &now) == 0 && now.st_size >= (off_t)sizeof tail - 1 &&
-           write_at(t->fd, t->text, t->length,
-                    now.st_size - (off_t)(sizeof tail - 1));
+        return -errno;
+    status = append_locked(t);
     lock_file(t->fd, F_UNLCK);
-    return good;
+    return status;
 }
 
 static void write_out(struct hvd__timeline *t)
 {
-    if (t->length > 0 && t->fd >= 0 && !append(t)) {
-        hvd__log(HVD__LOG_WARNING,
-                 "cannot write the timeline: %s; it ends "
-                 "here",
-                 strerror(errno));
-        close(t->fd);
-        t->fd = -1;
-    }
+    int status = t->length > 0 && t->fd >= 0 ? append(t) : 0;
+
     t->length = 0;
+    if (status == 0)
+        return;
+    if (status != ENDED)
+        hvd__log(HVD__LOG_WARNING,
+                 "cannot write the timeline '%s': %s; it ends here, for all "
+                 "ranks",
+                 t->path,
+                 status == CHANGED ? "somebody else has changed it"
+                                   : disk__text(status));
+    close(t->fd);
+    t->fd = -1;
 }
 
-struct hvd__timeline *hvd__timeline_open(const char *path, int rank,
-                                         const char *host, int64_t offset_ns)
+static int allocate(struct hvd__timeline *t, const char *path)
 {
-    struct hvd__timeline *t = calloc(1, sizeof *t);
-    char name[200];
-
-    if (!t) {
-        hvd__fail_memory(sizeof *t);
-        return NULL;
-    }
-    t->rank = rank;
-    t->offset_ns = offset_ns;
-    t->fd = open(path, O_RDWR | O_CLOEXEC);
+    t->path = strdup(path);
     t->spans = calloc(CAPACITY, sizeof *t->spans);
     t->writing = calloc(CAPACITY, sizeof *t->writing);
     t->rows = calloc(MOST_ROWS, sizeof *t->rows);
-    pthread_mutex_init(&t->lock, NULL);
-    if (t->fd < 0 || !t->spans || !t->writing || !t->rows) {
-        hvd__fail(HVD_ERR_CONFIG, "cannot write the timeline '%s': %s", path,
-                  strerror(errno));
-        hvd__timeline_close(t);
-        return NULL;
-    }
-    snprintf(name, sizeof name, "rank %d (%s)", rank, host);
+    if (t->path && t->spans && t->writing && t->rows)
+        return HVD_OK;
+    return hvd__fail_memory(2 * CAPACITY * sizeof *t->spans);
+}
+
+static void add_head(struct hvd__timeline *t, const char *host)
+{
+    char name[200];
+
+    snprintf(name, sizeof name, "rank %d (%s)", t->rank, host);
     add_name(t, "process_name", 0, name);
     add(t,
         ",\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%d,"
         "\"tid\":0,\"args\":{\"sort_index\":%d}}",
-        rank, rank);
+        t->rank, t->rank);
+}
+
+int hvd__timeline_open(const char *path, int rank, const char *host,
+                       int64_t offset_ns, struct hvd__timeline **timeline)
+{
+    struct hvd__timeline *t = calloc(1, sizeof *t);
+    int status;
+
+    *timeline = NULL;
+    if (!t)
+        return hvd__fail_memory(sizeof *t);
+    t->rank = rank;
+    t->offset_ns = offset_ns;
+    t->fd = -1;
+    pthread_mutex_init(&t->lock, NULL);
+    status = allocate(t, path);
+    if (status == HVD_OK) {
+        t->fd = disk__open_regular(path, O_RDWR);
+        status = t->fd < 0 ? cannot(path, t->fd) : HVD_OK;
+    }
+    if (status < 0) {
+        hvd__timeline_close(t);
+        return status;
+    }
+    add_head(t, host);
     write_out(t);
-    return t;
+    *timeline = t;
+    return HVD_OK;
 }
 
 void hvd__timeline_record(struct hvd__timeline *t, const struct hvd__span *span)
@@ -350,11 +433,11 @@ void hvd__timeline_flush(struct hvd__timeline *t)
     t->dropped = 0;
     pthread_mutex_unlock(&t->lock);
     for (int i = 0; i < n; i++)
-        add_span(t, &full[i]);
+        dropped += !add_whole_span(t, &full[i]);
     if (dropped > 0)
         hvd__log(HVD__LOG_WARNING,
                  "the timeline lacks %" PRId64 " requests: they came faster "
-                 "than it is written",
+                 "than it is written, or memory is short",
                  dropped);
     write_out(t);
 }
@@ -368,6 +451,7 @@ void hvd__timeline_close(struct hvd__timeline *t)
     if (t->fd >= 0)
         close(t->fd);
     pthread_mutex_destroy(&t->lock);
+    free(t->path);
     free(t->spans);
     free(t->writing);
     free(t->rows);

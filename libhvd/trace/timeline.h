@@ -26,13 +26,13 @@ struct hvd__span {
 struct hvd__timeline;
 
 /* Make the file, empty but valid, in place of what was there: one rank does
- * so before all open it. HVD_ERR_CONFIG: the system said no. */
+ * so before all open it. HVD_ERR_FILE tells why it cannot be written. */
 int hvd__timeline_create(const char *path, int nranks);
 
 /* This rank's part. offset_ns: what is added to its clock to get that of rank
- * 0. NULL, with the last error set. */
-struct hvd__timeline *hvd__timeline_open(const char *path, int rank,
-                                         const char *host, int64_t offset_ns);
+ * 0. HVD_ERR_FILE, HVD_ERR_MEMORY; *timeline is NULL then. */
+int hvd__timeline_open(const char *path, int rank, const char *host,
+                       int64_t offset_ns, struct hvd__timeline **timeline);
 
 /* Remember it; any thread, at most a copy. When there is no more room until
  * the next flush it is dropped and counted. */
@@ -40,7 +40,8 @@ void hvd__timeline_record(struct hvd__timeline *timeline,
                           const struct hvd__span *span);
 
 /* Write what was remembered; the file is valid JSON afterwards, whatever
- * happens next. A failure to write is logged once. */
+ * happens next. If it cannot be written, all ranks' parts end, and the first
+ * of them to find that out logs it. */
 void hvd__timeline_flush(struct hvd__timeline *timeline);
 
 /* The last flush, and the end. NULL is accepted. */

@@ -123,6 +123,67 @@ END
     [[ $output == *"Is a directory"* ]]
 }
 
+# What is in the folder, as ls -F shows it.
+things() {
+    (cd "$BATS_TEST_TMPDIR" && ls -F | tr '\n' ' ')
+}
+
+@test "nothing but a file is replaced, and nothing makes a run wait" {
+    cd "$BATS_TEST_TMPDIR"
+    mkfifo fifo
+    ln -s nothing dangling
+    echo old >kept
+    ln -s kept link
+    before=$(things)
+    for what in fifo dangling /dev/null /dev/full; do
+        HVD_TIMELINE=$what traced 2
+        [ "$status" -eq 9 ]
+        [[ $output == *"cannot write the timeline '$what': it is "* ]]
+        traced 2 start "$what"
+        [ "$status" -eq 8 ]
+        [[ $output == *"cannot write the timeline '$what': it is "* ]]
+    done
+    for what in fifo dangling /dev/full; do
+        HVD_METRICS=$what traced 2
+        [ "$status" -eq 0 ]
+        [[ $output == *"cannot write metrics to '$what': "*"; no more of them"* ]]
+    done
+    HVD_METRICS=/dev/stderr traced 1
+    [[ $output == *"# HELP hvd_submitted_total"* ]]
+    # Where older versions wrote first, to the target of a link that is there.
+    ln -s kept planted.$$.tmp
+    HVD_METRICS=link HVD_TIMELINE=link traced 2
+    [ "$status" -eq 0 ]
+    rm planted.$$.tmp
+    grep -q '^hvd_completed_total' kept
+    [ "$(things)" = "$before" ]
+    [ -c /dev/full ] && [ -c /dev/null ]
+}
+
+# The file that is printed to is not replaced: what was printed stays.
+@test "metrics to standard output, which goes to a file" {
+    cd "$BATS_TEST_TMPDIR"
+    HVD_METRICS=/dev/stdout timeout 30 "$TRACED" >log
+    [ "$(grep -c '^# HELP hvd_submitted_total' log)" -ge 2 ]
+    [ "$(things)" = "log " ]
+}
+
+@test "a full disk ends the timeline, and the run is told once" {
+    cd "$BATS_TEST_TMPDIR"
+    mkdir disk
+    # shellcheck disable=SC2016 # for the inner shell
+    run timeout 60 unshare --mount --map-root-user sh -c '
+        mount -t tmpfs -o size=16k hvd disk &&
+        HVD_TIMELINE=disk/t.json mpirun -np 3 "$0" many &&
+        python3 -m json.tool disk/t.json >whole && ls disk' "$TRACED"
+    echo "$output" | tail -20
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'it ends here, for all ranks' <<<"$output")" -eq 1 ]
+    [[ $output == *"No space left on device"* ]]
+    [ "${lines[-1]}" = t.json ]
+    grep -q 'rank 2' whole
+}
+
 @test "metrics are text that Prometheus reads" {
     traced 2
     [ "$status" -eq 0 ]

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * traced [start FILE] [die] - some requests of every kind, with names that
- * are hard on JSON; with start, a timeline is started half way; with die, the
- * process is killed at the end.
+ * traced [start FILE] [many] [die] - some requests of every kind, with names
+ * that are hard on JSON; with start, a timeline is started half way; with many,
+ * there are many more; with die, the process is killed at the end.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -31,6 +31,12 @@ static void requests(const char *prefix)
     hvd_barrier();
 }
 
+/* Whether the world can still be used, and stopped. */
+static int goes_on(void)
+{
+    return hvd_barrier() == HVD_OK && hvd_shutdown() == HVD_OK;
+}
+
 int main(int argc, char **argv)
 {
     static char text[1 << 16];
@@ -42,13 +48,18 @@ int main(int argc, char **argv)
         return 9;
     }
     requests("first/");
+    for (int i = 0; argc > 1 && strcmp(argv[1], "many") == 0 && i < 60; i++)
+        requests("many/");
     if (argc > 2 && strcmp(argv[1], "start") == 0) {
-        if (hvd_start_timeline(argv[2]) < 0) {
+        int status = hvd_start_timeline(argv[2]);
+
+        if (status < 0 && status != HVD_ERR_FILE)
+            return 3;
+        if (status < 0) {
             fprintf(stderr, "%s\n", hvd_last_error());
-            hvd_shutdown();
-            return 8;
+            return goes_on() ? 8 : 4;
         }
-        if (hvd_start_timeline(argv[2]) != HVD_ERR_CONFIG)
+        if (hvd_start_timeline(argv[2]) != HVD_ERR_ARGUMENT)
             return 7; /* one at a time */
         requests("second/");
         hvd_stop_timeline();

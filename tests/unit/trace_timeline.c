@@ -83,9 +83,11 @@ static struct hvd__span span(const char *name)
 
 static struct hvd__timeline *open_one(int rank, int64_t offset_ns)
 {
-    struct hvd__timeline *t = hvd__timeline_open(path, rank, "host", offset_ns);
+    struct hvd__timeline *t;
 
-    ck_assert_msg(t != NULL, "%s", hvd_last_error());
+    ck_assert_msg(hvd__timeline_open(path, rank, "host", offset_ns, &t) ==
+                      HVD_OK,
+                  "%s", hvd_last_error());
     return t;
 }
 
@@ -269,10 +271,13 @@ END_TEST
 
 START_TEST(files_that_cannot_be)
 {
-    ck_assert_int_eq(hvd__timeline_create("/nowhere/t.json", 1),
-                     HVD_ERR_CONFIG);
+    struct hvd__timeline *t;
+
+    ck_assert_int_eq(hvd__timeline_create("/nowhere/t.json", 1), HVD_ERR_FILE);
     ck_assert(strstr(hvd_last_error(), "/nowhere/t.json"));
-    ck_assert(hvd__timeline_open("/nowhere/t.json", 0, "host", 0) == NULL);
+    ck_assert_int_eq(hvd__timeline_open("/nowhere/t.json", 0, "host", 0, &t),
+                     HVD_ERR_FILE);
+    ck_assert(t == NULL);
     ck_assert(strstr(hvd_last_error(), "No such file"));
     hvd__timeline_close(NULL);
 }
