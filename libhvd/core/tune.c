@@ -13,10 +13,11 @@
 #include "core/tune.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/status.h"
 
 #define SAMPLE_NS INT64_C(20000000)
@@ -29,6 +30,47 @@ enum { KNOBS = 2, MOVES = 4 };
 static const size_t least[KNOBS] = {64 << 10, 512};
 static const size_t most[KNOBS] = {SIZE_MAX, 256 << 10};
 
+/* The log ends when it cannot be written, and the run is told once. */
+__attribute__((format(printf, 2, 3))) static void add_line(
+    struct hvd__tune *tune, const char *line_format, ...)
+{
+    char line[160];
+    va_list arguments;
+    int n, status;
+
+    if (!tune->log.is_open)
+        return;
+    va_start(arguments, line_format);
+    n = vsnprintf(line, sizeof line, line_format, arguments);
+    va_end(arguments);
+    status = disk__output_write(&tune->log, line, (size_t)n);
+    if (status >= 0)
+        return;
+    hvd__log(HVD__LOG_WARNING,
+             "cannot write the log of autotuning: %s; it ends here",
+             disk__text(status));
+    disk__output_close(&tune->log);
+}
+
+static int open_log(struct hvd__tune *tune, const char *path)
+{
+    static const char head[] =
+        "fusion_threshold,direct_max,bytes_per_second,best\n";
+    int status = disk__output_open(&tune->log, path,
+                                   DISK__DIRECT | DISK__AT_ONCE | DISK__SWEEP);
+
+    if (status >= 0)
+        status = disk__output_write(&tune->log, head, sizeof head - 1);
+    if (status >= 0)
+        status = disk__output_place(&tune->log); /* to be read as it grows */
+    if (status >= 0)
+        return HVD_OK;
+    disk__output_close(&tune->log);
+    return hvd__fail(HVD_ERR_CONFIG,
+                     "cannot write the log of autotuning '%s': %s", path,
+                     disk__text(status));
+}
+
 int hvd__tune_start(struct hvd__tune *tune, const struct hvd__knobs *first,
                     size_t most_fusion, const char *log)
 {
@@ -38,22 +80,12 @@ int hvd__tune_start(struct hvd__tune *tune, const struct hvd__knobs *first,
                                .direction = 1,
                                .nsamples = -1,
                                .active = true};
-    if (!log[0])
-        return HVD_OK;
-    tune->log = fopen(log, "we");
-    if (!tune->log)
-        return hvd__fail(HVD_ERR_CONFIG,
-                         "cannot write the log of autotuning '%s': %s", log,
-                         strerror(errno));
-    fprintf(tune->log, "fusion_threshold,direct_max,bytes_per_second,best\n");
-    return HVD_OK;
+    return log[0] ? open_log(tune, log) : HVD_OK;
 }
 
 void hvd__tune_fini(struct hvd__tune *tune)
 {
-    if (tune->log)
-        fclose(tune->log);
-    tune->log = NULL;
+    disk__output_close(&tune->log);
     tune->active = false;
 }
 
@@ -116,11 +148,8 @@ static void judge(struct hvd__tune *tune)
     qsort(tune->samples, HVD__TUNE_SAMPLES, sizeof *tune->samples, by_size);
     score = tune->samples[HVD__TUNE_SAMPLES / 2];
     better = score > tune->best_score * GAIN;
-    if (tune->log) {
-        fprintf(tune->log, "%zu,%zu,%.0f,%d\n", tune->now.fusion_threshold,
-                tune->now.direct_max, score, better);
-        fflush(tune->log);
-    }
+    add_line(tune, "%zu,%zu,%.0f,%d\n", tune->now.fusion_threshold,
+             tune->now.direct_max, score, better);
     if (better) {
         tune->best = tune->now;
         tune->best_score = score;
@@ -159,17 +188,25 @@ bool hvd__tune_step(struct hvd__tune *tune, int64_t bytes, int64_t now_ns)
 
 static const char format[] = "fusion_threshold=%zu\ndirect_max=%zu\n";
 
+static int cannot(const char *what, const char *path, int status)
+{
+    return hvd__fail(HVD_ERR_CONFIG, "cannot %s '%s': %s", what, path,
+                     disk__text(status));
+}
+
 int hvd__knobs_read(struct hvd__knobs *knobs, const char *path)
 {
-    FILE *file = fopen(path, "re");
+    int status, n;
+    FILE *file = disk__read_stream(path, &status);
     struct hvd__knobs found;
-    int n;
 
-    if (!file && errno == ENOENT)
-        return 0;
+    if (!file && status == -ENOENT) {
+        /* Before hours of tuning, not after them. */
+        status = disk__output_check(path, 0);
+        return status < 0 ? cannot("write", path, status) : 0;
+    }
     if (!file)
-        return hvd__fail(HVD_ERR_CONFIG, "cannot read '%s': %s", path,
-                         strerror(errno));
+        return cannot("read", path, status);
     n = fscanf(file, format, &found.fusion_threshold, &found.direct_max);
     fclose(file);
     if (n != KNOBS)
@@ -182,14 +219,10 @@ int hvd__knobs_read(struct hvd__knobs *knobs, const char *path)
 
 int hvd__knobs_write(const struct hvd__knobs *knobs, const char *path)
 {
-    FILE *file = fopen(path, "we");
-    bool good = file && fprintf(file, format, knobs->fusion_threshold,
-                                knobs->direct_max) > 0;
+    char text[100];
+    int n = snprintf(text, sizeof text, format, knobs->fusion_threshold,
+                     knobs->direct_max);
+    int status = disk__replace(path, text, (size_t)n, DISK__SYNC | DISK__SWEEP);
 
-    if (file && fclose(file) != 0)
-        good = false;
-    if (good)
-        return HVD_OK;
-    return hvd__fail(HVD_ERR_CONFIG, "cannot write '%s': %s", path,
-                     strerror(errno));
+    return status < 0 ? cannot("write", path, status) : HVD_OK;
 }

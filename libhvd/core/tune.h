@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
+
+#include "disk/disk.h"
 
 /* What is tuned: powers of two. */
 struct hvd__knobs {
@@ -32,7 +33,7 @@ struct hvd__tune {
     int nsamples; /* -1: the first of a setting, which warms up */
     int64_t since_ns;
     int64_t bytes;
-    FILE *log; /* owned; NULL: none */
+    struct disk__output log; /* may be closed */
 };
 
 /* Start at these. log: a file for a line a setting, or "". HVD_ERR_CONFIG. */
@@ -44,8 +45,8 @@ void hvd__tune_fini(struct hvd__tune *tune);
  * the best, and stays. */
 bool hvd__tune_step(struct hvd__tune *tune, int64_t bytes, int64_t now_ns);
 
-/* Knobs that were found before: 1, 0 if there is no such file;
- * HVD_ERR_CONFIG says what is wrong with it. */
+/* Knobs that were found before: 1, or 0 if there is no such file, but one can
+ * be made; HVD_ERR_CONFIG says what is wrong with it. */
 int hvd__knobs_read(struct hvd__knobs *knobs, const char *path);
 int hvd__knobs_write(const struct hvd__knobs *knobs, const char *path);
 

@@ -31,3 +31,22 @@ setup_file() {
     [ "$status" -eq 9 ]
     [[ $output == *"is not what autotuning has written"* ]]
 }
+
+@test "files that cannot be used are said at once" {
+    cd "$BATS_TEST_TMPDIR"
+    export HVD_AUTOTUNE=1
+    mkfifo fifo
+    ln -s nothing dangling
+    for file in fifo dangling /dev/full none/found; do
+        HVD_AUTOTUNE_FILE=$file run timeout 20 mpirun -np 2 "$TUNED" 20
+        [ "$status" -eq 9 ]
+        [[ $output == *"cannot "*" '$file': "* ]]
+        HVD_AUTOTUNE_LOG=$file run timeout 20 mpirun -np 2 "$TUNED" 20
+        [ "$status" -eq 9 ]
+        [[ $output == *"cannot write the log of autotuning '$file': "* ]]
+    done
+    [ -p fifo ] && [ -L dangling ]
+    HVD_AUTOTUNE_LOG=/dev/stderr run timeout 20 mpirun -np 2 "$TUNED" 20
+    [ "$status" -eq 0 ]
+    [[ $output == *"fusion_threshold,direct_max"* ]]
+}

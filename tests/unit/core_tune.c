@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check_main.h"
@@ -105,6 +107,51 @@ START_TEST(what_was_found_is_kept)
 }
 END_TEST
 
+/* A search whose files have at most so many bytes, with its log in path. */
+static int search_within(const char *path, rlim_t bytes)
+{
+    const struct rlimit limit = {bytes, bytes};
+    const struct hvd__knobs first = {4 << 20, 8 << 10};
+    struct hvd__tune tune;
+
+    setrlimit(RLIMIT_FSIZE, &limit);
+    if (hvd__tune_start(&tune, &first, 64 << 20, path) < 0)
+        return 1;
+    hvd__tune_step(&tune, 0, 1);
+    for (int64_t now = 1; tune.active && now < INT64_C(100000000000);)
+        hvd__tune_step(&tune, 2 << 20, now += 25000000);
+    return tune.active ? 2 : 0;
+}
+
+/* A log for which there is no more room ends with a whole line, and the search
+ * goes on. */
+START_TEST(a_log_without_room)
+{
+    char path[] = "/tmp/hvd-tune-XXXXXX", text[200] = "";
+    int fd = mkstemp(path), status;
+    FILE *file;
+
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    for (rlim_t bytes = 40; bytes < 140; bytes++) {
+        pid_t child = fork();
+
+        if (child == 0)
+            _exit(search_within(path, bytes));
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert_msg(WIFEXITED(status), "signal %d", WTERMSIG(status));
+        ck_assert_int_eq(WEXITSTATUS(status), bytes < 50);
+        file = fopen(path, "r");
+        ck_assert(file != NULL);
+        ck_assert_uint_le(fread(text, 1, sizeof text - 1, file), bytes);
+        fclose(file);
+        ck_assert(bytes < 50 || text[strlen(text) - 1] == '\n');
+        memset(text, 0, sizeof text);
+    }
+    unlink(path);
+}
+END_TEST
+
 static TCase *tcase_tune(void)
 {
     TCase *tcase = tcase_create("tune");
@@ -112,6 +159,7 @@ static TCase *tcase_tune(void)
     tcase_add_test(tcase, it_climbs_to_the_top);
     tcase_add_test(tcase, it_stops_where_nothing_is_gained);
     tcase_add_test(tcase, what_was_found_is_kept);
+    tcase_add_test(tcase, a_log_without_room);
     return tcase;
 }
 
