@@ -186,10 +186,12 @@ int hvd_strategy_join(hvd_strategy *strategy, int *last);
  * Write a checkpoint: all variables, the optimiser's state, and how many
  * updates it has made. Not collective: all ranks hold the same, so one of them
  * does it, between two steps. Blocks until the disk has it; until then the
- * file of that name, if there is one, stays what it was. The learning rate is
- * not in it.
+ * file of that name, if there is one, stays what it was. A symbolic link to a
+ * file is followed. What earlier saves to this path have left beside it that
+ * were killed is removed. The learning rate is not in it.
  *
- * HVD_ERR_FILE, with the system's reason; HVD_ERR_ARGUMENT in the middle of a
+ * HVD_ERR_FILE, with the reason, also if the path leads to something that is no
+ * regular file, or is a link to nothing; HVD_ERR_ARGUMENT in the middle of a
  * step.
  */
 int hvd_strategy_save(hvd_strategy *strategy, const char *path);

@@ -2,17 +2,16 @@
 /*
  * blob.c - a file that is there whole or not at all, and known to be whole.
  *
- * It is written under another name in the same directory, brought to the disk,
- * and renamed; a program that is killed meanwhile leaves the old file as it
- * was. The last eight bytes are a checksum of all before. It is compared when
- * the file is opened, before anything of it is used: that reads the file once
- * more, and lets a reader trust what it reads.
+ * It is written beside its place, brought to the disk, and renamed (disk/); a
+ * program that is killed meanwhile leaves the old file as it was, and the next
+ * checkpoint removes what it had begun. The last eight bytes are a checksum of
+ * all before. It is compared when the file is opened, before anything of it is
+ * used: that reads the file once more, and lets a reader trust what it reads.
  */
 #include "strategy/blob.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,62 +27,21 @@ static int cannot(const char *what, const char *path, const char *why)
 
 /* ------------------------------------------------------------------ writing */
 
-/* With the permissions that any new file of this process gets. */
-static int open_temporary(struct hvd__blob_writer *w)
-{
-    for (int try = 0; try < 100; try++) {
-        if (asprintf(&w->temporary, "%s.%ld.%d", w->path, (long)getpid(), try) <
-            0) {
-            w->temporary = NULL;
-            return hvd__fail_memory(strlen(w->path));
-        }
-        w->fd =
-            open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd >= 0)
-            return HVD_OK;
-        free(w->temporary);
-        w->temporary = NULL;
-        if (errno != EEXIST)
-            break;
-    }
-    return cannot("written", w->path, strerror(errno));
-}
-
 int hvd__blob_create(struct hvd__blob_writer *w, const char *path)
 {
-    struct stat info;
+    int status = disk__output_open(&w->file, path, DISK__SYNC | DISK__SWEEP);
 
-    w->temporary = NULL;
-    w->fd = -1;
+    w->path = path;
     w->mark = 0;
     w->used = 0;
-    /* Through a link, or the rename would replace the link. */
-    w->path = realpath(path, NULL);
-    if (!w->path)
-        w->path = strdup(path);
-    if (!w->path)
-        return hvd__fail_memory(strlen(path));
-    if (stat(w->path, &info) == 0 && !S_ISREG(info.st_mode))
-        return cannot("written", path, "it is no regular file");
-    return open_temporary(w);
+    return status < 0 ? cannot("written", path, disk__text(status)) : HVD_OK;
 }
 
-static int write_all(const struct hvd__blob_writer *w, const void *data,
-                     size_t bytes)
+static int write_all(struct hvd__blob_writer *w, const void *data, size_t bytes)
 {
-    const unsigned char *at = data;
+    int status = disk__output_write(&w->file, data, bytes);
 
-    while (bytes > 0) {
-        ssize_t n = write(w->fd, at, bytes);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return cannot("written", w->path, strerror(errno));
-        at += n;
-        bytes -= (size_t)n;
-    }
-    return HVD_OK;
+    return status < 0 ? cannot("written", w->path, disk__text(status)) : HVD_OK;
 }
 
 static int flush(struct hvd__blob_writer *w)
@@ -114,32 +72,18 @@ int hvd__blob_put(struct hvd__blob_writer *w, const void *data, size_t bytes)
 
 int hvd__blob_commit(struct hvd__blob_writer *w)
 {
-    int failed;
+    int status;
 
     if (w->used > 0)
         HVD_TRY(flush(w));
     HVD_TRY(write_all(w, &w->mark, sizeof w->mark));
-    failed = fsync(w->fd);
-    /* Only now may an error of a network's file system come to light. */
-    failed |= close(w->fd);
-    w->fd = -1;
-    if (failed || rename(w->temporary, w->path) < 0)
-        return cannot("written", w->path, strerror(errno));
-    free(w->temporary);
-    w->temporary = NULL;
-    return HVD_OK;
+    status = disk__output_commit(&w->file);
+    return status < 0 ? cannot("written", w->path, disk__text(status)) : HVD_OK;
 }
 
 void hvd__blob_discard(struct hvd__blob_writer *w)
 {
-    if (w->fd >= 0)
-        close(w->fd);
-    if (w->temporary)
-        unlink(w->temporary);
-    free(w->temporary);
-    free(w->path);
-    w->temporary = w->path = NULL;
-    w->fd = -1;
+    disk__output_close(&w->file);
 }
 
 /* ------------------------------------------------------------------ reading */
@@ -207,13 +151,11 @@ int hvd__blob_open(struct hvd__blob *b, const char *path)
     int status;
 
     b->path = path;
-    b->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    b->fd = disk__open_regular(path, O_RDONLY);
     if (b->fd < 0)
-        return cannot("read", path, strerror(errno));
+        return cannot("read", path, disk__text(b->fd));
     if (fstat(b->fd, &info) < 0)
         status = cannot("read", path, strerror(errno));
-    else if (!S_ISREG(info.st_mode))
-        status = cannot("read", path, "it is no regular file");
     else if (info.st_size < (off_t)sizeof(uint64_t))
         status = cannot("read", path, "it is too short to be a checkpoint");
     else {

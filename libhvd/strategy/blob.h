@@ -9,14 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "disk/disk.h"
+
 /* The checksum is that of blocks of so many bytes, one after the other. */
 enum { HVD__BLOB_BLOCK = 64 << 10 };
 
 /* A file being written, beside its place. */
 struct hvd__blob_writer {
-    char *path;      /* owned; where it is to be */
-    char *temporary; /* owned; where it is until it is complete */
-    int fd;
+    const char *path; /* borrowed until it is discarded */
+    struct disk__output file;
     uint64_t mark; /* of the blocks so far */
     size_t used;   /* of the next */
     unsigned char block[HVD__BLOB_BLOCK];

@@ -355,11 +355,60 @@ START_TEST(files_that_cannot_be_written)
     ck_hvd_fails(hvd_strategy_save(strategy, beside), HVD_ERR_FILE);
     ck_error_says("No such file");
     ck_hvd_fails(hvd_strategy_save(strategy, directory), HVD_ERR_FILE);
-    ck_error_says("no regular file");
+    ck_error_says("Is a directory");
     ck_hvd_fails(hvd_strategy_save(strategy, "/dev/full"), HVD_ERR_FILE);
     ck_hvd_fails(hvd_strategy_save(strategy, NULL), HVD_ERR_ARGUMENT);
     ck_hvd_fails(hvd_strategy_save(NULL, file), HVD_ERR_ARGUMENT);
     ck_hvd_fails(hvd_strategy_load(NULL, file), HVD_ERR_ARGUMENT);
+    hvd_strategy_free(strategy);
+}
+END_TEST
+
+/* A path may lead to anything. Nothing but a file is replaced, and nothing
+ * makes us wait. */
+START_TEST(paths_that_lead_elsewhere)
+{
+    hvd_strategy *strategy = make(HVD_SGD, 0);
+    char link[320], fifo[320];
+    struct stat info;
+
+    snprintf(link, sizeof link, "%s/link", directory);
+    snprintf(fifo, sizeof fifo, "%s/fifo", directory);
+    ck_assert_int_eq(symlink("state", link), 0);
+    ck_assert_int_eq(mkfifo(fifo, 0666), 0);
+    ck_hvd_fails(hvd_strategy_save(strategy, link), HVD_ERR_FILE);
+    ck_error_says("a symbolic link to nothing");
+    ck_hvd_fails(hvd_strategy_save(strategy, fifo), HVD_ERR_FILE);
+    ck_error_says("no regular file");
+    expect_refused(strategy, ranks_rank() == 0 ? fifo : NULL, HVD_ERR_FILE,
+                   "no regular file");
+    ck_hvd(hvd_strategy_save(strategy, file));
+    ck_hvd(hvd_strategy_save(strategy, link));
+    ck_assert_int_eq(lstat(link, &info), 0);
+    ck_assert(S_ISLNK(info.st_mode));
+    ck_assert_int_eq(lstat(fifo, &info), 0);
+    ck_assert(S_ISFIFO(info.st_mode));
+    unlink(link);
+    unlink(fifo);
+    hvd_strategy_free(strategy);
+}
+END_TEST
+
+/* Saves that were killed leave files, which the next save removes. */
+START_TEST(killed_saves_leave_nothing_for_long)
+{
+    hvd_strategy *strategy = make(HVD_SGD, 0);
+    const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    char left[400];
+    int fd;
+
+    snprintf(left, sizeof left, "%s.%024x.tmp", file, 7);
+    fd = open(left, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(futimens(fd, times), 0);
+    close(fd);
+    ck_hvd(hvd_strategy_save(strategy, file));
+    ck_assert_int_lt(access(left, F_OK), 0);
     hvd_strategy_free(strategy);
 }
 END_TEST
@@ -430,6 +479,8 @@ static TCase *tcase_mistakes(void)
     tcase_add_test(tcase, other_models_are_refused);
     tcase_add_test(tcase, files_that_cannot_be_read);
     tcase_add_test(tcase, files_that_cannot_be_written);
+    tcase_add_test(tcase, paths_that_lead_elsewhere);
+    tcase_add_test(tcase, killed_saves_leave_nothing_for_long);
     tcase_add_test(tcase, not_in_the_middle_of_a_step);
     tcase_add_test(tcase, not_before_the_start);
     return tcase;
