@@ -31,8 +31,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "disk/disk.h"
 #include "file/crc64.h"
-#include "file/replace.h"
 #include "graph/error.h"
 
 /* 2: loops, queues, remote buffers; how float16 is rounded. */
@@ -72,18 +72,16 @@ void ipu__file_begin(struct ipu__writer *writer)
     ipu__put(writer, &none, sizeof none);
 }
 
-static int cannot(const char *what, const char *path)
+static int cannot(const char *what, const char *path, int status)
 {
     return ipu__fail(IPU_ERR_DATA, "%s: cannot be %s: %s", path, what,
-                     strerror(errno));
+                     disk__text(status));
 }
 
 int ipu__file_write(const char *path, enum ipu__file_kind kind,
                     const char *target, struct ipu__writer *writer)
 {
     struct head head = {.order = 0x01020304, .version = VERSION, .kind = kind};
-    struct stat info;
-    char *resolved;
     int status;
 
     if (writer->failed)
@@ -94,16 +92,9 @@ int ipu__file_write(const char *path, enum ipu__file_kind kind,
         snprintf(head.target, sizeof head.target, "%s", target);
     head.checksum = checksum(&head, writer->data + sizeof head);
     memcpy(writer->data, &head, sizeof head);
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return ipu__fail(IPU_ERR_DATA,
-                         "%s: cannot be written: it is no regular file", path);
-    resolved = realpath(path, NULL); /* a link stays a link */
-    status = ipu__file_replace(resolved ? resolved : path, writer->data,
-                               writer->bytes);
-    if (status < 0)
-        status = cannot("written", path);
-    free(resolved);
-    return status;
+    status = disk__replace(path, writer->data, writer->bytes,
+                           DISK__SYNC | DISK__SWEEP);
+    return status < 0 ? cannot("written", path, status) : IPU_OK;
 }
 
 /* ------------------------------------------------------------------ reading */
@@ -177,7 +168,7 @@ static int read_contents(const char *path, int file, uint64_t size,
         return ipu__fail_memory(head->bytes);
     got = read_all(file, *memory, head->bytes);
     if (got < 0)
-        return cannot("read", path);
+        return cannot("read", path, -errno);
     if ((uint64_t)got != head->bytes)
         return ipu__fail(IPU_ERR_DATA, "%s: changed while it was read", path);
     if (checksum(head, *memory) != head->checksum)
@@ -195,12 +186,10 @@ static int read_file(const char *path, int file, enum ipu__file_kind kind,
     ssize_t got;
 
     if (fstat(file, &info) < 0)
-        return cannot("read", path);
-    if (!S_ISREG(info.st_mode))
-        return ipu__fail(IPU_ERR_DATA, "%s: is no regular file", path);
+        return cannot("read", path, -errno);
     got = read_all(file, head, sizeof *head);
     if (got < 0)
-        return cannot("read", path);
+        return cannot("read", path, -errno);
     if ((size_t)got < sizeof *head)
         return ipu__fail(IPU_ERR_DATA,
                          "%s: not a file of the device, or cut off: it has %zd "
@@ -217,10 +206,9 @@ int ipu__file_read(const char *path, enum ipu__file_kind kind,
     int file, status;
 
     *memory = NULL;
-    /* Not to wait for the other end of a pipe. */
-    file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    file = disk__open_regular(path, O_RDONLY);
     if (file < 0)
-        return cannot("read", path);
+        return cannot("read", path, file);
     status = read_file(path, file, kind, &head, memory);
     close(file);
     if (status < 0) {

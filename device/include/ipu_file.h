@@ -5,7 +5,9 @@
  * A file begins with what it is, the version of its format, the byte order of
  * the machine that wrote it and a checksum. It is written beside its place and
  * renamed when it is complete: under its name there is the old file or the new
- * one, never half of it. The same contents give the same bytes.
+ * one, never half of it. What writers that were killed have left beside it is
+ * removed. A symbolic link to a file is followed; what is no regular file is
+ * refused. The same contents give the same bytes.
  *
  * A load changes nothing unless all of the file is good; a file that is cut
  * off, damaged, of another kind, byte order or a later version is IPU_ERR_DATA,

@@ -2,14 +2,12 @@
 #include "report/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "file/replace.h"
+#include "disk/disk.h"
 #include "graph/error.h"
 
 static int fail(const char *path, const char *what)
@@ -32,21 +30,23 @@ static int make_directory(const char *directory)
     return ipu__fail(IPU_ERR_DATA, "%s: is there, and no directory", directory);
 }
 
+static int cannot_write(const char *path, int status)
+{
+    return ipu__fail(IPU_ERR_DATA, "%s: cannot be written: %s", path,
+                     disk__text(status));
+}
+
 int ipu__directory_check(const char *directory)
 {
+    int status;
     char *path;
-    int file, status = IPU_OK;
 
     IPU_TRY(make_directory(directory));
-    if (asprintf(&path, "%s/.profile.XXXXXX", directory) < 0)
+    if (asprintf(&path, "%s/profile.json", directory) < 0)
         return ipu__fail_memory(strlen(directory));
-    file = mkstemp(path);
-    if (file < 0) {
-        status = fail(directory, "no file can be made in it");
-    } else {
-        close(file);
-        unlink(path);
-    }
+    status = disk__output_check(path, DISK__SWEEP);
+    if (status < 0)
+        status = cannot_write(path, status);
     free(path);
     return status;
 }
@@ -54,13 +54,14 @@ int ipu__directory_check(const char *directory)
 int ipu__report_file_write(const char *directory, const char *name,
                            const char *data, size_t bytes)
 {
+    int status;
     char *path;
-    int status = IPU_OK;
 
     if (asprintf(&path, "%s/%s", directory, name) < 0)
         return ipu__fail_memory(strlen(directory));
-    if (ipu__file_replace(path, data, bytes) < 0)
-        status = fail(path, "cannot be written");
+    status = disk__replace(path, data, bytes, DISK__SYNC | DISK__SWEEP);
+    if (status < 0)
+        status = cannot_write(path, status);
     free(path);
     return status;
 }

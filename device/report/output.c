@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "disk/disk.h"
 #include "report/file.h"
 #include "report/json.h"
 #include "report/page.h"
@@ -93,8 +94,14 @@ int ipu_profile_write(const ipu_profile *profile, const char *directory)
 static int read_document(const char *path, json_t **document)
 {
     json_error_t error;
+    int status;
+    FILE *file = disk__read_stream(path, &status);
 
-    *document = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (!file)
+        return ipu__fail(IPU_ERR_DATA, "%s: cannot be read: %s", path,
+                         disk__text(status));
+    *document = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
     if (*document)
         return IPU_OK;
     if (error.line > 0)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "disk/disk.h"
 #include "graph/error.h"
 #include "target/target.h"
 
@@ -84,8 +85,14 @@ int ipu__target_from_json(const char *path, json_t *root, ipu_target *target)
 int ipu__json_load(const char *path, json_t **root)
 {
     json_error_t error;
+    int status;
+    FILE *file = disk__read_stream(path, &status);
 
-    *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (!file)
+        return ipu__fail(IPU_ERR_DATA, "%s: cannot be read: %s", path,
+                         disk__text(status));
+    *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
     if (*root)
         return IPU_OK;
     return error.line > 0 ? ipu__fail(IPU_ERR_DATA, "%s, line %d: %s", path,
