@@ -85,7 +85,8 @@ for variable in ${passed[@]+"${passed[@]}"}; do
 done
 if [ -n "$hostfile" ]; then
     [ -z "$hosts" ] || wrong "-H and --hostfile exclude each other"
-    [ -r "$hostfile" ] || die 2 "the host file '$hostfile' cannot be read"
+    [ -f "$hostfile" ] && [ -r "$hostfile" ] ||
+        die 2 "the host file '$hostfile' cannot be read, or is no regular file"
 fi
 if [ -n "$hosts" ]; then
     [[ $hosts =~ ^[^:,[:space:]]+(:[0-9]+)?(,[^:,[:space:]]+(:[0-9]+)?)*$ ]] ||

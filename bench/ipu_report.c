@@ -3,14 +3,12 @@
  * ipu_report.c - ipu-report: shows a profile, or compares two of them.
  */
 #include "command.h"
+#include "disk/disk.h"
 
-#include <errno.h>
 #include <ipu.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 struct report_options {
     struct command_line line;
@@ -82,13 +80,6 @@ static int complain(const char *text)
     return 1;
 }
 
-static int complain_of_file(const char *path)
-{
-    fprintf(stderr, "ipu-report: --html %s: cannot be written: %s\n", path,
-            strerror(errno));
-    return 1;
-}
-
 /* -------------------------------------------------------------------- output
  */
 
@@ -101,35 +92,17 @@ static int make(ipu_profile *const profiles[2], ipu_profile_format format,
                        : ipu_profile_print(profiles[0], format, text);
 }
 
-static int write_text(FILE *file, const char *text)
-{
-    int failed = fputs(text, file) < 0;
-
-    failed |= fclose(file) != 0;
-    return failed ? -1 : 0;
-}
-
-/* Beside its place first: what is there is a whole page, or nothing. What is
- * no file (/dev/stdout) is written as it is. */
+/* What is there is a whole page, or nothing. */
 static int write_page(const char *path, const char *text)
 {
-    struct stat info;
-    char temporary[4096];
-    FILE *file;
-    bool direct = stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+    int status = disk__replace(path, text, strlen(text),
+                               DISK__DIRECT | DISK__SYNC | DISK__SWEEP);
 
-    snprintf(temporary, sizeof temporary, "%s%s", path, direct ? "" : ".new");
-    file = fopen(temporary, "w");
-    if (!file)
-        return complain_of_file(path);
-    if (write_text(file, text) < 0 ||
-        (!direct && rename(temporary, path) < 0)) {
-        complain_of_file(path);
-        if (!direct)
-            unlink(temporary);
-        return 1;
-    }
-    return 0;
+    if (status >= 0)
+        return 0;
+    fprintf(stderr, "ipu-report: --html %s: cannot be written: %s\n", path,
+            disk__text(status));
+    return 1;
 }
 
 static int put_page(const struct report_options *o,

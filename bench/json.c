@@ -9,13 +9,12 @@
  */
 #include "json.h"
 
+#include "disk/disk.h"
 #include "machine.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ------------------------------------------------------------------ content */
@@ -194,109 +193,19 @@ int json_print(FILE *out, const struct bench_options *options,
 
 /* --------------------------------------------------------------------- file */
 
-struct target {
-    char *path;  /* symbolic links followed, so that they stay */
-    char *draft; /* renamed to path when whole; NULL: written directly */
-    FILE *file;
-};
+enum { FLAGS = DISK__DIRECT | DISK__SYNC | DISK__SWEEP };
 
-static void target_fini(struct target *t)
+static int complain(const char *path, const char *why, char *error, size_t size)
 {
-    if (t->file)
-        fclose(t->file);
-    if (t->draft)
-        unlink(t->draft);
-    free(t->draft);
-    free(t->path);
-    *t = (struct target){0};
-}
-
-static int complain(const char *path, char *error, size_t size)
-{
-    snprintf(error, size, "--json %s: cannot be written: %s", path,
-             strerror(errno));
+    snprintf(error, size, "--json %s: cannot be written: %s", path, why);
     return -1;
-}
-
-static int open_draft(struct target *t)
-{
-    static const char suffix[] = ".XXXXXX";
-    size_t length = strlen(t->path);
-    mode_t mask = umask(0);
-    int fd;
-
-    umask(mask);
-    t->draft = malloc(length + sizeof suffix);
-    if (!t->draft)
-        return -1;
-    memcpy(t->draft, t->path, length);
-    memcpy(t->draft + length, suffix, sizeof suffix);
-    fd = mkstemp(t->draft);
-    if (fd < 0) {
-        free(t->draft);
-        t->draft = NULL;
-        return -1;
-    }
-    if (fchmod(fd, 0666 & ~mask) < 0 || !(t->file = fdopen(fd, "w"))) {
-        close(fd);
-        return -1;
-    }
-    return 0;
-}
-
-static int target_open(struct target *t, const char *path)
-{
-    struct stat info;
-    int status;
-
-    *t = (struct target){.path = realpath(path, NULL)};
-    if (!t->path)
-        t->path = strdup(path);
-    if (!t->path)
-        return -1;
-    if (stat(t->path, &info) == 0 && !S_ISREG(info.st_mode)) {
-        t->file = fopen(t->path, "w");
-        status = t->file ? 0 : -1;
-    } else {
-        status = open_draft(t);
-    }
-    return status;
 }
 
 int json_check(const char *path, char *error, size_t size)
 {
-    struct target target;
-    struct stat info;
-    int status;
+    int status = disk__output_check(path, FLAGS);
 
-    /* Opening a pipe may block, and closing it tells its reader the end. */
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) &&
-        !S_ISDIR(info.st_mode))
-        return access(path, W_OK) == 0 ? 0 : complain(path, error, size);
-    status = target_open(&target, path);
-    if (status < 0)
-        complain(path, error, size);
-    target_fini(&target);
-    return status;
-}
-
-/* All of it on the disk, then under its name. */
-static int target_write(struct target *t, const json_t *root)
-{
-    int failed = json_dumpf(root, t->file, JSON_INDENT(2)) |
-                 (fputc('\n', t->file) == EOF) | fflush(t->file);
-
-    if (!failed && t->draft)
-        failed = fsync(fileno(t->file));
-    failed |= fclose(t->file);
-    t->file = NULL;
-    if (!failed && t->draft)
-        failed = rename(t->draft, t->path);
-    if (failed)
-        return -1;
-    free(t->draft);
-    t->draft = NULL;
-    return 0;
+    return status < 0 ? complain(path, disk__text(status), error, size) : 0;
 }
 
 int json_write(const char *path, const struct bench_options *options,
@@ -304,19 +213,17 @@ int json_write(const char *path, const struct bench_options *options,
                int n, char *error, size_t size)
 {
     json_t *root = json_document(options, facts, results, n);
-    struct target target;
+    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    size_t length = text ? strlen(text) : 0;
     int status;
 
-    if (!root) {
-        errno = ENOMEM;
-        return complain(path, error, size);
-    }
-    status = target_open(&target, path);
-    if (status == 0)
-        status = target_write(&target, root);
-    if (status < 0)
-        complain(path, error, size);
-    target_fini(&target);
     json_decref(root);
-    return status;
+    if (!text)
+        return complain(path, "out of memory", error, size);
+    text[length] = '\n'; /* in the place of the NUL */
+    /* What was printed so far comes first, if the path leads there, too. */
+    fflush(stdout);
+    status = disk__replace(path, text, length + 1, FLAGS);
+    free(text);
+    return status < 0 ? complain(path, disk__text(status), error, size) : 0;
 }

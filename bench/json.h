@@ -34,9 +34,9 @@ int json_print(FILE *out, const struct bench_options *options,
                int n);
 
 /*
- * Write the file in one piece: under its name there is never half of one.
- * What is no regular file (a pipe, /dev/stdout) is written directly. 0, or -1
- * with a line in error.
+ * Write the file in one piece: under its name there is never half of one. A
+ * FIFO, a device, and the file that standard output goes to are written
+ * directly. 0, or -1 with a line in error.
  */
 int json_write(const char *path, const struct bench_options *options,
                const struct run_facts *facts, const struct result *results,

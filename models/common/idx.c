@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * IDX files through zlib, whose gzopen reads plain files as they are. Nothing
+ * IDX files through zlib, whose gzdopen reads plain files as they are. Nothing
  * in the file is trusted: memory grows with the bytes that are really there,
  * not with the counts of the header, and after the last element the file must
  * end (which also makes zlib verify the checksum of a .gz).
@@ -8,13 +8,16 @@
 #include "common/idx.h"
 
 #include "common/problem.h"
+#include "disk/disk.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 enum { UNSIGNED_BYTES = 0x08, MAX_ITEMS = 10000000, CHUNK = 1 << 20 };
@@ -165,11 +168,15 @@ static int load_file(struct idx *idx, const char *directory, const char *part,
 
     if (find_file(directory, part, kind, dims, idx->path) < 0)
         return PROBLEM;
+    int fd = disk__open_regular(idx->path, O_RDONLY);
+    if (fd < 0)
+        return problem_set("%s: %s", idx->path, disk__text(fd));
+    idx->file = gzdopen(fd, "rb"); /* which closes it in the end */
+    if (!idx->file) {
+        close(fd);
+        return problem_set("%s: out of memory", idx->path);
+    }
     errno = 0;
-    idx->file = gzopen(idx->path, "rb");
-    if (!idx->file)
-        return problem_set("%s: %s", idx->path,
-                           errno ? strerror(errno) : "out of memory");
     *items = NULL;
     int status = read_header(idx, dims);
     if (status == 0)

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outfile.h - a result file that appears whole or not at all: written beside
- * its place under a temporary name and renamed when it is complete.
+ * outfile.h - a result file that appears whole or not at all. What a path may
+ * lead to, and what becomes of it, disk.h says; a FIFO and a device are
+ * written to directly.
  */
 #ifndef MODELS_OUTFILE_H
 #define MODELS_OUTFILE_H
 
+#include "disk/disk.h"
+
 #include <stdio.h>
 
+/* It must not move in memory while it is open. */
 struct outfile {
     FILE *file;
     const char *option; /* for messages: "--summary"; borrowed */
-    char *target;       /* links resolved; owned */
-    char *temporary;    /* NULL: target is no regular file, written directly */
+    const char *path;   /* as it was given; borrowed */
+    struct disk__output output;
 };
 
 /* Can it be written? Tried by making the temporary file and removing it.
@@ -22,7 +26,7 @@ int outfile_check(const char *option, const char *path);
 int outfile_open(struct outfile *out, const char *option, const char *path);
 /* Flush, and put the file in its place; on failure nothing is left. */
 int outfile_commit(struct outfile *out);
-/* Give up; nothing is left. Accepts zeroed and committed ones. */
+/* Give up; nothing is left. Accepts those that are closed already. */
 void outfile_discard(struct outfile *out);
 
 /* Remove the temporary file that is being written, if any. Async-signal-safe:

@@ -11,6 +11,7 @@
 
 #include "common/outfile.h"
 #include "common/problem.h"
+#include "disk/disk.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -123,8 +124,8 @@ static int read_header(struct reading *r)
     struct stat st;
     json_error_t error;
 
-    if (fstat(fileno(r->file), &st) != 0 || !S_ISREG(st.st_mode))
-        return wrong(r, "this is no regular file");
+    if (fstat(fileno(r->file), &st) != 0)
+        return wrong(r, strerror(errno));
     if (fread(length_bytes, 1, 8, r->file) != 8)
         return wrong(r, "this is no safetensors file: it is too short");
     for (int i = 7; i >= 0; i--)
@@ -223,11 +224,12 @@ static int read_floats(const struct reading *r, const struct model_variable *v,
 int weights_load(const char *path, const struct model *model,
                  float *const *values)
 {
-    struct reading r = {.path = path, .file = fopen(path, "rb")};
+    int status;
+    struct reading r = {.path = path, .file = disk__read_stream(path, &status)};
 
     if (!r.file)
-        return wrong(&r, strerror(errno));
-    int status = read_header(&r);
+        return wrong(&r, disk__text(status));
+    status = read_header(&r);
     for (int i = 0; i < model->nvariables && status == 0; i++)
         status = read_floats(&r, &model->variables[i], values[i]);
     json_decref(r.header);

@@ -10,6 +10,7 @@
 #include "gpt/text.h"
 
 #include "common/problem.h"
+#include "disk/disk.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -165,14 +166,14 @@ void text_fini(struct text *text)
 static int append(const char *path, char **bytes, size_t *length)
 {
     struct stat st;
-    FILE *file = fopen(path, "rb");
+    int status;
+    FILE *file = disk__read_stream(path, &status);
 
     if (!file)
-        return problem_set("--text: %s: %s", path, strerror(errno));
-    int status = 0;
+        return problem_set("--text: %s: %s", path, disk__text(status));
     char *grown = NULL;
-    if (fstat(fileno(file), &st) != 0 || !S_ISREG(st.st_mode))
-        status = problem_set("--text: %s: this is no regular file", path);
+    if (fstat(fileno(file), &st) != 0)
+        status = problem_set("--text: %s: %s", path, strerror(errno));
     else if ((int64_t)st.st_size > MOST_BYTES)
         status = problem_set("--text: %s: %lld bytes are more than %lld", path,
                              (long long)st.st_size, (long long)MOST_BYTES);

@@ -163,6 +163,39 @@ idx_directory() {
     done
 }
 
+@test "a path that leads to a FIFO or a link makes nobody wait" {
+    mkfifo "$OUT/fifo"
+    mkdir "$OUT/data"
+    ln -s ../fifo "$OUT/data/train-images-idx3-ubyte"
+    run timeout 20 "$MNIST" --steps 1 --data "$OUT/data"
+    [ "$status" -eq 1 ]
+    assert_one_line "train-images-idx3-ubyte" "no regular file"
+    run timeout 20 "$MNIST" --steps 1 --load-weights "$OUT/fifo"
+    [ "$status" -eq 1 ]
+    assert_one_line "$OUT/fifo" "no regular file"
+    run timeout 20 "$MNIST" --steps 1 --profile "$OUT/fifo"
+    [ "$status" -eq 1 ]
+    ln -s nothing "$OUT/dangling"
+    run timeout 20 "$MNIST" --steps 1 --summary "$OUT/dangling"
+    [ "$status" -eq 1 ]
+    assert_one_line "--summary $OUT/dangling" "a symbolic link to nothing"
+    cat "$OUT/fifo" >"$OUT/got" &
+    timeout 20 "$MNIST" --steps 1 --train-images 64 --test-images 1 \
+        --summary "$OUT/fifo"
+    wait
+    python3 -m json.tool "$OUT/got" >/dev/null
+    [ -p "$OUT/fifo" ] && [ -L "$OUT/dangling" ]
+    rm -r "$OUT/fifo" "$OUT/data" "$OUT/dangling" "$OUT/got"
+}
+
+@test "a summary to where the report goes is behind the report" {
+    "$MNIST" --steps 1 --train-images 64 --test-images 1 --summary /dev/stdout \
+        >"$OUT/log"
+    head -n 1 "$OUT/log" | grep -q '^mnist: '
+    sed -n '/^{/,/^}/p' "$OUT/log" | python3 -m json.tool >/dev/null
+    rm "$OUT/log"
+}
+
 @test "output that goes nowhere is an error" {
     run sh -c "'$MNIST' --steps 1 --train-images 64 --test-images 1 >/dev/full"
     [ "$status" -eq 1 ]

@@ -76,7 +76,7 @@ static void expect(const char *at, const char *text)
 START_TEST(what_is_no_such_file_is_told)
 {
     expect("/nowhere/at/all", "No such file or directory");
-    expect("/tmp", "this is no regular file");
+    expect("/tmp", "it is no regular file");
     expect(path, "this is no safetensors file: it is too short");
     put(1 << 20, "{}");
     expect(path, "this is no safetensors file: its header would be longer than "
