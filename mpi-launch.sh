@@ -9,9 +9,11 @@
 # that failed first, and says which one that was and how.
 #
 # mpirun does not always say that, so each rank runs below a small shell that
-# notes how its program ended, in a private directory that is gone afterwards,
-# or on stderr on other hosts. mpirun signals whole process groups: what it
-# ends, ends with its shell, which then notes nothing. So a shell whose program
+# tells how its program ended, through a pipe that this script holds, or on
+# stderr on other hosts. mpirun closes what ranks would inherit, so they open
+# the pipe as /proc/PID/fd/N, if that is it: nothing has a name, and nothing is
+# left behind, whatever is killed. mpirun signals whole process groups: what it
+# ends, ends with its shell, which then tells nothing. So a shell whose program
 # has ended does not let itself be interrupted, and if no signal ended it, leaves
 # those a moment whose programs were killed: these are why it ended.
 
@@ -129,6 +131,16 @@ fi
 [ -z "$hosts" ] || command+=(-H "$hosts")
 [ -z "$hostfile" ] || command+=(--hostfile "$hostfile")
 
+# Where it has too few, it waits for ever. Measured: 28, and four a rank.
+needed=$((32 + 4 * ranks))
+[ -z "$hosts$hostfile" ] || needed=64
+open_files=$(ulimit -n)
+if [ "$open_files" != unlimited ] && [ "$open_files" -lt "$needed" ]; then
+    ulimit -S -n "$needed" 2>/dev/null ||
+        die 1 "$ranks ranks take mpirun about $needed open files, and 'ulimit -n' allows $open_files: raise it (ulimit -n 1024; limits.conf)"
+    say "open files: $needed instead of $open_files"
+fi
+
 # On one host mpirun counts the cores; with hosts, their slots, of which too
 # few are an error of the command line that mpirun explains itself.
 crowded=
@@ -191,37 +203,102 @@ say "$(quoted "${command[@]}" "$@")"
 
 # ------------------------------------------------------------------- running
 
-# Arguments: a file in a directory that exists on this host only, the program.
+# Arguments: where the pipe is and what is to be found there, the program. If
+# all ranks are on this host, they have no use for Open MPI's TCP, by which each
+# would listen on all interfaces: unless its memory (4 MiB a rank, and some)
+# would not fit, or the caller has chosen. The launcher does not know where they
+# are: a scheduler or a default host file may say.
 # shellcheck disable=SC2016 # for the shell of the rank
 readonly one_rank='
-    notes=$1
-    shift
+    notes=$1 mark=$2
+    shift 2
+    if [ -z "${OMPI_MCA_btl-}" ] &&
+        [ "${OMPI_COMM_WORLD_LOCAL_SIZE-0}" = "${OMPI_COMM_WORLD_SIZE-1}" ]; then
+        free=$(stat -f -c "%a / 1024 * %S / 1024" /dev/shm 2>/dev/null)
+        [ $((${free:-0})) -lt $((8 * OMPI_COMM_WORLD_SIZE)) ] ||
+            export OMPI_MCA_btl=vader,self
+    fi
     "$@"
     status=$?
     [ $status -ne 0 ] || exit 0
     trap "" TERM
     set -- "$(date +%s%N)" "${OMPI_COMM_WORLD_RANK-?}" "$(hostname)" $status
-    if [ -d "${notes%/*}" ]; then
-        echo "$*" >>"$notes"
+    here=$(cat /proc/sys/kernel/random/boot_id)/$(readlink "$notes")
+    if [ "$here" = "$mark" ]; then
+        echo "$*" >"$notes"
     else
         echo "rank $2 on $3 ended with status $4" >&2
     fi
     [ $status -gt 128 ] || sleep 0.2
     exit $status'
 
-directory=$(mktemp -d "${TMPDIR:-/tmp}/mpi-launch.XXXXXXXX") ||
-    die 1 "no temporary directory can be made in ${TMPDIR:-/tmp}"
-trap 'rm -rf "$directory"' EXIT
+# Both ends of a pipe.
+exec {pipe}<> <(:)
+readonly notes=/proc/$$/fd/$pipe
+mark=$(cat /proc/sys/kernel/random/boot_id)/$(readlink "$notes")
+
+# ------------------------------------------------------------------- signals
+
+# mpirun, those below it, and those of its session: a list.
+# shellcheck disable=SC2317 # traps call it
+tree() {
+    local found=" $child " before='' file line processes=()
+    for file in /proc/[0-9]*/stat; do
+        line=''
+        { read -r -d '' line <"$file"; } 2>/dev/null
+        # Without the name, which may contain anything: process, state,
+        # parent, group, session.
+        [ -z "$line" ] || processes+=("${line%% *} ${line##*) }")
+    done
+    while [ "$found" != "$before" ]; do
+        before=$found
+        for line in "${processes[@]}"; do
+            # shellcheck disable=SC2086 # words
+            set -- $line
+            if [[ $found != *" $1 "* ]] &&
+                [[ $5 = "$child" || $found = *" $3 "* ]]; then
+                found+="$1 "
+            fi
+        done
+    done
+    echo "$found"
+}
+
+# End mpirun and its ranks, and remove what mpirun would have removed: its
+# directory, and the memory that Open MPI gives names in /dev/shm. On other
+# hosts its daemons see that it is gone, and do the same.
+# shellcheck disable=SC2317 # traps call it
+end_by_force() {
+    local pids memory pid
+    printf '%s: SIG%s again: mpirun and its ranks are ended by force\n' \
+        "$name" "$1" >&2
+    pids=$(tree)
+    memory=$(for pid in $pids; do
+        sed -n 's|.* \(/dev/shm/vader_segment\.[^ ]*\)$|\1|p' "/proc/$pid/maps"
+    done 2>/dev/null | sort -u)
+    # shellcheck disable=SC2086 # a list
+    kill -KILL $pids 2>/dev/null
+    # shellcheck disable=SC2046 # another: who has come meanwhile
+    kill -KILL $(tree) 2>/dev/null
+    [ -z "$memory" ] || xargs -d '\n' rm -f <<<"$memory"
+    rm -rf "${TMPDIR:-/tmp}/ompi.$(hostname -s).$(id -u)/pid.$child"
+}
 
 child=''
-signal=''
-# Once: a second signal makes mpirun leave without cleaning up after itself;
-# after the first, it ends ranks that do not listen within seconds.
+signal='' since=0
+# The first goes to mpirun, which ends ranks that do not listen within seconds.
+# One that comes a second or more later is meant: mpirun does not listen either.
+# (One that comes at once is often the same: timeout(1) and shells that end send
+# two. mpirun leaves at a second one without cleaning up after itself.)
 # shellcheck disable=SC2317 # traps call it
 pass_on() {
-    [ -z "$signal" ] || return 0
-    signal=$1
-    [ -z "$child" ] || kill -s "$1" "$child" 2>/dev/null
+    if [ -z "$signal" ]; then
+        signal=$1 since=${EPOCHREALTIME/[^0-9]/}
+        [ -z "$child" ] || kill -s "$1" "$child" 2>/dev/null
+    elif [ -n "$child" ] &&
+        [ $((${EPOCHREALTIME/[^0-9]/} - since)) -ge 1000000 ]; then
+        end_by_force "$1"
+    fi
 }
 trap 'pass_on INT' INT
 trap 'pass_on TERM' TERM
@@ -232,7 +309,7 @@ trap 'pass_on HUP' HUP
 # that reached mpirun twice, from the terminal and from here, would make it
 # leave without ending the ranks. If this shell is killed outright, the kernel
 # tells mpirun to end.
-setsid setpriv --pdeathsig TERM "${command[@]}" sh -c "$one_rank" rank "$directory/ends" "$@" <&0 &
+setsid setpriv --pdeathsig TERM "${command[@]}" sh -c "$one_rank" rank "$notes" "$mark" "$@" <&0 {pipe}>&- &
 child=$!
 
 # wait returns early for each signal passed on.
@@ -261,7 +338,9 @@ fi
 # turn: within a second, a rank that a signal ended was first. SIGABRT a program
 # that has lost another may well send itself, as all that have lost it do then:
 # who alone ended so, or alone otherwise, was first.
-first=$(sort -n "$directory/ends" 2>/dev/null | awk '
+# What is in the pipe is all that there will be.
+ends=$(while read -r -t 0.01 -u "$pipe" line; do echo "$line"; done)
+first=$([ -z "$ends" ] || sort -n <<<"$ends" | awk '
     NR == 1 { since = $1; first = $0 }
     $1 >= since + 1e9 { next }
     $4 > 128 && $4 != 134 && !killed { killed = $0 }

@@ -31,6 +31,23 @@ lines_with() { # text: how many lines of the output have it
     [ "$(lines_with '^3 of 3')" -eq 3 ]
 }
 
+@test "no rank of a job of one host listens to the network" {
+    cd "$BATS_TEST_TMPDIR"
+    timeout 30 "$ROOT/mpi-launch.sh" -np 3 "$LEAVE" sleep >out 2>&1 3>&- &
+    for _ in {1..200}; do
+        [ "$(grep -c 'sum: ok' out)" -lt 3 ] || break
+        sleep 0.1
+    done
+    local ranks
+    ranks=$(pgrep -f "^$LEAVE sleep")
+    [ "$(wc -w <<<"$ranks")" -eq 3 ]
+    run grep -F "$(printf 'pid=%s,\n' $ranks)" <(ss -Hltunp)
+    echo "$output"
+    kill %1
+    wait
+    [ -z "$output" ]
+}
+
 @test "a limited address space is shared out" {
     ulimit -v 4000000
     ranks 2

@@ -57,6 +57,18 @@ refused() { # status text argument...
     [[ $output == *"apt-get install openmpi-bin"* ]]
 }
 
+@test "too few open files are a line, and not for ever" {
+    ulimit -S -n 35
+    launch -np 2 true
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+    ulimit -n 35
+    launch -np 2 true
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == *"2 ranks take mpirun about 40 open files, and 'ulimit -n' allows 35: raise it"* ]]
+}
+
 @test "arguments arrive as they were given" {
     launch -np 1 printf '[%s]' 'a b' '$HOME' "it's" '' '*' '"' $'n\nl' '\'
     [ "$status" -eq 0 ]
@@ -174,7 +186,31 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
         grep -q "ended by SIG$signal" err
         ! pgrep -f "^sh -c.*mark-$BATS_TEST_TMPDIR"
     done
-    [ -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'mpi-launch.*')" ]
+}
+
+@test "a second signal ends an mpirun that is stuck, and its ranks" {
+    export TMPDIR=$PWD/tmp
+    mkdir tmp
+    env --default-signal=INT timeout -s KILL 60 "$LAUNCH" -np 2 \
+        sh -c "$stubborn" "mark-$BATS_TEST_TMPDIR" >out 2>err 3>&- &
+    for _ in {1..100}; do
+        [ "$(cat out 2>/dev/null | grep -c ready)" -ne 2 ] || break
+        sleep 0.1
+    done
+    launcher=$(pgrep -of "^bash .*$LAUNCH")
+    kill -STOP "$(pgrep -P "$launcher" mpirun)"
+    kill -INT "$launcher"
+    sleep 1.2
+    pgrep -f "^sh -c.*mark-$BATS_TEST_TMPDIR"
+    kill -INT "$launcher"
+    status=0
+    wait $! || status=$?
+    cat err
+    [ "$status" -eq 130 ]
+    grep -q 'SIGINT again: mpirun and its ranks are ended by force' err
+    grep -q 'ended by SIGINT' err
+    ! pgrep -f "^sh -c.*mark-$BATS_TEST_TMPDIR"
+    [ -z "$(find tmp -name 'pid.*')" ]
 }
 
 @test "nothing outlives a launcher that is killed outright" {
@@ -186,6 +222,7 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
         [ "$(wc -l <"$mark")" -lt 2 ] || break
         sleep 0.1
     done
+    [ "$(ls -A "$BATS_TEST_TMPDIR" | grep -v '^here$\|^ompi\.')" = '' ]
     kill -9 "$launcher"
     for _ in $(seq 100); do
         # shellcheck disable=SC2046 # numbers
