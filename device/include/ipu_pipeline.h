@@ -258,7 +258,8 @@ typedef struct ipu_pipeline_options {
     ipu_offload offload_weights;      /* OFF */
 
     int32_t allow_out_of_memory; /* 1: build what does not fit, too */
-    int32_t record;              /* 1: keep what ran when, of the last run */
+    int32_t record; /* 1: keep what ran when, of the last run, and count what
+                       runs and stages take here */
 } ipu_pipeline_options;
 
 void ipu_pipeline_options_init(ipu_pipeline_options *options, size_t size);
@@ -403,7 +404,8 @@ int64_t ipu_pipeline_events(const ipu_pipeline *pipeline,
 struct ipu_profile; /* ipu_report.h */
 
 /* Add to a profile all programs, named after stage and direction ("head
- * forward", "update on IPU 1"), and what ran when in the last run. */
+ * forward", "update on IPU 1"); with options.record also what ran when in the
+ * last run, what that took as a whole, and what was measured. */
 int ipu_pipeline_profile(const ipu_pipeline *pipeline,
                          struct ipu_profile *profile);
 

@@ -102,6 +102,8 @@ static int make_engine(const struct ipu_pipeline *p, struct ipu__copy *copy,
     if (!executable || !places) /* nothing is run there */
         return IPU_OK;
     IPU_TRY(ipu_engine_new(executable, engine));
+    if (p->options.record && copy == &p->copies[0])
+        IPU_TRY(ipu_engine_profile(*engine, 1));
     for (int32_t v = 0; v < executable->nvalues; v++) {
         const struct ipu__value *value = &executable->values[v];
         const struct ipu__variable *variable;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "compiler/program.h"
+#include "engine/counts.h"
 #include "pipeline/pipeline.h"
 #include "streams/streams.h"
 
@@ -233,6 +234,11 @@ static int build(struct ipu_pipeline *p, const ipu_pipeline_options *o)
     IPU_TRY(plan(p, o));
     IPU_TRY(ipu__pipeline_copies(p));
     IPU_TRY(ipu__pool_new(p->options.threads, p->nlanes, &p->pool));
+    if (p->options.record) {
+        p->counts = ipu__counts_new(0);
+        if (!p->counts)
+            return ipu__fail_memory(sizeof *p->counts);
+    }
     return make_feeds(p, o);
 }
 
@@ -333,6 +339,7 @@ void ipu_pipeline_free(ipu_pipeline *p)
         free(p->argument_names[i]);
     free(p->argument_names);
     ipu__gradients_free(p);
+    ipu__counts_free(p->counts);
     free(p->parts);
     free(p->chips);
     free(p->events);

@@ -189,9 +189,11 @@ struct ipu_pipeline {
     ipu_pipeline_event *events; /* owned */
     int64_t nevents, event_capacity;
     ipu_pipeline_info info;
-    int64_t idle_cycles; /* of all chips, while stages are at work */
-    int64_t work_cycles; /* ... of which there were */
-    int callback_status; /* what ended the last run, of the user's */
+    ipu_pipeline_info began;    /* as info was when the last run began */
+    struct ipu__counts *counts; /* owned: of runs, if they are recorded */
+    int64_t idle_cycles;        /* of all chips, while stages are at work */
+    int64_t work_cycles;        /* ... of which there were */
+    int callback_status;        /* what ended the last run, of the user's */
     bool running;
 };
 
@@ -237,7 +239,8 @@ int ipu__gradients_wait(struct ipu_pipeline *pipeline);
 void ipu__gradients_abandon(struct ipu_pipeline *pipeline, int status);
 /* account.c: bytes and cycles; IPU_ERR_FULL. */
 int ipu__pipeline_account(struct ipu_pipeline *pipeline);
-/* copy.c: memory and engines of the replicas. */
+/* copy.c: memory and engines of the replicas, which count where runs are
+ * recorded. */
 int ipu__pipeline_copies(struct ipu_pipeline *pipeline);
 void ipu__pipeline_copies_free(struct ipu_pipeline *pipeline);
 void *ipu__ring_at(const struct ipu__ring *ring, int64_t element);

@@ -1,42 +1,102 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pipeline in a profile: its programs, and what ran when. */
+/*
+ * profile.c - a pipeline in a profile: its programs, what ran when in its last
+ * run, and what that took as a whole.
+ *
+ * A program knows its inputs and outputs as streams. In a pipeline few of them
+ * are the host's: the others wait in the stash of a chip, or pass between
+ * stages, and are named so. An update is a slot of its own, after those of its
+ * mini-batches, as the chips meet before it.
+ */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "engine/counts.h"
 #include "pipeline/pipeline.h"
+#include "report/profile.h"
 
-static int add(ipu_profile *profile, const char *name, const char *direction,
-               int32_t ipu, const ipu_executable *executable,
-               const ipu_engine *engine)
+/* ----------------------------------------------------------------- programs */
+
+static bool begins(const char *name, const char *with)
 {
-    char text[128];
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+/* Of a stage's program; "input" and "output" are the host's. */
+static const char *kind_of(const struct ipu_pipeline *p,
+                           const struct ipu__part *part,
+                           const struct ipu__profile_stream *stream,
+                           bool forward)
+{
+    int number = 0;
+
+    if (begins(stream->name, "stash:"))
+        return "stash";
+    if (begins(stream->name, "grad:") || begins(stream->name, "dx:"))
+        return "link";
+    if (!forward)
+        return begins(stream->name, "in:") ? "stash" : "argument";
+    if (begins(stream->name, "out:"))
+        return part->position == p->npositions - 1 ? "output" : "link";
+    if (part->position > 0)
+        return "link";
+    if (sscanf(stream->name, "in:%d", &number) == 1 &&
+        number < p->options.narguments)
+        return "argument";
+    return "input";
+}
+
+/* A program, and the bodies of its loops; part NULL: of an update. */
+static int add(const struct ipu_pipeline *p, ipu_profile *profile,
+               const char *name, const struct ipu__part *part, bool forward,
+               int32_t ipu, const ipu_executable *executable,
+               const ipu_engine *engine, int64_t cycles)
+{
+    int32_t number = profile->nprograms;
+    struct ipu__program *program;
 
     if (!executable)
         return IPU_OK;
-    snprintf(text, sizeof text, "%.80s %s", name, direction);
-    return ipu_profile_add(profile, text, ipu, executable, engine);
+    IPU_TRY(ipu_profile_add(profile, name, ipu, executable, engine));
+    program = &profile->programs[number];
+    program->pipeline_cycles = cycles;
+    for (int32_t i = 0; i < program->nstreams; i++) {
+        struct ipu__profile_stream *s = &program->streams[i];
+
+        if (strcmp(s->kind, "call") != 0)
+            s->kind = part ? kind_of(p, part, s, forward) : "link";
+    }
+    return IPU_OK;
 }
 
-static int add_programs(const ipu_pipeline *p, ipu_profile *profile)
+static int add_programs(const struct ipu_pipeline *p, ipu_profile *profile)
 {
     const struct ipu__copy *copy = &p->copies[0];
-    char text[64];
+    char text[128];
 
     for (int32_t i = 0; i < p->nparts; i++) {
         const struct ipu__part *part = &p->parts[i];
 
-        IPU_TRY(add(profile, part->name, "forward", part->ipu, part->forward,
-                    copy->forward[i]));
-        IPU_TRY(add(profile, part->name, "backward", part->ipu, part->backward,
-                    copy->backward[i]));
+        snprintf(text, sizeof text, "%.80s forward", part->name);
+        IPU_TRY(add(p, profile, text, part, true, part->ipu, part->forward,
+                    copy->forward[i], part->forward_cycles));
+        snprintf(text, sizeof text, "%.80s backward", part->name);
+        IPU_TRY(add(p, profile, text, part, false, part->ipu, part->backward,
+                    copy->backward[i],
+                    part->backward_cycles + part->recompute_cycles));
     }
     for (int32_t c = 0; c < p->nchips; c++) {
-        snprintf(text, sizeof text, "IPU %d", (int)p->chips[c].ipu);
-        IPU_TRY(add(profile, "update on", text, p->chips[c].ipu,
-                    p->chips[c].update, copy->update[c]));
+        snprintf(text, sizeof text, "update on IPU %d", (int)p->chips[c].ipu);
+        IPU_TRY(add(p, profile, text, NULL, false, p->chips[c].ipu,
+                    p->chips[c].update, copy->update[c],
+                    p->chips[c].update_cycles));
     }
     return IPU_OK;
 }
+
+/* ------------------------------------------------------------ what ran when
+ */
 
 static int add_events(const ipu_pipeline *p, ipu_profile *profile)
 {
@@ -48,10 +108,11 @@ static int add_events(const ipu_pipeline *p, ipu_profile *profile)
     for (int64_t i = 0; i < p->nevents; i++) {
         const ipu_pipeline_event *e = &p->events[i];
         bool update = e->kind == IPU_STAGE_UPDATE;
+        int64_t updates = update ? e->mini_batch + 1 : e->slot / p->plan.slots;
 
         slots[i] = (ipu_pipeline_slot){
             .ipu = e->ipu,
-            .slot = (int32_t)e->slot,
+            .slot = (int32_t)(e->slot + (p->training ? updates : 0)),
             .stage = update ? 0 : e->stage,
             .kind = e->kind,
             .mini_batch = update ? -1 : (int32_t)e->mini_batch,
@@ -63,11 +124,136 @@ static int add_events(const ipu_pipeline *p, ipu_profile *profile)
     return status;
 }
 
+/* --------------------------------------------------------------- as a whole */
+
+/* The mean of an execution; 0: it was not measured. */
+static int64_t mean_ns(const ipu_engine *engine)
+{
+    ipu_engine_times times = {.size = sizeof times};
+
+    if (!engine || ipu_engine_get_times(engine, &times) < 0 || times.runs == 0)
+        return 0;
+    return times.run_ns / times.runs;
+}
+
+static int add_stages(const ipu_pipeline *p, struct ipu__profile_run *run,
+                      ipu_profile *profile)
+{
+    int64_t serial = p->options.batch_serialization_iterations;
+
+    run->stages = calloc((size_t)p->nparts, sizeof *run->stages);
+    if (!run->stages)
+        return ipu__fail_memory((size_t)p->nparts * sizeof *run->stages);
+    run->nstages = p->nparts;
+    for (int32_t i = 0; i < p->nparts; i++) {
+        const struct ipu__part *part = &p->parts[i];
+        int64_t ns = mean_ns(p->copies[0].forward[i]) +
+                     mean_ns(p->copies[0].backward[i]);
+
+        run->stages[i] = (struct ipu__profile_stage){
+            .name = ipu__profile_keep(profile, part->name),
+            .position = part->position,
+            .ipu = part->ipu,
+            .forward = serial * part->forward_cycles,
+            .backward = serial * part->backward_cycles,
+            .recompute = serial * part->recompute_cycles,
+            .stash_bytes = serial * part->stash_bytes,
+            .stash_depth = ipu_schedule_stash(&p->schedule, part->position),
+            .sent_bytes = serial * (part->forward_sends + part->backward_sends),
+            .ns = ns > 0 ? serial * ns : -1,
+        };
+    }
+    return IPU_OK;
+}
+
+static int add_chips(const ipu_pipeline *p, struct ipu__profile_run *run)
+{
+    run->chips = calloc((size_t)p->nlanes, sizeof *run->chips);
+    if (!run->chips)
+        return ipu__fail_memory((size_t)p->nlanes * sizeof *run->chips);
+    run->nchips = p->nlanes;
+    for (int32_t i = 0; i < p->nlanes; i++) {
+        ipu_pipeline_ipu_info info = {.size = sizeof info};
+
+        IPU_TRY(ipu_pipeline_ipu(p, i, &info));
+        run->chips[i] = (struct ipu__profile_chip){
+            .ipu = info.ipu,
+            .update = info.update_cycles,
+            .offload = info.offload_cycles,
+            .variable_bytes = info.variable_bytes,
+            .stash_bytes = info.stash_bytes,
+            .program_bytes = info.program_bytes,
+            .streaming_bytes = info.streaming_bytes,
+            .automatic_bytes = info.automatic_bytes,
+            .tile_bytes = info.tile_bytes,
+            .bytes_per_tile = info.bytes_per_tile,
+        };
+    }
+    return IPU_OK;
+}
+
+/* Of the last run. */
+static void add_figures(const ipu_pipeline *p, struct ipu__profile_run *run)
+{
+    const ipu_pipeline_info *now = &p->info, *before = &p->began;
+
+    run->replicas = p->options.replicas;
+    run->io_tiles = p->options.io_tiles;
+    run->clock_hz = p->system.ipu.clock_hz;
+    run->mini_batches = now->mini_batches - before->mini_batches;
+    run->updates = now->updates - before->updates;
+    run->slots = now->slots - before->slots;
+    run->total = now->total_cycles - before->total_cycles;
+    run->work = now->compute_cycles - before->compute_cycles;
+    run->exchange = now->exchange_cycles - before->exchange_cycles;
+    run->sync = now->sync_cycles - before->sync_cycles;
+    run->host = now->host_cycles - before->host_cycles;
+    run->update = now->update_cycles - before->update_cycles;
+}
+
+static void add_times(const ipu_pipeline *p, struct ipu__profile_run *run)
+{
+    const struct ipu__counts *c = p->counts;
+
+    run->times.size = sizeof run->times;
+    if (!c || c->runs == 0)
+        return;
+    run->measured = true;
+    run->times.runs = c->runs;
+    run->times.run_ns = c->run_ns;
+    run->times.fastest_ns = c->fastest_ns;
+    run->times.between_ns = ipu__counts_between(c);
+}
+
+static int add_run(const ipu_pipeline *p, ipu_profile *profile)
+{
+    struct ipu__profile_run run = {0};
+    int status;
+
+    add_figures(p, &run);
+    add_times(p, &run);
+    status = add_stages(p, &run, profile);
+    if (status >= 0)
+        status = add_chips(p, &run);
+    if (status >= 0 && profile->lacks_memory)
+        status = ipu__fail_memory(1);
+    if (status < 0) {
+        ipu__run_free(&run);
+        return status;
+    }
+    ipu__run_free(&profile->run);
+    profile->run = run;
+    return IPU_OK;
+}
+
 int ipu_pipeline_profile(const ipu_pipeline *pipeline, ipu_profile *profile)
 {
     if (!pipeline || !profile)
         return ipu__fail(IPU_ERR_ARGUMENT, "%s is NULL",
                          pipeline ? "the profile" : "the pipeline");
     IPU_TRY(add_programs(pipeline, profile));
-    return pipeline->nevents > 0 ? add_events(pipeline, profile) : IPU_OK;
+    if (pipeline->nevents == 0)
+        return IPU_OK;
+    IPU_TRY(add_events(pipeline, profile));
+    return add_run(pipeline, profile);
 }

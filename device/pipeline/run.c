@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/counts.h"
 #include "pipeline/feed.h"
 #include "pipeline/pipeline.h"
 #include "streams/streams.h"
@@ -245,6 +246,9 @@ int ipu_pipeline_run(ipu_pipeline *pipeline)
                          "it");
     pipeline->running = true;
     pipeline->nevents = 0;
+    pipeline->began = pipeline->info;
+    if (pipeline->counts)
+        ipu__counts_begin(pipeline->counts);
     pipeline->callback_status = 0;
     if (pipeline->options.outfeed)
         ipu__outfeed_begin(pipeline->options.outfeed);
@@ -255,6 +259,8 @@ int ipu_pipeline_run(ipu_pipeline *pipeline)
     }
     if (pipeline->options.outfeed)
         ipu__outfeed_end(pipeline->options.outfeed, status);
+    if (pipeline->counts)
+        ipu__counts_end(pipeline->counts, status >= 0);
     pipeline->running = false;
     return status;
 }

@@ -11,7 +11,7 @@
 enum {
     IPU__FINDING_TEXT = 320,
     IPU__MOST_FINDINGS = 12, /* of each sort */
-    IPU__WORDS_TEXT = 400,
+    IPU__WORDS_TEXT = 512,
     IPU__MOST_WORDS = 7
 };
 

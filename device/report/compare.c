@@ -215,9 +215,12 @@ int ipu__compare(const struct ipu_profile *before,
     int status = IPU_OK;
 
     *c = (struct ipu__comparison){.before = before, .after = after};
-    c->pairs = calloc((size_t)before->nprograms + 1, sizeof *c->pairs);
+    c->pairs = calloc((size_t)before->nprograms + 2, sizeof *c->pairs);
     if (!c->pairs)
         return ipu__fail_memory(sizeof *c->pairs);
+    status = ipu__compare_runs(c, &c->pairs[0]);
+    if (status > 0)
+        c->npairs = c->nruns = status;
     for (int32_t i = 0; i < before->nprograms && status >= 0; i++) {
         const struct ipu__program *other = partner(before, after, i);
 
@@ -269,7 +272,7 @@ int ipu_profile_compare(const ipu_profile *before, const ipu_profile *after,
     IPU_TRY(ipu__check_size("change", change->size, sizeof *change));
     IPU_TRY(ipu__compare(before, after, &c));
     worst.size = change->size;
-    worst.programs = c.npairs;
+    worst.programs = c.npairs - c.nruns;
     for (int32_t i = 0; i < c.npairs; i++)
         for (int32_t k = 0; k < c.pairs[i].nfigures; k++) {
             const struct ipu__figure *f = &c.pairs[i].figures[k];

@@ -40,11 +40,19 @@ struct ipu__pair {
 
 struct ipu__comparison {
     const struct ipu_profile *before, *after;
-    struct ipu__pair *pairs; /* owned */
+    struct ipu__program pipelines[2]; /* own nothing: what is told of the runs
+                                         of both, if both have one */
+    struct ipu__pair *pairs; /* owned; that of pipelines is the first */
     int32_t npairs;
+    int32_t nruns; /* of them, of pipelines: 0 or 1 */
 };
 
-/* IPU_ERR_DATA if they have no program in common. */
+/* The pair of both pipelines; 1, or 0: they have none, or a failure. */
+int ipu__compare_runs(struct ipu__comparison *comparison,
+                      struct ipu__pair *pair);
+
+/* IPU_ERR_DATA if they have no program in common. The comparison must stay
+ * where it is. */
 int ipu__compare(const struct ipu_profile *before,
                  const struct ipu_profile *after,
                  struct ipu__comparison *comparison);

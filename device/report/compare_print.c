@@ -52,12 +52,22 @@ static bool changed(const struct ipu__figure *f)
     return f->come || f->gone || f->before != f->after;
 }
 
+static bool has(const struct ipu__pair *pair, enum ipu__figure_of of)
+{
+    for (int32_t i = 0; i < pair->nfigures; i++)
+        if (pair->figures[i].of == of)
+            return true;
+    return false;
+}
+
 /* Ops and steps that are as they were are only counted. */
 static void print_sort(const struct ipu__pair *pair, enum ipu__figure_of of,
                        struct ipu__text *text)
 {
     int32_t shown = 0, more = 0, same = 0;
 
+    if (!has(pair, of))
+        return;
     ipu__text_put(text, "\n%s\n", titles[of]);
     for (int32_t i = 0; i < pair->nfigures; i++) {
         const struct ipu__figure *f = &pair->figures[i];

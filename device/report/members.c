@@ -127,11 +127,58 @@ const struct ipu__json_member ipu__times_json[] = {
 
 #define PROGRAM(kind, field) M(struct ipu__program, kind, field)
 const struct ipu__json_member ipu__program_json[] = {
-    PROGRAM(TEXT, name),         PROGRAM(TEXT_OR_NULL, parent),
-    PROGRAM(INT64, iterations),  PROGRAM(INT32, ipu),
-    PROGRAM(INT32, ipus),        PROGRAM(INT64, half_cycles),
-    PROGRAM(INT64, code_bytes),  PROGRAM(INT64, exchange_code_bytes),
-    PROGRAM(INT64, state_bytes), END};
+    PROGRAM(TEXT, name),
+    PROGRAM(TEXT_OR_NULL, parent),
+    PROGRAM(INT64, iterations),
+    PROGRAM(INT32, ipu),
+    PROGRAM(INT32, ipus),
+    PROGRAM(INT64, half_cycles),
+    PROGRAM(INT64, code_bytes),
+    PROGRAM(INT64, exchange_code_bytes),
+    PROGRAM(INT64, state_bytes),
+    PROGRAM(INT64_OR_0, pipeline_cycles),
+    END};
+
+#define STAGE(kind, field) M(struct ipu__profile_stage, kind, field)
+const struct ipu__json_member ipu__stage_json[] = {STAGE(TEXT, name),
+                                                   STAGE(INT32, position),
+                                                   STAGE(INT32, ipu),
+                                                   STAGE(INT64, forward),
+                                                   STAGE(INT64, backward),
+                                                   STAGE(INT64, recompute),
+                                                   STAGE(INT64, stash_bytes),
+                                                   STAGE(INT64, stash_depth),
+                                                   STAGE(INT64, sent_bytes),
+                                                   STAGE(INT64, ns),
+                                                   END};
+
+#define CHIP(kind, field) M(struct ipu__profile_chip, kind, field)
+const struct ipu__json_member ipu__chip_json[] = {CHIP(INT32, ipu),
+                                                  CHIP(INT64, update),
+                                                  CHIP(INT64, offload),
+                                                  CHIP(INT64, variable_bytes),
+                                                  CHIP(INT64, stash_bytes),
+                                                  CHIP(INT64, program_bytes),
+                                                  CHIP(INT64, streaming_bytes),
+                                                  CHIP(INT64, automatic_bytes),
+                                                  CHIP(INT64, tile_bytes),
+                                                  CHIP(INT64, bytes_per_tile),
+                                                  END};
+
+#define RUN(kind, field) M(struct ipu__profile_run, kind, field)
+const struct ipu__json_member ipu__run_json[] = {RUN(INT32, replicas),
+                                                 RUN(BOOL, io_tiles),
+                                                 RUN(INT64, mini_batches),
+                                                 RUN(INT64, updates),
+                                                 RUN(INT64, slots),
+                                                 RUN(INT64, total),
+                                                 RUN(INT64, work),
+                                                 RUN(INT64, exchange),
+                                                 RUN(INT64, sync),
+                                                 RUN(INT64, host),
+                                                 RUN(INT64, update),
+                                                 RUN(REAL, clock_hz),
+                                                 END};
 
 #define SLOT(kind, field) M(ipu_pipeline_slot, kind, field)
 const struct ipu__json_member ipu__slot_json[] = {

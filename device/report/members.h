@@ -38,6 +38,9 @@ extern const struct ipu__json_member ipu__cycles_json[];
 extern const struct ipu__json_member ipu__times_json[];
 extern const struct ipu__json_member ipu__program_json[];
 extern const struct ipu__json_member ipu__slot_json[];
+extern const struct ipu__json_member ipu__run_json[];
+extern const struct ipu__json_member ipu__stage_json[];
+extern const struct ipu__json_member ipu__chip_json[];
 
 /* A new object; NULL: no memory. */
 json_t *ipu__json_pack(const struct ipu__json_member *members,

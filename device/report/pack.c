@@ -14,6 +14,7 @@
 #include "report/analysis.h"
 #include "report/json.h"
 #include "report/members.h"
+#include "report/run.h"
 #include "target/target.h"
 
 static json_t *pack_target(const ipu_target *target)
@@ -189,6 +190,8 @@ int ipu__profile_pack(const struct ipu_profile *profile, json_t **document)
     }
     if (profile->nslots > 0)
         json_object_set_new(json, "pipeline", pack_slots(profile));
+    if (status >= 0)
+        status = ipu__run_pack(profile, json);
     if (status >= 0 && !json)
         status = ipu__fail_memory(sizeof *profile);
     if (status < 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "report/analysis.h"
+#include "report/run.h"
 
 static void print_head(const struct ipu_profile *profile,
                        const struct ipu__program *p, struct ipu__text *text)
@@ -111,7 +112,10 @@ static void print_overview(const struct ipu_profile *profile,
         ipu__text_put_padded(text, ipu__shorten(p->name, 28, name, sizeof name),
                              28);
         ipu__text_put(text, " %4d %6d %14s %11s", (int)p->ipu, (int)p->nsteps,
-                      ipu__count_within(p->cycles.total, 14, a),
+                      ipu__count_within(p->pipeline_cycles > 0
+                                            ? p->pipeline_cycles
+                                            : p->cycles.total,
+                                        14, a),
                       ipu__bytes_text((double)p->memory.fullest_tile_bytes, b));
         ipu__text_put(text, " %9s\n",
                       p->measured ? ipu__seconds_text(mean, a) : "-");
@@ -121,14 +125,14 @@ static void print_overview(const struct ipu_profile *profile,
 
 int ipu__print_text(const struct ipu_profile *profile, struct ipu__text *text)
 {
-    if (profile->nprograms == 0 && profile->nslots == 0)
+    if (profile->nprograms == 0 && !ipu__has_pipeline(profile))
         ipu__text_put(text, "the profile has no programs\n");
-    if (profile->nprograms > 1)
-        print_overview(profile, text);
-    if (profile->nslots > 0) {
+    if (ipu__has_pipeline(profile)) {
         IPU_TRY(ipu__print_pipeline(profile, text));
         ipu__text_put(text, "\n");
     }
+    if (profile->nprograms > 1)
+        print_overview(profile, text);
     for (int32_t i = 0; i < profile->nprograms; i++) {
         if (i > 0)
             ipu__text_put(text, "\n");

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print_pipeline.c - a pipeline's schedule as text: a row for each chip, a
- * column for each slot, in it what the chip does and with which mini-batch.
+ * print_pipeline.c - a pipeline as text: its run as a whole, in sentences and
+ * by what it is spent on; a line for each stage and each chip; and the
+ * schedule, a row for each chip, a column for each slot, in it what the chip
+ * does and with which mini-batch.
  *
  *     IPU   0   1   2   3
  *       0  F0  F1  F2  B0
@@ -16,8 +18,9 @@
 #include <string.h>
 
 #include "report/print.h"
+#include "report/run.h"
 
-enum { CELL = 6, CELLS = (80 - 6) / CELL, MOST_BLOCKS = 8 };
+enum { CELL = 6, CELLS = (80 - 6) / CELL, MOST_BLOCKS = 8, BAR = 20 };
 
 /* What a chip does in a slot. */
 struct cell {
@@ -61,58 +64,6 @@ static void print_cell(const struct cell *cell, struct ipu__text *text)
     ipu__text_put(text, "%*.*s", CELL, CELL - 1, sign);
 }
 
-static void find_extent(const struct ipu_profile *p, int32_t *ipus,
-                        int32_t *slots)
-{
-    *ipus = *slots = 0;
-    for (int32_t i = 0; i < p->nslots; i++) {
-        if (p->slots[i].ipu >= *ipus)
-            *ipus = p->slots[i].ipu + 1;
-        if (p->slots[i].slot >= *slots)
-            *slots = p->slots[i].slot + 1;
-    }
-}
-
-static int by_slot_and_chip(const void *first, const void *second)
-{
-    const ipu_pipeline_slot *a = first, *b = second;
-
-    if (a->slot != b->slot)
-        return a->slot < b->slot ? -1 : 1;
-    return a->ipu < b->ipu ? -1 : a->ipu > b->ipu;
-}
-
-/* busy: cycles that chips work, all together; all: cycles of the pipeline, a
- * slot's being those of the chip that needs the longest for it. */
-static int sum_slots(const struct ipu_profile *p, int64_t *busy, int64_t *all)
-{
-    size_t n = (size_t)p->nslots;
-    ipu_pipeline_slot *sorted = malloc(n * sizeof *sorted);
-    int64_t work = 0, longest = 0;
-
-    *busy = *all = 0;
-    if (!sorted)
-        return ipu__fail_memory(n * sizeof *sorted);
-    memcpy(sorted, p->slots, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, by_slot_and_chip);
-    for (size_t i = 0; i < n; i++) {
-        const ipu_pipeline_slot *next = i + 1 < n ? &sorted[i + 1] : NULL;
-
-        work += sorted[i].cycles;
-        *busy += sorted[i].cycles;
-        if (next && next->slot == sorted[i].slot && next->ipu == sorted[i].ipu)
-            continue;
-        longest = work > longest ? work : longest;
-        work = 0;
-        if (next && next->slot == sorted[i].slot)
-            continue;
-        *all += longest;
-        longest = 0;
-    }
-    free(sorted);
-    return IPU_OK;
-}
-
 static int print_slots(const struct ipu_profile *profile, int32_t ipus,
                        int32_t slots, struct ipu__text *text)
 {
@@ -140,24 +91,139 @@ static int print_slots(const struct ipu_profile *profile, int32_t ipus,
     return IPU_OK;
 }
 
+/* ------------------------------------------------------------- the whole run
+ */
+
+static void print_head(const struct ipu_profile *profile,
+                       struct ipu__text *text)
+{
+    char name[160], line[192];
+
+    snprintf(line, sizeof line, "%s: the pipeline",
+             ipu__shorten(profile->name, 60, name, sizeof name));
+    ipu__text_put(text, "%s\n", line);
+    for (const char *c = line; *c; c++)
+        if (((unsigned char)*c & 0xc0) != 0x80)
+            ipu__text_put(text, "=");
+    ipu__text_put(text, "\n");
+}
+
+static int print_sentences(const struct ipu_profile *profile,
+                           struct ipu__text *text)
+{
+    char sentences[IPU__MOST_WORDS][IPU__WORDS_TEXT];
+    int32_t count;
+
+    IPU_TRY(ipu__say_run(profile, sentences, &count));
+    for (int32_t i = 0; i < count; i++)
+        ipu__text_put_wrapped(text, "* ", 2, sentences[i]);
+    return IPU_OK;
+}
+
+static void print_phases(const struct ipu__profile_run *r,
+                         struct ipu__text *text)
+{
+    const struct {
+        const char *name;
+        int64_t cycles;
+    } phases[] = {{"stages", r->work},    {"between IPUs", r->exchange},
+                  {"sync", r->sync},      {"host", r->host},
+                  {"updates", r->update}, {"in all", r->total}};
+
+    ipu__text_put(text, "\ncycles of a run\n");
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+        double part = ipu__percent((double)phases[i].cycles, (double)r->total);
+        char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
+
+        ipu__text_put(
+            text, "  %-12s %15s %11s %5.1f %%", phases[i].name,
+            ipu__count_within(phases[i].cycles, 15, a),
+            ipu__seconds_text((double)phases[i].cycles / r->clock_hz, b), part);
+        if (i + 1 < sizeof phases / sizeof *phases)
+            ipu__text_put_bar(text, part / 100, BAR);
+        ipu__text_put(text, "\n");
+    }
+}
+
+/* Cycles and bytes of a mini-batch. */
+static void print_stages(const struct ipu__profile_run *r,
+                         struct ipu__text *text)
+{
+    char name[96], a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT],
+        c[IPU__NUMBER_TEXT], d[IPU__NUMBER_TEXT], e[IPU__NUMBER_TEXT];
+
+    ipu__text_put(text, "\n  %-16s %3s %10s %10s %10s %10s %10s\n",
+                  "of a mini-batch", "IPU", "forward", "backward", "again",
+                  "kept", "here");
+    for (int32_t i = 0; i < r->nstages; i++) {
+        const struct ipu__profile_stage *s = &r->stages[i];
+
+        ipu__text_put(text, "  ");
+        ipu__text_put_padded(text, ipu__shorten(s->name, 16, name, sizeof name),
+                             16);
+        ipu__text_put(
+            text, " %3d %10s %10s %10s %10s %10s\n", (int)s->ipu,
+            ipu__count_within(s->forward, 10, a),
+            ipu__count_within(s->backward, 10, b),
+            s->recompute ? ipu__count_within(s->recompute, 10, c) : "-",
+            ipu__bytes_text((double)s->stash_bytes, d),
+            s->ns < 0 ? "-" : ipu__seconds_text((double)s->ns / 1e9, e));
+    }
+}
+
+static void print_chips(const struct ipu__profile_run *r,
+                        struct ipu__text *text)
+{
+    char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT], c[IPU__NUMBER_TEXT],
+        d[IPU__NUMBER_TEXT], e[IPU__NUMBER_TEXT], f[IPU__NUMBER_TEXT];
+
+    ipu__text_put(text, "\n  %3s %10s %10s %10s %10s %10s %10s\n", "IPU",
+                  "update", "of it move", "variables", "stashes", "beside",
+                  "full tile");
+    for (int32_t i = 0; i < r->nchips; i++) {
+        const struct ipu__profile_chip *chip = &r->chips[i];
+
+        ipu__text_put(text, "  %3d %10s %10s %10s %10s %10s %10s\n",
+                      (int)chip->ipu, ipu__count_within(chip->update, 10, a),
+                      ipu__count_within(chip->offload, 10, b),
+                      ipu__bytes_text((double)chip->variable_bytes, c),
+                      ipu__bytes_text((double)chip->stash_bytes, d),
+                      ipu__bytes_text((double)chip->streaming_bytes, e),
+                      ipu__bytes_text((double)chip->tile_bytes, f));
+    }
+}
+
+static int print_schedule(const struct ipu_profile *profile,
+                          struct ipu__text *text)
+{
+    struct ipu__slots_account s;
+    char a[IPU__NUMBER_TEXT];
+
+    IPU_TRY(ipu__account_slots(profile, &s));
+    ipu__text_put(text,
+                  "\nschedule: %d IPU%s, %d slots, %s cycles of stages and "
+                  "updates\n"
+                  "F forward, B backward, R recompute, U update, with the "
+                  "number of the mini-batch\n",
+                  (int)s.ipus, s.ipus == 1 ? "" : "s", (int)s.slots,
+                  ipu__count_text(s.stages + s.updates, a));
+    return print_slots(profile, s.ipus, s.slots, text);
+}
+
 int ipu__print_pipeline(const struct ipu_profile *profile,
                         struct ipu__text *text)
 {
-    int32_t ipus, slots;
-    int64_t busy = 0, all = 0;
-    char a[IPU__NUMBER_TEXT];
+    const struct ipu__profile_run *run = &profile->run;
 
-    if (profile->nslots == 0)
+    if (!ipu__has_pipeline(profile))
         return IPU_OK;
-    find_extent(profile, &ipus, &slots);
-    IPU_TRY(sum_slots(profile, &busy, &all));
-    ipu__text_put(
-        text,
-        "pipeline: %d IPU%s, %d slots, %s cycles; the chips are idle "
-        "%.1f %% of that\n"
-        "F forward, B backward, R recompute, U update, with the number "
-        "of the mini-batch\n",
-        (int)ipus, ipus == 1 ? "" : "s", (int)slots, ipu__count_text(all, a),
-        all > 0 ? 100 - ipu__percent((double)busy, (double)all * ipus) : 0);
-    return print_slots(profile, ipus, slots, text);
+    print_head(profile, text);
+    IPU_TRY(print_sentences(profile, text));
+    if (run->nstages > 0) {
+        print_phases(run, text);
+        print_stages(run, text);
+    }
+    if (run->nchips > 0)
+        print_chips(run, text);
+    return profile->nslots > 0 ? print_schedule(profile, text) : IPU_OK;
 }

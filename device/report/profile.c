@@ -106,6 +106,7 @@ void ipu_profile_free(ipu_profile *profile)
         free_program(&profile->programs[i]);
     for (size_t i = 0; i < profile->ntexts; i++)
         free(profile->texts[i]);
+    ipu__run_free(&profile->run);
     free(profile->texts);
     free(profile->programs);
     free(profile->slots);
@@ -195,6 +196,16 @@ int ipu_profile_set_pipeline(ipu_profile *profile, int32_t count,
 
 /* ----------------------------------------------------------------- questions
  */
+
+bool ipu__stream_of_host(const struct ipu__profile_stream *stream)
+{
+    static const char *const kinds[] = {"input", "output", "call"};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(stream->kind, kinds[i]) == 0)
+            return true;
+    return false;
+}
 
 int32_t ipu__program_tiles(const struct ipu__program *program)
 {

@@ -74,11 +74,16 @@ struct ipu__profile_tiles {
     int64_t total;
 };
 
+/* kind: "input", "output" and "call" are the host's; of a program of a pipeline
+ * "stash" is what waits on the chip, "link" comes from another stage or goes to
+ * one, "argument" is there for the whole run. */
 struct ipu__profile_stream {
     const char *name;
-    const char *kind; /* "input", "output", "call" */
+    const char *kind;
     int64_t bytes, cycles;
 };
+
+bool ipu__stream_of_host(const struct ipu__profile_stream *stream);
 
 struct ipu__program {
     const char *name;
@@ -90,6 +95,9 @@ struct ipu__program {
     ipu_target target;
     ipu_memory_info memory;
     ipu_program_cycles cycles;
+    /* Of a pipeline's, what an execution takes there: with what is moved to and
+     * from beside the chip; 0: it is none of a pipeline. */
+    int64_t pipeline_cycles;
     int64_t half_cycles; /* of the steps, if all elements were halves */
     int64_t code_bytes, exchange_code_bytes, state_bytes; /* on each tile */
     bool measured;
@@ -104,12 +112,51 @@ struct ipu__program {
     int32_t nstreams;
 };
 
+/* A stage of a pipeline; of one mini-batch. */
+struct ipu__profile_stage {
+    const char *name;
+    int32_t position, ipu;
+    int64_t forward, backward, recompute; /* cycles */
+    int64_t stash_bytes, stash_depth; /* depth: how many wait beside the one at
+                                         work */
+    int64_t sent_bytes;               /* to other chips, there and back */
+    int64_t ns; /* measured, there and back; -1: not measured */
+};
+
+/* A chip of a pipeline. Bytes are of the whole chip but those of a tile. */
+struct ipu__profile_chip {
+    int32_t ipu;
+    int64_t update;  /* cycles of one */
+    int64_t offload; /* ... of these, to move what lies beside the chip */
+    int64_t variable_bytes, stash_bytes, program_bytes;
+    int64_t streaming_bytes, automatic_bytes; /* beside; because of AUTO */
+    int64_t tile_bytes, bytes_per_tile;
+};
+
+/* A run of a pipeline as a whole: cycles are those of the last one, times of
+ * all that were measured. */
+struct ipu__profile_run {
+    int32_t replicas;
+    bool io_tiles; /* streams overlap with stages */
+    int64_t mini_batches, updates, slots;
+    int64_t total, work, exchange, sync, host, update;
+    double clock_hz;
+    bool measured;
+    ipu_engine_times times;
+    struct ipu__profile_stage *stages; /* owned; 0 of them: nothing is known of
+                                          the run as a whole */
+    int32_t nstages;
+    struct ipu__profile_chip *chips; /* owned */
+    int32_t nchips;
+};
+
 struct ipu_profile {
     const char *name;
     struct ipu__program *programs; /* owned */
     int32_t nprograms;
     ipu_pipeline_slot *slots; /* owned */
     int32_t nslots;
+    struct ipu__profile_run run; /* of the pipeline */
     char **texts; /* owned, each owned: all texts of the profile */
     size_t ntexts, text_capacity;
     bool lacks_memory; /* for one of them */
@@ -124,6 +171,12 @@ const char *ipu__profile_keep(struct ipu_profile *profile, const char *text);
 struct ipu__program *ipu__profile_program(struct ipu_profile *profile);
 /* The last one goes again. */
 void ipu__profile_drop(struct ipu_profile *profile);
+
+void ipu__run_free(struct ipu__profile_run *run);
+
+/* IPU_ERR_DATA, naming what and where, unless what is told of a pipeline's run
+ * can be true. */
+int ipu__run_check(const char *where, const struct ipu__profile_run *run);
 
 /* IPU_ERR_DATA, naming what and where, unless all numbers point into what
  * there is: no later code looks again. */

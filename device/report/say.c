@@ -82,6 +82,26 @@ static void say_bound(const struct ipu__program *p, char *text)
                  ipu__seconds_text(between, gap));
 }
 
+/* Of a program that a pipeline runs, which has no part in what its chips wait
+ * for: that is told of the pipeline. */
+static void say_part(const struct ipu__program *p, char *text)
+{
+    int64_t moved = p->pipeline_cycles - p->cycles.total;
+    char all[IPU__NUMBER_TEXT], more[IPU__NUMBER_TEXT];
+    int n = snprintf(text, IPU__WORDS_TEXT,
+                     "A program of the pipeline: an execution takes %s there",
+                     ipu__seconds_text(seconds(p, p->pipeline_cycles), all));
+
+    if (moved > 0)
+        n += snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
+                      ", of which %s to move what lies beside the chip, which "
+                      "is not among its steps",
+                      ipu__seconds_text(seconds(p, moved), more));
+    snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
+             ". What it takes and gives waits on the chip or passes between "
+             "IPUs; what bounds the pipeline is said of that.");
+}
+
 static void say_use(const struct ipu__program *p, char *text)
 {
     const char *dtype;
@@ -231,7 +251,10 @@ int32_t ipu__say(const struct ipu__program *program,
 {
     int32_t n = 0;
 
-    say_bound(program, sentences[n++]);
+    if (program->pipeline_cycles > 0)
+        say_part(program, sentences[n++]);
+    else
+        say_bound(program, sentences[n++]);
     say_use(program, sentences[n++]);
     say_full(program, sentences[n++]);
     if (has_extra(program))

@@ -13,6 +13,7 @@
 
 #include "report/json.h"
 #include "report/members.h"
+#include "report/run.h"
 #include "target/target.h"
 
 /* Where something is: "profile.json, program 'training', steps[3]". */
@@ -341,5 +342,6 @@ int ipu__profile_unpack(const char *path, const json_t *document,
         return ipu__fail(IPU_ERR_DATA, "%s: two programs have one name", path);
     IPU_TRY(
         read_pipeline(path, json_object_get(document, "pipeline"), profile));
+    IPU_TRY(ipu__run_unpack(path, document, profile));
     return profile->lacks_memory ? ipu__fail_memory(1) : IPU_OK;
 }

@@ -164,7 +164,7 @@ same_bits() {
     [ -s "$OUT/profile/report.html" ]
     run "$PROGRAM" "${SMALL[@]}" --stages 2 --steps 8 --profile text
     [ "$status" -eq 0 ]
-    [[ $output == *"stage 0 forward"*"pipeline: 2 IPUs"*"evaluation"* ]]
+    [[ $output == *"the pipeline"*"schedule: 2 IPUs"*"stage 0 forward"*"evaluation"* ]]
 }
 
 @test "what does not go together is one line and status 64" {

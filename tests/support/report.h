@@ -19,7 +19,7 @@
 static inline void report_network(struct device *d, int64_t batch,
                                   ipu_host_fn fn)
 {
-    static const int64_t widths[] = {40, 30, 20, 7};
+    static const int64_t units[] = {40, 30, 20, 7};
     ipu_tensor x = device_floats(d, "x", 2, SHAPE(batch, 40));
     ipu_tensor labels =
         ipu_input(d->graph, "labels", IPU_INT32, 1, SHAPE(batch));
@@ -31,7 +31,7 @@ static inline void report_network(struct device *d, int64_t batch,
 
         snprintf(name, sizeof name, "w%d", i);
         weights[i] = ipu_variable(d->graph, name, IPU_FLOAT32, 2,
-                                  SHAPE(widths[i], widths[i + 1]));
+                                  SHAPE(units[i], units[i + 1]));
         x = ipu_matmul(d->graph, x, weights[i]);
         if (i < 2)
             x = ipu_relu(d->graph, x);

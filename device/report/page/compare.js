@@ -56,6 +56,10 @@ function comparisonTable(rows, order) {
     );
 }
 
+function comparisonPart(title, rows) {
+    return rows.length ? [el("h3", {}, title), comparisonTable(rows, 3)] : [];
+}
+
 function showComparison() {
     const title = `${profile.after}, compared with ${profile.before}`;
     document.title = title;
@@ -77,12 +81,9 @@ function showComparison() {
                           )
                         : null,
                     comparisonTable(p.in_all, -1),
-                    el("h3", {}, "Memory by what it holds"),
-                    comparisonTable(p.memory, 3),
-                    el("h3", {}, "Cycles by op"),
-                    comparisonTable(p.ops, 3),
-                    el("h3", {}, "Cycles by step"),
-                    comparisonTable(p.steps, 3)
+                    ...comparisonPart("Memory by what it holds", p.memory),
+                    ...comparisonPart("Cycles by op", p.ops),
+                    ...comparisonPart("Cycles by step", p.steps)
                 )
             )
         ),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// lanes.js - spans of time in lanes, to zoom and to move: the timeline of a
-// run, and a pipeline's schedule.
+// lanes.js - spans of time in lanes, to zoom and to move; the timeline of a run.
 
 // spans: {lane, start, end, colour, label, tip, step}, by start within a lane.
 function lanes(names, spans, end, unit) {
@@ -181,66 +180,4 @@ function runSpans(p) {
         if (s.kind === "output")
             add(3, "host", s.cycles, `output ${s.name}, ${bytes(s.bytes)}`, -1);
     return { spans, end: Math.max(clock.device, clock.host) };
-}
-
-function pipelineSection() {
-    const slots = profile.pipeline;
-    if (!slots || !slots.length) return null;
-    const ipus = Math.max(...slots.map((s) => s.ipu)) + 1;
-    const last = Math.max(...slots.map((s) => s.slot));
-    const work = new Map();
-    for (const s of slots) {
-        const at = `${s.slot} ${s.ipu}`;
-        work.set(at, (work.get(at) || 0) + s.cycles);
-    }
-    const longest = new Array(last + 1).fill(0);
-    for (const [at, cycles] of work) {
-        const slot = Number(at.split(" ")[0]);
-        longest[slot] = Math.max(longest[slot], cycles);
-    }
-    const begin = [];
-    let end = 0;
-    longest.forEach((cycles, slot) => {
-        begin[slot] = end;
-        end += cycles;
-    });
-    const busy = slots.reduce((sum, s) => sum + s.cycles, 0);
-    const filled = new Map();
-    const spans = slots.map((s) => {
-        const at = `${s.slot} ${s.ipu}`;
-        const start = begin[s.slot] + (filled.get(at) || 0);
-        filled.set(at, (filled.get(at) || 0) + s.cycles);
-        const batch = s.mini_batch >= 0 ? s.mini_batch : "";
-        return {
-            lane: s.ipu,
-            colour: s.kind,
-            start,
-            end: start + s.cycles,
-            label: `${s.kind[0].toUpperCase()}${batch}`,
-            tip:
-                `slot ${s.slot}, IPU ${s.ipu}, stage ${s.stage}: ${s.kind}` +
-                (s.mini_batch >= 0 ? ` of mini-batch ${s.mini_batch}` : "") +
-                `\n${count(s.cycles)} cycles`,
-            step: -1,
-        };
-    });
-    const names = Array.from({ length: ipus }, (_, i) => `IPU ${i}`);
-    return section(
-        "pipeline",
-        "Pipeline: which stage ran which mini-batch when",
-        el(
-            "p",
-            {},
-            `${count(last + 1)} slots on ${ipus} IPUs, ${count(end)} cycles; ` +
-                `the chips are idle ${percent(end * ipus - busy, end * ipus)} ` +
-                "of them."
-        ),
-        lanes(names, spans, end, (cycles) => big(cycles, "")),
-        key([
-            ["forward", "F forward"],
-            ["backward", "B backward"],
-            ["recompute", "R recompute"],
-            ["update", "U update"],
-        ])
-    );
 }

@@ -10,7 +10,9 @@ function summarySection(p) {
     const c = p.cycles;
     const peak = p.derived.peak_flops_per_second;
     const moved = p.steps.reduce((a, s) => a + s.exchange_bytes * s.times, 0);
-    const streamed = p.streams.reduce((a, s) => a + s.bytes, 0);
+    const streamed = p.streams
+        .filter((s) => ["input", "output", "call"].includes(s.kind))
+        .reduce((a, s) => a + s.bytes, 0);
     const used = p.derived.categories.total;
     const all = p.target.bytes_per_tile * p.target.tiles * p.ipus;
     return section(
@@ -109,7 +111,6 @@ function showProgram(p, main) {
         ),
         ...[
             summarySection(p),
-            pipelineSection(),
             memorySection(p),
             livenessSection(p),
             timeSection(p),
@@ -120,6 +121,25 @@ function showProgram(p, main) {
     );
     redrawAll();
     if (p.steps.length) lookAt(p.memory.fullest_step);
+}
+
+// Of an execution: in a pipeline, with what is moved to and from beside the chip.
+const cyclesOf = (p) => p.pipeline_cycles || p.cycles.total;
+
+// What is shown first: of a pipeline, the program that takes longest on the chip
+// that does.
+function firstProgram() {
+    const run = profile.pipeline_run;
+    const slowest = run ? run.derived.slowest_ipu : -1;
+    let first = 0;
+    let most = -1;
+    profile.programs.forEach((p, i) => {
+        if (p.ipu !== slowest || !(p.pipeline_cycles > most)) return;
+        if (p.name.startsWith("update on ")) return;
+        first = i;
+        most = p.pipeline_cycles;
+    });
+    return first;
 }
 
 // All programs, to choose one of them.
@@ -145,14 +165,14 @@ function programsTable(choose, chosen) {
             {
                 name: "cycles",
                 number: true,
-                value: (r) => r.p.cycles.total,
-                show: (r) => count(r.p.cycles.total),
+                value: (r) => cyclesOf(r.p),
+                show: (r) => count(cyclesOf(r.p)),
             },
             {
                 name: "time",
                 number: true,
-                value: (r) => r.p.cycles.seconds,
-                show: (r) => time(r.p.cycles.seconds),
+                value: (r) => cyclesOf(r.p) / r.p.target.clock_hz,
+                show: (r) => cyclesTime(r.p, cyclesOf(r.p)),
             },
             {
                 name: "fullest tile",
@@ -194,7 +214,7 @@ function programsTable(choose, chosen) {
 function showProfile() {
     const main = el("main");
     const many = profile.programs.length > 1;
-    let now = 0;
+    let now = firstProgram();
     const programs = many ? programsTable(choose, () => now) : null;
     function choose(i) {
         now = i;
@@ -202,13 +222,14 @@ function showProfile() {
         if (programs) programs.fill();
     }
     document.title = `${profile.name}: IPU profile`;
+    const pipeline = pipelineSection();
     const links = [
+        ...(pipeline ? [["pipeline", "pipeline"]] : []),
         ["summary", "summary"],
         ["memory", "memory"],
         ["liveness", "liveness"],
         ["time", "time"],
         ["savings", "savings"],
-        ...(profile.pipeline ? [["pipeline", "pipeline"]] : []),
     ];
     document.body.append(
         el(
@@ -221,6 +242,7 @@ function showProfile() {
                 links.map(([id, text]) => el("a", { href: `#${id}` }, text))
             )
         ),
+        pipeline || "",
         many
             ? section(
                   "programs",
@@ -232,10 +254,9 @@ function showProfile() {
         tip
     );
     if (profile.programs.length) {
-        choose(0);
+        choose(firstProgram());
         return;
     }
-    main.append(...[pipelineSection()].filter(Boolean));
     redrawAll();
 }
 
