@@ -310,6 +310,25 @@ static int check_overlap(const struct hvd__set *set, struct hvd__entry *entry)
     return HVD_OK;
 }
 
+/* Where it is known beforehand what the output must hold. Where the others'
+ * rows count, that is judged when they have come. */
+static int check_capacity(const struct hvd__set *set,
+                          const struct hvd__entry *entry)
+{
+    const struct hvd__signature *s = &entry->signature;
+    int64_t needed;
+
+    if (entry->capacity == 0 || hvd__kind_has(s->kind, HVD__MAY_VARY))
+        return HVD_OK;
+    needed = (int64_t)(output_bytes(entry, set) / hvd__dtype_bytes(s->dtype));
+    if (entry->capacity >= needed)
+        return HVD_OK;
+    return hvd__fail(HVD_ERR_ARGUMENT,
+                     "capacity %lld is too small: the output needs %lld "
+                     "elements",
+                     (long long)entry->capacity, (long long)needed);
+}
+
 static int check_buffers(const hvd_request *request, const struct hvd__set *set,
                          struct hvd__entry *entry)
 {
@@ -327,6 +346,7 @@ static int check_buffers(const hvd_request *request, const struct hvd__set *set,
         return hvd__fail(HVD_ERR_ARGUMENT, "capacity %lld is less than 0",
                          (long long)request->capacity);
     entry->capacity = entry->output ? request->capacity : 0;
+    HVD_TRY(check_capacity(set, entry));
     if (entry->count > 0 && !entry->output && gets(entry, set) && !may_be_ours)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the output of %lld elements is NULL",

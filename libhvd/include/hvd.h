@@ -406,7 +406,11 @@ enum { HVD_MAX_DIMS = 16, HVD_MAX_NAME = 255 };
  * Outputs. HVD_ALLGATHER, HVD_GATHER (on root), HVD_ALLTOALL and
  * HVD_REDUCESCATTER may leave output NULL: the library allocates it, and
  * hvd_wait_output hands it over. With an output and no capacity, output holds
- * what the shapes, equal on all ranks, imply.
+ * what the shapes, equal on all ranks, imply. With a capacity, more elements
+ * than that are never written: a request whose output would have to hold more
+ * is refused by hvd_submit; where that depends on the rows of other ranks, it
+ * fails on this rank when they have come. On ranks that get no output the
+ * capacity is not compared.
  */
 typedef struct hvd_request {
     uint32_t size;          /* sizeof(hvd_request), set by hvd_request_init */
@@ -438,7 +442,8 @@ typedef struct hvd_request {
                                ranks may differ: the largest counts */
     int32_t flags;          /* HVD_AVERAGE_CONTRIBUTORS */
     int32_t compression;    /* HVD_ALLREDUCE */
-    int64_t capacity;       /* elements that output holds; 0: see above */
+    int64_t capacity;       /* elements that output holds; 0: as many as the
+                               result has; see above */
     const int64_t *splits;  /* HVD_ALLTOALL: rows to each rank of the set,
                                their sum at most shape[0] (the rest stays);
                                NULL: equal parts */

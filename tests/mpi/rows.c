@@ -2,6 +2,7 @@
 /*
  * Gathers, exchanges and shares: in place, too small, mistaken, mismatched.
  */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -261,6 +262,105 @@ START_TEST(outputs_and_capacities)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- capacities
+ */
+
+enum { ROWS = 5000 };
+
+/* How much of it a rank gets. */
+static int64_t result_of(hvd_kind kind, int64_t count)
+{
+    int n = ranks_size(), rank = ranks_rank();
+
+    return kind == HVD_REDUCESCATTER ? count / n + (rank < count % n) : count;
+}
+
+static void expect_untouched(const int32_t *out, int64_t from)
+{
+    for (int64_t i = from; i < ROWS; i++)
+        ck_assert_int_eq(out[i], -1);
+}
+
+/* A request of count elements, with this capacity on rank who (-1: all), and
+ * none on the others. Its status. */
+static int run_within(hvd_kind kind, int64_t count, int64_t capacity, int who,
+                      const int32_t *in, int32_t *out)
+{
+    hvd_request request = request_of(kind, "capacity");
+
+    memset(out, -1, ROWS * sizeof *out);
+    request.ndim = 1;
+    request.shape = &count;
+    request.input = in;
+    request.output = out;
+    if (who < 0 || who == ranks_rank())
+        request.capacity = capacity;
+    return ranks_run(&request);
+}
+
+/* Of little and of much, which go different ways; and of memory that is
+ * shared. */
+START_TEST(no_more_is_written_than_fits)
+{
+    static const hvd_kind kinds[] = {HVD_ALLREDUCE, HVD_REDUCE, HVD_BROADCAST,
+                                     HVD_REDUCESCATTER};
+    static const int64_t counts[] = {20, ROWS};
+    int32_t *in = hvd_malloc(ROWS * sizeof *in);
+    int32_t *out = hvd_malloc(ROWS * sizeof *out);
+
+    for (int i = 0; i < 4 * 2; i++) {
+        hvd_kind kind = kinds[i % 4];
+        int64_t count = counts[i / 4], fits = result_of(kind, count);
+        /* Only rank 0 gets a reduction to it. */
+        bool gets = kind != HVD_REDUCE || ranks_rank() == 0;
+
+        ck_hvd_fails(run_within(kind, count, 1, -1, in, out),
+                     gets ? HVD_ERR_ARGUMENT : HVD_ERR_PEER);
+        ck_error_says("capacity 1 is too small: the output needs");
+        expect_untouched(out, 0);
+        ck_hvd_fails(run_within(kind, count, fits - 1, 0, in, out),
+                     ranks_rank() == 0 ? HVD_ERR_ARGUMENT : HVD_ERR_PEER);
+        ck_error_says("is too small");
+        expect_untouched(out, 0);
+        /* What fits is written, also where a request recurs. */
+        for (int again = 0; again < 3; again++) {
+            ck_hvd(run_within(kind, count, fits, -1, in, out));
+            expect_untouched(out, gets ? fits : 0);
+        }
+        ck_hvd_fails(run_within(kind, count, 1, -1, in, out),
+                     gets ? HVD_ERR_ARGUMENT : HVD_ERR_PEER);
+        expect_untouched(out, 0);
+    }
+    ranks_check_usable();
+    hvd_free(in);
+    hvd_free(out);
+}
+END_TEST
+
+START_TEST(a_group_with_a_member_that_does_not_fit)
+{
+    int32_t in[4] = {1, 2, 3, 4}, out[2][4];
+    int64_t count = 4;
+    hvd_request both[2];
+    const hvd_request *const pointers[2] = {&both[0], &both[1]};
+
+    memset(out, -1, sizeof out);
+    for (int i = 0; i < 2; i++) {
+        both[i] = request_of(HVD_ALLREDUCE, i ? "b" : "a");
+        both[i].ndim = 1;
+        both[i].shape = &count;
+        both[i].input = in;
+        both[i].output = out[i];
+        both[i].capacity = i ? 3 : 4;
+    }
+    ck_hvd_fails(hvd_submit_group("g", pointers, 2, NULL), HVD_ERR_ARGUMENT);
+    ck_error_says("capacity 3 is too small: the output needs 4");
+    for (int i = 0; i < 4; i++)
+        ck_assert(out[0][i] == -1 && out[1][i] == -1);
+    ranks_check_usable();
+}
+END_TEST
+
 /* ---------------------------------------------------------------- mismatches
  */
 
@@ -349,6 +449,8 @@ static TCase *tcase_rows(void)
     tcase_add_test(tcase, splits_must_make_sense);
     tcase_add_test(tcase, scalars_have_no_rows);
     tcase_add_test(tcase, outputs_and_capacities);
+    tcase_add_test(tcase, no_more_is_written_than_fits);
+    tcase_add_test(tcase, a_group_with_a_member_that_does_not_fit);
     tcase_add_test(tcase, what_ranks_may_not_differ_in);
     return tcase;
 }

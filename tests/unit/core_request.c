@@ -334,6 +334,28 @@ START_TEST(buffers)
 }
 END_TEST
 
+/* What is known beforehand: all of the input, or this rank's share of it. */
+START_TEST(capacities)
+{
+    static const hvd_kind kinds[] = {HVD_ALLREDUCE, HVD_REDUCE, HVD_BROADCAST};
+
+    for (int i = 0; i < 3; i++) {
+        REFUSED(kinds[i], r.capacity = COUNT - 1, HVD_ERR_ARGUMENT,
+                "capacity 11 is too small: the output needs 12 elements");
+        REFUSED(kinds[i], r.capacity = 1, HVD_ERR_ARGUMENT, "needs 12");
+        ACCEPTED(kinds[i], r.capacity = COUNT);
+        ACCEPTED(kinds[i], r.capacity = INT64_MAX);
+        REFUSED(kinds[i], r.capacity = -1, HVD_ERR_ARGUMENT, "capacity -1");
+    }
+    REFUSED(HVD_REDUCESCATTER, r.capacity = COUNT / N - 1, HVD_ERR_ARGUMENT,
+            "output needs");
+    ACCEPTED(HVD_REDUCESCATTER, r.capacity = COUNT / N);
+    /* The output is another rank's, or the library's. */
+    ACCEPTED(HVD_REDUCE, r.capacity = 1; r.root = 5);
+    ACCEPTED(HVD_REDUCESCATTER, r.output = NULL; r.capacity = 1);
+}
+END_TEST
+
 START_TEST(overlap)
 {
     REFUSED(HVD_ALLREDUCE, r.input = out + 1, HVD_ERR_ARGUMENT, "overlap");
@@ -464,6 +486,7 @@ static TCase *tcase_request(void)
     tcase_add_test(tcase, signatures_are_normal);
     tcase_add_test(tcase, which_rows_may_differ);
     tcase_add_test(tcase, buffers);
+    tcase_add_test(tcase, capacities);
     tcase_add_test(tcase, overlap);
     tcase_add_test(tcase, roots);
     tcase_add_test(tcase, splits);
