@@ -74,6 +74,16 @@ static void choose_finish(struct hvd__pass *pass, hvd_dtype dtype, int divisor,
         pass->finish = HVD__DIVIDE;
 }
 
+/* Whether the only source is already the result, in its place: one rank's sum
+ * or average. A bool that is neither 0 nor 1 becomes 1. */
+static bool is_done(const struct hvd__pass *pass, hvd_dtype dtype)
+{
+    return pass->nsources == 1 && pass->nouts == 1 &&
+           pass->sources[0] == pass->outs[0] && dtype != HVD_BOOL &&
+           pass->prescale == 1 && pass->finish == HVD__SCALE &&
+           pass->factor == 1;
+}
+
 void hvd__reduce_to(const struct hvd__reduction *reduction, void *const *outs,
                     int nouts, const void *const *sources, int nsources,
                     int64_t count)
@@ -90,6 +100,7 @@ void hvd__reduce_to(const struct hvd__reduction *reduction, void *const *outs,
         .sources = sources,
         .count = count,
         .prescale = reduction->prescale,
+        .factor = 1,
     };
 
     if (is_float(reduction->dtype))
@@ -99,7 +110,8 @@ void hvd__reduce_to(const struct hvd__reduction *reduction, void *const *outs,
                          reduction->postscale);
         return;
     }
-    hvd__variant()->reduce[reduction->dtype](&pass);
+    if (!is_done(&pass, reduction->dtype))
+        hvd__variant()->reduce[reduction->dtype](&pass);
 }
 
 void hvd__reduce(const struct hvd__reduction *reduction, void *out,
