@@ -37,4 +37,9 @@ LIBS_ipu-report = $(IPU_LINK)
 PROGRAMS += $(B)/bin/train-bench
 SRC_train-bench := $(wildcard bench/train_*.c) bench/command.c bench/table.c
 LIBS_train-bench = $(BLAS_LIBS) $(JSON_LIBS)
+# train-bench --peer torch runs it.
+SCRIPTS += $(B)/bin/train-bench-torch
+$(B)/bin/train-bench-torch: bench/train-bench-torch
+	$(call say,COPY,$@)mkdir -p $(@D)
+	$(Q)install -m 755 $< $@
 CFLAGS_FILE_bench_train_run.c = $(BLAS_CFLAGS)

@@ -7,33 +7,52 @@
  * everything is repeated in turn, sgemm, program, sgemm, ..., and of each the
  * fastest counts; the middle one is told beside it. With --scaling the turn is
  * one process, two that know nothing of each other, two ranks: the pair shows
- * what the machine gives to two, whatever they talk.
+ * what the machine gives to two, whatever they talk. With --peer the turn is
+ * hvd, PyTorch, and of the ratios of each turn the middle one counts.
  */
 #include "command.h"
 #include "table.h"
+#include "train_instructions.h"
+#include "train_peer.h"
 #include "train_run.h"
+#include "train_series.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_REPEATS = 1000, MOST_NETWORKS = 8, MOST_WAYS = 3 };
+enum { MOST_NETWORKS = 8, MOST_WAYS = 3 };
 
 struct train_options {
     struct command_line line;
     int repeats;
     int steps; /* 0: as many as take about a second */
     int scaling;
-    int ops; /* lines of the table of ops */
+    int peer;         /* PyTorch beside them, instead */
+    int instructions; /* of train_instructions */
+    int ops;          /* lines of the table of ops */
     int format;
     const char *data, *text;
     unsigned networks; /* a bit for each that was named */
 };
 
-enum { KEY_FORMAT = 256, KEY_SCALING, KEY_OPS, KEY_DATA, KEY_TEXT };
+enum {
+    KEY_FORMAT = 256,
+    KEY_SCALING,
+    KEY_PEER,
+    KEY_INSTRUCTIONS,
+    KEY_OPS,
+    KEY_DATA,
+    KEY_TEXT
+};
+
+static const char *const peers[] = {"torch", NULL};
 
 static const struct argp_option flags[] = {
     {"scaling", KEY_SCALING, 0, 0,
      "two ranks beside two processes and one, instead", 0},
+    {"peer", KEY_PEER, "torch", 0, "PyTorch beside the programs, instead", 0},
+    {"instructions", KEY_INSTRUCTIONS, "SET", 0,
+     "generic, avx2 or avx512, for all that is measured (the processor's)", 0},
     {"repeats", 'r', "N", 0, "measure all of it N times in turn (5)", 0},
     {"steps", 's', "N", 0, "of each run (about a second's)", 0},
     {"ops", KEY_OPS, "N", 0, "tell the N ops that take most time (10)", 0},
@@ -60,12 +79,18 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
     switch (key) {
     case 'r':
-        return command_number(&o->line, "--repeats", text, 1, MOST_REPEATS,
+        return command_number(&o->line, "--repeats", text, 1, SERIES_MOST,
                               &o->repeats);
     case 's':
         return command_number(&o->line, "--steps", text, 1, 100000000,
                               &o->steps);
     case KEY_SCALING: o->scaling = 1; return 0;
+    case KEY_PEER:
+        o->peer = 1;
+        return command_choice(&o->line, "--peer", text, peers, &(int){0});
+    case KEY_INSTRUCTIONS:
+        return command_choice(&o->line, "--instructions", text,
+                              train_instructions, &o->instructions);
     case KEY_OPS:
         return command_number(&o->line, "--ops", text, 0, TRAIN_MOST_OPS,
                               &o->ops);
@@ -89,35 +114,6 @@ static const struct argp parser = {
 
 /* -------------------------------------------------------------- measurements
  */
-
-/* All repeats of one thing. */
-struct series {
-    double values[MOST_REPEATS];
-    int count;
-};
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static void sort(struct series *s)
-{
-    qsort(s->values, (size_t)s->count, sizeof *s->values, compare);
-}
-
-/* Of sorted ones. */
-static double best_of(const struct series *s)
-{
-    return s->values[s->count - 1];
-}
-
-static double middle_of(const struct series *s)
-{
-    return s->values[s->count / 2];
-}
 
 static int is_chosen(const struct train_options *o, int i)
 {
@@ -158,22 +154,22 @@ static int measure_speed(const struct train_options *o,
             return -1;
         speed->rate.count = speed->sgemm.count = i + 1;
     }
-    sort(&speed->rate);
-    sort(&speed->sgemm);
+    series_sort(&speed->rate);
+    series_sort(&speed->sgemm);
     return 0;
 }
 
 static void tell_speed(struct table *table, const struct train_network *n,
                        const struct speed *s)
 {
-    double rate = best_of(&s->rate), sgemm = best_of(&s->sgemm);
+    double rate = series_most(&s->rate), sgemm = series_most(&s->sgemm);
     double flops = s->profile.product_flops;
     double reached = flops * rate / n->batch;
 
     table_text(table, n->name);
     table_text(table, n->unit);
     table_number(table, rate);
-    table_number(table, middle_of(&s->rate));
+    table_number(table, series_middle(&s->rate));
     table_number(table, flops * 1e-9);
     table_number(table, reached * 1e-9);
     table_number(table, sgemm * 1e-9);
@@ -263,7 +259,7 @@ static int measure_ways(const struct train_options *o,
             ways[way].count = i + 1;
         }
     for (int way = 0; way < MOST_WAYS; way++)
-        sort(&ways[way]);
+        series_sort(&ways[way]);
     return 0;
 }
 
@@ -285,9 +281,9 @@ static int run_scaling(const struct train_options *o,
 
         if (!is_chosen(o, i))
             continue;
-        one = best_of(&ways[i][TRAIN_ALONE]);
-        pair = best_of(&ways[i][TRAIN_PAIR]);
-        ranks = best_of(&ways[i][TRAIN_RANKS]);
+        one = series_most(&ways[i][TRAIN_ALONE]);
+        pair = series_most(&ways[i][TRAIN_PAIR]);
+        ranks = series_most(&ways[i][TRAIN_RANKS]);
         table_text(&table, train_networks[i].name);
         table_text(&table, train_networks[i].unit);
         table_number(&table, one);
@@ -306,9 +302,72 @@ static int run_scaling(const struct train_options *o,
     return 0;
 }
 
+/* -------------------------------------------------------------------- peer */
+
+static const struct table_column peer_columns[] = {
+    {"network", -8, 0}, {"unit", -7, 0}, {"parameters", 11, 0}, {"hvd", 10, 0},
+    {"torch", 10, 0},   {"ratio", 7, 2}, {"least", 7, 2},       {"most", 7, 2},
+};
+
+static void tell_peer(struct table *table, const struct train_network *n,
+                      const struct train_peer *p)
+{
+    table_text(table, n->name);
+    table_text(table, n->unit);
+    table_number(table, p->parameters);
+    table_number(table, series_middle(&p->ours));
+    table_number(table, series_middle(&p->theirs));
+    table_number(table, series_middle(&p->ratios));
+    table_number(table, series_least(&p->ratios));
+    table_number(table, series_most(&p->ratios));
+}
+
+static int run_peer(const struct train_options *o,
+                    const struct train_place *place)
+{
+    static struct train_peer peers_of[MOST_NETWORKS];
+    const struct train_peer *last = NULL;
+    struct table table;
+    char note[256];
+
+    for (int i = 0; train_networks[i].name; i++) {
+        if (!is_chosen(o, i))
+            continue;
+        if (train_peer_measure(place, &train_networks[i], o->repeats,
+                               &peers_of[i]) < 0)
+            return -1;
+        last = &peers_of[i];
+    }
+    table_begin(&table, stdout, (enum table_format)o->format,
+                "training on one core, beside PyTorch", peer_columns,
+                sizeof peer_columns / sizeof *peer_columns);
+    for (int i = 0; train_networks[i].name; i++)
+        if (is_chosen(o, i))
+            tell_peer(&table, &train_networks[i], &peers_of[i]);
+    snprintf(note, sizeof note,
+             "PyTorch %s, with the BLAS %s; instructions: %s", last->version,
+             last->blas,
+             o->instructions < 0 ? "the best that each finds"
+                                 : train_instructions[o->instructions]);
+    table_note(&table, note);
+    table_note(&table, "hvd, torch: units a second, medians; ratio: the median "
+                       "of hvd / torch of runs that follow each other, the "
+                       "least and the most");
+    table_end(&table);
+    return 0;
+}
+
+static int run(const struct train_options *o, const struct train_place *place)
+{
+    if (o->peer)
+        return run_peer(o, place);
+    return o->scaling ? run_scaling(o, place) : run_speeds(o, place);
+}
+
 int main(int argc, char **argv)
 {
-    static struct train_options o = {.repeats = 5, .ops = 10};
+    static struct train_options o = {
+        .repeats = 5, .ops = 10, .instructions = -1};
     static struct train_place place;
     int status;
 
@@ -320,12 +379,14 @@ int main(int argc, char **argv)
         return 64;
     default: break;
     }
+    if (o.instructions >= 0 && train_instruct(o.instructions, argv) < 0)
+        return 1;
     place.data = o.data;
     place.text = o.text;
     place.steps = o.steps;
     status = train_place_init(&place);
     if (status == 0)
-        status = o.scaling ? run_scaling(&o, &place) : run_speeds(&o, &place);
+        status = run(&o, &place);
     train_place_fini(&place);
     if (status == 0 && fflush(stdout) != 0) {
         perror("train-bench: standard output");

@@ -28,13 +28,13 @@ extern char **environ;
 const struct train_network train_networks[] = {
     {"cnn", "convolution, 347,146 parameters, Adam, batch 64", "mnist",
      DIGITS " --model cnn --optimizer adam --batch-size 64", "images",
-     "images_per_second", 64, 250},
+     "images_per_second", false, 64, 250},
     {"mlp", "784-128-10, SGD, batch 32", "mnist",
      DIGITS " --model mlp --optimizer sgd --batch-size 32", "images",
-     "images_per_second", 32, 8000},
+     "images_per_second", false, 32, 8000},
     {"gpt", "4 layers, 128 wide, 16 x 128 characters, AdamW", "char_gpt",
      "--sample 0 --eval-every 0 --eval-windows 1", "tokens",
-     "tokens_per_second", 2048, 20},
+     "tokens_per_second", true, 2048, 20},
     {0},
 };
 
@@ -98,7 +98,7 @@ static void path_of(const struct train_place *p, const char *name, char *path,
 
 void train_place_fini(struct train_place *p)
 {
-    static const char *const names[] = {"a", "b", "profile.json",
+    static const char *const names[] = {"a", "b", "torch", "profile.json",
                                         "report.html"};
     char path[160];
 
@@ -209,14 +209,28 @@ static int finish(const char *name, pid_t process)
     return complain(name, WIFEXITED(status) ? "it failed" : "it was killed");
 }
 
-static int read_rate(const char *path, const char *field, double *rate)
+/* More than 0, as all that is asked for. */
+static int read_number(const char *path, const char *field, double *number)
 {
     json_error_t error;
     json_t *root = json_load_file(path, 0, &error);
+    char why[80];
 
-    *rate = json_number_value(json_object_get(root, field));
+    *number = json_number_value(json_object_get(root, field));
     json_decref(root);
-    return *rate > 0 ? 0 : complain(path, "there is no rate in it");
+    if (*number > 0)
+        return 0;
+    snprintf(why, sizeof why, "there is no %.40s in it", field);
+    return complain(path, why);
+}
+
+int train_told(const struct train_place *place, const char *field,
+               double *value)
+{
+    char path[160];
+
+    path_of(place, "a", path, sizeof path);
+    return read_number(path, field, value);
 }
 
 int train_run(const struct train_place *place,
@@ -244,10 +258,52 @@ int train_run(const struct train_place *place,
     for (int i = 0; i < count && status == 0; i++) {
         double one;
 
-        status = read_rate(files[i], network->rate, &one);
+        status = read_number(files[i], network->rate, &one);
         *rate += one;
     }
     return status;
+}
+
+/* ------------------------------------------------------------------ PyTorch
+ */
+
+static void read_text(const char *path, const char *field, char *text,
+                      size_t bytes)
+{
+    json_error_t error;
+    json_t *root = json_load_file(path, 0, &error);
+    const char *found = json_string_value(json_object_get(root, field));
+
+    snprintf(text, bytes, "%s", found ? found : "unknown");
+    json_decref(root);
+}
+
+int train_run_torch(const struct train_place *place,
+                    const struct train_network *network,
+                    struct train_torch *torch)
+{
+    char program[4200], path[160], words[128];
+    struct command c = {.count = 0};
+    pid_t process;
+
+    path_of(place, "torch", path, sizeof path);
+    snprintf(program, sizeof program, "%s/train-bench-torch", place->programs);
+    snprintf(words, sizeof words, "%s --steps %d", network->name, torch->steps);
+    add(&c, program);
+    add_all(&c, words);
+    if (torch->vocabulary > 0) {
+        snprintf(words, sizeof words, "--vocabulary %.0f", torch->vocabulary);
+        add_all(&c, words);
+    }
+    add(&c, "--result");
+    add(&c, path);
+    if (start(&c, &process) < 0 || finish("train-bench-torch", process) < 0 ||
+        read_number(path, "per_second", &torch->rate) < 0 ||
+        read_number(path, "parameters", &torch->parameters) < 0)
+        return -1;
+    read_text(path, "torch", torch->version, sizeof torch->version);
+    read_text(path, "blas", torch->blas, sizeof torch->blas);
+    return 0;
 }
 
 /* ---------------------------------------------------------------- profiling

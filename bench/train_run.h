@@ -8,6 +8,8 @@
 #ifndef BENCH_TRAIN_RUN_H
 #define BENCH_TRAIN_RUN_H
 
+#include <stdbool.h>
+
 /* One of the networks that are measured. */
 struct train_network {
     const char *name;    /* "cnn" */
@@ -16,6 +18,7 @@ struct train_network {
     const char *options; /* separated by blanks */
     const char *unit;    /* "images" */
     const char *rate;    /* the summary's field: "images_per_second" */
+    bool speaks;         /* it tells the size of its vocabulary */
     int batch;           /* units of a rank's step */
     int steps;           /* of a run: about a second of one core */
 };
@@ -50,6 +53,22 @@ int train_steps(const struct train_place *place,
 int train_run(const struct train_place *place,
               const struct train_network *network, enum train_way way,
               double *rate);
+
+/* A number of the summary of the last run of one process. */
+int train_told(const struct train_place *place, const char *field,
+               double *value);
+
+/* A run of train-bench-torch. */
+struct train_torch {
+    int steps;
+    double vocabulary;           /* of networks that speak */
+    double rate, parameters;     /* what it tells */
+    char version[64], blas[128]; /* ... of itself */
+};
+
+int train_run_torch(const struct train_place *place,
+                    const struct train_network *network,
+                    struct train_torch *torch);
 
 enum { TRAIN_MOST_OPS = 64 };
 
