@@ -72,6 +72,34 @@ int ipu_rows_matvec(const ipu_system *system, const struct ipu_sink *sink)
     return 0;
 }
 
+/* A layer of 256 channels in groups: 14 x 14 pixels of 4 images. */
+static int grouped(const ipu_system *system, const struct ipu_sink *sink)
+{
+    static const struct {
+        const char *what;
+        int32_t channels;
+    } groups[] = {{"float16, 3 x 3, groups of 1", 1},
+                  {"float16, 3 x 3, groups of 4", 4},
+                  {"float16, 3 x 3, groups of 16", 16}};
+    int status = 0;
+
+    for (int i = 0; i < 3 && status >= 0; i++)
+        status = product(system, sink,
+                         (struct ipu_row){.group = "convolution",
+                                          .what = groups[i].what,
+                                          .size = 14},
+                         &(ipu_product){.size = sizeof(ipu_product),
+                                        .element_bytes = 2,
+                                        .batch = 256 / groups[i].channels,
+                                        .m = (int64_t)4 * 14 * 14,
+                                        .k = groups[i].channels,
+                                        .n = groups[i].channels,
+                                        .kernel = {3, 3},
+                                        .stride = {1, 1},
+                                        .grouped = 1});
+    return status;
+}
+
 int ipu_rows_convolution(const ipu_system *system, const struct ipu_sink *sink)
 {
     /* Layers of ResNet-50: images of side x side, batch 4. */
@@ -134,7 +162,7 @@ int ipu_rows_convolution(const ipu_system *system, const struct ipu_sink *sink)
                             .n = layers[i].out,
                             .kernel = {layers[i].kernel, layers[i].kernel},
                             .stride = {layers[i].stride, layers[i].stride}});
-    return status;
+    return status < 0 ? status : grouped(system, sink);
 }
 
 int ipu_rows_reduction(const ipu_system *system, const struct ipu_sink *sink)

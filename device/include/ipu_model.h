@@ -121,7 +121,8 @@ typedef struct ipu_product {
     int32_t kernel[2]; /* 1, 1: a product; 0 means 1 */
     int32_t stride[2];
     int32_t of_kernel; /* 1: the derivative of a convolution's kernel */
-    int32_t reserved;
+    int32_t grouped;   /* 1: batch counts groups of channels of a convolution,
+                          which may be computed together */
 } ipu_product;
 
 /* How a product is spread: the grid of tiles, and in how many slices of k the

@@ -405,6 +405,7 @@ void ipu__conv_cost(const struct ipu__conv *c, int64_t in, int64_t out,
         .n = out,
         .kernel = {(int32_t)c->kh, (int32_t)c->kw},
         .stride = {(int32_t)c->stride[0], (int32_t)c->stride[1]},
+        .grouped = c->groups > 1,
     };
 }
 

@@ -54,7 +54,7 @@ static bool same(const ipu_product *a, const ipu_product *b)
            a->n == b->n && a->element_bytes == b->element_bytes &&
            a->kernel[0] == b->kernel[0] && a->kernel[1] == b->kernel[1] &&
            a->stride[0] == b->stride[0] && a->stride[1] == b->stride[1] &&
-           a->of_kernel == b->of_kernel;
+           a->of_kernel == b->of_kernel && a->grouped == b->grouped;
 }
 
 static size_t place_of(const struct ipu__plans *plans, const ipu_product *p)
@@ -62,7 +62,7 @@ static size_t place_of(const struct ipu__plans *plans, const ipu_product *p)
     const int64_t words[] = {p->batch,     p->m,         p->k,
                              p->n,         p->kernel[0], p->kernel[1],
                              p->stride[0], p->stride[1], p->element_bytes,
-                             p->of_kernel};
+                             p->of_kernel, p->grouped};
     uint64_t hash = 0;
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)

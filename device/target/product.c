@@ -15,6 +15,12 @@
  * each position of the kernel; or, where that is cheaper since there are few
  * channels, it fetches patches, and is a product of these.
  *
+ * Groups of few channels would leave most of the unit idle. So several may be
+ * computed as one convolution of all their channels, whose kernel is zero
+ * between channels of different groups, as Graphcore's planner does it
+ * (lib/poplin/ConvPlan.hpp: combineConvGroupsFactor): as many as fill what goes
+ * into a pass. The zeros are fetched and multiplied like others.
+ *
  * A slice is whole groups of k, as the unit takes them, and its own vertex.
  * Early compilers could not do that: in Graphcore's poplibs of 2019, for the
  * Mk1, only output channels are split serially (lib/poplin/ConvPlan.hpp:
@@ -420,33 +426,55 @@ static int64_t room_beside(const ipu_target *target, int64_t bytes)
     return ipu__least(share, target->bytes_per_tile - bytes - IPU__CODE_BYTES);
 }
 
-static void find(const struct problem *p, struct ipu__choice *best)
+/* The best for all of the batch. */
+static void find(const ipu_target *target, const ipu_product *d, int64_t room,
+                 struct ipu__choice *best)
 {
+    struct problem p = problem_of(target, d);
     struct ipu__choice c = {.total = 0};
 
-    if (p->target->output_slices)
-        search_by_output(p, &c);
+    p.room = room;
+    if (target->output_slices)
+        search_by_output(&p, &c);
     else
-        search(p, &c);
-    if (c.total > 0 && (best->total == 0 || c.total < best->total))
-        *best = c;
+        search(&p, &c);
+    c.total *= p.rounds;
+    if (c.total == 0 || (best->total > 0 && c.total >= best->total))
+        return;
+    repeat(&c.cycles, p.rounds);
+    c.plan.tiles *= ipu__least(d->batch, target->tiles);
+    *best = c;
 }
 
-/* The best with so much room, of both ways of a convolution. */
-static struct ipu__choice search_both(const ipu_target *target,
-                                      const ipu_product *d, int64_t room)
+/* So many groups of channels as one. */
+static ipu_product combined(const ipu_product *d, int64_t groups)
 {
-    const ipu_product patches = of_patches(d);
-    struct problem p = problem_of(target, d);
+    ipu_product p = *d;
+
+    p.batch = ipu__ceil_div(d->batch, groups);
+    p.n *= groups;
+    *(d->of_kernel ? &p.m : &p.k) *= groups;
+    return p;
+}
+
+/* The best with so much room, of both ways of a convolution, and of all numbers
+ * of groups that go into a pass together. */
+static struct ipu__choice search_all(const ipu_target *target,
+                                     const ipu_product *d, int64_t room)
+{
+    const struct ipu__unit unit = ipu__unit_of(target, d->element_bytes);
+    int64_t channels = d->of_kernel ? d->m : d->k;
     struct ipu__choice best = {.plan = {0}};
 
-    p.room = room;
-    find(&p, &best);
-    if (p.taps > 1) {
-        struct problem flat = problem_of(target, &patches);
+    for (int64_t groups = 1; groups == 1 || (d->grouped && groups <= d->batch &&
+                                             groups * channels <= unit.in);
+         groups *= 2) {
+        const ipu_product one = combined(d, groups);
+        const ipu_product patches = of_patches(&one);
 
-        flat.room = room;
-        find(&flat, &best);
+        find(target, &one, room, &best);
+        if (d->kernel[0] * d->kernel[1] > 1)
+            find(target, &patches, room, &best);
     }
     return best;
 }
@@ -461,11 +489,11 @@ static int find_plan(const ipu_target *target, const ipu_product *d,
     const struct ipu__choice *known = NULL;
 
     if (room > 0 && !plans)
-        *best = search_both(target, d, room);
+        *best = search_all(target, d, room);
     for (int i = target->output_slices ? 1 : 0;
          i < 2 && plans && room > 0 && !known; i++) {
         if (!ipu__plans_find(plans, d, rooms[i])) {
-            *best = search_both(target, d, rooms[i]);
+            *best = search_all(target, d, rooms[i]);
             if (best->total == 0)
                 best->needs = 0; /* nor is there one with less */
             else if (target->output_slices)
@@ -484,7 +512,6 @@ static int plan_and_count(const ipu_target *target, const ipu_product *d,
                           int64_t others, struct ipu__plans *plans,
                           struct ipu__choice *best)
 {
-    struct problem p = problem_of(target, d);
     int64_t own = own_bytes(target, d);
 
     IPU_TRY(find_plan(target, d, room_beside(target, others < 0 ? own : others),
@@ -498,10 +525,8 @@ static int plan_and_count(const ipu_target *target, const ipu_product *d,
             (long long)d->batch, (long long)d->m, (long long)d->k,
             (long long)d->k, (long long)d->n, target->name,
             (long long)target->bytes_per_tile, (long long)own);
-    repeat(&best->cycles, p.rounds);
-    best->plan.tiles *= ipu__least(d->batch, target->tiles);
     best->cycles.flops = 2.0 * (double)d->batch * (double)d->m * (double)d->k *
-                         (double)d->n * (double)p.taps;
+                         (double)d->n * d->kernel[0] * d->kernel[1];
     best->cycles.code_bytes += PRODUCT_CODE_BYTES;
     return IPU_OK;
 }

@@ -443,6 +443,56 @@ START_TEST(products_come_near_the_peak_as_they_grow)
 }
 END_TEST
 
+/* 256 channels in groups of so many, 3 x 3, over 4 images of 14 x 14 pixels; or
+ * the derivative of the kernel. */
+static ipu_product grouped(int64_t channels, int32_t element_bytes,
+                           int32_t of_kernel)
+{
+    return (ipu_product){.size = sizeof(ipu_product),
+                         .element_bytes = element_bytes,
+                         .batch = 256 / channels,
+                         .m = of_kernel ? channels : 784,
+                         .k = of_kernel ? 784 : channels,
+                         .n = channels,
+                         .kernel = {3, 3},
+                         .stride = {1, 1},
+                         .of_kernel = of_kernel,
+                         .grouped = 1};
+}
+
+/* Groups of few channels go into the unit together, beside zeros: one channel
+ * each never takes longer than several do. */
+START_TEST(groups_of_few_channels_share_passes)
+{
+    ipu_target target = chip(_i & 1 ? "mk2" : "mk1");
+    int32_t element_bytes = _i & 2 ? 2 : 4, of_kernel = _i & 4 ? 1 : 0;
+    int64_t last = 0;
+
+    for (int64_t channels = 1; channels <= 64; channels *= 2) {
+        ipu_product product = grouped(channels, element_bytes, of_kernel);
+
+        MUST(ipu_model_product(&target, &product, NULL, &c));
+        ck_assert_int_ge(c.total, last);
+        ck_assert_double_eq(c.flops, 2.0 * 784 * 9 * 256 * (double)channels);
+        last = c.total;
+    }
+}
+END_TEST
+
+START_TEST(groups_by_themselves_leave_the_unit_idle)
+{
+    ipu_product product = grouped(1, 2, 1);
+    ipu_target mk2 = chip("mk2");
+    int64_t together;
+
+    MUST(ipu_model_product(&mk2, &product, NULL, &c));
+    together = c.compute;
+    product.grouped = 0; /* 256 independent products */
+    MUST(ipu_model_product(&mk2, &product, NULL, &c));
+    ck_assert_int_gt(c.compute, 3 * together / 2);
+}
+END_TEST
+
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
@@ -707,6 +757,8 @@ static TCase *tcase_on_chip(void)
 
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_test(tcase, a_matrix_times_a_vector_exactly);
+    tcase_add_loop_test(tcase, groups_of_few_channels_share_passes, 0, 8);
+    tcase_add_test(tcase, groups_by_themselves_leave_the_unit_idle);
     tcase_add_loop_test(tcase, products_come_near_the_peak_as_they_grow, 0, 2);
     tcase_add_test(tcase, products_without_room_come_in_slices);
     tcase_add_test(tcase, a_product_with_room_is_not_sliced);
