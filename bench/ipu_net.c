@@ -181,7 +181,7 @@ static int build(const struct net_case *net, const ipu_target *target,
 
 /* Cycles of a mini-batch, with its part of those of an update. */
 struct cycles {
-    double compute, exchange, sync, outside, estimated, flops;
+    double compute, waiting, exchange, sync, outside, estimated, flops;
 };
 
 static bool leaves_chip(const ipu_step_info *step)
@@ -199,6 +199,7 @@ static struct cycles sum_steps(const ipu_executable *executable)
         double part = 1.0 / step.update_count;
 
         sum.compute += part * (double)step.compute_cycles;
+        sum.waiting += part * (double)step.waiting_cycles;
         sum.sync += part * (double)step.sync_cycles;
         *(leaves_chip(&step) ? &sum.outside : &sum.exchange) +=
             part * (double)step.exchange_cycles;
@@ -286,7 +287,8 @@ static int count(const struct net_case *net, const ipu_system *system,
     all = c.compute + c.exchange + c.sync + c.outside;
     full = (double)net->mini_batches / (net->mini_batches + net->stages - 1);
     r->cycles = (int64_t)all;
-    r->compute = c.compute / all;
+    r->compute = (c.compute - c.waiting) / all;
+    r->waiting = c.waiting / all;
     r->exchange = c.exchange / all;
     r->sync = c.sync / all;
     r->outside = c.outside / all;

@@ -100,11 +100,12 @@ struct net_result {
     int64_t parameters; /* of it */
     int64_t boundary;   /* elements between it and another */
     int64_t cycles;
-    double samples_per_second;               /* of the system */
-    double tflops;                           /* of an IPU */
-    double utilisation;                      /* ... of its peak */
-    double compute, exchange, sync, outside; /* shares; outside: host, DRAM,
-                                                links */
+    double samples_per_second; /* of the system */
+    double tflops;             /* of an IPU */
+    double utilisation;        /* ... of its peak */
+    /* Shares: the mean tile computes, waits for the busiest; outside: host,
+     * DRAM, links. */
+    double compute, waiting, exchange, sync, outside;
     double estimated;   /* of the steps' cycles, those marked as estimates */
     int64_t tile_bytes; /* on the fullest tile */
     bool fits;

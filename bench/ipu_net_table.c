@@ -27,6 +27,7 @@ static void put(struct table *t, const struct net_case *net,
     table_number(t, r->tflops);
     table_number(t, 100 * r->utilisation);
     table_number(t, 100 * r->compute);
+    table_number(t, 100 * r->waiting);
     table_number(t, 100 * r->exchange);
     table_number(t, 100 * r->sync);
     table_number(t, 100 * r->outside);
@@ -41,12 +42,13 @@ static void put(struct table *t, const struct net_case *net,
 int net_table(enum table_format format)
 {
     static const struct table_column columns[] = {
-        {"network", -22, 0},  {"task", -9, 0},     {"system", -9, 0},
-        {"ipus", 4, 0},       {"batch", 5, 0},     {"cycles", 9, 0},
-        {"samples/s", 10, 1}, {"TFLOPS", 6, 1},    {"percent", 7, 1},
-        {"compute", 7, 1},    {"exchange", 8, 1},  {"sync", 5, 1},
-        {"outside", 7, 1},    {"tile_KiB", 8, 0},  {"fits", -4, 0},
-        {"estimate", 8, 1},   {"published", 9, 0}, {"ratio", 5, 2}};
+        {"network", -22, 0},  {"task", -9, 0},    {"system", -9, 0},
+        {"ipus", 4, 0},       {"batch", 5, 0},    {"cycles", 9, 0},
+        {"samples/s", 10, 1}, {"TFLOPS", 6, 1},   {"percent", 7, 1},
+        {"compute", 7, 1},    {"waiting", 7, 1},  {"exchange", 8, 1},
+        {"sync", 5, 1},       {"outside", 7, 1},  {"tile_KiB", 8, 0},
+        {"fits", -4, 0},      {"estimate", 8, 1}, {"published", 9, 0},
+        {"ratio", 5, 2}};
     struct table table;
     int status = IPU_OK;
 

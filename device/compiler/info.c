@@ -58,6 +58,7 @@ int ipu_executable_step(const ipu_executable *executable, int32_t step,
         .op = ipu__step_name(s),
         .tensor = executable->values[s->output].name,
         .compute_cycles = s->cycles.compute,
+        .waiting_cycles = s->cycles.waiting,
         .exchange_cycles = s->cycles.exchange,
         .sync_cycles = s->cycles.sync,
         .total_cycles = s->cycles.total,
@@ -132,6 +133,7 @@ int ipu_executable_tile_cycles(const ipu_executable *executable, int32_t step,
     size = cycles->size;
     *cycles = s->cycles;
     cycles->size = size;
+    cycles->waiting = 0; /* of this tile it is among sync */
     if (tile >= s->busy_tiles) {
         cycles->sync += cycles->compute;
         cycles->compute = 0;
@@ -163,6 +165,7 @@ static void add_loop(const ipu_program_cycles *loop, ipu_program_cycles *sum,
                      ipu_program_cycles *loops)
 {
     loops->compute += loop->compute;
+    loops->waiting += loop->waiting;
     loops->exchange += loop->exchange;
     loops->sync += loop->sync;
     loops->host += loop->host;
@@ -211,6 +214,7 @@ int ipu_executable_cycles(const ipu_executable *executable,
             continue;
         }
         sum.compute += s->cycles.compute;
+        sum.waiting += s->cycles.waiting;
         sum.exchange += s->cycles.exchange;
         sum.sync += s->cycles.sync;
         sum.flops += s->cycles.flops;
@@ -230,6 +234,7 @@ int ipu_executable_cycles(const ipu_executable *executable,
     sum.total += loops.total;
     sum.host += loops.host;
     sum.compute += loops.compute;
+    sum.waiting += loops.waiting;
     sum.exchange += loops.exchange;
     sum.sync += loops.sync;
     count_updates(executable, &sum);

@@ -170,6 +170,7 @@ static void add_times(const ipu_program_cycles *one, int64_t times,
                       ipu_program_cycles *sum)
 {
     ipu__add_times(&sum->compute, one->compute, times);
+    ipu__add_times(&sum->waiting, one->waiting, times);
     ipu__add_times(&sum->exchange, one->exchange, times);
     ipu__add_times(&sum->sync, one->sync, times);
     ipu__add_times(&sum->host, one->host, times);
@@ -206,6 +207,7 @@ static void take_updates(const ipu_executable *e, int64_t times,
             continue;
         }
         move(&one->compute, &sum->compute, s->cycles.compute, runs);
+        move(&one->waiting, &sum->waiting, s->cycles.waiting, runs);
         move(&one->exchange, &sum->exchange, s->cycles.exchange, runs);
         move(&one->sync, &sum->sync, s->cycles.sync, runs);
         one->flops -= s->cycles.flops;
@@ -258,6 +260,7 @@ int ipu__count_loop(const struct ipu_executable *e,
     *cycles = (ipu_cycles){
         .size = size,
         .compute = sum.compute,
+        .waiting = sum.waiting,
         .exchange = sum.exchange,
         .sync = sum.sync,
         .total = sum.total,

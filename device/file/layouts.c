@@ -237,6 +237,7 @@ static const struct ipu__member step[] = {
     MEMBER(33, IPU__INT32, copies),
     MEMBER(34, IPU__INT64, copied_bytes),
     MEMBER(35, IPU__INT64, held_bytes),
+    MEMBER(36, IPU__INT64, cycles.waiting),
 };
 LAYOUT(ipu__step_layout, "a step", step);
 #undef STRUCT

@@ -359,6 +359,11 @@ static int verify_amounts(const struct ipu__reader *r, const ipu_executable *e)
         sum += c->compute + c->exchange + c->sync + c->total;
         if (sum > MOST_CYCLES)
             return ipu__damaged(r, "step %d never ends", (int)i);
+        if (c->waiting > c->compute)
+            return ipu__damaged(r,
+                                "tiles wait longer in step %d than others "
+                                "compute",
+                                (int)i);
     }
     for (int32_t v = 0; v < e->nvalues; v++)
         if (__builtin_add_overflow(bytes, e->values[v].bytes, &bytes) ||

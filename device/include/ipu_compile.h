@@ -121,9 +121,11 @@ typedef struct ipu_step_info {
     int32_t code_of;      /* the step whose code it runs; itself */
     int32_t calls;        /* how many steps run that code: more than 1, if they
                              are equal and the program did not fit otherwise */
-    int64_t copied_bytes; /* to where that code has its operands and back, on
-                             the tile that has most: their cycles are among
-                             compute_cycles */
+    int64_t waiting_cycles; /* of compute_cycles: how long the mean of all tiles
+                               waits for the busiest */
+    int64_t copied_bytes;   /* to where that code has its operands and back, on
+                               the tile that has most: their cycles are among
+                               compute_cycles */
 } ipu_step_info;
 
 int ipu_executable_step(const ipu_executable *executable, int32_t step,
@@ -174,6 +176,8 @@ typedef struct ipu_program_cycles {
     int64_t streaming;       /* of exchange: to and from the DRAM beside */
     int64_t streaming_bytes; /* that go there or come from there */
     int64_t again;           /* of total: activations computed again */
+    int64_t waiting; /* of compute: how long the mean of all tiles waits for the
+                        busiest, which profilers of the chip count as sync */
 } ipu_program_cycles;
 
 int ipu_executable_cycles(const ipu_executable *executable,

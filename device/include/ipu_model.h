@@ -36,6 +36,9 @@ typedef struct ipu_cycles {
     const char *estimate;  /* why this is only an estimate; NULL: it is all
                               instructions, bytes and distances. Static. */
     int64_t partial_bytes; /* of temporary_bytes: sums that are not complete */
+    int64_t waiting;       /* of compute: how long the mean of all tiles waits
+                              for the busiest, which profilers of the chip count
+                              as sync */
 } ipu_cycles;
 
 /* Seconds of cycles on a target. */

@@ -48,7 +48,7 @@ static void note(struct ipu__findings *f, const struct ipu__finding *finding)
 /* Of a tile that starts its contexts and lets them do one thing each. */
 static int64_t launch_cycles(const ipu_target *target)
 {
-    return IPU__LAUNCH_CYCLES + (int64_t)IPU__VERTEX_SLOTS * target->workers;
+    return ipu__start_cycles(target, 1);
 }
 
 static void find_balance(const struct ipu__program *p, int32_t i,

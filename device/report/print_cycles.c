@@ -32,7 +32,8 @@ static void print_phases(const struct ipu__program *p, struct ipu__text *text)
     char a[IPU__NUMBER_TEXT], b[IPU__NUMBER_TEXT];
 
     ipu__text_put(text, "\ncycles of a run\n");
-    print_phase(p, "compute", p->cycles.compute, text);
+    print_phase(p, "compute", p->cycles.compute - p->cycles.waiting, text);
+    print_phase(p, "waiting", p->cycles.waiting, text);
     print_phase(p, "exchange", p->cycles.exchange, text);
     print_phase(p, "sync", p->cycles.sync, text);
     print_phase(p, "host", p->cycles.host, text);

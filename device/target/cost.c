@@ -40,13 +40,31 @@ void ipu__count_exchange(const ipu_target *target, int64_t bytes,
     cycles->exchange_code_bytes += messages * IPU__MESSAGE_CODE_BYTES;
 }
 
+int64_t ipu__start_cycles(const ipu_target *target, int32_t loops)
+{
+    return (loops > 1 ? loops : 1) *
+           (IPU__LAUNCH_CYCLES + (int64_t)IPU__VERTEX_SLOTS * target->workers);
+}
+
+void ipu__count_waiting(const ipu_target *target, int64_t units, int64_t most,
+                        int64_t fixed, ipu_cycles *cycles)
+{
+    double tiles = target->tiles, busy = (double)units / tiles, mean;
+
+    if (units <= 0 || most <= 0)
+        return;
+    fixed = ipu__least(fixed, cycles->compute);
+    mean = (double)fixed * (busy < 1 ? busy : 1) +
+           (double)(cycles->compute - fixed) * fmin(1, busy / (double)most);
+    cycles->waiting = cycles->compute - (int64_t)ceil(mean);
+}
+
 void ipu__count_loops(const ipu_target *target, int32_t loops,
                       ipu_cycles *cycles)
 {
     int64_t more = loops > 1 ? loops - 1 : 0;
 
-    cycles->compute += more * (IPU__LAUNCH_CYCLES +
-                               (int64_t)IPU__VERTEX_SLOTS * target->workers);
+    cycles->compute += more * ipu__start_cycles(target, 1);
     cycles->code_bytes +=
         more * (int64_t)IPU__VERTEX_SLOTS * IPU__INSTRUCTION_BYTES;
     cycles->total = cycles->compute + cycles->exchange + cycles->sync;
@@ -58,6 +76,7 @@ void ipu__follow(ipu_cycles *cycles, const ipu_cycles *before)
     cycles->exchange += before->exchange;
     cycles->sync += before->sync;
     cycles->total += before->total;
+    cycles->waiting += before->waiting;
     cycles->exchange_bytes += before->exchange_bytes;
     if (cycles->temporary_bytes < before->temporary_bytes)
         cycles->temporary_bytes = before->temporary_bytes;

@@ -68,6 +68,15 @@ void ipu__count_exchange(const ipu_target *target, int64_t bytes,
 void ipu__count_loops(const ipu_target *target, int32_t loops,
                       ipu_cycles *cycles);
 
+/* Of cycles' compute, what the mean tile waits for the busiest: so many units
+ * of work in all, most on one tile, and cycles that each tile with work takes
+ * however much it has. */
+void ipu__count_waiting(const ipu_target *target, int64_t units, int64_t most,
+                        int64_t fixed, ipu_cycles *cycles);
+
+/* Cycles to start so many loops, and of their contexts to begin and end. */
+int64_t ipu__start_cycles(const ipu_target *target, int32_t loops);
+
 /* ipu_model_product beside others, bytes of other things on the fullest tile;
  * -1: nothing but its own inputs and output. plans: those that are known, or
  * NULL. */
@@ -81,9 +90,10 @@ int ipu__product_beside(const ipu_target *target, const ipu_product *product,
  * counts. */
 void ipu__follow(ipu_cycles *cycles, const ipu_cycles *before);
 
-/* ipu_model_elementwise of such a loop, whose iterations are counted here. */
+/* ipu_model_elementwise of such a loop, whose iterations are counted here; the
+ * instructions may be those of several loops. */
 int ipu__elements_cycles(const ipu_target *target, int64_t elements,
-                         int32_t element_bytes, ipu_loop loop,
+                         int32_t element_bytes, ipu_loop loop, int32_t loops,
                          ipu_cycles *cycles);
 
 /* The total of what was counted, into the caller's struct. */

@@ -60,8 +60,7 @@ int ipu_model_loop(const ipu_target *target, const ipu_loop *loop,
         loop->iterations * stalls(loop);
     counted.code_bytes = slots * IPU__INSTRUCTION_BYTES;
     if (!loop->bare) {
-        counted.compute +=
-            IPU__LAUNCH_CYCLES + (int64_t)IPU__VERTEX_SLOTS * target->workers;
+        counted.compute += ipu__start_cycles(target, 1);
         counted.code_bytes +=
             (int64_t)IPU__VERTEX_SLOTS * IPU__INSTRUCTION_BYTES;
     }

@@ -426,6 +426,24 @@ static int64_t room_beside(const ipu_target *target, int64_t bytes)
     return ipu__least(share, target->bytes_per_tile - bytes - IPU__CODE_BYTES);
 }
 
+/* Of compute, what the mean tile waits: tiles beside the grid have nothing to
+ * do, the last of each row and column less than others, and in the last round
+ * there may be fewer of the batch. */
+static int64_t uneven(const struct problem *p, const ipu_plan *plan,
+                      int64_t compute)
+{
+    const ipu_product *d = p->product;
+    int64_t n = ipu__ceil_div(d->n, plan->output_slices);
+    int64_t rows = ipu__ceil_div(d->m, plan->grid_m);
+    double most = (double)rows * (double)ipu__ceil_div(d->k, plan->grid_k) *
+                  (double)ipu__ceil_div(n, plan->grid_n) *
+                  (double)plan->output_slices;
+    double all = (double)d->batch * (double)d->m * (double)d->k * (double)d->n;
+
+    most *= (double)p->rounds * p->target->tiles;
+    return (int64_t)((double)compute * (1 - fmin(1, all / most)));
+}
+
 /* The best for all of the batch. */
 static void find(const ipu_target *target, const ipu_product *d, int64_t room,
                  struct ipu__choice *best)
@@ -443,6 +461,7 @@ static void find(const ipu_target *target, const ipu_product *d, int64_t room,
         return;
     repeat(&c.cycles, p.rounds);
     c.plan.tiles *= ipu__least(d->batch, target->tiles);
+    c.cycles.waiting = uneven(&p, &c.plan, c.cycles.compute);
     *best = c;
 }
 

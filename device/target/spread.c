@@ -21,6 +21,12 @@ static int check_counts(const char *what, int64_t count, int32_t element_bytes)
     return IPU_OK;
 }
 
+static int64_t vectors_in_all(const ipu_target *target, int64_t elements,
+                              int32_t element_bytes)
+{
+    return ipu__ceil_div(elements * element_bytes, target->vector_bytes);
+}
+
 /* Vectors of the busiest tile. */
 static int64_t vectors_of(const ipu_target *target, int64_t elements,
                           int32_t element_bytes)
@@ -30,7 +36,7 @@ static int64_t vectors_of(const ipu_target *target, int64_t elements,
 }
 
 int ipu__elements_cycles(const ipu_target *target, int64_t elements,
-                         int32_t element_bytes, ipu_loop loop,
+                         int32_t element_bytes, ipu_loop loop, int32_t loops,
                          ipu_cycles *cycles)
 {
     ipu_cycles counted = {.size = sizeof counted};
@@ -41,6 +47,11 @@ int ipu__elements_cycles(const ipu_target *target, int64_t elements,
     loop.iterations = vectors_of(target, elements, element_bytes);
     if (elements > 0)
         IPU_TRY(ipu_model_loop(target, &loop, &counted));
+    if (elements > 0)
+        ipu__count_loops(target, loops, &counted);
+    ipu__count_waiting(target, vectors_in_all(target, elements, element_bytes),
+                       loop.iterations, ipu__start_cycles(target, loops),
+                       &counted);
     counted.flops = (double)loop.arithmetic * (double)elements;
     ipu__finish(&counted, cycles);
     return IPU_OK;
@@ -53,7 +64,8 @@ int ipu_model_elementwise(const ipu_target *target, int64_t elements,
     const ipu_loop loop = {
         .tuned = 1, .loads = loads, .stores = 1, .arithmetic = arithmetic};
 
-    return ipu__elements_cycles(target, elements, element_bytes, loop, cycles);
+    return ipu__elements_cycles(target, elements, element_bytes, loop, 1,
+                                cycles);
 }
 
 /* ---------------------------------------------------------------------- sums
@@ -85,8 +97,13 @@ static ipu_cycles add_up(const ipu_target *target, int64_t outputs,
     for (int64_t left = partials; left > 1; left = ipu__ceil_div(left, step)) {
         int64_t parts = ipu__least(left, step);
         int64_t sums = outputs * ipu__ceil_div(left, parts);
+        int64_t here = ipu__ceil_div(sums, target->tiles);
+        ipu_cycles stage = {0};
 
-        count_stage(target, ipu__ceil_div(sums, target->tiles), parts, &c);
+        count_stage(target, here, parts, &stage);
+        ipu__count_waiting(target, sums, here, ipu__start_cycles(target, 1),
+                           &stage);
+        ipu__follow(&c, &stage);
     }
     c.total = c.compute + c.exchange + c.sync;
     return c;
@@ -130,8 +147,12 @@ int ipu__reduce_cycles(const ipu_target *target, const struct ipu__work *work,
             ipu__ceil_div(share * work->element_bytes, target->vector_bytes);
         IPU_TRY(ipu_model_loop(target, &loop, &counted));
         ipu__count_loops(target, work->loops, &counted);
+        ipu__count_waiting(
+            target, vectors_in_all(target, elements, work->element_bytes),
+            loop.iterations, ipu__start_cycles(target, work->loops), &counted);
         best = ipu__add_up(target, outputs, parts);
         counted.compute += best.compute;
+        counted.waiting += best.waiting;
         counted.exchange = best.exchange;
         counted.sync = best.sync;
         counted.exchange_bytes = best.exchange_bytes;

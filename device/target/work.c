@@ -59,13 +59,12 @@ static int count_elements(const ipu_target *target,
                            .stores = work->stores,
                            .arithmetic = work->arithmetic,
                            .control = IPU__COUNT_SLOTS};
-    int status = ipu__elements_cycles(target, work->elements,
-                                      work->element_bytes, loop, cycles);
+    int status = ipu__elements_cycles(
+        target, work->elements, work->element_bytes, loop, work->loops, cycles);
 
     if (status >= 0 && work->elements > 0) {
         int64_t bytes = ipu__least(work->broadcast_bytes, share);
 
-        ipu__count_loops(target, work->loops, cycles);
         ipu__count_exchange(target, bytes, 1, cycles);
         cycles->temporary_bytes += bytes;
     }
@@ -139,6 +138,9 @@ static int count_move(const ipu_target *target, const struct ipu__work *work,
     if (work->outputs == 0)
         return IPU_OK;
     IPU_TRY(ipu_model_loop(target, &loop, cycles));
+    ipu__count_waiting(target,
+                       ipu__ceil_div(work->outputs * loop.iterations, elements),
+                       loop.iterations, ipu__start_cycles(target, 1), cycles);
     if (!work->followed) {
         ipu__count_exchange(target, share, 1, cycles);
         cycles->temporary_bytes += share;

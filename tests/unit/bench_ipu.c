@@ -230,8 +230,9 @@ START_TEST(a_network_runs_as_fast_as_published)
     ck_assert_msg(net_model(net, &r) >= 0, "%s: %s", net->name,
                   ipu_last_error());
     ck_assert(r.utilisation > 0 && r.utilisation < 1);
-    ck_assert_double_eq_tol(r.compute + r.exchange + r.sync + r.outside, 1,
-                            1e-9);
+    ck_assert_double_eq_tol(
+        r.compute + r.waiting + r.exchange + r.sync + r.outside, 1, 1e-9);
+    ck_assert(r.waiting > 0 && r.waiting < 0.25);
     ck_assert(r.estimated >= 0 && r.estimated <= 1);
     ck_assert_int_gt(r.tile_bytes, 0);
     if (net->published > 0)

@@ -480,6 +480,50 @@ START_TEST(tiles_without_work_wait)
 }
 END_TEST
 
+/* What the mean tile waits for the busiest is told beside its compute: a relu
+ * of one vector (2 floats) on each of half the tiles; then of two on half of
+ * them and one on the others, which all start their contexts. */
+START_TEST(waiting_for_the_busiest_is_told)
+{
+    const int64_t start = 50 + 6 * 20, turn = 6 * 5;
+    const int64_t half = 1472, more = 1472 * 6 * 2 * 3 / 2;
+
+    MUST(ipu_output(d.graph, "a",
+                    ipu_relu(d.graph, device_floats(&d, "x", 1, &half))));
+    MUST(ipu_output(d.graph, "b",
+                    ipu_relu(d.graph, device_floats(&d, "y", 1, &more))));
+    compiled();
+    ck_assert_int_eq(device_step(&d, 0).compute_cycles, start + turn);
+    ck_assert_int_eq(device_step(&d, 0).waiting_cycles, (start + turn) / 2);
+    /* Nine vectors a tile are two turns of six contexts; all have as many. */
+    ck_assert_int_eq(device_step(&d, 1).compute_cycles, start + 2 * turn);
+    ck_assert_int_eq(device_step(&d, 1).waiting_cycles, 0);
+    ck_assert_int_eq(device_cycles(&d).waiting, (start + turn) / 2);
+}
+END_TEST
+
+/* A product of few rows and columns leaves tiles without a block. */
+START_TEST(products_that_are_uneven_wait)
+{
+    ipu_tensor x = device_floats(&d, "x", 2, SHAPE(3, 8));
+    ipu_tensor even = device_floats(&d, "even", 2, SHAPE(1472, 64));
+
+    MUST(ipu_output(
+        d.graph, "a",
+        ipu_matmul(d.graph, x,
+                   ipu_variable(d.graph, "w", IPU_FLOAT32, 2, SHAPE(8, 5)))));
+    MUST(ipu_output(
+        d.graph, "b",
+        ipu_matmul(d.graph, even,
+                   ipu_variable(d.graph, "v", IPU_FLOAT32, 2, SHAPE(64, 64)))));
+    compiled();
+    ck_assert_int_gt(device_step(&d, 0).waiting_cycles,
+                     device_step(&d, 0).compute_cycles * 9 / 10);
+    ck_assert_int_lt(device_step(&d, 1).waiting_cycles,
+                     device_step(&d, 1).compute_cycles / 10);
+}
+END_TEST
+
 START_TEST(a_faster_chip_is_faster)
 {
     double mk2;
@@ -519,6 +563,8 @@ static TCase *tcase_cycles(void)
     tcase_add_test(tcase, rows_over_several_tiles_are_summed_up);
     tcase_add_test(tcase, looking_up_does_not_read_the_table);
     tcase_add_test(tcase, tiles_without_work_wait);
+    tcase_add_test(tcase, waiting_for_the_busiest_is_told);
+    tcase_add_test(tcase, products_that_are_uneven_wait);
     tcase_add_test(tcase, a_faster_chip_is_faster);
     return tcase;
 }
