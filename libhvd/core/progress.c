@@ -35,6 +35,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/own_time.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "core/world.h"
@@ -48,6 +49,8 @@
 #define STANDBY_NS INT64_C(50000)
 #define STANDBY_MAX_NS INT64_C(1000000)
 #define LINGER_NS INT64_C(2000000)
+/* Between two looks of a waiter at the time; more is not its own. */
+#define PASS_MAX_NS INT64_C(200000000)
 /* How often a waiter tries to get the role before it sleeps. */
 enum { TRIES = 200 };
 
@@ -149,9 +152,25 @@ static void wake_background(struct hvd__progress *p)
 
 /* ------------------------------------------------------------------ waiters */
 
+/* How long a waiter may wait: of its own time (own_time.h). */
+struct allowance {
+    struct hvd__own_time time;
+    int64_t limit_ns; /* 0: for ever */
+    int64_t spent_ns;
+};
+
+static bool is_spent(struct allowance *allowance)
+{
+    if (allowance->limit_ns == 0)
+        return false;
+    allowance->spent_ns +=
+        hvd__own_time_pass(&allowance->time, hvd__now_ns(), PASS_MAX_NS);
+    return allowance->spent_ns > allowance->limit_ns;
+}
+
 /* With the role, and without the lock: until done, the limit, or a sleep. */
 static void drive(struct hvd__world *world, bool (*done)(const void *),
-                  const void *context, int64_t deadline,
+                  const void *context, struct allowance *allowance,
                   struct patience *patience)
 {
     while (!done(context)) {
@@ -162,7 +181,7 @@ static void drive(struct hvd__world *world, bool (*done)(const void *),
         case YIELD: sched_yield(); break;
         case SLEEP: return;
         }
-        if (deadline && hvd__now_ns() > deadline)
+        if (is_spent(allowance))
             return;
     }
 }
@@ -172,7 +191,7 @@ bool hvd__progress_until(struct hvd__world *world,
                          int64_t limit_ns)
 {
     struct hvd__progress *p = &world->progress;
-    int64_t deadline = limit_ns ? hvd__now_ns() + limit_ns : 0;
+    struct allowance allowance = {.limit_ns = limit_ns};
     struct patience patience = {0};
     bool is_done;
     int tries = 0;
@@ -180,12 +199,11 @@ bool hvd__progress_until(struct hvd__world *world,
     if (done(context))
         return true;
     p->nwaiters++;
-    while (!(is_done = done(context)) &&
-           !(deadline && hvd__now_ns() > deadline)) {
+    while (!(is_done = done(context)) && !is_spent(&allowance)) {
         bool drove = take(p);
 
         if (drove) {
-            drive(world, done, context, deadline, &patience);
+            drive(world, done, context, &allowance, &patience);
             atomic_store(&p->driving, false);
             p->ndrives++;
             if (done(context) || !patience.sleep_ns)

@@ -18,10 +18,10 @@
  * that one freezes, the next takes over; if it dies, all hosts hear of that
  * from those it leaves behind. Two that speak at once do no harm.
  *
- * The time that another is silent grows by what passes between two of our own
- * looks, but by two ticks at most: when we have been stopped ourselves, with
- * the whole job or the whole machine, the others were not silent, we were
- * deaf.
+ * Time is the watchdog's own (own_time.h): it grows by what passes between two
+ * of its looks, but by two ticks at most. When we have been stopped ourselves,
+ * with the whole job or the whole machine, the others were not silent, we were
+ * deaf; nor has anybody waited.
  *
  * The end. Who first finds a rank gone or frozen, or a stall that has lasted
  * too long, writes it on the board; all watchdogs of the host read it there
@@ -91,7 +91,7 @@ static void describe(struct hvd__watch *w, int rank, const char *how,
 static void end(struct hvd__watch *w, int status, const char *text,
                 bool is_heard)
 {
-    char first[HVD__BOARD_TEXT];
+    char first[HVD__BOARD_TEXT], own[HVD__BOARD_TEXT];
 
     if (w->ended_ns != 0)
         return;
@@ -104,6 +104,12 @@ static void end(struct hvd__watch *w, int status, const char *text,
     if (!hvd__board_has_ended(w->board, &status, first, sizeof first))
         snprintf(first, sizeof first, "%s", text);
     w->ended_ns = hvd__now_ns();
+    if (hvd__end_is_of(first, w->rank)) {
+        snprintf(own, sizeof own, HVD__GIVEN_UP "%.*s",
+                 (int)(sizeof own - sizeof HVD__GIVEN_UP), first);
+        w->subject.end(w->subject.context, status, own);
+        return;
+    }
     w->subject.end(w->subject.context, status, first);
 }
 
@@ -265,13 +271,16 @@ static void look_at_hosts(struct hvd__watch *w, int64_t now, int64_t passed)
 /* -------------------------------------------------------------------- stalls
  */
 
-static void publish(struct hvd__watch *w)
+static void publish(struct hvd__watch *w, int64_t now)
 {
     struct hvd__in_flight *f = &w->flight;
     int32_t before = f->nkeys;
 
     w->nrequests =
         w->subject.requests(w->subject.context, w->requests, HVD__BOARD_KEYS);
+    for (int i = 0; i < w->nrequests; i++)
+        w->requests[i].since_ns =
+            now - hvd__own_time_since(&w->time, w->requests[i].since_ns, now);
     f->nkeys = w->nrequests;
     f->nrequests =
         w->nrequests < HVD__BOARD_REQUESTS ? w->nrequests : HVD__BOARD_REQUESTS;
@@ -374,7 +383,8 @@ static void look_for_stalls(struct hvd__watch *w, int64_t now)
         return;
     }
     if (!due || (w->reported_ns != 0 &&
-                 now - w->reported_ns < w->options.stall_check_ns))
+                 hvd__own_time_since(&w->time, w->reported_ns, now) <
+                     w->options.stall_check_ns))
         return;
     w->reported_ns = now;
     report_stalls(w, now);
@@ -383,22 +393,33 @@ static void look_for_stalls(struct hvd__watch *w, int64_t now)
 /* ------------------------------------------------------------------ the thread
  */
 
+/* The world has ended, and the process is still there. */
+static void look_at_grace(struct hvd__watch *w, int64_t now)
+{
+    char text[HVD__BOARD_TEXT];
+    int status;
+
+    hvd__own_time_pass(&w->time, now, 2 * w->tick_ns);
+    if (w->options.exit_grace_ns > 0 &&
+        hvd__own_time_since(&w->time, w->ended_ns, now) >=
+            w->options.exit_grace_ns)
+        end_process(w);
+    if (w->ends_to_tell > 0 &&
+        hvd__board_has_ended(w->board, &status, text, sizeof text)) {
+        hvd__beacon_say_end(w->beacon, status, text);
+        w->ends_to_tell--;
+    }
+    atomic_fetch_add(&w->mine->beats, 1);
+}
+
 static void look(struct hvd__watch *w)
 {
-    int64_t now = hvd__now_ns(), passed = now - w->looked_ns;
+    int64_t now = hvd__now_ns(), passed;
     char text[HVD__BOARD_TEXT];
     int status;
 
     if (w->ended_ns != 0) {
-        if (w->options.exit_grace_ns > 0 &&
-            now - w->ended_ns >= w->options.exit_grace_ns)
-            end_process(w);
-        if (w->ends_to_tell > 0 &&
-            hvd__board_has_ended(w->board, &status, text, sizeof text)) {
-            hvd__beacon_say_end(w->beacon, status, text);
-            w->ends_to_tell--;
-        }
-        atomic_fetch_add(&w->mine->beats, 1);
+        look_at_grace(w, now);
         return;
     }
     hear(w);
@@ -407,24 +428,24 @@ static void look(struct hvd__watch *w)
         return;
     }
     look_for_death(w);
-    if (passed < w->tick_ns / 2 && w->looked_ns != 0)
+    if (now - w->time.looked_ns < w->tick_ns / 2)
         return; /* woken up early by a death: the rest has time */
-    w->looked_ns = now;
-    if (passed > 2 * w->tick_ns)
-        passed = 2 * w->tick_ns;
-    publish(w);
+    passed = hvd__own_time_pass(&w->time, now, 2 * w->tick_ns);
+    publish(w, now);
     look_for_silence(w, passed);
     look_at_hosts(w, now, passed);
     look_for_stalls(w, now);
 }
 
-/* Those that are gone stay readable: they are not asked again. */
+/* Those that are gone stay readable: they are not asked again; nobody is, when
+ * the world has ended. */
 static void prepare_polls(struct hvd__watch *w)
 {
     for (int i = 0; i < w->npeers; i++)
-        w->polls[i] =
-            (struct pollfd){.fd = w->peers[i].is_gone ? -1 : w->peers[i].pidfd,
-                            .events = POLLIN};
+        w->polls[i] = (struct pollfd){
+            .fd = w->peers[i].is_gone || w->ended_ns != 0 ? -1
+                                                          : w->peers[i].pidfd,
+            .events = POLLIN};
     w->polls[w->npeers] = (struct pollfd){.fd = w->stop, .events = POLLIN};
     w->polls[w->npeers + 1] = (struct pollfd){
         .fd = is_linked(w) && w->ended_ns == 0 ? hvd__beacon_fd(w->beacon) : -1,
@@ -441,7 +462,7 @@ void *hvd__watchdog_run(void *argument)
 {
     struct hvd__watch *w = argument;
 
-    w->looked_ns = hvd__now_ns();
+    hvd__own_time_pass(&w->time, hvd__now_ns(), 2 * w->tick_ns);
     for (;;) {
         int timeout = (int)(w->tick_ns / 1000000);
 

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include "base/own_time.h"
 #include "watch/beacon.h"
 #include "watch/board.h"
 #include "watch/stall.h"
@@ -42,12 +43,12 @@ struct hvd__watch {
     int nranks, rank;
     int stop; /* owned eventfd */
     int64_t tick_ns;
-    int64_t looked_ns;   /* when the thread last looked */
-    int64_t reported_ns; /* when it last reported stalls */
-    int64_t spoken_ns;   /* when it last spoke for its host */
-    int64_t detailed_ns; /* and told of what is in flight */
-    int64_t ended_ns;    /* 0: not yet */
-    int ends_to_tell;    /* to other hosts, by this rank */
+    struct hvd__own_time time; /* of the thread's looks */
+    int64_t reported_ns;       /* when it last reported stalls */
+    int64_t spoken_ns;         /* when it last spoke for its host */
+    int64_t detailed_ns;       /* and told of what is in flight */
+    int64_t ended_ns;          /* 0: not yet */
+    int ends_to_tell;          /* to other hosts, by this rank */
     pthread_t thread;
     bool has_thread;
 };
