@@ -32,7 +32,7 @@
     X(HVD_ERR_LAUNCH, "started as one of several processes, found alone")      \
     X(HVD_ERR_MPI, "MPI failed")                                               \
     X(HVD_ERR_INTERNAL, "internal error of libhvd")                            \
-    X(HVD_ERR_LOST, "another rank is dead or frozen")                          \
+    X(HVD_ERR_LOST, "a rank is dead or frozen")                          \
     X(HVD_ERR_STALLED, "a rank never submitted what others wait for")
 
 /* Room for a message with its NUL; longer ones are cut. */

@@ -142,8 +142,12 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
     struct hvd__unit *unit;
     struct hvd__set *set;
 
-    snprintf(reason, sizeof reason, "%s", text);
-    hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), reason);
+    /* From another rank, which may not have reached our watchdog yet. */
+    snprintf(reason, sizeof reason, "%s%s",
+             hvd__end_is_of(text, world->transport->rank) ? HVD__GIVEN_UP : "",
+             text);
+    if (atomic_load(&world->doom) == HVD_OK) /* else it has been told */
+        hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), reason);
     world->break_status = status;
     world->break_message = strdup(reason);
     for (int id = 0; (set = hvd__world_set(world, id)); id++)

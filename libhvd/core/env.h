@@ -26,6 +26,9 @@ enum { HVD__SETTING_TEXT = 512 };
       "most bytes of tensors that are moved together; 0 fuses nothing")        \
     X("HVD_HEARTBEAT_TIME", heartbeat_ns, duration, "10s", "", duration,       \
       "a rank that gives no sign of life for so long is lost; 0: never")       \
+    X("HVD_START_TIME", start_ns, duration, "10m", "", duration,               \
+      "hvd_init fails if it takes so long, and names whom it misses; 0: it "   \
+      "waits for ever")                                                        \
     X("HVD_STALL_CHECK_TIME", stall_check_ns, duration, "60s",                 \
       "HOROVOD_STALL_CHECK_TIME_SECONDS", duration,                            \
       "a request that waits so long for other ranks is reported; 0: never")    \
@@ -74,6 +77,7 @@ enum { HVD__SETTING_TEXT = 512 };
 struct hvd__settings {
     size_t fusion_threshold;
     int64_t heartbeat_ns;
+    int64_t start_ns;
     int64_t stall_check_ns;
     int64_t stall_shutdown_ns;
     int64_t exit_grace_ns;

@@ -7,7 +7,6 @@
 #include "base/status.h"
 #include "core/launch.h"
 #include "core/world.h"
-#include "transport/mpi_world.h"
 
 static int check(MPI_Comm comm)
 {
@@ -34,7 +33,7 @@ int hvd_init_mpi(MPI_Comm comm)
 {
     HVD_TRY(check_live());
     HVD_TRY(check(comm));
-    return hvd__world_init(&comm);
+    return hvd__world_init(&(struct hvd__origin){.comm = &comm});
 }
 
 int hvd_init_fint(int32_t comm)
@@ -54,7 +53,7 @@ static int compare_ranks(const void *a, const void *b)
 }
 
 /* ranks: [n], ascending. */
-static int check_ranks(const int *ranks, int32_t n)
+static int check_ranks(const int *ranks, int n)
 {
     int mine = -1, size = 0;
     bool listed = false;
@@ -62,7 +61,7 @@ static int check_ranks(const int *ranks, int32_t n)
     if (MPI_Comm_rank(MPI_COMM_WORLD, &mine) != MPI_SUCCESS ||
         MPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS)
         return hvd__fail(HVD_ERR_MPI, "MPI does not tell who is who");
-    for (int32_t i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++) {
         if (ranks[i] < 0 || ranks[i] >= size)
             return hvd__fail(HVD_ERR_ARGUMENT,
                              "there is no rank %d: mpirun started 0 to %d",
@@ -76,18 +75,18 @@ static int check_ranks(const int *ranks, int32_t n)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "this process is rank %d of %d, which is not among "
                          "the %d ranks: those that are call hvd_init_ranks",
-                         mine, size, (int)n);
+                         mine, size, n);
     return HVD_OK;
 }
 
 /* Blocking: as long as one of them has not come, the others wait in it. */
-static int make_comm(const int *ranks, int32_t n, MPI_Comm *comm)
+static int make_comm(const int *ranks, int n, MPI_Comm *comm)
 {
     MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
     int code = MPI_Comm_group(MPI_COMM_WORLD, &world);
 
     if (code == MPI_SUCCESS)
-        code = MPI_Group_incl(world, (int)n, ranks, &group);
+        code = MPI_Group_incl(world, n, ranks, &group);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_create_group(MPI_COMM_WORLD, group, ranks[0], comm);
     if (group != MPI_GROUP_NULL)
@@ -96,24 +95,26 @@ static int make_comm(const int *ranks, int32_t n, MPI_Comm *comm)
         MPI_Group_free(&world);
     if (code != MPI_SUCCESS)
         return hvd__fail(HVD_ERR_MPI,
-                         "MPI makes no communicator of %d ranks: code %d",
-                         (int)n, code);
+                         "MPI makes no communicator of %d ranks: code %d", n,
+                         code);
     return HVD_OK;
 }
 
-static int start(const int *ranks, int32_t n)
+int hvd__group_make(const struct hvd__origin *origin, const void **comm)
 {
-    MPI_Comm comm = MPI_COMM_NULL;
-    const char *note;
-    bool threads;
-    int status;
+    static MPI_Comm group; /* one hvd_init at a time */
 
-    HVD_TRY(hvd__mpi_start(&threads, &note));
-    HVD_TRY(check_ranks(ranks, n));
-    HVD_TRY(make_comm(ranks, n, &comm));
-    status = hvd__world_init(&comm);
-    MPI_Comm_free(&comm);
-    return status;
+    HVD_TRY(check_ranks(origin->ranks, origin->nranks));
+    HVD_TRY(make_comm(origin->ranks, origin->nranks, &group));
+    *comm = &group;
+    return HVD_OK;
+}
+
+void hvd__group_free(const void *comm)
+{
+    MPI_Comm group = *(const MPI_Comm *)comm;
+
+    MPI_Comm_free(&group);
 }
 
 int hvd_init_ranks(const int32_t *ranks, int32_t n)
@@ -138,7 +139,8 @@ int hvd_init_ranks(const int32_t *ranks, int32_t n)
     for (int32_t i = 0; i < n; i++)
         sorted[i] = ranks[i];
     qsort(sorted, (size_t)n, sizeof *sorted, compare_ranks);
-    status = start(sorted, n);
+    status = hvd__world_init(
+        &(struct hvd__origin){.ranks = sorted, .nranks = (int)n});
     free(sorted);
     return status;
 }

@@ -37,6 +37,13 @@ bool hvd__launched(void)
     return false;
 }
 
+int hvd__launch_rank(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+
+    return rank && *rank >= '0' && *rank <= '9' ? atoi(rank) : -1;
+}
+
 int hvd__launch_check_alone(const char *library)
 {
     for (int i = 0; i < NLAUNCHERS; i++) {

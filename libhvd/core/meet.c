@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/cores.h"
+#include "core/ending.h"
 #include "core/fingerprint.h"
 #include "core/world.h"
 
@@ -83,12 +84,13 @@ static void greet(const struct hvd__world *world, int status,
 /* ------------------------------------------------------- for the watchdog */
 
 /* On the watchdog's thread, which touches nothing of the driver's: whoever
- * drives next sees it. */
+ * drives next sees it. It is told at once, for nobody may be driving. */
 static void doom(void *context, int status, const char *text)
 {
     struct hvd__world *world = context;
 
     snprintf(world->doom_text, sizeof world->doom_text, "%s", text);
+    hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), text);
     atomic_store(&world->doom, status);
 }
 
@@ -227,12 +229,20 @@ static int get_to_know(struct hvd__world *world, const struct greeting *all)
 {
     struct hvd__transport *t = world->transport;
     enum hvd__log_level level = world->settings.log_level;
+    struct hvd__guard_options options;
 
     world->settings = all[0].settings;
     world->settings.log_level = level;
     world->topology = hvd__topology_of(t->rank, t->size, host_of, all);
     world->has_met = true;
+    options = hvd__ending_options(&world->settings);
+    hvd__guard_set(world->guard, &options);
+    if (t->size > 1)
+        hvd__ending_expect(&world->settings);
     HVD_TRY(watch(world, all));
+    if (world->watch)
+        hvd__guard_hand_over(world->guard);
+    hvd__guard_enter(world->guard, HVD__STAGE_SHARE);
     return share(world, all);
 }
 

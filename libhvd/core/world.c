@@ -17,6 +17,7 @@
  */
 #include "core/world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@
 #include "base/status.h"
 #include "core/complete.h"
 #include "core/compress.h"
+#include "core/ending.h"
 #include "core/launch.h"
 #include "core/topk.h"
 #include "transport/shm/slate.h"
@@ -102,14 +104,63 @@ const char *hvd_version(void)
 
 /* -------------------------------------------------------------- beginning */
 
-static int open_transport(struct hvd__world *world, const void *comm,
-                          const char **note)
+/* What ends a wait for other ranks while the world starts. */
+static int find_end(void *context)
 {
+    const struct hvd__world *world = context;
+    int doom = atomic_load(&world->doom);
+
+    return doom < 0 ? hvd__fail_text(doom, world->doom_text)
+                    : hvd__guard_verdict(world->guard);
+}
+
+static int open_comm(struct hvd__world *world, const void *comm, bool threads)
+{
+    const struct hvd__asked asked = {find_end, world};
+    int *members, n;
+
+    HVD_TRY(hvd__mpi_members(comm, &members, &n));
+    hvd__guard_choose(world->guard, members, n);
+    free(members);
+    hvd__guard_enter(world->guard, HVD__STAGE_COMM);
+    return hvd__mpi_open(comm, threads, &asked, &world->transport);
+}
+
+static int open_group(struct hvd__world *world,
+                      const struct hvd__origin *origin, bool threads)
+{
+    const void *comm;
+    int status;
+
+    hvd__guard_choose(world->guard, origin->ranks, origin->nranks);
+    hvd__guard_enter(world->guard, HVD__STAGE_GROUP);
+    HVD_TRY(hvd__group_make(origin, &comm));
+    status = open_comm(world, comm, threads);
+    hvd__group_free(comm);
+    return status;
+}
+
+static int open_transport(struct hvd__world *world,
+                          const struct hvd__origin *origin, const char **note)
+{
+    const struct hvd__guard_options options =
+        hvd__ending_options(&world->settings);
+    bool is_live = hvd__mpi_is_live(), threads;
+
     *note = NULL;
-    if (!comm && !hvd__launched() && !hvd__mpi_is_live())
+    if (!origin->comm && !origin->ranks && !hvd__launched() && !is_live)
         return hvd__self_open(&world->transport);
-    HVD_TRY(hvd__mpi_open(comm, &world->transport, note));
-    if (!comm && world->transport->size == 1)
+    hvd__ending_expect(&world->settings);
+    world->guard =
+        hvd__guard_start(&options, is_live ? HVD__STAGE_COMM : HVD__STAGE_MPI);
+    if (!world->guard)
+        hvd__log(HVD__LOG_WARNING, "hvd_init is not watched: %s",
+                 hvd_last_error());
+    HVD_TRY(hvd__mpi_start(&threads, note));
+    if (origin->ranks)
+        return open_group(world, origin, threads);
+    HVD_TRY(open_comm(world, origin->comm, threads));
+    if (!origin->comm && world->transport->size == 1)
         return hvd__launch_check_alone(hvd__mpi_library());
     return HVD_OK;
 }
@@ -214,22 +265,31 @@ static void destroy(struct hvd__world *world)
     free(world);
 }
 
-static int start(struct hvd__world *world, const void *comm)
+static int start(struct hvd__world *world, const struct hvd__origin *origin)
 {
     struct hvd__transport *t;
     const char *note;
-    char stray[256];
-    int status;
+    char stray[256], wrong[HVD__MESSAGE_MAX];
+    int status = hvd__settings_read(&world->settings);
 
-    HVD_TRY(open_transport(world, comm, &note));
+    /* What is wrong with them is told when all meet. */
+    if (status < 0)
+        snprintf(wrong, sizeof wrong, "%s", hvd_last_error());
+    hvd__log_set(world->settings.log_level,
+                 origin->comm || origin->ranks ? -1 : hvd__launch_rank());
+    HVD_TRY(open_transport(world, origin, &note));
     t = world->transport;
     t->sent_bytes = &world->metrics.sent_bytes;
-    status = hvd__settings_read(&world->settings);
     hvd__log_set(world->settings.log_level, t->rank);
+    hvd__guard_enter(world->guard, HVD__STAGE_MEET);
+    if (status < 0)
+        hvd__fail_text(status, wrong);
     HVD_TRY(hvd__world_meet(world, status));
     /* Its thread does not move anything before all is ready. */
     hvd__progress_take(world);
-    HVD_TRY(hvd__world_meet(world, prepare(world)));
+    status = prepare(world);
+    hvd__guard_enter(world->guard, HVD__STAGE_PREPARE);
+    HVD_TRY(hvd__world_meet(world, status));
     HVD_TRY(hvd__scribe_start(world));
     hvd__progress_give(world);
     if (note && t->rank == 0)
@@ -247,7 +307,19 @@ static int start(struct hvd__world *world, const void *comm)
     return HVD_OK;
 }
 
-static int create(const void *comm, struct hvd__world **created)
+/* What is to happen before MPI ends, once there is no world any more; a world
+ * of one rank leaves that as the one before it did. status: why it is over, or
+ * did not come to be. */
+static void end_of(const struct hvd__world *world, int status)
+{
+    bool is_lost = status == HVD_ERR_LOST || status == HVD_ERR_STALLED;
+
+    if (is_lost || (world->transport && world->transport->size > 1))
+        hvd__ending_set(is_lost || atomic_load(&world->broken), status);
+    hvd__ending_resume();
+}
+
+static int create(const struct hvd__origin *origin, struct hvd__world **created)
 {
     struct hvd__world *world = calloc(1, sizeof *world);
     int status;
@@ -260,8 +332,11 @@ static int create(const void *comm, struct hvd__world **created)
     world->ledger.metrics = &world->metrics;
     status = hvd__progress_init(&world->progress);
     if (status == HVD_OK)
-        status = start(world, comm);
+        status = start(world, origin);
+    hvd__guard_stop(world->guard, status);
+    world->guard = NULL;
     if (status < 0) {
+        end_of(world, status);
         destroy(world);
         return status;
     }
@@ -290,7 +365,7 @@ static void watch_forks(void)
     pthread_atfork(NULL, NULL, forget_world);
 }
 
-int hvd__world_init(const void *comm)
+int hvd__world_init(const struct hvd__origin *origin)
 {
     static pthread_once_t watching = PTHREAD_ONCE_INIT;
     struct hvd__world *world = NULL;
@@ -301,11 +376,12 @@ int hvd__world_init(const void *comm)
     pthread_once(&watching, watch_forks);
     pthread_mutex_lock(&life);
     if (!current()) {
-        status = create(comm, &world);
-        if (world) {
-            hvd__mpi_before_end(process_ends);
+        /* Also while it starts: an exit then must not wait in MPI_Finalize for
+         * ranks that wait for this one. */
+        hvd__mpi_before_end(process_ends);
+        status = create(origin, &world);
+        if (world)
             atomic_store_explicit(&the_world, world, memory_order_release);
-        }
     }
     pthread_mutex_unlock(&life);
     return status;
@@ -313,7 +389,7 @@ int hvd__world_init(const void *comm)
 
 int hvd_init(void)
 {
-    return hvd__world_init(NULL);
+    return hvd__world_init(&(struct hvd__origin){0});
 }
 
 /* ------------------------------------------------------------------ the end */
@@ -339,23 +415,6 @@ static bool leave(struct hvd__world *world, int64_t limit_ns)
     return hvd__progress_until(world, is_over, world, limit_ns);
 }
 
-/* MPI_Finalize would wait for ranks that may be gone. */
-static void stay_broken(void)
-{
-    hvd__mpi_before_end(stay_broken);
-}
-
-/* What is to happen before MPI ends, once there is no world any more; a world
- * of one rank leaves that as the one before it did. */
-static void end_of(const struct hvd__world *world)
-{
-    static void (*then)(void); /* guarded by life */
-
-    if (world->transport->size > 1)
-        then = atomic_load(&world->broken) ? stay_broken : NULL;
-    hvd__mpi_before_end(then);
-}
-
 int hvd_shutdown(void)
 {
     struct hvd__world *world;
@@ -371,12 +430,12 @@ int hvd_shutdown(void)
         hvd__watch_leave(world->watch);
         atomic_store(&the_world, NULL);
         atomic_store(&was_shut_down, true);
-        end_of(world);
         if (atomic_load(&world->broken))
             status = hvd__fail_text(world->break_status,
                                     world->break_message
                                         ? world->break_message
                                         : hvd_strerror(world->break_status));
+        end_of(world, status);
         destroy(world);
     }
     pthread_mutex_unlock(&life);
@@ -386,14 +445,17 @@ int hvd_shutdown(void)
 /* The process exits, or finalises MPI, and the library is still running. */
 static void process_ends(void)
 {
-    struct hvd__world *world = current();
+    struct hvd__world *world;
     bool over;
 
-    if (!world)
-        return;
     if (pthread_mutex_trylock(&life) != 0) {
         /* Another thread is starting or stopping it, with MPI. */
         hvd__mpi_before_end(process_ends);
+        return;
+    }
+    world = current();
+    if (!world) {
+        pthread_mutex_unlock(&life);
         return;
     }
     over = !hvd__in_callback() && leave(world, EXIT_LIMIT_NS) &&
@@ -401,7 +463,7 @@ static void process_ends(void)
     if (over) {
         hvd__watch_leave(world->watch);
         atomic_store(&the_world, NULL);
-        end_of(world);
+        end_of(world, HVD_OK);
         destroy(world);
     } else {
         /* Other threads may be inside: only our own must stop. Set again,

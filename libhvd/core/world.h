@@ -24,6 +24,7 @@
 #include "core/set.h"
 #include "core/topology.h"
 #include "transport/transport.h"
+#include "watch/guard.h"
 #include "watch/watch.h"
 
 enum { HVD__DOOM_TEXT = 1024 };
@@ -52,6 +53,8 @@ struct hvd__world {
     int break_status;               /* likewise: why */
     atomic_int doom; /* the watchdog says so, with this status: break */
     atomic_int completion_fd; /* hvd_completion_fd; -1: not asked for */
+    struct hvd__guard *guard; /* owned; NULL: nobody watches hvd_init, or it
+                                 has ended */
     bool has_met;             /* all ranks know who and where they are */
     atomic_bool sending;      /* messages of ours are still on their way out */
     atomic_bool closed; /* all have left, and nothing is under way any more */
@@ -62,9 +65,19 @@ struct hvd__world {
  * hvd_shutdown, as the last error and in *status. */
 struct hvd__world *hvd__world_get(int *status);
 
-/* hvd_init, on a communicator (a pointer to an MPI_Comm, NULL: the world's).
- */
-int hvd__world_init(const void *comm);
+/* Whom hvd_init makes a world of. */
+struct hvd__origin {
+    const void *comm; /* borrowed: an MPI_Comm; NULL: MPI's world, or */
+    const int *ranks; /* borrowed: of that these, [nranks], ascending */
+    int nranks;
+};
+
+int hvd__world_init(const struct hvd__origin *origin);
+
+/* init_mpi.c: a communicator of the ranks of an origin, which all of them make;
+ * it is to be freed. */
+int hvd__group_make(const struct hvd__origin *origin, const void **comm);
+void hvd__group_free(const void *comm);
 
 /* Collective, while the world starts: the first failure of all ranks, on
  * every rank. */

@@ -140,7 +140,7 @@ enum {
     HVD_ERR_LAUNCH = -23,   /* started as one of several, found alone */
     HVD_ERR_MPI = -24,      /* MPI reported an error */
     HVD_ERR_INTERNAL = -25, /* a fault of libhvd; please report it */
-    HVD_ERR_LOST = -26,     /* another rank is dead or frozen */
+    HVD_ERR_LOST = -26,     /* a rank is dead or frozen */
     HVD_ERR_STALLED = -27   /* a rank never submitted what others wait for */
 };
 
@@ -161,7 +161,10 @@ enum {
  * HVD_ERR_CONFIG (an HVD_* variable is malformed on some rank),
  * HVD_ERR_LAUNCH (the launcher belongs to another MPI), HVD_ERR_MPI,
  * HVD_ERR_MEMORY; the error of one rank is returned on every rank, unless it
- * is that this rank could not reach the others at all.
+ * is that this rank could not reach the others at all. HVD_ERR_LOST (a rank
+ * died or froze meanwhile), HVD_ERR_STALLED (HVD_START_TIME is over): save
+ * what must be saved, and exit. Inside MPI_Init, which cannot be left, these
+ * end the process, with status 70.
  */
 int hvd_init(void);
 

@@ -8,6 +8,9 @@
  * of Open MPI 4.1 never returns once a peer is dead. The exception is the
  * freeing of the communicator at close, which is local in Open MPI.
  *
+ * A wait for all ranks that is given up leaves MPI with a request that cannot
+ * be taken back: what it may still write to is left alone for ever.
+ *
  * The copy returns errors instead of ending the job (MPI_ERRORS_RETURN); an
  * error code becomes HVD_ERR_MPI with MPI's own text.
  *
@@ -22,7 +25,6 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "transport/mpi_world.h"
 #include "transport/transport.h"
 
 enum { MESSAGE_TAG = 0, FIRST_TRANSFER_TAG = 1 };
@@ -44,6 +46,9 @@ struct mpi {
     MPI_Request incoming_request;
     int incoming_peer;
     size_t incoming_bytes;
+    struct hvd__asked asked; /* while all are waited for */
+    bool is_abandoned;       /* MPI may still write to it, and to */
+    void *memory;
 };
 
 static int mpi_error(int code, const char *call)
@@ -248,15 +253,26 @@ static int mpi_poll(struct hvd__transport *self, int *peer, void **message,
     return 1;
 }
 
-/* Poll a request to its end without burning a core. */
-static int finish(MPI_Request *request)
+/* Left to MPI; volatile: only tools that look for lost memory read this. */
+static void *volatile abandoned;
+
+/* Poll a request to its end without burning a core; memory is what it works
+ * on, which is the caller's to free unless mpi->is_abandoned. */
+static int finish(struct mpi *mpi, MPI_Request *request, void *memory)
 {
-    int done = 0;
+    int done = 0, status;
 
     for (int spins = 0;; spins++) {
         HVD_TRY_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
         if (done)
             return HVD_OK;
+        status = mpi->asked.ask(mpi->asked.context);
+        if (status < 0) {
+            mpi->memory = memory;
+            mpi->is_abandoned = true;
+            abandoned = mpi;
+            return status;
+        }
         if (spins > 1000)
             nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     }
@@ -266,18 +282,34 @@ static int mpi_exchange(struct hvd__transport *self, const void *mine,
                         void *all, size_t bytes)
 {
     struct mpi *mpi = (struct mpi *)self;
+    size_t total = (size_t)self->size * bytes;
+    char *memory = malloc(total + bytes); /* what all gave, and what we give */
     MPI_Request request;
+    int code, status;
 
-    HVD_TRY_MPI(MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes,
-                               MPI_BYTE, mpi->comm, &request),
-                "MPI_Iallgather");
-    return finish(&request);
+    if (!memory)
+        return hvd__fail_memory(total + bytes);
+    memcpy(memory + total, mine, bytes);
+    code = MPI_Iallgather(memory + total, (int)bytes, MPI_BYTE, memory,
+                          (int)bytes, MPI_BYTE, mpi->comm, &request);
+    if (code != MPI_SUCCESS) {
+        free(memory);
+        return mpi_error(code, "MPI_Iallgather");
+    }
+    status = finish(mpi, &request, memory);
+    if (status == HVD_OK)
+        memcpy(all, memory, total);
+    if (!mpi->is_abandoned)
+        free(memory);
+    return status;
 }
 
 static void mpi_close(struct hvd__transport *self)
 {
     struct mpi *mpi = (struct mpi *)self;
 
+    if (mpi->is_abandoned)
+        return;
     if (mpi->comm != MPI_COMM_NULL && hvd__mpi_is_live())
         MPI_Comm_free(&mpi->comm);
     while (mpi->outgoing) { /* only after a failure: MPI may still read them */
@@ -295,7 +327,7 @@ static int copy_comm(struct mpi *mpi, const void *comm)
     int *tag_max, found = 0;
 
     HVD_TRY_MPI(MPI_Comm_idup(parent, &mpi->comm, &request), "MPI_Comm_idup");
-    HVD_TRY(finish(&request));
+    HVD_TRY(finish(mpi, &request, mpi));
     HVD_TRY_MPI(MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN),
                 "MPI_Comm_set_errhandler");
     HVD_TRY_MPI(MPI_Comm_get_attr(mpi->comm, MPI_TAG_UB, &tag_max, &found),
@@ -306,8 +338,9 @@ static int copy_comm(struct mpi *mpi, const void *comm)
     return HVD_OK;
 }
 
-int hvd__mpi_open(const void *comm, struct hvd__transport **transport,
-                  const char **note)
+int hvd__mpi_open(const void *comm, bool threads,
+                  const struct hvd__asked *asked,
+                  struct hvd__transport **transport)
 {
     struct mpi *mpi = calloc(1, sizeof *mpi);
     int status;
@@ -325,10 +358,10 @@ int hvd__mpi_open(const void *comm, struct hvd__transport **transport,
         .pending = mpi_pending,
         .exchange = mpi_exchange,
         .close = mpi_close,
+        .threads = threads,
     };
-    status = hvd__mpi_start(&mpi->base.threads, note);
-    if (status == HVD_OK)
-        status = copy_comm(mpi, comm);
+    mpi->asked = *asked;
+    status = copy_comm(mpi, comm);
     if (status < 0) {
         mpi_close(&mpi->base);
         return status;

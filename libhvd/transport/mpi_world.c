@@ -17,7 +17,7 @@
  * attributes of MPI_COMM_SELF first (MPI-3.1, section 8.7.1), and an
  * attribute of ours calls us. At exit, our own handler does.
  */
-#include "transport/mpi_world.h"
+#include "transport/transport.h"
 
 #include <mpi.h>
 #include <stdatomic.h>
@@ -26,11 +26,13 @@
 #include <unistd.h>
 
 #include "base/status.h"
-#include "transport/transport.h"
 
 static bool finalise_at_exit; /* set once, before atexit */
 static pid_t owner;           /* likewise: not a child that it forked */
 static _Atomic(void (*)(void)) before_end;
+/* Set once, before a world of several ranks. */
+static _Atomic(void (*)(bool)) enter_end;
+static _Atomic(void (*)(void)) leave_end;
 
 bool hvd__mpi_is_live(void)
 {
@@ -60,10 +62,19 @@ static void stop_library(void)
         fn();
 }
 
+static void begin_end(bool is_last)
+{
+    void (*fn)(bool) = atomic_load(&enter_end);
+
+    if (fn)
+        fn(is_last);
+}
+
 static int attribute_deleted(MPI_Comm comm, int key, void *value, void *extra)
 {
     (void)comm, (void)key, (void)value, (void)extra;
     stop_library();
+    begin_end(false);
     return MPI_SUCCESS;
 }
 
@@ -76,13 +87,23 @@ static void process_exits(void)
     if (getpid() != owner)
         return;
     stop_library();
-    if (finalise_at_exit && !atomic_load(&before_end) && hvd__mpi_is_live())
+    if (finalise_at_exit && !atomic_load(&before_end) && hvd__mpi_is_live()) {
+        begin_end(true);
         MPI_Finalize();
+    } else if (!finalise_at_exit && atomic_load(&leave_end)) {
+        atomic_load (&leave_end)();
+    }
 }
 
 void hvd__mpi_before_end(void (*fn)(void))
 {
     atomic_store(&before_end, fn);
+}
+
+void hvd__mpi_around_end(void (*enter)(bool is_last), void (*leave)(void))
+{
+    atomic_store(&enter_end, enter);
+    atomic_store(&leave_end, leave);
 }
 
 /* Once a process: be told before MPI ends. */
@@ -140,4 +161,37 @@ int hvd__mpi_start(bool *threads, const char **note)
                 "moves between calls of the library, and only the thread "
                 "that may call MPI can wait";
     return HVD_OK;
+}
+
+int hvd__mpi_members(const void *comm, int **ranks, int *n)
+{
+    MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+    int *own = NULL, code;
+
+    *ranks = NULL;
+    *n = 0;
+    code =
+        MPI_Comm_group(comm ? *(const MPI_Comm *)comm : MPI_COMM_WORLD, &group);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_group(MPI_COMM_WORLD, &world);
+    if (code == MPI_SUCCESS)
+        code = MPI_Group_size(group, n);
+    if (code == MPI_SUCCESS) {
+        own = calloc((size_t)*n, sizeof *own);
+        *ranks = calloc((size_t)*n, sizeof **ranks);
+    }
+    for (int i = 0; own && i < *n; i++)
+        own[i] = i;
+    if (own && *ranks)
+        code = MPI_Group_translate_ranks(group, *n, own, world, *ranks);
+    free(own);
+    if (group != MPI_GROUP_NULL)
+        MPI_Group_free(&group);
+    if (world != MPI_GROUP_NULL)
+        MPI_Group_free(&world);
+    if (code == MPI_SUCCESS && *ranks)
+        return HVD_OK;
+    free(*ranks);
+    *ranks = NULL;
+    return hvd__fail(HVD_ERR_MPI, "MPI does not tell who is who");
 }

@@ -29,6 +29,14 @@ struct hvd__transfer {
     void *request;
 };
 
+/* Asked now and then while a collective call waits for other ranks: what is
+ * negative ends the wait, with the last error set, and nothing can be done with
+ * the transport any more but to close it. */
+struct hvd__asked {
+    int (*ask)(void *context);
+    void *context;
+};
+
 struct hvd__transport {
     const char *name; /* "self", "mpi" */
     int rank;
@@ -71,11 +79,21 @@ struct hvd__transport {
 int hvd__self_open(struct hvd__transport **transport);
 
 /* A communicator to open on; comm points to an MPI_Comm (a type that this
- * header must not know), NULL: MPI_COMM_WORLD. MPI is initialised if it is
- * not, and finalised at exit then. *note, static or NULL, says what was lost
- * to a low thread level. */
-int hvd__mpi_open(const void *comm, struct hvd__transport **transport,
-                  const char **note);
+ * header must not know), NULL: MPI_COMM_WORLD. Collective. MPI has been started
+ * (hvd__mpi_start), and threads is what that said. */
+int hvd__mpi_open(const void *comm, bool threads,
+                  const struct hvd__asked *asked,
+                  struct hvd__transport **transport);
+
+/* Make MPI live, initialising it if the program has not: then it is finalised
+ * at exit. *threads: whether a thread of ours may call MPI while the program
+ * runs; if not, *note, static, says in words what that costs; else it is
+ * NULL. */
+int hvd__mpi_start(bool *threads, const char **note);
+
+/* The ranks in MPI_COMM_WORLD of a communicator's, in the order of theirs,
+ * negative for those of other jobs: *n of them, the caller's to free. */
+int hvd__mpi_members(const void *comm, int **ranks, int *n);
 
 /* "Open MPI 4.1.4", static. */
 const char *hvd__mpi_library(void);
@@ -87,5 +105,10 @@ bool hvd__mpi_is_live(void);
  * whichever comes first, while MPI still works. NULL: no longer. If fn sets
  * itself again, an exit leaves MPI without finalising it. */
 void hvd__mpi_before_end(void (*fn)(void));
+
+/* Call enter when MPI is being finalised, after the above and before ranks wait
+ * for each other; is_last: because the process exits. And leave when it exits
+ * and the program has finalised MPI before. */
+void hvd__mpi_around_end(void (*enter)(bool is_last), void (*leave)(void));
 
 #endif

@@ -255,14 +255,6 @@ void hvd__board_read_flight(struct hvd__line *line,
 
 /* ------------------------------------------------------------------ the end */
 
-bool hvd__end_is_of(const char *text, int rank)
-{
-    char begin[24];
-    int n = snprintf(begin, sizeof begin, "rank %d (", rank);
-
-    return strncmp(text, begin, (size_t)n) == 0;
-}
-
 bool hvd__board_end(struct hvd__board *board, int status, const char *text)
 {
     int32_t none = 0;

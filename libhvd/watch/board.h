@@ -106,12 +106,6 @@ void hvd__board_write_flight(struct hvd__line *line,
 void hvd__board_read_flight(struct hvd__line *line,
                             struct hvd__in_flight *flight);
 
-/* Whether the text of an end, which begins with the rank that was lost, is of
- * that one: it has been stopped, and finds out when it goes on. What is put
- * before the text then. */
-bool hvd__end_is_of(const char *text, int rank);
-#define HVD__GIVEN_UP "the others have given up this one: "
-
 /* The first cause stays: whether it was this one. */
 bool hvd__board_end(struct hvd__board *board, int status, const char *text);
 /* Whether there is one; a copy. */

@@ -12,6 +12,7 @@
 #include "watch/watch.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -204,6 +205,14 @@ void hvd__watch_quick(struct hvd__watch *w, int32_t kind, uint64_t number,
 {
     if (w)
         hvd__board_write_quick(w->mine, kind, number, now_ns);
+}
+
+bool hvd__end_is_of(const char *text, int rank)
+{
+    char begin[24];
+    int n = snprintf(begin, sizeof begin, "rank %d (", rank);
+
+    return strncmp(text, begin, (size_t)n) == 0;
 }
 
 void hvd__watch_leave(struct hvd__watch *w)

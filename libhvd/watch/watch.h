@@ -75,6 +75,12 @@ void hvd__watch_quick(struct hvd__watch *watch, int32_t kind, uint64_t number,
 /* Goodbye: from now on this process may end without being missed. */
 void hvd__watch_leave(struct hvd__watch *watch);
 
+/* Whether the text of an end, which begins with the rank that was lost, is of
+ * that one: it has been stopped, and finds out when it goes on. What is put
+ * before the text then. */
+bool hvd__end_is_of(const char *text, int rank);
+#define HVD__GIVEN_UP "the others have given up this one: "
+
 /* Stop the thread and forget all. */
 void hvd__watch_close(struct hvd__watch *watch);
 

@@ -99,7 +99,7 @@ lines_with() { # text: how many lines of the output have it
 
 @test "a program that does not look is ended" {
     lose 3 idle kill 0 "${alone[@]}"
-    [ "$(lines_with 'error: another rank is dead')" -eq 2 ]
+    [ "$(lines_with 'error: a rank is dead')" -eq 2 ]
     [ "$(lines_with 'ending this process with status 70')" -eq 2 ]
 }
 

@@ -148,7 +148,7 @@ rank 4 local 0/1 cross 2/3" ]
         for victim in 0 2 3 4; do
             begin '2 2 1' "$what" kill "$victim"
             finish 5
-            [ "$(ranks_with "error: another rank is dead or frozen: rank $victim \(process [0-9]+ on node.\) .*; its last operation: allreduce 'gradient'")" -eq 4 ]
+            [ "$(ranks_with "error: a rank is dead or frozen: rank $victim \(process [0-9]+ on node.\) .*; its last operation: allreduce 'gradient'")" -eq 4 ]
             [ "$(ranks_with "node$((victim / 2 + 1))\) ")" -eq 4 ]
             [ "$(ranks_with '^status (3|70)$')" -eq 4 ]
             said_within 4
