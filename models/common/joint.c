@@ -16,6 +16,10 @@
  * evaluation finds them. Under IPU_POISON what a receive gives has memory of
  * its own, and average_wanted copies.
  *
+ * A rank that is alone averages nothing: its program has neither host calls nor
+ * receives, which would cost the chip more than all else that it does, and the
+ * strategy only compares and keeps what there is.
+ *
  * All averages are awaited at the first receive: the optimiser may not write
  * a variable as long as something may fail.
  *
@@ -57,6 +61,7 @@ struct joint {
     float **values;               /* owned, [variables], each owned */
     struct arrival *arrivals;
     void **contexts;
+    bool alone; /* gradients stay on the device */
     float loss, rate;
     bool averaged;   /* in this step */
     double asked_at; /* for averages, in this step */
@@ -155,8 +160,12 @@ static int make_training(struct joint *joint,
     const struct program_exchange exchange = {gradient_ready, average_wanted,
                                               joint->contexts};
 
+    /* What is compressed is not what it was, for one rank either. */
+    joint->alone =
+        hvd_size() == 1 && options->compression == HVD_COMPRESSION_NONE;
     if (program_training(joint->model, &options->optimizer,
-                         random_seed_of(options), &exchange, options->progress,
+                         random_seed_of(options),
+                         joint->alone ? NULL : &exchange, options->progress,
                          &joint->program) < 0)
         return PROBLEM;
     if (ipu_engine_new(joint->program, &joint->training) < 0)
@@ -266,10 +275,12 @@ static int place_tensors(struct joint *joint)
         const struct model_variable *v = &joint->model->variables[i];
         size_t bytes = variable_bytes(joint, i);
 
-        if (ipu_engine_place(joint->training, v->stream,
+        if (!joint->alone &&
+            ipu_engine_place(joint->training, v->stream,
                              hvd_strategy_gradient(joint->strategy, i),
-                             bytes) < 0 ||
-            ipu_engine_place(joint->training, v->name, joint->values[i],
+                             bytes) < 0)
+            return program_device_problem();
+        if (ipu_engine_place(joint->training, v->name, joint->values[i],
                              bytes) < 0)
             return program_device_problem();
     }

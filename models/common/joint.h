@@ -8,7 +8,9 @@
  * strategy averages it, in memory that all ranks of the host share, and the
  * strategy is told while the backward pass goes on; the optimiser, on the
  * device too, takes the averages from there. The variables are memory of the
- * host that all programs of the device work on. Nothing is copied.
+ * host that all programs of the device work on. Nothing is copied. Of a rank
+ * that is alone gradients stay on the device, and the optimiser's time is not
+ * told apart from the rest.
  */
 #ifndef MODELS_JOINT_H
 #define MODELS_JOINT_H
@@ -46,7 +48,7 @@ struct joint_options {
 struct joint_times {
     double compute; /* the device ran, gradients leaving meanwhile */
     double wait;    /* nothing to do but wait for averages */
-    double update;  /* the optimiser */
+    double update;  /* the optimiser, after averages; alone: 0 */
 };
 
 /*

@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A graph under construction. */
 struct building {
@@ -67,12 +68,17 @@ static int build_accumulation(struct building *b, int32_t count,
     return status;
 }
 
-/* Gradients out, averages back. */
+/* Gradients out, averages back; alone, they are the same. */
 static int build_exchange(struct building *b,
                           const struct program_exchange *exchange)
 {
     int status = IPU_OK;
 
+    if (!exchange) {
+        memcpy(b->averages, b->gradients,
+               (size_t)b->model->nvariables * sizeof *b->averages);
+        return status;
+    }
     for (int i = 0; i < b->model->nvariables && status >= 0; i++)
         status = ipu_host_call(b->graph, b->model->variables[i].stream,
                                b->gradients[i], exchange->ready,

@@ -13,7 +13,8 @@
 /*
  * What a step does with gradients: that of variable i leaves by a host call of
  * its stream to ready(contexts[i]) as soon as it is computed, and comes back
- * from average(contexts[i]) before the optimiser takes it.
+ * from average(contexts[i]) before the optimiser takes it. NULL instead of it:
+ * nobody else has gradients, and none leaves.
  */
 struct program_exchange {
     ipu_host_fn ready;

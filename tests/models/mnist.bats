@@ -261,6 +261,22 @@ idx_directory() {
     [[ $output == *"smaller --lr"* ]]
 }
 
+@test "gradients leave the device only if there are other ranks" {
+    local n
+    for n in 1 2; do
+        run ranks $n --steps 2 --train-images 256 --test-images 10 \
+            --profile "$OUT/profile$n"
+        assert_status_everywhere $n 0
+    done
+    [ "$(grep -c '"kind": "call"' "$OUT/profile1/profile.json")" -eq 0 ]
+    [ "$(grep -c '"kind": "call"' "$OUT/profile2/profile.json")" -gt 0 ]
+    # What is compressed is another number, for one rank too.
+    run ranks 1 --steps 2 --train-images 256 --test-images 10 \
+        --compression fp16 --profile "$OUT/profile3"
+    assert_status_everywhere 1 0
+    [ "$(grep -c '"kind": "call"' "$OUT/profile3/profile.json")" -gt 0 ]
+}
+
 # ---------------------------------------------------------------- training
 
 @test "two ranks reach 98 % on drawn digits" {
