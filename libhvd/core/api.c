@@ -93,7 +93,8 @@ bool hvd__checks_consistency(void)
     return world && world->settings.consistency_check;
 }
 
-/* The set that a request is for, of which we must be a member. */
+/* The set that a request is for, of which we must be a member; NULL or not, it
+ * is to be given back. */
 static int find_set(struct hvd__world *world, const hvd_request *request,
                     struct hvd__set **set)
 {
@@ -157,16 +158,14 @@ static void begin(const struct hvd__world *world, struct hvd__unit *unit)
 }
 
 /* bytes: of the name, which may be one of the library's own. */
-static int submit(struct hvd__world *world, const hvd_request *request,
-                  const char *name, size_t bytes, hvd_handle *handle)
+static int submit_to(struct hvd__world *world, struct hvd__set *set,
+                     const hvd_request *request, const char *name, size_t bytes,
+                     hvd_handle *handle)
 {
     struct hvd__unit *unit;
-    struct hvd__set *set;
     int64_t submitted_ns = 0;
-    int status = find_set(world, request, &set);
+    int status;
 
-    if (status < 0)
-        return blame(request, name, status);
     if (request->kind == HVD_JOIN) {
         name = HVD__JOIN_NAME;
         bytes = sizeof HVD__JOIN_NAME - 1;
@@ -195,6 +194,20 @@ static int submit(struct hvd__world *world, const hvd_request *request,
     return HVD_OK;
 }
 
+static int submit(struct hvd__world *world, const hvd_request *request,
+                  const char *name, size_t bytes, hvd_handle *handle)
+{
+    struct hvd__set *set;
+    int status = find_set(world, request, &set);
+
+    if (status < 0)
+        blame(request, name, status);
+    else
+        status = submit_to(world, set, request, name, bytes, handle);
+    hvd__world_put_set(set);
+    return status;
+}
+
 /* If the request is like one before: whether it is; then *status is its. */
 static bool submit_again(struct hvd__world *world, const hvd_request *request,
                          const char *name, hvd_handle *handle, int *status)
@@ -210,6 +223,7 @@ static bool submit_again(struct hvd__world *world, const hvd_request *request,
     else if (again.unit)
         hvd__watch_doing(world->watch, request->kind, name, strlen(name),
                          again.submitted_ns);
+    hvd__world_put_set(again.refused_by);
     return again.unit != NULL;
 }
 
@@ -314,28 +328,17 @@ static int add_members(const hvd_request *const *requests, const char *group,
     return status;
 }
 
-static int submit_group(struct hvd__world *world, const char *name,
-                        const hvd_request *const *requests, int32_t n,
-                        hvd_handle *handles)
+static int submit_group_to(struct hvd__world *world, struct hvd__set *set,
+                           const char *name, const hvd_request *const *requests,
+                           int32_t n, int32_t priority, hvd_handle *handles)
 {
-    hvd_request first;
-    struct hvd__set *set;
-    struct hvd__unit *unit;
+    struct hvd__unit *unit = hvd__unit_new(n);
     int status;
 
-    for (int32_t i = 0; i < n; i++)
-        if (!requests[i])
-            return hvd__fail(HVD_ERR_ARGUMENT, "member %d of a group is NULL",
-                             (int)i);
-    HVD_TRY(hvd__request_copy(requests[0], &first));
-    status = find_set(world, &first, &set);
-    if (status < 0)
-        return hvd__fail(status, "group: %s", hvd_last_error());
-    unit = hvd__unit_new(n);
     if (!unit)
         return hvd__fail_memory((size_t)n * sizeof *unit->entries);
     unit->set = set;
-    unit->priority = first.priority;
+    unit->priority = priority;
     hvd__unit_begin(unit, true, 0);
     if (name)
         strcpy(unit->name, name);
@@ -348,6 +351,29 @@ static int submit_group(struct hvd__world *world, const char *name,
     if (status < 0)
         return refuse(world, unit, status);
     return HVD_OK;
+}
+
+static int submit_group(struct hvd__world *world, const char *name,
+                        const hvd_request *const *requests, int32_t n,
+                        hvd_handle *handles)
+{
+    hvd_request first;
+    struct hvd__set *set;
+    int status;
+
+    for (int32_t i = 0; i < n; i++)
+        if (!requests[i])
+            return hvd__fail(HVD_ERR_ARGUMENT, "member %d of a group is NULL",
+                             (int)i);
+    HVD_TRY(hvd__request_copy(requests[0], &first));
+    status = find_set(world, &first, &set);
+    if (status < 0)
+        hvd__fail(status, "group: %s", hvd_last_error());
+    else
+        status = submit_group_to(world, set, name, requests, n, first.priority,
+                                 handles);
+    hvd__world_put_set(set);
+    return status;
 }
 
 int hvd_submit_group(const char *name, const hvd_request *const *requests,

@@ -27,8 +27,15 @@ struct scheme {
     char *name; /* owned */
 };
 
+/* What a memory is of: a name of a process set, for one scheme and count. */
+struct topic {
+    uint64_t key;
+    int32_t process_set;
+};
+
 struct memory {
     uint64_t key;
+    int32_t process_set;
     UT_hash_handle hh;
     pthread_mutex_t lock; /* one encoding at a time */
     void *state;          /* owned; zeroed at first */
@@ -159,13 +166,14 @@ static void memory_free(struct memory *m)
 }
 
 /* NULL: out of memory. */
-static struct memory *recall(uint64_t key, int64_t bytes)
+static struct memory *recall(const struct topic *topic, int64_t bytes)
 {
     struct memory *m;
 
     pthread_mutex_lock(&lock);
-    HASH_FIND(hh, memories, &key, sizeof key, m);
-    if (!m && (m = memory_new(key, bytes))) {
+    HASH_FIND(hh, memories, &topic->key, sizeof topic->key, m);
+    if (!m && (m = memory_new(topic->key, bytes))) {
+        m->process_set = topic->process_set;
         HASH_ADD(hh, memories, key, sizeof m->key, m);
         if (!m->hh.tbl) {
             memory_free(m);
@@ -190,13 +198,30 @@ void hvd__compress_forget(void)
     pthread_mutex_unlock(&lock);
 }
 
-static uint64_t key_of(hvd_compression compression, int32_t process_set,
-                       const char *name, int64_t count)
+void hvd__compress_forget_set(int32_t process_set)
+{
+    struct memory *m, *next;
+
+    pthread_mutex_lock(&lock);
+    HASH_ITER (hh, memories, m, next) {
+        if (m->process_set != process_set)
+            continue;
+        HASH_DEL(memories, m);
+        memory_free(m);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static struct topic topic_of(hvd_compression compression, int32_t process_set,
+                             const char *name, int64_t count)
 {
     const int64_t numbers[] = {compression, process_set, count};
 
-    return hvd__fingerprint(hvd__fingerprint(0, name, strlen(name)), numbers,
-                            sizeof numbers);
+    return (struct topic){
+        .key = hvd__fingerprint(hvd__fingerprint(0, name, strlen(name)),
+                                numbers, sizeof numbers),
+        .process_set = process_set,
+    };
 }
 
 /* ----------------------------------------------------------------- encoding */
@@ -220,8 +245,9 @@ static int cannot_do(const hvd_compressor *f, int64_t count)
                      (long long)count);
 }
 
-/* With or without a memory that lasts. Returns the bytes, at most 'most'. */
-static int64_t encode(const hvd_compressor *f, uint64_t key, bool lasts,
+/* topic: of a memory that lasts; NULL: it does not. Returns the bytes, at most
+ * 'most'. */
+static int64_t encode(const hvd_compressor *f, const struct topic *topic,
                       const float *values, int64_t count, void *code,
                       int64_t most)
 {
@@ -231,11 +257,11 @@ static int64_t encode(const hvd_compressor *f, uint64_t key, bool lasts,
 
     if (bytes < 0)
         return cannot_do(f, count);
-    memory = lasts ? recall(key, bytes) : memory_new(key, bytes);
+    memory = topic ? recall(topic, bytes) : memory_new(0, bytes);
     if (!memory)
         return hvd__fail_memory((size_t)bytes);
     result = encode_with(f, memory, values, count, code);
-    if (!lasts)
+    if (!topic)
         memory_free(memory);
     if (result < 0)
         return hvd__fail((int)result, "the compressor '%s' failed: %s", f->name,
@@ -253,6 +279,7 @@ int hvd__compress_encode(hvd_compression compression, int32_t process_set,
                          double factor, void **code, int64_t *bytes)
 {
     const hvd_compressor *f = find(compression);
+    const struct topic topic = topic_of(compression, process_set, name, count);
     int64_t most = f->max_bytes(f->context, count);
     float *scaled = NULL;
 
@@ -268,9 +295,8 @@ int hvd__compress_encode(hvd_compression compression, int32_t process_set,
         for (int64_t i = 0; i < count; i++)
             scaled[i] = (float)((double)values[i] * factor);
     }
-    *bytes =
-        encode(f, key_of(compression, process_set, name, count),
-               name[0] != '\0', scaled ? scaled : values, count, *code, most);
+    *bytes = encode(f, name[0] ? &topic : NULL, scaled ? scaled : values, count,
+                    *code, most);
     free(scaled);
     return *bytes < 0 ? (int)*bytes : HVD_OK;
 }

@@ -21,8 +21,8 @@ hvd_dtype hvd__compression_wire(hvd_compression compression, hvd_dtype dtype);
 /*
  * Encode values, multiplied by factor, into a buffer that is allocated;
  * *bytes becomes its size. What the scheme remembers is kept under the name
- * (of a process set) until hvd__compress_forget. HVD_ERR_MEMORY, or what the
- * scheme says.
+ * (of a process set) until hvd__compress_forget or hvd__compress_forget_set.
+ * HVD_ERR_MEMORY, or what the scheme says.
  */
 int hvd__compress_encode(hvd_compression compression, int32_t process_set,
                          const char *name, const float *values, int64_t count,
@@ -34,5 +34,8 @@ int hvd__compress_add(hvd_compression compression, const void *code,
 
 /* The world has ended: what schemes remember is forgotten. */
 void hvd__compress_forget(void);
+/* Likewise for a process set that has been removed, and for which nobody
+ * encodes any more. */
+void hvd__compress_forget_set(int32_t process_set);
 
 #endif

@@ -11,42 +11,119 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/complete.h"
+#include "core/compress.h"
 #include "core/mirror.h"
 #include "core/negotiate.h"
 #include "core/world.h"
 
 /* ---------------------------------------------------------------- the sets */
 
+/* Where in the table the first set is whose id is not less. The lock is held.
+ */
+static int find_set(const struct hvd__world *world, int32_t id)
+{
+    int low = 0, high = world->nsets;
+
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+
+        if (world->sets[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 struct hvd__set *hvd__world_set(struct hvd__world *world, int32_t id)
 {
     struct hvd__set *set = NULL;
+    int i;
 
     /* The one of everybody never changes. */
     if (id == 0)
         return world->everybody;
     hvd__mutex_lock(&world->ledger.lock);
-    if (id >= 0 && id < world->nsets)
-        set = world->sets[id];
+    i = find_set(world, id);
+    if (i < world->nsets && world->sets[i]->id == id) {
+        set = world->sets[i];
+        hvd__set_use(set);
+    }
     hvd__mutex_unlock(&world->ledger.lock);
     return set;
 }
 
+void hvd__world_put_set(struct hvd__set *set)
+{
+    if (!set || !hvd__set_leave(set))
+        return;
+    hvd__compress_forget_set(set->id);
+    hvd__set_free(set);
+}
+
+struct hvd__set *hvd__world_next_set(struct hvd__world *world,
+                                     struct hvd__set *set)
+{
+    struct hvd__set *next = NULL;
+    int i;
+
+    hvd__mutex_lock(&world->ledger.lock);
+    i = set ? find_set(world, set->id + 1) : 0;
+    if (i < world->nsets) {
+        next = world->sets[i];
+        hvd__set_use(next);
+    }
+    hvd__mutex_unlock(&world->ledger.lock);
+    hvd__world_put_set(set);
+    return next;
+}
+
+/* The lock is held. */
+static bool has_room(struct hvd__world *world)
+{
+    int capacity = 2 * world->sets_capacity + 8;
+    struct hvd__set **grown;
+
+    if (world->nsets < world->sets_capacity)
+        return true;
+    grown = realloc(world->sets, (size_t)capacity * sizeof(struct hvd__set *));
+    if (!grown)
+        return false;
+    world->sets = grown;
+    world->sets_capacity = capacity;
+    return true;
+}
+
 int hvd__world_add_set(struct hvd__world *world, struct hvd__set *set)
 {
-    size_t bytes = ((size_t)world->nsets + 1) * sizeof(struct hvd__set *);
-    struct hvd__set **grown;
+    bool added;
 
     set->metrics = &world->metrics;
     hvd__mutex_lock(&world->ledger.lock);
-    grown = realloc(world->sets, bytes);
-    if (grown) {
-        world->sets = grown;
+    added = has_room(world);
+    if (added) {
         if (set->id == 0)
             world->everybody = set;
-        grown[world->nsets++] = set;
+        world->sets[world->nsets++] = set;
     }
     hvd__mutex_unlock(&world->ledger.lock);
-    return grown ? HVD_OK : hvd__fail_memory(bytes);
+    return added ? HVD_OK
+                 : hvd__fail_memory((size_t)world->nsets * sizeof(set));
+}
+
+void hvd__world_remove_set(struct hvd__world *world, struct hvd__set *set)
+{
+    int i;
+
+    hvd__mutex_lock(&world->ledger.lock);
+    i = find_set(world, set->id);
+    world->nsets--;
+    memmove(&world->sets[i], &world->sets[i + 1],
+            (size_t)(world->nsets - i) * sizeof(struct hvd__set *));
+    /* No request is like one of this set again. */
+    hvd__spares_forget_set(&world->ledger.spares, set);
+    hvd__mutex_unlock(&world->ledger.lock);
+    hvd__world_put_set(set); /* the table's */
 }
 
 void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set)
@@ -140,7 +217,7 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
 {
     char reason[HVD__MESSAGE_MAX]; /* text may be the last error */
     struct hvd__unit *unit;
-    struct hvd__set *set;
+    struct hvd__set *set = NULL;
 
     /* From another rank, which may not have reached our watchdog yet. */
     snprintf(reason, sizeof reason, "%s%s",
@@ -150,7 +227,7 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
         hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), reason);
     world->break_status = status;
     world->break_message = strdup(reason);
-    for (int id = 0; (set = hvd__world_set(world, id)); id++)
+    while ((set = hvd__world_next_set(world, set)))
         hvd__ledger_close(&world->ledger, set, status, reason);
     atomic_store(&world->broken, true);
     hvd__negotiate_break(world, status, reason);
@@ -163,7 +240,7 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
             hvd__unit_free(unit);
         unit = next;
     }
-    for (int id = 0; (set = hvd__world_set(world, id)); id++)
+    while ((set = hvd__world_next_set(world, set)))
         while ((unit = hvd__ledger_any(&world->ledger, set)))
             hvd__complete_unit(world, unit, status, reason);
 }

@@ -386,8 +386,11 @@ int hvd__ledger_resubmit(struct hvd__ledger *ledger, struct hvd__again *again,
         hvd__unit_begin(unit, again->timed, ledger->nentered);
         again->submitted_ns = unit->submitted_ns;
         status = submit(ledger, unit, again->handle, direct);
-        if (status < 0)
+        if (status < 0) {
             hvd__spares_forget(&ledger->spares, unit);
+            again->refused_by = unit->set;
+            hvd__set_use(unit->set);
+        }
     }
     hvd__mutex_unlock(&ledger->lock);
     again->unit = unit;

@@ -58,6 +58,8 @@ struct hvd__again {
     bool timed;         /* whatever its size */
     /* Out: */
     struct hvd__unit *unit;
+    struct hvd__set *refused_by; /* the unit's, to be given back, if there is
+                                    one, and it could not be entered */
     int64_t submitted_ns;
 };
 

@@ -96,9 +96,11 @@ static void doom(void *context, int status, const char *text)
 
 static bool is_member(void *context, int32_t id, int rank)
 {
-    const struct hvd__set *set = hvd__world_set(context, id);
+    struct hvd__set *set = hvd__world_set(context, id);
+    bool is = set && hvd__set_find(set, rank) >= 0;
 
-    return set && hvd__set_find(set, rank) >= 0;
+    hvd__world_put_set(set);
+    return is;
 }
 
 /* Younger ones are nobody's business, and listing them costs time. */
@@ -128,8 +130,8 @@ static int list_requests(void *context, struct hvd__watch_request *oldest,
     if (hvd__ledger_busy(&world->ledger) == 0)
         return 0;
     hvd__mutex_lock(&world->ledger.lock);
-    for (int id = 0; id < world->nsets; id++) {
-        const struct hvd__unit *unit = world->sets[id]->book.in_flight.oldest;
+    for (int i = 0; i < world->nsets; i++) {
+        const struct hvd__unit *unit = world->sets[i]->book.in_flight.oldest;
 
         /* In the order of submission. */
         for (; unit && n < max && unit->submitted_ns <= limit;

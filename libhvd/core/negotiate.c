@@ -142,25 +142,36 @@ static bool is_for_all(const struct hvd__reader *in)
            (in->data[in->at] == HVD__POST || in->data[in->at] == HVD__FAREWELL);
 }
 
+/* in: behind the set's id. */
+static int hear_of(struct hvd__world *world, struct hvd__set *set, int peer,
+                   struct hvd__reader *in)
+{
+    if (is_for_all(in))
+        return hvd__mirror_hear(set, peer, in);
+    if (!set->coordinator)
+        return hvd__follow(world, set, in->data, in->bytes);
+    while (hvd__reader_more(in))
+        HVD_TRY(hvd__hear_record(set, peer, in));
+    return in->failed ? hvd__message_garbled(set, peer) : HVD_OK;
+}
+
 static int hear_message(struct hvd__world *world, int rank, const void *message,
                         size_t bytes)
 {
     struct hvd__reader in = {.data = message, .bytes = bytes};
     struct hvd__set *set = hvd__world_set(world, hvd__read_int(&in));
     int peer = set && hvd__set_has_us(set) ? hvd__set_find(set, rank) : -1;
+    int status;
 
     if (peer < 0 || in.failed || !set->scratch)
-        return hvd__fail(HVD_ERR_INTERNAL,
-                         "rank %d sent a message about a process set that we "
-                         "do not share",
-                         rank);
-    if (is_for_all(&in))
-        return hvd__mirror_hear(set, peer, &in);
-    if (!set->coordinator)
-        return hvd__follow(world, set, message, bytes);
-    while (hvd__reader_more(&in))
-        HVD_TRY(hvd__hear_record(set, peer, &in));
-    return in.failed ? hvd__message_garbled(set, peer) : HVD_OK;
+        status = hvd__fail(HVD_ERR_INTERNAL,
+                           "rank %d sent a message about a process set that we "
+                           "do not share",
+                           rank);
+    else
+        status = hear_of(world, set, peer, &in);
+    hvd__world_put_set(set);
+    return status;
 }
 
 static int hear(struct hvd__world *world, bool *moved)

@@ -178,7 +178,7 @@ static int check_ranks(struct wish *wish, int size)
 
 static bool has_ranks(const struct hvd__set *set, const struct wish *wish)
 {
-    if (set->removed || set->team.size != wish->nranks)
+    if (set->team.size != wish->nranks)
         return false;
     for (int i = 0; i < set->team.size; i++)
         if (set->ranks[i] != wish->ranks[i])
@@ -189,39 +189,49 @@ static bool has_ranks(const struct hvd__set *set, const struct wish *wish)
 /* Only this file changes the table, one change at a time: it may read it. */
 static int check_new(const struct hvd__world *world, const struct wish *wish)
 {
-    for (int id = 0; id < world->nsets; id++)
-        if (has_ranks(world->sets[id], wish))
+    for (int i = 0; i < world->nsets; i++)
+        if (has_ranks(world->sets[i], wish))
             return hvd__fail(HVD_ERR_ARGUMENT,
                              "process set %d consists of these ranks already",
-                             id);
+                             (int)world->sets[i]->id);
+    if (world->last_id == INT32_MAX)
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "this world has had 2^31 process sets, and ids are "
+                         "not used again: hvd_shutdown and hvd_init begin "
+                         "another");
     return HVD_OK;
 }
 
+/* The lowest slot that no set has; negative: out of memory. */
 static int free_tags(const struct hvd__world *world)
 {
+    bool *taken = calloc((size_t)world->nsets + 1, sizeof *taken);
     int slot = 0;
 
-    for (int id = 0; id < world->nsets; id++)
-        if (!world->sets[id]->removed && world->sets[id]->tag_slot == slot) {
-            slot++;
-            id = -1; /* from the beginning */
-        }
+    if (!taken)
+        return hvd__fail_memory((size_t)world->nsets + 1);
+    for (int i = 0; i < world->nsets; i++)
+        if (world->sets[i]->tag_slot < world->nsets)
+            taken[world->sets[i]->tag_slot] = true;
+    while (taken[slot])
+        slot++;
+    free(taken);
     return slot;
 }
 
 /* Without its engine. */
 static int make_set(const struct hvd__world *world, const struct wish *wish,
-                    struct hvd__set **made)
+                    int32_t id, struct hvd__set **made)
 {
-    int *ranks = malloc((size_t)wish->nranks * sizeof *ranks);
-    int slot = free_tags(world);
+    int slot = free_tags(world), *ranks;
 
+    HVD_TRY(slot);
+    ranks = malloc((size_t)wish->nranks * sizeof *ranks);
     if (!ranks)
         return hvd__fail_memory((size_t)wish->nranks * sizeof *ranks);
     for (int32_t i = 0; i < wish->nranks; i++)
         ranks[i] = wish->ranks[i];
-    *made =
-        hvd__set_new(world->transport, world->nsets, ranks, wish->nranks, slot);
+    *made = hvd__set_new(world->transport, id, ranks, wish->nranks, slot);
     return *made ? HVD_OK : hvd__fail_memory(sizeof **made);
 }
 
@@ -239,17 +249,11 @@ static int prepare(const struct hvd__world *world, struct hvd__set *set)
     return hvd__set_prepare(set, &world->settings, world->heap);
 }
 
-static void set_removed(struct hvd__world *world, struct hvd__set *set)
-{
-    hvd__mutex_lock(&world->ledger.lock);
-    set->removed = true;
-    hvd__mutex_unlock(&world->ledger.lock);
-}
-
 static int add(struct hvd__world *world, struct wish *wish)
 {
     int size = world->transport->size;
     struct hvd__set *set = NULL;
+    int32_t id;
     int status = check_ranks(wish, size);
 
     if (status == HVD_OK)
@@ -258,23 +262,27 @@ static int add(struct hvd__world *world, struct wish *wish)
     if (status < 0)
         mistaken(wish);
     HVD_TRY(agree(wish, size));
-    status = make_set(world, wish, &set);
-    if (set)
+    /* Used even if it comes to nothing, so that all ranks count alike. */
+    id = ++world->last_id;
+    status = make_set(world, wish, id, &set);
+    if (status == HVD_OK)
         status = prepare(world, set);
-    /* In the table before others may speak of it; it keeps its id even if
-     * it comes to nothing, so that all ranks count alike. */
-    if (set)
-        HVD_TRY(hvd__world_add_set(world, set));
+    /* In the table before others may speak of it. */
+    if (status == HVD_OK)
+        status = hvd__world_add_set(world, set);
+    if (status < 0) {
+        hvd__set_free(set);
+        set = NULL;
+    }
     status = all_done(status, size);
     if (status < 0 && set) {
-        set_removed(world, set);
         hvd__set_retire(set);
+        hvd__world_remove_set(world, set);
     }
-    if (status < 0 || !set)
-        return status;
+    HVD_TRY(status);
     if (hvd__set_has_us(set))
         hvd__world_move_set(world, set);
-    return set->id;
+    return id;
 }
 
 int hvd_add_process_set(const int32_t *ranks, int32_t n)
@@ -320,14 +328,13 @@ static bool has_ended(const void *context)
     return is_closed(ending->set) || atomic_load(&ending->world->broken);
 }
 
-static int check_removal(struct hvd__world *world, int32_t id)
+/* set: of this id; NULL: there is none. */
+static int check_removal(int32_t id, const struct hvd__set *set)
 {
-    const struct hvd__set *set = hvd__world_set(world, id);
-
     if (id == 0)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "process set 0, all ranks, cannot be removed");
-    if (!set || set->removed)
+    if (!set)
         return hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
                          (int)id);
     return HVD_OK;
@@ -346,11 +353,13 @@ static int close_set(struct hvd__world *world, struct hvd__set *set)
             return hvd__fail_text(world->break_status, world->break_message);
         hvd__set_retire(set);
     }
-    set_removed(world, set);
+    hvd__world_remove_set(world, set);
     return HVD_OK;
 }
 
-static int remove_set(struct hvd__world *world, int32_t id)
+/* set: of this id; NULL: there is none. */
+static int remove_set(struct hvd__world *world, int32_t id,
+                      struct hvd__set *set)
 {
     struct wish *wish = wish_new(0);
     int status;
@@ -358,13 +367,13 @@ static int remove_set(struct hvd__world *world, int32_t id)
     if (!wish)
         return hvd__fail_memory(sizeof *wish);
     wish->remove = id < 0 ? INT32_MAX : id;
-    wish->status = check_removal(world, id);
+    wish->status = check_removal(id, set);
     if (wish->status < 0)
         mistaken(wish);
     status = agree(wish, world->transport->size);
     free(wish);
     HVD_TRY(status);
-    status = close_set(world, hvd__world_set(world, id));
+    status = close_set(world, set);
     return all_done(status, world->transport->size);
 }
 
@@ -372,11 +381,14 @@ int hvd_remove_process_set(int32_t process_set)
 {
     int status;
     struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__set *set;
 
     if (!world)
         return status;
     pthread_mutex_lock(&changing);
-    status = remove_set(world, process_set);
+    set = hvd__world_set(world, process_set);
+    status = remove_set(world, process_set, set);
+    hvd__world_put_set(set);
     pthread_mutex_unlock(&changing);
     return status;
 }
@@ -384,61 +396,60 @@ int hvd_remove_process_set(int32_t process_set)
 /* ------------------------------------------------------------------ questions
  */
 
-/* A live set; NULL, and *status says why. */
+/* A set, to be given back; NULL, and *status says why. */
 static struct hvd__set *look(int32_t id, int *status)
 {
     struct hvd__world *world = hvd__world_get(status);
     struct hvd__set *set = world ? hvd__world_set(world, id) : NULL;
-    bool removed = true;
 
-    if (!world)
-        return NULL;
-    if (set) {
-        hvd__mutex_lock(&world->ledger.lock);
-        removed = set->removed;
-        hvd__mutex_unlock(&world->ledger.lock);
-    }
-    if (!removed)
-        return set;
-    *status =
-        hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d", (int)id);
-    return NULL;
+    if (world && !set)
+        *status = hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
+                            (int)id);
+    return set;
 }
 
 int hvd_process_set_rank(int32_t process_set)
 {
     int status;
-    const struct hvd__set *set = look(process_set, &status);
+    struct hvd__set *set = look(process_set, &status);
     char text[160];
 
     if (!set)
         return status;
-    if (hvd__set_has_us(set))
-        return set->team.rank;
-    return hvd__fail(HVD_ERR_PROCESS_SET, "rank %d is not a member of %s",
-                     set->team.transport->rank,
-                     hvd__set_print(set, text, sizeof text));
+    status = set->team.rank;
+    if (!hvd__set_has_us(set))
+        status = hvd__fail(HVD_ERR_PROCESS_SET, "rank %d is not a member of %s",
+                           set->team.transport->rank,
+                           hvd__set_print(set, text, sizeof text));
+    hvd__world_put_set(set);
+    return status;
 }
 
 int hvd_process_set_size(int32_t process_set)
 {
     int status;
-    const struct hvd__set *set = look(process_set, &status);
+    struct hvd__set *set = look(process_set, &status);
 
-    return set ? set->team.size : status;
+    if (set)
+        status = set->team.size;
+    hvd__world_put_set(set);
+    return status;
 }
 
 int hvd_process_set_included(int32_t process_set)
 {
     int status;
-    const struct hvd__set *set = look(process_set, &status);
+    struct hvd__set *set = look(process_set, &status);
 
-    return set ? hvd__set_has_us(set) : status;
+    if (set)
+        status = hvd__set_has_us(set);
+    hvd__world_put_set(set);
+    return status;
 }
 
 int hvd_process_set_ids(int32_t *ids, int32_t n)
 {
-    int status, count = 0;
+    int status, count;
     struct hvd__world *world = hvd__world_get(&status);
 
     if (!world)
@@ -447,13 +458,9 @@ int hvd_process_set_ids(int32_t *ids, int32_t n)
         return hvd__fail(HVD_ERR_ARGUMENT, "no room for ids: n is %d%s", (int)n,
                          ids ? "" : ", ids is NULL");
     hvd__mutex_lock(&world->ledger.lock);
-    for (int id = 0; id < world->nsets; id++) {
-        if (world->sets[id]->removed)
-            continue;
-        if (count < n)
-            ids[count] = id;
-        count++;
-    }
+    count = world->nsets;
+    for (int i = 0; i < count && i < n; i++)
+        ids[i] = world->sets[i]->id;
     hvd__mutex_unlock(&world->ledger.lock);
     return count;
 }
@@ -466,16 +473,19 @@ int hvd_number_of_process_sets(void)
 int hvd_process_set_ranks(int32_t process_set, int32_t *ranks, int32_t n)
 {
     int status;
-    const struct hvd__set *set = look(process_set, &status);
+    struct hvd__set *set = look(process_set, &status);
 
     if (!set)
         return status;
     if (n < 0 || (n > 0 && !ranks))
-        return hvd__fail(HVD_ERR_ARGUMENT, "no room for ranks: n is %d%s",
-                         (int)n, ranks ? "" : ", ranks is NULL");
-    for (int i = 0; i < set->team.size && i < n; i++)
+        status = hvd__fail(HVD_ERR_ARGUMENT, "no room for ranks: n is %d%s",
+                           (int)n, ranks ? "" : ", ranks is NULL");
+    else
+        status = set->team.size;
+    for (int i = 0; i < status && i < n; i++)
         ranks[i] = set->ranks[i];
-    return set->team.size;
+    hvd__world_put_set(set);
+    return status;
 }
 
 /* ------------------------------------------------------------- from the start

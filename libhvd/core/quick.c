@@ -223,6 +223,19 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
     return true;
 }
 
+/* set: NULL: there is no such set. */
+static bool run_if_free(struct hvd__world *world, struct hvd__set *set,
+                        const hvd_request *request, hvd_handle *handle)
+{
+    bool ran;
+
+    if (!set || !hvd__set_has_us(set) || !hvd__progress_take(world))
+        return false;
+    ran = run(world, set, request, handle);
+    hvd__progress_give(world);
+    return ran;
+}
+
 bool hvd__quick_run(struct hvd__world *world, const hvd_request *request,
                     hvd_handle *handle)
 {
@@ -235,9 +248,7 @@ bool hvd__quick_run(struct hvd__world *world, const hvd_request *request,
         atomic_load(&world->doom) < 0 || hvd__scribe_listens(&world->scribe))
         return false;
     set = hvd__world_set(world, request->process_set);
-    if (!set || !hvd__set_has_us(set) || !hvd__progress_take(world))
-        return false;
-    ran = run(world, set, request, handle);
-    hvd__progress_give(world);
+    ran = run_if_free(world, set, request, handle);
+    hvd__world_put_set(set);
     return ran;
 }

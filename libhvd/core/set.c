@@ -16,6 +16,7 @@ struct hvd__set *hvd__set_new(struct hvd__transport *transport, int32_t id,
         return NULL;
     }
     set->id = id;
+    atomic_init(&set->nusers, 1);
     set->ranks = ranks;
     set->team = (struct hvd__team){
         .transport = transport, .world = ranks, .rank = -1, .size = n};
@@ -142,7 +143,7 @@ void hvd__set_free(struct hvd__set *set)
     hvd__set_retire(set);
     hvd__book_fini(&set->book);
     free(set->ranks);
-    free(set->locals); /* a retired slate knew them */
+    free(set->locals);
     free(set);
 }
 

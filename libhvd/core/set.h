@@ -30,9 +30,11 @@ struct hvd__set {
     int first_tag;         /* of HVD__SET_TAGS */
     int tag_slot;
 
+    atomic_int nusers; /* threads in a call about it, and the world's table;
+                          who is the last frees it. Not of set 0's */
+
     /* Guarded by the ledger's lock. */
     struct hvd__book book;
-    bool removed;
 
     /* The rest belongs to the driver, unless it says otherwise. */
     struct hvd__set *next; /* live sets of which we are a member */
@@ -77,6 +79,22 @@ void hvd__set_free(struct hvd__set *set);
 
 /* The number in the set of a rank of the world; -1: no member. */
 int hvd__set_find(const struct hvd__set *set, int rank);
+
+/* One more user: there is one already, or the ledger's lock is held and the set
+ * is in the table. */
+static inline void hvd__set_use(struct hvd__set *set)
+{
+    if (set->id != 0)
+        atomic_fetch_add_explicit(&set->nusers, 1, memory_order_relaxed);
+}
+
+/* One less; whether that was the last. All that users did to it is seen by
+ * then. */
+static inline bool hvd__set_leave(struct hvd__set *set)
+{
+    return set->id != 0 && atomic_fetch_sub_explicit(&set->nusers, 1,
+                                                     memory_order_acq_rel) == 1;
+}
 
 static inline bool hvd__set_has_us(const struct hvd__set *set)
 {

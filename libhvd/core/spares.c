@@ -95,6 +95,14 @@ void hvd__spares_forget(struct hvd__spares *spares, struct hvd__unit *unit)
     }
 }
 
+void hvd__spares_forget_set(struct hvd__spares *spares,
+                            const struct hvd__set *set)
+{
+    for (uint32_t i = 0; i < HVD__SPARES_PLACES; i++)
+        if (spares->places[i] && spares->places[i]->set == set)
+            hvd__spares_forget(spares, spares->places[i]);
+}
+
 /* ---------------------------------------------------------- take, find, give
  */
 

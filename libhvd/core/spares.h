@@ -59,6 +59,9 @@ struct hvd__unit *hvd__spares_recall(struct hvd__spares *spares,
 void hvd__spares_remember(struct hvd__spares *spares, struct hvd__unit *unit);
 /* It is not to be found again. */
 void hvd__spares_forget(struct hvd__spares *spares, struct hvd__unit *unit);
+/* No request of this set is to be found again. */
+void hvd__spares_forget_set(struct hvd__spares *spares,
+                            const struct hvd__set *set);
 /* A unit that is over, and owns nothing. false: there are enough. */
 bool hvd__spares_give(struct hvd__spares *spares, struct hvd__unit *unit);
 

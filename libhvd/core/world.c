@@ -405,9 +405,9 @@ static bool is_over(const void *context)
  * for limit_ns (0: as long as it takes). Whether the world is over. */
 static bool leave(struct hvd__world *world, int64_t limit_ns)
 {
-    struct hvd__set *set;
+    struct hvd__set *set = NULL;
 
-    for (int id = 0; (set = hvd__world_set(world, id)); id++) {
+    while ((set = hvd__world_next_set(world, set))) {
         hvd__ledger_close(&world->ledger, set, HVD_ERR_SHUTDOWN,
                           "hvd_shutdown has been called");
         atomic_store(&set->leaving, true);

@@ -2,6 +2,10 @@
 /*
  * Process sets: made, used, mixed, misused and removed.
  */
+#include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -339,6 +343,125 @@ START_TEST(many_come_and_go)
 }
 END_TEST
 
+/* In use of malloc's, in bytes. */
+static size_t in_use(void)
+{
+    struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+}
+
+/* Two ranks make a set, add up on it, small and large, compressed, and again
+ * the same; one handle is waited for when the set is gone, which all of it then
+ * is: what was like it before is refused. */
+static int come_and_go(double *value, float *large, int before)
+{
+    const int32_t pair[] = {0, 1};
+    int id = hvd_add_process_set(pair, 2), member = ranks_rank() < 2;
+    hvd_request request;
+    hvd_handle late = 0;
+
+    ck_hvd(id);
+    ck_assert_int_gt(id, before);
+    hvd_request_init(&request, sizeof request);
+    request.op = HVD_SUM;
+    request.dtype = HVD_FLOAT32;
+    request.name = "large";
+    request.input = request.output = large;
+    request.shape = (const int64_t[]){1000};
+    request.ndim = 1;
+    request.process_set = id;
+    request.compression = HVD_COMPRESSION_TOPK;
+    for (int i = 0; i < 2 && member; i++) {
+        *value = 1;
+        ck_hvd(sum_on(id, "x", value));
+        ck_assert(*value == 2);
+        ck_hvd(ranks_run(&request));
+    }
+    if (member)
+        ck_hvd(hvd_submit(&request, &late));
+    ck_hvd(hvd_remove_process_set(id));
+    if (member) {
+        ck_hvd(hvd_wait(late));
+        ck_hvd_fails(sum_on(id, "x", value), HVD_ERR_PROCESS_SET);
+        ck_hvd_fails(ranks_run(&request), HVD_ERR_PROCESS_SET);
+    }
+    ck_hvd_fails(hvd_process_set_size(id), HVD_ERR_PROCESS_SET);
+    return id;
+}
+
+/* A thread that has heard of sets asks for them, whether they are there or
+ * not. */
+static _Atomic int newest;
+static atomic_bool enough;
+
+static void *ask_for_sets(void *context)
+{
+    double value = 0;
+
+    (void)context;
+    while (!atomic_load(&enough)) {
+        int id = atomic_load(&newest) + 1;
+
+        if (hvd_process_set_included(id) == 1 && hvd_process_set_rank(id) < 0)
+            hvd_process_set_ranks(id, NULL, 0);
+        /* Nobody else submits it: it fails when the set goes, or before. */
+        if (sum_on(id, "alone", &value) == HVD_OK)
+            return &newest;
+    }
+    return NULL;
+}
+
+START_TEST(sets_that_are_gone_leave_nothing)
+{
+    enum { FIRST = 50, MORE = 150 };
+    static float large[1000];
+    double value;
+    size_t bytes;
+    int id = 0;
+
+    if (ranks_size() < 3)
+        return; /* two are the world */
+    for (int i = 0; i < FIRST; i++)
+        id = come_and_go(&value, large, id);
+    bytes = in_use();
+    for (int i = 0; i < MORE; i++)
+        id = come_and_go(&value, large, id);
+    ck_assert_msg(in_use() < bytes + 64 * MORE,
+                  "rank %d: %d process sets left %zu bytes", ranks_rank(), MORE,
+                  in_use() - bytes);
+    ck_assert_int_eq(hvd_number_of_process_sets(), 1);
+}
+END_TEST
+
+START_TEST(threads_may_ask_for_sets_that_go)
+{
+    const int32_t pair[] = {0, 1};
+    pthread_t thread;
+    void *mistaken = NULL;
+    int id;
+
+    if (ranks_size() < 3)
+        return;
+    atomic_store(&enough, false);
+    id = hvd_add_process_set(pair, 2);
+    ck_hvd(hvd_remove_process_set(id));
+    atomic_store(&newest, id);
+    if (ranks_rank() == 0)
+        ck_assert(pthread_create(&thread, NULL, ask_for_sets, NULL) == 0);
+    for (int i = 0; i < 40; i++) {
+        id = hvd_add_process_set(pair, 2);
+        ck_hvd(id);
+        ck_hvd(hvd_remove_process_set(id));
+        atomic_store(&newest, id);
+    }
+    atomic_store(&enough, true);
+    if (ranks_rank() == 0)
+        pthread_join(thread, &mistaken);
+    ck_assert(mistaken == NULL);
+}
+END_TEST
+
 START_TEST(sets_from_the_beginning)
 {
     int n = ranks_size();
@@ -391,6 +514,8 @@ static TCase *tcase_sets(void)
     tcase_add_test(tcase, mistakes_are_everybodys);
     tcase_add_test(tcase, removal_fails_what_cannot_complete);
     tcase_add_test(tcase, many_come_and_go);
+    tcase_add_test(tcase, sets_that_are_gone_leave_nothing);
+    tcase_add_test(tcase, threads_may_ask_for_sets_that_go);
     tcase_add_test(tcase, sets_from_the_beginning);
     return tcase;
 }

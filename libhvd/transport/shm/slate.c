@@ -2,6 +2,7 @@
 #include "transport/shm/slate.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Published in the place of a part that its rank no longer needs: within the
  * header of the heap, where nothing lies. */
@@ -51,6 +52,7 @@ static bool is_unused(const struct hvd__slate *slate)
 static void destroy(struct hvd__slate *slate)
 {
     free(slate->parts);
+    free(slate->world);
     free(slate);
 }
 
@@ -103,17 +105,18 @@ struct hvd__slate *hvd__slate_new(struct hvd__heap *heap, const int *world,
         return NULL;
     sweep(heap);
     *slate = (struct hvd__slate){.heap = heap,
-                                 .world = world,
                                  .rank = rank,
                                  .size = size,
                                  .number = number,
                                  .id = id,
                                  .bounce_bytes = bounce};
     slate->parts = calloc((size_t)size, sizeof *slate->parts);
-    if (!slate->parts) {
-        free(slate);
+    slate->world = calloc((size_t)size, sizeof *slate->world);
+    if (!slate->parts || !slate->world) {
+        destroy(slate);
         return NULL;
     }
+    memcpy(slate->world, world, (size_t)size * sizeof *world);
     slate->own = hvd__heap_alloc(part_bytes(slate));
     if (slate->own)
         place = hvd__heap_place(heap, slate->own, part_bytes(slate));

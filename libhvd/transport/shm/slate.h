@@ -94,7 +94,7 @@ struct hvd__slate_pair {
 
 struct hvd__slate {
     struct hvd__heap *heap; /* borrowed */
-    const int *world;       /* borrowed, [size] */
+    int *world;             /* owned, [size] */
     int rank, size;
     int number; /* in the directory */
     int32_t id;
@@ -107,8 +107,8 @@ struct hvd__slate {
     struct hvd__slate *next;
 };
 
-/* Our part, published under number, for the ranks world[0..size-1], borrowed,
- * of which we are rank. bounce: bytes for blocks. NULL: out of memory. Without
+/* Our part, published under number, for the ranks world[0..size-1], copied, of
+ * which we are rank. bounce: bytes for blocks. NULL: out of memory. Without
  * room in the heap it is made all the same, and never ready. */
 struct hvd__slate *hvd__slate_new(struct hvd__heap *heap, const int *world,
                                   int size, int rank, int number, int32_t id,
