@@ -75,20 +75,21 @@ static const char *base_of(const char *target)
 /* ------------------------------------------------------------------- making
  */
 
-static int make_name(const char *target, char **name)
+/* NULL, with errno. */
+static char *make_name(const char *target)
 {
     const char *base = base_of(target);
     uint64_t number;
+    char *name;
 
-    *name = NULL;
+    /* So few bytes come at once, or not at all. */
     if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
-        return -errno;
-    if (asprintf(name, "%.*s%.*s.%08" PRIx32 "%016" PRIx64 "%s",
+        return NULL;
+    if (asprintf(&name, "%.*s%.*s.%08" PRIx32 "%016" PRIx64 "%s",
                  (int)(base - target), target, MOST_BASE, base, this_boot(),
-                 number, ending) >= 0)
-        return 0;
-    *name = NULL;
-    return -ENOMEM;
+                 number, ending) < 0)
+        return NULL;
+    return name;
 }
 
 /* Whether the file is ours alone and still has its name. File systems without
@@ -122,10 +123,9 @@ int disk__temporary_open(const char *target, char **name)
     int fd = -EAGAIN;
 
     for (int i = 0; i < TRIES && fd == -EAGAIN; i++) {
-        int status = make_name(target, name);
-
-        if (status < 0)
-            return status;
+        *name = make_name(target);
+        if (!*name)
+            return -errno;
         fd = try_open(*name);
         if (fd >= 0)
             break;
