@@ -9,8 +9,8 @@
  * beside the target, which is renamed when it is complete. Nothing else is
  * ever replaced. A directory, a socket, a block device and a link to nothing
  * are refused. A character device or a FIFO is refused, too, unless the caller
- * asks for DISK__DIRECT: then it is written to, and no write waits for longer
- * than the output's patience. So is the file that standard output or standard
+ * asks for DISK__DIRECT: then it is written to, and nobody waits for long for
+ * a reader that does not come or does not read. So is the file that standard output or standard
  * error goes to (/dev/stdout of a program whose output was redirected): it is
  * written to at its end, as printing does, since a new file in its place would
  * take away what is printed.
@@ -55,7 +55,7 @@ const char *disk__text(int status);
 
 enum {
     DISK__DIRECT = 1,  /* devices and FIFOs are written to */
-    DISK__AT_ONCE = 2, /* ... if they take it without waiting */
+    DISK__BRIEFLY = 2, /* ... waiting for a reader a second, not ten */
     DISK__SYNC = 4,    /* what is committed survives a loss of power */
     DISK__SWEEP = 8    /* remove what killed writers left beside it */
 };

@@ -15,11 +15,11 @@
 #include "disk/disk.h"
 #include "disk/parts.h"
 
-enum { PATIENCE_MS = 10000, PAUSE_MS = 20 };
+enum { PATIENCE_MS = 10000, BRIEF_MS = 1000, PAUSE_MS = 20 };
 
 static int patience_of(const struct disk__output *o)
 {
-    return o->flags & DISK__AT_ONCE ? 0 : PATIENCE_MS;
+    return o->flags & DISK__BRIEFLY ? BRIEF_MS : PATIENCE_MS;
 }
 
 static int remember(struct disk__output *o, int status)

@@ -57,7 +57,7 @@ static int open_log(struct hvd__tune *tune, const char *path)
     static const char head[] =
         "fusion_threshold,direct_max,bytes_per_second,best\n";
     int status = disk__output_open(&tune->log, path,
-                                   DISK__DIRECT | DISK__AT_ONCE | DISK__SWEEP);
+                                   DISK__DIRECT | DISK__BRIEFLY | DISK__SWEEP);
 
     if (status >= 0)
         status = disk__output_write(&tune->log, head, sizeof head - 1);

@@ -237,11 +237,12 @@ size_t hvd__metrics_print(const hvd_metrics *m, int rank, char *text,
 /* ------------------------------------------------------------------ writing */
 
 /* A file that is replaced every few seconds need not survive a loss of power;
- * and nobody waits for a reader of a FIFO. */
+ * and the
+ * reader of a FIFO is not waited for for long. */
 int hvd__metrics_write(const hvd_metrics *m, int rank, const char *path,
                        bool first)
 {
-    int flags = DISK__DIRECT | DISK__AT_ONCE | (first ? DISK__SWEEP : 0);
+    int flags = DISK__DIRECT | DISK__BRIEFLY | (first ? DISK__SWEEP : 0);
     size_t length = hvd__metrics_print(m, rank, NULL, 0);
     char *text = malloc(length + 1);
     int status;

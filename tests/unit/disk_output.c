@@ -199,7 +199,7 @@ START_TEST(what_is_no_file_is_not_replaced)
     ck_assert_int_eq(put("/dev/null", "text", 0), DISK__NOT_REGULAR);
     ck_assert_int_eq(put("/dev/null", "text", DISK__DIRECT), 0);
     ck_assert_int_eq(put("/dev/full", "text", DISK__DIRECT), -ENOSPC);
-    ck_assert_int_eq(put("fifo", "text", DISK__DIRECT | DISK__AT_ONCE),
+    ck_assert_int_eq(put("fifo", "text", DISK__DIRECT | DISK__BRIEFLY),
                      DISK__NO_READER);
     ck_assert_int_eq(disk__output_check("fifo", DISK__DIRECT), 0);
     ck_assert_int_eq(type_of("fifo"), S_IFIFO);
@@ -221,7 +221,7 @@ START_TEST(a_fifo_is_written_to_without_waiting)
     ck_assert_int_eq(read(reader, got, sizeof got), 4);
     ck_assert_str_eq(got, "text");
     ck_assert_int_eq(
-        disk__replace("fifo", much, sizeof much, DISK__DIRECT | DISK__AT_ONCE),
+        disk__replace("fifo", much, sizeof much, DISK__DIRECT | DISK__BRIEFLY),
         DISK__UNREAD);
     close(reader);
 }
