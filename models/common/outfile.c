@@ -70,8 +70,9 @@ void outfile_discard(struct outfile *out)
 
 int outfile_commit(struct outfile *out)
 {
-    int failed = ferror(out->file) | fclose(out->file), status;
+    int failed = ferror(out->file), status;
 
+    failed |= fclose(out->file);
     out->file = NULL;
     /* A write that failed is known to the output, and fails the commit. */
     status = disk__output_commit(&out->output);
