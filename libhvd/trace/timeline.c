@@ -12,8 +12,8 @@
  * events and new closing brackets, with one write: so the file is valid between
  * any two writes, and an abort loses only what was not yet flushed. If there is
  * no room, the file stays as it was, and its last byte, which is white space,
- * tells the other ranks that it has ended. (On hosts that share no file system
- * each host gets a file of its own.)
+ * tells the other ranks that it has ended. A rank of a host that does not
+ * see the file cannot open it, and none begins.
  *
  * A rank is a process of the trace; each name is a row, with phases nested as
  * Horovod names them: the operation holds NEGOTIATE_X (submitted to agreed
@@ -70,11 +70,13 @@ struct hvd__timeline {
     size_t length;
     size_t capacity;
     bool lacks_memory; /* the text lacks what was added last */
+    bool closed;       /* the file is to be appended to by no rank */
 };
 
 /* ---------------------------------------------------------------------- text
  */
 
+/* Leaves room for the tail, so that what fits can be written. */
 __attribute__((format(printf, 2, 3))) static void add(struct hvd__timeline *t,
                                                       const char *format, ...)
 {
@@ -89,7 +91,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct hvd__timeline *t,
         n = vsnprintf(t->text ? t->text + t->length : NULL, room, format,
                       arguments);
         va_end(arguments);
-        if (n < 0 || (size_t)n < room)
+        if (n < 0 || (size_t)n + TAIL_BYTES < room)
             break;
         grown = realloc(t->text, 2 * t->capacity + (size_t)n + 1024);
         if (!grown) {
@@ -302,7 +304,7 @@ static void close_file(const struct hvd__timeline *t, off_t size)
 }
 
 /* With the file locked. */
-static int append_locked(const struct hvd__timeline *t)
+static int append_locked(struct hvd__timeline *t)
 {
     char end[TAIL_BYTES];
     struct stat now;
@@ -318,8 +320,10 @@ static int append_locked(const struct hvd__timeline *t)
     if (memcmp(end, tail, TAIL_BYTES) != 0)
         return CHANGED;
     status = overwrite_end(t, now.st_size);
-    if (status < 0)
+    if (status < 0) {
         close_file(t, now.st_size);
+        t->closed = true;
+    }
     return status;
 }
 
@@ -328,9 +332,8 @@ static int append(struct hvd__timeline *t)
 {
     int status;
 
-    add(t, "%s", tail);
-    if (t->lacks_memory)
-        return -ENOMEM;
+    memcpy(t->text + t->length, tail, TAIL_BYTES);
+    t->length += TAIL_BYTES;
     if (!lock_file(t->fd, F_WRLCK))
         return -errno;
     status = append_locked(t);
@@ -347,11 +350,10 @@ static void write_out(struct hvd__timeline *t)
         return;
     if (status != ENDED)
         hvd__log(HVD__LOG_WARNING,
-                 "cannot write the timeline '%s': %s; it ends here, for all "
-                 "ranks",
-                 t->path,
+                 "cannot write the timeline '%s': %s; it ends here%s", t->path,
                  status == CHANGED ? "somebody else has changed it"
-                                   : disk__text(status));
+                                   : disk__text(status),
+                 t->closed ? ", for all ranks" : "");
     close(t->fd);
     t->fd = -1;
 }
@@ -377,6 +379,9 @@ static void add_head(struct hvd__timeline *t, const char *host)
         ",\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%d,"
         "\"tid\":0,\"args\":{\"sort_index\":%d}}",
         t->rank, t->rank);
+    if (t->lacks_memory)
+        t->length = 0; /* the rank goes without a name */
+    t->lacks_memory = false;
 }
 
 int hvd__timeline_open(const char *path, int rank, const char *host,
