@@ -14,7 +14,25 @@
 ! hvd_get_metrics and compressors of the program's own; and generic
 ! hvd_allreduce, hvd_broadcast, hvd_reduce, hvd_allgather, hvd_gather,
 ! hvd_reducescatter and hvd_alltoall for contiguous arrays of real32, real64,
-! int32 and int64 whose sizes are the arrays' own.
+! int32 and int64 whose sizes are the arrays' own. Strategies are those of
+! hvd_strategy.h, with contiguous arrays of real32 as variables:
+!
+!     type(hvd_strategy_options) :: options
+!     type(c_ptr) :: strategy
+!     real, target :: w(2, 3)
+!     real, pointer :: gradient(:, :)
+!
+!     call hvd_strategy_options_init(options, c_sizeof(options))
+!     ierr = hvd_strategy_new(options, strategy)
+!     number = hvd_strategy_add(strategy, "w", w)
+!     ierr = hvd_strategy_start(strategy)
+!     call c_f_pointer(hvd_strategy_gradient(strategy, number), gradient, &
+!                      shape(w))
+!     gradient = ...
+!     ierr = hvd_strategy_ready(strategy, number)
+!     ierr = hvd_strategy_step(strategy)
+!     call hvd_strategy_free(strategy)
+!
 ! Ranks and process sets count from 0, as everywhere in MPI.
 !
 module hvd
@@ -36,11 +54,14 @@ module hvd
         HVD_BROADCAST_KIND = 2, HVD_JOIN_KIND = 3, HVD_ALLTOALL_KIND = 5, &
         HVD_BARRIER_KIND = 6, HVD_REDUCESCATTER_KIND = 7, &
         HVD_GATHER_KIND = 8, HVD_REDUCE_KIND = 9
+    ! Of hvd_strategy_options.
+    integer(c_int), parameter, public :: &
+        HVD_SGD = 0, HVD_MOMENTUM = 1, HVD_ADAM = 2, HVD_NO_OPTIMIZER = 3
     integer(c_int), parameter, public :: &
         HVD_COMPRESSION_NONE = 0, HVD_COMPRESSION_FP16 = 1, &
         HVD_COMPRESSION_BF16 = 2, HVD_COMPRESSION_TOPK = 3
 
-    ! Of hvd_request's flags.
+    ! Of the flags of hvd_request and hvd_strategy_options.
     integer(c_int), parameter, public :: HVD_AVERAGE_CONTRIBUTORS = 1
     integer(c_int), parameter, public :: &
         HVD_ERR_ARGUMENT = -1, HVD_ERR_UNSUPPORTED = -2, &
@@ -70,7 +91,31 @@ module hvd
         type(c_ptr) :: data
     end type
 
+    ! As in hvd_strategy.h; fill with hvd_strategy_options_init.
+    type, bind(C), public :: hvd_strategy_options
+        integer(c_int32_t) :: size, optimizer
+        real(c_double) :: learning_rate, momentum, beta1, beta2, epsilon
+        integer(c_int32_t) :: serial, compression
+        type(c_funptr) :: updated
+        type(c_ptr) :: context
+        integer(c_int32_t) :: check_every, op, flags, reserved
+    end type
+
+    ! Set size to c_sizeof(stats) for hvd_strategy_get_stats.
+    type, bind(C), public :: hvd_strategy_stats
+        integer(c_int32_t) :: size, variables
+        integer(c_int64_t) :: steps, gradients, bytes
+        real(c_double) :: wait_seconds, update_seconds
+        integer(c_int64_t) :: early
+    end type
+
     public :: hvd_error_text, hvd_c_name
+    public :: hvd_strategy_options_init, hvd_strategy_new, hvd_strategy_free, &
+        hvd_strategy_add, hvd_strategy_start, hvd_strategy_gradient, &
+        hvd_strategy_ready, hvd_strategy_step, hvd_strategy_abandon, &
+        hvd_strategy_check, hvd_strategy_join, hvd_strategy_save, &
+        hvd_strategy_load, hvd_strategy_set_learning_rate, &
+        hvd_strategy_get_stats, hvd_shard, hvd_shuffle
     public :: hvd_init, hvd_shutdown, hvd_is_initialized, hvd_rank, hvd_size, &
         hvd_local_rank, hvd_local_size, hvd_cross_rank, hvd_cross_size, &
         hvd_init_fint, hvd_init_ranks, hvd_barrier, hvd_join, hvd_poll, hvd_wait, &
@@ -399,6 +444,97 @@ module hvd
             import
             type(c_ptr), value :: memory
         end subroutine
+        subroutine hvd_strategy_options_init(options, size) bind(C)
+            import
+            type(hvd_strategy_options), intent(out) :: options
+            integer(c_size_t), value :: size
+        end subroutine
+        integer(c_int) function hvd_strategy_new(options, strategy) bind(C)
+            import
+            type(hvd_strategy_options), intent(in) :: options
+            type(c_ptr), intent(out) :: strategy
+        end function
+        subroutine hvd_strategy_free(strategy) bind(C)
+            import
+            type(c_ptr), value :: strategy
+        end subroutine
+        integer(c_int) function hvd_strategy_add_c(strategy, name, values, ndim, &
+            extents) bind(C, name="hvd_strategy_add")
+            import
+            type(c_ptr), value :: strategy
+            character(kind=c_char), intent(in) :: name(*)
+            type(c_ptr), value :: values
+            integer(c_int32_t), value :: ndim
+            integer(c_int64_t), intent(in) :: extents(*)
+        end function
+        integer(c_int) function hvd_strategy_start(strategy) bind(C)
+            import
+            type(c_ptr), value :: strategy
+        end function
+        type(c_ptr) function hvd_strategy_gradient(strategy, variable) bind(C)
+            import
+            type(c_ptr), value :: strategy
+            integer(c_int32_t), value :: variable
+        end function
+        integer(c_int) function hvd_strategy_ready(strategy, variable) bind(C)
+            import
+            type(c_ptr), value :: strategy
+            integer(c_int32_t), value :: variable
+        end function
+        integer(c_int) function hvd_strategy_step(strategy) bind(C)
+            import
+            type(c_ptr), value :: strategy
+        end function
+        integer(c_int) function hvd_strategy_abandon_c(strategy, reason) bind(C, &
+            name="hvd_strategy_abandon")
+            import
+            type(c_ptr), value :: strategy
+            character(kind=c_char), intent(in) :: reason(*)
+        end function
+        integer(c_int) function hvd_strategy_check(strategy) bind(C)
+            import
+            type(c_ptr), value :: strategy
+        end function
+        integer(c_int) function hvd_strategy_join(strategy, last) bind(C)
+            import
+            type(c_ptr), value :: strategy
+            integer(c_int), intent(out) :: last
+        end function
+        integer(c_int) function hvd_strategy_save_c(strategy, path) bind(C, &
+            name="hvd_strategy_save")
+            import
+            type(c_ptr), value :: strategy
+            character(kind=c_char), intent(in) :: path(*)
+        end function
+        integer(c_int) function hvd_strategy_load_c(strategy, path) bind(C, &
+            name="hvd_strategy_load")
+            import
+            type(c_ptr), value :: strategy
+            character(kind=c_char), intent(in) :: path(*)
+        end function
+        integer(c_int) function hvd_strategy_set_learning_rate(strategy, &
+            rate) bind(C)
+            import
+            type(c_ptr), value :: strategy
+            real(c_double), value :: rate
+        end function
+        integer(c_int) function hvd_strategy_get_stats(strategy, stats) bind(C)
+            import
+            type(c_ptr), value :: strategy
+            type(hvd_strategy_stats), intent(inout) :: stats
+        end function
+        integer(c_int) function hvd_shard(n, rank, size, first, stride, &
+            count) bind(C)
+            import
+            integer(c_int64_t), value :: n
+            integer(c_int), value :: rank, size
+            integer(c_int64_t), intent(out) :: first, stride, count
+        end function
+        integer(c_int) function hvd_shuffle(n, seed, epoch, indices) bind(C)
+            import
+            integer(c_int64_t), value :: n, seed, epoch
+            integer(c_int64_t), intent(out) :: indices(*)
+        end function
         type(c_ptr) function hvd_last_error_c() bind(C, name="hvd_last_error")
             import
         end function
@@ -474,6 +610,48 @@ contains
         character(len=len_trim(name) + 1, kind=c_char) :: text
 
         text = trim(name)//c_null_char
+    end function
+
+    ! The number of the variable, whose value is borrowed until
+    ! hvd_strategy_free: an array that keeps its place, such as one with save,
+    ! of a module or allocated. Its shape as C sees it, last dimension first.
+    integer(c_int) function hvd_strategy_add(strategy, name, value) &
+        result(number)
+        type(c_ptr), intent(in) :: strategy
+        character(len=*), intent(in) :: name
+        real(real32), contiguous, target, intent(inout) :: value(..)
+        integer(c_int64_t) :: extents(15)
+        integer :: i
+
+        do i = 1, rank(value)
+            extents(i) = size(value, rank(value) + 1 - i, int64)
+        end do
+        number = hvd_strategy_add_c(strategy, hvd_c_name(name), c_loc(value), &
+                                    int(rank(value), c_int32_t), extents)
+    end function
+
+    ! Instead of hvd_strategy_step, of a rank that cannot make it.
+    integer(c_int) function hvd_strategy_abandon(strategy, reason) &
+        result(status)
+        type(c_ptr), intent(in) :: strategy
+        character(len=*), intent(in) :: reason
+
+        status = hvd_strategy_abandon_c(strategy, hvd_c_name(reason))
+    end function
+
+    integer(c_int) function hvd_strategy_save(strategy, path) result(status)
+        type(c_ptr), intent(in) :: strategy
+        character(len=*), intent(in) :: path
+
+        status = hvd_strategy_save_c(strategy, hvd_c_name(path))
+    end function
+
+    ! path is that of rank 0.
+    integer(c_int) function hvd_strategy_load(strategy, path) result(status)
+        type(c_ptr), intent(in) :: strategy
+        character(len=*), intent(in) :: path
+
+        status = hvd_strategy_load_c(strategy, hvd_c_name(path))
     end function
 
     ! The average is the default, as in every language.

@@ -76,6 +76,7 @@ python_says() { # what ranks
         -o "$BATS_TEST_TMPDIR/program" "$ROOT/libhvd/bindings/hvd.f90" \
         "$BATS_TEST_DIRNAME/every_operation.f90" -L"$LIB" -lhvd \
         -Wl,-rpath,"$LIB"
+    export STATE=$BATS_TEST_TMPDIR/state
     for n in 1 2 3; do
         run timeout 60 mpirun -np $n "$BATS_TEST_TMPDIR/program"
         echo "$output"

@@ -148,6 +148,7 @@ program every_operation
         if (hvd_submit(request, handle) /= HVD_ERR_ARGUMENT) error stop "no error"
         if (index(hvd_error_text(), "root 99") == 0) error stop "text"
     end if
+    call strategies
     call must(hvd_barrier(), "barrier")
     call must(hvd_join(last), "join")
     call must(hvd_shutdown(), "shutdown")
@@ -157,6 +158,73 @@ program every_operation
     print "(a, i0, a, i0, a)", "rank ", r, " of ", n, ": every operation"
 
 contains
+
+    ! A variable that all ranks pull at, more often on higher ranks.
+    subroutine strategies
+        real(4), target, save :: v(2, 3), scalar
+        real(4), pointer :: gradient(:, :), slope
+        type(hvd_strategy_options) :: options
+        type(hvd_strategy_stats) :: stats
+        type(c_ptr) :: strategy
+        integer(8) :: first, stride, count, order(5)
+        integer :: a, b, step, unit
+        real(4) :: want
+        character(len=80) :: path
+
+        call hvd_strategy_options_init(options, c_sizeof(options))
+        if (options%optimizer /= HVD_ADAM) error stop "default optimizer"
+        if (options%op /= HVD_AVERAGE) error stop "default op"
+        options%optimizer = HVD_SGD
+        options%learning_rate = 0.5d0
+        options%flags = HVD_AVERAGE_CONTRIBUTORS
+        call must(hvd_strategy_new(options, strategy), "strategy_new")
+        v = real(r, 4)
+        scalar = 0
+        a = hvd_strategy_add(strategy, "v", v)
+        b = hvd_strategy_add(strategy, "scalar", scalar)
+        if (a /= 0 .or. b /= 1) error stop "strategy_add"
+        call must(hvd_strategy_start(strategy), "strategy_start")
+        call c_f_pointer(hvd_strategy_gradient(strategy, a), gradient, [2, 3])
+        call c_f_pointer(hvd_strategy_gradient(strategy, b), slope)
+        want = 0
+        do step = 0, r
+            gradient = 0
+            gradient(2, 3) = real(r + 1, 4)
+            slope = 1
+            call must(hvd_strategy_ready(strategy, b), "ready")
+            call must(hvd_strategy_ready(strategy, a), "ready")
+            call must(hvd_strategy_step(strategy), "step")
+        end do
+        do step = 0, n - 1 ! the mean of the ranks that still have data
+            want = want - 0.5 * real(step + n + 1, 4) / 2
+        end do
+        call must(hvd_strategy_join(strategy, last), "strategy_join")
+        if (last /= n - 1) error stop "strategy_join"
+        call equal(v(2, 3), want, "joined")
+        call equal(v(1, 1), 0.0, "joined")
+        call equal(scalar, -0.5 * real(n, 4), "joined")
+        call must(hvd_strategy_check(strategy), "strategy_check")
+        path = "every_operation.state"
+        call get_environment_variable("STATE", path)
+        if (r == 0) call must(hvd_strategy_save(strategy, path), "save")
+        v = 99
+        call must(hvd_strategy_load(strategy, path), "load")
+        call equal(v(2, 3), want, "load")
+        if (r == 0) then
+            open (newunit=unit, file=path)
+            close (unit, status="delete")
+        end if
+        call must(hvd_strategy_set_learning_rate(strategy, 0.25d0), "rate")
+        stats%size = int(c_sizeof(stats), 4)
+        call must(hvd_strategy_get_stats(strategy, stats), "stats")
+        if (stats%steps /= r + 1 .or. stats%variables /= 2) error stop "stats"
+        call must(hvd_strategy_abandon(strategy, "no data"), "abandon")
+        call hvd_strategy_free(strategy)
+        call must(hvd_shard(5_8, r, n, first, stride, count), "shard")
+        if (first /= r .or. stride /= n) error stop "shard"
+        call must(hvd_shuffle(5_8, 1_8, 2_8, order), "shuffle")
+        if (sum(order) /= 10) error stop "shuffle"
+    end subroutine
 
     subroutine must(status, what)
         integer, intent(in) :: status
