@@ -220,19 +220,81 @@ static int read_stall_disable(struct hvd__settings *settings)
     return HVD_OK;
 }
 
-/* A rank may wait that long for a processor, and its heart does not beat. */
-enum { HEARTBEAT_MIN_MS = 100 };
+/*
+ * What is understood, and cannot be meant. Bounds are as a person would give
+ * them; "": there is none. A setting that is not here takes whatever its kind
+ * can express.
+ */
+static const struct range {
+    const char *variable;
+    bool takes_zero; /* beside what lies between the bounds */
+    const char *least, *most;
+    const char *why;
+} ranges[] = {
+    {"HVD_HEARTBEAT_TIME", true, "100ms", "",
+     "a rank that only waits for a processor would count as frozen"},
+    {"HVD_START_TIME", true, "100ms", "",
+     "ranks that only wait for a processor would be given up"},
+    {"HVD_STALL_CHECK_TIME", true, "100ms", "",
+     "requests that only wait for a processor would be reported"},
+    {"HVD_STALL_SHUTDOWN_TIME", true, "100ms", "",
+     "requests that only wait for a processor would end the job"},
+    {"HVD_EXIT_GRACE_TIME", true, "100ms", "",
+     "a process would be ended before it can say why"},
+    {"HVD_METRICS_INTERVAL", false, "10ms", "",
+     "the whole file is written each time"},
+    {"HVD_SHM_SMALL", true, "0", "32KB",
+     "several tensors must fit into the 256 KB that a rank has for them"},
+    {"HVD_SHM_BLOCK", false, "64", "128KB",
+     "blocks are whole cache lines, and two ranks have 2 MB for theirs"},
+};
+
+enum { NRANGES = sizeof ranges / sizeof *ranges };
+
+static int parse_bound(const char *text, int64_t *bound)
+{
+    size_t bytes;
+
+    if (hvd__parse_bytes(text, &bytes) < 0)
+        return hvd__parse_duration(text, bound);
+    *bound = (int64_t)bytes;
+    return HVD_OK;
+}
+
+static int out_of_range(const struct range *range, const char *origin,
+                        const char *text, bool above)
+{
+    return hvd__fail(
+        HVD_ERR_CONFIG, "%s='%s' is %s than %s: %s%s", origin, text,
+        above ? "more" : "less", above ? range->most : range->least, range->why,
+        range->takes_zero && !above ? "; 0 switches this off" : "");
+}
+
+/* A setting's value, read from text, which is from the variable origin. Only
+ * numbers of 64 bits have ranges. */
+static int check_range(const char *variable, const char *origin,
+                       const char *text, const void *field)
+{
+    const struct range *range = ranges, *end = ranges + NRANGES;
+    int64_t value, bound;
+
+    while (range < end && strcmp(range->variable, variable) != 0)
+        range++;
+    if (range == end)
+        return HVD_OK;
+    memcpy(&value, field, sizeof value);
+    if (value == 0 && range->takes_zero)
+        return HVD_OK;
+    if (parse_bound(range->least, &bound) == HVD_OK && value < bound)
+        return out_of_range(range, origin, text, false);
+    if (*range->most && parse_bound(range->most, &bound) == HVD_OK &&
+        value > bound)
+        return out_of_range(range, origin, text, true);
+    return HVD_OK;
+}
 
 static int check_together(const struct hvd__settings *settings)
 {
-    if (settings->heartbeat_ns > 0 &&
-        settings->heartbeat_ns < HEARTBEAT_MIN_MS * INT64_C(1000000))
-        return hvd__fail(HVD_ERR_CONFIG,
-                         "HVD_HEARTBEAT_TIME, %.3g s, is less than %d ms: a "
-                         "rank that only waits for a processor would count as "
-                         "frozen; 0 switches this off",
-                         (double)settings->heartbeat_ns * 1e-9,
-                         HEARTBEAT_MIN_MS);
     if (settings->stall_shutdown_ns > 0 &&
         settings->stall_shutdown_ns < settings->stall_check_ns)
         return hvd__fail(HVD_ERR_CONFIG,
@@ -259,6 +321,10 @@ int hvd__settings_read(struct hvd__settings *settings)
             HVD_TRY(parse_##kind(variable, text, &settings->field));           \
         else                                                                   \
             HVD_TRY(parse_##fallback_kind(origin, text, &settings->field));    \
+        if (check_range(variable, origin, text, &settings->field) < 0) {       \
+            parse_##kind(variable, standard, &settings->field);                \
+            return HVD_ERR_CONFIG;                                             \
+        }                                                                      \
     }
     HVD__SETTINGS(X)
 #undef X

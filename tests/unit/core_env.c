@@ -197,6 +197,44 @@ START_TEST(settings_have_defaults_and_names)
 }
 END_TEST
 
+/* What is understood, and cannot be meant, is refused in words. */
+START_TEST(values_have_ranges)
+{
+    static const struct {
+        const char *variable, *good, *bad, *words;
+    } cases[] = {
+        {"HVD_SHM_SMALL", "32KB", "1GB", "'1GB' is more than 32KB"},
+        {"HVD_SHM_SMALL", "0", "32769", "'32769' is more than 32KB"},
+        {"HVD_SHM_BLOCK", "64", "1", "'1' is less than 64"},
+        {"HVD_SHM_BLOCK", "128KB", "1TB", "'1TB' is more than 128KB"},
+        {"HVD_SHM_BLOCK", "1KB", "0", "'0' is less than 64"},
+        {"HVD_HEARTBEAT_TIME", "100ms", "99ms", "0 switches this off"},
+        {"HVD_STALL_CHECK_TIME", "0", "1ns", "'1ns' is less than 100ms"},
+        {"HVD_EXIT_GRACE_TIME", "0.1", "0.01", "'0.01' is less than 100ms"},
+        {"HVD_METRICS_INTERVAL", "10ms", "0", "'0' is less than 10ms"},
+        {"HOROVOD_STALL_CHECK_TIME_SECONDS", "1", "0.001",
+         "HOROVOD_STALL_CHECK_TIME_SECONDS='0.001' is less"},
+    };
+    struct hvd__settings settings;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setenv(cases[i].variable, cases[i].good, 1);
+        ck_assert_msg(hvd__settings_read(&settings) == HVD_OK, "%s=%s: %s",
+                      cases[i].variable, cases[i].good, hvd_last_error());
+        setenv(cases[i].variable, cases[i].bad, 1);
+        ck_assert_int_eq(hvd__settings_read(&settings), HVD_ERR_CONFIG);
+        ck_assert_msg(strstr(hvd_last_error(), cases[i].words), "%s",
+                      hvd_last_error());
+        ck_assert(strstr(hvd_last_error(), cases[i].variable));
+        unsetenv(cases[i].variable);
+    }
+    /* A failure leaves no such value behind. */
+    setenv("HVD_SHM_BLOCK", "1TB", 1);
+    ck_assert_int_eq(hvd__settings_read(&settings), HVD_ERR_CONFIG);
+    ck_assert_uint_eq(settings.shm_block, 32 << 10);
+}
+END_TEST
+
 START_TEST(launchers_are_recognised)
 {
     static const char *const marks[] = {"OMPI_COMM_WORLD_RANK",
@@ -236,6 +274,7 @@ static TCase *tcase_env(void)
     tcase_add_test(tcase, values_are_strict);
     tcase_add_test(tcase, misspelt_names_are_found);
     tcase_add_test(tcase, settings_have_defaults_and_names);
+    tcase_add_test(tcase, values_have_ranges);
     tcase_add_test(tcase, launchers_are_recognised);
     return tcase;
 }
