@@ -252,6 +252,7 @@ int hvd_submit(const hvd_request *given, hvd_handle *handle)
     if (!hvd__world_get(&status))
         return status;
     HVD_TRY(hvd__request_copy(given, &request));
+    hvd__request_distrust(&request);
     return hvd__submit(&request, handle);
 }
 
@@ -292,15 +293,25 @@ static int check_as_member(const hvd_request *request, struct hvd__unit *unit,
     return check(request, unit->set, &unit->entries[i]);
 }
 
-static int add_member(const hvd_request *given, const char *group,
-                      struct hvd__unit *unit, int i, struct hvd__names *taken)
+/* What is submitted as one. */
+struct group {
+    const char *name;                   /* borrowed; NULL: by order */
+    const hvd_request *const *requests; /* [n], borrowed */
+    int32_t n;
+    bool trusted; /* the requests are of our own making */
+};
+
+static int add_member(const struct group *group, struct hvd__unit *unit, int i,
+                      struct hvd__names *taken)
 {
     struct hvd__entry *entry = &unit->entries[i];
     char label[HVD_MAX_NAME + 32];
     hvd_request request;
     int status;
 
-    HVD_TRY(hvd__request_copy(given, &request));
+    HVD_TRY(hvd__request_copy(group->requests[i], &request));
+    if (!group->trusted)
+        hvd__request_distrust(&request);
     if (request.name)
         HVD_TRY(hvd__request_check_name(request.name));
     if (request.name && request.name[0])
@@ -312,37 +323,36 @@ static int add_member(const hvd_request *given, const char *group,
         return hvd__fail_memory(sizeof label);
     status = check_as_member(&request, unit, i, taken);
     if (status < 0)
-        return blame_member(group, label, status);
+        return blame_member(group->name, label, status);
     return add(&request, entry);
 }
 
-static int add_members(const hvd_request *const *requests, const char *group,
-                       struct hvd__unit *unit)
+static int add_members(const struct group *group, struct hvd__unit *unit)
 {
     struct hvd__names taken;
     int status = hvd__names_init(&taken, (size_t)unit->nentries);
 
     for (int i = 0; i < unit->nentries && status == HVD_OK; i++)
-        status = add_member(requests[i], group, unit, i, &taken);
+        status = add_member(group, unit, i, &taken);
     hvd__names_fini(&taken);
     return status;
 }
 
 static int submit_group_to(struct hvd__world *world, struct hvd__set *set,
-                           const char *name, const hvd_request *const *requests,
-                           int32_t n, int32_t priority, hvd_handle *handles)
+                           const struct group *group, int32_t priority,
+                           hvd_handle *handles)
 {
-    struct hvd__unit *unit = hvd__unit_new(n);
+    struct hvd__unit *unit = hvd__unit_new(group->n);
     int status;
 
     if (!unit)
-        return hvd__fail_memory((size_t)n * sizeof *unit->entries);
+        return hvd__fail_memory((size_t)group->n * sizeof *unit->entries);
     unit->set = set;
     unit->priority = priority;
     hvd__unit_begin(unit, true, 0);
-    if (name)
-        strcpy(unit->name, name);
-    status = add_members(requests, name, unit);
+    if (group->name)
+        strcpy(unit->name, group->name);
+    status = add_members(group, unit);
     if (status == HVD_OK) {
         hvd__watch_doing(world->watch, HVD__GROUP, unit->name,
                          strlen(unit->name), unit->submitted_ns);
@@ -353,43 +363,57 @@ static int submit_group_to(struct hvd__world *world, struct hvd__set *set,
     return HVD_OK;
 }
 
-static int submit_group(struct hvd__world *world, const char *name,
-                        const hvd_request *const *requests, int32_t n,
+static int submit_group(struct hvd__world *world, const struct group *group,
                         hvd_handle *handles)
 {
     hvd_request first;
     struct hvd__set *set;
     int status;
 
-    for (int32_t i = 0; i < n; i++)
-        if (!requests[i])
+    for (int32_t i = 0; i < group->n; i++)
+        if (!group->requests[i])
             return hvd__fail(HVD_ERR_ARGUMENT, "member %d of a group is NULL",
                              (int)i);
-    HVD_TRY(hvd__request_copy(requests[0], &first));
+    HVD_TRY(hvd__request_copy(group->requests[0], &first));
     status = find_set(world, &first, &set);
     if (status < 0)
         hvd__fail(status, "group: %s", hvd_last_error());
     else
-        status = submit_group_to(world, set, name, requests, n, first.priority,
-                                 handles);
+        status = submit_group_to(world, set, group, first.priority, handles);
     hvd__world_put_set(set);
     return status;
 }
 
-int hvd_submit_group(const char *name, const hvd_request *const *requests,
-                     int32_t n, hvd_handle *handles)
+static int check_group(const struct group *group, hvd_handle *handles)
 {
     int status;
     struct hvd__world *world = hvd__world_get(&status);
 
     if (!world)
         return status;
-    if (n < 1 || !requests)
+    if (group->n < 1 || !group->requests)
         return hvd__fail(HVD_ERR_ARGUMENT,
-                         "a group of %d requests: there must be one", (int)n);
-    if (name)
-        HVD_TRY(hvd__request_check_name(name));
-    return submit_group(world, name, requests, n, handles);
+                         "a group of %d requests: there must be one",
+                         (int)group->n);
+    if (group->name)
+        HVD_TRY(hvd__request_check_name(group->name));
+    return submit_group(world, group, handles);
+}
+
+int hvd_submit_group(const char *name, const hvd_request *const *requests,
+                     int32_t n, hvd_handle *handles)
+{
+    const struct group group = {name, requests, n, false};
+
+    return check_group(&group, handles);
+}
+
+int hvd__submit_group(const char *name, const hvd_request *const *requests,
+                      int32_t n, hvd_handle *handles)
+{
+    const struct group group = {name, requests, n, true};
+
+    return check_group(&group, handles);
 }
 
 /* ------------------------------------------------------------ wait and poll */

@@ -58,12 +58,24 @@ int hvd_broadcast(void *buffer, int64_t count, hvd_dtype dtype, int root)
     return hvd__run(&request, NULL, NULL);
 }
 
+/* What there is to be said of the world is said first, by whichever call. */
+static int find_world(struct hvd__world **world)
+{
+    int status = HVD_OK;
+
+    *world = hvd__world_get(&status);
+    return *world ? HVD_OK : status;
+}
+
 /* A call whose result has nowhere to go is a mistake, not a wish for memory
  * of ours. */
 static int need(const void *out, const char *call)
 {
+    struct hvd__world *world;
+
     if (out)
         return HVD_OK;
+    HVD_TRY(find_world(&world));
     return hvd__fail(HVD_ERR_ARGUMENT, "%s: the output is NULL", call);
 }
 
@@ -97,9 +109,11 @@ int hvd_gather(const void *in, void *out, int64_t count, hvd_dtype dtype,
                int root)
 {
     char nowhere;
+    struct hvd__world *world;
     hvd_request request;
 
-    if (count != 0 && root == hvd_rank())
+    HVD_TRY(find_world(&world));
+    if (count != 0 && root == world->transport->rank)
         HVD_TRY(need(out, "hvd_gather"));
     hvd__fill(&request, HVD_GATHER, in, out ? out : &nowhere, &count, dtype);
     request.root = root;
@@ -110,9 +124,11 @@ int hvd_reducescatter(const void *in, void *out, int64_t count, hvd_dtype dtype,
                       hvd_op op)
 {
     char nowhere;
+    struct hvd__world *world;
     hvd_request request;
 
-    if (count > hvd_rank())
+    HVD_TRY(find_world(&world));
+    if (count > world->transport->rank)
         HVD_TRY(need(out, "hvd_reducescatter"));
     hvd__fill(&request, HVD_REDUCESCATTER, in, out ? out : &nowhere, &count,
               dtype);
@@ -135,18 +151,17 @@ int hvd_alltoallv(const void *in, const int64_t *splits, void *out,
                   int64_t capacity, int64_t *counts, hvd_dtype dtype)
 {
     int64_t count = 0;
-    int size = hvd_size();
     char nowhere;
+    struct hvd__world *world;
     hvd_request request;
 
-    if (size < 0)
-        return size;
+    HVD_TRY(find_world(&world));
     if (!splits)
         return hvd__fail(HVD_ERR_ARGUMENT, "hvd_alltoallv: splits is NULL");
     if (capacity > 0)
         HVD_TRY(need(out, "hvd_alltoallv"));
     /* A split below 0 is found, and told, by the request's check. */
-    for (int rank = 0; rank < size; rank++)
+    for (int rank = 0; rank < world->transport->size; rank++)
         if (splits[rank] > 0 &&
             __builtin_add_overflow(count, splits[rank], &count))
             return hvd__fail(HVD_ERR_ARGUMENT,
@@ -308,5 +323,5 @@ int hvd_sparse_allreduce_async(const char *name, const int64_t *indices,
     both[1].ndim = 2;
     both[1].op = op;
     both[1].flags = HVD__SPARSE;
-    return hvd_submit_group(name, pointers, 2, handles);
+    return hvd__submit_group(name, pointers, 2, handles);
 }

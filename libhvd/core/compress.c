@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "core/fingerprint.h"
 #include "core/hash.h"
+#include "core/request.h"
 #include "core/topk.h"
 
 enum { MOST_REGISTERED = 64 };
@@ -116,6 +117,7 @@ int hvd_register_compressor(const hvd_compressor *compressor)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "a compressor must have its size, a name, max_bytes, "
                          "encode and add");
+    HVD_TRY(hvd__request_check_name(compressor->name));
     name = strdup(compressor->name);
     if (!name)
         return hvd__fail_memory(strlen(compressor->name));

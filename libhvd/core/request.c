@@ -65,6 +65,12 @@ int hvd__request_copy(const hvd_request *given, hvd_request *request)
     return HVD_OK;
 }
 
+void hvd__request_distrust(hvd_request *request)
+{
+    if (request->flags & HVD__OWN_FLAGS)
+        request->flags |= HVD__FORGED;
+}
+
 /* Whether one of eight bytes is a control character (Mycroft's test, by which
  * a byte borrows from its neighbour only after one that is). */
 static bool has_control(uint64_t word)
@@ -118,6 +124,47 @@ static int check_kind(const hvd_request *request)
     return HVD_OK;
 }
 
+static int check_flags(const hvd_request *request)
+{
+    const int32_t known = HVD_AVERAGE_CONTRIBUTORS | HVD__OWN_FLAGS;
+    int32_t strange = request->flags & ~HVD_AVERAGE_CONTRIBUTORS;
+
+    if (strange & HVD__OWN_FLAGS)
+        strange &= ~HVD__FORGED; /* which is our mark */
+    if (request->flags & ~known)
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "flags 0x%x are none that version %s knows",
+                         (unsigned)strange, HVD_VERSION_STRING);
+    if (request->flags & HVD_AVERAGE_CONTRIBUTORS &&
+        (!hvd__kind_has(request->kind, HVD__HAS_OP) ||
+         request->op != HVD_AVERAGE))
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "the flag HVD_AVERAGE_CONTRIBUTORS is for averages");
+    return HVD_OK;
+}
+
+/* A flag, a scale or a root that means nothing to a kind is a mistake: the
+ * program expects something of it. */
+static int check_meaning(const hvd_request *request)
+{
+    const hvd_kind kind = request->kind;
+
+    if (request->flags != 0)
+        HVD_TRY(check_flags(request));
+    if (!hvd__kind_has(kind, HVD__HAS_OP) &&
+        (request->prescale != 1 || request->postscale != 1))
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "prescale %g and postscale %g: %s scales nothing, and "
+                         "both must be 1",
+                         request->prescale, request->postscale,
+                         hvd_kind_name(kind));
+    if (request->root != 0 && !hvd__kind_has(kind, HVD__HAS_ROOT))
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "root is %d: %s has no root, and it must be 0",
+                         (int)request->root, hvd_kind_name(kind));
+    return HVD_OK;
+}
+
 static int check_scales(const hvd_request *request)
 {
     if (!isfinite(request->prescale) || !isfinite(request->postscale))
@@ -153,10 +200,6 @@ static int check_op(const hvd_request *request)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "bool has no average, which is the default op: the "
                          "logical or is sum or max, and is min or product");
-    if (request->flags & ~(HVD_AVERAGE_CONTRIBUTORS | HVD__OF_STRATEGY))
-        return hvd__fail(HVD_ERR_UNSUPPORTED,
-                         "flags 0x%x are none that version %s knows",
-                         (unsigned)request->flags, HVD_VERSION_STRING);
     return check_scales(request);
 }
 
@@ -461,6 +504,7 @@ int hvd__request_check(const hvd_request *request, const struct hvd__set *set,
                        struct hvd__entry *entry)
 {
     HVD_TRY(check_kind(request));
+    HVD_TRY(check_meaning(request));
     entry->signature.kind = request->kind;
     if (hvd__kind_has(request->kind, HVD__HAS_TENSOR))
         return check_tensor(request, set, entry);

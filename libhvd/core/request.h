@@ -170,6 +170,10 @@ const char *hvd__entry_label(const struct hvd__entry *entry, char *text,
  * unless zero. */
 int hvd__request_copy(const hvd_request *given, hvd_request *request);
 
+/* What a program gave must not have flags of our own: if it has, they are
+ * refused as unknown when it is checked, and told to the other ranks. */
+void hvd__request_distrust(hvd_request *request);
+
 /* Check the name, and tell its bytes; it is not announced if it is bad, since
  * no other rank can have submitted it. */
 int hvd__request_check_name(const char *name);

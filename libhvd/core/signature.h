@@ -64,7 +64,10 @@ enum {
     /* A gradient of a strategy; or the join of a rank that takes the variables
      * of the last rank afterwards. The first can do without ranks that joined
      * only if they made the second. */
-    HVD__OF_STRATEGY = 1 << 18
+    HVD__OF_STRATEGY = 1 << 18,
+    /* A program has set one of these. */
+    HVD__FORGED = 1 << 19,
+    HVD__OWN_FLAGS = HVD__SPARSE | HVD__OWN_ROWS | HVD__OF_STRATEGY
 };
 
 /* By kind; of one that is valid. */

@@ -14,6 +14,10 @@ int hvd__run(const hvd_request *request, const char *name, hvd_tensor *output);
 /* The submitting half: hvd_submit of a request of this version. */
 int hvd__submit(const hvd_request *request, hvd_handle *handle);
 
+/* hvd_submit_group of requests that may have flags of our own. */
+int hvd__submit_group(const char *name, const hvd_request *const *requests,
+                      int32_t n, hvd_handle *handles);
+
 /* The waiting half. */
 int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output);
 

@@ -54,6 +54,17 @@ static int no_world_after_fork(void)
                      "hvd_init, and is no rank: only its parent is");
 }
 
+/* No function is named: the caller may not be the one that the program
+ * called. */
+static int no_world(int status)
+{
+    return hvd__fail(status,
+                     atomic_load(&was_shut_down)
+                         ? "hvd_shutdown has been called; call hvd_init "
+                           "to start again"
+                         : "hvd_init has not been called");
+}
+
 struct hvd__world *hvd__world_get(int *status)
 {
     struct hvd__world *world = current();
@@ -61,12 +72,9 @@ struct hvd__world *hvd__world_get(int *status)
     if (!world && atomic_load(&was_forked))
         *status = no_world_after_fork();
     else if (!world)
-        *status = atomic_load(&was_shut_down)
-                      ? hvd__fail(HVD_ERR_SHUTDOWN,
-                                  "hvd_shutdown has been called; call hvd_init "
-                                  "to start again")
-                      : hvd__fail(HVD_ERR_NOT_INITIALIZED,
-                                  "hvd_init has not been called");
+        *status =
+            no_world(atomic_load(&was_shut_down) ? HVD_ERR_SHUTDOWN
+                                                 : HVD_ERR_NOT_INITIALIZED);
     return world;
 }
 
@@ -86,8 +94,7 @@ int hvd_is_initialized(void)
             return world->number;                                              \
         if (atomic_load(&was_forked))                                          \
             return no_world_after_fork();                                      \
-        return hvd__fail(HVD_ERR_NOT_INITIALIZED,                              \
-                         #function ": hvd_init has not been called");          \
+        return no_world(HVD_ERR_NOT_INITIALIZED);                              \
     }
 
 WHO(hvd_rank, transport->rank)

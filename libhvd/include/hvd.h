@@ -398,8 +398,9 @@ enum { HVD_MAX_DIMS = 16, HVD_MAX_NAME = 255 };
 
 /*
  * One collective operation. Fill with hvd_request_init(), then set what
- * differs. The struct, its name, shape and splits are copied by hvd_submit;
- * the buffers and counts are borrowed until completion.
+ * differs. A flag that is unknown, or a flag, a scale or a root that means
+ * nothing to the kind, is refused. The struct, its name, shape and splits are
+ * copied by hvd_submit; the buffers and counts are borrowed until completion.
  *
  * Shapes. All ranks must agree on the shape, but for the first dimension of
  * HVD_ALLGATHER and HVD_ALLTOALL, unless output is given without a capacity,
@@ -422,10 +423,12 @@ typedef struct hvd_request {
     int32_t op;             /* of reductions only; HVD_AVERAGE by default, which
                                HVD_BOOL has not: name another for it */
     int32_t root;           /* HVD_BROADCAST, _GATHER, _REDUCE: a rank of the
-                               world */
+                               world; else 0 */
     int32_t ndim;           /* 0: a scalar, one element */
     const int64_t *shape;   /* ndim extents, each >= 0 */
-    const char *name;       /* NULL or "": unnamed, matched by order */
+    const char *name;       /* NULL or "": unnamed, matched by order; else up to
+                               HVD_MAX_NAME bytes, none of them a control
+                               character (below 0x20, or 0x7f) */
     const void *input;      /* HVD_BROADCAST: ignored */
     void *output;           /* may equal input; HVD_BROADCAST: in on root, out
                                elsewhere; HVD_JOIN: int32_t, the last rank */
@@ -443,7 +446,7 @@ typedef struct hvd_request {
     int32_t process_set;    /* 0: all ranks */
     int32_t priority;       /* of those that are ready, larger ones go first;
                                ranks may differ: the largest counts */
-    int32_t flags;          /* HVD_AVERAGE_CONTRIBUTORS */
+    int32_t flags;          /* HVD_AVERAGE_CONTRIBUTORS, of averages */
     int32_t compression;    /* HVD_ALLREDUCE */
     int64_t capacity;       /* elements that output holds; 0: as many as the
                                result has; see above */
@@ -456,7 +459,8 @@ typedef struct hvd_request {
 
 /*
  * Defaults: everything zero or NULL, so op HVD_AVERAGE, as in every language
- * and in strategies, but scales 1. request is the caller's; size is sizeof(hvd_request) as the caller was compiled.
+ * and in strategies, but scales 1. request is the caller's; size is
+ * sizeof(hvd_request) as the caller was compiled.
  */
 void hvd_request_init(hvd_request *request, size_t size);
 
@@ -477,9 +481,9 @@ int hvd_submit(const hvd_request *request, hvd_handle *handle);
  * Submit n requests of one process set as a group, all or nothing: they are
  * agreed on together, and if one of them is refused or differs between the
  * ranks, all of them fail, on all ranks. name names the group (NULL: matched
- * by order); the requests' own names are for messages and need not be unique,
- * the group's must. handles, n of them, may be NULL. All ranks must submit
- * the same requests in the same order within the group.
+ * by order), like a request; the requests' own names are for messages and need
+ * not be unique, the group's must. handles, n of them, may be NULL. All ranks
+ * must submit the same requests in the same order within the group.
  */
 int hvd_submit_group(const char *name, const hvd_request *const *requests,
                      int32_t n, hvd_handle *handles);
@@ -624,7 +628,7 @@ int hvd_stop_timeline(void);
 typedef struct hvd_compressor {
     uint32_t size;    /* sizeof(hvd_compressor) */
     int32_t reserved; /* 0 */
-    const char *name; /* the same on all ranks; copied */
+    const char *name; /* the same on all ranks; like a request's; copied */
     void *context;    /* passed to the functions */
     /* Most bytes of the code of count values. */
     int64_t (*max_bytes)(void *context, int64_t count);

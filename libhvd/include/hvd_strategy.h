@@ -106,7 +106,8 @@ int hvd_strategy_new(const hvd_strategy_options *options,
 void hvd_strategy_free(hvd_strategy *strategy);
 
 /*
- * Add a float32 variable. name is copied and must be unique; value, count
+ * Add a float32 variable. name is copied and must be unique, up to 223 bytes
+ * and no control characters; value, count
  * elements, is borrowed until hvd_strategy_free and updated in place by
  * hvd_strategy_step. Returns its number (0, 1, ...). Add variables in the
  * order in which their gradients become ready, as far as known: neighbours

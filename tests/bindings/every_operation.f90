@@ -145,6 +145,7 @@ program every_operation
         call must(hvd_remove_process_set(set), "remove")
         request%root = 99
         request%kind = HVD_BROADCAST_KIND
+        request%prescale = 1
         if (hvd_submit(request, handle) /= HVD_ERR_ARGUMENT) error stop "no error"
         if (index(hvd_error_text(), "root 99") == 0) error stop "text"
     end if

@@ -422,6 +422,8 @@ START_TEST(what_cannot_be_compressed)
                  HVD_ERR_ARGUMENT);
     ck_error_says("compression 99");
     ck_hvd_fails(hvd_register_compressor(NULL), HVD_ERR_ARGUMENT);
+    ck_hvd_fails(register_as("half\tfloat"), HVD_ERR_ARGUMENT);
+    ck_error_says("control character 0x09");
     if (ranks_size() == 1)
         return;
     ck_hvd_fails(

@@ -4,6 +4,7 @@
  * words, which ranks and which tensor, and the next request works.
  */
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -370,6 +371,59 @@ START_TEST(requests_that_are_none)
 }
 END_TEST
 
+/* Flags, scales and roots that mean nothing to a kind; unknown flags, and the
+ * library's own, of every kind; alone and in groups. On one rank, the others
+ * are told. */
+START_TEST(what_means_nothing)
+{
+    static const struct {
+        hvd_kind kind;
+        int32_t flags, root;
+        double prescale;
+        int status;
+        const char *words;
+    } cases[] = {
+        {HVD_ALLGATHER, 1 << 16, 0, 1, HVD_ERR_UNSUPPORTED, "flags 0x10000"},
+        {HVD_ALLGATHER, 1 << 17, 0, 1, HVD_ERR_UNSUPPORTED, "flags 0x20000"},
+        {HVD_ALLREDUCE, 1 << 18, 0, 1, HVD_ERR_UNSUPPORTED, "flags 0x40000"},
+        {HVD_BROADCAST, 64, 0, 1, HVD_ERR_UNSUPPORTED, "flags 0x40"},
+        {HVD_BARRIER, 2, 0, 1, HVD_ERR_UNSUPPORTED, "flags 0x2"},
+        {HVD_BROADCAST, 1, 0, 1, HVD_ERR_ARGUMENT, "for averages"},
+        {HVD_BROADCAST, 0, 0, 0.5, HVD_ERR_ARGUMENT, "prescale 0.5"},
+        {HVD_ALLGATHER, 0, 7, 1, HVD_ERR_ARGUMENT, "root is 7"},
+        {HVD_ALLREDUCE, 0, -1, 1, HVD_ERR_ARGUMENT, "root is -1"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hvd_request request = good("meaning");
+        const hvd_request *member = &request;
+        bool culprit = ranks_rank() == last();
+        int status = culprit ? cases[i].status : HVD_ERR_PEER;
+
+        request.kind = cases[i].kind;
+        if (request.kind == HVD_ALLGATHER)
+            request.output = NULL;
+        if (culprit) {
+            request.flags = cases[i].flags;
+            request.root = cases[i].root;
+            request.prescale = cases[i].prescale;
+        }
+        ck_hvd_fails(ranks_run(&request), status);
+        ck_error_says(cases[i].words);
+        if (culprit)
+            ck_hvd_fails(hvd_submit_group("group", &member, 1, NULL), status);
+        else {
+            hvd_handle handle;
+
+            ck_hvd(hvd_submit_group("group", &member, 1, &handle));
+            ck_hvd_fails(hvd_wait(handle), status);
+        }
+        ck_error_says(cases[i].words);
+    }
+    ranks_check_usable();
+}
+END_TEST
+
 /* -------------------------------------------------------------- duplicates */
 
 /* On every rank: the first goes its way, the second is refused. */
@@ -477,6 +531,7 @@ static TCase *tcase_refusal(void)
     TCase *tcase = ranks_tcase("refusal");
 
     tcase_add_test(tcase, arguments_out_of_range);
+    tcase_add_test(tcase, what_means_nothing);
     tcase_add_test(tcase, root_out_of_range);
     tcase_add_test(tcase, what_this_version_lacks);
     tcase_add_test(tcase, blocking_calls_are_refused_everywhere);

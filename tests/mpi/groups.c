@@ -117,7 +117,7 @@ static void move_with_empty_ones(hvd_kind kind, hvd_dtype dtype,
         requests[i].op = HVD_SUM;
         requests[i].kind = kind;
         requests[i].dtype = dtype;
-        requests[i].root = n - 1;
+        requests[i].root = ranks_rooted(kind, n - 1);
         requests[i].ndim = 1;
         requests[i].shape = &extents[i];
         if (dtype == HVD_FLOAT64)

@@ -91,7 +91,7 @@ static void prepare(struct job *job, hvd_kind kind, hvd_dtype dtype, hvd_op op,
     r->kind = kind;
     r->dtype = dtype;
     r->op = op;
-    r->root = root_of(job);
+    r->root = ranks_rooted(kind, root_of(job));
     r->shape = job->shape;
     r->ndim = 2;
     r->counts = job->counts;

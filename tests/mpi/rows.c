@@ -44,7 +44,7 @@ START_TEST(gathers_count_on_all_ranks)
         request.input = given;
         request.output = all;
         request.counts = counts;
-        request.root = n - 1;
+        request.root = ranks_rooted(kind, n - 1);
         memset(counts, 0, sizeof counts);
         ck_hvd(hvd_submit(&request, &handle));
         ck_hvd(hvd_wait(handle));

@@ -102,7 +102,7 @@ static void submit(struct plan *p)
     request.kind = p->kind;
     request.dtype = p->dtype;
     request.op = p->op;
-    request.root = p->root;
+    request.root = ranks_rooted(p->kind, p->root);
     request.ndim = p->fate == OTHER_SHAPE && mine ? 2 : 1;
     request.shape = shape;
     request.input = p->in;

@@ -320,6 +320,9 @@ START_TEST(variables_are_checked)
     ck_error_says("'variable 1'");
     ck_hvd_fails(hvd_strategy_add(strategy, NULL, values[1], 2, shapes[1]),
                  HVD_ERR_ARGUMENT);
+    ck_hvd_fails(hvd_strategy_add(strategy, "a\nb", values[1], 2, shapes[1]),
+                 HVD_ERR_ARGUMENT);
+    ck_error_says("control character 0x0a");
     ck_hvd_fails(hvd_strategy_add(strategy, "x", NULL, 2, shapes[1]),
                  HVD_ERR_ARGUMENT);
     ck_hvd_fails(hvd_strategy_add(strategy, "x", values[1], 2, bad),

@@ -128,6 +128,13 @@ int ranks_run(const hvd_request *request)
     return status < 0 ? status : hvd_wait(handle);
 }
 
+int ranks_rooted(hvd_kind kind, int root)
+{
+    return kind == HVD_BROADCAST || kind == HVD_GATHER || kind == HVD_REDUCE
+               ? root
+               : 0;
+}
+
 void ranks_check_usable(void)
 {
     int32_t one = 1, sum = 0;

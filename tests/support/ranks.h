@@ -57,6 +57,9 @@ void *ranks_memory(size_t bytes);
 /* Submit and wait: the status of whichever fails first. */
 int ranks_run(const hvd_request *request);
 
+/* root, of a kind that has one; else 0. */
+int ranks_rooted(hvd_kind kind, int root);
+
 /* The next operation works: what was wrong before has left nothing. */
 void ranks_check_usable(void);
 

@@ -28,8 +28,12 @@ static hvd_request good(hvd_kind kind)
     hvd_request_init(&r, sizeof r);
     r.kind = kind;
     r.dtype = HVD_FLOAT32;
-    r.op = HVD_SUM;
-    r.root = 4;
+    if (!hvd_kind_name(kind))
+        return r;
+    if (hvd__kind_has(kind, HVD__HAS_OP))
+        r.op = HVD_SUM;
+    if (hvd__kind_has(kind, HVD__HAS_ROOT))
+        r.root = 4;
     r.ndim = 2;
     r.shape = shape;
     r.input = in;
@@ -261,27 +265,42 @@ END_TEST
 
 /* Equal requests have equal signatures: what a kind has no use for is left
  * out. */
-START_TEST(signatures_are_normal)
+/* Unknown flags, and flags of the library's own, of every kind; and whatever
+ * a kind does not use. */
+START_TEST(what_means_nothing_is_refused)
 {
-    hvd_request a = good(HVD_ALLREDUCE), b = a;
-    struct hvd__unit *of_a, *of_b;
+    static const int32_t strange[] = {2,       1 << 15, 1 << 16, 1 << 17,
+                                      1 << 18, 1 << 19, 1 << 30, INT32_MIN};
 
-    b.root = 5;
-    of_a = accepted(&a);
-    of_b = accepted(&b);
-    ck_assert(hvd__signature_equal(&of_a->entries[0].signature,
-                                   &of_b->entries[0].signature));
-    hvd__unit_free(of_a);
-    hvd__unit_free(of_b);
-    a = b = good(HVD_BROADCAST);
-    b.op = HVD_MAX;
-    b.prescale = 3;
-    of_a = accepted(&a);
-    of_b = accepted(&b);
-    ck_assert(hvd__signature_equal(&of_a->entries[0].signature,
-                                   &of_b->entries[0].signature));
-    hvd__unit_free(of_a);
-    hvd__unit_free(of_b);
+    for (hvd_kind kind = 0; kind < HVD_NUM_KINDS; kind++) {
+        bool reduces, rooted;
+
+        if (!hvd_kind_name(kind))
+            continue;
+        for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
+            char words[32];
+
+            sprintf(words, "flags 0x%x", (unsigned)strange[i]);
+            REFUSED(kind, r.flags = strange[i];
+                    hvd__request_distrust(&r), HVD_ERR_UNSUPPORTED, words);
+        }
+        REFUSED(kind, r.flags = 1 | 1 << 16; hvd__request_distrust(&r),
+                                             HVD_ERR_UNSUPPORTED,
+                                             "flags 0x10000");
+        reduces = hvd__kind_has(kind, HVD__HAS_OP);
+        rooted = hvd__kind_has(kind, HVD__HAS_ROOT);
+        if (!reduces) {
+            REFUSED(kind, r.prescale = 2, HVD_ERR_ARGUMENT, "scales nothing");
+            REFUSED(kind, r.postscale = 0, HVD_ERR_ARGUMENT, "scales nothing");
+            REFUSED(kind, r.flags = HVD_AVERAGE_CONTRIBUTORS, HVD_ERR_ARGUMENT,
+                    "for averages");
+        }
+        if (!rooted)
+            REFUSED(kind, r.root = 4, HVD_ERR_ARGUMENT, "has no root");
+    }
+    REFUSED(HVD_ALLREDUCE, r.flags = HVD_AVERAGE_CONTRIBUTORS, HVD_ERR_ARGUMENT,
+            "for averages");
+    REFUSED(HVD_BARRIER, r.root = 1, HVD_ERR_ARGUMENT, "barrier has no root");
 }
 END_TEST
 
@@ -436,7 +455,8 @@ START_TEST(operations)
     REFUSED(HVD_REDUCE, r.op = HVD_ADASUM, HVD_ERR_UNSUPPORTED, "allreduce");
     REFUSED(HVD_ALLREDUCE, r.flags = 2, HVD_ERR_UNSUPPORTED, "0x2");
     ACCEPTED(HVD_ALLREDUCE, r.op = HVD_ADASUM);
-    ACCEPTED(HVD_ALLREDUCE, r.flags = HVD_AVERAGE_CONTRIBUTORS);
+    ACCEPTED(HVD_ALLREDUCE, r.op = HVD_AVERAGE;
+             r.flags = HVD_AVERAGE_CONTRIBUTORS);
 }
 END_TEST
 
@@ -483,7 +503,7 @@ static TCase *tcase_request(void)
     tcase_add_test(tcase, kinds_and_types);
     tcase_add_test(tcase, shapes);
     tcase_add_test(tcase, what_is_kept_of_a_shape);
-    tcase_add_test(tcase, signatures_are_normal);
+    tcase_add_test(tcase, what_means_nothing_is_refused);
     tcase_add_test(tcase, which_rows_may_differ);
     tcase_add_test(tcase, buffers);
     tcase_add_test(tcase, capacities);
