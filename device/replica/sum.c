@@ -13,17 +13,21 @@
  */
 #include "replica/replica.h"
 
+#include "compiler/program.h"
 #include "graph/error.h"
 #include "ops/half.h"
+#include "target/cost.h"
 
 int ipu__send_cycles(const ipu_system *system, int32_t from, int32_t to,
                      int64_t bytes, ipu_cycles *cycles)
 {
-    int64_t tiles = system->ipu.tiles;
+    int64_t grains = ipu__ceil_div(bytes, IPU__GRAIN_BYTES);
+    int64_t senders = ipu__least(grains, system->ipu.tiles);
 
     cycles->size = sizeof *cycles;
-    return ipu_model_link(system, from, to, (bytes + tiles - 1) / tiles, 1,
-                          cycles);
+    return ipu__link_cycles(system, from, to,
+                            ipu__ceil_div(bytes, senders > 0 ? senders : 1),
+                            senders, IPU_LINK_LOADED, cycles);
 }
 
 int ipu__ring_cycles(const ipu_system *system, int32_t replicas, int32_t apart,

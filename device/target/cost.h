@@ -77,6 +77,11 @@ void ipu__count_waiting(const ipu_target *target, int64_t units, int64_t most,
 /* Cycles to start so many loops, and of their contexts to begin and end. */
 int64_t ipu__start_cycles(const ipu_target *target, int32_t loops);
 
+/* ipu_model_link of so many tiles, that send as many bytes each. */
+int ipu__link_cycles(const ipu_system *system, int32_t from, int32_t to,
+                     int64_t bytes, int64_t senders, int32_t loaded,
+                     ipu_cycles *cycles);
+
 /* ipu_model_product beside others, bytes of other things on the fullest tile;
  * -1: nothing but its own inputs and output. plans: those that are known, or
  * NULL. */

@@ -129,8 +129,9 @@ static int64_t wait_in(const struct queue *q, int32_t loaded)
     return (int64_t)ceil(before + q->turn);
 }
 
-int ipu_model_link(const ipu_system *system, int32_t from, int32_t to,
-                   int64_t bytes, int32_t loaded, ipu_cycles *cycles)
+int ipu__link_cycles(const ipu_system *system, int32_t from, int32_t to,
+                     int64_t bytes, int64_t senders, int32_t loaded,
+                     ipu_cycles *cycles)
 {
     ipu_cycles counted = {0};
     double bandwidth;
@@ -144,8 +145,7 @@ int ipu_model_link(const ipu_system *system, int32_t from, int32_t to,
                          (int)to, system->name);
     if (bytes > 0) {
         const ipu_target *chip = &system->ipu;
-        const struct queue q =
-            queue_of(chip, bandwidth, bytes, loaded ? chip->tiles : 1);
+        const struct queue q = queue_of(chip, bandwidth, bytes, senders);
 
         counted.sync = chip->sync_cycles + global_sync(system);
         counted.exchange = chip->exchange_setup_cycles + ipu__mean_path(chip) +
@@ -160,6 +160,14 @@ int ipu_model_link(const ipu_system *system, int32_t from, int32_t to,
                        "Graphcore's for a sync";
     ipu__finish(&counted, cycles);
     return IPU_OK;
+}
+
+int ipu_model_link(const ipu_system *system, int32_t from, int32_t to,
+                   int64_t bytes, int32_t loaded, ipu_cycles *cycles)
+{
+    return ipu__link_cycles(system, from, to, bytes,
+                            loaded && system ? system->ipu.tiles : 1, loaded,
+                            cycles);
 }
 
 /* latency and then bytes, through whatever is between. */

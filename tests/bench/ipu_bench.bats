@@ -87,7 +87,8 @@ names = {r['network'] for r in rows}
 assert {'ResNet-50', 'MNIST MLP'} <= names, names
 for r in rows:
     assert 0 < float(r['percent']) < 100 and float(r['samples/s']) > 0, r
-    parts = [float(r[k]) for k in ('compute', 'exchange', 'sync', 'outside')]
+    parts = [float(r[k])
+             for k in ('compute', 'waiting', 'exchange', 'sync', 'outside')]
     assert abs(sum(parts) - 100) < 0.01, r
     if r['published']:
         ratio = float(r['samples/s']) / float(r['published'])

@@ -330,6 +330,23 @@ START_TEST(small_messages_wait_for_turns)
 }
 END_TEST
 
+/* What replicas add up lies on as many tiles as it has words for: a few numbers
+ * are sent by a few tiles, not by all. */
+START_TEST(few_numbers_do_not_load_a_link)
+{
+    ipu_sharding_cost few = {.size = sizeof few}, many = few;
+    ipu_system m2000 = system_of("M2000");
+    int64_t idle = link_cycles(&m2000, 8, IPU_LINK_IDLE);
+    int64_t loaded = link_cycles(&m2000, 8, IPU_LINK_LOADED);
+
+    MUST(ipu_sharding_cost_get(&m2000, 2, 1, 4, IPU_FLOAT32, &few));
+    ck_assert_int_lt(few.scatter_cycles, idle * 3 / 2);
+    MUST(ipu_sharding_cost_get(&m2000, 2, 1, (int64_t)1472 * 4, IPU_FLOAT32,
+                               &many));
+    ck_assert_int_ge(many.scatter_cycles, loaded);
+}
+END_TEST
+
 /* ceil(15 ns x clock x hops x 2), hops = 1 + ipus / 4. */
 START_TEST(chips_meet_over_half_of_the_ladder)
 {
@@ -378,6 +395,7 @@ static TCase *tcase_off_chip(void)
     tcase_add_test(tcase, a_loaded_link_makes_a_message_wait);
     tcase_add_test(tcase, packets_have_headers);
     tcase_add_test(tcase, small_messages_wait_for_turns);
+    tcase_add_test(tcase, few_numbers_do_not_load_a_link);
     tcase_add_test(tcase, chips_meet_over_half_of_the_ladder);
     tcase_add_test(tcase, streams_take_bytes_over_bandwidth);
     return tcase;
