@@ -41,6 +41,13 @@ IPU__INLINE float ipu__larger(float a, float b)
     return a != a ? a : most;
 }
 
+IPU__INLINE float ipu__smaller(float a, float b)
+{
+    float least = a <= b ? a : b;
+
+    return a != a ? a : least;
+}
+
 /* Whether x is y, the largest of several. Not by ||, which is a branch. */
 IPU__INLINE int ipu__is_largest(float x, float y)
 {
@@ -92,6 +99,16 @@ IPU__INLINE float ipu__log(float x)
     y = x < INFINITY ? y : x; /* infinity and NaN stay */
     y = x == 0 ? -INFINITY : y;
     return x < 0 ? NAN : y;
+}
+
+/* log(1 + exp(-|x|)), what softplus(x) is more than the larger of x and 0. The
+ * sum 1 + u is rounded; what it lost is added again, as log has the slope
+ * 1 / (1 + u) there. */
+IPU__INLINE float ipu__softplus_rest(float x)
+{
+    float u = ipu__exp(-fabsf(x)), sum = 1 + u;
+
+    return ipu__log(sum) + (u - (sum - 1)) / sum;
 }
 
 IPU__INLINE float ipu__sigmoid(float x)

@@ -5,11 +5,7 @@
 #include "graph/error.h"
 #include "ops/costs.h"
 #include "ops/reduce.h"
-
-static inline float smaller(float a, float b)
-{
-    return a <= b || a != a ? a : b;
-}
+#include "ops/rows.h"
 
 static int run(const struct ipu__call *call)
 {
@@ -20,12 +16,14 @@ static int run(const struct ipu__call *call)
 
     for (int64_t i = 0; i < count; i++)
         y[i] = INFINITY;
-    for (ipu__reduce_start(&w, call); !w.done; ipu__walk_next(&w))
-        for (int64_t i = 0; i < w.length; i++) {
-            float *least = y + w.offsets[1] + i * w.steps[1];
+    for (ipu__reduce_start(&w, call); !w.done; ipu__walk_next(&w)) {
+        float *least = y + w.offsets[1];
 
-            *least = smaller(*least, x[w.offsets[0] + i]);
-        }
+        if (w.steps[1] == 0)
+            *least = ipu__row_min(*least, x + w.offsets[0], w.length);
+        else
+            ipu__row_lower(least, x + w.offsets[0], w.length);
+    }
     return IPU_OK;
 }
 

@@ -95,6 +95,36 @@ IPU__WIDE(extern, void, ipu__row_raise,
         y[i] = ipu__larger(y[i], x[i]);
 }
 
+IPU__WIDE(extern, float, ipu__row_min,
+          (float least, const float *x, int64_t count), (least, x, count))
+{
+    float lanes[IPU__LANES];
+    int64_t i = 0;
+
+    for (int l = 0; l < IPU__LANES; l++)
+        lanes[l] = least;
+    for (; i + IPU__LANES <= count; i += IPU__LANES) {
+        IPU__BY_LANE
+        for (int l = 0; l < IPU__LANES; l++)
+            lanes[l] = ipu__smaller(lanes[l], x[i + l]);
+    }
+    for (; i < count; i++)
+        least = ipu__smaller(least, x[i]);
+    /* In halves, of which all but the last few are vectors. */
+    for (int half = IPU__LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++)
+            lanes[l] = ipu__smaller(lanes[l], lanes[l + half]);
+    return ipu__smaller(least, lanes[0]);
+}
+
+IPU__WIDE(extern, void, ipu__row_lower,
+          (float *y, const float *x, int64_t count), (y, x, count))
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = ipu__smaller(y[i], x[i]);
+}
+
 IPU__WIDE(static, void, exp_each,
           (float *y, const float *x, float most, int64_t count),
           (y, x, most, count))

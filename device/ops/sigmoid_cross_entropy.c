@@ -11,17 +11,22 @@
 #include "ops/functions.h"
 #include "ops/op.h"
 
-static int run(const struct ipu__call *call)
+IPU__WIDE(static, void, loss_each,
+          (float *y, const float *x, const float *z, int64_t count),
+          (y, x, z, count))
 {
-    int64_t count = ipu__shape_count(&call->output.shape);
-    const float *x = call->inputs[0].data, *z = call->inputs[1].data;
-    float *y = call->output.data;
-
+    IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++) {
-        float rest = log1pf(ipu__exp(-fabsf(x[i])));
+        float rest = ipu__softplus_rest(x[i]);
 
         y[i] = (x[i] > 0 ? x[i] : 0) - x[i] * z[i] + rest;
     }
+}
+
+static int run(const struct ipu__call *call)
+{
+    loss_each(call->output.data, call->inputs[0].data, call->inputs[1].data,
+              ipu__shape_count(&call->output.shape));
     return IPU_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions of each element that networks need now and then: the standard
- * library computes them, element by element. Their derivatives are made of ops
- * that have derivatives again.
+ * library computes all but softplus, element by element. Their derivatives are
+ * made of ops that have derivatives again.
  *
  *     sin       cos            log1p     1 / (1 + x)
  *     cos      -sin            expm1     exp(x)
@@ -37,7 +37,7 @@
 /* log(1 + exp(x)): of the larger and what the smaller adds to it. */
 static inline float softplus(float x)
 {
-    float rest = log1pf(ipu__exp(-fabsf(x)));
+    float rest = ipu__softplus_rest(x);
 
     return x > 0 ? x + rest : rest;
 }

@@ -35,40 +35,58 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     return IPU_OK;
 }
 
-/* The largest that is not rounded up to infinity, and what it becomes. */
-static const float float16_limit = 65520.0f;
-
-static uint16_t float16_of(float x, uint32_t chance)
+/*
+ * Both sides of every choice are computed, so that loops become vector code. A
+ * float16 is subnormal below 2^-14, which a mask of bits tells: two choices by
+ * one comparison would become a branch. From 65504 on it is the largest, and
+ * from 65520 on, which is half way to what would follow, infinity.
+ */
+IPU__INLINE uint16_t float16_of(float x, uint32_t chance)
 {
     uint32_t bits = ipu__bits(x), size = bits & 0x7fffffff;
-    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
-    double multiple;
+    uint32_t is_small = -(uint32_t)(size < 0x38800000);
+    uint32_t normal = (size + (chance & 0x1fff) - 0x38000000) >> 13;
+    double multiple = (double)ipu__float(size & is_small) * 16777216.0 +
+                      (double)chance * 0x1p-32;
+    uint32_t small = (uint32_t)(int32_t)multiple;
+    uint32_t half = (small & is_small) | (normal & ~is_small);
 
-    if (size > 0x7f800000)
-        return sign | 0x7e00;
-    if (fabsf(x) >= float16_limit)
-        return sign | 0x7c00;
-    if (fabsf(x) >= 65504.0f)
-        return sign | 0x7bff;
-    if (size >= 0x38800000) /* 2^-14: a normal number */
-        return (uint16_t)(sign |
-                          ((size + (chance & 0x1fff) - 0x38000000) >> 13));
-    multiple = (double)fabsf(x) * 16777216.0 + chance * 0x1p-32;
-    return (uint16_t)(sign | (uint32_t)multiple);
+    half = size >= 0x477fe000 ? 0x7bff : half;
+    half = size >= 0x477ff000 ? 0x7c00 : half;
+    half = size > 0x7f800000 ? 0x7e00 : half;
+    return (uint16_t)(half | (bits >> 16 & 0x8000));
 }
 
-static uint16_t bfloat16_of(float x, uint32_t chance)
+/* The same of bfloat16, whose subnormal numbers are those of float32. */
+IPU__INLINE uint16_t bfloat16_of(float x, uint32_t chance)
 {
     uint32_t bits = ipu__bits(x), size = bits & 0x7fffffff;
-    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+    uint32_t half = (size + (chance & 0xffff)) >> 16;
 
-    if (size > 0x7f800000)
-        return (uint16_t)(bits >> 16 | 0x40);
-    if (size >= 0x7f7f8000) /* half way to what is infinity */
-        return sign | 0x7f80;
-    if (size >= 0x7f7f0000)
-        return sign | 0x7f7f;
-    return (uint16_t)(sign | (size + (chance & 0xffff)) >> 16);
+    half = size >= 0x7f7f0000 ? 0x7f7f : half;
+    half = size >= 0x7f7f8000 ? 0x7f80 : half;
+    half = size > 0x7f800000 ? (size >> 16 | 0x40) : half;
+    return (uint16_t)(half | (bits >> 16 & 0x8000));
+}
+
+IPU__WIDE(static, void, cast_float16,
+          (uint16_t * y, const float *x, struct ipu__random r, int64_t first,
+           int64_t count),
+          (y, x, r, first, count))
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = float16_of(x[i], ipu__random_bits(r, first + i));
+}
+
+IPU__WIDE(static, void, cast_bfloat16,
+          (uint16_t * y, const float *x, struct ipu__random r, int64_t first,
+           int64_t count),
+          (y, x, r, first, count))
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = bfloat16_of(x[i], ipu__random_bits(r, first + i));
 }
 
 static int run(const struct ipu__call *call)
@@ -76,16 +94,13 @@ static int run(const struct ipu__call *call)
     int64_t count = ipu__shape_count(&call->output.shape);
     struct ipu__random random = ipu__random_of(
         call->attributes->seed, *(const int32_t *)call->inputs[1].data, 4);
-    const float *x = call->inputs[0].data;
-    uint16_t *y = call->output.data;
-    bool is_float16 = call->attributes->size == IPU_FLOAT16;
 
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t chance = ipu__random_bits(random, call->first + i);
-
-        y[i] =
-            is_float16 ? float16_of(x[i], chance) : bfloat16_of(x[i], chance);
-    }
+    if (call->attributes->size == IPU_FLOAT16)
+        cast_float16(call->output.data, call->inputs[0].data, random,
+                     call->first, count);
+    else
+        cast_bfloat16(call->output.data, call->inputs[0].data, random,
+                      call->first, count);
     return IPU_OK;
 }
 

@@ -96,11 +96,19 @@ MORE(clip, -0.75, 1.25)
 MORE(sum, 1, AXES(3), 0)
 MORE(mean, 2, AXES(1, 2), 1)
 MORE(max, 1, AXES(3), 0)
-MORE(min, 1, AXES(0), 0)
+MORE(min, 1, AXES(3), 0)
 MORE(max_pool2d, 2)
 MORE(avg_pool2d, 2)
 MORE(reduce_sum, 0.5)
 MORE(cumulative_sum, 3, 0, 0)
+
+/* Element by element, as the axis that is left is the last. */
+static ipu_tensor op_min_by_element(ipu_graph *graph, ipu_tensor x,
+                                    ipu_tensor z)
+{
+    (void)z;
+    return ipu_min(graph, x, 2, AXES(1, 2), 0);
+}
 
 static ipu_tensor windows(ipu_graph *graph, ipu_tensor x, int largest)
 {
@@ -199,6 +207,26 @@ static ipu_tensor op_bfloat16(ipu_graph *graph, ipu_tensor x, ipu_tensor z)
     return narrow(graph, x, IPU_BFLOAT16);
 }
 
+static ipu_tensor by_chance(ipu_graph *graph, ipu_tensor x, ipu_dtype dtype)
+{
+    x = ipu_stochastic_cast(graph, x, dtype, 3, ipu_counter(graph, "step"));
+    return ipu_cast(graph, x, IPU_FLOAT32);
+}
+
+static ipu_tensor op_float16_by_chance(ipu_graph *graph, ipu_tensor x,
+                                       ipu_tensor z)
+{
+    (void)z;
+    return by_chance(graph, x, IPU_FLOAT16);
+}
+
+static ipu_tensor op_bfloat16_by_chance(ipu_graph *graph, ipu_tensor x,
+                                        ipu_tensor z)
+{
+    (void)z;
+    return by_chance(graph, x, IPU_BFLOAT16);
+}
+
 static ipu_tensor op_adam(ipu_graph *graph, ipu_tensor x, ipu_tensor z)
 {
     ipu_tensor v = ipu_variable(graph, "v", IPU_FLOAT32, 4,
@@ -279,6 +307,9 @@ static const struct {
     ROW(attention),
     ROW(float16),
     ROW(bfloat16),
+    ROW(float16_by_chance),
+    ROW(bfloat16_by_chance),
+    ROW(min_by_element),
     ROW(adam),
 };
 enum { OPS = sizeof ops / sizeof *ops };
