@@ -13,25 +13,105 @@
  * restricts attaching, not looking.) Within another namespace of processes
  * the number is somebody else's, so what is there is compared with what was
  * meant, before it is opened: opening may do something to what is no file.
+ *
+ * Containers that users start without privileges are user namespaces, often one
+ * a rank (mpirun ... apptainer exec ...), which may not look at each other. In
+ * any but the first user namespace a file in /dev/shm gets a random name, until
+ * all have opened it. If its process is killed in these milliseconds, the name
+ * stays, and is removed by the next that starts so: names are given only to
+ * files that are locked (flock), and while the process lives, they are.
  */
 #include "base/segment.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define FOLDER "/dev/shm"
+#define PREFIX "hvd-share-"
+
 int hvd__segment_create(void)
 {
-    int fd = open("/dev/shm", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    int fd = open(FOLDER, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
     if (fd < 0)
         fd = memfd_create("hvd", MFD_CLOEXEC);
     return fd < 0 ? -errno : fd;
+}
+
+/* The first user namespace, and only that, has all users as they are. */
+static bool is_in_container(void)
+{
+    FILE *map = fopen("/proc/self/uid_map", "re");
+    unsigned long inside = 0, outside = 0, n = 0;
+    bool is_first;
+
+    if (!map)
+        return false;
+    is_first = fscanf(map, "%lu %lu %lu", &inside, &outside, &n) == 3 &&
+               inside == 0 && outside == 0 && n == UINT32_MAX;
+    fclose(map);
+    return !is_first;
+}
+
+/* Remove a name whose process is gone: nobody has the file locked. */
+static void sweep_one(int folder, const char *name)
+{
+    struct stat file;
+    int fd;
+
+    if (fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(file.st_mode) || file.st_uid != geteuid())
+        return;
+    fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(folder, name, 0);
+    close(fd);
+}
+
+static void sweep(void)
+{
+    DIR *folder = opendir(FOLDER);
+    const struct dirent *entry;
+
+    while (folder && (entry = readdir(folder)))
+        if (strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1) == 0)
+            sweep_one(dirfd(folder), entry->d_name);
+    if (folder)
+        closedir(folder);
+}
+
+/* Give the file a name; "": it cannot have one. */
+static void give_name(int fd, char *name, size_t size)
+{
+    uint64_t random[2];
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (getrandom(random, sizeof random, 0) != sizeof random ||
+        flock(fd, LOCK_SH | LOCK_NB) != 0)
+        return;
+    snprintf(name, size, FOLDER "/" PREFIX "%016" PRIx64 "%08" PRIx32,
+             random[0], (uint32_t)random[1]);
+    if (linkat(AT_FDCWD, path, AT_FDCWD, name, AT_SYMLINK_FOLLOW) != 0)
+        name[0] = '\0';
+}
+
+void hvd__segment_settle(const struct hvd__segment_address *address)
+{
+    if (address->name[0])
+        unlink(address->name);
 }
 
 struct hvd__segment_address hvd__segment_address_of(int fd)
@@ -47,6 +127,10 @@ struct hvd__segment_address hvd__segment_address_of(int fd)
     address.fd = fd;
     address.device = file.st_dev;
     address.inode = file.st_ino;
+    if (is_in_container()) {
+        sweep();
+        give_name(fd, address.name, sizeof address.name);
+    }
     return address;
 }
 
@@ -63,8 +147,11 @@ int hvd__segment_open(const struct hvd__segment_address *address)
     struct stat file;
     int fd;
 
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)address->process,
-             (int)address->fd);
+    if (address->name[0])
+        snprintf(path, sizeof path, "%s", address->name);
+    else
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)address->process,
+                 (int)address->fd);
     if (stat(path, &file) != 0)
         return errno == ENOENT ? -ESTALE : -errno;
     if (!is_meant(address, &file))

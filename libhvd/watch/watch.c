@@ -128,7 +128,7 @@ static int open_board(struct hvd__watch *w, struct hvd__transport *t,
     if (first == t->rank && !mine.failed)
         w->board = hvd__board_create(w->nranks, &w->board_fd);
     if (w->board)
-        mine.board = hvd__segment_address_of(w->board_fd);
+        mine.board = w->board_at = hvd__segment_address_of(w->board_fd);
     HVD_TRY(t->exchange(t, &mine, all, sizeof mine));
     if (first != t->rank && all[first].board.process && !mine.failed)
         w->board = hvd__board_attach(&all[first].board, w->nranks);
@@ -184,6 +184,7 @@ int hvd__watch_open(struct hvd__watch **watch, struct hvd__transport *t,
     w->tick_ns = tick_of(options);
     status = open_board(w, t, host, context, all);
     free(all);
+    hvd__segment_settle(&w->board_at);
     if (w->board_fd >= 0)
         close(w->board_fd);
     if (status == HVD_OK)

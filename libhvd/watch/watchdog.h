@@ -27,8 +27,9 @@ struct hvd__peer {
 struct hvd__watch {
     struct hvd__watch_options options;
     struct hvd__watch_subject subject;
-    struct hvd__board *board;   /* owned mapping */
-    int board_fd;               /* while the ranks meet, of who made it */
+    struct hvd__board *board; /* owned mapping */
+    int board_fd;             /* while the ranks meet, of who made it, */
+    struct hvd__segment_address board_at; /* ... and where others find it */
     struct hvd__beacon *beacon; /* owned; NULL: one host, or no network */
     _Atomic bool is_linked;     /* publishes the beacon to the thread */
     struct hvd__line *mine;

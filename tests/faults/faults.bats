@@ -153,6 +153,24 @@ with_shm() { # options of the file system, number of ranks, command...
     [ "$(lines_with 'warning')" -eq 0 ]
 }
 
+# As in containers that users start, one a rank. The names that they need are
+# gone at once; what somebody was killed with is removed, unless he lives.
+@test "ranks of several user namespaces share memory" {
+    local dead=/dev/shm/hvd-share-000000000000000000000001
+    local living=/dev/shm/hvd-share-000000000000000000000002
+    export dead living LIB
+    with_shm size=1g bash -c '
+        touch "$dead" "$living"
+        exec 9<"$living"
+        flock -s 9
+        mpirun -np 3 --mca btl tcp,self --mca shmem mmap \
+            unshare --user --map-root-user "${LIB%/lib}/bin/tests-mpi-order" &&
+            ls /dev/shm | sed "s/^/left: /"'
+    [ "$status" -eq 0 ]
+    [ "$(lines_with 'warning')" -eq 0 ]
+    [ "$(grep '^left: ' <<<"$output")" = "left: ${living##*/}" ]
+}
+
 @test "they share memory without a /dev/shm that can be written" {
     with_shm ro mpirun -np 3 --mca btl tcp,self "${LIB%/lib}/bin/tests-mpi-order"
     [ "$status" -eq 0 ]

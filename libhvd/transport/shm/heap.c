@@ -265,6 +265,7 @@ int hvd__heap_open(struct hvd__transport *t, const int *locals, int nlocals,
     struct offer *all = calloc((size_t)t->size, sizeof *all), mine = {0};
     struct hvd__heap *made = heap_new(locals, nlocals);
     const struct offer *failed;
+    struct hvd__segment_address own;
     bool made_one;
     int status;
 
@@ -276,11 +277,13 @@ int hvd__heap_open(struct hvd__transport *t, const int *locals, int nlocals,
         return hvd__fail_memory((size_t)t->size * sizeof *all);
     }
     made_one = limit > 0 && t->size > 1 && create(made, limit, &mine) == 0;
+    own = mine.address;
     status = t->exchange(t, &mine, all, sizeof mine);
     if (status == HVD_OK && made_one && !missing(all, locals, nlocals))
         attach_all(made, all, t->rank, &mine);
     if (status == HVD_OK)
         status = t->exchange(t, &mine, all, sizeof mine);
+    hvd__segment_settle(&own);
     failed = status == HVD_OK ? missing(all, locals, nlocals) : &mine;
     snprintf(why, size, "%s", failed ? failed->why : "");
     free(all);
