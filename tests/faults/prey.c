@@ -21,6 +21,10 @@
  *     RANK   whom it befalls
  *     DELAY  in microseconds
  *
+ * Also, from the environment, PREY_WORDS: a file for stdout and stderr, which
+ * mpirun, if it hangs, does not pass on; PREY_SAVE: a path, to which rank 0
+ * saves a checkpoint; PREY_SETS: process sets are added and removed, so many.
+ *
  * Signals come from a child, which was forked before anything began; exits
  * from a thread. All ranks reduce, gather and broadcast for LOOP_NS, then shut
  * down. The status is 0 if all went well, 3 if the library said that it did
@@ -39,7 +43,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hvd.h"
+#include "hvd_strategy.h"
 
 enum { SMALL = 1000, LARGE = 300000, PAUSE_US = 700000 };
 #define LOOP_NS INT64_C(600000000)
@@ -198,6 +202,54 @@ static int work(void)
     return HVD_OK;
 }
 
+/* That it cannot be saved is told, and no reason to end. */
+static int save(const char *path)
+{
+    const int64_t shape = SMALL;
+    hvd_strategy_options options;
+    hvd_strategy *strategy;
+
+    hvd_strategy_options_init(&options, sizeof options);
+    TRY(hvd_strategy_new(&options, &strategy));
+    TRY(hvd_strategy_add(strategy, "x", values, 1, &shape));
+    TRY(hvd_strategy_start(strategy));
+    if (rank == 0 && hvd_strategy_save(strategy, path) < 0)
+        printf("rank 0: %s\n", hvd_last_error());
+    hvd_strategy_free(strategy);
+    return HVD_OK;
+}
+
+static int change_sets(int n)
+{
+    for (int i = 0; i < n; i++) {
+        /* One rank, or two of several: all of them are a set already. */
+        int32_t ranks[2] = {i % nranks, (i + 1) % nranks};
+        int id = hvd_add_process_set(ranks, nranks > 2 && i % 2 ? 2 : 1);
+
+        TRY(id);
+        TRY(hvd_remove_process_set(id));
+    }
+    return hvd_number_of_process_sets() == 1 ? HVD_OK : HVD_ERR_INTERNAL;
+}
+
+static int work_more(void)
+{
+    const char *path = getenv("PREY_SAVE"), *sets = getenv("PREY_SETS");
+
+    if (path)
+        TRY(save(path));
+    return sets ? change_sets(atoi(sets)) : HVD_OK;
+}
+
+static void write_apart(void)
+{
+    const char *path = getenv("PREY_WORDS");
+    int fd = path ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
+
+    if (path && (dup2(fd, 1) < 0 || dup2(fd, 2) < 0))
+        exit(9);
+}
+
 /* The delay begins, if it counts from here. */
 static void begin_if(const char *where)
 {
@@ -247,6 +299,7 @@ static int live(const char *way)
     record("loop", 0);
     begin_if("loop");
     TRY(work());
+    TRY(work_more());
     record("bye", 0);
     begin_if("bye");
     TRY(hvd_shutdown());
@@ -268,6 +321,7 @@ int main(int argc, char **argv)
     phase = argv[3];
     delay_us = atol(argv[6]);
     log_file = open(argv[1], O_WRONLY | O_APPEND | O_CLOEXEC);
+    write_apart();
     record("begin", 0);
     prepare_fault();
     if (strcmp(argv[2], "single") != 0)
