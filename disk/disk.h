@@ -10,10 +10,10 @@
  * ever replaced. A directory, a socket, a block device and a link to nothing
  * are refused. A character device or a FIFO is refused, too, unless the caller
  * asks for DISK__DIRECT: then it is written to, and nobody waits for long for
- * a reader that does not come or does not read. So is the file that standard output or standard
- * error goes to (/dev/stdout of a program whose output was redirected): it is
- * written to at its end, as printing does, since a new file in its place would
- * take away what is printed.
+ * a reader that does not come or does not read. So is the file that standard
+ * output or standard error goes to (/dev/stdout of a program whose output was
+ * redirected): it is written to at its end, as printing does, since a new file
+ * in its place would take away what is printed.
  *
  * Temporary files have random names and are opened with O_EXCL and O_NOFOLLOW,
  * so nothing that somebody has put there is opened. A writer that is killed
