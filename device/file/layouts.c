@@ -135,6 +135,7 @@ static const struct ipu__member target[] = {
     MEMBER(25, IPU__INT32, io_tiles),
     MEMBER(26, IPU__REAL, watts),
     MEMBER(27, IPU__INT32, output_slices),
+    MEMBER(28, IPU__INT32, half_sums),
 };
 LAYOUT(ipu__target_layout, "a target", target);
 #undef STRUCT

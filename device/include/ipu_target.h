@@ -65,7 +65,9 @@ typedef struct ipu_target {
      * summed up (0), or of their output only (1), as the compilers of the Mk1's
      * time made them. */
     int32_t output_slices;
-    double watts; /* of the chip; 0: not known */
+    int32_t half_sums; /* products of float16 keep their sums in float32 (0), or
+                          in float16 (1), as partialsType half has it */
+    double watts;      /* of the chip; 0: not known */
 } ipu_target;
 
 /* A Mk2 (GC200). A size larger than this header's is filled with zeros. */

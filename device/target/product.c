@@ -7,9 +7,10 @@
  * afterwards. A tile fetches the parts of both inputs that its block needs,
  * in slices of k if they do not fit beside its own data, and multiplies in
  * passes of its product unit (passes.c). Sums are float32; those of float16
- * products are rounded at the end. So small blocks pay for passes, uneven ones
- * for padding, and everything for fetching its inputs through 4 bytes a cycle:
- * that is what keeps products below the peak.
+ * products are rounded at the end, unless the target keeps them in float16. So
+ * small blocks pay for passes, uneven ones for padding, and everything for
+ * fetching its inputs through 4 bytes a cycle: that is what keeps products
+ * below the peak.
  *
  * A convolution fetches what lies under its pixels once, and takes a pass for
  * each position of the kernel; or, where that is cheaper since there are few
@@ -58,11 +59,12 @@ struct problem {
     const ipu_target *target;
     const ipu_product *product;
     struct ipu__unit unit;
-    int64_t taps;   /* positions of the kernel */
-    int64_t tiles;  /* for one of the batch */
-    int64_t rounds; /* of the batch */
-    int64_t room;   /* for what it fetches and adds up in between */
-    bool whole;     /* k is not sliced */
+    int64_t taps;      /* positions of the kernel */
+    int64_t tiles;     /* for one of the batch */
+    int64_t rounds;    /* of the batch */
+    int64_t room;      /* for what it fetches and adds up in between */
+    int64_t sum_bytes; /* of a sum that is not complete */
+    bool whole;        /* k is not sliced */
 };
 
 /* Input elements of one channel under so many output pixels that lie in a
@@ -102,11 +104,11 @@ static void count_partials(const struct problem *p, int64_t elements,
 {
     const ipu_target *t = p->target;
     int64_t mine = ipu__ceil_div(elements, parts);
-    int64_t vectors = ipu__ceil_div(mine * 4, t->vector_bytes);
+    int64_t vectors = ipu__ceil_div(mine * p->sum_bytes, t->vector_bytes);
 
     if (parts == 1)
         return;
-    ipu__count_exchange(t, mine * (parts - 1) * 4, parts - 1, c);
+    ipu__count_exchange(t, mine * (parts - 1) * p->sum_bytes, parts - 1, c);
     c->compute +=
         IPU__LAUNCH_CYCLES +
         ipu__vertices_cycles(t, t->workers,
@@ -118,7 +120,7 @@ static void count_partials(const struct problem *p, int64_t elements,
 static int64_t sweep(const struct problem *p, int64_t sums, int64_t slots)
 {
     const ipu_target *t = p->target;
-    int64_t vectors = ipu__ceil_div(sums * 4, t->vector_bytes);
+    int64_t vectors = ipu__ceil_div(sums * p->sum_bytes, t->vector_bytes);
 
     return IPU__LAUNCH_CYCLES +
            (IPU__VERTEX_SLOTS + slots * ipu__ceil_div(vectors, t->workers)) *
@@ -176,7 +178,7 @@ static bool count_slices(const struct problem *p, int64_t rows, int64_t k,
 {
     ipu_cycles *c = &choice->cycles;
     int64_t groups = ipu__ceil_div(k, p->unit.in);
-    int64_t elements = sums_of(p, rows, n), sums = elements * 4;
+    int64_t elements = sums_of(p, rows, n), sums = elements * p->sum_bytes;
     int64_t bytes = operand_bytes(p, rows, k, n);
     double room = (double)p->room;
     int64_t slices, thick;
@@ -207,7 +209,7 @@ static bool count_slices(const struct problem *p, int64_t rows, int64_t k,
     choice->plan.slices = slices;
     choice->needs = c->temporary_bytes;
     if (choice->plan.grid_k > 1)
-        choice->needs += elements * 4;
+        choice->needs += elements * p->sum_bytes;
     return true;
 }
 
@@ -224,7 +226,7 @@ static void consider(const struct problem *p, int64_t gm, int64_t gk,
     if (!count_slices(p, rows, k, n, &c))
         return;
     count_partials(p, sums_of(p, rows, n), gk, &c.cycles);
-    if (d->element_bytes == 2 && gk == 1)
+    if (d->element_bytes < p->sum_bytes && gk == 1)
         c.cycles.compute += sweep(p, sums_of(p, rows, n), 1);
     c.total = c.cycles.compute + c.cycles.exchange + c.cycles.sync;
     if (best->total == 0 || c.total < best->total)
@@ -246,7 +248,7 @@ static int64_t least_parts(const struct problem *p, int64_t groups, int64_t gm,
 {
     const ipu_product *d = p->product;
     int64_t rows = ipu__ceil_div(d->m, gm), n = ipu__ceil_div(d->n, gn);
-    int64_t room = p->room - 4 * sums_of(p, rows, n), fitting;
+    int64_t room = p->room - p->sum_bytes * sums_of(p, rows, n), fitting;
 
     if (!p->whole || d->of_kernel)
         return 1;
@@ -389,6 +391,7 @@ static struct problem problem_of(const ipu_target *t, const ipu_product *d)
 
     p.taps = (int64_t)d->kernel[0] * d->kernel[1];
     p.unit = ipu__unit_of(t, d->element_bytes);
+    p.sum_bytes = d->element_bytes == 2 && t->half_sums ? 2 : 4;
     p.tiles = t->tiles / ipu__least(d->batch, t->tiles);
     p.rounds = ipu__ceil_div(d->batch, t->tiles);
     return p;

@@ -107,6 +107,7 @@ const struct ipu__field ipu__target_fields[] = {
     REAL(streaming_bytes_per_second, 0, 1e15),
     INT32(io_tiles, 0, 1 << 20),
     INT32(output_slices, 0, 1),
+    INT32(half_sums, 0, 1),
     REAL(watts, 0, 1e6),
     {NULL, IPU__FIELD_REAL, 0, 0, 0},
 };

@@ -528,8 +528,8 @@ START_TEST(every_member_is_kept)
     check_layout(&ipu__assign_layout, 8);
     check_layout(&ipu__region_layout, 32);
     check_layout(&ipu__feed_tensor_layout, 80);
-    check_layout(&ipu__target_layout, 192);
-    check_layout(&ipu__executable_layout, 544);
+    check_layout(&ipu__target_layout, 200);
+    check_layout(&ipu__executable_layout, 552);
     check_layout(&ipu__value_layout, 168);
     check_layout(&ipu__block_layout, 40);
     check_layout(&ipu__step_layout, 648);

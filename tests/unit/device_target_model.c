@@ -461,6 +461,36 @@ START_TEST(products_come_near_the_peak_as_they_grow)
 }
 END_TEST
 
+/* Sums of two bytes instead of four: half of what parts of k exchange, and
+ * nothing to round at the end. Products of float32 are as they were. */
+START_TEST(sums_may_be_halves)
+{
+    ipu_product product = {.size = sizeof product,
+                           .element_bytes = 2,
+                           .batch = 1,
+                           .m = 64,
+                           .k = 8192,
+                           .n = 64};
+    ipu_target mk2 = chip("mk2"), half = mk2;
+    ipu_plan plan = {.size = sizeof plan};
+    int64_t total, bytes;
+
+    half.half_sums = 1;
+    MUST(ipu_model_product(&mk2, &product, &plan, &c));
+    ck_assert_int_gt(plan.grid_k, 1);
+    total = c.total;
+    bytes = c.partial_bytes;
+    MUST(ipu_model_product(&half, &product, &plan, &c));
+    ck_assert_int_lt(c.total, total);
+    ck_assert_int_lt(c.partial_bytes, bytes);
+    product.element_bytes = 4;
+    MUST(ipu_model_product(&mk2, &product, &plan, &c));
+    total = c.total;
+    MUST(ipu_model_product(&half, &product, &plan, &c));
+    ck_assert_int_eq(c.total, total);
+}
+END_TEST
+
 /* 256 channels in groups of so many, 3 x 3, over 4 images of 14 x 14 pixels; or
  * the derivative of the kernel. */
 static ipu_product grouped(int64_t channels, int32_t element_bytes,
@@ -775,6 +805,7 @@ static TCase *tcase_on_chip(void)
 
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_test(tcase, a_matrix_times_a_vector_exactly);
+    tcase_add_test(tcase, sums_may_be_halves);
     tcase_add_loop_test(tcase, groups_of_few_channels_share_passes, 0, 8);
     tcase_add_test(tcase, groups_by_themselves_leave_the_unit_idle);
     tcase_add_loop_test(tcase, products_come_near_the_peak_as_they_grow, 0, 2);
