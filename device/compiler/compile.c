@@ -184,8 +184,10 @@ static int build_twice(const ipu_graph *graph,
     for (int i = 0; i < 2; i++) {
         ipu_executable_free(*e);
         *e = executable_new(tools);
-        if (!*e)
-            return ipu__fail_memory(sizeof **e);
+        if (!*e) {
+            ipu__fail_memory(sizeof **e);
+            return IPU_ERR_MEMORY;
+        }
         IPU_TRY(build(graph, options, beside, *e));
         IPU_TRY(find_beside(*e, options->without, &beside));
         if (beside <= 0)

@@ -152,12 +152,12 @@ static void say_measured(const struct ipu__program *p, char *text)
     double mean = (double)t->run_ns / 1e9 / (double)t->runs;
     char runs[IPU__NUMBER_TEXT], here[IPU__NUMBER_TEXT],
         fastest[IPU__NUMBER_TEXT], chip[IPU__NUMBER_TEXT],
-        speed[IPU__NUMBER_TEXT];
+        speed[IPU__NUMBER_TEXT], ratio[IPU__NUMBER_TEXT];
 
     snprintf(
         text, IPU__WORDS_TEXT,
         "On this machine %s run%s took %s on average, the fastest %s (%s); "
-        "the chip is modelled to take %s, which is %.3g times as fast.",
+        "the chip is modelled to take %s, which is %s times as fast.",
         ipu__count_text(t->runs, runs), t->runs == 1 ? "" : "s",
         ipu__seconds_text(mean, here),
         ipu__seconds_text((double)t->fastest_ns / 1e9, fastest),
@@ -166,7 +166,8 @@ static void say_measured(const struct ipu__program *p, char *text)
                              : 0,
                          "FLOP/s", speed),
         ipu__seconds_text(p->cycles.seconds, chip),
-        p->cycles.seconds > 0 ? mean / p->cycles.seconds : 0);
+        ipu__ratio_text(p->cycles.seconds > 0 ? mean / p->cycles.seconds : 0,
+                        ratio));
 }
 
 static void say_estimates(const struct ipu__program *p, char *text)

@@ -163,15 +163,16 @@ static void say_update(const struct teller *t, char *text)
     const struct ipu__profile_run *r = t->run;
     const struct ipu__profile_chip *slowest = slowest_update(r);
     char all[IPU__NUMBER_TEXT], move[IPU__NUMBER_TEXT];
-    int64_t beside = 0, automatic = 0;
+    double beside = 0; /* 64 bits may not hold what a file says of all chips */
+    bool automatic = false;
     int n = snprintf(text, IPU__WORDS_TEXT,
                      "Updates take %s of a run (%.1f %%), longest on IPU %d",
                      time_of(t, r->update, all), share(t, r->update),
                      (int)slowest->ipu);
 
     for (int32_t i = 0; i < r->nchips; i++) {
-        beside += r->chips[i].streaming_bytes;
-        automatic += r->chips[i].automatic_bytes;
+        beside += (double)r->chips[i].streaming_bytes;
+        automatic |= r->chips[i].automatic_bytes > 0;
     }
     if (slowest->offload > 0)
         n += snprintf(
@@ -180,8 +181,8 @@ static void say_update(const struct teller *t, char *text)
             "all%s)",
             time_of(t, slowest->offload, move),
             ipu__percent((double)slowest->offload, (double)slowest->update),
-            ipu__bytes_text((double)beside, all),
-            automatic > 0 ? ", because they would be too full" : "");
+            ipu__bytes_text(beside, all),
+            automatic ? ", because they would be too full" : "");
     snprintf(text + n, IPU__WORDS_TEXT - (size_t)n, ".");
 }
 
@@ -196,14 +197,15 @@ static void say_full(const struct teller *t, char *text)
         if (t->run->chips[i].tile_bytes > c->tile_bytes)
             c = &t->run->chips[i];
     fits = c->tile_bytes <= c->bytes_per_tile ? "" : " It does not fit.";
-    snprintf(text, IPU__WORDS_TEXT,
-             "IPU %d is the fullest: %s of the %s of its fullest tile (%.1f "
-             "%%), of which its chip has %s of variables and %s of stashes.%s",
-             (int)c->ipu, ipu__bytes_text((double)c->tile_bytes, most),
-             ipu__bytes_text((double)c->bytes_per_tile, has),
-             ipu__percent((double)c->tile_bytes, (double)c->bytes_per_tile),
-             ipu__bytes_text((double)c->variable_bytes, variables),
-             ipu__bytes_text((double)c->stash_bytes, stashes), fits);
+    snprintf(
+        text, IPU__WORDS_TEXT,
+        "IPU %d is the fullest: its fullest tile holds %s of %s (%.1f %%), "
+        "the whole chip %s of variables and %s of stashes.%s",
+        (int)c->ipu, ipu__bytes_text((double)c->tile_bytes, most),
+        ipu__bytes_text((double)c->bytes_per_tile, has),
+        ipu__percent((double)c->tile_bytes, (double)c->bytes_per_tile),
+        ipu__bytes_text((double)c->variable_bytes, variables),
+        ipu__bytes_text((double)c->stash_bytes, stashes), fits);
 }
 
 static void say_measured(const struct teller *t, char *text)
@@ -213,22 +215,24 @@ static void say_measured(const struct teller *t, char *text)
     double mean = (double)m->run_ns / 1e9 / (double)m->runs;
     char runs[IPU__NUMBER_TEXT], here[IPU__NUMBER_TEXT],
         fastest[IPU__NUMBER_TEXT], stage[IPU__NUMBER_TEXT],
-        gap[IPU__NUMBER_TEXT];
+        gap[IPU__NUMBER_TEXT], ratio[IPU__NUMBER_TEXT];
     int n;
 
     for (int32_t i = 1; i < t->run->nstages; i++)
         if (t->run->stages[i].ns > longest->ns)
             longest = &t->run->stages[i];
-    n = snprintf(text, IPU__WORDS_TEXT,
-                 "On this machine %s run%s took %s on average, the fastest %s, "
-                 "%.3g times what the IPUs are modelled to take; '%.40s' is "
-                 "the slowest stage here, with %s for a mini-batch.",
-                 ipu__count_text(m->runs, runs), m->runs == 1 ? "" : "s",
-                 ipu__seconds_text(mean, here),
-                 ipu__seconds_text((double)m->fastest_ns / 1e9, fastest),
-                 t->total > 0 ? mean * t->run->clock_hz / (double)t->total : 0,
-                 longest->name,
-                 ipu__seconds_text((double)longest->ns / 1e9, stage));
+    n = snprintf(
+        text, IPU__WORDS_TEXT,
+        "On this machine %s run%s took %s on average, the fastest %s, "
+        "%s times what the IPUs are modelled to take; '%.40s' is "
+        "the slowest stage here, with %s for a mini-batch.",
+        ipu__count_text(m->runs, runs), m->runs == 1 ? "" : "s",
+        ipu__seconds_text(mean, here),
+        ipu__seconds_text((double)m->fastest_ns / 1e9, fastest),
+        ipu__ratio_text(
+            t->total > 0 ? mean * t->run->clock_hz / (double)t->total : 0,
+            ratio),
+        longest->name, ipu__seconds_text((double)longest->ns / 1e9, stage));
     if (m->between_ns > 0)
         snprintf(text + n, IPU__WORDS_TEXT - (size_t)n,
                  " From one run to the next the host needed %s.",

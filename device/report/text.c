@@ -212,6 +212,14 @@ const char *ipu__scaled_text(double value, const char *unit, char *buffer)
     return buffer;
 }
 
+const char *ipu__ratio_text(double ratio, char *buffer)
+{
+    if (ratio >= 1000 && ratio < 1e15)
+        return ipu__count_text(llround(ratio), buffer);
+    snprintf(buffer, IPU__NUMBER_TEXT, "%.3g", ratio);
+    return buffer;
+}
+
 const char *ipu__count_within(int64_t count, int width, char *buffer)
 {
     if (strlen(ipu__count_text(count, buffer)) > (size_t)width)

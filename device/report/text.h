@@ -43,6 +43,9 @@ const char *ipu__seconds_text(double seconds, char *buffer);
 const char *ipu__count_text(int64_t count, char *buffer);
 const char *ipu__scaled_text(double value, const char *unit, char *buffer);
 
+/* "0.85", "25.2", "1,512": how many times. */
+const char *ipu__ratio_text(double ratio, char *buffer);
+
 /* A count in at most so many columns, 10 or more: "3.74 T" if it has more
  * digits. */
 const char *ipu__count_within(int64_t count, int width, char *buffer);

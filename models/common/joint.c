@@ -268,22 +268,24 @@ static int joint_build(struct joint *joint, const struct joint_options *options)
     return cut ? 0 : build_training(joint, options);
 }
 
+static int place_gradient(struct joint *joint, int variable)
+{
+    return joint->alone
+               ? IPU_OK
+               : ipu_engine_place(
+                     joint->training, joint->model->variables[variable].stream,
+                     hvd_strategy_gradient(joint->strategy, variable),
+                     variable_bytes(joint, variable));
+}
+
 /* What needs the strategy's buffers, and so comes after its start. */
 static int place_tensors(struct joint *joint)
 {
-    for (int i = 0; i < joint->model->nvariables; i++) {
-        const struct model_variable *v = &joint->model->variables[i];
-        size_t bytes = variable_bytes(joint, i);
-
-        if (!joint->alone &&
-            ipu_engine_place(joint->training, v->stream,
-                             hvd_strategy_gradient(joint->strategy, i),
-                             bytes) < 0)
+    for (int i = 0; i < joint->model->nvariables; i++)
+        if (place_gradient(joint, i) < 0 ||
+            ipu_engine_place(joint->training, joint->model->variables[i].name,
+                             joint->values[i], variable_bytes(joint, i)) < 0)
             return program_device_problem();
-        if (ipu_engine_place(joint->training, v->name, joint->values[i],
-                             bytes) < 0)
-            return program_device_problem();
-    }
     return 0;
 }
 
@@ -320,7 +322,7 @@ int joint_new(struct model *model, const struct joint_options *options,
         model_free(model);
     }
     status = agree(status);
-    if (fresh && model && status == 0)
+    if (fresh && fresh->values && status == 0)
         status = joint_start(fresh);
     if (status < 0) {
         joint_free(fresh);
