@@ -55,7 +55,6 @@ say = $(if $(V),,@printf '  %-5s %s\n' '$(1)' '$(patsubst $(B)/%,%,$(2))';)
 .PHONY: all
 all: ## build libraries and programs (the default)
 
-include disk/room.mk
 include libhvd/room.mk
 include device/room.mk
 include models/room.mk

@@ -2,7 +2,7 @@
 # bench: measures collectives against MPI and against the machine, and tells
 # what a modelled chip would measure.
 
-CFLAGS_bench = -Ilibhvd/include -Idevice/include -Ibench -I. $(MPI_CFLAGS)
+CFLAGS_bench = -Ilibhvd/include -Idevice/include -Ibench -Ilibhvd $(MPI_CFLAGS)
 BENCH_COMMON_SRC := $(filter-out bench/main.c bench/ipu_%.c bench/train_%.c,\
 	$(wildcard bench/*.c))
 BENCH_LINK = $(HVD_LINK) $(MPI_LIBS) $(JSON_LIBS)

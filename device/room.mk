@@ -14,7 +14,7 @@ LIBS += $(IPU_LIB) $(IPU_SO)
 # and nobody looks at the flags that a comparison of NaN raises, so that both
 # sides of a choice may be computed. Neither changes a value. Products and sums
 # are not contracted: every set of instructions (ops/wide.h) gives the same bits.
-CFLAGS_device = -Idevice/include -Idevice -I. $(BLAS_CFLAGS) -fno-math-errno \
+CFLAGS_device = -Idevice/include -Idevice -Ilibhvd $(BLAS_CFLAGS) -fno-math-errno \
 	-fno-trapping-math -ffp-contract=off \
 	-fvisibility=default -fno-semantic-interposition
 # That map says what libipu.so exports; nobody is to replace functions in it, so

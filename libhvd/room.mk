@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # libhvd: the collective library. Knows MPI; knows nothing of the device.
 
+# How files that a user names are opened, written and replaced: a room that needs
+# nothing but libc. Both libraries contain it, hidden, and so do programs that
+# link neither of their archives.
+DISK_SRC := $(wildcard libhvd/disk/*.c)
+DISK_OBJ := $(DISK_SRC:%.c=$(B)/obj/%.o)
+
 HVD_SRC := $(wildcard libhvd/base/*.c libhvd/core/*.c libhvd/watch/*.c libhvd/trace/*.c \
 	libhvd/transport/*.c \
 	libhvd/transport/algo/*.c libhvd/transport/shm/*.c libhvd/kernels/*.c libhvd/strategy/*.c)
@@ -9,7 +15,7 @@ HVD_SO := $(B)/lib/libhvd.so
 LIBS += $(HVD_SO) $(B)/lib/libhvd.a
 
 # Nobody looks at errno after sqrt, whose loop can then be vectorised.
-CFLAGS_libhvd = -Ilibhvd/include -Ilibhvd -I. -fno-math-errno $(MPI_CFLAGS)
+CFLAGS_libhvd = -Ilibhvd/include -Ilibhvd -fno-math-errno $(MPI_CFLAGS)
 
 # The loops of the kernels round the same whatever instructions they are made
 # of: a product and a sum must not become one.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # models: training programs and what they share.
 
-CFLAGS_models = -Ilibhvd/include -Idevice/include -Imodels -I.
+CFLAGS_models = -Ilibhvd/include -Idevice/include -Imodels -Ilibhvd
 MODELS_COMMON_SRC := $(wildcard $(addprefix models/,common/*.c gpt/*.c mnist/*.c))
 MODELS_LINK = $(HVD_LINK) $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
 

@@ -3,7 +3,7 @@
 # what the file needs. They land in $(B)/bin/tests-*, and are not installed.
 
 CFLAGS_tests = -Ilibhvd/include -Ilibhvd -Idevice/include -Idevice -Imodels \
-	-Ibench -Itests/support -I. $(MPI_CFLAGS) $(BLAS_CFLAGS)
+	-Ibench -Itests/support $(MPI_CFLAGS) $(BLAS_CFLAGS)
 
 UNIT_TESTS := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/*.c))
 FUZZ_TESTS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
