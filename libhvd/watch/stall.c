@@ -108,3 +108,63 @@ const char *hvd__stall_print(const struct hvd__view *views, int nranks,
         hvd__text_add(&out, "; and %d more", nmissing - ntold);
     return text;
 }
+
+uint64_t hvd__stall_missing(const struct hvd__view *views, int nranks,
+                            const struct hvd__watch_request *request,
+                            bool (*is_member)(void *context, int32_t set,
+                                              int rank),
+                            void *context)
+{
+    uint64_t mark = 0;
+
+    /* As FNV-1a mixes bytes. */
+    for (int rank = 0; rank < nranks; rank++)
+        if (is_member(context, request->set, rank) &&
+            !hvd__view_waits(&views[rank], request->key))
+            mark = (mark ^ (uint64_t)(rank + 1)) * UINT64_C(0x100000001b3);
+    return mark;
+}
+
+int hvd__stall_add(struct hvd__stall *stalls, int n, int most,
+                   const struct hvd__watch_request *request, uint64_t missing)
+{
+    struct hvd__stall *s = stalls;
+
+    while (s < stalls + n && s->missing != missing)
+        s++;
+    if (s == stalls + n) {
+        if (n < most)
+            *s = (struct hvd__stall){
+                .missing = missing, .oldest = request, .n = 1};
+        return n < most ? n + 1 : n;
+    }
+    if (request->since_ns < s->oldest->since_ns) {
+        const struct hvd__watch_request *younger = s->oldest;
+
+        s->oldest = request;
+        request = younger;
+    }
+    if (s->n <= HVD__STALL_NAMES)
+        s->others[s->n - 1] = request;
+    s->n++;
+    return n;
+}
+
+const char *hvd__stall_print_others(const struct hvd__stall *stall, char *text,
+                                    size_t size)
+{
+    size_t used = strlen(text);
+    struct hvd__text out = hvd__text_at(text + used, size - used);
+    int names =
+        stall->n - 1 < HVD__STALL_NAMES ? stall->n - 1 : HVD__STALL_NAMES;
+
+    if (stall->n == 1)
+        return text;
+    hvd__text_add(&out, "; so %s %d more:", stall->n == 2 ? "does" : "do",
+                  stall->n - 1);
+    for (int i = 0; i < names; i++)
+        hvd__text_add(&out, "%s %s", i ? "," : "", stall->others[i]->name);
+    if (stall->n - 1 > names)
+        hvd__text_add(&out, ", ...");
+    return text;
+}

@@ -341,28 +341,31 @@ static bool is_due(const struct hvd__watch_request *request, int64_t now,
     return limit > 0 && !request->decided && now - request->since_ns >= limit;
 }
 
+/* A line for all requests that wait for the same ranks. */
 static void report_stalls(struct hvd__watch *w, int64_t now)
 {
+    struct hvd__stall stalls[MOST_STALLS];
     char text[HVD__BOARD_TEXT];
-    int told = 0, more = 0;
+    int n = 0;
 
     view(w);
     for (int i = 0; i < w->nrequests; i++) {
         const struct hvd__watch_request *r = &w->requests[i];
 
-        if (!is_due(r, now, w->options.stall_check_ns) ||
-            !is_ours_to_tell(w, r->key))
-            continue;
-        if (told++ >= MOST_STALLS) {
-            more++;
-            continue;
-        }
-        hvd__log(HVD__LOG_WARNING, "stalled: %s",
-                 hvd__stall_print(w->views, w->nranks, r, w->subject.is_member,
-                                  w->subject.context, now, text, sizeof text));
+        if (is_due(r, now, w->options.stall_check_ns) &&
+            is_ours_to_tell(w, r->key))
+            n = hvd__stall_add(stalls, n, MOST_STALLS, r,
+                               hvd__stall_missing(w->views, w->nranks, r,
+                                                  w->subject.is_member,
+                                                  w->subject.context));
     }
-    if (more > 0)
-        hvd__log(HVD__LOG_WARNING, "stalled: and %d more", more);
+    for (int i = 0; i < n; i++) {
+        hvd__stall_print(w->views, w->nranks, stalls[i].oldest,
+                         w->subject.is_member, w->subject.context, now, text,
+                         sizeof text);
+        hvd__log(HVD__LOG_WARNING, "stalled: %s",
+                 hvd__stall_print_others(&stalls[i], text, sizeof text));
+    }
 }
 
 static void look_for_stalls(struct hvd__watch *w, int64_t now)

@@ -245,6 +245,48 @@ START_TEST(what_a_rank_does)
 }
 END_TEST
 
+/* A hundred requests that wait for the same ranks are one line, whatever their
+ * order; those that wait for others are another. */
+START_TEST(one_line_for_all_that_wait_alike)
+{
+    static struct hvd__watch_request r[100];
+    struct hvd__stall stalls[2];
+    char text[1024], name[16];
+    int n = 0;
+
+    begin();
+    for (int i = 0; i < 100; i++) {
+        sprintf(name, "'g%d'", i);
+        r[i] = request((uint64_t)i, name, "allreduce sum int32 [4]");
+        r[i].since_ns += (i == 60 ? -1 : i) * SECOND / 100;
+        if (i < 50)
+            has(0, r[i]);
+        if (i == 7)
+            has(1, r[i]);
+        n = hvd__stall_add(stalls, n, 2, &r[i],
+                           hvd__stall_missing(views, 3, &r[i], everyone, NULL));
+    }
+    ck_assert_int_eq(n, 2); /* that of ranks 0, 1 and 2 found no room */
+    ck_assert_int_eq(stalls[0].n, 49);
+    ck_assert_int_eq(stalls[1].n, 1);
+    hvd__stall_print(views, 3, stalls[0].oldest, everyone, NULL, 101 * SECOND,
+                     text, sizeof text);
+    ck_assert(strstr(text, "'g0' (allreduce") == text);
+    hvd__stall_print_others(&stalls[0], text, sizeof text);
+    ck_assert_msg(strstr(text, "; so do 48 more: 'g1', 'g2', 'g3', ..."), "%s",
+                  text);
+    hvd__stall_print_others(&stalls[1], strcpy(text, "x"), sizeof text);
+    ck_assert_str_eq(text, "x");
+    /* The oldest speaks, though it came last. */
+    n = hvd__stall_add(stalls, 0, 2, &r[1], 5);
+    n = hvd__stall_add(stalls, n, 2, &r[60], 5);
+    ck_assert_int_eq(n, 1);
+    ck_assert(stalls[0].oldest == &r[60]);
+    hvd__stall_print_others(&stalls[0], strcpy(text, "x"), sizeof text);
+    ck_assert_str_eq(text, "x; so does 1 more: 'g1'");
+}
+END_TEST
+
 static TCase *tcase_stall(void)
 {
     TCase *tcase = tcase_create("stall");
@@ -257,6 +299,7 @@ static TCase *tcase_stall(void)
     tcase_add_test(tcase, the_first_end_counts);
     tcase_add_test(tcase, what_a_rank_does);
     tcase_add_test(tcase, the_fate_of_a_process);
+    tcase_add_test(tcase, one_line_for_all_that_wait_alike);
     return tcase;
 }
 
