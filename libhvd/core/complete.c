@@ -33,7 +33,8 @@ static void keep_message(struct hvd__entry *entry, const char *text)
 static bool is_like(const struct hvd__entry *entry,
                     const struct hvd__entry *first)
 {
-    return entry->signature.kind == first->signature.kind &&
+    return !hvd__entry_is_own(entry) &&
+           entry->signature.kind == first->signature.kind &&
            entry->unit->since_ns == first->unit->since_ns &&
            entry->unit->decided_ns == first->unit->decided_ns &&
            entry->started_ns == first->started_ns &&
@@ -59,6 +60,8 @@ static const struct hvd__entry *record(struct hvd__world *world,
     size_t bytes = first->bytes;
     int64_t n = 1;
 
+    if (hvd__entry_is_own(first))
+        return entry;
     if (hvd__scribe_listens(&world->scribe))
         hvd__scribe_record(&world->scribe, first, &times);
     else

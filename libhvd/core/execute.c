@@ -305,12 +305,21 @@ static int start_act(const struct hvd__world *world, const struct hvd__set *set,
 
 /* -------------------------------------------------------------------- lanes */
 
+/* In the metrics, n requests of so many bytes that are begun together. */
+static void count_batch(struct hvd__metrics *metrics, int n, int64_t bytes)
+{
+    hvd__count_alone(&metrics->batches, n > 0);
+    hvd__count_alone(&metrics->batched, n);
+    hvd__count_alone(&metrics->fused, n > 1);
+    hvd__count_alone(&metrics->fused_bytes, n > 1 ? bytes : 0);
+}
+
 static int start(struct hvd__world *world, struct hvd__set *set,
                  struct hvd__lane *lane, struct hvd__batch *batch)
 {
     struct hvd__entry *e = batch->entries;
     int64_t now = hvd__now_ns();
-    int n = count_entries(e);
+    int n = count_entries(e), nown = 0;
     int64_t bytes = 0;
 
     lane->batch = batch;
@@ -319,11 +328,9 @@ static int start(struct hvd__world *world, struct hvd__set *set,
         e->batched = n;
         e->shared = set->team.slate != NULL && !batch->absent;
         bytes += (int64_t)e->bytes;
+        nown += hvd__entry_is_own(e);
     } while ((e = e->next));
-    hvd__count_alone(&world->metrics.batches, 1);
-    hvd__count_alone(&world->metrics.batched, n);
-    hvd__count_alone(&world->metrics.fused, n > 1);
-    hvd__count_alone(&world->metrics.fused_bytes, n > 1 ? bytes : 0);
+    count_batch(&world->metrics, n - nown, bytes);
     choose_team(set, lane);
     hvd__log(HVD__LOG_TRACE, "set %d batch %lld: %d of %s and on", (int)set->id,
              (long long)batch->number, n, batch->entries->unit->name);

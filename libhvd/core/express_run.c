@@ -140,8 +140,10 @@ uint64_t hvd__express_least_reduced(const struct hvd__set *set)
 static void done(struct hvd__world *world, struct hvd__express *x,
                  struct hvd__entry *entry)
 {
-    hvd__count_alone(&world->metrics.batches, 1);
-    hvd__count_alone(&world->metrics.batched, 1);
+    if (!hvd__entry_is_own(entry)) {
+        hvd__count_alone(&world->metrics.batches, 1);
+        hvd__count_alone(&world->metrics.batched, 1);
+    }
     if (hvd__scribe_listens(&world->scribe) &&
         entry->signature.kind != HVD_BARRIER)
         entry->moved_ns = hvd__now_ns();

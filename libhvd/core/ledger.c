@@ -268,7 +268,9 @@ static int check(const struct hvd__book *book, const struct hvd__unit *unit)
 static inline void count_submitted(const struct hvd__ledger *ledger,
                                    const struct hvd__unit *unit)
 {
-    for (int i = 0; ledger->metrics && i < unit->nentries; i++)
+    if (!ledger->metrics || hvd__entry_is_own(&unit->entries[0]))
+        return;
+    for (int i = 0; i < unit->nentries; i++)
         hvd__count_alone(
             &ledger->metrics->kinds[unit->entries[i].signature.kind].submitted,
             1);

@@ -502,10 +502,19 @@ void hvd_options_init(hvd_options *options, size_t size)
 /* All ranks must give as many. */
 static int check_number(int32_t n)
 {
-    int32_t least = n, most = n;
+    int32_t least = n, most = n, *numbers;
+    const int64_t one = 1;
+    hvd_tensor all = {.size = sizeof all};
+    hvd_request request;
 
-    HVD_TRY(hvd_allreduce(&n, &least, 1, HVD_INT32, HVD_MIN));
-    HVD_TRY(hvd_allreduce(&n, &most, 1, HVD_INT32, HVD_MAX));
+    hvd__fill(&request, HVD_ALLGATHER, &n, NULL, &one, HVD_INT32);
+    HVD_TRY(hvd__run(&request, HVD__SETS_NAME, &all));
+    numbers = all.data;
+    for (int64_t i = 0; i < all.shape[0]; i++) {
+        least = numbers[i] < least ? numbers[i] : least;
+        most = numbers[i] > most ? numbers[i] : most;
+    }
+    hvd_free(all.data);
     if (least == most)
         return HVD_OK;
     return hvd__fail(HVD_ERR_MISMATCH,

@@ -155,6 +155,14 @@ void hvd__entry_free(struct hvd__entry *entry);
  * unit, still to be freed; else NULL. */
 struct hvd__unit *hvd__entry_fini(struct hvd__entry *entry);
 
+/* A gather of the library's own, which makes process sets: no metrics count it,
+ * and no timeline has it. */
+static inline bool hvd__entry_is_own(const struct hvd__entry *entry)
+{
+    return entry->signature.kind == HVD_ALLGATHER &&
+           entry->unit->name[0] == HVD__OWN;
+}
+
 /* The key under which every rank joins. */
 uint64_t hvd__join_key(void);
 

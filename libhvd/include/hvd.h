@@ -561,7 +561,8 @@ int hvd_completion_fd(void);
 
 enum { HVD_LATENCY_BUCKETS = 28 };
 
-/* Of one kind of request, on this rank, since hvd_init. */
+/* Of one kind of request of the program's, on this rank, since hvd_init. What
+ * starting and process sets take is not counted. */
 typedef struct hvd_kind_metrics {
     int64_t submitted;
     int64_t completed;

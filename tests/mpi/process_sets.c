@@ -502,6 +502,56 @@ START_TEST(sets_from_the_beginning)
 }
 END_TEST
 
+/* Metrics are of what the program asked for: not of what starting, and making
+ * and removing sets, take. And its first request is number 0. */
+START_TEST(the_librarys_own_are_not_counted)
+{
+    const int32_t sizes[] = {1}, ranks[] = {0};
+    int32_t first = 0;
+    float value = 1;
+    int set;
+    hvd_options options;
+    hvd_metrics metrics = {.size = sizeof metrics};
+
+    ck_hvd(hvd_shutdown());
+    hvd_options_init(&options, sizeof options);
+    if (ranks_size() > 1) {
+        options.nprocess_sets = 1;
+        options.process_set_sizes = sizes;
+        options.process_set_ranks = ranks;
+    }
+    ck_hvd(hvd_init_with(&options));
+    if (ranks_size() > 2) {
+        const int32_t two[] = {0, 1};
+
+        ck_hvd(set = hvd_add_process_set(two, 2));
+        ck_hvd(hvd_remove_process_set(set));
+    }
+    ck_hvd(hvd_get_metrics(&metrics));
+    for (int kind = 0; kind < HVD_NUM_KINDS; kind++) {
+        ck_assert_int_eq(metrics.kinds[kind].submitted, 0);
+        ck_assert_int_eq(metrics.kinds[kind].completed, 0);
+        ck_assert_int_eq(metrics.kinds[kind].latency_ns, 0);
+    }
+    ck_assert_int_eq(metrics.batches + metrics.batched, 0);
+    ck_hvd_fails(hvd_broadcast(&first, 1, HVD_INT32, ranks_rank() ? 0 : -1),
+                 ranks_rank() ? HVD_ERR_PEER : HVD_ERR_ARGUMENT);
+    ck_assert(ranks_rank() == 0 ||
+              strstr(hvd_last_error(), "unnamed operation 0 "));
+    ck_hvd(hvd_allreduce(&value, &value, 1, HVD_FLOAT32, HVD_SUM));
+    ck_hvd(hvd_get_metrics(&metrics));
+    ck_assert_int_eq(metrics.kinds[HVD_ALLREDUCE].completed, 1);
+    ck_hvd(hvd_shutdown());
+    /* Who starts with others is told so. */
+    if (ranks_size() > 1) {
+        options.nprocess_sets = ranks_rank() == 0;
+        ck_hvd_fails(hvd_init_with(&options), HVD_ERR_MISMATCH);
+        ck_error_says("others with 0 to 1");
+    }
+    ck_hvd(hvd_init());
+}
+END_TEST
+
 static TCase *tcase_sets(void)
 {
     TCase *tcase = ranks_tcase("sets");
@@ -517,6 +567,7 @@ static TCase *tcase_sets(void)
     tcase_add_test(tcase, sets_that_are_gone_leave_nothing);
     tcase_add_test(tcase, threads_may_ask_for_sets_that_go);
     tcase_add_test(tcase, sets_from_the_beginning);
+    tcase_add_test(tcase, the_librarys_own_are_not_counted);
     return tcase;
 }
 
