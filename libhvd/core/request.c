@@ -339,14 +339,19 @@ static int check_overlap(const struct hvd__set *set, struct hvd__entry *entry)
         bytes = (size_t)entry->capacity * hvd__dtype_bytes(s->dtype);
     if (in >= out + bytes || out >= in + entry->bytes)
         return HVD_OK;
-    if (gathers && !hvd__signature_varies(s) && in == own)
+    if (hvd__signature_varies(s))
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "input and output overlap, where each rank may have "
+                         "its own number of rows: give memory of its own to "
+                         "each");
+    if (gathers && in == own)
         return HVD_OK;
     if (gathers)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "input lies in the output, but not where it "
                          "belongs: put it at element %lld, or elsewhere",
                          (long long)entry->count * set->team.rank);
-    if (in != out || hvd__signature_varies(s))
+    if (in != out)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "input and output overlap by a part: give the "
                          "same pointer twice, or memory of its own to each");

@@ -21,6 +21,11 @@
  * submitted one after the other; requests without a name are matched by the
  * order in which each rank submits them, so submit those from one thread.
  *
+ * Signals. A signal handler may call hvd_is_initialized, hvd_version and
+ * hvd_strerror, and no other function: they take locks and allocate, and the
+ * thread that was interrupted may be inside one. Have it set a flag that the
+ * program looks at between two calls.
+ *
  * fork. A child of a process that has called hvd_init is no rank: every call
  * in it fails with HVD_ERR_NOT_INITIALIZED, and it may exit as it likes. Memory
  * of hvd_malloc, gradient buffers of a strategy among it, it may read and
@@ -73,12 +78,19 @@ enum {
 
 typedef int32_t hvd_op;
 enum {
-    HVD_AVERAGE = 0, /* sum divided by the number of ranks; integers truncate
-                        toward zero; refused for HVD_BOOL */
+    HVD_AVERAGE = 0, /* sum divided by the number of ranks. Integers are summed
+                        in a wider type, so that an average never wraps, and
+                        truncate toward zero; 16-bit floats in float32. float32
+                        and float64 are summed in their own type: a sum beyond
+                        its range is infinite, whatever it is divided by; then
+                        HVD_SUM with a prescale of 1 / size helps. Refused for
+                        HVD_BOOL */
     HVD_SUM = 1,     /* integers wrap; on HVD_BOOL the logical or */
     HVD_ADASUM = 2,  /* HVD_ALLREDUCE of floating types only: the adaptive sum
                         of Maleki et al. (2020), pair by pair in the order of
-                        the ranks; any number of ranks */
+                        the ranks: 0 with 1, 2 with 3 ..., then these sums two
+                        by two, and so on; what has no partner is passed on. So
+                        3 ranks give ((0 1) 2), 5 give (((0 1) (2 3)) 4) */
     HVD_MIN = 3,     /* a NaN on any rank gives NaN; HVD_BOOL: logical and */
     HVD_MAX = 4,     /* likewise; HVD_BOOL: logical or */
     HVD_PRODUCT = 5, /* HVD_BOOL: logical and */
@@ -309,8 +321,13 @@ int hvd_process_set_ranks(int32_t process_set, int32_t *ranks, int32_t n);
  * These return when the result is there; they are collective over all ranks
  * and unnamed: all ranks must call them in the same order. All counts are
  * elements. Buffers are borrowed until the return; count 0 is legal (buffers
- * may then be NULL). in == out works in place; partly overlapping buffers are
- * refused, but for what is said below.
+ * may then be NULL).
+ *
+ * In place: hvd_allreduce, hvd_reduce, hvd_reducescatter and hvd_alltoall take
+ * in == out; hvd_allgather and hvd_gather an in that is this rank's part of
+ * out. hvd_allgatherv and hvd_alltoallv take neither. Buffers that overlap in
+ * any other way are refused. The same holds for requests: for an HVD_ALLGATHER,
+ * HVD_GATHER or HVD_ALLTOALL with a capacity or splits as for the last two.
  */
 
 /* out[i] = op over all ranks of in[i]. */
@@ -542,11 +559,12 @@ typedef struct hvd_tensor {
     int32_t reserved; /* 0 */
     int64_t shape[HVD_MAX_DIMS];
     void *data; /* what the request gave as output; or, if that was NULL, the
-                   caller's to hvd_free */
+                   caller's to hvd_free, also after hvd_shutdown */
 } hvd_tensor;
 
 /* hvd_wait, and the output with its shape. On failure *output is zeroed but
- * for its size. */
+ * for its size. An output that the library made and that nobody takes so, it
+ * frees itself: in hvd_wait, or, if nobody waits, at the end of the world. */
 int hvd_wait_output(hvd_handle handle, hvd_tensor *output);
 
 /*

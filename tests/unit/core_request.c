@@ -386,7 +386,7 @@ START_TEST(overlap)
     ACCEPTED(HVD_ALLGATHER, r.input = out + COUNT);
     REFUSED(HVD_ALLGATHER, r.input = out, HVD_ERR_ARGUMENT, "element 12");
     REFUSED(HVD_ALLGATHER, r.input = out + COUNT;
-            r.capacity = N * COUNT, HVD_ERR_ARGUMENT, "where it belongs");
+            r.capacity = N * COUNT, HVD_ERR_ARGUMENT, "its own number of rows");
     REFUSED(HVD_ALLTOALL, r.input = out;
             r.capacity = COUNT, HVD_ERR_ARGUMENT, "overlap");
     ACCEPTED(HVD_ALLTOALL, r.input = out);
