@@ -25,8 +25,8 @@ enum { KEY_FORMAT = 256, MAX_REASONS = 8 };
 
 static const struct argp_option flags[] = {
     {"system", 's', "NAME", 0,
-     "C2, M2000, Pod16, Pod64, Bow-2000, Bow-Pod16, Bow-Pod64 or model "
-     "(M2000)",
+     "C2, M2000, Pod16, Pod64, Pod128, Pod256, Bow-2000, Bow-Pod16, "
+     "Bow-Pod64, Bow-Pod128, Bow-Pod256 or model (M2000)",
      0},
     {"target", 't', "CHIP", 0,
      "instead of the system's: mk1, mk2, bow, c600, or a JSON file", 0},

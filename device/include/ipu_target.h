@@ -108,7 +108,8 @@ int ipu_target_get_peaks(const ipu_target *target, ipu_target_peaks *peaks);
 
 /*
  * Chips stand in pairs, pairs on a ladder: each is joined to its neighbour in
- * the pair and to the chip above and below it.
+ * the pair and to the chip above and below it. Racks of such ladders are joined
+ * by the gateways of their boards.
  */
 typedef struct ipu_system {
     uint32_t size; /* sizeof(ipu_system), set by the caller */
@@ -122,10 +123,13 @@ typedef struct ipu_system {
     double gateway_bytes_per_second;   /* between racks, of a board; 0: none */
     int64_t streaming_bytes_per_board; /* DRAM */
     double watts_per_board;            /* 0: not known */
+    int32_t ipus_per_rack;             /* of a ladder; 0: all are on one */
+    int32_t reserved;
 } ipu_system;
 
-/* "C2", "M2000", "Bow-2000", "Pod16", "Pod64", "Bow-Pod16", "Bow-Pod64" or
- * "model" (one Mk2, no board). system->size must be set. */
+/* "C2"; "M2000", "Pod16", "Pod64", "Pod128", "Pod256"; "Bow-2000", "Bow-Pod16",
+ * "Bow-Pod64", "Bow-Pod128", "Bow-Pod256"; or "model" (one Mk2, no board).
+ * system->size must be set. */
 int ipu_system_find(const char *name, ipu_system *system);
 
 /* Bytes a second from chip to chip, one direction, when nothing else moves,
@@ -161,6 +165,9 @@ int ipu_system_get_peaks(const ipu_system *system, ipu_system_peaks *peaks);
  *                               chips, then the twos, fours, ...
  *   selection_order ("AUTO")    ZIGZAG, SNAKE, HOOF
  *   device_connection.type ("ALWAYS"), .version ("")
+ *   matmuls.poplar_options.availableMemoryProportion (0.6),
+ *   convolutions.poplar_options.availableMemoryProportion (0.6)
+ *                               by ipu_config_compile_options
  *   io_tiles.num_io_tiles (0), .place_ops_on_io_tiles (false),
  *           .available_memory_proportion (0.9)
  *   ipu_model.version ("ipu2"), .tiles_per_ipu (0: as the version has)
@@ -189,7 +196,7 @@ int ipu_config_load(ipu_config *config, const char *path);
  * returns the length it needs. */
 int64_t ipu_config_print(const ipu_config *config, char *text, int64_t size);
 
-enum { IPU_MAX_IPUS = 64 };
+enum { IPU_MAX_IPUS = 256 };
 
 /* One or several chips that run a program together. */
 typedef struct ipu_device {
@@ -207,6 +214,13 @@ typedef struct ipu_device {
  */
 int ipu_config_apply(const ipu_config *config, ipu_system *system,
                      ipu_device *devices, int32_t capacity);
+
+/* What the configuration says of compilations: availableMemoryProportion of
+ * matmuls and of convolutions. options->size must be set; the rest of it stays.
+ * IPU_ERR_ARGUMENT for one that is not within 0 and 1. */
+struct ipu_compile_options; /* ipu_compile.h */
+int ipu_config_compile_options(const ipu_config *config,
+                               struct ipu_compile_options *options);
 
 #ifdef __cplusplus
 }

@@ -23,7 +23,8 @@
 
 int ipu__find_system(const ipu_system *asked, int32_t ipus, ipu_system *system)
 {
-    static const char *const names[] = {"M2000", "Pod16", "Pod64"};
+    static const char *const names[] = {"M2000", "Pod16", "Pod64", "Pod128",
+                                        "Pod256"};
 
     system->size = sizeof *system;
     if (asked) {

@@ -8,6 +8,7 @@
  * four chips: 0 to 3, then 4 and 5 (twos), then 6 (all).
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/error.h"
@@ -94,6 +95,19 @@ static int check_norms(const ipu_config *config)
 /* ------------------------------------------------------------------ the chips
  */
 
+/* A rack of the simulated ones, or as many as are asked for. */
+static int32_t model_chips(const ipu_config *config)
+{
+    int32_t asked[IPU_MAX_IPUS], usual = 64;
+    int32_t n =
+        ipu__config_list(config, "auto_select_ipus", asked, IPU_MAX_IPUS);
+    int64_t sum = 0;
+
+    for (int32_t i = 0; i < n && i < IPU_MAX_IPUS; i++)
+        sum += asked[i] > 0 ? asked[i] : 0;
+    return sum > usual ? IPU_MAX_IPUS : usual;
+}
+
 static int find_system(const ipu_config *config, ipu_system *system)
 {
     const char *version = ipu__config_text(config, "device_connection.version");
@@ -104,7 +118,7 @@ static int find_system(const ipu_config *config, ipu_system *system)
     if (*version)
         IPU_TRY(ipu_target_find(version, &system->ipu));
     if (is_model(config)) {
-        system->ipus = IPU_MAX_IPUS; /* as many as are asked for */
+        system->ipus = model_chips(config);
         IPU_TRY(ipu_target_find(ipu__config_text(config, "ipu_model.version"),
                                 &system->ipu));
         if (tiles < 0 || tiles > 1 << 20)
@@ -213,7 +227,7 @@ static int select_any(const ipu_config *config, const ipu_system *system,
 
         if (count < 1 || count > IPU_MAX_IPUS || (count & (count - 1)))
             return REFUSE("Unsupported number of IPUs requested: %d; a device "
-                          "has 1, 2, 4, 8, 16, 32 or 64",
+                          "has 1, 2, 4, 8, 16, 32, 64, 128 or 256",
                           (int)count);
         while (first + count <= system->ipus && !take(taken, first, count))
             first += count;
@@ -258,7 +272,7 @@ int ipu_config_apply(const ipu_config *config, ipu_system *system,
                      ipu_device *devices, int32_t capacity)
 {
     ipu_system found = {.size = sizeof found};
-    ipu_device chosen[IPU_MAX_IPUS];
+    ipu_device *chosen;
     uint32_t size;
     int n;
 
@@ -272,12 +286,16 @@ int ipu_config_apply(const ipu_config *config, ipu_system *system,
     IPU_TRY(check_distribution(config));
     IPU_TRY(check_norms(config));
     IPU_TRY(find_system(config, &found));
+    chosen = calloc(IPU_MAX_IPUS, sizeof *chosen);
+    if (!chosen)
+        return ipu__fail_memory(IPU_MAX_IPUS * sizeof *chosen);
     n = choose(config, &found, chosen, capacity);
-    if (n < 0)
-        return n;
-    size = system->size;
-    *system = found;
-    system->size = size;
-    memcpy(devices, chosen, (size_t)n * sizeof *devices);
+    if (n >= 0) {
+        size = system->size;
+        *system = found;
+        system->size = size;
+        memcpy(devices, chosen, (size_t)n * sizeof *devices);
+    }
+    free(chosen);
     return n;
 }

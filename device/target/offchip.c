@@ -56,9 +56,12 @@ static int64_t cycles_of(const ipu_system *system, double seconds)
     return (int64_t)ceil(seconds * system->ipu.clock_hz - 1e-9);
 }
 
+/* Along half of a ladder, and through the racks. */
 static int64_t global_sync(const ipu_system *system)
 {
-    int64_t hops = 1 + system->ipus / 2 / 2;
+    int64_t racks = ipu__rack_of(system, system->ipus - 1);
+    int64_t ladder = racks > 0 ? system->ipus_per_rack : system->ipus;
+    int64_t hops = 1 + ladder / 2 / 2 + racks;
 
     if (system->ipus == 1)
         return system->ipu.sync_cycles;

@@ -13,6 +13,12 @@
  * they serve collectives over racks. So 8 + 4 links are inside of the
  * machine and 4 + 4 leave it, which with two gateway links of 100 Gbit/s
  * makes the 1.2 and 2.8 Tbit/s that its maker states.
+ *
+ * A rack has a ladder of 64 chips. From rack to rack data goes through the
+ * gateways of the boards that stand at the same place, so that a way is along
+ * the ladder of one rack, and then over as many gateway links as racks lie
+ * between. What such a link adds to the time of a hop is not published: it
+ * counts as one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +35,8 @@ struct known {
     double watts;
 };
 
+enum { RACK = 64 }; /* chips */
+
 #define GIB ((int64_t)1 << 30)
 
 /* The share of PCI Express that reaches a chip is a measurement, not a
@@ -40,9 +48,13 @@ static const struct known systems[] = {
     {"M2000", "mk2", 4, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
     {"Pod16", "mk2", 16, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
     {"Pod64", "mk2", 64, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
+    {"Pod128", "mk2", 128, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
+    {"Pod256", "mk2", 256, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
     {"Bow-2000", "bow", 4, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
     {"Bow-Pod16", "bow", 16, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
     {"Bow-Pod64", "bow", 64, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
+    {"Bow-Pod128", "bow", 128, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
+    {"Bow-Pod256", "bow", 256, 4, 4, 2, 5.5 / 32, 25e9, 256 * GIB, 0},
     {NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0},
 };
 
@@ -67,7 +79,8 @@ int ipu_system_find(const char *name, ipu_system *system)
     if (!k)
         return ipu__fail(IPU_ERR_NAME,
                          "there is no system '%s': C2, M2000, Pod16, Pod64, "
-                         "Bow-2000, Bow-Pod16, Bow-Pod64 or model",
+                         "Pod128, Pod256, Bow-2000, Bow-Pod16, Bow-Pod64, "
+                         "Bow-Pod128, Bow-Pod256 or model",
                          name);
     *system = (ipu_system){
         .size = system->size,
@@ -80,6 +93,7 @@ int ipu_system_find(const char *name, ipu_system *system)
         .gateway_bytes_per_second = k->gateway,
         .streaming_bytes_per_board = k->streaming,
         .watts_per_board = k->watts,
+        .ipus_per_rack = k->ipus < RACK ? k->ipus : RACK,
     };
     strncpy(system->name, k->name, sizeof system->name - 1);
     return ipu_target_find(k->chip, &system->ipu);
@@ -96,29 +110,49 @@ static int check(const ipu_system *system)
                          "a system of %d IPUs, %d a board: 1 to %d of them",
                          (int)system->ipus, (int)system->ipus_per_board,
                          IPU_MAX_IPUS);
+    if (system->ipus_per_rack < 0)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "a system of %d IPUs a rack: 1 or more, or 0: all",
+                         (int)system->ipus_per_rack);
     return ipu_target_check(&system->ipu);
+}
+
+int32_t ipu__rack_of(const ipu_system *system, int32_t ipu)
+{
+    return system->ipus_per_rack > 0 ? ipu / system->ipus_per_rack : 0;
+}
+
+static int32_t place_in_rack(const ipu_system *system, int32_t ipu)
+{
+    return ipu - ipu__rack_of(system, ipu) * system->ipus_per_rack;
 }
 
 int ipu_system_path(const ipu_system *system, int32_t from, int32_t to,
                     double *bytes_per_second, int32_t *hops)
 {
-    int32_t floors, across, links;
+    int32_t floors, across, links, racks;
+    double width;
 
     IPU_TRY(check(system));
     if (from < 0 || to < 0 || from >= system->ipus || to >= system->ipus)
         return ipu__fail(
             IPU_ERR_ARGUMENT, "a path from IPU %d to %d: '%s' has 0 to %d",
             (int)from, (int)to, system->name, (int)system->ipus - 1);
-    floors = abs(from / 2 - to / 2);
+    racks = abs(ipu__rack_of(system, from) - ipu__rack_of(system, to));
+    floors =
+        abs(place_in_rack(system, from) / 2 - place_in_rack(system, to) / 2);
     across = (from ^ to) & 1;
     links = system->links_in_pair;
     if (floors && (!across || system->links_to_next < links))
         links = system->links_to_next; /* the narrowest part of the way */
+    width = links * system->ipu.link_bytes_per_second;
+    if (racks &&
+        (floors + across == 0 || system->gateway_bytes_per_second < width))
+        width = system->gateway_bytes_per_second;
     if (hops)
-        *hops = floors + across;
+        *hops = floors + across + racks;
     if (bytes_per_second)
-        *bytes_per_second =
-            from == to ? 0 : links * system->ipu.link_bytes_per_second;
+        *bytes_per_second = from == to ? 0 : width;
     return IPU_OK;
 }
 

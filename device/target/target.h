@@ -46,4 +46,11 @@ int ipu__target_from_json(const char *path, struct json_t *root,
 /* IPU_ERR_ARGUMENT unless a caller's struct is as large as ours. */
 int ipu__check_size(const char *what, uint32_t size, size_t ours);
 
+/* The rack that a chip of the system is in, from 0 on. */
+int32_t ipu__rack_of(const ipu_system *system, int32_t ipu);
+
+/* IPU_ERR_ARGUMENT unless a product may be given such a part of a tile: more
+ * than 0, at most 1; or 0: not said. what: whose it is. */
+int ipu__check_proportion(const char *what, double proportion);
+
 #endif

@@ -58,8 +58,8 @@ assert len(document['rows']) > 15 and document['notes']
 @test "mistakes are one line" {
     is_wrong 2 "'speed' is not a group: memory, exchange, links, host, matmul, \
 matvec, convolution, reduction, broadcast or stencil; networks by itself" speed
-    is_wrong 2 "there is no system 'Pod3': C2, M2000, Pod16, Pod64, Bow-2000, \
-Bow-Pod16, Bow-Pod64 or model" --system Pod3
+    is_wrong 2 "there is no system 'Pod3': C2, M2000, Pod16, Pod64, Pod128, Pod256, \
+Bow-2000, Bow-Pod16, Bow-Pod64, Bow-Pod128, Bow-Pod256 or model" --system Pod3
     is_wrong 2 "there is no target 'mk7': mk1, mk2, bow (ipu1, ipu2, ipu21) or \
 c600, or a JSON file of your own" --target mk7
     is_wrong 2 "/nowhere/chip.json: cannot be read: No such file or directory" \

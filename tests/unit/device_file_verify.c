@@ -125,7 +125,7 @@ static const char *spoil_values(ipu_executable *e, int i)
     case 6: v->block = e->nblocks; return "has no place";
     case 7: v->inner = true; return "has no place";
     case 8: b->bytes -= 1; return "has no place";
-    case 9: v->shard = IPU_MAX_IPUS; return "is on IPU 64";
+    case 9: v->shard = IPU_MAX_IPUS; return "is on IPU 256";
     case 10: v->birth = -2; return "is never there";
     case 11: v->bound = true; return "1 values are bound to nothing";
     case 12: v->shape.dtype = 9; return "its shape: ";

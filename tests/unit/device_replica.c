@@ -625,6 +625,26 @@ END_TEST
 /* ---------------------------------------------------------------------- errors
  */
 
+/* A Pod256, each of whose chips is a replica: all of them meet. */
+START_TEST(there_are_as_many_replicas_as_a_pod256_has)
+{
+    static float in[256], out[256];
+    ipu_tensor t = device_floats(&d, "x", 1, SHAPE(1));
+
+    MUST(ipu_output(d.graph, "sum", ipu_cross_replica_sum(d.graph, t, 0)));
+    start(256);
+    for (int r = 0; r < 256; r++)
+        in[r] = (float)r;
+    connect("x", in, 256);
+    connect("sum", out, 256);
+    MUST(ipu_replicas_run(replicas));
+    for (int r = 0; r < 256; r++)
+        ck_assert_float_eq(out[r], 255 * 128);
+    MUST(ipu_replicas_check_equal(replicas));
+    MUST_FAIL(ipu_replica_count(257, 1), IPU_ERR_ARGUMENT, "1 to 256 of them");
+}
+END_TEST
+
 START_TEST(ipus_are_a_multiple_of_shards)
 {
     ck_assert_int_eq(ipu_replica_count(8, 2), 4);
@@ -635,7 +655,7 @@ START_TEST(ipus_are_a_multiple_of_shards)
     MUST_FAIL(ipu_replica_count(2, 4), IPU_ERR_ARGUMENT,
               "a replica takes 4 IPUs, one a shard, and there are 2");
     MUST_FAIL(ipu_replica_count(0, 1), IPU_ERR_ARGUMENT,
-              "replicas: 0 IPUs of 1 shards: 1 to 64 of them, and 1 or more");
+              "replicas: 0 IPUs of 1 shards: 1 to 256 of them, and 1 or more");
     MUST_FAIL(ipu_replica_count(4, 0), IPU_ERR_ARGUMENT, "0 shards");
 }
 END_TEST
@@ -773,6 +793,7 @@ static TCase *tcase_errors(void)
     TCase *tcase = tcase_create("errors");
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, there_are_as_many_replicas_as_a_pod256_has);
     tcase_add_test(tcase, ipus_are_a_multiple_of_shards);
     tcase_add_test(tcase, misuse_is_refused);
     tcase_add_loop_test(tcase, builders_refuse, 0, 2);

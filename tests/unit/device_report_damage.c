@@ -77,7 +77,7 @@ static const struct damage {
      ": pipeline: the ipu of entry 0 is -1: it is 0 to 4095"},
     {"programs.0", "7", ", programs[0]: must be an object"},
     {"programs.0.ipus", "0",
-     ", program 'training': it runs on 0 IPUs, from 0 on: 1 to 64, from 0 on"},
+     ", program 'training': it runs on 0 IPUs, from 0 on: 1 to 256, from 0 on"},
     {"programs.0.target", NULL, ", program 'training', target: is missing"},
     {"programs.0.target", "[]",
      ", program 'training', target: a target is one object, {\"tiles\": 1472, "

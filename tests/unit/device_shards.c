@@ -190,7 +190,7 @@ START_TEST(misuse_is_refused)
     MUST_FAIL(ipu_executable_sharding(d.executable, NULL, &all),
               IPU_ERR_ARGUMENT, "sharding: the system is NULL");
     if (_i == 0)
-        MUST_FAIL(ipu_shard(d.graph, 64), IPU_ERR_ARGUMENT, "shard 64");
+        MUST_FAIL(ipu_shard(d.graph, 256), IPU_ERR_ARGUMENT, "shard 256");
     else if (_i == 1)
         MUST_FAIL(ipu_shard_automatically(d.graph, 2), IPU_ERR_STATE,
                   "gradients already");

@@ -267,6 +267,44 @@ START_TEST(names_that_are_none_list_those_that_are)
 }
 END_TEST
 
+/* Racks of 64 are joined by the gateways of their boards. */
+START_TEST(pods_of_several_racks_are_joined_by_gateways)
+{
+    static const char *const names[] = {"Pod128", "Pod256", "Bow-Pod128",
+                                        "Bow-Pod256"};
+    ipu_system pod = system_of(names[_i]), rack = system_of("Pod64");
+    double width, within;
+    int64_t sync, alone;
+    int32_t hops, last = pod.ipus - 1;
+
+    ck_assert_int_eq(pod.ipus, _i % 2 ? 256 : 128);
+    ck_assert_str_eq(pod.ipu.name, _i < 2 ? "mk2" : "bow");
+    MUST(ipu_system_path(&pod, 0, 2, &within, &hops));
+    ck_assert_int_eq(hops, 1);
+    /* To the same place of the next rack: over one gateway. */
+    MUST(ipu_system_path(&pod, 5, 69, &width, &hops));
+    ck_assert_int_eq(hops, 1);
+    ck_assert_double_eq(width, pod.gateway_bytes_per_second);
+    ck_assert_double_lt(width, within);
+    /* 63 is 31 floors up. */
+    MUST(ipu_system_path(&pod, 63, 64, &width, &hops));
+    ck_assert_int_eq(hops, 31 + 1 + 1);
+    ck_assert_double_eq(width, pod.gateway_bytes_per_second);
+    MUST(ipu_system_path(&pod, 0, last, &width, &hops));
+    ck_assert_int_eq(hops, 31 + 1 + last / 64);
+    MUST(ipu_model_global_sync(&pod, &sync));
+    MUST(ipu_model_global_sync(&rack, &alone));
+    if (_i < 2)
+        ck_assert_int_gt(sync, alone);
+    pod.ipus_per_rack = 0; /* one ladder */
+    MUST(ipu_system_path(&pod, 63, 64, &width, &hops));
+    ck_assert_int_eq(hops, 2);
+    pod.ipus_per_rack = -1;
+    MUST_FAIL(ipu_system_path(&pod, 0, 1, &width, &hops), IPU_ERR_ARGUMENT,
+              "a system of -1 IPUs a rack");
+}
+END_TEST
+
 START_TEST(sizes_must_be_set)
 {
     ipu_target target = chip("mk1"), none = {.size = 4};
@@ -281,10 +319,10 @@ START_TEST(sizes_must_be_set)
     system = system_of("C2");
     MUST_FAIL(ipu_system_get_peaks(&system, &all), IPU_ERR_ARGUMENT,
               "size is 0");
-    system.ipus = 65;
+    system.ipus = 257;
     all.size = sizeof all;
     MUST_FAIL(ipu_system_get_peaks(&system, &all), IPU_ERR_ARGUMENT,
-              "a system of 65 IPUs, 2 a board: 1 to 64 of them");
+              "a system of 257 IPUs, 2 a board: 1 to 256 of them");
 }
 END_TEST
 
@@ -308,6 +346,8 @@ static TCase *tcase_refusals(void)
     TCase *tcase = tcase_create("refusals");
 
     tcase_add_test(tcase, names_that_are_none_list_those_that_are);
+    tcase_add_loop_test(tcase, pods_of_several_racks_are_joined_by_gateways, 0,
+                        4);
     tcase_add_test(tcase, sizes_must_be_set);
     tcase_add_test(tcase, fields_out_of_range_are_named);
     return tcase;

@@ -279,7 +279,7 @@ static const struct {
      "--tie has the first and the last stage share an IPU: there must be 3 "
      "--stages or more, and --schedule grouped or sequential"},
     {OPTIONS_CHAR_GPT, "--stages 2 --replicas 0",
-     "--replicas: '0' is not a whole number from 1 to 64"},
+     "--replicas: '0' is not a whole number from 1 to 256"},
     {OPTIONS_CHAR_GPT, "--stages 4 --tie --schedule interleaved",
      "--tie has the first and the last stage share an IPU: there must be 3 "
      "--stages or more, and --schedule grouped or sequential"},
