@@ -31,6 +31,7 @@
 #include "compiler/draft.h"
 #include "compiler/program.h"
 #include "graph/error.h"
+#include "target/cost.h"
 #include "target/plans.h"
 #include "target/target.h"
 
@@ -116,6 +117,17 @@ static int run_passes(const ipu_graph *graph, uint32_t without,
     return without & IPU_PASS_OUTLINE ? IPU_OK : ipu__outline(e);
 }
 
+static void take_proportions(const ipu_compile_options *o,
+                             struct ipu_executable *e)
+{
+    e->proportions[IPU__MATMUL] = ipu__proportion_of(
+        o->matmul_memory_proportion > 0 ? o->matmul_memory_proportion
+                                        : o->available_memory_proportion);
+    e->proportions[IPU__CONVOLUTION] = ipu__proportion_of(
+        o->convolution_memory_proportion > 0 ? o->convolution_memory_proportion
+                                             : o->available_memory_proportion);
+}
+
 static int build(const ipu_graph *graph, const ipu_compile_options *options,
                  int64_t beside_bodies, struct ipu_executable *e)
 {
@@ -125,6 +137,7 @@ static int build(const ipu_graph *graph, const ipu_compile_options *options,
         e->target = *options->target;
         e->target.size = sizeof e->target;
     }
+    take_proportions(options, e);
     IPU_TRY(ipu__compile_loops(graph, options, beside_bodies, e));
     return run_passes(graph, options->without, e);
 }
@@ -287,6 +300,17 @@ int ipu__compile(const ipu_graph *graph, const ipu_compile_options *options,
     return status;
 }
 
+int ipu__check_compile_options(const ipu_compile_options *o)
+{
+    IPU_TRY(ipu__check_size("options", o->size, sizeof *o));
+    IPU_TRY(ipu__check_proportion("available_memory_proportion",
+                                  o->available_memory_proportion));
+    IPU_TRY(ipu__check_proportion("matmul_memory_proportion",
+                                  o->matmul_memory_proportion));
+    return ipu__check_proportion("convolution_memory_proportion",
+                                 o->convolution_memory_proportion);
+}
+
 int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,
                      ipu_executable **executable)
 {
@@ -297,7 +321,7 @@ int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,
                          !graph     ? "the graph"
                          : !options ? "options"
                                     : "the place for an executable");
-    IPU_TRY(ipu__check_size("options", options->size, sizeof *options));
+    IPU_TRY(ipu__check_compile_options(options));
     IPU_TRY(ipu__kernels_check());
     if (options->target)
         IPU_TRY(ipu_target_check(options->target));

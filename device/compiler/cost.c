@@ -95,6 +95,18 @@ static void look_where(const struct ipu_executable *e,
     work->parts = tiles_of_a_sum(work, s.used);
 }
 
+/* Of a tile's memory, what the part may take in between; 0: it is no
+ * product. */
+static double proportion_of(const struct ipu_executable *e,
+                            const struct ipu__step_op *part)
+{
+    double said = part->attributes.proportion;
+
+    if (!part->op->product)
+        return 0;
+    return said > 0 ? said : e->proportions[part->op->product];
+}
+
 static struct ipu__work work_of(const struct ipu_executable *e,
                                 const struct ipu__step *step,
                                 const struct ipu__step_op *part,
@@ -118,6 +130,7 @@ static struct ipu__work work_of(const struct ipu_executable *e,
         call.op->cost(&call, &work);
     else
         guess(&call, &work);
+    work.product.available_memory_proportion = proportion_of(e, part);
     look_where(e, part, &work);
     return work;
 }
@@ -403,8 +416,13 @@ int ipu__cost(struct ipu_executable *e)
     IPU_TRY(find_received(e));
     for (int32_t i = 0; i < e->nsteps; i++) {
         struct ipu__step *step = &e->steps[i];
+        struct ipu__step_op place;
 
         step->cycles.size = sizeof step->cycles;
+        step->proportion = 0;
+        if (ipu__nparts(step) > 0)
+            step->proportion =
+                proportion_of(e, ipu__part_of(e, step, 0, &place));
         IPU_TRY(count_step(e, step, 0, &step->cycles, &step->busy_tiles));
         IPU_TRY(ipu__progress(e->progress,
                               e->alike ? "cost to share code" : "cost", i + 1,

@@ -75,6 +75,7 @@ int ipu_executable_step(const ipu_executable *executable, int32_t step,
         .code_of = s->body ? s->body - 1 : step,
         .calls = s->calls > 1 ? s->calls : 1,
         .copied_bytes = s->copied_bytes,
+        .available_memory_proportion = s->proportion,
     };
     info->size = size;
     return IPU_OK;

@@ -8,6 +8,7 @@
 #include "compiler/program.h"
 #include "graph/error.h"
 #include "streams/streams.h"
+#include "target/cost.h"
 
 struct text {
     char *data;
@@ -138,6 +139,8 @@ static void add_step(struct text *text, const struct ipu_executable *e,
         add(text, "  code of step %d", (int)step->body - 1);
     else if (step->calls > 1)
         add(text, "  code shared by %d steps", (int)step->calls);
+    if (step->proportion > 0 && step->proportion != ipu__proportion_of(0))
+        add(text, "  of %g of a tile", step->proportion);
     add(text, "\n");
 }
 

@@ -105,6 +105,7 @@ struct ipu__step {
     int32_t body, calls, copies; /* calls: how many steps run it; 0: one */
     int64_t copied_bytes, held_bytes;
     /* On the chip */
+    double proportion; /* of a tile's memory, of a product; else 0 */
     ipu_cycles cycles;
     int64_t busy_tiles;   /* that compute */
     int64_t messages;     /* in which what follows comes */
@@ -178,6 +179,8 @@ struct ipu_executable {
     int32_t nparts;
     int32_t nstreams;
     ipu_target target;
+    /* That products have which say nothing themselves, by their kind. */
+    double proportions[IPU__CONVOLUTION + 1];
     struct ipu__tile *tiles; /* [target.tiles] */
     int64_t code_bytes;      /* on each tile, with the two below */
     int64_t exchange_code_bytes;
@@ -206,6 +209,9 @@ struct ipu_executable {
      * alone are more than the chip has. */
     bool hopeless;
 };
+
+/* IPU_ERR_ARGUMENT for what no compilation can have. */
+int ipu__check_compile_options(const ipu_compile_options *options);
 
 /* What a compilation is told by other parts of the compiler. */
 struct ipu__setting {

@@ -412,7 +412,7 @@ static const struct remedy {
     [IPU_REMEDY_RECOMPUTE] = {"recompute", recompute, 1},
     [IPU_REMEDY_OFFLOAD] = {"offload", offload, 1},
     [IPU_REMEDY_OFFLOAD_ALL] = {"offload all", offload_all, 1},
-    [IPU_REMEDY_SHARD] = {"shard", shard, IPU_MAX_IPUS},
+    [IPU_REMEDY_SHARD] = {"shard", shard, 64},
     [IPU_REMEDY_PIPELINE] = {"pipeline", cut_into_stages, IPU_MAX_STAGES},
     [IPU_REMEDY_PLACEMENT] = {"placement", place, 1},
 };
@@ -631,7 +631,7 @@ static int check_arguments(const ipu_graph *graph,
                          !graph     ? "the graph"
                          : !options ? "options"
                                     : "the place for it");
-    IPU_TRY(ipu__check_size("options", options->size, sizeof *options));
+    IPU_TRY(ipu__check_compile_options(options));
     IPU_TRY(ipu__check_size("remedy", remedy->size, sizeof *remedy));
     if (!ipu_remedy_name(kind))
         return ipu__fail(IPU_ERR_ARGUMENT, "remedy: there is none number %d",

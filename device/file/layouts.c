@@ -56,15 +56,16 @@ LAYOUT(ipu__node_layout, "a node", node);
 
 #define STRUCT struct ipu__attributes
 static const struct ipu__member attributes[] = {
-    MEMBER(1, IPU__INT32, stride),   MEMBER(2, IPU__INT32, dilation),
-    MEMBER(3, IPU__INT32, pad),      MEMBER(4, IPU__INT32, pad_after),
-    MEMBER(5, IPU__INT32, groups),   MEMBER(6, IPU__INT32, size),
-    MEMBER(7, IPU__BOOL, transpose), MEMBER(8, IPU__REAL, scale),
-    MEMBER(9, IPU__REAL, offset),    MEMBER(10, IPU__REAL, factors),
-    MEMBER(11, IPU__INT64, seed),    MEMBER(12, IPU__INT64, view),
-    MEMBER(13, IPU__INT32, axis),    MEMBER(14, IPU__INT32, order),
-    MEMBER(15, IPU__INT64, starts),  MEMBER(16, IPU__BOOL, axes),
-    MEMBER(17, IPU__BOOL, keep),     SHAPE(18, shape),
+    MEMBER(1, IPU__INT32, stride),     MEMBER(2, IPU__INT32, dilation),
+    MEMBER(3, IPU__INT32, pad),        MEMBER(4, IPU__INT32, pad_after),
+    MEMBER(5, IPU__INT32, groups),     MEMBER(6, IPU__INT32, size),
+    MEMBER(7, IPU__BOOL, transpose),   MEMBER(8, IPU__REAL, scale),
+    MEMBER(9, IPU__REAL, offset),      MEMBER(10, IPU__REAL, factors),
+    MEMBER(11, IPU__INT64, seed),      MEMBER(12, IPU__INT64, view),
+    MEMBER(13, IPU__INT32, axis),      MEMBER(14, IPU__INT32, order),
+    MEMBER(15, IPU__INT64, starts),    MEMBER(16, IPU__BOOL, axes),
+    MEMBER(17, IPU__BOOL, keep),       SHAPE(18, shape),
+    MEMBER(21, IPU__REAL, proportion),
 };
 LAYOUT(ipu__attributes_layout, "what an op is told", attributes);
 #undef STRUCT
@@ -162,6 +163,7 @@ static const struct ipu__member executable[] = {
     MEMBER(18, IPU__INT64, info.shared_code_bytes),
     MEMBER(19, IPU__INT64, info.automatic_bytes),
     MEMBER(20, IPU__INT64, info.tile_bytes_without),
+    MEMBER(21, IPU__REAL, proportions),
 };
 LAYOUT(ipu__executable_layout, "a program", executable);
 #undef STRUCT
@@ -239,6 +241,7 @@ static const struct ipu__member step[] = {
     MEMBER(34, IPU__INT64, copied_bytes),
     MEMBER(35, IPU__INT64, held_bytes),
     MEMBER(36, IPU__INT64, cycles.waiting),
+    MEMBER(37, IPU__REAL, proportion),
 };
 LAYOUT(ipu__step_layout, "a step", step);
 #undef STRUCT

@@ -64,6 +64,7 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
     ipu_tensor parts[IPU__MAX_INPUTS];
     ipu_tensor dy = derivatives[node.output];
     struct ipu__source asked = g->source;
+    double proportion = g->proportion;
     int32_t shard = g->shard;
 
     if (node.loop)
@@ -73,6 +74,7 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
     /* A derivative comes from where its op does. */
     g->source = g->tensors[node.output].source;
     g->shard = g->tensors[node.output].shard + 1;
+    g->proportion = node.attributes.proportion;
     if (!node.op->gradient)
         return ipu__graph_fail(g, ipu__fail(IPU_ERR_ARGUMENT,
                                             "%s has no derivative",
@@ -84,6 +86,7 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
     node.op->gradient(g, &node, needed, dy, parts);
     g->source = asked;
     g->shard = shard;
+    g->proportion = proportion;
     for (int i = 0; i < node.op->ninputs && g->status >= 0; i++)
         if (needed[node.inputs[i]])
             accumulate_of(g, node.inputs[i], &derivatives[node.inputs[i]],

@@ -278,6 +278,8 @@ static int add_node(ipu_graph *g, const struct ipu__op *op,
     IPU_TRY(ipu__check_closed(g, op->name));
     if (attributes)
         node.attributes = *attributes;
+    if (op->product && node.attributes.proportion == 0)
+        node.attributes.proportion = g->proportion;
     for (int i = 0; i < op->ninputs; i++) {
         node.inputs[i] = ipu__index(g, inputs[i]);
         if (node.inputs[i] < 0)

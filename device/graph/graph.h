@@ -37,6 +37,8 @@ struct ipu__attributes {
     bool axes[IPU_MAX_DIMS];      /* that are reduced */
     bool keep;                    /* reduced ones, as extents of 1 */
     struct ipu__shape shape;      /* of the output, where inputs do not tell */
+    double proportion;            /* of a product: of a tile's memory, for what
+                                     it needs in between; 0: not said */
     ipu_host_fn fn;               /* of the host */
     void *context;                /* borrowed as long as engines run */
 };
@@ -202,12 +204,13 @@ struct ipu_graph {
     int32_t nfeeds, feed_capacity;
     struct ipu__enqueue *enqueues; /* owned */
     int32_t nenqueues, enqueue_capacity;
-    int32_t region;  /* that is being built, + 1; 0: none */
-    int32_t derived; /* as in nodes: what is being differentiated; 0: none */
-    int32_t beside;  /* as in nodes */
-    int32_t shard;   /* that is being built on, + 1; 0: where inputs are */
-    bool recompute;  /* derivatives read activations computed again */
-    bool unrolls;    /* a loop of a known length becomes its iterations */
+    int32_t region;    /* that is being built, + 1; 0: none */
+    int32_t derived;   /* as in nodes: what is being differentiated; 0: none */
+    int32_t beside;    /* as in nodes */
+    int32_t shard;     /* that is being built on, + 1; 0: where inputs are */
+    double proportion; /* of products that are being built; 0: not said */
+    bool recompute;    /* derivatives read activations computed again */
+    bool unrolls;      /* a loop of a known length becomes its iterations */
     struct ipu__source source; /* of what is being built */
     struct ipu__rounding rounding;
     int status;    /* of the first failure, which stops all building */

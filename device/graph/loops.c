@@ -68,6 +68,7 @@ static int open_block(ipu_graph *g, const struct request *r,
 {
     IPU_TRY(ipu_graph_new(&block->graph));
     block->graph->parent = g;
+    block->graph->proportion = g->proportion;
     block->graph->source = g->source;
     block->graph->recompute = g->recompute;
     block->graph->unrolls = g->unrolls;

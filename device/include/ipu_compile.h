@@ -64,6 +64,17 @@ typedef struct ipu_compile_options {
                                     not what would change that, for which the
                                     program is compiled with each remedy */
     int32_t reserved;
+    /* Of a tile's memory, the part that a product may take for what it fetches
+     * and adds up in between: Poplar's availableMemoryProportion. Less of it
+     * makes plans with less temporary memory and more cycles, which change no
+     * bit of a result. More than 0, at most 1; 0: 0.6. A product for which that
+     * is too little takes the least that will do. */
+    double available_memory_proportion;
+    /* ... for matrix products (attention too), and for convolutions and their
+     * derivatives; 0: as above. What ipu_available_memory_proportion has said
+     * of a product counts before all of these. */
+    double matmul_memory_proportion;
+    double convolution_memory_proportion;
 } ipu_compile_options;
 
 /* The same, with options. */
@@ -126,6 +137,8 @@ typedef struct ipu_step_info {
     int64_t copied_bytes;   /* to where that code has its operands and back, on
                                the tile that has most: their cycles are among
                                compute_cycles */
+    double available_memory_proportion; /* of a product, or a fused step that
+                                           begins with one; else 0 */
 } ipu_step_info;
 
 int ipu_executable_step(const ipu_executable *executable, int32_t step,

@@ -61,6 +61,15 @@ ipu_tensor ipu_variable(ipu_graph *graph, const char *name, ipu_dtype dtype,
 int ipu_map(ipu_graph *graph, ipu_tensor tensor, int32_t first_tile,
             int32_t tiles);
 
+/*
+ * Products (matmul, attention, convolutions) that are built from here on may
+ * take this part of a tile's memory for what they fetch and add up in between:
+ * more than 0, at most 1; 0, as at first: as ipu_compile_options says.
+ * Derivatives have the proportion of the product that they are of. Less of it
+ * is less temporary memory and more cycles, and changes no bit of a result.
+ */
+int ipu_available_memory_proportion(ipu_graph *graph, double proportion);
+
 /* ---------------------------------------------------------- derivatives */
 
 /*

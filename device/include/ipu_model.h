@@ -126,6 +126,10 @@ typedef struct ipu_product {
     int32_t of_kernel; /* 1: the derivative of a convolution's kernel */
     int32_t grouped;   /* 1: batch counts groups of channels of a convolution,
                           which may be computed together */
+    /* Of a tile's memory, the part that it may take for what it fetches and
+     * adds up in between; 0: 0.6. If no plan is content with that, the one that
+     * takes least is made. */
+    double available_memory_proportion;
 } ipu_product;
 
 /* How a product is spread: the grid of tiles, and in how many slices of k the

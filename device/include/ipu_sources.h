@@ -11,6 +11,8 @@
 
 #define IPU_HERE(graph) ipu_at(graph, __FILE__, __LINE__)
 #define ipu_map(graph, ...) ipu_map(IPU_HERE(graph), __VA_ARGS__)
+#define ipu_available_memory_proportion(graph, ...)                            \
+    ipu_available_memory_proportion(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_input(graph, ...) ipu_input(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_variable(graph, ...) ipu_variable(IPU_HERE(graph), __VA_ARGS__)
 #define ipu_conv2d(graph, ...) ipu_conv2d(IPU_HERE(graph), __VA_ARGS__)

@@ -420,6 +420,7 @@ const struct ipu__op ipu__conv2d = {
     .name = "conv2d",
     .ninputs = 2,
     .in_place = -1,
+    .product = IPU__CONVOLUTION,
     .shape = ipu__conv_shape,
     .scratch = scratch,
     .run = run,

@@ -214,6 +214,7 @@ const struct ipu__op ipu__matmul = {
     .name = "matmul",
     .ninputs = 2,
     .in_place = -1,
+    .product = IPU__MATMUL,
     .shape = shape,
     .run = run,
     .run_in_parts = run_in_parts,

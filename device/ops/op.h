@@ -51,6 +51,8 @@ struct ipu__moves {
     int64_t to_offset, from_offset;
 };
 
+enum ipu__product_kind { IPU__NO_PRODUCT, IPU__MATMUL, IPU__CONVOLUTION };
+
 struct ipu__op {
     const char *name;
     int ninputs;
@@ -94,6 +96,9 @@ struct ipu__op {
     int loops;
     /* Why these are only an estimate; NULL: they are instructions. Static. */
     const char *estimate;
+    /* It multiplies, with a plan (target/product.c): as which of the kinds to
+     * which a program may give memory. */
+    enum ipu__product_kind product;
     /* It means more where replicas run than its run function does: it must
      * neither be computed while compiling nor be left out. */
     bool collective;

@@ -42,6 +42,7 @@ const struct ipu__json_member ipu__step_json[] = {
     STEP(INT32_OR_0, calls),
     STEP(INT32_OR_0, code_of),
     STEP(INT64_OR_0, copied_bytes),
+    STEP(REAL_OR_0, available_memory_proportion),
     END};
 
 #define BLOCK(kind, field) M(struct ipu__profile_block, kind, field)
@@ -196,7 +197,9 @@ static json_t *pack_one(const struct ipu__json_member *m, const char *at)
     case IPU__JSON_INT64:
     case IPU__JSON_INT64_OR_0:
         return json_integer(*(const int64_t *)(const void *)at);
-    case IPU__JSON_REAL: return json_real(*(const double *)(const void *)at);
+    case IPU__JSON_REAL:
+    case IPU__JSON_REAL_OR_0:
+        return json_real(*(const double *)(const void *)at);
     case IPU__JSON_BOOL: return json_boolean(*(const bool *)(const void *)at);
     default: return text_or_null(*(const char *const *)(const void *)at);
     }
@@ -269,6 +272,10 @@ static int unpack_one(const struct ipu__json_member *m, const char *where,
         return value ? unpack_integer(m, where, value, at) : IPU_OK;
     case IPU__JSON_INT32:
     case IPU__JSON_INT64: return unpack_integer(m, where, value, at);
+    case IPU__JSON_REAL_OR_0:
+        if (!value)
+            return IPU_OK;
+        __attribute__((fallthrough));
     case IPU__JSON_REAL:
         if (!json_is_number(value))
             return unfit(where, m->name, value, "a number");

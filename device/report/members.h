@@ -19,7 +19,8 @@ enum ipu__json_type {
     IPU__JSON_TEXT_OR_NULL,
     /* 0 where it is missing: since the first version of profiles. */
     IPU__JSON_INT32_OR_0,
-    IPU__JSON_INT64_OR_0
+    IPU__JSON_INT64_OR_0,
+    IPU__JSON_REAL_OR_0
 };
 
 /* A list of them ends with a NULL name. */

@@ -11,6 +11,7 @@
 
 #include "report/analysis.h"
 #include "report/print.h"
+#include "target/cost.h"
 
 enum { BINS = 8, BUCKETS = 16, LARGEST = 12, BAR = 24 };
 
@@ -33,6 +34,29 @@ static void print_shared(const struct ipu__program *p, struct ipu__text *text)
                   ipu__bytes_text((double)p->memory.shared_code_bytes, a));
 }
 
+/* What products may take, where that is not the usual: the most and the least,
+ * if they are not the same. */
+static void print_proportions(const struct ipu__program *p,
+                              struct ipu__text *text)
+{
+    double least = 1, most = 0;
+
+    for (int32_t i = 0; i < p->nsteps; i++) {
+        double proportion = p->steps[i].available_memory_proportion;
+
+        if (proportion > 0 && proportion < least)
+            least = proportion;
+        if (proportion > most)
+            most = proportion;
+    }
+    if (most == 0 || (least == most && most == ipu__proportion_of(0)))
+        return;
+    ipu__text_put(text, "  available to a product: %g of a tile", least);
+    if (most > least)
+        ipu__text_put(text, " to %g", most);
+    ipu__text_put(text, "\n");
+}
+
 static void print_sums(const struct ipu__program *p, struct ipu__text *text)
 {
     int64_t bytes[IPU_NUM_CATEGORIES];
@@ -49,6 +73,7 @@ static void print_sums(const struct ipu__program *p, struct ipu__text *text)
     if (p->memory.remote_bytes > 0)
         ipu__text_put(text, "  beside the chip: %s\n",
                       ipu__bytes_text((double)p->memory.remote_bytes, a));
+    print_proportions(p, text);
     if (p->memory.shared_code_bytes > 0)
         print_shared(p, text);
     for (ipu_category c = 0; c < IPU_NUM_CATEGORIES; c++) {

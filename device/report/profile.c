@@ -292,7 +292,9 @@ static bool step_is_possible(const struct ipu__program *p,
            s->fullest_tile < ipu__program_tiles(p) && s->block >= -1 &&
            s->block < p->nblocks && s->ipu >= p->ipu &&
            s->ipu - p->ipu < p->ipus && s->calls >= 0 && s->code_of >= 0 &&
-           s->code_of < p->nsteps && s->copied_bytes >= 0;
+           s->available_memory_proportion >= 0 &&
+           s->available_memory_proportion <= 1 && s->code_of < p->nsteps &&
+           s->copied_bytes >= 0;
 }
 
 static bool sums_are_possible(const struct ipu__program *p)

@@ -30,6 +30,7 @@ struct ipu__profile_step {
     bool again;    /* it computes an activation again */
     int64_t compute, exchange, sync, host, total;
     int64_t exchange_bytes, temporary_bytes;
+    double available_memory_proportion; /* of a product; else 0 */
     double flops;
     int32_t element_bytes; /* of what it makes */
     int32_t busy_tiles;

@@ -25,6 +25,7 @@ struct attribute {
 
 static const struct attribute attributes[] = {
     {"auto_select_ipus", "[]", NULL},
+    {"convolutions.poplar_options.availableMemoryProportion", "0.6", NULL},
     {"device_connection.type", "\"ALWAYS\"",
      " ALWAYS ON_DEMAND PRE_COMPILE NEVER "},
     {"device_connection.version", "\"\"", NULL},
@@ -35,6 +36,7 @@ static const struct attribute attributes[] = {
     {"io_tiles.place_ops_on_io_tiles", "false", NULL},
     {"ipu_model.tiles_per_ipu", "0", NULL},
     {"ipu_model.version", "\"ipu2\"", " ipu1 ipu2 ipu21 "},
+    {"matmuls.poplar_options.availableMemoryProportion", "0.6", NULL},
     {"norms.experimental.distributed_batch_norm_replica_group_size", "1", NULL},
     {"select_ipus", "[]", NULL},
     {"selection_order", "\"AUTO\"", " AUTO ZIGZAG SNAKE HOOF "},
@@ -166,14 +168,28 @@ static int check_choice(const struct attribute *a, const json_t *value)
                      a->name, json_string_value(value), a->choices);
 }
 
+/* Poplar's options are words, also those that are numbers. */
+static json_t *number_in(const struct attribute *a, json_t *value)
+{
+    json_t *number;
+
+    if (!strstr(a->name, ".poplar_options.") || !json_is_string(value))
+        return value;
+    number = parse(json_string_value(value));
+    json_decref(value);
+    return number;
+}
+
 /* Takes value over. */
 static int set(ipu_config *config, const char *name, json_t *value)
 {
     const struct attribute *a = find(name);
     json_t *standard = a ? parse(a->value) : NULL;
-    const char *wanted = a ? expected(standard, value) : NULL;
+    const char *wanted;
     int status = IPU_OK;
 
+    value = a ? number_in(a, value) : value;
+    wanted = a ? expected(standard, value) : NULL;
     json_decref(standard);
     if (!a) {
         status = unknown(name);
@@ -323,6 +339,29 @@ int64_t ipu_config_print(const ipu_config *config, char *text, int64_t size)
 }
 
 /* ------------------------------------------------------- for apply.c */
+
+int ipu_config_compile_options(const ipu_config *config,
+                               ipu_compile_options *options)
+{
+    static const char matmuls[] =
+        "matmuls.poplar_options.availableMemoryProportion";
+    static const char convolutions[] =
+        "convolutions.poplar_options.availableMemoryProportion";
+    double matmul, convolution;
+
+    if (!config || !options)
+        return ipu__fail(IPU_ERR_ARGUMENT, "config: %s is NULL",
+                         config ? "the place for compile options"
+                                : "the configuration");
+    IPU_TRY(ipu__check_size("compile options", options->size, sizeof *options));
+    matmul = ipu__config_real(config, matmuls);
+    convolution = ipu__config_real(config, convolutions);
+    IPU_TRY(ipu__check_proportion(matmuls, matmul));
+    IPU_TRY(ipu__check_proportion(convolutions, convolution));
+    options->matmul_memory_proportion = matmul;
+    options->convolution_memory_proportion = convolution;
+    return IPU_OK;
+}
 
 static const json_t *get(const ipu_config *config, const char *attribute)
 {

@@ -91,6 +91,15 @@ int ipu__product_beside(const ipu_target *target, const ipu_product *product,
                         int64_t others, struct ipu__plans *plans,
                         ipu_plan *plan, ipu_cycles *cycles);
 
+/* The same within so much room of a tile, or less if the product is to take
+ * less. */
+int ipu__product_within(const ipu_target *target, const ipu_product *product,
+                        int64_t room, struct ipu__plans *plans, ipu_plan *plan,
+                        ipu_cycles *cycles);
+
+/* The proportion of a tile that a product may take, if so much was said. */
+double ipu__proportion_of(double said);
+
 /* Add what comes before, with all of its cycles. The larger temporary memory
  * counts. */
 void ipu__follow(ipu_cycles *cycles, const ipu_cycles *before);

@@ -24,6 +24,7 @@ enum { FIRST_SIZE = 64 };
 struct entry {
     ipu_product product;
     int64_t room;
+    int64_t share; /* that it was to be content with; 0: with the room */
     struct ipu__choice choice;
     int32_t next; /* of the same place; -1: none */
 };
@@ -80,7 +81,7 @@ const struct ipu__choice *ipu__plans_find(const struct ipu__plans *plans,
          i = plans->entries[i].next) {
         const struct entry *e = &plans->entries[i];
 
-        if (room <= e->room && e->choice.needs <= room &&
+        if (e->share == 0 && room <= e->room && e->choice.needs <= room &&
             same(&e->product, product))
             return &e->choice;
     }
@@ -116,13 +117,36 @@ static bool grow(struct ipu__plans *plans)
     return true;
 }
 
+const struct ipu__choice *ipu__plans_find_share(const struct ipu__plans *plans,
+                                                const ipu_product *product,
+                                                int64_t room, int64_t share)
+{
+    if (plans->count == 0)
+        return NULL;
+    for (int32_t i = plans->places[place_of(plans, product)]; i >= 0;
+         i = plans->entries[i].next) {
+        const struct entry *e = &plans->entries[i];
+
+        if (e->share == share && e->room == room && same(&e->product, product))
+            return &e->choice;
+    }
+    return NULL;
+}
+
 int ipu__plans_add(struct ipu__plans *plans, const ipu_product *product,
                    int64_t room, const struct ipu__choice *choice)
 {
+    return ipu__plans_add_share(plans, product, room, 0, choice);
+}
+
+int ipu__plans_add_share(struct ipu__plans *plans, const ipu_product *product,
+                         int64_t room, int64_t share,
+                         const struct ipu__choice *choice)
+{
     if (plans->count == plans->capacity && !grow(plans))
         return ipu__fail_memory((size_t)plans->count * sizeof *plans->entries);
-    plans->entries[plans->count] =
-        (struct entry){.product = *product, .room = room, .choice = *choice};
+    plans->entries[plans->count] = (struct entry){
+        .product = *product, .room = room, .share = share, .choice = *choice};
     link_entry(plans, plans->count++);
     return IPU_OK;
 }

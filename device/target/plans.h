@@ -32,4 +32,13 @@ const struct ipu__choice *ipu__plans_find(const struct ipu__plans *plans,
 int ipu__plans_add(struct ipu__plans *plans, const ipu_product *product,
                    int64_t room, const struct ipu__choice *choice);
 
+/* The same of a plan that was asked to be content with share, where the usual
+ * one has room. */
+const struct ipu__choice *ipu__plans_find_share(const struct ipu__plans *plans,
+                                                const ipu_product *product,
+                                                int64_t room, int64_t share);
+int ipu__plans_add_share(struct ipu__plans *plans, const ipu_product *product,
+                         int64_t room, int64_t share,
+                         const struct ipu__choice *choice);
+
 #endif

@@ -41,19 +41,26 @@
 #include "target/plans.h"
 #include "target/target.h"
 
-/* Of a tile, for what a product fetches and adds up in between. */
-static const double TEMPORARY_SHARE = 0.6;
+/* Of a tile, for what a product fetches and adds up in between, as Graphcore's
+ * libraries have it unless they are told otherwise. */
+static const double USUAL_PROPORTION = 0.6;
 
 /* Of a vertex with its loops, and of adding up. */
 enum { PRODUCT_CODE_BYTES = 624 };
 
-/* Room, of a tile: more than any product asks; and a tile's memory that no
- * product fills. */
+/* Room, of a tile: more than any product asks. */
 #define UNLIMITED (INT64_C(1) << 60)
-#define ROOMY_TILE (INT64_C(1) << 49)
 
 /* Years on any chip; cycles still count in 64 bits. */
 static const double MOST_PRODUCTS = 0x1p55;
+
+/* What a plan must be beside having room: temporary bytes, and cycles. */
+struct bounds {
+    int64_t least_bytes, most_bytes;
+    int64_t least_cycles, most_cycles;
+};
+
+static const struct bounds no_bounds = {0, INT64_MAX, 0, INT64_MAX};
 
 struct problem {
     const ipu_target *target;
@@ -65,6 +72,7 @@ struct problem {
     int64_t room;      /* for what it fetches and adds up in between */
     int64_t sum_bytes; /* of a sum that is not complete */
     bool whole;        /* k is not sliced */
+    struct bounds bounds;
 };
 
 /* Input elements of one channel under so many output pixels that lie in a
@@ -213,6 +221,13 @@ static bool count_slices(const struct problem *p, int64_t rows, int64_t k,
     return true;
 }
 
+static bool is_within(const struct bounds *b, const struct ipu__choice *c)
+{
+    return c->cycles.temporary_bytes >= b->least_bytes &&
+           c->cycles.temporary_bytes <= b->most_bytes &&
+           c->total >= b->least_cycles && c->total <= b->most_cycles;
+}
+
 static void consider(const struct problem *p, int64_t gm, int64_t gk,
                      int64_t gn, struct ipu__choice *best)
 {
@@ -229,7 +244,8 @@ static void consider(const struct problem *p, int64_t gm, int64_t gk,
     if (d->element_bytes < p->sum_bytes && gk == 1)
         c.cycles.compute += sweep(p, sums_of(p, rows, n), 1);
     c.total = c.cycles.compute + c.cycles.exchange + c.cycles.sync;
-    if (best->total == 0 || c.total < best->total)
+    if ((best->total == 0 || c.total < best->total) &&
+        is_within(&p->bounds, &c))
         *best = c;
 }
 
@@ -328,6 +344,8 @@ static void search_by_output(const struct problem *p, struct ipu__choice *best)
     struct problem part = *p;
     ipu_product d = *p->product;
 
+    part.bounds.least_cycles = 0; /* those of all slices are seen here */
+    part.bounds.most_cycles = INT64_MAX;
     part.product = &d;
     part.whole = true;
     for (int64_t slices = 1, worse = 0; slices <= p->product->n && worse < 2;
@@ -339,6 +357,8 @@ static void search_by_output(const struct problem *p, struct ipu__choice *best)
         if (c.total == 0)
             continue;
         repeat_slices(&part, slices, &c);
+        if (!is_within(&p->bounds, &c))
+            continue;
         if (best->total > 0 && c.total >= best->total) {
             worse++;
         } else {
@@ -348,6 +368,32 @@ static void search_by_output(const struct problem *p, struct ipu__choice *best)
     }
 }
 
+double ipu__proportion_of(double said)
+{
+    return said > 0 ? said : USUAL_PROPORTION;
+}
+
+static double proportion_of(const ipu_product *product)
+{
+    return ipu__proportion_of(product->available_memory_proportion);
+}
+
+static int64_t share_of(const ipu_target *target, double proportion)
+{
+    return (int64_t)(proportion * (double)target->bytes_per_tile);
+}
+
+int ipu__check_proportion(const char *what, double proportion)
+{
+    if (proportion >= 0 && proportion <= 1) /* not of a NaN */
+        return IPU_OK;
+    return ipu__fail(IPU_ERR_ARGUMENT,
+                     "%s: %g of a tile's memory for what a product needs in "
+                     "between: it must be more than 0 and at most 1, or 0 for "
+                     "%g",
+                     what, proportion, USUAL_PROPORTION);
+}
+
 static int check(const ipu_product *d)
 {
     double products;
@@ -355,6 +401,8 @@ static int check(const ipu_product *d)
     if (!d)
         return ipu__fail(IPU_ERR_ARGUMENT, "the product is NULL");
     IPU_TRY(ipu__check_size("product", d->size, sizeof *d));
+    IPU_TRY(ipu__check_proportion("available memory proportion",
+                                  d->available_memory_proportion));
     if (d->element_bytes != 2 && d->element_bytes != 4)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "a product of elements of %d bytes: 2 or 4",
@@ -387,7 +435,8 @@ static int check(const ipu_product *d)
 
 static struct problem problem_of(const ipu_target *t, const ipu_product *d)
 {
-    struct problem p = {.target = t, .product = d, .tiles = t->tiles};
+    struct problem p = {
+        .target = t, .product = d, .tiles = t->tiles, .bounds = no_bounds};
 
     p.taps = (int64_t)d->kernel[0] * d->kernel[1];
     p.unit = ipu__unit_of(t, d->element_bytes);
@@ -422,13 +471,6 @@ static ipu_product of_patches(const ipu_product *d)
     return p;
 }
 
-static int64_t room_beside(const ipu_target *target, int64_t bytes)
-{
-    int64_t share = (int64_t)(TEMPORARY_SHARE * (double)target->bytes_per_tile);
-
-    return ipu__least(share, target->bytes_per_tile - bytes - IPU__CODE_BYTES);
-}
-
 /* Of compute, what the mean tile waits: tiles beside the grid have nothing to
  * do, the last of each row and column less than others, and in the last round
  * there may be fewer of the batch. */
@@ -449,12 +491,15 @@ static int64_t uneven(const struct problem *p, const ipu_plan *plan,
 
 /* The best for all of the batch. */
 static void find(const ipu_target *target, const ipu_product *d, int64_t room,
-                 struct ipu__choice *best)
+                 const struct bounds *bounds, struct ipu__choice *best)
 {
     struct problem p = problem_of(target, d);
     struct ipu__choice c = {.total = 0};
 
     p.room = room;
+    p.bounds = *bounds; /* of one round */
+    p.bounds.least_cycles = ipu__ceil_div(bounds->least_cycles, p.rounds);
+    p.bounds.most_cycles /= p.rounds;
     if (target->output_slices)
         search_by_output(&p, &c);
     else
@@ -480,9 +525,10 @@ static ipu_product combined(const ipu_product *d, int64_t groups)
 }
 
 /* The best with so much room, of both ways of a convolution, and of all numbers
- * of groups that go into a pass together. */
+ * of groups that go into a pass together; total 0: there is none. */
 static struct ipu__choice search_all(const ipu_target *target,
-                                     const ipu_product *d, int64_t room)
+                                     const ipu_product *d, int64_t room,
+                                     const struct bounds *bounds)
 {
     const struct ipu__unit unit = ipu__unit_of(target, d->element_bytes);
     int64_t channels = d->of_kernel ? d->m : d->k;
@@ -494,9 +540,9 @@ static struct ipu__choice search_all(const ipu_target *target,
         const ipu_product one = combined(d, groups);
         const ipu_product patches = of_patches(&one);
 
-        find(target, &one, room, &best);
+        find(target, &one, room, bounds, &best);
         if (d->kernel[0] * d->kernel[1] > 1)
-            find(target, &patches, room, &best);
+            find(target, &patches, room, bounds, &best);
     }
     return best;
 }
@@ -511,11 +557,11 @@ static int find_plan(const ipu_target *target, const ipu_product *d,
     const struct ipu__choice *known = NULL;
 
     if (room > 0 && !plans)
-        *best = search_all(target, d, room);
+        *best = search_all(target, d, room, &no_bounds);
     for (int i = target->output_slices ? 1 : 0;
          i < 2 && plans && room > 0 && !known; i++) {
         if (!ipu__plans_find(plans, d, rooms[i])) {
-            *best = search_all(target, d, rooms[i]);
+            *best = search_all(target, d, rooms[i], &no_bounds);
             if (best->total == 0)
                 best->needs = 0; /* nor is there one with less */
             else if (target->output_slices)
@@ -529,15 +575,82 @@ static int find_plan(const ipu_target *target, const ipu_product *d,
     return IPU_OK;
 }
 
-/* d: checked, without zeros. */
+/*
+ * From one plan to those with less room, in steps: each the best that takes no
+ * more temporary memory and no fewer cycles than the one before, down to one
+ * that is content with room; or to the last that there is. The way does not
+ * depend on room, so that with less of it one goes further on the same way.
+ */
+static void go_down(const ipu_target *target, const ipu_product *d,
+                    int64_t room, struct bounds bounds,
+                    struct ipu__choice *best)
+{
+    enum { LEAST_ROOM = 64, STEPS = 12 };
+    int64_t tried = best->needs;
+
+    while (best->needs > room && tried > LEAST_ROOM) {
+        struct ipu__choice next;
+
+        tried -= 1 + tried / STEPS;
+        bounds.most_bytes = best->cycles.temporary_bytes;
+        bounds.least_cycles = best->total;
+        next = search_all(target, d, tried, &bounds);
+        /* Kernels' derivatives may need a little more than was tried. */
+        if (next.total > 0 && next.needs < best->needs) {
+            *best = next;
+            tried = ipu__least(tried, next.needs);
+        }
+    }
+}
+
+/* With more room than the usual plan was found with: the plans from the largest
+ * room down that take more temporary memory than the usual one, and no more
+ * cycles; or that one. */
+static void go_up(const ipu_target *target, const ipu_product *d, int64_t room,
+                  int64_t most, struct ipu__choice *best)
+{
+    const struct bounds bounds = {.least_bytes = best->cycles.temporary_bytes,
+                                  .most_bytes = INT64_MAX,
+                                  .most_cycles = best->total};
+    struct ipu__choice other = search_all(target, d, most, &bounds);
+
+    if (other.total == 0)
+        return;
+    go_down(target, d, room, bounds, &other);
+    if (other.needs <= room)
+        *best = other;
+}
+
+/* The plan for so much room, where the usual plan was found with usual bytes,
+ * and most is the tile's. */
+static int find_share(const ipu_target *target, const ipu_product *d,
+                      const int64_t rooms[3], struct ipu__plans *plans,
+                      struct ipu__choice *best)
+{
+    const int64_t share = rooms[0], usual = rooms[1], most = rooms[2];
+    const struct ipu__choice *known =
+        plans ? ipu__plans_find_share(plans, d, usual, share) : NULL;
+
+    if (known) {
+        *best = *known;
+        return IPU_OK;
+    }
+    if (share < usual)
+        go_down(target, d, share, no_bounds, best);
+    else
+        go_up(target, d, share, most, best);
+    return plans ? ipu__plans_add_share(plans, d, usual, share, best) : IPU_OK;
+}
+
+/* d: checked, without zeros. rooms: what it is asked to be content with, that
+ * of the usual plan, and all that there is. */
 static int plan_and_count(const ipu_target *target, const ipu_product *d,
-                          int64_t others, struct ipu__plans *plans,
+                          const int64_t rooms[3], struct ipu__plans *plans,
                           struct ipu__choice *best)
 {
-    int64_t own = own_bytes(target, d);
-
-    IPU_TRY(find_plan(target, d, room_beside(target, others < 0 ? own : others),
-                      plans, best));
+    IPU_TRY(find_plan(target, d, rooms[1], plans, best));
+    if (best->total > 0 && rooms[0] != rooms[1])
+        IPU_TRY(find_share(target, d, rooms, plans, best));
     if (best->total == 0)
         return ipu__fail(
             IPU_ERR_FULL,
@@ -546,31 +659,44 @@ static int plan_and_count(const ipu_target *target, const ipu_product *d,
             "room to multiply; smaller, or on several chips",
             (long long)d->batch, (long long)d->m, (long long)d->k,
             (long long)d->k, (long long)d->n, target->name,
-            (long long)target->bytes_per_tile, (long long)own);
+            (long long)target->bytes_per_tile, (long long)own_bytes(target, d));
     best->cycles.flops = 2.0 * (double)d->batch * (double)d->m * (double)d->k *
                          (double)d->n * d->kernel[0] * d->kernel[1];
     best->cycles.code_bytes += PRODUCT_CODE_BYTES;
     return IPU_OK;
 }
 
-int ipu__product_beside(const ipu_target *target, const ipu_product *product,
-                        int64_t others, struct ipu__plans *plans,
-                        ipu_plan *plan, ipu_cycles *cycles)
+/* With kernels and strides of 1 where that is not said. */
+static ipu_product completed(const ipu_product *product)
 {
-    struct ipu__choice best = {.plan = {0}};
-    ipu_product d;
+    ipu_product d = *product;
 
-    IPU_TRY(ipu__check_model(target, cycles));
-    IPU_TRY(check(product));
-    if (plan)
-        IPU_TRY(ipu__check_size("plan", plan->size, sizeof *plan));
-    d = *product;
     for (int i = 0; i < 2; i++) {
         d.kernel[i] = d.kernel[i] ? d.kernel[i] : 1;
         d.stride[i] = d.stride[i] ? d.stride[i] : 1;
     }
+    return d;
+}
+
+static int check_call(const ipu_target *target, const ipu_product *product,
+                      const ipu_plan *plan, const ipu_cycles *cycles)
+{
+    IPU_TRY(ipu__check_model(target, cycles));
+    IPU_TRY(check(product));
+    return plan ? ipu__check_size("plan", plan->size, sizeof *plan) : IPU_OK;
+}
+
+static int count_in(const ipu_target *target, const ipu_product *product,
+                    const int64_t rooms[3], struct ipu__plans *plans,
+                    ipu_plan *plan, ipu_cycles *cycles)
+{
+    struct ipu__choice best = {.plan = {0}};
+    ipu_product d;
+
+    IPU_TRY(check_call(target, product, plan, cycles));
+    d = completed(product);
     if (d.batch && d.m && d.k && d.n)
-        IPU_TRY(plan_and_count(target, &d, others, plans, &best));
+        IPU_TRY(plan_and_count(target, &d, rooms, plans, &best));
     best.cycles.estimate = "the chip's compiler may find another plan";
     if (plan) {
         best.plan.size = plan->size;
@@ -580,15 +706,41 @@ int ipu__product_beside(const ipu_target *target, const ipu_product *product,
     return IPU_OK;
 }
 
+int ipu__product_within(const ipu_target *target, const ipu_product *product,
+                        int64_t room, struct ipu__plans *plans, ipu_plan *plan,
+                        ipu_cycles *cycles)
+{
+    const int64_t rooms[3] = {
+        ipu__least(room, share_of(target, proportion_of(product))), room, room};
+
+    return count_in(target, product, rooms, plans, plan, cycles);
+}
+
+int ipu__product_beside(const ipu_target *target, const ipu_product *product,
+                        int64_t others, struct ipu__plans *plans,
+                        ipu_plan *plan, ipu_cycles *cycles)
+{
+    int64_t rooms[3];
+    ipu_product d;
+
+    IPU_TRY(check_call(target, product, plan, cycles));
+    d = completed(product);
+    if (others < 0)
+        others = own_bytes(target, &d);
+    rooms[2] = target->bytes_per_tile - others - IPU__CODE_BYTES;
+    rooms[1] = ipu__least(share_of(target, USUAL_PROPORTION), rooms[2]);
+    rooms[0] = ipu__least(share_of(target, proportion_of(&d)), rooms[2]);
+    return count_in(target, &d, rooms, plans, plan, cycles);
+}
+
 /* What the product would take on a chip that has memory to spare. */
 static int count_roomy(const ipu_target *target, const ipu_product *product,
                        int64_t *total)
 {
-    ipu_target roomy = *target;
+    const int64_t rooms[3] = {UNLIMITED, UNLIMITED, UNLIMITED};
     ipu_cycles cycles = {.size = sizeof cycles};
 
-    roomy.bytes_per_tile = ROOMY_TILE;
-    IPU_TRY(ipu__product_beside(&roomy, product, -1, NULL, NULL, &cycles));
+    IPU_TRY(count_in(target, product, rooms, NULL, NULL, &cycles));
     *total = cycles.total;
     return IPU_OK;
 }

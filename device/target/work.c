@@ -21,28 +21,36 @@ static void wait_for_senders(const ipu_target *target, int64_t give_bytes,
     cycles->total += more;
 }
 
+/* A product that has no room beside others: with as much as it is tried with,
+ * or twice that, and so on. */
+static int count_without_room(const ipu_target *target,
+                              const ipu_product *product,
+                              const struct ipu__work *work, ipu_plan *plan,
+                              ipu_cycles *cycles)
+{
+    const int64_t most = INT64_C(1) << 50;
+    int64_t room = 1 + (int64_t)(LEAST_SHARE * (double)target->bytes_per_tile);
+    int status = IPU_ERR_FULL;
+
+    for (; status == IPU_ERR_FULL && room < most; room *= 2)
+        status = ipu__product_within(target, product, room, work->plans, plan,
+                                     cycles);
+    return status;
+}
+
 static int count_product(const ipu_target *target, const struct ipu__work *work,
                          ipu_cycles *cycles, int64_t *tiles)
 {
     ipu_product product = work->product;
     ipu_plan plan = {.size = sizeof plan};
-    ipu_target larger = *target;
     int status;
 
     product.size = sizeof product;
     product.element_bytes = work->element_bytes;
     status = ipu__product_beside(target, &product, work->others, work->plans,
                                  &plan, cycles);
-    for (int64_t room =
-             1 + (int64_t)(LEAST_SHARE * (double)target->bytes_per_tile);
-         status == IPU_ERR_FULL && room < (int64_t)1 << 50; room *= 2) {
-        int64_t others = work->others + IPU__CODE_BYTES;
-
-        larger.bytes_per_tile = 2 * others + room;
-        status = ipu__product_beside(
-            &larger, &product, larger.bytes_per_tile - IPU__CODE_BYTES - room,
-            work->plans, &plan, cycles);
-    }
+    if (status == IPU_ERR_FULL)
+        status = count_without_room(target, &product, work, &plan, cycles);
     *tiles = plan.tiles;
     if (status >= 0)
         wait_for_senders(target, work->give_bytes, cycles);

@@ -17,13 +17,15 @@ int compiling_tell(void *context, const char *phase, int64_t done,
     return 0;
 }
 
-int compiling_run(const ipu_graph *graph, struct progress *progress,
-                  ipu_executable **executable)
+int compiling_run(const ipu_graph *graph, double proportion,
+                  struct progress *progress, ipu_executable **executable)
 {
     struct compiling c = {progress, clock_seconds()};
     const ipu_compile_options options = {.size = sizeof options,
                                          .progress = compiling_tell,
-                                         .progress_context = &c};
+                                         .progress_context = &c,
+                                         .available_memory_proportion =
+                                             proportion};
     int status = ipu_compile_with(graph, &options, executable);
 
     if (progress)

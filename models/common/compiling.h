@@ -20,8 +20,10 @@ struct compiling {
 int compiling_tell(void *context, const char *phase, int64_t done,
                    int64_t total);
 
-/* Compile for the usual target. The device's status; the bar is erased. */
-int compiling_run(const ipu_graph *graph, struct progress *progress,
-                  ipu_executable **executable);
+/* Compile for the usual target, products with so much of a tile's memory
+ * (ipu_compile_options; 0: the usual). The device's status; the bar is erased.
+ */
+int compiling_run(const ipu_graph *graph, double proportion,
+                  struct progress *progress, ipu_executable **executable);
 
 #endif

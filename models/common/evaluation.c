@@ -40,11 +40,11 @@ static int connect(struct evaluation *e)
 }
 
 int evaluation_init(struct evaluation *e, const struct model *model, int chips,
-                    struct progress *progress)
+                    double proportion, struct progress *progress)
 {
     *e = (struct evaluation){.model = model};
     if (make_buffers(e) < 0 ||
-        program_evaluation(model, chips, progress, &e->program) < 0)
+        program_evaluation(model, chips, proportion, progress, &e->program) < 0)
         return PROBLEM;
     if (ipu_engine_new(e->program, &e->engine) < 0)
         return program_device_problem();

@@ -21,11 +21,12 @@ struct evaluation {
 
 /*
  * Compile for so many chips, which work one after the other: more than one make
- * room, and give the same bits. progress (may be NULL): of the compilation.
- * PROBLEM with the text kept, also of the next two; evaluation_fini then, too.
+ * room, and give the same bits. proportion: as compiling_run. progress (may be
+ * NULL): of the compilation. PROBLEM with the text kept, also of the next two;
+ * evaluation_fini then, too.
  */
 int evaluation_init(struct evaluation *evaluation, const struct model *model,
-                    int chips, struct progress *progress);
+                    int chips, double proportion, struct progress *progress);
 
 /* Where the variables are, [variables]: borrowed until fini. */
 int evaluation_place(struct evaluation *evaluation, float *const *values);

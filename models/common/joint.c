@@ -165,8 +165,8 @@ static int make_training(struct joint *joint,
         hvd_size() == 1 && options->compression == HVD_COMPRESSION_NONE;
     if (program_training(joint->model, &options->optimizer,
                          random_seed_of(options),
-                         joint->alone ? NULL : &exchange, options->progress,
-                         &joint->program) < 0)
+                         joint->alone ? NULL : &exchange, options->proportion,
+                         options->progress, &joint->program) < 0)
         return PROBLEM;
     if (ipu_engine_new(joint->program, &joint->training) < 0)
         return program_device_problem();
@@ -179,6 +179,7 @@ static int make_stages(struct joint *joint, const struct joint_options *options)
                                           .optimizer = options->optimizer,
                                           .seed = random_seed_of(options),
                                           .threads = options->threads,
+                                          .proportion = options->proportion,
                                           .record = options->profile &&
                                                     hvd_rank() == 0,
                                           .fill = options->fill,
@@ -200,7 +201,7 @@ static int make_evaluation(struct joint *joint,
     int chips = options->cut.stages > 0 ? options->cut.stages : 1;
 
     int status = evaluation_init(&joint->evaluation, joint->model, chips,
-                                 options->progress);
+                                 options->proportion, options->progress);
 
     return status < 0 && chips > 1
                ? problem_set("the evaluation, on %d IPUs: %s", chips,

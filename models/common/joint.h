@@ -32,6 +32,7 @@ struct joint_options {
     int check_every; /* updates between comparisons of the ranks' variables */
     int threads;
     bool serial;         /* reduce after the backward pass */
+    double proportion;   /* of a tile, for products; 0: the usual */
     const char *load;    /* a file of weights to start from; NULL: none */
     const char *profile; /* where to (profile.h); NULL: nothing is counted */
     struct progress *progress; /* of compilations; borrowed by joint_new; NULL:

@@ -45,7 +45,7 @@ static const struct whole {
     {KEY_WINDOWS, "--eval-windows", 0, 1000000000, AT(eval_windows)},
     {KEY_SAMPLE, "--sample", 0, 1000000, AT(sample)},
     {KEY_STAGES, "--stages", 2, 64, AT(cut.stages)},
-    {KEY_REPLICAS, "--replicas", 1, 64, AT(cut.replicas)},
+    {KEY_REPLICAS, "--replicas", 1, 256, AT(cut.replicas)},
 };
 
 /* What has a whole number for a value. */
@@ -94,6 +94,9 @@ static int parse_value(int key, const char *value, struct options *o)
     case KEY_DECAY:
         return value_real("--weight-decay", value, 1, HUGE_VAL,
                           &o->optimizer.weight_decay);
+    case KEY_PROPORTION:
+        return value_real("--available-memory-proportion", value, 0, 1,
+                          &o->proportion);
     case KEY_CLIP:
         return value_real("--clip", value, 0, HUGE_VAL, &o->optimizer.clip);
     case KEY_DROPOUT:
@@ -309,6 +312,7 @@ struct joint_options options_joint(const struct options *options)
                                   .compression = options->compression,
                                   .check_every = options->check_every,
                                   .threads = options->threads,
+                                  .proportion = options->proportion,
                                   .serial = options->serial,
                                   .load = options->load,
                                   .cut = options->cut,

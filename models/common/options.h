@@ -41,6 +41,7 @@ struct options {
     bool serial;
     int compression; /* of gradients: an hvd_compression */
     int threads;
+    double proportion; /* of a tile, for products; 0: the usual */
     /* Of mnist */
     int network;      /* enum network */
     const char *data; /* directory of MNIST files; NULL: draw digits */

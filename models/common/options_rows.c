@@ -113,6 +113,11 @@ const struct options_row options_rows[] = {
     {MNIST | GPT,
      {"serial", KEY_SERIAL, 0, 0,
       "reduce gradients only after the backward pass, to compare with", 0}},
+    {MNIST | GPT,
+     {"available-memory-proportion", KEY_PROPORTION, "P", 0,
+      "how much of a chip's tile a matrix product or convolution may take for "
+      "what it needs in between: less takes more cycles (0.6)",
+      0}},
     {MNIST,
      {"threads", KEY_THREADS, "N", 0, "threads of matrix products per rank (1)",
       0}},

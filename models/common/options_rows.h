@@ -46,7 +46,8 @@ enum {
     KEY_STAGES,
     KEY_SCHEDULE,
     KEY_REPLICAS,
-    KEY_RECOMPUTE
+    KEY_RECOMPUTE,
+    KEY_PROPORTION
 };
 
 /* An option, and the programs that have it: bits 1 << OPTIONS_MNIST and so on.

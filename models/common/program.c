@@ -153,12 +153,12 @@ static int building_init(struct building *b, const struct model *model)
 }
 
 /* Compile what was built with this status, and free it. */
-static int building_finish(struct building *b, int status,
+static int building_finish(struct building *b, int status, double proportion,
                            struct progress *progress,
                            ipu_executable **executable)
 {
     if (status >= 0)
-        status = compiling_run(b->graph, progress, executable);
+        status = compiling_run(b->graph, proportion, progress, executable);
     if (status < 0)
         program_device_problem();
     ipu_graph_free(b->graph);
@@ -175,7 +175,7 @@ static int building_abandon(struct building *b)
 
 int program_training(const struct model *model,
                      const struct optimizer_settings *optimizer, uint64_t seed,
-                     const struct program_exchange *exchange,
+                     const struct program_exchange *exchange, double proportion,
                      struct progress *progress, ipu_executable **executable)
 {
     struct building b;
@@ -183,16 +183,16 @@ int program_training(const struct model *model,
     if (building_init(&b, model) < 0)
         return building_abandon(&b);
     return building_finish(&b, build_training(&b, optimizer, seed, exchange),
-                           progress, executable);
+                           proportion, progress, executable);
 }
 
-int program_evaluation(const struct model *model, int chips,
+int program_evaluation(const struct model *model, int chips, double proportion,
                        struct progress *progress, ipu_executable **executable)
 {
     struct building b;
 
     if (building_init(&b, model) < 0)
         return building_abandon(&b);
-    return building_finish(&b, build_evaluation(&b, chips), progress,
-                           executable);
+    return building_finish(&b, build_evaluation(&b, chips), proportion,
+                           progress, executable);
 }

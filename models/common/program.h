@@ -25,16 +25,17 @@ struct program_exchange {
 /*
  * Inputs as the model's, and "rate", a float32 scalar; output "loss", the mean
  * of the rows'; afterwards the variables are updated. seed: of what is random.
- * progress (may be NULL): of the compilation. PROBLEM with the text kept.
+ * proportion: as compiling_run. progress (may be NULL): of the compilation.
+ * PROBLEM with the text kept.
  */
 int program_training(const struct model *model,
                      const struct optimizer_settings *optimizer, uint64_t seed,
-                     const struct program_exchange *exchange,
+                     const struct program_exchange *exchange, double proportion,
                      struct progress *progress, ipu_executable **executable);
 
 /* Inputs as the model's, outputs "losses" [rows] and "logits" [rows,
  * classes]; on so many chips. */
-int program_evaluation(const struct model *model, int chips,
+int program_evaluation(const struct model *model, int chips, double proportion,
                        struct progress *progress, ipu_executable **executable);
 
 /* The device's last failure as a problem. */

@@ -22,7 +22,8 @@ struct stages_options {
     uint64_t seed;                       /* of what is random in training */
     int threads;                         /* that stages run on; 1: the caller's
                                             alone */
-    bool record;                         /* for stages_pipeline's profile */
+    double proportion; /* of a tile, for products; 0: the usual */
+    bool record;       /* for stages_pipeline's profile */
     /* Fill the next mini-batch. They are numbered from 0 on and go to the
      * replicas in turn. On a thread of the pipeline's own, which runs ahead. */
     void (*fill)(void *context, int64_t number, void *input, int32_t *labels);

@@ -38,7 +38,7 @@ static int writer_init(struct writer *w, const struct options *options,
 
     *w = (struct writer){.context = options->gpt.context};
     if (transformer_model(&options->gpt, 1, text->characters, &w->model) < 0 ||
-        evaluation_init(&w->evaluation, w->model, chips, NULL) < 0)
+        evaluation_init(&w->evaluation, w->model, chips, 0, NULL) < 0)
         return PROBLEM;
     w->weights = calloc((size_t)text->characters, sizeof *w->weights);
     if (!w->weights)
