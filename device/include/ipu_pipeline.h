@@ -260,6 +260,19 @@ typedef struct ipu_pipeline_options {
     int32_t allow_out_of_memory; /* 1: build what does not fit, too */
     int32_t record; /* 1: keep what ran when, of the last run, and count what
                        runs and stages take here */
+    /* 1: each replica keeps only its part of the optimizer's state, and of the
+     * work of an update: ceil(n / replicas) elements of a variable of n. Its
+     * function is given parts of variables and gradients, as vectors under the
+     * variables' names, and may only work on them element by element, as SGD,
+     * momentum, Adam and AdamW do: IPU_ERR_ARGUMENT names what does not.
+     * Variables of less than 128 bytes a replica are kept by all. Weights are
+     * the same bits as without. Not with IPU_OFFLOAD_OFF of offload_state. */
+    int32_t replicated_optimizer_state_sharding;
+    int32_t reserved;
+    double available_memory_proportion; /* as in ipu_compile_options: of all
+                                           stages; 0: 0.6. A stage may say
+                                           another of its products by
+                                           ipu_available_memory_proportion */
 } ipu_pipeline_options;
 
 void ipu_pipeline_options_init(ipu_pipeline_options *options, size_t size);

@@ -364,6 +364,9 @@ int ipu__pipeline_compile(const struct ipu_pipeline *p, const ipu_graph *graph,
     options.size = sizeof options;
     options.target = &p->system.ipu;
     options.allow_out_of_memory = 1;
+    if (p->options.available_memory_proportion > 0)
+        options.available_memory_proportion =
+            p->options.available_memory_proportion;
     IPU_TRY(ipu__compile(graph, &options, &setting, executable));
     leave_to_chips(*executable);
     return IPU_OK;

@@ -110,6 +110,13 @@ static int make_engine(const struct ipu_pipeline *p, struct ipu__copy *copy,
 
         if (value->kind != IPU__VARIABLE)
             continue;
+        if (executable == p->chips[c].update &&
+            ipu__share_value(p, copy, c, value->name)) {
+            IPU_TRY(ipu_engine_place(*engine, value->name,
+                                     ipu__share_value(p, copy, c, value->name),
+                                     value->bytes));
+            continue;
+        }
         variable = ipu__chip_variable(&p->chips[c], value->name);
         IPU_TRY(ipu_engine_place(
             *engine, value->name,
@@ -162,6 +169,8 @@ int ipu__copy_place(const struct ipu_pipeline *p, struct ipu__copy *copy,
         IPU_TRY(bind(copy->forward[i], v->name, now, v->bytes));
         IPU_TRY(bind(copy->backward[i], v->name, now, v->bytes));
     }
+    if (ipu__share_value(p, copy, chip, v->name))
+        return IPU_OK; /* the update has a share, elsewhere */
     return bind(copy->update[chip], v->name, now, v->bytes);
 }
 
@@ -268,6 +277,7 @@ int ipu__pipeline_copies(struct ipu_pipeline *p)
         return ipu__fail_memory((size_t)p->options.replicas);
     for (int32_t r = 0; r < p->options.replicas; r++) {
         IPU_TRY(make_places(p, &p->copies[r]));
+        IPU_TRY(ipu__shares_new(p, &p->copies[r]));
         IPU_TRY(make_engines(p, &p->copies[r]));
         IPU_TRY(make_carried(p, &p->copies[r]));
         IPU_TRY(make_returned(p, &p->copies[r]));
@@ -313,6 +323,7 @@ static void free_copy(const struct ipu_pipeline *p, struct ipu__copy *copy)
          copy->outfeed && k < p->positions[p->npositions - 1].noutputs; k++)
         free(copy->outfeed[k]);
     free_places(p, copy);
+    ipu__shares_free(p, copy);
     free(copy->forward);
     free(copy->backward);
     free(copy->update);

@@ -68,6 +68,7 @@ static int add(struct ipu_pipeline *p, const struct ipu__part *part,
     ipu__accumulator_name(trained->name, name);
     g.sum = find_variable(chip, name);
     g.name = chip->variables[g.variable].name;
+    g.share = ipu__share_elements(p, &chip->variables[g.variable].shape);
     sum = &chip->variables[g.sum];
     bytes = (size_t)ipu__shape_count(&sum->shape) * sizeof *g.wide;
     if (p->options.ready && ipu__is_half(sum->shape.dtype)) {

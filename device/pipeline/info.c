@@ -58,6 +58,29 @@ static const struct ipu__variable *find_next(const ipu_pipeline *p,
     return found;
 }
 
+/* A variable as the host has it: of what replicas share, the whole. */
+static struct ipu__shape shape_of(const struct ipu_pipeline *p,
+                                  const struct ipu__variable *v, int32_t chip)
+{
+    struct ipu__shape shape = v->shape;
+
+    if (v->share_of) {
+        shape = p->chips[chip].variables[v->share_of - 1].shape;
+        shape.dtype = v->shape.dtype;
+    }
+    return shape;
+}
+
+/* Replica r's share of count bytes: where it begins, and how many there are. */
+static size_t share_at(const struct ipu__variable *v, int32_t r, size_t bytes,
+                       size_t *first)
+{
+    *first = v->share_of ? (size_t)r * v->bytes : 0;
+    if (*first >= bytes)
+        return 0;
+    return bytes - *first < v->bytes ? bytes - *first : v->bytes;
+}
+
 int ipu_pipeline_write(ipu_pipeline *p, const char *name, const void *data,
                        size_t bytes)
 {
@@ -69,13 +92,17 @@ int ipu_pipeline_write(ipu_pipeline *p, const char *name, const void *data,
     while ((v = find_next(p, name, &chip)) != NULL) {
         int64_t index = v - p->chips[chip - 1].variables;
 
-        IPU_TRY(check_bytes("variable", name, data, bytes, v->bytes));
+        const struct ipu__shape shape = shape_of(p, v, chip - 1);
+
+        IPU_TRY(check_bytes("variable", name, data, bytes,
+                            ipu__shape_bytes(&shape)));
         for (int32_t r = 0; r < p->options.replicas && bytes > 0; r++) {
             void *to =
                 ipu__copy_variable(&p->copies[r], chip - 1, (int32_t)index);
+            size_t first, there = share_at(v, r, bytes, &first);
 
-            if (to != data)
-                memcpy(to, data, bytes);
+            if (to != data && there > 0)
+                memcpy(to, (const unsigned char *)data + first, there);
         }
         any = true;
     }
@@ -88,6 +115,7 @@ int ipu_pipeline_read(const ipu_pipeline *p, int32_t replica, const char *name,
                       void *data, size_t bytes)
 {
     const struct ipu__variable *v;
+    struct ipu__shape shape;
     int32_t chip = 0;
 
     IPU_TRY(check(p, name, "the name of a variable"));
@@ -99,12 +127,19 @@ int ipu_pipeline_read(const ipu_pipeline *p, int32_t replica, const char *name,
     if (!v)
         return ipu__fail(IPU_ERR_NAME, "pipeline: there is no variable '%s'",
                          name);
-    IPU_TRY(check_bytes("variable", name, data, bytes, v->bytes));
-    if (bytes > 0)
-        memcpy(data,
-               ipu__copy_variable(&p->copies[replica], chip - 1,
-                                  (int32_t)(v - p->chips[chip - 1].variables)),
-               bytes);
+    shape = shape_of(p, v, chip - 1);
+    IPU_TRY(
+        check_bytes("variable", name, data, bytes, ipu__shape_bytes(&shape)));
+    for (int32_t r = 0; r < p->options.replicas; r++) {
+        size_t first, there = share_at(v, r, bytes, &first);
+
+        if ((r == replica || v->share_of) && there > 0)
+            memcpy(
+                (unsigned char *)data + first,
+                ipu__copy_variable(&p->copies[r], chip - 1,
+                                   (int32_t)(v - p->chips[chip - 1].variables)),
+                there);
+    }
     return IPU_OK;
 }
 
@@ -135,6 +170,11 @@ int ipu_pipeline_place(ipu_pipeline *p, const char *name, void *data,
                          "it cannot be in one place",
                          (int)p->chips[chip - 1].ipu,
                          (int)p->chips[other - 1].ipu, name);
+    if (v->share_of)
+        return ipu__fail(IPU_ERR_STATE,
+                         "pipeline: replicas share '%s': it cannot be in one "
+                         "place",
+                         name);
     if (data)
         IPU_TRY(check_bytes("variable", name, data, bytes, v->bytes));
     return ipu__copy_place(p, &p->copies[0], chip - 1,
@@ -152,6 +192,7 @@ int ipu_pipeline_variable_info(const ipu_pipeline *p, const char *name,
                                ipu_dtype *dtype, int64_t *shape)
 {
     const struct ipu__variable *v;
+    struct ipu__shape is;
     int32_t chip = 0;
 
     IPU_TRY(check(p, name, "the name of a variable"));
@@ -159,12 +200,12 @@ int ipu_pipeline_variable_info(const ipu_pipeline *p, const char *name,
     if (!v)
         return ipu__fail(IPU_ERR_NAME, "pipeline: there is no variable '%s'",
                          name);
+    is = shape_of(p, v, chip - 1);
     if (dtype)
-        *dtype = v->shape.dtype;
+        *dtype = is.dtype;
     if (shape)
-        memcpy(shape, v->shape.extents,
-               (size_t)v->shape.ndim * sizeof *v->shape.extents);
-    return v->shape.ndim;
+        memcpy(shape, is.extents, (size_t)is.ndim * sizeof *is.extents);
+    return is.ndim;
 }
 
 /* ----------------------------------------------------------------- accounts */

@@ -301,6 +301,11 @@ int ipu__pipeline_measure(const ipu_pipeline_options *options,
         return ipu__fail_memory(sizeof *p);
     p->compiling.progress = compiling->progress;
     p->compiling.progress_context = compiling->progress_context;
+    p->compiling.available_memory_proportion =
+        compiling->available_memory_proportion;
+    p->compiling.matmul_memory_proportion = compiling->matmul_memory_proportion;
+    p->compiling.convolution_memory_proportion =
+        compiling->convolution_memory_proportion;
     p->plans = plans;
     status = measure(p, &o, cost);
     ipu_pipeline_free(p);
@@ -333,6 +338,11 @@ void ipu_pipeline_free(ipu_pipeline *p)
         for (int32_t i = 0; i < p->chips[c].nvariables; i++)
             free(p->chips[c].variables[i].name);
         free(p->chips[c].variables);
+        for (int32_t i = 0; i < p->chips[c].nstates; i++) {
+            free(p->chips[c].states[i].name);
+            free(p->chips[c].states[i].of);
+        }
+        free(p->chips[c].states);
         ipu_executable_free(p->chips[c].update);
     }
     for (int32_t i = 0; p->argument_names && i < p->options.narguments; i++)

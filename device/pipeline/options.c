@@ -156,11 +156,34 @@ static int check_serialization(const ipu_pipeline_options *o)
     return IPU_OK;
 }
 
+static int check_sharing(const ipu_pipeline_options *o)
+{
+    if (o->replicated_optimizer_state_sharding < 0 ||
+        o->replicated_optimizer_state_sharding > 1)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "pipeline: replicated_optimizer_state_sharding is %d: "
+                         "0 or 1",
+                         (int)o->replicated_optimizer_state_sharding);
+    if (!o->replicated_optimizer_state_sharding)
+        return IPU_OK;
+    if (!o->optimizer)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "pipeline: replicated_optimizer_state_sharding needs "
+                         "an optimizer");
+    if (o->offload_state == IPU_OFFLOAD_OFF)
+        return ipu__fail(IPU_ERR_ARGUMENT,
+                         "pipeline: an optimizer's state that replicas share "
+                         "must be offloaded: offload_state IPU_OFFLOAD_ON, or "
+                         "AUTO");
+    return IPU_OK;
+}
+
 static int check_training(const ipu_pipeline_options *o)
 {
     if (o->continuous_updates)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "pipeline: continuous weight updates do not exist");
+    IPU_TRY(check_sharing(o));
     if (!ipu_reduction_name(o->reduction))
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "pipeline: reduction %d is none: 0 SUM, 1 MEAN, 2 "
@@ -287,6 +310,8 @@ int ipu__pipeline_check(const ipu_pipeline_options *o)
     IPU_TRY(check_training(o));
     IPU_TRY(check_recompute(o));
     IPU_TRY(check_feeds(o));
+    IPU_TRY(ipu__check_proportion("pipeline: available_memory_proportion",
+                                  o->available_memory_proportion));
     if (o->repeat_count < 1 || o->replicas < 1 || o->threads < 0)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "pipeline: repeat_count is %" PRId64

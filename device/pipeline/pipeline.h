@@ -85,11 +85,19 @@ struct ipu__variable {
     struct ipu__shape shape;
     size_t bytes;
     bool trained;
-    bool staged;   /* a stage made it */
-    bool advanced; /* a stage assigns it, or a loop or a store in it */
-    bool saved;    /* a run that fails may have changed it */
-    bool resident; /* programs other than the update need it */
-    int32_t part;  /* that made it; -1: the update */
+    bool staged;      /* a stage made it */
+    bool advanced;    /* a stage assigns it, or a loop or a store in it */
+    bool saved;       /* a run that fails may have changed it */
+    bool resident;    /* programs other than the update need it */
+    int32_t share_of; /* the number + 1 of the variable of whose state it is a
+                         replica's share; 0: each replica has all of it */
+    int32_t part;     /* that made it; -1: the update */
+};
+
+/* A variable of the optimizer's of which each replica has its share. */
+struct ipu__state {
+    char *name; /* owned */
+    char *of;   /* owned: the trained variable */
 };
 
 /* Of a trained variable, on the chip that has it. */
@@ -98,6 +106,7 @@ struct ipu__gradient {
     int32_t chip;          /* number */
     int32_t variable, sum; /* numbers on the chip: it, and its accumulator */
     int32_t position;      /* the first whose way back adds to it */
+    int64_t share;         /* elements that a replica updates; 0: all of them */
     float *wide; /* owned; of a half accumulator, for other processes */
     bool given;  /* to them, in this update */
 };
@@ -106,7 +115,9 @@ struct ipu__chip {
     int32_t ipu; /* in a replica */
     int32_t nvariables, variable_capacity;
     struct ipu__variable *variables; /* owned */
-    ipu_executable *update;          /* owned; NULL: inference */
+    int32_t nstates, state_capacity;
+    struct ipu__state *states; /* owned */
+    ipu_executable *update;    /* owned; NULL: inference */
     int64_t update_cycles;
     int64_t variable_bytes, stash_bytes, program_bytes, streaming_bytes;
     int64_t tile_bytes;
@@ -130,11 +141,18 @@ struct ipu__place {
                      have changed it; or NULL */
 };
 
+/* A replica's share of a trained variable and of its gradient, for an update;
+ * NULL: it has none. */
+struct ipu__share {
+    void *value, *gradient; /* owned */
+};
+
 /* One copy of the pipeline: memory and engines. */
 struct ipu__copy {
     struct ipu__place **places;       /* owned, [chips][variables] */
     ipu_engine **forward, **backward; /* owned, [parts] */
     ipu_engine **update;              /* owned, [chips] */
+    struct ipu__share *shares;        /* owned, [gradients] */
     struct ipu__ring (*carried)[IPU_MAX_STAGE_TENSORS];  /* owned, [positions +
                                1]: inputs of each, and what the last makes */
     struct ipu__ring (*returned)[IPU_MAX_STAGE_TENSORS]; /* owned, [parts] */
@@ -237,6 +255,31 @@ int ipu__gradients_give(struct ipu_pipeline *pipeline);
 int ipu__gradients_wait(struct ipu_pipeline *pipeline);
 /* The run has failed: tell them. The last error stays. */
 void ipu__gradients_abandon(struct ipu_pipeline *pipeline, int status);
+/* shares.c: elements of a trained variable that each replica updates, if they
+ * share the optimizer's state; 0: all keep all of it. */
+int64_t ipu__share_elements(const struct ipu_pipeline *pipeline,
+                            const struct ipu__shape *shape);
+/* The update's input that has a replica's share of a gradient. name has
+ * IPU__NAME_MAX. */
+void ipu__share_name(const char *variable, char *name);
+/* Of count variables those with shares (others: 0) are worked on element by
+ * element alone; or IPU_ERR_ARGUMENT. Notes the chip's states. */
+int ipu__shares_check(const ipu_graph *graph, int32_t count,
+                      const ipu_tensor *variables, const int64_t *shares,
+                      struct ipu__chip *chip);
+/* The share of a value that is shared; NULL: it is none. */
+void *ipu__share_value(const struct ipu_pipeline *pipeline,
+                       const struct ipu__copy *copy, int32_t chip,
+                       const char *name);
+int ipu__shares_new(const struct ipu_pipeline *pipeline,
+                    struct ipu__copy *copy);
+void ipu__shares_free(const struct ipu_pipeline *pipeline,
+                      struct ipu__copy *copy);
+/* Before an update: each replica takes its share of values and gradients. */
+void ipu__shares_take(struct ipu_pipeline *pipeline);
+/* After it: all replicas get the shares of all. */
+void ipu__shares_gather(struct ipu_pipeline *pipeline);
+
 /* account.c: bytes and cycles; IPU_ERR_FULL. */
 int ipu__pipeline_account(struct ipu_pipeline *pipeline);
 /* copy.c: memory and engines of the replicas, which count where runs are

@@ -135,6 +135,25 @@ static int run_slot(struct run *run)
 /* ---------------------------------------------------------------- the update
  */
 
+/* Gradients of which the update gets the replica's share. */
+static int connect_shares(const struct ipu_pipeline *p,
+                          const struct ipu__copy *copy, int32_t chip,
+                          ipu_engine *engine)
+{
+    for (int32_t i = 0; i < p->ngradients; i++) {
+        const struct ipu__gradient *g = &p->gradients[i];
+        ipu_dtype dtype = p->chips[g->chip].variables[g->sum].shape.dtype;
+        char name[IPU__NAME_MAX];
+
+        if (g->share == 0 || g->chip != chip)
+            continue;
+        ipu__share_name(g->name, name);
+        IPU_TRY(ipu_engine_connect(engine, name, copy->shares[i].gradient,
+                                   (size_t)g->share * ipu__dtype_bytes(dtype)));
+    }
+    return IPU_OK;
+}
+
 static void do_update(void *context, int32_t number)
 {
     struct run *run = context;
@@ -156,6 +175,8 @@ static void do_update(void *context, int32_t number)
                 engine, name, ipu__ring_at(ring, last), ring->bytes);
     }
     if (lane->status >= 0)
+        lane->status = connect_shares(p, copy, lane->chip, engine);
+    if (lane->status >= 0)
         lane->status = ipu_engine_run(engine);
     if (lane->status >= 0)
         return;
@@ -168,6 +189,7 @@ static int update(struct run *run)
     struct ipu_pipeline *p = run->pipeline;
 
     IPU_TRY(ipu__gradients_wait(p));
+    ipu__shares_take(p);
     ipu__pool_run(p->pool, p->nlanes, do_update, run);
     for (int32_t i = 0; i < p->nlanes; i++)
         if (p->lanes[i].status < 0) {
@@ -178,6 +200,7 @@ static int update(struct run *run)
                              (int)p->chips[p->lanes[i].chip].ipu,
                              (int)p->lanes[i].copy, p->lanes[i].message);
         }
+    ipu__shares_gather(p);
     return ipu__tally_update(p, (run->repeat + 1) * p->plan.slots - 1,
                              run->repeat);
 }

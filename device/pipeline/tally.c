@@ -168,21 +168,46 @@ int ipu__tally_slot(struct ipu_pipeline *p, int64_t slot)
     return IPU_OK;
 }
 
-/* Gradients of one IPU, between the replicas. */
+/* Half a ring, for bytes of which each replica gets or gives its share. */
+static int half_ring(struct ipu_pipeline *p, int64_t bytes, int64_t *cycles)
+{
+    int64_t sent = 0, whole;
+
+    IPU_TRY(ipu__ring_cycles(&p->system, p->options.replicas, p->ipus_per_copy,
+                             bytes, &sent, &whole));
+    p->info.replica_bytes += sent / 2;
+    *cycles += whole / 2;
+    return IPU_OK;
+}
+
+/* Gradients of one IPU, between the replicas: sums of all elements; or of each
+ * replica's share to it, and shares of the variables, as they have become, to
+ * all. */
 static int exchange(struct ipu_pipeline *p, int32_t chip, int64_t *cycles)
 {
-    int64_t bytes = 0;
+    int64_t bytes = 0, scattered = 0, gathered = 0;
 
     for (int32_t i = 0; i < p->ngradients; i++) {
         const struct ipu__gradient *g = &p->gradients[i];
+        const struct ipu__variable *v = &p->chips[chip].variables[g->variable];
+        const struct ipu__variable *sum = &p->chips[chip].variables[g->sum];
+        int64_t all = g->share * p->options.replicas;
 
         if (g->chip != chip)
             continue;
-        bytes += (int64_t)p->chips[chip].variables[g->sum].bytes;
-        p->info.exchanges++;
+        if (g->share > 0) {
+            scattered += all * (int64_t)ipu__dtype_bytes(sum->shape.dtype);
+            gathered += all * (int64_t)ipu__dtype_bytes(v->shape.dtype);
+            p->info.exchanges += 2;
+        } else {
+            bytes += (int64_t)sum->bytes;
+            p->info.exchanges++;
+        }
     }
-    return ipu__ring_cycles(&p->system, p->options.replicas, p->ipus_per_copy,
-                            bytes, &p->info.replica_bytes, cycles);
+    IPU_TRY(ipu__ring_cycles(&p->system, p->options.replicas, p->ipus_per_copy,
+                             bytes, &p->info.replica_bytes, cycles));
+    IPU_TRY(half_ring(p, scattered, cycles));
+    return half_ring(p, gathered, cycles);
 }
 
 int ipu__tally_update(struct ipu_pipeline *p, int64_t slot, int64_t repeat)

@@ -5,6 +5,8 @@
  * One program an IPU: the user's optimizer gets the variables that are trained
  * there and their accumulators, and then the accumulators become zeros. What
  * the last stage gave for the last mini-batch is there as inputs "output:k".
+ * Of variables whose state replicas share, it gets a replica's share, and that
+ * of the gradient as an input (shares.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,11 @@ struct update {
     struct ipu__chip *chip;
     ipu_graph *graph;
     int32_t count;
-    ipu_tensor *variables, *accumulators; /* owned */
+    /* Owned, [trained]; what the optimizer gets as gradients is the
+     * accumulators, or shares of them. */
+    ipu_tensor *variables, *accumulators, *gradients;
+    int64_t *shares; /* owned, [trained]: elements; 0: it has all */
+    int32_t nshared;
 };
 
 static bool is_there(const struct update *u, const char *name)
@@ -32,17 +38,38 @@ static bool is_there(const struct update *u, const char *name)
     return false;
 }
 
+/* A replica's share of a variable and of its gradient, as vectors. */
+static void add_share(struct update *u, const struct ipu__trained *t,
+                      int64_t share)
+{
+    char name[IPU__NAME_MAX];
+
+    u->variables[u->count] =
+        ipu_variable(u->graph, t->name, t->shape.dtype, 1, &share);
+    ipu__share_name(t->name, name);
+    u->gradients[u->count] =
+        ipu_input(u->graph, name, t->accumulator, 1, &share);
+    u->shares[u->count] = share;
+    u->nshared++;
+}
+
 static int add_variable(struct update *u, const struct ipu__trained *t)
 {
+    int64_t share = ipu__share_elements(u->pipeline, &t->shape);
     char name[IPU__NAME_MAX];
 
     if (t->gradient.id < 0 || is_there(u, t->name))
         return IPU_OK;
-    u->variables[u->count] = ipu_variable(u->graph, t->name, t->shape.dtype,
-                                          t->shape.ndim, t->shape.extents);
+    if (share == 0)
+        u->variables[u->count] = ipu_variable(u->graph, t->name, t->shape.dtype,
+                                              t->shape.ndim, t->shape.extents);
     ipu__accumulator_name(t->name, name);
     u->accumulators[u->count] = ipu_variable(u->graph, name, t->accumulator,
                                              t->shape.ndim, t->shape.extents);
+    if (share > 0)
+        add_share(u, t, share);
+    else
+        u->gradients[u->count] = u->accumulators[u->count];
     u->count++;
     return ipu__graph_status(u->graph);
 }
@@ -101,13 +128,16 @@ static int build(struct update *u)
     IPU_TRY(noutputs);
     if (u->count > 0) {
         status = o->optimizer(o->optimizer_context, u->graph, noutputs, outputs,
-                              u->count, u->variables, u->accumulators);
+                              u->count, u->variables, u->gradients);
         ipu_at(u->graph, NULL, 0);
         IPU_TRY(ipu__graph_status(u->graph));
         if (status < 0)
             return ipu__fail(status, "the optimizer returned %d", status);
         IPU_TRY(ipu_update_check_absent(u->graph, "the optimizer"));
     }
+    if (u->nshared > 0)
+        IPU_TRY(ipu__shares_check(u->graph, u->count, u->variables, u->shares,
+                                  u->chip));
     IPU_TRY(clear_accumulators(u));
     return ipu__pipeline_compile(u->pipeline, u->graph, &u->chip->update);
 }
@@ -123,7 +153,9 @@ static int update_of(struct ipu_pipeline *p, struct ipu__chip *chip)
         most += (size_t)p->parts[i].ntrained;
     u.variables = calloc(most, sizeof *u.variables);
     u.accumulators = calloc(most, sizeof *u.accumulators);
-    if (u.variables && u.accumulators) {
+    u.gradients = calloc(most, sizeof *u.gradients);
+    u.shares = calloc(most, sizeof *u.shares);
+    if (u.variables && u.accumulators && u.gradients && u.shares) {
         status = ipu_graph_new(&u.graph);
         if (status == IPU_OK)
             status = build(&u);
@@ -132,6 +164,8 @@ static int update_of(struct ipu_pipeline *p, struct ipu__chip *chip)
     }
     free(u.variables);
     free(u.accumulators);
+    free(u.gradients);
+    free(u.shares);
     ipu_graph_free(u.graph);
     if (status >= 0)
         return IPU_OK;

@@ -55,6 +55,10 @@ static int collect(struct ipu_pipeline *p, struct ipu__chip *chip,
         if (value->kind != IPU__VARIABLE)
             continue;
         known = ipu__chip_variable(chip, value->name);
+        /* Of what is shared, the update has a share. */
+        if (known && part < 0 && known->trained &&
+            ipu__share_elements(p, &known->shape) > 0)
+            continue;
         if (!known) {
             IPU_TRY(add(chip, value, part));
             known = &chip->variables[chip->nvariables - 1];
@@ -93,6 +97,20 @@ static int mark_roles(struct ipu__chip *chip, const struct ipu__part *part)
         if (part->trained[i].gradient.id >= 0)
             ipu__chip_variable(chip, part->trained[i].name)->trained = true;
     return IPU_OK;
+}
+
+/* Of what is shared: of which variable. */
+static void mark_shares(struct ipu__chip *chip)
+{
+    for (int32_t i = 0; i < chip->nstates; i++) {
+        struct ipu__variable *state =
+            ipu__chip_variable(chip, chip->states[i].name);
+        const struct ipu__variable *of =
+            ipu__chip_variable(chip, chip->states[i].of);
+
+        if (state)
+            state->share_of = (int32_t)(of - chip->variables) + 1;
+    }
 }
 
 static int check_shared(const struct ipu_pipeline *p, const struct ipu__chip *a,
@@ -145,6 +163,7 @@ int ipu__pipeline_variables(struct ipu_pipeline *p)
             IPU_TRY(mark_roles(chip, part));
         }
         IPU_TRY(collect(p, chip, chip->update, -1));
+        mark_shares(chip);
         fragile |= may_fail(chip->update);
         for (int32_t b = 0; b < c; b++)
             IPU_TRY(check_shared(p, &p->chips[b], chip));

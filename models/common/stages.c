@@ -217,6 +217,7 @@ static int make_pipeline(struct stages *s)
     o.replicas = cut->replicas;
     o.threads = s->options.threads;
     o.recompute = cut->recompute;
+    o.available_memory_proportion = s->options.proportion;
     o.reduction = IPU_REDUCTION_MEAN;
     o.narguments = 1;
     o.arguments = &rate;
