@@ -208,6 +208,7 @@ START_TEST(every_kind_works_on_a_set)
     ck_assert(out[0] == 102);
 
     request.kind = HVD_ALLGATHER;
+    request.root = 0;
     request.output = NULL;
     request.counts = counts;
     ck_hvd(hvd_submit(&request, &handle));
@@ -228,6 +229,7 @@ START_TEST(every_kind_works_on_a_set)
     ck_assert(me != 0 || out[0] == (float)(ranks_size() - 1));
 
     request.kind = HVD_ALLTOALL;
+    request.root = 0;
     shape[0] = n;
     for (int i = 0; i < n; i++)
         in[i] = (float)(10 * me + i);
