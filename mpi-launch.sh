@@ -239,7 +239,7 @@ mark=$(cat /proc/sys/kernel/random/boot_id)/$(readlink "$notes")
 
 # ------------------------------------------------------------------- signals
 
-# mpirun, those below it, and those of its session: a list.
+# mpirun, those below it, and those of its session, but what has ended: a list.
 # shellcheck disable=SC2317 # traps call it
 tree() {
     local found=" $child " before='' file line processes=()
@@ -248,7 +248,8 @@ tree() {
         { read -r -d '' line <"$file"; } 2>/dev/null
         # Without the name, which may contain anything: process, state,
         # parent, group, session.
-        [ -z "$line" ] || processes+=("${line%% *} ${line##*) }")
+        [[ -z $line || ${line##*) } = Z* ]] ||
+            processes+=("${line%% *} ${line##*) }")
     done
     while [ "$found" != "$before" ]; do
         before=$found
@@ -268,10 +269,9 @@ tree() {
 # directory, and the memory that Open MPI gives names in /dev/shm. On other
 # hosts its daemons see that it is gone, and do the same.
 # shellcheck disable=SC2317 # traps call it
-end_by_force() {
+end_by_force() { # why
     local pids memory pid
-    printf '%s: SIG%s again: mpirun and its ranks are ended by force\n' \
-        "$name" "$1" >&2
+    printf '%s: %s\n' "$name" "$1" >&2
     pids=$(tree)
     memory=$(for pid in $pids; do
         sed -n 's|.* \(/dev/shm/vader_segment\.[^ ]*\)$|\1|p' "/proc/$pid/maps"
@@ -297,12 +297,29 @@ pass_on() {
         [ -z "$child" ] || kill -s "$1" "$child" 2>/dev/null
     elif [ -n "$child" ] &&
         [ $((${EPOCHREALTIME/[^0-9]/} - since)) -ge 1000000 ]; then
-        end_by_force "$1"
+        end_by_force "SIG$1 again: mpirun and its ranks are ended by force"
     fi
 }
 trap 'pass_on INT' INT
 trap 'pass_on TERM' TERM
 trap 'pass_on HUP' HUP
+trap 'end_by_force "mpirun hangs, although all ranks of this host have ended: it is ended by force"' USR1
+
+# mpirun sometimes hangs when a rank has ended in MPI_Init, and none of them is
+# left. In the background: once a rank has failed, which is a line in the pipe,
+# see whether mpirun is alone for so many seconds.
+readonly alone_limit=8
+watch_mpirun() {
+    local alone=0 never
+    exec {never}<> <(:)
+    while kill -0 $$ 2>/dev/null; do
+        read -r -t 1 -u "$never"
+        read -r -t 0 -u "$pipe" || continue
+        alone=$((alone + 1))
+        [ "$(tree)" = " $child " ] || alone=0
+        [ "$alone" -lt "$alone_limit" ] || kill -USR1 $$
+    done
+}
 
 # In the background, so that this shell can pass signals on; with our stdin,
 # which a background command would lose; in a session of its own: a Ctrl-C
@@ -311,6 +328,9 @@ trap 'pass_on HUP' HUP
 # tells mpirun to end.
 setsid setpriv --pdeathsig TERM "${command[@]}" sh -c "$one_rank" rank "$notes" "$mark" "$@" <&0 {pipe}>&- &
 child=$!
+watch_mpirun </dev/null >/dev/null 2>&1 &
+watcher=$!
+disown
 
 # wait returns early for each signal passed on.
 while :; do
@@ -318,6 +338,7 @@ while :; do
     status=$?
     kill -0 "$child" 2>/dev/null || break
 done
+kill "$watcher" 2>/dev/null
 
 # ----------------------------------------------------------------- afterwards
 

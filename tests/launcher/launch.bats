@@ -213,6 +213,25 @@ stubborn='trap "" INT TERM HUP; echo ready; while :; do sleep 1; done'
     [ -z "$(find tmp -name 'pid.*')" ]
 }
 
+@test "an mpirun that hangs when all ranks have ended is ended" {
+    timeout -s KILL 60 "$LAUNCH" -np 2 sh -c \
+        'touch "ready$OMPI_COMM_WORLD_RANK"; while [ ! -e go ]; do sleep 0.1; done; exit 5' \
+        >out 2>err 3>&- &
+    for _ in {1..100}; do
+        [ ! -e ready0 ] || [ ! -e ready1 ] || break
+        sleep 0.1
+    done
+    launcher=$(pgrep -of "^bash .*$LAUNCH")
+    kill -STOP "$(pgrep -P "$launcher" mpirun)"
+    touch go
+    status=0
+    wait $! || status=$?
+    cat err
+    [ "$status" -eq 5 ]
+    grep -q 'mpirun hangs, although all ranks of this host have ended' err
+    grep -q 'rank [01] on .* failed first: it exited with status 5' err
+}
+
 @test "nothing outlives a launcher that is killed outright" {
     local mark="$BATS_TEST_TMPDIR/here" launcher
     touch "$mark"
