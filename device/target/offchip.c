@@ -36,6 +36,9 @@
 /* The most that a packet carries. */
 enum { PACKET_BYTES = 128 };
 
+/* Centuries on any chip; sums of them still count in 64 bits. */
+static const double MOST_CYCLES = 0x1p60;
+
 static int check(const ipu_system *system, int64_t bytes,
                  const ipu_cycles *cycles)
 {
@@ -129,7 +132,8 @@ static int64_t wait_in(const struct queue *q, int32_t loaded)
 
     if (loaded == IPU_LINK_MEAN)
         before /= 2;
-    return (int64_t)ceil(before + q->turn);
+    /* Of a chip that is no chip the sum may be more than 64 bits hold. */
+    return (int64_t)fmin(ceil(before + q->turn), MOST_CYCLES);
 }
 
 int ipu__link_cycles(const ipu_system *system, int32_t from, int32_t to,

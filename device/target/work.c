@@ -133,6 +133,7 @@ static int count_move(const ipu_target *target, const struct ipu__work *work,
                       ipu_cycles *cycles)
 {
     int64_t elements = ipu__ceil_div(work->outputs, target->tiles);
+    int64_t all = work->outputs; /* in vectors, unless they are scattered */
     int64_t share = elements * work->element_bytes;
     const ipu_loop loop = {
         .size = sizeof loop,
@@ -146,9 +147,10 @@ static int count_move(const ipu_target *target, const struct ipu__work *work,
     if (work->outputs == 0)
         return IPU_OK;
     IPU_TRY(ipu_model_loop(target, &loop, cycles));
-    ipu__count_waiting(target,
-                       ipu__ceil_div(work->outputs * loop.iterations, elements),
-                       loop.iterations, ipu__start_cycles(target, 1), cycles);
+    if (!work->scattered)
+        all = ipu__ceil_div(all * work->element_bytes, target->vector_bytes);
+    ipu__count_waiting(target, all, loop.iterations,
+                       ipu__start_cycles(target, 1), cycles);
     if (!work->followed) {
         ipu__count_exchange(target, share, 1, cycles);
         cycles->temporary_bytes += share;
