@@ -38,7 +38,8 @@ static int load_data(struct run *run)
 {
     struct images train = {0}, test = {0};
 
-    int status = agree(dataset_load(run->options, &train, &test));
+    int status = agree(
+        dataset_load(run->options, &run->command->progress, &train, &test));
     if (!status)
         status =
             agree_same("the number of training images", (uint64_t)train.count);

@@ -174,7 +174,7 @@ static int load(struct run *run)
     int status = agree(profile_check(run->job_options.profile));
 
     if (!status)
-        status = agree(dataset_load(&run->options, &train, &test));
+        status = agree(dataset_load(&run->options, NULL, &train, &test));
     if (!status)
         status =
             agree_same("the number of training images", (uint64_t)train.count);

@@ -25,7 +25,8 @@ LIBS_memory_tools = $(IPU_LINK)
 # Programs of one idea each, which need neither MPI nor libhvd.
 CHAPTER_SRC := $(addprefix models/common/,line.c problem.c profile.c values.c)
 CHAPTER_DIGITS_SRC := $(CHAPTER_SRC) models/chapter/digits_source.c \
-	models/chapter/perceptron.c models/common/digits.c models/common/idx.c
+	models/chapter/perceptron.c models/common/digits.c \
+	models/common/idx.c models/common/progress.c
 CHAPTER_PROGRAMS := ipu-feeds ipu-losses ipu-replicas ipu-dataset-bench
 PROGRAMS += $(CHAPTER_PROGRAMS:%=$(B)/bin/%)
 SRC_ipu-feeds := models/chapter/feeds.c $(CHAPTER_SRC)

@@ -14,9 +14,9 @@ int digits_source_init(struct digits_source *source, const char *directory,
     int status;
 
     *source = (struct digits_source){.batch = batch};
-    status = directory
-                 ? idx_load(directory, "train", 0, &source->images)
-                 : digits_draw(SEED, DIGITS_TRAIN, count, &source->images);
+    status = directory ? idx_load(directory, "train", 0, &source->images)
+                       : digits_draw(SEED, DIGITS_TRAIN, count, NULL,
+                                     &source->images);
     if (status == 0 && source->images.count < batch)
         status = problem_set("%lld images do not fill a batch of %d",
                              (long long)source->images.count, batch);

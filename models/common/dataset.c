@@ -11,8 +11,8 @@
 /* What is drawn when the command line does not say how many. */
 enum { DRAWN_TRAIN = 40000, DRAWN_TEST = 5000 };
 
-int dataset_load(const struct options *options, struct images *train,
-                 struct images *test)
+int dataset_load(const struct options *options, struct progress *progress,
+                 struct images *train, struct images *test)
 {
     int64_t ntrain = options->train_images;
     int64_t ntest = options->test_images;
@@ -23,11 +23,13 @@ int dataset_load(const struct options *options, struct images *train,
         if (status == 0)
             status = idx_load(options->data, "t10k", ntest, test);
     } else {
-        status = digits_draw(options->seed, DIGITS_TRAIN,
-                             ntrain > 0 ? ntrain : DRAWN_TRAIN, train);
+        status =
+            digits_draw(options->seed, DIGITS_TRAIN,
+                        ntrain > 0 ? ntrain : DRAWN_TRAIN, progress, train);
         if (status == 0)
-            status = digits_draw(options->seed, DIGITS_TEST,
-                                 ntest > 0 ? ntest : DRAWN_TEST, test);
+            status =
+                digits_draw(options->seed, DIGITS_TEST,
+                            ntest > 0 ? ntest : DRAWN_TEST, progress, test);
     }
     if (status < 0)
         images_fini(train);

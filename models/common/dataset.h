@@ -20,6 +20,7 @@
 
 #include "common/images.h"
 #include "common/options.h"
+#include "common/progress.h"
 
 struct dataset {
     struct images train;
@@ -29,9 +30,10 @@ struct dataset {
     int64_t *order; /* of the current epoch; owned */
 };
 
-/* Load the files of --data, or draw. PROBLEM with the text kept. */
-int dataset_load(const struct options *options, struct images *train,
-                 struct images *test);
+/* Load the files of --data, or draw, which takes seconds and is told to
+ * progress (NULL: to nobody). PROBLEM with the text kept. */
+int dataset_load(const struct options *options, struct progress *progress,
+                 struct images *train, struct images *test);
 
 /* Takes both image sets over, also on failure. PROBLEM if the smallest
  * shard does not fill a batch, or memory runs out. */

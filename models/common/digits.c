@@ -174,7 +174,11 @@ static void draw_digit(struct random *r, int digit, uint8_t *pixels)
     }
 }
 
-int digits_draw(uint64_t seed, int set, int64_t count, struct images *images)
+/* How often it is told how far the drawing is. */
+enum { TOLD_EVERY = 256 };
+
+int digits_draw(uint64_t seed, int set, int64_t count,
+                struct progress *progress, struct images *images)
 {
     struct images drawn = {.count = count,
                            .pixels = malloc((size_t)count * IMAGE_PIXELS),
@@ -186,10 +190,16 @@ int digits_draw(uint64_t seed, int set, int64_t count, struct images *images)
     }
     for (int64_t i = 0; i < count; i++) {
         struct random r;
+
+        if (progress && i % TOLD_EVERY == 0)
+            progress_update(progress, "drawing digits",
+                            (double)i / (double)count, "");
         random_seed(&r, seed, (uint64_t)i * 2 + (uint64_t)set);
         drawn.labels[i] = (uint8_t)random_below(&r, CLASSES);
         draw_digit(&r, drawn.labels[i], drawn.pixels + i * IMAGE_PIXELS);
     }
+    if (progress)
+        progress_clear(progress);
     *images = drawn;
     return 0;
 }

@@ -7,14 +7,17 @@
 #define MODELS_DIGITS_H
 
 #include "common/images.h"
+#include "common/progress.h"
 
 /* Which of two unrelated sets is drawn from one seed. */
 enum { DIGITS_TRAIN = 0, DIGITS_TEST = 1 };
 
 /*
  * Draw count digits. Image i depends on seed, set and i alone, and is the
- * same on every machine. PROBLEM when memory runs out.
+ * same on every machine. progress (NULL: nobody) is told how far it is.
+ * PROBLEM when memory runs out.
  */
-int digits_draw(uint64_t seed, int set, int64_t count, struct images *images);
+int digits_draw(uint64_t seed, int set, int64_t count,
+                struct progress *progress, struct images *images);
 
 #endif

@@ -244,6 +244,15 @@ idx_directory() {
     [[ $output != *$'\033'* ]]
 }
 
+@test "a terminal shows how far the drawing of digits is" {
+    HVD_TTY=1 COLUMNS=60 run ranks 1 --steps 1 --test-images 50 --model mlp
+    assert_status_everywhere 1 0
+    [[ $output == *"drawing digits"* ]]
+    HVD_TTY=0 run ranks 1 --steps 1 --train-images 64 --test-images 50 \
+        --model mlp
+    [[ $output != *"drawing digits"* ]]
+}
+
 @test "evaluation counts every test image once, on any number of ranks" {
     local n
     for n in 1 2 3 4; do

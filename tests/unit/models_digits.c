@@ -13,7 +13,7 @@ static struct images draw(uint64_t seed, int set, int64_t count)
 {
     struct images images = {0};
 
-    ck_assert_int_eq(digits_draw(seed, set, count, &images), 0);
+    ck_assert_int_eq(digits_draw(seed, set, count, NULL, &images), 0);
     ck_assert_int_eq(images.count, count);
     return images;
 }
