@@ -280,6 +280,12 @@ static const struct {
      "--stages or more, and --schedule grouped or sequential"},
     {OPTIONS_CHAR_GPT, "--stages 2 --replicas 0",
      "--replicas: '0' is not a whole number from 1 to 256"},
+    {OPTIONS_CHAR_GPT, "--available-memory-proportion 0",
+     "--available-memory-proportion: '0' is not a number above 0 and at most "
+     "1"},
+    {OPTIONS_MNIST, "--available-memory-proportion 1.01",
+     "--available-memory-proportion: '1.01' is not a number above 0 and at "
+     "most 1"},
     {OPTIONS_CHAR_GPT, "--stages 4 --tie --schedule interleaved",
      "--tie has the first and the last stage share an IPU: there must be 3 "
      "--stages or more, and --schedule grouped or sequential"},
