@@ -14,17 +14,18 @@
 /* The line of a failure on stderr, if this rank should say it. */
 static void complain(const struct command *command, int status)
 {
-    char host[65] = "?";
+    char host[65] = "?", prefix[160];
 
     if (status == PROBLEM_ELSEWHERE ||
         (status == PROBLEM_EVERYWHERE && command->rank))
         return;
     gethostname(host, sizeof host - 1);
     if (command->size > 1 && status == PROBLEM)
-        fprintf(stderr, "%s: rank %d (%s): %s\n", command->program,
-                command->rank, host, problem_text());
+        snprintf(prefix, sizeof prefix, "%s: rank %d (%s)", command->program,
+                 command->rank, host);
     else
-        fprintf(stderr, "%s: %s\n", command->program, problem_text());
+        snprintf(prefix, sizeof prefix, "%s", command->program);
+    problem_print(stderr, prefix);
 }
 
 /* Help, version, or a wrong command line. Every rank sees the same and settles

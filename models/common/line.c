@@ -134,6 +134,6 @@ int line_end(const struct line *line, int status)
     if (status >= 0 && (fflush(stdout) != 0 || ferror(stdout)))
         status = problem_set("standard output: %s", strerror(errno));
     if (status < 0)
-        fprintf(stderr, "%s: %s\n", line->program, problem_text());
+        problem_print(stderr, line->program);
     return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -8,6 +8,8 @@
 #ifndef MODELS_PROBLEM_H
 #define MODELS_PROBLEM_H
 
+#include <stdio.h>
+
 enum {
     PROBLEM = -1, /* this rank failed; it speaks */
     PROBLEM_EVERYWHERE =
@@ -20,5 +22,10 @@ __attribute__((format(printf, 1, 2))) int problem_set(const char *format, ...);
 
 /* This thread's last problem; "" if there was none. */
 const char *problem_text(void);
+
+/* Print it behind a prefix, in one line; but a refusal of the device, which
+ * says what would make a program fit, as a sentence and what belongs to it,
+ * each in a line of its own. */
+void problem_print(FILE *out, const char *prefix);
 
 #endif
