@@ -414,24 +414,29 @@ static void *ask_for_sets(void *context)
     return NULL;
 }
 
+/* MPI's own buffers grow now and then, for whatever reason, and stay; what sets
+ * leave would be there after every round. */
 START_TEST(sets_that_are_gone_leave_nothing)
 {
-    enum { FIRST = 50, MORE = 150 };
+    enum { ROUNDS = 5, SETS = 50 };
     static float large[1000];
     double value;
-    size_t bytes;
+    int64_t least = INT64_MAX;
     int id = 0;
 
     if (ranks_size() < 3)
         return; /* two are the world */
-    for (int i = 0; i < FIRST; i++)
-        id = come_and_go(&value, large, id);
-    bytes = in_use();
-    for (int i = 0; i < MORE; i++)
-        id = come_and_go(&value, large, id);
-    ck_assert_msg(in_use() < bytes + 64 * MORE,
-                  "rank %d: %d process sets left %zu bytes", ranks_rank(), MORE,
-                  in_use() - bytes);
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t before = (int64_t)in_use(), left;
+
+        for (int i = 0; i < SETS; i++)
+            id = come_and_go(&value, large, id);
+        left = (int64_t)in_use() - before;
+        least = left < least ? left : least;
+    }
+    ck_assert_msg(least < 64 * SETS,
+                  "rank %d: %d process sets leave at least %lld bytes",
+                  ranks_rank(), SETS, (long long)least);
     ck_assert_int_eq(hvd_number_of_process_sets(), 1);
 }
 END_TEST
