@@ -87,7 +87,7 @@ for variable in ${passed[@]+"${passed[@]}"}; do
 done
 if [ -n "$hostfile" ]; then
     [ -z "$hosts" ] || wrong "-H and --hostfile exclude each other"
-    [ -f "$hostfile" ] && [ -r "$hostfile" ] ||
+    [[ -f $hostfile && -r $hostfile ]] ||
         die 2 "the host file '$hostfile' cannot be read, or is no regular file"
 fi
 if [ -n "$hosts" ]; then

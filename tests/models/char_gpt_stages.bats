@@ -186,9 +186,9 @@ same_bits() {
     run ranks 2 "${SMALL[@]}" --stages 4 --accumulate 6
     assert_status_everywhere 2 1
     assert_one_line "--accumulate: " "a multiple of 8, but it is 6"
-    run ranks 2 "${SMALL[@]}" --stages 4 --replicas 64
+    run ranks 2 "${SMALL[@]}" --stages 4 --replicas 128
     assert_status_everywhere 2 1
-    assert_one_line "64 replicas of 4 IPUs"
+    assert_one_line "128 replicas of 4 IPUs"
     run ranks 2 --text "$OUT/text" --layers 4 --width 2048 --stages 2
     assert_status_everywhere 2 1
     assert_one_line "IPU 0 needs" "bytes on its fullest tile"
