@@ -133,6 +133,33 @@ void hvd__fellows_add_missing(const struct hvd__guard *g, struct hvd__text *out)
                                             : "nothing is known of the others");
 }
 
+void hvd__fellows_add_absent(const struct hvd__guard *g, struct hvd__text *out)
+{
+    int nknown = 1, nabsent = 0; /* this rank itself is known */
+
+    for (int rank = 0; rank < g->roll.size; rank++) {
+        const struct hvd__fellow *f = &g->fellows[rank];
+
+        nknown += f->is_here;
+        if (!f->is_here || f->stage == HVD__STAGE_FINALIZE ||
+            nabsent++ >= MOST_TOLD)
+            continue;
+        hvd__text_add(out, "%srank %d (process %d on %s) has not called it%s",
+                      nabsent > 1 ? "; " : "", hvd__number_of(g, rank), f->pid,
+                      g->host, is_stopped(f) ? ", and is stopped" : "");
+    }
+    if (nabsent > MOST_TOLD)
+        hvd__text_add(out, "; and %d more", nabsent - MOST_TOLD);
+    if (nknown < g->roll.size)
+        hvd__text_add(out,
+                      "%snothing is known of %d process%s on another host, or "
+                      "without hvd_init",
+                      nabsent > 0 ? "; " : "", g->roll.size - nknown,
+                      g->roll.size - nknown > 1 ? "es" : "");
+    else if (nabsent == 0)
+        hvd__text_add(out, "all of them have called it");
+}
+
 bool hvd__fellows_are_above(const struct hvd__guard *g)
 {
     for (int rank = 0; rank < g->roll.rank; rank++) {

@@ -65,6 +65,10 @@ bool hvd__fellows_look(struct hvd__guard *guard, int64_t passed_ns);
 /* Who has not come as far as this rank. */
 void hvd__fellows_add_missing(const struct hvd__guard *guard,
                               struct hvd__text *out);
+/* Who of this host has not come to MPI_Finalize, and of how many processes
+ * nothing is known. */
+void hvd__fellows_add_absent(const struct hvd__guard *guard,
+                             struct hvd__text *out);
 /* Of those that have come as far, the lowest speaks for all of a host. */
 bool hvd__fellows_are_above(const struct hvd__guard *guard);
 

@@ -76,6 +76,32 @@ static void wait_for_end(struct hvd__guard *g, int64_t passed)
 
 /* -------------------------------------------------------------- the limit */
 
+static bool is_report_due(struct hvd__guard *g)
+{
+    if (g->options.report_ns == 0 || g->reported_ns < g->options.report_ns)
+        return false;
+    g->reported_ns = 0;
+    return true;
+}
+
+/* MPI_Finalize takes, by right, as long as any rank goes on after hvd_shutdown:
+ * that is told, and nothing ends. Of a program's own call nothing is told, for
+ * it may have returned. */
+static void report_finalize(struct hvd__guard *g)
+{
+    char text[1024];
+    struct hvd__text out = hvd__text_at(text, sizeof text);
+
+    if (!g->is_last || !is_report_due(g) || !hvd__fellows_are_above(g))
+        return;
+    hvd__text_add(&out,
+                  "MPI_Finalize, for which all processes of the job meet, has "
+                  "taken %.0f s: ",
+                  (double)g->spent_ns * 1e-9);
+    hvd__fellows_add_absent(g, &out);
+    hvd__log(HVD__LOG_WARNING, "%s", text);
+}
+
 static void look_at_time(struct hvd__guard *g, int64_t passed)
 {
     char text[1024];
@@ -83,8 +109,10 @@ static void look_at_time(struct hvd__guard *g, int64_t passed)
 
     g->spent_ns += passed;
     g->reported_ns += passed;
-    if (g->stage == HVD__STAGE_FINALIZE)
+    if (g->stage == HVD__STAGE_FINALIZE) {
+        report_finalize(g);
         return;
+    }
     hvd__text_add(&out, "hvd_init has taken %.0f s, now in %s",
                   (double)g->spent_ns * 1e-9, hvd__stage_name(g->stage));
     if (g->options.limit_ns > 0 && g->spent_ns >= g->options.limit_ns) {
@@ -92,9 +120,7 @@ static void look_at_time(struct hvd__guard *g, int64_t passed)
                       (double)g->options.limit_ns * 1e-9);
         hvd__fellows_add_missing(g, &out);
         hvd__guard_conclude(g, HVD_ERR_STALLED, text, false);
-    } else if (g->options.report_ns > 0 &&
-               g->reported_ns >= g->options.report_ns) {
-        g->reported_ns = 0;
+    } else if (is_report_due(g)) {
         hvd__text_add(&out, ": ");
         hvd__fellows_add_missing(g, &out);
         if (hvd__fellows_are_above(g))
@@ -139,7 +165,7 @@ static bool look(struct hvd__guard *g)
         call_again(g);
     is_waiting = hvd__fellows_look(g, passed);
     look_at_time(g, passed);
-    return is_waiting || g->stage != HVD__STAGE_FINALIZE;
+    return is_waiting || g->is_last || g->stage != HVD__STAGE_FINALIZE;
 }
 
 /* Those that are gone stay readable, and are looked at once a tick. */
@@ -348,7 +374,7 @@ void hvd__guard_watch_finalize(const struct hvd__guard_options *options,
 {
     struct hvd__guard *g;
 
-    if (finalizing || (!text && !knows_anybody()))
+    if (finalizing || (!text && !knows_anybody() && !(is_last && nknown > 1)))
         return;
     g = create(options, HVD__STAGE_FINALIZE);
     if (!g)

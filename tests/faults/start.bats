@@ -115,6 +115,17 @@ came_to() { # word [status]: how many ranks
     done
 }
 
+@test "a wait in MPI_Finalize is reported, with whom it is for, and goes on" {
+    gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$BATS_TEST_TMPDIR/lingers" \
+        "$BATS_TEST_DIRNAME/lingers.c" -L"$LIB" -lhvd -Wl,-rpath,"$LIB"
+    HVD_STALL_CHECK_TIME=1s run timeout 40 mpirun -np 3 \
+        "$BATS_TEST_TMPDIR/lingers" 4
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(lines_with '^hvd: rank 0: warning: MPI_Finalize, for which all processes of the job meet, has taken [1-4] s: rank 2 (process [0-9]* on .*) has not called it$')" -ge 2 ]
+    [ "$(lines_with '^hvd: rank [12]')" -eq 0 ]
+}
+
 suspend() { # seconds program: all of its ranks
     local pids
     pids=$(pgrep -f "^$2 ")

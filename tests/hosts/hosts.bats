@@ -8,7 +8,7 @@ setup_file() {
     export BUILD=${HVD_BUILD:-$ROOT/build}
     export NET=$BATS_FILE_TMPDIR/net
     local program source
-    for source in hosts/where hosts/flood faults/victim; do
+    for source in hosts/where hosts/flood faults/victim faults/lingers; do
         program=$BATS_FILE_TMPDIR/${source##*/}
         gcc -Wall -Wextra -I"$ROOT/libhvd/include" -o "$program" \
             "$ROOT/tests/$source.c" -L"$BUILD/lib" -lhvd \
@@ -120,6 +120,14 @@ said_within() { # seconds
         [ "$status" -eq 0 ]
         [[ $output != *'hvd: '* ]]
     done
+}
+
+@test "a wait for another host in MPI_Finalize is reported" {
+    HVD_STALL_CHECK_TIME=1s run on '2 1' "$BATS_FILE_TMPDIR/lingers" 3
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"rank 0: warning: MPI_Finalize, for which all processes of the job meet, has taken "*" s: nothing is known of 1 process on another host, or without hvd_init"* ]]
+    [[ $output != *"rank 1: warning"* && $output != *"rank 2: warning"* ]]
 }
 
 @test "ranks know which of them share a host" {
