@@ -50,11 +50,11 @@ static void multiply(uint64_t *limbs, uint128 value, uint64_t by)
     limbs[2] = (uint64_t)(high >> 64);
 }
 
-static void shift_right(uint64_t *limbs, int bits)
+static void shift_right(uint64_t *limbs, unsigned bits)
 {
-    int whole = bits / 64, rest = bits % 64;
+    unsigned whole = bits / 64, rest = bits % 64;
 
-    for (int i = 0; i < LIMBS; i++) {
+    for (unsigned i = 0; i < LIMBS; i++) {
         uint64_t low = i + whole < LIMBS ? limbs[i + whole] : 0;
         uint64_t high = i + whole + 1 < LIMBS ? limbs[i + whole + 1] : 0;
 
@@ -87,7 +87,7 @@ static uint64_t scale_size(uint128 size, const struct factor *f)
              (uint64_t)ldexp(frexp(fabs(f->scale), &exponent), 53));
     exponent -= 53;
     if (exponent < 0)
-        shift_right(limbs, -exponent);
+        shift_right(limbs, (unsigned)-exponent);
     rest = divide(limbs, by);
     quotient = limbs[0];
     /* The digits that follow, as many at a time as the remainder has room for:
