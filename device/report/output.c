@@ -114,7 +114,7 @@ static int read_document(const char *path, json_t **document)
 
 static int read_path(const char *path, ipu_profile **profile)
 {
-    json_t *document;
+    json_t *document = NULL;
     ipu_profile *fresh = NULL;
     int status;
 

@@ -104,7 +104,7 @@ int ipu__json_load(const char *path, json_t **root)
 int ipu_target_load(const char *path, ipu_target *target)
 {
     ipu_target loaded;
-    json_t *root;
+    json_t *root = NULL;
     int status;
 
     if (!path || !target)

@@ -172,9 +172,9 @@ int ipu__link_cycles(const ipu_system *system, int32_t from, int32_t to,
 int ipu_model_link(const ipu_system *system, int32_t from, int32_t to,
                    int64_t bytes, int32_t loaded, ipu_cycles *cycles)
 {
+    IPU_TRY(check(system, bytes, cycles));
     return ipu__link_cycles(system, from, to, bytes,
-                            loaded && system ? system->ipu.tiles : 1, loaded,
-                            cycles);
+                            loaded ? system->ipu.tiles : 1, loaded, cycles);
 }
 
 /* latency and then bytes, through whatever is between. */
