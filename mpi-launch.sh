@@ -270,7 +270,7 @@ tree() {
 # hosts its daemons see that it is gone, and do the same.
 # shellcheck disable=SC2317 # traps call it
 end_by_force() { # why
-    local pids memory pid
+    local pids memory pid sessions
     printf '%s: %s\n' "$name" "$1" >&2
     pids=$(tree)
     memory=$(for pid in $pids; do
@@ -281,7 +281,9 @@ end_by_force() { # why
     # shellcheck disable=SC2046 # another: who has come meanwhile
     kill -KILL $(tree) 2>/dev/null
     [ -z "$memory" ] || xargs -d '\n' rm -f <<<"$memory"
-    rm -rf "${TMPDIR:-/tmp}/ompi.$(hostname -s).$(id -u)/pid.$child"
+    sessions=${TMPDIR:-/tmp}/ompi.$(hostname -s).$(id -u)
+    rm -rf "$sessions/pid.$child"
+    rmdir "$sessions" 2>/dev/null || true # other jobs may have theirs in it
 }
 
 child=''
