@@ -61,7 +61,8 @@ static ipu_tensor norm(struct net *net, ipu_tensor x, int64_t channels)
                           net_weight(net, 1, &channels), 1e-3);
 }
 
-/* How much of each channel passes, as all pixels of an image say. */
+/* Squeeze and excite: the mean of each channel over an image decides, through
+ * two small products, how much of that channel passes on. */
 static ipu_tensor squeeze(struct net *net, ipu_tensor x, int64_t images,
                           int64_t channels, int64_t reduced)
 {
@@ -116,7 +117,7 @@ static ipu_tensor blocks(struct net *net, const struct net_size *size,
     return x;
 }
 
-/* What passes from the first stage to the second. */
+/* Writes the shape of the tensor that the first stage hands to the second. */
 static void boundary(const struct net_size *size, int64_t shape[4])
 {
     int64_t side = (size->tokens + 1) / 2;

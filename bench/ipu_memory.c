@@ -17,7 +17,7 @@ enum code { SCALAR, COMPILED, BY_HAND, NCODES };
 static const struct {
     const char *what[NCODES];
     int32_t loads, stores, arithmetic; /* by hand */
-    /* Of 8 bytes each, or of one element: */
+    /* Compiled code moves 8 bytes, or one element, with each of these: */
     int32_t compiled_loads, compiled_arithmetic;
 } kernels[] = {
     {{"read, scalar", "read, compiled", "read, by hand"}, 2, 0, 1, 1, 1},

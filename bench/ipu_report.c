@@ -92,7 +92,7 @@ static int make(ipu_profile *const profiles[2], ipu_profile_format format,
                        : ipu_profile_print(profiles[0], format, text);
 }
 
-/* What is there is a whole page, or nothing. */
+/* The file holds a whole page, or does not come to be. */
 static int write_page(const char *path, const char *text)
 {
     int status = disk__replace(path, text, strlen(text),

@@ -93,11 +93,12 @@ int net_resnet50(struct net *net, const struct net_size *size,
 /* --------------------------------------------------------------- ResNeXt-101
  */
 
-/* Of a block's middle: groups, and by how much more channels than ResNet's. */
+/* The middle convolution of a ResNeXt block has CARDINALITY groups and WIDER
+ * times the channels of ResNet's. */
 enum { CARDINALITY = 32, WIDER = 2, NORM_GROUPS = 32 };
 
-/* Blocks of each part; where the second stage begins: behind the fourth block
- * of the third part. */
+/* Each part has so many blocks; the second stage begins behind the fourth
+ * block of the third part. */
 static const int parts[] = {3, 4, 23, 3};
 enum { NPARTS = 4, SECOND_STAGE = 3 + 4 + 4 };
 

@@ -142,8 +142,8 @@ static int build(const ipu_graph *graph, const ipu_compile_options *options,
     return run_passes(graph, options->without, e);
 }
 
-/* What an executable borrows while it is being compiled, and what it is told.
- */
+/* Each attempt to compile is given these; the executable borrows them until
+ * the attempt ends. */
 struct tools {
     struct ipu__progress *progress;
     struct ipu__setting setting;

@@ -95,8 +95,8 @@ static void look_where(const struct ipu_executable *e,
     work->parts = tiles_of_a_sum(work, s.used);
 }
 
-/* Of a tile's memory, what the part may take in between; 0: it is no
- * product. */
+/* Returns the share of a tile's memory that a product may take for
+ * temporaries, or 0 if the part is no product. */
 static double proportion_of(const struct ipu_executable *e,
                             const struct ipu__step_op *part)
 {

@@ -46,7 +46,7 @@ int outfile_open(struct outfile *out, const char *option, const char *path)
     int status;
 
     *out = (struct outfile){.option = option, .path = path};
-    /* What was printed so far comes first, if the path leads there, too. */
+    /* If the path leads to standard output, earlier printing comes first. */
     fflush(stdout);
     status = disk__output_open(&out->output, path, FLAGS);
     if (status < 0)
