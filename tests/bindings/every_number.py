@@ -8,7 +8,8 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import hvd
 
-with open(os.path.join(sys.argv[1], "../../docs/hvd-api.json"), encoding="utf-8") as file:
+API = os.path.join(sys.argv[1], "../../tests/tools/hvd-api.json")
+with open(API, encoding="utf-8") as file:
     api = json.load(file)
 
 of_type = {}
