@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # device: the software IPU. Knows OpenBLAS and jansson; knows nothing of ranks or MPI.
 
-IPU_SRC := $(wildcard device/*/*.c)
+IPU_SRC := $(wildcard device/*/*.c device/*/*/*.c)
 # The page of reports, as a C file.
 IPU_PAGE := $(B)/gen/report_page.c
 IPU_OBJ := $(IPU_SRC:%.c=$(B)/obj/%.o) $(IPU_PAGE:%.c=$(B)/obj/%.o) \

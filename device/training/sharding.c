@@ -28,7 +28,7 @@
 #include "graph/error.h"
 #include "graph/graph.h"
 #include "ops/op.h"
-#include "ops/optimizers.h"
+#include "ops/optimizers/optimizers.h"
 #include "replica/replica.h"
 #include "target/target.h"
 

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands between the layers of a network, beside relu, which has a file
+ * of its own. The derivative of each is one op, dx from dy and x, or from dy
+ * and y where that is less work.
+ *
+ *     gelu(x)       x Phi(x)            Phi: the normal distribution
+ *     gelu_tanh(x)  x sigmoid(2 u)      u = sqrt(2 / pi) (x + 0.044715 x^3)
+ *     silu(x)       x sigmoid(x)
+ */
+#include "graph/error.h"
+#include "ops/costs.h"
+#include "ops/elementwise/pair.h"
+#include "ops/functions.h"
+
+/* gelu_tanh(x) = x / 2 (1 + tanh(u)), and (1 + tanh(u)) / 2 = sigmoid(2 u). */
+static inline float gelu_gate(float x)
+{
+    return ipu__sigmoid(1.59576912f * (x + 0.044715f * x * x * x));
+}
+
+static inline float gelu_tanh_slope(float x)
+{
+    float gate = gelu_gate(x);
+
+    return gate +
+           x * gate * (1 - gate) * (1.59576912f * (1 + 3 * 0.044715f * x * x));
+}
+
+static inline float silu_slope(float x)
+{
+    float gate = ipu__sigmoid(x);
+
+    return gate + x * gate * (1 - gate);
+}
+
+#define NAME run_tanh
+#define OF(x) ipu__tanh(x)
+#include "ops/elementwise/unary.inc"
+
+#define NAME run_sigmoid
+#define OF(x) ipu__sigmoid(x)
+#include "ops/elementwise/unary.inc"
+
+#define NAME run_gelu
+#define OF(x) (x) * ipu__normal_cdf(x)
+#include "ops/elementwise/unary.inc"
+
+#define NAME run_gelu_tanh
+#define OF(x) (x) * gelu_gate(x)
+#include "ops/elementwise/unary.inc"
+
+#define NAME run_silu
+#define OF(x) (x) * ipu__sigmoid(x)
+#include "ops/elementwise/unary.inc"
+
+#define NAME tanh_slopes
+#define IN float
+#define OUT float
+#define OF(dy, y) (dy) * (1 - (y) * (y))
+#include "ops/elementwise/binary.inc"
+
+#define NAME sigmoid_slopes
+#define IN float
+#define OUT float
+#define OF(dy, y) (dy) * (y) * (1 - (y))
+#include "ops/elementwise/binary.inc"
+
+#define NAME gelu_slopes
+#define IN float
+#define OUT float
+#define OF(dy, x) (dy) * (ipu__normal_cdf(x) + (x)*ipu__normal_density(x))
+#include "ops/elementwise/binary.inc"
+
+#define NAME gelu_tanh_slopes
+#define IN float
+#define OUT float
+#define OF(dy, x) (dy) * gelu_tanh_slope(x)
+#include "ops/elementwise/binary.inc"
+
+#define NAME silu_slopes
+#define IN float
+#define OUT float
+#define OF(dy, x) (dy) * silu_slope(x)
+#include "ops/elementwise/binary.inc"
+
+static int run_slopes(const struct ipu__call *call,
+                      const struct ipu__pair_loops *loops)
+{
+    const struct ipu__pair_loops *const by_dtype[IPU_NUM_DTYPES] = {
+        [IPU_FLOAT32] = loops};
+
+    return ipu__pair_run(call, by_dtype);
+}
+
+/* dx from dy and the node's input, or its output. */
+static ipu_tensor slope_of(ipu_graph *graph, const struct ipu__op *op,
+                           ipu_tensor dy, int32_t tensor)
+{
+    const ipu_tensor inputs[] = {dy, ipu__handle(graph, tensor)};
+
+    return ipu__add(graph, op, inputs, NULL);
+}
+
+/* --------------------------------------------------------------------- tanh */
+
+static int run_tanh_grad(const struct ipu__call *call)
+{
+    return run_slopes(call, &tanh_slopes);
+}
+
+const struct ipu__op ipu__tanh_grad = {
+    .name = "tanh_grad",
+    .ninputs = 2,
+    .in_place = 0,
+    .by_element = true,
+    .slots = 3,
+    .loop_slots = -1,
+    .shape = ipu__two_floats,
+    .run = run_tanh_grad,
+};
+
+static void tanh_gradient(ipu_graph *graph, const struct ipu__node *node,
+                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    (void)needed;
+    dx[0] = slope_of(graph, &ipu__tanh_grad, dy, node->output);
+}
+
+const struct ipu__op ipu__activation_tanh = {
+    .name = "tanh",
+    .ninputs = 1,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__TANH_SLOTS,
+    .half_slots = IPU__TANH_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = ipu__same_floats,
+    .run = run_tanh,
+    .gradient = tanh_gradient,
+};
+
+/* ------------------------------------------------------------------ sigmoid */
+
+static int run_sigmoid_grad(const struct ipu__call *call)
+{
+    return run_slopes(call, &sigmoid_slopes);
+}
+
+const struct ipu__op ipu__sigmoid_grad = {
+    .name = "sigmoid_grad",
+    .ninputs = 2,
+    .in_place = 0,
+    .by_element = true,
+    .slots = 3,
+    .loop_slots = -1,
+    .shape = ipu__two_floats,
+    .run = run_sigmoid_grad,
+};
+
+static void sigmoid_gradient(ipu_graph *graph, const struct ipu__node *node,
+                             const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    (void)needed;
+    dx[0] = slope_of(graph, &ipu__sigmoid_grad, dy, node->output);
+}
+
+const struct ipu__op ipu__activation_sigmoid = {
+    .name = "sigmoid",
+    .ninputs = 1,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__SIGMOID_SLOTS,
+    .half_slots = IPU__SIGMOID_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = ipu__same_floats,
+    .run = run_sigmoid,
+    .gradient = sigmoid_gradient,
+};
+
+/* --------------------------------------------------------------------- gelu */
+
+static int run_gelu_grad(const struct ipu__call *call)
+{
+    return run_slopes(call, &gelu_slopes);
+}
+
+const struct ipu__op ipu__gelu_grad = {
+    .name = "gelu_grad",
+    .ninputs = 2,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__ERF_SLOTS + IPU__EXP_SLOTS + 8,
+    .half_slots = IPU__ERF_HALVES + IPU__EXP_HALVES + 8,
+    .loop_slots = -1,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = ipu__two_floats,
+    .run = run_gelu_grad,
+};
+
+static void gelu_gradient(ipu_graph *graph, const struct ipu__node *node,
+                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    (void)needed;
+    dx[0] = slope_of(graph, &ipu__gelu_grad, dy, node->inputs[0]);
+}
+
+const struct ipu__op ipu__gelu = {
+    .name = "gelu",
+    .ninputs = 1,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__ERF_SLOTS + 4,
+    .half_slots = IPU__ERF_HALVES + 4,
+    .loop_slots = -1,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = ipu__same_floats,
+    .run = run_gelu,
+    .gradient = gelu_gradient,
+};
+
+static int run_gelu_tanh_grad(const struct ipu__call *call)
+{
+    return run_slopes(call, &gelu_tanh_slopes);
+}
+
+const struct ipu__op ipu__gelu_tanh_grad = {
+    .name = "gelu_tanh_grad",
+    .ninputs = 2,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__TANH_SLOTS + 12,
+    .half_slots = IPU__TANH_HALVES + 12,
+    .loop_slots = -1,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = ipu__two_floats,
+    .run = run_gelu_tanh_grad,
+};
+
+static void gelu_tanh_gradient(ipu_graph *graph, const struct ipu__node *node,
+                               const bool *needed, ipu_tensor dy,
+                               ipu_tensor *dx)
+{
+    (void)needed;
+    dx[0] = slope_of(graph, &ipu__gelu_tanh_grad, dy, node->inputs[0]);
+}
+
+const struct ipu__op ipu__gelu_tanh = {
+    .name = "gelu_tanh",
+    .ninputs = 1,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__TANH_SLOTS + 6,
+    .half_slots = IPU__TANH_HALVES + 6,
+    .loop_slots = -1,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = ipu__same_floats,
+    .run = run_gelu_tanh,
+    .gradient = gelu_tanh_gradient,
+};
+
+/* --------------------------------------------------------------------- silu */
+
+static int run_silu_grad(const struct ipu__call *call)
+{
+    return run_slopes(call, &silu_slopes);
+}
+
+const struct ipu__op ipu__silu_grad = {
+    .name = "silu_grad",
+    .ninputs = 2,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__SIGMOID_SLOTS + 5,
+    .half_slots = IPU__SIGMOID_HALVES + 5,
+    .loop_slots = -1,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = ipu__two_floats,
+    .run = run_silu_grad,
+};
+
+static void silu_gradient(ipu_graph *graph, const struct ipu__node *node,
+                          const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    (void)needed;
+    dx[0] = slope_of(graph, &ipu__silu_grad, dy, node->inputs[0]);
+}
+
+const struct ipu__op ipu__silu = {
+    .name = "silu",
+    .ninputs = 1,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__SIGMOID_SLOTS + 1,
+    .half_slots = IPU__SIGMOID_HALVES + 1,
+    .loop_slots = -1,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = ipu__same_floats,
+    .run = run_silu,
+    .gradient = silu_gradient,
+};
+
+ipu_tensor ipu_tanh(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__activation_tanh, &x, NULL);
+}
+
+ipu_tensor ipu_sigmoid(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__activation_sigmoid, &x, NULL);
+}
+
+ipu_tensor ipu_gelu(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__gelu, &x, NULL);
+}
+
+ipu_tensor ipu_gelu_tanh(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__gelu_tanh, &x, NULL);
+}
+
+ipu_tensor ipu_silu(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__silu, &x, NULL);
+}

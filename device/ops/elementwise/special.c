@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions of each element that networks need now and then: the standard
+ * library computes all but softplus, element by element. Their derivatives are
+ * made of ops that have derivatives again.
+ *
+ *     sin       cos            log1p     1 / (1 + x)
+ *     cos      -sin            expm1     exp(x)
+ *     erf       2 / sqrt(pi) exp(-x^2)
+ *     softplus  sigmoid(x)
+ */
+#include "graph/error.h"
+#include "ops/costs.h"
+#include "ops/functions.h"
+#include "ops/op.h"
+
+#define NAME run_sin
+#define OF(x) sinf(x)
+#include "ops/elementwise/unary.inc"
+
+#define NAME run_cos
+#define OF(x) cosf(x)
+#include "ops/elementwise/unary.inc"
+
+#define NAME run_log1p
+#define OF(x) log1pf(x)
+#include "ops/elementwise/unary.inc"
+
+#define NAME run_expm1
+#define OF(x) expm1f(x)
+#include "ops/elementwise/unary.inc"
+
+#define NAME run_erf
+#define OF(x) erff(x)
+#include "ops/elementwise/unary.inc"
+
+/* log(1 + exp(x)): of the larger and what the smaller adds to it. */
+static inline float softplus(float x)
+{
+    float rest = ipu__softplus_rest(x);
+
+    return x > 0 ? x + rest : rest;
+}
+
+#define NAME run_softplus
+#define OF(x) softplus(x)
+#include "ops/elementwise/unary.inc"
+
+static ipu_tensor input(ipu_graph *graph, const struct ipu__node *node)
+{
+    return ipu__handle(graph, node->inputs[0]);
+}
+
+/* ------------------------------------------------------------- sin and cos */
+
+static void sin_gradient(ipu_graph *graph, const struct ipu__node *node,
+                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    (void)needed;
+    dx[0] = ipu_multiply(graph, dy, ipu_cos(graph, input(graph, node)));
+}
+
+const struct ipu__op ipu__sin = {
+    .name = "sin",
+    .ninputs = 1,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__SIN_SLOTS,
+    .half_slots = IPU__SIN_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = ipu__same_floats,
+    .run = run_sin,
+    .gradient = sin_gradient,
+};
+
+static void cos_gradient(ipu_graph *graph, const struct ipu__node *node,
+                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    ipu_tensor slope = ipu_negate(graph, ipu_sin(graph, input(graph, node)));
+
+    (void)needed;
+    dx[0] = ipu_multiply(graph, dy, slope);
+}
+
+const struct ipu__op ipu__cos = {
+    .name = "cos",
+    .ninputs = 1,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__SIN_SLOTS,
+    .half_slots = IPU__SIN_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = ipu__same_floats,
+    .run = run_cos,
+    .gradient = cos_gradient,
+};
+
+/* --------------------------------------------------------- log1p and expm1 */
+
+static void log1p_gradient(ipu_graph *graph, const struct ipu__node *node,
+                           const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    ipu_tensor more = ipu_scale(graph, input(graph, node), 1, 1);
+
+    (void)needed;
+    dx[0] = ipu_divide(graph, dy, more);
+}
+
+const struct ipu__op ipu__unary_log1p = {
+    .name = "log1p",
+    .ninputs = 1,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__LOG1P_SLOTS,
+    .half_slots = IPU__LOG1P_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = ipu__same_floats,
+    .run = run_log1p,
+    .gradient = log1p_gradient,
+};
+
+static void expm1_gradient(ipu_graph *graph, const struct ipu__node *node,
+                           const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    (void)needed;
+    dx[0] = ipu_multiply(graph, dy, ipu_exp(graph, input(graph, node)));
+}
+
+const struct ipu__op ipu__unary_expm1 = {
+    .name = "expm1",
+    .ninputs = 1,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__EXPM1_SLOTS,
+    .half_slots = IPU__EXPM1_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = ipu__same_floats,
+    .run = run_expm1,
+    .gradient = expm1_gradient,
+};
+
+/* --------------------------------------------------------- erf and softplus */
+
+static void erf_gradient(ipu_graph *graph, const struct ipu__node *node,
+                         const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    ipu_tensor square = ipu_square(graph, input(graph, node));
+    ipu_tensor slope = ipu_exp(graph, ipu_negate(graph, square));
+
+    (void)needed;
+    dx[0] =
+        ipu_multiply(graph, dy, ipu_scale(graph, slope, 1.1283791670955126, 0));
+}
+
+const struct ipu__op ipu__unary_erf = {
+    .name = "erf",
+    .ninputs = 1,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__ERF_SLOTS,
+    .half_slots = IPU__ERF_HALVES,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = ipu__same_floats,
+    .run = run_erf,
+    .gradient = erf_gradient,
+};
+
+static void softplus_gradient(ipu_graph *graph, const struct ipu__node *node,
+                              const bool *needed, ipu_tensor dy, ipu_tensor *dx)
+{
+    (void)needed;
+    dx[0] = ipu_multiply(graph, dy, ipu_sigmoid(graph, input(graph, node)));
+}
+
+const struct ipu__op ipu__softplus = {
+    .name = "softplus",
+    .ninputs = 1,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__EXP_SLOTS + IPU__LOG_SLOTS + 4,
+    .half_slots = IPU__EXP_HALVES + IPU__LOG_HALVES + 4,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = ipu__same_floats,
+    .run = run_softplus,
+    .gradient = softplus_gradient,
+};
+
+ipu_tensor ipu_sin(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__sin, &x, NULL);
+}
+
+ipu_tensor ipu_cos(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__cos, &x, NULL);
+}
+
+ipu_tensor ipu_log1p(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__unary_log1p, &x, NULL);
+}
+
+ipu_tensor ipu_expm1(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__unary_expm1, &x, NULL);
+}
+
+ipu_tensor ipu_erf(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__unary_erf, &x, NULL);
+}
+
+ipu_tensor ipu_softplus(ipu_graph *graph, ipu_tensor x)
+{
+    return ipu__add(graph, &ipu__softplus, &x, NULL);
+}

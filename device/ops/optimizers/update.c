@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/optimizers/update.h"
+#include "ops/costs.h"
+
+#include <math.h>
+
+#include "graph/error.h"
+
+static float scalar(const struct ipu__call *call, int i)
+{
+    return *(const float *)call->inputs[i].data;
+}
+
+/* -------------------------------------------------------------------- blend */
+
+IPU__WIDE(static, void, blend,
+          (float *y, const float *a, const float *b, float fa, float fb,
+           int64_t count),
+          (y, a, b, fa, fb, count))
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = a[i] * fa + b[i] * fb;
+}
+
+IPU__WIDE(static, void, blend_square,
+          (float *y, const float *a, const float *b, float fa, float fb,
+           int64_t count),
+          (y, a, b, fa, fb, count))
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = a[i] * fa + b[i] * b[i] * fb;
+}
+
+static int run_blend(const struct ipu__call *call)
+{
+    blend(call->output.data, call->inputs[0].data, call->inputs[1].data,
+          (float)call->attributes->factors[0],
+          (float)call->attributes->factors[1],
+          ipu__shape_count(&call->output.shape));
+    return IPU_OK;
+}
+
+const struct ipu__op ipu__blend = {
+    .name = "blend",
+    .ninputs = 2,
+    .in_place = 0,
+    .by_element = true,
+    .slots = 2,
+    .shape = ipu__two_floats,
+    .run = run_blend,
+};
+
+static int run_blend_square(const struct ipu__call *call)
+{
+    blend_square(call->output.data, call->inputs[0].data, call->inputs[1].data,
+                 (float)call->attributes->factors[0],
+                 (float)call->attributes->factors[1],
+                 ipu__shape_count(&call->output.shape));
+    return IPU_OK;
+}
+
+const struct ipu__op ipu__blend_square = {
+    .name = "blend_square",
+    .ninputs = 2,
+    .in_place = 0,
+    .by_element = true,
+    .slots = 3,
+    .shape = ipu__two_floats,
+    .run = run_blend_square,
+};
+
+/* ------------------------------------------------------------------ descend */
+
+static int descend_shape(const struct ipu__call *call,
+                         struct ipu__shape *output)
+{
+    IPU_TRY(ipu__two_floats(call, output));
+    return ipu__expect(call, 2, IPU_FLOAT32, 0, "the learning rate, a scalar");
+}
+
+static int run_descend(const struct ipu__call *call)
+{
+    blend(call->output.data, call->inputs[0].data, call->inputs[1].data, 1,
+          -scalar(call, 2), ipu__shape_count(&call->output.shape));
+    return IPU_OK;
+}
+
+const struct ipu__op ipu__descend = {
+    .name = "descend",
+    .ninputs = 3,
+    .last_wide = true,
+    .in_place = 0,
+    .by_element = true,
+    .slots = 2,
+    .shape = descend_shape,
+    .run = run_descend,
+};
+
+/* --------------------------------------------------------------------- Adam */
+
+static int direction_shape(const struct ipu__call *call,
+                           struct ipu__shape *output)
+{
+    IPU_TRY(ipu__two_floats(call, output));
+    IPU_TRY(ipu__expect_same(call, 0, 2));
+    return ipu__expect(call, 3, IPU_INT32, 0, "the step, a scalar");
+}
+
+static int update_shape(const struct ipu__call *call, struct ipu__shape *output)
+{
+    IPU_TRY(direction_shape(call, output));
+    return ipu__expect(call, 4, IPU_FLOAT32, 0, "the learning rate, a scalar");
+}
+
+/* What of u is the same for all elements. */
+struct terms {
+    float m, v; /* factors that take the bias away */
+    float epsilon, decay;
+};
+
+static struct terms terms_of(const struct ipu__call *call)
+{
+    const double *factors = call->attributes->factors;
+    double t = (double)*(const int32_t *)call->inputs[3].data + 1;
+
+    return (struct terms){
+        .m = (float)(1 / (1 - pow(factors[0], t))),
+        .v = (float)(1 / (1 - pow(factors[1], t))),
+        .epsilon = (float)factors[2],
+        .decay = (float)factors[3],
+    };
+}
+
+static inline float direction(float w, float m, float v, struct terms t)
+{
+    return m * t.m / (__builtin_sqrtf(v * t.v) + t.epsilon) + t.decay * w;
+}
+
+IPU__WIDE(static, void, update_each,
+          (float *y, const float *w, const float *m, const float *v,
+           struct terms t, float rate, int64_t count),
+          (y, w, m, v, t, rate, count))
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = w[i] - rate * direction(w[i], m[i], v[i], t);
+}
+
+IPU__WIDE(static, void, direct_each,
+          (float *y, const float *w, const float *m, const float *v,
+           struct terms t, int64_t count),
+          (y, w, m, v, t, count))
+{
+    IPU__BY_ELEMENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = direction(w[i], m[i], v[i], t);
+}
+
+static int run_update(const struct ipu__call *call)
+{
+    update_each(call->output.data, call->inputs[0].data, call->inputs[1].data,
+                call->inputs[2].data, terms_of(call), scalar(call, 4),
+                ipu__shape_count(&call->output.shape));
+    return IPU_OK;
+}
+
+const struct ipu__op ipu__adam_update = {
+    .name = "adam_update",
+    .ninputs = 5,
+    .last_wide = true,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__SQRT_SLOTS + IPU__DIVIDE_SLOTS + 9,
+    .half_slots = IPU__SQRT_HALVES + IPU__DIVIDE_HALVES + 9,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = update_shape,
+    .run = run_update,
+};
+
+static int run_direction(const struct ipu__call *call)
+{
+    direct_each(call->output.data, call->inputs[0].data, call->inputs[1].data,
+                call->inputs[2].data, terms_of(call),
+                ipu__shape_count(&call->output.shape));
+    return IPU_OK;
+}
+
+const struct ipu__op ipu__adam_direction = {
+    .name = "adam_direction",
+    .ninputs = 4,
+    .in_place = 0,
+    .by_element = true,
+    .slots = IPU__SQRT_SLOTS + IPU__DIVIDE_SLOTS + 7,
+    .half_slots = IPU__SQRT_HALVES + IPU__DIVIDE_HALVES + 7,
+    .estimate = IPU__FUNCTION_ESTIMATE,
+    .shape = direction_shape,
+    .run = run_direction,
+};

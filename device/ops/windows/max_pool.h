@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * max_pool.h - what the largest of plain windows and of any windows share:
+ * pixels of c channels, of which NaN is the largest, and who takes a
+ * derivative.
+ */
+#ifndef IPU_OPS_MAX_POOL_H
+#define IPU_OPS_MAX_POOL_H
+
+#include "ops/windows/pool.h"
+
+/* y = max(y, x), NaN winning. */
+void ipu__max_pixel(float *y, const float *x, int64_t channels);
+
+/*
+ * One pixel of a window: it takes, where x is the window's maximum y, what is
+ * left of its derivative. Its own derivative dx becomes that, or, if windows
+ * overlap, more by that. dx may be x.
+ */
+void ipu__max_take(float *dx, float *left, const float *x, const float *y,
+                   int64_t channels);
+void ipu__max_take_more(float *dx, float *left, const float *x, const float *y,
+                        int64_t channels);
+
+/* Of an op on x, y and dy: scratch for what is left, a pixel. */
+size_t ipu__max_left_scratch(const struct ipu__call *call);
+
+/* The node's derivative, by such an op. */
+ipu_tensor ipu__max_gradient(ipu_graph *graph, const struct ipu__node *node,
+                             const struct ipu__op *op, ipu_tensor dy);
+
+#endif
