@@ -28,8 +28,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compiler/draft.h"
 #include "compiler/program.h"
+#include "compiler/rewrite/draft.h"
 #include "graph/error.h"
 #include "target/cost.h"
 #include "target/plans.h"

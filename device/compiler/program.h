@@ -15,7 +15,7 @@
 #ifndef IPU_COMPILER_PROGRAM_H
 #define IPU_COMPILER_PROGRAM_H
 
-#include "compiler/progress.h"
+#include "compiler/program/progress.h"
 #include "graph/graph.h"
 #include "ops/op.h"
 

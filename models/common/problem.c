@@ -31,7 +31,7 @@ const char *problem_text(void)
 }
 
 /* Where a refusal goes on in another line, and what stands there instead of
- * these words. The device writes them (device/compiler/fit.c). */
+ * these words. The device writes them (device/advice/fit.c). */
 static const struct seam {
     const char *words, *instead;
 } seams[] = {

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * outline.c - equal steps share code.
+ *
+ * A step's code, that is its exchange and the state of its vertices, has the
+ * addresses of its operands in it. Equal steps (congruent.c) can run the same
+ * code if their operands are at the same addresses when they do:
+ *
+ *     step 3   matmul (a3, w3) -> b3      calls    matmul at  A, W -> B
+ *     step 8   matmul (a8, w8) -> b8      calls    the same
+ *
+ *     a3, a8   are never needed at the same time: both lie at A
+ *     w3, w8   are: each is copied to W before its call
+ *     b3, b8   are: each is copied from B after its call
+ *
+ * So an operand costs nothing where all that take its place, through all the
+ * steps of its group, are never alive together, nor with what else has been put
+ * there by other groups (places below); otherwise cycles, and memory while the
+ * step runs. Tiles copy within themselves: so operands have to lie on the same
+ * tiles, which is seen to when tensors are placed (align.c).
+ *
+ * Memory that is free has no value. So code is shared only where a program
+ * would not fit otherwise, but could, and only as much as it takes: first what
+ * costs nothing, then what costs the fewest cycles for the bytes it saves.
+ */
+#include "compiler/outline/outline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/error.h"
+
+/* How often more is shared since what is copied takes room, too. */
+enum { MOST_ROUNDS = 4 };
+
+/* ------------------------------------------------------------------ places */
+
+/* A block, in a list that is put in order. */
+struct tenant {
+    int32_t birth, block;
+};
+
+/* Blocks that lie at one address: a list of them for each. */
+struct places {
+    const struct ipu_executable *e;
+    int32_t *place;      /* [blocks]: the one that stands for its place */
+    int32_t *next;       /* [blocks]: in its place; -1: no more */
+    int32_t *stamp;      /* [blocks]: the last gathering that had its place */
+    struct tenant *some; /* [blocks]: what was gathered */
+    int32_t gatherings;
+    bool *fixed; /* [blocks]: it is always there, or is another program's */
+};
+
+static void places_fini(struct places *p)
+{
+    free(p->place);
+    free(p->next);
+    free(p->stamp);
+    free(p->some);
+    free(p->fixed);
+}
+
+/* Each block at its own. */
+static void places_reset(struct places *p)
+{
+    for (int32_t b = 0; b < p->e->nblocks; b++) {
+        p->place[b] = b;
+        p->next[b] = -1;
+    }
+}
+
+static int places_init(const struct ipu_executable *e, struct places *p)
+{
+    size_t n = (size_t)e->nblocks + 1;
+
+    *p = (struct places){.e = e,
+                         .place = calloc(n, sizeof *p->place),
+                         .next = calloc(n, sizeof *p->next),
+                         .stamp = calloc(n, sizeof *p->stamp),
+                         .some = calloc(n, sizeof *p->some),
+                         .fixed = calloc(n, sizeof *p->fixed)};
+    if (!p->place || !p->next || !p->stamp || !p->some || !p->fixed)
+        return ipu__fail_memory(n * sizeof *p->some);
+    for (int32_t b = 0; b < e->nblocks; b++)
+        p->fixed[b] = e->blocks[b].always;
+    for (int32_t v = 0; v < e->nvalues; v++)
+        if (e->values[v].bound && !e->values[v].inner)
+            p->fixed[e->values[v].block] = true;
+    return IPU_OK;
+}
+
+static int by_birth(const void *first, const void *second)
+{
+    const struct tenant *a = first, *b = second;
+
+    if (a->birth != b->birth)
+        return a->birth < b->birth ? -1 : 1;
+    return a->block < b->block ? -1 : a->block > b->block;
+}
+
+/* What lies at the places of n blocks, to some: how many; -1: it cannot all be
+ * at one, for some of it is alive together. */
+static int32_t gather(struct places *p, const int32_t *blocks, int32_t n)
+{
+    const struct ipu__block *all = p->e->blocks;
+    int32_t count = 0, places = 0;
+    bool fixed = false;
+
+    p->gatherings++;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t place = p->place[blocks[i]];
+
+        if (p->stamp[place] == p->gatherings)
+            continue;
+        p->stamp[place] = p->gatherings;
+        places++;
+        for (int32_t b = place; b >= 0; b = p->next[b]) {
+            p->some[count++] = (struct tenant){all[b].birth, b};
+            fixed |= p->fixed[b];
+        }
+    }
+    if (places == 1)
+        return count;
+    if (fixed)
+        return -1;
+    qsort(p->some, (size_t)count, sizeof *p->some, by_birth);
+    for (int32_t i = 1; i < count; i++)
+        if (p->some[i].birth <= all[p->some[i - 1].block].death)
+            return -1;
+    return count;
+}
+
+/* What was gathered, to one place. */
+static void put_together(struct places *p, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) {
+        p->place[p->some[i].block] = p->some[0].block;
+        p->next[p->some[i].block] = i + 1 < count ? p->some[i + 1].block : -1;
+    }
+}
+
+/* ------------------------------------------------------------------ groups */
+
+struct group {
+    const int32_t *steps; /* [count] */
+    int32_t count, nused;
+    int32_t *blocks; /* [used, count] */
+    /* What each of them copies, and what all of that makes. */
+    int32_t copies;
+    int64_t copied_bytes, held_bytes;
+    double cycles;       /* of a run */
+    int64_t saved_bytes; /* of code */
+};
+
+struct outliner {
+    struct ipu_executable *e;
+    struct places places;
+    struct ipu__alike alike;
+    struct group *groups; /* [groups]; owned, as all arrays */
+    int32_t *blocks;      /* of all groups */
+    /* [steps], without copies: cycles, bytes of tensors on the fullest tile */
+    ipu_cycles *cycles;
+    int64_t *full_bytes;
+    int64_t code_bytes;
+};
+
+/* Nothing is run: the output is the input, seen differently. */
+static bool does_nothing(const struct ipu__step *step)
+{
+    return step->cycles.total == 0 && step->cycles.exchange_code_bytes == 0;
+}
+
+/* On the tile that has most of it, also if it is another program's. */
+static int64_t share_of(const struct ipu_executable *e, int32_t block)
+{
+    int64_t grains = ipu__grains(e->blocks[block].bytes);
+    int32_t width = ipu__block_width(e, &e->blocks[block]);
+
+    return width ? (grains + width - 1) / width * IPU__GRAIN_BYTES : 0;
+}
+
+/* What sharing would take, with all that has been put together so far; or, if
+ * it is to be done, put together what can be. */
+static int evaluate(struct outliner *o, struct group *g, bool commit)
+{
+    struct ipu_executable *e = o->e;
+    struct ipu__user users[IPU__MOST_USED];
+    ipu_cycles cycles = {.size = sizeof cycles};
+
+    ipu__blocks_used(e, &e->steps[g->steps[0]], users);
+    g->copies = 0;
+    g->copied_bytes = g->held_bytes = 0;
+    for (int32_t k = 0; k < g->nused; k++) {
+        int32_t count =
+            gather(&o->places, g->blocks + (ptrdiff_t)k * g->count, g->count);
+        int64_t bytes = share_of(e, users[k].block);
+
+        if (count >= 0 && commit)
+            put_together(&o->places, count);
+        if (count >= 0)
+            continue;
+        g->copies++;
+        g->held_bytes += bytes;
+        g->copied_bytes += bytes * (users[k].reads + users[k].makes);
+    }
+    if (g->copies > 0)
+        IPU_TRY(ipu__count_copies(e, g->copied_bytes, &cycles));
+    g->cycles = 0;
+    for (int32_t i = 0; i < g->count; i++) {
+        int32_t every = e->steps[g->steps[i]].count;
+
+        g->cycles += (double)cycles.total / (every > 0 ? every : 1);
+    }
+    g->saved_bytes =
+        (g->count - 1) * ipu__own_code_bytes(e, &e->steps[g->steps[0]]) -
+        g->count * ipu__copy_code_bytes(g->copies);
+    return IPU_OK;
+}
+
+static int commit(struct outliner *o, struct group *g)
+{
+    IPU_TRY(evaluate(o, g, true));
+    for (int32_t i = 0; i < g->count; i++) {
+        struct ipu__step *step = &o->e->steps[g->steps[i]];
+
+        step->body = i > 0 ? g->steps[0] + 1 : 0;
+        step->calls = g->count;
+        step->copies = g->copies;
+        step->copied_bytes = g->copied_bytes;
+        step->held_bytes = g->held_bytes;
+        if (g->copies == 0)
+            continue;
+        step->cycles.temporary_bytes += g->held_bytes;
+        IPU_TRY(ipu__count_copies(o->e, g->copied_bytes, &step->cycles));
+    }
+    g->count = 0; /* it is done */
+    return IPU_OK;
+}
+
+static void list_blocks(struct outliner *o, struct group *g, int32_t *blocks)
+{
+    struct ipu__user users[IPU__MOST_USED];
+
+    g->blocks = blocks;
+    for (int32_t i = 0; i < g->count; i++) {
+        const struct ipu__step *step = &o->e->steps[g->steps[i]];
+
+        g->nused = ipu__blocks_used(o->e, step, users);
+        for (int32_t k = 0; k < g->nused; k++)
+            blocks[(ptrdiff_t)k * g->count + i] = users[k].block;
+        if (does_nothing(step))
+            g->nused = 0;
+    }
+}
+
+static int outliner_init(struct ipu_executable *e, struct outliner *o)
+{
+    struct ipu__user users[IPU__MOST_USED];
+    size_t nsteps = (size_t)e->nsteps + 1, nblocks = 1;
+
+    *o = (struct outliner){.e = e};
+    IPU_TRY(places_init(e, &o->places));
+    IPU_TRY(ipu__alike_init(e, true, &o->alike));
+    for (int32_t i = 0; i < e->nsteps; i++)
+        nblocks += (size_t)ipu__blocks_used(e, &e->steps[i], users);
+    o->groups = calloc((size_t)o->alike.ngroups + 1, sizeof *o->groups);
+    o->blocks = calloc(nblocks, sizeof *o->blocks);
+    o->cycles = calloc(nsteps, sizeof *o->cycles);
+    o->full_bytes = calloc(nsteps, sizeof *o->full_bytes);
+    o->code_bytes = e->code_bytes;
+    if (!o->groups || !o->blocks || !o->cycles || !o->full_bytes)
+        return ipu__fail_memory(nsteps * sizeof *o->cycles);
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        o->cycles[i] = e->steps[i].cycles;
+        o->full_bytes[i] = e->steps[i].full_bytes;
+    }
+    return IPU_OK;
+}
+
+static void outliner_fini(struct outliner *o)
+{
+    places_fini(&o->places);
+    ipu__alike_fini(&o->alike);
+    free(o->groups);
+    free(o->blocks);
+    free(o->cycles);
+    free(o->full_bytes);
+}
+
+/* Nothing is shared. */
+static void begin(struct outliner *o)
+{
+    int32_t *blocks = o->blocks;
+
+    places_reset(&o->places);
+    for (int32_t i = 0; i < o->e->nsteps; i++) {
+        struct ipu__step *step = &o->e->steps[i];
+
+        step->body = step->calls = step->copies = 0;
+        step->copied_bytes = step->held_bytes = 0;
+        step->cycles = o->cycles[i];
+    }
+    for (int32_t g = 0; g < o->alike.ngroups; g++) {
+        const int32_t *firsts = o->alike.firsts + g;
+        struct group *group = &o->groups[g];
+
+        *group = (struct group){.steps = o->alike.steps + firsts[0],
+                                .count = firsts[1] - firsts[0]};
+        list_blocks(o, group, blocks);
+        blocks += (ptrdiff_t)group->nused * group->count;
+    }
+}
+
+/* The fewest cycles for what is saved first; where none are needed, what saves
+ * the most. */
+static int by_price(const void *first, const void *second)
+{
+    const struct group *a = first, *b = second;
+    double x = a->cycles * (double)b->saved_bytes;
+    double y = b->cycles * (double)a->saved_bytes;
+
+    if (x != y)
+        return x < y ? -1 : 1;
+    if (a->saved_bytes != b->saved_bytes)
+        return a->saved_bytes > b->saved_bytes ? -1 : 1;
+    return a->steps[0] < b->steps[0] ? -1 : a->steps[0] > b->steps[0];
+}
+
+/* Groups as they stand, those that save something in order of their price: how
+ * many these are. */
+static int sort_groups(struct outliner *o)
+{
+    int32_t n = 0;
+
+    for (int32_t g = 0; g < o->alike.ngroups; g++) {
+        struct group group = o->groups[g];
+
+        if (group.count > 0)
+            IPU_TRY(evaluate(o, &group, false));
+        o->groups[g] = o->groups[n];
+        if (group.count > 0 && group.saved_bytes > 0)
+            o->groups[n++] = group;
+        else
+            o->groups[g] = group;
+    }
+    qsort(o->groups, (size_t)n, sizeof *o->groups, by_price);
+    return n;
+}
+
+/* Whether it makes a full tile fuller: what one of them holds for the code is
+ * more than that saves, and has no room once so many bytes of code are saved in
+ * all. */
+static bool is_too_full(const struct outliner *o, const struct group *g,
+                        int64_t bytes)
+{
+    int64_t most = 0;
+
+    if (g->held_bytes <= g->saved_bytes)
+        return false;
+    for (int32_t i = 0; i < g->count; i++)
+        if (most < o->full_bytes[g->steps[i]])
+            most = o->full_bytes[g->steps[i]];
+    return most + g->held_bytes + o->code_bytes - bytes + o->e->beside >
+           o->e->target.bytes_per_tile;
+}
+
+/* Share until so many bytes of code are saved: whether (1 or 0) they are. */
+static int share(struct outliner *o, int64_t wanted)
+{
+    int64_t saved = 0, all, bytes = wanted;
+    int32_t n;
+
+    begin(o);
+    for (int paid = 0; paid < 2; paid++) {
+        n = sort_groups(o);
+        IPU_TRY(n);
+        all = saved;
+        for (int32_t g = 0; g < n; g++)
+            all += o->groups[g].saved_bytes;
+        bytes = bytes < all ? bytes : all;
+        for (int32_t g = 0; g < n && saved < bytes; g++) {
+            struct group *group = &o->groups[g];
+
+            /* Others may be where it wanted to be by now. */
+            IPU_TRY(evaluate(o, group, false));
+
+            if ((group->copies > 0 && !paid) || group->saved_bytes <= 0 ||
+                is_too_full(o, group, bytes))
+                continue;
+            saved += group->saved_bytes;
+            IPU_TRY(commit(o, group));
+        }
+    }
+    return saved >= wanted;
+}
+
+/* --------------------------------------------------------------- how much */
+
+int ipu__excess(const struct ipu_executable *e, int64_t *excess)
+{
+    int32_t shards = ipu_executable_shards(e);
+
+    *excess = e->info.fullest_tile_bytes + e->beside - e->target.bytes_per_tile;
+    if (shards == 1)
+        return IPU_OK;
+    for (int32_t s = 0; s < shards; s++) {
+        ipu_shard_info info = {.size = sizeof info};
+        int64_t more;
+
+        IPU_TRY(ipu_executable_shard(e, s, &info));
+        more = (info.tile_bytes - info.bytes_per_tile) * shards;
+        *excess = s == 0 || more > *excess ? more : *excess;
+    }
+    return IPU_OK;
+}
+
+/* Share as much as it takes. */
+static int share_until_it_fits(struct outliner *o)
+{
+    int64_t excess, bytes = 0;
+    int more = 1;
+
+    for (int round = 0; round < MOST_ROUNDS && more; round++) {
+        IPU_TRY(ipu__excess(o->e, &excess));
+        if (excess <= 0)
+            return IPU_OK;
+        bytes += excess << round;
+        more = share(o, bytes);
+        IPU_TRY(more);
+        IPU_TRY(ipu__place(o->e, true));
+    }
+    return IPU_OK;
+}
+
+/* With tensors where they are. */
+static int share_code(struct ipu_executable *e)
+{
+    struct outliner o;
+    int status = outliner_init(e, &o);
+
+    if (status >= 0)
+        status = share_until_it_fits(&o);
+    outliner_fini(&o);
+    return status;
+}
+
+static int place_anew(struct ipu_executable *e)
+{
+    IPU_TRY(ipu__place(e, false));
+    IPU_TRY(ipu__cost(e));
+    return ipu__place(e, true);
+}
+
+/* What was shared made it no smaller. */
+static int share_nothing(struct ipu_executable *e)
+{
+    for (int32_t i = 0; i < e->nsteps; i++) {
+        struct ipu__step *step = &e->steps[i];
+
+        step->body = step->calls = step->copies = 0;
+        step->copied_bytes = step->held_bytes = 0;
+    }
+    return place_anew(e);
+}
+
+int ipu__outline(struct ipu_executable *e)
+{
+    int64_t before, after;
+    struct ipu__alike alike;
+    int status;
+
+    IPU_TRY(ipu__excess(e, &before));
+    /* Without any code it would not fit either. */
+    if (before <= 0 || before > e->code_bytes)
+        return IPU_OK;
+    status = ipu__alike_init(e, false, &alike);
+    if (status >= 0 && alike.ngroups > 0) {
+        e->alike = &alike;
+        status = place_anew(e);
+        if (status >= 0)
+            status = share_code(e);
+        e->alike = NULL;
+        if (status >= 0)
+            status = ipu__excess(e, &after);
+        if (status >= 0 && after >= before)
+            status = share_nothing(e);
+    }
+    ipu__alike_fini(&alike);
+    return status;
+}

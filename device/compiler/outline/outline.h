@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * outline.h - code that equal steps share.
+ *
+ *     congruent.c      which steps are equal
+ *     outline.c    which of them call the same code, and what they copy for it
+ */
+#ifndef IPU_COMPILER_OUTLINE_OUTLINE_H
+#define IPU_COMPILER_OUTLINE_OUTLINE_H
+
+#include "compiler/program.h"
+
+/* Blocks that a step reads or makes, each once, in the order of its ops. */
+struct ipu__user {
+    int32_t block;
+    bool reads, makes;
+};
+
+enum { IPU__MOST_USED = IPU__MOST_PARTS * (IPU__MAX_INPUTS + 1) };
+
+int32_t ipu__blocks_used(const struct ipu_executable *executable,
+                         const struct ipu__step *step,
+                         struct ipu__user users[IPU__MOST_USED]);
+
+/* Steps that are equal, in groups of two or more. */
+struct ipu__alike {
+    int32_t *firsts; /* owned, [groups + 1]: where those of a group begin */
+    int32_t *steps;  /* owned; ascending in each group */
+    int32_t ngroups;
+};
+
+/*
+ * Equal are steps of the same ops with the same attributes on operands of the
+ * same shapes, spread in the same way; where tensors lie may still be changed
+ * (placed: false), or they are on the same tiles, and cost the same.
+ */
+int ipu__alike_init(const struct ipu_executable *executable, bool placed,
+                    struct ipu__alike *alike);
+void ipu__alike_fini(struct ipu__alike *alike);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * offsets.c - where each block lies.
+ *
+ * Variables first, one after the other. Then the other blocks, largest first,
+ * each at the lowest place where it does not meet a block that is needed at
+ * the same time ("greedy by size"; Pisarchyk and Lee, Efficient Memory
+ * Management for Deep Neural Net Inference, 2020). Not always the least
+ * possible, which is NP-hard to find, but close to it for networks.
+ */
+#include <stdlib.h>
+
+#include "compiler/program.h"
+#include "graph/error.h"
+
+/* What is known of a block that has a place: apart from the block, since all of
+ * them are looked at for each new one. */
+struct placed {
+    size_t offset, end;
+    int32_t birth, death;
+};
+
+/* Largest first; equal ones in their order, so that the plan is always the
+ * same. */
+static int by_size(const void *first, const void *second)
+{
+    const struct ipu__block *a = *(struct ipu__block *const *)first;
+    const struct ipu__block *b = *(struct ipu__block *const *)second;
+
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? 1 : -1;
+    return a < b ? -1 : a > b;
+}
+
+/* Sorted by offset. */
+static void insert(struct placed *placed, int32_t n,
+                   const struct ipu__block *block)
+{
+    int32_t i = n;
+
+    for (; i > 0 && placed[i - 1].offset > block->offset; i--)
+        placed[i] = placed[i - 1];
+    placed[i] =
+        (struct placed){.offset = block->offset,
+                        .end = block->offset + ipu__aligned(block->bytes),
+                        .birth = block->birth,
+                        .death = block->death};
+}
+
+/* The lowest offset, from base on, free during the block's life. */
+static size_t lowest_free(const struct placed *placed, int32_t n,
+                          const struct ipu__block *block, size_t base)
+{
+    size_t offset = base, bytes = ipu__aligned(block->bytes);
+
+    for (int32_t i = 0; i < n; i++) {
+        const struct placed *other = &placed[i];
+
+        if (block->birth > other->death || other->birth > block->death)
+            continue;
+        if (other->offset >= offset + bytes)
+            break; /* the gap before it is large enough */
+        if (other->end > offset)
+            offset = other->end;
+    }
+    return offset;
+}
+
+int ipu__plan_memory(struct ipu_executable *e)
+{
+    size_t n = (size_t)e->nblocks + 1;
+    struct ipu__block **order = calloc(n, sizeof *order);
+    struct placed *placed = calloc(n, sizeof *placed);
+    int32_t ntransient = 0;
+    size_t base = 0;
+    int status = IPU_OK;
+
+    if (!order || !placed) {
+        free(order);
+        free(placed);
+        return ipu__fail_memory(n * sizeof *order);
+    }
+    for (int32_t i = 0; i < e->nblocks; i++) {
+        struct ipu__block *block = &e->blocks[i];
+
+        if (block->always) {
+            block->offset = base;
+            base += ipu__aligned(block->bytes);
+        } else {
+            order[ntransient++] = block;
+        }
+    }
+    qsort(order, (size_t)ntransient, sizeof *order, by_size);
+    e->memory_bytes = base;
+    for (int32_t i = 0; i < ntransient && status == IPU_OK; i++) {
+        struct ipu__block *block = order[i];
+
+        block->offset = lowest_free(placed, i, block, base);
+        insert(placed, i, block);
+        if (block->offset + ipu__aligned(block->bytes) > e->memory_bytes)
+            e->memory_bytes = block->offset + ipu__aligned(block->bytes);
+        status = ipu__progress(e->progress, "memory",
+                               e->nblocks - ntransient + i + 1, e->nblocks);
+    }
+    free(order);
+    free(placed);
+    return status;
+}

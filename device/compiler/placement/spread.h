@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spread.h - how a value lies on tiles: in one run of whole grains on each,
+ * from its first tile on, around the chip.
+ */
+#ifndef IPU_COMPILER_PLACEMENT_SPREAD_H
+#define IPU_COMPILER_PLACEMENT_SPREAD_H
+
+#include "compiler/program.h"
+
+struct ipu__spread {
+    int64_t bytes;
+    int64_t each, more;         /* grains of a tile; tiles that have one more */
+    int32_t first, used, tiles; /* tiles: of the chip */
+};
+
+/* Bytes [from, to) of a tensor. */
+struct ipu__range {
+    int64_t from, to;
+};
+
+struct ipu__spread ipu__spread_of(const struct ipu_executable *e, int32_t v);
+
+/* What a tile holds of it. */
+struct ipu__range ipu__spread_held(const struct ipu__spread *s, int32_t tile);
+
+/* The tile that has this byte, of those that there are. */
+int32_t ipu__spread_tile(const struct ipu__spread *s, int64_t byte);
+
+/* Bytes on the tile that has most. */
+int64_t ipu__spread_share(const struct ipu__spread *s);
+
+bool ipu__spread_alike(const struct ipu__spread *a,
+                       const struct ipu__spread *b);
+
+int64_t ipu__range_length(struct ipu__range r);
+int64_t ipu__range_common(struct ipu__range a, struct ipu__range b);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fold.c - what constants make is computed when compiling, by the ops
+ * themselves, so that it is the same bits.
+ *
+ * Two things are known of a tensor: all of its elements, if it is small; or
+ * that they are all the same, whatever its size. The first becomes a constant,
+ * which lies on the device from then on; the second a fill, made when it is
+ * needed. An op that fails on such data is left alone: it fails when it runs.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/rewrite/draft.h"
+#include "graph/error.h"
+#include "ops/half.h"
+
+/* Of a constant that is made here: what it may cost always, to save a step. */
+enum { MOST_BYTES = 64 << 10 };
+
+struct folder {
+    struct ipu__draft *draft;
+    /* [tensors]: all elements, owned by the draft or its graph; or one, of
+     * which all others are copies */
+    void **whole, **same;
+};
+
+static void *allocate(struct ipu__draft *draft, size_t bytes)
+{
+    return ipu__draft_keep(
+        draft, aligned_alloc(IPU__ALIGNMENT, ipu__aligned(bytes ? bytes : 1)));
+}
+
+/* Run a call whose inputs have data; 0: done, 1: it fails on them. */
+static int evaluate(struct folder *f, struct ipu__call *call, void **result)
+{
+    size_t scratch = ipu__wide_scratch(call);
+    int status;
+
+    if (scratch == 0 && call->op->scratch)
+        scratch = call->op->scratch(call);
+    *result = allocate(f->draft, ipu__shape_bytes(&call->output.shape));
+    call->scratch =
+        aligned_alloc(IPU__ALIGNMENT, ipu__aligned(scratch ? scratch : 1));
+    if (!*result || !call->scratch) {
+        free(call->scratch);
+        return ipu__fail_memory(scratch);
+    }
+    call->output.data = *result;
+    status = ipu__run_wide(call);
+    free(call->scratch);
+    return status < 0;
+}
+
+static bool can_fold(const struct ipu__node *node)
+{
+    return !node->op->effects && !node->op->checks && node->op->run &&
+           !node->region && !node->after && !node->loop && !node->effect;
+}
+
+/* All elements of a tensor; *data NULL: not known, or too many. */
+static int whole_of(struct folder *f, int32_t t, void **data)
+{
+    const struct ipu__shape *shape = &f->draft->graph.tensors[t].shape;
+    size_t bytes = ipu__shape_bytes(shape);
+    size_t each = ipu__dtype_bytes(shape->dtype);
+    char *all;
+
+    *data = f->whole[t];
+    if (*data || !f->same[t] || bytes > MOST_BYTES)
+        return IPU_OK;
+    all = allocate(f->draft, bytes);
+    if (!all)
+        return ipu__fail_memory(bytes);
+    for (size_t i = 0; i < bytes; i += each)
+        memcpy(all + i, f->same[t], each);
+    f->whole[t] = *data = all;
+    return IPU_OK;
+}
+
+/* All elements of all inputs are known. */
+static int fold_whole(struct folder *f, const struct ipu__node *node)
+{
+    struct ipu__tensor *y = &f->draft->graph.tensors[node->output];
+    struct ipu__call call;
+    void *result;
+    int status;
+
+    if (ipu__shape_bytes(&y->shape) > MOST_BYTES)
+        return IPU_OK;
+    ipu__node_call(&f->draft->graph, node, &call);
+    for (int i = 0; i < node->op->ninputs; i++) {
+        void *data;
+
+        IPU_TRY(whole_of(f, node->inputs[i], &data));
+        if (!data)
+            return IPU_OK;
+        call.inputs[i].data = data;
+    }
+    status = evaluate(f, &call, &result);
+    if (status != IPU_OK)
+        return status < 0 ? status : IPU_OK;
+    f->whole[node->output] = result;
+    return IPU_OK;
+}
+
+/* A view of one element of it. */
+static void show_one(struct ipu__operand *operand)
+{
+    for (int32_t i = 0; i < operand->shape.ndim; i++)
+        operand->shape.extents[i] = 1;
+}
+
+/* All elements of each input are the same, and the op goes by element. */
+static int fold_same(struct folder *f, const struct ipu__node *node)
+{
+    struct ipu__call call;
+    void *result;
+    int status;
+
+    ipu__node_call(&f->draft->graph, node, &call);
+    for (int i = 0; i < node->op->ninputs; i++) {
+        call.inputs[i].data = f->same[node->inputs[i]];
+        if (!call.inputs[i].data)
+            return IPU_OK;
+        show_one(&call.inputs[i]);
+    }
+    show_one(&call.output);
+    status = evaluate(f, &call, &result);
+    if (status != IPU_OK)
+        return status < 0 ? status : IPU_OK;
+    f->same[node->output] = result;
+    return IPU_OK;
+}
+
+static bool depends_on_place(const struct ipu__op *op)
+{
+    return op == &ipu__dropout || op == &ipu__random_uniform ||
+           op == &ipu__random_normal;
+}
+
+/* What is known of a tensor that is not computed. */
+static void look_at(struct folder *f, int32_t t)
+{
+    const struct ipu__tensor *tensor = &f->draft->graph.tensors[t];
+
+    if (tensor->kind != IPU__CONSTANT)
+        return;
+    f->whole[t] = tensor->data;
+    if (ipu__shape_count(&tensor->shape) == 1)
+        f->same[t] = tensor->data;
+}
+
+static int fold_node(struct folder *f, const struct ipu__node *node)
+{
+    bool by_element = node->op->by_element || node->op->alias;
+    int64_t count =
+        ipu__shape_count(&f->draft->graph.tensors[node->output].shape);
+
+    if (!can_fold(node) || count == 0)
+        return IPU_OK;
+    if (by_element && (count == 1 || !depends_on_place(node->op)))
+        IPU_TRY(fold_same(f, node));
+    if (count == 1)
+        f->whole[node->output] = f->same[node->output];
+    if (f->whole[node->output] || (f->same[node->output] && count > 1))
+        return IPU_OK;
+    return fold_whole(f, node);
+}
+
+/* An element as a fill can say it; its bits must be those again. */
+static bool as_double(const void *element, ipu_dtype dtype, double *value)
+{
+    float x;
+    int32_t n;
+
+    if (dtype == IPU_INT32) {
+        memcpy(&n, element, sizeof n);
+        *value = n;
+        return true;
+    }
+    if (ipu__is_half(dtype))
+        ipu__widen(dtype, &x, element, 1);
+    else
+        memcpy(&x, element, sizeof x);
+    *value = (double)x;
+    return x == x;
+}
+
+/* What a node makes is known: another takes its place, or none. */
+static void replace_node(struct folder *f, struct ipu__node *node)
+{
+    struct ipu__tensor *y = &f->draft->graph.tensors[node->output];
+    const void *same = f->same[node->output];
+    void *whole =
+        same && ipu__shape_count(&y->shape) > 1 ? NULL : f->whole[node->output];
+    double value;
+
+    if (node->op == &ipu__fill && !(whole && ipu__shape_count(&y->shape) == 1))
+        return; /* as good as a constant, and takes no memory so long */
+    if (whole) {
+        y->kind = IPU__CONSTANT;
+        y->data = whole;
+        y->node = -1;
+    } else if (same && as_double(same, y->shape.dtype, &value)) {
+        *node = (struct ipu__node){.op = &ipu__fill, .output = node->output};
+        node->attributes.shape = y->shape;
+        node->attributes.scale = value;
+    }
+}
+
+static int fold_all(struct folder *f)
+{
+    ipu_graph *g = &f->draft->graph;
+
+    for (int32_t t = 0; t < g->ntensors; t++)
+        look_at(f, t);
+    for (int32_t n = 0; n < g->nnodes; n++)
+        IPU_TRY(fold_node(f, &g->nodes[n]));
+    for (int32_t n = 0; n < g->nnodes; n++)
+        replace_node(f, &g->nodes[n]);
+    return IPU_OK;
+}
+
+int ipu__fold(struct ipu__draft *draft)
+{
+    size_t n = (size_t)draft->graph.ntensors + 1;
+    struct folder f = {.draft = draft,
+                       .whole = calloc(n, sizeof *f.whole),
+                       .same = calloc(n, sizeof *f.same)};
+    int status = f.whole && f.same ? fold_all(&f)
+                                   : ipu__fail_memory(n * sizeof *f.whole);
+
+    free(f.whole);
+    free(f.same);
+    return status;
+}

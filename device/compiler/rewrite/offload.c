@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * offload.c - which variables lie in the DRAM beside the chip, and when they
+ * are on it.
+ *
+ * Those that only an update region uses: read there and nowhere else, assigned
+ * there or not at all. An optimiser's state is such; the weights, which the
+ * forward pass reads, and accumulators, which each run writes, are not, but go
+ * there if the program says so. Of a loop, the body may use a variable so, if
+ * nothing around it does. Small ones stay: a transfer takes its latency however
+ * few bytes it has.
+ *
+ * Where the program leaves it to the compiler (IPU_OFFLOAD_AUTO), they go if
+ * the executable's automatic is ON: compile.c tries it without first.
+ *
+ * What lies there is loaded before what reads it, once for each phase of the
+ * program: what comes before the derivatives, the derivatives, and each update
+ * region. Between phases it is not on the chip:
+ *
+ *     load w - forward   ...   load w - derivatives   ...   load w - update
+ *                                                                store w
+ *
+ * A load is a node, right before the first that reads it; a store takes the
+ * place of the assignment (schedule.c).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/program.h"
+#include "compiler/rewrite/draft.h"
+#include "graph/error.h"
+
+enum { USUAL_BYTES = 128 };
+
+/* What is known of a variable: in which region it is used (+ 1); that the body
+ * of a loop uses it so; or that it stays. */
+enum { UNUSED = 0, STAYS = -1, BY_LOOP = -2 };
+
+struct chooser {
+    const ipu_graph *graph;
+    const ipu_target *target;
+    ipu_offload automatic; /* what IPU_OFFLOAD_AUTO means: ON or OFF */
+    int32_t *origin;       /* owned, [tensors]: of which it is a state */
+    int32_t *use;          /* owned, [tensors]: of origins */
+};
+
+static int choose(const ipu_graph *g, const ipu_target *target,
+                  ipu_offload automatic, bool *remote);
+
+static void note_use(int32_t *use, int32_t by)
+{
+    if (by == 0 || (*use != UNUSED && *use != by))
+        *use = STAYS;
+    else
+        *use = by;
+}
+
+static void note_loop(struct chooser *c, const struct ipu__loop *loop,
+                      const bool *by_body)
+{
+    const ipu_graph *body = loop->body.graph;
+    const ipu_graph *condition = loop->condition.graph;
+
+    for (int32_t i = 0; i < loop->ncarried; i++)
+        c->use[c->origin[loop->initial[i]]] = STAYS;
+    for (int32_t i = 0; condition && i < condition->nimports; i++)
+        c->use[c->origin[condition->imports[i].outer]] = STAYS;
+    for (int32_t i = 0; i < body->nimports; i++) {
+        int32_t *use = &c->use[c->origin[body->imports[i].outer]];
+
+        note_use(use, *use == BY_LOOP || !by_body[body->imports[i].inner]
+                          ? STAYS
+                          : BY_LOOP);
+    }
+}
+
+static int note_loops(struct chooser *c)
+{
+    for (int32_t i = 0; i < c->graph->nloops; i++) {
+        const ipu_graph *body = c->graph->loops[i].body.graph;
+        bool *by_body = calloc((size_t)body->ntensors + 1, sizeof *by_body);
+        int status = by_body ? choose(body, c->target, c->automatic, by_body)
+                             : ipu__fail_memory((size_t)body->ntensors);
+
+        if (status >= 0)
+            note_loop(c, &c->graph->loops[i], by_body);
+        free(by_body);
+        IPU_TRY(status);
+    }
+    return IPU_OK;
+}
+
+static int note_uses(struct chooser *c)
+{
+    const ipu_graph *g = c->graph;
+
+    for (int32_t t = 0; t < g->ntensors; t++) {
+        int32_t before = g->tensors[t].renews;
+
+        c->origin[t] = before ? c->origin[before - 1] : t;
+    }
+    for (int32_t n = 0; n < g->nnodes; n++)
+        for (int i = 0; i < g->nodes[n].op->ninputs; i++)
+            note_use(&c->use[c->origin[g->nodes[n].inputs[i]]],
+                     g->nodes[n].region);
+    for (int32_t i = 0; i < g->nassigns; i++)
+        note_use(&c->use[c->origin[g->assigns[i].variable]],
+                 ipu__tensor_region(g, g->assigns[i].value));
+    for (int32_t i = 0; i < g->nsinks; i++)
+        if (g->sinks[i].fn) /* the host sees it in each run */
+            c->use[c->origin[g->sinks[i].tensor]] = STAYS;
+    for (int32_t i = 0; i < g->nenqueues; i++)
+        for (int32_t k = 0; k < g->enqueues[i].count; k++)
+            c->use[c->origin[g->enqueues[i].tensors[k]]] = STAYS;
+    return note_loops(c);
+}
+
+/* What the program has asked for: in a body, of the variable around it. */
+static ipu_offload asked_for(const ipu_graph *g, int32_t tensor)
+{
+    for (int32_t i = 0; g->parent && i < g->nimports; i++)
+        if (g->imports[i].inner == tensor)
+            return asked_for(g->parent,
+                             ipu__origin(g->parent, g->imports[i].outer));
+    return g->tensors[tensor].offload;
+}
+
+static bool wants(const struct chooser *c, int32_t tensor)
+{
+    const struct ipu__tensor *t = &c->graph->tensors[tensor];
+    int64_t bytes = (int64_t)ipu__shape_bytes(&t->shape);
+    int64_t least = USUAL_BYTES;
+    int32_t use = c->use[tensor];
+    ipu_offload asked;
+
+    /* Not carried values, nor rows that lie there anyway. */
+    if (t->kind != IPU__VARIABLE || t->fixed || t->remote || t->renews ||
+        !(c->target->streaming_bytes_per_second > 0))
+        return false;
+    asked = asked_for(c->graph, tensor);
+    if (asked == IPU_OFFLOAD_AUTO) {
+        const struct ipu__region *region;
+
+        if (use <= 0)
+            return use == BY_LOOP;
+        region = &c->graph->regions[use - 1];
+        asked = region->offload == IPU_OFFLOAD_AUTO ? c->automatic
+                                                    : region->offload;
+        if (region->minimum_bytes > 0)
+            least = region->minimum_bytes;
+    }
+    return asked == IPU_OFFLOAD_ON && bytes >= least;
+}
+
+/* As this graph and the loops in it use them. remote: [tensors] of falses. */
+static int choose(const ipu_graph *g, const ipu_target *target,
+                  ipu_offload automatic, bool *remote)
+{
+    size_t n = (size_t)g->ntensors + 1;
+    struct chooser c = {.graph = g,
+                        .target = target,
+                        .automatic = automatic,
+                        .origin = calloc(n, sizeof *c.origin),
+                        .use = calloc(n, sizeof *c.use)};
+    int status = IPU_OK;
+
+    if (c.origin && c.use) {
+        status = note_uses(&c);
+        for (int32_t t = 0; t < g->ntensors && status >= 0; t++)
+            remote[t] = wants(&c, t);
+    } else {
+        status = ipu__fail_memory(n * sizeof *c.use);
+    }
+    free(c.origin);
+    free(c.use);
+    return status;
+}
+
+/* ... and the graphs around a body in no other way. */
+static int choose_with_parents(const ipu_graph *g, const ipu_target *target,
+                               ipu_offload automatic, bool *remote)
+{
+    bool *outside;
+    int status = choose(g, target, automatic, remote);
+
+    if (status < 0 || !g->parent)
+        return status;
+    outside = calloc((size_t)g->parent->ntensors + 1, sizeof *outside);
+    if (!outside)
+        return ipu__fail_memory((size_t)g->parent->ntensors);
+    status = choose_with_parents(g->parent, target, automatic, outside);
+    for (int32_t i = 0; i < g->nimports && status >= 0; i++)
+        remote[g->imports[i].inner] &=
+            outside[ipu__origin(g->parent, g->imports[i].outer)];
+    free(outside);
+    return status;
+}
+
+static int check_target(const ipu_graph *g, const ipu_target *target)
+{
+    const char *what = NULL;
+
+    if (target->streaming_bytes_per_second > 0)
+        return IPU_OK;
+    for (int32_t r = 0; r < g->nregions; r++)
+        if (g->regions[r].offload == IPU_OFFLOAD_ON)
+            what = "variables of the update are";
+    for (int32_t t = 0; t < g->ntensors && !what; t++)
+        if (g->tensors[t].offload == IPU_OFFLOAD_ON)
+            what = g->tensors[t].name;
+    return !what
+               ? IPU_OK
+               : ipu__fail(IPU_ERR_ARGUMENT,
+                           "compile: %s%s to be kept beside the chip, but '%s' "
+                           "has no streaming memory: do not ask for it, or "
+                           "take another target",
+                           what, strchr(what, ' ') ? "" : " is", target->name);
+}
+
+/* -------------------------------------------------------------------- loads */
+
+/* Of the program: before derivatives, derivatives, what is made of them
+ * without being in an update region; these follow. */
+enum { FORWARD, BACKWARD, UPDATE, REGIONS };
+
+struct loader {
+    struct ipu__draft *draft;
+    const bool *remote; /* [tensors] that there were */
+    int32_t ntensors;
+    int32_t nphases;
+    bool *depends;   /* owned, [tensors]: on derivatives */
+    int32_t *loaded; /* owned, [tensors, phases]: tensor + 1; 0: not so far */
+    struct ipu__node *nodes; /* owned: in their new order */
+    int32_t nnodes, capacity;
+};
+
+static int32_t phase_of(const struct loader *l, const struct ipu__node *node)
+{
+    if (node->region)
+        return REGIONS + node->region - 1;
+    if (node->derived || node->again)
+        return BACKWARD;
+    return l->depends[node->output] ? UPDATE : FORWARD;
+}
+
+static void note_dependence(struct loader *l, const struct ipu__node *node)
+{
+    bool depends = node->derived;
+
+    for (int i = 0; i < node->op->ninputs; i++)
+        depends |= l->depends[node->inputs[i]];
+    l->depends[node->output] = depends;
+}
+
+static int push(struct loader *l, const struct ipu__node *node)
+{
+    IPU_TRY(ipu__reserve((void **)&l->nodes, l->nnodes, &l->capacity,
+                         sizeof *l->nodes));
+    /* What has become a constant has no maker any more. */
+    if (l->draft->graph.tensors[node->output].node >= 0)
+        l->draft->graph.tensors[node->output].node = l->nnodes;
+    l->nodes[l->nnodes++] = *node;
+    return IPU_OK;
+}
+
+/* "loaded w"; the draft's. */
+static char *name_of_copy(struct loader *l, const char *name)
+{
+    static const char loaded[] = "loaded ";
+    size_t length = strlen(name) + sizeof loaded;
+    char *copy = ipu__draft_keep(l->draft, malloc(length));
+
+    if (copy)
+        snprintf(copy, length, "%s%s", loaded, name);
+    return copy;
+}
+
+/* The copy on the chip of what a tensor of the graph shows, made for who reads
+ * it: a node of the phase; NULL: what is no node. */
+static int load(struct loader *l, int32_t tensor, const struct ipu__node *node)
+{
+    ipu_graph *g = &l->draft->graph;
+    const struct ipu__tensor t = g->tensors[tensor];
+    int32_t phase = node ? phase_of(l, node) : FORWARD;
+    int32_t *loaded = &l->loaded[tensor * l->nphases + phase];
+    struct ipu__node made = {.op = &ipu__remote_load, .inputs = {tensor}};
+    char *name;
+
+    if (*loaded)
+        return *loaded - 1;
+    name = name_of_copy(l, t.name);
+    if (!name)
+        return ipu__fail_memory(strlen(t.name));
+    made.output = g->ntensors++;
+    g->tensors[made.output] = (struct ipu__tensor){.name = name,
+                                                   .shape = t.shape,
+                                                   .kind = IPU__RESULT,
+                                                   .shard = t.shard,
+                                                   .map = t.map,
+                                                   .source = t.source};
+    if (node) {
+        made.region = node->region;
+        made.again = node->again;
+        /* Not while the forward pass is still under way. */
+        if (phase == BACKWARD)
+            made.after = node->again ? node->after : node->derived;
+    }
+    *loaded = made.output + 1;
+    IPU_TRY(push(l, &made));
+    return made.output;
+}
+
+/* Is the tensor a state of a variable that is not on the chip? */
+static bool is_beside(const struct loader *l, int32_t tensor)
+{
+    return tensor < l->ntensors &&
+           l->remote[ipu__origin(&l->draft->graph, tensor)];
+}
+
+/* What is not of the phases of nodes: what leaves at the end of the run is
+ * shown where it lies. */
+static int load_for(struct loader *l, int32_t *tensor)
+{
+    int status;
+
+    if (!is_beside(l, *tensor))
+        return IPU_OK;
+    status = load(l, *tensor, NULL);
+    IPU_TRY(status);
+    *tensor = status;
+    return IPU_OK;
+}
+
+static int load_for_nodes(struct loader *l)
+{
+    const ipu_graph *g = &l->draft->graph;
+
+    for (int32_t n = 0; n < g->nnodes; n++) {
+        struct ipu__node node = g->nodes[n];
+
+        note_dependence(l, &node);
+        for (int i = 0; i < node.op->ninputs; i++) {
+            int status;
+
+            if (!is_beside(l, node.inputs[i]))
+                continue;
+            status = load(l, node.inputs[i], &node);
+            IPU_TRY(status);
+            node.inputs[i] = status;
+        }
+        IPU_TRY(push(l, &node));
+    }
+    return IPU_OK;
+}
+
+/* Host calls, and what a variable becomes that becomes another. */
+static int load_for_ends(struct loader *l)
+{
+    ipu_graph *g = &l->draft->graph;
+
+    for (int32_t i = 0; i < g->nsinks; i++)
+        if (g->sinks[i].fn)
+            IPU_TRY(load_for(l, &g->sinks[i].tensor));
+    for (int32_t i = 0; i < g->nassigns; i++)
+        IPU_TRY(load_for(l, &g->assigns[i].value));
+    return IPU_OK;
+}
+
+static int insert(struct loader *l)
+{
+    ipu_graph *g = &l->draft->graph;
+
+    for (int32_t t = 0; t < l->ntensors; t++)
+        g->tensors[t].offloaded = l->remote[t];
+    IPU_TRY(load_for_nodes(l));
+    IPU_TRY(load_for_ends(l));
+    free(g->nodes);
+    g->nodes = l->nodes;
+    g->nnodes = l->nnodes;
+    g->node_capacity = l->capacity;
+    l->nodes = NULL;
+    return IPU_OK;
+}
+
+/* Room for as many more tensors as there may be loads. */
+static int make_room(struct loader *l, int32_t count)
+{
+    ipu_graph *g = &l->draft->graph;
+    size_t n = (size_t)g->ntensors + (size_t)count * (size_t)l->nphases + 1;
+    struct ipu__tensor *tensors = realloc(g->tensors, n * sizeof *tensors);
+
+    if (tensors)
+        g->tensors = tensors;
+    l->loaded =
+        calloc((size_t)l->ntensors * (size_t)l->nphases + 1, sizeof *l->loaded);
+    l->depends = calloc(n, sizeof *l->depends);
+    return tensors && l->loaded && l->depends
+               ? IPU_OK
+               : ipu__fail_memory(n * sizeof *tensors);
+}
+
+static int insert_loads(struct ipu__draft *draft, const bool *remote)
+{
+    const ipu_graph *g = &draft->graph;
+    struct loader l = {.draft = draft,
+                       .remote = remote,
+                       .ntensors = g->ntensors,
+                       .nphases = REGIONS + g->nregions};
+    int32_t states = 0;
+    int status = IPU_OK;
+
+    for (int32_t t = 0; t < g->ntensors; t++)
+        states += is_beside(&l, t);
+    if (states > 0) {
+        status = make_room(&l, states);
+        if (status >= 0)
+            status = insert(&l);
+    }
+    free(l.depends);
+    free(l.loaded);
+    free(l.nodes);
+    return status;
+}
+
+static bool may_offload(const ipu_graph *g)
+{
+    bool any = g->nregions > 0 || g->nloops > 0 || g->parent;
+
+    for (int32_t t = 0; t < g->ntensors && !any; t++)
+        any = g->tensors[t].offload == IPU_OFFLOAD_ON;
+    return any;
+}
+
+bool ipu__leaves_offload(const ipu_graph *g)
+{
+    for (int32_t r = 0; r < g->nregions; r++)
+        if (g->regions[r].offload == IPU_OFFLOAD_AUTO)
+            return true;
+    for (int32_t i = 0; i < g->nloops; i++)
+        if (ipu__leaves_offload(g->loops[i].body.graph))
+            return true;
+    return false;
+}
+
+/* What would be beside the chip, and is not. remote: what is. */
+static int count_spared(const ipu_graph *g, const ipu_target *target,
+                        const bool *remote, int64_t *bytes)
+{
+    bool *would = calloc((size_t)g->ntensors + 1, sizeof *would);
+    int status;
+
+    if (!would)
+        return ipu__fail_memory((size_t)g->ntensors);
+    status = choose_with_parents(g, target, IPU_OFFLOAD_ON, would);
+    for (int32_t t = 0; t < g->ntensors && status >= 0; t++)
+        if (would[t] && !remote[t])
+            *bytes += (int64_t)ipu__shape_bytes(&g->tensors[t].shape);
+    free(would);
+    return status;
+}
+
+int ipu__offload(struct ipu__draft *draft, struct ipu_executable *e)
+{
+    const ipu_graph *graph = &draft->graph;
+    bool *remote;
+    int status;
+
+    if (!may_offload(graph))
+        return IPU_OK;
+    IPU_TRY(check_target(graph, &e->target));
+    remote = calloc((size_t)graph->ntensors + 1, sizeof *remote);
+    if (!remote)
+        return ipu__fail_memory((size_t)graph->ntensors);
+    status = choose_with_parents(graph, &e->target, e->automatic, remote);
+    if (status >= 0 && e->automatic == IPU_OFFLOAD_OFF)
+        status = count_spared(graph, &e->target, remote, &e->spared_bytes);
+    if (status >= 0)
+        status = insert_loads(draft, remote);
+    free(remote);
+    return status;
+}

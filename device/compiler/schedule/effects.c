@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * effects.c - what runs although nothing may need its output, and what must run
+ * before something is changed in place.
+ *
+ * A loop that assigns to variables, and a store into a remote buffer, make new
+ * states of tensors, on which readers depend as on any input. What is left to
+ * see to is the other direction: who reads the old state must do so before. Of
+ * these only nodes that something needs are waited for.
+ */
+#include <stdlib.h>
+
+#include "compiler/schedule/effects.h"
+#include "graph/error.h"
+
+static void mark(const ipu_graph *g, int32_t tensor, bool *live)
+{
+    if (g->tensors[tensor].node >= 0)
+        live[g->tensors[tensor].node] = true;
+}
+
+static void mark_ends(const ipu_graph *g, bool *live)
+{
+    for (int32_t i = 0; i < g->nsinks; i++)
+        mark(g, g->sinks[i].tensor, live);
+    for (int32_t i = 0; i < g->nassigns; i++)
+        mark(g, g->assigns[i].value, live);
+    for (int32_t i = 0; i < g->nenqueues; i++)
+        for (int32_t k = 0; k < g->enqueues[i].count; k++)
+            mark(g, g->enqueues[i].tensors[k], live);
+    for (int32_t n = 0; n < g->nnodes; n++)
+        live[n] |= g->nodes[n].effect;
+}
+
+static bool has_effects(const ipu_graph *g)
+{
+    for (int32_t n = 0; n < g->nnodes; n++)
+        if (g->nodes[n].effect)
+            return true;
+    return false;
+}
+
+int ipu__effects_init(struct ipu__effects *effects, const ipu_graph *g)
+{
+    int32_t needs[IPU__MAX_NEEDS], t;
+
+    *effects = (struct ipu__effects){.graph = g};
+    if (!has_effects(g))
+        return IPU_OK;
+    effects->live = calloc((size_t)g->nnodes + 1, sizeof *effects->live);
+    if (!effects->live)
+        return ipu__fail_memory((size_t)g->nnodes);
+    mark_ends(g, effects->live);
+    for (int32_t n = g->nnodes - 1; n >= 0; n--) {
+        const struct ipu__node *node = &g->nodes[n];
+        int nneeds = ipu__node_needs(g, node, needs);
+
+        for (int i = 0; i < nneeds && effects->live[n]; i++)
+            mark(g, needs[i], effects->live);
+        for (int32_t i = 0;
+             effects->live[n] && (t = ipu__loop_need(g, node, i)) >= 0; i++)
+            mark(g, t, effects->live);
+    }
+    return IPU_OK;
+}
+
+void ipu__effects_fini(struct ipu__effects *effects)
+{
+    free(effects->live);
+}
+
+static bool must_precede(const struct ipu__effects *effects, int32_t m,
+                         int32_t n)
+{
+    const ipu_graph *g = effects->graph;
+    const struct ipu__node *before = &g->nodes[m];
+    int32_t t;
+
+    for (int i = 0; i < before->op->ninputs; i++)
+        if (ipu__node_writes(g, &g->nodes[n], before->inputs[i]))
+            return true;
+    for (int32_t i = 0; (t = ipu__loop_need(g, before, i)) >= 0; i++)
+        if (ipu__node_writes(g, &g->nodes[n], t))
+            return true;
+    return false;
+}
+
+void ipu__effects_want(const struct ipu__effects *effects, int32_t n,
+                       const bool *scheduled, bool *wanted)
+{
+    const ipu_graph *g = effects->graph;
+    const struct ipu__node *node = &g->nodes[n];
+    int32_t t;
+
+    for (int32_t i = 0; (t = ipu__loop_need(g, node, i)) >= 0; i++)
+        if (g->tensors[t].node >= 0 && !scheduled[g->tensors[t].node])
+            wanted[g->tensors[t].node] = true;
+    if (!effects->live || !node->effect)
+        return;
+    for (int32_t m = 0; m < n; m++)
+        if (effects->live[m] && !scheduled[m] && must_precede(effects, m, n))
+            wanted[m] = true;
+}

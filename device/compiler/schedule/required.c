@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * required.c - which nodes have still to run for something.
+ *
+ * A look goes from a tensor to what makes it, to what that needs, and so on,
+ * as far as nodes are not scheduled. Where loops or stores change something in
+ * place, who reads it before has to run before, too: nodes are then looked at
+ * from the last to the first, as effects.c says who that is of those before.
+ */
+#include "compiler/schedule/required.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/error.h"
+
+static void want(struct ipu__needs *s, int32_t tensor)
+{
+    int32_t maker = s->graph->tensors[tensor].node;
+
+    if (maker < 0 || s->scheduled[maker] || s->looked[maker] == s->look)
+        return;
+    s->looked[maker] = s->look;
+    s->nodes[s->count++] = maker;
+}
+
+static void want_needs(struct ipu__needs *s, int32_t n)
+{
+    const struct ipu__node *node = &s->graph->nodes[n];
+    int32_t needs[IPU__MAX_NEEDS], t;
+    int nneeds = ipu__node_needs(s->graph, node, needs);
+
+    for (int i = 0; i < nneeds; i++)
+        want(s, needs[i]);
+    for (int32_t i = 0; (t = ipu__loop_need(s->graph, node, i)) >= 0; i++)
+        want(s, t);
+}
+
+/* Until more than limit are found. */
+static void look(struct ipu__needs *s, const int32_t *tensors, int32_t count,
+                 int32_t limit)
+{
+    s->look++;
+    s->count = 0;
+    for (int32_t i = 0; i < count; i++)
+        want(s, tensors[i]);
+    for (int32_t i = 0; i < s->count && s->count <= limit; i++)
+        want_needs(s, s->nodes[i]);
+}
+
+static void mark_wanted(struct ipu__needs *s, int32_t tensor)
+{
+    int32_t maker = s->graph->tensors[tensor].node;
+
+    if (maker >= 0 && !s->scheduled[maker])
+        s->wanted[maker] = true;
+}
+
+/* The same, where something is changed in place: all, the last first. */
+static void look_with_effects(struct ipu__needs *s, const int32_t *tensors,
+                              int32_t count)
+{
+    const ipu_graph *g = s->graph;
+
+    s->look++;
+    s->count = 0;
+    memset(s->wanted, 0, (size_t)g->nnodes * sizeof *s->wanted);
+    for (int32_t i = 0; i < count; i++)
+        mark_wanted(s, tensors[i]);
+    for (int32_t n = g->nnodes - 1; n >= 0; n--) {
+        int32_t needs[IPU__MAX_NEEDS];
+        int nneeds;
+
+        if (!s->wanted[n])
+            continue;
+        s->looked[n] = s->look;
+        s->nodes[s->count++] = n;
+        nneeds = ipu__node_needs(g, &g->nodes[n], needs);
+        for (int i = 0; i < nneeds; i++)
+            mark_wanted(s, needs[i]);
+        ipu__effects_want(&s->effects, n, s->scheduled, s->wanted);
+    }
+}
+
+static int by_number(const void *first, const void *second)
+{
+    int32_t a = *(const int32_t *)first, b = *(const int32_t *)second;
+
+    return a < b ? -1 : a > b;
+}
+
+int32_t ipu__needs_find(struct ipu__needs *s, const int32_t *tensors,
+                        int32_t count)
+{
+    if (s->effects.live)
+        look_with_effects(s, tensors, count);
+    else
+        look(s, tensors, count, INT32_MAX);
+    qsort(s->nodes, (size_t)s->count, sizeof *s->nodes, by_number);
+    return s->count;
+}
+
+bool ipu__needs_has(const struct ipu__needs *s, int32_t node)
+{
+    return s->looked[node] == s->look;
+}
+
+/* How many nodes a tensor needs; if they are more than limit: more than
+ * that. */
+static int32_t count_needed(struct ipu__needs *s, int32_t tensor, int32_t limit,
+                            struct ipu__known *known)
+{
+    if (s->effects.live)
+        look_with_effects(s, &tensor, 1);
+    else
+        look(s, &tensor, 1, limit);
+    known->needed = s->count;
+    known->nwatched =
+        s->count < IPU__MOST_WATCHED ? s->count : IPU__MOST_WATCHED;
+    memcpy(known->watched, s->nodes,
+           (size_t)known->nwatched * sizeof *known->watched);
+    return s->count;
+}
+
+/* Whether a candidate needs more than limit for what is known of it: nodes that
+ * it needed and that are not scheduled, it needs still. */
+static bool needs_more(const struct ipu__needs *s, int32_t limit,
+                       const struct ipu__known *known)
+{
+    int32_t count = 0;
+
+    for (int32_t i = 0; i < known->nwatched && count <= limit; i++)
+        count += !s->scheduled[known->watched[i]];
+    return count > limit;
+}
+
+/* One that seemed to need few is counted first, of several the last, as later
+ * layers need less: the others need not be counted further than that. */
+int32_t ipu__needs_fewest(struct ipu__needs *s, const int32_t *candidates,
+                          int32_t count, struct ipu__known *known)
+{
+    int32_t best = -1, fewest = INT32_MAX - 1;
+
+    for (int32_t i = 0; i < count; i++)
+        if (candidates[i] >= 0 &&
+            (best < 0 || known[i].needed <= known[best].needed))
+            best = i;
+    if (best >= 0)
+        fewest = count_needed(s, candidates[best], fewest, &known[best]);
+    for (int32_t i = 0; i < count; i++) {
+        int32_t needed;
+
+        if (candidates[i] < 0 || i == best)
+            continue;
+        if (needs_more(s, fewest, &known[i])) {
+            known[i].needed = fewest + 1;
+            continue;
+        }
+        needed = count_needed(s, candidates[i], fewest, &known[i]);
+        if (needed < fewest || (needed == fewest && i < best)) {
+            fewest = needed;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* ------------------------------------------------------------------ readers */
+
+/* Variables that a node reads, each once; count: of those so far. */
+static void add_read(const ipu_graph *g, int32_t tensor, int32_t *reads,
+                     int32_t *count)
+{
+    int32_t variable = ipu__origin(g, tensor);
+
+    if (g->tensors[variable].kind != IPU__VARIABLE)
+        return;
+    for (int32_t i = 0; i < *count; i++)
+        if (reads[i] == variable)
+            return;
+    reads[(*count)++] = variable;
+}
+
+/* reads: room for as many as a node can read. */
+static int32_t find_reads(const ipu_graph *g, int32_t n, int32_t *reads)
+{
+    const struct ipu__node *node = &g->nodes[n];
+    int32_t count = 0, t;
+
+    for (int i = 0; i < node->op->ninputs; i++)
+        add_read(g, node->inputs[i], reads, &count);
+    for (int32_t i = 0; (t = ipu__loop_need(g, node, i)) >= 0; i++)
+        add_read(g, t, reads, &count);
+    return count;
+}
+
+static int32_t most_reads(const ipu_graph *g)
+{
+    int32_t most = IPU__MAX_INPUTS;
+
+    for (int32_t n = 0; n < g->nnodes; n++) {
+        int32_t count = 0;
+
+        while (ipu__loop_need(g, &g->nodes[n], count) >= 0)
+            count++;
+        most = most < count + IPU__MAX_INPUTS ? count + IPU__MAX_INPUTS : most;
+    }
+    return most;
+}
+
+/* By counting how many each variable has. */
+static int find_readers(struct ipu__needs *s)
+{
+    const ipu_graph *g = s->graph;
+    int32_t *reads = calloc((size_t)most_reads(g), sizeof *reads);
+    int32_t total = 0;
+
+    if (!reads)
+        return ipu__fail_memory((size_t)most_reads(g) * sizeof *reads);
+    for (int32_t n = 0; n < g->nnodes; n++) {
+        int32_t count = find_reads(g, n, reads);
+
+        total += count;
+        for (int32_t i = 0; i < count; i++)
+            s->first[reads[i] + 1]++;
+    }
+    for (int32_t t = 0; t < g->ntensors; t++)
+        s->first[t + 1] += s->first[t];
+    s->readers = calloc((size_t)total + 1, sizeof *s->readers);
+    for (int32_t n = g->nnodes - 1; s->readers && n >= 0; n--) {
+        int32_t count = find_reads(g, n, reads);
+
+        for (int32_t i = 0; i < count; i++)
+            s->readers[--s->first[reads[i] + 1]] = n;
+    }
+    free(reads);
+    if (!s->readers)
+        return ipu__fail_memory((size_t)total * sizeof *s->readers);
+    /* Each has gone back to where its own begin, one place too far. */
+    memmove(s->first, s->first + 1, (size_t)g->ntensors * sizeof *s->first);
+    s->first[g->ntensors] = total;
+    return IPU_OK;
+}
+
+int ipu__needs_init(struct ipu__needs *s, const ipu_graph *g)
+{
+    size_t nnodes = (size_t)g->nnodes + 1, ntensors = (size_t)g->ntensors + 2;
+
+    *s = (struct ipu__needs){
+        .graph = g,
+        .scheduled = calloc(nnodes, sizeof *s->scheduled),
+        .wanted = calloc(nnodes, sizeof *s->wanted),
+        .looked = calloc(nnodes, sizeof *s->looked),
+        .nodes = calloc(nnodes, sizeof *s->nodes),
+        .first = calloc(ntensors, sizeof *s->first),
+    };
+    if (!s->scheduled || !s->wanted || !s->looked || !s->nodes || !s->first)
+        return ipu__fail_memory(nnodes * sizeof *s->nodes);
+    IPU_TRY(ipu__effects_init(&s->effects, g));
+    return find_readers(s);
+}
+
+void ipu__needs_fini(struct ipu__needs *s)
+{
+    ipu__effects_fini(&s->effects);
+    free(s->scheduled);
+    free(s->wanted);
+    free(s->looked);
+    free(s->nodes);
+    free(s->first);
+    free(s->readers);
+}
