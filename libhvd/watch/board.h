@@ -3,7 +3,7 @@
  * board.h - what the ranks of one host know of each other, and of those of
  * other hosts: a piece of shared memory with a line for each rank of the
  * world. A rank of this host writes its own; the lines of others are written
- * by whoever of this host hears from theirs (beacon.h). All are read by all.
+ * by whoever of this host hears from theirs (heartbeat.h). All are read by all.
  *
  * Times on it are hvd__now_ns: one clock for all processes of a host.
  */

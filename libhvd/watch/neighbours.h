@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * neighbours.h - what the files about beacons share: the hosts of a world, the
- * ranks on each, and the letter that is being written or read. beacon.c begins
- * and judges, beacon_speak.c writes, beacon_hear.c reads.
+ * neighbours.h - what the files about heartbeats share: the hosts of a world,
+ * the ranks on each, and the letter that is being written or read. heartbeat.c
+ * begins and judges, heartbeat_send.c writes, heartbeat_receive.c reads.
  */
 #ifndef HVD_WATCH_NEIGHBOURS_H
 #define HVD_WATCH_NEIGHBOURS_H
 
-#include "watch/beacon.h"
+#include "watch/heartbeat.h"
 #include "watch/letter.h"
 
 /* A host; one's own is among them. */
@@ -21,7 +21,7 @@ struct hvd__neighbour {
     int speaker;      /* the rank that was last heard */
     int64_t silent_ns;
     int32_t naddresses;
-    uint32_t addresses[HVD__BEACON_ADDRESSES];
+    uint32_t addresses[HVD__HEARTBEAT_ADDRESSES];
 };
 
 /* A rank. */
@@ -30,7 +30,7 @@ struct hvd__fellow {
     uint64_t beats; /* when time was last counted */
 };
 
-struct hvd__beacon {
+struct hvd__heartbeat {
     int fd; /* owned */
     int rank, nranks;
     int nhosts;
@@ -43,45 +43,48 @@ struct hvd__beacon {
     uint64_t number; /* of the last letter */
     uint64_t nwords; /* how often this rank has spoken for its host */
     int64_t age_ns;
-    bool has_said_deaf;
+    bool has_warned;
     struct hvd__letter letter;    /* being written, or read */
     struct hvd__in_flight flight; /* scratch */
 };
 
-static inline struct hvd__line *hvd__beacon_line_of(const struct hvd__beacon *b,
-                                                    int rank)
+static inline struct hvd__line *hvd__heartbeat_line_of(
+    const struct hvd__heartbeat *b, int rank)
 {
     return &b->board->lines[rank];
 }
 
-static inline bool hvd__beacon_has_left(const struct hvd__beacon *b, int rank)
+static inline bool hvd__heartbeat_has_left(const struct hvd__heartbeat *b,
+                                           int rank)
 {
-    return atomic_load(&hvd__beacon_line_of(b, rank)->state) == HVD__LINE_LEFT;
+    return atomic_load(&hvd__heartbeat_line_of(b, rank)->state) ==
+           HVD__LINE_LEFT;
 }
 
-static inline bool hvd__beacon_is_ours(const struct hvd__beacon *b, int rank)
+static inline bool hvd__heartbeat_is_ours(const struct hvd__heartbeat *b,
+                                          int rank)
 {
     return b->host_of[rank] == b->host_of[b->rank];
 }
 
 /* Whom to write to on a host; -1: all of its ranks have left. */
-static inline int hvd__beacon_listener(const struct hvd__beacon *b,
-                                       const struct hvd__neighbour *host)
+static inline int hvd__heartbeat_listener(const struct hvd__heartbeat *b,
+                                          const struct hvd__neighbour *host)
 {
-    if (!hvd__beacon_has_left(b, host->speaker))
+    if (!hvd__heartbeat_has_left(b, host->speaker))
         return host->speaker;
     for (int rank = host->first; rank < b->nranks; rank++)
         if (&b->hosts[b->host_of[rank]] == host &&
-            !hvd__beacon_has_left(b, rank))
+            !hvd__heartbeat_has_left(b, rank))
             return rank;
     return -1;
 }
 
 /* Where a host was last heard; 0: never. */
-static inline uint32_t hvd__beacon_address_of(const struct hvd__beacon *b,
-                                              const struct hvd__neighbour *host)
+static inline uint32_t hvd__heartbeat_address_of(
+    const struct hvd__heartbeat *b, const struct hvd__neighbour *host)
 {
-    return atomic_load(&hvd__beacon_line_of(b, host->speaker)->address);
+    return atomic_load(&hvd__heartbeat_line_of(b, host->speaker)->address);
 }
 
 #endif

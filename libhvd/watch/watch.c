@@ -33,7 +33,7 @@ struct hello {
     struct hvd__segment_address board; /* the lowest rank's; 0: there is none */
     int32_t failed;
     int32_t pid;
-    struct hvd__beacon_card card;
+    struct hvd__heartbeat_card card;
 };
 
 static int first_of_host(const char *(*host)(const void *, int),
@@ -104,12 +104,12 @@ static int64_t tick_of(const struct hvd__watch_options *options)
 /* All that are watched at home can be watched from elsewhere. */
 static void link_hosts(struct hvd__watch *w, const struct hello *all)
 {
-    if (!w->beacon)
+    if (!w->heartbeat)
         return;
     for (int rank = 0; rank < w->nranks; rank++)
-        hvd__beacon_introduce(w->beacon, rank, &all[rank].card,
-                              !all[rank].failed);
-    hvd__beacon_start(w->beacon, w->board);
+        hvd__heartbeat_introduce(w->heartbeat, rank, &all[rank].card,
+                                 !all[rank].failed);
+    hvd__heartbeat_start(w->heartbeat, w->board);
     atomic_store(&w->is_linked, true);
 }
 
@@ -123,8 +123,8 @@ static int open_board(struct hvd__watch *w, struct hvd__transport *t,
     bool all_could = true, is_told;
 
     mine.failed =
-        allocate(w) < 0 || hvd__beacon_open(&w->beacon, t->rank, t->size, host,
-                                            context, &mine.card) < 0;
+        allocate(w) < 0 || hvd__heartbeat_open(&w->heartbeat, t->rank, t->size,
+                                               host, context, &mine.card) < 0;
     if (first == t->rank && !mine.failed)
         w->board = hvd__board_create(w->nranks, &w->board_fd);
     if (w->board)
@@ -237,7 +237,7 @@ void hvd__watch_close(struct hvd__watch *w)
     for (int i = 0; w->peers && i < w->npeers; i++)
         if (w->peers[i].pidfd > 0)
             close(w->peers[i].pidfd);
-    hvd__beacon_close(w->beacon);
+    hvd__heartbeat_close(w->heartbeat);
     hvd__board_unmap(w->board, w->nranks);
     free(w->peers);
     free(w->polls);

@@ -13,10 +13,10 @@
  *               swapped out, or its host is
  *     stalled   one of our own requests waits too long for somebody
  *
- * The ranks of other hosts are watched there; beacon.h carries what is found.
- * The lowest rank of a host that is neither gone nor silent speaks for it. If
- * that one freezes, the next takes over; if it dies, all hosts hear of that
- * from those it leaves behind. Two that speak at once do no harm.
+ * The ranks of other hosts are watched there; heartbeat.h carries what is
+ * found. The lowest rank of a host that is neither gone nor silent speaks for
+ * it. If that one freezes, the next takes over; if it dies, all hosts hear of
+ * that from those it leaves behind. Two that speak at once do no harm.
  *
  * Time is the watchdog's own (own_time.h): it grows by what passes between two
  * of its looks, but by two ticks at most. When we have been stopped ourselves,
@@ -76,7 +76,8 @@ static void describe(struct hvd__watch *w, int rank, const char *how,
     char last[160], host[64] = "";
 
     if (is_linked(w))
-        snprintf(host, sizeof host, "%s", hvd__beacon_host(w->beacon, rank));
+        snprintf(host, sizeof host, "%s",
+                 hvd__heartbeat_host(w->heartbeat, rank));
     else
         gethostname(host, sizeof host - 1);
     hvd__board_read_doing(line, &doing);
@@ -97,7 +98,7 @@ static void end(struct hvd__watch *w, int status, const char *text,
         return;
     /* Who has found it tells the other hosts, before this process can end. */
     if (hvd__board_end(w->board, status, text) && !is_heard && is_linked(w)) {
-        hvd__beacon_say_end(w->beacon, status, text);
+        hvd__heartbeat_send_end(w->heartbeat, status, text);
         w->ends_to_tell = MOST_TOLD_ENDS - 1;
     }
     /* Another may have been faster, with another cause. */
@@ -215,7 +216,7 @@ static void speak(struct hvd__watch *w, int64_t now)
     bool detail;
 
     if (now - w->spoken_ns < TICKS_A_WORD * w->tick_ns &&
-        !hvd__beacon_doubts(w->beacon))
+        !hvd__heartbeat_has_refusals(w->heartbeat))
         return;
     w->spoken_ns = now;
     often = often < DETAIL_NS ? often : DETAIL_NS;
@@ -225,7 +226,7 @@ static void speak(struct hvd__watch *w, int64_t now)
     for (int i = 0; i < w->npeers; i++)
         atomic_store(&w->board->lines[w->peers[i].rank].silent_ns,
                      w->peers[i].silent_ns);
-    hvd__beacon_speak(w->beacon, detail);
+    hvd__heartbeat_send(w->heartbeat, detail);
 }
 
 static void judge_hosts(struct hvd__watch *w)
@@ -233,8 +234,8 @@ static void judge_hosts(struct hvd__watch *w)
     char how[HVD__BOARD_TEXT / 2], text[HVD__BOARD_TEXT];
     int rank;
 
-    if (!hvd__beacon_has_lost(w->beacon, w->options.heartbeat_ns, &rank, how,
-                              sizeof how))
+    if (!hvd__heartbeat_has_lost(w->heartbeat, w->options.heartbeat_ns, &rank,
+                                 how, sizeof how))
         return;
     describe(w, rank, how, text, sizeof text);
     end(w, HVD_ERR_LOST, text, false);
@@ -247,7 +248,7 @@ static void hear(struct hvd__watch *w)
 
     if (!is_linked(w))
         return;
-    if (hvd__beacon_hear(w->beacon, &status, text, sizeof text))
+    if (hvd__heartbeat_receive(w->heartbeat, &status, text, sizeof text))
         end(w, status, text, true);
     else
         judge_hosts(w);
@@ -259,12 +260,12 @@ static void look_at_hosts(struct hvd__watch *w, int64_t now, int64_t passed)
 
     if (!is_linked(w))
         return;
-    hvd__beacon_count(w->beacon, passed);
+    hvd__heartbeat_advance(w->heartbeat, passed);
     judge_hosts(w);
     if (!speaks_for_host(w) || w->ended_ns != 0)
         return;
     speak(w, now);
-    if (hvd__beacon_is_deaf(w->beacon, text, sizeof text))
+    if (hvd__heartbeat_lacks_contact(w->heartbeat, text, sizeof text))
         hvd__log(HVD__LOG_WARNING, "%s", text);
 }
 
@@ -308,7 +309,7 @@ static void view(struct hvd__watch *w)
                        : HVD__VIEW_ALIVE;
     }
     if (is_linked(w))
-        hvd__beacon_view(w->beacon, SILENT_TICKS * w->tick_ns, w->views);
+        hvd__heartbeat_view(w->heartbeat, SILENT_TICKS * w->tick_ns, w->views);
     for (int rank = 0; rank < w->nranks; rank++) {
         struct hvd__line *line = &w->board->lines[rank];
         struct hvd__view *v = &w->views[rank];
@@ -409,7 +410,7 @@ static void look_at_grace(struct hvd__watch *w, int64_t now)
         end_process(w);
     if (w->ends_to_tell > 0 &&
         hvd__board_has_ended(w->board, &status, text, sizeof text)) {
-        hvd__beacon_say_end(w->beacon, status, text);
+        hvd__heartbeat_send_end(w->heartbeat, status, text);
         w->ends_to_tell--;
     }
     atomic_fetch_add(&w->mine->beats, 1);
@@ -451,14 +452,15 @@ static void prepare_polls(struct hvd__watch *w)
             .events = POLLIN};
     w->polls[w->npeers] = (struct pollfd){.fd = w->stop, .events = POLLIN};
     w->polls[w->npeers + 1] = (struct pollfd){
-        .fd = is_linked(w) && w->ended_ns == 0 ? hvd__beacon_fd(w->beacon) : -1,
+        .fd = is_linked(w) && w->ended_ns == 0 ? hvd__heartbeat_fd(w->heartbeat)
+                                               : -1,
         .events = POLLIN};
 }
 
 static void say_goodbye(struct hvd__watch *w)
 {
     if (is_linked(w) && w->ended_ns == 0)
-        hvd__beacon_say_goodbye(w->beacon);
+        hvd__heartbeat_send_goodbye(w->heartbeat);
 }
 
 void *hvd__watchdog_run(void *argument)

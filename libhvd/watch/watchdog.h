@@ -10,8 +10,8 @@
 #include <pthread.h>
 
 #include "base/own_time.h"
-#include "watch/beacon.h"
 #include "watch/board.h"
+#include "watch/heartbeat.h"
 #include "watch/stall.h"
 #include "watch/watch.h"
 
@@ -30,12 +30,13 @@ struct hvd__watch {
     struct hvd__board *board; /* owned mapping */
     int board_fd;             /* while the ranks meet, of who made it, */
     struct hvd__segment_address board_at; /* ... and where others find it */
-    struct hvd__beacon *beacon; /* owned; NULL: one host, or no network */
-    _Atomic bool is_linked;     /* publishes the beacon to the thread */
+    struct hvd__heartbeat *heartbeat; /* owned; NULL: one host, or no network */
+    _Atomic bool is_linked; /* publishes the heartbeat to the thread */
     struct hvd__line *mine;
     struct hvd__peer *peers; /* owned, [npeers]: the others of this host */
     int npeers;
-    struct pollfd *polls; /* owned, [npeers + 2]: the last are stop, beacon */
+    struct pollfd
+        *polls; /* owned, [npeers + 2]: the last are stop, heartbeat */
     struct hvd__view *views;        /* owned, [nranks]; the thread's */
     struct hvd__in_flight *flights; /* owned, [nranks]; the thread's */
     struct hvd__in_flight flight;   /* ours */

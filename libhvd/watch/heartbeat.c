@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * beacon.c - which hosts there are, and who is lost; beacon_speak.c and
- * beacon_hear.c have the letters that go between them.
+ * heartbeat.c - which hosts there are, and who is lost; heartbeat_send.c and
+ * heartbeat_receive.c have the letters that go between them.
  *
  * Who is lost. A host that was heard from, and then is silent for a whole
  * heartbeat. How the ranks of a host are that still speaks is for that host
@@ -11,7 +11,7 @@
  *
  * IPv4 only: hosts that have no such address are not watched by others.
  */
-#include "watch/beacon.h"
+#include "watch/heartbeat.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,11 +28,11 @@
 #include "watch/seal.h"
 
 enum { REFUSALS_OF_THE_DEAD = 2 };
-#define DEAF_NS INT64_C(5000000000)
+#define CONTACT_NS INT64_C(5000000000)
 
 /* ------------------------------------------------------------------ opening */
 
-static int host_index(const struct hvd__beacon *b,
+static int host_index(const struct hvd__heartbeat *b,
                       const char *(*host)(const void *, int),
                       const void *context, int rank)
 {
@@ -43,8 +43,8 @@ static int host_index(const struct hvd__beacon *b,
 }
 
 /* Ranks, by host. */
-static int place(struct hvd__beacon *b, const char *(*host)(const void *, int),
-                 const void *context)
+static int place(struct hvd__heartbeat *b,
+                 const char *(*host)(const void *, int), const void *context)
 {
     b->members = calloc((size_t)b->nranks, sizeof *b->members);
     b->hosts = calloc((size_t)b->nranks, sizeof *b->hosts);
@@ -68,9 +68,10 @@ static int place(struct hvd__beacon *b, const char *(*host)(const void *, int),
     return HVD_OK;
 }
 
-static int open_socket(struct hvd__beacon *b, struct hvd__beacon_card *card)
+static int open_socket(struct hvd__heartbeat *b,
+                       struct hvd__heartbeat_card *card)
 {
-    b->fd = hvd__post_open(card->addresses, HVD__BEACON_ADDRESSES,
+    b->fd = hvd__post_open(card->addresses, HVD__HEARTBEAT_ADDRESSES,
                            &card->naddresses, &card->port);
     if (b->fd < 0)
         return b->fd;
@@ -79,15 +80,15 @@ static int open_socket(struct hvd__beacon *b, struct hvd__beacon_card *card)
     return HVD_OK;
 }
 
-int hvd__beacon_open(struct hvd__beacon **beacon, int rank, int nranks,
-                     const char *(*host)(const void *context, int rank),
-                     const void *context, struct hvd__beacon_card *card)
+int hvd__heartbeat_open(struct hvd__heartbeat **heartbeat, int rank, int nranks,
+                        const char *(*host)(const void *context, int rank),
+                        const void *context, struct hvd__heartbeat_card *card)
 {
-    struct hvd__beacon *b = calloc(1, sizeof *b);
+    struct hvd__heartbeat *b = calloc(1, sizeof *b);
     int status;
 
-    *beacon = NULL;
-    *card = (struct hvd__beacon_card){0};
+    *heartbeat = NULL;
+    *card = (struct hvd__heartbeat_card){0};
     if (!b)
         return hvd__fail_memory(sizeof *b);
     b->fd = -1;
@@ -96,21 +97,21 @@ int hvd__beacon_open(struct hvd__beacon **beacon, int rank, int nranks,
     status = place(b, host, context);
     if (status == HVD_OK && b->nhosts > 1) {
         if (open_socket(b, card) == HVD_OK) {
-            *beacon = b;
+            *heartbeat = b;
             return HVD_OK;
         }
-        *card = (struct hvd__beacon_card){0};
+        *card = (struct hvd__heartbeat_card){0};
         hvd__log(HVD__LOG_WARNING,
                  "this host and the others do not watch each other: %s",
                  hvd_last_error());
     }
-    hvd__beacon_close(b);
+    hvd__heartbeat_close(b);
     return status;
 }
 
-void hvd__beacon_introduce(struct hvd__beacon *b, int rank,
-                           const struct hvd__beacon_card *card,
-                           bool is_watching)
+void hvd__heartbeat_introduce(struct hvd__heartbeat *b, int rank,
+                              const struct hvd__heartbeat_card *card,
+                              bool is_watching)
 {
     struct hvd__neighbour *host = &b->hosts[b->host_of[rank]];
 
@@ -124,7 +125,7 @@ void hvd__beacon_introduce(struct hvd__beacon *b, int rank,
     host->is_linked &= is_watching && card->port != 0;
 }
 
-void hvd__beacon_start(struct hvd__beacon *b, struct hvd__board *board)
+void hvd__heartbeat_start(struct hvd__heartbeat *b, struct hvd__board *board)
 {
     b->board = board;
     /* It travels in the open: made from the key, it does not give it away. */
@@ -132,7 +133,7 @@ void hvd__beacon_start(struct hvd__beacon *b, struct hvd__board *board)
     hvd__post_filter(b->fd, HVD__LETTER_MAGIC, b->world);
 }
 
-void hvd__beacon_close(struct hvd__beacon *b)
+void hvd__heartbeat_close(struct hvd__heartbeat *b)
 {
     if (!b)
         return;
@@ -144,28 +145,28 @@ void hvd__beacon_close(struct hvd__beacon *b)
     free(b);
 }
 
-int hvd__beacon_fd(const struct hvd__beacon *b)
+int hvd__heartbeat_fd(const struct hvd__heartbeat *b)
 {
     return b->fd;
 }
 
-const char *hvd__beacon_host(const struct hvd__beacon *b, int rank)
+const char *hvd__heartbeat_host(const struct hvd__heartbeat *b, int rank)
 {
     return b->hosts[b->host_of[rank]].name;
 }
 
 /* ------------------------------------------------------------------ judging */
 
-void hvd__beacon_count(struct hvd__beacon *b, int64_t passed_ns)
+void hvd__heartbeat_advance(struct hvd__heartbeat *b, int64_t passed_ns)
 {
     b->age_ns += passed_ns;
     for (int h = 0; h < b->nhosts; h++)
         b->hosts[h].silent_ns += passed_ns;
     for (int rank = 0; rank < b->nranks; rank++) {
         struct hvd__neighbour *host = &b->hosts[b->host_of[rank]];
-        uint64_t beats = atomic_load(&hvd__beacon_line_of(b, rank)->beats);
+        uint64_t beats = atomic_load(&hvd__heartbeat_line_of(b, rank)->beats);
 
-        if (hvd__beacon_is_ours(b, rank) || beats == b->members[rank].beats)
+        if (hvd__heartbeat_is_ours(b, rank) || beats == b->members[rank].beats)
             continue;
         b->members[rank].beats = beats;
         host->was_heard = true;
@@ -175,7 +176,7 @@ void hvd__beacon_count(struct hvd__beacon *b, int64_t passed_ns)
     }
 }
 
-bool hvd__beacon_doubts(const struct hvd__beacon *b)
+bool hvd__heartbeat_has_refusals(const struct hvd__heartbeat *b)
 {
     for (int h = 0; h < b->nhosts; h++)
         if (b->hosts[h].refusals > 0)
@@ -183,7 +184,7 @@ bool hvd__beacon_doubts(const struct hvd__beacon *b)
     return false;
 }
 
-static void describe(const struct hvd__beacon *b,
+static void describe(const struct hvd__heartbeat *b,
                      const struct hvd__neighbour *host, char *how, size_t size)
 {
     struct hvd__text out = hvd__text_at(how, size);
@@ -197,15 +198,15 @@ static void describe(const struct hvd__beacon *b,
                   (double)host->silent_ns * 1e-9);
 }
 
-bool hvd__beacon_has_lost(const struct hvd__beacon *b, int64_t limit_ns,
-                          int *rank, char *how, size_t size)
+bool hvd__heartbeat_has_lost(const struct hvd__heartbeat *b, int64_t limit_ns,
+                             int *rank, char *how, size_t size)
 {
     for (int h = 0; h < b->nhosts; h++) {
         const struct hvd__neighbour *host = &b->hosts[h];
 
         if (h == b->host_of[b->rank] || !host->was_heard)
             continue;
-        *rank = hvd__beacon_listener(b, host);
+        *rank = hvd__heartbeat_listener(b, host);
         if (*rank < 0)
             continue;
         if (*rank == host->speaker && host->refusals >= REFUSALS_OF_THE_DEAD) {
@@ -220,19 +221,20 @@ bool hvd__beacon_has_lost(const struct hvd__beacon *b, int64_t limit_ns,
     return false;
 }
 
-bool hvd__beacon_is_deaf(struct hvd__beacon *b, char *text, size_t size)
+bool hvd__heartbeat_lacks_contact(struct hvd__heartbeat *b, char *text,
+                                  size_t size)
 {
     const struct hvd__neighbour *one = NULL;
     int n = 0;
 
-    if (b->has_said_deaf || b->age_ns < DEAF_NS)
+    if (b->has_warned || b->age_ns < CONTACT_NS)
         return false;
-    b->has_said_deaf = true;
+    b->has_warned = true;
     for (int h = 0; h < b->nhosts; h++) {
         const struct hvd__neighbour *host = &b->hosts[h];
 
         if (h == b->host_of[b->rank] || !host->is_linked || host->was_heard ||
-            hvd__beacon_listener(b, host) < 0)
+            hvd__heartbeat_listener(b, host) < 0)
             continue;
         one = host;
         n++;
@@ -245,15 +247,15 @@ bool hvd__beacon_is_deaf(struct hvd__beacon *b, char *text, size_t size)
     return one != NULL;
 }
 
-void hvd__beacon_view(const struct hvd__beacon *b, int64_t silent_limit_ns,
-                      struct hvd__view *views)
+void hvd__heartbeat_view(const struct hvd__heartbeat *b,
+                         int64_t silent_limit_ns, struct hvd__view *views)
 {
     for (int rank = 0; rank < b->nranks; rank++) {
-        const struct hvd__line *line = hvd__beacon_line_of(b, rank);
+        const struct hvd__line *line = hvd__heartbeat_line_of(b, rank);
         struct hvd__view *v = &views[rank];
         int32_t state = atomic_load(&line->state);
 
-        if (hvd__beacon_is_ours(b, rank) || state == HVD__LINE_EMPTY)
+        if (hvd__heartbeat_is_ours(b, rank) || state == HVD__LINE_EMPTY)
             continue;
         v->silent_ns = atomic_load(&line->silent_ns) +
                        b->hosts[b->host_of[rank]].silent_ns;

@@ -13,15 +13,15 @@
 
 #include "base/clock.h"
 #include "check_main.h"
-#include "watch/beacon.h"
+#include "watch/heartbeat.h"
 
 enum { N = 5 };
 #define SECOND INT64_C(1000000000)
 
 static const char *const host_names[N] = {"a 1", "a 1", "b 1", "b 1", "c 1"};
 static struct hvd__board *boards[N]; /* by rank; those of a host are one */
-static struct hvd__beacon *beacons[N];
-static struct hvd__beacon_card cards[N];
+static struct hvd__heartbeat *heartbeats[N];
+static struct hvd__heartbeat_card cards[N];
 static char how[512];
 
 static const char *host(const void *context, int rank)
@@ -46,23 +46,24 @@ static void open_all(int deaf)
     for (int r = 0; r < N; r++) {
         boards[r] = r == 1 || r == 3 ? boards[r - 1] : new_board();
         ck_assert_int_eq(
-            hvd__beacon_open(&beacons[r], r, N, host, NULL, &cards[r]), HVD_OK);
-        ck_assert(beacons[r] != NULL);
+            hvd__heartbeat_open(&heartbeats[r], r, N, host, NULL, &cards[r]),
+            HVD_OK);
+        ck_assert(heartbeats[r] != NULL);
         atomic_store(&boards[r]->lines[r].state, HVD__LINE_ALIVE);
         atomic_store(&boards[r]->lines[r].pid, 100 + r);
     }
     for (int r = 0; r < N; r++) {
         for (int other = 0; other < N; other++)
-            hvd__beacon_introduce(beacons[r], other, &cards[other],
-                                  other != deaf);
-        hvd__beacon_start(beacons[r], boards[r]);
+            hvd__heartbeat_introduce(heartbeats[r], other, &cards[other],
+                                     other != deaf);
+        hvd__heartbeat_start(heartbeats[r], boards[r]);
     }
 }
 
 static void close_all(void)
 {
     for (int r = 0; r < N; r++) {
-        hvd__beacon_close(beacons[r]);
+        hvd__heartbeat_close(heartbeats[r]);
         if (r != 1 && r != 3)
             hvd__board_unmap(boards[r], N);
     }
@@ -71,10 +72,11 @@ static void close_all(void)
 /* Take in all that is there; whether it was told of the end. */
 static bool hear(int rank, int *status, char *text, size_t size)
 {
-    struct pollfd fd = {.fd = hvd__beacon_fd(beacons[rank]), .events = POLLIN};
+    struct pollfd fd = {.fd = hvd__heartbeat_fd(heartbeats[rank]),
+                        .events = POLLIN};
 
     while (poll(&fd, 1, 100) > 0)
-        if (hvd__beacon_hear(beacons[rank], status, text, size))
+        if (hvd__heartbeat_receive(heartbeats[rank], status, text, size))
             return true;
     return false;
 }
@@ -92,7 +94,7 @@ static struct hvd__view view_of(int rank, int of)
     struct hvd__view views[N];
 
     memset(views, 0, sizeof views);
-    hvd__beacon_view(beacons[rank], SECOND, views);
+    hvd__heartbeat_view(heartbeats[rank], SECOND, views);
     return views[of];
 }
 
@@ -101,7 +103,8 @@ static int lost(int rank, int64_t limit)
 {
     int which = -1;
 
-    return hvd__beacon_has_lost(beacons[rank], limit, &which, how, sizeof how)
+    return hvd__heartbeat_has_lost(heartbeats[rank], limit, &which, how,
+                                   sizeof how)
                ? which
                : -1;
 }
@@ -120,9 +123,9 @@ START_TEST(news_reach_the_board_of_another_host)
     open_all(-1);
     hvd__board_write_doing(line(0, 1), &doing);
     ck_assert_int_eq(view_of(3, 1).state, HVD__VIEW_ELSEWHERE);
-    hvd__beacon_speak(beacons[0], false);
+    hvd__heartbeat_send(heartbeats[0], false);
     just_hear(2);
-    hvd__beacon_count(beacons[3], SECOND / 4);
+    hvd__heartbeat_advance(heartbeats[3], SECOND / 4);
     /* Rank 2 has heard it, rank 3 finds it. */
     ck_assert_int_eq(view_of(3, 1).state, HVD__VIEW_ALIVE);
     ck_assert_int_eq(atomic_load(&line(3, 1)->pid), 101);
@@ -130,7 +133,7 @@ START_TEST(news_reach_the_board_of_another_host)
     ck_assert_str_eq(seen.text, "allreduce 'w'");
     ck_assert(seen.since_ns >= doing.since_ns - SECOND &&
               seen.since_ns <= hvd__now_ns() - SECOND / 2);
-    ck_assert_str_eq(hvd__beacon_host(beacons[3], 1), "a");
+    ck_assert_str_eq(hvd__heartbeat_host(heartbeats[3], 1), "a");
     close_all();
 }
 END_TEST
@@ -151,7 +154,7 @@ START_TEST(what_is_in_flight_arrives_in_several_letters)
     }
     hvd__board_write_flight(line(0, 0), &f);
     atomic_store(&line(0, 0)->in_flight, f.nkeys);
-    hvd__beacon_speak(beacons[0], true);
+    hvd__heartbeat_send(heartbeats[0], true);
     just_hear(4);
     hvd__board_read_flight(line(4, 0), &seen);
     ck_assert_int_eq(atomic_load(&line(4, 0)->in_flight), f.nkeys);
@@ -167,23 +170,23 @@ END_TEST
 START_TEST(silence_is_noticed_and_ends)
 {
     open_all(-1);
-    hvd__beacon_count(beacons[4], 60 * SECOND);
+    hvd__heartbeat_advance(heartbeats[4], 60 * SECOND);
     ck_assert_int_eq(lost(4, SECOND), -1); /* was never heard */
-    hvd__beacon_speak(beacons[0], false);
+    hvd__heartbeat_send(heartbeats[0], false);
     just_hear(4);
-    hvd__beacon_count(beacons[4], SECOND);
+    hvd__heartbeat_advance(heartbeats[4], SECOND);
     ck_assert_int_eq(lost(4, SECOND), -1);
-    hvd__beacon_count(beacons[4], SECOND);
+    hvd__heartbeat_advance(heartbeats[4], SECOND);
     ck_assert_int_eq(lost(4, 0), -1); /* never */
     ck_assert_int_eq(lost(4, SECOND), 0);
     ck_assert(strstr(how, "all of its host (ranks 0,1)"));
     ck_assert(strstr(how, "no heartbeat for 1.0 s"));
     ck_assert_int_eq(view_of(4, 1).state, HVD__VIEW_ALIVE);
-    hvd__beacon_count(beacons[4], SECOND);
+    hvd__heartbeat_advance(heartbeats[4], SECOND);
     ck_assert_int_eq(view_of(4, 1).state, HVD__VIEW_SILENT);
-    hvd__beacon_speak(beacons[1], false); /* another speaks for it */
+    hvd__heartbeat_send(heartbeats[1], false); /* another speaks for it */
     just_hear(4);
-    hvd__beacon_count(beacons[4], SECOND);
+    hvd__heartbeat_advance(heartbeats[4], SECOND);
     ck_assert_int_eq(lost(4, SECOND), -1);
     close_all();
 }
@@ -194,13 +197,14 @@ START_TEST(letters_go_to_who_speaks)
     struct pollfd fd;
 
     open_all(-1);
-    hvd__beacon_speak(beacons[3], false);
+    hvd__heartbeat_send(heartbeats[3], false);
     just_hear(0);
-    hvd__beacon_count(beacons[0], SECOND);
-    hvd__beacon_speak(beacons[0], false);
-    fd = (struct pollfd){.fd = hvd__beacon_fd(beacons[2]), .events = POLLIN};
+    hvd__heartbeat_advance(heartbeats[0], SECOND);
+    hvd__heartbeat_send(heartbeats[0], false);
+    fd = (struct pollfd){.fd = hvd__heartbeat_fd(heartbeats[2]),
+                         .events = POLLIN};
     ck_assert_int_eq(poll(&fd, 1, 100), 0);
-    fd.fd = hvd__beacon_fd(beacons[3]);
+    fd.fd = hvd__heartbeat_fd(heartbeats[3]);
     ck_assert_int_eq(poll(&fd, 1, 100), 1);
     close_all();
 }
@@ -209,17 +213,17 @@ END_TEST
 START_TEST(the_dead_refuse_letters)
 {
     open_all(-1);
-    hvd__beacon_speak(beacons[4], false);
+    hvd__heartbeat_send(heartbeats[4], false);
     just_hear(0);
-    hvd__beacon_count(beacons[0], SECOND / 4);
-    hvd__beacon_close(beacons[4]);
-    beacons[4] = NULL;
+    hvd__heartbeat_advance(heartbeats[0], SECOND / 4);
+    hvd__heartbeat_close(heartbeats[4]);
+    heartbeats[4] = NULL;
     for (int round = 0; round < 2; round++) {
         ck_assert_int_eq(lost(0, 0), -1);
-        hvd__beacon_speak(beacons[0], false);
+        hvd__heartbeat_send(heartbeats[0], false);
         just_hear(0);
-        hvd__beacon_count(beacons[0], SECOND / 4);
-        ck_assert(hvd__beacon_doubts(beacons[0]));
+        hvd__heartbeat_advance(heartbeats[0], SECOND / 4);
+        ck_assert(hvd__heartbeat_has_refusals(heartbeats[0]));
     }
     ck_assert_int_eq(lost(0, 0), 4);
     ck_assert(strstr(how, "is gone"));
@@ -230,18 +234,18 @@ END_TEST
 START_TEST(who_has_said_goodbye_is_not_missed)
 {
     open_all(-1);
-    hvd__beacon_speak(beacons[4], false);
+    hvd__heartbeat_send(heartbeats[4], false);
     just_hear(0);
-    hvd__beacon_count(beacons[0], SECOND / 4);
+    hvd__heartbeat_advance(heartbeats[0], SECOND / 4);
     atomic_store(&line(4, 4)->state, HVD__LINE_LEFT);
-    hvd__beacon_say_goodbye(beacons[4]);
-    hvd__beacon_close(beacons[4]);
-    beacons[4] = NULL;
+    hvd__heartbeat_send_goodbye(heartbeats[4]);
+    hvd__heartbeat_close(heartbeats[4]);
+    heartbeats[4] = NULL;
     just_hear(0);
     for (int round = 0; round < 4; round++) {
-        hvd__beacon_speak(beacons[0], false);
+        hvd__heartbeat_send(heartbeats[0], false);
         just_hear(0);
-        hvd__beacon_count(beacons[0], 60 * SECOND);
+        hvd__heartbeat_advance(heartbeats[0], 60 * SECOND);
     }
     ck_assert_int_eq(lost(0, SECOND), -1);
     ck_assert_int_eq(view_of(0, 4).state, HVD__VIEW_LEFT);
@@ -255,7 +259,7 @@ START_TEST(an_end_reaches_every_rank_elsewhere)
     int status = 0;
 
     open_all(-1);
-    hvd__beacon_say_end(beacons[1], HVD_ERR_LOST, "rank 0 is gone");
+    hvd__heartbeat_send_end(heartbeats[1], HVD_ERR_LOST, "rank 0 is gone");
     for (int r = 2; r < N; r++) {
         ck_assert(hear(r, &status, text, sizeof text) || r == 3);
         ck_assert_int_eq(status, HVD_ERR_LOST);
@@ -272,18 +276,19 @@ START_TEST(hosts_that_cannot_take_part_are_left_out)
     char text[512];
 
     open_all(3); /* and so all of "b" */
-    hvd__beacon_speak(beacons[0], false);
-    fd = (struct pollfd){.fd = hvd__beacon_fd(beacons[2]), .events = POLLIN};
+    hvd__heartbeat_send(heartbeats[0], false);
+    fd = (struct pollfd){.fd = hvd__heartbeat_fd(heartbeats[2]),
+                         .events = POLLIN};
     ck_assert_int_eq(poll(&fd, 1, 100), 0);
-    hvd__beacon_speak(beacons[2], false);
+    hvd__heartbeat_send(heartbeats[2], false);
     just_hear(0);
     ck_assert_int_eq(view_of(0, 2).state, HVD__VIEW_ELSEWHERE);
     /* Of those that should, "c" has said nothing. */
-    ck_assert(!hvd__beacon_is_deaf(beacons[0], text, sizeof text));
-    hvd__beacon_count(beacons[0], 60 * SECOND);
-    ck_assert(hvd__beacon_is_deaf(beacons[0], text, sizeof text));
+    ck_assert(!hvd__heartbeat_lacks_contact(heartbeats[0], text, sizeof text));
+    hvd__heartbeat_advance(heartbeats[0], 60 * SECOND);
+    ck_assert(hvd__heartbeat_lacks_contact(heartbeats[0], text, sizeof text));
     ck_assert(strstr(text, "1 of 2 other hosts (c) cannot be watched"));
-    ck_assert(!hvd__beacon_is_deaf(beacons[0], text, sizeof text));
+    ck_assert(!hvd__heartbeat_lacks_contact(heartbeats[0], text, sizeof text));
     close_all();
 }
 END_TEST
@@ -312,8 +317,8 @@ START_TEST(strangers_and_echoes_change_nothing)
     ssize_t size;
 
     open_all(-1);
-    hvd__beacon_speak(beacons[4], false);
-    size = recvfrom(hvd__beacon_fd(beacons[0]), letter, sizeof letter, 0,
+    hvd__heartbeat_send(heartbeats[4], false);
+    size = recvfrom(hvd__heartbeat_fd(heartbeats[0]), letter, sizeof letter, 0,
                     (struct sockaddr *)&from, &length);
     ck_assert_int_gt(size, 0);
     for (size_t n = 0; n <= sizeof junk; n += 50) {
@@ -344,20 +349,20 @@ END_TEST
 
 START_TEST(one_host_needs_no_socket)
 {
-    struct hvd__beacon_card card;
-    struct hvd__beacon *beacon;
+    struct hvd__heartbeat_card card;
+    struct hvd__heartbeat *heartbeat;
 
-    ck_assert_int_eq(hvd__beacon_open(&beacon, 1, 2, host, NULL, &card),
+    ck_assert_int_eq(hvd__heartbeat_open(&heartbeat, 1, 2, host, NULL, &card),
                      HVD_OK);
-    ck_assert(beacon == NULL);
+    ck_assert(heartbeat == NULL);
     ck_assert_int_eq(card.port, 0);
-    hvd__beacon_close(NULL);
+    hvd__heartbeat_close(NULL);
 }
 END_TEST
 
-static TCase *tcase_beacon(void)
+static TCase *tcase_heartbeat(void)
 {
-    TCase *tcase = tcase_create("beacon");
+    TCase *tcase = tcase_create("heartbeat");
 
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, news_reach_the_board_of_another_host);
@@ -373,4 +378,4 @@ static TCase *tcase_beacon(void)
     return tcase;
 }
 
-HVD_TEST_MAIN("watch_beacon", tcase_beacon)
+HVD_TEST_MAIN("watch_heartbeat", tcase_heartbeat)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * beacon_hear.c - what letters of other hosts change.
+ * heartbeat_receive.c - what letters of other hosts change.
  *
  * What to believe. A letter counts if its seal is right for the key of this
  * world, which rank 0 has drawn and MPI has carried, if its number is new,
@@ -19,14 +19,14 @@ enum { MOST_AT_ONCE = 256 };
 
 /* A refused letter to a host's speaker, at the address that is known to be
  * his, counts. */
-static void refuse(struct hvd__beacon *b, uint32_t address, int port)
+static void refuse(struct hvd__heartbeat *b, uint32_t address, int port)
 {
     for (int h = 0; h < b->nhosts; h++) {
         struct hvd__neighbour *host = &b->hosts[h];
 
         if (h != b->host_of[b->rank] && host->is_linked && host->was_heard &&
             b->members[host->speaker].port == port &&
-            hvd__beacon_address_of(b, host) == address &&
+            hvd__heartbeat_address_of(b, host) == address &&
             host->refused != b->nwords) {
             host->refused = b->nwords;
             host->refusals++;
@@ -34,7 +34,7 @@ static void refuse(struct hvd__beacon *b, uint32_t address, int port)
     }
 }
 
-static void hear_refusals(struct hvd__beacon *b)
+static void hear_refusals(struct hvd__heartbeat *b)
 {
     uint32_t address;
     int port;
@@ -70,7 +70,7 @@ static void note_news(struct hvd__line *line, const struct hvd__item *item)
                      item->news.has_left ? HVD__LINE_LEFT : HVD__LINE_ALIVE);
 }
 
-static void note_flight(struct hvd__beacon *b, struct hvd__line *line,
+static void note_flight(struct hvd__heartbeat *b, struct hvd__line *line,
                         const struct hvd__item *item)
 {
     struct hvd__in_flight *f = &b->flight;
@@ -88,18 +88,18 @@ static void note_flight(struct hvd__beacon *b, struct hvd__line *line,
 }
 
 /* The letter that has just been opened. True: it tells of the end. */
-static bool take(struct hvd__beacon *b, uint32_t address, int *status,
+static bool take(struct hvd__heartbeat *b, uint32_t address, int *status,
                  char *text, size_t size)
 {
     int from = b->letter.from;
     int64_t now = hvd__now_ns();
     struct hvd__item item;
 
-    if (from < 0 || from >= b->nranks || hvd__beacon_is_ours(b, from) ||
+    if (from < 0 || from >= b->nranks || hvd__heartbeat_is_ours(b, from) ||
         !b->hosts[b->host_of[from]].is_linked ||
-        !is_new(hvd__beacon_line_of(b, from), b->letter.number))
+        !is_new(hvd__heartbeat_line_of(b, from), b->letter.number))
         return false;
-    atomic_store(&hvd__beacon_line_of(b, from)->address, address);
+    atomic_store(&hvd__heartbeat_line_of(b, from)->address, address);
     b->hosts[b->host_of[from]].refusals = 0;
     while (hvd__letter_next(&b->letter, &item, now)) {
         if (item.kind == HVD__ITEM_END) {
@@ -111,16 +111,16 @@ static bool take(struct hvd__beacon *b, uint32_t address, int *status,
             b->host_of[item.rank] != b->host_of[from])
             break;
         if (item.kind == HVD__ITEM_NEWS)
-            note_news(hvd__beacon_line_of(b, item.rank), &item);
+            note_news(hvd__heartbeat_line_of(b, item.rank), &item);
         else
-            note_flight(b, hvd__beacon_line_of(b, item.rank), &item);
+            note_flight(b, hvd__heartbeat_line_of(b, item.rank), &item);
     }
-    atomic_fetch_add(&hvd__beacon_line_of(b, from)->beats, 1);
+    atomic_fetch_add(&hvd__heartbeat_line_of(b, from)->beats, 1);
     return false;
 }
 
-bool hvd__beacon_hear(struct hvd__beacon *b, int *status, char *text,
-                      size_t size)
+bool hvd__heartbeat_receive(struct hvd__heartbeat *b, int *status, char *text,
+                            size_t size)
 {
     hear_refusals(b);
     for (int i = 0; i < MOST_AT_ONCE; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * beacon_speak.c - the letters that hosts write to each other.
+ * heartbeat_send.c - the letters that hosts write to each other.
  *
  *     host A                          host B
  *     rank 0 ──letters──────────────► rank 2 ──┐ writes lines 0 and 1 of
@@ -27,10 +27,10 @@
  * similar, no more. */
 enum { MOST_REQUESTS = 8 };
 
-static void deliver(const struct hvd__beacon *b, int rank)
+static void deliver(const struct hvd__heartbeat *b, int rank)
 {
     const struct hvd__neighbour *host = &b->hosts[b->host_of[rank]];
-    uint32_t known = hvd__beacon_address_of(b, host);
+    uint32_t known = hvd__heartbeat_address_of(b, host);
     const uint32_t *addresses = known ? &known : host->addresses;
     int32_t n = known ? 1 : host->naddresses;
 
@@ -39,13 +39,13 @@ static void deliver(const struct hvd__beacon *b, int rank)
                        b->letter.bytes, b->letter.size);
 }
 
-static void begin_letter(struct hvd__beacon *b)
+static void begin_letter(struct hvd__heartbeat *b)
 {
     hvd__letter_begin(&b->letter, b->world, b->rank, ++b->number);
 }
 
 /* One to each host, if there is anything in it. */
-static void send_letter(struct hvd__beacon *b)
+static void send_letter(struct hvd__heartbeat *b)
 {
     if (b->letter.size == HVD__LETTER_HEAD)
         return;
@@ -56,13 +56,13 @@ static void send_letter(struct hvd__beacon *b)
 
         if (h == b->host_of[b->rank] || !host->is_linked)
             continue;
-        rank = hvd__beacon_listener(b, host);
+        rank = hvd__heartbeat_listener(b, host);
         if (rank >= 0)
             deliver(b, rank);
     }
 }
 
-static void write_item(struct hvd__beacon *b, const struct hvd__item *item,
+static void write_item(struct hvd__heartbeat *b, const struct hvd__item *item,
                        int64_t now)
 {
     if (hvd__letter_add(&b->letter, item, now))
@@ -72,12 +72,12 @@ static void write_item(struct hvd__beacon *b, const struct hvd__item *item,
     hvd__letter_add(&b->letter, item, now);
 }
 
-static void write_news(struct hvd__beacon *b, int rank, int64_t now)
+static void write_news(struct hvd__heartbeat *b, int rank, int64_t now)
 {
-    struct hvd__line *line = hvd__beacon_line_of(b, rank);
+    struct hvd__line *line = hvd__heartbeat_line_of(b, rank);
     struct hvd__item item = {.kind = HVD__ITEM_NEWS, .rank = rank};
 
-    item.news.has_left = hvd__beacon_has_left(b, rank);
+    item.news.has_left = hvd__heartbeat_has_left(b, rank);
     item.news.pid = atomic_load(&line->pid);
     item.news.in_flight = atomic_load(&line->in_flight);
     item.news.silent_ns = atomic_load(&line->silent_ns);
@@ -85,13 +85,13 @@ static void write_news(struct hvd__beacon *b, int rank, int64_t now)
     write_item(b, &item, now);
 }
 
-static void write_flight(struct hvd__beacon *b, int rank, int64_t now)
+static void write_flight(struct hvd__heartbeat *b, int rank, int64_t now)
 {
     struct hvd__in_flight *f = &b->flight;
     struct hvd__item item = {.rank = rank};
     int32_t nrequests;
 
-    hvd__board_read_flight(hvd__beacon_line_of(b, rank), f);
+    hvd__board_read_flight(hvd__heartbeat_line_of(b, rank), f);
     item.kind = HVD__ITEM_KEYS;
     for (int32_t first = 0; first < f->nkeys; first += HVD__LETTER_KEYS) {
         int32_t left = f->nkeys - first;
@@ -113,16 +113,16 @@ static void write_flight(struct hvd__beacon *b, int rank, int64_t now)
     }
 }
 
-void hvd__beacon_speak(struct hvd__beacon *b, bool detail)
+void hvd__heartbeat_send(struct hvd__heartbeat *b, bool detail)
 {
     int64_t now = hvd__now_ns();
 
     b->nwords++;
     begin_letter(b);
     for (int rank = 0; rank < b->nranks; rank++) {
-        const struct hvd__line *line = hvd__beacon_line_of(b, rank);
+        const struct hvd__line *line = hvd__heartbeat_line_of(b, rank);
 
-        if (!hvd__beacon_is_ours(b, rank) ||
+        if (!hvd__heartbeat_is_ours(b, rank) ||
             atomic_load(&line->state) == HVD__LINE_EMPTY)
             continue;
         write_news(b, rank, now);
@@ -132,7 +132,7 @@ void hvd__beacon_speak(struct hvd__beacon *b, bool detail)
     send_letter(b);
 }
 
-void hvd__beacon_say_goodbye(struct hvd__beacon *b)
+void hvd__heartbeat_send_goodbye(struct hvd__heartbeat *b)
 {
     /* Nobody would repeat it later: twice. */
     for (int i = 0; i < 2; i++) {
@@ -142,7 +142,8 @@ void hvd__beacon_say_goodbye(struct hvd__beacon *b)
     }
 }
 
-void hvd__beacon_say_end(struct hvd__beacon *b, int status, const char *text)
+void hvd__heartbeat_send_end(struct hvd__heartbeat *b, int status,
+                             const char *text)
 {
     struct hvd__item item = {.kind = HVD__ITEM_END, .rank = b->rank};
 
@@ -152,8 +153,8 @@ void hvd__beacon_say_end(struct hvd__beacon *b, int status, const char *text)
     hvd__letter_add(&b->letter, &item, hvd__now_ns());
     hvd__letter_close(&b->letter, b->key);
     for (int rank = 0; rank < b->nranks; rank++)
-        if (!hvd__beacon_is_ours(b, rank) &&
+        if (!hvd__heartbeat_is_ours(b, rank) &&
             b->hosts[b->host_of[rank]].is_linked &&
-            !hvd__beacon_has_left(b, rank))
+            !hvd__heartbeat_has_left(b, rank))
             deliver(b, rank);
 }
