@@ -65,7 +65,7 @@ struct hvd__line {
     _Atomic int64_t silent_ns; /* for so long, as their host says */
     _Atomic uint32_t address;  /* where it was last heard from, IPv4 in the
                                   order of the network; 0: never */
-    _Atomic uint64_t letter;   /* the number of the last one from it */
+    _Atomic uint64_t datagram; /* the number of the last one from it */
     _Alignas(64) struct hvd__board_cell doing_cell;
     _Atomic uint64_t begun[sizeof(struct hvd__begun) / 8];
     /* Or a request without a name: its kind above its number, and when; 0: the

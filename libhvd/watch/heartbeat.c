@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * heartbeat.c - which hosts there are, and who is lost; heartbeat_send.c and
- * heartbeat_receive.c have the letters that go between them.
+ * heartbeat_receive.c have the datagrams that go between them.
  *
  * Who is lost. A host that was heard from, and then is silent for a whole
  * heartbeat. How the ranks of a host are that still speaks is for that host
  * to judge. But the last rank of a host that dies has nobody there to say so:
- * its host's kernel does, which refuses letters to its port (post.h). To
+ * its host's kernel does, which refuses datagrams to its port (post.h). To
  * be refused twice, and to hear nothing in between, is to be lost.
  *
  * IPv4 only: hosts that have no such address are not watched by others.
@@ -130,7 +130,7 @@ void hvd__heartbeat_start(struct hvd__heartbeat *b, struct hvd__board *board)
     b->board = board;
     /* It travels in the open: made from the key, it does not give it away. */
     b->world = (uint32_t)hvd__seal(b->key, "world", 5);
-    hvd__post_filter(b->fd, HVD__LETTER_MAGIC, b->world);
+    hvd__post_filter(b->fd, HVD__DATAGRAM_MAGIC, b->world);
 }
 
 void hvd__heartbeat_close(struct hvd__heartbeat *b)

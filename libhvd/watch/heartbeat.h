@@ -66,7 +66,7 @@ void hvd__heartbeat_send_end(struct hvd__heartbeat *heartbeat, int status,
 void hvd__heartbeat_advance(struct hvd__heartbeat *heartbeat,
                             int64_t passed_ns);
 
-/* Whether a host has refused a letter: the next word will tell more. */
+/* Whether a host has refused a datagram: the next word will tell more. */
 bool hvd__heartbeat_has_refusals(const struct hvd__heartbeat *heartbeat);
 
 /* Whether a host is lost: silent for so long (0: never), or what hears us

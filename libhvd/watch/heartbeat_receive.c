@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heartbeat_receive.c - what letters of other hosts change.
+ * heartbeat_receive.c - what datagrams of other hosts change.
  *
- * What to believe. A letter counts if its seal is right for the key of this
+ * What to believe. A datagram counts if its seal is right for the key of this
  * world, which rank 0 has drawn and MPI has carried, if its number is new,
  * and if its items are of the writer's own host. A filter in the kernel drops
  * what is obviously foreign before it fills the queue.
@@ -14,10 +14,10 @@
 #include "watch/neighbours.h"
 #include "watch/post.h"
 
-/* Letters taken in before the watchdog looks at something else. */
+/* Datagrams taken in before the watchdog looks at something else. */
 enum { MOST_AT_ONCE = 256 };
 
-/* A refused letter to a host's speaker, at the address that is known to be
+/* A refused datagram to a host's speaker, at the address that is known to be
  * his, counts. */
 static void refuse(struct hvd__heartbeat *b, uint32_t address, int port)
 {
@@ -46,14 +46,14 @@ static void hear_refusals(struct hvd__heartbeat *b)
             return;
 }
 
-/* Numbers of a writer grow: an old letter has nothing to say. Several ranks
- * of a host may get letters of the same writer. */
+/* Numbers of a writer grow: an old datagram has nothing to say. Several ranks
+ * of a host may get datagrams of the same writer. */
 static bool is_new(struct hvd__line *line, uint64_t number)
 {
-    uint64_t last = atomic_load(&line->letter);
+    uint64_t last = atomic_load(&line->datagram);
 
     while (number > last)
-        if (atomic_compare_exchange_weak(&line->letter, &last, number))
+        if (atomic_compare_exchange_weak(&line->datagram, &last, number))
             return true;
     return false;
 }
@@ -87,21 +87,21 @@ static void note_flight(struct hvd__heartbeat *b, struct hvd__line *line,
     hvd__board_write_flight(line, f);
 }
 
-/* The letter that has just been opened. True: it tells of the end. */
+/* The datagram that has just been opened. True: it tells of the end. */
 static bool take(struct hvd__heartbeat *b, uint32_t address, int *status,
                  char *text, size_t size)
 {
-    int from = b->letter.from;
+    int from = b->datagram.from;
     int64_t now = hvd__now_ns();
     struct hvd__item item;
 
     if (from < 0 || from >= b->nranks || hvd__heartbeat_is_ours(b, from) ||
         !b->hosts[b->host_of[from]].is_linked ||
-        !is_new(hvd__heartbeat_line_of(b, from), b->letter.number))
+        !is_new(hvd__heartbeat_line_of(b, from), b->datagram.number))
         return false;
     atomic_store(&hvd__heartbeat_line_of(b, from)->address, address);
     b->hosts[b->host_of[from]].refusals = 0;
-    while (hvd__letter_next(&b->letter, &item, now)) {
+    while (hvd__datagram_next(&b->datagram, &item, now)) {
         if (item.kind == HVD__ITEM_END) {
             *status = item.end.status;
             snprintf(text, size, "%s", item.end.text);
@@ -125,12 +125,12 @@ bool hvd__heartbeat_receive(struct hvd__heartbeat *b, int *status, char *text,
     hear_refusals(b);
     for (int i = 0; i < MOST_AT_ONCE; i++) {
         uint32_t address;
-        int bytes = hvd__post_receive(b->fd, b->letter.bytes,
-                                      sizeof b->letter.bytes, &address);
+        int bytes = hvd__post_receive(b->fd, b->datagram.bytes,
+                                      sizeof b->datagram.bytes, &address);
 
         if (bytes < 0)
             return false;
-        if (hvd__letter_open(&b->letter, (size_t)bytes, b->world, b->key) &&
+        if (hvd__datagram_open(&b->datagram, (size_t)bytes, b->world, b->key) &&
             take(b, address, status, text, size))
             return true;
     }

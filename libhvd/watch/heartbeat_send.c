@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heartbeat_send.c - the letters that hosts write to each other.
+ * heartbeat_send.c - the datagrams that hosts write to each other.
  *
  *     host A                          host B
- *     rank 0 ──letters──────────────► rank 2 ──┐ writes lines 0 and 1 of
+ *     rank 0 ──datagrams────────────► rank 2 ──┐ writes lines 0 and 1 of
  *     rank 1    news of 0 and 1       rank 3   │ B's board, where 3 finds
  *                                      board ◄─┘ them too
  *
  * Why datagrams: a host that is frozen, or whose network is gone, must not
- * hold up who writes to it, and a lost letter is made up for by the next.
+ * hold up who writes to it, and a lost datagram is made up for by the next.
  * Among several hosts each speaker writes to each: with H hosts, H - 1
- * letters twice a second.
+ * datagrams twice a second.
  *
  * Where to. A host's card has all of its addresses. Until it was heard from,
- * a letter goes to all of them; from then on to where it was last heard from,
+ * a datagram goes to all of them; from then on to where it was last heard from,
  * and there to the rank that spoke last, or the lowest that is still there.
  */
 #include <stdio.h>
@@ -36,20 +36,20 @@ static void deliver(const struct hvd__heartbeat *b, int rank)
 
     for (int32_t i = 0; i < n; i++)
         hvd__post_send(b->fd, addresses[i], b->members[rank].port,
-                       b->letter.bytes, b->letter.size);
+                       b->datagram.bytes, b->datagram.size);
 }
 
-static void begin_letter(struct hvd__heartbeat *b)
+static void begin_datagram(struct hvd__heartbeat *b)
 {
-    hvd__letter_begin(&b->letter, b->world, b->rank, ++b->number);
+    hvd__datagram_begin(&b->datagram, b->world, b->rank, ++b->number);
 }
 
 /* One to each host, if there is anything in it. */
-static void send_letter(struct hvd__heartbeat *b)
+static void send_datagram(struct hvd__heartbeat *b)
 {
-    if (b->letter.size == HVD__LETTER_HEAD)
+    if (b->datagram.size == HVD__DATAGRAM_HEAD)
         return;
-    hvd__letter_close(&b->letter, b->key);
+    hvd__datagram_close(&b->datagram, b->key);
     for (int h = 0; h < b->nhosts; h++) {
         const struct hvd__neighbour *host = &b->hosts[h];
         int rank;
@@ -65,11 +65,11 @@ static void send_letter(struct hvd__heartbeat *b)
 static void write_item(struct hvd__heartbeat *b, const struct hvd__item *item,
                        int64_t now)
 {
-    if (hvd__letter_add(&b->letter, item, now))
+    if (hvd__datagram_add(&b->datagram, item, now))
         return;
-    send_letter(b);
-    begin_letter(b);
-    hvd__letter_add(&b->letter, item, now);
+    send_datagram(b);
+    begin_datagram(b);
+    hvd__datagram_add(&b->datagram, item, now);
 }
 
 static void write_news(struct hvd__heartbeat *b, int rank, int64_t now)
@@ -93,12 +93,12 @@ static void write_flight(struct hvd__heartbeat *b, int rank, int64_t now)
 
     hvd__board_read_flight(hvd__heartbeat_line_of(b, rank), f);
     item.kind = HVD__ITEM_KEYS;
-    for (int32_t first = 0; first < f->nkeys; first += HVD__LETTER_KEYS) {
+    for (int32_t first = 0; first < f->nkeys; first += HVD__DATAGRAM_KEYS) {
         int32_t left = f->nkeys - first;
 
         item.keys.total = f->nkeys;
         item.keys.first = first;
-        item.keys.count = left < HVD__LETTER_KEYS ? left : HVD__LETTER_KEYS;
+        item.keys.count = left < HVD__DATAGRAM_KEYS ? left : HVD__DATAGRAM_KEYS;
         memcpy(item.keys.keys, &f->keys[first],
                (size_t)item.keys.count * sizeof *f->keys);
         write_item(b, &item, now);
@@ -118,7 +118,7 @@ void hvd__heartbeat_send(struct hvd__heartbeat *b, bool detail)
     int64_t now = hvd__now_ns();
 
     b->nwords++;
-    begin_letter(b);
+    begin_datagram(b);
     for (int rank = 0; rank < b->nranks; rank++) {
         const struct hvd__line *line = hvd__heartbeat_line_of(b, rank);
 
@@ -129,16 +129,16 @@ void hvd__heartbeat_send(struct hvd__heartbeat *b, bool detail)
         if (detail && atomic_load(&line->in_flight) > 0)
             write_flight(b, rank, now);
     }
-    send_letter(b);
+    send_datagram(b);
 }
 
 void hvd__heartbeat_send_goodbye(struct hvd__heartbeat *b)
 {
     /* Nobody would repeat it later: twice. */
     for (int i = 0; i < 2; i++) {
-        begin_letter(b);
+        begin_datagram(b);
         write_news(b, b->rank, hvd__now_ns());
-        send_letter(b);
+        send_datagram(b);
     }
 }
 
@@ -149,9 +149,9 @@ void hvd__heartbeat_send_end(struct hvd__heartbeat *b, int status,
 
     item.end.status = status;
     snprintf(item.end.text, sizeof item.end.text, "%s", text);
-    begin_letter(b);
-    hvd__letter_add(&b->letter, &item, hvd__now_ns());
-    hvd__letter_close(&b->letter, b->key);
+    begin_datagram(b);
+    hvd__datagram_add(&b->datagram, &item, hvd__now_ns());
+    hvd__datagram_close(&b->datagram, b->key);
     for (int rank = 0; rank < b->nranks; rank++)
         if (!hvd__heartbeat_is_ours(b, rank) &&
             b->hosts[b->host_of[rank]].is_linked &&

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * neighbours.h - what the files about heartbeats share: the hosts of a world,
- * the ranks on each, and the letter that is being written or read. heartbeat.c
- * begins and judges, heartbeat_send.c writes, heartbeat_receive.c reads.
+ * the ranks on each, and the datagram that is being written or read.
+ * heartbeat.c begins and judges, heartbeat_send.c writes, heartbeat_receive.c
+ * reads.
  */
 #ifndef HVD_WATCH_NEIGHBOURS_H
 #define HVD_WATCH_NEIGHBOURS_H
 
+#include "watch/datagram.h"
 #include "watch/heartbeat.h"
-#include "watch/letter.h"
 
 /* A host; one's own is among them. */
 struct hvd__neighbour {
@@ -40,12 +41,12 @@ struct hvd__heartbeat {
     struct hvd__board *board;     /* borrowed; NULL: not started */
     uint64_t key[2];
     uint32_t world;
-    uint64_t number; /* of the last letter */
+    uint64_t number; /* of the last datagram */
     uint64_t nwords; /* how often this rank has spoken for its host */
     int64_t age_ns;
     bool has_warned;
-    struct hvd__letter letter;    /* being written, or read */
-    struct hvd__in_flight flight; /* scratch */
+    struct hvd__datagram datagram; /* being written, or read */
+    struct hvd__in_flight flight;  /* scratch */
 };
 
 static inline struct hvd__line *hvd__heartbeat_line_of(

@@ -138,7 +138,7 @@ START_TEST(news_reach_the_board_of_another_host)
 }
 END_TEST
 
-START_TEST(what_is_in_flight_arrives_in_several_letters)
+START_TEST(what_is_in_flight_arrives_in_several_datagrams)
 {
     static struct hvd__in_flight f, seen;
 
@@ -192,7 +192,7 @@ START_TEST(silence_is_noticed_and_ends)
 }
 END_TEST
 
-START_TEST(letters_go_to_who_speaks)
+START_TEST(datagrams_go_to_who_speaks)
 {
     struct pollfd fd;
 
@@ -210,7 +210,7 @@ START_TEST(letters_go_to_who_speaks)
 }
 END_TEST
 
-START_TEST(the_dead_refuse_letters)
+START_TEST(the_dead_refuse_datagrams)
 {
     open_all(-1);
     hvd__heartbeat_send(heartbeats[4], false);
@@ -293,7 +293,7 @@ START_TEST(hosts_that_cannot_take_part_are_left_out)
 }
 END_TEST
 
-/* From a socket of a stranger, who may know what a letter looks like. */
+/* From a socket of a stranger, who may know what a datagram looks like. */
 static void send_as_stranger(const void *bytes, size_t size, int to)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
@@ -310,7 +310,7 @@ static void send_as_stranger(const void *bytes, size_t size, int to)
 
 START_TEST(strangers_and_echoes_change_nothing)
 {
-    unsigned char letter[1400], junk[1400];
+    unsigned char datagram[1400], junk[1400];
     struct sockaddr_in from;
     socklen_t length = sizeof from;
     uint64_t beats;
@@ -318,29 +318,29 @@ START_TEST(strangers_and_echoes_change_nothing)
 
     open_all(-1);
     hvd__heartbeat_send(heartbeats[4], false);
-    size = recvfrom(hvd__heartbeat_fd(heartbeats[0]), letter, sizeof letter, 0,
-                    (struct sockaddr *)&from, &length);
+    size = recvfrom(hvd__heartbeat_fd(heartbeats[0]), datagram, sizeof datagram,
+                    0, (struct sockaddr *)&from, &length);
     ck_assert_int_gt(size, 0);
     for (size_t n = 0; n <= sizeof junk; n += 50) {
         memset(junk, 'j', sizeof junk);
-        memcpy(junk, letter, n % 100 ? 8 : 0); /* some pass the filter */
+        memcpy(junk, datagram, n % 100 ? 8 : 0); /* some pass the filter */
         send_as_stranger(junk, n, 0);
     }
-    letter[size - 1] ^= 1;
-    send_as_stranger(letter, (size_t)size, 0);
+    datagram[size - 1] ^= 1;
+    send_as_stranger(datagram, (size_t)size, 0);
     just_hear(0);
     ck_assert_uint_eq(atomic_load(&line(0, 4)->beats), 0);
-    letter[size - 1] ^= 1;
-    send_as_stranger(letter, (size_t)size, 0); /* a copy is as good, once */
+    datagram[size - 1] ^= 1;
+    send_as_stranger(datagram, (size_t)size, 0); /* a copy is as good, once */
     just_hear(0);
     beats = atomic_load(&line(0, 4)->beats);
     ck_assert_uint_eq(beats, 1);
-    send_as_stranger(letter, (size_t)size, 0);
-    send_as_stranger(letter, (size_t)size, 1);
+    send_as_stranger(datagram, (size_t)size, 0);
+    send_as_stranger(datagram, (size_t)size, 1);
     just_hear(0);
     just_hear(1);
     ck_assert_uint_eq(atomic_load(&line(0, 4)->beats), beats);
-    send_as_stranger(letter, (size_t)size, 4); /* our own voice */
+    send_as_stranger(datagram, (size_t)size, 4); /* our own voice */
     just_hear(4);
     ck_assert_uint_eq(atomic_load(&line(4, 4)->beats), 0);
     close_all();
@@ -366,10 +366,10 @@ static TCase *tcase_heartbeat(void)
 
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, news_reach_the_board_of_another_host);
-    tcase_add_test(tcase, what_is_in_flight_arrives_in_several_letters);
+    tcase_add_test(tcase, what_is_in_flight_arrives_in_several_datagrams);
     tcase_add_test(tcase, silence_is_noticed_and_ends);
-    tcase_add_test(tcase, letters_go_to_who_speaks);
-    tcase_add_test(tcase, the_dead_refuse_letters);
+    tcase_add_test(tcase, datagrams_go_to_who_speaks);
+    tcase_add_test(tcase, the_dead_refuse_datagrams);
     tcase_add_test(tcase, who_has_said_goodbye_is_not_missed);
     tcase_add_test(tcase, an_end_reaches_every_rank_elsewhere);
     tcase_add_test(tcase, hosts_that_cannot_take_part_are_left_out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * letter.c - letters and their items, byte by byte, the lowest first.
+ * datagram.c - datagrams and their items, byte by byte, the lowest first.
  *
  *     head    magic 4, world 4, from 4, size 4, number 8
  *     items   kind 1, rank 4, then
@@ -16,7 +16,7 @@
  * Reading believes nothing: a cursor that has run over the end of the items
  * is bad for good, and gives zeros.
  */
-#include "watch/letter.h"
+#include "watch/datagram.h"
 
 #include <string.h>
 
@@ -99,44 +99,44 @@ static void put_item(struct pen *pen, const struct hvd__item *item,
     }
 }
 
-void hvd__letter_begin(struct hvd__letter *letter, uint32_t world, int from,
-                       uint64_t number)
+void hvd__datagram_begin(struct hvd__datagram *datagram, uint32_t world,
+                         int from, uint64_t number)
 {
-    struct pen pen = {.at = letter->bytes,
-                      .end = letter->bytes + HVD__LETTER_HEAD};
+    struct pen pen = {.at = datagram->bytes,
+                      .end = datagram->bytes + HVD__DATAGRAM_HEAD};
 
-    put(&pen, HVD__LETTER_MAGIC, 4);
+    put(&pen, HVD__DATAGRAM_MAGIC, 4);
     put(&pen, world, 4);
     put(&pen, (uint32_t)from, 4);
     put(&pen, 0, 4); /* the size: when it is closed */
     put(&pen, number, 8);
-    letter->size = HVD__LETTER_HEAD;
-    letter->from = from;
-    letter->number = number;
+    datagram->size = HVD__DATAGRAM_HEAD;
+    datagram->from = from;
+    datagram->number = number;
 }
 
-bool hvd__letter_add(struct hvd__letter *letter, const struct hvd__item *item,
-                     int64_t now_ns)
+bool hvd__datagram_add(struct hvd__datagram *datagram,
+                       const struct hvd__item *item, int64_t now_ns)
 {
-    struct pen pen = {.at = letter->bytes + letter->size,
-                      .end = letter->bytes + HVD__LETTER_BYTES - SEAL};
+    struct pen pen = {.at = datagram->bytes + datagram->size,
+                      .end = datagram->bytes + HVD__DATAGRAM_BYTES - SEAL};
 
     put_item(&pen, item, now_ns);
     if (pen.is_full)
         return false;
-    letter->size = (size_t)(pen.at - letter->bytes);
+    datagram->size = (size_t)(pen.at - datagram->bytes);
     return true;
 }
 
-void hvd__letter_close(struct hvd__letter *letter, const uint64_t key[2])
+void hvd__datagram_close(struct hvd__datagram *datagram, const uint64_t key[2])
 {
-    struct pen size = {.at = letter->bytes + 12, .end = letter->bytes + 16};
-    struct pen seal = {.at = letter->bytes + letter->size,
-                       .end = letter->bytes + HVD__LETTER_BYTES};
+    struct pen size = {.at = datagram->bytes + 12, .end = datagram->bytes + 16};
+    struct pen seal = {.at = datagram->bytes + datagram->size,
+                       .end = datagram->bytes + HVD__DATAGRAM_BYTES};
 
-    put(&size, letter->size + SEAL, 4);
-    put(&seal, hvd__seal(key, letter->bytes, letter->size), SEAL);
-    letter->size += SEAL;
+    put(&size, datagram->size + SEAL, 4);
+    put(&seal, hvd__seal(key, datagram->bytes, datagram->size), SEAL);
+    datagram->size += SEAL;
 }
 
 /* ------------------------------------------------------------------ reading */
@@ -212,7 +212,7 @@ static void get_keys(struct eye *eye, struct hvd__item *item)
     item->keys.total = get_count(eye, HVD__BOARD_KEYS);
     item->keys.first = get_count(eye, item->keys.total);
     item->keys.count = get_count(eye, item->keys.total - item->keys.first);
-    eye->is_bad |= item->keys.count > HVD__LETTER_KEYS;
+    eye->is_bad |= item->keys.count > HVD__DATAGRAM_KEYS;
     for (int32_t i = 0; i < item->keys.count && !eye->is_bad; i++)
         item->keys.keys[i] = get(eye, 8);
 }
@@ -256,36 +256,37 @@ static void get_item(struct eye *eye, struct hvd__item *item, int64_t now_ns)
     }
 }
 
-bool hvd__letter_open(struct hvd__letter *letter, size_t size, uint32_t world,
-                      const uint64_t key[2])
+bool hvd__datagram_open(struct hvd__datagram *datagram, size_t size,
+                        uint32_t world, const uint64_t key[2])
 {
-    struct eye head = {.at = letter->bytes,
-                       .end = letter->bytes + HVD__LETTER_HEAD};
+    struct eye head = {.at = datagram->bytes,
+                       .end = datagram->bytes + HVD__DATAGRAM_HEAD};
     struct eye seal;
 
-    if (size < HVD__LETTER_HEAD + SEAL || size > HVD__LETTER_BYTES ||
-        get(&head, 4) != HVD__LETTER_MAGIC || get(&head, 4) != world)
+    if (size < HVD__DATAGRAM_HEAD + SEAL || size > HVD__DATAGRAM_BYTES ||
+        get(&head, 4) != HVD__DATAGRAM_MAGIC || get(&head, 4) != world)
         return false;
-    letter->from = get_int(&head);
+    datagram->from = get_int(&head);
     if (get(&head, 4) != size)
         return false;
-    letter->number = get(&head, 8);
-    letter->size = size - SEAL;
-    letter->at = HVD__LETTER_HEAD;
-    seal = (struct eye){.at = letter->bytes + letter->size,
-                        .end = letter->bytes + size};
-    return get(&seal, SEAL) == hvd__seal(key, letter->bytes, letter->size);
+    datagram->number = get(&head, 8);
+    datagram->size = size - SEAL;
+    datagram->at = HVD__DATAGRAM_HEAD;
+    seal = (struct eye){.at = datagram->bytes + datagram->size,
+                        .end = datagram->bytes + size};
+    return get(&seal, SEAL) == hvd__seal(key, datagram->bytes, datagram->size);
 }
 
-bool hvd__letter_next(struct hvd__letter *letter, struct hvd__item *item,
-                      int64_t now_ns)
+bool hvd__datagram_next(struct hvd__datagram *datagram, struct hvd__item *item,
+                        int64_t now_ns)
 {
-    struct eye eye = {.at = letter->bytes + letter->at,
-                      .end = letter->bytes + letter->size};
+    struct eye eye = {.at = datagram->bytes + datagram->at,
+                      .end = datagram->bytes + datagram->size};
 
-    if (letter->at == letter->size)
+    if (datagram->at == datagram->size)
         return false;
     get_item(&eye, item, now_ns);
-    letter->at = eye.is_bad ? letter->size : (size_t)(eye.at - letter->bytes);
+    datagram->at =
+        eye.is_bad ? datagram->size : (size_t)(eye.at - datagram->bytes);
     return !eye.is_bad;
 }

@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "watch/letter.h"
+#include "watch/datagram.h"
 #include "watch/seal.h"
 
 enum { WORLD = 77, WRITER = 5 };
 #define NOW INT64_C(500000000000)
 
 static const uint64_t key[2] = {UINT64_C(0x0123456789abcdef), 42};
-static struct hvd__letter letter;
+static struct hvd__datagram datagram;
 static struct hvd__item item, back;
 
 /* The vector of the paper's appendix. */
@@ -32,7 +32,7 @@ END_TEST
 
 static void begin(void)
 {
-    hvd__letter_begin(&letter, WORLD, WRITER, 9);
+    hvd__datagram_begin(&datagram, WORLD, WRITER, 9);
     memset(&item, 0, sizeof item);
     memset(&back, 0xff, sizeof back);
 }
@@ -40,29 +40,29 @@ static void begin(void)
 /* As if it had just arrived. */
 static bool open_as(const uint64_t with[2], uint32_t world)
 {
-    static struct hvd__letter arrived;
+    static struct hvd__datagram arrived;
     bool good;
 
-    arrived = letter;
-    good = hvd__letter_open(&arrived, letter.size, world, with);
+    arrived = datagram;
+    good = hvd__datagram_open(&arrived, datagram.size, world, with);
     if (good)
-        letter = arrived;
+        datagram = arrived;
     return good;
 }
 
 /* Write item alone, and read it as back, with a clock that is later on. */
 static void send_item(void)
 {
-    ck_assert(hvd__letter_add(&letter, &item, NOW));
-    hvd__letter_close(&letter, key);
-    letter.from = -1;
+    ck_assert(hvd__datagram_add(&datagram, &item, NOW));
+    hvd__datagram_close(&datagram, key);
+    datagram.from = -1;
     ck_assert(open_as(key, WORLD));
-    ck_assert_int_eq(letter.from, WRITER);
-    ck_assert_uint_eq(letter.number, 9);
-    ck_assert(hvd__letter_next(&letter, &back, 3 * NOW));
+    ck_assert_int_eq(datagram.from, WRITER);
+    ck_assert_uint_eq(datagram.number, 9);
+    ck_assert(hvd__datagram_next(&datagram, &back, 3 * NOW));
     ck_assert_int_eq(back.kind, item.kind);
     ck_assert_int_eq(back.rank, item.rank);
-    ck_assert(!hvd__letter_next(&letter, &back, 3 * NOW));
+    ck_assert(!hvd__datagram_next(&datagram, &back, 3 * NOW));
 }
 
 START_TEST(news_arrive)
@@ -97,14 +97,14 @@ START_TEST(keys_arrive)
     begin();
     item.kind = HVD__ITEM_KEYS;
     item.keys.total = HVD__BOARD_KEYS;
-    item.keys.first = HVD__BOARD_KEYS - HVD__LETTER_KEYS;
-    item.keys.count = HVD__LETTER_KEYS;
-    for (size_t i = 0; i < HVD__LETTER_KEYS; i++)
+    item.keys.first = HVD__BOARD_KEYS - HVD__DATAGRAM_KEYS;
+    item.keys.count = HVD__DATAGRAM_KEYS;
+    for (size_t i = 0; i < HVD__DATAGRAM_KEYS; i++)
         item.keys.keys[i] = UINT64_MAX - i;
     send_item();
     ck_assert_int_eq(back.keys.total, HVD__BOARD_KEYS);
-    ck_assert_int_eq(back.keys.first, HVD__BOARD_KEYS - HVD__LETTER_KEYS);
-    ck_assert_int_eq(back.keys.count, HVD__LETTER_KEYS);
+    ck_assert_int_eq(back.keys.first, HVD__BOARD_KEYS - HVD__DATAGRAM_KEYS);
+    ck_assert_int_eq(back.keys.count, HVD__DATAGRAM_KEYS);
     ck_assert_mem_eq(back.keys.keys, item.keys.keys, sizeof item.keys.keys);
 }
 END_TEST
@@ -147,19 +147,19 @@ START_TEST(an_end_arrives_whole_and_printable)
 }
 END_TEST
 
-START_TEST(a_full_letter_takes_no_more)
+START_TEST(a_full_datagram_takes_no_more)
 {
     int written = 0, read = 0;
 
     begin();
     item.kind = HVD__ITEM_NEWS;
     memset(item.news.doing.text, 'x', 50);
-    while (hvd__letter_add(&letter, &item, NOW))
+    while (hvd__datagram_add(&datagram, &item, NOW))
         item.rank = ++written;
-    hvd__letter_close(&letter, key);
-    ck_assert_uint_le(letter.size, HVD__LETTER_BYTES);
+    hvd__datagram_close(&datagram, key);
+    ck_assert_uint_le(datagram.size, HVD__DATAGRAM_BYTES);
     ck_assert(open_as(key, WORLD));
-    while (hvd__letter_next(&letter, &back, NOW))
+    while (hvd__datagram_next(&datagram, &back, NOW))
         ck_assert_int_eq(back.rank, read++);
     ck_assert_int_eq(read, written);
     ck_assert_int_gt(read, 10);
@@ -174,8 +174,8 @@ START_TEST(strangers_are_not_believed)
 
     begin();
     item.kind = HVD__ITEM_NEWS;
-    hvd__letter_add(&letter, &item, NOW);
-    hvd__letter_close(&letter, key);
+    hvd__datagram_add(&datagram, &item, NOW);
+    hvd__datagram_close(&datagram, key);
     ck_assert(!open_as(other, WORLD));
     ck_assert(!open_as(key, WORLD + 1));
     ck_assert(open_as(key, WORLD));
@@ -185,23 +185,23 @@ END_TEST
 /* Any flipped bit, any length. */
 START_TEST(damage_is_noticed)
 {
-    struct hvd__letter whole;
+    struct hvd__datagram whole;
     int believed = 0;
 
     begin();
     item.kind = HVD__ITEM_NEWS;
-    hvd__letter_add(&letter, &item, NOW);
-    hvd__letter_close(&letter, key);
-    whole = letter;
+    hvd__datagram_add(&datagram, &item, NOW);
+    hvd__datagram_close(&datagram, key);
+    whole = datagram;
     for (size_t bit = 0; bit < 8 * whole.size; bit++) {
-        letter = whole;
-        letter.bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        datagram = whole;
+        datagram.bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
         believed += open_as(key, WORLD);
     }
-    for (size_t size = 0; size <= 2 * HVD__LETTER_BYTES; size++) {
-        letter = whole;
-        believed +=
-            size != whole.size && hvd__letter_open(&letter, size, WORLD, key);
+    for (size_t size = 0; size <= 2 * HVD__DATAGRAM_BYTES; size++) {
+        datagram = whole;
+        believed += size != whole.size &&
+                    hvd__datagram_open(&datagram, size, WORLD, key);
     }
     ck_assert_int_eq(believed, 0);
 }
@@ -217,7 +217,7 @@ static bool makes_sense(const struct hvd__item *i)
                memchr(i->news.doing.text, 0, sizeof i->news.doing.text);
     case HVD__ITEM_KEYS:
         return i->keys.first >= 0 && i->keys.count >= 0 &&
-               i->keys.count <= HVD__LETTER_KEYS &&
+               i->keys.count <= HVD__DATAGRAM_KEYS &&
                i->keys.first + i->keys.count <= i->keys.total &&
                i->keys.total <= HVD__BOARD_KEYS;
     case HVD__ITEM_REQUEST:
@@ -239,13 +239,13 @@ START_TEST(what_makes_no_sense_is_not_taken)
     srand(7);
     for (int i = 0; i < 50000; i++) {
         begin();
-        letter.size += (size_t)(rand() % (HVD__LETTER_BYTES - 100));
-        for (size_t at = HVD__LETTER_HEAD; at < letter.size; at++)
-            letter.bytes[at] = (unsigned char)(rand() % 3 ? 0 : rand());
-        letter.bytes[HVD__LETTER_HEAD] = (unsigned char)(rand() % 6);
-        hvd__letter_close(&letter, key);
+        datagram.size += (size_t)(rand() % (HVD__DATAGRAM_BYTES - 100));
+        for (size_t at = HVD__DATAGRAM_HEAD; at < datagram.size; at++)
+            datagram.bytes[at] = (unsigned char)(rand() % 3 ? 0 : rand());
+        datagram.bytes[HVD__DATAGRAM_HEAD] = (unsigned char)(rand() % 6);
+        hvd__datagram_close(&datagram, key);
         ck_assert(open_as(key, WORLD));
-        while (hvd__letter_next(&letter, &back, NOW)) {
+        while (hvd__datagram_next(&datagram, &back, NOW)) {
             taken++;
             senseless += !makes_sense(&back);
         }
@@ -255,9 +255,9 @@ START_TEST(what_makes_no_sense_is_not_taken)
 }
 END_TEST
 
-static TCase *tcase_letter(void)
+static TCase *tcase_datagram(void)
 {
-    TCase *tcase = tcase_create("letter");
+    TCase *tcase = tcase_create("datagram");
 
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, seals_are_siphash);
@@ -265,11 +265,11 @@ static TCase *tcase_letter(void)
     tcase_add_test(tcase, keys_arrive);
     tcase_add_test(tcase, requests_arrive);
     tcase_add_test(tcase, an_end_arrives_whole_and_printable);
-    tcase_add_test(tcase, a_full_letter_takes_no_more);
+    tcase_add_test(tcase, a_full_datagram_takes_no_more);
     tcase_add_test(tcase, strangers_are_not_believed);
     tcase_add_test(tcase, damage_is_noticed);
     tcase_add_test(tcase, what_makes_no_sense_is_not_taken);
     return tcase;
 }
 
-HVD_TEST_MAIN("watch_letter", tcase_letter)
+HVD_TEST_MAIN("watch_datagram", tcase_datagram)
