@@ -8,7 +8,7 @@
  *       keys      total 4, first 4, count 4, keys 8 each
  *       request   total 4, index 4, key 8, set 4, decided 1, age 8, name, what
  *       end       status 4, text
- *     seal    8, of all before it
+ *     MAC     8, of all before it
  *
  * A text is its length in 2 bytes and its characters. An age of what has not
  * happened is NEVER.
@@ -20,9 +20,9 @@
 
 #include <string.h>
 
-#include "watch/seal.h"
+#include "watch/mac.h"
 
-enum { SEAL = 8 };
+enum { MAC_BYTES = 8 };
 #define NEVER UINT64_MAX
 
 /* ------------------------------------------------------------------ writing */
@@ -119,7 +119,7 @@ bool hvd__datagram_add(struct hvd__datagram *datagram,
                        const struct hvd__item *item, int64_t now_ns)
 {
     struct pen pen = {.at = datagram->bytes + datagram->size,
-                      .end = datagram->bytes + HVD__DATAGRAM_BYTES - SEAL};
+                      .end = datagram->bytes + HVD__DATAGRAM_BYTES - MAC_BYTES};
 
     put_item(&pen, item, now_ns);
     if (pen.is_full)
@@ -131,12 +131,12 @@ bool hvd__datagram_add(struct hvd__datagram *datagram,
 void hvd__datagram_close(struct hvd__datagram *datagram, const uint64_t key[2])
 {
     struct pen size = {.at = datagram->bytes + 12, .end = datagram->bytes + 16};
-    struct pen seal = {.at = datagram->bytes + datagram->size,
-                       .end = datagram->bytes + HVD__DATAGRAM_BYTES};
+    struct pen mac = {.at = datagram->bytes + datagram->size,
+                      .end = datagram->bytes + HVD__DATAGRAM_BYTES};
 
-    put(&size, datagram->size + SEAL, 4);
-    put(&seal, hvd__seal(key, datagram->bytes, datagram->size), SEAL);
-    datagram->size += SEAL;
+    put(&size, datagram->size + MAC_BYTES, 4);
+    put(&mac, hvd__mac(key, datagram->bytes, datagram->size), MAC_BYTES);
+    datagram->size += MAC_BYTES;
 }
 
 /* ------------------------------------------------------------------ reading */
@@ -261,20 +261,21 @@ bool hvd__datagram_open(struct hvd__datagram *datagram, size_t size,
 {
     struct eye head = {.at = datagram->bytes,
                        .end = datagram->bytes + HVD__DATAGRAM_HEAD};
-    struct eye seal;
+    struct eye mac;
 
-    if (size < HVD__DATAGRAM_HEAD + SEAL || size > HVD__DATAGRAM_BYTES ||
+    if (size < HVD__DATAGRAM_HEAD + MAC_BYTES || size > HVD__DATAGRAM_BYTES ||
         get(&head, 4) != HVD__DATAGRAM_MAGIC || get(&head, 4) != world)
         return false;
     datagram->from = get_int(&head);
     if (get(&head, 4) != size)
         return false;
     datagram->number = get(&head, 8);
-    datagram->size = size - SEAL;
+    datagram->size = size - MAC_BYTES;
     datagram->at = HVD__DATAGRAM_HEAD;
-    seal = (struct eye){.at = datagram->bytes + datagram->size,
-                        .end = datagram->bytes + size};
-    return get(&seal, SEAL) == hvd__seal(key, datagram->bytes, datagram->size);
+    mac = (struct eye){.at = datagram->bytes + datagram->size,
+                       .end = datagram->bytes + size};
+    return get(&mac, MAC_BYTES) ==
+           hvd__mac(key, datagram->bytes, datagram->size);
 }
 
 bool hvd__datagram_next(struct hvd__datagram *datagram, struct hvd__item *item,

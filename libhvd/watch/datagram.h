@@ -3,7 +3,7 @@
  * datagram.h - what hosts write to each other, as bytes: pure.
  *
  * A datagram is small enough for every network: who wrote it, its number,
- * items, a seal. Each item can be understood alone, so it does not
+ * items, a MAC. Each item can be understood alone, so it does not
  * matter which datagrams arrive. Times travel as ages: hosts have clocks of
  * their own.
  */

@@ -23,9 +23,9 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "watch/mac.h"
 #include "watch/neighbours.h"
 #include "watch/post.h"
-#include "watch/seal.h"
 
 enum { REFUSALS_OF_THE_DEAD = 2 };
 #define CONTACT_NS INT64_C(5000000000)
@@ -129,7 +129,7 @@ void hvd__heartbeat_start(struct hvd__heartbeat *b, struct hvd__board *board)
 {
     b->board = board;
     /* It travels in the open: made from the key, it does not give it away. */
-    b->world = (uint32_t)hvd__seal(b->key, "world", 5);
+    b->world = (uint32_t)hvd__mac(b->key, "world", 5);
     hvd__post_filter(b->fd, HVD__DATAGRAM_MAGIC, b->world);
 }
 

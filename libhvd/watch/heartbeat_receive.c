@@ -2,7 +2,7 @@
 /*
  * heartbeat_receive.c - what datagrams of other hosts change.
  *
- * What to believe. A datagram counts if its seal is right for the key of this
+ * What to believe. A datagram counts if its MAC is right for the key of this
  * world, which rank 0 has drawn and MPI has carried, if its number is new,
  * and if its items are of the writer's own host. A filter in the kernel drops
  * what is obviously foreign before it fills the queue.

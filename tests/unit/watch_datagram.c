@@ -7,7 +7,7 @@
 
 #include "check_main.h"
 #include "watch/datagram.h"
-#include "watch/seal.h"
+#include "watch/mac.h"
 
 enum { WORLD = 77, WRITER = 5 };
 #define NOW INT64_C(500000000000)
@@ -17,7 +17,7 @@ static struct hvd__datagram datagram;
 static struct hvd__item item, back;
 
 /* The vector of the paper's appendix. */
-START_TEST(seals_are_siphash)
+START_TEST(macs_are_siphash)
 {
     const uint64_t paper[2] = {UINT64_C(0x0706050403020100),
                                UINT64_C(0x0f0e0d0c0b0a0908)};
@@ -25,7 +25,7 @@ START_TEST(seals_are_siphash)
 
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (unsigned char)i;
-    ck_assert_uint_eq(hvd__seal(paper, bytes, sizeof bytes),
+    ck_assert_uint_eq(hvd__mac(paper, bytes, sizeof bytes),
                       UINT64_C(0xa129ca6149be45e5));
 }
 END_TEST
@@ -260,7 +260,7 @@ static TCase *tcase_datagram(void)
     TCase *tcase = tcase_create("datagram");
 
     tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, seals_are_siphash);
+    tcase_add_test(tcase, macs_are_siphash);
     tcase_add_test(tcase, news_arrive);
     tcase_add_test(tcase, keys_arrive);
     tcase_add_test(tcase, requests_arrive);

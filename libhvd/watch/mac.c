@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "watch/seal.h"
+#include "watch/mac.h"
 
 struct state {
     uint64_t a, b, c, d;
@@ -43,7 +43,7 @@ static uint64_t word_of(const unsigned char *at, size_t bytes)
     return word;
 }
 
-uint64_t hvd__seal(const uint64_t key[2], const void *data, size_t bytes)
+uint64_t hvd__mac(const uint64_t key[2], const void *data, size_t bytes)
 {
     const unsigned char *at = data;
     struct state s = {
