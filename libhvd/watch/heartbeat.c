@@ -6,7 +6,7 @@
  * Who is lost. A host that was heard from, and then is silent for a whole
  * heartbeat. How the ranks of a host are that still speaks is for that host
  * to judge. But the last rank of a host that dies has nobody there to say so:
- * its host's kernel does, which refuses datagrams to its port (post.h). To
+ * its host's kernel does, which refuses datagrams to its port (socket.h). To
  * be refused twice, and to hear nothing in between, is to be lost.
  *
  * IPv4 only: hosts that have no such address are not watched by others.
@@ -25,7 +25,7 @@
 #include "base/text.h"
 #include "watch/mac.h"
 #include "watch/neighbours.h"
-#include "watch/post.h"
+#include "watch/socket.h"
 
 enum { REFUSALS_OF_THE_DEAD = 2 };
 #define CONTACT_NS INT64_C(5000000000)
@@ -71,8 +71,8 @@ static int place(struct hvd__heartbeat *b,
 static int open_socket(struct hvd__heartbeat *b,
                        struct hvd__heartbeat_card *card)
 {
-    b->fd = hvd__post_open(card->addresses, HVD__HEARTBEAT_ADDRESSES,
-                           &card->naddresses, &card->port);
+    b->fd = hvd__socket_open(card->addresses, HVD__HEARTBEAT_ADDRESSES,
+                             &card->naddresses, &card->port);
     if (b->fd < 0)
         return b->fd;
     if (getrandom(card->key, sizeof card->key, 0) != sizeof card->key)
@@ -130,7 +130,7 @@ void hvd__heartbeat_start(struct hvd__heartbeat *b, struct hvd__board *board)
     b->board = board;
     /* It travels in the open: made from the key, it does not give it away. */
     b->world = (uint32_t)hvd__mac(b->key, "world", 5);
-    hvd__post_filter(b->fd, HVD__DATAGRAM_MAGIC, b->world);
+    hvd__socket_filter(b->fd, HVD__DATAGRAM_MAGIC, b->world);
 }
 
 void hvd__heartbeat_close(struct hvd__heartbeat *b)

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "watch/neighbours.h"
-#include "watch/post.h"
+#include "watch/socket.h"
 
 /* Datagrams taken in before the watchdog looks at something else. */
 enum { MOST_AT_ONCE = 256 };
@@ -40,7 +40,7 @@ static void hear_refusals(struct hvd__heartbeat *b)
     int port;
 
     for (int i = 0; i < MOST_AT_ONCE; i++)
-        if (hvd__post_next_refusal(b->fd, &address, &port))
+        if (hvd__socket_next_refusal(b->fd, &address, &port))
             refuse(b, address, port);
         else
             return;
@@ -125,8 +125,8 @@ bool hvd__heartbeat_receive(struct hvd__heartbeat *b, int *status, char *text,
     hear_refusals(b);
     for (int i = 0; i < MOST_AT_ONCE; i++) {
         uint32_t address;
-        int bytes = hvd__post_receive(b->fd, b->datagram.bytes,
-                                      sizeof b->datagram.bytes, &address);
+        int bytes = hvd__socket_receive(b->fd, b->datagram.bytes,
+                                        sizeof b->datagram.bytes, &address);
 
         if (bytes < 0)
             return false;

@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "watch/neighbours.h"
-#include "watch/post.h"
+#include "watch/socket.h"
 
 /* Requests of a rank that are told in full: a stall names one that is
  * similar, no more. */
@@ -35,8 +35,8 @@ static void deliver(const struct hvd__heartbeat *b, int rank)
     int32_t n = known ? 1 : host->naddresses;
 
     for (int32_t i = 0; i < n; i++)
-        hvd__post_send(b->fd, addresses[i], b->members[rank].port,
-                       b->datagram.bytes, b->datagram.size);
+        hvd__socket_send(b->fd, addresses[i], b->members[rank].port,
+                         b->datagram.bytes, b->datagram.size);
 }
 
 static void begin_datagram(struct hvd__heartbeat *b)

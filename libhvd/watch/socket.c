@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "watch/post.h"
+#include "watch/socket.h"
 
 #include <errno.h>
 #include <ifaddrs.h>
@@ -53,8 +53,8 @@ static int prepare(int fd, int32_t *port)
     return HVD_OK;
 }
 
-int hvd__post_open(uint32_t *addresses, int32_t max, int32_t *naddresses,
-                   int32_t *port)
+int hvd__socket_open(uint32_t *addresses, int32_t max, int32_t *naddresses,
+                     int32_t *port)
 {
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int status;
@@ -74,7 +74,7 @@ int hvd__post_open(uint32_t *addresses, int32_t max, int32_t *naddresses,
 
 /* The filter sees UDP's header, of 8 bytes, and what follows, whose words it
  * takes for big-endian ones. */
-void hvd__post_filter(int fd, uint32_t first, uint32_t second)
+void hvd__socket_filter(int fd, uint32_t first, uint32_t second)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 8),
@@ -92,8 +92,8 @@ void hvd__post_filter(int fd, uint32_t first, uint32_t second)
                      sizeof program);
 }
 
-void hvd__post_send(int fd, uint32_t address, int port, const void *data,
-                    size_t bytes)
+void hvd__socket_send(int fd, uint32_t address, int port, const void *data,
+                      size_t bytes)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = (in_port_t)port,
@@ -109,7 +109,7 @@ void hvd__post_send(int fd, uint32_t address, int port, const void *data,
 /* Errors of earlier datagrams come up here too, once each: most at a time. */
 enum { MOST_ERRORS = 16 };
 
-int hvd__post_receive(int fd, void *data, size_t size, uint32_t *address)
+int hvd__socket_receive(int fd, void *data, size_t size, uint32_t *address)
 {
     struct sockaddr_in from = {0};
 
@@ -141,7 +141,7 @@ static bool is_refusal(struct msghdr *message)
     return false;
 }
 
-bool hvd__post_next_refusal(int fd, uint32_t *address, int *port)
+bool hvd__socket_next_refusal(int fd, uint32_t *address, int *port)
 {
     for (;;) {
         _Alignas(struct cmsghdr) unsigned char control[512];
