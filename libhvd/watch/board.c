@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * board.c - the segment and its cells.
+ * board.c - the segment and its seqlocks.
  *
  * The segment's pages are allocated when it is made (posix_fallocate), so
  * that a full /dev/shm is an error then and not a SIGBUS in the middle of
  * training.
  *
- * A cell is a seqlock (Boehm, Can seqlocks get along with programming
- * language memory models?, 2012). The owner's threads may write at the same
- * time: the one that comes second gives way, its news is as old.
+ * What changes as a whole is kept under a seqlock (Boehm, Can seqlocks get
+ * along with programming language memory models?, 2012). The owner's threads
+ * may write at the same time: the one that comes second gives way, its news is
+ * as old.
  */
 #include "watch/board.h"
 
@@ -94,21 +95,21 @@ void hvd__board_unmap(struct hvd__board *board, int n)
         munmap(board, board_bytes(n));
 }
 
-/* --------------------------------------------------------------------- cells
+/* -------------------------------------------------------------------- seqlocks
  */
 
-static void write_cell(struct hvd__board_cell *cell, _Atomic uint64_t *words,
-                       const void *value, size_t bytes)
+static void write_words(struct hvd__seqlock *lock, _Atomic uint64_t *words,
+                        const void *value, size_t bytes)
 {
     const unsigned char *from = value;
     uint32_t version, free = 0;
 
-    if (!atomic_compare_exchange_strong_explicit(&cell->writing, &free, 1,
+    if (!atomic_compare_exchange_strong_explicit(&lock->writing, &free, 1,
                                                  memory_order_acquire,
                                                  memory_order_relaxed))
         return;
-    version = atomic_load_explicit(&cell->version, memory_order_relaxed);
-    atomic_store_explicit(&cell->version, version + 1, memory_order_relaxed);
+    version = atomic_load_explicit(&lock->version, memory_order_relaxed);
+    atomic_store_explicit(&lock->version, version + 1, memory_order_relaxed);
     for (size_t i = 0; i < bytes / 8; i++) {
         uint64_t word;
 
@@ -116,8 +117,8 @@ static void write_cell(struct hvd__board_cell *cell, _Atomic uint64_t *words,
         /* Release: whoever sees a new word sees the odd version too. */
         atomic_store_explicit(&words[i], word, memory_order_release);
     }
-    atomic_store_explicit(&cell->version, version + 2, memory_order_release);
-    atomic_store_explicit(&cell->writing, 0, memory_order_release);
+    atomic_store_explicit(&lock->version, version + 2, memory_order_release);
+    atomic_store_explicit(&lock->writing, 0, memory_order_release);
 }
 
 /* A writer may have been put to sleep in the middle, and is given time; one
@@ -126,14 +127,14 @@ static void write_cell(struct hvd__board_cell *cell, _Atomic uint64_t *words,
 enum { ATTEMPTS_AT_ONCE = 100, ATTEMPTS = 200 };
 #define PAUSE_NS 50000
 
-static void read_cell(struct hvd__board_cell *cell, _Atomic uint64_t *words,
-                      void *value, size_t bytes)
+static void read_words(struct hvd__seqlock *lock, _Atomic uint64_t *words,
+                       void *value, size_t bytes)
 {
     unsigned char *to = value;
 
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         uint32_t before =
-            atomic_load_explicit(&cell->version, memory_order_acquire);
+            atomic_load_explicit(&lock->version, memory_order_acquire);
 
         for (size_t i = 0; i < bytes / 8; i++) {
             uint64_t word =
@@ -141,7 +142,7 @@ static void read_cell(struct hvd__board_cell *cell, _Atomic uint64_t *words,
             memcpy(to + 8 * i, &word, 8);
         }
         if (before % 2 == 0 &&
-            atomic_load_explicit(&cell->version, memory_order_relaxed) ==
+            atomic_load_explicit(&lock->version, memory_order_relaxed) ==
                 before)
             return;
         if (attempt >= ATTEMPTS_AT_ONCE)
@@ -162,7 +163,7 @@ void hvd__board_write_begun(struct hvd__line *line, int32_t kind,
     begun.name[bytes] = '\0';
     /* No more than there is to say: this is on the way of every request. */
     bytes += offsetof(struct hvd__begun, name) + 1;
-    write_cell(&line->doing_cell, line->begun, &begun, (bytes + 7) / 8 * 8);
+    write_words(&line->doing_lock, line->begun, &begun, (bytes + 7) / 8 * 8);
     atomic_store_explicit(&line->quick_ns, 0, memory_order_release);
 }
 
@@ -196,7 +197,7 @@ static void read_begun(struct hvd__line *line, struct hvd__doing *doing)
     struct hvd__begun begun;
     const char *kind, *name = begun.name;
 
-    read_cell(&line->doing_cell, line->begun, &begun, sizeof begun);
+    read_words(&line->doing_lock, line->begun, &begun, sizeof begun);
     begun.name[sizeof begun.name - 1] = '\0';
     doing->since_ns = begun.since_ns;
     kind = begun.kind == HVD__GROUP ? "group"
@@ -231,7 +232,7 @@ void hvd__board_read_doing(struct hvd__line *line, struct hvd__doing *doing)
 void hvd__board_write_flight(struct hvd__line *line,
                              const struct hvd__in_flight *flight)
 {
-    write_cell(&line->flight_cell, line->flight, flight, sizeof *flight);
+    write_words(&line->flight_lock, line->flight, flight, sizeof *flight);
 }
 
 static int32_t clamp(int32_t n, int32_t most)
@@ -242,7 +243,7 @@ static int32_t clamp(int32_t n, int32_t most)
 void hvd__board_read_flight(struct hvd__line *line,
                             struct hvd__in_flight *flight)
 {
-    read_cell(&line->flight_cell, line->flight, flight, sizeof *flight);
+    read_words(&line->flight_lock, line->flight, flight, sizeof *flight);
     flight->nrequests = clamp(flight->nrequests, HVD__BOARD_REQUESTS);
     flight->nkeys = clamp(flight->nkeys, HVD__BOARD_KEYS);
     for (int32_t i = 0; i < flight->nrequests; i++) {

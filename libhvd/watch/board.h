@@ -29,7 +29,7 @@ struct hvd__doing {
     char text[120];
 };
 
-/* The same in its cell, where it is written more often than it is read: the
+/* The same on the board, where it is written more often than it is read: the
  * kind of request, or HVD__GROUP, and its name; or HVD__IN_WORDS, and a
  * finished text. */
 enum { HVD__IN_WORDS = -2 };
@@ -50,7 +50,7 @@ struct hvd__in_flight {
 
 /* A value that one process writes and others read without a lock: a reader
  * that meets a writer reads again. Copied word by word, each an atomic. */
-struct hvd__board_cell {
+struct hvd__seqlock {
     _Atomic uint32_t version; /* odd: being written */
     _Atomic uint32_t writing; /* keeps two threads of the owner apart */
 };
@@ -66,13 +66,13 @@ struct hvd__line {
     _Atomic uint32_t address;  /* where it was last heard from, IPv4 in the
                                   order of the network; 0: never */
     _Atomic uint64_t datagram; /* the number of the last one from it */
-    _Alignas(64) struct hvd__board_cell doing_cell;
+    _Alignas(64) struct hvd__seqlock doing_lock;
     _Atomic uint64_t begun[sizeof(struct hvd__begun) / 8];
     /* Or a request without a name: its kind above its number, and when; 0: the
      * above is the later. */
     _Alignas(64) _Atomic uint64_t quick;
     _Atomic int64_t quick_ns;
-    _Alignas(64) struct hvd__board_cell flight_cell;
+    _Alignas(64) struct hvd__seqlock flight_lock;
     _Atomic uint64_t flight[sizeof(struct hvd__in_flight) / 8];
 };
 
