@@ -209,7 +209,7 @@ static int64_t get_since(struct eye *eye, int64_t now_ns)
 
 static void get_keys(struct eye *eye, struct hvd__item *item)
 {
-    item->keys.total = get_count(eye, HVD__BOARD_KEYS);
+    item->keys.total = get_count(eye, HVD__PAGE_KEYS);
     item->keys.first = get_count(eye, item->keys.total);
     item->keys.count = get_count(eye, item->keys.total - item->keys.first);
     eye->is_bad |= item->keys.count > HVD__DATAGRAM_KEYS;
@@ -221,7 +221,7 @@ static void get_request(struct eye *eye, struct hvd__item *item, int64_t now_ns)
 {
     struct hvd__watch_request *r = &item->request.is;
 
-    item->request.total = get_count(eye, HVD__BOARD_REQUESTS);
+    item->request.total = get_count(eye, HVD__PAGE_REQUESTS);
     item->request.index = get_count(eye, item->request.total);
     eye->is_bad |= item->request.index == item->request.total;
     r->key = get(eye, 8);
@@ -240,7 +240,7 @@ static void get_item(struct eye *eye, struct hvd__item *item, int64_t now_ns)
     case HVD__ITEM_NEWS:
         item->news.has_left = get(eye, 1) != 0;
         item->news.pid = get_int(eye);
-        item->news.in_flight = get_count(eye, HVD__BOARD_KEYS);
+        item->news.in_flight = get_count(eye, HVD__PAGE_KEYS);
         item->news.silent_ns = get_duration(eye);
         item->news.doing.since_ns = get_since(eye, now_ns);
         get_text(eye, item->news.doing.text, sizeof item->news.doing.text);

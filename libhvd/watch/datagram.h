@@ -10,7 +10,7 @@
 #ifndef HVD_WATCH_DATAGRAM_H
 #define HVD_WATCH_DATAGRAM_H
 
-#include "watch/board.h"
+#include "watch/page.h"
 
 enum {
     HVD__DATAGRAM_BYTES = 1200, /* fits below any network's limit */
@@ -57,7 +57,7 @@ struct hvd__item {
         } request;
         struct {
             int32_t status;
-            char text[HVD__BOARD_TEXT];
+            char text[HVD__PAGE_TEXT];
         } end;
     };
 };

@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
-#include "watch/board.h"
+#include "watch/page.h"
 #include "watch/process.h"
 
 /* Of a list; more helps nobody. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * guard.h - who keeps hvd_init, or MPI_Finalize, from ending: watched from the
- * first moment, before there is a board (board.h), and after.
+ * first moment, before there is a status page (page.h), and after.
  *
  * A thread that never calls MPI. It knows the ranks of its host by their calls
  * (roll.h), with their processes; of others, only that they have not been

@@ -125,9 +125,9 @@ void hvd__heartbeat_introduce(struct hvd__heartbeat *b, int rank,
     host->is_linked &= is_watching && card->port != 0;
 }
 
-void hvd__heartbeat_start(struct hvd__heartbeat *b, struct hvd__board *board)
+void hvd__heartbeat_start(struct hvd__heartbeat *b, struct hvd__page *page)
 {
-    b->board = board;
+    b->page = page;
     /* It travels in the open: made from the key, it does not give it away. */
     b->world = (uint32_t)hvd__mac(b->key, "world", 5);
     hvd__socket_filter(b->fd, HVD__DATAGRAM_MAGIC, b->world);

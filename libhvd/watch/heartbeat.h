@@ -4,7 +4,7 @@
  *
  * Each rank has a socket. One rank of a host, its speaker, tells all other
  * hosts a few times in every heartbeat how its host's ranks are; who hears it
- * writes that on the board of its own host. Which one speaks is for the
+ * writes that on the status page of its own host. Which one speaks is for the
  * caller to say, and may change at any time.
  *
  * All but opening and introducing is for one thread, the watchdog's. Nothing
@@ -13,7 +13,7 @@
 #ifndef HVD_WATCH_HEARTBEAT_H
 #define HVD_WATCH_HEARTBEAT_H
 
-#include "watch/board.h"
+#include "watch/page.h"
 #include "watch/stall.h"
 
 enum { HVD__HEARTBEAT_ADDRESSES = 8 };
@@ -39,9 +39,9 @@ int hvd__heartbeat_open(struct hvd__heartbeat **heartbeat, int rank, int nranks,
 void hvd__heartbeat_introduce(struct hvd__heartbeat *heartbeat, int rank,
                               const struct hvd__heartbeat_card *card,
                               bool is_watching);
-/* board is borrowed until the heartbeat is closed. */
+/* page is borrowed until the heartbeat is closed. */
 void hvd__heartbeat_start(struct hvd__heartbeat *heartbeat,
-                          struct hvd__board *board);
+                          struct hvd__page *page);
 /* NULL is accepted. */
 void hvd__heartbeat_close(struct hvd__heartbeat *heartbeat);
 

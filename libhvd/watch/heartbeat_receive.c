@@ -63,7 +63,7 @@ static void note_news(struct hvd__line *line, const struct hvd__item *item)
     atomic_store(&line->pid, item->news.pid);
     atomic_store(&line->silent_ns, item->news.silent_ns);
     atomic_store(&line->in_flight, item->news.in_flight);
-    hvd__board_write_doing(line, &item->news.doing);
+    hvd__page_write_doing(line, &item->news.doing);
     /* Who has left does not come back. */
     if (atomic_load(&line->state) != HVD__LINE_LEFT)
         atomic_store(&line->state,
@@ -75,7 +75,7 @@ static void note_flight(struct hvd__heartbeat *b, struct hvd__line *line,
 {
     struct hvd__in_flight *f = &b->flight;
 
-    hvd__board_read_flight(line, f);
+    hvd__page_read_flight(line, f);
     if (item->kind == HVD__ITEM_KEYS) {
         f->nkeys = item->keys.total;
         memcpy(&f->keys[item->keys.first], item->keys.keys,
@@ -84,7 +84,7 @@ static void note_flight(struct hvd__heartbeat *b, struct hvd__line *line,
         f->nrequests = item->request.total;
         f->requests[item->request.index] = item->request.is;
     }
-    hvd__board_write_flight(line, f);
+    hvd__page_write_flight(line, f);
 }
 
 /* The datagram that has just been opened. True: it tells of the end. */

@@ -4,8 +4,8 @@
  *
  *     host A                          host B
  *     rank 0 ──datagrams────────────► rank 2 ──┐ writes lines 0 and 1 of
- *     rank 1    news of 0 and 1       rank 3   │ B's board, where 3 finds
- *                                      board ◄─┘ them too
+ *     rank 1    news of 0 and 1       rank 3   │ B's page, where 3 finds
+ *                                       page ◄─┘ them too
  *
  * Why datagrams: a host that is frozen, or whose network is gone, must not
  * hold up who writes to it, and a lost datagram is made up for by the next.
@@ -81,7 +81,7 @@ static void write_news(struct hvd__heartbeat *b, int rank, int64_t now)
     item.news.pid = atomic_load(&line->pid);
     item.news.in_flight = atomic_load(&line->in_flight);
     item.news.silent_ns = atomic_load(&line->silent_ns);
-    hvd__board_read_doing(line, &item.news.doing);
+    hvd__page_read_doing(line, &item.news.doing);
     write_item(b, &item, now);
 }
 
@@ -91,7 +91,7 @@ static void write_flight(struct hvd__heartbeat *b, int rank, int64_t now)
     struct hvd__item item = {.rank = rank};
     int32_t nrequests;
 
-    hvd__board_read_flight(hvd__heartbeat_line_of(b, rank), f);
+    hvd__page_read_flight(hvd__heartbeat_line_of(b, rank), f);
     item.kind = HVD__ITEM_KEYS;
     for (int32_t first = 0; first < f->nkeys; first += HVD__DATAGRAM_KEYS) {
         int32_t left = f->nkeys - first;

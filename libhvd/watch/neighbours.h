@@ -38,7 +38,7 @@ struct hvd__heartbeat {
     struct hvd__neighbour *hosts; /* owned, [nhosts] */
     int *host_of;                 /* owned, [nranks] */
     struct hvd__fellow *members;  /* owned, [nranks] */
-    struct hvd__board *board;     /* borrowed; NULL: not started */
+    struct hvd__page *page;       /* borrowed; NULL: not started */
     uint64_t key[2];
     uint32_t world;
     uint64_t number; /* of the last datagram */
@@ -52,7 +52,7 @@ struct hvd__heartbeat {
 static inline struct hvd__line *hvd__heartbeat_line_of(
     const struct hvd__heartbeat *b, int rank)
 {
-    return &b->board->lines[rank];
+    return &b->page->lines[rank];
 }
 
 static inline bool hvd__heartbeat_has_left(const struct hvd__heartbeat *b,

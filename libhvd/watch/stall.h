@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "watch/board.h"
+#include "watch/page.h"
 
 /* What this rank knows of one. */
 struct hvd__view {

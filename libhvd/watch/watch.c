@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch.c - how the ranks of a host find their board, and those of different
- * hosts each other, before the watchdog (watchdog.c) begins; and the end.
+ * watch.c - how the ranks of a host find their status page, and those of
+ * different hosts each other, before the watchdog (watchdog.c) begins; and the
+ * end.
  *
  * All ranks meet twice, over the transport. First the lowest rank of each
- * host tells where the board is that it has made, and each rank where it
+ * host tells where the status page is that it has made, and each rank where it
  * can be reached. Then all tell whether they could do their part: those of a
  * host on which one could not do not watch each other, and are not watched
  * from elsewhere.
@@ -30,7 +31,7 @@ enum { TICKS_A_HEARTBEAT = 20 };
 
 /* What ranks tell each other first. */
 struct hello {
-    struct hvd__segment_address board; /* the lowest rank's; 0: there is none */
+    struct hvd__segment_address page; /* the lowest rank's; 0: there is none */
     int32_t failed;
     int32_t pid;
     struct hvd__heartbeat_card card;
@@ -64,7 +65,7 @@ static int allocate(struct hvd__watch *w)
 
 static void write_line(struct hvd__watch *w)
 {
-    w->mine = &w->board->lines[w->rank];
+    w->mine = &w->page->lines[w->rank];
     atomic_store(&w->mine->pid, (int32_t)getpid());
     atomic_store(&w->mine->start_time, hvd__process_start_time(getpid(), NULL));
     atomic_store(&w->mine->state, HVD__LINE_ALIVE);
@@ -109,14 +110,14 @@ static void link_hosts(struct hvd__watch *w, const struct hello *all)
     for (int rank = 0; rank < w->nranks; rank++)
         hvd__heartbeat_introduce(w->heartbeat, rank, &all[rank].card,
                                  !all[rank].failed);
-    hvd__heartbeat_start(w->heartbeat, w->board);
+    hvd__heartbeat_start(w->heartbeat, w->page);
     atomic_store(&w->is_linked, true);
 }
 
-/* Map the board, in two meetings: where it is, and whether all could. */
-static int open_board(struct hvd__watch *w, struct hvd__transport *t,
-                      const char *(*host)(const void *, int),
-                      const void *context, struct hello *all)
+/* Map the status page, in two meetings: where it is, and whether all could. */
+static int open_page(struct hvd__watch *w, struct hvd__transport *t,
+                     const char *(*host)(const void *, int),
+                     const void *context, struct hello *all)
 {
     int first = first_of_host(host, context, t->rank);
     struct hello mine = {.pid = (int32_t)getpid()};
@@ -126,21 +127,21 @@ static int open_board(struct hvd__watch *w, struct hvd__transport *t,
         allocate(w) < 0 || hvd__heartbeat_open(&w->heartbeat, t->rank, t->size,
                                                host, context, &mine.card) < 0;
     if (first == t->rank && !mine.failed)
-        w->board = hvd__board_create(w->nranks, &w->board_fd);
-    if (w->board)
-        mine.board = w->board_at = hvd__segment_address_of(w->board_fd);
+        w->page = hvd__page_create(w->nranks, &w->page_fd);
+    if (w->page)
+        mine.page = w->page_at = hvd__segment_address_of(w->page_fd);
     HVD_TRY(t->exchange(t, &mine, all, sizeof mine));
-    if (first != t->rank && all[first].board.process && !mine.failed)
-        w->board = hvd__board_attach(&all[first].board, w->nranks);
-    if (w->board) {
+    if (first != t->rank && all[first].page.process && !mine.failed)
+        w->page = hvd__page_attach(&all[first].page, w->nranks);
+    if (w->page) {
         write_line(w);
         meet_peers(w, host, context, all);
         if (start_thread(w) < 0)
             mine.failed = 1;
     }
     /* By the one who could not make it. */
-    is_told = !mine.failed && first != t->rank && !all[first].board.process;
-    mine.failed |= !w->board;
+    is_told = !mine.failed && first != t->rank && !all[first].page.process;
+    mine.failed |= !w->page;
     if (mine.failed && !is_told)
         hvd__log(HVD__LOG_WARNING,
                  "the ranks of this host do not watch each other: %s",
@@ -180,13 +181,13 @@ int hvd__watch_open(struct hvd__watch **watch, struct hvd__transport *t,
     w->nranks = t->size;
     w->rank = t->rank;
     w->stop = -1;
-    w->board_fd = -1;
+    w->page_fd = -1;
     w->tick_ns = tick_of(options);
-    status = open_board(w, t, host, context, all);
+    status = open_page(w, t, host, context, all);
     free(all);
-    hvd__segment_settle(&w->board_at);
-    if (w->board_fd >= 0)
-        close(w->board_fd);
+    hvd__segment_settle(&w->page_at);
+    if (w->page_fd >= 0)
+        close(w->page_fd);
     if (status == HVD_OK)
         *watch = w;
     else
@@ -198,14 +199,14 @@ void hvd__watch_doing(struct hvd__watch *w, int32_t kind, const char *name,
                       size_t bytes, int64_t now_ns)
 {
     if (w)
-        hvd__board_write_begun(w->mine, kind, name, bytes, now_ns);
+        hvd__page_write_begun(w->mine, kind, name, bytes, now_ns);
 }
 
 void hvd__watch_quick(struct hvd__watch *w, int32_t kind, uint64_t number,
                       int64_t now_ns)
 {
     if (w)
-        hvd__board_write_quick(w->mine, kind, number, now_ns);
+        hvd__page_write_quick(w->mine, kind, number, now_ns);
 }
 
 bool hvd__end_is_of(const char *text, int rank)
@@ -238,7 +239,7 @@ void hvd__watch_close(struct hvd__watch *w)
         if (w->peers[i].pidfd > 0)
             close(w->peers[i].pidfd);
     hvd__heartbeat_close(w->heartbeat);
-    hvd__board_unmap(w->board, w->nranks);
+    hvd__page_unmap(w->page, w->nranks);
     free(w->peers);
     free(w->polls);
     free(w->views);

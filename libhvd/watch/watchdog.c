@@ -2,10 +2,10 @@
 /*
  * watchdog.c - the watchdog.
  *
- * Each rank has a line on its host's board (board.h). The watchdog of a rank
- * wakes up a few times in every heartbeat; it counts up its own line's beats,
- * puts what its rank has in flight beside it, and looks at the others' of its
- * host:
+ * Each rank has a line on its host's status page (page.h). The watchdog of a
+ * rank wakes up a few times in every heartbeat; it counts up its own line's
+ * beats, puts what its rank has in flight beside it, and looks at the others'
+ * of its host:
  *
  *     gone      the kernel says so, through a pidfd, at once; unless the rank
  *               has said goodbye (HVD__LINE_LEFT)
@@ -24,7 +24,7 @@
  * deaf; nor has anybody waited.
  *
  * The end. Who first finds a rank gone or frozen, or a stall that has lasted
- * too long, writes it on the board; all watchdogs of the host read it there
+ * too long, writes it on the page; all watchdogs of the host read it there
  * and tell their own rank's core, which fails everything. MPI is of no help
  * then, and a program may be stuck inside it: if the process is still there
  * after a while, its watchdog ends it.
@@ -71,7 +71,7 @@ static bool is_linked(struct hvd__watch *w)
 static void describe(struct hvd__watch *w, int rank, const char *how,
                      char *text, size_t size)
 {
-    struct hvd__line *line = &w->board->lines[rank];
+    struct hvd__line *line = &w->page->lines[rank];
     struct hvd__doing doing;
     char last[160], host[64] = "";
 
@@ -80,7 +80,7 @@ static void describe(struct hvd__watch *w, int rank, const char *how,
                  hvd__heartbeat_host(w->heartbeat, rank));
     else
         gethostname(host, sizeof host - 1);
-    hvd__board_read_doing(line, &doing);
+    hvd__page_read_doing(line, &doing);
     snprintf(text, size,
              "rank %d (process %d on %s) %s; its last operation: "
              "%s",
@@ -92,17 +92,17 @@ static void describe(struct hvd__watch *w, int rank, const char *how,
 static void end(struct hvd__watch *w, int status, const char *text,
                 bool is_heard)
 {
-    char first[HVD__BOARD_TEXT], own[HVD__BOARD_TEXT];
+    char first[HVD__PAGE_TEXT], own[HVD__PAGE_TEXT];
 
     if (w->ended_ns != 0)
         return;
     /* Who has found it tells the other hosts, before this process can end. */
-    if (hvd__board_end(w->board, status, text) && !is_heard && is_linked(w)) {
+    if (hvd__page_end(w->page, status, text) && !is_heard && is_linked(w)) {
         hvd__heartbeat_send_end(w->heartbeat, status, text);
         w->ends_to_tell = MOST_TOLD_ENDS - 1;
     }
     /* Another may have been faster, with another cause. */
-    if (!hvd__board_has_ended(w->board, &status, first, sizeof first))
+    if (!hvd__page_has_ended(w->page, &status, first, sizeof first))
         snprintf(first, sizeof first, "%s", text);
     w->ended_ns = hvd__now_ns();
     if (hvd__end_is_of(first, w->rank)) {
@@ -132,17 +132,17 @@ static void end_process(const struct hvd__watch *w)
 
 static bool has_left(const struct hvd__watch *w, const struct hvd__peer *peer)
 {
-    return atomic_load(&w->board->lines[peer->rank].state) == HVD__LINE_LEFT;
+    return atomic_load(&w->page->lines[peer->rank].state) == HVD__LINE_LEFT;
 }
 
 static void lose(struct hvd__watch *w, struct hvd__peer *peer)
 {
-    char fate[96], text[HVD__BOARD_TEXT];
+    char fate[96], text[HVD__PAGE_TEXT];
 
     peer->is_gone = true;
     if (has_left(w, peer))
         return;
-    hvd__process_fate((int)atomic_load(&w->board->lines[peer->rank].pid), fate,
+    hvd__process_fate((int)atomic_load(&w->page->lines[peer->rank].pid), fate,
                       sizeof fate);
     describe(w, peer->rank, fate, text, sizeof text);
     end(w, HVD_ERR_LOST, text, false);
@@ -152,7 +152,7 @@ static void look_for_death(struct hvd__watch *w)
 {
     for (int i = 0; i < w->npeers; i++) {
         struct hvd__peer *peer = &w->peers[i];
-        const struct hvd__line *line = &w->board->lines[peer->rank];
+        const struct hvd__line *line = &w->page->lines[peer->rank];
 
         if (peer->is_gone || atomic_load(&line->state) == HVD__LINE_EMPTY)
             continue;
@@ -166,8 +166,8 @@ static void look_for_death(struct hvd__watch *w)
 
 static void freeze(struct hvd__watch *w, const struct hvd__peer *peer)
 {
-    const struct hvd__line *line = &w->board->lines[peer->rank];
-    char how[120], text[HVD__BOARD_TEXT], state = '?';
+    const struct hvd__line *line = &w->page->lines[peer->rank];
+    char how[120], text[HVD__PAGE_TEXT], state = '?';
 
     hvd__process_start_time((int)atomic_load(&line->pid), &state);
     snprintf(how, sizeof how, "%s: no heartbeat for %.1f s",
@@ -183,7 +183,7 @@ static void look_for_silence(struct hvd__watch *w, int64_t passed)
 {
     for (int i = 0; i < w->npeers; i++) {
         struct hvd__peer *peer = &w->peers[i];
-        uint64_t beats = atomic_load(&w->board->lines[peer->rank].beats);
+        uint64_t beats = atomic_load(&w->page->lines[peer->rank].beats);
 
         peer->silent_ns += passed;
         if (beats != peer->beats || peer->is_gone || has_left(w, peer))
@@ -204,7 +204,7 @@ static bool speaks_for_host(const struct hvd__watch *w)
 
         if (peer->rank < w->rank && !peer->is_gone &&
             peer->silent_ns <= SILENT_TICKS * w->tick_ns &&
-            atomic_load(&w->board->lines[peer->rank].state) == HVD__LINE_ALIVE)
+            atomic_load(&w->page->lines[peer->rank].state) == HVD__LINE_ALIVE)
             return false;
     }
     return true;
@@ -224,14 +224,14 @@ static void speak(struct hvd__watch *w, int64_t now)
     if (detail)
         w->detailed_ns = now;
     for (int i = 0; i < w->npeers; i++)
-        atomic_store(&w->board->lines[w->peers[i].rank].silent_ns,
+        atomic_store(&w->page->lines[w->peers[i].rank].silent_ns,
                      w->peers[i].silent_ns);
     hvd__heartbeat_send(w->heartbeat, detail);
 }
 
 static void judge_hosts(struct hvd__watch *w)
 {
-    char how[HVD__BOARD_TEXT / 2], text[HVD__BOARD_TEXT];
+    char how[HVD__PAGE_TEXT / 2], text[HVD__PAGE_TEXT];
     int rank;
 
     if (!hvd__heartbeat_has_lost(w->heartbeat, w->options.heartbeat_ns, &rank,
@@ -243,7 +243,7 @@ static void judge_hosts(struct hvd__watch *w)
 
 static void hear(struct hvd__watch *w)
 {
-    char text[HVD__BOARD_TEXT];
+    char text[HVD__PAGE_TEXT];
     int status;
 
     if (!is_linked(w))
@@ -256,7 +256,7 @@ static void hear(struct hvd__watch *w)
 
 static void look_at_hosts(struct hvd__watch *w, int64_t now, int64_t passed)
 {
-    char text[HVD__BOARD_TEXT];
+    char text[HVD__PAGE_TEXT];
 
     if (!is_linked(w))
         return;
@@ -278,19 +278,19 @@ static void publish(struct hvd__watch *w, int64_t now)
     int32_t before = f->nkeys;
 
     w->nrequests =
-        w->subject.requests(w->subject.context, w->requests, HVD__BOARD_KEYS);
+        w->subject.requests(w->subject.context, w->requests, HVD__PAGE_KEYS);
     for (int i = 0; i < w->nrequests; i++)
         w->requests[i].since_ns =
             now - hvd__own_time_since(&w->time, w->requests[i].since_ns, now);
     f->nkeys = w->nrequests;
     f->nrequests =
-        w->nrequests < HVD__BOARD_REQUESTS ? w->nrequests : HVD__BOARD_REQUESTS;
+        w->nrequests < HVD__PAGE_REQUESTS ? w->nrequests : HVD__PAGE_REQUESTS;
     for (int32_t i = 0; i < f->nkeys; i++)
         f->keys[i] = w->requests[i].key;
     memcpy(f->requests, w->requests,
            (size_t)f->nrequests * sizeof *f->requests);
     if (f->nkeys > 0 || before > 0)
-        hvd__board_write_flight(w->mine, f);
+        hvd__page_write_flight(w->mine, f);
     atomic_store(&w->mine->in_flight, f->nkeys);
     atomic_fetch_add(&w->mine->beats, 1);
 }
@@ -311,15 +311,15 @@ static void view(struct hvd__watch *w)
     if (is_linked(w))
         hvd__heartbeat_view(w->heartbeat, SILENT_TICKS * w->tick_ns, w->views);
     for (int rank = 0; rank < w->nranks; rank++) {
-        struct hvd__line *line = &w->board->lines[rank];
+        struct hvd__line *line = &w->page->lines[rank];
         struct hvd__view *v = &w->views[rank];
 
         if (v->state == HVD__VIEW_ELSEWHERE)
             continue;
-        hvd__board_read_doing(line, &v->doing);
+        hvd__page_read_doing(line, &v->doing);
         v->flight = &w->flights[rank];
         if (atomic_load(&line->in_flight) > 0)
-            hvd__board_read_flight(line, &w->flights[rank]);
+            hvd__page_read_flight(line, &w->flights[rank]);
         else
             w->flights[rank].nkeys = w->flights[rank].nrequests = 0;
     }
@@ -346,7 +346,7 @@ static bool is_due(const struct hvd__watch_request *request, int64_t now,
 static void report_stalls(struct hvd__watch *w, int64_t now)
 {
     struct hvd__stall stalls[MOST_STALLS];
-    char text[HVD__BOARD_TEXT];
+    char text[HVD__PAGE_TEXT];
     int n = 0;
 
     view(w);
@@ -371,7 +371,7 @@ static void report_stalls(struct hvd__watch *w, int64_t now)
 
 static void look_for_stalls(struct hvd__watch *w, int64_t now)
 {
-    char text[HVD__BOARD_TEXT];
+    char text[HVD__PAGE_TEXT];
     bool due = false;
 
     for (int i = 0; i < w->nrequests; i++) {
@@ -400,7 +400,7 @@ static void look_for_stalls(struct hvd__watch *w, int64_t now)
 /* The world has ended, and the process is still there. */
 static void look_at_grace(struct hvd__watch *w, int64_t now)
 {
-    char text[HVD__BOARD_TEXT];
+    char text[HVD__PAGE_TEXT];
     int status;
 
     hvd__own_time_pass(&w->time, now, 2 * w->tick_ns);
@@ -409,7 +409,7 @@ static void look_at_grace(struct hvd__watch *w, int64_t now)
             w->options.exit_grace_ns)
         end_process(w);
     if (w->ends_to_tell > 0 &&
-        hvd__board_has_ended(w->board, &status, text, sizeof text)) {
+        hvd__page_has_ended(w->page, &status, text, sizeof text)) {
         hvd__heartbeat_send_end(w->heartbeat, status, text);
         w->ends_to_tell--;
     }
@@ -419,7 +419,7 @@ static void look_at_grace(struct hvd__watch *w, int64_t now)
 static void look(struct hvd__watch *w)
 {
     int64_t now = hvd__now_ns(), passed;
-    char text[HVD__BOARD_TEXT];
+    char text[HVD__PAGE_TEXT];
     int status;
 
     if (w->ended_ns != 0) {
@@ -427,7 +427,7 @@ static void look(struct hvd__watch *w)
         return;
     }
     hear(w);
-    if (hvd__board_has_ended(w->board, &status, text, sizeof text)) {
+    if (hvd__page_has_ended(w->page, &status, text, sizeof text)) {
         end(w, status, text, true);
         return;
     }

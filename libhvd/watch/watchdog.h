@@ -10,8 +10,8 @@
 #include <pthread.h>
 
 #include "base/own_time.h"
-#include "watch/board.h"
 #include "watch/heartbeat.h"
+#include "watch/page.h"
 #include "watch/stall.h"
 #include "watch/watch.h"
 
@@ -27,9 +27,9 @@ struct hvd__peer {
 struct hvd__watch {
     struct hvd__watch_options options;
     struct hvd__watch_subject subject;
-    struct hvd__board *board; /* owned mapping */
-    int board_fd;             /* while the ranks meet, of who made it, */
-    struct hvd__segment_address board_at; /* ... and where others find it */
+    struct hvd__page *page; /* owned mapping */
+    int page_fd;            /* while the ranks meet, of who made it, */
+    struct hvd__segment_address page_at; /* ... and where others find it */
     struct hvd__heartbeat *heartbeat; /* owned; NULL: one host, or no network */
     _Atomic bool is_linked; /* publishes the heartbeat to the thread */
     struct hvd__line *mine;
@@ -40,7 +40,7 @@ struct hvd__watch {
     struct hvd__view *views;        /* owned, [nranks]; the thread's */
     struct hvd__in_flight *flights; /* owned, [nranks]; the thread's */
     struct hvd__in_flight flight;   /* ours */
-    struct hvd__watch_request requests[HVD__BOARD_KEYS];
+    struct hvd__watch_request requests[HVD__PAGE_KEYS];
     int nrequests;
     int nranks, rank;
     int stop; /* owned eventfd */

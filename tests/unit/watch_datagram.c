@@ -96,14 +96,14 @@ START_TEST(keys_arrive)
 {
     begin();
     item.kind = HVD__ITEM_KEYS;
-    item.keys.total = HVD__BOARD_KEYS;
-    item.keys.first = HVD__BOARD_KEYS - HVD__DATAGRAM_KEYS;
+    item.keys.total = HVD__PAGE_KEYS;
+    item.keys.first = HVD__PAGE_KEYS - HVD__DATAGRAM_KEYS;
     item.keys.count = HVD__DATAGRAM_KEYS;
     for (size_t i = 0; i < HVD__DATAGRAM_KEYS; i++)
         item.keys.keys[i] = UINT64_MAX - i;
     send_item();
-    ck_assert_int_eq(back.keys.total, HVD__BOARD_KEYS);
-    ck_assert_int_eq(back.keys.first, HVD__BOARD_KEYS - HVD__DATAGRAM_KEYS);
+    ck_assert_int_eq(back.keys.total, HVD__PAGE_KEYS);
+    ck_assert_int_eq(back.keys.first, HVD__PAGE_KEYS - HVD__DATAGRAM_KEYS);
     ck_assert_int_eq(back.keys.count, HVD__DATAGRAM_KEYS);
     ck_assert_mem_eq(back.keys.keys, item.keys.keys, sizeof item.keys.keys);
 }
@@ -211,7 +211,7 @@ static bool makes_sense(const struct hvd__item *i)
 {
     switch (i->kind) {
     case HVD__ITEM_NEWS:
-        return i->news.in_flight >= 0 && i->news.in_flight <= HVD__BOARD_KEYS &&
+        return i->news.in_flight >= 0 && i->news.in_flight <= HVD__PAGE_KEYS &&
                i->news.silent_ns >= 0 && i->news.doing.since_ns >= 0 &&
                i->news.doing.since_ns <= NOW &&
                memchr(i->news.doing.text, 0, sizeof i->news.doing.text);
@@ -219,10 +219,10 @@ static bool makes_sense(const struct hvd__item *i)
         return i->keys.first >= 0 && i->keys.count >= 0 &&
                i->keys.count <= HVD__DATAGRAM_KEYS &&
                i->keys.first + i->keys.count <= i->keys.total &&
-               i->keys.total <= HVD__BOARD_KEYS;
+               i->keys.total <= HVD__PAGE_KEYS;
     case HVD__ITEM_REQUEST:
         return i->request.index >= 0 && i->request.index < i->request.total &&
-               i->request.total <= HVD__BOARD_REQUESTS &&
+               i->request.total <= HVD__PAGE_REQUESTS &&
                memchr(i->request.is.name, 0, sizeof i->request.is.name) &&
                memchr(i->request.is.what, 0, sizeof i->request.is.what);
     case HVD__ITEM_END:

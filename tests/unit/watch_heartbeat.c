@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Three hosts in one process, which hear of each other through real sockets:
- * ranks 0 and 1 on "a", with one board; 2 and 3 on "b", with another; 4 alone
+ * ranks 0 and 1 on "a", with one page; 2 and 3 on "b", with another; 4 alone
  * on "c".
  */
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@ enum { N = 5 };
 #define SECOND INT64_C(1000000000)
 
 static const char *const host_names[N] = {"a 1", "a 1", "b 1", "b 1", "c 1"};
-static struct hvd__board *boards[N]; /* by rank; those of a host are one */
+static struct hvd__page *pages[N]; /* by rank; those of a host are one */
 static struct hvd__heartbeat *heartbeats[N];
 static struct hvd__heartbeat_card cards[N];
 static char how[512];
@@ -30,33 +30,33 @@ static const char *host(const void *context, int rank)
     return host_names[rank];
 }
 
-static struct hvd__board *new_board(void)
+static struct hvd__page *new_page(void)
 {
     int fd;
-    struct hvd__board *board = hvd__board_create(N, &fd);
+    struct hvd__page *page = hvd__page_create(N, &fd);
 
-    ck_assert(board != NULL);
+    ck_assert(page != NULL);
     close(fd);
-    return board;
+    return page;
 }
 
 /* deaf: a rank without a watchdog; -1: all have one. */
 static void open_all(int deaf)
 {
     for (int r = 0; r < N; r++) {
-        boards[r] = r == 1 || r == 3 ? boards[r - 1] : new_board();
+        pages[r] = r == 1 || r == 3 ? pages[r - 1] : new_page();
         ck_assert_int_eq(
             hvd__heartbeat_open(&heartbeats[r], r, N, host, NULL, &cards[r]),
             HVD_OK);
         ck_assert(heartbeats[r] != NULL);
-        atomic_store(&boards[r]->lines[r].state, HVD__LINE_ALIVE);
-        atomic_store(&boards[r]->lines[r].pid, 100 + r);
+        atomic_store(&pages[r]->lines[r].state, HVD__LINE_ALIVE);
+        atomic_store(&pages[r]->lines[r].pid, 100 + r);
     }
     for (int r = 0; r < N; r++) {
         for (int other = 0; other < N; other++)
             hvd__heartbeat_introduce(heartbeats[r], other, &cards[other],
                                      other != deaf);
-        hvd__heartbeat_start(heartbeats[r], boards[r]);
+        hvd__heartbeat_start(heartbeats[r], pages[r]);
     }
 }
 
@@ -65,7 +65,7 @@ static void close_all(void)
     for (int r = 0; r < N; r++) {
         hvd__heartbeat_close(heartbeats[r]);
         if (r != 1 && r != 3)
-            hvd__board_unmap(boards[r], N);
+            hvd__page_unmap(pages[r], N);
     }
 }
 
@@ -83,7 +83,7 @@ static bool hear(int rank, int *status, char *text, size_t size)
 
 static void just_hear(int rank)
 {
-    char text[HVD__BOARD_TEXT];
+    char text[HVD__PAGE_TEXT];
     int status;
 
     ck_assert(!hear(rank, &status, text, sizeof text));
@@ -111,17 +111,17 @@ static int lost(int rank, int64_t limit)
 
 static struct hvd__line *line(int rank, int of)
 {
-    return &boards[rank]->lines[of];
+    return &pages[rank]->lines[of];
 }
 
-START_TEST(news_reach_the_board_of_another_host)
+START_TEST(news_reach_the_status_page_of_another_host)
 {
     struct hvd__doing doing = {.since_ns = hvd__now_ns() - SECOND,
                                .text = "allreduce 'w'"};
     struct hvd__doing seen;
 
     open_all(-1);
-    hvd__board_write_doing(line(0, 1), &doing);
+    hvd__page_write_doing(line(0, 1), &doing);
     ck_assert_int_eq(view_of(3, 1).state, HVD__VIEW_ELSEWHERE);
     hvd__heartbeat_send(heartbeats[0], false);
     just_hear(2);
@@ -129,7 +129,7 @@ START_TEST(news_reach_the_board_of_another_host)
     /* Rank 2 has heard it, rank 3 finds it. */
     ck_assert_int_eq(view_of(3, 1).state, HVD__VIEW_ALIVE);
     ck_assert_int_eq(atomic_load(&line(3, 1)->pid), 101);
-    hvd__board_read_doing(line(3, 1), &seen);
+    hvd__page_read_doing(line(3, 1), &seen);
     ck_assert_str_eq(seen.text, "allreduce 'w'");
     ck_assert(seen.since_ns >= doing.since_ns - SECOND &&
               seen.since_ns <= hvd__now_ns() - SECOND / 2);
@@ -143,8 +143,8 @@ START_TEST(what_is_in_flight_arrives_in_several_datagrams)
     static struct hvd__in_flight f, seen;
 
     open_all(-1);
-    f.nkeys = HVD__BOARD_KEYS;
-    f.nrequests = HVD__BOARD_REQUESTS;
+    f.nkeys = HVD__PAGE_KEYS;
+    f.nrequests = HVD__PAGE_REQUESTS;
     for (int32_t i = 0; i < f.nkeys; i++)
         f.keys[i] = (uint64_t)i * (uint64_t)i;
     for (int32_t i = 0; i < f.nrequests; i++) {
@@ -152,11 +152,11 @@ START_TEST(what_is_in_flight_arrives_in_several_datagrams)
         memset(f.requests[i].what, 'w', sizeof f.requests[i].what - 1);
         f.requests[i].key = f.keys[i];
     }
-    hvd__board_write_flight(line(0, 0), &f);
+    hvd__page_write_flight(line(0, 0), &f);
     atomic_store(&line(0, 0)->in_flight, f.nkeys);
     hvd__heartbeat_send(heartbeats[0], true);
     just_hear(4);
-    hvd__board_read_flight(line(4, 0), &seen);
+    hvd__page_read_flight(line(4, 0), &seen);
     ck_assert_int_eq(atomic_load(&line(4, 0)->in_flight), f.nkeys);
     ck_assert_int_eq(seen.nkeys, f.nkeys);
     ck_assert_mem_eq(seen.keys, f.keys, sizeof f.keys);
@@ -255,7 +255,7 @@ END_TEST
 
 START_TEST(an_end_reaches_every_rank_elsewhere)
 {
-    char text[HVD__BOARD_TEXT];
+    char text[HVD__PAGE_TEXT];
     int status = 0;
 
     open_all(-1);
@@ -365,7 +365,7 @@ static TCase *tcase_heartbeat(void)
     TCase *tcase = tcase_create("heartbeat");
 
     tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, news_reach_the_board_of_another_host);
+    tcase_add_test(tcase, news_reach_the_status_page_of_another_host);
     tcase_add_test(tcase, what_is_in_flight_arrives_in_several_datagrams);
     tcase_add_test(tcase, silence_is_noticed_and_ends);
     tcase_add_test(tcase, datagrams_go_to_who_speaks);

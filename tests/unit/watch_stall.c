@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said about a request that others keep waiting; and the board on
+/* What is said about a request that others keep waiting; and the status page on
  * which ranks find it. */
 #include <pthread.h>
 #include <stdio.h>
@@ -115,9 +115,9 @@ START_TEST(only_members_and_not_too_many)
 }
 END_TEST
 
-/* -------------------------------------------------------------------- board */
+/* -------------------------------------------------------------------- page */
 
-static struct hvd__board *board;
+static struct hvd__page *page;
 static atomic_bool done;
 
 static void *write_much(void *argument)
@@ -128,7 +128,7 @@ static void *write_much(void *argument)
     for (int i = 0; i < 40000; i++) {
         memset(doing.text, 'a' + i % 26, sizeof doing.text - 1);
         doing.since_ns = i % 26 + 1;
-        hvd__board_write_doing(&board->lines[1], &doing);
+        hvd__page_write_doing(&page->lines[1], &doing);
         if (i % 8 == 0) /* nobody writes without end */
             usleep(1);
     }
@@ -141,21 +141,21 @@ START_TEST(readers_never_see_half)
     int fd;
     struct hvd__doing doing;
     struct hvd__segment_address address;
-    struct hvd__board *same;
+    struct hvd__page *same;
     pthread_t thread;
     int64_t reads = 0;
 
-    board = hvd__board_create(3, &fd);
-    ck_assert(board != NULL);
+    page = hvd__page_create(3, &fd);
+    ck_assert(page != NULL);
     address = hvd__segment_address_of(fd);
-    same = hvd__board_attach(&address, 3);
-    ck_assert(same != NULL && same != board);
+    same = hvd__page_attach(&address, 3);
+    ck_assert(same != NULL && same != page);
     close(fd);
-    ck_assert(hvd__board_attach(&address, 3) == NULL);
+    ck_assert(hvd__page_attach(&address, 3) == NULL);
     atomic_store(&done, false);
     pthread_create(&thread, NULL, write_much, NULL);
     while (!atomic_load(&done)) {
-        hvd__board_read_doing(&same->lines[1], &doing);
+        hvd__page_read_doing(&same->lines[1], &doing);
         for (size_t i = 0; doing.since_ns && i + 1 < sizeof doing.text; i++)
             if (doing.text[i] != 'a' + (int)doing.since_ns - 1)
                 ck_abort_msg("half of another text after %lld reads",
@@ -163,8 +163,8 @@ START_TEST(readers_never_see_half)
         reads++;
     }
     pthread_join(thread, NULL);
-    hvd__board_unmap(same, 3);
-    hvd__board_unmap(board, 3);
+    hvd__page_unmap(same, 3);
+    hvd__page_unmap(page, 3);
 }
 END_TEST
 
@@ -173,15 +173,15 @@ START_TEST(the_first_end_counts)
     char text[256];
     int fd, status = 0;
 
-    board = hvd__board_create(1, &fd);
+    page = hvd__page_create(1, &fd);
     close(fd);
-    ck_assert(!hvd__board_has_ended(board, &status, text, sizeof text));
-    ck_assert(hvd__board_end(board, HVD_ERR_LOST, "rank 1 is gone"));
-    ck_assert(!hvd__board_end(board, HVD_ERR_STALLED, "later"));
-    ck_assert(hvd__board_has_ended(board, &status, text, sizeof text));
+    ck_assert(!hvd__page_has_ended(page, &status, text, sizeof text));
+    ck_assert(hvd__page_end(page, HVD_ERR_LOST, "rank 1 is gone"));
+    ck_assert(!hvd__page_end(page, HVD_ERR_STALLED, "later"));
+    ck_assert(hvd__page_has_ended(page, &status, text, sizeof text));
     ck_assert_int_eq(status, HVD_ERR_LOST);
     ck_assert_str_eq(text, "rank 1 is gone");
-    hvd__board_unmap(board, 1);
+    hvd__page_unmap(page, 1);
 }
 END_TEST
 
@@ -224,24 +224,24 @@ START_TEST(what_a_rank_does)
     struct hvd__line *line;
     struct hvd__doing doing;
 
-    board = hvd__board_create(1, &fd);
+    page = hvd__page_create(1, &fd);
     close(fd);
-    line = &board->lines[0];
-    hvd__board_read_doing(line, &doing);
+    line = &page->lines[0];
+    hvd__page_read_doing(line, &doing);
     ck_assert_int_eq(doing.since_ns, 0);
-    hvd__board_write_doing(line, &longer);
-    hvd__board_read_doing(line, &doing);
+    hvd__page_write_doing(line, &longer);
+    hvd__page_read_doing(line, &doing);
     ck_assert_int_eq(doing.since_ns, 3);
     ck_assert_str_eq(doing.text, longer.text);
-    hvd__board_write_quick(line, HVD_BROADCAST, UINT64_C(1) << 40, 5);
-    hvd__board_read_doing(line, &doing);
+    hvd__page_write_quick(line, HVD_BROADCAST, UINT64_C(1) << 40, 5);
+    hvd__page_read_doing(line, &doing);
     ck_assert_int_eq(doing.since_ns, 5);
     ck_assert_str_eq(doing.text, "broadcast '1099511627776'");
-    hvd__board_write_doing(line, &shorter);
-    hvd__board_read_doing(line, &doing);
+    hvd__page_write_doing(line, &shorter);
+    hvd__page_read_doing(line, &doing);
     ck_assert_int_eq(doing.since_ns, 9);
     ck_assert_str_eq(doing.text, shorter.text);
-    hvd__board_unmap(board, 1);
+    hvd__page_unmap(page, 1);
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * board.c - the segment and its seqlocks.
+ * page.c - the segment and its seqlocks.
  *
  * The segment's pages are allocated when it is made (posix_fallocate), so
  * that a full /dev/shm is an error then and not a SIGBUS in the middle of
@@ -11,7 +11,7 @@
  * may write at the same time: the one that comes second gives way, its news is
  * as old.
  */
-#include "watch/board.h"
+#include "watch/page.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,29 +28,29 @@
 _Static_assert(sizeof(struct hvd__begun) % 8 == 0, "whole words");
 _Static_assert(sizeof(struct hvd__in_flight) % 8 == 0, "whole words");
 
-static size_t board_bytes(int n)
+static size_t page_bytes(int n)
 {
-    return sizeof(struct hvd__board) + (size_t)n * sizeof(struct hvd__line);
+    return sizeof(struct hvd__page) + (size_t)n * sizeof(struct hvd__line);
 }
 
-static struct hvd__board *map(int fd, int n)
+static struct hvd__page *map(int fd, int n)
 {
     void *memory =
-        mmap(NULL, board_bytes(n), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        mmap(NULL, page_bytes(n), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
     if (memory == MAP_FAILED) {
         hvd__fail(HVD_ERR_MEMORY, "mmap of %zu bytes of shared memory: %s",
-                  board_bytes(n), strerror(errno));
+                  page_bytes(n), strerror(errno));
         return NULL;
     }
     /* A child is no rank. */
-    madvise(memory, board_bytes(n), MADV_DONTFORK);
+    madvise(memory, page_bytes(n), MADV_DONTFORK);
     return memory;
 }
 
-struct hvd__board *hvd__board_create(int n, int *fd)
+struct hvd__page *hvd__page_create(int n, int *fd)
 {
-    struct hvd__board *board = NULL;
+    struct hvd__page *page = NULL;
     int made = hvd__segment_create(), code;
 
     if (made < 0) {
@@ -58,23 +58,23 @@ struct hvd__board *hvd__board_create(int n, int *fd)
                   strerror(-made));
         return NULL;
     }
-    code = posix_fallocate(made, 0, (off_t)board_bytes(n));
+    code = posix_fallocate(made, 0, (off_t)page_bytes(n));
     if (code != 0)
         hvd__fail(HVD_ERR_MEMORY, "%zu bytes of shared memory: %s",
-                  board_bytes(n), strerror(code));
+                  page_bytes(n), strerror(code));
     else
-        board = map(made, n);
-    if (board)
+        page = map(made, n);
+    if (page)
         *fd = made;
     else
         close(made);
-    return board;
+    return page;
 }
 
-struct hvd__board *hvd__board_attach(const struct hvd__segment_address *address,
-                                     int n)
+struct hvd__page *hvd__page_attach(const struct hvd__segment_address *address,
+                                   int n)
 {
-    struct hvd__board *board;
+    struct hvd__page *page;
     int fd = hvd__segment_open(address);
 
     if (fd < 0) {
@@ -84,15 +84,15 @@ struct hvd__board *hvd__board_attach(const struct hvd__segment_address *address,
                   (int)address->fd, hvd__segment_strerror(-fd));
         return NULL;
     }
-    board = map(fd, n);
+    page = map(fd, n);
     close(fd);
-    return board;
+    return page;
 }
 
-void hvd__board_unmap(struct hvd__board *board, int n)
+void hvd__page_unmap(struct hvd__page *page, int n)
 {
-    if (board)
-        munmap(board, board_bytes(n));
+    if (page)
+        munmap(page, page_bytes(n));
 }
 
 /* -------------------------------------------------------------------- seqlocks
@@ -150,8 +150,8 @@ static void read_words(struct hvd__seqlock *lock, _Atomic uint64_t *words,
     }
 }
 
-void hvd__board_write_begun(struct hvd__line *line, int32_t kind,
-                            const char *name, size_t bytes, int64_t since_ns)
+void hvd__page_write_begun(struct hvd__line *line, int32_t kind,
+                           const char *name, size_t bytes, int64_t since_ns)
 {
     struct hvd__begun begun;
 
@@ -167,19 +167,19 @@ void hvd__board_write_begun(struct hvd__line *line, int32_t kind,
     atomic_store_explicit(&line->quick_ns, 0, memory_order_release);
 }
 
-void hvd__board_write_doing(struct hvd__line *line,
-                            const struct hvd__doing *doing)
+void hvd__page_write_doing(struct hvd__line *line,
+                           const struct hvd__doing *doing)
 {
-    hvd__board_write_begun(line, HVD__IN_WORDS, doing->text,
-                           strnlen(doing->text, sizeof doing->text),
-                           doing->since_ns);
+    hvd__page_write_begun(line, HVD__IN_WORDS, doing->text,
+                          strnlen(doing->text, sizeof doing->text),
+                          doing->since_ns);
 }
 
 /* The kind in 8 bits above the number. */
 enum { QUICK_SHIFT = 56 };
 
-void hvd__board_write_quick(struct hvd__line *line, int32_t kind,
-                            uint64_t number, int64_t since_ns)
+void hvd__page_write_quick(struct hvd__line *line, int32_t kind,
+                           uint64_t number, int64_t since_ns)
 {
     atomic_store_explicit(&line->quick,
                           (uint64_t)kind << QUICK_SHIFT |
@@ -214,7 +214,7 @@ static void read_begun(struct hvd__line *line, struct hvd__doing *doing)
              name);
 }
 
-void hvd__board_read_doing(struct hvd__line *line, struct hvd__doing *doing)
+void hvd__page_read_doing(struct hvd__line *line, struct hvd__doing *doing)
 {
     int64_t quick_ns =
         atomic_load_explicit(&line->quick_ns, memory_order_acquire);
@@ -229,8 +229,8 @@ void hvd__board_read_doing(struct hvd__line *line, struct hvd__doing *doing)
              quick & ((UINT64_C(1) << QUICK_SHIFT) - 1));
 }
 
-void hvd__board_write_flight(struct hvd__line *line,
-                             const struct hvd__in_flight *flight)
+void hvd__page_write_flight(struct hvd__line *line,
+                            const struct hvd__in_flight *flight)
 {
     write_words(&line->flight_lock, line->flight, flight, sizeof *flight);
 }
@@ -240,12 +240,12 @@ static int32_t clamp(int32_t n, int32_t most)
     return n < 0 ? 0 : n > most ? most : n;
 }
 
-void hvd__board_read_flight(struct hvd__line *line,
-                            struct hvd__in_flight *flight)
+void hvd__page_read_flight(struct hvd__line *line,
+                           struct hvd__in_flight *flight)
 {
     read_words(&line->flight_lock, line->flight, flight, sizeof *flight);
-    flight->nrequests = clamp(flight->nrequests, HVD__BOARD_REQUESTS);
-    flight->nkeys = clamp(flight->nkeys, HVD__BOARD_KEYS);
+    flight->nrequests = clamp(flight->nrequests, HVD__PAGE_REQUESTS);
+    flight->nkeys = clamp(flight->nkeys, HVD__PAGE_KEYS);
     for (int32_t i = 0; i < flight->nrequests; i++) {
         struct hvd__watch_request *r = &flight->requests[i];
 
@@ -256,25 +256,25 @@ void hvd__board_read_flight(struct hvd__line *line,
 
 /* ------------------------------------------------------------------ the end */
 
-bool hvd__board_end(struct hvd__board *board, int status, const char *text)
+bool hvd__page_end(struct hvd__page *page, int status, const char *text)
 {
     int32_t none = 0;
 
-    if (!atomic_compare_exchange_strong(&board->ended, &none, 1))
+    if (!atomic_compare_exchange_strong(&page->ended, &none, 1))
         return false;
-    snprintf(board->end_text, sizeof board->end_text, "%s", text);
-    atomic_store(&board->end_status, status);
-    atomic_store(&board->ended, 2);
+    snprintf(page->end_text, sizeof page->end_text, "%s", text);
+    atomic_store(&page->end_status, status);
+    atomic_store(&page->ended, 2);
     return true;
 }
 
-bool hvd__board_has_ended(struct hvd__board *board, int *status, char *text,
-                          size_t size)
+bool hvd__page_has_ended(struct hvd__page *page, int *status, char *text,
+                         size_t size)
 {
-    if (atomic_load(&board->ended) != 2)
+    if (atomic_load(&page->ended) != 2)
         return false;
-    *status = atomic_load(&board->end_status);
-    snprintf(text, size, "%.*s", (int)sizeof board->end_text - 1,
-             board->end_text);
+    *status = atomic_load(&page->end_status);
+    snprintf(text, size, "%.*s", (int)sizeof page->end_text - 1,
+             page->end_text);
     return true;
 }

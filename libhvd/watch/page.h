@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * board.h - what the ranks of one host know of each other, and of those of
+ * page.h - what the ranks of one host know of each other, and of those of
  * other hosts: a piece of shared memory with a line for each rank of the
  * world. A rank of this host writes its own; the lines of others are written
  * by whoever of this host hears from theirs (heartbeat.h). All are read by all.
  *
  * Times on it are hvd__now_ns: one clock for all processes of a host.
  */
-#ifndef HVD_WATCH_BOARD_H
-#define HVD_WATCH_BOARD_H
+#ifndef HVD_WATCH_PAGE_H
+#define HVD_WATCH_PAGE_H
 
 #include <stdatomic.h>
 
@@ -16,9 +16,9 @@
 #include "watch/watch.h"
 
 enum {
-    HVD__BOARD_REQUESTS = 32, /* the oldest, told in full */
-    HVD__BOARD_KEYS = 512,    /* the oldest, told by key */
-    HVD__BOARD_TEXT = 1024
+    HVD__PAGE_REQUESTS = 32, /* the oldest, told in full */
+    HVD__PAGE_KEYS = 512,    /* the oldest, told by key */
+    HVD__PAGE_TEXT = 1024
 };
 
 enum hvd__line_state { HVD__LINE_EMPTY, HVD__LINE_ALIVE, HVD__LINE_LEFT };
@@ -29,8 +29,8 @@ struct hvd__doing {
     char text[120];
 };
 
-/* The same on the board, where it is written more often than it is read: the
- * kind of request, or HVD__GROUP, and its name; or HVD__IN_WORDS, and a
+/* The same on the status page, where it is written more often than it is read:
+ * the kind of request, or HVD__GROUP, and its name; or HVD__IN_WORDS, and a
  * finished text. */
 enum { HVD__IN_WORDS = -2 };
 
@@ -44,8 +44,8 @@ struct hvd__begun {
 struct hvd__in_flight {
     int32_t nrequests; /* entries of both that are valid */
     int32_t nkeys;
-    struct hvd__watch_request requests[HVD__BOARD_REQUESTS];
-    uint64_t keys[HVD__BOARD_KEYS];
+    struct hvd__watch_request requests[HVD__PAGE_REQUESTS];
+    uint64_t keys[HVD__PAGE_KEYS];
 };
 
 /* A value that one process writes and others read without a lock: a reader
@@ -76,40 +76,40 @@ struct hvd__line {
     _Atomic uint64_t flight[sizeof(struct hvd__in_flight) / 8];
 };
 
-struct hvd__board {
+struct hvd__page {
     _Atomic int32_t ended; /* 1: somebody writes, 2: end_text is there */
     _Atomic int32_t end_status;
-    char end_text[HVD__BOARD_TEXT];
+    char end_text[HVD__PAGE_TEXT];
     struct hvd__line lines[]; /* one a rank of the world */
 };
 
 /* Make the segment for n lines, and *fd, for the caller to close when others
  * have mapped it. NULL, with the last error set. */
-struct hvd__board *hvd__board_create(int n, int *fd);
+struct hvd__page *hvd__page_create(int n, int *fd);
 /* Map one that another process made. */
-struct hvd__board *hvd__board_attach(const struct hvd__segment_address *address,
-                                     int n);
+struct hvd__page *hvd__page_attach(const struct hvd__segment_address *address,
+                                   int n);
 /* NULL is accepted. */
-void hvd__board_unmap(struct hvd__board *board, int n);
+void hvd__page_unmap(struct hvd__page *page, int n);
 
-void hvd__board_write_doing(struct hvd__line *line,
-                            const struct hvd__doing *doing);
+void hvd__page_write_doing(struct hvd__line *line,
+                           const struct hvd__doing *doing);
 /* A request, or a group of them, by its name of so many bytes. */
-void hvd__board_write_begun(struct hvd__line *line, int32_t kind,
-                            const char *name, size_t bytes, int64_t since_ns);
-void hvd__board_write_quick(struct hvd__line *line, int32_t kind,
-                            uint64_t number, int64_t since_ns);
+void hvd__page_write_begun(struct hvd__line *line, int32_t kind,
+                           const char *name, size_t bytes, int64_t since_ns);
+void hvd__page_write_quick(struct hvd__line *line, int32_t kind,
+                           uint64_t number, int64_t since_ns);
 /* The later of the two. */
-void hvd__board_read_doing(struct hvd__line *line, struct hvd__doing *doing);
-void hvd__board_write_flight(struct hvd__line *line,
-                             const struct hvd__in_flight *flight);
-void hvd__board_read_flight(struct hvd__line *line,
-                            struct hvd__in_flight *flight);
+void hvd__page_read_doing(struct hvd__line *line, struct hvd__doing *doing);
+void hvd__page_write_flight(struct hvd__line *line,
+                            const struct hvd__in_flight *flight);
+void hvd__page_read_flight(struct hvd__line *line,
+                           struct hvd__in_flight *flight);
 
 /* The first cause stays: whether it was this one. */
-bool hvd__board_end(struct hvd__board *board, int status, const char *text);
+bool hvd__page_end(struct hvd__page *page, int status, const char *text);
 /* Whether there is one; a copy. */
-bool hvd__board_has_ended(struct hvd__board *board, int *status, char *text,
-                          size_t size);
+bool hvd__page_has_ended(struct hvd__page *page, int *status, char *text,
+                         size_t size);
 
 #endif
