@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * guard.c - the guard's thread, its verdict and its limit; whom it judges is
- * fellows.c's. The lock keeps the thread and who calls apart; neither holds it
- * while it waits.
+ * guard_peers.c's. The lock keeps the thread and who calls apart; neither holds
+ * it while it waits.
  */
 #include "watch/guard.h"
 
@@ -17,14 +17,15 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "watch/fellows.h"
+#include "watch/guard_peers.h"
 #include "watch/process.h"
 
 enum { EXIT_ENDED = 70 }; /* EX_SOFTWARE, as the watchdog's */
 #define TICK_NS INT64_C(100000000)
 
 /* Processes that were heard of in the last hvd_init, for MPI_Finalize. */
-static struct hvd__fellow *known; /* owned, [nknown], by rank in MPI's world */
+static struct hvd__guard_peer
+    *known; /* owned, [nknown], by rank in MPI's world */
 static int nknown;
 static struct hvd__guard *finalizing; /* of this process's MPI_Finalize */
 
@@ -37,7 +38,7 @@ static void end_process(const char *why)
     _exit(EXIT_ENDED);
 }
 
-/* is_heard: from a fellow, who has told the others. */
+/* is_heard: from a peer, who has told the others. */
 void hvd__guard_conclude(struct hvd__guard *g, int status, const char *text,
                          bool is_heard)
 {
@@ -92,13 +93,13 @@ static void report_finalize(struct hvd__guard *g)
     char text[1024];
     struct hvd__text out = hvd__text_at(text, sizeof text);
 
-    if (!g->is_last || !is_report_due(g) || !hvd__fellows_are_above(g))
+    if (!g->is_last || !is_report_due(g) || !hvd__guard_peers_are_above(g))
         return;
     hvd__text_add(&out,
                   "MPI_Finalize, for which all processes of the job meet, has "
                   "taken %.0f s: ",
                   (double)g->spent_ns * 1e-9);
-    hvd__fellows_add_absent(g, &out);
+    hvd__guard_peers_add_absent(g, &out);
     hvd__log(HVD__LOG_WARNING, "%s", text);
 }
 
@@ -118,12 +119,12 @@ static void look_at_time(struct hvd__guard *g, int64_t passed)
     if (g->options.limit_ns > 0 && g->spent_ns >= g->options.limit_ns) {
         hvd__text_add(&out, " (HVD_START_TIME is %.3g s): ",
                       (double)g->options.limit_ns * 1e-9);
-        hvd__fellows_add_missing(g, &out);
+        hvd__guard_peers_add_missing(g, &out);
         hvd__guard_conclude(g, HVD_ERR_STALLED, text, false);
     } else if (is_report_due(g)) {
         hvd__text_add(&out, ": ");
-        hvd__fellows_add_missing(g, &out);
-        if (hvd__fellows_are_above(g))
+        hvd__guard_peers_add_missing(g, &out);
+        if (hvd__guard_peers_are_above(g))
             hvd__log(HVD__LOG_WARNING, "%s", text);
     }
 }
@@ -145,8 +146,8 @@ static void call_again(const struct hvd__guard *g)
     struct hvd__call call = {.kind = HVD__CALL_HERE, .stage = (int)g->stage};
 
     for (int rank = 0; rank < g->roll.size; rank++)
-        if (g->fellows[rank].pid > 0 &&
-            g->fellows[rank].stage != HVD__STAGE_FINALIZE)
+        if (g->peers[rank].pid > 0 &&
+            g->peers[rank].stage != HVD__STAGE_FINALIZE)
             hvd__roll_call(&g->roll, rank, &call);
 }
 
@@ -156,14 +157,14 @@ static bool look(struct hvd__guard *g)
     int64_t passed = time_passed(g);
     bool is_waiting;
 
-    hvd__fellows_hear(g);
+    hvd__guard_peers_hear(g);
     if (atomic_load(&g->status) < 0) {
         wait_for_end(g, passed);
         return true;
     }
     if (g->stage == HVD__STAGE_FINALIZE && passed > 0)
         call_again(g);
-    is_waiting = hvd__fellows_look(g, passed);
+    is_waiting = hvd__guard_peers_look(g, passed);
     look_at_time(g, passed);
     return is_waiting || g->is_last || g->stage != HVD__STAGE_FINALIZE;
 }
@@ -176,9 +177,9 @@ static int prepare_polls(struct hvd__guard *g)
     g->polls[0] = (struct pollfd){.fd = g->stop, .events = POLLIN};
     g->polls[1] = (struct pollfd){.fd = g->roll.fd, .events = POLLIN};
     for (int rank = 0; rank < g->roll.size; rank++)
-        if (hvd__fellow_matters(g, rank) && g->fellows[rank].over_ns == 0)
+        if (hvd__guard_peer_matters(g, rank) && g->peers[rank].over_ns == 0)
             g->polls[n++] =
-                (struct pollfd){.fd = g->fellows[rank].pidfd, .events = POLLIN};
+                (struct pollfd){.fd = g->peers[rank].pidfd, .events = POLLIN};
     return n;
 }
 
@@ -208,15 +209,15 @@ static void *run(void *argument)
 
 static void destroy(struct hvd__guard *g)
 {
-    for (int rank = 0; g->fellows && rank < g->roll.size; rank++)
-        if (g->fellows[rank].pidfd >= 0)
-            close(g->fellows[rank].pidfd);
+    for (int rank = 0; g->peers && rank < g->roll.size; rank++)
+        if (g->peers[rank].pidfd >= 0)
+            close(g->peers[rank].pidfd);
     if (g->stop >= 0)
         close(g->stop);
     hvd__roll_close(&g->roll);
     pthread_mutex_destroy(&g->lock);
     free(g->number_of);
-    free(g->fellows);
+    free(g->peers);
     free(g->polls);
     free(g);
 }
@@ -237,13 +238,13 @@ static struct hvd__guard *create(const struct hvd__guard_options *options,
     g->stop = eventfd(0, EFD_CLOEXEC);
     n = (size_t)g->roll.size + 2;
     g->number_of = calloc(n, sizeof *g->number_of);
-    g->fellows = calloc(n, sizeof *g->fellows);
+    g->peers = calloc(n, sizeof *g->peers);
     g->polls = calloc(n, sizeof *g->polls);
-    for (int rank = 0; g->fellows && rank < g->roll.size; rank++)
-        g->fellows[rank].pidfd = -1;
-    if (g->stop >= 0 && g->number_of && g->fellows && g->polls)
+    for (int rank = 0; g->peers && rank < g->roll.size; rank++)
+        g->peers[rank].pidfd = -1;
+    if (g->stop >= 0 && g->number_of && g->peers && g->polls)
         return g;
-    hvd__fail_memory(n * sizeof *g->fellows);
+    hvd__fail_memory(n * sizeof *g->peers);
     destroy(g);
     return NULL;
 }
@@ -286,7 +287,7 @@ void hvd__guard_enter(struct hvd__guard *g, enum hvd__stage stage)
     pthread_mutex_lock(&g->lock);
     g->stage = stage;
     for (int rank = 0; rank < g->roll.size; rank++)
-        if (g->fellows[rank].is_here)
+        if (g->peers[rank].is_here)
             hvd__roll_call(&g->roll, rank, &call);
     pthread_mutex_unlock(&g->lock);
 }
@@ -337,9 +338,9 @@ static void remember(const struct hvd__guard *g)
     nknown = g->roll.size;
     known = calloc((size_t)nknown + 1, sizeof *known);
     for (int rank = 0; known && rank < nknown; rank++)
-        if (g->fellows[rank].is_here && hvd__number_of(g, rank) >= 0) {
-            known[rank].pid = g->fellows[rank].pid;
-            known[rank].start = g->fellows[rank].start;
+        if (g->peers[rank].is_here && hvd__number_of(g, rank) >= 0) {
+            known[rank].pid = g->peers[rank].pid;
+            known[rank].start = g->peers[rank].start;
             known[rank].number = hvd__number_of(g, rank);
         }
 }
@@ -353,7 +354,7 @@ void hvd__guard_stop(struct hvd__guard *g, int status)
     if (status < 0)
         snprintf(call.text, sizeof call.text, "%s", hvd_last_error());
     join(g);
-    hvd__fellows_hear(g);
+    hvd__guard_peers_hear(g);
     hvd__roll_call_all(&g->roll, &call);
     remember(g);
     destroy(g);
@@ -383,14 +384,14 @@ void hvd__guard_watch_finalize(const struct hvd__guard_options *options,
     g->is_chosen = true;
     for (int rank = 0; known && rank < nknown && rank < g->roll.size; rank++)
         if (known[rank].pid > 0) {
-            g->fellows[rank] = known[rank];
-            g->fellows[rank].pidfd = -1;
+            g->peers[rank] = known[rank];
+            g->peers[rank].pidfd = -1;
             g->number_of[rank] = known[rank].number;
-            g->fellows[rank].is_here = true;
-            g->fellows[rank].stage = -1;
+            g->peers[rank].is_here = true;
+            g->peers[rank].stage = -1;
             if (hvd__process_start_time(known[rank].pid, NULL) ==
                 known[rank].start)
-                g->fellows[rank].pidfd = hvd__process_open(known[rank].pid);
+                g->peers[rank].pidfd = hvd__process_open(known[rank].pid);
         }
     if (text) {
         snprintf(g->text, sizeof g->text, "%s", text);
@@ -407,6 +408,6 @@ void hvd__guard_leave_finalize(void)
         return;
     finalizing = NULL;
     join(g);
-    hvd__fellows_hear(g);
+    hvd__guard_peers_hear(g);
     destroy(g);
 }

@@ -26,7 +26,7 @@ struct hvd__neighbour {
 };
 
 /* A rank. */
-struct hvd__fellow {
+struct hvd__heartbeat_rank {
     int port;
     uint64_t beats; /* when time was last counted */
 };
@@ -35,10 +35,10 @@ struct hvd__heartbeat {
     int fd; /* owned */
     int rank, nranks;
     int nhosts;
-    struct hvd__neighbour *hosts; /* owned, [nhosts] */
-    int *host_of;                 /* owned, [nranks] */
-    struct hvd__fellow *members;  /* owned, [nranks] */
-    struct hvd__page *page;       /* borrowed; NULL: not started */
+    struct hvd__neighbour *hosts;        /* owned, [nhosts] */
+    int *host_of;                        /* owned, [nranks] */
+    struct hvd__heartbeat_rank *members; /* owned, [nranks] */
+    struct hvd__page *page;              /* borrowed; NULL: not started */
     uint64_t key[2];
     uint32_t world;
     uint64_t number; /* of the last datagram */

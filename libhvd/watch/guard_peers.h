@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fellows.h - what the files about the guard share: the ranks of this host that
- * have called, and how they are judged. guard.c has the thread and the limit.
+ * guard_peers.h - what the files about the guard share: the ranks of this host
+ * that have called, and how they are judged. guard.c has the thread and the
+ * limit.
  */
-#ifndef HVD_WATCH_FELLOWS_H
-#define HVD_WATCH_FELLOWS_H
+#ifndef HVD_WATCH_GUARD_PEERS_H
+#define HVD_WATCH_GUARD_PEERS_H
 
 #include <poll.h>
 #include <pthread.h>
@@ -15,7 +16,7 @@
 #include "watch/guard.h"
 #include "watch/roll.h"
 
-struct hvd__fellow {
+struct hvd__guard_peer {
     int pid;            /* 0: not heard of, or from where we cannot see it */
     int pidfd;          /* owned; -1: none */
     uint64_t start;     /* of the process */
@@ -38,8 +39,8 @@ struct hvd__guard {
     bool is_chosen;  /* number_of counts */
     bool is_last;    /* of MPI_Finalize */
     int *number_of;  /* owned, [size]: ranks in the new world, or -1 */
-    struct hvd__fellow *fellows; /* owned, [size] */
-    struct pollfd *polls;        /* owned, [size + 2]; the thread's */
+    struct hvd__guard_peer *peers; /* owned, [size] */
+    struct pollfd *polls;          /* owned, [size + 2]; the thread's */
     char host[64];
     struct hvd__own_time time; /* these are the thread's */
     int64_t spent_ns, reported_ns, concluded_ns;
@@ -54,23 +55,23 @@ struct hvd__guard {
 int hvd__number_of(const struct hvd__guard *guard, int rank);
 
 /* Take in the calls that have come. */
-void hvd__fellows_hear(struct hvd__guard *guard);
+void hvd__guard_peers_hear(struct hvd__guard *guard);
 
 /* Whether this rank waits for another. */
-bool hvd__fellow_matters(const struct hvd__guard *guard, int rank);
+bool hvd__guard_peer_matters(const struct hvd__guard *guard, int rank);
 
 /* Judge all that matter; so much time has passed. Whether there are any. */
-bool hvd__fellows_look(struct hvd__guard *guard, int64_t passed_ns);
+bool hvd__guard_peers_look(struct hvd__guard *guard, int64_t passed_ns);
 
 /* Who has not come as far as this rank. */
-void hvd__fellows_add_missing(const struct hvd__guard *guard,
-                              struct hvd__text *out);
+void hvd__guard_peers_add_missing(const struct hvd__guard *guard,
+                                  struct hvd__text *out);
 /* Who of this host has not come to MPI_Finalize, and of how many processes
  * nothing is known. */
-void hvd__fellows_add_absent(const struct hvd__guard *guard,
-                             struct hvd__text *out);
+void hvd__guard_peers_add_absent(const struct hvd__guard *guard,
+                                 struct hvd__text *out);
 /* Of those that have come as far, the lowest speaks for all of a host. */
-bool hvd__fellows_are_above(const struct hvd__guard *guard);
+bool hvd__guard_peers_are_above(const struct hvd__guard *guard);
 
 /* Where a rank is, in words. */
 const char *hvd__stage_name(enum hvd__stage stage);
@@ -78,7 +79,7 @@ const char *hvd__stage_name(enum hvd__stage stage);
 bool hvd__stage_blocks(enum hvd__stage stage);
 
 /* guard.c: it has come to a verdict, unless it has one. is_heard: from a
- * fellow, which has told the others. */
+ * peer, which has told the others. */
 void hvd__guard_conclude(struct hvd__guard *guard, int status, const char *text,
                          bool is_heard);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fellows.c - the table of fellows, and when one is lost.
+ * guard_peers.c - the table of peers, and when one is lost.
  *
- * A fellow is a rank of this host that has called (roll.h). It matters as long
+ * A peer is a rank of this host that has called (roll.h). It matters as long
  * as this rank waits for it: in MPI_Init, until it has come out of there; in
  * what follows, if it takes part in the same world, until it says that it goes
  * its way. One that matters is lost if
@@ -10,17 +10,17 @@
  *     it is gone       the kernel says so, through a pidfd: at once
  *     it is stopped    /proc says so for a whole heartbeat
  *
- * A fellow that gives up tells why, and that is adopted: so all name the rank
+ * A peer that gives up tells why, and that is adopted: so all name the rank
  * that was lost first, and not each other. One that has failed by itself, with
  * something that the others do not learn from it otherwise, is given the grace
  * of an exit.
  *
- * MPI_Finalize differs. A fellow that is gone may have left it before us, and
+ * MPI_Finalize differs. A peer that is gone may have left it before us, and
  * we are about to: it is lost only if that takes a heartbeat. The program may
- * have called it itself, and we do not see it return: then only fellows count
+ * have called it itself, and we do not see it return: then only peers count
  * that have not come to it, for without them it cannot have returned.
  */
-#include "watch/fellows.h"
+#include "watch/guard_peers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +63,7 @@ int hvd__number_of(const struct hvd__guard *g, int rank)
 static void describe(const struct hvd__guard *g, int rank, const char *how,
                      char *text, size_t size)
 {
-    const struct hvd__fellow *f = &g->fellows[rank];
+    const struct hvd__guard_peer *f = &g->peers[rank];
     bool is_in_it = f->stage >= 0 && f->stage < HVD__STAGE_FINALIZE;
 
     snprintf(text, size, "rank %d (process %d on %s) %s, %s%s%s",
@@ -76,7 +76,7 @@ static void describe(const struct hvd__guard *g, int rank, const char *how,
                  hvd__stage_name((enum hvd__stage)f->stage));
 }
 
-static bool is_stopped(const struct hvd__fellow *f)
+static bool is_stopped(const struct hvd__guard_peer *f)
 {
     char state = '?';
 
@@ -91,7 +91,7 @@ static int add_unheard(const struct hvd__guard *g, struct hvd__text *out)
 
     for (int rank = 0; rank < g->roll.size; rank++)
         if (rank != g->roll.rank && hvd__number_of(g, rank) >= 0 &&
-            !g->fellows[rank].is_here && n++ <= MOST_TOLD)
+            !g->peers[rank].is_here && n++ <= MOST_TOLD)
             hvd__text_add(out, "%s%d", n == 1 ? "" : ",",
                           hvd__number_of(g, rank));
     if (n > MOST_TOLD + 1)
@@ -100,14 +100,15 @@ static int add_unheard(const struct hvd__guard *g, struct hvd__text *out)
 }
 
 /* Who has not come as far as we have. */
-void hvd__fellows_add_missing(const struct hvd__guard *g, struct hvd__text *out)
+void hvd__guard_peers_add_missing(const struct hvd__guard *g,
+                                  struct hvd__text *out)
 {
     char unheard[160] = "";
     struct hvd__text list = hvd__text_at(unheard, sizeof unheard);
     int n = 0, nunheard = add_unheard(g, &list);
 
     for (int rank = 0; rank < g->roll.size; rank++) {
-        const struct hvd__fellow *f = &g->fellows[rank];
+        const struct hvd__guard_peer *f = &g->peers[rank];
         bool stopped;
 
         if (!f->is_here || f->has_left || hvd__number_of(g, rank) < 0)
@@ -133,12 +134,13 @@ void hvd__fellows_add_missing(const struct hvd__guard *g, struct hvd__text *out)
                                             : "nothing is known of the others");
 }
 
-void hvd__fellows_add_absent(const struct hvd__guard *g, struct hvd__text *out)
+void hvd__guard_peers_add_absent(const struct hvd__guard *g,
+                                 struct hvd__text *out)
 {
     int nknown = 1, nabsent = 0; /* this rank itself is known */
 
     for (int rank = 0; rank < g->roll.size; rank++) {
-        const struct hvd__fellow *f = &g->fellows[rank];
+        const struct hvd__guard_peer *f = &g->peers[rank];
 
         nknown += f->is_here;
         if (!f->is_here || f->stage == HVD__STAGE_FINALIZE ||
@@ -160,10 +162,10 @@ void hvd__fellows_add_absent(const struct hvd__guard *g, struct hvd__text *out)
         hvd__text_add(out, "all of them have called it");
 }
 
-bool hvd__fellows_are_above(const struct hvd__guard *g)
+bool hvd__guard_peers_are_above(const struct hvd__guard *g)
 {
     for (int rank = 0; rank < g->roll.rank; rank++) {
-        const struct hvd__fellow *f = &g->fellows[rank];
+        const struct hvd__guard_peer *f = &g->peers[rank];
 
         if (f->is_here && !f->has_left && f->stage >= (int)g->stage &&
             hvd__number_of(g, rank) >= 0 && !is_stopped(f))
@@ -172,9 +174,9 @@ bool hvd__fellows_are_above(const struct hvd__guard *g)
     return true;
 }
 
-/* ------------------------------------------------------------ the fellows */
+/* ------------------------------------------------------------ the peers */
 
-static void meet(struct hvd__fellow *f, int pid)
+static void meet(struct hvd__guard_peer *f, int pid)
 {
     if (f->pid == pid && pid > 0)
         return;
@@ -192,7 +194,7 @@ static void answer(const struct hvd__guard *g, int to)
     hvd__roll_call(&g->roll, to, &call);
 }
 
-/* A fellow has come to an end, and says whose fault it is: ours, maybe, if we
+/* A peer has come to an end, and says whose fault it is: ours, maybe, if we
  * have been stopped. */
 static void take_end(struct hvd__guard *g, const struct hvd__call *call)
 {
@@ -209,7 +211,7 @@ static void take_end(struct hvd__guard *g, const struct hvd__call *call)
 static void take_call(struct hvd__guard *g, const struct hvd__call *call,
                       int pid)
 {
-    struct hvd__fellow *f = &g->fellows[call->rank];
+    struct hvd__guard_peer *f = &g->peers[call->rank];
 
     meet(f, pid);
     f->is_here = true;
@@ -233,7 +235,7 @@ static void take_call(struct hvd__guard *g, const struct hvd__call *call,
         take_end(g, call);
 }
 
-void hvd__fellows_hear(struct hvd__guard *g)
+void hvd__guard_peers_hear(struct hvd__guard *g)
 {
     struct hvd__call call;
     int pid;
@@ -242,9 +244,9 @@ void hvd__fellows_hear(struct hvd__guard *g)
         take_call(g, &call, pid);
 }
 
-bool hvd__fellow_matters(const struct hvd__guard *g, int rank)
+bool hvd__guard_peer_matters(const struct hvd__guard *g, int rank)
 {
-    const struct hvd__fellow *f = &g->fellows[rank];
+    const struct hvd__guard_peer *f = &g->peers[rank];
 
     if (!f->is_here || f->has_left || f->pid == 0 || g->is_watched)
         return false;
@@ -255,7 +257,7 @@ bool hvd__fellow_matters(const struct hvd__guard *g, int rank)
     return hvd__number_of(g, rank) >= 0;
 }
 
-static bool is_gone(const struct hvd__fellow *f)
+static bool is_gone(const struct hvd__guard_peer *f)
 {
     struct pollfd poll_it = {.fd = f->pidfd, .events = POLLIN};
 
@@ -275,7 +277,7 @@ static void lose(struct hvd__guard *g, int rank, const char *how)
 /* It has failed, and the others have not learnt it in the ordinary way. */
 static void look_at_failed(struct hvd__guard *g, int rank, int64_t passed)
 {
-    struct hvd__fellow *f = &g->fellows[rank];
+    struct hvd__guard_peer *f = &g->peers[rank];
     char text[400];
 
     f->over_ns += passed;
@@ -288,7 +290,7 @@ static void look_at_failed(struct hvd__guard *g, int rank, int64_t passed)
 
 static void look_at_gone(struct hvd__guard *g, int rank, int64_t passed)
 {
-    struct hvd__fellow *f = &g->fellows[rank];
+    struct hvd__guard_peer *f = &g->peers[rank];
     char fate[96];
 
     f->over_ns += passed ? passed : 1; /* not polled any more */
@@ -298,9 +300,9 @@ static void look_at_gone(struct hvd__guard *g, int rank, int64_t passed)
     lose(g, rank, hvd__process_fate(f->pid, fate, sizeof fate));
 }
 
-static void look_at_fellow(struct hvd__guard *g, int rank, int64_t passed)
+static void look_at_peer(struct hvd__guard *g, int rank, int64_t passed)
 {
-    struct hvd__fellow *f = &g->fellows[rank];
+    struct hvd__guard_peer *f = &g->peers[rank];
     char how[120];
 
     if (f->status < 0) {
@@ -318,14 +320,14 @@ static void look_at_fellow(struct hvd__guard *g, int rank, int64_t passed)
     }
 }
 
-bool hvd__fellows_look(struct hvd__guard *g, int64_t passed)
+bool hvd__guard_peers_look(struct hvd__guard *g, int64_t passed)
 {
     bool is_waiting = false;
 
     for (int rank = 0; rank < g->roll.size; rank++)
-        if (hvd__fellow_matters(g, rank)) {
+        if (hvd__guard_peer_matters(g, rank)) {
             is_waiting = true;
-            look_at_fellow(g, rank, passed);
+            look_at_peer(g, rank, passed);
         }
     return is_waiting;
 }
