@@ -66,7 +66,7 @@ static void put_request(struct pen *pen, const struct hvd__watch_request *r,
     put_text(pen, r->what, sizeof r->what);
 }
 
-static void put_item(struct pen *pen, const struct hvd__item *item,
+static void put_item(struct pen *pen, const struct hvd__datagram_item *item,
                      int64_t now_ns)
 {
     put(pen, item->kind, 1);
@@ -116,7 +116,7 @@ void hvd__datagram_begin(struct hvd__datagram *datagram, uint32_t world,
 }
 
 bool hvd__datagram_add(struct hvd__datagram *datagram,
-                       const struct hvd__item *item, int64_t now_ns)
+                       const struct hvd__datagram_item *item, int64_t now_ns)
 {
     struct pen pen = {.at = datagram->bytes + datagram->size,
                       .end = datagram->bytes + HVD__DATAGRAM_BYTES - MAC_BYTES};
@@ -207,7 +207,7 @@ static int64_t get_since(struct eye *eye, int64_t now_ns)
     return now_ns > 1 && age < (uint64_t)now_ns - 1 ? now_ns - (int64_t)age : 1;
 }
 
-static void get_keys(struct eye *eye, struct hvd__item *item)
+static void get_keys(struct eye *eye, struct hvd__datagram_item *item)
 {
     item->keys.total = get_count(eye, HVD__PAGE_KEYS);
     item->keys.first = get_count(eye, item->keys.total);
@@ -217,7 +217,8 @@ static void get_keys(struct eye *eye, struct hvd__item *item)
         item->keys.keys[i] = get(eye, 8);
 }
 
-static void get_request(struct eye *eye, struct hvd__item *item, int64_t now_ns)
+static void get_request(struct eye *eye, struct hvd__datagram_item *item,
+                        int64_t now_ns)
 {
     struct hvd__watch_request *r = &item->request.is;
 
@@ -232,9 +233,10 @@ static void get_request(struct eye *eye, struct hvd__item *item, int64_t now_ns)
     get_text(eye, r->what, sizeof r->what);
 }
 
-static void get_item(struct eye *eye, struct hvd__item *item, int64_t now_ns)
+static void get_item(struct eye *eye, struct hvd__datagram_item *item,
+                     int64_t now_ns)
 {
-    item->kind = (enum hvd__item_kind)get(eye, 1);
+    item->kind = (enum hvd__datagram_item_kind)get(eye, 1);
     item->rank = get_int(eye);
     switch (item->kind) {
     case HVD__ITEM_NEWS:
@@ -278,8 +280,8 @@ bool hvd__datagram_open(struct hvd__datagram *datagram, size_t size,
            hvd__mac(key, datagram->bytes, datagram->size);
 }
 
-bool hvd__datagram_next(struct hvd__datagram *datagram, struct hvd__item *item,
-                        int64_t now_ns)
+bool hvd__datagram_next(struct hvd__datagram *datagram,
+                        struct hvd__datagram_item *item, int64_t now_ns)
 {
     struct eye eye = {.at = datagram->bytes + datagram->at,
                       .end = datagram->bytes + datagram->size};

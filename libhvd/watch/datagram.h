@@ -29,15 +29,15 @@ struct hvd__datagram {
     uint64_t number; /* grows from datagram to datagram of a writer */
 };
 
-enum hvd__item_kind {
+enum hvd__datagram_item_kind {
     HVD__ITEM_NEWS = 1, /* how a rank is */
     HVD__ITEM_KEYS,     /* some of what it has in flight, by key */
     HVD__ITEM_REQUEST,  /* one of those, in full */
     HVD__ITEM_END       /* nothing can succeed any more, and why */
 };
 
-struct hvd__item {
-    enum hvd__item_kind kind;
+struct hvd__datagram_item {
+    enum hvd__datagram_item_kind kind;
     int32_t rank; /* whom it is about */
     union {
         struct {
@@ -69,7 +69,7 @@ void hvd__datagram_begin(struct hvd__datagram *datagram, uint32_t world,
 
 /* False: there is no room left for it. An item fits into an empty datagram. */
 bool hvd__datagram_add(struct hvd__datagram *datagram,
-                       const struct hvd__item *item, int64_t now_ns);
+                       const struct hvd__datagram_item *item, int64_t now_ns);
 
 /* No item can be added afterwards. */
 void hvd__datagram_close(struct hvd__datagram *datagram, const uint64_t key[2]);
@@ -82,7 +82,7 @@ bool hvd__datagram_open(struct hvd__datagram *datagram, size_t size,
 /* Take the next item out. False: there is none, or it makes no sense. What
  * is in it is in the ranges of its types, texts end, but its rank may be
  * any. */
-bool hvd__datagram_next(struct hvd__datagram *datagram, struct hvd__item *item,
-                        int64_t now_ns);
+bool hvd__datagram_next(struct hvd__datagram *datagram,
+                        struct hvd__datagram_item *item, int64_t now_ns);
 
 #endif

@@ -58,7 +58,8 @@ static bool is_new(struct hvd__line *line, uint64_t number)
     return false;
 }
 
-static void note_news(struct hvd__line *line, const struct hvd__item *item)
+static void note_news(struct hvd__line *line,
+                      const struct hvd__datagram_item *item)
 {
     atomic_store(&line->pid, item->news.pid);
     atomic_store(&line->silent_ns, item->news.silent_ns);
@@ -71,7 +72,7 @@ static void note_news(struct hvd__line *line, const struct hvd__item *item)
 }
 
 static void note_flight(struct hvd__heartbeat *b, struct hvd__line *line,
-                        const struct hvd__item *item)
+                        const struct hvd__datagram_item *item)
 {
     struct hvd__in_flight *f = &b->flight;
 
@@ -93,7 +94,7 @@ static bool take(struct hvd__heartbeat *b, uint32_t address, int *status,
 {
     int from = b->datagram.from;
     int64_t now = hvd__now_ns();
-    struct hvd__item item;
+    struct hvd__datagram_item item;
 
     if (from < 0 || from >= b->nranks || hvd__heartbeat_is_ours(b, from) ||
         !b->hosts[b->host_of[from]].is_linked ||

@@ -62,8 +62,8 @@ static void send_datagram(struct hvd__heartbeat *b)
     }
 }
 
-static void write_item(struct hvd__heartbeat *b, const struct hvd__item *item,
-                       int64_t now)
+static void write_item(struct hvd__heartbeat *b,
+                       const struct hvd__datagram_item *item, int64_t now)
 {
     if (hvd__datagram_add(&b->datagram, item, now))
         return;
@@ -75,7 +75,7 @@ static void write_item(struct hvd__heartbeat *b, const struct hvd__item *item,
 static void write_news(struct hvd__heartbeat *b, int rank, int64_t now)
 {
     struct hvd__line *line = hvd__heartbeat_line_of(b, rank);
-    struct hvd__item item = {.kind = HVD__ITEM_NEWS, .rank = rank};
+    struct hvd__datagram_item item = {.kind = HVD__ITEM_NEWS, .rank = rank};
 
     item.news.has_left = hvd__heartbeat_has_left(b, rank);
     item.news.pid = atomic_load(&line->pid);
@@ -88,7 +88,7 @@ static void write_news(struct hvd__heartbeat *b, int rank, int64_t now)
 static void write_flight(struct hvd__heartbeat *b, int rank, int64_t now)
 {
     struct hvd__in_flight *f = &b->flight;
-    struct hvd__item item = {.rank = rank};
+    struct hvd__datagram_item item = {.rank = rank};
     int32_t nrequests;
 
     hvd__page_read_flight(hvd__heartbeat_line_of(b, rank), f);
@@ -145,7 +145,7 @@ void hvd__heartbeat_send_goodbye(struct hvd__heartbeat *b)
 void hvd__heartbeat_send_end(struct hvd__heartbeat *b, int status,
                              const char *text)
 {
-    struct hvd__item item = {.kind = HVD__ITEM_END, .rank = b->rank};
+    struct hvd__datagram_item item = {.kind = HVD__ITEM_END, .rank = b->rank};
 
     item.end.status = status;
     snprintf(item.end.text, sizeof item.end.text, "%s", text);

@@ -14,7 +14,7 @@ enum { WORLD = 77, WRITER = 5 };
 
 static const uint64_t key[2] = {UINT64_C(0x0123456789abcdef), 42};
 static struct hvd__datagram datagram;
-static struct hvd__item item, back;
+static struct hvd__datagram_item item, back;
 
 /* The vector of the paper's appendix. */
 START_TEST(macs_are_siphash)
@@ -207,7 +207,7 @@ START_TEST(damage_is_noticed)
 }
 END_TEST
 
-static bool makes_sense(const struct hvd__item *i)
+static bool makes_sense(const struct hvd__datagram_item *i)
 {
     switch (i->kind) {
     case HVD__ITEM_NEWS:
