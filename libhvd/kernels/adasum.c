@@ -18,7 +18,7 @@
 void hvd__adasum_dots(hvd_dtype dtype, const void *a, const void *b,
                       int64_t count, double dots[3])
 {
-    const struct hvd__variant *v = hvd__variant();
+    const struct hvd__kernel_variant *v = hvd__kernel_variant();
 
     (dtype == HVD_FLOAT64 ? v->dots_f64 : v->dots_f32)(a, b, count, dots);
 }
@@ -31,7 +31,7 @@ static double coefficient(double ab, double square)
 void hvd__adasum_combine(hvd_dtype dtype, void *out, const void *a,
                          const void *b, int64_t count, const double dots[3])
 {
-    const struct hvd__variant *v = hvd__variant();
+    const struct hvd__kernel_variant *v = hvd__kernel_variant();
     double ca = coefficient(dots[1], dots[0]);
     double cb = coefficient(dots[1], dots[2]);
 

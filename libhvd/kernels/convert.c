@@ -10,7 +10,8 @@
 /* Elements of a block of float32 between two loops: 4 KiB. */
 enum { BLOCK = 1024 };
 
-static hvd__convert_loop *to_f32(const struct hvd__variant *v, hvd_dtype from)
+static hvd__convert_loop *to_f32(const struct hvd__kernel_variant *v,
+                                 hvd_dtype from)
 {
     switch (from) {
     case HVD_FLOAT16: return v->f16_f32;
@@ -20,7 +21,8 @@ static hvd__convert_loop *to_f32(const struct hvd__variant *v, hvd_dtype from)
     }
 }
 
-static hvd__convert_loop *from_f32(const struct hvd__variant *v, hvd_dtype to)
+static hvd__convert_loop *from_f32(const struct hvd__kernel_variant *v,
+                                   hvd_dtype to)
 {
     switch (to) {
     case HVD_FLOAT16: return v->f32_f16;
@@ -35,7 +37,7 @@ static hvd__convert_loop *from_f32(const struct hvd__variant *v, hvd_dtype to)
 static void convert_twice(hvd_dtype to, unsigned char *out, hvd_dtype from,
                           const unsigned char *in, int64_t count, double factor)
 {
-    const struct hvd__variant *v = hvd__variant();
+    const struct hvd__kernel_variant *v = hvd__kernel_variant();
     hvd__convert_loop *first = to_f32(v, from), *second = from_f32(v, to);
     double before = to == HVD_FLOAT64 ? 1 : factor;
     double after = to == HVD_FLOAT64 ? factor : 1;
@@ -55,7 +57,7 @@ static void convert_twice(hvd_dtype to, unsigned char *out, hvd_dtype from,
 void hvd__convert(hvd_dtype to, void *out, hvd_dtype from, const void *in,
                   int64_t count, double factor)
 {
-    const struct hvd__variant *v = hvd__variant();
+    const struct hvd__kernel_variant *v = hvd__kernel_variant();
 
     if (from == HVD_FLOAT64 && to == HVD_FLOAT64)
         v->f64_f64(out, in, count, factor);

@@ -111,7 +111,7 @@ void hvd__reduce_to(const struct hvd__reduction *reduction, void *const *outs,
         return;
     }
     if (!is_done(&pass, reduction->dtype))
-        hvd__variant()->reduce[reduction->dtype](&pass);
+        hvd__kernel_variant()->reduce[reduction->dtype](&pass);
 }
 
 void hvd__reduce(const struct hvd__reduction *reduction, void *out,

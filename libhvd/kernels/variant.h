@@ -47,7 +47,7 @@ typedef void hvd__blend_loop(void *out, const void *a, double ca, const void *b,
  * Every variant gives the same bits for the same input, but for which of
  * several NaNs of an element it passes on.
  */
-struct hvd__variant {
+struct hvd__kernel_variant {
     hvd__reduce_loop *reduce[HVD_NUM_DTYPES];
     /* Conversions that are made in one step; all pass through float32. */
     hvd__convert_loop *f16_f32, *bf16_f32, *f32_f32, *f64_f32;
@@ -56,14 +56,14 @@ struct hvd__variant {
     hvd__blend_loop *blend_f32, *blend_f64;
 };
 
-extern const struct hvd__variant hvd__variant_generic;
+extern const struct hvd__kernel_variant hvd__variant_generic;
 #ifdef __x86_64__
-extern const struct hvd__variant hvd__variant_avx2;
-extern const struct hvd__variant hvd__variant_avx512;
+extern const struct hvd__kernel_variant hvd__variant_avx2;
+extern const struct hvd__kernel_variant hvd__variant_avx512;
 #endif
 
 /* The one in use: the best that this CPU offers, unless another has been
  * chosen. */
-const struct hvd__variant *hvd__variant(void);
+const struct hvd__kernel_variant *hvd__kernel_variant(void);
 
 #endif

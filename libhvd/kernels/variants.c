@@ -43,7 +43,7 @@ static bool has_avx512(void)
 /* The best last. */
 static const struct {
     const char *name;
-    const struct hvd__variant *variant;
+    const struct hvd__kernel_variant *variant;
     bool (*runs_here)(void);
 } variants[] = {
     {"generic", &hvd__variant_generic, always},
@@ -79,7 +79,7 @@ static int current(void)
     return found;
 }
 
-const struct hvd__variant *hvd__variant(void)
+const struct hvd__kernel_variant *hvd__kernel_variant(void)
 {
     return variants[current()].variant;
 }
