@@ -7,7 +7,7 @@
 DISK_SRC := $(wildcard libhvd/disk/*.c)
 DISK_OBJ := $(DISK_SRC:%.c=$(B)/obj/%.o)
 
-HVD_SRC := $(wildcard libhvd/base/*.c libhvd/core/*.c libhvd/watch/*.c libhvd/trace/*.c \
+HVD_SRC := $(wildcard libhvd/base/*.c libhvd/core/*/*.c libhvd/watch/*.c libhvd/trace/*.c \
 	libhvd/transport/*.c \
 	libhvd/transport/algo/*.c libhvd/transport/shm/*.c libhvd/kernels/*.c libhvd/strategy/*.c)
 HVD_OBJ := $(HVD_SRC:%.c=$(B)/obj/%.o) $(DISK_OBJ)

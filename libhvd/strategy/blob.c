@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
-#include "core/fingerprint.h"
+#include "core/request/fingerprint.h"
 
 static int cannot(const char *what, const char *path, const char *why)
 {

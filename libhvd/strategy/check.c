@@ -19,7 +19,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
-#include "core/fingerprint.h"
+#include "core/request/fingerprint.h"
 #include "strategy/strategy.h"
 
 /* What one rank has: its fingerprint of a variable, if it takes part. */

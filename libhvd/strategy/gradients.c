@@ -23,7 +23,7 @@
 #include <time.h>
 
 #include "base/status.h"
-#include "core/refuse.h"
+#include "core/api/refuse.h"
 #include "strategy/optimizer.h"
 #include "strategy/strategy.h"
 

@@ -18,8 +18,8 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
-#include "core/fingerprint.h"
-#include "core/refuse.h"
+#include "core/api/refuse.h"
+#include "core/request/fingerprint.h"
 #include "strategy/strategy.h"
 
 static struct hvd__mutex lock;       /* held while the list changes */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "core/request.h"
+#include "core/request/request.h"
 #include "strategy/optimizer.h"
 #include "strategy/strategy.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/env.h"
+#include "core/settings/settings.h"
 #include "hvd.h"
 #include "kernels/kernels.h"
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "check_main.h"
-#include "core/fingerprint.h"
+#include "core/request/fingerprint.h"
 #include "hvd_strategy.h"
 
 enum { COUNT = 21, BLOCK = 64 << 10, MOST_BYTES = 1 << 16 };

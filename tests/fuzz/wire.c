@@ -22,9 +22,9 @@
 #include "base/dtype.h"
 #include "base/status.h"
 #include "check_main.h"
-#include "core/express_parts.h"
-#include "core/negotiate.h"
-#include "core/world.h"
+#include "core/agree/express_parts.h"
+#include "core/agree/negotiate.h"
+#include "core/world/world.h"
 
 enum { RANKS = 3, KEYS = 5, MOST_BYTES = 2048, MOST_RECORDS = 12 };
 

@@ -3,7 +3,7 @@
  * check_main.h - the main of a unit test program.
  *
  *     static TCase *tcase_parse(void) { ... }
- *     HVD_TEST_MAIN("core_env", tcase_parse, tcase_units)
+ *     HVD_TEST_MAIN("core_settings", tcase_parse, tcase_units)
  *
  * Every argument after the name makes one TCase of the program's one suite.
  * Check's own environment variables (CK_FORK, CK_RUN_CASE, CK_VERBOSITY)

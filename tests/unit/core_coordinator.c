@@ -8,9 +8,9 @@
 
 #include "base/status.h"
 #include "check_main.h"
-#include "core/coordinator.h"
-#include "core/fingerprint.h"
-#include "core/request.h"
+#include "core/agree/coordinator.h"
+#include "core/request/fingerprint.h"
+#include "core/request/request.h"
 
 enum { MOST_RANKS = 5, MOST_RECORDS = 64 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* May a rank spin? Masks and quotas of all kinds. */
 #include "check_main.h"
-#include "core/cores.h"
+#include "core/world/cores.h"
 
 enum { MOST = 4 };
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "check_main.h"
-#include "core/flight.h"
-#include "core/request.h"
+#include "core/request/request.h"
+#include "core/table/flight.h"
 
 enum { MOST = 700, MOVES = 40000 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes together, and how much room it takes. */
 #include "check_main.h"
-#include "core/fuse.h"
+#include "core/agree/fuse.h"
 
 static struct hvd__signature signature(hvd_kind kind, int64_t rows)
 {

@@ -8,8 +8,8 @@
 
 #include "base/status.h"
 #include "check_main.h"
-#include "core/ledger.h"
-#include "core/set.h"
+#include "core/table/ledger.h"
+#include "core/world/set.h"
 
 static struct hvd__ledger ledger;
 static struct hvd__set set;

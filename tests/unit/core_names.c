@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "core/names.h"
+#include "core/request/names.h"
 
 enum { MOST = 600 };
 

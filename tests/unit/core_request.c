@@ -8,8 +8,8 @@
 
 #include "base/status.h"
 #include "check_main.h"
-#include "core/request.h"
-#include "core/set.h"
+#include "core/request/request.h"
+#include "core/world/set.h"
 
 enum { N = 3, ROWS = 6, COUNT = ROWS * 2 };
 

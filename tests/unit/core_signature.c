@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "core/signature.h"
+#include "core/request/signature.h"
 
 static struct hvd__signature sum(void)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "core/topology.h"
+#include "core/world/topology.h"
 
 enum { MOST = 17 };
 

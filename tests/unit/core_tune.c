@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "check_main.h"
-#include "core/tune.h"
+#include "core/agree/tune.h"
 #include "hvd.h"
 
 /* Bytes a second, highest where both knobs are right. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "core/wire.h"
+#include "core/agree/wire.h"
 
 static struct hvd__signature example(void)
 {

@@ -3,7 +3,7 @@
  * shared.h - what the collectives in shared memory have in common.
  *
  * A slate has one turn at a time: one collective that all its ranks work on.
- * Its ranks begin the same turns in the same order (core/execute.c sees to
+ * Its ranks begin the same turns in the same order (core/run/execute.c sees to
  * that), and none begins one before all have finished the one before, so that
  * everything in the slate is then free. Beginning, a rank says where its data
  * lies; when all have, all know the same and choose alike: direct, if what

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this rank tells the coordinator: its own, if it has it, by a call. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "core/agree/negotiate.h"
+#include "core/agree/negotiate_parts.h"
+
+static int announce_own(struct hvd__set *set, const struct hvd__unit *unit,
+                        const int64_t *numbers, int nnumbers)
+{
+    const struct hvd__signature **signatures =
+        malloc((size_t)unit->nentries * sizeof *signatures);
+    struct hvd__announcement announcement = {
+        .key = unit->key,
+        .fingerprint = unit->fingerprint,
+        .priority = unit->priority,
+        .numbers = numbers,
+        .nnumbers = nnumbers,
+        .signatures = signatures,
+        .nsignatures = unit->nentries,
+    };
+    int status;
+
+    if (!signatures)
+        return hvd__fail_memory((size_t)unit->nentries * sizeof *signatures);
+    for (int i = 0; i < unit->nentries; i++)
+        signatures[i] = &unit->entries[i].signature;
+    status = hvd__coordinator_announce(set->coordinator, 0, &announcement);
+    free(signatures);
+    return status;
+}
+
+static void announce_other(struct hvd__set *set, const struct hvd__unit *unit,
+                           const int64_t *numbers, int nnumbers)
+{
+    hvd__write_type(&set->out, HVD__ANNOUNCE);
+    hvd__write_key(&set->out, unit->key);
+    hvd__write_key(&set->out, unit->fingerprint);
+    hvd__write_int(&set->out, unit->priority);
+    hvd__write_int(&set->out, nnumbers);
+    for (int i = 0; i < nnumbers; i++)
+        hvd__write_long(&set->out, numbers[i]);
+}
+
+/* What a unit's requests carry, in their order; *n of them. */
+static int collect(const struct hvd__unit *unit, int64_t **numbers, int *n)
+{
+    *n = 0;
+    *numbers = NULL;
+    for (int i = 0; i < unit->nentries; i++)
+        *n += hvd__signature_carries(&unit->entries[i].signature);
+    if (*n == 0)
+        return HVD_OK;
+    *numbers = malloc((size_t)*n * sizeof **numbers);
+    if (!*numbers)
+        return hvd__fail_memory((size_t)*n * sizeof **numbers);
+    for (int i = 0, k = 0; i < unit->nentries; i++)
+        if (hvd__signature_carries(&unit->entries[i].signature))
+            (*numbers)[k++] = unit->entries[i].rows;
+    return HVD_OK;
+}
+
+static int refuse(struct hvd__set *set, const struct hvd__unit *unit)
+{
+    if (set->coordinator)
+        return hvd__coordinator_refuse(set->coordinator, 0, unit->key,
+                                       unit->status, unit->message);
+    hvd__write_type(&set->out, HVD__REFUSE);
+    hvd__write_key(&set->out, unit->key);
+    hvd__write_int(&set->out, unit->status);
+    hvd__write_text(&set->out, unit->message);
+    return HVD_OK;
+}
+
+static int join(struct hvd__set *set, const struct hvd__unit *unit)
+{
+    bool restores = unit->entries[0].signature.flags & HVD__OF_STRATEGY;
+
+    if (set->coordinator)
+        return hvd__coordinator_join(set->coordinator, 0, restores);
+    hvd__write_type(&set->out, HVD__JOIN);
+    hvd__write_int(&set->out, restores);
+    return HVD_OK;
+}
+
+static int announce(struct hvd__set *set, const struct hvd__unit *unit)
+{
+    int64_t *numbers;
+    int nnumbers, status = HVD_OK;
+
+    if (!set->coordinator)
+        hvd__message_begin(set, &set->out);
+    if (unit->status < 0)
+        return refuse(set, unit);
+    if (unit->entries[0].signature.kind == HVD_JOIN)
+        return join(set, unit);
+    HVD_TRY(collect(unit, &numbers, &nnumbers));
+    if (set->coordinator)
+        status = announce_own(set, unit, numbers, nnumbers);
+    else
+        announce_other(set, unit, numbers, nnumbers);
+    free(numbers);
+    return status;
+}
+
+int hvd__announce(struct hvd__set *set, struct hvd__unit *unit)
+{
+    int status;
+
+    unit->next = NULL;
+    if (!unit->timed)
+        unit->since_ns = hvd__now_ns();
+    set->express.nannounced++;
+    status = announce(set, unit);
+    if (unit->status < 0)
+        hvd__unit_free(unit);
+    return status;
+}
+
+int hvd__announce_leave(struct hvd__set *set)
+{
+    if (set->said_leave)
+        return HVD_OK;
+    set->said_leave = true;
+    set->express.nannounced++;
+    if (set->coordinator)
+        return hvd__coordinator_leave(set->coordinator, 0);
+    hvd__message_begin(set, &set->out);
+    hvd__write_type(&set->out, HVD__LEAVE);
+    return HVD_OK;
+}

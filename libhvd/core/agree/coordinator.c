@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * coordinator.c - agreement by name.
+ *
+ * A proposal gathers what the members submitted under one key. It keeps every
+ * distinct thing that was submitted (a variant, told apart by its
+ * fingerprint) and which member submitted which. When every member has
+ * announced:
+ *
+ *     one variant                the proposal is ready
+ *     several                    it fails everywhere: HVD_ERR_MISMATCH
+ *     some were refused theirs   it fails where it was not: HVD_ERR_PEER
+ *     all were refused           nobody waits for it; forgotten
+ *
+ * A member may announce a key again before the others have announced it once:
+ * its request was refused (a duplicate, say) while they have yet to come.
+ * Proposals of one key therefore form a chain, oldest first, and what a
+ * member says goes to the first that lacks it. So the k-th submission of a
+ * name on one rank meets the k-th on every other, refused ones included,
+ * whatever the timing: a program that makes the same mistake on all ranks,
+ * and then the right call, gets the same answers everywhere.
+ *
+ * Announcements hold fingerprints, not names and shapes: that is all that
+ * agreement takes. The coordinator's own rank submits nearly everything
+ * itself and so knows what a fingerprint means. Where it does not (variants
+ * of others, whose difference a message must tell; requests of others after
+ * its own rank has joined) it asks the member (QUERY), and the proposal waits
+ * for the answer (DETAIL). There is nothing to be cached or evicted.
+ *
+ * A member that has joined will announce nothing until all have; it is left
+ * out of reductions, and everything else fails. A member that has left will
+ * never announce what a proposal lacks. Such a proposal fails at once for
+ * those who wait, and for each other member when it comes, in the same words;
+ * it is kept until every member has come or left.
+ *
+ * Ready requests wait for room, the most urgent first: while two batches are
+ * under way the next ones gather and are fused. No clock is involved; a lone
+ * request goes at once, and the busier the engine the larger the batches.
+ */
+#include "core/agree/coordinator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "core/agree/proposal.h"
+#include "core/agree/ready.h"
+#include "core/agree/verdict.h"
+#include "core/request/request.h"
+
+struct question {
+    struct question *next;
+    int rank;
+    uint64_t key;
+};
+
+enum joined { NOT_JOINED, JOINED, JOINED_AND_RESTORES };
+
+struct hvd__coordinator {
+    int *world; /* owned, [nranks] */
+    int nranks;
+    size_t threshold;
+    struct hvd__proposal *table; /* owned, by key */
+    struct hvd__ready ready;
+    struct question *questions; /* owned list */
+    int *joined;                /* owned, [nranks]: of enum joined */
+    int njoined;
+    int last_joined;
+    int *left; /* owned, [nranks] */
+    int nleft;
+    bool closed;
+    bool broken;
+    struct hvd__writer out; /* decisions not yet taken by the caller */
+};
+
+struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
+                                              size_t threshold)
+{
+    struct hvd__coordinator *c = calloc(1, sizeof *c);
+    size_t n = (size_t)nranks;
+
+    if (!c)
+        return NULL;
+    c->nranks = nranks;
+    c->threshold = threshold;
+    hvd__ready_init(&c->ready, nranks);
+    c->world = malloc(n * sizeof *c->world);
+    c->joined = calloc(n, sizeof *c->joined);
+    c->left = calloc(n, sizeof *c->left);
+    if (!c->world || !c->joined || !c->left) {
+        hvd__coordinator_free(c);
+        return NULL;
+    }
+    memcpy(c->world, world, n * sizeof *world);
+    return c;
+}
+
+void hvd__coordinator_free(struct hvd__coordinator *c)
+{
+    struct hvd__proposal *p, *following;
+    struct question *question;
+
+    if (!c)
+        return;
+    HASH_ITER (hh, c->table, p, following) {
+        HASH_DEL(c->table, p);
+        while (p) {
+            struct hvd__proposal *later = p->later;
+            hvd__proposal_free(p);
+            p = later;
+        }
+    }
+    hvd__ready_fini(&c->ready);
+    while ((question = c->questions)) {
+        c->questions = question->next;
+        free(question);
+    }
+    free(c->joined);
+    free(c->left);
+    free(c->world);
+    hvd__writer_fini(&c->out);
+    free(c);
+}
+
+bool hvd__coordinator_is_idle(const struct hvd__coordinator *c)
+{
+    return !c->table && c->ready.n == 0 && c->njoined == 0 && c->nleft == 0 &&
+           !c->broken;
+}
+
+/* ------------------------------------------------------------------ failures
+ */
+
+/* Write the failure of a proposal for the members that wait for it. */
+static void write_failure(struct hvd__coordinator *c,
+                          const struct hvd__proposal *p, int status,
+                          const char *text)
+{
+    struct hvd__writer *writer = &c->out;
+    int *waiting = malloc((size_t)c->nranks * sizeof *waiting);
+    int nwaiting = 0;
+
+    if (!waiting) {
+        writer->failed = true;
+        return;
+    }
+    for (int rank = 0; rank < c->nranks; rank++) {
+        waiting[rank] =
+            p->of[rank] > 0 && p->variants[p->of[rank] - 1].status == HVD_OK;
+        nwaiting += waiting[rank];
+    }
+    if (nwaiting > 0) {
+        hvd__write_type(writer, HVD__FAIL);
+        hvd__write_int(writer, status);
+        hvd__write_text(writer, text);
+        hvd__write_key(writer, p->key);
+        hvd__write_ranks(writer, waiting, c->nranks);
+    }
+    free(waiting);
+}
+
+static void fail_differing(struct hvd__coordinator *c,
+                           const struct hvd__proposal *p, bool refused)
+{
+    char text[HVD__MESSAGE_MAX];
+    struct hvd__text out = hvd__text_at(text, sizeof text);
+
+    hvd__verdict_differing(&out, p, c->world, c->nranks, refused);
+    write_failure(c, p, refused ? HVD_ERR_PEER : HVD_ERR_MISMATCH, text);
+}
+
+/* Who will never come. */
+static int describe_lack(const struct hvd__coordinator *c,
+                         struct hvd__proposal *p)
+{
+    char text[HVD__MESSAGE_MAX];
+    struct hvd__text out = hvd__text_at(text, sizeof text);
+
+    if (p->lacking)
+        return HVD_OK;
+    HVD_TRY(hvd__verdict_missing(&out, p, c->world, c->nranks, c->left,
+                                 "did not submit it before shutting down"));
+    p->lacking = strdup(text);
+    return p->lacking ? HVD_OK : hvd__fail_memory(sizeof text);
+}
+
+/* Answer those who wait; forget it when nobody else can come. */
+static int fail_lacking(struct hvd__coordinator *c, struct hvd__proposal *p)
+{
+    bool expected = false;
+
+    HVD_TRY(describe_lack(c, p));
+    write_failure(c, p, HVD_ERR_SHUTDOWN, p->lacking);
+    for (int rank = 0; rank < c->nranks; rank++) {
+        if (p->of[rank] != 0)
+            p->of[rank] = HVD__ANSWERED;
+        expected |= p->of[rank] == 0 && !c->left[rank];
+    }
+    if (expected)
+        return HVD_OK;
+    HVD_TRY(hvd__proposal_remove(&c->table, p));
+    hvd__proposal_free(p);
+    return HVD_OK;
+}
+
+static bool is_gradient(const struct hvd__proposal *p)
+{
+    const struct hvd__variant *v = &p->variants[0];
+
+    return v->nsignatures > 0 && v->signatures[0].flags & HVD__OF_STRATEGY;
+}
+
+/* Members have joined, and it is not a reduction that can do without them. */
+static int fail_joined(struct hvd__coordinator *c,
+                       const struct hvd__proposal *p)
+{
+    char text[HVD__MESSAGE_MAX];
+    struct hvd__text out = hvd__text_at(text, sizeof text);
+
+    HVD_TRY(hvd__verdict_missing(
+        &out, p, c->world, c->nranks, c->joined,
+        is_gradient(p)
+            ? "joined by hvd_join before this step, whose update its variables "
+              "would lack for ever: join by hvd_strategy_join, after which all "
+              "ranks hold the same"
+            : "joined before submitting it, and only allreduce, reducescatter "
+              "and reduce to a root that has not joined do without"));
+    write_failure(c, p, HVD_ERR_JOINED, text);
+    return HVD_OK;
+}
+
+/* ----------------------------------------------------------------- questions
+ */
+
+static int ask(struct hvd__coordinator *c, const struct hvd__proposal *p,
+               int number)
+{
+    struct question *question = calloc(1, sizeof *question);
+
+    if (!question)
+        return hvd__fail_memory(sizeof *question);
+    question->key = p->key;
+    while (p->of[question->rank] != number + 1)
+        question->rank++;
+    question->next = c->questions;
+    c->questions = question;
+    p->variants[number].asked = true;
+    return HVD_OK;
+}
+
+/* Whether all variants are known: 1, or 0, and those who know are asked. */
+static int is_known(struct hvd__coordinator *c, struct hvd__proposal *p)
+{
+    int known = 1;
+
+    for (int i = 0; i < p->nvariants; i++) {
+        struct hvd__variant *v = &p->variants[i];
+
+        if (v->signatures || v->status < 0)
+            continue;
+        known = 0;
+        if (!v->asked)
+            HVD_TRY(ask(c, p, i));
+    }
+    return known;
+}
+
+int hvd__coordinator_question(struct hvd__coordinator *c, int *rank,
+                              uint64_t *key)
+{
+    struct question *question = c->questions;
+
+    if (!question)
+        return 0;
+    *rank = question->rank;
+    *key = question->key;
+    c->questions = question->next;
+    free(question);
+    return 1;
+}
+
+/* -------------------------------------------------------------- what is ready
+ */
+
+/* Whether a request can do without a member that joined. */
+static bool spares(const struct hvd__coordinator *c,
+                   const struct hvd__signature *s, int rank)
+{
+    if (!hvd__kind_has(s->kind, HVD__HAS_OP) ||
+        (s->kind == HVD_REDUCE && c->world[rank] == s->root))
+        return false;
+    return !(s->flags & HVD__OF_STRATEGY) ||
+           c->joined[rank] == JOINED_AND_RESTORES;
+}
+
+/* Whether reductions can do without the members that joined. */
+static bool does_without(const struct hvd__coordinator *c,
+                         const struct hvd__proposal *p)
+{
+    const struct hvd__variant *v = &p->variants[0];
+
+    for (int i = 0; i < v->nsignatures; i++)
+        for (int rank = 0; rank < c->nranks; rank++)
+            if (p->of[rank] == 0 && !spares(c, &v->signatures[i], rank))
+                return false;
+    return true;
+}
+
+/* The sum of what a member of a group carries fits into memory. */
+static bool fits(const struct hvd__coordinator *c,
+                 const struct hvd__proposal *p, const struct hvd__signature *s,
+                 int number)
+{
+    int64_t sum = 0;
+    size_t row = hvd__signature_varies(s) ? hvd__signature_row_bytes(s) : 1;
+
+    for (int rank = 0; rank < c->nranks; rank++)
+        if (__builtin_add_overflow(sum, p->numbers[rank * p->nnumbers + number],
+                                   &sum))
+            return false;
+    return row == 0 || (uint64_t)sum <= (uint64_t)PTRDIFF_MAX / row;
+}
+
+static int make_ready(struct hvd__coordinator *c, const struct hvd__proposal *p)
+{
+    const struct hvd__variant *v = &p->variants[0];
+    bool has_absent = p->nannounced < c->nranks;
+    int number = 0;
+
+    for (int i = 0; i < v->nsignatures; i++)
+        if (hvd__signature_carries(&v->signatures[i]) &&
+            !fits(c, p, &v->signatures[i], number++)) {
+            write_failure(c, p, HVD_ERR_ARGUMENT,
+                          ": what all ranks give together is more bytes than "
+                          "memory can hold");
+            return HVD_OK;
+        }
+    number = 0;
+    for (int i = 0; i < v->nsignatures; i++) {
+        const struct hvd__item item = {
+            .key = p->key,
+            .index = i,
+            .priority = p->priority,
+            .signature = v->signatures[i],
+        };
+        bool carries = hvd__signature_carries(&item.signature);
+
+        HVD_TRY(hvd__ready_add(&c->ready, &item, has_absent ? p->of : NULL,
+                               carries ? p->numbers + number : NULL,
+                               p->nnumbers));
+        number += carries;
+    }
+    return HVD_OK;
+}
+
+/* ------------------------------------------------------------------ verdicts
+ */
+
+static bool lacks(const struct hvd__coordinator *c,
+                  const struct hvd__proposal *p, const int *gone)
+{
+    for (int rank = 0; rank < c->nranks; rank++)
+        if (gone[rank] && p->of[rank] == 0)
+            return true;
+    return false;
+}
+
+/* Whether everyone has come who can. */
+static bool is_complete(const struct hvd__coordinator *c,
+                        const struct hvd__proposal *p)
+{
+    if (p->nannounced == c->nranks)
+        return true;
+    for (int rank = 0; rank < c->nranks; rank++)
+        if (p->of[rank] == 0 && !c->joined[rank])
+            return false;
+    return true;
+}
+
+/* Decide a proposal if it is time to. */
+static int judge(struct hvd__coordinator *c, struct hvd__proposal *p)
+{
+    int refused = 0, status = HVD_OK;
+
+    if (c->nleft > 0 && p->nannounced < c->nranks && lacks(c, p, c->left))
+        return fail_lacking(c, p);
+    if (!is_complete(c, p))
+        return HVD_OK;
+    for (int i = 0; i < p->nvariants; i++)
+        refused += p->variants[i].status < 0;
+    if (refused == 0) {
+        int known = is_known(c, p);
+        if (known <= 0)
+            return known;
+    }
+    HVD_TRY(hvd__proposal_remove(&c->table, p));
+    if (refused > 0 || p->nvariants > 1)
+        fail_differing(c, p, refused > 0);
+    else if (p->nannounced < c->nranks && !does_without(c, p))
+        status = fail_joined(c, p);
+    else
+        status = make_ready(c, p);
+    hvd__proposal_free(p);
+    return status;
+}
+
+static int judge_all(struct hvd__coordinator *c)
+{
+    struct hvd__proposal *p, *following;
+
+    HASH_ITER (hh, c->table, p, following)
+        while (p) {
+            struct hvd__proposal *later = p->later;
+            HVD_TRY(judge(c, p));
+            p = later;
+        }
+    return HVD_OK;
+}
+
+/* ------------------------------------------------------- what members say */
+
+int hvd__coordinator_announce(struct hvd__coordinator *c, int rank,
+                              const struct hvd__announcement *a)
+{
+    struct hvd__proposal *p =
+        hvd__proposal_for(&c->table, c->nranks, a->key, rank);
+    int variant =
+        p ? hvd__proposal_variant(p, a->fingerprint, HVD_OK, NULL) : 0;
+
+    if (variant == 0)
+        return hvd__fail_memory(sizeof *p);
+    HVD_TRY(hvd__variant_learn(&p->variants[variant - 1], a->signatures,
+                               a->nsignatures));
+    HVD_TRY(hvd__proposal_take_numbers(p, c->nranks, rank, a->numbers,
+                                       a->nnumbers));
+    if (a->priority > p->priority)
+        p->priority = a->priority;
+    p->nannounced++;
+    p->of[rank] = variant;
+    return judge(c, p);
+}
+
+int hvd__coordinator_refuse(struct hvd__coordinator *c, int rank, uint64_t key,
+                            int status, const char *text)
+{
+    struct hvd__proposal *p =
+        hvd__proposal_for(&c->table, c->nranks, key, rank);
+    int variant = p ? hvd__proposal_variant(p, 0, status, text) : 0;
+
+    if (variant == 0)
+        return hvd__fail_memory(sizeof *p);
+    p->nannounced++;
+    p->of[rank] = variant;
+    return judge(c, p);
+}
+
+int hvd__coordinator_detail(struct hvd__coordinator *c, int rank, uint64_t key,
+                            const struct hvd__signature *signatures, int n)
+{
+    uint64_t fingerprint = 0;
+    bool certain = true; /* that their names for schemes are ours */
+    struct hvd__proposal *p;
+
+    for (int i = 0; i < n; i++) {
+        fingerprint = hvd__signature_fingerprint(fingerprint, &signatures[i]);
+        certain &= signatures[i].compression < HVD_COMPRESSION_REGISTERED;
+    }
+    HASH_FIND(hh, c->table, &key, sizeof key, p);
+    for (; p; p = p->later) {
+        int number = p->of[rank] - 1;
+        struct hvd__variant *v;
+
+        if (number < 0)
+            continue;
+        v = &p->variants[number];
+        if (!v->asked || v->signatures ||
+            (certain && v->fingerprint != fingerprint))
+            continue;
+        v->signatures = malloc((size_t)n * sizeof *v->signatures);
+        if (!v->signatures)
+            return hvd__fail_memory((size_t)n * sizeof *v->signatures);
+        memcpy(v->signatures, signatures, (size_t)n * sizeof *signatures);
+        v->nsignatures = n;
+        return judge(c, p);
+    }
+    return HVD_OK;
+}
+
+int hvd__coordinator_join(struct hvd__coordinator *c, int rank, bool restores)
+{
+    if (c->joined[rank])
+        return hvd__fail(HVD_ERR_INTERNAL, "rank %d joined twice",
+                         c->world[rank]);
+    c->joined[rank] = restores ? JOINED_AND_RESTORES : JOINED;
+    c->njoined++;
+    c->last_joined = rank;
+    return judge_all(c);
+}
+
+int hvd__coordinator_leave(struct hvd__coordinator *c, int rank)
+{
+    if (c->left[rank])
+        return hvd__fail(HVD_ERR_INTERNAL, "rank %d left twice",
+                         c->world[rank]);
+    c->left[rank] = 1;
+    c->nleft++;
+    return judge_all(c);
+}
+
+void hvd__coordinator_break(struct hvd__coordinator *c, int rank, int status,
+                            const char *text)
+{
+    char message[HVD__MESSAGE_MAX];
+    struct hvd__text out = hvd__text_at(message, sizeof message);
+
+    if (c->broken)
+        return;
+    c->broken = true;
+    /* A loss is not the fault of the rank that tells. */
+    if (status != HVD_ERR_LOST && status != HVD_ERR_STALLED)
+        hvd__text_add(&out, "rank %d failed: ", c->world[rank]);
+    hvd__text_add(&out, "%s", text);
+    hvd__write_type(&c->out, HVD__BREAK);
+    hvd__write_int(&c->out, status);
+    hvd__write_text(&c->out, message);
+}
+
+size_t hvd__coordinator_threshold(const struct hvd__coordinator *c)
+{
+    return c->threshold;
+}
+
+void hvd__coordinator_set_threshold(struct hvd__coordinator *c,
+                                    size_t threshold)
+{
+    c->threshold = threshold;
+}
+
+/* ----------------------------------------------------------------- decisions
+ */
+
+/* All have joined, and nothing is left to decide; or one has left, and they
+ * never will. */
+static void end_join(struct hvd__coordinator *c)
+{
+    struct hvd__writer *out = &c->out;
+
+    if (c->njoined == c->nranks && !c->table && c->ready.n == 0) {
+        hvd__write_type(out, HVD__JOINED);
+        hvd__write_int(out, c->world[c->last_joined]);
+    } else if (c->nleft > 0) {
+        hvd__write_type(out, HVD__FAIL);
+        hvd__write_int(out, HVD_ERR_SHUTDOWN);
+        hvd__write_text(out, " cannot complete: a rank shut down instead of "
+                             "joining");
+        hvd__write_key(out, hvd__join_key());
+        hvd__write_ranks(out, c->joined, c->nranks);
+    } else {
+        return;
+    }
+    c->njoined = 0;
+    memset(c->joined, 0, (size_t)c->nranks * sizeof *c->joined);
+}
+
+struct hvd__writer *hvd__coordinator_decide(struct hvd__coordinator *c,
+                                            int room)
+{
+    while (c->ready.n > 0 && !c->broken) {
+        if (!hvd__ready_is_barrier(&c->ready) && room-- <= 0)
+            break;
+        hvd__ready_write_batch(&c->ready, c->threshold, &c->out);
+        if (c->out.failed)
+            break;
+    }
+    if (c->njoined > 0 && !c->broken)
+        end_join(c);
+    if (c->nleft == c->nranks && c->ready.n == 0 && !c->closed) {
+        hvd__write_type(&c->out, HVD__CLOSE);
+        c->closed = true;
+    }
+    return &c->out;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * coordinator.h - what the first member of a process set knows of what all
+ * members have submitted, and its decisions: no I/O, one thread. Members are
+ * numbered within the set; texts name ranks of the world.
+ */
+#ifndef HVD_CORE_COORDINATOR_H
+#define HVD_CORE_COORDINATOR_H
+
+#include "core/agree/wire.h"
+
+struct hvd__coordinator;
+
+/* What a member announces. */
+struct hvd__announcement {
+    uint64_t key;
+    uint64_t fingerprint;
+    int32_t priority;
+    const int64_t *numbers; /* borrowed; what its requests carry */
+    int nnumbers;
+    /* The coordinator's own requests, of which it knows all; else NULL. */
+    const struct hvd__signature *const *signatures; /* borrowed, copied */
+    int nsignatures;
+};
+
+/* world: the ranks of its nranks members, copied. threshold: most bytes of a
+ * batch of several. NULL: out of memory. */
+struct hvd__coordinator *hvd__coordinator_new(const int *world, int nranks,
+                                              size_t threshold);
+void hvd__coordinator_free(struct hvd__coordinator *coordinator);
+
+/* What a member says. Texts and numbers are copied. HVD_ERR_MEMORY;
+ * HVD_ERR_INTERNAL for what makes no sense. */
+int hvd__coordinator_announce(struct hvd__coordinator *coordinator, int rank,
+                              const struct hvd__announcement *announcement);
+int hvd__coordinator_refuse(struct hvd__coordinator *coordinator, int rank,
+                            uint64_t key, int status, const char *text);
+/* The answer to a question; not about anything any more is not an error. */
+int hvd__coordinator_detail(struct hvd__coordinator *coordinator, int rank,
+                            uint64_t key,
+                            const struct hvd__signature *signatures, int n);
+/* restores: it takes the variables of the last rank to join, so that steps of
+ * strategies may go on without it. */
+int hvd__coordinator_join(struct hvd__coordinator *coordinator, int rank,
+                          bool restores);
+int hvd__coordinator_leave(struct hvd__coordinator *coordinator, int rank);
+void hvd__coordinator_break(struct hvd__coordinator *coordinator, int rank,
+                            int status, const char *text);
+
+/* All that members have said is decided, and none has joined or left. */
+bool hvd__coordinator_is_idle(const struct hvd__coordinator *coordinator);
+
+/* Most bytes of a batch; and from now on. */
+size_t hvd__coordinator_threshold(const struct hvd__coordinator *coordinator);
+void hvd__coordinator_set_threshold(struct hvd__coordinator *coordinator,
+                                    size_t threshold);
+
+/* A question that the coordinator has for a member: 1 and what, or 0. */
+int hvd__coordinator_question(struct hvd__coordinator *coordinator, int *rank,
+                              uint64_t *key);
+
+/*
+ * The decisions due, as records to be sent to every member: all failures, and
+ * at most room batches (barriers, which move nothing, take no room). The
+ * coordinator's own; the caller takes the bytes by clearing it, or calls
+ * again later and gets these and more.
+ */
+struct hvd__writer *hvd__coordinator_decide(
+    struct hvd__coordinator *coordinator, int room);
+
+#endif

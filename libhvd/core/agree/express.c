@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Epochs, and what is agreed on in them. */
+#include "core/agree/express.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "core/agree/express_parts.h"
+#include "core/agree/negotiate.h"
+
+/* An epoch in which more cells were decided was worth it. */
+enum { GOOD_EPOCH = 64, PATIENCE_MAX = 1 << 16 };
+
+/* ------------------------------------------------------------ life of a set */
+
+int hvd__express_init(struct hvd__express *x, struct hvd__slate *slate,
+                      struct hvd__mirror *mirror, int rank, int size)
+{
+    size_t n = (size_t)size;
+
+    *x = (struct hvd__express){.patience = 1};
+    x->waiting_tail = &x->waiting;
+    x->unfinished_tail = &x->unfinished;
+    x->over_tail = &x->over;
+    if (!slate && !mirror)
+        return HVD_OK;
+    x->mirror = mirror;
+    x->parts = mirror ? mirror->parts : slate->parts;
+    x->own = mirror ? mirror->parts[rank] : slate->own;
+    x->tickets = calloc(HVD__CELLS, sizeof *x->tickets);
+    x->sources = calloc(n, sizeof *x->sources);
+    x->targets = calloc(n, sizeof *x->targets);
+    x->nheard = calloc(n, sizeof *x->nheard);
+    if (!x->tickets || !x->sources || !x->targets || !x->nheard) {
+        hvd__express_fini(x);
+        return hvd__fail_memory(HVD__CELLS * sizeof *x->tickets);
+    }
+    x->state = HVD__EXPRESS_OPENING;
+    x->epoch = 1;
+    if (x->own)
+        atomic_store(&x->own->accepted, (uint64_t)x->epoch << 1);
+    return HVD_OK;
+}
+
+static void forget(struct hvd__unit *unit)
+{
+    if (unit->status < 0)
+        hvd__unit_free(unit);
+}
+
+void hvd__express_drop(struct hvd__express *x)
+{
+    struct hvd__unit *unit = x->waiting;
+
+    for (uint64_t cell = x->decided; cell < x->posted; cell++) {
+        struct hvd__entry *entry = x->tickets[cell % HVD__CELLS].entry;
+
+        if (entry && entry == entry->unit->entries)
+            forget(entry->unit);
+    }
+    while (unit) {
+        struct hvd__unit *next = unit->next;
+        forget(unit);
+        unit = next;
+    }
+    x->waiting = NULL;
+    x->waiting_tail = &x->waiting;
+    x->over = x->unfinished = NULL;
+    x->over_tail = &x->over;
+    x->unfinished_tail = &x->unfinished;
+    x->now = (struct hvd__in_place){0};
+    x->posted = x->decided = 0;
+    x->state = HVD__EXPRESS_OFF;
+}
+
+void hvd__express_fini(struct hvd__express *x)
+{
+    if (x->tickets)
+        hvd__express_drop(x);
+    free(x->tickets);
+    free(x->sources);
+    free(x->targets);
+    free(x->nheard);
+    hvd__mirror_free(x->mirror);
+    *x = (struct hvd__express){0};
+}
+
+void hvd__express_submit(struct hvd__express *x, struct hvd__unit *unit)
+{
+    unit->next = NULL;
+    *x->waiting_tail = unit;
+    x->waiting_tail = &unit->next;
+}
+
+bool hvd__express_is_free(const struct hvd__express *x)
+{
+    return x->state == HVD__EXPRESS_OPEN && !x->mirror && !x->waiting &&
+           !x->ending && x->decided == x->posted && !x->now.entry &&
+           !x->unfinished;
+}
+
+bool hvd__express_is_busy(const struct hvd__express *x)
+{
+    return x->state == HVD__EXPRESS_OPEN &&
+           (x->decided < x->posted || x->unfinished || x->now.entry);
+}
+
+/* --------------------------------------------------------- by name, after all
+ */
+
+static int announce_waiting(struct hvd__set *set)
+{
+    struct hvd__express *x = &set->express;
+
+    while (x->waiting) {
+        struct hvd__unit *unit = x->waiting;
+
+        x->waiting = unit->next;
+        HVD_TRY(hvd__announce(set, unit));
+    }
+    x->waiting_tail = &x->waiting;
+    return HVD_OK;
+}
+
+/* Everything that is not decided goes the other way. */
+static int end_epoch(struct hvd__set *set, enum hvd__express_state state,
+                     bool *moved)
+{
+    struct hvd__express *x = &set->express;
+
+    x->state = state;
+    x->patience = x->decided > GOOD_EPOCH ? 1 : 2 * x->patience;
+    if (x->patience > PATIENCE_MAX)
+        x->patience = PATIENCE_MAX;
+    x->closed_at = x->nannounced;
+    *moved = true;
+    for (; x->decided < x->posted; x->decided++) {
+        struct hvd__entry *entry = x->tickets[x->decided % HVD__CELLS].entry;
+
+        /* One that is posted in part still waits too. */
+        if (entry && entry == entry->unit->entries && entry->unit != x->waiting)
+            HVD_TRY(hvd__announce(set, entry->unit));
+    }
+    return announce_waiting(set);
+}
+
+bool hvd__express_may_open(const struct hvd__express *x)
+{
+    return x->state == HVD__EXPRESS_CLOSED &&
+           x->nannounced - x->closed_at >= x->patience;
+}
+
+void hvd__express_open(struct hvd__set *set, uint32_t epoch, int64_t nheard)
+{
+    struct hvd__express *x = &set->express;
+    bool refused = nheard != x->nannounced || x->state == HVD__EXPRESS_OPEN;
+
+    x->epoch = epoch;
+    x->state = refused ? HVD__EXPRESS_CLOSED : HVD__EXPRESS_OPENING;
+    if (refused)
+        x->closed_at = x->nannounced;
+    if (x->own)
+        atomic_store_explicit(&x->own->accepted, (uint64_t)epoch << 1 | refused,
+                              memory_order_release);
+}
+
+/* Have all ranks accepted the epoch? */
+static int try_open(const struct hvd__world *world, struct hvd__set *set,
+                    bool *moved)
+{
+    struct hvd__express *x = &set->express;
+    int ready = x->mirror ? 1 : hvd__slate_ready(set->slate);
+    bool refused = false;
+
+    if (ready == 0)
+        return HVD_OK;
+    if (ready < 0)
+        return end_epoch(set, HVD__EXPRESS_OFF, moved);
+    if (!x->mirror)
+        set->team.slate = set->slate;
+    if (!world->settings.express)
+        return end_epoch(set, HVD__EXPRESS_CLOSED, moved);
+    for (int rank = 0; rank < set->team.size; rank++) {
+        uint64_t accepted = atomic_load_explicit(
+            &set->express.parts[rank]->accepted, memory_order_acquire);
+
+        if (accepted >> 1 < x->epoch)
+            return HVD_OK;
+        refused |= (accepted & 1) != 0;
+    }
+    x->posted = x->decided = x->read = 0;
+    x->payload_free = x->payload_next;
+    if (x->mirror)
+        hvd__mirror_begin(x->mirror);
+    if (refused)
+        return end_epoch(set, HVD__EXPRESS_CLOSED, moved);
+    x->state = HVD__EXPRESS_OPEN;
+    *moved = true;
+    return HVD_OK;
+}
+
+/* ------------------------------------------------------------------- deciding
+ */
+
+enum hvd__verdict hvd__express_compare(const struct hvd__set *set)
+{
+    const struct hvd__express *x = &set->express;
+    const struct hvd__cell *own = hvd__cell_at(set->express.own, x->decided);
+    uint64_t mark = hvd__mark_of(x, x->decided);
+    enum hvd__verdict verdict = HVD__AGREED;
+
+    if (own->flags & HVD__CELL_APART)
+        return HVD__DIFFERENT;
+    for (int rank = 0; rank < set->team.size; rank++) {
+        const struct hvd__cell *cell =
+            hvd__cell_at(set->express.parts[rank], x->decided);
+
+        if (cell == own)
+            continue;
+        if (atomic_load_explicit(&cell->mark, memory_order_acquire) != mark)
+            verdict = HVD__UNKNOWN;
+        else if (cell->flags & HVD__CELL_APART || cell->key != own->key ||
+                 cell->fingerprint != own->fingerprint)
+            return HVD__DIFFERENT;
+    }
+    return verdict;
+}
+
+void hvd__express_consume(struct hvd__set *set)
+{
+    const struct hvd__express *x = &set->express;
+    uint64_t read = hvd__cells_read(x);
+
+    if (read > 0)
+        atomic_store_explicit(&set->express.own->consumed,
+                              hvd__mark_of(x, read - 1), memory_order_release);
+}
+
+static int decide(struct hvd__world *world, struct hvd__set *set, bool *moved)
+{
+    struct hvd__express *x = &set->express;
+    uint64_t before = x->decided;
+    enum hvd__verdict verdict = HVD__UNKNOWN;
+    int64_t now = 0;
+
+    while (x->decided < x->posted && !x->now.entry &&
+           (verdict = hvd__express_compare(set)) == HVD__AGREED) {
+        uint64_t cell = x->decided++;
+
+        now = now ? now : hvd__now_ns();
+        HVD_TRY(hvd__express_run(
+            world, set, x->tickets[cell % HVD__CELLS].entry, cell, now));
+        if (x->now.entry)
+            hvd__express_reduce_share(set);
+    }
+    if (x->decided > before) {
+        *moved = true;
+        hvd__express_consume(set);
+    }
+    return verdict == HVD__DIFFERENT
+               ? end_epoch(set, HVD__EXPRESS_CLOSED, moved)
+               : HVD_OK;
+}
+
+/* -------------------------------------------------------------------- a step
+ */
+
+static void post(struct hvd__world *world, struct hvd__set *set, bool leaving,
+                 bool *moved)
+{
+    struct hvd__express *x = &set->express;
+    uint64_t before = x->posted;
+
+    hvd__express_post(world, set);
+    *moved |= x->posted != before;
+    if (leaving && !x->waiting && !x->ending)
+        x->ending = hvd__express_post_end(set);
+}
+
+int hvd__express_step(struct hvd__world *world, struct hvd__set *set,
+                      bool leaving, bool *moved)
+{
+    struct hvd__express *x = &set->express;
+
+    if (x->state == HVD__EXPRESS_OPENING && (x->waiting || leaving))
+        HVD_TRY(try_open(world, set, moved));
+    if (x->state == HVD__EXPRESS_CLOSED)
+        HVD_TRY(announce_waiting(set));
+    if (x->state == HVD__EXPRESS_OPEN && (x->waiting || leaving))
+        post(world, set, leaving, moved);
+    if (x->mirror)
+        HVD_TRY(hvd__mirror_send(set));
+    if (x->now.entry) {
+        *moved = true;
+        if (!hvd__express_reduce_share(set))
+            return HVD_OK;
+    }
+    if (x->state == HVD__EXPRESS_OPEN && x->decided < x->posted)
+        HVD_TRY(decide(world, set, moved));
+    hvd__express_finish(world, set, moved);
+    return x->mirror ? hvd__mirror_send(set) : HVD_OK;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * express.h - agreement among ranks that submit in the same order, which is
+ * nearly always: with no word spoken if they share a host, else with one from
+ * each to each (mirror.h).
+ *
+ * Each rank writes what it submits, in its order, into cells that all the
+ * others see (transport/shm/slate.h). Cell i of all ranks is there, and all
+ * are equal: that request is agreed on, and every rank knows it at the same
+ * place of its order. The first cells that differ end
+ * the express on every rank at that very place, for all look at the same
+ * cells: what is undecided, and everything that follows, is agreed on by name
+ * (coordinator.c). What cannot be agreed on this way (a request that was
+ * refused, a join, the end) is a cell that differs from all.
+ *
+ * When nothing is left to be agreed on by name the coordinator opens the
+ * express again: an epoch of cells begins, if every rank accepts it. A rank
+ * does so if the coordinator has heard all that it has said; so nothing can
+ * be left behind on the other way, waiting for what goes this way.
+ *
+ * Small tensors lie in or beside the cells, and are reduced on every rank as
+ * soon as all are there: a blocking allreduce costs one cache line each way.
+ * Large ones that lie in heaps are reduced in place, a share on each rank,
+ * one after another without waiting in between. Everything else that was
+ * agreed on goes to the lanes (execute.c); among ranks of several hosts as
+ * rank 0 cuts it into batches (cut.h).
+ */
+#ifndef HVD_CORE_EXPRESS_H
+#define HVD_CORE_EXPRESS_H
+
+#include "core/agree/mirror.h"
+#include "core/request/request.h"
+#include "transport/shm/slate.h"
+
+struct hvd__set;
+struct hvd__world;
+
+enum hvd__express_state {
+    HVD__EXPRESS_OFF,     /* for ever: the ranks do not share a host */
+    HVD__EXPRESS_CLOSED,  /* requests are agreed on by name */
+    HVD__EXPRESS_OPENING, /* not all have accepted the epoch yet */
+    HVD__EXPRESS_OPEN
+};
+
+/* What is behind a cell of ours. */
+struct hvd__ticket {
+    struct hvd__entry *entry; /* borrowed; NULL: the end */
+    uint64_t payload_end;     /* of the ring's bytes: up to where it is ours */
+};
+
+/* A reduction in place. */
+struct hvd__in_place {
+    struct hvd__entry *entry; /* NULL: none */
+    uint64_t cell;
+    int64_t left; /* elements of our share */
+};
+
+/* Driver's. */
+struct hvd__express {
+    enum hvd__express_state state;
+    uint32_t epoch;
+    uint64_t posted;             /* our cells of this epoch */
+    uint64_t decided;            /* of them */
+    uint64_t read;               /* that every rank is known to have read */
+    struct hvd__part **parts;    /* borrowed, [size]: of all ranks */
+    struct hvd__part *own;       /* borrowed: ours */
+    struct hvd__mirror *mirror;  /* owned; whose parts they are; NULL: they are
+                                    in shared memory, the slate's */
+    struct hvd__ticket *tickets; /* owned, [HVD__CELLS] */
+    uint64_t payload_next;       /* bytes of the ring ever given out */
+    uint64_t payload_free;       /* ... of which up to here are free again */
+    struct hvd__unit *waiting;   /* list: submitted, and not posted yet */
+    struct hvd__unit **waiting_tail;
+    bool ending; /* the last cell of ours is posted */
+    struct hvd__in_place now;
+    struct hvd__entry *over; /* list: to be completed */
+    struct hvd__entry **over_tail;
+    struct hvd__entry *unfinished; /* list: in place, our share is reduced */
+    struct hvd__entry **unfinished_tail;
+    const void **sources; /* owned, [size]; of now, as far as it has come, */
+    void **targets;       /* ... or of what is being moved at once */
+    uint32_t nquick;      /* requests that have gone the quick way */
+    int64_t quick_ns;     /* that the last of them took */
+    int64_t waited_ns;    /* that the last timed one waited for the others */
+    int pauses;           /* between their looks for the others */
+    int64_t nannounced;   /* what this rank has told the coordinator so far */
+    int64_t *nheard;      /* owned, [size]; the coordinator's: from each */
+    int64_t patience;     /* the coordinator's: so many of its own announcements
+                             after the end of an epoch it opens the next */
+    int64_t closed_at;    /* nannounced then */
+};
+
+/* For a set whose slate was made, or whose mirror, which is taken, also on
+ * failure; both NULL: there is no express. HVD_ERR_MEMORY. */
+int hvd__express_init(struct hvd__express *express, struct hvd__slate *slate,
+                      struct hvd__mirror *mirror, int rank, int size);
+/* What has been submitted and is not decided is forgotten: nothing moves any
+ * more. */
+void hvd__express_drop(struct hvd__express *express);
+void hvd__express_fini(struct hvd__express *express);
+
+/* What was submitted to a set; taken over. */
+void hvd__express_submit(struct hvd__express *express, struct hvd__unit *unit);
+/* Post, decide, reduce, complete. leaving: nothing more is submitted. */
+int hvd__express_step(struct hvd__world *world, struct hvd__set *set,
+                      bool leaving, bool *moved);
+/* Post, and no more. The express is open. */
+void hvd__express_post(struct hvd__world *world, struct hvd__set *set);
+/* Whether it waits for other ranks. */
+bool hvd__express_is_busy(const struct hvd__express *express);
+
+/* Whether it is open, and nothing of ours is under way. */
+bool hvd__express_is_free(const struct hvd__express *express);
+
+/* The coordinator opens an epoch, nheard of what we have told it known. */
+void hvd__express_open(struct hvd__set *set, uint32_t epoch, int64_t nheard);
+/* The coordinator's: may it open one? */
+bool hvd__express_may_open(const struct hvd__express *express);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Small gathers, exchanges and their like: what each rank brings lies beside
+ * its cell, all of it, and each rank takes from there what is its own.
+ */
+#include <string.h>
+
+#include "core/agree/express_parts.h"
+
+/* Shares whose sizes are not the same on all ranks are for the lanes, and so
+ * is what is done to them beside moving or reducing. */
+bool hvd__express_may_move(const struct hvd__entry *entry)
+{
+    const struct hvd__signature *s = &entry->signature;
+
+    switch (s->kind) {
+    case HVD_ALLGATHER:
+    case HVD_GATHER:
+    case HVD_ALLTOALL:
+    case HVD_REDUCESCATTER:
+    case HVD_REDUCE:
+        return !hvd__signature_varies(s) && !entry->splits && s->flags == 0 &&
+               s->op != HVD_ADASUM;
+    default: return false;
+    }
+}
+
+static bool is_root(const struct hvd__set *set, const struct hvd__entry *entry)
+{
+    return entry->signature.root == set->team.world[set->team.rank];
+}
+
+static void tell_counts(const struct hvd__set *set, struct hvd__entry *entry,
+                        int64_t each)
+{
+    for (int rank = 0; entry->counts && rank < set->team.size; rank++)
+        entry->counts[rank] = each;
+}
+
+/* bytes of all ranks, from an offset in what each brings, one after the
+ * other. */
+static void collect(const struct hvd__set *set, struct hvd__entry *entry,
+                    uint64_t cell, size_t offset, size_t bytes)
+{
+    unsigned char *to = entry->output;
+
+    if (bytes == 0)
+        return; /* there may be no output */
+    for (int rank = 0; rank < set->team.size; rank++)
+        memcpy(to + (size_t)rank * bytes,
+               hvd__express_data(set->express.parts[rank], cell, entry->bytes) +
+                   offset,
+               bytes);
+}
+
+/* count elements of all ranks, from a start in what each brings. */
+static void reduce(struct hvd__set *set, struct hvd__entry *entry,
+                   uint64_t cell, int64_t start, int64_t count)
+{
+    const struct hvd__reduction reduction = hvd__express_reduction(set, entry);
+    size_t offset = (size_t)start * hvd__dtype_bytes(entry->signature.dtype);
+    const void **sources = set->express.sources;
+
+    for (int rank = 0; rank < set->team.size; rank++)
+        sources[rank] =
+            hvd__express_data(set->express.parts[rank], cell, entry->bytes) +
+            offset;
+    if (count > 0)
+        hvd__reduce(&reduction, entry->output, sources, set->team.size, count);
+}
+
+void hvd__express_move(struct hvd__set *set, struct hvd__entry *entry,
+                       uint64_t cell)
+{
+    const int n = set->team.size, us = set->team.rank;
+    size_t part = entry->bytes / (size_t)n;
+    struct hvd__slice rows;
+    int64_t row;
+
+    switch (entry->signature.kind) {
+    case HVD_GATHER:
+    case HVD_ALLGATHER:
+        tell_counts(set, entry, entry->rows);
+        if (entry->signature.kind == HVD_GATHER && !is_root(set, entry))
+            return;
+        entry->out_rows = entry->rows * n;
+        collect(set, entry, cell, 0, entry->bytes);
+        return;
+    case HVD_ALLTOALL:
+        tell_counts(set, entry, entry->rows / n);
+        entry->out_rows = entry->rows;
+        collect(set, entry, cell, (size_t)us * part, part);
+        return;
+    case HVD_REDUCESCATTER:
+        rows = hvd__slice_of(entry->rows, us, n);
+        row = entry->rows > 0 ? entry->count / entry->rows : 0;
+        entry->out_rows = rows.count;
+        reduce(set, entry, cell, rows.start * row, rows.count * row);
+        return;
+    default:
+        if (is_root(set, entry))
+            reduce(set, entry, cell, 0, entry->count);
+    }
+}

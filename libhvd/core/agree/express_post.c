@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cells of our own: what goes into them, and when they are free again. */
+#include <string.h>
+
+#include "core/agree/express_parts.h"
+
+/* Most bytes that a rank sends of one request beside its cell, to all others
+ * together: so much takes no longer than one more message does to arrive.
+ * Between two there is nothing that takes fewer. */
+enum { SENT_BYTES = 8 << 10 };
+
+/* What all ranks have read of our cells: they, and what was beside them, may
+ * be written again. */
+static void look_who_read(struct hvd__set *set)
+{
+    struct hvd__express *x = &set->express;
+    uint64_t read = hvd__cells_read(x);
+
+    for (int rank = 0; rank < set->team.size; rank++) {
+        uint64_t there = hvd__cells_of(
+            x, atomic_load_explicit(&set->express.parts[rank]->consumed,
+                                    memory_order_acquire));
+        if (there < read)
+            read = there;
+    }
+    if (read > x->read) {
+        x->payload_free = x->tickets[(read - 1) % HVD__CELLS].payload_end;
+        x->read = read;
+    }
+}
+
+/* Most bytes to lie beside a cell, which all ranks have a look at. */
+static size_t most_beside(const struct hvd__world *world,
+                          const struct hvd__set *set,
+                          const struct hvd__entry *entry)
+{
+    size_t n = (size_t)set->team.size;
+    /* Several must fit into the ring, whatever was asked for. */
+    size_t most = HVD__PAYLOAD_BYTES / 8;
+
+    if (set->express.mirror)
+        return n == 2 ? most : SENT_BYTES / (n - 1);
+    if (most > world->settings.shm_small)
+        most = world->settings.shm_small;
+    if (entry->signature.kind == HVD_BROADCAST)
+        return most;
+    /* Every rank reads what all have. In heaps each could do a share. */
+    most = 2 * most / n;
+    if (entry->signature.kind == HVD_ALLREDUCE &&
+        hvd__heap_place(set->slate->heap, entry->output, entry->bytes))
+        most /= 8;
+    return most;
+}
+
+/* Bytes of data that go with a cell; -1: it does not go so. */
+static int64_t count_data(const struct hvd__world *world,
+                          const struct hvd__set *set,
+                          const struct hvd__entry *entry)
+{
+    const struct hvd__signature *s = &entry->signature;
+    bool goes;
+
+    if (s->kind == HVD_BROADCAST)
+        goes = s->root == set->team.world[set->team.rank];
+    else
+        goes = hvd__express_may_move(entry) ||
+               (s->kind == HVD_ALLREDUCE && s->op != HVD_ADASUM &&
+                s->compression == HVD_COMPRESSION_NONE);
+    return goes && entry->bytes <= most_beside(world, set, entry)
+               ? (int64_t)entry->bytes
+               : -1;
+}
+
+/* The same, counted once: it depends on nothing that changes from one time
+ * that the request comes to the next. */
+static int64_t data_bytes(const struct hvd__world *world,
+                          const struct hvd__set *set, struct hvd__entry *entry)
+{
+    if (entry->beside == 0)
+        entry->beside = count_data(world, set, entry) + 2;
+    return entry->beside - 2;
+}
+
+/* Room for bytes in the ring, as one piece: where; -1: not now. */
+static int64_t take_payload(struct hvd__express *x, size_t bytes)
+{
+    uint64_t at = x->payload_next, offset = at % HVD__PAYLOAD_BYTES;
+
+    bytes = (bytes + 63) / 64 * 64;
+    if (offset + bytes > HVD__PAYLOAD_BYTES)
+        at += HVD__PAYLOAD_BYTES - offset;
+    if (at + bytes - x->payload_free > HVD__PAYLOAD_BYTES)
+        return -1;
+    x->payload_next = at + bytes;
+    return (int64_t)(at % HVD__PAYLOAD_BYTES);
+}
+
+static struct hvd__cell *next_cell(struct hvd__set *set)
+{
+    struct hvd__express *x = &set->express;
+
+    if (x->posted - x->read >= HVD__CELLS)
+        look_who_read(set);
+    if (x->posted - x->read >= HVD__CELLS)
+        return NULL;
+    return hvd__cell_at(set->express.own, x->posted);
+}
+
+static void publish(struct hvd__express *x, struct hvd__cell *cell,
+                    struct hvd__entry *entry)
+{
+    x->tickets[x->posted % HVD__CELLS] =
+        (struct hvd__ticket){entry, x->payload_next};
+    atomic_store_explicit(&cell->mark, hvd__mark_of(x, x->posted),
+                          memory_order_release);
+    x->posted++;
+}
+
+/* A cell that is like no other. */
+static bool post_apart(struct hvd__set *set, struct hvd__entry *entry)
+{
+    struct hvd__cell *cell = next_cell(set);
+
+    if (!cell)
+        return false;
+    cell->flags = HVD__CELL_APART;
+    publish(&set->express, cell, entry);
+    return true;
+}
+
+static bool post_entry(const struct hvd__world *world, struct hvd__set *set,
+                       struct hvd__entry *entry)
+{
+    struct hvd__express *x = &set->express;
+    struct hvd__cell *cell = next_cell(set);
+    int64_t bytes = data_bytes(world, set, entry), offset = 0;
+    const void *data =
+        entry->signature.kind == HVD_BROADCAST ? entry->output : entry->input;
+
+    if (!cell)
+        return false;
+    if (bytes > HVD__INLINE_BYTES) {
+        offset = take_payload(x, (size_t)bytes);
+        if (offset < 0) {
+            look_who_read(set);
+            offset = take_payload(x, (size_t)bytes);
+        }
+        if (offset < 0)
+            return false;
+    }
+    cell->key = entry->unit->key;
+    cell->fingerprint = entry->unit->fingerprint;
+    cell->rows = entry->rows;
+    cell->flags = bytes >= 0 ? HVD__CELL_DATA : 0;
+    if (bytes > HVD__INLINE_BYTES) {
+        cell->flags |= HVD__CELL_BESIDE;
+        cell->offset = (uint32_t)offset;
+        cell->length = (uint64_t)bytes;
+        memcpy(x->own->payload + offset, data, (size_t)bytes);
+    } else if (bytes > 0) {
+        memcpy(cell->data, data, (size_t)bytes);
+    }
+    if (bytes < 0 && x->mirror) {
+        hvd__cuts_expect(&x->mirror->cuts, &entry->signature);
+    } else if (bytes < 0) {
+        cell->input =
+            hvd__heap_place(set->slate->heap, entry->input, entry->bytes);
+        cell->output =
+            hvd__heap_place(set->slate->heap, entry->output, entry->bytes);
+    }
+    publish(x, cell, entry);
+    return true;
+}
+
+static bool is_apart(const struct hvd__unit *unit)
+{
+    return unit->status < 0 || unit->priority != 0 ||
+           unit->nentries > HVD__CELLS / 2 ||
+           unit->entries[0].signature.kind == HVD_JOIN;
+}
+
+bool hvd__express_post_unit(const struct hvd__world *world,
+                            struct hvd__set *set, struct hvd__unit *unit)
+{
+    if (is_apart(unit))
+        return post_apart(set, &unit->entries[0]);
+    for (; unit->nposted < unit->nentries; unit->nposted++)
+        if (!post_entry(world, set, &unit->entries[unit->nposted]))
+            return false;
+    return true;
+}
+
+void hvd__express_post(struct hvd__world *world, struct hvd__set *set)
+{
+    struct hvd__express *x = &set->express;
+
+    while (x->waiting && hvd__express_post_unit(world, set, x->waiting)) {
+        x->waiting = x->waiting->next;
+        if (!x->waiting)
+            x->waiting_tail = &x->waiting;
+    }
+}
+
+bool hvd__express_post_end(struct hvd__set *set)
+{
+    return post_apart(set, NULL);
+}

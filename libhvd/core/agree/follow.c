@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the coordinator has decided is done, on its own rank too. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "core/agree/negotiate_parts.h"
+#include "core/run/complete.h"
+
+static struct hvd__entry *find(struct hvd__world *world, struct hvd__set *set,
+                               uint64_t key, int32_t index)
+{
+    struct hvd__unit *unit = hvd__ledger_look(&world->ledger, set, key);
+
+    if (!unit || index < 0 || index >= unit->nentries) {
+        hvd__fail(HVD_ERR_INTERNAL,
+                  "a decision on %016llx, which is not in flight here",
+                  (unsigned long long)key);
+        return NULL;
+    }
+    if (unit->decided_ns == 0) {
+        unit->decided_ns = hvd__now_ns();
+        atomic_store(&unit->decided, true);
+    }
+    return &unit->entries[index];
+}
+
+/* What the ranks carry, n numbers, to entry; NULL: nobody wants to know. */
+static int read_carried(struct hvd__reader *in, int n, struct hvd__entry *entry)
+{
+    int64_t *carried = NULL;
+
+    if (entry && n > 0) {
+        carried = malloc((size_t)n * sizeof *carried);
+        if (!carried)
+            return hvd__fail_memory((size_t)n * sizeof *carried);
+        entry->carried = carried;
+    }
+    for (int i = 0; i < n; i++) {
+        int64_t number = hvd__read_long(in);
+
+        in->failed |= number < 0;
+        if (carried)
+            carried[i] = number;
+    }
+    return HVD_OK;
+}
+
+static int follow_items(struct hvd__world *world, struct hvd__set *set,
+                        struct hvd__reader *in, const int *absent)
+{
+    struct hvd__entry *entries = NULL, **tail = &entries;
+    int32_t n = hvd__read_count(in, 16);
+    bool ours = !absent || !absent[set->team.rank];
+
+    for (int32_t i = 0; i < n; i++) {
+        uint64_t key = hvd__read_key(in);
+        int32_t index = hvd__read_int(in);
+        int32_t ncarried = hvd__read_int(in);
+        struct hvd__entry *entry = NULL;
+
+        if (in->failed || (ncarried != 0 && ncarried != set->team.size))
+            return hvd__message_garbled(set, 0);
+        if (ours && !(entry = find(world, set, key, index)))
+            return HVD_ERR_INTERNAL;
+        HVD_TRY(read_carried(in, ncarried, entry));
+        if (!entry)
+            continue;
+        entry->next = NULL;
+        *tail = entry;
+        tail = &entry->next;
+    }
+    if (in->failed || n == 0)
+        return hvd__message_garbled(set, 0);
+    if (!entries) { /* ours is none of it */
+        hvd__execute_skip(set);
+        return HVD_OK;
+    }
+    if (entries->signature.kind != HVD_BARRIER)
+        return hvd__execute(set, entries, absent, set->direct_max);
+    /* That all ranks have called it is all that a barrier says. */
+    hvd__complete(world, entries, HVD_OK, NULL);
+    return HVD_OK;
+}
+
+static int follow_batch(struct hvd__world *world, struct hvd__set *set,
+                        struct hvd__reader *in)
+{
+    bool has_absent = hvd__read_int(in) != 0;
+
+    if (has_absent)
+        hvd__read_ranks(in, set->team.size, set->scratch);
+    return follow_items(world, set, in, has_absent ? set->scratch : NULL);
+}
+
+static int follow_failure(struct hvd__world *world, struct hvd__set *set,
+                          struct hvd__reader *in)
+{
+    char text[HVD__MESSAGE_MAX];
+    int32_t status = hvd__read_int(in);
+    struct hvd__entry *entry;
+    uint64_t key;
+
+    hvd__read_text(in, text, sizeof text);
+    key = hvd__read_key(in);
+    hvd__read_ranks(in, set->team.size, set->scratch);
+    if (in->failed || status >= 0)
+        return hvd__message_garbled(set, 0);
+    if (!set->scratch[set->team.rank])
+        return HVD_OK;
+    entry = find(world, set, key, 0);
+    if (!entry)
+        return HVD_ERR_INTERNAL;
+    hvd__complete_unit(world, entry->unit, status, text);
+    return HVD_OK;
+}
+
+static int follow_joined(struct hvd__world *world, struct hvd__set *set,
+                         struct hvd__reader *in)
+{
+    int32_t last = hvd__read_int(in);
+    struct hvd__entry *entry = find(world, set, hvd__join_key(), 0);
+
+    if (in->failed)
+        return hvd__message_garbled(set, 0);
+    if (!entry)
+        return HVD_ERR_INTERNAL;
+    if (entry->output)
+        memcpy(entry->output, &last, sizeof last);
+    hvd__complete(world, entry, HVD_OK, NULL);
+    return HVD_OK;
+}
+
+/* The coordinator does not know what a fingerprint of ours stands for. */
+static int answer(struct hvd__world *world, struct hvd__set *set,
+                  struct hvd__reader *in)
+{
+    uint64_t key = hvd__read_key(in);
+    const struct hvd__unit *unit = hvd__ledger_look(&world->ledger, set, key);
+    struct hvd__writer out = {0};
+
+    if (in->failed || !unit)
+        return hvd__message_garbled(set, 0);
+    hvd__message_begin(set, &out);
+    hvd__write_type(&out, HVD__DETAIL);
+    hvd__write_key(&out, key);
+    hvd__write_int(&out, unit->nentries);
+    for (int i = 0; i < unit->nentries; i++)
+        hvd__write_signature(&out, &unit->entries[i].signature);
+    return hvd__message_post(set, 0, &out);
+}
+
+static int follow_open(struct hvd__set *set, struct hvd__reader *in)
+{
+    int32_t epoch = hvd__read_int(in);
+    int64_t nheard = 0;
+
+    for (int rank = 0; rank < set->team.size; rank++) {
+        int64_t n = hvd__read_long(in);
+        if (rank == set->team.rank)
+            nheard = n;
+    }
+    if (in->failed || !set->express.parts || epoch <= 0)
+        return hvd__message_garbled(set, 0);
+    hvd__express_open(set, (uint32_t)epoch, nheard);
+    return HVD_OK;
+}
+
+static int follow_record(struct hvd__world *world, struct hvd__set *set,
+                         struct hvd__reader *in)
+{
+    char text[HVD__MESSAGE_MAX];
+    int32_t status;
+
+    switch (hvd__read_type(in)) {
+    case HVD__BATCH: return follow_batch(world, set, in);
+    case HVD__FAIL: return follow_failure(world, set, in);
+    case HVD__JOINED: return follow_joined(world, set, in);
+    case HVD__QUERY: return answer(world, set, in);
+    case HVD__TUNE:
+        set->direct_max = (size_t)hvd__read_long(in);
+        return in->failed ? hvd__message_garbled(set, 0) : HVD_OK;
+    case HVD__OPEN: return follow_open(set, in);
+    case HVD__CLOSE: set->heard_close = true; return HVD_OK;
+    case HVD__BREAK:
+        status = hvd__read_int(in);
+        hvd__read_text(in, text, sizeof text);
+        return in->failed || status >= 0 ? hvd__message_garbled(set, 0)
+                                         : hvd__fail_text(status, text);
+    default: return hvd__message_garbled(set, 0);
+    }
+}
+
+int hvd__follow(struct hvd__world *world, struct hvd__set *set,
+                const void *data, size_t bytes)
+{
+    struct hvd__reader in = {.data = data, .bytes = bytes};
+
+    if (hvd__read_int(&in) != set->id)
+        return hvd__message_garbled(set, 0);
+    while (hvd__reader_more(&in))
+        HVD_TRY(follow_record(world, set, &in));
+    return in.failed ? hvd__message_garbled(set, 0) : HVD_OK;
+}

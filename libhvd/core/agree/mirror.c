@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/agree/mirror.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "core/agree/express_parts.h"
+#include "core/agree/negotiate_parts.h"
+
+/* --------------------------------------------------------------------- parts
+ */
+
+/* What lies beside cells is never read before it is written. */
+static struct hvd__part *part_new(void)
+{
+    struct hvd__part *part =
+        aligned_alloc(_Alignof(struct hvd__part), sizeof *part);
+
+    if (!part)
+        return NULL;
+    memset(part, 0, offsetof(struct hvd__part, payload));
+    /* The first epoch is accepted by all (express.c). */
+    atomic_store(&part->accepted, UINT64_C(1) << 1);
+    return part;
+}
+
+struct hvd__mirror *hvd__mirror_new(int size)
+{
+    struct hvd__mirror *mirror = calloc(1, sizeof *mirror);
+    size_t n = (size_t)size;
+
+    if (!mirror)
+        return NULL;
+    mirror->size = size;
+    mirror->accepted = UINT64_C(1) << 1;
+    hvd__cuts_init(&mirror->cuts);
+    mirror->parts = calloc(n, sizeof *mirror->parts);
+    mirror->heard = calloc(n, sizeof *mirror->heard);
+    for (int rank = 0; mirror->parts && rank < size; rank++)
+        mirror->parts[rank] = part_new();
+    if (mirror->heard && mirror->parts && mirror->parts[size - 1])
+        return mirror;
+    hvd__mirror_free(mirror);
+    return NULL;
+}
+
+void hvd__mirror_free(struct hvd__mirror *mirror)
+{
+    if (!mirror)
+        return;
+    for (int rank = 0; mirror->parts && rank < mirror->size; rank++)
+        free(mirror->parts[rank]);
+    free(mirror->parts);
+    free(mirror->heard);
+    hvd__cuts_fini(&mirror->cuts);
+    free(mirror);
+}
+
+/* ------------------------------------------------------------------- telling
+ */
+
+void hvd__mirror_begin(struct hvd__mirror *mirror)
+{
+    mirror->nsent = 0;
+    mirror->read_bytes = 0;
+}
+
+/* What lies beside a rank's cell is what the request says. */
+static bool is_complete(const struct hvd__cell *cell, size_t bytes)
+{
+    bool beside = (cell->flags & HVD__CELL_BESIDE) != 0;
+
+    if (!(cell->flags & HVD__CELL_DATA))
+        return !beside;
+    return bytes > HVD__INLINE_BYTES ? beside && cell->length == bytes
+                                     : !beside;
+}
+
+int hvd__mirror_read(struct hvd__set *set, const struct hvd__entry *entry,
+                     uint64_t number)
+{
+    struct hvd__mirror *m = set->express.mirror;
+    bool beside = false;
+
+    for (int rank = 0; rank < set->team.size; rank++) {
+        const struct hvd__cell *cell = hvd__cell_at(m->parts[rank], number);
+
+        if (!is_complete(cell, entry->bytes))
+            return hvd__message_garbled(set, rank);
+        beside |= (cell->flags & HVD__CELL_BESIDE) != 0;
+    }
+    if (beside)
+        m->read_bytes += (entry->bytes + 63) / 64 * 64;
+    return HVD_OK;
+}
+
+static int say(struct hvd__set *set, struct hvd__writer *out)
+{
+    int status = hvd__message_tell(set, out);
+
+    hvd__writer_fini(out);
+    return status;
+}
+
+static void write_cell(const struct hvd__part *own,
+                       const struct hvd__cell *cell, struct hvd__writer *out)
+{
+    hvd__write_key(out, cell->key);
+    hvd__write_key(out, cell->fingerprint);
+    hvd__write_int(out, (int32_t)cell->flags);
+    hvd__write_long(out, cell->rows);
+    if (cell->flags & HVD__CELL_BESIDE) {
+        hvd__write_int(out, (int32_t)cell->offset);
+        hvd__write_int(out, (int32_t)cell->length);
+        hvd__write_bytes(out, own->payload + cell->offset, cell->length);
+    } else if (cell->flags & HVD__CELL_DATA) {
+        hvd__write_bytes(out, cell->data, sizeof cell->data);
+    }
+}
+
+/* What we have read is worth a message: others may be short of room. */
+static bool has_read_much(const struct hvd__express *x)
+{
+    const struct hvd__mirror *m = x->mirror;
+    uint64_t consumed = atomic_load(&x->own->consumed);
+
+    return consumed != m->consumed &&
+           (m->read_bytes >= HVD__PAYLOAD_BYTES / 4 ||
+            hvd__cells_of(x, consumed) - hvd__cells_of(x, m->consumed) >=
+                HVD__CELLS / 4);
+}
+
+static int tell(struct hvd__set *set, const struct hvd__cut *cut)
+{
+    const struct hvd__express *x = &set->express;
+    struct hvd__mirror *m = x->mirror;
+    struct hvd__writer out = {0};
+
+    m->accepted = atomic_load(&x->own->accepted);
+    m->consumed = atomic_load(&x->own->consumed);
+    m->read_bytes = 0;
+    hvd__message_begin(set, &out);
+    hvd__write_type(&out, HVD__POST);
+    hvd__write_key(&out, m->accepted);
+    hvd__write_key(&out, m->consumed);
+    hvd__write_key(&out, cut ? cut->mark : 0);
+    hvd__write_long(&out, cut ? (int64_t)cut->threshold : 0);
+    hvd__write_key(&out, hvd__mark_of(x, m->nsent));
+    hvd__write_int(&out, (int32_t)(x->posted - m->nsent));
+    for (; m->nsent < x->posted; m->nsent++)
+        write_cell(x->own, hvd__cell_at(x->own, m->nsent), &out);
+    return say(set, &out);
+}
+
+int hvd__mirror_send(struct hvd__set *set)
+{
+    const struct hvd__express *x = &set->express;
+    struct hvd__mirror *m = x->mirror;
+    struct hvd__cut cut;
+    bool is_cut = set->coordinator && hvd__cuts_make(set, &cut);
+
+    if (is_cut)
+        HVD_TRY(hvd__cuts_add(&m->cuts, &cut));
+    if (is_cut || m->nsent < x->posted || has_read_much(x) ||
+        m->accepted != atomic_load(&x->own->accepted))
+        HVD_TRY(tell(set, is_cut ? &cut : NULL));
+    return hvd__cuts_run(set);
+}
+
+/* ------------------------------------------------------------------- hearing
+ */
+
+/* Cells come one after the other, and epochs begin with their first. */
+static bool follows(uint64_t mark, uint64_t before)
+{
+    return mark == before + 1 ||
+           ((mark & HVD__MARK_CELLS) == 1 &&
+            mark >> HVD__EPOCH_SHIFT > before >> HVD__EPOCH_SHIFT);
+}
+
+static void read_beside(struct hvd__part *part, struct hvd__cell *cell,
+                        struct hvd__reader *in)
+{
+    int32_t offset = hvd__read_int(in), length = hvd__read_int(in);
+
+    in->failed |= offset < 0 || length <= HVD__INLINE_BYTES ||
+                  offset > HVD__PAYLOAD_BYTES - length;
+    if (in->failed)
+        return;
+    cell->offset = (uint32_t)offset;
+    cell->length = (uint64_t)length;
+    hvd__read_bytes(in, part->payload + offset, (size_t)length);
+}
+
+static void read_cell(struct hvd__part *part, uint64_t mark,
+                      struct hvd__reader *in)
+{
+    struct hvd__cell *cell = hvd__cell_at(part, (mark & HVD__MARK_CELLS) - 1);
+
+    cell->key = hvd__read_key(in);
+    cell->fingerprint = hvd__read_key(in);
+    cell->flags = (uint32_t)hvd__read_int(in);
+    cell->rows = hvd__read_long(in);
+    in->failed |= cell->flags > HVD__CELL_ALL;
+    if (cell->flags & HVD__CELL_BESIDE)
+        read_beside(part, cell, in);
+    else if (cell->flags & HVD__CELL_DATA)
+        hvd__read_bytes(in, cell->data, sizeof cell->data);
+    if (!in->failed)
+        atomic_store_explicit(&cell->mark, mark, memory_order_release);
+}
+
+/* The least bytes of a cell. */
+enum { CELL_BYTES = 28 };
+
+static int hear_cells(struct hvd__set *set, int peer, struct hvd__reader *in)
+{
+    struct hvd__mirror *m = set->express.mirror;
+    struct hvd__part *part = m->parts[peer];
+    uint64_t accepted = hvd__read_key(in), consumed = hvd__read_key(in);
+    struct hvd__cut cut = {.mark = hvd__read_key(in),
+                           .threshold = (size_t)hvd__read_long(in),
+                           .direct_max = set->direct_max};
+    uint64_t mark = hvd__read_key(in);
+    int32_t n = hvd__read_count(in, CELL_BYTES);
+
+    in->failed |= (n > 0 && !follows(mark, m->heard[peer])) || n > HVD__CELLS ||
+                  (cut.mark && peer != 0);
+    for (int32_t i = 0; i < n && !in->failed; i++, mark++) {
+        read_cell(part, mark, in);
+        m->heard[peer] = mark;
+    }
+    if (in->failed)
+        return hvd__message_garbled(set, peer);
+    atomic_store_explicit(&part->accepted, accepted, memory_order_release);
+    atomic_store_explicit(&part->consumed, consumed, memory_order_release);
+    if (cut.mark)
+        HVD_TRY(hvd__cuts_add(&m->cuts, &cut));
+    return hvd__cuts_run(set);
+}
+
+int hvd__mirror_hear(struct hvd__set *set, int peer, struct hvd__reader *in)
+{
+    struct hvd__mirror *m = set->express.mirror;
+    enum hvd__record_type type = hvd__read_type(in);
+
+    if (!m || in->failed)
+        return hvd__message_garbled(set, peer);
+    if (type == HVD__POST)
+        return hear_cells(set, peer, in);
+    m->nfarewells++;
+    return HVD_OK;
+}
+
+/* -------------------------------------------------------------------- the end
+ */
+
+int hvd__mirror_leave(struct hvd__set *set)
+{
+    struct hvd__mirror *m = set->express.mirror;
+    struct hvd__writer out = {0};
+
+    if (m->said_farewell)
+        return HVD_OK;
+    m->said_farewell = true;
+    hvd__message_begin(set, &out);
+    hvd__write_type(&out, HVD__FAREWELL);
+    return say(set, &out);
+}
+
+bool hvd__mirror_is_left(const struct hvd__mirror *mirror)
+{
+    return mirror->said_farewell && mirror->nfarewells == mirror->size - 1;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mirror.h - cells of ranks that share no memory.
+ *
+ * Each rank sends what it writes into its own part (transport/shm/slate.h) to
+ * all others: cells with the data beside them, and what it has accepted and
+ * read. The others keep a copy of that part, so whoever looks at the parts
+ * need not know how they came. One message to each rank holds all that a step
+ * of the engine has written; what was read is told along with cells, or by
+ * itself when a quarter of the room is used up.
+ *
+ * A rank that is done with the set says farewell to every other, and waits
+ * for their farewells: no message is left on its way.
+ */
+#ifndef HVD_CORE_MIRROR_H
+#define HVD_CORE_MIRROR_H
+
+#include "core/agree/cut.h"
+#include "core/agree/wire.h"
+#include "transport/shm/slate.h"
+
+/* Among more ranks messages from each to each would be too many. */
+enum { HVD__MIRROR_RANKS = 8 };
+
+struct hvd__mirror {
+    int size;
+    struct hvd__part **parts; /* owned, [size]; ours among them */
+    uint64_t *heard;          /* owned, [size]: marks of their last cells */
+    uint64_t nsent;           /* cells of this epoch that are sent */
+    uint64_t accepted;        /* the others have been told that we have */
+    uint64_t consumed;        /* likewise */
+    size_t read_bytes;        /* beside cells that we have read since then */
+    struct hvd__cuts cuts;
+    int nfarewells;
+    bool said_farewell;
+};
+
+/* For a set of so many ranks. NULL: out of memory. */
+struct hvd__mirror *hvd__mirror_new(int size);
+void hvd__mirror_free(struct hvd__mirror *mirror);
+
+/* All the driver's. An epoch begins: cells are counted from 0. */
+void hvd__mirror_begin(struct hvd__mirror *mirror);
+/* The request in a cell of all ranks is about to be run, with what lies beside
+ * them. HVD_ERR_INTERNAL: that is not what it says. */
+int hvd__mirror_read(struct hvd__set *set, const struct hvd__entry *entry,
+                     uint64_t cell);
+/* Tell the others what is new. */
+int hvd__mirror_send(struct hvd__set *set);
+/* A record of another rank: POST or FAREWELL. */
+int hvd__mirror_hear(struct hvd__set *set, int peer, struct hvd__reader *in);
+/* Say farewell, once; and whether all others have. */
+int hvd__mirror_leave(struct hvd__set *set);
+bool hvd__mirror_is_left(const struct hvd__mirror *mirror);
+
+#endif

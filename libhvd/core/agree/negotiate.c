@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * negotiate.c - requests become decisions, on each process set by itself.
+ *
+ *     member r:      ledger ──ANNOUNCE──► first member: coordinator
+ *                      announce.c            │ hear.c
+ *                                            │ decides when all have said so
+ *     every member:  executor ◄──BATCH───────┤
+ *                    ledger   ◄──FAIL────────┘
+ *                      follow.c
+ *
+ * All members follow the coordinator's decisions in the order in which it
+ * sent them, so all run the same batches in the same order although they
+ * submitted in different ones. The coordinator's own rank follows its
+ * decisions the same way, from the same bytes.
+ *
+ * Leaving is a record too (LEAVE); when all have left, CLOSE ends the set.
+ */
+#include "core/agree/negotiate.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "core/agree/express_parts.h"
+#include "core/agree/negotiate_parts.h"
+
+/* ---------------------------------------------------------------- messages */
+
+/* Everything that a message begins with. */
+void hvd__message_begin(const struct hvd__set *set, struct hvd__writer *out)
+{
+    if (out->bytes == 0)
+        hvd__write_int(out, set->id);
+}
+
+int hvd__message_garbled(const struct hvd__set *set, int peer)
+{
+    return hvd__fail(HVD_ERR_INTERNAL,
+                     "rank %d sent a message that makes no sense",
+                     set->team.world[peer]);
+}
+
+int hvd__message_post(struct hvd__set *set, int peer, struct hvd__writer *out)
+{
+    struct hvd__transport *t = set->team.transport;
+    struct hvd__writer message = *out;
+
+    *out = (struct hvd__writer){0};
+    if (message.failed) {
+        hvd__writer_fini(&message);
+        return hvd__fail(HVD_ERR_MEMORY, "out of memory for the negotiation");
+    }
+    if (message.bytes == 0) {
+        hvd__writer_fini(&message);
+        return HVD_OK;
+    }
+    hvd__count_alone(&set->metrics->messages, 1);
+    hvd__count_alone(&set->metrics->message_bytes, (int64_t)message.bytes);
+    return t->post(t, set->team.world[peer], message.data, message.bytes);
+}
+
+/* Each gets a copy of its own. */
+int hvd__message_tell(struct hvd__set *set, const struct hvd__writer *out)
+{
+    for (int i = 1; i < set->team.size; i++) {
+        struct hvd__writer copy = {.failed = out->failed};
+
+        hvd__write_bytes(&copy, out->data, out->bytes);
+        HVD_TRY(hvd__message_post(set, (set->team.rank + i) % set->team.size,
+                                  &copy));
+    }
+    return HVD_OK;
+}
+
+/* ---------------------------------------------------------- what we submit */
+
+/* What was submitted, to where it is agreed on. */
+static int sort(struct hvd__unit *unit)
+{
+    int status = HVD_OK;
+
+    while (unit) {
+        struct hvd__unit *next = unit->next;
+
+        if (unit->set->express.state != HVD__EXPRESS_OFF)
+            hvd__express_submit(&unit->set->express, unit);
+        else if (status == HVD_OK)
+            status = hvd__announce(unit->set, unit);
+        else if (unit->status < 0)
+            hvd__unit_free(unit);
+        unit = next;
+    }
+    return status;
+}
+
+int hvd__negotiate_post(struct hvd__world *world, struct hvd__unit *unit)
+{
+    /* The usual case, past all that may lie in its way. */
+    if (unit && unit->set->express.state == HVD__EXPRESS_OPEN &&
+        !unit->set->express.waiting &&
+        hvd__express_post_unit(world, unit->set, unit))
+        return HVD_OK;
+    HVD_TRY(sort(unit ? unit : hvd__ledger_take(&world->ledger)));
+    for (struct hvd__set *set = world->live; set; set = set->next)
+        if (set->express.state == HVD__EXPRESS_OPEN)
+            hvd__express_post(world, set);
+    return HVD_OK;
+}
+
+static int announce_all(struct hvd__world *world, bool *moved)
+{
+    struct hvd__unit *unit;
+
+    /* Leave is looked at first: what was submitted before is in the queue by
+     * then, and so is announced before the leave. */
+    for (struct hvd__set *set = world->live; set; set = set->next)
+        set->heard_leaving = atomic_load(&set->leaving);
+    unit = hvd__ledger_take(&world->ledger);
+    *moved |= unit != NULL;
+    HVD_TRY(sort(unit));
+    for (struct hvd__set *set = world->live; set; set = set->next) {
+        if (set->express.state != HVD__EXPRESS_OFF)
+            HVD_TRY(hvd__express_step(world, set, set->heard_leaving, moved));
+        if (set->heard_leaving && set->express.state <= HVD__EXPRESS_CLOSED)
+            HVD_TRY(hvd__announce_leave(set));
+        if (set->out.bytes > 0)
+            HVD_TRY(hvd__message_post(set, 0, &set->out));
+        if (set->heard_close && set->express.mirror)
+            HVD_TRY(hvd__mirror_leave(set));
+    }
+    return HVD_OK;
+}
+
+/* ---------------------------------------------------------- what others say */
+
+/* ... other than to the coordinator or from it. */
+static bool is_for_all(const struct hvd__reader *in)
+{
+    return hvd__reader_more(in) &&
+           (in->data[in->at] == HVD__POST || in->data[in->at] == HVD__FAREWELL);
+}
+
+/* in: behind the set's id. */
+static int hear_of(struct hvd__world *world, struct hvd__set *set, int peer,
+                   struct hvd__reader *in)
+{
+    if (is_for_all(in))
+        return hvd__mirror_hear(set, peer, in);
+    if (!set->coordinator)
+        return hvd__follow(world, set, in->data, in->bytes);
+    while (hvd__reader_more(in))
+        HVD_TRY(hvd__hear_record(set, peer, in));
+    return in->failed ? hvd__message_garbled(set, peer) : HVD_OK;
+}
+
+static int hear_message(struct hvd__world *world, int rank, const void *message,
+                        size_t bytes)
+{
+    struct hvd__reader in = {.data = message, .bytes = bytes};
+    struct hvd__set *set = hvd__world_set(world, hvd__read_int(&in));
+    int peer = set && hvd__set_has_us(set) ? hvd__set_find(set, rank) : -1;
+    int status;
+
+    if (peer < 0 || in.failed || !set->scratch)
+        status = hvd__fail(HVD_ERR_INTERNAL,
+                           "rank %d sent a message about a process set that we "
+                           "do not share",
+                           rank);
+    else
+        status = hear_of(world, set, peer, &in);
+    hvd__world_put_set(set);
+    return status;
+}
+
+static int hear(struct hvd__world *world, bool *moved)
+{
+    struct hvd__transport *t = world->transport;
+    void *message;
+    size_t bytes;
+    int rank, status;
+
+    while ((status = t->poll(t, &rank, &message, &bytes)) == 1) {
+        *moved = true;
+        status = hear_message(world, rank, message, bytes);
+        free(message);
+        if (status < 0)
+            break;
+    }
+    return status;
+}
+
+static int ask(struct hvd__set *set)
+{
+    struct hvd__writer out = {0};
+    uint64_t key;
+    int peer;
+
+    while (hvd__coordinator_question(set->coordinator, &peer, &key)) {
+        hvd__message_begin(set, &out);
+        hvd__count_alone(&set->metrics->questions, 1);
+        hvd__write_type(&out, HVD__QUERY);
+        hvd__write_key(&out, key);
+        HVD_TRY(hvd__message_post(set, peer, &out));
+    }
+    return HVD_OK;
+}
+
+/* The decisions due as one message, or nothing. They are written behind the
+ * set's id from the beginning. */
+static struct hvd__writer take_decisions(struct hvd__set *set, int room)
+{
+    struct hvd__writer *out = hvd__coordinator_decide(set->coordinator, room);
+    struct hvd__writer message = {0};
+
+    if (out->bytes > sizeof set->id || out->failed) {
+        message = *out;
+        *out = (struct hvd__writer){0};
+        hvd__message_begin(set, out);
+    }
+    return message;
+}
+
+static void tell_direct_max(struct hvd__set *set, size_t bytes)
+{
+    struct hvd__writer *out = hvd__coordinator_decide(set->coordinator, 0);
+
+    hvd__write_type(out, HVD__TUNE);
+    hvd__write_long(out, (int64_t)bytes);
+}
+
+/* Nothing is left to be agreed on by name: let requests go by order. */
+static void open_express(struct hvd__world *world, struct hvd__set *set)
+{
+    struct hvd__express *x = &set->express;
+    struct hvd__writer *out;
+
+    if (!world->settings.express || !hvd__express_may_open(x) ||
+        !hvd__coordinator_is_idle(set->coordinator))
+        return;
+    out = hvd__coordinator_decide(set->coordinator, 0);
+    x->nheard[0] = x->nannounced;
+    hvd__write_type(out, HVD__OPEN);
+    hvd__write_int(out, (int32_t)(x->epoch + 1));
+    for (int rank = 0; rank < set->team.size; rank++)
+        hvd__write_long(out, x->nheard[rank]);
+}
+
+/* Another setting is tried: the threshold is ours alone to know, the rest is
+ * a decision like others. */
+static void tune(struct hvd__world *world, struct hvd__set *set)
+{
+    const struct hvd__settings *s = &world->settings;
+    int64_t bytes = set->executor.bytes_done;
+
+    set->executor.bytes_done = 0;
+    if (!hvd__tune_step(&set->tune, bytes, hvd__now_ns()))
+        return;
+    hvd__coordinator_set_threshold(set->coordinator,
+                                   set->tune.now.fusion_threshold);
+    tell_direct_max(set, set->tune.now.direct_max);
+    if (set->tune.active)
+        return;
+    hvd__log(HVD__LOG_INFO,
+             "autotuning is over: fusion threshold %zu, direct up to %zu bytes",
+             set->tune.best.fusion_threshold, set->tune.best.direct_max);
+    if (s->autotune_file[0] &&
+        hvd__knobs_write(&set->tune.best, s->autotune_file) < 0)
+        hvd__log(HVD__LOG_WARNING, "%s", hvd_last_error());
+}
+
+static int decide(struct hvd__world *world, struct hvd__set *set)
+{
+    int room = HVD__LANES - set->executor.nunfinished;
+    struct hvd__writer decisions;
+    int status;
+
+    HVD_TRY(ask(set));
+    if (set->tune.active && !set->heard_close)
+        tune(world, set);
+    if (set->first_direct_max > 0) {
+        tell_direct_max(set, set->first_direct_max);
+        set->first_direct_max = 0;
+    }
+    open_express(world, set);
+    decisions = take_decisions(set, room);
+    if (decisions.bytes == 0 && !decisions.failed)
+        return HVD_OK;
+    status = decisions.failed
+                 ? hvd__fail(HVD_ERR_MEMORY, "out of memory for decisions")
+                 : hvd__message_tell(set, &decisions);
+    if (status == HVD_OK)
+        status = hvd__follow(world, set, decisions.data, decisions.bytes);
+    hvd__writer_fini(&decisions);
+    return status;
+}
+
+/* While requests go by order messages are rare, and looking for them takes
+ * longer than all the rest. */
+enum { STEPS_WITHOUT_MESSAGES = 16 };
+
+static bool may_skip_messages(struct hvd__world *world)
+{
+    bool busy = false;
+
+    if (atomic_load_explicit(&world->sending, memory_order_relaxed))
+        return false;
+    for (struct hvd__set *set = world->live; set; set = set->next) {
+        if (set->executor.nunfinished > 0 || set->out.bytes > 0 ||
+            (set->express.mirror && hvd__express_is_busy(&set->express)))
+            return false;
+        busy |= hvd__express_is_busy(&set->express);
+    }
+    return busy && ++world->nskipped < STEPS_WITHOUT_MESSAGES;
+}
+
+int hvd__negotiate_step(struct hvd__world *world, bool *moved)
+{
+    HVD_TRY(announce_all(world, moved));
+    if (may_skip_messages(world))
+        return 0;
+    world->nskipped = 0;
+    HVD_TRY(hear(world, moved));
+    for (struct hvd__set *set = world->live; set; set = set->next)
+        if (set->coordinator)
+            HVD_TRY(decide(world, set));
+    return world->transport->pending(world->transport);
+}
+
+void hvd__negotiate_break(struct hvd__world *world, int status,
+                          const char *text)
+{
+    for (struct hvd__set *set = world->live; set; set = set->next) {
+        struct hvd__writer out = {0};
+
+        if (set->coordinator) {
+            hvd__coordinator_break(set->coordinator, 0, status, text);
+            out = take_decisions(set, 0);
+            if (!out.failed && out.bytes > 0)
+                hvd__message_tell(set, &out);
+            hvd__writer_fini(&out);
+            continue;
+        }
+        hvd__message_begin(set, &out);
+        hvd__write_type(&out, HVD__BREAK);
+        hvd__write_int(&out, status);
+        hvd__write_text(&out, text);
+        hvd__message_post(set, 0, &out);
+    }
+}

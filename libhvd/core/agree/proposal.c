@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/agree/proposal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+void hvd__proposal_free(struct hvd__proposal *proposal)
+{
+    if (!proposal)
+        return;
+    for (int i = 0; i < proposal->nvariants; i++) {
+        free(proposal->variants[i].signatures);
+        free(proposal->variants[i].text);
+    }
+    free(proposal->variants);
+    free(proposal->lacking);
+    free(proposal->numbers);
+    free(proposal->of);
+    free(proposal);
+}
+
+static struct hvd__proposal *proposal_new(int nranks, uint64_t key)
+{
+    struct hvd__proposal *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    p->key = key;
+    p->priority = INT32_MIN;
+    p->of = calloc((size_t)nranks, sizeof *p->of);
+    if (p->of)
+        return p;
+    free(p);
+    return NULL;
+}
+
+struct hvd__proposal *hvd__proposal_for(struct hvd__proposal **table,
+                                        int nranks, uint64_t key, int rank)
+{
+    struct hvd__proposal *p, *last = NULL;
+
+    HASH_FIND(hh, *table, &key, sizeof key, p);
+    for (; p; last = p, p = p->later)
+        if (p->of[rank] == 0)
+            return p;
+    p = proposal_new(nranks, key);
+    if (!p)
+        return NULL;
+    if (last) {
+        last->later = p;
+        return p;
+    }
+    HASH_ADD(hh, *table, key, sizeof p->key, p);
+    if (p->hh.tbl)
+        return p;
+    hvd__proposal_free(p);
+    return NULL;
+}
+
+/* Take a proposal out of the table; the next of its key takes its place. One
+ * that is not the oldest goes when a member that it lacks has left. */
+int hvd__proposal_remove(struct hvd__proposal **table, struct hvd__proposal *p)
+{
+    struct hvd__proposal *oldest, *later = p->later;
+
+    p->later = NULL;
+    HASH_FIND(hh, *table, &p->key, sizeof p->key, oldest);
+    if (oldest != p) {
+        while (oldest && oldest->later != p)
+            oldest = oldest->later;
+        if (oldest)
+            oldest->later = later;
+        return HVD_OK;
+    }
+    HASH_DEL(*table, p);
+    if (!later)
+        return HVD_OK;
+    HASH_ADD(hh, *table, key, sizeof later->key, later);
+    return later->hh.tbl ? HVD_OK : hvd__fail_memory(sizeof *later);
+}
+
+int hvd__variant_learn(struct hvd__variant *variant,
+                       const struct hvd__signature *const *signatures, int n)
+{
+    if (variant->signatures || !signatures)
+        return HVD_OK;
+    variant->signatures = malloc((size_t)n * sizeof *variant->signatures);
+    if (!variant->signatures)
+        return hvd__fail_memory((size_t)n * sizeof *variant->signatures);
+    for (int i = 0; i < n; i++)
+        variant->signatures[i] = *signatures[i];
+    variant->nsignatures = n;
+    return HVD_OK;
+}
+
+/* The number, from 1, of an equal variant, which is added if there is none;
+ * 0: out of memory. */
+int hvd__proposal_variant(struct hvd__proposal *p, uint64_t fingerprint,
+                          int status, const char *text)
+{
+    struct hvd__variant *grown;
+
+    for (int i = 0; i < p->nvariants; i++) {
+        const struct hvd__variant *v = &p->variants[i];
+        if (v->status == status && v->fingerprint == fingerprint &&
+            (!text || strcmp(v->text, text) == 0))
+            return i + 1;
+    }
+    grown =
+        realloc(p->variants, (size_t)(p->nvariants + 1) * sizeof *p->variants);
+    if (!grown)
+        return 0;
+    p->variants = grown;
+    grown[p->nvariants] =
+        (struct hvd__variant){.fingerprint = fingerprint, .status = status};
+    if (text && !(grown[p->nvariants].text = strdup(text)))
+        return 0;
+    return ++p->nvariants;
+}
+
+int hvd__proposal_take_numbers(struct hvd__proposal *p, int nranks, int rank,
+                               const int64_t *numbers, int n)
+{
+    size_t total = (size_t)nranks * (size_t)n;
+
+    if (n == 0)
+        return HVD_OK;
+    if (!p->numbers) {
+        p->numbers = calloc(total, sizeof *p->numbers);
+        if (!p->numbers)
+            return hvd__fail_memory(total * sizeof *p->numbers);
+        p->nnumbers = n;
+    }
+    /* Others have others only if all differ: it will fail. */
+    if (p->nnumbers == n)
+        memcpy(p->numbers + rank * n, numbers, (size_t)n * sizeof *numbers);
+    return HVD_OK;
+}

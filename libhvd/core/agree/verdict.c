@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/agree/verdict.h"
+
+#include <stdlib.h>
+
+#include "base/status.h"
+
+/* What a variant asks for that the first does not; a group shows the member
+ * that differs. */
+static const char *describe(const struct hvd__proposal *p,
+                            const struct hvd__variant *v, char *text,
+                            size_t size)
+{
+    const struct hvd__variant *first = &p->variants[0];
+    struct hvd__text out = hvd__text_at(text, size);
+    char signature[256];
+    int i = 0, other = 0;
+
+    if (v->nsignatures == 1)
+        return hvd__signature_print(&v->signatures[0], text, size);
+    /* The first member in which any two variants differ. */
+    for (int k = 1; k < p->nvariants; k++) {
+        int same = 0;
+        while (same < first->nsignatures && same < p->variants[k].nsignatures &&
+               hvd__signature_equal(&first->signatures[same],
+                                    &p->variants[k].signatures[same]))
+            same++;
+        if (k == 1 || same < other)
+            other = same;
+    }
+    i = other;
+    hvd__text_add(&out, "a group of %d", v->nsignatures);
+    if (i < v->nsignatures)
+        hvd__text_add(&out, ", whose number %d is %s", i,
+                      hvd__signature_print(&v->signatures[i], signature,
+                                           sizeof signature));
+    return text;
+}
+
+void hvd__verdict_differing(struct hvd__text *out,
+                            const struct hvd__proposal *p, const int *world,
+                            int nranks, bool refused)
+{
+    char variant[320];
+
+    hvd__text_add(out, refused ? " was refused on " : " differs: ");
+    for (int i = 0, first = 1; i < p->nvariants; i++) {
+        const struct hvd__variant *v = &p->variants[i];
+
+        if (refused && v->status == HVD_OK)
+            continue;
+        hvd__text_add(out, first ? "" : "; ");
+        first = 0;
+        hvd__text_add_ranks(out, world, p->of, nranks, i + 1);
+        hvd__text_add(out, ": %s",
+                      refused ? v->text
+                              : describe(p, v, variant, sizeof variant));
+    }
+    if (!refused)
+        hvd__text_add(out, "; all ranks must submit the same");
+}
+
+int hvd__verdict_missing(struct hvd__text *out, const struct hvd__proposal *p,
+                         const int *world, int nranks, const int *gone,
+                         const char *why)
+{
+    int *missing = malloc((size_t)nranks * sizeof *missing);
+
+    if (!missing)
+        return hvd__fail_memory((size_t)nranks * sizeof *missing);
+    for (int rank = 0; rank < nranks; rank++)
+        missing[rank] = gone[rank] && p->of[rank] == 0;
+    hvd__text_add(out, " cannot complete: ");
+    hvd__text_add_ranks(out, world, missing, nranks, 1);
+    hvd__text_add(out, " %s", why);
+    free(missing);
+    return HVD_OK;
+}

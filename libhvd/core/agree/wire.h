@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wire.h - what ranks tell each other about requests, as bytes: pure, no I/O.
+ *
+ * A message is the id of a process set and a run of records. A member sends
+ * the set's coordinator
+ *
+ *     ANNOUNCE  key fingerprint priority numbers   I have submitted this
+ *     REFUSE    key status text                    I was refused this
+ *     DETAIL    key signatures                     ... and this is what it was
+ *     JOIN      restores                           I have no more data
+ *     LEAVE                                        I am leaving the set
+ *     BREAK     status text                        my world is broken
+ *
+ * and the coordinator sends all members, in one order that all follow,
+ *
+ *     BATCH     who joined, items       run these as one collective
+ *     FAIL      status text key ranks   fails on these ranks
+ *     JOINED    rank                    all have joined, this rank last
+ *     CLOSE                             all members have left
+ *     BREAK     status text             the world is broken
+ *
+ *     TUNE      bytes                   direct allreduces up to so many
+ *     OPEN      epoch counts            requests may go by order again, if
+ *                                       each has said only so much
+ *
+ * and one member alone
+ *
+ *     QUERY     key                     what did you submit?
+ *
+ * and all members each other
+ *
+ *     POST      marks cut cells         what I have submitted, in my order
+ *     FAREWELL                          the last that I say
+ *
+ * A key is the fingerprint of a name, a number is what only this rank knows:
+ * its rows. Numbers have fixed widths and this machine's byte order: the
+ * ranks of a world run on machines of one kind. A text is its length in 2
+ * bytes, then its bytes. docs/PROTOCOL.md has the layout.
+ */
+#ifndef HVD_CORE_WIRE_H
+#define HVD_CORE_WIRE_H
+
+#include "core/request/signature.h"
+
+enum hvd__record_type {
+    HVD__ANNOUNCE = 1,
+    HVD__REFUSE,
+    HVD__DETAIL,
+    HVD__JOIN,
+    HVD__LEAVE,
+    HVD__BATCH,
+    HVD__FAIL,
+    HVD__JOINED,
+    HVD__CLOSE,
+    HVD__BREAK,
+    HVD__QUERY,
+    HVD__TUNE,
+    HVD__OPEN,
+    HVD__POST,
+    HVD__FAREWELL
+};
+
+/* Bytes being written. When memory runs out it stays failed. */
+struct hvd__writer {
+    unsigned char *data; /* owned; malloc'ed */
+    size_t bytes;
+    size_t capacity;
+    bool failed;
+};
+
+void hvd__write_type(struct hvd__writer *writer, enum hvd__record_type type);
+void hvd__write_int(struct hvd__writer *writer, int32_t value);
+void hvd__write_long(struct hvd__writer *writer, int64_t value);
+void hvd__write_key(struct hvd__writer *writer, uint64_t key);
+void hvd__write_bytes(struct hvd__writer *writer, const void *data,
+                      size_t bytes);
+void hvd__write_text(struct hvd__writer *writer, const char *text);
+void hvd__write_signature(struct hvd__writer *writer,
+                          const struct hvd__signature *signature);
+/* The set of the ranks r of nranks for which of[r] != 0. */
+void hvd__write_ranks(struct hvd__writer *writer, const int *of, int nranks);
+void hvd__writer_fini(struct hvd__writer *writer);
+
+/* Bytes being read. What does not fit, or is out of its range, makes it
+ * failed, and then everything reads as zero. */
+struct hvd__reader {
+    const unsigned char *data; /* borrowed */
+    size_t bytes;
+    size_t at;
+    bool failed;
+};
+
+bool hvd__reader_more(const struct hvd__reader *reader);
+enum hvd__record_type hvd__read_type(struct hvd__reader *reader);
+int32_t hvd__read_int(struct hvd__reader *reader);
+int64_t hvd__read_long(struct hvd__reader *reader);
+uint64_t hvd__read_key(struct hvd__reader *reader);
+/* How many of something follow, each of at least so many bytes: a number that
+ * does not fit into the rest is a failure. */
+int32_t hvd__read_count(struct hvd__reader *reader, size_t each);
+void hvd__read_bytes(struct hvd__reader *reader, void *data, size_t bytes);
+/* Into text of size bytes, NUL-terminated; longer ones, and a NUL within, are
+ * a failure. */
+void hvd__read_text(struct hvd__reader *reader, char *text, size_t size);
+void hvd__read_signature(struct hvd__reader *reader,
+                         struct hvd__signature *signature);
+/* of[r] becomes 1 for the ranks of the set, else 0; ranks beyond nranks are a
+ * failure. */
+void hvd__read_ranks(struct hvd__reader *reader, int nranks, int *of);
+
+#endif

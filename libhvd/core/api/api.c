@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api.c - the door: every collective call is a request that goes through
+ * submit() below. Follow one from here through
+ *
+ *     request.c      can this be at all?
+ *     ledger.c       in flight from now on, under its name
+ *     progress.c     whoever waits moves the rest
+ *     announce.c     announced to the first member of its process set, and
+ *     coordinator.c  agreed on by all, with
+ *     fuse.c         its neighbours in the same batch
+ *     execute.c      carried out in one of the lanes,
+ *     stage.c        packed, and moved by an algorithm of transport/algo
+ *     complete.c     status, callback, waiter
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "core/api/quick.h"
+#include "core/api/refuse.h"
+#include "core/api/submit.h"
+#include "core/request/compress.h"
+#include "core/request/names.h"
+#include "core/run/complete.h"
+
+/* ------------------------------------------------------------------- submit */
+
+/* What messages call a request or a group: "allreduce 'x'". */
+static void add_what(struct hvd__text *out, const char *what, const char *name)
+{
+    hvd__text_add(out, "%s ", what);
+    if (name && name[0])
+        hvd__text_add_name(out, name);
+    else
+        hvd__text_add(out, "without a name");
+}
+
+/* The last error is about this request: say so. */
+static int blame(const hvd_request *request, const char *name, int status)
+{
+    const char *kind = hvd_kind_name(request->kind);
+    char text[HVD_MAX_NAME + 48];
+    struct hvd__text out = hvd__text_at(text, sizeof text);
+
+    add_what(&out, kind ? kind : "request", name);
+    return hvd__fail(status, "%s: %s", text, hvd_last_error());
+}
+
+/* Tell the other members that this unit was refused, so that they do not
+ * wait for it. unit is taken; the last error stays. */
+static int refuse(struct hvd__world *world, struct hvd__unit *unit, int status)
+{
+    /* Joins do not meet by their number: nobody waits for this one. */
+    if (unit->entries[0].signature.kind == HVD_JOIN) {
+        hvd__unit_free(unit);
+        return status;
+    }
+    hvd__count(&world->metrics.refused, 1);
+    unit->status = status;
+    unit->message = strdup(hvd_last_error());
+    if (!unit->message) {
+        hvd__unit_free(unit);
+        return hvd__fail_memory(1);
+    }
+    hvd__ledger_refuse(&world->ledger, unit);
+    hvd__progress_wake(world);
+    return status;
+}
+
+void hvd__refuse(const char *name, int status)
+{
+    int world_status;
+    struct hvd__world *world = hvd__world_get(&world_status);
+    struct hvd__unit *unit = world ? hvd__unit_new(1) : NULL;
+
+    if (!unit)
+        return;
+    unit->set = hvd__world_set(world, 0);
+    snprintf(unit->name, sizeof unit->name, "%s", name);
+    refuse(world, unit, status);
+}
+
+bool hvd__checks_consistency(void)
+{
+    int status;
+    const struct hvd__world *world = hvd__world_get(&status);
+
+    return world && world->settings.consistency_check;
+}
+
+/* The set that a request is for, of which we must be a member; NULL or not, it
+ * is to be given back. */
+static int find_set(struct hvd__world *world, const hvd_request *request,
+                    struct hvd__set **set)
+{
+    char text[160];
+
+    *set = hvd__world_set(world, request->process_set);
+    if (!*set)
+        return hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
+                         (int)request->process_set);
+    if (!hvd__set_has_us(*set))
+        return hvd__fail(HVD_ERR_PROCESS_SET, "rank %d is not a member of %s",
+                         world->transport->rank,
+                         hvd__set_print(*set, text, sizeof text));
+    return HVD_OK;
+}
+
+/* Codes are made now: their sizes are announced. */
+static int encode(const hvd_request *request, struct hvd__entry *entry)
+{
+    const struct hvd__signature *s = &entry->signature;
+
+    if (!hvd__compression_encodes(s->compression))
+        return HVD_OK;
+    return hvd__compress_encode(s->compression, request->process_set,
+                                entry->unit->name, entry->input, entry->count,
+                                s->prescale, &entry->own_input, &entry->rows);
+}
+
+static int check(const hvd_request *request, const struct hvd__set *set,
+                 struct hvd__entry *entry)
+{
+    entry->callback = request->callback;
+    entry->callback_context = request->callback_context;
+    return hvd__request_check(request, set, entry);
+}
+
+/* What was checked is part of its unit. */
+static int add(const hvd_request *request, struct hvd__entry *entry)
+{
+    struct hvd__unit *unit = entry->unit;
+
+    HVD_TRY(encode(request, entry));
+    unit->fingerprint =
+        hvd__signature_fingerprint(unit->fingerprint, &entry->signature);
+    if (request->priority > unit->priority)
+        unit->priority = request->priority;
+    return HVD_OK;
+}
+
+/* The number of a request, more or less. */
+static int64_t number_of(const struct hvd__world *world)
+{
+    return atomic_load_explicit(&world->ledger.nentered, memory_order_relaxed);
+}
+
+/* The unit's time begins. A timeline wants to know it exactly. */
+static void begin(const struct hvd__world *world, struct hvd__unit *unit)
+{
+    hvd__unit_begin(unit, hvd__scribe_listens(&world->scribe),
+                    number_of(world));
+}
+
+/* bytes: of the name, which may be one of the library's own. */
+static int submit_to(struct hvd__world *world, struct hvd__set *set,
+                     const hvd_request *request, const char *name, size_t bytes,
+                     hvd_handle *handle)
+{
+    struct hvd__unit *unit;
+    int64_t submitted_ns = 0;
+    int status;
+
+    if (request->kind == HVD_JOIN) {
+        name = HVD__JOIN_NAME;
+        bytes = sizeof HVD__JOIN_NAME - 1;
+    }
+    unit = hvd__ledger_spare(&world->ledger);
+    if (!unit)
+        return hvd__fail_memory(sizeof *unit);
+    unit->set = set;
+    unit->priority = request->priority;
+    memcpy(unit->name, name, bytes);
+    unit->name[bytes] = '\0';
+    status = check(request, set, &unit->entries[0]);
+    begin(world, unit);
+    if (status < 0)
+        blame(request, name, status);
+    else
+        status = add(request, &unit->entries[0]);
+    if (status == HVD_OK) {
+        hvd__unit_remember(unit, request, bytes);
+        submitted_ns = unit->submitted_ns;
+        status = hvd__progress_submit(world, unit, handle);
+    }
+    if (status < 0)
+        return refuse(world, unit, status);
+    hvd__watch_doing(world->watch, request->kind, name, bytes, submitted_ns);
+    return HVD_OK;
+}
+
+static int submit(struct hvd__world *world, const hvd_request *request,
+                  const char *name, size_t bytes, hvd_handle *handle)
+{
+    struct hvd__set *set;
+    int status = find_set(world, request, &set);
+
+    if (status < 0)
+        blame(request, name, status);
+    else
+        status = submit_to(world, set, request, name, bytes, handle);
+    hvd__world_put_set(set);
+    return status;
+}
+
+/* If the request is like one before: whether it is; then *status is its. */
+static bool submit_again(struct hvd__world *world, const hvd_request *request,
+                         const char *name, hvd_handle *handle, int *status)
+{
+    struct hvd__again again = {.request = request,
+                               .name = name,
+                               .handle = handle,
+                               .timed = hvd__scribe_listens(&world->scribe)};
+
+    *status = hvd__progress_resubmit(world, &again);
+    if (again.unit && *status < 0)
+        refuse(world, again.unit, *status);
+    else if (again.unit)
+        hvd__watch_doing(world->watch, request->kind, name, strlen(name),
+                         again.submitted_ns);
+    hvd__world_put_set(again.refused_by);
+    return again.unit != NULL;
+}
+
+int hvd__submit(const hvd_request *request, hvd_handle *handle)
+{
+    const char *name = request->name ? request->name : "";
+    int bytes, status;
+    struct hvd__world *world = hvd__world_get(&status);
+
+    if (!world)
+        return status;
+    if (hvd__spares_may_recall(&world->ledger.spares, number_of(world)) &&
+        submit_again(world, request, name, handle, &status))
+        return status;
+    bytes = hvd__request_check_name(name);
+    if (bytes < 0)
+        return bytes;
+    return submit(world, request, name, (size_t)bytes, handle);
+}
+
+int hvd_submit(const hvd_request *given, hvd_handle *handle)
+{
+    hvd_request request;
+    int status;
+
+    if (!hvd__world_get(&status))
+        return status;
+    HVD_TRY(hvd__request_copy(given, &request));
+    hvd__request_distrust(&request);
+    return hvd__submit(&request, handle);
+}
+
+int hvd__submit_gradient(const hvd_request *request, hvd_handle *handle)
+{
+    hvd_request ours = *request;
+
+    ours.flags |= HVD__OF_STRATEGY;
+    return hvd__submit(&ours, handle);
+}
+
+/* ------------------------------------------------------------------- groups */
+
+static int blame_member(const char *group, const char *label, int status)
+{
+    char text[2 * HVD_MAX_NAME + 64];
+    struct hvd__text out = hvd__text_at(text, sizeof text);
+
+    add_what(&out, "group", group);
+    return hvd__fail(status, "%s, member '%s': %s", text, label,
+                     hvd_last_error());
+}
+
+/* What a member must not be, beside what no request must be. taken: the names
+ * of those before. */
+static int check_as_member(const hvd_request *request, struct hvd__unit *unit,
+                           int i, struct hvd__names *taken)
+{
+    if (request->kind == HVD_JOIN)
+        return hvd__fail(HVD_ERR_UNSUPPORTED, "a join is no member of a group");
+    if (request->process_set != unit->set->id)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "it is for process set %d, the first member for %d",
+                         (int)request->process_set, (int)unit->set->id);
+    if (request->name && request->name[0] &&
+        !hvd__names_add(taken, unit->entries[i].label))
+        return hvd__fail(HVD_ERR_DUPLICATE, "another member has that name");
+    return check(request, unit->set, &unit->entries[i]);
+}
+
+/* What is submitted as one. */
+struct group {
+    const char *name;                   /* borrowed; NULL: by order */
+    const hvd_request *const *requests; /* [n], borrowed */
+    int32_t n;
+    bool trusted; /* the requests are of our own making */
+};
+
+static int add_member(const struct group *group, struct hvd__unit *unit, int i,
+                      struct hvd__names *taken)
+{
+    struct hvd__entry *entry = &unit->entries[i];
+    char label[HVD_MAX_NAME + 32];
+    hvd_request request;
+    int status;
+
+    HVD_TRY(hvd__request_copy(group->requests[i], &request));
+    if (!group->trusted)
+        hvd__request_distrust(&request);
+    if (request.name)
+        HVD_TRY(hvd__request_check_name(request.name));
+    if (request.name && request.name[0])
+        snprintf(label, sizeof label, "%s", request.name);
+    else
+        snprintf(label, sizeof label, "%d of %d", i, unit->nentries);
+    entry->label = strdup(label);
+    if (!entry->label)
+        return hvd__fail_memory(sizeof label);
+    status = check_as_member(&request, unit, i, taken);
+    if (status < 0)
+        return blame_member(group->name, label, status);
+    return add(&request, entry);
+}
+
+static int add_members(const struct group *group, struct hvd__unit *unit)
+{
+    struct hvd__names taken;
+    int status = hvd__names_init(&taken, (size_t)unit->nentries);
+
+    for (int i = 0; i < unit->nentries && status == HVD_OK; i++)
+        status = add_member(group, unit, i, &taken);
+    hvd__names_fini(&taken);
+    return status;
+}
+
+static int submit_group_to(struct hvd__world *world, struct hvd__set *set,
+                           const struct group *group, int32_t priority,
+                           hvd_handle *handles)
+{
+    struct hvd__unit *unit = hvd__unit_new(group->n);
+    int status;
+
+    if (!unit)
+        return hvd__fail_memory((size_t)group->n * sizeof *unit->entries);
+    unit->set = set;
+    unit->priority = priority;
+    hvd__unit_begin(unit, true, 0);
+    if (group->name)
+        strcpy(unit->name, group->name);
+    status = add_members(group, unit);
+    if (status == HVD_OK) {
+        hvd__watch_doing(world->watch, HVD__GROUP, unit->name,
+                         strlen(unit->name), unit->submitted_ns);
+        status = hvd__progress_submit(world, unit, handles);
+    }
+    if (status < 0)
+        return refuse(world, unit, status);
+    return HVD_OK;
+}
+
+static int submit_group(struct hvd__world *world, const struct group *group,
+                        hvd_handle *handles)
+{
+    hvd_request first;
+    struct hvd__set *set;
+    int status;
+
+    for (int32_t i = 0; i < group->n; i++)
+        if (!group->requests[i])
+            return hvd__fail(HVD_ERR_ARGUMENT, "member %d of a group is NULL",
+                             (int)i);
+    HVD_TRY(hvd__request_copy(group->requests[0], &first));
+    status = find_set(world, &first, &set);
+    if (status < 0)
+        hvd__fail(status, "group: %s", hvd_last_error());
+    else
+        status = submit_group_to(world, set, group, first.priority, handles);
+    hvd__world_put_set(set);
+    return status;
+}
+
+static int check_group(const struct group *group, hvd_handle *handles)
+{
+    int status;
+    struct hvd__world *world = hvd__world_get(&status);
+
+    if (!world)
+        return status;
+    if (group->n < 1 || !group->requests)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "a group of %d requests: there must be one",
+                         (int)group->n);
+    if (group->name)
+        HVD_TRY(hvd__request_check_name(group->name));
+    return submit_group(world, group, handles);
+}
+
+int hvd_submit_group(const char *name, const hvd_request *const *requests,
+                     int32_t n, hvd_handle *handles)
+{
+    const struct group group = {name, requests, n, false};
+
+    return check_group(&group, handles);
+}
+
+int hvd__submit_group(const char *name, const hvd_request *const *requests,
+                      int32_t n, hvd_handle *handles)
+{
+    const struct group group = {name, requests, n, true};
+
+    return check_group(&group, handles);
+}
+
+/* ------------------------------------------------------------ wait and poll */
+
+static bool is_done(const void *context)
+{
+    const struct hvd__entry *entry = context;
+
+    return atomic_load_explicit(&entry->done, memory_order_acquire);
+}
+
+static int no_waiting_here(void)
+{
+    return hvd__fail(HVD_ERR_ARGUMENT,
+                     "a callback must not wait: submit and return");
+}
+
+/* What the result looks like; own memory goes to the caller. */
+static void hand_over(struct hvd__entry *entry, hvd_tensor *output)
+{
+    const struct hvd__signature *s = &entry->signature;
+
+    output->dtype = s->dtype;
+    output->ndim = s->ndim;
+    memcpy(output->shape, s->shape, sizeof output->shape);
+    if (hvd__kind_has(s->kind, HVD__HAS_ROWS))
+        output->shape[0] = entry->out_rows;
+    output->data = entry->output;
+    entry->own_output = NULL;
+}
+
+int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
+{
+    struct hvd__entry *entry;
+    int status;
+
+    if (hvd__in_callback())
+        return no_waiting_here();
+    status = hvd__ledger_claim(&world->ledger, handle, output != NULL, &entry);
+    if (status < 0)
+        return status;
+    if (!entry)
+        return HVD_OK;
+    if (status == 0) {
+        int64_t since = hvd__now_ns();
+
+        hvd__progress_until(world, is_done, entry, 0);
+        hvd__count(&world->metrics.blocked_ns, hvd__now_ns() - since);
+        hvd__ledger_release(&world->ledger, entry);
+    }
+    status = entry->status;
+    if (status < 0)
+        hvd__fail_text(status,
+                       entry->message ? entry->message : hvd_strerror(status));
+    else if (output)
+        hand_over(entry, output);
+    hvd__ledger_give(&world->ledger, entry);
+    return status;
+}
+
+int hvd_wait(hvd_handle handle)
+{
+    int status;
+    struct hvd__world *world = hvd__world_get(&status);
+
+    return world ? hvd__wait(world, handle, NULL) : status;
+}
+
+int hvd_wait_output(hvd_handle handle, hvd_tensor *output)
+{
+    int status;
+    struct hvd__world *world = hvd__world_get(&status);
+    uint32_t size = output ? output->size : 0;
+    hvd_tensor whole = {0};
+
+    if (!world)
+        return status;
+    if (!output || size < sizeof whole)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "output is %s: set its size to sizeof(hvd_tensor)",
+                         output ? "of an unknown version" : "NULL");
+    status = hvd__wait(world, handle, &whole);
+    memset(output, 0, size);
+    memcpy(output, &whole, sizeof whole);
+    output->size = size;
+    return status;
+}
+
+int hvd_poll(hvd_handle handle)
+{
+    int status;
+    struct hvd__world *world = hvd__world_get(&status);
+
+    if (!world)
+        return status;
+    status = hvd__ledger_poll(&world->ledger, handle);
+    if (status != 0 || hvd__in_callback())
+        return status;
+    hvd__progress_once(world);
+    return hvd__ledger_poll(&world->ledger, handle);
+}
+
+int hvd__run(const hvd_request *request, const char *name, hvd_tensor *output)
+{
+    hvd_handle handle = 0;
+    int status;
+    struct hvd__world *world = hvd__world_get(&status);
+
+    if (!world)
+        return status;
+    if (hvd__in_callback())
+        return no_waiting_here();
+    if (!name && !output && hvd__quick_run(world, request, &handle))
+        return handle == 0 ? HVD_OK : hvd__wait(world, handle, NULL);
+    HVD_TRY(submit(world, request, name ? name : "", name ? strlen(name) : 0,
+                   &handle));
+    return hvd__wait(world, handle, output);
+}

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * process_sets.c - making and removing process sets.
+ *
+ * Both are collectives of the world, made of others: every rank gathers what
+ * every rank asks for (an operation of the library's own, so its ranks may
+ * differ in anything) and judges it, all alike. If all ask for the same, each
+ * rank makes its part, and a second gather tells whether all could; nobody
+ * uses a set before everybody has it.
+ *
+ * All ranks see the same sequence of changes, so ids and the tags of sets
+ * need no agreement: the next id, the lowest free tags.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "core/api/submit.h"
+
+/* What a rank asks for. */
+struct wish {
+    int32_t status; /* negative: it is in itself mistaken */
+    int32_t remove; /* of this id; -1: make one of these ranks */
+    int32_t nranks;
+    char message[256];
+    int32_t ranks[]; /* ascending */
+};
+
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+
+static size_t wish_bytes(int32_t nranks)
+{
+    return sizeof(struct wish) + (size_t)nranks * sizeof(int32_t);
+}
+
+static struct wish *wish_new(int32_t nranks)
+{
+    struct wish *wish = calloc(1, wish_bytes(nranks));
+
+    if (!wish)
+        return NULL;
+    wish->remove = -1;
+    wish->nranks = nranks;
+    return wish;
+}
+
+static void mistaken(struct wish *wish)
+{
+    snprintf(wish->message, sizeof wish->message, "%s", hvd_last_error());
+}
+
+/* ------------------------------------------------------- gathering wishes */
+
+/* All ranks' wishes, in their order; *all is for hvd_free. */
+static int gather(const struct wish *mine, hvd_tensor *all)
+{
+    int64_t bytes = (int64_t)wish_bytes(mine->nranks);
+    hvd_request request;
+
+    *all = (hvd_tensor){.size = sizeof *all};
+    hvd__fill(&request, HVD_ALLGATHER, mine, NULL, &bytes, HVD_UINT8);
+    return hvd__run(&request, HVD__SETS_NAME, all);
+}
+
+static const struct wish *next_wish(const struct wish *wish)
+{
+    return (const struct wish *)(const void *)((const char *)wish +
+                                               wish_bytes(wish->nranks));
+}
+
+static bool same_wish(const struct wish *a, const struct wish *b)
+{
+    return a->remove == b->remove && a->nranks == b->nranks &&
+           memcmp(a->ranks, b->ranks, (size_t)a->nranks * sizeof *a->ranks) ==
+               0;
+}
+
+static void describe(struct hvd__text *out, const struct wish *wish)
+{
+    if (wish->remove >= 0) {
+        hvd__text_add(out, "remove process set %d", (int)wish->remove);
+        return;
+    }
+    hvd__text_add(out, "add ranks");
+    for (int32_t i = 0; i < wish->nranks; i++)
+        hvd__text_add(out, "%s%d", i ? "," : " ", (int)wish->ranks[i]);
+}
+
+static int differ(const struct wish *first, const struct wish *other, int rank)
+{
+    char text[HVD__MESSAGE_MAX];
+    struct hvd__text out = hvd__text_at(text, sizeof text);
+
+    hvd__text_add(&out, "process sets differ: rank 0: ");
+    describe(&out, first);
+    hvd__text_add(&out, "; rank %d: ", rank);
+    describe(&out, other);
+    hvd__text_add(&out, "; all ranks must make the same changes in the same "
+                        "order");
+    return hvd__fail_text(HVD_ERR_MISMATCH, text);
+}
+
+/* The verdict on all wishes, the same on every rank. */
+static int judge(const struct wish *first, int size)
+{
+    const struct wish *wish = first;
+
+    for (int rank = 0; rank < size; rank++, wish = next_wish(wish))
+        if (wish->status < 0)
+            return hvd__fail(wish->status, "rank %d: %s", rank, wish->message);
+    wish = first;
+    for (int rank = 0; rank < size; rank++, wish = next_wish(wish))
+        if (!same_wish(first, wish))
+            return differ(first, wish, rank);
+    return HVD_OK;
+}
+
+/* Share a wish, or how it went (then it is ours alone), and get the verdict. */
+static int agree(const struct wish *mine, int size)
+{
+    hvd_tensor all;
+    int status = gather(mine, &all);
+
+    if (status == HVD_OK)
+        status = judge(all.data, size);
+    hvd_free(all.data);
+    return status;
+}
+
+/* The second gather: whether all could do their part. */
+static int all_done(int status, int size)
+{
+    struct wish *wish = wish_new(0);
+    int verdict;
+
+    if (!wish)
+        return hvd__fail_memory(sizeof *wish);
+    wish->status = status;
+    if (status < 0)
+        mistaken(wish);
+    verdict = agree(wish, size);
+    free(wish);
+    return verdict;
+}
+
+/* --------------------------------------------------------------- adding one */
+
+static int compare(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Sort the ranks; what is wrong with them. */
+static int check_ranks(struct wish *wish, int size)
+{
+    qsort(wish->ranks, (size_t)wish->nranks, sizeof *wish->ranks, compare);
+    if (wish->nranks < 1)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "a process set needs one rank or more; n is less, or "
+                         "the list is NULL");
+    for (int32_t i = 0; i < wish->nranks; i++) {
+        if (wish->ranks[i] < 0 || wish->ranks[i] >= size)
+            return hvd__fail(HVD_ERR_ARGUMENT,
+                             "rank %d of a process set is not one of the %d "
+                             "ranks",
+                             (int)wish->ranks[i], size);
+        if (i > 0 && wish->ranks[i] == wish->ranks[i - 1])
+            return hvd__fail(HVD_ERR_ARGUMENT,
+                             "rank %d is twice in a process set",
+                             (int)wish->ranks[i]);
+    }
+    return HVD_OK;
+}
+
+static bool has_ranks(const struct hvd__set *set, const struct wish *wish)
+{
+    if (set->team.size != wish->nranks)
+        return false;
+    for (int i = 0; i < set->team.size; i++)
+        if (set->ranks[i] != wish->ranks[i])
+            return false;
+    return true;
+}
+
+/* Only this file changes the table, one change at a time: it may read it. */
+static int check_new(const struct hvd__world *world, const struct wish *wish)
+{
+    for (int i = 0; i < world->nsets; i++)
+        if (has_ranks(world->sets[i], wish))
+            return hvd__fail(HVD_ERR_ARGUMENT,
+                             "process set %d consists of these ranks already",
+                             (int)world->sets[i]->id);
+    if (world->last_id == INT32_MAX)
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "this world has had 2^31 process sets, and ids are "
+                         "not used again: hvd_shutdown and hvd_init begin "
+                         "another");
+    return HVD_OK;
+}
+
+/* The lowest slot that no set has; negative: out of memory. */
+static int free_tags(const struct hvd__world *world)
+{
+    bool *taken = calloc((size_t)world->nsets + 1, sizeof *taken);
+    int slot = 0;
+
+    if (!taken)
+        return hvd__fail_memory((size_t)world->nsets + 1);
+    for (int i = 0; i < world->nsets; i++)
+        if (world->sets[i]->tag_slot < world->nsets)
+            taken[world->sets[i]->tag_slot] = true;
+    while (taken[slot])
+        slot++;
+    free(taken);
+    return slot;
+}
+
+/* Without its engine. */
+static int make_set(const struct hvd__world *world, const struct wish *wish,
+                    int32_t id, struct hvd__set **made)
+{
+    int slot = free_tags(world), *ranks;
+
+    HVD_TRY(slot);
+    ranks = malloc((size_t)wish->nranks * sizeof *ranks);
+    if (!ranks)
+        return hvd__fail_memory((size_t)wish->nranks * sizeof *ranks);
+    for (int32_t i = 0; i < wish->nranks; i++)
+        ranks[i] = wish->ranks[i];
+    *made = hvd__set_new(world->transport, id, ranks, wish->nranks, slot);
+    return *made ? HVD_OK : hvd__fail_memory(sizeof **made);
+}
+
+static int prepare(const struct hvd__world *world, struct hvd__set *set)
+{
+    int most = world->transport->ntags / HVD__SET_TAGS;
+
+    if (set->tag_slot >= most)
+        return hvd__fail(HVD_ERR_UNSUPPORTED,
+                         "MPI has tags for %d process sets at a time: remove "
+                         "some",
+                         most);
+    if (!hvd__set_has_us(set))
+        return HVD_OK;
+    return hvd__set_prepare(set, &world->settings, world->heap);
+}
+
+static int add(struct hvd__world *world, struct wish *wish)
+{
+    int size = world->transport->size;
+    struct hvd__set *set = NULL;
+    int32_t id;
+    int status = check_ranks(wish, size);
+
+    if (status == HVD_OK)
+        status = check_new(world, wish);
+    wish->status = status;
+    if (status < 0)
+        mistaken(wish);
+    HVD_TRY(agree(wish, size));
+    /* Used even if it comes to nothing, so that all ranks count alike. */
+    id = ++world->last_id;
+    status = make_set(world, wish, id, &set);
+    if (status == HVD_OK)
+        status = prepare(world, set);
+    /* In the table before others may speak of it. */
+    if (status == HVD_OK)
+        status = hvd__world_add_set(world, set);
+    if (status < 0) {
+        hvd__set_free(set);
+        set = NULL;
+    }
+    status = all_done(status, size);
+    if (status < 0 && set) {
+        hvd__set_retire(set);
+        hvd__world_remove_set(world, set);
+    }
+    HVD_TRY(status);
+    if (hvd__set_has_us(set))
+        hvd__world_move_set(world, set);
+    return id;
+}
+
+int hvd_add_process_set(const int32_t *ranks, int32_t n)
+{
+    int status;
+    struct hvd__world *world = hvd__world_get(&status);
+    struct wish *wish;
+
+    if (!world)
+        return status;
+    if (n > 0 && !ranks)
+        n = 0;
+    wish = wish_new(n < 0 ? 0 : n);
+    if (!wish)
+        return hvd__fail_memory(wish_bytes(n));
+    if (n > 0)
+        memcpy(wish->ranks, ranks, (size_t)n * sizeof *ranks);
+    pthread_mutex_lock(&changing);
+    status = add(world, wish);
+    pthread_mutex_unlock(&changing);
+    free(wish);
+    return status;
+}
+
+/* ------------------------------------------------------------- removing one */
+
+static bool is_closed(const void *context)
+{
+    const struct hvd__set *set = context;
+
+    return atomic_load(&set->closed);
+}
+
+struct ending {
+    const struct hvd__world *world;
+    const struct hvd__set *set;
+};
+
+static bool has_ended(const void *context)
+{
+    const struct ending *ending = context;
+
+    return is_closed(ending->set) || atomic_load(&ending->world->broken);
+}
+
+/* set: of this id; NULL: there is none. */
+static int check_removal(int32_t id, const struct hvd__set *set)
+{
+    if (id == 0)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "process set 0, all ranks, cannot be removed");
+    if (!set)
+        return hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
+                         (int)id);
+    return HVD_OK;
+}
+
+static int close_set(struct hvd__world *world, struct hvd__set *set)
+{
+    struct ending ending = {world, set};
+
+    if (hvd__set_has_us(set)) {
+        hvd__ledger_close(&world->ledger, set, HVD_ERR_PROCESS_SET,
+                          "the process set has been removed");
+        atomic_store(&set->leaving, true);
+        hvd__progress_until(world, has_ended, &ending, 0);
+        if (!is_closed(set))
+            return hvd__fail_text(world->break_status, world->break_message);
+        hvd__set_retire(set);
+    }
+    hvd__world_remove_set(world, set);
+    return HVD_OK;
+}
+
+/* set: of this id; NULL: there is none. */
+static int remove_set(struct hvd__world *world, int32_t id,
+                      struct hvd__set *set)
+{
+    struct wish *wish = wish_new(0);
+    int status;
+
+    if (!wish)
+        return hvd__fail_memory(sizeof *wish);
+    wish->remove = id < 0 ? INT32_MAX : id;
+    wish->status = check_removal(id, set);
+    if (wish->status < 0)
+        mistaken(wish);
+    status = agree(wish, world->transport->size);
+    free(wish);
+    HVD_TRY(status);
+    status = close_set(world, set);
+    return all_done(status, world->transport->size);
+}
+
+int hvd_remove_process_set(int32_t process_set)
+{
+    int status;
+    struct hvd__world *world = hvd__world_get(&status);
+    struct hvd__set *set;
+
+    if (!world)
+        return status;
+    pthread_mutex_lock(&changing);
+    set = hvd__world_set(world, process_set);
+    status = remove_set(world, process_set, set);
+    hvd__world_put_set(set);
+    pthread_mutex_unlock(&changing);
+    return status;
+}
+
+/* ------------------------------------------------------------------ questions
+ */
+
+/* A set, to be given back; NULL, and *status says why. */
+static struct hvd__set *look(int32_t id, int *status)
+{
+    struct hvd__world *world = hvd__world_get(status);
+    struct hvd__set *set = world ? hvd__world_set(world, id) : NULL;
+
+    if (world && !set)
+        *status = hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
+                            (int)id);
+    return set;
+}
+
+int hvd_process_set_rank(int32_t process_set)
+{
+    int status;
+    struct hvd__set *set = look(process_set, &status);
+    char text[160];
+
+    if (!set)
+        return status;
+    status = set->team.rank;
+    if (!hvd__set_has_us(set))
+        status = hvd__fail(HVD_ERR_PROCESS_SET, "rank %d is not a member of %s",
+                           set->team.transport->rank,
+                           hvd__set_print(set, text, sizeof text));
+    hvd__world_put_set(set);
+    return status;
+}
+
+int hvd_process_set_size(int32_t process_set)
+{
+    int status;
+    struct hvd__set *set = look(process_set, &status);
+
+    if (set)
+        status = set->team.size;
+    hvd__world_put_set(set);
+    return status;
+}
+
+int hvd_process_set_included(int32_t process_set)
+{
+    int status;
+    struct hvd__set *set = look(process_set, &status);
+
+    if (set)
+        status = hvd__set_has_us(set);
+    hvd__world_put_set(set);
+    return status;
+}
+
+int hvd_process_set_ids(int32_t *ids, int32_t n)
+{
+    int status, count;
+    struct hvd__world *world = hvd__world_get(&status);
+
+    if (!world)
+        return status;
+    if (n < 0 || (n > 0 && !ids))
+        return hvd__fail(HVD_ERR_ARGUMENT, "no room for ids: n is %d%s", (int)n,
+                         ids ? "" : ", ids is NULL");
+    hvd__mutex_lock(&world->ledger.lock);
+    count = world->nsets;
+    for (int i = 0; i < count && i < n; i++)
+        ids[i] = world->sets[i]->id;
+    hvd__mutex_unlock(&world->ledger.lock);
+    return count;
+}
+
+int hvd_number_of_process_sets(void)
+{
+    return hvd_process_set_ids(NULL, 0);
+}
+
+int hvd_process_set_ranks(int32_t process_set, int32_t *ranks, int32_t n)
+{
+    int status;
+    struct hvd__set *set = look(process_set, &status);
+
+    if (!set)
+        return status;
+    if (n < 0 || (n > 0 && !ranks))
+        status = hvd__fail(HVD_ERR_ARGUMENT, "no room for ranks: n is %d%s",
+                           (int)n, ranks ? "" : ", ranks is NULL");
+    else
+        status = set->team.size;
+    for (int i = 0; i < status && i < n; i++)
+        ranks[i] = set->ranks[i];
+    hvd__world_put_set(set);
+    return status;
+}
+
+/* ------------------------------------------------------------- from the start
+ */
+
+void hvd_options_init(hvd_options *options, size_t size)
+{
+    if (!options)
+        return;
+    memset(options, 0, size);
+    options->size = (uint32_t)size;
+}
+
+/* All ranks must give as many. */
+static int check_number(int32_t n)
+{
+    int32_t least = n, most = n, *numbers;
+    const int64_t one = 1;
+    hvd_tensor all = {.size = sizeof all};
+    hvd_request request;
+
+    hvd__fill(&request, HVD_ALLGATHER, &n, NULL, &one, HVD_INT32);
+    HVD_TRY(hvd__run(&request, HVD__SETS_NAME, &all));
+    numbers = all.data;
+    for (int64_t i = 0; i < all.shape[0]; i++) {
+        least = numbers[i] < least ? numbers[i] : least;
+        most = numbers[i] > most ? numbers[i] : most;
+    }
+    hvd_free(all.data);
+    if (least == most)
+        return HVD_OK;
+    return hvd__fail(HVD_ERR_MISMATCH,
+                     "process sets differ: rank %d starts with %d of them, "
+                     "others with %d to %d",
+                     hvd_rank(), (int)n, (int)least, (int)most);
+}
+
+static int add_first_sets(const hvd_options *options)
+{
+    const int32_t *ranks = options->process_set_ranks;
+
+    HVD_TRY(check_number(options->nprocess_sets));
+    for (int32_t i = 0; i < options->nprocess_sets; i++) {
+        int32_t n = options->process_set_sizes[i];
+
+        HVD_TRY(hvd_add_process_set(ranks, n));
+        ranks += n > 0 ? n : 0;
+    }
+    return HVD_OK;
+}
+
+int hvd_init_with(const hvd_options *options)
+{
+    int status;
+
+    if (!options || options->size < sizeof *options)
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "the options are %s: fill them with hvd_options_init "
+                         "first",
+                         options ? "of no size" : "NULL");
+    if (options->nprocess_sets < 0 ||
+        (options->nprocess_sets > 0 &&
+         (!options->process_set_sizes || !options->process_set_ranks)))
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "the options have %d process sets, but no array of "
+                         "their sizes and ranks",
+                         (int)options->nprocess_sets);
+    if (hvd_is_initialized())
+        return options->nprocess_sets > 0
+                   ? hvd__fail(HVD_ERR_ARGUMENT,
+                               "the library is initialised already: add "
+                               "process sets with hvd_add_process_set")
+                   : HVD_OK;
+    HVD_TRY(hvd_init());
+    status = add_first_sets(options);
+    if (status < 0) {
+        char text[HVD__MESSAGE_MAX];
+
+        snprintf(text, sizeof text, "%s", hvd_last_error());
+        hvd_shutdown();
+        return hvd__fail_text(status, text);
+    }
+    return HVD_OK;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/api/quick.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "core/agree/express_parts.h"
+#include "core/request/fingerprint.h"
+#include "core/run/complete.h"
+
+/* How far it got. */
+enum quick { NOT_POSTED, POSTED, DONE };
+
+/*
+ * Looking for the others: first some ten microseconds without giving up the
+ * core, for whoever else wants it may keep it for milliseconds; then giving
+ * way, for that may be the one waited for. If it was, as among ranks that
+ * share a core against all expectation, looking is a waste of its time, and is
+ * done less from then on; at length only now and then.
+ */
+enum { LOOKS = 1000, LOOKS_YIELDING = 100, TRY_AGAIN = 256 };
+#define SHORT_NS INT64_C(50000)
+
+/* A request on its way. */
+struct trip {
+    bool timed;
+    int pauses; /* that are left */
+    int yields;
+    int64_t since_ns; /* of the first yield; 0: none yet */
+};
+
+static struct trip begin(const struct hvd__world *world, struct hvd__express *x,
+                         const struct hvd__entry *entry)
+{
+    struct trip trip = {.timed = hvd__request_is_timed(x->nquick, entry->bytes),
+                        .yields = LOOKS_YIELDING};
+
+    if (x->nquick++ % TRY_AGAIN == 0)
+        x->pauses = LOOKS;
+    if (world->progress.may_spin)
+        trip.pauses = x->pauses;
+    return trip;
+}
+
+/* Between two looks; false: no more. */
+static bool pause_between(struct trip *trip)
+{
+    if (trip->pauses > 0) {
+        trip->pauses--;
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#else
+        atomic_signal_fence(memory_order_seq_cst);
+#endif
+        return true;
+    }
+    if (trip->since_ns == 0)
+        trip->since_ns = hvd__now_ns();
+    sched_yield();
+    return trip->yields-- > 0;
+}
+
+/* It is over: what it took. Were the others there soon after this rank had
+ * given way? */
+static void end(struct hvd__express *x, const struct trip *trip,
+                const struct hvd__entry *entry)
+{
+    int64_t yielded_ns = 0;
+
+    if (trip->since_ns > 0)
+        yielded_ns = hvd__now_ns() - trip->since_ns;
+    if (trip->since_ns > 0 && yielded_ns < SHORT_NS)
+        x->pauses /= 4;
+    if (trip->timed)
+        x->quick_ns = hvd__now_ns() - entry->unit->submitted_ns;
+    else if (yielded_ns > x->quick_ns)
+        x->quick_ns = yielded_ns;
+}
+
+static enum quick quick_in_place(struct hvd__set *set, struct hvd__entry *entry,
+                                 struct trip *trip)
+{
+    struct hvd__express *x = &set->express;
+
+    hvd__express_begin_share(set, entry, x->decided++);
+    while (!hvd__express_reduce_share(set))
+        continue;
+    hvd__express_consume(set);
+    while (hvd__express_least_reduced(set) < entry->mark)
+        if (!pause_between(trip))
+            return POSTED;
+    x->unfinished = NULL;
+    x->unfinished_tail = &x->unfinished;
+    return DONE;
+}
+
+static enum quick post_and_look(struct hvd__world *world, struct hvd__set *set,
+                                struct hvd__unit *unit, struct trip *trip)
+{
+    struct hvd__express *x = &set->express;
+    struct hvd__entry *entry = &unit->entries[0];
+    enum hvd__verdict verdict;
+
+    if (!hvd__express_post_unit(world, set, unit))
+        return NOT_POSTED;
+    while ((verdict = hvd__express_compare(set)) == HVD__UNKNOWN &&
+           pause_between(trip))
+        continue;
+    if (verdict != HVD__AGREED)
+        return POSTED;
+    if (hvd__express_run_here(world, set, entry, x->decided)) {
+        x->decided++;
+        hvd__express_consume(set);
+        return DONE;
+    }
+    if (!hvd__express_goes_in_place(world, set, entry, x->decided))
+        return POSTED;
+    return quick_in_place(set, entry, trip);
+}
+
+/* Whether there is a chance, by what the request is. */
+static bool may_be_quick(const hvd_request *request)
+{
+    switch (request->kind) {
+    case HVD_BARRIER:
+    case HVD_BROADCAST:
+    case HVD_ALLGATHER:
+    case HVD_GATHER: return request->capacity == 0;
+    case HVD_ALLREDUCE:
+    case HVD_REDUCE:
+        return request->op != HVD_ADASUM &&
+               request->compression == HVD_COMPRESSION_NONE;
+    case HVD_ALLTOALL:
+    case HVD_REDUCESCATTER:
+        return request->output && !request->splits && request->capacity == 0;
+    default: return false;
+    }
+}
+
+/* What the check has allocated, for a way that was not taken. */
+static void forget(struct hvd__entry *entry)
+{
+    free(entry->own_input);
+    free(entry->scratch);
+    entry->own_input = entry->scratch = NULL;
+}
+
+/* The request is on its way; since when, exactly if that matters. */
+static void depart(struct hvd__world *world, struct hvd__unit *unit,
+                   uint64_t number, bool timed)
+{
+    const struct hvd__entry *entry = &unit->entries[0];
+
+    unit->submitted_ns = timed ? hvd__now_ns() : hvd__coarse_ns();
+    unit->fingerprint =
+        hvd__signature_fingerprint(unit->fingerprint, &entry->signature);
+    hvd__watch_quick(world->watch, entry->signature.kind, number,
+                     unit->submitted_ns);
+}
+
+/* The unit is given to the books; its request goes the usual way from here.
+ * Without memory for that nothing can go on. */
+static void adopt(struct hvd__world *world, struct hvd__unit *unit,
+                  uint64_t number, bool posted, hvd_handle *handle)
+{
+    int status = hvd__ledger_adopt(&world->ledger, unit, number, handle);
+
+    world->spare = NULL;
+    if (status < 0) {
+        hvd__world_break(world, status, hvd_last_error());
+        *handle = -1; /* of nothing: to wait for it is an error */
+        return;
+    }
+    if (!posted)
+        hvd__express_submit(&unit->set->express, unit);
+}
+
+/* With the role of the driver. */
+static bool run(struct hvd__world *world, struct hvd__set *set,
+                const hvd_request *request, hvd_handle *handle)
+{
+    struct hvd__unit *unit = world->spare;
+    struct hvd__entry *entry;
+    struct trip trip;
+    uint64_t number;
+    enum quick done;
+
+    if (!hvd__express_is_free(&set->express))
+        return false;
+    if (!unit)
+        unit = world->spare = hvd__ledger_spare(&world->ledger);
+    if (!unit)
+        return false;
+    hvd__unit_reset(unit);
+    unit->set = set;
+    unit->priority = request->priority;
+    entry = &unit->entries[0];
+    /* What is wrong will be said on the usual way. */
+    if (hvd__request_check(request, set, entry) < 0) {
+        forget(entry);
+        return false;
+    }
+    if (!hvd__ledger_number(&world->ledger, unit, &number)) {
+        forget(entry);
+        return false;
+    }
+    trip = begin(world, &set->express, entry);
+    depart(world, unit, number, trip.timed);
+    done = post_and_look(world, set, unit, &trip);
+    if (done == DONE) {
+        end(&set->express, &trip, entry);
+        hvd__complete_quick(world, entry, set->express.quick_ns);
+        forget(entry);
+    } else {
+        unit->timed = true;
+        unit->since_ns = trip.timed      ? unit->submitted_ns
+                         : trip.since_ns ? trip.since_ns
+                                         : hvd__now_ns();
+        adopt(world, unit, number, done == POSTED, handle);
+    }
+    return true;
+}
+
+/* set: NULL: there is no such set. */
+static bool run_if_free(struct hvd__world *world, struct hvd__set *set,
+                        const hvd_request *request, hvd_handle *handle)
+{
+    bool ran;
+
+    if (!set || !hvd__set_has_us(set) || !hvd__progress_take(world))
+        return false;
+    ran = run(world, set, request, handle);
+    hvd__progress_give(world);
+    return ran;
+}
+
+bool hvd__quick_run(struct hvd__world *world, const hvd_request *request,
+                    hvd_handle *handle)
+{
+    struct hvd__set *set;
+    bool ran;
+
+    *handle = 0;
+    /* A timeline wants to know more than there is time for. */
+    if (!may_be_quick(request) || atomic_load(&world->broken) ||
+        atomic_load(&world->doom) < 0 || hvd__scribe_listens(&world->scribe))
+        return false;
+    set = hvd__world_set(world, request->process_set);
+    ran = run_if_free(world, set, request, handle);
+    hvd__world_put_set(set);
+    return ran;
+}

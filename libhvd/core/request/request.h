@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * request.h - requests of this rank, from hvd_submit to their end.
+ *
+ * What ranks agree on at once is a unit: a request, or a group of them. What
+ * is computed, waited for and completed is an entry: one request. A unit and
+ * its entries are one piece of memory, which goes when its last entry goes.
+ */
+#ifndef HVD_CORE_REQUEST_H
+#define HVD_CORE_REQUEST_H
+
+#include <stdatomic.h>
+
+#include "base/text.h"
+#include "core/request/fingerprint.h"
+#include "core/request/signature.h"
+
+struct hvd__set;
+struct hvd__unit;
+
+/* Names of unnamed requests begin with this, those of the library's own with
+ * the other; names of programs cannot, for they hold no control character. */
+enum { HVD__UNNAMED = '\1', HVD__OWN = '\2' };
+#define HVD__JOIN_NAME "\2join"
+#define HVD__SETS_NAME "\2process sets"
+
+/* Room for a name, or a mark and a number; and the NUL. */
+enum { HVD__NAME_SIZE = HVD_MAX_NAME + 1 };
+
+/* A cache line. Where many small requests are under way, their units come out
+ * of a slower cache one by one, and what is used together lies together. */
+enum { HVD__LINE = 64 };
+
+struct hvd__entry {
+    /* As submitted: copied, but for the buffers, borrowed until the end. The
+     * first line is all that most have. */
+    _Alignas(HVD__LINE) struct hvd__unit *unit;
+    const void *input;
+    void *output;   /* where the result goes */
+    int64_t count;  /* of the input's elements */
+    size_t bytes;   /* of the input */
+    int64_t rows;   /* of the input: what it carries, where it does */
+    int64_t beside; /* two more than the bytes that go with its cell; 0: not
+                       yet counted */
+    hvd_callback callback;
+    void *callback_context;
+
+    /* On its way. */
+    struct hvd__entry *next; /* in its batch */
+    int64_t started_ns;
+    int64_t done_ns;  /* 0: when it is completed */
+    int64_t *carried; /* owned; of each rank of the set; NULL: none */
+    int32_t batched;  /* entries in its batch */
+    bool packed;
+    bool shared; /* moved in shared memory */
+
+    /* At its end. done publishes status and message to the waiter. */
+    bool claimed; /* a thread waits for it */
+    atomic_bool done;
+    int status;
+    int32_t slot;  /* its handle's; -1: nobody waits */
+    char *message; /* owned; NULL: none */
+
+    /* On its way, but not on the shortest. */
+    int64_t packed_ns, moved_ns;
+    uint64_t mark;    /* of its cell, if it is reduced in place */
+    int64_t out_rows; /* of the output, where it has rows */
+
+    /* As submitted, of some. */
+    int64_t capacity;
+    int64_t *splits; /* owned; rows to each rank of the set; NULL: equal */
+    int64_t *counts; /* the caller's; may be NULL */
+    char *label;     /* owned: the name of a member of a group; else NULL */
+
+    /* Memory of its own; all owned. */
+    void *own_output; /* of hvd_malloc; handed over, or freed */
+    void *own_input;  /* a copy, or a code, of the caller's */
+    void *scratch;    /* where the result is made first, or an adasum's */
+
+    struct hvd__signature signature; /* ends with what is seldom used */
+};
+
+struct hvd__unit {
+    /* What it is; it stays so while it is spare (spares.h). */
+    _Alignas(HVD__LINE) struct hvd__set *set; /* borrowed */
+    uint64_t key;         /* fingerprint of the name; 0: not yet made */
+    uint64_t fingerprint; /* of all signatures */
+    int32_t priority;
+    int32_t place;       /* the spares': one more than where it is found again;
+                            0: nowhere */
+    bool spare;          /* likewise */
+    bool may_recur;      /* a request like given is this one again; then it
+                            owns nothing but what comes up on its way */
+    uint16_t name_bytes; /* likewise: of the name as given; 0: it is a number */
+    hvd_request given;   /* likewise; its pointers are only compared */
+
+    /* On its way. */
+    struct hvd__unit *next;            /* in the queue */
+    struct hvd__unit *earlier, *later; /* in the set's flight; or spare */
+    struct hvd__unit *chained;         /* there: of those with such keys */
+    int64_t submitted_ns; /* to a few milliseconds, unless it is timed */
+    bool timed;
+    int64_t since_ns;    /* from when its time counts; the driver's, once it is
+                            submitted */
+    int64_t decided_ns;  /* driver's; 0: not yet */
+    atomic_bool decided; /* all ranks agreed: it is run, or fails */
+
+    /* A unit that was refused is only announced, with this, and freed. */
+    int status;
+    char *message; /* owned */
+
+    int nposted;      /* entries that have a cell; driver's */
+    int nleft;        /* ... that are not yet completed; driver's */
+    atomic_int nrefs; /* entries not yet freed */
+    int nentries;
+    char name[HVD__NAME_SIZE];
+    struct hvd__entry entries[];
+};
+
+/*
+ * To read the clock takes a tenth of the time of a small request: of those,
+ * one in some is timed, and the next are taken to be like it. Which one, must
+ * not depend on what the program does every so many requests. number: of the
+ * request, in any order.
+ */
+static inline bool hvd__request_is_timed(uint64_t number, size_t bytes)
+{
+    enum { TIMED = 8, SMALL_BYTES = 16384 };
+
+    return bytes > SMALL_BYTES || hvd__mix(number) % TIMED == 0;
+}
+
+/* A unit of n empty entries; NULL: out of memory. */
+struct hvd__unit *hvd__unit_new(int n);
+/* One of a single entry as if it were new, its first use being over without
+ * a trace. */
+void hvd__unit_reset(struct hvd__unit *unit);
+/* The request that it is of was checked, and is known by what was given,
+ * unless something is done for it each time. bytes: of its name. */
+void hvd__unit_remember(struct hvd__unit *unit, const hvd_request *given,
+                        size_t bytes);
+/* Whether a request is what the unit is known by; and make it one again, its
+ * last use being over: what was found out about it still holds. */
+bool hvd__unit_is_like(const struct hvd__unit *unit, const hvd_request *request,
+                       const char *name);
+void hvd__unit_renew(struct hvd__unit *unit, const hvd_request *request);
+/* Its time begins, exactly if it is timed: in any case, or by its size and a
+ * number, in any order. */
+void hvd__unit_begin(struct hvd__unit *unit, bool timed, int64_t number);
+/* All its entries at once, which no one has yet seen. NULL is accepted. */
+void hvd__unit_free(struct hvd__unit *unit);
+/* The last one takes the unit with it. NULL is accepted. */
+void hvd__entry_free(struct hvd__entry *entry);
+/* What it owns is freed, and what its unit owns, if it was the last: that
+ * unit, still to be freed; else NULL. */
+struct hvd__unit *hvd__entry_fini(struct hvd__entry *entry);
+
+/* A gather of the library's own, which makes process sets: no metrics count it,
+ * and no timeline has it. */
+static inline bool hvd__entry_is_own(const struct hvd__entry *entry)
+{
+    return entry->signature.kind == HVD_ALLGATHER &&
+           entry->unit->name[0] == HVD__OWN;
+}
+
+/* The key under which every rank joins. */
+uint64_t hvd__join_key(void);
+
+/* A unit's name as people read it: 'name', or "unnamed operation 7". */
+void hvd__text_add_name(struct hvd__text *text, const char *name);
+
+/* How people call it: 'name', "unnamed operation 7", into text. */
+const char *hvd__entry_label(const struct hvd__entry *entry, char *text,
+                             size_t size);
+
+/* Copy what a program gave as a request, of whatever version: fields that it
+ * does not know have their defaults, fields that we do not know are refused
+ * unless zero. */
+int hvd__request_copy(const hvd_request *given, hvd_request *request);
+
+/* What a program gave must not have flags of our own: if it has, they are
+ * refused as unknown when it is checked, and told to the other ranks. */
+void hvd__request_distrust(hvd_request *request);
+
+/* Check the name, and tell its bytes; it is not announced if it is bad, since
+ * no other rank can have submitted it. */
+int hvd__request_check_name(const char *name);
+
+/*
+ * Check the rest, on a set, and fill the entry's first part, with all the
+ * memory that its way will need. A message says what is wrong, and not with
+ * which request.
+ */
+int hvd__request_check(const hvd_request *request, const struct hvd__set *set,
+                       struct hvd__entry *entry);
+
+#endif

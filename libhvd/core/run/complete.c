@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/run/complete.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "core/world/world.h"
+
+static _Thread_local bool in_callback;
+
+bool hvd__in_callback(void)
+{
+    return in_callback;
+}
+
+static void keep_message(struct hvd__entry *entry, const char *text)
+{
+    if (text == entry->message)
+        return;
+    /* If memory is short the waiter gets the short text instead. */
+    free(entry->message);
+    entry->message = text ? strdup(text) : NULL;
+}
+
+/* Whether it counts as the one before it does. */
+static bool is_like(const struct hvd__entry *entry,
+                    const struct hvd__entry *first)
+{
+    return !hvd__entry_is_own(entry) &&
+           entry->signature.kind == first->signature.kind &&
+           entry->unit->since_ns == first->unit->since_ns &&
+           entry->unit->decided_ns == first->unit->decided_ns &&
+           entry->started_ns == first->started_ns &&
+           entry->done_ns == first->done_ns;
+}
+
+/* For the metrics and the timeline: the first of a list of entries that are
+ * over with one status, and those after it that are like it. Returns the first
+ * that is not. */
+static const struct hvd__entry *record(struct hvd__world *world,
+                                       const struct hvd__entry *first)
+{
+    const struct hvd__unit *unit = first->unit;
+    const struct hvd__entry *entry = first->next;
+    const struct hvd__times times = {
+        .submitted_ns = unit->since_ns,
+        .decided_ns = unit->decided_ns,
+        .started_ns = first->started_ns,
+        .packed_ns = first->packed_ns,
+        .moved_ns = first->moved_ns,
+        .done_ns = first->done_ns ? first->done_ns : hvd__now_ns(),
+    };
+    size_t bytes = first->bytes;
+    int64_t n = 1;
+
+    if (hvd__entry_is_own(first))
+        return entry;
+    if (hvd__scribe_listens(&world->scribe))
+        hvd__scribe_record(&world->scribe, first, &times);
+    else
+        for (; entry && is_like(entry, first); entry = entry->next, n++)
+            bytes += entry->bytes;
+    hvd__metrics_completed(&world->metrics, first->signature.kind, n,
+                           (int64_t)bytes, first->status, &times);
+    return entry;
+}
+
+/* It is out of the books: tell everyone. */
+static void conclude(struct hvd__world *world, struct hvd__entry *entry)
+{
+    int status = entry->status;
+
+    if (hvd__log_hears(HVD__LOG_TRACE))
+        hvd__log(HVD__LOG_TRACE, "completed '%s': %s", entry->unit->name,
+                 entry->message ? entry->message : hvd_strerror(status));
+    if (entry->callback) {
+        if (status < 0)
+            hvd__fail_text(status, entry->message ? entry->message
+                                                  : hvd_strerror(status));
+        in_callback = true;
+        entry->callback(entry->callback_context, status);
+        in_callback = false;
+    }
+    hvd__ledger_finish(&world->ledger, entry);
+    hvd__world_signal(world);
+}
+
+void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
+                   int status, const char *text)
+{
+    entry->status = status;
+    keep_message(entry, text);
+    if (--entry->unit->nleft == 0)
+        hvd__ledger_remove(&world->ledger, entry->unit);
+    entry->next = NULL;
+    record(world, entry);
+    conclude(world, entry);
+}
+
+void hvd__complete_all(struct hvd__world *world, struct hvd__entry *entries)
+{
+    const struct hvd__entry *unrecorded = entries;
+
+    hvd__ledger_remove_all(&world->ledger, entries);
+    while (entries) {
+        struct hvd__entry *next = entries->next;
+
+        if (entries == unrecorded)
+            unrecorded = record(world, entries);
+        conclude(world, entries);
+        entries = next;
+    }
+}
+
+void hvd__complete_quick(struct hvd__world *world,
+                         const struct hvd__entry *entry, int64_t latency_ns)
+{
+    /* Of no matter when. */
+    const struct hvd__times times = {.submitted_ns = 1,
+                                     .done_ns = 1 + latency_ns};
+
+    hvd__count_alone(&world->metrics.batches, 1);
+    hvd__count_alone(&world->metrics.batched, 1);
+    hvd__metrics_completed(&world->metrics, entry->signature.kind, 1,
+                           (int64_t)entry->bytes, HVD_OK, &times);
+}
+
+void hvd__complete_unit(struct hvd__world *world, struct hvd__unit *unit,
+                        int status, const char *text)
+{
+    int left = unit->nleft;
+
+    /* The last one that is not done keeps the unit. */
+    for (int i = 0; left > 0; i++) {
+        char message[HVD__MESSAGE_MAX];
+        struct hvd__text out = hvd__text_at(message, sizeof message);
+
+        if (atomic_load(&unit->entries[i].done))
+            continue;
+        left--;
+        if (text[0] == ' ' || text[0] == ':')
+            hvd__text_add_name(&out, unit->name);
+        hvd__text_add(&out, "%s", text);
+        hvd__complete(world, &unit->entries[i], status, message);
+    }
+}
+
+/* ------------------------------------------------------ telling event loops */
+
+void hvd__world_signal(const struct hvd__world *world)
+{
+    int fd = atomic_load(&world->completion_fd);
+    uint64_t one = 1;
+
+    /* Full (2^64 - 2 of them unread) is readable too. */
+    if (fd >= 0 && write(fd, &one, sizeof one) < 0)
+        return;
+}
+
+int hvd_completion_fd(void)
+{
+    int status, fd, none = -1;
+    struct hvd__world *world = hvd__world_get(&status);
+
+    if (!world)
+        return status;
+    fd = atomic_load(&world->completion_fd);
+    if (fd >= 0)
+        return fd;
+    fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (fd < 0)
+        return hvd__fail(HVD_ERR_MEMORY, "eventfd: %s", strerror(errno));
+    if (atomic_compare_exchange_strong(&world->completion_fd, &none, fd))
+        return fd;
+    close(fd); /* another thread was faster */
+    return none;
+}

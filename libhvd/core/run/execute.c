@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * execute.c - batches and lanes.
+ *
+ * A batch is up to three collectives, its acts, one after the other: who gets
+ * how much (only an alltoall whose parts are not equal), the tensors
+ * themselves (stage.c says how), and a comparison of the results, if
+ * HVD_CONSISTENCY_CHECK asks for it.
+ *
+ * Batches of a set start in their order, one a free lane, and finish in any.
+ * Their number, which all members count alike, makes their tags. A batch does
+ * not start while one that is HVD__BATCH_WINDOW older is under way: they
+ * would have the same tags.
+ */
+#include "core/run/execute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "core/request/fingerprint.h"
+#include "core/run/complete.h"
+#include "core/run/stage.h"
+#include "core/world/world.h"
+
+static int lane_init(struct hvd__lane *lane, int nranks, size_t fusion_bytes)
+{
+    size_t n = (size_t)nranks;
+
+    HVD_TRY(hvd__workspace_init(&lane->workspace, nranks));
+    lane->world = calloc(n, sizeof *lane->world);
+    lane->members = calloc(n, sizeof *lane->members);
+    lane->shares = calloc(n, sizeof *lane->shares);
+    lane->counts = calloc(2 * n, sizeof *lane->counts);
+    if (!lane->world || !lane->members || !lane->shares || !lane->counts)
+        return hvd__fail_memory(2 * n * sizeof *lane->counts);
+    /* Untouched pages of it cost nothing. */
+    lane->fusion_bytes = fusion_bytes;
+    lane->fusion = malloc(fusion_bytes ? fusion_bytes : 1);
+    if (!lane->fusion)
+        return hvd__fail(HVD_ERR_MEMORY,
+                         "out of memory for fusion buffers of %zu bytes; "
+                         "set HVD_FUSION_THRESHOLD lower",
+                         fusion_bytes);
+    return HVD_OK;
+}
+
+int hvd__executor_init(struct hvd__executor *executor, int nranks,
+                       size_t fusion_threshold)
+{
+    executor->waiting_tail = &executor->waiting;
+    for (int i = 0; i < HVD__LANES; i++)
+        HVD_TRY(lane_init(&executor->lanes[i], nranks, fusion_threshold));
+    return HVD_OK;
+}
+
+static void batch_free(struct hvd__batch *batch)
+{
+    if (!batch)
+        return;
+    free(batch->absent);
+    free(batch);
+}
+
+void hvd__executor_fini(struct hvd__executor *executor)
+{
+    struct hvd__batch *batch;
+
+    while ((batch = executor->waiting)) {
+        executor->waiting = batch->next;
+        batch_free(batch);
+    }
+    for (int i = 0; i < HVD__LANES; i++) {
+        struct hvd__lane *lane = &executor->lanes[i];
+
+        batch_free(lane->batch);
+        free(lane->fusion);
+        free(lane->world);
+        free(lane->members);
+        free(lane->shares);
+        free(lane->counts);
+        free(lane->temporary);
+        free(lane->results);
+        hvd__workspace_fini(&lane->workspace);
+        *lane = (struct hvd__lane){0};
+    }
+}
+
+int hvd__execute(struct hvd__set *set, struct hvd__entry *entries,
+                 const int *absent, size_t direct_max)
+{
+    struct hvd__executor *executor = &set->executor;
+    struct hvd__batch *batch = calloc(1, sizeof *batch);
+    size_t bytes = (size_t)set->team.size * sizeof *absent;
+
+    if (!batch)
+        return hvd__fail_memory(sizeof *batch);
+    if (absent && !(batch->absent = malloc(bytes))) {
+        free(batch);
+        return hvd__fail_memory(bytes);
+    }
+    if (absent)
+        memcpy(batch->absent, absent, bytes);
+    batch->entries = entries;
+    batch->number = executor->nbatches++;
+    batch->direct_max = direct_max;
+    *executor->waiting_tail = batch;
+    executor->waiting_tail = &batch->next;
+    executor->nunfinished++;
+    return HVD_OK;
+}
+
+void hvd__execute_skip(struct hvd__set *set)
+{
+    set->executor.nbatches++;
+}
+
+/* --------------------------------------------------------------------- acts */
+
+/* Who takes part: all members, or those that have not joined. */
+static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    const int *absent = lane->batch->absent;
+    int n = 0;
+
+    lane->team = set->team;
+    if (!absent)
+        return;
+    lane->team.slate = NULL; /* they are for all members */
+    lane->team.hosts = NULL;
+    for (int rank = 0; rank < set->team.size; rank++) {
+        if (absent[rank])
+            continue;
+        if (rank == set->team.rank)
+            lane->team.rank = n;
+        lane->members[n] = rank;
+        lane->world[n++] = set->team.world[rank];
+    }
+    lane->team.world = lane->world;
+    lane->team.size = n;
+}
+
+/* Whether all members should end up with the same bytes. */
+static bool is_checked(const struct hvd__world *world,
+                       const struct hvd__lane *lane)
+{
+    hvd_kind kind = lane->batch->entries->signature.kind;
+
+    return world->settings.consistency_check && lane->team.size > 1 &&
+           (kind == HVD_ALLREDUCE || kind == HVD_BROADCAST ||
+            kind == HVD_ALLGATHER);
+}
+
+/* At least one. */
+static int count_entries(const struct hvd__entry *entry)
+{
+    int n = 1;
+
+    while ((entry = entry->next))
+        n++;
+    return n;
+}
+
+static uint64_t fingerprint_of(const struct hvd__entry *entry)
+{
+    size_t bytes = entry->bytes;
+
+    if (entry->signature.kind == HVD_ALLGATHER)
+        bytes = (size_t)entry->out_rows *
+                hvd__signature_row_bytes(&entry->signature);
+    /* An entry that failed by itself has no result to compare. */
+    return entry->status == HVD_OK && entry->output
+               ? hvd__fingerprint(1, entry->output, bytes)
+               : 0;
+}
+
+/* results[i * n + e]: what member i got for entry e. */
+static int check_in(struct hvd__lane *lane)
+{
+    struct hvd__collective *c = &lane->collective;
+    size_t n = (size_t)count_entries(lane->batch->entries);
+    size_t bytes = n * sizeof *lane->results;
+    uint64_t *mine;
+
+    lane->results = malloc((size_t)lane->team.size * bytes);
+    if (!lane->results)
+        return hvd__fail_memory((size_t)lane->team.size * bytes);
+    mine = lane->results + (size_t)lane->team.rank * n;
+    for (const struct hvd__entry *e = lane->batch->entries; e; e = e->next)
+        *mine++ = fingerprint_of(e);
+    c->motion = HVD__EXCHANGE;
+    for (int i = 0; i < lane->team.size; i++) {
+        c->to[i] = (struct hvd__parcel){
+            (unsigned char *)(lane->results + (size_t)lane->team.rank * n),
+            bytes};
+        c->from[i] = (struct hvd__parcel){
+            (unsigned char *)(lane->results + (size_t)i * n), bytes};
+    }
+    return HVD_OK;
+}
+
+/* Compare with the first member that has a result; the first that differs is
+ * named. All members see the same, and so all fail. */
+static void check_entry(const struct hvd__lane *lane, struct hvd__entry *entry,
+                        size_t n, size_t e)
+{
+    char text[HVD__MESSAGE_MAX], name[HVD_MAX_NAME + 32];
+    struct hvd__text out = hvd__text_at(text, sizeof text);
+    int first = -1;
+
+    for (int i = 0; i < lane->team.size; i++) {
+        uint64_t result = lane->results[(size_t)i * n + e];
+
+        if (result != 0 && first < 0)
+            first = i;
+        if (result == 0 || result == lane->results[(size_t)first * n + e])
+            continue;
+        hvd__text_add(&out,
+                      "%s: rank %d has other bytes in its result than rank "
+                      "%d",
+                      hvd__entry_label(entry, name, sizeof name),
+                      lane->team.world[i], lane->team.world[first]);
+        entry->status = HVD_ERR_INCONSISTENT;
+        free(entry->message);
+        entry->message = strdup(text);
+        return;
+    }
+}
+
+static void check_out(struct hvd__lane *lane)
+{
+    size_t n = (size_t)count_entries(lane->batch->entries), e = 0;
+
+    for (struct hvd__entry *entry = lane->batch->entries; entry;
+         entry = entry->next)
+        check_entry(lane, entry, n, e++);
+    free(lane->results);
+    lane->results = NULL;
+}
+
+/* The first act from this one on that the batch has; HVD__ACTS: none. */
+static enum hvd__act act_from(const struct hvd__world *world,
+                              const struct hvd__lane *lane, int act)
+{
+    const struct hvd__signature *s = &lane->batch->entries->signature;
+
+    if (act == HVD__ACT_COUNTS &&
+        (s->kind != HVD_ALLTOALL || !hvd__signature_varies(s)))
+        act++;
+    if (act == HVD__ACT_CHECK && !is_checked(world, lane))
+        act++;
+    return (enum hvd__act)act;
+}
+
+/* When the data was packed, and when it had moved: for a timeline alone. */
+static void stamp(const struct hvd__world *world, const struct hvd__lane *lane,
+                  bool moved)
+{
+    int64_t now;
+
+    if (!hvd__scribe_listens(&world->scribe))
+        return;
+    now = hvd__now_ns();
+    for (struct hvd__entry *e = lane->batch->entries; e; e = e->next)
+        if (moved) {
+            e->moved_ns = now;
+        } else {
+            e->packed_ns = now;
+            e->packed = lane->buffer != NULL;
+        }
+}
+
+static int start_act(const struct hvd__world *world, const struct hvd__set *set,
+                     struct hvd__lane *lane, enum hvd__act act)
+{
+    struct hvd__workspace *w = &lane->workspace;
+
+    lane->act = act;
+    lane->collective = (struct hvd__collective){
+        .tag =
+            set->first_tag +
+            (int)(lane->batch->number % HVD__BATCH_WINDOW) * HVD__BATCH_TAGS +
+            (int)act * HVD__COLLECTIVE_TAGS,
+        .team = &lane->team,
+        .direct_max = lane->batch->direct_max,
+        .same_order = world->settings.deterministic,
+        .workspace = w,
+        .to = w->parcels,
+        .from = w->parcels + set->team.size,
+    };
+    switch (act) {
+    case HVD__ACT_COUNTS: hvd__stage_counts(set, lane); break;
+    case HVD__ACT_MOVE:
+        HVD_TRY(hvd__stage_in(set, lane));
+        stamp(world, lane, false);
+        break;
+    default: HVD_TRY(check_in(lane));
+    }
+    hvd__collective_start(&lane->collective);
+    return HVD_OK;
+}
+
+/* -------------------------------------------------------------------- lanes */
+
+/* In the metrics, n requests of so many bytes that are begun together. */
+static void count_batch(struct hvd__metrics *metrics, int n, int64_t bytes)
+{
+    hvd__count_alone(&metrics->batches, n > 0);
+    hvd__count_alone(&metrics->batched, n);
+    hvd__count_alone(&metrics->fused, n > 1);
+    hvd__count_alone(&metrics->fused_bytes, n > 1 ? bytes : 0);
+}
+
+static int start(struct hvd__world *world, struct hvd__set *set,
+                 struct hvd__lane *lane, struct hvd__batch *batch)
+{
+    struct hvd__entry *e = batch->entries;
+    int64_t now = hvd__now_ns();
+    int n = count_entries(e), nown = 0;
+    int64_t bytes = 0;
+
+    lane->batch = batch;
+    do {
+        e->started_ns = now;
+        e->batched = n;
+        e->shared = set->team.slate != NULL && !batch->absent;
+        bytes += (int64_t)e->bytes;
+        nown += hvd__entry_is_own(e);
+    } while ((e = e->next));
+    count_batch(&world->metrics, n - nown, bytes);
+    choose_team(set, lane);
+    hvd__log(HVD__LOG_TRACE, "set %d batch %lld: %d of %s and on", (int)set->id,
+             (long long)batch->number, n, batch->entries->unit->name);
+    return start_act(world, set, lane, act_from(world, lane, HVD__ACT_COUNTS));
+}
+
+static void finish(struct hvd__world *world, struct hvd__set *set,
+                   struct hvd__lane *lane)
+{
+    struct hvd__entry *entry = lane->batch->entries;
+
+    for (const struct hvd__entry *e = entry; e; e = e->next)
+        set->executor.bytes_done += (int64_t)e->bytes;
+    batch_free(lane->batch);
+    lane->batch = NULL;
+    set->executor.nunfinished--;
+    while (entry) {
+        struct hvd__entry *next = entry->next;
+
+        hvd__complete(world, entry, entry->status, entry->message);
+        entry = next;
+    }
+}
+
+/* The act is over: the next one, or the end. */
+static int go_on(struct hvd__world *world, struct hvd__set *set,
+                 struct hvd__lane *lane)
+{
+    enum hvd__act next;
+
+    hvd__count_alone(&world->metrics.computing_ns,
+                     lane->collective.computing_ns);
+    if (lane->act == HVD__ACT_MOVE) {
+        stamp(world, lane, true);
+        hvd__stage_out(set, lane);
+    } else if (lane->act == HVD__ACT_CHECK) {
+        check_out(lane);
+    }
+    next = act_from(world, lane, (int)lane->act + 1);
+    if (next != HVD__ACTS)
+        return start_act(world, set, lane, next);
+    finish(world, set, lane);
+    return HVD_OK;
+}
+
+static struct hvd__batch *next_waiting(const struct hvd__set *set,
+                                       struct hvd__executor *executor)
+{
+    struct hvd__batch *batch = executor->waiting;
+
+    if (!batch)
+        return NULL;
+    /* In shared memory turns follow each other, in one order. */
+    for (int i = 0; set->slate && i < HVD__LANES; i++)
+        if (executor->lanes[i].batch)
+            return NULL;
+    for (int i = 0; i < HVD__LANES; i++)
+        if (executor->lanes[i].batch &&
+            executor->lanes[i].batch->number + HVD__BATCH_WINDOW <=
+                batch->number)
+            return NULL;
+    executor->waiting = batch->next;
+    if (!executor->waiting)
+        executor->waiting_tail = &executor->waiting;
+    return batch;
+}
+
+int hvd__execute_step(struct hvd__world *world, struct hvd__set *set,
+                      bool *moved)
+{
+    struct hvd__executor *executor = &set->executor;
+
+    for (int i = 0; i < HVD__LANES; i++) {
+        struct hvd__lane *lane = &executor->lanes[i];
+        int done;
+
+        if (!lane->batch) {
+            struct hvd__batch *batch = next_waiting(set, executor);
+            if (!batch)
+                continue;
+            HVD_TRY(start(world, set, lane, batch));
+            *moved = true;
+        }
+        done = hvd__collective_step(&lane->collective, moved);
+        if (done < 0)
+            return done;
+        if (done) {
+            HVD_TRY(go_on(world, set, lane));
+            *moved = true;
+        }
+    }
+    return HVD_OK;
+}

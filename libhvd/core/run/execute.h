@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * execute.h - carrying out what was agreed: batches of requests, each as one
+ * collective or a few, in the order that all members of a set follow.
+ */
+#ifndef HVD_CORE_EXECUTE_H
+#define HVD_CORE_EXECUTE_H
+
+#include "core/request/request.h"
+#include "transport/algo/algo.h"
+
+struct hvd__set;
+struct hvd__world;
+
+/* Batches of a set that are under way at the same time. With two, one is
+ * packed or unpacked while the other travels. */
+enum { HVD__LANES = 2 };
+
+struct hvd__batch {
+    struct hvd__batch *next;
+    struct hvd__entry *entries; /* list by next, borrowed: in flight */
+    int64_t number;             /* from 0, the same on all members */
+    int *absent;                /* owned, [set size]: who has joined; NULL */
+    size_t direct_max;          /* of an allreduce by all to all */
+};
+
+/* The collectives that a batch may be, in their order. */
+enum hvd__act {
+    HVD__ACT_COUNTS, /* of an alltoall: who gets how much from whom */
+    HVD__ACT_MOVE,   /* the tensors */
+    HVD__ACT_CHECK,  /* fingerprints of the results, if all should be equal */
+    HVD__ACTS
+};
+
+/* What one batch needs while it is under way. */
+struct hvd__lane {
+    struct hvd__batch *batch; /* owned; NULL: the lane is free */
+    enum hvd__act act;
+    struct hvd__workspace workspace; /* owned */
+    unsigned char *fusion;           /* owned, of settings.fusion_threshold */
+    size_t fusion_bytes;
+    struct hvd__team team;     /* who takes part: the set, or some of it */
+    int *world;                /* owned, [set size]: ranks of such a team */
+    int *members;              /* owned, [set size]: ... their numbers in the
+                                  set */
+    struct hvd__slice *shares; /* owned, [set size] */
+    int64_t *counts;           /* owned, [2 * set size]: rows to and from */
+    unsigned char *buffer;     /* where the tensors of the batch lie together:
+                                  in fusion, in temporary; NULL: in place */
+    unsigned char *temporary;  /* owned; what is too large for fusion */
+    uint64_t *results;         /* owned; fingerprints, of all ranks */
+    struct hvd__collective collective;
+};
+
+struct hvd__executor {
+    struct hvd__lane lanes[HVD__LANES];
+    struct hvd__batch *waiting; /* owned list, oldest first */
+    struct hvd__batch **waiting_tail;
+    int64_t nbatches;   /* given so far: number of the next */
+    int nunfinished;    /* waiting or in a lane */
+    int64_t bytes_done; /* since somebody looked */
+};
+
+int hvd__executor_init(struct hvd__executor *executor, int nranks,
+                       size_t fusion_threshold);
+void hvd__executor_fini(struct hvd__executor *executor);
+
+/* All driver's. Run these entries, a list by next, after what was given
+ * before; absent, copied: members that take no part, or NULL. direct_max: as
+ * all members knew it when they agreed on the batch. */
+int hvd__execute(struct hvd__set *set, struct hvd__entry *entries,
+                 const int *absent, size_t direct_max);
+/* A batch that is the others' only. */
+void hvd__execute_skip(struct hvd__set *set);
+int hvd__execute_step(struct hvd__world *world, struct hvd__set *set,
+                      bool *moved);
+
+#endif

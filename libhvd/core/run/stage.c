@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stage.c - reductions and broadcasts. (Gathers and exchanges have a file of
+ * their own.)
+ *
+ * Each batch becomes one collective over the elements of all its tensors, in
+ * the order in which the decision names them. Where a tensor lies does not
+ * matter to the others, so each rank chooses by itself how to make one run of
+ * elements of several tensors:
+ *
+ *     one tensor, or neighbours in memory    nothing to do: used in place
+ *     anything else                          packed into the lane's fusion
+ *                                            buffer, and out of it after
+ *
+ * Gradients of a strategy are neighbours in memory by design. A compressed
+ * tensor is converted while it is packed; or not at all, if its way leads over
+ * several hosts by an algorithm that converts what goes between them. A
+ * reducescatter is packed share by share, so that what goes to one rank lies
+ * together; its result lies behind.
+ */
+#include "core/run/stage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "core/request/compress.h"
+#include "core/world/set.h"
+
+int hvd__stage_member(const struct hvd__lane *lane, int i)
+{
+    return lane->batch->absent ? lane->members[i] : i;
+}
+
+int hvd__stage_room(struct hvd__lane *lane, size_t bytes)
+{
+    lane->buffer = lane->fusion;
+    if (bytes <= lane->fusion_bytes)
+        return HVD_OK;
+    lane->temporary = malloc(bytes);
+    lane->buffer = lane->temporary;
+    if (lane->buffer)
+        return HVD_OK;
+    hvd__fail_memory(bytes);
+    return HVD_ERR_MEMORY;
+}
+
+/* ------------------------------------------------------------- reductions */
+
+/* From this one on, the first that has elements, or the last: what has none may
+ * lie anywhere, and nowhere. */
+static const struct hvd__entry *first_full(const struct hvd__entry *entry)
+{
+    while (entry->bytes == 0 && entry->next)
+        entry = entry->next;
+    return entry;
+}
+
+/* Whether the tensors follow each other in memory, inputs and outputs; either
+ * may be missing on some ranks. */
+static bool are_neighbours(const struct hvd__entry *entry)
+{
+    const struct hvd__entry *next;
+
+    for (entry = first_full(entry); entry->next; entry = next) {
+        next = first_full(entry->next);
+        if (next->bytes > 0 &&
+            ((entry->input &&
+              (const char *)entry->input + entry->bytes != next->input) ||
+             (entry->output &&
+              (char *)entry->output + entry->bytes != next->output)))
+            return false;
+    }
+    return true;
+}
+
+static hvd_dtype wire_of(const struct hvd__entry *entry)
+{
+    return hvd__compression_wire(entry->signature.compression,
+                                 entry->signature.dtype);
+}
+
+static void pack(unsigned char *to, const struct hvd__entry *entry,
+                 hvd_dtype wire)
+{
+    hvd_dtype dtype = entry->signature.dtype;
+
+    for (; entry; entry = entry->next) {
+        if (wire != dtype)
+            hvd__convert(wire, to, dtype, entry->input, entry->count, 1);
+        else if (entry->bytes > 0)
+            memcpy(to, entry->input, entry->bytes);
+        to += (size_t)entry->count * hvd__dtype_bytes(wire);
+    }
+}
+
+static void unpack(const unsigned char *from, const struct hvd__entry *entry,
+                   hvd_dtype wire)
+{
+    hvd_dtype dtype = entry->signature.dtype;
+
+    for (; entry; entry = entry->next) {
+        if (wire != dtype)
+            hvd__convert(dtype, entry->output, wire, from, entry->count, 1);
+        else if (entry->bytes > 0 && entry->output)
+            memcpy(entry->output, from, entry->bytes);
+        from += (size_t)entry->count * hvd__dtype_bytes(wire);
+    }
+}
+
+static int64_t count_all(const struct hvd__entry *entry)
+{
+    int64_t count = 0;
+
+    for (; entry; entry = entry->next)
+        count += entry->count;
+    return count;
+}
+
+static void describe_reduction(const struct hvd__set *set,
+                               struct hvd__lane *lane)
+{
+    const struct hvd__entry *first = lane->batch->entries;
+    const struct hvd__signature *s = &first->signature;
+
+    lane->collective.reduction = (struct hvd__reduction){
+        .dtype = s->dtype,
+        .op = s->op,
+        .prescale = s->prescale,
+        .postscale = s->postscale,
+        .divisor = s->flags & HVD_AVERAGE_CONTRIBUTORS ? lane->team.size
+                                                       : set->team.size,
+    };
+}
+
+static int reduce_in(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    const struct hvd__entry *first = lane->batch->entries;
+    struct hvd__collective *c = &lane->collective;
+
+    describe_reduction(set, lane);
+    c->motion = first->signature.kind == HVD_REDUCE ? HVD__REDUCE_TO_ROOT
+                                                    : HVD__REDUCE_TO_ALL;
+    c->count = count_all(first);
+    c->scratch = first->scratch;
+    c->wire = wire_of(first);
+    if (c->wire != first->signature.dtype) {
+        c->narrows = hvd__collective_can_narrow(c);
+        if (!c->narrows)
+            c->reduction.dtype = c->wire;
+    }
+    if (c->reduction.dtype == first->signature.dtype && are_neighbours(first)) {
+        c->input = first_full(first)->input;
+        c->output = first_full(first)->output;
+        return HVD_OK;
+    }
+    HVD_TRY(hvd__stage_room(lane, (size_t)c->count *
+                                      hvd__dtype_bytes(c->reduction.dtype)));
+    pack(lane->buffer, first, c->reduction.dtype);
+    c->input = c->output = lane->buffer;
+    return HVD_OK;
+}
+
+/* ---------------------------------------------------------- reducescatters */
+
+/* Elements of an entry that are a rank's of the set. */
+static struct hvd__slice share_of(const struct hvd__set *set,
+                                  const struct hvd__entry *entry, int rank)
+{
+    struct hvd__slice slice = hvd__slice_of(entry->rows, rank, set->team.size);
+    int64_t row = (int64_t)(hvd__signature_row_bytes(&entry->signature) /
+                            hvd__dtype_bytes(entry->signature.dtype));
+
+    return (struct hvd__slice){slice.start * row, slice.count * row};
+}
+
+static void pack_shares(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    unsigned char *to = lane->buffer;
+    int64_t start = 0;
+
+    for (int i = 0; i < lane->team.size; i++) {
+        int rank = hvd__stage_member(lane, i);
+
+        lane->shares[i].start = start;
+        for (const struct hvd__entry *e = lane->batch->entries; e;
+             e = e->next) {
+            size_t element = hvd__dtype_bytes(e->signature.dtype);
+            struct hvd__slice s = share_of(set, e, rank);
+
+            if (s.count > 0)
+                memcpy(to, (const char *)e->input + (size_t)s.start * element,
+                       (size_t)s.count * element);
+            to += (size_t)s.count * element;
+            start += s.count;
+        }
+        lane->shares[i].count = start - lane->shares[i].start;
+    }
+}
+
+static int reducescatter_in(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    struct hvd__entry *first = lane->batch->entries;
+    struct hvd__collective *c = &lane->collective;
+    size_t bytes =
+        (size_t)count_all(first) * hvd__dtype_bytes(first->signature.dtype);
+
+    describe_reduction(set, lane);
+    c->motion = HVD__REDUCE_TO_SHARES;
+    c->count = count_all(first);
+    c->shares = lane->shares;
+    for (struct hvd__entry *e = first; e; e = e->next)
+        e->out_rows =
+            hvd__slice_of(e->rows, set->team.rank, set->team.size).count;
+    if (!first->next) {
+        for (int i = 0; i < lane->team.size; i++)
+            lane->shares[i] = share_of(set, first, hvd__stage_member(lane, i));
+        c->input = first->input;
+        c->output = first->scratch ? first->scratch : first->output;
+        return HVD_OK;
+    }
+    HVD_TRY(hvd__stage_room(lane, 2 * bytes));
+    pack_shares(set, lane);
+    c->input = lane->buffer;
+    c->output = lane->buffer + bytes;
+    return HVD_OK;
+}
+
+static void reducescatter_out(const struct hvd__set *set,
+                              struct hvd__lane *lane)
+{
+    const struct hvd__entry *entry = lane->batch->entries;
+    const unsigned char *from = lane->collective.output;
+
+    if (from == entry->output)
+        return;
+    for (; entry; entry = entry->next) {
+        size_t bytes = (size_t)share_of(set, entry, set->team.rank).count *
+                       hvd__dtype_bytes(entry->signature.dtype);
+
+        if (bytes > 0)
+            memcpy(entry->output, from, bytes);
+        from += bytes;
+    }
+}
+
+/* -------------------------------------------------------------- broadcasts */
+
+static int broadcast_in(struct hvd__lane *lane)
+{
+    const struct hvd__entry *first = lane->batch->entries;
+    struct hvd__collective *c = &lane->collective;
+    unsigned char *to;
+    size_t bytes = 0;
+
+    for (const struct hvd__entry *e = first; e; e = e->next)
+        bytes += e->bytes;
+    c->motion = HVD__SEND_FROM_ROOT;
+    c->reduction = (struct hvd__reduction){.dtype = HVD_UINT8};
+    c->count = (int64_t)bytes;
+    c->output = first_full(first)->output;
+    if (are_neighbours(first))
+        return HVD_OK;
+    HVD_TRY(hvd__stage_room(lane, bytes));
+    c->output = to = lane->buffer;
+    if (lane->team.rank != c->root)
+        return HVD_OK;
+    for (const struct hvd__entry *e = first; e; e = e->next) {
+        if (e->bytes > 0)
+            memcpy(to, e->output, e->bytes);
+        to += e->bytes;
+    }
+    return HVD_OK;
+}
+
+static void broadcast_out(struct hvd__lane *lane)
+{
+    const unsigned char *from = lane->buffer;
+
+    if (lane->team.rank == lane->collective.root)
+        return;
+    for (const struct hvd__entry *e = lane->batch->entries; e; e = e->next) {
+        if (e->bytes > 0)
+            memcpy(e->output, from, e->bytes);
+        from += e->bytes;
+    }
+}
+
+/* ----------------------------------------------------------------- the door */
+
+int hvd__stage_in(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    const struct hvd__signature *s = &lane->batch->entries->signature;
+    struct hvd__collective *c = &lane->collective;
+
+    lane->buffer = NULL;
+    if (hvd__kind_has(s->kind, HVD__HAS_ROOT))
+        for (c->root = 0; lane->team.world[c->root] != s->root;)
+            c->root++;
+    switch (s->kind) {
+    case HVD_ALLREDUCE:
+    case HVD_REDUCE:
+        return hvd__compression_encodes(s->compression)
+                   ? hvd__stage_gather_in(set, lane)
+                   : reduce_in(set, lane);
+    case HVD_REDUCESCATTER: return reducescatter_in(set, lane);
+    case HVD_BROADCAST: return broadcast_in(lane);
+    default: return hvd__stage_gather_in(set, lane);
+    }
+}
+
+void hvd__stage_out(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    const struct hvd__signature *s = &lane->batch->entries->signature;
+
+    switch (s->kind) {
+    case HVD_ALLREDUCE:
+    case HVD_REDUCE:
+        if (hvd__compression_encodes(s->compression))
+            hvd__stage_gather_out(set, lane);
+        else if (lane->buffer)
+            unpack(lane->buffer, lane->batch->entries,
+                   lane->collective.reduction.dtype);
+        break;
+    case HVD_REDUCESCATTER: reducescatter_out(set, lane); break;
+    case HVD_BROADCAST:
+        if (lane->buffer)
+            broadcast_out(lane);
+        break;
+    default: hvd__stage_gather_out(set, lane);
+    }
+    free(lane->temporary);
+    lane->temporary = NULL;
+}

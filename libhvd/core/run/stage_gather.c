@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stage_gather.c - parcels from each rank to each: gathers, alltoall, and
+ * allreduces that travel as codes (everyone gets everyone's code).
+ *
+ *                 to rank r                    from rank r
+ *     allgather   all of the input             its rows, in the output
+ *     gather      all of the input, to root    its rows, on root
+ *     alltoall    the rows of split r          what it split off for us
+ *     codes       our code                     its code, in a temporary
+ *
+ * Several allgathers are fused: what comes from one rank lies together in the
+ * fusion buffer, and is dealt out at the end. A parcel to ourselves lies
+ * where the one from us belongs, if it can.
+ *
+ * If the caller's output turns out to be too small, the rows go to memory of
+ * ours: the others must not suffer, and the entry fails.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "core/request/compress.h"
+#include "core/run/stage.h"
+#include "core/world/set.h"
+
+/* Rows that rank r of the set contributes to a gather. */
+static int64_t rows_of(const struct hvd__entry *entry, int rank)
+{
+    return entry->carried ? entry->carried[rank] : entry->rows;
+}
+
+static bool is_too_small(const struct hvd__entry *entry, size_t bytes)
+{
+    size_t element = hvd__dtype_bytes(entry->signature.dtype);
+
+    return entry->output && hvd__signature_varies(&entry->signature) &&
+           bytes / element > (size_t)entry->capacity;
+}
+
+/* Memory for an output of rows rows; what the caller gave if it suffices. */
+static int make_output(struct hvd__entry *entry, int64_t rows,
+                       unsigned char **memory)
+{
+    size_t bytes = (size_t)rows * hvd__signature_row_bytes(&entry->signature);
+
+    entry->out_rows = rows;
+    *memory = entry->output;
+    if (entry->output && !is_too_small(entry, bytes))
+        return HVD_OK;
+    *memory = entry->own_output = hvd_malloc(bytes);
+    return *memory ? HVD_OK : HVD_ERR_MEMORY;
+}
+
+/* Its size is known now: does it suffice? Whose it is, if it is ours. */
+static void judge_output(struct hvd__entry *entry)
+{
+    char text[HVD__MESSAGE_MAX], name[HVD_MAX_NAME + 32];
+    struct hvd__text out = hvd__text_at(text, sizeof text);
+    size_t bytes =
+        (size_t)entry->out_rows * hvd__signature_row_bytes(&entry->signature);
+
+    if (!is_too_small(entry, bytes)) {
+        if (!entry->output)
+            entry->output = entry->own_output;
+        return;
+    }
+    hvd__text_add(&out, "%s: the output holds %lld elements, and %zu came",
+                  hvd__entry_label(entry, name, sizeof name),
+                  (long long)entry->capacity,
+                  bytes / hvd__dtype_bytes(entry->signature.dtype));
+    entry->status = HVD_ERR_ARGUMENT;
+    entry->message = strdup(text);
+}
+
+static void report_counts(const struct hvd__set *set, struct hvd__entry *entry,
+                          const int64_t *rows)
+{
+    for (int rank = 0; entry->counts && rank < set->team.size; rank++)
+        entry->counts[rank] = rows ? rows[rank] : rows_of(entry, rank);
+}
+
+/* ---------------------------------------------------------------- allgather */
+
+static bool receives(const struct hvd__set *set, const struct hvd__entry *entry)
+{
+    return entry->signature.kind != HVD_GATHER ||
+           entry->signature.root == set->team.world[set->team.rank];
+}
+
+static int64_t all_rows(const struct hvd__set *set,
+                        const struct hvd__entry *entry)
+{
+    int64_t rows = 0;
+
+    for (int rank = 0; rank < set->team.size; rank++)
+        rows += rows_of(entry, rank);
+    return rows;
+}
+
+static int gather_one(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    struct hvd__entry *entry = lane->batch->entries;
+    struct hvd__collective *c = &lane->collective;
+    size_t row = hvd__signature_row_bytes(&entry->signature);
+    unsigned char *out = NULL;
+    bool to_root = entry->signature.kind == HVD_GATHER;
+
+    if (receives(set, entry))
+        HVD_TRY(make_output(entry, all_rows(set, entry), &out));
+    for (int rank = 0; rank < set->team.size; rank++) {
+        size_t bytes = (size_t)rows_of(entry, rank) * row;
+
+        c->to[rank] = (struct hvd__parcel){0};
+        c->from[rank] = (struct hvd__parcel){0};
+        /* Sent, and not written to. */
+        if (!to_root || rank == c->root)
+            memcpy(&c->to[rank].data, &entry->input, sizeof entry->input);
+        if (c->to[rank].data)
+            c->to[rank].bytes = entry->bytes;
+        if (!receives(set, entry))
+            continue;
+        c->from[rank] = (struct hvd__parcel){out, bytes};
+        out += bytes;
+    }
+    return HVD_OK;
+}
+
+static int gather_fused(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    struct hvd__collective *c = &lane->collective;
+    unsigned char *at;
+    size_t bytes = 0;
+
+    for (struct hvd__entry *e = lane->batch->entries; e; e = e->next) {
+        unsigned char *out;
+        HVD_TRY(make_output(e, all_rows(set, e), &out));
+        bytes += (size_t)e->out_rows * hvd__signature_row_bytes(&e->signature);
+    }
+    HVD_TRY(hvd__stage_room(lane, bytes));
+    at = lane->buffer;
+    for (int rank = 0; rank < set->team.size; rank++) {
+        c->from[rank].data = at;
+        for (struct hvd__entry *e = lane->batch->entries; e; e = e->next) {
+            if (rank == set->team.rank && e->bytes > 0)
+                memcpy(at, e->input, e->bytes);
+            at += (size_t)rows_of(e, rank) *
+                  hvd__signature_row_bytes(&e->signature);
+        }
+        c->from[rank].bytes = (size_t)(at - c->from[rank].data);
+    }
+    for (int rank = 0; rank < set->team.size; rank++)
+        c->to[rank] = c->from[set->team.rank];
+    return HVD_OK;
+}
+
+static void gather_fused_out(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    const unsigned char *at = lane->buffer;
+
+    for (int rank = 0; rank < set->team.size; rank++)
+        for (struct hvd__entry *e = lane->batch->entries; e; e = e->next) {
+            size_t row = hvd__signature_row_bytes(&e->signature);
+            size_t bytes = (size_t)rows_of(e, rank) * row;
+            unsigned char *out = e->own_output ? e->own_output : e->output;
+            int64_t before = 0;
+
+            for (int r = 0; r < rank; r++)
+                before += rows_of(e, r);
+            if (bytes > 0)
+                memcpy(out + (size_t)before * row, at, bytes);
+            at += bytes;
+        }
+}
+
+/* A gathered average is of sparse rows: all of them, divided. */
+static void scale_gathered(const struct hvd__set *set, struct hvd__entry *entry)
+{
+    const struct hvd__signature *s = &entry->signature;
+    const void *data = entry->own_output ? entry->own_output : entry->output;
+    struct hvd__reduction reduction = {.dtype = s->dtype,
+                                       .op = HVD_AVERAGE,
+                                       .prescale = 1,
+                                       .postscale = 1,
+                                       .divisor = set->team.size};
+    size_t bytes = (size_t)entry->out_rows * hvd__signature_row_bytes(s);
+
+    if (s->op == HVD_AVERAGE && s->flags == HVD__SPARSE && data)
+        hvd__reduce(&reduction,
+                    entry->own_output ? entry->own_output : entry->output,
+                    &data, 1, (int64_t)(bytes / hvd__dtype_bytes(s->dtype)));
+}
+
+/* ----------------------------------------------------------------- alltoall */
+
+static int64_t split_of(const struct hvd__set *set,
+                        const struct hvd__entry *entry, int rank)
+{
+    return entry->splits ? entry->splits[rank] : entry->rows / set->team.size;
+}
+
+void hvd__stage_counts(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    const struct hvd__entry *entry = lane->batch->entries;
+    struct hvd__collective *c = &lane->collective;
+    int n = set->team.size;
+
+    c->motion = HVD__EXCHANGE;
+    for (int rank = 0; rank < n; rank++) {
+        lane->counts[rank] = split_of(set, entry, rank);
+        c->to[rank] = (struct hvd__parcel){(unsigned char *)&lane->counts[rank],
+                                           sizeof *lane->counts};
+        c->from[rank] = (struct hvd__parcel){
+            (unsigned char *)&lane->counts[n + rank], sizeof *lane->counts};
+    }
+}
+
+static int alltoall_in(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    struct hvd__entry *entry = lane->batch->entries;
+    struct hvd__collective *c = &lane->collective;
+    size_t row = hvd__signature_row_bytes(&entry->signature);
+    int n = set->team.size;
+    unsigned char *in, *out;
+    int64_t rows = 0;
+
+    memcpy(&in, &entry->input, sizeof in);
+    for (int rank = 0; rank < n; rank++) {
+        /* Equal parts need no asking. */
+        if (!hvd__signature_varies(&entry->signature))
+            lane->counts[n + rank] = split_of(set, entry, rank);
+        if (lane->counts[n + rank] < 0 ||
+            __builtin_add_overflow(rows, lane->counts[n + rank], &rows) ||
+            (row > 0 && (uint64_t)rows > (uint64_t)PTRDIFF_MAX / row))
+            return hvd__fail(HVD_ERR_MEMORY,
+                             "an alltoall brings more bytes than memory can "
+                             "hold");
+    }
+    HVD_TRY(make_output(entry, rows, &out));
+    for (int rank = 0; rank < n; rank++) {
+        size_t to = (size_t)split_of(set, entry, rank) * row;
+        size_t from = (size_t)lane->counts[n + rank] * row;
+
+        c->to[rank] = (struct hvd__parcel){in, to};
+        c->from[rank] = (struct hvd__parcel){out, from};
+        in += to;
+        out += from;
+    }
+    return HVD_OK;
+}
+
+/* -------------------------------------------------------------------- codes */
+
+static int codes_in(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    struct hvd__entry *entry = lane->batch->entries;
+    struct hvd__collective *c = &lane->collective;
+    int us = set->team.rank;
+    size_t bytes = 0;
+    unsigned char *at;
+
+    for (int i = 0; i < lane->team.size; i++)
+        bytes += (size_t)entry->carried[hvd__stage_member(lane, i)];
+    HVD_TRY(hvd__stage_room(lane, bytes));
+    at = lane->buffer;
+    for (int i = 0; i < lane->team.size; i++) {
+        int rank = hvd__stage_member(lane, i);
+
+        c->to[i] =
+            (struct hvd__parcel){entry->own_input, (size_t)entry->carried[us]};
+        c->from[i] = (struct hvd__parcel){at, (size_t)entry->carried[rank]};
+        at += c->from[i].bytes;
+    }
+    return HVD_OK;
+}
+
+static void codes_out(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    struct hvd__entry *entry = lane->batch->entries;
+    const struct hvd__signature *s = &entry->signature;
+    int divisor =
+        s->flags & HVD_AVERAGE_CONTRIBUTORS ? lane->team.size : set->team.size;
+    double factor =
+        s->postscale / (s->op == HVD_AVERAGE ? (double)divisor : 1.0);
+
+    if (entry->bytes > 0)
+        memset(entry->output, 0, entry->bytes);
+    for (int i = 0; i < lane->team.size && entry->status == HVD_OK; i++) {
+        const struct hvd__parcel *code = &lane->collective.from[i];
+
+        entry->status =
+            hvd__compress_add(s->compression, code->data, (int64_t)code->bytes,
+                              entry->output, entry->count);
+    }
+    if (entry->status < 0)
+        entry->message = strdup(hvd_last_error());
+    hvd__convert(s->dtype, entry->output, s->dtype, entry->output, entry->count,
+                 factor);
+}
+
+/* ----------------------------------------------------------------- the door */
+
+int hvd__stage_gather_in(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    lane->collective.motion = HVD__EXCHANGE;
+    switch (lane->batch->entries->signature.kind) {
+    case HVD_ALLREDUCE: return codes_in(set, lane);
+    case HVD_ALLTOALL: return alltoall_in(set, lane);
+    default:
+        return lane->batch->entries->next ? gather_fused(set, lane)
+                                          : gather_one(set, lane);
+    }
+}
+
+void hvd__stage_gather_out(const struct hvd__set *set, struct hvd__lane *lane)
+{
+    struct hvd__entry *first = lane->batch->entries;
+
+    if (first->signature.kind == HVD_ALLREDUCE) {
+        codes_out(set, lane);
+        return;
+    }
+    if (lane->buffer)
+        gather_fused_out(set, lane);
+    for (struct hvd__entry *e = first; e; e = e->next) {
+        report_counts(set, e,
+                      e->signature.kind == HVD_ALLTOALL
+                          ? lane->counts + set->team.size
+                          : NULL);
+        if (!receives(set, e))
+            continue;
+        scale_gathered(set, e);
+        judge_output(e);
+    }
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * settings.h - the environment variables of the library: one list, from which
+ * parsing, messages, hvd-info and the documentation's table come.
+ */
+#ifndef HVD_CORE_SETTINGS_H
+#define HVD_CORE_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/log.h"
+
+/* Room for a path or another text. */
+enum { HVD__SETTING_TEXT = 512 };
+
+/*
+ * X(variable, field, kind, default, fallback, its kind, meaning). A fallback
+ * is Horovod's name for the same, read if ours is not set; it may count in
+ * another unit. "" and the same kind: there is none.
+ */
+#define HVD__SETTINGS(X)                                                       \
+    X("HVD_FUSION_THRESHOLD", fusion_threshold, bytes, "64MB",                 \
+      "HOROVOD_FUSION_THRESHOLD", bytes,                                       \
+      "most bytes of tensors that are moved together; 0 fuses nothing")        \
+    X("HVD_HEARTBEAT_TIME", heartbeat_ns, duration, "10s", "", duration,       \
+      "a rank that gives no sign of life for so long is lost; 0: never")       \
+    X("HVD_START_TIME", start_ns, duration, "10m", "", duration,               \
+      "hvd_init fails if it takes so long, and names whom it misses; 0: it "   \
+      "waits for ever")                                                        \
+    X("HVD_STALL_CHECK_TIME", stall_check_ns, duration, "60s",                 \
+      "HOROVOD_STALL_CHECK_TIME_SECONDS", duration,                            \
+      "a request that waits so long for other ranks is reported; 0: never")    \
+    X("HVD_STALL_SHUTDOWN_TIME", stall_shutdown_ns, duration, "0",             \
+      "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", duration,                         \
+      "one that waits so long ends the job; 0: never")                         \
+    X("HVD_EXIT_GRACE_TIME", exit_grace_ns, duration, "5s", "", duration,      \
+      "a process still there so long after the end is ended; 0: it is left")   \
+    X("HVD_SHM_SIZE", shm_size, bytes, "1TB", "", bytes,                       \
+      "most bytes of shared memory that a rank takes; 0: none is used")        \
+    X("HVD_SHM_SMALL", shm_small, bytes, "16KB", "", bytes,                    \
+      "tensors up to so many bytes travel with what is said about them, in "   \
+      "shared memory between two ranks; of more ranks, smaller ones")          \
+    X("HVD_SHM_BLOCK", shm_block, bytes, "32KB", "", bytes,                    \
+      "larger ones that are not of hvd_malloc travel in blocks of so many")    \
+    X("HVD_EXPRESS", express, bool, "1", "", bool,                             \
+      "on one host, agree by the order of submission as long as it is the "    \
+      "same everywhere")                                                       \
+    X("HVD_CONSISTENCY_CHECK", consistency_check, bool, "0", "", bool,         \
+      "compare the results of all ranks after each allreduce, allgather and "  \
+      "broadcast")                                                             \
+    X("HVD_DETERMINISTIC", deterministic, bool, "0", "", bool,                 \
+      "the same bits from run to run, also on several hosts")                  \
+    X("HVD_KERNELS", kernels, text, "auto", "", text,                          \
+      "the instructions that arithmetic uses: auto, or what hvd-info lists")   \
+    X("HVD_TOPK_RATIO", topk_ratio, ratio, "0.01", "", ratio,                  \
+      "the part of the values that the compression topk sends")                \
+    X("HVD_AUTOTUNE", autotune, bool, "0", "HOROVOD_AUTOTUNE", bool,           \
+      "find the fusion threshold and the sizes of algorithms that move most "  \
+      "bytes a second")                                                        \
+    X("HVD_AUTOTUNE_LOG", autotune_log, text, "", "HOROVOD_AUTOTUNE_LOG",      \
+      text, "a CSV file for what was tried, and how it went")                  \
+    X("HVD_AUTOTUNE_FILE", autotune_file, text, "", "", text,                  \
+      "a file for what was found; if it is there, it counts, and nothing is "  \
+      "tried")                                                                 \
+    X("HVD_METRICS", metrics_file, text, "", "", text,                         \
+      "a file for metrics in the form of Prometheus; %r becomes the rank, "    \
+      "else only rank 0 writes it")                                            \
+    X("HVD_METRICS_INTERVAL", metrics_interval_ns, duration, "10s", "",        \
+      duration, "how often it is written, beside at the end")                  \
+    X("HVD_TIMELINE", timeline_file, text, "", "HOROVOD_TIMELINE", text,       \
+      "a file for what all ranks do when, as JSON for Perfetto")               \
+    X("HVD_LOG", log_level, level, "warning", "HOROVOD_LOG_LEVEL", level,      \
+      "what is written to stderr: error, warning, info, debug or trace")
+
+struct hvd__settings {
+    size_t fusion_threshold;
+    int64_t heartbeat_ns;
+    int64_t start_ns;
+    int64_t stall_check_ns;
+    int64_t stall_shutdown_ns;
+    int64_t exit_grace_ns;
+    size_t shm_size;
+    size_t shm_small;
+    size_t shm_block;
+    bool express;
+    bool consistency_check;
+    bool deterministic;
+    char kernels[HVD__SETTING_TEXT];
+    double topk_ratio;
+    bool autotune;
+    char autotune_log[HVD__SETTING_TEXT];
+    char autotune_file[HVD__SETTING_TEXT];
+    char metrics_file[HVD__SETTING_TEXT];
+    int64_t metrics_interval_ns;
+    char timeline_file[HVD__SETTING_TEXT];
+    enum hvd__log_level log_level;
+};
+
+/* Read all of them; HVD_ERR_CONFIG names variable, value and what is
+ * accepted. Settings that are not set have their default, also on failure.
+ * The kernels are chosen at once: that is each process's own affair, for the
+ * results are the same. */
+int hvd__settings_read(struct hvd__settings *settings);
+
+/* One setting, as a person reads it. Texts are valid during the call. */
+typedef void hvd__setting_visitor(void *context, const char *variable,
+                                  const char *value, const char *origin,
+                                  const char *meaning);
+
+/* All of them in the order of the list: value as it was given, origin
+ * "default" or the variable it is from. */
+void hvd__settings_each(hvd__setting_visitor *visit, void *context);
+
+/* A variable of the environment that begins with HVD_ and that nobody knows,
+ * with the name that is most like it, as one line into text; false: there is
+ * none. */
+bool hvd__settings_stray(char *text, size_t size);
+
+/* A number of bytes: digits, then nothing, B, or K, M, G, T with or without
+ * B or iB, in any case, all powers of 1024. HVD_ERR_CONFIG without text. */
+int hvd__parse_bytes(const char *text, size_t *bytes);
+
+/* A time, not negative: a decimal number, then nothing (seconds), ns, us, ms,
+ * s, m (or min) or h. HVD_ERR_CONFIG without text. */
+int hvd__parse_duration(const char *text, int64_t *ns);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ledger.h - every request of this rank from hvd_submit until it has been
+ * waited for: who is in flight under which key, what is yet to be announced,
+ * whose handle is which. Any thread may call any of these; the ledger's lock
+ * is never held across anything that blocks or calls out.
+ */
+#ifndef HVD_CORE_LEDGER_H
+#define HVD_CORE_LEDGER_H
+
+#include "base/mutex.h"
+#include "core/request/request.h"
+#include "core/table/flight.h"
+#include "core/table/spares.h"
+
+struct hvd__metrics;
+
+struct hvd__slot {
+    struct hvd__entry *entry; /* owned; NULL: free */
+    uint32_t generation;      /* of the handle that is or was here */
+    int32_t next_free;        /* -1: none */
+};
+
+/* The part of the books that belongs to one process set. */
+struct hvd__book {
+    struct hvd__flight in_flight; /* borrowed until completion */
+    uint64_t nunnamed; /* unnamed units since the last join, refused ones
+                          included */
+    uint64_t njoins;   /* that are over */
+    bool joined;       /* nothing can be submitted until the join is over */
+    int status;        /* negative: why nothing can be submitted any more */
+    char *message;     /* owned: the same in full */
+};
+
+struct hvd__ledger {
+    struct hvd__mutex lock;  /* guards everything below, and the books */
+    struct hvd__unit *queue; /* not yet announced, oldest first */
+    struct hvd__unit **queue_tail;
+    struct hvd__slot *slots; /* owned */
+    int32_t nslots;
+    int32_t nfree;
+    int32_t first_free; /* -1: none */
+    /* Entries ever in flight or to be announced, and those of them that are
+     * over: two numbers, for each has one writer, who needs no locked
+     * instruction. The first is written under the lock, the second by the
+     * driver. */
+    atomic_int_fast64_t nentered, nover;
+    struct hvd__spares spares;
+    struct hvd__metrics *metrics; /* borrowed: where to count what is submitted;
+                                     NULL: nowhere */
+};
+
+/* A request that may have been submitted before. */
+struct hvd__again {
+    const hvd_request *request;
+    const char *name;
+    hvd_handle *handle; /* NULL: none is wanted */
+    bool timed;         /* whatever its size */
+    /* Out: */
+    struct hvd__unit *unit;
+    struct hvd__set *refused_by; /* the unit's, to be given back, if there is
+                                    one, and it could not be entered */
+    int64_t submitted_ns;
+};
+
+/* How many entries are in flight or to be announced: a hint, without the
+ * lock. */
+static inline int64_t hvd__ledger_busy(const struct hvd__ledger *ledger)
+{
+    /* In this order: what is over was entered before. */
+    int64_t nover = atomic_load(&ledger->nover);
+
+    return atomic_load(&ledger->nentered) - nover;
+}
+
+/* Frees entries that nobody waits for. */
+void hvd__book_fini(struct hvd__book *book);
+
+void hvd__ledger_init(struct hvd__ledger *ledger);
+/* Also frees entries that nobody waited for. */
+void hvd__ledger_fini(struct hvd__ledger *ledger);
+
+/* A unit of one empty entry; NULL: out of memory. */
+struct hvd__unit *hvd__ledger_spare(struct hvd__ledger *ledger);
+/* As hvd__entry_free, for the next. */
+void hvd__ledger_give(struct hvd__ledger *ledger, struct hvd__entry *entry);
+
+/*
+ * Enter a unit: its name, "" if it is unnamed, and its key are completed;
+ * handles are made if handles is not NULL; it is queued to be announced, or
+ * not, if *direct, and nothing is queued before it; else *direct becomes false
+ * (NULL: likewise).
+ * On success it is the ledger's. HVD_ERR_DUPLICATE, HVD_ERR_MEMORY,
+ * HVD_ERR_JOINED, or the status that the set's book was closed with.
+ */
+int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
+                       hvd_handle *handles, bool *direct);
+
+/* Enter a request that is like one before, without a look at it. If there is
+ * a unit of that one, and it is not used, it is the unit; else that is NULL,
+ * and nothing has happened. As hvd__ledger_submit; unless all is well the unit
+ * is the caller's. */
+int hvd__ledger_resubmit(struct hvd__ledger *ledger, struct hvd__again *again,
+                         bool *direct);
+
+/* For a unit without a name that is not entered yet, and may never be: it is
+ * submitted, and has its number and key, if nothing is in flight or waits to be
+ * announced. */
+bool hvd__ledger_number(struct hvd__ledger *ledger, struct hvd__unit *unit,
+                        uint64_t *number);
+/* Enter it after all, with a handle, not to be announced. */
+int hvd__ledger_adopt(struct hvd__ledger *ledger, struct hvd__unit *unit,
+                      uint64_t number, hvd_handle *handle);
+
+/* Queue a unit whose status says that it was refused; it is taken, and freed
+ * by who announces it. */
+void hvd__ledger_refuse(struct hvd__ledger *ledger, struct hvd__unit *unit);
+
+/* Refuse every later request of a set with this. The first reason stays. */
+void hvd__ledger_close(struct hvd__ledger *ledger, struct hvd__set *set,
+                       int status, const char *message);
+
+/* The whole queue, a list by next; each is in flight, or refused. */
+struct hvd__unit *hvd__ledger_take(struct hvd__ledger *ledger);
+
+/* The unit in flight under key; NULL if there is none. */
+struct hvd__unit *hvd__ledger_look(struct hvd__ledger *ledger,
+                                   struct hvd__set *set, uint64_t key);
+/* Any unit in flight, decided or not; NULL if there is none. */
+struct hvd__unit *hvd__ledger_any(struct hvd__ledger *ledger,
+                                  struct hvd__set *set);
+
+/* It is no longer in flight: its name may be submitted again. */
+void hvd__ledger_remove(struct hvd__ledger *ledger, struct hvd__unit *unit);
+/* A list of entries is over: likewise for units of which these are the last. */
+void hvd__ledger_remove_all(struct hvd__ledger *ledger,
+                            const struct hvd__entry *entries);
+/* Its status stands; the waiter may have it. Frees it if there is none. */
+void hvd__ledger_finish(struct hvd__ledger *ledger, struct hvd__entry *entry);
+
+/* The entry of a handle, for this thread alone, to be given back by it: 1 if
+ * it is done, and the handle is gone; 0 if it is not, and this thread owes
+ * hvd__ledger_release when it is; HVD_ERR_HANDLE. If all went well, and nothing
+ * is to be done with it, it is given back at once, and *entry is NULL. wanted:
+ * its output is to be looked at. */
+int hvd__ledger_claim(struct hvd__ledger *ledger, hvd_handle handle,
+                      bool wanted, struct hvd__entry **entry);
+/* Whether the entry of a handle is done: 1 or 0; HVD_ERR_HANDLE. */
+int hvd__ledger_poll(struct hvd__ledger *ledger, hvd_handle handle);
+/* The handle is gone. */
+void hvd__ledger_release(struct hvd__ledger *ledger,
+                         const struct hvd__entry *entry);
+
+#endif

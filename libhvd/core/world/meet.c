@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * meet.c - the ranks meet, twice while a world starts: who they are, where,
+ * with what settings, and whether each could do its part so far. From that
+ * follow the watchdog, the memory that a host's ranks share, and whether they
+ * may spin.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "core/request/fingerprint.h"
+#include "core/world/cores.h"
+#include "core/world/ending.h"
+#include "core/world/world.h"
+
+/* What ranks tell each other first. */
+struct greeting {
+    char version[16];
+    char host[128]; /* name, and what tells two hosts of one name apart */
+    struct hvd__settings settings;
+    struct hvd__cores cores; /* that it may use */
+    int32_t shares;          /* it has a place for others to look at */
+    int32_t status;          /* negative: this rank cannot start */
+    char message[HVD__MESSAGE_MAX];
+};
+
+static void name_host(char *host, size_t size)
+{
+    char boot[40] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    if (gethostname(host, size) != 0)
+        snprintf(host, size, "unknown");
+    host[size - sizeof boot - 1] = '\0';
+    if (file) {
+        if (!fgets(boot, sizeof boot, file))
+            boot[0] = '\0';
+        fclose(file);
+    }
+    boot[strcspn(boot, "\n")] = '\0';
+    snprintf(host + strlen(host), size - strlen(host), " %s", boot);
+}
+
+static const char *host_of(const void *greetings, int rank)
+{
+    return ((const struct greeting *)greetings)[rank].host;
+}
+
+/* The first failure of all ranks, and what they differ in. */
+static int judge(const struct greeting *all, int size)
+{
+    for (int r = 0; r < size; r++)
+        if (all[r].status < 0 && size > 1)
+            return hvd__fail(all[r].status, "rank %d: %s", r, all[r].message);
+        else if (all[r].status < 0)
+            return hvd__fail_text(all[r].status, all[r].message);
+    for (int r = 1; r < size; r++)
+        if (strcmp(all[r].version, all[0].version) != 0)
+            return hvd__fail(HVD_ERR_MISMATCH,
+                             "rank %d runs hvd %s, rank 0 hvd %s: install the "
+                             "same version on every host",
+                             r, all[r].version, all[0].version);
+    return HVD_OK;
+}
+
+static void greet(const struct hvd__world *world, int status,
+                  struct greeting *mine)
+{
+    *mine = (struct greeting){.status = status, .settings = world->settings};
+    hvd__cores_read(&mine->cores);
+    snprintf(mine->version, sizeof mine->version, "%s", HVD_VERSION_STRING);
+    name_host(mine->host, sizeof mine->host);
+    mine->shares = world->everybody && world->everybody->hosts &&
+                   world->everybody->slate && world->everybody->slate->own;
+    if (status < 0)
+        snprintf(mine->message, sizeof mine->message, "%s", hvd_last_error());
+}
+
+/* ------------------------------------------------------- for the watchdog */
+
+/* On the watchdog's thread, which touches nothing of the driver's: whoever
+ * drives next sees it. It is told at once, for nobody may be driving. */
+static void doom(void *context, int status, const char *text)
+{
+    struct hvd__world *world = context;
+
+    snprintf(world->doom_text, sizeof world->doom_text, "%s", text);
+    hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), text);
+    atomic_store(&world->doom, status);
+}
+
+static bool is_member(void *context, int32_t id, int rank)
+{
+    struct hvd__set *set = hvd__world_set(context, id);
+    bool is = set && hvd__set_find(set, rank) >= 0;
+
+    hvd__world_put_set(set);
+    return is;
+}
+
+/* Younger ones are nobody's business, and listing them costs time. */
+#define OLD_ENOUGH_NS INT64_C(100000000)
+
+static void list_unit(const struct hvd__unit *unit,
+                      struct hvd__watch_request *request)
+{
+    struct hvd__text name = hvd__text_at(request->name, sizeof request->name);
+
+    request->key = hvd__mix(unit->key + (uint64_t)unit->set->id);
+    request->set = unit->set->id;
+    request->decided = atomic_load(&unit->decided);
+    request->since_ns = unit->submitted_ns;
+    hvd__text_add_name(&name, unit->name);
+    hvd__signature_print(&unit->entries[0].signature, request->what,
+                         sizeof request->what);
+}
+
+static int list_requests(void *context, struct hvd__watch_request *oldest,
+                         int max)
+{
+    struct hvd__world *world = context;
+    int64_t limit = hvd__now_ns() - OLD_ENOUGH_NS;
+    int n = 0;
+
+    if (hvd__ledger_busy(&world->ledger) == 0)
+        return 0;
+    hvd__mutex_lock(&world->ledger.lock);
+    for (int i = 0; i < world->nsets; i++) {
+        const struct hvd__unit *unit = world->sets[i]->book.in_flight.oldest;
+
+        /* In the order of submission. */
+        for (; unit && n < max && unit->submitted_ns <= limit;
+             unit = unit->later)
+            list_unit(unit, &oldest[n++]);
+    }
+    hvd__mutex_unlock(&world->ledger.lock);
+    return n;
+}
+
+static int watch(struct hvd__world *world, const struct greeting *all)
+{
+    const struct hvd__settings *s = &world->settings;
+    const struct hvd__watch_options options = {
+        .heartbeat_ns = s->heartbeat_ns,
+        .stall_check_ns = s->stall_check_ns,
+        .stall_shutdown_ns = s->stall_shutdown_ns,
+        .exit_grace_ns = s->exit_grace_ns,
+    };
+    const struct hvd__watch_subject subject = {
+        .context = world,
+        .requests = list_requests,
+        .is_member = is_member,
+        .end = doom,
+    };
+
+    return hvd__watch_open(&world->watch, world->transport, host_of, all,
+                           &options, &subject);
+}
+
+/* All ranks have a slate to share with those of their host: what goes between
+ * hosts is reduced there first. */
+static void span(const struct hvd__world *world, const struct greeting *all)
+{
+    struct hvd__set *set = world->everybody;
+
+    if (set->team.hosts)
+        return;
+    for (int rank = 0; rank < world->transport->size; rank++)
+        if (!all[rank].shares)
+            return;
+    if (hvd__slate_ready(set->slate) <= 0)
+        return;
+    set->hosts->slate = set->slate;
+    set->team.hosts = set->hosts;
+}
+
+/* Ranks of this host, as they greeted. */
+struct neighbours {
+    const struct greeting *all;
+    const int *ranks;
+};
+
+static const struct hvd__cores *cores_of(const void *context, int i)
+{
+    const struct neighbours *neighbours = context;
+
+    return &neighbours->all[neighbours->ranks[i]].cores;
+}
+
+/* What this rank shares with those of its host: cores, and memory. */
+static int share(struct hvd__world *world, const struct greeting *all)
+{
+    struct hvd__transport *t = world->transport;
+    int *locals = malloc((size_t)t->size * sizeof *locals), nlocals = 0;
+    char why[192];
+    int status;
+
+    if (!locals)
+        return hvd__fail_memory((size_t)t->size * sizeof *locals);
+    world->host_of = calloc((size_t)t->size, sizeof *world->host_of);
+    if (!world->host_of) {
+        free(locals);
+        return hvd__fail_memory((size_t)t->size * sizeof *world->host_of);
+    }
+    for (int rank = 0; rank < t->size; rank++) {
+        while (strcmp(all[world->host_of[rank]].host, all[rank].host) != 0)
+            world->host_of[rank]++;
+        if (strcmp(all[rank].host, all[t->rank].host) == 0)
+            locals[nlocals++] = rank;
+    }
+    world->progress.may_spin =
+        hvd__cores_suffice(nlocals, world->topology.local_rank, cores_of,
+                           &(struct neighbours){all, locals});
+    status = hvd__heap_open(t, locals, nlocals, world->settings.shm_size,
+                            &world->heap, why, sizeof why);
+    if (status == HVD_OK && why[0] && world->topology.local_rank == 0)
+        hvd__log(HVD__LOG_WARNING,
+                 "ranks of this host share no memory, and are slower: %s", why);
+    free(locals);
+    return status;
+}
+
+/* The first meeting: where all are, and what counts for all; nothing of the
+ * world moves yet. */
+static int get_to_know(struct hvd__world *world, const struct greeting *all)
+{
+    struct hvd__transport *t = world->transport;
+    enum hvd__log_level level = world->settings.log_level;
+    struct hvd__guard_options options;
+
+    world->settings = all[0].settings;
+    world->settings.log_level = level;
+    world->topology = hvd__topology_of(t->rank, t->size, host_of, all);
+    world->has_met = true;
+    options = hvd__ending_options(&world->settings);
+    hvd__guard_set(world->guard, &options);
+    if (t->size > 1)
+        hvd__ending_expect(&world->settings);
+    HVD_TRY(watch(world, all));
+    if (world->watch)
+        hvd__guard_hand_over(world->guard);
+    hvd__guard_enter(world->guard, HVD__STAGE_SHARE);
+    return share(world, all);
+}
+
+/* Collective: all ranks learn how all have fared, and where they are. */
+int hvd__world_meet(struct hvd__world *world, int status)
+{
+    struct hvd__transport *t = world->transport;
+    struct greeting mine;
+    struct greeting *all = calloc((size_t)t->size, sizeof *all);
+
+    /* Without memory for 2 KiB a rank, not even an error can be shared. */
+    if (!all)
+        return hvd__fail_memory((size_t)t->size * sizeof *all);
+    greet(world, status, &mine);
+    status = t->exchange(t, &mine, all, sizeof mine);
+    if (status == HVD_OK)
+        status = judge(all, t->size);
+    if (status == HVD_OK && !world->has_met)
+        status = get_to_know(world, all);
+    else if (status == HVD_OK)
+        span(world, all);
+    free(all);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scribe.h - the files that are written while the world runs: metrics and a
+ * timeline, by a thread of their own, which is there only if they are asked
+ * for.
+ */
+#ifndef HVD_CORE_SCRIBE_H
+#define HVD_CORE_SCRIBE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "core/request/request.h"
+#include "trace/timeline.h"
+
+struct hvd__world;
+
+struct hvd__scribe {
+    pthread_mutex_t lock; /* guards timeline and stop */
+    pthread_cond_t wake;
+    struct hvd__timeline *timeline; /* owned; NULL: none is written */
+    atomic_bool listens;            /* there is a timeline */
+    bool stop;
+    bool has_thread;
+    pthread_t thread;
+    const struct hvd__metrics *metrics; /* borrowed */
+    char metrics_path[600];             /* "": this rank writes none */
+    bool metrics_written;               /* once, at least */
+    int64_t metrics_interval_ns;
+    int rank;
+};
+
+void hvd__scribe_init(struct hvd__scribe *scribe);
+void hvd__scribe_fini(struct hvd__scribe *scribe);
+
+/* What the settings ask for. Collective if it is a timeline. */
+int hvd__scribe_start(struct hvd__world *world);
+/* Write what is left, and end the thread. */
+void hvd__scribe_stop(struct hvd__scribe *scribe);
+
+static inline bool hvd__scribe_listens(const struct hvd__scribe *scribe)
+{
+    return atomic_load_explicit(&scribe->listens, memory_order_relaxed);
+}
+
+/* A request is over. */
+void hvd__scribe_record(struct hvd__scribe *scribe,
+                        const struct hvd__entry *entry,
+                        const struct hvd__times *times);
+
+#endif

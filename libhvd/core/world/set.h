@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * set.h - a process set: the ranks whose requests concern only each other.
+ *
+ * Each set has a coordinator of its own, on its first member, its own order
+ * of batches and its own lanes, so that what one set waits for never holds up
+ * another. Set 0 is the world.
+ *
+ * Every rank knows every set; only members have the engine's part of it.
+ */
+#ifndef HVD_CORE_SET_H
+#define HVD_CORE_SET_H
+
+#include <stdatomic.h>
+
+#include "core/agree/coordinator.h"
+#include "core/agree/express.h"
+#include "core/agree/tune.h"
+#include "core/run/execute.h"
+#include "core/settings/settings.h"
+#include "core/table/ledger.h"
+#include "trace/metrics.h"
+#include "transport/hosts.h"
+#include "transport/team.h"
+
+struct hvd__set {
+    int32_t id;
+    struct hvd__team team; /* rank is -1 if this process is no member */
+    int *ranks;            /* owned, [team.size], ascending: team.world */
+    int first_tag;         /* of HVD__SET_TAGS */
+    int tag_slot;
+
+    atomic_int nusers; /* threads in a call about it, and the world's table;
+                          who is the last frees it. Not of set 0's */
+
+    /* Guarded by the ledger's lock. */
+    struct hvd__book book;
+
+    /* The rest belongs to the driver, unless it says otherwise. */
+    struct hvd__set *next; /* live sets of which we are a member */
+    struct hvd__coordinator *coordinator; /* owned; the first member's */
+    struct hvd__executor executor;
+    struct hvd__slate *slate; /* owned; of the members on this host; NULL: they
+                                 share no memory */
+    struct hvd__hosts *hosts; /* owned; the world's, if it has several */
+    struct hvd__express express;
+    struct hvd__metrics *metrics; /* borrowed: the world's */
+    struct hvd__tune tune;        /* the world's, on its coordinator */
+    size_t direct_max;       /* what all members have been told; 0: nothing */
+    size_t first_direct_max; /* to be told; 0: nothing */
+    struct hvd__writer out;  /* what will be announced next */
+    int *scratch;            /* owned, [team.size] */
+    int *locals;             /* owned, [team.size]: members on this host */
+    atomic_bool leaving;     /* say so; any thread sets it */
+    bool heard_leaving;
+    bool said_leave;
+    bool heard_close;   /* all members have left */
+    atomic_bool closed; /* ... and nothing is under way any more */
+};
+
+/* Tags of a set: of batches that may be under way at once, anywhere. */
+enum {
+    HVD__BATCH_TAGS = 4 * HVD__COLLECTIVE_TAGS,
+    HVD__BATCH_WINDOW = 16,
+    HVD__SET_TAGS = HVD__BATCH_TAGS * HVD__BATCH_WINDOW
+};
+
+/* A set of n ranks of the transport's, ascending, which are taken, also on
+ * failure. Nothing of the engine's yet. NULL: out of memory. */
+struct hvd__set *hvd__set_new(struct hvd__transport *transport, int32_t id,
+                              int *ranks, int n, int tag_slot);
+/* What a member's engine needs. heap: of this host; NULL. HVD_ERR_MEMORY. */
+int hvd__set_prepare(struct hvd__set *set, const struct hvd__settings *settings,
+                     struct hvd__heap *heap);
+/* Give back what the engine needed: nothing moves on it any more. */
+void hvd__set_retire(struct hvd__set *set);
+/* NULL is accepted. */
+void hvd__set_free(struct hvd__set *set);
+
+/* The number in the set of a rank of the world; -1: no member. */
+int hvd__set_find(const struct hvd__set *set, int rank);
+
+/* One more user: there is one already, or the ledger's lock is held and the set
+ * is in the table. */
+static inline void hvd__set_use(struct hvd__set *set)
+{
+    if (set->id != 0)
+        atomic_fetch_add_explicit(&set->nusers, 1, memory_order_relaxed);
+}
+
+/* One less; whether that was the last. All that users did to it is seen by
+ * then. */
+static inline bool hvd__set_leave(struct hvd__set *set)
+{
+    return set->id != 0 && atomic_fetch_sub_explicit(&set->nusers, 1,
+                                                     memory_order_acq_rel) == 1;
+}
+
+static inline bool hvd__set_has_us(const struct hvd__set *set)
+{
+    return set->team.rank >= 0;
+}
+
+/* "process set 3 (ranks 0-2,5)" into text. Returns text. */
+const char *hvd__set_print(const struct hvd__set *set, char *text, size_t size);
+
+#endif

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * world.c - the beginning and the end.
+ *
+ * Beginning. Each rank reads its environment, opens the transport and
+ * allocates all that the engine will need, keeping a first failure instead of
+ * returning it. Then all ranks exchange a greeting: who they are, where, and
+ * whether they have failed. So either every rank starts, or every rank
+ * returns the same error, the one of the lowest rank that has one. What must
+ * be the same everywhere (the fusion threshold) is rank 0's.
+ *
+ * End. hvd_shutdown says LEAVE and drives the engine until rank 0 has heard
+ * it from everyone and says CLOSE. A process that exits, or finalises MPI,
+ * without hvd_shutdown says LEAVE too, so that the others' requests fail
+ * instead of waiting, but waits for them only for a moment; then it leaves
+ * without MPI_Finalize, and mpirun ends the job.
+ */
+#include "core/world/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "core/request/compress.h"
+#include "core/request/topk.h"
+#include "core/run/complete.h"
+#include "core/world/ending.h"
+#include "core/world/launch.h"
+#include "transport/shm/slate.h"
+
+/* How long a process that exits without hvd_shutdown waits for the others. */
+#define EXIT_LIMIT_NS INT64_C(2000000000)
+
+static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
+/* Publishes a world that has started to every thread. */
+static struct hvd__world *_Atomic the_world;
+static atomic_bool was_shut_down;
+static atomic_bool was_forked; /* from a process that had a world */
+/* ... which is not ours to free; volatile: only tools that look for lost
+ * memory read this */
+static struct hvd__world *volatile left_alone;
+
+static struct hvd__world *current(void)
+{
+    return atomic_load_explicit(&the_world, memory_order_acquire);
+}
+
+static int no_world_after_fork(void)
+{
+    return hvd__fail(HVD_ERR_NOT_INITIALIZED,
+                     "this process was forked from one that had called "
+                     "hvd_init, and is no rank: only its parent is");
+}
+
+/* No function is named: the caller may not be the one that the program
+ * called. */
+static int no_world(int status)
+{
+    return hvd__fail(status,
+                     atomic_load(&was_shut_down)
+                         ? "hvd_shutdown has been called; call hvd_init "
+                           "to start again"
+                         : "hvd_init has not been called");
+}
+
+struct hvd__world *hvd__world_get(int *status)
+{
+    struct hvd__world *world = current();
+
+    if (!world && atomic_load(&was_forked))
+        *status = no_world_after_fork();
+    else if (!world)
+        *status =
+            no_world(atomic_load(&was_shut_down) ? HVD_ERR_SHUTDOWN
+                                                 : HVD_ERR_NOT_INITIALIZED);
+    return world;
+}
+
+/* -------------------------------------------------------------- who is who */
+
+int hvd_is_initialized(void)
+{
+    return current() != NULL;
+}
+
+/* A number of the world, or HVD_ERR_NOT_INITIALIZED. */
+#define WHO(function, number)                                                  \
+    int function(void)                                                         \
+    {                                                                          \
+        const struct hvd__world *world = current();                            \
+        if (world)                                                             \
+            return world->number;                                              \
+        if (atomic_load(&was_forked))                                          \
+            return no_world_after_fork();                                      \
+        return no_world(HVD_ERR_NOT_INITIALIZED);                              \
+    }
+
+WHO(hvd_rank, transport->rank)
+WHO(hvd_size, transport->size)
+WHO(hvd_local_rank, topology.local_rank)
+WHO(hvd_local_size, topology.local_size)
+WHO(hvd_cross_rank, topology.cross_rank)
+WHO(hvd_cross_size, topology.cross_size)
+
+const char *hvd_version(void)
+{
+    return HVD_VERSION_STRING;
+}
+
+/* -------------------------------------------------------------- beginning */
+
+/* What ends a wait for other ranks while the world starts. */
+static int find_end(void *context)
+{
+    const struct hvd__world *world = context;
+    int doom = atomic_load(&world->doom);
+
+    return doom < 0 ? hvd__fail_text(doom, world->doom_text)
+                    : hvd__guard_verdict(world->guard);
+}
+
+static int open_comm(struct hvd__world *world, const void *comm, bool threads)
+{
+    const struct hvd__asked asked = {find_end, world};
+    int *members, n;
+
+    HVD_TRY(hvd__mpi_members(comm, &members, &n));
+    hvd__guard_choose(world->guard, members, n);
+    free(members);
+    hvd__guard_enter(world->guard, HVD__STAGE_COMM);
+    return hvd__mpi_open(comm, threads, &asked, &world->transport);
+}
+
+static int open_group(struct hvd__world *world,
+                      const struct hvd__origin *origin, bool threads)
+{
+    const void *comm;
+    int status;
+
+    hvd__guard_choose(world->guard, origin->ranks, origin->nranks);
+    hvd__guard_enter(world->guard, HVD__STAGE_GROUP);
+    HVD_TRY(hvd__group_make(origin, &comm));
+    status = open_comm(world, comm, threads);
+    hvd__group_free(comm);
+    return status;
+}
+
+static int open_transport(struct hvd__world *world,
+                          const struct hvd__origin *origin, const char **note)
+{
+    const struct hvd__guard_options options =
+        hvd__ending_options(&world->settings);
+    bool is_live = hvd__mpi_is_live(), threads;
+
+    *note = NULL;
+    if (!origin->comm && !origin->ranks && !hvd__launched() && !is_live)
+        return hvd__self_open(&world->transport);
+    hvd__ending_expect(&world->settings);
+    world->guard =
+        hvd__guard_start(&options, is_live ? HVD__STAGE_COMM : HVD__STAGE_MPI);
+    if (!world->guard)
+        hvd__log(HVD__LOG_WARNING, "hvd_init is not watched: %s",
+                 hvd_last_error());
+    HVD_TRY(hvd__mpi_start(&threads, note));
+    if (origin->ranks)
+        return open_group(world, origin, threads);
+    HVD_TRY(open_comm(world, origin->comm, threads));
+    if (!origin->comm && world->transport->size == 1)
+        return hvd__launch_check_alone(hvd__mpi_library());
+    return HVD_OK;
+}
+
+/* Tuning begins at what was set, in powers of two; or what was found before
+ * counts. */
+static int prepare_tuning(struct hvd__world *world, struct hvd__set *set)
+{
+    const struct hvd__settings *s = &world->settings;
+    struct hvd__knobs knobs = {.fusion_threshold = 1, .direct_max = 8 << 10};
+    int found;
+
+    if (!s->autotune)
+        return HVD_OK;
+    while (knobs.fusion_threshold <= s->fusion_threshold / 2)
+        knobs.fusion_threshold *= 2;
+    found = s->autotune_file[0] ? hvd__knobs_read(&knobs, s->autotune_file) : 0;
+    if (found < 0)
+        return found;
+    HVD_TRY(hvd__tune_start(&set->tune, &knobs, s->fusion_threshold,
+                            s->autotune_log));
+    set->tune.active = found == 0;
+    set->first_direct_max = found ? knobs.direct_max : 0;
+    if (found)
+        hvd__coordinator_set_threshold(set->coordinator,
+                                       knobs.fusion_threshold);
+    return HVD_OK;
+}
+
+static bool same_host(const void *context, int a, int b)
+{
+    const struct hvd__world *world = context;
+
+    return world->host_of[a] == world->host_of[b];
+}
+
+/* Set 0: everybody. */
+static int make_world_set(struct hvd__world *world)
+{
+    struct hvd__transport *t = world->transport;
+    int *ranks = malloc((size_t)t->size * sizeof *ranks);
+    struct hvd__set *set;
+    int status;
+
+    if (!ranks)
+        return hvd__fail_memory((size_t)t->size * sizeof *ranks);
+    for (int rank = 0; rank < t->size; rank++)
+        ranks[rank] = rank;
+    set = hvd__set_new(t, 0, ranks, t->size, 0);
+    if (!set)
+        return hvd__fail_memory(sizeof *set);
+    status = hvd__set_prepare(set, &world->settings, world->heap);
+    if (status == HVD_OK && set->slate && set->slate->size < t->size) {
+        set->hosts = hvd__hosts_new(t->size, t->rank, same_host, world);
+        if (!set->hosts)
+            status = hvd__fail_memory(sizeof *set->hosts);
+    }
+    if (status == HVD_OK && set->coordinator)
+        status = prepare_tuning(world, set);
+    if (status == HVD_OK)
+        status = hvd__world_add_set(world, set);
+    if (status < 0)
+        hvd__set_free(set);
+    else
+        hvd__world_move_set(world, set);
+    return status;
+}
+
+/* All that is allocated, once rank 0's settings are known. */
+static int prepare(struct hvd__world *world)
+{
+    struct hvd__transport *t = world->transport;
+
+    HVD_TRY(make_world_set(world));
+    /* Alone, whatever is submitted completes at once. */
+    return t->threads && t->size > 1 ? hvd__progress_start(world) : HVD_OK;
+}
+
+static void destroy(struct hvd__world *world)
+{
+    int fd = atomic_load(&world->completion_fd);
+
+    hvd__watch_close(world->watch);
+    hvd__progress_stop(world);
+    hvd__scribe_stop(&world->scribe);
+    if (world->transport)
+        world->transport->close(world->transport);
+    hvd__ledger_fini(&world->ledger);
+    for (int i = 0; i < world->nsets; i++)
+        hvd__set_free(world->sets[i]);
+    free(world->sets);
+    hvd__slate_forget();
+    hvd__heap_close(world->heap);
+    hvd__progress_fini(&world->progress);
+    hvd__scribe_fini(&world->scribe);
+    hvd__compress_forget();
+    if (fd >= 0)
+        close(fd);
+    free(world->break_message);
+    free(world->host_of);
+    hvd__unit_free(world->spare);
+    free(world);
+}
+
+static int start(struct hvd__world *world, const struct hvd__origin *origin)
+{
+    struct hvd__transport *t;
+    const char *note;
+    char stray[256], wrong[HVD__MESSAGE_MAX];
+    int status = hvd__settings_read(&world->settings);
+
+    /* What is wrong with them is told when all meet. */
+    if (status < 0)
+        snprintf(wrong, sizeof wrong, "%s", hvd_last_error());
+    hvd__log_set(world->settings.log_level,
+                 origin->comm || origin->ranks ? -1 : hvd__launch_rank());
+    HVD_TRY(open_transport(world, origin, &note));
+    t = world->transport;
+    t->sent_bytes = &world->metrics.sent_bytes;
+    hvd__log_set(world->settings.log_level, t->rank);
+    hvd__guard_enter(world->guard, HVD__STAGE_MEET);
+    if (status < 0)
+        hvd__fail_text(status, wrong);
+    HVD_TRY(hvd__world_meet(world, status));
+    /* Its thread does not move anything before all is ready. */
+    hvd__progress_take(world);
+    status = prepare(world);
+    hvd__guard_enter(world->guard, HVD__STAGE_PREPARE);
+    HVD_TRY(hvd__world_meet(world, status));
+    HVD_TRY(hvd__scribe_start(world));
+    hvd__progress_give(world);
+    if (note && t->rank == 0)
+        hvd__log(HVD__LOG_WARNING, "%s", note);
+    if (t->rank == 0 && hvd__settings_stray(stray, sizeof stray))
+        hvd__log(HVD__LOG_WARNING, "%s", stray);
+    hvd__topk_set_ratio(world->settings.topk_ratio);
+    hvd__log(HVD__LOG_INFO,
+             "hvd %s, rank %d of %d, local %d of %d, over %s; fusion "
+             "threshold %zu bytes",
+             HVD_VERSION_STRING, t->rank, t->size, world->topology.local_rank,
+             world->topology.local_size,
+             t->size > 1 ? hvd__mpi_library() : "nothing",
+             world->settings.fusion_threshold);
+    return HVD_OK;
+}
+
+/* What is to happen before MPI ends, once there is no world any more; a world
+ * of one rank leaves that as the one before it did. status: why it is over, or
+ * did not come to be. */
+static void end_of(const struct hvd__world *world, int status)
+{
+    bool is_lost = status == HVD_ERR_LOST || status == HVD_ERR_STALLED;
+
+    if (is_lost || (world->transport && world->transport->size > 1))
+        hvd__ending_set(is_lost || atomic_load(&world->broken), status);
+    hvd__ending_resume();
+}
+
+static int create(const struct hvd__origin *origin, struct hvd__world **created)
+{
+    struct hvd__world *world = calloc(1, sizeof *world);
+    int status;
+
+    if (!world)
+        return hvd__fail_memory(sizeof *world);
+    atomic_init(&world->completion_fd, -1);
+    hvd__scribe_init(&world->scribe);
+    hvd__ledger_init(&world->ledger);
+    world->ledger.metrics = &world->metrics;
+    status = hvd__progress_init(&world->progress);
+    if (status == HVD_OK)
+        status = start(world, origin);
+    hvd__guard_stop(world->guard, status);
+    world->guard = NULL;
+    if (status < 0) {
+        end_of(world, status);
+        destroy(world);
+        return status;
+    }
+    *created = world;
+    return HVD_OK;
+}
+
+static void process_ends(void);
+
+/* In a child: its threads are gone, its MPI is the parent's. It forgets the
+ * world without touching it. */
+static void forget_world(void)
+{
+    struct hvd__world *world = current();
+
+    hvd__heap_forked();
+    if (!world)
+        return;
+    left_alone = world;
+    atomic_store(&the_world, NULL);
+    atomic_store(&was_forked, true);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_world);
+}
+
+int hvd__world_init(const struct hvd__origin *origin)
+{
+    static pthread_once_t watching = PTHREAD_ONCE_INIT;
+    struct hvd__world *world = NULL;
+    int status = HVD_OK;
+
+    if (atomic_load(&was_forked))
+        return no_world_after_fork();
+    pthread_once(&watching, watch_forks);
+    pthread_mutex_lock(&life);
+    if (!current()) {
+        /* Also while it starts: an exit then must not wait in MPI_Finalize for
+         * ranks that wait for this one. */
+        hvd__mpi_before_end(process_ends);
+        status = create(origin, &world);
+        if (world)
+            atomic_store_explicit(&the_world, world, memory_order_release);
+    }
+    pthread_mutex_unlock(&life);
+    return status;
+}
+
+int hvd_init(void)
+{
+    return hvd__world_init(&(struct hvd__origin){0});
+}
+
+/* ------------------------------------------------------------------ the end */
+
+static bool is_over(const void *context)
+{
+    const struct hvd__world *world = context;
+
+    return atomic_load(&world->closed) || atomic_load(&world->broken);
+}
+
+/* Say that this rank leaves all sets, and move the engine until all have, or
+ * for limit_ns (0: as long as it takes). Whether the world is over. */
+static bool leave(struct hvd__world *world, int64_t limit_ns)
+{
+    struct hvd__set *set = NULL;
+
+    while ((set = hvd__world_next_set(world, set))) {
+        hvd__ledger_close(&world->ledger, set, HVD_ERR_SHUTDOWN,
+                          "hvd_shutdown has been called");
+        atomic_store(&set->leaving, true);
+    }
+    return hvd__progress_until(world, is_over, world, limit_ns);
+}
+
+int hvd_shutdown(void)
+{
+    struct hvd__world *world;
+    int status = HVD_OK;
+
+    if (hvd__in_callback())
+        return hvd__fail(HVD_ERR_ARGUMENT,
+                         "a callback must not call hvd_shutdown");
+    pthread_mutex_lock(&life);
+    world = current();
+    if (world) {
+        leave(world, 0);
+        hvd__watch_leave(world->watch);
+        atomic_store(&the_world, NULL);
+        atomic_store(&was_shut_down, true);
+        if (atomic_load(&world->broken))
+            status = hvd__fail_text(world->break_status,
+                                    world->break_message
+                                        ? world->break_message
+                                        : hvd_strerror(world->break_status));
+        end_of(world, status);
+        destroy(world);
+    }
+    pthread_mutex_unlock(&life);
+    return status;
+}
+
+/* The process exits, or finalises MPI, and the library is still running. */
+static void process_ends(void)
+{
+    struct hvd__world *world;
+    bool over;
+
+    if (pthread_mutex_trylock(&life) != 0) {
+        /* Another thread is starting or stopping it, with MPI. */
+        hvd__mpi_before_end(process_ends);
+        return;
+    }
+    world = current();
+    if (!world) {
+        pthread_mutex_unlock(&life);
+        return;
+    }
+    over = !hvd__in_callback() && leave(world, EXIT_LIMIT_NS) &&
+           !atomic_load(&world->broken);
+    if (over) {
+        hvd__watch_leave(world->watch);
+        atomic_store(&the_world, NULL);
+        end_of(world, HVD_OK);
+        destroy(world);
+    } else {
+        /* Other threads may be inside: only our own must stop. Set again,
+         * this handler keeps MPI from being finalised. */
+        hvd__progress_stop(world);
+        hvd__scribe_stop(&world->scribe);
+        hvd__mpi_before_end(process_ends);
+    }
+    pthread_mutex_unlock(&life);
+}

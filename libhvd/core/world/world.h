@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * world.h - the ranks that work together, as this process sees them: the one
+ * global of libhvd, from hvd_init to hvd_shutdown.
+ *
+ * Locks, outermost first. None is held across a callback, an MPI call or
+ * anything that blocks, but for the first two.
+ *
+ *     life (world.c)               hvd_init and hvd_shutdown, one at a time
+ *     changing (process_sets.c)    process sets, likewise
+ *     progress.lock                who drives, who waits
+ *     ledger.lock                  the books of requests, the table of sets
+ *
+ * What is marked "driver's" below belongs, without a lock, to the one thread
+ * that has the role of the driver (progress.h).
+ */
+#ifndef HVD_CORE_WORLD_H
+#define HVD_CORE_WORLD_H
+
+#include "core/settings/settings.h"
+#include "core/table/ledger.h"
+#include "core/world/progress.h"
+#include "core/world/scribe.h"
+#include "core/world/set.h"
+#include "core/world/topology.h"
+#include "transport/transport.h"
+#include "watch/guard.h"
+#include "watch/watch.h"
+
+enum { HVD__DOOM_TEXT = 1024 };
+
+struct hvd__world {
+    struct hvd__settings settings;    /* fixed once the world has started */
+    struct hvd__topology topology;    /* likewise */
+    struct hvd__transport *transport; /* owned; driver's, but rank and size */
+    int *host_of; /* owned, [size]: the first rank of each rank's host */
+    struct hvd__heap *heap;  /* owned; NULL: no memory is shared */
+    struct hvd__unit *spare; /* owned; driver's: for quick requests */
+    struct hvd__ledger ledger;
+    struct hvd__progress progress;
+    struct hvd__set **sets; /* owned, ascending ids, [nsets]; guarded by the
+                               ledger's lock */
+    int nsets;
+    int sets_capacity;
+    int32_t last_id; /* of all sets that were ever made; process_sets.c's */
+    int nskipped;    /* driver's: steps without a look at messages */
+    struct hvd__set *everybody;     /* of the sets: 0 */
+    struct hvd__set *live;          /* driver's: sets that we move */
+    struct hvd__set *_Atomic added; /* ... and will from the next step on */
+    struct hvd__metrics metrics;
+    struct hvd__scribe scribe;
+    struct hvd__watch *watch;       /* owned; NULL: nobody is watched */
+    char doom_text[HVD__DOOM_TEXT]; /* fixed once doom is set */
+    char *break_message;            /* owned; fixed once broken is set */
+    int break_status;               /* likewise: why */
+    atomic_int doom; /* the watchdog says so, with this status: break */
+    atomic_int completion_fd; /* hvd_completion_fd; -1: not asked for */
+    struct hvd__guard *guard; /* owned; NULL: nobody watches hvd_init, or it
+                                 has ended */
+    bool has_met;             /* all ranks know who and where they are */
+    atomic_bool sending;      /* messages of ours are still on their way out */
+    atomic_bool closed; /* all have left, and nothing is under way any more */
+    atomic_bool broken; /* an error of MPI or of ours: nothing moves again */
+};
+
+/* The world, or NULL with HVD_ERR_NOT_INITIALIZED, or HVD_ERR_SHUTDOWN after
+ * hvd_shutdown, as the last error and in *status. */
+struct hvd__world *hvd__world_get(int *status);
+
+/* Whom hvd_init makes a world of. */
+struct hvd__origin {
+    const void *comm; /* borrowed: an MPI_Comm; NULL: MPI's world, or */
+    const int *ranks; /* borrowed: of that these, [nranks], ascending */
+    int nranks;
+};
+
+int hvd__world_init(const struct hvd__origin *origin);
+
+/* init_mpi.c: a communicator of the ranks of an origin, which all of them make;
+ * it is to be freed. */
+int hvd__group_make(const struct hvd__origin *origin, const void **comm);
+void hvd__group_free(const void *comm);
+
+/* Collective, while the world starts: the first failure of all ranks, on
+ * every rank. */
+int hvd__world_meet(struct hvd__world *world, int status);
+
+/* The set of an id, to be given back; NULL. Any thread. */
+struct hvd__set *hvd__world_set(struct hvd__world *world, int32_t id);
+/* Give a set back, and have the next by id; NULL: have the first, there is no
+ * other. Any thread. */
+struct hvd__set *hvd__world_next_set(struct hvd__world *world,
+                                     struct hvd__set *set);
+/* Give it back; if it was removed meanwhile, this may free it. NULL is
+ * accepted. Any thread. */
+void hvd__world_put_set(struct hvd__set *set);
+/* Enter a set into the table, with the highest id so far: messages about it
+ * find it. HVD_ERR_MEMORY; then it is not taken. */
+int hvd__world_add_set(struct hvd__world *world, struct hvd__set *set);
+/* Take it out: nothing moves on it, its book is closed. It is gone once all who
+ * use it have given it back. */
+void hvd__world_remove_set(struct hvd__world *world, struct hvd__set *set);
+/* From the next step on it is moved. We are a member. */
+void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set);
+
+/* Driver's: one step of everything; whether anything happened. */
+bool hvd__world_step(struct hvd__world *world);
+
+/* Driver's: what has been submitted (unit, or if NULL all that is queued) is
+ * put where others see it, no more. */
+void hvd__world_post(struct hvd__world *world, struct hvd__unit *unit);
+
+/* Driver's: nothing can move any more. Every request in flight fails, every
+ * later one is refused, the other ranks are told. */
+void hvd__world_break(struct hvd__world *world, int status, const char *text);
+
+/* A request has completed: tell who listens to hvd_completion_fd. */
+void hvd__world_signal(const struct hvd__world *world);
+
+#endif
