@@ -77,7 +77,7 @@ const struct ipu__op ipu__avg_pool2d = {
     .ninputs = 1,
     .in_place = -1,
     .slots = 1,
-    .shape = ipu__pool_shape,
+    .shape = ipu__pooling_shape,
     .run = run,
     .cost = ipu__read_once_cost,
     .estimate = IPU__WINDOW_ESTIMATE,
@@ -89,7 +89,7 @@ static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
     *output = call->attributes->shape;
     output->dtype = IPU_FLOAT32;
     IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, 4, "[n, h, w, c]"));
-    return ipu__pool_check(call, output, &call->inputs[0].shape);
+    return ipu__pooling_check(call, output, &call->inputs[0].shape);
 }
 
 static int run_grad(const struct ipu__call *call)

@@ -19,7 +19,7 @@ IPU__WIDE(static, void, add_scaled,
         y[i] += x[i] * factor;
 }
 
-static float share(const struct ipu__call *call, const struct ipu__pool *p,
+static float share(const struct ipu__call *call, const struct ipu__pooling *p,
                    struct ipu__window at)
 {
     int64_t pixels = call->attributes->keep
@@ -31,15 +31,16 @@ static float share(const struct ipu__call *call, const struct ipu__pool *p,
 
 /* From x to y or, turned around, from y to x: along the windows of all of y's
  * pixels. */
-static void go_through(const struct ipu__call *call, const struct ipu__pool *p,
-                       const float *from, float *to, bool back)
+static void go_through(const struct ipu__call *call,
+                       const struct ipu__pooling *p, const float *from,
+                       float *to, bool back)
 {
     int64_t pixels = p->n * p->ho * p->wo;
 
     for (int64_t i = 0; i < pixels; i++) {
         int64_t image = i / p->wo / p->ho * p->h;
         struct ipu__window at =
-            ipu__pool_window(p, i / p->wo % p->ho, i % p->wo);
+            ipu__pooling_window(p, i / p->wo % p->ho, i % p->wo);
         float factor = share(call, p, at);
 
         for (int64_t row = at.top; row < at.bottom; row++)
@@ -54,7 +55,7 @@ static void go_through(const struct ipu__call *call, const struct ipu__pool *p,
 
 static int run(const struct ipu__call *call)
 {
-    const struct ipu__pool p = ipu__pool_of(
+    const struct ipu__pooling p = ipu__pooling_of(
         call->attributes, &call->inputs[0].shape, &call->output.shape);
 
     memset(call->output.data, 0, ipu__shape_bytes(&call->output.shape));
@@ -93,7 +94,7 @@ static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
 
 static int run_grad(const struct ipu__call *call)
 {
-    const struct ipu__pool p = ipu__pool_of(
+    const struct ipu__pooling p = ipu__pooling_of(
         call->attributes, &call->output.shape, &call->inputs[0].shape);
 
     memset(call->output.data, 0, ipu__shape_bytes(&call->output.shape));
@@ -126,6 +127,6 @@ const struct ipu__op ipu__avg_windows_grad = {
 ipu_tensor ipu_avg_pool2d_with(ipu_graph *graph, ipu_tensor x,
                                const ipu_pool_options *options)
 {
-    return ipu__pool_with(graph, &ipu__avg_pool2d, &ipu__avg_windows, x,
-                          options);
+    return ipu__pooling_with(graph, &ipu__avg_pool2d, &ipu__avg_windows, x,
+                             options);
 }

@@ -98,7 +98,7 @@ const struct ipu__op ipu__max_pool2d = {
     .ninputs = 1,
     .in_place = -1,
     .slots = 1,
-    .shape = ipu__pool_shape,
+    .shape = ipu__pooling_shape,
     .run = run,
     .cost = ipu__read_once_cost,
     .estimate = IPU__WINDOW_ESTIMATE,
@@ -110,7 +110,7 @@ static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     IPU_TRY(ipu__same_floats(call, output));
     IPU_TRY(ipu__expect_same(call, 1, 2));
-    return ipu__pool_check(call, output, &call->inputs[1].shape);
+    return ipu__pooling_check(call, output, &call->inputs[1].shape);
 }
 
 /* A row of windows of 2 x 2: as maximum_of_4. dx may be x. */

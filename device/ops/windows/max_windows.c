@@ -12,8 +12,8 @@
 #include "ops/windows/max_pool.h"
 
 /* image: of x. */
-static void run_window(const struct ipu__pool *p, float *y, const float *image,
-                       struct ipu__window at)
+static void run_window(const struct ipu__pooling *p, float *y,
+                       const float *image, struct ipu__window at)
 {
     memcpy(y, image + (at.top * p->w + at.left) * p->c,
            (size_t)p->c * sizeof *y);
@@ -24,7 +24,7 @@ static void run_window(const struct ipu__pool *p, float *y, const float *image,
 
 static int run(const struct ipu__call *call)
 {
-    const struct ipu__pool p = ipu__pool_of(
+    const struct ipu__pooling p = ipu__pooling_of(
         call->attributes, &call->inputs[0].shape, &call->output.shape);
     const float *x = call->inputs[0].data;
     float *y = call->output.data;
@@ -32,7 +32,7 @@ static int run(const struct ipu__call *call)
     for (int64_t i = 0; i < p.n; i++, x += p.h * p.w * p.c)
         for (int64_t row = 0; row < p.ho; row++)
             for (int64_t column = 0; column < p.wo; column++, y += p.c)
-                run_window(&p, y, x, ipu__pool_window(&p, row, column));
+                run_window(&p, y, x, ipu__pooling_window(&p, row, column));
     return IPU_OK;
 }
 
@@ -65,7 +65,7 @@ static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
 
 static int run_grad(const struct ipu__call *call)
 {
-    const struct ipu__pool p = ipu__pool_of(
+    const struct ipu__pooling p = ipu__pooling_of(
         call->attributes, &call->inputs[0].shape, &call->inputs[1].shape);
     const float *x = call->inputs[0].data, *y = call->inputs[1].data;
     const float *dy = call->inputs[2].data;
@@ -75,7 +75,8 @@ static int run_grad(const struct ipu__call *call)
     memset(dx, 0, ipu__shape_bytes(&call->output.shape));
     for (int64_t i = 0; i < pixels; i++, y += p.c, dy += p.c) {
         int64_t image = i / p.wo / p.ho * p.h;
-        struct ipu__window at = ipu__pool_window(&p, i / p.wo % p.ho, i % p.wo);
+        struct ipu__window at =
+            ipu__pooling_window(&p, i / p.wo % p.ho, i % p.wo);
 
         memcpy(left, dy, (size_t)p.c * sizeof *left);
         for (int64_t row = at.top; row < at.bottom; row++)
@@ -102,6 +103,6 @@ const struct ipu__op ipu__max_windows_grad = {
 ipu_tensor ipu_max_pool2d_with(ipu_graph *graph, ipu_tensor x,
                                const ipu_pool_options *options)
 {
-    return ipu__pool_with(graph, &ipu__max_pool2d, &ipu__max_windows, x,
-                          options);
+    return ipu__pooling_with(graph, &ipu__max_pool2d, &ipu__max_windows, x,
+                             options);
 }

@@ -33,14 +33,14 @@ static int pooled(const struct ipu__call *call, const struct ipu__shape *x,
                      ipu__shape_print(x, text), (int)size, (int)size);
 }
 
-int ipu__pool_shape(const struct ipu__call *call, struct ipu__shape *output)
+int ipu__pooling_shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     IPU_TRY(ipu__expect(call, 0, IPU_FLOAT32, 4, "[n, h, w, c]"));
     return pooled(call, &call->inputs[0].shape, output);
 }
 
-int ipu__pool_check(const struct ipu__call *call, const struct ipu__shape *x,
-                    const struct ipu__shape *y)
+int ipu__pooling_check(const struct ipu__call *call, const struct ipu__shape *x,
+                       const struct ipu__shape *y)
 {
     struct ipu__shape expected;
 
@@ -52,11 +52,11 @@ int ipu__pool_check(const struct ipu__call *call, const struct ipu__shape *x,
 
 /* -------------------------------------------------------------- any windows */
 
-struct ipu__pool ipu__pool_of(const struct ipu__attributes *a,
-                              const struct ipu__shape *x,
-                              const struct ipu__shape *y)
+struct ipu__pooling ipu__pooling_of(const struct ipu__attributes *a,
+                                    const struct ipu__shape *x,
+                                    const struct ipu__shape *y)
 {
-    return (struct ipu__pool){
+    return (struct ipu__pooling){
         .n = x->extents[0],
         .h = x->extents[1],
         .w = x->extents[2],
@@ -69,8 +69,8 @@ struct ipu__pool ipu__pool_of(const struct ipu__attributes *a,
     };
 }
 
-struct ipu__window ipu__pool_window(const struct ipu__pool *p, int64_t row,
-                                    int64_t column)
+struct ipu__window ipu__pooling_window(const struct ipu__pooling *p,
+                                       int64_t row, int64_t column)
 {
     int64_t top = row * p->stride[0] - p->pad[0], bottom = top + p->window[0];
     int64_t left = column * p->stride[1] - p->pad[1];
@@ -193,9 +193,9 @@ static bool is_plain(const struct ipu__attributes *a)
            !a->pad_after[0] && !a->pad_after[1];
 }
 
-ipu_tensor ipu__pool_with(ipu_graph *graph, const struct ipu__op *plain,
-                          const struct ipu__op *any, ipu_tensor x,
-                          const ipu_pool_options *o)
+ipu_tensor ipu__pooling_with(ipu_graph *graph, const struct ipu__op *plain,
+                             const struct ipu__op *any, ipu_tensor x,
+                             const ipu_pool_options *o)
 {
     struct ipu__attributes a = {0};
     const struct ipu__shape *shape;

@@ -15,25 +15,25 @@
 /* ------------------------------------------------------------ plain windows */
 
 /* x: [n, h, w, c] -> [n, h/size, w/size, c] */
-int ipu__pool_shape(const struct ipu__call *call, struct ipu__shape *output);
+int ipu__pooling_shape(const struct ipu__call *call, struct ipu__shape *output);
 
 /* Whether a pooling of an x of that shape makes this of it. */
-int ipu__pool_check(const struct ipu__call *call, const struct ipu__shape *x,
-                    const struct ipu__shape *y);
+int ipu__pooling_check(const struct ipu__call *call, const struct ipu__shape *x,
+                       const struct ipu__shape *y);
 
 /* -------------------------------------------------------------- any windows */
 
 /* Of the attributes: view (the window's height and width), stride, pad,
  * pad_after. */
-struct ipu__pool {
+struct ipu__pooling {
     int64_t n, h, w, c; /* x */
     int64_t ho, wo;     /* y */
     int64_t window[2], stride[2], pad[2];
 };
 
-struct ipu__pool ipu__pool_of(const struct ipu__attributes *attributes,
-                              const struct ipu__shape *x,
-                              const struct ipu__shape *y);
+struct ipu__pooling ipu__pooling_of(const struct ipu__attributes *attributes,
+                                    const struct ipu__shape *x,
+                                    const struct ipu__shape *y);
 
 /* The pixels of x in the window of pixel (row, column) of y: rows [top,
  * bottom), columns [left, right), at least one. */
@@ -41,8 +41,8 @@ struct ipu__window {
     int64_t top, bottom, left, right;
 };
 
-struct ipu__window ipu__pool_window(const struct ipu__pool *pool, int64_t row,
-                                    int64_t column);
+struct ipu__window ipu__pooling_window(const struct ipu__pooling *pool,
+                                       int64_t row, int64_t column);
 
 int ipu__windows_shape(const struct ipu__call *call, struct ipu__shape *output);
 int ipu__windows_check(const struct ipu__call *call, const struct ipu__shape *x,
@@ -51,8 +51,8 @@ int ipu__windows_check(const struct ipu__call *call, const struct ipu__shape *x,
 void ipu__windows_cost(const struct ipu__call *call, struct ipu__work *work);
 
 /* The pooling of x that options ask for: plain, if its windows are, or any. */
-ipu_tensor ipu__pool_with(ipu_graph *graph, const struct ipu__op *plain,
-                          const struct ipu__op *any, ipu_tensor x,
-                          const ipu_pool_options *options);
+ipu_tensor ipu__pooling_with(ipu_graph *graph, const struct ipu__op *plain,
+                             const struct ipu__op *any, ipu_tensor x,
+                             const ipu_pool_options *options);
 
 #endif
