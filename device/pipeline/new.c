@@ -233,7 +233,7 @@ static int build(struct ipu_pipeline *p, const ipu_pipeline_options *o)
 {
     IPU_TRY(plan(p, o));
     IPU_TRY(ipu__pipeline_copies(p));
-    IPU_TRY(ipu__pool_new(p->options.threads, p->nlanes, &p->pool));
+    IPU_TRY(ipu__thread_pool_new(p->options.threads, p->nlanes, &p->pool));
     if (p->options.record) {
         p->counts = ipu__counts_new(0);
         if (!p->counts)
@@ -330,7 +330,7 @@ void ipu_pipeline_free(ipu_pipeline *p)
     if (!p)
         return;
     drop_feeds(p);
-    ipu__pool_free(p->pool);
+    ipu__thread_pool_free(p->pool);
     ipu__pipeline_copies_free(p);
     for (int32_t i = 0; p->parts && i < p->nparts; i++)
         free_part(&p->parts[i]);

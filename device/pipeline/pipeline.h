@@ -9,9 +9,9 @@
 #ifndef IPU_PIPELINE_PIPELINE_H
 #define IPU_PIPELINE_PIPELINE_H
 
+#include "engine/thread_pool.h"
 #include "graph/error.h"
 #include "graph/graph.h"
-#include "pipeline/pool.h"
 
 /* Room for the name of a variable and what is put behind it; longer ones are
  * cut. */
@@ -203,7 +203,8 @@ struct ipu_pipeline {
     int32_t nlanes;
     ipu_infeed *attached_infeed; /* a share of each, and used */
     ipu_outfeed *attached_outfeed;
-    struct ipu__pool *pool; /* owned; NULL: the caller's thread does it all */
+    struct ipu__thread_pool
+        *pool; /* owned; NULL: the caller's thread does it all */
     ipu_pipeline_event *events; /* owned */
     int64_t nevents, event_capacity;
     ipu_pipeline_info info;

@@ -124,7 +124,7 @@ static int run_slot(struct run *run)
     out = mini_batch_at(run, p->npositions - 1);
     if (in >= 0)
         IPU_TRY(ipu__feed_in(p, run->repeat, run->slot, in));
-    ipu__pool_run(p->pool, p->nlanes, do_lane, run);
+    ipu__thread_pool_run(p->pool, p->nlanes, do_lane, run);
     IPU_TRY(find_failure(run));
     IPU_TRY(ipu__gradients_give(p));
     if (out >= 0)
@@ -190,7 +190,7 @@ static int update(struct run *run)
 
     IPU_TRY(ipu__gradients_wait(p));
     ipu__shares_take(p);
-    ipu__pool_run(p->pool, p->nlanes, do_update, run);
+    ipu__thread_pool_run(p->pool, p->nlanes, do_update, run);
     for (int32_t i = 0; i < p->nlanes; i++)
         if (p->lanes[i].status < 0) {
             p->callback_status = p->lanes[i].callback_status;

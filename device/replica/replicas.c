@@ -22,8 +22,8 @@
 
 #include "compiler/program.h"
 #include "engine/engine.h"
+#include "engine/thread_pool.h"
 #include "graph/error.h"
-#include "pipeline/pool.h"
 #include "replica/meeting.h"
 #include "replica/replica.h"
 #include "target/target.h"
@@ -42,7 +42,8 @@ struct ipu_replicas {
     int32_t ncuts;
     int32_t *cuts; /* owned: steps before which all wait; the last is the end */
     int32_t until; /* the step that they go on to now */
-    struct ipu__pool *pool; /* owned; NULL: the caller's thread does it all */
+    struct ipu__thread_pool
+        *pool; /* owned; NULL: the caller's thread does it all */
     struct ipu__meeting *meeting; /* owned; NULL: none is within a loop */
     int callback_status;
     bool running;
@@ -205,14 +206,15 @@ static int make_threads(struct ipu_replicas *r, int32_t threads)
     int within = check_loops(r, r->executable);
 
     IPU_TRY(within);
-    IPU_TRY(ipu__pool_new(within ? r->count : threads, r->count, &r->pool));
+    IPU_TRY(
+        ipu__thread_pool_new(within ? r->count : threads, r->count, &r->pool));
     if (!within)
         return IPU_OK;
-    if (ipu__pool_threads(r->pool) < r->count)
+    if (ipu__thread_pool_threads(r->pool) < r->count)
         return ipu__fail(IPU_ERR_MEMORY,
                          "replicas: of %d threads, which sums in loops need, "
                          "there can be only %d",
-                         (int)r->count, (int)ipu__pool_threads(r->pool));
+                         (int)r->count, (int)ipu__thread_pool_threads(r->pool));
     IPU_TRY(ipu__meeting_new(r->count, &r->meeting));
     for (int32_t i = 0; i < r->count; i++)
         ipu__engine_meet(r->lanes[i].engine, ipu__meeting_come, r->meeting);
@@ -273,7 +275,7 @@ void ipu_replicas_free(ipu_replicas *r)
 {
     if (!r)
         return;
-    ipu__pool_free(r->pool);
+    ipu__thread_pool_free(r->pool);
     ipu__meeting_free(r->meeting);
     for (int32_t i = 0; r->lanes && i < r->count; i++) {
         ipu_engine_free(r->lanes[i].engine);
@@ -397,7 +399,7 @@ static void advance_all(struct ipu_replicas *r)
 {
     if (r->meeting)
         ipu__meeting_open(r->meeting);
-    ipu__pool_run(r->pool, r->count, advance, r);
+    ipu__thread_pool_run(r->pool, r->count, advance, r);
 }
 
 static void end(void *context, int32_t i)
@@ -467,7 +469,7 @@ static int run_parts(struct ipu_replicas *r)
 {
     const ipu_executable *e = r->executable;
 
-    ipu__pool_run(r->pool, r->count, begin, r);
+    ipu__thread_pool_run(r->pool, r->count, begin, r);
     IPU_TRY(find_failure(r));
     for (int32_t c = 0; c < r->ncuts; c++) {
         r->until = r->cuts[c];
@@ -483,7 +485,7 @@ static int run_parts(struct ipu_replicas *r)
         if (ipu__engine_is_due(r->lanes[0].engine, r->until - 1))
             add_up(r, &e->steps[r->until - 1]);
     }
-    ipu__pool_run(r->pool, r->count, end, r);
+    ipu__thread_pool_run(r->pool, r->count, end, r);
     return find_failure(r);
 }
 

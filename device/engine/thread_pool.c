@@ -7,7 +7,7 @@
  * slot lanes have nothing to do with each other: what goes from one to another
  * was made in the slot before, which the lock orders.
  */
-#include "pipeline/pool.h"
+#include "engine/thread_pool.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -17,7 +17,7 @@
 
 #include "graph/error.h"
 
-struct ipu__pool {
+struct ipu__thread_pool {
     pthread_mutex_t lock;
     pthread_cond_t begun, done; /* a slot; all of its lanes */
     pthread_t *threads;         /* owned */
@@ -31,7 +31,7 @@ struct ipu__pool {
 };
 
 /* Take lanes until there are none; with the lock held. */
-static void take_lanes(struct ipu__pool *pool)
+static void take_lanes(struct ipu__thread_pool *pool)
 {
     while (pool->next < pool->count) {
         int32_t lane = pool->next++;
@@ -46,7 +46,7 @@ static void take_lanes(struct ipu__pool *pool)
 
 static void *work(void *argument)
 {
-    struct ipu__pool *pool = argument;
+    struct ipu__thread_pool *pool = argument;
     int64_t seen = 0;
 
     pthread_mutex_lock(&pool->lock);
@@ -70,7 +70,7 @@ static int32_t cores(void)
 }
 
 /* Signals are for the program's own threads. Fewer threads will do, too. */
-static void start_threads(struct ipu__pool *pool, int32_t count)
+static void start_threads(struct ipu__thread_pool *pool, int32_t count)
 {
     sigset_t all, before;
 
@@ -83,9 +83,10 @@ static void start_threads(struct ipu__pool *pool, int32_t count)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-int ipu__pool_new(int32_t threads, int32_t lanes, struct ipu__pool **made)
+int ipu__thread_pool_new(int32_t threads, int32_t lanes,
+                         struct ipu__thread_pool **made)
 {
-    struct ipu__pool *pool;
+    struct ipu__thread_pool *pool;
 
     if (threads == 0)
         threads = cores();
@@ -108,12 +109,12 @@ int ipu__pool_new(int32_t threads, int32_t lanes, struct ipu__pool **made)
     return IPU_OK;
 }
 
-int32_t ipu__pool_threads(const struct ipu__pool *pool)
+int32_t ipu__thread_pool_threads(const struct ipu__thread_pool *pool)
 {
     return pool ? pool->nthreads + 1 : 1;
 }
 
-void ipu__pool_free(struct ipu__pool *pool)
+void ipu__thread_pool_free(struct ipu__thread_pool *pool)
 {
     if (!pool)
         return;
@@ -130,8 +131,9 @@ void ipu__pool_free(struct ipu__pool *pool)
     free(pool);
 }
 
-void ipu__pool_run(struct ipu__pool *pool, int32_t count,
-                   void (*do_lane)(void *context, int32_t lane), void *context)
+void ipu__thread_pool_run(struct ipu__thread_pool *pool, int32_t count,
+                          void (*do_lane)(void *context, int32_t lane),
+                          void *context)
 {
     if (!pool) {
         for (int32_t lane = 0; lane < count; lane++)
