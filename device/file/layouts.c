@@ -28,7 +28,7 @@
  */
 
 #define STRUCT struct ipu__tensor
-static const struct ipu__member tensor[] = {
+static const struct ipu__layout_member tensor[] = {
     SHAPE(1, shape),
     MEMBER(4, IPU__INT32, kind),
     MEMBER(5, IPU__INT32, source.line),
@@ -45,7 +45,7 @@ LAYOUT(ipu__tensor_layout, "a tensor", tensor);
 #undef STRUCT
 
 #define STRUCT struct ipu__node
-static const struct ipu__member node[] = {
+static const struct ipu__layout_member node[] = {
     MEMBER(1, IPU__INT32, inputs), MEMBER(2, IPU__INT32, output),
     MEMBER(3, IPU__INT32, region), MEMBER(4, IPU__INT32, derived),
     MEMBER(5, IPU__INT32, after),  MEMBER(6, IPU__BOOL, again),
@@ -55,7 +55,7 @@ LAYOUT(ipu__node_layout, "a node", node);
 #undef STRUCT
 
 #define STRUCT struct ipu__attributes
-static const struct ipu__member attributes[] = {
+static const struct ipu__layout_member attributes[] = {
     MEMBER(1, IPU__INT32, stride),     MEMBER(2, IPU__INT32, dilation),
     MEMBER(3, IPU__INT32, pad),        MEMBER(4, IPU__INT32, pad_after),
     MEMBER(5, IPU__INT32, groups),     MEMBER(6, IPU__INT32, size),
@@ -71,14 +71,14 @@ LAYOUT(ipu__attributes_layout, "what an op is told", attributes);
 #undef STRUCT
 
 #define STRUCT struct ipu__sink
-static const struct ipu__member sink[] = {
+static const struct ipu__layout_member sink[] = {
     MEMBER(1, IPU__INT32, tensor),
 };
 LAYOUT(ipu__sink_layout, "an output", sink);
 #undef STRUCT
 
 #define STRUCT struct ipu__assign
-static const struct ipu__member assign[] = {
+static const struct ipu__layout_member assign[] = {
     MEMBER(1, IPU__INT32, variable),
     MEMBER(2, IPU__INT32, value),
 };
@@ -86,7 +86,7 @@ LAYOUT(ipu__assign_layout, "an assignment", assign);
 #undef STRUCT
 
 #define STRUCT struct ipu__region
-static const struct ipu__member region[] = {
+static const struct ipu__layout_member region[] = {
     MEMBER(1, IPU__INT32, count),         MEMBER(2, IPU__INT32, counter),
     MEMBER(3, IPU__INT32, due),           MEMBER(4, IPU__INT32, offload),
     MEMBER(5, IPU__INT64, minimum_bytes), MEMBER(6, IPU__INT32, within),
@@ -96,7 +96,7 @@ LAYOUT(ipu__region_layout, "an update region", region);
 #undef STRUCT
 
 #define STRUCT ipu_feed_tensor
-static const struct ipu__member feed_tensor[] = {
+static const struct ipu__layout_member feed_tensor[] = {
     MEMBER(1, IPU__INT32, dtype),
     MEMBER(2, IPU__INT32, ndim),
     MEMBER(3, IPU__INT64, shape),
@@ -108,7 +108,7 @@ LAYOUT(ipu__feed_tensor_layout, "a queue's tensor", feed_tensor);
  */
 
 #define STRUCT ipu_target
-static const struct ipu__member target[] = {
+static const struct ipu__layout_member target[] = {
     MEMBER(1, IPU__INT32, tiles),
     MEMBER(2, IPU__INT64, bytes_per_tile),
     MEMBER(3, IPU__REAL, clock_hz),
@@ -142,7 +142,7 @@ LAYOUT(ipu__target_layout, "a target", target);
 #undef STRUCT
 
 #define STRUCT struct ipu_executable
-static const struct ipu__member executable[] = {
+static const struct ipu__layout_member executable[] = {
     MEMBER(1, IPU__INT64, code_bytes),
     MEMBER(2, IPU__INT64, stream_cycles),
     MEMBER(3, IPU__INT64, memory_bytes),
@@ -169,7 +169,7 @@ LAYOUT(ipu__executable_layout, "a program", executable);
 #undef STRUCT
 
 #define STRUCT struct ipu__value
-static const struct ipu__member value[] = {
+static const struct ipu__layout_member value[] = {
     SHAPE(1, shape),
     MEMBER(4, IPU__INT32, kind),
     MEMBER(5, IPU__INT32, line),
@@ -193,7 +193,7 @@ LAYOUT(ipu__value_layout, "a value", value);
 #undef STRUCT
 
 #define STRUCT struct ipu__block
-static const struct ipu__member block[] = {
+static const struct ipu__layout_member block[] = {
     MEMBER(1, IPU__INT64, bytes),  MEMBER(2, IPU__INT32, birth),
     MEMBER(3, IPU__INT32, death),  MEMBER(4, IPU__BOOL, always),
     MEMBER(5, IPU__INT64, offset), MEMBER(6, IPU__INT32, first_tile),
@@ -204,7 +204,7 @@ LAYOUT(ipu__block_layout, "a block", block);
 #undef STRUCT
 
 #define STRUCT struct ipu__step
-static const struct ipu__member step[] = {
+static const struct ipu__layout_member step[] = {
     MEMBER(1, IPU__INT32, kind),
     MEMBER(2, IPU__INT32, inputs),
     MEMBER(3, IPU__INT32, output),
@@ -247,7 +247,7 @@ LAYOUT(ipu__step_layout, "a step", step);
 #undef STRUCT
 
 #define STRUCT struct ipu__step_op
-static const struct ipu__member part[] = {
+static const struct ipu__layout_member part[] = {
     MEMBER(1, IPU__INT32, inputs),
     MEMBER(2, IPU__INT32, output),
 };
@@ -255,7 +255,7 @@ LAYOUT(ipu__part_layout, "a part of a step", part);
 #undef STRUCT
 
 #define STRUCT struct ipu__stream
-static const struct ipu__member stream[] = {
+static const struct ipu__layout_member stream[] = {
     MEMBER(1, IPU__INT32, value), MEMBER(2, IPU__INT64, bytes),
     MEMBER(3, IPU__INT32, kind),  MEMBER(4, IPU__INT64, cycles),
     MEMBER(5, IPU__INT32, gate),
@@ -264,7 +264,7 @@ LAYOUT(ipu__stream_layout, "a stream", stream);
 #undef STRUCT
 
 #define STRUCT struct ipu__tile
-static const struct ipu__member tile[] = {
+static const struct ipu__layout_member tile[] = {
     MEMBER(1, IPU__INT64, always_bytes),
     MEMBER(2, IPU__INT64, peak_bytes),
     MEMBER(3, IPU__INT32, peak_step),

@@ -29,7 +29,7 @@ static bool is_zero(const unsigned char *data, uint32_t bytes)
 }
 
 /* How many elements up to the last that is not 0. */
-static uint16_t count_of(const struct ipu__member *m, const void *value)
+static uint16_t count_of(const struct ipu__layout_member *m, const void *value)
 {
     const unsigned char *data = (const unsigned char *)value + m->offset;
     uint32_t width = width_of(m->type), count = m->bytes / width;
@@ -48,7 +48,7 @@ void ipu__put_struct(struct ipu__writer *writer,
         used += count_of(&layout->members[i], value) > 0;
     ipu__put_int(writer, used);
     for (int32_t i = 0; i < layout->nmembers; i++) {
-        const struct ipu__member *m = &layout->members[i];
+        const struct ipu__layout_member *m = &layout->members[i];
         uint16_t count = count_of(m, value);
 
         if (count == 0)
@@ -61,8 +61,8 @@ void ipu__put_struct(struct ipu__writer *writer,
     }
 }
 
-static const struct ipu__member *find(const struct ipu__layout *layout,
-                                      uint8_t number)
+static const struct ipu__layout_member *find(const struct ipu__layout *layout,
+                                             uint8_t number)
 {
     for (int32_t i = 0; i < layout->nmembers; i++)
         if (layout->members[i].number == number)
@@ -81,7 +81,7 @@ static bool are_bools(const unsigned char *data, uint32_t count)
 static int get_member(struct ipu__reader *r, const struct ipu__layout *layout,
                       uint8_t *last, unsigned char *value)
 {
-    const struct ipu__member *m;
+    const struct ipu__layout_member *m;
     uint8_t number, type;
     uint16_t count;
     uint32_t width;
@@ -124,7 +124,7 @@ int ipu__check_amounts(const struct ipu__reader *r,
                        const struct ipu__layout *layout, const void *value)
 {
     for (int32_t i = 0; i < layout->nmembers; i++) {
-        const struct ipu__member *m = &layout->members[i];
+        const struct ipu__layout_member *m = &layout->members[i];
         int64_t amount;
 
         if (m->type != IPU__INT64)

@@ -19,7 +19,7 @@ enum ipu__member_type {
     IPU__REAL
 };
 
-struct ipu__member {
+struct ipu__layout_member {
     uint8_t number; /* from 1 on, rising */
     uint8_t type;
     uint32_t offset, bytes;
@@ -28,7 +28,7 @@ struct ipu__member {
 
 struct ipu__layout {
     const char *name; /* for messages: "a step" */
-    const struct ipu__member *members;
+    const struct ipu__layout_member *members;
     int32_t nmembers;
     size_t bytes; /* of the whole struct */
 };

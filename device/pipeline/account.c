@@ -64,7 +64,7 @@ static int link_cycles(const struct ipu_pipeline *p, int32_t from, int32_t to,
 }
 
 static int forward_transfers(const struct ipu_pipeline *p,
-                             struct ipu__part *part)
+                             struct ipu__stage_part *part)
 {
     const struct ipu__position *after = &p->positions[part->position + 1];
     int64_t bytes = 0;
@@ -80,7 +80,7 @@ static int forward_transfers(const struct ipu_pipeline *p,
 }
 
 static int backward_transfers(const struct ipu_pipeline *p,
-                              struct ipu__part *part)
+                              struct ipu__stage_part *part)
 {
     const struct ipu__position *before;
     int32_t first = 0;
@@ -89,7 +89,7 @@ static int backward_transfers(const struct ipu_pipeline *p,
         return IPU_OK;
     before = &p->positions[part->position - 1];
     for (int32_t i = 0; i < before->nparts; i++) {
-        const struct ipu__part *to = &p->parts[before->first_part + i];
+        const struct ipu__stage_part *to = &p->parts[before->first_part + i];
         int64_t bytes = 0;
 
         for (int32_t k = 0; k < to->noutputs; k++)
@@ -102,7 +102,8 @@ static int backward_transfers(const struct ipu_pipeline *p,
     return IPU_OK;
 }
 
-static int account_part(const struct ipu_pipeline *p, struct ipu__part *part)
+static int account_part(const struct ipu_pipeline *p,
+                        struct ipu__stage_part *part)
 {
     int64_t plain, offload = 0;
 
@@ -218,7 +219,7 @@ static int64_t account_programs(const struct ipu_pipeline *p,
     int64_t tile = 0, code = 0;
 
     for (int32_t i = 0; i < p->nparts; i++) {
-        const struct ipu__part *part = &p->parts[i];
+        const struct ipu__stage_part *part = &p->parts[i];
         int64_t waiting = ipu_schedule_stash(&p->schedule, part->position) + 1;
         int64_t bytes = waiting * part->stash_bytes *
                         p->options.batch_serialization_iterations;

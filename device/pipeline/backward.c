@@ -35,7 +35,7 @@
 /* ---------------------------------------------------------------- the seeds */
 
 /* Returns how many there are: 1. */
-static int seed_loss(const struct ipu_pipeline *p, struct ipu__part *part,
+static int seed_loss(const struct ipu_pipeline *p, struct ipu__stage_part *part,
                      int32_t output, ipu_tensor *of, ipu_tensor *seed)
 {
     const struct ipu__port *loss = &part->outputs[output];
@@ -57,9 +57,9 @@ static int seed_loss(const struct ipu_pipeline *p, struct ipu__part *part,
 
 /* The derivatives with respect to an output, from all that use it; number: of
  * the output among those of its position. */
-static int seed_output(const struct ipu_pipeline *p, struct ipu__part *part,
-                       int32_t output, int32_t number, ipu_tensor *of,
-                       ipu_tensor *seeds)
+static int seed_output(const struct ipu_pipeline *p,
+                       struct ipu__stage_part *part, int32_t output,
+                       int32_t number, ipu_tensor *of, ipu_tensor *seeds)
 {
     const struct ipu__position *after = &p->positions[part->position + 1];
     const struct ipu__shape *s = &part->outputs[output].shape;
@@ -80,8 +80,9 @@ static int seed_output(const struct ipu_pipeline *p, struct ipu__part *part,
     return count;
 }
 
-static int find_seeds(const struct ipu_pipeline *p, struct ipu__part *part,
-                      ipu_tensor *of, ipu_tensor *seeds)
+static int find_seeds(const struct ipu_pipeline *p,
+                      struct ipu__stage_part *part, ipu_tensor *of,
+                      ipu_tensor *seeds)
 {
     int32_t first = 0, count = 0;
 
@@ -104,8 +105,9 @@ static int find_seeds(const struct ipu_pipeline *p, struct ipu__part *part,
 
 /* From what comes from outside and from the loss: wrt and found have room for
  * all variables and inputs. */
-static int find_gradients(const struct ipu_pipeline *p, struct ipu__part *part,
-                          int32_t *wrt, ipu_tensor *found)
+static int find_gradients(const struct ipu_pipeline *p,
+                          struct ipu__stage_part *part, int32_t *wrt,
+                          ipu_tensor *found)
 {
     enum { MOST = IPU_MAX_STAGE_TENSORS * IPU_MAX_STAGES };
     const struct ipu__position *at = &p->positions[part->position];
@@ -133,7 +135,8 @@ static int find_gradients(const struct ipu_pipeline *p, struct ipu__part *part,
     return IPU_OK;
 }
 
-static int differentiate(const struct ipu_pipeline *p, struct ipu__part *part)
+static int differentiate(const struct ipu_pipeline *p,
+                         struct ipu__stage_part *part)
 {
     size_t count = (size_t)part->ntrained + IPU_MAX_STAGE_TENSORS;
     int32_t *wrt = calloc(count, sizeof *wrt);
@@ -152,7 +155,7 @@ static int differentiate(const struct ipu_pipeline *p, struct ipu__part *part)
 /* ---------------------------------------------------------------- the stash */
 
 struct cut {
-    struct ipu__part *part;
+    struct ipu__stage_part *part;
     bool recompute;
     bool *needed;    /* owned, [tensors] */
     bool *constants; /* owned, [tensors]: made of constants alone */
@@ -183,7 +186,7 @@ static bool is_stashed(const struct cut *c, int32_t tensor)
     return !g->nodes[t->node].op->alias;
 }
 
-static int stash(struct ipu__part *part, int32_t tensor)
+static int stash(struct ipu__stage_part *part, int32_t tensor)
 {
     const struct ipu__tensor *t = &part->joint->tensors[tensor];
 
@@ -202,7 +205,7 @@ static void mark(struct cut *c, ipu_tensor tensor)
 
 static int walk(struct cut *c, int32_t ninputs)
 {
-    struct ipu__part *part = c->part;
+    struct ipu__stage_part *part = c->part;
     const ipu_graph *g = part->joint;
 
     for (int32_t t = 0; t < g->ntensors; t++)
@@ -230,7 +233,8 @@ static int walk(struct cut *c, int32_t ninputs)
     return IPU_OK;
 }
 
-static int find_stash(struct ipu__part *part, int32_t ninputs, bool recompute)
+static int find_stash(struct ipu__stage_part *part, int32_t ninputs,
+                      bool recompute)
 {
     const ipu_graph *g = part->joint;
     size_t ntensors = (size_t)g->ntensors + 1;
@@ -253,7 +257,7 @@ static int find_stash(struct ipu__part *part, int32_t ninputs, bool recompute)
 
 struct back {
     const struct ipu_pipeline *pipeline;
-    const struct ipu__part *part;
+    const struct ipu__stage_part *part;
     ipu_graph *graph;
     struct ipu__extract extract;
     ipu_tensor weights[2]; /* of what there is and of what comes: inputs "old"
@@ -327,7 +331,7 @@ static int send(struct back *b, int32_t input)
 
 static int build_back(struct back *b)
 {
-    const struct ipu__part *part = b->part;
+    const struct ipu__stage_part *part = b->part;
     static const char *const names[] = {"old", "new"};
     char name[32];
 
@@ -372,7 +376,7 @@ int ipu__pipeline_compile(const struct ipu_pipeline *p, const ipu_graph *graph,
     return IPU_OK;
 }
 
-static int make_back(const struct ipu_pipeline *p, struct ipu__part *part,
+static int make_back(const struct ipu_pipeline *p, struct ipu__stage_part *part,
                      bool recompute, ipu_executable **executable)
 {
     struct back b = {.pipeline = p, .part = part};
@@ -395,7 +399,7 @@ static int make_back(const struct ipu_pipeline *p, struct ipu__part *part,
 /* ------------------------------------------------------------ the way there */
 
 /* What is stashed of a variable is what it was. */
-static int show_stash(struct ipu__part *part)
+static int show_stash(struct ipu__stage_part *part)
 {
     ipu_graph *g = part->joint;
 
@@ -413,7 +417,8 @@ static int show_stash(struct ipu__part *part)
     return IPU_OK;
 }
 
-static int make_forward(const struct ipu_pipeline *p, struct ipu__part *part)
+static int make_forward(const struct ipu_pipeline *p,
+                        struct ipu__stage_part *part)
 {
     char name[32];
 
@@ -428,7 +433,7 @@ static int make_forward(const struct ipu_pipeline *p, struct ipu__part *part)
 
 /* They need the schedules in which recomputation may be taken apart. */
 static int check_checkpoints(const struct ipu_pipeline *p,
-                             const struct ipu__part *part)
+                             const struct ipu__stage_part *part)
 {
     const ipu_graph *g = part->joint;
 
@@ -444,7 +449,7 @@ static int check_checkpoints(const struct ipu_pipeline *p,
     return IPU_OK;
 }
 
-static int make_part(struct ipu_pipeline *p, struct ipu__part *part)
+static int make_part(struct ipu_pipeline *p, struct ipu__stage_part *part)
 {
     int status = IPU_OK;
 

@@ -29,7 +29,8 @@ void *ipu__pipeline_allocate(size_t bytes)
     return memory;
 }
 
-static int ring_new(struct ipu__ring *ring, size_t bytes, int64_t capacity)
+static int ring_new(struct ipu__stage_buffer *ring, size_t bytes,
+                    int64_t capacity)
 {
     ring->bytes = bytes;
     ring->stride = (bytes + LINE - 1) / LINE * LINE;
@@ -40,7 +41,7 @@ static int ring_new(struct ipu__ring *ring, size_t bytes, int64_t capacity)
     return ring->data ? IPU_OK : ipu__fail_memory(bytes);
 }
 
-void *ipu__ring_at(const struct ipu__ring *ring, int64_t element)
+void *ipu__ring_at(const struct ipu__stage_buffer *ring, int64_t element)
 {
     return ring->data + (size_t)(element % ring->capacity) * ring->stride;
 }
@@ -194,7 +195,8 @@ static int make_carried(const struct ipu_pipeline *p, struct ipu__copy *copy)
         int32_t count = 0;
 
         for (int32_t i = 0; i < position->nparts; i++) {
-            const struct ipu__part *part = &p->parts[position->first_part + i];
+            const struct ipu__stage_part *part =
+                &p->parts[position->first_part + i];
 
             for (int32_t k = 0; k < part->noutputs; k++)
                 IPU_TRY(ring_new(&copy->carried[at + 1][count++],
@@ -214,7 +216,7 @@ static int make_returned(const struct ipu_pipeline *p, struct ipu__copy *copy)
     if (!copy->returned || !copy->stashed)
         return ipu__fail_memory((size_t)p->nparts * sizeof *copy->returned);
     for (int32_t i = 0; i < p->nparts; i++) {
-        const struct ipu__part *part = &p->parts[i];
+        const struct ipu__stage_part *part = &p->parts[i];
         int64_t waiting = ipu_schedule_stash(&p->schedule, part->position) + 1;
 
         for (int32_t k = 0; k < p->positions[part->position].ninputs; k++)
@@ -258,7 +260,7 @@ int ipu__pipeline_lanes(struct ipu_pipeline *p)
     if (!p->lanes)
         return ipu__fail_memory((size_t)p->nlanes);
     for (int32_t i = 0; i < p->nlanes; i++) {
-        struct ipu__lane *lane = &p->lanes[i];
+        struct ipu__chip_lane *lane = &p->lanes[i];
 
         lane->copy = i / p->nchips;
         lane->chip = i % p->nchips;

@@ -120,7 +120,7 @@ static void add_outputs(const struct ipu_pipeline *p, struct ipu__copy *copy,
     int32_t count = 0;
 
     for (int32_t i = 0; i < last->nparts; i++) {
-        const struct ipu__part *part = &p->parts[last->first_part + i];
+        const struct ipu__stage_part *part = &p->parts[last->first_part + i];
 
         for (int32_t k = 0; k < part->noutputs; k++) {
             add(&part->outputs[k].shape, copy->outfeed[count],

@@ -50,7 +50,7 @@ static bool is_listed(const struct ipu_pipeline *p, int32_t chip,
     return false;
 }
 
-static int add(struct ipu_pipeline *p, const struct ipu__part *part,
+static int add(struct ipu_pipeline *p, const struct ipu__stage_part *part,
                const struct ipu__trained *trained)
 {
     struct ipu__gradient g = {.position = part->position};

@@ -213,7 +213,7 @@ int ipu_pipeline_variable_info(const ipu_pipeline *p, const char *name,
 int ipu_pipeline_stage(const ipu_pipeline *p, int32_t stage,
                        ipu_pipeline_stage_info *info)
 {
-    const struct ipu__part *part;
+    const struct ipu__stage_part *part;
     ipu_pipeline_stage_info made;
 
     IPU_TRY(check(p, info, "the place for a stage's account"));

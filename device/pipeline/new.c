@@ -43,7 +43,7 @@ static int make_parts(struct ipu_pipeline *p, const ipu_pipeline_options *o)
     if (!p->parts || !p->chips)
         return ipu__fail_memory((size_t)o->nstages * sizeof *p->parts);
     for (int32_t i = 0; i < o->nstages; i++) {
-        struct ipu__part *part = &p->parts[i];
+        struct ipu__stage_part *part = &p->parts[i];
         char number[16];
 
         snprintf(number, sizeof number, "%d", (int)i);
@@ -83,7 +83,7 @@ static int describe_outfeed(struct ipu_pipeline *p,
     int32_t output = 0, count = 0;
 
     for (int32_t i = 0; i < last->nparts; i++) {
-        const struct ipu__part *part = &p->parts[last->first_part + i];
+        const struct ipu__stage_part *part = &p->parts[last->first_part + i];
 
         for (int32_t k = 0; k < part->noutputs; k++) {
             const struct ipu__shape *s = &part->outputs[k].shape;
@@ -198,7 +198,7 @@ static int check_alone(const struct ipu_pipeline *p, const char *where,
 static int check_collectives(const struct ipu_pipeline *p)
 {
     for (int32_t i = 0; i < p->nparts; i++) {
-        const struct ipu__part *part = &p->parts[i];
+        const struct ipu__stage_part *part = &p->parts[i];
         char where[96];
 
         snprintf(where, sizeof where, "stage %.80s", part->name);
@@ -312,7 +312,7 @@ int ipu__pipeline_measure(const ipu_pipeline_options *options,
     return status;
 }
 
-static void free_part(struct ipu__part *part)
+static void free_part(struct ipu__stage_part *part)
 {
     for (int32_t i = 0; i < part->ntrained; i++)
         free(part->trained[i].name);

@@ -40,7 +40,7 @@ struct ipu__stash {
     size_t bytes;
 };
 
-struct ipu__part {
+struct ipu__stage_part {
     char *name;             /* owned */
     const ipu_stage *stage; /* borrowed during ipu_pipeline_new */
     int32_t position;
@@ -127,7 +127,7 @@ struct ipu__chip {
     int64_t offload_cycles;     /* of an update: to move what lies beside it */
 };
 
-struct ipu__ring {
+struct ipu__stage_buffer {
     unsigned char *data; /* owned */
     size_t bytes, stride;
     int64_t capacity;
@@ -153,12 +153,14 @@ struct ipu__copy {
     ipu_engine **forward, **backward; /* owned, [parts] */
     ipu_engine **update;              /* owned, [chips] */
     struct ipu__share *shares;        /* owned, [gradients] */
-    struct ipu__ring (*carried)[IPU_MAX_STAGE_TENSORS];  /* owned, [positions +
-                               1]: inputs of each, and what the last makes */
-    struct ipu__ring (*returned)[IPU_MAX_STAGE_TENSORS]; /* owned, [parts] */
-    struct ipu__ring **stashed; /* owned, [parts][stash] */
-    void **outfeed;             /* owned, [outputs]: sums */
-    struct ipu__done *done;     /* owned, [parts] */
+    struct ipu__stage_buffer (
+        *carried)[IPU_MAX_STAGE_TENSORS]; /* owned, [positions +
+        1]: inputs of each, and what the last makes */
+    struct ipu__stage_buffer (
+        *returned)[IPU_MAX_STAGE_TENSORS]; /* owned, [parts] */
+    struct ipu__stage_buffer **stashed;    /* owned, [parts][stash] */
+    void **outfeed;                        /* owned, [outputs]: sums */
+    struct ipu__done *done;                /* owned, [parts] */
 };
 
 /* Something that a chip does in a slot. */
@@ -169,7 +171,7 @@ struct ipu__task {
 };
 
 /* A chip of a replica, and what it does in a slot. */
-struct ipu__lane {
+struct ipu__chip_lane {
     int32_t copy, chip;
     int32_t ntasks;
     struct ipu__task *tasks; /* owned, [2 * parts] */
@@ -191,15 +193,15 @@ struct ipu_pipeline {
     int32_t npositions, nparts, nchips;
     int32_t ipus_per_copy;
     struct ipu__position positions[IPU_MAX_STAGES];
-    struct ipu__part *parts; /* owned */
-    struct ipu__chip *chips; /* owned */
-    char **argument_names;   /* owned, [arguments], each owned */
+    struct ipu__stage_part *parts; /* owned */
+    struct ipu__chip *chips;       /* owned */
+    char **argument_names;         /* owned, [arguments], each owned */
     bool kept_back[IPU_MAX_STAGE_TENSORS];
     struct ipu__copy *copies;        /* owned, [replicas] */
     struct ipu__gradient *gradients; /* owned: of trained variables */
     int32_t ngradients;
-    bool waited;             /* for other processes, in this update */
-    struct ipu__lane *lanes; /* owned, [replicas * chips] */
+    bool waited;                  /* for other processes, in this update */
+    struct ipu__chip_lane *lanes; /* owned, [replicas * chips] */
     int32_t nlanes;
     ipu_infeed *attached_infeed; /* a share of each, and used */
     ipu_outfeed *attached_outfeed;
@@ -217,7 +219,7 @@ struct ipu_pipeline {
 };
 
 /* The last error, with the part that it is about before it. */
-int ipu__part_fail(const struct ipu__part *part, int status);
+int ipu__part_fail(const struct ipu__stage_part *part, int status);
 
 /* Bytes that a cycle-free copy in host memory needs, in whole cache lines;
  * NULL if there is none left. Zeroed. */
@@ -287,7 +289,7 @@ int ipu__pipeline_account(struct ipu_pipeline *pipeline);
  * recorded. */
 int ipu__pipeline_copies(struct ipu_pipeline *pipeline);
 void ipu__pipeline_copies_free(struct ipu_pipeline *pipeline);
-void *ipu__ring_at(const struct ipu__ring *ring, int64_t element);
+void *ipu__ring_at(const struct ipu__stage_buffer *ring, int64_t element);
 /* A variable of a copy lives there from now on; NULL: in its own memory. */
 int ipu__copy_place(const struct ipu_pipeline *pipeline, struct ipu__copy *copy,
                     int32_t chip, int32_t variable, void *data);
@@ -319,7 +321,7 @@ int ipu__pipeline_measure(const ipu_pipeline_options *options,
                           struct ipu__pipeline_cost *cost);
 
 /* task.c: one thing that one chip does. */
-int ipu__task_run(struct ipu_pipeline *pipeline, struct ipu__lane *lane,
+int ipu__task_run(struct ipu_pipeline *pipeline, struct ipu__chip_lane *lane,
                   const struct ipu__task *task);
 /* tally.c: what a slot, an update cost, once they are done. */
 int ipu__tally_slot(struct ipu_pipeline *pipeline, int64_t slot);

@@ -25,7 +25,7 @@ static bool begins(const char *name, const char *with)
 
 /* Of a stage's program; "input" and "output" are the host's. */
 static const char *kind_of(const struct ipu_pipeline *p,
-                           const struct ipu__part *part,
+                           const struct ipu__stage_part *part,
                            const struct ipu__profile_stream *stream,
                            bool forward)
 {
@@ -49,8 +49,8 @@ static const char *kind_of(const struct ipu_pipeline *p,
 
 /* A program, and the bodies of its loops; part NULL: of an update. */
 static int add(const struct ipu_pipeline *p, ipu_profile *profile,
-               const char *name, const struct ipu__part *part, bool forward,
-               int32_t ipu, const ipu_executable *executable,
+               const char *name, const struct ipu__stage_part *part,
+               bool forward, int32_t ipu, const ipu_executable *executable,
                const ipu_engine *engine, int64_t cycles)
 {
     int32_t number = profile->nprograms;
@@ -76,7 +76,7 @@ static int add_programs(const struct ipu_pipeline *p, ipu_profile *profile)
     char text[128];
 
     for (int32_t i = 0; i < p->nparts; i++) {
-        const struct ipu__part *part = &p->parts[i];
+        const struct ipu__stage_part *part = &p->parts[i];
 
         snprintf(text, sizeof text, "%.80s forward", part->name);
         IPU_TRY(add(p, profile, text, part, true, part->ipu, part->forward,
@@ -146,7 +146,7 @@ static int add_stages(const ipu_pipeline *p, struct ipu__profile_run *run,
         return ipu__fail_memory((size_t)p->nparts * sizeof *run->stages);
     run->nstages = p->nparts;
     for (int32_t i = 0; i < p->nparts; i++) {
-        const struct ipu__part *part = &p->parts[i];
+        const struct ipu__stage_part *part = &p->parts[i];
         int64_t ns = mean_ns(p->copies[0].forward[i]) +
                      mean_ns(p->copies[0].backward[i]);
 

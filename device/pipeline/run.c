@@ -66,7 +66,7 @@ int ipu__hand_out(struct ipu_pipeline *p, int64_t slot)
 static void do_lane(void *context, int32_t number)
 {
     struct run *run = context;
-    struct ipu__lane *lane = &run->pipeline->lanes[number];
+    struct ipu__chip_lane *lane = &run->pipeline->lanes[number];
 
     for (int32_t k = 0; k < lane->ntasks && lane->status >= 0; k++) {
         lane->status = ipu__task_run(run->pipeline, lane, &lane->tasks[k]);
@@ -82,7 +82,7 @@ static int find_failure(struct run *run)
     struct ipu_pipeline *p = run->pipeline;
 
     for (int32_t i = 0; i < p->nlanes; i++) {
-        const struct ipu__lane *lane = &p->lanes[i];
+        const struct ipu__chip_lane *lane = &p->lanes[i];
         const struct ipu__task *task = &lane->tasks[lane->failed];
 
         if (lane->status >= 0)
@@ -158,7 +158,7 @@ static void do_update(void *context, int32_t number)
 {
     struct run *run = context;
     struct ipu_pipeline *p = run->pipeline;
-    struct ipu__lane *lane = &p->lanes[number];
+    struct ipu__chip_lane *lane = &p->lanes[number];
     struct ipu__copy *copy = &p->copies[lane->copy];
     ipu_engine *engine = copy->update[lane->chip];
     int64_t last =
@@ -166,7 +166,7 @@ static void do_update(void *context, int32_t number)
 
     lane->status = IPU_OK;
     for (int32_t i = 0; i < p->positions[p->npositions - 1].noutputs; i++) {
-        const struct ipu__ring *ring = &copy->carried[p->npositions][i];
+        const struct ipu__stage_buffer *ring = &copy->carried[p->npositions][i];
         char name[32];
 
         snprintf(name, sizeof name, "output:%d", (int)i);

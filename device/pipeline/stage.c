@@ -15,7 +15,7 @@
 #include "ops/op.h"
 #include "pipeline/pipeline.h"
 
-int ipu__part_fail(const struct ipu__part *part, int status)
+int ipu__part_fail(const struct ipu__stage_part *part, int status)
 {
     char text[IPU__EXPLANATION_MAX];
 
@@ -32,7 +32,7 @@ static bool is_float(const struct ipu__shape *shape)
  */
 
 static int check_inputs(const struct ipu_pipeline *p,
-                        const struct ipu__part *part, int32_t ninputs)
+                        const struct ipu__stage_part *part, int32_t ninputs)
 {
     const struct ipu__position *before;
 
@@ -85,15 +85,16 @@ static void ports_after(const struct ipu_pipeline *p, int32_t position,
     int32_t count = 0;
 
     for (int32_t i = 0; i < at->nparts; i++) {
-        const struct ipu__part *part = &p->parts[at->first_part + i];
+        const struct ipu__stage_part *part = &p->parts[at->first_part + i];
 
         for (int32_t k = 0; k < part->noutputs; k++)
             ports[count++] = part->outputs[k];
     }
 }
 
-static int make_inputs(struct ipu__part *part, const struct ipu__port *ports,
-                       int32_t count, ipu_tensor *inputs)
+static int make_inputs(struct ipu__stage_part *part,
+                       const struct ipu__port *ports, int32_t count,
+                       ipu_tensor *inputs)
 {
     for (int32_t i = 0; i < count; i++) {
         const struct ipu__shape *s = &ports[i].shape;
@@ -111,7 +112,7 @@ static int make_inputs(struct ipu__part *part, const struct ipu__port *ports,
 
 /* --------------------------------------------------------- what was built */
 
-static int check_sources(const struct ipu__part *part, int32_t ninputs)
+static int check_sources(const struct ipu__stage_part *part, int32_t ninputs)
 {
     const ipu_graph *g = part->joint;
     int32_t found = 0;
@@ -133,7 +134,7 @@ static int check_sources(const struct ipu__part *part, int32_t ninputs)
 }
 
 /* What differentiation cannot take apart. */
-static int check_loops(const struct ipu__part *part)
+static int check_loops(const struct ipu__stage_part *part)
 {
     const ipu_graph *g = part->joint;
     bool remote = false;
@@ -152,7 +153,7 @@ static int check_loops(const struct ipu__part *part)
     return IPU_OK;
 }
 
-static int take_outputs(struct ipu__part *part, int count,
+static int take_outputs(struct ipu__stage_part *part, int count,
                         const ipu_tensor *outputs)
 {
     const ipu_graph *g = part->joint;
@@ -191,7 +192,7 @@ static bool is_assigned(const ipu_graph *g, int32_t variable)
     return false;
 }
 
-static int add_trained(struct ipu_pipeline *p, struct ipu__part *part,
+static int add_trained(struct ipu_pipeline *p, struct ipu__stage_part *part,
                        int32_t tensor)
 {
     const ipu_pipeline_options *o = &p->options;
@@ -218,7 +219,7 @@ static int add_trained(struct ipu_pipeline *p, struct ipu__part *part,
     return IPU_OK;
 }
 
-static int find_trained(struct ipu_pipeline *p, struct ipu__part *part)
+static int find_trained(struct ipu_pipeline *p, struct ipu__stage_part *part)
 {
     const ipu_pipeline_options *o = &p->options;
     const ipu_graph *g = part->joint;
@@ -232,7 +233,7 @@ static int find_trained(struct ipu_pipeline *p, struct ipu__part *part)
 }
 
 /* Which outputs depend on something trained. */
-static int find_dependents(struct ipu__part *part, int32_t ninputs)
+static int find_dependents(struct ipu__stage_part *part, int32_t ninputs)
 {
     const ipu_graph *g = part->joint;
     bool *depends = calloc((size_t)g->ntensors + 1, sizeof *depends);
@@ -254,7 +255,7 @@ static int find_dependents(struct ipu__part *part, int32_t ninputs)
     return IPU_OK;
 }
 
-static int build_part(struct ipu_pipeline *p, struct ipu__part *part,
+static int build_part(struct ipu_pipeline *p, struct ipu__stage_part *part,
                       const struct ipu__port *ports, int32_t ninputs)
 {
     ipu_tensor inputs[IPU_MAX_STAGE_TENSORS];
@@ -297,7 +298,7 @@ int ipu__pipeline_stages(struct ipu_pipeline *p)
             position->ninputs = p->positions[at - 1].noutputs;
         }
         for (int32_t i = 0; i < position->nparts; i++) {
-            struct ipu__part *part = &p->parts[position->first_part + i];
+            struct ipu__stage_part *part = &p->parts[position->first_part + i];
 
             IPU_TRY(build_part(p, part, ports, position->ninputs));
             position->noutputs += part->noutputs;

@@ -25,7 +25,7 @@ static int64_t most(int64_t a, int64_t b)
 static int64_t task_cycles(const struct ipu_pipeline *p,
                            const struct ipu__task *task)
 {
-    const struct ipu__part *part = &p->parts[task->part];
+    const struct ipu__stage_part *part = &p->parts[task->part];
 
     return (task->kind == IPU_STAGE_FORWARD
                 ? part->forward_cycles
@@ -51,16 +51,17 @@ static int record(struct ipu_pipeline *p, const ipu_pipeline_event *event)
 }
 
 static int32_t ipu_of(const struct ipu_pipeline *p,
-                      const struct ipu__lane *lane)
+                      const struct ipu__chip_lane *lane)
 {
     return lane->copy * p->ipus_per_copy + p->chips[lane->chip].ipu;
 }
 
-static int record_task(struct ipu_pipeline *p, const struct ipu__lane *lane,
+static int record_task(struct ipu_pipeline *p,
+                       const struct ipu__chip_lane *lane,
                        const struct ipu__task *task, int64_t slot,
                        int64_t start)
 {
-    const struct ipu__part *part = &p->parts[task->part];
+    const struct ipu__stage_part *part = &p->parts[task->part];
     ipu_pipeline_event event = {
         .ipu = ipu_of(p, lane),
         .stage = task->part,
@@ -95,7 +96,7 @@ static void count_transfers(struct ipu_pipeline *p, int64_t *link)
 
         for (int32_t k = 0; k < p->lanes[i].ntasks; k++) {
             const struct ipu__task *task = &p->lanes[i].tasks[k];
-            const struct ipu__part *part = &p->parts[task->part];
+            const struct ipu__stage_part *part = &p->parts[task->part];
             bool there = task->kind == IPU_STAGE_FORWARD;
 
             sent += serial * (there ? part->forward_link : part->backward_link);
@@ -115,7 +116,7 @@ static int host_cycles(const struct ipu_pipeline *p, int64_t *cycles)
     for (int32_t i = 0; i < p->nchips; i++)
         for (int32_t k = 0; k < p->lanes[i].ntasks; k++) {
             const struct ipu__task *task = &p->lanes[i].tasks[k];
-            const struct ipu__part *part = &p->parts[task->part];
+            const struct ipu__stage_part *part = &p->parts[task->part];
 
             if (task->kind != IPU_STAGE_FORWARD)
                 continue;

@@ -12,7 +12,7 @@
 #include "pipeline/pipeline.h"
 
 static int connect(ipu_engine *engine, const char *prefix, int32_t number,
-                   const struct ipu__ring *ring, int64_t element)
+                   const struct ipu__stage_buffer *ring, int64_t element)
 {
     char name[32];
 
@@ -35,7 +35,7 @@ static int32_t first_output(const struct ipu_pipeline *p, int32_t part)
 static int forward(const struct ipu_pipeline *p, struct ipu__copy *copy,
                    int32_t number, int64_t element)
 {
-    const struct ipu__part *part = &p->parts[number];
+    const struct ipu__stage_part *part = &p->parts[number];
     ipu_engine *engine = copy->forward[number];
     struct ipu__done *done = &copy->done[number];
     int32_t first = first_output(p, number);
@@ -74,7 +74,7 @@ static int connect_gradients(const struct ipu_pipeline *p,
                              const struct ipu__copy *copy, int32_t number,
                              int64_t element)
 {
-    const struct ipu__part *part = &p->parts[number];
+    const struct ipu__stage_part *part = &p->parts[number];
     const struct ipu__position *after = &p->positions[part->position + 1];
     int32_t first = first_output(p, number);
 
@@ -82,7 +82,7 @@ static int connect_gradients(const struct ipu_pipeline *p,
         return IPU_OK;
     for (int32_t i = 0; i < after->nparts; i++)
         for (int32_t k = 0; k < part->noutputs; k++) {
-            const struct ipu__ring *ring =
+            const struct ipu__stage_buffer *ring =
                 &copy->returned[after->first_part + i][first + k];
             char name[32];
 
@@ -101,7 +101,7 @@ static int connect_gradients(const struct ipu_pipeline *p,
 static int backward(const struct ipu_pipeline *p, struct ipu__copy *copy,
                     int32_t number, int64_t element)
 {
-    const struct ipu__part *part = &p->parts[number];
+    const struct ipu__stage_part *part = &p->parts[number];
     ipu_engine *engine = copy->backward[number];
     float old = 0, new = 0;
 
@@ -121,7 +121,7 @@ static int backward(const struct ipu_pipeline *p, struct ipu__copy *copy,
     return IPU_OK;
 }
 
-int ipu__task_run(struct ipu_pipeline *p, struct ipu__lane *lane,
+int ipu__task_run(struct ipu_pipeline *p, struct ipu__chip_lane *lane,
                   const struct ipu__task *task)
 {
     struct ipu__copy *copy = &p->copies[lane->copy];

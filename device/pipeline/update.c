@@ -83,7 +83,7 @@ static int add_outputs(struct update *u, ipu_tensor *outputs)
     int status;
 
     for (int32_t i = 0; i < last->nparts; i++) {
-        const struct ipu__part *part = &p->parts[last->first_part + i];
+        const struct ipu__stage_part *part = &p->parts[last->first_part + i];
 
         for (int32_t k = 0; k < part->noutputs; k++) {
             const struct ipu__shape *s = &part->outputs[k].shape;
@@ -118,7 +118,7 @@ static int build(struct update *u)
     int noutputs, status;
 
     for (int32_t i = 0; i < u->pipeline->nparts; i++) {
-        const struct ipu__part *part = &u->pipeline->parts[i];
+        const struct ipu__stage_part *part = &u->pipeline->parts[i];
 
         for (int32_t k = 0; k < part->ntrained && part->ipu == u->chip->ipu;
              k++)

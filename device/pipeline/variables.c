@@ -78,7 +78,8 @@ static int collect(struct ipu_pipeline *p, struct ipu__chip *chip,
     return IPU_OK;
 }
 
-static int mark_roles(struct ipu__chip *chip, const struct ipu__part *part)
+static int mark_roles(struct ipu__chip *chip,
+                      const struct ipu__stage_part *part)
 {
     const ipu_graph *g = part->joint;
 
@@ -154,7 +155,7 @@ int ipu__pipeline_variables(struct ipu_pipeline *p)
         struct ipu__chip *chip = &p->chips[c];
 
         for (int32_t i = 0; i < p->nparts; i++) {
-            struct ipu__part *part = &p->parts[i];
+            struct ipu__stage_part *part = &p->parts[i];
 
             if (part->ipu != chip->ipu)
                 continue;

@@ -42,24 +42,24 @@ static int check_options(const ipu_infeed_options *o)
     return IPU_OK;
 }
 
-static int init_lanes(struct ipu_infeed *q)
+static int init_rings(struct ipu_infeed *q)
 {
     const struct ipu__element *e = &q->base.element;
 
-    q->lanes = calloc((size_t)q->base.replicas, sizeof *q->lanes);
-    if (!q->lanes)
-        return ipu__fail_memory((size_t)q->base.replicas * sizeof *q->lanes);
+    q->rings = calloc((size_t)q->base.replicas, sizeof *q->rings);
+    if (!q->rings)
+        return ipu__fail_memory((size_t)q->base.replicas * sizeof *q->rings);
     for (int32_t r = 0; r < q->base.replicas; r++)
-        IPU_TRY(ipu__ring_init(&q->lanes[r].ring,
+        IPU_TRY(ipu__ring_init(&q->rings[r].ring,
                                ipu__element_offset(e, e->ntensors), q->depth));
     return IPU_OK;
 }
 
 static void fini(struct ipu_infeed *q)
 {
-    for (int32_t r = 0; q->lanes && r < q->base.replicas; r++)
-        ipu__ring_fini(&q->lanes[r].ring);
-    free(q->lanes);
+    for (int32_t r = 0; q->rings && r < q->base.replicas; r++)
+        ipu__ring_fini(&q->rings[r].ring);
+    free(q->rings);
     ipu__queue_fini(&q->base);
     free(q);
 }
@@ -88,7 +88,7 @@ int ipu_infeed_new(const ipu_infeed_options *options, ipu_infeed **infeed)
         return ipu__fail_memory(sizeof *q);
     status = init(q, options);
     if (status == IPU_OK)
-        status = init_lanes(q);
+        status = init_rings(q);
     if (status < 0) {
         fini(q);
         return status;
@@ -193,8 +193,8 @@ int ipu_infeed_stop(ipu_infeed *q)
     pthread_mutex_lock(&q->base.lock);
     q->started = false;
     settle(q);
-    for (int32_t r = 0; !q->started && q->lanes && r < q->base.replicas; r++)
-        q->lanes[r].ring.taken = q->lanes[r].ring.filled;
+    for (int32_t r = 0; !q->started && q->rings && r < q->base.replicas; r++)
+        q->rings[r].ring.taken = q->rings[r].ring.filled;
     pthread_mutex_unlock(&q->base.lock);
     return IPU_OK;
 }
@@ -250,19 +250,19 @@ static int no_element(const struct ipu_infeed *q, int *callback_status)
 }
 
 /* With the lock: until there is an element. */
-static bool await_element(struct ipu_infeed *q, struct ipu__lane *lane)
+static bool await_element(struct ipu_infeed *q, struct ipu__replica_ring *own)
 {
-    const struct ipu__ring *ring = &lane->ring;
+    const struct ipu__ring *ring = &own->ring;
     double begun;
 
     if (ipu__ring_depth(ring) > 0 || !q->started || q->at_end)
         return q->started && ipu__ring_depth(ring) > 0;
     begun = ipu__seconds();
-    lane->waiting = true;
+    own->waiting = true;
     pthread_cond_broadcast(&q->base.changed); /* rings may grow */
     while (q->started && !q->at_end && ipu__ring_depth(ring) == 0)
         pthread_cond_wait(&q->base.changed, &q->base.lock);
-    lane->waiting = false;
+    own->waiting = false;
     q->stats.waits++;
     q->stats.wait_seconds += ipu__seconds() - begun;
     return q->started && ipu__ring_depth(ring) > 0;
@@ -271,17 +271,17 @@ static bool await_element(struct ipu_infeed *q, struct ipu__lane *lane)
 int ipu__infeed_take(ipu_infeed *q, int32_t replica, void *const *buffers,
                      int *callback_status)
 {
-    struct ipu__lane *lane = &q->lanes[replica];
+    struct ipu__replica_ring *own = &q->rings[replica];
     const unsigned char *from;
     int status = IPU_OK;
 
     pthread_mutex_lock(&q->base.lock);
-    if (!await_element(q, lane)) {
+    if (!await_element(q, own)) {
         status = no_element(q, callback_status);
         pthread_mutex_unlock(&q->base.lock);
         return status;
     }
-    from = ipu__ring_front(&lane->ring);
+    from = ipu__ring_front(&own->ring);
     q->copying++;
     pthread_mutex_unlock(&q->base.lock);
     for (int32_t i = 0; i < q->base.element.ntensors; i++)
@@ -290,7 +290,7 @@ int ipu__infeed_take(ipu_infeed *q, int32_t replica, void *const *buffers,
                    q->base.element.bytes[i]);
     pthread_mutex_lock(&q->base.lock);
     q->copying--;
-    lane->ring.taken++;
+    own->ring.taken++;
     q->stats.consumed++;
     pthread_cond_broadcast(&q->base.changed);
     pthread_mutex_unlock(&q->base.lock);
@@ -342,7 +342,7 @@ int ipu_infeed_get_stats(ipu_infeed *q, ipu_infeed_stats *stats)
     *stats = q->stats;
     stats->depth = 0;
     for (int32_t r = 0; r < q->base.replicas; r++)
-        stats->depth += (int32_t)ipu__ring_depth(&q->lanes[r].ring);
+        stats->depth += (int32_t)ipu__ring_depth(&q->rings[r].ring);
     pthread_mutex_unlock(&q->base.lock);
     stats->size = size;
     return IPU_OK;

@@ -17,7 +17,7 @@
 #include "streams/ring.h"
 
 /* Of one replica. */
-struct ipu__lane {
+struct ipu__replica_ring {
     struct ipu__ring ring;
     bool waiting; /* its taker has found none, and has not woken up since */
 };
@@ -28,7 +28,7 @@ struct ipu_infeed {
     int32_t depth;
     bool repeat;
     /* With the lock: */
-    struct ipu__lane *lanes; /* owned, [replicas]; NULL: it is absent */
+    struct ipu__replica_ring *rings; /* owned, [replicas]; NULL: it is absent */
     pthread_t producer;
     bool producing;    /* the thread is to be joined */
     bool joining;      /* ... and is being: the lock has been given up */

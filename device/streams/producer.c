@@ -41,7 +41,7 @@ static int read_element(struct ipu_infeed *q, unsigned char *memory)
 static bool is_short(const struct ipu_infeed *q)
 {
     for (int32_t r = 0; r < q->base.replicas; r++)
-        if (q->lanes[r].waiting && ipu__ring_depth(&q->lanes[r].ring) == 0)
+        if (q->rings[r].waiting && ipu__ring_depth(&q->rings[r].ring) == 0)
             return true;
     return false;
 }
@@ -73,7 +73,7 @@ static void *produce(void *argument)
     pthread_mutex_lock(&q->base.lock);
     for (int64_t element = 0;; element++) {
         int32_t replica = (int32_t)(element % q->base.replicas);
-        struct ipu__ring *ring = &q->lanes[replica].ring;
+        struct ipu__ring *ring = &q->rings[replica].ring;
         unsigned char *memory;
         double begun;
         int got;
@@ -132,7 +132,7 @@ int ipu__producer_start(ipu_infeed *q)
                              q->base.name, status);
     }
     for (int32_t r = 0; r < q->base.replicas; r++)
-        q->lanes[r].ring.filled = q->lanes[r].ring.taken = 0;
+        q->rings[r].ring.filled = q->rings[r].ring.taken = 0;
     q->stats = (ipu_infeed_stats){0};
     q->stop = q->at_end = false;
     q->failure = 0;

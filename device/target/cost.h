@@ -45,17 +45,18 @@ int64_t ipu__longest_path(const ipu_target *target);
 
 /* The product unit of a tile, for elements of so many bytes: channels that go
  * in and come out of a pass, slots of a row. */
-struct ipu__unit {
+struct ipu__product_unit {
     int32_t element_bytes;
     int64_t in, out, row;
 };
 
-struct ipu__unit ipu__unit_of(const ipu_target *target, int32_t element_bytes);
+struct ipu__product_unit ipu__product_unit_of(const ipu_target *target,
+                                              int32_t element_bytes);
 
 /* A block [rows, k, n] on one tile, at each of so many positions of the
  * kernel. */
 int64_t ipu__passes_cycles(const ipu_target *target,
-                           const struct ipu__unit *unit, int64_t rows,
+                           const struct ipu__product_unit *unit, int64_t rows,
                            int64_t k, int64_t n, int64_t positions);
 
 /* Count one exchange into cycles: bytes into the busiest tile, in so many

@@ -33,9 +33,10 @@ enum {
     CLEARING_SLOTS = 2
 };
 
-struct ipu__unit ipu__unit_of(const ipu_target *target, int32_t element_bytes)
+struct ipu__product_unit ipu__product_unit_of(const ipu_target *target,
+                                              int32_t element_bytes)
 {
-    struct ipu__unit unit = {.element_bytes = element_bytes};
+    struct ipu__product_unit unit = {.element_bytes = element_bytes};
     int32_t macs =
         element_bytes == 2 ? target->macs_float16 : target->macs_float32;
 
@@ -48,7 +49,8 @@ struct ipu__unit ipu__unit_of(const ipu_target *target, int32_t element_bytes)
 }
 
 /* Slots of a context, beside those of its rows. */
-static int64_t context_slots(const struct ipu__unit *unit, int64_t positions)
+static int64_t context_slots(const struct ipu__product_unit *unit,
+                             int64_t positions)
 {
     if (positions > 1)
         return unit->element_bytes == 2 ? 42 : 41;
@@ -56,7 +58,7 @@ static int64_t context_slots(const struct ipu__unit *unit, int64_t positions)
 }
 
 /* Clearing is a row's work, for each row of the first group of k. */
-static int64_t clearing(const struct ipu__unit *unit, int64_t rows,
+static int64_t clearing(const struct ipu__product_unit *unit, int64_t rows,
                         int64_t groups_out)
 {
     if (unit->element_bytes == 2)
@@ -65,7 +67,7 @@ static int64_t clearing(const struct ipu__unit *unit, int64_t rows,
 }
 
 int64_t ipu__passes_cycles(const ipu_target *target,
-                           const struct ipu__unit *unit, int64_t rows,
+                           const struct ipu__product_unit *unit, int64_t rows,
                            int64_t k, int64_t n, int64_t positions)
 {
     int64_t in = ipu__ceil_div(k, unit->in), out = ipu__ceil_div(n, unit->out);

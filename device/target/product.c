@@ -65,7 +65,7 @@ static const struct bounds no_bounds = {0, INT64_MAX, 0, INT64_MAX};
 struct problem {
     const ipu_target *target;
     const ipu_product *product;
-    struct ipu__unit unit;
+    struct ipu__product_unit unit;
     int64_t taps;      /* positions of the kernel */
     int64_t tiles;     /* for one of the batch */
     int64_t rounds;    /* of the batch */
@@ -439,7 +439,7 @@ static struct problem problem_of(const ipu_target *t, const ipu_product *d)
         .target = t, .product = d, .tiles = t->tiles, .bounds = no_bounds};
 
     p.taps = (int64_t)d->kernel[0] * d->kernel[1];
-    p.unit = ipu__unit_of(t, d->element_bytes);
+    p.unit = ipu__product_unit_of(t, d->element_bytes);
     p.sum_bytes = d->element_bytes == 2 && t->half_sums ? 2 : 4;
     p.tiles = t->tiles / ipu__least(d->batch, t->tiles);
     p.rounds = ipu__ceil_div(d->batch, t->tiles);
@@ -530,7 +530,8 @@ static struct ipu__choice search_all(const ipu_target *target,
                                      const ipu_product *d, int64_t room,
                                      const struct bounds *bounds)
 {
-    const struct ipu__unit unit = ipu__unit_of(target, d->element_bytes);
+    const struct ipu__product_unit unit =
+        ipu__product_unit_of(target, d->element_bytes);
     int64_t channels = d->of_kernel ? d->m : d->k;
     struct ipu__choice best = {.plan = {0}};
 

@@ -159,7 +159,7 @@ static ipu_tensor gathered(const struct sharding *s, ipu_tensor variable,
 /* ------------------------------------------------------------- the optimiser
  */
 
-static int optimize(const struct sharding *s, struct ipu__part *part,
+static int optimize(const struct sharding *s, struct ipu__update *part,
                     ipu_tensor gradient)
 {
     const ipu_optimizer *o = s->optimizer;
@@ -198,7 +198,7 @@ static bool is_worth_it(const struct sharding *s, ipu_tensor variable)
 static int update(const struct sharding *s, ipu_tensor variable,
                   ipu_tensor gradient)
 {
-    struct ipu__part part = {.variable = variable, .value = variable};
+    struct ipu__update part = {.variable = variable, .value = variable};
 
     IPU_TRY(s->graph->status);
     if (!is_worth_it(s, variable)) {

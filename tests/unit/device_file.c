@@ -511,7 +511,7 @@ static void check_layout(const struct ipu__layout *layout, size_t bytes)
                   "was written: add what is new there, and the size here",
                   layout->name, layout->bytes, bytes);
     for (int32_t i = 0; i < layout->nmembers; i++) {
-        const struct ipu__member *m = &layout->members[i];
+        const struct ipu__layout_member *m = &layout->members[i];
 
         ck_assert_int_eq(m->number, i + 1);
         for (uint32_t k = m->offset; k < m->offset + m->bytes; k++)

@@ -44,7 +44,7 @@ static bool same_but(const struct ipu__attributes *a,
     const struct ipu__layout *layout = &ipu__attributes_layout;
 
     for (int32_t i = 0; i < layout->nmembers; i++) {
-        const struct ipu__member *m = &layout->members[i];
+        const struct ipu__layout_member *m = &layout->members[i];
 
         if (m->offset != but &&
             memcmp((const char *)a + m->offset, (const char *)b + m->offset,

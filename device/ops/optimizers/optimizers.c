@@ -42,7 +42,7 @@ static int32_t variable_of(ipu_graph *g, const char *name, ipu_tensor variable)
 
 /* A variable that is kept beside another, for what is updated of it, on its
  * chip. */
-static ipu_tensor slot(ipu_graph *g, const struct ipu__part *part,
+static ipu_tensor slot(ipu_graph *g, const struct ipu__update *part,
                        const char *what)
 {
     int32_t variable = ipu__index(g, part->variable);
@@ -111,7 +111,7 @@ static int check_sgd(const ipu_sgd_options *o)
     return IPU_OK;
 }
 
-int ipu__sgd(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
+int ipu__sgd(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
              ipu_tensor rate, const ipu_sgd_options *options)
 {
     const ipu_sgd_options plain = {.size = sizeof plain};
@@ -164,7 +164,7 @@ static int check_adam(const char *name, const ipu_adam_options *o)
 
 /* What the three share; moments: m and v as they become. */
 static int keep_moments(ipu_graph *g, const char *name,
-                        const struct ipu__part *part, ipu_tensor gradient,
+                        const struct ipu__update *part, ipu_tensor gradient,
                         const ipu_adam_options *o, ipu_tensor *moments)
 {
     ipu_tensor m, v;
@@ -185,7 +185,7 @@ static int keep_moments(ipu_graph *g, const char *name,
 
 static const ipu_adam_options usual = {sizeof usual, 0, 0.9, 0.999, 1e-8, 0};
 
-static int adam(ipu_graph *g, const char *name, struct ipu__part *part,
+static int adam(ipu_graph *g, const char *name, struct ipu__update *part,
                 ipu_tensor gradient, ipu_tensor rate, ipu_tensor step,
                 const ipu_adam_options *o, double decay)
 {
@@ -201,7 +201,7 @@ static int adam(ipu_graph *g, const char *name, struct ipu__part *part,
     return g->status;
 }
 
-int ipu__adam(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
+int ipu__adam(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
               ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options)
 {
     const ipu_adam_options *o = options ? options : &usual;
@@ -212,7 +212,7 @@ int ipu__adam(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
     return adam(graph, "adam", part, gradient, rate, step, o, 0);
 }
 
-int ipu__adamw(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
+int ipu__adamw(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
                ipu_tensor rate, ipu_tensor step,
                const ipu_adam_options *options)
 {
@@ -222,7 +222,7 @@ int ipu__adamw(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
 }
 
 /* The square root of the sum of the squares, of all parts, in float32. */
-static ipu_tensor length_of(ipu_graph *g, const struct ipu__part *part,
+static ipu_tensor length_of(ipu_graph *g, const struct ipu__update *part,
                             const char *what, ipu_tensor x)
 {
     ipu_tensor wide = ipu_cast(g, x, IPU_FLOAT32);
@@ -238,7 +238,7 @@ static ipu_tensor length_of(ipu_graph *g, const struct ipu__part *part,
 }
 
 /* |w| / |u|, and 1 if one of them is 0. */
-static ipu_tensor trust(ipu_graph *g, const struct ipu__part *part,
+static ipu_tensor trust(ipu_graph *g, const struct ipu__update *part,
                         ipu_tensor u)
 {
     ipu_tensor zero = ipu_fill(g, IPU_FLOAT32, 0, NULL, 0);
@@ -251,7 +251,7 @@ static ipu_tensor trust(ipu_graph *g, const struct ipu__part *part,
                       ipu_divide(g, lw, lu));
 }
 
-int ipu__lamb(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
+int ipu__lamb(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
               ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options)
 {
     const ipu_adam_options *o = options ? options : &usual;
@@ -274,7 +274,7 @@ int ipu__lamb(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
 /* ------------------------------------------------------- the whole variable */
 
 /* Assigned if it was made. */
-static int become(ipu_graph *g, int status, const struct ipu__part *whole)
+static int become(ipu_graph *g, int status, const struct ipu__update *whole)
 {
     IPU_TRY(status);
     return ipu_assign(g, whole->variable, whole->result);
@@ -283,7 +283,7 @@ static int become(ipu_graph *g, int status, const struct ipu__part *whole)
 int ipu_sgd(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
             ipu_tensor rate, const ipu_sgd_options *options)
 {
-    struct ipu__part all = {.variable = variable, .value = variable};
+    struct ipu__update all = {.variable = variable, .value = variable};
 
     return become(graph, ipu__sgd(graph, &all, gradient, rate, options), &all);
 }
@@ -291,7 +291,7 @@ int ipu_sgd(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
 int ipu_adam(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
              ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options)
 {
-    struct ipu__part all = {.variable = variable, .value = variable};
+    struct ipu__update all = {.variable = variable, .value = variable};
 
     return become(graph, ipu__adam(graph, &all, gradient, rate, step, options),
                   &all);
@@ -300,7 +300,7 @@ int ipu_adam(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
 int ipu_adamw(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
               ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options)
 {
-    struct ipu__part all = {.variable = variable, .value = variable};
+    struct ipu__update all = {.variable = variable, .value = variable};
 
     return become(graph, ipu__adamw(graph, &all, gradient, rate, step, options),
                   &all);
@@ -309,7 +309,7 @@ int ipu_adamw(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
 int ipu_lamb(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
              ipu_tensor rate, ipu_tensor step, const ipu_adam_options *options)
 {
-    struct ipu__part all = {.variable = variable, .value = variable};
+    struct ipu__update all = {.variable = variable, .value = variable};
 
     return become(graph, ipu__lamb(graph, &all, gradient, rate, step, options),
                   &all);

@@ -7,7 +7,7 @@
 
 #include "graph/graph.h"
 
-struct ipu__part {
+struct ipu__update {
     ipu_tensor variable; /* after which what is kept is named */
     ipu_tensor value;    /* what is updated: the variable, or a part of it */
     ipu_tensor result;   /* what becomes of value */
@@ -20,15 +20,15 @@ struct ipu__part {
 
 /* As ipu_sgd and its like, but what is kept has the shape of value, and result
  * is not assigned. */
-int ipu__sgd(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
+int ipu__sgd(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
              ipu_tensor rate, const ipu_sgd_options *options);
-int ipu__adam(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
+int ipu__adam(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
               ipu_tensor rate, ipu_tensor step,
               const ipu_adam_options *options);
-int ipu__adamw(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
+int ipu__adamw(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
                ipu_tensor rate, ipu_tensor step,
                const ipu_adam_options *options);
-int ipu__lamb(ipu_graph *graph, struct ipu__part *part, ipu_tensor gradient,
+int ipu__lamb(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
               ipu_tensor rate, ipu_tensor step,
               const ipu_adam_options *options);
 
