@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool.c - threads that do the lanes of a slot, and meet at its end.
+ * thread_pool.c - threads that do the lanes of a slot, and meet at its end.
  *
  * A slot is a number that goes up. Whoever is free takes the next lane, so that
  * fewer threads than IPUs will do, too; the caller is one of them. Within a

@@ -4,7 +4,7 @@
  *
  *     files      of the program's sources, each once
  *     graph
- *     rounding   whether, seed, step: of float16 by chance
+ *     rounding   whether, seed, step: of float16, if it is stochastic
  *
  * A graph, also of the body of a loop:
  *

@@ -177,7 +177,7 @@ struct ipu__assign {
 
 /* How float16 is rounded. */
 struct ipu__rounding {
-    bool on; /* by chance */
+    bool on; /* stochastically */
     uint64_t seed;
     ipu_tensor step;
 };

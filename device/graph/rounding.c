@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rounding.c - graphs whose float16 is rounded by chance.
+ * rounding.c - graphs whose float16 is rounded stochastically.
  *
  * While it is asked for, an op that would make a float16 is built of three: its
  * inputs as float32, the op on these, and a stochastic_cast of the result. That
@@ -60,7 +60,7 @@ bool ipu__is_rounded(ipu_graph *graph, const struct ipu__op *op,
     return makes_float16(graph, op, indices, attributes);
 }
 
-ipu_tensor ipu__round_by_chance(ipu_graph *graph, ipu_tensor x)
+ipu_tensor ipu__round_stochastically(ipu_graph *graph, ipu_tensor x)
 {
     const struct ipu__rounding *r = settings_of(graph);
     uint64_t seed = r->seed + 0x9e3779b97f4a7c15u * (uint64_t)graph->nnodes;
@@ -90,10 +90,10 @@ ipu_tensor ipu__add_rounded(ipu_graph *graph, const struct ipu__op *op,
     if (ipu_tensor_info(graph, y, &dtype, NULL, NULL) < 0 ||
         dtype != IPU_FLOAT32)
         return y;
-    return ipu__round_by_chance(graph, y);
+    return ipu__round_stochastically(graph, y);
 }
 
-bool ipu__casts_by_chance(const ipu_graph *graph, ipu_dtype dtype)
+bool ipu__casts_stochastically(const ipu_graph *graph, ipu_dtype dtype)
 {
     return graph && dtype == IPU_FLOAT16 && settings_of(graph)->on;
 }

@@ -15,7 +15,7 @@ extern "C" {
 /* --------------------------------------------------------------- rounding */
 
 /*
- * To float16 or bfloat16, up or down by chance: of the two nearest numbers of
+ * To float16 or bfloat16, up or down at random: of the two nearest numbers of
  * the dtype, the upper with the probability that the mean of many draws is x.
  * seed and step (an int32 scalar) as those of ipu_dropout. x: float32.
  */

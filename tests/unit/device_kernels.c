@@ -207,24 +207,24 @@ static ipu_tensor op_bfloat16(ipu_graph *graph, ipu_tensor x, ipu_tensor z)
     return narrow(graph, x, IPU_BFLOAT16);
 }
 
-static ipu_tensor by_chance(ipu_graph *graph, ipu_tensor x, ipu_dtype dtype)
+static ipu_tensor stochastic(ipu_graph *graph, ipu_tensor x, ipu_dtype dtype)
 {
     x = ipu_stochastic_cast(graph, x, dtype, 3, ipu_counter(graph, "step"));
     return ipu_cast(graph, x, IPU_FLOAT32);
 }
 
-static ipu_tensor op_float16_by_chance(ipu_graph *graph, ipu_tensor x,
-                                       ipu_tensor z)
-{
-    (void)z;
-    return by_chance(graph, x, IPU_FLOAT16);
-}
-
-static ipu_tensor op_bfloat16_by_chance(ipu_graph *graph, ipu_tensor x,
+static ipu_tensor op_float16_stochastic(ipu_graph *graph, ipu_tensor x,
                                         ipu_tensor z)
 {
     (void)z;
-    return by_chance(graph, x, IPU_BFLOAT16);
+    return stochastic(graph, x, IPU_FLOAT16);
+}
+
+static ipu_tensor op_bfloat16_stochastic(ipu_graph *graph, ipu_tensor x,
+                                         ipu_tensor z)
+{
+    (void)z;
+    return stochastic(graph, x, IPU_BFLOAT16);
 }
 
 static ipu_tensor op_adam(ipu_graph *graph, ipu_tensor x, ipu_tensor z)
@@ -307,8 +307,8 @@ static const struct {
     ROW(attention),
     ROW(float16),
     ROW(bfloat16),
-    ROW(float16_by_chance),
-    ROW(bfloat16_by_chance),
+    ROW(float16_stochastic),
+    ROW(bfloat16_stochastic),
     ROW(min_by_element),
     ROW(adam),
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rounding by chance: which numbers come out, how often, and that the mean of
+ * Stochastic rounding: which numbers come out, how often, and that the mean of
  * many draws is what was rounded; the same again for the same seed and step;
  * and graphs that are built with it.
  */
@@ -162,13 +162,13 @@ END_TEST
 enum { N = 64, STEPS = 4000 };
 
 /* w = w + 0.0001 in float16, of which the nearest to 1 leaves nothing. */
-static void count_up(bool by_chance, const ipu_target *target, uint16_t *w)
+static void count_up(bool stochastic, const ipu_target *target, uint16_t *w)
 {
     ipu_tensor v = ipu_variable(d.graph, "w", IPU_FLOAT16, 1, SHAPE(N));
     ipu_tensor step = ipu_counter(d.graph, "step");
     ipu_tensor small = ipu_fill(d.graph, IPU_FLOAT16, 0, NULL, 0.0001);
 
-    MUST(ipu_stochastic_rounding(d.graph, by_chance, 3, step));
+    MUST(ipu_stochastic_rounding(d.graph, stochastic, 3, step));
     MUST(ipu_assign(d.graph, v, ipu_add(d.graph, v, small)));
     MUST(ipu_compile(d.graph, target, &d.executable));
     MUST(ipu_engine_new(d.executable, &d.engine));

@@ -117,7 +117,7 @@ ipu_tensor ipu_cast(ipu_graph *graph, ipu_tensor x, ipu_dtype dtype)
 {
     const struct ipu__attributes attributes = {.size = dtype};
 
-    if (ipu__casts_by_chance(graph, dtype) && is_wide(graph, x))
-        return ipu__round_by_chance(graph, x);
+    if (ipu__casts_stochastically(graph, dtype) && is_wide(graph, x))
+        return ipu__round_stochastically(graph, x);
     return ipu__add(graph, &ipu__cast, &x, &attributes);
 }

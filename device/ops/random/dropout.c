@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drops elements by chance and makes the others larger, so that their sum is
+ * Drops elements at random and makes the others larger, so that their sum is
  * expected to stay. Which ones, seed and step say: the derivative is the same
  * op on dy, and no mask has to be kept.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stochastic_cast.c - float32 to a half, up or down by chance.
+ * stochastic_cast.c - float32 to a half, rounded up or down at random.
  *
  * x lies between two neighbours a and b of the dtype; it becomes b with the
  * probability (x - a) / (b - a). So the mean of many draws is x, and a sum of
  * small steps grows where rounding to the nearest would leave it as it is.
  * What the dtype has is never changed. What is too large becomes what it does
- * when it is rounded to the nearest: chance makes no infinities.
+ * when it is rounded to the nearest: this rounding makes no infinities.
  *
  * Bits below the last that stays are added to random ones, and cut off: that
  * carries with just the probability wanted. float16's subnormal numbers are a
@@ -41,13 +41,13 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
  * one comparison would become a branch. From 65504 on it is the largest, and
  * from 65520 on, which is half way to what would follow, infinity.
  */
-IPU__INLINE uint16_t float16_of(float x, uint32_t chance)
+IPU__INLINE uint16_t float16_of(float x, uint32_t random)
 {
     uint32_t bits = ipu__bits(x), size = bits & 0x7fffffff;
     uint32_t is_small = -(uint32_t)(size < 0x38800000);
-    uint32_t normal = (size + (chance & 0x1fff) - 0x38000000) >> 13;
+    uint32_t normal = (size + (random & 0x1fff) - 0x38000000) >> 13;
     double multiple = (double)ipu__float(size & is_small) * 16777216.0 +
-                      (double)chance * 0x1p-32;
+                      (double)random * 0x1p-32;
     uint32_t small = (uint32_t)(int32_t)multiple;
     uint32_t half = (small & is_small) | (normal & ~is_small);
 
@@ -58,10 +58,10 @@ IPU__INLINE uint16_t float16_of(float x, uint32_t chance)
 }
 
 /* The same of bfloat16, whose subnormal numbers are those of float32. */
-IPU__INLINE uint16_t bfloat16_of(float x, uint32_t chance)
+IPU__INLINE uint16_t bfloat16_of(float x, uint32_t random)
 {
     uint32_t bits = ipu__bits(x), size = bits & 0x7fffffff;
-    uint32_t half = (size + (chance & 0xffff)) >> 16;
+    uint32_t half = (size + (random & 0xffff)) >> 16;
 
     half = size >= 0x7f7f0000 ? 0x7f7f : half;
     half = size >= 0x7f7f8000 ? 0x7f80 : half;

@@ -108,7 +108,7 @@ START_TEST(mean_squared_error_is_the_mean)
 }
 END_TEST
 
-START_TEST(chance_refuses)
+START_TEST(random_ops_refuse)
 {
     ipu_tensor in = input(1, SHAPE(4)), odd = device_floats(&d, "o", 0, NULL);
     ipu_tensor step = ipu_fill(d.graph, IPU_INT32, 0, NULL, 0);
@@ -146,9 +146,9 @@ START_TEST(chance_refuses)
 }
 END_TEST
 
-static TCase *tcase_chance(void)
+static TCase *tcase_random_ops(void)
 {
-    TCase *tcase = tcase_create("chance");
+    TCase *tcase = tcase_create("random_ops");
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, dropout_drops_by_seed_and_step);
@@ -156,8 +156,8 @@ static TCase *tcase_chance(void)
     tcase_add_loop_test(tcase, derivatives_of_dropout, 0, 3);
     tcase_add_loop_test(tcase, random_numbers_have_their_distribution, 0, 3);
     tcase_add_test(tcase, mean_squared_error_is_the_mean);
-    tcase_add_loop_test(tcase, chance_refuses, 0, 7);
+    tcase_add_loop_test(tcase, random_ops_refuse, 0, 7);
     return tcase;
 }
 
-HVD_TEST_MAIN("device_chance", tcase_chance)
+HVD_TEST_MAIN("device_random_ops", tcase_random_ops)
