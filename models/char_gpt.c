@@ -7,12 +7,12 @@
  * What only one rank can find wrong is agreed on by all before they go on, so
  * that all end, non-zero, and one of them says why.
  */
-#include "common/agree.h"
-#include "common/clock.h"
-#include "common/command.h"
-#include "gpt/gpt_trainer.h"
+#include "command/agree.h"
+#include "command/command.h"
+#include "gpt/loop.h"
 #include "gpt/sample.h"
 #include "gpt/transformer.h"
+#include "output/clock.h"
 
 #include <math.h>
 

@@ -6,11 +6,11 @@
  */
 #include "memory/training.h"
 
-#include "common/device.h"
-#include "common/line.h"
-#include "common/problem.h"
-#include "common/profile.h"
-#include "common/values.h"
+#include "options/line.h"
+#include "options/values.h"
+#include "output/device_problem.h"
+#include "output/problem.h"
+#include "output/profile.h"
 
 #include <inttypes.h>
 #include <math.h>

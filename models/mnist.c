@@ -8,12 +8,12 @@
  * output that cannot be written) is agreed on by all before they go on, so
  * that all end, non-zero, and one of them says why.
  */
-#include "common/agree.h"
-#include "common/clock.h"
-#include "common/command.h"
+#include "command/agree.h"
+#include "command/command.h"
+#include "mnist/loop.h"
 #include "mnist/network.h"
 #include "mnist/report.h"
-#include "mnist/trainer.h"
+#include "output/clock.h"
 
 /* What the run needs, torn down together. */
 struct run {

@@ -8,13 +8,13 @@
  *
  * Ranks agree before they go on, so that a failure of one ends all.
  */
-#include "common/agree.h"
-#include "common/clock.h"
-#include "common/command.h"
-#include "common/dataset.h"
-#include "common/problem.h"
-#include "common/profile.h"
-#include "common/values.h"
+#include "command/agree.h"
+#include "command/command.h"
+#include "data/dataset.h"
+#include "options/values.h"
+#include "output/clock.h"
+#include "output/problem.h"
+#include "output/profile.h"
 #include "pipeline/job.h"
 
 #include <hvd.h>

@@ -2,7 +2,11 @@
 # models: training programs and what they share.
 
 CFLAGS_models = -Ilibhvd/include -Idevice/include -Imodels -Ilibhvd
-MODELS_COMMON_SRC := $(wildcard $(addprefix models/,common/*.c gpt/*.c mnist/*.c))
+MODELS_COMMON_SRC := $(wildcard $(patsubst %,models/%/*.c,command options output \
+	data model trainer gpt mnist))
+# A command line, problems and profiles: for programs without ranks.
+MODELS_PLAIN_SRC := $(addprefix models/,options/line.c options/values.c \
+	output/problem.c output/profile.c)
 MODELS_LINK = $(HVD_LINK) $(IPU_LINK) $(JSON_LIBS) $(ZLIB_LIBS)
 
 PROGRAMS += $(B)/bin/mnist
@@ -18,18 +22,17 @@ LIBS_char_gpt = $(MODELS_LINK)
 # The device alone: neither MPI nor libhvd.
 PROGRAMS += $(B)/bin/memory_tools
 SRC_memory_tools := models/memory_tools.c $(wildcard models/memory/*.c) \
-	$(addprefix models/common/,line.c problem.c profile.c values.c)
+	$(MODELS_PLAIN_SRC)
 DEPS_memory_tools = $(IPU_LIB)
 LIBS_memory_tools = $(IPU_LINK)
 
 # Programs of one idea each, which need neither MPI nor libhvd.
-CHAPTER_SRC := $(addprefix models/common/,line.c problem.c profile.c values.c)
-CHAPTER_DIGITS_SRC := $(CHAPTER_SRC) models/chapter/digits_source.c \
-	models/chapter/perceptron.c models/common/digits.c \
-	models/common/idx.c models/common/progress.c
+CHAPTER_DIGITS_SRC := $(MODELS_PLAIN_SRC) models/chapter/digits_source.c \
+	models/chapter/perceptron.c models/data/digits.c \
+	models/data/idx.c models/output/progress.c
 CHAPTER_PROGRAMS := ipu-feeds ipu-losses ipu-replicas ipu-dataset-bench
 PROGRAMS += $(CHAPTER_PROGRAMS:%=$(B)/bin/%)
-SRC_ipu-feeds := models/chapter/feeds.c $(CHAPTER_SRC)
+SRC_ipu-feeds := models/chapter/feeds.c $(MODELS_PLAIN_SRC)
 SRC_ipu-losses := models/chapter/losses.c $(CHAPTER_DIGITS_SRC)
 SRC_ipu-replicas := models/chapter/replicas.c $(CHAPTER_DIGITS_SRC)
 SRC_ipu-dataset-bench := models/chapter/dataset_bench.c $(CHAPTER_DIGITS_SRC)

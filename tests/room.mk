@@ -55,7 +55,7 @@ DEPS_tests-mpi-$(1) = $$(HVD_SO)
 endef
 $(foreach t,$(MPI_TESTS),$(eval $(call mpi_test,$(t))))
 # It has the device, and what joins the two.
-SRC_tests-mpi-pipeline += models/common/joint_pipeline.c \
-	models/common/agree.c models/common/problem.c
+SRC_tests-mpi-pipeline += models/trainer/pipeline_exchange.c \
+	models/command/agree.c models/output/problem.c
 LIBS_tests-mpi-pipeline += $(IPU_LINK)
 DEPS_tests-mpi-pipeline += $(IPU_LIB)

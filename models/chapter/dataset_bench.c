@@ -8,10 +8,10 @@
 #include <stdlib.h>
 
 #include "chapter/digits_source.h"
-#include "common/device.h"
-#include "common/line.h"
-#include "common/problem.h"
-#include "common/values.h"
+#include "options/line.h"
+#include "options/values.h"
+#include "output/device_problem.h"
+#include "output/problem.h"
 
 struct options {
     const char *data;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chapter/digits_source.h"
 
-#include "common/digits.h"
-#include "common/idx.h"
-#include "common/problem.h"
+#include "data/digits.h"
+#include "data/idx.h"
+#include "output/problem.h"
 
 enum { SEED = 1, DRAWN = 4096 };
 

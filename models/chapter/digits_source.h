@@ -8,7 +8,7 @@
 
 #include <ipu.h>
 
-#include "common/images.h"
+#include "data/images.h"
 
 struct digits_source {
     struct images images; /* owned */

@@ -10,11 +10,11 @@
 #include <ipu.h>
 #include <stdio.h>
 
-#include "common/device.h"
-#include "common/line.h"
-#include "common/problem.h"
-#include "common/profile.h"
-#include "common/values.h"
+#include "options/line.h"
+#include "options/values.h"
+#include "output/device_problem.h"
+#include "output/problem.h"
+#include "output/profile.h"
 
 enum { ITERATIONS = 10, WIDTH = 800 };
 

@@ -16,11 +16,11 @@
 
 #include "chapter/digits_source.h"
 #include "chapter/perceptron.h"
-#include "common/device.h"
-#include "common/line.h"
-#include "common/problem.h"
-#include "common/profile.h"
-#include "common/values.h"
+#include "options/line.h"
+#include "options/values.h"
+#include "output/device_problem.h"
+#include "output/problem.h"
+#include "output/profile.h"
 
 struct options {
     const char *data, *profile;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chapter/perceptron.h"
 
-#include "common/images.h"
-#include "common/problem.h"
-#include "common/random.h"
+#include "data/images.h"
+#include "data/random.h"
+#include "output/problem.h"
 
 #include <math.h>
 #include <stdlib.h>

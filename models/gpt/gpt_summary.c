@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpt/gpt_summary.h"
 
-#include "common/problem.h"
+#include "output/problem.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -7,10 +7,10 @@
  */
 #include "gpt/sample.h"
 
-#include "common/evaluation.h"
-#include "common/problem.h"
-#include "common/random.h"
+#include "data/random.h"
 #include "gpt/transformer.h"
+#include "output/problem.h"
+#include "trainer/evaluation.h"
 
 #include <math.h>
 #include <stdlib.h>

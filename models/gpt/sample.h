@@ -5,8 +5,8 @@
 #ifndef MODELS_SAMPLE_H
 #define MODELS_SAMPLE_H
 
-#include "common/options.h"
-#include "gpt/text.h"
+#include "data/text.h"
+#include "options/options.h"
 
 /* Every character of the prompt must be in the vocabulary, and it must not be
  * empty; if there is none, it is the text's first character. PROBLEM with the

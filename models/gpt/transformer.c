@@ -6,8 +6,8 @@
  */
 #include "gpt/transformer.h"
 
-#include "common/model.h"
-#include "common/problem.h"
+#include "model/model.h"
+#include "output/problem.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -19,7 +19,7 @@
 #ifndef MODELS_TRANSFORMER_H
 #define MODELS_TRANSFORMER_H
 
-#include "common/options.h"
+#include "options/options.h"
 
 struct model; /* model.h */
 

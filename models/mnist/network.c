@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mnist/network.h"
 
-#include "common/images.h"
-#include "common/model.h"
-#include "common/problem.h"
+#include "data/images.h"
+#include "model/model.h"
+#include "output/problem.h"
 
 #include <string.h>
 

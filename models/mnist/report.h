@@ -5,8 +5,8 @@
 #ifndef MODELS_MNIST_REPORT_H
 #define MODELS_MNIST_REPORT_H
 
-#include "common/progress.h"
 #include "mnist/summary.h"
+#include "output/progress.h"
 
 /* What will be trained, on what, by how many. */
 void report_head(struct progress *progress, const struct summary *summary);

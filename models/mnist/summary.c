@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mnist/summary.h"
 
-#include "common/problem.h"
 #include "mnist/network.h"
+#include "output/problem.h"
 
 #include <jansson.h>
 #include <stddef.h>

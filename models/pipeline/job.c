@@ -13,15 +13,15 @@
  */
 #include "pipeline/job.h"
 
-#include "common/dataset.h"
-#include "common/device.h"
-#include "common/joint_pipeline.h"
-#include "common/losses.h"
-#include "common/problem.h"
-#include "common/profile.h"
-#include "common/random.h"
-#include "common/update.h"
+#include "data/dataset.h"
+#include "data/random.h"
+#include "output/device_problem.h"
+#include "output/problem.h"
+#include "output/profile.h"
 #include "pipeline/nets.h"
+#include "trainer/losses.h"
+#include "trainer/pipeline_exchange.h"
+#include "trainer/update.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef MODELS_PIPELINE_JOB_H
 #define MODELS_PIPELINE_JOB_H
 
-#include "common/cut.h"
+#include "trainer/partition.h"
 
 #include <stdint.h>
 

@@ -12,7 +12,7 @@
  */
 #include "pipeline/nets.h"
 
-#include "common/problem.h"
+#include "output/problem.h"
 
 #include <stdbool.h>
 #include <stdio.h>

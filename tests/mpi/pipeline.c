@@ -7,9 +7,9 @@
  */
 #include "pipelined.h"
 
-#include "common/joint_pipeline.h"
-#include "common/problem.h"
+#include "output/problem.h"
 #include "ranks.h"
+#include "trainer/pipeline_exchange.h"
 
 static struct joint_pipeline *joint;
 static int64_t fails_at; /* mini-batch at which this rank's sink fails; -1 */

@@ -3,14 +3,14 @@
  * What is shown while a graph is compiled: a bar on a terminal, when it has
  * taken two seconds; nothing before, and nothing elsewhere.
  */
-#include "common/compiling.h"
+#include "trainer/compiling.h"
 
 #include "check_main.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "common/clock.h"
+#include "output/clock.h"
 
 static char *text;
 static size_t bytes;

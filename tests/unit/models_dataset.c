@@ -3,8 +3,8 @@
  * Who trains on which image, for every number of ranks up to 17, by images
  * that carry their own number in their first pixels.
  */
-#include "common/dataset.h"
-#include "common/problem.h"
+#include "data/dataset.h"
+#include "output/problem.h"
 
 #include "check_main.h"
 

@@ -3,7 +3,7 @@
  * The drawn digits: the same everywhere and always, different where they
  * should be, and something to learn from.
  */
-#include "common/digits.h"
+#include "data/digits.h"
 
 #include "check_main.h"
 

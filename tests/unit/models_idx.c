@@ -3,8 +3,8 @@
  * IDX files, good and bad: each test writes a directory of its own, damages
  * one thing, and looks for the file's name and the fault in the message.
  */
-#include "common/idx.h"
-#include "common/problem.h"
+#include "data/idx.h"
+#include "output/problem.h"
 
 #include "check_main.h"
 

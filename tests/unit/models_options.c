@@ -3,9 +3,9 @@
  * The command line: defaults, every option, and for every way to get it wrong
  * one line that names the option, what was given and what is accepted.
  */
-#include "common/options.h"
-#include "common/problem.h"
 #include "mnist/network.h"
+#include "options/options.h"
+#include "output/problem.h"
 
 #include "check_main.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "common/problem.h"
+#include "output/problem.h"
 
 static const char *printed(void)
 {

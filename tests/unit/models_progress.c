@@ -3,7 +3,7 @@
  * What is printed where: a bar on a terminal, lines elsewhere, nothing on
  * ranks that are silent. A terminal is what HVD_TTY says it is.
  */
-#include "common/progress.h"
+#include "output/progress.h"
 
 #include "check_main.h"
 

@@ -2,7 +2,7 @@
 /*
  * How pieces become stages: against all other ways to cut them.
  */
-#include "common/stages.h"
+#include "trainer/stages.h"
 
 #include "check_main.h"
 

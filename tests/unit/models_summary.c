@@ -2,9 +2,9 @@
 /*
  * The JSON summary and the way its file comes into being.
  */
-#include "common/outfile.h"
-#include "common/problem.h"
 #include "mnist/summary.h"
+#include "output/outfile.h"
+#include "output/problem.h"
 
 #include "check_main.h"
 

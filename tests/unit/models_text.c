@@ -2,10 +2,10 @@
 /*
  * Texts as numbers, who trains on which piece of them, and how the rate goes.
  */
-#include "common/problem.h"
-#include "gpt/gpt_trainer.h"
-#include "gpt/pieces.h"
+#include "data/pieces.h"
+#include "gpt/loop.h"
 #include "gpt/sample.h"
+#include "output/problem.h"
 
 #include "check_main.h"
 

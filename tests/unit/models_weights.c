@@ -3,8 +3,8 @@
  * Files of weights: what was saved is loaded, and what is no such file, or one
  * of another network, is told in one line, which is tested as a whole.
  */
-#include "common/problem.h"
-#include "common/weights.h"
+#include "model/weights.h"
+#include "output/problem.h"
 
 #include "check_main.h"
 

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "command/agree.h"
+
+#include "output/problem.h"
+
+#include <hvd.h>
+#include <string.h>
+
+int agree_hvd_problem(int status)
+{
+    problem_set("hvd: %s", hvd_last_error());
+    switch (status) {
+    case HVD_ERR_PEER:
+    case HVD_ERR_SHUTDOWN: return PROBLEM_ELSEWHERE;
+    case HVD_ERR_MISMATCH: return PROBLEM_EVERYWHERE;
+    default: return PROBLEM;
+    }
+}
+
+int agree(int status)
+{
+    int32_t size = hvd_size();
+    int32_t first = status < 0 ? hvd_rank() : size;
+    int32_t mine = first;
+
+    int failed = hvd_allreduce(&first, &first, 1, HVD_INT32, HVD_MIN);
+    if (failed < 0)
+        return status < 0 ? status : agree_hvd_problem(failed);
+    if (first == size)
+        return 0;
+    return first == mine ? PROBLEM : PROBLEM_ELSEWHERE;
+}
+
+int agree_same(const char *what, uint64_t value)
+{
+    /* The complement orders the other way: its largest is the smallest. */
+    int64_t largest[2] = {(int64_t)value, (int64_t)~value};
+
+    int status = hvd_allreduce(largest, largest, 2, HVD_INT64, HVD_MAX);
+    if (status < 0)
+        return agree_hvd_problem(status);
+    if (largest[0] != ~largest[1]) {
+        problem_set("the ranks differ in %s", what);
+        return PROBLEM_EVERYWHERE;
+    }
+    return 0;
+}
+
+static int agree_numbers(const struct agree_number *numbers, int n)
+{
+    int status = 0;
+
+    for (int i = 0; i < n && !status; i++)
+        status = agree_same(numbers[i].what, (uint64_t)numbers[i].value);
+    return status;
+}
+
+static struct agree_number real(const char *what, double value)
+{
+    struct agree_number bits = {.what = what};
+
+    memcpy(&bits.value, &value, sizeof value);
+    return bits;
+}
+
+int agree_options(const struct options *o, const struct agree_number *own,
+                  int n)
+{
+    const struct agree_number common[] = {
+        {"--steps", o->steps},
+        {"--batch-size", o->batch_size},
+        {"--seed", (int64_t)o->seed},
+        {"--eval-every", o->eval_every},
+        {"--check-every", o->check_every},
+        {"--accumulate", o->optimizer.accumulate},
+        {"--optimizer", o->optimizer.optimizer},
+        real("--lr", o->learning_rate),
+        real("--weight-decay", o->optimizer.weight_decay),
+        real("--clip", o->optimizer.clip),
+    };
+    int status = agree_numbers(common, sizeof common / sizeof *common);
+
+    return status ? status : agree_numbers(own, n);
+}
+
+int agree_average(double *values, int count)
+{
+    int status = hvd_allreduce(values, values, count, HVD_FLOAT64, HVD_AVERAGE);
+
+    return status < 0 ? agree_hvd_problem(status) : 0;
+}
+
+int agree_sum(double *values, int count)
+{
+    int status = hvd_allreduce(values, values, count, HVD_FLOAT64, HVD_SUM);
+
+    return status < 0 ? agree_hvd_problem(status) : 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agree.h - ranks agree on whether to go on, so that a failure of one of them
+ * ends all of them, with one line.
+ */
+#ifndef MODELS_AGREE_H
+#define MODELS_AGREE_H
+
+#include "options/options.h"
+
+/*
+ * Collective. status is this rank's 0 or PROBLEM. 0 if it is 0 on all ranks;
+ * otherwise PROBLEM on the lowest rank that failed and PROBLEM_ELSEWHERE on
+ * the others.
+ */
+int agree(int status);
+
+/*
+ * Collective: value must be the same on all ranks; what names it in the
+ * message, "the number of training images". PROBLEM_EVERYWHERE.
+ */
+int agree_same(const char *what, uint64_t value);
+
+/* A number that all ranks must have been given alike: "--epochs". */
+struct agree_number {
+    const char *what;
+    int64_t value;
+};
+
+/*
+ * Collective: the options of training that all programs have must be the same
+ * on all ranks, and so must n that are the program's own. mpirun can start
+ * ranks with different command lines; they would wait for each other for ever.
+ */
+int agree_options(const struct options *options, const struct agree_number *own,
+                  int n);
+
+/*
+ * The status of an hvd function as a problem: its text is hvd_last_error(),
+ * the return value says whether this rank should speak.
+ */
+int agree_hvd_problem(int status);
+
+/* Collective: replace count values by their averages over the ranks. */
+int agree_average(double *values, int count);
+/* ... by their sums. */
+int agree_sum(double *values, int count);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "command/command.h"
+
+#include "command/interrupt.h"
+#include "output/outfile.h"
+#include "output/problem.h"
+#include "output/profile.h"
+
+#include <errno.h>
+#include <hvd.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The line of a failure on stderr, if this rank should say it. */
+static void complain(const struct command *command, int status)
+{
+    char host[65] = "?", prefix[160];
+
+    if (status == PROBLEM_ELSEWHERE ||
+        (status == PROBLEM_EVERYWHERE && command->rank))
+        return;
+    gethostname(host, sizeof host - 1);
+    if (command->size > 1 && status == PROBLEM)
+        snprintf(prefix, sizeof prefix, "%s: rank %d (%s)", command->program,
+                 command->rank, host);
+    else
+        snprintf(prefix, sizeof prefix, "%s", command->program);
+    problem_print(stderr, prefix);
+}
+
+/* Help, version, or a wrong command line. Every rank sees the same and settles
+ * it alone, without a world; rank 0 prints. */
+static int settle(const struct line *line, int outcome)
+{
+    if (progress_launch_rank() == 0)
+        return line_settle(line, outcome);
+    if (outcome >= 0)
+        return 0;
+    /* mpirun ends all ranks as soon as one fails; let rank 0 speak. */
+    usleep(500000);
+    return LINE_EXIT_USAGE;
+}
+
+/* Whether what was printed went somewhere. */
+static int flush(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    return problem_set("standard output: %s", strerror(errno));
+}
+
+int command_run(const struct line *line, int outcome, struct command *command,
+                int (*run)(struct command *command))
+{
+    int status;
+
+    command->program = line->program;
+    if (outcome != LINE_RUN)
+        return settle(line, outcome);
+    interrupt_install();
+    if (hvd_init() < 0) {
+        problem_set("hvd: %s", hvd_last_error());
+        command->rank = progress_launch_rank();
+        complain(command, PROBLEM_EVERYWHERE);
+        return 1;
+    }
+    command->rank = hvd_rank();
+    command->size = hvd_size();
+    progress_init(&command->progress, stdout, command->rank == 0);
+    status = run(command);
+    progress_clear(&command->progress);
+    if (status == 0)
+        status = agree(flush());
+    if (status < 0)
+        complain(command, status);
+    hvd_shutdown();
+    return status < 0;
+}
+
+int command_main(enum options_program program, int argc, char **argv,
+                 int (*run)(struct command *command))
+{
+    struct options options;
+    struct command command = {.options = &options};
+    int outcome = options_parse(program, &options, argc, argv);
+
+    return command_run(options_line(program, &options), outcome, &command, run);
+}
+
+static int check_files(const struct command *command)
+{
+    const struct options *o = command->options;
+    int status = 0;
+
+    if (command->rank == 0) {
+        status = outfile_check("--summary", o->summary);
+        if (status == 0)
+            status = outfile_check("--save-weights", o->weights);
+        if (status == 0)
+            status = profile_check(o->profile);
+    }
+    return agree(status);
+}
+
+int command_prepare(struct command *command, const struct agree_number *own,
+                    int n)
+{
+    int status;
+
+    options_set_rate(command->options, command->size);
+    status = agree_options(command->options, own, n);
+    return status ? status : check_files(command);
+}
+
+int command_write_files(const struct command *command,
+                        const struct joint *joint)
+{
+    const struct options *o = command->options;
+    int status = 0;
+
+    if (command->rank != 0)
+        return 0;
+    if (o->weights)
+        status = joint_save(joint, o->weights);
+    if (status == 0)
+        status = joint_profile(joint, o->profile, command->program);
+    return status;
+}

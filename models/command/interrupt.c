@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "command/interrupt.h"
+
+#include "output/outfile.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+/* Only async-signal-safe calls. The default action is already back
+ * (SA_RESETHAND), and the raised signal arrives when the handler returns. */
+static void die(int number)
+{
+    outfile_remove_pending();
+    raise(number);
+}
+
+void interrupt_install(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction old;
+        struct sigaction action = {.sa_handler = die,
+                                   .sa_flags = (int)SA_RESETHAND};
+        sigemptyset(&action.sa_mask);
+        /* nohup and background jobs have them ignored; so be it. */
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+    }
+}

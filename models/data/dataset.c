@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/dataset.h"
+
+#include "data/digits.h"
+#include "data/idx.h"
+#include "output/problem.h"
+
+#include <hvd_strategy.h>
+#include <string.h>
+
+/* What is drawn when the command line does not say how many. */
+enum { DRAWN_TRAIN = 40000, DRAWN_TEST = 5000 };
+
+int dataset_load(const struct options *options, struct progress *progress,
+                 struct images *train, struct images *test)
+{
+    int64_t ntrain = options->train_images;
+    int64_t ntest = options->test_images;
+    int status;
+
+    if (options->data) {
+        status = idx_load(options->data, "train", ntrain, train);
+        if (status == 0)
+            status = idx_load(options->data, "t10k", ntest, test);
+    } else {
+        status =
+            digits_draw(options->seed, DIGITS_TRAIN,
+                        ntrain > 0 ? ntrain : DRAWN_TRAIN, progress, train);
+        if (status == 0)
+            status =
+                digits_draw(options->seed, DIGITS_TEST,
+                            ntest > 0 ? ntest : DRAWN_TEST, progress, test);
+    }
+    if (status < 0)
+        images_fini(train);
+    return status;
+}
+
+int dataset_init(struct dataset *dataset, struct images *train,
+                 struct images *test, int rank, int size, int batch_size,
+                 uint64_t seed)
+{
+    *dataset = (struct dataset){.train = *train,
+                                .test = *test,
+                                .rank = rank,
+                                .size = size,
+                                .seed = seed};
+    *train = (struct images){0};
+    *test = (struct images){0};
+    if (dataset_steps(dataset, batch_size) == 0) {
+        int64_t images = dataset->train.count;
+        dataset_fini(dataset);
+        return problem_set("--batch-size %d on %d ranks needs %lld training "
+                           "images, there are %lld",
+                           batch_size, size, (long long)batch_size * size,
+                           (long long)images);
+    }
+    dataset->order = malloc((size_t)dataset->train.count * sizeof(int64_t));
+    if (!dataset->order) {
+        dataset_fini(dataset);
+        return problem_set("no memory for the order of the images");
+    }
+    return 0;
+}
+
+void dataset_fini(struct dataset *dataset)
+{
+    images_fini(&dataset->train);
+    images_fini(&dataset->test);
+    free(dataset->order);
+    *dataset = (struct dataset){0};
+}
+
+int64_t dataset_steps(const struct dataset *dataset, int batch_size)
+{
+    int64_t smallest_shard = dataset->train.count / dataset->size;
+
+    return smallest_shard / batch_size;
+}
+
+int dataset_shuffle(struct dataset *dataset, int64_t epoch)
+{
+    if (hvd_shuffle(dataset->train.count, dataset->seed, epoch,
+                    dataset->order) < 0)
+        return problem_set("%s", hvd_last_error());
+    return 0;
+}
+
+/* One image as the network reads it. */
+static void copy_image(const struct images *images, int64_t index,
+                       float *pixels, int32_t *label)
+{
+    const uint8_t *bytes = images->pixels + index * IMAGE_PIXELS;
+
+    for (int i = 0; i < IMAGE_PIXELS; i++)
+        pixels[i] = (float)bytes[i] / 255.0F;
+    *label = images->labels[index];
+}
+
+void dataset_batch(const struct dataset *dataset, int64_t step, int batch_size,
+                   float *pixels, int32_t *labels)
+{
+    int64_t first = 0, stride = 1, count = 0;
+
+    hvd_shard(dataset->train.count, dataset->rank, dataset->size, &first,
+              &stride, &count);
+    for (int i = 0; i < batch_size; i++) {
+        int64_t place = first + (step * batch_size + i) * stride;
+        copy_image(&dataset->train, dataset->order[place],
+                   pixels + (int64_t)i * IMAGE_PIXELS, &labels[i]);
+    }
+}
+
+int dataset_test_batch(const struct dataset *dataset, int64_t step,
+                       int batch_size, float *pixels, int32_t *labels)
+{
+    int64_t first = 0, stride = 1, count = 0;
+    int rows = 0;
+
+    hvd_shard(dataset->test.count, dataset->rank, dataset->size, &first,
+              &stride, &count);
+    int64_t done = step * batch_size;
+    for (; rows < batch_size && done + rows < count; rows++)
+        copy_image(&dataset->test, first + (done + rows) * stride,
+                   pixels + (int64_t)rows * IMAGE_PIXELS, &labels[rows]);
+    int64_t blank = batch_size - rows;
+    memset(pixels + (int64_t)rows * IMAGE_PIXELS, 0,
+           (size_t)blank * IMAGE_PIXELS * sizeof *pixels);
+    memset(labels + rows, 0, (size_t)blank * sizeof *labels);
+    return rows;
+}

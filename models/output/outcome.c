@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The JSON is built by jansson, packed in one tree a group, and written by
+ * outfile. jansson's pack takes ownership of what it is given and reports a
+ * missing part once, at the end.
+ */
+#include "output/outcome.h"
+
+#include "output/outfile.h"
+#include "output/problem.h"
+
+#include <hvd_strategy.h>
+#include <inttypes.h>
+#include <math.h>
+
+/* ---------------------------------------------------------------- as lines */
+
+void outcome_report_head(struct progress *progress,
+                         const struct outcome *outcome, int64_t per_step,
+                         const char *unit)
+{
+    const struct options *o = outcome->options;
+    int size = outcome->world_size;
+
+    progress_line(progress,
+                  "%s: %d rank%s, %lld %s per rank and step (%lld in all), %s, "
+                  "learning rate %g%s, compression %s",
+                  options_name(o->program), size, size > 1 ? "s" : "",
+                  (long long)per_step, unit, (long long)per_step * size,
+                  optimizer_name(o->optimizer.optimizer), o->learning_rate,
+                  o->serial ? ", serial" : "",
+                  hvd_compression_name(o->compression));
+}
+
+void outcome_report_times(struct progress *progress,
+                          const struct outcome *outcome)
+{
+    const struct times *t = &outcome->times;
+
+    progress_line(
+        progress,
+        "time           compute %.1f %%, waiting for communication "
+        "%.1f %%, update %.1f %%, data %.1f %%",
+        100 * times_share(t, t->compute), 100 * times_share(t, t->wait),
+        100 * times_share(t, t->update), 100 * times_share(t, t->data));
+}
+
+void outcome_report_weights(struct progress *progress,
+                            const struct outcome *outcome)
+{
+    progress_line(progress,
+                  "weights        equal on all ranks, checksum %016" PRIx64,
+                  outcome->weights_hash);
+}
+
+/* ----------------------------------------------------------------- as JSON */
+
+json_t *outcome_real_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *pack_settings(const struct outcome *outcome)
+{
+    const struct options *o = outcome->options;
+
+    return json_pack(
+        "{s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:i, s:I, s:b, s:s, s:i}",
+        "program", options_name(o->program), "version", HVD_VERSION_STRING,
+        "world_size", outcome->world_size, "batch_size", o->batch_size,
+        "optimizer", optimizer_name(o->optimizer.optimizer), "lr",
+        o->learning_rate, "weight_decay", o->optimizer.weight_decay, "clip",
+        o->optimizer.clip, "accumulate", o->optimizer.accumulate, "seed",
+        (json_int_t)o->seed, "serial", o->serial, "compression",
+        hvd_compression_name(o->compression), "threads", o->threads);
+}
+
+static json_t *pack_results(const struct outcome *outcome)
+{
+    const struct times *t = &outcome->times;
+    double parts = t->compute + t->wait + t->update + t->data;
+    char hash[24];
+
+    snprintf(hash, sizeof hash, "%016" PRIx64, outcome->weights_hash);
+    return json_pack(
+        "{s:I, s:I, s:f, s:f, s:f, s:s, s:{s:f, s:f, s:f, s:f, s:f}}",
+        "parameters", (json_int_t)outcome->parameters, "steps",
+        (json_int_t)outcome->steps, "seconds", t->training, "total_seconds",
+        t->total, "comm_wait_fraction", times_share(t, t->wait), "weights_hash",
+        hash, "time_seconds", "compute", t->compute, "communication_wait",
+        t->wait, "update", t->update, "data", t->data, "other",
+        fmax(t->training - parts, 0));
+}
+
+/* All objects as one, or NULL; takes them over. */
+static json_t *join(int count, json_t *const *objects)
+{
+    json_t *root = json_object();
+    int failed = !root;
+
+    for (int i = 0; i < count; i++) {
+        failed = failed || !objects[i] || json_object_update(root, objects[i]);
+        json_decref(objects[i]);
+    }
+    if (!failed)
+        return root;
+    json_decref(root);
+    return NULL;
+}
+
+int outcome_write(const struct outcome *outcome, json_t *settings,
+                  json_t *results, const char *option, const char *path)
+{
+    json_t *const objects[] = {pack_settings(outcome), settings, results,
+                               pack_results(outcome)};
+    json_t *root = join(sizeof objects / sizeof *objects, objects);
+    struct outfile out;
+    int status;
+
+    if (!root)
+        return problem_set("--summary: the results cannot be written as JSON "
+                           "(is the %s path UTF-8?)",
+                           option);
+    status = outfile_open(&out, "--summary", path);
+    if (status == 0) {
+        json_dumpf(root, out.file, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+        fputc('\n', out.file);
+        status = outfile_commit(&out);
+    }
+    json_decref(root);
+    return status;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The name of the temporary file is published for the signal handler. A
+ * program that is killed outright leaves one behind, which the next to write
+ * to the same path removes.
+ */
+#include "output/outfile.h"
+
+#include "output/problem.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FLAGS = DISK__DIRECT | DISK__SYNC | DISK__SWEEP };
+
+/* The temporary file being written, a copy. A signal handler reads it, so it
+ * is valid while is_pending is true; once the file is renamed, or removed, to
+ * remove it does no harm. */
+static char pending[PATH_MAX];
+static atomic_bool is_pending;
+
+void outfile_remove_pending(void)
+{
+    if (atomic_load(&is_pending))
+        unlink(pending);
+}
+
+static void publish(const char *temporary)
+{
+    if (!temporary || strlen(temporary) >= sizeof pending)
+        return;
+    memcpy(pending, temporary, strlen(temporary) + 1);
+    atomic_store(&is_pending, true);
+}
+
+static int complain(const char *option, const char *path, const char *why)
+{
+    return problem_set("%s %s: cannot be written: %s", option, path, why);
+}
+
+int outfile_open(struct outfile *out, const char *option, const char *path)
+{
+    int status;
+
+    *out = (struct outfile){.option = option, .path = path};
+    /* If the path leads to standard output, earlier printing comes first. */
+    fflush(stdout);
+    status = disk__output_open(&out->output, path, FLAGS);
+    if (status < 0)
+        return complain(option, path, disk__text(status));
+    publish(out->output.temporary);
+    out->file = disk__output_stream(&out->output);
+    if (out->file)
+        return 0;
+    outfile_discard(out);
+    return complain(option, path, "out of memory");
+}
+
+void outfile_discard(struct outfile *out)
+{
+    if (out->file)
+        fclose(out->file);
+    out->file = NULL;
+    disk__output_close(&out->output);
+    atomic_store(&is_pending, false);
+}
+
+int outfile_commit(struct outfile *out)
+{
+    int failed = ferror(out->file), status;
+
+    failed |= fclose(out->file);
+    out->file = NULL;
+    /* A write that failed is known to the output, and fails the commit. */
+    status = disk__output_commit(&out->output);
+    atomic_store(&is_pending, false);
+    if (status < 0)
+        return complain(out->option, out->path, disk__text(status));
+    return failed ? complain(out->option, out->path, "out of memory") : 0;
+}
+
+int outfile_check(const char *option, const char *path)
+{
+    int status = path ? disk__output_check(path, FLAGS) : 0;
+
+    return status < 0 ? complain(option, path, disk__text(status)) : 0;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two graphs from one forward pass: training ends with the loss of the batch,
+ * its gradients on their way to the host and back, and the optimiser;
+ * evaluation with the loss and logits of every row, so that the host can leave
+ * out the blank rows of a last batch.
+ */
+#include "trainer/program.h"
+
+#include "output/problem.h"
+#include "trainer/compiling.h"
+#include "trainer/update.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A graph under construction. */
+struct building {
+    const struct model *model;
+    ipu_graph *graph;
+    ipu_tensor *variables; /* [model's], as the next two */
+    ipu_tensor *gradients;
+    ipu_tensor *averages;
+};
+
+int program_device_problem(void)
+{
+    return problem_set("device: %s", ipu_last_error());
+}
+
+/* The variables, the input, the labels, and what the model makes of them. */
+static ipu_tensor build_forward(struct building *b,
+                                const struct model_pass *pass,
+                                ipu_tensor *losses)
+{
+    const struct model *m = b->model;
+    const int64_t rows[] = {m->rows};
+
+    ipu_tensor input = ipu_input(b->graph, m->input_name, m->input_dtype,
+                                 m->input_ndim, m->input_shape);
+    ipu_tensor labels = ipu_input(b->graph, m->label_name, IPU_INT32, 1, rows);
+    for (int i = 0; i < m->nvariables; i++)
+        b->variables[i] =
+            ipu_variable(b->graph, m->variables[i].name, IPU_FLOAT32,
+                         m->variables[i].ndim, m->variables[i].shape);
+    ipu_tensor logits = model_forward(m, b->graph, b->variables, input, pass);
+    *losses = ipu_softmax_cross_entropy(b->graph, logits, labels);
+    return logits;
+}
+
+/*
+ * From here to ipu_update_end it is every count-th run only that exchanges
+ * gradients and updates: with the mean of those of all runs since the last
+ * time. step becomes the number of updates.
+ */
+static int build_accumulation(struct building *b, int32_t count,
+                              ipu_tensor *step)
+{
+    const ipu_accumulation_options mean = {.size = sizeof mean,
+                                           .reduction = IPU_REDUCTION_MEAN};
+    int status = ipu_update_begin(b->graph, count);
+
+    for (int i = 0; i < b->model->nvariables && status >= 0; i++)
+        b->gradients[i] = ipu_accumulate(b->graph, b->variables[i],
+                                         b->gradients[i], count, &mean);
+    *step = ipu_counter(b->graph, "updates");
+    return status;
+}
+
+/* Gradients out, averages back; alone, they are the same. */
+static int build_exchange(struct building *b,
+                          const struct program_exchange *exchange)
+{
+    int status = IPU_OK;
+
+    if (!exchange) {
+        memcpy(b->averages, b->gradients,
+               (size_t)b->model->nvariables * sizeof *b->averages);
+        return status;
+    }
+    for (int i = 0; i < b->model->nvariables && status >= 0; i++)
+        status = ipu_host_call(b->graph, b->model->variables[i].stream,
+                               b->gradients[i], exchange->ready,
+                               exchange->contexts[i]);
+    for (int i = 0; i < b->model->nvariables; i++) {
+        char name[72];
+
+        snprintf(name, sizeof name, "average/%s", b->model->variables[i].name);
+        b->averages[i] =
+            ipu_host_receive(b->graph, name, b->gradients[i], exchange->average,
+                             exchange->contexts[i]);
+    }
+    return status;
+}
+
+static int build_training(struct building *b,
+                          const struct optimizer_settings *optimizer,
+                          uint64_t seed,
+                          const struct program_exchange *exchange)
+{
+    const struct model *m = b->model;
+    struct model_pass pass = {
+        .training = true, .step = ipu_counter(b->graph, "step"), .seed = seed};
+    ipu_tensor rate = ipu_input(b->graph, "rate", IPU_FLOAT32, 0, NULL);
+    ipu_tensor losses;
+
+    build_forward(b, &pass, &losses);
+    ipu_tensor loss = ipu_reduce_sum(b->graph, losses, 1.0 / (double)m->rows);
+    int status = ipu_output(b->graph, "loss", loss);
+    if (status >= 0)
+        status = ipu_gradients(b->graph, loss, m->nvariables, b->variables,
+                               b->gradients);
+    if (status >= 0 && optimizer->accumulate > 1)
+        status = build_accumulation(b, optimizer->accumulate, &pass.step);
+    if (status >= 0)
+        status = build_exchange(b, exchange);
+    if (status >= 0)
+        status = update_build(b->graph, optimizer, m->nvariables, b->variables,
+                              b->averages, rate, pass.step);
+    if (status >= 0 && optimizer->accumulate > 1)
+        status = ipu_update_end(b->graph);
+    return status;
+}
+
+static int build_evaluation(struct building *b, int chips)
+{
+    const struct model_pass pass = {.step = {-1}};
+    ipu_tensor losses;
+    ipu_tensor logits = build_forward(b, &pass, &losses);
+
+    int status = ipu_output(b->graph, "logits", logits);
+    if (status >= 0)
+        status = ipu_output(b->graph, "losses", losses);
+    if (status >= 0 && chips > 1)
+        status = ipu_shard_automatically(b->graph, chips);
+    return status;
+}
+
+static int building_init(struct building *b, const struct model *model)
+{
+    size_t count = (size_t)model->nvariables;
+
+    *b = (struct building){.model = model};
+    b->variables = malloc((3 * count + 1) * sizeof *b->variables);
+    if (!b->variables)
+        return problem_set("no memory for the network's graph");
+    b->gradients = b->variables + count;
+    b->averages = b->gradients + count;
+    if (ipu_graph_new(&b->graph) < 0)
+        return program_device_problem();
+    return 0;
+}
+
+/* Compile what was built with this status, and free it. */
+static int building_finish(struct building *b, int status, double proportion,
+                           struct progress *progress,
+                           ipu_executable **executable)
+{
+    if (status >= 0)
+        status = compiling_run(b->graph, proportion, progress, executable);
+    if (status < 0)
+        program_device_problem();
+    ipu_graph_free(b->graph);
+    free(b->variables);
+    return status < 0 ? PROBLEM : 0;
+}
+
+static int building_abandon(struct building *b)
+{
+    ipu_graph_free(b->graph);
+    free(b->variables);
+    return PROBLEM;
+}
+
+int program_training(const struct model *model,
+                     const struct optimizer_settings *optimizer, uint64_t seed,
+                     const struct program_exchange *exchange, double proportion,
+                     struct progress *progress, ipu_executable **executable)
+{
+    struct building b;
+
+    if (building_init(&b, model) < 0)
+        return building_abandon(&b);
+    return building_finish(&b, build_training(&b, optimizer, seed, exchange),
+                           proportion, progress, executable);
+}
+
+int program_evaluation(const struct model *model, int chips, double proportion,
+                       struct progress *progress, ipu_executable **executable)
+{
+    struct building b;
+
+    if (building_init(&b, model) < 0)
+        return building_abandon(&b);
+    return building_finish(&b, build_evaluation(&b, chips), proportion,
+                           progress, executable);
+}
