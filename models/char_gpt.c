@@ -165,8 +165,8 @@ static int write_results(struct run *run)
 static int train(struct run *run)
 {
     struct gpt_summary *s = &run->summary;
-    struct gpt_trainer trainer = {run->options, &run->pieces, run->joint,
-                                  &run->command->progress, s};
+    struct gpt_loop loop = {run->options, &run->pieces, run->joint,
+                            &run->command->progress, s};
     double start = clock_seconds();
 
     s->text_count = run->text.count;
@@ -175,7 +175,7 @@ static int train(struct run *run)
     s->evaluated = run->pieces.evaluated * run->pieces.context;
     s->outcome.parameters = joint_parameters(run->joint);
     report_head(run);
-    int status = gpt_trainer_run(&trainer);
+    int status = gpt_loop_run(&loop);
     if (!status)
         status = joint_compare_ranks(run->joint, &s->outcome.weights_hash);
     if (!status && run->options->cut.stages > 0)

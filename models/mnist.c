@@ -81,7 +81,7 @@ static int train(struct run *run)
 {
     struct progress *progress = &run->command->progress;
     struct outcome *outcome = &run->summary.outcome;
-    struct trainer trainer = {run->options, &run->dataset, run->joint, progress,
+    struct mnist_loop loop = {run->options, &run->dataset, run->joint, progress,
                               &run->summary};
     double start = clock_seconds();
 
@@ -89,7 +89,7 @@ static int train(struct run *run)
     run->summary.test_images = run->dataset.test.count;
     outcome->parameters = joint_parameters(run->joint);
     report_head(progress, &run->summary);
-    int status = trainer_run(&trainer);
+    int status = mnist_loop_run(&loop);
     if (!status)
         status = joint_compare_ranks(run->joint, &outcome->weights_hash);
     if (status)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * As trainer.c, every rank makes the same calls in the same order, which
+ * As mnist/loop.c, every rank makes the same calls in the same order, which
  * follow from the options alone.
  */
 #include "gpt/loop.h"
@@ -26,7 +26,7 @@ double gpt_rate(double rate, int64_t step, int64_t steps, int64_t warmup)
     return rate * (least + (1 - least) * 0.5 * (1 + cos(pi * part)));
 }
 
-static int average_loss(struct gpt_trainer *t, double *loss)
+static int average_loss(struct gpt_loop *t, double *loss)
 {
     struct outcome *outcome = &t->summary->outcome;
 
@@ -34,7 +34,7 @@ static int average_loss(struct gpt_trainer *t, double *loss)
                               t->options->learning_rate);
 }
 
-static void report_step(struct gpt_trainer *t, double loss)
+static void report_step(struct gpt_loop *t, double loss)
 {
     const struct gpt_summary *s = t->summary;
     char head[48], tail[64];
@@ -49,7 +49,7 @@ static void report_step(struct gpt_trainer *t, double loss)
 /* What the joint makes at a time: a step, or those of an update, at the rate of
  * the last of them. A pipeline fetches its pieces itself. loss: the mean, on
  * this rank. */
-static int make_steps(struct gpt_trainer *t, int count, double *loss)
+static int make_steps(struct gpt_loop *t, int count, double *loss)
 {
     const struct options *o = t->options;
     double start = clock_seconds();
@@ -67,7 +67,7 @@ static int make_steps(struct gpt_trainer *t, int count, double *loss)
 }
 
 /* count steps. loss: their mean, over all ranks. */
-static int train_steps(struct gpt_trainer *t, int64_t count, double *loss)
+static int train_steps(struct gpt_loop *t, int64_t count, double *loss)
 {
     int once = joint_steps(t->joint), since = 0;
     double sum = 0, recent = 0;
@@ -96,7 +96,7 @@ static int train_steps(struct gpt_trainer *t, int64_t count, double *loss)
 }
 
 /* This rank's share of the validation text. */
-static int evaluate_share(struct gpt_trainer *t, double *loss, double *correct)
+static int evaluate_share(struct gpt_loop *t, double *loss, double *correct)
 {
     int status = 0;
 
@@ -111,7 +111,7 @@ static int evaluate_share(struct gpt_trainer *t, double *loss, double *correct)
     return status;
 }
 
-static int evaluate(struct gpt_trainer *t, struct gpt_evaluation *e)
+static int evaluate(struct gpt_loop *t, struct gpt_evaluation *e)
 {
     double sums[2] = {0, 0}; /* loss, correct */
     double characters = (double)t->summary->evaluated;
@@ -128,7 +128,7 @@ static int evaluate(struct gpt_trainer *t, struct gpt_evaluation *e)
 }
 
 /* Steps up to the next evaluation, and that. */
-static int run_part(struct gpt_trainer *t, int64_t count)
+static int run_part(struct gpt_loop *t, int64_t count)
 {
     struct gpt_summary *s = t->summary;
     struct gpt_evaluation e = {0};
@@ -154,7 +154,7 @@ static int run_part(struct gpt_trainer *t, int64_t count)
     return gpt_summary_add(s, &e);
 }
 
-int gpt_trainer_run(struct gpt_trainer *t)
+int gpt_loop_run(struct gpt_loop *t)
 {
     int64_t every = t->options->eval_every, left = t->options->steps;
 

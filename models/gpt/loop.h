@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpt_trainer.h - the loop of char_gpt: steps, evaluations between them.
+ * loop.h - the loop of char_gpt: steps, evaluations between them.
  */
-#ifndef MODELS_GPT_TRAINER_H
-#define MODELS_GPT_TRAINER_H
+#ifndef MODELS_GPT_LOOP_H
+#define MODELS_GPT_LOOP_H
 
 #include "data/pieces.h"
 #include "gpt/gpt_summary.h"
 #include "output/progress.h"
 
 /* Everything is borrowed. */
-struct gpt_trainer {
+struct gpt_loop {
     const struct options *options;
     const struct pieces *pieces;
     struct joint *joint;
@@ -22,7 +22,7 @@ struct gpt_trainer {
  * Collective: train as the options say, evaluate, fill in the summary. A loss
  * that is no longer a number ends it: PROBLEM_EVERYWHERE.
  */
-int gpt_trainer_run(struct gpt_trainer *trainer);
+int gpt_loop_run(struct gpt_loop *loop);
 
 /* The rate of step number step (from 0) of steps: it rises evenly for warmup
  * steps, then falls along a cosine, to a tenth in the last. */

@@ -17,7 +17,7 @@
  * progress line; seldom enough to cost nothing. */
 enum { REPORTS = 20 };
 
-static void report_step(struct trainer *t, int epoch, int64_t step,
+static void report_step(struct mnist_loop *t, int epoch, int64_t step,
                         int64_t steps, double loss)
 {
     char head[48];
@@ -29,7 +29,7 @@ static void report_step(struct trainer *t, int epoch, int64_t step,
                     tail);
 }
 
-static int average_loss(struct trainer *t, double *loss)
+static int average_loss(struct mnist_loop *t, double *loss)
 {
     struct outcome *outcome = &t->summary->outcome;
 
@@ -38,7 +38,7 @@ static int average_loss(struct trainer *t, double *loss)
 }
 
 /* The steps of one epoch. loss: their mean, over all ranks. */
-static int train_epoch(struct trainer *t, int epoch, int64_t steps,
+static int train_epoch(struct mnist_loop *t, int epoch, int64_t steps,
                        double *loss)
 {
     int64_t interval = steps / REPORTS + 1;
@@ -71,7 +71,8 @@ static int train_epoch(struct trainer *t, int epoch, int64_t steps,
 }
 
 /* This rank's share of the test images. */
-static int evaluate_share(struct trainer *t, double *loss_sum, double *correct)
+static int evaluate_share(struct mnist_loop *t, double *loss_sum,
+                          double *correct)
 {
     int status = 0;
 
@@ -87,7 +88,7 @@ static int evaluate_share(struct trainer *t, double *loss_sum, double *correct)
 }
 
 /* All test images, each on one rank. */
-static int evaluate(struct trainer *t, struct summary_epoch *epoch)
+static int evaluate(struct mnist_loop *t, struct summary_epoch *epoch)
 {
     double sums[2] = {0, 0}; /* loss, correct */
     double images = (double)t->dataset->test.count;
@@ -105,7 +106,7 @@ static int evaluate(struct trainer *t, struct summary_epoch *epoch)
     return 0;
 }
 
-static void report_epoch(struct trainer *t, int number,
+static void report_epoch(struct mnist_loop *t, int number,
                          const struct summary_epoch *epoch, double seconds,
                          int64_t images)
 {
@@ -124,7 +125,7 @@ static void report_epoch(struct trainer *t, int number,
 }
 
 /* Epoch number (from 0): steps of training, and an evaluation if it is due. */
-static int run_epoch(struct trainer *t, int number, int64_t steps, bool last)
+static int run_epoch(struct mnist_loop *t, int number, int64_t steps, bool last)
 {
     struct summary_epoch epoch = {NAN, NAN, NAN};
     int every = t->options->eval_every;
@@ -149,19 +150,19 @@ static int run_epoch(struct trainer *t, int number, int64_t steps, bool last)
     return summary_add_epoch(t->summary, &epoch);
 }
 
-int trainer_run(struct trainer *trainer)
+int mnist_loop_run(struct mnist_loop *loop)
 {
-    const struct options *options = trainer->options;
-    int64_t steps = dataset_steps(trainer->dataset, options->batch_size);
+    const struct options *options = loop->options;
+    int64_t steps = dataset_steps(loop->dataset, options->batch_size);
     int64_t left = options->steps > 0 ? options->steps : INT64_MAX;
 
     for (int epoch = 0; epoch < options->epochs && left > 0; epoch++) {
         int64_t now = steps < left ? steps : left;
         left -= now;
-        int status = run_epoch(trainer, epoch, now,
+        int status = run_epoch(loop, epoch, now,
                                left == 0 || epoch + 1 == options->epochs);
         if (status < 0)
             return status;
     }
-    return times_finish(&trainer->summary->outcome.times, trainer->joint);
+    return times_finish(&loop->summary->outcome.times, loop->joint);
 }

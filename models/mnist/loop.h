@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trainer.h - the loop: epochs of steps, evaluations between them.
+ * loop.h - the loop: epochs of steps, evaluations between them.
  */
-#ifndef MODELS_MNIST_TRAINER_H
-#define MODELS_MNIST_TRAINER_H
+#ifndef MODELS_MNIST_LOOP_H
+#define MODELS_MNIST_LOOP_H
 
 #include "data/dataset.h"
 #include "mnist/summary.h"
@@ -11,7 +11,7 @@
 #include "trainer/trainer.h"
 
 /* Everything is borrowed. */
-struct trainer {
+struct mnist_loop {
     const struct options *options;
     struct dataset *dataset;
     struct joint *joint;
@@ -23,6 +23,6 @@ struct trainer {
  * Collective: train as the options say, evaluate, fill in the summary. A loss
  * that is no longer a number ends it: PROBLEM_EVERYWHERE.
  */
-int trainer_run(struct trainer *trainer);
+int mnist_loop_run(struct mnist_loop *loop);
 
 #endif
