@@ -22,7 +22,7 @@ struct run {
     const struct options *options; /* the command's */
     struct text text;
     struct pieces pieces;
-    struct joint *joint;
+    struct trainer *trainer;
     struct gpt_summary summary;
 };
 
@@ -66,7 +66,7 @@ static int load_text(struct run *run)
 
 static int make_network(struct run *run)
 {
-    struct joint_options options = options_joint(run->options);
+    struct trainer_options options = options_trainer(run->options);
     struct model *model = NULL;
 
     transformer_model(&run->options->gpt, run->options->batch_size,
@@ -74,7 +74,7 @@ static int make_network(struct run *run)
     options.progress = &run->command->progress;
     options.fill = pieces_fill;
     options.fill_context = &run->pieces;
-    return joint_new(model, &options, &run->joint);
+    return trainer_new(model, &options, &run->trainer);
 }
 
 static void report_head(struct run *run)
@@ -153,10 +153,11 @@ static int write_results(struct run *run)
     if (run->command->rank == 0 && o->summary)
         status = gpt_summary_write(&run->summary, o->summary);
     if (status == 0)
-        status = command_write_files(run->command, run->joint);
+        status = command_write_files(run->command, run->trainer);
     if (run->command->rank == 0 && o->sample > 0 && status == 0) {
         printf("\n");
-        status = sample_write(o, &run->text, joint_values(run->joint), stdout);
+        status =
+            sample_write(o, &run->text, trainer_values(run->trainer), stdout);
         printf("\n");
     }
     return agree(status);
@@ -165,7 +166,7 @@ static int write_results(struct run *run)
 static int train(struct run *run)
 {
     struct gpt_summary *s = &run->summary;
-    struct gpt_loop loop = {run->options, &run->pieces, run->joint,
+    struct gpt_loop loop = {run->options, &run->pieces, run->trainer,
                             &run->command->progress, s};
     double start = clock_seconds();
 
@@ -173,13 +174,13 @@ static int train(struct run *run)
     s->train_count = run->text.train;
     s->characters = run->text.characters;
     s->evaluated = run->pieces.evaluated * run->pieces.context;
-    s->outcome.parameters = joint_parameters(run->joint);
+    s->outcome.parameters = trainer_parameters(run->trainer);
     report_head(run);
     int status = gpt_loop_run(&loop);
     if (!status)
-        status = joint_compare_ranks(run->joint, &s->outcome.weights_hash);
+        status = trainer_compare_ranks(run->trainer, &s->outcome.weights_hash);
     if (!status && run->options->cut.stages > 0)
-        status = agree(joint_cut_stats(run->joint, &s->cut));
+        status = agree(trainer_cut_stats(run->trainer, &s->cut));
     if (status)
         return status;
     s->outcome.times.total = clock_seconds() - start;
@@ -202,7 +203,7 @@ static int run_all(struct command *command)
         status = make_network(&run);
     if (!status)
         status = train(&run);
-    joint_free(run.joint);
+    trainer_free(run.trainer);
     text_fini(&run.text);
     gpt_summary_fini(&run.summary);
     return status;

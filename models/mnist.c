@@ -20,7 +20,7 @@ struct run {
     struct command *command;
     const struct options *options; /* the command's */
     struct dataset dataset;
-    struct joint *joint;
+    struct trainer *trainer;
     struct summary summary;
 };
 
@@ -56,13 +56,13 @@ static int load_data(struct run *run)
 
 static int make_network(struct run *run)
 {
-    struct joint_options options = options_joint(run->options);
+    struct trainer_options options = options_trainer(run->options);
     struct model *model = NULL;
 
     network_model((enum network)run->options->network, run->options->batch_size,
                   &model);
     options.progress = &run->command->progress;
-    return joint_new(model, &options, &run->joint);
+    return trainer_new(model, &options, &run->trainer);
 }
 
 /* Rank 0 writes what was asked for. */
@@ -73,7 +73,7 @@ static int write_results(struct run *run)
     if (run->command->rank == 0 && run->options->summary)
         status = summary_write(&run->summary, run->options->summary);
     if (status == 0)
-        status = command_write_files(run->command, run->joint);
+        status = command_write_files(run->command, run->trainer);
     return agree(status);
 }
 
@@ -81,17 +81,17 @@ static int train(struct run *run)
 {
     struct progress *progress = &run->command->progress;
     struct outcome *outcome = &run->summary.outcome;
-    struct mnist_loop loop = {run->options, &run->dataset, run->joint, progress,
-                              &run->summary};
+    struct mnist_loop loop = {run->options, &run->dataset, run->trainer,
+                              progress, &run->summary};
     double start = clock_seconds();
 
     run->summary.train_images = run->dataset.train.count;
     run->summary.test_images = run->dataset.test.count;
-    outcome->parameters = joint_parameters(run->joint);
+    outcome->parameters = trainer_parameters(run->trainer);
     report_head(progress, &run->summary);
     int status = mnist_loop_run(&loop);
     if (!status)
-        status = joint_compare_ranks(run->joint, &outcome->weights_hash);
+        status = trainer_compare_ranks(run->trainer, &outcome->weights_hash);
     if (status)
         return status;
     outcome->times.total = clock_seconds() - start;
@@ -114,7 +114,7 @@ static int run_all(struct command *command)
         status = make_network(&run);
     if (!status)
         status = train(&run);
-    joint_free(run.joint);
+    trainer_free(run.trainer);
     dataset_fini(&run.dataset);
     summary_fini(&run.summary);
     return status;

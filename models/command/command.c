@@ -113,7 +113,7 @@ int command_prepare(struct command *command, const struct agree_number *own,
 }
 
 int command_write_files(const struct command *command,
-                        const struct joint *joint)
+                        const struct trainer *trainer)
 {
     const struct options *o = command->options;
     int status = 0;
@@ -121,8 +121,8 @@ int command_write_files(const struct command *command,
     if (command->rank != 0)
         return 0;
     if (o->weights)
-        status = joint_save(joint, o->weights);
+        status = trainer_save(trainer, o->weights);
     if (status == 0)
-        status = joint_profile(joint, o->profile, command->program);
+        status = trainer_profile(trainer, o->profile, command->program);
     return status;
 }

@@ -41,6 +41,6 @@ int command_prepare(struct command *command, const struct agree_number *own,
 
 /* Rank 0's files but the summary, after training. Not collective. */
 int command_write_files(const struct command *command,
-                        const struct joint *joint);
+                        const struct trainer *trainer);
 
 #endif

@@ -34,7 +34,7 @@ int pieces_init(struct pieces *pieces, const struct text *text, int context,
 void pieces_batch(const struct pieces *pieces, int64_t step,
                   int32_t *characters, int32_t *labels);
 
-/* The same by the number of a mini-batch, for a joint's fill: context is the
+/* The same by the number of a mini-batch, for a trainer's fill: context is the
  * pieces, and number counts all replicas' of this rank. */
 void pieces_fill(void *context, int64_t number, void *characters,
                  int32_t *labels);

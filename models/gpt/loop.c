@@ -46,8 +46,8 @@ static void report_step(struct gpt_loop *t, double loss)
                     (double)s->outcome.steps / (double)t->options->steps, tail);
 }
 
-/* What the joint makes at a time: a step, or those of an update, at the rate of
- * the last of them. A pipeline fetches its pieces itself. loss: the mean, on
+/* What the trainer makes at a time: a step, or those of an update, at the rate
+ * of the last of them. A pipeline fetches its pieces itself. loss: the mean, on
  * this rank. */
 static int make_steps(struct gpt_loop *t, int count, double *loss)
 {
@@ -56,12 +56,12 @@ static int make_steps(struct gpt_loop *t, int count, double *loss)
     int64_t step = t->summary->outcome.steps;
 
     if (o->cut.stages == 0)
-        pieces_batch(t->pieces, step, joint_input(t->joint),
-                     joint_labels(t->joint));
+        pieces_batch(t->pieces, step, trainer_input(t->trainer),
+                     trainer_labels(t->trainer));
     t->summary->outcome.times.data += clock_seconds() - start;
     t->summary->outcome.steps += count;
-    return joint_step(
-        t->joint,
+    return trainer_step(
+        t->trainer,
         gpt_rate(o->learning_rate, step + count - 1, o->steps, o->warmup),
         loss);
 }
@@ -69,7 +69,7 @@ static int make_steps(struct gpt_loop *t, int count, double *loss)
 /* count steps. loss: their mean, over all ranks. */
 static int train_steps(struct gpt_loop *t, int64_t count, double *loss)
 {
-    int once = joint_steps(t->joint), since = 0;
+    int once = trainer_steps(t->trainer), since = 0;
     double sum = 0, recent = 0;
 
     for (int64_t made = 0; made < count; made += once) {
@@ -101,12 +101,12 @@ static int evaluate_share(struct gpt_loop *t, double *loss, double *correct)
     int status = 0;
 
     for (int64_t step = 0; status == 0; step++) {
-        int rows = pieces_test_batch(t->pieces, step, joint_input(t->joint),
-                                     joint_labels(t->joint));
+        int rows = pieces_test_batch(t->pieces, step, trainer_input(t->trainer),
+                                     trainer_labels(t->trainer));
         if (rows == 0)
             break;
-        status = joint_evaluate(
-            t->joint, (int64_t)rows * t->options->gpt.context, loss, correct);
+        status = trainer_evaluate(
+            t->trainer, (int64_t)rows * t->options->gpt.context, loss, correct);
     }
     return status;
 }
@@ -165,5 +165,5 @@ int gpt_loop_run(struct gpt_loop *t)
             return status;
         left -= now;
     }
-    return times_finish(&t->summary->outcome.times, t->joint);
+    return times_finish(&t->summary->outcome.times, t->trainer);
 }

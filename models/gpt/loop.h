@@ -13,7 +13,7 @@
 struct gpt_loop {
     const struct options *options;
     const struct pieces *pieces;
-    struct joint *joint;
+    struct trainer *trainer;
     struct progress *progress;
     struct gpt_summary *summary;
 };

@@ -48,10 +48,11 @@ static int train_epoch(struct mnist_loop *t, int epoch, int64_t steps,
     for (int64_t step = 0; step < steps; step++) {
         double start = clock_seconds();
         dataset_batch(t->dataset, step, t->options->batch_size,
-                      joint_input(t->joint), joint_labels(t->joint));
+                      trainer_input(t->trainer), trainer_labels(t->trainer));
         t->summary->outcome.times.data += clock_seconds() - start;
         double fresh = 0;
-        int status = joint_step(t->joint, t->options->learning_rate, &fresh);
+        int status =
+            trainer_step(t->trainer, t->options->learning_rate, &fresh);
         if (status < 0)
             return status;
         t->summary->outcome.steps++;
@@ -77,12 +78,12 @@ static int evaluate_share(struct mnist_loop *t, double *loss_sum,
     int status = 0;
 
     for (int64_t step = 0; status == 0; step++) {
-        int rows =
-            dataset_test_batch(t->dataset, step, t->options->batch_size,
-                               joint_input(t->joint), joint_labels(t->joint));
+        int rows = dataset_test_batch(t->dataset, step, t->options->batch_size,
+                                      trainer_input(t->trainer),
+                                      trainer_labels(t->trainer));
         if (rows == 0)
             break;
-        status = joint_evaluate(t->joint, rows, loss_sum, correct);
+        status = trainer_evaluate(t->trainer, rows, loss_sum, correct);
     }
     return status;
 }
@@ -164,5 +165,5 @@ int mnist_loop_run(struct mnist_loop *loop)
         if (status < 0)
             return status;
     }
-    return times_finish(&loop->summary->outcome.times, loop->joint);
+    return times_finish(&loop->summary->outcome.times, loop->trainer);
 }

@@ -14,7 +14,7 @@
 struct mnist_loop {
     const struct options *options;
     struct dataset *dataset;
-    struct joint *joint;
+    struct trainer *trainer;
     struct progress *progress;
     struct summary *summary;
 };

@@ -4,7 +4,7 @@
  * a class to be found for each row, and a function that builds the forward
  * pass, piece by piece. What is the same for all networks is made of it: the
  * loss, its gradients, the optimiser (program.h), stages on several IPUs
- * (stages.h), and the ranks' averages (joint.h).
+ * (stages.h), and the ranks' averages (trainer.h).
  */
 #ifndef MODELS_MODEL_H
 #define MODELS_MODEL_H

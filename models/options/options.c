@@ -305,16 +305,16 @@ void options_set_rate(struct options *options, int nranks)
         options->learning_rate = options_default_rate(options, nranks);
 }
 
-struct joint_options options_joint(const struct options *options)
+struct trainer_options options_trainer(const struct options *options)
 {
-    return (struct joint_options){.optimizer = options->optimizer,
-                                  .seed = options->seed,
-                                  .compression = options->compression,
-                                  .check_every = options->check_every,
-                                  .threads = options->threads,
-                                  .proportion = options->proportion,
-                                  .serial = options->serial,
-                                  .load = options->load,
-                                  .cut = options->cut,
-                                  .profile = options->profile};
+    return (struct trainer_options){.optimizer = options->optimizer,
+                                    .seed = options->seed,
+                                    .compression = options->compression,
+                                    .check_every = options->check_every,
+                                    .threads = options->threads,
+                                    .proportion = options->proportion,
+                                    .serial = options->serial,
+                                    .load = options->load,
+                                    .cut = options->cut,
+                                    .profile = options->profile};
 }

@@ -85,7 +85,7 @@ void options_set_rate(struct options *options, int nranks);
 /* "mnist" */
 const char *options_name(enum options_program program);
 
-/* What of them is the joint's. */
-struct joint_options options_joint(const struct options *options);
+/* What of them is the trainer's. */
+struct trainer_options options_trainer(const struct options *options);
 
 #endif

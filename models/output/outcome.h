@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * outcome.h - what came out of a run of a training program that trains on a
- * joint: what all of them tell, at the end and in the file of --summary.
+ * trainer: what all of them tell, at the end and in the file of --summary.
  */
 #ifndef MODELS_OUTCOME_H
 #define MODELS_OUTCOME_H

@@ -23,13 +23,13 @@ int times_average_loss(struct times *times, double *loss, int64_t steps,
     return status;
 }
 
-int times_finish(struct times *times, const struct joint *joint)
+int times_finish(struct times *times, const struct trainer *trainer)
 {
-    struct joint_times of_joint;
+    struct trainer_times of_trainer;
 
-    joint_get_times(joint, &of_joint);
-    double parts[] = {times->training, of_joint.compute,
-                      times->wait + of_joint.wait, of_joint.update,
+    trainer_get_times(trainer, &of_trainer);
+    double parts[] = {times->training, of_trainer.compute,
+                      times->wait + of_trainer.wait, of_trainer.update,
                       times->data};
     int status = agree_average(parts, sizeof parts / sizeof *parts);
     if (status < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * times.h - what the time of a training run went to, and what its loop says of
- * losses: of the programs that train on a joint.
+ * losses: of the programs that train on a trainer.
  */
 #ifndef MODELS_TIMES_H
 #define MODELS_TIMES_H
@@ -25,9 +25,9 @@ struct times {
 int times_average_loss(struct times *times, double *loss, int64_t steps,
                        double rate);
 
-/* Collective, after training: add what the joint has counted, and average all
+/* Collective, after training: add what the trainer has counted, and average all
  * but the total over the ranks. */
-int times_finish(struct times *times, const struct joint *joint);
+int times_finish(struct times *times, const struct trainer *trainer);
 
 /* part of the training time, 0 to 1; 0 if nothing was trained. */
 double times_share(const struct times *times, double part);

@@ -5,7 +5,7 @@
  * Mini-batches are the dataset's steps, one after the other, epoch after epoch;
  * the infeed's thread fills them while the device works. An update is of count
  * mini-batches for each replica: the mean of their gradients, and over ranks,
- * of which joint_pipeline.c knows.
+ * of which pipeline_exchange.c knows.
  *
  * To test, the weights are copied to a pipeline without a way back, whose last
  * stage gives logits and labels. It takes a whole number of rounds; what is
@@ -34,7 +34,7 @@ struct job {
     struct dataset *data; /* borrowed until free */
     struct nets nets;
     ipu_pipeline *pipeline;
-    struct joint_pipeline *joint;
+    struct pipeline_exchange *exchange;
     ipu_infeed *infeed;
     int64_t next, epoch; /* mini-batch: the infeed's thread alone */
     struct losses losses;
@@ -128,7 +128,7 @@ static int make_pipeline(struct job *job)
     o.optimizer = optimize;
     o.optimizer_context = job;
     o.record = job->options.profile != NULL;
-    if (joint_pipeline_new(&o, &job->joint) < 0)
+    if (pipeline_exchange_new(&o, &job->exchange) < 0)
         return PROBLEM;
     return device_status(ipu_pipeline_new(&o, &job->pipeline));
 }
@@ -192,7 +192,7 @@ void job_free(struct job *job)
 {
     if (!job)
         return;
-    joint_pipeline_free(job->joint);
+    pipeline_exchange_free(job->exchange);
     ipu_pipeline_free(job->pipeline);
     ipu_infeed_free(job->infeed);
     free(job->values);
@@ -201,14 +201,14 @@ void job_free(struct job *job)
 
 int job_start(struct job *job)
 {
-    return joint_pipeline_start(job->joint, job->pipeline);
+    return pipeline_exchange_start(job->exchange, job->pipeline);
 }
 
 int job_train(struct job *job, int64_t updates, double *loss)
 {
     job->losses = (struct losses){0};
     for (int64_t i = 0; i < updates; i++) {
-        int status = joint_pipeline_run(job->joint);
+        int status = pipeline_exchange_run(job->exchange);
 
         if (status < 0)
             return status;
@@ -321,7 +321,7 @@ int job_test(struct job *job, int64_t *correct, int64_t *images)
 
 int job_stats(const struct job *job, struct cut_stats *stats)
 {
-    return joint_pipeline_account(job->joint, stats);
+    return pipeline_exchange_account(job->exchange, stats);
 }
 
 int job_hash(const struct job *job, uint64_t *hash)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job.h - a network trained as a pipeline: the device's side of the program
- * pipelined. Of ranks it knows the joint alone (joint_pipeline.h).
+ * pipelined. Of ranks it knows the exchange alone (pipeline_exchange.h).
  */
 #ifndef MODELS_PIPELINE_JOB_H
 #define MODELS_PIPELINE_JOB_H

@@ -40,9 +40,9 @@ struct stages {
     ipu_tensor *variables; /* owned, [model's]: of the stage being built */
     ipu_infeed *infeed;
     ipu_pipeline *pipeline;
-    struct joint_pipeline *joint; /* with other ranks' */
-    int64_t next;                 /* mini-batch: the infeed's thread alone */
-    struct losses losses;         /* an update's */
+    struct pipeline_exchange *exchange; /* with other ranks' */
+    int64_t next;         /* mini-batch: the infeed's thread alone */
+    struct losses losses; /* an update's */
 };
 
 /* ----------------------------------------------------------------- the cut */
@@ -227,10 +227,10 @@ static int make_pipeline(struct stages *s)
     o.optimizer = optimize;
     o.optimizer_context = s;
     o.record = s->options.record;
-    if (joint_pipeline_new(&o, &s->joint) < 0)
+    if (pipeline_exchange_new(&o, &s->exchange) < 0)
         return PROBLEM;
-    joint_pipeline_set(s->joint, s->options.compression, s->options.serial,
-                       s->options.check_every);
+    pipeline_exchange_set(s->exchange, s->options.compression,
+                          s->options.serial, s->options.check_every);
     return ipu_pipeline_new(&o, &s->pipeline) < 0 ? program_device_problem()
                                                   : 0;
 }
@@ -297,7 +297,7 @@ void stages_free(struct stages *s)
 {
     if (!s)
         return;
-    joint_pipeline_free(s->joint);
+    pipeline_exchange_free(s->exchange);
     ipu_pipeline_free(s->pipeline);
     ipu_infeed_free(s->infeed);
     free(s->variables);
@@ -332,7 +332,7 @@ int stages_read(const struct stages *s, float *const *values)
 
 int stages_start(struct stages *s)
 {
-    return joint_pipeline_start(s->joint, s->pipeline);
+    return pipeline_exchange_start(s->exchange, s->pipeline);
 }
 
 int stages_update(struct stages *s, double rate, double *loss)
@@ -343,7 +343,7 @@ int stages_update(struct stages *s, double rate, double *loss)
     s->losses = (struct losses){0};
     if (ipu_pipeline_argument(s->pipeline, "rate", &narrow, sizeof narrow) < 0)
         return program_device_problem();
-    status = joint_pipeline_run(s->joint);
+    status = pipeline_exchange_run(s->exchange);
     if (status == 0)
         *loss = losses_mean(&s->losses);
     return status;
@@ -351,15 +351,15 @@ int stages_update(struct stages *s, double rate, double *loss)
 
 double stages_wait_seconds(const struct stages *s)
 {
-    struct joint_pipeline_stats stats;
+    struct pipeline_exchange_stats stats;
 
-    joint_pipeline_get_stats(s->joint, &stats);
+    pipeline_exchange_get_stats(s->exchange, &stats);
     return stats.wait;
 }
 
 int stages_stats(const struct stages *s, struct cut_stats *stats)
 {
-    return joint_pipeline_account(s->joint, stats);
+    return pipeline_exchange_account(s->exchange, stats);
 }
 
 const ipu_pipeline *stages_pipeline(const struct stages *s)

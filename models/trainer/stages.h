@@ -5,7 +5,7 @@
  * different mini-batches. An update is made of optimizer.accumulate
  * mini-batches for each replica: of the mean of their gradients.
  *
- * Of ranks it knows joint_pipeline.h alone: with several, gradients are
+ * Of ranks it knows pipeline_exchange.h alone: with several, gradients are
  * averaged over them, too, and all calls marked collective are.
  */
 #ifndef MODELS_STAGES_H
@@ -28,7 +28,7 @@ struct stages_options {
      * replicas in turn. On a thread of the pipeline's own, which runs ahead. */
     void (*fill)(void *context, int64_t number, void *input, int32_t *labels);
     void *fill_context; /* borrowed as long as the stages are */
-    /* Of gradients between ranks, as joint_pipeline_set has it. */
+    /* Of gradients between ranks, as pipeline_exchange_set has it. */
     int compression, serial, check_every;
 };
 

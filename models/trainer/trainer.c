@@ -24,7 +24,7 @@
  * a variable as long as something may fail.
  *
  * With stages it is the pipeline that has the variables, and the host a copy of
- * them, after each update; joint_pipeline.c does what is described here.
+ * them, after each update; pipeline_exchange.c does what is described here.
  *
  * What hvd_strategy_ready or _step returns ends the device's run and comes
  * back through ipu_engine_callback_status.
@@ -46,11 +46,11 @@
 
 /* What the host's functions of one gradient are told. */
 struct arrival {
-    struct joint *joint;
+    struct trainer *trainer;
     int32_t variable;
 };
 
-struct joint {
+struct trainer {
     struct model *model;   /* owned */
     struct stages *stages; /* NULL: program and training are in its place */
     int steps_at_once;
@@ -65,7 +65,7 @@ struct joint {
     float loss, rate;
     bool averaged;   /* in this step */
     double asked_at; /* for averages, in this step */
-    struct joint_times times;
+    struct trainer_times times;
 };
 
 /* The device's host call: a gradient is in the strategy's buffer. */
@@ -77,7 +77,7 @@ static int gradient_ready(void *context, const char *name, void *data,
     (void)name;
     (void)data;
     (void)count;
-    return hvd_strategy_ready(arrival->joint->strategy, arrival->variable);
+    return hvd_strategy_ready(arrival->trainer->strategy, arrival->variable);
 }
 
 /* The device comes to where it needs an average. */
@@ -85,95 +85,96 @@ static int average_wanted(void *context, const char *name, void *data,
                           int64_t count)
 {
     const struct arrival *arrival = context;
-    struct joint *joint = arrival->joint;
+    struct trainer *trainer = arrival->trainer;
     const float *average =
-        hvd_strategy_gradient(joint->strategy, arrival->variable);
+        hvd_strategy_gradient(trainer->strategy, arrival->variable);
     int status = 0;
 
     (void)name;
-    if (!joint->averaged) {
-        joint->asked_at = clock_seconds();
-        status = hvd_strategy_step(joint->strategy);
-        joint->averaged = true;
+    if (!trainer->averaged) {
+        trainer->asked_at = clock_seconds();
+        status = hvd_strategy_step(trainer->strategy);
+        trainer->averaged = true;
     }
     if (status >= 0 && data != average)
         memcpy(data, average, (size_t)count * sizeof(float));
     return status;
 }
 
-static size_t variable_bytes(const struct joint *joint, int32_t variable)
+static size_t variable_bytes(const struct trainer *trainer, int32_t variable)
 {
-    return (size_t)joint->model->variables[variable].count * sizeof(float);
+    return (size_t)trainer->model->variables[variable].count * sizeof(float);
 }
 
-static int make_buffers(struct joint *joint)
+static int make_buffers(struct trainer *trainer)
 {
-    size_t variables = (size_t)joint->model->nvariables;
+    size_t variables = (size_t)trainer->model->nvariables;
 
-    joint->values = model_values(joint->model);
-    if (!joint->values)
+    trainer->values = model_values(trainer->model);
+    if (!trainer->values)
         return PROBLEM;
-    joint->arrivals = calloc(variables + 1, sizeof *joint->arrivals);
-    joint->contexts = calloc(variables + 1, sizeof *joint->contexts);
-    if (!joint->arrivals || !joint->contexts)
+    trainer->arrivals = calloc(variables + 1, sizeof *trainer->arrivals);
+    trainer->contexts = calloc(variables + 1, sizeof *trainer->contexts);
+    if (!trainer->arrivals || !trainer->contexts)
         return problem_set("no memory for the network");
-    for (int i = 0; i < joint->model->nvariables; i++) {
-        joint->arrivals[i] = (struct arrival){joint, i};
-        joint->contexts[i] = &joint->arrivals[i];
+    for (int i = 0; i < trainer->model->nvariables; i++) {
+        trainer->arrivals[i] = (struct arrival){trainer, i};
+        trainer->contexts[i] = &trainer->arrivals[i];
     }
     return 0;
 }
 
 /* What is random differs from rank to rank, as their rows do. */
-static uint64_t random_seed_of(const struct joint_options *options)
+static uint64_t random_seed_of(const struct trainer_options *options)
 {
     return options->seed * 1000003 + (uint64_t)hvd_rank();
 }
 
 /* The batch is the evaluation's. */
-static int connect_training(struct joint *joint)
+static int connect_training(struct trainer *trainer)
 {
-    const struct model *m = joint->model;
+    const struct model *m = trainer->model;
     const struct {
         const char *name;
         void *data;
         size_t bytes;
     } streams[] = {
-        {m->input_name, joint->evaluation.input,
+        {m->input_name, trainer->evaluation.input,
          (size_t)model_input_count(m) * sizeof(float)},
-        {m->label_name, joint->evaluation.labels,
+        {m->label_name, trainer->evaluation.labels,
          (size_t)m->rows * sizeof(int32_t)},
-        {"loss", &joint->loss, sizeof joint->loss},
-        {"rate", &joint->rate, sizeof joint->rate},
+        {"loss", &trainer->loss, sizeof trainer->loss},
+        {"rate", &trainer->rate, sizeof trainer->rate},
     };
 
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
-        if (ipu_engine_connect(joint->training, streams[i].name,
+        if (ipu_engine_connect(trainer->training, streams[i].name,
                                streams[i].data, streams[i].bytes) < 0)
             return program_device_problem();
     return 0;
 }
 
-static int make_training(struct joint *joint,
-                         const struct joint_options *options)
+static int make_training(struct trainer *trainer,
+                         const struct trainer_options *options)
 {
     const struct program_exchange exchange = {gradient_ready, average_wanted,
-                                              joint->contexts};
+                                              trainer->contexts};
 
     /* What is compressed is not what it was, for one rank either. */
-    joint->alone =
+    trainer->alone =
         hvd_size() == 1 && options->compression == HVD_COMPRESSION_NONE;
-    if (program_training(joint->model, &options->optimizer,
+    if (program_training(trainer->model, &options->optimizer,
                          random_seed_of(options),
-                         joint->alone ? NULL : &exchange, options->proportion,
-                         options->progress, &joint->program) < 0)
+                         trainer->alone ? NULL : &exchange, options->proportion,
+                         options->progress, &trainer->program) < 0)
         return PROBLEM;
-    if (ipu_engine_new(joint->program, &joint->training) < 0)
+    if (ipu_engine_new(trainer->program, &trainer->training) < 0)
         return program_device_problem();
-    return connect_training(joint);
+    return connect_training(trainer);
 }
 
-static int make_stages(struct joint *joint, const struct joint_options *options)
+static int make_stages(struct trainer *trainer,
+                       const struct trainer_options *options)
 {
     const struct stages_options stages = {.cut = options->cut,
                                           .optimizer = options->optimizer,
@@ -188,19 +189,19 @@ static int make_stages(struct joint *joint, const struct joint_options *options)
                                           .serial = options->serial,
                                           .check_every = options->check_every};
 
-    joint->steps_at_once = options->optimizer.accumulate;
-    if (stages_new(joint->model, &stages, &joint->stages) < 0)
+    trainer->steps_at_once = options->optimizer.accumulate;
+    if (stages_new(trainer->model, &stages, &trainer->stages) < 0)
         return PROBLEM;
-    return stages_write(joint->stages, joint->values);
+    return stages_write(trainer->stages, trainer->values);
 }
 
 /* On as many chips as it is trained on. */
-static int make_evaluation(struct joint *joint,
-                           const struct joint_options *options)
+static int make_evaluation(struct trainer *trainer,
+                           const struct trainer_options *options)
 {
     int chips = options->cut.stages > 0 ? options->cut.stages : 1;
 
-    int status = evaluation_init(&joint->evaluation, joint->model, chips,
+    int status = evaluation_init(&trainer->evaluation, trainer->model, chips,
                                  options->proportion, options->progress);
 
     return status < 0 && chips > 1
@@ -209,8 +210,8 @@ static int make_evaluation(struct joint *joint,
                : status;
 }
 
-static int make_strategy(struct joint *joint,
-                         const struct joint_options *options)
+static int make_strategy(struct trainer *trainer,
+                         const struct trainer_options *options)
 {
     hvd_strategy_options settings;
 
@@ -219,160 +220,164 @@ static int make_strategy(struct joint *joint,
     settings.serial = options->serial;
     settings.compression = options->compression;
     settings.check_every = options->check_every;
-    int status = hvd_strategy_new(&settings, &joint->strategy);
-    for (int i = 0; i < joint->model->nvariables && status >= 0; i++) {
-        const struct model_variable *v = &joint->model->variables[i];
-        status = hvd_strategy_add(joint->strategy, v->name, joint->values[i],
-                                  v->ndim, v->shape);
+    int status = hvd_strategy_new(&settings, &trainer->strategy);
+    for (int i = 0; i < trainer->model->nvariables && status >= 0; i++) {
+        const struct model_variable *v = &trainer->model->variables[i];
+        status = hvd_strategy_add(trainer->strategy, v->name,
+                                  trainer->values[i], v->ndim, v->shape);
     }
     return status < 0 ? agree_hvd_problem(status) : 0;
 }
 
-static int first_values(struct joint *joint,
-                        const struct joint_options *options)
+static int first_values(struct trainer *trainer,
+                        const struct trainer_options *options)
 {
     /* Another seed on every rank: only the broadcast makes them equal. */
-    model_initialize(joint->model, options->seed + (uint64_t)hvd_rank(),
-                     joint->values);
+    model_initialize(trainer->model, options->seed + (uint64_t)hvd_rank(),
+                     trainer->values);
     if (!options->load || hvd_rank() != 0)
         return 0;
-    return weights_load(options->load, joint->model, joint->values);
+    return weights_load(options->load, trainer->model, trainer->values);
 }
 
 /* One program, and the strategy that averages its gradients. */
-static int build_training(struct joint *joint,
-                          const struct joint_options *options)
+static int build_training(struct trainer *trainer,
+                          const struct trainer_options *options)
 {
-    if (make_training(joint, options) < 0)
+    if (make_training(trainer, options) < 0)
         return PROBLEM;
-    if (hvd_rank() == 0 && profile_start(options->profile, joint->training) < 0)
+    if (hvd_rank() == 0 &&
+        profile_start(options->profile, trainer->training) < 0)
         return PROBLEM;
-    return make_strategy(joint, options);
+    return make_strategy(trainer, options);
 }
 
 /* Everything this rank does alone. */
-static int joint_build(struct joint *joint, const struct joint_options *options)
+static int trainer_build(struct trainer *trainer,
+                         const struct trainer_options *options)
 {
     bool cut = options->cut.stages > 0;
 
-    joint->steps_at_once = 1;
+    trainer->steps_at_once = 1;
     if (ipu_set_threads(cut ? 1 : options->threads) < 0)
         return program_device_problem();
     /* Stages first: where they do not fit, theirs is the text that helps. */
-    if (make_buffers(joint) < 0 || first_values(joint, options) < 0 ||
-        (cut && make_stages(joint, options) < 0) ||
-        make_evaluation(joint, options) < 0)
+    if (make_buffers(trainer) < 0 || first_values(trainer, options) < 0 ||
+        (cut && make_stages(trainer, options) < 0) ||
+        make_evaluation(trainer, options) < 0)
         return PROBLEM;
     if (hvd_rank() == 0 &&
-        profile_start(options->profile, joint->evaluation.engine) < 0)
+        profile_start(options->profile, trainer->evaluation.engine) < 0)
         return PROBLEM;
-    return cut ? 0 : build_training(joint, options);
+    return cut ? 0 : build_training(trainer, options);
 }
 
-static int place_gradient(struct joint *joint, int variable)
+static int place_gradient(struct trainer *trainer, int variable)
 {
-    return joint->alone
+    return trainer->alone
                ? IPU_OK
                : ipu_engine_place(
-                     joint->training, joint->model->variables[variable].stream,
-                     hvd_strategy_gradient(joint->strategy, variable),
-                     variable_bytes(joint, variable));
+                     trainer->training,
+                     trainer->model->variables[variable].stream,
+                     hvd_strategy_gradient(trainer->strategy, variable),
+                     variable_bytes(trainer, variable));
 }
 
 /* What needs the strategy's buffers, and so comes after its start. */
-static int place_tensors(struct joint *joint)
+static int place_tensors(struct trainer *trainer)
 {
-    for (int i = 0; i < joint->model->nvariables; i++)
-        if (place_gradient(joint, i) < 0 ||
-            ipu_engine_place(joint->training, joint->model->variables[i].name,
-                             joint->values[i], variable_bytes(joint, i)) < 0)
+    for (int i = 0; i < trainer->model->nvariables; i++)
+        if (place_gradient(trainer, i) < 0 ||
+            ipu_engine_place(
+                trainer->training, trainer->model->variables[i].name,
+                trainer->values[i], variable_bytes(trainer, i)) < 0)
             return program_device_problem();
     return 0;
 }
 
 /* Broadcast the variables, and place what the strategy has made. */
-static int joint_start(struct joint *joint)
+static int trainer_start(struct trainer *trainer)
 {
     int status;
 
-    if (joint->stages) {
-        status = stages_start(joint->stages);
+    if (trainer->stages) {
+        status = stages_start(trainer->stages);
         if (status == 0)
-            status = agree(stages_read(joint->stages, joint->values));
+            status = agree(stages_read(trainer->stages, trainer->values));
     } else {
-        status = hvd_strategy_start(joint->strategy);
+        status = hvd_strategy_start(trainer->strategy);
         status = status < 0 ? agree_hvd_problem(status)
-                            : agree(place_tensors(joint));
+                            : agree(place_tensors(trainer));
     }
     if (status < 0)
         return status;
-    return agree(evaluation_place(&joint->evaluation, joint->values));
+    return agree(evaluation_place(&trainer->evaluation, trainer->values));
 }
 
-int joint_new(struct model *model, const struct joint_options *options,
-              struct joint **joint)
+int trainer_new(struct model *model, const struct trainer_options *options,
+                struct trainer **trainer)
 {
-    struct joint *fresh = calloc(1, sizeof *fresh);
+    struct trainer *fresh = calloc(1, sizeof *fresh);
     int status = PROBLEM; /* of who made no model, and has said why */
 
     if (fresh && model) {
         fresh->model = model;
-        status = joint_build(fresh, options);
+        status = trainer_build(fresh, options);
     } else if (model) {
         status = problem_set("no memory for the network");
         model_free(model);
     }
     status = agree(status);
     if (fresh && fresh->values && status == 0)
-        status = joint_start(fresh);
+        status = trainer_start(fresh);
     if (status < 0) {
-        joint_free(fresh);
+        trainer_free(fresh);
         fresh = NULL;
     }
-    *joint = fresh;
+    *trainer = fresh;
     return status;
 }
 
-void joint_free(struct joint *joint)
+void trainer_free(struct trainer *trainer)
 {
-    if (!joint)
+    if (!trainer)
         return;
     /* First: it may still be writing to the variables. */
-    hvd_strategy_free(joint->strategy);
-    stages_free(joint->stages);
-    ipu_engine_free(joint->training);
-    ipu_executable_free(joint->program);
-    evaluation_fini(&joint->evaluation);
-    if (joint->model)
-        model_values_free(joint->model, joint->values);
-    model_free(joint->model);
-    free(joint->arrivals);
-    free(joint->contexts);
-    free(joint);
+    hvd_strategy_free(trainer->strategy);
+    stages_free(trainer->stages);
+    ipu_engine_free(trainer->training);
+    ipu_executable_free(trainer->program);
+    evaluation_fini(&trainer->evaluation);
+    if (trainer->model)
+        model_values_free(trainer->model, trainer->values);
+    model_free(trainer->model);
+    free(trainer->arrivals);
+    free(trainer->contexts);
+    free(trainer);
 }
 
-void *joint_input(struct joint *joint)
+void *trainer_input(struct trainer *trainer)
 {
-    return joint->evaluation.input;
+    return trainer->evaluation.input;
 }
 
-int32_t *joint_labels(struct joint *joint)
+int32_t *trainer_labels(struct trainer *trainer)
 {
-    return joint->evaluation.labels;
+    return trainer->evaluation.labels;
 }
 
-static double waited_seconds(const struct joint *joint)
+static double waited_seconds(const struct trainer *trainer)
 {
     hvd_strategy_stats stats = {.size = sizeof stats};
 
-    hvd_strategy_get_stats(joint->strategy, &stats);
+    hvd_strategy_get_stats(trainer->strategy, &stats);
     return stats.wait_seconds;
 }
 
 /* A run that failed: the library's failure, if a host call passed one on. */
-static int explain_run(struct joint *joint, int status)
+static int explain_run(struct trainer *trainer, int status)
 {
-    int passed_on = ipu_engine_callback_status(joint->training);
+    int passed_on = ipu_engine_callback_status(trainer->training);
 
     if (status == IPU_ERR_CALLBACK && passed_on < 0)
         return agree_hvd_problem(passed_on);
@@ -380,98 +385,99 @@ static int explain_run(struct joint *joint, int status)
 }
 
 /* Its weights are in the IPUs: the host gets a copy. */
-static int update_stages(struct joint *joint, double rate, double *loss)
+static int update_stages(struct trainer *trainer, double rate, double *loss)
 {
-    double start = clock_seconds(), waited = joint->times.wait;
-    int status = stages_update(joint->stages, rate, loss);
+    double start = clock_seconds(), waited = trainer->times.wait;
+    int status = stages_update(trainer->stages, rate, loss);
 
     if (status == 0)
-        status = stages_read(joint->stages, joint->values);
-    joint->times.wait = stages_wait_seconds(joint->stages);
-    joint->times.compute +=
-        clock_seconds() - start - (joint->times.wait - waited);
+        status = stages_read(trainer->stages, trainer->values);
+    trainer->times.wait = stages_wait_seconds(trainer->stages);
+    trainer->times.compute +=
+        clock_seconds() - start - (trainer->times.wait - waited);
     return status;
 }
 
-int joint_steps(const struct joint *joint)
+int trainer_steps(const struct trainer *trainer)
 {
-    return joint->steps_at_once;
+    return trainer->steps_at_once;
 }
 
-int joint_step(struct joint *joint, double rate, double *loss)
+int trainer_step(struct trainer *trainer, double rate, double *loss)
 {
-    if (joint->stages)
-        return update_stages(joint, rate, loss);
-    double start = clock_seconds(), waited = waited_seconds(joint);
+    if (trainer->stages)
+        return update_stages(trainer, rate, loss);
+    double start = clock_seconds(), waited = waited_seconds(trainer);
     int status;
 
-    joint->rate = (float)rate;
-    joint->averaged = false;
-    joint->asked_at = start;
-    status = ipu_engine_run(joint->training);
+    trainer->rate = (float)rate;
+    trainer->averaged = false;
+    trainer->asked_at = start;
+    status = ipu_engine_run(trainer->training);
     double end = clock_seconds();
-    if (!joint->averaged) /* gradients were accumulated only */
-        joint->asked_at = end;
-    waited = waited_seconds(joint) - waited;
-    joint->times.wait += waited;
-    joint->times.compute += joint->asked_at - start;
-    joint->times.update += end - joint->asked_at - waited;
+    if (!trainer->averaged) /* gradients were accumulated only */
+        trainer->asked_at = end;
+    waited = waited_seconds(trainer) - waited;
+    trainer->times.wait += waited;
+    trainer->times.compute += trainer->asked_at - start;
+    trainer->times.update += end - trainer->asked_at - waited;
     if (status < 0)
-        return explain_run(joint, status);
-    *loss = (double)joint->loss;
+        return explain_run(trainer, status);
+    *loss = (double)trainer->loss;
     return 0;
 }
 
-int joint_evaluate(struct joint *joint, int64_t rows, double *loss_sum,
-                   double *correct)
+int trainer_evaluate(struct trainer *trainer, int64_t rows, double *loss_sum,
+                     double *correct)
 {
-    int status = evaluation_run(&joint->evaluation);
+    int status = evaluation_run(&trainer->evaluation);
 
     if (status == 0)
-        evaluation_add(&joint->evaluation, rows, loss_sum, correct);
+        evaluation_add(&trainer->evaluation, rows, loss_sum, correct);
     return status;
 }
 
-float *const *joint_values(const struct joint *joint)
+float *const *trainer_values(const struct trainer *trainer)
 {
-    return joint->values;
+    return trainer->values;
 }
 
-int joint_compare_ranks(struct joint *joint, uint64_t *hash)
+int trainer_compare_ranks(struct trainer *trainer, uint64_t *hash)
 {
-    *hash = weights_hash(joint->model, joint->values);
+    *hash = weights_hash(trainer->model, trainer->values);
     return agree_same("their trained weights, which should be equal", *hash);
 }
 
-int64_t joint_parameters(const struct joint *joint)
+int64_t trainer_parameters(const struct trainer *trainer)
 {
-    return model_parameters(joint->model);
+    return model_parameters(trainer->model);
 }
 
-int joint_save(const struct joint *joint, const char *path)
+int trainer_save(const struct trainer *trainer, const char *path)
 {
-    return weights_save(path, joint->model, joint->values);
+    return weights_save(path, trainer->model, trainer->values);
 }
 
-int joint_profile(const struct joint *joint, const char *where,
-                  const char *title)
+int trainer_profile(const struct trainer *trainer, const char *where,
+                    const char *title)
 {
     const struct profile_program programs[] = {
-        {"training", joint->program, joint->training,
-         joint->stages ? stages_pipeline(joint->stages) : NULL},
-        {"evaluation", joint->evaluation.program, joint->evaluation.engine,
+        {"training", trainer->program, trainer->training,
+         trainer->stages ? stages_pipeline(trainer->stages) : NULL},
+        {"evaluation", trainer->evaluation.program, trainer->evaluation.engine,
          NULL}};
 
     return profile_finish(where, title, 2, programs);
 }
 
-int joint_cut_stats(const struct joint *joint, struct cut_stats *stats)
+int trainer_cut_stats(const struct trainer *trainer, struct cut_stats *stats)
 {
-    return joint->stages ? stages_stats(joint->stages, stats)
-                         : problem_set("there is no pipeline");
+    return trainer->stages ? stages_stats(trainer->stages, stats)
+                           : problem_set("there is no pipeline");
 }
 
-void joint_get_times(const struct joint *joint, struct joint_times *times)
+void trainer_get_times(const struct trainer *trainer,
+                       struct trainer_times *times)
 {
-    *times = joint->times;
+    *times = trainer->times;
 }

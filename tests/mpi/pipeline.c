@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pipelines on several ranks, by the joint of the training programs: they train
- * as one program that has all elements, gradients leave while stages still
- * work, and a run that fails on one rank fails on all, in words that name rank
- * and tensor; after which all go on.
+ * Pipelines on several ranks, by the exchange of the training programs: they
+ * train as one program that has all elements, gradients leave while stages
+ * still work, and a run that fails on one rank fails on all, in words that name
+ * rank and tensor; after which all go on.
  */
 #include "pipelined.h"
 
@@ -11,7 +11,7 @@
 #include "ranks.h"
 #include "trainer/pipeline_exchange.h"
 
-static struct joint_pipeline *joint;
+static struct pipeline_exchange *exchange;
 static int64_t fails_at; /* mini-batch at which this rank's sink fails; -1 */
 
 /* Of all elements in turn, those of this rank. */
@@ -60,7 +60,7 @@ static void describe(int nstages, int replicas)
     options.replicas = replicas;
     options.sink = sink;
     options.threads = 2;
-    ck_assert_int_eq(joint_pipeline_new(&options, &joint), 0);
+    ck_assert_int_eq(pipeline_exchange_new(&options, &exchange), 0);
 }
 
 /* Only rank 0 has the first weights: the others get them from it. */
@@ -73,21 +73,22 @@ static void start_all(void)
     for (int i = 0; i < 2 * LAYERS && ranks_rank() > 0; i++)
         MUST(ipu_pipeline_write(pipeline, name_of(i, name), zeros,
                                 (size_t)count_of(i) * 4));
-    ck_assert_msg(joint_pipeline_start(joint, pipeline) == 0, "%s",
+    ck_assert_msg(pipeline_exchange_start(exchange, pipeline) == 0, "%s",
                   problem_text());
 }
 
 static void finish_all(void)
 {
-    joint_pipeline_free(joint);
-    joint = NULL;
+    pipeline_exchange_free(exchange);
+    exchange = NULL;
     finish();
 }
 
 static void run_all(int updates)
 {
     for (int i = 0; i < updates; i++)
-        ck_assert_msg(joint_pipeline_run(joint) == 0, "%s", problem_text());
+        ck_assert_msg(pipeline_exchange_run(exchange) == 0, "%s",
+                      problem_text());
 }
 
 /* The mean over replicas and ranks of their sums. */
@@ -126,7 +127,7 @@ static int64_t allreduces(void)
 /* Number: optimizer; 1 and 2 replicas. */
 START_TEST(ranks_train_as_one_program)
 {
-    struct joint_pipeline_stats stats;
+    struct pipeline_exchange_stats stats;
     int64_t before;
 
     describe(2, 1 + _i / 3);
@@ -138,7 +139,7 @@ START_TEST(ranks_train_as_one_program)
     expect_equal_ranks();
     /* No more: Adam divides by sizes of gradients, and roundings grow. */
     expect_one_program(10, 1e-4f);
-    joint_pipeline_get_stats(joint, &stats);
+    pipeline_exchange_get_stats(exchange, &stats);
     ck_assert_int_eq(stats.averages, 10 * 2 * LAYERS);
     ck_assert_int_le(stats.early, stats.averages);
     ck_assert_double_ge(stats.wait, 0);
@@ -192,7 +193,7 @@ END_TEST
 /* Of a run that fails on the last rank; the others are alive. */
 static void expect_failure(const char *here, const char *there)
 {
-    int status = joint_pipeline_run(joint), last = ranks_size() - 1;
+    int status = pipeline_exchange_run(exchange), last = ranks_size() - 1;
     const char *words = ranks_rank() == last ? here : there;
     char who[32];
 
@@ -278,7 +279,7 @@ START_TEST(failures_on_all_ranks_are_their_own)
     describe(2, 1);
     fails_at = ranks_rank() % 4;
     start_all();
-    ck_assert_int_eq(joint_pipeline_run(joint), PROBLEM);
+    ck_assert_int_eq(pipeline_exchange_run(exchange), PROBLEM);
     ck_assert_ptr_nonnull(strstr(problem_text(), "the sink returned -9"));
     expect_they_go_on();
 }
@@ -293,11 +294,11 @@ START_TEST(an_update_that_fails_on_one_rank_ends_the_next_of_all)
     options.optimizer = apply_calling;
     start_all();
     update_status = ranks_rank() == last ? -12 : 0;
-    ck_assert_int_eq(joint_pipeline_run(joint),
+    ck_assert_int_eq(pipeline_exchange_run(exchange),
                      ranks_rank() == last ? PROBLEM : 0);
     update_status = 0;
     if (ranks_rank() != last) {
-        ck_assert_int_eq(joint_pipeline_run(joint), PROBLEM_ELSEWHERE);
+        ck_assert_int_eq(pipeline_exchange_run(exchange), PROBLEM_ELSEWHERE);
         ck_assert_ptr_nonnull(strstr(problem_text(), "the weight update"));
     }
     run_all(1);
@@ -320,7 +321,7 @@ START_TEST(other_networks_are_told_apart)
     if ((ranks_rank() == last) == (_i == 0))
         options.trained = without_first;
     start();
-    status = joint_pipeline_start(joint, pipeline);
+    status = pipeline_exchange_start(exchange, pipeline);
     if (last > 0) {
         ck_assert_int_eq(status, PROBLEM_EVERYWHERE);
         ck_assert_msg(strstr(problem_text(), "'w0'") != NULL, "%s",
