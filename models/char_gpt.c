@@ -38,10 +38,10 @@ static int prepare(struct command *command)
         {"--dropout", (int64_t)(o->gpt.dropout * 1e15)},
         {"--warmup", o->warmup},
         {"--eval-windows", o->eval_windows},
-        {"--stages", o->cut.stages},
-        {"--schedule", o->cut.schedule},
-        {"--replicas", o->cut.replicas},
-        {"--recompute", o->cut.recompute},
+        {"--stages", o->partition.stages},
+        {"--schedule", o->partition.schedule},
+        {"--replicas", o->partition.replicas},
+        {"--recompute", o->partition.recompute},
     };
 
     return command_prepare(command, own, sizeof own / sizeof *own);
@@ -58,7 +58,7 @@ static int load_text(struct run *run)
         status = agree(pieces_init(
             &run->pieces, &run->text, o->gpt.context, o->batch_size,
             run->command->rank, run->command->size, o->seed, o->eval_windows));
-    run->pieces.replicas = o->cut.replicas;
+    run->pieces.replicas = o->partition.replicas;
     if (!status && o->sample > 0)
         status = agree(sample_check(o, &run->text));
     return status;
@@ -84,7 +84,7 @@ static void report_head(struct run *run)
 
     outcome_report_head(&run->command->progress, &s->outcome,
                         (int64_t)o->batch_size * o->gpt.context *
-                            o->cut.replicas,
+                            o->partition.replicas,
                         "characters");
     progress_line(&run->command->progress,
                   "text: %lld characters of %d kinds, %lld to train on, %s",
@@ -96,20 +96,21 @@ static void report_head(struct run *run)
                   "parameters",
                   o->gpt.layers, o->gpt.heads, o->gpt.width, o->gpt.context,
                   (long long)s->outcome.parameters);
-    if (o->cut.stages > 0)
-        progress_line(&run->command->progress,
-                      "pipeline: %d stages, %s, %d replica%s, %d mini-batches "
-                      "of each to an update%s",
-                      o->cut.stages, cut_schedule_name(o->cut.schedule),
-                      o->cut.replicas, o->cut.replicas > 1 ? "s" : "",
-                      o->optimizer.accumulate,
-                      o->cut.recompute ? ", recomputed" : "");
+    if (o->partition.stages > 0)
+        progress_line(
+            &run->command->progress,
+            "pipeline: %d stages, %s, %d replica%s, %d mini-batches "
+            "of each to an update%s",
+            o->partition.stages, partition_schedule_name(o->partition.schedule),
+            o->partition.replicas, o->partition.replicas > 1 ? "s" : "",
+            o->optimizer.accumulate,
+            o->partition.recompute ? ", recomputed" : "");
 }
 
 /* Of the modelled chips, beside what was measured here. */
-static void report_cut(struct run *run)
+static void report_partition(struct run *run)
 {
-    const struct cut_stats *c = &run->summary.cut;
+    const struct partition_stats *c = &run->summary.partition;
 
     progress_line(&run->command->progress,
                   "pipeline       %d modelled IPUs a rank: %.3g s, idle %.1f "
@@ -139,8 +140,8 @@ static void report_results(struct run *run)
                   gpt_summary_speed(s), (long long)s->tokens,
                   s->outcome.times.training);
     outcome_report_times(&run->command->progress, &s->outcome);
-    if (run->options->cut.stages > 0)
-        report_cut(run);
+    if (run->options->partition.stages > 0)
+        report_partition(run);
     outcome_report_weights(&run->command->progress, &s->outcome);
 }
 
@@ -179,8 +180,8 @@ static int train(struct run *run)
     int status = gpt_loop_run(&loop);
     if (!status)
         status = trainer_compare_ranks(run->trainer, &s->outcome.weights_hash);
-    if (!status && run->options->cut.stages > 0)
-        status = agree(trainer_cut_stats(run->trainer, &s->cut));
+    if (!status && run->options->partition.stages > 0)
+        status = agree(trainer_partition_stats(run->trainer, &s->partition));
     if (status)
         return status;
     s->outcome.times.total = clock_seconds() - start;

@@ -102,8 +102,8 @@ static int take(void *context, int key, const char *value)
         return value_name("--model", value, net_from_name, net_names, &j->net);
     case STAGES: return value_int("--stages", value, 2, 8, &j->stages);
     case SCHEDULE:
-        return value_name("--schedule", value, cut_schedule_from_name,
-                          cut_schedule_names, &j->schedule);
+        return value_name("--schedule", value, partition_schedule_from_name,
+                          partition_schedule_names, &j->schedule);
     case COUNT: return value_int("--count", value, 1, 1 << 20, &j->count);
     case REPLICAS: return value_int("--replicas", value, 1, 8, &j->replicas);
     case RECOMPUTE: j->recompute = 1; return 0;
@@ -239,7 +239,7 @@ static int train(struct run *run)
 
 static int report(struct run *run)
 {
-    struct cut_stats s;
+    struct partition_stats s;
     uint64_t hash = 0;
     int status = agree(job_stats(run->job, &s));
 

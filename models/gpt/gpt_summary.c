@@ -58,16 +58,17 @@ static json_t *pack_history(const struct gpt_summary *summary)
 /* null if there are no stages. */
 static json_t *pack_pipeline(const struct gpt_summary *summary)
 {
-    const struct cut *cut = &summary->outcome.options->cut;
-    const struct cut_stats *s = &summary->cut;
+    const struct partition *partition = &summary->outcome.options->partition;
+    const struct partition_stats *s = &summary->partition;
 
-    if (cut->stages == 0)
+    if (partition->stages == 0)
         return json_null();
     return json_pack(
         "{s:i, s:s, s:i, s:b, s:i, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, "
         "s:I, s:I, s:I}",
-        "stages", cut->stages, "schedule", cut_schedule_name(cut->schedule),
-        "replicas", cut->replicas, "recompute", cut->recompute, "ipus", s->ipus,
+        "stages", partition->stages, "schedule",
+        partition_schedule_name(partition->schedule), "replicas",
+        partition->replicas, "recompute", partition->recompute, "ipus", s->ipus,
         "mini_batches", (json_int_t)s->mini_batches, "updates",
         (json_int_t)s->updates, "slots", (json_int_t)s->slots, "idle_fraction",
         s->idle, "modelled_seconds", s->seconds, "stash_bytes",

@@ -26,7 +26,7 @@ struct gpt_summary {
     int evaluations;
     int64_t tokens; /* trained on, by all ranks */
 
-    struct cut_stats cut; /* of this rank's IPUs, with --stages */
+    struct partition_stats partition; /* of this rank's IPUs, with --stages */
 };
 
 /* PROBLEM: no memory. */

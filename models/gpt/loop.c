@@ -55,7 +55,7 @@ static int make_steps(struct gpt_loop *t, int count, double *loss)
     double start = clock_seconds();
     int64_t step = t->summary->outcome.steps;
 
-    if (o->cut.stages == 0)
+    if (o->partition.stages == 0)
         pieces_batch(t->pieces, step, trainer_input(t->trainer),
                      trainer_labels(t->trainer));
     t->summary->outcome.times.data += clock_seconds() - start;
@@ -133,7 +133,7 @@ static int run_part(struct gpt_loop *t, int64_t count)
     struct gpt_summary *s = t->summary;
     struct gpt_evaluation e = {0};
     int64_t tokens = count * t->options->batch_size * t->options->gpt.context *
-                     s->outcome.world_size * t->options->cut.replicas;
+                     s->outcome.world_size * t->options->partition.replicas;
     double start = clock_seconds();
     int status = train_steps(t, count, &e.train_loss);
     double seconds = clock_seconds() - start;

@@ -34,7 +34,7 @@ static void writer_fini(struct writer *w)
 static int writer_init(struct writer *w, const struct options *options,
                        const struct text *text, float *const *values)
 {
-    int chips = options->cut.stages > 0 ? options->cut.stages : 1;
+    int chips = options->partition.stages > 0 ? options->partition.stages : 1;
 
     *w = (struct writer){.context = options->gpt.context};
     if (transformer_model(&options->gpt, 1, text->characters, &w->model) < 0 ||

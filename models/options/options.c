@@ -44,8 +44,8 @@ static const struct whole {
     {KEY_WARMUP, "--warmup", 0, 1000000000, AT(warmup)},
     {KEY_WINDOWS, "--eval-windows", 0, 1000000000, AT(eval_windows)},
     {KEY_SAMPLE, "--sample", 0, 1000000, AT(sample)},
-    {KEY_STAGES, "--stages", 2, 64, AT(cut.stages)},
-    {KEY_REPLICAS, "--replicas", 1, 256, AT(cut.replicas)},
+    {KEY_STAGES, "--stages", 2, 64, AT(partition.stages)},
+    {KEY_REPLICAS, "--replicas", 1, 256, AT(partition.replicas)},
 };
 
 /* What has a whole number for a value. */
@@ -108,8 +108,8 @@ static int parse_value(int key, const char *value, struct options *o)
         return value_name("--model", value, network_from_name, "cnn, mlp",
                           &o->network);
     case KEY_SCHEDULE:
-        return value_name("--schedule", value, cut_schedule_from_name,
-                          cut_schedule_names, &o->cut.schedule);
+        return value_name("--schedule", value, partition_schedule_from_name,
+                          partition_schedule_names, &o->partition.schedule);
     case KEY_COMPRESSION:
         return value_name("--compression", value, hvd_compression_from_name,
                           "none, fp16, bf16, topk", &o->compression);
@@ -124,7 +124,7 @@ static int take(void *context, int key, const char *value)
     switch (key) {
     case KEY_SERIAL: o->serial = true; return 0;
     case KEY_TIE: o->gpt.tied = true; return 0;
-    case KEY_RECOMPUTE: o->cut.recompute = true; return 0;
+    case KEY_RECOMPUTE: o->partition.recompute = true; return 0;
     case KEY_PROMPT: o->prompt = value; return 0;
     default: return parse_value(key, value, o);
     }
@@ -192,7 +192,7 @@ static const struct options defaults[] = {
                           .steps = 1000,
                           .batch_size = 16,
                           .optimizer = {OPTIMIZER_ADAMW, 0.01, 0, 0},
-                          .cut = {0, -1, 0, false},
+                          .partition = {0, -1, 0, false},
                           .seed = 1,
                           .eval_every = 250,
                           .threads = 1,
@@ -204,26 +204,28 @@ static const struct options defaults[] = {
 };
 
 /* What is of --stages alone, and what a pipeline cannot do. */
-static int check_cut(const struct options *o)
+static int check_partition(const struct options *o)
 {
-    const char *needs = o->cut.schedule >= 0  ? "schedule"
-                        : o->cut.replicas > 0 ? "replicas"
-                        : o->cut.recompute    ? "recompute"
-                                              : NULL;
-    int interleaved = cut_schedule_from_name("interleaved");
+    const char *needs = o->partition.schedule >= 0  ? "schedule"
+                        : o->partition.replicas > 0 ? "replicas"
+                        : o->partition.recompute    ? "recompute"
+                                                    : NULL;
+    int interleaved = partition_schedule_from_name("interleaved");
 
-    if (o->cut.stages == 0 && needs)
+    if (o->partition.stages == 0 && needs)
         return problem_set("--%s is of a pipeline: give --stages, too", needs);
-    if (o->cut.stages == 0)
+    if (o->partition.stages == 0)
         return 0;
     if (o->optimizer.clip > 0)
         return problem_set("--clip does not go together with --stages: no IPU "
                            "has all of the gradient");
-    if (o->cut.stages > o->gpt.layers + 2)
+    if (o->partition.stages > o->gpt.layers + 2)
         return problem_set("--stages %d: --layers %d, the tables and the head "
                            "make %d stages at most",
-                           o->cut.stages, o->gpt.layers, o->gpt.layers + 2);
-    if (o->gpt.tied && (o->cut.stages == 2 || o->cut.schedule == interleaved))
+                           o->partition.stages, o->gpt.layers,
+                           o->gpt.layers + 2);
+    if (o->gpt.tied &&
+        (o->partition.stages == 2 || o->partition.schedule == interleaved))
         return problem_set("--tie has the first and the last stage share an "
                            "IPU: there must be 3 --stages or more, and "
                            "--schedule grouped or sequential");
@@ -237,22 +239,22 @@ static int check_together(const struct options *o)
         return problem_set("--width %d cannot be shared out to --heads %d: it "
                            "must be a multiple of them",
                            o->gpt.width, o->gpt.heads);
-    return o->program == OPTIONS_CHAR_GPT ? check_cut(o) : 0;
+    return o->program == OPTIONS_CHAR_GPT ? check_partition(o) : 0;
 }
 
 /* What was not given and depends on others. Twice the stages suits every
  * schedule; a pipeline makes whole updates. */
 static void fill_in(struct options *o)
 {
-    int round = 2 * o->cut.stages;
+    int round = 2 * o->partition.stages;
 
     if (o->optimizer.accumulate == 0)
         o->optimizer.accumulate = round ? (7 + round) / round * round : 1;
-    if (o->cut.schedule < 0)
-        o->cut.schedule = 0;
-    if (o->cut.replicas == 0)
-        o->cut.replicas = 1;
-    if (o->cut.stages > 0) {
+    if (o->partition.schedule < 0)
+        o->partition.schedule = 0;
+    if (o->partition.replicas == 0)
+        o->partition.replicas = 1;
+    if (o->partition.stages > 0) {
         int64_t update = o->optimizer.accumulate;
 
         o->steps = (o->steps + update - 1) / update * update;
@@ -315,6 +317,6 @@ struct trainer_options options_trainer(const struct options *options)
                                     .proportion = options->proportion,
                                     .serial = options->serial,
                                     .load = options->load,
-                                    .cut = options->cut,
+                                    .partition = options->partition,
                                     .profile = options->profile};
 }

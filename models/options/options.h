@@ -50,11 +50,11 @@ struct options {
     int64_t test_images;
     /* Of char_gpt */
     struct gpt_shape gpt;
-    const char *text;     /* file to learn; NULL: the documentation */
-    struct cut cut;       /* by --stages */
-    int64_t warmup;       /* steps */
-    int64_t eval_windows; /* of the validation text; 0: all */
-    int64_t sample;       /* characters to write at the end */
+    const char *text;           /* file to learn; NULL: the documentation */
+    struct partition partition; /* by --stages */
+    int64_t warmup;             /* steps */
+    int64_t eval_windows;       /* of the validation text; 0: all */
+    int64_t sample;             /* characters to write at the end */
     double temperature;
     const char *prompt; /* NULL: the first character of the text */
 };

@@ -319,7 +319,7 @@ int job_test(struct job *job, int64_t *correct, int64_t *images)
 
 /* --------------------------------------------------------------- afterwards */
 
-int job_stats(const struct job *job, struct cut_stats *stats)
+int job_stats(const struct job *job, struct partition_stats *stats)
 {
     return pipeline_exchange_account(job->exchange, stats);
 }

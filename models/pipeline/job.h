@@ -40,7 +40,7 @@ int job_train(struct job *job, int64_t updates, double *loss);
 int job_test(struct job *job, int64_t *correct, int64_t *images);
 
 /* What the modelled chips make of it. */
-int job_stats(const struct job *job, struct cut_stats *stats);
+int job_stats(const struct job *job, struct partition_stats *stats);
 
 /* Of all weights: a number that is equal if they are. */
 int job_hash(const struct job *job, uint64_t *hash);

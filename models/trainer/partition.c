@@ -6,9 +6,9 @@
 /* In the order of ipu_schedule. */
 static const char *const names[] = {"grouped", "interleaved", "sequential"};
 
-const char cut_schedule_names[] = "grouped, interleaved, sequential";
+const char partition_schedule_names[] = "grouped, interleaved, sequential";
 
-int cut_schedule_from_name(const char *name)
+int partition_schedule_from_name(const char *name)
 {
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(names[i], name) == 0)
@@ -16,7 +16,7 @@ int cut_schedule_from_name(const char *name)
     return -1;
 }
 
-const char *cut_schedule_name(int schedule)
+const char *partition_schedule_name(int schedule)
 {
     return names[schedule];
 }

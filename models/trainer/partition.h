@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cut.h - how a network is spread over several IPUs, as the command line has
- * it, and what the modelled chips make of it. stages.h does it.
+ * partition.h - how a network is spread over several IPUs, as the command line
+ * has it, and what the modelled chips make of it. stages.h does it.
  */
-#ifndef MODELS_CUT_H
-#define MODELS_CUT_H
+#ifndef MODELS_PARTITION_H
+#define MODELS_PARTITION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct cut {
+struct partition {
     int stages;     /* 0: one IPU, no pipeline */
     int schedule;   /* an ipu_schedule */
     int replicas;   /* copies of the pipeline; 1 or more */
@@ -17,7 +17,7 @@ struct cut {
 };
 
 /* Since the pipeline was made. */
-struct cut_stats {
+struct partition_stats {
     int ipus; /* of all replicas */
     int64_t mini_batches, updates, slots;
     double idle;             /* part of the IPUs' time, 0 to 1 */
@@ -32,9 +32,9 @@ struct cut_stats {
 };
 
 /* -1 if there is no such schedule. */
-int cut_schedule_from_name(const char *name);
-const char *cut_schedule_name(int schedule);
+int partition_schedule_from_name(const char *name);
+const char *partition_schedule_name(int schedule);
 /* "grouped, interleaved, sequential" */
-extern const char cut_schedule_names[];
+extern const char partition_schedule_names[];
 
 #endif

@@ -282,7 +282,7 @@ void pipeline_exchange_get_stats(const struct pipeline_exchange *exchange,
 }
 
 int pipeline_exchange_account(const struct pipeline_exchange *exchange,
-                              struct cut_stats *stats)
+                              struct partition_stats *stats)
 {
     ipu_pipeline_info info = {.size = sizeof info};
     struct pipeline_exchange_stats own;
@@ -290,16 +290,16 @@ int pipeline_exchange_account(const struct pipeline_exchange *exchange,
     pipeline_exchange_get_stats(exchange, &own);
     if (ipu_pipeline_stats(exchange->pipeline, &info) < 0)
         return device_problem();
-    *stats = (struct cut_stats){.ipus = info.ipus,
-                                .mini_batches = info.mini_batches,
-                                .updates = info.updates,
-                                .slots = info.slots,
-                                .idle = info.idle_fraction,
-                                .seconds = info.seconds,
-                                .inter_ipu_bytes = info.inter_ipu_bytes,
-                                .averages = own.averages,
-                                .early = own.early,
-                                .wait = own.wait};
+    *stats = (struct partition_stats){.ipus = info.ipus,
+                                      .mini_batches = info.mini_batches,
+                                      .updates = info.updates,
+                                      .slots = info.slots,
+                                      .idle = info.idle_fraction,
+                                      .seconds = info.seconds,
+                                      .inter_ipu_bytes = info.inter_ipu_bytes,
+                                      .averages = own.averages,
+                                      .early = own.early,
+                                      .wait = own.wait};
     for (int i = 0; i < info.ipus; i++) {
         ipu_pipeline_ipu_info ipu = {.size = sizeof ipu};
 

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-struct cut_stats; /* cut.h */
+struct partition_stats; /* partition.h */
 struct pipeline_exchange;
 struct ipu_pipeline;         /* ipu_pipeline.h */
 struct ipu_pipeline_options; /* ipu_pipeline.h */
@@ -60,6 +60,6 @@ void pipeline_exchange_get_stats(const struct pipeline_exchange *exchange,
 
 /* The same and what the modelled chips make of it, after the start. */
 int pipeline_exchange_account(const struct pipeline_exchange *exchange,
-                              struct cut_stats *stats);
+                              struct partition_stats *stats);
 
 #endif

@@ -45,11 +45,13 @@ struct stages {
     struct losses losses; /* an update's */
 };
 
-/* ----------------------------------------------------------------- the cut */
+/* ----------------------------------------------------------------- partition
+ */
 
 /* Fill stages up to so much work, but with one piece at least, and leaving
  * one for each stage to come. Whether that was enough. */
-static bool cut_at(const struct model *m, int count, int64_t most, int *first)
+static bool partition_at(const struct model *m, int count, int64_t most,
+                         int *first)
 {
     bool fits = true;
     int end = 0;
@@ -69,7 +71,7 @@ static bool cut_at(const struct model *m, int count, int64_t most, int *first)
     return fits && end == m->pieces;
 }
 
-void stages_cut(const struct model *m, int count, int *first)
+void stages_partition(const struct model *m, int count, int *first)
 {
     int64_t enough = 0, too_few = -1;
 
@@ -78,12 +80,12 @@ void stages_cut(const struct model *m, int count, int *first)
     while (enough - too_few > 1) {
         int64_t middle = too_few + (enough - too_few) / 2;
 
-        if (cut_at(m, count, middle, first))
+        if (partition_at(m, count, middle, first))
             enough = middle;
         else
             too_few = middle;
     }
-    cut_at(m, count, enough, first);
+    partition_at(m, count, enough, first);
 }
 
 /* ---------------------------------------------------------------- building */
@@ -185,7 +187,7 @@ static int make_infeed(struct stages *s)
     o.name = "mini-batches";
     o.ntensors = m->draws ? 3 : 2;
     o.tensors = tensors;
-    o.replicas = s->options.cut.replicas;
+    o.replicas = s->options.partition.replicas;
     o.source.next = next_batch;
     o.source.context = s;
     if (ipu_infeed_new(&o, &s->infeed) < 0 || ipu_infeed_start(s->infeed) < 0)
@@ -198,25 +200,25 @@ static int make_infeed(struct stages *s)
 static int make_pipeline(struct stages *s)
 {
     static const ipu_feed_tensor rate = {"rate", IPU_FLOAT32, 0, {0}};
-    const struct cut *cut = &s->options.cut;
+    const struct partition *partition = &s->options.partition;
     int32_t mapping[IPU_MAX_STAGES];
     ipu_stage stages[IPU_MAX_STAGES];
     ipu_pipeline_options o;
 
-    for (int i = 0; i < cut->stages; i++) {
+    for (int i = 0; i < partition->stages; i++) {
         stages[i] = (ipu_stage){s->parts[i].name, build, &s->parts[i], -1, 0};
-        mapping[i] = i % (cut->stages - 1); /* if the ends share one */
+        mapping[i] = i % (partition->stages - 1); /* if the ends share one */
     }
     ipu_pipeline_options_init(&o, sizeof o);
-    o.schedule = cut->schedule;
-    o.nstages = cut->stages;
+    o.schedule = partition->schedule;
+    o.nstages = partition->stages;
     o.stages = stages;
-    o.nmappings = is_tied(s->model) ? cut->stages : 0;
+    o.nmappings = is_tied(s->model) ? partition->stages : 0;
     o.device_mapping = mapping;
     o.count = s->options.optimizer.accumulate;
-    o.replicas = cut->replicas;
+    o.replicas = partition->replicas;
     o.threads = s->options.threads;
-    o.recompute = cut->recompute;
+    o.recompute = partition->recompute;
     o.available_memory_proportion = s->options.proportion;
     o.reduction = IPU_REDUCTION_MEAN;
     o.narguments = 1;
@@ -238,12 +240,12 @@ static int make_pipeline(struct stages *s)
 /* Of the options, whether mini-batches and schedule go together. */
 static int check_count(const struct stages *s)
 {
-    const ipu_schedule_options plan = {.size = sizeof plan,
-                                       .schedule = s->options.cut.schedule,
-                                       .stages = s->options.cut.stages,
-                                       .training = 1,
-                                       .count =
-                                           s->options.optimizer.accumulate};
+    const ipu_schedule_options plan = {
+        .size = sizeof plan,
+        .schedule = s->options.partition.schedule,
+        .stages = s->options.partition.stages,
+        .training = 1,
+        .count = s->options.optimizer.accumulate};
     ipu_schedule_info info = {.size = sizeof info};
 
     if (ipu_schedule_plan(&plan, &info) < 0)
@@ -253,13 +255,13 @@ static int check_count(const struct stages *s)
 
 static int make_parts(struct stages *s)
 {
-    int count = s->options.cut.stages, first[IPU_MAX_STAGES + 1];
+    int count = s->options.partition.stages, first[IPU_MAX_STAGES + 1];
 
     if (count > s->model->pieces || count > IPU_MAX_STAGES)
         return problem_set("--stages %d: the network has %d pieces, which make "
                            "no more stages",
                            count, s->model->pieces);
-    stages_cut(s->model, count, first);
+    stages_partition(s->model, count, first);
     for (int i = 0; i < count; i++) {
         s->parts[i] = (struct part){s, first[i], first[i + 1], ""};
         snprintf(s->parts[i].name, sizeof s->parts[i].name, "stage %d", i);
@@ -357,7 +359,7 @@ double stages_wait_seconds(const struct stages *s)
     return stats.wait;
 }
 
-int stages_stats(const struct stages *s, struct cut_stats *stats)
+int stages_stats(const struct stages *s, struct partition_stats *stats)
 {
     return pipeline_exchange_account(s->exchange, stats);
 }

@@ -16,7 +16,7 @@
 #include "trainer/partition.h"
 
 struct stages_options {
-    struct cut cut;
+    struct partition partition;
     struct optimizer_settings optimizer; /* without clip: no IPU has all
                                             gradients */
     uint64_t seed;                       /* of what is random in training */
@@ -54,7 +54,7 @@ int stages_update(struct stages *stages, double rate, double *loss);
 /* Seconds of nothing but waiting for other ranks' gradients. */
 double stages_wait_seconds(const struct stages *stages);
 
-int stages_stats(const struct stages *stages, struct cut_stats *stats);
+int stages_stats(const struct stages *stages, struct partition_stats *stats);
 
 /* For a profile; it stays theirs. */
 const ipu_pipeline *stages_pipeline(const struct stages *stages);
@@ -62,6 +62,6 @@ const ipu_pipeline *stages_pipeline(const struct stages *stages);
 /* The first piece of each of count stages, and at first[count] the number of
  * pieces: cut so that the stage with the most work has as little as can be. At
  * most as many stages as pieces. */
-void stages_cut(const struct model *model, int count, int *first);
+void stages_partition(const struct model *model, int count, int *first);
 
 #endif

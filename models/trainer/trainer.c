@@ -176,7 +176,7 @@ static int make_training(struct trainer *trainer,
 static int make_stages(struct trainer *trainer,
                        const struct trainer_options *options)
 {
-    const struct stages_options stages = {.cut = options->cut,
+    const struct stages_options stages = {.partition = options->partition,
                                           .optimizer = options->optimizer,
                                           .seed = random_seed_of(options),
                                           .threads = options->threads,
@@ -199,7 +199,7 @@ static int make_stages(struct trainer *trainer,
 static int make_evaluation(struct trainer *trainer,
                            const struct trainer_options *options)
 {
-    int chips = options->cut.stages > 0 ? options->cut.stages : 1;
+    int chips = options->partition.stages > 0 ? options->partition.stages : 1;
 
     int status = evaluation_init(&trainer->evaluation, trainer->model, chips,
                                  options->proportion, options->progress);
@@ -256,20 +256,20 @@ static int build_training(struct trainer *trainer,
 static int trainer_build(struct trainer *trainer,
                          const struct trainer_options *options)
 {
-    bool cut = options->cut.stages > 0;
+    bool partition = options->partition.stages > 0;
 
     trainer->steps_at_once = 1;
-    if (ipu_set_threads(cut ? 1 : options->threads) < 0)
+    if (ipu_set_threads(partition ? 1 : options->threads) < 0)
         return program_device_problem();
     /* Stages first: where they do not fit, theirs is the text that helps. */
     if (make_buffers(trainer) < 0 || first_values(trainer, options) < 0 ||
-        (cut && make_stages(trainer, options) < 0) ||
+        (partition && make_stages(trainer, options) < 0) ||
         make_evaluation(trainer, options) < 0)
         return PROBLEM;
     if (hvd_rank() == 0 &&
         profile_start(options->profile, trainer->evaluation.engine) < 0)
         return PROBLEM;
-    return cut ? 0 : build_training(trainer, options);
+    return partition ? 0 : build_training(trainer, options);
 }
 
 static int place_gradient(struct trainer *trainer, int variable)
@@ -470,7 +470,8 @@ int trainer_profile(const struct trainer *trainer, const char *where,
     return profile_finish(where, title, 2, programs);
 }
 
-int trainer_cut_stats(const struct trainer *trainer, struct cut_stats *stats)
+int trainer_partition_stats(const struct trainer *trainer,
+                            struct partition_stats *stats)
 {
     return trainer->stages ? stages_stats(trainer->stages, stats)
                            : problem_set("there is no pipeline");

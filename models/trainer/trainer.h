@@ -40,7 +40,7 @@ struct trainer_options {
     /* With stages: the network is a pipeline, which asks for its mini-batches
      * itself. They are numbered from 0 on, those of a rank; step k has numbers
      * k replicas to (k + 1) replicas - 1. On another thread. */
-    struct cut cut;
+    struct partition partition;
     void (*fill)(void *context, int64_t number, void *input, int32_t *labels);
     void *fill_context; /* borrowed as long as the trainer is */
 };
@@ -95,7 +95,8 @@ int trainer_profile(const struct trainer *trainer, const char *where,
                     const char *title);
 
 /* Of a pipeline: what the modelled chips make of it. PROBLEM otherwise. */
-int trainer_cut_stats(const struct trainer *trainer, struct cut_stats *stats);
+int trainer_partition_stats(const struct trainer *trainer,
+                            struct partition_stats *stats);
 
 void trainer_get_times(const struct trainer *trainer,
                        struct trainer_times *times);

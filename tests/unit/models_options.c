@@ -119,8 +119,8 @@ START_TEST(a_pipeline_makes_whole_updates)
         ck_assert_int_eq(o.steps, lines[i].steps);
         ck_assert_int_eq(o.warmup, lines[i].warmup);
         ck_assert_int_eq(o.eval_every, lines[i].eval_every);
-        ck_assert_int_eq(o.cut.schedule, 0);
-        ck_assert_int_eq(o.cut.replicas, 1);
+        ck_assert_int_eq(o.partition.schedule, 0);
+        ck_assert_int_eq(o.partition.replicas, 1);
     }
 }
 END_TEST

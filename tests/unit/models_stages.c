@@ -56,7 +56,7 @@ START_TEST(the_fullest_stage_has_as_little_as_can_be)
     for (int count = 1; count <= model.pieces; count++) {
         int64_t most = 0;
 
-        stages_cut(&model, count, first);
+        stages_partition(&model, count, first);
         ck_assert_int_eq(first[0], 0);
         ck_assert_int_eq(first[count], model.pieces);
         for (int i = 0; i < count; i++) {
@@ -77,18 +77,18 @@ START_TEST(equal_layers_between_small_ends_are_shared_out)
 
     for (int i = 0; i < 6; i++)
         work_of[i] = i == 0 || i == 5 ? 1 : 100;
-    stages_cut(&model, 4, first);
+    stages_partition(&model, 4, first);
     ck_assert_int_eq(first[1], 2);
     ck_assert_int_eq(first[2], 3);
     ck_assert_int_eq(first[3], 4);
-    stages_cut(&model, 2, first);
+    stages_partition(&model, 2, first);
     ck_assert_int_eq(first[1], 3);
 }
 END_TEST
 
-static TCase *tcase_cut(void)
+static TCase *tcase_partition(void)
 {
-    TCase *tcase = tcase_create("cut");
+    TCase *tcase = tcase_create("partition");
 
     tcase_add_loop_test(tcase, the_fullest_stage_has_as_little_as_can_be, 0,
                         200);
@@ -96,4 +96,4 @@ static TCase *tcase_cut(void)
     return tcase;
 }
 
-HVD_TEST_MAIN("models_stages", tcase_cut)
+HVD_TEST_MAIN("models_stages", tcase_partition)
