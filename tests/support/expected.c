@@ -2,12 +2,17 @@
 #include "expected.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { PATTERNS = 132 };
+#include "ranks.h"
 
+/* STEP_INVERSE * STEP is 1 modulo the period. */
+enum { STEP = 7, STEP_INVERSE = 19 };
+
+/* Element i depends on i only through this. */
 static int pattern_of(int64_t i)
 {
-    return (int)((i * 7 + i / 1000) % PATTERNS);
+    return (int)((i * STEP + i / EXPECTED_RUN) % EXPECTED_PERIOD);
 }
 
 static int is_unsigned(hvd_dtype dtype)
@@ -76,4 +81,94 @@ double expected_tolerance(hvd_dtype dtype, hvd_op op)
     case HVD_FLOAT32: return 0x1p-24;
     default: return 0x1p-53;
     }
+}
+
+/* ------------------------------------------------------------ whole tensors */
+
+static struct expected tabulate(hvd_dtype dtype, hvd_op op, int rank,
+                                int nranks)
+{
+    struct expected tensor = {.dtype = dtype};
+    size_t period = EXPECTED_PERIOD * (size_t)hvd_dtype_size(dtype);
+    size_t rest = EXPECTED_RUN * (size_t)hvd_dtype_size(dtype);
+
+    for (int64_t i = 0; i < EXPECTED_PERIOD; i++) {
+        tensor.values[i] =
+            nranks > 0 ? expected_reduced(dtype, op, nranks, NULL, nranks, i)
+                       : expected_given(dtype, op, rank, i);
+        element_put(dtype, tensor.sequence, i, tensor.values[i]);
+    }
+    for (size_t i = 0; i < rest; i += period)
+        memcpy(tensor.sequence + period + i, tensor.sequence,
+               rest - i < period ? rest - i : period);
+    return tensor;
+}
+
+struct expected expected_tensor(hvd_dtype dtype, hvd_op op, int rank)
+{
+    return tabulate(dtype, op, rank, 0);
+}
+
+struct expected expected_result(hvd_dtype dtype, hvd_op op, int nranks)
+{
+    struct expected tensor = tabulate(dtype, op, 0, nranks);
+
+    tensor.tolerance = expected_tolerance(dtype, op);
+    return tensor;
+}
+
+/* Where in the sequence element i stands. */
+static int64_t place_of(int64_t i)
+{
+    return pattern_of(i) * STEP_INVERSE % EXPECTED_PERIOD;
+}
+
+/* The elements from i on, up to the end of their run or to count of them:
+ * returns how many, and where they stand in the sequence. */
+static int64_t find_run(const struct expected *tensor, int64_t i, int64_t count,
+                        const char **at)
+{
+    int64_t n = EXPECTED_RUN - i % EXPECTED_RUN;
+
+    *at = tensor->sequence + place_of(i) * hvd_dtype_size(tensor->dtype);
+    return n < count ? n : count;
+}
+
+void expected_fill(const struct expected *tensor, int64_t first, int64_t count,
+                   void *out)
+{
+    int64_t bytes = hvd_dtype_size(tensor->dtype), n;
+    const char *run;
+
+    for (int64_t i = 0; i < count; i += n) {
+        n = find_run(tensor, first + i, count - i, &run);
+        memcpy((char *)out + i * bytes, run, (size_t)(n * bytes));
+    }
+}
+
+static int is_right(const struct expected *tensor, double got, double want)
+{
+    return fabs(got - want) <= tensor->tolerance * fabs(want);
+}
+
+int64_t expected_difference(const struct expected *tensor, int64_t first,
+                            int64_t count, const void *data, double *want)
+{
+    int64_t bytes = hvd_dtype_size(tensor->dtype), n;
+    const char *run;
+
+    for (int64_t i = 0; i < count; i += n) {
+        const char *at = (const char *)data + i * bytes;
+
+        n = find_run(tensor, first + i, count - i, &run);
+        if (memcmp(at, run, (size_t)(n * bytes)) == 0)
+            continue;
+        /* Bits may differ where values are equal, or near enough. */
+        for (int64_t k = 0; k < n; k++) {
+            *want = tensor->values[place_of(first + i + k)];
+            if (!is_right(tensor, element_get(tensor->dtype, at, k), *want))
+                return i + k;
+        }
+    }
+    return -1;
 }
