@@ -2,7 +2,7 @@
 /*
  * ipu_main.c - ipu-bench: what a modelled chip would measure.
  */
-#include "command.h"
+#include "command/command.h"
 #include "ipu_net_table.h"
 #include "ipu_rows.h"
 #include "table.h"

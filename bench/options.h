@@ -5,7 +5,7 @@
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
-#include "command.h"
+#include "command/command.h"
 #include "types.h"
 
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 
 CFLAGS_bench = -Ilibhvd/include -Idevice/include -Ibench -Ilibhvd $(MPI_CFLAGS)
 BENCH_COMMON_SRC := $(filter-out bench/main.c bench/ipu_%.c bench/train_%.c,\
-	$(wildcard bench/*.c))
+	$(wildcard bench/*.c)) $(COMMAND_SRC)
 BENCH_LINK = $(HVD_LINK) $(MPI_LIBS) $(JSON_LIBS)
 
 PROGRAMS += $(B)/bin/hvd-bench
@@ -20,22 +20,15 @@ $(B)/bin/hvd-bench-hosts: bench/hvd-bench-hosts
 
 # ipu-bench needs neither MPI nor libhvd, only what tables and command lines
 # have in common.
-IPU_BENCH_SRC := $(filter-out bench/ipu_main.c bench/ipu_report.c,\
-	$(wildcard bench/ipu_*.c))
+IPU_BENCH_SRC := $(filter-out bench/ipu_main.c,$(wildcard bench/ipu_*.c))
 PROGRAMS += $(B)/bin/ipu-bench
-SRC_ipu-bench := bench/ipu_main.c bench/command.c bench/table.c $(IPU_BENCH_SRC)
+SRC_ipu-bench := bench/ipu_main.c $(COMMAND_SRC) bench/table.c $(IPU_BENCH_SRC)
 DEPS_ipu-bench = $(IPU_LIB)
 LIBS_ipu-bench = $(IPU_LINK)
 
-# What profiles of the device say, and how two of them differ.
-PROGRAMS += $(B)/bin/ipu-report
-SRC_ipu-report := bench/ipu_report.c bench/command.c
-DEPS_ipu-report = $(IPU_LIB)
-LIBS_ipu-report = $(IPU_LINK)
-
 # train-bench runs the training programs; only its yardstick is its own.
 PROGRAMS += $(B)/bin/train-bench
-SRC_train-bench := $(wildcard bench/train_*.c) bench/command.c bench/table.c
+SRC_train-bench := $(wildcard bench/train_*.c) $(COMMAND_SRC) bench/table.c
 LIBS_train-bench = $(BLAS_LIBS) $(JSON_LIBS)
 # train-bench --peer torch runs it.
 SCRIPTS += $(B)/bin/train-bench-torch

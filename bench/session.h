@@ -8,7 +8,7 @@
 #ifndef BENCH_SESSION_H
 #define BENCH_SESSION_H
 
-#include "command.h"
+#include "command/command.h"
 
 #include <stdbool.h>
 #include <stdint.h>

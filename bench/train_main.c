@@ -10,7 +10,7 @@
  * what the machine gives to two, whatever they talk. With --peer the turn is
  * hvd, PyTorch, and of the ratios of each turn the middle one counts.
  */
-#include "command.h"
+#include "command/command.h"
 #include "table.h"
 #include "train_instructions.h"
 #include "train_peer.h"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # device: the software IPU. Knows OpenBLAS and jansson; knows nothing of ranks or MPI.
 
-IPU_SRC := $(wildcard device/*/*.c device/*/*/*.c)
+IPU_SRC := $(filter-out device/tools/%,$(wildcard device/*/*.c device/*/*/*.c))
 # The page of reports, as a C file.
 IPU_PAGE := $(B)/gen/report_page.c
 IPU_OBJ := $(IPU_SRC:%.c=$(B)/obj/%.o) $(IPU_PAGE:%.c=$(B)/obj/%.o) \
@@ -38,3 +38,9 @@ $(IPU_SO): $(IPU_SO).$(SOVERSION)
 $(IPU_PAGE): $(wildcard device/report/page/*)
 	$(call say,EMBED,$@)mkdir -p $(@D)
 	$(Q)device/report/page/embed device/report/page > $@.new && mv $@.new $@
+
+# ipu-report shows a profile, or compares two.
+PROGRAMS += $(B)/bin/ipu-report
+SRC_ipu-report := device/tools/ipu_report.c $(COMMAND_SRC)
+DEPS_ipu-report = $(IPU_LIB)
+LIBS_ipu-report = $(IPU_LINK)

@@ -7,6 +7,10 @@
 DISK_SRC := $(wildcard libhvd/disk/*.c)
 DISK_OBJ := $(DISK_SRC:%.c=$(B)/obj/%.o)
 
+# Command lines, on argp: a room of its own for programs of any room, which
+# needs nothing but libc. No library contains it.
+COMMAND_SRC := $(wildcard libhvd/command/*.c)
+
 HVD_SRC := $(wildcard libhvd/base/*.c libhvd/core/*/*.c libhvd/watch/*.c libhvd/trace/*.c \
 	libhvd/transport/*.c \
 	libhvd/transport/algo/*.c libhvd/transport/shm/*.c libhvd/kernels/*.c libhvd/strategy/*.c)

@@ -2,7 +2,7 @@
 /*
  * ipu_report.c - ipu-report: shows a profile, or compares two of them.
  */
-#include "command.h"
+#include "command/command.h"
 #include "disk/disk.h"
 
 #include <ipu.h>

@@ -7,7 +7,7 @@
  * version are options of ours, and where it meets a word it cannot place,
  * explain_word says why. Numbers are read whole and in range or not at all.
  */
-#include "command.h"
+#include "command/command.h"
 
 #include <ctype.h>
 #include <errno.h>

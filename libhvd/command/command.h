@@ -2,8 +2,8 @@
 /*
  * command.h - what the command lines of all subcommands share.
  */
-#ifndef BENCH_COMMAND_H
-#define BENCH_COMMAND_H
+#ifndef COMMAND_COMMAND_H
+#define COMMAND_COMMAND_H
 
 #include <argp.h>
 #include <stdint.h>
