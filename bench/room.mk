@@ -1,38 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-# bench: measures collectives against MPI and against the machine, and tells
-# what a modelled chip would measure.
+# bench: measures collectives against MPI and against the machine, prints what
+# a modelled chip would measure, and times the training programs.
+#
+#   tables/       calls, results and the tables that print them: pure functions
+#   collectives/  hvd-bench: collectives, latency, gradients, overlap, hosts
+#   ipu/          ipu-bench: the cost model's figures for a chip
+#   train/        train-bench: the training programs
+#   report/       scripts of "make bench": measurements into one page
 
 CFLAGS_bench = -Ilibhvd/include -Idevice/include -Ibench -Ilibhvd $(MPI_CFLAGS)
-BENCH_COMMON_SRC := $(filter-out bench/main.c bench/ipu_%.c bench/train_%.c,\
-	$(wildcard bench/*.c)) $(COMMAND_SRC)
+BENCH_COMMON_SRC := $(wildcard bench/tables/*.c) $(COMMAND_SRC) \
+	$(filter-out %/main.c,$(wildcard bench/collectives/*.c))
 BENCH_LINK = $(HVD_LINK) $(MPI_LIBS) $(JSON_LIBS)
 
 PROGRAMS += $(B)/bin/hvd-bench
-SRC_hvd-bench := bench/main.c $(BENCH_COMMON_SRC) $(DISK_SRC)
+SRC_hvd-bench := bench/collectives/main.c $(BENCH_COMMON_SRC) $(DISK_SRC)
 DEPS_hvd-bench = $(HVD_SO)
 LIBS_hvd-bench = $(BENCH_LINK)
 
 # hvd-bench hosts runs it.
 SCRIPTS += $(B)/bin/hvd-bench-hosts
-$(B)/bin/hvd-bench-hosts: bench/hvd-bench-hosts
+$(B)/bin/hvd-bench-hosts: bench/collectives/hvd-bench-hosts
 	$(call say,COPY,$@)mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
 
-# ipu-bench needs neither MPI nor libhvd, only what tables and command lines
-# have in common.
-IPU_BENCH_SRC := $(filter-out bench/ipu_main.c,$(wildcard bench/ipu_*.c))
+# ipu-bench needs neither MPI nor libhvd.
+IPU_BENCH_SRC := bench/tables/table.c \
+	$(filter-out %/main.c,$(wildcard bench/ipu/*.c))
 PROGRAMS += $(B)/bin/ipu-bench
-SRC_ipu-bench := bench/ipu_main.c $(COMMAND_SRC) bench/table.c $(IPU_BENCH_SRC)
+SRC_ipu-bench := bench/ipu/main.c $(COMMAND_SRC) $(IPU_BENCH_SRC)
 DEPS_ipu-bench = $(IPU_LIB)
 LIBS_ipu-bench = $(IPU_LINK)
 
-# train-bench runs the training programs; only its yardstick is its own.
+# train-bench starts the training programs; it only computes sgemm by itself.
 PROGRAMS += $(B)/bin/train-bench
-SRC_train-bench := $(wildcard bench/train_*.c) $(COMMAND_SRC) bench/table.c
+SRC_train-bench := $(wildcard bench/train/*.c) $(COMMAND_SRC) bench/tables/table.c
 LIBS_train-bench = $(BLAS_LIBS) $(JSON_LIBS)
 # train-bench --peer torch runs it.
 SCRIPTS += $(B)/bin/train-bench-torch
-$(B)/bin/train-bench-torch: bench/train-bench-torch
+$(B)/bin/train-bench-torch: bench/train/train-bench-torch
 	$(call say,COPY,$@)mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
 CFLAGS_FILE_bench_train_run.c = $(BLAS_CFLAGS)

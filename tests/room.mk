@@ -31,7 +31,7 @@ endef
 $(foreach t,$(UNIT_TESTS),$(eval $(call unit_test,$(t),$(call \
 	test_room,$(firstword $(subst _, ,$(t)))))))
 # ipu-bench is a program of its own.
-SRC_tests-unit-bench_ipu := tests/unit/bench_ipu.c bench/table.c $(IPU_BENCH_SRC)
+SRC_tests-unit-bench_ipu := tests/unit/bench_ipu.c $(IPU_BENCH_SRC)
 LIBS_tests-unit-bench_ipu = $(IPU_LINK) $(CHECK_LIBS)
 # They read what the timeline writes.
 LIBS_tests-unit-trace_timeline += $(JSON_LIBS)

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "ipu.h"
-#include "ipu_net.h"
-#include "ipu_rows.h"
+#include "ipu/net.h"
+#include "ipu/rows.h"
 
 enum { MAX_ROWS = 256 };
 

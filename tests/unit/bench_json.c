@@ -3,7 +3,7 @@
  * The file of --json: what it says, and that under its name there is always
  * a whole one.
  */
-#include "json.h"
+#include "collectives/json.h"
 
 #include "check_main.h"
 

@@ -3,8 +3,8 @@
  * The lists of gradients, against what their authors count, and calls: how
  * many elements go in and come out.
  */
-#include "call.h"
-#include "models.h"
+#include "collectives/models.h"
+#include "tables/call.h"
 
 #include "check_main.h"
 

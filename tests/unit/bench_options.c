@@ -4,7 +4,7 @@
  * for every way to get it wrong one line that names the flag, what was given
  * and what is accepted.
  */
-#include "options.h"
+#include "collectives/options.h"
 
 #include "check_main.h"
 

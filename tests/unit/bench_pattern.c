@@ -5,8 +5,8 @@
  * backwards in the type itself. And that it notices: one element changed in
  * its last bit, data shifted, a rank left out, NaN.
  */
-#include "half.h"
-#include "pattern.h"
+#include "collectives/half.h"
+#include "collectives/pattern.h"
 
 #include "check_main.h"
 

@@ -2,8 +2,8 @@
 /*
  * What times mean: medians, means of ratios, bandwidths.
  */
-#include "result.h"
-#include "stats.h"
+#include "tables/result.h"
+#include "tables/stats.h"
 
 #include "check_main.h"
 

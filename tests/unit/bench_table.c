@@ -3,8 +3,8 @@
  * The tables, character for character: other programs read the first one by
  * column.
  */
-#include "compare_table.h"
-#include "nccl_table.h"
+#include "tables/compare_table.h"
+#include "tables/nccl_table.h"
 
 #include "check_main.h"
 
