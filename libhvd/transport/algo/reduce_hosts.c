@@ -6,7 +6,7 @@
  *
  * The tensor is cut into as many slices as the widest host has ranks. On each
  * host every slice has a rank that carries it; a host of fewer ranks has some
- * that carry several. So all ranks use the network at once. Blocks, a range
+ * that carry several. So all ranks use the network at once. Chunks, a range
  * of every slice each, follow each other through these steps:
  *
  *     copy     what others carry, from the input into our slot of the slate
@@ -17,7 +17,7 @@
  *     finish   the result into the output, and into our slot
  *     fetch    the results of other carriers, from their slots
  *
- * While one block is on the network the next is summed and the one before is
+ * While one chunk is on the network the next is summed and the one before is
  * fetched. Cost over h hosts, m bytes a tensor, n ranks a host: each host
  * sends and receives 2m(h-1)/h bytes, and a rank the n-th part of that.
  *
@@ -45,7 +45,7 @@ static size_t element_of(const struct hvd__collective *c)
     return hvd__dtype_bytes(c->reduction.dtype);
 }
 
-static size_t block_bytes(const struct hvd__hosts *hosts)
+static size_t chunk_bytes(const struct hvd__hosts *hosts)
 {
     return hosts->slate->bounce_bytes / HVD__BOUNCE_SLOTS /
            (size_t)hosts->widest / 64 * 64;
@@ -76,7 +76,7 @@ static int most_carried(const struct hvd__hosts *hosts)
 }
 
 /* Small tensors are quicker without a detour. The rest is memory: enough for
- * the transfers, and the parts of a block, of which each host's may be one
+ * the transfers, and the parts of a chunk, of which each host's may be one
  * element more than an equal share. */
 static bool applies(const struct hvd__collective *c)
 {
@@ -86,8 +86,8 @@ static bool applies(const struct hvd__collective *c)
     return h && c->motion == HVD__REDUCE_TO_ALL && is_right(c) &&
            h->widest > 1 && bytes > HVD__HOSTS_BYTES &&
            2 * most_carried(h) * (h->n - 1) <= c->workspace->per_segment &&
-           block_bytes(h) >= (size_t)h->n * (size_t)h->n * element_of(c) &&
-           block_bytes(h) * (size_t)most_carried(h) <= c->workspace->slot_bytes;
+           chunk_bytes(h) >= (size_t)h->n * (size_t)h->n * element_of(c) &&
+           chunk_bytes(h) * (size_t)most_carried(h) <= c->workspace->slot_bytes;
 }
 
 static int64_t total(const struct hvd__collective *c)
@@ -115,37 +115,37 @@ static int local_size(const struct hvd__collective *c)
     return c->team->hosts->slate->size;
 }
 
-static int64_t block_count(const struct hvd__collective *c)
+static int64_t chunk_count(const struct hvd__collective *c)
 {
-    return (int64_t)(block_bytes(c->team->hosts) / element_of(c));
+    return (int64_t)(chunk_bytes(c->team->hosts) / element_of(c));
 }
 
-/* Block k of a slice. */
+/* Chunk k of a slice. */
 static struct hvd__slice range_of(const struct hvd__collective *c, int slice,
                                   int64_t k)
 {
     struct hvd__slice s =
         hvd__slice_of(c->count, slice, c->team->hosts->widest);
-    int64_t most = block_count(c), left = s.count - k * most;
+    int64_t most = chunk_count(c), left = s.count - k * most;
 
     return (struct hvd__slice){s.start + k * most, left < 0      ? 0
                                                    : left < most ? left
                                                                  : most};
 }
 
-static int64_t nblocks(const struct hvd__collective *c)
+static int64_t nchunks(const struct hvd__collective *c)
 {
     int64_t most = hvd__slice_of(c->count, 0, c->team->hosts->widest).count;
 
-    return (most + block_count(c) - 1) / block_count(c);
+    return (most + chunk_count(c) - 1) / chunk_count(c);
 }
 
-/* In a local rank's slot of block k: of a slice. */
+/* In a local rank's slot of chunk k: of a slice. */
 static unsigned char *slot(const struct hvd__collective *c, int owner,
                            int64_t k, int slice)
 {
     const struct hvd__hosts *h = c->team->hosts;
-    size_t bytes = block_bytes(h);
+    size_t bytes = chunk_bytes(h);
 
     return hvd__slate_blocks(h->slate, owner) +
            ((size_t)(k % HVD__BOUNCE_SLOTS) * (size_t)h->widest +
@@ -153,7 +153,7 @@ static unsigned char *slot(const struct hvd__collective *c, int owner,
                bytes;
 }
 
-/* The part of block k of a slice that is a host's to reduce. */
+/* The part of chunk k of a slice that is a host's to reduce. */
 static struct hvd__slice part_of(const struct hvd__collective *c, int slice,
                                  int64_t k, int host)
 {
@@ -231,7 +231,7 @@ static struct hvd__transfer *transfers_of(const struct hvd__collective *c,
            (k % HVD__SEGMENTS) * c->workspace->per_segment;
 }
 
-/* A slice that we carry, at block k, as it travels. */
+/* A slice that we carry, at chunk k, as it travels. */
 struct carried {
     int slice;
     struct hvd__slice own; /* our part of its range */
@@ -248,11 +248,11 @@ static struct carried carried_of(const struct hvd__collective *c, int slice,
     const struct hvd__hosts *h = c->team->hosts;
     struct hvd__slice own = part_of(c, slice, k, h->own);
     unsigned char *range = slot(c, local_rank(c), k, slice);
-    /* Of a block's bytes for each slice, whose upper half is free if all that
+    /* Of a chunk's bytes for each slice, whose upper half is free if all that
      * comes in is half as wide. */
     unsigned char *in = c->workspace->scratch +
                         (size_t)(k % HVD__SEGMENTS) * c->workspace->slot_bytes +
-                        (size_t)(slice / local_size(c)) * block_bytes(h);
+                        (size_t)(slice / local_size(c)) * chunk_bytes(h);
 
     return (struct carried){
         .slice = slice,
@@ -260,7 +260,7 @@ static struct carried carried_of(const struct hvd__collective *c, int slice,
         .range = range,
         .mine = range + (size_t)own.start * element_of(c),
         .in = in,
-        .out = in + block_bytes(h) / 2,
+        .out = in + chunk_bytes(h) / 2,
     };
 }
 
@@ -322,7 +322,7 @@ static int gather(const struct hvd__collective *c, const struct carried *s,
 }
 
 /* Start the transfers of a phase: of each slice that we carry, with its
- * carrier on each other host. All do so block by block and slice by slice, so
+ * carrier on each other host. All do so chunk by chunk and slice by slice, so
  * that they match. */
 static int exchange(struct hvd__collective *c, int64_t k, int phase)
 {
@@ -431,8 +431,8 @@ static void take_in(const struct hvd__collective *c, int64_t k)
     }
 }
 
-/* The oldest blocks on the network: whether one is back. Gathers begin in the
- * order of the blocks. */
+/* The oldest chunks on the network: whether one is back. Gathers begin in the
+ * order of the chunks. */
 static int step_network(struct hvd__collective *c, bool *moved)
 {
     struct hvd__shared *s = &c->shared;
@@ -469,7 +469,7 @@ static int64_t least(const struct hvd__collective *c, size_t count)
 }
 #define LEAST(c, count) least((c), offsetof(struct hvd__part, count))
 
-/* A slot may be written again when all have taken the result of the block
+/* A slot may be written again when all have taken the result of the chunk
  * that was in it: then nothing of it is wanted any more. */
 static int step_local(struct hvd__collective *c, int64_t n, bool *moved)
 {
@@ -502,7 +502,7 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
                 const struct hvd__segment *before)
 {
     struct hvd__slate *slate = c->team->hosts->slate;
-    int64_t n = nblocks(c);
+    int64_t n = nchunks(c);
     bool moved = true;
 
     (void)before;

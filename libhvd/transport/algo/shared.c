@@ -68,7 +68,7 @@ int64_t hvd__shared_least(const struct hvd__collective *c, size_t count)
     return hvd__slate_least(c->team->slate, c->shared.turn, count);
 }
 
-size_t hvd__shared_block_bytes(const struct hvd__collective *c)
+size_t hvd__shared_chunk_bytes(const struct hvd__collective *c)
 {
     const struct hvd__slate *slate = c->team->slate;
 

@@ -7,7 +7,7 @@
  * that), and none begins one before all have finished the one before, so that
  * everything in the slate is then free. Beginning, a rank says where its data
  * lies; when all have, all know the same and choose alike: direct, if what
- * others must see lies in heaps, or in blocks that are copied through the
+ * others must see lies in heaps, or in chunks that are copied through the
  * slate. Those are small enough to stay in the cache on their way.
  */
 #ifndef HVD_TRANSPORT_ALGO_SHARED_H
@@ -50,7 +50,7 @@ void hvd__shared_finish(struct hvd__collective *c);
     hvd__shared_least((c), offsetof(struct hvd__part, count))
 int64_t hvd__shared_least(const struct hvd__collective *c, size_t count);
 
-/* Bytes of a block of a slot, of which each slot has one a rank. */
-size_t hvd__shared_block_bytes(const struct hvd__collective *c);
+/* Bytes of a chunk of a slot, of which each slot has one a rank. */
+size_t hvd__shared_chunk_bytes(const struct hvd__collective *c);
 
 #endif

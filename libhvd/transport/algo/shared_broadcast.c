@@ -6,7 +6,8 @@
  * The root does its part, one rank's share of what there is to copy, for
  * those whose memory lies in their heap: it would be idle otherwise.
  *
- * In blocks otherwise: the root copies them into its slots, the others out.
+ * Through buffers otherwise: the root copies them into its slots, the others
+ * out.
  */
 #include <string.h>
 
@@ -77,14 +78,14 @@ static int step_receiver(struct hvd__collective *c)
     return hvd__turn_get(&slate->parts[c->root]->copied, s->turn) >= 1;
 }
 
-/* ---------------------------------------------------------------- in blocks */
+/* ---------------------------------------------------------------- in chunks */
 
-static int step_blocks(struct hvd__collective *c)
+static int step_chunks(struct hvd__collective *c)
 {
     struct hvd__shared *s = &c->shared;
     const struct hvd__slate *slate = c->team->slate;
     bool root = c->team->rank == c->root;
-    size_t most = hvd__shared_block_bytes(c) * (size_t)c->team->size;
+    size_t most = hvd__shared_chunk_bytes(c) * (size_t)c->team->size;
     int64_t n = (int64_t)(((size_t)c->count + most - 1) / most);
     hvd__turn_count *mine = root ? &slate->own->copied : &slate->own->fetched;
     int64_t *done = root ? &s->copied : &s->fetched;
@@ -132,7 +133,7 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
         segment->phase++;
     }
     if (!s->direct)
-        done = step_blocks(c);
+        done = step_chunks(c);
     else
         done = c->team->rank == c->root ? step_root(c) : step_receiver(c);
     if (done)

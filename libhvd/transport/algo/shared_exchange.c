@@ -5,7 +5,7 @@
  *
  * A parcel that lies in its sender's heap is copied from there by its
  * receiver, in chunks. Any other goes through slots of the sender's that are
- * for this receiver alone, block by block. Two ranks count by themselves what
+ * for this receiver alone, chunk by chunk. Two ranks count by themselves what
  * has gone from one to the other; nobody waits for a third.
  */
 #include <string.h>
@@ -29,8 +29,8 @@ static int64_t total(const struct hvd__collective *c)
 struct way {
     uint64_t place; /* 0: through the slots */
     size_t bytes;
-    size_t unit; /* bytes that go at once */
-    int64_t n;   /* units */
+    size_t chunk; /* bytes that go at once */
+    int64_t n;    /* chunks */
     hvd__turn_count *sent, *taken;
 };
 
@@ -41,31 +41,31 @@ static struct way way_of(const struct hvd__collective *c, int from, int to)
         &hvd__slate_parcels(slate, from)[to];
     struct way way = {.place = parcel->place,
                       .bytes = parcel->bytes,
-                      .unit = parcel->place ? HVD__CHUNK_BYTES
-                                            : hvd__shared_block_bytes(c),
+                      .chunk = parcel->place ? HVD__CHUNK_BYTES
+                                             : hvd__shared_chunk_bytes(c),
                       .sent = &hvd__slate_pairs(slate, from)[to].sent,
                       .taken = &hvd__slate_pairs(slate, to)[from].taken};
 
-    way.n = (int64_t)((way.bytes + way.unit - 1) / way.unit);
+    way.n = (int64_t)((way.bytes + way.chunk - 1) / way.chunk);
     return way;
 }
 
-/* The sender's slot of block k for a receiver. */
+/* The sender's slot of chunk k for a receiver. */
 static unsigned char *slot(const struct hvd__collective *c, int from, int to,
                            int64_t k)
 {
-    size_t block = hvd__shared_block_bytes(c);
+    size_t chunk = hvd__shared_chunk_bytes(c);
 
     return hvd__slate_blocks(c->team->slate, from) +
            ((size_t)to * HVD__BOUNCE_SLOTS + (size_t)(k % HVD__BOUNCE_SLOTS)) *
-               block;
+               chunk;
 }
 
-static size_t unit_bytes(const struct way *way, int64_t k)
+static size_t chunk_bytes(const struct way *way, int64_t k)
 {
-    size_t rest = way->bytes - (size_t)k * way->unit;
+    size_t rest = way->bytes - (size_t)k * way->chunk;
 
-    return rest < way->unit ? rest : way->unit;
+    return rest < way->chunk ? rest : way->chunk;
 }
 
 /* What can go to a rank; whether all has gone that others must come for. */
@@ -79,8 +79,8 @@ static bool send(struct hvd__collective *c, int to, bool *moved)
     sent = hvd__turn_get(way.sent, c->shared.turn);
     for (; sent < way.n && sent - HVD__BOUNCE_SLOTS < taken; sent++) {
         memcpy(slot(c, c->team->rank, to, sent),
-               c->to[to].data + (size_t)sent * way.unit,
-               unit_bytes(&way, sent));
+               c->to[to].data + (size_t)sent * way.chunk,
+               chunk_bytes(&way, sent));
         hvd__turn_set(way.sent, c->shared.turn, sent + 1);
         *moved = true;
     }
@@ -99,12 +99,12 @@ static bool take(struct hvd__collective *c, int from, bool *moved)
         hvd__heap_at(slate->heap, slate->world[from], way.place, way.bytes);
 
     for (; taken < way.n && taken < sent; taken++) {
-        size_t offset = (size_t)taken * way.unit;
+        size_t offset = (size_t)taken * way.chunk;
 
         memcpy(c->from[from].data + offset,
                way.place ? direct + offset
                          : slot(c, from, c->team->rank, taken),
-               unit_bytes(&way, taken));
+               chunk_bytes(&way, taken));
         hvd__turn_set(way.taken, c->shared.turn, taken + 1);
         *moved = true;
     }

@@ -9,7 +9,7 @@
  * where it belongs, on all ranks. Nothing is copied; each byte is read once
  * and written once.
  *
- * In blocks otherwise, each a range of every share, of which a few are on
+ * In chunks otherwise, each a range of every share, of which a few are on
  * their way at once:
  *
  *     copy      what others will reduce, from the input into our slot
@@ -112,24 +112,24 @@ static int step_direct(struct hvd__collective *c)
     return HVD__SHARED_LEAST(c, combined) >= 1;
 }
 
-/* ---------------------------------------------------------------- in blocks */
+/* ---------------------------------------------------------------- in chunks */
 
 struct range {
     int64_t start; /* elements */
     int64_t count;
 };
 
-static int64_t block_count(const struct hvd__collective *c)
+static int64_t chunk_count(const struct hvd__collective *c)
 {
-    return (int64_t)(hvd__shared_block_bytes(c) / element_of(c));
+    return (int64_t)(hvd__shared_chunk_bytes(c) / element_of(c));
 }
 
-/* Block k of rank's share. */
+/* Chunk k of rank's share. */
 static struct range range_of(const struct hvd__collective *c, int rank,
                              int64_t k)
 {
     struct hvd__slice share = hvd__share_of(c, rank);
-    int64_t most = block_count(c);
+    int64_t most = chunk_count(c);
     int64_t count = share.count - k * most;
 
     if (count < 0)
@@ -137,7 +137,7 @@ static struct range range_of(const struct hvd__collective *c, int rank,
     return (struct range){share.start + k * most, count < most ? count : most};
 }
 
-static int64_t nblocks(const struct hvd__collective *c)
+static int64_t nchunks(const struct hvd__collective *c)
 {
     int64_t most = 0;
 
@@ -146,18 +146,18 @@ static int64_t nblocks(const struct hvd__collective *c)
         if (count > most)
             most = count;
     }
-    return (most + block_count(c) - 1) / block_count(c);
+    return (most + chunk_count(c) - 1) / chunk_count(c);
 }
 
-/* In owner's slot of block k: what it has for rank. */
+/* In owner's slot of chunk k: what it has for rank. */
 static unsigned char *slot(const struct hvd__collective *c, int owner,
                            int64_t k, int rank)
 {
-    size_t block = hvd__shared_block_bytes(c);
-    size_t slots = (size_t)c->team->size * block;
+    size_t chunk = hvd__shared_chunk_bytes(c);
+    size_t slots = (size_t)c->team->size * chunk;
 
     return hvd__slate_blocks(c->team->slate, owner) +
-           (size_t)(k % HVD__BOUNCE_SLOTS) * slots + (size_t)rank * block;
+           (size_t)(k % HVD__BOUNCE_SLOTS) * slots + (size_t)rank * chunk;
 }
 
 static void copy(const struct hvd__collective *c, int64_t k)
@@ -187,7 +187,7 @@ static void combine(struct hvd__collective *c, int64_t k)
     sources[self] = (const char *)c->input + offset;
     if (c->motion == HVD__REDUCE_TO_SHARES)
         outs[n++] =
-            (char *)c->output + (size_t)(k * block_count(c)) * element_of(c);
+            (char *)c->output + (size_t)(k * chunk_count(c)) * element_of(c);
     else if (wants(c, self))
         outs[n++] = (char *)c->output + offset;
     if (c->motion == HVD__REDUCE_TO_ALL || n == 0)
@@ -207,14 +207,14 @@ static void fetch(const struct hvd__collective *c, int64_t k)
     }
 }
 
-/* Blocks that are copied before they are needed, while all ranks keep pace:
+/* Chunks that are copied before they are needed, while all ranks keep pace:
  * few, for they should still be in the near cache when they are combined. A
  * rank that had to wait goes ahead as far as there are slots: the others may
- * not be running, and need not be waited for after each block then. */
+ * not be running, and need not be waited for after each chunk then. */
 enum { AHEAD = 2 };
 
-/* Do what can be done next, the last step of a block first. */
-static bool move_block(struct hvd__collective *c, int64_t n, int64_t ahead)
+/* Do what can be done next, the last step of a chunk first. */
+static bool move_chunk(struct hvd__collective *c, int64_t n, int64_t ahead)
 {
     struct hvd__shared *s = &c->shared;
     struct hvd__part *own = c->team->slate->own;
@@ -240,14 +240,14 @@ static bool move_block(struct hvd__collective *c, int64_t n, int64_t ahead)
     return false;
 }
 
-static int step_blocks(struct hvd__collective *c)
+static int step_chunks(struct hvd__collective *c)
 {
     struct hvd__shared *s = &c->shared;
-    int64_t n = nblocks(c);
+    int64_t n = nchunks(c);
 
-    if (!move_block(c, n, AHEAD))
-        move_block(c, n, HVD__BOUNCE_SLOTS);
-    while (move_block(c, n, AHEAD))
+    if (!move_chunk(c, n, AHEAD))
+        move_chunk(c, n, HVD__BOUNCE_SLOTS);
+    while (move_chunk(c, n, AHEAD))
         continue;
     return s->fetched == n;
 }
@@ -275,7 +275,7 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
         s->direct = reach(c, &n);
         segment->phase++;
     }
-    done = s->direct ? step_direct(c) : step_blocks(c);
+    done = s->direct ? step_direct(c) : step_chunks(c);
     if (done)
         hvd__shared_finish(c);
     else if (s->copied + s->combined + s->fetched != was)
