@@ -32,10 +32,10 @@ static size_t bounce_bytes(const struct hvd__set *set, size_t block, size_t all)
 {
     size_t n = (size_t)set->team.size;
 
-    if (block > all / n / HVD__BOUNCE_SLOTS)
-        block = all / n / HVD__BOUNCE_SLOTS;
+    if (block > all / n / HVD__BUFFERS)
+        block = all / n / HVD__BUFFERS;
     block = (block < 64 ? 64 : block) / 64 * 64;
-    return block * n * HVD__BOUNCE_SLOTS;
+    return block * n * HVD__BUFFERS;
 }
 
 /* Most bytes of all blocks; and for those that go over a network, which are

@@ -24,18 +24,18 @@ static const struct hvd__algorithm *const algorithms[] = {
 
 /* For each segment: room for what every peer sends of one slice, and a send
  * and a receive a peer. */
-enum { SLOT_BYTES = 1 << 20, SLOT_BYTES_A_RANK = 64 << 10 };
+enum { SEGMENT_BYTES = 1 << 20, SEGMENT_BYTES_A_RANK = 64 << 10 };
 
 int hvd__workspace_init(struct hvd__workspace *workspace, int nranks)
 {
-    size_t slot = SLOT_BYTES;
+    size_t bytes = SEGMENT_BYTES;
     size_t ranks = (size_t)nranks;
 
-    if (slot < ranks * SLOT_BYTES_A_RANK)
-        slot = ranks * SLOT_BYTES_A_RANK;
-    workspace->slot_bytes = slot;
+    if (bytes < ranks * SEGMENT_BYTES_A_RANK)
+        bytes = ranks * SEGMENT_BYTES_A_RANK;
+    workspace->segment_bytes = bytes;
     workspace->per_segment = nranks < 32 ? 64 : 2 * nranks;
-    workspace->scratch = malloc(HVD__SEGMENTS * slot);
+    workspace->scratch = malloc(HVD__SEGMENTS * bytes);
     workspace->transfers =
         calloc(HVD__SEGMENTS * (size_t)workspace->per_segment,
                sizeof *workspace->transfers);
@@ -46,7 +46,7 @@ int hvd__workspace_init(struct hvd__workspace *workspace, int nranks)
         workspace->targets && workspace->parcels)
         return HVD_OK;
     hvd__workspace_fini(workspace);
-    return hvd__fail_memory(HVD__SEGMENTS * slot);
+    return hvd__fail_memory(HVD__SEGMENTS * bytes);
 }
 
 void hvd__workspace_fini(struct hvd__workspace *workspace)
@@ -148,7 +148,7 @@ unsigned char *hvd__segment_scratch(struct hvd__collective *c,
                                     const struct hvd__segment *s)
 {
     return c->workspace->scratch +
-           (size_t)(s - c->segments) * c->workspace->slot_bytes;
+           (size_t)(s - c->segments) * c->workspace->segment_bytes;
 }
 
 struct hvd__slice hvd__share_of(const struct hvd__collective *c, int rank)

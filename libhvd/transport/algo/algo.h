@@ -31,7 +31,7 @@ struct hvd__parcel {
 /* Memory of one collective at a time; all owned. */
 struct hvd__workspace {
     unsigned char *scratch;          /* what other ranks send us */
-    size_t slot_bytes;               /* of scratch, for each segment */
+    size_t segment_bytes;            /* of scratch, for each segment */
     struct hvd__transfer *transfers; /* HVD__SEGMENTS runs of per_segment */
     int per_segment;
     const void **sources;        /* [nranks] arguments of hvd__reduce */

@@ -107,7 +107,8 @@ static int left_at(const struct hvd__collective *c, int level)
 
 static double *own_dots(struct hvd__collective *c)
 {
-    return (double *)(void *)(c->workspace->scratch + c->workspace->slot_bytes);
+    return (double *)(void *)(c->workspace->scratch +
+                              c->workspace->segment_bytes);
 }
 
 static double *dots_of(struct hvd__collective *c, int rank, int level)

@@ -26,8 +26,8 @@ static bool applies(const struct hvd__collective *c)
     size_t peers = (size_t)c->team->size - 1;
 
     /* What peers send must fit into a segment's scratch. */
-    if (most > c->workspace->slot_bytes)
-        most = c->workspace->slot_bytes;
+    if (most > c->workspace->segment_bytes)
+        most = c->workspace->segment_bytes;
     return c->motion <= HVD__REDUCE_TO_ROOT && bytes_of(c) <= most / peers;
 }
 

@@ -9,13 +9,13 @@
  * that carry several. So all ranks use the network at once. Chunks, a range
  * of every slice each, follow each other through these steps:
  *
- *     copy     what others carry, from the input into our slot of the slate
+ *     copy     what others carry, from the input into our buffer of the slate
  *     sum      the ranges that we carry, of all ranks of the host
  *     SCATTER  a part of that range to the slice's carrier on each host, whose
  *              part it is to reduce; then
  *     GATHER   the reduced part to all of them
- *     finish   the result into the output, and into our slot
- *     fetch    the results of other carriers, from their slots
+ *     finish   the result into the output, and into our buffer
+ *     fetch    the results of other carriers, from their buffers
  *
  * While one chunk is on the network the next is summed and the one before is
  * fetched. Cost over h hosts, m bytes a tensor, n ranks a host: each host
@@ -47,8 +47,8 @@ static size_t element_of(const struct hvd__collective *c)
 
 static size_t chunk_bytes(const struct hvd__hosts *hosts)
 {
-    return hosts->slate->bounce_bytes / HVD__BOUNCE_SLOTS /
-           (size_t)hosts->widest / 64 * 64;
+    return hosts->slate->bounce_bytes / HVD__BUFFERS / (size_t)hosts->widest /
+           64 * 64;
 }
 
 static bool is_floating(const struct hvd__reduction *r)
@@ -87,7 +87,8 @@ static bool applies(const struct hvd__collective *c)
            h->widest > 1 && bytes > HVD__HOSTS_BYTES &&
            2 * most_carried(h) * (h->n - 1) <= c->workspace->per_segment &&
            chunk_bytes(h) >= (size_t)h->n * (size_t)h->n * element_of(c) &&
-           chunk_bytes(h) * (size_t)most_carried(h) <= c->workspace->slot_bytes;
+           chunk_bytes(h) * (size_t)most_carried(h) <=
+               c->workspace->segment_bytes;
 }
 
 static int64_t total(const struct hvd__collective *c)
@@ -140,16 +141,15 @@ static int64_t nchunks(const struct hvd__collective *c)
     return (most + chunk_count(c) - 1) / chunk_count(c);
 }
 
-/* In a local rank's slot of chunk k: of a slice. */
-static unsigned char *slot(const struct hvd__collective *c, int owner,
-                           int64_t k, int slice)
+/* In a local rank's buffer of chunk k: of a slice. */
+static unsigned char *buffer(const struct hvd__collective *c, int owner,
+                             int64_t k, int slice)
 {
     const struct hvd__hosts *h = c->team->hosts;
     size_t bytes = chunk_bytes(h);
 
-    return hvd__slate_blocks(h->slate, owner) +
-           ((size_t)(k % HVD__BOUNCE_SLOTS) * (size_t)h->widest +
-            (size_t)slice) *
+    return hvd__slate_buffers(h->slate, owner) +
+           ((size_t)(k % HVD__BUFFERS) * (size_t)h->widest + (size_t)slice) *
                bytes;
 }
 
@@ -168,7 +168,7 @@ static void copy(const struct hvd__collective *c, int64_t k)
         struct hvd__slice r = range_of(c, slice, k);
 
         if (slice % local_size(c) != local_rank(c) && r.count > 0)
-            memcpy(slot(c, local_rank(c), k, slice),
+            memcpy(buffer(c, local_rank(c), k, slice),
                    (const char *)c->input + (size_t)r.start * element_of(c),
                    (size_t)r.count * element_of(c));
     }
@@ -186,10 +186,10 @@ static void sum(struct hvd__collective *c, int64_t k)
     for (int slice = local_rank(c); slice < c->team->hosts->widest;
          slice += local_size(c)) {
         struct hvd__slice r = range_of(c, slice, k);
-        void *target = slot(c, local_rank(c), k, slice);
+        void *target = buffer(c, local_rank(c), k, slice);
 
         for (int rank = 0; rank < local_size(c); rank++)
-            sources[rank] = slot(c, rank, k, slice);
+            sources[rank] = buffer(c, rank, k, slice);
         sources[local_rank(c)] =
             (const char *)c->input + (size_t)r.start * element_of(c);
         hvd__timed_reduce(&c->computing_ns, &reduction, &target, 1, sources,
@@ -205,7 +205,7 @@ static void finish(const struct hvd__collective *c, int64_t k)
 
         if (r.count > 0)
             memcpy((char *)c->output + (size_t)r.start * element_of(c),
-                   slot(c, local_rank(c), k, slice),
+                   buffer(c, local_rank(c), k, slice),
                    (size_t)r.count * element_of(c));
     }
 }
@@ -218,7 +218,7 @@ static void fetch(const struct hvd__collective *c, int64_t k)
 
         if (owner != local_rank(c) && r.count > 0)
             memcpy((char *)c->output + (size_t)r.start * element_of(c),
-                   slot(c, owner, k, slice), (size_t)r.count * element_of(c));
+                   buffer(c, owner, k, slice), (size_t)r.count * element_of(c));
     }
 }
 
@@ -235,7 +235,7 @@ static struct hvd__transfer *transfers_of(const struct hvd__collective *c,
 struct carried {
     int slice;
     struct hvd__slice own; /* our part of its range */
-    unsigned char *range;  /* in our slot */
+    unsigned char *range;  /* in our buffer */
     unsigned char *mine;   /* our part of that */
     unsigned char *in;     /* our part of other hosts, host by host; if it
                               narrows, their parts, once they are reduced */
@@ -247,12 +247,13 @@ static struct carried carried_of(const struct hvd__collective *c, int slice,
 {
     const struct hvd__hosts *h = c->team->hosts;
     struct hvd__slice own = part_of(c, slice, k, h->own);
-    unsigned char *range = slot(c, local_rank(c), k, slice);
+    unsigned char *range = buffer(c, local_rank(c), k, slice);
     /* Of a chunk's bytes for each slice, whose upper half is free if all that
      * comes in is half as wide. */
-    unsigned char *in = c->workspace->scratch +
-                        (size_t)(k % HVD__SEGMENTS) * c->workspace->slot_bytes +
-                        (size_t)(slice / local_size(c)) * chunk_bytes(h);
+    unsigned char *in =
+        c->workspace->scratch +
+        (size_t)(k % HVD__SEGMENTS) * c->workspace->segment_bytes +
+        (size_t)(slice / local_size(c)) * chunk_bytes(h);
 
     return (struct carried){
         .slice = slice,
@@ -412,7 +413,7 @@ static void reduce(struct hvd__collective *c, int64_t k)
     }
 }
 
-/* What other hosts have reduced is there: into our slot with it. */
+/* What other hosts have reduced is there: into our buffer with it. */
 static void take_in(const struct hvd__collective *c, int64_t k)
 {
     const struct hvd__hosts *h = c->team->hosts;
@@ -469,15 +470,15 @@ static int64_t least(const struct hvd__collective *c, size_t count)
 }
 #define LEAST(c, count) least((c), offsetof(struct hvd__part, count))
 
-/* A slot may be written again when all have taken the result of the chunk
+/* A buffer may be written again when all have taken the result of the chunk
  * that was in it: then nothing of it is wanted any more. */
 static int step_local(struct hvd__collective *c, int64_t n, bool *moved)
 {
     struct hvd__shared *s = &c->shared;
     struct hvd__part *own = c->team->hosts->slate->own;
 
-    if (s->copied < n && s->copied - HVD__BOUNCE_SLOTS < s->fetched &&
-        s->copied - HVD__BOUNCE_SLOTS < LEAST(c, fetched)) {
+    if (s->copied < n && s->copied - HVD__BUFFERS < s->fetched &&
+        s->copied - HVD__BUFFERS < LEAST(c, fetched)) {
         copy(c, s->copied);
         hvd__turn_set(&own->copied, s->turn, ++s->copied);
         *moved = true;

@@ -55,7 +55,7 @@ static int64_t largest_share(const struct hvd__collective *c)
 static int64_t range_capacity(const struct hvd__collective *c)
 {
     size_t peers = (size_t)c->team->size - 1;
-    size_t bytes = c->workspace->slot_bytes / peers;
+    size_t bytes = c->workspace->segment_bytes / peers;
 
     if (bytes > RANGE_BYTES)
         bytes = RANGE_BYTES;

@@ -72,5 +72,5 @@ size_t hvd__shared_chunk_bytes(const struct hvd__collective *c)
 {
     const struct hvd__slate *slate = c->team->slate;
 
-    return slate->bounce_bytes / HVD__BOUNCE_SLOTS / (size_t)slate->size;
+    return slate->bounce_bytes / HVD__BUFFERS / (size_t)slate->size;
 }

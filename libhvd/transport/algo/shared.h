@@ -50,7 +50,7 @@ void hvd__shared_finish(struct hvd__collective *c);
     hvd__shared_least((c), offsetof(struct hvd__part, count))
 int64_t hvd__shared_least(const struct hvd__collective *c, size_t count);
 
-/* Bytes of a chunk of a slot, of which each slot has one a rank. */
+/* Bytes of a chunk of a buffer, of which each buffer has one a rank. */
 size_t hvd__shared_chunk_bytes(const struct hvd__collective *c);
 
 #endif

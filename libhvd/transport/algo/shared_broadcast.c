@@ -6,7 +6,7 @@
  * The root does its part, one rank's share of what there is to copy, for
  * those whose memory lies in their heap: it would be idle otherwise.
  *
- * Through buffers otherwise: the root copies them into its slots, the others
+ * Through buffers otherwise: the root copies them into its buffers, the others
  * out.
  */
 #include <string.h>
@@ -93,18 +93,18 @@ static int step_chunks(struct hvd__collective *c)
     while (*done < n) {
         size_t offset = (size_t)*done * most;
         size_t bytes = (size_t)c->count - offset;
-        unsigned char *slot = hvd__slate_blocks(slate, c->root) +
-                              (size_t)(*done % HVD__BOUNCE_SLOTS) * most;
+        unsigned char *buffer = hvd__slate_buffers(slate, c->root) +
+                                (size_t)(*done % HVD__BUFFERS) * most;
         unsigned char *data = (unsigned char *)c->output + offset;
 
         if (bytes > most)
             bytes = most;
-        if (root && *done - HVD__BOUNCE_SLOTS >= HVD__SHARED_LEAST(c, fetched))
+        if (root && *done - HVD__BUFFERS >= HVD__SHARED_LEAST(c, fetched))
             return 0;
         if (!root &&
             *done >= hvd__turn_get(&slate->parts[c->root]->copied, s->turn))
             return 0;
-        memcpy(root ? slot : data, root ? data : slot, bytes);
+        memcpy(root ? buffer : data, root ? data : buffer, bytes);
         hvd__turn_set(mine, s->turn, ++*done);
     }
     return 1;

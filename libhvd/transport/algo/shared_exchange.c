@@ -4,7 +4,7 @@
  * memory: gathers and alltoall.
  *
  * A parcel that lies in its sender's heap is copied from there by its
- * receiver, in chunks. Any other goes through slots of the sender's that are
+ * receiver, in chunks. Any other goes through buffers of the sender's that are
  * for this receiver alone, chunk by chunk. Two ranks count by themselves what
  * has gone from one to the other; nobody waits for a third.
  */
@@ -27,7 +27,7 @@ static int64_t total(const struct hvd__collective *c)
 
 /* A parcel on its way. */
 struct way {
-    uint64_t place; /* 0: through the slots */
+    uint64_t place; /* 0: through the buffers */
     size_t bytes;
     size_t chunk; /* bytes that go at once */
     int64_t n;    /* chunks */
@@ -50,15 +50,14 @@ static struct way way_of(const struct hvd__collective *c, int from, int to)
     return way;
 }
 
-/* The sender's slot of chunk k for a receiver. */
-static unsigned char *slot(const struct hvd__collective *c, int from, int to,
-                           int64_t k)
+/* The sender's buffer of chunk k for a receiver. */
+static unsigned char *buffer(const struct hvd__collective *c, int from, int to,
+                             int64_t k)
 {
     size_t chunk = hvd__shared_chunk_bytes(c);
 
-    return hvd__slate_blocks(c->team->slate, from) +
-           ((size_t)to * HVD__BOUNCE_SLOTS + (size_t)(k % HVD__BOUNCE_SLOTS)) *
-               chunk;
+    return hvd__slate_buffers(c->team->slate, from) +
+           ((size_t)to * HVD__BUFFERS + (size_t)(k % HVD__BUFFERS)) * chunk;
 }
 
 static size_t chunk_bytes(const struct way *way, int64_t k)
@@ -77,8 +76,8 @@ static bool send(struct hvd__collective *c, int to, bool *moved)
     if (way.place)
         return taken >= way.n;
     sent = hvd__turn_get(way.sent, c->shared.turn);
-    for (; sent < way.n && sent - HVD__BOUNCE_SLOTS < taken; sent++) {
-        memcpy(slot(c, c->team->rank, to, sent),
+    for (; sent < way.n && sent - HVD__BUFFERS < taken; sent++) {
+        memcpy(buffer(c, c->team->rank, to, sent),
                c->to[to].data + (size_t)sent * way.chunk,
                chunk_bytes(&way, sent));
         hvd__turn_set(way.sent, c->shared.turn, sent + 1);
@@ -103,7 +102,7 @@ static bool take(struct hvd__collective *c, int from, bool *moved)
 
         memcpy(c->from[from].data + offset,
                way.place ? direct + offset
-                         : slot(c, from, c->team->rank, taken),
+                         : buffer(c, from, c->team->rank, taken),
                chunk_bytes(&way, taken));
         hvd__turn_set(way.taken, c->shared.turn, taken + 1);
         *moved = true;

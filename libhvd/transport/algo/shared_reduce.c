@@ -12,13 +12,13 @@
  * In chunks otherwise, each a range of every share, of which a few are on
  * their way at once:
  *
- *     copy      what others will reduce, from the input into our slot
+ *     copy      what others will reduce, from the input into our buffer
  *     combine   our own range of the input, and what others have for it in
- *               their slots, into the output and our slot
- *     fetch     the results of others, from their slots into the output
+ *               their buffers, into the output and our buffer
+ *     fetch     the results of others, from their buffers into the output
  *
- * Each byte of input and output crosses the bus once; what lies in slots
- * stays in the cache. A slot holds, for each rank, what is copied for it, and
+ * Each byte of input and output crosses the bus once; what lies in buffers
+ * stays in the cache. A buffer holds, for each rank, what is copied for it, and
  * for ourselves, our result. In place works: a range is copied, or combined,
  * before the result is fetched to where it was.
  */
@@ -149,15 +149,15 @@ static int64_t nchunks(const struct hvd__collective *c)
     return (most + chunk_count(c) - 1) / chunk_count(c);
 }
 
-/* In owner's slot of chunk k: what it has for rank. */
-static unsigned char *slot(const struct hvd__collective *c, int owner,
-                           int64_t k, int rank)
+/* In owner's buffer of chunk k: what it has for rank. */
+static unsigned char *buffer(const struct hvd__collective *c, int owner,
+                             int64_t k, int rank)
 {
     size_t chunk = hvd__shared_chunk_bytes(c);
-    size_t slots = (size_t)c->team->size * chunk;
+    size_t buffers = (size_t)c->team->size * chunk;
 
-    return hvd__slate_blocks(c->team->slate, owner) +
-           (size_t)(k % HVD__BOUNCE_SLOTS) * slots + (size_t)rank * chunk;
+    return hvd__slate_buffers(c->team->slate, owner) +
+           (size_t)(k % HVD__BUFFERS) * buffers + (size_t)rank * chunk;
 }
 
 static void copy(const struct hvd__collective *c, int64_t k)
@@ -166,7 +166,7 @@ static void copy(const struct hvd__collective *c, int64_t k)
         struct range r = range_of(c, rank, k);
 
         if (rank != c->team->rank && r.count > 0)
-            memcpy(slot(c, c->team->rank, k, rank),
+            memcpy(buffer(c, c->team->rank, k, rank),
                    (const char *)c->input + (size_t)r.start * element_of(c),
                    (size_t)r.count * element_of(c));
     }
@@ -183,7 +183,7 @@ static void combine(struct hvd__collective *c, int64_t k)
     if (r.count == 0)
         return;
     for (int rank = 0; rank < c->team->size; rank++)
-        sources[rank] = slot(c, rank, k, self);
+        sources[rank] = buffer(c, rank, k, self);
     sources[self] = (const char *)c->input + offset;
     if (c->motion == HVD__REDUCE_TO_SHARES)
         outs[n++] =
@@ -191,7 +191,7 @@ static void combine(struct hvd__collective *c, int64_t k)
     else if (wants(c, self))
         outs[n++] = (char *)c->output + offset;
     if (c->motion == HVD__REDUCE_TO_ALL || n == 0)
-        outs[n++] = slot(c, self, k, self);
+        outs[n++] = buffer(c, self, k, self);
     hvd__timed_reduce(&c->computing_ns, &c->reduction, outs, n, sources,
                       c->team->size, r.count);
 }
@@ -203,13 +203,13 @@ static void fetch(const struct hvd__collective *c, int64_t k)
 
         if (rank != c->team->rank && r.count > 0 && wants(c, c->team->rank))
             memcpy((char *)c->output + (size_t)r.start * element_of(c),
-                   slot(c, rank, k, rank), (size_t)r.count * element_of(c));
+                   buffer(c, rank, k, rank), (size_t)r.count * element_of(c));
     }
 }
 
 /* Chunks that are copied before they are needed, while all ranks keep pace:
  * few, for they should still be in the near cache when they are combined. A
- * rank that had to wait goes ahead as far as there are slots: the others may
+ * rank that had to wait goes ahead as far as there are buffers: the others may
  * not be running, and need not be waited for after each chunk then. */
 enum { AHEAD = 2 };
 
@@ -226,13 +226,13 @@ static bool move_chunk(struct hvd__collective *c, int64_t n, int64_t ahead)
         return true;
     }
     if (s->combined < s->copied && s->combined < HVD__SHARED_LEAST(c, copied) &&
-        s->combined - HVD__BOUNCE_SLOTS < HVD__SHARED_LEAST(c, fetched)) {
+        s->combined - HVD__BUFFERS < HVD__SHARED_LEAST(c, fetched)) {
         combine(c, s->combined);
         hvd__turn_set(&own->combined, s->turn, ++s->combined);
         return true;
     }
     if (s->copied < n && s->copied < s->combined + ahead &&
-        s->copied - HVD__BOUNCE_SLOTS < combined) {
+        s->copied - HVD__BUFFERS < combined) {
         copy(c, s->copied);
         hvd__turn_set(&own->copied, s->turn, ++s->copied);
         return true;
@@ -246,7 +246,7 @@ static int step_chunks(struct hvd__collective *c)
     int64_t n = nchunks(c);
 
     if (!move_chunk(c, n, AHEAD))
-        move_chunk(c, n, HVD__BOUNCE_SLOTS);
+        move_chunk(c, n, HVD__BUFFERS);
     while (move_chunk(c, n, AHEAD))
         continue;
     return s->fetched == n;

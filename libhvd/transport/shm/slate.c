@@ -23,7 +23,7 @@ static size_t pairs_offset(const struct hvd__slate *slate)
            (size_t)slate->size * sizeof(struct hvd__slate_parcel);
 }
 
-static size_t blocks_offset(const struct hvd__slate *slate)
+static size_t buffers_offset(const struct hvd__slate *slate)
 {
     size_t end = pairs_offset(slate) +
                  (size_t)slate->size * sizeof(struct hvd__slate_pair);
@@ -33,7 +33,7 @@ static size_t blocks_offset(const struct hvd__slate *slate)
 
 static size_t part_bytes(const struct hvd__slate *slate)
 {
-    return blocks_offset(slate) + slate->bounce_bytes;
+    return buffers_offset(slate) + slate->bounce_bytes;
 }
 
 /* Whether no rank looks at its slate of this set any more. */
@@ -156,9 +156,9 @@ struct hvd__slate_pair *hvd__slate_pairs(const struct hvd__slate *slate,
     return (void *)((unsigned char *)slate->parts[rank] + pairs_offset(slate));
 }
 
-unsigned char *hvd__slate_blocks(const struct hvd__slate *slate, int rank)
+unsigned char *hvd__slate_buffers(const struct hvd__slate *slate, int rank)
 {
-    return (unsigned char *)slate->parts[rank] + blocks_offset(slate);
+    return (unsigned char *)slate->parts[rank] + buffers_offset(slate);
 }
 
 bool hvd__slate_may_begin(const struct hvd__slate *slate, uint32_t turn)

@@ -24,7 +24,7 @@ enum {
     HVD__CELLS = 1024,              /* of a rank; a power of two */
     HVD__PAYLOAD_BYTES = 256 << 10, /* of a rank's ring of data beside cells */
     HVD__INLINE_BYTES = 24,         /* of data within a cell */
-    HVD__BOUNCE_SLOTS = 8           /* blocks of a rank that are on their way */
+    HVD__BUFFERS = 8                /* bounce buffers of a rank */
 };
 
 /* What a cell says beside its numbers. */
@@ -129,7 +129,7 @@ struct hvd__slate_parcel *hvd__slate_parcels(const struct hvd__slate *slate,
                                              int rank);
 struct hvd__slate_pair *hvd__slate_pairs(const struct hvd__slate *slate,
                                          int rank);
-unsigned char *hvd__slate_blocks(const struct hvd__slate *slate, int rank);
+unsigned char *hvd__slate_buffers(const struct hvd__slate *slate, int rank);
 
 /* A turn: all ranks are done with the one before, so that our part may be
  * written to; we are done with it; the least that the other ranks have in one
