@@ -193,10 +193,10 @@ static int check_in(struct hvd__lane *lane)
         *mine++ = fingerprint_of(e);
     c->motion = HVD__EXCHANGE;
     for (int i = 0; i < lane->team.size; i++) {
-        c->to[i] = (struct hvd__parcel){
+        c->to[i] = (struct hvd__block){
             (unsigned char *)(lane->results + (size_t)lane->team.rank * n),
             bytes};
-        c->from[i] = (struct hvd__parcel){
+        c->from[i] = (struct hvd__block){
             (unsigned char *)(lane->results + (size_t)i * n), bytes};
     }
     return HVD_OK;
@@ -288,8 +288,8 @@ static int start_act(const struct hvd__world *world, const struct hvd__set *set,
         .direct_max = lane->batch->direct_max,
         .same_order = world->settings.deterministic,
         .workspace = w,
-        .to = w->parcels,
-        .from = w->parcels + set->team.size,
+        .to = w->blocks,
+        .from = w->blocks + set->team.size,
     };
     switch (act) {
     case HVD__ACT_COUNTS: hvd__stage_counts(set, lane); break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage.h - between the tensors of a batch, wherever they lie, and the one
- * collective that moves them: packing, unpacking, shares and parcels.
+ * collective that moves them: packing, unpacking, shares and blocks.
  */
 #ifndef HVD_CORE_STAGE_H
 #define HVD_CORE_STAGE_H

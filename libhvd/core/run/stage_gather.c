@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stage_gather.c - parcels from each rank to each: gathers, alltoall, and
+ * stage_gather.c - blocks from each rank to each: gathers, alltoall, and
  * allreduces that travel as codes (everyone gets everyone's code).
  *
  *                 to rank r                    from rank r
@@ -10,7 +10,7 @@
  *     codes       our code                     its code, in a temporary
  *
  * Several allgathers are fused: what comes from one rank lies together in the
- * fusion buffer, and is dealt out at the end. A parcel to ourselves lies
+ * fusion buffer, and is dealt out at the end. A block to ourselves lies
  * where the one from us belongs, if it can.
  *
  * If the caller's output turns out to be too small, the rows go to memory of
@@ -112,8 +112,8 @@ static int gather_one(const struct hvd__set *set, struct hvd__lane *lane)
     for (int rank = 0; rank < set->team.size; rank++) {
         size_t bytes = (size_t)rows_of(entry, rank) * row;
 
-        c->to[rank] = (struct hvd__parcel){0};
-        c->from[rank] = (struct hvd__parcel){0};
+        c->to[rank] = (struct hvd__block){0};
+        c->from[rank] = (struct hvd__block){0};
         /* Sent, and not written to. */
         if (!to_root || rank == c->root)
             memcpy(&c->to[rank].data, &entry->input, sizeof entry->input);
@@ -121,7 +121,7 @@ static int gather_one(const struct hvd__set *set, struct hvd__lane *lane)
             c->to[rank].bytes = entry->bytes;
         if (!receives(set, entry))
             continue;
-        c->from[rank] = (struct hvd__parcel){out, bytes};
+        c->from[rank] = (struct hvd__block){out, bytes};
         out += bytes;
     }
     return HVD_OK;
@@ -209,9 +209,9 @@ void hvd__stage_counts(const struct hvd__set *set, struct hvd__lane *lane)
     c->motion = HVD__EXCHANGE;
     for (int rank = 0; rank < n; rank++) {
         lane->counts[rank] = split_of(set, entry, rank);
-        c->to[rank] = (struct hvd__parcel){(unsigned char *)&lane->counts[rank],
-                                           sizeof *lane->counts};
-        c->from[rank] = (struct hvd__parcel){
+        c->to[rank] = (struct hvd__block){(unsigned char *)&lane->counts[rank],
+                                          sizeof *lane->counts};
+        c->from[rank] = (struct hvd__block){
             (unsigned char *)&lane->counts[n + rank], sizeof *lane->counts};
     }
 }
@@ -242,8 +242,8 @@ static int alltoall_in(const struct hvd__set *set, struct hvd__lane *lane)
         size_t to = (size_t)split_of(set, entry, rank) * row;
         size_t from = (size_t)lane->counts[n + rank] * row;
 
-        c->to[rank] = (struct hvd__parcel){in, to};
-        c->from[rank] = (struct hvd__parcel){out, from};
+        c->to[rank] = (struct hvd__block){in, to};
+        c->from[rank] = (struct hvd__block){out, from};
         in += to;
         out += from;
     }
@@ -268,8 +268,8 @@ static int codes_in(const struct hvd__set *set, struct hvd__lane *lane)
         int rank = hvd__stage_member(lane, i);
 
         c->to[i] =
-            (struct hvd__parcel){entry->own_input, (size_t)entry->carried[us]};
-        c->from[i] = (struct hvd__parcel){at, (size_t)entry->carried[rank]};
+            (struct hvd__block){entry->own_input, (size_t)entry->carried[us]};
+        c->from[i] = (struct hvd__block){at, (size_t)entry->carried[rank]};
         at += c->from[i].bytes;
     }
     return HVD_OK;
@@ -287,7 +287,7 @@ static void codes_out(const struct hvd__set *set, struct hvd__lane *lane)
     if (entry->bytes > 0)
         memset(entry->output, 0, entry->bytes);
     for (int i = 0; i < lane->team.size && entry->status == HVD_OK; i++) {
-        const struct hvd__parcel *code = &lane->collective.from[i];
+        const struct hvd__block *code = &lane->collective.from[i];
 
         entry->status =
             hvd__compress_add(s->compression, code->data, (int64_t)code->bytes,

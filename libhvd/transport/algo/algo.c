@@ -41,9 +41,9 @@ int hvd__workspace_init(struct hvd__workspace *workspace, int nranks)
                sizeof *workspace->transfers);
     workspace->sources = calloc(ranks, sizeof *workspace->sources);
     workspace->targets = calloc(ranks, sizeof *workspace->targets);
-    workspace->parcels = calloc(2 * ranks, sizeof *workspace->parcels);
+    workspace->blocks = calloc(2 * ranks, sizeof *workspace->blocks);
     if (workspace->scratch && workspace->transfers && workspace->sources &&
-        workspace->targets && workspace->parcels)
+        workspace->targets && workspace->blocks)
         return HVD_OK;
     hvd__workspace_fini(workspace);
     return hvd__fail_memory(HVD__SEGMENTS * bytes);
@@ -55,7 +55,7 @@ void hvd__workspace_fini(struct hvd__workspace *workspace)
     free(workspace->transfers);
     free(workspace->sources);
     free(workspace->targets);
-    free(workspace->parcels);
+    free(workspace->blocks);
     *workspace = (struct hvd__workspace){0};
 }
 

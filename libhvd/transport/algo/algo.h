@@ -23,7 +23,7 @@ enum { HVD__SEGMENTS = 3 };
 enum { HVD__COLLECTIVE_TAGS = 2 };
 
 /* A run of bytes from or to one rank. */
-struct hvd__parcel {
+struct hvd__block {
     unsigned char *data; /* borrowed; not written to if it is sent */
     size_t bytes;
 };
@@ -34,9 +34,9 @@ struct hvd__workspace {
     size_t segment_bytes;            /* of scratch, for each segment */
     struct hvd__transfer *transfers; /* HVD__SEGMENTS runs of per_segment */
     int per_segment;
-    const void **sources;        /* [nranks] arguments of hvd__reduce */
-    void **targets;              /* [nranks] ... and of hvd__reduce_to */
-    struct hvd__parcel *parcels; /* [2 * nranks] of exchanges */
+    const void **sources;      /* [nranks] arguments of hvd__reduce */
+    void **targets;            /* [nranks] ... and of hvd__reduce_to */
+    struct hvd__block *blocks; /* [2 * nranks] of exchanges */
 };
 
 int hvd__workspace_init(struct hvd__workspace *workspace, int nranks);
@@ -67,7 +67,7 @@ enum hvd__motion {
     HVD__REDUCE_TO_ROOT,   /* ... on root only */
     HVD__REDUCE_TO_SHARES, /* ... of what shares says, at output's start */
     HVD__SEND_FROM_ROOT,   /* output of root to the output of all */
-    HVD__EXCHANGE          /* parcels */
+    HVD__EXCHANGE          /* blocks */
 };
 
 struct hvd__collective {
@@ -82,9 +82,9 @@ struct hvd__collective {
     int64_t count;                   /* elements of input */
     int root;                        /* in the team */
     const struct hvd__slice *shares; /* [team size], borrowed */
-    struct hvd__parcel *to, *from;   /* [team size], in the workspace; what a
-                                        rank sends itself is copied, unless
-                                        it is there already */
+    struct hvd__block *to, *from;    /* [team size], in the workspace; what a
+                                         rank sends itself is copied, unless
+                                         it is there already */
     void *scratch;                   /* hvd__adasum_scratch bytes, borrowed */
     size_t direct_max; /* bytes to all ranks that "direct" is for; 0: as it
                           thinks best */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exchange_pairwise.c - a parcel from every rank to every other, of any size:
+ * exchange_pairwise.c - a block from every rank to every other, of any size:
  * gathers and alltoall.
  *
- * Segment k is chunk k of every parcel that is that long; all its sends and
- * receives are posted at once. Both ends of a parcel know its size, so they
+ * Segment k is chunk k of every block that is that long; all its sends and
+ * receives are posted at once. Both ends of a block know its size, so they
  * cut it alike.
- * Cost on n ranks, m bytes a parcel: (n−1)α + (n−1)mβ, and α only once where
+ * Cost on n ranks, m bytes a block: (n−1)α + (n−1)mβ, and α only once where
  * the network takes n−1 messages at once. A ring moves the same bytes through
  * two partners only, and has n−1 times α for certain.
  */
@@ -22,7 +22,7 @@ static bool applies(const struct hvd__collective *c)
     return c->motion == HVD__EXCHANGE;
 }
 
-static int64_t largest_parcel(const struct hvd__collective *c)
+static int64_t largest_block(const struct hvd__collective *c)
 {
     size_t most = 0;
 
@@ -35,15 +35,15 @@ static int64_t largest_parcel(const struct hvd__collective *c)
     return (int64_t)most;
 }
 
-/* The segment's chunk of a parcel. */
-static struct hvd__parcel chunk(const struct hvd__parcel *parcel,
-                                const struct hvd__segment *segment)
+/* The segment's chunk of a block. */
+static struct hvd__block chunk(const struct hvd__block *block,
+                               const struct hvd__segment *segment)
 {
     size_t start = (size_t)segment->start;
-    size_t bytes = parcel->bytes > start ? parcel->bytes - start : 0;
+    size_t bytes = block->bytes > start ? block->bytes - start : 0;
 
-    return (struct hvd__parcel){
-        .data = bytes > 0 ? parcel->data + start : NULL,
+    return (struct hvd__block){
+        .data = bytes > 0 ? block->data + start : NULL,
         .bytes = bytes < CHUNK ? bytes : CHUNK,
     };
 }
@@ -52,7 +52,7 @@ static int start(struct hvd__collective *c, struct hvd__segment *segment)
 {
     struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
     const struct hvd__team *team = c->team;
-    struct hvd__parcel out, in;
+    struct hvd__block out, in;
 
     segment->count = c->total - segment->start;
     if (segment->count > CHUNK)
@@ -84,9 +84,9 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
 
 const struct hvd__algorithm hvd__exchange_pairwise = {
     .name = "pairwise",
-    .description = "a parcel to each, all at once; any size",
+    .description = "a block to each, all at once; any size",
     .applies = applies,
-    .total = largest_parcel,
+    .total = largest_block,
     .start = start,
     .step = step,
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shared_exchange.c - a parcel from every rank to every other, in shared
+ * shared_exchange.c - a block from every rank to every other, in shared
  * memory: gathers and alltoall.
  *
- * A parcel that lies in its sender's heap is copied from there by its
+ * A block that lies in its sender's heap is copied from there by its
  * receiver, in chunks. Any other goes through buffers of the sender's that are
  * for this receiver alone, chunk by chunk. Two ranks count by themselves what
  * has gone from one to the other; nobody waits for a third.
@@ -18,14 +18,14 @@ static bool applies(const struct hvd__collective *c)
 }
 
 /* Whether there is anything to do: something is agreed on by then, and even
- * a rank without a parcel must say so. */
+ * a rank without a block must say so. */
 static int64_t total(const struct hvd__collective *c)
 {
     (void)c;
     return 1;
 }
 
-/* A parcel on its way. */
+/* A block on its way. */
 struct way {
     uint64_t place; /* 0: through the buffers */
     size_t bytes;
@@ -37,12 +37,11 @@ struct way {
 static struct way way_of(const struct hvd__collective *c, int from, int to)
 {
     const struct hvd__slate *slate = c->team->slate;
-    const struct hvd__slate_parcel *parcel =
-        &hvd__slate_parcels(slate, from)[to];
-    struct way way = {.place = parcel->place,
-                      .bytes = parcel->bytes,
-                      .chunk = parcel->place ? HVD__CHUNK_BYTES
-                                             : hvd__shared_chunk_bytes(c),
+    const struct hvd__slate_place *block = &hvd__slate_places(slate, from)[to];
+    struct way way = {.place = block->place,
+                      .bytes = block->bytes,
+                      .chunk = block->place ? HVD__CHUNK_BYTES
+                                            : hvd__shared_chunk_bytes(c),
                       .sent = &hvd__slate_pairs(slate, from)[to].sent,
                       .taken = &hvd__slate_pairs(slate, to)[from].taken};
 
@@ -113,12 +112,12 @@ static bool take(struct hvd__collective *c, int from, bool *moved)
 static void begin(struct hvd__collective *c)
 {
     struct hvd__slate *slate = c->team->slate;
-    struct hvd__slate_parcel *parcels = hvd__slate_parcels(slate, slate->rank);
-    const struct hvd__parcel *out = &c->to[slate->rank];
-    const struct hvd__parcel *in = &c->from[slate->rank];
+    struct hvd__slate_place *blocks = hvd__slate_places(slate, slate->rank);
+    const struct hvd__block *out = &c->to[slate->rank];
+    const struct hvd__block *in = &c->from[slate->rank];
 
     for (int rank = 0; rank < slate->size; rank++)
-        parcels[rank] = (struct hvd__slate_parcel){
+        blocks[rank] = (struct hvd__slate_place){
             .place = hvd__heap_place(slate->heap, c->to[rank].data,
                                      c->to[rank].bytes),
             .bytes = c->to[rank].bytes,
@@ -158,7 +157,7 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
 
 const struct hvd__algorithm hvd__exchange_shared = {
     .name = "shared",
-    .description = "a parcel to each, in shared memory; any size",
+    .description = "a block to each, in shared memory; any size",
     .applies = applies,
     .total = total,
     .start = hvd__shared_start,

@@ -12,15 +12,15 @@
  * our parts. Changed by one thread at a time: while sets are made or ended. */
 static struct hvd__slate *retired;
 
-static size_t parcels_offset(void)
+static size_t places_offset(void)
 {
     return sizeof(struct hvd__part);
 }
 
 static size_t pairs_offset(const struct hvd__slate *slate)
 {
-    return parcels_offset() +
-           (size_t)slate->size * sizeof(struct hvd__slate_parcel);
+    return places_offset() +
+           (size_t)slate->size * sizeof(struct hvd__slate_place);
 }
 
 static size_t buffers_offset(const struct hvd__slate *slate)
@@ -144,10 +144,10 @@ int hvd__slate_ready(struct hvd__slate *slate)
     return slate->failed ? -1 : 1;
 }
 
-struct hvd__slate_parcel *hvd__slate_parcels(const struct hvd__slate *slate,
-                                             int rank)
+struct hvd__slate_place *hvd__slate_places(const struct hvd__slate *slate,
+                                           int rank)
 {
-    return (void *)((unsigned char *)slate->parts[rank] + parcels_offset());
+    return (void *)((unsigned char *)slate->parts[rank] + places_offset());
 }
 
 struct hvd__slate_pair *hvd__slate_pairs(const struct hvd__slate *slate,

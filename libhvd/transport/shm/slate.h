@@ -76,11 +76,11 @@ struct hvd__part {
 
     struct hvd__cell cells[HVD__CELLS];
     _Alignas(64) unsigned char payload[HVD__PAYLOAD_BYTES];
-    /* Then: a parcel and a pair for each rank, and the blocks. */
+    /* Then: a place and a pair for each rank, and the buffers. */
 };
 
 /* What a rank has for another: where it lies, or that it comes in blocks. */
-struct hvd__slate_parcel {
+struct hvd__slate_place {
     uint64_t place;
     uint64_t bytes;
 };
@@ -125,8 +125,8 @@ int hvd__slate_ready(struct hvd__slate *slate);
 
 /* In a rank's part: what it has for all others, [size]; the counts, [size];
  * its blocks, of bounce_bytes. */
-struct hvd__slate_parcel *hvd__slate_parcels(const struct hvd__slate *slate,
-                                             int rank);
+struct hvd__slate_place *hvd__slate_places(const struct hvd__slate *slate,
+                                           int rank);
 struct hvd__slate_pair *hvd__slate_pairs(const struct hvd__slate *slate,
                                          int rank);
 unsigned char *hvd__slate_buffers(const struct hvd__slate *slate, int rank);
