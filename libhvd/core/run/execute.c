@@ -383,7 +383,7 @@ static struct hvd__batch *next_waiting(const struct hvd__set *set,
 
     if (!batch)
         return NULL;
-    /* In shared memory turns follow each other, in one order. */
+    /* In shared memory rounds follow each other, in one order. */
     for (int i = 0; set->slate && i < HVD__LANES; i++)
         if (executor->lanes[i].batch)
             return NULL;

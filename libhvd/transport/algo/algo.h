@@ -44,7 +44,7 @@ void hvd__workspace_fini(struct hvd__workspace *workspace);
 
 /* A collective in shared memory, which is one segment (shared_*.c). */
 struct hvd__shared {
-    uint32_t turn;  /* its number, on all ranks */
+    uint32_t round; /* its number, on all ranks */
     bool began;     /* our part says so */
     bool direct;    /* nothing is copied on its way */
     int64_t copied; /* how far we are, in blocks: as in our part */

@@ -98,7 +98,7 @@ static int64_t total(const struct hvd__collective *c)
 
 static int start(struct hvd__collective *c, struct hvd__segment *segment)
 {
-    c->shared = (struct hvd__shared){.turn = ++c->team->hosts->slate->turn};
+    c->shared = (struct hvd__shared){.round = ++c->team->hosts->slate->round};
     segment->count = c->total;
     return HVD_OK;
 }
@@ -451,8 +451,8 @@ static int step_network(struct hvd__collective *c, bool *moved)
             if (c->narrows)
                 take_in(c, k);
             finish(c, k);
-            hvd__turn_set(&c->team->hosts->slate->own->combined, s->turn,
-                          ++s->combined);
+            hvd__round_set(&c->team->hosts->slate->own->combined, s->round,
+                           ++s->combined);
             continue;
         }
         reduce(c, k);
@@ -466,7 +466,7 @@ static int step_network(struct hvd__collective *c, bool *moved)
 
 static int64_t least(const struct hvd__collective *c, size_t count)
 {
-    return hvd__slate_least(c->team->hosts->slate, c->shared.turn, count);
+    return hvd__slate_least(c->team->hosts->slate, c->shared.round, count);
 }
 #define LEAST(c, count) least((c), offsetof(struct hvd__part, count))
 
@@ -480,7 +480,7 @@ static int step_local(struct hvd__collective *c, int64_t n, bool *moved)
     if (s->copied < n && s->copied - HVD__BUFFERS < s->fetched &&
         s->copied - HVD__BUFFERS < LEAST(c, fetched)) {
         copy(c, s->copied);
-        hvd__turn_set(&own->copied, s->turn, ++s->copied);
+        hvd__round_set(&own->copied, s->round, ++s->copied);
         *moved = true;
     }
     if (s->summed < s->copied && s->summed < LEAST(c, copied) &&
@@ -493,7 +493,7 @@ static int step_local(struct hvd__collective *c, int64_t n, bool *moved)
     HVD_TRY(step_network(c, moved));
     if (s->fetched < s->combined && s->fetched < LEAST(c, combined)) {
         fetch(c, s->fetched);
-        hvd__turn_set(&own->fetched, s->turn, ++s->fetched);
+        hvd__round_set(&own->fetched, s->round, ++s->fetched);
         *moved = true;
     }
     return HVD_OK;
@@ -507,7 +507,7 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
     bool moved = true;
 
     (void)before;
-    if (!c->shared.began && !hvd__slate_may_begin(slate, c->shared.turn))
+    if (!c->shared.began && !hvd__slate_may_begin(slate, c->shared.round))
         return 0;
     c->shared.began = true;
     while (moved) {
@@ -518,7 +518,7 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
     }
     if (c->shared.fetched < n)
         return 0;
-    hvd__slate_finish(slate, c->shared.turn);
+    hvd__slate_finish(slate, c->shared.round);
     return 1;
 }
 

@@ -8,14 +8,14 @@ bool hvd__shared_applies(const struct hvd__collective *c)
 
 int hvd__shared_start(struct hvd__collective *c, struct hvd__segment *segment)
 {
-    c->shared = (struct hvd__shared){.turn = ++c->team->slate->turn};
+    c->shared = (struct hvd__shared){.round = ++c->team->slate->round};
     segment->count = c->total;
     return HVD_OK;
 }
 
 bool hvd__shared_may_begin(const struct hvd__collective *c)
 {
-    return hvd__slate_may_begin(c->team->slate, c->shared.turn);
+    return hvd__slate_may_begin(c->team->slate, c->shared.round);
 }
 
 void hvd__shared_begin(struct hvd__collective *c, const void *input,
@@ -25,7 +25,7 @@ void hvd__shared_begin(struct hvd__collective *c, const void *input,
 
     slate->own->input = hvd__heap_place(slate->heap, input, bytes);
     slate->own->output = hvd__heap_place(slate->heap, output, bytes);
-    atomic_store_explicit(&slate->own->turn, c->shared.turn,
+    atomic_store_explicit(&slate->own->round, c->shared.round,
                           memory_order_release);
     c->shared.began = true;
 }
@@ -35,8 +35,8 @@ bool hvd__shared_all_began(const struct hvd__collective *c)
     const struct hvd__slate *slate = c->team->slate;
 
     for (int rank = 0; rank < slate->size; rank++)
-        if (atomic_load_explicit(&slate->parts[rank]->turn,
-                                 memory_order_acquire) != c->shared.turn)
+        if (atomic_load_explicit(&slate->parts[rank]->round,
+                                 memory_order_acquire) != c->shared.round)
             return false;
     return true;
 }
@@ -60,12 +60,12 @@ void *hvd__shared_output(const struct hvd__collective *c, int rank,
 
 void hvd__shared_finish(struct hvd__collective *c)
 {
-    hvd__slate_finish(c->team->slate, c->shared.turn);
+    hvd__slate_finish(c->team->slate, c->shared.round);
 }
 
 int64_t hvd__shared_least(const struct hvd__collective *c, size_t count)
 {
-    return hvd__slate_least(c->team->slate, c->shared.turn, count);
+    return hvd__slate_least(c->team->slate, c->shared.round, count);
 }
 
 size_t hvd__shared_chunk_bytes(const struct hvd__collective *c)

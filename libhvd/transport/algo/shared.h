@@ -2,8 +2,8 @@
 /*
  * shared.h - what the collectives in shared memory have in common.
  *
- * A slate has one turn at a time: one collective that all its ranks work on.
- * Its ranks begin the same turns in the same order (core/run/execute.c sees to
+ * A slate has one round at a time: one collective that all its ranks work on.
+ * Its ranks begin the same rounds in the same order (core/run/execute.c sees to
  * that), and none begins one before all have finished the one before, so that
  * everything in the slate is then free. Beginning, a rank says where its data
  * lies; when all have, all know the same and choose alike: direct, if what
@@ -27,7 +27,7 @@ bool hvd__shared_applies(const struct hvd__collective *c);
 /* The algorithms' start: one segment with everything. */
 int hvd__shared_start(struct hvd__collective *c, struct hvd__segment *segment);
 
-/* All ranks are done with the turn before: our part may be written to. */
+/* All ranks are done with the round before: our part may be written to. */
 bool hvd__shared_may_begin(const struct hvd__collective *c);
 /* What is in our part is there to be seen, and that our data lies at these
  * addresses, of bytes each, if others can reach it. */
@@ -42,7 +42,7 @@ void *hvd__shared_input(const struct hvd__collective *c, int rank,
 void *hvd__shared_output(const struct hvd__collective *c, int rank,
                          size_t bytes);
 
-/* This rank is done with the turn, and will not look at others' parts. */
+/* This rank is done with the round, and will not look at others' parts. */
 void hvd__shared_finish(struct hvd__collective *c);
 
 /* The least that the other ranks have in one of their counts. */

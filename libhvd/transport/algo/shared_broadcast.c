@@ -51,7 +51,7 @@ static int step_root(struct hvd__collective *c)
         if (s->copied != c->root)
             push(c, (int)s->copied);
         if (++s->copied == c->team->size)
-            hvd__turn_set(&c->team->slate->own->copied, s->turn, 1);
+            hvd__round_set(&c->team->slate->own->copied, s->round, 1);
         return 0;
     }
     return HVD__SHARED_LEAST(c, fetched) >= 1;
@@ -74,8 +74,8 @@ static int step_receiver(struct hvd__collective *c)
     }
     if (s->fetched < mine)
         return 0;
-    hvd__turn_set(&slate->own->fetched, s->turn, 1);
-    return hvd__turn_get(&slate->parts[c->root]->copied, s->turn) >= 1;
+    hvd__round_set(&slate->own->fetched, s->round, 1);
+    return hvd__round_get(&slate->parts[c->root]->copied, s->round) >= 1;
 }
 
 /* ---------------------------------------------------------------- in chunks */
@@ -87,7 +87,7 @@ static int step_chunks(struct hvd__collective *c)
     bool root = c->team->rank == c->root;
     size_t most = hvd__shared_chunk_bytes(c) * (size_t)c->team->size;
     int64_t n = (int64_t)(((size_t)c->count + most - 1) / most);
-    hvd__turn_count *mine = root ? &slate->own->copied : &slate->own->fetched;
+    hvd__round_count *mine = root ? &slate->own->copied : &slate->own->fetched;
     int64_t *done = root ? &s->copied : &s->fetched;
 
     while (*done < n) {
@@ -102,10 +102,10 @@ static int step_chunks(struct hvd__collective *c)
         if (root && *done - HVD__BUFFERS >= HVD__SHARED_LEAST(c, fetched))
             return 0;
         if (!root &&
-            *done >= hvd__turn_get(&slate->parts[c->root]->copied, s->turn))
+            *done >= hvd__round_get(&slate->parts[c->root]->copied, s->round))
             return 0;
         memcpy(root ? buffer : data, root ? data : buffer, bytes);
-        hvd__turn_set(mine, s->turn, ++*done);
+        hvd__round_set(mine, s->round, ++*done);
     }
     return 1;
 }

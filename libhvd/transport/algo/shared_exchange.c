@@ -31,7 +31,7 @@ struct way {
     size_t bytes;
     size_t chunk; /* bytes that go at once */
     int64_t n;    /* chunks */
-    hvd__turn_count *sent, *taken;
+    hvd__round_count *sent, *taken;
 };
 
 static struct way way_of(const struct hvd__collective *c, int from, int to)
@@ -70,16 +70,16 @@ static size_t chunk_bytes(const struct way *way, int64_t k)
 static bool send(struct hvd__collective *c, int to, bool *moved)
 {
     struct way way = way_of(c, c->team->rank, to);
-    int64_t taken = hvd__turn_get(way.taken, c->shared.turn), sent;
+    int64_t taken = hvd__round_get(way.taken, c->shared.round), sent;
 
     if (way.place)
         return taken >= way.n;
-    sent = hvd__turn_get(way.sent, c->shared.turn);
+    sent = hvd__round_get(way.sent, c->shared.round);
     for (; sent < way.n && sent - HVD__BUFFERS < taken; sent++) {
         memcpy(buffer(c, c->team->rank, to, sent),
                c->to[to].data + (size_t)sent * way.chunk,
                chunk_bytes(&way, sent));
-        hvd__turn_set(way.sent, c->shared.turn, sent + 1);
+        hvd__round_set(way.sent, c->shared.round, sent + 1);
         *moved = true;
     }
     return sent == way.n;
@@ -89,9 +89,9 @@ static bool send(struct hvd__collective *c, int to, bool *moved)
 static bool take(struct hvd__collective *c, int from, bool *moved)
 {
     struct way way = way_of(c, from, c->team->rank);
-    int64_t taken = hvd__turn_get(way.taken, c->shared.turn);
+    int64_t taken = hvd__round_get(way.taken, c->shared.round);
     int64_t sent =
-        way.place ? taken + 1 : hvd__turn_get(way.sent, c->shared.turn);
+        way.place ? taken + 1 : hvd__round_get(way.sent, c->shared.round);
     const struct hvd__slate *slate = c->team->slate;
     const unsigned char *direct =
         hvd__heap_at(slate->heap, slate->world[from], way.place, way.bytes);
@@ -103,7 +103,7 @@ static bool take(struct hvd__collective *c, int from, bool *moved)
                way.place ? direct + offset
                          : buffer(c, from, c->team->rank, taken),
                chunk_bytes(&way, taken));
-        hvd__turn_set(way.taken, c->shared.turn, taken + 1);
+        hvd__round_set(way.taken, c->shared.round, taken + 1);
         *moved = true;
     }
     return taken == way.n;

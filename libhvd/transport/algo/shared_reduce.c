@@ -108,7 +108,7 @@ static int step_direct(struct hvd__collective *c)
     }
     if (s->copied < share)
         return 0;
-    hvd__turn_set(&c->team->slate->own->combined, s->turn, 1);
+    hvd__round_set(&c->team->slate->own->combined, s->round, 1);
     return HVD__SHARED_LEAST(c, combined) >= 1;
 }
 
@@ -222,19 +222,19 @@ static bool move_chunk(struct hvd__collective *c, int64_t n, int64_t ahead)
 
     if (s->fetched < s->combined && s->fetched < combined) {
         fetch(c, s->fetched);
-        hvd__turn_set(&own->fetched, s->turn, ++s->fetched);
+        hvd__round_set(&own->fetched, s->round, ++s->fetched);
         return true;
     }
     if (s->combined < s->copied && s->combined < HVD__SHARED_LEAST(c, copied) &&
         s->combined - HVD__BUFFERS < HVD__SHARED_LEAST(c, fetched)) {
         combine(c, s->combined);
-        hvd__turn_set(&own->combined, s->turn, ++s->combined);
+        hvd__round_set(&own->combined, s->round, ++s->combined);
         return true;
     }
     if (s->copied < n && s->copied < s->combined + ahead &&
         s->copied - HVD__BUFFERS < combined) {
         copy(c, s->copied);
-        hvd__turn_set(&own->copied, s->turn, ++s->copied);
+        hvd__round_set(&own->copied, s->round, ++s->copied);
         return true;
     }
     return false;

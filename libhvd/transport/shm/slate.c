@@ -161,23 +161,23 @@ unsigned char *hvd__slate_buffers(const struct hvd__slate *slate, int rank)
     return (unsigned char *)slate->parts[rank] + buffers_offset(slate);
 }
 
-bool hvd__slate_may_begin(const struct hvd__slate *slate, uint32_t turn)
+bool hvd__slate_may_begin(const struct hvd__slate *slate, uint32_t round)
 {
     for (int rank = 0; rank < slate->size; rank++) {
         uint64_t finished = atomic_load_explicit(&slate->parts[rank]->finished,
                                                  memory_order_acquire);
-        if ((uint32_t)finished + 1 != turn)
+        if ((uint32_t)finished + 1 != round)
             return false;
     }
     return true;
 }
 
-void hvd__slate_finish(struct hvd__slate *slate, uint32_t turn)
+void hvd__slate_finish(struct hvd__slate *slate, uint32_t round)
 {
-    atomic_store_explicit(&slate->own->finished, turn, memory_order_release);
+    atomic_store_explicit(&slate->own->finished, round, memory_order_release);
 }
 
-int64_t hvd__slate_least(const struct hvd__slate *slate, uint32_t turn,
+int64_t hvd__slate_least(const struct hvd__slate *slate, uint32_t round,
                          size_t count)
 {
     int64_t least = INT64_MAX;
@@ -188,8 +188,8 @@ int64_t hvd__slate_least(const struct hvd__slate *slate, uint32_t turn,
 
         if (rank == slate->rank)
             continue;
-        there = hvd__turn_get(
-            (const hvd__turn_count *)(const void *)(part + count), turn);
+        there = hvd__round_get(
+            (const hvd__round_count *)(const void *)(part + count), round);
         if (there < least)
             least = there;
     }

@@ -6,7 +6,7 @@
  *
  *     cells     what it has submitted, in its order, with the data of small
  *               tensors beside them (core/agree/express.c)
- *     turns     how far it is with the collective that all are working on,
+ *     rounds     how far it is with the collective that all are working on,
  *               and blocks of its data on their way (transport/algo/shared_*)
  *
  * Counters that grow by themselves, one cache line for each purpose, tell the
@@ -53,11 +53,11 @@ struct hvd__cell {
 _Static_assert(sizeof(struct hvd__cell) == 64, "a cell is one cache line");
 
 /*
- * How far a rank is with a turn: its number in the upper half, a count in the
- * lower. Of a rank that is in an earlier turn nothing is counted yet, of one
+ * How far a rank is with a round: its number in the upper half, a count in the
+ * lower. Of a rank that is in an earlier round nothing is counted yet, of one
  * that is in a later one everything.
  */
-typedef _Atomic uint64_t hvd__turn_count;
+typedef _Atomic uint64_t hvd__round_count;
 
 struct hvd__part {
     /* Of the cells. Marks, as in them: what it has accepted, the last cell
@@ -66,13 +66,13 @@ struct hvd__part {
     _Alignas(64) _Atomic uint64_t consumed;
     _Alignas(64) _Atomic uint64_t reduced;
 
-    /* Of the turns. */
-    _Alignas(64) _Atomic uint64_t turn;  /* published last: input and output */
-    uint64_t input, output;              /* places */
-    _Alignas(64) hvd__turn_count copied; /* blocks that it has written */
-    hvd__turn_count combined;            /* ... that it has the result of */
-    hvd__turn_count fetched;             /* ... whose result it has taken */
-    _Atomic uint64_t finished;           /* the last turn that is over for it */
+    /* Of the rounds. */
+    _Alignas(64) _Atomic uint64_t round;  /* published last: input and output */
+    uint64_t input, output;               /* places */
+    _Alignas(64) hvd__round_count copied; /* blocks that it has written */
+    hvd__round_count combined;            /* ... that it has the result of */
+    hvd__round_count fetched;             /* ... whose result it has taken */
+    _Atomic uint64_t finished; /* the last round that is over for it */
 
     struct hvd__cell cells[HVD__CELLS];
     _Alignas(64) unsigned char payload[HVD__PAYLOAD_BYTES];
@@ -88,8 +88,8 @@ struct hvd__slate_place {
 /* Blocks that have gone from this rank to another, that this rank has taken
  * of the other. */
 struct hvd__slate_pair {
-    hvd__turn_count sent;
-    hvd__turn_count taken;
+    hvd__round_count sent;
+    hvd__round_count taken;
 };
 
 struct hvd__slate {
@@ -102,8 +102,8 @@ struct hvd__slate {
     struct hvd__part **parts; /* owned, [size]; NULL: not seen yet */
     struct hvd__part *own;    /* owned; NULL: there was no room */
     int nseen;
-    bool failed;   /* a rank has none: nobody uses it */
-    uint32_t turn; /* the last that has begun; the same on all ranks */
+    bool failed;    /* a rank has none: nobody uses it */
+    uint32_t round; /* the last that has begun; the same on all ranks */
     struct hvd__slate *next;
 };
 
@@ -131,25 +131,26 @@ struct hvd__slate_pair *hvd__slate_pairs(const struct hvd__slate *slate,
                                          int rank);
 unsigned char *hvd__slate_buffers(const struct hvd__slate *slate, int rank);
 
-/* A turn: all ranks are done with the one before, so that our part may be
+/* A round: all ranks are done with the one before, so that our part may be
  * written to; we are done with it; the least that the other ranks have in one
  * of their counts, given its offset in a part. */
-bool hvd__slate_may_begin(const struct hvd__slate *slate, uint32_t turn);
-void hvd__slate_finish(struct hvd__slate *slate, uint32_t turn);
-int64_t hvd__slate_least(const struct hvd__slate *slate, uint32_t turn,
+bool hvd__slate_may_begin(const struct hvd__slate *slate, uint32_t round);
+void hvd__slate_finish(struct hvd__slate *slate, uint32_t round);
+int64_t hvd__slate_least(const struct hvd__slate *slate, uint32_t round,
                          size_t count);
 
-static inline void hvd__turn_set(hvd__turn_count *count, uint32_t turn,
-                                 int64_t value)
+static inline void hvd__round_set(hvd__round_count *count, uint32_t round,
+                                  int64_t value)
 {
-    atomic_store_explicit(count, (uint64_t)turn << 32 | (uint32_t)value,
+    atomic_store_explicit(count, (uint64_t)round << 32 | (uint32_t)value,
                           memory_order_release);
 }
 
-static inline int64_t hvd__turn_get(const hvd__turn_count *count, uint32_t turn)
+static inline int64_t hvd__round_get(const hvd__round_count *count,
+                                     uint32_t round)
 {
     uint64_t value = atomic_load_explicit(count, memory_order_acquire);
-    int32_t ahead = (int32_t)((uint32_t)(value >> 32) - turn);
+    int32_t ahead = (int32_t)((uint32_t)(value >> 32) - round);
 
     return ahead > 0 ? INT64_MAX : ahead < 0 ? 0 : (int64_t)(uint32_t)value;
 }
