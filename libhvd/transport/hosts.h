@@ -6,13 +6,13 @@
 #ifndef HVD_TRANSPORT_HOSTS_H
 #define HVD_TRANSPORT_HOSTS_H
 
-#include "transport/shm/slate.h"
+#include "transport/shm/shm.h"
 
 struct hvd__hosts {
-    struct hvd__slate *slate; /* borrowed: of the members on our host */
-    int n;                    /* hosts, at least two */
-    int own;                  /* ours, by the order of first members */
-    int widest;               /* members of the host that has most */
+    struct hvd__shm *shm; /* borrowed: of the members on our host */
+    int n;                /* hosts, at least two */
+    int own;              /* ours, by the order of first members */
+    int widest;           /* members of the host that has most */
     int narrowest;
     int *first;   /* owned, [n + 1]: where a host's members begin in ... */
     int *members; /* owned, [team size]: numbers in the team, host by host,

@@ -9,14 +9,14 @@
 #include "transport/transport.h"
 
 struct hvd__hosts;
-struct hvd__slate;
+struct hvd__shm;
 
 struct hvd__team {
     struct hvd__transport *transport; /* borrowed */
     const int *world;                 /* borrowed, [size]: who they are */
     int rank;                         /* this process's number among them */
     int size;
-    struct hvd__slate *slate;       /* borrowed; NULL: not all on one host */
+    struct hvd__shm *shm;           /* borrowed; NULL: not all on one host */
     const struct hvd__hosts *hosts; /* borrowed; NULL: on one host, or where
                                        memory is not shared */
 };

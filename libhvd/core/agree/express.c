@@ -14,7 +14,7 @@ enum { GOOD_EPOCH = 64, PATIENCE_MAX = 1 << 16 };
 
 /* ------------------------------------------------------------ life of a set */
 
-int hvd__express_init(struct hvd__express *x, struct hvd__slate *slate,
+int hvd__express_init(struct hvd__express *x, struct hvd__shm *shm,
                       struct hvd__mirror *mirror, int rank, int size)
 {
     size_t n = (size_t)size;
@@ -23,11 +23,11 @@ int hvd__express_init(struct hvd__express *x, struct hvd__slate *slate,
     x->waiting_tail = &x->waiting;
     x->unfinished_tail = &x->unfinished;
     x->over_tail = &x->over;
-    if (!slate && !mirror)
+    if (!shm && !mirror)
         return HVD_OK;
     x->mirror = mirror;
-    x->parts = mirror ? mirror->parts : slate->parts;
-    x->own = mirror ? mirror->parts[rank] : slate->own;
+    x->parts = mirror ? mirror->parts : shm->parts;
+    x->own = mirror ? mirror->parts[rank] : shm->own;
     x->tickets = calloc(HVD__CELLS, sizeof *x->tickets);
     x->sources = calloc(n, sizeof *x->sources);
     x->targets = calloc(n, sizeof *x->targets);
@@ -170,7 +170,7 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
                     bool *moved)
 {
     struct hvd__express *x = &set->express;
-    int ready = x->mirror ? 1 : hvd__slate_ready(set->slate);
+    int ready = x->mirror ? 1 : hvd__shm_ready(set->shm);
     bool refused = false;
 
     if (ready == 0)
@@ -178,7 +178,7 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
     if (ready < 0)
         return end_epoch(set, HVD__EXPRESS_OFF, moved);
     if (!x->mirror)
-        set->team.slate = set->slate;
+        set->team.shm = set->shm;
     if (!world->settings.express)
         return end_epoch(set, HVD__EXPRESS_CLOSED, moved);
     for (int rank = 0; rank < set->team.size; rank++) {

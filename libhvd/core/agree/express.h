@@ -5,7 +5,7 @@
  * each to each (mirror.h).
  *
  * Each rank writes what it submits, in its order, into cells that all the
- * others see (transport/shm/slate.h). Cell i of all ranks is there, and all
+ * others see (transport/shm/shm.h). Cell i of all ranks is there, and all
  * are equal: that request is agreed on, and every rank knows it at the same
  * place of its order. The first cells that differ end
  * the express on every rank at that very place, for all look at the same
@@ -30,7 +30,7 @@
 
 #include "core/agree/mirror.h"
 #include "core/request/request.h"
-#include "transport/shm/slate.h"
+#include "transport/shm/shm.h"
 
 struct hvd__set;
 struct hvd__world;
@@ -65,7 +65,7 @@ struct hvd__express {
     struct hvd__part **parts;    /* borrowed, [size]: of all ranks */
     struct hvd__part *own;       /* borrowed: ours */
     struct hvd__mirror *mirror;  /* owned; whose parts they are; NULL: they are
-                                    in shared memory, the slate's */
+                                    in shared memory, the shared segment's */
     struct hvd__ticket *tickets; /* owned, [HVD__CELLS] */
     uint64_t payload_next;       /* bytes of the ring ever given out */
     uint64_t payload_free;       /* ... of which up to here are free again */
@@ -90,9 +90,9 @@ struct hvd__express {
     int64_t closed_at;    /* nannounced then */
 };
 
-/* For a set whose slate was made, or whose mirror, which is taken, also on
- * failure; both NULL: there is no express. HVD_ERR_MEMORY. */
-int hvd__express_init(struct hvd__express *express, struct hvd__slate *slate,
+/* For a set whose shared segment was made, or whose mirror, which is taken,
+ * also on failure; both NULL: there is no express. HVD_ERR_MEMORY. */
+int hvd__express_init(struct hvd__express *express, struct hvd__shm *shm,
                       struct hvd__mirror *mirror, int rank, int size);
 /* What has been submitted and is not decided is forgotten: nothing moves any
  * more. */

@@ -47,7 +47,7 @@ static size_t most_beside(const struct hvd__world *world,
     /* Every rank reads what all have. In heaps each could do a share. */
     most = 2 * most / n;
     if (entry->signature.kind == HVD_ALLREDUCE &&
-        hvd__heap_place(set->slate->heap, entry->output, entry->bytes))
+        hvd__heap_place(set->shm->heap, entry->output, entry->bytes))
         most /= 8;
     return most;
 }
@@ -164,9 +164,9 @@ static bool post_entry(const struct hvd__world *world, struct hvd__set *set,
         hvd__cuts_expect(&x->mirror->cuts, &entry->signature);
     } else if (bytes < 0) {
         cell->input =
-            hvd__heap_place(set->slate->heap, entry->input, entry->bytes);
+            hvd__heap_place(set->shm->heap, entry->input, entry->bytes);
         cell->output =
-            hvd__heap_place(set->slate->heap, entry->output, entry->bytes);
+            hvd__heap_place(set->shm->heap, entry->output, entry->bytes);
     }
     publish(x, cell, entry);
     return true;

@@ -51,7 +51,7 @@ static bool reach(struct hvd__set *set, const struct hvd__entry *entry,
                   uint64_t number)
 {
     struct hvd__express *x = &set->express;
-    const struct hvd__slate *slate = set->slate;
+    const struct hvd__shm *shm = set->shm;
 
     if (x->mirror)
         return false;
@@ -61,10 +61,10 @@ static bool reach(struct hvd__set *set, const struct hvd__entry *entry,
 
         if (cell->flags & HVD__CELL_DATA)
             return false;
-        input = output = hvd__heap_at(slate->heap, slate->world[rank],
-                                      cell->input, entry->bytes);
+        input = output = hvd__heap_at(shm->heap, shm->world[rank], cell->input,
+                                      entry->bytes);
         if (cell->output != cell->input)
-            output = hvd__heap_at(slate->heap, slate->world[rank], cell->output,
+            output = hvd__heap_at(shm->heap, shm->world[rank], cell->output,
                                   entry->bytes);
         if (!input || !output)
             return false;

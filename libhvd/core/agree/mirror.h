@@ -2,7 +2,7 @@
 /*
  * mirror.h - cells of ranks that share no memory.
  *
- * Each rank sends what it writes into its own part (transport/shm/slate.h) to
+ * Each rank sends what it writes into its own part (transport/shm/shm.h) to
  * all others: cells with the data beside them, and what it has accepted and
  * read. The others keep a copy of that part, so whoever looks at the parts
  * need not know how they came. One message to each rank holds all that a step
@@ -17,7 +17,7 @@
 
 #include "core/agree/cut.h"
 #include "core/agree/wire.h"
-#include "transport/shm/slate.h"
+#include "transport/shm/shm.h"
 
 /* Among more ranks messages from each to each would be too many. */
 enum { HVD__MIRROR_RANKS = 8 };

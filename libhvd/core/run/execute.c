@@ -129,7 +129,7 @@ static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
     lane->team = set->team;
     if (!absent)
         return;
-    lane->team.slate = NULL; /* they are for all members */
+    lane->team.shm = NULL; /* they are for all members */
     lane->team.hosts = NULL;
     for (int rank = 0; rank < set->team.size; rank++) {
         if (absent[rank])
@@ -326,7 +326,7 @@ static int start(struct hvd__world *world, struct hvd__set *set,
     do {
         e->started_ns = now;
         e->batched = n;
-        e->shared = set->team.slate != NULL && !batch->absent;
+        e->shared = set->team.shm != NULL && !batch->absent;
         bytes += (int64_t)e->bytes;
         nown += hvd__entry_is_own(e);
     } while ((e = e->next));
@@ -384,7 +384,7 @@ static struct hvd__batch *next_waiting(const struct hvd__set *set,
     if (!batch)
         return NULL;
     /* In shared memory rounds follow each other, in one order. */
-    for (int i = 0; set->slate && i < HVD__LANES; i++)
+    for (int i = 0; set->shm && i < HVD__LANES; i++)
         if (executor->lanes[i].batch)
             return NULL;
     for (int i = 0; i < HVD__LANES; i++)

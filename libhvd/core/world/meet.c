@@ -76,7 +76,7 @@ static void greet(const struct hvd__world *world, int status,
     snprintf(mine->version, sizeof mine->version, "%s", HVD_VERSION_STRING);
     name_host(mine->host, sizeof mine->host);
     mine->shares = world->everybody && world->everybody->hosts &&
-                   world->everybody->slate && world->everybody->slate->own;
+                   world->everybody->shm && world->everybody->shm->own;
     if (status < 0)
         snprintf(mine->message, sizeof mine->message, "%s", hvd_last_error());
 }
@@ -162,8 +162,8 @@ static int watch(struct hvd__world *world, const struct greeting *all)
                            &options, &subject);
 }
 
-/* All ranks have a slate to share with those of their host: what goes between
- * hosts is reduced there first. */
+/* All ranks have a shared segment to share with those of their host: what goes
+ * between hosts is reduced there first. */
 static void span(const struct hvd__world *world, const struct greeting *all)
 {
     struct hvd__set *set = world->everybody;
@@ -173,9 +173,9 @@ static void span(const struct hvd__world *world, const struct greeting *all)
     for (int rank = 0; rank < world->transport->size; rank++)
         if (!all[rank].shares)
             return;
-    if (hvd__slate_ready(set->slate) <= 0)
+    if (hvd__shm_ready(set->shm) <= 0)
         return;
-    set->hosts->slate = set->slate;
+    set->hosts->shm = set->shm;
     set->team.hosts = set->hosts;
 }
 

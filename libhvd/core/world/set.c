@@ -61,9 +61,8 @@ static int find_locals(struct hvd__set *set, const struct hvd__heap *heap,
 
 /* Ranks of one host share memory. Those of the world do so on each host. The
  * express needs all to share it, or sends messages. */
-static int make_slate(struct hvd__set *set,
-                      const struct hvd__settings *settings,
-                      struct hvd__heap *heap)
+static int make_shm(struct hvd__set *set, const struct hvd__settings *settings,
+                    struct hvd__heap *heap)
 {
     int n = 0, rank = 0;
     bool all, some;
@@ -79,10 +78,10 @@ static int make_slate(struct hvd__set *set,
         most = NETWORK_BOUNCE_BYTES;
     }
     if (all || some) {
-        set->slate = hvd__slate_new(heap, set->locals, n, rank, set->tag_slot,
-                                    set->id, bounce_bytes(set, block, most));
-        if (!set->slate)
-            return hvd__fail_memory(sizeof *set->slate);
+        set->shm = hvd__shm_new(heap, set->locals, n, rank, set->tag_slot,
+                                set->id, bounce_bytes(set, block, most));
+        if (!set->shm)
+            return hvd__fail_memory(sizeof *set->shm);
     }
     /* Those who see each other's cells agree by them, or few send them. */
     if (!all && set->team.size > 1 && set->team.size <= HVD__MIRROR_RANKS) {
@@ -90,7 +89,7 @@ static int make_slate(struct hvd__set *set,
         if (!mirror)
             return hvd__fail_memory(sizeof *mirror);
     }
-    return hvd__express_init(&set->express, all ? set->slate : NULL, mirror,
+    return hvd__express_init(&set->express, all ? set->shm : NULL, mirror,
                              set->team.rank, set->team.size);
 }
 
@@ -106,7 +105,7 @@ int hvd__set_prepare(struct hvd__set *set, const struct hvd__settings *settings,
         return hvd__fail_memory(n * sizeof *set->scratch);
     HVD_TRY(
         hvd__executor_init(&set->executor, set->team.size, fusion_threshold));
-    HVD_TRY(make_slate(set, settings, heap));
+    HVD_TRY(make_shm(set, settings, heap));
     if (set->team.rank != 0)
         return HVD_OK;
     set->coordinator =
@@ -124,12 +123,12 @@ void hvd__set_retire(struct hvd__set *set)
     set->coordinator = NULL;
     hvd__executor_fini(&set->executor);
     hvd__express_fini(&set->express);
-    set->team.slate = NULL;
+    set->team.shm = NULL;
     set->team.hosts = NULL;
     hvd__hosts_free(set->hosts);
     set->hosts = NULL;
-    hvd__slate_retire(set->slate);
-    set->slate = NULL;
+    hvd__shm_retire(set->shm);
+    set->shm = NULL;
     hvd__writer_fini(&set->out);
     hvd__tune_fini(&set->tune);
     free(set->scratch);

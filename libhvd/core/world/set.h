@@ -40,8 +40,8 @@ struct hvd__set {
     struct hvd__set *next; /* live sets of which we are a member */
     struct hvd__coordinator *coordinator; /* owned; the first member's */
     struct hvd__executor executor;
-    struct hvd__slate *slate; /* owned; of the members on this host; NULL: they
-                                 share no memory */
+    struct hvd__shm *shm;     /* owned; of the members on this host; NULL: they
+                                     share no memory */
     struct hvd__hosts *hosts; /* owned; the world's, if it has several */
     struct hvd__express express;
     struct hvd__metrics *metrics; /* borrowed: the world's */

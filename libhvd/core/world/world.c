@@ -28,7 +28,7 @@
 #include "core/run/complete.h"
 #include "core/world/ending.h"
 #include "core/world/launch.h"
-#include "transport/shm/slate.h"
+#include "transport/shm/shm.h"
 
 /* How long a process that exits without hvd_shutdown waits for the others. */
 #define EXIT_LIMIT_NS INT64_C(2000000000)
@@ -220,7 +220,7 @@ static int make_world_set(struct hvd__world *world)
     if (!set)
         return hvd__fail_memory(sizeof *set);
     status = hvd__set_prepare(set, &world->settings, world->heap);
-    if (status == HVD_OK && set->slate && set->slate->size < t->size) {
+    if (status == HVD_OK && set->shm && set->shm->size < t->size) {
         set->hosts = hvd__hosts_new(t->size, t->rank, same_host, world);
         if (!set->hosts)
             status = hvd__fail_memory(sizeof *set->hosts);
@@ -259,7 +259,7 @@ static void destroy(struct hvd__world *world)
     for (int i = 0; i < world->nsets; i++)
         hvd__set_free(world->sets[i]);
     free(world->sets);
-    hvd__slate_forget();
+    hvd__shm_forget();
     hvd__heap_close(world->heap);
     hvd__progress_fini(&world->progress);
     hvd__scribe_fini(&world->scribe);

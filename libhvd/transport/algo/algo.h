@@ -13,7 +13,7 @@
 
 #include "kernels/kernels.h"
 #include "transport/pattern.h"
-#include "transport/shm/slate.h"
+#include "transport/shm/shm.h"
 #include "transport/team.h"
 
 /* Segments of one collective that are under way at the same time. */

@@ -9,13 +9,12 @@
  * that carry several. So all ranks use the network at once. Chunks, a range
  * of every slice each, follow each other through these steps:
  *
- *     copy     what others carry, from the input into our buffer of the slate
- *     sum      the ranges that we carry, of all ranks of the host
- *     SCATTER  a part of that range to the slice's carrier on each host, whose
- *              part it is to reduce; then
- *     GATHER   the reduced part to all of them
- *     finish   the result into the output, and into our buffer
- *     fetch    the results of other carriers, from their buffers
+ *     copy     what others carry, from the input into our buffer of the shared
+ * segment sum      the ranges that we carry, of all ranks of the host SCATTER
+ * a part of that range to the slice's carrier on each host, whose part it is to
+ * reduce; then GATHER   the reduced part to all of them finish   the result
+ * into the output, and into our buffer fetch    the results of other carriers,
+ * from their buffers
  *
  * While one chunk is on the network the next is summed and the one before is
  * fetched. Cost over h hosts, m bytes a tensor, n ranks a host: each host
@@ -47,7 +46,7 @@ static size_t element_of(const struct hvd__collective *c)
 
 static size_t chunk_bytes(const struct hvd__hosts *hosts)
 {
-    return hosts->slate->bounce_bytes / HVD__BUFFERS / (size_t)hosts->widest /
+    return hosts->shm->bounce_bytes / HVD__BUFFERS / (size_t)hosts->widest /
            64 * 64;
 }
 
@@ -98,7 +97,7 @@ static int64_t total(const struct hvd__collective *c)
 
 static int start(struct hvd__collective *c, struct hvd__segment *segment)
 {
-    c->shared = (struct hvd__shared){.round = ++c->team->hosts->slate->round};
+    c->shared = (struct hvd__shared){.round = ++c->team->hosts->shm->round};
     segment->count = c->total;
     return HVD_OK;
 }
@@ -108,12 +107,12 @@ static int start(struct hvd__collective *c, struct hvd__segment *segment)
 
 static int local_rank(const struct hvd__collective *c)
 {
-    return c->team->hosts->slate->rank;
+    return c->team->hosts->shm->rank;
 }
 
 static int local_size(const struct hvd__collective *c)
 {
-    return c->team->hosts->slate->size;
+    return c->team->hosts->shm->size;
 }
 
 static int64_t chunk_count(const struct hvd__collective *c)
@@ -148,7 +147,7 @@ static unsigned char *buffer(const struct hvd__collective *c, int owner,
     const struct hvd__hosts *h = c->team->hosts;
     size_t bytes = chunk_bytes(h);
 
-    return hvd__slate_buffers(h->slate, owner) +
+    return hvd__shm_buffers(h->shm, owner) +
            ((size_t)(k % HVD__BUFFERS) * (size_t)h->widest + (size_t)slice) *
                bytes;
 }
@@ -451,7 +450,7 @@ static int step_network(struct hvd__collective *c, bool *moved)
             if (c->narrows)
                 take_in(c, k);
             finish(c, k);
-            hvd__round_set(&c->team->hosts->slate->own->combined, s->round,
+            hvd__round_set(&c->team->hosts->shm->own->combined, s->round,
                            ++s->combined);
             continue;
         }
@@ -466,7 +465,7 @@ static int step_network(struct hvd__collective *c, bool *moved)
 
 static int64_t least(const struct hvd__collective *c, size_t count)
 {
-    return hvd__slate_least(c->team->hosts->slate, c->shared.round, count);
+    return hvd__shm_least(c->team->hosts->shm, c->shared.round, count);
 }
 #define LEAST(c, count) least((c), offsetof(struct hvd__part, count))
 
@@ -475,7 +474,7 @@ static int64_t least(const struct hvd__collective *c, size_t count)
 static int step_local(struct hvd__collective *c, int64_t n, bool *moved)
 {
     struct hvd__shared *s = &c->shared;
-    struct hvd__part *own = c->team->hosts->slate->own;
+    struct hvd__part *own = c->team->hosts->shm->own;
 
     if (s->copied < n && s->copied - HVD__BUFFERS < s->fetched &&
         s->copied - HVD__BUFFERS < LEAST(c, fetched)) {
@@ -502,12 +501,12 @@ static int step_local(struct hvd__collective *c, int64_t n, bool *moved)
 static int step(struct hvd__collective *c, struct hvd__segment *segment,
                 const struct hvd__segment *before)
 {
-    struct hvd__slate *slate = c->team->hosts->slate;
+    struct hvd__shm *shm = c->team->hosts->shm;
     int64_t n = nchunks(c);
     bool moved = true;
 
     (void)before;
-    if (!c->shared.began && !hvd__slate_may_begin(slate, c->shared.round))
+    if (!c->shared.began && !hvd__shm_may_begin(shm, c->shared.round))
         return 0;
     c->shared.began = true;
     while (moved) {
@@ -518,7 +517,7 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
     }
     if (c->shared.fetched < n)
         return 0;
-    hvd__slate_finish(slate, c->shared.round);
+    hvd__shm_finish(shm, c->shared.round);
     return 1;
 }
 

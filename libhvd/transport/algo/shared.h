@@ -2,13 +2,14 @@
 /*
  * shared.h - what the collectives in shared memory have in common.
  *
- * A slate has one round at a time: one collective that all its ranks work on.
- * Its ranks begin the same rounds in the same order (core/run/execute.c sees to
- * that), and none begins one before all have finished the one before, so that
- * everything in the slate is then free. Beginning, a rank says where its data
- * lies; when all have, all know the same and choose alike: direct, if what
- * others must see lies in heaps, or in chunks that are copied through the
- * slate. Those are small enough to stay in the cache on their way.
+ * A shared segment has one round at a time: one collective that all its ranks
+ * work on. Its ranks begin the same rounds in the same order
+ * (core/run/execute.c sees to that), and none begins one before all have
+ * finished the one before, so that everything in the shared segment is then
+ * free. Beginning, a rank says where its data lies; when all have, all know the
+ * same and choose alike: direct, if what others must see lies in heaps, or in
+ * chunks that are copied through the shared segment. Those are small enough to
+ * stay in the cache on their way.
  */
 #ifndef HVD_TRANSPORT_ALGO_SHARED_H
 #define HVD_TRANSPORT_ALGO_SHARED_H
@@ -21,7 +22,7 @@ enum { HVD__CHUNK_BYTES = 4 << 20 };
 /* Tensors of more bytes are reduced on each host first. */
 enum { HVD__HOSTS_BYTES = 64 << 10 };
 
-/* Whether the team has a slate to share. */
+/* Whether the team has a shared segment to share. */
 bool hvd__shared_applies(const struct hvd__collective *c);
 
 /* The algorithms' start: one segment with everything. */

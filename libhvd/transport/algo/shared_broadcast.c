@@ -51,7 +51,7 @@ static int step_root(struct hvd__collective *c)
         if (s->copied != c->root)
             push(c, (int)s->copied);
         if (++s->copied == c->team->size)
-            hvd__round_set(&c->team->slate->own->copied, s->round, 1);
+            hvd__round_set(&c->team->shm->own->copied, s->round, 1);
         return 0;
     }
     return HVD__SHARED_LEAST(c, fetched) >= 1;
@@ -60,7 +60,7 @@ static int step_root(struct hvd__collective *c)
 static int step_receiver(struct hvd__collective *c)
 {
     struct hvd__shared *s = &c->shared;
-    const struct hvd__slate *slate = c->team->slate;
+    const struct hvd__shm *shm = c->team->shm;
     int64_t mine = own_bytes(c, c->team->rank), bytes = mine - s->fetched;
 
     if (bytes > HVD__CHUNK_BYTES)
@@ -74,8 +74,8 @@ static int step_receiver(struct hvd__collective *c)
     }
     if (s->fetched < mine)
         return 0;
-    hvd__round_set(&slate->own->fetched, s->round, 1);
-    return hvd__round_get(&slate->parts[c->root]->copied, s->round) >= 1;
+    hvd__round_set(&shm->own->fetched, s->round, 1);
+    return hvd__round_get(&shm->parts[c->root]->copied, s->round) >= 1;
 }
 
 /* ---------------------------------------------------------------- in chunks */
@@ -83,17 +83,17 @@ static int step_receiver(struct hvd__collective *c)
 static int step_chunks(struct hvd__collective *c)
 {
     struct hvd__shared *s = &c->shared;
-    const struct hvd__slate *slate = c->team->slate;
+    const struct hvd__shm *shm = c->team->shm;
     bool root = c->team->rank == c->root;
     size_t most = hvd__shared_chunk_bytes(c) * (size_t)c->team->size;
     int64_t n = (int64_t)(((size_t)c->count + most - 1) / most);
-    hvd__round_count *mine = root ? &slate->own->copied : &slate->own->fetched;
+    hvd__round_count *mine = root ? &shm->own->copied : &shm->own->fetched;
     int64_t *done = root ? &s->copied : &s->fetched;
 
     while (*done < n) {
         size_t offset = (size_t)*done * most;
         size_t bytes = (size_t)c->count - offset;
-        unsigned char *buffer = hvd__slate_buffers(slate, c->root) +
+        unsigned char *buffer = hvd__shm_buffers(shm, c->root) +
                                 (size_t)(*done % HVD__BUFFERS) * most;
         unsigned char *data = (unsigned char *)c->output + offset;
 
@@ -102,7 +102,7 @@ static int step_chunks(struct hvd__collective *c)
         if (root && *done - HVD__BUFFERS >= HVD__SHARED_LEAST(c, fetched))
             return 0;
         if (!root &&
-            *done >= hvd__round_get(&slate->parts[c->root]->copied, s->round))
+            *done >= hvd__round_get(&shm->parts[c->root]->copied, s->round))
             return 0;
         memcpy(root ? buffer : data, root ? data : buffer, bytes);
         hvd__round_set(mine, s->round, ++*done);

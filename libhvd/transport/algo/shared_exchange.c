@@ -36,14 +36,14 @@ struct way {
 
 static struct way way_of(const struct hvd__collective *c, int from, int to)
 {
-    const struct hvd__slate *slate = c->team->slate;
-    const struct hvd__slate_place *block = &hvd__slate_places(slate, from)[to];
+    const struct hvd__shm *shm = c->team->shm;
+    const struct hvd__shm_place *block = &hvd__shm_places(shm, from)[to];
     struct way way = {.place = block->place,
                       .bytes = block->bytes,
                       .chunk = block->place ? HVD__CHUNK_BYTES
                                             : hvd__shared_chunk_bytes(c),
-                      .sent = &hvd__slate_pairs(slate, from)[to].sent,
-                      .taken = &hvd__slate_pairs(slate, to)[from].taken};
+                      .sent = &hvd__shm_pairs(shm, from)[to].sent,
+                      .taken = &hvd__shm_pairs(shm, to)[from].taken};
 
     way.n = (int64_t)((way.bytes + way.chunk - 1) / way.chunk);
     return way;
@@ -55,7 +55,7 @@ static unsigned char *buffer(const struct hvd__collective *c, int from, int to,
 {
     size_t chunk = hvd__shared_chunk_bytes(c);
 
-    return hvd__slate_buffers(c->team->slate, from) +
+    return hvd__shm_buffers(c->team->shm, from) +
            ((size_t)to * HVD__BUFFERS + (size_t)(k % HVD__BUFFERS)) * chunk;
 }
 
@@ -92,9 +92,9 @@ static bool take(struct hvd__collective *c, int from, bool *moved)
     int64_t taken = hvd__round_get(way.taken, c->shared.round);
     int64_t sent =
         way.place ? taken + 1 : hvd__round_get(way.sent, c->shared.round);
-    const struct hvd__slate *slate = c->team->slate;
+    const struct hvd__shm *shm = c->team->shm;
     const unsigned char *direct =
-        hvd__heap_at(slate->heap, slate->world[from], way.place, way.bytes);
+        hvd__heap_at(shm->heap, shm->world[from], way.place, way.bytes);
 
     for (; taken < way.n && taken < sent; taken++) {
         size_t offset = (size_t)taken * way.chunk;
@@ -111,15 +111,15 @@ static bool take(struct hvd__collective *c, int from, bool *moved)
 
 static void begin(struct hvd__collective *c)
 {
-    struct hvd__slate *slate = c->team->slate;
-    struct hvd__slate_place *blocks = hvd__slate_places(slate, slate->rank);
-    const struct hvd__block *out = &c->to[slate->rank];
-    const struct hvd__block *in = &c->from[slate->rank];
+    struct hvd__shm *shm = c->team->shm;
+    struct hvd__shm_place *blocks = hvd__shm_places(shm, shm->rank);
+    const struct hvd__block *out = &c->to[shm->rank];
+    const struct hvd__block *in = &c->from[shm->rank];
 
-    for (int rank = 0; rank < slate->size; rank++)
-        blocks[rank] = (struct hvd__slate_place){
-            .place = hvd__heap_place(slate->heap, c->to[rank].data,
-                                     c->to[rank].bytes),
+    for (int rank = 0; rank < shm->size; rank++)
+        blocks[rank] = (struct hvd__shm_place){
+            .place =
+                hvd__heap_place(shm->heap, c->to[rank].data, c->to[rank].bytes),
             .bytes = c->to[rank].bytes,
         };
     hvd__shared_begin(c, NULL, NULL, 0);

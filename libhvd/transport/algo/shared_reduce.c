@@ -108,7 +108,7 @@ static int step_direct(struct hvd__collective *c)
     }
     if (s->copied < share)
         return 0;
-    hvd__round_set(&c->team->slate->own->combined, s->round, 1);
+    hvd__round_set(&c->team->shm->own->combined, s->round, 1);
     return HVD__SHARED_LEAST(c, combined) >= 1;
 }
 
@@ -156,7 +156,7 @@ static unsigned char *buffer(const struct hvd__collective *c, int owner,
     size_t chunk = hvd__shared_chunk_bytes(c);
     size_t buffers = (size_t)c->team->size * chunk;
 
-    return hvd__slate_buffers(c->team->slate, owner) +
+    return hvd__shm_buffers(c->team->shm, owner) +
            (size_t)(k % HVD__BUFFERS) * buffers + (size_t)rank * chunk;
 }
 
@@ -217,7 +217,7 @@ enum { AHEAD = 2 };
 static bool move_chunk(struct hvd__collective *c, int64_t n, int64_t ahead)
 {
     struct hvd__shared *s = &c->shared;
-    struct hvd__part *own = c->team->slate->own;
+    struct hvd__part *own = c->team->shm->own;
     int64_t combined = HVD__SHARED_LEAST(c, combined);
 
     if (s->fetched < s->combined && s->fetched < combined) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slate.h - where the ranks of a process set that share a host write what the
+ * shm.h - where the ranks of a process set that share a host write what the
  * others of the set need to see. Each has a part of its own, in its heap,
  * which it alone writes and all read:
  *
@@ -13,8 +13,8 @@
  * others; nothing here is ever locked. What a counter counts was written
  * before it (release) and is read after it (acquire).
  */
-#ifndef HVD_TRANSPORT_SHM_SLATE_H
-#define HVD_TRANSPORT_SHM_SLATE_H
+#ifndef HVD_TRANSPORT_SHM_SHM_H
+#define HVD_TRANSPORT_SHM_SHM_H
 
 #include <stdatomic.h>
 
@@ -80,19 +80,19 @@ struct hvd__part {
 };
 
 /* What a rank has for another: where it lies, or that it comes in blocks. */
-struct hvd__slate_place {
+struct hvd__shm_place {
     uint64_t place;
     uint64_t bytes;
 };
 
 /* Blocks that have gone from this rank to another, that this rank has taken
  * of the other. */
-struct hvd__slate_pair {
+struct hvd__shm_pair {
     hvd__round_count sent;
     hvd__round_count taken;
 };
 
-struct hvd__slate {
+struct hvd__shm {
     struct hvd__heap *heap; /* borrowed */
     int *world;             /* owned, [size] */
     int rank, size;
@@ -104,40 +104,38 @@ struct hvd__slate {
     int nseen;
     bool failed;    /* a rank has none: nobody uses it */
     uint32_t round; /* the last that has begun; the same on all ranks */
-    struct hvd__slate *next;
+    struct hvd__shm *next;
 };
 
 /* Our part, published under number, for the ranks world[0..size-1], copied, of
  * which we are rank. bounce: bytes for blocks. NULL: out of memory. Without
  * room in the heap it is made all the same, and never ready. */
-struct hvd__slate *hvd__slate_new(struct hvd__heap *heap, const int *world,
-                                  int size, int rank, int number, int32_t id,
-                                  size_t bounce);
+struct hvd__shm *hvd__shm_new(struct hvd__heap *heap, const int *world,
+                              int size, int rank, int number, int32_t id,
+                              size_t bounce);
 /* We use it no more; our part is given back when nobody does. NULL is
  * accepted. */
-void hvd__slate_retire(struct hvd__slate *slate);
+void hvd__shm_retire(struct hvd__shm *shm);
 /* The heap is about to be closed: what is retired need not be given back. */
-void hvd__slate_forget(void);
+void hvd__shm_forget(void);
 
 /* 1: all parts are there; 0: not yet; -1: one will never be. The same in the
  * end on all ranks. */
-int hvd__slate_ready(struct hvd__slate *slate);
+int hvd__shm_ready(struct hvd__shm *shm);
 
 /* In a rank's part: what it has for all others, [size]; the counts, [size];
  * its blocks, of bounce_bytes. */
-struct hvd__slate_place *hvd__slate_places(const struct hvd__slate *slate,
-                                           int rank);
-struct hvd__slate_pair *hvd__slate_pairs(const struct hvd__slate *slate,
-                                         int rank);
-unsigned char *hvd__slate_buffers(const struct hvd__slate *slate, int rank);
+struct hvd__shm_place *hvd__shm_places(const struct hvd__shm *shm, int rank);
+struct hvd__shm_pair *hvd__shm_pairs(const struct hvd__shm *shm, int rank);
+unsigned char *hvd__shm_buffers(const struct hvd__shm *shm, int rank);
 
 /* A round: all ranks are done with the one before, so that our part may be
  * written to; we are done with it; the least that the other ranks have in one
  * of their counts, given its offset in a part. */
-bool hvd__slate_may_begin(const struct hvd__slate *slate, uint32_t round);
-void hvd__slate_finish(struct hvd__slate *slate, uint32_t round);
-int64_t hvd__slate_least(const struct hvd__slate *slate, uint32_t round,
-                         size_t count);
+bool hvd__shm_may_begin(const struct hvd__shm *shm, uint32_t round);
+void hvd__shm_finish(struct hvd__shm *shm, uint32_t round);
+int64_t hvd__shm_least(const struct hvd__shm *shm, uint32_t round,
+                       size_t count);
 
 static inline void hvd__round_set(hvd__round_count *count, uint32_t round,
                                   int64_t value)

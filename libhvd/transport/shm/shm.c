@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/shm/shm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Published in the place of a part that its rank no longer needs: within the
+ * header of the heap, where nothing lies. */
+#define GONE UINT64_C(1)
+
+/* Shared segments of this rank that are done with, while other ranks may still
+ * look at our parts. Changed by one thread at a time: while sets are made or
+ * ended. */
+static struct hvd__shm *retired;
+
+static size_t places_offset(void)
+{
+    return sizeof(struct hvd__part);
+}
+
+static size_t pairs_offset(const struct hvd__shm *shm)
+{
+    return places_offset() + (size_t)shm->size * sizeof(struct hvd__shm_place);
+}
+
+static size_t buffers_offset(const struct hvd__shm *shm)
+{
+    size_t end =
+        pairs_offset(shm) + (size_t)shm->size * sizeof(struct hvd__shm_pair);
+
+    return (end + 63) / 64 * 64;
+}
+
+static size_t part_bytes(const struct hvd__shm *shm)
+{
+    return buffers_offset(shm) + shm->bounce_bytes;
+}
+
+/* Whether no rank looks at its shared segment of this set any more. */
+static bool is_unused(const struct hvd__shm *shm)
+{
+    uint64_t place;
+
+    for (int i = 0; i < shm->size; i++)
+        if (hvd__heap_look_up(shm->heap, shm->world[i], shm->number, shm->id,
+                              &place) &&
+            place != GONE)
+            return false;
+    return true;
+}
+
+static void destroy(struct hvd__shm *shm)
+{
+    free(shm->parts);
+    free(shm->world);
+    free(shm);
+}
+
+/* Give back the parts that all others have done with as well. */
+static void sweep(const struct hvd__heap *heap)
+{
+    struct hvd__shm **link = &retired, *shm;
+
+    while ((shm = *link)) {
+        if (shm->heap != heap || !is_unused(shm)) {
+            link = &shm->next;
+            continue;
+        }
+        *link = shm->next;
+        if (shm->own)
+            hvd__heap_free(shm->own);
+        destroy(shm);
+    }
+}
+
+void hvd__shm_retire(struct hvd__shm *shm)
+{
+    if (!shm)
+        return;
+    hvd__heap_publish(shm->heap, shm->number, shm->id, GONE);
+    shm->next = retired;
+    retired = shm;
+}
+
+void hvd__shm_forget(void)
+{
+    struct hvd__shm *shm;
+
+    while ((shm = retired)) {
+        retired = shm->next;
+        if (shm->own)
+            hvd__heap_forget(shm->own);
+        destroy(shm);
+    }
+}
+
+struct hvd__shm *hvd__shm_new(struct hvd__heap *heap, const int *world,
+                              int size, int rank, int number, int32_t id,
+                              size_t bounce)
+{
+    struct hvd__shm *shm = calloc(1, sizeof *shm);
+    uint64_t place = 0;
+
+    if (!shm)
+        return NULL;
+    sweep(heap);
+    *shm = (struct hvd__shm){.heap = heap,
+                             .rank = rank,
+                             .size = size,
+                             .number = number,
+                             .id = id,
+                             .bounce_bytes = bounce};
+    shm->parts = calloc((size_t)size, sizeof *shm->parts);
+    shm->world = calloc((size_t)size, sizeof *shm->world);
+    if (!shm->parts || !shm->world) {
+        destroy(shm);
+        return NULL;
+    }
+    memcpy(shm->world, world, (size_t)size * sizeof *world);
+    shm->own = hvd__heap_alloc(part_bytes(shm));
+    if (shm->own)
+        place = hvd__heap_place(heap, shm->own, part_bytes(shm));
+    hvd__heap_publish(heap, number, id, place);
+    return shm;
+}
+
+int hvd__shm_ready(struct hvd__shm *shm)
+{
+    uint64_t place;
+
+    while (!shm->failed && shm->nseen < shm->size) {
+        int rank = shm->world[shm->nseen];
+
+        if (!hvd__heap_look_up(shm->heap, rank, shm->number, shm->id, &place))
+            return 0;
+        shm->parts[shm->nseen] =
+            hvd__heap_at(shm->heap, rank, place, part_bytes(shm));
+        if (shm->parts[shm->nseen])
+            shm->nseen++;
+        else
+            shm->failed = true;
+    }
+    return shm->failed ? -1 : 1;
+}
+
+struct hvd__shm_place *hvd__shm_places(const struct hvd__shm *shm, int rank)
+{
+    return (void *)((unsigned char *)shm->parts[rank] + places_offset());
+}
+
+struct hvd__shm_pair *hvd__shm_pairs(const struct hvd__shm *shm, int rank)
+{
+    return (void *)((unsigned char *)shm->parts[rank] + pairs_offset(shm));
+}
+
+unsigned char *hvd__shm_buffers(const struct hvd__shm *shm, int rank)
+{
+    return (unsigned char *)shm->parts[rank] + buffers_offset(shm);
+}
+
+bool hvd__shm_may_begin(const struct hvd__shm *shm, uint32_t round)
+{
+    for (int rank = 0; rank < shm->size; rank++) {
+        uint64_t finished = atomic_load_explicit(&shm->parts[rank]->finished,
+                                                 memory_order_acquire);
+        if ((uint32_t)finished + 1 != round)
+            return false;
+    }
+    return true;
+}
+
+void hvd__shm_finish(struct hvd__shm *shm, uint32_t round)
+{
+    atomic_store_explicit(&shm->own->finished, round, memory_order_release);
+}
+
+int64_t hvd__shm_least(const struct hvd__shm *shm, uint32_t round, size_t count)
+{
+    int64_t least = INT64_MAX;
+
+    for (int rank = 0; rank < shm->size; rank++) {
+        const unsigned char *part = (const unsigned char *)shm->parts[rank];
+        int64_t there;
+
+        if (rank == shm->rank)
+            continue;
+        there = hvd__round_get(
+            (const hvd__round_count *)(const void *)(part + count), round);
+        if (there < least)
+            least = there;
+    }
+    return least;
+}
