@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * segment.c - what the algorithms share: the workspace of a collective, the
+ * scratch and the transfers of its segments, shares, and reductions whose time
+ * is taken. It calls no algorithm; algo.c, which calls them all, is apart.
+ */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "transport/algo/algo.h"
+
+/* For each segment: room for what every peer sends of one slice, and a send
+ * and a receive a peer. */
+enum { SEGMENT_BYTES = 1 << 20, SEGMENT_BYTES_A_RANK = 64 << 10 };
+
+int hvd__workspace_init(struct hvd__workspace *workspace, int nranks)
+{
+    size_t bytes = SEGMENT_BYTES;
+    size_t ranks = (size_t)nranks;
+
+    if (bytes < ranks * SEGMENT_BYTES_A_RANK)
+        bytes = ranks * SEGMENT_BYTES_A_RANK;
+    workspace->segment_bytes = bytes;
+    workspace->per_segment = nranks < 32 ? 64 : 2 * nranks;
+    workspace->scratch = malloc(HVD__SEGMENTS * bytes);
+    workspace->transfers =
+        calloc(HVD__SEGMENTS * (size_t)workspace->per_segment,
+               sizeof *workspace->transfers);
+    workspace->sources = calloc(ranks, sizeof *workspace->sources);
+    workspace->targets = calloc(ranks, sizeof *workspace->targets);
+    workspace->blocks = calloc(2 * ranks, sizeof *workspace->blocks);
+    if (workspace->scratch && workspace->transfers && workspace->sources &&
+        workspace->targets && workspace->blocks)
+        return HVD_OK;
+    hvd__workspace_fini(workspace);
+    return hvd__fail_memory(HVD__SEGMENTS * bytes);
+}
+
+void hvd__workspace_fini(struct hvd__workspace *workspace)
+{
+    free(workspace->scratch);
+    free(workspace->transfers);
+    free(workspace->sources);
+    free(workspace->targets);
+    free(workspace->blocks);
+    *workspace = (struct hvd__workspace){0};
+}
+
+void hvd__timed_reduce(int64_t *ns, const struct hvd__reduction *reduction,
+                       void *const *outs, int nouts, const void *const *sources,
+                       int nsources, int64_t count)
+{
+    bool timed =
+        (size_t)count * hvd__dtype_bytes(reduction->dtype) >= HVD__TIMED_BYTES;
+    int64_t since = timed ? hvd__now_ns() : 0;
+
+    hvd__reduce_to(reduction, outs, nouts, sources, nsources, count);
+    if (timed)
+        *ns += hvd__now_ns() - since;
+}
+
+struct hvd__transfer *hvd__segment_transfers(struct hvd__collective *c,
+                                             const struct hvd__segment *s)
+{
+    return c->workspace->transfers +
+           (s - c->segments) * c->workspace->per_segment;
+}
+
+unsigned char *hvd__segment_scratch(struct hvd__collective *c,
+                                    const struct hvd__segment *s)
+{
+    return c->workspace->scratch +
+           (size_t)(s - c->segments) * c->workspace->segment_bytes;
+}
+
+struct hvd__slice hvd__share_of(const struct hvd__collective *c, int rank)
+{
+    if (c->shares)
+        return c->shares[rank];
+    return hvd__slice_of(c->count, rank, c->team->size);
+}
+
+int hvd__transfers_done(const struct hvd__team *team,
+                        struct hvd__transfer *transfers, int count)
+{
+    struct hvd__transport *transport = team->transport;
+    int all = 1;
+
+    for (int i = 0; i < count; i++) {
+        int done = transport->test(transport, &transfers[i]);
+        if (done < 0)
+            return done;
+        all &= done;
+    }
+    return all;
+}
