@@ -34,7 +34,7 @@ enum { LEAST_BLOCKS = 10, COLD_BLOCK = 32 };
 
 /* --------------------------------------------------------------- operations */
 
-static void copy(const struct run *r, char *out, const char *in)
+static void copy_once(const struct run *r, char *out, const char *in)
 {
     memcpy(out, in, call_bytes(r->call));
     /* Copies that nobody reads must not be dropped. */
@@ -50,7 +50,7 @@ int blocks_once(const struct run *r, enum contender who)
     int code;
 
     if (who == COPY) {
-        copy(r, out, in);
+        copy_once(r, out, in);
         return 0;
     }
     if (r->placement == IN_PLACE)
@@ -116,8 +116,8 @@ static int time_block(const struct run *r, enum contender who, int iters,
     return agree_well(!failed) ? 0 : -1;
 }
 
-static void conclude(const struct run *r, struct series *s, int iters,
-                     struct timing *timing)
+static void summarize_series(const struct run *r, struct series *s, int iters,
+                             struct timing *timing)
 {
     double mean = s->total / iters;
     struct stats_spread blocks;
@@ -201,7 +201,7 @@ int blocks_time(const struct run *r, int iters, struct measured *measured)
     }
     status = time_rounds(r, iters, nblocks, series);
     for (int i = 0; i < CONTENDERS && status == 0; i++)
-        conclude(r, &series[i], iters, timings[i]);
+        summarize_series(r, &series[i], iters, timings[i]);
     free(times);
     return status;
 }

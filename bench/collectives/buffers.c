@@ -41,7 +41,7 @@ int64_t buffers_need(const struct bench_options *options, int local_size)
                      sweep_bytes(options, local_size));
 }
 
-static char *take(const struct buffers *b)
+static char *allocate_slots(const struct buffers *b)
 {
     /* As aligned as hvd_malloc's. */
     size_t rounded = (b->bytes + LINE - 1) / LINE * LINE;
@@ -49,7 +49,7 @@ static char *take(const struct buffers *b)
     return b->plain ? aligned_alloc(LINE, rounded) : hvd_malloc(b->bytes);
 }
 
-static void give_back(const struct buffers *b, char *memory)
+static void free_slots(const struct buffers *b, char *memory)
 {
     if (b->plain)
         free(memory);
@@ -65,8 +65,8 @@ int buffers_init(struct buffers *b, const struct bench_options *o,
                           .bytes = slots_bytes(o),
                           .most = (size_t)o->max_bytes,
                           .sweep_bytes = sweep_bytes(o, local_size)};
-    b->in = take(b);
-    b->out = take(b);
+    b->in = allocate_slots(b);
+    b->out = allocate_slots(b);
     if (b->cold)
         b->sweep = malloc(b->sweep_bytes);
     if (!b->in || !b->out || (b->cold && !b->sweep))
@@ -79,8 +79,8 @@ int buffers_init(struct buffers *b, const struct bench_options *o,
 
 void buffers_fini(struct buffers *b)
 {
-    give_back(b, b->in);
-    give_back(b, b->out);
+    free_slots(b, b->in);
+    free_slots(b, b->out);
     free(b->sweep);
     *b = (struct buffers){0};
 }

@@ -19,7 +19,7 @@ void busy_unit(void)
     }
 }
 
-static void *work(void *argument)
+static void *compute_until_stopped(void *argument)
 {
     struct busy *busy = argument;
 
@@ -34,7 +34,8 @@ int busy_start(struct busy *busy, int n)
     if (!busy->threads)
         return -1;
     while (busy->n < n) {
-        if (pthread_create(&busy->threads[busy->n], NULL, work, busy) != 0) {
+        if (pthread_create(&busy->threads[busy->n], NULL, compute_until_stopped,
+                           busy) != 0) {
             busy_stop(busy);
             return -1;
         }

@@ -76,7 +76,7 @@ static int check_memory(struct program *p)
         p->session, memory < 0 || (!beyond && need >= 0 && all <= share), text);
 }
 
-static int prepare(struct program *p)
+static int prepare_run(struct program *p)
 {
     struct session *s = p->session;
     char text[512] = "";
@@ -200,7 +200,7 @@ static void print_head(struct program *p)
 /* ------------------------------------------------------------------ running */
 
 /* The next free result. */
-static struct result *grow(struct program *p)
+static struct result *next_result(struct program *p)
 {
     struct result *grown = p->results;
 
@@ -215,7 +215,7 @@ static struct result *grow(struct program *p)
 
 static int run_one(struct program *p, const struct call *call)
 {
-    struct result *result = grow(p);
+    struct result *result = next_result(p);
 
     if (session_settle(p->session, result != NULL, "out of memory"))
         return STATUS_ERROR;
@@ -329,7 +329,7 @@ static int write_json(struct program *p, const char *path, char *error,
                       size);
 }
 
-static int conclude(struct program *p)
+static int conclude_run(struct program *p)
 {
     const struct bench_options *o = p->options;
     struct session *s = p->session;
@@ -359,17 +359,17 @@ static int conclude(struct program *p)
 
 /* --------------------------------------------------------------------- main */
 
-static int run(struct session *session, void *options)
+static int run_collective(struct session *session, void *options)
 {
     struct program p = {.session = session, .options = options};
-    int status = prepare(&p);
+    int status = prepare_run(&p);
 
     if (!status && session->rank == 0)
         print_head(&p);
     if (!status)
         status = run_all(&p);
     if (!status)
-        status = conclude(&p);
+        status = conclude_run(&p);
     buffers_fini(&p.bench.buffers);
     devices_free(p.devices);
     free(p.results);
@@ -382,5 +382,5 @@ int collectives_main(int argc, char **argv)
 
     bench_options_init(&options);
     return session_main(argc, argv, "hvd-bench", &bench_options_parser,
-                        &options, run);
+                        &options, run_collective);
 }

@@ -51,7 +51,7 @@ static int value_of(int rank, int tensor, int64_t i)
     return (int)((i * 7 + tensor * 31 + rank * 13) % PERIOD) - PERIOD / 2;
 }
 
-static void fill(const struct gradients *g, float *const *tensors)
+static void fill_tensors(const struct gradients *g, float *const *tensors)
 {
     for (int t = 0; t < g->list.n; t++)
         for (int64_t i = 0; i < g->list.counts[t]; i++)
@@ -86,7 +86,7 @@ static int run_way(struct model_run *m, int number, double *seconds)
     double elapsed;
     int failed;
 
-    fill(g, way_tensors(g, way));
+    fill_tensors(g, way_tensors(g, way));
     if (way_begin(g, way))
         return STATUS_ERROR;
     MPI_Barrier(MPI_COMM_WORLD);
@@ -264,7 +264,7 @@ static int run_model(struct session *s, const struct gradients_options *options,
     return status;
 }
 
-static int run(struct session *s, void *given)
+static int run_gradients(struct session *s, void *given)
 {
     struct gradients_options options = *(struct gradients_options *)given;
     int all = options.model == ALL_MODELS;
@@ -323,7 +323,7 @@ static error_t set_model(struct gradients_options *o, const char *text)
     return command_choice(&o->line, "--model", text, model_names, &o->model);
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct gradients_options *o = state->input;
     struct command_line *line = &o->line;
@@ -345,7 +345,7 @@ int gradients_main(int argc, char **argv)
 {
     static const struct argp parser = {
         .options = flags,
-        .parser = parse,
+        .parser = parse_option,
         .doc = "Sum the gradients of a model over all ranks: by hvd, in "
                "hvd_malloc memory and in ordinary memory, and in turn with it "
                "by one MPI_Allreduce each, by packing them into buffers of "
@@ -355,5 +355,5 @@ int gradients_main(int argc, char **argv)
     struct gradients_options options = {.check = 1, .warm_ups = 1};
 
     return session_main(argc, argv, "hvd-bench gradients", &parser, &options,
-                        run);
+                        run_gradients);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int refuse(const char *what, const char *why)
+static int refuse_hosts(const char *what, const char *why)
 {
     fprintf(stderr, "hvd-bench: hosts: %s%s\n", what, why);
     return STATUS_ERROR;
@@ -23,14 +23,14 @@ int hosts_main(int argc, char **argv)
 
     (void)argc;
     if (getenv("OMPI_COMM_WORLD_SIZE"))
-        return refuse("start it without mpirun: it starts the ranks itself",
-                      "");
+        return refuse_hosts(
+            "start it without mpirun: it starts the ranks itself", "");
     path[length > 0 ? length : 0] = '\0';
     slash = strrchr(path, '/');
     if (!slash || (size_t)(slash - path) + sizeof script > sizeof path)
-        return refuse("where this program lies cannot be found", "");
+        return refuse_hosts("where this program lies cannot be found", "");
     memcpy(slash, script, sizeof script);
     execv(path, argv);
     strcat(strcpy(path, ": "), strerror(errno));
-    return refuse("the script hvd-bench-hosts beside this program", path);
+    return refuse_hosts("the script hvd-bench-hosts beside this program", path);
 }

@@ -57,7 +57,7 @@ static void measure_state(struct table *table, const struct session *s,
     }
 }
 
-static int run(struct session *s, void *options)
+static int run_idle(struct session *s, void *options)
 {
     static const struct table_column columns[] = {{"state", -18, 0},
                                                   {"seconds", 8, 2},
@@ -92,7 +92,7 @@ static const struct argp_option flags[] = {
     COMMAND_FLAGS,
 };
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct idle_options *o = state->input;
     error_t failed;
@@ -115,11 +115,12 @@ int idle_main(int argc, char **argv)
 {
     static const struct argp parser = {
         .options = flags,
-        .parser = parse,
+        .parser = parse_option,
         .doc = "Measure what an initialised program costs that does nothing: "
                "right after hvd_init, and after it has made allreduces.",
     };
     struct idle_options options = {.seconds = 2};
 
-    return session_main(argc, argv, "hvd-bench idle", &parser, &options, run);
+    return session_main(argc, argv, "hvd-bench idle", &parser, &options,
+                        run_idle);
 }

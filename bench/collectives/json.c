@@ -195,7 +195,8 @@ int json_print(FILE *out, const struct bench_options *options,
 
 enum { FLAGS = DISK__DIRECT | DISK__SYNC | DISK__SWEEP };
 
-static int complain(const char *path, const char *why, char *error, size_t size)
+static int report_path(const char *path, const char *why, char *error,
+                       size_t size)
 {
     snprintf(error, size, "--json %s: cannot be written: %s", path, why);
     return -1;
@@ -205,7 +206,7 @@ int json_check(const char *path, char *error, size_t size)
 {
     int status = disk__output_check(path, FLAGS);
 
-    return status < 0 ? complain(path, disk__text(status), error, size) : 0;
+    return status < 0 ? report_path(path, disk__text(status), error, size) : 0;
 }
 
 int json_write(const char *path, const struct bench_options *options,
@@ -219,11 +220,11 @@ int json_write(const char *path, const struct bench_options *options,
 
     json_decref(root);
     if (!text)
-        return complain(path, "out of memory", error, size);
+        return report_path(path, "out of memory", error, size);
     text[length] = '\n'; /* in the place of the NUL */
     /* What was printed so far comes first, if the path leads there, too. */
     fflush(stdout);
     status = disk__replace(path, text, length + 1, FLAGS);
     free(text);
-    return status < 0 ? complain(path, disk__text(status), error, size) : 0;
+    return status < 0 ? report_path(path, disk__text(status), error, size) : 0;
 }

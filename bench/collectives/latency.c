@@ -81,7 +81,7 @@ static int once_mpi_async(float *buffer, int count)
     return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
 }
 
-static int once(struct latency *l, enum way way, int count)
+static int run_once(struct latency *l, enum way way, int count)
 {
     int status = 0, code = MPI_SUCCESS;
 
@@ -125,7 +125,7 @@ static int run_block(struct latency *l, enum way way, int count, int n,
         if (l->busy)
             compute_a_while();
         start = MPI_Wtime();
-        failed = once(l, way, count);
+        failed = run_once(l, way, count);
         if (times)
             times[i] = MPI_Wtime() - start;
     }
@@ -248,7 +248,7 @@ static int run_states(struct latency *l)
     return status ? status : session_flush(l->session);
 }
 
-static int run(struct session *session, void *options)
+static int run_latency(struct session *session, void *options)
 {
     const struct latency_options *o = options;
     struct latency l = {.session = session, .options = o};
@@ -300,7 +300,7 @@ static error_t parse_end(struct latency_options *o)
     return 0;
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct latency_options *o = state->input;
     struct command_line *line = &o->line;
@@ -322,7 +322,7 @@ int latency_main(int argc, char **argv)
 {
     static const struct argp parser = {
         .options = flags,
-        .parser = parse,
+        .parser = parse_option,
         .doc = "Time small allreduces one by one: blocking, and from "
                "submission to the end of waiting; by hvd and by raw MPI in "
                "turn; with idle cores, and with a computing thread on each.",
@@ -331,5 +331,5 @@ int latency_main(int argc, char **argv)
         .min_bytes = 4, .max_bytes = 4096, .factor = 32, .iters = 2000};
 
     return session_main(argc, argv, "hvd-bench latency", &parser, &options,
-                        run);
+                        run_latency);
 }

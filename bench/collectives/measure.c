@@ -25,7 +25,7 @@ static int choose_iters(const struct bench_options *options, int64_t bytes)
     return bytes <= 1 << 20 ? 5 * LEAST_ITERS : LEAST_ITERS;
 }
 
-static int warm_up(const struct run *r, int iters)
+static int warm_up_call(const struct run *r, int iters)
 {
     int failed = 0;
 
@@ -38,8 +38,8 @@ static int warm_up(const struct run *r, int iters)
 }
 
 /* One operation on known data, in slot 0. */
-static int check(const struct run *r, const struct pattern *pattern,
-                 int64_t *nwrong)
+static int check_once(const struct run *r, const struct pattern *pattern,
+                      int64_t *nwrong)
 {
     const struct call *call = r->call;
     struct buffers *buffers = &r->bench->buffers;
@@ -60,7 +60,7 @@ static int check(const struct run *r, const struct pattern *pattern,
 
 /* Also where nothing is checked: memory that was never written is one page of
  * zeros, and faster to read than any other. */
-static void fill(const struct run *r, const struct pattern *pattern)
+static void fill_buffers(const struct run *r, const struct pattern *pattern)
 {
     const struct call *call = r->call;
     struct buffers *buffers = &r->bench->buffers;
@@ -84,14 +84,14 @@ static int measure_placement(struct run *r, int iters,
     int status = 0;
 
     pattern_init_call(&pattern, r->call);
-    fill(r, &pattern);
+    fill_buffers(r, &pattern);
     measured->nwrong = -1;
     if (options->check)
-        status = check(r, &pattern, &measured->nwrong);
+        status = check_once(r, &pattern, &measured->nwrong);
     memcpy(buffers->out, buffers->in, call_bytes(r->call));
     buffers_spread(buffers, call_bytes(r->call));
     if (status >= 0)
-        status = warm_up(r, options->warmup_iters);
+        status = warm_up_call(r, options->warmup_iters);
     if (status >= 0)
         status = blocks_time(r, iters, measured);
     return status;
@@ -132,7 +132,7 @@ static int warm_up_bytes(struct bench *bench, int64_t bytes, int iters)
               bench_op_find("sum"), 0, s->rank, s->nranks, bytes);
     reference_init(&run.reference, &call);
     buffers_divide(&bench->buffers, (size_t)bytes);
-    status = warm_up(&run, iters);
+    status = warm_up_call(&run, iters);
     reference_fini(&run.reference);
     return status;
 }

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 
 /* Without memory, n becomes -1 and stays so. */
-static void add(struct tensor_list *list, int64_t count)
+static void add_tensor(struct tensor_list *list, int64_t count)
 {
     if (list->n < 0)
         return;
@@ -45,14 +45,14 @@ static void add(struct tensor_list *list, int64_t count)
 /* Two vectors: scale and shift. */
 static void add_norm(struct tensor_list *list, int64_t width)
 {
-    add(list, width);
-    add(list, width);
+    add_tensor(list, width);
+    add_tensor(list, width);
 }
 
 static void add_dense(struct tensor_list *list, int64_t in, int64_t out)
 {
-    add(list, in * out);
-    add(list, out);
+    add_tensor(list, in * out);
+    add_tensor(list, out);
 }
 
 /* ------------------------------------------------------------ convolutions */
@@ -60,7 +60,7 @@ static void add_dense(struct tensor_list *list, int64_t in, int64_t out)
 static void add_conv_norm(struct tensor_list *list, int64_t in, int64_t out,
                           int64_t side)
 {
-    add(list, in * out * side * side);
+    add_tensor(list, in * out * side * side);
     add_norm(list, out);
 }
 
@@ -113,9 +113,9 @@ enum { WIDTH = 768, LAYERS = 12 };
 
 static void build_bert(struct tensor_list *list)
 {
-    add(list, INT64_C(30522) * WIDTH); /* words */
-    add(list, 512 * WIDTH);            /* positions */
-    add(list, 2 * WIDTH);              /* segments */
+    add_tensor(list, INT64_C(30522) * WIDTH); /* words */
+    add_tensor(list, 512 * WIDTH);            /* positions */
+    add_tensor(list, 2 * WIDTH);              /* segments */
     add_norm(list, WIDTH);
     for (int layer = 0; layer < LAYERS; layer++) {
         for (int i = 0; i < 4; i++) /* query, key, value, output */
@@ -130,8 +130,8 @@ static void build_bert(struct tensor_list *list)
 
 static void build_gpt2(struct tensor_list *list)
 {
-    add(list, INT64_C(50257) * WIDTH); /* tokens */
-    add(list, 1024 * WIDTH);           /* positions */
+    add_tensor(list, INT64_C(50257) * WIDTH); /* tokens */
+    add_tensor(list, 1024 * WIDTH);           /* positions */
     for (int layer = 0; layer < LAYERS; layer++) {
         add_norm(list, WIDTH);
         add_dense(list, WIDTH, 3 * WIDTH); /* query, key and value */
@@ -155,7 +155,7 @@ static void build_mnist(struct tensor_list *list)
 static void build_small(struct tensor_list *list)
 {
     for (int i = 0; i < 161; i++)
-        add(list, 64);
+        add_tensor(list, 64);
 }
 
 /* -------------------------------------------------------------------- lists */

@@ -210,7 +210,7 @@ static error_t parse_end(struct bench_options *o)
     return 0;
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct bench_options *o = state->input;
     error_t done;
@@ -243,7 +243,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 const struct argp bench_options_parser = {
     .options = flags,
-    .parser = parse,
+    .parser = parse_option,
     .args_doc = "allreduce|allgather|reducescatter|broadcast|alltoall|reduce|"
                 "gather|barrier\nlatency|idle|gradients|overlap|hosts ...",
     .doc = "Measure a collective of hvd over a range of sizes, and raw MPI "

@@ -64,13 +64,13 @@ struct overlap {
 
 /* --------------------------------------------------------------- operations */
 
-static float *tensor(const struct overlap *v, int i)
+static float *tensor_at(const struct overlap *v, int i)
 {
     return v->memory + (int64_t)i * v->count;
 }
 
 /* MPI looks after what is under way, if it is asked to. */
-static int look(struct overlap *v, int n)
+static int test_requests(struct overlap *v, int n)
 {
     int done;
 
@@ -83,24 +83,24 @@ static int submit_mpi(struct overlap *v, enum way way, int i)
 
     if (way == MPI_BLOCKING) {
         v->requests[i] = MPI_REQUEST_NULL;
-        return MPI_Allreduce(MPI_IN_PLACE, tensor(v, i), v->count, MPI_FLOAT,
+        return MPI_Allreduce(MPI_IN_PLACE, tensor_at(v, i), v->count, MPI_FLOAT,
                              MPI_SUM, MPI_COMM_WORLD);
     }
-    code = MPI_Iallreduce(MPI_IN_PLACE, tensor(v, i), v->count, MPI_FLOAT,
+    code = MPI_Iallreduce(MPI_IN_PLACE, tensor_at(v, i), v->count, MPI_FLOAT,
                           MPI_SUM, MPI_COMM_WORLD, &v->requests[i]);
     if (code == MPI_SUCCESS && way == MPI_TESTED)
-        code = look(v, i + 1);
+        code = test_requests(v, i + 1);
     return code;
 }
 
-static int submit(struct overlap *v, enum way way, int i)
+static int submit_tensor(struct overlap *v, enum way way, int i)
 {
     int code;
 
     if (way == HVD_ASYNC)
-        return hvd_allreduce_async(v->names[i], tensor(v, i), tensor(v, i),
-                                   v->count, HVD_FLOAT32, HVD_SUM,
-                                   &v->handles[i]) < 0
+        return hvd_allreduce_async(v->names[i], tensor_at(v, i),
+                                   tensor_at(v, i), v->count, HVD_FLOAT32,
+                                   HVD_SUM, &v->handles[i]) < 0
                    ? session_note_hvd(v->session)
                    : 0;
     code = submit_mpi(v, way, i);
@@ -130,7 +130,7 @@ static int run_once(struct overlap *v, enum way way, int64_t units)
         for (int64_t u = 0; u < units; u++)
             busy_unit();
         if (way != WAYS)
-            failed = submit(v, way, i);
+            failed = submit_tensor(v, way, i);
     }
     if (!failed && way != WAYS)
         failed = wait_all(v, way, n);
@@ -298,7 +298,7 @@ static struct overlap *overlap_new(struct session *session,
     return NULL;
 }
 
-static int run(struct session *session, void *options)
+static int run_overlap(struct session *session, void *options)
 {
     struct overlap *v = overlap_new(session, options);
     int status = session_settle(session, v != NULL,
@@ -338,7 +338,7 @@ static error_t parse_end(struct overlap_options *o)
     return 0;
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     static const char *const memories[] = {"hvd", "malloc", NULL};
     struct overlap_options *o = state->input;
@@ -364,7 +364,7 @@ int overlap_main(int argc, char **argv)
 {
     static const struct argp parser = {
         .options = flags,
-        .parser = parse,
+        .parser = parse_option,
         .doc = "Compute and submit tensors by turns, as a backward pass does, "
                "and measure how much of the communication the computing "
                "hides: by hvd, by MPI_Iallreduce without and with calls of "
@@ -375,5 +375,5 @@ int overlap_main(int argc, char **argv)
         .bytes = 16 << 20, .tensors = 16, .rounds = 11};
 
     return session_main(argc, argv, "hvd-bench overlap", &parser, &options,
-                        run);
+                        run_overlap);
 }

@@ -70,7 +70,7 @@ void pattern_init_call(struct pattern *p, const struct call *call)
 
 /* Mixes rank and element; bits of the result are independent enough that
  * neighbours in either differ. */
-static uint32_t hash(int rank, int64_t i)
+static uint32_t hash_element(int rank, int64_t i)
 {
     uint32_t h = (uint32_t)i * 0x9E3779B1u + (uint32_t)(i >> 32) +
                  (uint32_t)(rank + 1) * 0x85EBCA77u;
@@ -93,7 +93,7 @@ static int64_t multiplier(const struct pattern *p, int rank, uint32_t h)
 
 int64_t pattern_value(const struct pattern *p, int rank, int64_t i)
 {
-    uint32_t h = hash(rank, i);
+    uint32_t h = hash_element(rank, i);
 
     if (p->op != NULL && p->type->class != BENCH_BOOLEAN) {
         if (p->op->id == HVD_PRODUCT) {
@@ -107,7 +107,7 @@ int64_t pattern_value(const struct pattern *p, int rank, int64_t i)
     return p->low + (int64_t)(((uint64_t)h * p->span) >> 32);
 }
 
-static int64_t combine(hvd_op op, int64_t a, int64_t b)
+static int64_t combine_values(hvd_op op, int64_t a, int64_t b)
 {
     switch (op) {
     case HVD_PRODUCT: return a * b;
@@ -136,7 +136,7 @@ static double reduced(const struct pattern *p, int64_t i)
     int64_t value = pattern_value(p, 0, i);
 
     for (int rank = 1; rank < p->nranks; rank++) {
-        value = combine(p->op->id, value, pattern_value(p, rank, i));
+        value = combine_values(p->op->id, value, pattern_value(p, rank, i));
     }
     if (p->type->class == BENCH_BOOLEAN) {
         return value != 0 ? 1.0 : 0.0;
@@ -173,7 +173,7 @@ static int is_close(double got, double want, double relative)
     return fabs(got - want) <= relative * fabs(want);
 }
 
-static double load(hvd_dtype type, const void *buffer, int64_t i)
+static double load_element(hvd_dtype type, const void *buffer, int64_t i)
 {
     switch (type) {
     case HVD_UINT8:
@@ -191,7 +191,8 @@ static double load(hvd_dtype type, const void *buffer, int64_t i)
     }
 }
 
-static void store(hvd_dtype type, void *buffer, int64_t i, int64_t value)
+static void store_element(hvd_dtype type, void *buffer, int64_t i,
+                          int64_t value)
 {
     switch (type) {
     case HVD_UINT8:
@@ -219,7 +220,7 @@ void pattern_fill(const struct pattern *p, int rank, void *buffer,
     hvd_dtype type = p->type->id;
 
     for (int64_t i = 0; i < count; i++) {
-        store(type, buffer, i, pattern_value(p, rank, i));
+        store_element(type, buffer, i, pattern_value(p, rank, i));
     }
 }
 
@@ -231,7 +232,7 @@ int64_t pattern_check_result(const struct pattern *p, const void *buffer,
     int64_t nwrong = 0;
 
     for (int64_t i = 0; i < count; i++) {
-        double got = load(type, buffer, i);
+        double got = load_element(type, buffer, i);
 
         nwrong += !is_close(got, pattern_result(p, i), relative);
     }
@@ -245,7 +246,7 @@ int64_t pattern_check_input(const struct pattern *p, int rank,
     int64_t nwrong = 0;
 
     for (int64_t i = 0; i < count; i++) {
-        double got = load(type, buffer, i);
+        double got = load_element(type, buffer, i);
 
         nwrong += !is_close(got, (double)pattern_value(p, rank, i), 0.0);
     }

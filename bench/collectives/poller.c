@@ -51,7 +51,7 @@ static void collect_bits(struct poller *p)
 
 /* ----------------------------------------------------------------- reducing */
 
-static int reduce(struct poller *p, float *data, int64_t count)
+static int sum_in_place(struct poller *p, float *data, int64_t count)
 {
     return MPI_Allreduce(MPI_IN_PLACE, data, (int)count, MPI_FLOAT, MPI_SUM,
                          p->comm);
@@ -68,7 +68,7 @@ static int reduce_packed(struct poller *p, const int *batch, int n)
         memcpy(p->fusion + at, t->data, (size_t)t->count * sizeof(float));
         at += t->count;
     }
-    code = reduce(p, p->fusion, at);
+    code = sum_in_place(p, p->fusion, at);
     at = 0;
     for (int i = 0; i < n; i++) {
         const struct poller_tensor *t = &p->tensors[batch[i]];
@@ -82,7 +82,7 @@ static int reduce_packed(struct poller *p, const int *batch, int n)
 static void run_batch(struct poller *p, const int *batch, int n)
 {
     const struct poller_tensor *first = &p->tensors[batch[0]];
-    int code = n == 1 ? reduce(p, first->data, first->count)
+    int code = n == 1 ? sum_in_place(p, first->data, first->count)
                       : reduce_packed(p, batch, n);
 
     pthread_mutex_lock(&p->lock);

@@ -15,18 +15,18 @@
 
 enum { PIECE = 1 << 30 };
 
-static float load(hvd_dtype type, uint16_t bits)
+static float load_half(hvd_dtype type, uint16_t bits)
 {
     return type == HVD_FLOAT16 ? half_to_float(bits) : bfloat16_to_float(bits);
 }
 
-static uint16_t store(hvd_dtype type, float value)
+static uint16_t store_half(hvd_dtype type, float value)
 {
     return type == HVD_FLOAT16 ? half_from_float(value)
                                : bfloat16_from_float(value);
 }
 
-static float combine(hvd_op op, float a, float b)
+static float combine_values(hvd_op op, float a, float b)
 {
     switch (op) {
     case HVD_PRODUCT: return a * b;
@@ -43,7 +43,8 @@ static void reduce_half(hvd_dtype type, hvd_op op, const void *in, void *inout,
     uint16_t *b = inout;
 
     for (int i = 0; i < count; i++)
-        b[i] = store(type, combine(op, load(type, a[i]), load(type, b[i])));
+        b[i] = store_half(type, combine_values(op, load_half(type, a[i]),
+                                               load_half(type, b[i])));
 }
 
 /* MPI_Op has no context: a function for each combination. */
@@ -128,7 +129,7 @@ void reference_fini(struct reference *r)
             x[i] = (type)(x[i] / (type)n);                                     \
     } while (0)
 
-static void divide(const struct call *call, void *out)
+static void divide_output(const struct call *call, void *out)
 {
     int64_t count = call_out_count(call);
     int n = call->nranks;
@@ -147,7 +148,7 @@ static void divide(const struct call *call, void *out)
     case HVD_FLOAT16:
     case HVD_BFLOAT16:
         for (int64_t i = 0; i < count; i++)
-            half[i] = store(type, load(type, half[i]) / (float)n);
+            half[i] = store_half(type, load_half(type, half[i]) / (float)n);
         break;
     default: break;
     }
@@ -229,6 +230,6 @@ int reference_run(const struct reference *r, const struct call *call,
                                       : MPI_ERR_COUNT;
     }
     if (code == MPI_SUCCESS && r->average)
-        divide(call, out);
+        divide_output(call, out);
     return code;
 }

@@ -33,7 +33,7 @@ static int launch_rank(void)
 }
 
 /* Before the command line is parsed, which may reorder argv. */
-static void init(struct session *s, int argc, char **argv)
+static void init_session(struct session *s, int argc, char **argv)
 {
     *s = (struct session){
         .argc = argc, .start_time = time(NULL), .launch_rank = launch_rank()};
@@ -117,7 +117,7 @@ static uint64_t hash_of(int argc, char **argv)
     return hash;
 }
 
-static int start(struct session *s)
+static int start_libraries(struct session *s)
 {
     int status = hvd_init();
     int initialised;
@@ -142,13 +142,13 @@ int session_main(int argc, char **argv, const char *name,
     struct session s;
     int status;
 
-    init(&s, argc, argv);
+    init_session(&s, argc, argv);
     if (command_parse(parser, argc, argv, options) != OPTIONS_RUN) {
         status = settle_alone(&s, options, parser, name);
         free(s.argv);
         return status;
     }
-    status = start(&s);
+    status = start_libraries(&s);
     if (!status)
         status = run(&s, options);
     free(s.argv);

@@ -128,7 +128,7 @@ static int run_hvd(struct gradients *g, float *const *tensors)
     return status < 0 ? -1 : 0;
 }
 
-static int reduce(float *data, int64_t count)
+static int sum_in_place(float *data, int64_t count)
 {
     return MPI_Allreduce(MPI_IN_PLACE, data, (int)count, MPI_FLOAT, MPI_SUM,
                          MPI_COMM_WORLD);
@@ -139,7 +139,7 @@ static int run_each(const struct gradients *g, float *const *tensors)
     int code = MPI_SUCCESS;
 
     for (int i = 0; i < g->list.n && code == MPI_SUCCESS; i++)
-        code = reduce(tensors[i], g->list.counts[i]);
+        code = sum_in_place(tensors[i], g->list.counts[i]);
     return code;
 }
 
@@ -151,13 +151,13 @@ static int run_pack(const struct gradients *g, float *const *tensors, int first,
     int code;
 
     if (last - first == 1)
-        return reduce(tensors[first], g->list.counts[first]);
+        return sum_in_place(tensors[first], g->list.counts[first]);
     for (int i = first; i < last; i++) {
         memcpy(g->buffer + at, tensors[i],
                (size_t)g->list.counts[i] * sizeof(float));
         at += g->list.counts[i];
     }
-    code = reduce(g->buffer, at);
+    code = sum_in_place(g->buffer, at);
     at = 0;
     for (int i = first; i < last; i++) {
         memcpy(tensors[i], g->buffer + at,
@@ -217,7 +217,9 @@ int way_run(struct gradients *g, const struct way *way)
     case WAY_HVD: return run_hvd(g, tensors);
     case WAY_EACH: code = run_each(g, tensors); break;
     case WAY_PACKED: code = run_packed(g, tensors, way->buffer); break;
-    case WAY_FLAT: code = reduce(g->arena, tensor_list_total(&g->list)); break;
+    case WAY_FLAT:
+        code = sum_in_place(g->arena, tensor_list_total(&g->list));
+        break;
     default: code = run_polled(g, tensors); break;
     }
     return code == MPI_SUCCESS ? 0 : session_note_mpi(g->session, code);

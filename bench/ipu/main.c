@@ -52,7 +52,7 @@ static error_t choose_group(struct ipu_options *o, const char *name)
                           name);
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct ipu_options *o = state->input;
 
@@ -69,7 +69,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static const struct argp parser = {
     .options = flags,
-    .parser = parse,
+    .parser = parse_option,
     .args_doc = "[GROUP...]",
     .doc = "Print what a chip would measure in microbenchmarks, as the model "
            "of the software IPU has it.\v"
@@ -101,7 +101,7 @@ static void note_reason(struct output *out, const char *reason)
         out->reasons[out->nreasons++] = reason;
 }
 
-static void put(void *context, const struct ipu_row *row)
+static void put_row(void *context, const struct ipu_row *row)
 {
     struct output *out = context;
     struct table *t = &out->table;
@@ -131,7 +131,7 @@ static void put(void *context, const struct ipu_row *row)
         note_reason(out, row->estimate);
 }
 
-static int print(const struct ipu_options *o, const ipu_system *system)
+static int print_groups(const struct ipu_options *o, const ipu_system *system)
 {
     static const struct table_column columns[] = {
         {"group", -11, 0},  {"what", -27, 0},  {"size", 10, 0},
@@ -139,7 +139,7 @@ static int print(const struct ipu_options *o, const ipu_system *system)
         {"unit", -6, 0},    {"percent", 7, 1}, {"estimate", -8, 0},
         {"with_room", 9, 2}};
     struct output out = {.nreasons = 0};
-    const struct ipu_sink sink = {put, &out};
+    const struct ipu_sink sink = {put_row, &out};
     char title[160];
     int status = 0;
 
@@ -183,7 +183,7 @@ static int refuse_mixture(const struct ipu_options *o)
     return 2;
 }
 
-static int find(const struct ipu_options *o, ipu_system *system)
+static int find_target(const struct ipu_options *o, ipu_system *system)
 {
     int status = ipu_system_find(o->system ? o->system : "M2000", system);
 
@@ -211,12 +211,12 @@ int main(int argc, char **argv)
     }
     if (refuse_mixture(&options) != 0)
         return 2;
-    if (find(&options, &system) < 0) {
+    if (find_target(&options, &system) < 0) {
         fprintf(stderr, "ipu-bench: %s\n", ipu_last_error());
         return 2;
     }
     if ((options.networks ? net_table((enum table_format)options.format)
-                          : print(&options, &system)) < 0) {
+                          : print_groups(&options, &system)) < 0) {
         fprintf(stderr, "ipu-bench: %s\n", ipu_last_error());
         return 1;
     }

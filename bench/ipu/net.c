@@ -159,8 +159,8 @@ static double host_cycles(const struct net_case *net, double host, double run)
     return host > run ? host - run : 0;
 }
 
-static int build(const struct net_case *net, const ipu_target *target,
-                 ipu_executable **executable, struct net_result *result)
+static int compile_stage(const struct net_case *net, const ipu_target *target,
+                         ipu_executable **executable, struct net_result *result)
 {
     const ipu_compile_options options = {
         .size = sizeof options, .target = target, .allow_out_of_memory = 1};
@@ -264,8 +264,8 @@ static int link_cycles(const struct net_case *net, const ipu_system *system,
 
 /* ------------------------------------------------------------------- a case */
 
-static int count(const struct net_case *net, const ipu_system *system,
-                 const ipu_executable *executable, struct net_result *r)
+static int count_cycles(const struct net_case *net, const ipu_system *system,
+                        const ipu_executable *executable, struct net_result *r)
 {
     ipu_program_cycles program = {.size = sizeof program};
     ipu_target_peaks peaks = {.size = sizeof peaks};
@@ -312,9 +312,9 @@ static int model_stage(const struct net_case *net, const ipu_system *system,
 
     *result = (struct net_result){.ipus = net->replicas * net->stages,
                                   .stage = stage};
-    status = build(net, &system->ipu, &executable, result);
+    status = compile_stage(net, &system->ipu, &executable, result);
     if (status >= 0)
-        status = count(net, system, executable, result);
+        status = count_cycles(net, system, executable, result);
     ipu_executable_free(executable);
     return status;
 }

@@ -14,8 +14,8 @@ static void number_or_nothing(struct table *t, double value)
         table_nothing(t);
 }
 
-static void put(struct table *t, const struct net_case *net,
-                const struct net_result *r)
+static void put_network(struct table *t, const struct net_case *net,
+                        const struct net_result *r)
 {
     table_text(t, net->name);
     table_text(t, net->task);
@@ -62,7 +62,7 @@ int net_table(enum table_format format)
 
         status = net_model(net, &result);
         if (status >= 0)
-            put(&table, net, &result);
+            put_network(&table, net, &result);
     }
     table_note(&table, "published: Graphcore's performance results, and "
                        "ByteMLPerf's of a C600; the model does not see them");

@@ -37,7 +37,7 @@ void table_begin(struct table *t, FILE *out, enum table_format format,
 }
 
 /* After a cell. */
-static void step(struct table *t)
+static void end_cell(struct table *t)
 {
     if (++t->at < t->ncolumns)
         return;
@@ -71,7 +71,7 @@ static void add_text(struct table *t, const char *text)
             text);
 }
 
-static void add(struct table *t, const char *text)
+static void add_cell(struct table *t, const char *text)
 {
     if (t->format == TABLE_CSV)
         add_csv(t, text);
@@ -84,8 +84,8 @@ void table_text(struct table *t, const char *text)
     if (t->format == TABLE_JSON)
         add_json(t, json_string(text));
     else
-        add(t, text);
-    step(t);
+        add_cell(t, text);
+    end_cell(t);
 }
 
 void table_number(struct table *t, double value)
@@ -96,12 +96,12 @@ void table_number(struct table *t, double value)
         add_json(t, json_real(value));
     } else if (t->format == TABLE_CSV) {
         snprintf(text, sizeof text, "%.10g", value);
-        add(t, text);
+        add_cell(t, text);
     } else {
         snprintf(text, sizeof text, "%.*f", t->columns[t->at].decimals, value);
-        add(t, text);
+        add_cell(t, text);
     }
-    step(t);
+    end_cell(t);
 }
 
 void table_nothing(struct table *t)
@@ -109,8 +109,8 @@ void table_nothing(struct table *t)
     if (t->format == TABLE_JSON)
         add_json(t, json_null());
     else
-        add(t, t->format == TABLE_CSV ? "" : "-");
-    step(t);
+        add_cell(t, t->format == TABLE_CSV ? "" : "-");
+    end_cell(t);
 }
 
 void table_note(struct table *t, const char *note)

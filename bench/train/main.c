@@ -73,7 +73,7 @@ static error_t choose_network(struct train_options *o, const char *name)
                           name);
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct train_options *o = state->input;
 
@@ -106,7 +106,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static const struct argp parser = {
     .options = flags,
-    .parser = parse,
+    .parser = parse_option,
     .args_doc = "[NETWORK...]",
     .doc = "Measure the training programs, on one core each.\v"
            "Networks: cnn, mlp, gpt; all, if none is named.",
@@ -159,8 +159,8 @@ static int measure_speed(const struct train_options *o,
     return 0;
 }
 
-static void tell_speed(struct table *table, const struct train_network *n,
-                       const struct speed *s)
+static void print_speed(struct table *table, const struct train_network *n,
+                        const struct speed *s)
 {
     double rate = series_most(&s->rate), sgemm = series_most(&s->sgemm);
     double flops = s->profile.product_flops;
@@ -177,8 +177,8 @@ static void tell_speed(struct table *table, const struct train_network *n,
     table_number(table, 100 * s->profile.fastest * rate / n->batch);
 }
 
-static void tell_ops(struct table *table, const struct train_network *n,
-                     const struct train_profile *p, int most)
+static void print_ops(struct table *table, const struct train_network *n,
+                      const struct train_profile *p, int most)
 {
     for (int i = 0; i < p->count && i < most; i++) {
         const struct train_op *op = &p->ops[i];
@@ -222,7 +222,7 @@ static int run_speeds(const struct train_options *o,
                 sizeof speed_columns / sizeof *speed_columns);
     for (int i = 0; train_networks[i].name; i++)
         if (is_chosen(o, i))
-            tell_speed(&table, &train_networks[i], &speeds[i]);
+            print_speed(&table, &train_networks[i], &speeds[i]);
     note_speeds(&table);
     table_end(&table);
     if (o->ops == 0)
@@ -232,7 +232,7 @@ static int run_speeds(const struct train_options *o,
                 sizeof op_columns / sizeof *op_columns);
     for (int i = 0; train_networks[i].name; i++)
         if (is_chosen(o, i))
-            tell_ops(&table, &train_networks[i], &speeds[i].profile, o->ops);
+            print_ops(&table, &train_networks[i], &speeds[i].profile, o->ops);
     table_end(&table);
     return 0;
 }
@@ -309,8 +309,8 @@ static const struct table_column peer_columns[] = {
     {"torch", 10, 0},   {"ratio", 7, 2}, {"least", 7, 2},       {"most", 7, 2},
 };
 
-static void tell_peer(struct table *table, const struct train_network *n,
-                      const struct train_peer *p)
+static void print_peer(struct table *table, const struct train_network *n,
+                       const struct train_peer *p)
 {
     table_text(table, n->name);
     table_text(table, n->unit);
@@ -343,7 +343,7 @@ static int run_peer(const struct train_options *o,
                 sizeof peer_columns / sizeof *peer_columns);
     for (int i = 0; train_networks[i].name; i++)
         if (is_chosen(o, i))
-            tell_peer(&table, &train_networks[i], &peers_of[i]);
+            print_peer(&table, &train_networks[i], &peers_of[i]);
     snprintf(note, sizeof note,
              "PyTorch %s, with the BLAS %s; instructions: %s", last->version,
              last->blas,
@@ -357,7 +357,8 @@ static int run_peer(const struct train_options *o,
     return 0;
 }
 
-static int run(const struct train_options *o, const struct train_place *place)
+static int run_benchmark(const struct train_options *o,
+                         const struct train_place *place)
 {
     if (o->peer)
         return run_peer(o, place);
@@ -386,7 +387,7 @@ int main(int argc, char **argv)
     place.steps = o.steps;
     status = train_place_init(&place);
     if (status == 0)
-        status = run(&o, &place);
+        status = run_benchmark(&o, &place);
     train_place_fini(&place);
     if (status == 0 && fflush(stdout) != 0) {
         perror("train-bench: standard output");

@@ -14,9 +14,10 @@ static int measure_once(const struct train_place *place,
     double rate;
 
     if (train_run(place, n, TRAIN_ALONE, &rate) < 0 ||
-        train_told(place, "parameters", &peer->parameters) < 0)
+        train_summary_number(place, "parameters", &peer->parameters) < 0)
         return -1;
-    if (n->speaks && train_told(place, "vocabulary", &torch.vocabulary) < 0)
+    if (n->speaks &&
+        train_summary_number(place, "vocabulary", &torch.vocabulary) < 0)
         return -1;
     if (train_run_torch(place, n, &torch) < 0)
         return -1;

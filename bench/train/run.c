@@ -129,7 +129,7 @@ struct command {
 };
 
 /* What finds no room is left out: paths are far shorter than it. */
-static void add(struct command *c, const char *word)
+static void add_word(struct command *c, const char *word)
 {
     size_t bytes = strlen(word) + 1;
 
@@ -140,14 +140,14 @@ static void add(struct command *c, const char *word)
     c->used += bytes;
 }
 
-static void add_all(struct command *c, const char *words)
+static void add_words(struct command *c, const char *words)
 {
     char copy[512], *rest = NULL;
 
     snprintf(copy, sizeof copy, "%s", words);
     for (char *word = strtok_r(copy, " ", &rest); word;
          word = strtok_r(NULL, " ", &rest))
-        add(c, word);
+        add_word(c, word);
 }
 
 static void make_command(struct command *c, const struct train_place *place,
@@ -159,28 +159,28 @@ static void make_command(struct command *c, const struct train_place *place,
     c->count = 0;
     c->used = 0;
     if (way == TRAIN_RANKS) {
-        add(c, place->launcher);
-        add_all(c, "-np 2");
+        add_word(c, place->launcher);
+        add_words(c, "-np 2");
     }
     snprintf(program, sizeof program, "%s/%s", place->programs, n->program);
     snprintf(steps, sizeof steps, "%d", train_steps(place, n));
-    add(c, program);
-    add_all(c, n->options);
-    add(c, "--steps");
-    add(c, steps);
-    add(c, option);
-    add(c, value);
+    add_word(c, program);
+    add_words(c, n->options);
+    add_word(c, "--steps");
+    add_word(c, steps);
+    add_word(c, option);
+    add_word(c, value);
     if (place->data && strcmp(n->program, "mnist") == 0) {
-        add(c, "--data");
-        add(c, place->data);
+        add_word(c, "--data");
+        add_word(c, place->data);
     }
     if (place->text && strcmp(n->program, "char_gpt") == 0) {
-        add(c, "--text");
-        add(c, place->text);
+        add_word(c, "--text");
+        add_word(c, place->text);
     }
 }
 
-static int start(const struct command *c, pid_t *process)
+static int start_process(const struct command *c, pid_t *process)
 {
     posix_spawn_file_actions_t actions;
     int failed = posix_spawn_file_actions_init(&actions);
@@ -197,7 +197,7 @@ static int start(const struct command *c, pid_t *process)
 }
 
 /* Until it has ended; it has said itself what went wrong. */
-static int finish(const char *name, pid_t process)
+static int wait_for_process(const char *name, pid_t process)
 {
     int status;
 
@@ -224,8 +224,8 @@ static int read_number(const char *path, const char *field, double *number)
     return complain(path, why);
 }
 
-int train_told(const struct train_place *place, const char *field,
-               double *value)
+int train_summary_number(const struct train_place *place, const char *field,
+                         double *value)
 {
     char path[160];
 
@@ -247,12 +247,12 @@ int train_run(const struct train_place *place,
         path_of(place, started ? "b" : "a", files[started],
                 sizeof files[started]);
         make_command(&c, place, network, way, "--summary", files[started]);
-        status = start(&c, &processes[started]);
+        status = start_process(&c, &processes[started]);
         if (status < 0)
             break;
     }
     for (int i = 0; i < started; i++)
-        if (finish(network->program, processes[i]) < 0)
+        if (wait_for_process(network->program, processes[i]) < 0)
             status = -1;
     *rate = 0;
     for (int i = 0; i < count && status == 0; i++) {
@@ -289,15 +289,16 @@ int train_run_torch(const struct train_place *place,
     path_of(place, "torch", path, sizeof path);
     snprintf(program, sizeof program, "%s/train-bench-torch", place->programs);
     snprintf(words, sizeof words, "%s --steps %d", network->name, torch->steps);
-    add(&c, program);
-    add_all(&c, words);
+    add_word(&c, program);
+    add_words(&c, words);
     if (torch->vocabulary > 0) {
         snprintf(words, sizeof words, "--vocabulary %.0f", torch->vocabulary);
-        add_all(&c, words);
+        add_words(&c, words);
     }
-    add(&c, "--result");
-    add(&c, path);
-    if (start(&c, &process) < 0 || finish("train-bench-torch", process) < 0 ||
+    add_word(&c, "--result");
+    add_word(&c, path);
+    if (start_process(&c, &process) < 0 ||
+        wait_for_process("train-bench-torch", process) < 0 ||
         read_number(path, "per_second", &torch->rate) < 0 ||
         read_number(path, "parameters", &torch->parameters) < 0)
         return -1;
@@ -379,7 +380,8 @@ int train_profile(const struct train_place *place,
 
     memset(profile, 0, sizeof *profile);
     make_command(&c, place, network, TRAIN_ALONE, "--profile", place->scratch);
-    if (start(&c, &process) < 0 || finish(network->program, process) < 0)
+    if (start_process(&c, &process) < 0 ||
+        wait_for_process(network->program, process) < 0)
         return -1;
     path_of(place, "profile.json", path, sizeof path);
     json_t *root = json_load_file(path, 0, &error);

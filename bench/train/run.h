@@ -55,8 +55,8 @@ int train_run(const struct train_place *place,
               double *rate);
 
 /* A number of the summary of the last run of one process. */
-int train_told(const struct train_place *place, const char *field,
-               double *value);
+int train_summary_number(const struct train_place *place, const char *field,
+                         double *value);
 
 /* A run of train-bench-torch. */
 struct train_torch {

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static int compare(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -18,7 +18,7 @@ void series_add(struct series *s, double value)
 
 void series_sort(struct series *s)
 {
-    qsort(s->values, (size_t)s->count, sizeof *s->values, compare);
+    qsort(s->values, (size_t)s->count, sizeof *s->values, compare_doubles);
 }
 
 double series_least(const struct series *s)

@@ -32,7 +32,7 @@ static const struct argp_option flags[] = {
     COMMAND_FLAGS,
 };
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct report_options *o = state->input;
 
@@ -64,7 +64,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static const struct argp parser = {
     .options = flags,
-    .parser = parse,
+    .parser = parse_option,
     .args_doc = "PROFILE [PROFILE]",
     .doc = "Show a profile of the software IPU, or compare the second with "
            "the first.\v"
@@ -84,8 +84,8 @@ static int complain(const char *text)
  */
 
 /* Either is printed, as the other is. */
-static int make(ipu_profile *const profiles[2], ipu_profile_format format,
-                char **text)
+static int print_profiles(ipu_profile *const profiles[2],
+                          ipu_profile_format format, char **text)
 {
     return profiles[1] ? ipu_profile_compare_print(profiles[0], profiles[1],
                                                    format, text)
@@ -111,7 +111,7 @@ static int put_page(const struct report_options *o,
     char *text = NULL;
     int status;
 
-    if (make(profiles, IPU_PROFILE_HTML, &text) < 0)
+    if (print_profiles(profiles, IPU_PROFILE_HTML, &text) < 0)
         return complain(ipu_last_error());
     status = write_page(o->html, text);
     free(text);
@@ -123,8 +123,9 @@ static int put_text(const struct report_options *o,
 {
     char *text = NULL;
 
-    if (make(profiles, o->format ? IPU_PROFILE_JSON : IPU_PROFILE_TEXT, &text) <
-        0)
+    if (print_profiles(profiles,
+                       o->format ? IPU_PROFILE_JSON : IPU_PROFILE_TEXT,
+                       &text) < 0)
         return complain(ipu_last_error());
     fputs(text, stdout);
     free(text);
@@ -134,7 +135,8 @@ static int put_text(const struct report_options *o,
 }
 
 /* Growth is told on standard error, so that the report stays what it is. */
-static int judge(const struct report_options *o, ipu_profile *const profiles[2])
+static int check_growth(const struct report_options *o,
+                        ipu_profile *const profiles[2])
 {
     ipu_profile_change change = {.size = sizeof change};
 
@@ -152,7 +154,7 @@ static int judge(const struct report_options *o, ipu_profile *const profiles[2])
 /* ------------------------------------------------------------------- program
  */
 
-static int run(const struct report_options *o)
+static int run_report(const struct report_options *o)
 {
     ipu_profile *profiles[2] = {NULL, NULL};
     int status = 0;
@@ -165,7 +167,7 @@ static int run(const struct report_options *o)
     if (!status)
         status = put_text(o, profiles);
     if (!status && o->limited)
-        status = judge(o, profiles);
+        status = check_growth(o, profiles);
     ipu_profile_free(profiles[0]);
     ipu_profile_free(profiles[1]);
     return status;
@@ -183,6 +185,6 @@ int main(int argc, char **argv)
     case OPTIONS_ERROR:
         fprintf(stderr, "ipu-report: %s\n", options.line.error);
         return 2;
-    default: return run(&options);
+    default: return run_report(&options);
     }
 }

@@ -46,7 +46,7 @@ static int64_t unit_of(const char *text)
     return INT64_C(1) << (10 * (unit - units + 1));
 }
 
-int64_t bench_parse_bytes(const char *text)
+int64_t command_parse_bytes(const char *text)
 {
     char *end;
     long long value;
@@ -65,7 +65,7 @@ int64_t bench_parse_bytes(const char *text)
 error_t command_bytes(struct command_line *line, const char *flag,
                       const char *text, int64_t *bytes)
 {
-    int64_t parsed = bench_parse_bytes(text);
+    int64_t parsed = command_parse_bytes(text);
 
     if (parsed <= 0)
         return command_refuse(

@@ -55,6 +55,6 @@ void command_help(const struct argp *parser, const char *name, FILE *out);
 
 /* Digits, and K, M or G (powers of 1024) with or without B. -1: malformed, or
  * beyond 64 bits. */
-int64_t bench_parse_bytes(const char *text);
+int64_t command_parse_bytes(const char *text);
 
 #endif

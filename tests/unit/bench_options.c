@@ -46,7 +46,7 @@ START_TEST(bytes_have_units_of_1024)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        ck_assert_int_eq(bench_parse_bytes(cases[i].text), cases[i].bytes);
+        ck_assert_int_eq(command_parse_bytes(cases[i].text), cases[i].bytes);
 }
 END_TEST
 
@@ -70,7 +70,7 @@ START_TEST(what_is_no_size_is_refused)
                                         "4BK"};
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        ck_assert_msg(bench_parse_bytes(texts[i]) == -1, "'%s' is taken",
+        ck_assert_msg(command_parse_bytes(texts[i]) == -1, "'%s' is taken",
                       texts[i]);
 }
 END_TEST
