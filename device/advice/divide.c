@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "advice/remedy.h"
-#include "graph/error.h"
+#include "base/error.h"
 
 struct divider {
     ipu_graph *graph;

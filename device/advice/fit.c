@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "advice/remedy.h"
+#include "base/error.h"
 #include "compiler/program.h"
 #include "compiler/program/progress.h"
-#include "graph/error.h"
 
 enum { LARGEST = 10 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "advice/remedy.h"
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/half.h"
 
 static int halve_constant(struct ipu__tensor *t)

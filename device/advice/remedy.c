@@ -22,8 +22,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "compiler/rewrite/draft.h"
-#include "graph/error.h"
 #include "replica/replica.h"
 #include "target/plans.h"
 #include "target/target.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "advice/remedy.h"
-#include "graph/error.h"
+#include "base/error.h"
 
 struct update {
     ipu_graph *graph;

@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "advice/remedy.h"
-#include "graph/error.h"
+#include "base/error.h"
 #include "pipeline/pipeline.h"
 #include "replica/replica.h"
 

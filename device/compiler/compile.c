@@ -28,9 +28,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
 #include "compiler/rewrite/draft.h"
-#include "graph/error.h"
 #include "target/cost.h"
 #include "target/plans.h"
 #include "target/target.h"

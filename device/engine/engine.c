@@ -9,8 +9,8 @@
 
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "engine/streams.h"
-#include "graph/error.h"
 
 static int init_loops(ipu_engine *e)
 {

@@ -11,9 +11,9 @@
  * all others are where the program has them, from the block's first element
  * on.
  */
+#include "base/error.h"
 #include "compiler/program.h"
 #include "engine/memory.h"
-#include "graph/error.h"
 #include "ops/half.h"
 
 struct run {

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 enum { CANARY = 0xa5, NAN_BYTE = 0xff };
 

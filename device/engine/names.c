@@ -7,8 +7,8 @@
  */
 #include <string.h>
 
+#include "base/error.h"
 #include "engine/state.h"
-#include "graph/error.h"
 
 /* ------------------------------------------------------- names of the host's
  */

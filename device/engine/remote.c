@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "engine/engine.h"
 #include "engine/memory.h"
-#include "graph/error.h"
 
 /* The value of the buffer, checked. */
 static int find_row(const ipu_engine *engine, const char *name, int64_t row,

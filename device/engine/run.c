@@ -18,9 +18,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "engine/state.h"
 #include "engine/streams.h"
-#include "graph/error.h"
 #include "ops/half.h"
 
 /* Unless a tensor lives where it is copied from, in the host's memory. */

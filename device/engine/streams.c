@@ -3,7 +3,7 @@
  * first step, elements given after the last. */
 #include "engine/streams.h"
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "streams/streams.h"
 
 int ipu__streams_attach(const struct ipu_executable *x, int32_t replicas)

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 struct ipu__thread_pool {
     pthread_mutex_t lock;

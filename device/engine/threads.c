@@ -3,8 +3,8 @@
 #include <cblas.h>
 #include <stdatomic.h>
 
+#include "base/error.h"
 #include "engine/memory.h"
-#include "graph/error.h"
 
 enum { MOST_THREADS = 1024 };
 

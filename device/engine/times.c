@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an engine tells of the time that it took: of runs, of steps. */
+#include "base/error.h"
 #include "engine/state.h"
-#include "graph/error.h"
 #include "target/target.h"
 
 /* The bodies of loops, too. */

@@ -31,9 +31,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "disk/disk.h"
 #include "file/crc64.h"
-#include "graph/error.h"
 
 /* 2: loops, queues, remote buffers; how float16 is rounded. */
 enum { VERSION = 2 };

@@ -30,13 +30,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
 #include "file/container.h"
 #include "file/members.h"
 #include "file/queues.h"
 #include "file/shared.h"
 #include "file/verify.h"
-#include "graph/error.h"
 #include "streams/streams.h"
 
 enum {

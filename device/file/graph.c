@@ -25,12 +25,12 @@
  */
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "file/container.h"
 #include "file/members.h"
 #include "file/queues.h"
 #include "file/shared.h"
 #include "file/verify.h"
-#include "graph/error.h"
 #include "graph/graph.h"
 
 /* Bytes that one of each takes at least. */

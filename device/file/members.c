@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 /* What a loop that never ends is counted as, and some more. */
 #define MOST_AMOUNT ((int64_t)1 << 56)

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 /* The length of a text that is NULL. */
 #define NO_TEXT UINT32_MAX

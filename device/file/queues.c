@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
 #include "file/members.h"
 #include "file/shared.h"
-#include "graph/error.h"
 #include "target/target.h"
 
 /* ------------------------------------------------------------------ in files

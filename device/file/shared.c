@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/op.h"
 
 int ipu__put_op(struct ipu__writer *writer, const struct ipu__op *op)

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "engine/engine.h"
 #include "file/container.h"
 #include "file/shared.h"
-#include "graph/error.h"
 
 enum { LEAST_VARIABLE = IPU__LEAST_TEXT + 4 + 4 + 8 };
 

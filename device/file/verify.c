@@ -20,8 +20,8 @@
  */
 #include "file/verify.h"
 
+#include "base/error.h"
 #include "file/members.h"
-#include "graph/error.h"
 
 enum { ALIGNMENT = 64 };
 

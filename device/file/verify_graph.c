@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "file/queues.h"
 #include "file/verify.h"
-#include "graph/error.h"
 #include "ops/op.h"
 
 static bool within(int64_t i, int64_t count)

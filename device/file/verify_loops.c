@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "file/queues.h"
 #include "file/verify.h"
-#include "graph/error.h"
 
 /* Bytes or cycles of an element. */
 #define MOST_AMOUNT ((int64_t)1 << 53)

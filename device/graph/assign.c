@@ -7,7 +7,7 @@
  * that could come before or after it. The compiler puts it where nobody needs
  * the old elements any more.
  */
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/graph.h"
 #include "ops/op.h"
 

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/graph.h"
 #include "ops/op.h"
 

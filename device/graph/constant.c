@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/graph.h"
 
 static int add_constant(ipu_graph *g, const struct ipu__shape *shape,

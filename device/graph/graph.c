@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/rounding.h"
 #include "ops/half.h"
 #include "ops/op.h"

@@ -11,7 +11,7 @@
 #ifndef IPU_GRAPH_GRAPH_H
 #define IPU_GRAPH_GRAPH_H
 
-#include "graph/tensor.h"
+#include "base/shape.h"
 
 struct ipu__op;
 

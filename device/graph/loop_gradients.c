@@ -3,7 +3,7 @@
  * rather than taken for zero. */
 #include <stdlib.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/graph.h"
 #include "ops/op.h"
 

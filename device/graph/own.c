@@ -8,7 +8,7 @@
  * keeps, statistics of the data that it has seen. Whoever makes such a variable
  * marks it, so that ipu_replicas_check_equal passes over it.
  */
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/graph.h"
 
 int32_t ipu__outermost(ipu_graph **graph, int32_t tensor)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much of a tile's memory products may take in between, as the program says
  * of those that it builds. Derivatives have the proportion of their product. */
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/graph.h"
 #include "target/target.h"
 

@@ -18,7 +18,7 @@
  */
 #include <stdio.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/graph.h"
 #include "ops/op.h"
 

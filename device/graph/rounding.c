@@ -13,7 +13,7 @@
  */
 #include "graph/rounding.h"
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/op.h"
 
 /* The settings are those of the graph around, in a body of a loop. */

@@ -11,7 +11,7 @@
  */
 #include <stdlib.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/graph.h"
 #include "ops/op.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/half.h"
 
 int ipu__call_shape(struct ipu__call *call)

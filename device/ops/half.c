@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/functions.h"
 
 bool ipu__is_half(ipu_dtype dtype)

@@ -16,7 +16,7 @@
 #ifndef IPU_OPS_WALK_H
 #define IPU_OPS_WALK_H
 
-#include "graph/tensor.h"
+#include "base/shape.h"
 
 enum { IPU__WALKED = 3 }; /* most operands */
 

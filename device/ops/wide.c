@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 atomic_int ipu__kernels_in_use;
 

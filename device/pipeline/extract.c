@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/op.h"
 
 int ipu__extract_init(struct ipu__extract *x, const ipu_graph *from,

@@ -9,8 +9,8 @@
 #ifndef IPU_PIPELINE_PIPELINE_H
 #define IPU_PIPELINE_PIPELINE_H
 
+#include "base/error.h"
 #include "engine/thread_pool.h"
-#include "graph/error.h"
 #include "graph/graph.h"
 
 /* Room for the name of a variable and what is put behind it; longer ones are

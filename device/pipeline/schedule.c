@@ -28,7 +28,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "pipeline/schedule.h"
 #include "target/target.h"
 

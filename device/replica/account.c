@@ -17,8 +17,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
-#include "graph/error.h"
 #include "replica/replica.h"
 
 int ipu__find_system(const ipu_system *asked, int32_t ipus, ipu_system *system)

@@ -7,9 +7,9 @@
  */
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
 #include "engine/engine.h"
-#include "graph/error.h"
 #include "replica/replica.h"
 
 static const char *const reasons[IPU__OWN_REASONS] = {

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "replica/replica.h"
 
 struct ipu__meeting {

@@ -20,10 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
 #include "engine/engine.h"
 #include "engine/thread_pool.h"
-#include "graph/error.h"
 #include "replica/meeting.h"
 #include "replica/replica.h"
 #include "target/target.h"

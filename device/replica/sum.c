@@ -13,8 +13,8 @@
  */
 #include "replica/replica.h"
 
+#include "base/error.h"
 #include "compiler/program.h"
-#include "graph/error.h"
 #include "ops/half.h"
 #include "target/cost.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/error.h"
 #include "disk/disk.h"
-#include "graph/error.h"
 
 static int fail(const char *path, const char *what)
 {

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 enum { IPU__PROFILE_VERSION = 1 };
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "streams/clock.h"
 #include "streams/streams.h"
 #include "target/target.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "streams/streams.h"
 
 /* What a feed refuses before it looks at the shape as any tensor's. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "streams/clock.h"
 #include "streams/infeed.h"
 #include "target/target.h"

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "streams/outfeed.h"
 #include "target/target.h"
 

@@ -16,7 +16,7 @@
  */
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "streams/clock.h"
 #include "streams/infeed.h"
 

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 int ipu__queue_check(const char *kind, const char *name, const char *depth_of,
                      int32_t depth, int32_t replicas)

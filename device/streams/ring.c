@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "streams/streams.h"
 
 int ipu__ring_init(struct ipu__ring *ring, size_t stride, int64_t room)

@@ -9,7 +9,7 @@
 #ifndef IPU_STREAMS_STREAMS_H
 #define IPU_STREAMS_STREAMS_H
 
-#include "graph/tensor.h"
+#include "base/shape.h"
 
 /* ------------------------------------------------------------------ infeeds */
 

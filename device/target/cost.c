@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "target/target.h"
 
 int64_t ipu__ceil_div(int64_t a, int64_t b)

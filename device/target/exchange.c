@@ -15,7 +15,7 @@
  */
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "target/cost.h"
 
 /* Islands of the tallest column. */

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "disk/disk.h"
-#include "graph/error.h"
 #include "target/target.h"
 
 static int set_field(const char *path, const char *key, const json_t *value,

@@ -8,7 +8,7 @@
  * memory can deliver: two loads and a store a cycle, if they do not meet in
  * the same element of the memory, which has one port.
  */
-#include "graph/error.h"
+#include "base/error.h"
 #include "target/cost.h"
 #include "target/target.h"
 

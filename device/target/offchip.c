@@ -29,7 +29,7 @@
  */
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "target/cost.h"
 #include "target/target.h"
 

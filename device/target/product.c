@@ -36,7 +36,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "target/cost.h"
 #include "target/plans.h"
 #include "target/target.h"

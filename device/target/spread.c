@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "target/cost.h"
 #include "target/target.h"
 #include "target/work.h"

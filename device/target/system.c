@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "target/target.h"
 
 struct known {

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 enum { KIB = 1 << 10 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "target/work.h"
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "target/cost.h"
 
 /* What a product is tried with where there is no room, of a tile: as much as

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/graph.h"
 #include "ops/copy.h"
 #include "ops/costs.h"

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/op.h"
 #include "training/recompute.h"
 

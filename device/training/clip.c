@@ -2,7 +2,7 @@
 /* Gradients kept within bounds: each element, or the length of all together. */
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/graph.h"
 #include "ops/half.h"
 

@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/graph.h"
 
 static const ipu_update_options usual = {.size = sizeof usual};

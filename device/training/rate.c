@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/graph.h"
 #include "ops/op.h"
 

@@ -25,7 +25,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/graph.h"
 #include "ops/op.h"
 #include "ops/optimizers/optimizers.h"

@@ -3,7 +3,7 @@
  * a graph that has one. */
 #include <inttypes.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/graph.h"
 
 static int check_graph(const ipu_graph *graph)

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
-#include "graph/error.h"
 
 enum {
     STATE_BYTES = 16,    /* of a vertex, of which a step has one a context */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/placement/spread.h"
-#include "graph/error.h"
 #include "ops/costs.h"
 #include "target/cost.h"
 

@@ -28,8 +28,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
-#include "graph/error.h"
 
 enum {
     MOST_MOVED = 24,    /* ops in between */

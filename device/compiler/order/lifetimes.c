@@ -11,9 +11,9 @@
  */
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "compiler/order/order.h"
 #include "compiler/program.h"
-#include "graph/error.h"
 
 /* ------------------------------------------------------- what steps touch */
 

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 struct stretch {
     int32_t first, end; /* steps */

@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
-#include "graph/error.h"
 
 /* -------------------------------------------------- what must stand before */
 

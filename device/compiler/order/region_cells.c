@@ -4,9 +4,9 @@
  * which of its outputs take the place of an input that is dead after it. The
  * latter where liveness.c will let them, as far as that can be told by now.
  */
+#include "base/error.h"
 #include "compiler/order/region.h"
 #include "compiler/program.h"
-#include "graph/error.h"
 
 enum { MOST_REUSED = 64 };
 

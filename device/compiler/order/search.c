@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/order/valley.h"
 #include "compiler/program/progress.h"
-#include "graph/error.h"
 
 enum { MOST_ROUNDS = 8 };
 

@@ -40,7 +40,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 enum {
     MOST_NODES = 1 << 15, /* of one search */

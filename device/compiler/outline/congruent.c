@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/outline/outline.h"
 #include "file/members.h"
-#include "graph/error.h"
 
 /* ---------------------------------------------------------------- operands */
 

@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 /* How often more is shared since what is copied takes room, too. */
 enum { MOST_ROUNDS = 4 };

@@ -11,8 +11,8 @@
  */
 #include <stdio.h>
 
+#include "base/error.h"
 #include "compiler/outline/outline.h"
-#include "graph/error.h"
 
 static int32_t find(int32_t *roots, int32_t b)
 {

@@ -20,8 +20,8 @@
  */
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
-#include "graph/error.h"
 
 /* From run to run. */
 static bool stays(const struct ipu__value *value)

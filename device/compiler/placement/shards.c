@@ -22,8 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
-#include "graph/error.h"
 #include "replica/replica.h"
 #include "target/target.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a compiled program tells of itself: memory and cycles, of steps, of
  * tiles, of all. */
+#include "base/error.h"
 #include "compiler/program.h"
-#include "graph/error.h"
 #include "target/target.h"
 
 static int check(const char *what, const ipu_executable *e, const void *place)

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
-#include "graph/error.h"
 #include "streams/streams.h"
 
 /* Instructions to count an iteration and to branch, on every tile: decrement,

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
-#include "graph/error.h"
 #include "target/target.h"
 
 const char *ipu_category_name(ipu_category category)

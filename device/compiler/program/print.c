@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
-#include "graph/error.h"
 #include "streams/streams.h"
 #include "target/cost.h"
 

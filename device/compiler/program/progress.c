@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 int ipu__progress(struct ipu__progress *p, const char *phase, int64_t done,
                   int64_t total)

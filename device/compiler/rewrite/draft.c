@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/half.h"
 
 static void *copy_of(const void *array, int32_t count, size_t size)

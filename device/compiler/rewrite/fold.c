@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/rewrite/draft.h"
-#include "graph/error.h"
 #include "ops/half.h"
 
 /* Of a constant that is made here: what it may cost always, to save a step. */

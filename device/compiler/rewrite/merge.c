@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
 #include "compiler/rewrite/draft.h"
 #include "file/members.h"
-#include "graph/error.h"
 
 enum { LARGE_BYTES = 4096 };
 

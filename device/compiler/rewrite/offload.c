@@ -27,9 +27,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/program.h"
 #include "compiler/rewrite/draft.h"
-#include "graph/error.h"
 
 enum { USUAL_BYTES = 128 };
 

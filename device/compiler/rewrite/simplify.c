@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "compiler/rewrite/draft.h"
-#include "graph/error.h"
 #include "ops/half.h"
 
 struct simplifier {

@@ -10,8 +10,8 @@
  */
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "compiler/schedule/effects.h"
-#include "graph/error.h"
 
 static void mark(const ipu_graph *g, int32_t tensor, bool *live)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "streams/streams.h"
 
 static int copy_constant(struct ipu__value *value, const struct ipu__tensor *t)

@@ -29,9 +29,9 @@
  */
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "compiler/schedule/emit.h"
 #include "compiler/schedule/required.h"
-#include "graph/error.h"
 
 struct scheduler {
     const ipu_graph *graph;

@@ -4,7 +4,7 @@
  */
 #include <inttypes.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/op.h"
 
 /* The shape of a tensor; a failure, kept in the graph, if it is none. */

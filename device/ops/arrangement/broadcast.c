@@ -3,7 +3,7 @@
  * it by itself. */
 #include "ops/arrangement/broadcast.h"
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/copy.h"
 
 /* Extent i, counted from the last, of a shape; 1 where it has none. */

@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/copy.h"
 #include "ops/op.h"
 

@@ -2,7 +2,7 @@
 /* A tensor of one value; attributes: shape, scale (the value). */
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/op.h"
 
 static int shape(const struct ipu__call *call, struct ipu__shape *output)

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/costs.h"
 #include "ops/op.h"
 

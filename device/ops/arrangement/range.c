@@ -2,7 +2,7 @@
 /* [count]: offset, offset + scale, offset + 2 scale, ... */
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/op.h"
 
 /* Whether all of an int32 range is one, in whole numbers. */

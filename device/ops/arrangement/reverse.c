@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The elements along some axes in the opposite order. */
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/copy.h"
 #include "ops/op.h"
 

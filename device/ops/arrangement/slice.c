@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/copy.h"
 #include "ops/op.h"
 

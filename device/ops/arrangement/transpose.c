@@ -2,7 +2,7 @@
 /* The dimensions in another order. */
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/copy.h"
 #include "ops/op.h"
 

@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/arrangement/broadcast.h"
 #include "ops/costs.h"
 #include "ops/elementwise/pair.h"

@@ -2,7 +2,7 @@
 /* Elements in another dtype. */
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "graph/rounding.h"
 #include "ops/half.h"
 

@@ -6,7 +6,7 @@
  */
 #include "ops/elementwise/pair.h"
 
-#include "graph/error.h"
+#include "base/error.h"
 
 #define NAME equal_floats
 #define IN float

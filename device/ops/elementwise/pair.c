@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/elementwise/pair.h"
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/arrangement/broadcast.h"
 #include "ops/walk.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* a where an int32 condition is not 0, b where it is, with broadcasting. */
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/arrangement/broadcast.h"
 #include "ops/walk.h"
 

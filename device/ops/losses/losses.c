@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Losses that other ops make up, and so they have all derivatives. */
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/op.h"
 
 /* The mean of all elements, 0 of none, as a scalar. */

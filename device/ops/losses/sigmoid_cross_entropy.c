@@ -6,7 +6,7 @@
  *
  * which overflows nowhere. dx = (sigmoid(x) - z) dy, dz = -x dy.
  */
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/costs.h"
 #include "ops/functions.h"
 #include "ops/op.h"

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/costs.h"
 #include "ops/op.h"
 #include "ops/rows.h"

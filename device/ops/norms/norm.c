@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/rows.h"
 
 struct ipu__norm ipu__norm_of(const struct ipu__attributes *a)

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/costs.h"
 #include "ops/norms/norm.h"
 #include "ops/rows.h"

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/optimizers/optimizers.h"
 #include "ops/optimizers/update.h"
 

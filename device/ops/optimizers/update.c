@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 static float scalar(const struct ipu__call *call, int i)
 {

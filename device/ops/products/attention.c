@@ -22,7 +22,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/costs.h"
 #include "ops/op.h"
 #include "ops/rows.h"

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/costs.h"
 #include "ops/op.h"
 

@@ -17,7 +17,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 /* Half of the second-level cache of a small server core. */
 enum { BLOCK_BYTES = 256 << 10, LEAST_BLOCK = 64 };

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/products/conv2d.h"
 
 static int check_options(const char *name, const ipu_conv_options *options,

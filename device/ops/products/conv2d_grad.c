@@ -8,7 +8,7 @@
 #include <cblas.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/products/conv2d.h"
 
 /* The attributes' shape; the convolution of x and kernel, one of which is of

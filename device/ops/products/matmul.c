@@ -11,7 +11,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/op.h"
 
 /* Rows and columns after transposition. */

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/op.h"
 #include "ops/random/random.h"
 

@@ -2,7 +2,7 @@
 /* Tensors of random numbers, by seed and step. */
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/functions.h"
 #include "ops/op.h"
 #include "ops/random/random.h"

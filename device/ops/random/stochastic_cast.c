@@ -14,7 +14,7 @@
  */
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/functions.h"
 #include "ops/half.h"
 #include "ops/random/random.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which element along an axis is the largest: the first of several, NaN before
  * all. And the reverse, a 1 where a number says. */
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/op.h"
 
 /* ------------------------------------------------------------------- argmax */

@@ -4,7 +4,7 @@
  * keep: with all after it instead. Sums are carried in double. The derivative
  * is the same sum, the other way round.
  */
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/op.h"
 
 static int shape(const struct ipu__call *call, struct ipu__shape *output)

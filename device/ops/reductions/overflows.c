@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/half.h"
 #include "ops/op.h"
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/arrangement/broadcast.h"
 #include "ops/costs.h"
 #include "ops/reductions/reduce.h"

@@ -2,7 +2,7 @@
 /* The smallest element over some axes; NaN if one is. */
 #include <math.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/costs.h"
 #include "ops/reductions/reduce.h"
 #include "ops/rows.h"

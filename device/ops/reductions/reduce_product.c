@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/reductions/reduce.h"
 
 static size_t scratch(const struct ipu__call *call)

@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/op.h"
 
 static int64_t last_of(const struct ipu__shape *s)

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/copy.h"
 #include "ops/op.h"
 

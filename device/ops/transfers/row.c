@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/op.h"
 
 static int check_row(const struct ipu__call *call, int64_t *row)

@@ -2,7 +2,7 @@
 /* Pixels of windows, of which the largest is wanted: max_pool.h. */
 #include "ops/windows/max_pool.h"
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/functions.h"
 
 IPU__WIDE(extern, void, ipu__max_pixel,

@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 #include "ops/costs.h"
 #include "ops/functions.h"
 #include "ops/windows/max_pool.h"

@@ -9,7 +9,7 @@
  */
 #include "ops/windows/pool.h"
 
-#include "graph/error.h"
+#include "base/error.h"
 
 /* ------------------------------------------------------------ plain windows */
 

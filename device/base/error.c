@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graph/error.h"
+#include "base/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 /*
  * error.h - statuses, and the text of this thread's last failure.
  */
-#ifndef IPU_GRAPH_ERROR_H
-#define IPU_GRAPH_ERROR_H
+#ifndef IPU_BASE_ERROR_H
+#define IPU_BASE_ERROR_H
 
 #include <stddef.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graph/tensor.h"
+#include "base/shape.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/error.h"
+#include "base/error.h"
 
 static const struct {
     const char *name;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tensor.h - dtype, shape, name: what a tensor is, wherever it lives.
+ * shape.h - dtype, shape, name: what a tensor is, wherever it lives.
  */
-#ifndef IPU_GRAPH_TENSOR_H
-#define IPU_GRAPH_TENSOR_H
+#ifndef IPU_BASE_SHAPE_H
+#define IPU_BASE_SHAPE_H
 
 #include <stdbool.h>
 #include <stddef.h>
