@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * datagram.c - datagrams and their items, byte by byte, the lowest first.
+ * datagram.c - writes and reads datagrams byte by byte, the lowest byte first.
  *
  *     head    magic 4, world 4, from 4, size 4, number 8
  *     items   kind 1, rank 4, then
@@ -10,11 +10,12 @@
  *       end       status 4, text
  *     MAC     8, of all before it
  *
- * A text is its length in 2 bytes and its characters. An age of what has not
- * happened is NEVER.
+ * A text is its length in 2 bytes and its characters. The age of something that
+ * has not happened is NEVER.
  *
- * Reading believes nothing: a cursor that has run over the end of the items
- * is bad for good, and gives zeros.
+ * The reader trusts nothing: a cursor that has run past the end of the items
+ * stays bad and returns zeros. heartbeat_send.c writes datagrams,
+ * heartbeat_receive.c reads them.
  */
 #include "watch/datagram.h"
 
@@ -108,7 +109,7 @@ void hvd__datagram_begin(struct hvd__datagram *datagram, uint32_t world,
     put(&pen, HVD__DATAGRAM_MAGIC, 4);
     put(&pen, world, 4);
     put(&pen, (uint32_t)from, 4);
-    put(&pen, 0, 4); /* the size: when it is closed */
+    put(&pen, 0, 4); /* the size is set by hvd__datagram_close */
     put(&pen, number, 8);
     datagram->size = HVD__DATAGRAM_HEAD;
     datagram->from = from;
@@ -164,7 +165,7 @@ static int32_t get_int(struct eye *eye)
     return (int32_t)(uint32_t)get(eye, 4);
 }
 
-/* A number from 0 to most. */
+/* Reads a number from 0 to most. */
 static int32_t get_count(struct eye *eye, int32_t most)
 {
     uint64_t count = get(eye, 4);
@@ -173,7 +174,8 @@ static int32_t get_count(struct eye *eye, int32_t most)
     return eye->is_bad ? 0 : (int32_t)count;
 }
 
-/* It goes to people's terminals: control characters are replaced. */
+/* Reads a text. It goes to people's terminals, so control characters are
+ * replaced. */
 static void get_text(struct eye *eye, char *text, size_t size)
 {
     size_t length = get(eye, 2);
@@ -197,7 +199,7 @@ static int64_t get_duration(struct eye *eye)
     return duration > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)duration;
 }
 
-/* 0 is kept for what has not happened. */
+/* Reads an age as a time; 0 is kept for what has not happened. */
 static int64_t get_since(struct eye *eye, int64_t now_ns)
 {
     uint64_t age = get(eye, 8);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guard.c - the guard's thread, its verdict and its limit; whom it judges is
- * guard_peers.c's. The lock keeps the thread and who calls apart; neither holds
- * it while it waits.
+ * guard.c - the guard's thread, its verdict and its limit; guard_peers.c judges
+ * the ranks. core/world starts and stops the guard.
+ *
+ * The lock keeps the thread and callers apart; neither holds it while it waits.
+ * status is stored once, in hvd__guard_conclude, after text (release); callers
+ * load it in hvd__guard_verdict (acquire).
  */
 #include "watch/guard.h"
 
@@ -23,11 +26,11 @@
 enum { EXIT_ENDED = 70 }; /* EX_SOFTWARE, as the watchdog's */
 #define TICK_NS INT64_C(100000000)
 
-/* Processes that were heard of in the last hvd_init, for MPI_Finalize. */
+/* The processes that were heard of in the last hvd_init, for MPI_Finalize. */
 static struct hvd__guard_peer
     *known; /* owned, [nknown], by rank in MPI's world */
 static int nknown;
-static struct hvd__guard *finalizing; /* of this process's MPI_Finalize */
+static struct hvd__guard *finalizing; /* the guard of MPI_Finalize */
 
 /* -------------------------------------------------------------- a verdict */
 
@@ -38,7 +41,7 @@ static void end_process(const char *why)
     _exit(EXIT_ENDED);
 }
 
-/* is_heard: from a peer, who has told the others. */
+/* Comes to a verdict. is_heard: from a peer, which has told the others. */
 void hvd__guard_conclude(struct hvd__guard *g, int status, const char *text,
                          bool is_heard)
 {
@@ -60,7 +63,8 @@ void hvd__guard_conclude(struct hvd__guard *g, int status, const char *text,
     end_process(why);
 }
 
-/* In a call that looks, or should: it has the grace. */
+/* Lets the grace pass: this rank is in a call that looks at the verdict, or
+ * should. */
 static void wait_for_end(struct hvd__guard *g, int64_t passed)
 {
     char why[1200];
@@ -85,9 +89,9 @@ static bool is_report_due(struct hvd__guard *g)
     return true;
 }
 
-/* MPI_Finalize takes, by right, as long as any rank goes on after hvd_shutdown:
- * that is told, and nothing ends. Of a program's own call nothing is told, for
- * it may have returned. */
+/* MPI_Finalize may take as long as any rank goes on after hvd_shutdown: the
+ * guard reports that and ends nothing. It reports nothing about a program's own
+ * call, which may have returned. */
 static void report_finalize(struct hvd__guard *g)
 {
     char text[1024];
@@ -136,11 +140,12 @@ static int64_t time_passed(struct hvd__guard *g)
     int64_t now = hvd__now_ns();
 
     if (now - g->time.looked_ns < TICK_NS / 2)
-        return 0; /* woken up early: what is counted can wait */
+        return 0; /* Woken up early: the counting can wait. */
     return hvd__own_time_pass(&g->time, now, 2 * TICK_NS);
 }
 
-/* Those of MPI_Finalize of whom a call was lost, or who come late. */
+/* Calls those again that are not in MPI_Finalize yet: a call was lost, or they
+ * come late. */
 static void call_again(const struct hvd__guard *g)
 {
     struct hvd__call call = {.kind = HVD__CALL_HERE, .stage = (int)g->stage};
@@ -151,7 +156,7 @@ static void call_again(const struct hvd__guard *g)
             hvd__roll_call(&g->roll, rank, &call);
 }
 
-/* Whether there is more to see. */
+/* Looks at everything once. Returns whether there is more to watch. */
 static bool look(struct hvd__guard *g)
 {
     int64_t passed = time_passed(g);
@@ -169,7 +174,8 @@ static bool look(struct hvd__guard *g)
     return is_waiting || g->is_last || g->stage != HVD__STAGE_FINALIZE;
 }
 
-/* Those that are gone stay readable, and are looked at once a tick. */
+/* The pidfd of a process that is gone stays readable; such peers are looked at
+ * once a tick instead. */
 static int prepare_polls(struct hvd__guard *g)
 {
     int n = 2;
@@ -331,7 +337,7 @@ static void join(struct hvd__guard *g)
         pthread_join(g->thread, NULL);
 }
 
-/* Those of the same world. */
+/* Remembers the processes of the same world. */
 static void remember(const struct hvd__guard *g)
 {
     free(known);

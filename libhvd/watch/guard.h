@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guard.h - who keeps hvd_init, or MPI_Finalize, from ending: watched from the
- * first moment, before there is a status page (page.h), and after.
+ * guard.h - the guard, which finds out who keeps hvd_init or MPI_Finalize from
+ * ending. It watches from the first moment, before there is a status page
+ * (page.h), and after the page is gone.
  *
- * A thread that never calls MPI. It knows the ranks of its host by their calls
- * (roll.h), with their processes; of others, only that they have not been
- * heard of. What it finds is a verdict, which it tells on stderr, and to the
- * ranks of its host, at once. Where this rank looks (hvd__guard_verdict) it
- * can give up in an orderly way; where it is inside a blocking call of MPI, or
- * does not look, the guard ends the process, with status 70.
+ * The guard is a thread that never calls MPI. It knows the ranks of its host,
+ * with their processes, by their calls (roll.h); of other ranks it knows only
+ * that they were not heard of. What it finds is a verdict: it logs it, and
+ * tells the ranks of its host at once. A rank that looks at the verdict
+ * (hvd__guard_verdict) can give up in an orderly way. Where a rank is inside a
+ * blocking call of MPI, or does not look, the guard ends the process with
+ * status 70.
  *
  * All times are the thread's own, as the watchdog's.
  */
@@ -18,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where a rank is: X(constant, words, whether it is a blocking call). */
+/* The stages of a rank: X(constant, words, whether it is a blocking call). */
 #define HVD__STAGES(X)                                                         \
     X(HVD__STAGE_MPI, "MPI_Init", true)                                        \
     X(HVD__STAGE_GROUP, "MPI_Comm_create_group", true)                         \
@@ -36,49 +38,54 @@ enum hvd__stage {
 
 struct hvd__guard_options {
     int64_t heartbeat_ns;  /* stopped for so long: lost; 0: never */
-    int64_t limit_ns;      /* hvd_init may take so long; 0: as it likes */
-    int64_t report_ns;     /* it is told so often whom it waits for; 0: never */
+    int64_t limit_ns;      /* time that hvd_init may take; 0: any */
+    int64_t report_ns;     /* time between reports of who is missing; 0: none */
     int64_t exit_grace_ns; /* from a verdict to the end of the process; 0: it
-                              is left alone */
+                              goes on */
 };
 
 struct hvd__guard;
 
-/* Begin to watch a call of hvd_init. NULL, with the last error set: it is not
- * watched. NULL is accepted below. */
+/* Begins to watch a call of hvd_init. Returns NULL, with the last error set, if
+ * it cannot; then nothing is watched. The functions below accept NULL. */
 struct hvd__guard *hvd__guard_start(const struct hvd__guard_options *options,
                                     enum hvd__stage stage);
 
-/* Others count from now on: what rank 0 has told. */
+/* Sets the options that rank 0 has decided. */
 void hvd__guard_set(struct hvd__guard *guard,
                     const struct hvd__guard_options *options);
 
-/* This rank has come to a stage; the others of its host are told. */
+/* Notes that this rank has come to a stage, and tells the others of its
+ * host. */
 void hvd__guard_enter(struct hvd__guard *guard, enum hvd__stage stage);
 
-/* Who takes part: ranks of MPI_COMM_WORLD, by their new rank, or negative for
- * those of other jobs. */
+/* Says who takes part: the ranks in MPI_COMM_WORLD in the order of their new
+ * ranks; negative for those of other jobs. */
 void hvd__guard_choose(struct hvd__guard *guard, const int *ranks, int n);
 
-/* The watchdog watches the others from now on; the limit is still ours. */
+/* Leaves the other ranks to the watchdog. The guard still enforces the
+ * limit. */
 void hvd__guard_hand_over(struct hvd__guard *guard);
 
-/* HVD_OK, or what is wrong, with the last error set. Cheap; any thread. */
+/* Returns HVD_OK, or what is wrong, with the last error set. Any thread may
+ * call it, at any rate. */
 int hvd__guard_verdict(const struct hvd__guard *guard);
 
-/* The others are told how it went: status, and if negative the last error. The
- * processes that were heard of are kept in mind, for what follows. */
+/* Stops the guard and tells the others how hvd_init went: status and, if that
+ * is negative, the last error. The processes that were heard of are remembered
+ * for MPI_Finalize. */
 void hvd__guard_stop(struct hvd__guard *guard, int status);
 
 /*
- * Watch MPI_Finalize, which waits for all ranks: those that were heard of in
- * the last hvd_init. text, if not NULL, says why it cannot succeed: the process
- * is ended after the grace. is_last: the process exits as soon as it is over,
- * so that who is gone for long, and yet keeps us, is lost even if it had come.
+ * Watches MPI_Finalize, which waits for all ranks: the guard judges those that
+ * were heard of in the last hvd_init. text, if not NULL, says why MPI_Finalize
+ * cannot succeed; then the process is ended after the grace. is_last: the
+ * process exits as soon as MPI_Finalize is over, so a rank that is gone for
+ * long and yet keeps us is lost even if it had come.
  */
 void hvd__guard_watch_finalize(const struct hvd__guard_options *options,
                                const char *text, bool is_last);
-/* The process exits: those that have called are answered. */
+/* Stops that guard as the process exits; calls that have come are answered. */
 void hvd__guard_leave_finalize(void);
 
 #endif

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guard_peers.c - the table of peers, and when one is lost.
+ * guard_peers.c - the table of peers, and when a peer is lost. Called by
+ * guard.c, with the guard's lock held.
  *
- * A peer is a rank of this host that has called (roll.h). It matters as long
- * as this rank waits for it: in MPI_Init, until it has come out of there; in
- * what follows, if it takes part in the same world, until it says that it goes
- * its way. One that matters is lost if
+ * A peer is a rank of this host that has called (roll.h). It matters as long as
+ * this rank waits for it: in MPI_Init, until it has come out of there;
+ * afterwards, if it takes part in the same world, until it says that it goes
+ * on. A peer that matters is lost if
  *
  *     it is gone       the kernel says so, through a pidfd: at once
- *     it is stopped    /proc says so for a whole heartbeat
+ *     it is stopped    /proc says so for a whole heartbeat period
  *
- * A peer that gives up tells why, and that is adopted: so all name the rank
- * that was lost first, and not each other. One that has failed by itself, with
- * something that the others do not learn from it otherwise, is given the grace
- * of an exit.
+ * A peer that gives up says why, and that cause is adopted, so that all name
+ * the rank that was lost first, and not each other. A peer that has failed by
+ * itself, for a cause that the others do not learn from it otherwise, gets the
+ * grace of an exit.
  *
- * MPI_Finalize differs. A peer that is gone may have left it before us, and
- * we are about to: it is lost only if that takes a heartbeat. The program may
- * have called it itself, and we do not see it return: then only peers count
- * that have not come to it, for without them it cannot have returned.
+ * MPI_Finalize differs. A peer that is gone may have left it before us, and we
+ * are about to leave it: the peer is lost only if that takes a heartbeat
+ * period. The program may have called MPI_Finalize itself, and we do not see it
+ * return: then only peers count that have not come to it, for without them it
+ * cannot have returned.
  */
 #include "watch/guard_peers.h"
 
@@ -30,7 +32,7 @@
 #include "watch/page.h"
 #include "watch/process.h"
 
-/* Of a list; more helps nobody. */
+/* MOST_TOLD is the length of a list; more helps nobody. */
 enum { MOST_TOLD = 6 };
 
 static const struct {
@@ -84,7 +86,8 @@ static bool is_stopped(const struct hvd__guard_peer *f)
            (state == 'T' || state == 't');
 }
 
-/* The ranks that have not been heard of, as "ranks 2,3". */
+/* Adds the ranks that were not heard of, as "ranks 2,3". Returns their
+ * number. */
 static int add_unheard(const struct hvd__guard *g, struct hvd__text *out)
 {
     int n = 0;
@@ -99,7 +102,7 @@ static int add_unheard(const struct hvd__guard *g, struct hvd__text *out)
     return n;
 }
 
-/* Who has not come as far as we have. */
+/* Adds the ranks that have not come as far as this one. */
 void hvd__guard_peers_add_missing(const struct hvd__guard *g,
                                   struct hvd__text *out)
 {
@@ -194,8 +197,8 @@ static void answer(const struct hvd__guard *g, int to)
     hvd__roll_call(&g->roll, to, &call);
 }
 
-/* A peer has come to an end, and says whose fault it is: ours, maybe, if we
- * have been stopped. */
+/* Takes in a peer's end and its cause. The cause may be this rank, if it was
+ * stopped. */
 static void take_end(struct hvd__guard *g, const struct hvd__call *call)
 {
     char text[1024];
@@ -218,7 +221,7 @@ static void take_call(struct hvd__guard *g, const struct hvd__call *call,
     if (call->stage >= 0 && call->stage < NSTAGES &&
         call->kind <= HVD__CALL_ANSWER) {
         f->stage = call->stage;
-        f->has_left = false; /* it is there again */
+        f->has_left = false; /* it is back */
         f->status = HVD_OK;
         f->over_ns = 0;
     }
@@ -274,7 +277,8 @@ static void lose(struct hvd__guard *g, int rank, const char *how)
     hvd__guard_conclude(g, HVD_ERR_LOST, text, false);
 }
 
-/* It has failed, and the others have not learnt it in the ordinary way. */
+/* Looks at a peer that has failed, if the others have not learnt it in the
+ * ordinary way. */
 static void look_at_failed(struct hvd__guard *g, int rank, int64_t passed)
 {
     struct hvd__guard_peer *f = &g->peers[rank];
@@ -293,7 +297,7 @@ static void look_at_gone(struct hvd__guard *g, int rank, int64_t passed)
     struct hvd__guard_peer *f = &g->peers[rank];
     char fate[96];
 
-    f->over_ns += passed ? passed : 1; /* not polled any more */
+    f->over_ns += passed ? passed : 1; /* no longer polled */
     if (g->stage == HVD__STAGE_FINALIZE &&
         (g->options.heartbeat_ns == 0 || f->over_ns < g->options.heartbeat_ns))
         return;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heartbeat.c - which hosts there are, and who is lost; heartbeat_send.c and
- * heartbeat_receive.c have the datagrams that go between them.
+ * heartbeat.c - the hosts of a world, and which of them is lost. The watchdog
+ * calls it; heartbeat_send.c and heartbeat_receive.c have the datagrams that go
+ * between hosts.
  *
- * Who is lost. A host that was heard from, and then is silent for a whole
- * heartbeat. How the ranks of a host are that still speaks is for that host
- * to judge. But the last rank of a host that dies has nobody there to say so:
- * its host's kernel does, which refuses datagrams to its port (socket.h). To
- * be refused twice, and to hear nothing in between, is to be lost.
+ * A host is lost if it was heard from and then is silent for a whole heartbeat
+ * period. A host that still speaks judges its own ranks. When the last rank of
+ * a host dies, nobody there can say so, but the kernel of that host does: it
+ * refuses datagrams to the rank's port (socket.h). A host that refuses twice,
+ * with nothing heard in between, is lost.
  *
- * IPv4 only: hosts that have no such address are not watched by others.
+ * IPv4 only: hosts without such an address are not watched by others.
  */
 #include "watch/heartbeat.h"
 
@@ -42,7 +43,7 @@ static int host_index(const struct hvd__heartbeat *b,
     return -1;
 }
 
-/* Ranks, by host. */
+/* Sorts the ranks by host. */
 static int place(struct hvd__heartbeat *b,
                  const char *(*host)(const void *, int), const void *context)
 {
@@ -128,7 +129,8 @@ void hvd__heartbeat_introduce(struct hvd__heartbeat *b, int rank,
 void hvd__heartbeat_start(struct hvd__heartbeat *b, struct hvd__page *page)
 {
     b->page = page;
-    /* It travels in the open: made from the key, it does not give it away. */
+    /* The number travels in the open; it is made from the key, but does not
+     * reveal it. */
     b->world = (uint32_t)hvd__mac(b->key, "world", 5);
     hvd__socket_filter(b->fd, HVD__DATAGRAM_MAGIC, b->world);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heartbeat.h - hosts that hear of each other, over UDP.
+ * heartbeat.h - heartbeats between hosts, over UDP.
  *
  * Each rank has a socket. One rank of a host, its speaker, tells all other
- * hosts a few times in every heartbeat how its host's ranks are; who hears it
- * writes that on the status page of its own host. Which one speaks is for the
- * caller to say, and may change at any time.
+ * hosts a few times in every heartbeat period how the ranks of its host are.
+ * The rank that receives this writes it on the status page of its own host. The
+ * caller decides which rank speaks, and may change that at any time.
  *
- * All but opening and introducing is for one thread, the watchdog's. Nothing
- * blocks.
+ * Only one thread, the watchdog, may call these functions, except those that
+ * open and introduce. No call blocks.
  */
 #ifndef HVD_WATCH_HEARTBEAT_H
 #define HVD_WATCH_HEARTBEAT_H
@@ -18,73 +18,79 @@
 
 enum { HVD__HEARTBEAT_ADDRESSES = 8 };
 
-/* How a rank can be reached: plain bytes, for the others. */
+/* The card of a rank says how it can be reached. Ranks exchange cards as
+ * bytes. */
 struct hvd__heartbeat_card {
-    uint64_t key[2]; /* that of the lowest rank that has one counts */
+    uint64_t key[2]; /* the key of the lowest rank with a card counts */
     uint32_t addresses[HVD__HEARTBEAT_ADDRESSES];
     int32_t naddresses;
-    int32_t port; /* in the order of the network, as addresses; 0: it cannot */
+    int32_t port; /* in network order, as addresses; 0: none */
 };
 
 struct hvd__heartbeat;
 
-/* *heartbeat is NULL, and the card blank, if all ranks share a host; or if no
- * socket can be had, which is logged. HVD_ERR_MEMORY. */
+/* Opens a socket and fills this rank's card. *heartbeat is NULL, and the card
+ * blank, if all ranks share a host, or if no socket can be had, which is
+ * logged. Returns HVD_ERR_MEMORY on failure. */
 int hvd__heartbeat_open(struct hvd__heartbeat **heartbeat, int rank, int nranks,
                         const char *(*host)(const void *context, int rank),
                         const void *context, struct hvd__heartbeat_card *card);
 
-/* What a rank's card says; whether it has a watchdog at all. Of each rank, in
- * their order, before the start. */
+/* Takes in the card of a rank, and whether that rank has a watchdog at all. The
+ * caller introduces all ranks in their order, before the start. */
 void hvd__heartbeat_introduce(struct hvd__heartbeat *heartbeat, int rank,
                               const struct hvd__heartbeat_card *card,
                               bool is_watching);
-/* page is borrowed until the heartbeat is closed. */
+/* Starts to receive. page is borrowed until the heartbeat is closed. */
 void hvd__heartbeat_start(struct hvd__heartbeat *heartbeat,
                           struct hvd__page *page);
-/* NULL is accepted. */
+/* Closes the socket and frees all. Accepts NULL. */
 void hvd__heartbeat_close(struct hvd__heartbeat *heartbeat);
 
-/* Readable: there is something to hear. */
+/* Returns a descriptor that is readable when a datagram has arrived. */
 int hvd__heartbeat_fd(const struct hvd__heartbeat *heartbeat);
 
-/* Take in what has arrived. True: the world has ended on another host, and
- * status and text say why. */
+/* Takes in what has arrived. Returns true if the world has ended on another
+ * host; status and text then say why. */
 bool hvd__heartbeat_receive(struct hvd__heartbeat *heartbeat, int *status,
                             char *text, size_t size);
 
-/* Tell the other hosts of this host's ranks; detail: and of what they have
- * in flight. */
+/* Tells the other hosts how the ranks of this host are and, with detail, what
+ * they have in flight. */
 void hvd__heartbeat_send(struct hvd__heartbeat *heartbeat, bool detail);
-/* This rank has left. */
+/* Tells the other hosts that this rank has left. */
 void hvd__heartbeat_send_goodbye(struct hvd__heartbeat *heartbeat);
-/* Nothing can succeed any more: to every rank of every other host. */
+/* Tells every rank of every other host that nothing can succeed any more. */
 void hvd__heartbeat_send_end(struct hvd__heartbeat *heartbeat, int status,
                              const char *text);
 
-/* Time passes: who was heard from since? */
+/* Counts the time since the last call as silence of the hosts that were not
+ * heard from meanwhile. */
 void hvd__heartbeat_advance(struct hvd__heartbeat *heartbeat,
                             int64_t passed_ns);
 
-/* Whether a host has refused a datagram: the next word will tell more. */
+/* Returns whether a host has refused a datagram; the next heartbeat will show
+ * more. */
 bool hvd__heartbeat_has_refusals(const struct hvd__heartbeat *heartbeat);
 
-/* Whether a host is lost: silent for so long (0: never), or what hears us
- * there is gone. Then rank is its lowest one, and how says it in words. */
+/* Returns whether a host is lost: it was silent for limit_ns (0: never), or the
+ * process that we send to there is gone. *rank is then its lowest rank, and how
+ * says in words what happened. */
 bool hvd__heartbeat_has_lost(const struct hvd__heartbeat *heartbeat,
                              int64_t limit_ns, int *rank, char *how,
                              size_t size);
 
-/* Once, if some hosts were never heard from in all that time: says so. */
+/* Returns true once if some hosts were never heard from in the first seconds;
+ * text then says so. */
 bool hvd__heartbeat_lacks_contact(struct hvd__heartbeat *heartbeat, char *text,
                                   size_t size);
 
-/* State and silence of all ranks of other hosts; silent_limit_ns: from then
- * on they count as silent. */
+/* Fills in state and silence of all ranks of other hosts. Ranks that were
+ * silent for silent_limit_ns count as silent. */
 void hvd__heartbeat_view(const struct hvd__heartbeat *heartbeat,
                          int64_t silent_limit_ns, struct hvd__view *views);
 
-/* The name of a rank's host, without what makes it unique. */
+/* Returns the name of a rank's host, without the part that makes it unique. */
 const char *hvd__heartbeat_host(const struct hvd__heartbeat *heartbeat,
                                 int rank);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heartbeat_receive.c - what datagrams of other hosts change.
+ * heartbeat_receive.c - how datagrams from other hosts change the status page.
  *
- * What to believe. A datagram counts if its MAC is right for the key of this
- * world, which rank 0 has drawn and MPI has carried, if its number is new,
- * and if its items are of the writer's own host. A filter in the kernel drops
- * what is obviously foreign before it fills the queue.
+ * A datagram counts if its MAC is right for the key of this world, which rank 0
+ * drew and MPI carried, if its number is new, and if its items are about ranks
+ * of the sender's own host. A filter in the kernel drops what is obviously
+ * foreign before it fills the queue.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,11 +14,12 @@
 #include "watch/neighbours.h"
 #include "watch/socket.h"
 
-/* Datagrams taken in before the watchdog looks at something else. */
+/* MOST_AT_ONCE is how many datagrams are taken in before the watchdog looks at
+ * something else. */
 enum { MOST_AT_ONCE = 256 };
 
-/* A refused datagram to a host's speaker, at the address that is known to be
- * his, counts. */
+/* Counts a refusal if it is of a datagram to a host's speaker, at the speaker's
+ * known address. */
 static void refuse(struct hvd__heartbeat *b, uint32_t address, int port)
 {
     for (int h = 0; h < b->nhosts; h++) {
@@ -46,8 +47,8 @@ static void hear_refusals(struct hvd__heartbeat *b)
             return;
 }
 
-/* Numbers of a writer grow: an old datagram has nothing to say. Several ranks
- * of a host may get datagrams of the same writer. */
+/* Returns whether a datagram is newer than the last one: the numbers of a
+ * sender grow. Several ranks of a host may receive datagrams of one sender. */
 static bool is_new(struct hvd__line *line, uint64_t number)
 {
     uint64_t last = atomic_load(&line->datagram);
@@ -65,7 +66,7 @@ static void note_news(struct hvd__line *line,
     atomic_store(&line->silent_ns, item->news.silent_ns);
     atomic_store(&line->in_flight, item->news.in_flight);
     hvd__page_write_doing(line, &item->news.doing);
-    /* Who has left does not come back. */
+    /* A rank that has left does not come back. */
     if (atomic_load(&line->state) != HVD__LINE_LEFT)
         atomic_store(&line->state,
                      item->news.has_left ? HVD__LINE_LEFT : HVD__LINE_ALIVE);
@@ -88,7 +89,8 @@ static void note_flight(struct hvd__heartbeat *b, struct hvd__line *line,
     hvd__page_write_flight(line, f);
 }
 
-/* The datagram that has just been opened. True: it tells of the end. */
+/* Takes in the datagram that was just opened. Returns true if it tells of the
+ * end. */
 static bool take(struct hvd__heartbeat *b, uint32_t address, int *status,
                  char *text, size_t size)
 {

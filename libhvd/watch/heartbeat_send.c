@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heartbeat_send.c - the datagrams that hosts write to each other.
+ * heartbeat_send.c - the datagrams that hosts send to each other.
  *
  *     host A                          host B
  *     rank 0 ──datagrams────────────► rank 2 ──┐ writes lines 0 and 1 of
  *     rank 1    news of 0 and 1       rank 3   │ B's page, where 3 finds
  *                                       page ◄─┘ them too
  *
- * Why datagrams: a host that is frozen, or whose network is gone, must not
- * hold up who writes to it, and a lost datagram is made up for by the next.
- * Among several hosts each speaker writes to each: with H hosts, H - 1
- * datagrams twice a second.
+ * Heartbeats are datagrams so that a host that is frozen, or whose network is
+ * gone, does not hold up the sender; the next datagram makes up for a lost one.
+ * Each speaker sends to every other host: with H hosts, H - 1 datagrams twice a
+ * second.
  *
- * Where to. A host's card has all of its addresses. Until it was heard from,
- * a datagram goes to all of them; from then on to where it was last heard from,
- * and there to the rank that spoke last, or the lowest that is still there.
+ * A host's card has all of its addresses. Until the host was heard from, a
+ * datagram goes to all of them. From then on it goes to the address that was
+ * last heard from, and there to the rank that spoke last, or to the lowest that
+ * is still there.
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +24,8 @@
 #include "watch/neighbours.h"
 #include "watch/socket.h"
 
-/* Requests of a rank that are told in full: a stall names one that is
- * similar, no more. */
+/* MOST_REQUESTS is how many requests of a rank are told in full: a stall names
+ * no more than one that is similar. */
 enum { MOST_REQUESTS = 8 };
 
 static void deliver(const struct hvd__heartbeat *b, int rank)
@@ -44,7 +45,7 @@ static void begin_datagram(struct hvd__heartbeat *b)
     hvd__datagram_begin(&b->datagram, b->world, b->rank, ++b->number);
 }
 
-/* One to each host, if there is anything in it. */
+/* Sends the datagram, if it has items, to each host. */
 static void send_datagram(struct hvd__heartbeat *b)
 {
     if (b->datagram.size == HVD__DATAGRAM_HEAD)
@@ -134,7 +135,7 @@ void hvd__heartbeat_send(struct hvd__heartbeat *b, bool detail)
 
 void hvd__heartbeat_send_goodbye(struct hvd__heartbeat *b)
 {
-    /* Nobody would repeat it later: twice. */
+    /* Goodbye is sent twice because nothing would repeat it later. */
     for (int i = 0; i < 2; i++) {
         begin_datagram(b);
         write_news(b, b->rank, hvd__now_ns());

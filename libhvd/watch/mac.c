@@ -33,7 +33,7 @@ static void absorb(struct state *s, uint64_t word)
     s->a ^= word;
 }
 
-/* Up to eight bytes, the first in the lowest bits. */
+/* Returns up to eight bytes as a word, the first in the lowest bits. */
 static uint64_t word_of(const unsigned char *at, size_t bytes)
 {
     uint64_t word = 0;

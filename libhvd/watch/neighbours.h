@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * neighbours.h - what the files about heartbeats share: the hosts of a world,
- * the ranks on each, and the datagram that is being written or read.
- * heartbeat.c begins and judges, heartbeat_send.c writes, heartbeat_receive.c
- * reads.
+ * neighbours.h - the state that the heartbeat files share: the hosts of a
+ * world, the ranks on each, and the datagram that is being written or read.
+ * heartbeat.c opens and judges, heartbeat_send.c sends, heartbeat_receive.c
+ * receives.
  */
 #ifndef HVD_WATCH_NEIGHBOURS_H
 #define HVD_WATCH_NEIGHBOURS_H
@@ -11,24 +11,24 @@
 #include "watch/datagram.h"
 #include "watch/heartbeat.h"
 
-/* A host; one's own is among them. */
+/* A host of the world, our own included. */
 struct hvd__neighbour {
     char name[64];
     int first;        /* its lowest rank */
     bool is_linked;   /* all of its ranks have a socket and a watchdog */
     bool was_heard;   /* at least once */
-    int refusals;     /* in a row, of different words, nothing heard between */
-    uint64_t refused; /* which of our words last */
+    int refusals;     /* refused heartbeats in a row, nothing heard between */
+    uint64_t refused; /* number of our last refused heartbeat */
     int speaker;      /* the rank that was last heard */
     int64_t silent_ns;
     int32_t naddresses;
     uint32_t addresses[HVD__HEARTBEAT_ADDRESSES];
 };
 
-/* A rank. */
+/* A rank of the world. */
 struct hvd__heartbeat_rank {
     int port;
-    uint64_t beats; /* when time was last counted */
+    uint64_t beats; /* the beats when time was last counted */
 };
 
 struct hvd__heartbeat {
@@ -41,11 +41,11 @@ struct hvd__heartbeat {
     struct hvd__page *page;              /* borrowed; NULL: not started */
     uint64_t key[2];
     uint32_t world;
-    uint64_t number; /* of the last datagram */
-    uint64_t nwords; /* how often this rank has spoken for its host */
+    uint64_t number; /* number of the last datagram */
+    uint64_t nwords; /* heartbeats that this rank has sent for its host */
     int64_t age_ns;
     bool has_warned;
-    struct hvd__datagram datagram; /* being written, or read */
+    struct hvd__datagram datagram; /* the one being written or read */
     struct hvd__in_flight flight;  /* scratch */
 };
 
@@ -68,7 +68,7 @@ static inline bool hvd__heartbeat_is_ours(const struct hvd__heartbeat *b,
     return b->host_of[rank] == b->host_of[b->rank];
 }
 
-/* Whom to write to on a host; -1: all of its ranks have left. */
+/* Returns the rank of a host to send to; -1: all of its ranks have left. */
 static inline int hvd__heartbeat_listener(const struct hvd__heartbeat *b,
                                           const struct hvd__neighbour *host)
 {
@@ -81,7 +81,7 @@ static inline int hvd__heartbeat_listener(const struct hvd__heartbeat *b,
     return -1;
 }
 
-/* Where a host was last heard; 0: never. */
+/* Returns the address where a host was last heard; 0: never. */
 static inline uint32_t hvd__heartbeat_address_of(
     const struct hvd__heartbeat *b, const struct hvd__neighbour *host)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * page.c - the segment and its seqlocks.
+ * page.c - the status page and its seqlocks. watch.c makes and maps it; the
+ * watchdog, the heartbeats and the threads that submit requests write it.
  *
- * The segment's pages are allocated when it is made (posix_fallocate), so
- * that a full /dev/shm is an error then and not a SIGBUS in the middle of
- * training.
+ * Its memory is allocated when it is made (posix_fallocate), so that a full
+ * /dev/shm is an error then and not a SIGBUS in the middle of training.
  *
- * What changes as a whole is kept under a seqlock (Boehm, Can seqlocks get
+ * A value of several words is kept under a seqlock (Boehm, Can seqlocks get
  * along with programming language memory models?, 2012). The owner's threads
- * may write at the same time: the one that comes second gives way, its news is
- * as old.
+ * may write at the same time: the second one gives way, for its news is as old.
  */
 #include "watch/page.h"
 
@@ -43,7 +42,7 @@ static struct hvd__page *map(int fd, int n)
                   page_bytes(n), strerror(errno));
         return NULL;
     }
-    /* A child is no rank. */
+    /* A child of a fork is no rank. */
     madvise(memory, page_bytes(n), MADV_DONTFORK);
     return memory;
 }
@@ -114,16 +113,17 @@ static void write_words(struct hvd__seqlock *lock, _Atomic uint64_t *words,
         uint64_t word;
 
         memcpy(&word, from + 8 * i, 8);
-        /* Release: whoever sees a new word sees the odd version too. */
+        /* Release, with the acquire in read_words: a reader of a new word sees
+         * the odd version too. */
         atomic_store_explicit(&words[i], word, memory_order_release);
     }
     atomic_store_explicit(&lock->version, version + 2, memory_order_release);
     atomic_store_explicit(&lock->writing, 0, memory_order_release);
 }
 
-/* A writer may have been put to sleep in the middle, and is given time; one
- * that died there must not keep readers for ever: after that long, some 10 ms,
- * they take what is there. */
+/* A writer may have been put to sleep in the middle, so readers give it time. A
+ * writer that died there must not hold readers for ever: after some 10 ms they
+ * take what is there. */
 enum { ATTEMPTS_AT_ONCE = 100, ATTEMPTS = 200 };
 #define PAUSE_NS 50000
 
@@ -161,7 +161,8 @@ void hvd__page_write_begun(struct hvd__line *line, int32_t kind,
     begun.kind = kind;
     memcpy(begun.name, name, bytes);
     begun.name[bytes] = '\0';
-    /* No more than there is to say: this is on the way of every request. */
+    /* Only the bytes in use are written: this is on the way of every request.
+     */
     bytes += offsetof(struct hvd__begun, name) + 1;
     write_words(&line->doing_lock, line->begun, &begun, (bytes + 7) / 8 * 8);
     atomic_store_explicit(&line->quick_ns, 0, memory_order_release);
@@ -175,7 +176,7 @@ void hvd__page_write_doing(struct hvd__line *line,
                           doing->since_ns);
 }
 
-/* The kind in 8 bits above the number. */
+/* A quick word holds the kind in its upper 8 bits and the number below. */
 enum { QUICK_SHIFT = 56 };
 
 void hvd__page_write_quick(struct hvd__line *line, int32_t kind,
@@ -185,11 +186,13 @@ void hvd__page_write_quick(struct hvd__line *line, int32_t kind,
                           (uint64_t)kind << QUICK_SHIFT |
                               (number & ((UINT64_C(1) << QUICK_SHIFT) - 1)),
                           memory_order_relaxed);
-    /* Release: who sees this time sees that request, or a later one. */
+    /* Release, with the acquire in hvd__page_read_doing: a reader of this time
+     * sees that request or a later one. */
     atomic_store_explicit(&line->quick_ns, since_ns, memory_order_release);
 }
 
-/* Of a name, so that the kind and it are a text. */
+/* NAME_SHOWN is how much of a name is shown, so that kind and name fit in a
+ * text. */
 enum { NAME_SHOWN = 96 };
 
 static void read_begun(struct hvd__line *line, struct hvd__doing *doing)
@@ -207,7 +210,8 @@ static void read_begun(struct hvd__line *line, struct hvd__doing *doing)
                  (int)sizeof doing->text - 1, name);
         return;
     }
-    /* One of the library's own names, or a number. */
+    /* A name of the library's own begins with a control character, or is a
+     * number. */
     if (name[0] > 0 && name[0] < ' ')
         name++;
     snprintf(doing->text, sizeof doing->text, "%s '%.*s'", kind, NAME_SHOWN,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * page.h - what the ranks of one host know of each other, and of those of
- * other hosts: a piece of shared memory with a line for each rank of the
- * world. A rank of this host writes its own; the lines of others are written
- * by whoever of this host hears from theirs (heartbeat.h). All are read by all.
+ * page.h - the status page: shared memory of one host with a line for each rank
+ * of the world. A rank writes its own line; the rank that receives a heartbeat
+ * from another host (heartbeat.h) writes the lines of that host's ranks. All
+ * ranks of the host read all lines.
  *
- * Times on it are hvd__now_ns: one clock for all processes of a host.
+ * Times on the page are hvd__now_ns: one clock for all processes of a host.
  */
 #ifndef HVD_WATCH_PAGE_H
 #define HVD_WATCH_PAGE_H
@@ -16,40 +16,42 @@
 #include "watch/watch.h"
 
 enum {
-    HVD__PAGE_REQUESTS = 32, /* the oldest, told in full */
-    HVD__PAGE_KEYS = 512,    /* the oldest, told by key */
+    HVD__PAGE_REQUESTS = 32, /* the oldest, stored in full */
+    HVD__PAGE_KEYS = 512,    /* the oldest, stored by key */
     HVD__PAGE_TEXT = 1024
 };
 
 enum hvd__line_state { HVD__LINE_EMPTY, HVD__LINE_ALIVE, HVD__LINE_LEFT };
 
-/* What a rank last began. */
+/* The operation that a rank last began. */
 struct hvd__doing {
     int64_t since_ns; /* 0: nothing yet */
     char text[120];
 };
 
-/* The same on the status page, where it is written more often than it is read:
- * the kind of request, or HVD__GROUP, and its name; or HVD__IN_WORDS, and a
- * finished text. */
+/* The same as it stands on the page, which is written more often than read: the
+ * kind of request, or HVD__GROUP, and its name; or HVD__IN_WORDS and a finished
+ * text. */
 enum { HVD__IN_WORDS = -2 };
 
 struct hvd__begun {
     int64_t since_ns;
     int32_t kind;
-    char name[124]; /* cut to that */
+    char name[124]; /* cut to this length */
 };
 
-/* What a rank has in flight, as of its last heartbeat. */
+/* The requests that a rank has in flight, as of its last beat. */
 struct hvd__in_flight {
-    int32_t nrequests; /* entries of both that are valid */
+    int32_t nrequests; /* valid entries of requests; nkeys: of keys */
     int32_t nkeys;
     struct hvd__watch_request requests[HVD__PAGE_REQUESTS];
     uint64_t keys[HVD__PAGE_KEYS];
 };
 
-/* A value that one process writes and others read without a lock: a reader
- * that meets a writer reads again. Copied word by word, each an atomic. */
+/* The lock of a value that one process writes and others read without waiting:
+ * a reader that meets a writer reads again. Each word of the value is an
+ * atomic, copied one by one. write_words and read_words in page.c are the two
+ * sides. */
 struct hvd__seqlock {
     _Atomic uint32_t version; /* odd: being written */
     _Atomic uint32_t writing; /* keeps two threads of the owner apart */
@@ -58,18 +60,20 @@ struct hvd__seqlock {
 struct hvd__line {
     _Alignas(64) _Atomic int32_t state;
     _Atomic int32_t pid;
-    _Atomic uint64_t start_time; /* of the process: /proc's, clock ticks */
-    _Atomic uint64_t beats;      /* signs of life */
-    _Atomic int32_t in_flight;   /* how many requests, as of the last beat */
-    /* Of ranks of other hosts only: */
-    _Atomic int64_t silent_ns; /* for so long, as their host says */
-    _Atomic uint32_t address;  /* where it was last heard from, IPv4 in the
-                                  order of the network; 0: never */
-    _Atomic uint64_t datagram; /* the number of the last one from it */
+    _Atomic uint64_t start_time; /* of the process, in /proc's clock ticks */
+    _Atomic uint64_t beats;      /* counts up with every look of its watchdog */
+    _Atomic int32_t in_flight;   /* requests in flight, as of the last beat */
+    /* The next three are only for ranks of other hosts. */
+    _Atomic int64_t silent_ns; /* silence, as their host reports it */
+    _Atomic uint32_t address;  /* where it was last heard from, IPv4 in network
+                                  order; 0: never */
+    _Atomic uint64_t datagram; /* number of the last datagram from it */
     _Alignas(64) struct hvd__seqlock doing_lock;
     _Atomic uint64_t begun[sizeof(struct hvd__begun) / 8];
-    /* Or a request without a name: its kind above its number, and when; 0: the
-     * above is the later. */
+    /* The last request without a name: its kind in the upper 8 bits, its number
+     * below; and when it began. A quick_ns of 0 means that begun is the later
+     * one. quick is written before quick_ns (hvd__page_write_quick,
+     * hvd__page_read_doing). */
     _Alignas(64) _Atomic uint64_t quick;
     _Atomic int64_t quick_ns;
     _Alignas(64) struct hvd__seqlock flight_lock;
@@ -77,38 +81,39 @@ struct hvd__line {
 };
 
 struct hvd__page {
-    _Atomic int32_t ended; /* 1: somebody writes, 2: end_text is there */
+    _Atomic int32_t ended; /* 1: a rank is writing end_text; 2: it is there */
     _Atomic int32_t end_status;
     char end_text[HVD__PAGE_TEXT];
-    struct hvd__line lines[]; /* one a rank of the world */
+    struct hvd__line lines[]; /* one for each rank of the world */
 };
 
-/* Make the segment for n lines, and *fd, for the caller to close when others
- * have mapped it. NULL, with the last error set. */
+/* Makes the segment for n lines, and *fd, which the caller closes when others
+ * have mapped it. Returns NULL, with the last error set, on failure. */
 struct hvd__page *hvd__page_create(int n, int *fd);
-/* Map one that another process made. */
+/* Maps a page that another process made. */
 struct hvd__page *hvd__page_attach(const struct hvd__segment_address *address,
                                    int n);
-/* NULL is accepted. */
+/* Unmaps a page of n lines. Accepts NULL. */
 void hvd__page_unmap(struct hvd__page *page, int n);
 
 void hvd__page_write_doing(struct hvd__line *line,
                            const struct hvd__doing *doing);
-/* A request, or a group of them, by its name of so many bytes. */
+/* Notes a request, or a group of them, by its name of so many bytes. */
 void hvd__page_write_begun(struct hvd__line *line, int32_t kind,
                            const char *name, size_t bytes, int64_t since_ns);
 void hvd__page_write_quick(struct hvd__line *line, int32_t kind,
                            uint64_t number, int64_t since_ns);
-/* The later of the two. */
+/* Reads the later of the named and the quick request. */
 void hvd__page_read_doing(struct hvd__line *line, struct hvd__doing *doing);
 void hvd__page_write_flight(struct hvd__line *line,
                             const struct hvd__in_flight *flight);
 void hvd__page_read_flight(struct hvd__line *line,
                            struct hvd__in_flight *flight);
 
-/* The first cause stays: whether it was this one. */
+/* Ends the world with a cause; the first cause stays. Returns whether it was
+ * this one. */
 bool hvd__page_end(struct hvd__page *page, int status, const char *text);
-/* Whether there is one; a copy. */
+/* Returns whether the world has ended, and copies the cause. */
 bool hvd__page_has_ended(struct hvd__page *page, int *status, char *text,
                          size_t size);
 

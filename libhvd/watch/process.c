@@ -9,11 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Fields of /proc/PID/stat after the name, which may hold anything: state is
- * the first of them (proc(5)). */
+/* Fields of /proc/PID/stat are counted after the name, which may hold anything;
+ * state is the first of them (proc(5)). */
 enum { STATE = 0, START_TIME = 19, EXIT_CODE = 49, NFIELDS = 50 };
 
-/* Field number of them as a number; the state goes to *state. */
+/* Reads the state, the start time and the exit code of a process. */
 static bool read_fields(int pid, char *state, uint64_t *start, int *code)
 {
     char path[40], line[1024], *at;

@@ -9,15 +9,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* When it started, in clock ticks since boot: tells it from a later process
- * of the same number. 0: it is gone. *state, may be NULL: as in ps. */
+/* Returns when a process started, in clock ticks since boot, which tells it
+ * from a later process of the same number; 0: it is gone. *state, which may be
+ * NULL, becomes its state as in ps. */
 uint64_t hvd__process_start_time(int pid, char *state);
 
-/* A descriptor that becomes readable when it ends; -1 if the kernel cannot. */
+/* Returns a descriptor that becomes readable when the process ends; -1 if the
+ * kernel has none. */
 int hvd__process_open(int pid);
 
-/* How it ended, while it waits to be reaped: "was killed by signal 9
- * (Killed)", "exited with status 3"; "is gone" if nobody knows any more. */
+/* Writes how a process ended, while it waits to be reaped: "was killed by
+ * signal 9 (Killed)", "exited with status 3"; "is gone" if nobody knows any
+ * more. */
 const char *hvd__process_fate(int pid, char *text, size_t size);
 
 #endif

@@ -20,8 +20,9 @@ static uint64_t mix(uint64_t hash, const char *text)
     return hash;
 }
 
-/* The same in all ranks that one mpirun has started here, and in no others:
- * the name of the job, and where its mpirun listens. */
+/* Returns a number that is the same in all ranks that one mpirun has started
+ * here, and in no others: made from the name of the job and where its mpirun
+ * listens. */
 static uint64_t name_job(void)
 {
     char user[24];
@@ -53,7 +54,7 @@ static socklen_t name_rank(const struct hvd__roll *roll, int rank,
 
     memset(address, 0, sizeof *address);
     address->sun_family = AF_UNIX;
-    /* A NUL in front: the abstract namespace. */
+    /* A NUL in front puts the name in the abstract namespace. */
     n = snprintf(address->sun_path + 1, sizeof address->sun_path - 1,
                  "hvd-roll-%016" PRIx64 "-%d", roll->job, rank);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
@@ -113,7 +114,7 @@ void hvd__roll_call(const struct hvd__roll *roll, int to,
         return;
     out.magic = MAGIC;
     out.rank = roll->rank;
-    /* What does not arrive is made up for by what else is known. */
+    /* A call that does not arrive is made up for by what else is known. */
     (void)sendto(
         roll->fd, &out, offsetof(struct hvd__call, text) + strlen(out.text) + 1,
         MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&address, bytes);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * roll.h - the ranks of a host call out to each other, before MPI can carry
- * anything and after it no longer does.
+ * roll.h - the roll call: how the ranks of a host call each other before MPI
+ * can carry anything and after it no longer does.
  *
- * Each rank that is in hvd_init, or in MPI_Finalize, has a datagram socket of
- * the kernel's own (AF_UNIX, in the abstract namespace: no file), whose name
- * follows from the job and the rank, as the launcher has told them. Whoever
- * comes calls all others, who answer; the kernel says which process a call is
- * from, so that nobody of another user is believed. Nothing blocks: a call to
- * somebody who is not there, or does not listen, is lost.
+ * Each rank in hvd_init or MPI_Finalize has a datagram socket of the kernel's
+ * (AF_UNIX, in the abstract namespace: no file), named after the job and the
+ * rank, which it has from the launcher. A rank that comes calls all others, and
+ * they answer. The kernel says which process a call is from, so no other user
+ * is believed. Nothing blocks: a call to a rank that is not there, or does not
+ * listen, is lost.
  */
 #ifndef HVD_WATCH_ROLL_H
 #define HVD_WATCH_ROLL_H
@@ -19,30 +19,31 @@
 
 enum hvd__call_kind {
     HVD__CALL_HERE = 1, /* this rank has come to a stage */
-    HVD__CALL_ANSWER,   /* the same, to one that has called */
-    HVD__CALL_LEFT,     /* it goes its way; status 0, or why it has failed */
+    HVD__CALL_ANSWER,   /* the same, in answer to a call */
+    HVD__CALL_LEFT,     /* it goes on; status 0, or why it has failed */
     HVD__CALL_END       /* nothing can succeed any more: status and text */
 };
 
 struct hvd__call {
     uint32_t magic;
     int32_t kind;
-    int32_t rank; /* the caller's, in MPI_COMM_WORLD */
+    int32_t rank; /* of the caller, in MPI_COMM_WORLD */
     int32_t stage;
     int32_t status;
-    char text[1024]; /* the last: only what is used travels */
+    char text[1024]; /* last field: only the bytes in use travel */
 };
 
 struct hvd__roll {
-    int fd;         /* owned; -1: nobody can be called */
+    int fd;         /* owned; -1: no rank can be called */
     int rank, size; /* in MPI_COMM_WORLD; -1 and 0 if unknown */
     int nlocals;    /* ranks of this host; 0 if unknown */
-    uint64_t job;   /* of its name */
+    uint64_t job;   /* number made from the job's name */
 };
 
-/* What the launcher has told, and a socket if others can be on this host. */
+/* Takes from the launcher's environment who we are, and opens a socket if
+ * others can be on this host. */
 void hvd__roll_open(struct hvd__roll *roll);
-/* A zeroed one, or one without a socket, is accepted. */
+/* Closes the socket. Accepts a zeroed roll, and one without a socket. */
 void hvd__roll_close(struct hvd__roll *roll);
 
 void hvd__roll_call(const struct hvd__roll *roll, int to,
@@ -50,8 +51,8 @@ void hvd__roll_call(const struct hvd__roll *roll, int to,
 void hvd__roll_call_all(const struct hvd__roll *roll,
                         const struct hvd__call *call);
 
-/* The next call, and the process it came from, which may be 0: one that this
- * process cannot see. False: there is none now. */
+/* Takes in the next call and the process that it came from; *pid is 0 if this
+ * process cannot see that one. Returns false if there is none now. */
 bool hvd__roll_hear(const struct hvd__roll *roll, struct hvd__call *call,
                     int *pid);
 

@@ -13,7 +13,8 @@
 
 #include "base/status.h"
 
-/* Loopback only if there is nothing else: then the hosts share a machine. */
+/* Lists the addresses of this host. Loopback counts only if there is nothing
+ * else: then the hosts share a machine. */
 static int32_t list_addresses(uint32_t *addresses, int32_t max)
 {
     struct ifaddrs *all;
@@ -72,8 +73,8 @@ int hvd__socket_open(uint32_t *addresses, int32_t max, int32_t *naddresses,
     return status;
 }
 
-/* The filter sees UDP's header, of 8 bytes, and what follows, whose words it
- * takes for big-endian ones. */
+/* The filter sees the UDP header, of 8 bytes, and then the data, whose words it
+ * takes as big-endian. */
 void hvd__socket_filter(int fd, uint32_t first, uint32_t second)
 {
     struct sock_filter code[] = {
@@ -87,7 +88,7 @@ void hvd__socket_filter(int fd, uint32_t first, uint32_t second)
     struct sock_fprog program = {.len = sizeof code / sizeof *code,
                                  .filter = code};
 
-    /* Without it, all is let in. */
+    /* If this fails, all is let in. */
     (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
                      sizeof program);
 }
@@ -99,14 +100,16 @@ void hvd__socket_send(int fd, uint32_t address, int port, const void *data,
                              .sin_port = (in_port_t)port,
                              .sin_addr.s_addr = address};
 
-    /* An error may be of an earlier datagram, and then is told only once. */
+    /* An error may belong to an earlier datagram; then it is reported only
+     * once. */
     for (int attempt = 0; attempt < 2; attempt++)
         if (sendto(fd, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
                    (struct sockaddr *)&to, sizeof to) >= 0)
             return;
 }
 
-/* Errors of earlier datagrams come up here too, once each: most at a time. */
+/* Errors of earlier datagrams are reported here too, once each; MOST_ERRORS of
+ * them are skipped at a time. */
 enum { MOST_ERRORS = 16 };
 
 int hvd__socket_receive(int fd, void *data, size_t size, uint32_t *address)

@@ -6,7 +6,8 @@
 
 #include "base/text.h"
 
-/* Ranks that are told about one by one; a list of a thousand helps nobody. */
+/* MOST_TOLD is how many ranks are described one by one; a list of a thousand
+ * helps nobody. */
 enum { MOST_TOLD = 4 };
 
 bool hvd__view_waits(const struct hvd__view *view, uint64_t key)
@@ -30,8 +31,8 @@ const char *hvd__doing_print(const struct hvd__doing *doing, int64_t now_ns,
     return text;
 }
 
-/* What a rank has in flight that is most like the request: the same but for
- * its name, or the same name for something else. NULL: nothing. */
+/* Returns the request of a rank in flight that is most like this one: the same
+ * but for its name, or of the same name but different. NULL: none. */
 static const struct hvd__watch_request *similar(
     const struct hvd__view *view, const struct hvd__watch_request *request,
     bool *same_name)
@@ -117,7 +118,7 @@ uint64_t hvd__stall_missing(const struct hvd__view *views, int nranks,
 {
     uint64_t mark = 0;
 
-    /* As FNV-1a mixes bytes. */
+    /* The ranks are mixed as FNV-1a mixes bytes. */
     for (int rank = 0; rank < nranks; rank++)
         if (is_member(context, request->set, rank) &&
             !hvd__view_waits(&views[rank], request->key))

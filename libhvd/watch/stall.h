@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stall.h - what to say about a request that others keep waiting: pure.
+ * stall.h - texts about requests that wait for other ranks. Pure: no function
+ * here does I/O.
  */
 #ifndef HVD_WATCH_STALL_H
 #define HVD_WATCH_STALL_H
@@ -9,58 +10,59 @@
 
 #include "watch/page.h"
 
-/* What this rank knows of one. */
+/* What this rank knows about another. */
 struct hvd__view {
     enum {
         HVD__VIEW_ELSEWHERE, /* on another host: nothing is known of it */
         HVD__VIEW_ALIVE,
         HVD__VIEW_SILENT, /* no heartbeat for silent_ns */
-        HVD__VIEW_LEFT    /* has shut down */
+        HVD__VIEW_LEFT    /* it has shut down */
     } state;
     int64_t silent_ns;
     struct hvd__doing doing;
     const struct hvd__in_flight *flight; /* borrowed; NULL: not known */
 };
 
-enum { HVD__STALL_NAMES = 3 }; /* that a summary has */
+enum { HVD__STALL_NAMES = 3 }; /* other requests that a summary names */
 
-/* Requests that wait for the same ranks, told together. */
+/* Requests that wait for the same ranks and are reported together. */
 struct hvd__stall {
-    uint64_t missing;                        /* stands for those ranks */
+    uint64_t missing; /* number that stands for those ranks */
     const struct hvd__watch_request *oldest; /* borrowed */
     int n;
-    /* Of the others, the first; borrowed. */
+    /* the first of the other requests; borrowed */
     const struct hvd__watch_request *others[HVD__STALL_NAMES];
 };
 
-/* Enter a request among n stalls, of which there is room for most. Returns how
- * many there are then; unchanged too if there is no room for another. */
+/* Adds a request to n stalls, of which there is room for most. Returns their
+ * number then, which is n if there was no room for another. */
 int hvd__stall_add(struct hvd__stall *stalls, int n, int most,
                    const struct hvd__watch_request *request, uint64_t missing);
 
-/* Stands for the ranks that the request waits for: equal for equal ones. */
+/* Returns a number that stands for the ranks that the request waits for: equal
+ * sets of ranks have equal numbers. */
 uint64_t hvd__stall_missing(const struct hvd__view *views, int nranks,
                             const struct hvd__watch_request *request,
                             bool (*is_member)(void *context, int32_t set,
                                               int rank),
                             void *context);
 
-/* After hvd__stall_print of the oldest, in the same text: how many others there
- * are, and the names of some. Returns text. */
+/* Adds to the text of hvd__stall_print, which is about the oldest, how many
+ * others there are, and the names of some. Returns text. */
 const char *hvd__stall_print_others(const struct hvd__stall *stall, char *text,
                                     size_t size);
 
-/* Whether a rank has the request of this key and set in flight. */
+/* Returns whether a rank has a request of this key in flight. */
 bool hvd__view_waits(const struct hvd__view *view, uint64_t key);
 
-/* "allreduce 'grad/7', 0.3 s ago" into text; "nothing yet". */
+/* Writes "allreduce 'grad/7', 0.3 s ago", or "nothing yet". Returns text. */
 const char *hvd__doing_print(const struct hvd__doing *doing, int64_t now_ns,
                              char *text, size_t size);
 
 /*
- * One line about request, which has waited too long, given views of nranks
- * ranks: who waits, who is missing, what each of those is doing, and what
- * they have in flight that is like it. Returns text.
+ * Writes one line about a request that has waited too long, given views of
+ * nranks ranks: who waits, who is missing, what each missing rank is doing, and
+ * which request it has in flight that is like this one. Returns text.
  */
 const char *hvd__stall_print(const struct hvd__view *views, int nranks,
                              const struct hvd__watch_request *request,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch.c - how the ranks of a host find their status page, and those of
- * different hosts each other, before the watchdog (watchdog.c) begins; and the
- * end.
+ * watch.c - how a watch begins and ends. The ranks of a host find their status
+ * page, and hosts find each other, before the watchdog (watchdog.c) begins.
+ * core/world opens and closes the watch; whoever submits a request notes it
+ * here.
  *
- * All ranks meet twice, over the transport. First the lowest rank of each
- * host tells where the status page is that it has made, and each rank where it
- * can be reached. Then all tell whether they could do their part: those of a
- * host on which one could not do not watch each other, and are not watched
- * from elsewhere.
+ * All ranks exchange data twice, over the transport. First the lowest rank of
+ * each host says where the status page is that it made, and each rank says
+ * where it can be reached. Then all say whether they could do their part. If
+ * one rank of a host could not, the ranks of that host do not watch each other,
+ * and other hosts do not watch them.
  */
 #include "watch/watch.h"
 
@@ -29,9 +30,10 @@ enum { TICKS_A_HEARTBEAT = 20 };
 #define TICK_MIN_NS INT64_C(20000000)
 #define TICK_MAX_NS INT64_C(250000000)
 
-/* What ranks tell each other first. */
+/* The data of the first exchange. */
 struct hello {
-    struct hvd__segment_address page; /* the lowest rank's; 0: there is none */
+    struct hvd__segment_address
+        page; /* made by the lowest rank of a host; 0: none */
     int32_t failed;
     int32_t pid;
     struct hvd__heartbeat_card card;
@@ -102,7 +104,8 @@ static int64_t tick_of(const struct hvd__watch_options *options)
                                 : tick;
 }
 
-/* All that are watched at home can be watched from elsewhere. */
+/* Links the hosts: what is watched on its own host can be watched from
+ * others. */
 static void link_hosts(struct hvd__watch *w, const struct hello *all)
 {
     if (!w->heartbeat)
@@ -114,7 +117,8 @@ static void link_hosts(struct hvd__watch *w, const struct hello *all)
     atomic_store(&w->is_linked, true);
 }
 
-/* Map the status page, in two meetings: where it is, and whether all could. */
+/* Maps the status page in two exchanges: where it is, and whether all could map
+ * it. */
 static int open_page(struct hvd__watch *w, struct hvd__transport *t,
                      const char *(*host)(const void *, int),
                      const void *context, struct hello *all)
@@ -139,7 +143,7 @@ static int open_page(struct hvd__watch *w, struct hvd__transport *t,
         if (start_thread(w) < 0)
             mine.failed = 1;
     }
-    /* By the one who could not make it. */
+    /* The rank that could not make the page has logged that already. */
     is_told = !mine.failed && first != t->rank && !all[first].page.process;
     mine.failed |= !w->page;
     if (mine.failed && !is_told)
@@ -152,7 +156,7 @@ static int open_page(struct hvd__watch *w, struct hvd__transport *t,
             all_could &= !all[rank].failed;
     if (all_could)
         link_hosts(w, all);
-    /* A rank without a line would look frozen: then nobody watches. */
+    /* A rank without a line would look frozen, so nobody watches. */
     return all_could ? HVD_OK : 1;
 }
 

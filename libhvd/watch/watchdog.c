@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watchdog.c - the watchdog.
+ * watchdog.c - the watchdog's thread, which watch.c starts and stops.
  *
  * Each rank has a line on its host's status page (page.h). The watchdog of a
- * rank wakes up a few times in every heartbeat; it counts up its own line's
- * beats, puts what its rank has in flight beside it, and looks at the others'
- * of its host:
+ * rank wakes up a few times in every heartbeat period. It counts up the beats
+ * of its own line, publishes what its rank has in flight, and looks at the
+ * other ranks of its host. A rank can be
  *
  *     gone      the kernel says so, through a pidfd, at once; unless the rank
  *               has said goodbye (HVD__LINE_LEFT)
- *     frozen    its beats have not moved for a whole heartbeat: stopped, or
- *               swapped out, or its host is
- *     stalled   one of our own requests waits too long for somebody
+ *     frozen    its beats have not moved for a whole heartbeat period: it is
+ *               stopped or swapped out, or its host is
+ *     stalled   one of our own requests waits too long for it
  *
  * The ranks of other hosts are watched there; heartbeat.h carries what is
- * found. The lowest rank of a host that is neither gone nor silent speaks for
- * it. If that one freezes, the next takes over; if it dies, all hosts hear of
- * that from those it leaves behind. Two that speak at once do no harm.
+ * found. The lowest rank of a host that is neither gone nor silent sends for
+ * its host. If that rank freezes, the next one takes over; if it dies, its
+ * peers tell all hosts. Two ranks that send at once do no harm.
  *
  * Time is the watchdog's own (own_time.h): it grows by what passes between two
- * of its looks, but by two ticks at most. When we have been stopped ourselves,
- * with the whole job or the whole machine, the others were not silent, we were
- * deaf; nor has anybody waited.
+ * of its looks, but by two ticks at most. If this process was stopped, with the
+ * whole job or the whole machine, then the others were not silent and nobody
+ * has waited; this rank could not listen.
  *
- * The end. Who first finds a rank gone or frozen, or a stall that has lasted
- * too long, writes it on the page; all watchdogs of the host read it there
- * and tell their own rank's core, which fails everything. MPI is of no help
- * then, and a program may be stuck inside it: if the process is still there
- * after a while, its watchdog ends it.
+ * The end of a world. The rank that first finds a rank gone or frozen, or a
+ * stall that has lasted too long, writes it on the page. All watchdogs of the
+ * host read it there and tell their own rank's core, which fails everything.
+ * MPI is of no help then, and a program may be stuck inside it: if the process
+ * is still there after a while, its watchdog ends it.
  *
  * The thread takes no lock that another thread holds for long, allocates
  * nothing once it runs, and never calls MPI.
@@ -44,20 +44,22 @@
 #include "base/status.h"
 #include "watch/process.h"
 
-/* The exit status of a process that had to be ended: EX_SOFTWARE. */
+/* EXIT_ENDED is the exit status of a process that had to be ended:
+ * EX_SOFTWARE. */
 enum { EXIT_ENDED = 70 };
 
-/* Stalls that are told in full. */
+/* MOST_STALLS is how many stalls one report tells in full. */
 enum { MOST_STALLS = 6 };
 
-/* A peer that says nothing for so many ticks counts as silent. */
+/* A peer without a beat for SILENT_TICKS counts as silent. */
 enum { SILENT_TICKS = 8 };
-/* Hosts speak every so many ticks. */
+/* A host sends a heartbeat every TICKS_A_WORD ticks. */
 enum { TICKS_A_WORD = 2 };
-/* They tell of what is in flight so often, or four times before a stall is
- * reported. */
+/* A heartbeat tells what is in flight every DETAIL_NS, or four times before a
+ * stall is reported. */
 #define DETAIL_NS INT64_C(2000000000)
-/* The end is told to other hosts so often, if the process is still there. */
+/* A rank tells the end to other hosts MOST_TOLD_ENDS times while its process is
+ * still there. */
 enum { MOST_TOLD_ENDS = 5 };
 
 /* --------------------------------------------------------------------- ends */
@@ -67,7 +69,7 @@ static bool is_linked(struct hvd__watch *w)
     return atomic_load(&w->is_linked);
 }
 
-/* All that matters of a rank, as others see it. */
+/* Writes all that matters about a rank, as others see it. */
 static void describe(struct hvd__watch *w, int rank, const char *how,
                      char *text, size_t size)
 {
@@ -88,7 +90,7 @@ static void describe(struct hvd__watch *w, int rank, const char *how,
              hvd__doing_print(&doing, hvd__now_ns(), last, sizeof last));
 }
 
-/* is_heard: another host has found it. */
+/* Ends the world. is_heard: another host has found the cause. */
 static void end(struct hvd__watch *w, int status, const char *text,
                 bool is_heard)
 {
@@ -96,12 +98,13 @@ static void end(struct hvd__watch *w, int status, const char *text,
 
     if (w->ended_ns != 0)
         return;
-    /* Who has found it tells the other hosts, before this process can end. */
+    /* The rank that found the cause tells the other hosts before this process
+     * can end. */
     if (hvd__page_end(w->page, status, text) && !is_heard && is_linked(w)) {
         hvd__heartbeat_send_end(w->heartbeat, status, text);
         w->ends_to_tell = MOST_TOLD_ENDS - 1;
     }
-    /* Another may have been faster, with another cause. */
+    /* Another rank may have been faster, with another cause. */
     if (!hvd__page_has_ended(w->page, &status, first, sizeof first))
         snprintf(first, sizeof first, "%s", text);
     w->ended_ns = hvd__now_ns();
@@ -327,7 +330,8 @@ static void view(struct hvd__watch *w)
     w->views[w->rank].flight = &w->flight;
 }
 
-/* Of those who wait for a request, the lowest speaks for all. */
+/* Returns whether this rank reports a request: the lowest of those that wait
+ * for it speaks for all. */
 static bool is_ours_to_tell(const struct hvd__watch *w, uint64_t key)
 {
     for (int rank = 0; rank < w->rank; rank++)
@@ -342,7 +346,8 @@ static bool is_due(const struct hvd__watch_request *request, int64_t now,
     return limit > 0 && !request->decided && now - request->since_ns >= limit;
 }
 
-/* A line for all requests that wait for the same ranks. */
+/* Reports the stalls, one line for all requests that wait for the same
+ * ranks. */
 static void report_stalls(struct hvd__watch *w, int64_t now)
 {
     struct hvd__stall stalls[MOST_STALLS];
@@ -397,7 +402,8 @@ static void look_for_stalls(struct hvd__watch *w, int64_t now)
 /* ------------------------------------------------------------------ the thread
  */
 
-/* The world has ended, and the process is still there. */
+/* The world has ended and the process is still there: it may use up its
+ * grace. */
 static void look_at_grace(struct hvd__watch *w, int64_t now)
 {
     char text[HVD__PAGE_TEXT];
@@ -433,7 +439,7 @@ static void look(struct hvd__watch *w)
     }
     look_for_death(w);
     if (now - w->time.looked_ns < w->tick_ns / 2)
-        return; /* woken up early by a death: the rest has time */
+        return; /* A death woke us up early; the rest has time. */
     passed = hvd__own_time_pass(&w->time, now, 2 * w->tick_ns);
     publish(w, now);
     look_for_silence(w, passed);
@@ -441,8 +447,8 @@ static void look(struct hvd__watch *w)
     look_for_stalls(w, now);
 }
 
-/* Those that are gone stay readable: they are not asked again; nobody is, when
- * the world has ended. */
+/* The pidfd of a process that is gone stays readable, so it is not polled
+ * again. Nothing is polled once the world has ended. */
 static void prepare_polls(struct hvd__watch *w)
 {
     for (int i = 0; i < w->npeers; i++)
