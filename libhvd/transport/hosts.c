@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Members grouped by host, hosts in the order of their first members. */
+/* Groups the members by host, the hosts in the order of their first members. */
 static void group(struct hvd__hosts *hosts, int size, int rank,
                   bool (*same)(const void *context, int a, int b),
                   const void *context, bool *seen)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hosts.h - the members of a team by the hosts they are on, where those of
- * each host share memory.
+ * hosts.h - the members of a team by host, where those of each host share
+ * memory.
  */
 #ifndef HVD_TRANSPORT_HOSTS_H
 #define HVD_TRANSPORT_HOSTS_H
@@ -10,22 +10,22 @@
 
 struct hvd__hosts {
     struct hvd__shm *shm; /* borrowed: of the members on our host */
-    int n;                /* hosts, at least two */
-    int own;              /* ours, by the order of first members */
-    int widest;           /* members of the host that has most */
+    int n;                /* number of hosts, at least two */
+    int own;              /* index of our host */
+    int widest;           /* members of the host with most */
     int narrowest;
-    int *first;   /* owned, [n + 1]: where a host's members begin in ... */
-    int *members; /* owned, [team size]: numbers in the team, host by host,
+    int *first;   /* owned, [n + 1]: start of each host in members */
+    int *members; /* owned, [team size]: members in the team, host by host,
                      ascending */
 };
 
-/* same(context, a, b): whether two members of a team of size, of which we are
- * rank, are on one host. NULL: out of memory. */
+/* Groups a team of size, in which we are rank. same(context, a, b) returns
+ * whether two members are on one host. Returns NULL if out of memory. */
 struct hvd__hosts *hvd__hosts_new(int size, int rank,
                                   bool (*same)(const void *context, int a,
                                                int b),
                                   const void *context);
-/* NULL is accepted. */
+/* Accepts NULL. */
 void hvd__hosts_free(struct hvd__hosts *hosts);
 
 static inline int hvd__hosts_size(const struct hvd__hosts *hosts, int host)
@@ -33,7 +33,7 @@ static inline int hvd__hosts_size(const struct hvd__hosts *hosts, int host)
     return hosts->first[host + 1] - hosts->first[host];
 }
 
-/* The member of a host that carries a slice to and from the other hosts. */
+/* Returns the member of a host that carries a slice to and from other hosts. */
 static inline int hvd__hosts_carrier(const struct hvd__hosts *hosts, int host,
                                      int slice)
 {

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpi.c - the transport over an MPI communicator.
+ * mpi.c - the transport over an MPI communicator. hvd__mpi_open makes it; the
+ * driver of the engine calls it, one thread at a time.
  *
  * It works on its own copy of a communicator, so that no message of ours can
- * meet one of the program's. Tag 0 carries messages, the others transfers.
- * Every MPI call is one of the nonblocking ones and polled: a blocking call
- * of Open MPI 4.1 never returns once a peer is dead. The exception is the
- * freeing of the communicator at close, which is local in Open MPI.
+ * match one of the program's. Tag 0 carries messages, the other tags transfers.
+ * Every MPI call is nonblocking and polled: a blocking call of Open MPI 4.1
+ * never returns once a peer is dead. The exception is freeing the communicator
+ * at close, which is local in Open MPI.
  *
- * A wait for all ranks that is given up leaves MPI with a request that cannot
- * be taken back: what it may still write to is left alone for ever.
+ * If a wait for all ranks is given up, MPI keeps a request that cannot be taken
+ * back: the memory that it may still write to is never freed.
  *
  * The copy returns errors instead of ending the job (MPI_ERRORS_RETURN); an
  * error code becomes HVD_ERR_MPI with MPI's own text.
  *
- * Messages are received with the matched probe (MPI_Improbe), whose size is
- * that of the message and no other, in the order of arrival.
+ * Messages are received with the matched probe (MPI_Improbe), which gives the
+ * size of exactly that message, in the order of arrival.
  */
 #include <limits.h>
 #include <mpi.h>
@@ -29,7 +30,7 @@
 
 enum { MESSAGE_TAG = 0, FIRST_TRANSFER_TAG = 1 };
 
-/* A message on its way out: freed when MPI has taken it. */
+/* A message on its way out; it is freed when MPI has taken it. */
 struct outgoing {
     struct outgoing *next;
     MPI_Request request;
@@ -41,13 +42,13 @@ struct mpi {
     MPI_Comm comm;             /* owned: our copy */
     struct outgoing *outgoing; /* owned list, newest first */
     int npending;
-    /* The message being received: a long one takes a while. */
+    /* The message being received; a long one takes several polls. */
     void *incoming; /* owned; NULL: none */
     MPI_Request incoming_request;
     int incoming_peer;
     size_t incoming_bytes;
-    struct hvd__asked asked; /* while all are waited for */
-    bool is_abandoned;       /* MPI may still write to it, and to */
+    struct hvd__asked asked; /* asked while all ranks are waited for */
+    bool is_abandoned;       /* MPI may still write to this memory and to */
     void *memory;
 };
 
@@ -60,7 +61,7 @@ static int mpi_error(int code, const char *call)
     return hvd__fail(HVD_ERR_MPI, "%s failed: %s", call, text);
 }
 
-/* Turn the code of an MPI call into one of ours. */
+/* Turns the code of an MPI call into one of ours. */
 #define HVD_TRY_MPI(call, name)                                                \
     do {                                                                       \
         int code_ = (call);                                                    \
@@ -68,8 +69,8 @@ static int mpi_error(int code, const char *call)
             return mpi_error(code_, name);                                     \
     } while (0)
 
-/* A transfer holds an MPI_Request without knowing its type: a pointer in
- * Open MPI, an int in MPICH. */
+/* A transfer holds an MPI_Request without knowing its type: a pointer in Open
+ * MPI, an int in MPICH. */
 _Static_assert(sizeof(MPI_Request) <= sizeof(void *), "request fits");
 
 static void keep_request(struct hvd__transfer *transfer, MPI_Request request)
@@ -79,8 +80,8 @@ static void keep_request(struct hvd__transfer *transfer, MPI_Request request)
         memcpy(&transfer->request, &request, sizeof request);
 }
 
-/* MPI counts in int: more bytes are as many blocks, and a rest, of a type
- * made for the occasion. Freeing it does not disturb what is under way. */
+/* Makes a type for more bytes than an int counts: blocks and a rest. Freeing
+ * the type does not disturb transfers under way. */
 static int make_type(size_t bytes, MPI_Datatype *type)
 {
     const size_t block = (size_t)1 << 30;
@@ -158,7 +159,7 @@ static int mpi_test(struct hvd__transport *self, struct hvd__transfer *transfer)
     return done;
 }
 
-/* Free the messages that have left. */
+/* Frees the messages that have left. Returns how many have not. */
 static int mpi_pending(struct hvd__transport *self)
 {
     struct mpi *mpi = (struct mpi *)self;
@@ -207,7 +208,7 @@ static int mpi_post(struct hvd__transport *self, int peer, void *message,
     return mpi_pending(self) < 0 ? HVD_ERR_MPI : HVD_OK;
 }
 
-/* Start to receive the oldest message, if there is one: 1, else 0. */
+/* Starts to receive the oldest message. Returns 1 if there is one, else 0. */
 static int match(struct mpi *mpi)
 {
     MPI_Message matched;
@@ -253,11 +254,12 @@ static int mpi_poll(struct hvd__transport *self, int *peer, void **message,
     return 1;
 }
 
-/* Left to MPI; volatile: only tools that look for lost memory read this. */
+/* Keeps a pointer to memory left to MPI, for tools that look for lost
+ * memory. */
 static void *volatile abandoned;
 
-/* Poll a request to its end without burning a core; memory is what it works
- * on, which is the caller's to free unless mpi->is_abandoned. */
+/* Polls a request to its end without burning a core. The caller frees memory,
+ * which the request works on, unless mpi->is_abandoned. */
 static int finish(struct mpi *mpi, MPI_Request *request, void *memory)
 {
     int done = 0, status;
@@ -283,7 +285,7 @@ static int mpi_exchange(struct hvd__transport *self, const void *mine,
 {
     struct mpi *mpi = (struct mpi *)self;
     size_t total = (size_t)self->size * bytes;
-    char *memory = malloc(total + bytes); /* what all gave, and what we give */
+    char *memory = malloc(total + bytes); /* what all gave, then what we give */
     MPI_Request request;
     int code, status;
 

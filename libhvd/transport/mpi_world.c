@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpi_world.c - the life of MPI in this process.
+ * mpi_world.c - the life of MPI in this process. core/world/init_mpi.c starts
+ * it and asks to be called before it ends.
  *
- * MPI can be initialised once and finalised once in a process. If the
- * program did it, we only look at what thread level it got. If it did not,
- * we do, and finalise when the process exits, not in hvd_shutdown, so that
+ * MPI can be initialised once and finalised once in a process. If the program
+ * initialised it, we only look at the thread level that it got. If it did not,
+ * we do, and finalise MPI when the process exits, not in hvd_shutdown, so that
  * hvd_init works again afterwards.
  *
- * Which thread may call MPI: with MPI_THREAD_MULTIPLE any. With less, a
- * thread of ours could meet one of the program's inside MPI, unless the
- * program never calls MPI itself, which we know only if we initialised it:
- * then MPI_THREAD_SERIALIZED is enough, since one thread at a time drives.
+ * With MPI_THREAD_MULTIPLE any thread may call MPI. With less, a thread of ours
+ * could meet one of the program's inside MPI, unless the program never calls
+ * MPI itself, which we know only if we initialised it: then
+ * MPI_THREAD_SERIALIZED is enough, since one thread at a time drives.
  *
- * Before MPI ends, whoever ends it, the library must stop: its thread would
- * call a finalised MPI. When the program finalises, MPI deletes the
- * attributes of MPI_COMM_SELF first (MPI-3.1, section 8.7.1), and an
- * attribute of ours calls us. At exit, our own handler does.
+ * The library must stop before MPI ends, whoever ends it, or its thread would
+ * call a finalised MPI. When the program finalises, MPI deletes the attributes
+ * of MPI_COMM_SELF first (MPI-3.1, section 8.7.1), and an attribute of ours
+ * calls us. At exit, our own handler does.
  */
 #include "transport/transport.h"
 
@@ -28,9 +29,10 @@
 #include "base/status.h"
 
 static bool finalise_at_exit; /* set once, before atexit */
-static pid_t owner;           /* likewise: not a child that it forked */
+static pid_t owner;           /* set once, before atexit: no forked child */
 static _Atomic(void (*)(void)) before_end;
-/* Set once, before a world of several ranks. */
+/* Set once, in hvd__mpi_around_end, before a world of several ranks; loaded by
+ * the handlers below when MPI ends. */
 static _Atomic(void (*)(bool)) enter_end;
 static _Atomic(void (*)(void)) leave_end;
 
@@ -49,7 +51,7 @@ const char *hvd__mpi_library(void)
     int length = 0;
 
     MPI_Get_library_version(text, &length);
-    /* "Open MPI v4.1.4, package: Debian Open MPI, ident: …" */
+    /* MPI's text is "Open MPI v4.1.4, package: Debian Open MPI, ident: …". */
     text[strcspn(text, ",\n")] = '\0';
     return text;
 }
@@ -78,10 +80,10 @@ static int attribute_deleted(MPI_Comm comm, int key, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
-/* Runs when the process exits in an orderly way. If the library could not
- * stop in agreement with the other ranks, fn leaves MPI alone by returning
- * with the handler set again: mpirun then sees a rank that went without
- * MPI_Finalize and ends the job, which is right. */
+/* Runs when the process exits in an orderly way. If the library could not stop
+ * in agreement with the other ranks, fn leaves MPI alone by setting the handler
+ * again: mpirun then sees a rank that ended without MPI_Finalize and ends the
+ * job, which is right. */
 static void process_exits(void)
 {
     if (getpid() != owner)
@@ -106,7 +108,7 @@ void hvd__mpi_around_end(void (*enter)(bool is_last), void (*leave)(void))
     atomic_store(&leave_end, leave);
 }
 
-/* Once a process: be told before MPI ends. */
+/* Installs the handlers that run before MPI ends, once in a process. */
 static int watch(void)
 {
     static bool watching; /* guarded by the lock of hvd_init */

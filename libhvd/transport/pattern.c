@@ -12,8 +12,8 @@ struct hvd__slice hvd__slice_of(int64_t count, int rank, int nranks)
     };
 }
 
-/* In the tree, ranks are counted from the root: place 0 is the root, and the
- * parent of a place is the place without its lowest set bit. */
+/* The tree counts ranks from the root: place 0 is the root, and the parent of a
+ * place is the place without its lowest set bit. */
 
 int hvd__binomial_parent(int rank, int root, int nranks)
 {

@@ -6,8 +6,8 @@
 #include "base/status.h"
 #include "transport/transport.h"
 
-/* A world of one: the coordinator that is its own only worker never posts,
- * so there is nothing to move. */
+/* In a world of one the coordinator is its own only worker and never posts, so
+ * nothing moves. */
 
 static int no_transfer(void)
 {

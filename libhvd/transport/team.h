@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * team.h - the ranks that take part in a collective: some of the world's, in
- * ascending order, numbered from 0. Algorithms know only these numbers.
+ * team.h - the ranks that take part in a collective: some ranks of the world,
+ * in ascending order, numbered from 0. Algorithms know only these numbers.
  */
 #ifndef HVD_TRANSPORT_TEAM_H
 #define HVD_TRANSPORT_TEAM_H
@@ -13,8 +13,8 @@ struct hvd__shm;
 
 struct hvd__team {
     struct hvd__transport *transport; /* borrowed */
-    const int *world;                 /* borrowed, [size]: who they are */
-    int rank;                         /* this process's number among them */
+    const int *world; /* borrowed, [size]: their ranks in the world */
+    int rank;         /* this process's number among them */
     int size;
     struct hvd__shm *shm;           /* borrowed; NULL: not all on one host */
     const struct hvd__hosts *hosts; /* borrowed; NULL: on one host, or where
@@ -37,8 +37,9 @@ static inline int hvd__team_receive(const struct hvd__team *team, int peer,
                                     data, bytes, transfer);
 }
 
-/* The i-th partner, 1 <= i < size, to send to and to receive from: everybody
- * starts with another one, so that nobody is sent to by all at once. */
+/* Return the i-th partner, 1 <= i < size, to send to and to receive from. Every
+ * rank begins with a different one, so that no rank gets all messages at
+ * once. */
 static inline int hvd__team_to(const struct hvd__team *team, int i)
 {
     return (team->rank + i) % team->size;

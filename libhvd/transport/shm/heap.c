@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heap.c - the files, and an allocator of the boundary-tag kind within one's
- * own: first fit in a list of free blocks, neighbours merged when they become
- * free. (Knuth, The Art of Computer Programming, volume 1, section 2.5.)
+ * heap.c - the files of the heaps, and an allocator with boundary tags within
+ * one's own file: first fit in a list of free blocks; neighbours are merged
+ * when they become free. (Knuth, The Art of Computer Programming, volume 1,
+ * section 2.5.) hvd_malloc (core/request/memory.c) and shm.c allocate here.
  *
  *     file   | header | block | block |   free   | block |   not yet committed
  *     block  | tag, one cache line | bytes, whole cache lines |
  *
- * The pages of large free blocks are given back to the system, all but the
- * one with the tag; such a block is hollow until it is used again.
+ * The pages of large free blocks are given back to the system, all but the page
+ * with the tag; such a block is hollow until it is used again.
  */
 #include "transport/shm/heap.h"
 
@@ -30,21 +31,24 @@
 
 enum { LINE = 64, PAGE = 4096 };
 
-/* The file grows by at least this; smaller free blocks keep their pages. */
+/* The file grows by at least STEP; free blocks below HOLLOW_BYTES keep their
+ * pages. */
 #define STEP ((size_t)64 << 10)
 #define HOLLOW_BYTES ((size_t)1 << 20)
 
+/* The directory. An entry's id is 0, or one more than an id: hvd__heap_publish
+ * stores it after place, hvd__heap_look_up loads it before. */
 struct header {
     struct {
-        _Atomic int32_t id; /* 0: nothing; else one more than the id */
+        _Atomic int32_t id;
         _Atomic uint64_t place;
     } directory[HVD__HEAP_DIRECTORY];
 };
 
 struct block {
-    _Alignas(LINE) size_t bytes;   /* with this tag */
+    _Alignas(LINE) size_t bytes;   /* this tag included */
     size_t before;                 /* bytes of the block before; 0: none */
-    struct block *next, *previous; /* in the list of free ones */
+    struct block *next, *previous; /* in the list of free blocks */
     bool used;
     bool hollow;
 };
@@ -53,35 +57,35 @@ _Static_assert(sizeof(struct block) == LINE, "a tag is one cache line");
 #define FIRST ((sizeof(struct header) + PAGE - 1) / PAGE * PAGE)
 
 struct hvd__heap {
-    struct hvd__heap *next; /* all that are mapped */
+    struct hvd__heap *next; /* list of all that are mapped */
     unsigned char *base;    /* our own file */
-    size_t bytes;           /* of the file */
-    size_t committed;       /* of it, from the beginning */
+    size_t bytes;           /* size of the file */
+    size_t committed;       /* bytes committed, from the beginning */
     size_t last;            /* offset of the last block; 0: none */
     struct block *free;
     int64_t nused;
     int fd;
     bool closed;
     bool warned;
-    /* The others, by local rank. */
+    /* The heaps of all ranks of this host, by local rank. */
     int nlocals;
     int *locals;           /* owned, ascending ranks of the world */
-    unsigned char **bases; /* owned; of our own: base */
+    unsigned char **bases; /* owned; our own is base */
     size_t *sizes;         /* owned */
 };
 
-/* Guards the list and what is within our own heaps. */
+/* Guards the list of heaps and what is within our own. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct hvd__heap *heaps;
 static bool forked;
 
 /* ---------------------------------------------------------------- the files */
 
-/* What ranks tell each other of their files. */
+/* What ranks tell each other about their files. */
 struct offer {
     struct hvd__segment_address address; /* 0: none */
     uint64_t bytes;
-    char why[192]; /* there is none */
+    char why[192]; /* why there is none */
 };
 
 static bool is_there(const struct offer *offer)
@@ -104,14 +108,14 @@ static void *map(int fd, size_t bytes)
 
     if (memory == MAP_FAILED)
         return NULL;
-    /* Where the system lets files in memory have large pages. */
+    /* Asks for large pages, where the system lets files in memory have them. */
     madvise(memory, bytes, MADV_HUGEPAGE);
     return memory;
 }
 
-/* As large as the file system could ever hold; of one that has no limit, all
- * ranks of the host take half the machine's memory, and where the address
- * space is limited (ulimit -v), a quarter of that. */
+/* Returns the size of a file: as large as the file system could ever hold. If
+ * that has no limit, all ranks of the host take half the machine's memory, and
+ * where the address space is limited (ulimit -v), a quarter of that. */
 static size_t largest(int fd, size_t limit, int nlocals)
 {
     struct statvfs fs;
@@ -131,7 +135,7 @@ static size_t largest(int fd, size_t limit, int nlocals)
     return (size_t)bytes / PAGE * PAGE;
 }
 
-/* Make our own file, mapped, with its header. */
+/* Makes our own file, mapped, with its header. */
 static int create(struct hvd__heap *heap, size_t limit, struct offer *offer)
 {
     int code;
@@ -160,7 +164,7 @@ static int create(struct hvd__heap *heap, size_t limit, struct offer *offer)
     return 0;
 }
 
-/* Map the file of another rank, with local number i. */
+/* Maps the file of another rank, with local number i. */
 static int attach(struct hvd__heap *heap, int i, const struct offer *offer)
 {
     int fd = hvd__segment_open(&offer->address);
@@ -172,7 +176,7 @@ static int attach(struct hvd__heap *heap, int i, const struct offer *offer)
     if (!heap->bases[i])
         return errno;
     heap->sizes[i] = offer->bytes;
-    /* Neither a child's nor a core dump's business. */
+    /* The mapping is left out of forked children and core dumps. */
     madvise(heap->bases[i], offer->bytes, MADV_DONTFORK);
     madvise(heap->bases[i], offer->bytes, MADV_DONTDUMP);
     return 0;
@@ -203,8 +207,8 @@ static int attach_all(struct hvd__heap *heap, const struct offer *all, int self,
     return 0;
 }
 
-/* The first on this host that has no heap, or could not map the others';
- * NULL: all have. */
+/* Returns the first rank on this host that has no heap, or could not map the
+ * others'; NULL: all have. */
 static const struct offer *missing(const struct offer *all, const int *locals,
                                    int nlocals)
 {
@@ -299,7 +303,7 @@ int hvd__heap_open(struct hvd__transport *t, const int *locals, int nlocals,
     return HVD_OK;
 }
 
-/* The lock is held. */
+/* Unmaps a closed heap if nothing in it is in use. The lock is held. */
 static void drop_if_unused(struct hvd__heap *heap)
 {
     struct hvd__heap **link = &heaps;
@@ -363,7 +367,7 @@ static void unlist(struct hvd__heap *heap, struct block *block)
         heap->free = block->next;
 }
 
-/* The block that follows must know its size. */
+/* Sets a block's size, and tells the block that follows. */
 static void resize(struct hvd__heap *heap, struct block *block, size_t bytes)
 {
     struct block *next;
@@ -386,7 +390,7 @@ static bool commit(struct hvd__heap *heap, size_t offset, size_t bytes)
     return code == 0;
 }
 
-/* A free block of at least so many bytes at the end of the file. */
+/* Makes a free block of at least so many bytes at the end of the file. */
 static struct block *grow(struct hvd__heap *heap, size_t bytes)
 {
     struct block *last = heap->last ? block_at(heap, heap->last) : NULL;
@@ -412,7 +416,7 @@ static struct block *grow(struct hvd__heap *heap, size_t bytes)
     return block;
 }
 
-/* Cut what is not needed off a block that is on no list. */
+/* Cuts off what is not needed of a block that is on no list. */
 static void split(struct hvd__heap *heap, struct block *block, size_t bytes)
 {
     struct block *rest;
@@ -427,7 +431,7 @@ static void split(struct hvd__heap *heap, struct block *block, size_t bytes)
     list(heap, rest);
 }
 
-/* The lock is held. */
+/* Allocates from a heap. The lock is held. */
 static void *take(struct hvd__heap *heap, size_t bytes)
 {
     struct block *block = heap->free;
@@ -438,7 +442,7 @@ static void *take(struct hvd__heap *heap, size_t bytes)
         block = grow(heap, bytes);
     if (!block)
         return NULL;
-    /* And the tag of what may be left. */
+    /* The tag of the rest needs memory too. */
     if (block->hollow &&
         !commit(heap, offset_of(heap, block),
                 bytes + LINE < block->bytes ? bytes + LINE : block->bytes))
@@ -479,7 +483,7 @@ void *hvd__heap_alloc(size_t bytes)
     return memory ? memset(memory, 0, bytes - LINE) : NULL;
 }
 
-/* Give pages of a large block back to the system. */
+/* Gives pages of a large block back to the system. */
 static void hollow(struct hvd__heap *heap, struct block *block)
 {
     size_t start = offset_of(heap, block), end = start + block->bytes;
@@ -501,7 +505,7 @@ static struct block *merge(struct hvd__heap *heap, struct block *low,
     return low;
 }
 
-/* The lock is held. */
+/* Frees memory of a heap. The lock is held. */
 static void give(struct hvd__heap *heap, struct block *block)
 {
     struct block *next = after(heap, block), *before;
@@ -522,7 +526,7 @@ static void give(struct hvd__heap *heap, struct block *block)
     heap->nused--;
 }
 
-/* The heap that memory is of; NULL. The lock is held. */
+/* Returns the heap that memory belongs to, or NULL. The lock is held. */
 static struct hvd__heap *owner_of(const void *memory)
 {
     const unsigned char *at = memory;
@@ -533,9 +537,10 @@ static struct hvd__heap *owner_of(const void *memory)
     return heap;
 }
 
-/* What has been handed out becomes this process's own, page by page as it
- * writes to it: one call, however large it is. If the system does not promise
- * the memory for that (vm.overcommit_memory 2), nothing can be written. */
+/* Turns what has been handed out into this process's own memory, page by page
+ * as it writes to it: one call, however large it is. If the system does not
+ * promise the memory for that (vm.overcommit_memory 2), nothing can be
+ * written. */
 static void keep_to_oneself(const struct hvd__heap *heap)
 {
     if (mmap(heap->base, heap->committed, PROT_READ | PROT_WRITE,
@@ -548,7 +553,7 @@ static void keep_to_oneself(const struct hvd__heap *heap)
 
 void hvd__heap_forked(void)
 {
-    /* Another thread of the parent may have had it. */
+    /* Another thread of the parent may have held the lock. */
     pthread_mutex_init(&lock, NULL);
     forked = true;
     for (struct hvd__heap *heap = heaps; heap; heap = heap->next)
@@ -590,7 +595,7 @@ uint64_t hvd__heap_place(const struct hvd__heap *heap, const void *memory,
     return at - base;
 }
 
-/* The local number of a rank of the world; -1: elsewhere. */
+/* Returns the local number of a rank of the world; -1: on another host. */
 static int find(const struct hvd__heap *heap, int rank)
 {
     int low = 0, high = heap->nlocals;
