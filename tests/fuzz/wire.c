@@ -22,8 +22,8 @@
 #include "base/dtype.h"
 #include "base/status.h"
 #include "check_main.h"
-#include "core/agree/express_parts.h"
 #include "core/agree/negotiate.h"
+#include "core/agree/ordered_parts.h"
 #include "core/world/world.h"
 
 enum { RANKS = 3, KEYS = 5, MOST_BYTES = 2048, MOST_RECORDS = 12 };
@@ -557,7 +557,7 @@ static void begin_world(void)
         ranks[i] = i;
     world = calloc(1, sizeof *world);
     world->transport = &transport;
-    world->settings.express = any(2);
+    world->settings.ordered = any(2);
     atomic_store(&world->completion_fd, -1);
     hvd__ledger_init(&world->ledger);
     set = hvd__set_new(&transport, 0, ranks, RANKS, 0);
@@ -620,7 +620,7 @@ static void submit_sum(void)
 static const struct hvd__cell *own_cell(uint64_t mark)
 {
     const struct hvd__cell *cell =
-        hvd__cell_at(set->express.own, (mark & HVD__MARK_CELLS) - 1);
+        hvd__cell_at(set->ordered.own, (mark & HVD__MARK_CELLS) - 1);
 
     return cell->mark == mark ? cell : NULL;
 }
@@ -628,7 +628,7 @@ static const struct hvd__cell *own_cell(uint64_t mark)
 /* What a member may say: to the coordinator, or to all. */
 static void write_members(struct hvd__writer *message, int from)
 {
-    next_mark = set->express.mirror->heard[from] + 1;
+    next_mark = set->ordered.mirror->heard[from] + 1;
     if (any(3)) {
         write_message(message, HVD__LEAVE);
         return;

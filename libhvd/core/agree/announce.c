@@ -112,7 +112,7 @@ int hvd__announce(struct hvd__set *set, struct hvd__unit *unit)
     unit->next = NULL;
     if (!unit->timed)
         unit->since_ns = hvd__now_ns();
-    set->express.nannounced++;
+    set->ordered.nannounced++;
     status = announce(set, unit);
     if (unit->status < 0)
         hvd__unit_free(unit);
@@ -124,7 +124,7 @@ int hvd__announce_leave(struct hvd__set *set)
     if (set->said_leave)
         return HVD_OK;
     set->said_leave = true;
-    set->express.nannounced++;
+    set->ordered.nannounced++;
     if (set->coordinator)
         return hvd__coordinator_leave(set->coordinator, 0);
     hvd__message_begin(set, &set->out);

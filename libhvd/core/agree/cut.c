@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "core/agree/express_parts.h"
 #include "core/agree/fuse.h"
+#include "core/agree/ordered_parts.h"
 
 void hvd__cuts_init(struct hvd__cuts *cuts)
 {
@@ -36,9 +36,9 @@ void hvd__cuts_agree(struct hvd__cuts *cuts, struct hvd__entry *entry,
 
 bool hvd__cuts_make(struct hvd__set *set, struct hvd__cut *cut)
 {
-    const struct hvd__express *x = &set->express;
+    const struct hvd__ordered *x = &set->ordered;
     struct hvd__cuts *cuts = &x->mirror->cuts;
-    bool is_open = x->state == HVD__EXPRESS_OPEN;
+    bool is_open = x->state == HVD__ORDERED_OPEN;
     bool agreed = cuts->agreed && cuts->last_agreed > cuts->last_cut;
 
     if (!agreed && !(is_open && cuts->nexpected > 0))
@@ -129,7 +129,7 @@ static int run_piece(struct hvd__set *set, const struct hvd__cut *cut)
 {
     int n, status = HVD_OK;
     struct hvd__entry *piece =
-        take_piece(&set->express.mirror->cuts, cut->mark, &n);
+        take_piece(&set->ordered.mirror->cuts, cut->mark, &n);
     struct hvd__fusee *fusees = malloc((size_t)(n + 1) * sizeof *fusees);
     bool *taken = malloc((size_t)(n + 1) * sizeof *taken);
 
@@ -149,22 +149,22 @@ static int run_piece(struct hvd__set *set, const struct hvd__cut *cut)
 
 /* All that belongs to it is agreed on here. It may have come before this rank
  * has seen that its epoch is open. */
-static bool is_whole(const struct hvd__express *x, const struct hvd__cut *cut)
+static bool is_whole(const struct hvd__ordered *x, const struct hvd__cut *cut)
 {
-    if (x->state == HVD__EXPRESS_CLOSED ||
+    if (x->state == HVD__ORDERED_CLOSED ||
         cut->mark >> HVD__EPOCH_SHIFT < x->epoch)
         return true;
-    return x->state == HVD__EXPRESS_OPEN &&
+    return x->state == HVD__ORDERED_OPEN &&
            cut->mark < hvd__mark_of(x, x->decided);
 }
 
 int hvd__cuts_run(struct hvd__set *set)
 {
-    struct hvd__cuts *cuts = &set->express.mirror->cuts;
+    struct hvd__cuts *cuts = &set->ordered.mirror->cuts;
     int done = 0, status = HVD_OK;
 
     while (done < cuts->n && status == HVD_OK &&
-           is_whole(&set->express, &cuts->cuts[done]))
+           is_whole(&set->ordered, &cuts->cuts[done]))
         status = run_piece(set, &cuts->cuts[done++]);
     cuts->n -= done;
     for (int i = 0; i < cuts->n; i++)

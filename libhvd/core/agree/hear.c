@@ -66,8 +66,8 @@ int hvd__hear_record(struct hvd__set *set, int peer, struct hvd__reader *in)
     uint64_t key = 0;
     int32_t status;
 
-    if (set->express.nheard && type <= HVD__LEAVE && type != HVD__DETAIL)
-        set->express.nheard[peer]++;
+    if (set->ordered.nheard && type <= HVD__LEAVE && type != HVD__DETAIL)
+        set->ordered.nheard[peer]++;
     switch (type) {
     case HVD__ANNOUNCE: return hear_announce(set, peer, in);
     case HVD__DETAIL: return hear_detail(set, peer, in);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "core/agree/express_parts.h"
 #include "core/agree/negotiate_parts.h"
+#include "core/agree/ordered_parts.h"
 
 /* --------------------------------------------------------------------- parts
  */
@@ -21,7 +21,7 @@ static struct hvd__part *part_new(void)
     if (!part)
         return NULL;
     memset(part, 0, offsetof(struct hvd__part, payload));
-    /* The first epoch is accepted by all (express.c). */
+    /* The first epoch is accepted by all (ordered.c). */
     atomic_store(&part->accepted, UINT64_C(1) << 1);
     return part;
 }
@@ -81,7 +81,7 @@ static bool is_complete(const struct hvd__cell *cell, size_t bytes)
 int hvd__mirror_read(struct hvd__set *set, const struct hvd__entry *entry,
                      uint64_t number)
 {
-    struct hvd__mirror *m = set->express.mirror;
+    struct hvd__mirror *m = set->ordered.mirror;
     bool beside = false;
 
     for (int rank = 0; rank < set->team.size; rank++) {
@@ -121,7 +121,7 @@ static void write_cell(const struct hvd__part *own,
 }
 
 /* What we have read is worth a message: others may be short of room. */
-static bool has_read_much(const struct hvd__express *x)
+static bool has_read_much(const struct hvd__ordered *x)
 {
     const struct hvd__mirror *m = x->mirror;
     uint64_t consumed = atomic_load(&x->own->consumed);
@@ -134,7 +134,7 @@ static bool has_read_much(const struct hvd__express *x)
 
 static int tell(struct hvd__set *set, const struct hvd__cut *cut)
 {
-    const struct hvd__express *x = &set->express;
+    const struct hvd__ordered *x = &set->ordered;
     struct hvd__mirror *m = x->mirror;
     struct hvd__writer out = {0};
 
@@ -156,7 +156,7 @@ static int tell(struct hvd__set *set, const struct hvd__cut *cut)
 
 int hvd__mirror_send(struct hvd__set *set)
 {
-    const struct hvd__express *x = &set->express;
+    const struct hvd__ordered *x = &set->ordered;
     struct hvd__mirror *m = x->mirror;
     struct hvd__cut cut;
     bool is_cut = set->coordinator && hvd__cuts_make(set, &cut);
@@ -217,7 +217,7 @@ enum { CELL_BYTES = 28 };
 
 static int hear_cells(struct hvd__set *set, int peer, struct hvd__reader *in)
 {
-    struct hvd__mirror *m = set->express.mirror;
+    struct hvd__mirror *m = set->ordered.mirror;
     struct hvd__part *part = m->parts[peer];
     uint64_t accepted = hvd__read_key(in), consumed = hvd__read_key(in);
     struct hvd__cut cut = {.mark = hvd__read_key(in),
@@ -243,7 +243,7 @@ static int hear_cells(struct hvd__set *set, int peer, struct hvd__reader *in)
 
 int hvd__mirror_hear(struct hvd__set *set, int peer, struct hvd__reader *in)
 {
-    struct hvd__mirror *m = set->express.mirror;
+    struct hvd__mirror *m = set->ordered.mirror;
     enum hvd__record_type type = hvd__read_type(in);
 
     if (!m || in->failed)
@@ -259,7 +259,7 @@ int hvd__mirror_hear(struct hvd__set *set, int peer, struct hvd__reader *in)
 
 int hvd__mirror_leave(struct hvd__set *set)
 {
-    struct hvd__mirror *m = set->express.mirror;
+    struct hvd__mirror *m = set->ordered.mirror;
     struct hvd__writer out = {0};
 
     if (m->said_farewell)

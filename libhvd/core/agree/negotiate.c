@@ -23,8 +23,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "core/agree/express_parts.h"
 #include "core/agree/negotiate_parts.h"
+#include "core/agree/ordered_parts.h"
 
 /* ---------------------------------------------------------------- messages */
 
@@ -84,8 +84,8 @@ static int sort(struct hvd__unit *unit)
     while (unit) {
         struct hvd__unit *next = unit->next;
 
-        if (unit->set->express.state != HVD__EXPRESS_OFF)
-            hvd__express_submit(&unit->set->express, unit);
+        if (unit->set->ordered.state != HVD__ORDERED_OFF)
+            hvd__ordered_submit(&unit->set->ordered, unit);
         else if (status == HVD_OK)
             status = hvd__announce(unit->set, unit);
         else if (unit->status < 0)
@@ -98,14 +98,14 @@ static int sort(struct hvd__unit *unit)
 int hvd__negotiate_post(struct hvd__world *world, struct hvd__unit *unit)
 {
     /* The usual case, past all that may lie in its way. */
-    if (unit && unit->set->express.state == HVD__EXPRESS_OPEN &&
-        !unit->set->express.waiting &&
-        hvd__express_post_unit(world, unit->set, unit))
+    if (unit && unit->set->ordered.state == HVD__ORDERED_OPEN &&
+        !unit->set->ordered.waiting &&
+        hvd__ordered_post_unit(world, unit->set, unit))
         return HVD_OK;
     HVD_TRY(sort(unit ? unit : hvd__ledger_take(&world->ledger)));
     for (struct hvd__set *set = world->live; set; set = set->next)
-        if (set->express.state == HVD__EXPRESS_OPEN)
-            hvd__express_post(world, set);
+        if (set->ordered.state == HVD__ORDERED_OPEN)
+            hvd__ordered_post(world, set);
     return HVD_OK;
 }
 
@@ -121,13 +121,13 @@ static int announce_all(struct hvd__world *world, bool *moved)
     *moved |= unit != NULL;
     HVD_TRY(sort(unit));
     for (struct hvd__set *set = world->live; set; set = set->next) {
-        if (set->express.state != HVD__EXPRESS_OFF)
-            HVD_TRY(hvd__express_step(world, set, set->heard_leaving, moved));
-        if (set->heard_leaving && set->express.state <= HVD__EXPRESS_CLOSED)
+        if (set->ordered.state != HVD__ORDERED_OFF)
+            HVD_TRY(hvd__ordered_step(world, set, set->heard_leaving, moved));
+        if (set->heard_leaving && set->ordered.state <= HVD__ORDERED_CLOSED)
             HVD_TRY(hvd__announce_leave(set));
         if (set->out.bytes > 0)
             HVD_TRY(hvd__message_post(set, 0, &set->out));
-        if (set->heard_close && set->express.mirror)
+        if (set->heard_close && set->ordered.mirror)
             HVD_TRY(hvd__mirror_leave(set));
     }
     return HVD_OK;
@@ -231,12 +231,12 @@ static void tell_direct_max(struct hvd__set *set, size_t bytes)
 }
 
 /* Nothing is left to be agreed on by name: let requests go by order. */
-static void open_express(struct hvd__world *world, struct hvd__set *set)
+static void open_ordered(struct hvd__world *world, struct hvd__set *set)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
     struct hvd__writer *out;
 
-    if (!world->settings.express || !hvd__express_may_open(x) ||
+    if (!world->settings.ordered || !hvd__ordered_may_open(x) ||
         !hvd__coordinator_is_idle(set->coordinator))
         return;
     out = hvd__coordinator_decide(set->coordinator, 0);
@@ -283,7 +283,7 @@ static int decide(struct hvd__world *world, struct hvd__set *set)
         tell_direct_max(set, set->first_direct_max);
         set->first_direct_max = 0;
     }
-    open_express(world, set);
+    open_ordered(world, set);
     decisions = take_decisions(set, room);
     if (decisions.bytes == 0 && !decisions.failed)
         return HVD_OK;
@@ -308,9 +308,9 @@ static bool may_skip_messages(struct hvd__world *world)
         return false;
     for (struct hvd__set *set = world->live; set; set = set->next) {
         if (set->executor.nunfinished > 0 || set->out.bytes > 0 ||
-            (set->express.mirror && hvd__express_is_busy(&set->express)))
+            (set->ordered.mirror && hvd__ordered_is_busy(&set->ordered)))
             return false;
-        busy |= hvd__express_is_busy(&set->express);
+        busy |= hvd__ordered_is_busy(&set->ordered);
     }
     return busy && ++world->nskipped < STEPS_WITHOUT_MESSAGES;
 }

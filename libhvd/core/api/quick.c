@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "core/agree/express_parts.h"
+#include "core/agree/ordered_parts.h"
 #include "core/request/fingerprint.h"
 #include "core/run/complete.h"
 
@@ -31,7 +31,7 @@ struct trip {
     int64_t since_ns; /* of the first yield; 0: none yet */
 };
 
-static struct trip begin(const struct hvd__world *world, struct hvd__express *x,
+static struct trip begin(const struct hvd__world *world, struct hvd__ordered *x,
                          const struct hvd__entry *entry)
 {
     struct trip trip = {.timed = hvd__request_is_timed(x->nquick, entry->bytes),
@@ -64,7 +64,7 @@ static bool pause_between(struct trip *trip)
 
 /* It is over: what it took. Were the others there soon after this rank had
  * given way? */
-static void end(struct hvd__express *x, const struct trip *trip,
+static void end(struct hvd__ordered *x, const struct trip *trip,
                 const struct hvd__entry *entry)
 {
     int64_t yielded_ns = 0;
@@ -82,13 +82,13 @@ static void end(struct hvd__express *x, const struct trip *trip,
 static enum quick quick_in_place(struct hvd__set *set, struct hvd__entry *entry,
                                  struct trip *trip)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
 
-    hvd__express_begin_share(set, entry, x->decided++);
-    while (!hvd__express_reduce_share(set))
+    hvd__ordered_begin_share(set, entry, x->decided++);
+    while (!hvd__ordered_reduce_share(set))
         continue;
-    hvd__express_consume(set);
-    while (hvd__express_least_reduced(set) < entry->mark)
+    hvd__ordered_consume(set);
+    while (hvd__ordered_least_reduced(set) < entry->mark)
         if (!pause_between(trip))
             return POSTED;
     x->unfinished = NULL;
@@ -99,23 +99,23 @@ static enum quick quick_in_place(struct hvd__set *set, struct hvd__entry *entry,
 static enum quick post_and_look(struct hvd__world *world, struct hvd__set *set,
                                 struct hvd__unit *unit, struct trip *trip)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
     struct hvd__entry *entry = &unit->entries[0];
     enum hvd__verdict verdict;
 
-    if (!hvd__express_post_unit(world, set, unit))
+    if (!hvd__ordered_post_unit(world, set, unit))
         return NOT_POSTED;
-    while ((verdict = hvd__express_compare(set)) == HVD__UNKNOWN &&
+    while ((verdict = hvd__ordered_compare(set)) == HVD__UNKNOWN &&
            pause_between(trip))
         continue;
     if (verdict != HVD__AGREED)
         return POSTED;
-    if (hvd__express_run_here(world, set, entry, x->decided)) {
+    if (hvd__ordered_run_here(world, set, entry, x->decided)) {
         x->decided++;
-        hvd__express_consume(set);
+        hvd__ordered_consume(set);
         return DONE;
     }
-    if (!hvd__express_goes_in_place(world, set, entry, x->decided))
+    if (!hvd__ordered_goes_in_place(world, set, entry, x->decided))
         return POSTED;
     return quick_in_place(set, entry, trip);
 }
@@ -174,7 +174,7 @@ static void adopt(struct hvd__world *world, struct hvd__unit *unit,
         return;
     }
     if (!posted)
-        hvd__express_submit(&unit->set->express, unit);
+        hvd__ordered_submit(&unit->set->ordered, unit);
 }
 
 /* With the role of the driver. */
@@ -187,7 +187,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
     uint64_t number;
     enum quick done;
 
-    if (!hvd__express_is_free(&set->express))
+    if (!hvd__ordered_is_free(&set->ordered))
         return false;
     if (!unit)
         unit = world->spare = hvd__ledger_spare(&world->ledger);
@@ -206,12 +206,12 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
         forget(entry);
         return false;
     }
-    trip = begin(world, &set->express, entry);
+    trip = begin(world, &set->ordered, entry);
     depart(world, unit, number, trip.timed);
     done = post_and_look(world, set, unit, &trip);
     if (done == DONE) {
-        end(&set->express, &trip, entry);
-        hvd__complete_quick(world, entry, set->express.quick_ns);
+        end(&set->ordered, &trip, entry);
+        hvd__complete_quick(world, entry, set->ordered.quick_ns);
         forget(entry);
     } else {
         unit->timed = true;

@@ -44,7 +44,7 @@ enum { HVD__SETTING_TEXT = 512 };
       "shared memory between two ranks; of more ranks, smaller ones")          \
     X("HVD_SHM_BLOCK", shm_block, bytes, "32KB", "", bytes,                    \
       "larger ones that are not of hvd_malloc travel in blocks of so many")    \
-    X("HVD_EXPRESS", express, bool, "1", "", bool,                             \
+    X("HVD_EXPRESS", ordered, bool, "1", "", bool,                             \
       "on one host, agree by the order of submission as long as it is the "    \
       "same everywhere")                                                       \
     X("HVD_CONSISTENCY_CHECK", consistency_check, bool, "0", "", bool,         \
@@ -84,7 +84,7 @@ struct hvd__settings {
     size_t shm_size;
     size_t shm_small;
     size_t shm_block;
-    bool express;
+    bool ordered;
     bool consistency_check;
     bool deterministic;
     char kernels[HVD__SETTING_TEXT];

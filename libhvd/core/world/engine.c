@@ -156,7 +156,7 @@ static void absorb(struct hvd__world *world)
 /* Nothing comes any more. */
 static bool is_closed(const struct hvd__set *set)
 {
-    const struct hvd__mirror *mirror = set->express.mirror;
+    const struct hvd__mirror *mirror = set->ordered.mirror;
 
     return set->heard_close && set->executor.nunfinished == 0 &&
            (!mirror || hvd__mirror_is_left(mirror));
@@ -232,7 +232,7 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
     atomic_store(&world->broken, true);
     hvd__negotiate_break(world, status, reason);
     for (set = world->live; set; set = set->next)
-        hvd__express_drop(&set->express);
+        hvd__ordered_drop(&set->ordered);
     /* Those that are queued are in flight too, unless they were refused. */
     for (unit = hvd__ledger_take(&world->ledger); unit;) {
         struct hvd__unit *next = unit->next;

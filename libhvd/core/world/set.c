@@ -59,8 +59,8 @@ static int find_locals(struct hvd__set *set, const struct hvd__heap *heap,
     return n;
 }
 
-/* Ranks of one host share memory. Those of the world do so on each host. The
- * express needs all to share it, or sends messages. */
+/* Ranks of one host share memory. Those of the world do so on each host.
+ * Ordered mode needs all to share it, or sends messages. */
 static int make_shm(struct hvd__set *set, const struct hvd__settings *settings,
                     struct hvd__heap *heap)
 {
@@ -89,7 +89,7 @@ static int make_shm(struct hvd__set *set, const struct hvd__settings *settings,
         if (!mirror)
             return hvd__fail_memory(sizeof *mirror);
     }
-    return hvd__express_init(&set->express, all ? set->shm : NULL, mirror,
+    return hvd__ordered_init(&set->ordered, all ? set->shm : NULL, mirror,
                              set->team.rank, set->team.size);
 }
 
@@ -122,7 +122,7 @@ void hvd__set_retire(struct hvd__set *set)
     hvd__coordinator_free(set->coordinator);
     set->coordinator = NULL;
     hvd__executor_fini(&set->executor);
-    hvd__express_fini(&set->express);
+    hvd__ordered_fini(&set->ordered);
     set->team.shm = NULL;
     set->team.hosts = NULL;
     hvd__hosts_free(set->hosts);

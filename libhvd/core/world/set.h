@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 
 #include "core/agree/coordinator.h"
-#include "core/agree/express.h"
+#include "core/agree/ordered.h"
 #include "core/agree/tune.h"
 #include "core/run/execute.h"
 #include "core/settings/settings.h"
@@ -43,7 +43,7 @@ struct hvd__set {
     struct hvd__shm *shm;     /* owned; of the members on this host; NULL: they
                                      share no memory */
     struct hvd__hosts *hosts; /* owned; the world's, if it has several */
-    struct hvd__express express;
+    struct hvd__ordered ordered;
     struct hvd__metrics *metrics; /* borrowed: the world's */
     struct hvd__tune tune;        /* the world's, on its coordinator */
     size_t direct_max;       /* what all members have been told; 0: nothing */

@@ -5,7 +5,7 @@
  * which it alone writes and all read:
  *
  *     cells     what it has submitted, in its order, with the data of small
- *               tensors beside them (core/agree/express.c)
+ *               tensors beside them (core/agree/ordered.c)
  *     rounds     how far it is with the collective that all are working on,
  *               and blocks of its data on their way (transport/algo/shared_*)
  *

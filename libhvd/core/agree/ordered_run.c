@@ -5,11 +5,11 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "core/agree/express_parts.h"
+#include "core/agree/ordered_parts.h"
 #include "core/run/complete.h"
 #include "transport/algo/shared.h"
 
-const unsigned char *hvd__express_data(struct hvd__part *part, uint64_t number,
+const unsigned char *hvd__ordered_data(struct hvd__part *part, uint64_t number,
                                        size_t bytes)
 {
     const struct hvd__cell *cell = hvd__cell_at(part, number);
@@ -18,7 +18,7 @@ const unsigned char *hvd__express_data(struct hvd__part *part, uint64_t number,
                                      : cell->data;
 }
 
-struct hvd__reduction hvd__express_reduction(const struct hvd__set *set,
+struct hvd__reduction hvd__ordered_reduction(const struct hvd__set *set,
                                              const struct hvd__entry *entry)
 {
     const struct hvd__signature *s = &entry->signature;
@@ -34,13 +34,13 @@ struct hvd__reduction hvd__express_reduction(const struct hvd__set *set,
 static void reduce_small(struct hvd__set *set, struct hvd__entry *entry,
                          uint64_t cell)
 {
-    const struct hvd__reduction reduction = hvd__express_reduction(set, entry);
-    const void **sources = set->express.sources;
+    const struct hvd__reduction reduction = hvd__ordered_reduction(set, entry);
+    const void **sources = set->ordered.sources;
 
     for (int rank = 0; rank < set->team.size; rank++)
         sources[rank] = rank == set->team.rank
                             ? entry->input
-                            : hvd__express_data(set->express.parts[rank], cell,
+                            : hvd__ordered_data(set->ordered.parts[rank], cell,
                                                 entry->bytes);
     hvd__reduce(&reduction, entry->output, sources, set->team.size,
                 entry->count);
@@ -50,7 +50,7 @@ static void reduce_small(struct hvd__set *set, struct hvd__entry *entry,
 static bool reach(struct hvd__set *set, const struct hvd__entry *entry,
                   uint64_t number)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
     const struct hvd__shm *shm = set->shm;
 
     if (x->mirror)
@@ -77,7 +77,7 @@ static bool reach(struct hvd__set *set, const struct hvd__entry *entry,
 /* The addresses go on by so many bytes. */
 static void advance(struct hvd__set *set, size_t bytes)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
 
     for (int rank = 0; rank < set->team.size; rank++) {
         x->sources[rank] = (const char *)x->sources[rank] + bytes;
@@ -85,23 +85,23 @@ static void advance(struct hvd__set *set, size_t bytes)
     }
 }
 
-void hvd__express_begin_share(struct hvd__set *set, struct hvd__entry *entry,
+void hvd__ordered_begin_share(struct hvd__set *set, struct hvd__entry *entry,
                               uint64_t cell)
 {
     struct hvd__slice share =
         hvd__slice_of(entry->count, set->team.rank, set->team.size);
 
-    set->express.now = (struct hvd__in_place){entry, cell, share.count};
+    set->ordered.now = (struct hvd__in_place){entry, cell, share.count};
     advance(set,
             (size_t)share.start * hvd__dtype_bytes(entry->signature.dtype));
 }
 
-bool hvd__express_reduce_share(struct hvd__set *set)
+bool hvd__ordered_reduce_share(struct hvd__set *set)
 {
     int64_t computing_ns = 0;
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
     struct hvd__entry *entry = x->now.entry;
-    const struct hvd__reduction reduction = hvd__express_reduction(set, entry);
+    const struct hvd__reduction reduction = hvd__ordered_reduction(set, entry);
     size_t element = hvd__dtype_bytes(entry->signature.dtype);
     int64_t most = (int64_t)(HVD__CHUNK_BYTES / element);
     int64_t count = x->now.left < most ? x->now.left : most;
@@ -115,7 +115,7 @@ bool hvd__express_reduce_share(struct hvd__set *set)
         return false;
     }
     entry->mark = hvd__mark_of(x, x->now.cell);
-    atomic_store_explicit(&set->express.own->reduced, entry->mark,
+    atomic_store_explicit(&set->ordered.own->reduced, entry->mark,
                           memory_order_release);
     entry->next = NULL;
     *x->unfinished_tail = entry;
@@ -124,20 +124,20 @@ bool hvd__express_reduce_share(struct hvd__set *set)
     return true;
 }
 
-uint64_t hvd__express_least_reduced(const struct hvd__set *set)
+uint64_t hvd__ordered_least_reduced(const struct hvd__set *set)
 {
     uint64_t least = UINT64_MAX;
 
     for (int rank = 0; rank < set->team.size; rank++) {
         uint64_t reduced = atomic_load_explicit(
-            &set->express.parts[rank]->reduced, memory_order_acquire);
+            &set->ordered.parts[rank]->reduced, memory_order_acquire);
         if (reduced < least)
             least = reduced;
     }
     return least;
 }
 
-static void done(struct hvd__world *world, struct hvd__express *x,
+static void done(struct hvd__world *world, struct hvd__ordered *x,
                  struct hvd__entry *entry)
 {
     if (!hvd__entry_is_own(entry)) {
@@ -152,11 +152,11 @@ static void done(struct hvd__world *world, struct hvd__express *x,
     x->over_tail = &entry->next;
 }
 
-void hvd__express_finish(struct hvd__world *world, struct hvd__set *set,
+void hvd__ordered_finish(struct hvd__world *world, struct hvd__set *set,
                          bool *moved)
 {
-    struct hvd__express *x = &set->express;
-    uint64_t least = x->unfinished ? hvd__express_least_reduced(set) : 0;
+    struct hvd__ordered *x = &set->ordered;
+    uint64_t least = x->unfinished ? hvd__ordered_least_reduced(set) : 0;
     struct hvd__entry *entries;
 
     while (x->unfinished && x->unfinished->mark <= least) {
@@ -188,20 +188,20 @@ static int collect_rows(struct hvd__set *set, struct hvd__entry *entry,
         return hvd__fail_memory(bytes);
     for (int rank = 0; rank < set->team.size; rank++)
         entry->carried[rank] =
-            hvd__cell_at(set->express.parts[rank], cell)->rows;
+            hvd__cell_at(set->ordered.parts[rank], cell)->rows;
     return HVD_OK;
 }
 
 static bool all_have_data(const struct hvd__set *set, uint64_t cell)
 {
     for (int rank = 0; rank < set->team.size; rank++)
-        if (!(hvd__cell_at(set->express.parts[rank], cell)->flags &
+        if (!(hvd__cell_at(set->ordered.parts[rank], cell)->flags &
               HVD__CELL_DATA))
             return false;
     return true;
 }
 
-bool hvd__express_run_here(struct hvd__world *world, struct hvd__set *set,
+bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
                            struct hvd__entry *entry, uint64_t cell)
 {
     const struct hvd__signature *s = &entry->signature;
@@ -212,11 +212,11 @@ bool hvd__express_run_here(struct hvd__world *world, struct hvd__set *set,
     if (world->settings.consistency_check)
         return false;
     if (s->kind == HVD_BROADCAST) {
-        root = set->express.parts[hvd__set_find(set, s->root)];
+        root = set->ordered.parts[hvd__set_find(set, s->root)];
         if (!(hvd__cell_at(root, cell)->flags & HVD__CELL_DATA))
             return false;
-        if (root != set->express.own && entry->bytes > 0)
-            memcpy(entry->output, hvd__express_data(root, cell, entry->bytes),
+        if (root != set->ordered.own && entry->bytes > 0)
+            memcpy(entry->output, hvd__ordered_data(root, cell, entry->bytes),
                    entry->bytes);
         return true;
     }
@@ -225,11 +225,11 @@ bool hvd__express_run_here(struct hvd__world *world, struct hvd__set *set,
     if (s->kind == HVD_ALLREDUCE)
         reduce_small(set, entry, cell);
     else
-        hvd__express_move(set, entry, cell);
+        hvd__ordered_move(set, entry, cell);
     return true;
 }
 
-bool hvd__express_goes_in_place(const struct hvd__world *world,
+bool hvd__ordered_goes_in_place(const struct hvd__world *world,
                                 struct hvd__set *set,
                                 const struct hvd__entry *entry, uint64_t cell)
 {
@@ -241,7 +241,7 @@ bool hvd__express_goes_in_place(const struct hvd__world *world,
 }
 
 /* All ranks have submitted it, and this one knows. */
-static void decided(struct hvd__express *x, struct hvd__unit *unit, int64_t now)
+static void decided(struct hvd__ordered *x, struct hvd__unit *unit, int64_t now)
 {
     unit->decided_ns = now;
     if (unit->timed)
@@ -251,10 +251,10 @@ static void decided(struct hvd__express *x, struct hvd__unit *unit, int64_t now)
     atomic_store_explicit(&unit->decided, true, memory_order_release);
 }
 
-int hvd__express_run(struct hvd__world *world, struct hvd__set *set,
+int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
                      struct hvd__entry *entry, uint64_t cell, int64_t now)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
 
     if (entry->unit->decided_ns == 0)
         decided(x, entry->unit, now);
@@ -263,14 +263,14 @@ int hvd__express_run(struct hvd__world *world, struct hvd__set *set,
     entry->shared = !x->mirror;
     if (x->mirror)
         HVD_TRY(hvd__mirror_read(set, entry, cell));
-    if (hvd__express_run_here(world, set, entry, cell)) {
+    if (hvd__ordered_run_here(world, set, entry, cell)) {
         if (!hvd__scribe_listens(&world->scribe))
             entry->done_ns = now; /* in no time: not worth another look */
         done(world, x, entry);
         return HVD_OK;
     }
-    if (hvd__express_goes_in_place(world, set, entry, cell)) {
-        hvd__express_begin_share(set, entry, cell);
+    if (hvd__ordered_goes_in_place(world, set, entry, cell)) {
+        hvd__ordered_begin_share(set, entry, cell);
         return HVD_OK;
     }
     HVD_TRY(collect_rows(set, entry, cell));

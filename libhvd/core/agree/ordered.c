@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Epochs, and what is agreed on in them. */
-#include "core/agree/express.h"
+#include "core/agree/ordered.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "core/agree/express_parts.h"
 #include "core/agree/negotiate.h"
+#include "core/agree/ordered_parts.h"
 
 /* An epoch in which more cells were decided was worth it. */
 enum { GOOD_EPOCH = 64, PATIENCE_MAX = 1 << 16 };
 
 /* ------------------------------------------------------------ life of a set */
 
-int hvd__express_init(struct hvd__express *x, struct hvd__shm *shm,
+int hvd__ordered_init(struct hvd__ordered *x, struct hvd__shm *shm,
                       struct hvd__mirror *mirror, int rank, int size)
 {
     size_t n = (size_t)size;
 
-    *x = (struct hvd__express){.patience = 1};
+    *x = (struct hvd__ordered){.patience = 1};
     x->waiting_tail = &x->waiting;
     x->unfinished_tail = &x->unfinished;
     x->over_tail = &x->over;
@@ -33,10 +33,10 @@ int hvd__express_init(struct hvd__express *x, struct hvd__shm *shm,
     x->targets = calloc(n, sizeof *x->targets);
     x->nheard = calloc(n, sizeof *x->nheard);
     if (!x->tickets || !x->sources || !x->targets || !x->nheard) {
-        hvd__express_fini(x);
+        hvd__ordered_fini(x);
         return hvd__fail_memory(HVD__CELLS * sizeof *x->tickets);
     }
-    x->state = HVD__EXPRESS_OPENING;
+    x->state = HVD__ORDERED_OPENING;
     x->epoch = 1;
     if (x->own)
         atomic_store(&x->own->accepted, (uint64_t)x->epoch << 1);
@@ -49,7 +49,7 @@ static void forget(struct hvd__unit *unit)
         hvd__unit_free(unit);
 }
 
-void hvd__express_drop(struct hvd__express *x)
+void hvd__ordered_drop(struct hvd__ordered *x)
 {
     struct hvd__unit *unit = x->waiting;
 
@@ -71,38 +71,38 @@ void hvd__express_drop(struct hvd__express *x)
     x->unfinished_tail = &x->unfinished;
     x->now = (struct hvd__in_place){0};
     x->posted = x->decided = 0;
-    x->state = HVD__EXPRESS_OFF;
+    x->state = HVD__ORDERED_OFF;
 }
 
-void hvd__express_fini(struct hvd__express *x)
+void hvd__ordered_fini(struct hvd__ordered *x)
 {
     if (x->tickets)
-        hvd__express_drop(x);
+        hvd__ordered_drop(x);
     free(x->tickets);
     free(x->sources);
     free(x->targets);
     free(x->nheard);
     hvd__mirror_free(x->mirror);
-    *x = (struct hvd__express){0};
+    *x = (struct hvd__ordered){0};
 }
 
-void hvd__express_submit(struct hvd__express *x, struct hvd__unit *unit)
+void hvd__ordered_submit(struct hvd__ordered *x, struct hvd__unit *unit)
 {
     unit->next = NULL;
     *x->waiting_tail = unit;
     x->waiting_tail = &unit->next;
 }
 
-bool hvd__express_is_free(const struct hvd__express *x)
+bool hvd__ordered_is_free(const struct hvd__ordered *x)
 {
-    return x->state == HVD__EXPRESS_OPEN && !x->mirror && !x->waiting &&
+    return x->state == HVD__ORDERED_OPEN && !x->mirror && !x->waiting &&
            !x->ending && x->decided == x->posted && !x->now.entry &&
            !x->unfinished;
 }
 
-bool hvd__express_is_busy(const struct hvd__express *x)
+bool hvd__ordered_is_busy(const struct hvd__ordered *x)
 {
-    return x->state == HVD__EXPRESS_OPEN &&
+    return x->state == HVD__ORDERED_OPEN &&
            (x->decided < x->posted || x->unfinished || x->now.entry);
 }
 
@@ -111,7 +111,7 @@ bool hvd__express_is_busy(const struct hvd__express *x)
 
 static int announce_waiting(struct hvd__set *set)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
 
     while (x->waiting) {
         struct hvd__unit *unit = x->waiting;
@@ -124,10 +124,10 @@ static int announce_waiting(struct hvd__set *set)
 }
 
 /* Everything that is not decided goes the other way. */
-static int end_epoch(struct hvd__set *set, enum hvd__express_state state,
+static int end_epoch(struct hvd__set *set, enum hvd__ordered_state state,
                      bool *moved)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
 
     x->state = state;
     x->patience = x->decided > GOOD_EPOCH ? 1 : 2 * x->patience;
@@ -145,19 +145,19 @@ static int end_epoch(struct hvd__set *set, enum hvd__express_state state,
     return announce_waiting(set);
 }
 
-bool hvd__express_may_open(const struct hvd__express *x)
+bool hvd__ordered_may_open(const struct hvd__ordered *x)
 {
-    return x->state == HVD__EXPRESS_CLOSED &&
+    return x->state == HVD__ORDERED_CLOSED &&
            x->nannounced - x->closed_at >= x->patience;
 }
 
-void hvd__express_open(struct hvd__set *set, uint32_t epoch, int64_t nheard)
+void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, int64_t nheard)
 {
-    struct hvd__express *x = &set->express;
-    bool refused = nheard != x->nannounced || x->state == HVD__EXPRESS_OPEN;
+    struct hvd__ordered *x = &set->ordered;
+    bool refused = nheard != x->nannounced || x->state == HVD__ORDERED_OPEN;
 
     x->epoch = epoch;
-    x->state = refused ? HVD__EXPRESS_CLOSED : HVD__EXPRESS_OPENING;
+    x->state = refused ? HVD__ORDERED_CLOSED : HVD__ORDERED_OPENING;
     if (refused)
         x->closed_at = x->nannounced;
     if (x->own)
@@ -169,21 +169,21 @@ void hvd__express_open(struct hvd__set *set, uint32_t epoch, int64_t nheard)
 static int try_open(const struct hvd__world *world, struct hvd__set *set,
                     bool *moved)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
     int ready = x->mirror ? 1 : hvd__shm_ready(set->shm);
     bool refused = false;
 
     if (ready == 0)
         return HVD_OK;
     if (ready < 0)
-        return end_epoch(set, HVD__EXPRESS_OFF, moved);
+        return end_epoch(set, HVD__ORDERED_OFF, moved);
     if (!x->mirror)
         set->team.shm = set->shm;
-    if (!world->settings.express)
-        return end_epoch(set, HVD__EXPRESS_CLOSED, moved);
+    if (!world->settings.ordered)
+        return end_epoch(set, HVD__ORDERED_CLOSED, moved);
     for (int rank = 0; rank < set->team.size; rank++) {
         uint64_t accepted = atomic_load_explicit(
-            &set->express.parts[rank]->accepted, memory_order_acquire);
+            &set->ordered.parts[rank]->accepted, memory_order_acquire);
 
         if (accepted >> 1 < x->epoch)
             return HVD_OK;
@@ -194,8 +194,8 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
     if (x->mirror)
         hvd__mirror_begin(x->mirror);
     if (refused)
-        return end_epoch(set, HVD__EXPRESS_CLOSED, moved);
-    x->state = HVD__EXPRESS_OPEN;
+        return end_epoch(set, HVD__ORDERED_CLOSED, moved);
+    x->state = HVD__ORDERED_OPEN;
     *moved = true;
     return HVD_OK;
 }
@@ -203,10 +203,10 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
 /* ------------------------------------------------------------------- deciding
  */
 
-enum hvd__verdict hvd__express_compare(const struct hvd__set *set)
+enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set)
 {
-    const struct hvd__express *x = &set->express;
-    const struct hvd__cell *own = hvd__cell_at(set->express.own, x->decided);
+    const struct hvd__ordered *x = &set->ordered;
+    const struct hvd__cell *own = hvd__cell_at(set->ordered.own, x->decided);
     uint64_t mark = hvd__mark_of(x, x->decided);
     enum hvd__verdict verdict = HVD__AGREED;
 
@@ -214,7 +214,7 @@ enum hvd__verdict hvd__express_compare(const struct hvd__set *set)
         return HVD__DIFFERENT;
     for (int rank = 0; rank < set->team.size; rank++) {
         const struct hvd__cell *cell =
-            hvd__cell_at(set->express.parts[rank], x->decided);
+            hvd__cell_at(set->ordered.parts[rank], x->decided);
 
         if (cell == own)
             continue;
@@ -227,39 +227,39 @@ enum hvd__verdict hvd__express_compare(const struct hvd__set *set)
     return verdict;
 }
 
-void hvd__express_consume(struct hvd__set *set)
+void hvd__ordered_consume(struct hvd__set *set)
 {
-    const struct hvd__express *x = &set->express;
+    const struct hvd__ordered *x = &set->ordered;
     uint64_t read = hvd__cells_read(x);
 
     if (read > 0)
-        atomic_store_explicit(&set->express.own->consumed,
+        atomic_store_explicit(&set->ordered.own->consumed,
                               hvd__mark_of(x, read - 1), memory_order_release);
 }
 
 static int decide(struct hvd__world *world, struct hvd__set *set, bool *moved)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
     uint64_t before = x->decided;
     enum hvd__verdict verdict = HVD__UNKNOWN;
     int64_t now = 0;
 
     while (x->decided < x->posted && !x->now.entry &&
-           (verdict = hvd__express_compare(set)) == HVD__AGREED) {
+           (verdict = hvd__ordered_compare(set)) == HVD__AGREED) {
         uint64_t cell = x->decided++;
 
         now = now ? now : hvd__now_ns();
-        HVD_TRY(hvd__express_run(
+        HVD_TRY(hvd__ordered_run(
             world, set, x->tickets[cell % HVD__CELLS].entry, cell, now));
         if (x->now.entry)
-            hvd__express_reduce_share(set);
+            hvd__ordered_reduce_share(set);
     }
     if (x->decided > before) {
         *moved = true;
-        hvd__express_consume(set);
+        hvd__ordered_consume(set);
     }
     return verdict == HVD__DIFFERENT
-               ? end_epoch(set, HVD__EXPRESS_CLOSED, moved)
+               ? end_epoch(set, HVD__ORDERED_CLOSED, moved)
                : HVD_OK;
 }
 
@@ -269,35 +269,35 @@ static int decide(struct hvd__world *world, struct hvd__set *set, bool *moved)
 static void post(struct hvd__world *world, struct hvd__set *set, bool leaving,
                  bool *moved)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
     uint64_t before = x->posted;
 
-    hvd__express_post(world, set);
+    hvd__ordered_post(world, set);
     *moved |= x->posted != before;
     if (leaving && !x->waiting && !x->ending)
-        x->ending = hvd__express_post_end(set);
+        x->ending = hvd__ordered_post_end(set);
 }
 
-int hvd__express_step(struct hvd__world *world, struct hvd__set *set,
+int hvd__ordered_step(struct hvd__world *world, struct hvd__set *set,
                       bool leaving, bool *moved)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
 
-    if (x->state == HVD__EXPRESS_OPENING && (x->waiting || leaving))
+    if (x->state == HVD__ORDERED_OPENING && (x->waiting || leaving))
         HVD_TRY(try_open(world, set, moved));
-    if (x->state == HVD__EXPRESS_CLOSED)
+    if (x->state == HVD__ORDERED_CLOSED)
         HVD_TRY(announce_waiting(set));
-    if (x->state == HVD__EXPRESS_OPEN && (x->waiting || leaving))
+    if (x->state == HVD__ORDERED_OPEN && (x->waiting || leaving))
         post(world, set, leaving, moved);
     if (x->mirror)
         HVD_TRY(hvd__mirror_send(set));
     if (x->now.entry) {
         *moved = true;
-        if (!hvd__express_reduce_share(set))
+        if (!hvd__ordered_reduce_share(set))
             return HVD_OK;
     }
-    if (x->state == HVD__EXPRESS_OPEN && x->decided < x->posted)
+    if (x->state == HVD__ORDERED_OPEN && x->decided < x->posted)
         HVD_TRY(decide(world, set, moved));
-    hvd__express_finish(world, set, moved);
+    hvd__ordered_finish(world, set, moved);
     return x->mirror ? hvd__mirror_send(set) : HVD_OK;
 }

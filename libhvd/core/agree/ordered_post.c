@@ -2,7 +2,7 @@
 /* Cells of our own: what goes into them, and when they are free again. */
 #include <string.h>
 
-#include "core/agree/express_parts.h"
+#include "core/agree/ordered_parts.h"
 
 /* Most bytes that a rank sends of one request beside its cell, to all others
  * together: so much takes no longer than one more message does to arrive.
@@ -13,12 +13,12 @@ enum { SENT_BYTES = 8 << 10 };
  * be written again. */
 static void look_who_read(struct hvd__set *set)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
     uint64_t read = hvd__cells_read(x);
 
     for (int rank = 0; rank < set->team.size; rank++) {
         uint64_t there = hvd__cells_of(
-            x, atomic_load_explicit(&set->express.parts[rank]->consumed,
+            x, atomic_load_explicit(&set->ordered.parts[rank]->consumed,
                                     memory_order_acquire));
         if (there < read)
             read = there;
@@ -38,7 +38,7 @@ static size_t most_beside(const struct hvd__world *world,
     /* Several must fit into the ring, whatever was asked for. */
     size_t most = HVD__PAYLOAD_BYTES / 8;
 
-    if (set->express.mirror)
+    if (set->ordered.mirror)
         return n == 2 ? most : SENT_BYTES / (n - 1);
     if (most > world->settings.shm_small)
         most = world->settings.shm_small;
@@ -63,7 +63,7 @@ static int64_t count_data(const struct hvd__world *world,
     if (s->kind == HVD_BROADCAST)
         goes = s->root == set->team.world[set->team.rank];
     else
-        goes = hvd__express_may_move(entry) ||
+        goes = hvd__ordered_may_move(entry) ||
                (s->kind == HVD_ALLREDUCE && s->op != HVD_ADASUM &&
                 s->compression == HVD_COMPRESSION_NONE);
     return goes && entry->bytes <= most_beside(world, set, entry)
@@ -82,7 +82,7 @@ static int64_t data_bytes(const struct hvd__world *world,
 }
 
 /* Room for bytes in the ring, as one piece: where; -1: not now. */
-static int64_t take_payload(struct hvd__express *x, size_t bytes)
+static int64_t take_payload(struct hvd__ordered *x, size_t bytes)
 {
     uint64_t at = x->payload_next, offset = at % HVD__PAYLOAD_BYTES;
 
@@ -97,16 +97,16 @@ static int64_t take_payload(struct hvd__express *x, size_t bytes)
 
 static struct hvd__cell *next_cell(struct hvd__set *set)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
 
     if (x->posted - x->read >= HVD__CELLS)
         look_who_read(set);
     if (x->posted - x->read >= HVD__CELLS)
         return NULL;
-    return hvd__cell_at(set->express.own, x->posted);
+    return hvd__cell_at(set->ordered.own, x->posted);
 }
 
-static void publish(struct hvd__express *x, struct hvd__cell *cell,
+static void publish(struct hvd__ordered *x, struct hvd__cell *cell,
                     struct hvd__entry *entry)
 {
     x->tickets[x->posted % HVD__CELLS] =
@@ -124,14 +124,14 @@ static bool post_apart(struct hvd__set *set, struct hvd__entry *entry)
     if (!cell)
         return false;
     cell->flags = HVD__CELL_APART;
-    publish(&set->express, cell, entry);
+    publish(&set->ordered, cell, entry);
     return true;
 }
 
 static bool post_entry(const struct hvd__world *world, struct hvd__set *set,
                        struct hvd__entry *entry)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
     struct hvd__cell *cell = next_cell(set);
     int64_t bytes = data_bytes(world, set, entry), offset = 0;
     const void *data =
@@ -179,7 +179,7 @@ static bool is_apart(const struct hvd__unit *unit)
            unit->entries[0].signature.kind == HVD_JOIN;
 }
 
-bool hvd__express_post_unit(const struct hvd__world *world,
+bool hvd__ordered_post_unit(const struct hvd__world *world,
                             struct hvd__set *set, struct hvd__unit *unit)
 {
     if (is_apart(unit))
@@ -190,18 +190,18 @@ bool hvd__express_post_unit(const struct hvd__world *world,
     return true;
 }
 
-void hvd__express_post(struct hvd__world *world, struct hvd__set *set)
+void hvd__ordered_post(struct hvd__world *world, struct hvd__set *set)
 {
-    struct hvd__express *x = &set->express;
+    struct hvd__ordered *x = &set->ordered;
 
-    while (x->waiting && hvd__express_post_unit(world, set, x->waiting)) {
+    while (x->waiting && hvd__ordered_post_unit(world, set, x->waiting)) {
         x->waiting = x->waiting->next;
         if (!x->waiting)
             x->waiting_tail = &x->waiting;
     }
 }
 
-bool hvd__express_post_end(struct hvd__set *set)
+bool hvd__ordered_post_end(struct hvd__set *set)
 {
     return post_apart(set, NULL);
 }

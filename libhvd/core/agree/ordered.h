@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * express.h - agreement among ranks that submit in the same order, which is
+ * ordered.h - agreement among ranks that submit in the same order, which is
  * nearly always: with no word spoken if they share a host, else with one from
  * each to each (mirror.h).
  *
@@ -8,15 +8,15 @@
  * others see (transport/shm/shm.h). Cell i of all ranks is there, and all
  * are equal: that request is agreed on, and every rank knows it at the same
  * place of its order. The first cells that differ end
- * the express on every rank at that very place, for all look at the same
+ * ordered mode on every rank at that very place, for all look at the same
  * cells: what is undecided, and everything that follows, is agreed on by name
  * (coordinator.c). What cannot be agreed on this way (a request that was
  * refused, a join, the end) is a cell that differs from all.
  *
- * When nothing is left to be agreed on by name the coordinator opens the
- * express again: an epoch of cells begins, if every rank accepts it. A rank
- * does so if the coordinator has heard all that it has said; so nothing can
- * be left behind on the other way, waiting for what goes this way.
+ * When nothing is left to be agreed on by name the coordinator opens
+ * ordered mode again: an epoch of cells begins, if every rank accepts it. A
+ * rank does so if the coordinator has heard all that it has said; so nothing
+ * can be left behind on the other way, waiting for what goes this way.
  *
  * Small tensors lie in or beside the cells, and are reduced on every rank as
  * soon as all are there: a blocking allreduce costs one cache line each way.
@@ -25,8 +25,8 @@
  * agreed on goes to the lanes (execute.c); among ranks of several hosts as
  * rank 0 cuts it into batches (cut.h).
  */
-#ifndef HVD_CORE_EXPRESS_H
-#define HVD_CORE_EXPRESS_H
+#ifndef HVD_CORE_ORDERED_H
+#define HVD_CORE_ORDERED_H
 
 #include "core/agree/mirror.h"
 #include "core/request/request.h"
@@ -35,11 +35,11 @@
 struct hvd__set;
 struct hvd__world;
 
-enum hvd__express_state {
-    HVD__EXPRESS_OFF,     /* for ever: the ranks do not share a host */
-    HVD__EXPRESS_CLOSED,  /* requests are agreed on by name */
-    HVD__EXPRESS_OPENING, /* not all have accepted the epoch yet */
-    HVD__EXPRESS_OPEN
+enum hvd__ordered_state {
+    HVD__ORDERED_OFF,     /* for ever: the ranks do not share a host */
+    HVD__ORDERED_CLOSED,  /* requests are agreed on by name */
+    HVD__ORDERED_OPENING, /* not all have accepted the epoch yet */
+    HVD__ORDERED_OPEN
 };
 
 /* What is behind a cell of ours. */
@@ -56,8 +56,8 @@ struct hvd__in_place {
 };
 
 /* Driver's. */
-struct hvd__express {
-    enum hvd__express_state state;
+struct hvd__ordered {
+    enum hvd__ordered_state state;
     uint32_t epoch;
     uint64_t posted;             /* our cells of this epoch */
     uint64_t decided;            /* of them */
@@ -91,30 +91,30 @@ struct hvd__express {
 };
 
 /* For a set whose shared segment was made, or whose mirror, which is taken,
- * also on failure; both NULL: there is no express. HVD_ERR_MEMORY. */
-int hvd__express_init(struct hvd__express *express, struct hvd__shm *shm,
+ * also on failure; both NULL: there is no ordered mode. HVD_ERR_MEMORY. */
+int hvd__ordered_init(struct hvd__ordered *ordered, struct hvd__shm *shm,
                       struct hvd__mirror *mirror, int rank, int size);
 /* What has been submitted and is not decided is forgotten: nothing moves any
  * more. */
-void hvd__express_drop(struct hvd__express *express);
-void hvd__express_fini(struct hvd__express *express);
+void hvd__ordered_drop(struct hvd__ordered *ordered);
+void hvd__ordered_fini(struct hvd__ordered *ordered);
 
 /* What was submitted to a set; taken over. */
-void hvd__express_submit(struct hvd__express *express, struct hvd__unit *unit);
+void hvd__ordered_submit(struct hvd__ordered *ordered, struct hvd__unit *unit);
 /* Post, decide, reduce, complete. leaving: nothing more is submitted. */
-int hvd__express_step(struct hvd__world *world, struct hvd__set *set,
+int hvd__ordered_step(struct hvd__world *world, struct hvd__set *set,
                       bool leaving, bool *moved);
-/* Post, and no more. The express is open. */
-void hvd__express_post(struct hvd__world *world, struct hvd__set *set);
+/* Post, and no more. Ordered mode is open. */
+void hvd__ordered_post(struct hvd__world *world, struct hvd__set *set);
 /* Whether it waits for other ranks. */
-bool hvd__express_is_busy(const struct hvd__express *express);
+bool hvd__ordered_is_busy(const struct hvd__ordered *ordered);
 
 /* Whether it is open, and nothing of ours is under way. */
-bool hvd__express_is_free(const struct hvd__express *express);
+bool hvd__ordered_is_free(const struct hvd__ordered *ordered);
 
 /* The coordinator opens an epoch, nheard of what we have told it known. */
-void hvd__express_open(struct hvd__set *set, uint32_t epoch, int64_t nheard);
+void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, int64_t nheard);
 /* The coordinator's: may it open one? */
-bool hvd__express_may_open(const struct hvd__express *express);
+bool hvd__ordered_may_open(const struct hvd__ordered *ordered);
 
 #endif

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * express_parts.h - what the files of the express share: express.c (epochs,
- * deciding), express_post.c, express_run.c, and quick.c, which goes through
+ * ordered_parts.h - what the files of ordered mode share: ordered.c (epochs,
+ * deciding), ordered_post.c, ordered_run.c, and quick.c, which goes through
  * all of them at once.
  *
  * A mark is the epoch in its upper 24 bits and one more than the number of a
  * cell in this epoch below: the mark of a later cell is greater, in whatever
  * epoch it is.
  */
-#ifndef HVD_CORE_EXPRESS_PARTS_H
-#define HVD_CORE_EXPRESS_PARTS_H
+#ifndef HVD_CORE_ORDERED_PARTS_H
+#define HVD_CORE_ORDERED_PARTS_H
 
 #include "core/world/world.h"
 
 enum { HVD__EPOCH_SHIFT = 40 };
 #define HVD__MARK_CELLS ((UINT64_C(1) << HVD__EPOCH_SHIFT) - 1)
 
-static inline uint64_t hvd__mark_of(const struct hvd__express *x, uint64_t cell)
+static inline uint64_t hvd__mark_of(const struct hvd__ordered *x, uint64_t cell)
 {
     return (uint64_t)x->epoch << HVD__EPOCH_SHIFT | (cell + 1);
 }
 
 /* How many cells of this epoch a mark says are done with. */
-static inline uint64_t hvd__cells_of(const struct hvd__express *x,
+static inline uint64_t hvd__cells_of(const struct hvd__ordered *x,
                                      uint64_t mark)
 {
     return mark >> HVD__EPOCH_SHIFT == x->epoch ? mark & HVD__MARK_CELLS : 0;
@@ -36,53 +36,53 @@ static inline struct hvd__cell *hvd__cell_at(struct hvd__part *part,
 
 /* Cells of all ranks that we have read: one whose share is not yet reduced
  * will be looked at again. */
-static inline uint64_t hvd__cells_read(const struct hvd__express *x)
+static inline uint64_t hvd__cells_read(const struct hvd__ordered *x)
 {
     return x->decided - (x->now.entry != NULL);
 }
 
 /* Post all entries of a unit; false: there is no room, go on later. */
-bool hvd__express_post_unit(const struct hvd__world *world,
+bool hvd__ordered_post_unit(const struct hvd__world *world,
                             struct hvd__set *set, struct hvd__unit *unit);
 /* Post that nothing follows; false: likewise. */
-bool hvd__express_post_end(struct hvd__set *set);
+bool hvd__ordered_post_end(struct hvd__set *set);
 
 /* What the ranks have in the cell that is the next to be decided. */
 enum hvd__verdict { HVD__UNKNOWN, HVD__AGREED, HVD__DIFFERENT };
-enum hvd__verdict hvd__express_compare(const struct hvd__set *set);
+enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set);
 /* Tell the others what we have read. */
-void hvd__express_consume(struct hvd__set *set);
+void hvd__ordered_consume(struct hvd__set *set);
 
 /* All ranks have this entry in this cell: run it, or have it run. */
-int hvd__express_run(struct hvd__world *world, struct hvd__set *set,
+int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
                      struct hvd__entry *entry, uint64_t cell, int64_t now);
 /* ... if it can be run here and now: whether it was. */
-bool hvd__express_run_here(struct hvd__world *world, struct hvd__set *set,
+bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
                            struct hvd__entry *entry, uint64_t cell);
 /* What a rank has beside a cell; the reduction that an entry is. */
-const unsigned char *hvd__express_data(struct hvd__part *part, uint64_t cell,
+const unsigned char *hvd__ordered_data(struct hvd__part *part, uint64_t cell,
                                        size_t bytes);
-struct hvd__reduction hvd__express_reduction(const struct hvd__set *set,
+struct hvd__reduction hvd__ordered_reduction(const struct hvd__set *set,
                                              const struct hvd__entry *entry);
 /* Whether it can be carried out with what all ranks have beside their cells,
  * other than an allreduce or a broadcast; and do so. */
-bool hvd__express_may_move(const struct hvd__entry *entry);
-void hvd__express_move(struct hvd__set *set, struct hvd__entry *entry,
+bool hvd__ordered_may_move(const struct hvd__entry *entry);
+void hvd__ordered_move(struct hvd__set *set, struct hvd__entry *entry,
                        uint64_t cell);
 /* Whether it is to be reduced in place; if so, its addresses are kept. */
-bool hvd__express_goes_in_place(const struct hvd__world *world,
+bool hvd__ordered_goes_in_place(const struct hvd__world *world,
                                 struct hvd__set *set,
                                 const struct hvd__entry *entry, uint64_t cell);
 /* That reduction is what is done now. */
-void hvd__express_begin_share(struct hvd__set *set, struct hvd__entry *entry,
+void hvd__ordered_begin_share(struct hvd__set *set, struct hvd__entry *entry,
                               uint64_t cell);
 /* Go on with it. Whether our share is done. */
-bool hvd__express_reduce_share(struct hvd__set *set);
+bool hvd__ordered_reduce_share(struct hvd__set *set);
 /* The cell up to which all ranks have reduced their shares, as a mark. */
-uint64_t hvd__express_least_reduced(const struct hvd__set *set);
+uint64_t hvd__ordered_least_reduced(const struct hvd__set *set);
 /* Reductions in place are done when all have done their share: they, and what
  * was run, are completed. */
-void hvd__express_finish(struct hvd__world *world, struct hvd__set *set,
+void hvd__ordered_finish(struct hvd__world *world, struct hvd__set *set,
                          bool *moved);
 
 #endif

@@ -5,11 +5,11 @@
  */
 #include <string.h>
 
-#include "core/agree/express_parts.h"
+#include "core/agree/ordered_parts.h"
 
 /* Shares whose sizes are not the same on all ranks are for the lanes, and so
  * is what is done to them beside moving or reducing. */
-bool hvd__express_may_move(const struct hvd__entry *entry)
+bool hvd__ordered_may_move(const struct hvd__entry *entry)
 {
     const struct hvd__signature *s = &entry->signature;
 
@@ -48,7 +48,7 @@ static void collect(const struct hvd__set *set, struct hvd__entry *entry,
         return; /* there may be no output */
     for (int rank = 0; rank < set->team.size; rank++)
         memcpy(to + (size_t)rank * bytes,
-               hvd__express_data(set->express.parts[rank], cell, entry->bytes) +
+               hvd__ordered_data(set->ordered.parts[rank], cell, entry->bytes) +
                    offset,
                bytes);
 }
@@ -57,19 +57,19 @@ static void collect(const struct hvd__set *set, struct hvd__entry *entry,
 static void reduce(struct hvd__set *set, struct hvd__entry *entry,
                    uint64_t cell, int64_t start, int64_t count)
 {
-    const struct hvd__reduction reduction = hvd__express_reduction(set, entry);
+    const struct hvd__reduction reduction = hvd__ordered_reduction(set, entry);
     size_t offset = (size_t)start * hvd__dtype_bytes(entry->signature.dtype);
-    const void **sources = set->express.sources;
+    const void **sources = set->ordered.sources;
 
     for (int rank = 0; rank < set->team.size; rank++)
         sources[rank] =
-            hvd__express_data(set->express.parts[rank], cell, entry->bytes) +
+            hvd__ordered_data(set->ordered.parts[rank], cell, entry->bytes) +
             offset;
     if (count > 0)
         hvd__reduce(&reduction, entry->output, sources, set->team.size, count);
 }
 
-void hvd__express_move(struct hvd__set *set, struct hvd__entry *entry,
+void hvd__ordered_move(struct hvd__set *set, struct hvd__entry *entry,
                        uint64_t cell)
 {
     const int n = set->team.size, us = set->team.rank;
