@@ -128,7 +128,7 @@ static void write_cell(struct hvd__writer *out, uint64_t mark)
 {
     static const unsigned char data[256];
     const struct hvd__cell *cell = cell_at && any(8) ? cell_at(mark) : NULL;
-    uint32_t flags = any(20) ? any(2) * HVD__CELL_DATA : HVD__CELL_APART;
+    uint32_t flags = any(20) ? any(2) * HVD__CELL_DATA : HVD__CELL_FALLBACK;
     uint32_t length = HVD__INLINE_BYTES + any(100);
 
     if (length > HVD__INLINE_BYTES && flags == HVD__CELL_DATA && any(2))

@@ -210,7 +210,7 @@ enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set)
     uint64_t mark = hvd__mark_of(x, x->decided);
     enum hvd__verdict verdict = HVD__AGREED;
 
-    if (own->flags & HVD__CELL_APART)
+    if (own->flags & HVD__CELL_FALLBACK)
         return HVD__DIFFERENT;
     for (int rank = 0; rank < set->team.size; rank++) {
         const struct hvd__cell *cell =
@@ -220,7 +220,7 @@ enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set)
             continue;
         if (atomic_load_explicit(&cell->mark, memory_order_acquire) != mark)
             verdict = HVD__UNKNOWN;
-        else if (cell->flags & HVD__CELL_APART || cell->key != own->key ||
+        else if (cell->flags & HVD__CELL_FALLBACK || cell->key != own->key ||
                  cell->fingerprint != own->fingerprint)
             return HVD__DIFFERENT;
     }

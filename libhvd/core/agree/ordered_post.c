@@ -117,13 +117,13 @@ static void publish(struct hvd__ordered *x, struct hvd__cell *cell,
 }
 
 /* A cell that is like no other. */
-static bool post_apart(struct hvd__set *set, struct hvd__entry *entry)
+static bool post_fallback(struct hvd__set *set, struct hvd__entry *entry)
 {
     struct hvd__cell *cell = next_cell(set);
 
     if (!cell)
         return false;
-    cell->flags = HVD__CELL_APART;
+    cell->flags = HVD__CELL_FALLBACK;
     publish(&set->ordered, cell, entry);
     return true;
 }
@@ -172,7 +172,7 @@ static bool post_entry(const struct hvd__world *world, struct hvd__set *set,
     return true;
 }
 
-static bool is_apart(const struct hvd__unit *unit)
+static bool needs_fallback(const struct hvd__unit *unit)
 {
     return unit->status < 0 || unit->priority != 0 ||
            unit->nentries > HVD__CELLS / 2 ||
@@ -182,8 +182,8 @@ static bool is_apart(const struct hvd__unit *unit)
 bool hvd__ordered_post_unit(const struct hvd__world *world,
                             struct hvd__set *set, struct hvd__unit *unit)
 {
-    if (is_apart(unit))
-        return post_apart(set, &unit->entries[0]);
+    if (needs_fallback(unit))
+        return post_fallback(set, &unit->entries[0]);
     for (; unit->nposted < unit->nentries; unit->nposted++)
         if (!post_entry(world, set, &unit->entries[unit->nposted]))
             return false;
@@ -203,5 +203,5 @@ void hvd__ordered_post(struct hvd__world *world, struct hvd__set *set)
 
 bool hvd__ordered_post_end(struct hvd__set *set)
 {
-    return post_apart(set, NULL);
+    return post_fallback(set, NULL);
 }

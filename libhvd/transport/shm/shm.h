@@ -29,9 +29,9 @@ enum {
 
 /* What a cell says beside its numbers. */
 enum {
-    HVD__CELL_APART = 1,  /* cannot go this way: agree on it by name */
-    HVD__CELL_DATA = 2,   /* the data is here */
-    HVD__CELL_BESIDE = 4, /* ... in the ring, of length bytes */
+    HVD__CELL_FALLBACK = 1, /* cannot go this way: agree on it by name */
+    HVD__CELL_DATA = 2,     /* the data is here */
+    HVD__CELL_BESIDE = 4,   /* ... in the ring, of length bytes */
     HVD__CELL_ALL = 7
 };
 
