@@ -628,7 +628,7 @@ static const struct hvd__cell *own_cell(uint64_t mark)
 /* What a member may say: to the coordinator, or to all. */
 static void write_members(struct hvd__writer *message, int from)
 {
-    next_mark = set->ordered.mirror->heard[from] + 1;
+    next_mark = set->ordered.log->heard[from] + 1;
     if (any(3)) {
         write_message(message, HVD__LEAVE);
         return;

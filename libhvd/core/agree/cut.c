@@ -37,7 +37,7 @@ void hvd__cuts_agree(struct hvd__cuts *cuts, struct hvd__entry *entry,
 bool hvd__cuts_make(struct hvd__set *set, struct hvd__cut *cut)
 {
     const struct hvd__ordered *x = &set->ordered;
-    struct hvd__cuts *cuts = &x->mirror->cuts;
+    struct hvd__cuts *cuts = &x->log->cuts;
     bool is_open = x->state == HVD__ORDERED_OPEN;
     bool agreed = cuts->agreed && cuts->last_agreed > cuts->last_cut;
 
@@ -129,7 +129,7 @@ static int run_piece(struct hvd__set *set, const struct hvd__cut *cut)
 {
     int n, status = HVD_OK;
     struct hvd__entry *piece =
-        take_piece(&set->ordered.mirror->cuts, cut->mark, &n);
+        take_piece(&set->ordered.log->cuts, cut->mark, &n);
     struct hvd__fusee *fusees = malloc((size_t)(n + 1) * sizeof *fusees);
     bool *taken = malloc((size_t)(n + 1) * sizeof *taken);
 
@@ -160,7 +160,7 @@ static bool is_whole(const struct hvd__ordered *x, const struct hvd__cut *cut)
 
 int hvd__cuts_run(struct hvd__set *set)
 {
-    struct hvd__cuts *cuts = &set->ordered.mirror->cuts;
+    struct hvd__cuts *cuts = &set->ordered.log->cuts;
     int done = 0, status = HVD_OK;
 
     while (done < cuts->n && status == HVD_OK &&

@@ -127,8 +127,8 @@ static int announce_all(struct hvd__world *world, bool *moved)
             HVD_TRY(hvd__announce_leave(set));
         if (set->out.bytes > 0)
             HVD_TRY(hvd__message_post(set, 0, &set->out));
-        if (set->heard_close && set->ordered.mirror)
-            HVD_TRY(hvd__mirror_leave(set));
+        if (set->heard_close && set->ordered.log)
+            HVD_TRY(hvd__replicated_log_leave(set));
     }
     return HVD_OK;
 }
@@ -147,7 +147,7 @@ static int hear_of(struct hvd__world *world, struct hvd__set *set, int peer,
                    struct hvd__reader *in)
 {
     if (is_for_all(in))
-        return hvd__mirror_hear(set, peer, in);
+        return hvd__replicated_log_hear(set, peer, in);
     if (!set->coordinator)
         return hvd__follow(world, set, in->data, in->bytes);
     while (hvd__reader_more(in))
@@ -308,7 +308,7 @@ static bool may_skip_messages(struct hvd__world *world)
         return false;
     for (struct hvd__set *set = world->live; set; set = set->next) {
         if (set->executor.nunfinished > 0 || set->out.bytes > 0 ||
-            (set->ordered.mirror && hvd__ordered_is_busy(&set->ordered)))
+            (set->ordered.log && hvd__ordered_is_busy(&set->ordered)))
             return false;
         busy |= hvd__ordered_is_busy(&set->ordered);
     }

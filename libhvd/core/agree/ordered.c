@@ -15,7 +15,7 @@ enum { GOOD_EPOCH = 64, PATIENCE_MAX = 1 << 16 };
 /* ------------------------------------------------------------ life of a set */
 
 int hvd__ordered_init(struct hvd__ordered *x, struct hvd__shm *shm,
-                      struct hvd__mirror *mirror, int rank, int size)
+                      struct hvd__replicated_log *log, int rank, int size)
 {
     size_t n = (size_t)size;
 
@@ -23,11 +23,11 @@ int hvd__ordered_init(struct hvd__ordered *x, struct hvd__shm *shm,
     x->waiting_tail = &x->waiting;
     x->unfinished_tail = &x->unfinished;
     x->over_tail = &x->over;
-    if (!shm && !mirror)
+    if (!shm && !log)
         return HVD_OK;
-    x->mirror = mirror;
-    x->parts = mirror ? mirror->parts : shm->parts;
-    x->own = mirror ? mirror->parts[rank] : shm->own;
+    x->log = log;
+    x->parts = log ? log->parts : shm->parts;
+    x->own = log ? log->parts[rank] : shm->own;
     x->tickets = calloc(HVD__CELLS, sizeof *x->tickets);
     x->sources = calloc(n, sizeof *x->sources);
     x->targets = calloc(n, sizeof *x->targets);
@@ -82,7 +82,7 @@ void hvd__ordered_fini(struct hvd__ordered *x)
     free(x->sources);
     free(x->targets);
     free(x->nheard);
-    hvd__mirror_free(x->mirror);
+    hvd__replicated_log_free(x->log);
     *x = (struct hvd__ordered){0};
 }
 
@@ -95,7 +95,7 @@ void hvd__ordered_submit(struct hvd__ordered *x, struct hvd__unit *unit)
 
 bool hvd__ordered_is_free(const struct hvd__ordered *x)
 {
-    return x->state == HVD__ORDERED_OPEN && !x->mirror && !x->waiting &&
+    return x->state == HVD__ORDERED_OPEN && !x->log && !x->waiting &&
            !x->ending && x->decided == x->posted && !x->now.entry &&
            !x->unfinished;
 }
@@ -170,14 +170,14 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
                     bool *moved)
 {
     struct hvd__ordered *x = &set->ordered;
-    int ready = x->mirror ? 1 : hvd__shm_ready(set->shm);
+    int ready = x->log ? 1 : hvd__shm_ready(set->shm);
     bool refused = false;
 
     if (ready == 0)
         return HVD_OK;
     if (ready < 0)
         return end_epoch(set, HVD__ORDERED_OFF, moved);
-    if (!x->mirror)
+    if (!x->log)
         set->team.shm = set->shm;
     if (!world->settings.ordered)
         return end_epoch(set, HVD__ORDERED_CLOSED, moved);
@@ -191,8 +191,8 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
     }
     x->posted = x->decided = x->read = 0;
     x->payload_free = x->payload_next;
-    if (x->mirror)
-        hvd__mirror_begin(x->mirror);
+    if (x->log)
+        hvd__replicated_log_begin(x->log);
     if (refused)
         return end_epoch(set, HVD__ORDERED_CLOSED, moved);
     x->state = HVD__ORDERED_OPEN;
@@ -289,8 +289,8 @@ int hvd__ordered_step(struct hvd__world *world, struct hvd__set *set,
         HVD_TRY(announce_waiting(set));
     if (x->state == HVD__ORDERED_OPEN && (x->waiting || leaving))
         post(world, set, leaving, moved);
-    if (x->mirror)
-        HVD_TRY(hvd__mirror_send(set));
+    if (x->log)
+        HVD_TRY(hvd__replicated_log_send(set));
     if (x->now.entry) {
         *moved = true;
         if (!hvd__ordered_reduce_share(set))
@@ -299,5 +299,5 @@ int hvd__ordered_step(struct hvd__world *world, struct hvd__set *set,
     if (x->state == HVD__ORDERED_OPEN && x->decided < x->posted)
         HVD_TRY(decide(world, set, moved));
     hvd__ordered_finish(world, set, moved);
-    return x->mirror ? hvd__mirror_send(set) : HVD_OK;
+    return x->log ? hvd__replicated_log_send(set) : HVD_OK;
 }

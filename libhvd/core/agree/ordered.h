@@ -2,7 +2,7 @@
 /*
  * ordered.h - agreement among ranks that submit in the same order, which is
  * nearly always: with no word spoken if they share a host, else with one from
- * each to each (mirror.h).
+ * each to each (replicated log.h).
  *
  * Each rank writes what it submits, in its order, into cells that all the
  * others see (transport/shm/shm.h). Cell i of all ranks is there, and all
@@ -28,7 +28,7 @@
 #ifndef HVD_CORE_ORDERED_H
 #define HVD_CORE_ORDERED_H
 
-#include "core/agree/mirror.h"
+#include "core/agree/replicated_log.h"
 #include "core/request/request.h"
 #include "transport/shm/shm.h"
 
@@ -59,17 +59,17 @@ struct hvd__in_place {
 struct hvd__ordered {
     enum hvd__ordered_state state;
     uint32_t epoch;
-    uint64_t posted;             /* our cells of this epoch */
-    uint64_t decided;            /* of them */
-    uint64_t read;               /* that every rank is known to have read */
-    struct hvd__part **parts;    /* borrowed, [size]: of all ranks */
-    struct hvd__part *own;       /* borrowed: ours */
-    struct hvd__mirror *mirror;  /* owned; whose parts they are; NULL: they are
-                                    in shared memory, the shared segment's */
-    struct hvd__ticket *tickets; /* owned, [HVD__CELLS] */
-    uint64_t payload_next;       /* bytes of the ring ever given out */
-    uint64_t payload_free;       /* ... of which up to here are free again */
-    struct hvd__unit *waiting;   /* list: submitted, and not posted yet */
+    uint64_t posted;                 /* our cells of this epoch */
+    uint64_t decided;                /* of them */
+    uint64_t read;                   /* that every rank is known to have read */
+    struct hvd__part **parts;        /* borrowed, [size]: of all ranks */
+    struct hvd__part *own;           /* borrowed: ours */
+    struct hvd__replicated_log *log; /* owned; whose parts they are; NULL: they
+                                   are in shared memory, the shared segment's */
+    struct hvd__ticket *tickets;     /* owned, [HVD__CELLS] */
+    uint64_t payload_next;           /* bytes of the ring ever given out */
+    uint64_t payload_free;     /* ... of which up to here are free again */
+    struct hvd__unit *waiting; /* list: submitted, and not posted yet */
     struct hvd__unit **waiting_tail;
     bool ending; /* the last cell of ours is posted */
     struct hvd__in_place now;
@@ -90,10 +90,11 @@ struct hvd__ordered {
     int64_t closed_at;    /* nannounced then */
 };
 
-/* For a set whose shared segment was made, or whose mirror, which is taken,
- * also on failure; both NULL: there is no ordered mode. HVD_ERR_MEMORY. */
+/* For a set whose shared segment was made, or whose replicated log, which is
+ * taken, also on failure; both NULL: there is no ordered mode. HVD_ERR_MEMORY.
+ */
 int hvd__ordered_init(struct hvd__ordered *ordered, struct hvd__shm *shm,
-                      struct hvd__mirror *mirror, int rank, int size);
+                      struct hvd__replicated_log *log, int rank, int size);
 /* What has been submitted and is not decided is forgotten: nothing moves any
  * more. */
 void hvd__ordered_drop(struct hvd__ordered *ordered);

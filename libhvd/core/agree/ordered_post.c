@@ -38,7 +38,7 @@ static size_t most_beside(const struct hvd__world *world,
     /* Several must fit into the ring, whatever was asked for. */
     size_t most = HVD__PAYLOAD_BYTES / 8;
 
-    if (set->ordered.mirror)
+    if (set->ordered.log)
         return n == 2 ? most : SENT_BYTES / (n - 1);
     if (most > world->settings.shm_small)
         most = world->settings.shm_small;
@@ -160,8 +160,8 @@ static bool post_entry(const struct hvd__world *world, struct hvd__set *set,
     } else if (bytes > 0) {
         memcpy(cell->data, data, (size_t)bytes);
     }
-    if (bytes < 0 && x->mirror) {
-        hvd__cuts_expect(&x->mirror->cuts, &entry->signature);
+    if (bytes < 0 && x->log) {
+        hvd__cuts_expect(&x->log->cuts, &entry->signature);
     } else if (bytes < 0) {
         cell->input =
             hvd__heap_place(set->shm->heap, entry->input, entry->bytes);

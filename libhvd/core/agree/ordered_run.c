@@ -53,7 +53,7 @@ static bool reach(struct hvd__set *set, const struct hvd__entry *entry,
     struct hvd__ordered *x = &set->ordered;
     const struct hvd__shm *shm = set->shm;
 
-    if (x->mirror)
+    if (x->log)
         return false;
     for (int rank = 0; rank < set->team.size; rank++) {
         const struct hvd__cell *cell = hvd__cell_at(x->parts[rank], number);
@@ -260,9 +260,9 @@ int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
         decided(x, entry->unit, now);
     entry->started_ns = now;
     entry->batched = 1;
-    entry->shared = !x->mirror;
-    if (x->mirror)
-        HVD_TRY(hvd__mirror_read(set, entry, cell));
+    entry->shared = !x->log;
+    if (x->log)
+        HVD_TRY(hvd__replicated_log_read(set, entry, cell));
     if (hvd__ordered_run_here(world, set, entry, cell)) {
         if (!hvd__scribe_listens(&world->scribe))
             entry->done_ns = now; /* in no time: not worth another look */
@@ -275,8 +275,8 @@ int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
     }
     HVD_TRY(collect_rows(set, entry, cell));
     entry->next = NULL;
-    if (!x->mirror)
+    if (!x->log)
         return hvd__execute(set, entry, NULL, set->direct_max);
-    hvd__cuts_agree(&x->mirror->cuts, entry, hvd__mark_of(x, cell));
+    hvd__cuts_agree(&x->log->cuts, entry, hvd__mark_of(x, cell));
     return HVD_OK;
 }

@@ -10,8 +10,8 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "core/agree/mirror.h"
 #include "core/agree/negotiate.h"
+#include "core/agree/replicated_log.h"
 #include "core/request/compress.h"
 #include "core/run/complete.h"
 #include "core/world/world.h"
@@ -156,10 +156,10 @@ static void absorb(struct hvd__world *world)
 /* Nothing comes any more. */
 static bool is_closed(const struct hvd__set *set)
 {
-    const struct hvd__mirror *mirror = set->ordered.mirror;
+    const struct hvd__replicated_log *log = set->ordered.log;
 
     return set->heard_close && set->executor.nunfinished == 0 &&
-           (!mirror || hvd__mirror_is_left(mirror));
+           (!log || hvd__replicated_log_is_left(log));
 }
 
 /* Move the lanes of all sets; drop those that all members have left. */

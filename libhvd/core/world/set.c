@@ -67,7 +67,7 @@ static int make_shm(struct hvd__set *set, const struct hvd__settings *settings,
     int n = 0, rank = 0;
     bool all, some;
     size_t block = settings->shm_block, most = BOUNCE_BYTES;
-    struct hvd__mirror *mirror = NULL;
+    struct hvd__replicated_log *log = NULL;
 
     if (heap && set->team.size > 1 && set->tag_slot < HVD__HEAP_DIRECTORY)
         n = find_locals(set, heap, &rank);
@@ -84,12 +84,12 @@ static int make_shm(struct hvd__set *set, const struct hvd__settings *settings,
             return hvd__fail_memory(sizeof *set->shm);
     }
     /* Those who see each other's cells agree by them, or few send them. */
-    if (!all && set->team.size > 1 && set->team.size <= HVD__MIRROR_RANKS) {
-        mirror = hvd__mirror_new(set->team.size);
-        if (!mirror)
-            return hvd__fail_memory(sizeof *mirror);
+    if (!all && set->team.size > 1 && set->team.size <= HVD__REPLICATED_RANKS) {
+        log = hvd__replicated_log_new(set->team.size);
+        if (!log)
+            return hvd__fail_memory(sizeof *log);
     }
-    return hvd__ordered_init(&set->ordered, all ? set->shm : NULL, mirror,
+    return hvd__ordered_init(&set->ordered, all ? set->shm : NULL, log,
                              set->team.rank, set->team.size);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/agree/mirror.h"
+#include "core/agree/replicated_log.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -26,45 +26,45 @@ static struct hvd__part *part_new(void)
     return part;
 }
 
-struct hvd__mirror *hvd__mirror_new(int size)
+struct hvd__replicated_log *hvd__replicated_log_new(int size)
 {
-    struct hvd__mirror *mirror = calloc(1, sizeof *mirror);
+    struct hvd__replicated_log *log = calloc(1, sizeof *log);
     size_t n = (size_t)size;
 
-    if (!mirror)
+    if (!log)
         return NULL;
-    mirror->size = size;
-    mirror->accepted = UINT64_C(1) << 1;
-    hvd__cuts_init(&mirror->cuts);
-    mirror->parts = calloc(n, sizeof *mirror->parts);
-    mirror->heard = calloc(n, sizeof *mirror->heard);
-    for (int rank = 0; mirror->parts && rank < size; rank++)
-        mirror->parts[rank] = part_new();
-    if (mirror->heard && mirror->parts && mirror->parts[size - 1])
-        return mirror;
-    hvd__mirror_free(mirror);
+    log->size = size;
+    log->accepted = UINT64_C(1) << 1;
+    hvd__cuts_init(&log->cuts);
+    log->parts = calloc(n, sizeof *log->parts);
+    log->heard = calloc(n, sizeof *log->heard);
+    for (int rank = 0; log->parts && rank < size; rank++)
+        log->parts[rank] = part_new();
+    if (log->heard && log->parts && log->parts[size - 1])
+        return log;
+    hvd__replicated_log_free(log);
     return NULL;
 }
 
-void hvd__mirror_free(struct hvd__mirror *mirror)
+void hvd__replicated_log_free(struct hvd__replicated_log *log)
 {
-    if (!mirror)
+    if (!log)
         return;
-    for (int rank = 0; mirror->parts && rank < mirror->size; rank++)
-        free(mirror->parts[rank]);
-    free(mirror->parts);
-    free(mirror->heard);
-    hvd__cuts_fini(&mirror->cuts);
-    free(mirror);
+    for (int rank = 0; log->parts && rank < log->size; rank++)
+        free(log->parts[rank]);
+    free(log->parts);
+    free(log->heard);
+    hvd__cuts_fini(&log->cuts);
+    free(log);
 }
 
 /* ------------------------------------------------------------------- telling
  */
 
-void hvd__mirror_begin(struct hvd__mirror *mirror)
+void hvd__replicated_log_begin(struct hvd__replicated_log *log)
 {
-    mirror->nsent = 0;
-    mirror->read_bytes = 0;
+    log->nsent = 0;
+    log->read_bytes = 0;
 }
 
 /* What lies beside a rank's cell is what the request says. */
@@ -78,10 +78,10 @@ static bool is_complete(const struct hvd__cell *cell, size_t bytes)
                                      : !beside;
 }
 
-int hvd__mirror_read(struct hvd__set *set, const struct hvd__entry *entry,
-                     uint64_t number)
+int hvd__replicated_log_read(struct hvd__set *set,
+                             const struct hvd__entry *entry, uint64_t number)
 {
-    struct hvd__mirror *m = set->ordered.mirror;
+    struct hvd__replicated_log *m = set->ordered.log;
     bool beside = false;
 
     for (int rank = 0; rank < set->team.size; rank++) {
@@ -123,7 +123,7 @@ static void write_cell(const struct hvd__part *own,
 /* What we have read is worth a message: others may be short of room. */
 static bool has_read_much(const struct hvd__ordered *x)
 {
-    const struct hvd__mirror *m = x->mirror;
+    const struct hvd__replicated_log *m = x->log;
     uint64_t consumed = atomic_load(&x->own->consumed);
 
     return consumed != m->consumed &&
@@ -135,7 +135,7 @@ static bool has_read_much(const struct hvd__ordered *x)
 static int tell(struct hvd__set *set, const struct hvd__cut *cut)
 {
     const struct hvd__ordered *x = &set->ordered;
-    struct hvd__mirror *m = x->mirror;
+    struct hvd__replicated_log *m = x->log;
     struct hvd__writer out = {0};
 
     m->accepted = atomic_load(&x->own->accepted);
@@ -154,10 +154,10 @@ static int tell(struct hvd__set *set, const struct hvd__cut *cut)
     return say(set, &out);
 }
 
-int hvd__mirror_send(struct hvd__set *set)
+int hvd__replicated_log_send(struct hvd__set *set)
 {
     const struct hvd__ordered *x = &set->ordered;
-    struct hvd__mirror *m = x->mirror;
+    struct hvd__replicated_log *m = x->log;
     struct hvd__cut cut;
     bool is_cut = set->coordinator && hvd__cuts_make(set, &cut);
 
@@ -217,7 +217,7 @@ enum { CELL_BYTES = 28 };
 
 static int hear_cells(struct hvd__set *set, int peer, struct hvd__reader *in)
 {
-    struct hvd__mirror *m = set->ordered.mirror;
+    struct hvd__replicated_log *m = set->ordered.log;
     struct hvd__part *part = m->parts[peer];
     uint64_t accepted = hvd__read_key(in), consumed = hvd__read_key(in);
     struct hvd__cut cut = {.mark = hvd__read_key(in),
@@ -241,9 +241,10 @@ static int hear_cells(struct hvd__set *set, int peer, struct hvd__reader *in)
     return hvd__cuts_run(set);
 }
 
-int hvd__mirror_hear(struct hvd__set *set, int peer, struct hvd__reader *in)
+int hvd__replicated_log_hear(struct hvd__set *set, int peer,
+                             struct hvd__reader *in)
 {
-    struct hvd__mirror *m = set->ordered.mirror;
+    struct hvd__replicated_log *m = set->ordered.log;
     enum hvd__record_type type = hvd__read_type(in);
 
     if (!m || in->failed)
@@ -257,9 +258,9 @@ int hvd__mirror_hear(struct hvd__set *set, int peer, struct hvd__reader *in)
 /* -------------------------------------------------------------------- the end
  */
 
-int hvd__mirror_leave(struct hvd__set *set)
+int hvd__replicated_log_leave(struct hvd__set *set)
 {
-    struct hvd__mirror *m = set->ordered.mirror;
+    struct hvd__replicated_log *m = set->ordered.log;
     struct hvd__writer out = {0};
 
     if (m->said_farewell)
@@ -270,7 +271,7 @@ int hvd__mirror_leave(struct hvd__set *set)
     return say(set, &out);
 }
 
-bool hvd__mirror_is_left(const struct hvd__mirror *mirror)
+bool hvd__replicated_log_is_left(const struct hvd__replicated_log *log)
 {
-    return mirror->said_farewell && mirror->nfarewells == mirror->size - 1;
+    return log->said_farewell && log->nfarewells == log->size - 1;
 }

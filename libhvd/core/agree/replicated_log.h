@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mirror.h - cells of ranks that share no memory.
+ * replicated log.h - cells of ranks that share no memory.
  *
  * Each rank sends what it writes into its own part (transport/shm/shm.h) to
  * all others: cells with the data beside them, and what it has accepted and
@@ -12,17 +12,17 @@
  * A rank that is done with the set says farewell to every other, and waits
  * for their farewells: no message is left on its way.
  */
-#ifndef HVD_CORE_MIRROR_H
-#define HVD_CORE_MIRROR_H
+#ifndef HVD_CORE_REPLICATED_LOG_H
+#define HVD_CORE_REPLICATED_LOG_H
 
 #include "core/agree/cut.h"
 #include "core/agree/wire.h"
 #include "transport/shm/shm.h"
 
 /* Among more ranks messages from each to each would be too many. */
-enum { HVD__MIRROR_RANKS = 8 };
+enum { HVD__REPLICATED_RANKS = 8 };
 
-struct hvd__mirror {
+struct hvd__replicated_log {
     int size;
     struct hvd__part **parts; /* owned, [size]; ours among them */
     uint64_t *heard;          /* owned, [size]: marks of their last cells */
@@ -36,21 +36,22 @@ struct hvd__mirror {
 };
 
 /* For a set of so many ranks. NULL: out of memory. */
-struct hvd__mirror *hvd__mirror_new(int size);
-void hvd__mirror_free(struct hvd__mirror *mirror);
+struct hvd__replicated_log *hvd__replicated_log_new(int size);
+void hvd__replicated_log_free(struct hvd__replicated_log *log);
 
 /* All the driver's. An epoch begins: cells are counted from 0. */
-void hvd__mirror_begin(struct hvd__mirror *mirror);
+void hvd__replicated_log_begin(struct hvd__replicated_log *log);
 /* The request in a cell of all ranks is about to be run, with what lies beside
  * them. HVD_ERR_INTERNAL: that is not what it says. */
-int hvd__mirror_read(struct hvd__set *set, const struct hvd__entry *entry,
-                     uint64_t cell);
+int hvd__replicated_log_read(struct hvd__set *set,
+                             const struct hvd__entry *entry, uint64_t cell);
 /* Tell the others what is new. */
-int hvd__mirror_send(struct hvd__set *set);
+int hvd__replicated_log_send(struct hvd__set *set);
 /* A record of another rank: POST or FAREWELL. */
-int hvd__mirror_hear(struct hvd__set *set, int peer, struct hvd__reader *in);
+int hvd__replicated_log_hear(struct hvd__set *set, int peer,
+                             struct hvd__reader *in);
 /* Say farewell, once; and whether all others have. */
-int hvd__mirror_leave(struct hvd__set *set);
-bool hvd__mirror_is_left(const struct hvd__mirror *mirror);
+int hvd__replicated_log_leave(struct hvd__set *set);
+bool hvd__replicated_log_is_left(const struct hvd__replicated_log *log);
 
 #endif
