@@ -4,7 +4,7 @@
  *
  * Messages are made as ranks make them, with keys and fingerprints from a
  * small pool so that they have to do with each other, and then spoilt: bytes
- * turned, cut off, doubled, put in from another message, numbers replaced by
+ * turned, bounded, doubled, put in from another message, numbers replaced by
  * extreme ones; some are nothing but random bytes. Two readers get them:
  *
  *     the format   what is accepted, written again, gives the same bytes: no

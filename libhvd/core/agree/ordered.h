@@ -23,7 +23,7 @@
  * Large ones that lie in heaps are reduced in place, a share on each rank,
  * one after another without waiting in between. Everything else that was
  * agreed on goes to the lanes (execute.c); among ranks of several hosts as
- * rank 0 cuts it into batches (cut.h).
+ * rank 0 divides it into batches (boundary.h).
  */
 #ifndef HVD_CORE_ORDERED_H
 #define HVD_CORE_ORDERED_H

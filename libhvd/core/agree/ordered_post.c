@@ -161,7 +161,7 @@ static bool post_entry(const struct hvd__world *world, struct hvd__set *set,
         memcpy(cell->data, data, (size_t)bytes);
     }
     if (bytes < 0 && x->log) {
-        hvd__cuts_expect(&x->log->cuts, &entry->signature);
+        hvd__boundaries_expect(&x->log->boundaries, &entry->signature);
     } else if (bytes < 0) {
         cell->input =
             hvd__heap_place(set->shm->heap, entry->input, entry->bytes);

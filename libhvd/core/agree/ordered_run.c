@@ -277,6 +277,6 @@ int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
     entry->next = NULL;
     if (!x->log)
         return hvd__execute(set, entry, NULL, set->direct_max);
-    hvd__cuts_agree(&x->log->cuts, entry, hvd__mark_of(x, cell));
+    hvd__boundaries_agree(&x->log->boundaries, entry, hvd__mark_of(x, cell));
     return HVD_OK;
 }

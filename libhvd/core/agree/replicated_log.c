@@ -35,7 +35,7 @@ struct hvd__replicated_log *hvd__replicated_log_new(int size)
         return NULL;
     log->size = size;
     log->accepted = UINT64_C(1) << 1;
-    hvd__cuts_init(&log->cuts);
+    hvd__boundaries_init(&log->boundaries);
     log->parts = calloc(n, sizeof *log->parts);
     log->heard = calloc(n, sizeof *log->heard);
     for (int rank = 0; log->parts && rank < size; rank++)
@@ -54,7 +54,7 @@ void hvd__replicated_log_free(struct hvd__replicated_log *log)
         free(log->parts[rank]);
     free(log->parts);
     free(log->heard);
-    hvd__cuts_fini(&log->cuts);
+    hvd__boundaries_fini(&log->boundaries);
     free(log);
 }
 
@@ -132,7 +132,7 @@ static bool has_read_much(const struct hvd__ordered *x)
                 HVD__CELLS / 4);
 }
 
-static int tell(struct hvd__set *set, const struct hvd__cut *cut)
+static int tell(struct hvd__set *set, const struct hvd__boundary *boundary)
 {
     const struct hvd__ordered *x = &set->ordered;
     struct hvd__replicated_log *m = x->log;
@@ -145,8 +145,8 @@ static int tell(struct hvd__set *set, const struct hvd__cut *cut)
     hvd__write_type(&out, HVD__POST);
     hvd__write_key(&out, m->accepted);
     hvd__write_key(&out, m->consumed);
-    hvd__write_key(&out, cut ? cut->mark : 0);
-    hvd__write_long(&out, cut ? (int64_t)cut->threshold : 0);
+    hvd__write_key(&out, boundary ? boundary->mark : 0);
+    hvd__write_long(&out, boundary ? (int64_t)boundary->threshold : 0);
     hvd__write_key(&out, hvd__mark_of(x, m->nsent));
     hvd__write_int(&out, (int32_t)(x->posted - m->nsent));
     for (; m->nsent < x->posted; m->nsent++)
@@ -158,15 +158,15 @@ int hvd__replicated_log_send(struct hvd__set *set)
 {
     const struct hvd__ordered *x = &set->ordered;
     struct hvd__replicated_log *m = x->log;
-    struct hvd__cut cut;
-    bool is_cut = set->coordinator && hvd__cuts_make(set, &cut);
+    struct hvd__boundary boundary;
+    bool is_new = set->coordinator && hvd__boundaries_make(set, &boundary);
 
-    if (is_cut)
-        HVD_TRY(hvd__cuts_add(&m->cuts, &cut));
-    if (is_cut || m->nsent < x->posted || has_read_much(x) ||
+    if (is_new)
+        HVD_TRY(hvd__boundaries_add(&m->boundaries, &boundary));
+    if (is_new || m->nsent < x->posted || has_read_much(x) ||
         m->accepted != atomic_load(&x->own->accepted))
-        HVD_TRY(tell(set, is_cut ? &cut : NULL));
-    return hvd__cuts_run(set);
+        HVD_TRY(tell(set, is_new ? &boundary : NULL));
+    return hvd__boundaries_run(set);
 }
 
 /* ------------------------------------------------------------------- hearing
@@ -220,14 +220,14 @@ static int hear_cells(struct hvd__set *set, int peer, struct hvd__reader *in)
     struct hvd__replicated_log *m = set->ordered.log;
     struct hvd__part *part = m->parts[peer];
     uint64_t accepted = hvd__read_key(in), consumed = hvd__read_key(in);
-    struct hvd__cut cut = {.mark = hvd__read_key(in),
-                           .threshold = (size_t)hvd__read_long(in),
-                           .direct_max = set->direct_max};
+    struct hvd__boundary boundary = {.mark = hvd__read_key(in),
+                                     .threshold = (size_t)hvd__read_long(in),
+                                     .direct_max = set->direct_max};
     uint64_t mark = hvd__read_key(in);
     int32_t n = hvd__read_count(in, CELL_BYTES);
 
     in->failed |= (n > 0 && !follows(mark, m->heard[peer])) || n > HVD__CELLS ||
-                  (cut.mark && peer != 0);
+                  (boundary.mark && peer != 0);
     for (int32_t i = 0; i < n && !in->failed; i++, mark++) {
         read_cell(part, mark, in);
         m->heard[peer] = mark;
@@ -236,9 +236,9 @@ static int hear_cells(struct hvd__set *set, int peer, struct hvd__reader *in)
         return hvd__message_garbled(set, peer);
     atomic_store_explicit(&part->accepted, accepted, memory_order_release);
     atomic_store_explicit(&part->consumed, consumed, memory_order_release);
-    if (cut.mark)
-        HVD_TRY(hvd__cuts_add(&m->cuts, &cut));
-    return hvd__cuts_run(set);
+    if (boundary.mark)
+        HVD_TRY(hvd__boundaries_add(&m->boundaries, &boundary));
+    return hvd__boundaries_run(set);
 }
 
 int hvd__replicated_log_hear(struct hvd__set *set, int peer,

@@ -15,7 +15,7 @@
 #ifndef HVD_CORE_REPLICATED_LOG_H
 #define HVD_CORE_REPLICATED_LOG_H
 
-#include "core/agree/cut.h"
+#include "core/agree/boundary.h"
 #include "core/agree/wire.h"
 #include "transport/shm/shm.h"
 
@@ -30,7 +30,7 @@ struct hvd__replicated_log {
     uint64_t accepted;        /* the others have been told that we have */
     uint64_t consumed;        /* likewise */
     size_t read_bytes;        /* beside cells that we have read since then */
-    struct hvd__cuts cuts;
+    struct hvd__boundaries boundaries;
     int nfarewells;
     bool said_farewell;
 };
