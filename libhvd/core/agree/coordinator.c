@@ -284,8 +284,8 @@ int hvd__coordinator_question(struct hvd__coordinator *c, int *rank,
  */
 
 /* Whether a request can do without a member that joined. */
-static bool spares(const struct hvd__coordinator *c,
-                   const struct hvd__signature *s, int rank)
+static bool can_omit(const struct hvd__coordinator *c,
+                     const struct hvd__signature *s, int rank)
 {
     if (!hvd__kind_has(s->kind, HVD__HAS_OP) ||
         (s->kind == HVD_REDUCE && c->world[rank] == s->root))
@@ -302,7 +302,7 @@ static bool does_without(const struct hvd__coordinator *c,
 
     for (int i = 0; i < v->nsignatures; i++)
         for (int rank = 0; rank < c->nranks; rank++)
-            if (p->of[rank] == 0 && !spares(c, &v->signatures[i], rank))
+            if (p->of[rank] == 0 && !can_omit(c, &v->signatures[i], rank))
                 return false;
     return true;
 }

@@ -55,7 +55,7 @@ void hvd__book_fini(struct hvd__book *book)
     while ((unit = book->in_flight.oldest)) {
         int n = unit->nentries;
 
-        hvd__flight_remove(&book->in_flight, unit);
+        hvd__in_flight_remove(&book->in_flight, unit);
         for (int i = 0; i < n; i++) {
             struct hvd__entry *entry = &unit->entries[i];
             bool last = atomic_load(&unit->nrefs) == 1;
@@ -67,7 +67,7 @@ void hvd__book_fini(struct hvd__book *book)
                 break;
         }
     }
-    hvd__flight_fini(&book->in_flight);
+    hvd__in_flight_fini(&book->in_flight);
     free(book->message);
     book->message = NULL;
 }
@@ -256,7 +256,7 @@ static int check(const struct hvd__book *book, const struct hvd__unit *unit)
         return hvd__fail(HVD_ERR_JOINED,
                          "this rank has joined: it can submit nothing until "
                          "all ranks have");
-    if (hvd__flight_find(&book->in_flight, unit->key))
+    if (hvd__in_flight_find(&book->in_flight, unit->key))
         return hvd__fail(HVD_ERR_DUPLICATE,
                          "'%s' was submitted again while it is in flight: "
                          "wait for the first, or use another name",
@@ -300,7 +300,7 @@ static int enter(struct hvd__ledger *ledger, struct hvd__unit *unit,
 
     while (handles && ledger->nfree < unit->nentries)
         HVD_TRY(grow_slots(ledger));
-    HVD_TRY(hvd__flight_add(&book->in_flight, unit));
+    HVD_TRY(hvd__in_flight_add(&book->in_flight, unit));
     if (unit->entries[0].signature.kind == HVD_JOIN)
         book->joined = true;
     for (int i = 0; handles && i < unit->nentries; i++)
@@ -453,7 +453,7 @@ struct hvd__unit *hvd__ledger_look(struct hvd__ledger *ledger,
     struct hvd__unit *unit;
 
     hvd__mutex_lock(&ledger->lock);
-    unit = hvd__flight_find(&set->book.in_flight, key);
+    unit = hvd__in_flight_find(&set->book.in_flight, key);
     hvd__mutex_unlock(&ledger->lock);
     return unit;
 }
@@ -472,7 +472,7 @@ struct hvd__unit *hvd__ledger_any(struct hvd__ledger *ledger,
 /* The lock is held. */
 static void strike(struct hvd__unit *unit)
 {
-    hvd__flight_remove(&unit->set->book.in_flight, unit);
+    hvd__in_flight_remove(&unit->set->book.in_flight, unit);
     if (unit->entries[0].signature.kind == HVD_JOIN) {
         unit->set->book.joined = false;
         unit->set->book.njoins++;

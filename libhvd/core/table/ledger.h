@@ -10,7 +10,7 @@
 
 #include "base/mutex.h"
 #include "core/request/request.h"
-#include "core/table/flight.h"
+#include "core/table/in_flight.h"
 #include "core/table/spares.h"
 
 struct hvd__metrics;
@@ -23,7 +23,7 @@ struct hvd__slot {
 
 /* The part of the books that belongs to one process set. */
 struct hvd__book {
-    struct hvd__flight in_flight; /* borrowed until completion */
+    struct hvd__in_flight in_flight; /* borrowed until completion */
     uint64_t nunnamed; /* unnamed units since the last join, refused ones
                           included */
     uint64_t njoins;   /* that are over */

@@ -5,11 +5,11 @@
 
 #include "check_main.h"
 #include "core/request/request.h"
-#include "core/table/flight.h"
+#include "core/table/in_flight.h"
 
 enum { MOST = 700, MOVES = 40000 };
 
-static struct hvd__flight flight;
+static struct hvd__in_flight flight;
 static struct hvd__unit *list[MOST]; /* in the order of submission */
 static int nlist;
 
@@ -34,13 +34,13 @@ static void add(uint64_t key)
 
     ck_assert(unit != NULL);
     unit->key = key;
-    ck_assert_int_eq(hvd__flight_add(&flight, unit), HVD_OK);
+    ck_assert_int_eq(hvd__in_flight_add(&flight, unit), HVD_OK);
     list[nlist++] = unit;
 }
 
 static void strike(int i)
 {
-    hvd__flight_remove(&flight, list[i]);
+    hvd__in_flight_remove(&flight, list[i]);
     hvd__unit_free(list[i]);
     nlist--;
     for (; i < nlist; i++)
@@ -55,7 +55,7 @@ static void is_the_list(void)
     for (int i = 0; i < nlist; i++, before = unit, unit = unit->later) {
         ck_assert(unit == list[i]);
         ck_assert(unit->earlier == before);
-        ck_assert(hvd__flight_find(&flight, unit->key) == unit);
+        ck_assert(hvd__in_flight_find(&flight, unit->key) == unit);
     }
     ck_assert(unit == NULL);
     ck_assert(flight.youngest == before);
@@ -66,7 +66,7 @@ static void empty(void)
     while (nlist > 0)
         strike(nlist / 2);
     is_the_list();
-    hvd__flight_fini(&flight);
+    hvd__in_flight_fini(&flight);
 }
 
 /* mask: few low bits and many high ones crowd keys into few berths, at the end
@@ -78,7 +78,7 @@ static void go_through(uint64_t mask, int most)
     for (int i = 0; i < MOVES; i++) {
         uint64_t key = next(&state) & mask;
 
-        ck_assert(hvd__flight_find(&flight, key) == search(key));
+        ck_assert(hvd__in_flight_find(&flight, key) == search(key));
         if (nlist > 0 && (nlist == most || next(&state) % 5 < 2))
             strike((int)(next(&state) % (uint64_t)nlist));
         else if (!search(key))
@@ -127,12 +127,12 @@ END_TEST
 
 START_TEST(nothing_is_in_nothing)
 {
-    ck_assert(hvd__flight_find(&flight, 0) == NULL);
-    hvd__flight_fini(&flight);
+    ck_assert(hvd__in_flight_find(&flight, 0) == NULL);
+    hvd__in_flight_fini(&flight);
 }
 END_TEST
 
-static TCase *tcase_flight(void)
+static TCase *tcase_in_flight(void)
 {
     TCase *tcase = tcase_create("flight");
 
@@ -145,4 +145,4 @@ static TCase *tcase_flight(void)
     return tcase;
 }
 
-HVD_TEST_MAIN("core_flight", tcase_flight)
+HVD_TEST_MAIN("core_flight", tcase_in_flight)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/table/flight.h"
+#include "core/table/in_flight.h"
 
 #include <stdlib.h>
 
@@ -8,21 +8,21 @@
 
 enum { FIRST_CHAINS = 64 };
 
-void hvd__flight_fini(struct hvd__flight *flight)
+void hvd__in_flight_fini(struct hvd__in_flight *flight)
 {
     free(flight->chains);
-    *flight = (struct hvd__flight){0};
+    *flight = (struct hvd__in_flight){0};
 }
 
 /* Where the chain begins that a key belongs to. */
-static struct hvd__unit **chain_of(const struct hvd__flight *flight,
+static struct hvd__unit **chain_of(const struct hvd__in_flight *flight,
                                    uint64_t key)
 {
     return &flight->chains[key & (flight->nchains - 1)];
 }
 
-struct hvd__unit *hvd__flight_find(const struct hvd__flight *flight,
-                                   uint64_t key)
+struct hvd__unit *hvd__in_flight_find(const struct hvd__in_flight *flight,
+                                      uint64_t key)
 {
     struct hvd__unit *unit = flight->n > 0 ? *chain_of(flight, key) : NULL;
 
@@ -31,7 +31,7 @@ struct hvd__unit *hvd__flight_find(const struct hvd__flight *flight,
     return unit;
 }
 
-static void chain(const struct hvd__flight *flight, struct hvd__unit *unit)
+static void chain(const struct hvd__in_flight *flight, struct hvd__unit *unit)
 {
     struct hvd__unit **first = chain_of(flight, unit->key);
 
@@ -39,7 +39,7 @@ static void chain(const struct hvd__flight *flight, struct hvd__unit *unit)
     *first = unit;
 }
 
-static int grow(struct hvd__flight *flight)
+static int grow(struct hvd__in_flight *flight)
 {
     uint32_t nchains = flight->nchains ? 2 * flight->nchains : FIRST_CHAINS;
     struct hvd__unit **chains = calloc(nchains, sizeof *chains);
@@ -54,7 +54,7 @@ static int grow(struct hvd__flight *flight)
     return HVD_OK;
 }
 
-int hvd__flight_add(struct hvd__flight *flight, struct hvd__unit *unit)
+int hvd__in_flight_add(struct hvd__in_flight *flight, struct hvd__unit *unit)
 {
     if (2 * (flight->n + 1) > flight->nchains)
         HVD_TRY(grow(flight));
@@ -70,7 +70,8 @@ int hvd__flight_add(struct hvd__flight *flight, struct hvd__unit *unit)
     return HVD_OK;
 }
 
-void hvd__flight_remove(struct hvd__flight *flight, struct hvd__unit *unit)
+void hvd__in_flight_remove(struct hvd__in_flight *flight,
+                           struct hvd__unit *unit)
 {
     struct hvd__unit **link = chain_of(flight, unit->key);
 

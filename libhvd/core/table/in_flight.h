@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flight.h - the units that are in flight in one process set: by key, and in
+ * in_flight.h - the units that are in flight in one process set: by key, and in
  * the order in which they were submitted.
  *
  * Every request is looked up, entered and struck once. Keys are fingerprints,
  * so their low bits say in which of many short chains a unit is.
  */
-#ifndef HVD_CORE_FLIGHT_H
-#define HVD_CORE_FLIGHT_H
+#ifndef HVD_CORE_IN_FLIGHT_H
+#define HVD_CORE_IN_FLIGHT_H
 
 #include <stdint.h>
 
 struct hvd__unit;
 
 /* Zeroed is none in flight. Units are borrowed. */
-struct hvd__flight {
+struct hvd__in_flight {
     struct hvd__unit *oldest; /* list by later */
     struct hvd__unit *youngest;
     struct hvd__unit **chains; /* owned, [nchains]: lists by chained */
@@ -22,14 +22,15 @@ struct hvd__flight {
     uint32_t n;
 };
 
-void hvd__flight_fini(struct hvd__flight *flight);
+void hvd__in_flight_fini(struct hvd__in_flight *flight);
 
 /* The unit of that key; NULL: none. */
-struct hvd__unit *hvd__flight_find(const struct hvd__flight *flight,
-                                   uint64_t key);
+struct hvd__unit *hvd__in_flight_find(const struct hvd__in_flight *flight,
+                                      uint64_t key);
 /* Its key is that of no other there. HVD_ERR_MEMORY. */
-int hvd__flight_add(struct hvd__flight *flight, struct hvd__unit *unit);
+int hvd__in_flight_add(struct hvd__in_flight *flight, struct hvd__unit *unit);
 /* It is there. */
-void hvd__flight_remove(struct hvd__flight *flight, struct hvd__unit *unit);
+void hvd__in_flight_remove(struct hvd__in_flight *flight,
+                           struct hvd__unit *unit);
 
 #endif
