@@ -559,7 +559,7 @@ static void begin_world(void)
     world->transport = &transport;
     world->settings.ordered = any(2);
     atomic_store(&world->completion_fd, -1);
-    hvd__ledger_init(&world->ledger);
+    hvd__table_init(&world->table);
     set = hvd__set_new(&transport, 0, ranks, RANKS, 0);
     ck_assert(set != NULL);
     ck_assert_int_eq(hvd__set_prepare(set, &world->settings, NULL), HVD_OK);
@@ -570,10 +570,10 @@ static void begin_world(void)
 
 static void end_world(void)
 {
-    while (hvd__ledger_take(&world->ledger))
+    while (hvd__table_take(&world->table))
         ;
     hvd__set_free(set);
-    hvd__ledger_fini(&world->ledger);
+    hvd__table_fini(&world->table);
     free(world->sets);
     free(world);
 }
@@ -588,7 +588,7 @@ static void submit_barrier(void)
     unit->name[0] = (char)('a' + any(KEYS));
     s->kind = HVD_BARRIER;
     unit->fingerprint = hvd__signature_fingerprint(0, s);
-    if (hvd__ledger_submit(&world->ledger, unit, NULL, NULL) < 0)
+    if (hvd__table_submit(&world->table, unit, NULL, NULL) < 0)
         hvd__unit_free(unit);
 }
 
@@ -613,7 +613,7 @@ static void submit_sum(void)
     entry->input = data;
     entry->output = sum;
     unit->fingerprint = hvd__signature_fingerprint(0, s);
-    if (hvd__ledger_submit(&world->ledger, unit, NULL, NULL) < 0)
+    if (hvd__table_submit(&world->table, unit, NULL, NULL) < 0)
         hvd__unit_free(unit);
 }
 

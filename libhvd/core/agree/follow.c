@@ -11,7 +11,7 @@
 static struct hvd__entry *find(struct hvd__world *world, struct hvd__set *set,
                                uint64_t key, int32_t index)
 {
-    struct hvd__unit *unit = hvd__ledger_look(&world->ledger, set, key);
+    struct hvd__unit *unit = hvd__table_look(&world->table, set, key);
 
     if (!unit || index < 0 || index >= unit->nentries) {
         hvd__fail(HVD_ERR_INTERNAL,
@@ -137,7 +137,7 @@ static int answer(struct hvd__world *world, struct hvd__set *set,
                   struct hvd__reader *in)
 {
     uint64_t key = hvd__read_key(in);
-    const struct hvd__unit *unit = hvd__ledger_look(&world->ledger, set, key);
+    const struct hvd__unit *unit = hvd__table_look(&world->table, set, key);
     struct hvd__writer out = {0};
 
     if (in->failed || !unit)

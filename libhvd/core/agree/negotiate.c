@@ -2,11 +2,11 @@
 /*
  * negotiate.c - requests become decisions, on each process set by itself.
  *
- *     member r:      ledger ──ANNOUNCE──► first member: coordinator
+ *     member r:      request table ──ANNOUNCE──► first member: coordinator
  *                      announce.c            │ hear.c
  *                                            │ decides when all have said so
  *     every member:  executor ◄──BATCH───────┤
- *                    ledger   ◄──FAIL────────┘
+ *                    request table   ◄──FAIL────────┘
  *                      follow.c
  *
  * All members follow the coordinator's decisions in the order in which it
@@ -102,7 +102,7 @@ int hvd__negotiate_post(struct hvd__world *world, struct hvd__unit *unit)
         !unit->set->ordered.waiting &&
         hvd__ordered_post_unit(world, unit->set, unit))
         return HVD_OK;
-    HVD_TRY(sort(unit ? unit : hvd__ledger_take(&world->ledger)));
+    HVD_TRY(sort(unit ? unit : hvd__table_take(&world->table)));
     for (struct hvd__set *set = world->live; set; set = set->next)
         if (set->ordered.state == HVD__ORDERED_OPEN)
             hvd__ordered_post(world, set);
@@ -117,7 +117,7 @@ static int announce_all(struct hvd__world *world, bool *moved)
      * then, and so is announced before the leave. */
     for (struct hvd__set *set = world->live; set; set = set->next)
         set->heard_leaving = atomic_load(&set->leaving);
-    unit = hvd__ledger_take(&world->ledger);
+    unit = hvd__table_take(&world->table);
     *moved |= unit != NULL;
     HVD_TRY(sort(unit));
     for (struct hvd__set *set = world->live; set; set = set->next) {

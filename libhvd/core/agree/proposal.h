@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proposal.h - what the members of a set have submitted under one name, so
- * far: a coordinator's books.
+ * far: a coordinator's record.
  */
 #ifndef HVD_CORE_PROPOSAL_H
 #define HVD_CORE_PROPOSAL_H

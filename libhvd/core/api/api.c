@@ -4,7 +4,7 @@
  * submit() below. Follow one from here through
  *
  *     request.c      can this be at all?
- *     ledger.c       in flight from now on, under its name
+ *     request table.c       in flight from now on, under its name
  *     progress.c     whoever waits moves the rest
  *     announce.c     announced to the first member of its process set, and
  *     coordinator.c  agreed on by all, with
@@ -67,7 +67,7 @@ static int refuse(struct hvd__world *world, struct hvd__unit *unit, int status)
         hvd__unit_free(unit);
         return hvd__fail_memory(1);
     }
-    hvd__ledger_refuse(&world->ledger, unit);
+    hvd__table_refuse(&world->table, unit);
     hvd__progress_wake(world);
     return status;
 }
@@ -147,7 +147,7 @@ static int add(const hvd_request *request, struct hvd__entry *entry)
 /* The number of a request, more or less. */
 static int64_t number_of(const struct hvd__world *world)
 {
-    return atomic_load_explicit(&world->ledger.nentered, memory_order_relaxed);
+    return atomic_load_explicit(&world->table.nentered, memory_order_relaxed);
 }
 
 /* The unit's time begins. A timeline wants to know it exactly. */
@@ -170,7 +170,7 @@ static int submit_to(struct hvd__world *world, struct hvd__set *set,
         name = HVD__JOIN_NAME;
         bytes = sizeof HVD__JOIN_NAME - 1;
     }
-    unit = hvd__ledger_spare(&world->ledger);
+    unit = hvd__table_spare(&world->table);
     if (!unit)
         return hvd__fail_memory(sizeof *unit);
     unit->set = set;
@@ -235,7 +235,7 @@ int hvd__submit(const hvd_request *request, hvd_handle *handle)
 
     if (!world)
         return status;
-    if (hvd__spares_may_recall(&world->ledger.spares, number_of(world)) &&
+    if (hvd__spares_may_recall(&world->table.spares, number_of(world)) &&
         submit_again(world, request, name, handle, &status))
         return status;
     bytes = hvd__request_check_name(name);
@@ -452,7 +452,7 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
 
     if (hvd__in_callback())
         return no_waiting_here();
-    status = hvd__ledger_claim(&world->ledger, handle, output != NULL, &entry);
+    status = hvd__table_claim(&world->table, handle, output != NULL, &entry);
     if (status < 0)
         return status;
     if (!entry)
@@ -462,7 +462,7 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
 
         hvd__progress_until(world, is_done, entry, 0);
         hvd__count(&world->metrics.blocked_ns, hvd__now_ns() - since);
-        hvd__ledger_release(&world->ledger, entry);
+        hvd__table_release(&world->table, entry);
     }
     status = entry->status;
     if (status < 0)
@@ -470,7 +470,7 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
                        entry->message ? entry->message : hvd_strerror(status));
     else if (output)
         hand_over(entry, output);
-    hvd__ledger_give(&world->ledger, entry);
+    hvd__table_give(&world->table, entry);
     return status;
 }
 
@@ -509,11 +509,11 @@ int hvd_poll(hvd_handle handle)
 
     if (!world)
         return status;
-    status = hvd__ledger_poll(&world->ledger, handle);
+    status = hvd__table_poll(&world->table, handle);
     if (status != 0 || hvd__in_callback())
         return status;
     hvd__progress_once(world);
-    return hvd__ledger_poll(&world->ledger, handle);
+    return hvd__table_poll(&world->table, handle);
 }
 
 int hvd__run(const hvd_request *request, const char *name, hvd_tensor *output)

@@ -345,8 +345,8 @@ static int close_set(struct hvd__world *world, struct hvd__set *set)
     struct ending ending = {world, set};
 
     if (hvd__set_has_us(set)) {
-        hvd__ledger_close(&world->ledger, set, HVD_ERR_PROCESS_SET,
-                          "the process set has been removed");
+        hvd__table_close(&world->table, set, HVD_ERR_PROCESS_SET,
+                         "the process set has been removed");
         atomic_store(&set->leaving, true);
         hvd__progress_until(world, has_ended, &ending, 0);
         if (!is_closed(set))
@@ -457,11 +457,11 @@ int hvd_process_set_ids(int32_t *ids, int32_t n)
     if (n < 0 || (n > 0 && !ids))
         return hvd__fail(HVD_ERR_ARGUMENT, "no room for ids: n is %d%s", (int)n,
                          ids ? "" : ", ids is NULL");
-    hvd__mutex_lock(&world->ledger.lock);
+    hvd__mutex_lock(&world->table.lock);
     count = world->nsets;
     for (int i = 0; i < count && i < n; i++)
         ids[i] = world->sets[i]->id;
-    hvd__mutex_unlock(&world->ledger.lock);
+    hvd__mutex_unlock(&world->table.lock);
     return count;
 }
 

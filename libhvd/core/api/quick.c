@@ -160,12 +160,12 @@ static void depart(struct hvd__world *world, struct hvd__unit *unit,
                      unit->submitted_ns);
 }
 
-/* The unit is given to the books; its request goes the usual way from here.
- * Without memory for that nothing can go on. */
+/* The unit is given to the request table; its request goes the usual way from
+ * here. Without memory for that nothing can go on. */
 static void adopt(struct hvd__world *world, struct hvd__unit *unit,
                   uint64_t number, bool posted, hvd_handle *handle)
 {
-    int status = hvd__ledger_adopt(&world->ledger, unit, number, handle);
+    int status = hvd__table_adopt(&world->table, unit, number, handle);
 
     world->spare = NULL;
     if (status < 0) {
@@ -190,7 +190,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
     if (!hvd__ordered_is_free(&set->ordered))
         return false;
     if (!unit)
-        unit = world->spare = hvd__ledger_spare(&world->ledger);
+        unit = world->spare = hvd__table_spare(&world->table);
     if (!unit)
         return false;
     hvd__unit_reset(unit);
@@ -202,7 +202,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
         forget(entry);
         return false;
     }
-    if (!hvd__ledger_number(&world->ledger, unit, &number)) {
+    if (!hvd__table_number(&world->table, unit, &number)) {
         forget(entry);
         return false;
     }

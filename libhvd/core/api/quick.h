@@ -2,7 +2,8 @@
 /*
  * quick.h - a blocking call on its shortest way: most have nothing else under
  * way, and all ranks make them at about the same time. Such a request never
- * enters the books: the calling thread posts it, sees the others' and is done.
+ * enters the request table: the calling thread posts it, sees the others' and
+ * is done.
  */
 #ifndef HVD_CORE_QUICK_H
 #define HVD_CORE_QUICK_H

@@ -72,7 +72,7 @@ static const struct hvd__entry *record(struct hvd__world *world,
     return entry;
 }
 
-/* It is out of the books: tell everyone. */
+/* It is out of the request table: tell everyone. */
 static void conclude(struct hvd__world *world, struct hvd__entry *entry)
 {
     int status = entry->status;
@@ -88,7 +88,7 @@ static void conclude(struct hvd__world *world, struct hvd__entry *entry)
         entry->callback(entry->callback_context, status);
         in_callback = false;
     }
-    hvd__ledger_finish(&world->ledger, entry);
+    hvd__table_finish(&world->table, entry);
     hvd__world_signal(world);
 }
 
@@ -98,7 +98,7 @@ void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
     entry->status = status;
     keep_message(entry, text);
     if (--entry->unit->nleft == 0)
-        hvd__ledger_remove(&world->ledger, entry->unit);
+        hvd__table_remove(&world->table, entry->unit);
     entry->next = NULL;
     record(world, entry);
     conclude(world, entry);
@@ -108,7 +108,7 @@ void hvd__complete_all(struct hvd__world *world, struct hvd__entry *entries)
 {
     const struct hvd__entry *unrecorded = entries;
 
-    hvd__ledger_remove_all(&world->ledger, entries);
+    hvd__table_remove_all(&world->table, entries);
     while (entries) {
         struct hvd__entry *next = entries->next;
 

@@ -23,7 +23,7 @@ void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
 /* A list of them is over, all well. */
 void hvd__complete_all(struct hvd__world *world, struct hvd__entry *entries);
 
-/* An entry that was never in the books is over, well: it is counted. */
+/* An entry that was never in the request table is over, well: it is counted. */
 void hvd__complete_quick(struct hvd__world *world,
                          const struct hvd__entry *entry, int64_t latency_ns);
 

@@ -9,7 +9,7 @@
  * request that comes is the same, it is that one again: its name, sizes and
  * addresses were found to be good, its fingerprints are made.
  *
- * The ledger has them, and its lock guards them.
+ * The request table has them, and its lock guards them.
  */
 #ifndef HVD_CORE_SPARES_H
 #define HVD_CORE_SPARES_H

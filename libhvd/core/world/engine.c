@@ -43,13 +43,13 @@ struct hvd__set *hvd__world_set(struct hvd__world *world, int32_t id)
     /* The one of everybody never changes. */
     if (id == 0)
         return world->everybody;
-    hvd__mutex_lock(&world->ledger.lock);
+    hvd__mutex_lock(&world->table.lock);
     i = find_set(world, id);
     if (i < world->nsets && world->sets[i]->id == id) {
         set = world->sets[i];
         hvd__set_use(set);
     }
-    hvd__mutex_unlock(&world->ledger.lock);
+    hvd__mutex_unlock(&world->table.lock);
     return set;
 }
 
@@ -67,13 +67,13 @@ struct hvd__set *hvd__world_next_set(struct hvd__world *world,
     struct hvd__set *next = NULL;
     int i;
 
-    hvd__mutex_lock(&world->ledger.lock);
+    hvd__mutex_lock(&world->table.lock);
     i = set ? find_set(world, set->id + 1) : 0;
     if (i < world->nsets) {
         next = world->sets[i];
         hvd__set_use(next);
     }
-    hvd__mutex_unlock(&world->ledger.lock);
+    hvd__mutex_unlock(&world->table.lock);
     hvd__world_put_set(set);
     return next;
 }
@@ -99,14 +99,14 @@ int hvd__world_add_set(struct hvd__world *world, struct hvd__set *set)
     bool added;
 
     set->metrics = &world->metrics;
-    hvd__mutex_lock(&world->ledger.lock);
+    hvd__mutex_lock(&world->table.lock);
     added = has_room(world);
     if (added) {
         if (set->id == 0)
             world->everybody = set;
         world->sets[world->nsets++] = set;
     }
-    hvd__mutex_unlock(&world->ledger.lock);
+    hvd__mutex_unlock(&world->table.lock);
     return added ? HVD_OK
                  : hvd__fail_memory((size_t)world->nsets * sizeof(set));
 }
@@ -115,14 +115,14 @@ void hvd__world_remove_set(struct hvd__world *world, struct hvd__set *set)
 {
     int i;
 
-    hvd__mutex_lock(&world->ledger.lock);
+    hvd__mutex_lock(&world->table.lock);
     i = find_set(world, set->id);
     world->nsets--;
     memmove(&world->sets[i], &world->sets[i + 1],
             (size_t)(world->nsets - i) * sizeof(struct hvd__set *));
     /* No request is like one of this set again. */
-    hvd__spares_forget_set(&world->ledger.spares, set);
-    hvd__mutex_unlock(&world->ledger.lock);
+    hvd__spares_forget_set(&world->table.spares, set);
+    hvd__mutex_unlock(&world->table.lock);
     hvd__world_put_set(set); /* the table's */
 }
 
@@ -228,19 +228,19 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
     world->break_status = status;
     world->break_message = strdup(reason);
     while ((set = hvd__world_next_set(world, set)))
-        hvd__ledger_close(&world->ledger, set, status, reason);
+        hvd__table_close(&world->table, set, status, reason);
     atomic_store(&world->broken, true);
     hvd__negotiate_break(world, status, reason);
     for (set = world->live; set; set = set->next)
         hvd__ordered_drop(&set->ordered);
     /* Those that are queued are in flight too, unless they were refused. */
-    for (unit = hvd__ledger_take(&world->ledger); unit;) {
+    for (unit = hvd__table_take(&world->table); unit;) {
         struct hvd__unit *next = unit->next;
         if (unit->status < 0)
             hvd__unit_free(unit);
         unit = next;
     }
     while ((set = hvd__world_next_set(world, set)))
-        while ((unit = hvd__ledger_any(&world->ledger, set)))
+        while ((unit = hvd__table_any(&world->table, set)))
             hvd__complete_unit(world, unit, status, reason);
 }

@@ -127,18 +127,19 @@ static int list_requests(void *context, struct hvd__watch_request *oldest,
     int64_t limit = hvd__now_ns() - OLD_ENOUGH_NS;
     int n = 0;
 
-    if (hvd__ledger_busy(&world->ledger) == 0)
+    if (hvd__table_busy(&world->table) == 0)
         return 0;
-    hvd__mutex_lock(&world->ledger.lock);
+    hvd__mutex_lock(&world->table.lock);
     for (int i = 0; i < world->nsets; i++) {
-        const struct hvd__unit *unit = world->sets[i]->book.in_flight.oldest;
+        const struct hvd__unit *unit =
+            world->sets[i]->requests.in_flight.oldest;
 
         /* In the order of submission. */
         for (; unit && n < max && unit->submitted_ns <= limit;
              unit = unit->later)
             list_unit(unit, &oldest[n++]);
     }
-    hvd__mutex_unlock(&world->ledger.lock);
+    hvd__mutex_unlock(&world->table.lock);
     return n;
 }
 

@@ -134,7 +134,7 @@ void hvd__progress_give(struct hvd__world *world)
  * wait for a message of which only a part has gone. */
 static bool is_busy(const struct hvd__world *world)
 {
-    return hvd__ledger_busy(&world->ledger) > 0 ||
+    return hvd__table_busy(&world->table) > 0 ||
            atomic_load_explicit(&world->sending, memory_order_relaxed);
 }
 
@@ -255,8 +255,8 @@ void hvd__progress_wake(struct hvd__world *world)
     wake_background(p);
 }
 
-/* What was submitted is in the books, if status says so. drives: with the
- * role, which is given back; direct: and without a queue. */
+/* What was submitted is in the request table, if status says so. drives: with
+ * the role, which is given back; direct: and without a queue. */
 static int go_on(struct hvd__world *world, struct hvd__unit *unit, int status,
                  bool drives, bool direct)
 {
@@ -280,7 +280,7 @@ int hvd__progress_submit(struct hvd__world *world, struct hvd__unit *unit,
 {
     struct hvd__progress *p = &world->progress;
     bool drives = p->has_thread && take(p), direct = drives;
-    int status = hvd__ledger_submit(&world->ledger, unit, handles, &direct);
+    int status = hvd__table_submit(&world->table, unit, handles, &direct);
 
     return go_on(world, unit, status, drives, direct);
 }
@@ -289,7 +289,7 @@ int hvd__progress_resubmit(struct hvd__world *world, struct hvd__again *again)
 {
     struct hvd__progress *p = &world->progress;
     bool drives = p->has_thread && take(p), direct = drives;
-    int status = hvd__ledger_resubmit(&world->ledger, again, &direct);
+    int status = hvd__table_resubmit(&world->table, again, &direct);
 
     if (again->unit)
         return go_on(world, again->unit, status, drives, direct);

@@ -40,14 +40,14 @@ int hvd__progress_start(struct hvd__world *world);
 /* Blocks until the thread has ended. */
 void hvd__progress_stop(struct hvd__world *world);
 
-/* Enter a unit into the books (hvd__ledger_submit), and see to it that it is
- * moved: posted at once, if nobody drives. */
+/* Enter a unit into the request table (hvd__table_submit), and see to it that
+ * it is moved: posted at once, if nobody drives. */
 int hvd__progress_submit(struct hvd__world *world, struct hvd__unit *unit,
                          hvd_handle *handles);
 /* Likewise, of a request that may have been submitted before
- * (hvd__ledger_resubmit). */
+ * (hvd__table_resubmit). */
 int hvd__progress_resubmit(struct hvd__world *world, struct hvd__again *again);
-/* Something is in the books: if nobody drives, have somebody do it. */
+/* Something is in the request table: if nobody drives, have somebody do it. */
 void hvd__progress_wake(struct hvd__world *world);
 
 /* The role of the driver, if nobody has it; to be given back soon. */

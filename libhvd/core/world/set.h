@@ -18,7 +18,7 @@
 #include "core/agree/tune.h"
 #include "core/run/execute.h"
 #include "core/settings/settings.h"
-#include "core/table/ledger.h"
+#include "core/table/table.h"
 #include "trace/metrics.h"
 #include "transport/hosts.h"
 #include "transport/team.h"
@@ -33,8 +33,8 @@ struct hvd__set {
     atomic_int nusers; /* threads in a call about it, and the world's table;
                           who is the last frees it. Not of set 0's */
 
-    /* Guarded by the ledger's lock. */
-    struct hvd__book book;
+    /* Guarded by the request table's lock. */
+    struct hvd__set_table requests;
 
     /* The rest belongs to the driver, unless it says otherwise. */
     struct hvd__set *next; /* live sets of which we are a member */
@@ -80,8 +80,8 @@ void hvd__set_free(struct hvd__set *set);
 /* The number in the set of a rank of the world; -1: no member. */
 int hvd__set_find(const struct hvd__set *set, int rank);
 
-/* One more user: there is one already, or the ledger's lock is held and the set
- * is in the table. */
+/* One more user: there is one already, or the request table's lock is held and
+ * the set is in the table. */
 static inline void hvd__set_use(struct hvd__set *set)
 {
     if (set->id != 0)

@@ -255,7 +255,7 @@ static void destroy(struct hvd__world *world)
     hvd__scribe_stop(&world->scribe);
     if (world->transport)
         world->transport->close(world->transport);
-    hvd__ledger_fini(&world->ledger);
+    hvd__table_fini(&world->table);
     for (int i = 0; i < world->nsets; i++)
         hvd__set_free(world->sets[i]);
     free(world->sets);
@@ -335,8 +335,8 @@ static int create(const struct hvd__origin *origin, struct hvd__world **created)
         return hvd__fail_memory(sizeof *world);
     atomic_init(&world->completion_fd, -1);
     hvd__scribe_init(&world->scribe);
-    hvd__ledger_init(&world->ledger);
-    world->ledger.metrics = &world->metrics;
+    hvd__table_init(&world->table);
+    world->table.metrics = &world->metrics;
     status = hvd__progress_init(&world->progress);
     if (status == HVD_OK)
         status = start(world, origin);
@@ -415,8 +415,8 @@ static bool leave(struct hvd__world *world, int64_t limit_ns)
     struct hvd__set *set = NULL;
 
     while ((set = hvd__world_next_set(world, set))) {
-        hvd__ledger_close(&world->ledger, set, HVD_ERR_SHUTDOWN,
-                          "hvd_shutdown has been called");
+        hvd__table_close(&world->table, set, HVD_ERR_SHUTDOWN,
+                         "hvd_shutdown has been called");
         atomic_store(&set->leaving, true);
     }
     return hvd__progress_until(world, is_over, world, limit_ns);

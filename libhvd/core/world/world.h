@@ -9,7 +9,8 @@
  *     life (world.c)               hvd_init and hvd_shutdown, one at a time
  *     changing (process_sets.c)    process sets, likewise
  *     progress.lock                who drives, who waits
- *     ledger.lock                  the books of requests, the table of sets
+ *     request table.lock                  the request table of requests, the
+ * table of sets
  *
  * What is marked "driver's" below belongs, without a lock, to the one thread
  * that has the role of the driver (progress.h).
@@ -18,7 +19,7 @@
 #define HVD_CORE_WORLD_H
 
 #include "core/settings/settings.h"
-#include "core/table/ledger.h"
+#include "core/table/table.h"
 #include "core/world/progress.h"
 #include "core/world/scribe.h"
 #include "core/world/set.h"
@@ -36,10 +37,10 @@ struct hvd__world {
     int *host_of; /* owned, [size]: the first rank of each rank's host */
     struct hvd__heap *heap;  /* owned; NULL: no memory is shared */
     struct hvd__unit *spare; /* owned; driver's: for quick requests */
-    struct hvd__ledger ledger;
+    struct hvd__table table;
     struct hvd__progress progress;
     struct hvd__set **sets; /* owned, ascending ids, [nsets]; guarded by the
-                               ledger's lock */
+                               request table's lock */
     int nsets;
     int sets_capacity;
     int32_t last_id; /* of all sets that were ever made; process_sets.c's */
@@ -97,8 +98,8 @@ void hvd__world_put_set(struct hvd__set *set);
 /* Enter a set into the table, with the highest id so far: messages about it
  * find it. HVD_ERR_MEMORY; then it is not taken. */
 int hvd__world_add_set(struct hvd__world *world, struct hvd__set *set);
-/* Take it out: nothing moves on it, its book is closed. It is gone once all who
- * use it have given it back. */
+/* Take it out: nothing moves on it, its part of the table is closed. It is gone
+ * once all who use it have given it back. */
 void hvd__world_remove_set(struct hvd__world *world, struct hvd__set *set);
 /* From the next step on it is moved. We are a member. */
 void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set);

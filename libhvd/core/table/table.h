@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ledger.h - every request of this rank from hvd_submit until it has been
- * waited for: who is in flight under which key, what is yet to be announced,
- * whose handle is which. Any thread may call any of these; the ledger's lock
- * is never held across anything that blocks or calls out.
+ * request table.h - every request of this rank from hvd_submit until it has
+ * been waited for: who is in flight under which key, what is yet to be
+ * announced, whose handle is which. Any thread may call any of these; the
+ * request table's lock is never held across anything that blocks or calls out.
  */
-#ifndef HVD_CORE_LEDGER_H
-#define HVD_CORE_LEDGER_H
+#ifndef HVD_CORE_TABLE_H
+#define HVD_CORE_TABLE_H
 
 #include "base/mutex.h"
 #include "core/request/request.h"
@@ -21,8 +21,8 @@ struct hvd__slot {
     int32_t next_free;        /* -1: none */
 };
 
-/* The part of the books that belongs to one process set. */
-struct hvd__book {
+/* The part of the request table that belongs to one process set. */
+struct hvd__set_table {
     struct hvd__in_flight in_flight; /* borrowed until completion */
     uint64_t nunnamed; /* unnamed units since the last join, refused ones
                           included */
@@ -32,8 +32,8 @@ struct hvd__book {
     char *message;     /* owned: the same in full */
 };
 
-struct hvd__ledger {
-    struct hvd__mutex lock;  /* guards everything below, and the books */
+struct hvd__table {
+    struct hvd__mutex lock; /* guards everything below, and the request table */
     struct hvd__unit *queue; /* not yet announced, oldest first */
     struct hvd__unit **queue_tail;
     struct hvd__slot *slots; /* owned */
@@ -65,90 +65,90 @@ struct hvd__again {
 
 /* How many entries are in flight or to be announced: a hint, without the
  * lock. */
-static inline int64_t hvd__ledger_busy(const struct hvd__ledger *ledger)
+static inline int64_t hvd__table_busy(const struct hvd__table *table)
 {
     /* In this order: what is over was entered before. */
-    int64_t nover = atomic_load(&ledger->nover);
+    int64_t nover = atomic_load(&table->nover);
 
-    return atomic_load(&ledger->nentered) - nover;
+    return atomic_load(&table->nentered) - nover;
 }
 
 /* Frees entries that nobody waits for. */
-void hvd__book_fini(struct hvd__book *book);
+void hvd__set_table_fini(struct hvd__set_table *requests);
 
-void hvd__ledger_init(struct hvd__ledger *ledger);
+void hvd__table_init(struct hvd__table *table);
 /* Also frees entries that nobody waited for. */
-void hvd__ledger_fini(struct hvd__ledger *ledger);
+void hvd__table_fini(struct hvd__table *table);
 
 /* A unit of one empty entry; NULL: out of memory. */
-struct hvd__unit *hvd__ledger_spare(struct hvd__ledger *ledger);
+struct hvd__unit *hvd__table_spare(struct hvd__table *table);
 /* As hvd__entry_free, for the next. */
-void hvd__ledger_give(struct hvd__ledger *ledger, struct hvd__entry *entry);
+void hvd__table_give(struct hvd__table *table, struct hvd__entry *entry);
 
 /*
  * Enter a unit: its name, "" if it is unnamed, and its key are completed;
  * handles are made if handles is not NULL; it is queued to be announced, or
  * not, if *direct, and nothing is queued before it; else *direct becomes false
  * (NULL: likewise).
- * On success it is the ledger's. HVD_ERR_DUPLICATE, HVD_ERR_MEMORY,
- * HVD_ERR_JOINED, or the status that the set's book was closed with.
+ * On success it is the request table's. HVD_ERR_DUPLICATE, HVD_ERR_MEMORY,
+ * HVD_ERR_JOINED, or the status that the part of the set was closed with.
  */
-int hvd__ledger_submit(struct hvd__ledger *ledger, struct hvd__unit *unit,
-                       hvd_handle *handles, bool *direct);
+int hvd__table_submit(struct hvd__table *table, struct hvd__unit *unit,
+                      hvd_handle *handles, bool *direct);
 
 /* Enter a request that is like one before, without a look at it. If there is
  * a unit of that one, and it is not used, it is the unit; else that is NULL,
- * and nothing has happened. As hvd__ledger_submit; unless all is well the unit
+ * and nothing has happened. As hvd__table_submit; unless all is well the unit
  * is the caller's. */
-int hvd__ledger_resubmit(struct hvd__ledger *ledger, struct hvd__again *again,
-                         bool *direct);
+int hvd__table_resubmit(struct hvd__table *table, struct hvd__again *again,
+                        bool *direct);
 
 /* For a unit without a name that is not entered yet, and may never be: it is
  * submitted, and has its number and key, if nothing is in flight or waits to be
  * announced. */
-bool hvd__ledger_number(struct hvd__ledger *ledger, struct hvd__unit *unit,
-                        uint64_t *number);
+bool hvd__table_number(struct hvd__table *table, struct hvd__unit *unit,
+                       uint64_t *number);
 /* Enter it after all, with a handle, not to be announced. */
-int hvd__ledger_adopt(struct hvd__ledger *ledger, struct hvd__unit *unit,
-                      uint64_t number, hvd_handle *handle);
+int hvd__table_adopt(struct hvd__table *table, struct hvd__unit *unit,
+                     uint64_t number, hvd_handle *handle);
 
 /* Queue a unit whose status says that it was refused; it is taken, and freed
  * by who announces it. */
-void hvd__ledger_refuse(struct hvd__ledger *ledger, struct hvd__unit *unit);
+void hvd__table_refuse(struct hvd__table *table, struct hvd__unit *unit);
 
 /* Refuse every later request of a set with this. The first reason stays. */
-void hvd__ledger_close(struct hvd__ledger *ledger, struct hvd__set *set,
-                       int status, const char *message);
+void hvd__table_close(struct hvd__table *table, struct hvd__set *set,
+                      int status, const char *message);
 
 /* The whole queue, a list by next; each is in flight, or refused. */
-struct hvd__unit *hvd__ledger_take(struct hvd__ledger *ledger);
+struct hvd__unit *hvd__table_take(struct hvd__table *table);
 
 /* The unit in flight under key; NULL if there is none. */
-struct hvd__unit *hvd__ledger_look(struct hvd__ledger *ledger,
-                                   struct hvd__set *set, uint64_t key);
+struct hvd__unit *hvd__table_look(struct hvd__table *table,
+                                  struct hvd__set *set, uint64_t key);
 /* Any unit in flight, decided or not; NULL if there is none. */
-struct hvd__unit *hvd__ledger_any(struct hvd__ledger *ledger,
-                                  struct hvd__set *set);
+struct hvd__unit *hvd__table_any(struct hvd__table *table,
+                                 struct hvd__set *set);
 
 /* It is no longer in flight: its name may be submitted again. */
-void hvd__ledger_remove(struct hvd__ledger *ledger, struct hvd__unit *unit);
+void hvd__table_remove(struct hvd__table *table, struct hvd__unit *unit);
 /* A list of entries is over: likewise for units of which these are the last. */
-void hvd__ledger_remove_all(struct hvd__ledger *ledger,
-                            const struct hvd__entry *entries);
+void hvd__table_remove_all(struct hvd__table *table,
+                           const struct hvd__entry *entries);
 /* Its status stands; the waiter may have it. Frees it if there is none. */
-void hvd__ledger_finish(struct hvd__ledger *ledger, struct hvd__entry *entry);
+void hvd__table_finish(struct hvd__table *table, struct hvd__entry *entry);
 
 /* The entry of a handle, for this thread alone, to be given back by it: 1 if
  * it is done, and the handle is gone; 0 if it is not, and this thread owes
- * hvd__ledger_release when it is; HVD_ERR_HANDLE. If all went well, and nothing
+ * hvd__table_release when it is; HVD_ERR_HANDLE. If all went well, and nothing
  * is to be done with it, it is given back at once, and *entry is NULL. wanted:
  * its output is to be looked at. */
-int hvd__ledger_claim(struct hvd__ledger *ledger, hvd_handle handle,
-                      bool wanted, struct hvd__entry **entry);
+int hvd__table_claim(struct hvd__table *table, hvd_handle handle, bool wanted,
+                     struct hvd__entry **entry);
 /* Whether the entry of a handle is done: 1 or 0; HVD_ERR_HANDLE. */
-int hvd__ledger_poll(struct hvd__ledger *ledger, hvd_handle handle);
+int hvd__table_poll(struct hvd__table *table, hvd_handle handle);
 /* The handle is gone. */
-void hvd__ledger_release(struct hvd__ledger *ledger,
-                         const struct hvd__entry *entry);
+void hvd__table_release(struct hvd__table *table,
+                        const struct hvd__entry *entry);
 
 #endif

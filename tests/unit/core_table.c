@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The books of a rank: names, handles, the queue; from one thread and from
- * several. */
+/* The request table of a rank: names, handles, the queue; from one thread and
+ * from several. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,24 +8,24 @@
 
 #include "base/status.h"
 #include "check_main.h"
-#include "core/table/ledger.h"
+#include "core/table/table.h"
 #include "core/world/set.h"
 
-static struct hvd__ledger ledger;
+static struct hvd__table table;
 static struct hvd__set set;
 
 static void open_books(void)
 {
-    hvd__ledger_init(&ledger);
+    hvd__table_init(&table);
     memset(&set, 0, sizeof set);
 }
 
 static void close_books(void)
 {
-    while (hvd__ledger_take(&ledger))
+    while (hvd__table_take(&table))
         ;
-    hvd__book_fini(&set.book);
-    hvd__ledger_fini(&ledger);
+    hvd__set_table_fini(&set.requests);
+    hvd__table_fini(&table);
 }
 
 static struct hvd__unit *unit_of(int n, const char *name)
@@ -44,7 +44,7 @@ static int submit(const char *name, hvd_handle *handle, struct hvd__unit **unit)
     int status;
 
     *unit = unit_of(1, name);
-    status = hvd__ledger_submit(&ledger, *unit, handle, NULL);
+    status = hvd__table_submit(&table, *unit, handle, NULL);
     if (status < 0)
         hvd__unit_free(*unit);
     return status;
@@ -55,16 +55,16 @@ static void complete(struct hvd__unit *unit)
 {
     int n = unit->nentries;
 
-    hvd__ledger_remove(&ledger, unit);
+    hvd__table_remove(&table, unit);
     for (int i = 0; i < n; i++)
-        hvd__ledger_finish(&ledger, &unit->entries[i]);
+        hvd__table_finish(&table, &unit->entries[i]);
 }
 
 /* What hvd_wait does with the handle of what is done: 1, or why not. */
 static int consume(hvd_handle handle)
 {
     struct hvd__entry *entry;
-    int status = hvd__ledger_claim(&ledger, handle, true, &entry);
+    int status = hvd__table_claim(&table, handle, true, &entry);
 
     if (status == 1)
         hvd__entry_free(entry);
@@ -78,19 +78,19 @@ START_TEST(from_submission_to_the_end)
 
     ck_assert_int_eq(submit("a", &handle, &unit), HVD_OK);
     ck_assert(handle != 0);
-    ck_assert_int_eq(hvd__ledger_busy(&ledger), 1);
-    ck_assert(hvd__ledger_take(&ledger) == unit);
-    ck_assert(hvd__ledger_take(&ledger) == NULL);
-    ck_assert(hvd__ledger_look(&ledger, &set, unit->key) == unit);
-    ck_assert(hvd__ledger_any(&ledger, &set) == unit);
-    ck_assert_int_eq(hvd__ledger_poll(&ledger, handle), 0);
+    ck_assert_int_eq(hvd__table_busy(&table), 1);
+    ck_assert(hvd__table_take(&table) == unit);
+    ck_assert(hvd__table_take(&table) == NULL);
+    ck_assert(hvd__table_look(&table, &set, unit->key) == unit);
+    ck_assert(hvd__table_any(&table, &set) == unit);
+    ck_assert_int_eq(hvd__table_poll(&table, handle), 0);
     complete(unit);
-    ck_assert_int_eq(hvd__ledger_busy(&ledger), 0);
-    ck_assert(hvd__ledger_any(&ledger, &set) == NULL);
-    ck_assert_int_eq(hvd__ledger_poll(&ledger, handle), 1);
+    ck_assert_int_eq(hvd__table_busy(&table), 0);
+    ck_assert(hvd__table_any(&table, &set) == NULL);
+    ck_assert_int_eq(hvd__table_poll(&table, handle), 1);
     ck_assert_int_eq(consume(handle), 1);
     ck_assert_int_eq(consume(handle), HVD_ERR_HANDLE);
-    ck_assert_int_eq(hvd__ledger_poll(&ledger, handle), HVD_ERR_HANDLE);
+    ck_assert_int_eq(hvd__table_poll(&table, handle), HVD_ERR_HANDLE);
     ck_assert(strstr(hvd_last_error(), "already waited for"));
 }
 END_TEST
@@ -103,53 +103,53 @@ START_TEST(only_one_thread_may_wait)
     hvd_handle handle;
 
     ck_assert_int_eq(submit("a", &handle, &unit), HVD_OK);
-    ck_assert_int_eq(hvd__ledger_claim(&ledger, handle, true, &entry), 0);
+    ck_assert_int_eq(hvd__table_claim(&table, handle, true, &entry), 0);
     ck_assert(entry == &unit->entries[0]);
     ck_assert_int_eq(consume(handle), HVD_ERR_HANDLE);
-    hvd__ledger_take(&ledger);
+    hvd__table_take(&table);
     complete(unit);
     ck_assert_int_eq(consume(handle), HVD_ERR_HANDLE);
-    hvd__ledger_release(&ledger, entry);
-    ck_assert_int_eq(hvd__ledger_poll(&ledger, handle), HVD_ERR_HANDLE);
+    hvd__table_release(&table, entry);
+    ck_assert_int_eq(hvd__table_poll(&table, handle), HVD_ERR_HANDLE);
     hvd__entry_free(entry);
-    ck_assert_int_eq(ledger.nfree, ledger.nslots);
+    ck_assert_int_eq(table.nfree, table.nslots);
 }
 END_TEST
 
-/* A blocking call may go past the books if they are empty, or be entered when
- * it turns out that it cannot. */
+/* A blocking call may go past the request table if they are empty, or be
+ * entered when it turns out that it cannot. */
 START_TEST(past_the_books)
 {
     struct hvd__unit *unit = unit_of(1, ""), *other;
     hvd_handle handle;
     uint64_t number, key;
 
-    ck_assert(hvd__ledger_number(&ledger, unit, &number));
+    ck_assert(hvd__table_number(&table, unit, &number));
     ck_assert_uint_eq(number, 0);
-    ck_assert(hvd__ledger_any(&ledger, &set) == NULL);
-    ck_assert_int_eq(hvd__ledger_adopt(&ledger, unit, number, &handle), HVD_OK);
+    ck_assert(hvd__table_any(&table, &set) == NULL);
+    ck_assert_int_eq(hvd__table_adopt(&table, unit, number, &handle), HVD_OK);
     ck_assert_str_eq(unit->name, "\1"
                                  "0");
-    ck_assert(hvd__ledger_look(&ledger, &set, unit->key) == unit);
-    ck_assert(hvd__ledger_take(&ledger) == NULL); /* nor is it announced */
+    ck_assert(hvd__table_look(&table, &set, unit->key) == unit);
+    ck_assert(hvd__table_take(&table) == NULL); /* nor is it announced */
     other = unit_of(1, "");
     /* One is in flight. */
-    ck_assert(!hvd__ledger_number(&ledger, other, &number));
+    ck_assert(!hvd__table_number(&table, other, &number));
     complete(unit);
     ck_assert_int_eq(consume(handle), 1);
-    ck_assert(hvd__ledger_number(&ledger, other, &number));
+    ck_assert(hvd__table_number(&table, other, &number));
     ck_assert_uint_eq(number, 1);
     /* On every rank its key is that of the second, whichever way it goes. */
     key = other->key;
-    set.book.nunnamed = 1;
+    set.requests.nunnamed = 1;
     ck_assert_int_eq(submit("", NULL, &unit), HVD_OK);
     ck_assert_uint_eq(unit->key, key);
-    hvd__ledger_take(&ledger);
+    hvd__table_take(&table);
     complete(unit);
     hvd__unit_reset(other);
     other->set = &set;
-    hvd__ledger_close(&ledger, &set, HVD_ERR_SHUTDOWN, "over");
-    ck_assert(!hvd__ledger_number(&ledger, other, &number));
+    hvd__table_close(&table, &set, HVD_ERR_SHUTDOWN, "over");
+    ck_assert(!hvd__table_number(&table, other, &number));
     hvd__unit_free(other);
 }
 END_TEST
@@ -163,11 +163,11 @@ START_TEST(names_in_flight_are_taken)
     ck_assert_int_eq(submit("w", &handle, &second), HVD_ERR_DUPLICATE);
     ck_assert(strstr(hvd_last_error(), "'w' was submitted again"));
     ck_assert_int_eq(submit("v", NULL, &second), HVD_OK);
-    hvd__ledger_take(&ledger);
+    hvd__table_take(&table);
     complete(first);
     complete(second);
     ck_assert_int_eq(submit("w", NULL, &first), HVD_OK);
-    hvd__ledger_take(&ledger);
+    hvd__table_take(&table);
     complete(first);
 }
 END_TEST
@@ -180,7 +180,7 @@ START_TEST(unnamed_units_are_numbered)
 
     ck_assert_int_eq(submit("", NULL, &units[0]), HVD_OK);
     refused->status = HVD_ERR_ARGUMENT;
-    hvd__ledger_refuse(&ledger, refused);
+    hvd__table_refuse(&table, refused);
     ck_assert_int_eq(submit("", NULL, &units[1]), HVD_OK);
     ck_assert_str_eq(units[0]->name, "\1"
                                      "0");
@@ -192,12 +192,12 @@ START_TEST(unnamed_units_are_numbered)
 
     join = unit_of(1, HVD__JOIN_NAME);
     join->entries[0].signature.kind = HVD_JOIN;
-    ck_assert_int_eq(hvd__ledger_submit(&ledger, join, NULL, NULL), HVD_OK);
+    ck_assert_int_eq(hvd__table_submit(&table, join, NULL, NULL), HVD_OK);
     ck_assert_int_eq(submit("x", NULL, &other), HVD_ERR_JOINED);
-    ck_assert_int_eq(hvd__ledger_submit(&ledger, join, NULL, NULL),
+    ck_assert_int_eq(hvd__table_submit(&table, join, NULL, NULL),
                      HVD_ERR_JOINED);
     /* In the order of submission. */
-    ck_assert(hvd__ledger_take(&ledger) == units[0]);
+    ck_assert(hvd__table_take(&table) == units[0]);
     ck_assert(units[0]->next == refused && refused->next == units[1]);
     ck_assert(units[1]->next == join && join->next == NULL);
     hvd__unit_free(refused);
@@ -205,10 +205,10 @@ START_TEST(unnamed_units_are_numbered)
     ck_assert_int_eq(submit("", NULL, &units[2]), HVD_OK);
     snprintf(name, sizeof name, "%c0 after join 1", HVD__UNNAMED);
     ck_assert_str_eq(units[2]->name, name);
-    hvd__ledger_take(&ledger);
+    hvd__table_take(&table);
     for (int i = 0; i < 3; i++)
         complete(units[i]);
-    ck_assert_int_eq(hvd__ledger_busy(&ledger), 0);
+    ck_assert_int_eq(hvd__table_busy(&table), 0);
 }
 END_TEST
 
@@ -216,13 +216,13 @@ START_TEST(a_closed_book_refuses)
 {
     struct hvd__unit *unit, *refused = unit_of(1, "late");
 
-    hvd__ledger_close(&ledger, &set, HVD_ERR_SHUTDOWN, "rank 1 has left");
-    hvd__ledger_close(&ledger, &set, HVD_ERR_MPI, "something later");
+    hvd__table_close(&table, &set, HVD_ERR_SHUTDOWN, "rank 1 has left");
+    hvd__table_close(&table, &set, HVD_ERR_MPI, "something later");
     ck_assert_int_eq(submit("a", NULL, &unit), HVD_ERR_SHUTDOWN);
     ck_assert_str_eq(hvd_last_error(), "rank 1 has left");
     refused->status = HVD_ERR_ARGUMENT;
-    hvd__ledger_refuse(&ledger, refused); /* is freed: nobody listens */
-    ck_assert(hvd__ledger_take(&ledger) == NULL);
+    hvd__table_refuse(&table, refused); /* is freed: nobody listens */
+    ck_assert(hvd__table_take(&table) == NULL);
 }
 END_TEST
 
@@ -232,17 +232,17 @@ START_TEST(groups)
     struct hvd__unit *group = unit_of(5, "g");
     hvd_handle handles[5];
 
-    ck_assert_int_eq(hvd__ledger_submit(&ledger, group, handles, NULL), HVD_OK);
-    ck_assert_int_eq(hvd__ledger_busy(&ledger), 5);
-    hvd__ledger_take(&ledger);
-    hvd__ledger_remove(&ledger, group);
+    ck_assert_int_eq(hvd__table_submit(&table, group, handles, NULL), HVD_OK);
+    ck_assert_int_eq(hvd__table_busy(&table), 5);
+    hvd__table_take(&table);
+    hvd__table_remove(&table, group);
     for (int i = 4; i >= 0; i--) {
-        ck_assert_int_eq(hvd__ledger_poll(&ledger, handles[i]), 0);
-        hvd__ledger_finish(&ledger, &group->entries[i]);
-        ck_assert_int_eq(hvd__ledger_poll(&ledger, handles[i]), 1);
+        ck_assert_int_eq(hvd__table_poll(&table, handles[i]), 0);
+        hvd__table_finish(&table, &group->entries[i]);
+        ck_assert_int_eq(hvd__table_poll(&table, handles[i]), 1);
         ck_assert_int_eq(consume(handles[i]), 1);
     }
-    ck_assert_int_eq(hvd__ledger_busy(&ledger), 0);
+    ck_assert_int_eq(hvd__table_busy(&table), 0);
 }
 END_TEST
 
@@ -256,14 +256,14 @@ START_TEST(handles_that_never_were)
 
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-            bad += hvd__ledger_poll(&ledger, wrong[i]) != HVD_ERR_HANDLE;
+            bad += hvd__table_poll(&table, wrong[i]) != HVD_ERR_HANDLE;
             bad += consume(wrong[i]) != HVD_ERR_HANDLE;
         }
         ck_assert_int_eq(bad, 0);
         if (round == 0)
             ck_assert_int_eq(submit("a", &handle, &unit), HVD_OK);
     }
-    hvd__ledger_take(&ledger);
+    hvd__table_take(&table);
     complete(unit);
 }
 END_TEST
@@ -282,17 +282,17 @@ START_TEST(stale_handles_stay_stale)
         if (i == 0)
             first = handle;
         else
-            ck_assert_int_eq(hvd__ledger_poll(&ledger, first), HVD_ERR_HANDLE);
-        hvd__ledger_take(&ledger);
+            ck_assert_int_eq(hvd__table_poll(&table, first), HVD_ERR_HANDLE);
+        hvd__table_take(&table);
         complete(unit);
         ck_assert_int_eq(consume(handle), 1);
     }
-    ck_assert_int_le(ledger.nslots, 64);
+    ck_assert_int_le(table.nslots, 64);
 }
 END_TEST
 
-/* What was never waited for, or never over, goes with the books; a sanitizer
- * sees what does not. */
+/* What was never waited for, or never over, goes with the request table; a
+ * sanitizer sees what does not. */
 START_TEST(the_end_frees_everything)
 {
     struct hvd__unit *unit, *refused = unit_of(1, "r");
@@ -303,16 +303,14 @@ START_TEST(the_end_frees_everything)
     ck_assert_int_eq(submit("waited for", &handles[0], &unit), HVD_OK);
     ck_assert_int_eq(submit("by nobody", NULL, &unit), HVD_OK);
     ck_assert_int_eq(
-        hvd__ledger_submit(&ledger, unit_of(3, "group"), handles, NULL),
-        HVD_OK);
+        hvd__table_submit(&table, unit_of(3, "group"), handles, NULL), HVD_OK);
     ck_assert_int_eq(
-        hvd__ledger_submit(&ledger, unit_of(3, "callbacks"), NULL, NULL),
-        HVD_OK);
-    hvd__ledger_take(&ledger);
+        hvd__table_submit(&table, unit_of(3, "callbacks"), NULL, NULL), HVD_OK);
+    hvd__table_take(&table);
     refused->status = HVD_ERR_ARGUMENT;
-    hvd__ledger_refuse(&ledger, refused);
-    hvd__book_fini(&set.book);
-    hvd__ledger_fini(&ledger);
+    hvd__table_refuse(&table, refused);
+    hvd__set_table_fini(&set.requests);
+    hvd__table_fini(&table);
     open_books();
 }
 END_TEST
@@ -346,7 +344,7 @@ START_TEST(many_from_several_threads)
         pthread_create(&threads[i], NULL, submit_many, &which[i]);
     }
     while (announced < THREADS * EACH) {
-        struct hvd__unit *unit = hvd__ledger_take(&ledger), *next;
+        struct hvd__unit *unit = hvd__table_take(&table), *next;
 
         for (; unit; unit = next, announced++) {
             next = unit->next;
@@ -355,11 +353,11 @@ START_TEST(many_from_several_threads)
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    ck_assert_int_eq(hvd__ledger_busy(&ledger), 0);
+    ck_assert_int_eq(hvd__table_busy(&table), 0);
     for (int i = 0; i < THREADS * EACH; i++)
         consumed += consume(taken[i % THREADS][i / THREADS]) == 1;
     ck_assert_int_eq(consumed, THREADS * EACH);
-    ck_assert_int_eq(ledger.nfree, ledger.nslots);
+    ck_assert_int_eq(table.nfree, table.nslots);
 }
 END_TEST
 
@@ -370,19 +368,18 @@ START_TEST(past_the_queue)
     struct hvd__unit *third = unit_of(1, "c"), *queue;
     bool direct = true;
 
-    ck_assert_int_eq(hvd__ledger_submit(&ledger, first, NULL, &direct), HVD_OK);
+    ck_assert_int_eq(hvd__table_submit(&table, first, NULL, &direct), HVD_OK);
     ck_assert(direct);
-    ck_assert(hvd__ledger_take(&ledger) == NULL);
+    ck_assert(hvd__table_take(&table) == NULL);
     direct = false;
-    ck_assert_int_eq(hvd__ledger_submit(&ledger, second, NULL, &direct),
-                     HVD_OK);
+    ck_assert_int_eq(hvd__table_submit(&table, second, NULL, &direct), HVD_OK);
     ck_assert(!direct);
     direct = true;
-    ck_assert_int_eq(hvd__ledger_submit(&ledger, third, NULL, &direct), HVD_OK);
+    ck_assert_int_eq(hvd__table_submit(&table, third, NULL, &direct), HVD_OK);
     ck_assert(!direct);
-    queue = hvd__ledger_take(&ledger);
+    queue = hvd__table_take(&table);
     ck_assert(queue == second && second->next == third && !third->next);
-    ck_assert_int_eq(hvd__ledger_busy(&ledger), 3);
+    ck_assert_int_eq(hvd__table_busy(&table), 3);
     complete(first);
     complete(second);
     complete(third);
@@ -394,19 +391,19 @@ START_TEST(a_list_of_what_is_over)
 {
     struct hvd__unit *pair = unit_of(2, "pair"), *one = unit_of(1, "one");
 
-    ck_assert_int_eq(hvd__ledger_submit(&ledger, pair, NULL, NULL), HVD_OK);
-    ck_assert_int_eq(hvd__ledger_submit(&ledger, one, NULL, NULL), HVD_OK);
-    ck_assert(hvd__ledger_take(&ledger) != NULL);
+    ck_assert_int_eq(hvd__table_submit(&table, pair, NULL, NULL), HVD_OK);
+    ck_assert_int_eq(hvd__table_submit(&table, one, NULL, NULL), HVD_OK);
+    ck_assert(hvd__table_take(&table) != NULL);
     pair->entries[0].next = &one->entries[0];
-    hvd__ledger_remove_all(&ledger, &pair->entries[0]);
-    ck_assert(hvd__ledger_look(&ledger, &set, one->key) == NULL);
-    ck_assert(hvd__ledger_look(&ledger, &set, pair->key) == pair);
+    hvd__table_remove_all(&table, &pair->entries[0]);
+    ck_assert(hvd__table_look(&table, &set, one->key) == NULL);
+    ck_assert(hvd__table_look(&table, &set, pair->key) == pair);
     pair->entries[1].next = NULL;
-    hvd__ledger_remove_all(&ledger, &pair->entries[1]);
-    ck_assert(hvd__ledger_any(&ledger, &set) == NULL);
-    hvd__ledger_finish(&ledger, &one->entries[0]);
-    hvd__ledger_finish(&ledger, &pair->entries[0]);
-    hvd__ledger_finish(&ledger, &pair->entries[1]);
+    hvd__table_remove_all(&table, &pair->entries[1]);
+    ck_assert(hvd__table_any(&table, &set) == NULL);
+    hvd__table_finish(&table, &one->entries[0]);
+    hvd__table_finish(&table, &pair->entries[0]);
+    hvd__table_finish(&table, &pair->entries[1]);
 }
 END_TEST
 
@@ -419,25 +416,25 @@ START_TEST(spare_units)
     struct hvd__unit *group = hvd__unit_new(2), *again;
 
     for (int i = 0; i < SOME; i++) {
-        units[i] = hvd__ledger_spare(&ledger);
+        units[i] = hvd__table_spare(&table);
         ck_assert(units[i] != NULL);
         strcpy(units[i]->name, "used");
         units[i]->priority = 7;
         units[i]->entries[0].own_input = malloc(8);
     }
     for (int i = 0; i < SOME; i++)
-        hvd__ledger_give(&ledger, &units[i]->entries[0]);
-    ck_assert_int_eq(ledger.spares.n, HVD__SPARES_MOST);
-    hvd__ledger_give(&ledger, &group->entries[0]);
-    hvd__ledger_give(&ledger, &group->entries[1]);
-    ck_assert_int_eq(ledger.spares.n, HVD__SPARES_MOST);
-    again = hvd__ledger_spare(&ledger);
+        hvd__table_give(&table, &units[i]->entries[0]);
+    ck_assert_int_eq(table.spares.n, HVD__SPARES_MOST);
+    hvd__table_give(&table, &group->entries[0]);
+    hvd__table_give(&table, &group->entries[1]);
+    ck_assert_int_eq(table.spares.n, HVD__SPARES_MOST);
+    again = hvd__table_spare(&table);
     ck_assert(again == units[HVD__SPARES_MOST - 1]);
     ck_assert_str_eq(again->name, "");
     ck_assert_int_eq(again->priority, 0);
     ck_assert(again->entries[0].own_input == NULL);
     ck_assert(again->entries[0].unit == again && again->nleft == 1);
-    hvd__ledger_give(&ledger, &again->entries[0]);
+    hvd__table_give(&table, &again->entries[0]);
 }
 END_TEST
 
@@ -463,14 +460,14 @@ static hvd_handle submit_request(const hvd_request *request, const char *name,
 {
     hvd_handle handle = 0;
 
-    *unit = hvd__ledger_spare(&ledger);
+    *unit = hvd__table_spare(&table);
     (*unit)->set = &set;
     strcpy((*unit)->name, name);
     ck_assert_int_eq(hvd__request_check(request, &set, &(*unit)->entries[0]),
                      HVD_OK);
     hvd__unit_remember(*unit, request, strlen(name));
-    ck_assert_int_eq(hvd__ledger_submit(&ledger, *unit, &handle, NULL), HVD_OK);
-    hvd__ledger_take(&ledger);
+    ck_assert_int_eq(hvd__table_submit(&table, *unit, &handle, NULL), HVD_OK);
+    hvd__table_take(&table);
     return handle;
 }
 
@@ -480,8 +477,8 @@ static struct hvd__unit *resubmit(const hvd_request *request, const char *name,
     struct hvd__again again = {
         .request = request, .name = name, .handle = handle};
 
-    ck_assert_int_eq(hvd__ledger_resubmit(&ledger, &again, NULL), HVD_OK);
-    hvd__ledger_take(&ledger);
+    ck_assert_int_eq(hvd__table_resubmit(&table, &again, NULL), HVD_OK);
+    hvd__table_take(&table);
     return again.unit;
 }
 
@@ -491,7 +488,7 @@ static void end(struct hvd__unit *unit, hvd_handle handle)
     struct hvd__entry *entry;
 
     complete(unit);
-    ck_assert_int_eq(hvd__ledger_claim(&ledger, handle, false, &entry), 1);
+    ck_assert_int_eq(hvd__table_claim(&table, handle, false, &entry), 1);
     ck_assert(entry == NULL);
 }
 
@@ -513,12 +510,12 @@ START_TEST(a_request_that_recurs)
     request.callback_context = &request;
     again = resubmit(&request, "a", &next);
     ck_assert(again == unit && again->key == key);
-    ck_assert(next != handle && hvd__ledger_look(&ledger, &set, key) == unit);
+    ck_assert(next != handle && hvd__table_look(&table, &set, key) == unit);
     ck_assert_int_eq(unit->nposted, 0);
     ck_assert_int_eq(unit->decided_ns + unit->entries[0].done_ns, 0);
     ck_assert(unit->entries[0].callback_context == &request);
-    ck_assert_int_eq(hvd__ledger_poll(&ledger, handle), HVD_ERR_HANDLE);
-    ck_assert_int_eq(hvd__ledger_poll(&ledger, next), 0);
+    ck_assert_int_eq(hvd__table_poll(&table, handle), HVD_ERR_HANDLE);
+    ck_assert_int_eq(hvd__table_poll(&table, next), 0);
     end(unit, next);
 }
 END_TEST
@@ -618,7 +615,7 @@ static int count_tries(void)
     int n = 0;
 
     for (int64_t number = 0; number < 1000; number++)
-        n += hvd__spares_may_recall(&ledger.spares, number);
+        n += hvd__spares_may_recall(&table.spares, number);
     return n;
 }
 
@@ -654,27 +651,27 @@ START_TEST(a_request_that_recurs_and_is_refused)
     end(unit, handle);
     /* Its name is in flight, from elsewhere. */
     ck_assert_int_eq(submit("a", NULL, &other), HVD_OK);
-    ck_assert_int_eq(hvd__ledger_resubmit(&ledger, &again, NULL),
+    ck_assert_int_eq(hvd__table_resubmit(&table, &again, NULL),
                      HVD_ERR_DUPLICATE);
     ck_assert(again.unit == unit);
     hvd__unit_free(unit);
-    hvd__ledger_take(&ledger);
+    hvd__table_take(&table);
     complete(other);
     handle = submit_request(&request, "a", &unit);
     end(unit, handle);
-    hvd__ledger_close(&ledger, &set, HVD_ERR_SHUTDOWN, "the end");
-    ck_assert_int_eq(hvd__ledger_resubmit(&ledger, &again, NULL),
+    hvd__table_close(&table, &set, HVD_ERR_SHUTDOWN, "the end");
+    ck_assert_int_eq(hvd__table_resubmit(&table, &again, NULL),
                      HVD_ERR_SHUTDOWN);
     ck_assert_str_eq(hvd_last_error(), "the end");
     hvd__unit_free(again.unit);
-    ck_assert_int_eq(hvd__ledger_resubmit(&ledger, &again, NULL), HVD_OK);
+    ck_assert_int_eq(hvd__table_resubmit(&table, &again, NULL), HVD_OK);
     ck_assert(again.unit == NULL); /* it is gone */
 }
 END_TEST
 
-static TCase *tcase_ledger(void)
+static TCase *tcase_table(void)
 {
-    TCase *tcase = tcase_create("ledger");
+    TCase *tcase = tcase_create("table");
 
     tcase_add_checked_fixture(tcase, open_books, close_books);
     tcase_set_timeout(tcase, 120);
@@ -701,4 +698,4 @@ static TCase *tcase_ledger(void)
     return tcase;
 }
 
-HVD_TEST_MAIN("core_ledger", tcase_ledger)
+HVD_TEST_MAIN("core_ledger", tcase_table)
