@@ -451,18 +451,19 @@ static void copy_record(struct hvd__reader *in, struct hvd__writer *out)
 /* Whether a message is well made; written again, then, it is the same. */
 static bool well_made(const unsigned char *data, size_t bytes)
 {
-    static struct hvd__writer again;
+    static struct hvd__writer resubmission;
     struct hvd__reader in = {.data = data, .bytes = bytes};
 
-    again.bytes = 0;
-    copy_int(&in, &again);
+    resubmission.bytes = 0;
+    copy_int(&in, &resubmission);
     while (hvd__reader_more(&in))
-        copy_record(&in, &again);
+        copy_record(&in, &resubmission);
     if (in.at > bytes)
         ck_abort_msg("read to %zu of %zu bytes", in.at, bytes);
     if (in.failed)
         return false;
-    if (again.bytes != bytes || memcmp(again.data, data, bytes) != 0)
+    if (resubmission.bytes != bytes ||
+        memcmp(resubmission.data, data, bytes) != 0)
         ck_abort_msg("accepted, but not what was written");
     return true;
 }

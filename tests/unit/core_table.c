@@ -411,35 +411,36 @@ END_TEST
  * than there is room for. */
 START_TEST(spare_units)
 {
-    enum { SOME = HVD__SPARES_MOST + 3 };
+    enum { SOME = HVD__RECYCLED_MOST + 3 };
     static struct hvd__unit *units[SOME];
-    struct hvd__unit *group = hvd__unit_new(2), *again;
+    struct hvd__unit *group = hvd__unit_new(2), *resubmission;
 
     for (int i = 0; i < SOME; i++) {
-        units[i] = hvd__table_spare(&table);
+        units[i] = hvd__table_reuse(&table);
         ck_assert(units[i] != NULL);
         strcpy(units[i]->name, "used");
         units[i]->priority = 7;
         units[i]->entries[0].own_input = malloc(8);
     }
     for (int i = 0; i < SOME; i++)
-        hvd__table_give(&table, &units[i]->entries[0]);
-    ck_assert_int_eq(table.spares.n, HVD__SPARES_MOST);
-    hvd__table_give(&table, &group->entries[0]);
-    hvd__table_give(&table, &group->entries[1]);
-    ck_assert_int_eq(table.spares.n, HVD__SPARES_MOST);
-    again = hvd__table_spare(&table);
-    ck_assert(again == units[HVD__SPARES_MOST - 1]);
-    ck_assert_str_eq(again->name, "");
-    ck_assert_int_eq(again->priority, 0);
-    ck_assert(again->entries[0].own_input == NULL);
-    ck_assert(again->entries[0].unit == again && again->nleft == 1);
-    hvd__table_give(&table, &again->entries[0]);
+        hvd__table_recycle(&table, &units[i]->entries[0]);
+    ck_assert_int_eq(table.recycled.n, HVD__RECYCLED_MOST);
+    hvd__table_recycle(&table, &group->entries[0]);
+    hvd__table_recycle(&table, &group->entries[1]);
+    ck_assert_int_eq(table.recycled.n, HVD__RECYCLED_MOST);
+    resubmission = hvd__table_reuse(&table);
+    ck_assert(resubmission == units[HVD__RECYCLED_MOST - 1]);
+    ck_assert_str_eq(resubmission->name, "");
+    ck_assert_int_eq(resubmission->priority, 0);
+    ck_assert(resubmission->entries[0].own_input == NULL);
+    ck_assert(resubmission->entries[0].unit == resubmission &&
+              resubmission->nleft == 1);
+    hvd__table_recycle(&table, &resubmission->entries[0]);
 }
 END_TEST
 
 /* What the program submits in the tests of requests that recur. */
-static float buffers[HVD__SPARES_PLACES][4];
+static float buffers[HVD__RECYCLED_PLACES][4];
 
 static hvd_request request_of(int i)
 {
@@ -460,7 +461,7 @@ static hvd_handle submit_request(const hvd_request *request, const char *name,
 {
     hvd_handle handle = 0;
 
-    *unit = hvd__table_spare(&table);
+    *unit = hvd__table_reuse(&table);
     (*unit)->set = &set;
     strcpy((*unit)->name, name);
     ck_assert_int_eq(hvd__request_check(request, &set, &(*unit)->entries[0]),
@@ -474,12 +475,12 @@ static hvd_handle submit_request(const hvd_request *request, const char *name,
 static struct hvd__unit *resubmit(const hvd_request *request, const char *name,
                                   hvd_handle *handle)
 {
-    struct hvd__again again = {
+    struct hvd__resubmission resubmission = {
         .request = request, .name = name, .handle = handle};
 
-    ck_assert_int_eq(hvd__table_resubmit(&table, &again, NULL), HVD_OK);
+    ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL), HVD_OK);
     hvd__table_take(&table);
-    return again.unit;
+    return resubmission.unit;
 }
 
 /* What hvd_wait does if all is well. */
@@ -497,7 +498,7 @@ static void end(struct hvd__unit *unit, hvd_handle handle)
 START_TEST(a_request_that_recurs)
 {
     hvd_request request = request_of(0);
-    struct hvd__unit *unit, *again;
+    struct hvd__unit *unit, *resubmission;
     hvd_handle handle, next = 0;
     uint64_t key;
 
@@ -508,8 +509,8 @@ START_TEST(a_request_that_recurs)
     unit->decided_ns = unit->entries[0].done_ns = 4711;
     end(unit, handle);
     request.callback_context = &request;
-    again = resubmit(&request, "a", &next);
-    ck_assert(again == unit && again->key == key);
+    resubmission = resubmit(&request, "a", &next);
+    ck_assert(resubmission == unit && resubmission->key == key);
     ck_assert(next != handle && hvd__table_look(&table, &set, key) == unit);
     ck_assert_int_eq(unit->nposted, 0);
     ck_assert_int_eq(unit->decided_ns + unit->entries[0].done_ns, 0);
@@ -583,7 +584,7 @@ END_TEST
 /* Many at once, by way of memory that comes to them again, in any order. */
 START_TEST(many_requests_that_recur)
 {
-    enum { MANY = HVD__SPARES_MOST, ROUNDS = 4 };
+    enum { MANY = HVD__RECYCLED_MOST, ROUNDS = 4 };
     static struct hvd__unit *units[MANY];
     static hvd_handle handles[MANY];
     int nfound = 0;
@@ -615,7 +616,7 @@ static int count_tries(void)
     int n = 0;
 
     for (int64_t number = 0; number < 1000; number++)
-        n += hvd__spares_may_recall(&table.spares, number);
+        n += hvd__recycled_may_recall(&table.recycled, number);
     return n;
 }
 
@@ -627,7 +628,7 @@ START_TEST(requests_that_do_not_recur)
     hvd_handle handle = submit_request(&request, "a", &unit);
 
     end(unit, handle);
-    for (int i = 0; i < HVD__SPARES_PATIENCE; i++) {
+    for (int i = 0; i < HVD__RECYCLED_PATIENCE; i++) {
         ck_assert_int_eq(count_tries(), 1000);
         ck_assert(resubmit(&request, "b", &handle) == NULL);
     }
@@ -645,27 +646,27 @@ START_TEST(a_request_that_recurs_and_is_refused)
     hvd_request request = request_of(0);
     struct hvd__unit *unit, *other;
     hvd_handle handle = submit_request(&request, "a", &unit);
-    struct hvd__again again = {
+    struct hvd__resubmission resubmission = {
         .request = &request, .name = "a", .handle = &handle};
 
     end(unit, handle);
     /* Its name is in flight, from elsewhere. */
     ck_assert_int_eq(submit("a", NULL, &other), HVD_OK);
-    ck_assert_int_eq(hvd__table_resubmit(&table, &again, NULL),
+    ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL),
                      HVD_ERR_DUPLICATE);
-    ck_assert(again.unit == unit);
+    ck_assert(resubmission.unit == unit);
     hvd__unit_free(unit);
     hvd__table_take(&table);
     complete(other);
     handle = submit_request(&request, "a", &unit);
     end(unit, handle);
     hvd__table_close(&table, &set, HVD_ERR_SHUTDOWN, "the end");
-    ck_assert_int_eq(hvd__table_resubmit(&table, &again, NULL),
+    ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL),
                      HVD_ERR_SHUTDOWN);
     ck_assert_str_eq(hvd_last_error(), "the end");
-    hvd__unit_free(again.unit);
-    ck_assert_int_eq(hvd__table_resubmit(&table, &again, NULL), HVD_OK);
-    ck_assert(again.unit == NULL); /* it is gone */
+    hvd__unit_free(resubmission.unit);
+    ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL), HVD_OK);
+    ck_assert(resubmission.unit == NULL); /* it is gone */
 }
 END_TEST
 

@@ -170,7 +170,7 @@ static int submit_to(struct hvd__world *world, struct hvd__set *set,
         name = HVD__JOIN_NAME;
         bytes = sizeof HVD__JOIN_NAME - 1;
     }
-    unit = hvd__table_spare(&world->table);
+    unit = hvd__table_reuse(&world->table);
     if (!unit)
         return hvd__fail_memory(sizeof *unit);
     unit->set = set;
@@ -209,22 +209,23 @@ static int submit(struct hvd__world *world, const hvd_request *request,
 }
 
 /* If the request is like one before: whether it is; then *status is its. */
-static bool submit_again(struct hvd__world *world, const hvd_request *request,
-                         const char *name, hvd_handle *handle, int *status)
+static bool resubmit(struct hvd__world *world, const hvd_request *request,
+                     const char *name, hvd_handle *handle, int *status)
 {
-    struct hvd__again again = {.request = request,
-                               .name = name,
-                               .handle = handle,
-                               .timed = hvd__scribe_listens(&world->scribe)};
+    struct hvd__resubmission resubmission = {
+        .request = request,
+        .name = name,
+        .handle = handle,
+        .timed = hvd__scribe_listens(&world->scribe)};
 
-    *status = hvd__progress_resubmit(world, &again);
-    if (again.unit && *status < 0)
-        refuse(world, again.unit, *status);
-    else if (again.unit)
+    *status = hvd__progress_resubmit(world, &resubmission);
+    if (resubmission.unit && *status < 0)
+        refuse(world, resubmission.unit, *status);
+    else if (resubmission.unit)
         hvd__watch_doing(world->watch, request->kind, name, strlen(name),
-                         again.submitted_ns);
-    hvd__world_put_set(again.refused_by);
-    return again.unit != NULL;
+                         resubmission.submitted_ns);
+    hvd__world_put_set(resubmission.refused_by);
+    return resubmission.unit != NULL;
 }
 
 int hvd__submit(const hvd_request *request, hvd_handle *handle)
@@ -235,8 +236,8 @@ int hvd__submit(const hvd_request *request, hvd_handle *handle)
 
     if (!world)
         return status;
-    if (hvd__spares_may_recall(&world->table.spares, number_of(world)) &&
-        submit_again(world, request, name, handle, &status))
+    if (hvd__recycled_may_recall(&world->table.recycled, number_of(world)) &&
+        resubmit(world, request, name, handle, &status))
         return status;
     bytes = hvd__request_check_name(name);
     if (bytes < 0)
@@ -470,7 +471,7 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
                        entry->message ? entry->message : hvd_strerror(status));
     else if (output)
         hand_over(entry, output);
-    hvd__table_give(&world->table, entry);
+    hvd__table_recycle(&world->table, entry);
     return status;
 }
 

@@ -167,7 +167,7 @@ static void adopt(struct hvd__world *world, struct hvd__unit *unit,
 {
     int status = hvd__table_adopt(&world->table, unit, number, handle);
 
-    world->spare = NULL;
+    world->quick = NULL;
     if (status < 0) {
         hvd__world_break(world, status, hvd_last_error());
         *handle = -1; /* of nothing: to wait for it is an error */
@@ -181,7 +181,7 @@ static void adopt(struct hvd__world *world, struct hvd__unit *unit,
 static bool run(struct hvd__world *world, struct hvd__set *set,
                 const hvd_request *request, hvd_handle *handle)
 {
-    struct hvd__unit *unit = world->spare;
+    struct hvd__unit *unit = world->quick;
     struct hvd__entry *entry;
     struct trip trip;
     uint64_t number;
@@ -190,7 +190,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
     if (!hvd__ordered_is_free(&set->ordered))
         return false;
     if (!unit)
-        unit = world->spare = hvd__table_spare(&world->table);
+        unit = world->quick = hvd__table_reuse(&world->table);
     if (!unit)
         return false;
     hvd__unit_reset(unit);

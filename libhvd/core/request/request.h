@@ -81,22 +81,22 @@ struct hvd__entry {
 };
 
 struct hvd__unit {
-    /* What it is; it stays so while it is spare (spares.h). */
+    /* What it is; it stays so while it is recycled (recycled.h). */
     _Alignas(HVD__LINE) struct hvd__set *set; /* borrowed */
     uint64_t key;         /* fingerprint of the name; 0: not yet made */
     uint64_t fingerprint; /* of all signatures */
     int32_t priority;
-    int32_t place;       /* the spares': one more than where it is found again;
-                            0: nowhere */
-    bool spare;          /* likewise */
-    bool may_recur;      /* a request like given is this one again; then it
-                            owns nothing but what comes up on its way */
+    int32_t place;    /* of the recycled: one more than where it is found again;
+                         0: nowhere */
+    bool is_recycled; /* likewise */
+    bool may_recur;   /* a request like given is this one again; then it
+                         owns nothing but what comes up on its way */
     uint16_t name_bytes; /* likewise: of the name as given; 0: it is a number */
     hvd_request given;   /* likewise; its pointers are only compared */
 
     /* On its way. */
     struct hvd__unit *next;            /* in the queue */
-    struct hvd__unit *earlier, *later; /* in the set's flight; or spare */
+    struct hvd__unit *earlier, *later; /* in the set's flight; or recycled */
     struct hvd__unit *chained;         /* there: of those with such keys */
     int64_t submitted_ns; /* to a few milliseconds, unless it is timed */
     bool timed;

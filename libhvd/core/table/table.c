@@ -44,7 +44,7 @@ void hvd__table_fini(struct hvd__table *table)
     for (int32_t i = 0; i < table->nslots; i++)
         hvd__entry_free(table->slots[i].entry);
     free(table->slots);
-    hvd__spares_fini(&table->spares);
+    hvd__recycled_fini(&table->recycled);
 }
 
 void hvd__set_table_fini(struct hvd__set_table *requests)
@@ -139,7 +139,7 @@ static void close_slot(struct hvd__table *table, int32_t slot)
 static bool give_clean(struct hvd__table *table, const struct hvd__entry *entry)
 {
     return entry->unit->may_recur && !entry->carried && !entry->message &&
-           hvd__spares_give(&table->spares, entry->unit);
+           hvd__recycled_give(&table->recycled, entry->unit);
 }
 
 int hvd__table_claim(struct hvd__table *table, hvd_handle handle, bool wanted,
@@ -320,12 +320,12 @@ int hvd__table_adopt(struct hvd__table *table, struct hvd__unit *unit,
     return status;
 }
 
-struct hvd__unit *hvd__table_spare(struct hvd__table *table)
+struct hvd__unit *hvd__table_reuse(struct hvd__table *table)
 {
     struct hvd__unit *unit;
 
     hvd__mutex_lock(&table->lock);
-    unit = hvd__spares_take(&table->spares);
+    unit = hvd__recycled_take(&table->recycled);
     hvd__mutex_unlock(&table->lock);
     if (!unit)
         return hvd__unit_new(1);
@@ -333,7 +333,7 @@ struct hvd__unit *hvd__table_spare(struct hvd__table *table)
     return unit;
 }
 
-void hvd__table_give(struct hvd__table *table, struct hvd__entry *entry)
+void hvd__table_recycle(struct hvd__table *table, struct hvd__entry *entry)
 {
     struct hvd__unit *unit = hvd__entry_fini(entry);
     bool kept;
@@ -341,7 +341,7 @@ void hvd__table_give(struct hvd__table *table, struct hvd__entry *entry)
     if (!unit)
         return;
     hvd__mutex_lock(&table->lock);
-    kept = hvd__spares_give(&table->spares, unit);
+    kept = hvd__recycled_give(&table->recycled, unit);
     hvd__mutex_unlock(&table->lock);
     if (!kept)
         free(unit);
@@ -370,31 +370,32 @@ int hvd__table_submit(struct hvd__table *table, struct hvd__unit *unit,
     hvd__mutex_lock(&table->lock);
     status = submit(table, unit, handles, direct);
     if (status == HVD_OK && unit->may_recur)
-        hvd__spares_remember(&table->spares, unit);
+        hvd__recycled_remember(&table->recycled, unit);
     hvd__mutex_unlock(&table->lock);
     return status;
 }
 
-int hvd__table_resubmit(struct hvd__table *table, struct hvd__again *again,
-                        bool *direct)
+int hvd__table_resubmit(struct hvd__table *table,
+                        struct hvd__resubmission *resubmission, bool *direct)
 {
     int status = HVD_OK;
     struct hvd__unit *unit;
 
     hvd__mutex_lock(&table->lock);
-    unit = hvd__spares_recall(&table->spares, again->request, again->name);
+    unit = hvd__recycled_recall(&table->recycled, resubmission->request,
+                                resubmission->name);
     if (unit) {
-        hvd__unit_begin(unit, again->timed, table->nentered);
-        again->submitted_ns = unit->submitted_ns;
-        status = submit(table, unit, again->handle, direct);
+        hvd__unit_begin(unit, resubmission->timed, table->nentered);
+        resubmission->submitted_ns = unit->submitted_ns;
+        status = submit(table, unit, resubmission->handle, direct);
         if (status < 0) {
-            hvd__spares_forget(&table->spares, unit);
-            again->refused_by = unit->set;
+            hvd__recycled_forget(&table->recycled, unit);
+            resubmission->refused_by = unit->set;
             hvd__set_use(unit->set);
         }
     }
     hvd__mutex_unlock(&table->lock);
-    again->unit = unit;
+    resubmission->unit = unit;
     return status;
 }
 
@@ -503,5 +504,5 @@ void hvd__table_finish(struct hvd__table *table, struct hvd__entry *entry)
     atomic_store_explicit(&entry->done, true, memory_order_release);
     hvd__count_alone(&table->nover, 1);
     if (detached)
-        hvd__table_give(table, entry);
+        hvd__table_recycle(table, entry);
 }

@@ -11,7 +11,7 @@
 #include "base/mutex.h"
 #include "core/request/request.h"
 #include "core/table/in_flight.h"
-#include "core/table/spares.h"
+#include "core/table/recycled.h"
 
 struct hvd__metrics;
 
@@ -45,13 +45,13 @@ struct hvd__table {
      * instruction. The first is written under the lock, the second by the
      * driver. */
     atomic_int_fast64_t nentered, nover;
-    struct hvd__spares spares;
+    struct hvd__recycled recycled;
     struct hvd__metrics *metrics; /* borrowed: where to count what is submitted;
                                      NULL: nowhere */
 };
 
 /* A request that may have been submitted before. */
-struct hvd__again {
+struct hvd__resubmission {
     const hvd_request *request;
     const char *name;
     hvd_handle *handle; /* NULL: none is wanted */
@@ -81,9 +81,9 @@ void hvd__table_init(struct hvd__table *table);
 void hvd__table_fini(struct hvd__table *table);
 
 /* A unit of one empty entry; NULL: out of memory. */
-struct hvd__unit *hvd__table_spare(struct hvd__table *table);
+struct hvd__unit *hvd__table_reuse(struct hvd__table *table);
 /* As hvd__entry_free, for the next. */
-void hvd__table_give(struct hvd__table *table, struct hvd__entry *entry);
+void hvd__table_recycle(struct hvd__table *table, struct hvd__entry *entry);
 
 /*
  * Enter a unit: its name, "" if it is unnamed, and its key are completed;
@@ -100,8 +100,8 @@ int hvd__table_submit(struct hvd__table *table, struct hvd__unit *unit,
  * a unit of that one, and it is not used, it is the unit; else that is NULL,
  * and nothing has happened. As hvd__table_submit; unless all is well the unit
  * is the caller's. */
-int hvd__table_resubmit(struct hvd__table *table, struct hvd__again *again,
-                        bool *direct);
+int hvd__table_resubmit(struct hvd__table *table,
+                        struct hvd__resubmission *resubmission, bool *direct);
 
 /* For a unit without a name that is not entered yet, and may never be: it is
  * submitted, and has its number and key, if nothing is in flight or waits to be

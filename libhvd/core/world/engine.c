@@ -121,7 +121,7 @@ void hvd__world_remove_set(struct hvd__world *world, struct hvd__set *set)
     memmove(&world->sets[i], &world->sets[i + 1],
             (size_t)(world->nsets - i) * sizeof(struct hvd__set *));
     /* No request is like one of this set again. */
-    hvd__spares_forget_set(&world->table.spares, set);
+    hvd__recycled_forget_set(&world->table.recycled, set);
     hvd__mutex_unlock(&world->table.lock);
     hvd__world_put_set(set); /* the table's */
 }

@@ -285,14 +285,15 @@ int hvd__progress_submit(struct hvd__world *world, struct hvd__unit *unit,
     return go_on(world, unit, status, drives, direct);
 }
 
-int hvd__progress_resubmit(struct hvd__world *world, struct hvd__again *again)
+int hvd__progress_resubmit(struct hvd__world *world,
+                           struct hvd__resubmission *resubmission)
 {
     struct hvd__progress *p = &world->progress;
     bool drives = p->has_thread && take(p), direct = drives;
-    int status = hvd__table_resubmit(&world->table, again, &direct);
+    int status = hvd__table_resubmit(&world->table, resubmission, &direct);
 
-    if (again->unit)
-        return go_on(world, again->unit, status, drives, direct);
+    if (resubmission->unit)
+        return go_on(world, resubmission->unit, status, drives, direct);
     if (drives)
         give(p);
     return HVD_OK;

@@ -12,7 +12,7 @@
 
 #include "hvd.h"
 
-struct hvd__again;
+struct hvd__resubmission;
 struct hvd__unit;
 struct hvd__world;
 
@@ -46,7 +46,8 @@ int hvd__progress_submit(struct hvd__world *world, struct hvd__unit *unit,
                          hvd_handle *handles);
 /* Likewise, of a request that may have been submitted before
  * (hvd__table_resubmit). */
-int hvd__progress_resubmit(struct hvd__world *world, struct hvd__again *again);
+int hvd__progress_resubmit(struct hvd__world *world,
+                           struct hvd__resubmission *resubmission);
 /* Something is in the request table: if nobody drives, have somebody do it. */
 void hvd__progress_wake(struct hvd__world *world);
 

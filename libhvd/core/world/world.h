@@ -36,7 +36,7 @@ struct hvd__world {
     struct hvd__transport *transport; /* owned; driver's, but rank and size */
     int *host_of; /* owned, [size]: the first rank of each rank's host */
     struct hvd__heap *heap;  /* owned; NULL: no memory is shared */
-    struct hvd__unit *spare; /* owned; driver's: for quick requests */
+    struct hvd__unit *quick; /* owned; driver's: for quick requests */
     struct hvd__table table;
     struct hvd__progress progress;
     struct hvd__set **sets; /* owned, ascending ids, [nsets]; guarded by the

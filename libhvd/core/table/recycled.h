@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spares.h - units of one entry that are over, kept for the next requests: to
+ * recycled.h - units of one entry that are over, kept for the next requests: to
  * have them from malloc, and cleared, takes a tenth of the time of a small
  * request, once more than a few are in flight.
  *
@@ -11,8 +11,8 @@
  *
  * The request table has them, and its lock guards them.
  */
-#ifndef HVD_CORE_SPARES_H
-#define HVD_CORE_SPARES_H
+#ifndef HVD_CORE_RECYCLED_H
+#define HVD_CORE_RECYCLED_H
 
 #include <stdatomic.h>
 
@@ -20,49 +20,54 @@
 
 /* As many as a step of training may have in flight at once; places where to
  * look for them, a power of two. */
-enum { HVD__SPARES_MOST = 512, HVD__SPARES_PLACES = 2 * HVD__SPARES_MOST };
+enum {
+    HVD__RECYCLED_MOST = 512,
+    HVD__RECYCLED_PLACES = 2 * HVD__RECYCLED_MOST
+};
 
 /* So many requests in a row that none of them was before, and it is no longer
  * looked for but now and then. */
-enum { HVD__SPARES_PATIENCE = 4096, HVD__SPARES_NOW_AND_THEN = 16 };
+enum { HVD__RECYCLED_PATIENCE = 4096, HVD__RECYCLED_NOW_AND_THEN = 16 };
 
-struct hvd__spares {
+struct hvd__recycled {
     struct hvd__unit *plain;  /* owned, by later: those not to be found again */
     struct hvd__unit *oldest; /* owned, by later and earlier: the others, as */
     struct hvd__unit *youngest; /* ... they were given */
     int n;                      /* of all these */
     atomic_int nmissed;         /* in a row; read without the lock */
-    /* Borrowed, spare or in use: where they are found again. */
-    struct hvd__unit *places[HVD__SPARES_PLACES];
+    /* Borrowed, recycled or in use: where they are found again. */
+    struct hvd__unit *places[HVD__RECYCLED_PLACES];
 };
 
 /* Zeroed is none. */
-void hvd__spares_fini(struct hvd__spares *spares);
+void hvd__recycled_fini(struct hvd__recycled *recycled);
 /* One that is to be reset; NULL: make another. */
-struct hvd__unit *hvd__spares_take(struct hvd__spares *spares);
+struct hvd__unit *hvd__recycled_take(struct hvd__recycled *recycled);
 /* Whether it is worth the time to look for one that was such a request before.
  * number: of the request, in any order. Needs no lock. */
-static inline bool hvd__spares_may_recall(const struct hvd__spares *spares,
-                                          int64_t number)
+static inline bool hvd__recycled_may_recall(
+    const struct hvd__recycled *recycled, int64_t number)
 {
-    return atomic_load_explicit(&spares->nmissed, memory_order_relaxed) <
-               HVD__SPARES_PATIENCE ||
-           hvd__mix((uint64_t)number) % HVD__SPARES_NOW_AND_THEN == 0;
+    return atomic_load_explicit(&recycled->nmissed, memory_order_relaxed) <
+               HVD__RECYCLED_PATIENCE ||
+           hvd__mix((uint64_t)number) % HVD__RECYCLED_NOW_AND_THEN == 0;
 }
 
 /* One that was such a request before, and is one again, as it was checked
  * then; NULL: there is none. */
-struct hvd__unit *hvd__spares_recall(struct hvd__spares *spares,
-                                     const hvd_request *request,
-                                     const char *name);
+struct hvd__unit *hvd__recycled_recall(struct hvd__recycled *recycled,
+                                       const hvd_request *request,
+                                       const char *name);
 /* What the request of this unit was is kept in mind: it may come again. */
-void hvd__spares_remember(struct hvd__spares *spares, struct hvd__unit *unit);
+void hvd__recycled_remember(struct hvd__recycled *recycled,
+                            struct hvd__unit *unit);
 /* It is not to be found again. */
-void hvd__spares_forget(struct hvd__spares *spares, struct hvd__unit *unit);
+void hvd__recycled_forget(struct hvd__recycled *recycled,
+                          struct hvd__unit *unit);
 /* No request of this set is to be found again. */
-void hvd__spares_forget_set(struct hvd__spares *spares,
-                            const struct hvd__set *set);
+void hvd__recycled_forget_set(struct hvd__recycled *recycled,
+                              const struct hvd__set *set);
 /* A unit that is over, and owns nothing. false: there are enough. */
-bool hvd__spares_give(struct hvd__spares *spares, struct hvd__unit *unit);
+bool hvd__recycled_give(struct hvd__recycled *recycled, struct hvd__unit *unit);
 
 #endif
