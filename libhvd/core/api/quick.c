@@ -245,7 +245,8 @@ bool hvd__quick_run(struct hvd__world *world, const hvd_request *request,
     *handle = 0;
     /* A timeline wants to know more than there is time for. */
     if (!may_be_quick(request) || atomic_load(&world->broken) ||
-        atomic_load(&world->doom) < 0 || hvd__scribe_listens(&world->scribe))
+        atomic_load(&world->abort_status) < 0 ||
+        hvd__scribe_listens(&world->scribe))
         return false;
     set = hvd__world_set(world, request->process_set);
     ran = run_if_free(world, set, request, handle);

@@ -189,9 +189,9 @@ bool hvd__world_step(struct hvd__world *world)
     if (atomic_load(&world->broken))
         return false;
     absorb(world);
-    status = atomic_load(&world->doom);
+    status = atomic_load(&world->abort_status);
     if (status < 0)
-        hvd__fail_text(status, world->doom_text);
+        hvd__fail_text(status, world->abort_text);
     else
         status = hvd__negotiate_step(world, &moved);
     atomic_store_explicit(&world->sending, status > 0, memory_order_relaxed);
@@ -204,7 +204,7 @@ bool hvd__world_step(struct hvd__world *world)
 
 void hvd__world_post(struct hvd__world *world, struct hvd__unit *unit)
 {
-    if (atomic_load(&world->broken) || atomic_load(&world->doom) < 0)
+    if (atomic_load(&world->broken) || atomic_load(&world->abort_status) < 0)
         return;
     absorb(world);
     if (hvd__negotiate_post(world, unit) < 0)
@@ -223,7 +223,7 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
     snprintf(reason, sizeof reason, "%s%s",
              hvd__end_is_of(text, world->transport->rank) ? HVD__GIVEN_UP : "",
              text);
-    if (atomic_load(&world->doom) == HVD_OK) /* else it has been told */
+    if (atomic_load(&world->abort_status) == HVD_OK) /* else it has been told */
         hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), reason);
     world->break_status = status;
     world->break_message = strdup(reason);

@@ -85,13 +85,13 @@ static void greet(const struct hvd__world *world, int status,
 
 /* On the watchdog's thread, which touches nothing of the driver's: whoever
  * drives next sees it. It is told at once, for nobody may be driving. */
-static void doom(void *context, int status, const char *text)
+static void set_abort_status(void *context, int status, const char *text)
 {
     struct hvd__world *world = context;
 
-    snprintf(world->doom_text, sizeof world->doom_text, "%s", text);
+    snprintf(world->abort_text, sizeof world->abort_text, "%s", text);
     hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), text);
-    atomic_store(&world->doom, status);
+    atomic_store(&world->abort_status, status);
 }
 
 static bool is_member(void *context, int32_t id, int rank)
@@ -156,7 +156,7 @@ static int watch(struct hvd__world *world, const struct greeting *all)
         .context = world,
         .requests = list_requests,
         .is_member = is_member,
-        .end = doom,
+        .end = set_abort_status,
     };
 
     return hvd__watch_open(&world->watch, world->transport, host_of, all,

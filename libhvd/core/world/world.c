@@ -115,10 +115,10 @@ const char *hvd_version(void)
 static int find_end(void *context)
 {
     const struct hvd__world *world = context;
-    int doom = atomic_load(&world->doom);
+    int abort_status = atomic_load(&world->abort_status);
 
-    return doom < 0 ? hvd__fail_text(doom, world->doom_text)
-                    : hvd__guard_verdict(world->guard);
+    return abort_status < 0 ? hvd__fail_text(abort_status, world->abort_text)
+                            : hvd__guard_verdict(world->guard);
 }
 
 static int open_comm(struct hvd__world *world, const void *comm, bool threads)

@@ -28,7 +28,7 @@
 #include "watch/guard.h"
 #include "watch/watch.h"
 
-enum { HVD__DOOM_TEXT = 1024 };
+enum { HVD__ABORT_TEXT = 1024 };
 
 struct hvd__world {
     struct hvd__settings settings;    /* fixed once the world has started */
@@ -50,11 +50,11 @@ struct hvd__world {
     struct hvd__set *_Atomic added; /* ... and will from the next step on */
     struct hvd__metrics metrics;
     struct hvd__scribe scribe;
-    struct hvd__watch *watch;       /* owned; NULL: nobody is watched */
-    char doom_text[HVD__DOOM_TEXT]; /* fixed once doom is set */
-    char *break_message;            /* owned; fixed once broken is set */
-    int break_status;               /* likewise: why */
-    atomic_int doom; /* the watchdog says so, with this status: break */
+    struct hvd__watch *watch;         /* owned; NULL: nobody is watched */
+    char abort_text[HVD__ABORT_TEXT]; /* fixed once abort_status is set */
+    char *break_message;              /* owned; fixed once broken is set */
+    int break_status;                 /* likewise: why */
+    atomic_int abort_status; /* the watchdog says so, with this status: break */
     atomic_int completion_fd; /* hvd_completion_fd; -1: not asked for */
     struct hvd__guard *guard; /* owned; NULL: nobody watches hvd_init, or it
                                  has ended */
