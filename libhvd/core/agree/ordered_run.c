@@ -144,7 +144,7 @@ static void done(struct hvd__world *world, struct hvd__ordered *x,
         hvd__count_alone(&world->metrics.batches, 1);
         hvd__count_alone(&world->metrics.batched, 1);
     }
-    if (hvd__scribe_listens(&world->scribe) &&
+    if (hvd__trace_writer_listens(&world->writer) &&
         entry->signature.kind != HVD_BARRIER)
         entry->moved_ns = hvd__now_ns();
     entry->next = NULL;
@@ -264,7 +264,7 @@ int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
     if (x->log)
         HVD_TRY(hvd__replicated_log_read(set, entry, cell));
     if (hvd__ordered_run_here(world, set, entry, cell)) {
-        if (!hvd__scribe_listens(&world->scribe))
+        if (!hvd__trace_writer_listens(&world->writer))
             entry->done_ns = now; /* in no time: not worth another look */
         done(world, x, entry);
         return HVD_OK;

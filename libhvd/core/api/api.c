@@ -153,7 +153,7 @@ static int64_t number_of(const struct hvd__world *world)
 /* The unit's time begins. A timeline wants to know it exactly. */
 static void begin(const struct hvd__world *world, struct hvd__unit *unit)
 {
-    hvd__unit_begin(unit, hvd__scribe_listens(&world->scribe),
+    hvd__unit_begin(unit, hvd__trace_writer_listens(&world->writer),
                     number_of(world));
 }
 
@@ -216,7 +216,7 @@ static bool resubmit(struct hvd__world *world, const hvd_request *request,
         .request = request,
         .name = name,
         .handle = handle,
-        .timed = hvd__scribe_listens(&world->scribe)};
+        .timed = hvd__trace_writer_listens(&world->writer)};
 
     *status = hvd__progress_resubmit(world, &resubmission);
     if (resubmission.unit && *status < 0)

@@ -246,7 +246,7 @@ bool hvd__quick_run(struct hvd__world *world, const hvd_request *request,
     /* A timeline wants to know more than there is time for. */
     if (!may_be_quick(request) || atomic_load(&world->broken) ||
         atomic_load(&world->abort_status) < 0 ||
-        hvd__scribe_listens(&world->scribe))
+        hvd__trace_writer_listens(&world->writer))
         return false;
     set = hvd__world_set(world, request->process_set);
     ran = run_if_free(world, set, request, handle);

@@ -62,8 +62,8 @@ static const struct hvd__entry *record(struct hvd__world *world,
 
     if (hvd__entry_is_own(first))
         return entry;
-    if (hvd__scribe_listens(&world->scribe))
-        hvd__scribe_record(&world->scribe, first, &times);
+    if (hvd__trace_writer_listens(&world->writer))
+        hvd__trace_writer_record(&world->writer, first, &times);
     else
         for (; entry && is_like(entry, first); entry = entry->next, n++)
             bytes += entry->bytes;

@@ -261,7 +261,7 @@ static void stamp(const struct hvd__world *world, const struct hvd__lane *lane,
 {
     int64_t now;
 
-    if (!hvd__scribe_listens(&world->scribe))
+    if (!hvd__trace_writer_listens(&world->writer))
         return;
     now = hvd__now_ns();
     for (struct hvd__entry *e = lane->batch->entries; e; e = e->next)

@@ -252,7 +252,7 @@ static void destroy(struct hvd__world *world)
 
     hvd__watch_close(world->watch);
     hvd__progress_stop(world);
-    hvd__scribe_stop(&world->scribe);
+    hvd__trace_writer_stop(&world->writer);
     if (world->transport)
         world->transport->close(world->transport);
     hvd__table_fini(&world->table);
@@ -262,7 +262,7 @@ static void destroy(struct hvd__world *world)
     hvd__shm_forget();
     hvd__heap_close(world->heap);
     hvd__progress_fini(&world->progress);
-    hvd__scribe_fini(&world->scribe);
+    hvd__trace_writer_fini(&world->writer);
     hvd__compress_forget();
     if (fd >= 0)
         close(fd);
@@ -297,7 +297,7 @@ static int start(struct hvd__world *world, const struct hvd__origin *origin)
     status = prepare(world);
     hvd__guard_enter(world->guard, HVD__STAGE_PREPARE);
     HVD_TRY(hvd__world_meet(world, status));
-    HVD_TRY(hvd__scribe_start(world));
+    HVD_TRY(hvd__trace_writer_start(world));
     hvd__progress_give(world);
     if (note && t->rank == 0)
         hvd__log(HVD__LOG_WARNING, "%s", note);
@@ -334,7 +334,7 @@ static int create(const struct hvd__origin *origin, struct hvd__world **created)
     if (!world)
         return hvd__fail_memory(sizeof *world);
     atomic_init(&world->completion_fd, -1);
-    hvd__scribe_init(&world->scribe);
+    hvd__trace_writer_init(&world->writer);
     hvd__table_init(&world->table);
     world->table.metrics = &world->metrics;
     status = hvd__progress_init(&world->progress);
@@ -476,7 +476,7 @@ static void process_ends(void)
         /* Other threads may be inside: only our own must stop. Set again,
          * this handler keeps MPI from being finalised. */
         hvd__progress_stop(world);
-        hvd__scribe_stop(&world->scribe);
+        hvd__trace_writer_stop(&world->writer);
         hvd__mpi_before_end(process_ends);
     }
     pthread_mutex_unlock(&life);

@@ -21,9 +21,9 @@
 #include "core/settings/settings.h"
 #include "core/table/table.h"
 #include "core/world/progress.h"
-#include "core/world/scribe.h"
 #include "core/world/set.h"
 #include "core/world/topology.h"
+#include "core/world/trace_writer.h"
 #include "transport/transport.h"
 #include "watch/guard.h"
 #include "watch/watch.h"
@@ -49,7 +49,7 @@ struct hvd__world {
     struct hvd__set *live;          /* driver's: sets that we move */
     struct hvd__set *_Atomic added; /* ... and will from the next step on */
     struct hvd__metrics metrics;
-    struct hvd__scribe scribe;
+    struct hvd__trace_writer writer;
     struct hvd__watch *watch;         /* owned; NULL: nobody is watched */
     char abort_text[HVD__ABORT_TEXT]; /* fixed once abort_status is set */
     char *break_message;              /* owned; fixed once broken is set */

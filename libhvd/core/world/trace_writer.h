@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scribe.h - the files that are written while the world runs: metrics and a
- * timeline, by a thread of their own, which is there only if they are asked
+ * trace_writer.h - the files that are written while the world runs: metrics and
+ * a timeline, by a thread of their own, which is there only if they are asked
  * for.
  */
-#ifndef HVD_CORE_SCRIBE_H
-#define HVD_CORE_SCRIBE_H
+#ifndef HVD_CORE_TRACE_WRITER_H
+#define HVD_CORE_TRACE_WRITER_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 
 struct hvd__world;
 
-struct hvd__scribe {
+struct hvd__trace_writer {
     pthread_mutex_t lock; /* guards timeline and stop */
     pthread_cond_t wake;
     struct hvd__timeline *timeline; /* owned; NULL: none is written */
@@ -31,22 +31,23 @@ struct hvd__scribe {
     int rank;
 };
 
-void hvd__scribe_init(struct hvd__scribe *scribe);
-void hvd__scribe_fini(struct hvd__scribe *scribe);
+void hvd__trace_writer_init(struct hvd__trace_writer *writer);
+void hvd__trace_writer_fini(struct hvd__trace_writer *writer);
 
 /* What the settings ask for. Collective if it is a timeline. */
-int hvd__scribe_start(struct hvd__world *world);
+int hvd__trace_writer_start(struct hvd__world *world);
 /* Write what is left, and end the thread. */
-void hvd__scribe_stop(struct hvd__scribe *scribe);
+void hvd__trace_writer_stop(struct hvd__trace_writer *writer);
 
-static inline bool hvd__scribe_listens(const struct hvd__scribe *scribe)
+static inline bool hvd__trace_writer_listens(
+    const struct hvd__trace_writer *writer)
 {
-    return atomic_load_explicit(&scribe->listens, memory_order_relaxed);
+    return atomic_load_explicit(&writer->listens, memory_order_relaxed);
 }
 
 /* A request is over. */
-void hvd__scribe_record(struct hvd__scribe *scribe,
-                        const struct hvd__entry *entry,
-                        const struct hvd__times *times);
+void hvd__trace_writer_record(struct hvd__trace_writer *writer,
+                              const struct hvd__entry *entry,
+                              const struct hvd__times *times);
 
 #endif

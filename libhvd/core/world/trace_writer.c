@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/world/scribe.h"
+#include "core/world/trace_writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,27 +15,27 @@
 /* How often the timeline is written: what an abort may lose. */
 #define FLUSH_NS INT64_C(500000000)
 
-void hvd__scribe_init(struct hvd__scribe *scribe)
+void hvd__trace_writer_init(struct hvd__trace_writer *writer)
 {
     pthread_condattr_t attributes;
 
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_mutex_init(&scribe->lock, NULL);
-    pthread_cond_init(&scribe->wake, &attributes);
+    pthread_mutex_init(&writer->lock, NULL);
+    pthread_cond_init(&writer->wake, &attributes);
     pthread_condattr_destroy(&attributes);
 }
 
-void hvd__scribe_fini(struct hvd__scribe *scribe)
+void hvd__trace_writer_fini(struct hvd__trace_writer *writer)
 {
-    pthread_cond_destroy(&scribe->wake);
-    pthread_mutex_destroy(&scribe->lock);
+    pthread_cond_destroy(&writer->wake);
+    pthread_mutex_destroy(&writer->lock);
 }
 
 /* ------------------------------------------------------------------ the thread
  */
 
-static void write_metrics(struct hvd__scribe *s)
+static void write_metrics(struct hvd__trace_writer *s)
 {
     hvd_metrics copy = {.size = sizeof copy};
 
@@ -51,7 +51,7 @@ static void write_metrics(struct hvd__scribe *s)
     s->metrics_path[0] = '\0';
 }
 
-static void sleep_for(struct hvd__scribe *s, int64_t ns)
+static void sleep_for(struct hvd__trace_writer *s, int64_t ns)
 {
     int64_t until = hvd__now_ns() + ns;
     struct timespec t = {.tv_sec = until / 1000000000,
@@ -62,7 +62,7 @@ static void sleep_for(struct hvd__scribe *s, int64_t ns)
 
 static void *run(void *argument)
 {
-    struct hvd__scribe *s = argument;
+    struct hvd__trace_writer *s = argument;
     int64_t written_ns = hvd__now_ns();
 
     pthread_mutex_lock(&s->lock);
@@ -85,7 +85,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-static int start_thread(struct hvd__scribe *s)
+static int start_thread(struct hvd__trace_writer *s)
 {
     if (s->has_thread)
         return HVD_OK;
@@ -94,7 +94,7 @@ static int start_thread(struct hvd__scribe *s)
     return HVD_OK;
 }
 
-static void close_timeline(struct hvd__scribe *s)
+static void close_timeline(struct hvd__trace_writer *s)
 {
     struct hvd__timeline *timeline;
 
@@ -106,7 +106,7 @@ static void close_timeline(struct hvd__scribe *s)
     hvd__timeline_close(timeline);
 }
 
-void hvd__scribe_stop(struct hvd__scribe *s)
+void hvd__trace_writer_stop(struct hvd__trace_writer *s)
 {
     if (s->has_thread) {
         pthread_mutex_lock(&s->lock);
@@ -120,8 +120,9 @@ void hvd__scribe_stop(struct hvd__scribe *s)
     close_timeline(s);
 }
 
-void hvd__scribe_record(struct hvd__scribe *s, const struct hvd__entry *entry,
-                        const struct hvd__times *times)
+void hvd__trace_writer_record(struct hvd__trace_writer *s,
+                              const struct hvd__entry *entry,
+                              const struct hvd__times *times)
 {
     const struct hvd__signature *signature = &entry->signature;
     struct hvd__span span = {
@@ -208,7 +209,7 @@ static int measure_offset(struct hvd__world *world, meet_function *meet,
 static int open_timeline(struct hvd__world *world, const char *path,
                          int64_t offset)
 {
-    struct hvd__scribe *s = &world->scribe;
+    struct hvd__trace_writer *s = &world->writer;
     char host[64] = "";
     struct hvd__timeline *timeline;
 
@@ -233,7 +234,7 @@ int hvd_start_timeline(const char *path)
     if (!world)
         return status;
     could[0] = HVD_OK;
-    if (hvd__scribe_listens(&world->scribe))
+    if (hvd__trace_writer_listens(&world->writer))
         could[0] = hvd__fail(HVD_ERR_ARGUMENT,
                              "a timeline is being written already: stop it "
                              "first");
@@ -255,7 +256,7 @@ int hvd_start_timeline(const char *path)
     if (could[1] == HVD_OK)
         return HVD_OK;
     if (could[0] == HVD_OK) {
-        close_timeline(&world->scribe);
+        close_timeline(&world->writer);
         hvd__fail(could[1], "another rank cannot write the timeline '%s'",
                   shared);
     }
@@ -269,7 +270,7 @@ int hvd_stop_timeline(void)
 
     if (!world)
         return status;
-    close_timeline(&world->scribe);
+    close_timeline(&world->writer);
     return HVD_OK;
 }
 
@@ -277,7 +278,7 @@ int hvd_stop_timeline(void)
  */
 
 /* %r in the path becomes the rank; without it only rank 0 writes. */
-static void name_metrics(struct hvd__scribe *s, const char *setting)
+static void name_metrics(struct hvd__trace_writer *s, const char *setting)
 {
     const char *mark = strstr(setting, "%r");
 
@@ -346,9 +347,9 @@ static int start_timeline(struct hvd__world *world)
                            as_setting(open_timeline(world, path, offset)));
 }
 
-int hvd__scribe_start(struct hvd__world *world)
+int hvd__trace_writer_start(struct hvd__world *world)
 {
-    struct hvd__scribe *s = &world->scribe;
+    struct hvd__trace_writer *s = &world->writer;
     const struct hvd__settings *settings = &world->settings;
 
     s->metrics = &world->metrics;
