@@ -10,7 +10,7 @@
  *     coordinator.c  agreed on by all, with
  *     fuse.c         its neighbours in the same batch
  *     execute.c      carried out in one of the lanes,
- *     stage.c        packed, and moved by an algorithm of transport/algo
+ *     pack.c        packed, and moved by an algorithm of transport/algo
  *     complete.c     status, callback, waiter
  */
 #include <stdio.h>

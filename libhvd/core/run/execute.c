@@ -2,9 +2,9 @@
 /*
  * execute.c - batches and lanes.
  *
- * A batch is up to three collectives, its acts, one after the other: who gets
+ * A batch is up to three collectives, its phases, one after the other: who gets
  * how much (only an alltoall whose parts are not equal), the tensors
- * themselves (stage.c says how), and a comparison of the results, if
+ * themselves (pack.c says how), and a comparison of the results, if
  * HVD_CONSISTENCY_CHECK asks for it.
  *
  * Batches of a set start in their order, one a free lane, and finish in any.
@@ -23,7 +23,7 @@
 #include "base/text.h"
 #include "core/request/fingerprint.h"
 #include "core/run/complete.h"
-#include "core/run/stage.h"
+#include "core/run/pack.h"
 #include "core/world/world.h"
 
 static int lane_init(struct hvd__lane *lane, int nranks, size_t fusion_bytes)
@@ -118,7 +118,8 @@ void hvd__execute_skip(struct hvd__set *set)
     set->executor.nbatches++;
 }
 
-/* --------------------------------------------------------------------- acts */
+/* --------------------------------------------------------------------- phases
+ */
 
 /* Who takes part: all members, or those that have not joined. */
 static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
@@ -178,7 +179,7 @@ static uint64_t fingerprint_of(const struct hvd__entry *entry)
 }
 
 /* results[i * n + e]: what member i got for entry e. */
-static int check_in(struct hvd__lane *lane)
+static int pack_check(struct hvd__lane *lane)
 {
     struct hvd__collective *c = &lane->collective;
     size_t n = (size_t)count_entries(lane->batch->entries);
@@ -230,7 +231,7 @@ static void check_entry(const struct hvd__lane *lane, struct hvd__entry *entry,
     }
 }
 
-static void check_out(struct hvd__lane *lane)
+static void unpack_check(struct hvd__lane *lane)
 {
     size_t n = (size_t)count_entries(lane->batch->entries), e = 0;
 
@@ -241,18 +242,18 @@ static void check_out(struct hvd__lane *lane)
     lane->results = NULL;
 }
 
-/* The first act from this one on that the batch has; HVD__ACTS: none. */
-static enum hvd__act act_from(const struct hvd__world *world,
-                              const struct hvd__lane *lane, int act)
+/* The first phase from this one on that the batch has; HVD__PHASES: none. */
+static enum hvd__phase phase_from(const struct hvd__world *world,
+                                  const struct hvd__lane *lane, int phase)
 {
     const struct hvd__signature *s = &lane->batch->entries->signature;
 
-    if (act == HVD__ACT_COUNTS &&
+    if (phase == HVD__PHASE_COUNTS &&
         (s->kind != HVD_ALLTOALL || !hvd__signature_varies(s)))
-        act++;
-    if (act == HVD__ACT_CHECK && !is_checked(world, lane))
-        act++;
-    return (enum hvd__act)act;
+        phase++;
+    if (phase == HVD__PHASE_CHECK && !is_checked(world, lane))
+        phase++;
+    return (enum hvd__phase)phase;
 }
 
 /* When the data was packed, and when it had moved: for a timeline alone. */
@@ -273,17 +274,18 @@ static void stamp(const struct hvd__world *world, const struct hvd__lane *lane,
         }
 }
 
-static int start_act(const struct hvd__world *world, const struct hvd__set *set,
-                     struct hvd__lane *lane, enum hvd__act act)
+static int start_phase(const struct hvd__world *world,
+                       const struct hvd__set *set, struct hvd__lane *lane,
+                       enum hvd__phase phase)
 {
     struct hvd__workspace *w = &lane->workspace;
 
-    lane->act = act;
+    lane->phase = phase;
     lane->collective = (struct hvd__collective){
         .tag =
             set->first_tag +
             (int)(lane->batch->number % HVD__BATCH_WINDOW) * HVD__BATCH_TAGS +
-            (int)act * HVD__COLLECTIVE_TAGS,
+            (int)phase * HVD__COLLECTIVE_TAGS,
         .team = &lane->team,
         .direct_max = lane->batch->direct_max,
         .same_order = world->settings.deterministic,
@@ -291,13 +293,13 @@ static int start_act(const struct hvd__world *world, const struct hvd__set *set,
         .to = w->blocks,
         .from = w->blocks + set->team.size,
     };
-    switch (act) {
-    case HVD__ACT_COUNTS: hvd__stage_counts(set, lane); break;
-    case HVD__ACT_MOVE:
-        HVD_TRY(hvd__stage_in(set, lane));
+    switch (phase) {
+    case HVD__PHASE_COUNTS: hvd__pack_counts(set, lane); break;
+    case HVD__PHASE_MOVE:
+        HVD_TRY(hvd__pack(set, lane));
         stamp(world, lane, false);
         break;
-    default: HVD_TRY(check_in(lane));
+    default: HVD_TRY(pack_check(lane));
     }
     hvd__collective_start(&lane->collective);
     return HVD_OK;
@@ -334,7 +336,8 @@ static int start(struct hvd__world *world, struct hvd__set *set,
     choose_team(set, lane);
     hvd__log(HVD__LOG_TRACE, "set %d batch %lld: %d of %s and on", (int)set->id,
              (long long)batch->number, n, batch->entries->unit->name);
-    return start_act(world, set, lane, act_from(world, lane, HVD__ACT_COUNTS));
+    return start_phase(world, set, lane,
+                       phase_from(world, lane, HVD__PHASE_COUNTS));
 }
 
 static void finish(struct hvd__world *world, struct hvd__set *set,
@@ -355,23 +358,23 @@ static void finish(struct hvd__world *world, struct hvd__set *set,
     }
 }
 
-/* The act is over: the next one, or the end. */
+/* The phase is over: the next one, or the end. */
 static int go_on(struct hvd__world *world, struct hvd__set *set,
                  struct hvd__lane *lane)
 {
-    enum hvd__act next;
+    enum hvd__phase next;
 
     hvd__count_alone(&world->metrics.computing_ns,
                      lane->collective.computing_ns);
-    if (lane->act == HVD__ACT_MOVE) {
+    if (lane->phase == HVD__PHASE_MOVE) {
         stamp(world, lane, true);
-        hvd__stage_out(set, lane);
-    } else if (lane->act == HVD__ACT_CHECK) {
-        check_out(lane);
+        hvd__unpack(set, lane);
+    } else if (lane->phase == HVD__PHASE_CHECK) {
+        unpack_check(lane);
     }
-    next = act_from(world, lane, (int)lane->act + 1);
-    if (next != HVD__ACTS)
-        return start_act(world, set, lane, next);
+    next = phase_from(world, lane, (int)lane->phase + 1);
+    if (next != HVD__PHASES)
+        return start_phase(world, set, lane, next);
     finish(world, set, lane);
     return HVD_OK;
 }

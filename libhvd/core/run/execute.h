@@ -25,17 +25,17 @@ struct hvd__batch {
 };
 
 /* The collectives that a batch may be, in their order. */
-enum hvd__act {
-    HVD__ACT_COUNTS, /* of an alltoall: who gets how much from whom */
-    HVD__ACT_MOVE,   /* the tensors */
-    HVD__ACT_CHECK,  /* fingerprints of the results, if all should be equal */
-    HVD__ACTS
+enum hvd__phase {
+    HVD__PHASE_COUNTS, /* of an alltoall: who gets how much from whom */
+    HVD__PHASE_MOVE,   /* the tensors */
+    HVD__PHASE_CHECK,  /* fingerprints of the results, if all should be equal */
+    HVD__PHASES
 };
 
 /* What one batch needs while it is under way. */
 struct hvd__lane {
     struct hvd__batch *batch; /* owned; NULL: the lane is free */
-    enum hvd__act act;
+    enum hvd__phase phase;
     struct hvd__workspace workspace; /* owned */
     unsigned char *fusion;           /* owned, of settings.fusion_threshold */
     size_t fusion_bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stage.c - reductions and broadcasts. (Gathers and exchanges have a file of
+ * pack.c - reductions and broadcasts. (Gathers and exchanges have a file of
  * their own.)
  *
  * Each batch becomes one collective over the elements of all its tensors, in
@@ -18,7 +18,7 @@
  * reducescatter is packed share by share, so that what goes to one rank lies
  * together; its result lies behind.
  */
-#include "core/run/stage.h"
+#include "core/run/pack.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,12 +27,12 @@
 #include "core/request/compress.h"
 #include "core/world/set.h"
 
-int hvd__stage_member(const struct hvd__lane *lane, int i)
+int hvd__lane_member(const struct hvd__lane *lane, int i)
 {
     return lane->batch->absent ? lane->members[i] : i;
 }
 
-int hvd__stage_room(struct hvd__lane *lane, size_t bytes)
+int hvd__lane_room(struct hvd__lane *lane, size_t bytes)
 {
     lane->buffer = lane->fusion;
     if (bytes <= lane->fusion_bytes)
@@ -80,8 +80,8 @@ static hvd_dtype wire_of(const struct hvd__entry *entry)
                                  entry->signature.dtype);
 }
 
-static void pack(unsigned char *to, const struct hvd__entry *entry,
-                 hvd_dtype wire)
+static void pack_tensors(unsigned char *to, const struct hvd__entry *entry,
+                         hvd_dtype wire)
 {
     hvd_dtype dtype = entry->signature.dtype;
 
@@ -94,8 +94,8 @@ static void pack(unsigned char *to, const struct hvd__entry *entry,
     }
 }
 
-static void unpack(const unsigned char *from, const struct hvd__entry *entry,
-                   hvd_dtype wire)
+static void unpack_tensors(const unsigned char *from,
+                           const struct hvd__entry *entry, hvd_dtype wire)
 {
     hvd_dtype dtype = entry->signature.dtype;
 
@@ -133,7 +133,7 @@ static void describe_reduction(const struct hvd__set *set,
     };
 }
 
-static int reduce_in(const struct hvd__set *set, struct hvd__lane *lane)
+static int pack_reduction(const struct hvd__set *set, struct hvd__lane *lane)
 {
     const struct hvd__entry *first = lane->batch->entries;
     struct hvd__collective *c = &lane->collective;
@@ -154,9 +154,9 @@ static int reduce_in(const struct hvd__set *set, struct hvd__lane *lane)
         c->output = first_full(first)->output;
         return HVD_OK;
     }
-    HVD_TRY(hvd__stage_room(lane, (size_t)c->count *
-                                      hvd__dtype_bytes(c->reduction.dtype)));
-    pack(lane->buffer, first, c->reduction.dtype);
+    HVD_TRY(hvd__lane_room(lane, (size_t)c->count *
+                                     hvd__dtype_bytes(c->reduction.dtype)));
+    pack_tensors(lane->buffer, first, c->reduction.dtype);
     c->input = c->output = lane->buffer;
     return HVD_OK;
 }
@@ -180,7 +180,7 @@ static void pack_shares(const struct hvd__set *set, struct hvd__lane *lane)
     int64_t start = 0;
 
     for (int i = 0; i < lane->team.size; i++) {
-        int rank = hvd__stage_member(lane, i);
+        int rank = hvd__lane_member(lane, i);
 
         lane->shares[i].start = start;
         for (const struct hvd__entry *e = lane->batch->entries; e;
@@ -198,7 +198,8 @@ static void pack_shares(const struct hvd__set *set, struct hvd__lane *lane)
     }
 }
 
-static int reducescatter_in(const struct hvd__set *set, struct hvd__lane *lane)
+static int pack_reducescatter(const struct hvd__set *set,
+                              struct hvd__lane *lane)
 {
     struct hvd__entry *first = lane->batch->entries;
     struct hvd__collective *c = &lane->collective;
@@ -214,20 +215,20 @@ static int reducescatter_in(const struct hvd__set *set, struct hvd__lane *lane)
             hvd__slice_of(e->rows, set->team.rank, set->team.size).count;
     if (!first->next) {
         for (int i = 0; i < lane->team.size; i++)
-            lane->shares[i] = share_of(set, first, hvd__stage_member(lane, i));
+            lane->shares[i] = share_of(set, first, hvd__lane_member(lane, i));
         c->input = first->input;
         c->output = first->scratch ? first->scratch : first->output;
         return HVD_OK;
     }
-    HVD_TRY(hvd__stage_room(lane, 2 * bytes));
+    HVD_TRY(hvd__lane_room(lane, 2 * bytes));
     pack_shares(set, lane);
     c->input = lane->buffer;
     c->output = lane->buffer + bytes;
     return HVD_OK;
 }
 
-static void reducescatter_out(const struct hvd__set *set,
-                              struct hvd__lane *lane)
+static void unpack_reducescatter(const struct hvd__set *set,
+                                 struct hvd__lane *lane)
 {
     const struct hvd__entry *entry = lane->batch->entries;
     const unsigned char *from = lane->collective.output;
@@ -246,7 +247,7 @@ static void reducescatter_out(const struct hvd__set *set,
 
 /* -------------------------------------------------------------- broadcasts */
 
-static int broadcast_in(struct hvd__lane *lane)
+static int pack_broadcast(struct hvd__lane *lane)
 {
     const struct hvd__entry *first = lane->batch->entries;
     struct hvd__collective *c = &lane->collective;
@@ -261,7 +262,7 @@ static int broadcast_in(struct hvd__lane *lane)
     c->output = first_full(first)->output;
     if (are_neighbours(first))
         return HVD_OK;
-    HVD_TRY(hvd__stage_room(lane, bytes));
+    HVD_TRY(hvd__lane_room(lane, bytes));
     c->output = to = lane->buffer;
     if (lane->team.rank != c->root)
         return HVD_OK;
@@ -273,7 +274,7 @@ static int broadcast_in(struct hvd__lane *lane)
     return HVD_OK;
 }
 
-static void broadcast_out(struct hvd__lane *lane)
+static void unpack_broadcast(struct hvd__lane *lane)
 {
     const unsigned char *from = lane->buffer;
 
@@ -288,7 +289,7 @@ static void broadcast_out(struct hvd__lane *lane)
 
 /* ----------------------------------------------------------------- the door */
 
-int hvd__stage_in(const struct hvd__set *set, struct hvd__lane *lane)
+int hvd__pack(const struct hvd__set *set, struct hvd__lane *lane)
 {
     const struct hvd__signature *s = &lane->batch->entries->signature;
     struct hvd__collective *c = &lane->collective;
@@ -301,15 +302,15 @@ int hvd__stage_in(const struct hvd__set *set, struct hvd__lane *lane)
     case HVD_ALLREDUCE:
     case HVD_REDUCE:
         return hvd__compression_encodes(s->compression)
-                   ? hvd__stage_gather_in(set, lane)
-                   : reduce_in(set, lane);
-    case HVD_REDUCESCATTER: return reducescatter_in(set, lane);
-    case HVD_BROADCAST: return broadcast_in(lane);
-    default: return hvd__stage_gather_in(set, lane);
+                   ? hvd__pack_gather(set, lane)
+                   : pack_reduction(set, lane);
+    case HVD_REDUCESCATTER: return pack_reducescatter(set, lane);
+    case HVD_BROADCAST: return pack_broadcast(lane);
+    default: return hvd__pack_gather(set, lane);
     }
 }
 
-void hvd__stage_out(const struct hvd__set *set, struct hvd__lane *lane)
+void hvd__unpack(const struct hvd__set *set, struct hvd__lane *lane)
 {
     const struct hvd__signature *s = &lane->batch->entries->signature;
 
@@ -317,17 +318,17 @@ void hvd__stage_out(const struct hvd__set *set, struct hvd__lane *lane)
     case HVD_ALLREDUCE:
     case HVD_REDUCE:
         if (hvd__compression_encodes(s->compression))
-            hvd__stage_gather_out(set, lane);
+            hvd__unpack_gather(set, lane);
         else if (lane->buffer)
-            unpack(lane->buffer, lane->batch->entries,
-                   lane->collective.reduction.dtype);
+            unpack_tensors(lane->buffer, lane->batch->entries,
+                           lane->collective.reduction.dtype);
         break;
-    case HVD_REDUCESCATTER: reducescatter_out(set, lane); break;
+    case HVD_REDUCESCATTER: unpack_reducescatter(set, lane); break;
     case HVD_BROADCAST:
         if (lane->buffer)
-            broadcast_out(lane);
+            unpack_broadcast(lane);
         break;
-    default: hvd__stage_gather_out(set, lane);
+    default: hvd__unpack_gather(set, lane);
     }
     free(lane->temporary);
     lane->temporary = NULL;

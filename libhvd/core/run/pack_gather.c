@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stage_gather.c - blocks from each rank to each: gathers, alltoall, and
+ * pack_gather.c - blocks from each rank to each: gathers, alltoall, and
  * allreduces that travel as codes (everyone gets everyone's code).
  *
  *                 to rank r                    from rank r
@@ -22,7 +22,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "core/request/compress.h"
-#include "core/run/stage.h"
+#include "core/run/pack.h"
 #include "core/world/set.h"
 
 /* Rows that rank r of the set contributes to a gather. */
@@ -99,7 +99,7 @@ static int64_t all_rows(const struct hvd__set *set,
     return rows;
 }
 
-static int gather_one(const struct hvd__set *set, struct hvd__lane *lane)
+static int pack_one(const struct hvd__set *set, struct hvd__lane *lane)
 {
     struct hvd__entry *entry = lane->batch->entries;
     struct hvd__collective *c = &lane->collective;
@@ -127,7 +127,7 @@ static int gather_one(const struct hvd__set *set, struct hvd__lane *lane)
     return HVD_OK;
 }
 
-static int gather_fused(const struct hvd__set *set, struct hvd__lane *lane)
+static int pack_fused(const struct hvd__set *set, struct hvd__lane *lane)
 {
     struct hvd__collective *c = &lane->collective;
     unsigned char *at;
@@ -138,7 +138,7 @@ static int gather_fused(const struct hvd__set *set, struct hvd__lane *lane)
         HVD_TRY(make_output(e, all_rows(set, e), &out));
         bytes += (size_t)e->out_rows * hvd__signature_row_bytes(&e->signature);
     }
-    HVD_TRY(hvd__stage_room(lane, bytes));
+    HVD_TRY(hvd__lane_room(lane, bytes));
     at = lane->buffer;
     for (int rank = 0; rank < set->team.size; rank++) {
         c->from[rank].data = at;
@@ -155,7 +155,7 @@ static int gather_fused(const struct hvd__set *set, struct hvd__lane *lane)
     return HVD_OK;
 }
 
-static void gather_fused_out(const struct hvd__set *set, struct hvd__lane *lane)
+static void unpack_fused(const struct hvd__set *set, struct hvd__lane *lane)
 {
     const unsigned char *at = lane->buffer;
 
@@ -200,7 +200,7 @@ static int64_t split_of(const struct hvd__set *set,
     return entry->splits ? entry->splits[rank] : entry->rows / set->team.size;
 }
 
-void hvd__stage_counts(const struct hvd__set *set, struct hvd__lane *lane)
+void hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane)
 {
     const struct hvd__entry *entry = lane->batch->entries;
     struct hvd__collective *c = &lane->collective;
@@ -216,7 +216,7 @@ void hvd__stage_counts(const struct hvd__set *set, struct hvd__lane *lane)
     }
 }
 
-static int alltoall_in(const struct hvd__set *set, struct hvd__lane *lane)
+static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
 {
     struct hvd__entry *entry = lane->batch->entries;
     struct hvd__collective *c = &lane->collective;
@@ -252,7 +252,7 @@ static int alltoall_in(const struct hvd__set *set, struct hvd__lane *lane)
 
 /* -------------------------------------------------------------------- codes */
 
-static int codes_in(const struct hvd__set *set, struct hvd__lane *lane)
+static int pack_codes(const struct hvd__set *set, struct hvd__lane *lane)
 {
     struct hvd__entry *entry = lane->batch->entries;
     struct hvd__collective *c = &lane->collective;
@@ -261,11 +261,11 @@ static int codes_in(const struct hvd__set *set, struct hvd__lane *lane)
     unsigned char *at;
 
     for (int i = 0; i < lane->team.size; i++)
-        bytes += (size_t)entry->carried[hvd__stage_member(lane, i)];
-    HVD_TRY(hvd__stage_room(lane, bytes));
+        bytes += (size_t)entry->carried[hvd__lane_member(lane, i)];
+    HVD_TRY(hvd__lane_room(lane, bytes));
     at = lane->buffer;
     for (int i = 0; i < lane->team.size; i++) {
-        int rank = hvd__stage_member(lane, i);
+        int rank = hvd__lane_member(lane, i);
 
         c->to[i] =
             (struct hvd__block){entry->own_input, (size_t)entry->carried[us]};
@@ -275,7 +275,7 @@ static int codes_in(const struct hvd__set *set, struct hvd__lane *lane)
     return HVD_OK;
 }
 
-static void codes_out(const struct hvd__set *set, struct hvd__lane *lane)
+static void unpack_codes(const struct hvd__set *set, struct hvd__lane *lane)
 {
     struct hvd__entry *entry = lane->batch->entries;
     const struct hvd__signature *s = &entry->signature;
@@ -301,28 +301,28 @@ static void codes_out(const struct hvd__set *set, struct hvd__lane *lane)
 
 /* ----------------------------------------------------------------- the door */
 
-int hvd__stage_gather_in(const struct hvd__set *set, struct hvd__lane *lane)
+int hvd__pack_gather(const struct hvd__set *set, struct hvd__lane *lane)
 {
     lane->collective.motion = HVD__EXCHANGE;
     switch (lane->batch->entries->signature.kind) {
-    case HVD_ALLREDUCE: return codes_in(set, lane);
-    case HVD_ALLTOALL: return alltoall_in(set, lane);
+    case HVD_ALLREDUCE: return pack_codes(set, lane);
+    case HVD_ALLTOALL: return pack_alltoall(set, lane);
     default:
-        return lane->batch->entries->next ? gather_fused(set, lane)
-                                          : gather_one(set, lane);
+        return lane->batch->entries->next ? pack_fused(set, lane)
+                                          : pack_one(set, lane);
     }
 }
 
-void hvd__stage_gather_out(const struct hvd__set *set, struct hvd__lane *lane)
+void hvd__unpack_gather(const struct hvd__set *set, struct hvd__lane *lane)
 {
     struct hvd__entry *first = lane->batch->entries;
 
     if (first->signature.kind == HVD_ALLREDUCE) {
-        codes_out(set, lane);
+        unpack_codes(set, lane);
         return;
     }
     if (lane->buffer)
-        gather_fused_out(set, lane);
+        unpack_fused(set, lane);
     for (struct hvd__entry *e = first; e; e = e->next) {
         report_counts(set, e,
                       e->signature.kind == HVD_ALLTOALL
