@@ -582,40 +582,40 @@ static void end_world(void)
 /* The rank submits something of its own, which moves nothing. */
 static void submit_barrier(void)
 {
-    struct hvd__unit *unit = hvd__unit_new(1);
-    struct hvd__signature *s = &unit->entries[0].signature;
+    struct hvd__submission *submission = hvd__submission_new(1);
+    struct hvd__signature *s = &submission->requests[0].signature;
 
-    unit->set = set;
-    unit->name[0] = (char)('a' + any(KEYS));
+    submission->set = set;
+    submission->name[0] = (char)('a' + any(KEYS));
     s->kind = HVD_BARRIER;
-    unit->fingerprint = hvd__signature_fingerprint(0, s);
-    if (hvd__table_submit(&world->table, unit, NULL, NULL) < 0)
-        hvd__unit_free(unit);
+    submission->fingerprint = hvd__signature_fingerprint(0, s);
+    if (hvd__table_submit(&world->table, submission, NULL, NULL) < 0)
+        hvd__submission_free(submission);
 }
 
 /* ... or a sum, for which it has the data. */
 static void submit_sum(void)
 {
     static float data[64], sum[64];
-    struct hvd__unit *unit = hvd__unit_new(1);
-    struct hvd__entry *entry = &unit->entries[0];
-    struct hvd__signature *s = &entry->signature;
+    struct hvd__submission *submission = hvd__submission_new(1);
+    struct hvd__request *request = &submission->requests[0];
+    struct hvd__signature *s = &request->signature;
 
-    unit->set = set;
-    unit->name[0] = (char)('a' + any(KEYS));
+    submission->set = set;
+    submission->name[0] = (char)('a' + any(KEYS));
     *s = (struct hvd__signature){.kind = HVD_ALLREDUCE,
                                  .dtype = HVD_FLOAT32,
                                  .op = HVD_SUM,
                                  .ndim = 1,
                                  .prescale = 1,
                                  .postscale = 1};
-    s->shape[0] = entry->count = 1 + any(64);
-    entry->bytes = (size_t)entry->count * sizeof *data;
-    entry->input = data;
-    entry->output = sum;
-    unit->fingerprint = hvd__signature_fingerprint(0, s);
-    if (hvd__table_submit(&world->table, unit, NULL, NULL) < 0)
-        hvd__unit_free(unit);
+    s->shape[0] = request->count = 1 + any(64);
+    request->bytes = (size_t)request->count * sizeof *data;
+    request->input = data;
+    request->output = sum;
+    submission->fingerprint = hvd__signature_fingerprint(0, s);
+    if (hvd__table_submit(&world->table, submission, NULL, NULL) < 0)
+        hvd__submission_free(submission);
 }
 
 static const struct hvd__cell *own_cell(uint64_t mark)

@@ -10,7 +10,7 @@
 enum { MOST = 700, MOVES = 40000 };
 
 static struct hvd__in_flight flight;
-static struct hvd__unit *list[MOST]; /* in the order of submission */
+static struct hvd__submission *list[MOST]; /* in the order of submission */
 static int nlist;
 
 static uint64_t next(uint64_t *state)
@@ -20,7 +20,7 @@ static uint64_t next(uint64_t *state)
     return *state ^= *state << 17;
 }
 
-static struct hvd__unit *search(uint64_t key)
+static struct hvd__submission *search(uint64_t key)
 {
     for (int i = 0; i < nlist; i++)
         if (list[i]->key == key)
@@ -30,18 +30,18 @@ static struct hvd__unit *search(uint64_t key)
 
 static void add(uint64_t key)
 {
-    struct hvd__unit *unit = hvd__unit_new(1);
+    struct hvd__submission *submission = hvd__submission_new(1);
 
-    ck_assert(unit != NULL);
-    unit->key = key;
-    ck_assert_int_eq(hvd__in_flight_add(&flight, unit), HVD_OK);
-    list[nlist++] = unit;
+    ck_assert(submission != NULL);
+    submission->key = key;
+    ck_assert_int_eq(hvd__in_flight_add(&flight, submission), HVD_OK);
+    list[nlist++] = submission;
 }
 
 static void strike(int i)
 {
     hvd__in_flight_remove(&flight, list[i]);
-    hvd__unit_free(list[i]);
+    hvd__submission_free(list[i]);
     nlist--;
     for (; i < nlist; i++)
         list[i] = list[i + 1];
@@ -49,15 +49,16 @@ static void strike(int i)
 
 static void is_the_list(void)
 {
-    const struct hvd__unit *unit = flight.oldest, *before = NULL;
+    const struct hvd__submission *submission = flight.oldest, *before = NULL;
 
     ck_assert_int_eq(flight.n, nlist);
-    for (int i = 0; i < nlist; i++, before = unit, unit = unit->later) {
-        ck_assert(unit == list[i]);
-        ck_assert(unit->earlier == before);
-        ck_assert(hvd__in_flight_find(&flight, unit->key) == unit);
+    for (int i = 0; i < nlist;
+         i++, before = submission, submission = submission->later) {
+        ck_assert(submission == list[i]);
+        ck_assert(submission->earlier == before);
+        ck_assert(hvd__in_flight_find(&flight, submission->key) == submission);
     }
-    ck_assert(unit == NULL);
+    ck_assert(submission == NULL);
     ck_assert(flight.youngest == before);
 }
 

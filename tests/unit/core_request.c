@@ -41,27 +41,27 @@ static hvd_request good(hvd_kind kind)
     return r;
 }
 
-/* The unit of a request that was checked; NULL if it was refused. */
-static struct hvd__unit *check(const hvd_request *request, int *status)
+/* The submission of a request that was checked; NULL if it was refused. */
+static struct hvd__submission *check(const hvd_request *request, int *status)
 {
-    struct hvd__unit *unit = hvd__unit_new(1);
+    struct hvd__submission *submission = hvd__submission_new(1);
 
-    ck_assert(unit != NULL);
-    *status = hvd__request_check(request, &set, &unit->entries[0]);
+    ck_assert(submission != NULL);
+    *status = hvd__request_check(request, &set, &submission->requests[0]);
     if (*status < 0) {
-        hvd__unit_free(unit);
+        hvd__submission_free(submission);
         return NULL;
     }
-    return unit;
+    return submission;
 }
 
-static struct hvd__unit *accepted(const hvd_request *request)
+static struct hvd__submission *accepted(const hvd_request *request)
 {
     int status;
-    struct hvd__unit *unit = check(request, &status);
+    struct hvd__submission *submission = check(request, &status);
 
     ck_assert_msg(status == HVD_OK, "%s", hvd_last_error());
-    return unit;
+    return submission;
 }
 
 /* Refused with that status, and with a word in the text. */
@@ -86,7 +86,7 @@ static void refused(const hvd_request *request, int want, const char *word)
     do {                                                                       \
         hvd_request r = good(request_kind);                                    \
         change;                                                                \
-        hvd__unit_free(accepted(&r));                                          \
+        hvd__submission_free(accepted(&r));                                    \
     } while (0)
 
 /* ------------------------------------------------------ requests of versions
@@ -248,18 +248,18 @@ START_TEST(what_is_kept_of_a_shape)
 {
     int64_t mine[] = {5, 2};
     hvd_request r = good(HVD_REDUCESCATTER);
-    struct hvd__unit *unit;
+    struct hvd__submission *submission;
 
     r.shape = mine;
     r.dtype = HVD_FLOAT64;
-    unit = accepted(&r);
+    submission = accepted(&r);
     mine[0] = mine[1] = 77; /* copied */
-    ck_assert_int_eq(unit->entries[0].count, 10);
-    ck_assert_uint_eq(unit->entries[0].bytes, 80);
-    ck_assert_int_eq(unit->entries[0].rows, 5);
-    ck_assert_int_eq(unit->entries[0].signature.shape[1], 2);
-    ck_assert_int_eq(unit->entries[0].signature.shape[2], 0);
-    hvd__unit_free(unit);
+    ck_assert_int_eq(submission->requests[0].count, 10);
+    ck_assert_uint_eq(submission->requests[0].bytes, 80);
+    ck_assert_int_eq(submission->requests[0].rows, 5);
+    ck_assert_int_eq(submission->requests[0].signature.shape[1], 2);
+    ck_assert_int_eq(submission->requests[0].signature.shape[2], 0);
+    hvd__submission_free(submission);
 }
 END_TEST
 
@@ -306,10 +306,10 @@ END_TEST
 
 static bool varies(const hvd_request *r)
 {
-    struct hvd__unit *unit = accepted(r);
-    bool answer = hvd__signature_varies(&unit->entries[0].signature);
+    struct hvd__submission *submission = accepted(r);
+    bool answer = hvd__signature_varies(&submission->requests[0].signature);
 
-    hvd__unit_free(unit);
+    hvd__submission_free(submission);
     return answer;
 }
 
@@ -420,7 +420,7 @@ START_TEST(splits)
                          fewer[] = {1, 0, 2}, seven[] = {7};
     int64_t mine[] = {1, 2, 3};
     hvd_request whole = good(HVD_ALLTOALL);
-    struct hvd__unit *unit;
+    struct hvd__submission *submission;
 
     REFUSED(HVD_ALLTOALL, r.splits = negative, HVD_ERR_ARGUMENT,
             "split 1 is -1");
@@ -431,11 +431,11 @@ START_TEST(splits)
             r.ndim = 1, HVD_ERR_ARGUMENT, "no multiple of 3");
     ACCEPTED(HVD_ALLTOALL, r.splits = fewer); /* the rest stays */
     whole.splits = mine;
-    unit = accepted(&whole);
+    submission = accepted(&whole);
     mine[0] = 99; /* copied */
-    ck_assert_int_eq(unit->entries[0].splits[0], 1);
-    ck_assert_int_eq(unit->entries[0].splits[2], 3);
-    hvd__unit_free(unit);
+    ck_assert_int_eq(submission->requests[0].splits[0], 1);
+    ck_assert_int_eq(submission->requests[0].splits[2], 3);
+    hvd__submission_free(submission);
 }
 END_TEST
 

@@ -28,63 +28,64 @@ static void close_books(void)
     hvd__table_fini(&table);
 }
 
-static struct hvd__unit *unit_of(int n, const char *name)
+static struct hvd__submission *unit_of(int n, const char *name)
 {
-    struct hvd__unit *unit = hvd__unit_new(n);
+    struct hvd__submission *submission = hvd__submission_new(n);
 
-    ck_assert(unit != NULL);
-    unit->set = &set;
-    snprintf(unit->name, sizeof unit->name, "%s", name);
-    return unit;
+    ck_assert(submission != NULL);
+    submission->set = &set;
+    snprintf(submission->name, sizeof submission->name, "%s", name);
+    return submission;
 }
 
-/* Submit; on failure the unit is freed. */
-static int submit(const char *name, hvd_handle *handle, struct hvd__unit **unit)
+/* Submit; on failure the submission is freed. */
+static int submit(const char *name, hvd_handle *handle,
+                  struct hvd__submission **submission)
 {
     int status;
 
-    *unit = unit_of(1, name);
-    status = hvd__table_submit(&table, *unit, handle, NULL);
+    *submission = unit_of(1, name);
+    status = hvd__table_submit(&table, *submission, handle, NULL);
     if (status < 0)
-        hvd__unit_free(*unit);
+        hvd__submission_free(*submission);
     return status;
 }
 
-/* What the engine does with a unit that is over. */
-static void complete(struct hvd__unit *unit)
+/* What the engine does with a submission that is over. */
+static void complete(struct hvd__submission *submission)
 {
-    int n = unit->nentries;
+    int n = submission->nrequests;
 
-    hvd__table_remove(&table, unit);
+    hvd__table_remove(&table, submission);
     for (int i = 0; i < n; i++)
-        hvd__table_finish(&table, &unit->entries[i]);
+        hvd__table_finish(&table, &submission->requests[i]);
 }
 
 /* What hvd_wait does with the handle of what is done: 1, or why not. */
 static int consume(hvd_handle handle)
 {
-    struct hvd__entry *entry;
-    int status = hvd__table_claim(&table, handle, true, &entry);
+    struct hvd__request *request;
+    int status = hvd__table_claim(&table, handle, true, &request);
 
     if (status == 1)
-        hvd__entry_free(entry);
+        hvd__request_free(request);
     return status;
 }
 
 START_TEST(from_submission_to_the_end)
 {
-    struct hvd__unit *unit;
+    struct hvd__submission *submission;
     hvd_handle handle = 0;
 
-    ck_assert_int_eq(submit("a", &handle, &unit), HVD_OK);
+    ck_assert_int_eq(submit("a", &handle, &submission), HVD_OK);
     ck_assert(handle != 0);
     ck_assert_int_eq(hvd__table_busy(&table), 1);
-    ck_assert(hvd__table_take(&table) == unit);
+    ck_assert(hvd__table_take(&table) == submission);
     ck_assert(hvd__table_take(&table) == NULL);
-    ck_assert(hvd__table_look(&table, &set, unit->key) == unit);
-    ck_assert(hvd__table_any(&table, &set) == unit);
+    ck_assert(hvd__table_look(&table, &set, submission->key) == submission);
+    ck_assert(hvd__table_any(&table, &set) == submission);
     ck_assert_int_eq(hvd__table_poll(&table, handle), 0);
-    complete(unit);
+    complete(submission);
     ck_assert_int_eq(hvd__table_busy(&table), 0);
     ck_assert(hvd__table_any(&table, &set) == NULL);
     ck_assert_int_eq(hvd__table_poll(&table, handle), 1);
@@ -98,20 +99,20 @@ END_TEST
 /* Who waits before it is done keeps others from it. */
 START_TEST(only_one_thread_may_wait)
 {
-    struct hvd__unit *unit;
-    struct hvd__entry *entry;
+    struct hvd__submission *submission;
+    struct hvd__request *request;
     hvd_handle handle;
 
-    ck_assert_int_eq(submit("a", &handle, &unit), HVD_OK);
-    ck_assert_int_eq(hvd__table_claim(&table, handle, true, &entry), 0);
-    ck_assert(entry == &unit->entries[0]);
+    ck_assert_int_eq(submit("a", &handle, &submission), HVD_OK);
+    ck_assert_int_eq(hvd__table_claim(&table, handle, true, &request), 0);
+    ck_assert(request == &submission->requests[0]);
     ck_assert_int_eq(consume(handle), HVD_ERR_HANDLE);
     hvd__table_take(&table);
-    complete(unit);
+    complete(submission);
     ck_assert_int_eq(consume(handle), HVD_ERR_HANDLE);
-    hvd__table_release(&table, entry);
+    hvd__table_release(&table, request);
     ck_assert_int_eq(hvd__table_poll(&table, handle), HVD_ERR_HANDLE);
-    hvd__entry_free(entry);
+    hvd__request_free(request);
     ck_assert_int_eq(table.nfree, table.nslots);
 }
 END_TEST
@@ -120,43 +121,44 @@ END_TEST
  * entered when it turns out that it cannot. */
 START_TEST(past_the_books)
 {
-    struct hvd__unit *unit = unit_of(1, ""), *other;
+    struct hvd__submission *submission = unit_of(1, ""), *other;
     hvd_handle handle;
     uint64_t number, key;
 
-    ck_assert(hvd__table_number(&table, unit, &number));
+    ck_assert(hvd__table_number(&table, submission, &number));
     ck_assert_uint_eq(number, 0);
     ck_assert(hvd__table_any(&table, &set) == NULL);
-    ck_assert_int_eq(hvd__table_adopt(&table, unit, number, &handle), HVD_OK);
-    ck_assert_str_eq(unit->name, "\1"
-                                 "0");
-    ck_assert(hvd__table_look(&table, &set, unit->key) == unit);
+    ck_assert_int_eq(hvd__table_adopt(&table, submission, number, &handle),
+                     HVD_OK);
+    ck_assert_str_eq(submission->name, "\1"
+                                       "0");
+    ck_assert(hvd__table_look(&table, &set, submission->key) == submission);
     ck_assert(hvd__table_take(&table) == NULL); /* nor is it announced */
     other = unit_of(1, "");
     /* One is in flight. */
     ck_assert(!hvd__table_number(&table, other, &number));
-    complete(unit);
+    complete(submission);
     ck_assert_int_eq(consume(handle), 1);
     ck_assert(hvd__table_number(&table, other, &number));
     ck_assert_uint_eq(number, 1);
     /* On every rank its key is that of the second, whichever way it goes. */
     key = other->key;
     set.requests.nunnamed = 1;
-    ck_assert_int_eq(submit("", NULL, &unit), HVD_OK);
-    ck_assert_uint_eq(unit->key, key);
+    ck_assert_int_eq(submit("", NULL, &submission), HVD_OK);
+    ck_assert_uint_eq(submission->key, key);
     hvd__table_take(&table);
-    complete(unit);
-    hvd__unit_reset(other);
+    complete(submission);
+    hvd__submission_reset(other);
     other->set = &set;
     hvd__table_close(&table, &set, HVD_ERR_SHUTDOWN, "over");
     ck_assert(!hvd__table_number(&table, other, &number));
-    hvd__unit_free(other);
+    hvd__submission_free(other);
 }
 END_TEST
 
 START_TEST(names_in_flight_are_taken)
 {
-    struct hvd__unit *first, *second;
+    struct hvd__submission *first, *second;
     hvd_handle handle;
 
     ck_assert_int_eq(submit("w", NULL, &first), HVD_OK);
@@ -175,50 +177,52 @@ END_TEST
 /* Unnamed ones count on, whether refused or not; a join begins anew. */
 START_TEST(unnamed_units_are_numbered)
 {
-    struct hvd__unit *units[3], *refused = unit_of(1, ""), *join, *other;
+    struct hvd__submission *submissions[3], *refused = unit_of(1, ""), *join,
+                                            *other;
     char name[HVD__NAME_SIZE];
 
-    ck_assert_int_eq(submit("", NULL, &units[0]), HVD_OK);
+    ck_assert_int_eq(submit("", NULL, &submissions[0]), HVD_OK);
     refused->status = HVD_ERR_ARGUMENT;
     hvd__table_refuse(&table, refused);
-    ck_assert_int_eq(submit("", NULL, &units[1]), HVD_OK);
-    ck_assert_str_eq(units[0]->name, "\1"
-                                     "0");
+    ck_assert_int_eq(submit("", NULL, &submissions[1]), HVD_OK);
+    ck_assert_str_eq(submissions[0]->name, "\1"
+                                           "0");
     ck_assert_str_eq(refused->name, "\1"
                                     "1");
-    ck_assert_str_eq(units[1]->name, "\1"
-                                     "2");
-    ck_assert(units[0]->key != units[1]->key);
+    ck_assert_str_eq(submissions[1]->name, "\1"
+                                           "2");
+    ck_assert(submissions[0]->key != submissions[1]->key);
 
     join = unit_of(1, HVD__JOIN_NAME);
-    join->entries[0].signature.kind = HVD_JOIN;
+    join->requests[0].signature.kind = HVD_JOIN;
     ck_assert_int_eq(hvd__table_submit(&table, join, NULL, NULL), HVD_OK);
     ck_assert_int_eq(submit("x", NULL, &other), HVD_ERR_JOINED);
     ck_assert_int_eq(hvd__table_submit(&table, join, NULL, NULL),
                      HVD_ERR_JOINED);
     /* In the order of submission. */
-    ck_assert(hvd__table_take(&table) == units[0]);
-    ck_assert(units[0]->next == refused && refused->next == units[1]);
-    ck_assert(units[1]->next == join && join->next == NULL);
-    hvd__unit_free(refused);
+    ck_assert(hvd__table_take(&table) == submissions[0]);
+    ck_assert(submissions[0]->next == refused &&
+              refused->next == submissions[1]);
+    ck_assert(submissions[1]->next == join && join->next == NULL);
+    hvd__submission_free(refused);
     complete(join);
-    ck_assert_int_eq(submit("", NULL, &units[2]), HVD_OK);
+    ck_assert_int_eq(submit("", NULL, &submissions[2]), HVD_OK);
     snprintf(name, sizeof name, "%c0 after join 1", HVD__UNNAMED);
-    ck_assert_str_eq(units[2]->name, name);
+    ck_assert_str_eq(submissions[2]->name, name);
     hvd__table_take(&table);
     for (int i = 0; i < 3; i++)
-        complete(units[i]);
+        complete(submissions[i]);
     ck_assert_int_eq(hvd__table_busy(&table), 0);
 }
 END_TEST
 
 START_TEST(a_closed_book_refuses)
 {
-    struct hvd__unit *unit, *refused = unit_of(1, "late");
+    struct hvd__submission *submission, *refused = unit_of(1, "late");
 
     hvd__table_close(&table, &set, HVD_ERR_SHUTDOWN, "rank 1 has left");
     hvd__table_close(&table, &set, HVD_ERR_MPI, "something later");
-    ck_assert_int_eq(submit("a", NULL, &unit), HVD_ERR_SHUTDOWN);
+    ck_assert_int_eq(submit("a", NULL, &submission), HVD_ERR_SHUTDOWN);
     ck_assert_str_eq(hvd_last_error(), "rank 1 has left");
     refused->status = HVD_ERR_ARGUMENT;
     hvd__table_refuse(&table, refused); /* is freed: nobody listens */
@@ -229,7 +233,7 @@ END_TEST
 /* A group is one name and several handles, which are over one by one. */
 START_TEST(groups)
 {
-    struct hvd__unit *group = unit_of(5, "g");
+    struct hvd__submission *group = unit_of(5, "g");
     hvd_handle handles[5];
 
     ck_assert_int_eq(hvd__table_submit(&table, group, handles, NULL), HVD_OK);
@@ -238,7 +242,7 @@ START_TEST(groups)
     hvd__table_remove(&table, group);
     for (int i = 4; i >= 0; i--) {
         ck_assert_int_eq(hvd__table_poll(&table, handles[i]), 0);
-        hvd__table_finish(&table, &group->entries[i]);
+        hvd__table_finish(&table, &group->requests[i]);
         ck_assert_int_eq(hvd__table_poll(&table, handles[i]), 1);
         ck_assert_int_eq(consume(handles[i]), 1);
     }
@@ -250,7 +254,7 @@ START_TEST(handles_that_never_were)
 {
     static const hvd_handle wrong[] = {
         0, -1, 1, 64, INT64_MAX, INT64_MIN, INT64_C(1) << 32};
-    struct hvd__unit *unit;
+    struct hvd__submission *submission;
     hvd_handle handle;
     int bad = 0;
 
@@ -261,10 +265,10 @@ START_TEST(handles_that_never_were)
         }
         ck_assert_int_eq(bad, 0);
         if (round == 0)
-            ck_assert_int_eq(submit("a", &handle, &unit), HVD_OK);
+            ck_assert_int_eq(submit("a", &handle, &submission), HVD_OK);
     }
     hvd__table_take(&table);
-    complete(unit);
+    complete(submission);
 }
 END_TEST
 
@@ -274,17 +278,17 @@ START_TEST(stale_handles_stay_stale)
     hvd_handle first = 0;
 
     for (int i = 0; i < 1000; i++) {
-        struct hvd__unit *unit;
+        struct hvd__submission *submission;
         hvd_handle handle;
 
-        ck_assert_int_eq(submit("a", &handle, &unit), HVD_OK);
+        ck_assert_int_eq(submit("a", &handle, &submission), HVD_OK);
         ck_assert(handle != first);
         if (i == 0)
             first = handle;
         else
             ck_assert_int_eq(hvd__table_poll(&table, first), HVD_ERR_HANDLE);
         hvd__table_take(&table);
-        complete(unit);
+        complete(submission);
         ck_assert_int_eq(consume(handle), 1);
     }
     ck_assert_int_le(table.nslots, 64);
@@ -295,13 +299,13 @@ END_TEST
  * sanitizer sees what does not. */
 START_TEST(the_end_frees_everything)
 {
-    struct hvd__unit *unit, *refused = unit_of(1, "r");
+    struct hvd__submission *submission, *refused = unit_of(1, "r");
     hvd_handle handles[3];
 
-    ck_assert_int_eq(submit("done", &handles[0], &unit), HVD_OK);
-    complete(unit);
-    ck_assert_int_eq(submit("waited for", &handles[0], &unit), HVD_OK);
-    ck_assert_int_eq(submit("by nobody", NULL, &unit), HVD_OK);
+    ck_assert_int_eq(submit("done", &handles[0], &submission), HVD_OK);
+    complete(submission);
+    ck_assert_int_eq(submit("waited for", &handles[0], &submission), HVD_OK);
+    ck_assert_int_eq(submit("by nobody", NULL, &submission), HVD_OK);
     ck_assert_int_eq(
         hvd__table_submit(&table, unit_of(3, "group"), handles, NULL), HVD_OK);
     ck_assert_int_eq(
@@ -325,10 +329,10 @@ static void *submit_many(void *which)
 
     for (int i = 0; i < EACH; i++) {
         char name[32];
-        struct hvd__unit *unit;
+        struct hvd__submission *submission;
 
         snprintf(name, sizeof name, "%d/%d", thread, i);
-        if (submit(name, &taken[thread][i], &unit) < 0)
+        if (submit(name, &taken[thread][i], &submission) < 0)
             taken[thread][i] = 0;
     }
     return NULL;
@@ -344,11 +348,11 @@ START_TEST(many_from_several_threads)
         pthread_create(&threads[i], NULL, submit_many, &which[i]);
     }
     while (announced < THREADS * EACH) {
-        struct hvd__unit *unit = hvd__table_take(&table), *next;
+        struct hvd__submission *submission = hvd__table_take(&table), *next;
 
-        for (; unit; unit = next, announced++) {
-            next = unit->next;
-            complete(unit);
+        for (; submission; submission = next, announced++) {
+            next = submission->next;
+            complete(submission);
         }
     }
     for (int i = 0; i < THREADS; i++)
@@ -364,8 +368,8 @@ END_TEST
 /* What is posted at once does not queue, unless something came before it. */
 START_TEST(past_the_queue)
 {
-    struct hvd__unit *first = unit_of(1, "a"), *second = unit_of(1, "b");
-    struct hvd__unit *third = unit_of(1, "c"), *queue;
+    struct hvd__submission *first = unit_of(1, "a"), *second = unit_of(1, "b");
+    struct hvd__submission *third = unit_of(1, "c"), *queue;
     bool direct = true;
 
     ck_assert_int_eq(hvd__table_submit(&table, first, NULL, &direct), HVD_OK);
@@ -386,56 +390,56 @@ START_TEST(past_the_queue)
 }
 END_TEST
 
-/* A list of entries is struck at once; names whose last it is are free. */
+/* A list of requests is struck at once; names whose last it is are free. */
 START_TEST(a_list_of_what_is_over)
 {
-    struct hvd__unit *pair = unit_of(2, "pair"), *one = unit_of(1, "one");
+    struct hvd__submission *pair = unit_of(2, "pair"), *one = unit_of(1, "one");
 
     ck_assert_int_eq(hvd__table_submit(&table, pair, NULL, NULL), HVD_OK);
     ck_assert_int_eq(hvd__table_submit(&table, one, NULL, NULL), HVD_OK);
     ck_assert(hvd__table_take(&table) != NULL);
-    pair->entries[0].next = &one->entries[0];
-    hvd__table_remove_all(&table, &pair->entries[0]);
+    pair->requests[0].next = &one->requests[0];
+    hvd__table_remove_all(&table, &pair->requests[0]);
     ck_assert(hvd__table_look(&table, &set, one->key) == NULL);
     ck_assert(hvd__table_look(&table, &set, pair->key) == pair);
-    pair->entries[1].next = NULL;
-    hvd__table_remove_all(&table, &pair->entries[1]);
+    pair->requests[1].next = NULL;
+    hvd__table_remove_all(&table, &pair->requests[1]);
     ck_assert(hvd__table_any(&table, &set) == NULL);
-    hvd__table_finish(&table, &one->entries[0]);
-    hvd__table_finish(&table, &pair->entries[0]);
-    hvd__table_finish(&table, &pair->entries[1]);
+    hvd__table_finish(&table, &one->requests[0]);
+    hvd__table_finish(&table, &pair->requests[0]);
+    hvd__table_finish(&table, &pair->requests[1]);
 }
 END_TEST
 
-/* A unit that is over comes back as if it were new; groups do not, nor more
- * than there is room for. */
+/* A submission that is over comes back as if it were new; groups do not, nor
+ * more than there is room for. */
 START_TEST(spare_units)
 {
     enum { SOME = HVD__RECYCLED_MOST + 3 };
-    static struct hvd__unit *units[SOME];
-    struct hvd__unit *group = hvd__unit_new(2), *resubmission;
+    static struct hvd__submission *submissions[SOME];
+    struct hvd__submission *group = hvd__submission_new(2), *resubmission;
 
     for (int i = 0; i < SOME; i++) {
-        units[i] = hvd__table_reuse(&table);
-        ck_assert(units[i] != NULL);
-        strcpy(units[i]->name, "used");
-        units[i]->priority = 7;
-        units[i]->entries[0].own_input = malloc(8);
+        submissions[i] = hvd__table_reuse(&table);
+        ck_assert(submissions[i] != NULL);
+        strcpy(submissions[i]->name, "used");
+        submissions[i]->priority = 7;
+        submissions[i]->requests[0].own_input = malloc(8);
     }
     for (int i = 0; i < SOME; i++)
-        hvd__table_recycle(&table, &units[i]->entries[0]);
+        hvd__table_recycle(&table, &submissions[i]->requests[0]);
     ck_assert_int_eq(table.recycled.n, HVD__RECYCLED_MOST);
-    hvd__table_recycle(&table, &group->entries[0]);
-    hvd__table_recycle(&table, &group->entries[1]);
+    hvd__table_recycle(&table, &group->requests[0]);
+    hvd__table_recycle(&table, &group->requests[1]);
     ck_assert_int_eq(table.recycled.n, HVD__RECYCLED_MOST);
     resubmission = hvd__table_reuse(&table);
-    ck_assert(resubmission == units[HVD__RECYCLED_MOST - 1]);
+    ck_assert(resubmission == submissions[HVD__RECYCLED_MOST - 1]);
     ck_assert_str_eq(resubmission->name, "");
     ck_assert_int_eq(resubmission->priority, 0);
-    ck_assert(resubmission->entries[0].own_input == NULL);
-    ck_assert(resubmission->entries[0].unit == resubmission &&
+    ck_assert(resubmission->requests[0].own_input == NULL);
+    ck_assert(resubmission->requests[0].submission == resubmission &&
               resubmission->nleft == 1);
-    hvd__table_recycle(&table, &resubmission->entries[0]);
+    hvd__table_recycle(&table, &resubmission->requests[0]);
 }
 END_TEST
 
@@ -457,67 +461,70 @@ static hvd_request request_of(int i)
 
 /* The first time of a request: checked, and entered. */
 static hvd_handle submit_request(const hvd_request *request, const char *name,
-                                 struct hvd__unit **unit)
+                                 struct hvd__submission **submission)
 {
     hvd_handle handle = 0;
 
-    *unit = hvd__table_reuse(&table);
-    (*unit)->set = &set;
-    strcpy((*unit)->name, name);
-    ck_assert_int_eq(hvd__request_check(request, &set, &(*unit)->entries[0]),
+    *submission = hvd__table_reuse(&table);
+    (*submission)->set = &set;
+    strcpy((*submission)->name, name);
+    ck_assert_int_eq(
+        hvd__request_check(request, &set, &(*submission)->requests[0]), HVD_OK);
+    hvd__submission_remember(*submission, request, strlen(name));
+    ck_assert_int_eq(hvd__table_submit(&table, *submission, &handle, NULL),
                      HVD_OK);
-    hvd__unit_remember(*unit, request, strlen(name));
-    ck_assert_int_eq(hvd__table_submit(&table, *unit, &handle, NULL), HVD_OK);
     hvd__table_take(&table);
     return handle;
 }
 
-static struct hvd__unit *resubmit(const hvd_request *request, const char *name,
-                                  hvd_handle *handle)
+static struct hvd__submission *resubmit(const hvd_request *request,
+                                        const char *name, hvd_handle *handle)
 {
     struct hvd__resubmission resubmission = {
-        .request = request, .name = name, .handle = handle};
+        .given = request, .name = name, .handle = handle};
 
     ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL), HVD_OK);
     hvd__table_take(&table);
-    return resubmission.unit;
+    return resubmission.submission;
 }
 
 /* What hvd_wait does if all is well. */
-static void end(struct hvd__unit *unit, hvd_handle handle)
+static void end(struct hvd__submission *submission, hvd_handle handle)
 {
-    struct hvd__entry *entry;
+    struct hvd__request *request;
 
-    complete(unit);
-    ck_assert_int_eq(hvd__table_claim(&table, handle, false, &entry), 1);
-    ck_assert(entry == NULL);
+    complete(submission);
+    ck_assert_int_eq(hvd__table_claim(&table, handle, false, &request), 1);
+    ck_assert(request == NULL);
 }
 
-/* The same unit with the same key, a handle of its own, and nothing left of
- * its last use; with another callback all the same. */
+/* The same submission with the same key, a handle of its own, and nothing left
+ * of its last use; with another callback all the same. */
 START_TEST(a_request_that_recurs)
 {
     hvd_request request = request_of(0);
-    struct hvd__unit *unit, *resubmission;
+    struct hvd__submission *submission, *resubmission;
     hvd_handle handle, next = 0;
     uint64_t key;
 
-    handle = submit_request(&request, "a", &unit);
-    key = unit->key;
+    handle = submit_request(&request, "a", &submission);
+    key = submission->key;
     ck_assert(resubmit(&request, "a", &next) == NULL); /* it is in flight */
-    unit->nposted = 1;
-    unit->decided_ns = unit->entries[0].done_ns = 4711;
-    end(unit, handle);
+    submission->nposted = 1;
+    submission->decided_ns = submission->requests[0].done_ns = 4711;
+    end(submission, handle);
     request.callback_context = &request;
     resubmission = resubmit(&request, "a", &next);
-    ck_assert(resubmission == unit && resubmission->key == key);
-    ck_assert(next != handle && hvd__table_look(&table, &set, key) == unit);
-    ck_assert_int_eq(unit->nposted, 0);
-    ck_assert_int_eq(unit->decided_ns + unit->entries[0].done_ns, 0);
-    ck_assert(unit->entries[0].callback_context == &request);
+    ck_assert(resubmission == submission && resubmission->key == key);
+    ck_assert(next != handle &&
+              hvd__table_look(&table, &set, key) == submission);
+    ck_assert_int_eq(submission->nposted, 0);
+    ck_assert_int_eq(submission->decided_ns + submission->requests[0].done_ns,
+                     0);
+    ck_assert(submission->requests[0].callback_context == &request);
     ck_assert_int_eq(hvd__table_poll(&table, handle), HVD_ERR_HANDLE);
     ck_assert_int_eq(hvd__table_poll(&table, next), 0);
-    end(unit, next);
+    end(submission, next);
 }
 END_TEST
 
@@ -526,12 +533,12 @@ START_TEST(a_request_that_is_another)
 {
     static const int64_t shape[] = {2, 1}, splits[] = {1};
     static int64_t counts[1];
-    struct hvd__unit *unit;
+    struct hvd__submission *submission;
     hvd_request first = request_of(0), others[16];
-    hvd_handle handle = submit_request(&first, "a", &unit);
+    hvd_handle handle = submit_request(&first, "a", &submission);
     int n = 0;
 
-    end(unit, handle);
+    end(submission, handle);
     for (int i = 0; i < 16; i++)
         others[i] = first;
     others[n++].kind = HVD_REDUCE;
@@ -556,8 +563,8 @@ START_TEST(a_request_that_is_another)
             ck_abort_msg("number %d is taken to be the same", i);
     ck_assert(resubmit(&first, "b", &handle) == NULL);
     ck_assert(resubmit(&first, "", &handle) == NULL);
-    ck_assert(resubmit(&first, "a", &handle) == unit);
-    end(unit, handle);
+    ck_assert(resubmit(&first, "a", &handle) == submission);
+    end(submission, handle);
 }
 END_TEST
 
@@ -566,18 +573,18 @@ END_TEST
 START_TEST(an_unnamed_request_that_recurs)
 {
     hvd_request request = request_of(0);
-    struct hvd__unit *unit;
-    hvd_handle handle = submit_request(&request, "", &unit);
-    char name[sizeof unit->name];
-    uint64_t key = unit->key;
+    struct hvd__submission *submission;
+    hvd_handle handle = submit_request(&request, "", &submission);
+    char name[sizeof submission->name];
+    uint64_t key = submission->key;
 
-    strcpy(name, unit->name);
-    end(unit, handle);
+    strcpy(name, submission->name);
+    end(submission, handle);
     ck_assert(resubmit(&request, name, &handle) == NULL);
-    ck_assert(resubmit(&request, "", &handle) == unit);
-    ck_assert(unit->key != key);
-    ck_assert_str_ne(unit->name, name);
-    end(unit, handle);
+    ck_assert(resubmit(&request, "", &handle) == submission);
+    ck_assert(submission->key != key);
+    ck_assert_str_ne(submission->name, name);
+    end(submission, handle);
 }
 END_TEST
 
@@ -585,7 +592,7 @@ END_TEST
 START_TEST(many_requests_that_recur)
 {
     enum { MANY = HVD__RECYCLED_MOST, ROUNDS = 4 };
-    static struct hvd__unit *units[MANY];
+    static struct hvd__submission *submissions[MANY];
     static hvd_handle handles[MANY];
     int nfound = 0;
 
@@ -596,15 +603,15 @@ START_TEST(many_requests_that_recur)
             char name[16];
 
             snprintf(name, sizeof name, "tensor %d", i);
-            units[i] = resubmit(&request, name, &handles[i]);
-            nfound += units[i] != NULL;
-            if (!units[i])
-                handles[i] = submit_request(&request, name, &units[i]);
-            ck_assert(units[i]->entries[0].output == buffers[i]);
-            ck_assert_str_eq(units[i]->name, name);
+            submissions[i] = resubmit(&request, name, &handles[i]);
+            nfound += submissions[i] != NULL;
+            if (!submissions[i])
+                handles[i] = submit_request(&request, name, &submissions[i]);
+            ck_assert(submissions[i]->requests[0].output == buffers[i]);
+            ck_assert_str_eq(submissions[i]->name, name);
         }
         for (int i = 0; i < MANY; i++)
-            end(units[i], handles[i]);
+            end(submissions[i], handles[i]);
     }
     /* A few may have no place of their own. */
     ck_assert_int_ge(nfound, (ROUNDS - 1) * MANY * 9 / 10);
@@ -624,19 +631,19 @@ static int count_tries(void)
 START_TEST(requests_that_do_not_recur)
 {
     hvd_request request = request_of(0);
-    struct hvd__unit *unit;
-    hvd_handle handle = submit_request(&request, "a", &unit);
+    struct hvd__submission *submission;
+    hvd_handle handle = submit_request(&request, "a", &submission);
 
-    end(unit, handle);
+    end(submission, handle);
     for (int i = 0; i < HVD__RECYCLED_PATIENCE; i++) {
         ck_assert_int_eq(count_tries(), 1000);
         ck_assert(resubmit(&request, "b", &handle) == NULL);
     }
     ck_assert_int_gt(count_tries(), 0);
     ck_assert_int_lt(count_tries(), 200);
-    ck_assert(resubmit(&request, "a", &handle) == unit);
+    ck_assert(resubmit(&request, "a", &handle) == submission);
     ck_assert_int_eq(count_tries(), 1000);
-    end(unit, handle);
+    end(submission, handle);
 }
 END_TEST
 
@@ -644,29 +651,29 @@ END_TEST
 START_TEST(a_request_that_recurs_and_is_refused)
 {
     hvd_request request = request_of(0);
-    struct hvd__unit *unit, *other;
-    hvd_handle handle = submit_request(&request, "a", &unit);
+    struct hvd__submission *submission, *other;
+    hvd_handle handle = submit_request(&request, "a", &submission);
     struct hvd__resubmission resubmission = {
-        .request = &request, .name = "a", .handle = &handle};
+        .given = &request, .name = "a", .handle = &handle};
 
-    end(unit, handle);
+    end(submission, handle);
     /* Its name is in flight, from elsewhere. */
     ck_assert_int_eq(submit("a", NULL, &other), HVD_OK);
     ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL),
                      HVD_ERR_DUPLICATE);
-    ck_assert(resubmission.unit == unit);
-    hvd__unit_free(unit);
+    ck_assert(resubmission.submission == submission);
+    hvd__submission_free(submission);
     hvd__table_take(&table);
     complete(other);
-    handle = submit_request(&request, "a", &unit);
-    end(unit, handle);
+    handle = submit_request(&request, "a", &submission);
+    end(submission, handle);
     hvd__table_close(&table, &set, HVD_ERR_SHUTDOWN, "the end");
     ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL),
                      HVD_ERR_SHUTDOWN);
     ck_assert_str_eq(hvd_last_error(), "the end");
-    hvd__unit_free(resubmission.unit);
+    hvd__submission_free(resubmission.submission);
     ck_assert_int_eq(hvd__table_resubmit(&table, &resubmission, NULL), HVD_OK);
-    ck_assert(resubmission.unit == NULL); /* it is gone */
+    ck_assert(resubmission.submission == NULL); /* it is gone */
 }
 END_TEST
 

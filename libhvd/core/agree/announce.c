@@ -7,76 +7,81 @@
 #include "core/agree/negotiate.h"
 #include "core/agree/negotiate_parts.h"
 
-static int announce_own(struct hvd__set *set, const struct hvd__unit *unit,
+static int announce_own(struct hvd__set *set,
+                        const struct hvd__submission *submission,
                         const int64_t *numbers, int nnumbers)
 {
     const struct hvd__signature **signatures =
-        malloc((size_t)unit->nentries * sizeof *signatures);
+        malloc((size_t)submission->nrequests * sizeof *signatures);
     struct hvd__announcement announcement = {
-        .key = unit->key,
-        .fingerprint = unit->fingerprint,
-        .priority = unit->priority,
+        .key = submission->key,
+        .fingerprint = submission->fingerprint,
+        .priority = submission->priority,
         .numbers = numbers,
         .nnumbers = nnumbers,
         .signatures = signatures,
-        .nsignatures = unit->nentries,
+        .nsignatures = submission->nrequests,
     };
     int status;
 
     if (!signatures)
-        return hvd__fail_memory((size_t)unit->nentries * sizeof *signatures);
-    for (int i = 0; i < unit->nentries; i++)
-        signatures[i] = &unit->entries[i].signature;
+        return hvd__fail_memory((size_t)submission->nrequests *
+                                sizeof *signatures);
+    for (int i = 0; i < submission->nrequests; i++)
+        signatures[i] = &submission->requests[i].signature;
     status = hvd__coordinator_announce(set->coordinator, 0, &announcement);
     free(signatures);
     return status;
 }
 
-static void announce_other(struct hvd__set *set, const struct hvd__unit *unit,
+static void announce_other(struct hvd__set *set,
+                           const struct hvd__submission *submission,
                            const int64_t *numbers, int nnumbers)
 {
     hvd__write_type(&set->out, HVD__ANNOUNCE);
-    hvd__write_key(&set->out, unit->key);
-    hvd__write_key(&set->out, unit->fingerprint);
-    hvd__write_int(&set->out, unit->priority);
+    hvd__write_key(&set->out, submission->key);
+    hvd__write_key(&set->out, submission->fingerprint);
+    hvd__write_int(&set->out, submission->priority);
     hvd__write_int(&set->out, nnumbers);
     for (int i = 0; i < nnumbers; i++)
         hvd__write_long(&set->out, numbers[i]);
 }
 
-/* What a unit's requests carry, in their order; *n of them. */
-static int collect(const struct hvd__unit *unit, int64_t **numbers, int *n)
+/* What a submission's requests carry, in their order; *n of them. */
+static int collect(const struct hvd__submission *submission, int64_t **numbers,
+                   int *n)
 {
     *n = 0;
     *numbers = NULL;
-    for (int i = 0; i < unit->nentries; i++)
-        *n += hvd__signature_carries(&unit->entries[i].signature);
+    for (int i = 0; i < submission->nrequests; i++)
+        *n += hvd__signature_carries(&submission->requests[i].signature);
     if (*n == 0)
         return HVD_OK;
     *numbers = malloc((size_t)*n * sizeof **numbers);
     if (!*numbers)
         return hvd__fail_memory((size_t)*n * sizeof **numbers);
-    for (int i = 0, k = 0; i < unit->nentries; i++)
-        if (hvd__signature_carries(&unit->entries[i].signature))
-            (*numbers)[k++] = unit->entries[i].rows;
+    for (int i = 0, k = 0; i < submission->nrequests; i++)
+        if (hvd__signature_carries(&submission->requests[i].signature))
+            (*numbers)[k++] = submission->requests[i].rows;
     return HVD_OK;
 }
 
-static int refuse(struct hvd__set *set, const struct hvd__unit *unit)
+static int refuse(struct hvd__set *set,
+                  const struct hvd__submission *submission)
 {
     if (set->coordinator)
-        return hvd__coordinator_refuse(set->coordinator, 0, unit->key,
-                                       unit->status, unit->message);
+        return hvd__coordinator_refuse(set->coordinator, 0, submission->key,
+                                       submission->status, submission->message);
     hvd__write_type(&set->out, HVD__REFUSE);
-    hvd__write_key(&set->out, unit->key);
-    hvd__write_int(&set->out, unit->status);
-    hvd__write_text(&set->out, unit->message);
+    hvd__write_key(&set->out, submission->key);
+    hvd__write_int(&set->out, submission->status);
+    hvd__write_text(&set->out, submission->message);
     return HVD_OK;
 }
 
-static int join(struct hvd__set *set, const struct hvd__unit *unit)
+static int join(struct hvd__set *set, const struct hvd__submission *submission)
 {
-    bool restores = unit->entries[0].signature.flags & HVD__OF_STRATEGY;
+    bool restores = submission->requests[0].signature.flags & HVD__OF_STRATEGY;
 
     if (set->coordinator)
         return hvd__coordinator_join(set->coordinator, 0, restores);
@@ -85,37 +90,38 @@ static int join(struct hvd__set *set, const struct hvd__unit *unit)
     return HVD_OK;
 }
 
-static int announce(struct hvd__set *set, const struct hvd__unit *unit)
+static int announce(struct hvd__set *set,
+                    const struct hvd__submission *submission)
 {
     int64_t *numbers;
     int nnumbers, status = HVD_OK;
 
     if (!set->coordinator)
         hvd__message_begin(set, &set->out);
-    if (unit->status < 0)
-        return refuse(set, unit);
-    if (unit->entries[0].signature.kind == HVD_JOIN)
-        return join(set, unit);
-    HVD_TRY(collect(unit, &numbers, &nnumbers));
+    if (submission->status < 0)
+        return refuse(set, submission);
+    if (submission->requests[0].signature.kind == HVD_JOIN)
+        return join(set, submission);
+    HVD_TRY(collect(submission, &numbers, &nnumbers));
     if (set->coordinator)
-        status = announce_own(set, unit, numbers, nnumbers);
+        status = announce_own(set, submission, numbers, nnumbers);
     else
-        announce_other(set, unit, numbers, nnumbers);
+        announce_other(set, submission, numbers, nnumbers);
     free(numbers);
     return status;
 }
 
-int hvd__announce(struct hvd__set *set, struct hvd__unit *unit)
+int hvd__announce(struct hvd__set *set, struct hvd__submission *submission)
 {
     int status;
 
-    unit->next = NULL;
-    if (!unit->timed)
-        unit->since_ns = hvd__now_ns();
+    submission->next = NULL;
+    if (!submission->timed)
+        submission->since_ns = hvd__now_ns();
     set->ordered.nannounced++;
-    status = announce(set, unit);
-    if (unit->status < 0)
-        hvd__unit_free(unit);
+    status = announce(set, submission);
+    if (submission->status < 0)
+        hvd__submission_free(submission);
     return status;
 }
 

@@ -26,12 +26,12 @@ void hvd__boundaries_expect(struct hvd__boundaries *boundaries,
 }
 
 void hvd__boundaries_agree(struct hvd__boundaries *boundaries,
-                           struct hvd__entry *entry, uint64_t mark)
+                           struct hvd__request *request, uint64_t mark)
 {
-    entry->mark = boundaries->last_agreed = mark;
-    entry->next = NULL;
-    *boundaries->tail = entry;
-    boundaries->tail = &entry->next;
+    request->mark = boundaries->last_agreed = mark;
+    request->next = NULL;
+    *boundaries->tail = request;
+    boundaries->tail = &request->next;
 }
 
 bool hvd__boundaries_make(struct hvd__set *set, struct hvd__boundary *boundary)
@@ -77,10 +77,11 @@ int hvd__boundaries_add(struct hvd__boundaries *boundaries,
  */
 
 /* The requests up to a mark, taken off; *n of them. */
-static struct hvd__entry *take_piece(struct hvd__boundaries *boundaries,
-                                     uint64_t mark, int *n)
+static struct hvd__request *take_piece(struct hvd__boundaries *boundaries,
+                                       uint64_t mark, int *n)
 {
-    struct hvd__entry *piece = boundaries->agreed, **link = &boundaries->agreed;
+    struct hvd__request *piece = boundaries->agreed,
+                        **link = &boundaries->agreed;
 
     *n = 0;
     while (*link && (*link)->mark <= mark) {
@@ -97,28 +98,29 @@ static struct hvd__entry *take_piece(struct hvd__boundaries *boundaries,
 }
 
 static size_t fusion_bytes(const struct hvd__set *set,
-                           const struct hvd__entry *entry)
+                           const struct hvd__request *request)
 {
     int64_t rows = 0;
 
-    for (int rank = 0; entry->carried && rank < set->team.size; rank++)
-        rows += entry->carried[rank];
-    return hvd__fusion_bytes(&entry->signature, set->team.size, rows);
+    for (int rank = 0; request->carried && rank < set->team.size; rank++)
+        rows += request->carried[rank];
+    return hvd__fusion_bytes(&request->signature, set->team.size, rows);
 }
 
 /* Take a batch out of a piece of n requests: the rest of it, *n of them. */
-static struct hvd__entry *take_batch(const struct hvd__set *set,
-                                     struct hvd__entry *piece, int *n,
-                                     size_t threshold,
-                                     struct hvd__fusee *fusees, bool *taken,
-                                     struct hvd__entry **batch)
+static struct hvd__request *take_batch(const struct hvd__set *set,
+                                       struct hvd__request *piece, int *n,
+                                       size_t threshold,
+                                       struct hvd__fusee *fusees, bool *taken,
+                                       struct hvd__request **batch)
 {
-    struct hvd__entry *rest = NULL, **tails[2] = {&rest, batch};
+    struct hvd__request *rest = NULL, **tails[2] = {&rest, batch};
     int i = 0;
 
-    for (const struct hvd__entry *entry = piece; entry; entry = entry->next)
-        fusees[i++] = (struct hvd__fusee){.signature = &entry->signature,
-                                          .bytes = fusion_bytes(set, entry)};
+    for (const struct hvd__request *request = piece; request;
+         request = request->next)
+        fusees[i++] = (struct hvd__fusee){.signature = &request->signature,
+                                          .bytes = fusion_bytes(set, request)};
     *n -= hvd__fuse(fusees, *n, threshold, taken);
     for (i = 0; piece; piece = piece->next, i++) {
         *tails[taken[i]] = piece;
@@ -131,7 +133,7 @@ static struct hvd__entry *take_batch(const struct hvd__set *set,
 static int run_piece(struct hvd__set *set, const struct hvd__boundary *boundary)
 {
     int n, status = HVD_OK;
-    struct hvd__entry *piece =
+    struct hvd__request *piece =
         take_piece(&set->ordered.log->boundaries, boundary->mark, &n);
     struct hvd__fusee *fusees = malloc((size_t)(n + 1) * sizeof *fusees);
     bool *taken = malloc((size_t)(n + 1) * sizeof *taken);
@@ -139,7 +141,7 @@ static int run_piece(struct hvd__set *set, const struct hvd__boundary *boundary)
     if (!fusees || !taken)
         status = hvd__fail_memory((size_t)n * sizeof *fusees);
     while (piece && status == HVD_OK) {
-        struct hvd__entry *batch = NULL;
+        struct hvd__request *batch = NULL;
 
         piece = take_batch(set, piece, &n, boundary->threshold, fusees, taken,
                            &batch);

@@ -26,8 +26,8 @@ struct hvd__boundary {
 
 /* All the driver's. */
 struct hvd__boundaries {
-    struct hvd__entry *agreed; /* list, in order: not run yet */
-    struct hvd__entry **tail;
+    struct hvd__request *agreed; /* list, in order: not run yet */
+    struct hvd__request **tail;
     uint64_t last_agreed; /* mark */
     struct hvd__boundary
         *boundaries; /* owned: [n] of pieces that are not run yet */
@@ -45,7 +45,7 @@ void hvd__boundaries_expect(struct hvd__boundaries *boundaries,
                             const struct hvd__signature *signature);
 /* It is agreed on, in this cell; it waits for a boundary. */
 void hvd__boundaries_agree(struct hvd__boundaries *boundaries,
-                           struct hvd__entry *entry, uint64_t mark);
+                           struct hvd__request *request, uint64_t mark);
 /* The first rank's: whether it is time to set a boundary behind what is posted,
  * or, when the epoch is over, what is agreed on: *boundary is what all must
  * know. */

@@ -8,34 +8,36 @@
 #include "core/agree/negotiate_parts.h"
 #include "core/run/complete.h"
 
-static struct hvd__entry *find(struct hvd__world *world, struct hvd__set *set,
-                               uint64_t key, int32_t index)
+static struct hvd__request *find(struct hvd__world *world, struct hvd__set *set,
+                                 uint64_t key, int32_t index)
 {
-    struct hvd__unit *unit = hvd__table_look(&world->table, set, key);
+    struct hvd__submission *submission =
+        hvd__table_look(&world->table, set, key);
 
-    if (!unit || index < 0 || index >= unit->nentries) {
+    if (!submission || index < 0 || index >= submission->nrequests) {
         hvd__fail(HVD_ERR_INTERNAL,
                   "a decision on %016llx, which is not in flight here",
                   (unsigned long long)key);
         return NULL;
     }
-    if (unit->decided_ns == 0) {
-        unit->decided_ns = hvd__now_ns();
-        atomic_store(&unit->decided, true);
+    if (submission->decided_ns == 0) {
+        submission->decided_ns = hvd__now_ns();
+        atomic_store(&submission->decided, true);
     }
-    return &unit->entries[index];
+    return &submission->requests[index];
 }
 
-/* What the ranks carry, n numbers, to entry; NULL: nobody wants to know. */
-static int read_carried(struct hvd__reader *in, int n, struct hvd__entry *entry)
+/* What the ranks carry, n numbers, to request; NULL: nobody wants to know. */
+static int read_carried(struct hvd__reader *in, int n,
+                        struct hvd__request *request)
 {
     int64_t *carried = NULL;
 
-    if (entry && n > 0) {
+    if (request && n > 0) {
         carried = malloc((size_t)n * sizeof *carried);
         if (!carried)
             return hvd__fail_memory((size_t)n * sizeof *carried);
-        entry->carried = carried;
+        request->carried = carried;
     }
     for (int i = 0; i < n; i++) {
         int64_t number = hvd__read_long(in);
@@ -50,7 +52,7 @@ static int read_carried(struct hvd__reader *in, int n, struct hvd__entry *entry)
 static int follow_items(struct hvd__world *world, struct hvd__set *set,
                         struct hvd__reader *in, const int *absent)
 {
-    struct hvd__entry *entries = NULL, **tail = &entries;
+    struct hvd__request *requests = NULL, **tail = &requests;
     int32_t n = hvd__read_count(in, 16);
     bool ours = !absent || !absent[set->team.rank];
 
@@ -58,29 +60,29 @@ static int follow_items(struct hvd__world *world, struct hvd__set *set,
         uint64_t key = hvd__read_key(in);
         int32_t index = hvd__read_int(in);
         int32_t ncarried = hvd__read_int(in);
-        struct hvd__entry *entry = NULL;
+        struct hvd__request *request = NULL;
 
         if (in->failed || (ncarried != 0 && ncarried != set->team.size))
             return hvd__message_garbled(set, 0);
-        if (ours && !(entry = find(world, set, key, index)))
+        if (ours && !(request = find(world, set, key, index)))
             return HVD_ERR_INTERNAL;
-        HVD_TRY(read_carried(in, ncarried, entry));
-        if (!entry)
+        HVD_TRY(read_carried(in, ncarried, request));
+        if (!request)
             continue;
-        entry->next = NULL;
-        *tail = entry;
-        tail = &entry->next;
+        request->next = NULL;
+        *tail = request;
+        tail = &request->next;
     }
     if (in->failed || n == 0)
         return hvd__message_garbled(set, 0);
-    if (!entries) { /* ours is none of it */
+    if (!requests) { /* ours is none of it */
         hvd__execute_skip(set);
         return HVD_OK;
     }
-    if (entries->signature.kind != HVD_BARRIER)
-        return hvd__execute(set, entries, absent, set->direct_max);
+    if (requests->signature.kind != HVD_BARRIER)
+        return hvd__execute(set, requests, absent, set->direct_max);
     /* That all ranks have called it is all that a barrier says. */
-    hvd__complete(world, entries, HVD_OK, NULL);
+    hvd__complete(world, requests, HVD_OK, NULL);
     return HVD_OK;
 }
 
@@ -99,7 +101,7 @@ static int follow_failure(struct hvd__world *world, struct hvd__set *set,
 {
     char text[HVD__MESSAGE_MAX];
     int32_t status = hvd__read_int(in);
-    struct hvd__entry *entry;
+    struct hvd__request *request;
     uint64_t key;
 
     hvd__read_text(in, text, sizeof text);
@@ -109,10 +111,10 @@ static int follow_failure(struct hvd__world *world, struct hvd__set *set,
         return hvd__message_garbled(set, 0);
     if (!set->scratch[set->team.rank])
         return HVD_OK;
-    entry = find(world, set, key, 0);
-    if (!entry)
+    request = find(world, set, key, 0);
+    if (!request)
         return HVD_ERR_INTERNAL;
-    hvd__complete_unit(world, entry->unit, status, text);
+    hvd__complete_submission(world, request->submission, status, text);
     return HVD_OK;
 }
 
@@ -120,15 +122,15 @@ static int follow_joined(struct hvd__world *world, struct hvd__set *set,
                          struct hvd__reader *in)
 {
     int32_t last = hvd__read_int(in);
-    struct hvd__entry *entry = find(world, set, hvd__join_key(), 0);
+    struct hvd__request *request = find(world, set, hvd__join_key(), 0);
 
     if (in->failed)
         return hvd__message_garbled(set, 0);
-    if (!entry)
+    if (!request)
         return HVD_ERR_INTERNAL;
-    if (entry->output)
-        memcpy(entry->output, &last, sizeof last);
-    hvd__complete(world, entry, HVD_OK, NULL);
+    if (request->output)
+        memcpy(request->output, &last, sizeof last);
+    hvd__complete(world, request, HVD_OK, NULL);
     return HVD_OK;
 }
 
@@ -137,17 +139,18 @@ static int answer(struct hvd__world *world, struct hvd__set *set,
                   struct hvd__reader *in)
 {
     uint64_t key = hvd__read_key(in);
-    const struct hvd__unit *unit = hvd__table_look(&world->table, set, key);
+    const struct hvd__submission *submission =
+        hvd__table_look(&world->table, set, key);
     struct hvd__writer out = {0};
 
-    if (in->failed || !unit)
+    if (in->failed || !submission)
         return hvd__message_garbled(set, 0);
     hvd__message_begin(set, &out);
     hvd__write_type(&out, HVD__DETAIL);
     hvd__write_key(&out, key);
-    hvd__write_int(&out, unit->nentries);
-    for (int i = 0; i < unit->nentries; i++)
-        hvd__write_signature(&out, &unit->entries[i].signature);
+    hvd__write_int(&out, submission->nrequests);
+    for (int i = 0; i < submission->nrequests; i++)
+        hvd__write_signature(&out, &submission->requests[i].signature);
     return hvd__message_post(set, 0, &out);
 }
 

@@ -77,32 +77,33 @@ int hvd__message_tell(struct hvd__set *set, const struct hvd__writer *out)
 /* ---------------------------------------------------------- what we submit */
 
 /* What was submitted, to where it is agreed on. */
-static int sort(struct hvd__unit *unit)
+static int sort(struct hvd__submission *submission)
 {
     int status = HVD_OK;
 
-    while (unit) {
-        struct hvd__unit *next = unit->next;
+    while (submission) {
+        struct hvd__submission *next = submission->next;
 
-        if (unit->set->ordered.state != HVD__ORDERED_OFF)
-            hvd__ordered_submit(&unit->set->ordered, unit);
+        if (submission->set->ordered.state != HVD__ORDERED_OFF)
+            hvd__ordered_submit(&submission->set->ordered, submission);
         else if (status == HVD_OK)
-            status = hvd__announce(unit->set, unit);
-        else if (unit->status < 0)
-            hvd__unit_free(unit);
-        unit = next;
+            status = hvd__announce(submission->set, submission);
+        else if (submission->status < 0)
+            hvd__submission_free(submission);
+        submission = next;
     }
     return status;
 }
 
-int hvd__negotiate_post(struct hvd__world *world, struct hvd__unit *unit)
+int hvd__negotiate_post(struct hvd__world *world,
+                        struct hvd__submission *submission)
 {
     /* The usual case, past all that may lie in its way. */
-    if (unit && unit->set->ordered.state == HVD__ORDERED_OPEN &&
-        !unit->set->ordered.waiting &&
-        hvd__ordered_post_unit(world, unit->set, unit))
+    if (submission && submission->set->ordered.state == HVD__ORDERED_OPEN &&
+        !submission->set->ordered.waiting &&
+        hvd__ordered_post_submission(world, submission->set, submission))
         return HVD_OK;
-    HVD_TRY(sort(unit ? unit : hvd__table_take(&world->table)));
+    HVD_TRY(sort(submission ? submission : hvd__table_take(&world->table)));
     for (struct hvd__set *set = world->live; set; set = set->next)
         if (set->ordered.state == HVD__ORDERED_OPEN)
             hvd__ordered_post(world, set);
@@ -111,15 +112,15 @@ int hvd__negotiate_post(struct hvd__world *world, struct hvd__unit *unit)
 
 static int announce_all(struct hvd__world *world, bool *moved)
 {
-    struct hvd__unit *unit;
+    struct hvd__submission *submission;
 
     /* Leave is looked at first: what was submitted before is in the queue by
      * then, and so is announced before the leave. */
     for (struct hvd__set *set = world->live; set; set = set->next)
         set->heard_leaving = atomic_load(&set->leaving);
-    unit = hvd__table_take(&world->table);
-    *moved |= unit != NULL;
-    HVD_TRY(sort(unit));
+    submission = hvd__table_take(&world->table);
+    *moved |= submission != NULL;
+    HVD_TRY(sort(submission));
     for (struct hvd__set *set = world->live; set; set = set->next) {
         if (set->ordered.state != HVD__ORDERED_OFF)
             HVD_TRY(hvd__ordered_step(world, set, set->heard_leaving, moved));

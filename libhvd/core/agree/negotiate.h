@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 struct hvd__set;
-struct hvd__unit;
+struct hvd__submission;
 struct hvd__world;
 
 /* Driver's: announce what was submitted, take in what others say, decide
@@ -16,13 +16,14 @@ struct hvd__world;
  * are still on their way out. */
 int hvd__negotiate_step(struct hvd__world *world, bool *moved);
 
-/* Driver's: what was submitted, where it is agreed on by order: post it. unit:
- * that alone, which is not in the queue; NULL: what is. */
-int hvd__negotiate_post(struct hvd__world *world, struct hvd__unit *unit);
+/* Driver's: what was submitted, where it is agreed on by order: post it.
+ * submission: that alone, which is not in the queue; NULL: what is. */
+int hvd__negotiate_post(struct hvd__world *world,
+                        struct hvd__submission *submission);
 
-/* Driver's: agree on a unit by name, from now on. It is freed if it was
+/* Driver's: agree on a submission by name, from now on. It is freed if it was
  * refused. */
-int hvd__announce(struct hvd__set *set, struct hvd__unit *unit);
+int hvd__announce(struct hvd__set *set, struct hvd__submission *submission);
 
 /* Driver's, best effort: tell the other ranks that this world is broken. */
 void hvd__negotiate_break(struct hvd__world *world, int status,

@@ -43,26 +43,26 @@ int hvd__ordered_init(struct hvd__ordered *x, struct hvd__shm *shm,
     return HVD_OK;
 }
 
-static void forget(struct hvd__unit *unit)
+static void forget(struct hvd__submission *submission)
 {
-    if (unit->status < 0)
-        hvd__unit_free(unit);
+    if (submission->status < 0)
+        hvd__submission_free(submission);
 }
 
 void hvd__ordered_drop(struct hvd__ordered *x)
 {
-    struct hvd__unit *unit = x->waiting;
+    struct hvd__submission *submission = x->waiting;
 
     for (uint64_t cell = x->decided; cell < x->posted; cell++) {
-        struct hvd__entry *entry = x->tickets[cell % HVD__CELLS].entry;
+        struct hvd__request *request = x->tickets[cell % HVD__CELLS].request;
 
-        if (entry && entry == entry->unit->entries)
-            forget(entry->unit);
+        if (request && request == request->submission->requests)
+            forget(request->submission);
     }
-    while (unit) {
-        struct hvd__unit *next = unit->next;
-        forget(unit);
-        unit = next;
+    while (submission) {
+        struct hvd__submission *next = submission->next;
+        forget(submission);
+        submission = next;
     }
     x->waiting = NULL;
     x->waiting_tail = &x->waiting;
@@ -86,24 +86,25 @@ void hvd__ordered_fini(struct hvd__ordered *x)
     *x = (struct hvd__ordered){0};
 }
 
-void hvd__ordered_submit(struct hvd__ordered *x, struct hvd__unit *unit)
+void hvd__ordered_submit(struct hvd__ordered *x,
+                         struct hvd__submission *submission)
 {
-    unit->next = NULL;
-    *x->waiting_tail = unit;
-    x->waiting_tail = &unit->next;
+    submission->next = NULL;
+    *x->waiting_tail = submission;
+    x->waiting_tail = &submission->next;
 }
 
 bool hvd__ordered_is_free(const struct hvd__ordered *x)
 {
     return x->state == HVD__ORDERED_OPEN && !x->log && !x->waiting &&
-           !x->ending && x->decided == x->posted && !x->now.entry &&
+           !x->ending && x->decided == x->posted && !x->now.request &&
            !x->unfinished;
 }
 
 bool hvd__ordered_is_busy(const struct hvd__ordered *x)
 {
     return x->state == HVD__ORDERED_OPEN &&
-           (x->decided < x->posted || x->unfinished || x->now.entry);
+           (x->decided < x->posted || x->unfinished || x->now.request);
 }
 
 /* --------------------------------------------------------- by name, after all
@@ -114,10 +115,10 @@ static int announce_waiting(struct hvd__set *set)
     struct hvd__ordered *x = &set->ordered;
 
     while (x->waiting) {
-        struct hvd__unit *unit = x->waiting;
+        struct hvd__submission *submission = x->waiting;
 
-        x->waiting = unit->next;
-        HVD_TRY(hvd__announce(set, unit));
+        x->waiting = submission->next;
+        HVD_TRY(hvd__announce(set, submission));
     }
     x->waiting_tail = &x->waiting;
     return HVD_OK;
@@ -136,11 +137,13 @@ static int end_epoch(struct hvd__set *set, enum hvd__ordered_state state,
     x->closed_at = x->nannounced;
     *moved = true;
     for (; x->decided < x->posted; x->decided++) {
-        struct hvd__entry *entry = x->tickets[x->decided % HVD__CELLS].entry;
+        struct hvd__request *request =
+            x->tickets[x->decided % HVD__CELLS].request;
 
         /* One that is posted in part still waits too. */
-        if (entry && entry == entry->unit->entries && entry->unit != x->waiting)
-            HVD_TRY(hvd__announce(set, entry->unit));
+        if (request && request == request->submission->requests &&
+            request->submission != x->waiting)
+            HVD_TRY(hvd__announce(set, request->submission));
     }
     return announce_waiting(set);
 }
@@ -244,14 +247,14 @@ static int decide(struct hvd__world *world, struct hvd__set *set, bool *moved)
     enum hvd__verdict verdict = HVD__UNKNOWN;
     int64_t now = 0;
 
-    while (x->decided < x->posted && !x->now.entry &&
+    while (x->decided < x->posted && !x->now.request &&
            (verdict = hvd__ordered_compare(set)) == HVD__AGREED) {
         uint64_t cell = x->decided++;
 
         now = now ? now : hvd__now_ns();
         HVD_TRY(hvd__ordered_run(
-            world, set, x->tickets[cell % HVD__CELLS].entry, cell, now));
-        if (x->now.entry)
+            world, set, x->tickets[cell % HVD__CELLS].request, cell, now));
+        if (x->now.request)
             hvd__ordered_reduce_share(set);
     }
     if (x->decided > before) {
@@ -291,7 +294,7 @@ int hvd__ordered_step(struct hvd__world *world, struct hvd__set *set,
         post(world, set, leaving, moved);
     if (x->log)
         HVD_TRY(hvd__replicated_log_send(set));
-    if (x->now.entry) {
+    if (x->now.request) {
         *moved = true;
         if (!hvd__ordered_reduce_share(set))
             return HVD_OK;

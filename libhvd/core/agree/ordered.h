@@ -44,13 +44,13 @@ enum hvd__ordered_state {
 
 /* What is behind a cell of ours. */
 struct hvd__ticket {
-    struct hvd__entry *entry; /* borrowed; NULL: the end */
-    uint64_t payload_end;     /* of the ring's bytes: up to where it is ours */
+    struct hvd__request *request; /* borrowed; NULL: the end */
+    uint64_t payload_end; /* of the ring's bytes: up to where it is ours */
 };
 
 /* A reduction in place. */
 struct hvd__in_place {
-    struct hvd__entry *entry; /* NULL: none */
+    struct hvd__request *request; /* NULL: none */
     uint64_t cell;
     int64_t left; /* elements of our share */
 };
@@ -68,15 +68,15 @@ struct hvd__ordered {
                                    are in shared memory, the shared segment's */
     struct hvd__ticket *tickets;     /* owned, [HVD__CELLS] */
     uint64_t payload_next;           /* bytes of the ring ever given out */
-    uint64_t payload_free;     /* ... of which up to here are free again */
-    struct hvd__unit *waiting; /* list: submitted, and not posted yet */
-    struct hvd__unit **waiting_tail;
+    uint64_t payload_free; /* ... of which up to here are free again */
+    struct hvd__submission *waiting; /* list: submitted, and not posted yet */
+    struct hvd__submission **waiting_tail;
     bool ending; /* the last cell of ours is posted */
     struct hvd__in_place now;
-    struct hvd__entry *over; /* list: to be completed */
-    struct hvd__entry **over_tail;
-    struct hvd__entry *unfinished; /* list: in place, our share is reduced */
-    struct hvd__entry **unfinished_tail;
+    struct hvd__request *over; /* list: to be completed */
+    struct hvd__request **over_tail;
+    struct hvd__request *unfinished; /* list: in place, our share is reduced */
+    struct hvd__request **unfinished_tail;
     const void **sources; /* owned, [size]; of now, as far as it has come, */
     void **targets;       /* ... or of what is being moved at once */
     uint32_t nquick;      /* requests that have gone the quick way */
@@ -101,7 +101,8 @@ void hvd__ordered_drop(struct hvd__ordered *ordered);
 void hvd__ordered_fini(struct hvd__ordered *ordered);
 
 /* What was submitted to a set; taken over. */
-void hvd__ordered_submit(struct hvd__ordered *ordered, struct hvd__unit *unit);
+void hvd__ordered_submit(struct hvd__ordered *ordered,
+                         struct hvd__submission *submission);
 /* Post, decide, reduce, complete. leaving: nothing more is submitted. */
 int hvd__ordered_step(struct hvd__world *world, struct hvd__set *set,
                       bool leaving, bool *moved);

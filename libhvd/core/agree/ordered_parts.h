@@ -38,12 +38,13 @@ static inline struct hvd__cell *hvd__cell_at(struct hvd__part *part,
  * will be looked at again. */
 static inline uint64_t hvd__cells_read(const struct hvd__ordered *x)
 {
-    return x->decided - (x->now.entry != NULL);
+    return x->decided - (x->now.request != NULL);
 }
 
-/* Post all entries of a unit; false: there is no room, go on later. */
-bool hvd__ordered_post_unit(const struct hvd__world *world,
-                            struct hvd__set *set, struct hvd__unit *unit);
+/* Post all requests of a submission; false: there is no room, go on later. */
+bool hvd__ordered_post_submission(const struct hvd__world *world,
+                                  struct hvd__set *set,
+                                  struct hvd__submission *submission);
 /* Post that nothing follows; false: likewise. */
 bool hvd__ordered_post_end(struct hvd__set *set);
 
@@ -53,29 +54,30 @@ enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set);
 /* Tell the others what we have read. */
 void hvd__ordered_consume(struct hvd__set *set);
 
-/* All ranks have this entry in this cell: run it, or have it run. */
+/* All ranks have this request in this cell: run it, or have it run. */
 int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
-                     struct hvd__entry *entry, uint64_t cell, int64_t now);
+                     struct hvd__request *request, uint64_t cell, int64_t now);
 /* ... if it can be run here and now: whether it was. */
 bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
-                           struct hvd__entry *entry, uint64_t cell);
-/* What a rank has beside a cell; the reduction that an entry is. */
+                           struct hvd__request *request, uint64_t cell);
+/* What a rank has beside a cell; the reduction that a request is. */
 const unsigned char *hvd__ordered_data(struct hvd__part *part, uint64_t cell,
                                        size_t bytes);
-struct hvd__reduction hvd__ordered_reduction(const struct hvd__set *set,
-                                             const struct hvd__entry *entry);
+struct hvd__reduction hvd__ordered_reduction(
+    const struct hvd__set *set, const struct hvd__request *request);
 /* Whether it can be carried out with what all ranks have beside their cells,
  * other than an allreduce or a broadcast; and do so. */
-bool hvd__ordered_may_move(const struct hvd__entry *entry);
-void hvd__ordered_move(struct hvd__set *set, struct hvd__entry *entry,
+bool hvd__ordered_may_move(const struct hvd__request *request);
+void hvd__ordered_move(struct hvd__set *set, struct hvd__request *request,
                        uint64_t cell);
 /* Whether it is to be reduced in place; if so, its addresses are kept. */
 bool hvd__ordered_goes_in_place(const struct hvd__world *world,
                                 struct hvd__set *set,
-                                const struct hvd__entry *entry, uint64_t cell);
+                                const struct hvd__request *request,
+                                uint64_t cell);
 /* That reduction is what is done now. */
-void hvd__ordered_begin_share(struct hvd__set *set, struct hvd__entry *entry,
-                              uint64_t cell);
+void hvd__ordered_begin_share(struct hvd__set *set,
+                              struct hvd__request *request, uint64_t cell);
 /* Go on with it. Whether our share is done. */
 bool hvd__ordered_reduce_share(struct hvd__set *set);
 /* The cell up to which all ranks have reduced their shares, as a mark. */

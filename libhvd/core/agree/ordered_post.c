@@ -32,7 +32,7 @@ static void look_who_read(struct hvd__set *set)
 /* Most bytes to lie beside a cell, which all ranks have a look at. */
 static size_t most_beside(const struct hvd__world *world,
                           const struct hvd__set *set,
-                          const struct hvd__entry *entry)
+                          const struct hvd__request *request)
 {
     size_t n = (size_t)set->team.size;
     /* Several must fit into the ring, whatever was asked for. */
@@ -42,12 +42,12 @@ static size_t most_beside(const struct hvd__world *world,
         return n == 2 ? most : SENT_BYTES / (n - 1);
     if (most > world->settings.shm_small)
         most = world->settings.shm_small;
-    if (entry->signature.kind == HVD_BROADCAST)
+    if (request->signature.kind == HVD_BROADCAST)
         return most;
     /* Every rank reads what all have. In heaps each could do a share. */
     most = 2 * most / n;
-    if (entry->signature.kind == HVD_ALLREDUCE &&
-        hvd__heap_place(set->shm->heap, entry->output, entry->bytes))
+    if (request->signature.kind == HVD_ALLREDUCE &&
+        hvd__heap_place(set->shm->heap, request->output, request->bytes))
         most /= 8;
     return most;
 }
@@ -55,30 +55,31 @@ static size_t most_beside(const struct hvd__world *world,
 /* Bytes of data that go with a cell; -1: it does not go so. */
 static int64_t count_data(const struct hvd__world *world,
                           const struct hvd__set *set,
-                          const struct hvd__entry *entry)
+                          const struct hvd__request *request)
 {
-    const struct hvd__signature *s = &entry->signature;
+    const struct hvd__signature *s = &request->signature;
     bool goes;
 
     if (s->kind == HVD_BROADCAST)
         goes = s->root == set->team.world[set->team.rank];
     else
-        goes = hvd__ordered_may_move(entry) ||
+        goes = hvd__ordered_may_move(request) ||
                (s->kind == HVD_ALLREDUCE && s->op != HVD_ADASUM &&
                 s->compression == HVD_COMPRESSION_NONE);
-    return goes && entry->bytes <= most_beside(world, set, entry)
-               ? (int64_t)entry->bytes
+    return goes && request->bytes <= most_beside(world, set, request)
+               ? (int64_t)request->bytes
                : -1;
 }
 
 /* The same, counted once: it depends on nothing that changes from one time
  * that the request comes to the next. */
 static int64_t data_bytes(const struct hvd__world *world,
-                          const struct hvd__set *set, struct hvd__entry *entry)
+                          const struct hvd__set *set,
+                          struct hvd__request *request)
 {
-    if (entry->beside == 0)
-        entry->beside = count_data(world, set, entry) + 2;
-    return entry->beside - 2;
+    if (request->beside == 0)
+        request->beside = count_data(world, set, request) + 2;
+    return request->beside - 2;
 }
 
 /* Room for bytes in the ring, as one piece: where; -1: not now. */
@@ -107,35 +108,36 @@ static struct hvd__cell *next_cell(struct hvd__set *set)
 }
 
 static void publish(struct hvd__ordered *x, struct hvd__cell *cell,
-                    struct hvd__entry *entry)
+                    struct hvd__request *request)
 {
     x->tickets[x->posted % HVD__CELLS] =
-        (struct hvd__ticket){entry, x->payload_next};
+        (struct hvd__ticket){request, x->payload_next};
     atomic_store_explicit(&cell->mark, hvd__mark_of(x, x->posted),
                           memory_order_release);
     x->posted++;
 }
 
 /* A cell that is like no other. */
-static bool post_fallback(struct hvd__set *set, struct hvd__entry *entry)
+static bool post_fallback(struct hvd__set *set, struct hvd__request *request)
 {
     struct hvd__cell *cell = next_cell(set);
 
     if (!cell)
         return false;
     cell->flags = HVD__CELL_FALLBACK;
-    publish(&set->ordered, cell, entry);
+    publish(&set->ordered, cell, request);
     return true;
 }
 
-static bool post_entry(const struct hvd__world *world, struct hvd__set *set,
-                       struct hvd__entry *entry)
+static bool post_request(const struct hvd__world *world, struct hvd__set *set,
+                         struct hvd__request *request)
 {
     struct hvd__ordered *x = &set->ordered;
     struct hvd__cell *cell = next_cell(set);
-    int64_t bytes = data_bytes(world, set, entry), offset = 0;
-    const void *data =
-        entry->signature.kind == HVD_BROADCAST ? entry->output : entry->input;
+    int64_t bytes = data_bytes(world, set, request), offset = 0;
+    const void *data = request->signature.kind == HVD_BROADCAST
+                           ? request->output
+                           : request->input;
 
     if (!cell)
         return false;
@@ -148,9 +150,9 @@ static bool post_entry(const struct hvd__world *world, struct hvd__set *set,
         if (offset < 0)
             return false;
     }
-    cell->key = entry->unit->key;
-    cell->fingerprint = entry->unit->fingerprint;
-    cell->rows = entry->rows;
+    cell->key = request->submission->key;
+    cell->fingerprint = request->submission->fingerprint;
+    cell->rows = request->rows;
     cell->flags = bytes >= 0 ? HVD__CELL_DATA : 0;
     if (bytes > HVD__INLINE_BYTES) {
         cell->flags |= HVD__CELL_BESIDE;
@@ -161,31 +163,33 @@ static bool post_entry(const struct hvd__world *world, struct hvd__set *set,
         memcpy(cell->data, data, (size_t)bytes);
     }
     if (bytes < 0 && x->log) {
-        hvd__boundaries_expect(&x->log->boundaries, &entry->signature);
+        hvd__boundaries_expect(&x->log->boundaries, &request->signature);
     } else if (bytes < 0) {
         cell->input =
-            hvd__heap_place(set->shm->heap, entry->input, entry->bytes);
+            hvd__heap_place(set->shm->heap, request->input, request->bytes);
         cell->output =
-            hvd__heap_place(set->shm->heap, entry->output, entry->bytes);
+            hvd__heap_place(set->shm->heap, request->output, request->bytes);
     }
-    publish(x, cell, entry);
+    publish(x, cell, request);
     return true;
 }
 
-static bool needs_fallback(const struct hvd__unit *unit)
+static bool needs_fallback(const struct hvd__submission *submission)
 {
-    return unit->status < 0 || unit->priority != 0 ||
-           unit->nentries > HVD__CELLS / 2 ||
-           unit->entries[0].signature.kind == HVD_JOIN;
+    return submission->status < 0 || submission->priority != 0 ||
+           submission->nrequests > HVD__CELLS / 2 ||
+           submission->requests[0].signature.kind == HVD_JOIN;
 }
 
-bool hvd__ordered_post_unit(const struct hvd__world *world,
-                            struct hvd__set *set, struct hvd__unit *unit)
+bool hvd__ordered_post_submission(const struct hvd__world *world,
+                                  struct hvd__set *set,
+                                  struct hvd__submission *submission)
 {
-    if (needs_fallback(unit))
-        return post_fallback(set, &unit->entries[0]);
-    for (; unit->nposted < unit->nentries; unit->nposted++)
-        if (!post_entry(world, set, &unit->entries[unit->nposted]))
+    if (needs_fallback(submission))
+        return post_fallback(set, &submission->requests[0]);
+    for (; submission->nposted < submission->nrequests; submission->nposted++)
+        if (!post_request(world, set,
+                          &submission->requests[submission->nposted]))
             return false;
     return true;
 }
@@ -194,7 +198,7 @@ void hvd__ordered_post(struct hvd__world *world, struct hvd__set *set)
 {
     struct hvd__ordered *x = &set->ordered;
 
-    while (x->waiting && hvd__ordered_post_unit(world, set, x->waiting)) {
+    while (x->waiting && hvd__ordered_post_submission(world, set, x->waiting)) {
         x->waiting = x->waiting->next;
         if (!x->waiting)
             x->waiting_tail = &x->waiting;

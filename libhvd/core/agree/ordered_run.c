@@ -19,9 +19,9 @@ const unsigned char *hvd__ordered_data(struct hvd__part *part, uint64_t number,
 }
 
 struct hvd__reduction hvd__ordered_reduction(const struct hvd__set *set,
-                                             const struct hvd__entry *entry)
+                                             const struct hvd__request *request)
 {
-    const struct hvd__signature *s = &entry->signature;
+    const struct hvd__signature *s = &request->signature;
 
     return (struct hvd__reduction){.dtype = s->dtype,
                                    .op = s->op,
@@ -31,23 +31,24 @@ struct hvd__reduction hvd__ordered_reduction(const struct hvd__set *set,
 }
 
 /* All contributions are here. */
-static void reduce_small(struct hvd__set *set, struct hvd__entry *entry,
+static void reduce_small(struct hvd__set *set, struct hvd__request *request,
                          uint64_t cell)
 {
-    const struct hvd__reduction reduction = hvd__ordered_reduction(set, entry);
+    const struct hvd__reduction reduction =
+        hvd__ordered_reduction(set, request);
     const void **sources = set->ordered.sources;
 
     for (int rank = 0; rank < set->team.size; rank++)
         sources[rank] = rank == set->team.rank
-                            ? entry->input
+                            ? request->input
                             : hvd__ordered_data(set->ordered.parts[rank], cell,
-                                                entry->bytes);
-    hvd__reduce(&reduction, entry->output, sources, set->team.size,
-                entry->count);
+                                                request->bytes);
+    hvd__reduce(&reduction, request->output, sources, set->team.size,
+                request->count);
 }
 
 /* The addresses of all inputs and outputs; false: some are out of reach. */
-static bool reach(struct hvd__set *set, const struct hvd__entry *entry,
+static bool reach(struct hvd__set *set, const struct hvd__request *request,
                   uint64_t number)
 {
     struct hvd__ordered *x = &set->ordered;
@@ -62,14 +63,14 @@ static bool reach(struct hvd__set *set, const struct hvd__entry *entry,
         if (cell->flags & HVD__CELL_DATA)
             return false;
         input = output = hvd__heap_at(shm->heap, shm->world[rank], cell->input,
-                                      entry->bytes);
+                                      request->bytes);
         if (cell->output != cell->input)
             output = hvd__heap_at(shm->heap, shm->world[rank], cell->output,
-                                  entry->bytes);
+                                  request->bytes);
         if (!input || !output)
             return false;
-        x->sources[rank] = rank == set->team.rank ? entry->input : input;
-        x->targets[rank] = rank == set->team.rank ? entry->output : output;
+        x->sources[rank] = rank == set->team.rank ? request->input : input;
+        x->targets[rank] = rank == set->team.rank ? request->output : output;
     }
     return true;
 }
@@ -85,24 +86,25 @@ static void advance(struct hvd__set *set, size_t bytes)
     }
 }
 
-void hvd__ordered_begin_share(struct hvd__set *set, struct hvd__entry *entry,
-                              uint64_t cell)
+void hvd__ordered_begin_share(struct hvd__set *set,
+                              struct hvd__request *request, uint64_t cell)
 {
     struct hvd__slice share =
-        hvd__slice_of(entry->count, set->team.rank, set->team.size);
+        hvd__slice_of(request->count, set->team.rank, set->team.size);
 
-    set->ordered.now = (struct hvd__in_place){entry, cell, share.count};
+    set->ordered.now = (struct hvd__in_place){request, cell, share.count};
     advance(set,
-            (size_t)share.start * hvd__dtype_bytes(entry->signature.dtype));
+            (size_t)share.start * hvd__dtype_bytes(request->signature.dtype));
 }
 
 bool hvd__ordered_reduce_share(struct hvd__set *set)
 {
     int64_t computing_ns = 0;
     struct hvd__ordered *x = &set->ordered;
-    struct hvd__entry *entry = x->now.entry;
-    const struct hvd__reduction reduction = hvd__ordered_reduction(set, entry);
-    size_t element = hvd__dtype_bytes(entry->signature.dtype);
+    struct hvd__request *request = x->now.request;
+    const struct hvd__reduction reduction =
+        hvd__ordered_reduction(set, request);
+    size_t element = hvd__dtype_bytes(request->signature.dtype);
     int64_t most = (int64_t)(HVD__CHUNK_BYTES / element);
     int64_t count = x->now.left < most ? x->now.left : most;
 
@@ -114,13 +116,13 @@ bool hvd__ordered_reduce_share(struct hvd__set *set)
         advance(set, (size_t)count * element);
         return false;
     }
-    entry->mark = hvd__mark_of(x, x->now.cell);
-    atomic_store_explicit(&set->ordered.own->reduced, entry->mark,
+    request->mark = hvd__mark_of(x, x->now.cell);
+    atomic_store_explicit(&set->ordered.own->reduced, request->mark,
                           memory_order_release);
-    entry->next = NULL;
-    *x->unfinished_tail = entry;
-    x->unfinished_tail = &entry->next;
-    x->now.entry = NULL;
+    request->next = NULL;
+    *x->unfinished_tail = request;
+    x->unfinished_tail = &request->next;
+    x->now.request = NULL;
     return true;
 }
 
@@ -138,18 +140,18 @@ uint64_t hvd__ordered_least_reduced(const struct hvd__set *set)
 }
 
 static void done(struct hvd__world *world, struct hvd__ordered *x,
-                 struct hvd__entry *entry)
+                 struct hvd__request *request)
 {
-    if (!hvd__entry_is_own(entry)) {
+    if (!hvd__request_is_own(request)) {
         hvd__count_alone(&world->metrics.batches, 1);
         hvd__count_alone(&world->metrics.batched, 1);
     }
     if (hvd__trace_writer_listens(&world->writer) &&
-        entry->signature.kind != HVD_BARRIER)
-        entry->moved_ns = hvd__now_ns();
-    entry->next = NULL;
-    *x->over_tail = entry;
-    x->over_tail = &entry->next;
+        request->signature.kind != HVD_BARRIER)
+        request->moved_ns = hvd__now_ns();
+    request->next = NULL;
+    *x->over_tail = request;
+    x->over_tail = &request->next;
 }
 
 void hvd__ordered_finish(struct hvd__world *world, struct hvd__set *set,
@@ -157,37 +159,37 @@ void hvd__ordered_finish(struct hvd__world *world, struct hvd__set *set,
 {
     struct hvd__ordered *x = &set->ordered;
     uint64_t least = x->unfinished ? hvd__ordered_least_reduced(set) : 0;
-    struct hvd__entry *entries;
+    struct hvd__request *requests;
 
     while (x->unfinished && x->unfinished->mark <= least) {
-        struct hvd__entry *entry = x->unfinished;
+        struct hvd__request *request = x->unfinished;
 
-        x->unfinished = entry->next;
+        x->unfinished = request->next;
         if (!x->unfinished)
             x->unfinished_tail = &x->unfinished;
         *moved = true;
-        done(world, x, entry);
+        done(world, x, request);
     }
-    entries = x->over;
+    requests = x->over;
     x->over = NULL;
     x->over_tail = &x->over;
-    if (entries)
-        hvd__complete_all(world, entries);
+    if (requests)
+        hvd__complete_all(world, requests);
 }
 
 /* What ranks carry lies in their cells. */
-static int collect_rows(struct hvd__set *set, struct hvd__entry *entry,
+static int collect_rows(struct hvd__set *set, struct hvd__request *request,
                         uint64_t cell)
 {
-    size_t bytes = (size_t)set->team.size * sizeof *entry->carried;
+    size_t bytes = (size_t)set->team.size * sizeof *request->carried;
 
-    if (!hvd__signature_carries(&entry->signature))
+    if (!hvd__signature_carries(&request->signature))
         return HVD_OK;
-    entry->carried = malloc(bytes);
-    if (!entry->carried)
+    request->carried = malloc(bytes);
+    if (!request->carried)
         return hvd__fail_memory(bytes);
     for (int rank = 0; rank < set->team.size; rank++)
-        entry->carried[rank] =
+        request->carried[rank] =
             hvd__cell_at(set->ordered.parts[rank], cell)->rows;
     return HVD_OK;
 }
@@ -202,9 +204,9 @@ static bool all_have_data(const struct hvd__set *set, uint64_t cell)
 }
 
 bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
-                           struct hvd__entry *entry, uint64_t cell)
+                           struct hvd__request *request, uint64_t cell)
 {
-    const struct hvd__signature *s = &entry->signature;
+    const struct hvd__signature *s = &request->signature;
     struct hvd__part *root;
 
     if (s->kind == HVD_BARRIER)
@@ -215,68 +217,71 @@ bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
         root = set->ordered.parts[hvd__set_find(set, s->root)];
         if (!(hvd__cell_at(root, cell)->flags & HVD__CELL_DATA))
             return false;
-        if (root != set->ordered.own && entry->bytes > 0)
-            memcpy(entry->output, hvd__ordered_data(root, cell, entry->bytes),
-                   entry->bytes);
+        if (root != set->ordered.own && request->bytes > 0)
+            memcpy(request->output,
+                   hvd__ordered_data(root, cell, request->bytes),
+                   request->bytes);
         return true;
     }
     if (!all_have_data(set, cell))
         return false;
     if (s->kind == HVD_ALLREDUCE)
-        reduce_small(set, entry, cell);
+        reduce_small(set, request, cell);
     else
-        hvd__ordered_move(set, entry, cell);
+        hvd__ordered_move(set, request, cell);
     return true;
 }
 
 bool hvd__ordered_goes_in_place(const struct hvd__world *world,
                                 struct hvd__set *set,
-                                const struct hvd__entry *entry, uint64_t cell)
+                                const struct hvd__request *request,
+                                uint64_t cell)
 {
-    const struct hvd__signature *s = &entry->signature;
+    const struct hvd__signature *s = &request->signature;
 
     return s->kind == HVD_ALLREDUCE && !world->settings.consistency_check &&
            s->op != HVD_ADASUM && s->compression == HVD_COMPRESSION_NONE &&
-           reach(set, entry, cell);
+           reach(set, request, cell);
 }
 
 /* All ranks have submitted it, and this one knows. */
-static void decided(struct hvd__ordered *x, struct hvd__unit *unit, int64_t now)
+static void decided(struct hvd__ordered *x, struct hvd__submission *submission,
+                    int64_t now)
 {
-    unit->decided_ns = now;
-    if (unit->timed)
-        x->waited_ns = now - unit->since_ns;
+    submission->decided_ns = now;
+    if (submission->timed)
+        x->waited_ns = now - submission->since_ns;
     else
-        unit->since_ns = now - x->waited_ns;
-    atomic_store_explicit(&unit->decided, true, memory_order_release);
+        submission->since_ns = now - x->waited_ns;
+    atomic_store_explicit(&submission->decided, true, memory_order_release);
 }
 
 int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
-                     struct hvd__entry *entry, uint64_t cell, int64_t now)
+                     struct hvd__request *request, uint64_t cell, int64_t now)
 {
     struct hvd__ordered *x = &set->ordered;
 
-    if (entry->unit->decided_ns == 0)
-        decided(x, entry->unit, now);
-    entry->started_ns = now;
-    entry->batched = 1;
-    entry->shared = !x->log;
+    if (request->submission->decided_ns == 0)
+        decided(x, request->submission, now);
+    request->started_ns = now;
+    request->batched = 1;
+    request->shared = !x->log;
     if (x->log)
-        HVD_TRY(hvd__replicated_log_read(set, entry, cell));
-    if (hvd__ordered_run_here(world, set, entry, cell)) {
+        HVD_TRY(hvd__replicated_log_read(set, request, cell));
+    if (hvd__ordered_run_here(world, set, request, cell)) {
         if (!hvd__trace_writer_listens(&world->writer))
-            entry->done_ns = now; /* in no time: not worth another look */
-        done(world, x, entry);
+            request->done_ns = now; /* in no time: not worth another look */
+        done(world, x, request);
         return HVD_OK;
     }
-    if (hvd__ordered_goes_in_place(world, set, entry, cell)) {
-        hvd__ordered_begin_share(set, entry, cell);
+    if (hvd__ordered_goes_in_place(world, set, request, cell)) {
+        hvd__ordered_begin_share(set, request, cell);
         return HVD_OK;
     }
-    HVD_TRY(collect_rows(set, entry, cell));
-    entry->next = NULL;
+    HVD_TRY(collect_rows(set, request, cell));
+    request->next = NULL;
     if (!x->log)
-        return hvd__execute(set, entry, NULL, set->direct_max);
-    hvd__boundaries_agree(&x->log->boundaries, entry, hvd__mark_of(x, cell));
+        return hvd__execute(set, request, NULL, set->direct_max);
+    hvd__boundaries_agree(&x->log->boundaries, request, hvd__mark_of(x, cell));
     return HVD_OK;
 }

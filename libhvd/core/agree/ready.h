@@ -9,7 +9,7 @@
 #include "core/agree/fuse.h"
 #include "core/agree/wire.h"
 
-/* One request, of a unit of that key. */
+/* One request, of a submission of that key. */
 struct hvd__item {
     uint64_t key;
     int index; /* in its group */

@@ -79,7 +79,8 @@ static bool is_complete(const struct hvd__cell *cell, size_t bytes)
 }
 
 int hvd__replicated_log_read(struct hvd__set *set,
-                             const struct hvd__entry *entry, uint64_t number)
+                             const struct hvd__request *request,
+                             uint64_t number)
 {
     struct hvd__replicated_log *m = set->ordered.log;
     bool beside = false;
@@ -87,12 +88,12 @@ int hvd__replicated_log_read(struct hvd__set *set,
     for (int rank = 0; rank < set->team.size; rank++) {
         const struct hvd__cell *cell = hvd__cell_at(m->parts[rank], number);
 
-        if (!is_complete(cell, entry->bytes))
+        if (!is_complete(cell, request->bytes))
             return hvd__message_garbled(set, rank);
         beside |= (cell->flags & HVD__CELL_BESIDE) != 0;
     }
     if (beside)
-        m->read_bytes += (entry->bytes + 63) / 64 * 64;
+        m->read_bytes += (request->bytes + 63) / 64 * 64;
     return HVD_OK;
 }
 

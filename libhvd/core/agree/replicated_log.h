@@ -44,7 +44,7 @@ void hvd__replicated_log_begin(struct hvd__replicated_log *log);
 /* The request in a cell of all ranks is about to be run, with what lies beside
  * them. HVD_ERR_INTERNAL: that is not what it says. */
 int hvd__replicated_log_read(struct hvd__set *set,
-                             const struct hvd__entry *entry, uint64_t cell);
+                             const struct hvd__request *request, uint64_t cell);
 /* Tell the others what is new. */
 int hvd__replicated_log_send(struct hvd__set *set);
 /* A record of another rank: POST or FAREWELL. */

@@ -41,9 +41,9 @@ static void add_what(struct hvd__text *out, const char *what, const char *name)
 }
 
 /* The last error is about this request: say so. */
-static int blame(const hvd_request *request, const char *name, int status)
+static int blame(const hvd_request *given, const char *name, int status)
 {
-    const char *kind = hvd_kind_name(request->kind);
+    const char *kind = hvd_kind_name(given->kind);
     char text[HVD_MAX_NAME + 48];
     struct hvd__text out = hvd__text_at(text, sizeof text);
 
@@ -51,23 +51,24 @@ static int blame(const hvd_request *request, const char *name, int status)
     return hvd__fail(status, "%s: %s", text, hvd_last_error());
 }
 
-/* Tell the other members that this unit was refused, so that they do not
- * wait for it. unit is taken; the last error stays. */
-static int refuse(struct hvd__world *world, struct hvd__unit *unit, int status)
+/* Tell the other members that this submission was refused, so that they do not
+ * wait for it. submission is taken; the last error stays. */
+static int refuse(struct hvd__world *world, struct hvd__submission *submission,
+                  int status)
 {
     /* Joins do not meet by their number: nobody waits for this one. */
-    if (unit->entries[0].signature.kind == HVD_JOIN) {
-        hvd__unit_free(unit);
+    if (submission->requests[0].signature.kind == HVD_JOIN) {
+        hvd__submission_free(submission);
         return status;
     }
     hvd__count(&world->metrics.refused, 1);
-    unit->status = status;
-    unit->message = strdup(hvd_last_error());
-    if (!unit->message) {
-        hvd__unit_free(unit);
+    submission->status = status;
+    submission->message = strdup(hvd_last_error());
+    if (!submission->message) {
+        hvd__submission_free(submission);
         return hvd__fail_memory(1);
     }
-    hvd__table_refuse(&world->table, unit);
+    hvd__table_refuse(&world->table, submission);
     hvd__progress_wake(world);
     return status;
 }
@@ -76,13 +77,13 @@ void hvd__refuse(const char *name, int status)
 {
     int world_status;
     struct hvd__world *world = hvd__world_get(&world_status);
-    struct hvd__unit *unit = world ? hvd__unit_new(1) : NULL;
+    struct hvd__submission *submission = world ? hvd__submission_new(1) : NULL;
 
-    if (!unit)
+    if (!submission)
         return;
-    unit->set = hvd__world_set(world, 0);
-    snprintf(unit->name, sizeof unit->name, "%s", name);
-    refuse(world, unit, status);
+    submission->set = hvd__world_set(world, 0);
+    snprintf(submission->name, sizeof submission->name, "%s", name);
+    refuse(world, submission, status);
 }
 
 bool hvd__checks_consistency(void)
@@ -95,15 +96,15 @@ bool hvd__checks_consistency(void)
 
 /* The set that a request is for, of which we must be a member; NULL or not, it
  * is to be given back. */
-static int find_set(struct hvd__world *world, const hvd_request *request,
+static int find_set(struct hvd__world *world, const hvd_request *given,
                     struct hvd__set **set)
 {
     char text[160];
 
-    *set = hvd__world_set(world, request->process_set);
+    *set = hvd__world_set(world, given->process_set);
     if (!*set)
         return hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
-                         (int)request->process_set);
+                         (int)given->process_set);
     if (!hvd__set_has_us(*set))
         return hvd__fail(HVD_ERR_PROCESS_SET, "rank %d is not a member of %s",
                          world->transport->rank,
@@ -112,35 +113,36 @@ static int find_set(struct hvd__world *world, const hvd_request *request,
 }
 
 /* Codes are made now: their sizes are announced. */
-static int encode(const hvd_request *request, struct hvd__entry *entry)
+static int encode(const hvd_request *given, struct hvd__request *request)
 {
-    const struct hvd__signature *s = &entry->signature;
+    const struct hvd__signature *s = &request->signature;
 
     if (!hvd__compression_encodes(s->compression))
         return HVD_OK;
-    return hvd__compress_encode(s->compression, request->process_set,
-                                entry->unit->name, entry->input, entry->count,
-                                s->prescale, &entry->own_input, &entry->rows);
+    return hvd__compress_encode(s->compression, given->process_set,
+                                request->submission->name, request->input,
+                                request->count, s->prescale,
+                                &request->own_input, &request->rows);
 }
 
-static int check(const hvd_request *request, const struct hvd__set *set,
-                 struct hvd__entry *entry)
+static int check(const hvd_request *given, const struct hvd__set *set,
+                 struct hvd__request *request)
 {
-    entry->callback = request->callback;
-    entry->callback_context = request->callback_context;
-    return hvd__request_check(request, set, entry);
+    request->callback = given->callback;
+    request->callback_context = given->callback_context;
+    return hvd__request_check(given, set, request);
 }
 
-/* What was checked is part of its unit. */
-static int add(const hvd_request *request, struct hvd__entry *entry)
+/* What was checked is part of its submission. */
+static int add(const hvd_request *given, struct hvd__request *request)
 {
-    struct hvd__unit *unit = entry->unit;
+    struct hvd__submission *submission = request->submission;
 
-    HVD_TRY(encode(request, entry));
-    unit->fingerprint =
-        hvd__signature_fingerprint(unit->fingerprint, &entry->signature);
-    if (request->priority > unit->priority)
-        unit->priority = request->priority;
+    HVD_TRY(encode(given, request));
+    submission->fingerprint = hvd__signature_fingerprint(
+        submission->fingerprint, &request->signature);
+    if (given->priority > submission->priority)
+        submission->priority = given->priority;
     return HVD_OK;
 }
 
@@ -150,116 +152,117 @@ static int64_t number_of(const struct hvd__world *world)
     return atomic_load_explicit(&world->table.nentered, memory_order_relaxed);
 }
 
-/* The unit's time begins. A timeline wants to know it exactly. */
-static void begin(const struct hvd__world *world, struct hvd__unit *unit)
+/* The submission's time begins. A timeline wants to know it exactly. */
+static void begin(const struct hvd__world *world,
+                  struct hvd__submission *submission)
 {
-    hvd__unit_begin(unit, hvd__trace_writer_listens(&world->writer),
-                    number_of(world));
+    hvd__submission_begin(submission, hvd__trace_writer_listens(&world->writer),
+                          number_of(world));
 }
 
 /* bytes: of the name, which may be one of the library's own. */
 static int submit_to(struct hvd__world *world, struct hvd__set *set,
-                     const hvd_request *request, const char *name, size_t bytes,
+                     const hvd_request *given, const char *name, size_t bytes,
                      hvd_handle *handle)
 {
-    struct hvd__unit *unit;
+    struct hvd__submission *submission;
     int64_t submitted_ns = 0;
     int status;
 
-    if (request->kind == HVD_JOIN) {
+    if (given->kind == HVD_JOIN) {
         name = HVD__JOIN_NAME;
         bytes = sizeof HVD__JOIN_NAME - 1;
     }
-    unit = hvd__table_reuse(&world->table);
-    if (!unit)
-        return hvd__fail_memory(sizeof *unit);
-    unit->set = set;
-    unit->priority = request->priority;
-    memcpy(unit->name, name, bytes);
-    unit->name[bytes] = '\0';
-    status = check(request, set, &unit->entries[0]);
-    begin(world, unit);
+    submission = hvd__table_reuse(&world->table);
+    if (!submission)
+        return hvd__fail_memory(sizeof *submission);
+    submission->set = set;
+    submission->priority = given->priority;
+    memcpy(submission->name, name, bytes);
+    submission->name[bytes] = '\0';
+    status = check(given, set, &submission->requests[0]);
+    begin(world, submission);
     if (status < 0)
-        blame(request, name, status);
+        blame(given, name, status);
     else
-        status = add(request, &unit->entries[0]);
+        status = add(given, &submission->requests[0]);
     if (status == HVD_OK) {
-        hvd__unit_remember(unit, request, bytes);
-        submitted_ns = unit->submitted_ns;
-        status = hvd__progress_submit(world, unit, handle);
+        hvd__submission_remember(submission, given, bytes);
+        submitted_ns = submission->submitted_ns;
+        status = hvd__progress_submit(world, submission, handle);
     }
     if (status < 0)
-        return refuse(world, unit, status);
-    hvd__watch_doing(world->watch, request->kind, name, bytes, submitted_ns);
+        return refuse(world, submission, status);
+    hvd__watch_doing(world->watch, given->kind, name, bytes, submitted_ns);
     return HVD_OK;
 }
 
-static int submit(struct hvd__world *world, const hvd_request *request,
+static int submit(struct hvd__world *world, const hvd_request *given,
                   const char *name, size_t bytes, hvd_handle *handle)
 {
     struct hvd__set *set;
-    int status = find_set(world, request, &set);
+    int status = find_set(world, given, &set);
 
     if (status < 0)
-        blame(request, name, status);
+        blame(given, name, status);
     else
-        status = submit_to(world, set, request, name, bytes, handle);
+        status = submit_to(world, set, given, name, bytes, handle);
     hvd__world_put_set(set);
     return status;
 }
 
 /* If the request is like one before: whether it is; then *status is its. */
-static bool resubmit(struct hvd__world *world, const hvd_request *request,
+static bool resubmit(struct hvd__world *world, const hvd_request *given,
                      const char *name, hvd_handle *handle, int *status)
 {
     struct hvd__resubmission resubmission = {
-        .request = request,
+        .given = given,
         .name = name,
         .handle = handle,
         .timed = hvd__trace_writer_listens(&world->writer)};
 
     *status = hvd__progress_resubmit(world, &resubmission);
-    if (resubmission.unit && *status < 0)
-        refuse(world, resubmission.unit, *status);
-    else if (resubmission.unit)
-        hvd__watch_doing(world->watch, request->kind, name, strlen(name),
+    if (resubmission.submission && *status < 0)
+        refuse(world, resubmission.submission, *status);
+    else if (resubmission.submission)
+        hvd__watch_doing(world->watch, given->kind, name, strlen(name),
                          resubmission.submitted_ns);
     hvd__world_put_set(resubmission.refused_by);
-    return resubmission.unit != NULL;
+    return resubmission.submission != NULL;
 }
 
-int hvd__submit(const hvd_request *request, hvd_handle *handle)
+int hvd__submit(const hvd_request *given, hvd_handle *handle)
 {
-    const char *name = request->name ? request->name : "";
+    const char *name = given->name ? given->name : "";
     int bytes, status;
     struct hvd__world *world = hvd__world_get(&status);
 
     if (!world)
         return status;
     if (hvd__recycled_may_recall(&world->table.recycled, number_of(world)) &&
-        resubmit(world, request, name, handle, &status))
+        resubmit(world, given, name, handle, &status))
         return status;
     bytes = hvd__request_check_name(name);
     if (bytes < 0)
         return bytes;
-    return submit(world, request, name, (size_t)bytes, handle);
+    return submit(world, given, name, (size_t)bytes, handle);
 }
 
 int hvd_submit(const hvd_request *given, hvd_handle *handle)
 {
-    hvd_request request;
+    hvd_request ours;
     int status;
 
     if (!hvd__world_get(&status))
         return status;
-    HVD_TRY(hvd__request_copy(given, &request));
-    hvd__request_distrust(&request);
-    return hvd__submit(&request, handle);
+    HVD_TRY(hvd__request_copy(given, &ours));
+    hvd__request_distrust(&ours);
+    return hvd__submit(&ours, handle);
 }
 
-int hvd__submit_gradient(const hvd_request *request, hvd_handle *handle)
+int hvd__submit_gradient(const hvd_request *given, hvd_handle *handle)
 {
-    hvd_request ours = *request;
+    hvd_request ours = *given;
 
     ours.flags |= HVD__OF_STRATEGY;
     return hvd__submit(&ours, handle);
@@ -279,19 +282,20 @@ static int blame_member(const char *group, const char *label, int status)
 
 /* What a member must not be, beside what no request must be. taken: the names
  * of those before. */
-static int check_as_member(const hvd_request *request, struct hvd__unit *unit,
-                           int i, struct hvd__names *taken)
+static int check_as_member(const hvd_request *given,
+                           struct hvd__submission *submission, int i,
+                           struct hvd__names *taken)
 {
-    if (request->kind == HVD_JOIN)
+    if (given->kind == HVD_JOIN)
         return hvd__fail(HVD_ERR_UNSUPPORTED, "a join is no member of a group");
-    if (request->process_set != unit->set->id)
+    if (given->process_set != submission->set->id)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "it is for process set %d, the first member for %d",
-                         (int)request->process_set, (int)unit->set->id);
-    if (request->name && request->name[0] &&
-        !hvd__names_add(taken, unit->entries[i].label))
+                         (int)given->process_set, (int)submission->set->id);
+    if (given->name && given->name[0] &&
+        !hvd__names_add(taken, submission->requests[i].label))
         return hvd__fail(HVD_ERR_DUPLICATE, "another member has that name");
-    return check(request, unit->set, &unit->entries[i]);
+    return check(given, submission->set, &submission->requests[i]);
 }
 
 /* What is submitted as one. */
@@ -302,39 +306,41 @@ struct group {
     bool trusted; /* the requests are of our own making */
 };
 
-static int add_member(const struct group *group, struct hvd__unit *unit, int i,
+static int add_member(const struct group *group,
+                      struct hvd__submission *submission, int i,
                       struct hvd__names *taken)
 {
-    struct hvd__entry *entry = &unit->entries[i];
+    struct hvd__request *request = &submission->requests[i];
     char label[HVD_MAX_NAME + 32];
-    hvd_request request;
+    hvd_request given;
     int status;
 
-    HVD_TRY(hvd__request_copy(group->requests[i], &request));
+    HVD_TRY(hvd__request_copy(group->requests[i], &given));
     if (!group->trusted)
-        hvd__request_distrust(&request);
-    if (request.name)
-        HVD_TRY(hvd__request_check_name(request.name));
-    if (request.name && request.name[0])
-        snprintf(label, sizeof label, "%s", request.name);
+        hvd__request_distrust(&given);
+    if (given.name)
+        HVD_TRY(hvd__request_check_name(given.name));
+    if (given.name && given.name[0])
+        snprintf(label, sizeof label, "%s", given.name);
     else
-        snprintf(label, sizeof label, "%d of %d", i, unit->nentries);
-    entry->label = strdup(label);
-    if (!entry->label)
+        snprintf(label, sizeof label, "%d of %d", i, submission->nrequests);
+    request->label = strdup(label);
+    if (!request->label)
         return hvd__fail_memory(sizeof label);
-    status = check_as_member(&request, unit, i, taken);
+    status = check_as_member(&given, submission, i, taken);
     if (status < 0)
         return blame_member(group->name, label, status);
-    return add(&request, entry);
+    return add(&given, request);
 }
 
-static int add_members(const struct group *group, struct hvd__unit *unit)
+static int add_members(const struct group *group,
+                       struct hvd__submission *submission)
 {
     struct hvd__names taken;
-    int status = hvd__names_init(&taken, (size_t)unit->nentries);
+    int status = hvd__names_init(&taken, (size_t)submission->nrequests);
 
-    for (int i = 0; i < unit->nentries && status == HVD_OK; i++)
-        status = add_member(group, unit, i, &taken);
+    for (int i = 0; i < submission->nrequests && status == HVD_OK; i++)
+        status = add_member(group, submission, i, &taken);
     hvd__names_fini(&taken);
     return status;
 }
@@ -343,24 +349,25 @@ static int submit_group_to(struct hvd__world *world, struct hvd__set *set,
                            const struct group *group, int32_t priority,
                            hvd_handle *handles)
 {
-    struct hvd__unit *unit = hvd__unit_new(group->n);
+    struct hvd__submission *submission = hvd__submission_new(group->n);
     int status;
 
-    if (!unit)
-        return hvd__fail_memory((size_t)group->n * sizeof *unit->entries);
-    unit->set = set;
-    unit->priority = priority;
-    hvd__unit_begin(unit, true, 0);
+    if (!submission)
+        return hvd__fail_memory((size_t)group->n *
+                                sizeof *submission->requests);
+    submission->set = set;
+    submission->priority = priority;
+    hvd__submission_begin(submission, true, 0);
     if (group->name)
-        strcpy(unit->name, group->name);
-    status = add_members(group, unit);
+        strcpy(submission->name, group->name);
+    status = add_members(group, submission);
     if (status == HVD_OK) {
-        hvd__watch_doing(world->watch, HVD__GROUP, unit->name,
-                         strlen(unit->name), unit->submitted_ns);
-        status = hvd__progress_submit(world, unit, handles);
+        hvd__watch_doing(world->watch, HVD__GROUP, submission->name,
+                         strlen(submission->name), submission->submitted_ns);
+        status = hvd__progress_submit(world, submission, handles);
     }
     if (status < 0)
-        return refuse(world, unit, status);
+        return refuse(world, submission, status);
     return HVD_OK;
 }
 
@@ -421,9 +428,9 @@ int hvd__submit_group(const char *name, const hvd_request *const *requests,
 
 static bool is_done(const void *context)
 {
-    const struct hvd__entry *entry = context;
+    const struct hvd__request *request = context;
 
-    return atomic_load_explicit(&entry->done, memory_order_acquire);
+    return atomic_load_explicit(&request->done, memory_order_acquire);
 }
 
 static int no_waiting_here(void)
@@ -433,45 +440,45 @@ static int no_waiting_here(void)
 }
 
 /* What the result looks like; own memory goes to the caller. */
-static void hand_over(struct hvd__entry *entry, hvd_tensor *output)
+static void hand_over(struct hvd__request *request, hvd_tensor *output)
 {
-    const struct hvd__signature *s = &entry->signature;
+    const struct hvd__signature *s = &request->signature;
 
     output->dtype = s->dtype;
     output->ndim = s->ndim;
     memcpy(output->shape, s->shape, sizeof output->shape);
     if (hvd__kind_has(s->kind, HVD__HAS_ROWS))
-        output->shape[0] = entry->out_rows;
-    output->data = entry->output;
-    entry->own_output = NULL;
+        output->shape[0] = request->out_rows;
+    output->data = request->output;
+    request->own_output = NULL;
 }
 
 int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
 {
-    struct hvd__entry *entry;
+    struct hvd__request *request;
     int status;
 
     if (hvd__in_callback())
         return no_waiting_here();
-    status = hvd__table_claim(&world->table, handle, output != NULL, &entry);
+    status = hvd__table_claim(&world->table, handle, output != NULL, &request);
     if (status < 0)
         return status;
-    if (!entry)
+    if (!request)
         return HVD_OK;
     if (status == 0) {
         int64_t since = hvd__now_ns();
 
-        hvd__progress_until(world, is_done, entry, 0);
+        hvd__progress_until(world, is_done, request, 0);
         hvd__count(&world->metrics.blocked_ns, hvd__now_ns() - since);
-        hvd__table_release(&world->table, entry);
+        hvd__table_release(&world->table, request);
     }
-    status = entry->status;
+    status = request->status;
     if (status < 0)
-        hvd__fail_text(status,
-                       entry->message ? entry->message : hvd_strerror(status));
+        hvd__fail_text(status, request->message ? request->message
+                                                : hvd_strerror(status));
     else if (output)
-        hand_over(entry, output);
-    hvd__table_recycle(&world->table, entry);
+        hand_over(request, output);
+    hvd__table_recycle(&world->table, request);
     return status;
 }
 
@@ -517,7 +524,7 @@ int hvd_poll(hvd_handle handle)
     return hvd__table_poll(&world->table, handle);
 }
 
-int hvd__run(const hvd_request *request, const char *name, hvd_tensor *output)
+int hvd__run(const hvd_request *given, const char *name, hvd_tensor *output)
 {
     hvd_handle handle = 0;
     int status;
@@ -527,9 +534,9 @@ int hvd__run(const hvd_request *request, const char *name, hvd_tensor *output)
         return status;
     if (hvd__in_callback())
         return no_waiting_here();
-    if (!name && !output && hvd__quick_run(world, request, &handle))
+    if (!name && !output && hvd__quick_run(world, given, &handle))
         return handle == 0 ? HVD_OK : hvd__wait(world, handle, NULL);
-    HVD_TRY(submit(world, request, name ? name : "", name ? strlen(name) : 0,
+    HVD_TRY(submit(world, given, name ? name : "", name ? strlen(name) : 0,
                    &handle));
     return hvd__wait(world, handle, output);
 }

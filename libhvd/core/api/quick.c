@@ -32,9 +32,10 @@ struct trip {
 };
 
 static struct trip begin(const struct hvd__world *world, struct hvd__ordered *x,
-                         const struct hvd__entry *entry)
+                         const struct hvd__request *request)
 {
-    struct trip trip = {.timed = hvd__request_is_timed(x->nquick, entry->bytes),
+    struct trip trip = {.timed =
+                            hvd__request_is_timed(x->nquick, request->bytes),
                         .yields = LOOKS_YIELDING};
 
     if (x->nquick++ % TRY_AGAIN == 0)
@@ -65,7 +66,7 @@ static bool pause_between(struct trip *trip)
 /* It is over: what it took. Were the others there soon after this rank had
  * given way? */
 static void end(struct hvd__ordered *x, const struct trip *trip,
-                const struct hvd__entry *entry)
+                const struct hvd__request *request)
 {
     int64_t yielded_ns = 0;
 
@@ -74,21 +75,22 @@ static void end(struct hvd__ordered *x, const struct trip *trip,
     if (trip->since_ns > 0 && yielded_ns < SHORT_NS)
         x->pauses /= 4;
     if (trip->timed)
-        x->quick_ns = hvd__now_ns() - entry->unit->submitted_ns;
+        x->quick_ns = hvd__now_ns() - request->submission->submitted_ns;
     else if (yielded_ns > x->quick_ns)
         x->quick_ns = yielded_ns;
 }
 
-static enum quick quick_in_place(struct hvd__set *set, struct hvd__entry *entry,
+static enum quick quick_in_place(struct hvd__set *set,
+                                 struct hvd__request *request,
                                  struct trip *trip)
 {
     struct hvd__ordered *x = &set->ordered;
 
-    hvd__ordered_begin_share(set, entry, x->decided++);
+    hvd__ordered_begin_share(set, request, x->decided++);
     while (!hvd__ordered_reduce_share(set))
         continue;
     hvd__ordered_consume(set);
-    while (hvd__ordered_least_reduced(set) < entry->mark)
+    while (hvd__ordered_least_reduced(set) < request->mark)
         if (!pause_between(trip))
             return POSTED;
     x->unfinished = NULL;
@@ -97,75 +99,76 @@ static enum quick quick_in_place(struct hvd__set *set, struct hvd__entry *entry,
 }
 
 static enum quick post_and_look(struct hvd__world *world, struct hvd__set *set,
-                                struct hvd__unit *unit, struct trip *trip)
+                                struct hvd__submission *submission,
+                                struct trip *trip)
 {
     struct hvd__ordered *x = &set->ordered;
-    struct hvd__entry *entry = &unit->entries[0];
+    struct hvd__request *request = &submission->requests[0];
     enum hvd__verdict verdict;
 
-    if (!hvd__ordered_post_unit(world, set, unit))
+    if (!hvd__ordered_post_submission(world, set, submission))
         return NOT_POSTED;
     while ((verdict = hvd__ordered_compare(set)) == HVD__UNKNOWN &&
            pause_between(trip))
         continue;
     if (verdict != HVD__AGREED)
         return POSTED;
-    if (hvd__ordered_run_here(world, set, entry, x->decided)) {
+    if (hvd__ordered_run_here(world, set, request, x->decided)) {
         x->decided++;
         hvd__ordered_consume(set);
         return DONE;
     }
-    if (!hvd__ordered_goes_in_place(world, set, entry, x->decided))
+    if (!hvd__ordered_goes_in_place(world, set, request, x->decided))
         return POSTED;
-    return quick_in_place(set, entry, trip);
+    return quick_in_place(set, request, trip);
 }
 
 /* Whether there is a chance, by what the request is. */
-static bool may_be_quick(const hvd_request *request)
+static bool may_be_quick(const hvd_request *given)
 {
-    switch (request->kind) {
+    switch (given->kind) {
     case HVD_BARRIER:
     case HVD_BROADCAST:
     case HVD_ALLGATHER:
-    case HVD_GATHER: return request->capacity == 0;
+    case HVD_GATHER: return given->capacity == 0;
     case HVD_ALLREDUCE:
     case HVD_REDUCE:
-        return request->op != HVD_ADASUM &&
-               request->compression == HVD_COMPRESSION_NONE;
+        return given->op != HVD_ADASUM &&
+               given->compression == HVD_COMPRESSION_NONE;
     case HVD_ALLTOALL:
     case HVD_REDUCESCATTER:
-        return request->output && !request->splits && request->capacity == 0;
+        return given->output && !given->splits && given->capacity == 0;
     default: return false;
     }
 }
 
 /* What the check has allocated, for a way that was not taken. */
-static void forget(struct hvd__entry *entry)
+static void forget(struct hvd__request *request)
 {
-    free(entry->own_input);
-    free(entry->scratch);
-    entry->own_input = entry->scratch = NULL;
+    free(request->own_input);
+    free(request->scratch);
+    request->own_input = request->scratch = NULL;
 }
 
 /* The request is on its way; since when, exactly if that matters. */
-static void depart(struct hvd__world *world, struct hvd__unit *unit,
+static void depart(struct hvd__world *world, struct hvd__submission *submission,
                    uint64_t number, bool timed)
 {
-    const struct hvd__entry *entry = &unit->entries[0];
+    const struct hvd__request *request = &submission->requests[0];
 
-    unit->submitted_ns = timed ? hvd__now_ns() : hvd__coarse_ns();
-    unit->fingerprint =
-        hvd__signature_fingerprint(unit->fingerprint, &entry->signature);
-    hvd__watch_quick(world->watch, entry->signature.kind, number,
-                     unit->submitted_ns);
+    submission->submitted_ns = timed ? hvd__now_ns() : hvd__coarse_ns();
+    submission->fingerprint = hvd__signature_fingerprint(
+        submission->fingerprint, &request->signature);
+    hvd__watch_quick(world->watch, request->signature.kind, number,
+                     submission->submitted_ns);
 }
 
-/* The unit is given to the request table; its request goes the usual way from
- * here. Without memory for that nothing can go on. */
-static void adopt(struct hvd__world *world, struct hvd__unit *unit,
+/* The submission is given to the request table; its request goes the usual way
+ * from here. Without memory for that nothing can go on. */
+static void adopt(struct hvd__world *world, struct hvd__submission *submission,
                   uint64_t number, bool posted, hvd_handle *handle)
 {
-    int status = hvd__table_adopt(&world->table, unit, number, handle);
+    int status = hvd__table_adopt(&world->table, submission, number, handle);
 
     world->quick = NULL;
     if (status < 0) {
@@ -174,69 +177,69 @@ static void adopt(struct hvd__world *world, struct hvd__unit *unit,
         return;
     }
     if (!posted)
-        hvd__ordered_submit(&unit->set->ordered, unit);
+        hvd__ordered_submit(&submission->set->ordered, submission);
 }
 
 /* With the role of the driver. */
 static bool run(struct hvd__world *world, struct hvd__set *set,
-                const hvd_request *request, hvd_handle *handle)
+                const hvd_request *given, hvd_handle *handle)
 {
-    struct hvd__unit *unit = world->quick;
-    struct hvd__entry *entry;
+    struct hvd__submission *submission = world->quick;
+    struct hvd__request *request;
     struct trip trip;
     uint64_t number;
     enum quick done;
 
     if (!hvd__ordered_is_free(&set->ordered))
         return false;
-    if (!unit)
-        unit = world->quick = hvd__table_reuse(&world->table);
-    if (!unit)
+    if (!submission)
+        submission = world->quick = hvd__table_reuse(&world->table);
+    if (!submission)
         return false;
-    hvd__unit_reset(unit);
-    unit->set = set;
-    unit->priority = request->priority;
-    entry = &unit->entries[0];
+    hvd__submission_reset(submission);
+    submission->set = set;
+    submission->priority = given->priority;
+    request = &submission->requests[0];
     /* What is wrong will be said on the usual way. */
-    if (hvd__request_check(request, set, entry) < 0) {
-        forget(entry);
+    if (hvd__request_check(given, set, request) < 0) {
+        forget(request);
         return false;
     }
-    if (!hvd__table_number(&world->table, unit, &number)) {
-        forget(entry);
+    if (!hvd__table_number(&world->table, submission, &number)) {
+        forget(request);
         return false;
     }
-    trip = begin(world, &set->ordered, entry);
-    depart(world, unit, number, trip.timed);
-    done = post_and_look(world, set, unit, &trip);
+    trip = begin(world, &set->ordered, request);
+    depart(world, submission, number, trip.timed);
+    done = post_and_look(world, set, submission, &trip);
     if (done == DONE) {
-        end(&set->ordered, &trip, entry);
-        hvd__complete_quick(world, entry, set->ordered.quick_ns);
-        forget(entry);
+        end(&set->ordered, &trip, request);
+        hvd__complete_quick(world, request, set->ordered.quick_ns);
+        forget(request);
     } else {
-        unit->timed = true;
-        unit->since_ns = trip.timed      ? unit->submitted_ns
-                         : trip.since_ns ? trip.since_ns
-                                         : hvd__now_ns();
-        adopt(world, unit, number, done == POSTED, handle);
+        submission->timed = true;
+        submission->since_ns = trip.timed      ? submission->submitted_ns
+                               : trip.since_ns ? trip.since_ns
+                                               : hvd__now_ns();
+        adopt(world, submission, number, done == POSTED, handle);
     }
     return true;
 }
 
 /* set: NULL: there is no such set. */
 static bool run_if_free(struct hvd__world *world, struct hvd__set *set,
-                        const hvd_request *request, hvd_handle *handle)
+                        const hvd_request *given, hvd_handle *handle)
 {
     bool ran;
 
     if (!set || !hvd__set_has_us(set) || !hvd__progress_take(world))
         return false;
-    ran = run(world, set, request, handle);
+    ran = run(world, set, given, handle);
     hvd__progress_give(world);
     return ran;
 }
 
-bool hvd__quick_run(struct hvd__world *world, const hvd_request *request,
+bool hvd__quick_run(struct hvd__world *world, const hvd_request *given,
                     hvd_handle *handle)
 {
     struct hvd__set *set;
@@ -244,12 +247,12 @@ bool hvd__quick_run(struct hvd__world *world, const hvd_request *request,
 
     *handle = 0;
     /* A timeline wants to know more than there is time for. */
-    if (!may_be_quick(request) || atomic_load(&world->broken) ||
+    if (!may_be_quick(given) || atomic_load(&world->broken) ||
         atomic_load(&world->abort_status) < 0 ||
         hvd__trace_writer_listens(&world->writer))
         return false;
-    set = hvd__world_set(world, request->process_set);
-    ran = run_if_free(world, set, request, handle);
+    set = hvd__world_set(world, given->process_set);
+    ran = run_if_free(world, set, given, handle);
     hvd__world_put_set(set);
     return ran;
 }

@@ -13,7 +13,7 @@
 /* Whether a request without a name was carried out, or submitted. Not if it
  * cannot go this way, or is wrong: then nothing was done. *handle: 0 if it is
  * carried out, well; else it must be waited for. */
-bool hvd__quick_run(struct hvd__world *world, const hvd_request *request,
+bool hvd__quick_run(struct hvd__world *world, const hvd_request *given,
                     hvd_handle *handle);
 
 #endif

@@ -29,20 +29,20 @@
 /* The least that a request of any version has: that of 0.1. */
 #define FIRST_SIZE offsetof(hvd_request, process_set)
 
-void hvd_request_init(hvd_request *request, size_t size)
+void hvd_request_init(hvd_request *given, size_t size)
 {
     hvd_request defaults = {.size = (uint32_t)size,
                             .op = HVD_AVERAGE,
                             .prescale = 1,
                             .postscale = 1};
 
-    if (!request)
+    if (!given)
         return;
-    memset(request, 0, size);
-    memcpy(request, &defaults, size < sizeof defaults ? size : sizeof defaults);
+    memset(given, 0, size);
+    memcpy(given, &defaults, size < sizeof defaults ? size : sizeof defaults);
 }
 
-int hvd__request_copy(const hvd_request *given, hvd_request *request)
+int hvd__request_copy(const hvd_request *given, hvd_request *copy)
 {
     if (!given)
         return hvd__fail(HVD_ERR_ARGUMENT, "the request is NULL");
@@ -51,24 +51,24 @@ int hvd__request_copy(const hvd_request *given, hvd_request *request)
                          "the request's size is %u, of version %s it is %zu: "
                          "fill it with hvd_request_init first",
                          (unsigned)given->size, HVD_VERSION_STRING,
-                         sizeof *request);
-    for (size_t i = sizeof *request; i < given->size; i++)
+                         sizeof *copy);
+    for (size_t i = sizeof *copy; i < given->size; i++)
         if (((const unsigned char *)given)[i] != 0)
             return hvd__fail(HVD_ERR_UNSUPPORTED,
                              "the request sets a field that version %s does "
                              "not know: the program was compiled for a newer "
                              "libhvd",
                              HVD_VERSION_STRING);
-    *request = (hvd_request){0};
-    memcpy(request, given,
-           given->size < sizeof *request ? given->size : sizeof *request);
+    *copy = (hvd_request){0};
+    memcpy(copy, given,
+           given->size < sizeof *copy ? given->size : sizeof *copy);
     return HVD_OK;
 }
 
-void hvd__request_distrust(hvd_request *request)
+void hvd__request_distrust(hvd_request *given)
 {
-    if (request->flags & HVD__OWN_FLAGS)
-        request->flags |= HVD__FORGED;
+    if (given->flags & HVD__OWN_FLAGS)
+        given->flags |= HVD__FORGED;
 }
 
 /* Whether one of eight bytes is a control character (Mycroft's test, by which
@@ -115,29 +115,28 @@ int hvd__request_check_name(const char *name)
                      i, name, (unsigned)(unsigned char)name[i]);
 }
 
-static int check_kind(const hvd_request *request)
+static int check_kind(const hvd_request *given)
 {
-    if (!hvd_kind_name(request->kind))
+    if (!hvd_kind_name(given->kind))
         return hvd__fail(HVD_ERR_UNSUPPORTED,
                          "kind %d is none that version %s knows",
-                         (int)request->kind, HVD_VERSION_STRING);
+                         (int)given->kind, HVD_VERSION_STRING);
     return HVD_OK;
 }
 
-static int check_flags(const hvd_request *request)
+static int check_flags(const hvd_request *given)
 {
     const int32_t known = HVD_AVERAGE_CONTRIBUTORS | HVD__OWN_FLAGS;
-    int32_t strange = request->flags & ~HVD_AVERAGE_CONTRIBUTORS;
+    int32_t strange = given->flags & ~HVD_AVERAGE_CONTRIBUTORS;
 
     if (strange & HVD__OWN_FLAGS)
         strange &= ~HVD__FORGED; /* which is our mark */
-    if (request->flags & ~known)
+    if (given->flags & ~known)
         return hvd__fail(HVD_ERR_UNSUPPORTED,
                          "flags 0x%x are none that version %s knows",
                          (unsigned)strange, HVD_VERSION_STRING);
-    if (request->flags & HVD_AVERAGE_CONTRIBUTORS &&
-        (!hvd__kind_has(request->kind, HVD__HAS_OP) ||
-         request->op != HVD_AVERAGE))
+    if (given->flags & HVD_AVERAGE_CONTRIBUTORS &&
+        (!hvd__kind_has(given->kind, HVD__HAS_OP) || given->op != HVD_AVERAGE))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the flag HVD_AVERAGE_CONTRIBUTORS is for averages");
     return HVD_OK;
@@ -145,34 +144,34 @@ static int check_flags(const hvd_request *request)
 
 /* A flag, a scale or a root that means nothing to a kind is a mistake: the
  * program expects something of it. */
-static int check_meaning(const hvd_request *request)
+static int check_meaning(const hvd_request *given)
 {
-    const hvd_kind kind = request->kind;
+    const hvd_kind kind = given->kind;
 
-    if (request->flags != 0)
-        HVD_TRY(check_flags(request));
+    if (given->flags != 0)
+        HVD_TRY(check_flags(given));
     if (!hvd__kind_has(kind, HVD__HAS_OP) &&
-        (request->prescale != 1 || request->postscale != 1))
+        (given->prescale != 1 || given->postscale != 1))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "prescale %g and postscale %g: %s scales nothing, and "
                          "both must be 1",
-                         request->prescale, request->postscale,
+                         given->prescale, given->postscale,
                          hvd_kind_name(kind));
-    if (request->root != 0 && !hvd__kind_has(kind, HVD__HAS_ROOT))
+    if (given->root != 0 && !hvd__kind_has(kind, HVD__HAS_ROOT))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "root is %d: %s has no root, and it must be 0",
-                         (int)request->root, hvd_kind_name(kind));
+                         (int)given->root, hvd_kind_name(kind));
     return HVD_OK;
 }
 
-static int check_scales(const hvd_request *request)
+static int check_scales(const hvd_request *given)
 {
-    if (!isfinite(request->prescale) || !isfinite(request->postscale))
+    if (!isfinite(given->prescale) || !isfinite(given->postscale))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "prescale %g and postscale %g must be finite",
-                         request->prescale, request->postscale);
-    if (request->dtype == HVD_BOOL &&
-        (request->prescale != 1 || request->postscale != 1))
+                         given->prescale, given->postscale);
+    if (given->dtype == HVD_BOOL &&
+        (given->prescale != 1 || given->postscale != 1))
         return hvd__fail(HVD_ERR_ARGUMENT, "bool cannot be scaled");
     return HVD_OK;
 }
@@ -183,161 +182,161 @@ static bool is_floating(hvd_dtype dtype)
            dtype == HVD_FLOAT32 || dtype == HVD_FLOAT64;
 }
 
-static int check_op(const hvd_request *request)
+static int check_op(const hvd_request *given)
 {
-    if (!hvd_op_name(request->op))
+    if (!hvd_op_name(given->op))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "op %d is no reduction operation (0 to %d)",
-                         (int)request->op, HVD_NUM_OPS - 1);
-    if (request->op == HVD_ADASUM && request->kind != HVD_ALLREDUCE)
+                         (int)given->op, HVD_NUM_OPS - 1);
+    if (given->op == HVD_ADASUM && given->kind != HVD_ALLREDUCE)
         return hvd__fail(HVD_ERR_UNSUPPORTED,
                          "adasum is an operation of allreduce only");
-    if (request->op == HVD_ADASUM && !is_floating(request->dtype))
+    if (given->op == HVD_ADASUM && !is_floating(given->dtype))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "adasum is for floating types, not %s",
-                         hvd_dtype_name(request->dtype));
-    if (request->op == HVD_AVERAGE && request->dtype == HVD_BOOL)
+                         hvd_dtype_name(given->dtype));
+    if (given->op == HVD_AVERAGE && given->dtype == HVD_BOOL)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "bool has no average, which is the default op: the "
                          "logical or is sum or max, and is min or product");
-    return check_scales(request);
+    return check_scales(given);
 }
 
-static int check_compression(const hvd_request *request)
+static int check_compression(const hvd_request *given)
 {
     const char *name;
 
-    if (request->compression == HVD_COMPRESSION_NONE)
+    if (given->compression == HVD_COMPRESSION_NONE)
         return HVD_OK;
-    name = hvd_compression_name(request->compression);
+    name = hvd_compression_name(given->compression);
     if (!name)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "compression %d is neither one of the library's "
                          "nor registered",
-                         (int)request->compression);
-    if (request->kind != HVD_ALLREDUCE ||
-        (request->op != HVD_SUM && request->op != HVD_AVERAGE))
+                         (int)given->compression);
+    if (given->kind != HVD_ALLREDUCE ||
+        (given->op != HVD_SUM && given->op != HVD_AVERAGE))
         return hvd__fail(HVD_ERR_UNSUPPORTED,
                          "compression is for allreduces with sum or "
                          "average");
-    if (request->dtype != HVD_FLOAT32 &&
-        (request->dtype != HVD_FLOAT64 ||
-         hvd__compression_encodes(request->compression)))
+    if (given->dtype != HVD_FLOAT32 &&
+        (given->dtype != HVD_FLOAT64 ||
+         hvd__compression_encodes(given->compression)))
         return hvd__fail(HVD_ERR_ARGUMENT, "%s does not compress %s", name,
-                         hvd_dtype_name(request->dtype));
+                         hvd_dtype_name(given->dtype));
     return HVD_OK;
 }
 
-static int check_shape(const hvd_request *request, struct hvd__entry *entry)
+static int check_shape(const hvd_request *given, struct hvd__request *request)
 {
-    uint64_t element = hvd__dtype_bytes(request->dtype), bytes = element;
+    uint64_t element = hvd__dtype_bytes(given->dtype), bytes = element;
     bool empty = false;
 
-    if (request->ndim < 0 || request->ndim > HVD_MAX_DIMS)
+    if (given->ndim < 0 || given->ndim > HVD_MAX_DIMS)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "%d dimensions, a tensor has 0 to %d",
-                         (int)request->ndim, HVD_MAX_DIMS);
-    if (request->ndim > 0 && !request->shape)
+                         (int)given->ndim, HVD_MAX_DIMS);
+    if (given->ndim > 0 && !given->shape)
         return hvd__fail(HVD_ERR_ARGUMENT, "the shape of %d dimensions is NULL",
-                         (int)request->ndim);
-    if (request->ndim == 0 && hvd__kind_has(request->kind, HVD__HAS_ROWS))
+                         (int)given->ndim);
+    if (given->ndim == 0 && hvd__kind_has(given->kind, HVD__HAS_ROWS))
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "a scalar has no rows; give it the shape [1]");
-    for (int32_t i = 0; i < request->ndim; i++) {
-        int64_t extent = request->shape[i];
+    for (int32_t i = 0; i < given->ndim; i++) {
+        int64_t extent = given->shape[i];
 
         if (extent < 0)
             return hvd__fail(HVD_ERR_ARGUMENT,
                              "dimension %d is %lld, less than 0", (int)i,
                              (long long)extent);
-        entry->signature.shape[i] = extent;
+        request->signature.shape[i] = extent;
         empty |= extent == 0;
     }
-    for (int32_t i = 0; i < request->ndim && !empty; i++)
-        if (__builtin_mul_overflow(bytes, (uint64_t)request->shape[i],
-                                   &bytes) ||
+    for (int32_t i = 0; i < given->ndim && !empty; i++)
+        if (__builtin_mul_overflow(bytes, (uint64_t)given->shape[i], &bytes) ||
             bytes > BYTES_MAX)
             return hvd__fail(HVD_ERR_ARGUMENT,
                              "dimensions up to number %d make more bytes "
                              "than memory can hold",
                              (int)i);
-    entry->signature.ndim = request->ndim;
-    entry->bytes = empty ? 0 : (size_t)bytes;
-    entry->count = (int64_t)(entry->bytes / element);
-    entry->rows = request->ndim > 0 ? request->shape[0] : 1;
+    request->signature.ndim = given->ndim;
+    request->bytes = empty ? 0 : (size_t)bytes;
+    request->count = (int64_t)(request->bytes / element);
+    request->rows = given->ndim > 0 ? given->shape[0] : 1;
     return HVD_OK;
 }
 
-static int check_splits(const hvd_request *request, const struct hvd__set *set,
-                        struct hvd__entry *entry)
+static int check_splits(const hvd_request *given, const struct hvd__set *set,
+                        struct hvd__request *request)
 {
     int n = set->team.size;
     int64_t sum = 0;
 
-    if (!request->splits) {
-        if (entry->rows % n != 0)
+    if (!given->splits) {
+        if (request->rows % n != 0)
             return hvd__fail(HVD_ERR_ARGUMENT,
                              "%lld rows are no multiple of %d ranks: give "
                              "splits",
-                             (long long)entry->rows, n);
+                             (long long)request->rows, n);
         return HVD_OK;
     }
-    entry->splits = malloc((size_t)n * sizeof *entry->splits);
-    if (!entry->splits)
-        return hvd__fail_memory((size_t)n * sizeof *entry->splits);
+    request->splits = malloc((size_t)n * sizeof *request->splits);
+    if (!request->splits)
+        return hvd__fail_memory((size_t)n * sizeof *request->splits);
     for (int i = 0; i < n; i++) {
-        entry->splits[i] = request->splits[i];
-        if (request->splits[i] < 0)
+        request->splits[i] = given->splits[i];
+        if (given->splits[i] < 0)
             return hvd__fail(HVD_ERR_ARGUMENT, "split %d is %lld, less than 0",
-                             i, (long long)request->splits[i]);
-        if (__builtin_add_overflow(sum, request->splits[i], &sum) ||
-            sum > entry->rows)
+                             i, (long long)given->splits[i]);
+        if (__builtin_add_overflow(sum, given->splits[i], &sum) ||
+            sum > request->rows)
             return hvd__fail(HVD_ERR_ARGUMENT,
                              "splits up to number %d are more than the "
                              "%lld rows",
-                             i, (long long)entry->rows);
+                             i, (long long)request->rows);
     }
     return HVD_OK;
 }
 
 /* Bytes of what this rank gets, as far as it is known. */
-static size_t output_bytes(const struct hvd__entry *entry,
+static size_t output_bytes(const struct hvd__request *request,
                            const struct hvd__set *set)
 {
-    const struct hvd__signature *s = &entry->signature;
+    const struct hvd__signature *s = &request->signature;
 
     switch (s->kind) {
     case HVD_ALLGATHER:
-    case HVD_GATHER: return entry->bytes * (size_t)set->team.size;
+    case HVD_GATHER: return request->bytes * (size_t)set->team.size;
     case HVD_REDUCESCATTER:
-        return (size_t)hvd__slice_of(entry->rows, set->team.rank,
+        return (size_t)hvd__slice_of(request->rows, set->team.rank,
                                      set->team.size)
                    .count *
                hvd__signature_row_bytes(s);
-    default: return entry->bytes;
+    default: return request->bytes;
     }
 }
 
 /* Whether this rank gets a result. */
-static bool gets(const struct hvd__entry *entry, const struct hvd__set *set)
+static bool gets(const struct hvd__request *request, const struct hvd__set *set)
 {
-    const struct hvd__signature *s = &entry->signature;
+    const struct hvd__signature *s = &request->signature;
 
     return (s->kind != HVD_GATHER && s->kind != HVD_REDUCE) ||
            s->root == set->team.world[set->team.rank];
 }
 
-static int check_overlap(const struct hvd__set *set, struct hvd__entry *entry)
+static int check_overlap(const struct hvd__set *set,
+                         struct hvd__request *request)
 {
-    const struct hvd__signature *s = &entry->signature;
-    uintptr_t in = (uintptr_t)entry->input, out = (uintptr_t)entry->output;
-    size_t bytes = output_bytes(entry, set);
+    const struct hvd__signature *s = &request->signature;
+    uintptr_t in = (uintptr_t)request->input, out = (uintptr_t)request->output;
+    size_t bytes = output_bytes(request, set);
     bool gathers = s->kind == HVD_ALLGATHER || s->kind == HVD_GATHER;
-    uintptr_t own = out + (size_t)set->team.rank * entry->bytes;
+    uintptr_t own = out + (size_t)set->team.rank * request->bytes;
 
     if (hvd__signature_varies(s))
-        bytes = (size_t)entry->capacity * hvd__dtype_bytes(s->dtype);
-    if (in >= out + bytes || out >= in + entry->bytes)
+        bytes = (size_t)request->capacity * hvd__dtype_bytes(s->dtype);
+    if (in >= out + bytes || out >= in + request->bytes)
         return HVD_OK;
     if (hvd__signature_varies(s))
         return hvd__fail(HVD_ERR_ARGUMENT,
@@ -350,7 +349,7 @@ static int check_overlap(const struct hvd__set *set, struct hvd__entry *entry)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "input lies in the output, but not where it "
                          "belongs: put it at element %lld, or elsewhere",
-                         (long long)entry->count * set->team.rank);
+                         (long long)request->count * set->team.rank);
     if (in != out)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "input and output overlap by a part: give the "
@@ -361,50 +360,51 @@ static int check_overlap(const struct hvd__set *set, struct hvd__entry *entry)
 /* Where it is known beforehand what the output must hold. Where the others'
  * rows count, that is judged when they have come. */
 static int check_capacity(const struct hvd__set *set,
-                          const struct hvd__entry *entry)
+                          const struct hvd__request *request)
 {
-    const struct hvd__signature *s = &entry->signature;
+    const struct hvd__signature *s = &request->signature;
     int64_t needed;
 
-    if (entry->capacity == 0 || hvd__kind_has(s->kind, HVD__MAY_VARY))
+    if (request->capacity == 0 || hvd__kind_has(s->kind, HVD__MAY_VARY))
         return HVD_OK;
-    needed = (int64_t)(output_bytes(entry, set) / hvd__dtype_bytes(s->dtype));
-    if (entry->capacity >= needed)
+    needed = (int64_t)(output_bytes(request, set) / hvd__dtype_bytes(s->dtype));
+    if (request->capacity >= needed)
         return HVD_OK;
     return hvd__fail(HVD_ERR_ARGUMENT,
                      "capacity %lld is too small: the output needs %lld "
                      "elements",
-                     (long long)entry->capacity, (long long)needed);
+                     (long long)request->capacity, (long long)needed);
 }
 
-static int check_buffers(const hvd_request *request, const struct hvd__set *set,
-                         struct hvd__entry *entry)
+static int check_buffers(const hvd_request *given, const struct hvd__set *set,
+                         struct hvd__request *request)
 {
-    const struct hvd__signature *s = &entry->signature;
+    const struct hvd__signature *s = &request->signature;
     bool may_be_ours = hvd__kind_has(s->kind, HVD__HAS_ROWS);
 
     if (hvd__kind_has(s->kind, HVD__HAS_ROWS) &&
-        entry->bytes > BYTES_MAX / (size_t)set->team.size)
+        request->bytes > BYTES_MAX / (size_t)set->team.size)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "so much of every rank is more bytes than memory "
                          "can hold");
-    entry->output = gets(entry, set) ? request->output : NULL;
-    entry->counts = request->counts;
-    if (request->capacity < 0)
+    request->output = gets(request, set) ? given->output : NULL;
+    request->counts = given->counts;
+    if (given->capacity < 0)
         return hvd__fail(HVD_ERR_ARGUMENT, "capacity %lld is less than 0",
-                         (long long)request->capacity);
-    entry->capacity = entry->output ? request->capacity : 0;
-    HVD_TRY(check_capacity(set, entry));
-    if (entry->count > 0 && !entry->output && gets(entry, set) && !may_be_ours)
+                         (long long)given->capacity);
+    request->capacity = request->output ? given->capacity : 0;
+    HVD_TRY(check_capacity(set, request));
+    if (request->count > 0 && !request->output && gets(request, set) &&
+        !may_be_ours)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the output of %lld elements is NULL",
-                         (long long)entry->count);
+                         (long long)request->count);
     if (!hvd__kind_has(s->kind, HVD__HAS_INPUT))
         return HVD_OK;
-    if (entry->count > 0 && !request->input)
+    if (request->count > 0 && !given->input)
         return hvd__fail(HVD_ERR_ARGUMENT, "the input of %lld elements is NULL",
-                         (long long)entry->count);
-    entry->input = request->input;
+                         (long long)request->count);
+    request->input = given->input;
     return HVD_OK;
 }
 
@@ -418,140 +418,140 @@ static int take_memory(void **memory, size_t bytes)
 
 /* In place where the algorithm is not: the input is copied, or the output
  * made elsewhere first. */
-static int make_room(const struct hvd__set *set, struct hvd__entry *entry)
+static int make_room(const struct hvd__set *set, struct hvd__request *request)
 {
-    const struct hvd__signature *s = &entry->signature;
+    const struct hvd__signature *s = &request->signature;
 
     if (s->op == HVD_ADASUM && s->kind == HVD_ALLREDUCE && set->team.size > 1)
         HVD_TRY(take_memory(
-            &entry->scratch,
-            hvd__adasum_scratch(s->dtype, entry->count, set->team.size)));
-    if (s->kind == HVD_ALLTOALL && entry->input == entry->output &&
-        entry->bytes > 0) {
-        HVD_TRY(take_memory(&entry->own_input, entry->bytes));
-        memcpy(entry->own_input, entry->input, entry->bytes);
-        entry->input = entry->own_input;
+            &request->scratch,
+            hvd__adasum_scratch(s->dtype, request->count, set->team.size)));
+    if (s->kind == HVD_ALLTOALL && request->input == request->output &&
+        request->bytes > 0) {
+        HVD_TRY(take_memory(&request->own_input, request->bytes));
+        memcpy(request->own_input, request->input, request->bytes);
+        request->input = request->own_input;
     }
-    if (s->kind == HVD_REDUCESCATTER && !entry->output) {
-        entry->own_output = hvd_malloc(output_bytes(entry, set));
-        entry->output = entry->own_output;
-        if (!entry->output)
+    if (s->kind == HVD_REDUCESCATTER && !request->output) {
+        request->own_output = hvd_malloc(output_bytes(request, set));
+        request->output = request->own_output;
+        if (!request->output)
             return HVD_ERR_MEMORY;
-    } else if (s->kind == HVD_REDUCESCATTER && entry->input == entry->output) {
-        HVD_TRY(take_memory(&entry->scratch, output_bytes(entry, set)));
+    } else if (s->kind == HVD_REDUCESCATTER &&
+               request->input == request->output) {
+        HVD_TRY(take_memory(&request->scratch, output_bytes(request, set)));
     }
     return HVD_OK;
 }
 
 /* ------------------------------------------------------------------ a check */
 
-static int check_root(const hvd_request *request, const struct hvd__set *set)
+static int check_root(const hvd_request *given, const struct hvd__set *set)
 {
     char text[128];
 
-    if (hvd__set_find(set, request->root) >= 0)
+    if (hvd__set_find(set, given->root) >= 0)
         return HVD_OK;
     return hvd__fail(HVD_ERR_ARGUMENT, "root %d is not a rank of %s",
-                     (int)request->root,
-                     hvd__set_print(set, text, sizeof text));
+                     (int)given->root, hvd__set_print(set, text, sizeof text));
 }
 
 /* Shapes may differ in their rows where the output does not say otherwise. */
-static void let_vary(const struct hvd__entry *entry, bool has_output,
+static void let_vary(const struct hvd__request *request, bool has_output,
                      bool asked, struct hvd__signature *s)
 {
     if (hvd__kind_has(s->kind, HVD__MAY_VARY) &&
-        (!has_output || entry->capacity > 0 || entry->splits || asked))
+        (!has_output || request->capacity > 0 || request->splits || asked))
         s->shape[0] = HVD__VARIES;
 }
 
-static int check_tensor(const hvd_request *request, const struct hvd__set *set,
-                        struct hvd__entry *entry)
+static int check_tensor(const hvd_request *given, const struct hvd__set *set,
+                        struct hvd__request *request)
 {
-    struct hvd__signature *s = &entry->signature;
+    struct hvd__signature *s = &request->signature;
 
-    if (!hvd_dtype_name(request->dtype))
+    if (!hvd_dtype_name(given->dtype))
         return hvd__fail(HVD_ERR_ARGUMENT, "dtype %d is none (0 to %d)",
-                         (int)request->dtype, HVD_NUM_DTYPES - 1);
-    s->dtype = request->dtype;
-    HVD_TRY(check_shape(request, entry));
+                         (int)given->dtype, HVD_NUM_DTYPES - 1);
+    s->dtype = given->dtype;
+    HVD_TRY(check_shape(given, request));
     if (hvd__kind_has(s->kind, HVD__HAS_ROOT)) {
-        HVD_TRY(check_root(request, set));
-        s->root = request->root;
+        HVD_TRY(check_root(given, set));
+        s->root = given->root;
     }
     if (s->kind == HVD_ALLTOALL)
-        HVD_TRY(check_splits(request, set, entry));
-    HVD_TRY(check_buffers(request, set, entry));
+        HVD_TRY(check_splits(given, set, request));
+    HVD_TRY(check_buffers(given, set, request));
     if (hvd__kind_has(s->kind, HVD__HAS_OP)) {
-        HVD_TRY(check_op(request));
-        s->op = request->op;
-        s->prescale = request->prescale;
-        s->postscale = request->postscale;
-        s->flags = request->flags;
+        HVD_TRY(check_op(given));
+        s->op = given->op;
+        s->prescale = given->prescale;
+        s->postscale = given->postscale;
+        s->flags = given->flags;
     }
-    if (s->kind == HVD_ALLGATHER && request->flags == HVD__SPARSE) {
-        s->op = request->op;
-        s->flags = request->flags;
+    if (s->kind == HVD_ALLGATHER && given->flags == HVD__SPARSE) {
+        s->op = given->op;
+        s->flags = given->flags;
     }
-    HVD_TRY(check_compression(request));
-    s->compression = request->compression;
+    HVD_TRY(check_compression(given));
+    s->compression = given->compression;
     /* Only the root of a gather has an output, but all must vary alike. */
-    let_vary(entry,
-             s->kind == HVD_GATHER ? request->capacity == 0
-                                   : request->output != NULL,
-             request->flags == HVD__OWN_ROWS, s);
-    if (hvd__kind_has(s->kind, HVD__HAS_INPUT) && entry->output)
-        HVD_TRY(check_overlap(set, entry));
-    return make_room(set, entry);
+    let_vary(request,
+             s->kind == HVD_GATHER ? given->capacity == 0
+                                   : given->output != NULL,
+             given->flags == HVD__OWN_ROWS, s);
+    if (hvd__kind_has(s->kind, HVD__HAS_INPUT) && request->output)
+        HVD_TRY(check_overlap(set, request));
+    return make_room(set, request);
 }
 
-int hvd__request_check(const hvd_request *request, const struct hvd__set *set,
-                       struct hvd__entry *entry)
+int hvd__request_check(const hvd_request *given, const struct hvd__set *set,
+                       struct hvd__request *request)
 {
-    HVD_TRY(check_kind(request));
-    HVD_TRY(check_meaning(request));
-    entry->signature.kind = request->kind;
-    if (hvd__kind_has(request->kind, HVD__HAS_TENSOR))
-        return check_tensor(request, set, entry);
-    entry->output = request->output; /* of a join: the last rank */
-    if (request->kind == HVD_JOIN)
-        entry->signature.flags = request->flags & HVD__OF_STRATEGY;
+    HVD_TRY(check_kind(given));
+    HVD_TRY(check_meaning(given));
+    request->signature.kind = given->kind;
+    if (hvd__kind_has(given->kind, HVD__HAS_TENSOR))
+        return check_tensor(given, set, request);
+    request->output = given->output; /* of a join: the last rank */
+    if (given->kind == HVD_JOIN)
+        request->signature.flags = given->flags & HVD__OF_STRATEGY;
     return HVD_OK;
 }
 
 /* ------------------------------------------------------------------- a life */
 
-static void begin(struct hvd__unit *unit, int n)
+static void begin(struct hvd__submission *submission, int n)
 {
-    unit->nentries = unit->nleft = n;
-    atomic_init(&unit->nrefs, n);
+    submission->nrequests = submission->nleft = n;
+    atomic_init(&submission->nrefs, n);
     for (int i = 0; i < n; i++) {
-        unit->entries[i].unit = unit;
-        unit->entries[i].slot = -1;
+        submission->requests[i].submission = submission;
+        submission->requests[i].slot = -1;
     }
 }
 
-void hvd__unit_reset(struct hvd__unit *unit)
+void hvd__submission_reset(struct hvd__submission *submission)
 {
-    memset(unit, 0, offsetof(struct hvd__unit, name) + 1);
-    memset(unit->entries, 0, sizeof *unit->entries);
-    begin(unit, 1);
+    memset(submission, 0, offsetof(struct hvd__submission, name) + 1);
+    memset(submission->requests, 0, sizeof *submission->requests);
+    begin(submission, 1);
 }
 
-void hvd__unit_remember(struct hvd__unit *unit, const hvd_request *given,
-                        size_t bytes)
+void hvd__submission_remember(struct hvd__submission *submission,
+                              const hvd_request *given, size_t bytes)
 {
-    const struct hvd__entry *entry = &unit->entries[0];
+    const struct hvd__request *request = &submission->requests[0];
 
     /* Rows and codes are counted each time, some memory is taken. The
      * library's own names are not for programs to find. */
-    if (unit->name[0] == HVD__OWN || given->kind == HVD_JOIN ||
+    if (submission->name[0] == HVD__OWN || given->kind == HVD_JOIN ||
         hvd__kind_has(given->kind, HVD__HAS_ROWS) ||
-        given->compression != HVD_COMPRESSION_NONE || entry->scratch)
+        given->compression != HVD_COMPRESSION_NONE || request->scratch)
         return;
-    unit->may_recur = true;
-    unit->name_bytes = (uint16_t)bytes;
-    unit->given = *given;
+    submission->may_recur = true;
+    submission->name_bytes = (uint16_t)bytes;
+    submission->given = *given;
 }
 
 /* Whether two requests have the same in all fields from one to another. */
@@ -561,60 +561,65 @@ void hvd__unit_remember(struct hvd__unit *unit, const hvd_request *given,
                 offsetof(hvd_request, first)) == 0)
 _Static_assert(sizeof(hvd_request) == 128, "a new field is compared below");
 
-bool hvd__unit_is_like(const struct hvd__unit *unit, const hvd_request *request,
-                       const char *name)
+bool hvd__submission_is_like(const struct hvd__submission *submission,
+                             const hvd_request *given, const char *name)
 {
-    const int64_t *shape = unit->entries[0].signature.shape;
+    const int64_t *shape = submission->requests[0].signature.shape;
 
     /* All but the callback; of scales too, what has the same bits is the
      * same. There is nothing in between these fields. */
-    if (!SAME(&unit->given, request, size, ndim) ||
-        !SAME(&unit->given, request, input, postscale) ||
-        !SAME(&unit->given, request, process_set, counts) ||
-        (request->ndim > 0 && !request->shape))
+    if (!SAME(&submission->given, given, size, ndim) ||
+        !SAME(&submission->given, given, input, postscale) ||
+        !SAME(&submission->given, given, process_set, counts) ||
+        (given->ndim > 0 && !given->shape))
         return false;
-    for (int32_t i = 0; i < request->ndim; i++)
-        if (shape[i] != request->shape[i])
+    for (int32_t i = 0; i < given->ndim; i++)
+        if (shape[i] != given->shape[i])
             return false;
     /* Its own name is a number, if it was given none. */
-    return unit->name_bytes > 0 ? strcmp(unit->name, name) == 0
-                                : name[0] == '\0';
+    return submission->name_bytes > 0 ? strcmp(submission->name, name) == 0
+                                      : name[0] == '\0';
 }
 
-void hvd__unit_renew(struct hvd__unit *unit, const hvd_request *request)
+void hvd__submission_renew(struct hvd__submission *submission,
+                           const hvd_request *given)
 {
-    struct hvd__entry *entry = &unit->entries[0];
+    struct hvd__request *request = &submission->requests[0];
 
-    memset(&unit->next, 0,
-           offsetof(struct hvd__unit, name) - offsetof(struct hvd__unit, next));
-    memset(&entry->next, 0,
-           offsetof(struct hvd__entry, capacity) -
-               offsetof(struct hvd__entry, next));
-    unit->name[unit->name_bytes] = '\0';
-    entry->callback = request->callback;
-    entry->callback_context = request->callback_context;
-    begin(unit, 1);
+    memset(&submission->next, 0,
+           offsetof(struct hvd__submission, name) -
+               offsetof(struct hvd__submission, next));
+    memset(&request->next, 0,
+           offsetof(struct hvd__request, capacity) -
+               offsetof(struct hvd__request, next));
+    submission->name[submission->name_bytes] = '\0';
+    request->callback = given->callback;
+    request->callback_context = given->callback_context;
+    begin(submission, 1);
 }
 
-struct hvd__unit *hvd__unit_new(int n)
+struct hvd__submission *hvd__submission_new(int n)
 {
-    size_t bytes =
-        sizeof(struct hvd__unit) + (size_t)n * sizeof(struct hvd__entry);
-    struct hvd__unit *unit = aligned_alloc(HVD__LINE, bytes);
+    size_t bytes = sizeof(struct hvd__submission) +
+                   (size_t)n * sizeof(struct hvd__request);
+    struct hvd__submission *submission = aligned_alloc(HVD__LINE, bytes);
 
-    if (!unit)
+    if (!submission)
         return NULL;
-    memset(unit, 0, bytes);
-    begin(unit, n);
-    return unit;
+    memset(submission, 0, bytes);
+    begin(submission, n);
+    return submission;
 }
 
-void hvd__unit_begin(struct hvd__unit *unit, bool timed, int64_t number)
+void hvd__submission_begin(struct hvd__submission *submission, bool timed,
+                           int64_t number)
 {
-    unit->timed = timed || hvd__request_is_timed((uint64_t)number,
-                                                 unit->entries[0].bytes);
-    unit->submitted_ns = unit->timed ? hvd__now_ns() : hvd__coarse_ns();
-    unit->since_ns = unit->submitted_ns;
+    submission->timed =
+        timed ||
+        hvd__request_is_timed((uint64_t)number, submission->requests[0].bytes);
+    submission->submitted_ns =
+        submission->timed ? hvd__now_ns() : hvd__coarse_ns();
+    submission->since_ns = submission->submitted_ns;
 }
 
 /* Nearly all own nothing: not worth a call each. */
@@ -624,37 +629,38 @@ static inline void drop(void *memory)
         free(memory);
 }
 
-struct hvd__unit *hvd__entry_fini(struct hvd__entry *entry)
+struct hvd__submission *hvd__request_fini(struct hvd__request *request)
 {
-    struct hvd__unit *unit = entry->unit;
+    struct hvd__submission *submission = request->submission;
 
-    drop(entry->splits);
-    drop(entry->carried);
-    drop(entry->label);
-    drop(entry->message);
-    if (entry->own_output)
-        hvd_free(entry->own_output);
-    drop(entry->own_input);
-    drop(entry->scratch);
+    drop(request->splits);
+    drop(request->carried);
+    drop(request->label);
+    drop(request->message);
+    if (request->own_output)
+        hvd_free(request->own_output);
+    drop(request->own_input);
+    drop(request->scratch);
     /* Who is alone with it needs no more than a look. */
-    if (atomic_load(&unit->nrefs) > 1 && atomic_fetch_sub(&unit->nrefs, 1) > 1)
+    if (atomic_load(&submission->nrefs) > 1 &&
+        atomic_fetch_sub(&submission->nrefs, 1) > 1)
         return NULL;
-    drop(unit->message);
-    return unit;
+    drop(submission->message);
+    return submission;
 }
 
-void hvd__entry_free(struct hvd__entry *entry)
+void hvd__request_free(struct hvd__request *request)
 {
-    if (entry)
-        free(hvd__entry_fini(entry));
+    if (request)
+        free(hvd__request_fini(request));
 }
 
-void hvd__unit_free(struct hvd__unit *unit)
+void hvd__submission_free(struct hvd__submission *submission)
 {
-    int n = unit ? unit->nentries : 0;
+    int n = submission ? submission->nrequests : 0;
 
     for (int i = 0; i < n; i++)
-        hvd__entry_free(&unit->entries[i]);
+        hvd__request_free(&submission->requests[i]);
 }
 
 uint64_t hvd__join_key(void)
@@ -670,13 +676,13 @@ void hvd__text_add_name(struct hvd__text *text, const char *name)
         hvd__text_add(text, "'%s'", name[0] == HVD__OWN ? name + 1 : name);
 }
 
-const char *hvd__entry_label(const struct hvd__entry *entry, char *text,
-                             size_t size)
+const char *hvd__request_label(const struct hvd__request *request, char *text,
+                               size_t size)
 {
     struct hvd__text out = hvd__text_at(text, size);
 
-    hvd__text_add_name(&out, entry->unit->name);
-    if (entry->label)
-        hvd__text_add(&out, " member '%s'", entry->label);
+    hvd__text_add_name(&out, request->submission->name);
+    if (request->label)
+        hvd__text_add(&out, " member '%s'", request->label);
     return text;
 }

@@ -2,9 +2,10 @@
 /*
  * request.h - requests of this rank, from hvd_submit to their end.
  *
- * What ranks agree on at once is a unit: a request, or a group of them. What
- * is computed, waited for and completed is an entry: one request. A unit and
- * its entries are one piece of memory, which goes when its last entry goes.
+ * What ranks agree on at once is a submission: a request, or a group of them.
+ * What is computed, waited for and completed is a request: one request. A
+ * submission and its requests are one piece of memory, which goes when its last
+ * request goes.
  */
 #ifndef HVD_CORE_REQUEST_H
 #define HVD_CORE_REQUEST_H
@@ -16,7 +17,7 @@
 #include "core/request/signature.h"
 
 struct hvd__set;
-struct hvd__unit;
+struct hvd__submission;
 
 /* Names of unnamed requests begin with this, those of the library's own with
  * the other; names of programs cannot, for they hold no control character. */
@@ -27,14 +28,14 @@ enum { HVD__UNNAMED = '\1', HVD__OWN = '\2' };
 /* Room for a name, or a mark and a number; and the NUL. */
 enum { HVD__NAME_SIZE = HVD_MAX_NAME + 1 };
 
-/* A cache line. Where many small requests are under way, their units come out
- * of a slower cache one by one, and what is used together lies together. */
+/* A cache line. Where many small requests are under way, their submissions come
+ * out of a slower cache one by one, and what is used together lies together. */
 enum { HVD__LINE = 64 };
 
-struct hvd__entry {
+struct hvd__request {
     /* As submitted: copied, but for the buffers, borrowed until the end. The
      * first line is all that most have. */
-    _Alignas(HVD__LINE) struct hvd__unit *unit;
+    _Alignas(HVD__LINE) struct hvd__submission *submission;
     const void *input;
     void *output;   /* where the result goes */
     int64_t count;  /* of the input's elements */
@@ -46,11 +47,11 @@ struct hvd__entry {
     void *callback_context;
 
     /* On its way. */
-    struct hvd__entry *next; /* in its batch */
+    struct hvd__request *next; /* in its batch */
     int64_t started_ns;
     int64_t done_ns;  /* 0: when it is completed */
     int64_t *carried; /* owned; of each rank of the set; NULL: none */
-    int32_t batched;  /* entries in its batch */
+    int32_t batched;  /* requests in its batch */
     bool packed;
     bool shared; /* moved in shared memory */
 
@@ -80,7 +81,7 @@ struct hvd__entry {
     struct hvd__signature signature; /* ends with what is seldom used */
 };
 
-struct hvd__unit {
+struct hvd__submission {
     /* What it is; it stays so while it is recycled (recycled.h). */
     _Alignas(HVD__LINE) struct hvd__set *set; /* borrowed */
     uint64_t key;         /* fingerprint of the name; 0: not yet made */
@@ -95,9 +96,10 @@ struct hvd__unit {
     hvd_request given;   /* likewise; its pointers are only compared */
 
     /* On its way. */
-    struct hvd__unit *next;            /* in the queue */
-    struct hvd__unit *earlier, *later; /* in the set's flight; or recycled */
-    struct hvd__unit *chained;         /* there: of those with such keys */
+    struct hvd__submission *next; /* in the queue */
+    struct hvd__submission *earlier,
+        *later;                      /* in the set's flight; or recycled */
+    struct hvd__submission *chained; /* there: of those with such keys */
     int64_t submitted_ns; /* to a few milliseconds, unless it is timed */
     bool timed;
     int64_t since_ns;    /* from when its time counts; the driver's, once it is
@@ -105,16 +107,16 @@ struct hvd__unit {
     int64_t decided_ns;  /* driver's; 0: not yet */
     atomic_bool decided; /* all ranks agreed: it is run, or fails */
 
-    /* A unit that was refused is only announced, with this, and freed. */
+    /* A submission that was refused is only announced, with this, and freed. */
     int status;
     char *message; /* owned */
 
-    int nposted;      /* entries that have a cell; driver's */
+    int nposted;      /* requests that have a cell; driver's */
     int nleft;        /* ... that are not yet completed; driver's */
-    atomic_int nrefs; /* entries not yet freed */
-    int nentries;
+    atomic_int nrefs; /* requests not yet freed */
+    int nrequests;
     char name[HVD__NAME_SIZE];
-    struct hvd__entry entries[];
+    struct hvd__request requests[];
 };
 
 /*
@@ -130,68 +132,70 @@ static inline bool hvd__request_is_timed(uint64_t number, size_t bytes)
     return bytes > SMALL_BYTES || hvd__mix(number) % TIMED == 0;
 }
 
-/* A unit of n empty entries; NULL: out of memory. */
-struct hvd__unit *hvd__unit_new(int n);
-/* One of a single entry as if it were new, its first use being over without
+/* A submission of n empty requests; NULL: out of memory. */
+struct hvd__submission *hvd__submission_new(int n);
+/* One of a single request as if it were new, its first use being over without
  * a trace. */
-void hvd__unit_reset(struct hvd__unit *unit);
+void hvd__submission_reset(struct hvd__submission *submission);
 /* The request that it is of was checked, and is known by what was given,
  * unless something is done for it each time. bytes: of its name. */
-void hvd__unit_remember(struct hvd__unit *unit, const hvd_request *given,
-                        size_t bytes);
-/* Whether a request is what the unit is known by; and make it one again, its
- * last use being over: what was found out about it still holds. */
-bool hvd__unit_is_like(const struct hvd__unit *unit, const hvd_request *request,
-                       const char *name);
-void hvd__unit_renew(struct hvd__unit *unit, const hvd_request *request);
+void hvd__submission_remember(struct hvd__submission *submission,
+                              const hvd_request *given, size_t bytes);
+/* Whether a request is what the submission is known by; and make it one again,
+ * its last use being over: what was found out about it still holds. */
+bool hvd__submission_is_like(const struct hvd__submission *submission,
+                             const hvd_request *given, const char *name);
+void hvd__submission_renew(struct hvd__submission *submission,
+                           const hvd_request *given);
 /* Its time begins, exactly if it is timed: in any case, or by its size and a
  * number, in any order. */
-void hvd__unit_begin(struct hvd__unit *unit, bool timed, int64_t number);
-/* All its entries at once, which no one has yet seen. NULL is accepted. */
-void hvd__unit_free(struct hvd__unit *unit);
-/* The last one takes the unit with it. NULL is accepted. */
-void hvd__entry_free(struct hvd__entry *entry);
-/* What it owns is freed, and what its unit owns, if it was the last: that
- * unit, still to be freed; else NULL. */
-struct hvd__unit *hvd__entry_fini(struct hvd__entry *entry);
+void hvd__submission_begin(struct hvd__submission *submission, bool timed,
+                           int64_t number);
+/* All its requests at once, which no one has yet seen. NULL is accepted. */
+void hvd__submission_free(struct hvd__submission *submission);
+/* The last one takes the submission with it. NULL is accepted. */
+void hvd__request_free(struct hvd__request *request);
+/* What it owns is freed, and what its submission owns, if it was the last: that
+ * submission, still to be freed; else NULL. */
+struct hvd__submission *hvd__request_fini(struct hvd__request *request);
 
 /* A gather of the library's own, which makes process sets: no metrics count it,
  * and no timeline has it. */
-static inline bool hvd__entry_is_own(const struct hvd__entry *entry)
+static inline bool hvd__request_is_own(const struct hvd__request *request)
 {
-    return entry->signature.kind == HVD_ALLGATHER &&
-           entry->unit->name[0] == HVD__OWN;
+    return request->signature.kind == HVD_ALLGATHER &&
+           request->submission->name[0] == HVD__OWN;
 }
 
 /* The key under which every rank joins. */
 uint64_t hvd__join_key(void);
 
-/* A unit's name as people read it: 'name', or "unnamed operation 7". */
+/* A submission's name as people read it: 'name', or "unnamed operation 7". */
 void hvd__text_add_name(struct hvd__text *text, const char *name);
 
 /* How people call it: 'name', "unnamed operation 7", into text. */
-const char *hvd__entry_label(const struct hvd__entry *entry, char *text,
-                             size_t size);
+const char *hvd__request_label(const struct hvd__request *request, char *text,
+                               size_t size);
 
 /* Copy what a program gave as a request, of whatever version: fields that it
  * does not know have their defaults, fields that we do not know are refused
  * unless zero. */
-int hvd__request_copy(const hvd_request *given, hvd_request *request);
+int hvd__request_copy(const hvd_request *given, hvd_request *copy);
 
 /* What a program gave must not have flags of our own: if it has, they are
  * refused as unknown when it is checked, and told to the other ranks. */
-void hvd__request_distrust(hvd_request *request);
+void hvd__request_distrust(hvd_request *given);
 
 /* Check the name, and tell its bytes; it is not announced if it is bad, since
  * no other rank can have submitted it. */
 int hvd__request_check_name(const char *name);
 
 /*
- * Check the rest, on a set, and fill the entry's first part, with all the
+ * Check the rest, on a set, and fill the request's first part, with all the
  * memory that its way will need. A message says what is wrong, and not with
  * which request.
  */
-int hvd__request_check(const hvd_request *request, const struct hvd__set *set,
-                       struct hvd__entry *entry);
+int hvd__request_check(const hvd_request *given, const struct hvd__set *set,
+                       struct hvd__request *request);
 
 #endif

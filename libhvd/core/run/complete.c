@@ -20,38 +20,38 @@ bool hvd__in_callback(void)
     return in_callback;
 }
 
-static void keep_message(struct hvd__entry *entry, const char *text)
+static void keep_message(struct hvd__request *request, const char *text)
 {
-    if (text == entry->message)
+    if (text == request->message)
         return;
     /* If memory is short the waiter gets the short text instead. */
-    free(entry->message);
-    entry->message = text ? strdup(text) : NULL;
+    free(request->message);
+    request->message = text ? strdup(text) : NULL;
 }
 
 /* Whether it counts as the one before it does. */
-static bool is_like(const struct hvd__entry *entry,
-                    const struct hvd__entry *first)
+static bool is_like(const struct hvd__request *request,
+                    const struct hvd__request *first)
 {
-    return !hvd__entry_is_own(entry) &&
-           entry->signature.kind == first->signature.kind &&
-           entry->unit->since_ns == first->unit->since_ns &&
-           entry->unit->decided_ns == first->unit->decided_ns &&
-           entry->started_ns == first->started_ns &&
-           entry->done_ns == first->done_ns;
+    return !hvd__request_is_own(request) &&
+           request->signature.kind == first->signature.kind &&
+           request->submission->since_ns == first->submission->since_ns &&
+           request->submission->decided_ns == first->submission->decided_ns &&
+           request->started_ns == first->started_ns &&
+           request->done_ns == first->done_ns;
 }
 
-/* For the metrics and the timeline: the first of a list of entries that are
+/* For the metrics and the timeline: the first of a list of requests that are
  * over with one status, and those after it that are like it. Returns the first
  * that is not. */
-static const struct hvd__entry *record(struct hvd__world *world,
-                                       const struct hvd__entry *first)
+static const struct hvd__request *record(struct hvd__world *world,
+                                         const struct hvd__request *first)
 {
-    const struct hvd__unit *unit = first->unit;
-    const struct hvd__entry *entry = first->next;
+    const struct hvd__submission *submission = first->submission;
+    const struct hvd__request *request = first->next;
     const struct hvd__times times = {
-        .submitted_ns = unit->since_ns,
-        .decided_ns = unit->decided_ns,
+        .submitted_ns = submission->since_ns,
+        .decided_ns = submission->decided_ns,
         .started_ns = first->started_ns,
         .packed_ns = first->packed_ns,
         .moved_ns = first->moved_ns,
@@ -60,67 +60,68 @@ static const struct hvd__entry *record(struct hvd__world *world,
     size_t bytes = first->bytes;
     int64_t n = 1;
 
-    if (hvd__entry_is_own(first))
-        return entry;
+    if (hvd__request_is_own(first))
+        return request;
     if (hvd__trace_writer_listens(&world->writer))
         hvd__trace_writer_record(&world->writer, first, &times);
     else
-        for (; entry && is_like(entry, first); entry = entry->next, n++)
-            bytes += entry->bytes;
+        for (; request && is_like(request, first); request = request->next, n++)
+            bytes += request->bytes;
     hvd__metrics_completed(&world->metrics, first->signature.kind, n,
                            (int64_t)bytes, first->status, &times);
-    return entry;
+    return request;
 }
 
 /* It is out of the request table: tell everyone. */
-static void conclude(struct hvd__world *world, struct hvd__entry *entry)
+static void conclude(struct hvd__world *world, struct hvd__request *request)
 {
-    int status = entry->status;
+    int status = request->status;
 
     if (hvd__log_hears(HVD__LOG_TRACE))
-        hvd__log(HVD__LOG_TRACE, "completed '%s': %s", entry->unit->name,
-                 entry->message ? entry->message : hvd_strerror(status));
-    if (entry->callback) {
+        hvd__log(HVD__LOG_TRACE, "completed '%s': %s",
+                 request->submission->name,
+                 request->message ? request->message : hvd_strerror(status));
+    if (request->callback) {
         if (status < 0)
-            hvd__fail_text(status, entry->message ? entry->message
-                                                  : hvd_strerror(status));
+            hvd__fail_text(status, request->message ? request->message
+                                                    : hvd_strerror(status));
         in_callback = true;
-        entry->callback(entry->callback_context, status);
+        request->callback(request->callback_context, status);
         in_callback = false;
     }
-    hvd__table_finish(&world->table, entry);
+    hvd__table_finish(&world->table, request);
     hvd__world_signal(world);
 }
 
-void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
+void hvd__complete(struct hvd__world *world, struct hvd__request *request,
                    int status, const char *text)
 {
-    entry->status = status;
-    keep_message(entry, text);
-    if (--entry->unit->nleft == 0)
-        hvd__table_remove(&world->table, entry->unit);
-    entry->next = NULL;
-    record(world, entry);
-    conclude(world, entry);
+    request->status = status;
+    keep_message(request, text);
+    if (--request->submission->nleft == 0)
+        hvd__table_remove(&world->table, request->submission);
+    request->next = NULL;
+    record(world, request);
+    conclude(world, request);
 }
 
-void hvd__complete_all(struct hvd__world *world, struct hvd__entry *entries)
+void hvd__complete_all(struct hvd__world *world, struct hvd__request *requests)
 {
-    const struct hvd__entry *unrecorded = entries;
+    const struct hvd__request *unrecorded = requests;
 
-    hvd__table_remove_all(&world->table, entries);
-    while (entries) {
-        struct hvd__entry *next = entries->next;
+    hvd__table_remove_all(&world->table, requests);
+    while (requests) {
+        struct hvd__request *next = requests->next;
 
-        if (entries == unrecorded)
-            unrecorded = record(world, entries);
-        conclude(world, entries);
-        entries = next;
+        if (requests == unrecorded)
+            unrecorded = record(world, requests);
+        conclude(world, requests);
+        requests = next;
     }
 }
 
 void hvd__complete_quick(struct hvd__world *world,
-                         const struct hvd__entry *entry, int64_t latency_ns)
+                         const struct hvd__request *request, int64_t latency_ns)
 {
     /* Of no matter when. */
     const struct hvd__times times = {.submitted_ns = 1,
@@ -128,27 +129,28 @@ void hvd__complete_quick(struct hvd__world *world,
 
     hvd__count_alone(&world->metrics.batches, 1);
     hvd__count_alone(&world->metrics.batched, 1);
-    hvd__metrics_completed(&world->metrics, entry->signature.kind, 1,
-                           (int64_t)entry->bytes, HVD_OK, &times);
+    hvd__metrics_completed(&world->metrics, request->signature.kind, 1,
+                           (int64_t)request->bytes, HVD_OK, &times);
 }
 
-void hvd__complete_unit(struct hvd__world *world, struct hvd__unit *unit,
-                        int status, const char *text)
+void hvd__complete_submission(struct hvd__world *world,
+                              struct hvd__submission *submission, int status,
+                              const char *text)
 {
-    int left = unit->nleft;
+    int left = submission->nleft;
 
-    /* The last one that is not done keeps the unit. */
+    /* The last one that is not done keeps the submission. */
     for (int i = 0; left > 0; i++) {
         char message[HVD__MESSAGE_MAX];
         struct hvd__text out = hvd__text_at(message, sizeof message);
 
-        if (atomic_load(&unit->entries[i].done))
+        if (atomic_load(&submission->requests[i].done))
             continue;
         left--;
         if (text[0] == ' ' || text[0] == ':')
-            hvd__text_add_name(&out, unit->name);
+            hvd__text_add_name(&out, submission->name);
         hvd__text_add(&out, "%s", text);
-        hvd__complete(world, &unit->entries[i], status, message);
+        hvd__complete(world, &submission->requests[i], status, message);
     }
 }
 

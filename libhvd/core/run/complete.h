@@ -12,25 +12,28 @@
 struct hvd__world;
 
 /*
- * Driver's. The request is over: if it is the last of its unit, the name may
- * be used again; its callback is called, its waiter may return, in this
- * order. text, copied (it may be the entry's own message), is what
- * hvd_last_error says of a negative status. entry is gone afterwards.
+ * Driver's. The request is over: if it is the last of its submission, the name
+ * may be used again; its callback is called, its waiter may return, in this
+ * order. text, copied (it may be the request's own message), is what
+ * hvd_last_error says of a negative status. request is gone afterwards.
  */
-void hvd__complete(struct hvd__world *world, struct hvd__entry *entry,
+void hvd__complete(struct hvd__world *world, struct hvd__request *request,
                    int status, const char *text);
 
 /* A list of them is over, all well. */
-void hvd__complete_all(struct hvd__world *world, struct hvd__entry *entries);
+void hvd__complete_all(struct hvd__world *world, struct hvd__request *requests);
 
-/* An entry that was never in the request table is over, well: it is counted. */
+/* A request that was never in the request table is over, well: it is counted.
+ */
 void hvd__complete_quick(struct hvd__world *world,
-                         const struct hvd__entry *entry, int64_t latency_ns);
+                         const struct hvd__request *request,
+                         int64_t latency_ns);
 
-/* All of a unit that is not yet over. A text that begins with a space or a
- * colon goes on from the unit's name. */
-void hvd__complete_unit(struct hvd__world *world, struct hvd__unit *unit,
-                        int status, const char *text);
+/* All of a submission that is not yet over. A text that begins with a space or
+ * a colon goes on from the submission's name. */
+void hvd__complete_submission(struct hvd__world *world,
+                              struct hvd__submission *submission, int status,
+                              const char *text);
 
 /* Whether this thread is inside a callback, which must not wait. */
 bool hvd__in_callback(void);

@@ -89,7 +89,7 @@ void hvd__executor_fini(struct hvd__executor *executor)
     }
 }
 
-int hvd__execute(struct hvd__set *set, struct hvd__entry *entries,
+int hvd__execute(struct hvd__set *set, struct hvd__request *requests,
                  const int *absent, size_t direct_max)
 {
     struct hvd__executor *executor = &set->executor;
@@ -104,7 +104,7 @@ int hvd__execute(struct hvd__set *set, struct hvd__entry *entries,
     }
     if (absent)
         memcpy(batch->absent, absent, bytes);
-    batch->entries = entries;
+    batch->requests = requests;
     batch->number = executor->nbatches++;
     batch->direct_max = direct_max;
     *executor->waiting_tail = batch;
@@ -148,7 +148,7 @@ static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
 static bool is_checked(const struct hvd__world *world,
                        const struct hvd__lane *lane)
 {
-    hvd_kind kind = lane->batch->entries->signature.kind;
+    hvd_kind kind = lane->batch->requests->signature.kind;
 
     return world->settings.consistency_check && lane->team.size > 1 &&
            (kind == HVD_ALLREDUCE || kind == HVD_BROADCAST ||
@@ -156,33 +156,33 @@ static bool is_checked(const struct hvd__world *world,
 }
 
 /* At least one. */
-static int count_entries(const struct hvd__entry *entry)
+static int count_requests(const struct hvd__request *request)
 {
     int n = 1;
 
-    while ((entry = entry->next))
+    while ((request = request->next))
         n++;
     return n;
 }
 
-static uint64_t fingerprint_of(const struct hvd__entry *entry)
+static uint64_t fingerprint_of(const struct hvd__request *request)
 {
-    size_t bytes = entry->bytes;
+    size_t bytes = request->bytes;
 
-    if (entry->signature.kind == HVD_ALLGATHER)
-        bytes = (size_t)entry->out_rows *
-                hvd__signature_row_bytes(&entry->signature);
-    /* An entry that failed by itself has no result to compare. */
-    return entry->status == HVD_OK && entry->output
-               ? hvd__fingerprint(1, entry->output, bytes)
+    if (request->signature.kind == HVD_ALLGATHER)
+        bytes = (size_t)request->out_rows *
+                hvd__signature_row_bytes(&request->signature);
+    /* A request that failed by itself has no result to compare. */
+    return request->status == HVD_OK && request->output
+               ? hvd__fingerprint(1, request->output, bytes)
                : 0;
 }
 
-/* results[i * n + e]: what member i got for entry e. */
+/* results[i * n + e]: what member i got for request e. */
 static int pack_check(struct hvd__lane *lane)
 {
     struct hvd__collective *c = &lane->collective;
-    size_t n = (size_t)count_entries(lane->batch->entries);
+    size_t n = (size_t)count_requests(lane->batch->requests);
     size_t bytes = n * sizeof *lane->results;
     uint64_t *mine;
 
@@ -190,7 +190,7 @@ static int pack_check(struct hvd__lane *lane)
     if (!lane->results)
         return hvd__fail_memory((size_t)lane->team.size * bytes);
     mine = lane->results + (size_t)lane->team.rank * n;
-    for (const struct hvd__entry *e = lane->batch->entries; e; e = e->next)
+    for (const struct hvd__request *e = lane->batch->requests; e; e = e->next)
         *mine++ = fingerprint_of(e);
     c->motion = HVD__EXCHANGE;
     for (int i = 0; i < lane->team.size; i++) {
@@ -205,8 +205,8 @@ static int pack_check(struct hvd__lane *lane)
 
 /* Compare with the first member that has a result; the first that differs is
  * named. All members see the same, and so all fail. */
-static void check_entry(const struct hvd__lane *lane, struct hvd__entry *entry,
-                        size_t n, size_t e)
+static void check_request(const struct hvd__lane *lane,
+                          struct hvd__request *request, size_t n, size_t e)
 {
     char text[HVD__MESSAGE_MAX], name[HVD_MAX_NAME + 32];
     struct hvd__text out = hvd__text_at(text, sizeof text);
@@ -222,22 +222,22 @@ static void check_entry(const struct hvd__lane *lane, struct hvd__entry *entry,
         hvd__text_add(&out,
                       "%s: rank %d has other bytes in its result than rank "
                       "%d",
-                      hvd__entry_label(entry, name, sizeof name),
+                      hvd__request_label(request, name, sizeof name),
                       lane->team.world[i], lane->team.world[first]);
-        entry->status = HVD_ERR_INCONSISTENT;
-        free(entry->message);
-        entry->message = strdup(text);
+        request->status = HVD_ERR_INCONSISTENT;
+        free(request->message);
+        request->message = strdup(text);
         return;
     }
 }
 
 static void unpack_check(struct hvd__lane *lane)
 {
-    size_t n = (size_t)count_entries(lane->batch->entries), e = 0;
+    size_t n = (size_t)count_requests(lane->batch->requests), e = 0;
 
-    for (struct hvd__entry *entry = lane->batch->entries; entry;
-         entry = entry->next)
-        check_entry(lane, entry, n, e++);
+    for (struct hvd__request *request = lane->batch->requests; request;
+         request = request->next)
+        check_request(lane, request, n, e++);
     free(lane->results);
     lane->results = NULL;
 }
@@ -246,7 +246,7 @@ static void unpack_check(struct hvd__lane *lane)
 static enum hvd__phase phase_from(const struct hvd__world *world,
                                   const struct hvd__lane *lane, int phase)
 {
-    const struct hvd__signature *s = &lane->batch->entries->signature;
+    const struct hvd__signature *s = &lane->batch->requests->signature;
 
     if (phase == HVD__PHASE_COUNTS &&
         (s->kind != HVD_ALLTOALL || !hvd__signature_varies(s)))
@@ -265,7 +265,7 @@ static void stamp(const struct hvd__world *world, const struct hvd__lane *lane,
     if (!hvd__trace_writer_listens(&world->writer))
         return;
     now = hvd__now_ns();
-    for (struct hvd__entry *e = lane->batch->entries; e; e = e->next)
+    for (struct hvd__request *e = lane->batch->requests; e; e = e->next)
         if (moved) {
             e->moved_ns = now;
         } else {
@@ -319,9 +319,9 @@ static void count_batch(struct hvd__metrics *metrics, int n, int64_t bytes)
 static int start(struct hvd__world *world, struct hvd__set *set,
                  struct hvd__lane *lane, struct hvd__batch *batch)
 {
-    struct hvd__entry *e = batch->entries;
+    struct hvd__request *e = batch->requests;
     int64_t now = hvd__now_ns();
-    int n = count_entries(e), nown = 0;
+    int n = count_requests(e), nown = 0;
     int64_t bytes = 0;
 
     lane->batch = batch;
@@ -330,12 +330,12 @@ static int start(struct hvd__world *world, struct hvd__set *set,
         e->batched = n;
         e->shared = set->team.shm != NULL && !batch->absent;
         bytes += (int64_t)e->bytes;
-        nown += hvd__entry_is_own(e);
+        nown += hvd__request_is_own(e);
     } while ((e = e->next));
     count_batch(&world->metrics, n - nown, bytes);
     choose_team(set, lane);
     hvd__log(HVD__LOG_TRACE, "set %d batch %lld: %d of %s and on", (int)set->id,
-             (long long)batch->number, n, batch->entries->unit->name);
+             (long long)batch->number, n, batch->requests->submission->name);
     return start_phase(world, set, lane,
                        phase_from(world, lane, HVD__PHASE_COUNTS));
 }
@@ -343,18 +343,18 @@ static int start(struct hvd__world *world, struct hvd__set *set,
 static void finish(struct hvd__world *world, struct hvd__set *set,
                    struct hvd__lane *lane)
 {
-    struct hvd__entry *entry = lane->batch->entries;
+    struct hvd__request *request = lane->batch->requests;
 
-    for (const struct hvd__entry *e = entry; e; e = e->next)
+    for (const struct hvd__request *e = request; e; e = e->next)
         set->executor.bytes_done += (int64_t)e->bytes;
     batch_free(lane->batch);
     lane->batch = NULL;
     set->executor.nunfinished--;
-    while (entry) {
-        struct hvd__entry *next = entry->next;
+    while (request) {
+        struct hvd__request *next = request->next;
 
-        hvd__complete(world, entry, entry->status, entry->message);
-        entry = next;
+        hvd__complete(world, request, request->status, request->message);
+        request = next;
     }
 }
 

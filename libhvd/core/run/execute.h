@@ -18,10 +18,10 @@ enum { HVD__LANES = 2 };
 
 struct hvd__batch {
     struct hvd__batch *next;
-    struct hvd__entry *entries; /* list by next, borrowed: in flight */
-    int64_t number;             /* from 0, the same on all members */
-    int *absent;                /* owned, [set size]: who has joined; NULL */
-    size_t direct_max;          /* of an allreduce by all to all */
+    struct hvd__request *requests; /* list by next, borrowed: in flight */
+    int64_t number;                /* from 0, the same on all members */
+    int *absent;                   /* owned, [set size]: who has joined; NULL */
+    size_t direct_max;             /* of an allreduce by all to all */
 };
 
 /* The collectives that a batch may be, in their order. */
@@ -65,10 +65,10 @@ int hvd__executor_init(struct hvd__executor *executor, int nranks,
                        size_t fusion_threshold);
 void hvd__executor_fini(struct hvd__executor *executor);
 
-/* All driver's. Run these entries, a list by next, after what was given
+/* All driver's. Run these requests, a list by next, after what was given
  * before; absent, copied: members that take no part, or NULL. direct_max: as
  * all members knew it when they agreed on the batch. */
-int hvd__execute(struct hvd__set *set, struct hvd__entry *entries,
+int hvd__execute(struct hvd__set *set, struct hvd__request *requests,
                  const int *absent, size_t direct_max);
 /* A batch that is the others' only. */
 void hvd__execute_skip(struct hvd__set *set);

@@ -49,78 +49,78 @@ int hvd__lane_room(struct hvd__lane *lane, size_t bytes)
 
 /* From this one on, the first that has elements, or the last: what has none may
  * lie anywhere, and nowhere. */
-static const struct hvd__entry *first_full(const struct hvd__entry *entry)
+static const struct hvd__request *first_full(const struct hvd__request *request)
 {
-    while (entry->bytes == 0 && entry->next)
-        entry = entry->next;
-    return entry;
+    while (request->bytes == 0 && request->next)
+        request = request->next;
+    return request;
 }
 
 /* Whether the tensors follow each other in memory, inputs and outputs; either
  * may be missing on some ranks. */
-static bool are_neighbours(const struct hvd__entry *entry)
+static bool are_neighbours(const struct hvd__request *request)
 {
-    const struct hvd__entry *next;
+    const struct hvd__request *next;
 
-    for (entry = first_full(entry); entry->next; entry = next) {
-        next = first_full(entry->next);
+    for (request = first_full(request); request->next; request = next) {
+        next = first_full(request->next);
         if (next->bytes > 0 &&
-            ((entry->input &&
-              (const char *)entry->input + entry->bytes != next->input) ||
-             (entry->output &&
-              (char *)entry->output + entry->bytes != next->output)))
+            ((request->input &&
+              (const char *)request->input + request->bytes != next->input) ||
+             (request->output &&
+              (char *)request->output + request->bytes != next->output)))
             return false;
     }
     return true;
 }
 
-static hvd_dtype wire_of(const struct hvd__entry *entry)
+static hvd_dtype wire_of(const struct hvd__request *request)
 {
-    return hvd__compression_wire(entry->signature.compression,
-                                 entry->signature.dtype);
+    return hvd__compression_wire(request->signature.compression,
+                                 request->signature.dtype);
 }
 
-static void pack_tensors(unsigned char *to, const struct hvd__entry *entry,
+static void pack_tensors(unsigned char *to, const struct hvd__request *request,
                          hvd_dtype wire)
 {
-    hvd_dtype dtype = entry->signature.dtype;
+    hvd_dtype dtype = request->signature.dtype;
 
-    for (; entry; entry = entry->next) {
+    for (; request; request = request->next) {
         if (wire != dtype)
-            hvd__convert(wire, to, dtype, entry->input, entry->count, 1);
-        else if (entry->bytes > 0)
-            memcpy(to, entry->input, entry->bytes);
-        to += (size_t)entry->count * hvd__dtype_bytes(wire);
+            hvd__convert(wire, to, dtype, request->input, request->count, 1);
+        else if (request->bytes > 0)
+            memcpy(to, request->input, request->bytes);
+        to += (size_t)request->count * hvd__dtype_bytes(wire);
     }
 }
 
 static void unpack_tensors(const unsigned char *from,
-                           const struct hvd__entry *entry, hvd_dtype wire)
+                           const struct hvd__request *request, hvd_dtype wire)
 {
-    hvd_dtype dtype = entry->signature.dtype;
+    hvd_dtype dtype = request->signature.dtype;
 
-    for (; entry; entry = entry->next) {
+    for (; request; request = request->next) {
         if (wire != dtype)
-            hvd__convert(dtype, entry->output, wire, from, entry->count, 1);
-        else if (entry->bytes > 0 && entry->output)
-            memcpy(entry->output, from, entry->bytes);
-        from += (size_t)entry->count * hvd__dtype_bytes(wire);
+            hvd__convert(dtype, request->output, wire, from, request->count, 1);
+        else if (request->bytes > 0 && request->output)
+            memcpy(request->output, from, request->bytes);
+        from += (size_t)request->count * hvd__dtype_bytes(wire);
     }
 }
 
-static int64_t count_all(const struct hvd__entry *entry)
+static int64_t count_all(const struct hvd__request *request)
 {
     int64_t count = 0;
 
-    for (; entry; entry = entry->next)
-        count += entry->count;
+    for (; request; request = request->next)
+        count += request->count;
     return count;
 }
 
 static void describe_reduction(const struct hvd__set *set,
                                struct hvd__lane *lane)
 {
-    const struct hvd__entry *first = lane->batch->entries;
+    const struct hvd__request *first = lane->batch->requests;
     const struct hvd__signature *s = &first->signature;
 
     lane->collective.reduction = (struct hvd__reduction){
@@ -135,7 +135,7 @@ static void describe_reduction(const struct hvd__set *set,
 
 static int pack_reduction(const struct hvd__set *set, struct hvd__lane *lane)
 {
-    const struct hvd__entry *first = lane->batch->entries;
+    const struct hvd__request *first = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
 
     describe_reduction(set, lane);
@@ -163,13 +163,14 @@ static int pack_reduction(const struct hvd__set *set, struct hvd__lane *lane)
 
 /* ---------------------------------------------------------- reducescatters */
 
-/* Elements of an entry that are a rank's of the set. */
+/* Elements of a request that are a rank's of the set. */
 static struct hvd__slice share_of(const struct hvd__set *set,
-                                  const struct hvd__entry *entry, int rank)
+                                  const struct hvd__request *request, int rank)
 {
-    struct hvd__slice slice = hvd__slice_of(entry->rows, rank, set->team.size);
-    int64_t row = (int64_t)(hvd__signature_row_bytes(&entry->signature) /
-                            hvd__dtype_bytes(entry->signature.dtype));
+    struct hvd__slice slice =
+        hvd__slice_of(request->rows, rank, set->team.size);
+    int64_t row = (int64_t)(hvd__signature_row_bytes(&request->signature) /
+                            hvd__dtype_bytes(request->signature.dtype));
 
     return (struct hvd__slice){slice.start * row, slice.count * row};
 }
@@ -183,7 +184,7 @@ static void pack_shares(const struct hvd__set *set, struct hvd__lane *lane)
         int rank = hvd__lane_member(lane, i);
 
         lane->shares[i].start = start;
-        for (const struct hvd__entry *e = lane->batch->entries; e;
+        for (const struct hvd__request *e = lane->batch->requests; e;
              e = e->next) {
             size_t element = hvd__dtype_bytes(e->signature.dtype);
             struct hvd__slice s = share_of(set, e, rank);
@@ -201,7 +202,7 @@ static void pack_shares(const struct hvd__set *set, struct hvd__lane *lane)
 static int pack_reducescatter(const struct hvd__set *set,
                               struct hvd__lane *lane)
 {
-    struct hvd__entry *first = lane->batch->entries;
+    struct hvd__request *first = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
     size_t bytes =
         (size_t)count_all(first) * hvd__dtype_bytes(first->signature.dtype);
@@ -210,7 +211,7 @@ static int pack_reducescatter(const struct hvd__set *set,
     c->motion = HVD__REDUCE_TO_SHARES;
     c->count = count_all(first);
     c->shares = lane->shares;
-    for (struct hvd__entry *e = first; e; e = e->next)
+    for (struct hvd__request *e = first; e; e = e->next)
         e->out_rows =
             hvd__slice_of(e->rows, set->team.rank, set->team.size).count;
     if (!first->next) {
@@ -230,17 +231,17 @@ static int pack_reducescatter(const struct hvd__set *set,
 static void unpack_reducescatter(const struct hvd__set *set,
                                  struct hvd__lane *lane)
 {
-    const struct hvd__entry *entry = lane->batch->entries;
+    const struct hvd__request *request = lane->batch->requests;
     const unsigned char *from = lane->collective.output;
 
-    if (from == entry->output)
+    if (from == request->output)
         return;
-    for (; entry; entry = entry->next) {
-        size_t bytes = (size_t)share_of(set, entry, set->team.rank).count *
-                       hvd__dtype_bytes(entry->signature.dtype);
+    for (; request; request = request->next) {
+        size_t bytes = (size_t)share_of(set, request, set->team.rank).count *
+                       hvd__dtype_bytes(request->signature.dtype);
 
         if (bytes > 0)
-            memcpy(entry->output, from, bytes);
+            memcpy(request->output, from, bytes);
         from += bytes;
     }
 }
@@ -249,12 +250,12 @@ static void unpack_reducescatter(const struct hvd__set *set,
 
 static int pack_broadcast(struct hvd__lane *lane)
 {
-    const struct hvd__entry *first = lane->batch->entries;
+    const struct hvd__request *first = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
     unsigned char *to;
     size_t bytes = 0;
 
-    for (const struct hvd__entry *e = first; e; e = e->next)
+    for (const struct hvd__request *e = first; e; e = e->next)
         bytes += e->bytes;
     c->motion = HVD__SEND_FROM_ROOT;
     c->reduction = (struct hvd__reduction){.dtype = HVD_UINT8};
@@ -266,7 +267,7 @@ static int pack_broadcast(struct hvd__lane *lane)
     c->output = to = lane->buffer;
     if (lane->team.rank != c->root)
         return HVD_OK;
-    for (const struct hvd__entry *e = first; e; e = e->next) {
+    for (const struct hvd__request *e = first; e; e = e->next) {
         if (e->bytes > 0)
             memcpy(to, e->output, e->bytes);
         to += e->bytes;
@@ -280,7 +281,7 @@ static void unpack_broadcast(struct hvd__lane *lane)
 
     if (lane->team.rank == lane->collective.root)
         return;
-    for (const struct hvd__entry *e = lane->batch->entries; e; e = e->next) {
+    for (const struct hvd__request *e = lane->batch->requests; e; e = e->next) {
         if (e->bytes > 0)
             memcpy(e->output, from, e->bytes);
         from += e->bytes;
@@ -291,7 +292,7 @@ static void unpack_broadcast(struct hvd__lane *lane)
 
 int hvd__pack(const struct hvd__set *set, struct hvd__lane *lane)
 {
-    const struct hvd__signature *s = &lane->batch->entries->signature;
+    const struct hvd__signature *s = &lane->batch->requests->signature;
     struct hvd__collective *c = &lane->collective;
 
     lane->buffer = NULL;
@@ -312,7 +313,7 @@ int hvd__pack(const struct hvd__set *set, struct hvd__lane *lane)
 
 void hvd__unpack(const struct hvd__set *set, struct hvd__lane *lane)
 {
-    const struct hvd__signature *s = &lane->batch->entries->signature;
+    const struct hvd__signature *s = &lane->batch->requests->signature;
 
     switch (s->kind) {
     case HVD_ALLREDUCE:
@@ -320,7 +321,7 @@ void hvd__unpack(const struct hvd__set *set, struct hvd__lane *lane)
         if (hvd__compression_encodes(s->compression))
             hvd__unpack_gather(set, lane);
         else if (lane->buffer)
-            unpack_tensors(lane->buffer, lane->batch->entries,
+            unpack_tensors(lane->buffer, lane->batch->requests,
                            lane->collective.reduction.dtype);
         break;
     case HVD_REDUCESCATTER: unpack_reducescatter(set, lane); break;

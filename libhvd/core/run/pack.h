@@ -15,7 +15,7 @@
  */
 int hvd__pack(const struct hvd__set *set, struct hvd__lane *lane);
 
-/* The collective is done: put the results where they belong. An entry whose
+/* The collective is done: put the results where they belong. A request whose
  * output is too small gets its status and message here. */
 void hvd__unpack(const struct hvd__set *set, struct hvd__lane *lane);
 

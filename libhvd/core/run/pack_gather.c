@@ -14,7 +14,7 @@
  * where the one from us belongs, if it can.
  *
  * If the caller's output turns out to be too small, the rows go to memory of
- * ours: the others must not suffer, and the entry fails.
+ * ours: the others must not suffer, and the request fails.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,100 +26,101 @@
 #include "core/world/set.h"
 
 /* Rows that rank r of the set contributes to a gather. */
-static int64_t rows_of(const struct hvd__entry *entry, int rank)
+static int64_t rows_of(const struct hvd__request *request, int rank)
 {
-    return entry->carried ? entry->carried[rank] : entry->rows;
+    return request->carried ? request->carried[rank] : request->rows;
 }
 
-static bool is_too_small(const struct hvd__entry *entry, size_t bytes)
+static bool is_too_small(const struct hvd__request *request, size_t bytes)
 {
-    size_t element = hvd__dtype_bytes(entry->signature.dtype);
+    size_t element = hvd__dtype_bytes(request->signature.dtype);
 
-    return entry->output && hvd__signature_varies(&entry->signature) &&
-           bytes / element > (size_t)entry->capacity;
+    return request->output && hvd__signature_varies(&request->signature) &&
+           bytes / element > (size_t)request->capacity;
 }
 
 /* Memory for an output of rows rows; what the caller gave if it suffices. */
-static int make_output(struct hvd__entry *entry, int64_t rows,
+static int make_output(struct hvd__request *request, int64_t rows,
                        unsigned char **memory)
 {
-    size_t bytes = (size_t)rows * hvd__signature_row_bytes(&entry->signature);
+    size_t bytes = (size_t)rows * hvd__signature_row_bytes(&request->signature);
 
-    entry->out_rows = rows;
-    *memory = entry->output;
-    if (entry->output && !is_too_small(entry, bytes))
+    request->out_rows = rows;
+    *memory = request->output;
+    if (request->output && !is_too_small(request, bytes))
         return HVD_OK;
-    *memory = entry->own_output = hvd_malloc(bytes);
+    *memory = request->own_output = hvd_malloc(bytes);
     return *memory ? HVD_OK : HVD_ERR_MEMORY;
 }
 
 /* Its size is known now: does it suffice? Whose it is, if it is ours. */
-static void judge_output(struct hvd__entry *entry)
+static void judge_output(struct hvd__request *request)
 {
     char text[HVD__MESSAGE_MAX], name[HVD_MAX_NAME + 32];
     struct hvd__text out = hvd__text_at(text, sizeof text);
-    size_t bytes =
-        (size_t)entry->out_rows * hvd__signature_row_bytes(&entry->signature);
+    size_t bytes = (size_t)request->out_rows *
+                   hvd__signature_row_bytes(&request->signature);
 
-    if (!is_too_small(entry, bytes)) {
-        if (!entry->output)
-            entry->output = entry->own_output;
+    if (!is_too_small(request, bytes)) {
+        if (!request->output)
+            request->output = request->own_output;
         return;
     }
     hvd__text_add(&out, "%s: the output holds %lld elements, and %zu came",
-                  hvd__entry_label(entry, name, sizeof name),
-                  (long long)entry->capacity,
-                  bytes / hvd__dtype_bytes(entry->signature.dtype));
-    entry->status = HVD_ERR_ARGUMENT;
-    entry->message = strdup(text);
+                  hvd__request_label(request, name, sizeof name),
+                  (long long)request->capacity,
+                  bytes / hvd__dtype_bytes(request->signature.dtype));
+    request->status = HVD_ERR_ARGUMENT;
+    request->message = strdup(text);
 }
 
-static void report_counts(const struct hvd__set *set, struct hvd__entry *entry,
-                          const int64_t *rows)
+static void report_counts(const struct hvd__set *set,
+                          struct hvd__request *request, const int64_t *rows)
 {
-    for (int rank = 0; entry->counts && rank < set->team.size; rank++)
-        entry->counts[rank] = rows ? rows[rank] : rows_of(entry, rank);
+    for (int rank = 0; request->counts && rank < set->team.size; rank++)
+        request->counts[rank] = rows ? rows[rank] : rows_of(request, rank);
 }
 
 /* ---------------------------------------------------------------- allgather */
 
-static bool receives(const struct hvd__set *set, const struct hvd__entry *entry)
+static bool receives(const struct hvd__set *set,
+                     const struct hvd__request *request)
 {
-    return entry->signature.kind != HVD_GATHER ||
-           entry->signature.root == set->team.world[set->team.rank];
+    return request->signature.kind != HVD_GATHER ||
+           request->signature.root == set->team.world[set->team.rank];
 }
 
 static int64_t all_rows(const struct hvd__set *set,
-                        const struct hvd__entry *entry)
+                        const struct hvd__request *request)
 {
     int64_t rows = 0;
 
     for (int rank = 0; rank < set->team.size; rank++)
-        rows += rows_of(entry, rank);
+        rows += rows_of(request, rank);
     return rows;
 }
 
 static int pack_one(const struct hvd__set *set, struct hvd__lane *lane)
 {
-    struct hvd__entry *entry = lane->batch->entries;
+    struct hvd__request *request = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
-    size_t row = hvd__signature_row_bytes(&entry->signature);
+    size_t row = hvd__signature_row_bytes(&request->signature);
     unsigned char *out = NULL;
-    bool to_root = entry->signature.kind == HVD_GATHER;
+    bool to_root = request->signature.kind == HVD_GATHER;
 
-    if (receives(set, entry))
-        HVD_TRY(make_output(entry, all_rows(set, entry), &out));
+    if (receives(set, request))
+        HVD_TRY(make_output(request, all_rows(set, request), &out));
     for (int rank = 0; rank < set->team.size; rank++) {
-        size_t bytes = (size_t)rows_of(entry, rank) * row;
+        size_t bytes = (size_t)rows_of(request, rank) * row;
 
         c->to[rank] = (struct hvd__block){0};
         c->from[rank] = (struct hvd__block){0};
         /* Sent, and not written to. */
         if (!to_root || rank == c->root)
-            memcpy(&c->to[rank].data, &entry->input, sizeof entry->input);
+            memcpy(&c->to[rank].data, &request->input, sizeof request->input);
         if (c->to[rank].data)
-            c->to[rank].bytes = entry->bytes;
-        if (!receives(set, entry))
+            c->to[rank].bytes = request->bytes;
+        if (!receives(set, request))
             continue;
         c->from[rank] = (struct hvd__block){out, bytes};
         out += bytes;
@@ -133,7 +134,7 @@ static int pack_fused(const struct hvd__set *set, struct hvd__lane *lane)
     unsigned char *at;
     size_t bytes = 0;
 
-    for (struct hvd__entry *e = lane->batch->entries; e; e = e->next) {
+    for (struct hvd__request *e = lane->batch->requests; e; e = e->next) {
         unsigned char *out;
         HVD_TRY(make_output(e, all_rows(set, e), &out));
         bytes += (size_t)e->out_rows * hvd__signature_row_bytes(&e->signature);
@@ -142,7 +143,7 @@ static int pack_fused(const struct hvd__set *set, struct hvd__lane *lane)
     at = lane->buffer;
     for (int rank = 0; rank < set->team.size; rank++) {
         c->from[rank].data = at;
-        for (struct hvd__entry *e = lane->batch->entries; e; e = e->next) {
+        for (struct hvd__request *e = lane->batch->requests; e; e = e->next) {
             if (rank == set->team.rank && e->bytes > 0)
                 memcpy(at, e->input, e->bytes);
             at += (size_t)rows_of(e, rank) *
@@ -160,7 +161,7 @@ static void unpack_fused(const struct hvd__set *set, struct hvd__lane *lane)
     const unsigned char *at = lane->buffer;
 
     for (int rank = 0; rank < set->team.size; rank++)
-        for (struct hvd__entry *e = lane->batch->entries; e; e = e->next) {
+        for (struct hvd__request *e = lane->batch->requests; e; e = e->next) {
             size_t row = hvd__signature_row_bytes(&e->signature);
             size_t bytes = (size_t)rows_of(e, rank) * row;
             unsigned char *out = e->own_output ? e->own_output : e->output;
@@ -175,40 +176,43 @@ static void unpack_fused(const struct hvd__set *set, struct hvd__lane *lane)
 }
 
 /* A gathered average is of sparse rows: all of them, divided. */
-static void scale_gathered(const struct hvd__set *set, struct hvd__entry *entry)
+static void scale_gathered(const struct hvd__set *set,
+                           struct hvd__request *request)
 {
-    const struct hvd__signature *s = &entry->signature;
-    const void *data = entry->own_output ? entry->own_output : entry->output;
+    const struct hvd__signature *s = &request->signature;
+    const void *data =
+        request->own_output ? request->own_output : request->output;
     struct hvd__reduction reduction = {.dtype = s->dtype,
                                        .op = HVD_AVERAGE,
                                        .prescale = 1,
                                        .postscale = 1,
                                        .divisor = set->team.size};
-    size_t bytes = (size_t)entry->out_rows * hvd__signature_row_bytes(s);
+    size_t bytes = (size_t)request->out_rows * hvd__signature_row_bytes(s);
 
     if (s->op == HVD_AVERAGE && s->flags == HVD__SPARSE && data)
         hvd__reduce(&reduction,
-                    entry->own_output ? entry->own_output : entry->output,
+                    request->own_output ? request->own_output : request->output,
                     &data, 1, (int64_t)(bytes / hvd__dtype_bytes(s->dtype)));
 }
 
 /* ----------------------------------------------------------------- alltoall */
 
 static int64_t split_of(const struct hvd__set *set,
-                        const struct hvd__entry *entry, int rank)
+                        const struct hvd__request *request, int rank)
 {
-    return entry->splits ? entry->splits[rank] : entry->rows / set->team.size;
+    return request->splits ? request->splits[rank]
+                           : request->rows / set->team.size;
 }
 
 void hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane)
 {
-    const struct hvd__entry *entry = lane->batch->entries;
+    const struct hvd__request *request = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
     int n = set->team.size;
 
     c->motion = HVD__EXCHANGE;
     for (int rank = 0; rank < n; rank++) {
-        lane->counts[rank] = split_of(set, entry, rank);
+        lane->counts[rank] = split_of(set, request, rank);
         c->to[rank] = (struct hvd__block){(unsigned char *)&lane->counts[rank],
                                           sizeof *lane->counts};
         c->from[rank] = (struct hvd__block){
@@ -218,18 +222,18 @@ void hvd__pack_counts(const struct hvd__set *set, struct hvd__lane *lane)
 
 static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
 {
-    struct hvd__entry *entry = lane->batch->entries;
+    struct hvd__request *request = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
-    size_t row = hvd__signature_row_bytes(&entry->signature);
+    size_t row = hvd__signature_row_bytes(&request->signature);
     int n = set->team.size;
     unsigned char *in, *out;
     int64_t rows = 0;
 
-    memcpy(&in, &entry->input, sizeof in);
+    memcpy(&in, &request->input, sizeof in);
     for (int rank = 0; rank < n; rank++) {
         /* Equal parts need no asking. */
-        if (!hvd__signature_varies(&entry->signature))
-            lane->counts[n + rank] = split_of(set, entry, rank);
+        if (!hvd__signature_varies(&request->signature))
+            lane->counts[n + rank] = split_of(set, request, rank);
         if (lane->counts[n + rank] < 0 ||
             __builtin_add_overflow(rows, lane->counts[n + rank], &rows) ||
             (row > 0 && (uint64_t)rows > (uint64_t)PTRDIFF_MAX / row))
@@ -237,9 +241,9 @@ static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
                              "an alltoall brings more bytes than memory can "
                              "hold");
     }
-    HVD_TRY(make_output(entry, rows, &out));
+    HVD_TRY(make_output(request, rows, &out));
     for (int rank = 0; rank < n; rank++) {
-        size_t to = (size_t)split_of(set, entry, rank) * row;
+        size_t to = (size_t)split_of(set, request, rank) * row;
         size_t from = (size_t)lane->counts[n + rank] * row;
 
         c->to[rank] = (struct hvd__block){in, to};
@@ -254,22 +258,22 @@ static int pack_alltoall(const struct hvd__set *set, struct hvd__lane *lane)
 
 static int pack_codes(const struct hvd__set *set, struct hvd__lane *lane)
 {
-    struct hvd__entry *entry = lane->batch->entries;
+    struct hvd__request *request = lane->batch->requests;
     struct hvd__collective *c = &lane->collective;
     int us = set->team.rank;
     size_t bytes = 0;
     unsigned char *at;
 
     for (int i = 0; i < lane->team.size; i++)
-        bytes += (size_t)entry->carried[hvd__lane_member(lane, i)];
+        bytes += (size_t)request->carried[hvd__lane_member(lane, i)];
     HVD_TRY(hvd__lane_room(lane, bytes));
     at = lane->buffer;
     for (int i = 0; i < lane->team.size; i++) {
         int rank = hvd__lane_member(lane, i);
 
-        c->to[i] =
-            (struct hvd__block){entry->own_input, (size_t)entry->carried[us]};
-        c->from[i] = (struct hvd__block){at, (size_t)entry->carried[rank]};
+        c->to[i] = (struct hvd__block){request->own_input,
+                                       (size_t)request->carried[us]};
+        c->from[i] = (struct hvd__block){at, (size_t)request->carried[rank]};
         at += c->from[i].bytes;
     }
     return HVD_OK;
@@ -277,26 +281,26 @@ static int pack_codes(const struct hvd__set *set, struct hvd__lane *lane)
 
 static void unpack_codes(const struct hvd__set *set, struct hvd__lane *lane)
 {
-    struct hvd__entry *entry = lane->batch->entries;
-    const struct hvd__signature *s = &entry->signature;
+    struct hvd__request *request = lane->batch->requests;
+    const struct hvd__signature *s = &request->signature;
     int divisor =
         s->flags & HVD_AVERAGE_CONTRIBUTORS ? lane->team.size : set->team.size;
     double factor =
         s->postscale / (s->op == HVD_AVERAGE ? (double)divisor : 1.0);
 
-    if (entry->bytes > 0)
-        memset(entry->output, 0, entry->bytes);
-    for (int i = 0; i < lane->team.size && entry->status == HVD_OK; i++) {
+    if (request->bytes > 0)
+        memset(request->output, 0, request->bytes);
+    for (int i = 0; i < lane->team.size && request->status == HVD_OK; i++) {
         const struct hvd__block *code = &lane->collective.from[i];
 
-        entry->status =
+        request->status =
             hvd__compress_add(s->compression, code->data, (int64_t)code->bytes,
-                              entry->output, entry->count);
+                              request->output, request->count);
     }
-    if (entry->status < 0)
-        entry->message = strdup(hvd_last_error());
-    hvd__convert(s->dtype, entry->output, s->dtype, entry->output, entry->count,
-                 factor);
+    if (request->status < 0)
+        request->message = strdup(hvd_last_error());
+    hvd__convert(s->dtype, request->output, s->dtype, request->output,
+                 request->count, factor);
 }
 
 /* ----------------------------------------------------------------- the door */
@@ -304,18 +308,18 @@ static void unpack_codes(const struct hvd__set *set, struct hvd__lane *lane)
 int hvd__pack_gather(const struct hvd__set *set, struct hvd__lane *lane)
 {
     lane->collective.motion = HVD__EXCHANGE;
-    switch (lane->batch->entries->signature.kind) {
+    switch (lane->batch->requests->signature.kind) {
     case HVD_ALLREDUCE: return pack_codes(set, lane);
     case HVD_ALLTOALL: return pack_alltoall(set, lane);
     default:
-        return lane->batch->entries->next ? pack_fused(set, lane)
-                                          : pack_one(set, lane);
+        return lane->batch->requests->next ? pack_fused(set, lane)
+                                           : pack_one(set, lane);
     }
 }
 
 void hvd__unpack_gather(const struct hvd__set *set, struct hvd__lane *lane)
 {
-    struct hvd__entry *first = lane->batch->entries;
+    struct hvd__request *first = lane->batch->requests;
 
     if (first->signature.kind == HVD_ALLREDUCE) {
         unpack_codes(set, lane);
@@ -323,7 +327,7 @@ void hvd__unpack_gather(const struct hvd__set *set, struct hvd__lane *lane)
     }
     if (lane->buffer)
         unpack_fused(set, lane);
-    for (struct hvd__entry *e = first; e; e = e->next) {
+    for (struct hvd__request *e = first; e; e = e->next) {
         report_counts(set, e,
                       e->signature.kind == HVD_ALLTOALL
                           ? lane->counts + set->team.size

@@ -15,76 +15,79 @@ void hvd__in_flight_fini(struct hvd__in_flight *flight)
 }
 
 /* Where the chain begins that a key belongs to. */
-static struct hvd__unit **chain_of(const struct hvd__in_flight *flight,
-                                   uint64_t key)
+static struct hvd__submission **chain_of(const struct hvd__in_flight *flight,
+                                         uint64_t key)
 {
     return &flight->chains[key & (flight->nchains - 1)];
 }
 
-struct hvd__unit *hvd__in_flight_find(const struct hvd__in_flight *flight,
-                                      uint64_t key)
+struct hvd__submission *hvd__in_flight_find(const struct hvd__in_flight *flight,
+                                            uint64_t key)
 {
-    struct hvd__unit *unit = flight->n > 0 ? *chain_of(flight, key) : NULL;
+    struct hvd__submission *submission =
+        flight->n > 0 ? *chain_of(flight, key) : NULL;
 
-    while (unit && unit->key != key)
-        unit = unit->chained;
-    return unit;
+    while (submission && submission->key != key)
+        submission = submission->chained;
+    return submission;
 }
 
-static void chain(const struct hvd__in_flight *flight, struct hvd__unit *unit)
+static void chain(const struct hvd__in_flight *flight,
+                  struct hvd__submission *submission)
 {
-    struct hvd__unit **first = chain_of(flight, unit->key);
+    struct hvd__submission **first = chain_of(flight, submission->key);
 
-    unit->chained = *first;
-    *first = unit;
+    submission->chained = *first;
+    *first = submission;
 }
 
 static int grow(struct hvd__in_flight *flight)
 {
     uint32_t nchains = flight->nchains ? 2 * flight->nchains : FIRST_CHAINS;
-    struct hvd__unit **chains = calloc(nchains, sizeof *chains);
+    struct hvd__submission **chains = calloc(nchains, sizeof *chains);
 
     if (!chains)
         return hvd__fail_memory(nchains * sizeof *chains);
     free(flight->chains);
     flight->chains = chains;
     flight->nchains = nchains;
-    for (struct hvd__unit *u = flight->oldest; u; u = u->later)
+    for (struct hvd__submission *u = flight->oldest; u; u = u->later)
         chain(flight, u);
     return HVD_OK;
 }
 
-int hvd__in_flight_add(struct hvd__in_flight *flight, struct hvd__unit *unit)
+int hvd__in_flight_add(struct hvd__in_flight *flight,
+                       struct hvd__submission *submission)
 {
     if (2 * (flight->n + 1) > flight->nchains)
         HVD_TRY(grow(flight));
-    chain(flight, unit);
+    chain(flight, submission);
     flight->n++;
-    unit->later = NULL;
-    unit->earlier = flight->youngest;
+    submission->later = NULL;
+    submission->earlier = flight->youngest;
     if (flight->youngest)
-        flight->youngest->later = unit;
+        flight->youngest->later = submission;
     else
-        flight->oldest = unit;
-    flight->youngest = unit;
+        flight->oldest = submission;
+    flight->youngest = submission;
     return HVD_OK;
 }
 
 void hvd__in_flight_remove(struct hvd__in_flight *flight,
-                           struct hvd__unit *unit)
+                           struct hvd__submission *submission)
 {
-    struct hvd__unit **link = chain_of(flight, unit->key);
+    struct hvd__submission **link = chain_of(flight, submission->key);
 
-    while (*link != unit)
+    while (*link != submission)
         link = &(*link)->chained;
-    *link = unit->chained;
+    *link = submission->chained;
     flight->n--;
-    if (unit->earlier)
-        unit->earlier->later = unit->later;
+    if (submission->earlier)
+        submission->earlier->later = submission->later;
     else
-        flight->oldest = unit->later;
-    if (unit->later)
-        unit->later->earlier = unit->earlier;
+        flight->oldest = submission->later;
+    if (submission->later)
+        submission->later->earlier = submission->earlier;
     else
-        flight->youngest = unit->earlier;
+        flight->youngest = submission->earlier;
 }

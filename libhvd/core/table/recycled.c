@@ -3,16 +3,16 @@
 
 #include <stdlib.h>
 
-/* Places next to each other where a unit may be. */
+/* Places next to each other where a submission may be. */
 enum { NEAR = 4 };
 
-static void free_list(struct hvd__unit *unit)
+static void free_list(struct hvd__submission *submission)
 {
-    while (unit) {
-        struct hvd__unit *next = unit->later;
+    while (submission) {
+        struct hvd__submission *next = submission->later;
 
-        free(unit);
-        unit = next;
+        free(submission);
+        submission = next;
     }
 }
 
@@ -26,73 +26,77 @@ void hvd__recycled_fini(struct hvd__recycled *recycled)
 
 /* ------------------------------------------------ the lists, and the places */
 
-static void enlist_plain(struct hvd__recycled *recycled, struct hvd__unit *unit)
+static void enlist_plain(struct hvd__recycled *recycled,
+                         struct hvd__submission *submission)
 {
-    unit->later = recycled->plain;
-    recycled->plain = unit;
+    submission->later = recycled->plain;
+    recycled->plain = submission;
 }
 
-static struct hvd__unit *unlist_plain(struct hvd__recycled *recycled)
+static struct hvd__submission *unlist_plain(struct hvd__recycled *recycled)
 {
-    struct hvd__unit *unit = recycled->plain;
+    struct hvd__submission *submission = recycled->plain;
 
-    recycled->plain = unit->later;
-    return unit;
+    recycled->plain = submission->later;
+    return submission;
 }
 
-static void enlist(struct hvd__recycled *recycled, struct hvd__unit *unit)
+static void enlist(struct hvd__recycled *recycled,
+                   struct hvd__submission *submission)
 {
-    unit->is_recycled = true;
-    unit->later = NULL;
-    unit->earlier = recycled->youngest;
-    if (unit->earlier)
-        unit->earlier->later = unit;
+    submission->is_recycled = true;
+    submission->later = NULL;
+    submission->earlier = recycled->youngest;
+    if (submission->earlier)
+        submission->earlier->later = submission;
     else
-        recycled->oldest = unit;
-    recycled->youngest = unit;
+        recycled->oldest = submission;
+    recycled->youngest = submission;
 }
 
-static void unlist(struct hvd__recycled *recycled, struct hvd__unit *unit)
+static void unlist(struct hvd__recycled *recycled,
+                   struct hvd__submission *submission)
 {
-    unit->is_recycled = false;
-    if (unit->earlier)
-        unit->earlier->later = unit->later;
+    submission->is_recycled = false;
+    if (submission->earlier)
+        submission->earlier->later = submission->later;
     else
-        recycled->oldest = unit->later;
-    if (unit->later)
-        unit->later->earlier = unit->earlier;
+        recycled->oldest = submission->later;
+    if (submission->later)
+        submission->later->earlier = submission->earlier;
     else
-        recycled->youngest = unit->earlier;
+        recycled->youngest = submission->earlier;
 }
 
 /* The first place for a request. What lies beside each other in memory is
  * spread evenly (Knuth, vol. 3, 6.4: the golden ratio). */
 _Static_assert(HVD__RECYCLED_PLACES == 1 << 10, "ten bits of 64");
 
-static uint32_t first_place(const hvd_request *request)
+static uint32_t first_place(const hvd_request *given)
 {
     uint64_t spread =
-        (uint64_t)(uintptr_t)request->output * UINT64_C(0x9e3779b97f4a7c15);
+        (uint64_t)(uintptr_t)given->output * UINT64_C(0x9e3779b97f4a7c15);
 
     /* The upper bits: HVD__RECYCLED_PLACES is that power of two. */
     return (uint32_t)(spread >> 54);
 }
 
-static struct hvd__unit **place(struct hvd__recycled *recycled, uint32_t number)
+static struct hvd__submission **place(struct hvd__recycled *recycled,
+                                      uint32_t number)
 {
     return &recycled->places[number % HVD__RECYCLED_PLACES];
 }
 
 void hvd__recycled_forget(struct hvd__recycled *recycled,
-                          struct hvd__unit *unit)
+                          struct hvd__submission *submission)
 {
-    if (unit->place == 0)
+    if (submission->place == 0)
         return;
-    *place(recycled, (uint32_t)unit->place - 1) = NULL;
-    unit->place = 0;
-    if (unit->is_recycled) {
-        unlist(recycled, unit);
-        enlist_plain(recycled, unit);
+    *place(recycled, (uint32_t)submission->place - 1) = NULL;
+    submission->place = 0;
+    if (submission->is_recycled) {
+        unlist(recycled, submission);
+        enlist_plain(recycled, submission);
     }
 }
 
@@ -107,7 +111,7 @@ void hvd__recycled_forget_set(struct hvd__recycled *recycled,
 /* ---------------------------------------------------------- take, find, give
  */
 
-struct hvd__unit *hvd__recycled_take(struct hvd__recycled *recycled)
+struct hvd__submission *hvd__recycled_take(struct hvd__recycled *recycled)
 {
     /* What may recur is not given up before there are enough of them. */
     if (!recycled->plain && recycled->n >= HVD__RECYCLED_MOST)
@@ -127,22 +131,22 @@ static void count_missed(struct hvd__recycled *recycled, bool found)
         atomic_store_explicit(&recycled->nmissed, after, memory_order_relaxed);
 }
 
-struct hvd__unit *hvd__recycled_recall(struct hvd__recycled *recycled,
-                                       const hvd_request *request,
-                                       const char *name)
+struct hvd__submission *hvd__recycled_recall(struct hvd__recycled *recycled,
+                                             const hvd_request *given,
+                                             const char *name)
 {
-    uint32_t first = first_place(request);
+    uint32_t first = first_place(given);
 
     for (uint32_t i = first; i < first + NEAR; i++) {
-        struct hvd__unit *unit = *place(recycled, i);
+        struct hvd__submission *submission = *place(recycled, i);
 
-        if (unit && unit->is_recycled &&
-            hvd__unit_is_like(unit, request, name)) {
-            unlist(recycled, unit);
+        if (submission && submission->is_recycled &&
+            hvd__submission_is_like(submission, given, name)) {
+            unlist(recycled, submission);
             recycled->n--;
-            hvd__unit_renew(unit, request);
+            hvd__submission_renew(submission, given);
             count_missed(recycled, true);
-            return unit;
+            return submission;
         }
     }
     count_missed(recycled, false);
@@ -150,29 +154,30 @@ struct hvd__unit *hvd__recycled_recall(struct hvd__recycled *recycled,
 }
 
 void hvd__recycled_remember(struct hvd__recycled *recycled,
-                            struct hvd__unit *unit)
+                            struct hvd__submission *submission)
 {
-    uint32_t first = first_place(&unit->given), at = first;
+    uint32_t first = first_place(&submission->given), at = first;
 
     while (*place(recycled, at) && at < first + NEAR - 1)
         at++;
     /* In the worst case somebody else is forgotten. */
     if (*place(recycled, at))
         hvd__recycled_forget(recycled, *place(recycled, at));
-    *place(recycled, at) = unit;
-    unit->place = (int32_t)(at % HVD__RECYCLED_PLACES) + 1;
+    *place(recycled, at) = submission;
+    submission->place = (int32_t)(at % HVD__RECYCLED_PLACES) + 1;
 }
 
-bool hvd__recycled_give(struct hvd__recycled *recycled, struct hvd__unit *unit)
+bool hvd__recycled_give(struct hvd__recycled *recycled,
+                        struct hvd__submission *submission)
 {
-    if (unit->nentries > 1 || recycled->n >= HVD__RECYCLED_MOST) {
-        hvd__recycled_forget(recycled, unit);
+    if (submission->nrequests > 1 || recycled->n >= HVD__RECYCLED_MOST) {
+        hvd__recycled_forget(recycled, submission);
         return false;
     }
-    if (unit->place > 0)
-        enlist(recycled, unit);
+    if (submission->place > 0)
+        enlist(recycled, submission);
     else
-        enlist_plain(recycled, unit);
+        enlist_plain(recycled, submission);
     recycled->n++;
     return true;
 }

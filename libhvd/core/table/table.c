@@ -2,13 +2,12 @@
 /*
  * request table.c - the request table of one rank.
  *
- * A unit or its entries are in up to three of them at once:
+ * A submission or its requests are in up to three of them at once:
  *
- *     queue       units from submit until they are announced
- *     in_flight   units, a table a process set, from submit until they are
- *                 over; finds duplicates, and what a decision is about
- *     slots       entries from submit until hvd_wait, if the program has a
- *                 handle
+ *     queue       submissions from submit until they are announced
+ *     in_flight   submissions, a table a process set, from submit until they
+ * are over; finds duplicates, and what a decision is about slots       requests
+ * from submit until hvd_wait, if the program has a handle
  *
  * A handle is the slot's number and its generation, which grows each time
  * the slot is given out: a stale handle is told from a live one until a slot
@@ -34,35 +33,35 @@ void hvd__table_init(struct hvd__table *table)
 
 void hvd__table_fini(struct hvd__table *table)
 {
-    struct hvd__unit *unit;
+    struct hvd__submission *submission;
 
-    while ((unit = table->queue)) {
-        table->queue = unit->next;
-        if (unit->status < 0)
-            hvd__unit_free(unit);
+    while ((submission = table->queue)) {
+        table->queue = submission->next;
+        if (submission->status < 0)
+            hvd__submission_free(submission);
     }
     for (int32_t i = 0; i < table->nslots; i++)
-        hvd__entry_free(table->slots[i].entry);
+        hvd__request_free(table->slots[i].request);
     free(table->slots);
     hvd__recycled_fini(&table->recycled);
 }
 
 void hvd__set_table_fini(struct hvd__set_table *requests)
 {
-    struct hvd__unit *unit;
+    struct hvd__submission *submission;
 
-    /* Entries with a handle go with their slots. */
-    while ((unit = requests->in_flight.oldest)) {
-        int n = unit->nentries;
+    /* Requests with a handle go with their slots. */
+    while ((submission = requests->in_flight.oldest)) {
+        int n = submission->nrequests;
 
-        hvd__in_flight_remove(&requests->in_flight, unit);
+        hvd__in_flight_remove(&requests->in_flight, submission);
         for (int i = 0; i < n; i++) {
-            struct hvd__entry *entry = &unit->entries[i];
-            bool last = atomic_load(&unit->nrefs) == 1;
+            struct hvd__request *request = &submission->requests[i];
+            bool last = atomic_load(&submission->nrefs) == 1;
 
-            if (entry->slot >= 0 || atomic_load(&entry->done))
+            if (request->slot >= 0 || atomic_load(&request->done))
                 continue;
-            hvd__entry_free(entry);
+            hvd__request_free(request);
             if (last)
                 break;
         }
@@ -92,28 +91,29 @@ static int grow_slots(struct hvd__table *table)
     return HVD_OK;
 }
 
-static hvd_handle open_slot(struct hvd__table *table, struct hvd__entry *entry)
+static hvd_handle open_slot(struct hvd__table *table,
+                            struct hvd__request *request)
 {
     int32_t i = table->first_free;
     struct hvd__slot *slot = &table->slots[i];
 
     table->first_free = slot->next_free;
     table->nfree--;
-    slot->entry = entry;
+    slot->request = request;
     slot->generation = (slot->generation + 1) & INT32_MAX;
-    entry->slot = i;
+    request->slot = i;
     return (hvd_handle)slot->generation << 32 | (i + 1);
 }
 
-/* The entry of a handle, or NULL. The lock is held. */
-static struct hvd__entry *find(const struct hvd__table *table,
-                               hvd_handle handle)
+/* The request of a handle, or NULL. The lock is held. */
+static struct hvd__request *find(const struct hvd__table *table,
+                                 hvd_handle handle)
 {
     int64_t i = (handle & UINT32_MAX) - 1;
 
     if (i >= 0 && i < table->nslots &&
         table->slots[i].generation == handle >> 32)
-        return table->slots[i].entry;
+        return table->slots[i].request;
     return NULL;
 }
 
@@ -128,7 +128,7 @@ static int no_such_handle(hvd_handle handle)
 /* The lock is held. */
 static void close_slot(struct hvd__table *table, int32_t slot)
 {
-    table->slots[slot].entry = NULL;
+    table->slots[slot].request = NULL;
     table->slots[slot].next_free = table->first_free;
     table->first_free = slot;
     table->nfree++;
@@ -136,16 +136,18 @@ static void close_slot(struct hvd__table *table, int32_t slot)
 
 /* What is over, all well: it is given back if it owns nothing. The lock is
  * held. */
-static bool give_clean(struct hvd__table *table, const struct hvd__entry *entry)
+static bool give_clean(struct hvd__table *table,
+                       const struct hvd__request *request)
 {
-    return entry->unit->may_recur && !entry->carried && !entry->message &&
-           hvd__recycled_give(&table->recycled, entry->unit);
+    return request->submission->may_recur && !request->carried &&
+           !request->message &&
+           hvd__recycled_give(&table->recycled, request->submission);
 }
 
 int hvd__table_claim(struct hvd__table *table, hvd_handle handle, bool wanted,
-                     struct hvd__entry **entry)
+                     struct hvd__request **request)
 {
-    struct hvd__entry *found;
+    struct hvd__request *found;
     bool done = false;
 
     hvd__mutex_lock(&table->lock);
@@ -158,16 +160,16 @@ int hvd__table_claim(struct hvd__table *table, hvd_handle handle, bool wanted,
         if (done)
             close_slot(table, found->slot);
     }
-    *entry = found;
+    *request = found;
     if (done && found->status == HVD_OK && !wanted && give_clean(table, found))
-        *entry = NULL;
+        *request = NULL;
     hvd__mutex_unlock(&table->lock);
     return found ? done : no_such_handle(handle);
 }
 
 int hvd__table_poll(struct hvd__table *table, hvd_handle handle)
 {
-    const struct hvd__entry *found;
+    const struct hvd__request *found;
     int done = -1;
 
     hvd__mutex_lock(&table->lock);
@@ -179,20 +181,22 @@ int hvd__table_poll(struct hvd__table *table, hvd_handle handle)
 }
 
 void hvd__table_release(struct hvd__table *table,
-                        const struct hvd__entry *entry)
+                        const struct hvd__request *request)
 {
     hvd__mutex_lock(&table->lock);
-    close_slot(table, entry->slot);
+    close_slot(table, request->slot);
     hvd__mutex_unlock(&table->lock);
 }
 
-/* ------------------------------------------------------------------- units */
+/* -------------------------------------------------------------------
+ * submissions */
 
-static void enqueue(struct hvd__table *table, struct hvd__unit *unit)
+static void enqueue(struct hvd__table *table,
+                    struct hvd__submission *submission)
 {
-    unit->next = NULL;
-    *table->queue_tail = unit;
-    table->queue_tail = &unit->next;
+    submission->next = NULL;
+    *table->queue_tail = submission;
+    table->queue_tail = &submission->next;
 }
 
 /* A number in decimal; returns its end. Not printf: this is on the way of
@@ -210,23 +214,23 @@ static char *write_number(char *at, uint64_t number)
     return at;
 }
 
-/* Unnamed units are matched by number; refused ones count. A rank that has
- * joined misses some: all count anew when a join is over. */
-static uint64_t number_unit(struct hvd__unit *unit)
+/* Unnamed submissions are matched by number; refused ones count. A rank that
+ * has joined misses some: all count anew when a join is over. */
+static uint64_t number_submission(struct hvd__submission *submission)
 {
-    struct hvd__set_table *requests = &unit->set->requests;
+    struct hvd__set_table *requests = &submission->set->requests;
     uint64_t words[] = {HVD__UNNAMED, requests->nunnamed, requests->njoins};
 
-    unit->key = hvd__fingerprint(0, words, sizeof words);
+    submission->key = hvd__fingerprint(0, words, sizeof words);
     return requests->nunnamed++;
 }
 
 /* What it is called then. */
-static void write_name(struct hvd__unit *unit, uint64_t number)
+static void write_name(struct hvd__submission *submission, uint64_t number)
 {
     static const char after[] = " after join ";
-    uint64_t njoins = unit->set->requests.njoins;
-    char *at = unit->name;
+    uint64_t njoins = submission->set->requests.njoins;
+    char *at = submission->name;
 
     *at++ = HVD__UNNAMED;
     at = write_number(at, number);
@@ -237,140 +241,145 @@ static void write_name(struct hvd__unit *unit, uint64_t number)
     *at = '\0';
 }
 
-static void complete_name(struct hvd__unit *unit)
+static void complete_name(struct hvd__submission *submission)
 {
-    if (!unit->name[0])
-        write_name(unit, number_unit(unit));
-    else if (unit->key == 0)
-        unit->key = hvd__fingerprint(0, unit->name, strlen(unit->name));
+    if (!submission->name[0])
+        write_name(submission, number_submission(submission));
+    else if (submission->key == 0)
+        submission->key =
+            hvd__fingerprint(0, submission->name, strlen(submission->name));
 }
 
-/* What keeps a unit out; the name is complete. */
+/* What keeps a submission out; the name is complete. */
 static int check(const struct hvd__set_table *requests,
-                 const struct hvd__unit *unit)
+                 const struct hvd__submission *submission)
 {
     if (requests->status < 0)
         return hvd__fail_text(requests->status, requests->message);
-    if (requests->joined && strcmp(unit->name, HVD__SETS_NAME) != 0)
+    if (requests->joined && strcmp(submission->name, HVD__SETS_NAME) != 0)
         return hvd__fail(HVD_ERR_JOINED,
                          "this rank has joined: it can submit nothing until "
                          "all ranks have");
-    if (hvd__in_flight_find(&requests->in_flight, unit->key))
+    if (hvd__in_flight_find(&requests->in_flight, submission->key))
         return hvd__fail(HVD_ERR_DUPLICATE,
                          "'%s' was submitted again while it is in flight: "
                          "wait for the first, or use another name",
-                         unit->name);
+                         submission->name);
     return HVD_OK;
 }
 
 /* The lock is held: these counters have no other writers. */
 static inline void count_submitted(const struct hvd__table *table,
-                                   const struct hvd__unit *unit)
+                                   const struct hvd__submission *submission)
 {
-    if (!table->metrics || hvd__entry_is_own(&unit->entries[0]))
+    if (!table->metrics || hvd__request_is_own(&submission->requests[0]))
         return;
-    for (int i = 0; i < unit->nentries; i++)
+    for (int i = 0; i < submission->nrequests; i++)
         hvd__count_alone(
-            &table->metrics->kinds[unit->entries[i].signature.kind].submitted,
+            &table->metrics->kinds[submission->requests[i].signature.kind]
+                 .submitted,
             1);
 }
 
-bool hvd__table_number(struct hvd__table *table, struct hvd__unit *unit,
-                       uint64_t *number)
+bool hvd__table_number(struct hvd__table *table,
+                       struct hvd__submission *submission, uint64_t *number)
 {
-    const struct hvd__set_table *requests = &unit->set->requests;
+    const struct hvd__set_table *requests = &submission->set->requests;
     bool free;
 
     hvd__mutex_lock(&table->lock);
     free = hvd__table_busy(table) == 0 && !table->queue &&
            requests->status >= 0 && !requests->joined;
     if (free) {
-        *number = number_unit(unit);
-        count_submitted(table, unit);
+        *number = number_submission(submission);
+        count_submitted(table, submission);
     }
     hvd__mutex_unlock(&table->lock);
     return free;
 }
 
-static int enter(struct hvd__table *table, struct hvd__unit *unit,
+static int enter(struct hvd__table *table, struct hvd__submission *submission,
                  hvd_handle *handles)
 {
-    struct hvd__set_table *requests = &unit->set->requests;
+    struct hvd__set_table *requests = &submission->set->requests;
 
-    while (handles && table->nfree < unit->nentries)
+    while (handles && table->nfree < submission->nrequests)
         HVD_TRY(grow_slots(table));
-    HVD_TRY(hvd__in_flight_add(&requests->in_flight, unit));
-    if (unit->entries[0].signature.kind == HVD_JOIN)
+    HVD_TRY(hvd__in_flight_add(&requests->in_flight, submission));
+    if (submission->requests[0].signature.kind == HVD_JOIN)
         requests->joined = true;
-    for (int i = 0; handles && i < unit->nentries; i++)
-        handles[i] = open_slot(table, &unit->entries[i]);
-    hvd__count_alone(&table->nentered, unit->nentries);
+    for (int i = 0; handles && i < submission->nrequests; i++)
+        handles[i] = open_slot(table, &submission->requests[i]);
+    hvd__count_alone(&table->nentered, submission->nrequests);
     return HVD_OK;
 }
 
-int hvd__table_adopt(struct hvd__table *table, struct hvd__unit *unit,
-                     uint64_t number, hvd_handle *handle)
+int hvd__table_adopt(struct hvd__table *table,
+                     struct hvd__submission *submission, uint64_t number,
+                     hvd_handle *handle)
 {
     int status;
 
     hvd__mutex_lock(&table->lock);
-    write_name(unit, number);
-    status = enter(table, unit, handle);
+    write_name(submission, number);
+    status = enter(table, submission, handle);
     hvd__mutex_unlock(&table->lock);
     return status;
 }
 
-struct hvd__unit *hvd__table_reuse(struct hvd__table *table)
+struct hvd__submission *hvd__table_reuse(struct hvd__table *table)
 {
-    struct hvd__unit *unit;
+    struct hvd__submission *submission;
 
     hvd__mutex_lock(&table->lock);
-    unit = hvd__recycled_take(&table->recycled);
+    submission = hvd__recycled_take(&table->recycled);
     hvd__mutex_unlock(&table->lock);
-    if (!unit)
-        return hvd__unit_new(1);
-    hvd__unit_reset(unit);
-    return unit;
+    if (!submission)
+        return hvd__submission_new(1);
+    hvd__submission_reset(submission);
+    return submission;
 }
 
-void hvd__table_recycle(struct hvd__table *table, struct hvd__entry *entry)
+void hvd__table_recycle(struct hvd__table *table, struct hvd__request *request)
 {
-    struct hvd__unit *unit = hvd__entry_fini(entry);
+    struct hvd__submission *submission = hvd__request_fini(request);
     bool kept;
 
-    if (!unit)
+    if (!submission)
         return;
     hvd__mutex_lock(&table->lock);
-    kept = hvd__recycled_give(&table->recycled, unit);
+    kept = hvd__recycled_give(&table->recycled, submission);
     hvd__mutex_unlock(&table->lock);
     if (!kept)
-        free(unit);
+        free(submission);
 }
 
 /* The lock is held. */
-static inline int submit(struct hvd__table *table, struct hvd__unit *unit,
+static inline int submit(struct hvd__table *table,
+                         struct hvd__submission *submission,
                          hvd_handle *handles, bool *direct)
 {
-    complete_name(unit);
-    HVD_TRY(check(&unit->set->requests, unit));
-    HVD_TRY(enter(table, unit, handles));
-    count_submitted(table, unit);
+    complete_name(submission);
+    HVD_TRY(check(&submission->set->requests, submission));
+    HVD_TRY(enter(table, submission, handles));
+    count_submitted(table, submission);
     if (direct)
         *direct = *direct && !table->queue;
     if (!direct || !*direct)
-        enqueue(table, unit);
+        enqueue(table, submission);
     return HVD_OK;
 }
 
-int hvd__table_submit(struct hvd__table *table, struct hvd__unit *unit,
-                      hvd_handle *handles, bool *direct)
+int hvd__table_submit(struct hvd__table *table,
+                      struct hvd__submission *submission, hvd_handle *handles,
+                      bool *direct)
 {
     int status;
 
     hvd__mutex_lock(&table->lock);
-    status = submit(table, unit, handles, direct);
-    if (status == HVD_OK && unit->may_recur)
-        hvd__recycled_remember(&table->recycled, unit);
+    status = submit(table, submission, handles, direct);
+    if (status == HVD_OK && submission->may_recur)
+        hvd__recycled_remember(&table->recycled, submission);
     hvd__mutex_unlock(&table->lock);
     return status;
 }
@@ -379,41 +388,42 @@ int hvd__table_resubmit(struct hvd__table *table,
                         struct hvd__resubmission *resubmission, bool *direct)
 {
     int status = HVD_OK;
-    struct hvd__unit *unit;
+    struct hvd__submission *submission;
 
     hvd__mutex_lock(&table->lock);
-    unit = hvd__recycled_recall(&table->recycled, resubmission->request,
-                                resubmission->name);
-    if (unit) {
-        hvd__unit_begin(unit, resubmission->timed, table->nentered);
-        resubmission->submitted_ns = unit->submitted_ns;
-        status = submit(table, unit, resubmission->handle, direct);
+    submission = hvd__recycled_recall(&table->recycled, resubmission->given,
+                                      resubmission->name);
+    if (submission) {
+        hvd__submission_begin(submission, resubmission->timed, table->nentered);
+        resubmission->submitted_ns = submission->submitted_ns;
+        status = submit(table, submission, resubmission->handle, direct);
         if (status < 0) {
-            hvd__recycled_forget(&table->recycled, unit);
-            resubmission->refused_by = unit->set;
-            hvd__set_use(unit->set);
+            hvd__recycled_forget(&table->recycled, submission);
+            resubmission->refused_by = submission->set;
+            hvd__set_use(submission->set);
         }
     }
     hvd__mutex_unlock(&table->lock);
-    resubmission->unit = unit;
+    resubmission->submission = submission;
     return status;
 }
 
-void hvd__table_refuse(struct hvd__table *table, struct hvd__unit *unit)
+void hvd__table_refuse(struct hvd__table *table,
+                       struct hvd__submission *submission)
 {
     bool closed;
 
     hvd__mutex_lock(&table->lock);
-    closed = unit->set->requests.status < 0;
+    closed = submission->set->requests.status < 0;
     if (!closed) {
-        unit->key = 0; /* it is called what it is called by now */
-        complete_name(unit);
-        enqueue(table, unit);
-        hvd__count_alone(&table->nentered, unit->nentries);
+        submission->key = 0; /* it is called what it is called by now */
+        complete_name(submission);
+        enqueue(table, submission);
+        hvd__count_alone(&table->nentered, submission->nrequests);
     }
     hvd__mutex_unlock(&table->lock);
     if (closed)
-        hvd__unit_free(unit);
+        hvd__submission_free(submission);
 }
 
 void hvd__table_close(struct hvd__table *table, struct hvd__set *set,
@@ -431,78 +441,81 @@ void hvd__table_close(struct hvd__table *table, struct hvd__set *set,
     free(copy);
 }
 
-struct hvd__unit *hvd__table_take(struct hvd__table *table)
+struct hvd__submission *hvd__table_take(struct hvd__table *table)
 {
-    struct hvd__unit *queue;
+    struct hvd__submission *queue;
 
     hvd__mutex_lock(&table->lock);
     queue = table->queue;
     table->queue = NULL;
     table->queue_tail = &table->queue;
     /* The refused are done with; the others stay busy until finished. */
-    for (const struct hvd__unit *u = queue; u; u = u->next)
+    for (const struct hvd__submission *u = queue; u; u = u->next)
         if (u->status < 0)
-            hvd__count_alone(&table->nover, u->nentries);
+            hvd__count_alone(&table->nover, u->nrequests);
     hvd__mutex_unlock(&table->lock);
     return queue;
 }
 
-struct hvd__unit *hvd__table_look(struct hvd__table *table,
-                                  struct hvd__set *set, uint64_t key)
+struct hvd__submission *hvd__table_look(struct hvd__table *table,
+                                        struct hvd__set *set, uint64_t key)
 {
-    struct hvd__unit *unit;
+    struct hvd__submission *submission;
 
     hvd__mutex_lock(&table->lock);
-    unit = hvd__in_flight_find(&set->requests.in_flight, key);
+    submission = hvd__in_flight_find(&set->requests.in_flight, key);
     hvd__mutex_unlock(&table->lock);
-    return unit;
+    return submission;
 }
 
-struct hvd__unit *hvd__table_any(struct hvd__table *table, struct hvd__set *set)
+struct hvd__submission *hvd__table_any(struct hvd__table *table,
+                                       struct hvd__set *set)
 {
-    struct hvd__unit *unit;
+    struct hvd__submission *submission;
 
     hvd__mutex_lock(&table->lock);
-    unit = set->requests.in_flight.oldest;
+    submission = set->requests.in_flight.oldest;
     hvd__mutex_unlock(&table->lock);
-    return unit;
+    return submission;
 }
 
 /* The lock is held. */
-static void strike(struct hvd__unit *unit)
+static void strike(struct hvd__submission *submission)
 {
-    hvd__in_flight_remove(&unit->set->requests.in_flight, unit);
-    if (unit->entries[0].signature.kind == HVD_JOIN) {
-        unit->set->requests.joined = false;
-        unit->set->requests.njoins++;
-        unit->set->requests.nunnamed = 0;
+    hvd__in_flight_remove(&submission->set->requests.in_flight, submission);
+    if (submission->requests[0].signature.kind == HVD_JOIN) {
+        submission->set->requests.joined = false;
+        submission->set->requests.njoins++;
+        submission->set->requests.nunnamed = 0;
     }
 }
 
-void hvd__table_remove(struct hvd__table *table, struct hvd__unit *unit)
+void hvd__table_remove(struct hvd__table *table,
+                       struct hvd__submission *submission)
 {
     hvd__mutex_lock(&table->lock);
-    strike(unit);
+    strike(submission);
     hvd__mutex_unlock(&table->lock);
 }
 
 void hvd__table_remove_all(struct hvd__table *table,
-                           const struct hvd__entry *entries)
+                           const struct hvd__request *requests)
 {
     hvd__mutex_lock(&table->lock);
-    for (const struct hvd__entry *entry = entries; entry; entry = entry->next)
-        if (--entry->unit->nleft == 0)
-            strike(entry->unit);
+    for (const struct hvd__request *request = requests; request;
+         request = request->next)
+        if (--request->submission->nleft == 0)
+            strike(request->submission);
     hvd__mutex_unlock(&table->lock);
 }
 
-void hvd__table_finish(struct hvd__table *table, struct hvd__entry *entry)
+void hvd__table_finish(struct hvd__table *table, struct hvd__request *request)
 {
-    bool detached = entry->slot < 0;
+    bool detached = request->slot < 0;
 
-    /* Publishes status and message; the waiter may free the entry at once. */
-    atomic_store_explicit(&entry->done, true, memory_order_release);
+    /* Publishes status and message; the waiter may free the request at once. */
+    atomic_store_explicit(&request->done, true, memory_order_release);
     hvd__count_alone(&table->nover, 1);
     if (detached)
-        hvd__table_recycle(table, entry);
+        hvd__table_recycle(table, request);
 }

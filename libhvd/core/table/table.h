@@ -16,15 +16,15 @@
 struct hvd__metrics;
 
 struct hvd__slot {
-    struct hvd__entry *entry; /* owned; NULL: free */
-    uint32_t generation;      /* of the handle that is or was here */
-    int32_t next_free;        /* -1: none */
+    struct hvd__request *request; /* owned; NULL: free */
+    uint32_t generation;          /* of the handle that is or was here */
+    int32_t next_free;            /* -1: none */
 };
 
 /* The part of the request table that belongs to one process set. */
 struct hvd__set_table {
     struct hvd__in_flight in_flight; /* borrowed until completion */
-    uint64_t nunnamed; /* unnamed units since the last join, refused ones
+    uint64_t nunnamed; /* unnamed submissions since the last join, refused ones
                           included */
     uint64_t njoins;   /* that are over */
     bool joined;       /* nothing can be submitted until the join is over */
@@ -34,13 +34,13 @@ struct hvd__set_table {
 
 struct hvd__table {
     struct hvd__mutex lock; /* guards everything below, and the request table */
-    struct hvd__unit *queue; /* not yet announced, oldest first */
-    struct hvd__unit **queue_tail;
+    struct hvd__submission *queue; /* not yet announced, oldest first */
+    struct hvd__submission **queue_tail;
     struct hvd__slot *slots; /* owned */
     int32_t nslots;
     int32_t nfree;
     int32_t first_free; /* -1: none */
-    /* Entries ever in flight or to be announced, and those of them that are
+    /* Requests ever in flight or to be announced, and those of them that are
      * over: two numbers, for each has one writer, who needs no locked
      * instruction. The first is written under the lock, the second by the
      * driver. */
@@ -52,18 +52,18 @@ struct hvd__table {
 
 /* A request that may have been submitted before. */
 struct hvd__resubmission {
-    const hvd_request *request;
+    const hvd_request *given;
     const char *name;
     hvd_handle *handle; /* NULL: none is wanted */
     bool timed;         /* whatever its size */
     /* Out: */
-    struct hvd__unit *unit;
-    struct hvd__set *refused_by; /* the unit's, to be given back, if there is
-                                    one, and it could not be entered */
+    struct hvd__submission *submission;
+    struct hvd__set *refused_by; /* the submission's, to be given back, if there
+                                    is one, and it could not be entered */
     int64_t submitted_ns;
 };
 
-/* How many entries are in flight or to be announced: a hint, without the
+/* How many requests are in flight or to be announced: a hint, without the
  * lock. */
 static inline int64_t hvd__table_busy(const struct hvd__table *table)
 {
@@ -73,82 +73,87 @@ static inline int64_t hvd__table_busy(const struct hvd__table *table)
     return atomic_load(&table->nentered) - nover;
 }
 
-/* Frees entries that nobody waits for. */
+/* Frees requests that nobody waits for. */
 void hvd__set_table_fini(struct hvd__set_table *requests);
 
 void hvd__table_init(struct hvd__table *table);
-/* Also frees entries that nobody waited for. */
+/* Also frees requests that nobody waited for. */
 void hvd__table_fini(struct hvd__table *table);
 
-/* A unit of one empty entry; NULL: out of memory. */
-struct hvd__unit *hvd__table_reuse(struct hvd__table *table);
-/* As hvd__entry_free, for the next. */
-void hvd__table_recycle(struct hvd__table *table, struct hvd__entry *entry);
+/* A submission of one empty request; NULL: out of memory. */
+struct hvd__submission *hvd__table_reuse(struct hvd__table *table);
+/* As hvd__request_free, for the next. */
+void hvd__table_recycle(struct hvd__table *table, struct hvd__request *request);
 
 /*
- * Enter a unit: its name, "" if it is unnamed, and its key are completed;
+ * Enter a submission: its name, "" if it is unnamed, and its key are completed;
  * handles are made if handles is not NULL; it is queued to be announced, or
  * not, if *direct, and nothing is queued before it; else *direct becomes false
  * (NULL: likewise).
  * On success it is the request table's. HVD_ERR_DUPLICATE, HVD_ERR_MEMORY,
  * HVD_ERR_JOINED, or the status that the part of the set was closed with.
  */
-int hvd__table_submit(struct hvd__table *table, struct hvd__unit *unit,
-                      hvd_handle *handles, bool *direct);
+int hvd__table_submit(struct hvd__table *table,
+                      struct hvd__submission *submission, hvd_handle *handles,
+                      bool *direct);
 
 /* Enter a request that is like one before, without a look at it. If there is
- * a unit of that one, and it is not used, it is the unit; else that is NULL,
- * and nothing has happened. As hvd__table_submit; unless all is well the unit
- * is the caller's. */
+ * a submission of that one, and it is not used, it is the submission; else that
+ * is NULL, and nothing has happened. As hvd__table_submit; unless all is well
+ * the submission is the caller's. */
 int hvd__table_resubmit(struct hvd__table *table,
                         struct hvd__resubmission *resubmission, bool *direct);
 
-/* For a unit without a name that is not entered yet, and may never be: it is
- * submitted, and has its number and key, if nothing is in flight or waits to be
- * announced. */
-bool hvd__table_number(struct hvd__table *table, struct hvd__unit *unit,
-                       uint64_t *number);
+/* For a submission without a name that is not entered yet, and may never be: it
+ * is submitted, and has its number and key, if nothing is in flight or waits to
+ * be announced. */
+bool hvd__table_number(struct hvd__table *table,
+                       struct hvd__submission *submission, uint64_t *number);
 /* Enter it after all, with a handle, not to be announced. */
-int hvd__table_adopt(struct hvd__table *table, struct hvd__unit *unit,
-                     uint64_t number, hvd_handle *handle);
+int hvd__table_adopt(struct hvd__table *table,
+                     struct hvd__submission *submission, uint64_t number,
+                     hvd_handle *handle);
 
-/* Queue a unit whose status says that it was refused; it is taken, and freed
- * by who announces it. */
-void hvd__table_refuse(struct hvd__table *table, struct hvd__unit *unit);
+/* Queue a submission whose status says that it was refused; it is taken, and
+ * freed by who announces it. */
+void hvd__table_refuse(struct hvd__table *table,
+                       struct hvd__submission *submission);
 
 /* Refuse every later request of a set with this. The first reason stays. */
 void hvd__table_close(struct hvd__table *table, struct hvd__set *set,
                       int status, const char *message);
 
 /* The whole queue, a list by next; each is in flight, or refused. */
-struct hvd__unit *hvd__table_take(struct hvd__table *table);
+struct hvd__submission *hvd__table_take(struct hvd__table *table);
 
-/* The unit in flight under key; NULL if there is none. */
-struct hvd__unit *hvd__table_look(struct hvd__table *table,
-                                  struct hvd__set *set, uint64_t key);
-/* Any unit in flight, decided or not; NULL if there is none. */
-struct hvd__unit *hvd__table_any(struct hvd__table *table,
-                                 struct hvd__set *set);
+/* The submission in flight under key; NULL if there is none. */
+struct hvd__submission *hvd__table_look(struct hvd__table *table,
+                                        struct hvd__set *set, uint64_t key);
+/* Any submission in flight, decided or not; NULL if there is none. */
+struct hvd__submission *hvd__table_any(struct hvd__table *table,
+                                       struct hvd__set *set);
 
 /* It is no longer in flight: its name may be submitted again. */
-void hvd__table_remove(struct hvd__table *table, struct hvd__unit *unit);
-/* A list of entries is over: likewise for units of which these are the last. */
+void hvd__table_remove(struct hvd__table *table,
+                       struct hvd__submission *submission);
+/* A list of requests is over: likewise for submissions of which these are the
+ * last. */
 void hvd__table_remove_all(struct hvd__table *table,
-                           const struct hvd__entry *entries);
+                           const struct hvd__request *requests);
 /* Its status stands; the waiter may have it. Frees it if there is none. */
-void hvd__table_finish(struct hvd__table *table, struct hvd__entry *entry);
+void hvd__table_finish(struct hvd__table *table, struct hvd__request *request);
 
-/* The entry of a handle, for this thread alone, to be given back by it: 1 if
+/* The request of a handle, for this thread alone, to be given back by it: 1 if
  * it is done, and the handle is gone; 0 if it is not, and this thread owes
  * hvd__table_release when it is; HVD_ERR_HANDLE. If all went well, and nothing
- * is to be done with it, it is given back at once, and *entry is NULL. wanted:
- * its output is to be looked at. */
+ * is to be done with it, it is given back at once, and *request is NULL.
+ * wanted: its output is to be looked at. */
 int hvd__table_claim(struct hvd__table *table, hvd_handle handle, bool wanted,
-                     struct hvd__entry **entry);
-/* Whether the entry of a handle is done: 1 or 0; HVD_ERR_HANDLE. */
+                     struct hvd__request **request);
+/* Whether the request of a handle is done: 1 or 0; HVD_ERR_HANDLE. */
 int hvd__table_poll(struct hvd__table *table, hvd_handle handle);
 /* The handle is gone. */
 void hvd__table_release(struct hvd__table *table,
-                        const struct hvd__entry *entry);
+                        const struct hvd__request *request);
 
 #endif

@@ -202,12 +202,13 @@ bool hvd__world_step(struct hvd__world *world)
     return moved;
 }
 
-void hvd__world_post(struct hvd__world *world, struct hvd__unit *unit)
+void hvd__world_post(struct hvd__world *world,
+                     struct hvd__submission *submission)
 {
     if (atomic_load(&world->broken) || atomic_load(&world->abort_status) < 0)
         return;
     absorb(world);
-    if (hvd__negotiate_post(world, unit) < 0)
+    if (hvd__negotiate_post(world, submission) < 0)
         hvd__world_break(world, HVD_ERR_MEMORY, hvd_last_error());
 }
 
@@ -216,7 +217,7 @@ void hvd__world_post(struct hvd__world *world, struct hvd__unit *unit)
 void hvd__world_break(struct hvd__world *world, int status, const char *text)
 {
     char reason[HVD__MESSAGE_MAX]; /* text may be the last error */
-    struct hvd__unit *unit;
+    struct hvd__submission *submission;
     struct hvd__set *set = NULL;
 
     /* From another rank, which may not have reached our watchdog yet. */
@@ -234,13 +235,13 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
     for (set = world->live; set; set = set->next)
         hvd__ordered_drop(&set->ordered);
     /* Those that are queued are in flight too, unless they were refused. */
-    for (unit = hvd__table_take(&world->table); unit;) {
-        struct hvd__unit *next = unit->next;
-        if (unit->status < 0)
-            hvd__unit_free(unit);
-        unit = next;
+    for (submission = hvd__table_take(&world->table); submission;) {
+        struct hvd__submission *next = submission->next;
+        if (submission->status < 0)
+            hvd__submission_free(submission);
+        submission = next;
     }
     while ((set = hvd__world_next_set(world, set)))
-        while ((unit = hvd__table_any(&world->table, set)))
-            hvd__complete_unit(world, unit, status, reason);
+        while ((submission = hvd__table_any(&world->table, set)))
+            hvd__complete_submission(world, submission, status, reason);
 }

@@ -106,17 +106,17 @@ static bool is_member(void *context, int32_t id, int rank)
 /* Younger ones are nobody's business, and listing them costs time. */
 #define OLD_ENOUGH_NS INT64_C(100000000)
 
-static void list_unit(const struct hvd__unit *unit,
-                      struct hvd__watch_request *request)
+static void list_submission(const struct hvd__submission *submission,
+                            struct hvd__watch_request *request)
 {
     struct hvd__text name = hvd__text_at(request->name, sizeof request->name);
 
-    request->key = hvd__mix(unit->key + (uint64_t)unit->set->id);
-    request->set = unit->set->id;
-    request->decided = atomic_load(&unit->decided);
-    request->since_ns = unit->submitted_ns;
-    hvd__text_add_name(&name, unit->name);
-    hvd__signature_print(&unit->entries[0].signature, request->what,
+    request->key = hvd__mix(submission->key + (uint64_t)submission->set->id);
+    request->set = submission->set->id;
+    request->decided = atomic_load(&submission->decided);
+    request->since_ns = submission->submitted_ns;
+    hvd__text_add_name(&name, submission->name);
+    hvd__signature_print(&submission->requests[0].signature, request->what,
                          sizeof request->what);
 }
 
@@ -131,13 +131,13 @@ static int list_requests(void *context, struct hvd__watch_request *oldest,
         return 0;
     hvd__mutex_lock(&world->table.lock);
     for (int i = 0; i < world->nsets; i++) {
-        const struct hvd__unit *unit =
+        const struct hvd__submission *submission =
             world->sets[i]->requests.in_flight.oldest;
 
         /* In the order of submission. */
-        for (; unit && n < max && unit->submitted_ns <= limit;
-             unit = unit->later)
-            list_unit(unit, &oldest[n++]);
+        for (; submission && n < max && submission->submitted_ns <= limit;
+             submission = submission->later)
+            list_submission(submission, &oldest[n++]);
     }
     hvd__mutex_unlock(&world->table.lock);
     return n;

@@ -257,13 +257,13 @@ void hvd__progress_wake(struct hvd__world *world)
 
 /* What was submitted is in the request table, if status says so. drives: with
  * the role, which is given back; direct: and without a queue. */
-static int go_on(struct hvd__world *world, struct hvd__unit *unit, int status,
-                 bool drives, bool direct)
+static int go_on(struct hvd__world *world, struct hvd__submission *submission,
+                 int status, bool drives, bool direct)
 {
     struct hvd__progress *p = &world->progress;
 
     if (drives && status == HVD_OK)
-        hvd__world_post(world, direct ? unit : NULL);
+        hvd__world_post(world, direct ? submission : NULL);
     if (drives)
         give(p);
     else /* what was entered comes before the look whether anyone sleeps */
@@ -275,14 +275,15 @@ static int go_on(struct hvd__world *world, struct hvd__unit *unit, int status,
     return status;
 }
 
-int hvd__progress_submit(struct hvd__world *world, struct hvd__unit *unit,
+int hvd__progress_submit(struct hvd__world *world,
+                         struct hvd__submission *submission,
                          hvd_handle *handles)
 {
     struct hvd__progress *p = &world->progress;
     bool drives = p->has_thread && take(p), direct = drives;
-    int status = hvd__table_submit(&world->table, unit, handles, &direct);
+    int status = hvd__table_submit(&world->table, submission, handles, &direct);
 
-    return go_on(world, unit, status, drives, direct);
+    return go_on(world, submission, status, drives, direct);
 }
 
 int hvd__progress_resubmit(struct hvd__world *world,
@@ -292,8 +293,8 @@ int hvd__progress_resubmit(struct hvd__world *world,
     bool drives = p->has_thread && take(p), direct = drives;
     int status = hvd__table_resubmit(&world->table, resubmission, &direct);
 
-    if (resubmission->unit)
-        return go_on(world, resubmission->unit, status, drives, direct);
+    if (resubmission->submission)
+        return go_on(world, resubmission->submission, status, drives, direct);
     if (drives)
         give(p);
     return HVD_OK;

@@ -13,7 +13,7 @@
 #include "hvd.h"
 
 struct hvd__resubmission;
-struct hvd__unit;
+struct hvd__submission;
 struct hvd__world;
 
 struct hvd__progress {
@@ -40,9 +40,10 @@ int hvd__progress_start(struct hvd__world *world);
 /* Blocks until the thread has ended. */
 void hvd__progress_stop(struct hvd__world *world);
 
-/* Enter a unit into the request table (hvd__table_submit), and see to it that
- * it is moved: posted at once, if nobody drives. */
-int hvd__progress_submit(struct hvd__world *world, struct hvd__unit *unit,
+/* Enter a submission into the request table (hvd__table_submit), and see to it
+ * that it is moved: posted at once, if nobody drives. */
+int hvd__progress_submit(struct hvd__world *world,
+                         struct hvd__submission *submission,
                          hvd_handle *handles);
 /* Likewise, of a request that may have been submitted before
  * (hvd__table_resubmit). */

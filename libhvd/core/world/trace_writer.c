@@ -121,28 +121,28 @@ void hvd__trace_writer_stop(struct hvd__trace_writer *s)
 }
 
 void hvd__trace_writer_record(struct hvd__trace_writer *s,
-                              const struct hvd__entry *entry,
+                              const struct hvd__request *request,
                               const struct hvd__times *times)
 {
-    const struct hvd__signature *signature = &entry->signature;
+    const struct hvd__signature *signature = &request->signature;
     struct hvd__span span = {
         .kind = signature->kind,
-        .status = entry->status,
-        .batch = entry->batched,
-        .packed = entry->packed,
-        .shared = entry->shared,
-        .bytes = (int64_t)entry->bytes,
+        .status = request->status,
+        .batch = request->batched,
+        .packed = request->packed,
+        .shared = request->shared,
+        .bytes = (int64_t)request->bytes,
         .times = *times,
     };
 
-    if (entry->label)
-        snprintf(span.name, sizeof span.name, "%.40s/%.40s", entry->unit->name,
-                 entry->label);
-    else if (entry->unit->name[0] < ' ')
+    if (request->label)
+        snprintf(span.name, sizeof span.name, "%.40s/%.40s",
+                 request->submission->name, request->label);
+    else if (request->submission->name[0] < ' ')
         snprintf(span.name, sizeof span.name, "unnamed");
     else
         snprintf(span.name, sizeof span.name, "%.*s", (int)sizeof span.name - 1,
-                 entry->unit->name);
+                 request->submission->name);
     hvd__signature_print(signature, span.shape, sizeof span.shape);
     pthread_mutex_lock(&s->lock);
     if (s->timeline)

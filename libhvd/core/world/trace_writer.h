@@ -47,7 +47,7 @@ static inline bool hvd__trace_writer_listens(
 
 /* A request is over. */
 void hvd__trace_writer_record(struct hvd__trace_writer *writer,
-                              const struct hvd__entry *entry,
+                              const struct hvd__request *request,
                               const struct hvd__times *times);
 
 #endif

@@ -268,7 +268,7 @@ static void destroy(struct hvd__world *world)
         close(fd);
     free(world->break_message);
     free(world->host_of);
-    hvd__unit_free(world->quick);
+    hvd__submission_free(world->quick);
     free(world);
 }
 

@@ -35,8 +35,8 @@ struct hvd__world {
     struct hvd__topology topology;    /* likewise */
     struct hvd__transport *transport; /* owned; driver's, but rank and size */
     int *host_of; /* owned, [size]: the first rank of each rank's host */
-    struct hvd__heap *heap;  /* owned; NULL: no memory is shared */
-    struct hvd__unit *quick; /* owned; driver's: for quick requests */
+    struct hvd__heap *heap;        /* owned; NULL: no memory is shared */
+    struct hvd__submission *quick; /* owned; driver's: for quick requests */
     struct hvd__table table;
     struct hvd__progress progress;
     struct hvd__set **sets; /* owned, ascending ids, [nsets]; guarded by the
@@ -107,9 +107,10 @@ void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set);
 /* Driver's: one step of everything; whether anything happened. */
 bool hvd__world_step(struct hvd__world *world);
 
-/* Driver's: what has been submitted (unit, or if NULL all that is queued) is
- * put where others see it, no more. */
-void hvd__world_post(struct hvd__world *world, struct hvd__unit *unit);
+/* Driver's: what has been submitted (submission, or if NULL all that is queued)
+ * is put where others see it, no more. */
+void hvd__world_post(struct hvd__world *world,
+                     struct hvd__submission *submission);
 
 /* Driver's: nothing can move any more. Every request in flight fails, every
  * later one is refused, the other ranks are told. */
