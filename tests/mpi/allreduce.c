@@ -195,8 +195,9 @@ static int64_t sent_bytes(void)
     return metrics.sent_bytes;
 }
 
-/* Over MPI the 2 (n - 1) / n of the tensor that must be sent; in memory that
- * all ranks share, nothing; where only some do, no more than without. */
+/* Over MPI, a rank sends the 2 (n - 1) / n of the tensor that must be sent; in
+ * memory that all ranks share, nothing; where only some share memory, no more
+ * than without. */
 START_TEST(what_must_be_sent_is)
 {
     const int64_t n = ranks_size(), count = n * 100000;

@@ -99,8 +99,9 @@ START_TEST(apart)
 }
 END_TEST
 
-/* What goes with the cells, all ranks' or one's alone, soon takes more room
- * than there is; the others must be told in time that it is free again. */
+/* The data that goes with the slots, of all ranks or of one alone, soon takes
+ * more room than there is; the others must learn in time that it is free again.
+ */
 START_TEST(room_is_found_for_what_goes_with_cells)
 {
     static struct request requests[MANY];
@@ -126,7 +127,7 @@ START_TEST(a_message_to_each_is_all_it_takes)
     for (int i = 0; i < FEW; i++)
         ck_hvd(hvd_allreduce(&value, &value, 1, HVD_FLOAT32, HVD_MAX));
     sent = metrics_now().messages - before.messages;
-    /* Also, now and then, that what the others sent has been read. */
+    /* A few more messages say that the others' data has been read. */
     ck_assert_int_ge(sent, others * FEW);
     ck_assert_int_le(sent, others * (FEW + 4));
 }
@@ -174,8 +175,9 @@ static void shuffle(int *order, uint64_t *seed)
     }
 }
 
-/* What is agreed on, and not carried out yet, when the order ends, is carried
- * out before what is agreed on by name; the order begins again. */
+/* Requests that are agreed on, but not carried out yet, when ordered mode ends
+ * are carried out before those that are agreed on by name; ordered mode begins
+ * again. */
 START_TEST(orders_end_and_begin_again)
 {
     static const int64_t counts[] = {0, 1, 6, 7, 300, 9000, 40000, 5};

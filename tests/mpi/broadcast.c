@@ -72,8 +72,8 @@ START_TEST(many_at_once_from_different_roots)
 }
 END_TEST
 
-/* No rank leaves before the last has come: the last one comes late, and the
- * others see in the next sum that it had written by then. */
+/* No rank leaves the barrier before the last has come: the last one comes late,
+ * and the others see in the next sum that it had written by then. */
 START_TEST(a_barrier_waits_for_the_last)
 {
     for (int round = 0; round < 20; round++) {

@@ -218,7 +218,7 @@ END_TEST
 /* ------------------------------------------------------------- one of our own
  */
 
-/* How it is broken. */
+/* The ways in which the compressor is broken. */
 enum { WELL, FAILING, TOO_LONG, STATELESS };
 
 /* 8 bits a value, linear, with error feedback: the scale, then the bytes. */
@@ -322,7 +322,7 @@ START_TEST(a_scheme_of_the_programs_own)
 
         for (int rank = 0; rank < n; rank++)
             want += sin((double)(i + rank)) * STEPS / n;
-        /* With feedback the error of all steps is that of one. */
+        /* With feedback, the error of all steps together is that of one. */
         if (fabs(total[i] - want) > 2.0 / 127 + 1e-3)
             ck_abort_msg("element %d: %g, not %g", i, total[i], want);
     }
@@ -380,7 +380,8 @@ static int add_plainly(void *context, const void *code, int64_t bytes,
     return HVD_OK;
 }
 
-/* Without a state; also of tensors that have no elements, and no buffers. */
+/* A scheme may have no state, and encode tensors without elements or buffers.
+ */
 START_TEST(a_scheme_may_keep_nothing)
 {
     const hvd_compressor compressor = {

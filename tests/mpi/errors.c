@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ranks get wrong, alone or together: every rank is told, in the same
- * words, which ranks and which tensor, and the next request works.
+ * Ranks make mistakes, alone or together. Every rank gets an error with the
+ * same text, which names the ranks and the tensor, and the next request works.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -358,7 +358,7 @@ START_TEST(requests_that_are_none)
     memset(&grown, 0, sizeof grown);
     ck_hvd_fails(hvd_submit(&grown.request, &handle), HVD_ERR_ARGUMENT);
     ck_error_says("hvd_request_init");
-    /* Of a newer program: fine unless it uses what is new. */
+    /* The request of a newer program is accepted unless it uses a new field. */
     hvd_request_init(&grown.request, sizeof grown);
     grown.request.op = HVD_SUM;
     grown.request.dtype = HVD_FLOAT32;
@@ -426,7 +426,8 @@ END_TEST
 
 /* -------------------------------------------------------------- duplicates */
 
-/* On every rank: the first goes its way, the second is refused. */
+/* Every rank submits a name twice: the first request completes, the second is
+ * refused. */
 START_TEST(duplicates_on_every_rank)
 {
     hvd_request request = good("tensor");
@@ -448,8 +449,8 @@ START_TEST(duplicates_on_every_rank)
         ck_error_says("'tensor'");
         ck_hvd(hvd_barrier());
     } else {
-        /* It may have completed meanwhile, or not; either way no rank waits
-         * for ever: the others' refusals answer this one. */
+        /* The first may have completed meanwhile, or not; either way no rank
+         * waits for ever: the others' refusals answer this one. */
         if (status >= 0)
             status = hvd_wait(second);
         ck_assert(status == HVD_ERR_DUPLICATE || status == HVD_ERR_PEER);
@@ -460,7 +461,8 @@ START_TEST(duplicates_on_every_rank)
 }
 END_TEST
 
-/* On one rank: the others' second request fails, and the third works. */
+/* One rank submits a name twice: the others' second request fails, and the
+ * third works. */
 START_TEST(a_duplicate_on_one_rank)
 {
     hvd_request request = good("tensor");

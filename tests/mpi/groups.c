@@ -184,7 +184,7 @@ START_TEST(a_member_that_differs_fails_all)
     for (int k = 0; k < 3; k++)
         ck_assert(data[0][k] == (float)(ranks_rank() + k));
     check_usable();
-    /* Of another length. */
+    /* One rank's group has another length. */
     prepare();
     ck_hvd(
         hvd_submit_group("g", pointers, ranks_rank() == last ? 2 : 3, handles));
@@ -249,7 +249,7 @@ START_TEST(duplicates_are_refused)
     if (ranks_rank() != 0) {
         ck_hvd(hvd_submit_group("g", pointers, N, handles));
         check_sums();
-        /* What rank 0 was refused, its second, meets our second. */
+        /* The second request, which rank 0 was refused, meets our second. */
         prepare();
         ck_hvd(hvd_submit_group("g", pointers, 1, other));
         ck_hvd_fails(hvd_wait(other[0]), HVD_ERR_PEER);
@@ -291,7 +291,7 @@ START_TEST(many_members_have_names_of_their_own)
     ck_error_says("group 'many', member 'weight 0': another member has that "
                   "name");
     check_usable();
-    /* Without names, or with empty ones, they are not alike. */
+    /* Requests without names, or with empty ones, are not duplicates. */
     for (int i = 0; i < MANY; i++)
         many[i].name = i % 2 ? "" : NULL;
     ck_hvd(hvd_submit_group("many", all, MANY, waited));

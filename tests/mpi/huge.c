@@ -21,7 +21,7 @@ static unsigned char *take(int64_t bytes)
     return memory;
 }
 
-/* Whether all of a run of bytes are equal to its first. */
+/* Returns whether all n bytes are equal. */
 static bool uniform(const unsigned char *data, int64_t n)
 {
     return memcmp(data, data + 1, (size_t)n - 1) == 0;

@@ -51,7 +51,7 @@ static void check_last(void)
     int last = -1;
 
     ck_hvd(hvd_join(&last));
-    /* Its last step needed all others to have joined. */
+    /* The last rank's last step needed all others to have joined. */
     ck_assert_int_eq(last, ranks_size() - 1);
 }
 
@@ -153,7 +153,8 @@ START_TEST(everything_else_says_who_has_joined)
     if (n == 1)
         return;
     if (ranks_rank() > 0) {
-        /* Only after all but rank 0 know that it has joined. */
+        /* The test goes on only after all but rank 0 know that rank 0 has
+         * joined. */
         double one = 1;
         ck_hvd(reduce(HVD_ALLREDUCE, &one, 1, HVD_SUM, 0, 1));
         while (one > n - 1) {

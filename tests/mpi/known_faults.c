@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What Horovod 0.28 is known to get wrong, or to leave undefined, as it is
- * here. docs/HOROVOD.md has the whole list; this has what no other test shows.
+ * These tests show how libhvd behaves where Horovod 0.28 is known to be wrong,
+ * or undefined. docs/HOROVOD.md has the whole list; here is what no other test
+ * shows.
  */
 #include <stdio.h>
 #include <string.h>
@@ -77,7 +78,7 @@ START_TEST(a_name_may_change_its_kind)
 }
 END_TEST
 
-/* There, the operation of a reducescatter is not compared, or shows up as a
+/* Horovod does not compare the operation of a reducescatter, or reports it as a
  * difference in factors. */
 START_TEST(operations_of_shares_are_compared)
 {
@@ -95,7 +96,7 @@ START_TEST(operations_of_shares_are_compared)
 }
 END_TEST
 
-/* There, a barrier has one fixed name, and so has a join. */
+/* In Horovod, a barrier has one fixed name, and so has a join. */
 START_TEST(barriers_at_the_same_time)
 {
     enum { N = 10 };
@@ -109,8 +110,8 @@ START_TEST(barriers_at_the_same_time)
 }
 END_TEST
 
-/* There, a rank that has joined follows an allgather that was agreed on
- * before, and falls over; or its coordinator writes past an array. */
+/* In Horovod, a rank that has joined takes part in an allgather that was agreed
+ * on before, and crashes; or its coordinator writes past an array. */
 START_TEST(names_from_before_a_join)
 {
     static const hvd_kind kinds[] = {HVD_ALLGATHER, HVD_ALLTOALL,
@@ -144,7 +145,7 @@ START_TEST(names_from_before_a_join)
 }
 END_TEST
 
-/* There, joining is for all ranks alone: on a set it uses the wrong
+/* In Horovod, only all ranks together can join: on a set it uses the wrong
  * communicator. */
 START_TEST(joining_a_process_set)
 {
@@ -165,7 +166,8 @@ START_TEST(joining_a_process_set)
         request = request_of(HVD_ALLREDUCE, NULL, &value, &least, &one);
         request.process_set = set;
         request.op = HVD_MIN;
-        if (ranks_rank() > 1) { /* until rank 1, the least, has joined */
+        if (ranks_rank() >
+            1) { /* the loop ends when rank 1, the least, has joined */
             do
                 ck_hvd(ranks_run(&request));
             while (least < 2);
@@ -179,7 +181,8 @@ START_TEST(joining_a_process_set)
 }
 END_TEST
 
-/* There, members of a group that come before a duplicate stay behind. */
+/* In Horovod, members of a group that come before a duplicate stay in its
+ * table. */
 START_TEST(nothing_of_a_group_stays_behind)
 {
     float in[2] = {1, 1}, out[2], other = 1, result;

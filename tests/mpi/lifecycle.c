@@ -121,7 +121,7 @@ START_TEST(worlds_come_and_go)
 }
 END_TEST
 
-/* What all have submitted is carried out before the world ends. */
+/* Requests that all ranks have submitted complete before the world ends. */
 START_TEST(shutdown_completes_what_all_submitted)
 {
     enum { N = 40, COUNT = 10007 };
@@ -152,7 +152,7 @@ static void keep_status(void *context, int status)
     *(int *)context = status;
 }
 
-/* What one rank has not submitted fails on the others. */
+/* A request that one rank has not submitted fails on the others. */
 START_TEST(shutdown_fails_what_is_missing)
 {
     hvd_request request;
@@ -284,8 +284,8 @@ static bool all_are(const float *data, float value)
     return true;
 }
 
-/* In the child: what it has written stays as it is, whatever the parent writes
- * when it has heard so, and it may free the memory. */
+/* Runs in the child. The data that it has written stays as it is, whatever the
+ * parent writes once it knows, and the child may free the memory. */
 static int write_in_child(float *data, float *gradient, int said, int heard)
 {
     char word = 'w';

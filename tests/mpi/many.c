@@ -204,7 +204,7 @@ static void run_recurring(int round)
         check_recurring(round, i, &requests[i]);
 }
 
-/* What is submitted again and again is what was asked for this time. */
+/* A request that recurs gives the result of this time's data. */
 START_TEST(requests_that_recur)
 {
     enum { ROUNDS = 30 };
@@ -236,7 +236,8 @@ START_TEST(requests_that_recur_and_are_wrong)
         ck_hvd(hvd_wait(handle));
     }
     if (ranks_size() == 1)
-        return; /* there, what is submitted is over */
+        return; /* with one rank, a request is complete when it has been
+                   submitted */
     for (int i = 0; i < 4; i++) {
         ck_hvd(hvd_allreduce_async("twice", values, values, 4 - wrong,
                                    HVD_FLOAT32, HVD_SUM, &handle));
@@ -273,7 +274,7 @@ static void note(void *context, int status)
     completed[ncompleted++] = *(int *)context;
 }
 
-/* Those that wait behind two large ones go by their priority. */
+/* Requests that wait behind two large ones run by their priority. */
 START_TEST(urgent_ones_overtake)
 {
     enum { LARGE = 4 << 20 };
@@ -337,7 +338,8 @@ START_TEST(an_event_loop_hears_of_completions)
 }
 END_TEST
 
-/* Not a measure of speed: of what threads that should sleep do. */
+/* This does not measure speed: it finds threads that run when they should
+ * sleep. */
 START_TEST(nothing_to_do_costs_nothing)
 {
     struct timespec before, after;
@@ -358,8 +360,9 @@ static int64_t seconds_ns(struct timespec t)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Not every small request looks at the clock, and yet their waiting is told:
- * much of it, if the last rank is always late, and no more than there was. */
+/* The library does not read the clock for every small request, and yet reports
+ * their waiting: much of it if the last rank is always late, and no more than
+ * there was. */
 START_TEST(waiting_of_small_ones_is_told)
 {
     enum { ROUNDS = 40 };

@@ -23,7 +23,7 @@ struct job {
     int64_t counts[MOST];
     char name[64];
     void *in, *out;
-    int64_t nin, nout; /* elements; of the buffers that we give */
+    int64_t nin, nout; /* elements of the buffers that the test gives */
     int64_t rows;
     int variant;
     hvd_handle handle;
@@ -74,7 +74,7 @@ static int64_t input_rows(struct job *job)
         return job->rows;
     for (int to = 0; to < ranks_size(); to++)
         rows += job->splits[to] = split_rows(job, ranks_rank(), to);
-    return rows + 2; /* more than the splits: the rest stays */
+    return rows + 2; /* there are more rows than the splits take */
 }
 
 static void *room(int64_t count, hvd_dtype dtype)
@@ -145,7 +145,8 @@ static void check_reduced(const struct job *job, const void *out, int64_t first,
     compare(job, &result, out, 0, first, count);
 }
 
-/* count elements at out, at, are rank's from first on. */
+/* Checks count elements of out, from number `at` on: they are those of rank's
+ * tensor from first on. Returns the number of the element after them. */
 static int64_t check_run(const struct job *job, const void *out, int64_t at,
                          int rank, int64_t first, int64_t count)
 {
@@ -249,7 +250,7 @@ static void submit(struct job *jobs, int n, enum how how)
         return;
     }
     for (int i = 0; i < n; i++) {
-        /* In another order on every rank. */
+        /* Every rank submits in another order. */
         int k = how == TOGETHER ? (i + ranks_rank()) % n : i;
         ck_hvd(hvd_submit(&jobs[k].request, &jobs[k].handle));
     }

@@ -166,7 +166,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- callbacks */
 
-/* Until *value is not 0, without a call of the library. */
+/* Waits until *value is not 0, without a call of the library. */
 static void await(const atomic_int *value)
 {
     while (atomic_load(value) == 0)
@@ -230,7 +230,8 @@ struct chain {
     float value;
     int left;
     atomic_int done;
-    int forbidden[3]; /* what waiting, blocking and shutting down gave */
+    int forbidden[3]; /* statuses of waiting, blocking and shutting down in a
+                         callback */
 };
 
 static void go_on(void *context, int status);
@@ -241,7 +242,8 @@ static int submit_next(struct chain *chain)
 
     hvd_request_init(&request, sizeof request);
     request.op = HVD_SUM;
-    request.name = "chain"; /* free again when the callback is called */
+    request.name =
+        "chain"; /* the name is free again when the callback is called */
     request.dtype = HVD_FLOAT32;
     request.input = request.output = &chain->value;
     request.callback = go_on;

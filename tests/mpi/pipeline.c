@@ -12,9 +12,10 @@
 #include "trainer/pipeline_exchange.h"
 
 static struct pipeline_exchange *exchange;
-static int64_t fails_at; /* mini-batch at which this rank's sink fails; -1 */
+static int64_t
+    fails_at; /* mini-batch at which this rank's sink fails; -1: none */
 
-/* Of all elements in turn, those of this rank. */
+/* Gives this rank its share of the elements, which go to the ranks in turn. */
 static int next_of_rank(void *context, void *const *buffers)
 {
     struct data *own = context;
@@ -63,7 +64,8 @@ static void describe(int nstages, int replicas)
     ck_assert_int_eq(pipeline_exchange_new(&options, &exchange), 0);
 }
 
-/* Only rank 0 has the first weights: the others get them from it. */
+/* Starts a pipeline everywhere. Only rank 0 has the first weights; the others
+ * get them from it. */
 static void start_all(void)
 {
     float zeros[MOST_WIDTH * MOST_WIDTH] = {0};
@@ -137,7 +139,8 @@ START_TEST(ranks_train_as_one_program)
     run_all(10);
     ck_assert_int_eq(allreduces() - before, 10 * 2 * LAYERS);
     expect_equal_ranks();
-    /* No more: Adam divides by sizes of gradients, and roundings grow. */
+    /* There are no more updates: Adam divides by sizes of gradients, and
+     * roundings grow. */
     expect_one_program(10, 1e-4f);
     pipeline_exchange_get_stats(exchange, &stats);
     ck_assert_int_eq(stats.averages, 10 * 2 * LAYERS);
@@ -190,7 +193,7 @@ END_TEST
 
 /* ----------------------------------------------------------------- failures */
 
-/* Of a run that fails on the last rank; the others are alive. */
+/* Checks a run that fails on the last rank while the others are alive. */
 static void expect_failure(const char *here, const char *there)
 {
     int status = pipeline_exchange_run(exchange), last = ranks_size() - 1;
@@ -248,7 +251,8 @@ START_TEST(a_callback_that_fails_on_one_rank_ends_all)
 END_TEST
 
 static ipu_ready_fn give;
-static int gives_left; /* before this rank fails; -1: it does not */
+static int gives_left; /* gradients that it gives before this rank fails; -1: it
+                          does not fail */
 
 static int give_some(void *context, int32_t number, const char *variable,
                      float *values, int64_t count)
@@ -259,7 +263,7 @@ static int give_some(void *context, int32_t number, const char *variable,
     return give(context, number, variable, values, count);
 }
 
-/* In the ramp-down, with some gradients under way. Number: how many. */
+/* A rank fails in the ramp-down, after it has given _i gradients. */
 START_TEST(what_is_under_way_does_not_keep_others_waiting)
 {
     describe(4, 1);

@@ -61,7 +61,7 @@ START_TEST(a_set_is_a_world_of_its_own)
     double value = ranks_rank() + 1, want = 0;
 
     if (ranks_size() < 3)
-        return; /* the same as the world, or as nobody */
+        return; /* this set would be the world's, or empty */
     /* Backwards: the order does not matter. */
     for (int i = 0; i < n / 2; i++) {
         int32_t t = ranks[i];
@@ -345,7 +345,7 @@ START_TEST(many_come_and_go)
 }
 END_TEST
 
-/* In use of malloc's, in bytes. */
+/* Returns the bytes of malloc's memory that are in use. */
 static size_t in_use(void)
 {
     struct mallinfo2 info = mallinfo2();
@@ -496,7 +496,7 @@ START_TEST(sets_from_the_beginning)
         ck_assert(value == (n > 2 ? n * (n - 1) / 2 : 1));
     }
     ck_hvd(hvd_shutdown());
-    /* What is wrong is told, and the library is not initialised. */
+    /* A wrong set is an error, and the library stays uninitialised. */
     options.nprocess_sets = ranks_rank() == 0 ? 1 : 2;
     ck_hvd_fails(hvd_init_with(&options), HVD_ERR_MISMATCH);
     ck_assert_int_eq(hvd_is_initialized(), 0);
@@ -549,7 +549,7 @@ START_TEST(the_librarys_own_are_not_counted)
     ck_hvd(hvd_get_metrics(&metrics));
     ck_assert_int_eq(metrics.kinds[HVD_ALLREDUCE].completed, 1);
     ck_hvd(hvd_shutdown());
-    /* Who starts with others is told so. */
+    /* A rank whose sets differ from the others' gets an error. */
     if (ranks_size() > 1) {
         options.nprocess_sets = ranks_rank() == 0;
         ck_hvd_fails(hvd_init_with(&options), HVD_ERR_MISMATCH);

@@ -24,7 +24,7 @@ static hvd_request request_of(hvd_kind kind, const char *name)
 
 /* ----------------------------------------------------------------- in place */
 
-/* Who gives how many is told on all ranks, also on those that get nothing. */
+/* All ranks learn how many rows each gives, also those that get none. */
 START_TEST(gathers_count_on_all_ranks)
 {
     int64_t counts[16], count = 2;
@@ -267,7 +267,7 @@ END_TEST
 
 enum { ROWS = 5000 };
 
-/* How much of it a rank gets. */
+/* Returns how many elements of the result a rank gets. */
 static int64_t result_of(hvd_kind kind, int64_t count)
 {
     int n = ranks_size(), rank = ranks_rank();
@@ -298,8 +298,8 @@ static int run_within(hvd_kind kind, int64_t count, int64_t capacity, int who,
     return ranks_run(&request);
 }
 
-/* Of little and of much, which go different ways; and of memory that is
- * shared. */
+/* Small and large tensors go different ways, and so does memory that is shared.
+ */
 START_TEST(no_more_is_written_than_fits)
 {
     static const hvd_kind kinds[] = {HVD_ALLREDUCE, HVD_REDUCE, HVD_BROADCAST,
@@ -311,7 +311,7 @@ START_TEST(no_more_is_written_than_fits)
     for (int i = 0; i < 4 * 2; i++) {
         hvd_kind kind = kinds[i % 4];
         int64_t count = counts[i / 4], fits = result_of(kind, count);
-        /* Only rank 0 gets a reduction to it. */
+        /* Only rank 0 gets the result of a reduction to it. */
         bool gets = kind != HVD_REDUCE || ranks_rank() == 0;
 
         ck_hvd_fails(run_within(kind, count, 1, -1, in, out),
@@ -322,7 +322,7 @@ START_TEST(no_more_is_written_than_fits)
                      ranks_rank() == 0 ? HVD_ERR_ARGUMENT : HVD_ERR_PEER);
         ck_error_says("is too small");
         expect_untouched(out, 0);
-        /* What fits is written, also where a request recurs. */
+        /* A result that fits is written, also where a request recurs. */
         for (int again = 0; again < 3; again++) {
             ck_hvd(run_within(kind, count, fits, -1, in, out));
             expect_untouched(out, gets ? fits : 0);
@@ -404,7 +404,7 @@ START_TEST(what_ranks_may_not_differ_in)
         other.ndim = 1;
         differ(&request, &other, "[*,3]", "[*]");
     }
-    /* With an output and no capacity, in the rows neither. */
+    /* The same holds for a request with an output and no capacity. */
     request = request_of(HVD_ALLGATHER, "m");
     request.ndim = 2;
     request.shape = shape;

@@ -166,7 +166,7 @@ static int64_t large_result(hvd_op op, int64_t i, int times, int shift)
         sum = rank == 0 ? x : combine(op, sum, x);
     }
     result = sum * times / ((wide)1 << shift);
-    /* In two steps: the quotient of a quotient is that of the product. */
+    /* Dividing twice gives the quotient by the product. */
     return (int64_t)(uint64_t)(result / (op == HVD_AVERAGE ? n : 1));
 }
 

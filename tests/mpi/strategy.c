@@ -233,7 +233,7 @@ START_TEST(updates_are_told_once_a_step)
     }
     for (int v = 0; v < NVARIABLES; v++)
         ck_assert_int_eq(seen.calls[v], 3);
-    /* Where one rank stops, its variables stay those of the others. */
+    /* If one rank stops, its variables stay those of the others. */
     seen.stop_at = ranks_rank() == ranks_size() - 1 ? 1 : -1;
     feed(strategy, 3);
     if (seen.stop_at == 1)
@@ -374,7 +374,7 @@ START_TEST(a_missing_gradient_fails_everywhere)
 }
 END_TEST
 
-/* Of which some are ready. */
+/* Feeds count of the variables. */
 static void feed_some(hvd_strategy *strategy, int step, int count)
 {
     for (int v = 0; v < NVARIABLES; v++) {
@@ -403,7 +403,8 @@ START_TEST(a_step_given_up_fails_elsewhere)
     if (ranks_rank() == last) {
         ck_hvd(hvd_strategy_abandon(strategy, "the data has ended"));
     } else {
-        /* With all of them the others do not notice, until the next. */
+        /* If all gradients were given, the others notice nothing until the next
+         * step. */
         if (given == NVARIABLES && _i <= NVARIABLES) {
             ck_hvd(hvd_strategy_step(strategy));
             feed_some(strategy, 1, NVARIABLES);

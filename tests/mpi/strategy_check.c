@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the variables of all ranks stay equal, and who says so if not. */
+/* hvd_strategy_check compares the variables of all ranks. If they differ, every
+ * rank gets an error that names the rank and the variable. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@ static void step_once(hvd_strategy *strategy, int step, int want)
     ck_hvd_fails(hvd_strategy_step(strategy), want);
 }
 
-/* As memory that forgets does it. */
+/* Changes one bit, as faulty memory does. */
 static void flip_a_bit(int variable, int64_t element, unsigned bit)
 {
     uint32_t bits;
@@ -35,7 +36,7 @@ START_TEST(equal_variables_pass_the_check)
         step_once(strategy, step, HVD_OK);
         ck_hvd(hvd_strategy_check(strategy));
     }
-    /* Not a number, but the same everywhere. */
+    /* NaN is no difference if all ranks have it. */
     values[0][77] = NAN;
     values[4][0] = INFINITY;
     ck_hvd(hvd_strategy_check(strategy));
@@ -62,7 +63,7 @@ START_TEST(a_flipped_bit_is_found)
             ck_hvd_fails(hvd_strategy_check(strategy), HVD_ERR_INCONSISTENT);
             sprintf(text, "'variable %d' is not the same", v);
             ck_error_says(text);
-            /* Of two nobody can say whose is the right one. */
+            /* With two ranks, nobody can say which has the right one. */
             sprintf(text, "other bits on rank %d than on ", n == 2 ? 1 : rank);
             ck_error_says(text);
             if (ranks_rank() == rank)
@@ -80,7 +81,7 @@ START_TEST(the_first_variable_and_all_ranks_are_named)
     ck_hvd(hvd_strategy_start(strategy));
     if (ranks_size() >= 5) {
         if (ranks_rank() == 1 || ranks_rank() == 3)
-            flip_a_bit(1, 5, 31); /* the sign of a zero counts, too */
+            flip_a_bit(1, 5, 31); /* the sign of a zero counts */
         if (ranks_rank() == 0)
             flip_a_bit(3, 0, 0);
         ck_hvd_fails(hvd_strategy_check(strategy), HVD_ERR_INCONSISTENT);
@@ -145,7 +146,7 @@ START_TEST(a_failing_step_takes_part_in_the_check)
                  ranks_rank() == last ? HVD_ERR_ARGUMENT : HVD_ERR_PEER);
     ck_error_says("'variable 0' was not ready");
     step_once(strategy, 2, HVD_OK);
-    /* So does one that is given up. */
+    /* If a rank abandons a step, the others' step fails, too. */
     if (ranks_rank() == last)
         ck_hvd(hvd_strategy_abandon(strategy, NULL));
     else

@@ -12,11 +12,12 @@
 #include "ranks.h"
 #include "small_model.h"
 
-enum { TOGETHER = 2 }; /* steps of all ranks after the join */
+enum { TOGETHER = 2 }; /* number of steps that all ranks make after the join */
 
 static float at_join[NVARIABLES][LARGEST], at_end[NVARIABLES][LARGEST];
 
-/* How many steps a rank makes: more the higher it is, or the lower. */
+/* Returns how many steps a rank makes: higher ranks make more, or fewer if
+ * `lower` is set. */
 static int steps_of(int rank, bool lower)
 {
     return 2 + (lower ? ranks_size() - 1 - rank : rank);
@@ -45,7 +46,8 @@ static void step_together(hvd_strategy *strategy)
     }
 }
 
-/* What all ranks must hold after the join, and after TOGETHER more steps. */
+/* Computes the variables that all ranks must hold after the join, and after
+ * TOGETHER more steps. */
 static void make_reference(hvd_optimizer optimizer, int serial, bool lower)
 {
     hvd_strategy *strategy = make(optimizer, serial, NULL, NULL);
@@ -198,7 +200,8 @@ START_TEST(averages_over_contributors)
 }
 END_TEST
 
-/* What one rank changed alone before it joined is everyone's, or nobody's. */
+/* A change that one rank made alone before it joined reaches all ranks, or
+ * none. */
 START_TEST(the_learning_rate_is_the_lasts)
 {
     hvd_strategy *strategy = make(HVD_SGD, 0, NULL, NULL);
@@ -266,7 +269,8 @@ START_TEST(all_strategies_get_the_lasts)
 }
 END_TEST
 
-/* hvd_join gives nothing afterwards: then the others' steps must not go on. */
+/* After a plain hvd_join there are no more gradients: the others' steps must
+ * fail. */
 START_TEST(steps_do_not_go_on_after_a_plain_join)
 {
     hvd_strategy *strategy = make(HVD_ADAM, 0, NULL, NULL);

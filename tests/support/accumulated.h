@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accumulated.h - a variable w of COUNT equal elements, its gradient g, which
- * comes in, and a rate, for tests of what is made of N mini-batches.
+ * accumulated.h - fixtures for tests of accumulated gradients: a variable w of
+ * COUNT equal elements, its gradient g, which is an input, and a rate. The
+ * tests check what an optimiser makes of N mini-batches.
  */
 #ifndef HVD_TESTS_ACCUMULATED_H
 #define HVD_TESTS_ACCUMULATED_H
@@ -26,7 +27,7 @@ static inline void tear_down(void)
     device_free(&d);
 }
 
-/* What all elements of a variable are. */
+/* Returns the value that all elements of a variable have. */
 static inline float read_first(const char *name)
 {
     float values[COUNT];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * adder.h - for tests of queues: a loop between an infeed and an outfeed.
+ * adder.h - a loop between an infeed and an outfeed, for tests of queues.
  */
 #ifndef HVD_TESTS_ADDER_H
 #define HVD_TESTS_ADDER_H
@@ -8,7 +8,7 @@
 #include "device.h"
 #include "feeds.h"
 
-/* What the tests below run: total = total + x, w = w + x, x to the outfeed. */
+/* The tests below run: total = total + x, w = w + x, x to the outfeed. */
 struct adder {
     struct device d;
     struct source source;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check_main.h - the main of a unit test program.
+ * check_main.h - defines the main of a unit test program.
  *
  *     static TCase *tcase_parse(void) { ... }
  *     HVD_TEST_MAIN("core_settings", tcase_parse, tcase_units)
  *
  * Every argument after the name makes one TCase of the program's one suite.
- * Check's own environment variables (CK_FORK, CK_RUN_CASE, CK_VERBOSITY)
- * work as usual. The exit status says whether every test passed.
+ * Check's own environment variables (CK_FORK, CK_RUN_CASE, CK_VERBOSITY) work
+ * as usual. The exit status says whether every test passed.
  */
 #ifndef HVD_TESTS_CHECK_MAIN_H
 #define HVD_TESTS_CHECK_MAIN_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device.h - what the tests of the device share: a graph with the engine that
- * runs it, made and freed in one call, and numbers to feed it.
+ * device.h - a graph and the engine that runs it, made and freed in one call,
+ * and numbers to feed it, for the tests of the device.
  *
  *     struct device d = device_new();
  *     ... build on d.graph ...
@@ -9,7 +9,7 @@
  *     ... ipu_engine_*(d.engine) ...
  *     device_free(&d);
  *
- * Failures of the device fail the test, with the device's own words.
+ * If the device fails, so does the test, with the device's own text.
  */
 #ifndef HVD_TESTS_DEVICE_H
 #define HVD_TESTS_DEVICE_H
@@ -99,7 +99,7 @@ static inline int device_no_call(void *context, const char *name, void *data,
     return 0;
 }
 
-/* Of the program that was compiled. */
+/* Returns the memory of the program that was compiled. */
 static inline ipu_memory_info device_memory(const struct device *d)
 {
     ipu_memory_info memory = {.size = sizeof memory};
@@ -124,7 +124,7 @@ static inline ipu_step_info device_step(const struct device *d, int32_t i)
     return step;
 }
 
-/* Its text, as of the last call. */
+/* Returns the program's text, which is valid until the next call. */
 static inline const char *device_program(const struct device *d)
 {
     static char text[16384];
@@ -186,7 +186,7 @@ static inline uint64_t device_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* In [-1, 1). */
+/* Returns a number in [-1, 1). */
 static inline float device_random_float(uint64_t *state)
 {
     return (float)(int32_t)(device_random(state) >> 40) / 8388608.0f - 1.0f;

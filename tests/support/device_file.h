@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_file.h - what the tests of the device's files share: a folder of their
- * own, a training step that has something of everything, and files as bytes.
+ * device_file.h - a temporary folder, a training step that has every kind of
+ * record, and files as bytes, for the tests of the device's files.
  */
 #ifndef HVD_TESTS_DEVICE_FILE_H
 #define HVD_TESTS_DEVICE_FILE_H
@@ -11,7 +11,8 @@
 #include "device.h"
 #include "file/crc64.h"
 
-/* Where the checksum stands, and where contents begin. */
+/* The checksum stands at the first of these offsets, the contents begin at the
+ * second. */
 enum { FILE_CHECKSUM = 64, FILE_HEAD = 72 };
 
 struct bytes {
@@ -46,7 +47,7 @@ static inline void file_write(const char *path, const void *data, size_t count)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* As if these contents had been meant: with their length and checksum. */
+/* Makes the head fit the contents: writes their length and checksum. */
 static inline void file_sign(struct bytes b)
 {
     uint64_t length = b.count - FILE_HEAD, crc;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_file_loops.h - for tests of files: a program with loops, queues and
- * remote buffers, and queues to connect to it when it has been loaded.
+ * device_file_loops.h - a program with loops, queues and remote buffers, and
+ * the queues that are connected to it when it has been loaded, for tests of
+ * files.
  */
 #ifndef HVD_TESTS_DEVICE_FILE_LOOPS_H
 #define HVD_TESTS_DEVICE_FILE_LOOPS_H
@@ -12,7 +13,7 @@
 enum { LOOPS_RUNS = 4, LOOPS_ROWS = 8, LOOPS_WIDE = 1200 };
 
 struct loops_queues {
-    struct source steps, source; /* of each iteration, of each run */
+    struct source steps, source; /* one for each iteration, one for each run */
     ipu_infeed *data, *first;
     ipu_outfeed *results, *last;
 };
@@ -54,7 +55,7 @@ static inline void loops_queues_free(struct loops_queues *q)
     free(q);
 }
 
-/* What the bodies use of the graph around them. */
+/* These tensors of the outer graph are used by the loops' bodies. */
 struct loops_outer {
     ipu_tensor variable, wide, scale, row;
     ipu_remote_buffer rows;
@@ -137,7 +138,8 @@ static inline void file_build_loops(ipu_graph *g, struct loops_queues *q)
     carried[1] = ipu_scale(g, first, 2, 0.125);
     MUST(ipu_repeat(g, LOOPS_RUNS, loops_body, &o, 2, carried, q->data,
                     carried));
-    sum = ipu_add(g, carried[1], o.variable); /* as the loop has left it */
+    sum = ipu_add(g, carried[1],
+                  o.variable); /* the variable as the loop has left it */
     MUST(ipu_remote_store(g, o.rows, carried[0], sum));
     MUST(ipu_outfeed_enqueue(g, q->last, 1, NULL, &sum));
     MUST(ipu_output(g, "sum", sum));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * differences.h - derivatives against central differences, for the tests of
- * the device: a graph d, variables on it, and check_gradients(y).
+ * differences.h - compares derivatives with central differences, for the tests
+ * of the device. It has a graph d, variables on it, and check_gradients(y).
  *
  * Take L = sum(w y) with random weights w, so that every element of the
  * Jacobian counts. The device differentiates reduce_sum(y * w); the difference
@@ -32,7 +32,8 @@ static char names[MOST_VARIABLES][16];
 static int nvariables;
 /* Values of variables lie in [center - spread, center + spread]. */
 static float center, spread;
-/* ... this far apart, if it is not 0, and spread over as much as that takes. */
+/* If not 0, the values are this far apart, over as wide a range as that takes.
+ */
 static float spacing;
 
 static inline void set_up(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * elements.h - for tests of ops that go by element: up to two inputs, a and b,
- * and the result in y.
+ * elements.h - up to two inputs, a and b, and the result in y, for tests of
+ * ops by element.
  */
 #ifndef HVD_TESTS_ELEMENTS_H
 #define HVD_TESTS_ELEMENTS_H

@@ -117,7 +117,7 @@ struct expected expected_result(hvd_dtype dtype, hvd_op op, int nranks)
     return tensor;
 }
 
-/* Where in the sequence element i stands. */
+/* Returns where element i stands in the sequence. */
 static int64_t place_of(int64_t i)
 {
     return pattern_of(i) * STEP_INVERSE % EXPECTED_PERIOD;

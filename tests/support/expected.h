@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expected.h - what collectives should compute: every rank knows what every
- * other rank was given, and computes all results by itself, in double.
+ * expected.h - computes what collectives should compute: every rank knows what
+ * every other rank was given, and works out all results by itself, in double.
  */
 #ifndef HVD_TESTS_EXPECTED_H
 #define HVD_TESTS_EXPECTED_H

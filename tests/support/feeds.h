@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feeds.h - a data set and queues for tests.
+ * feeds.h - a data set and queues, for tests.
  *
  * The data set's element number n (from 1) is filled with first + (n - 1) *
  * step. It can end, fail or block at an element.
@@ -17,9 +17,10 @@ struct source {
     float first, step;
     int32_t ntensors;
     int64_t count; /* elements of each tensor */
-    int last;      /* the data ends after it; 0: never */
-    int fail_at;   /* next returns -5 instead of it; 0: never */
-    int block_at;  /* next waits for release before it; 0: never */
+    int last;      /* number of the last element; 0: it never ends */
+    int fail_at;  /* number of the element for which next returns -5; 0: none */
+    int block_at; /* number of the element before which next waits for release;
+                     0: none */
     atomic_int release;
     atomic_int given; /* elements, since it was rewound */
     int rewound, closed;
@@ -65,8 +66,8 @@ static inline void source_close(void *context)
     s->closed++;
 }
 
-/* Of ntensors tensors "x1", "x2" of count floats each; tensors has room for 2
- * and must live as long as the options. */
+/* Describes ntensors tensors "x1", "x2" of count floats each; tensors has room
+ * for 2 and must live as long as the options. */
 static inline ipu_infeed_options infeed_options(struct source *s,
                                                 ipu_feed_tensor *tensors,
                                                 int32_t ntensors, int64_t count)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * floats.h - what the tests of the kernels share: the variants of this
- * processor, floating types by other means than the kernels' own, and values
- * that are worth trying.
+ * floats.h - the variants of this processor, conversions of floating types
+ * that do not use the kernels, and values that are worth trying, for the tests
+ * of the kernels.
  */
 #ifndef HVD_TESTS_FLOATS_H
 #define HVD_TESTS_FLOATS_H
@@ -56,7 +56,7 @@ static inline uint32_t bits_of_float(float value)
     return bits;
 }
 
-/* float16 by the compiler's own type. */
+/* Converts float16 with the compiler's own type. */
 static inline float value_of_f16(uint16_t bits)
 {
     _Float16 half;
@@ -79,7 +79,7 @@ static inline float value_of_bf16(uint16_t bits)
     return float_of_bits((uint32_t)bits << 16);
 }
 
-/* Of the two neighbours the nearer, the even one of two that are as near. */
+/* Rounds to the nearer neighbour, and a tie to the even one. */
 static inline uint16_t bf16_of_value(float value)
 {
     uint32_t bits = bits_of_float(value), rest = bits & 0xffff;
@@ -92,7 +92,7 @@ static inline uint16_t bf16_of_value(float value)
     return lower;
 }
 
-/* Of the i-th element of memory without alignment. */
+/* Loads the i-th element of memory that may be misaligned. */
 static inline double load_element(hvd_dtype dtype, const void *from, int64_t i)
 {
     const char *at = (const char *)from + i * (int64_t)hvd__dtype_bytes(dtype);
@@ -112,7 +112,7 @@ static inline double load_element(hvd_dtype dtype, const void *from, int64_t i)
     }
 }
 
-/* Through float32 to all but float64. */
+/* Stores an element. All dtypes but float64 are rounded to float32 first. */
 static inline void store_element(hvd_dtype dtype, void *to, int64_t i,
                                  double value)
 {

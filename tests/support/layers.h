@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layers.h - for tests of layers: one input, x, and the result in y.
+ * layers.h - one input, x, and the result in y, for tests of layers.
  */
 #ifndef HVD_TESTS_LAYERS_H
 #define HVD_TESTS_LAYERS_H

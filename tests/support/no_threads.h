@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * no_threads.h - a process that can make no more threads, but all else:
+ * no_threads.h - makes a process unable to start threads; all else works.
  *
  *     struct rlimit before = threads_end();
  *     ... pthread_create fails ...
  *     threads_may(&before);
  *
- * Not with sanitizers, whose own memory has no end (NO_THREADS says whether).
+ * This does not work with sanitizers, which map memory without limit
+ * (NO_THREADS says whether it works).
  */
 #ifndef HVD_TESTS_NO_THREADS_H
 #define HVD_TESTS_NO_THREADS_H

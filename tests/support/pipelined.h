@@ -7,7 +7,8 @@
  *     cut(4, 0);              4 stages; then change what differs in options
  *     start();                make it, with the first weights
  *     MUST(ipu_pipeline_run(pipeline));
- *     train_plain(...); expect_same_weights(0);
+ *     train_plain(...);
+ *     expect_same_weights(0);
  *     finish();
  */
 #ifndef HVD_TESTS_PIPELINED_H
@@ -46,7 +47,7 @@ static inline void begin(void)
     pipeline = NULL;
 }
 
-/* nstages of about as many layers each. */
+/* Makes nstages stages of about as many layers each. */
 static inline void cut(int nstages, int dropout)
 {
     for (int i = 0; i < nstages; i++) {
@@ -180,7 +181,7 @@ static inline void expect_same_replicas(void)
 /* --------------------------------------------------- optimisers that do more
  */
 
-/* It casts: gradients are not of their variables' dtype. */
+/* Applies an update with casts: gradients are not of their variables' dtype. */
 static inline int apply_cast(void *context, ipu_graph *graph, int32_t noutputs,
                              const ipu_tensor *outputs, int32_t count,
                              const ipu_tensor *variables,
@@ -193,7 +194,7 @@ static inline int apply_cast(void *context, ipu_graph *graph, int32_t noutputs,
     return apply(context, graph, noutputs, outputs, count, variables, wide);
 }
 
-static int update_status; /* what the call of the next returns */
+static int update_status; /* the status that the next callback returns */
 
 static inline int update_call(void *context, const char *name, void *values,
                               int64_t count)
@@ -202,7 +203,7 @@ static inline int update_call(void *context, const char *name, void *values,
     return update_status;
 }
 
-/* It calls the host in the middle of the update. */
+/* Applies an update that calls the host in the middle. */
 static inline int apply_calling(void *context, ipu_graph *graph,
                                 int32_t noutputs, const ipu_tensor *outputs,
                                 int32_t count, const ipu_tensor *variables,

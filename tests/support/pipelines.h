@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipelines.h - what the tests of pipelines and replicas share: a network of
- * layers that can be cut into stages anywhere, and the same as one program.
+ * pipelines.h - a network of layers that can be cut into stages anywhere, and
+ * the same network as one program, for the tests of pipelines and replicas.
  *
  * Layer k is h = tanh(x W_k + b_k); the last gives the mean softmax cross
  * entropy of its rows. Every stage hands rate, labels and what it does not use
@@ -17,7 +17,7 @@
 
 enum { LAYERS = 8, ROWS = 4, FEATURES = 5, CLASSES = 3, MOST_WIDTH = 8 };
 
-/* Of x, and of what each layer makes. */
+/* The widths of x and of each layer's output. */
 static const int widths[LAYERS + 1] = {FEATURES, 7, 6, 8, 5, 7, 6, 5, CLASSES};
 
 /* Some of the layers, as one stage. */
@@ -26,7 +26,7 @@ struct layers {
     int dropout; /* 1: before each */
 };
 
-/* v, if not NULL, gets W_k and b_k. */
+/* Adds layer k. v, if not NULL, gets W_k and b_k. */
 static inline ipu_tensor one_layer(ipu_graph *graph, int k, ipu_tensor x,
                                    ipu_tensor *v)
 {
@@ -86,7 +86,7 @@ static inline int build_layers(void *context, ipu_graph *graph, int32_t ninputs,
 
 struct data {
     int64_t next, end; /* elements; end 0: without end */
-    int status;        /* if not 0: what the next element fails with */
+    int status;        /* if not 0, the status of the next element */
 };
 
 static inline void element_of(int64_t number, float *x, int32_t *labels)
@@ -108,7 +108,7 @@ static inline int next_element(void *context, void *const *buffers)
     return 1;
 }
 
-/* Not started yet. */
+/* Makes an infeed and does not start it. */
 static inline ipu_infeed *infeed_of(struct data *data, int replicas)
 {
     const ipu_feed_tensor tensors[] = {
@@ -164,7 +164,7 @@ static inline int apply(void *context, ipu_graph *graph, int32_t noutputs,
 
 struct plain {
     struct device d; /* forwards and backwards */
-    struct device u; /* the update, of sums that the host made */
+    struct device u; /* the update, which the host's sums go into */
     float x[ROWS * FEATURES], rate, loss;
     int32_t labels[ROWS];
     float slopes[2 * LAYERS][MOST_WIDTH * MOST_WIDTH];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * profiled.h - one program and its profile, for tests that make both as they
- * need them; freed after each.
+ * need them. Both are freed after each test.
  */
 #ifndef HVD_TESTS_PROFILED_H
 #define HVD_TESTS_PROFILED_H

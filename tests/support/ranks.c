@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-/* How long the others may take to end the same test: a machine with few
+/* The other ranks may take this long to end the same test: a machine with few
  * cores runs eight ranks of a sanitized build. */
 enum { MEETING_SECONDS = 30 };
 
@@ -204,7 +204,8 @@ static double from_bfloat16(uint16_t half)
     return (double)f;
 }
 
-/* Through memcpy: buffers may be misaligned on purpose. */
+/* Elements are copied with memcpy, because buffers may be misaligned on
+ * purpose. */
 #define ELEMENTS(X)                                                            \
     X(HVD_UINT8, uint8_t)                                                      \
     X(HVD_INT8, int8_t)                                                        \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ranks.h - tests that run on several ranks at once under mpirun.
+ * ranks.h - runs tests on several ranks at once under mpirun.
  *
  *     static TCase *tcase_sum(void)
  *     {
@@ -11,10 +11,10 @@
  *     RANKS_MAIN("mpi_allreduce", HVD_STARTS_MPI, tcase_sum)
  *
  * Every rank runs every test, in the same order, in one process: Check's fork
- * is off. After each test the ranks meet. If one does not come, because it
+ * is off. After each test the ranks meet. If a rank does not come, because it
  * hangs in a collective that another left by a failed check, the job is
- * aborted after a while instead of hanging; what each rank found is on its
- * stdout as TAP by then. The exit status of a rank says whether its tests
+ * aborted after a while instead of hanging; by then, each rank has written its
+ * results to stdout as TAP. The exit status of a rank says whether its tests
  * passed.
  */
 #ifndef HVD_TESTS_RANKS_H
@@ -25,14 +25,15 @@
 
 #include "hvd.h"
 
-/* Who initialises MPI before the first test; either way hvd_init follows. */
+/* Says who initialises MPI before the first test; either way hvd_init follows.
+ */
 enum ranks_start {
     HVD_STARTS_MPI,
     PROGRAM_STARTS_MPI, /* with MPI_THREAD_MULTIPLE */
     PROGRAM_STARTS_MPI_FUNNELED
 };
 
-/* Of MPI_COMM_WORLD, whatever libhvd is doing. */
+/* These are rank and size of MPI_COMM_WORLD, whatever state libhvd is in. */
 int ranks_rank(void);
 int ranks_size(void);
 
@@ -57,7 +58,7 @@ void *ranks_memory(size_t bytes);
 /* Submit and wait: the status of whichever fails first. */
 int ranks_run(const hvd_request *request);
 
-/* root, of a kind that has one; else 0. */
+/* Returns root for a kind that has a root, else 0. */
 int ranks_rooted(hvd_kind kind, int root);
 
 /* The next operation works: what was wrong before has left nothing. */
@@ -67,7 +68,8 @@ void ranks_check_usable(void);
  * 0: there is none. */
 int ranks_thread(const char *name);
 
-/* hvd_shutdown, the environment variable set (NULL: unset), hvd_init. */
+/* Calls hvd_shutdown, sets the environment variable (NULL: unsets it), and
+ * calls hvd_init. */
 void ranks_restart_with(const char *variable, const char *value);
 
 /* Fail with the library's text unless status >= 0. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.h - what the tests of profiles share: a small network for training,
- * a folder to write into, the JSON of a profile.
+ * report.h - a small network for training, a folder to write into, and the
+ * JSON of a profile, for the tests of profiles.
  */
 #ifndef HVD_TESTS_REPORT_H
 #define HVD_TESTS_REPORT_H
@@ -71,7 +71,7 @@ static inline ipu_profile *report_profile(const struct device *d,
     return profile;
 }
 
-/* Not inline: GCC 12 else takes its text for a dangling one. */
+/* If it were inline, GCC 12 would report the text as a dangling pointer. */
 __attribute__((noinline, unused)) static char *report_text(
     const ipu_profile *profile, ipu_profile_format format)
 {
@@ -147,7 +147,7 @@ static inline void report_remove(const char *folder)
     ck_assert_int_eq(rmdir(folder), 0);
 }
 
-/* No line is longer than 80 characters, or ends with a space. */
+/* Fails if a line is longer than 80 characters, or ends with a space. */
 static inline void report_is_narrow(const char *text)
 {
     int width = 0;

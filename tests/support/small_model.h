@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * small_model.h - a few variables, one of them empty, whose gradients every
- * rank can compute for every rank: for tests of strategies.
+ * rank can compute for every rank, for tests of strategies.
  */
 #ifndef TESTS_SMALL_MODEL_H
 #define TESTS_SMALL_MODEL_H
@@ -60,7 +60,7 @@ static inline hvd_strategy *make(hvd_optimizer optimizer, int serial,
     return strategy;
 }
 
-/* In an order of its own on each rank. */
+/* Each rank feeds the gradients in another order. */
 static inline void feed(hvd_strategy *strategy, int step)
 {
     for (int k = 0; k < NVARIABLES; k++) {

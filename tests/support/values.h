@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * values.h - for tests of ops: what a tensor should be, in double, and whether
- * y is that.
+ * values.h - computes in double what a tensor should be, and compares y with
+ * that, for tests of ops.
  */
 #ifndef HVD_TESTS_VALUES_H
 #define HVD_TESTS_VALUES_H
