@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ipu_compile.h - from a graph to a program for a chip, and what that takes:
- * memory, cycles, code. ipu.h includes it.
+ * ipu_compile.h - compiling a graph for a chip, and queries on the compiled
+ * program: its memory, cycles and code. ipu.h includes it.
  */
 #ifndef IPU_H
 #include "ipu.h" /* which comes back here once it has said what this needs */
@@ -18,187 +18,196 @@ extern "C" {
 /* --------------------------------------------------------------- compile */
 
 /*
- * Compile: orders the ops so that each host call comes as early as it can
- * (gradients leave while the backward pass still runs), drops what no
- * output, host call or assignment needs, plans which tensors share memory and
- * places them. target NULL: a Mk2. The graph may be freed afterwards. Does
- * not change the graph; the same graph gives the same executable.
+ * Compiles a graph. The compiler orders the ops so that each host call comes as
+ * early as possible (gradients leave while the backward pass still runs), drops
+ * ops that no output, host call or assignment needs, decides which tensors
+ * share memory, and places them. target NULL stands for a Mk2. The graph does
+ * not change and may be freed afterwards; the same graph gives the same
+ * executable.
  *
- * IPU_ERR_FULL if a tile would hold more than it has memory: which tile, at
- * which step, how many bytes over, what lies there, and what would change
- * that, each with the bytes and the time that it would make of it.
+ * Returns IPU_ERR_FULL if a tile would hold more bytes than its memory has. The
+ * text names the tile, the step, the excess and the contents, and each remedy
+ * with the bytes and the time that the program would then take.
  */
 int ipu_compile(const ipu_graph *graph, const ipu_target *target,
                 ipu_executable **executable);
 
 /*
- * Told during a compilation: when each phase begins, and when a hundredth more
- * of it is done; phases and totals are not known before. On the compiling
- * thread. Not 0 stops the compilation: IPU_ERR_CALLBACK, and nothing is left of
- * it.
+ * Reports progress of a compilation, on the compiling thread: when a phase
+ * begins, and whenever a hundredth more of it is done. Phases and totals are
+ * not known in advance. A return other than 0 stops the compilation, which then
+ * returns IPU_ERR_CALLBACK and leaves nothing behind.
  */
 typedef int (*ipu_progress_fn)(void *context, const char *phase, int64_t done,
                                int64_t total);
 
 /* Passes that make a program smaller and faster. None changes a bit of any
- * result, payloads of NaN aside. */
+ * result, except payloads of NaN. */
 enum {
-    IPU_PASS_FOLD = 1,     /* what constants make is computed when compiling */
-    IPU_PASS_SIMPLIFY = 2, /* x * 1, a reshape of a reshape, ... */
-    IPU_PASS_MERGE = 4,    /* what is computed twice is computed once */
-    IPU_PASS_FUSE = 8,     /* ops by element that follow each other are one */
-    IPU_PASS_ORDER = 16,   /* steps come in an order that needs less memory */
-    IPU_PASS_OUTLINE = 32  /* what does not fit otherwise has equal steps share
-                              code, which may take cycles: see ipu_step_info */
+    IPU_PASS_FOLD = 1,     /* computes ops on constants at compile time */
+    IPU_PASS_SIMPLIFY = 2, /* removes x * 1, a reshape of a reshape, ... */
+    IPU_PASS_MERGE = 4,    /* computes equal expressions once */
+    IPU_PASS_FUSE = 8,     /* joins consecutive elementwise ops into one step */
+    IPU_PASS_ORDER = 16,   /* orders the steps so that they need less memory */
+    IPU_PASS_OUTLINE = 32  /* lets equal steps share code if the program does
+                              not fit otherwise; this may cost cycles, see
+                              ipu_step_info */
 };
 
 typedef struct ipu_compile_options {
     uint32_t size;               /* sizeof(ipu_compile_options) */
     const ipu_target *target;    /* borrowed during the call; NULL: a Mk2 */
-    int32_t allow_out_of_memory; /* 1: compile what does not fit, too; the
-                                    engine runs it all the same */
-    ipu_progress_fn progress;    /* NULL: nobody asks */
+    int32_t allow_out_of_memory; /* 1: a program that does not fit is compiled
+                                    too, and the engine can run it */
+    ipu_progress_fn progress;    /* NULL: progress is not reported */
     void *progress_context;      /* borrowed during the call */
-    uint32_t without;            /* IPU_PASS_* that are left out; 0: none */
-    int32_t brief;               /* 1: IPU_ERR_FULL says what does not fit, but
-                                    not what would change that, for which the
-                                    program is compiled with each remedy */
+    uint32_t without;            /* sum of IPU_PASS_* to leave out; 0: none */
+    int32_t brief;               /* 1: the text of IPU_ERR_FULL has no remedies,
+                                    to compute which the program is compiled
+                                    with each of them */
     int32_t reserved;
-    /* Of a tile's memory, the part that a product may take for what it fetches
-     * and adds up in between: Poplar's availableMemoryProportion. Less of it
-     * makes plans with less temporary memory and more cycles, which change no
-     * bit of a result. More than 0, at most 1; 0: 0.6. A product for which that
-     * is too little takes the least that will do. */
+    /* The fraction of a tile's memory that a product may use for fetched
+     * operands and partial sums: Poplar's availableMemoryProportion, more than
+     * 0 and at most 1; 0 stands for 0.6. A smaller one makes plans with less
+     * temporary memory and more cycles, which change no bit of a result. A
+     * product for which it is too little takes the least that will do. */
     double available_memory_proportion;
-    /* ... for matrix products (attention too), and for convolutions and their
-     * derivatives; 0: as above. What ipu_available_memory_proportion has said
-     * of a product counts before all of these. */
+    /* The same for matrix products and attention, and for convolutions and
+     * their derivatives; 0: the field above. The proportion that
+     * ipu_available_memory_proportion gave a product overrides all three. */
     double matmul_memory_proportion;
     double convolution_memory_proportion;
 } ipu_compile_options;
 
-/* The same, with options. */
+/* Compiles like ipu_compile, with options. */
 int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,
                      ipu_executable **executable);
 void ipu_executable_free(ipu_executable *executable);
 
 typedef struct ipu_memory_info {
     uint32_t size;             /* sizeof(ipu_memory_info), set by the caller */
-    int32_t steps;             /* ops in the program */
-    int64_t always_live_bytes; /* variables */
-    int64_t peak_bytes;        /* always live, and the most of the rest alive
-                                  at one step */
-    int64_t planned_bytes;     /* what the engine allocates for tensors */
-    int64_t unshared_bytes;    /* ... if no two tensors shared memory */
-    int64_t bytes_on_fullest_tile; /* of tensors alone */
-    /* With code and what steps need for themselves: */
+    int32_t steps;             /* number of steps in the program */
+    int64_t always_live_bytes; /* bytes of variables */
+    int64_t peak_bytes;        /* variables, and the most of all other tensors
+                                  alive at one step */
+    int64_t planned_bytes;     /* bytes that the engine allocates for tensors */
+    int64_t unshared_bytes;    /* the same if no two tensors shared memory */
+    int64_t bytes_on_fullest_tile; /* bytes of tensors alone */
+    /* These include code and the temporary memory of steps. */
     int64_t code_bytes_per_tile;
-    int64_t bytes_per_tile; /* that there are */
+    int64_t bytes_per_tile; /* size of a tile's memory */
     int64_t fullest_tile_bytes;
     int32_t fullest_tile;
-    int32_t fullest_step; /* when it is */
-    int64_t remote_bytes; /* of variables in the DRAM beside the chip, which
-                             none of the above but planned_bytes has */
-    int64_t shared_code_bytes; /* how much more code there would be on each tile
-                                  if equal steps shared none */
-    int64_t automatic_bytes;   /* of remote_bytes: of variables for which the
-                                  program has asked for IPU_OFFLOAD_AUTO */
+    int32_t fullest_step; /* the step at which that tile is fullest */
+    int64_t remote_bytes; /* bytes of variables in the DRAM beside the chip; of
+                             the fields above only planned_bytes has them */
+    int64_t shared_code_bytes; /* code that sharing it among equal steps saves
+                                  on each tile */
+    int64_t automatic_bytes;   /* the part of remote_bytes that is there because
+                                  of IPU_OFFLOAD_AUTO */
     int64_t tile_bytes_without; /* what the fullest tile would hold, at least,
-                                   if these lay on the chip; 0: they do */
+                                   with these on the chip; 0: they are */
 } ipu_memory_info;
 
+/* Returns the memory that the program takes. */
 int ipu_executable_memory(const ipu_executable *executable,
                           ipu_memory_info *info);
 
-/* One step on the chip. Texts are borrowed until the executable is freed. */
+/* One step on the chip. Cycles are those of the busiest tile. Texts are
+ * borrowed until the executable is freed. */
 typedef struct ipu_step_info {
-    uint32_t size;          /* sizeof(ipu_step_info), set by the caller */
-    const char *op;         /* "matmul", "host_call" */
-    const char *tensor;     /* what it makes, or what the host gets */
-    int64_t compute_cycles; /* of the busiest tile, as those below */
+    uint32_t size;      /* sizeof(ipu_step_info), set by the caller */
+    const char *op;     /* "matmul", "host_call" */
+    const char *tensor; /* the tensor that it makes or that the host gets */
+    int64_t compute_cycles;
     int64_t exchange_cycles;
     int64_t sync_cycles;
     int64_t total_cycles;
-    int64_t exchange_bytes;  /* into it */
-    int64_t temporary_bytes; /* that the step itself needs, on each tile */
+    int64_t exchange_bytes;  /* bytes that the busiest tile receives */
+    int64_t temporary_bytes; /* temporary memory of the step on each tile */
     double flops;
-    int32_t busy_tiles; /* that compute */
+    int32_t busy_tiles; /* number of tiles that compute */
     int32_t fullest_tile;
-    int64_t fullest_tile_bytes; /* all that is on it during the step */
+    int64_t fullest_tile_bytes; /* bytes on that tile during the step */
     const char *estimate; /* why the cycles are only an estimate, or NULL */
-    int32_t update_count; /* it runs every so many runs; 1: in each */
-    int32_t again;        /* 1: it computes an activation again */
-    const char *parts;    /* of a "fused" step: "conv2d, bias_add"; else NULL */
-    int32_t code_of;      /* the step whose code it runs; itself */
-    int32_t calls;        /* how many steps run that code: more than 1, if they
-                             are equal and the program did not fit otherwise */
-    int64_t waiting_cycles; /* of compute_cycles: how long the mean of all tiles
-                               waits for the busiest */
-    int64_t copied_bytes;   /* to where that code has its operands and back, on
-                               the tile that has most: their cycles are among
-                               compute_cycles */
+    int32_t update_count; /* the step runs in every update_count-th run */
+    int32_t again;        /* 1: the step recomputes an activation */
+    const char *parts;    /* ops of a "fused" step: "conv2d, bias_add", or
+                             NULL */
+    int32_t code_of;      /* the step whose code this step runs; or itself */
+    int32_t calls;        /* number of steps that run that code: more than 1 if
+                             IPU_PASS_OUTLINE lets equal steps share it */
+    int64_t waiting_cycles; /* part of compute_cycles: mean time for which tiles
+                               wait for the busiest */
+    int64_t copied_bytes;   /* bytes copied to and from the operands of shared
+                               code, on the tile with most; compute_cycles
+                               includes their cycles */
     double available_memory_proportion; /* of a product, or a fused step that
                                            begins with one; else 0 */
 } ipu_step_info;
 
+/* Returns step number 0 to ipu_memory_info.steps - 1. */
 int ipu_executable_step(const ipu_executable *executable, int32_t step,
                         ipu_step_info *info);
 
-/* Memory of one tile. */
+/* Memory of one tile, at the step at which it is fullest. */
 typedef struct ipu_tile_info {
     uint32_t size; /* sizeof(ipu_tile_info), set by the caller */
     int64_t code_bytes;
     int64_t always_live_bytes;     /* variables */
-    int64_t not_always_live_bytes; /* the rest, when the tile is fullest */
-    int64_t peak_bytes;            /* all three */
+    int64_t not_always_live_bytes; /* all other tensors */
+    int64_t peak_bytes;            /* sum of the three fields above */
     int32_t peak_step;
-    /* Of these, code: */
+    /* These are parts of code_bytes; the rest is vertex code. */
     int64_t exchange_code_bytes;
-    int64_t state_bytes; /* of vertices; the rest is vertex code */
-    /* always live: */
-    int64_t constant_bytes; /* the rest are variables */
-    /* not always live: */
+    int64_t state_bytes; /* state of vertices */
+    /* This is part of always_live_bytes; the rest are variables. */
+    int64_t constant_bytes;
+    /* These are parts of not_always_live_bytes. */
     int64_t tensor_bytes;    /* activations, gradients, streams */
-    int64_t exchange_bytes;  /* received since tensors lie as they do */
-    int64_t partial_bytes;   /* sums that are not complete */
-    int64_t temporary_bytes; /* these two, and what the step fetches by plan */
+    int64_t exchange_bytes;  /* operands received because of the mapping */
+    int64_t partial_bytes;   /* partial sums */
+    int64_t temporary_bytes; /* these two, and operands fetched by plan */
 } ipu_tile_info;
 
+/* Returns the memory of a tile. */
 int ipu_executable_tile(const ipu_executable *executable, int32_t tile,
                         ipu_tile_info *info);
 
-/* One step as one tile sees it: a tile without work waits (sync) while others
- * compute. cycles->size must be set. */
+/* Returns the cycles of one step as one tile sees it: a tile without work
+ * waits (sync) while others compute. cycles->size must be set. */
 int ipu_executable_tile_cycles(const ipu_executable *executable, int32_t step,
                                int32_t tile, ipu_cycles *cycles);
 
-/* A whole run on the chip. */
+/* A whole run on the chip; with update regions (ipu_training.h), a run that
+ * updates. */
 typedef struct ipu_program_cycles {
     uint32_t size; /* sizeof(ipu_program_cycles), set by the caller */
     int64_t compute;
     int64_t exchange;
     int64_t sync;
     int64_t host;  /* inputs, outputs and host calls */
-    int64_t total; /* with I/O tiles, host goes on beside the rest */
+    int64_t total; /* less than the sum if I/O tiles overlap host with it */
     double seconds;
     double flops;
-    int32_t estimates; /* steps whose cycles are only estimates */
-    /* The above are of a run with an update (ipu_training.h). */
-    int64_t update;          /* of total: what does not run each time */
-    int64_t mean_total;      /* of a run, over all runs */
-    int64_t streaming;       /* of exchange: to and from the DRAM beside */
-    int64_t streaming_bytes; /* that go there or come from there */
-    int64_t again;           /* of total: activations computed again */
-    int64_t waiting; /* of compute: how long the mean of all tiles waits for the
-                        busiest, which profilers of the chip count as sync */
+    int32_t estimates;       /* steps whose cycles are only estimates */
+    int64_t update;          /* part of total that does not run in each run */
+    int64_t mean_total;      /* mean of total over all runs */
+    int64_t streaming;       /* part of exchange: to and from DRAM */
+    int64_t streaming_bytes; /* bytes to and from DRAM */
+    int64_t again;           /* part of total: recomputed activations */
+    int64_t waiting;         /* part of compute: mean time for which tiles wait
+                                for the busiest, which profilers of the chip
+                                count as sync */
 } ipu_program_cycles;
 
+/* Returns the cycles of a run. */
 int ipu_executable_cycles(const ipu_executable *executable,
                           ipu_program_cycles *info);
 
-/* The program as text, a line a step: op, inputs, shape, place (@offset), and
- * how many bytes are alive.
- * Writes at most size bytes with the NUL, returns the length it needs. */
+/* Prints the program, a line a step: op, inputs, shape, place (@offset), and
+ * the bytes that are alive. Writes at most size bytes with the NUL, returns the
+ * length that the text needs. */
 int64_t ipu_executable_print(const ipu_executable *executable, char *text,
                              int64_t size);
 

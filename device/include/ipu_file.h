@@ -2,22 +2,22 @@
 /*
  * ipu_file.h - graphs, executables and variables in files. ipu.h includes it.
  *
- * A file begins with what it is, the version of its format, the byte order of
- * the machine that wrote it and a checksum. It is written beside its place and
- * renamed when it is complete: under its name there is the old file or the new
- * one, never half of it. What writers that were killed have left beside it is
- * removed. A symbolic link to a file is followed; what is no regular file is
- * refused. The same contents give the same bytes.
+ * A file begins with its kind, the version of its format, the byte order of the
+ * machine that wrote it and a checksum. It is written to a temporary file and
+ * renamed when it is complete, so its name always refers to the old file or the
+ * new one, never to half of it. Temporary files of writers that were killed are
+ * removed. A symbolic link to a file is followed; anything but a regular file
+ * is refused. The same contents give the same bytes.
  *
- * A load changes nothing unless all of the file is good; a file that is cut
- * off, damaged, of another kind, byte order or a later version is IPU_ERR_DATA,
- * which names the file and says what is wrong with it. So is one that cannot
- * be read or written, with the system's reason. Files of earlier versions are
- * read.
+ * A load changes nothing unless the whole file is good. A file that is
+ * truncated, damaged, of another kind, byte order or a later version returns
+ * IPU_ERR_DATA, with a text that names the file and says what is wrong. A file
+ * that cannot be read or written returns it too, with the system's reason.
+ * Files of earlier versions can be read.
  *
- * The checksum finds damage, not intent: what a file says is checked so that
- * it cannot harm the program that loads it, but who can write the file decides
- * what is computed.
+ * The checksum finds damage, not intent. The contents are checked so that they
+ * cannot harm the program that loads them, but whoever can write the file
+ * decides what is computed.
  *
  * All of these functions block until the disk has answered. Threads are as in
  * ipu.h.
@@ -40,33 +40,33 @@ struct ipu_outfeed;
 struct ipu_feed_tensor;
 
 /*
- * The graph as it was built: ops, loops with their bodies, constants with their
- * elements, inputs, variables and remote buffers (without elements: those are
- * an engine's), outputs, host calls, queues, assignments, on which IPU a tensor
- * is, and the lines of the program all that comes from. A graph with a failure
- * is refused with that; one whose loops are nested more than 64 deep, or that
- * is still building the body of one, with IPU_ERR_STATE.
+ * Saves the graph as it was built: ops, loops with their bodies, constants with
+ * their elements, inputs, variables and remote buffers (without elements, which
+ * belong to an engine), outputs, host calls, queues, assignments, the IPU of
+ * each tensor, and the source lines that all of them come from. A graph with a
+ * failure is refused with that failure. A graph whose loops are nested more
+ * than 64 deep, or that is still building the body of one, is refused with
+ * IPU_ERR_STATE.
  *
- * Of a host call there is only the name, since functions cannot be saved:
- * ipu_engine_connect_call gives it one. Of a queue there is what the program
- * knows of it; ipu_graph_connect_infeed and its relatives give it one.
- * ipu_graph_find gives the tensors of a loaded graph by their names.
+ * A host call is saved by name only, since functions cannot be saved;
+ * ipu_engine_connect_call gives it a function again. A queue is saved as a
+ * description; ipu_graph_connect_infeed and its relatives connect one again.
+ * ipu_graph_find finds the tensors of a loaded graph by their names.
  */
 int ipu_graph_save(const struct ipu_graph *graph, const char *path);
 
-/* A new graph, which the caller frees. */
+/* Loads a graph. The caller owns the new graph and frees it. */
 int ipu_graph_load(const char *path, struct ipu_graph **graph);
 
 /*
- * The compiled program, loops with it, with its target, its places in memory
- * and what it costs: loading it takes no compilation. It needs the ops that it
- * was compiled of; a library that has not all of them refuses it, naming the
- * op.
+ * Saves a compiled program: its loops, target, memory layout and cycles.
+ * Loading it takes no compilation. The library that loads it must have all ops
+ * of the program; otherwise it refuses the file and names the op.
  */
 int ipu_executable_save(const struct ipu_executable *executable,
                         const char *path);
 
-/* A new executable, which the caller frees. */
+/* Loads an executable. The caller owns the new executable and frees it. */
 int ipu_executable_load(const char *path, struct ipu_executable **executable);
 
 /* ---------------------------------------------- queues of a loaded program */
@@ -77,20 +77,20 @@ enum { IPU_QUEUE_INFEED = 0, IPU_QUEUE_OUTFEED = 1 };
 typedef struct ipu_queue_info {
     uint32_t size; /* sizeof(ipu_queue_info), set by the caller */
     ipu_queue_kind kind;
-    const char *name; /* borrowed, as tensors, until the queue of the program
-                         changes or goes */
+    const char *name; /* like tensors, borrowed until another queue is connected
+                         or the program is freed */
     int32_t replicas;
     int32_t ntensors;
-    const struct ipu_feed_tensor *tensors; /* of an element of one replica */
-    int32_t connected; /* 1: it is one; 0: it is only described */
+    const struct ipu_feed_tensor *tensors; /* one element of one replica */
+    int32_t connected; /* 1: a queue; 0: only the description of one */
     int32_t reserved;
 } ipu_queue_info;
 
 /*
- * The program's queues, those in bodies of loops too, numbered from 0 on: 1,
- * and info says what that one is; 0: there is none of this number. With it a
- * queue can be made for a program that is not known: name, replicas and, of an
- * infeed, tensors.
+ * Describe the program's queues, numbered from 0 on, including those in bodies
+ * of loops. Return 1, or 0 if there is no queue of this number. The description
+ * has all that is needed to make a queue for an unknown program: name,
+ * replicas, and the tensors of an infeed.
  */
 int ipu_graph_queue(const struct ipu_graph *graph, int32_t number,
                     ipu_queue_info *info);
@@ -98,17 +98,17 @@ int ipu_executable_queue(const struct ipu_executable *executable,
                          int32_t number, ipu_queue_info *info);
 
 /*
- * Give a loaded program a queue in the place of the description that bears its
- * name. The program takes a share of the queue, as those do that are built with
- * it. An executable that is compiled of a graph has that graph's queues; those
- * that were not connected by then are connected to the executable. Without them
- * engines and replicas are not made (IPU_ERR_STATE). Not while another thread
- * uses the program.
+ * Connect a queue to a loaded program, in place of the description of the same
+ * name. The program keeps a reference to the queue, as a program does that was
+ * built with it. An executable has the queues of the graph that it was compiled
+ * from; queues that were not connected then can be connected to the executable.
+ * Until all are connected, ipu_engine_new and ipu_replicas_new return
+ * IPU_ERR_STATE. Do not call these while another thread uses the program.
  *
- * IPU_ERR_NAME: the program has no such queue, the text says which it has;
- * IPU_ERR_SHAPE: the infeed's tensors are others, by name, dtype or shape;
- * IPU_ERR_STATE: another number of replicas, a queue is connected already, or
- * another program enqueues other tensors into the outfeed.
+ * Return IPU_ERR_NAME if the program has no such queue (the text lists its
+ * queues), IPU_ERR_SHAPE if the infeed's tensors differ in name, dtype or
+ * shape, IPU_ERR_STATE if the number of replicas differs, a queue is connected
+ * already, or another program enqueues other tensors into the outfeed.
  */
 int ipu_graph_connect_infeed(struct ipu_graph *graph,
                              struct ipu_infeed *infeed);
@@ -121,22 +121,23 @@ int ipu_executable_connect_outfeed(struct ipu_executable *executable,
 
 /* --------------------------------------------------------------- variables */
 
-/* All variables of an engine, by name, with dtype, shape and elements: a
- * checkpoint. Not while it runs: IPU_ERR_STATE. */
+/* Saves all variables of an engine, by name, with dtype, shape and elements: a
+ * checkpoint. Returns IPU_ERR_STATE while the engine runs. */
 int ipu_engine_save_variables(struct ipu_engine *engine, const char *path);
 
 enum {
-    IPU_LOAD_MISSING = 1, /* variables that the file has not keep what they
-                             hold */
-    IPU_LOAD_EXTRA = 2    /* variables of the file that the engine has not are
-                             left out */
+    IPU_LOAD_MISSING = 1, /* variables that are not in the file stay as they
+                             are */
+    IPU_LOAD_EXTRA = 2    /* variables in the file that the engine does not
+                             have are ignored */
 };
 
 /*
- * Read them back. Unless flags, a sum of the above, allow it, the file and the
- * engine must have the same variables: IPU_ERR_NAME lists those that are
- * missing in the file and those that it has too many. One of another dtype or
- * shape is IPU_ERR_SHAPE. Nothing is changed on failure.
+ * Loads variables from a file. The file and the engine must have the same
+ * variables, unless flags, a sum of the constants above, allow a difference;
+ * otherwise the text of IPU_ERR_NAME lists the missing and the extra ones. A
+ * variable of another dtype or shape is IPU_ERR_SHAPE. Nothing changes on
+ * failure.
  */
 int ipu_engine_load_variables(struct ipu_engine *engine, const char *path,
                               int32_t flags);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ipu_graph.h - building a graph: tensors that the host gives and takes,
- * variables and what becomes of them, derivatives. ipu.h includes it, and says
- * what holds for all builders.
+ * ipu_graph.h - building a graph: inputs, outputs and host calls, variables and
+ * their assignments, derivatives. ipu.h includes it, and describes errors,
+ * threads and shapes for all builders.
  */
 #ifndef IPU_H
 #include "ipu.h" /* which comes back here once it has said what this needs */
@@ -21,61 +21,64 @@ extern "C" {
 int ipu_graph_new(ipu_graph **graph);
 void ipu_graph_free(ipu_graph *graph); /* NULL is accepted */
 
-/* What a tensor is. shape must have room for IPU_MAX_DIMS. Any of the
- * outputs may be NULL. Returns the number of dimensions. */
+/* Returns a tensor's number of dimensions, and its dtype, shape and name. shape
+ * must have room for IPU_MAX_DIMS. Any of the outputs may be NULL. */
 int ipu_tensor_info(const ipu_graph *graph, ipu_tensor tensor, ipu_dtype *dtype,
                     int64_t *shape, const char **name);
 
 /*
- * The input, variable, output or host call of that name; or, if there is none,
- * the last result of that name, which ops make up of theirs and a number.
- * IPU_ERR_NAME.
+ * Finds the input, variable, output or host call of that name; or, if there is
+ * none, the last result of that name, which an op forms from its own name and a
+ * number. Returns IPU_ERR_NAME if there is neither.
  */
 int ipu_graph_find(const ipu_graph *graph, const char *name,
                    ipu_tensor *tensor);
 
 /*
- * Say where in the program the ops that follow are asked for: failures and
- * reports name it. The macros of ipu_sources.h do so; who wraps ops in
- * functions, or calls them from another language, does it himself. file is
+ * Sets the source line that the ops that follow come from; failures and reports
+ * name it. The macros of ipu_sources.h call it for each op. Call it yourself if
+ * you wrap ops in functions or call them from another language. file is
  * borrowed as long as the graph lives. Returns the graph.
  */
 ipu_graph *ipu_at(ipu_graph *graph, const char *file, int32_t line);
 
-/* A tensor that the host streams in before each run. */
+/* Adds an input: a tensor that the host streams in before each run. */
 ipu_tensor ipu_input(ipu_graph *graph, const char *name, ipu_dtype dtype,
                      int32_t ndim, const int64_t *shape);
 
-/* A tensor that lives on the device from run to run; zero until written. */
+/* Adds a variable: a tensor that lives on the device from run to run. It is
+ * zero until it is written. */
 ipu_tensor ipu_variable(ipu_graph *graph, const char *name, ipu_dtype dtype,
                         int32_t ndim, const int64_t *shape);
 
 /*
- * Have a tensor lie on tiles tiles from number first_tile on, in runs of 8
- * bytes, as evenly as can be; otherwise the compiler chooses. A step by element
- * computes where its output lies, so this says where work is done, too, and
- * what has to be moved for it. A tensor that is another view of one (reshape)
- * cannot be mapped by itself. ipu_compile fails with IPU_ERR_ARGUMENT, naming
+ * Maps a tensor to `tiles` tiles from number first_tile on, in runs of 8 bytes,
+ * as evenly as possible. The compiler maps all other tensors. An elementwise
+ * step computes where its output lies, so the mapping also decides which tiles
+ * work and which operands they have to fetch. A view of another tensor
+ * (reshape) cannot be mapped. ipu_compile fails with IPU_ERR_ARGUMENT, naming
  * the tensor, if the target has no such tiles.
  */
 int ipu_map(ipu_graph *graph, ipu_tensor tensor, int32_t first_tile,
             int32_t tiles);
 
 /*
- * Products (matmul, attention, convolutions) that are built from here on may
- * take this part of a tile's memory for what they fetch and add up in between:
- * more than 0, at most 1; 0, as at first: as ipu_compile_options says.
- * Derivatives have the proportion of the product that they are of. Less of it
- * is less temporary memory and more cycles, and changes no bit of a result.
+ * Sets the fraction of a tile's memory that products (matmul, attention,
+ * convolutions) built from here on may use for fetched operands and partial
+ * sums: more than 0, at most 1. The initial value 0 leaves it to
+ * ipu_compile_options. Derivatives use the proportion of their product. A
+ * smaller proportion takes less temporary memory and more cycles, and changes
+ * no bit of a result.
  */
 int ipu_available_memory_proportion(ipu_graph *graph, double proportion);
 
 /* ---------------------------------------------------------- derivatives */
 
 /*
- * Reverse-mode differentiation: gradients[i] = d loss / d wrt[i], with the
- * shape and dtype of wrt[i]. loss must be a float32 scalar (ipu_cast halves). A
- * wrt that loss does not depend on gets a tensor of zeros.
+ * Adds the derivatives of a loss in reverse mode: gradients[i] = d loss / d
+ * wrt[i], with the shape and dtype of wrt[i]. loss must be a float32 scalar
+ * (ipu_cast converts halves). If loss does not depend on wrt[i], gradients[i]
+ * is a tensor of zeros.
  */
 int ipu_gradients(ipu_graph *graph, ipu_tensor loss, int32_t count,
                   const ipu_tensor *wrt, ipu_tensor *gradients);
@@ -83,41 +86,45 @@ int ipu_gradients(ipu_graph *graph, ipu_tensor loss, int32_t count,
 /* --------------------------------------------------------------- results */
 
 /*
- * The variable becomes the value, of the same shape and dtype, in each run.
- * Ops and host calls see the variable as it was when the run began, wherever
- * they stand; an ipu_output of the variable itself, and ipu_engine_read
- * afterwards, give what it has become. All assignments happen, or, if the run
- * fails, none. A variable is assigned once.
+ * Assigns the value, of the same shape and dtype, to the variable in each run.
+ * All ops and host calls see the variable as it was when the run began; an
+ * ipu_output of the variable itself, and ipu_engine_read after the run, return
+ * the new value. A run makes all assignments, or, if it fails, none. A variable
+ * can be assigned once.
  */
 int ipu_assign(ipu_graph *graph, ipu_tensor variable, ipu_tensor value);
 
-/* Stream a tensor to the host at the end of each run. */
+/* Adds an output: the tensor is streamed to the host at the end of each run. */
 int ipu_output(ipu_graph *graph, const char *name, ipu_tensor tensor);
 
 /*
- * Called on the engine's thread as soon as the tensor has been computed,
- * while the rest of the program has yet to run: the host call of Graphcore's
- * IPUEstimatorSpec. data, count elements, is the host buffer connected to
- * the stream (ipu_engine_connect), already filled; without one, the device's
- * own memory, valid during the call only. A negative return ends the run
- * with IPU_ERR_CALLBACK; ipu_engine_callback_status() gives it back.
+ * A host call, like that of Graphcore's IPUEstimatorSpec. The engine calls it
+ * on its own thread as soon as the tensor has been computed, while the rest of
+ * the program has yet to run. data, count elements, is the host buffer
+ * connected to the stream (ipu_engine_connect), already filled; without one, it
+ * is the device's own memory, valid during the call only. A negative return
+ * ends the run with IPU_ERR_CALLBACK; ipu_engine_callback_status() returns it.
  */
 typedef int (*ipu_host_fn)(void *context, const char *name, void *data,
                            int64_t count);
 
+/* Adds a host call of a tensor. context is borrowed as long as the graph and
+ * its executables and engines live. */
 int ipu_host_call(ipu_graph *graph, const char *name, ipu_tensor tensor,
                   ipu_host_fn fn, void *context);
 
 /*
- * A tensor like x, which the host gives when the program comes to it: after x
- * has been computed, and after all host calls. fn fills data, of count
- * elements; what data holds before is undefined, but where it can be it is the
- * memory of x (and so, after ipu_engine_place of x's host call, that of the
- * host). With a host call of x, the program has the host work on x while it
- * goes on, and here takes what became of it: the average of all ranks.
+ * Adds a tensor like x that the host provides when the program comes to it:
+ * after x has been computed, and after all host calls. fn fills data, of count
+ * elements. The previous contents of data are undefined, but where possible
+ * data is the memory of x (and therefore, after ipu_engine_place of x's host
+ * call, memory of the host). Together with a host call of x, the host works on
+ * x while the program goes on, and returns the result here: the average of all
+ * ranks, for example.
  *
- * A negative return of fn ends the run, before any variable is written, as
- * that of a host call. The name is for fn and reports. No derivative.
+ * A negative return of fn ends the run before any variable is written, like
+ * that of a host call. The name is passed to fn and appears in reports. The op
+ * has no derivative.
  */
 ipu_tensor ipu_host_receive(ipu_graph *graph, const char *name, ipu_tensor x,
                             ipu_host_fn fn, void *context);
