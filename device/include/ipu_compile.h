@@ -4,7 +4,7 @@
  * program: its memory, cycles and code. ipu.h includes it.
  */
 #ifndef IPU_H
-#include "ipu.h" /* which comes back here once it has said what this needs */
+#include "ipu.h" /* ipu.h includes this file after those that it needs */
 #elif !defined(IPU_COMPILE_H)
 #define IPU_COMPILE_H
 

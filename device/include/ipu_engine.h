@@ -5,7 +5,7 @@
  * ipu.h includes it.
  */
 #ifndef IPU_H
-#include "ipu.h" /* which comes back here once it has said what this needs */
+#include "ipu.h" /* ipu.h includes this file after those that it needs */
 #elif !defined(IPU_ENGINE_H)
 #define IPU_ENGINE_H
 

@@ -5,7 +5,7 @@
  * threads and shapes for all builders.
  */
 #ifndef IPU_H
-#include "ipu.h" /* which comes back here once it has said what this needs */
+#include "ipu.h" /* ipu.h includes this file after those that it needs */
 #elif !defined(IPU_GRAPH_H)
 #define IPU_GRAPH_H
 

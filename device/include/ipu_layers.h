@@ -5,7 +5,7 @@
  * includes it, and describes shapes, dtypes, errors and threads for all ops.
  */
 #ifndef IPU_H
-#include "ipu.h" /* which comes back here once it has said what this needs */
+#include "ipu.h" /* ipu.h includes this file after those that it needs */
 #elif !defined(IPU_LAYERS_H)
 #define IPU_LAYERS_H
 

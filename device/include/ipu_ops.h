@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ipu_ops.h - more ops: what networks need now and then. ipu.h includes it,
- * and says what holds for all of them: shapes, dtypes, failures, threads.
+ * ipu_ops.h - ops that networks need less often than those of ipu_layers.h.
+ * ipu.h includes it, and describes shapes, dtypes, errors and threads for all
+ * ops.
  */
 #ifndef IPU_H
-#include "ipu.h" /* which comes back here once it has said what a graph is */
+#include "ipu.h" /* ipu.h includes this file after those that it needs */
 #elif !defined(IPU_OPS_H)
 #define IPU_OPS_H
 
@@ -15,28 +16,29 @@ extern "C" {
 /* --------------------------------------------------------------- rounding */
 
 /*
- * To float16 or bfloat16, up or down at random: of the two nearest numbers of
- * the dtype, the upper with the probability that the mean of many draws is x.
- * seed and step (an int32 scalar) as those of ipu_dropout. x: float32.
+ * Converts x (float32) to float16 or bfloat16 with stochastic rounding: it
+ * chooses at random between the two nearest numbers of the dtype, with
+ * probabilities that make the expected value x. seed and step (an int32 scalar)
+ * are those of ipu_dropout.
  */
 ipu_tensor ipu_stochastic_cast(ipu_graph *graph, ipu_tensor x, ipu_dtype dtype,
                                uint64_t seed, ipu_tensor step);
 
 /*
- * on 1: from here on every float16 that an op or a cast makes is rounded like
- * that, each by random numbers of its own: derivatives and optimisers too. on
- * 0: to the nearest again, as it is until told otherwise. Files keep it, for
- * what is built on a loaded graph. The same graph, seed and step give the same
- * bits, whatever the target. In the body of a loop it is as around it, if the
- * body says nothing.
+ * Turns stochastic rounding on (1) or off (0, the initial state) for every
+ * float16 that ops and casts built from here on make, derivatives and
+ * optimisers included; each op draws its own random numbers. The same graph,
+ * seed and step give the same bits on every target. The body of a loop inherits
+ * the state unless it sets one. A saved graph keeps the state for ops that are
+ * built after it is loaded.
  */
 int ipu_stochastic_rounding(ipu_graph *graph, int32_t on, uint64_t seed,
                             ipu_tensor step);
 
 /* -------------------------------------------------------- of each element */
 
-/* The whole number below, above, or nearest (of two as near, the even one), and
- * the sign: -1, 0 or 1. Their derivatives are 0. */
+/* Round down, up, or to the nearest integer (half to even), and the sign: -1, 0
+ * or 1. Their derivatives are 0. */
 ipu_tensor ipu_floor(ipu_graph *graph, ipu_tensor x);
 ipu_tensor ipu_ceil(ipu_graph *graph, ipu_tensor x);
 ipu_tensor ipu_round(ipu_graph *graph, ipu_tensor x);
@@ -49,113 +51,116 @@ ipu_tensor ipu_expm1(ipu_graph *graph, ipu_tensor x);    /* exp(x) - 1 */
 ipu_tensor ipu_erf(ipu_graph *graph, ipu_tensor x);      /* error function */
 ipu_tensor ipu_softplus(ipu_graph *graph, ipu_tensor x); /* log(1 + exp(x)) */
 
-/* x above 0; slope * x, or alpha * (exp(x) - 1), below. */
+/* Both return x above 0; below, leaky_relu returns slope * x, and elu returns
+ * alpha * (exp(x) - 1). */
 ipu_tensor ipu_leaky_relu(ipu_graph *graph, ipu_tensor x, double slope);
 ipu_tensor ipu_elu(ipu_graph *graph, ipu_tensor x, double alpha);
 
-/* What is less than low becomes low, more than high, high; NaN stays. The
- * derivative is 1 from low to high, both included. */
+/* Limits each element to [low, high]; NaN stays. The derivative is 1 from low
+ * to high, both included, and 0 elsewhere. */
 ipu_tensor ipu_clip(ipu_graph *graph, ipu_tensor x, double low, double high);
 
 /* ----------------------------------------------------------- along an axis */
 
-/* Smallest element and product, as ipu_max is the largest. The product of none
- * is 1; it has no second derivative. */
+/* Minimum and product over axes, like ipu_max. The product of no elements is 1;
+ * the product has no second derivative. */
 ipu_tensor ipu_min(ipu_graph *graph, ipu_tensor x, int32_t naxes,
                    const int32_t *axes, int32_t keepdims);
 ipu_tensor ipu_prod(ipu_graph *graph, ipu_tensor x, int32_t naxes,
                     const int32_t *axes, int32_t keepdims);
 
-/* The number of the smallest, as ipu_argmax is of the largest. */
+/* Index of the minimum along an axis, like ipu_argmax. */
 ipu_tensor ipu_argmin(ipu_graph *graph, ipu_tensor x, int32_t axis);
 
-/* Each element and all before it. exclusive 1: without itself; reverse 1: with
- * all after it instead. */
+/* Sum of each element and all before it along an axis. exclusive 1 leaves the
+ * element out; reverse 1 adds the elements after it instead. */
 ipu_tensor ipu_cumulative_sum(ipu_graph *graph, ipu_tensor x, int32_t axis,
                               int32_t exclusive, int32_t reverse);
 
-/* ipu_softmax and ipu_log_softmax, of any axis. */
+/* Softmax over any axis, and its logarithm. */
 ipu_tensor ipu_softmax_axis(ipu_graph *graph, ipu_tensor x, int32_t axis);
 ipu_tensor ipu_log_softmax_axis(ipu_graph *graph, ipu_tensor x, int32_t axis);
 
-/* x: [..., n] -> [..., k], the largest of each row, in falling order, and their
- * numbers, int32; of equal ones the first first, NaN before all. indices may be
- * NULL. */
+/* x: [..., n] -> [..., k], the k largest elements of each row in descending
+ * order, and their indices, int32. NaN comes first, and of equal elements the
+ * first. indices may be NULL. */
 ipu_tensor ipu_top_k(ipu_graph *graph, ipu_tensor x, int32_t k,
                      ipu_tensor *indices);
 
-/* x: [..., n], indices: [..., k] int32 -> [..., k]: of each row, the elements
- * of these numbers. One out of range fails the run: IPU_ERR_DATA. */
+/* x: [..., n], indices: [..., k] int32 -> [..., k]: selects elements of each
+ * row by index. An index out of range fails the run with IPU_ERR_DATA. */
 ipu_tensor ipu_take(ipu_graph *graph, ipu_tensor x, ipu_tensor indices);
 
-/* x: [..., rows, columns], with value in each column whose number is more than
- * the row's by offset or more. 1 keeps the diagonal: with value -1e9 before a
- * softmax, a row sees nothing that comes later. */
+/* x: [..., rows, columns]. Replaces the elements whose column number is at
+ * least the row number + offset by value. Offset 1 keeps the diagonal: with
+ * value -1e9 before a softmax, a row sees no later position. */
 ipu_tensor ipu_causal_mask(ipu_graph *graph, ipu_tensor x, int32_t offset,
                            double value);
 
 /* ------------------------------------------------------------------- moves */
 
-/* [count]: first, first + step, ... */
+/* Returns the vector first, first + step, ..., of count elements. */
 ipu_tensor ipu_range(ipu_graph *graph, ipu_dtype dtype, int64_t count,
                      double first, double step);
 
-/* An axis of one element more, or less. Negative ones count from the last of
- * the larger tensor. */
+/* Adds or removes an axis of one element. A negative axis counts from the last
+ * of the larger tensor. */
 ipu_tensor ipu_expand_dims(ipu_graph *graph, ipu_tensor x, int32_t axis);
 ipu_tensor ipu_squeeze(ipu_graph *graph, ipu_tensor x, int32_t axis);
 
-/* count tensors of one shape, along a new axis. */
+/* Stacks count tensors of one shape along a new axis. */
 ipu_tensor ipu_stack(ipu_graph *graph, int32_t count, const ipu_tensor *tensors,
                      int32_t axis);
 
-/* count parts along an axis, of these sizes, or equal ones if sizes is NULL.
- * parts must have room for count. */
+/* Splits x into count parts along an axis, of these sizes, or of equal size if
+ * sizes is NULL. parts must have room for count. */
 int ipu_split(ipu_graph *graph, ipu_tensor x, int32_t axis, int32_t count,
               const int64_t *sizes, ipu_tensor *parts);
 
-/* All of x times[i] times along axis i. */
+/* Repeats x times[i] times along axis i. */
 ipu_tensor ipu_tile(ipu_graph *graph, ipu_tensor x, const int32_t *times);
 
-/* x: [n, h, w, c] -> [n, h factor, w factor, c]: each pixel becomes a square.
- */
+/* x: [n, h, w, c] -> [n, h factor, w factor, c]: each pixel becomes a square of
+ * factor x factor pixels. */
 ipu_tensor ipu_upsample2d(ipu_graph *graph, ipu_tensor x, int32_t factor);
 
-/* The elements along these axes in the opposite order. */
+/* Reverses the order of the elements along these axes. */
 ipu_tensor ipu_reverse(ipu_graph *graph, ipu_tensor x, int32_t naxes,
                        const int32_t *axes);
 
 /* ------------------------------------------------------------ convolutions */
 
 /*
- * x: [n, h, w, in], kernel: [kh, kw, out / groups, in] -> [n, height, width,
- * out]: what the derivative of ipu_conv2d with these options makes of x. height
- * and width are those of an image of which the convolution makes one like x; 0:
- * the smallest (SAME: h, w times the stride).
+ * Transposed convolution, the derivative of ipu_conv2d with these options with
+ * respect to its input. x: [n, h, w, in], kernel: [kh, kw, out / groups, in] ->
+ * [n, height, width, out]. height and width are those of an image that the
+ * convolution would turn into one of the size of x; 0 stands for the smallest
+ * (with SAME: h, w times the stride).
  */
 ipu_tensor ipu_conv2d_transpose(ipu_graph *graph, ipu_tensor x,
                                 ipu_tensor kernel, int32_t height,
                                 int32_t width, const ipu_conv_options *options);
 
-/* x: [n, h, w, c], kernel: [kh, kw, c, multiplier] -> [n, ho, wo, c *
- * multiplier]: each channel by itself. options as those of ipu_conv2d, without
- * groups. */
+/* Convolution of each channel by itself. x: [n, h, w, c], kernel: [kh, kw, c,
+ * multiplier] -> [n, ho, wo, c * multiplier]. options are those of ipu_conv2d,
+ * without groups. */
 ipu_tensor ipu_depthwise_conv2d(ipu_graph *graph, ipu_tensor x,
                                 ipu_tensor kernel,
                                 const ipu_conv_options *options);
 
 /* ------------------------------------------------------------------ losses */
 
-/* Of each element: the cross entropy of sigmoid(logit), or of a probability,
- * with a target in [0, 1]. Logits are more precise. What a logarithm is taken
- * of, a probability or what it lacks to 1, counts as at least epsilon. */
+/* Elementwise cross entropy of sigmoid(logit), or of a probability p, with a
+ * target in [0, 1]. Logits are more precise: of probabilities, p and 1 - p are
+ * taken to be at least epsilon, so that their logarithms are finite. */
 ipu_tensor ipu_sigmoid_cross_entropy(ipu_graph *graph, ipu_tensor logits,
                                      ipu_tensor targets);
 ipu_tensor ipu_binary_cross_entropy(ipu_graph *graph, ipu_tensor probabilities,
                                     ipu_tensor targets, double epsilon);
 
-/* Scalars: half the sum of squares; the mean of all absolute differences; the
- * mean of d^2 / 2 up to delta, and of delta (|d| - delta / 2) beyond. */
+/* Losses that return a scalar: half the sum of squares; the mean of the
+ * absolute differences; and the mean of d^2 / 2 where the difference |d| is at
+ * most delta, and delta (|d| - delta / 2) elsewhere. */
 ipu_tensor ipu_l2_loss(ipu_graph *graph, ipu_tensor x);
 ipu_tensor ipu_mean_absolute_error(ipu_graph *graph, ipu_tensor x,
                                    ipu_tensor target);
@@ -166,7 +171,8 @@ ipu_tensor ipu_huber_loss(ipu_graph *graph, ipu_tensor x, ipu_tensor target,
 }
 #endif
 
-/* Each builder tells where it is called. Not with IPU_NO_SOURCES. */
+/* Each builder records the source line of its caller, unless IPU_NO_SOURCES is
+ * defined. */
 #ifndef IPU_NO_SOURCES
 #define ipu_stochastic_cast(graph, ...)                                        \
     ipu_stochastic_cast(IPU_HERE(graph), __VA_ARGS__)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ipu_optimizers.h - what becomes of variables when their gradients are known.
- * ipu.h includes it; ipu_training.h has what larger batches and models need.
+ * ipu_optimizers.h - optimisers, which update variables by their gradients.
+ * ipu.h includes it; ipu_training.h has optimisers for larger batches and
+ * models.
  */
 #ifndef IPU_H
-#include "ipu.h" /* which comes back here once it has said what this needs */
+#include "ipu.h" /* ipu.h includes this file after those that it needs */
 #elif !defined(IPU_OPTIMIZERS_H)
 #define IPU_OPTIMIZERS_H
 
@@ -21,7 +22,7 @@ typedef struct ipu_sgd_options {
     uint32_t size;       /* sizeof(ipu_sgd_options) */
     int32_t nesterov;    /* 1: Nesterov's momentum */
     double momentum;     /* in [0, 1) */
-    double weight_decay; /* times the variable, added to the gradient */
+    double weight_decay; /* weight_decay * variable is added to the gradient */
 } ipu_sgd_options;
 
 typedef struct ipu_adam_options {
@@ -33,12 +34,12 @@ typedef struct ipu_adam_options {
 } ipu_adam_options;
 
 /*
- * Assign to the variable what the optimiser makes of it and of the gradient,
- * with each run. rate: a float32 scalar, an input or a constant, of halves too;
- * step: an int32 scalar, 0 in the first run (ipu_counter). What they keep are
- * variables: the name with "/momentum", or with "/m" and "/v". Weight decay is
- * added to the gradient by adam, and beside the moments by adamw and lamb.
- * options NULL: as above, without momentum.
+ * Update the variable by its gradient in each run. rate is a float32 scalar, an
+ * input or a constant, for variables of halves too; step is an int32 scalar, 0
+ * in the first run (ipu_counter). The optimiser's state is kept in variables,
+ * whose names are the variable's with "/momentum", or with "/m" and "/v". adam
+ * adds weight decay to the gradient; adamw and lamb add it to the update.
+ * options NULL stands for the values above, without momentum.
  */
 int ipu_sgd(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
             ipu_tensor rate, const ipu_sgd_options *options);

@@ -7,7 +7,7 @@
  * threads are as in ipu.h; docs/PIPELINES.md tells the story.
  */
 #ifndef IPU_H
-#include "ipu.h" /* which comes back here once it has said what a graph is */
+#include "ipu.h" /* ipu.h includes this file after those that it needs */
 #elif !defined(IPU_PIPELINE_H)
 #define IPU_PIPELINE_H
 

@@ -7,7 +7,7 @@
  * is what it has itself. Errors and threads are as in ipu.h.
  */
 #ifndef IPU_H
-#include "ipu.h" /* which comes back here once it has said what a graph is */
+#include "ipu.h" /* ipu.h includes this file after those that it needs */
 #elif !defined(IPU_REPLICA_H)
 #define IPU_REPLICA_H
 

@@ -20,7 +20,7 @@
  * when no other is in one of its functions. Builders are as those of ipu.h.
  */
 #ifndef IPU_H
-#include "ipu.h" /* which comes back here once it has said what a graph is */
+#include "ipu.h" /* ipu.h includes this file after those that it needs */
 #elif !defined(IPU_STREAMS_H)
 #define IPU_STREAMS_H
 

@@ -16,7 +16,7 @@
  * Builders here keep their failures in the graph, as those of ipu.h do.
  */
 #ifndef IPU_H
-#include "ipu.h" /* which comes back here once it has said what a graph is */
+#include "ipu.h" /* ipu.h includes this file after those that it needs */
 #elif !defined(IPU_TRAINING_H)
 #define IPU_TRAINING_H
 
