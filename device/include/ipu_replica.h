@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ipu_replica.h - the same program on several IPUs: replicas, which differ in
- * the data that they get, and meet in collective ops. ipu.h includes it.
+ * ipu_replica.h - replicas, which run the same program on several IPUs with
+ * different data and meet in collective ops; and sharding, which spreads one
+ * program over several IPUs. ipu.h includes it.
  *
- * Run by one engine alone, a program is its only replica, and a sum over all
- * is what it has itself. Errors and threads are as in ipu.h.
+ * A program that one engine runs alone is its only replica, and a sum over
+ * replicas returns its input. Errors and threads are as in ipu.h.
  */
 #ifndef IPU_H
 #include "ipu.h" /* ipu.h includes this file after those that it needs */
@@ -18,187 +19,200 @@ extern "C" {
 /* ---------------------------------------------------------- in a program */
 
 /*
- * The sum, or the mean, over replicas: element by element, added in the order
- * of the replicas, so that all get the same bits. group_size 0: over all of
- * them; k: over each k that follow one another, of which there must be a whole
- * number when the program runs. Sums of int32 wrap around; a mean is of floats.
+ * Sum and mean over replicas, element by element. Values are added in the order
+ * of the replicas, so that all get the same bits. group_size 0 sums over all
+ * replicas; k sums over each group of k consecutive ones, and the number of
+ * replicas must then be a multiple of k. Sums of int32 wrap around; a mean
+ * takes floats only.
  */
 ipu_tensor ipu_cross_replica_sum(ipu_graph *graph, ipu_tensor x,
                                  int32_t group_size);
 ipu_tensor ipu_cross_replica_mean(ipu_graph *graph, ipu_tensor x,
                                   int32_t group_size);
 
-/* What a cross-replica optimiser gives to the one within it: the mean of each
- * of count gradients, over all replicas. averaged may be gradients. */
+/* Averages each of count gradients over all replicas, like a cross-replica
+ * optimiser. averaged may be the array gradients. */
 int ipu_cross_replica_gradients(ipu_graph *graph, int32_t count,
                                 const ipu_tensor *gradients,
                                 ipu_tensor *averaged);
 
-/* Which replica it is, 0 to their number - 1: an int32 scalar, the same tensor
- * each time. For random numbers that are to differ. */
+/* Returns the replica's number, from 0 on: an int32 scalar, the same tensor for
+ * each call. Use it for random numbers that should differ among replicas. */
 ipu_tensor ipu_replica_index(ipu_graph *graph);
 
-/* Each replica may have its own value of this variable, of statistics for
- * example: ipu_replicas_check_equal passes over it. */
+/* Allows each replica its own value of a variable, for example of statistics.
+ * ipu_replicas_check_equal does not compare it. */
 int ipu_replica_own(ipu_graph *graph, ipu_tensor variable);
 
-/* ------------------------------------------------------------ to run them */
+/* -------------------------------------------------------- running replicas */
 
-/* IPUs over shards; IPU_ERR_ARGUMENT if they do not divide. */
+/* Returns ipus / shards, or IPU_ERR_ARGUMENT if that is no whole number. */
 int ipu_replica_count(int32_t ipus, int32_t shards);
 
 typedef struct ipu_replicas ipu_replicas;
 
-/* Fill it with ipu_replicas_options_init; then set what differs. */
+/* Fill it with ipu_replicas_options_init; then set the fields that differ. */
 typedef struct ipu_replicas_options {
     uint32_t size;            /* sizeof(ipu_replicas_options) */
-    int32_t ipus;             /* of all replicas together: 2 */
-    int32_t shards;           /* IPUs of each: 1 */
-    int32_t threads;          /* 0: one a replica while there are cores; 1: the
-                                 caller's alone */
+    int32_t ipus;             /* IPUs of all replicas together: 2 */
+    int32_t shards;           /* IPUs of each replica: 1 */
+    int32_t threads;          /* 0: a thread for each replica, at most one a
+                                 core; 1: the caller's thread alone */
     const ipu_system *system; /* borrowed during the call; NULL: an M2000, or
-                                 as large a Pod as it takes */
-    /* Sums that could be sent together are, up to so many bytes; 0: each by
-     * itself. Of cycles and exchanges only: the numbers are the same. */
+                                 the smallest Pod that is large enough */
+    /* Sums that are ready together are sent together, up to this number of
+     * bytes; 0 sends each by itself. It changes cycles and exchanges, but no
+     * result. */
     int64_t maximum_cross_replica_sum_buffer_size;
 } ipu_replicas_options;
 
 void ipu_replicas_options_init(ipu_replicas_options *options, size_t size);
 
 /*
- * An engine for each replica. The executable must outlive them.
+ * Makes an engine for each replica. The executable must outlive them.
  *
- * IPU_ERR_ARGUMENT: IPUs are not a multiple of shards, or replicas not of a
- * group size of the program; IPU_ERR_STATE: the system has fewer IPUs.
+ * Returns IPU_ERR_ARGUMENT if IPUs are not a multiple of shards, or replicas
+ * not of a group size of the program; IPU_ERR_STATE if the system has fewer
+ * IPUs.
  */
 int ipu_replicas_new(const ipu_executable *executable,
                      const ipu_replicas_options *options,
                      ipu_replicas **replicas);
 void ipu_replicas_free(ipu_replicas *replicas); /* NULL is accepted */
 
-/* How many there are. */
+/* Returns the number of replicas. */
 int32_t ipu_replicas_count(const ipu_replicas *replicas);
 
-/* Connect a stream of all of them to host memory [replicas, shape...], borrowed
- * as ipu_engine_connect does: each has its own part. */
+/* Connects a stream of all replicas to host memory [replicas, shape...], of
+ * which each replica uses its own part. data is borrowed as by
+ * ipu_engine_connect. */
 int ipu_replicas_connect(ipu_replicas *replicas, const char *name, void *data,
                          size_t bytes);
 
-/* The same part for all: inputs only. */
+/* Connects an input of all replicas to the same host memory. */
 int ipu_replicas_connect_shared(ipu_replicas *replicas, const char *name,
                                 void *data, size_t bytes);
 
-/* Write a variable of all, read that of one. */
+/* Write a variable of all replicas; read the variable of one. */
 int ipu_replicas_write(ipu_replicas *replicas, const char *name,
                        const void *data, size_t bytes);
 int ipu_replicas_read(ipu_replicas *replicas, int32_t replica, const char *name,
                       void *data, size_t bytes);
 
 /*
- * Run all of them once. They go on until each has come to the next collective
- * op, which then is done for all: on threads of their own, or one after the
- * other; the bits are the same. A failure of one, which the text names, ends
- * the run of all: variables are as they were, and they can run again.
+ * Runs all replicas once, and blocks until they have ended. They run on threads
+ * of their own, or one after the other, with the same results; at each
+ * collective op they wait for each other. If one of them fails, which the text
+ * names, the run of all ends: all variables are as before the run, and the
+ * replicas can run again.
  */
 int ipu_replicas_run(ipu_replicas *replicas);
 
-/* What the host call that ended the last run returned; 0 if none did. */
+/* Returns what the host call that ended the last run returned; 0 if none did.
+ */
 int ipu_replicas_callback_status(const ipu_replicas *replicas);
 
 /*
- * IPU_ERR_DATA, naming variable, replica and element, unless all have the same
- * bits in every variable that must be equal. Passed over is what each replica
- * has of its own: accumulators of gradients that have not been averaged, the
- * parts of an optimiser's state that replicas share (ipu_sharded_optimizer),
- * running statistics of ipu_batch_norm, the scale of ipu_scaled_gradients, the
- * index, and what ipu_replica_own names. Returns how many variables that are.
+ * Compares the variables of all replicas bit by bit. Returns the number of
+ * variables compared, or IPU_ERR_DATA, naming variable, replica and element, if
+ * one differs. It does not compare variables that each replica has of its own:
+ * accumulators of gradients that have not been averaged, the parts of an
+ * optimiser's state (ipu_sharded_optimizer), running statistics of
+ * ipu_batch_norm, the scale of ipu_scaled_gradients, the index, and variables
+ * named by ipu_replica_own.
  */
 int ipu_replicas_check_equal(ipu_replicas *replicas);
 
-/* The name of a variable that ipu_replicas_check_equal passes over, and why
- * (may be NULL): number 0, 1, ...; NULL: there are no more. Both are borrowed
- * until the executable is freed. */
+/* Returns the name of a variable that ipu_replicas_check_equal does not
+ * compare, and the reason in *why (may be NULL): number 0, 1, ..., and NULL
+ * when there are no more. Both texts are borrowed until the executable is
+ * freed. */
 const char *ipu_replicas_own(const ipu_replicas *replicas, int32_t number,
                              const char **why);
 
 /*
- * Those "of a run" are of one with as many updates (ipu_training.h) as a run
- * can have: if gradients are accumulated over several runs, of the one that
- * updates; if within a loop, of its iterations that do. Of a loop with a
- * condition, they are of as many iterations as it allows.
+ * Figures "of a run" count a run with as many updates (ipu_training.h) as a run
+ * can have: if gradients are accumulated over several runs, the run that
+ * updates; if within a loop, the iterations that update. A loop with a
+ * condition counts with the most iterations that it allows.
  */
 typedef struct ipu_replicas_info {
     uint32_t size; /* sizeof(ipu_replicas_info), set by the caller */
     int32_t replicas;
-    int32_t collectives;     /* of a run */
-    int32_t exchanges;       /* ... as sent together */
-    int64_t sent_bytes;      /* of a run, by each replica: 2 n (R - 1) / R for
-                                a sum of n bytes over R replicas; half of that
-                                if each takes or gives only its part, as in
-                                ipu_sharded_optimizer */
-    int64_t exchange_cycles; /* of these */
-    int64_t total_cycles;    /* of a run */
+    int32_t collectives;     /* collective ops of a run */
+    int32_t exchanges;       /* exchanges of a run, after joining them */
+    int64_t sent_bytes;      /* bytes sent by each replica in a run: 2 n (R - 1)
+                                / R for a sum of n bytes over R replicas; half
+                                of that if each takes or gives only its part, as
+                                in ipu_sharded_optimizer */
+    int64_t exchange_cycles; /* cycles of the exchanges of a run */
+    int64_t total_cycles;    /* cycles of a run */
     double seconds;
-    int64_t runs; /* so far */
-    int64_t done; /* collectives, in all of them */
-    /* The same of a run on average: */
+    int64_t runs; /* runs so far */
+    int64_t done; /* collective ops in all runs so far */
+    /* Means over all runs: */
     double mean_collectives;
     double mean_sent_bytes;
     double mean_exchange_cycles;
     double mean_total_cycles;
 } ipu_replicas_info;
 
+/* Returns the counts so far and the modelled cost of a run. */
 int ipu_replicas_stats(const ipu_replicas *replicas, ipu_replicas_info *info);
 
 /* -------------------------------------------------------------- sharding */
 
 /*
- * One program on several chips, one after the other: for room, not for speed
- * (a pipeline is for that). What is built from here on is on this chip; -1, as
- * at first: inputs on chip 0, and every op where the first of its inputs is
- * that is a variable or was computed. Derivatives are where their tensors are.
+ * Puts ops built from here on on this chip. The chips of a sharded program work
+ * one after the other: sharding gives room, not speed (a pipeline gives speed).
+ * The initial value -1 puts inputs on chip 0, and every op where the first of
+ * its inputs is that is a variable or a computed tensor. Derivatives are on the
+ * chip of their tensors.
  */
 int ipu_shard(ipu_graph *graph, int32_t shard);
 
-/* Share out what has been built so far over count chips, in its order, so that
- * each has about as many bytes of variables and activations. Before gradients:
- * IPU_ERR_STATE if there are any. */
+/* Spreads the ops built so far over count chips, in their order, so that all
+ * have about the same bytes of variables and activations. Call it before
+ * ipu_gradients: it returns IPU_ERR_STATE if the graph has gradients. */
 int ipu_shard_automatically(ipu_graph *graph, int32_t count);
 
-/* The chip a tensor is on. */
+/* Returns the chip of a tensor. */
 int32_t ipu_tensor_shard(const ipu_graph *graph, ipu_tensor tensor);
 
-/* Chips that a program is on. A program of several is compiled if each of them
- * has room for its part; the engine runs it as any other, to the same bits. */
+/* Returns the number of chips of a program. A sharded program compiles if each
+ * chip has room for its part; the engine runs it like any other, with the same
+ * bits. */
 int32_t ipu_executable_shards(const ipu_executable *executable);
 
-/* One of them. */
+/* One chip of a sharded program. */
 typedef struct ipu_shard_info {
     uint32_t size; /* sizeof(ipu_shard_info), set by the caller */
     int32_t steps;
-    int64_t variable_bytes; /* and constants */
-    int64_t received_bytes; /* copies of what is on others, in a run */
-    int64_t peak_bytes;     /* all that is alive at once */
-    int64_t cycles;         /* of its steps */
+    int64_t variable_bytes; /* bytes of variables and constants */
+    int64_t received_bytes; /* bytes copied from other chips in a run */
+    int64_t peak_bytes;     /* most bytes alive at once */
+    int64_t cycles;         /* cycles of its steps */
     int64_t code_bytes_per_tile;
-    int64_t tile_bytes; /* on the fullest tile, with code */
+    int64_t tile_bytes; /* bytes on the fullest tile, with code */
     int64_t bytes_per_tile;
 } ipu_shard_info;
 
+/* Returns chip number 0 to ipu_executable_shards() - 1. */
 int ipu_executable_shard(const ipu_executable *executable, int32_t shard,
                          ipu_shard_info *info);
 
 typedef struct ipu_sharding_info {
     uint32_t size; /* sizeof(ipu_sharding_info), set by the caller */
     int32_t shards;
-    int32_t transfers;       /* of tensors between chips, in a run */
-    int64_t inter_ipu_bytes; /* of these */
+    int32_t transfers;       /* tensors sent between chips in a run */
+    int64_t inter_ipu_bytes; /* bytes of these tensors */
     int64_t exchange_cycles;
-    int64_t total_cycles; /* of a run, with them */
+    int64_t total_cycles; /* cycles of a run, transfers included */
     double seconds;
 } ipu_sharding_info;
 
-/* What passes between the chips of a system, of which shard i is IPU i. */
+/* Returns the traffic between the chips of a system, where shard i is on IPU i.
+ */
 int ipu_executable_sharding(const ipu_executable *executable,
                             const ipu_system *system, ipu_sharding_info *info);
 

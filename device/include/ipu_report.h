@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ipu_report.h - what a program takes and where it goes: profiles. ipu.h
- * includes it.
+ * ipu_report.h - profiles: the memory, cycles and time of programs, in files
+ * and as text. ipu.h includes it.
  *
- *   ipu_profile_new        a profile, empty
- *   ipu_profile_add        a compiled program, and what an engine has counted
- *   ipu_profile_write      profile.json and report.html in a directory
- *   ipu_profile_print      the same as text
- *   ipu_profile_read       what was written, again
- *   ipu_profile_compare    two of them
+ *   ipu_profile_new        makes an empty profile
+ *   ipu_profile_add        adds a program, and what its engine has measured
+ *   ipu_profile_write      writes profile.json and report.html to a directory
+ *   ipu_profile_print      prints the profile as text
+ *   ipu_profile_read       reads a profile.json
+ *   ipu_profile_compare    compares two profiles
  *
  * docs/PROFILE.md describes the file. Errors and threads are as in ipu.h. A
- * profile keeps copies of all it tells: executables and engines may be freed.
+ * profile keeps copies: executables and engines may be freed.
  */
 #ifndef IPU_REPORT_H
 #define IPU_REPORT_H
@@ -22,132 +22,136 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------ what lies in memory */
+/* ----------------------------------------------------------- memory layout */
 
 typedef int32_t ipu_category;
 enum {
     IPU_CATEGORY_VARIABLES = 0,
     IPU_CATEGORY_CONSTANTS = 1,
-    IPU_CATEGORY_INPUTS = 2,        /* of streams */
-    IPU_CATEGORY_RESULTS = 3,       /* of steps: activations, gradients */
-    IPU_CATEGORY_TEMPORARY = 4,     /* what a step fetches and adds up */
-    IPU_CATEGORY_CODE = 5,          /* of vertices, and of control */
-    IPU_CATEGORY_EXCHANGE_CODE = 6, /* of exchanges */
-    IPU_CATEGORY_STATE = 7,         /* of vertices */
+    IPU_CATEGORY_INPUTS = 2,        /* streamed in by the host */
+    IPU_CATEGORY_RESULTS = 3,       /* activations, gradients */
+    IPU_CATEGORY_TEMPORARY = 4,     /* fetched operands and partial sums */
+    IPU_CATEGORY_CODE = 5,          /* vertex and control code */
+    IPU_CATEGORY_EXCHANGE_CODE = 6, /* code of exchanges */
+    IPU_CATEGORY_STATE = 7,         /* state of vertices */
     IPU_NUM_CATEGORIES = 8
 };
 
-/* "variables"; NULL if it is none. Static. */
+/* Returns the name of a category ("variables"), static, or NULL. */
 const char *ipu_category_name(ipu_category category);
 
-/* Tensors that share a place in memory, because each is computed in the place
- * of the one before. Texts are borrowed until the executable is freed. */
+/* A block of memory, with the tensors that share it because each is computed in
+ * the place of the one before. Texts are borrowed until the executable is
+ * freed.
+ */
 typedef struct ipu_block_info {
     uint32_t size; /* sizeof(ipu_block_info), set by the caller */
     ipu_category category;
-    const char *tensor; /* the first of them */
-    const char *op;     /* that makes it; NULL: none does */
-    const char *file;   /* of the program, where it was asked for, or NULL */
+    const char *tensor; /* the first tensor */
+    const char *op;     /* the op that makes it; NULL: none does */
+    const char *file;   /* the source file that built the op, or NULL */
     int32_t line;
-    int32_t tensors; /* how many share the place */
-    ipu_dtype dtype; /* of the first, as the shape */
+    int32_t tensors; /* number of tensors that share the block */
+    ipu_dtype dtype; /* dtype of the first, like ndim and shape */
     int32_t ndim;
     int64_t shape[IPU_MAX_DIMS];
     int64_t bytes;
-    int32_t birth;       /* the step that makes it; -1: before the first */
-    int32_t death;       /* the last that needs it; the number of steps: it is
-                            there at the end */
-    int32_t always_live; /* 1: from run to run */
+    int32_t birth;       /* the step that makes it; -1: before the first step */
+    int32_t death;       /* the last step that needs it; the number of steps if
+                            it is still needed at the end */
+    int32_t always_live; /* 1: it lives from run to run */
 } ipu_block_info;
 
-/* How many there are. */
+/* Returns the number of blocks. */
 int ipu_executable_blocks(const ipu_executable *executable);
 
+/* Returns block number 0 to ipu_executable_blocks() - 1. */
 int ipu_executable_block(const ipu_executable *executable, int32_t block,
                          ipu_block_info *info);
 
-/* What of a block lies on a tile while it is alive, in bytes. */
+/* Returns the bytes of a block that lie on a tile while the block is alive. */
 int64_t ipu_executable_block_on_tile(const ipu_executable *executable,
                                      int32_t block, int32_t tile);
 
-/* ------------------------------------------------------------ what is counted
- */
+/* ---------------------------------------------------------------- measuring */
 
-/* 1: count from now on, anew; 0: stop, and forget. Off, counting costs a
- * comparison a step; on, reading a clock. Not while the engine runs. */
+/* on 1: starts measuring times from zero; on 0: stops, and forgets them. While
+ * off it costs a comparison a step, while on a clock reading a step. Do not
+ * call it while the engine runs. */
 int ipu_engine_profile(ipu_engine *engine, int32_t on);
 
-/* Nanoseconds on this machine, of all runs that have succeeded since counting
- * began. */
+/* Nanoseconds on this machine, summed over all runs that have succeeded since
+ * measuring began. */
 typedef struct ipu_engine_times {
     uint32_t size; /* sizeof(ipu_engine_times), set by the caller */
     int32_t reserved;
     int64_t runs;
-    int64_t run_ns;     /* of all runs together, as those below */
-    int64_t fastest_ns; /* of one */
+    int64_t run_ns;     /* all runs together */
+    int64_t fastest_ns; /* the fastest run */
     int64_t input_ns;   /* copying inputs to the device */
-    int64_t output_ns;  /* ... and outputs back */
-    int64_t call_ns;    /* in host calls */
-    int64_t between_ns; /* from a run to the next: the median */
+    int64_t output_ns;  /* copying outputs to the host */
+    int64_t call_ns;    /* host calls */
+    int64_t between_ns; /* median time from the end of a run to the next */
 } ipu_engine_times;
 
-/* IPU_ERR_STATE if it does not count. */
+/* Returns the times, or IPU_ERR_STATE if the engine does not measure. */
 int ipu_engine_get_times(const ipu_engine *engine, ipu_engine_times *times);
 
-/* Nanoseconds that a step has taken in all runs. IPU_ERR_STATE as above. */
+/* Returns the nanoseconds that a step has taken in all runs, or IPU_ERR_STATE
+ * if the engine does not measure. */
 int64_t ipu_engine_step_ns(const ipu_engine *engine, int32_t step);
 
 /* ----------------------------------------------------------------- profiles */
 
 typedef struct ipu_profile ipu_profile;
 
-/* name: of what was profiled ("mnist"). */
+/* Makes a profile. name is that of the program that is profiled ("mnist"). */
 int ipu_profile_new(const char *name, ipu_profile **profile);
 void ipu_profile_free(ipu_profile *profile); /* NULL is accepted */
 
 /*
- * Add a program: what the executable tells of it and, unless engine is NULL,
- * what the engine has counted (nothing, if it does not count). name is its
- * own among the profile's programs ("training"). ipu: the chip it runs on.
+ * Adds a program: the executable's memory and cycles and, unless engine is NULL
+ * or does not measure, the engine's times. name is unique among the profile's
+ * programs ("training"). ipu is the number of the chip that it runs on.
  */
 int ipu_profile_add(ipu_profile *profile, const char *name, int32_t ipu,
                     const ipu_executable *executable, const ipu_engine *engine);
 
-/* Of an ipu_stage_kind (ipu_pipeline.h): "forward"; NULL if it is none.
- * Static. */
+/* Returns the name of an ipu_stage_kind (ipu_pipeline.h; "forward"), static, or
+ * NULL. */
 const char *ipu_stage_kind_name(int32_t kind);
 
-/* What one chip does in one slot of a pipeline's schedule; a chip that is not
- * named in a slot is idle. A chip may do several things in a slot, one after
- * the other. */
+/* The work of one chip in one slot of a pipeline's schedule. A chip without an
+ * entry is idle in that slot; a chip with several does them in turn. */
 typedef struct ipu_pipeline_slot {
     int32_t ipu;
     int32_t slot; /* from 0; all chips meet between slots */
     int32_t stage;
     int32_t kind;       /* ipu_stage_kind: IPU_STAGE_FORWARD, ... */
-    int32_t mini_batch; /* -1: none, as of an update */
+    int32_t mini_batch; /* -1: none, for an update */
     int32_t reserved;
     int64_t cycles;
 } ipu_pipeline_slot;
 
-/* Which stage ran which mini-batch when: replaces what was set before. The
+/* Sets which stage ran which mini-batch when, replacing an earlier call's. The
  * slots are copied. */
 int ipu_profile_set_pipeline(ipu_profile *profile, int32_t count,
                              const ipu_pipeline_slot *slots);
 
 /*
- * Write profile.json and report.html into the directory, which is made if only
- * it is missing. Each file appears whole or not at all; those that were there
- * are replaced. IPU_ERR_DATA names the path and why.
+ * Writes profile.json and report.html to a directory, and makes the directory
+ * if its parent exists. Each file appears whole or not at all, and replaces an
+ * existing one. The text of IPU_ERR_DATA names the path and the reason.
  */
 int ipu_profile_write(const ipu_profile *profile, const char *directory);
 
-/* Could that be written? Makes the directory; leaves nothing in it. */
+/* Checks that a profile could be written there. Makes the directory and leaves
+ * nothing in it. */
 int ipu_profile_check_directory(const char *directory);
 
-/* A profile.json, or the directory that has it. IPU_ERR_DATA for what cannot
- * be read, is no profile, or one of another version: where, and what is wrong
- * with it. */
+/* Reads a profile.json; path is the file or its directory. Returns IPU_ERR_DATA
+ * if it cannot be read, or is no profile, or one of another version; the text
+ * says where and what is wrong. */
 int ipu_profile_read(const char *path, ipu_profile **profile);
 
 typedef int32_t ipu_profile_format;
@@ -157,26 +161,30 @@ enum {
     IPU_PROFILE_HTML = 2
 };
 
-/* *text, which ends with a newline, is the caller's, to free(). */
+/* Prints the profile. The caller owns *text, which ends with a newline, and
+ * frees it with free(). */
 int ipu_profile_print(const ipu_profile *profile, ipu_profile_format format,
                       char **text);
 
-/* By how much a figure of the profile, the worst of all programs that both
- * have, grew, in percent; negative: it shrank. */
+/* How much the figures of two profiles differ, in percent, for the program with
+ * the largest increase among those in both profiles; negative: it shrank. */
 typedef struct ipu_profile_change {
     uint32_t size;         /* sizeof(ipu_profile_change), set by the caller */
-    int32_t programs;      /* that both have */
-    double cycles_percent; /* of a run */
-    double memory_percent; /* of the fullest tile */
-    double ns_percent;     /* measured, of the fastest run; 0: not both are */
+    int32_t programs;      /* number of programs in both */
+    double cycles_percent; /* cycles of a run */
+    double memory_percent; /* bytes on the fullest tile */
+    double ns_percent;     /* measured time of the fastest run; 0 unless both
+                              profiles have it */
 } ipu_profile_change;
 
-/* IPU_ERR_DATA if they have no program in common. */
+/* Compares two profiles. Returns IPU_ERR_DATA if they have no program in
+ * common.
+ */
 int ipu_profile_compare(const ipu_profile *before, const ipu_profile *after,
                         ipu_profile_change *change);
 
-/* What changed, in all, by op and by step, the most first. As
- * ipu_profile_print. */
+/* Prints the differences in total, by op and by step, the largest first. *text
+ * is as in ipu_profile_print. */
 int ipu_profile_compare_print(const ipu_profile *before,
                               const ipu_profile *after,
                               ipu_profile_format format, char **text);

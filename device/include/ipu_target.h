@@ -121,7 +121,7 @@ typedef struct ipu_system {
     int32_t ipus_per_board; /* 2 on a C2 card, 4 in an IPU-Machine */
     int32_t links_in_pair;  /* links between the two chips of a pair */
     int32_t links_to_next;  /* links from a chip to the one above */
-    double host_share;      /* fraction of the host bandwidth for each chip */
+    double host_share;      /* fraction of the host bandwidth that is reached */
     double gateway_bytes_per_second;   /* per board, to other racks; 0: none */
     int64_t streaming_bytes_per_board; /* DRAM */
     double watts_per_board;            /* 0: not known */
