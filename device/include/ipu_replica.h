@@ -113,11 +113,11 @@ int ipu_replicas_run(ipu_replicas *replicas);
 int ipu_replicas_callback_status(const ipu_replicas *replicas);
 
 /*
- * Compares the variables of all replicas bit by bit. Returns the number of
- * variables compared, or IPU_ERR_DATA, naming variable, replica and element, if
- * one differs. It does not compare variables that each replica has of its own:
- * accumulators of gradients that have not been averaged, the parts of an
- * optimiser's state (ipu_sharded_optimizer), running statistics of
+ * Compares the variables of all replicas bit by bit. Returns IPU_ERR_DATA,
+ * naming variable, replica and element, if one differs. Variables that each
+ * replica has of its own are not compared; the function returns their number.
+ * These are accumulators of gradients that have not been averaged, the parts of
+ * an optimiser's state (ipu_sharded_optimizer), running statistics of
  * ipu_batch_norm, the scale of ipu_scaled_gradients, the index, and variables
  * named by ipu_replica_own.
  */
