@@ -16,8 +16,6 @@
 
 #include "advice/remedy.h"
 #include "base/error.h"
-#include "compiler/program.h"
-#include "compiler/program/progress.h"
 
 enum { LARGEST = 10 };
 
@@ -201,13 +199,16 @@ static void add_reason(struct remedies *r, ipu_remedy_kind kind)
 /* Each compiles the program anew, which may be long: somebody may stop it. */
 static int add_remedies(struct line *line, const struct ipu_executable *e,
                         const ipu_graph *graph,
-                        const ipu_compile_options *options)
+                        const ipu_compile_options *options,
+                        struct ipu__plans *plans)
 {
+    struct ipu__progress progress = {.fn = options->progress,
+                                     .context = options->progress_context};
     struct remedies r = {.line = line,
                          .trial = {.graph = graph,
                                    .options = options,
                                    .automatic = IPU_OFFLOAD_OFF,
-                                   .plans = e->plans},
+                                   .plans = plans},
                          .plain = {.size = sizeof r.plain}};
 
     r.trial.hopeless = &r.hopeless;
@@ -218,7 +219,7 @@ static int add_remedies(struct line *line, const struct ipu_executable *e,
         ipu_remedy remedy = {.size = sizeof remedy};
         int status;
 
-        IPU_TRY(ipu__progress(e->progress, "remedies", i, IPU_NUM_REMEDIES));
+        IPU_TRY(ipu__progress(&progress, "remedies", i, IPU_NUM_REMEDIES));
         status = ipu__try_remedy(&r.trial, i, 0, &remedy);
         if (status == IPU_ERR_STATE)
             add_reason(&r, i);
@@ -273,19 +274,8 @@ static void describe_worst(struct line *line, const struct place *p)
     add_largest(line, p);
 }
 
-int ipu__fits(const struct ipu_executable *e)
-{
-    int shards = ipu_executable_shards(e), status;
-
-    IPU_TRY(shards);
-    if (shards == 1)
-        return e->info.fullest_tile_bytes <= e->target.bytes_per_tile;
-    status = ipu__check_shards(e);
-    return status == IPU_ERR_FULL ? 0 : status < 0 ? status : 1;
-}
-
 int ipu__check_fit(const struct ipu_executable *e, const ipu_graph *graph,
-                   const ipu_compile_options *options)
+                   const ipu_compile_options *options, struct ipu__plans *plans)
 {
     struct place p = worst(e);
     struct line line = {.used = 0};
@@ -302,6 +292,6 @@ int ipu__check_fit(const struct ipu_executable *e, const ipu_graph *graph,
         describe_worst(&line, &p);
     }
     if (!options->brief && e->nsteps > 0)
-        IPU_TRY(add_remedies(&line, e, graph, options));
+        IPU_TRY(add_remedies(&line, e, graph, options, plans));
     return ipu__fail_explained(IPU_ERR_FULL, line.text);
 }

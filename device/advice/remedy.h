@@ -6,7 +6,7 @@
 #ifndef IPU_ADVICE_REMEDY_H
 #define IPU_ADVICE_REMEDY_H
 
-#include "compiler/program.h"
+#include "compiler/compiler.h"
 #include "pipeline/pipeline.h"
 
 /* What is asked, and of what. */
@@ -22,6 +22,13 @@ struct ipu__trial {
      * its tile_bytes. */
     bool *hopeless;
 };
+
+/* Returns IPU_ERR_FULL if a tile would hold more than it can, with all that
+ * would help: found by compiling the graph anew with each remedy. plans are
+ * borrowed. */
+int ipu__check_fit(const struct ipu_executable *executable,
+                   const ipu_graph *graph, const ipu_compile_options *options,
+                   struct ipu__plans *plans);
 
 /* The fewest parts that fit, or parts of them (ipu_remedy_try). */
 int ipu__try_remedy(const struct ipu__trial *trial, ipu_remedy_kind kind,

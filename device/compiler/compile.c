@@ -29,7 +29,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "compiler/program.h"
+#include "compiler/compiler.h"
+#include "compiler/passes.h"
 #include "compiler/rewrite/draft.h"
 #include "target/cost.h"
 #include "target/plans.h"
@@ -138,7 +139,7 @@ static int build(const ipu_graph *graph, const ipu_compile_options *options,
         e->target.size = sizeof e->target;
     }
     take_proportions(options, e);
-    IPU_TRY(ipu__compile_loops(graph, options, beside_bodies, e));
+    IPU_TRY(ipu__compile_bodies(graph, options, beside_bodies, e));
     return run_passes(graph, options->without, e);
 }
 
@@ -270,8 +271,6 @@ static int compile(const ipu_graph *graph, const ipu_compile_options *options,
 
     if (status >= 0)
         status = ipu__progress(&progress, "fit", 0, 1);
-    if (status >= 0 && !options->allow_out_of_memory)
-        status = ipu__check_fit(e, graph, options);
     if (status < 0) {
         ipu_executable_free(e);
         return status;
@@ -309,57 +308,4 @@ int ipu__check_compile_options(const ipu_compile_options *o)
                                   o->matmul_memory_proportion));
     return ipu__check_proportion("convolution_memory_proportion",
                                  o->convolution_memory_proportion);
-}
-
-int ipu_compile_with(const ipu_graph *graph, const ipu_compile_options *options,
-                     ipu_executable **executable)
-{
-    static const struct ipu__setting usual;
-
-    if (!graph || !options || !executable)
-        return ipu__fail(IPU_ERR_ARGUMENT, "compile: %s is NULL",
-                         !graph     ? "the graph"
-                         : !options ? "options"
-                                    : "the place for an executable");
-    IPU_TRY(ipu__check_compile_options(options));
-    IPU_TRY(ipu__kernels_check());
-    if (options->target)
-        IPU_TRY(ipu_target_check(options->target));
-    return ipu__compile(graph, options, &usual, executable);
-}
-
-int ipu_compile(const ipu_graph *graph, const ipu_target *target,
-                ipu_executable **executable)
-{
-    const ipu_compile_options options = {.size = sizeof options,
-                                         .target = target};
-
-    return ipu_compile_with(graph, &options, executable);
-}
-
-void ipu_executable_free(ipu_executable *e)
-{
-    if (!e)
-        return;
-    for (int32_t i = 0; i < e->nvalues; i++) {
-        free(e->values[i].name);
-        free(e->values[i].data);
-        free(e->values[i].file);
-    }
-    for (int32_t i = 0; i < e->nstreams; i++)
-        free(e->streams[i].name);
-    for (int32_t i = 0; i < e->nsteps; i++)
-        free(e->steps[i].text);
-    ipu__loop_codes_free(e);
-    free(e->values);
-    free(e->blocks);
-    free(e->tenants);
-    free(e->steps);
-    free(e->parts);
-    free(e->streams);
-    free(e->tiles);
-    for (int32_t i = 0; i < e->ntexts; i++)
-        free(e->texts[i]);
-    free(e->texts);
-    free(e);
 }

@@ -210,87 +210,15 @@ struct ipu_executable {
     bool hopeless;
 };
 
-/* IPU_ERR_ARGUMENT for what no compilation can have. */
-int ipu__check_compile_options(const ipu_compile_options *options);
+/* Recompute what follows from the rest of a program: tenants; the most scratch
+ * that a step needs. */
+int ipu__find_tenants(struct ipu_executable *executable);
+void ipu__find_scratch(struct ipu_executable *executable);
 
-/* What a compilation is told by other parts of the compiler. */
-struct ipu__setting {
-    struct ipu__plans *plans; /* borrowed: of products that others have found
-                                 for the same chip; NULL: it keeps its own */
-    int64_t beside;           /* bytes on each tile that others have */
-    /* What IPU_OFFLOAD_AUTO means. AUTO: ON if the program then fits, and does
-     * not fit otherwise. */
-    ipu_offload automatic;
-};
-
-/* ipu_compile_with, for other parts of the compiler. */
-int ipu__compile(const ipu_graph *graph, const ipu_compile_options *options,
-                 const struct ipu__setting *setting,
-                 ipu_executable **executable);
-
-/* The passes, in order; each fills its part of the executable. */
-
-/* Which nodes run, in which order, with the host calls in between: steps,
- * values and streams. */
-int ipu__schedule(const ipu_graph *graph, struct ipu_executable *executable);
-/* Which steps become one. */
-int ipu__fuse(struct ipu_executable *executable);
-/* The same steps in an order that needs less memory. */
-int ipu__order(struct ipu_executable *executable);
-/* From when to when each value is needed, and which share a block. */
-int ipu__liveness(struct ipu_executable *executable);
-/* Which buffers fused steps need, once it is known what has no memory. */
-int ipu__buffers(struct ipu_executable *executable);
-/* Of a fused step: scratch in all, what its head needs of that, and the bytes
- * of one buffer. */
-size_t ipu__fused_scratch(const struct ipu_executable *executable,
-                          const struct ipu__step *step);
+/* Scratch that the head of a fused step needs; bytes of one of its buffers. */
 size_t ipu__head_scratch(const struct ipu_executable *executable,
                          const struct ipu__step *step);
 size_t ipu__buffer_bytes(const struct ipu__step *step);
-/* Where each block lies in memory, those that are never needed at the same
- * time in the same place. */
-int ipu__plan_memory(struct ipu_executable *executable);
-/* Which tiles hold what: the memory info. First of tensors alone; then, when
- * costs are known, with code and what steps need for themselves. */
-int ipu__place(struct ipu_executable *executable, bool with_costs);
-/* The code of all steps, once their costs are known. */
-int ipu__count_code(struct ipu_executable *executable);
-/* Of one, what no other step has unless it is equal; and what it needs to copy
- * operands to where shared code has them. */
-int64_t ipu__own_code_bytes(const struct ipu_executable *executable,
-                            const struct ipu__step *step);
-int64_t ipu__copy_code_bytes(int32_t copies);
-/* Equal steps share code, if it is too much otherwise. */
-int ipu__outline(struct ipu_executable *executable);
-/* How many bytes of a tile there are too many, or, if negative, left; of
- * several chips, in all code. */
-int ipu__excess(const struct ipu_executable *executable, int64_t *bytes);
-/* What each step takes on the chip, beside the tensors that lie there. */
-int ipu__cost(struct ipu_executable *executable);
-/* Of these, to and from where shared code has them, for a vertex that copies
- * so many bytes of a tile. */
-int ipu__count_copies(const struct ipu_executable *executable, int64_t bytes,
-                      ipu_cycles *cycles);
-/* Whether ops are told the same, but for the seeds of random numbers. */
-bool ipu__attributes_alike(const struct ipu__attributes *a,
-                           const struct ipu__attributes *b);
-/* 1: no tile holds more than it can; 0: one does. */
-int ipu__fits(const struct ipu_executable *executable);
-/* IPU_ERR_FULL if a tile would hold more than it can, with all that helps:
- * found by compiling the graph anew with each (remedy.h). */
-int ipu__check_fit(const struct ipu_executable *executable,
-                   const ipu_graph *graph, const ipu_compile_options *options);
-
-/* The same of each chip, if there are several. */
-int ipu__check_shards(const struct ipu_executable *executable);
-/* The bodies, before the graph's own passes, for tiles on which others have so
- * many bytes. */
-int ipu__compile_loops(const ipu_graph *graph,
-                       const ipu_compile_options *options, int64_t beside,
-                       struct ipu_executable *executable);
-/* Loops and queues. */
-void ipu__loop_codes_free(struct ipu_executable *executable);
 
 /* The loop of a step; NULL: it is none. */
 const struct ipu__loop_code *ipu__loop_of(const struct ipu_executable *e,
@@ -312,52 +240,38 @@ int ipu__loop_cycles(const struct ipu_executable *executable,
 int ipu__count_loop(const struct ipu_executable *executable,
                     const struct ipu__step *step, ipu_cycles *cycles);
 
+/* FNV-1a over bytes, beginning with hash; the same over an op's attributes. */
+uint64_t ipu__hash_bytes(uint64_t hash, const void *bytes, size_t count);
+uint64_t ipu__attributes_hash(uint64_t hash,
+                              const struct ipu__attributes *attributes);
+/* Whether two ops have the same attributes; whether they have the same but for
+ * the seeds of random numbers, so that the same code can run both. */
+bool ipu__attributes_equal(const struct ipu__attributes *a,
+                           const struct ipu__attributes *b);
+bool ipu__attributes_congruent(const struct ipu__attributes *a,
+                               const struct ipu__attributes *b);
+
 /* Cycles of a run, streams of inputs and outputs aside, if all elements had so
  * many bytes; 0: as they are. */
 int64_t ipu__cycles_with(const struct ipu_executable *executable,
                          int element_bytes);
 
-/* Grains of 8 bytes, which a tile loads or stores in one go; on how many tiles
- * a block lies. */
+/* Tiles load and store grains of 8 bytes. */
 enum { IPU__GRAIN_BYTES = 8 };
-int64_t ipu__grains(size_t bytes);
-int32_t ipu__block_width(const struct ipu_executable *executable,
-                         const struct ipu__block *block);
 
-/* What tiles receive for a step since tensors lie as they do. bytes: [tiles],
- * to which it is added. */
-struct ipu__received {
-    int64_t *bytes;
-    int64_t most, messages; /* of the tile that receives most */
-    int64_t given;          /* by the tile that gives most */
-};
-
-void ipu__receive(const struct ipu_executable *executable,
-                  const struct ipu__step *step, struct ipu__received *received);
-
-/* Blocks that steps by element use together are spread alike: roots has for
- * each block the first of those. */
-void ipu__align(const struct ipu_executable *executable, int32_t *roots);
-
-/* IPU_ERR_ARGUMENT if a tensor is mapped to tiles that there are not. */
-int ipu__check_maps(const struct ipu_executable *executable);
-
-/* Of a block, what lies on a tile while it is alive. */
+/* Bytes of a block that lie on a tile while it is alive. */
 int64_t ipu__bytes_on_tile(const struct ipu_executable *executable,
                            const struct ipu__block *block, int32_t tile);
 
-/* IPU_ERR_ARGUMENT if there is none of that number. */
+/* IPU_ERR_ARGUMENT if the executable, or the place for an info on it, is NULL;
+ * if there is no step or tile of that number. */
+int ipu__check_info(const char *what, const ipu_executable *executable,
+                    const void *info);
 int ipu__check_step(const struct ipu_executable *executable, int32_t step);
 int ipu__check_tile(const struct ipu_executable *executable, int32_t tile);
 
 /* "matmul", "host_call". */
 const char *ipu__step_name(const struct ipu__step *step);
-
-/* Who is in each block. */
-int ipu__find_tenants(struct ipu_executable *executable);
-
-/* The most scratch that a step asks. */
-void ipu__find_scratch(struct ipu_executable *executable);
 
 /* The ops of a step: none of a host call, one if it is not fused. */
 int32_t ipu__nparts(const struct ipu__step *step);
@@ -369,12 +283,6 @@ const struct ipu__step_op *ipu__part_of(const struct ipu_executable *executable,
  * none. */
 const struct ipu__value *ipu__find_collective(
     const struct ipu_executable *executable);
-
-/* Whether value v is read by a step, or made by it. */
-bool ipu__step_reads(const struct ipu_executable *executable,
-                     const struct ipu__step *step, int32_t v);
-bool ipu__step_makes(const struct ipu_executable *executable,
-                     const struct ipu__step *step, int32_t v);
 
 /* What an op works on, without memory. */
 void ipu__part_call(const struct ipu_executable *executable,

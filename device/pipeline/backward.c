@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compiler/program.h"
+#include "compiler/compiler.h"
 #include "ops/op.h"
 #include "pipeline/extract.h"
 #include "pipeline/pipeline.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "compiler/program.h"
+#include "compiler/passes.h"
 
 enum {
     STATE_BYTES = 16,    /* of a vertex, of which a step has one a context */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "compiler/passes.h"
 #include "compiler/placement/spread.h"
 #include "ops/costs.h"
 #include "target/cost.h"

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/passes.h"
 #include "compiler/placement/spread.h"
 #include "ops/walk.h"
 

@@ -8,7 +8,7 @@
  *
  * each beginning at a multiple of 64 bytes.
  */
-#include "compiler/program.h"
+#include "compiler/passes.h"
 #include "ops/half.h"
 
 enum { MOST_BUFFERS = 64 };
@@ -85,8 +85,8 @@ size_t ipu__head_scratch(const struct ipu_executable *e,
     return call.op->scratch ? ipu__aligned(call.op->scratch(&call)) : 0;
 }
 
-size_t ipu__fused_scratch(const struct ipu_executable *e,
-                          const struct ipu__step *step)
+static size_t fused_scratch(const struct ipu_executable *e,
+                            const struct ipu__step *step)
 {
     size_t wide = (IPU__MAX_INPUTS + 1) * ipu__buffer_bytes(step);
 
@@ -103,7 +103,7 @@ void ipu__find_scratch(struct ipu_executable *e)
         if (e->steps[i].kind == IPU__HOST_CALL || e->steps[i].kind == IPU__LOOP)
             continue;
         if (e->steps[i].kind == IPU__FUSED) {
-            bytes = ipu__fused_scratch(e, &e->steps[i]);
+            bytes = fused_scratch(e, &e->steps[i]);
         } else {
             ipu__step_call(e, &e->steps[i], &call);
             bytes = ipu__wide_scratch(&call);

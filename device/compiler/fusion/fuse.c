@@ -29,7 +29,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "compiler/program.h"
+#include "compiler/passes.h"
 
 enum {
     MOST_MOVED = 24,    /* ops in between */

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "compiler/passes.h"
 
 struct stretch {
     int32_t first, end; /* steps */

@@ -17,7 +17,6 @@
 
 #include "base/error.h"
 #include "compiler/outline/outline.h"
-#include "file/members.h"
 
 /* ---------------------------------------------------------------- operands */
 
@@ -106,7 +105,7 @@ static bool same_parts(const struct ipu_executable *e,
         const struct ipu__step_op *y = ipu__part_of(e, b, k, &there);
 
         if (x->op != y->op ||
-            !ipu__attributes_alike(&x->attributes, &y->attributes) ||
+            !ipu__attributes_congruent(&x->attributes, &y->attributes) ||
             !same_values(e, x->output, y->output, first, second, n))
             return false;
         for (int i = 0; i < x->op->ninputs; i++)

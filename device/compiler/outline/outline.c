@@ -29,6 +29,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "compiler/compiler.h"
+#include "compiler/passes.h"
+#include "compiler/placement/spread.h"
 
 /* How often more is shared since what is copied takes room, too. */
 enum { MOST_ROUNDS = 4 };
@@ -395,24 +398,6 @@ static int share(struct outliner *o, int64_t wanted)
 }
 
 /* --------------------------------------------------------------- how much */
-
-int ipu__excess(const struct ipu_executable *e, int64_t *excess)
-{
-    int32_t shards = ipu_executable_shards(e);
-
-    *excess = e->info.fullest_tile_bytes + e->beside - e->target.bytes_per_tile;
-    if (shards == 1)
-        return IPU_OK;
-    for (int32_t s = 0; s < shards; s++) {
-        ipu_shard_info info = {.size = sizeof info};
-        int64_t more;
-
-        IPU_TRY(ipu_executable_shard(e, s, &info));
-        more = (info.tile_bytes - info.bytes_per_tile) * shards;
-        *excess = s == 0 || more > *excess ? more : *excess;
-    }
-    return IPU_OK;
-}
 
 /* Share as much as it takes. */
 static int share_until_it_fits(struct outliner *o)

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "compiler/outline/outline.h"
+#include "compiler/passes.h"
 
 static int32_t find(int32_t *roots, int32_t b)
 {

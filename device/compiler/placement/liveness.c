@@ -21,7 +21,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "compiler/program.h"
+#include "compiler/passes.h"
 
 /* From run to run. */
 static bool stays(const struct ipu__value *value)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "compiler/program.h"
+#include "compiler/passes.h"
 
 /* What is known of a block that has a place: apart from the block, since all of
  * them are looked at for each new one. */

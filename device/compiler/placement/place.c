@@ -19,33 +19,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "compiler/program.h"
-
-int64_t ipu__grains(size_t bytes)
-{
-    return (int64_t)((bytes + IPU__GRAIN_BYTES - 1) / IPU__GRAIN_BYTES);
-}
-
-int32_t ipu__block_width(const struct ipu_executable *e,
-                         const struct ipu__block *block)
-{
-    int64_t grains = ipu__grains(block->bytes);
-    int32_t tiles = block->tiles ? block->tiles : e->target.tiles;
-
-    return grains < tiles ? (int32_t)grains : tiles;
-}
-
-int64_t ipu__bytes_on_tile(const struct ipu_executable *e,
-                           const struct ipu__block *block, int32_t tile)
-{
-    int64_t grains = ipu__grains(block->bytes);
-    int64_t used = ipu__block_width(e, block);
-    int64_t i = (tile - block->first_tile + e->target.tiles) % e->target.tiles;
-
-    if (block->remote || i >= used)
-        return 0;
-    return (grains / used + (i < grains % used)) * IPU__GRAIN_BYTES;
-}
+#include "compiler/passes.h"
+#include "compiler/placement/spread.h"
 
 /* Add (sign 1) or take away (-1). */
 static void spread(const struct ipu_executable *e,

@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "compiler/program.h"
+#include "compiler/compiler.h"
 #include "replica/replica.h"
 #include "target/target.h"
 

@@ -8,6 +8,11 @@
 
 #include "compiler/program.h"
 
+/* Grains that so many bytes take; the number of tiles that a block lies on. */
+int64_t ipu__grains(size_t bytes);
+int32_t ipu__block_width(const struct ipu_executable *executable,
+                         const struct ipu__block *block);
+
 struct ipu__spread {
     int64_t bytes;
     int64_t each, more;         /* grains of a tile; tiles that have one more */

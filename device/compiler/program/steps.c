@@ -50,39 +50,6 @@ const struct ipu__value *ipu__find_collective(const struct ipu_executable *e)
     return found;
 }
 
-bool ipu__step_reads(const struct ipu_executable *e,
-                     const struct ipu__step *step, int32_t v)
-{
-    struct ipu__step_op place;
-
-    int32_t read;
-
-    if (step->kind == IPU__HOST_CALL)
-        return step->output == v;
-    for (int32_t i = 0; (read = ipu__loop_read(e, step, i)) >= 0; i++)
-        if (read == v)
-            return true;
-    for (int32_t k = 0; k < ipu__nparts(step); k++) {
-        const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
-
-        for (int i = 0; i < part->op->ninputs; i++)
-            if (part->inputs[i] == v)
-                return true;
-    }
-    return false;
-}
-
-bool ipu__step_makes(const struct ipu_executable *e,
-                     const struct ipu__step *step, int32_t v)
-{
-    struct ipu__step_op place;
-
-    for (int32_t k = 0; k < ipu__nparts(step); k++)
-        if (ipu__part_of(e, step, k, &place)->output == v)
-            return true;
-    return false;
-}
-
 void ipu__part_call(const struct ipu_executable *e,
                     const struct ipu__step_op *part, struct ipu__call *call)
 {

@@ -28,9 +28,6 @@ int ipu__merge(struct ipu__draft *draft);    /* what is computed twice */
 /* Variables beside the chip, and nodes that bring them to it, for the
  * executable's target; its spared_bytes. */
 int ipu__offload(struct ipu__draft *draft, struct ipu_executable *executable);
-/* Does the program, or a loop in it, leave to the compiler where variables of
- * an update region lie? */
-bool ipu__leaves_offload(const ipu_graph *graph);
 
 /* Memory that the draft frees with itself; NULL, and freed, if there is none
  * left to note it in. */

@@ -7,74 +7,23 @@
  * Large fills stay apart: made when it is needed, each is alive for a moment;
  * as one they would lie on the device from the first use to the last.
  */
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "compiler/program.h"
 #include "compiler/rewrite/draft.h"
-#include "file/members.h"
 
 enum { LARGE_BYTES = 4096 };
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
-{
-    const unsigned char *at = bytes;
-
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ at[i]) * 0x100000001b3u; /* FNV-1a */
-    return hash;
-}
-
-/* Members of attributes, without what lies between them. */
-static uint64_t mix_attributes(uint64_t hash, const struct ipu__attributes *a)
-{
-    const struct ipu__layout *layout = &ipu__attributes_layout;
-
-    for (int32_t i = 0; i < layout->nmembers; i++)
-        hash = mix(hash, (const char *)a + layout->members[i].offset,
-                   layout->members[i].bytes);
-    return hash;
-}
-
-static bool same_but(const struct ipu__attributes *a,
-                     const struct ipu__attributes *b, size_t but)
-{
-    const struct ipu__layout *layout = &ipu__attributes_layout;
-
-    for (int32_t i = 0; i < layout->nmembers; i++) {
-        const struct ipu__layout_member *m = &layout->members[i];
-
-        if (m->offset != but &&
-            memcmp((const char *)a + m->offset, (const char *)b + m->offset,
-                   m->bytes) != 0)
-            return false;
-    }
-    return true;
-}
-
-static bool same_attributes(const struct ipu__attributes *a,
-                            const struct ipu__attributes *b)
-{
-    return same_but(a, b, sizeof *a);
-}
-
-bool ipu__attributes_alike(const struct ipu__attributes *a,
-                           const struct ipu__attributes *b)
-{
-    return same_but(a, b, offsetof(struct ipu__attributes, seed)) &&
-           a->fn == b->fn && a->context == b->context;
-}
-
 static uint64_t hash_of(const struct ipu__node *node)
 {
-    uint64_t hash =
-        mix(0xcbf29ce484222325u, node->op->name, strlen(node->op->name));
+    uint64_t hash = ipu__hash_bytes(0xcbf29ce484222325u, node->op->name,
+                                    strlen(node->op->name));
 
-    hash = mix(hash, node->inputs,
-               (size_t)node->op->ninputs * sizeof *node->inputs);
-    return mix_attributes(hash, &node->attributes);
+    hash = ipu__hash_bytes(hash, node->inputs,
+                           (size_t)node->op->ninputs * sizeof *node->inputs);
+    return ipu__attributes_hash(hash, &node->attributes);
 }
 
 static bool same(const ipu_graph *g, const struct ipu__node *a,
@@ -83,7 +32,7 @@ static bool same(const ipu_graph *g, const struct ipu__node *a,
     return a->op == b->op && a->region == b->region &&
            memcmp(a->inputs, b->inputs,
                   (size_t)a->op->ninputs * sizeof *a->inputs) == 0 &&
-           same_attributes(&a->attributes, &b->attributes) &&
+           ipu__attributes_equal(&a->attributes, &b->attributes) &&
            ipu__shape_equal(&g->tensors[a->output].shape,
                             &g->tensors[b->output].shape);
 }

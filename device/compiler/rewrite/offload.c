@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "compiler/compiler.h"
 #include "compiler/program.h"
 #include "compiler/rewrite/draft.h"
 

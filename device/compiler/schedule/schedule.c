@@ -30,6 +30,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "compiler/passes.h"
 #include "compiler/schedule/emit.h"
 #include "compiler/schedule/required.h"
 

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compiler.h - the door of the compiler: a graph in, a program out.
+ *
+ * The compiler owns the passes and the format of a program (program.h), which
+ * engine, files, replicas, pipelines and reports read. ipu_compile
+ * (advice/compile.c), pipelines and advice call it. A pass has a folder:
+ *
+ *     rewrite/    fold, simplify, merge, offload: a draft, that is a copy of
+ *                 the graph, which they may change
+ *     schedule/   nodes become steps, in the order in which they run
+ *     fusion/     neighbouring steps become one
+ *     order/      the same steps in an order that needs less memory
+ *     placement/  when each value is alive, which values share a block, where
+ *                 blocks lie in memory and on tiles
+ *     cost/       cycles, exchange, temporary memory and code of each step
+ *     outline/    congruent steps share code where it is too much otherwise
+ *     program/    queries on a program, used by all passes and other rooms
+ *
+ * compile.c runs the passes in this order and lists what each of them adds;
+ * bodies.c does so for the bodies of loops first. passes.h declares them.
+ *
+ * What holds: the program follows from the graph, the options and the setting
+ * alone, so that all processes that compile the same get the same. No pass
+ * changes the bits of a result. A compiled program keeps no pointer into the
+ * graph, which may be freed.
+ */
+#ifndef IPU_COMPILER_COMPILER_H
+#define IPU_COMPILER_COMPILER_H
+
+#include "compiler/program.h"
+
+/* What the caller of a compilation knows beside the options. */
+struct ipu__setting {
+    struct ipu__plans
+        *plans;     /* borrowed: of products, which compilations for
+                       the same chip may share; NULL: it has its own */
+    int64_t beside; /* bytes on each tile that others have */
+    /* What IPU_OFFLOAD_AUTO means. AUTO: ON if the program then fits, and does
+     * not fit otherwise. */
+    ipu_offload automatic;
+};
+
+/* Compiles a graph. The program may need more memory than the target has,
+ * whatever the options say: ipu__fits tells. */
+int ipu__compile(const ipu_graph *graph, const ipu_compile_options *options,
+                 const struct ipu__setting *setting,
+                 ipu_executable **executable);
+
+/* Returns IPU_ERR_ARGUMENT for options that no compilation can have. */
+int ipu__check_compile_options(const ipu_compile_options *options);
+
+/* Whether the program, or a loop in it, leaves to the compiler where variables
+ * of an update region lie. */
+bool ipu__leaves_offload(const ipu_graph *graph);
+
+/* Returns 1 if no tile holds more than it can, 0 if one does. */
+int ipu__fits(const struct ipu_executable *executable);
+/* Bytes of a tile that are too many or, if negative, left; of several chips, in
+ * all code. */
+int ipu__excess(const struct ipu_executable *executable, int64_t *bytes);
+/* Returns IPU_ERR_FULL, and says which, if one of several chips is too full. */
+int ipu__check_shards(const struct ipu_executable *executable);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * passes.h - the passes, in the order in which compile.c runs them. Each adds
+ * its part to the executable, or returns a negative status.
+ *
+ * Those on a draft of the graph come first: compiler/rewrite/draft.h.
+ */
+#ifndef IPU_COMPILER_PASSES_H
+#define IPU_COMPILER_PASSES_H
+
+#include "compiler/program.h"
+
+/* Compiles the bodies of the graph's loops, for tiles on which others have so
+ * many bytes. */
+int ipu__compile_bodies(const ipu_graph *graph,
+                        const ipu_compile_options *options, int64_t beside,
+                        struct ipu_executable *executable);
+/* Decides which nodes run, in which order, with the host calls in between:
+ * makes steps, values and streams. */
+int ipu__schedule(const ipu_graph *graph, struct ipu_executable *executable);
+/* Returns IPU_ERR_ARGUMENT if a tensor is mapped to tiles that there are not.
+ */
+int ipu__check_maps(const struct ipu_executable *executable);
+/* Makes one step of several. */
+int ipu__fuse(struct ipu_executable *executable);
+/* Puts steps into an order that needs less memory. */
+int ipu__order(struct ipu_executable *executable);
+/* Finds from when to when each value is needed, and which share a block. */
+int ipu__liveness(struct ipu_executable *executable);
+/* Gives fused steps their buffers, once it is known what has no memory. */
+int ipu__buffers(struct ipu_executable *executable);
+/* Gives each block an offset in the engine's memory. */
+int ipu__plan_memory(struct ipu_executable *executable);
+/* Puts blocks on tiles and fills in the memory info: first of tensors alone;
+ * then, when costs are known, with code and what steps need for themselves. */
+int ipu__place(struct ipu_executable *executable, bool with_costs);
+/* Counts what each step takes on the chip. */
+int ipu__cost(struct ipu_executable *executable);
+/* Lets congruent steps share code where it is too much otherwise. */
+int ipu__outline(struct ipu_executable *executable);
+
+/* ------------------------------------------------- what passes ask passes */
+
+/* place asks: blocks that steps by element use together are spread alike. For
+ * each block, roots gets the first of those that it is spread with. */
+void ipu__align(const struct ipu_executable *executable, int32_t *roots);
+/* place asks: the code of all steps, once their costs are known. */
+int ipu__count_code(struct ipu_executable *executable);
+
+/* outline asks: bytes of a step's code that no other step has unless it is
+ * congruent; bytes of the code that copies so many operands to where shared
+ * code has them; cycles of that for a vertex that copies so many bytes of a
+ * tile, which are added. */
+int64_t ipu__own_code_bytes(const struct ipu_executable *executable,
+                            const struct ipu__step *step);
+int64_t ipu__copy_code_bytes(int32_t copies);
+int ipu__count_copies(const struct ipu_executable *executable, int64_t bytes,
+                      ipu_cycles *cycles);
+
+/* What tiles receive for a step because its operands do not lie where it runs.
+ * cost and place ask. */
+struct ipu__received {
+    int64_t *bytes;         /* [tiles]: added to what is there */
+    int64_t most, messages; /* of the tile that receives most */
+    int64_t given;          /* bytes that the tile that gives most gives */
+};
+
+void ipu__receive(const struct ipu_executable *executable,
+                  const struct ipu__step *step, struct ipu__received *received);
+
+#endif
