@@ -17,7 +17,7 @@ bool call_has_root(hvd_kind kind)
     return kind == HVD_BROADCAST || kind == HVD_REDUCE || kind == HVD_GATHER;
 }
 
-/* Whether the larger buffer consists of a part of each rank. */
+/* Returns true if the larger buffer consists of one share per rank. */
 static bool has_shares(hvd_kind kind)
 {
     return kind == HVD_ALLGATHER || kind == HVD_GATHER ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compare_table.h - the second table: hvd beside raw MPI and beside what the
- * machine can do.
+ * compare_table.h - prints the second table: hvd next to raw MPI and next to
+ * memcpy, the limit of the machine.
  */
 #ifndef BENCH_COMPARE_TABLE_H
 #define BENCH_COMPARE_TABLE_H
@@ -10,11 +10,13 @@
 
 #include <stdio.h>
 
-/* Lines that explain, columns, n rows, a line of means. */
+/* Prints lines that explain the table, its columns, n rows, and a line of
+ * means. */
 void compare_table_print(FILE *out, const struct result *results, int n,
                          int nranks);
 
-/* A third: percentiles of single operations, of hvd and of raw MPI. */
+/* Prints a third table: percentiles of single operations, of hvd and of raw
+ * MPI. */
 void compare_table_percentiles(FILE *out, const struct result *results, int n);
 
 #endif

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of nccl-tests.
+ * nccl_table.c - prints the table of nccl-tests.
  *
  * Format: the rows, the three column lines and the two result lines below the
- * table are those of nccl-tests 2.19, character for character, trailing
- * blanks included. SuperBench takes the lines between the one that contains
+ * table are those of nccl-tests 2.19, character for character, trailing blanks
+ * included. SuperBench takes the lines between the one that contains
  * "out-of-place" and the one that contains "Out of bounds values" and counts
- * columns from the right; others match rows and result lines with regular
- * expressions. The lines above keep their shape and say what is true here:
- * no GPU, and the processor where nccl-tests names a device.
+ * columns from the right; other tools match rows and result lines with regular
+ * expressions. The lines above the table keep their shape and say what is true
+ * here: no GPU, and the processor where nccl-tests names a device.
  *
- * Numbers keep their column: nccl-tests takes decimals away as the integer
- * part grows. Where rounding itself adds a digit (999.999) its buffer would
- * overflow; here one decimal more is dropped, and the column stays.
+ * Numbers stay in their column: nccl-tests prints fewer decimals as the integer
+ * part grows. If rounding itself adds a digit (999.999), its buffer would
+ * overflow; this code drops one more decimal.
  */
 #include "tables/nccl_table.h"
 
 #include <limits.h>
 
-/* Digits before the decimal point; 0 below 1. */
+/* Returns the number of digits before the decimal point; 0 below 1. */
 static int integer_digits(double value)
 {
     int digits = 0;
@@ -133,7 +133,7 @@ void nccl_table_foot(FILE *out, int64_t nwrong, double avg_bus_bw, double least,
 
     fprintf(out, "# %-20s : %d %s\n", "Out of bounds values", shown,
             shown > 0 ? "FAILED" : "OK");
-    /* The blank stays where there is no limit, as in nccl-tests. */
+    /* The blank stays if there is no limit, as in nccl-tests. */
     fprintf(out, "# %-20s : %g %s\n", "Avg bus bandwidth", avg_bus_bw,
             least > 0 ? verdict : "");
     fprintf(out, "#\n# Collective test concluded: %s\n", program);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * osu_table.c - the first line tells that it is hvd; from "# Size" on the
- * columns are those of OSU 7.4, "%-10s" and then 20 characters each.
+ * osu_table.c - prints the table of the OSU micro-benchmarks. The first line
+ * names hvd; from "# Size" on, the columns are those of OSU 7.4: "%-10s" and
+ * then 20 characters each.
  */
 #include "tables/osu_table.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * osu_table.h - the table of the OSU micro-benchmarks, as with their options
- * for all columns (-f), validation (-c) and percentiles (-z).
+ * osu_table.h - prints the table of the OSU micro-benchmarks, as their options
+ * for all columns (-f), validation (-c) and percentiles (-z) shape it.
  */
 #ifndef BENCH_OSU_TABLE_H
 #define BENCH_OSU_TABLE_H
@@ -15,7 +15,7 @@ struct osu_head {
     hvd_kind kind;
     bool in_place;
     bool check;
-    bool each; /* has percentiles */
+    bool each; /* adds the percentiles */
 };
 
 void osu_table_head(FILE *out, const struct osu_head *head);

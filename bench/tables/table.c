@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * table.c - a table that is printed cell by cell.
+ *
+ * Text and CSV are printed as the cells come, row by row, so that a run that
+ * ends early leaves the rows that it measured. JSON is collected in a document,
+ * which table_end prints whole. Every cell function calls end_cell, which ends
+ * a row after its last column. Only rank 0 of a program has a table.
+ */
 #include "tables/table.h"
 
 #include <string.h>
@@ -36,7 +44,7 @@ void table_begin(struct table *t, FILE *out, enum table_format format,
     fflush(out);
 }
 
-/* After a cell. */
+/* Moves on to the next cell, and ends the row after the last one. */
 static void end_cell(struct table *t)
 {
     if (++t->at < t->ncolumns)
@@ -57,7 +65,8 @@ static void add_json(struct table *t, json_t *value)
     json_object_set_new(t->row, t->columns[t->at].name, value);
 }
 
-/* Text of ours: quotes and line ends do not occur in it, commas may. */
+/* Prints a cell. The texts are ours: they may contain commas, but no quotes and
+ * no line ends. */
 static void add_csv(struct table *t, const char *text)
 {
     const char *quote = strchr(text, ',') ? "\"" : "";

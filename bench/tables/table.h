@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table.h - a table that grows by cells, for people or for programs.
+ * table.h - a table that grows by cells, as text, CSV or JSON.
  *
- * Text has aligned columns under a title; CSV one line of names and then one
- * line a row; JSON an object with the title, a list of objects, and notes.
+ * Text has aligned columns under a title. CSV has one line of names, then one
+ * line per row. JSON has one object with the title, a list of objects, and
+ * notes.
  */
 #ifndef BENCH_TABLE_H
 #define BENCH_TABLE_H
@@ -13,13 +14,14 @@
 
 enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON };
 
-/* Names for command_choice, in that order; ended by NULL. */
+/* The names for command_choice, in the order of table_format; ends with
+ * NULL. */
 extern const char *const table_formats[];
 
 struct table_column {
     const char *name; /* "bytes", "p50_us": unique, no blanks */
-    int width;        /* in text; negative: aligned left */
-    int decimals;     /* of numbers, in text */
+    int width;        /* for text; negative: aligned left */
+    int decimals;     /* of numbers, for text */
 };
 
 struct table {
@@ -27,23 +29,23 @@ struct table {
     enum table_format format;
     const struct table_column *columns; /* borrowed until table_end */
     int ncolumns;
-    int at; /* the column of the next cell */
+    int at; /* column of the next cell */
     json_t *document;
     json_t *row;
 };
 
-/* The title is for text and JSON. */
+/* Begins a table. Only text and JSON print the title. */
 void table_begin(struct table *table, FILE *out, enum table_format format,
                  const char *title, const struct table_column *columns,
                  int ncolumns);
 
-/* The next cell; the last one of a row ends it. */
+/* Write the next cell; the last cell of a row ends the row. */
 void table_text(struct table *table, const char *text);
 void table_number(struct table *table, double value);
-/* What was not measured. */
+/* Writes a cell for a value that was not measured. */
 void table_nothing(struct table *table);
 
-/* A line below the table; "" in CSV. */
+/* Adds a line below the table; CSV has none. */
 void table_note(struct table *table, const char *note);
 
 void table_end(struct table *table);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * types.h - the element types and reductions the benchmark knows.
+ * types.h - the element types and the reductions that the benchmark knows.
  *
- * One list each: number in hvd.h, name as nccl-tests prints it, our own name
- * where it differs, and what the fill pattern needs to know about the type.
+ * Each is one list: the number in hvd.h, the name that nccl-tests prints, hvd's
+ * name if it differs, and the facts about the type that the fill pattern needs.
  */
 #ifndef BENCH_TYPES_H
 #define BENCH_TYPES_H
@@ -25,9 +25,9 @@ struct bench_dtype {
     enum bench_class class;
     size_t bytes;      /* of one element */
     const char *name;  /* as in the table */
-    const char *alias; /* also accepted; NULL if there is none */
-    int64_t exact;     /* integers up to this are represented exactly */
-    double epsilon;    /* spacing of floating-point values at 1; else 0 */
+    const char *alias; /* second name; NULL: none */
+    int64_t exact; /* largest integer up to which all are represented exactly */
+    double epsilon; /* spacing of floating-point values at 1; integers: 0 */
 };
 
 struct bench_op {
@@ -36,15 +36,16 @@ struct bench_op {
     const char *alias;
 };
 
-/* The lists, ended by an entry whose name is NULL. */
+/* The lists; the name in the last entry is NULL. */
 extern const struct bench_dtype bench_dtypes[];
 extern const struct bench_op bench_ops[];
 
-/* By name or alias; NULL if there is none of that name. */
+/* Find by name or alias; return NULL if there is none. */
 const struct bench_dtype *bench_dtype_find(const char *name);
 const struct bench_op *bench_op_find(const char *name);
 
-/* 1 if the reduction is defined for the type: all but averages of bool. */
+/* Returns 1 if the reduction is defined for the type: all but averages of
+ * bool. */
 int bench_op_defined(const struct bench_op *op, const struct bench_dtype *type);
 
 #endif

@@ -11,7 +11,8 @@ const char *const train_instructions[] = {"generic", "avx2", "avx512", NULL};
 
 enum { SETS = 3 };
 
-/* oneDNN multiplies and convolves for PyTorch; ATen is the rest of it. */
+/* The variables that choose a set. In PyTorch, oneDNN multiplies and convolves,
+ * and ATen does the rest. */
 static const struct {
     const char *name, *values[SETS];
 } variables[] = {

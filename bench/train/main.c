@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * train-bench - how fast the training programs are, beside what the processor
- * can do, and on two ranks beside one.
+ * main.c - train-bench: measures the training programs against the speed of the
+ * processor, on two ranks against one, or against PyTorch.
  *
- * A machine that others use, too, is slower now and then, never faster. So
- * everything is repeated in turn, sgemm, program, sgemm, ..., and of each the
- * fastest counts; the middle one is told beside it. With --scaling the turn is
- * one process, two that know nothing of each other, two ranks: the pair shows
- * what the machine gives to two, whatever they talk. With --peer the turn is
- * hvd, PyTorch, and of the ratios of each turn the middle one counts.
+ * Other users can only slow a shared machine down, and only now and then. So
+ * everything is repeated in turn (sgemm, program, sgemm, ...), and the fastest
+ * repeat counts; the median is printed next to it. With --scaling a turn is one
+ * process, two unrelated processes, two ranks: the pair shows what the machine
+ * gives to two processes that do not communicate. With --peer a turn is hvd,
+ * then PyTorch, and the median of the ratios of the turns counts.
  */
 #include "command/command.h"
 #include "tables/table.h"
@@ -25,14 +25,15 @@ enum { MOST_NETWORKS = 8, MOST_WAYS = 3 };
 struct train_options {
     struct command_line line;
     int repeats;
-    int steps; /* 0: as many as take about a second */
+    int steps; /* 0: about a second's worth */
     int scaling;
-    int peer;         /* PyTorch beside them, instead */
-    int instructions; /* of train_instructions */
-    int ops;          /* lines of the table of ops */
+    int peer;         /* compare with PyTorch instead */
+    int instructions; /* index into train_instructions; -1: the processor's best
+                       */
+    int ops;          /* rows of the table of ops */
     int format;
     const char *data, *text;
-    unsigned networks; /* a bit for each that was named */
+    unsigned networks; /* one bit per named network; 0: all */
 };
 
 enum {
@@ -133,7 +134,7 @@ static const struct table_column op_columns[] = {
     {"share_%", 8, 1},  {"gflop_s", 9, 1},
 };
 
-/* What one network's repeats gave. */
+/* The repeats of one network. */
 struct speed {
     struct series rate, sgemm;
     struct train_profile profile;

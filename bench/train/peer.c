@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers of characters differ with the text: the program's own is passed on.
- */
+/* Measures one turn. The size of the vocabulary depends on the text, so the
+ * program's own is passed on to PyTorch. */
 static int measure_once(const struct train_place *place,
                         const struct train_network *n, struct train_peer *peer)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer.h - a training program and PyTorch with the same network, batch
- * and optimiser, in turn.
+ * peer.h - trains the same network, batch and optimiser with a training program
+ * and with PyTorch, in turn.
  */
 #ifndef BENCH_TRAIN_PEER_H
 #define BENCH_TRAIN_PEER_H
@@ -11,14 +11,14 @@
 
 struct train_peer {
     struct series ours, theirs; /* units a second */
-    struct series ratios;       /* ours / theirs, of each turn */
+    struct series ratios;       /* ours / theirs of each turn */
     double parameters;
-    char version[64], blas[128]; /* PyTorch's, and what it multiplies with */
+    char version[64], blas[128]; /* of PyTorch, and of the BLAS that it uses */
 };
 
-/* Both on one thread, repeats times. The series are sorted. Returns 0; or -1
- * after a line on stderr: one of them could not be run, or they do not have
- * equally many parameters. */
+/* Measures both on one thread, repeats times, and sorts the series. Returns 0,
+ * or -1 after a line on stderr: one of them failed, or their numbers of
+ * parameters differ. */
 int train_peer_measure(const struct train_place *place,
                        const struct train_network *network, int repeats,
                        struct train_peer *peer);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs are started with posix_spawn, their output thrown away but for
- * stderr; results come from the files that --summary and --profile write, in a
- * directory that is gone afterwards.
+ * run.c - starts the training programs with posix_spawn and reads their
+ * results.
+ *
+ * The programs' standard output is thrown away; their stderr is kept. Results
+ * come from the files that --summary and --profile write into a scratch
+ * directory, which train_place_fini removes. train-bench's main.c and peer.c
+ * call these functions; one run at a time, but for TRAIN_PAIR.
  */
 #include "train/run.h"
 
@@ -20,8 +24,8 @@
 
 extern char **environ;
 
-/* Few images: drawing them takes longer than training. All epochs that the
- * steps take, and no evaluation to speak of. */
+/* There are few images because drawing them takes longer than training. There
+ * are enough epochs for all steps, and next to no evaluation. */
 #define DIGITS                                                                 \
     "--epochs 100000 --train-images 8192 --test-images 64 --eval-every 0"
 
@@ -89,7 +93,7 @@ int train_place_init(struct train_place *p)
     return 0;
 }
 
-/* A file of the directory. */
+/* Writes the path of a file in the scratch directory. */
 static void path_of(const struct train_place *p, const char *name, char *path,
                     size_t bytes)
 {
@@ -120,7 +124,7 @@ int train_steps(const struct train_place *place,
     return place->steps > 0 ? place->steps : network->steps;
 }
 
-/* Words of a command line, copied into memory. */
+/* The words of a command line, copied into memory. */
 struct command {
     char *words[MOST_WORDS + 1];
     int count;
@@ -128,7 +132,8 @@ struct command {
     size_t used;
 };
 
-/* What finds no room is left out: paths are far shorter than it. */
+/* Adds a word. A word that finds no room is left out: paths are far shorter
+ * than the memory. */
 static void add_word(struct command *c, const char *word)
 {
     size_t bytes = strlen(word) + 1;
@@ -196,7 +201,7 @@ static int start_process(const struct command *c, pid_t *process)
     return failed ? complain(c->words[0], strerror(failed)) : 0;
 }
 
-/* Until it has ended; it has said itself what went wrong. */
+/* Waits until the process has ended. If it failed, it has said itself why. */
 static int wait_for_process(const char *name, pid_t process)
 {
     int status;
@@ -209,7 +214,8 @@ static int wait_for_process(const char *name, pid_t process)
     return complain(name, WIFEXITED(status) ? "it failed" : "it was killed");
 }
 
-/* More than 0, as all that is asked for. */
+/* Reads a number, which must be above 0, as all numbers that are asked for
+ * are. */
 static int read_number(const char *path, const char *field, double *number)
 {
     json_error_t error;
@@ -335,7 +341,7 @@ static int slower_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* From one program of profile.json. */
+/* Reads the step times of one program in profile.json. */
 static int read_program(const json_t *program, struct train_profile *p)
 {
     const json_t *measured = json_object_get(program, "measured");

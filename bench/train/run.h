@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run.h - runs of the training programs as they are shipped, in processes
- * of their own, and what they say of themselves; and a plain sgemm beside them.
+ * run.h - runs of the training programs in processes of their own, the results
+ * that they report, and a plain sgemm to compare with.
  *
  * Functions return 0, or -1 after a line on stderr that says what went wrong.
  */
@@ -13,57 +13,59 @@
 /* One of the networks that are measured. */
 struct train_network {
     const char *name;    /* "cnn" */
-    const char *what;    /* of it, for people */
+    const char *what;    /* a description for people */
     const char *program; /* "mnist" */
     const char *options; /* separated by blanks */
     const char *unit;    /* "images" */
-    const char *rate;    /* the summary's field: "images_per_second" */
-    bool speaks;         /* it tells the size of its vocabulary */
-    int batch;           /* units of a rank's step */
-    int steps;           /* of a run: about a second of one core */
+    const char *rate;    /* field of the summary: "images_per_second" */
+    bool speaks;         /* reports the size of its vocabulary */
+    int batch;           /* units of one rank's step */
+    int steps;           /* of a run: about a second on one core */
 };
 
-extern const struct train_network train_networks[]; /* ended by a NULL name */
+extern const struct train_network train_networks[]; /* ends with a NULL name */
 
-/* Where programs are and what runs may need. */
+/* Paths of the programs, and settings of all runs. */
 struct train_place {
     char programs[4096]; /* the directory of this program */
     char launcher[4096]; /* mpi-launch.sh */
     char scratch[64];    /* a directory for results */
     const char *data;    /* for mnist --data; NULL: drawn digits */
     const char *text;    /* for char_gpt --text; NULL: documentation */
-    int steps;           /* of a run; 0: as many as the network has */
+    int steps;           /* of a run; 0: the network's own number */
 };
 
-/* Find the programs, and make the directory. */
+/* Finds the programs and makes the scratch directory. */
 int train_place_init(struct train_place *place);
-void train_place_fini(struct train_place *place); /* removes it */
+void train_place_fini(struct train_place *place); /* removes the directory */
 
 enum train_way {
     TRAIN_ALONE, /* one process */
-    TRAIN_PAIR,  /* two at the same time that know nothing of each other */
+    TRAIN_PAIR,  /* two unrelated processes at the same time */
     TRAIN_RANKS  /* two ranks */
 };
 
-/* Steps of a run. */
+/* Returns the steps of a run. */
 int train_steps(const struct train_place *place,
                 const struct train_network *network);
 
-/* Train for so many steps; rate: units a second, of both together. */
+/* Trains for that many steps. rate: units per second, of both processes
+ * together. */
 int train_run(const struct train_place *place,
               const struct train_network *network, enum train_way way,
               double *rate);
 
-/* A number of the summary of the last run of one process. */
+/* Reads a number from the summary of the last run of one process. */
 int train_summary_number(const struct train_place *place, const char *field,
                          double *value);
 
-/* A run of train-bench-torch. */
+/* One run of train-bench-torch. The first two fields are given, the others are
+ * what it reports. */
 struct train_torch {
     int steps;
-    double vocabulary;           /* of networks that speak */
-    double rate, parameters;     /* what it tells */
-    char version[64], blas[128]; /* ... of itself */
+    double vocabulary;           /* of networks with speaks; else 0 */
+    double rate, parameters;     /* units per second, and how many */
+    char version[64], blas[128]; /* of PyTorch, and its BLAS */
 };
 
 int train_run_torch(const struct train_place *place,
@@ -72,28 +74,28 @@ int train_run_torch(const struct train_place *place,
 
 enum { TRAIN_MOST_OPS = 64 };
 
-/* What a step of training is made of. */
+/* The time and the products of one training step. */
 struct train_profile {
-    double seconds;       /* of a step, in the device */
-    double fastest;       /* of all steps */
-    double product_flops; /* of a step, in products */
+    double seconds;       /* per step, in the device */
+    double fastest;       /* the fastest step */
+    double product_flops; /* per step, in products */
     int count;
     struct train_op {
         char name[48];
-        double seconds;    /* of a step */
-        double flops;      /* if it is a product, else 0 */
-    } ops[TRAIN_MOST_OPS]; /* most first */
+        double seconds;    /* per step */
+        double flops;      /* products only, else 0 */
+    } ops[TRAIN_MOST_OPS]; /* in descending order of seconds */
 };
 
 int train_profile(const struct train_place *place,
                   const struct train_network *network,
                   struct train_profile *profile);
 
-/* FLOP/s of float32 products of 512 x 512, on one thread, of about as many
- * flops in all. */
+/* Measures the FLOP/s of float32 products of 512 x 512 on one thread, over
+ * about that many flops in all. */
 int train_sgemm(double flops, double *rate);
 
-/* What OpenBLAS calls its kernels here. */
+/* Returns OpenBLAS's name for the kernels that it uses here. */
 const char *train_kernels(void);
 
 #endif

@@ -12,7 +12,7 @@ struct series {
 
 void series_add(struct series *s, double value);
 
-/* From the smallest to the largest; the others want it so. */
+/* Sorts in ascending order; the functions below need that. */
 void series_sort(struct series *s);
 double series_least(const struct series *s);
 double series_most(const struct series *s);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ipu_report.c - ipu-report: shows a profile, or compares two of them.
+ *
+ * The library reads the profiles and makes the texts; this program only chooses
+ * among them. The report goes to standard output and, with --html, to a page.
+ * Growth is reported on standard error, so that the report stays readable by
+ * programs.
  */
 #include "command/command.h"
 #include "disk/disk.h"
@@ -15,7 +20,7 @@ struct report_options {
     const char *paths[2];
     int npaths;
     int format;
-    const char *html; /* a file for the page; NULL: none */
+    const char *html; /* file of the page; NULL: none */
     bool limited;
     double limit; /* percent */
 };
@@ -83,7 +88,7 @@ static int complain(const char *text)
 /* -------------------------------------------------------------------- output
  */
 
-/* Either is printed, as the other is. */
+/* Makes the report of one profile, or the comparison of two. */
 static int print_profiles(ipu_profile *const profiles[2],
                           ipu_profile_format format, char **text)
 {
@@ -92,7 +97,7 @@ static int print_profiles(ipu_profile *const profiles[2],
                        : ipu_profile_print(profiles[0], format, text);
 }
 
-/* The file holds a whole page, or does not come to be. */
+/* Writes the page. The file holds the whole page, or is not written at all. */
 static int write_page(const char *path, const char *text)
 {
     int status = disk__replace(path, text, strlen(text),
@@ -134,7 +139,7 @@ static int put_text(const struct report_options *o,
     return 0;
 }
 
-/* Growth is told on standard error, so that the report stays what it is. */
+/* Reports growth beyond the limit on standard error; returns 1 then. */
 static int check_growth(const struct report_options *o,
                         ipu_profile *const profiles[2])
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command.c - command lines, on argp.
+ * command.c - parses command lines with argp.
  *
- * Every rank parses the same arguments. argp would print its own messages and
- * end the process, on all of them; so it is told to be silent, help and
- * version are options of ours, and where it meets a word it cannot place,
- * explain_word says why. Numbers are read whole and in range or not at all.
+ * Every rank parses the same arguments. By itself, argp would print its own
+ * messages and end the process on each of them. So argp is told to be silent,
+ * help and version are options of our own, and explain_word says why a word
+ * cannot be placed. Numbers are read whole and in range, or refused.
  */
 #include "command/command.h"
 
@@ -24,7 +24,8 @@ error_t command_refuse(struct command_line *line, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line->error, sizeof line->error, format, arguments);
     va_end(arguments);
-    /* What was given may contain anything, and this is one line. */
+    /* The word that was given may contain anything, and the error is one
+     * line. */
     for (char *c = line->error; *c; c++)
         if (iscntrl((unsigned char)*c))
             *c = '?';
@@ -127,7 +128,7 @@ error_t command_choice(struct command_line *line, const char *flag,
 
 /* ------------------------------------------------------------------ parsing */
 
-/* argv[next - 1] is what argp could not place. */
+/* Explains argv[next - 1], which argp could not place. */
 static error_t explain_word(struct command_line *line,
                             const struct argp_option *flags,
                             const struct argp_state *state)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command.h - what the command lines of all subcommands share.
+ * command.h - parses the command lines of programs: the options that all share,
+ * errors of one line, and numbers that are read whole or refused. Programs of
+ * bench and device/tools link it; no library does.
  */
 #ifndef COMMAND_COMMAND_H
 #define COMMAND_COMMAND_H
@@ -11,10 +13,10 @@
 
 enum { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_ERROR = -1 };
 
-/* The first member of the options of every subcommand. */
+/* The parser's state: the first member of the options of every program. */
 struct command_line {
-    int outcome;     /* OPTIONS_* */
-    char error[256]; /* one line, when parsing failed */
+    int outcome;     /* one of OPTIONS_* */
+    char error[256]; /* one line, if parsing failed */
 };
 
 /* The last rows of a list of options. */
@@ -25,36 +27,39 @@ struct command_line {
         0, 0, 0, 0, 0, 0                                                       \
     }
 
-/* Note one line of what is wrong; EINVAL, for the parser to return. */
+/* Notes one line that says what is wrong. Returns EINVAL, for the parser to
+ * return. */
 __attribute__((format(printf, 2, 3))) error_t command_refuse(
     struct command_line *line, const char *format, ...);
 
-/* Read text whole or refuse it, naming the flag. */
+/* Read the whole text as a number, or refuse it with an error that names the
+ * flag. */
 error_t command_bytes(struct command_line *line, const char *flag,
                       const char *text, int64_t *bytes);
 error_t command_number(struct command_line *line, const char *flag,
                        const char *text, int least, int most, int *number);
-/* A finite number of 0 or more. */
+/* Reads a finite number of 0 or more. */
 error_t command_real(struct command_line *line, const char *flag,
                      const char *text, double *number);
-/* The place of text among names, which NULL ends. */
+/* Finds text among names, which NULL ends, and writes its index to chosen. */
 error_t command_choice(struct command_line *line, const char *flag,
                        const char *text, const char *const *names, int *chosen);
 
-/* For the keys that mean the same everywhere; ARGP_ERR_UNKNOWN for others. */
+/* Handles the keys that mean the same in every program; returns
+ * ARGP_ERR_UNKNOWN for all others. */
 error_t command_key(struct command_line *line, const struct argp_option *flags,
                     int key, const struct argp_state *state);
 
-/* Parse by argp, in silence. options begins with a struct command_line.
- * OPTIONS_*; with OPTIONS_ERROR its error tells. */
+/* Parses without printing. options begins with a struct command_line. Returns
+ * one of OPTIONS_*; after OPTIONS_ERROR, error says why. */
 int command_parse(const struct argp *parser, int argc, char **argv,
                   void *options);
 
-/* What --help prints. */
+/* Prints the text of --help. */
 void command_help(const struct argp *parser, const char *name, FILE *out);
 
-/* Digits, and K, M or G (powers of 1024) with or without B. -1: malformed, or
- * beyond 64 bits. */
+/* Parses digits, then K, M or G (powers of 1024), with or without B. Returns -1
+ * if text is malformed or beyond 64 bits. */
 int64_t command_parse_bytes(const char *text);
 
 #endif
