@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agree.h - all ranks go on, or none does. Collective, on MPI_COMM_WORLD.
+ * agree.h - lets all ranks go on together, or none. Every function is
+ * collective on MPI_COMM_WORLD.
  */
 #ifndef BENCH_AGREE_H
 #define BENCH_AGREE_H
@@ -8,14 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 1 if every rank is well, else 0. */
+/* Returns 1 if every rank is well, else 0. */
 int agree_well(int well);
 
-/* 1 if value is the same on every rank, else 0. */
+/* Returns 1 if value is the same on every rank, else 0. */
 int agree_same(uint64_t value);
 
-/* text, a string in size bytes, becomes that of the lowest rank that has one
- * that is not empty. */
+/* Replaces text, a string in size bytes, by that of the lowest rank whose text
+ * is not empty. */
 void agree_text(char *text, size_t size);
 
 #endif

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blocks.c - timing.
+ * blocks.c - times a call.
  *
- * What a shared machine can do changes from one second to the next. So hvd,
+ * The speed of a shared machine changes from one second to the next. So hvd,
  * raw MPI and the copy are not measured one after the other but in turn, in
  * short blocks:
  *
  *     hvd mpi copy | mpi hvd copy | hvd mpi copy | ...
  *
- * A block is a barrier (MPI's, which is neither's), then operations back to
- * back, timed together. What is compared is the median of the blocks; the
- * table of nccl-tests shows the mean, as that does. -a says what becomes of
- * the times of the ranks; their mean unless told otherwise. With -I the clock
- * is also read after each operation, which every contender pays for alike.
+ * A block is a barrier (MPI's, which favours neither), then operations back to
+ * back, timed together. The comparison uses the median of the blocks; the table
+ * of nccl-tests shows the mean, as nccl-tests does. -a chooses how the times of
+ * the ranks are combined; the default is their mean. With -I the clock is also
+ * read after each operation, for every contender.
  *
- * Sums in place are repeated on their own result. The copy that ends each
- * round writes the first values again, for hvd and MPI alike, so that numbers
- * rarely leave the range of their type; where they do, time does not depend
- * on it.
+ * Sums in place are repeated on their own result. The copy that ends each round
+ * writes the first values again, for hvd and MPI alike, so that numbers rarely
+ * leave the range of their type; if they do, the time does not depend on it.
  *
- * A broadcast has one buffer. Out of place, its root copies the input there
- * first, and that is timed with it, for hvd and MPI alike.
+ * A broadcast has one buffer. Out of place, its root first copies the input
+ * there, and that copy is timed, for hvd and MPI alike.
  */
 #include "collectives/blocks.h"
 
@@ -37,7 +36,7 @@ enum { LEAST_BLOCKS = 10, COLD_BLOCK = 32 };
 static void copy_once(const struct run *r, char *out, const char *in)
 {
     memcpy(out, in, call_bytes(r->call));
-    /* Copies that nobody reads must not be dropped. */
+    /* The compiler must not drop copies that nobody reads. */
     __asm__ volatile("" ::"r"(out) : "memory");
 }
 
@@ -66,16 +65,16 @@ int blocks_once(const struct run *r, enum contender who)
 
 /* -------------------------------------------------------------------- times */
 
-/* The times of one contender on this rank, seconds for one operation. */
+/* The times of one contender on this rank, in seconds per operation. */
 struct series {
     double *blocks;
-    double *each; /* NULL: only blocks */
+    double *each; /* NULL: only blocks are timed */
     size_t nblocks;
     size_t neach;
     double total;
 };
 
-/* Collective: of the times of all ranks, those that count. */
+/* Combines the times of all ranks as -a says. Collective. */
 static void over_ranks(const struct run *r, double *times, size_t n)
 {
     static const int mpi_op_of[] = {0, 0, 1, 2};
@@ -91,7 +90,7 @@ static void over_ranks(const struct run *r, double *times, size_t n)
         times[i] /= nranks;
 }
 
-/* Collective. 0 or, on every rank, -1. */
+/* Times one block. Returns 0 or, on every rank, -1. Collective. */
 static int time_block(const struct run *r, enum contender who, int iters,
                       struct series *series)
 {
@@ -143,13 +142,13 @@ static void summarize_series(const struct run *r, struct series *s, int iters,
 
 /* ------------------------------------------------------------------- blocks */
 
-/* How many of total operations belong to a block. */
+/* Returns how many of total operations the block of this number has. */
 static int iters_of(int total, int nblocks, int number)
 {
     return total / nblocks + (number < total % nblocks);
 }
 
-/* So many that no slot of a sweep is used twice. */
+/* Returns enough blocks that no slot of a sweep is used twice. */
 static int choose_blocks(const struct bench_options *o, int iters)
 {
     int nblocks = iters < LEAST_BLOCKS ? iters : LEAST_BLOCKS;
@@ -163,7 +162,7 @@ static int time_rounds(const struct run *r, int iters, int nblocks,
 {
     for (int b = 0; b < nblocks; b++)
         for (int turn = 0; turn < CONTENDERS; turn++) {
-            /* First and second swap from block to block. */
+            /* hvd and MPI swap places from block to block. */
             int who = turn == COPY ? COPY : b % 2 ? RAW_MPI - turn : turn;
 
             if (who == RAW_MPI && !r->bench->options->compare)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blocks.h - a call, run in blocks of operations by each contender in turn.
+ * blocks.h - times a call in blocks of operations, by each contender in turn.
  */
 #ifndef BENCH_BLOCKS_H
 #define BENCH_BLOCKS_H
@@ -18,11 +18,11 @@ struct run {
     struct reference reference;
 };
 
-/* One operation of this rank, in the next slot. 0 or -1. */
+/* Runs one operation of this rank in the next slot. Returns 0 or -1. */
 int blocks_once(const struct run *run, enum contender who);
 
-/* Collective: time iters operations of each contender. 0 or, on every rank,
- * -1. */
+/* Times iters operations of each contender. Returns 0 or, on every rank, -1.
+ * Collective. */
 int blocks_time(const struct run *run, int iters, struct measured *measured);
 
 #endif

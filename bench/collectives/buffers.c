@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * buffers.c - the two buffers of a measurement, and the sweep of the caches.
+ *
+ * With --cold, a buffer is twice the last level of cache and divided into slots
+ * of the present size. measure.c divides and fills the slots; blocks.c takes
+ * the next one for each operation and sweeps before each block.
+ */
 #include "collectives/buffers.h"
 
 #include "collectives/machine.h"
@@ -13,8 +20,8 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Not a power of two apart: such slots would fall on the same sets of the
- * caches. */
+/* Slots must not be a power of two apart, or they would share the same sets of
+ * the caches. */
 static size_t stride_of(size_t bytes)
 {
     return (bytes + LINE - 1) / LINE * LINE + PAGE + LINE;
@@ -27,7 +34,7 @@ static size_t slots_bytes(const struct bench_options *o)
     return o->cold ? 2 * larger(stride_of(most), machine_cache()) : most;
 }
 
-/* All ranks of a host sweep at once, and each its own near cache. */
+/* All ranks of a host sweep at once; each also sweeps its own near cache. */
 static size_t sweep_bytes(const struct bench_options *o, int local_size)
 {
     size_t share = 2 * machine_cache() / (size_t)local_size;
@@ -43,7 +50,7 @@ int64_t buffers_need(const struct bench_options *options, int local_size)
 
 static char *allocate_slots(const struct buffers *b)
 {
-    /* As aligned as hvd_malloc's. */
+    /* This memory is as aligned as that of hvd_malloc. */
     size_t rounded = (b->bytes + LINE - 1) / LINE * LINE;
 
     return b->plain ? aligned_alloc(LINE, rounded) : hvd_malloc(b->bytes);
@@ -90,7 +97,8 @@ void buffers_divide(struct buffers *b, size_t bytes)
     b->turn = 0;
     b->stride = stride_of(bytes);
     b->slots = b->cold ? b->bytes / b->stride : 1;
-    /* More are of no use: a block has fewer operations, or is swept before. */
+    /* More slots are of no use: a block has fewer operations, or is swept
+     * before. */
     if (b->slots > MOST_SLOTS)
         b->slots = MOST_SLOTS;
 }
@@ -117,6 +125,6 @@ void buffers_sweep(struct buffers *b)
         return;
     for (size_t i = 0; i < b->sweep_bytes; i += LINE)
         b->sweep[i]++;
-    /* Stores that nobody reads must not be dropped. */
+    /* The compiler must not drop stores that nobody reads. */
     __asm__ volatile("" ::"r"(b->sweep) : "memory");
 }

@@ -14,7 +14,7 @@ void busy_unit(void)
     for (int pass = 0; pass < PASSES; pass++) {
         for (int i = 0; i < VALUES; i++)
             values[i] = values[i] * 0.999f + 0.5f;
-        /* Each pass is wanted. */
+        /* The compiler must keep each pass. */
         __asm__ volatile("" ::"r"(values) : "memory");
     }
 }

@@ -8,19 +8,20 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Some microseconds of multiplying and adding in registers and near cache. */
+/* Multiplies and adds in registers and near cache for some microseconds. */
 void busy_unit(void);
 
-/* Threads that do nothing else. */
+/* Threads that run busy_unit until they are stopped. */
 struct busy {
     pthread_t *threads; /* owned */
     int n;
-    atomic_int stop; /* tells the threads to end */
+    atomic_int stop; /* 1: threads end. Stored by busy_stop, loaded by each
+                        thread in busy.c; relaxed: it publishes nothing else */
 };
 
-/* Start n threads. 0, or -1 if the system has none to give. */
+/* Starts n threads. Returns 0, or -1 if the system has none to give. */
 int busy_start(struct busy *busy, int n);
-/* End them; accepts a zeroed struct. */
+/* Ends the threads; accepts a zeroed struct. */
 void busy_stop(struct busy *busy);
 
 #endif

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * collectives.c - hvd-bench COLLECTIVE: measures one collective over types,
+ * reductions, roots and sizes, and prints the tables.
+ *
+ * The loops nest: run_all (types), run_type (reductions), run_roots, run_sizes,
+ * run_one. Each rank measures and keeps all results; rank 0 prints. Whatever
+ * one rank alone can find wrong is settled by all ranks (session_settle) before
+ * they go on. main.c calls collectives_main when no subcommand is named.
+ */
 #include "collectives/collectives.h"
 
 #include "collectives/devices.h"
@@ -39,7 +48,7 @@ static int check_root(struct program *p)
                           text);
 }
 
-/* Whether anything would be measured. */
+/* Checks that at least one size can be measured. */
 static int check_room(struct program *p)
 {
     const struct bench_options *o = p->options;
@@ -61,7 +70,7 @@ static int check_memory(struct program *p)
 {
     int64_t memory = machine_memory();
     int64_t share = memory / hvd_local_size();
-    /* What libraries need for the largest message. */
+    /* hvd and MPI need memory for the largest message, too. */
     int64_t need = buffers_need(p->options, hvd_local_size());
     int64_t all;
     char text[512];
@@ -157,7 +166,7 @@ static void print_row(struct program *p, const struct result *r)
                        o->plain_memory ? "malloc" : "hvd",
                        o->cold ? "cold" : "hot");
         break;
-    default: break; /* JSON is printed whole */
+    default: break; /* JSON is printed at the end */
     }
     fflush(stdout);
 }
@@ -199,7 +208,7 @@ static void print_head(struct program *p)
 
 /* ------------------------------------------------------------------ running */
 
-/* The next free result. */
+/* Returns the next free result; NULL without memory. */
 static struct result *next_result(struct program *p)
 {
     struct result *grown = p->results;
@@ -290,7 +299,7 @@ static int run_all(struct program *p)
 
 /* ------------------------------------------------------------------- output */
 
-/* The foot of the first table, and the second. */
+/* Prints the foot of the first table, and the tables that follow it. */
 static void print_nccl_end(const struct program *p,
                            const struct summary *summary)
 {
@@ -307,7 +316,7 @@ static void print_nccl_end(const struct program *p,
         compare_table_percentiles(stdout, p->results, p->nresults);
 }
 
-/* To the file, or to standard output if path is NULL. */
+/* Writes to the file, or to standard output if path is NULL. */
 static int write_json(struct program *p, const char *path, char *error,
                       size_t size)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As it travels. */
+/* The facts about one process, as they are sent. */
 struct record {
     int pid, local_rank;
     char host[64], processor[128];
@@ -31,7 +31,7 @@ static struct nccl_device *arrange(const struct record *records, int nranks,
 struct nccl_device *devices_gather(int nranks)
 {
     size_t n = (size_t)nranks;
-    /* Devices first: their address is that of the block. */
+    /* The devices come first: their address is that of the allocation. */
     struct nccl_device *list =
         calloc(1, n * (sizeof(struct nccl_device) + sizeof(struct record)));
     struct record *records = list ? (struct record *)(list + n) : NULL;

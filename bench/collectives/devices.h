@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * devices.h - which process runs where.
+ * devices.h - lists which process runs where.
  */
 #ifndef BENCH_DEVICES_H
 #define BENCH_DEVICES_H
@@ -8,9 +8,9 @@
 #include "tables/nccl_table.h"
 
 /*
- * Collective, after hvd_init: what every rank runs on, in the order of ranks.
- * NULL, on every rank, if one has no memory for it. Owned by the caller;
- * devices_free accepts NULL.
+ * Gathers the process, host and processor of every rank, in the order of ranks.
+ * Call it after hvd_init. Returns NULL, on every rank, if one has no memory for
+ * the list. The caller owns the list; devices_free accepts NULL. Collective.
  */
 struct nccl_device *devices_gather(int nranks);
 void devices_free(struct nccl_device *devices);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gradients.c - one round: for each way, the tensors are written anew, as a
- * backward pass would have, then a barrier, then the time from the first
- * submission to the end of the last wait; the slowest rank's counts. Just
- * before, it has run untimed, or its code and its data would lie in no cache,
- * where those of MPI, whose barrier it was, do. Each round begins with another
- * way. Before the rounds every way runs once on
- * known data, and every element is compared.
+ * gradients.c - hvd-bench gradients: sums a model's gradients in several ways,
+ * in turn.
+ *
+ * In each round, each way first writes the tensors anew, as a backward pass
+ * would; after a barrier it is timed from the first submission to the end of
+ * the last wait, and the slowest rank's time counts. Just before, it has run
+ * untimed: otherwise its code and data would lie in no cache, while those of
+ * MPI, which ran the barrier, would. Each round begins with another way. Before
+ * the rounds, every way runs once on known data, and every element of the
+ * result is compared.
  */
 #include "collectives/gradients.h"
 
@@ -24,8 +27,8 @@ enum { ALL_MODELS = -1, FIRST_RUNS = 2, FEW_ROUNDS = 11, MANY_ROUNDS = 101 };
 
 struct gradients_options {
     struct command_line line;
-    int model;  /* of model_names, or ALL_MODELS */
-    int rounds; /* 0: enough for the model */
+    int model;  /* index into model_names, or ALL_MODELS */
+    int rounds; /* 0: chosen for the model */
     int warm_ups;
     int check;
     int format;
@@ -45,7 +48,7 @@ struct model_run {
 
 enum { PERIOD = 61 };
 
-/* Small integers, so that sums are exact in any order. */
+/* Returns a small integer, so that sums are exact in any order. */
 static int value_of(int rank, int tensor, int64_t i)
 {
     return (int)((i * 7 + tensor * 31 + rank * 13) % PERIOD) - PERIOD / 2;
@@ -69,7 +72,7 @@ static int64_t count_wrong(const struct gradients *g, float *const *tensors)
             for (int i = 0; i < PERIOD; i++)
                 want[i] += (float)value_of(rank, t, i);
         for (int64_t i = 0; i < g->list.counts[t]; i++)
-            /* A NaN is no less and no more than anything. */
+            /* This form also counts a NaN as wrong. */
             nwrong += !(tensors[t][i] >= want[i % PERIOD] &&
                         tensors[t][i] <= want[i % PERIOD]);
     }
@@ -78,7 +81,8 @@ static int64_t count_wrong(const struct gradients *g, float *const *tensors)
 
 /* ------------------------------------------------------------------- rounds */
 
-/* Collective: once, with the slowest rank's time. 0 or a status. */
+/* Runs one way once; seconds becomes the slowest rank's time. Returns 0 or a
+ * status. Collective. */
 static int run_way(struct model_run *m, int number, double *seconds)
 {
     struct gradients *g = &m->gradients;
@@ -208,7 +212,8 @@ static void print_model(struct table *table, const struct model_run *m)
 
 /* ------------------------------------------------------------------ running */
 
-/* Twice the gradients, two buffers, and what MPI needs. */
+/* Checks that the host has memory for the gradients (twice), the buffers, and
+ * the needs of MPI. */
 static int check_memory(struct session *s, int model)
 {
     struct tensor_list list;
@@ -228,7 +233,8 @@ static int check_memory(struct session *s, int model)
         s, well && (have < 0 || need <= have / hvd_local_size()), text);
 }
 
-/* What takes little time is easily disturbed, and soon repeated. */
+/* Chooses more rounds for small models, whose short times are easily
+ * disturbed. */
 static int choose_rounds(const struct gradients_options *options,
                          const struct tensor_list *list)
 {
@@ -237,7 +243,8 @@ static int choose_rounds(const struct gradients_options *options,
     return tensor_list_total(list) < 1 << 20 ? MANY_ROUNDS : FEW_ROUNDS;
 }
 
-/* options->model is one. *nwrong grows. */
+/* Measures one model, options->model, and adds its wrong elements to
+ * *nwrong. */
 static int run_model(struct session *s, const struct gradients_options *options,
                      struct table *table, int64_t *nwrong)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * half.h - 16-bit floating point as float, for programs whose compiler has no
- * type for it. Rounding is to nearest, ties to even.
+ * half.h - converts 16-bit floating point to and from float without the
+ * compiler's help. Rounding is to nearest, ties to even.
  */
 #ifndef BENCH_HALF_H
 #define BENCH_HALF_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hosts.h - hvd-bench hosts: a collective over several hosts made of network
- * namespaces.
+ * hosts.h - hvd-bench hosts: measures a collective over several hosts made of
+ * network namespaces.
  */
 #ifndef BENCH_HOSTS_H
 #define BENCH_HOSTS_H
 
-/* Becomes the script hvd-bench-hosts, which lies beside this program; returns
- * only if it cannot. */
+/* Replaces this process by the script hvd-bench-hosts, which lies in the same
+ * directory as this program. Returns only if that fails. */
 int hosts_main(int argc, char **argv);
 
 #endif

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * idle.c - hvd-bench idle: measures the processor time and the wake-ups of an
+ * initialised program that does nothing.
+ *
+ * Each rank sleeps for --seconds, right after hvd_init and again after 1000
+ * allreduces, and reads its own usage before and after. The table shows the
+ * busiest rank. Only background threads of hvd and MPI can cause usage here.
+ */
 #include "collectives/idle.h"
 
 #include "collectives/session.h"
@@ -15,10 +23,10 @@ struct idle_options {
     int format;
 };
 
-/* What this process has used. */
+/* The processor time that this process has used. */
 struct usage {
     double cpu;   /* seconds */
-    double wakes; /* times that a thread of it went to sleep */
+    double wakes; /* times that one of its threads slept */
 };
 
 static struct usage usage_now(void)
@@ -32,7 +40,8 @@ static struct usage usage_now(void)
         .wakes = (double)r.ru_nvcsw};
 }
 
-/* Collective. */
+/* Measures the usage over some seconds of sleep, and prints a row.
+ * Collective. */
 static void measure_state(struct table *table, const struct session *s,
                           const char *state, double seconds)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * idle.h - hvd-bench idle: what an initialised program costs that does
+ * idle.h - hvd-bench idle: measures what an initialised program costs that does
  * nothing.
  */
 #ifndef BENCH_IDLE_H
 #define BENCH_IDLE_H
 
-/* The whole run; returns the exit status. */
+/* Runs the subcommand; returns the exit status. */
 int idle_main(int argc, char **argv);
 
 #endif

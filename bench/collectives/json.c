@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json.c - the file of --json.
+ * json.c - writes the file of --json.
  *
- * Keys are those of the files of nccl-tests where there is such a key, with
- * its units (times in microseconds, bandwidths in GB/s); values have real
- * types: numbers, true and false, null for what was not measured. Of the
- * environment only the variables that change what is measured are listed.
+ * Keys are those of nccl-tests' files if these have such a key, with the same
+ * units (times in microseconds, bandwidths in GB/s). Values have real types:
+ * numbers, true and false, and null for what was not measured. The file lists
+ * only those environment variables that change what is measured.
  */
 #include "collectives/json.h"
 
@@ -123,7 +123,7 @@ static json_t *json_args(const struct run_facts *facts)
     for (int i = 0; i < facts->argc; i++) {
         json_t *word = json_string(facts->argv[i]);
 
-        /* Not UTF-8: JSON cannot say it. */
+        /* JSON cannot hold a word that is not UTF-8. */
         json_array_append_new(list, word ? word : json_string("?"));
     }
     return list;
@@ -131,7 +131,8 @@ static json_t *json_args(const struct run_facts *facts)
 
 static json_t *json_env(void)
 {
-    /* Not all of OMPI_MCA_: mpirun itself sets many, with its addresses. */
+    /* OMPI_MCA_ alone would match the many variables that mpirun sets itself,
+     * with its addresses. */
     static const char *const prefixes[] = {
         "HVD_",           "UCX_",           "OMPI_MCA_btl", "OMPI_MCA_coll",
         "OMPI_MCA_hwloc", "OMPI_MCA_mpi_",  "OMPI_MCA_osc", "OMPI_MCA_pml",
@@ -185,7 +186,7 @@ int json_print(FILE *out, const struct bench_options *options,
 
     if (!root)
         return -1;
-    json_dumpf(root, out, JSON_INDENT(2)); /* out remembers what fails */
+    json_dumpf(root, out, JSON_INDENT(2)); /* out remembers errors */
     fputc('\n', out);
     json_decref(root);
     return 0;
@@ -221,8 +222,9 @@ int json_write(const char *path, const struct bench_options *options,
     json_decref(root);
     if (!text)
         return report_path(path, "out of memory", error, size);
-    text[length] = '\n'; /* in the place of the NUL */
-    /* What was printed so far comes first, if the path leads there, too. */
+    text[length] = '\n'; /* replaces the NUL */
+    /* Output printed so far must come first, even if the path leads to standard
+     * output. */
     fflush(stdout);
     status = disk__replace(path, text, length + 1, FLAGS);
     free(text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json.h - everything measured, for programs.
+ * json.h - writes all results as JSON, for programs.
  */
 #ifndef BENCH_JSON_H
 #define BENCH_JSON_H
@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-/* What the file tells besides options and results. */
+/* The facts in the file besides options and results. */
 struct run_facts {
     int argc;
     char **argv;
@@ -23,20 +23,20 @@ struct run_facts {
 };
 
 /*
- * Whether the file can be written, before minutes of measuring. 0, or -1 with
- * a line in error.
+ * Checks that the file can be written, before minutes of measuring. Returns 0,
+ * or -1 with a line in error.
  */
 int json_check(const char *path, char *error, size_t size);
 
-/* The same to an open file. 0, or -1 if there is no memory. */
+/* Writes the document to an open file. Returns 0, or -1 without memory. */
 int json_print(FILE *out, const struct bench_options *options,
                const struct run_facts *facts, const struct result *results,
                int n);
 
 /*
- * Write the file in one piece: under its name there is never half of one. A
+ * Writes the file in one piece: under its name there is never half of a file. A
  * FIFO, a device, and the file that standard output goes to are written
- * directly. 0, or -1 with a line in error.
+ * directly. Returns 0, or -1 with a line in error.
  */
 int json_write(const char *path, const struct bench_options *options,
                const struct run_facts *facts, const struct result *results,

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * latency.c - each operation is timed by itself, on every rank, and what is
- * said is of the times of all ranks together.
+ * latency.c - hvd-bench latency: times each operation by itself, on every rank.
+ * The figures are taken over the times of all ranks together.
  *
- * The four ways take turns in short blocks, a barrier before each. For the
+ * The four ways take turns in short blocks, with a barrier before each. For the
  * busy half, every core of the host gets a thread that only computes, and the
- * ranks compute too between operations, untimed: so that operations do not all
- * fall into one turn of a rank on its core, and what is measured is also how
- * soon the scheduler gives a waiting rank its turn. Fewer operations are made
- * then.
+ * ranks also compute between operations, untimed: so operations do not all fall
+ * into one time slice of a rank, and the figures include how soon the scheduler
+ * runs a waiting rank. There are fewer operations then.
  */
 #include "collectives/latency.h"
 
@@ -53,11 +52,11 @@ struct latency {
     struct session *session;
     const struct latency_options *options;
     struct table table;
-    float *buffer; /* from hvd_malloc, for all ways */
-    double *times; /* [WAYS][iters] of this rank */
-    double *all;   /* on rank 0: of all ranks, for one way */
-    bool busy;     /* the present state */
-    int iters;     /* in it */
+    float *buffer; /* from hvd_malloc; all ways use it */
+    double *times; /* [WAYS][iters], of this rank */
+    double *all;   /* on rank 0: one way, all ranks */
+    bool busy;     /* computing threads run now */
+    int iters;     /* operations in this state */
     int counts[WAYS];
 };
 
@@ -102,7 +101,7 @@ static int run_once(struct latency *l, enum way way, int count)
     return code == MPI_SUCCESS ? 0 : session_note_mpi(l->session, code);
 }
 
-/* What a training program does between two gradients. */
+/* Computes as long as a training program does between two gradients. */
 static void compute_a_while(void)
 {
     const double seconds = 50e-6;

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What follows the colon in the first line of a file that starts with key. */
+/* Reads the text after the colon in the first line of a file that starts with
+ * key. Returns 1 if there is such a line. */
 static int find_line(const char *path, const char *key, char *text, size_t size)
 {
     FILE *file = fopen(path, "r");
@@ -26,7 +27,7 @@ static int find_line(const char *path, const char *key, char *text, size_t size)
     return found;
 }
 
-/* The number a file begins with; -1 if it does not. */
+/* Returns the number that a file begins with; -1 if there is none. */
 static int64_t find_number(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -65,8 +66,8 @@ int machine_cores(void)
     return CPU_COUNT(&cores);
 }
 
-/* sysconf would tell the sum of all caches of the socket, also of those that
- * this machine has no share of. */
+/* sysconf would return the sum of all caches of the socket, including those
+ * that this machine has no share of. */
 size_t machine_cache(void)
 {
     size_t most = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * main.c - hvd-bench: a subcommand, or a collective.
+ * main.c - hvd-bench: runs a subcommand, or measures a collective.
  */
 #include "collectives/collectives.h"
 #include "collectives/gradients.h"

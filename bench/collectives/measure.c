@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * measure.c - fill, check, warm up, time.
+ * measure.c - fills the buffers, checks the result, warms up, then times.
  *
  * Results are checked in a run of their own, before the timed ones: every
- * element, and that the input of an operation out of place has stayed.
+ * element must be right, and the input of an operation out of place must be
+ * unchanged. collectives.c calls it for each row.
  */
 #include "collectives/measure.h"
 
@@ -15,7 +16,7 @@
 
 enum { LEAST_ITERS = 20, SMALL_WARM_UPS = 200 };
 
-/* Enough operations that a block is longer than what disturbs it. */
+/* Chooses enough operations that a block is longer than a usual disturbance. */
 static int choose_iters(const struct bench_options *options, int64_t bytes)
 {
     if (options->iters > 0)
@@ -37,7 +38,7 @@ static int warm_up_call(const struct run *r, int iters)
     return agree_well(!failed) ? 0 : -1;
 }
 
-/* One operation on known data, in slot 0. */
+/* Runs one operation on known data, in slot 0, and counts wrong elements. */
 static int check_once(const struct run *r, const struct pattern *pattern,
                       int64_t *nwrong)
 {
@@ -58,8 +59,8 @@ static int check_once(const struct run *r, const struct pattern *pattern,
     return 0;
 }
 
-/* Also where nothing is checked: memory that was never written is one page of
- * zeros, and faster to read than any other. */
+/* Fills the buffers, even if nothing is checked: memory that was never written
+ * is one page of zeros, and faster to read than any other. */
 static void fill_buffers(const struct run *r, const struct pattern *pattern)
 {
     const struct call *call = r->call;
@@ -127,7 +128,7 @@ static int warm_up_bytes(struct bench *bench, int64_t bytes, int iters)
     struct run run = {.bench = bench, .call = &call};
     int status;
 
-    /* Bytes, so that any size is a count. */
+    /* The type is bytes, so that any size is a count. */
     call_init(&call, bench->options->kind, bench_dtype_find("uint8"),
               bench_op_find("sum"), 0, s->rank, s->nranks, bytes);
     reference_init(&run.reference, &call);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * models.c - lists of tensors, from the models' definitions.
+ * models.c - lists the gradients of models, from the models' definitions.
  *
  * Each builder walks through its model from input to output, as its authors
- * describe it, and adds the trainable parameters of each layer; backward
- * passes produce gradients from the last layer to the first, so the list is
- * turned round at the end. Biases of a layer come after its weights here, so
- * before them there.
+ * describe it, and adds the trainable parameters of each layer. Backward passes
+ * produce gradients from the last layer to the first, so the list is reversed
+ * at the end. The builders add a layer's biases after its weights; in the
+ * reversed list they come before them.
  *
  *   resnet50    He et al. 2015, with batch normalisation: 161 tensors,
  *               25,557,032 elements
@@ -22,7 +22,7 @@
 
 #include <stdlib.h>
 
-/* Without memory, n becomes -1 and stays so. */
+/* Adds a tensor. Without memory, n becomes -1 and stays so. */
 static void add_tensor(struct tensor_list *list, int64_t count)
 {
     if (list->n < 0)
@@ -42,7 +42,7 @@ static void add_tensor(struct tensor_list *list, int64_t count)
     list->counts[list->n++] = count;
 }
 
-/* Two vectors: scale and shift. */
+/* Adds two vectors: scale and shift. */
 static void add_norm(struct tensor_list *list, int64_t width)
 {
     add_tensor(list, width);
@@ -64,7 +64,8 @@ static void add_conv_norm(struct tensor_list *list, int64_t in, int64_t out,
     add_norm(list, out);
 }
 
-/* A block of 1x1, 3x3 and 1x1; the first one of a stage projects its input. */
+/* Adds a block of 1x1, 3x3 and 1x1; the first block of a stage projects its
+ * input. */
 static void add_bottleneck(struct tensor_list *list, int64_t in, int64_t width,
                            int projects)
 {

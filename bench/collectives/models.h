@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * models.h - the gradients of models that people train: how many, how large,
- * in the order in which a backward pass produces them.
+ * models.h - the gradients of models that people train: how many, and how
+ * large, in the order in which a backward pass produces them.
  */
 #ifndef BENCH_MODELS_H
 #define BENCH_MODELS_H
@@ -9,19 +9,20 @@
 #include <stdint.h>
 
 struct tensor_list {
-    int64_t *counts; /* owned; elements of each, in backward order */
+    int64_t *counts; /* owned; elements of each, backward */
     int n;
     int capacity;
 };
 
-/* The names, ended by NULL. */
+/* The names; ends with NULL. */
 extern const char *const model_names[];
 
-/* The gradients of model number i of the names. 0, or -1 without memory. */
+/* Lists the gradients of the model with this index in the names. Returns 0, or
+ * -1 without memory. */
 int model_list(int i, struct tensor_list *list);
 void tensor_list_fini(struct tensor_list *list);
 
-/* Elements of all of them. */
+/* Returns the elements of all tensors together. */
 int64_t tensor_list_total(const struct tensor_list *list);
 
 #endif

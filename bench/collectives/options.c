@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * options.c - the command line of hvd-bench COLLECTIVE.
+ *
+ * Flags that nccl-tests has too keep its letters and meanings. Each value is
+ * checked as it is read; parse_end checks how they fit together. Every rank
+ * parses the same line and gets the same result, without MPI.
+ */
 #include "collectives/options.h"
 
 #include "tables/call.h"
@@ -181,7 +188,7 @@ static error_t parse_numbers(int key, const char *text, struct bench_options *o)
     }
 }
 
-/* Whether a size has room for one element. */
+/* Returns true if some size has room for one element. */
 static bool has_room(const struct bench_options *o, size_t element)
 {
     int64_t size = o->min_bytes;
@@ -191,7 +198,7 @@ static bool has_room(const struct bench_options *o, size_t element)
     return size > 0;
 }
 
-/* What only the whole line can tell. */
+/* Checks the values against each other. */
 static error_t parse_end(struct bench_options *o)
 {
     if (o->min_bytes > o->max_bytes)

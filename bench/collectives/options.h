@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What stands for the ranks of a time, in the numbers of nccl-tests. */
+/* How the times of the ranks become one time in the table of nccl-tests. */
 enum bench_average {
     AVERAGE_RANK_0,
     AVERAGE_MEAN,
@@ -21,7 +21,7 @@ enum bench_average {
 
 enum bench_format { FORMAT_NCCL, FORMAT_OSU, FORMAT_CSV, FORMAT_JSON };
 
-/* Strings point into argv. */
+/* The options. Strings point into argv. */
 struct bench_options {
     struct command_line line;
     hvd_kind kind;
@@ -29,29 +29,29 @@ struct bench_options {
     int64_t max_bytes;
     int64_t step; /* a factor, or bytes */
     bool step_is_factor;
-    int iters; /* 0: 20, and more where they are short */
+    int iters; /* 0: 20, and more for small sizes */
     int warmup_iters;
     bool check;
-    bool each; /* time each operation by itself, for percentiles */
-    bool cold; /* buffers that are in no cache */
+    bool each; /* times each operation by itself */
+    bool cold; /* buffers lie in no cache */
     enum bench_average average;
     const struct bench_op *op;      /* NULL: all */
     const struct bench_dtype *type; /* NULL: all */
     int root;                       /* -1: all */
-    bool compare;                   /* measure raw MPI beside it */
-    bool plain_memory;              /* not from hvd_malloc */
-    double min_bw;                  /* GB/s; 0: any is good enough */
+    bool compare;                   /* also measures raw MPI */
+    bool plain_memory;              /* malloc instead of hvd_malloc */
+    double min_bw;                  /* GB/s; 0: no limit */
     enum bench_format format;
-    bool in_place;    /* what the one table of OSU shows */
+    bool in_place;    /* the placement that OSU's table shows */
     const char *json; /* file; NULL: none */
 };
 
 void bench_options_init(struct bench_options *options);
 
-/* For command_parse; takes initialised options. */
+/* The parser for command_parse; its input is initialised options. */
 extern const struct argp bench_options_parser;
 
-/* The size after bytes; 0 after the last one. */
+/* Returns the size after bytes; 0 after the last one. */
 int64_t bench_next_size(const struct bench_options *options, int64_t bytes);
 
 #endif

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * overlap.c - a backward pass in miniature: compute a while, submit a tensor,
- * compute, submit, ..., and wait for all at the end.
+ * overlap.c - hvd-bench overlap: a backward pass in miniature. It computes a
+ * while, submits a tensor, computes, submits, ..., and waits for all tensors at
+ * the end.
  *
- * Computing is so many units of equal arithmetic, as many as take a given
- * part of the time that hvd needs for the communication alone; each way gets
- * the same. What is hidden is what the two together take less than one after
- * the other, as a share of the communication:
+ * Computing consists of units of equal arithmetic, as many as take a given part
+ * of the time that hvd needs for the communication alone; each way gets the
+ * same number. Hidden time is the time that the two together save, as a share
+ * of the communication:
  *
  *     hidden = (communication + computing - both) / communication
  *
- * from 0 to 100 %, where all three are medians of rounds in which everything
- * has its turn. No more than computing can be hidden, so at half the
- * communication's time 50 % is all; and where all cores compute, what moves
- * data takes time from computing, so that nothing may be left to gain.
+ * from 0 to 100 %; all three are medians of rounds in which everything has its
+ * turn. No more than the computing can be hidden, so at half the
+ * communication's time 50 % is the maximum. If all cores compute, moving data
+ * takes time from computing, so that there may be nothing left to gain.
  */
 #include "collectives/overlap.h"
 
@@ -47,7 +48,7 @@ static const char *const way_names[WAYS] = {
     "hvd_allreduce_async", "MPI_Iallreduce", "MPI_Iallreduce + MPI_Testall",
     "MPI_Allreduce"};
 
-/* Of the communication alone. */
+/* The amounts of computing, in times of the communication alone. */
 static const double amounts[] = {0.5, 1, 2, 4};
 enum { AMOUNTS = sizeof amounts / sizeof *amounts };
 
@@ -59,7 +60,7 @@ struct overlap {
     char names[MOST_TENSORS][24];
     hvd_handle handles[MOST_TENSORS];
     MPI_Request requests[MOST_TENSORS];
-    double *times; /* [rounds] */
+    double *times; /* [SERIES][rounds] */
 };
 
 /* --------------------------------------------------------------- operations */
@@ -69,7 +70,7 @@ static float *tensor_at(const struct overlap *v, int i)
     return v->memory + (int64_t)i * v->count;
 }
 
-/* MPI looks after what is under way, if it is asked to. */
+/* Calls MPI_Testall, in which MPI makes progress. */
 static int test_requests(struct overlap *v, int n)
 {
     int done;
@@ -121,7 +122,8 @@ static int wait_all(struct overlap *v, enum way way, int n)
     return 0;
 }
 
-/* Units of computing before each tensor; way is WAYS for computing alone. */
+/* Runs all tensors once, with so many units of computing before each. If way is
+ * WAYS, it only computes. */
 static int run_once(struct overlap *v, enum way way, int64_t units)
 {
     int n = v->options->tensors, failed = 0;
@@ -137,7 +139,8 @@ static int run_once(struct overlap *v, enum way way, int64_t units)
     return failed;
 }
 
-/* Collective: one run's time on the slowest rank. 0 or a status. */
+/* Times one run; seconds becomes the slowest rank's time. Returns 0 or a
+ * status. Collective. */
 static int time_once(struct overlap *v, enum way way, int64_t units,
                      double *seconds)
 {
@@ -160,7 +163,8 @@ static int time_once(struct overlap *v, enum way way, int64_t units,
 
 enum { ALONE, TOGETHER, COMPUTING = 2 * WAYS, SERIES };
 
-/* Medians of: each way alone and together with computing, computing. */
+/* Fills medians: of each way alone, of each way together with computing, and of
+ * computing alone. */
 static int run_rounds(struct overlap *v, int64_t units, double *medians)
 {
     int rounds = v->options->rounds, status = 0;
@@ -178,7 +182,7 @@ static int run_rounds(struct overlap *v, int64_t units, double *medians)
     return status;
 }
 
-/* Times vary: what would be less than nothing or more than all is noise. */
+/* Times vary: a share below nothing or above all is noise. */
 static double hidden_percent(double alone, double computing, double both)
 {
     double hidden = alone > 0 ? 100 * (alone + computing - both) / alone : 0;
@@ -203,8 +207,8 @@ static void print_amount(struct table *table, const double *medians)
     }
 }
 
-/* Units before each tensor that together take as long as hvd does; all ranks
- * the same number. */
+/* Finds how many units before each tensor take, together, as long as hvd does.
+ * All ranks get the same number. */
 static int calibrate(struct overlap *v, double *units)
 {
     enum { TRIAL = 100 };
@@ -276,7 +280,7 @@ static void overlap_free(struct overlap *v)
     free(v);
 }
 
-/* NULL without memory. */
+/* Returns NULL without memory. */
 static struct overlap *overlap_new(struct session *session,
                                    const struct overlap_options *o)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values whose reduction is exact.
+ * pattern.c - values whose reduction is exact.
  *
- * Inputs are small integers that depend on rank and element through a hash,
- * so that a result that is shifted, stale, or lacks a rank does not compare
- * equal by chance over a whole buffer. They are small enough that every
- * partial result, in whatever order the ranks are combined, is represented
- * exactly in the type:
+ * Inputs are small integers that depend on rank and element through a hash, so
+ * that a result that is shifted, stale, or lacks a rank does not compare equal
+ * by chance over a whole buffer. They are so small that every partial result is
+ * represented exactly in the type, in whatever order the ranks are combined:
  *
  *   sum, average   |value| * ranks <= the largest exact integer (256 for
  *                  bfloat16, 2048 for half, 127 for int8)
@@ -15,15 +14,15 @@
  *   min, max, copy any exact integer, up to 1000
  *   bool           0 or 1
  *
- * Therefore the comparison is exact, for every type and any algorithm, with
- * one exception: an average over a number of ranks that is not a power of
- * two. The exact quotient has to be rounded (half an epsilon of the type),
- * and an implementation may multiply by 1/n, itself rounded (another half)
- * before rounding the product: with one more rounding for those that scale
- * in a narrower type, 2 epsilon of the type, relative, are allowed there.
+ * Therefore the comparison is exact, for every type and any algorithm, with one
+ * exception: an average over a number of ranks that is not a power of two. The
+ * exact quotient has to be rounded (half an epsilon of the type), and an
+ * implementation may multiply by 1/n, itself rounded (another half), before it
+ * rounds the product. With one more rounding for implementations that scale in
+ * a narrower type, a relative error of 2 epsilon is allowed there.
  *
- * With more ranks than the largest exact integer, sums use the ranks up to
- * that number and the others contribute 0.
+ * With more ranks than the largest exact integer, sums use the ranks up to that
+ * number and the others contribute 0.
  */
 #include "collectives/pattern.h"
 
@@ -68,7 +67,7 @@ void pattern_init_call(struct pattern *p, const struct call *call)
     p->share = call->share > 0 ? call->share : 1;
 }
 
-/* Mixes rank and element; bits of the result are independent enough that
+/* Mixes rank and element. The bits of the result are independent enough that
  * neighbours in either differ. */
 static uint32_t hash_element(int rank, int64_t i)
 {
@@ -117,7 +116,7 @@ static int64_t combine_values(hvd_op op, int64_t a, int64_t b)
     }
 }
 
-/* Where nothing is reduced. */
+/* Returns element i of the output of a call that reduces nothing. */
 static int64_t moved(const struct pattern *p, int64_t i)
 {
     int from = (int)(i / p->share);
@@ -156,7 +155,7 @@ double pattern_result(const struct pattern *p, int64_t i)
                    p->kind == HVD_REDUCESCATTER ? p->rank * p->share + i : i);
 }
 
-/* Relative; 0 but for averages that need rounding. */
+/* Returns the relative tolerance: 0 but for averages that need rounding. */
 static double tolerance(const struct pattern *p)
 {
     int power_of_two = (p->nranks & (p->nranks - 1)) == 0;
@@ -167,7 +166,7 @@ static double tolerance(const struct pattern *p)
     return 2.0 * p->type->epsilon;
 }
 
-/* A NaN is wrong: every comparison with it is false. */
+/* Compares. A NaN is wrong, because every comparison with it is false. */
 static int is_close(double got, double want, double relative)
 {
     return fabs(got - want) <= relative * fabs(want);

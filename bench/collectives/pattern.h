@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pattern.h - what the buffers are filled with, and what must come out.
+ * pattern.h - the values that fill the buffers, and the results that must come
+ * out.
  *
- * Pure functions of (rank, element): every rank can compute what any other
+ * Pure functions of (rank, element): every rank can compute what any other rank
  * put in, so every element of a result is compared with a value that neither
  * libhvd nor MPI had a hand in.
  */
@@ -19,35 +20,35 @@ struct pattern {
     hvd_kind kind;
     int nranks;
     int root;
-    int rank;      /* whose output it is; matters where ranks get parts */
-    int64_t share; /* elements of a part */
+    int rank;      /* the rank whose output it is */
+    int64_t share; /* elements of a rank's share */
     int64_t low;   /* values are low .. low + span - 1 */
     uint32_t span;
 };
 
-/* Of an allreduce, or, without op, a broadcast. type and op are borrowed for
- * as long as the pattern is used. */
+/* Makes the pattern of an allreduce or, without op, of a broadcast. The pattern
+ * borrows type and op. */
 void pattern_init(struct pattern *p, const struct bench_dtype *type,
                   const struct bench_op *op, int nranks, int root);
 
-/* Of any call: what its output on its rank must be. */
+/* Makes the pattern of any call, for the output on the call's rank. */
 void pattern_init_call(struct pattern *p, const struct call *call);
 
-/* What element i of rank's input is. */
+/* Returns element i of rank's input. */
 int64_t pattern_value(const struct pattern *p, int rank, int64_t i);
 
-/* What element i of the output must be. */
+/* Returns the value that element i of the output must have. */
 double pattern_result(const struct pattern *p, int64_t i);
 
-/* Write the count elements of rank's input into buffer. */
+/* Writes the count elements of rank's input into buffer. */
 void pattern_fill(const struct pattern *p, int rank, void *buffer,
                   int64_t count);
 
-/* How many of the count elements of an output are wrong. */
+/* Returns how many of the count elements of an output are wrong. */
 int64_t pattern_check_result(const struct pattern *p, const void *buffer,
                              int64_t count);
 
-/* How many of the count elements of rank's input are no longer what
+/* Returns how many of the count elements of rank's input differ from what
  * pattern_fill wrote. */
 int64_t pattern_check_input(const struct pattern *p, int rank,
                             const void *buffer, int64_t count);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * poller.c - one cycle, as Horovod's background loop makes it once all tensors
+ * poller.c - one cycle, as Horovod's background loop runs it once all tensors
  * are in its cache, which is its fast path and its steady state:
  *
  *   sleep until a millisecond after the last cycle began
@@ -11,9 +11,9 @@
  *     one that is alone is reduced where it lies
  *   the others wait for the next cycle
  *
- * Waiting is by a condition variable. What Horovod does beside it, and this
- * does not: converting frameworks' tensors, the timeline, the stall check,
- * first-time negotiation through rank 0.
+ * A waiting caller sleeps on a condition variable. Horovod also does what this
+ * program leaves out: it converts frameworks' tensors, writes the timeline,
+ * checks for stalls, and negotiates new tensors through rank 0.
  */
 #include "collectives/poller.h"
 
@@ -23,7 +23,8 @@
 
 enum { STATE_BITS = 3, CYCLE_NS = 1000000 };
 
-/* Bit 0, inverted so that AND means any: shall all end? */
+/* Bit 0 of the bit vector. It is inverted, so that AND over the ranks means
+ * "any": it is clear if any rank wants to end. */
 static const uint64_t GO_ON = 1;
 
 /* ------------------------------------------------------------ what all have */
@@ -96,7 +97,7 @@ static void run_batch(struct poller *p, const int *batch, int n)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* batch has room for all tensors. */
+/* Reduces all tensors that every rank has. batch has room for all tensors. */
 static void run_common(struct poller *p, int *batch)
 {
     int64_t count = 0;
@@ -155,7 +156,7 @@ int poller_init(struct poller *p, int n, size_t bytes)
                          .nwords = (n + STATE_BITS + 63) / 64,
                          .fusion_count = (int64_t)(bytes / sizeof(float))};
     p->tensors = calloc((size_t)n, sizeof *p->tensors);
-    /* And the numbers of the tensors of a batch. */
+    /* The indices of a batch's tensors follow the bits. */
     p->bits = calloc(1, (size_t)p->nwords * sizeof *p->bits +
                             (size_t)n * sizeof(int));
     p->fusion = malloc(bytes);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reference.c - raw MPI.
+ * reference.c - runs calls by raw MPI.
  *
  * MPI has no 16-bit floating point and no average. A program that needs them
  * writes an MPI_Op of its own, and divides after a sum; so does this one, in
- * plain loops. Reductions and broadcasts of counts beyond those of MPI-3.1 go
- * in pieces; what is gathered or exchanged cannot, and is an error of MPI's.
+ * plain loops. Reductions and broadcasts whose counts exceed those of MPI-3.1
+ * go in pieces; gathers and exchanges cannot, and return an error of MPI.
  */
 #include "collectives/reference.h"
 
@@ -47,7 +47,7 @@ static void reduce_half(hvd_dtype type, hvd_op op, const void *in, void *inout,
                                                load_half(type, b[i])));
 }
 
-/* MPI_Op has no context: a function for each combination. */
+/* MPI_Op has no context, so there is one function per combination. */
 #define HALF_OP(name, type, op)                                                \
     static void name(void *in, void *inout, int *count, MPI_Datatype *ignored) \
     {                                                                          \
@@ -86,7 +86,7 @@ static MPI_Datatype datatype_of(hvd_dtype type)
     case HVD_FLOAT32: return MPI_FLOAT;
     case HVD_FLOAT64: return MPI_DOUBLE;
     case HVD_BOOL: return MPI_C_BOOL;
-    default: return MPI_UINT16_T; /* and what is 16 bits of floating point */
+    default: return MPI_UINT16_T; /* also both 16-bit floats */
     }
 }
 
@@ -159,7 +159,7 @@ static int piece_of(int64_t left)
     return left < PIECE ? (int)left : PIECE;
 }
 
-/* One piece of a reduction or a broadcast. */
+/* Runs one piece of a reduction or a broadcast. */
 static int run_piece(const struct reference *r, const struct call *call,
                      const void *in, void *out, int count)
 {

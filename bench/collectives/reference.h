@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reference.h - the same collectives by raw MPI, as a program without libhvd
- * would call them: blocking, on MPI_COMM_WORLD.
+ * reference.h - runs calls by raw MPI, as a program without libhvd would:
+ * blocking, on MPI_COMM_WORLD.
  */
 #ifndef BENCH_REFERENCE_H
 #define BENCH_REFERENCE_H
@@ -14,15 +14,15 @@ struct reference {
     MPI_Datatype datatype;
     MPI_Op op;
     int owns_op;
-    int average; /* a sum, and then a division by nranks */
+    int average; /* divides a sum by nranks */
 };
 
-/* MPI is initialised. */
+/* Prepares for a call. MPI must be initialised. */
 void reference_init(struct reference *reference, const struct call *call);
 void reference_fini(struct reference *reference);
 
-/* in lies in out as call_input_of says: in place (MPI_IN_PLACE). An MPI
- * code. */
+/* Runs the call. It is in place (MPI_IN_PLACE) if in lies in out where
+ * call_input_of says. Returns an MPI code. */
 int reference_run(const struct reference *reference, const struct call *call,
                   const void *in, void *out);
 

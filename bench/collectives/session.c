@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session.c - start, agree, say, end.
+ * session.c - starts libhvd and MPI, lets the ranks agree on errors, and ends.
  *
- * Alone, libhvd does without MPI; then it is started here, to be compared
- * with. Tables go to standard output, and rank 0 alone prints.
+ * libhvd needs no MPI for a single process; then MPI is started here, to
+ * compare with. Tables go to standard output, and rank 0 alone prints.
  */
 #include "collectives/session.h"
 
@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The rank of this process, also before MPI tells, and where a launcher of
- * another MPI has started it and it finds itself alone. */
+/* Returns the rank of this process, even before MPI is started, and even if a
+ * launcher of another MPI has started it and it finds itself alone. */
 static int launch_rank(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",
@@ -32,7 +32,7 @@ static int launch_rank(void)
     return 0;
 }
 
-/* Before the command line is parsed, which may reorder argv. */
+/* Copies argv, because parsing may reorder it. */
 static void init_session(struct session *s, int argc, char **argv)
 {
     *s = (struct session){
@@ -42,13 +42,14 @@ static void init_session(struct session *s, int argc, char **argv)
         memcpy(s->argv, argv, (size_t)argc * sizeof *s->argv);
 }
 
-/* Help, version, or a wrong command line. */
+/* Ends a run that needs no MPI: help, version, or a wrong command line. */
 static int settle_alone(const struct session *s,
                         const struct command_line *line,
                         const struct argp *parser, const char *name)
 {
     if (line->outcome == OPTIONS_ERROR || *line->error) {
-        /* mpirun ends all ranks as soon as one fails; let rank 0 speak. */
+        /* mpirun ends all ranks as soon as one fails, so the others let rank 0
+         * print first. */
         if (s->launch_rank > 0)
             usleep(500000);
         else
@@ -102,8 +103,8 @@ int session_note_mpi(struct session *s, int code)
     return -1;
 }
 
-/* mpirun can start ranks with different command lines; they would wait for
- * each other for ever. */
+/* Hashes the command line. mpirun can start ranks with different command lines;
+ * such ranks would wait for each other for ever. */
 static uint64_t hash_of(int argc, char **argv)
 {
     uint64_t hash = 14695981039346656037u; /* FNV-1a */

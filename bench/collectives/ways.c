@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ways.c - sums the gradients of a model in one of several ways.
+ *
+ * The tensors stand twice in memory: in one arena of hvd_malloc, in order, and
+ * each by itself in ordinary memory. A way uses one of these sets; gradients.c
+ * runs the ways in turn and checks their sums. WAY_POLLED needs a thread, which
+ * way_begin and way_end start and stop outside the timed part.
+ */
 #include "collectives/ways.h"
 
 #include <mpi.h>
@@ -20,7 +28,7 @@ static int make_tensors(struct gradients *g)
 
         g->in_arena[i] = at;
         at += g->list.counts[i];
-        /* As aligned as hvd_malloc's. */
+        /* This memory is as aligned as that of hvd_malloc. */
         g->apart[i] = aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
         if (!g->apart[i])
             return -1;
@@ -143,7 +151,8 @@ static int run_each(const struct gradients *g, float *const *tensors)
     return code;
 }
 
-/* Tensors first to last - 1 through the buffer; one alone where it lies. */
+/* Reduces tensors first to last - 1 through the buffer; a single tensor is
+ * reduced where it lies. */
 static int run_pack(const struct gradients *g, float *const *tensors, int first,
                     int last)
 {

@@ -14,29 +14,29 @@
 #include <stdbool.h>
 
 enum way_kind {
-    WAY_HVD,    /* submit each, in order, then wait for each */
-    WAY_EACH,   /* MPI_Allreduce of each */
-    WAY_PACKED, /* copied into a buffer, MPI_Allreduce, copied out */
-    WAY_FLAT,   /* the arena is one tensor: a single MPI_Allreduce */
-    WAY_POLLED  /* poller.h */
+    WAY_HVD,    /* submits each, in order, then waits */
+    WAY_EACH,   /* one MPI_Allreduce each */
+    WAY_PACKED, /* through a buffer, many at a time */
+    WAY_FLAT,   /* one MPI_Allreduce of the arena */
+    WAY_POLLED  /* as Horovod does (poller.h) */
 };
 
 struct way {
     enum way_kind kind;
-    bool arena;    /* hvd_malloc, side by side in order; else malloc, each by
-                      itself */
-    size_t buffer; /* bytes of the buffer of WAY_PACKED */
+    bool arena;    /* in order in hvd_malloc memory; false: each by itself, of
+                      malloc */
+    size_t buffer; /* bytes of WAY_PACKED's buffer */
 };
 
 enum { MOST_WAYS = 16 };
 
-/* The tensors, twice, and what the ways need. */
+/* The tensors in both kinds of memory, and the resources of the ways. */
 struct gradients {
     struct session *session;
     struct tensor_list list;
-    float *arena;     /* owned, of hvd_malloc */
-    float **in_arena; /* owned; into the arena */
-    float **apart;    /* owned, and what they point to */
+    float *arena;     /* owned, from hvd_malloc */
+    float **in_arena; /* owned; pointers into the arena */
+    float **apart;    /* owned, and each tensor */
     char (*names)[24];
     hvd_handle *handles;
     float *buffer; /* owned */
@@ -44,26 +44,27 @@ struct gradients {
     bool polls; /* MPI allows a second thread */
 };
 
-/* Collective: 0, or -1 if this rank has no memory; fini in any case. */
+/* Allocates the tensors. Returns 0, or -1 if this rank has no memory; call
+ * gradients_fini in any case. Collective. */
 int gradients_init(struct gradients *gradients, struct session *session,
                    int model);
 void gradients_fini(struct gradients *gradients);
 
-/* Those that make sense for this model; how many there are. */
+/* Fills ways with those that make sense for this model; returns how many. */
 int ways_of(const struct gradients *gradients, struct way *ways);
 
-/* "MPI_Allreduce each" and the like; in size bytes of text. */
+/* Writes the way's name, as in "MPI each", into the size bytes of text. */
 void way_name(const struct way *way, char *text, size_t size);
 
-/* Where the tensors of a way are. */
+/* Returns the tensors that the way uses. */
 float *const *way_tensors(const struct gradients *gradients,
                           const struct way *way);
 
-/* What a way needs to be ready, and its end; not timed. Collective. */
+/* Start and end what the way needs; not timed. Collective. */
 int way_begin(struct gradients *gradients, const struct way *way);
 void way_end(struct gradients *gradients, const struct way *way);
 
-/* Sum all tensors. 0, or -1 on this rank. */
+/* Sums all tensors. Returns 0, or -1 on this rank. */
 int way_run(struct gradients *gradients, const struct way *way);
 
 #endif

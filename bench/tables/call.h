@@ -18,8 +18,7 @@ struct call {
     int root;
     int rank;
     int nranks;
-    int64_t
-        share; /* elements of one rank; total if every rank has all of them */
+    int64_t share; /* elements per rank; total if all have all */
     int64_t total; /* elements of the larger buffer */
 };
 
