@@ -8,10 +8,10 @@
  *     squeeze and excite: mean, 1 x 1, silu, 1 x 1, sigmoid, times;
  *     1 x 1, norm; plus the input where it is as large
  *
- * float16. Two stages of a pipeline, cut before the fourth group of blocks, as
- * the published runs were; the second keeps its activations, the first computes
- * them again. Whole images are dropped from blocks in the published runs
- * (stochastic depth); here none is.
+ * The type is float16. The network is a pipeline of two stages, cut before the
+ * fourth group of blocks, as in the published runs; the second stage keeps its
+ * activations, the first one computes them again. The published runs drop whole
+ * images from blocks (stochastic depth); this network does not.
  */
 #include "ipu/net.h"
 
@@ -19,20 +19,22 @@
 
 enum { NGROUPS = 7, GROUP_CHANNELS = 16, NORM_GROUPS = 4, EXPAND = 4 };
 
-/* Groups of blocks of B0; those of others are wider and more. */
+/* The groups of blocks of B0. Larger networks have wider groups of more
+ * blocks. */
 static const struct {
     int kernel, blocks, channels, stride;
 } groups[NGROUPS] = {{3, 1, 16, 1}, {3, 2, 24, 2},  {5, 2, 40, 2},
                      {3, 3, 80, 2}, {5, 3, 112, 1}, {5, 4, 192, 2},
                      {3, 1, 320, 1}};
 
-/* The first of the second stage. */
+/* The group with which the second stage begins. */
 enum { SECOND_STAGE = 3 };
 
-/* B4. */
+/* The factors of B4. */
 static const double WIDER = 1.4, DEEPER = 1.8;
 
-/* Channels times width, to a multiple of 8 that is not less by a tenth. */
+/* Returns channels times WIDER, rounded to a multiple of 8 that is at most a
+ * tenth less. */
 static int64_t wide(int channels)
 {
     double wanted = WIDER * channels;
@@ -97,8 +99,7 @@ static ipu_tensor block(struct net *net, ipu_tensor x, int group, int stride,
     return ipu_recomputation_checkpoint(g, y);
 }
 
-/* Groups [from, to) of blocks; side of the image is halved where one strides.
- */
+/* Adds groups [from, to) of blocks; a stride halves the side of the image. */
 static ipu_tensor blocks(struct net *net, const struct net_size *size,
                          ipu_tensor x, int from, int to)
 {

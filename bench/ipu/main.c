@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * main.c - ipu-bench: what a modelled chip would measure.
+ * main.c - ipu-bench: prints the figures that microbenchmarks and whole
+ * networks would measure on a modelled chip.
+ *
+ * The groups of rows (rows.h) put their rows into one table; networks
+ * (net_table.h) is a table by itself. All figures come from the device's model,
+ * through its public headers; nothing is timed.
  */
 #include "command/command.h"
 #include "ipu/net_table.h"
@@ -15,9 +20,9 @@
 struct ipu_options {
     struct command_line line;
     const char *system; /* NULL: an M2000 */
-    const char *target; /* a name or a file; NULL: the system's */
+    const char *target; /* name or file; NULL: the system's */
     int format;
-    unsigned groups; /* a bit for each that was named */
+    unsigned groups; /* one bit per named group; 0: all */
     bool networks;
 };
 
@@ -86,10 +91,11 @@ struct output {
     struct table table;
     const char *reasons[MAX_REASONS]; /* each once */
     int nreasons;
-    bool limited; /* memory limits one of the rows */
+    bool limited; /* memory limits the plan of a row */
 };
 
-/* Plans that are nearly as good with the memory there is are not told. */
+/* A plan that is nearly as good as with unlimited memory is not
+ * marked. */
 static const double LIMITED = 1.01;
 
 static void note_reason(struct output *out, const char *reason)
@@ -169,7 +175,7 @@ static int print_groups(const struct ipu_options *o, const ipu_system *system)
 /* ------------------------------------------------------------------- program
  */
 
-/* 0, or what the program ends with, having said why. */
+/* Returns 0, or the exit status after an error message. */
 static int refuse_mixture(const struct ipu_options *o)
 {
     if (!o->networks || (!o->groups && !o->target && !o->system))

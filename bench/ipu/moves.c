@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What moves: between tiles, by pattern and size, with and without load;
- * between chips; between host or DRAM and chip; a broadcast.
+ * moves.c - rows of data movement: between tiles, by pattern and size, with and
+ * without load; between chips; between host or DRAM and chip; and broadcasts.
  */
 #include "ipu/rows.h"
 
@@ -20,7 +20,7 @@ static int exchange(const ipu_system *system, const struct ipu_sink *sink,
     moved = (double)cycles.exchange_bytes;
     if (pattern == IPU_PATTERN_PAIR || pattern == IPU_PATTERN_GATHER ||
         pattern == IPU_PATTERN_SCATTER)
-        peak /= system->ipu.tiles; /* one tile takes, or gives */
+        peak /= system->ipu.tiles; /* one tile receives or sends */
     else
         moved *= system->ipu.tiles;
     ipu_row_put(system, sink,
@@ -39,7 +39,7 @@ static int all_sizes(const ipu_system *system, const struct ipu_sink *sink,
     int64_t most = LARGEST_MESSAGE;
 
     if (pattern == IPU_PATTERN_GATHER || pattern == IPU_PATTERN_SCATTER ||
-        pattern == IPU_PATTERN_ALL_TO_ALL) /* one tile holds all */
+        pattern == IPU_PATTERN_ALL_TO_ALL) /* one tile holds everything */
         most = system->ipu.bytes_per_tile / 2 / system->ipu.tiles;
     for (int64_t bytes = SMALLEST; bytes <= most && status >= 0; bytes *= TIMES)
         status = exchange(system, sink, group, pattern, bytes);
@@ -98,7 +98,7 @@ int ipu_rows_links(const ipu_system *system, const struct ipu_sink *sink)
     int status = 0;
 
     if (last < 1)
-        return 0; /* there is nobody to talk to */
+        return 0; /* a single chip has no links */
     for (int64_t bytes = 8; bytes <= 8 << 10 && status >= 0; bytes *= 32)
         for (int32_t loaded = 0; loaded < 3 && status >= 0; loaded++) {
             status = link(system, sink, 1, bytes, loaded, pair[loaded]);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net.c - the networks of ipu-bench, and what the model makes of them.
+ * net.c - the networks of ipu-bench, and the figures that the model computes
+ * for them.
  *
- * A network is built from the ops of graphs and compiled for the chip; the
- * cycles of a mini-batch, and those of an update shared out over the
- * mini-batches that it is for, are the compiler's. Beside these:
+ * A network is built from the ops of graphs and compiled for the chip. The
+ * cycles of a mini-batch come from the compiler, and so do those of an update,
+ * divided by the mini-batches of the update. The rest is added here:
  *
- *   replicas   add up gradients once an update: reduce-scatter and all-gather
- *              over all chips of the system
+ *   replicas   add up gradients once per update: reduce-scatter and
+ *              all-gather over all chips of the system
  *   stages     of a pipeline send activations on and derivatives back, over
- *              the links of neighbours, instead of to the host; what is shown
- *              is a stage of layers, the slowest; a pipeline of so many
- *              mini-batches is nearly always full:
- *              n / (n + stages - 1)
+ *              the links of neighbours, instead of to the host. The table
+ *              shows the slowest stage. A pipeline of n mini-batches is busy
+ *              for n / (n + stages - 1) of the time
  *
- * The arrangements are those of the published runs, as their configurations
- * in Graphcore's examples have them. What was published is data to compare
- * with, which the model does not see.
+ * The arrangements are those of the published runs, as their configurations in
+ * Graphcore's examples have them. The published figures are only compared with;
+ * the model does not use them.
  */
 #include "ipu/net.h"
 
@@ -148,8 +148,8 @@ const struct net_case net_cases[] = {
 /* ----------------------------------------------------------------- compiling
  */
 
-/* What the host takes of a run that needs so many cycles by itself: with I/O
- * tiles only what is longer. */
+/* Returns the cycles of the host that a run of so many cycles does not hide:
+ * with I/O tiles, only those beyond the run. */
 static double host_cycles(const struct net_case *net, double host, double run)
 {
     if (net->stages > 1)
@@ -179,7 +179,7 @@ static int compile_stage(const struct net_case *net, const ipu_target *target,
     return status;
 }
 
-/* Cycles of a mini-batch, with its part of those of an update. */
+/* Cycles of a mini-batch, with its share of an update. */
 struct cycles {
     double compute, waiting, exchange, sync, outside, estimated, flops;
 };
@@ -224,7 +224,7 @@ static int64_t fullest_tile(const ipu_executable *executable, int32_t tiles)
 
 /* -------------------------------------------------------- between the chips */
 
-/* Of one update: gradients over all replicas. */
+/* Computes the cycles of one update that sum gradients over all replicas. */
 static int reduce_cycles(const struct net_case *net, const ipu_system *system,
                          int64_t parameters, int64_t *cycles)
 {
@@ -241,7 +241,8 @@ static int reduce_cycles(const struct net_case *net, const ipu_system *system,
     return status;
 }
 
-/* Of a mini-batch: from one stage to the next, and back if it is trained. */
+/* Computes the cycles per mini-batch to the next stage, and back in
+ * training. */
 static int link_cycles(const struct net_case *net, const ipu_system *system,
                        int64_t boundary, int64_t *cycles)
 {
@@ -293,7 +294,7 @@ static int count_cycles(const struct net_case *net, const ipu_system *system,
     r->sync = c.sync / all;
     r->outside = c.outside / all;
     r->estimated = c.estimated / steps;
-    all /= full * system->ipu.clock_hz; /* now seconds, of the whole pipeline */
+    all /= full * system->ipu.clock_hz; /* seconds, of the whole pipeline */
     r->samples_per_second = net->size.batch * (double)net->replicas / all;
     r->tflops = c.flops / all / 1e12;
     r->utilisation =

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * net_build.c - what several networks need: weights, optimisers, the ends of
+ * stages, and the smallest network.
+ *
+ * All functions add ops to the graph of a struct net. A failed op leaves a null
+ * tensor, which later ops pass on, and the graph keeps the error; so only the
+ * last status is looked at. resnet.c, efficientnet.c and transformer.c build on
+ * these.
+ */
 #include "ipu/net.h"
 
 #include <stdio.h>
@@ -77,7 +86,7 @@ int net_mlp(struct net *net, const struct net_size *size, int32_t mini_batches)
     return net_train(net, gradients, mini_batches, IPU_OPTIMIZER_SGD);
 }
 
-/* A loss whose derivative with respect to y is dy. */
+/* Returns a loss whose derivative with respect to y is dy. */
 static ipu_tensor loss_of(ipu_graph *g, ipu_tensor y, ipu_tensor dy)
 {
     return ipu_cast(g, ipu_reduce_sum(g, ipu_multiply(g, y, dy), 1),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_table.c - ipu-bench networks: the table.
+ * net_table.c - prints the table of ipu-bench networks.
  */
 #include "ipu/net_table.h"
 

@@ -4,8 +4,8 @@
 
 #include "tables/table.h"
 
-/* Whole networks, a row each, to the standard output. A negative status of the
- * device's. */
+/* Prints all networks, one row each, to standard output. Returns a negative
+ * status of the device if a network fails. */
 int net_table(enum table_format format);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resnet.c - ResNet-50 (He et al., 2016), version 1.5: bottlenecks of
- * 1 x 1, 3 x 3 and 1 x 1, each with batch normalisation, the stride in the
- * 3 x 3. float16; the mean over the last 7 x 7 pixels, and the loss, are
- * float32. Activations are kept from block to block, and those within a block
- * are computed again for the derivatives, as the published runs did. In
- * inference, norms are part of the convolutions, as a network exported to ONNX
- * has them.
+ * resnet.c - ResNet-50 (He et al., 2016), version 1.5, and ResNeXt-101.
+ *
+ * ResNet-50 has bottlenecks of 1 x 1, 3 x 3 and 1 x 1, each with batch
+ * normalisation, and the stride in the 3 x 3. The type is float16; the mean
+ * over the last 7 x 7 pixels, and the loss, are float32. Activations are kept
+ * from block to block, and those within a block are computed again for the
+ * derivatives, as in the published runs. In inference, norms are part of the
+ * convolutions, as in a network exported to ONNX.
  */
 #include "ipu/net.h"
 
@@ -54,7 +55,7 @@ static ipu_tensor bottleneck(struct net *net, ipu_tensor x, int32_t stride,
     return ipu_recomputation_checkpoint(g, x);
 }
 
-/* -> [n, classes] */
+/* Returns the logits: [n, classes]. */
 static ipu_tensor logits_of(struct net *net, const struct net_size *size)
 {
     static const int blocks[] = {3, 4, 6, 3};
@@ -97,8 +98,8 @@ int net_resnet50(struct net *net, const struct net_size *size,
  * times the channels of ResNet's. */
 enum { CARDINALITY = 32, WIDER = 2, NORM_GROUPS = 32 };
 
-/* Each part has so many blocks; the second stage begins behind the fourth
- * block of the third part. */
+/* Each part has so many blocks; the second stage begins after the fourth block
+ * of the third part. */
 static const int parts[] = {3, 4, 23, 3};
 enum { NPARTS = 4, SECOND_STAGE = 3 + 4 + 4 };
 
@@ -137,7 +138,7 @@ static ipu_tensor grouped_bottleneck(struct net *net, ipu_tensor x,
     return ipu_recomputation_checkpoint(g, x);
 }
 
-/* Blocks [from, to) of all. */
+/* Adds blocks [from, to) of all. */
 static ipu_tensor grouped_blocks(struct net *net, ipu_tensor x, int from,
                                  int to)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transformer.c - a stage of a transformer: as many layers as an IPU of a
- * pipeline has, float16.
+ * transformer.c - a stage of a transformer: as many layers as one IPU of a
+ * pipeline holds, in float16.
  *
  *     x = norm(x + dropout(attention(x)))     BERT (Devlin et al., 2018):
  *     x = norm(x + dropout(mlp(x)))           normalised behind
  *     x = x + dropout(attention(norm(x)))     GPT-2 (Radford et al., 2019):
  *     x = x + dropout(mlp(norm(x)))           before, and causal
  *
- * What comes from the stage before is an input, what goes to the next an
- * output; so are their derivatives, the other way. Activations are kept from
- * layer to layer, the others computed again. Embeddings and the last layer are
- * another stage's.
+ * The activations from the previous stage are an input, those for the next
+ * stage an output; so are the derivatives, in the other direction. Activations
+ * are kept from layer to layer; the others are computed again. Embeddings and
+ * the last layer belong to other stages.
  */
 #include "ipu/net.h"
 
@@ -77,7 +77,7 @@ int net_transformer(struct net *net, const struct net_size *size,
         wanted[i] = net->variables[i];
     wanted[net->count] = x;
     ipu_output(g, "y", y);
-    /* A loss whose derivative is dy. */
+    /* This loss has the derivative dy. */
     y = ipu_cast(g, ipu_reduce_sum(g, ipu_multiply(g, y, dy), 1), IPU_FLOAT32);
     ipu_gradients(g, y, net->count + 1, wanted, gradients);
     ipu_output(g, "dx", gradients[net->count]);

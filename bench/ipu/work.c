@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is computed on the whole chip: products by size and dtype,
- * convolutions of known networks, sums, stencils.
+ * work.c - rows of computation on the whole chip: products by size and dtype,
+ * convolutions of known networks, sums, and stencils.
  */
 #include "ipu/rows.h"
 
 #include <ipu.h>
 
-/* A product, if it fits. */
+/* Puts the row of a product, if the product fits on the chip. */
 static int product(const ipu_system *system, const struct ipu_sink *sink,
                    struct ipu_row row, const ipu_product *p)
 {
@@ -72,7 +72,8 @@ int ipu_rows_matvec(const ipu_system *system, const struct ipu_sink *sink)
     return 0;
 }
 
-/* A layer of 256 channels in groups: 14 x 14 pixels of 4 images. */
+/* Puts rows of a layer of 256 channels in groups: 14 x 14 pixels of 4
+ * images. */
 static int grouped(const ipu_system *system, const struct ipu_sink *sink)
 {
     static const struct {
@@ -102,7 +103,7 @@ static int grouped(const ipu_system *system, const struct ipu_sink *sink)
 
 int ipu_rows_convolution(const ipu_system *system, const struct ipu_sink *sink)
 {
-    /* Layers of ResNet-50: images of side x side, batch 4. */
+    /* Layers of ResNet-50: images of side x side, in batches of 4. */
     static const struct {
         const char *what[2];
         int32_t side, kernel, stride, in, out;
@@ -183,14 +184,14 @@ int ipu_rows_reduction(const ipu_system *system, const struct ipu_sink *sink)
     return 0;
 }
 
-/* Operations a second that a stencil could reach: each point that it reads and
- * the cell that it writes are accesses to local memory, for there is no cache,
- * at the bandwidth of that; but no more than the arithmetic of vectors gives, a
- * multiplication and an addition for each of their elements a cycle. */
+/* Returns the operations per second that a stencil could reach. Each point that
+ * it reads and the cell that it writes are accesses to local memory at its
+ * bandwidth, because there is no cache; but it cannot exceed the arithmetic of
+ * vectors, one multiplication and one addition per element and cycle. */
 static double roofline(const ipu_system *system, int32_t points)
 {
     ipu_target_peaks peaks = ipu_row_peaks(system);
-    double flops = points + 1.0; /* ipu_model_stencil counts as many */
+    double flops = points + 1.0; /* the count of ipu_model_stencil */
     double bytes = 4 * (points + 1.0);
     double memory = peaks.memory_bytes_per_second * flops / bytes;
     double vectors = 2.0 * system->ipu.vector_bytes / 4 * system->ipu.tiles *
