@@ -311,10 +311,12 @@ static const struct argp_option flags[] = {
      "64 values) or all (resnet50)",
      0},
     {"rounds", KEY_ROUNDS, "N", 0,
-     "times that every way has its turn (11; 101 for less than 4M)", 0},
+     "rounds, in each of which every way has its turn (11; 101 for less "
+     "than 4M)",
+     0},
     {"warm-up", 'w', "N", 0,
-     "times that a way runs untimed before each timed run (1); 0: its code and "
-     "data are in no cache",
+     "untimed runs of a way before each timed one (1); 0: its code and data "
+     "are in no cache",
      0},
     {"check", 'c', "0|1", 0, "compare every element of the sums (1)", 0},
     {"format", KEY_FORMAT, "FORMAT", 0, "text, csv or json (text)", 0},

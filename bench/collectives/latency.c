@@ -275,7 +275,7 @@ enum { KEY_FORMAT = 256 };
 static const struct argp_option flags[] = {
     {"minbytes", 'b', "BYTES", 0, "smallest size, a multiple of 4 (4)", 0},
     {"maxbytes", 'e', "BYTES", 0, "largest size (4K)", 0},
-    {"stepfactor", 'f', "N", 0, "each size is N times the last (32)", 0},
+    {"stepfactor", 'f', "N", 0, "each size is N times the one before (32)", 0},
     {"iters", 'n', "N", 0,
      "operations of each way and size; a quarter of them with busy cores "
      "(2000)",

@@ -27,8 +27,9 @@ static const struct argp_option flags[] = {
     {0, 0, 0, 0, "Sizes (bytes of the larger buffer; K, M, G are 1024s):", 1},
     {"minbytes", 'b', "BYTES", 0, "smallest size (4)", 0},
     {"maxbytes", 'e', "BYTES", 0, "largest size (64M)", 0},
-    {"stepfactor", 'f', "N", 0, "each size is N times the last (2)", 0},
-    {"stepbytes", 'i', "BYTES", 0, "or this much larger than the last", 0},
+    {"stepfactor", 'f', "N", 0, "each size is N times the one before (2)", 0},
+    {"stepbytes", 'i', "BYTES", 0,
+     "each size is BYTES larger than the one before", 0},
     {0, 0, 0, 0, "What:", 2},
     {"op", 'o', "OP", 0, "sum, prod, min, max, avg or all (sum)", 0},
     {"datatype", 'd', "TYPE", 0,
@@ -39,13 +40,12 @@ static const struct argp_option flags[] = {
      "root of a broadcast, reduce or gather, or all (0)", 0},
     {"memory", KEY_MEMORY, "hvd|malloc", 0,
      "buffers from hvd_malloc, or ordinary memory (hvd)", 0},
-    {"cold", KEY_COLD, NULL, 0, "every operation finds its buffers in no cache",
-     0},
+    {"cold", KEY_COLD, NULL, 0, "no buffer of an operation lies in a cache", 0},
     {0, 0, 0, 0, "How:", 3},
     {"iters", 'n', "N", 0,
      "operations timed for each number (500 up to 64K, 100 up to 1M, else 20)",
      0},
-    {"warmup_iters", 'w', "N", 0, "operations before those (5)", 0},
+    {"warmup_iters", 'w', "N", 0, "untimed operations before these (5)", 0},
     {"check", 'c', "0|1", 0, "compare every element of the result (1)", 0},
     {"average", 'a', "0..3", 0,
      "time of rank 0, mean, least or most of the ranks (1)", 0},
@@ -54,8 +54,8 @@ static const struct argp_option flags[] = {
     {"no-compare", KEY_NO_COMPARE, NULL, 0, "leave raw MPI out", 0},
     {0, 0, 0, 0, "Output:", 4},
     {"format", KEY_FORMAT, "FORMAT", 0,
-     "nccl (and a table beside MPI), osu, csv or json (nccl)", 0},
-    {"in-place", KEY_IN_PLACE, NULL, 0, "with osu: the times in place", 0},
+     "nccl (and a table next to MPI), osu, csv or json (nccl)", 0},
+    {"in-place", KEY_IN_PLACE, NULL, 0, "osu shows the times in place", 0},
     {"json", KEY_JSON, "FILE", 0, "also write everything measured to FILE", 0},
     {"min-bw", KEY_MIN_BW, "GB/S", 0,
      "end with status 8 if the average bus bandwidth is less", 0},
@@ -253,23 +253,25 @@ const struct argp bench_options_parser = {
     .parser = parse_option,
     .args_doc = "allreduce|allgather|reducescatter|broadcast|alltoall|reduce|"
                 "gather|barrier\nlatency|idle|gradients|overlap|hosts ...",
-    .doc = "Measure a collective of hvd over a range of sizes, and raw MPI "
-           "beside it, in turn, in the same run.\v"
-           "The first table has the rows of nccl-tests; hvd-bench(1) and "
-           "docs/PERFORMANCE.md explain all columns.\n\n"
-           "Subcommands have options of their own (hvd-bench latency --help):\n"
-           "  latency    of small operations, blocking and not, idle and busy\n"
-           "  idle       what an initialised program costs that does nothing\n"
-           "  gradients  of real models, against three ways with MPI\n"
-           "  overlap    how much communication computing hides\n"
-           "  hosts      a collective over hosts made of network namespaces\n\n"
-           "Exit status: 0 measured, 1 failed, 7 a result was wrong, 8 below "
-           "--min-bw, 64 wrong command line.\n\n"
-           "Examples:\n"
-           "  mpi-launch.sh -np 2 hvd-bench allreduce\n"
-           "  mpi-launch.sh -np 4 hvd-bench broadcast -b 1K -e 1M -d double "
-           "--json run.json\n"
-           "  mpi-launch.sh -np 2 hvd-bench gradients --model resnet50",
+    .doc =
+        "Measure a collective of hvd over a range of sizes and, in turn in "
+        "the same run, raw MPI.\v"
+        "The first table has the rows of nccl-tests; hvd-bench(1) and "
+        "docs/PERFORMANCE.md explain all columns.\n\n"
+        "Subcommands have options of their own (hvd-bench latency --help):\n"
+        "  latency    time of small operations, blocking and not, idle and "
+        "busy\n"
+        "  idle       cost of an initialised program that does nothing\n"
+        "  gradients  sums of real models' gradients, next to ways with MPI\n"
+        "  overlap    share of the communication that computing hides\n"
+        "  hosts      a collective over hosts made of network namespaces\n\n"
+        "Exit status: 0 measured, 1 failed, 7 a result was wrong, 8 below "
+        "--min-bw, 64 wrong command line.\n\n"
+        "Examples:\n"
+        "  mpi-launch.sh -np 2 hvd-bench allreduce\n"
+        "  mpi-launch.sh -np 4 hvd-bench broadcast -b 1K -e 1M -d double "
+        "--json run.json\n"
+        "  mpi-launch.sh -np 2 hvd-bench gradients --model resnet50",
 };
 
 void bench_options_init(struct bench_options *options)

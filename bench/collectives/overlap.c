@@ -319,12 +319,12 @@ static int run_overlap(struct session *session, void *options)
 enum { KEY_FORMAT = 256, KEY_MEMORY, KEY_ROUNDS };
 
 static const struct argp_option flags[] = {
-    {"bytes", 'b', "BYTES", 0, "of all tensors together (16M)", 0},
-    {"tensors", 't', "N", 0, "how many there are, up to 1024 (16)", 0},
+    {"bytes", 'b', "BYTES", 0, "bytes of all tensors together (16M)", 0},
+    {"tensors", 't', "N", 0, "number of tensors, up to 1024 (16)", 0},
     {"memory", KEY_MEMORY, "hvd|malloc", 0,
-     "from hvd_malloc, or ordinary memory (hvd)", 0},
-    {"rounds", KEY_ROUNDS, "N", 0, "times that everything has its turn (11)",
-     0},
+     "tensors in hvd_malloc memory, or in ordinary memory (hvd)", 0},
+    {"rounds", KEY_ROUNDS, "N", 0,
+     "rounds, in each of which everything has its turn (11)", 0},
     {"format", KEY_FORMAT, "FORMAT", 0, "text, csv or json (text)", 0},
     COMMAND_FLAGS,
 };

@@ -34,7 +34,8 @@ static const struct argp_option flags[] = {
      "Bow-Pod64, Bow-Pod128, Bow-Pod256 or model (M2000)",
      0},
     {"target", 't', "CHIP", 0,
-     "instead of the system's: mk1, mk2, bow, c600, or a JSON file", 0},
+     "the chip, instead of the system's: mk1, mk2, bow, c600, or a JSON file",
+     0},
     {"format", KEY_FORMAT, "FORMAT", 0, "text, csv or json (text)", 0},
     COMMAND_FLAGS,
 };
@@ -76,13 +77,13 @@ static const struct argp parser = {
     .options = flags,
     .parser = parse_option,
     .args_doc = "[GROUP...]",
-    .doc = "Print what a chip would measure in microbenchmarks, as the model "
-           "of the software IPU has it.\v"
+    .doc = "Print the figures that microbenchmarks would measure on a chip, as "
+           "the model of the software IPU computes them.\v"
            "Groups: memory, exchange, links, host, matmul, matvec, "
            "convolution, reduction, broadcast, stencil; all, if none is "
            "named. A row marked ~ is an estimate; the reasons stand below "
-           "the table. By itself: networks, whole ones, each on the system "
-           "that it was published for.",
+           "the table. By itself: networks, a table of whole networks, each "
+           "on the system that it was published for.",
 };
 
 /* ------------------------------------------------------------------ output */
