@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * analysis.h - what follows from a profile: what bounds the program, and what
+ * analysis.h - conclusions from a profile: what bounds the program, and what
  * would make it faster or smaller.
  */
 #ifndef IPU_REPORT_ANALYSIS_H
@@ -10,18 +10,18 @@
 
 enum {
     IPU__FINDING_TEXT = 320,
-    IPU__MOST_FINDINGS = 12, /* of each sort */
+    IPU__MOST_FINDINGS = 12, /* findings of each kind */
     IPU__WORDS_TEXT = 512,
     IPU__MOST_WORDS = 7
 };
 
-/* What would help, and by how much at most. */
+/* A change that would help, and the most that it could save. */
 struct ipu__finding {
     const char *kind; /* "balance", "exchange", ...; static */
-    int32_t step;     /* -1: none in particular */
-    int32_t block;    /* -1: none in particular */
-    int64_t cycles;   /* of a run, saved; negative: it costs so many */
-    int64_t bytes;    /* that the fullest tile would hold less */
+    int32_t step;     /* -1: no particular step */
+    int32_t block;    /* -1: no particular block */
+    int64_t cycles;   /* saved per run; negative: cost */
+    int64_t bytes;    /* saved on the fullest tile */
     char text[IPU__FINDING_TEXT];
 };
 
@@ -32,7 +32,8 @@ struct ipu__findings {
     int32_t nmemory;
 };
 
-/* Keep it among at most IPU__MOST_FINDINGS, of which the least goes. */
+/* Adds a finding to a list of at most IPU__MOST_FINDINGS; the smallest one
+ * gives way. */
 void ipu__note_finding(struct ipu__finding *list, int32_t *count, bool by_bytes,
                        const struct ipu__finding *finding);
 
@@ -41,21 +42,23 @@ void ipu__find_time(const struct ipu__program *program,
 int ipu__find_memory(const struct ipu__program *program,
                      struct ipu__findings *findings);
 
-/* Both. */
+/* Finds what would save time, and what would save memory. */
 int ipu__find(const struct ipu__program *program,
               struct ipu__findings *findings);
 
-/* Floating-point operations a second that the chips could do, in the dtype
- * that most of the program's are in: "float32". */
+/* Returns the floating-point operations per second that the chips could
+ * reach in the dtype of most of the program's operations; writes its name,
+ * "float32". */
 double ipu__program_peak(const struct ipu__program *program,
                          const char **dtype);
 
-/* Sentences: what bounds it, how much of the chip it uses, how that compares
- * with this machine. Returns how many. */
+/* Writes sentences: what bounds the program, how much of the chip it uses, how
+ * that compares with this machine. Returns how many. */
 int32_t ipu__say(const struct ipu__program *program,
                  char (*sentences)[IPU__WORDS_TEXT]);
 
-/* Bytes of all tiles, each when it is fullest, by category; the sum. */
+/* Sums the bytes of all tiles, each when it is fullest, by category. Returns
+ * the sum of all categories. */
 int64_t ipu__sum_categories(const struct ipu__program *program,
                             int64_t bytes[IPU_NUM_CATEGORIES]);
 

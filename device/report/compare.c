@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compare.c - two profiles, figure by figure.
+ * compare.c - compares two profiles, figure by figure.
  *
- * Programs are compared with those of the same name; if both profiles have
- * only one, with each other. Ops and steps are compared by their names, too:
- * steps move when a program changes, and keep the names of what they make.
- * Several of one name count as one.
+ * Programs are compared with those of the same name or, if both profiles have
+ * only one, with each other. Ops and steps are also compared by name: steps
+ * move when a program changes, but keep the names of the tensors that they
+ * make. Several of one name count as one. compare_print.c prints the
+ * comparison.
  */
 #include "report/compare.h"
 
@@ -112,7 +113,8 @@ static int by_name(const void *first, const void *second)
     return strcmp(a->name, b->name);
 }
 
-/* Both lists sorted by name: what is in one of them, or in both. */
+/* Merges two lists, both sorted by name, into figures that are in one of them
+ * or in both. */
 static void merge(struct ipu__pair *pair, enum ipu__figure_of of,
                   const struct ipu__total *a, int na,
                   const struct ipu__total *b, int nb)
@@ -150,8 +152,8 @@ static int add_totals(struct ipu__pair *pair, enum ipu__figure_of of,
     return nb;
 }
 
-/* What is of the same sort by how much it changed, the most first; figures of
- * the program, and of memory, stay as they are. */
+/* Orders figures of one kind by the size of their change, largest first.
+ * Figures of the program, and of memory, keep their order. */
 static int by_change(const void *first, const void *second)
 {
     const struct ipu__figure *a = first, *b = second;

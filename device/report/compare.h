@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compare.h - two profiles, figure by figure.
+ * compare.h - compares two profiles, figure by figure.
  */
 #ifndef IPU_REPORT_COMPARE_H
 #define IPU_REPORT_COMPARE_H
@@ -10,8 +10,8 @@
 #include "report/profile.h"
 #include "report/text.h"
 
-/* What is compared: of the program, of a category of memory, of an op, of a
- * step by the name of what it makes. */
+/* What a figure describes: the program, a category of memory, an op, or a step
+ * by the name of the tensor that it makes. */
 enum ipu__figure_of {
     IPU__OF_PROGRAM,
     IPU__OF_MEMORY,
@@ -19,7 +19,7 @@ enum ipu__figure_of {
     IPU__OF_STEP
 };
 
-/* In what a figure is counted. */
+/* The unit of a figure. */
 enum ipu__figure_unit { IPU__CYCLES, IPU__BYTES, IPU__NANOSECONDS, IPU__FLOPS };
 
 struct ipu__figure {
@@ -27,41 +27,43 @@ struct ipu__figure {
     const char *name; /* borrowed from a profile, or static */
     enum ipu__figure_unit unit;
     double before, after;
-    bool gone, come; /* there is none after, before */
+    bool gone, come; /* only in the first, only in the second */
 };
 
-/* A program that both have. */
+/* A program that both profiles have. */
 struct ipu__pair {
     const struct ipu__program *before, *after;
-    struct ipu__figure *figures; /* owned; what is of the program in a fixed
-                                    order, the others by how much changed */
+    struct ipu__figure *figures; /* owned; those of the program in a fixed
+                                    order, the others by their change */
     int32_t nfigures;
 };
 
 struct ipu__comparison {
     const struct ipu_profile *before, *after;
-    struct ipu__program pipelines[2]; /* own nothing: what is told of the runs
-                                         of both, if both have one */
-    struct ipu__pair *pairs; /* owned; that of pipelines is the first */
+    struct ipu__program pipelines[2]; /* borrowed; the runs of both pipelines,
+                                         if both profiles have one */
+    struct ipu__pair *pairs; /* owned; the pair of the pipelines comes first */
     int32_t npairs;
-    int32_t nruns; /* of them, of pipelines: 0 or 1 */
+    int32_t nruns; /* pairs of pipelines: 0 or 1 */
 };
 
-/* The pair of both pipelines; 1, or 0: they have none, or a failure. */
+/* Adds the pair of both pipelines. Returns 1, 0 if there are none, or a
+ * failure. */
 int ipu__compare_runs(struct ipu__comparison *comparison,
                       struct ipu__pair *pair);
 
-/* IPU_ERR_DATA if they have no program in common. The comparison must stay
- * where it is. */
+/* Compares two profiles. The comparison must not be moved afterwards. Returns
+ * IPU_ERR_DATA if they have no program in common. */
 int ipu__compare(const struct ipu_profile *before,
                  const struct ipu_profile *after,
                  struct ipu__comparison *comparison);
 void ipu__comparison_free(struct ipu__comparison *comparison);
 
-/* In percent of before; of nothing, 0 if there is nothing, else 100. */
+/* Returns the growth in percent of before; if before is 0, 0 without a change
+ * and else 100. */
 double ipu__growth(const struct ipu__figure *figure);
 
-/* "cycles" */
+/* Returns the unit's name: "cycles". */
 const char *ipu__figure_unit_name(enum ipu__figure_unit unit);
 
 void ipu__print_comparison(const struct ipu__comparison *comparison,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compare_print.c - a comparison as text and as JSON.
+ * compare_print.c - prints a comparison as text and as JSON.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -60,7 +60,8 @@ static bool has(const struct ipu__pair *pair, enum ipu__figure_of of)
     return false;
 }
 
-/* Ops and steps that are as they were are only counted. */
+/* Prints the figures of one kind. Ops and steps that have not changed are only
+ * counted. */
 static void print_sort(const struct ipu__pair *pair, enum ipu__figure_of of,
                        struct ipu__text *text)
 {
@@ -108,7 +109,7 @@ static void print_pair(const struct ipu__pair *pair, struct ipu__text *text)
         print_sort(pair, of, text);
 }
 
-/* Programs that only one of them has. */
+/* Prints the names of programs that only one profile has. */
 static void print_alone(const struct ipu__comparison *c,
                         const struct ipu_profile *profile,
                         struct ipu__text *text)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compare_run.c - the runs of two pipelines, figure by figure: what a run is
- * spent on, stages by their place, the fullest tile of all chips, and what was
- * measured.
+ * compare_run.c - compares the runs of two pipelines, figure by figure: the
+ * time of a run by its parts, stages by their position, the fullest tile of all
+ * chips, and what was measured.
  *
- * To those who print, it is one more pair of programs, the first.
+ * For the functions that print, it is one more pair of programs, the first.
  */
 #include <stdlib.h>
 
 #include "report/compare.h"
 
-enum { FIGURES = 12 }; /* beside those of stages */
+enum { FIGURES = 12 }; /* besides those of stages */
 
 static void add(struct ipu__pair *pair, const char *name,
                 enum ipu__figure_unit unit, double before, double after)
@@ -35,7 +35,8 @@ static void add_phases(struct ipu__pair *pair, const struct ipu__profile_run *a,
         1e9 * (double)b->total / b->clock_hz);
 }
 
-/* By their place: a stage that is cut elsewhere keeps it. */
+/* Adds the stages by position: a stage that is cut elsewhere keeps its
+ * position. */
 static void add_stages(struct ipu__pair *pair, const struct ipu__profile_run *a,
                        const struct ipu__profile_run *b)
 {
@@ -68,7 +69,7 @@ static void add_measured(struct ipu__pair *pair, const ipu_engine_times *a,
         (double)b->fastest_ns);
 }
 
-/* What is told of the chips in the pair's head. */
+/* Makes a program that holds the facts about the chips for the pair's head. */
 static struct ipu__program describe(const struct ipu_profile *profile)
 {
     struct ipu__program made = {.name = "the pipeline",

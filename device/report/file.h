@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file.h - files that appear whole or not at all.
+ * file.h - writes files that appear whole or not at all.
  */
 #ifndef IPU_REPORT_FILE_H
 #define IPU_REPORT_FILE_H
 
 #include <stddef.h>
 
-/* Make the directory, if only it is missing, and see that files can be made
- * in it. IPU_ERR_DATA names it and why not. */
+/* Makes the directory if only its last part is missing, and checks that files
+ * can be made in it. Returns IPU_ERR_DATA with the directory and the reason. */
 int ipu__directory_check(const char *directory);
 
-/* directory/name becomes data. IPU_ERR_DATA names the path and why not; what
- * was there before stays then. */
+/* Writes data to directory/name. Returns IPU_ERR_DATA with the path and the
+ * reason; the file then keeps its old content. */
 int ipu__report_file_write(const char *directory, const char *name,
                            const char *data, size_t bytes);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * find_memory.c - what would make the fullest tile less full, and by how much.
+ * find_memory.c - finds what would make the fullest tile less full, and by how
+ * much.
  *
- * The program is looked at along its steps, at each the tile that is fullest
- * then. A remedy takes something away from some steps; what it is worth is how
- * much lower the highest of them then is. So a remedy of one peak is worth no
- * more than the distance to the next one, and what does not lie at the peak
- * is worth nothing.
+ * The program is examined along its steps, at each step on the tile that is
+ * fullest then. A remedy takes something away from some steps; its worth is how
+ * much lower the highest of all steps is afterwards. So a remedy against one
+ * peak is worth no more than the distance to the next peak, and a change away
+ * from the peak is worth nothing.
  *
  *   recompute  a result that waits for a later step is dropped, and made
  *              again before that
@@ -15,8 +16,8 @@
  *              uses it
  *   half       all floats are halves
  *
- * That the fullest tile may be another one afterwards is not looked at: large
- * tensors are spread over all tiles alike.
+ * The search ignores that another tile may be the fullest afterwards: large
+ * tensors are spread evenly over all tiles.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,8 +27,8 @@
 #include "report/analysis.h"
 #include "report/text.h"
 
-/* Candidates, of which those with the largest share on the fullest tile are
- * looked at. */
+/* Only the candidates with the largest share on the fullest tile are
+ * examined. */
 enum { MOST_CANDIDATES = 48 };
 
 enum remedy { RECOMPUTE, IN_PLACE, OFFLOAD };
@@ -35,10 +36,10 @@ enum remedy { RECOMPUTE, IN_PLACE, OFFLOAD };
 struct peak {
     const struct ipu__program *p;
     int32_t step, tile;
-    int64_t bytes; /* on it */
+    int64_t bytes; /* on the fullest tile */
 };
 
-/* Does the remedy take the block away from the step? */
+/* Returns true if the remedy takes the block away from the step. */
 static bool absent(const struct ipu__profile_block *b, enum remedy remedy,
                    int32_t step)
 {
@@ -47,7 +48,7 @@ static bool absent(const struct ipu__profile_block *b, enum remedy remedy,
     return remedy == IN_PLACE ? step == b->birth : !ipu__block_used(b, step);
 }
 
-/* How full the fullest tile is without what the remedy takes away. */
+/* Returns the peak of the fullest tile without what the remedy takes away. */
 static int64_t peak_without(const struct ipu__program *p,
                             const struct ipu__profile_block *b,
                             enum remedy remedy)
@@ -66,7 +67,7 @@ static int64_t peak_without(const struct ipu__program *p,
     return most;
 }
 
-/* Cycles of the steps that make what is in a block. */
+/* Returns the cycles of the steps that make a block's content. */
 static int64_t cycles_to_make(const struct ipu__program *p, int32_t block)
 {
     int64_t cycles = 0;
@@ -126,7 +127,7 @@ static void note(const struct peak *peak, int32_t block, enum remedy remedy,
     ipu__note_finding(f->memory, &f->nmemory, true, &finding);
 }
 
-/* Something of the same size dies where b is born. */
+/* Returns true if a block of the same size dies where b is born. */
 static bool has_dying_twin(const struct ipu__program *p,
                            const struct ipu__profile_block *b)
 {
@@ -164,7 +165,7 @@ struct candidate {
     int64_t bytes;
 };
 
-/* Largest first, then in the order of the program. */
+/* Orders the largest first, then by the order of the program. */
 static int by_bytes(const void *first, const void *second)
 {
     const struct candidate *a = first, *b = second;
@@ -195,7 +196,8 @@ static int judge_all(const struct peak *peak, struct ipu__findings *f)
     return IPU_OK;
 }
 
-/* Half of what all floats of four bytes have there; temporaries too. */
+/* Finds the saving if all floats of four bytes, temporaries included, had half
+ * their size. */
 static void find_half(const struct peak *peak, struct ipu__findings *f)
 {
     const struct ipu__program *p = peak->p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * find_time.c - what would save cycles, and how many at most.
+ * find_time.c - finds what would save cycles, and at most how many.
  *
  *   balance   a step computes on some of the tiles. On all of them it would
  *             take their part of the time, but not less than it takes to
@@ -13,7 +13,7 @@
  *   streams   without I/O tiles a chip does not compute while it talks to the
  *             host. With some it does; they are then missing elsewhere.
  *
- * Each is judged by itself: savings of one step do not add up.
+ * Each finding stands by itself: savings on the same step do not add up.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,7 +45,8 @@ static void note(struct ipu__findings *f, const struct ipu__finding *finding)
     ipu__note_finding(f->time, &f->ntime, false, finding);
 }
 
-/* Of a tile that starts its contexts and lets them do one thing each. */
+/* Returns the cycles of a tile that starts its contexts and does one operation
+ * in each. */
 static int64_t launch_cycles(const ipu_target *target)
 {
     return ipu__start_cycles(target, 1);
@@ -94,7 +95,7 @@ static void find_exchange(const struct ipu__program *p, int32_t i,
     note(f, &finding);
 }
 
-/* Steps that begin and end, and do next to nothing between. */
+/* Finds steps that do next to nothing between their start and their end. */
 static void find_launches(const struct ipu__program *p, struct ipu__findings *f)
 {
     int64_t least = launch_cycles(&p->target);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gather.c - a program for a profile, from an executable and an engine.
+ * gather.c - makes a program of a profile from an executable and an engine.
  *
- * It takes what the executable tells of steps, blocks and tiles, and puts
- * neighbouring tiles together that hold the same: a tensor is spread in runs
- * of equal shares, so that a chip is described by few of them, and 64 chips by
- * not many more. What each tile holds when it is fullest is added up from the
- * blocks that are alive then; it comes to what the compiler has counted.
+ * It takes the executable's steps, blocks and tiles, and joins neighbouring
+ * tiles that hold the same: a tensor is spread in runs of equal shares, so a
+ * few of them describe a chip, and not many more describe 64 chips. The content
+ * of each tile at its peak is summed over the blocks that are alive then; the
+ * sum equals the compiler's count.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 
 /* -------------------------------------------------------------------- steps */
 
-/* What is told of the tensor that a step makes, if it makes one. */
+/* Fills the facts about the tensor that a step makes, if it makes one. */
 static void gather_made(struct ipu_profile *p, const struct ipu__value *value,
                         struct ipu__profile_step *step)
 {
@@ -30,7 +30,7 @@ static void gather_made(struct ipu_profile *p, const struct ipu__value *value,
     step->element_bytes = (int32_t)ipu__dtype_bytes(value->shape.dtype);
 }
 
-/* All of a host step's cycles are the host's. */
+/* Fills the cycles of a step. All cycles of a host step are the host's. */
 static void gather_cycles(const ipu_step_info *info, bool host,
                           struct ipu__profile_step *step)
 {
@@ -42,7 +42,7 @@ static void gather_cycles(const ipu_step_info *info, bool host,
     step->compute = info->compute_cycles;
     step->exchange = info->exchange_cycles;
     step->sync = info->sync_cycles;
-    /* A loop's may have the host in it. */
+    /* The cycles of a loop may include the host's. */
     step->host = step->total - step->compute - step->exchange - step->sync;
     if (step->host < 0)
         step->host = 0;
@@ -104,7 +104,8 @@ static int gather_steps(struct ipu_profile *p, struct ipu__program *program,
 
 /* ------------------------------------------------------------------- blocks */
 
-/* The runs of tiles with equal shares; shares NULL: only count them. */
+/* Finds the runs of tiles with equal shares; if shares is NULL, it only counts
+ * them. */
 static int32_t find_shares(const struct ipu_executable *e, int32_t block,
                            struct ipu__profile_share *shares)
 {
@@ -128,7 +129,8 @@ static int32_t find_shares(const struct ipu_executable *e, int32_t block,
     return n;
 }
 
-/* What passes between the ops of a step has no place. */
+/* Notes that a step uses a block. Tensors between the ops of one step have no
+ * block. */
 static void note_use(struct ipu__program *program,
                      const struct ipu_executable *e, int32_t value,
                      int32_t step, bool count_only)
@@ -238,7 +240,7 @@ static int gather_blocks(struct ipu_profile *p, struct ipu__program *program,
 
 /* -------------------------------------------------------------------- tiles */
 
-/* What a block has on tiles whose peak it is part of. */
+/* Adds a block's bytes to the tiles whose peak it is part of. */
 static void add_block(const struct ipu__profile_block *block,
                       struct ipu__profile_tiles *tiles)
 {
@@ -258,7 +260,7 @@ static bool tiles_equal(const struct ipu__profile_tiles *a,
            memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
-/* Neighbours that are equal become one. */
+/* Joins neighbours that are equal. Returns how many runs remain. */
 static int32_t merge(struct ipu__profile_tiles *tiles, int32_t count)
 {
     int32_t n = 0;
@@ -328,8 +330,8 @@ static int gather_streams(struct ipu_profile *p, struct ipu__program *program,
             .bytes = (int64_t)e->streams[i].bytes,
             .cycles = e->streams[i].cycles,
         };
-    /* Queues go with them: an element before the first step, or after the
-     * last. */
+    /* A queue is such a stream: an element comes before the first step, or goes
+     * after the last. */
     for (int32_t i = 0; i < e->nfeeds; i++) {
         const struct ipu__feed_code *feed = &e->feeds[i];
 
@@ -419,7 +421,8 @@ static int add_program(ipu_profile *profile, const char *name, int32_t ipu,
     return status;
 }
 
-/* The bodies of a program's loops, which are programs themselves, after it. */
+/* Adds the bodies of a program's loops, which are programs themselves, after
+ * it. */
 static int add_bodies(ipu_profile *profile, const char *name, int32_t ipu,
                       const ipu_executable *executable,
                       const ipu_engine *engine)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json.h - profiles as JSON; docs/PROFILE.md describes it.
+ * json.h - converts profiles to JSON and back; docs/PROFILE.md describes the
+ * format.
  */
 #ifndef IPU_REPORT_JSON_H
 #define IPU_REPORT_JSON_H
@@ -10,14 +11,17 @@
 #include "report/profile.h"
 #include "report/text.h"
 
-/* The whole document, what follows from it included. IPU_ERR_MEMORY. */
+/* Makes the whole document, including what follows from the profile. Returns
+ * IPU_ERR_MEMORY if it cannot. */
 int ipu__profile_pack(const struct ipu_profile *profile, json_t **document);
 
-/* IPU_ERR_DATA, naming path and place; what follows from it is not read. */
+/* Fills the profile from a document; ignores what follows from the profile.
+ * Returns IPU_ERR_DATA with the path and the place in it. */
 int ipu__profile_unpack(const char *path, const json_t *document,
                         struct ipu_profile *profile);
 
-/* A line for each row of what can be long, so that it can be looked at. */
+/* Writes the document. Long tables have one line per row, so that people can
+ * read them. */
 void ipu__text_put_json(struct ipu__text *text, json_t *document);
 
 #endif

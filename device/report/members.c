@@ -236,7 +236,7 @@ static int unpack_integer(const struct ipu__json_member *m, const char *where,
 {
     json_int_t number = json_integer_value(value);
 
-    /* -1 is what is not known; the most leaves room for sums. */
+    /* -1 means unknown; the maximum leaves room for sums. */
     if (!json_is_integer(value) || number < -1 || number > MOST)
         return unfit(where, m->name, value, "a whole number, not too large");
     if (m->type == IPU__JSON_INT64 || m->type == IPU__JSON_INT64_OR_0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * members.h - which member of the JSON is which field of which struct: one
- * table for writing and for reading.
+ * members.h - says which JSON member is which field of which struct: one table
+ * for writing and for reading.
  */
 #ifndef IPU_REPORT_MEMBERS_H
 #define IPU_REPORT_MEMBERS_H
@@ -17,13 +17,13 @@ enum ipu__json_type {
     IPU__JSON_BOOL,
     IPU__JSON_TEXT,
     IPU__JSON_TEXT_OR_NULL,
-    /* 0 where it is missing: since the first version of profiles. */
+    /* 0 if missing: older profiles lack it */
     IPU__JSON_INT32_OR_0,
     IPU__JSON_INT64_OR_0,
     IPU__JSON_REAL_OR_0
 };
 
-/* A list of them ends with a NULL name. */
+/* A member of an object. A list of members ends with a NULL name. */
 struct ipu__json_member {
     const char *name;
     enum ipu__json_type type;
@@ -43,12 +43,13 @@ extern const struct ipu__json_member ipu__run_json[];
 extern const struct ipu__json_member ipu__stage_json[];
 extern const struct ipu__json_member ipu__chip_json[];
 
-/* A new object; NULL: no memory. */
+/* Makes a new object; returns NULL without memory. */
 json_t *ipu__json_pack(const struct ipu__json_member *members,
                        const void *object);
 
-/* IPU_ERR_DATA, naming where, the member, and what it should be. Texts are
- * kept by the profile. Members that are not in the list are left alone. */
+/* Fills a struct; the profile keeps the texts. Ignores members that are not
+ * in the list. Returns IPU_ERR_DATA with where, the member, and what it
+ * should be. */
 int ipu__json_unpack(const struct ipu__json_member *members, const char *where,
                      const json_t *json, struct ipu_profile *profile,
                      void *object);

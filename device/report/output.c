@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * output.c - profiles leave and come back: as texts of three formats, as files
- * in a directory.
+ * output.c - writes profiles, as texts of three formats and as files in a
+ * directory, and reads them.
+ *
+ * These are the public functions on files and texts; the work is done by
+ * print.c, pack.c, page.c, file.c and unpack.c.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack.c - a profile as JSON.
+ * pack.c - writes a profile as JSON.
  *
- * Beside what ipu_profile_read takes back stands what follows from it:
- * sentences, findings, sums, the peak. They are there for other readers and
- * for the page, which then need not know how they come about.
+ * The document also holds what follows from the profile and ipu_profile_read
+ * ignores: sentences, findings, sums, the peak. Other readers and the page then
+ * need not compute them.
  *
- * Every json function takes what it is given, and NULL for what could not be
- * made: so only the last status of a chain matters.
+ * Every json function accepts NULL for a value that could not be made, so only
+ * the last status of a chain matters.
  */
 #include <string.h>
 
@@ -35,7 +35,7 @@ static json_t *pack_target(const ipu_target *target)
     return json;
 }
 
-/* Rows of a table, each of stride bytes. */
+/* Packs the rows of a table, each of stride bytes. */
 static json_t *pack_rows(const struct ipu__json_member *members,
                          const void *rows, int32_t count, size_t stride)
 {
@@ -237,8 +237,8 @@ static void put_rows(struct ipu__text *text, json_t *value, int depth)
     ipu__text_put(text, "]");
 }
 
-/* The document, the list of programs, a program, its tables: a line each. What
- * is in these is one line. */
+/* Writes the document, the list of programs, each program, and its tables with
+ * one line per element; everything inside those is on one line. */
 static void put_value(struct ipu__text *text, json_t *value, int depth)
 {
     if (depth < 4 && json_is_object(value))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack_run.c - a run of a pipeline as JSON, there and back: its figures, a row
- * for each stage and each chip, and, for other readers and the page, what
+ * pack_run.c - converts a run of a pipeline to JSON and back: its figures, a
+ * row for each stage and each chip, and, for other readers and the page, what
  * follows from them.
  */
 #include <stdio.h>
@@ -81,7 +81,7 @@ int ipu__run_pack(const struct ipu_profile *profile, json_t *document)
 
 /* ------------------------------------------------------------------ reading */
 
-/* A list of objects, of stride bytes each. */
+/* Reads a list of objects into rows of stride bytes each. */
 static int read_rows(const char *where, const char *name, const json_t *json,
                      const struct ipu__json_member *members, size_t stride,
                      struct ipu_profile *profile, void **rows, int32_t *count)

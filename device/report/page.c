@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* In JSON a < stands only in texts, where it may be written otherwise; so
- * nothing in the document ends the script element that it lies in. */
+/* Writes JSON into the page. In JSON a < can only stand in a text, where it may
+ * be escaped; so nothing in the document ends its script element. */
 static int put(const char *data, size_t bytes, void *context)
 {
     struct ipu__text *text = context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * page.h - a profile as one HTML file that needs nothing else.
+ * page.h - shows a profile as one HTML file that needs no other file.
  */
 #ifndef IPU_REPORT_PAGE_H
 #define IPU_REPORT_PAGE_H
@@ -9,11 +9,11 @@
 
 #include "report/text.h"
 
-/* The page that shows the document. */
+/* Writes the page that shows the document. */
 void ipu__text_put_page(struct ipu__text *text, const json_t *document);
 
-/* What stands before and after it: made of the files of page/ when this is
- * built. */
+/* The parts of the page before and after the document, made from the files of
+ * page/ by the build. */
 extern const char ipu__page_before[], ipu__page_after[];
 
 #endif

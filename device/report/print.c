@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print.c - a profile as text for a terminal.
+ * print.c - prints a profile as text for a terminal: an overview, then the
+ * parts that print_memory.c, print_cycles.c and print_pipeline.c print for each
+ * program.
  */
 #include "report/print.h"
 
@@ -94,7 +96,7 @@ static int print_program(const struct ipu_profile *profile,
     return print_findings(p, text);
 }
 
-/* One line each. */
+/* Prints one line per program. */
 static void print_overview(const struct ipu_profile *profile,
                            struct ipu__text *text)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print_cycles.c - the time of a program as text: by phase, by op, by step,
- * and along the run, a sign for each part of it.
+ * print_cycles.c - prints the time of a program: by phase, by op, by step, and
+ * along the run, one sign for each part of it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void print_phases(const struct ipu__program *p, struct ipu__text *text)
     }
 }
 
-/* What most of a slice of the run is spent on. */
+/* Returns the sign of the phase that takes most of a slice of the run. */
 static char sign_of(const double phases[4])
 {
     int most = 0;
@@ -65,8 +65,8 @@ static char sign_of(const double phases[4])
     return phases[most] > 0 ? "#=.h"[most] : ' ';
 }
 
-/* Spread a phase that begins at *at over the slices; what is beyond the last
- * is not drawn. */
+/* Spreads a phase that begins at *at over the slices; drops what lies beyond
+ * the last. */
 static void spread(double (*slices)[4], int phase, double *at, double cycles)
 {
     double end = *at + cycles;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print_memory.c - the memory of a program as text: in all and by category,
- * how many tiles are how full, how that changes along the steps, and what lies
- * on the fullest tile when it is.
+ * print_memory.c - prints the memory of a program: in all and by category, how
+ * many tiles are how full, how that changes along the steps, and what the
+ * fullest tile holds at its peak.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 enum { BINS = 8, BUCKETS = 16, LARGEST = 12, BAR = 24 };
 
-/* Code that equal steps have in common. */
+/* Prints the code that equal steps share. */
 static void print_shared(const struct ipu__program *p, struct ipu__text *text)
 {
     int32_t sharing = 0, copying = 0, codes = 0;
@@ -34,8 +34,8 @@ static void print_shared(const struct ipu__program *p, struct ipu__text *text)
                   ipu__bytes_text((double)p->memory.shared_code_bytes, a));
 }
 
-/* What products may take, where that is not the usual: the most and the least,
- * if they are not the same. */
+/* Prints the memory that products may take, if it is not the default: the most
+ * and the least, if they differ. */
 static void print_proportions(const struct ipu__program *p,
                               struct ipu__text *text)
 {
@@ -87,7 +87,7 @@ static void print_sums(const struct ipu__program *p, struct ipu__text *text)
     }
 }
 
-/* A power of two, so that the bins' bounds are round. */
+/* Returns a power of two, so that the bounds of the bins are round numbers. */
 static int64_t bin_width(int64_t least, int64_t most)
 {
     int64_t width = 64;
@@ -127,8 +127,8 @@ static void print_histogram(const struct ipu__program *p,
     }
 }
 
-/* Bytes of the whole chip during each step: always, and rest, [nsteps + 1] of
- * zeros. */
+/* Sums the bytes of the whole chip that live always, and during each step:
+ * rest, [nsteps + 1] of zeros. */
 static void find_live(const struct ipu__program *p, int64_t *always,
                       int64_t *rest)
 {

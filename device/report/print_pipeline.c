@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print_pipeline.c - a pipeline as text: its run as a whole, in sentences and
- * by what it is spent on; a line for each stage and each chip; and the
- * schedule, a row for each chip, a column for each slot, in it what the chip
- * does and with which mini-batch.
+ * print_pipeline.c - prints a pipeline: its run as a whole, in sentences and by
+ * its parts; a line for each stage and each chip; and the schedule, with a row
+ * for each chip, a column for each slot, and in it what the chip does with
+ * which mini-batch.
  *
  *     IPU   0   1   2   3
  *       0  F0  F1  F2  B0
  *       1   .  F0  F1  F2
  *
- * Slots that do not fit side by side follow below. Where a chip does several
- * things in a slot, the one that takes longest is shown, with a +.
+ * Slots that do not fit side by side follow below. If a chip does several
+ * things in a slot, the longest one is shown, with a +.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,14 +22,14 @@
 
 enum { CELL = 6, CELLS = (80 - 6) / CELL, MOST_BLOCKS = 8, BAR = 20 };
 
-/* What a chip does in a slot. */
+/* The work of a chip in a slot. */
 struct cell {
-    const ipu_pipeline_slot *longest; /* NULL: nothing */
+    const ipu_pipeline_slot *longest; /* NULL: no work */
     int32_t count;
 };
 
-/* A row of width cells for each chip, of the first slots; the caller's, to
- * free(). NULL: no memory. */
+/* Makes a row of width cells for each chip, of the first slots. The caller
+ * frees it with free(). Returns NULL without memory. */
 static struct cell *find_cells(const struct ipu_profile *p, int32_t ipus,
                                int32_t width)
 {
@@ -145,7 +145,7 @@ static void print_phases(const struct ipu__profile_run *r,
     }
 }
 
-/* Cycles and bytes of a mini-batch. */
+/* Prints the cycles and bytes of a mini-batch in each stage. */
 static void print_stages(const struct ipu__profile_run *r,
                          struct ipu__text *text)
 {

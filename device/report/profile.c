@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * profile.c - profiles as objects: made, filled with programs and slots,
- * freed; and the few questions that every report asks of a program.
+ * profile.c - profiles as objects: makes them, adds programs and slots, frees
+ * them, checks what was read, and answers the few questions that every report
+ * asks.
  *
- * All texts of a profile lie in one list that is freed as a whole, so that
- * rows of tables are plain structs that own nothing.
+ * All texts of a profile lie in one list that is freed as a whole, so rows of
+ * tables are plain structs that own nothing.
  */
 #include "report/profile.h"
 
@@ -50,7 +51,7 @@ const char *ipu__profile_keep(struct ipu_profile *profile, const char *text)
 
     if (!text)
         return NULL;
-    /* Neighbours are often of one file, one op. */
+    /* Neighbouring steps often have the same file and op. */
     for (size_t i = profile->ntexts; i > 0 && i + 4 > profile->ntexts; i--)
         if (strcmp(profile->texts[i - 1], text) == 0)
             return profile->texts[i - 1];
@@ -132,10 +133,11 @@ void ipu__profile_drop(struct ipu_profile *profile)
     free_program(&profile->programs[--profile->nprograms]);
 }
 
-/* Sums of what is in the tables stay far from what 64 bits can hold. */
+/* The limit keeps sums over the tables far below what 64 bits can hold. */
 static const double MOST_SUM = 0x1p61;
 
-/* What can be drawn: a row a chip, a column a slot. */
+/* The largest schedule that can be drawn: one row per chip, one column per
+ * slot. */
 enum { MOST_CHIPS = 4096, MOST_SLOTS = 1 << 20 };
 
 static int check_slot(const ipu_pipeline_slot *s, int32_t i)

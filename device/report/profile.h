@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * profile.h - a profile as the files of this room see it.
+ * profile.h - a profile, as the files of this room see it.
  *
  * It is the same whether it was gathered from an executable or read from a
- * file: all that is drawn or printed is made of what stands here.
+ * file: everything that is drawn or printed comes from these structs.
  */
 #ifndef IPU_REPORT_PROFILE_H
 #define IPU_REPORT_PROFILE_H
@@ -14,36 +14,36 @@
 
 enum { IPU__PROFILE_VERSION = 1 };
 
-/* Steps of the program follow each other in one run; times is how often a step
- * is executed in it. Cycles are of one execution. Steps of an update are passed
- * over in most runs. */
+/* A step of a program. Steps follow each other in one run; times is how often a
+ * step is executed in it. Cycles are of one execution. Most runs skip the steps
+ * of an update. */
 struct ipu__profile_step {
-    const char *tensor; /* what it makes; of a host call, its name */
+    const char *tensor; /* tensor that it makes; a host call's name */
     const char *op;
-    const char *parts; /* of several in one: "bias_add, relu"; or NULL */
-    const char *file;  /* NULL: not known */
+    const char *parts; /* ops of a fused step: "bias_add, relu"; or NULL */
+    const char *file;  /* NULL: unknown */
     int32_t line;
-    int32_t block; /* of what it makes; -1: none */
+    int32_t block; /* block that it makes; -1: none */
     int32_t ipu;
     int32_t times;
-    int32_t every; /* so many runs; 1: in each */
-    bool again;    /* it computes an activation again */
+    int32_t every; /* runs per execution; 1: every run */
+    bool again;    /* computes an activation again */
     int64_t compute, exchange, sync, host, total;
     int64_t exchange_bytes, temporary_bytes;
     double available_memory_proportion; /* of a product; else 0 */
     double flops;
-    int32_t element_bytes; /* of what it makes */
+    int32_t element_bytes; /* of the tensor that it makes */
     int32_t busy_tiles;
     int32_t fullest_tile;
     int64_t fullest_tile_bytes;
-    int64_t ns;           /* measured, of all runs; -1: not measured */
-    const char *estimate; /* why the cycles are one, or NULL */
-    int32_t calls;        /* steps that run its code; 0 or 1: it alone */
-    int32_t code_of;      /* the step that it is of */
-    int64_t copied_bytes; /* to where that has its operands, and back */
+    int64_t ns;           /* measured in all runs; -1: not measured */
+    const char *estimate; /* reason, if the cycles are an estimate; or NULL */
+    int32_t calls;        /* steps that run its code; 0 or 1: only it */
+    int32_t code_of;      /* step whose code it runs */
+    int64_t copied_bytes; /* to that step's operands, and back */
 };
 
-/* So many neighbouring tiles, from first on, with bytes each. */
+/* A run of neighbouring tiles, from first on, with bytes each. */
 struct ipu__profile_share {
     int32_t first, count;
     int64_t bytes;
@@ -51,8 +51,8 @@ struct ipu__profile_share {
 
 struct ipu__profile_block {
     const char *tensor;
-    const char *op;   /* NULL: none makes it */
-    const char *file; /* NULL: not known */
+    const char *op;   /* NULL: no step makes it */
+    const char *file; /* NULL: unknown */
     int32_t line;
     ipu_category sort;
     const char *category, *type; /* "results", "float32 [64,10]" */
@@ -63,11 +63,11 @@ struct ipu__profile_block {
     bool always;
     struct ipu__profile_share *shares; /* owned */
     int32_t nshares;
-    int32_t *uses; /* owned; the steps that use it, in their order */
+    int32_t *uses; /* owned; steps that use it, in order */
     int32_t nuses;
 };
 
-/* Neighbouring tiles that hold the same, each when it is fullest. */
+/* Neighbouring tiles that hold the same, each at its peak. */
 struct ipu__profile_tiles {
     int32_t first, count;
     int32_t peak_step;
@@ -75,9 +75,9 @@ struct ipu__profile_tiles {
     int64_t total;
 };
 
-/* kind: "input", "output" and "call" are the host's; of a program of a pipeline
- * "stash" is what waits on the chip, "link" comes from another stage or goes to
- * one, "argument" is there for the whole run. */
+/* A stream. kind: "input", "output" and "call" belong to the host. In a program
+ * of a pipeline, "stash" waits on the chip, "link" comes from another stage or
+ * goes to one, "argument" stays for the whole run. */
 struct ipu__profile_stream {
     const char *name;
     const char *kind;
@@ -88,22 +88,21 @@ bool ipu__stream_of_host(const struct ipu__profile_stream *stream);
 
 struct ipu__program {
     const char *name;
-    const char *parent; /* the program with the loop that it is the body of; or
-                           NULL */
-    int64_t iterations; /* of that loop, each time; 1: it is none */
-    int32_t ipu;        /* the first that it runs on */
-    int32_t ipus;       /* how many; tiles are counted through */
+    const char *parent; /* program with the loop of this body; or NULL */
+    int64_t iterations; /* of that loop, per execution; 1: no loop */
+    int32_t ipu;        /* first chip that it runs on */
+    int32_t ipus;       /* number of chips; tiles are numbered through */
     ipu_target target;
     ipu_memory_info memory;
     ipu_program_cycles cycles;
-    /* Of a pipeline's, what an execution takes there: with what is moved to and
-     * from beside the chip; 0: it is none of a pipeline. */
+    /* Cycles of an execution in the pipeline, including transfers to and from
+     * streaming memory; 0: not part of a pipeline. */
     int64_t pipeline_cycles;
-    int64_t half_cycles; /* of the steps, if all elements were halves */
-    int64_t code_bytes, exchange_code_bytes, state_bytes; /* on each tile */
+    int64_t half_cycles; /* of the steps, if all elements were float16 */
+    int64_t code_bytes, exchange_code_bytes, state_bytes; /* per tile */
     bool measured;
     ipu_engine_times times;
-    struct ipu__profile_step *steps; /* owned, as all below */
+    struct ipu__profile_step *steps; /* owned, like all below */
     int32_t nsteps;
     struct ipu__profile_block *blocks;
     int32_t nblocks;
@@ -113,28 +112,29 @@ struct ipu__program {
     int32_t nstreams;
 };
 
-/* A stage of a pipeline; of one mini-batch. */
+/* A stage of a pipeline; its figures are per mini-batch. */
 struct ipu__profile_stage {
     const char *name;
     int32_t position, ipu;
     int64_t forward, backward, recompute; /* cycles */
-    int64_t stash_bytes, stash_depth; /* depth: how many wait beside the one at
-                                         work */
-    int64_t sent_bytes;               /* to other chips, there and back */
-    int64_t ns; /* measured, there and back; -1: not measured */
+    int64_t stash_bytes,
+        stash_depth; /* depth: mini-batches that wait besides the current one */
+    int64_t sent_bytes; /* to other chips, forward and backward */
+    int64_t ns;         /* measured, both directions; -1: not measured */
 };
 
-/* A chip of a pipeline. Bytes are of the whole chip but those of a tile. */
+/* A chip of a pipeline. Bytes are of the whole chip, but for those of a
+ * tile. */
 struct ipu__profile_chip {
     int32_t ipu;
-    int64_t update;  /* cycles of one */
-    int64_t offload; /* ... of these, to move what lies beside the chip */
+    int64_t update;  /* cycles of one update */
+    int64_t offload; /* part of these, for transfers to streaming memory */
     int64_t variable_bytes, stash_bytes, program_bytes;
-    int64_t streaming_bytes, automatic_bytes; /* beside; because of AUTO */
+    int64_t streaming_bytes, automatic_bytes; /* in streaming memory; by AUTO */
     int64_t tile_bytes, bytes_per_tile;
 };
 
-/* A run of a pipeline as a whole: cycles are those of the last one, times of
+/* A run of a pipeline as a whole: cycles are those of the last run, times of
  * all that were measured. */
 struct ipu__profile_run {
     int32_t replicas;
@@ -144,8 +144,7 @@ struct ipu__profile_run {
     double clock_hz;
     bool measured;
     ipu_engine_times times;
-    struct ipu__profile_stage *stages; /* owned; 0 of them: nothing is known of
-                                          the run as a whole */
+    struct ipu__profile_stage *stages; /* owned; NULL: the run is unknown */
     int32_t nstages;
     struct ipu__profile_chip *chips; /* owned */
     int32_t nchips;
@@ -158,44 +157,44 @@ struct ipu_profile {
     ipu_pipeline_slot *slots; /* owned */
     int32_t nslots;
     struct ipu__profile_run run; /* of the pipeline */
-    char **texts; /* owned, each owned: all texts of the profile */
+    char **texts;                /* owned, and each text */
     size_t ntexts, text_capacity;
     bool lacks_memory; /* for one of them */
 };
 
-/* A copy that lives as long as the profile; NULL stays NULL, and "" is what
- * comes if there is no memory, which the profile then remembers. Made
- * printable. */
+/* Returns a copy of a text that lives as long as the profile, made printable.
+ * NULL stays NULL. Without memory it returns "", and the profile remembers the
+ * failure. */
 const char *ipu__profile_keep(struct ipu_profile *profile, const char *text);
 
-/* One more program, zeroed; NULL: no memory. */
+/* Adds a zeroed program; returns NULL without memory. */
 struct ipu__program *ipu__profile_program(struct ipu_profile *profile);
-/* The last one goes again. */
+/* Removes the last program. */
 void ipu__profile_drop(struct ipu_profile *profile);
 
 void ipu__run_free(struct ipu__profile_run *run);
 
-/* IPU_ERR_DATA, naming what and where, unless what is told of a pipeline's run
- * can be true. */
+/* Checks that what a file says of a pipeline's run can be true. Returns
+ * IPU_ERR_DATA with what is wrong and where. */
 int ipu__run_check(const char *where, const struct ipu__profile_run *run);
 
-/* IPU_ERR_DATA, naming what and where, unless all numbers point into what
- * there is: no later code looks again. */
+/* Checks that all numbers point to existing rows: no later code checks again.
+ * Returns IPU_ERR_DATA with what is wrong and where. */
 int ipu__program_check(const char *where, const struct ipu__program *program);
 
-/* Cycles of all executions, in the mean of all runs. */
+/* Returns the cycles of all executions, in the mean of all runs. */
 int64_t ipu__step_cycles(const struct ipu__profile_step *step, int64_t cycles);
 
-/* What lies on the chip of a block: nothing, if it lies beside it. */
+/* Returns a block's bytes on the chip: 0 if it lies in streaming memory. */
 int64_t ipu__block_bytes(const struct ipu__profile_block *block);
 
-/* What lies on a tile of a block. */
+/* Returns a block's bytes on a tile. */
 int64_t ipu__share_on(const struct ipu__profile_block *block, int32_t tile);
 
-/* Does the step use the block? */
+/* Returns true if the step uses the block. */
 bool ipu__block_used(const struct ipu__profile_block *block, int32_t step);
 
-/* Is the block there during the step? */
+/* Returns true if the block is alive during the step. */
 bool ipu__block_alive(const struct ipu__profile_block *block, int32_t step);
 
 int32_t ipu__program_tiles(const struct ipu__program *program);

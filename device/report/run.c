@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run.c - what the slots of a pipeline add up to.
+ * run.c - adds up the slots of a pipeline.
  *
- * All chips meet between slots. So a slot lasts as long as the stages of the
- * chip that takes longest for them, and what other chips wait meanwhile is
- * idle: those without anything to do, because the pipeline fills or empties,
- * and those that are done before, because stages differ. Updates come after the
- * slots of stages, and are counted beside them.
+ * All chips meet between slots. So a slot lasts as long as the stages of its
+ * slowest chip, and the time that other chips wait is idle: chips without work,
+ * because the pipeline fills or empties, and chips that are done early, because
+ * stages differ. Updates follow the slots of stages and are counted separately.
  */
 #include "report/run.h"
 
@@ -29,7 +28,7 @@ void ipu__run_free(struct ipu__profile_run *run)
 /* -------------------------------------------------------------------- checks
  */
 
-/* Sums of a few stay far from what 64 bits can hold. */
+/* The limit keeps sums of a few numbers far below what 64 bits can hold. */
 static const int64_t MOST = (int64_t)1 << 55;
 
 static bool possible(const int64_t *numbers, size_t count)
@@ -99,14 +98,14 @@ static int by_slot_and_chip(const void *first, const void *second)
     return a->ipu < b->ipu ? -1 : a->ipu > b->ipu;
 }
 
-/* What is known of the slot at hand. */
+/* The sums of the current slot. */
 struct slot {
-    int64_t stages, updates; /* of the chip that takes longest */
+    int64_t stages, updates; /* of the slowest chip */
     int64_t busy;
     int32_t working; /* chips with stages */
 };
 
-/* All entries of a chip in the slot, from the first on; how many. */
+/* Adds all entries of a chip in the slot, from first on. Returns how many. */
 static size_t add_chip(const ipu_pipeline_slot *first, size_t left,
                        struct slot *slot, int64_t *chips)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run.h - a run of a pipeline as a whole: what its slots add up to, in words
+ * run.h - a run of a pipeline as a whole: the sum of its slots, as sentences
  * and as JSON.
  */
 #ifndef IPU_REPORT_RUN_H
@@ -11,34 +11,32 @@
 #include "report/analysis.h"
 #include "report/profile.h"
 
-/* Cycles of slots. A slot takes as long as the chip that takes longest for its
- * stages, and an update as long as the longest. */
+/* The cycles of slots. A slot takes as long as the stages of its slowest chip,
+ * and an update as long as the longest one. */
 struct ipu__slots_account {
     int32_t ipus, slots;
     int64_t stages, updates; /* of all slots, one after the other */
-    /* Of all chips together, which 64 bits may not hold: */
+    /* Sums over all chips, which 64 bits may not hold: */
     double busy;     /* stages */
-    double empty;    /* chips that have nothing to do in a slot */
-    double waiting;  /* chips that are done before the slot is */
-    int64_t level;   /* what stages would be if those of a slot took equally
-                        long */
-    int32_t slowest; /* the chip whose stages take the most */
+    double empty;    /* chips without work in a slot */
+    double waiting;  /* chips that are done before the slot ends */
+    int64_t level;   /* stages, if those of a slot took equally long */
+    int32_t slowest; /* chip whose stages take longest */
     int64_t slowest_cycles;
 };
 
 int ipu__account_slots(const struct ipu_profile *profile,
                        struct ipu__slots_account *account);
 
-/* Does the profile tell of a pipeline? */
+/* Returns true if the profile has a pipeline. */
 bool ipu__has_pipeline(const struct ipu_profile *profile);
 
-/* Sentences on the run: how long it takes and for what, which stage is the
- * bottleneck, how much of the chips is idle and why, what the update is.
- * *count: how many. */
+/* Writes *count sentences on the run: its time and its parts, the stage that is
+ * the bottleneck, how much of the chips is idle and why, and the update. */
 int ipu__say_run(const struct ipu_profile *profile,
                  char (*sentences)[IPU__WORDS_TEXT], int32_t *count);
 
-/* The member "pipeline_run"; not made if nothing is known of the run. */
+/* Adds the member "pipeline_run", unless the run is unknown. */
 int ipu__run_pack(const struct ipu_profile *profile, json_t *document);
 int ipu__run_unpack(const char *path, const json_t *document,
                     struct ipu_profile *profile);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * say.c - the figures of a program in a few sentences: what bounds it, how
- * much of the chip it uses, how full that is, how it compares with this
- * machine, and what of that is only estimated.
+ * say.c - describes a program in a few sentences: what bounds it, how much of
+ * the chip it uses, how full the chip is, how it compares with this machine,
+ * and which figures are estimates.
  *
  * A program is bound by the host if the chip would wait longer for the host
- * than it would work: for copies through the streams, and, where runs were
- * measured, for what the host does from one run to the next. The latter can be
- * prepared ahead of time, which is said.
+ * than it would work: for copies through the streams and, if runs were
+ * measured, for the host's work between runs. That work can be prepared ahead
+ * of time, and the sentence says so.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ static void say_bound(const struct ipu__program *p, char *text)
     const ipu_program_cycles *c = &p->cycles;
     double device = seconds(p, c->compute + c->exchange + c->sync);
     double streams = seconds(p, c->host);
-    /* Between iterations there is no host. */
+    /* The host does nothing between iterations of a loop. */
     double between =
         p->measured && !p->parent ? (double)p->times.between_ns / 1e9 : 0;
     char all[IPU__NUMBER_TEXT], work[IPU__NUMBER_TEXT], host[IPU__NUMBER_TEXT],
@@ -82,8 +82,8 @@ static void say_bound(const struct ipu__program *p, char *text)
                  ipu__seconds_text(between, gap));
 }
 
-/* Of a program that a pipeline runs, which has no part in what its chips wait
- * for: that is told of the pipeline. */
+/* Describes a program of a pipeline. What its chips wait for is described with
+ * the pipeline. */
 static void say_part(const struct ipu__program *p, char *text)
 {
     int64_t moved = p->pipeline_cycles - p->cycles.total;
@@ -173,7 +173,7 @@ static void say_measured(const struct ipu__program *p, char *text)
 static void say_estimates(const struct ipu__program *p, char *text)
 {
     int64_t cycles = 0, all = 0;
-    int count = 0; /* a loop is one, however many of its body's steps are */
+    int count = 0; /* a loop is one, however many steps its body has */
 
     for (int32_t i = 0; i < p->nsteps; i++) {
         int64_t total = p->steps[i].total * p->steps[i].times;
@@ -188,7 +188,8 @@ static void say_estimates(const struct ipu__program *p, char *text)
              count, (int)p->nsteps, ipu__percent((double)cycles, (double)all));
 }
 
-/* Of a program with variables beside the chip: why, and what that costs. */
+/* Describes variables in streaming memory: why they are there, and what that
+ * costs. */
 static void say_beside(const struct ipu__program *p, char *text)
 {
     const ipu_memory_info *m = &p->memory;
@@ -213,7 +214,8 @@ static void say_beside(const struct ipu__program *p, char *text)
         ipu__percent((double)p->cycles.streaming, (double)p->cycles.total));
 }
 
-/* Of a program whose update comes seldom, or that computes things again. */
+/* Describes updates that do not come in every run, and steps that compute
+ * again. */
 static void say_extra(const struct ipu__program *p, char *text)
 {
     const ipu_program_cycles *c = &p->cycles;

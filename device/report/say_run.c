@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * say_run.c - a run of a pipeline in a few sentences: how long it takes and
- * for what, which stage is the bottleneck and what equal stages would save,
- * how much of the chips is idle and why, what the update is, how full the
- * fullest chip is, and how long all that takes here.
+ * say_run.c - describes a run of a pipeline in a few sentences: its time and
+ * the parts of it, the stage that is the bottleneck and what equal stages would
+ * save, how much of the chips is idle and why, the update, how full the fullest
+ * chip is, and the time on this machine.
  *
- * What nothing is known of is not said: a profile may have the slots of a
- * pipeline alone.
+ * Nothing is said of what is unknown: a profile may have only the slots of a
+ * pipeline.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "report/run.h"
 #include "report/text.h"
 
-/* The profile, and what its slots add up to. */
+/* The profile, and the sum of its slots. */
 struct teller {
     const struct ipu_profile *profile;
     const struct ipu__profile_run *run;
@@ -37,7 +37,7 @@ static double share(const struct teller *t, int64_t cycles)
     return ipu__percent((double)cycles, (double)t->total);
 }
 
-/* What most of a run is spent on, and what would make that less. */
+/* Names the largest part of a run, and what would make it smaller. */
 static const char *verdict(const struct ipu__profile_run *r)
 {
     const struct {
@@ -92,8 +92,8 @@ static void say_total(const struct teller *t, char *text)
              share(t, r->host), share(t, r->update));
 }
 
-/* "stage 'head' on IPU 2"; several stages of a chip: "stages 'a' and 'b' on".
- */
+/* Writes "stage 'head' on IPU 2", or "stages 'a' and 'b' on IPU 2" for a chip
+ * with several stages. */
 static void name_chip(const struct teller *t, int32_t ipu, char *text,
                       size_t size)
 {
@@ -146,7 +146,7 @@ static void say_idle(const struct teller *t, char *text)
              ipu__percent(s->empty, all), ipu__percent(s->waiting, all));
 }
 
-/* The chip whose update takes longest. */
+/* Returns the chip whose update takes longest. */
 static const struct ipu__profile_chip *slowest_update(
     const struct ipu__profile_run *r)
 {
@@ -163,7 +163,7 @@ static void say_update(const struct teller *t, char *text)
     const struct ipu__profile_run *r = t->run;
     const struct ipu__profile_chip *slowest = slowest_update(r);
     char all[IPU__NUMBER_TEXT], move[IPU__NUMBER_TEXT];
-    double beside = 0; /* 64 bits may not hold what a file says of all chips */
+    double beside = 0; /* 64 bits may not hold the sum over all chips */
     bool automatic = false;
     int n = snprintf(text, IPU__WORDS_TEXT,
                      "Updates take %s of a run (%.1f %%), longest on IPU %d",

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * text.c - text that grows, and numbers as people read them.
+ * text.c - text that grows, and numbers in a form that people read.
  *
- * A failure to grow is remembered and told once, at the end, so that whoever
- * adds a line need not look. Names may hold any UTF-8; widths are counted in
- * characters, and cut between them.
+ * A failure to grow is remembered and reported once, at the end, so callers
+ * that add lines need not check. Names may hold any UTF-8; widths are counted
+ * in characters, and texts are cut between characters.
  */
 #include "report/text.h"
 
@@ -254,7 +254,8 @@ const char *ipu__shorten(const char *text, int width, char *buffer, size_t size)
     return buffer;
 }
 
-/* Bytes of the character that begins there; 0: none that can be. */
+/* Returns the bytes of the character that begins there; 0 if there is no valid
+ * one. */
 static int character_bytes(const unsigned char *c)
 {
     int n = c[0] < 0x80                   ? 1
@@ -266,8 +267,8 @@ static int character_bytes(const unsigned char *c)
     for (int i = 1; i < n; i++)
         if ((c[i] & 0xc0) != 0x80)
             return 0;
-    /* Forms that are longer than they need be, halves of pairs, and what lies
-     * beyond the last. */
+    /* Overlong forms, surrogates, and numbers beyond the last character are
+     * invalid. */
     if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) ||
         (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f))
         return 0;

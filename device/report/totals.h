@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * totals.h - steps added up by what they are: all of one op, or all of one
- * name. For tables, and for comparing.
+ * totals.h - adds up the steps of one op, or of one name, for tables and
+ * comparisons.
  */
 #ifndef IPU_REPORT_TOTALS_H
 #define IPU_REPORT_TOTALS_H
@@ -15,13 +15,13 @@ struct ipu__total {
     int64_t exchange_bytes;
     double flops;
     int64_t ns;     /* -1: not measured */
-    bool estimated; /* some of it */
+    bool estimated; /* part of it is */
 };
 
 enum ipu__total_by { IPU__BY_OP, IPU__BY_TENSOR };
 
-/* *totals is the caller's, to free(); the most cycles first. Returns how many,
- * or IPU_ERR_MEMORY. */
+/* Fills *totals, the most cycles first; the caller frees it with free().
+ * Returns how many, or IPU_ERR_MEMORY. */
 int ipu__totals(const struct ipu__program *program, enum ipu__total_by by,
                 struct ipu__total **totals);
 

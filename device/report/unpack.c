@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unpack.c - a profile from JSON, which may be anybody's.
+ * unpack.c - reads a profile from JSON, which anyone may have written.
  *
- * Each table is read by its list of members, then the program is checked as a
- * whole, so that what draws and prints may follow its numbers without looking.
- * A file of another version is refused by its number before anything else is
- * looked at; members that are not known are left alone.
+ * Each table is read by its list of members; then the program is checked as a
+ * whole, so that the code that draws and prints can trust its numbers. A file
+ * of another version is refused by its number before anything else is read;
+ * unknown members are ignored.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@
 #include "report/run.h"
 #include "target/target.h"
 
-/* Where something is: "profile.json, program 'training', steps[3]". */
+/* Room for a place in the file: "profile.json, program 'training',
+ * steps[3]". */
 enum { WHERE_TEXT = 512 };
 
 struct reading {
@@ -25,7 +26,8 @@ struct reading {
     const char *path;
 };
 
-/* Of the program: all of it, if part is NULL, a part, or row i of a table. */
+/* Returns the name of the program (part is NULL), of a part of it, or of row i
+ * of a table. */
 static const char *say_where(const struct reading *r, const char *part,
                              int32_t i, char *where)
 {
@@ -62,7 +64,7 @@ static int read_part(const struct reading *r, const json_t *json,
                             r->profile, object);
 }
 
-/* A table: rows, of stride bytes each, is what *table becomes. */
+/* Reads a table into *table: rows of stride bytes each. */
 static int read_rows(const struct reading *r, const json_t *json,
                      const char *name, const struct ipu__json_member *members,
                      size_t stride, void **table, int32_t *count)
