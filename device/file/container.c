@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * container.c - the head of a file, and how it gets to disk and back.
+ * container.c - the head of a file, and how a file gets to disk and back.
  *
  *     0   8  magic: not ASCII, and with line ends that a transfer as text
  *            would change
@@ -14,11 +14,11 @@
  *    64   8  checksum of all of the above and of what follows
  *
  * A later version of the format may add members to structs (members.h), which
- * are 0 in files of an earlier one, and sections, which are then not there: so
- * this one reads all up to its own.
+ * are 0 in files of an earlier version, and sections, which are then missing:
+ * so this version reads all files up to its own.
  *
- * When a file is read, its length is compared with what it says before memory
- * is asked for.
+ * When a file is read, its real length is compared with the length in its head
+ * before memory is allocated.
  */
 #include "file/container.h"
 
@@ -35,7 +35,7 @@
 #include "disk/disk.h"
 #include "file/crc64.h"
 
-/* 2: loops, queues, remote buffers; how float16 is rounded. */
+/* Version 2 adds loops, queues, remote buffers, and the rounding of float16. */
 enum { VERSION = 2 };
 
 static const char magic[8] = "\x89IPU\r\n\x1a\n";
@@ -131,7 +131,8 @@ static int check_head(const char *path, enum ipu__file_kind kind,
                      kinds[kind]);
 }
 
-/* As many as there are; less than wanted at the end. */
+/* Reads as many bytes as there are: fewer than wanted at the end of the
+ * file. */
 static ssize_t read_all(int file, void *data, size_t wanted)
 {
     size_t got = 0;
@@ -150,7 +151,8 @@ static ssize_t read_all(int file, void *data, size_t wanted)
     return (ssize_t)got;
 }
 
-/* What follows the head, of which the file has as much as it says. */
+/* Reads what follows the head, after checking that the file is as long as its
+ * head says. */
 static int read_contents(const char *path, int file, uint64_t size,
                          const struct head *head, unsigned char **memory)
 {

@@ -14,16 +14,16 @@ enum ipu__file_kind {
     IPU__FILE_VARIABLES
 };
 
-/* Room for the head; what is written comes after it. */
+/* Leaves room for the head; the caller writes the contents after it. */
 void ipu__file_begin(struct ipu__writer *writer);
 
-/* Complete the head and write the file: it appears whole or, on a failure, not
- * at all. target: the chip's name, or NULL. The writer stays the caller's. */
+/* Completes the head and writes the file, which appears whole or, on a failure,
+ * not at all. target: the chip's name, or NULL. The caller keeps the writer. */
 int ipu__file_write(const char *path, enum ipu__file_kind kind,
                     const char *target, struct ipu__writer *writer);
 
-/* Read a whole file into memory, which the caller frees, and check its head
- * and checksum; the reader is where the contents begin. */
+/* Reads a whole file into memory, which the caller frees, and checks its head
+ * and checksum. The reader then stands at the start of the contents. */
 int ipu__file_read(const char *path, enum ipu__file_kind kind,
                    struct ipu__reader *reader, unsigned char **memory);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Eight bytes at a time, from eight tables: table k tells what a byte makes of
- * the checksum when k bytes of zeros follow it. The tables are made when the
- * first checksum is asked for.
+ * crc64.c - computes the checksum of eight bytes at a time with eight tables:
+ * table k holds the effect of a byte on the checksum when k bytes of zeros
+ * follow it. The tables are made at the first call.
  */
 #include "file/crc64.h"
 
@@ -30,7 +30,8 @@ static void make_tables(void)
                 tables[k - 1][i] >> 8 ^ tables[0][tables[k - 1][i] & 0xff];
 }
 
-/* Byte by byte, so that it does not matter how the machine orders them. */
+/* Loads eight bytes one by one, so that the machine's byte order does not
+ * matter. */
 static uint64_t eight(const unsigned char *p)
 {
     uint64_t word = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crc64.h - the checksum of files: ECMA-182, as xz has it. It notices every
- * change of up to 64 bits in a row, and others but for one in 2^64.
+ * crc64.h - the checksum of files: ECMA-182, as in xz. It detects every change
+ * of up to 64 bits in a row, and all but one in 2^64 of the others.
  */
 #ifndef IPU_FILE_CRC64_H
 #define IPU_FILE_CRC64_H
@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of what crc is the checksum of, followed by these bytes; begin with 0. */
+/* Returns the checksum of the bytes that crc is the checksum of, followed by
+ * these bytes; begin with 0. */
 uint64_t ipu__crc64(uint64_t crc, const void *data, size_t bytes);
 
 #endif

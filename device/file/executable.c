@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * executable.c - a compiled program in a file.
+ * executable.c - writes a compiled program to a file, and reads it.
  *
  *     target     struct, name
  *     numbers    struct
  *     estimates  texts: why cycles are only an estimate, of all bodies too
  *     program
  *
- * A program, also of the body of a loop:
+ * The layout of a program, and also of the body of a loop:
  *
  *     values     struct, name, file (or none); of constants, the elements
  *     blocks     struct
@@ -22,9 +22,9 @@
  *                bound to, numbers as above, and a program
  *     feeds      whether it is an infeed, queue, values, bytes, cycles
  *
- * each after how many there are. Files of version 1 have neither loops nor
- * feeds. What follows from the rest is not kept:
- * sizes of values, scratch. verify.c looks at the whole before anyone uses it.
+ * Each list begins with its count. Files of version 1 have neither loops nor
+ * feeds. The file leaves out what follows from the rest: sizes of values,
+ * scratch. verify.c checks the whole program before anyone uses it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -238,7 +238,8 @@ static int get_value(struct ipu__reader *r, struct ipu__value *v)
     return IPU_OK;
 }
 
-/* Counted one by one: what is freed on failure is what was read. */
+/* Values are counted one by one, so that after a failure exactly those that
+ * were read are freed. */
 static int get_values(struct ipu__reader *r, ipu_executable *e)
 {
     int32_t count;
@@ -251,7 +252,7 @@ static int get_values(struct ipu__reader *r, ipu_executable *e)
                             &e->nblocks);
 }
 
-/* head: any op until the parts are known. */
+/* Reads a fused step. head: any op until the parts are known. */
 static int get_fused(struct ipu__reader *r, struct ipu__step *s)
 {
     int32_t has_head;
@@ -262,7 +263,7 @@ static int get_fused(struct ipu__reader *r, struct ipu__step *s)
     return ipu__get_text(r, "the parts of a step", false, &s->text);
 }
 
-/* root: the outermost program, which has the texts. */
+/* Reads a step. root: the outermost program, which has the texts. */
 static int get_step(struct ipu__reader *r, const ipu_executable *root,
                     struct ipu__step *s)
 {
@@ -420,7 +421,7 @@ static int get_program(struct ipu__reader *r, ipu_executable *e,
     return get_feeds(r, e);
 }
 
-/* What follows from the rest, and is not in the file. */
+/* Computes what follows from the rest and is not in the file. */
 static int derive(ipu_executable *e)
 {
     if (!e)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graph.c - a graph in a file.
+ * graph.c - writes a graph to a file, and reads it.
  *
  *     files      of the program's sources, each once
  *     graph
  *     rounding   whether, seed, step: of float16, if it is stochastic
  *
- * A graph, also of the body of a loop:
+ * The layout of a graph, and also of the body of a loop:
  *
  *     tensors    struct, name, file (-1: none); of constants, the elements
  *     regions    struct; before them, whether activations are computed again
@@ -19,9 +19,9 @@
  *     loops      iterations; tensors: initial, outputs, renewed; the body; a
  *                condition or none. Both are carried tensors and a graph
  *
- * each after how many there are. Files of version 1 have neither rounding nor
- * what comes after the assigns. What follows from the rest is not kept. What is
- * read here is not believed: verify_graph.c looks at the whole.
+ * Each list begins with its count. Files of version 1 have neither rounding nor
+ * the lists after the assigns. The file leaves out what follows from the rest.
+ * Nothing that is read here is trusted: verify_graph.c checks the whole graph.
  */
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@
 #include "file/verify.h"
 #include "graph/graph.h"
 
-/* Bytes that one of each takes at least. */
+/* The least bytes that an item of each list takes. */
 enum {
     LEAST_TENSOR = IPU__LEAST_STRUCT + IPU__LEAST_TEXT + 4,
     LEAST_NODE = IPU__LEAST_TEXT + 2 * IPU__LEAST_STRUCT,
@@ -169,7 +169,7 @@ static int put_graph(struct ipu__writer *w, const ipu_graph *g,
     return put_loops(w, g, files, depth);
 }
 
-/* The step is a tensor of this graph. */
+/* Writes how float16 is rounded. The step is a tensor of this graph. */
 static void put_rounding(struct ipu__writer *w, const ipu_graph *g)
 {
     const struct ipu__rounding *r = &g->rounding;
@@ -209,7 +209,7 @@ int ipu_graph_save(const ipu_graph *graph, const char *path)
 
 /* ------------------------------------------------------------------ reading */
 
-/* root: the outermost graph, which has the files. */
+/* Reads a tensor. root: the outermost graph, which has the files. */
 static int get_tensor(struct ipu__reader *r, ipu_graph *g,
                       const ipu_graph *root)
 {

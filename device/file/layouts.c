@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layouts.c - what files keep of each struct. Who adds a member to one of them
- * adds a line here, with the next number, and raises the version in container.c
- * if there has been a release since it was; a test compares the sizes.
+ * layouts.c - the members of each struct that files keep. To add a member to
+ * one of these structs, add a line here with the next number, and raise the
+ * version in container.c if that version has been released; a test compares the
+ * sizes.
  *
- * Not here, since they are no numbers: names, other texts, data, ops and
- * functions. graph.c and executable.c write those beside the struct.
+ * Names, other texts, data, ops and functions are missing here because they are
+ * no numbers: graph.c and executable.c write them next to the struct.
  */
 #include "compiler/program.h"
 #include "file/members.h"
@@ -15,7 +16,7 @@
         number, type, offsetof(STRUCT, name), sizeof(((STRUCT *)0)->name),     \
             #name                                                              \
     }
-/* Three members from that number on: of a shape. */
+/* Defines three members of a shape, from that number on. */
 #define SHAPE(number, name)                                                    \
     MEMBER(number, IPU__INT32, name.dtype),                                    \
         MEMBER((number) + 1, IPU__INT32, name.ndim),                           \

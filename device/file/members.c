@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A struct: how many members, 4 bytes; then of each its number and type, a byte
- * each, how many there are of it, 2 bytes, and these. Zeros at the end of an
- * array are left out, so that it may grow. There is one way to write a struct,
- * and no other is read: files of equal contents are equal.
+ * members.c - writes and reads structs. A struct is a count of members, 4
+ * bytes; then each member's number and type, one byte each, its count of
+ * elements, 2 bytes, and the elements. Zeros at the end of an array are left
+ * out, so that the array may grow. There is only one way to write a struct, and
+ * no other is read: files with equal contents are equal.
  */
 #include "file/members.h"
 
@@ -12,7 +13,7 @@
 
 #include "base/error.h"
 
-/* What a loop that never ends is counted as, and some more. */
+/* The largest amount: above the count of iterations of an endless loop. */
 #define MOST_AMOUNT ((int64_t)1 << 56)
 
 static uint32_t width_of(uint8_t type)
@@ -28,7 +29,7 @@ static bool is_zero(const unsigned char *data, uint32_t bytes)
     return true;
 }
 
-/* How many elements up to the last that is not 0. */
+/* Returns the number of elements up to the last one that is not 0. */
 static uint16_t count_of(const struct ipu__layout_member *m, const void *value)
 {
     const unsigned char *data = (const unsigned char *)value + m->offset;

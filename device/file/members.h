@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * members.h - which members of a struct a file keeps, and how.
+ * members.h - says which members of a struct a file keeps, and how.
  *
- * A struct in a file is its members that are not 0, each with a number, a type
- * and how many there are. A member that a file does not have is 0; so one may
- * be added at any time, if 0 in it means what was before. Its number is new,
- * and never used again for another.
+ * A struct in a file consists of its members that are not 0, each with a
+ * number, a type and a count. A member that a file lacks is 0. So a member may
+ * be added at any time if 0 in it means the earlier behaviour. Its number must
+ * be new, and is never used again for another member.
  */
 #ifndef IPU_FILE_MEMBERS_H
 #define IPU_FILE_MEMBERS_H
@@ -15,12 +15,12 @@
 enum ipu__member_type {
     IPU__BOOL = 1,
     IPU__INT32,
-    IPU__INT64, /* size_t and uint64_t too */
+    IPU__INT64, /* also size_t and uint64_t */
     IPU__REAL
 };
 
 struct ipu__layout_member {
-    uint8_t number; /* from 1 on, rising */
+    uint8_t number; /* from 1 on, ascending */
     uint8_t type;
     uint32_t offset, bytes;
     const char *name;
@@ -50,18 +50,19 @@ extern const struct ipu__layout ipu__part_layout;
 extern const struct ipu__layout ipu__stream_layout;
 extern const struct ipu__layout ipu__tile_layout;
 
-/* Bytes that a struct takes at least. */
+/* The least bytes that a struct takes. */
 enum { IPU__LEAST_STRUCT = 4 };
 
 void ipu__put_struct(struct ipu__writer *writer,
                      const struct ipu__layout *layout, const void *value);
 
-/* IPU_ERR_DATA unless all members of 64 bits are amounts: of bytes, cycles,
- * elements. They are not less than 0, and small enough to be added up. */
+/* Checks that all members of 64 bits are amounts of bytes, cycles or
+ * elements: at least 0, and small enough to be added up. Returns
+ * IPU_ERR_DATA otherwise. */
 int ipu__check_amounts(const struct ipu__reader *reader,
                        const struct ipu__layout *layout, const void *value);
 
-/* Members that the layout has not are left as they are. */
+/* Reads a struct. Members that are not in the layout keep their values. */
 int ipu__get_struct(struct ipu__reader *reader,
                     const struct ipu__layout *layout, void *value);
 

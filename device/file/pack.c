@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack.c - numbers, texts and arrays as bytes.
+ * pack.c - converts numbers, texts and arrays to bytes and back.
  *
- * Nothing is aligned, and nothing lies between two things. A text is its
- * length, 4 bytes, and its bytes without the 0; one that is NULL has a length
- * that none can have. A block is its length, 8 bytes, and its bytes.
+ * Nothing is aligned, and there is no padding. A text is its length, 4 bytes,
+ * and its bytes without the 0; the length NO_TEXT stands for NULL. A block is
+ * its length, 8 bytes, and its bytes.
  *
- * Reading never trusts a length: it is compared with what is left, and with
- * what is expected where that is known, before memory is asked for. So a file
- * costs no more memory than a small multiple of its own length.
+ * Reading never trusts a length: it is compared with the bytes that are left,
+ * and with the expected length if that is known, before memory is allocated. So
+ * a file takes no more memory than a small multiple of its own length.
  */
 #include "file/pack.h"
 

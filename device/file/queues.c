@@ -2,11 +2,11 @@
 /*
  * queues.c - the queues of programs that come from files.
  *
- * A file keeps of a queue what the program knows of it: its name, how many
- * replicas it is for, and what an element is. Where its data come from, or go
- * to, is the host's; so a loaded program has queues that are absent, and the
- * host connects its own in their places, by name. An absent queue is one like
- * any other, but no engine can use it.
+ * A file keeps what the program knows of a queue: its name, the number of
+ * replicas, and the form of an element. The source or the receiver of the data
+ * belongs to the host. So a loaded program has absent queues, and the host
+ * connects its own queues in their places, by name. An absent queue is like any
+ * other, except that no engine can use it.
  *
  *     a queue    name, replicas, how many tensors; of each name and struct
  */
@@ -55,7 +55,7 @@ void ipu__put_outfeed(struct ipu__writer *w, const ipu_outfeed *outfeed)
               count, tensors);
 }
 
-/* What is read of a queue. */
+/* The description of a queue, as it is read. */
 struct description {
     char *name; /* owned */
     int32_t replicas, count;
@@ -97,7 +97,7 @@ static int get_description(struct ipu__reader *r, struct description *d)
     return IPU_OK;
 }
 
-/* Of one kind; the other is NULL. */
+/* Reads a queue of one kind; the other pointer is NULL. */
 static int get_queue(struct ipu__reader *r, ipu_infeed **infeed,
                      ipu_outfeed **outfeed)
 {
@@ -140,19 +140,19 @@ bool ipu__queue_shape(const ipu_feed_tensor *tensors, int32_t count, int32_t i,
 /* ---------------------------------------------------------------- in programs
  */
 
-/* A graph or an executable, and what is looked for in it: the queue of a
- * number, or of a name and kind. */
+/* The search in a graph or an executable: for the queue of a number, or of a
+ * name and kind. */
 struct search {
     const ipu_graph *graph;
     const ipu_executable *executable;
     const char *name;
     ipu_queue_kind kind;
     int32_t number;
-    ipu_infeed **infeed; /* found: where it is; or */
+    ipu_infeed **infeed; /* if found, its place; this one or */
     ipu_outfeed **outfeed;
 };
 
-/* Whether it is this one. */
+/* Returns true if this is the queue that the search is for. */
 static bool is_found(struct search *s, const char *name, ipu_infeed **infeed,
                      ipu_outfeed **outfeed)
 {
@@ -279,7 +279,7 @@ int ipu__check_queues(const struct ipu__reader *r, const ipu_graph *graph,
 /* ---------------------------------------------------------------- connecting
  */
 
-/* "float32 [2, 3]" */
+/* Writes the form of a tensor, "float32 [2, 3]", into text. */
 static const char *print_tensor(const ipu_feed_tensor *t, char *text)
 {
     struct ipu__shape shape;
@@ -316,7 +316,8 @@ static int check_tensors(const ipu_queue_info *wanted, ipu_infeed *infeed)
     return IPU_OK;
 }
 
-/* There is no such queue: which there are. */
+/* Fails because there is no such queue; the error lists the queues that
+ * exist. */
 static int no_queue(const struct search *s, const char *kind)
 {
     char names[256] = "";

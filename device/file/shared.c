@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shared.c - the parts of files that graphs and executables have in common.
+ *
+ * The put functions cannot fail before the writer is checked at the end; the
+ * get functions check every count and index against the file, and leave the
+ * caller to free what was read before a failure.
+ */
 #include "file/shared.h"
 
 #include <stdlib.h>
@@ -135,7 +142,7 @@ int ipu__get_depth(const struct ipu__reader *reader, int depth)
 
 /* ------------------------------------------------------------------- texts */
 
-/* Equal ones mostly follow each other: the last ones first. */
+/* Equal texts mostly follow each other, so the search begins with the last. */
 int ipu__text_number(struct ipu__texts *texts, const char *text)
 {
     if (!text)

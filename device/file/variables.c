@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * variables.c - the variables of an engine in a file, and back.
+ * variables.c - writes the variables of an engine to a file, and reads them.
  *
- * How many; then of each the name, the dtype, how many dimensions, these, and
- * the elements. An engine finds them by name, so the program may have changed
- * since. All are compared before the first is written.
+ * The file has the count, then the name, the dtype, the number of dimensions,
+ * the dimensions and the elements of each variable. An engine finds them by
+ * name, so the program may have changed since. All variables are compared
+ * before the first one is changed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +91,7 @@ int ipu_engine_save_variables(ipu_engine *engine, const char *path)
 struct entry {
     char *name; /* owned */
     struct ipu__shape shape;
-    const unsigned char *elements; /* in the file's memory */
+    const unsigned char *elements; /* points into the file's memory */
     bool used;
 };
 
@@ -99,7 +100,7 @@ struct entries {
     int32_t count;
 };
 
-/* The first of that name: a second one is one too many. */
+/* Finds the first entry of that name; a second one would be a duplicate. */
 static const struct entry *find(const struct entries *entries, const char *name)
 {
     for (int32_t i = 0; i < entries->count; i++)
@@ -147,7 +148,7 @@ static int get_entries(struct ipu__reader *r, struct entries *entries)
     return ipu__get_end(r);
 }
 
-/* "; " and what, then the names of a list, while there is room. */
+/* A sentence that lists names: "; ", a verb, then names while there is room. */
 struct names {
     char text[IPU__MESSAGE_MAX / 2];
     size_t used;
@@ -179,7 +180,8 @@ static int check_shape(const char *path, const struct ipu__value *v,
                      ipu__shape_print(&v->shape, second));
 }
 
-/* That they have the same variables, or that it does not matter. */
+/* Checks that file and program have the same variables, unless the caller does
+ * not mind. */
 static int compare(const char *path, const ipu_executable *e,
                    struct entries *entries, int32_t flags)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify.c - is a program that was read one that can run?
+ * verify.c - checks that a program that was read can run.
  *
- * A checksum is right for whatever was written. So that no file makes an
- * engine read or write where it must not, it is checked that
+ * A checksum is right for whatever was written. So that no file makes an engine
+ * read or write out of bounds, these functions check that
  *
  *     every index is of something that there is
  *     every value lies within its block, and every block within the memory,
@@ -14,9 +14,9 @@
  *     what a body of a loop has elsewhere is a value of the program around it,
  *     and as large (verify_loops.c)
  *
- * Not checked is that what a later step needs is still there, nor that steps
- * come in an order that makes sense: that gives other numbers, but harms
- * nothing.
+ * They do not check that a value still exists when a later step needs it, nor
+ * that the order of steps makes sense: an error there gives other numbers, but
+ * no invalid access.
  */
 #include "file/verify.h"
 
@@ -25,7 +25,7 @@
 
 enum { ALIGNMENT = 64 };
 
-/* Of all steps of a program. */
+/* The most cycles of all steps of a program together. */
 #define MOST_CYCLES ((int64_t)1 << 61)
 
 static bool within(int64_t i, int64_t count)
@@ -72,8 +72,8 @@ static int verify_value(const struct ipu__reader *r,
     return IPU_OK;
 }
 
-/* What a step writes is not what it reads, unless the op works in place: in
- * the place of its one input, all of it. */
+/* Checks that a step does not write what it reads, unless the op works in
+ * place: then it writes exactly its one input. */
 static bool keeps_apart(const struct ipu__verified *p,
                         const struct ipu__step *s)
 {
@@ -87,7 +87,7 @@ static bool keeps_apart(const struct ipu__verified *p,
     return s->op != &ipu__row_store || s->inputs[0] == s->output;
 }
 
-/* A program writes results; and variables, where it assigns them. */
+/* A program writes results, and variables that it assigns. */
 static bool may_write(const struct ipu__step *s, const struct ipu__value *v)
 {
     if (s->op == &ipu__assign_step || s->op == &ipu__remote_store ||
@@ -96,7 +96,7 @@ static bool may_write(const struct ipu__step *s, const struct ipu__value *v)
     return v->kind == IPU__RESULT;
 }
 
-/* What says whether something runs is a number. */
+/* Checks that the condition of a step is a number. */
 static bool is_gate(const ipu_executable *e, int32_t gate)
 {
     const struct ipu__shape *shape;
@@ -151,8 +151,8 @@ static int verify_compute(const struct ipu__reader *r,
 
 /* -------------------------------------------------------------- fused steps */
 
-/* A part sees its inputs as it may, and is made of as many elements as the
- * step goes over. */
+/* Checks that a part's inputs are allowed, and that it has as many elements as
+ * the step processes. */
 static bool part_fits(const ipu_executable *e, const struct ipu__step *s,
                       const struct ipu__step_op *part)
 {
@@ -173,8 +173,8 @@ static bool part_fits(const ipu_executable *e, const struct ipu__step *s,
            s->block % period == 0;
 }
 
-/* What is written is all of what is read, or nothing of it; of what the head
- * reads, nothing. */
+/* Checks that the output is either all of an input or apart from it; of the
+ * head's inputs, apart. */
 static bool parts_keep_apart(const struct ipu__verified *program,
                              const struct ipu__step *s, int32_t v)
 {
@@ -196,7 +196,7 @@ static bool parts_keep_apart(const struct ipu__verified *program,
     return true;
 }
 
-/* Where an inner value is. */
+/* Checks the buffer of an inner value. */
 static bool has_buffer(const struct ipu__step *s, const struct ipu__value *v)
 {
     return !v->inner || within(v->buffer, s->nbuffers);
@@ -245,7 +245,7 @@ static bool makes_its_output(const ipu_executable *e,
            ipu__shape_equal(&call.output.shape, &e->values[part->output].shape);
 }
 
-/* A head hands over whole rows of its output. */
+/* Checks that a head hands over whole rows of its output. */
 static bool rows_fit(const ipu_executable *e, const struct ipu__step *s)
 {
     const struct ipu__shape *y;
@@ -286,7 +286,8 @@ static int verify_fused(const struct ipu__reader *r,
                           : ipu__damaged(r, "step %d cuts rows", (int)i);
 }
 
-/* Its own, or that of a step before it that has its own. */
+/* Checks that a step has its own code, or that of an earlier step with its
+ * own. */
 static bool has_code(const ipu_executable *e, int32_t i)
 {
     const struct ipu__step *s = &e->steps[i];
@@ -339,7 +340,7 @@ static int verify_stream(const struct ipu__reader *r, const ipu_executable *e,
     return IPU_OK;
 }
 
-/* What is added up somewhere can be. */
+/* Checks that sums of the amounts cannot overflow. */
 static int verify_amounts(const struct ipu__reader *r, const ipu_executable *e)
 {
     int64_t sum = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify.h - is what was read a graph that can be compiled, a program that can
- * run?
+ * verify.h - checks that a graph that was read can be compiled, and that a
+ * program that was read can run.
  */
 #ifndef IPU_FILE_VERIFY_H
 #define IPU_FILE_VERIFY_H
@@ -9,42 +9,43 @@
 #include "compiler/program.h"
 #include "file/pack.h"
 
-/* IPU_ERR_DATA says what cannot be. Fills in what follows from the rest. */
+/* Checks a graph, and fills in what follows from the rest. Returns IPU_ERR_DATA
+ * with what is impossible. */
 int ipu__verify_graph(const struct ipu__reader *reader, ipu_graph *graph);
 
-/* IPU_ERR_DATA says what cannot be. */
+/* Checks a program. Returns IPU_ERR_DATA with what is impossible. */
 int ipu__verify(const struct ipu__reader *reader,
                 const ipu_executable *executable);
 
 /* ------------------------------------- between verify.c and verify_loops.c */
 
-/* A program, or one within a step of another. */
+/* A program under check, or one within a step of another. */
 struct ipu__verified {
     const ipu_executable *e;
-    const struct ipu__verified *outer; /* NULL: it is the outermost */
-    const struct ipu__inner *inner;    /* of outer's */
-    int32_t *bound; /* owned, [blocks]: the number in inner of the value whose
-                       memory is elsewhere and that is in the block; -1 */
+    const struct ipu__verified *outer; /* NULL: this is the outermost */
+    const struct ipu__inner *inner;    /* in a step of outer */
+    int32_t *bound; /* owned, [blocks]: the bound value in the block, as an
+                       index in inner: its memory is in outer; -1: none */
 };
 
-/* Blocks, and that values are in some. */
+/* Checks the blocks, and that each value lies in one. */
 int ipu__verify_blocks(const struct ipu__reader *reader,
                        const ipu_executable *executable);
-/* ... and the rest, once it is known what is bound. */
+/* Checks the rest, once the bound values are known. */
 int ipu__verify_program(const struct ipu__reader *reader,
                         const struct ipu__verified *program);
 
-/* How many bytes a value in the block may have. */
+/* Returns how many bytes a value in the block may have. */
 size_t ipu__verified_room(const struct ipu__verified *program, int32_t block);
 
-/* Whether two values, neither of them inner, have any memory in common; or
- * all. */
+/* Returns true if two values, neither of them inner, share any memory; or all
+ * of it. */
 bool ipu__verified_overlap(const struct ipu__verified *program, int32_t a,
                            int32_t b);
 bool ipu__verified_same(const struct ipu__verified *program, int32_t a,
                         int32_t b);
 
-/* Of loops and queues. */
+/* Checks loops and queues. */
 int ipu__verify_loops(const struct ipu__reader *reader,
                       const struct ipu__verified *program);
 int ipu__verify_feeds(const struct ipu__reader *reader,

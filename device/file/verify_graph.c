@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify_graph.c - is a graph that was read one that the builders could have
- * made?
+ * verify_graph.c - checks that a graph that was read is one that the builders
+ * could have made.
  *
- * A checksum is right for whatever was written. So it is checked, node after
- * node, that what a node needs was made before it, and that its op, asked
- * again, makes of it the shape that its output has. On the way everything is
- * found that a file does not say since it follows from the rest: which node
- * makes a tensor, which tensors a body has from the graph around it, what is
- * written in place.
+ * A checksum is right for whatever was written. So these functions check, node
+ * after node, that what a node needs was made before it, and that its op, asked
+ * again, gives the shape of its output. On the way they find what the file
+ * leaves out because it follows from the rest: which node makes a tensor, which
+ * tensors a body has from the graph around it, and what is written in place.
  *
- * Bodies of loops are looked at when their loop's turn comes: what they may
- * use is then there, and nothing else. Their variables are carried values and
- * imports, their inputs those of queues; for all others are the program's, and
- * so made in the outermost graph.
+ * Bodies of loops are checked at the turn of their loop: exactly then, the
+ * tensors exist that they may use. The variables of a body are carried values
+ * and imports, its inputs those of queues; all other variables and inputs
+ * belong to the program, and are made in the outermost graph.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +27,7 @@ static bool within(int64_t i, int64_t count)
     return i >= 0 && i < count;
 }
 
-/* Made by now? */
+/* Returns true if the tensor has been made by now. */
 static bool is_there(const ipu_graph *g, int32_t tensor)
 {
     return within(tensor, g->ntensors) &&
@@ -37,7 +36,7 @@ static bool is_there(const ipu_graph *g, int32_t tensor)
             g->tensors[tensor].node >= 0);
 }
 
-/* The tensor is an int32 scalar. */
+/* Returns true if the tensor is an int32 scalar. */
 static bool is_number(const ipu_graph *g, int32_t tensor)
 {
     const struct ipu__shape *shape;
@@ -50,7 +49,7 @@ static bool is_number(const ipu_graph *g, int32_t tensor)
 
 /* ------------------------------------------------------------------ tensors */
 
-/* Those that queues give. */
+/* Checks the tensors that queues give. */
 static int verify_feeds(const struct ipu__reader *r, ipu_graph *g)
 {
     for (int32_t i = 0; i < g->nfeeds; i++) {
@@ -77,7 +76,7 @@ static int verify_feeds(const struct ipu__reader *r, ipu_graph *g)
     return IPU_OK;
 }
 
-/* Who makes it is found with the nodes. */
+/* Checks a tensor. The node that makes it is found with the nodes. */
 static int verify_tensor(const struct ipu__reader *r, const ipu_graph *g,
                          int32_t index)
 {
@@ -158,8 +157,8 @@ static int verify_inputs(const struct ipu__reader *r, const ipu_graph *g,
     return IPU_OK;
 }
 
-/* What orders the node beside its inputs is there, and its region is that of
- * its inputs. */
+/* Checks that the nodes that this one must follow exist, and that its region is
+ * that of its inputs. */
 static bool is_in_order(const ipu_graph *g, const struct ipu__node *node)
 {
     struct ipu__node alike = *node;
@@ -181,7 +180,7 @@ static bool is_in_order(const ipu_graph *g, const struct ipu__node *node)
     return true;
 }
 
-/* Tensor t, which nobody has made so far, is made by node n. */
+/* Notes that node n makes tensor t, which no earlier node has made. */
 static int make_result(const struct ipu__reader *r, ipu_graph *g, int32_t n,
                        int32_t t, const struct ipu__shape *shape)
 {
@@ -201,8 +200,8 @@ static int make_result(const struct ipu__reader *r, ipu_graph *g, int32_t n,
     return IPU_OK;
 }
 
-/* Node n makes the tensor state of one that it changes in place, the newest so
- * far. */
+/* Notes that node n makes the tensor state, the newest value of a tensor that
+ * it changes in place. */
 static int make_state(const struct ipu__reader *r, ipu_graph *g, int32_t n,
                       int32_t state, int32_t tensor)
 {
@@ -229,7 +228,8 @@ static int make_state(const struct ipu__reader *r, ipu_graph *g, int32_t n,
 
 static int verify(const struct ipu__reader *r, ipu_graph *g);
 
-/* A body or a condition has its carried values, those of the loop. */
+/* Finds the carried values of a body or a condition, which are those of the
+ * loop. */
 static int find_carried(const struct ipu__reader *r, const ipu_graph *g,
                         const struct ipu__loop *loop,
                         const struct ipu__block_graph *block)
@@ -249,7 +249,8 @@ static int find_carried(const struct ipu__reader *r, const ipu_graph *g,
     return IPU_OK;
 }
 
-/* ... and what it uses of the graph around it. */
+/* Finds the tensors that a body or a condition uses from the graph around
+ * it. */
 static int find_imports(const struct ipu__reader *r, const ipu_graph *g,
                         ipu_graph *body)
 {
@@ -316,14 +317,14 @@ static int verify_condition(const struct ipu__reader *r, const ipu_graph *g,
     if (condition->nsinks != 1 || condition->sinks[0].fn ||
         !is_number(condition, condition->sinks[0].tensor))
         return ipu__damaged(r, "a condition does not give one number");
-    condition->nsinks = 0; /* beside which there must be no effect */
+    condition->nsinks = 0; /* a condition must have no effect */
     computes = !condition->nassigns && !ipu__has_effects(condition);
     condition->nsinks = 1;
     return computes ? IPU_OK
                     : ipu__damaged(r, "a condition does more than compute");
 }
 
-/* What the loop's node changes, of what its body imports. */
+/* Finds which imports of the body the loop's node changes. */
 static int find_written(const struct ipu__reader *r, ipu_graph *g, int32_t n,
                         struct ipu__loop *loop)
 {
@@ -431,7 +432,7 @@ static int verify_sinks(const struct ipu__reader *r, const ipu_graph *g)
     return IPU_OK;
 }
 
-/* Assign them again, one after the other. */
+/* Repeats the assigns, one after the other, as the builders would make them. */
 static int verify_assigns(const struct ipu__reader *r, ipu_graph *g)
 {
     int32_t count = g->nassigns;
@@ -443,7 +444,7 @@ static int verify_assigns(const struct ipu__reader *r, ipu_graph *g)
 
         if (!within(a.variable, g->ntensors) || !within(a.value, g->ntensors))
             return ipu__damaged(r, "an assignment is of no tensor");
-        /* What a loop carries is assigned by the loop alone. */
+        /* Only the loop assigns what it carries. */
         carried = g->parent && g->tensors[a.variable].kind == IPU__VARIABLE &&
                   g->tensors[a.variable].fixed;
         for (int32_t k = 0; carried && k < g->nimports; k++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify_loops.c - can a program's loops and queues be what was read?
+ * verify_loops.c - checks a program's loops and queues.
  *
- * Values of a body that are bound have no memory in it: theirs is that of
- * values of the program around it. So a block of a body is either in the
- * body's own memory, or it is bound: then it has one bound value, in whose
- * memory all other values of the block are, too. Where two values overlap is
- * asked of the program that has their memory.
+ * Bound values of a body have no memory in the body: their memory is that of
+ * values of the program around it. So a block of a body is either in the body's
+ * own memory or bound. A bound block has one bound value, and all other values
+ * of the block lie in that value's memory. Whether two values overlap is
+ * decided in the program that has their memory.
  *
  *     outermost   [ a ][ b  ]
  *                   |    |           bound
@@ -19,7 +19,7 @@
 #include "file/queues.h"
 #include "file/verify.h"
 
-/* Bytes or cycles of an element. */
+/* The largest amount of bytes or cycles of an element. */
 #define MOST_AMOUNT ((int64_t)1 << 53)
 
 static bool within(int64_t i, int64_t count)
@@ -27,7 +27,7 @@ static bool within(int64_t i, int64_t count)
     return i >= 0 && i < count;
 }
 
-/* A value that there is and that has a place. */
+/* Returns true if the value exists and has a place. */
 static bool has_place(const ipu_executable *e, int32_t v)
 {
     return within(v, e->nvalues) && !e->values[v].inner;
@@ -36,7 +36,7 @@ static bool has_place(const ipu_executable *e, int32_t v)
 /* ------------------------------------------------------------------- places
  */
 
-/* Where a value is: in which program's memory. */
+/* The place of a value: the program that has its memory, and where. */
 struct place {
     const struct ipu__verified *program;
     size_t offset, bytes;
@@ -79,7 +79,8 @@ bool ipu__verified_same(const struct ipu__verified *p, int32_t a, int32_t b)
 
 /* ---------------------------------------------------------------- programs */
 
-/* Each bound value of the program has one around it, and a block of its own. */
+/* Checks that each bound value has a value in the program around it, and a
+ * block of its own. */
 static int find_bound(const struct ipu__reader *r, struct ipu__verified *p)
 {
     const struct ipu__inner *inner = p->inner;
@@ -135,7 +136,8 @@ int ipu__verify(const struct ipu__reader *r, const ipu_executable *e)
 
 /* -------------------------------------------------------------------- loops */
 
-/* A loop begins by copying the first values to where the carried ones are. */
+/* Checks the carried values. A loop begins by copying the first values into
+ * them. */
 static int verify_carried(const struct ipu__reader *r,
                           const struct ipu__verified *p,
                           const struct ipu__loop_code *loop)
@@ -156,7 +158,7 @@ static int verify_carried(const struct ipu__reader *r,
     return IPU_OK;
 }
 
-/* The first that are bound are those that the loop carries. */
+/* Checks that the first bound values are those that the loop carries. */
 static bool binds_carried(const struct ipu__loop_code *loop,
                           const struct ipu__inner *inner)
 {
@@ -168,7 +170,7 @@ static bool binds_carried(const struct ipu__loop_code *loop,
     return true;
 }
 
-/* It has one output, a number, and no queues. */
+/* Checks that a condition has one output, a number, and no queues. */
 static bool is_condition(const ipu_executable *e)
 {
     const struct ipu__shape *shape;
@@ -230,7 +232,7 @@ int ipu__verify_feeds(const struct ipu__reader *r, const ipu_executable *e)
             struct ipu__shape shape;
 
             if (f->infeed && v == -1)
-                continue; /* nobody wants it */
+                continue; /* no loop uses it */
             if (!has_place(e, v) ||
                 (f->infeed && e->values[v].kind != IPU__INPUT) ||
                 !ipu__queue_shape(tensors, count, k, &shape) ||
