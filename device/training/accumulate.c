@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accumulate.c - gradients of several mini-batches in one.
+ * accumulate.c - accumulates the gradients of several mini-batches.
  *
  *     SUM            acc = acc + g
  *     MEAN           acc = acc + g / count
  *     RUNNING_MEAN   acc = acc n / (n + 1) + g / (n + 1)
  *
  * n is the number of mini-batches since the last update, which the graph
- * counts. With n = 0 what was there is not read: the accumulator needs no
- * zeroing after an update, and a NaN in it does not outlive one.
+ * counts. With n = 0 the accumulator's old content is not read: it needs no
+ * zeroing after an update, and a NaN in it does not outlive an update.
  *
- * Two nodes: "accumulate", in each run, whose output the accumulator becomes,
- * and "accumulated", of the update region, which is the same memory under
- * another name: whatever reads it is in the region too.
+ * There are two nodes. "accumulate", in each run, writes the accumulator;
+ * "accumulated", of the update region, is the same memory under another name:
+ * whatever reads it is in the region, too.
  */
 #include <stdio.h>
 #include <strings.h>
@@ -53,7 +53,7 @@ IPU__WIDE(static, void, begin,
         y[i] = g[i] * fg;
 }
 
-/* order[0]: the reduction; factors[0]: of g, in a mean. */
+/* order[0] is the reduction; factors[0] scales g in a mean. */
 static int run_accumulate(const struct ipu__call *call)
 {
     const struct ipu__attributes *a = call->attributes;
@@ -164,7 +164,7 @@ static int check(const ipu_graph *g, int32_t variable, int32_t gradient,
     return IPU_OK;
 }
 
-/* The accumulator's dtype. */
+/* Chooses the accumulator's dtype. */
 static int choose(const ipu_graph *g, int32_t variable,
                   const ipu_accumulation_options *o, ipu_dtype *dtype)
 {
@@ -208,7 +208,8 @@ static ipu_tensor add_accumulator(ipu_graph *g, int32_t variable,
     return ipu_variable(g, name, dtype, shape.ndim, shape.extents);
 }
 
-/* Is it the same in all replicas: a sum over them, scaled or cast? */
+/* Returns true if the gradient is the same in all replicas: a sum over them,
+ * scaled or cast. */
 static bool is_of_all(const ipu_graph *g, ipu_tensor gradient)
 {
     int32_t t = ipu__index(g, gradient);

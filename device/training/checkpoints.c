@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoints.c - where a program that names no checkpoints is cut.
+ * checkpoints.c - chooses checkpoints for a program that names none.
  *
- * The forward pass is a row of nodes, of which some make what the backward
- * pass reads. Cut into parts of about equal bytes of these, at the place near
- * by where the fewest bytes cross: a network of layers has such places
- * between layers. What crosses a cut is a checkpoint. For each number of parts
- * the bytes alive at once are estimated as those of all checkpoints and of the
- * largest part; the number with the least is taken.
+ * The forward pass is a row of nodes, some of which make what the backward pass
+ * reads. The row is cut into parts of about equal bytes of these, each at the
+ * nearby place where the fewest bytes cross: a network of layers has such
+ * places between layers. What crosses a cut is a checkpoint. For each number of
+ * parts, the bytes alive at once are estimated as those of all checkpoints and
+ * of the largest part; the number with the least bytes is taken.
  *
- * Parts as large as each other are not the best there is, but a few cuts more
- * or fewer change little near the best number, which is about the square root
- * of the number of layers (Chen et al., Training Deep Nets with Sublinear
- * Memory Cost, 2016).
+ * Parts of equal size are not the optimum, but a few cuts more or fewer change
+ * little near the best number, which is about the square root of the number of
+ * layers (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +24,13 @@ enum { MOST_PARTS = 64 };
 
 struct planner {
     const ipu_graph *graph;
-    int32_t *nodes; /* owned: of the forward pass, in order */
+    int32_t *nodes; /* owned: the forward pass, in order */
     int32_t count;
-    int64_t *weights;  /* owned, [count]: of what the backward pass reads */
-    int64_t *crossing; /* owned, [count + 1]: behind node i */
-    int32_t *last;     /* owned, [tensors]: place of the last that reads it */
-    bool *cuts;        /* owned, [count]: behind node i */
-    int64_t all;       /* weights */
+    int64_t *weights;  /* owned, [count]: bytes that the backward pass reads */
+    int64_t *crossing; /* owned, [count + 1]: bytes that cross after node i */
+    int32_t *last;     /* owned, [tensors]: place of the last reader */
+    bool *cuts;        /* owned, [count]: a cut follows node i */
+    int64_t all;       /* sum of the weights */
 };
 
 static int64_t bytes_of(const ipu_graph *g, int32_t tensor)
@@ -39,7 +38,7 @@ static int64_t bytes_of(const ipu_graph *g, int32_t tensor)
     return (int64_t)ipu__shape_bytes(&g->tensors[tensor].shape);
 }
 
-/* The tensor whose memory this one shows. */
+/* Returns the tensor whose memory this one shows. */
 static int32_t root_of(const ipu_graph *g, int32_t tensor)
 {
     while (g->tensors[tensor].node >= 0) {
@@ -52,7 +51,7 @@ static int32_t root_of(const ipu_graph *g, int32_t tensor)
     return tensor;
 }
 
-/* What the backward pass reads: read, [tensors] of falses. */
+/* Finds what the backward pass reads: read, [tensors] of falses. */
 static void find_read(const ipu_graph *g, int32_t first, bool *read)
 {
     for (int32_t n = first; n < g->nnodes; n++)
@@ -78,7 +77,7 @@ static void look_at_uses(struct planner *p, const bool *forward,
             p->weights[i] = bytes_of(g, node->output);
         p->all += p->weights[i];
     }
-    /* Differences first, then their sums. */
+    /* crossing holds differences first, then their sums. */
     for (int32_t i = 0; i < p->count; i++) {
         int32_t output = g->nodes[p->nodes[i]].output;
 
@@ -91,7 +90,7 @@ static void look_at_uses(struct planner *p, const bool *forward,
         p->crossing[i] += p->crossing[i - 1];
 }
 
-/* Cut into so many parts. */
+/* Cuts the row into that many parts. */
 static void cut(struct planner *p, int32_t parts)
 {
     int64_t passed = 0;
@@ -101,7 +100,7 @@ static void cut(struct planner *p, int32_t parts)
     for (int32_t i = 0; i + 1 < p->count && part < parts; i++) {
         passed += p->weights[i];
         if (2 * parts * passed < (2 * part - 1) * p->all)
-            continue; /* nearer to the cut before */
+            continue; /* nearer to the previous cut */
         if (best < 0 || p->crossing[i] < p->crossing[best])
             best = i;
         if (2 * parts * (passed + p->weights[i + 1]) < (2 * part + 1) * p->all)
@@ -112,7 +111,8 @@ static void cut(struct planner *p, int32_t parts)
     }
 }
 
-/* Whether a cut lies between where it is made and where it is last read. */
+/* Returns true if a cut lies between where the tensor is made and where it is
+ * last read. */
 static bool crosses(const struct planner *p, int32_t i)
 {
     int32_t last = p->last[p->graph->nodes[p->nodes[i]].output];
@@ -123,7 +123,7 @@ static bool crosses(const struct planner *p, int32_t i)
     return false;
 }
 
-/* Bytes alive at once. */
+/* Estimates the bytes alive at once. */
 static int64_t estimate(const struct planner *p)
 {
     int64_t checkpoints = 0, part = 0, largest = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients kept within bounds: each element, or the length of all together. */
+/* clip.c - keeps gradients within bounds: each element, or the length of all
+ * gradients together. Only ops of graphs are added; nothing runs here. */
 #include <math.h>
 
 #include "base/error.h"
@@ -62,7 +63,7 @@ static ipu_tensor widened(ipu_graph *g, ipu_tensor x)
     return ipu__is_half(dtype_of(g, x)) ? ipu_cast(g, x, IPU_FLOAT32) : x;
 }
 
-/* The square root of the sum of all squares, in float32. */
+/* Returns the square root of the sum of all squares, in float32. */
 static ipu_tensor length_of(ipu_graph *g, int32_t count,
                             const ipu_tensor *gradients)
 {
@@ -95,7 +96,8 @@ int ipu_clip_by_global_norm(ipu_graph *graph, int32_t count,
         return graph ? ipu__graph_fail(graph, status) : status;
     length = length_of(graph, count, gradients);
     most = ipu_fill(graph, IPU_FLOAT32, 0, NULL, limit);
-    /* 1 while it is not too long; NaN if it is none. */
+    /* The factor is 1 while the length is within most; NaN if the length is
+     * NaN. */
     factor = ipu_divide(graph, most, ipu_maximum(graph, length, most));
     for (int32_t i = 0; i < count && graph->status >= 0; i++)
         gradients[i] = times(graph, gradients[i], factor);

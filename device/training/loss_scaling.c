@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loss_scaling.c - a scale for the loss that keeps gradients within float16.
+ * loss_scaling.c - scales the loss to keep gradients within float16.
  *
  * The rules are those of Graphcore's AutomaticLossScalingOptimizer for
- * TensorFlow 2.6: in each run the loss is multiplied by the scale and the
- * gradients are divided by it; elements that reach the largest float16 are
- * counted; in every update_frequency-th run the scale is multiplied by
- * decrease if their share, of all elements since the last time, is above
- * ratio_threshold, by increase otherwise, unless that would leave
- * [1, maximum); then counting begins anew.
+ * TensorFlow 2.6: in each run the loss is multiplied by the scale, the
+ * gradients are divided by it, and elements that reach the largest float16 are
+ * counted. In every update_frequency-th run the scale is multiplied by decrease
+ * if the share of such elements since the last time is above ratio_threshold,
+ * and by increase otherwise, unless it would leave [1, maximum); then counting
+ * begins anew.
  *
- * Other than there, all gradients are counted, not those of dtype float16
- * alone: of weights kept in float32 and cast for the forward pass they are
- * float32, but have been float16. NaN counts as an overflow; on the chip,
- * float16 saturates and there is none. Division is in float32, also where the
- * gradient is then rounded to float16. And whether all were finite is told, so
- * that the update can be left out.
+ * Unlike there, gradients of all dtypes are counted, not only those of float16:
+ * gradients of weights that are kept in float32 and cast for the forward pass
+ * are float32, but have been float16. NaN counts as an overflow; on the chip,
+ * float16 saturates and gives no NaN. The division is in float32, even if the
+ * gradient is then rounded to float16. The graph also computes whether all
+ * gradients were finite, so that a program can skip the update.
  */
 #include <stdio.h>
 
@@ -23,7 +23,7 @@
 #include "graph/graph.h"
 #include "ops/op.h"
 
-static const double LARGEST = 65504; /* float16 */
+static const double LARGEST = 65504; /* of float16 */
 
 static const ipu_loss_scaling_options usual = {sizeof usual, 8,    1, 2, 0.5,
                                                32768,        1e-5, 0, 0};
@@ -47,7 +47,7 @@ static ipu_loss_scaling_options completed(const ipu_loss_scaling_options *o)
     return c;
 }
 
-/* Written so that NaN is refused, too. */
+/* The comparisons are written so that they also refuse NaN. */
 static int check_numbers(const ipu_loss_scaling_options *o)
 {
     if (o->update_frequency < 1)
@@ -126,7 +126,7 @@ static ipu_tensor integer(ipu_graph *g, double value)
     return ipu_fill(g, IPU_INT32, 0, NULL, value);
 }
 
-/* Elements of all gradients that overflow, and how many there are. */
+/* Counts the elements of all gradients that overflow, and all elements. */
 static ipu_tensor count_overflows(ipu_graph *g, int32_t count,
                                   const ipu_tensor *gradients, double *elements)
 {
@@ -145,7 +145,7 @@ static ipu_tensor count_overflows(ipu_graph *g, int32_t count,
     return sum;
 }
 
-/* What the scale is when that share has overflowed. */
+/* Returns the new scale after that share has overflowed. */
 static ipu_tensor changed(ipu_graph *g, const ipu_loss_scaling_options *o,
                           ipu_tensor scale, ipu_tensor share)
 {
@@ -158,7 +158,8 @@ static ipu_tensor changed(ipu_graph *g, const ipu_loss_scaling_options *o,
     return ipu_select(g, allowed, next, scale);
 }
 
-/* Of the run: overflows. kept is what scale shows. */
+/* Updates the counts and the scale with the overflows of this run. kept is the
+ * variable that scale reads. */
 static int update(ipu_graph *g, const char *name,
                   const ipu_loss_scaling_options *o, ipu_tensor kept,
                   ipu_tensor scale, ipu_tensor overflows, double elements)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Optimisers by description: all variables of a model at once, each run or in
- * an update region, after their gradients have been accumulated there.
+ * optimizer.c - applies an optimiser, given by a description, to all variables
+ * of a model: in each run, or in an update region after the gradients have been
+ * accumulated there.
  */
 #include <stdio.h>
 
@@ -92,8 +93,8 @@ int ipu_optimize(ipu_graph *graph, const ipu_optimizer *optimizer,
                      NULL);
 }
 
-/* Whether the condition has held in all mini-batches since the last update,
- * this one among them. */
+/* Returns whether the condition has held in all mini-batches since the last
+ * update, this one included. */
 static ipu_tensor held(ipu_graph *g, int32_t mini_batches, ipu_tensor condition)
 {
     int32_t region = ipu__region_of(g, mini_batches);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Learning rates that depend on the step: one op, a scalar to a scalar, in
- * double.
+ * rate.c - learning rates that depend on the step: one op, from a scalar to a
+ * scalar, computed in double.
  *
- * order[0]: the kind; factors: rate, final; starts: warm-up, steps.
+ * The attributes are order[0]: the kind; factors: rate, final; starts: warm-up,
+ * steps.
  */
 #include <math.h>
 

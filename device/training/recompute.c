@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recompute.c - activations computed again instead of kept.
+ * recompute.c - computes activations again instead of keeping them.
  *
- * The backward pass reads results of the forward pass, which therefore stay
- * in memory from one to the other. Here those between two checkpoints are
- * forgotten, and computed again from the checkpoint before them when the
- * backward pass comes to where they are read: it reads copies, each made once,
- * right before the first node that reads it.
+ * The backward pass reads results of the forward pass, which therefore stay in
+ * memory from one to the other. This pass forgets the results between two
+ * checkpoints, and computes them again from the checkpoint before them when the
+ * backward pass needs them: it reads copies, each made once, right before the
+ * first node that reads it.
  *
  *     forward          C0 - a1 - a2 - C1 - b1 - b2 - loss
  *     backward                             b1 b2 are still there
  *                              a1' a2' from C0, then the derivatives of
  *                              a2 and a1
  *
- * Kept are what the host gives (inputs, variables, constants), checkpoints,
- * what loops make and what does more than to make it, as a sum over replicas,
- * what only shows the memory of these under another shape, and all that no
- * checkpoint comes after: the backward pass begins there, at once. So the
- * forward pass is computed once more but for its last part, and what is alive
- * at the same time is the checkpoints and one part between two of them.
+ * These are kept: what the host gives (inputs, variables, constants),
+ * checkpoints, what loops make, the results of nodes that do more than make
+ * them, such as a sum over replicas, tensors that only show the memory of these
+ * in another shape, and everything after the last checkpoint, because the
+ * backward pass begins there at once. So the forward pass is computed twice but
+ * for its last part, and the checkpoints and one part between two of them are
+ * alive at the same time.
  *
  * A copy is the same op on the same elements, and gives the same bits; random
  * ops draw by seed and step, and so draw the same. A copy comes after
- * (ipu__node.after) the derivative that called for it: it would otherwise be
- * ready as soon as the forward pass is, and a scheduler might compute it then.
+ * (ipu__node.after) the derivative that needs it: otherwise it would be ready
+ * as soon as the forward pass is, and a scheduler might compute it then.
  *
- * Only nodes that ipu_gradients has made are changed; the program's own stay
- * as they are.
+ * Only nodes that ipu_gradients has made are changed; the program's own nodes
+ * stay as they are.
  */
 #include "training/recompute.h"
 
@@ -39,13 +40,13 @@
 
 struct rewriter {
     ipu_graph *graph;
-    int32_t ntensors;        /* that there were */
+    int32_t ntensors;        /* of the old graph */
     bool *forgotten;         /* [tensors]: derivatives read copies */
-    int32_t *copies;         /* [tensors]; -1: not so far */
-    struct ipu__node *nodes; /* owned: in their new order */
+    int32_t *copies;         /* [tensors]; -1: none so far */
+    struct ipu__node *nodes; /* owned: nodes in their new order */
     int32_t nnodes, capacity;
-    int32_t *pending; /* [nodes]: what to copy */
-    bool *marked;     /* [nodes]: is pending */
+    int32_t *pending; /* [nodes]: nodes to copy */
+    bool *marked;     /* [nodes]: in pending */
 };
 
 /* ---------------------------------------------------------- what is forward
@@ -79,8 +80,8 @@ void ipu__find_forward(const ipu_graph *g, int32_t first, bool *forward)
     for (int32_t n = g->nnodes - 1; n >= 0; n--)
         if (forward[n] || (n >= first && g->nodes[n].derived))
             mark_inputs(g, &g->nodes[n], forward);
-    /* Of these, what is no derivative nor made of one: "not forward" is
-     * passed on from inputs to outputs. */
+    /* Finds the nodes that are neither a derivative nor made of one: "not
+     * forward" is passed on from inputs to outputs. */
     for (int32_t n = 0; n < g->nnodes; n++)
         forward[n] = !forward[n];
     for (int32_t n = 0; n < g->nnodes; n++) {
@@ -106,8 +107,9 @@ static bool has_checkpoints(const ipu_graph *g, const bool *forward)
     return false;
 }
 
-/* forgotten: at first what is a checkpoint; then what a checkpoint comes
- * after and is none; without what shows memory that is kept. */
+/* Finds what to forget. forgotten holds the checkpoints at first, then what
+ * lies before a checkpoint and is none, without tensors that show kept
+ * memory. */
 static void find_forgotten(const ipu_graph *g, const bool *forward,
                            const bool *checkpoints, bool *forgotten)
 {
@@ -171,7 +173,7 @@ static int push(struct rewriter *r, const struct ipu__node *node)
     return IPU_OK;
 }
 
-/* Of what is to be read: where it is read. */
+/* Returns where a tensor is read from now on. */
 static int32_t place_of(const struct rewriter *r, int32_t tensor)
 {
     if (tensor < r->ntensors && r->forgotten[tensor])
@@ -179,7 +181,7 @@ static int32_t place_of(const struct rewriter *r, int32_t tensor)
     return tensor;
 }
 
-/* "again relu:3"; owned by the caller. */
+/* Returns "again relu:3", owned by the caller. */
 static char *name_of_copy(const char *name)
 {
     static const char again[] = "again ";
@@ -234,7 +236,7 @@ static void want(struct rewriter *r, const struct ipu__node *node,
     }
 }
 
-/* Copy what the node reads and what that is made of. */
+/* Copies what the node reads, and what that is made of. */
 static int copy_inputs(struct rewriter *r, const struct ipu__node *node)
 {
     int32_t count = 0;
@@ -257,7 +259,7 @@ static int rewrite_node(struct rewriter *r, int32_t n)
         for (int i = 0; i < node.op->ninputs; i++) {
             int32_t place = place_of(r, node.inputs[i]);
 
-            /* What is made of copies alone is ready with them. */
+            /* A node that reads only copies is ready with them. */
             if (place != node.inputs[i])
                 node.after = node.derived;
             node.inputs[i] = place;
@@ -266,7 +268,7 @@ static int rewrite_node(struct rewriter *r, int32_t n)
     return push(r, &node);
 }
 
-/* The nodes in their new order, with which the tensors agree. */
+/* Puts the nodes into their new order, and makes the tensors agree with it. */
 static int rewrite(struct rewriter *r, int32_t first)
 {
     ipu_graph *g = r->graph;

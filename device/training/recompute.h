@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recompute.h - activations computed again in the backward pass.
+ * recompute.h - computes activations again in the backward pass.
  */
 #ifndef IPU_TRAINING_RECOMPUTE_H
 #define IPU_TRAINING_RECOMPUTE_H
@@ -8,18 +8,20 @@
 #include "graph/graph.h"
 
 /*
- * What derivatives (nodes with derived) read of the forward pass, they read of
- * copies from here on. Those from node first on are changed, of which the
- * inputs before them must not be. Nothing is forgotten if there are no
+ * Makes derivatives (nodes with derived) read copies of what they read of the
+ * forward pass. It changes the derivatives from node first on; inputs that come
+ * before first must not be derivatives. Nothing is forgotten if there are no
  * checkpoints and none would help.
  */
 int ipu__recompute(ipu_graph *graph, int32_t first);
 
-/* Nodes of the forward pass: what derivatives from first on depend on, and
- * what does not depend on a derivative: forward, [nodes] of falses. */
+/* Finds the nodes of the forward pass: those that derivatives from first on
+ * depend on, and that do not depend on a derivative. forward: [nodes] of
+ * falses. */
 void ipu__find_forward(const ipu_graph *graph, int32_t first, bool *forward);
 
-/* Choose checkpoints, to kept, [tensors]. IPU_ERR_MEMORY only. */
+/* Chooses checkpoints; writes kept, [tensors]. Fails only with
+ * IPU_ERR_MEMORY. */
 int ipu__choose_checkpoints(const ipu_graph *graph, int32_t first,
                             const bool *forward, bool *kept);
 

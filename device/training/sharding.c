@@ -2,25 +2,25 @@
 /*
  * sharding.c - replicas that share the optimiser's state.
  *
- * R replicas have the same weights, and would each keep the same state and
- * make the same update. Instead each keeps one R-th of the state: a variable of
- * n elements, in rows of ceil(n / R), with zeros at the end where they do not
- * come out even, of which replica r has row r.
+ * R replicas have the same weights; without sharding each would keep the same
+ * state and make the same update. Instead each keeps one R-th of the state: a
+ * variable of n elements is padded with zeros to R rows of ceil(n / R), and
+ * replica r has row r.
  *
  *     gradients        added up over the replicas      [R, ceil(n / R)]
  *       its row        the optimiser, on this part     [ceil(n / R)]
  *     new weights      each its row, zeros elsewhere, added up: all rows
  *
- * The two sums are those of cross-replica ops, or the caller's own: over
+ * The two sums are cross-replica ops, or functions of the caller: over
  * processes, for example. On chips they are a reduce-scatter and an all-gather,
  * each half of a ring; ipu_replicas_stats and ipu_sharding_cost count them so.
- * Adding zeros changes no bit but the sign of a zero, and an
- * optimiser works element by element: the weights are those of replicas that
- * keep it all. LAMB takes lengths, which are added up over the parts: to
- * rounding.
+ * Adding zeros changes no bit but the sign of a zero, and an optimiser works
+ * element by element: the weights equal those of replicas that keep the whole
+ * state. LAMB needs lengths, which are summed over the parts: they are equal up
+ * to rounding.
  *
  * Small variables are not worth it: those whose row would have less than
- * minimum_remote_bytes are kept and updated by all.
+ * minimum_remote_bytes are kept and updated by all replicas.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ static const struct ipu__shape *shape_of(const ipu_graph *g, ipu_tensor x)
     return &g->tensors[ipu__index(g, x)].shape;
 }
 
-/* [R, ceil(n / R)] */
+/* Returns the rows: [R, ceil(n / R)]. */
 static ipu_tensor rows_of(const struct sharding *s, ipu_tensor x)
 {
     const int32_t replicas = s->replication->replicas;
@@ -109,7 +109,7 @@ static ipu_tensor rows_of(const struct sharding *s, ipu_tensor x)
     return ipu_reshape(s->graph, x, 2, (const int64_t[]){replicas, rows});
 }
 
-/* This replica's. */
+/* Returns this replica's row. */
 static ipu_tensor own_row(const struct sharding *s, ipu_tensor rows)
 {
     return ipu_gather(s->graph, rows, s->replication->index, 0);
@@ -122,7 +122,8 @@ static ipu_tensor over_replicas(ipu_graph *graph, void *context,
     return ipu_cross_replica_sum(graph, x, 0);
 }
 
-/* By the caller's function if there is one; kind: what is needed of it. */
+/* Sums over the replicas, by the caller's function if there is one. kind: the
+ * part of the sum that is needed. */
 static ipu_tensor sum_of(const struct sharding *s, ipu_tensor variable,
                          const char *what, enum ipu__collective kind,
                          ipu_tensor x)
@@ -138,7 +139,8 @@ static ipu_tensor sum_of(const struct sharding *s, ipu_tensor variable,
     return s->replication->sum(s->graph, s->replication->context, name, x);
 }
 
-/* Zeros but for this replica's row, added up; in the variable's shape. */
+/* Returns the sum of all replicas' rows, each with zeros elsewhere, in the
+ * variable's shape. */
 static ipu_tensor gathered(const struct sharding *s, ipu_tensor variable,
                            ipu_tensor row)
 {

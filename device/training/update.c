@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The update region as programs see it: its scope, its count, and who may run
- * a graph that has one. */
+/* update.c - the update region as programs see it: its scope, its count, and
+ * the check of who may run a graph that has one. */
 #include <inttypes.h>
 
 #include "base/error.h"
