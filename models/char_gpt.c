@@ -7,12 +7,12 @@
  * What only one rank can find wrong is agreed on by all before they go on, so
  * that all end, non-zero, and one of them says why.
  */
-#include "command/agree.h"
 #include "command/command.h"
 #include "gpt/loop.h"
 #include "gpt/sample.h"
 #include "gpt/transformer.h"
 #include "output/clock.h"
+#include "trainer/agree.h"
 
 #include <math.h>
 
@@ -71,6 +71,7 @@ static int make_network(struct run *run)
 
     transformer_model(&run->options->gpt, run->options->batch_size,
                       run->text.characters, &model);
+    options.rank = run->command->rank;
     options.progress = &run->command->progress;
     options.fill = pieces_fill;
     options.fill_context = &run->pieces;

@@ -8,12 +8,12 @@
  * output that cannot be written) is agreed on by all before they go on, so
  * that all end, non-zero, and one of them says why.
  */
-#include "command/agree.h"
 #include "command/command.h"
 #include "mnist/loop.h"
 #include "mnist/network.h"
 #include "mnist/report.h"
 #include "output/clock.h"
+#include "trainer/agree.h"
 
 /* What the run needs, torn down together. */
 struct run {
@@ -36,19 +36,22 @@ static int prepare(struct command *command)
 
 static int load_data(struct run *run)
 {
+    const struct options *o = run->options;
+    const struct dataset_source source = {o->data, o->seed, o->train_images,
+                                          o->test_images};
     struct images train = {0}, test = {0};
 
-    int status = agree(
-        dataset_load(run->options, &run->command->progress, &train, &test));
+    int status =
+        agree(dataset_load(&source, &run->command->progress, &train, &test));
     if (!status)
         status =
             agree_same("the number of training images", (uint64_t)train.count);
     if (!status)
         status = agree_same("the number of test images", (uint64_t)test.count);
     if (!status)
-        status = agree(dataset_init(
-            &run->dataset, &train, &test, run->command->rank,
-            run->command->size, run->options->batch_size, run->options->seed));
+        status =
+            agree(dataset_init(&run->dataset, &train, &test, run->command->rank,
+                               run->command->size, o->batch_size, o->seed));
     images_fini(&train);
     images_fini(&test);
     return status;
@@ -61,7 +64,10 @@ static int make_network(struct run *run)
 
     network_model((enum network)run->options->network, run->options->batch_size,
                   &model);
+    options.rank = run->command->rank;
     options.progress = &run->command->progress;
+    options.fill = dataset_fill;
+    options.fill_context = &run->dataset;
     return trainer_new(model, &options, &run->trainer);
 }
 

@@ -8,7 +8,6 @@
  *
  * Ranks agree before they go on, so that a failure of one ends all.
  */
-#include "command/agree.h"
 #include "command/command.h"
 #include "data/dataset.h"
 #include "options/values.h"
@@ -16,6 +15,7 @@
 #include "output/problem.h"
 #include "output/profile.h"
 #include "pipeline/job.h"
+#include "trainer/agree.h"
 
 #include <hvd.h>
 #include <inttypes.h>
@@ -170,11 +170,14 @@ static int check_options(const struct run *run)
 
 static int load(struct run *run)
 {
+    const struct options *o = &run->options;
+    const struct dataset_source source = {o->data, o->seed, o->train_images,
+                                          o->test_images};
     struct images train = {0}, test = {0};
     int status = agree(profile_check(run->job_options.profile));
 
     if (!status)
-        status = agree(dataset_load(&run->options, NULL, &train, &test));
+        status = agree(dataset_load(&source, NULL, &train, &test));
     if (!status)
         status =
             agree_same("the number of training images", (uint64_t)train.count);

@@ -22,7 +22,8 @@ LIBS_char_gpt = $(MODELS_LINK)
 # The device alone: neither MPI nor libhvd.
 PROGRAMS += $(B)/bin/memory_tools
 SRC_memory_tools := models/memory_tools.c $(wildcard models/memory/*.c) \
-	$(MODELS_PLAIN_SRC)
+	$(addprefix models/trainer/,engine.c replicas.c pipeline.c \
+	pipeline_exchange.c feed.c) models/model/model.c $(MODELS_PLAIN_SRC)
 DEPS_memory_tools = $(IPU_LIB)
 LIBS_memory_tools = $(IPU_LINK)
 

@@ -56,6 +56,7 @@ endef
 $(foreach t,$(MPI_TESTS),$(eval $(call mpi_test,$(t))))
 # It has the device, and what joins the two.
 SRC_tests-mpi-pipeline += models/trainer/pipeline_exchange.c \
-	models/command/agree.c models/output/problem.c
+	models/trainer/exchange.c \
+	models/trainer/agree.c models/output/problem.c
 LIBS_tests-mpi-pipeline += $(IPU_LINK)
 DEPS_tests-mpi-pipeline += $(IPU_LIB)

@@ -102,6 +102,36 @@ static int check_files(const struct command *command)
     return agree(status);
 }
 
+static struct agree_number real(const char *what, double value)
+{
+    struct agree_number bits = {.what = what};
+
+    memcpy(&bits.value, &value, sizeof value);
+    return bits;
+}
+
+/* mpirun can start ranks with different command lines, which would wait for
+ * each other for ever. */
+static int agree_options(const struct options *o,
+                         const struct agree_number *own, int n)
+{
+    const struct agree_number common[] = {
+        {"--steps", o->steps},
+        {"--batch-size", o->batch_size},
+        {"--seed", (int64_t)o->seed},
+        {"--eval-every", o->eval_every},
+        {"--check-every", o->check_every},
+        {"--accumulate", o->optimizer.accumulate},
+        {"--optimizer", o->optimizer.optimizer},
+        real("--lr", o->learning_rate),
+        real("--weight-decay", o->optimizer.weight_decay),
+        real("--clip", o->optimizer.clip),
+    };
+    int status = agree_numbers(common, sizeof common / sizeof *common);
+
+    return status ? status : agree_numbers(own, n);
+}
+
 int command_prepare(struct command *command, const struct agree_number *own,
                     int n)
 {

@@ -6,9 +6,9 @@
 #ifndef MODELS_COMMAND_H
 #define MODELS_COMMAND_H
 
-#include "command/agree.h"
 #include "options/options.h"
 #include "output/progress.h"
+#include "trainer/agree.h"
 #include "trainer/trainer.h"
 
 /* A training program at work. */

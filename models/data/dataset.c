@@ -11,24 +11,24 @@
 /* What is drawn when the command line does not say how many. */
 enum { DRAWN_TRAIN = 40000, DRAWN_TEST = 5000 };
 
-int dataset_load(const struct options *options, struct progress *progress,
+int dataset_load(const struct dataset_source *source, struct progress *progress,
                  struct images *train, struct images *test)
 {
-    int64_t ntrain = options->train_images;
-    int64_t ntest = options->test_images;
+    int64_t ntrain = source->train;
+    int64_t ntest = source->test;
     int status;
 
-    if (options->data) {
-        status = idx_load(options->data, "train", ntrain, train);
+    if (source->directory) {
+        status = idx_load(source->directory, "train", ntrain, train);
         if (status == 0)
-            status = idx_load(options->data, "t10k", ntest, test);
+            status = idx_load(source->directory, "t10k", ntest, test);
     } else {
         status =
-            digits_draw(options->seed, DIGITS_TRAIN,
+            digits_draw(source->seed, DIGITS_TRAIN,
                         ntrain > 0 ? ntrain : DRAWN_TRAIN, progress, train);
         if (status == 0)
             status =
-                digits_draw(options->seed, DIGITS_TEST,
+                digits_draw(source->seed, DIGITS_TEST,
                             ntest > 0 ? ntest : DRAWN_TEST, progress, test);
     }
     if (status < 0)
@@ -44,6 +44,7 @@ int dataset_init(struct dataset *dataset, struct images *train,
                                 .test = *test,
                                 .rank = rank,
                                 .size = size,
+                                .batch_size = batch_size,
                                 .seed = seed};
     *train = (struct images){0};
     *test = (struct images){0};
@@ -128,4 +129,24 @@ int dataset_test_batch(const struct dataset *dataset, int64_t step,
            (size_t)blank * IMAGE_PIXELS * sizeof *pixels);
     memset(labels + rows, 0, (size_t)blank * sizeof *labels);
     return rows;
+}
+
+int dataset_fill(void *context, int64_t number, void *pixels, int32_t *labels)
+{
+    struct dataset *dataset = context;
+    int64_t steps = dataset_steps(dataset, dataset->batch_size);
+
+    if (number % steps == 0 && dataset_shuffle(dataset, number / steps) < 0)
+        return PROBLEM;
+    dataset_batch(dataset, number % steps, dataset->batch_size, pixels, labels);
+    return 0;
+}
+
+int64_t dataset_fill_test(void *context, int64_t step, void *pixels,
+                          int32_t *labels)
+{
+    const struct dataset *dataset = context;
+
+    return dataset_test_batch(dataset, step, dataset->batch_size, pixels,
+                              labels);
 }

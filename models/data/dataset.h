@@ -19,20 +19,28 @@
 #define MODELS_DATASET_H
 
 #include "data/images.h"
-#include "options/options.h"
 #include "output/progress.h"
 
 struct dataset {
     struct images train;
     struct images test;
     int rank, size;
+    int batch_size; /* of dataset_fill and dataset_fill_test */
     uint64_t seed;
     int64_t *order; /* of the current epoch; owned */
 };
 
-/* Load the files of --data, or draw, which takes seconds and is told to
- * progress (NULL: to nobody). PROBLEM with the text kept. */
-int dataset_load(const struct options *options, struct progress *progress,
+/* Where the images come from. */
+struct dataset_source {
+    const char *directory; /* of MNIST files; NULL: digits are drawn */
+    uint64_t seed;         /* of drawn digits */
+    int64_t train, test;   /* the first so many; 0: all there are, or the
+                              default number drawn */
+};
+
+/* Loads or draws the images. Drawing takes seconds, which progress shows (NULL:
+ * nobody sees). PROBLEM with the text kept. */
+int dataset_load(const struct dataset_source *source, struct progress *progress,
                  struct images *train, struct images *test);
 
 /* Takes both image sets over, also on failure. PROBLEM if the smallest
@@ -57,5 +65,12 @@ void dataset_batch(const struct dataset *dataset, int64_t step, int batch_size,
  * batch is blank. 0 when this rank has no more. */
 int dataset_test_batch(const struct dataset *dataset, int64_t step,
                        int batch_size, float *pixels, int32_t *labels);
+
+/* The same for a trainer (feed.h, trainer.h), whose context is a dataset:
+ * mini-batches are numbered from the first epoch to the last, and each epoch
+ * begins with an order of its own. */
+int dataset_fill(void *context, int64_t number, void *pixels, int32_t *labels);
+int64_t dataset_fill_test(void *context, int64_t step, void *pixels,
+                          int32_t *labels);
 
 #endif

@@ -57,14 +57,15 @@ void pieces_batch(const struct pieces *p, int64_t step, int32_t *characters,
     }
 }
 
-void pieces_fill(void *context, int64_t number, void *characters,
-                 int32_t *labels)
+int pieces_fill(void *context, int64_t number, void *characters,
+                int32_t *labels)
 {
     struct pieces p = *(const struct pieces *)context;
 
     p.rank = p.rank * p.replicas + (int)(number % p.replicas);
     p.size *= p.replicas;
     pieces_batch(&p, number / p.replicas, characters, labels);
+    return 0;
 }
 
 int pieces_test_batch(const struct pieces *p, int64_t step, int32_t *characters,
@@ -85,4 +86,12 @@ int pieces_test_batch(const struct pieces *p, int64_t step, int32_t *characters,
                    labels);
     }
     return rows;
+}
+
+int64_t pieces_fill_test(void *context, int64_t step, void *characters,
+                         int32_t *labels)
+{
+    const struct pieces *p = context;
+
+    return (int64_t)p->context * pieces_test_batch(p, step, characters, labels);
 }

@@ -34,14 +34,18 @@ int pieces_init(struct pieces *pieces, const struct text *text, int context,
 void pieces_batch(const struct pieces *pieces, int64_t step,
                   int32_t *characters, int32_t *labels);
 
-/* The same by the number of a mini-batch, for a trainer's fill: context is the
- * pieces, and number counts all replicas' of this rank. */
-void pieces_fill(void *context, int64_t number, void *characters,
-                 int32_t *labels);
+/* The same for a trainer (feed.h), whose context is the pieces: number counts
+ * the mini-batches of all replicas of this rank. */
+int pieces_fill(void *context, int64_t number, void *characters,
+                int32_t *labels);
 
 /* Batch number step of this rank's for validation. Returns how many pieces are
  * real, the rest being zeros; 0: this rank has no more. */
 int pieces_test_batch(const struct pieces *pieces, int64_t step,
                       int32_t *characters, int32_t *labels);
+
+/* The same for a trainer (trainer.h): returns how many characters are real. */
+int64_t pieces_fill_test(void *context, int64_t step, void *characters,
+                         int32_t *labels);
 
 #endif

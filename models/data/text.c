@@ -9,6 +9,7 @@
  */
 #include "data/text.h"
 
+#include "data/fnv1a.h"
 #include "disk/disk.h"
 #include "output/problem.h"
 
@@ -138,15 +139,12 @@ static int number(struct text *text)
 int text_from(const char *what, const char *bytes, size_t length,
               struct text *text)
 {
-    *text = (struct text){.hash = UINT64_C(0xcbf29ce484222325)};
+    *text = (struct text){.hash = fnv1a(FNV1A_START, bytes, length)};
     if (length == 0)
         return problem_set("%s is empty", what);
     text->numbers = calloc(length, sizeof *text->numbers);
     if (!text->numbers)
         return problem_set("%s: no memory for %zu characters", what, length);
-    for (size_t i = 0; i < length; i++)
-        text->hash =
-            (text->hash ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
     if (decode(what, bytes, length, text) < 0 || number(text) < 0) {
         text_fini(text);
         return PROBLEM;

@@ -6,7 +6,7 @@
 #ifndef MODELS_GPT_SUMMARY_H
 #define MODELS_GPT_SUMMARY_H
 
-#include "output/outcome.h"
+#include "command/outcome.h"
 
 /* One evaluation. */
 struct gpt_evaluation {

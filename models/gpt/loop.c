@@ -5,8 +5,8 @@
  */
 #include "gpt/loop.h"
 
-#include "command/agree.h"
 #include "output/clock.h"
+#include "trainer/agree.h"
 
 #include <math.h>
 
@@ -46,24 +46,17 @@ static void report_step(struct gpt_loop *t, double loss)
                     (double)s->outcome.steps / (double)t->options->steps, tail);
 }
 
-/* What the trainer makes at a time: a step, or those of an update, at the rate
- * of the last of them. A pipeline fetches its pieces itself. loss: the mean, on
- * this rank. */
+/* Makes as many steps as the trainer makes at a time, at the rate of the last
+ * of them. loss: the mean, on this rank. */
 static int make_steps(struct gpt_loop *t, int count, double *loss)
 {
     const struct options *o = t->options;
-    double start = clock_seconds();
-    int64_t step = t->summary->outcome.steps;
+    int64_t last = t->summary->outcome.steps + count - 1;
 
-    if (o->partition.stages == 0)
-        pieces_batch(t->pieces, step, trainer_input(t->trainer),
-                     trainer_labels(t->trainer));
-    t->summary->outcome.times.data += clock_seconds() - start;
     t->summary->outcome.steps += count;
-    return trainer_step(
-        t->trainer,
-        gpt_rate(o->learning_rate, step + count - 1, o->steps, o->warmup),
-        loss);
+    return trainer_step(t->trainer,
+                        gpt_rate(o->learning_rate, last, o->steps, o->warmup),
+                        loss);
 }
 
 /* count steps. loss: their mean, over all ranks. */
@@ -95,28 +88,13 @@ static int train_steps(struct gpt_loop *t, int64_t count, double *loss)
     return average_loss(t, loss);
 }
 
-/* This rank's share of the validation text. */
-static int evaluate_share(struct gpt_loop *t, double *loss, double *correct)
-{
-    int status = 0;
-
-    for (int64_t step = 0; status == 0; step++) {
-        int rows = pieces_test_batch(t->pieces, step, trainer_input(t->trainer),
-                                     trainer_labels(t->trainer));
-        if (rows == 0)
-            break;
-        status = trainer_evaluate(
-            t->trainer, (int64_t)rows * t->options->gpt.context, loss, correct);
-    }
-    return status;
-}
-
 static int evaluate(struct gpt_loop *t, struct gpt_evaluation *e)
 {
     double sums[2] = {0, 0}; /* loss, correct */
     double characters = (double)t->summary->evaluated;
 
-    int status = agree(evaluate_share(t, &sums[0], &sums[1]));
+    int status = agree(trainer_evaluate(t->trainer, pieces_fill_test, t->pieces,
+                                        &sums[0], &sums[1]));
     if (status == 0)
         status = agree_sum(sums, 2);
     if (status < 0)

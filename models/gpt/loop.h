@@ -12,7 +12,7 @@
 /* Everything is borrowed. */
 struct gpt_loop {
     const struct options *options;
-    const struct pieces *pieces;
+    struct pieces *pieces;
     struct trainer *trainer;
     struct progress *progress;
     struct gpt_summary *summary;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The next of a sequence (splitmix64), in [-1, 1). */
 static float random_float(uint64_t *state)
@@ -35,7 +36,7 @@ static int nearest(const struct training *t, const float *x)
     return best;
 }
 
-void training_draw_batch(struct training *t)
+static void draw_batch(struct training *t)
 {
     const int width = t->settings->width;
 
@@ -48,6 +49,32 @@ void training_draw_batch(struct training *t)
     }
 }
 
+/* Fills the next part of a batch; draws a new batch after the last. */
+static int next_part(void *context, void *const *buffers)
+{
+    struct training *t = context;
+    const size_t rows = (size_t)t->rows, width = (size_t)t->settings->width;
+
+    if (t->next == 0)
+        draw_batch(t);
+    memcpy(buffers[0], t->labels + (size_t)t->next * rows,
+           rows * sizeof *t->labels);
+    memcpy(buffers[1], t->x + (size_t)t->next * rows * width,
+           rows * width * sizeof *t->x);
+    t->next = (t->next + 1) % t->parts;
+    return 1;
+}
+
+struct feed training_feed(struct training *t)
+{
+    return (struct feed){
+        .ntensors = 2,
+        .tensors = {{"labels", IPU_INT32, 1, {t->rows}},
+                    {"x", IPU_FLOAT32, 2, {t->rows, t->settings->width}}},
+        .next = next_part,
+        .context = t};
+}
+
 bool training_allocate(struct training *t)
 {
     const struct training_settings *s = t->settings;
@@ -55,9 +82,8 @@ bool training_allocate(struct training *t)
 
     t->x = malloc(rows * width * sizeof *t->x);
     t->labels = malloc(rows * sizeof *t->labels);
-    t->losses = calloc((size_t)t->parts, sizeof *t->losses);
     t->directions = malloc(CLASSES * width * sizeof *t->directions);
-    if (!t->x || !t->labels || !t->losses || !t->directions)
+    if (!t->x || !t->labels || !t->directions)
         return false;
     t->state = s->seed;
     for (size_t i = 0; i < CLASSES * width; i++)
@@ -89,9 +115,7 @@ int training_write_weights(struct training *t)
         for (size_t k = 0; k < bytes / sizeof *w; k++)
             w[k] = random_float(&state) * 2.4495f /
                    __builtin_sqrtf((float)t->settings->width);
-        status = t->replicas   ? ipu_replicas_write(t->replicas, name, w, bytes)
-                 : t->pipeline ? ipu_pipeline_write(t->pipeline, name, w, bytes)
-                               : ipu_engine_write(t->engine, name, w, bytes);
+        status = t->backend->functions->write(t->backend, name, w, bytes);
     }
     free(w);
     return status;
@@ -106,10 +130,7 @@ int training_read_weights(const struct training *t, float *w)
         char name[16];
 
         snprintf(name, sizeof name, "w%d", i);
-        status = t->replicas ? ipu_replicas_read(t->replicas, 0, name, w, bytes)
-                 : t->pipeline
-                     ? ipu_pipeline_read(t->pipeline, 0, name, w, bytes)
-                     : ipu_engine_read(t->engine, name, w, bytes);
+        status = t->backend->functions->read(t->backend, name, w, bytes);
         w += bytes / sizeof *w;
     }
     return status;

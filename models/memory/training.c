@@ -13,6 +13,7 @@
 #include "memory/training.h"
 
 #include "memory/parts.h"
+#include "output/profile.h"
 
 #include <stdlib.h>
 
@@ -44,16 +45,12 @@ const char *training_tool_text(enum tool tool)
     return tools[tool].text;
 }
 
-static void fini(struct training *t)
+static void fini_training(struct training *t)
 {
-    ipu_replicas_free(t->replicas);
-    ipu_pipeline_free(t->pipeline);
-    ipu_infeed_free(t->infeed);
-    ipu_engine_free(t->engine);
-    ipu_executable_free(t->executable);
+    if (t->backend)
+        t->backend->functions->fini(t->backend);
     ipu_graph_free(t->graph);
     free(t->x);
-    free(t->losses);
     free(t->labels);
     free(t->directions);
 }
@@ -61,65 +58,49 @@ static void fini(struct training *t)
 /* ------------------------------------------------------------------- running
  */
 
-/* The runs of one update. */
-static int run_parts(struct training *t)
+static int make_engine(struct training *t)
 {
-    const size_t row = (size_t)t->settings->width * sizeof *t->x;
-    const size_t rows = (size_t)t->rows;
-    int status = 0;
+    const struct engine_settings settings = {.executable = t->executable,
+                                             .feed = training_feed(t),
+                                             .steps = t->parts,
+                                             .record =
+                                                 t->settings->profile != NULL};
 
-    for (int p = 0; p < t->parts && status >= 0; p++) {
-        size_t first = (size_t)p * rows;
-
-        ipu_engine_connect(t->engine, "x", t->x + first * row / sizeof *t->x,
-                           rows * row);
-        ipu_engine_connect(t->engine, "labels", t->labels + first,
-                           rows * sizeof *t->labels);
-        ipu_engine_connect(t->engine, "loss", t->losses + p, sizeof *t->losses);
-        status = ipu_engine_run(t->engine);
-    }
-    return status;
+    t->backend = &t->engine.base;
+    return engine_init(&t->engine, &settings);
 }
 
-static int connect_replicas(struct training *t)
+static int make_replicas(struct training *t)
 {
-    const size_t rows = (size_t)t->settings->rows;
-    const size_t width = (size_t)t->settings->width;
-    ipu_replicas_options options;
+    const struct replicas_settings settings = {.executable = t->executable,
+                                               .feed = training_feed(t),
+                                               .replicas = t->parts};
+
+    t->backend = &t->replicas.base;
+    return replicas_init(&t->replicas, &settings);
+}
+
+static int make_backend(struct training *t)
+{
     int status;
 
-    ipu_replicas_options_init(&options, sizeof options);
-    options.ipus = t->parts;
-    status = ipu_replicas_new(t->executable, &options, &t->replicas);
+    if (t->tool == TOOL_PIPELINE)
+        return training_make_pipeline(t);
+    status = training_build(t);
     if (status >= 0)
-        status = ipu_replicas_connect(t->replicas, "x", t->x,
-                                      rows * width * sizeof *t->x);
-    if (status >= 0)
-        status = ipu_replicas_connect(t->replicas, "labels", t->labels,
-                                      rows * sizeof *t->labels);
-    if (status >= 0)
-        status = ipu_replicas_connect(t->replicas, "loss", t->losses,
-                                      (size_t)t->parts * sizeof *t->losses);
-    return status;
+        status = ipu_compile(t->graph, &t->settings->target, &t->executable);
+    if (status < 0)
+        return status;
+    return t->tool == TOOL_SHARD ? make_replicas(t) : make_engine(t);
 }
 
 static int train(struct training *t, double *loss)
 {
-    int status = t->tool == TOOL_SHARD
-                     ? connect_replicas(t)
-                     : ipu_engine_new(t->executable, &t->engine);
+    int status = training_write_weights(t);
 
-    if (status >= 0 && t->engine && t->settings->profile)
-        status = ipu_engine_profile(t->engine, 1);
-    if (status >= 0)
-        status = training_write_weights(t);
-    for (int u = 0; u < t->settings->updates && status >= 0; u++) {
-        training_draw_batch(t);
-        status = t->replicas ? ipu_replicas_run(t->replicas) : run_parts(t);
-    }
-    *loss = 0;
-    for (int p = 0; p < t->parts; p++)
-        *loss += (double)t->losses[p] / t->parts;
+    for (int u = 0; u < t->settings->updates && status >= 0; u++)
+        status =
+            t->backend->functions->update(t->backend, t->settings->rate, loss);
     return status;
 }
 
@@ -151,13 +132,14 @@ static int account_chips(const struct training *t, struct training_result *r)
 }
 
 /* What it takes on the chip. */
-static int account(const struct training *t, struct training_result *r)
+static int account_program(const struct training *t, struct training_result *r)
 {
     ipu_memory_info memory = {.size = sizeof memory};
     ipu_program_cycles cycles = {.size = sizeof cycles};
     ipu_replicas_info info = {.size = sizeof info};
     int status = ipu_executable_memory(t->executable, &memory);
-    int64_t runs = t->replicas ? 1 : t->parts;
+    const bool replicated = t->tool == TOOL_SHARD;
+    int64_t runs = replicated ? 1 : t->parts;
 
     if (status >= 0)
         status = ipu_executable_cycles(t->executable, &cycles);
@@ -170,20 +152,16 @@ static int account(const struct training *t, struct training_result *r)
         1e3 * ipu_model_seconds(
                   &t->settings->target,
                   cycles.total + (runs - 1) * (cycles.total - cycles.update));
-    if (t->replicas && ipu_replicas_stats(t->replicas, &info) >= 0)
+    if (replicated && ipu_replicas_stats(t->replicas.devices, &info) >= 0)
         r->ms = 1e3 * info.seconds;
     if (t->tool == TOOL_CHIPS)
         status = account_chips(t, r);
-    if (t->settings->profile && status >= 0)
-        status =
-            ipu_profile_add(t->settings->profile, training_tool_name(t->tool),
-                            0, t->executable, t->engine);
     return status;
 }
 
 /* What the compiler tells of the plain program with the tool. */
-static int ask(const struct training_settings *settings, enum tool tool,
-               struct training_result *r)
+static int ask_compiler(const struct training_settings *settings,
+                        enum tool tool, struct training_result *r)
 {
     static const int kinds[TOOLS] = {
         [TOOL_PLAIN] = -1,
@@ -213,21 +191,32 @@ static int ask(const struct training_settings *settings, enum tool tool,
                                 counted ? settings->parts : 1, &remedy);
     r->told_bytes = remedy.tile_bytes;
     r->told_ms = 1e3 * remedy.seconds;
-    fini(&plain);
+    fini_training(&plain);
     return status;
 }
 
-static int run_program(struct training *t, struct training_result *result)
+static int add_profile(const struct training *t)
 {
-    int status = training_build(t);
+    struct profile_program program = {.name = training_tool_name(t->tool)};
 
-    if (status >= 0)
-        status = ipu_compile(t->graph, &t->settings->target, &t->executable);
+    t->backend->functions->describe(t->backend, &program);
+    return profile_add(t->settings->profile, &program);
+}
+
+static int run_tool(struct training *t, struct training_result *result)
+{
+    int status = make_backend(t);
+
     if (status >= 0)
         status = train(t, &result->loss);
     if (status >= 0)
         status = training_read_weights(t, result->weights);
-    return status >= 0 ? account(t, result) : status;
+    if (status >= 0)
+        status = t->tool == TOOL_PIPELINE ? training_account_pipeline(t, result)
+                                          : account_program(t, result);
+    if (status >= 0 && t->settings->profile)
+        status = add_profile(t);
+    return status;
 }
 
 int training_run(const struct training_settings *settings, enum tool tool,
@@ -249,10 +238,9 @@ int training_run(const struct training_settings *settings, enum tool tool,
     result->weights = calloc((size_t)result->nweights, sizeof(float));
     status = result->weights && training_allocate(&t) ? 0 : IPU_ERR_MEMORY;
     if (status >= 0)
-        status = tool == TOOL_PIPELINE ? training_run_stages(&t, result)
-                                       : run_program(&t, result);
+        status = run_tool(&t, result);
     if (status >= 0)
-        status = ask(settings, tool, result);
-    fini(&t);
+        status = ask_compiler(settings, tool, result);
+    fini_training(&t);
     return status;
 }

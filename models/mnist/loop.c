@@ -8,8 +8,8 @@
  */
 #include "mnist/loop.h"
 
-#include "command/agree.h"
 #include "output/clock.h"
+#include "trainer/agree.h"
 
 #include <math.h>
 
@@ -46,10 +46,6 @@ static int train_epoch(struct mnist_loop *t, int epoch, int64_t steps,
     double recent = 0;
 
     for (int64_t step = 0; step < steps; step++) {
-        double start = clock_seconds();
-        dataset_batch(t->dataset, step, t->options->batch_size,
-                      trainer_input(t->trainer), trainer_labels(t->trainer));
-        t->summary->outcome.times.data += clock_seconds() - start;
         double fresh = 0;
         int status =
             trainer_step(t->trainer, t->options->learning_rate, &fresh);
@@ -71,30 +67,14 @@ static int train_epoch(struct mnist_loop *t, int epoch, int64_t steps,
     return average_loss(t, loss);
 }
 
-/* This rank's share of the test images. */
-static int evaluate_share(struct mnist_loop *t, double *loss_sum,
-                          double *correct)
-{
-    int status = 0;
-
-    for (int64_t step = 0; status == 0; step++) {
-        int rows = dataset_test_batch(t->dataset, step, t->options->batch_size,
-                                      trainer_input(t->trainer),
-                                      trainer_labels(t->trainer));
-        if (rows == 0)
-            break;
-        status = trainer_evaluate(t->trainer, rows, loss_sum, correct);
-    }
-    return status;
-}
-
 /* All test images, each on one rank. */
 static int evaluate(struct mnist_loop *t, struct summary_epoch *epoch)
 {
     double sums[2] = {0, 0}; /* loss, correct */
     double images = (double)t->dataset->test.count;
 
-    int status = agree(evaluate_share(t, &sums[0], &sums[1]));
+    int status = agree(trainer_evaluate(t->trainer, dataset_fill_test,
+                                        t->dataset, &sums[0], &sums[1]));
     if (status == 0)
         status = agree_sum(sums, 2);
     if (status < 0)
@@ -131,11 +111,8 @@ static int run_epoch(struct mnist_loop *t, int number, int64_t steps, bool last)
     struct summary_epoch epoch = {NAN, NAN, NAN};
     int every = t->options->eval_every;
 
-    int status = dataset_shuffle(t->dataset, number);
-    if (status < 0)
-        return status;
     double start = clock_seconds();
-    status = train_epoch(t, number, steps, &epoch.train_loss);
+    int status = train_epoch(t, number, steps, &epoch.train_loss);
     double seconds = clock_seconds() - start;
     if (status < 0)
         return status;

@@ -5,7 +5,7 @@
 #ifndef MODELS_MNIST_SUMMARY_H
 #define MODELS_MNIST_SUMMARY_H
 
-#include "output/outcome.h"
+#include "command/outcome.h"
 
 /* The numbers of one epoch. Of an epoch that was not evaluated, the test
  * values are NAN. */

@@ -9,6 +9,7 @@
  */
 #include "model/weights.h"
 
+#include "data/fnv1a.h"
 #include "disk/disk.h"
 #include "output/outfile.h"
 #include "output/problem.h"
@@ -25,14 +26,11 @@ enum { MOST_HEADER = 1 << 24 };
 
 uint64_t weights_hash(const struct model *model, float *const *values)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = FNV1A_START;
 
-    for (int i = 0; i < model->nvariables; i++) {
-        size_t bytes = (size_t)model->variables[i].count * sizeof(float);
-        const unsigned char *at = (const unsigned char *)values[i];
-        for (size_t k = 0; k < bytes; k++)
-            hash = (hash ^ at[k]) * UINT64_C(0x100000001b3);
-    }
+    for (int i = 0; i < model->nvariables; i++)
+        hash = fnv1a(hash, values[i],
+                     (size_t)model->variables[i].count * sizeof(float));
     return hash;
 }
 

@@ -57,7 +57,7 @@ int profile_put(const char *where, const struct ipu_profile *profile)
     return is_text(where) ? print(profile) : write_files(profile, where);
 }
 
-static int add(ipu_profile *profile, const struct profile_program *program)
+int profile_add(ipu_profile *profile, const struct profile_program *program)
 {
     if (program->pipeline)
         return ipu_pipeline_profile(program->pipeline, profile);
@@ -75,7 +75,7 @@ int profile_finish(const char *where, const char *title, int count,
         return 0;
     status = ipu_profile_new(title, &profile);
     for (int i = 0; i < count && status >= 0; i++)
-        status = add(profile, &programs[i]);
+        status = profile_add(profile, &programs[i]);
     status = status < 0 ? device_problem() : profile_put(where, profile);
     ipu_profile_free(profile);
     return status;

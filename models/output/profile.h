@@ -36,7 +36,12 @@ int profile_start(const char *where, struct ipu_engine *engine);
 int profile_finish(const char *where, const char *title, int count,
                    const struct profile_program *programs);
 
-/* The same with a profile that the program has filled itself. */
+/* Adds one program. A status of the device. */
+int profile_add(struct ipu_profile *profile,
+                const struct profile_program *program);
+
+/* The same as profile_finish with a profile that the program has filled itself.
+ */
 int profile_put(const char *where, const struct ipu_profile *profile);
 
 #endif

@@ -1,88 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job.c - a network trained as a pipeline.
+ * job.c - a network trained as a pipeline (trainer/pipeline.h).
  *
- * Mini-batches are the dataset's steps, one after the other, epoch after epoch;
- * the infeed's thread fills them while the device works. An update is of count
- * mini-batches for each replica: the mean of their gradients, and over ranks,
- * of which pipeline_exchange.c knows.
+ * Mini-batches are the dataset's steps, one after the other, epoch after epoch.
+ * An update is made of count mini-batches for each replica: of the mean of
+ * their gradients, over all ranks.
  *
  * To test, the weights are copied to a pipeline without a way back, whose last
- * stage gives logits and labels. It takes a whole number of rounds; what is
- * missing is filled up with blank images of no class, which are never right.
+ * stage outputs logits and labels. Its run takes a whole number of rounds; the
+ * last mini-batches are filled up with blank images of no class, which are
+ * never right.
  */
 #include "pipeline/job.h"
 
 #include "data/dataset.h"
+#include "data/fnv1a.h"
 #include "data/random.h"
 #include "output/device_problem.h"
-#include "output/problem.h"
 #include "output/profile.h"
 #include "pipeline/nets.h"
-#include "trainer/losses.h"
-#include "trainer/pipeline_exchange.h"
+#include "trainer/pipeline.h"
 #include "trainer/update.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLASS_COUNT = 10 };
-
 struct job {
     struct job_options options;
     struct dataset *data; /* borrowed until free */
     struct nets nets;
-    ipu_pipeline *pipeline;
-    struct pipeline_exchange *exchange;
-    ipu_infeed *infeed;
-    int64_t next, epoch; /* mini-batch: the infeed's thread alone */
-    struct losses losses;
-    float *values; /* of the largest variable */
+    struct pipeline pipeline;
+    struct model_feed source;
+    float *values; /* of the largest variable; owned */
 };
-
-/* ---------------------------------------------------------------- the streams
- */
-
-static int next_batch(void *context, void *const *buffers)
-{
-    struct job *job = context;
-
-    if (job->next == dataset_steps(job->data, job->options.batch)) {
-        job->next = 0;
-        job->epoch++;
-    }
-    if (job->next == 0 && dataset_shuffle(job->data, job->epoch) < 0)
-        return -1;
-    dataset_batch(job->data, job->next++, job->options.batch, buffers[0],
-                  buffers[1]);
-    return 1;
-}
-
-static int make_infeed(int (*next)(void *context, void *const *buffers),
-                       void *context, const char *name, int batch, int replicas,
-                       ipu_infeed **infeed)
-{
-    const ipu_feed_tensor tensors[] = {
-        {"pixels", IPU_FLOAT32, 2, {batch, IMAGE_PIXELS}},
-        {"labels", IPU_INT32, 1, {batch}},
-    };
-    ipu_infeed_options o;
-
-    ipu_infeed_options_init(&o, sizeof o);
-    o.name = name;
-    o.ntensors = 2;
-    o.tensors = tensors;
-    o.replicas = replicas;
-    o.source.next = next;
-    o.source.context = context;
-    if (ipu_infeed_new(&o, infeed) < 0)
-        return device_problem();
-    return device_status(ipu_infeed_start(*infeed));
-}
 
 /* -------------------------------------------------------------------- making
  */
+
+static struct feed feed_of(int (*next)(void *context, void *const *buffers),
+                           void *context, int batch)
+{
+    return (struct feed){
+        .ntensors = 2,
+        .tensors = {{"pixels", IPU_FLOAT32, 2, {batch, IMAGE_PIXELS}},
+                    {"labels", IPU_INT32, 1, {batch}}},
+        .next = next,
+        .context = context};
+}
+
+static int next_batch(void *context, void *const *buffers)
+{
+    struct model_feed *source = context;
+
+    return dataset_fill(source->context, source->next++, buffers[0],
+                        buffers[1]) < 0
+               ? -1
+               : 1;
+}
 
 static int optimize(void *context, ipu_graph *graph, int32_t noutputs,
                     const ipu_tensor *outputs, int32_t count,
@@ -97,47 +72,63 @@ static int optimize(void *context, ipu_graph *graph, int32_t noutputs,
                         outputs[1], ipu_counter(graph, "updates"));
 }
 
-static const ipu_feed_tensor rate_argument = {"rate", IPU_FLOAT32, 0, {0}};
-
-static void describe(const struct nets *nets, int schedule,
-                     ipu_pipeline_options *o)
+/* Sets what training and test have in common. */
+static void describe_stages(const struct nets *nets, int schedule, int threads,
+                            struct pipeline_settings *settings)
 {
+    ipu_pipeline_options *o = &settings->device;
+
+    *settings = (struct pipeline_settings){.has_rate = true};
     ipu_pipeline_options_init(o, sizeof *o);
     o->schedule = schedule;
     o->nstages = nets->nstages;
     o->stages = nets->stages;
     o->nmappings = nets->nmapping;
     o->device_mapping = nets->mapping;
-    o->narguments = 1;
-    o->arguments = &rate_argument;
+    o->threads = threads;
 }
 
 static int make_pipeline(struct job *job)
 {
-    ipu_pipeline_options o;
+    const struct exchange_settings as_usual = {.compression = 0};
+    const struct job_options *options = &job->options;
+    struct pipeline_settings settings;
+    ipu_pipeline_options *o = &settings.device;
 
-    describe(&job->nets, job->options.schedule, &o);
-    o.count = job->options.count;
-    o.replicas = job->options.replicas;
-    o.threads = job->options.threads;
-    o.recompute = job->options.recompute;
-    o.reduction = IPU_REDUCTION_MEAN;
-    o.infeed = job->infeed;
-    o.sink = losses_take;
-    o.sink_context = &job->losses;
-    o.optimizer = optimize;
-    o.optimizer_context = job;
-    o.record = job->options.profile != NULL;
-    if (pipeline_exchange_new(&o, &job->exchange) < 0)
+    describe_stages(&job->nets, options->schedule, options->threads, &settings);
+    o->count = options->count;
+    o->replicas = options->replicas;
+    o->recompute = options->recompute;
+    o->reduction = IPU_REDUCTION_MEAN;
+    o->optimizer = optimize;
+    o->optimizer_context = job;
+    o->record = options->profile != NULL;
+    job->source.context = job->data;
+    settings.feed_name = "training images";
+    settings.feed = feed_of(next_batch, &job->source, options->batch);
+    if (exchange_new(&as_usual, &settings.exchange) < 0)
         return PROBLEM;
-    return device_status(ipu_pipeline_new(&o, &job->pipeline));
+    return pipeline_init(&job->pipeline, &settings);
 }
 
-/* The same on every rank: by seed and number. */
-static int first_values(struct job *job)
+static int write_variable(struct job *job, const struct nets_weight *w)
 {
-    float rate = (float)job->options.rate;
+    return pipeline_functions.write(&job->pipeline.base, w->name, job->values,
+                                    (size_t)w->count * sizeof *job->values);
+}
+
+static int read_variable(const struct job *job, const struct nets_weight *w)
+{
+    return pipeline_functions.read(&job->pipeline.base, w->name, job->values,
+                                   (size_t)w->count * sizeof *job->values);
+}
+
+/* Draws the first values, which depend on the seed and the variable's number:
+ * they are the same on every rank. */
+static int draw_values(struct job *job)
+{
     int64_t most = 1;
+    int status = 0;
 
     for (int i = 0; i < job->nets.nweights; i++)
         if (most < job->nets.weights[i].count)
@@ -145,7 +136,7 @@ static int first_values(struct job *job)
     job->values = malloc((size_t)most * sizeof *job->values);
     if (!job->values)
         return problem_set("no memory for the first weights");
-    for (int i = 0; i < job->nets.nweights; i++) {
+    for (int i = 0; i < job->nets.nweights && status == 0; i++) {
         const struct nets_weight *w = &job->nets.weights[i];
         double deviation = w->fan_in > 0 ? sqrt(2.0 / (double)w->fan_in) : 0;
         struct random r;
@@ -154,12 +145,9 @@ static int first_values(struct job *job)
         for (int64_t k = 0; k < w->count; k++)
             job->values[k] =
                 (float)(deviation * random_bell(&r) + (w->fan_in < 0));
-        if (ipu_pipeline_write(job->pipeline, w->name, job->values,
-                               (size_t)w->count * sizeof *job->values) < 0)
-            return device_problem();
+        status = write_variable(job, w);
     }
-    return device_status(
-        ipu_pipeline_argument(job->pipeline, "rate", &rate, sizeof rate));
+    return status;
 }
 
 int job_new(const struct job_options *options, struct dataset *data,
@@ -172,15 +160,13 @@ int job_new(const struct job_options *options, struct dataset *data,
         return problem_set("no memory for the pipeline");
     job->options = *options;
     job->data = data;
+    job->pipeline.base.functions = &pipeline_functions;
     status = nets_init(&job->nets, (enum net)options->net, options->stages,
                        options->batch, 1);
     if (status == 0)
-        status = make_infeed(next_batch, job, "training images", options->batch,
-                             options->replicas, &job->infeed);
-    if (status == 0)
         status = make_pipeline(job);
     if (status == 0)
-        status = first_values(job);
+        status = draw_values(job);
     if (status < 0)
         job_free(job);
     else
@@ -192,28 +178,30 @@ void job_free(struct job *job)
 {
     if (!job)
         return;
-    pipeline_exchange_free(job->exchange);
-    ipu_pipeline_free(job->pipeline);
-    ipu_infeed_free(job->infeed);
+    pipeline_functions.fini(&job->pipeline.base);
     free(job->values);
     free(job);
 }
 
 int job_start(struct job *job)
 {
-    return pipeline_exchange_start(job->exchange, job->pipeline);
+    return pipeline_functions.start(&job->pipeline.base);
 }
 
 int job_train(struct job *job, int64_t updates, double *loss)
 {
-    job->losses = (struct losses){0};
+    double sum = 0;
+
     for (int64_t i = 0; i < updates; i++) {
-        int status = pipeline_exchange_run(job->exchange);
+        double fresh = 0;
+        int status = pipeline_functions.update(&job->pipeline.base,
+                                               job->options.rate, &fresh);
 
         if (status < 0)
             return status;
+        sum += fresh;
     }
-    *loss = losses_mean(&job->losses);
+    *loss = sum / (double)updates;
     return 0;
 }
 
@@ -240,18 +228,19 @@ static int next_test(void *context, void *const *buffers)
     return 1;
 }
 
-static int look(void *context, int32_t replica, int64_t mini_batch,
-                int32_t count, const void *const *data)
+/* Counts the images whose class has the largest logit. */
+static int take_logits(void *context, int32_t replica, int64_t mini_batch,
+                       int32_t count, const void *const *data)
 {
     struct test *test = context;
     const float *logits = data[0];
     const int32_t *labels = data[1];
 
     (void)replica, (void)mini_batch, (void)count;
-    for (int i = 0; i < test->batch; i++, logits += CLASS_COUNT) {
+    for (int i = 0; i < test->batch; i++, logits += CLASSES) {
         int best = 0;
 
-        for (int k = 1; k < CLASS_COUNT; k++)
+        for (int k = 1; k < CLASSES; k++)
             best = logits[k] > logits[best] ? k : best;
         test->count += labels[i] >= 0;
         test->correct += labels[i] == best;
@@ -259,59 +248,58 @@ static int look(void *context, int32_t replica, int64_t mini_batch,
     return 0;
 }
 
-static int copy_weights(struct job *job, ipu_pipeline *to)
+static int copy_weights(struct job *job, struct pipeline *to)
 {
-    for (int i = 0; i < job->nets.nweights; i++) {
-        const struct nets_weight *w = &job->nets.weights[i];
-        size_t bytes = (size_t)w->count * sizeof *job->values;
+    int status = 0;
 
-        if (ipu_pipeline_read(job->pipeline, 0, w->name, job->values, bytes) <
-                0 ||
-            ipu_pipeline_write(to, w->name, job->values, bytes) < 0)
-            return device_problem();
+    for (int i = 0; i < job->nets.nweights && status == 0; i++) {
+        const struct nets_weight *w = &job->nets.weights[i];
+
+        status = read_variable(job, w);
+        if (status == 0)
+            status = pipeline_functions.write(&to->base, w->name, job->values,
+                                              (size_t)w->count *
+                                                  sizeof *job->values);
     }
-    return 0;
+    return status;
 }
 
-static int run_test(struct job *job, struct test *test, struct nets *nets,
-                    ipu_infeed *infeed)
+static int run_test(struct job *job, struct test *test, struct nets *nets)
 {
     int64_t smallest = job->data->test.count / job->data->size + 1;
     int64_t batches = (smallest + test->batch - 1) / test->batch;
-    ipu_pipeline_options o;
-    ipu_pipeline *pipeline = NULL;
+    struct pipeline_settings settings;
+    ipu_pipeline_options *o = &settings.device;
+    struct pipeline pipeline;
+    double none;
     int status;
 
-    describe(nets, IPU_SCHEDULE_GROUPED, &o);
-    o.count = nets_positions(nets);
-    o.repeat_count = (batches + o.count - 1) / o.count;
-    o.infeed = infeed;
-    o.threads = job->options.threads;
-    o.sink = look;
-    o.sink_context = test;
-    status = device_status(ipu_pipeline_new(&o, &pipeline));
+    describe_stages(nets, IPU_SCHEDULE_GROUPED, job->options.threads,
+                    &settings);
+    o->count = nets_positions(nets);
+    o->repeat_count = (batches + o->count - 1) / o->count;
+    o->sink = take_logits;
+    o->sink_context = test;
+    settings.feed_name = "test images";
+    settings.feed = feed_of(next_test, test, test->batch);
+    status = pipeline_init(&pipeline, &settings);
     if (status == 0)
-        status = copy_weights(job, pipeline);
+        status = copy_weights(job, &pipeline);
     if (status == 0)
-        status = device_status(ipu_pipeline_run(pipeline));
-    ipu_pipeline_free(pipeline);
+        status = pipeline_functions.update(&pipeline.base, 0, &none);
+    pipeline_functions.fini(&pipeline.base);
     return status;
 }
 
 int job_test(struct job *job, int64_t *correct, int64_t *images)
 {
     struct test test = {.data = job->data, .batch = job->options.batch};
-    ipu_infeed *infeed = NULL;
     struct nets nets;
     int status = nets_init(&nets, (enum net)job->options.net,
                            job->options.stages, job->options.batch, 0);
 
     if (status == 0)
-        status = make_infeed(next_test, &test, "test images", test.batch, 1,
-                             &infeed);
-    if (status == 0)
-        status = run_test(job, &test, &nets, infeed);
-    ipu_infeed_free(infeed);
+        status = run_test(job, &test, &nets);
     *correct = test.correct;
     *images = test.count;
     return status;
@@ -321,23 +309,19 @@ int job_test(struct job *job, int64_t *correct, int64_t *images)
 
 int job_stats(const struct job *job, struct partition_stats *stats)
 {
-    return pipeline_exchange_account(job->exchange, stats);
+    return pipeline_functions.get_stats(&job->pipeline.base, stats);
 }
 
 int job_hash(const struct job *job, uint64_t *hash)
 {
-    uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
+    uint64_t h = FNV1A_START;
 
     for (int i = 0; i < job->nets.nweights; i++) {
         const struct nets_weight *w = &job->nets.weights[i];
-        size_t bytes = (size_t)w->count * sizeof *job->values;
 
-        if (ipu_pipeline_read(job->pipeline, 0, w->name, job->values, bytes) <
-            0)
-            return device_problem();
-        for (size_t k = 0; k < bytes; k++)
-            h = (h ^ ((const unsigned char *)job->values)[k]) *
-                UINT64_C(1099511628211);
+        if (read_variable(job, w) < 0)
+            return PROBLEM;
+        h = fnv1a(h, job->values, (size_t)w->count * sizeof *job->values);
     }
     *hash = h;
     return 0;
@@ -345,8 +329,8 @@ int job_hash(const struct job *job, uint64_t *hash)
 
 int job_profile(const struct job *job)
 {
-    const struct profile_program program = {"training", NULL, NULL,
-                                            job->pipeline};
+    struct profile_program program = {.name = "training"};
 
+    pipeline_functions.describe(&job->pipeline.base, &program);
     return profile_finish(job->options.profile, "pipelined", 1, &program);
 }

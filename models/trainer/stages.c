@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * stages.c - a pipeline whose stages are made of a model: neighbouring pieces
+ * make a stage, and each stage has an IPU of its own.
+ *
  *     infeed: input, labels [, number]      argument: rate
  *        |                                     |
  *     stage 0 -- rate, x, labels [, number] -> stage 1 -> ... -> loss, rate
  *
- * What a later stage needs is handed through. The mini-batch's number is what
- * random ops are told as their step: it is the same on the way back, and
- * another in each replica. It is there only if the model draws.
+ * A stage hands on what a later one needs. Random ops take the number of the
+ * mini-batch for their step: it is the same on the way back, and another in
+ * each replica. It is there only if the model draws.
  *
  * The first and the last piece may need the same variable (a table that is
  * tied): then the first and the last stage share an IPU.
+ *
+ * The IPUs have the variables. After each update the host's copies are read
+ * back from the first replica.
  */
-#include "trainer/stages.h"
+#include "trainer/model_backend.h"
 
+#include "output/clock.h"
 #include "output/problem.h"
-#include "trainer/losses.h"
-#include "trainer/pipeline_exchange.h"
+#include "trainer/pipeline.h"
 #include "trainer/program.h"
 #include "trainer/update.h"
 
@@ -23,10 +29,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a stage is handed, in this order. */
+/* The inputs of a stage, in this order. */
 enum { RATE, X, LABELS, NUMBER };
 
-/* Neighbouring pieces. */
+/* Neighbouring pieces of the model. */
 struct part {
     struct stages *stages;
     int first, end;
@@ -34,15 +40,15 @@ struct part {
 };
 
 struct stages {
-    const struct model *model;
-    struct stages_options options;
+    struct pipeline pipeline;
+    struct backend_functions functions; /* the pipeline's, but for three */
+    const struct model *model;          /* borrowed, as the values */
+    float *const *values;
+    struct optimizer_settings optimizer;
+    uint64_t seed;
     struct part parts[IPU_MAX_STAGES];
     ipu_tensor *variables; /* owned, [model's]: of the stage being built */
-    ipu_infeed *infeed;
-    ipu_pipeline *pipeline;
-    struct pipeline_exchange *exchange; /* with other ranks' */
-    int64_t next;         /* mini-batch: the infeed's thread alone */
-    struct losses losses; /* an update's */
+    struct model_feed source;
 };
 
 /* ----------------------------------------------------------------- partition
@@ -50,8 +56,8 @@ struct stages {
 
 /* Fill stages up to so much work, but with one piece at least, and leaving
  * one for each stage to come. Whether that was enough. */
-static bool partition_at(const struct model *m, int count, int64_t most,
-                         int *first)
+static bool fill_stages(const struct model *m, int count, int64_t most,
+                        int *first)
 {
     bool fits = true;
     int end = 0;
@@ -80,12 +86,12 @@ void stages_partition(const struct model *m, int count, int *first)
     while (enough - too_few > 1) {
         int64_t middle = too_few + (enough - too_few) / 2;
 
-        if (partition_at(m, count, middle, first))
+        if (fill_stages(m, count, middle, first))
             enough = middle;
         else
             too_few = middle;
     }
-    partition_at(m, count, enough, first);
+    fill_stages(m, count, enough, first);
 }
 
 /* ---------------------------------------------------------------- building */
@@ -111,8 +117,8 @@ static ipu_tensor loss_of(const struct model *model, ipu_graph *graph,
                           1.0 / (double)model->rows);
 }
 
-static int build(void *context, ipu_graph *graph, int32_t ninputs,
-                 const ipu_tensor *in, ipu_tensor *out)
+static int build_stage(void *context, ipu_graph *graph, int32_t ninputs,
+                       const ipu_tensor *in, ipu_tensor *out)
 {
     const struct part *part = context;
     struct stages *s = part->stages;
@@ -120,7 +126,7 @@ static int build(void *context, ipu_graph *graph, int32_t ninputs,
     const struct model_pass pass = {.training = true,
                                     .step = m->draws ? in[NUMBER]
                                                      : (ipu_tensor){-1},
-                                    .seed = s->options.seed};
+                                    .seed = s->seed};
     ipu_tensor x = in[X];
 
     for (int i = 0; i < m->nvariables; i++)
@@ -147,8 +153,8 @@ static int optimize(void *context, ipu_graph *graph, int32_t noutputs,
     const struct stages *s = context;
 
     (void)noutputs;
-    return update_build(graph, &s->options.optimizer, count, variables,
-                        gradients, outputs[1], ipu_counter(graph, "updates"));
+    return update_build(graph, &s->optimizer, count, variables, gradients,
+                        outputs[1], ipu_counter(graph, "updates"));
 }
 
 /* Where the ends need a variable both, the last stage is on the first IPU. */
@@ -160,92 +166,65 @@ static bool is_tied(const struct model *m)
     return false;
 }
 
-/* ----------------------------------------------------------------- the data */
-
-static int next_batch(void *context, void *const *buffers)
-{
-    struct stages *s = context;
-
-    s->options.fill(s->options.fill_context, s->next, buffers[0], buffers[1]);
-    if (s->model->draws)
-        *(int32_t *)buffers[2] = (int32_t)s->next;
-    s->next++;
-    return 1;
-}
-
-static int make_infeed(struct stages *s)
-{
-    const struct model *m = s->model;
-    ipu_feed_tensor tensors[] = {
-        {.name = m->input_name, .dtype = m->input_dtype, .ndim = m->input_ndim},
-        {m->label_name, IPU_INT32, 1, {m->rows}},
-        {"number", IPU_INT32, 0, {0}}};
-    ipu_infeed_options o;
-
-    memcpy(tensors[0].shape, m->input_shape, sizeof m->input_shape);
-    ipu_infeed_options_init(&o, sizeof o);
-    o.name = "mini-batches";
-    o.ntensors = m->draws ? 3 : 2;
-    o.tensors = tensors;
-    o.replicas = s->options.partition.replicas;
-    o.source.next = next_batch;
-    o.source.context = s;
-    if (ipu_infeed_new(&o, &s->infeed) < 0 || ipu_infeed_start(s->infeed) < 0)
-        return program_device_problem();
-    return 0;
-}
-
 /* ------------------------------------------------------------------- making */
 
-static int make_pipeline(struct stages *s)
+/* Adds the settings that the options give directly. */
+static void set_options(const struct model_backend *of,
+                        ipu_pipeline_options *device)
 {
-    static const ipu_feed_tensor rate = {"rate", IPU_FLOAT32, 0, {0}};
-    const struct partition *partition = &s->options.partition;
-    int32_t mapping[IPU_MAX_STAGES];
-    ipu_stage stages[IPU_MAX_STAGES];
-    ipu_pipeline_options o;
+    const struct trainer_options *o = of->options;
 
-    for (int i = 0; i < partition->stages; i++) {
-        stages[i] = (ipu_stage){s->parts[i].name, build, &s->parts[i], -1, 0};
-        mapping[i] = i % (partition->stages - 1); /* if the ends share one */
-    }
-    ipu_pipeline_options_init(&o, sizeof o);
-    o.schedule = partition->schedule;
-    o.nstages = partition->stages;
-    o.stages = stages;
-    o.nmappings = is_tied(s->model) ? partition->stages : 0;
-    o.device_mapping = mapping;
-    o.count = s->options.optimizer.accumulate;
-    o.replicas = partition->replicas;
-    o.threads = s->options.threads;
-    o.recompute = partition->recompute;
-    o.available_memory_proportion = s->options.proportion;
-    o.reduction = IPU_REDUCTION_MEAN;
-    o.narguments = 1;
-    o.arguments = &rate;
-    o.infeed = s->infeed;
-    o.sink = losses_take;
-    o.sink_context = &s->losses;
-    o.optimizer = optimize;
-    o.optimizer_context = s;
-    o.record = s->options.record;
-    if (pipeline_exchange_new(&o, &s->exchange) < 0)
-        return PROBLEM;
-    pipeline_exchange_set(s->exchange, s->options.compression,
-                          s->options.serial, s->options.check_every);
-    return ipu_pipeline_new(&o, &s->pipeline) < 0 ? program_device_problem()
-                                                  : 0;
+    device->schedule = o->partition.schedule;
+    device->replicas = o->partition.replicas;
+    device->recompute = o->partition.recompute;
+    device->count = o->optimizer.accumulate;
+    device->threads = o->threads;
+    device->available_memory_proportion = o->proportion;
+    device->record = of->record;
+    device->reduction = IPU_REDUCTION_MEAN;
 }
 
-/* Of the options, whether mini-batches and schedule go together. */
-static int check_count(const struct stages *s)
+static int make_pipeline(struct stages *s, const struct model_backend *of)
 {
-    const ipu_schedule_options plan = {
-        .size = sizeof plan,
-        .schedule = s->options.partition.schedule,
-        .stages = s->options.partition.stages,
-        .training = 1,
-        .count = s->options.optimizer.accumulate};
+    const struct trainer_options *o = of->options;
+    const struct exchange_settings exchange = {o->compression, o->check_every,
+                                               o->serial};
+    struct pipeline_settings settings = {
+        .has_rate = true,
+        .feed_name = "mini-batches",
+        .feed = model_feed_of(s->model, &s->source)};
+    const int count = o->partition.stages;
+    int32_t mapping[IPU_MAX_STAGES];
+    ipu_stage stages[IPU_MAX_STAGES];
+
+    for (int i = 0; i < count; i++) {
+        stages[i] =
+            (ipu_stage){s->parts[i].name, build_stage, &s->parts[i], -1, 0};
+        mapping[i] = i % (count - 1); /* used if the ends share one */
+    }
+    ipu_pipeline_options_init(&settings.device, sizeof settings.device);
+    set_options(of, &settings.device);
+    settings.device.nstages = count;
+    settings.device.stages = stages;
+    settings.device.nmappings = is_tied(s->model) ? count : 0;
+    settings.device.device_mapping = mapping;
+    settings.device.optimizer = optimize;
+    settings.device.optimizer_context = s;
+    if (exchange_new(&exchange, &settings.exchange) < 0)
+        return PROBLEM;
+    int status = pipeline_init(&s->pipeline, &settings);
+    s->pipeline.base.functions = &s->functions;
+    return status < 0 ? problem_set("device: %s", problem_text()) : 0;
+}
+
+/* Checks that the schedule can have so many mini-batches. */
+static int check_count(const struct trainer_options *o)
+{
+    const ipu_schedule_options plan = {.size = sizeof plan,
+                                       .schedule = o->partition.schedule,
+                                       .stages = o->partition.stages,
+                                       .training = 1,
+                                       .count = o->optimizer.accumulate};
     ipu_schedule_info info = {.size = sizeof info};
 
     if (ipu_schedule_plan(&plan, &info) < 0)
@@ -253,9 +232,9 @@ static int check_count(const struct stages *s)
     return 0;
 }
 
-static int make_parts(struct stages *s)
+static int make_parts(struct stages *s, int count)
 {
-    int count = s->options.partition.stages, first[IPU_MAX_STAGES + 1];
+    int first[IPU_MAX_STAGES + 1];
 
     if (count > s->model->pieces || count > IPU_MAX_STAGES)
         return problem_set("--stages %d: the network has %d pieces, which make "
@@ -269,102 +248,95 @@ static int make_parts(struct stages *s)
     return 0;
 }
 
-int stages_new(const struct model *model, const struct stages_options *options,
-               struct stages **made)
+/* ------------------------------------------------------------ the variables */
+
+static size_t variable_bytes(const struct stages *s, int variable)
 {
+    return (size_t)s->model->variables[variable].count * sizeof(float);
+}
+
+/* Copies the host's values to all replicas. */
+static int write_values(struct stages *s)
+{
+    int status = 0;
+
+    for (int i = 0; i < s->model->nvariables && status == 0; i++)
+        status = pipeline_functions.write(&s->pipeline.base,
+                                          s->model->variables[i].name,
+                                          s->values[i], variable_bytes(s, i));
+    return status < 0 ? problem_set("device: %s", problem_text()) : 0;
+}
+
+static int read_values(struct stages *s)
+{
+    int status = 0;
+
+    for (int i = 0; i < s->model->nvariables && status == 0; i++)
+        status = pipeline_functions.read(&s->pipeline.base,
+                                         s->model->variables[i].name,
+                                         s->values[i], variable_bytes(s, i));
+    return status < 0 ? problem_set("device: %s", problem_text()) : 0;
+}
+
+static int start_stages(struct backend *backend)
+{
+    struct exchange *x = backend->exchange;
+    int status = pipeline_functions.start(backend);
+
+    if (status < 0)
+        return status;
+    return x->functions->agree(x, read_values((struct stages *)backend));
+}
+
+static int update_stages(struct backend *backend, double rate, double *loss)
+{
+    int status = pipeline_functions.update(backend, rate, loss);
+    double start = clock_seconds();
+
+    if (status == 0)
+        status = read_values((struct stages *)backend);
+    backend->times.compute += clock_seconds() - start;
+    return status;
+}
+
+static void stages_fini(struct backend *backend)
+{
+    pipeline_functions.fini(backend);
+    free(((struct stages *)backend)->variables);
+}
+
+int stages_new(const struct model_backend *of, struct backend **backend)
+{
+    const struct trainer_options *o = of->options;
+    const struct model *m = of->model;
     struct stages *s = calloc(1, sizeof *s);
     int status;
 
     if (!s)
         return problem_set("no memory for the pipeline");
-    s->model = model;
-    s->options = *options;
-    s->variables = calloc((size_t)model->nvariables + 1, sizeof *s->variables);
-    status = s->variables ? make_parts(s)
+    s->functions = pipeline_functions;
+    s->functions.start = start_stages;
+    s->functions.update = update_stages;
+    s->functions.fini = stages_fini;
+    s->pipeline.base.functions = &s->functions;
+    s->model = m;
+    s->values = of->values;
+    s->optimizer = o->optimizer;
+    s->seed = of->seed;
+    s->source = (struct model_feed){
+        .fill = o->fill, .context = o->fill_context, .numbered = m->draws};
+    s->variables = calloc((size_t)m->nvariables + 1, sizeof *s->variables);
+    status = s->variables ? make_parts(s, o->partition.stages)
                           : problem_set("no memory for the pipeline");
     if (status == 0)
-        status = check_count(s);
+        status = check_count(o);
     if (status == 0)
-        status = make_infeed(s);
+        status = make_pipeline(s, of);
     if (status == 0)
-        status = make_pipeline(s);
-    if (status < 0)
-        stages_free(s);
+        status = write_values(s);
+    if (status == 0)
+        *backend = &s->pipeline.base;
     else
-        *made = s;
+        backend_free(&s->pipeline.base);
     return status;
-}
-
-void stages_free(struct stages *s)
-{
-    if (!s)
-        return;
-    pipeline_exchange_free(s->exchange);
-    ipu_pipeline_free(s->pipeline);
-    ipu_infeed_free(s->infeed);
-    free(s->variables);
-    free(s);
-}
-
-/* -------------------------------------------------------------------- using */
-
-int stages_write(struct stages *s, float *const *values)
-{
-    for (int i = 0; i < s->model->nvariables; i++) {
-        const struct model_variable *v = &s->model->variables[i];
-
-        if (ipu_pipeline_write(s->pipeline, v->name, values[i],
-                               (size_t)v->count * sizeof(float)) < 0)
-            return program_device_problem();
-    }
-    return 0;
-}
-
-int stages_read(const struct stages *s, float *const *values)
-{
-    for (int i = 0; i < s->model->nvariables; i++) {
-        const struct model_variable *v = &s->model->variables[i];
-
-        if (ipu_pipeline_read(s->pipeline, 0, v->name, values[i],
-                              (size_t)v->count * sizeof(float)) < 0)
-            return program_device_problem();
-    }
-    return 0;
-}
-
-int stages_start(struct stages *s)
-{
-    return pipeline_exchange_start(s->exchange, s->pipeline);
-}
-
-int stages_update(struct stages *s, double rate, double *loss)
-{
-    float narrow = (float)rate;
-    int status;
-
-    s->losses = (struct losses){0};
-    if (ipu_pipeline_argument(s->pipeline, "rate", &narrow, sizeof narrow) < 0)
-        return program_device_problem();
-    status = pipeline_exchange_run(s->exchange);
-    if (status == 0)
-        *loss = losses_mean(&s->losses);
-    return status;
-}
-
-double stages_wait_seconds(const struct stages *s)
-{
-    struct pipeline_exchange_stats stats;
-
-    pipeline_exchange_get_stats(s->exchange, &stats);
-    return stats.wait;
-}
-
-int stages_stats(const struct stages *s, struct partition_stats *stats)
-{
-    return pipeline_exchange_account(s->exchange, stats);
-}
-
-const ipu_pipeline *stages_pipeline(const struct stages *s)
-{
-    return s->pipeline;
 }

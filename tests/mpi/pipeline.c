@@ -11,6 +11,7 @@
 #include "ranks.h"
 #include "trainer/pipeline_exchange.h"
 
+static struct exchange *ranks;
 static struct pipeline_exchange *exchange;
 static int64_t
     fails_at; /* mini-batch at which this rank's sink fails; -1: none */
@@ -40,6 +41,7 @@ static void describe(int nstages, int replicas)
         {"x", IPU_FLOAT32, 2, {ROWS, FEATURES}},
         {"labels", IPU_INT32, 1, {ROWS}},
     };
+    const struct exchange_settings settings = {.compression = 0};
     static ipu_system pod;
     ipu_infeed_options o;
 
@@ -61,7 +63,8 @@ static void describe(int nstages, int replicas)
     options.replicas = replicas;
     options.sink = sink;
     options.threads = 2;
-    ck_assert_int_eq(pipeline_exchange_new(&options, &exchange), 0);
+    ck_assert_int_eq(exchange_new(&settings, &ranks), 0);
+    ck_assert_int_eq(pipeline_exchange_new(&options, ranks, &exchange), 0);
 }
 
 /* Starts a pipeline everywhere. Only rank 0 has the first weights; the others
@@ -129,7 +132,7 @@ static int64_t allreduces(void)
 /* Number: optimizer; 1 and 2 replicas. */
 START_TEST(ranks_train_as_one_program)
 {
-    struct pipeline_exchange_stats stats;
+    struct exchange_stats stats;
     int64_t before;
 
     describe(2, 1 + _i / 3);
@@ -142,7 +145,7 @@ START_TEST(ranks_train_as_one_program)
     /* There are no more updates: Adam divides by sizes of gradients, and
      * roundings grow. */
     expect_one_program(10, 1e-4f);
-    pipeline_exchange_get_stats(exchange, &stats);
+    ranks->functions->get_stats(ranks, &stats);
     ck_assert_int_eq(stats.averages, 10 * 2 * LAYERS);
     ck_assert_int_le(stats.early, stats.averages);
     ck_assert_double_ge(stats.wait, 0);

@@ -233,10 +233,10 @@ END_TEST
 /* Drawn, in the numbers asked for. */
 START_TEST(load_draws_without_data)
 {
-    struct options options = {.seed = 1, .train_images = 30, .test_images = 20};
+    const struct dataset_source source = {.seed = 1, .train = 30, .test = 20};
     struct images train = {0}, test = {0};
 
-    ck_assert_int_eq(dataset_load(&options, NULL, &train, &test), 0);
+    ck_assert_int_eq(dataset_load(&source, NULL, &train, &test), 0);
     ck_assert_int_eq(train.count, 30);
     ck_assert_int_eq(test.count, 20);
     images_fini(&train);

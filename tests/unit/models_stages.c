@@ -2,7 +2,7 @@
 /*
  * How pieces become stages: against all other ways to cut them.
  */
-#include "trainer/stages.h"
+#include "trainer/model_backend.h"
 
 #include "check_main.h"
 

@@ -4,7 +4,7 @@
  * outfile. jansson's pack takes ownership of what it is given and reports a
  * missing part once, at the end.
  */
-#include "output/outcome.h"
+#include "command/outcome.h"
 
 #include "output/outfile.h"
 #include "output/problem.h"

@@ -6,9 +6,9 @@
 #ifndef MODELS_OUTCOME_H
 #define MODELS_OUTCOME_H
 
+#include "command/times.h"
 #include "options/options.h"
 #include "output/progress.h"
-#include "output/times.h"
 
 #include <jansson.h>
 

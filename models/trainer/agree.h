@@ -6,7 +6,7 @@
 #ifndef MODELS_AGREE_H
 #define MODELS_AGREE_H
 
-#include "options/options.h"
+#include <stdint.h>
 
 /*
  * Collective. status is this rank's 0 or PROBLEM. 0 if it is 0 on all ranks;
@@ -27,13 +27,8 @@ struct agree_number {
     int64_t value;
 };
 
-/*
- * Collective: the options of training that all programs have must be the same
- * on all ranks, and so must n that are the program's own. mpirun can start
- * ranks with different command lines; they would wait for each other for ever.
- */
-int agree_options(const struct options *options, const struct agree_number *own,
-                  int n);
+/* Collective: agree_same for each of n numbers. */
+int agree_numbers(const struct agree_number *numbers, int n);
 
 /*
  * The status of an hvd function as a problem: its text is hvd_last_error(),

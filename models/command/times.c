@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "output/times.h"
+#include "command/times.h"
 
-#include "command/agree.h"
 #include "output/clock.h"
 #include "output/problem.h"
+#include "trainer/agree.h"
 
 #include <math.h>
 
@@ -25,12 +25,12 @@ int times_average_loss(struct times *times, double *loss, int64_t steps,
 
 int times_finish(struct times *times, const struct trainer *trainer)
 {
-    struct trainer_times of_trainer;
+    struct backend_times of_trainer;
 
     trainer_get_times(trainer, &of_trainer);
     double parts[] = {times->training, of_trainer.compute,
                       times->wait + of_trainer.wait, of_trainer.update,
-                      times->data};
+                      of_trainer.data};
     int status = agree_average(parts, sizeof parts / sizeof *parts);
     if (status < 0)
         return status;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "command/agree.h"
+#include "trainer/agree.h"
 
 #include "output/problem.h"
 
 #include <hvd.h>
-#include <string.h>
 
 int agree_hvd_problem(int status)
 {
@@ -46,41 +45,13 @@ int agree_same(const char *what, uint64_t value)
     return 0;
 }
 
-static int agree_numbers(const struct agree_number *numbers, int n)
+int agree_numbers(const struct agree_number *numbers, int n)
 {
     int status = 0;
 
     for (int i = 0; i < n && !status; i++)
         status = agree_same(numbers[i].what, (uint64_t)numbers[i].value);
     return status;
-}
-
-static struct agree_number real(const char *what, double value)
-{
-    struct agree_number bits = {.what = what};
-
-    memcpy(&bits.value, &value, sizeof value);
-    return bits;
-}
-
-int agree_options(const struct options *o, const struct agree_number *own,
-                  int n)
-{
-    const struct agree_number common[] = {
-        {"--steps", o->steps},
-        {"--batch-size", o->batch_size},
-        {"--seed", (int64_t)o->seed},
-        {"--eval-every", o->eval_every},
-        {"--check-every", o->check_every},
-        {"--accumulate", o->optimizer.accumulate},
-        {"--optimizer", o->optimizer.optimizer},
-        real("--lr", o->learning_rate),
-        real("--weight-decay", o->optimizer.weight_decay),
-        real("--clip", o->optimizer.clip),
-    };
-    int status = agree_numbers(common, sizeof common / sizeof *common);
-
-    return status ? status : agree_numbers(own, n);
 }
 
 int agree_average(double *values, int count)

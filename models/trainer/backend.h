@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * backend.h - what a trainer trains on: the interface behind which there is one
+ * device (engine.h), several that hold the same program (replicas.h), or
+ * several that hold a stage each (pipeline.h).
+ *
+ * A backend fetches its mini-batches from a feed, makes updates of its
+ * variables, and lets them be read and written by name. If it has an exchange
+ * (exchange.h), its gradients are averaged over all ranks; the calls marked
+ * collective then are.
+ *
+ * A new backend is a struct whose first member is a struct backend, an init
+ * function that sets functions before anything can fail, and the functions
+ * below. Failures are PROBLEM with the text kept (problem.h).
+ */
+#ifndef MODELS_BACKEND_H
+#define MODELS_BACKEND_H
+
+#include "trainer/exchange.h"
+#include "trainer/feed.h"
+#include "trainer/partition.h"
+
+#include <stdlib.h>
+
+struct backend;
+struct profile_program; /* profile.h */
+
+/* Seconds since the start, on this rank. */
+struct backend_times {
+    double data;    /* filling mini-batches, unless another thread does */
+    double compute; /* devices run, and gradients leave meanwhile */
+    double wait;    /* nothing to do but wait for averages */
+    double update;  /* the optimiser after the averages; without them 0 */
+};
+
+struct backend_functions {
+    const char *name; /* "engine" */
+
+    /* Collective, once, before the first update: rank 0's values of the
+     * variables become those of all ranks. */
+    int (*start)(struct backend *backend);
+
+    /* Collective: trains on the mini-batches of one update. Sets *loss to the
+     * mean of this rank's losses. With an exchange a failure of one rank is a
+     * failure of all. */
+    int (*update)(struct backend *backend, double rate, double *loss);
+
+    /* Copy all elements of one variable to all devices, or from the first. */
+    int (*write)(struct backend *backend, const char *variable,
+                 const float *values, size_t bytes);
+    int (*read)(const struct backend *backend, const char *variable,
+                float *values, size_t bytes);
+
+    /* Names what profile.h adds to a profile. */
+    void (*describe)(const struct backend *backend,
+                     struct profile_program *program);
+
+    /* Reports what the modelled chips make of a partition; NULL: there is no
+     * partition. */
+    int (*get_stats)(const struct backend *backend,
+                     struct partition_stats *stats);
+
+    /* Gives back everything but the struct itself; accepts half-built ones. */
+    void (*fini)(struct backend *backend);
+};
+
+struct backend {
+    const struct backend_functions *functions;
+    struct exchange *exchange; /* owned; NULL: no other rank has gradients */
+    int steps;                 /* mini-batches of a replica in an update */
+    struct backend_times times;
+};
+
+/* Ends and frees a backend on the heap; NULL is accepted. */
+static inline void backend_free(struct backend *backend)
+{
+    if (backend)
+        backend->functions->fini(backend);
+    free(backend);
+}
+
+#endif

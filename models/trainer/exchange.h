@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exchange.h - the gradients of one rank, averaged with those of all others
+ * while the backward pass still runs.
+ *
+ * A backend adds its variables, starts the exchange, has its device compute
+ * each gradient in the memory that gradient() returns, calls ready() for each
+ * as soon as it is there, and wait() before the optimiser reads the averages
+ * from the same memory. The functions are in a table, so that backends can be
+ * linked without libhvd into programs that have no ranks.
+ */
+#ifndef MODELS_EXCHANGE_H
+#define MODELS_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct exchange;
+
+struct exchange_settings {
+    int compression; /* of gradients: an hvd_compression */
+    int check_every; /* updates between comparisons of the ranks' variables; 0:
+                        none */
+    bool serial;     /* reduce only when all gradients are there */
+};
+
+/* Counts on this rank since the start. */
+struct exchange_stats {
+    int64_t averages; /* of a gradient over the ranks */
+    int64_t early;    /* ... that had arrived when they were needed */
+    double wait;      /* seconds of nothing but waiting for averages */
+};
+
+/* Statuses are problems (problem.h), but for ready, wait and abandon: these are
+ * called in a run of the device, and return a negative number to end it. */
+struct exchange_functions {
+    /* Adds a variable with its number's successor: 0, 1, ... in the order in
+     * which gradients become ready. value is borrowed until free. */
+    int (*add)(struct exchange *exchange, const char *name, float *value,
+               int32_t ndim, const int64_t *shape);
+    /* Collective: rank 0's values become those of all ranks. */
+    int (*start)(struct exchange *exchange);
+    /* Returns where the gradient of a variable, and later its average, is; the
+     * exchange owns it. Call after the start. */
+    float *(*gradient)(const struct exchange *exchange, int32_t variable);
+    /* Tells the exchange that a gradient is complete. */
+    int (*ready)(struct exchange *exchange, int32_t variable);
+    /* Waits until all averages have arrived. */
+    int (*wait)(struct exchange *exchange);
+    /* Ends this update on all ranks, with a reason that they report. */
+    int (*abandon)(struct exchange *exchange, const char *why);
+    /* Collective: returns 0 if status is 0 on all ranks (agree.h). */
+    int (*agree)(struct exchange *exchange, int status);
+    void (*get_stats)(const struct exchange *exchange,
+                      struct exchange_stats *stats);
+    void (*free)(struct exchange *exchange);
+};
+
+struct exchange {
+    const struct exchange_functions *functions;
+    bool alone;  /* there is one rank, and an average is the gradient itself */
+    int problem; /* the first failure since a backend cleared it; 0: none */
+};
+
+/* Makes an exchange between the ranks of libhvd. Not collective. */
+int exchange_new(const struct exchange_settings *settings,
+                 struct exchange **exchange);
+
+static inline void exchange_free(struct exchange *exchange)
+{
+    if (exchange)
+        exchange->functions->free(exchange);
+}
+
+#endif

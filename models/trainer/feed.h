@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * feed.h - the source of the mini-batches that a backend (backend.h) trains on.
+ */
+#ifndef MODELS_FEED_H
+#define MODELS_FEED_H
+
+#include "model/model.h"
+
+#include <ipu.h>
+
+enum { FEED_MOST_TENSORS = 3 };
+
+/* next fills one buffer for each tensor and returns 1; a negative status ends
+ * the update. A pipeline calls it on a thread of its own, ahead of the devices.
+ * Elements have four bytes: float32 or int32. */
+struct feed {
+    int ntensors;
+    ipu_feed_tensor tensors[FEED_MOST_TENSORS];
+    int (*next)(void *context, void *const *buffers);
+    void *context; /* borrowed until the backend's fini */
+};
+
+/* Returns the bytes of one tensor in a mini-batch. */
+size_t feed_tensor_bytes(const struct feed *feed, int tensor);
+
+/* Allocates a buffer of count mini-batches for each tensor. PROBLEM with the
+ * text kept; feed_free_buffers accepts that. */
+int feed_allocate(const struct feed *feed, int count, void **buffers);
+void feed_free_buffers(void **buffers);
+
+/* Fills mini-batch number 0, 1, ... of this rank. If there are k replicas, they
+ * take k successive ones. 0, or PROBLEM with the text kept. */
+typedef int fill_batch_fn(void *context, int64_t number, void *input,
+                          int32_t *labels);
+
+/* The mini-batches of a model: its input, its labels and, if a pipeline has to
+ * hand it on from stage to stage, the number. */
+struct model_feed {
+    fill_batch_fn *fill;
+    void *context; /* borrowed */
+    bool numbered;
+    int64_t next; /* mini-batch; of the thread that calls the feed */
+};
+
+/* Returns the feed, which has *source for its context. */
+struct feed model_feed_of(const struct model *model, struct model_feed *source);
+
+#endif

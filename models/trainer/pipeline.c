@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pipeline.c - the backend that drives a pipeline.
+ *
+ *     feed -> infeed -> stage 0 -> stage 1 -> ... -> sink: losses
+ *                         ^ argument "rate"
+ *
+ * The infeed's thread calls the feed ahead of the stages. Without an exchange
+ * the pipeline averages over its own replicas only, and nothing is collective.
+ */
+#include "trainer/pipeline.h"
+
+#include "output/clock.h"
+#include "output/device_problem.h"
+#include "output/profile.h"
+#include "trainer/pipeline_exchange.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------------- making */
+
+static int make_infeed(struct pipeline *p,
+                       const struct pipeline_settings *settings)
+{
+    ipu_infeed_options o;
+
+    ipu_infeed_options_init(&o, sizeof o);
+    o.name = settings->feed_name;
+    o.ntensors = settings->feed.ntensors;
+    o.tensors = settings->feed.tensors;
+    o.replicas = settings->device.replicas;
+    o.source.next = settings->feed.next;
+    o.source.context = settings->feed.context;
+    if (ipu_infeed_new(&o, &p->infeed) < 0)
+        return device_problem();
+    return device_status(ipu_infeed_start(p->infeed));
+}
+
+static int take_loss(void *context, int32_t replica, int64_t mini_batch,
+                     int32_t count, const void *const *data)
+{
+    struct pipeline *p = context;
+    float loss;
+
+    (void)replica, (void)mini_batch, (void)count;
+    memcpy(&loss, data[0], sizeof loss);
+    p->loss_sum += (double)loss;
+    p->nlosses++;
+    return 0;
+}
+
+static int make_device(struct pipeline *p,
+                       const struct pipeline_settings *settings)
+{
+    static const ipu_feed_tensor rate = {"rate", IPU_FLOAT32, 0, {0}};
+    ipu_pipeline_options o = settings->device;
+
+    o.infeed = p->infeed;
+    if (settings->has_rate) {
+        o.narguments = 1;
+        o.arguments = &rate;
+    }
+    if (!o.sink) {
+        o.sink = take_loss;
+        o.sink_context = p;
+    }
+    if (settings->exchange &&
+        pipeline_exchange_new(&o, settings->exchange, &p->exchange) < 0)
+        return PROBLEM;
+    p->base.exchange = settings->exchange;
+    return device_status(ipu_pipeline_new(&o, &p->device));
+}
+
+int pipeline_init(struct pipeline *p, const struct pipeline_settings *settings)
+{
+    *p = (struct pipeline){.base.functions = &pipeline_functions,
+                           .base.steps = (int)settings->device.count,
+                           .has_rate = settings->has_rate};
+    if (make_infeed(p, settings) < 0) {
+        exchange_free(settings->exchange);
+        return PROBLEM;
+    }
+    return make_device(p, settings);
+}
+
+static void pipeline_fini(struct backend *backend)
+{
+    struct pipeline *p = (struct pipeline *)backend;
+
+    pipeline_exchange_free(p->exchange); /* and the exchange */
+    ipu_pipeline_free(p->device);
+    ipu_infeed_free(p->infeed);
+}
+
+/* -------------------------------------------------------------------- using */
+
+static int start_pipeline(struct backend *backend)
+{
+    struct pipeline *p = (struct pipeline *)backend;
+
+    return p->exchange ? pipeline_exchange_start(p->exchange, p->device) : 0;
+}
+
+static double waited_seconds(const struct backend *backend)
+{
+    struct exchange_stats stats = {0};
+
+    if (backend->exchange)
+        backend->exchange->functions->get_stats(backend->exchange, &stats);
+    return stats.wait;
+}
+
+static int update_pipeline(struct backend *backend, double rate, double *loss)
+{
+    struct pipeline *p = (struct pipeline *)backend;
+    double start = clock_seconds(), waited = backend->times.wait;
+    float narrow = (float)rate;
+    int status;
+
+    p->loss_sum = 0;
+    p->nlosses = 0;
+    if (p->has_rate &&
+        ipu_pipeline_argument(p->device, "rate", &narrow, sizeof narrow) < 0)
+        return device_problem();
+    status = p->exchange ? pipeline_exchange_run(p->exchange)
+                         : device_status(ipu_pipeline_run(p->device));
+    backend->times.wait = waited_seconds(backend);
+    backend->times.compute +=
+        clock_seconds() - start - (backend->times.wait - waited);
+    if (status == 0)
+        *loss = p->nlosses ? p->loss_sum / (double)p->nlosses : 0;
+    return status;
+}
+
+static int write_pipeline(struct backend *backend, const char *variable,
+                          const float *values, size_t bytes)
+{
+    struct pipeline *p = (struct pipeline *)backend;
+
+    return device_status(
+        ipu_pipeline_write(p->device, variable, values, bytes));
+}
+
+static int read_pipeline(const struct backend *backend, const char *variable,
+                         float *values, size_t bytes)
+{
+    const struct pipeline *p = (const struct pipeline *)backend;
+
+    return device_status(
+        ipu_pipeline_read(p->device, 0, variable, values, bytes));
+}
+
+static void describe_pipeline(const struct backend *backend,
+                              struct profile_program *program)
+{
+    program->pipeline = ((const struct pipeline *)backend)->device;
+}
+
+/* Adds the largest figures of any IPU. */
+static int add_largest(const struct pipeline *p, int ipus,
+                       struct partition_stats *stats)
+{
+    for (int i = 0; i < ipus; i++) {
+        ipu_pipeline_ipu_info ipu = {.size = sizeof ipu};
+
+        if (ipu_pipeline_ipu(p->device, i, &ipu) < 0)
+            return device_problem();
+        if (stats->tile_bytes < ipu.tile_bytes)
+            stats->tile_bytes = ipu.tile_bytes;
+        if (stats->stash_bytes < ipu.stash_bytes)
+            stats->stash_bytes = ipu.stash_bytes;
+        stats->bytes_per_tile = ipu.bytes_per_tile;
+    }
+    return 0;
+}
+
+static int get_stats(const struct backend *backend,
+                     struct partition_stats *stats)
+{
+    const struct pipeline *p = (const struct pipeline *)backend;
+    ipu_pipeline_info info = {.size = sizeof info};
+    struct exchange_stats own = {0};
+
+    if (backend->exchange)
+        backend->exchange->functions->get_stats(backend->exchange, &own);
+    if (ipu_pipeline_stats(p->device, &info) < 0)
+        return device_problem();
+    *stats = (struct partition_stats){.ipus = info.ipus,
+                                      .mini_batches = info.mini_batches,
+                                      .updates = info.updates,
+                                      .slots = info.slots,
+                                      .idle = info.idle_fraction,
+                                      .seconds = info.seconds,
+                                      .inter_ipu_bytes = info.inter_ipu_bytes,
+                                      .averages = own.averages,
+                                      .early = own.early,
+                                      .wait = own.wait};
+    return add_largest(p, info.ipus, stats);
+}
+
+const struct backend_functions pipeline_functions = {
+    .name = "pipeline",
+    .start = start_pipeline,
+    .update = update_pipeline,
+    .write = write_pipeline,
+    .read = read_pipeline,
+    .describe = describe_pipeline,
+    .get_stats = get_stats,
+    .fini = pipeline_fini,
+};
