@@ -3,32 +3,25 @@
  * char_gpt - trains a small transformer to write like a text, on every rank
  * that mpirun started: each on its own software IPU with its own pieces of the
  * text, gradients averaged while the backward pass runs; then writes a sample.
- *
- * What only one rank can find wrong is agreed on by all before they go on, so
- * that all end, non-zero, and one of them says why.
  */
-#include "command/command.h"
+#include "command/training_run.h"
+#include "data/pieces.h"
 #include "gpt/loop.h"
 #include "gpt/sample.h"
 #include "gpt/transformer.h"
-#include "output/clock.h"
 #include "trainer/agree.h"
 
 #include <math.h>
 
-/* What the run needs, torn down together. */
-struct run {
-    struct command *command;
-    const struct options *options; /* the command's */
+struct char_gpt {
     struct text text;
     struct pieces pieces;
-    struct trainer *trainer;
     struct gpt_summary summary;
 };
 
-static int prepare(struct command *command)
+static int prepare_run(struct training_run *run)
 {
-    const struct options *o = command->options;
+    const struct options *o = run->options;
     const struct agree_number own[] = {
         {"--layers", o->gpt.layers},
         {"--heads", o->gpt.heads},
@@ -44,44 +37,51 @@ static int prepare(struct command *command)
         {"--recompute", o->partition.recompute},
     };
 
-    return command_prepare(command, own, sizeof own / sizeof *own);
+    return command_prepare(run->command, own, sizeof own / sizeof *own);
 }
 
-static int load_text(struct run *run)
+static int load_text(struct training_run *run)
 {
+    struct char_gpt *gpt = run->own;
     const struct options *o = run->options;
 
-    int status = agree(text_load(o->text, &run->text));
+    int status = agree(text_load(o->text, &gpt->text));
     if (!status)
-        status = agree_same("the text to learn", run->text.hash);
+        status = agree_same("the text to learn", gpt->text.hash);
     if (!status)
         status = agree(pieces_init(
-            &run->pieces, &run->text, o->gpt.context, o->batch_size,
+            &gpt->pieces, &gpt->text, o->gpt.context, o->batch_size,
             run->command->rank, run->command->size, o->seed, o->eval_windows));
-    run->pieces.replicas = o->partition.replicas;
+    gpt->pieces.replicas = o->partition.replicas;
     if (!status && o->sample > 0)
-        status = agree(sample_check(o, &run->text));
+        status = agree(sample_check(o, &gpt->text));
+    gpt->summary.text_count = gpt->text.count;
+    gpt->summary.train_count = gpt->text.train;
+    gpt->summary.characters = gpt->text.characters;
+    gpt->summary.evaluated = gpt->pieces.evaluated * gpt->pieces.context;
     return status;
 }
 
-static int make_network(struct run *run)
+static void make_model(struct training_run *run,
+                       struct trainer_options *options, struct model **model)
 {
-    struct trainer_options options = options_trainer(run->options);
-    struct model *model = NULL;
+    struct char_gpt *gpt = run->own;
 
+    options->fill = pieces_fill;
+    options->fill_context = &gpt->pieces;
     transformer_model(&run->options->gpt, run->options->batch_size,
-                      run->text.characters, &model);
-    options.rank = run->command->rank;
-    options.progress = &run->command->progress;
-    options.fill = pieces_fill;
-    options.fill_context = &run->pieces;
-    return trainer_new(model, &options, &run->trainer);
+                      gpt->text.characters, model);
 }
 
-static void report_head(struct run *run)
+static const struct gpt_summary *summary_of(const struct training_run *run)
+{
+    return &((const struct char_gpt *)run->own)->summary;
+}
+
+static void report_head(struct training_run *run)
 {
     const struct options *o = run->options;
-    const struct gpt_summary *s = &run->summary;
+    const struct gpt_summary *s = summary_of(run);
 
     outcome_report_head(&run->command->progress, &s->outcome,
                         (int64_t)o->batch_size * o->gpt.context *
@@ -108,10 +108,10 @@ static void report_head(struct run *run)
             o->partition.recompute ? ", recomputed" : "");
 }
 
-/* Of the modelled chips, beside what was measured here. */
-static void report_partition(struct run *run)
+/* Reports on the modelled chips; the other lines are measured here. */
+static void report_partition(struct training_run *run)
 {
-    const struct partition_stats *c = &run->summary.partition;
+    const struct partition_stats *c = &run->outcome->partition;
 
     progress_line(&run->command->progress,
                   "pipeline       %d modelled IPUs a rank: %.3g s, idle %.1f "
@@ -126,9 +126,9 @@ static void report_partition(struct run *run)
         (long long)c->stash_bytes, (long long)c->inter_ipu_bytes);
 }
 
-static void report_results(struct run *run)
+static void report_results(struct training_run *run)
 {
-    const struct gpt_summary *s = &run->summary;
+    const struct gpt_summary *s = summary_of(run);
     const struct gpt_evaluation *last = &s->history[s->evaluations - 1];
 
     progress_line(&run->command->progress,
@@ -146,72 +146,58 @@ static void report_results(struct run *run)
     outcome_report_weights(&run->command->progress, &s->outcome);
 }
 
-/* Rank 0 writes what was asked for. */
-static int write_results(struct run *run)
+static int run_loop(struct training_run *run)
 {
-    const struct options *o = run->options;
-    int status = 0;
+    struct char_gpt *gpt = run->own;
+    struct gpt_loop loop = {run->options, &gpt->pieces, run->trainer,
+                            &run->command->progress, &gpt->summary};
 
-    if (run->command->rank == 0 && o->summary)
-        status = gpt_summary_write(&run->summary, o->summary);
-    if (status == 0)
-        status = command_write_files(run->command, run->trainer);
-    if (run->command->rank == 0 && o->sample > 0 && status == 0) {
-        printf("\n");
-        status =
-            sample_write(o, &run->text, trainer_values(run->trainer), stdout);
-        printf("\n");
-    }
-    return agree(status);
+    return gpt_loop_run(&loop);
 }
 
-static int train(struct run *run)
+static int write_summary(struct training_run *run, const char *path)
 {
-    struct gpt_summary *s = &run->summary;
-    struct gpt_loop loop = {run->options, &run->pieces, run->trainer,
-                            &run->command->progress, s};
-    double start = clock_seconds();
-
-    s->text_count = run->text.count;
-    s->train_count = run->text.train;
-    s->characters = run->text.characters;
-    s->evaluated = run->pieces.evaluated * run->pieces.context;
-    s->outcome.parameters = trainer_parameters(run->trainer);
-    report_head(run);
-    int status = gpt_loop_run(&loop);
-    if (!status)
-        status = trainer_compare_ranks(run->trainer, &s->outcome.weights_hash);
-    if (!status && run->options->partition.stages > 0)
-        status = agree(trainer_partition_stats(run->trainer, &s->partition));
-    if (status)
-        return status;
-    s->outcome.times.total = clock_seconds() - start;
-    report_results(run);
-    return write_results(run);
+    return gpt_summary_write(summary_of(run), path);
 }
 
-/* The whole run, on a started library. */
-static int run_all(struct command *command)
+static int print_sample(struct training_run *run)
 {
-    struct run run = {.command = command,
-                      .options = command->options,
-                      .summary.outcome = {.options = command->options,
-                                          .world_size = command->size}};
-    int status = prepare(command);
+    const struct char_gpt *gpt = run->own;
+    int status;
 
-    if (!status)
-        status = load_text(&run);
-    if (!status)
-        status = make_network(&run);
-    if (!status)
-        status = train(&run);
-    trainer_free(run.trainer);
-    text_fini(&run.text);
-    gpt_summary_fini(&run.summary);
+    if (run->options->sample == 0)
+        return 0;
+    printf("\n");
+    status = sample_write(run->options, &gpt->text,
+                          trainer_values(run->trainer), stdout);
+    printf("\n");
     return status;
 }
 
+static void free_data(struct training_run *run)
+{
+    struct char_gpt *gpt = run->own;
+
+    text_fini(&gpt->text);
+    gpt_summary_fini(&gpt->summary);
+}
+
+static const struct training_functions functions = {
+    .program = OPTIONS_CHAR_GPT,
+    .prepare = prepare_run,
+    .load = load_text,
+    .make_model = make_model,
+    .report_head = report_head,
+    .train = run_loop,
+    .report_results = report_results,
+    .write_summary = write_summary,
+    .write_more = print_sample,
+    .fini = free_data,
+};
+
 int main(int argc, char **argv)
 {
-    return command_main(OPTIONS_CHAR_GPT, argc, argv, run_all);
+    struct char_gpt gpt = {.summary.evaluations = 0};
+
+    return training_main(&functions, &gpt.summary.outcome, &gpt, argc, argv);
 }

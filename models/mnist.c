@@ -3,39 +3,31 @@
  * mnist - trains a network to read digits, on every rank that mpirun started:
  * each on its own software IPU with its own shard of the images, gradients
  * averaged while the backward pass runs.
- *
- * What only one rank can find wrong (a file that is missing on its host, an
- * output that cannot be written) is agreed on by all before they go on, so
- * that all end, non-zero, and one of them says why.
  */
-#include "command/command.h"
+#include "command/training_run.h"
 #include "mnist/loop.h"
 #include "mnist/network.h"
 #include "mnist/report.h"
-#include "output/clock.h"
 #include "trainer/agree.h"
 
-/* What the run needs, torn down together. */
-struct run {
-    struct command *command;
-    const struct options *options; /* the command's */
+struct mnist {
     struct dataset dataset;
-    struct trainer *trainer;
     struct summary summary;
 };
 
-static int prepare(struct command *command)
+static int prepare_run(struct training_run *run)
 {
     const struct agree_number own[] = {
-        {"--epochs", command->options->epochs},
-        {"--model", command->options->network},
+        {"--epochs", run->options->epochs},
+        {"--model", run->options->network},
     };
 
-    return command_prepare(command, own, sizeof own / sizeof *own);
+    return command_prepare(run->command, own, sizeof own / sizeof *own);
 }
 
-static int load_data(struct run *run)
+static int load_data(struct training_run *run)
 {
+    struct mnist *mnist = run->own;
     const struct options *o = run->options;
     const struct dataset_source source = {o->data, o->seed, o->train_images,
                                           o->test_images};
@@ -49,84 +41,76 @@ static int load_data(struct run *run)
     if (!status)
         status = agree_same("the number of test images", (uint64_t)test.count);
     if (!status)
-        status =
-            agree(dataset_init(&run->dataset, &train, &test, run->command->rank,
-                               run->command->size, o->batch_size, o->seed));
+        status = agree(dataset_init(&mnist->dataset, &train, &test,
+                                    run->command->rank, run->command->size,
+                                    o->batch_size, o->seed));
     images_fini(&train);
     images_fini(&test);
+    mnist->summary.train_images = mnist->dataset.train.count;
+    mnist->summary.test_images = mnist->dataset.test.count;
     return status;
 }
 
-static int make_network(struct run *run)
+static void make_model(struct training_run *run,
+                       struct trainer_options *options, struct model **model)
 {
-    struct trainer_options options = options_trainer(run->options);
-    struct model *model = NULL;
-
+    options->fill = dataset_fill;
+    options->fill_context = &((struct mnist *)run->own)->dataset;
     network_model((enum network)run->options->network, run->options->batch_size,
-                  &model);
-    options.rank = run->command->rank;
-    options.progress = &run->command->progress;
-    options.fill = dataset_fill;
-    options.fill_context = &run->dataset;
-    return trainer_new(model, &options, &run->trainer);
+                  model);
 }
 
-/* Rank 0 writes what was asked for. */
-static int write_results(struct run *run)
+static struct summary *summary_of(struct training_run *run)
 {
-    int status = 0;
-
-    if (run->command->rank == 0 && run->options->summary)
-        status = summary_write(&run->summary, run->options->summary);
-    if (status == 0)
-        status = command_write_files(run->command, run->trainer);
-    return agree(status);
+    return &((struct mnist *)run->own)->summary;
 }
 
-static int train(struct run *run)
+static void print_head(struct training_run *run)
 {
-    struct progress *progress = &run->command->progress;
-    struct outcome *outcome = &run->summary.outcome;
-    struct mnist_loop loop = {run->options, &run->dataset, run->trainer,
-                              progress, &run->summary};
-    double start = clock_seconds();
-
-    run->summary.train_images = run->dataset.train.count;
-    run->summary.test_images = run->dataset.test.count;
-    outcome->parameters = trainer_parameters(run->trainer);
-    report_head(progress, &run->summary);
-    int status = mnist_loop_run(&loop);
-    if (!status)
-        status = trainer_compare_ranks(run->trainer, &outcome->weights_hash);
-    if (status)
-        return status;
-    outcome->times.total = clock_seconds() - start;
-    report_results(progress, &run->summary);
-    return write_results(run);
+    report_head(&run->command->progress, summary_of(run));
 }
 
-/* The whole run, on a started library. */
-static int run_all(struct command *command)
+static int run_loop(struct training_run *run)
 {
-    struct run run = {.command = command,
-                      .options = command->options,
-                      .summary.outcome = {.options = command->options,
-                                          .world_size = command->size}};
-    int status = prepare(command);
+    struct mnist *mnist = run->own;
+    struct mnist_loop loop = {run->options, &mnist->dataset, run->trainer,
+                              &run->command->progress, &mnist->summary};
 
-    if (!status)
-        status = load_data(&run);
-    if (!status)
-        status = make_network(&run);
-    if (!status)
-        status = train(&run);
-    trainer_free(run.trainer);
-    dataset_fini(&run.dataset);
-    summary_fini(&run.summary);
-    return status;
+    return mnist_loop_run(&loop);
 }
+
+static void print_results(struct training_run *run)
+{
+    report_results(&run->command->progress, summary_of(run));
+}
+
+static int write_summary(struct training_run *run, const char *path)
+{
+    return summary_write(summary_of(run), path);
+}
+
+static void free_data(struct training_run *run)
+{
+    dataset_fini(&((struct mnist *)run->own)->dataset);
+    summary_fini(summary_of(run));
+}
+
+static const struct training_functions functions = {
+    .program = OPTIONS_MNIST,
+    .prepare = prepare_run,
+    .load = load_data,
+    .make_model = make_model,
+    .report_head = print_head,
+    .train = run_loop,
+    .report_results = print_results,
+    .write_summary = write_summary,
+    .fini = free_data,
+};
 
 int main(int argc, char **argv)
 {
-    return command_main(OPTIONS_MNIST, argc, argv, run_all);
+    struct mnist mnist = {0};
+
+    return training_main(&functions, &mnist.summary.outcome, &mnist, argc,
+                         argv);
 }

@@ -77,16 +77,6 @@ int command_run(const struct line *line, int outcome, struct command *command,
     return status < 0;
 }
 
-int command_main(enum options_program program, int argc, char **argv,
-                 int (*run)(struct command *command))
-{
-    struct options options;
-    struct command command = {.options = &options};
-    int outcome = options_parse(program, &options, argc, argv);
-
-    return command_run(options_line(program, &options), outcome, &command, run);
-}
-
 static int check_files(const struct command *command)
 {
     const struct options *o = command->options;

@@ -29,10 +29,6 @@ struct command {
 int command_run(const struct line *line, int outcome, struct command *command,
                 int (*run)(struct command *command));
 
-/* All of main of a program whose options are of options.h. */
-int command_main(enum options_program program, int argc, char **argv,
-                 int (*run)(struct command *command));
-
 /* Collective, before hours pass: options are settled, and the same on all ranks
  * (agree.h), and rank 0's files (--summary, --save-weights, --profile) can be
  * written. */

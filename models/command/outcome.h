@@ -19,7 +19,8 @@ struct outcome {
     int64_t parameters;
     int64_t steps;
     struct times times;
-    uint64_t weights_hash; /* equal on all ranks */
+    uint64_t weights_hash;            /* equal on all ranks */
+    struct partition_stats partition; /* of this rank's IPUs, with --stages */
 };
 
 /* "mnist: 2 ranks, 64 images per rank and step (128 in all), adam, ..."; unit:

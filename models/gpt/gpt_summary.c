@@ -59,7 +59,7 @@ static json_t *pack_history(const struct gpt_summary *summary)
 static json_t *pack_pipeline(const struct gpt_summary *summary)
 {
     const struct partition *partition = &summary->outcome.options->partition;
-    const struct partition_stats *s = &summary->partition;
+    const struct partition_stats *s = &summary->outcome.partition;
 
     if (partition->stages == 0)
         return json_null();

@@ -25,8 +25,6 @@ struct gpt_summary {
     struct gpt_evaluation *history; /* owned */
     int evaluations;
     int64_t tokens; /* trained on, by all ranks */
-
-    struct partition_stats partition; /* of this rank's IPUs, with --stages */
 };
 
 /* PROBLEM: no memory. */
