@@ -25,7 +25,7 @@ int times_average_loss(struct times *times, double *loss, int64_t steps,
 
 int times_finish(struct times *times, const struct trainer *trainer)
 {
-    struct backend_times of_trainer;
+    struct trainer_times of_trainer;
 
     trainer_get_times(trainer, &of_trainer);
     double parts[] = {times->training, of_trainer.compute,

@@ -19,19 +19,12 @@
 #include "trainer/exchange.h"
 #include "trainer/feed.h"
 #include "trainer/partition.h"
+#include "trainer/trainer.h"
 
 #include <stdlib.h>
 
 struct backend;
 struct profile_program; /* profile.h */
-
-/* Seconds since the start, on this rank. */
-struct backend_times {
-    double data;    /* filling mini-batches, unless another thread does */
-    double compute; /* devices run, and gradients leave meanwhile */
-    double wait;    /* nothing to do but wait for averages */
-    double update;  /* the optimiser after the averages; without them 0 */
-};
 
 struct backend_functions {
     const char *name; /* "engine" */
@@ -68,7 +61,7 @@ struct backend {
     const struct backend_functions *functions;
     struct exchange *exchange; /* owned; NULL: no other rank has gradients */
     int steps;                 /* mini-batches of a replica in an update */
-    struct backend_times times;
+    struct trainer_times times;
 };
 
 /* Ends and frees a backend on the heap; NULL is accepted. */

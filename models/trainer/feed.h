@@ -6,6 +6,7 @@
 #define MODELS_FEED_H
 
 #include "model/model.h"
+#include "trainer/trainer.h"
 
 #include <ipu.h>
 
@@ -28,11 +29,6 @@ size_t feed_tensor_bytes(const struct feed *feed, int tensor);
  * text kept; feed_free_buffers accepts that. */
 int feed_allocate(const struct feed *feed, int count, void **buffers);
 void feed_free_buffers(void **buffers);
-
-/* Fills mini-batch number 0, 1, ... of this rank. If there are k replicas, they
- * take k successive ones. 0, or PROBLEM with the text kept. */
-typedef int fill_batch_fn(void *context, int64_t number, void *input,
-                          int32_t *labels);
 
 /* The mini-batches of a model: its input, its labels and, if a pipeline has to
  * hand it on from stage to stage, the number. */

@@ -203,7 +203,7 @@ int trainer_partition_stats(const struct trainer *trainer,
 }
 
 void trainer_get_times(const struct trainer *trainer,
-                       struct backend_times *times)
+                       struct trainer_times *times)
 {
     *times = trainer->backend->times;
 }

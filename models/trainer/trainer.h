@@ -22,7 +22,6 @@
 #define MODELS_TRAINER_H
 
 #include "model/optimizer.h"
-#include "trainer/backend.h"
 #include "trainer/partition.h"
 
 #include <stdbool.h>
@@ -31,6 +30,11 @@
 struct trainer;
 struct progress;
 struct model; /* model.h */
+
+/* Fills mini-batch number 0, 1, ... of this rank. If there are k replicas, they
+ * take k successive ones. 0, or PROBLEM with the text kept. */
+typedef int fill_batch_fn(void *context, int64_t number, void *input,
+                          int32_t *labels);
 
 struct trainer_options {
     struct optimizer_settings optimizer;
@@ -49,6 +53,14 @@ struct trainer_options {
     fill_batch_fn *fill; /* for training; a pipeline calls it on a thread of
                             its own, ahead of the devices */
     void *fill_context;  /* borrowed until trainer_free */
+};
+
+/* Seconds since the start, on this rank. */
+struct trainer_times {
+    double data;    /* filling mini-batches, unless another thread does */
+    double compute; /* devices run, and gradients leave meanwhile */
+    double wait;    /* nothing to do but wait for averages */
+    double update;  /* the optimiser after the averages; without them 0 */
 };
 
 /*
@@ -104,6 +116,6 @@ int trainer_partition_stats(const struct trainer *trainer,
                             struct partition_stats *stats);
 
 void trainer_get_times(const struct trainer *trainer,
-                       struct backend_times *times);
+                       struct trainer_times *times);
 
 #endif
