@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * char_gpt - trains a small transformer to write like a text, on every rank
- * that mpirun started: each on its own software IPU with its own pieces of the
- * text, gradients averaged while the backward pass runs; then writes a sample.
+ * that mpirun started, and then writes a sample. Each rank has its own software
+ * IPU and its own pieces of the text; gradients are averaged while the backward
+ * pass runs.
  */
 #include "command/training_run.h"
 #include "data/pieces.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memory_tools - trains one network with each of the device's memory tools, and
- * tells what each takes on the chip and how near the weights come to those of
- * the plain program. docs/MEMORY.md tells about the tools.
+ * prints what each takes on the chip and how near the weights come to those of
+ * the plain program. docs/MEMORY.md describes the tools.
  */
 #include "memory/training.h"
 
@@ -23,7 +23,7 @@
 
 struct options {
     struct training_settings settings;
-    bool chosen[TOOLS]; /* none: all */
+    bool chosen[TOOLS]; /* all false: all tools */
     const char *profile;
 };
 
@@ -87,7 +87,7 @@ static int take(void *context, int key, const char *value)
     }
 }
 
-/* For the help, one a line. */
+/* Writes the tools for the help, each in a line. */
 static void describe_tools(char *text, size_t size)
 {
     size_t at = (size_t)snprintf(
@@ -107,7 +107,8 @@ static void describe_tools(char *text, size_t size)
 
 /* ----------------------------------------------------------------- results */
 
-/* What was told of it, and by how much that was wrong. */
+/* Prints what the compiler had said of the tool, and by how much that was
+ * wrong. */
 static void print_told(const struct training_result *r)
 {
     if (r->told_bytes == 0) {
@@ -161,7 +162,7 @@ static int run_tool(const struct training_settings *s, enum tool tool,
     return 0;
 }
 
-/* All tools that were chosen, or all. */
+/* Runs the tools that were chosen, or all. */
 static int run_tools(const struct training_settings *s, const bool *chosen)
 {
     struct training_result plain = {.weights = NULL};
@@ -180,7 +181,7 @@ static int run_tools(const struct training_settings *s, const bool *chosen)
     return status;
 }
 
-/* The same, with a profile of each. */
+/* Does the same with a profile of each. */
 static int run_profiled(struct options *o)
 {
     struct training_settings *s = &o->settings;
@@ -197,8 +198,8 @@ static int run_profiled(struct options *o)
     return status;
 }
 
-/* A pipeline takes two mini-batches a stage; chips and stages have layers
- * each. */
+/* Checks that a pipeline gets two mini-batches a stage, and that each chip or
+ * stage gets a layer. */
 static int check(const struct options *o)
 {
     const struct training_settings *s = &o->settings;

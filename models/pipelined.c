@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipelined - trains a network that is spread over several software IPUs: in
- * stages, which work at the same time on different mini-batches, in replicas
- * of these, and on every rank that mpirun started. Gradients of all of them are
- * averaged once an update, which is of --count mini-batches for each replica:
- * those of a stage while the stages before it still go backwards.
+ * stages, which work at the same time on different mini-batches, in replicas of
+ * these, and on every rank that mpirun started. Gradients are averaged over all
+ * of them once an update, which takes --count mini-batches for each replica;
+ * those of a stage are averaged while the stages before it still go backwards.
  *
- * Ranks agree before they go on, so that a failure of one ends all.
+ * Ranks agree before they go on, so that a failure of one ends all of them.
  */
 #include "command/command.h"
 #include "data/dataset.h"
@@ -25,7 +25,7 @@ int net_from_name(const char *name);
 extern const char net_names[];
 
 struct run {
-    struct options options; /* what the dataset is told */
+    struct options options; /* of the dataset */
     struct job_options job_options;
     struct dataset dataset;
     struct job *job;
@@ -127,7 +127,7 @@ static int take(void *context, int key, const char *value)
     }
 }
 
-/* What depends on other options, unless it was given. */
+/* Sets options that were not given and depend on others. */
 static void fill_in(struct job_options *j)
 {
     int towers = j->net == net_from_name("towers"), round;
@@ -146,9 +146,9 @@ static void fill_in(struct job_options *j)
 /* ------------------------------------------------------------------ training
  */
 
-/* mpirun can start ranks with different command lines: they would wait for each
- * other. Stages and schedule may differ, and whether the network does, the
- * strategy has found. */
+/* Checks that the ranks have the same options: mpirun can start them with
+ * different command lines, and they would wait for each other. Stages and
+ * schedule may differ; the exchange has compared the networks. */
 static int check_options(const struct run *run)
 {
     const struct job_options *j = &run->job_options;

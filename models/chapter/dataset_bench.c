@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dataset_bench.c - ipu-dataset-bench: how fast digits can be fed to a device,
- * as JSON: a person who sees that the device waits for its data finds out here
- * what the data set alone can do.
+ * dataset_bench.c - ipu-dataset-bench: measures how fast digits can be fed to a
+ * device, as JSON. If a device waits for its data, this shows how fast the data
+ * set alone is.
  */
 #include <stdio.h>
 #include <stdlib.h>

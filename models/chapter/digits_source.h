@@ -17,15 +17,15 @@ struct digits_source {
     ipu_feed_tensor tensors[2]; /* "pixels" [batch, 784], "labels" [batch] */
 };
 
-/* Of the training images of a directory of MNIST files; directory NULL: as many
- * are drawn as fill some batches. PROBLEM (problem.h), also if they are not one
- * batch. */
+/* Loads the training images of a directory of MNIST files; directory NULL:
+ * draws as many digits as fill some batches. PROBLEM (problem.h), also if the
+ * images do not fill one batch. */
 int digits_source_init(struct digits_source *source, const char *directory,
                        int batch);
 void digits_source_fini(struct digits_source *source);
 
-/* Options of an infeed, which borrows the source and begins anew at its end:
- * what does not fill a batch is left out. */
+/* Returns options of an infeed, which borrows the source and begins again at
+ * its end. Images that do not fill a batch are left out. */
 ipu_infeed_options digits_source_options(struct digits_source *source,
                                          const char *name);
 

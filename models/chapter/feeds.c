@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feeds.c - ipu-feeds: data in, data out, and a loop between them.
+ * feeds.c - ipu-feeds: runs a loop on the device between a queue of inputs and
+ * one of outputs.
  *
  * A data set of two tensors, each 800 ones, is fed to a loop of ten iterations
- * on the device. Each adds them, subtracts them, and gives both results to the
- * host, which looks at them when the loop has ended. The counter is carried
- * from iteration to iteration.
+ * on the device. Each iteration adds them, subtracts them, and enqueues both
+ * results, which the host dequeues when the loop has ended. The counter is
+ * carried from iteration to iteration.
  */
 #include <ipu.h>
 #include <stdio.h>
@@ -24,10 +25,10 @@ static int next_ones(void *context, void *const *buffers)
     for (int t = 0; t < 2; t++)
         for (int i = 0; i < WIDTH; i++)
             ((float *)buffers[t])[i] = 1;
-    return 1; /* without end */
+    return 1; /* the data have no end */
 }
 
-/* counter, x1, x2 -> counter */
+/* The body of the loop. inputs: counter, x1, x2; output: counter. */
 static int body(ipu_graph *g, void *outfeed, int32_t ninputs,
                 const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
 {
@@ -60,7 +61,7 @@ static int make_queues(ipu_infeed **infeed, ipu_outfeed **outfeed)
     return status < 0 ? status : ipu_outfeed_new(&out, outfeed);
 }
 
-/* What the device runs. */
+/* Builds and compiles the program. */
 static int build(ipu_graph *g, ipu_infeed *infeed, ipu_outfeed *outfeed)
 {
     ipu_tensor counter = ipu_fill(g, IPU_INT32, 0, NULL, 0);

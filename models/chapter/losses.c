@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * losses.c - ipu-losses: losses of a training loop, read while it runs.
+ * losses.c - ipu-losses: reads the losses of a training loop while it runs.
  *
- * A perceptron of 784, 128 and 10 neurons learns digits: all of it, forward,
- * backward and update, is the body of a loop that runs on the device without
- * coming back to the host. Each iteration takes a batch from an iterator and
- * enqueues its loss, which a thread dequeues and prints while the loop goes on.
+ * A perceptron of 784, 128 and 10 neurons learns digits. Forward pass, backward
+ * pass and update are the body of a loop that runs on the device without coming
+ * back to the host. Each iteration takes a batch from an iterator and enqueues
+ * its loss, which a thread dequeues and prints while the loop goes on.
  *
  * With --per-run N the loop has N iterations and is run several times; between
  * the runs the host adds up the losses of the last one and prints their mean.
@@ -65,7 +65,7 @@ static int check(const struct options *o)
 
 /* -------------------------------------------------------------- the device */
 
-/* One step of SGD on a batch. inputs: pixels, labels. */
+/* Builds a step of SGD on a batch. inputs: pixels, labels. */
 static int body(ipu_graph *g, void *outfeed, int32_t ninputs,
                 const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
 {
@@ -153,8 +153,8 @@ struct reader {
     int64_t steps;
 };
 
-/* Print what comes until there were as many losses as steps, or the run that
- * gives them has failed. */
+/* Prints losses until there were as many as steps, or the run that enqueues
+ * them has failed. */
 static void *read_losses(void *argument)
 {
     const struct reader *r = argument;

@@ -12,13 +12,13 @@ enum { HIDDEN = 128 };
 
 const char *const perceptron_names[] = {"w1", "b1", "w2", "b2"};
 
-/* In that order. */
+/* Dimensions and shapes, in the order of the names. */
 static const int32_t ndims[] = {2, 1, 2, 1};
 static const int64_t shapes[][2] = {
     {IMAGE_PIXELS, HIDDEN}, {HIDDEN, 1}, {HIDDEN, CLASSES}, {CLASSES, 1}};
 
-/* Weights evenly, so that a layer keeps the size of what it is given; biases
- * are zero. */
+/* Weights are evenly distributed, so that a layer keeps the size of its inputs;
+ * biases are zero. */
 float *perceptron_draw(int variable, int64_t *count)
 {
     double most =
@@ -59,6 +59,6 @@ int perceptron_build(ipu_graph *g, int shards, ipu_tensor pixels,
     *loss = ipu_mean(g, ipu_softmax_cross_entropy(g, logits, labels), 1,
                      (const int32_t[]){0}, 0);
     if (shards > 1)
-        ipu_shard(g, -1); /* where the tensors are */
+        ipu_shard(g, -1); /* each op where its tensors are */
     return ipu_gradients(g, *loss, PERCEPTRON_VARIABLES, v, gradients);
 }

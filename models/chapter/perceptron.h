@@ -12,13 +12,14 @@ enum { PERCEPTRON_VARIABLES = 4 };
 
 extern const char *const perceptron_names[PERCEPTRON_VARIABLES];
 
-/* First values of a variable, to be freed: the same each time. count: how many.
- * NULL: no memory, and problem.h has the text. */
+/* Returns first values of a variable, to be freed; they are the same each time.
+ * Sets *count to their number. NULL: no memory, and problem.h has the text. */
 float *perceptron_draw(int variable, int64_t *count);
 
 /*
- * Forwards and back, on shards chips: 1, or 2, one for each layer. Variables,
- * the mean loss of the batch, and its gradients. A status of the device.
+ * Builds the forward and the backward pass on 1 chip, or on 2, one for each
+ * layer. Sets the variables, the mean loss of the batch, and its gradients.
+ * Returns a status of the device.
  */
 int perceptron_build(ipu_graph *graph, int shards, ipu_tensor pixels,
                      ipu_tensor labels, ipu_tensor *variables, ipu_tensor *loss,

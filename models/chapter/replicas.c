@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replicas.c - ipu-replicas: the same program on several IPUs, each with its
- * own part of the data.
+ * replicas.c - ipu-replicas: runs the same program on several IPUs, each with
+ * its own part of the data.
  *
- * The system has so many IPUs and the program takes so many of them (shards):
- * the quotient is how many replicas there are. Each trains its own copy of a
- * perceptron in a loop on the device, on batches of its own. A cross-replica
- * optimiser makes the mean of their gradients before it changes the weights, so
- * that these stay equal in all of them: --apart leaves that out, and they drift
- * apart.
+ * There are as many replicas as the IPUs of the system divided by those that
+ * the program takes (shards). Each trains its own copy of a perceptron in a
+ * loop on the device, on batches of its own. A cross-replica optimiser makes
+ * the mean of their gradients before it changes the weights, so that these stay
+ * equal in all of them: --apart leaves that out, and they drift apart.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +73,7 @@ struct run {
     ipu_replicas *replicas;
 };
 
-/* An iteration. inputs: pixels, labels. */
+/* Builds an iteration. inputs: pixels, labels. */
 static int body(ipu_graph *g, void *context, int32_t ninputs,
                 const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
 {
@@ -94,7 +93,7 @@ static int body(ipu_graph *g, void *context, int32_t ninputs,
                       : ipu_outfeed_enqueue(g, run->outfeed, 1, NULL, &loss);
 }
 
-/* Both have a part for each replica. */
+/* Makes both queues, which have a part for each replica. */
 static int make_queues(struct run *run)
 {
     ipu_infeed_options in = digits_source_options(&run->source, "digits");
@@ -122,7 +121,7 @@ static int make_program(struct run *run)
     return device_status(status);
 }
 
-/* All replicas begin with the same weights. */
+/* Makes the replicas, which begin with the same weights. */
 static int make_replicas(struct run *run)
 {
     ipu_replicas_options o;
@@ -152,7 +151,7 @@ static int make_replicas(struct run *run)
 /* ------------------------------------------------------------- what comes out
  */
 
-/* The mean over the replicas of each iteration's losses. */
+/* Computes the mean over the replicas of each iteration's losses. */
 static int print_losses(const struct run *run)
 {
     ipu_results *results;
@@ -175,7 +174,7 @@ static int print_losses(const struct run *run)
     return device_status(status);
 }
 
-/* What has been compared, and what not. */
+/* Compares the weights of the replicas, and prints the result. */
 static void print_equal(const struct run *run, int passed_over)
 {
     const char *why = NULL, *name;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The line of a failure on stderr, if this rank should say it. */
+/* Prints the line of a failure on stderr, if this rank is to report it. */
 static void complain(const struct command *command, int status)
 {
     char host[65] = "?", prefix[160];
@@ -28,20 +28,20 @@ static void complain(const struct command *command, int status)
     problem_print(stderr, prefix);
 }
 
-/* Help, version, or a wrong command line. Every rank sees the same and settles
- * it alone, without a world; rank 0 prints. */
+/* Handles help, version, and a wrong command line. Every rank sees the same and
+ * needs no world for it; rank 0 prints. */
 static int settle(const struct line *line, int outcome)
 {
     if (progress_launch_rank() == 0)
         return line_settle(line, outcome);
     if (outcome >= 0)
         return 0;
-    /* mpirun ends all ranks as soon as one fails; let rank 0 speak. */
+    /* Rank 0 prints first: mpirun ends all ranks as soon as one fails. */
     usleep(500000);
     return LINE_EXIT_USAGE;
 }
 
-/* Whether what was printed went somewhere. */
+/* Returns PROBLEM if something that was printed could not be written. */
 static int flush(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -100,8 +100,8 @@ static struct agree_number real(const char *what, double value)
     return bits;
 }
 
-/* mpirun can start ranks with different command lines, which would wait for
- * each other for ever. */
+/* Checks that all ranks have the same options: mpirun can start ranks with
+ * different command lines, which would wait for each other for ever. */
 static int agree_options(const struct options *o,
                          const struct agree_number *own, int n)
 {

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-/* Only async-signal-safe calls. The default action is already back
+/* Makes async-signal-safe calls only. The default action is already back
  * (SA_RESETHAND), and the raised signal arrives when the handler returns. */
 static void die(int number)
 {
@@ -23,7 +23,7 @@ void interrupt_install(void)
         struct sigaction action = {.sa_handler = die,
                                    .sa_flags = (int)SA_RESETHAND};
         sigemptyset(&action.sa_mask);
-        /* nohup and background jobs have them ignored; so be it. */
+        /* A signal that nohup or a shell had ignored stays ignored. */
         if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JSON is built by jansson, packed in one tree a group, and written by
- * outfile. jansson's pack takes ownership of what it is given and reports a
- * missing part once, at the end.
+ * outcome.c - the JSON is built by jansson, one tree for each group of fields,
+ * and written by outfile. jansson's pack takes ownership of what it is given
+ * and reports a missing part once, at the end.
  */
 #include "command/outcome.h"
 
@@ -92,7 +92,8 @@ static json_t *pack_results(const struct outcome *outcome)
         fmax(t->training - parts, 0));
 }
 
-/* All objects as one, or NULL; takes them over. */
+/* Joins all objects into one and takes them over. Returns NULL if one of them
+ * is missing. */
 static json_t *join(int count, json_t *const *objects)
 {
     json_t *root = json_object();

@@ -34,9 +34,9 @@ struct training_functions {
     void (*report_results)(struct training_run *run);
     /* Writes the file of --summary; on rank 0. */
     int (*write_summary)(struct training_run *run, const char *path);
-    /* Writes what else there is, after all files; on rank 0. NULL: nothing. */
+    /* Prints more results, after all files; on rank 0. NULL: nothing. */
     int (*write_more)(struct training_run *run);
-    /* Frees the program's own; half-built, too. */
+    /* Frees the program's own data; accepts half-built ones. */
     void (*fini)(struct training_run *run);
 };
 

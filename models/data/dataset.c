@@ -8,7 +8,7 @@
 #include <hvd_strategy.h>
 #include <string.h>
 
-/* What is drawn when the command line does not say how many. */
+/* The numbers of digits drawn if the source names none. */
 enum { DRAWN_TRAIN = 40000, DRAWN_TEST = 5000 };
 
 int dataset_load(const struct dataset_source *source, struct progress *progress,
@@ -87,7 +87,7 @@ int dataset_shuffle(struct dataset *dataset, int64_t epoch)
     return 0;
 }
 
-/* One image as the network reads it. */
+/* Copies one image to where the network reads it. */
 static void copy_image(const struct images *images, int64_t index,
                        float *pixels, int32_t *label)
 {

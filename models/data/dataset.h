@@ -9,11 +9,11 @@
  * batches of n*b.
  *
  * Shards may differ by one image, but all ranks must make the same number of
- * steps: as many whole batches as the smallest shard holds. What is left of
- * an epoch is dropped; the next epoch has another order.
+ * steps: as many whole batches as the smallest shard holds. The images that are
+ * left of an epoch are dropped; the next epoch has another order.
  *
- * The test images are shared out likewise, without an order and to the last
- * one: the last batch of a rank may be partly filled, or empty.
+ * The test images are shared out in the same way, but without an order and to
+ * the last one: the last batch of a rank may be partly filled, or empty.
  */
 #ifndef MODELS_DATASET_H
 #define MODELS_DATASET_H
@@ -30,12 +30,11 @@ struct dataset {
     int64_t *order; /* of the current epoch; owned */
 };
 
-/* Where the images come from. */
+/* The source of the images. */
 struct dataset_source {
-    const char *directory; /* of MNIST files; NULL: digits are drawn */
+    const char *directory; /* with MNIST files; NULL: digits are drawn */
     uint64_t seed;         /* of drawn digits */
-    int64_t train, test;   /* the first so many; 0: all there are, or the
-                              default number drawn */
+    int64_t train, test;   /* how many; 0: all, or the default number drawn */
 };
 
 /* Loads or draws the images. Drawing takes seconds, which progress shows (NULL:
@@ -43,32 +42,32 @@ struct dataset_source {
 int dataset_load(const struct dataset_source *source, struct progress *progress,
                  struct images *train, struct images *test);
 
-/* Takes both image sets over, also on failure. PROBLEM if the smallest
- * shard does not fill a batch, or memory runs out. */
+/* Takes both image sets over, also on failure. PROBLEM if the smallest shard
+ * does not fill a batch, or if memory runs out. */
 int dataset_init(struct dataset *dataset, struct images *train,
                  struct images *test, int rank, int size, int batch_size,
                  uint64_t seed);
 void dataset_fini(struct dataset *dataset);
 
-/* Steps of an epoch; the same on all ranks. */
+/* Returns the steps of an epoch; the same on all ranks. */
 int64_t dataset_steps(const struct dataset *dataset, int batch_size);
 
-/* Order the images for this epoch, 0, 1, ... */
+/* Orders the images for epoch 0, 1, ... */
 int dataset_shuffle(struct dataset *dataset, int64_t epoch);
 
-/* Fill pixels [batch, 784], 0 to 1, and labels [batch] with the batch of a
- * step of the epoch. */
+/* Fills pixels [batch, 784], 0 to 1, and labels [batch] for a step of the
+ * epoch. */
 void dataset_batch(const struct dataset *dataset, int64_t step, int batch_size,
                    float *pixels, int32_t *labels);
 
-/* The same for test images. Returns how many rows are real; the rest of the
- * batch is blank. 0 when this rank has no more. */
+/* Does the same with test images. Returns how many rows are real, 0 when this
+ * rank has no more; the other rows are blank. */
 int dataset_test_batch(const struct dataset *dataset, int64_t step,
                        int batch_size, float *pixels, int32_t *labels);
 
-/* The same for a trainer (feed.h, trainer.h), whose context is a dataset:
- * mini-batches are numbered from the first epoch to the last, and each epoch
- * begins with an order of its own. */
+/* Do the same for a trainer (feed.h, trainer.h) with the dataset as context:
+ * mini-batches are numbered from the first epoch to the last, and dataset_fill
+ * orders the images at the begin of each epoch. */
 int dataset_fill(void *context, int64_t number, void *pixels, int32_t *labels);
 int64_t dataset_fill_test(void *context, int64_t step, void *pixels,
                           int32_t *labels);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Digits as a pen would write them.
+ * digits.c - draws digits as a pen would write them.
  *
  * digits_shapes.h holds, for each class, a few ways to write it: strokes as
  * rows of points. An image takes one of them and
@@ -30,13 +30,13 @@ struct point {
     double x, y;
 };
 
-/* How one image is written. The matrix takes shape units, centred, to
+/* The pen and the sheet of one image. The matrix maps centred shape units to
  * pixels. */
 struct hand {
     double xx, xy, yx, yy;
-    double cx, cy;   /* where the centre of the shape lands */
-    double unsteady; /* deviation of a point, shape units */
-    double radius;   /* of the pen, pixels */
+    double cx, cy;   /* pixel of the centre of the shape */
+    double unsteady; /* standard deviation of a point, shape units */
+    double radius;   /* radius of the pen, pixels */
     double ink;      /* 0 to 255 */
 };
 
@@ -46,7 +46,8 @@ static void hand_choose(struct hand *hand, struct random *r)
     double width = height * random_range(r, 0.55, 1.0);
     double slant = 0.12 + 0.2 * random_bell(r);
     double turn = 0.11 * random_bell(r);
-    /* Taylor: the angle is small, and libm's sine may differ by machine. */
+    /* Taylor series: the angle is small, and libm's sine may differ from
+     * machine to machine. */
     double sine = turn - turn * turn * turn / 6;
     double cosine = 1 - turn * turn / 2 + turn * turn * turn * turn / 24;
 
@@ -61,7 +62,8 @@ static void hand_choose(struct hand *hand, struct random *r)
     hand->ink = random_range(r, 190, 255);
 }
 
-/* Ink of a straight piece from a to b: every pixel takes the most it gets. */
+/* Draws a straight piece from a to b: every pixel keeps the most ink it
+ * gets. */
 static void draw_piece(double *paper, const struct hand *hand, struct point a,
                        struct point b)
 {
@@ -86,7 +88,8 @@ static void draw_piece(double *paper, const struct hand *hand, struct point a,
         }
 }
 
-/* The curve through p1 and p2, at t of the way; p0 and p3 are neighbours. */
+/* Returns the point at t of the way from p1 to p2 on the curve with the
+ * neighbours p0 and p3. */
 static struct point curve_at(const struct point *p, double t)
 {
     double a = ((2 - t) * t - 1) * t / 2;
@@ -98,14 +101,14 @@ static struct point curve_at(const struct point *p, double t)
     return at;
 }
 
-/* Take a stroke of the shape to the paper, jittered: how many points there
- * are, with the two ends doubled for the curve. */
+/* Maps a stroke of the shape to the paper, with jitter. Returns the number of
+ * points, of which both ends are doubled for the curve. */
 static int place_stroke(const struct hand *hand, struct random *r,
                         const struct shape_point *stroke, int count,
                         struct point *placed)
 {
     for (int i = 0; i < count; i++) {
-        /* The same point twice is a corner, and stays one. */
+        /* A point given twice is a corner, and stays one. */
         if (i > 0 && stroke[i].x == stroke[i - 1].x &&
             stroke[i].y == stroke[i - 1].y) {
             placed[i + 1] = placed[i];
@@ -138,7 +141,7 @@ static void draw_stroke(double *paper, const struct hand *hand,
     }
 }
 
-/* One dot somewhere, on one image of eight. */
+/* Draws a dot somewhere, on one image of eight. */
 static void add_stain(double *paper, struct random *r)
 {
     struct hand pen = {.radius = random_range(r, 0.3, 1.2),
@@ -174,7 +177,7 @@ static void draw_digit(struct random *r, int digit, uint8_t *pixels)
     }
 }
 
-/* How often it is told how far the drawing is. */
+/* Images between two reports of progress. */
 enum { TOLD_EVERY = 256 };
 
 int digits_draw(uint64_t seed, int set, int64_t count,

@@ -9,13 +9,13 @@
 #include "data/images.h"
 #include "output/progress.h"
 
-/* Which of two unrelated sets is drawn from one seed. */
+/* The two sets that are drawn from one seed; they are unrelated. */
 enum { DIGITS_TRAIN = 0, DIGITS_TEST = 1 };
 
 /*
- * Draw count digits. Image i depends on seed, set and i alone, and is the
- * same on every machine. progress (NULL: nobody) is told how far it is.
- * PROBLEM when memory runs out.
+ * Draws count digits. Image i depends on seed, set and i alone, and is the same
+ * on every machine. Shows its progress unless that is NULL. PROBLEM if memory
+ * runs out.
  */
 int digits_draw(uint64_t seed, int set, int64_t count,
                 struct progress *progress, struct images *images);

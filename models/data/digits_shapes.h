@@ -2,14 +2,14 @@
 /*
  * digits_shapes.h - the ways to write each digit, as the points its strokes
  * pass through, on a sheet of 100 by 100 with y downward. A point given twice
- * is a corner. Included by digits.c alone.
+ * is a corner. Only digits.c includes this file.
  */
 #ifndef MODELS_DIGITS_SHAPES_H
 #define MODELS_DIGITS_SHAPES_H
 
 #include <stdint.h>
 
-/* In place of x: the pen lifts; the digit is done. */
+/* These stand in place of x: the pen lifts; the digit is complete. */
 enum { SHAPE_LIFT = -1, SHAPE_END = -2 };
 
 struct shape_point {
@@ -31,7 +31,7 @@ struct shape_class {
     }
 #define SHAPE static const struct shape_point
 
-/* Points in rows read better than clang-format's one a line. */
+/* Points in rows are easier to read than one on each line. */
 /* clang-format off */
 SHAPE zero_round[] = {
     {52, 4}, {26, 12}, {12, 42}, {18, 80}, {48, 97}, {78, 82}, {88, 46},

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * IDX files through zlib, whose gzdopen reads plain files as they are. Nothing
- * in the file is trusted: memory grows with the bytes that are really there,
- * not with the counts of the header, and after the last element the file must
- * end (which also makes zlib verify the checksum of a .gz).
+ * idx.c - reads IDX files through zlib, whose gzdopen reads plain files as they
+ * are. Nothing in the file is trusted: memory grows with the bytes that are
+ * really there, not with the counts of the header, and after the last element
+ * the file must end (which also makes zlib verify the checksum of a .gz).
  */
 #include "data/idx.h"
 
@@ -22,7 +22,7 @@
 
 enum { UNSIGNED_BYTES = 0x08, MAX_ITEMS = 10000000, CHUNK = 1 << 20 };
 
-/* One file, open. path is what messages say. */
+/* An open file. Messages name path. */
 struct idx {
     gzFile file;
     char path[PATH_MAX];
@@ -30,7 +30,7 @@ struct idx {
     int64_t item_bytes;
 };
 
-/* Find the file among its spellings. */
+/* Opens the file under the first spelling that exists. */
 static int find_file(const char *directory, const char *part, const char *kind,
                      int dims, char *path)
 {
@@ -57,7 +57,7 @@ static int find_file(const char *directory, const char *part, const char *kind,
                        directory, part, kind, dims);
 }
 
-/* A failed or short read: which of the two it was. */
+/* Sets the problem of a read that failed or was short. */
 static int explain_read(const struct idx *idx, int64_t expected, int64_t got)
 {
     int code = Z_OK;
@@ -71,7 +71,7 @@ static int explain_read(const struct idx *idx, int64_t expected, int64_t got)
                        idx->path, (long long)got, (long long)expected);
 }
 
-/* Header: type and number of dimensions, then the extents. */
+/* Reads the header: type and number of dimensions, then the extents. */
 static int read_header(struct idx *idx, int dims)
 {
     uint8_t head[16] = {0};
@@ -106,7 +106,7 @@ static int read_header(struct idx *idx, int dims)
     return 0;
 }
 
-/* Room for all of bytes, or for twice as many as before. */
+/* Grows the memory to twice its size, at most to bytes. */
 static int grow(const struct idx *idx, uint8_t **buffer, int64_t *room,
                 int64_t bytes)
 {
@@ -122,8 +122,8 @@ static int grow(const struct idx *idx, uint8_t **buffer, int64_t *room,
     return 0;
 }
 
-/* All elements, in memory that grows with what is read. items is the caller's
- * to free, also on failure. */
+/* Reads all elements into memory that grows as they arrive. The caller frees
+ * items, also on failure. */
 static int read_items(struct idx *idx, uint8_t **items)
 {
     int64_t bytes = idx->items * idx->item_bytes;
@@ -142,7 +142,7 @@ static int read_items(struct idx *idx, uint8_t **items)
     return 0;
 }
 
-/* Nothing may follow the elements. */
+/* Checks that nothing follows the elements. */
 static int check_end(struct idx *idx)
 {
     uint8_t byte;
@@ -160,7 +160,7 @@ static int check_end(struct idx *idx)
     return 0;
 }
 
-/* One file whole: its items. dims 3: images, 1: labels. */
+/* Reads a whole file. dims 3: images, 1: labels. */
 static int load_file(struct idx *idx, const char *directory, const char *part,
                      int dims, uint8_t **items)
 {
@@ -171,7 +171,7 @@ static int load_file(struct idx *idx, const char *directory, const char *part,
     int fd = disk__open_regular(idx->path, O_RDONLY);
     if (fd < 0)
         return problem_set("%s: %s", idx->path, disk__text(fd));
-    idx->file = gzdopen(fd, "rb"); /* which closes it in the end */
+    idx->file = gzdopen(fd, "rb"); /* zlib, which closes the file */
     if (!idx->file) {
         close(fd);
         return problem_set("%s: out of memory", idx->path);

@@ -11,11 +11,11 @@
 #include "data/images.h"
 
 /*
- * Load PART-images-idx3-ubyte and PART-labels-idx1-ubyte of a directory, part
- * being "train" or "t10k"; each may end in .gz, and may be spelt with a dot
- * for the second dash, as some unpackers do. limit > 0: the first limit
- * images, which must be there. PROBLEM, naming the file, what it holds and
- * what was expected; images is then untouched.
+ * Loads PART-images-idx3-ubyte and PART-labels-idx1-ubyte of a directory; part
+ * is "train" or "t10k". Each name may end in .gz, and may have a dot for the
+ * second dash, as some unpackers write it. limit > 0: loads the first limit
+ * images, which must be there. On failure PROBLEM with a text that names the
+ * file, its contents and what was expected; images is then untouched.
  */
 int idx_load(const char *directory, const char *part, int64_t limit,
              struct images *images);

@@ -29,13 +29,14 @@ static inline void random_seed(struct random *r, uint64_t seed, uint64_t stream)
     r->state = random_bits(&mixer);
 }
 
-/* Evenly in [low, high). */
+/* Returns a number that is evenly distributed in [low, high). */
 static inline double random_range(struct random *r, double low, double high)
 {
     return low + (high - low) * ((double)(random_bits(r) >> 11) * 0x1p-53);
 }
 
-/* Mean 0, deviation 1, within ±3.5: the sum of four even numbers. */
+/* Returns the sum of four such numbers, with mean 0 and deviation 1, within
+ * ±3.5. */
 static inline double random_bell(struct random *r)
 {
     double sum = -2;
@@ -44,7 +45,8 @@ static inline double random_bell(struct random *r)
     return sum * 1.7320508075688772;
 }
 
-/* 0 to n - 1; n is small, so the bias of the remainder does not matter. */
+/* Returns 0 to n - 1; n is small, so the bias of the remainder does not
+ * matter. */
 static inline int random_below(struct random *r, int n)
 {
     return (int)(random_bits(r) % (uint64_t)n);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file is read whole, decoded once into code points, and these are sorted
- * and counted to make the vocabulary. A NUL or bytes that are no UTF-8 mean
- * that it is no text.
+ * text.c - a file is read whole and decoded once into code points, which are
+ * sorted and counted to make the vocabulary. A file with a NUL, or with bytes
+ * that are not UTF-8, is not a text.
  *
- * The documentation is looked for beside the program: in the tree that it was
- * built in, and where it is installed.
+ * The documentation is found by the path of the program: in the tree that it
+ * was built in, or where it is installed.
  */
 #include "data/text.h"
 
@@ -22,10 +22,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More than this takes too long to be meant. */
+/* A longer text is a mistake: it would take too long. */
 #define MOST_BYTES ((int64_t)1 << 31)
 
-/* Where documentation may be, from the program's directory. */
+/* The places of the documentation, from the program's directory. */
 static const char *const places[] = {"../share/doc/hvd", "../../docs",
                                      "../../../docs"};
 
@@ -98,7 +98,7 @@ int text_find(const struct text *text, uint32_t character)
 /* ------------------------------------------------------------------ loading
  */
 
-/* Code points into numbers, for now as they are. */
+/* Decodes the bytes into code points, which take the place of the numbers. */
 static int decode(const char *what, const char *bytes, size_t length,
                   struct text *text)
 {
@@ -117,7 +117,7 @@ static int decode(const char *what, const char *bytes, size_t length,
     return 0;
 }
 
-/* The vocabulary, and the numbers in it. */
+/* Makes the vocabulary, and numbers the characters by it. */
 static int number(struct text *text)
 {
     uint32_t *sorted = calloc((size_t)text->count, sizeof *sorted);
@@ -160,7 +160,7 @@ void text_fini(struct text *text)
     *text = (struct text){0};
 }
 
-/* Add a file to bytes. */
+/* Appends a file to bytes. */
 static int append(const char *path, char **bytes, size_t *length)
 {
     struct stat st;
@@ -188,8 +188,8 @@ static int append(const char *path, char **bytes, size_t *length)
     return status;
 }
 
-/* The Markdown files of the documentation, sorted: TRAINING.md must be among
- * them. 0 if they are there. */
+/* Finds the Markdown files of the documentation, sorted; TRAINING.md must be
+ * among them. Returns 0 if they are there. */
 static int find_documentation(glob_t *found)
 {
     char program[PATH_MAX - 64], pattern[PATH_MAX];

@@ -2,9 +2,10 @@
 /*
  * text.h - a text to learn, as numbers of characters.
  *
- * Characters are those of UTF-8. The vocabulary is what occurs in the text, in
- * the order of Unicode, so that ranks with the same text have the same. The
- * first nine tenths are trained on; the rest is for validation.
+ * Characters are those of UTF-8. The vocabulary has the characters that occur
+ * in the text, in the order of Unicode, so that ranks with the same text have
+ * the same numbers. The first nine tenths are trained on; the rest is for
+ * validation.
  */
 #ifndef MODELS_TEXT_H
 #define MODELS_TEXT_H
@@ -15,30 +16,30 @@
 struct text {
     int32_t *numbers; /* [count], owned: 0 to characters - 1 */
     int64_t count;
-    int64_t train;        /* the first so many are trained on */
+    int64_t train;        /* characters at the begin that are trained on */
     uint32_t *vocabulary; /* [characters], owned: sorted code points */
     int characters;
     uint64_t hash; /* of the text */
 };
 
-/* Load a file; path NULL: hvd's own documentation, all of it. PROBLEM with the
- * text kept: unreadable, empty, or no text. */
+/* Loads a file; path NULL: all of hvd's own documentation. PROBLEM with the
+ * text kept if it is unreadable, empty, or not a text. */
 int text_load(const char *path, struct text *text);
 
-/* The same from memory; what names it in messages. */
+/* Does the same from memory; messages call it what. */
 int text_from(const char *what, const char *bytes, size_t length,
               struct text *text);
 
 void text_fini(struct text *text); /* accepts zeroed and half-built ones */
 
-/* The number of a character; -1 if it does not occur. */
+/* Returns the number of a character; -1 if it does not occur. */
 int text_find(const struct text *text, uint32_t character);
 
-/* The character at *bytes, which moves behind it, up to end; -1 if there is no
- * UTF-8. */
+/* Returns the character at *bytes and moves *bytes behind it, at most to end;
+ * -1 if the bytes are not UTF-8. */
 int64_t text_decode(const char **bytes, const char *end);
 
-/* Write a character by its number. */
+/* Writes a character by its number. */
 void text_write(const struct text *text, int number, FILE *out);
 
 #endif

@@ -55,7 +55,7 @@ static json_t *pack_history(const struct gpt_summary *summary)
     return array;
 }
 
-/* null if there are no stages. */
+/* Returns null if there are no stages. */
 static json_t *pack_pipeline(const struct gpt_summary *summary)
 {
     const struct partition *partition = &summary->outcome.options->partition;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpt_summary.h - what a run of char_gpt was and what came out of it, and its
+ * gpt_summary.h - the settings and results of a run of char_gpt, and their
  * file.
  */
 #ifndef MODELS_GPT_SUMMARY_H
@@ -15,7 +15,7 @@ struct gpt_evaluation {
     double loss, accuracy; /* of the validation text */
 };
 
-/* All figures are of the whole world: sums or averages over the ranks. */
+/* All figures are sums or averages over the ranks. */
 struct gpt_summary {
     struct outcome outcome;
     int64_t text_count, train_count; /* characters */
@@ -27,14 +27,14 @@ struct gpt_summary {
     int64_t tokens; /* trained on, by all ranks */
 };
 
-/* PROBLEM: no memory. */
+/* Adds one evaluation to the history. PROBLEM: no memory. */
 int gpt_summary_add(struct gpt_summary *summary,
                     const struct gpt_evaluation *evaluation);
 void gpt_summary_fini(struct gpt_summary *summary);
 
 double gpt_summary_speed(const struct gpt_summary *summary); /* tokens/s */
 
-/* Write it as JSON; the fields are listed in docs/MODELS.md. PROBLEM with the
+/* Writes it as JSON; the fields are listed in docs/MODELS.md. PROBLEM with the
  * text kept. */
 int gpt_summary_write(const struct gpt_summary *summary, const char *path);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * As mnist/loop.c, every rank makes the same calls in the same order, which
- * follow from the options alone.
+ * loop.c - every rank makes the same calls in the same order, which follow from
+ * the options alone, as in mnist/loop.c.
  */
 #include "gpt/loop.h"
 
@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-/* Steps, at least, between averages of the loss, for the progress line. */
+/* The fewest steps between two averages of the loss, for the progress line. */
 enum { INTERVAL = 10 };
 
 double gpt_rate(double rate, int64_t step, int64_t steps, int64_t warmup)
@@ -47,7 +47,7 @@ static void report_step(struct gpt_loop *t, double loss)
 }
 
 /* Makes as many steps as the trainer makes at a time, at the rate of the last
- * of them. loss: the mean, on this rank. */
+ * of them. Sets *loss to the mean on this rank. */
 static int make_steps(struct gpt_loop *t, int count, double *loss)
 {
     const struct options *o = t->options;
@@ -59,7 +59,7 @@ static int make_steps(struct gpt_loop *t, int count, double *loss)
                         loss);
 }
 
-/* count steps. loss: their mean, over all ranks. */
+/* Makes count steps. Sets *loss to their mean over all ranks. */
 static int train_steps(struct gpt_loop *t, int64_t count, double *loss)
 {
     int once = trainer_steps(t->trainer), since = 0;
@@ -105,7 +105,7 @@ static int evaluate(struct gpt_loop *t, struct gpt_evaluation *e)
     return 0;
 }
 
-/* Steps up to the next evaluation, and that. */
+/* Makes the steps up to the next evaluation, and evaluates. */
 static int run_part(struct gpt_loop *t, int64_t count)
 {
     struct gpt_summary *s = t->summary;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device of its own with a batch of one piece: the characters so far, or the
- * last of them, from the left; what is to the right of them is not looked at.
- * The row of the last one tells the next. Nothing is kept from character to
- * character: once the context is full, every place moves.
+ * sample.c - a sample is written by an evaluation with a batch of one piece.
+ * The input has the characters so far, or the last of them, from the left; the
+ * network is causal, so the places to their right do not matter. The logits in
+ * the row of the last character give the next. Nothing is kept from character
+ * to character, because every place moves once the context is full.
  */
 #include "gpt/sample.h"
 
@@ -18,10 +19,10 @@
 
 struct writer {
     struct model *model;
-    struct evaluation evaluation; /* whose input are the characters so far */
+    struct evaluation evaluation; /* its input has the characters so far */
     double *weights;              /* owned, [characters] */
     int context;
-    int count; /* of characters so far, at most context */
+    int count; /* characters so far, at most context */
 };
 
 static void writer_fini(struct writer *w)
@@ -51,7 +52,7 @@ static int32_t *characters(const struct writer *w)
     return w->evaluation.input;
 }
 
-/* One more character; the oldest goes when the context is full. */
+/* Appends a character; the oldest one goes when the context is full. */
 static void append(struct writer *w, int number)
 {
     if (w->count == w->context) {
@@ -62,7 +63,7 @@ static void append(struct writer *w, int number)
     characters(w)[w->count++] = number;
 }
 
-/* Draw from the logits of the last character. */
+/* Draws the next character from the logits of the last. */
 static int draw(struct writer *w, double temperature, struct random *r)
 {
     int n = (int)w->model->classes;

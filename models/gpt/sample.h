@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample.h - what the trained network writes.
+ * sample.h - has the trained network write a text.
  */
 #ifndef MODELS_SAMPLE_H
 #define MODELS_SAMPLE_H
@@ -8,16 +8,16 @@
 #include "data/text.h"
 #include "options/options.h"
 
-/* Every character of the prompt must be in the vocabulary, and it must not be
- * empty; if there is none, it is the text's first character. PROBLEM with the
- * text kept. */
+/* Checks the prompt: all its characters must be in the vocabulary, and it must
+ * not be empty. Without a prompt the sample goes on from the first character of
+ * the text. PROBLEM with the text kept. */
 int sample_check(const struct options *options, const struct text *text);
 
 /*
- * Write options->sample characters to out, each drawn by its probability,
- * sharpened by the temperature, after the prompt. values: the variables of
- * the model. The same seed and values write the same. PROBLEM with the text
- * kept; some may have been written.
+ * Writes options->sample characters to out, which go on from the prompt; each
+ * is drawn by its probability, sharpened by the temperature. values: the
+ * variables of the model. The same seed and values give the same text. PROBLEM
+ * with the text kept; some characters may have been written.
  */
 int sample_write(const struct options *options, const struct text *text,
                  float *const *values, FILE *out);

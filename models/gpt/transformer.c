@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Variables are numbered as the backward pass completes their gradients: the
- * head, the layers from the last to the first, the tables. variables_of finds
- * those of a layer by that order.
+ * transformer.c - variables are numbered as the backward pass completes their
+ * gradients: the head, the layers from the last to the first, the tables.
+ * variables_of finds those of a layer by that order.
  */
 #include "gpt/transformer.h"
 
@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Of a layer, in backward order. */
+/* The variables of a layer, in backward order. */
 enum {
     OUT_BIAS,
     OUT,
@@ -29,12 +29,13 @@ enum {
     OF_LAYER
 };
 
-/* How much wider the second half of a layer is inside. */
+/* The factor by which the second half of a layer is wider inside. */
 enum { WIDER = 4 };
 
 #define EPSILON 1e-5
 
-/* The head's, the final norm's, and the tables', of a network of n layers. */
+/* The variables of the head, of the final norm and of the tables, in a network
+ * of n layers. */
 static int head_count(const struct gpt_shape *s)
 {
     return s->tied ? 0 : 1;
@@ -60,7 +61,8 @@ struct forward {
     int64_t batch;
 };
 
-/* The number-th of the network, from 1: each draws something else. */
+/* Adds dropout number number of the network, from 1: each draws other
+ * elements. */
 static ipu_tensor dropout(const struct forward *f, uint64_t number,
                           ipu_tensor x)
 {
@@ -97,7 +99,7 @@ static ipu_tensor think(const struct forward *f, ipu_tensor x,
     return dense(f, x, v, OUT, OUT_BIAS);
 }
 
-/* Both tables. characters: [b, t] */
+/* Builds both tables. characters: [b, t] */
 static ipu_tensor look_up(const struct forward *f, ipu_tensor characters)
 {
     const struct gpt_shape *s = f->shape;
@@ -119,7 +121,7 @@ static ipu_tensor layer(const struct forward *f, int number, ipu_tensor x)
     return ipu_add(f->graph, x, dropout(f, drops + 1, think(f, x, v)));
 }
 
-/* The final norm, and logits. */
+/* Builds the final norm and the logits. */
 static ipu_tensor head(const struct forward *f, ipu_tensor x)
 {
     const struct gpt_shape *s = f->shape;
@@ -131,7 +133,7 @@ static ipu_tensor head(const struct forward *f, ipu_tensor x)
                    : ipu_matmul(f->graph, x, f->variables[0]);
 }
 
-/* The tables, each layer, the head. */
+/* The pieces are the tables, each layer, and the head. */
 static ipu_tensor build_piece(const struct model *model, ipu_graph *graph,
                               int piece, const ipu_tensor *variables,
                               ipu_tensor x, const struct model_pass *pass)
@@ -165,7 +167,8 @@ static bool needs(const struct model *model, int piece, int variable)
     return variable >= first && variable < first + count;
 }
 
-/* Of a layer: its dense ones, and scores and sums of what is looked back at. */
+/* Returns the products of a row in a layer: those of its dense layers, of the
+ * scores, and of the sums over the characters before. */
 static int64_t work(const struct model *model, int piece)
 {
     const struct gpt_shape *s = model->context;
@@ -179,7 +182,8 @@ static int64_t work(const struct model *model, int piece)
 
 /* --------------------------------------------------------------- variables */
 
-/* A variable of a layer; "layer3/" and what. layer -1: of none. */
+/* Adds a variable of a layer with the name "layer3/" and what. layer -1: of no
+ * layer. */
 static int add(struct model *model, int layer, const char *what,
                enum model_start start, double spread, int64_t rows,
                int64_t columns)

@@ -10,11 +10,12 @@
  *       x += dense(gelu(dense(norm(x))))      4 c wide inside
  *     norm, dense                             [b t, characters]  logits
  *
- * Norms come before what they feed (Radford et al., 2019). Dropout, if any, is
- * on the sum of the tables and on what is added to x. Weights start normally
- * with a deviation of 0.02, those before an addition with 0.02 / sqrt(2
- * layers). Tied, the last dense layer is the table of characters transposed
- * (Press and Wolf, 2017), without a bias; it has none untied either.
+ * Norms come before the layers that they feed (Radford et al., 2019). Dropout,
+ * if any, is applied to the sum of the tables and to each sum that is added to
+ * x. Weights start normally with a deviation of 0.02, those before an addition
+ * with 0.02 / sqrt(2 layers). Tied, the last dense layer is the table of
+ * characters transposed (Press and Wolf, 2017), without a bias; it has none
+ * untied either.
  */
 #ifndef MODELS_TRANSFORMER_H
 #define MODELS_TRANSFORMER_H
@@ -23,8 +24,8 @@
 
 struct model; /* model.h */
 
-/* A new one, the caller's; shape is borrowed as long as it lives. PROBLEM: no
- * memory; *model stays as it is. */
+/* Makes a model, which the caller owns; shape is borrowed as long as it lives.
+ * PROBLEM: no memory; *model stays as it is. */
 int transformer_model(const struct gpt_shape *shape, int batch_size,
                       int characters, struct model **model);
 

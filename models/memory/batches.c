@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batches.c - what the network learns, and the weights that it begins with. */
+/* batches.c - the batches that the network learns from, and its first
+ * weights. */
 #include "memory/parts.h"
 
 #include <stddef.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The next of a sequence (splitmix64), in [-1, 1). */
+/* Returns the next number of a sequence (splitmix64), in [-1, 1). */
 static float random_float(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -111,7 +112,7 @@ int training_write_weights(struct training *t)
         char name[16];
 
         snprintf(name, sizeof name, "w%d", i);
-        /* Kaiming He's uniform: sqrt(6 / width) */
+        /* He's uniform distribution: spread sqrt(6 / width) */
         for (size_t k = 0; k < bytes / sizeof *w; k++)
             w[k] = random_float(&state) * 2.4495f /
                    __builtin_sqrtf((float)t->settings->width);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * network.c - the network as a graph, with its update, for one program or for
- * each replica.
+ * network.c - builds the graph of the network with its update, for one program
+ * or for each replica.
  */
 #include "memory/parts.h"
 
@@ -29,7 +29,7 @@ ipu_tensor training_layer(const struct training *t, ipu_tensor x, int i,
     return i % 2 ? ipu_recomputation_checkpoint(t->graph, x) : x;
 }
 
-/* The mean over the rows of a run. */
+/* Builds the mean loss over the rows of a run. */
 static ipu_tensor loss_of(const struct training *t, ipu_tensor *w)
 {
     const int layers = t->settings->layers;

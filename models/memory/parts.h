@@ -24,10 +24,10 @@ struct stage {
 struct training {
     const struct training_settings *settings;
     enum tool tool;
-    int rows;  /* of a run of one replica */
+    int rows;  /* rows of a run of one replica */
     int parts; /* runs, replicas or mini-batches in an update */
     ipu_graph *graph;
-    ipu_executable *executable; /* the backend's */
+    ipu_executable *executable; /* owned by the backend */
     union {
         struct engine engine;
         struct replicas replicas;
@@ -36,10 +36,10 @@ struct training {
     struct backend *backend; /* one of these; NULL: not made yet */
     struct stage stages[IPU_MAX_STAGES];
     int next; /* part of the batch that the feed takes next */
-    float *x; /* of a batch, as the labels */
+    float *x; /* [rows of a batch, width], owned, as the next two */
     int32_t *labels;
     float *directions; /* [CLASSES, width] */
-    uint64_t state;    /* of random numbers */
+    uint64_t state;    /* of the random numbers */
 };
 
 /* Returns layer i of x, in t's graph, and sets *w to its weights. */

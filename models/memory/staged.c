@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * staged.c - the same layers as stages of a pipeline, a chip each; an update is
- * made of the parts of a batch.
+ * staged.c - makes the layers stages of a pipeline, with a chip each; an update
+ * takes the parts of a batch.
  */
 #include "memory/parts.h"
 

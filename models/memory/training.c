@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * training.c - the same network and the same batches, with each of the tools.
+ * training.c - trains the same network on the same batches with each of the
+ * tools.
  *
  * A batch of rows makes an update, whichever the tool: accumulation takes it in
  * parts, one after the other, and so does a pipeline; replicas take a part
@@ -104,7 +105,7 @@ static int train(struct training *t, double *loss)
     return status;
 }
 
-/* Of a program on several chips: the fullest, and what passes between. */
+/* Accounts a program on several chips: its time, and the fullest tile. */
 static int account_chips(const struct training *t, struct training_result *r)
 {
     ipu_sharding_info all = {.size = sizeof all};
@@ -131,7 +132,7 @@ static int account_chips(const struct training *t, struct training_result *r)
     return status;
 }
 
-/* What it takes on the chip. */
+/* Accounts memory and time on the chip. */
 static int account_program(const struct training *t, struct training_result *r)
 {
     ipu_memory_info memory = {.size = sizeof memory};
@@ -159,7 +160,7 @@ static int account_program(const struct training *t, struct training_result *r)
     return status;
 }
 
-/* What the compiler tells of the plain program with the tool. */
+/* Asks the compiler what the plain program would take with the tool. */
 static int ask_compiler(const struct training_settings *settings,
                         enum tool tool, struct training_result *r)
 {
@@ -172,7 +173,7 @@ static int ask_compiler(const struct training_settings *settings,
         [TOOL_CHIPS] = IPU_REMEDY_SHARD,
         [TOOL_PIPELINE] = IPU_REMEDY_PIPELINE,
         [TOOL_SHARD] = -1,
-        [TOOL_HALF] = -1, /* it is another: some of it stays in float32 */
+        [TOOL_HALF] = -1, /* the remedy differs: it keeps nothing in float32 */
     };
     const ipu_compile_options options = {.size = sizeof options,
                                          .target = &settings->target};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every rank makes the same calls in the same order: the number of steps, the
- * steps at which losses are averaged and the epochs that are evaluated follow
- * from what all ranks share, never from a clock or from what one rank found.
- * A rank that fails returns at once; the others notice in their next step,
- * when the one that failed shuts the library down.
+ * loop.c - every rank makes the same calls in the same order: the number of
+ * steps, the steps at which losses are averaged and the epochs that are
+ * evaluated follow from what all ranks share, never from a clock or from what
+ * one rank found. A rank that fails returns at once; the others notice in their
+ * next step, when the one that failed shuts the library down.
  */
 #include "mnist/loop.h"
 
@@ -13,8 +13,8 @@
 
 #include <math.h>
 
-/* Times an epoch at which the loss so far is averaged over the ranks, for the
- * progress line; seldom enough to cost nothing. */
+/* The loss is averaged over the ranks so many times an epoch, for the progress
+ * line: seldom enough to cost nothing. */
 enum { REPORTS = 20 };
 
 static void report_step(struct mnist_loop *t, int epoch, int64_t step,
@@ -37,7 +37,7 @@ static int average_loss(struct mnist_loop *t, double *loss)
                               t->options->learning_rate);
 }
 
-/* The steps of one epoch. loss: their mean, over all ranks. */
+/* Makes the steps of one epoch. Sets *loss to their mean over all ranks. */
 static int train_epoch(struct mnist_loop *t, int epoch, int64_t steps,
                        double *loss)
 {
@@ -67,7 +67,7 @@ static int train_epoch(struct mnist_loop *t, int epoch, int64_t steps,
     return average_loss(t, loss);
 }
 
-/* All test images, each on one rank. */
+/* Evaluates all test images, each on one rank. */
 static int evaluate(struct mnist_loop *t, struct summary_epoch *epoch)
 {
     double sums[2] = {0, 0}; /* loss, correct */
@@ -105,7 +105,7 @@ static void report_epoch(struct mnist_loop *t, int number,
                       100 * epoch->test_accuracy, speed, seconds);
 }
 
-/* Epoch number (from 0): steps of training, and an evaluation if it is due. */
+/* Makes the steps of epoch number (from 0), and an evaluation if it is due. */
 static int run_epoch(struct mnist_loop *t, int number, int64_t steps, bool last)
 {
     struct summary_epoch epoch = {NAN, NAN, NAN};

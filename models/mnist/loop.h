@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loop.h - the loop: epochs of steps, evaluations between them.
+ * loop.h - the loop of mnist: epochs of steps, and evaluations between them.
  */
 #ifndef MODELS_MNIST_LOOP_H
 #define MODELS_MNIST_LOOP_H
@@ -20,8 +20,8 @@ struct mnist_loop {
 };
 
 /*
- * Collective: train as the options say, evaluate, fill in the summary. A loss
- * that is no longer a number ends it: PROBLEM_EVERYWHERE.
+ * Collective: trains as the options say, evaluates, and fills in the summary. A
+ * loss that is no longer a number ends it with PROBLEM_EVERYWHERE.
  */
 int mnist_loop_run(struct mnist_loop *loop);
 

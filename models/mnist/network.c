@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* Of the CNN, and of the MLP. */
+/* Sizes of the layers; WIDE is that of the MLP, the others are those of the
+ * CNN. */
 enum { HIDDEN = 64, FILTERS = 32, POOLED = 13, WIDE = 128 };
 enum { FLAT = POOLED * POOLED * FILTERS };
 
@@ -29,7 +30,8 @@ int network_from_name(const char *name)
     return -1;
 }
 
-/* The last pieces of both: the hidden units, the classes. */
+/* Builds the last two pieces of both networks: the hidden units, the
+ * classes. */
 static ipu_tensor dense_piece(ipu_graph *graph, int piece,
                               const ipu_tensor *variables, ipu_tensor x)
 {
@@ -64,13 +66,14 @@ static ipu_tensor mlp_piece(const struct model *model, ipu_graph *graph,
     return dense_piece(graph, piece, variables, x);
 }
 
-/* A kernel and a bias each, from the last to the first. */
+/* Each piece has a kernel and a bias; variables are numbered from the last
+ * piece to the first. */
 static bool needs(const struct model *model, int piece, int variable)
 {
     return variable / 2 == model->pieces - 1 - piece;
 }
 
-/* A dense layer's variables, in backward order. */
+/* Adds the variables of a dense layer, in backward order. */
 static int add_dense(struct model *model, const char *bias, const char *kernel,
                      int64_t in, int64_t out)
 {

@@ -2,7 +2,7 @@
 /*
  * network.h - the networks that read digits, as models.
  *
- * cnn, that of Graphcore's MNIST example:
+ * cnn is the network of Graphcore's MNIST example:
  *
  *   image [b, 28, 28, 1]
  *     conv 32 of 3x3, ReLU   [b, 26, 26, 32]
@@ -27,10 +27,11 @@ struct model; /* model.h */
 enum network { NETWORK_CNN, NETWORK_MLP };
 
 const char *network_name(enum network network);
-/* The inverse; -1 if there is none. */
+/* Returns the network of that name; -1 if there is none. */
 int network_from_name(const char *name);
 
-/* A new one, the caller's. PROBLEM: no memory; *model stays as it is. */
+/* Makes a model, which the caller owns. PROBLEM: no memory; *model stays as it
+ * is. */
 int network_model(enum network network, int batch_size, struct model **model);
 
 #endif

@@ -8,10 +8,10 @@
 #include "mnist/summary.h"
 #include "output/progress.h"
 
-/* What will be trained, on what, by how many. */
+/* Prints the network, the data, and the number of ranks. */
 void report_head(struct progress *progress, const struct summary *summary);
 
-/* Accuracy, speed, where the time went, and that the ranks agree. */
+/* Prints accuracy, speed, where the time went, and that the ranks agree. */
 void report_results(struct progress *progress, const struct summary *summary);
 
 #endif

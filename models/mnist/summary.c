@@ -37,7 +37,7 @@ double summary_images_per_second(const struct summary *summary)
     return seconds > 0 ? (double)summary->images / seconds : 0;
 }
 
-/* One field of every epoch. */
+/* Returns an array with one field of every epoch. */
 static json_t *pack_history(const struct summary *summary, size_t field)
 {
     json_t *array = json_array();

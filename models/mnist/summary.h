@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary.h - what a run of mnist was and what came out of it, and its file.
+ * summary.h - the settings and results of a run of mnist, and their file.
  */
 #ifndef MODELS_MNIST_SUMMARY_H
 #define MODELS_MNIST_SUMMARY_H
 
 #include "command/outcome.h"
 
-/* The numbers of one epoch. Of an epoch that was not evaluated, the test
- * values are NAN. */
+/* The results of one epoch. The test values are NAN if it was not evaluated. */
 struct summary_epoch {
     double train_loss;
     double test_loss;
     double test_accuracy;
 };
 
-/* All figures are of the whole world: sums or averages over the ranks. */
+/* All figures are sums or averages over the ranks. */
 struct summary {
     struct outcome outcome;
     int64_t train_images, test_images;
@@ -28,14 +27,14 @@ struct summary {
     double test_accuracy; /* 0 to 1 */
 };
 
-/* One more epoch in the history. PROBLEM: no memory. */
+/* Adds an epoch to the history. PROBLEM: no memory. */
 int summary_add_epoch(struct summary *summary,
                       const struct summary_epoch *epoch);
 void summary_fini(struct summary *summary);
 
 double summary_images_per_second(const struct summary *summary);
 
-/* Write it as JSON; the fields are listed in docs/TRAINING.md. PROBLEM with
+/* Writes it as JSON; the fields are listed in docs/TRAINING.md. PROBLEM with
  * the text kept. */
 int summary_write(const struct summary *summary, const char *path);
 

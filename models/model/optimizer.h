@@ -14,15 +14,15 @@ enum optimizer {
 /* "sgd, momentum, adam, adamw, lamb" */
 extern const char optimizer_names[];
 const char *optimizer_name(enum optimizer optimizer);
-/* The inverse; -1 if there is none. */
+/* Returns the optimizer of that name; -1 if there is none. */
 int optimizer_from_name(const char *name);
 
 struct optimizer_settings {
     enum optimizer optimizer;
-    double weight_decay; /* of adamw and lamb, on what has two dimensions or
-                            more: not on biases and scales */
-    double clip;         /* the gradients' norm is cut to it; 0: never */
-    int accumulate;      /* steps whose gradients an update is made of */
+    double weight_decay; /* for adamw and lamb, and variables of two dimensions
+                            or more: not for biases and scales */
+    double clip;         /* longest norm of the gradients; 0: any */
+    int accumulate;      /* steps to an update */
 };
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A safetensors file: eight bytes give the length of a JSON object, which maps
- * the name of each tensor to its dtype, shape, and first and last byte after
- * the object; then the bytes. All numbers are little endian.
+ * weights.c - a safetensors file: eight bytes give the length of a JSON object,
+ * which maps the name of each tensor to its dtype, shape, and first and last
+ * byte after the object; then the bytes. All numbers are little endian.
  *
  * Loading trusts nothing: the header must be JSON of a sensible length, offsets
  * must fit the shape and lie in the file.
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Headers larger than this are of no file of ours. */
+/* A larger header belongs to no file of weights. */
 enum { MOST_HEADER = 1 << 24 };
 
 uint64_t weights_hash(const struct model *model, float *const *values)
@@ -36,8 +36,8 @@ uint64_t weights_hash(const struct model *model, float *const *values)
 
 /* ------------------------------------------------------------------ writing */
 
-/* The JSON header, padded with spaces to a multiple of eight. Names need no
- * escaping: they are ours. */
+/* Writes the JSON header, padded with spaces to a multiple of eight. The names
+ * need no escaping: the models have none that do. */
 static void write_header(FILE *out, const struct model *model)
 {
     int64_t offset = 0;
@@ -59,7 +59,7 @@ static void write_header(FILE *out, const struct model *model)
         fputc(' ', out);
 }
 
-/* In little-endian order on any machine. */
+/* Writes floats in little-endian order on any machine. */
 static void write_floats(FILE *out, const float *values, int64_t count)
 {
     for (int64_t k = 0; k < count; k++) {
@@ -104,12 +104,12 @@ int weights_save(const char *path, const struct model *model,
 struct reading {
     const char *path;
     FILE *file;
-    int64_t first; /* byte of the data */
+    int64_t first; /* first byte of the data */
     int64_t bytes; /* of the data */
     json_t *header;
 };
 
-/* The status of a file that is not what it should be. */
+/* Sets the problem of a file that is not as it should be. Returns PROBLEM. */
 static int wrong(const struct reading *r, const char *what)
 {
     return problem_set("--load-weights: %s: %s", r->path, what);
@@ -154,7 +154,7 @@ static bool has_shape(const json_t *shape, const struct model_variable *v)
     return true;
 }
 
-/* The status of a variable that the file has in another shape. */
+/* Sets the problem of a variable that the file has in another shape. */
 static int wrong_shape(const struct reading *r, const struct model_variable *v,
                        const json_t *shape)
 {
@@ -171,7 +171,7 @@ static int wrong_shape(const struct reading *r, const struct model_variable *v,
     return PROBLEM;
 }
 
-/* Where the variable's floats are, from the first byte of the data on. */
+/* Finds the variable's floats, counted from the first byte of the data. */
 static int locate(const struct reading *r, const struct model_variable *v,
                   int64_t *offset)
 {

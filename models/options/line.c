@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * argp would print its own messages and exit, on every rank; so it is told to
- * be silent (ARGP_NO_ERRS), help and version are options of ours, and where
- * argp meets an option it cannot place, explain_option says why.
+ * line.c - argp would print its own messages and exit, on every rank. So it
+ * runs silently (ARGP_NO_ERRS), help and version are options of our own, and
+ * explain_option says why argp does not accept an option.
  */
 #include "options/line.h"
 
@@ -12,16 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keys from here on are argp's own, as ARGP_KEY_END. */
+/* Keys from here on are argp's own, such as ARGP_KEY_END. */
 enum { FIRST_OF_ARGP = 0x1000000 };
 
-/* What argp hands to parse_option. */
+/* The input that argp hands to parse_option. */
 struct parsing {
     const struct line *line;
     int outcome; /* LINE_* */
 };
 
-/* argv[next - 1] is an option argp could not place: say what is wrong. */
+/* Sets the problem of argv[next - 1], an option that argp does not accept. */
 static int explain_option(const struct argp_state *state,
                           const struct argp_option *table)
 {
@@ -49,7 +49,8 @@ static int explain_option(const struct argp_state *state,
     if (matches > 1)
         return problem_set("%s may be more than one option; write it in full",
                            word);
-    const struct argp_option *of = match; /* which an alias stands for */
+    const struct argp_option *of =
+        match; /* the option that an alias stands for */
     while (of->flags & OPTION_ALIAS)
         of--;
     if (of->arg)

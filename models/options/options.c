@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table (options_rows.c) has the options of all programs, each row those
- * that have it; line.c gets the rows of the program that runs. Whole numbers
- * are read by a second table: where they go, and from what to what they may be.
+ * options.c - one table (options_rows.c) has the options of all programs; each
+ * row names the programs that have it, and line.c gets the rows of the program
+ * that runs. A second table, here, has the field and the range of each option
+ * that is a whole number.
  */
 #include "options/options.h"
 
@@ -20,7 +21,7 @@
 #define AT(field)                                                              \
     offsetof(struct options, field), sizeof((struct options){0}.field)
 
-/* Options that are whole numbers. */
+/* The options that are whole numbers. */
 static const struct whole {
     int key;
     const char *option;
@@ -48,7 +49,7 @@ static const struct whole {
     {KEY_REPLICAS, "--replicas", 1, 256, AT(partition.replicas)},
 };
 
-/* What has a whole number for a value. */
+/* Reads an option whose value is a whole number. */
 static int parse_whole(int key, const char *value, struct options *o)
 {
     for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++) {
@@ -79,7 +80,7 @@ static int parse_optimizer(const char *value, struct options *o)
     return status;
 }
 
-/* What has a value. */
+/* Reads an option that has a value. */
 static int parse_value(int key, const char *value, struct options *o)
 {
     switch (key) {
@@ -203,7 +204,7 @@ static const struct options defaults[] = {
                           .temperature = 0.8},
 };
 
-/* What is of --stages alone, and what a pipeline cannot do. */
+/* Checks options that need --stages, and those that a pipeline cannot have. */
 static int check_partition(const struct options *o)
 {
     const char *needs = o->partition.schedule >= 0  ? "schedule"
@@ -232,7 +233,7 @@ static int check_partition(const struct options *o)
     return 0;
 }
 
-/* What one option alone cannot tell. */
+/* Checks options that depend on each other. */
 static int check_together(const struct options *o)
 {
     if (o->program == OPTIONS_CHAR_GPT && o->gpt.width % o->gpt.heads != 0)
@@ -242,8 +243,8 @@ static int check_together(const struct options *o)
     return o->program == OPTIONS_CHAR_GPT ? check_partition(o) : 0;
 }
 
-/* What was not given and depends on others. Twice the stages suits every
- * schedule; a pipeline makes whole updates. */
+/* Sets options that were not given and depend on others. A multiple of twice
+ * the stages suits every schedule; a pipeline makes whole updates. */
 static void fill_in(struct options *o)
 {
     int round = 2 * o->partition.stages;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options_rows.h - the options of the training programs as argp has them: their
- * keys, values and help. options.c reads them.
+ * options_rows.h - the options of mnist and char_gpt as argp has them: keys,
+ * values and help. options.c reads them.
  */
 #ifndef MODELS_OPTIONS_ROWS_H
 #define MODELS_OPTIONS_ROWS_H
@@ -50,8 +50,7 @@ enum {
     KEY_PROPORTION
 };
 
-/* An option, and the programs that have it: bits 1 << OPTIONS_MNIST and so on.
- */
+/* An option, and the programs that have it: bits such as 1 << OPTIONS_MNIST. */
 struct options_row {
     unsigned programs;
     struct argp_option option;

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * values.h - the values of options. Numbers are read whole and in range or not
- * at all: "10x", "", " 5" and "1e3" for a count are errors. All return 0, or
- * PROBLEM with a text that names the option, what was given and what is
- * accepted.
+ * values.h - reads the values of options. A number must be whole and in range:
+ * "10x", "", " 5" and "1e3" for a count are errors. All functions return 0, or
+ * PROBLEM with a text that names the option, the given value and the accepted
+ * ones.
  */
 #ifndef MODELS_VALUES_H
 #define MODELS_VALUES_H
 
 #include <stdint.h>
 
-/* A whole number in [low, high], digits only. */
+/* Reads a whole number in [low, high], digits only. */
 int value_whole(const char *option, const char *value, int64_t low,
                 int64_t high, int64_t *number);
 
-/* A decimal number above 0, or if zero is set, of 0 or more; at most high. No
- * hexadecimal, no "inf", no "nan". */
-/* The same, of a smaller type. */
+/* The same for an int. */
 int value_int(const char *option, const char *value, int low, int high,
               int *number);
 
+/* Reads a decimal number above 0, or if zero is set, of 0 or more; at most
+ * high. No hexadecimal, no "inf", no "nan". */
 int value_real(const char *option, const char *value, int zero, double high,
                double *number);
 
-/* What find makes of it, 0 or more; names says what there is. */
+/* Reads a name. find returns its number, 0 or more, or a negative number if
+ * there is none such; names lists all for the message. */
 int value_name(const char *option, const char *value,
                int (*find)(const char *name), const char *names, int *number);
 

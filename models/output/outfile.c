@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The name of the temporary file is published for the signal handler. A
- * program that is killed outright leaves one behind, which the next to write
+ * outfile.c - publishes the name of the temporary file for the signal handler.
+ * A program that is killed outright leaves one behind, which the next to write
  * to the same path removes.
  */
 #include "output/outfile.h"
@@ -16,9 +16,10 @@
 
 enum { FLAGS = DISK__DIRECT | DISK__SYNC | DISK__SWEEP };
 
-/* The temporary file being written, a copy. A signal handler reads it, so it
- * is valid while is_pending is true; once the file is renamed, or removed, to
- * remove it does no harm. */
+/* A copy of the temporary file's name. is_pending publishes it: the store of
+ * true in publish_name pairs with the load in outfile_remove_pending, in a
+ * signal handler. Once the file is renamed or removed, removing it again does
+ * no harm. */
 static char pending[PATH_MAX];
 static atomic_bool is_pending;
 
@@ -46,7 +47,7 @@ int outfile_open(struct outfile *out, const char *option, const char *path)
     int status;
 
     *out = (struct outfile){.option = option, .path = path};
-    /* If the path leads to standard output, earlier printing comes first. */
+    /* If the path leads to standard output, earlier output comes first. */
     fflush(stdout);
     status = disk__output_open(&out->output, path, FLAGS);
     if (status < 0)
@@ -74,7 +75,7 @@ int outfile_commit(struct outfile *out)
 
     failed |= fclose(out->file);
     out->file = NULL;
-    /* A write that failed is known to the output, and fails the commit. */
+    /* The output knows of a write that failed, and then fails the commit. */
     status = disk__output_commit(&out->output);
     atomic_store(&is_pending, false);
     if (status < 0)

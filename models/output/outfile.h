@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outfile.h - a result file that appears whole or not at all. What a path may
- * lead to, and what becomes of it, disk.h says; a FIFO and a device are
+ * outfile.h - writes a result file that appears whole or not at all. disk.h
+ * says where a path may lead and what happens there; a FIFO and a device are
  * written to directly.
  */
 #ifndef MODELS_OUTFILE_H
@@ -19,17 +19,17 @@ struct outfile {
     struct disk__output output;
 };
 
-/* Can it be written? Tried by making the temporary file and removing it.
- * path NULL: nothing to do. PROBLEM with the text kept. */
+/* Checks that a file can be written, by making the temporary file and removing
+ * it. path NULL: there is nothing to check. PROBLEM with the text kept. */
 int outfile_check(const char *option, const char *path);
 
 int outfile_open(struct outfile *out, const char *option, const char *path);
-/* Flush, and put the file in its place; on failure nothing is left. */
+/* Flushes the file and puts it in its place; on failure nothing is left. */
 int outfile_commit(struct outfile *out);
-/* Give up; nothing is left. Accepts those that are closed already. */
+/* Removes the file; nothing is left. Accepts a file that is closed already. */
 void outfile_discard(struct outfile *out);
 
-/* Remove the temporary file that is being written, if any. Async-signal-safe:
+/* Removes the temporary file that is being written, if any. Async-signal-safe,
  * for signal handlers. */
 void outfile_remove_pending(void);
 

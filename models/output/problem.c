@@ -10,7 +10,7 @@ static _Thread_local char text[4096];
 
 int problem_set(const char *format, ...)
 {
-    char fresh[sizeof text]; /* arguments may point into the old text */
+    char fresh[sizeof text]; /* the arguments may point into text */
     va_list arguments;
 
     va_start(arguments, format);
@@ -68,6 +68,6 @@ void problem_print(FILE *out, const char *prefix)
         }
     }
     lines[used] = '\0';
-    /* At once, for other ranks print too. */
+    /* One call, because other ranks print too. */
     fprintf(out, "%s: %s\n", prefix, lines);
 }

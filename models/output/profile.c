@@ -39,7 +39,7 @@ static int print(const ipu_profile *profile)
 
     if (ipu_profile_print(profile, IPU_PROFILE_TEXT, &text) < 0)
         return device_problem();
-    printf("\n%s", text); /* whether that arrived, its end tells */
+    printf("\n%s", text); /* main checks that standard output took it */
     free(text);
     return 0;
 }

@@ -18,7 +18,8 @@ static bool is_set(const char *name)
     return value && *value != '\0';
 }
 
-/* What the launchers of Open MPI, PMIx and PMI tell a process it is. */
+/* Returns the rank that the launchers of Open MPI, PMIx and PMI give a process;
+ * NULL: there is none. */
 static const char *launch_rank(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",
@@ -98,7 +99,7 @@ void progress_line(struct progress *progress, const char *format, ...)
     progress->last = clock_seconds();
 }
 
-/* The bar line, cut to the width so that it never wraps. */
+/* Draws the line with the bar, short enough never to wrap. */
 static void draw(struct progress *progress, const char *head, double part,
                  const char *tail)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job.c - a network trained as a pipeline (trainer/pipeline.h).
+ * job.c - trains a network as a pipeline (trainer/pipeline.h).
  *
  * Mini-batches are the dataset's steps, one after the other, epoch after epoch.
- * An update is made of count mini-batches for each replica: of the mean of
- * their gradients, over all ranks.
+ * An update takes count mini-batches for each replica, and the mean of their
+ * gradients over all ranks.
  *
  * To test, the weights are copied to a pipeline without a way back, whose last
  * stage outputs logits and labels. Its run takes a whole number of rounds; the
@@ -32,7 +32,7 @@ struct job {
     struct nets nets;
     struct pipeline pipeline;
     struct model_feed source;
-    float *values; /* of the largest variable; owned */
+    float *values; /* room for the largest variable; owned */
 };
 
 /* -------------------------------------------------------------------- making
@@ -211,8 +211,8 @@ int job_train(struct job *job, int64_t updates, double *loss)
 struct test {
     struct dataset *data;
     int batch;
-    int64_t next;  /* step: the infeed's thread alone */
-    int64_t count; /* images, real ones */
+    int64_t next;  /* step; only the infeed's thread uses it */
+    int64_t count; /* images without the blank ones */
     int64_t correct;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job.h - a network trained as a pipeline: the device's side of the program
- * pipelined. Of ranks it knows the exchange alone (pipeline_exchange.h).
+ * job.h - trains a network as a pipeline: the device's side of the program
+ * pipelined. It meets other ranks only through the exchange of its pipeline.
  */
 #ifndef MODELS_PIPELINE_JOB_H
 #define MODELS_PIPELINE_JOB_H
@@ -24,28 +24,30 @@ struct job_options {
 
 struct job;
 
-/* PROBLEM with the text kept, as all of these. data is borrowed. */
+/* Makes the pipeline, with a feed from data, which is borrowed. This and all
+ * functions below return PROBLEM with the text kept if they fail. */
 int job_new(const struct job_options *options, struct dataset *data,
             struct job **job);
 void job_free(struct job *job); /* NULL is accepted */
 
-/* Collective, once, before it trains: rank 0's first weights for all. */
+/* Collective, once, before the training: rank 0's first weights become those of
+ * all. */
 int job_start(struct job *job);
 
-/* Collective: so many updates; the mean loss of this rank's mini-batches. If it
- * fails on a rank it does on all: no need to agree. */
+/* Collective: makes so many updates, and sets *loss to the mean of this rank's
+ * mini-batches. If one rank fails all do: there is no need to agree. */
 int job_train(struct job *job, int64_t updates, double *loss);
 
-/* Over this rank's test images: how many are right, and how many there are. */
+/* Counts this rank's test images, and those of them that are right. */
 int job_test(struct job *job, int64_t *correct, int64_t *images);
 
-/* What the modelled chips make of it. */
+/* Reports the figures of the modelled chips. */
 int job_stats(const struct job *job, struct partition_stats *stats);
 
-/* Of all weights: a number that is equal if they are. */
+/* Computes a hash of all weights, which is equal if they are. */
 int job_hash(const struct job *job, uint64_t *hash);
 
-/* What --profile asked for (profile.h). */
+/* Carries out --profile (profile.h). */
 int job_profile(const struct job *job);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nets.c - networks in pieces, and pieces in stages.
+ * nets.c - makes networks of pieces, and stages of pieces.
  *
- * A piece is a layer or a block. Consecutive pieces make a stage, as many in
- * each as can be. Pieces note the variables that they make, so that somebody
- * can fill them; built a second time, to look at the network, they note nothing
- * new.
+ * A piece is a layer or a block. Consecutive pieces make a stage, about the
+ * same number in each. Pieces note the variables that they make, so that the
+ * caller can fill them; if they are built a second time, for a test, they note
+ * nothing new.
  *
  * Normalisation is by groups of channels: it needs no statistics of other
  * mini-batches, which in a pipeline are on their way at the same time.
@@ -126,7 +126,8 @@ static ipu_tensor mlp_piece(struct nets *nets, ipu_graph *g, int piece,
     return piece + 1 < MLP_LAYERS ? ipu_relu(g, x) : x;
 }
 
-/* A convolution; a pooling and a dense layer; the last layer. */
+/* The pieces are a convolution, a pooling with a dense layer, and the last
+ * layer. */
 static ipu_tensor cnn_piece(struct nets *nets, ipu_graph *g, int piece,
                             ipu_tensor x)
 {
@@ -148,7 +149,7 @@ static ipu_tensor cnn_piece(struct nets *nets, ipu_graph *g, int piece,
     }
 }
 
-/* The stem, blocks, the head. */
+/* The pieces are the stem, the blocks, and the head. */
 static ipu_tensor resnet_piece(struct nets *nets, ipu_graph *g, int piece,
                                ipu_tensor x)
 {
@@ -220,7 +221,7 @@ static int build_pieces(void *context, ipu_graph *g, int32_t ninputs,
     return 3;
 }
 
-/* A stem of convolution for both. */
+/* Builds the convolution that both towers share. */
 static int build_stem(void *context, ipu_graph *g, int32_t ninputs,
                       const ipu_tensor *in, ipu_tensor *out)
 {
@@ -234,7 +235,7 @@ static int build_stem(void *context, ipu_graph *g, int32_t ninputs,
     return 3;
 }
 
-/* Small details, or a wide view. */
+/* Builds one tower: small details, or a wide view. */
 static int build_tower(void *context, ipu_graph *g, int32_t ninputs,
                        const ipu_tensor *in, ipu_tensor *out)
 {

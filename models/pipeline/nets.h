@@ -2,8 +2,8 @@
 /*
  * nets.h - networks that read digits, in pieces that can be put into stages.
  *
- * All stages hand (rate, x, labels) on; the last gives (loss, rate) to train,
- * and (logits, labels) to look at.
+ * All stages hand (rate, x, labels) on; the last one outputs (loss, rate) for
+ * training, and (logits, labels) for a test.
  */
 #ifndef MODELS_PIPELINE_NETS_H
 #define MODELS_PIPELINE_NETS_H
@@ -18,13 +18,13 @@ enum net {
 };
 
 extern const char net_names[];
-/* -1 if there is none. */
+/* Returns the net of that name; -1 if there is none. */
 int net_from_name(const char *name);
 const char *net_name(enum net net);
 
 enum { NETS_MOST_STAGES = 8, NETS_MOST_WEIGHTS = 64 };
 
-/* A variable, with what its first values need. */
+/* A variable, with the figures that its first values need. */
 struct nets_weight {
     char name[40];
     int64_t count;
@@ -33,7 +33,7 @@ struct nets_weight {
 
 struct nets;
 
-/* Some of the pieces. */
+/* Consecutive pieces. */
 struct nets_stage {
     struct nets *nets;
     int first, count; /* pieces */
@@ -49,15 +49,17 @@ struct nets {
     struct nets_stage parts[NETS_MOST_STAGES];
     ipu_stage stages[NETS_MOST_STAGES];
     int32_t mapping[NETS_MOST_STAGES];
-    int nmapping; /* 0: as near as can be */
+    int nmapping; /* 0: the device maps the stages */
 };
 
-/* Cut into nstages; towers come in 4, of which two are side by side. PROBLEM
- * with the text kept if there are fewer pieces. nets must stay where it is. */
+/* Partitions a net into nstages; towers have 4, of which two are side by side.
+ * PROBLEM with the text kept if there are fewer pieces. nets must not move in
+ * memory. */
 int nets_init(struct nets *nets, enum net net, int nstages, int batch,
               int trains);
 
-/* Stages one after the other. */
+/* Returns the number of stages that follow each other: the towers count as
+ * one. */
 int nets_positions(const struct nets *nets);
 
 #endif

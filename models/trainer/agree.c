@@ -32,7 +32,8 @@ int agree(int status)
 
 int agree_same(const char *what, uint64_t value)
 {
-    /* The complement orders the other way: its largest is the smallest. */
+    /* The complement has the opposite order: its largest is the smallest
+     * value. */
     int64_t largest[2] = {(int64_t)value, (int64_t)~value};
 
     int status = hvd_allreduce(largest, largest, 2, HVD_INT64, HVD_MAX);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agree.h - ranks agree on whether to go on, so that a failure of one of them
- * ends all of them, with one line.
+ * agree.h - lets the ranks agree on whether to go on, so that a failure of one
+ * of them ends all of them, with one line.
  */
 #ifndef MODELS_AGREE_H
 #define MODELS_AGREE_H
@@ -9,36 +9,36 @@
 #include <stdint.h>
 
 /*
- * Collective. status is this rank's 0 or PROBLEM. 0 if it is 0 on all ranks;
- * otherwise PROBLEM on the lowest rank that failed and PROBLEM_ELSEWHERE on
- * the others.
+ * Collective. status is this rank's 0 or PROBLEM. Returns 0 if it is 0 on all
+ * ranks; otherwise PROBLEM on the lowest rank that failed and PROBLEM_ELSEWHERE
+ * on the others.
  */
 int agree(int status);
 
 /*
- * Collective: value must be the same on all ranks; what names it in the
- * message, "the number of training images". PROBLEM_EVERYWHERE.
+ * Collective: checks that value is the same on all ranks. what names it in the
+ * message: "the number of training images". PROBLEM_EVERYWHERE.
  */
 int agree_same(const char *what, uint64_t value);
 
-/* A number that all ranks must have been given alike: "--epochs". */
+/* A number that must be the same on all ranks: "--epochs". */
 struct agree_number {
     const char *what;
     int64_t value;
 };
 
-/* Collective: agree_same for each of n numbers. */
+/* Collective: calls agree_same for each of n numbers. */
 int agree_numbers(const struct agree_number *numbers, int n);
 
 /*
- * The status of an hvd function as a problem: its text is hvd_last_error(),
- * the return value says whether this rank should speak.
+ * Turns the negative status of an hvd function into a problem: the text is
+ * hvd_last_error(), the return value says whether this rank prints it.
  */
 int agree_hvd_problem(int status);
 
-/* Collective: replace count values by their averages over the ranks. */
+/* Collective: replace count values by their averages, or by their sums, over
+ * the ranks. */
 int agree_average(double *values, int count);
-/* ... by their sums. */
 int agree_sum(double *values, int count);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backend.h - what a trainer trains on: the interface behind which there is one
- * device (engine.h), several that hold the same program (replicas.h), or
- * several that hold a stage each (pipeline.h).
+ * backend.h - the interface of the devices that a trainer trains on: one device
+ * (engine.h), several that hold the same program (replicas.h), or several that
+ * hold a stage each (pipeline.h).
  *
  * A backend fetches its mini-batches from a feed, makes updates of its
  * variables, and lets them be read and written by name. If it has an exchange

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compiling.h - a graph compiled, with a bar on the terminal if that takes more
+ * compiling.h - compiles a graph, with a bar on the terminal if that takes more
  * than two seconds.
  */
 #ifndef MODELS_COMPILING_H
@@ -11,18 +11,18 @@
 #include "output/progress.h"
 
 struct compiling {
-    struct progress *progress; /* borrowed; NULL: nobody is told */
+    struct progress *progress; /* borrowed; NULL: no bar */
     double start;              /* clock_seconds */
 };
 
-/* An ipu_progress_fn, whose context is a struct compiling: a bar for each
- * phase; on a terminal only, and nothing in the first two seconds. */
+/* Is an ipu_progress_fn, whose context is a struct compiling: draws a bar for
+ * each phase, on a terminal only, and none in the first two seconds. */
 int compiling_tell(void *context, const char *phase, int64_t done,
                    int64_t total);
 
-/* Compile for the usual target, products with so much of a tile's memory
- * (ipu_compile_options; 0: the usual). The device's status; the bar is erased.
- */
+/* Compiles for the default target. proportion is the share of a tile that
+ * products may take (ipu_compile_options; 0: the default). Returns the device's
+ * status; the bar is erased. */
 int compiling_run(const ipu_graph *graph, double proportion,
                   struct progress *progress, ipu_executable **executable);
 

@@ -15,7 +15,7 @@ struct engine_exchange {
     struct exchange *exchange; /* borrowed until fini */
     struct arrival *arrivals;  /* owned, [variables], as the next */
     void **contexts;
-    bool averaged;   /* in this run of the program */
+    bool averaged;   /* true once this run has its averages */
     double asked_at; /* clock_seconds when this run first asked for averages */
 };
 

@@ -68,7 +68,7 @@ int evaluation_run(struct evaluation *e)
     return ipu_engine_run(e->engine) < 0 ? program_device_problem() : 0;
 }
 
-/* Whether the class of a row is found. */
+/* Returns true if the largest logit of a row is that of its class. */
 static bool is_correct(const struct evaluation *e, int64_t row)
 {
     int64_t classes = e->model->classes;

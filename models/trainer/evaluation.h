@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evaluation.h - a model that is looked at, not trained: its program on an
- * engine, and the memory that a batch and what comes of it are in.
+ * evaluation.h - evaluates a model without training it: a program on an engine,
+ * and the memory of a batch and of its results.
  */
 #ifndef MODELS_EVALUATION_H
 #define MODELS_EVALUATION_H
@@ -13,28 +13,29 @@ struct evaluation {
     const struct model *model; /* borrowed */
     ipu_executable *program;
     ipu_engine *engine;
-    void *input;     /* owned, as the model's */
+    void *input;     /* owned: the model's input */
     int32_t *labels; /* owned, [rows] */
     float *losses;   /* owned, [rows] */
     float *logits;   /* owned, [rows, classes] */
 };
 
 /*
- * Compile for so many chips, which work one after the other: more than one make
- * room, and give the same bits. proportion: as compiling_run. progress (may be
- * NULL): of the compilation. PROBLEM with the text kept, also of the next two;
- * evaluation_fini then, too.
+ * Compiles for a number of chips, which work one after the other: with more
+ * than one there is more memory, and the bits are the same. proportion and
+ * progress are those of compiling_run. PROBLEM with the text kept, as for the
+ * next two; call evaluation_fini then, too.
  */
 int evaluation_init(struct evaluation *evaluation, const struct model *model,
                     int chips, double proportion, struct progress *progress);
 
-/* Where the variables are, [variables]: borrowed until fini. */
+/* Has the engine use the variables where they are, [variables]: borrowed until
+ * fini. */
 int evaluation_place(struct evaluation *evaluation, float *const *values);
 
-/* Run it on the batch that input and labels hold. */
+/* Runs the program on the batch that input and labels hold. */
 int evaluation_run(struct evaluation *evaluation);
 
-/* What the last run has found for the first rows of the batch: adds their
+/* Adds the results of the last run for the first rows of the batch: their
  * losses, and how many classes are right. */
 void evaluation_add(const struct evaluation *evaluation, int64_t rows,
                     double *loss_sum, double *correct);

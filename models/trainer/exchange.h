@@ -26,16 +26,16 @@ struct exchange_settings {
 
 /* Counts on this rank since the start. */
 struct exchange_stats {
-    int64_t averages; /* of a gradient over the ranks */
-    int64_t early;    /* ... that had arrived when they were needed */
-    double wait;      /* seconds of nothing but waiting for averages */
+    int64_t averages; /* averages of a gradient over the ranks */
+    int64_t early;    /* those that had arrived when they were needed */
+    double wait;      /* seconds that the rank only waited for averages */
 };
 
 /* Statuses are problems (problem.h), but for ready, wait and abandon: these are
  * called in a run of the device, and return a negative number to end it. */
 struct exchange_functions {
-    /* Adds a variable with its number's successor: 0, 1, ... in the order in
-     * which gradients become ready. value is borrowed until free. */
+    /* Adds variable 0, 1, ... in the order in which gradients become ready.
+     * value is borrowed until free. */
     int (*add)(struct exchange *exchange, const char *name, float *value,
                int32_t ndim, const int64_t *shape);
     /* Collective: rank 0's values become those of all ranks. */

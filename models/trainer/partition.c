@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* In the order of ipu_schedule. */
+/* The names, in the order of ipu_schedule. */
 static const char *const names[] = {"grouped", "interleaved", "sequential"};
 
 const char partition_schedule_names[] = "grouped, interleaved, sequential";

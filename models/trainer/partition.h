@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * partition.h - how a network is spread over several IPUs, as the command line
- * has it, and what the modelled chips make of it. stages.h does it.
+ * partition.h - how a network is spread over several IPUs, and the figures of
+ * the modelled chips. stages.c makes the stages.
  */
 #ifndef MODELS_PARTITION_H
 #define MODELS_PARTITION_H
@@ -12,26 +12,26 @@
 struct partition {
     int stages;     /* 0: one IPU, no pipeline */
     int schedule;   /* an ipu_schedule */
-    int replicas;   /* copies of the pipeline; 1 or more */
-    bool recompute; /* activations, instead of keeping them */
+    int replicas;   /* 1 or more copies of the pipeline */
+    bool recompute; /* compute activations again, instead of keeping them */
 };
 
-/* Since the pipeline was made. */
+/* Figures since the pipeline was made. */
 struct partition_stats {
-    int ipus; /* of all replicas */
+    int ipus; /* in all replicas */
     int64_t mini_batches, updates, slots;
-    double idle;             /* part of the IPUs' time, 0 to 1 */
-    double seconds;          /* on the chips */
-    int64_t stash_bytes;     /* that wait at a time, on the IPU with most */
+    double idle;             /* share of the IPUs' time, 0 to 1 */
+    double seconds;          /* of the modelled chips */
+    int64_t stash_bytes;     /* most that wait at a time on one IPU */
     int64_t tile_bytes;      /* used, on the fullest tile */
-    int64_t bytes_per_tile;  /* that there are */
+    int64_t bytes_per_tile;  /* a tile has */
     int64_t inter_ipu_bytes; /* between stages */
-    int64_t averages;        /* of gradients over ranks */
-    int64_t early;           /* ... that were there when they were needed */
-    double wait;             /* seconds of this process, for other ranks */
+    int64_t averages;        /* averages of a gradient over the ranks */
+    int64_t early;           /* those that had arrived when they were needed */
+    double wait; /* seconds that this process waited for other ranks */
 };
 
-/* -1 if there is no such schedule. */
+/* Returns the ipu_schedule of that name; -1 if there is none. */
 int partition_schedule_from_name(const char *name);
 const char *partition_schedule_name(int schedule);
 /* "grouped, interleaved, sequential" */

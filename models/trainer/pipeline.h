@@ -31,7 +31,7 @@ struct pipeline {
     ipu_pipeline *device;               /* NULL: not made yet */
     struct pipeline_exchange *exchange; /* NULL: of the process alone */
     bool has_rate;
-    double loss_sum; /* of the update at hand, over nlosses mini-batches */
+    double loss_sum; /* sum over nlosses mini-batches of this update */
     int64_t nlosses;
 };
 

@@ -228,7 +228,7 @@ void pipeline_exchange_free(struct pipeline_exchange *p)
         return;
     for (int32_t i = 0; p->trained && i < p->ntrained; i++)
         take_back(p, i);
-    /* Before the values: the exchange may still be writing to them. */
+    /* The exchange goes before the values: it may still be writing to them. */
     exchange_free(p->exchange);
     for (int32_t i = 0; p->trained && i < p->ntrained; i++)
         free(p->trained[i].value);

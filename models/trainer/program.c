@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two graphs from one forward pass: training ends with the loss of the batch,
- * its gradients on their way to the host and back, and the optimiser;
- * evaluation with the loss and logits of every row, so that the host can leave
- * out the blank rows of a last batch.
+ * program.c - builds two graphs from one forward pass. Training ends with the
+ * loss of the batch, its gradients on their way to the host and back, and the
+ * optimiser. Evaluation ends with the loss and logits of every row, so that the
+ * host can leave out the blank rows of a last batch.
  */
 #include "trainer/program.h"
 
@@ -19,7 +19,7 @@
 struct building {
     const struct model *model;
     ipu_graph *graph;
-    ipu_tensor *variables; /* [model's], as the next two */
+    ipu_tensor *variables; /* [variables], as the next two */
     ipu_tensor *gradients;
     ipu_tensor *averages;
 };
@@ -29,7 +29,8 @@ int program_device_problem(void)
     return problem_set("device: %s", ipu_last_error());
 }
 
-/* The variables, the input, the labels, and what the model makes of them. */
+/* Builds variables, input, labels and the forward pass. Returns the logits, and
+ * the losses of the rows. */
 static ipu_tensor build_forward(struct building *b,
                                 const struct model_pass *pass,
                                 ipu_tensor *losses)
@@ -50,9 +51,9 @@ static ipu_tensor build_forward(struct building *b,
 }
 
 /*
- * From here to ipu_update_end it is every count-th run only that exchanges
- * gradients and updates: with the mean of those of all runs since the last
- * time. step becomes the number of updates.
+ * Accumulates: from here to ipu_update_end, only every count-th run exchanges
+ * gradients and updates, with the mean of the gradients of all runs since the
+ * last time. step becomes the number of updates.
  */
 static int build_accumulation(struct building *b, int32_t count,
                               ipu_tensor *step)
@@ -68,7 +69,8 @@ static int build_accumulation(struct building *b, int32_t count,
     return status;
 }
 
-/* Gradients out, averages back; alone, they are the same. */
+/* Sends gradients out and receives averages; without an exchange, the gradients
+ * are the averages. */
 static int build_exchange(struct building *b,
                           const struct program_exchange *exchange)
 {
@@ -152,7 +154,7 @@ static int building_init(struct building *b, const struct model *model)
     return 0;
 }
 
-/* Compile what was built with this status, and free it. */
+/* Compiles the graph, if status says that it was built, and frees it. */
 static int building_finish(struct building *b, int status, double proportion,
                            struct progress *progress,
                            ipu_executable **executable)

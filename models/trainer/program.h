@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * program.h - a model (model.h) as programs of the device: a step of training,
- * and an evaluation. Both have the model's variables by the same names.
+ * program.h - makes programs of the device from a model (model.h): a step of
+ * training, and an evaluation. Both have the model's variables by the same
+ * names.
  */
 #ifndef MODELS_PROGRAM_H
 #define MODELS_PROGRAM_H
@@ -11,10 +12,10 @@
 #include "output/progress.h"
 
 /*
- * What a step does with gradients: that of variable i leaves by a host call of
- * its stream to ready(contexts[i]) as soon as it is computed, and comes back
- * from average(contexts[i]) before the optimiser takes it. NULL instead of it:
- * nobody else has gradients, and none leaves.
+ * The host's side of the exchange of gradients: that of variable i leaves by a
+ * host call of its stream to ready(contexts[i]) as soon as it is computed, and
+ * its average comes from average(contexts[i]) before the optimiser needs it.
+ * Without this struct no gradient leaves.
  */
 struct program_exchange {
     ipu_host_fn ready;
@@ -23,22 +24,22 @@ struct program_exchange {
 };
 
 /*
- * Inputs as the model's, and "rate", a float32 scalar; output "loss", the mean
- * of the rows'; afterwards the variables are updated. seed: of what is random.
- * proportion: as compiling_run. progress (may be NULL): of the compilation.
- * PROBLEM with the text kept.
+ * Compiles a step. Its inputs are those of the model and "rate", a float32
+ * scalar; its output "loss" is the mean over the rows; a run updates the
+ * variables. seed is for what is random; exchange may be NULL; proportion and
+ * progress are those of compiling_run. PROBLEM with the text kept.
  */
 int program_training(const struct model *model,
                      const struct optimizer_settings *optimizer, uint64_t seed,
                      const struct program_exchange *exchange, double proportion,
                      struct progress *progress, ipu_executable **executable);
 
-/* Inputs as the model's, outputs "losses" [rows] and "logits" [rows,
- * classes]; on so many chips. */
+/* Compiles an evaluation for so many chips. Its inputs are those of the model,
+ * its outputs "losses" [rows] and "logits" [rows, classes]. */
 int program_evaluation(const struct model *model, int chips, double proportion,
                        struct progress *progress, ipu_executable **executable);
 
-/* The device's last failure as a problem. */
+/* Keeps "device: " and the text of the device's last error. Returns PROBLEM. */
 int program_device_problem(void);
 
 #endif

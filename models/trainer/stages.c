@@ -47,15 +47,16 @@ struct stages {
     struct optimizer_settings optimizer;
     uint64_t seed;
     struct part parts[IPU_MAX_STAGES];
-    ipu_tensor *variables; /* owned, [model's]: of the stage being built */
+    ipu_tensor
+        *variables; /* owned, [variables], of the stage that is being built */
     struct model_feed source;
 };
 
 /* ----------------------------------------------------------------- partition
  */
 
-/* Fill stages up to so much work, but with one piece at least, and leaving
- * one for each stage to come. Whether that was enough. */
+/* Fills each stage with pieces up to so much work, but with one piece at least,
+ * and leaves one for each stage to come. Returns true if all pieces fit. */
 static bool fill_stages(const struct model *m, int count, int64_t most,
                         int *first)
 {
@@ -96,7 +97,7 @@ void stages_partition(const struct model *m, int count, int *first)
 
 /* ---------------------------------------------------------------- building */
 
-/* The variables of one piece that the stage does not have yet. */
+/* Makes the variables of one piece that the stage does not have yet. */
 static void make_variables(struct stages *s, ipu_graph *graph, int piece)
 {
     for (int i = 0; i < s->model->nvariables; i++) {
@@ -108,7 +109,7 @@ static void make_variables(struct stages *s, ipu_graph *graph, int piece)
     }
 }
 
-/* The mean over the rows, as program.c has it. */
+/* Returns the mean loss of the rows, as program.c does. */
 static ipu_tensor loss_of(const struct model *model, ipu_graph *graph,
                           ipu_tensor logits, ipu_tensor labels)
 {
@@ -145,7 +146,7 @@ static int build_stage(void *context, ipu_graph *graph, int32_t ninputs,
     return ninputs;
 }
 
-/* outputs: loss, rate. */
+/* Builds the update of a stage. outputs: loss, rate. */
 static int optimize(void *context, ipu_graph *graph, int32_t noutputs,
                     const ipu_tensor *outputs, int32_t count,
                     const ipu_tensor *variables, const ipu_tensor *gradients)
@@ -157,7 +158,7 @@ static int optimize(void *context, ipu_graph *graph, int32_t noutputs,
                         outputs[1], ipu_counter(graph, "updates"));
 }
 
-/* Where the ends need a variable both, the last stage is on the first IPU. */
+/* Returns true if the first and the last piece need the same variable. */
 static bool is_tied(const struct model *m)
 {
     for (int i = 0; i < m->nvariables; i++)

@@ -39,28 +39,29 @@ typedef int fill_batch_fn(void *context, int64_t number, void *input,
 struct trainer_options {
     struct optimizer_settings optimizer;
     int rank;        /* this one */
-    uint64_t seed;   /* of first values, and of what is random in training */
+    uint64_t seed;   /* for first values, and for what is random in training */
     int compression; /* of gradients: an hvd_compression */
-    int check_every; /* updates between comparisons of the ranks' variables */
+    int check_every; /* updates between two comparisons of the ranks' variables;
+                        0: none */
     int threads;
     bool serial;         /* reduce after the backward pass */
-    double proportion;   /* of a tile, for products; 0: the usual */
-    const char *load;    /* a file of weights to start from; NULL: none */
-    const char *profile; /* where to (profile.h); NULL: nothing is counted */
-    struct progress *progress;  /* of compilations; borrowed by trainer_new;
-                                   NULL: none is shown */
+    double proportion;   /* share of a tile for products; 0: the default */
+    const char *load;    /* weights to start from; NULL: none */
+    const char *profile; /* as profile.h has it; NULL: no profile */
+    struct progress *
+        progress; /* shows compilations; borrowed by trainer_new; may be NULL */
     struct partition partition; /* stages 0: one device */
-    fill_batch_fn *fill; /* for training; a pipeline calls it on a thread of
-                            its own, ahead of the devices */
+    fill_batch_fn *fill; /* fills training batches; a pipeline calls it on a
+                            thread of its own, ahead of the devices */
     void *fill_context;  /* borrowed until trainer_free */
 };
 
 /* Seconds since the start, on this rank. */
 struct trainer_times {
-    double data;    /* filling mini-batches, unless another thread does */
+    double data;    /* this thread fills mini-batches */
     double compute; /* devices run, and gradients leave meanwhile */
-    double wait;    /* nothing to do but wait for averages */
-    double update;  /* the optimiser after the averages; without them 0 */
+    double wait;    /* the rank only waits for averages */
+    double update;  /* the optimiser runs; 0 without an exchange */
 };
 
 /*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trainer/update.h"
 
-/* What the gradients are multiplied with, so that the length of all of them
- * together is at most clip: min(1, clip / length). The quotient is infinite
- * for a length of 0. */
+/* Returns the factor min(1, clip / length) that shortens the gradients, all
+ * together, to a length of at most clip. The quotient is infinite for a length
+ * of 0. */
 static ipu_tensor clip_factor(ipu_graph *graph, double clip, int count,
                               const ipu_tensor *gradients)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* update.h - optimisers on the device: what the graph of a step ends with. */
+/* update.h - builds the optimiser, with which the graph of a step ends. */
 #ifndef MODELS_UPDATE_H
 #define MODELS_UPDATE_H
 
@@ -8,8 +8,8 @@
 #include <ipu.h>
 
 /*
- * Assign to each variable what the optimiser makes of it and of its gradient.
- * rate: a float32 scalar; step: an int32 scalar, 0 in the first run. A status
+ * Assigns to each variable its value after an update by its gradient. rate: a
+ * float32 scalar; step: an int32 scalar, 0 in the first run. Returns a status
  * of the device.
  */
 int update_build(ipu_graph *graph, const struct optimizer_settings *settings,
