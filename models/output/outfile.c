@@ -29,7 +29,7 @@ void outfile_remove_pending(void)
         unlink(pending);
 }
 
-static void publish(const char *temporary)
+static void publish_name(const char *temporary)
 {
     if (!temporary || strlen(temporary) >= sizeof pending)
         return;
@@ -52,7 +52,7 @@ int outfile_open(struct outfile *out, const char *option, const char *path)
     status = disk__output_open(&out->output, path, FLAGS);
     if (status < 0)
         return complain(option, path, disk__text(status));
-    publish(out->output.temporary);
+    publish_name(out->output.temporary);
     out->file = disk__output_stream(&out->output);
     if (out->file)
         return 0;
