@@ -10,6 +10,8 @@ load ../support/models
 setup() {
     models_setup mnist
     MNIST=$PROGRAM
+    # Drawing all digits takes seconds.
+    FEW=(--train-images 256 --test-images 10)
 }
 
 # be32 N: four bytes, big endian.
@@ -74,8 +76,8 @@ idx_directory() {
 }
 
 @test "ranks with different command lines do not wait for each other" {
-    run mpirun --oversubscribe -np 1 "$MNIST" --epochs 1 : \
-        -np 1 "$MNIST" --epochs 2
+    run mpirun --oversubscribe -np 1 "$MNIST" "${FEW[@]}" --epochs 1 : \
+        -np 1 "$MNIST" "${FEW[@]}" --epochs 2
     [ "$status" -ne 0 ]
     [ "$(grep -c "^mnist: the ranks differ in --epochs" <<<"$output")" -eq 1 ]
 }
@@ -157,7 +159,7 @@ idx_directory() {
 @test "result files that cannot be written are found before training" {
     local option
     for option in --summary --save-weights; do
-        run ranks 2 $option "$OUT/no/such/file" --epochs 1000
+        run ranks 2 "${FEW[@]}" $option "$OUT/no/such/file" --epochs 1000
         assert_status_everywhere 2 1
         assert_one_line "$option" "$OUT/no/such/file"
     done
@@ -170,13 +172,13 @@ idx_directory() {
     run timeout 20 "$MNIST" --steps 1 --data "$OUT/data"
     [ "$status" -eq 1 ]
     assert_one_line "train-images-idx3-ubyte" "no regular file"
-    run timeout 20 "$MNIST" --steps 1 --load-weights "$OUT/fifo"
+    run timeout 20 "$MNIST" "${FEW[@]}" --steps 1 --load-weights "$OUT/fifo"
     [ "$status" -eq 1 ]
     assert_one_line "$OUT/fifo" "no regular file"
-    run timeout 20 "$MNIST" --steps 1 --profile "$OUT/fifo"
+    run timeout 20 "$MNIST" "${FEW[@]}" --steps 1 --profile "$OUT/fifo"
     [ "$status" -eq 1 ]
     ln -s nothing "$OUT/dangling"
-    run timeout 20 "$MNIST" --steps 1 --summary "$OUT/dangling"
+    run timeout 20 "$MNIST" "${FEW[@]}" --steps 1 --summary "$OUT/dangling"
     [ "$status" -eq 1 ]
     assert_one_line "--summary $OUT/dangling" "a symbolic link to nothing"
     cat "$OUT/fifo" >"$OUT/got" &
@@ -403,26 +405,26 @@ idx_directory() {
 }
 
 @test "weights that cannot be loaded are one line on every rank" {
-    run ranks 2 --load-weights "$OUT/none"
+    run ranks 2 "${FEW[@]}" --load-weights "$OUT/none"
     assert_status_everywhere 2 1
     assert_one_line "$OUT/none" "No such file"
-    run ranks 2 --load-weights "$OUT"
+    run ranks 2 "${FEW[@]}" --load-weights "$OUT"
     assert_status_everywhere 2 1
     assert_one_line "no regular file"
     head -c 5 /dev/zero >"$OUT/short"
-    run ranks 2 --load-weights "$OUT/short"
+    run ranks 2 "${FEW[@]}" --load-weights "$OUT/short"
     assert_one_line "too short"
     head -c 100 /dev/urandom >"$OUT/noise"
-    run ranks 2 --load-weights "$OUT/noise"
+    run ranks 2 "${FEW[@]}" --load-weights "$OUT/noise"
     assert_status_everywhere 2 1
     assert_one_line "no safetensors file"
     ranks 1 --model mlp --steps 1 --train-images 64 --test-images 1 \
         --save-weights "$OUT/mlp"
-    run ranks 2 --model cnn --load-weights "$OUT/mlp"
+    run ranks 2 "${FEW[@]}" --model cnn --load-weights "$OUT/mlp"
     assert_status_everywhere 2 1
     assert_one_line "in this network"
     truncate -s -4 "$OUT/mlp"
-    run ranks 2 --model mlp --load-weights "$OUT/mlp"
+    run ranks 2 "${FEW[@]}" --model mlp --load-weights "$OUT/mlp"
     assert_status_everywhere 2 1
     assert_one_line "truncated"
 }
