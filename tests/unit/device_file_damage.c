@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Damaged files: every bit turned, cut off at every byte, of another version,
- * byte order or kind. All are IPU_ERR_DATA and name the file.
+ * Loading a damaged file gives IPU_ERR_DATA and names the file, whichever bit
+ * is turned, wherever it is cut off, and if it has another version, byte order
+ * or kind.
  */
 #include "check_main.h"
 #include "device_file_loops.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 
 /* A load that fails as it should, or aborts the test. */
 typedef int load(const char *path);
@@ -128,8 +130,11 @@ static void must_refuse(const struct kind *k, const char *path,
                   words, ipu_last_error());
 }
 
+/* Every bit of the head is turned, and of each byte behind it one, or all if
+ * HVD_TEST_FULL is set. */
 START_TEST(every_bit_counts)
 {
+    bool all = getenv("HVD_TEST_FULL") != NULL;
     const struct kind *k = &kinds[_i];
     const char *path = in_folder(k->name);
     struct bytes b = file_read(path);
@@ -140,6 +145,8 @@ START_TEST(every_bit_counts)
         for (int bit = 0; bit < 8; bit++) {
             unsigned char turned = (unsigned char)(b.data[at] ^ 1u << bit);
 
+            if (!all && at >= FILE_HEAD && at % 8 != (size_t)bit)
+                continue;
             ck_assert_int_eq(pwrite(file, &turned, 1, (off_t)at), 1);
             must_refuse(k, path, "");
             ck_assert_int_eq(pwrite(file, b.data + at, 1, (off_t)at), 1);

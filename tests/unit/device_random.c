@@ -11,6 +11,7 @@
 #include "check_main.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "device.h"
@@ -219,15 +220,20 @@ START_TEST(sharing_memory_changes_no_bit)
 }
 END_TEST
 
-/* Nor does any pass, alone or with others, on either memory. */
+/* Nor does any pass, alone or with others, on either memory. Each graph is
+ * compiled with a third of the sets of passes, or with all if HVD_TEST_FULL is
+ * set. */
 START_TEST(passes_change_no_bit)
 {
     static struct results plain, other;
+    bool all = getenv("HVD_TEST_FULL") != NULL;
 
     for (uint64_t seed = (uint64_t)_i * 10; seed < (uint64_t)_i * 10 + 10;
          seed++) {
         compute(seed, "0", PASSES, &plain);
         for (uint32_t without = 0; without < PASSES; without++) {
+            if (!all && without % 3 != seed % 3)
+                continue;
             compute(seed, without % 3 ? "0" : "1", without, &other);
             must_be_equal(&plain, &other, seed, without);
         }
