@@ -11,9 +11,8 @@
 #ifndef HVD_TRANSPORT_ALGO_ALGO_H
 #define HVD_TRANSPORT_ALGO_ALGO_H
 
-#include "kernels/kernels.h"
+#include "transport/algo/visible.h"
 #include "transport/pattern.h"
-#include "transport/shm/shm.h"
 #include "transport/team.h"
 
 /* Segments of one collective that are under way at the same time. */
@@ -52,6 +51,7 @@ struct hvd__shared {
     int64_t fetched;
     int64_t summed;   /* over several hosts: on their way between them */
     int64_t gathered; /* ... of which these are on their way back */
+    struct hvd__visible visible; /* direct: our share */
 };
 
 /* One segment under way; what its fields mean is the algorithm's. */

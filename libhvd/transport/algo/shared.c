@@ -41,14 +41,6 @@ bool hvd__shared_all_began(const struct hvd__collective *c)
     return true;
 }
 
-void *hvd__shared_input(const struct hvd__collective *c, int rank, size_t bytes)
-{
-    const struct hvd__shm *shm = c->team->shm;
-
-    return hvd__heap_at(shm->heap, shm->world[rank], shm->parts[rank]->input,
-                        bytes);
-}
-
 void *hvd__shared_output(const struct hvd__collective *c, int rank,
                          size_t bytes)
 {

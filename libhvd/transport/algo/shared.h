@@ -16,9 +16,6 @@
 
 #include "transport/algo/algo.h"
 
-/* Bytes that are worked on without looking at anything else meanwhile. */
-enum { HVD__CHUNK_BYTES = 4 << 20 };
-
 /* Tensors of more bytes are reduced on each host first. */
 enum { HVD__HOSTS_BYTES = 64 << 10 };
 
@@ -38,8 +35,6 @@ void hvd__shared_begin(struct hvd__collective *c, const void *input,
 bool hvd__shared_all_began(const struct hvd__collective *c);
 
 /* Where rank's data lies, as an address of ours; NULL: out of reach. */
-void *hvd__shared_input(const struct hvd__collective *c, int rank,
-                        size_t bytes);
 void *hvd__shared_output(const struct hvd__collective *c, int rank,
                          size_t bytes);
 

@@ -49,64 +49,37 @@ static bool wants(const struct hvd__collective *c, int rank)
 
 /* ------------------------------------------------------------------- direct */
 
-/* The addresses of all contributions and of all that want the result; false:
- * not all can be reached. *n of the latter. */
-static bool reach(const struct hvd__collective *c, int *n)
+/* Finds all contributions and all outputs that are wanted, and this rank's
+ * share of them. Returns false if not all can be reached. */
+static bool reach(struct hvd__collective *c)
 {
-    size_t bytes = (size_t)c->count * element_of(c);
-
-    *n = 0;
-    for (int rank = 0; rank < c->team->size; rank++) {
-        bool own = rank == c->team->rank;
-
-        /* Of our own too: the others must see them. */
-        if (!hvd__shared_input(c, rank, bytes) ||
-            (wants(c, rank) && !hvd__shared_output(c, rank, bytes)))
-            return false;
-        c->workspace->sources[rank] =
-            own ? c->input : hvd__shared_input(c, rank, bytes);
-        if (wants(c, rank))
-            c->workspace->targets[(*n)++] =
-                own ? c->output : hvd__shared_output(c, rank, bytes);
-    }
-    return true;
-}
-
-/* Some of our share, from element done of it on. */
-static void reduce_chunk(struct hvd__collective *c, int64_t done, int64_t count)
-{
+    const struct hvd__shm *shm = c->team->shm;
+    struct hvd__visible *v = &c->shared.visible;
     struct hvd__slice share = hvd__share_of(c, c->team->rank);
-    size_t offset = (size_t)(share.start + done) * element_of(c);
-    const void **sources = c->workspace->sources;
-    void **targets = c->workspace->targets;
-    int ntargets;
 
-    reach(c, &ntargets);
-    for (int i = 0; i < c->team->size; i++)
-        sources[i] = (const char *)sources[i] + offset;
-    for (int i = 0; i < ntargets; i++)
-        targets[i] = (char *)targets[i] + offset;
-    if (c->motion == HVD__REDUCE_TO_SHARES) {
-        ntargets = 1;
-        targets[0] = (char *)c->output + (size_t)done * element_of(c);
-    }
-    hvd__timed_reduce(&c->computing_ns, &c->reduction, targets, ntargets,
-                      sources, c->team->size, count);
+    *v = (struct hvd__visible){.reduction = c->reduction,
+                               .sources = c->workspace->sources,
+                               .targets = c->workspace->targets};
+    for (int rank = 0; rank < c->team->size; rank++)
+        if (!hvd__visible_add(v, shm, rank, shm->parts[rank]->input,
+                              shm->parts[rank]->output, wants(c, rank),
+                              (size_t)c->count * element_of(c)))
+            return false;
+    hvd__visible_begin(v, share.start, share.count);
+    if (c->motion == HVD__REDUCE_TO_SHARES)
+        v->targets[v->ntargets++] = c->output;
+    return true;
 }
 
 static int step_direct(struct hvd__collective *c)
 {
     struct hvd__shared *s = &c->shared;
-    int64_t share = hvd__share_of(c, c->team->rank).count;
-    int64_t most = (int64_t)(HVD__CHUNK_BYTES / element_of(c));
 
-    if (s->copied < share) {
-        int64_t count = share - s->copied < most ? share - s->copied : most;
-
-        reduce_chunk(c, s->copied, count);
-        s->copied += count;
+    if (s->visible.left > 0) {
+        hvd__visible_step(&s->visible, &c->computing_ns);
+        s->copied++;
     }
-    if (s->copied < share)
+    if (s->visible.left > 0)
         return 0;
     hvd__round_set(&c->team->shm->own->combined, s->round, 1);
     return HVD__SHARED_LEAST(c, combined) >= 1;
@@ -260,7 +233,7 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
     struct hvd__shared *s = &c->shared;
     size_t bytes = (size_t)c->count * element_of(c);
     int64_t was = s->copied + s->combined + s->fetched;
-    int done, n;
+    int done;
 
     (void)before;
     if (!s->began) {
@@ -272,7 +245,7 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
     if (segment->phase == 1) {
         if (!hvd__shared_all_began(c))
             return 0;
-        s->direct = reach(c, &n);
+        s->direct = reach(c);
         segment->phase++;
     }
     done = s->direct ? step_direct(c) : step_chunks(c);

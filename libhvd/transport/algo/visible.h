@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * visible.h - collectives on data that this rank can read where it lies: in
+ * the heaps of the ranks of its host, or in the slots of their logs. Nothing is
+ * sent and nothing waits; the callers agree first that all data is there, and
+ * say afterwards that it was read. They are shared_reduce.c and core/agree.
+ */
+#ifndef HVD_TRANSPORT_ALGO_VISIBLE_H
+#define HVD_TRANSPORT_ALGO_VISIBLE_H
+
+#include "kernels/kernels.h"
+#include "transport/shm/shm.h"
+
+/* Bytes that are worked on without looking at anything else meanwhile. */
+enum { HVD__CHUNK_BYTES = 4 << 20 };
+
+/* A reduction in place: one rank reduces its share of all contributions and
+ * writes the result to all ranks that want it. */
+struct hvd__visible {
+    struct hvd__reduction reduction;
+    const void **sources; /* borrowed, room for one a rank */
+    void **targets;       /* likewise */
+    int nsources, ntargets;
+    int64_t left; /* elements of the share */
+};
+
+/* Adds a rank, whose data of so many bytes lies at places in its heap. Returns
+ * false if they are out of reach. wanted: the rank wants the result. */
+bool hvd__visible_add(struct hvd__visible *visible, const struct hvd__shm *shm,
+                      int rank, uint64_t input, uint64_t output, bool wanted,
+                      size_t bytes);
+/* Chooses the share, once all ranks are added. */
+void hvd__visible_begin(struct hvd__visible *visible, int64_t start,
+                        int64_t count);
+/* Reduces the next chunk of the share, and adds the time to *computing_ns.
+ * Returns whether the share is done. */
+bool hvd__visible_step(struct hvd__visible *visible, int64_t *computing_ns);
+
+/* Reduces count elements from start on of n sources, in their order, into
+ * output. */
+void hvd__visible_reduce(const struct hvd__reduction *reduction, void *output,
+                         const void **sources, int n, int64_t start,
+                         int64_t count);
+/* Writes bytes from an offset of each of n sources to output, one after the
+ * other. */
+void hvd__visible_gather(void *output, const void *const *sources, int n,
+                         size_t offset, size_t bytes);
+
+#endif
