@@ -164,7 +164,7 @@ static int follow_open(struct hvd__set *set, struct hvd__reader *in)
         if (rank == set->team.rank)
             nheard = n;
     }
-    if (in->failed || !set->ordered.parts || epoch <= 0)
+    if (in->failed || !set->ordered.areas || epoch <= 0)
         return hvd__message_garbled(set, 0);
     hvd__ordered_open(set, (uint32_t)epoch, nheard);
     return HVD_OK;

@@ -26,8 +26,8 @@ int hvd__ordered_init(struct hvd__ordered *x, struct hvd__shm *shm,
     if (!shm && !log)
         return HVD_OK;
     x->log = log;
-    x->parts = log ? log->parts : shm->parts;
-    x->own = log ? log->parts[rank] : shm->own;
+    x->areas = log ? log->areas : shm->areas;
+    x->own = log ? log->areas[rank] : shm->own;
     x->tickets = calloc(HVD__CELLS, sizeof *x->tickets);
     x->sources = calloc(n, sizeof *x->sources);
     x->targets = calloc(n, sizeof *x->targets);
@@ -186,7 +186,7 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
         return end_epoch(set, HVD__ORDERED_CLOSED, moved);
     for (int rank = 0; rank < set->team.size; rank++) {
         uint64_t accepted = atomic_load_explicit(
-            &set->ordered.parts[rank]->accepted, memory_order_acquire);
+            &set->ordered.areas[rank]->accepted, memory_order_acquire);
 
         if (accepted >> 1 < x->epoch)
             return HVD_OK;
@@ -217,7 +217,7 @@ enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set)
         return HVD__DIFFERENT;
     for (int rank = 0; rank < set->team.size; rank++) {
         const struct hvd__cell *cell =
-            hvd__cell_at(set->ordered.parts[rank], x->decided);
+            hvd__cell_at(set->ordered.areas[rank], x->decided);
 
         if (cell == own)
             continue;

@@ -62,9 +62,9 @@ struct hvd__ordered {
     uint64_t posted;                 /* our cells of this epoch */
     uint64_t decided;                /* of them */
     uint64_t read;                   /* that every rank is known to have read */
-    struct hvd__part **parts;        /* borrowed, [size]: of all ranks */
-    struct hvd__part *own;           /* borrowed: ours */
-    struct hvd__replicated_log *log; /* owned; whose parts they are; NULL: they
+    struct hvd__area **areas;        /* borrowed, [size]: of all ranks */
+    struct hvd__area *own;           /* borrowed: ours */
+    struct hvd__replicated_log *log; /* owned; whose areas they are; NULL: they
                                    are in shared memory, the shared segment's */
     struct hvd__ticket *tickets;     /* owned, [HVD__CELLS] */
     uint64_t payload_next;           /* bytes of the ring ever given out */

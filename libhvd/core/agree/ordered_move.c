@@ -50,7 +50,7 @@ static void collect(const struct hvd__set *set, struct hvd__request *request,
     for (int rank = 0; rank < set->team.size; rank++)
         memcpy(
             to + (size_t)rank * bytes,
-            hvd__ordered_data(set->ordered.parts[rank], cell, request->bytes) +
+            hvd__ordered_data(set->ordered.areas[rank], cell, request->bytes) +
                 offset,
             bytes);
 }
@@ -66,7 +66,7 @@ static void reduce(struct hvd__set *set, struct hvd__request *request,
 
     for (int rank = 0; rank < set->team.size; rank++)
         sources[rank] =
-            hvd__ordered_data(set->ordered.parts[rank], cell, request->bytes) +
+            hvd__ordered_data(set->ordered.areas[rank], cell, request->bytes) +
             offset;
     if (count > 0)
         hvd__reduce(&reduction, request->output, sources, set->team.size,

@@ -28,10 +28,10 @@ static inline uint64_t hvd__cells_of(const struct hvd__ordered *x,
     return mark >> HVD__EPOCH_SHIFT == x->epoch ? mark & HVD__MARK_CELLS : 0;
 }
 
-static inline struct hvd__cell *hvd__cell_at(struct hvd__part *part,
+static inline struct hvd__cell *hvd__cell_at(struct hvd__area *area,
                                              uint64_t cell)
 {
-    return &part->cells[cell % HVD__CELLS];
+    return &area->cells[cell % HVD__CELLS];
 }
 
 /* Cells of all ranks that we have read: one whose share is not yet reduced
@@ -61,7 +61,7 @@ int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
 bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
                            struct hvd__request *request, uint64_t cell);
 /* What a rank has beside a cell; the reduction that a request is. */
-const unsigned char *hvd__ordered_data(struct hvd__part *part, uint64_t cell,
+const unsigned char *hvd__ordered_data(struct hvd__area *area, uint64_t cell,
                                        size_t bytes);
 struct hvd__reduction hvd__ordered_reduction(
     const struct hvd__set *set, const struct hvd__request *request);

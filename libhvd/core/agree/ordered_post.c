@@ -18,7 +18,7 @@ static void look_who_read(struct hvd__set *set)
 
     for (int rank = 0; rank < set->team.size; rank++) {
         uint64_t there = hvd__cells_of(
-            x, atomic_load_explicit(&set->ordered.parts[rank]->consumed,
+            x, atomic_load_explicit(&set->ordered.areas[rank]->consumed,
                                     memory_order_acquire));
         if (there < read)
             read = there;

@@ -9,12 +9,12 @@
 #include "core/run/complete.h"
 #include "transport/algo/shared.h"
 
-const unsigned char *hvd__ordered_data(struct hvd__part *part, uint64_t number,
+const unsigned char *hvd__ordered_data(struct hvd__area *area, uint64_t number,
                                        size_t bytes)
 {
-    const struct hvd__cell *cell = hvd__cell_at(part, number);
+    const struct hvd__cell *cell = hvd__cell_at(area, number);
 
-    return bytes > HVD__INLINE_BYTES ? part->payload + cell->offset
+    return bytes > HVD__INLINE_BYTES ? area->payload + cell->offset
                                      : cell->data;
 }
 
@@ -41,7 +41,7 @@ static void reduce_small(struct hvd__set *set, struct hvd__request *request,
     for (int rank = 0; rank < set->team.size; rank++)
         sources[rank] = rank == set->team.rank
                             ? request->input
-                            : hvd__ordered_data(set->ordered.parts[rank], cell,
+                            : hvd__ordered_data(set->ordered.areas[rank], cell,
                                                 request->bytes);
     hvd__reduce(&reduction, request->output, sources, set->team.size,
                 request->count);
@@ -57,7 +57,7 @@ static bool reach(struct hvd__set *set, const struct hvd__request *request,
     if (x->log)
         return false;
     for (int rank = 0; rank < set->team.size; rank++) {
-        const struct hvd__cell *cell = hvd__cell_at(x->parts[rank], number);
+        const struct hvd__cell *cell = hvd__cell_at(x->areas[rank], number);
         void *input, *output;
 
         if (cell->flags & HVD__CELL_DATA)
@@ -132,7 +132,7 @@ uint64_t hvd__ordered_least_reduced(const struct hvd__set *set)
 
     for (int rank = 0; rank < set->team.size; rank++) {
         uint64_t reduced = atomic_load_explicit(
-            &set->ordered.parts[rank]->reduced, memory_order_acquire);
+            &set->ordered.areas[rank]->reduced, memory_order_acquire);
         if (reduced < least)
             least = reduced;
     }
@@ -190,14 +190,14 @@ static int collect_rows(struct hvd__set *set, struct hvd__request *request,
         return hvd__fail_memory(bytes);
     for (int rank = 0; rank < set->team.size; rank++)
         request->carried[rank] =
-            hvd__cell_at(set->ordered.parts[rank], cell)->rows;
+            hvd__cell_at(set->ordered.areas[rank], cell)->rows;
     return HVD_OK;
 }
 
 static bool all_have_data(const struct hvd__set *set, uint64_t cell)
 {
     for (int rank = 0; rank < set->team.size; rank++)
-        if (!(hvd__cell_at(set->ordered.parts[rank], cell)->flags &
+        if (!(hvd__cell_at(set->ordered.areas[rank], cell)->flags &
               HVD__CELL_DATA))
             return false;
     return true;
@@ -207,14 +207,14 @@ bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
                            struct hvd__request *request, uint64_t cell)
 {
     const struct hvd__signature *s = &request->signature;
-    struct hvd__part *root;
+    struct hvd__area *root;
 
     if (s->kind == HVD_BARRIER)
         return true;
     if (world->settings.consistency_check)
         return false;
     if (s->kind == HVD_BROADCAST) {
-        root = set->ordered.parts[hvd__set_find(set, s->root)];
+        root = set->ordered.areas[hvd__set_find(set, s->root)];
         if (!(hvd__cell_at(root, cell)->flags & HVD__CELL_DATA))
             return false;
         if (root != set->ordered.own && request->bytes > 0)

@@ -9,21 +9,21 @@
 #include "core/agree/negotiate_parts.h"
 #include "core/agree/ordered_parts.h"
 
-/* --------------------------------------------------------------------- parts
+/* --------------------------------------------------------------------- areas
  */
 
 /* What lies beside cells is never read before it is written. */
-static struct hvd__part *part_new(void)
+static struct hvd__area *area_new(void)
 {
-    struct hvd__part *part =
-        aligned_alloc(_Alignof(struct hvd__part), sizeof *part);
+    struct hvd__area *area =
+        aligned_alloc(_Alignof(struct hvd__area), sizeof *area);
 
-    if (!part)
+    if (!area)
         return NULL;
-    memset(part, 0, offsetof(struct hvd__part, payload));
+    memset(area, 0, offsetof(struct hvd__area, payload));
     /* The first epoch is accepted by all (ordered.c). */
-    atomic_store(&part->accepted, UINT64_C(1) << 1);
-    return part;
+    atomic_store(&area->accepted, UINT64_C(1) << 1);
+    return area;
 }
 
 struct hvd__replicated_log *hvd__replicated_log_new(int size)
@@ -36,11 +36,11 @@ struct hvd__replicated_log *hvd__replicated_log_new(int size)
     log->size = size;
     log->accepted = UINT64_C(1) << 1;
     hvd__boundaries_init(&log->boundaries);
-    log->parts = calloc(n, sizeof *log->parts);
+    log->areas = calloc(n, sizeof *log->areas);
     log->heard = calloc(n, sizeof *log->heard);
-    for (int rank = 0; log->parts && rank < size; rank++)
-        log->parts[rank] = part_new();
-    if (log->heard && log->parts && log->parts[size - 1])
+    for (int rank = 0; log->areas && rank < size; rank++)
+        log->areas[rank] = area_new();
+    if (log->heard && log->areas && log->areas[size - 1])
         return log;
     hvd__replicated_log_free(log);
     return NULL;
@@ -50,9 +50,9 @@ void hvd__replicated_log_free(struct hvd__replicated_log *log)
 {
     if (!log)
         return;
-    for (int rank = 0; log->parts && rank < log->size; rank++)
-        free(log->parts[rank]);
-    free(log->parts);
+    for (int rank = 0; log->areas && rank < log->size; rank++)
+        free(log->areas[rank]);
+    free(log->areas);
     free(log->heard);
     hvd__boundaries_fini(&log->boundaries);
     free(log);
@@ -86,7 +86,7 @@ int hvd__replicated_log_read(struct hvd__set *set,
     bool beside = false;
 
     for (int rank = 0; rank < set->team.size; rank++) {
-        const struct hvd__cell *cell = hvd__cell_at(m->parts[rank], number);
+        const struct hvd__cell *cell = hvd__cell_at(m->areas[rank], number);
 
         if (!is_complete(cell, request->bytes))
             return hvd__message_garbled(set, rank);
@@ -105,7 +105,7 @@ static int say(struct hvd__set *set, struct hvd__writer *out)
     return status;
 }
 
-static void write_cell(const struct hvd__part *own,
+static void write_cell(const struct hvd__area *own,
                        const struct hvd__cell *cell, struct hvd__writer *out)
 {
     hvd__write_key(out, cell->key);
@@ -181,7 +181,7 @@ static bool follows(uint64_t mark, uint64_t before)
             mark >> HVD__EPOCH_SHIFT > before >> HVD__EPOCH_SHIFT);
 }
 
-static void read_beside(struct hvd__part *part, struct hvd__cell *cell,
+static void read_beside(struct hvd__area *area, struct hvd__cell *cell,
                         struct hvd__reader *in)
 {
     int32_t offset = hvd__read_int(in), length = hvd__read_int(in);
@@ -192,13 +192,13 @@ static void read_beside(struct hvd__part *part, struct hvd__cell *cell,
         return;
     cell->offset = (uint32_t)offset;
     cell->length = (uint64_t)length;
-    hvd__read_bytes(in, part->payload + offset, (size_t)length);
+    hvd__read_bytes(in, area->payload + offset, (size_t)length);
 }
 
-static void read_cell(struct hvd__part *part, uint64_t mark,
+static void read_cell(struct hvd__area *area, uint64_t mark,
                       struct hvd__reader *in)
 {
-    struct hvd__cell *cell = hvd__cell_at(part, (mark & HVD__MARK_CELLS) - 1);
+    struct hvd__cell *cell = hvd__cell_at(area, (mark & HVD__MARK_CELLS) - 1);
 
     cell->key = hvd__read_key(in);
     cell->fingerprint = hvd__read_key(in);
@@ -206,7 +206,7 @@ static void read_cell(struct hvd__part *part, uint64_t mark,
     cell->rows = hvd__read_long(in);
     in->failed |= cell->flags > HVD__CELL_ALL;
     if (cell->flags & HVD__CELL_BESIDE)
-        read_beside(part, cell, in);
+        read_beside(area, cell, in);
     else if (cell->flags & HVD__CELL_DATA)
         hvd__read_bytes(in, cell->data, sizeof cell->data);
     if (!in->failed)
@@ -219,7 +219,7 @@ enum { CELL_BYTES = 28 };
 static int hear_cells(struct hvd__set *set, int peer, struct hvd__reader *in)
 {
     struct hvd__replicated_log *m = set->ordered.log;
-    struct hvd__part *part = m->parts[peer];
+    struct hvd__area *area = m->areas[peer];
     uint64_t accepted = hvd__read_key(in), consumed = hvd__read_key(in);
     struct hvd__boundary boundary = {.mark = hvd__read_key(in),
                                      .threshold = (size_t)hvd__read_long(in),
@@ -230,13 +230,13 @@ static int hear_cells(struct hvd__set *set, int peer, struct hvd__reader *in)
     in->failed |= (n > 0 && !follows(mark, m->heard[peer])) || n > HVD__CELLS ||
                   (boundary.mark && peer != 0);
     for (int32_t i = 0; i < n && !in->failed; i++, mark++) {
-        read_cell(part, mark, in);
+        read_cell(area, mark, in);
         m->heard[peer] = mark;
     }
     if (in->failed)
         return hvd__message_garbled(set, peer);
-    atomic_store_explicit(&part->accepted, accepted, memory_order_release);
-    atomic_store_explicit(&part->consumed, consumed, memory_order_release);
+    atomic_store_explicit(&area->accepted, accepted, memory_order_release);
+    atomic_store_explicit(&area->consumed, consumed, memory_order_release);
     if (boundary.mark)
         HVD_TRY(hvd__boundaries_add(&m->boundaries, &boundary));
     return hvd__boundaries_run(set);

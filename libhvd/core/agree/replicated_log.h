@@ -2,9 +2,9 @@
 /*
  * replicated log.h - cells of ranks that share no memory.
  *
- * Each rank sends what it writes into its own part (transport/shm/shm.h) to
+ * Each rank sends what it writes into its own area (transport/shm/shm.h) to
  * all others: cells with the data beside them, and what it has accepted and
- * read. The others keep a copy of that part, so whoever looks at the parts
+ * read. The others keep a copy of that area, so whoever looks at the areas
  * need not know how they came. One message to each rank holds all that a step
  * of the engine has written; what was read is told along with cells, or by
  * itself when a quarter of the room is used up.
@@ -24,7 +24,7 @@ enum { HVD__REPLICATED_RANKS = 8 };
 
 struct hvd__replicated_log {
     int size;
-    struct hvd__part **parts; /* owned, [size]; ours among them */
+    struct hvd__area **areas; /* owned, [size]; ours among them */
     uint64_t *heard;          /* owned, [size]: marks of their last cells */
     uint64_t nsent;           /* cells of this epoch that are sent */
     uint64_t accepted;        /* the others have been told that we have */

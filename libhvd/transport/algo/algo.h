@@ -44,9 +44,9 @@ void hvd__workspace_fini(struct hvd__workspace *workspace);
 /* A collective in shared memory, which is one segment (shared_*.c). */
 struct hvd__shared {
     uint32_t round; /* its number, on all ranks */
-    bool began;     /* our part says so */
+    bool began;     /* our area says so */
     bool direct;    /* nothing is copied on its way */
-    int64_t copied; /* how far we are, in blocks: as in our part */
+    int64_t copied; /* how far we are, in blocks: as in our area */
     int64_t combined;
     int64_t fetched;
     int64_t summed;   /* over several hosts: on their way between them */

@@ -467,14 +467,14 @@ static int64_t least(const struct hvd__collective *c, size_t count)
 {
     return hvd__shm_least(c->team->hosts->shm, c->shared.round, count);
 }
-#define LEAST(c, count) least((c), offsetof(struct hvd__part, count))
+#define LEAST(c, count) least((c), offsetof(struct hvd__area, count))
 
 /* A buffer may be written again when all have taken the result of the chunk
  * that was in it: then nothing of it is wanted any more. */
 static int step_local(struct hvd__collective *c, int64_t n, bool *moved)
 {
     struct hvd__shared *s = &c->shared;
-    struct hvd__part *own = c->team->hosts->shm->own;
+    struct hvd__area *own = c->team->hosts->shm->own;
 
     if (s->copied < n && s->copied - HVD__BUFFERS < s->fetched &&
         s->copied - HVD__BUFFERS < LEAST(c, fetched)) {

@@ -35,7 +35,7 @@ bool hvd__shared_all_began(const struct hvd__collective *c)
     const struct hvd__shm *shm = c->team->shm;
 
     for (int rank = 0; rank < shm->size; rank++)
-        if (atomic_load_explicit(&shm->parts[rank]->round,
+        if (atomic_load_explicit(&shm->areas[rank]->round,
                                  memory_order_acquire) != c->shared.round)
             return false;
     return true;
@@ -46,7 +46,7 @@ void *hvd__shared_output(const struct hvd__collective *c, int rank,
 {
     const struct hvd__shm *shm = c->team->shm;
 
-    return hvd__heap_at(shm->heap, shm->world[rank], shm->parts[rank]->output,
+    return hvd__heap_at(shm->heap, shm->world[rank], shm->areas[rank]->output,
                         bytes);
 }
 

@@ -25,9 +25,9 @@ bool hvd__shared_applies(const struct hvd__collective *c);
 /* The algorithms' start: one segment with everything. */
 int hvd__shared_start(struct hvd__collective *c, struct hvd__segment *segment);
 
-/* All ranks are done with the round before: our part may be written to. */
+/* All ranks are done with the round before: our area may be written to. */
 bool hvd__shared_may_begin(const struct hvd__collective *c);
-/* What is in our part is there to be seen, and that our data lies at these
+/* What is in our area is there to be seen, and that our data lies at these
  * addresses, of bytes each, if others can reach it. */
 void hvd__shared_begin(struct hvd__collective *c, const void *input,
                        const void *output, size_t bytes);
@@ -38,12 +38,12 @@ bool hvd__shared_all_began(const struct hvd__collective *c);
 void *hvd__shared_output(const struct hvd__collective *c, int rank,
                          size_t bytes);
 
-/* This rank is done with the round, and will not look at others' parts. */
+/* This rank is done with the round, and will not look at others' areas. */
 void hvd__shared_finish(struct hvd__collective *c);
 
 /* The least that the other ranks have in one of their counts. */
 #define HVD__SHARED_LEAST(c, count)                                            \
-    hvd__shared_least((c), offsetof(struct hvd__part, count))
+    hvd__shared_least((c), offsetof(struct hvd__area, count))
 int64_t hvd__shared_least(const struct hvd__collective *c, size_t count);
 
 /* Bytes of a chunk of a buffer, of which each buffer has one a rank. */

@@ -75,7 +75,7 @@ static int step_receiver(struct hvd__collective *c)
     if (s->fetched < mine)
         return 0;
     hvd__round_set(&shm->own->fetched, s->round, 1);
-    return hvd__round_get(&shm->parts[c->root]->copied, s->round) >= 1;
+    return hvd__round_get(&shm->areas[c->root]->copied, s->round) >= 1;
 }
 
 /* ---------------------------------------------------------------- in chunks */
@@ -102,7 +102,7 @@ static int step_chunks(struct hvd__collective *c)
         if (root && *done - HVD__BUFFERS >= HVD__SHARED_LEAST(c, fetched))
             return 0;
         if (!root &&
-            *done >= hvd__round_get(&shm->parts[c->root]->copied, s->round))
+            *done >= hvd__round_get(&shm->areas[c->root]->copied, s->round))
             return 0;
         memcpy(root ? buffer : data, root ? data : buffer, bytes);
         hvd__round_set(mine, s->round, ++*done);

@@ -61,8 +61,8 @@ static bool reach(struct hvd__collective *c)
                                .sources = c->workspace->sources,
                                .targets = c->workspace->targets};
     for (int rank = 0; rank < c->team->size; rank++)
-        if (!hvd__visible_add(v, shm, rank, shm->parts[rank]->input,
-                              shm->parts[rank]->output, wants(c, rank),
+        if (!hvd__visible_add(v, shm, rank, shm->areas[rank]->input,
+                              shm->areas[rank]->output, wants(c, rank),
                               (size_t)c->count * element_of(c)))
             return false;
     hvd__visible_begin(v, share.start, share.count);
@@ -190,7 +190,7 @@ enum { AHEAD = 2 };
 static bool move_chunk(struct hvd__collective *c, int64_t n, int64_t ahead)
 {
     struct hvd__shared *s = &c->shared;
-    struct hvd__part *own = c->team->shm->own;
+    struct hvd__area *own = c->team->shm->own;
     int64_t combined = HVD__SHARED_LEAST(c, combined);
 
     if (s->fetched < s->combined && s->fetched < combined) {

@@ -4,18 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Published in the place of a part that its rank no longer needs: within the
+/* Published in the place of an area that its rank no longer needs: within the
  * header of the heap, where nothing lies. */
 #define GONE UINT64_C(1)
 
 /* Shared segments of this rank that are done with, while other ranks may still
- * look at our parts. Changed by one thread at a time: while sets are made or
+ * look at our areas. Changed by one thread at a time: while sets are made or
  * ended. */
 static struct hvd__shm *retired;
 
 static size_t places_offset(void)
 {
-    return sizeof(struct hvd__part);
+    return sizeof(struct hvd__area);
 }
 
 static size_t pairs_offset(const struct hvd__shm *shm)
@@ -31,7 +31,7 @@ static size_t buffers_offset(const struct hvd__shm *shm)
     return (end + 63) / 64 * 64;
 }
 
-static size_t part_bytes(const struct hvd__shm *shm)
+static size_t area_bytes(const struct hvd__shm *shm)
 {
     return buffers_offset(shm) + shm->bounce_bytes;
 }
@@ -51,12 +51,12 @@ static bool is_unused(const struct hvd__shm *shm)
 
 static void destroy(struct hvd__shm *shm)
 {
-    free(shm->parts);
+    free(shm->areas);
     free(shm->world);
     free(shm);
 }
 
-/* Give back the parts that all others have done with as well. */
+/* Give back the areas that all others have done with as well. */
 static void sweep(const struct hvd__heap *heap)
 {
     struct hvd__shm **link = &retired, *shm;
@@ -110,16 +110,16 @@ struct hvd__shm *hvd__shm_new(struct hvd__heap *heap, const int *world,
                              .number = number,
                              .id = id,
                              .bounce_bytes = bounce};
-    shm->parts = calloc((size_t)size, sizeof *shm->parts);
+    shm->areas = calloc((size_t)size, sizeof *shm->areas);
     shm->world = calloc((size_t)size, sizeof *shm->world);
-    if (!shm->parts || !shm->world) {
+    if (!shm->areas || !shm->world) {
         destroy(shm);
         return NULL;
     }
     memcpy(shm->world, world, (size_t)size * sizeof *world);
-    shm->own = hvd__heap_alloc(part_bytes(shm));
+    shm->own = hvd__heap_alloc(area_bytes(shm));
     if (shm->own)
-        place = hvd__heap_place(heap, shm->own, part_bytes(shm));
+        place = hvd__heap_place(heap, shm->own, area_bytes(shm));
     hvd__heap_publish(heap, number, id, place);
     return shm;
 }
@@ -133,9 +133,9 @@ int hvd__shm_ready(struct hvd__shm *shm)
 
         if (!hvd__heap_look_up(shm->heap, rank, shm->number, shm->id, &place))
             return 0;
-        shm->parts[shm->nseen] =
-            hvd__heap_at(shm->heap, rank, place, part_bytes(shm));
-        if (shm->parts[shm->nseen])
+        shm->areas[shm->nseen] =
+            hvd__heap_at(shm->heap, rank, place, area_bytes(shm));
+        if (shm->areas[shm->nseen])
             shm->nseen++;
         else
             shm->failed = true;
@@ -145,23 +145,23 @@ int hvd__shm_ready(struct hvd__shm *shm)
 
 struct hvd__shm_place *hvd__shm_places(const struct hvd__shm *shm, int rank)
 {
-    return (void *)((unsigned char *)shm->parts[rank] + places_offset());
+    return (void *)((unsigned char *)shm->areas[rank] + places_offset());
 }
 
 struct hvd__shm_pair *hvd__shm_pairs(const struct hvd__shm *shm, int rank)
 {
-    return (void *)((unsigned char *)shm->parts[rank] + pairs_offset(shm));
+    return (void *)((unsigned char *)shm->areas[rank] + pairs_offset(shm));
 }
 
 unsigned char *hvd__shm_buffers(const struct hvd__shm *shm, int rank)
 {
-    return (unsigned char *)shm->parts[rank] + buffers_offset(shm);
+    return (unsigned char *)shm->areas[rank] + buffers_offset(shm);
 }
 
 bool hvd__shm_may_begin(const struct hvd__shm *shm, uint32_t round)
 {
     for (int rank = 0; rank < shm->size; rank++) {
-        uint64_t finished = atomic_load_explicit(&shm->parts[rank]->finished,
+        uint64_t finished = atomic_load_explicit(&shm->areas[rank]->finished,
                                                  memory_order_acquire);
         if ((uint32_t)finished + 1 != round)
             return false;
@@ -179,13 +179,13 @@ int64_t hvd__shm_least(const struct hvd__shm *shm, uint32_t round, size_t count)
     int64_t least = INT64_MAX;
 
     for (int rank = 0; rank < shm->size; rank++) {
-        const unsigned char *part = (const unsigned char *)shm->parts[rank];
+        const unsigned char *area = (const unsigned char *)shm->areas[rank];
         int64_t there;
 
         if (rank == shm->rank)
             continue;
         there = hvd__round_get(
-            (const hvd__round_count *)(const void *)(part + count), round);
+            (const hvd__round_count *)(const void *)(area + count), round);
         if (there < least)
             least = there;
     }

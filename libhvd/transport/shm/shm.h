@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shm.h - where the ranks of a process set that share a host write what the
- * others of the set need to see. Each has a part of its own, in its heap,
+ * others of the set need to see. Each has an area of its own, in its heap,
  * which it alone writes and all read:
  *
  *     cells     what it has submitted, in its order, with the data of small
@@ -59,7 +59,7 @@ _Static_assert(sizeof(struct hvd__cell) == 64, "a cell is one cache line");
  */
 typedef _Atomic uint64_t hvd__round_count;
 
-struct hvd__part {
+struct hvd__area {
     /* Of the cells. Marks, as in them: what it has accepted, the last cell
      * that it has read, the last that it has reduced its share of. */
     _Alignas(64) _Atomic uint64_t accepted;
@@ -99,39 +99,39 @@ struct hvd__shm {
     int number; /* in the directory */
     int32_t id;
     size_t bounce_bytes;
-    struct hvd__part **parts; /* owned, [size]; NULL: not seen yet */
-    struct hvd__part *own;    /* owned; NULL: there was no room */
+    struct hvd__area **areas; /* owned, [size]; NULL: not seen yet */
+    struct hvd__area *own;    /* owned; NULL: there was no room */
     int nseen;
     bool failed;    /* a rank has none: nobody uses it */
     uint32_t round; /* the last that has begun; the same on all ranks */
     struct hvd__shm *next;
 };
 
-/* Our part, published under number, for the ranks world[0..size-1], copied, of
+/* Our area, published under number, for the ranks world[0..size-1], copied, of
  * which we are rank. bounce: bytes for blocks. NULL: out of memory. Without
  * room in the heap it is made all the same, and never ready. */
 struct hvd__shm *hvd__shm_new(struct hvd__heap *heap, const int *world,
                               int size, int rank, int number, int32_t id,
                               size_t bounce);
-/* We use it no more; our part is given back when nobody does. NULL is
+/* We use it no more; our area is given back when nobody does. NULL is
  * accepted. */
 void hvd__shm_retire(struct hvd__shm *shm);
 /* The heap is about to be closed: what is retired need not be given back. */
 void hvd__shm_forget(void);
 
-/* 1: all parts are there; 0: not yet; -1: one will never be. The same in the
+/* 1: all areas are there; 0: not yet; -1: one will never be. The same in the
  * end on all ranks. */
 int hvd__shm_ready(struct hvd__shm *shm);
 
-/* In a rank's part: what it has for all others, [size]; the counts, [size];
+/* In a rank's area: what it has for all others, [size]; the counts, [size];
  * its blocks, of bounce_bytes. */
 struct hvd__shm_place *hvd__shm_places(const struct hvd__shm *shm, int rank);
 struct hvd__shm_pair *hvd__shm_pairs(const struct hvd__shm *shm, int rank);
 unsigned char *hvd__shm_buffers(const struct hvd__shm *shm, int rank);
 
-/* A round: all ranks are done with the one before, so that our part may be
+/* A round: all ranks are done with the one before, so that our area may be
  * written to; we are done with it; the least that the other ranks have in one
- * of their counts, given its offset in a part. */
+ * of their counts, given its offset in an area. */
 bool hvd__shm_may_begin(const struct hvd__shm *shm, uint32_t round);
 void hvd__shm_finish(struct hvd__shm *shm, uint32_t round);
 int64_t hvd__shm_least(const struct hvd__shm *shm, uint32_t round,
