@@ -120,30 +120,30 @@ static void write_batch(struct hvd__writer *out)
     }
 }
 
-/* What a rank has in the cells from a mark on; NULL: nothing. */
-static const struct hvd__cell *(*cell_at)(uint64_t mark);
+/* What a rank has in the slots from a mark on; NULL: nothing. */
+static const struct hvd__log_slot *(*slot_at)(uint64_t mark);
 static uint64_t next_mark;
 
-static void write_cell(struct hvd__writer *out, uint64_t mark)
+static void write_slot(struct hvd__writer *out, uint64_t mark)
 {
     static const unsigned char data[256];
-    const struct hvd__cell *cell = cell_at && any(8) ? cell_at(mark) : NULL;
-    uint32_t flags = any(20) ? any(2) * HVD__CELL_DATA : HVD__CELL_FALLBACK;
+    const struct hvd__log_slot *slot = slot_at && any(8) ? slot_at(mark) : NULL;
+    uint32_t flags = any(20) ? any(2) * HVD__SLOT_DATA : HVD__SLOT_FALLBACK;
     uint32_t length = HVD__INLINE_BYTES + any(100);
 
-    if (length > HVD__INLINE_BYTES && flags == HVD__CELL_DATA && any(2))
-        flags |= HVD__CELL_BESIDE;
-    hvd__write_key(out, cell ? cell->key : any_key());
-    hvd__write_key(out, cell ? cell->fingerprint : any(2));
+    if (length > HVD__INLINE_BYTES && flags == HVD__SLOT_DATA && any(2))
+        flags |= HVD__SLOT_BESIDE;
+    hvd__write_key(out, slot ? slot->key : any_key());
+    hvd__write_key(out, slot ? slot->fingerprint : any(2));
     hvd__write_int(out, (int32_t)flags);
     hvd__write_long(out, any(100));
-    if (flags & HVD__CELL_BESIDE) {
+    if (flags & HVD__SLOT_BESIDE) {
         hvd__write_int(out, (int32_t)any(HVD__PAYLOAD_BYTES - length));
         hvd__write_int(out, (int32_t)length);
     }
-    if (flags & HVD__CELL_DATA)
+    if (flags & HVD__SLOT_DATA)
         hvd__write_bytes(out, data,
-                         flags & HVD__CELL_BESIDE ? length : HVD__INLINE_BYTES);
+                         flags & HVD__SLOT_BESIDE ? length : HVD__INLINE_BYTES);
 }
 
 static void write_post(struct hvd__writer *out)
@@ -157,7 +157,7 @@ static void write_post(struct hvd__writer *out)
     hvd__write_key(out, next_mark);
     hvd__write_int(out, n);
     for (int i = 0; i < n; i++)
-        write_cell(out, next_mark++);
+        write_slot(out, next_mark++);
 }
 
 static void write_record(struct hvd__writer *out, enum hvd__record_type type)
@@ -364,7 +364,7 @@ static void copy_batch(struct hvd__reader *in, struct hvd__writer *out)
     }
 }
 
-static void copy_cell(struct hvd__reader *in, struct hvd__writer *out)
+static void copy_slot(struct hvd__reader *in, struct hvd__writer *out)
 {
     unsigned char data[MOST_BYTES];
     int32_t flags, length = HVD__INLINE_BYTES;
@@ -373,11 +373,11 @@ static void copy_cell(struct hvd__reader *in, struct hvd__writer *out)
     copy_key(in, out);
     flags = copy_int(in, out);
     copy_long(in, out);
-    if (flags & HVD__CELL_BESIDE) {
+    if (flags & HVD__SLOT_BESIDE) {
         copy_int(in, out);
         length = copy_int(in, out);
     }
-    if (!(flags & (HVD__CELL_BESIDE | HVD__CELL_DATA)))
+    if (!(flags & (HVD__SLOT_BESIDE | HVD__SLOT_DATA)))
         return;
     if (length < 0 || length > MOST_BYTES)
         in->failed = true;
@@ -395,7 +395,7 @@ static void copy_post(struct hvd__reader *in, struct hvd__writer *out)
     copy_long(in, out);
     copy_key(in, out);
     for (int32_t n = copy_count(in, out, 28); n > 0 && !in->failed; n--)
-        copy_cell(in, out);
+        copy_slot(in, out);
 }
 
 /* As docs/PROTOCOL.md has it. */
@@ -618,12 +618,12 @@ static void submit_sum(void)
         hvd__submission_free(submission);
 }
 
-static const struct hvd__cell *own_cell(uint64_t mark)
+static const struct hvd__log_slot *own_slot(uint64_t mark)
 {
-    const struct hvd__cell *cell =
-        hvd__cell_at(set->ordered.own, (mark & HVD__MARK_CELLS) - 1);
+    const struct hvd__log_slot *slot =
+        hvd__slot_at(set->ordered.own, (mark & HVD__MARK_SLOTS) - 1);
 
-    return cell->mark == mark ? cell : NULL;
+    return slot->mark == mark ? slot : NULL;
 }
 
 /* What a member may say: to the coordinator, or to all. */
@@ -646,7 +646,7 @@ START_TEST(a_rank_refuses_or_goes_on)
 
     state = 19691029;
     begin_world();
-    cell_at = own_cell;
+    slot_at = own_slot;
     write_members(&other, 1);
     for (int round = 0; round < n; round++) {
         unsigned char data[MOST_BYTES];

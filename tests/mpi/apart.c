@@ -102,7 +102,7 @@ END_TEST
 /* The data that goes with the slots, of all ranks or of one alone, soon takes
  * more room than there is; the others must learn in time that it is free again.
  */
-START_TEST(room_is_found_for_what_goes_with_cells)
+START_TEST(room_is_found_for_what_goes_with_slots)
 {
     static struct request requests[MANY];
 
@@ -215,7 +215,7 @@ static TCase *tcase_apart(void)
 
     tcase_add_test(tcase, apart);
     tcase_add_test(tcase, a_message_to_each_is_all_it_takes);
-    tcase_add_test(tcase, room_is_found_for_what_goes_with_cells);
+    tcase_add_test(tcase, room_is_found_for_what_goes_with_slots);
     tcase_add_test(tcase, batches_are_the_same_everywhere);
     tcase_add_test(tcase, orders_end_and_begin_again);
     tcase_add_test(tcase, together_again);

@@ -6,8 +6,8 @@
  * All ranks agree on the same requests in the same order, but not at the same
  * time: which of them go together, as one collective, must not depend on how
  * far a rank has come. So the first rank sets boundaries in the order: all up
- * to a cell, in batches of at most so many bytes. It does so while it has lanes
- * to spare, and sends the boundary with its cells; what is agreed on while all
+ * to a slot, in batches of at most so many bytes. It does so while it has lanes
+ * to spare, and sends the boundary with its slots; what is agreed on while all
  * lanes are busy waits, and goes as one piece. Every rank fuses a piece in the
  * same way once it knows all of it.
  */
@@ -19,7 +19,7 @@
 struct hvd__set;
 
 struct hvd__boundary {
-    uint64_t mark;     /* of the last cell that belongs to the piece */
+    uint64_t mark;     /* of the last slot that belongs to the piece */
     size_t threshold;  /* most bytes of a batch of several */
     size_t direct_max; /* as all ranks know it at this point */
 };
@@ -43,7 +43,7 @@ void hvd__boundaries_fini(struct hvd__boundaries *boundaries);
 /* A request was posted that needs a batch when it is agreed on. */
 void hvd__boundaries_expect(struct hvd__boundaries *boundaries,
                             const struct hvd__signature *signature);
-/* It is agreed on, in this cell; it waits for a boundary. */
+/* It is agreed on, in this slot; it waits for a boundary. */
 void hvd__boundaries_agree(struct hvd__boundaries *boundaries,
                            struct hvd__request *request, uint64_t mark);
 /* The first rank's: whether it is time to set a boundary behind what is posted,

@@ -9,7 +9,7 @@
 #include "core/agree/negotiate.h"
 #include "core/agree/ordered_parts.h"
 
-/* An epoch in which more cells were decided was worth it. */
+/* An epoch in which more slots were decided was worth it. */
 enum { GOOD_EPOCH = 64, PATIENCE_MAX = 1 << 16 };
 
 /* ------------------------------------------------------------ life of a set */
@@ -28,13 +28,13 @@ int hvd__ordered_init(struct hvd__ordered *x, struct hvd__shm *shm,
     x->log = log;
     x->areas = log ? log->areas : shm->areas;
     x->own = log ? log->areas[rank] : shm->own;
-    x->tickets = calloc(HVD__CELLS, sizeof *x->tickets);
+    x->tickets = calloc(HVD__LOG_SLOTS, sizeof *x->tickets);
     x->sources = calloc(n, sizeof *x->sources);
     x->targets = calloc(n, sizeof *x->targets);
     x->nheard = calloc(n, sizeof *x->nheard);
     if (!x->tickets || !x->sources || !x->targets || !x->nheard) {
         hvd__ordered_fini(x);
-        return hvd__fail_memory(HVD__CELLS * sizeof *x->tickets);
+        return hvd__fail_memory(HVD__LOG_SLOTS * sizeof *x->tickets);
     }
     x->state = HVD__ORDERED_OPENING;
     x->epoch = 1;
@@ -53,8 +53,9 @@ void hvd__ordered_drop(struct hvd__ordered *x)
 {
     struct hvd__submission *submission = x->waiting;
 
-    for (uint64_t cell = x->decided; cell < x->posted; cell++) {
-        struct hvd__request *request = x->tickets[cell % HVD__CELLS].request;
+    for (uint64_t slot = x->decided; slot < x->posted; slot++) {
+        struct hvd__request *request =
+            x->tickets[slot % HVD__LOG_SLOTS].request;
 
         if (request && request == request->submission->requests)
             forget(request->submission);
@@ -138,7 +139,7 @@ static int end_epoch(struct hvd__set *set, enum hvd__ordered_state state,
     *moved = true;
     for (; x->decided < x->posted; x->decided++) {
         struct hvd__request *request =
-            x->tickets[x->decided % HVD__CELLS].request;
+            x->tickets[x->decided % HVD__LOG_SLOTS].request;
 
         /* One that is posted in part still waits too. */
         if (request && request == request->submission->requests &&
@@ -209,22 +210,23 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
 enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set)
 {
     const struct hvd__ordered *x = &set->ordered;
-    const struct hvd__cell *own = hvd__cell_at(set->ordered.own, x->decided);
+    const struct hvd__log_slot *own =
+        hvd__slot_at(set->ordered.own, x->decided);
     uint64_t mark = hvd__mark_of(x, x->decided);
     enum hvd__verdict verdict = HVD__AGREED;
 
-    if (own->flags & HVD__CELL_FALLBACK)
+    if (own->flags & HVD__SLOT_FALLBACK)
         return HVD__DIFFERENT;
     for (int rank = 0; rank < set->team.size; rank++) {
-        const struct hvd__cell *cell =
-            hvd__cell_at(set->ordered.areas[rank], x->decided);
+        const struct hvd__log_slot *slot =
+            hvd__slot_at(set->ordered.areas[rank], x->decided);
 
-        if (cell == own)
+        if (slot == own)
             continue;
-        if (atomic_load_explicit(&cell->mark, memory_order_acquire) != mark)
+        if (atomic_load_explicit(&slot->mark, memory_order_acquire) != mark)
             verdict = HVD__UNKNOWN;
-        else if (cell->flags & HVD__CELL_FALLBACK || cell->key != own->key ||
-                 cell->fingerprint != own->fingerprint)
+        else if (slot->flags & HVD__SLOT_FALLBACK || slot->key != own->key ||
+                 slot->fingerprint != own->fingerprint)
             return HVD__DIFFERENT;
     }
     return verdict;
@@ -233,7 +235,7 @@ enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set)
 void hvd__ordered_consume(struct hvd__set *set)
 {
     const struct hvd__ordered *x = &set->ordered;
-    uint64_t read = hvd__cells_read(x);
+    uint64_t read = hvd__slots_read(x);
 
     if (read > 0)
         atomic_store_explicit(&set->ordered.own->consumed,
@@ -249,11 +251,11 @@ static int decide(struct hvd__world *world, struct hvd__set *set, bool *moved)
 
     while (x->decided < x->posted && !x->now.request &&
            (verdict = hvd__ordered_compare(set)) == HVD__AGREED) {
-        uint64_t cell = x->decided++;
+        uint64_t slot = x->decided++;
 
         now = now ? now : hvd__now_ns();
         HVD_TRY(hvd__ordered_run(
-            world, set, x->tickets[cell % HVD__CELLS].request, cell, now));
+            world, set, x->tickets[slot % HVD__LOG_SLOTS].request, slot, now));
         if (x->now.request)
             hvd__ordered_reduce_share(set);
     }

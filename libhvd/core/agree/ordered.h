@@ -4,21 +4,21 @@
  * nearly always: with no word spoken if they share a host, else with one from
  * each to each (replicated log.h).
  *
- * Each rank writes what it submits, in its order, into cells that all the
- * others see (transport/shm/shm.h). Cell i of all ranks is there, and all
+ * Each rank writes what it submits, in its order, into slots that all the
+ * others see (transport/shm/shm.h). Slot i of all ranks is there, and all
  * are equal: that request is agreed on, and every rank knows it at the same
- * place of its order. The first cells that differ end
+ * place of its order. The first slots that differ end
  * ordered mode on every rank at that very place, for all look at the same
- * cells: what is undecided, and everything that follows, is agreed on by name
+ * slots: what is undecided, and everything that follows, is agreed on by name
  * (coordinator.c). What cannot be agreed on this way (a request that was
- * refused, a join, the end) is a cell that differs from all.
+ * refused, a join, the end) is a slot that differs from all.
  *
  * When nothing is left to be agreed on by name the coordinator opens
- * ordered mode again: an epoch of cells begins, if every rank accepts it. A
+ * ordered mode again: an epoch of slots begins, if every rank accepts it. A
  * rank does so if the coordinator has heard all that it has said; so nothing
  * can be left behind on the other way, waiting for what goes this way.
  *
- * Small tensors lie in or beside the cells, and are reduced on every rank as
+ * Small tensors lie in or beside the slots, and are reduced on every rank as
  * soon as all are there: a blocking allreduce costs one cache line each way.
  * Large ones that lie in heaps are reduced in place, a share on each rank,
  * one after another without waiting in between. Everything else that was
@@ -42,7 +42,7 @@ enum hvd__ordered_state {
     HVD__ORDERED_OPEN
 };
 
-/* What is behind a cell of ours. */
+/* What is behind a slot of ours. */
 struct hvd__ticket {
     struct hvd__request *request; /* borrowed; NULL: the end */
     uint64_t payload_end; /* of the ring's bytes: up to where it is ours */
@@ -51,7 +51,7 @@ struct hvd__ticket {
 /* A reduction in place. */
 struct hvd__in_place {
     struct hvd__request *request; /* NULL: none */
-    uint64_t cell;
+    uint64_t slot;
     int64_t left; /* elements of our share */
 };
 
@@ -59,19 +59,19 @@ struct hvd__in_place {
 struct hvd__ordered {
     enum hvd__ordered_state state;
     uint32_t epoch;
-    uint64_t posted;                 /* our cells of this epoch */
+    uint64_t posted;                 /* our slots of this epoch */
     uint64_t decided;                /* of them */
     uint64_t read;                   /* that every rank is known to have read */
     struct hvd__area **areas;        /* borrowed, [size]: of all ranks */
     struct hvd__area *own;           /* borrowed: ours */
     struct hvd__replicated_log *log; /* owned; whose areas they are; NULL: they
                                    are in shared memory, the shared segment's */
-    struct hvd__ticket *tickets;     /* owned, [HVD__CELLS] */
+    struct hvd__ticket *tickets;     /* owned, [HVD__LOG_SLOTS] */
     uint64_t payload_next;           /* bytes of the ring ever given out */
     uint64_t payload_free; /* ... of which up to here are free again */
     struct hvd__submission *waiting; /* list: submitted, and not posted yet */
     struct hvd__submission **waiting_tail;
-    bool ending; /* the last cell of ours is posted */
+    bool ending; /* the last slot of ours is posted */
     struct hvd__in_place now;
     struct hvd__request *over; /* list: to be completed */
     struct hvd__request **over_tail;

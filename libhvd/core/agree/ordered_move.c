@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Small gathers, exchanges and their like: what each rank brings lies beside
- * its cell, all of it, and each rank takes from there what is its own.
+ * its slot, all of it, and each rank takes from there what is its own.
  */
 #include <string.h>
 
@@ -41,7 +41,7 @@ static void tell_counts(const struct hvd__set *set,
 /* bytes of all ranks, from an offset in what each brings, one after the
  * other. */
 static void collect(const struct hvd__set *set, struct hvd__request *request,
-                    uint64_t cell, size_t offset, size_t bytes)
+                    uint64_t slot, size_t offset, size_t bytes)
 {
     unsigned char *to = request->output;
 
@@ -50,14 +50,14 @@ static void collect(const struct hvd__set *set, struct hvd__request *request,
     for (int rank = 0; rank < set->team.size; rank++)
         memcpy(
             to + (size_t)rank * bytes,
-            hvd__ordered_data(set->ordered.areas[rank], cell, request->bytes) +
+            hvd__ordered_data(set->ordered.areas[rank], slot, request->bytes) +
                 offset,
             bytes);
 }
 
 /* count elements of all ranks, from a start in what each brings. */
 static void reduce(struct hvd__set *set, struct hvd__request *request,
-                   uint64_t cell, int64_t start, int64_t count)
+                   uint64_t slot, int64_t start, int64_t count)
 {
     const struct hvd__reduction reduction =
         hvd__ordered_reduction(set, request);
@@ -66,7 +66,7 @@ static void reduce(struct hvd__set *set, struct hvd__request *request,
 
     for (int rank = 0; rank < set->team.size; rank++)
         sources[rank] =
-            hvd__ordered_data(set->ordered.areas[rank], cell, request->bytes) +
+            hvd__ordered_data(set->ordered.areas[rank], slot, request->bytes) +
             offset;
     if (count > 0)
         hvd__reduce(&reduction, request->output, sources, set->team.size,
@@ -74,7 +74,7 @@ static void reduce(struct hvd__set *set, struct hvd__request *request,
 }
 
 void hvd__ordered_move(struct hvd__set *set, struct hvd__request *request,
-                       uint64_t cell)
+                       uint64_t slot)
 {
     const int n = set->team.size, us = set->team.rank;
     size_t part = request->bytes / (size_t)n;
@@ -88,21 +88,21 @@ void hvd__ordered_move(struct hvd__set *set, struct hvd__request *request,
         if (request->signature.kind == HVD_GATHER && !is_root(set, request))
             return;
         request->out_rows = request->rows * n;
-        collect(set, request, cell, 0, request->bytes);
+        collect(set, request, slot, 0, request->bytes);
         return;
     case HVD_ALLTOALL:
         tell_counts(set, request, request->rows / n);
         request->out_rows = request->rows;
-        collect(set, request, cell, (size_t)us * part, part);
+        collect(set, request, slot, (size_t)us * part, part);
         return;
     case HVD_REDUCESCATTER:
         rows = hvd__slice_of(request->rows, us, n);
         row = request->rows > 0 ? request->count / request->rows : 0;
         request->out_rows = rows.count;
-        reduce(set, request, cell, rows.start * row, rows.count * row);
+        reduce(set, request, slot, rows.start * row, rows.count * row);
         return;
     default:
         if (is_root(set, request))
-            reduce(set, request, cell, 0, request->count);
+            reduce(set, request, slot, 0, request->count);
     }
 }

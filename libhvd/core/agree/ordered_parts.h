@@ -5,7 +5,7 @@
  * all of them at once.
  *
  * A mark is the epoch in its upper 24 bits and one more than the number of a
- * cell in this epoch below: the mark of a later cell is greater, in whatever
+ * slot in this epoch below: the mark of a later slot is greater, in whatever
  * epoch it is.
  */
 #ifndef HVD_CORE_ORDERED_PARTS_H
@@ -14,29 +14,29 @@
 #include "core/world/world.h"
 
 enum { HVD__EPOCH_SHIFT = 40 };
-#define HVD__MARK_CELLS ((UINT64_C(1) << HVD__EPOCH_SHIFT) - 1)
+#define HVD__MARK_SLOTS ((UINT64_C(1) << HVD__EPOCH_SHIFT) - 1)
 
-static inline uint64_t hvd__mark_of(const struct hvd__ordered *x, uint64_t cell)
+static inline uint64_t hvd__mark_of(const struct hvd__ordered *x, uint64_t slot)
 {
-    return (uint64_t)x->epoch << HVD__EPOCH_SHIFT | (cell + 1);
+    return (uint64_t)x->epoch << HVD__EPOCH_SHIFT | (slot + 1);
 }
 
-/* How many cells of this epoch a mark says are done with. */
-static inline uint64_t hvd__cells_of(const struct hvd__ordered *x,
+/* How many slots of this epoch a mark says are done with. */
+static inline uint64_t hvd__slots_of(const struct hvd__ordered *x,
                                      uint64_t mark)
 {
-    return mark >> HVD__EPOCH_SHIFT == x->epoch ? mark & HVD__MARK_CELLS : 0;
+    return mark >> HVD__EPOCH_SHIFT == x->epoch ? mark & HVD__MARK_SLOTS : 0;
 }
 
-static inline struct hvd__cell *hvd__cell_at(struct hvd__area *area,
-                                             uint64_t cell)
+static inline struct hvd__log_slot *hvd__slot_at(struct hvd__area *area,
+                                                 uint64_t slot)
 {
-    return &area->cells[cell % HVD__CELLS];
+    return &area->slots[slot % HVD__LOG_SLOTS];
 }
 
-/* Cells of all ranks that we have read: one whose share is not yet reduced
+/* Slots of all ranks that we have read: one whose share is not yet reduced
  * will be looked at again. */
-static inline uint64_t hvd__cells_read(const struct hvd__ordered *x)
+static inline uint64_t hvd__slots_read(const struct hvd__ordered *x)
 {
     return x->decided - (x->now.request != NULL);
 }
@@ -48,39 +48,39 @@ bool hvd__ordered_post_submission(const struct hvd__world *world,
 /* Post that nothing follows; false: likewise. */
 bool hvd__ordered_post_end(struct hvd__set *set);
 
-/* What the ranks have in the cell that is the next to be decided. */
+/* What the ranks have in the slot that is the next to be decided. */
 enum hvd__verdict { HVD__UNKNOWN, HVD__AGREED, HVD__DIFFERENT };
 enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set);
 /* Tell the others what we have read. */
 void hvd__ordered_consume(struct hvd__set *set);
 
-/* All ranks have this request in this cell: run it, or have it run. */
+/* All ranks have this request in this slot: run it, or have it run. */
 int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
-                     struct hvd__request *request, uint64_t cell, int64_t now);
+                     struct hvd__request *request, uint64_t slot, int64_t now);
 /* ... if it can be run here and now: whether it was. */
 bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
-                           struct hvd__request *request, uint64_t cell);
-/* What a rank has beside a cell; the reduction that a request is. */
-const unsigned char *hvd__ordered_data(struct hvd__area *area, uint64_t cell,
+                           struct hvd__request *request, uint64_t slot);
+/* What a rank has beside a slot; the reduction that a request is. */
+const unsigned char *hvd__ordered_data(struct hvd__area *area, uint64_t slot,
                                        size_t bytes);
 struct hvd__reduction hvd__ordered_reduction(
     const struct hvd__set *set, const struct hvd__request *request);
-/* Whether it can be carried out with what all ranks have beside their cells,
+/* Whether it can be carried out with what all ranks have beside their slots,
  * other than an allreduce or a broadcast; and do so. */
 bool hvd__ordered_may_move(const struct hvd__request *request);
 void hvd__ordered_move(struct hvd__set *set, struct hvd__request *request,
-                       uint64_t cell);
+                       uint64_t slot);
 /* Whether it is to be reduced in place; if so, its addresses are kept. */
 bool hvd__ordered_goes_in_place(const struct hvd__world *world,
                                 struct hvd__set *set,
                                 const struct hvd__request *request,
-                                uint64_t cell);
+                                uint64_t slot);
 /* That reduction is what is done now. */
 void hvd__ordered_begin_share(struct hvd__set *set,
-                              struct hvd__request *request, uint64_t cell);
+                              struct hvd__request *request, uint64_t slot);
 /* Go on with it. Whether our share is done. */
 bool hvd__ordered_reduce_share(struct hvd__set *set);
-/* The cell up to which all ranks have reduced their shares, as a mark. */
+/* The slot up to which all ranks have reduced their shares, as a mark. */
 uint64_t hvd__ordered_least_reduced(const struct hvd__set *set);
 /* Reductions in place are done when all have done their share: they, and what
  * was run, are completed. */

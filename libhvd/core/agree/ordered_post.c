@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cells of our own: what goes into them, and when they are free again. */
+/* Slots of our own: what goes into them, and when they are free again. */
 #include <string.h>
 
 #include "core/agree/ordered_parts.h"
 
-/* Most bytes that a rank sends of one request beside its cell, to all others
+/* Most bytes that a rank sends of one request beside its slot, to all others
  * together: so much takes no longer than one more message does to arrive.
  * Between two there is nothing that takes fewer. */
 enum { SENT_BYTES = 8 << 10 };
 
-/* What all ranks have read of our cells: they, and what was beside them, may
+/* What all ranks have read of our slots: they, and what was beside them, may
  * be written again. */
 static void look_who_read(struct hvd__set *set)
 {
     struct hvd__ordered *x = &set->ordered;
-    uint64_t read = hvd__cells_read(x);
+    uint64_t read = hvd__slots_read(x);
 
     for (int rank = 0; rank < set->team.size; rank++) {
-        uint64_t there = hvd__cells_of(
+        uint64_t there = hvd__slots_of(
             x, atomic_load_explicit(&set->ordered.areas[rank]->consumed,
                                     memory_order_acquire));
         if (there < read)
             read = there;
     }
     if (read > x->read) {
-        x->payload_free = x->tickets[(read - 1) % HVD__CELLS].payload_end;
+        x->payload_free = x->tickets[(read - 1) % HVD__LOG_SLOTS].payload_end;
         x->read = read;
     }
 }
 
-/* Most bytes to lie beside a cell, which all ranks have a look at. */
+/* Most bytes to lie beside a slot, which all ranks have a look at. */
 static size_t most_beside(const struct hvd__world *world,
                           const struct hvd__set *set,
                           const struct hvd__request *request)
@@ -52,7 +52,7 @@ static size_t most_beside(const struct hvd__world *world,
     return most;
 }
 
-/* Bytes of data that go with a cell; -1: it does not go so. */
+/* Bytes of data that go with a slot; -1: it does not go so. */
 static int64_t count_data(const struct hvd__world *world,
                           const struct hvd__set *set,
                           const struct hvd__request *request)
@@ -96,36 +96,36 @@ static int64_t take_payload(struct hvd__ordered *x, size_t bytes)
     return (int64_t)(at % HVD__PAYLOAD_BYTES);
 }
 
-static struct hvd__cell *next_cell(struct hvd__set *set)
+static struct hvd__log_slot *next_slot(struct hvd__set *set)
 {
     struct hvd__ordered *x = &set->ordered;
 
-    if (x->posted - x->read >= HVD__CELLS)
+    if (x->posted - x->read >= HVD__LOG_SLOTS)
         look_who_read(set);
-    if (x->posted - x->read >= HVD__CELLS)
+    if (x->posted - x->read >= HVD__LOG_SLOTS)
         return NULL;
-    return hvd__cell_at(set->ordered.own, x->posted);
+    return hvd__slot_at(set->ordered.own, x->posted);
 }
 
-static void publish(struct hvd__ordered *x, struct hvd__cell *cell,
+static void publish(struct hvd__ordered *x, struct hvd__log_slot *slot,
                     struct hvd__request *request)
 {
-    x->tickets[x->posted % HVD__CELLS] =
+    x->tickets[x->posted % HVD__LOG_SLOTS] =
         (struct hvd__ticket){request, x->payload_next};
-    atomic_store_explicit(&cell->mark, hvd__mark_of(x, x->posted),
+    atomic_store_explicit(&slot->mark, hvd__mark_of(x, x->posted),
                           memory_order_release);
     x->posted++;
 }
 
-/* A cell that is like no other. */
+/* A slot that is like no other. */
 static bool post_fallback(struct hvd__set *set, struct hvd__request *request)
 {
-    struct hvd__cell *cell = next_cell(set);
+    struct hvd__log_slot *slot = next_slot(set);
 
-    if (!cell)
+    if (!slot)
         return false;
-    cell->flags = HVD__CELL_FALLBACK;
-    publish(&set->ordered, cell, request);
+    slot->flags = HVD__SLOT_FALLBACK;
+    publish(&set->ordered, slot, request);
     return true;
 }
 
@@ -133,13 +133,13 @@ static bool post_request(const struct hvd__world *world, struct hvd__set *set,
                          struct hvd__request *request)
 {
     struct hvd__ordered *x = &set->ordered;
-    struct hvd__cell *cell = next_cell(set);
+    struct hvd__log_slot *slot = next_slot(set);
     int64_t bytes = data_bytes(world, set, request), offset = 0;
     const void *data = request->signature.kind == HVD_BROADCAST
                            ? request->output
                            : request->input;
 
-    if (!cell)
+    if (!slot)
         return false;
     if (bytes > HVD__INLINE_BYTES) {
         offset = take_payload(x, (size_t)bytes);
@@ -150,34 +150,34 @@ static bool post_request(const struct hvd__world *world, struct hvd__set *set,
         if (offset < 0)
             return false;
     }
-    cell->key = request->submission->key;
-    cell->fingerprint = request->submission->fingerprint;
-    cell->rows = request->rows;
-    cell->flags = bytes >= 0 ? HVD__CELL_DATA : 0;
+    slot->key = request->submission->key;
+    slot->fingerprint = request->submission->fingerprint;
+    slot->rows = request->rows;
+    slot->flags = bytes >= 0 ? HVD__SLOT_DATA : 0;
     if (bytes > HVD__INLINE_BYTES) {
-        cell->flags |= HVD__CELL_BESIDE;
-        cell->offset = (uint32_t)offset;
-        cell->length = (uint64_t)bytes;
+        slot->flags |= HVD__SLOT_BESIDE;
+        slot->offset = (uint32_t)offset;
+        slot->length = (uint64_t)bytes;
         memcpy(x->own->payload + offset, data, (size_t)bytes);
     } else if (bytes > 0) {
-        memcpy(cell->data, data, (size_t)bytes);
+        memcpy(slot->data, data, (size_t)bytes);
     }
     if (bytes < 0 && x->log) {
         hvd__boundaries_expect(&x->log->boundaries, &request->signature);
     } else if (bytes < 0) {
-        cell->input =
+        slot->input =
             hvd__heap_place(set->shm->heap, request->input, request->bytes);
-        cell->output =
+        slot->output =
             hvd__heap_place(set->shm->heap, request->output, request->bytes);
     }
-    publish(x, cell, request);
+    publish(x, slot, request);
     return true;
 }
 
 static bool needs_fallback(const struct hvd__submission *submission)
 {
     return submission->status < 0 || submission->priority != 0 ||
-           submission->nrequests > HVD__CELLS / 2 ||
+           submission->nrequests > HVD__LOG_SLOTS / 2 ||
            submission->requests[0].signature.kind == HVD_JOIN;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is agreed on by its cells: reduced there, in place, or elsewhere. */
+/* What is agreed on by its slots: reduced there, in place, or elsewhere. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,10 +12,10 @@
 const unsigned char *hvd__ordered_data(struct hvd__area *area, uint64_t number,
                                        size_t bytes)
 {
-    const struct hvd__cell *cell = hvd__cell_at(area, number);
+    const struct hvd__log_slot *slot = hvd__slot_at(area, number);
 
-    return bytes > HVD__INLINE_BYTES ? area->payload + cell->offset
-                                     : cell->data;
+    return bytes > HVD__INLINE_BYTES ? area->payload + slot->offset
+                                     : slot->data;
 }
 
 struct hvd__reduction hvd__ordered_reduction(const struct hvd__set *set,
@@ -32,7 +32,7 @@ struct hvd__reduction hvd__ordered_reduction(const struct hvd__set *set,
 
 /* All contributions are here. */
 static void reduce_small(struct hvd__set *set, struct hvd__request *request,
-                         uint64_t cell)
+                         uint64_t slot)
 {
     const struct hvd__reduction reduction =
         hvd__ordered_reduction(set, request);
@@ -41,7 +41,7 @@ static void reduce_small(struct hvd__set *set, struct hvd__request *request,
     for (int rank = 0; rank < set->team.size; rank++)
         sources[rank] = rank == set->team.rank
                             ? request->input
-                            : hvd__ordered_data(set->ordered.areas[rank], cell,
+                            : hvd__ordered_data(set->ordered.areas[rank], slot,
                                                 request->bytes);
     hvd__reduce(&reduction, request->output, sources, set->team.size,
                 request->count);
@@ -57,15 +57,15 @@ static bool reach(struct hvd__set *set, const struct hvd__request *request,
     if (x->log)
         return false;
     for (int rank = 0; rank < set->team.size; rank++) {
-        const struct hvd__cell *cell = hvd__cell_at(x->areas[rank], number);
+        const struct hvd__log_slot *slot = hvd__slot_at(x->areas[rank], number);
         void *input, *output;
 
-        if (cell->flags & HVD__CELL_DATA)
+        if (slot->flags & HVD__SLOT_DATA)
             return false;
-        input = output = hvd__heap_at(shm->heap, shm->world[rank], cell->input,
+        input = output = hvd__heap_at(shm->heap, shm->world[rank], slot->input,
                                       request->bytes);
-        if (cell->output != cell->input)
-            output = hvd__heap_at(shm->heap, shm->world[rank], cell->output,
+        if (slot->output != slot->input)
+            output = hvd__heap_at(shm->heap, shm->world[rank], slot->output,
                                   request->bytes);
         if (!input || !output)
             return false;
@@ -87,12 +87,12 @@ static void advance(struct hvd__set *set, size_t bytes)
 }
 
 void hvd__ordered_begin_share(struct hvd__set *set,
-                              struct hvd__request *request, uint64_t cell)
+                              struct hvd__request *request, uint64_t slot)
 {
     struct hvd__slice share =
         hvd__slice_of(request->count, set->team.rank, set->team.size);
 
-    set->ordered.now = (struct hvd__in_place){request, cell, share.count};
+    set->ordered.now = (struct hvd__in_place){request, slot, share.count};
     advance(set,
             (size_t)share.start * hvd__dtype_bytes(request->signature.dtype));
 }
@@ -116,7 +116,7 @@ bool hvd__ordered_reduce_share(struct hvd__set *set)
         advance(set, (size_t)count * element);
         return false;
     }
-    request->mark = hvd__mark_of(x, x->now.cell);
+    request->mark = hvd__mark_of(x, x->now.slot);
     atomic_store_explicit(&set->ordered.own->reduced, request->mark,
                           memory_order_release);
     request->next = NULL;
@@ -177,9 +177,9 @@ void hvd__ordered_finish(struct hvd__world *world, struct hvd__set *set,
         hvd__complete_all(world, requests);
 }
 
-/* What ranks carry lies in their cells. */
+/* What ranks carry lies in their slots. */
 static int collect_rows(struct hvd__set *set, struct hvd__request *request,
-                        uint64_t cell)
+                        uint64_t slot)
 {
     size_t bytes = (size_t)set->team.size * sizeof *request->carried;
 
@@ -190,21 +190,21 @@ static int collect_rows(struct hvd__set *set, struct hvd__request *request,
         return hvd__fail_memory(bytes);
     for (int rank = 0; rank < set->team.size; rank++)
         request->carried[rank] =
-            hvd__cell_at(set->ordered.areas[rank], cell)->rows;
+            hvd__slot_at(set->ordered.areas[rank], slot)->rows;
     return HVD_OK;
 }
 
-static bool all_have_data(const struct hvd__set *set, uint64_t cell)
+static bool all_have_data(const struct hvd__set *set, uint64_t slot)
 {
     for (int rank = 0; rank < set->team.size; rank++)
-        if (!(hvd__cell_at(set->ordered.areas[rank], cell)->flags &
-              HVD__CELL_DATA))
+        if (!(hvd__slot_at(set->ordered.areas[rank], slot)->flags &
+              HVD__SLOT_DATA))
             return false;
     return true;
 }
 
 bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
-                           struct hvd__request *request, uint64_t cell)
+                           struct hvd__request *request, uint64_t slot)
 {
     const struct hvd__signature *s = &request->signature;
     struct hvd__area *root;
@@ -215,33 +215,33 @@ bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
         return false;
     if (s->kind == HVD_BROADCAST) {
         root = set->ordered.areas[hvd__set_find(set, s->root)];
-        if (!(hvd__cell_at(root, cell)->flags & HVD__CELL_DATA))
+        if (!(hvd__slot_at(root, slot)->flags & HVD__SLOT_DATA))
             return false;
         if (root != set->ordered.own && request->bytes > 0)
             memcpy(request->output,
-                   hvd__ordered_data(root, cell, request->bytes),
+                   hvd__ordered_data(root, slot, request->bytes),
                    request->bytes);
         return true;
     }
-    if (!all_have_data(set, cell))
+    if (!all_have_data(set, slot))
         return false;
     if (s->kind == HVD_ALLREDUCE)
-        reduce_small(set, request, cell);
+        reduce_small(set, request, slot);
     else
-        hvd__ordered_move(set, request, cell);
+        hvd__ordered_move(set, request, slot);
     return true;
 }
 
 bool hvd__ordered_goes_in_place(const struct hvd__world *world,
                                 struct hvd__set *set,
                                 const struct hvd__request *request,
-                                uint64_t cell)
+                                uint64_t slot)
 {
     const struct hvd__signature *s = &request->signature;
 
     return s->kind == HVD_ALLREDUCE && !world->settings.consistency_check &&
            s->op != HVD_ADASUM && s->compression == HVD_COMPRESSION_NONE &&
-           reach(set, request, cell);
+           reach(set, request, slot);
 }
 
 /* All ranks have submitted it, and this one knows. */
@@ -257,7 +257,7 @@ static void decided(struct hvd__ordered *x, struct hvd__submission *submission,
 }
 
 int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
-                     struct hvd__request *request, uint64_t cell, int64_t now)
+                     struct hvd__request *request, uint64_t slot, int64_t now)
 {
     struct hvd__ordered *x = &set->ordered;
 
@@ -267,21 +267,21 @@ int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
     request->batched = 1;
     request->shared = !x->log;
     if (x->log)
-        HVD_TRY(hvd__replicated_log_read(set, request, cell));
-    if (hvd__ordered_run_here(world, set, request, cell)) {
+        HVD_TRY(hvd__replicated_log_read(set, request, slot));
+    if (hvd__ordered_run_here(world, set, request, slot)) {
         if (!hvd__trace_writer_listens(&world->writer))
             request->done_ns = now; /* in no time: not worth another look */
         done(world, x, request);
         return HVD_OK;
     }
-    if (hvd__ordered_goes_in_place(world, set, request, cell)) {
-        hvd__ordered_begin_share(set, request, cell);
+    if (hvd__ordered_goes_in_place(world, set, request, slot)) {
+        hvd__ordered_begin_share(set, request, slot);
         return HVD_OK;
     }
-    HVD_TRY(collect_rows(set, request, cell));
+    HVD_TRY(collect_rows(set, request, slot));
     request->next = NULL;
     if (!x->log)
         return hvd__execute(set, request, NULL, set->direct_max);
-    hvd__boundaries_agree(&x->log->boundaries, request, hvd__mark_of(x, cell));
+    hvd__boundaries_agree(&x->log->boundaries, request, hvd__mark_of(x, slot));
     return HVD_OK;
 }

@@ -12,7 +12,7 @@
 /* --------------------------------------------------------------------- areas
  */
 
-/* What lies beside cells is never read before it is written. */
+/* What lies beside slots is never read before it is written. */
 static struct hvd__area *area_new(void)
 {
     struct hvd__area *area =
@@ -67,14 +67,14 @@ void hvd__replicated_log_begin(struct hvd__replicated_log *log)
     log->read_bytes = 0;
 }
 
-/* What lies beside a rank's cell is what the request says. */
-static bool is_complete(const struct hvd__cell *cell, size_t bytes)
+/* What lies beside a rank's slot is what the request says. */
+static bool is_complete(const struct hvd__log_slot *slot, size_t bytes)
 {
-    bool beside = (cell->flags & HVD__CELL_BESIDE) != 0;
+    bool beside = (slot->flags & HVD__SLOT_BESIDE) != 0;
 
-    if (!(cell->flags & HVD__CELL_DATA))
+    if (!(slot->flags & HVD__SLOT_DATA))
         return !beside;
-    return bytes > HVD__INLINE_BYTES ? beside && cell->length == bytes
+    return bytes > HVD__INLINE_BYTES ? beside && slot->length == bytes
                                      : !beside;
 }
 
@@ -86,11 +86,11 @@ int hvd__replicated_log_read(struct hvd__set *set,
     bool beside = false;
 
     for (int rank = 0; rank < set->team.size; rank++) {
-        const struct hvd__cell *cell = hvd__cell_at(m->areas[rank], number);
+        const struct hvd__log_slot *slot = hvd__slot_at(m->areas[rank], number);
 
-        if (!is_complete(cell, request->bytes))
+        if (!is_complete(slot, request->bytes))
             return hvd__message_garbled(set, rank);
-        beside |= (cell->flags & HVD__CELL_BESIDE) != 0;
+        beside |= (slot->flags & HVD__SLOT_BESIDE) != 0;
     }
     if (beside)
         m->read_bytes += (request->bytes + 63) / 64 * 64;
@@ -105,19 +105,20 @@ static int say(struct hvd__set *set, struct hvd__writer *out)
     return status;
 }
 
-static void write_cell(const struct hvd__area *own,
-                       const struct hvd__cell *cell, struct hvd__writer *out)
+static void write_slot(const struct hvd__area *own,
+                       const struct hvd__log_slot *slot,
+                       struct hvd__writer *out)
 {
-    hvd__write_key(out, cell->key);
-    hvd__write_key(out, cell->fingerprint);
-    hvd__write_int(out, (int32_t)cell->flags);
-    hvd__write_long(out, cell->rows);
-    if (cell->flags & HVD__CELL_BESIDE) {
-        hvd__write_int(out, (int32_t)cell->offset);
-        hvd__write_int(out, (int32_t)cell->length);
-        hvd__write_bytes(out, own->payload + cell->offset, cell->length);
-    } else if (cell->flags & HVD__CELL_DATA) {
-        hvd__write_bytes(out, cell->data, sizeof cell->data);
+    hvd__write_key(out, slot->key);
+    hvd__write_key(out, slot->fingerprint);
+    hvd__write_int(out, (int32_t)slot->flags);
+    hvd__write_long(out, slot->rows);
+    if (slot->flags & HVD__SLOT_BESIDE) {
+        hvd__write_int(out, (int32_t)slot->offset);
+        hvd__write_int(out, (int32_t)slot->length);
+        hvd__write_bytes(out, own->payload + slot->offset, slot->length);
+    } else if (slot->flags & HVD__SLOT_DATA) {
+        hvd__write_bytes(out, slot->data, sizeof slot->data);
     }
 }
 
@@ -129,8 +130,8 @@ static bool has_read_much(const struct hvd__ordered *x)
 
     return consumed != m->consumed &&
            (m->read_bytes >= HVD__PAYLOAD_BYTES / 4 ||
-            hvd__cells_of(x, consumed) - hvd__cells_of(x, m->consumed) >=
-                HVD__CELLS / 4);
+            hvd__slots_of(x, consumed) - hvd__slots_of(x, m->consumed) >=
+                HVD__LOG_SLOTS / 4);
 }
 
 static int tell(struct hvd__set *set, const struct hvd__boundary *boundary)
@@ -151,7 +152,7 @@ static int tell(struct hvd__set *set, const struct hvd__boundary *boundary)
     hvd__write_key(&out, hvd__mark_of(x, m->nsent));
     hvd__write_int(&out, (int32_t)(x->posted - m->nsent));
     for (; m->nsent < x->posted; m->nsent++)
-        write_cell(x->own, hvd__cell_at(x->own, m->nsent), &out);
+        write_slot(x->own, hvd__slot_at(x->own, m->nsent), &out);
     return say(set, &out);
 }
 
@@ -173,15 +174,15 @@ int hvd__replicated_log_send(struct hvd__set *set)
 /* ------------------------------------------------------------------- hearing
  */
 
-/* Cells come one after the other, and epochs begin with their first. */
+/* Slots come one after the other, and epochs begin with their first. */
 static bool follows(uint64_t mark, uint64_t before)
 {
     return mark == before + 1 ||
-           ((mark & HVD__MARK_CELLS) == 1 &&
+           ((mark & HVD__MARK_SLOTS) == 1 &&
             mark >> HVD__EPOCH_SHIFT > before >> HVD__EPOCH_SHIFT);
 }
 
-static void read_beside(struct hvd__area *area, struct hvd__cell *cell,
+static void read_beside(struct hvd__area *area, struct hvd__log_slot *slot,
                         struct hvd__reader *in)
 {
     int32_t offset = hvd__read_int(in), length = hvd__read_int(in);
@@ -190,33 +191,34 @@ static void read_beside(struct hvd__area *area, struct hvd__cell *cell,
                   offset > HVD__PAYLOAD_BYTES - length;
     if (in->failed)
         return;
-    cell->offset = (uint32_t)offset;
-    cell->length = (uint64_t)length;
+    slot->offset = (uint32_t)offset;
+    slot->length = (uint64_t)length;
     hvd__read_bytes(in, area->payload + offset, (size_t)length);
 }
 
-static void read_cell(struct hvd__area *area, uint64_t mark,
+static void read_slot(struct hvd__area *area, uint64_t mark,
                       struct hvd__reader *in)
 {
-    struct hvd__cell *cell = hvd__cell_at(area, (mark & HVD__MARK_CELLS) - 1);
+    struct hvd__log_slot *slot =
+        hvd__slot_at(area, (mark & HVD__MARK_SLOTS) - 1);
 
-    cell->key = hvd__read_key(in);
-    cell->fingerprint = hvd__read_key(in);
-    cell->flags = (uint32_t)hvd__read_int(in);
-    cell->rows = hvd__read_long(in);
-    in->failed |= cell->flags > HVD__CELL_ALL;
-    if (cell->flags & HVD__CELL_BESIDE)
-        read_beside(area, cell, in);
-    else if (cell->flags & HVD__CELL_DATA)
-        hvd__read_bytes(in, cell->data, sizeof cell->data);
+    slot->key = hvd__read_key(in);
+    slot->fingerprint = hvd__read_key(in);
+    slot->flags = (uint32_t)hvd__read_int(in);
+    slot->rows = hvd__read_long(in);
+    in->failed |= slot->flags > HVD__SLOT_ALL;
+    if (slot->flags & HVD__SLOT_BESIDE)
+        read_beside(area, slot, in);
+    else if (slot->flags & HVD__SLOT_DATA)
+        hvd__read_bytes(in, slot->data, sizeof slot->data);
     if (!in->failed)
-        atomic_store_explicit(&cell->mark, mark, memory_order_release);
+        atomic_store_explicit(&slot->mark, mark, memory_order_release);
 }
 
-/* The least bytes of a cell. */
+/* The least bytes of a slot. */
 enum { CELL_BYTES = 28 };
 
-static int hear_cells(struct hvd__set *set, int peer, struct hvd__reader *in)
+static int hear_slots(struct hvd__set *set, int peer, struct hvd__reader *in)
 {
     struct hvd__replicated_log *m = set->ordered.log;
     struct hvd__area *area = m->areas[peer];
@@ -227,10 +229,10 @@ static int hear_cells(struct hvd__set *set, int peer, struct hvd__reader *in)
     uint64_t mark = hvd__read_key(in);
     int32_t n = hvd__read_count(in, CELL_BYTES);
 
-    in->failed |= (n > 0 && !follows(mark, m->heard[peer])) || n > HVD__CELLS ||
-                  (boundary.mark && peer != 0);
+    in->failed |= (n > 0 && !follows(mark, m->heard[peer])) ||
+                  n > HVD__LOG_SLOTS || (boundary.mark && peer != 0);
     for (int32_t i = 0; i < n && !in->failed; i++, mark++) {
-        read_cell(area, mark, in);
+        read_slot(area, mark, in);
         m->heard[peer] = mark;
     }
     if (in->failed)
@@ -251,7 +253,7 @@ int hvd__replicated_log_hear(struct hvd__set *set, int peer,
     if (!m || in->failed)
         return hvd__message_garbled(set, peer);
     if (type == HVD__POST)
-        return hear_cells(set, peer, in);
+        return hear_slots(set, peer, in);
     m->nfarewells++;
     return HVD_OK;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replicated log.h - cells of ranks that share no memory.
+ * replicated log.h - slots of ranks that share no memory.
  *
  * Each rank sends what it writes into its own area (transport/shm/shm.h) to
- * all others: cells with the data beside them, and what it has accepted and
+ * all others: slots with the data beside them, and what it has accepted and
  * read. The others keep a copy of that area, so whoever looks at the areas
  * need not know how they came. One message to each rank holds all that a step
- * of the engine has written; what was read is told along with cells, or by
+ * of the engine has written; what was read is told along with slots, or by
  * itself when a quarter of the room is used up.
  *
  * A rank that is done with the set says farewell to every other, and waits
@@ -25,11 +25,11 @@ enum { HVD__REPLICATED_RANKS = 8 };
 struct hvd__replicated_log {
     int size;
     struct hvd__area **areas; /* owned, [size]; ours among them */
-    uint64_t *heard;          /* owned, [size]: marks of their last cells */
-    uint64_t nsent;           /* cells of this epoch that are sent */
+    uint64_t *heard;          /* owned, [size]: marks of their last slots */
+    uint64_t nsent;           /* slots of this epoch that are sent */
     uint64_t accepted;        /* the others have been told that we have */
     uint64_t consumed;        /* likewise */
-    size_t read_bytes;        /* beside cells that we have read since then */
+    size_t read_bytes;        /* beside slots that we have read since then */
     struct hvd__boundaries boundaries;
     int nfarewells;
     bool said_farewell;
@@ -39,12 +39,12 @@ struct hvd__replicated_log {
 struct hvd__replicated_log *hvd__replicated_log_new(int size);
 void hvd__replicated_log_free(struct hvd__replicated_log *log);
 
-/* All the driver's. An epoch begins: cells are counted from 0. */
+/* All the driver's. An epoch begins: slots are counted from 0. */
 void hvd__replicated_log_begin(struct hvd__replicated_log *log);
-/* The request in a cell of all ranks is about to be run, with what lies beside
+/* The request in a slot of all ranks is about to be run, with what lies beside
  * them. HVD_ERR_INTERNAL: that is not what it says. */
 int hvd__replicated_log_read(struct hvd__set *set,
-                             const struct hvd__request *request, uint64_t cell);
+                             const struct hvd__request *request, uint64_t slot);
 /* Tell the others what is new. */
 int hvd__replicated_log_send(struct hvd__set *set);
 /* A record of another rank: POST or FAREWELL. */

@@ -41,7 +41,7 @@ struct hvd__request {
     int64_t count;  /* of the input's elements */
     size_t bytes;   /* of the input */
     int64_t rows;   /* of the input: what it carries, where it does */
-    int64_t beside; /* two more than the bytes that go with its cell; 0: not
+    int64_t beside; /* two more than the bytes that go with its slot; 0: not
                        yet counted */
     hvd_callback callback;
     void *callback_context;
@@ -64,7 +64,7 @@ struct hvd__request {
 
     /* On its way, but not on the shortest. */
     int64_t packed_ns, moved_ns;
-    uint64_t mark;    /* of its cell, if it is reduced in place */
+    uint64_t mark;    /* of its slot, if it is reduced in place */
     int64_t out_rows; /* of the output, where it has rows */
 
     /* As submitted, of some. */
@@ -111,7 +111,7 @@ struct hvd__submission {
     int status;
     char *message; /* owned */
 
-    int nposted;      /* requests that have a cell; driver's */
+    int nposted;      /* requests that have a slot; driver's */
     int nleft;        /* ... that are not yet completed; driver's */
     atomic_int nrefs; /* requests not yet freed */
     int nrequests;

@@ -83,7 +83,7 @@ static int make_shm(struct hvd__set *set, const struct hvd__settings *settings,
         if (!set->shm)
             return hvd__fail_memory(sizeof *set->shm);
     }
-    /* Those who see each other's cells agree by them, or few send them. */
+    /* Those who see each other's slots agree by them, or few send them. */
     if (!all && set->team.size > 1 && set->team.size <= HVD__REPLICATED_RANKS) {
         log = hvd__replicated_log_new(set->team.size);
         if (!log)

@@ -4,7 +4,7 @@
  * others of the set need to see. Each has an area of its own, in its heap,
  * which it alone writes and all read:
  *
- *     cells     what it has submitted, in its order, with the data of small
+ *     slots     what it has submitted, in its order, with the data of small
  *               tensors beside them (core/agree/ordered.c)
  *     rounds     how far it is with the collective that all are working on,
  *               and blocks of its data on their way (transport/algo/shared_*)
@@ -21,26 +21,26 @@
 #include "transport/shm/heap.h"
 
 enum {
-    HVD__CELLS = 1024,              /* of a rank; a power of two */
-    HVD__PAYLOAD_BYTES = 256 << 10, /* of a rank's ring of data beside cells */
-    HVD__INLINE_BYTES = 24,         /* of data within a cell */
+    HVD__LOG_SLOTS = 1024,          /* of a rank; a power of two */
+    HVD__PAYLOAD_BYTES = 256 << 10, /* of a rank's ring of data beside slots */
+    HVD__INLINE_BYTES = 24,         /* of data within a slot */
     HVD__BUFFERS = 8                /* bounce buffers of a rank */
 };
 
-/* What a cell says beside its numbers. */
+/* What a slot says beside its numbers. */
 enum {
-    HVD__CELL_FALLBACK = 1, /* cannot go this way: agree on it by name */
-    HVD__CELL_DATA = 2,     /* the data is here */
-    HVD__CELL_BESIDE = 4,   /* ... in the ring, of length bytes */
-    HVD__CELL_ALL = 7
+    HVD__SLOT_FALLBACK = 1, /* cannot go this way: agree on it by name */
+    HVD__SLOT_DATA = 2,     /* the data is here */
+    HVD__SLOT_BESIDE = 4,   /* ... in the ring, of length bytes */
+    HVD__SLOT_ALL = 7
 };
 
-struct hvd__cell {
-    _Alignas(64) _Atomic uint64_t mark; /* published last: which cell it is */
+struct hvd__log_slot {
+    _Alignas(64) _Atomic uint64_t mark; /* published last: which slot it is */
     uint64_t key;
     uint64_t fingerprint;
     uint32_t flags;
-    uint32_t offset; /* of the data in the ring, if it is not in the cell */
+    uint32_t offset; /* of the data in the ring, if it is not in the slot */
     int64_t rows;    /* what the request carries */
     union {
         struct {
@@ -50,7 +50,7 @@ struct hvd__cell {
         unsigned char data[HVD__INLINE_BYTES];
     };
 };
-_Static_assert(sizeof(struct hvd__cell) == 64, "a cell is one cache line");
+_Static_assert(sizeof(struct hvd__log_slot) == 64, "a slot is one cache line");
 
 /*
  * How far a rank is with a round: its number in the upper half, a count in the
@@ -60,7 +60,7 @@ _Static_assert(sizeof(struct hvd__cell) == 64, "a cell is one cache line");
 typedef _Atomic uint64_t hvd__round_count;
 
 struct hvd__area {
-    /* Of the cells. Marks, as in them: what it has accepted, the last cell
+    /* Of the slots. Marks, as in them: what it has accepted, the last slot
      * that it has read, the last that it has reduced its share of. */
     _Alignas(64) _Atomic uint64_t accepted;
     _Alignas(64) _Atomic uint64_t consumed;
@@ -74,7 +74,7 @@ struct hvd__area {
     hvd__round_count fetched;             /* ... whose result it has taken */
     _Atomic uint64_t finished; /* the last round that is over for it */
 
-    struct hvd__cell cells[HVD__CELLS];
+    struct hvd__log_slot slots[HVD__LOG_SLOTS];
     _Alignas(64) unsigned char payload[HVD__PAYLOAD_BYTES];
     /* Then: a place and a pair for each rank, and the buffers. */
 };
