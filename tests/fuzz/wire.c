@@ -120,14 +120,15 @@ static void write_batch(struct hvd__writer *out)
     }
 }
 
-/* What a rank has in the slots from a mark on; NULL: nothing. */
-static const struct hvd__log_slot *(*slot_at)(uint64_t mark);
-static uint64_t next_mark;
+/* What a rank has in the slots from a sequence number on; NULL: nothing. */
+static const struct hvd__log_slot *(*slot_at)(uint64_t sequence);
+static uint64_t next_sequence;
 
-static void write_slot(struct hvd__writer *out, uint64_t mark)
+static void write_slot(struct hvd__writer *out, uint64_t sequence)
 {
     static const unsigned char data[256];
-    const struct hvd__log_slot *slot = slot_at && any(8) ? slot_at(mark) : NULL;
+    const struct hvd__log_slot *slot =
+        slot_at && any(8) ? slot_at(sequence) : NULL;
     uint32_t flags = any(20) ? any(2) * HVD__SLOT_DATA : HVD__SLOT_FALLBACK;
     uint32_t length = HVD__INLINE_BYTES + any(100);
 
@@ -151,13 +152,13 @@ static void write_post(struct hvd__writer *out)
     int n = (int)any(4);
 
     hvd__write_key(out, any(4) << 1 | !any(10));
-    hvd__write_key(out, any(10) ? 0 : next_mark);
-    hvd__write_key(out, any(100) ? 0 : next_mark);
+    hvd__write_key(out, any(10) ? 0 : next_sequence);
+    hvd__write_key(out, any(100) ? 0 : next_sequence);
     hvd__write_long(out, any(1 << 20));
-    hvd__write_key(out, next_mark);
+    hvd__write_key(out, next_sequence);
     hvd__write_int(out, n);
     for (int i = 0; i < n; i++)
-        write_slot(out, next_mark++);
+        write_slot(out, next_sequence++);
 }
 
 static void write_record(struct hvd__writer *out, enum hvd__record_type type)
@@ -618,18 +619,18 @@ static void submit_sum(void)
         hvd__submission_free(submission);
 }
 
-static const struct hvd__log_slot *own_slot(uint64_t mark)
+static const struct hvd__log_slot *own_slot(uint64_t sequence)
 {
     const struct hvd__log_slot *slot =
-        hvd__slot_at(set->ordered.own, (mark & HVD__MARK_SLOTS) - 1);
+        hvd__slot_at(set->ordered.own, (sequence & HVD__SEQUENCE_SLOTS) - 1);
 
-    return slot->mark == mark ? slot : NULL;
+    return slot->sequence == sequence ? slot : NULL;
 }
 
 /* What a member may say: to the coordinator, or to all. */
 static void write_members(struct hvd__writer *message, int from)
 {
-    next_mark = set->ordered.log->heard[from] + 1;
+    next_sequence = set->ordered.log->heard[from] + 1;
     if (any(3)) {
         write_message(message, HVD__LEAVE);
         return;

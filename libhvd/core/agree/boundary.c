@@ -26,9 +26,9 @@ void hvd__boundaries_expect(struct hvd__boundaries *boundaries,
 }
 
 void hvd__boundaries_agree(struct hvd__boundaries *boundaries,
-                           struct hvd__request *request, uint64_t mark)
+                           struct hvd__request *request, uint64_t sequence)
 {
-    request->mark = boundaries->last_agreed = mark;
+    request->sequence = boundaries->last_agreed = sequence;
     request->next = NULL;
     *boundaries->tail = request;
     boundaries->tail = &request->next;
@@ -47,11 +47,11 @@ bool hvd__boundaries_make(struct hvd__set *set, struct hvd__boundary *boundary)
     if (is_open && set->executor.nunfinished + boundaries->n >= HVD__LANES)
         return false;
     *boundary = (struct hvd__boundary){
-        .mark =
-            is_open ? hvd__mark_of(x, x->posted - 1) : boundaries->last_agreed,
+        .sequence = is_open ? hvd__sequence_of(x, x->posted - 1)
+                            : boundaries->last_agreed,
         .threshold = hvd__coordinator_threshold(set->coordinator),
         .direct_max = set->direct_max};
-    boundaries->last_boundary = boundary->mark;
+    boundaries->last_boundary = boundary->sequence;
     boundaries->nexpected = 0;
     return true;
 }
@@ -76,15 +76,15 @@ int hvd__boundaries_add(struct hvd__boundaries *boundaries,
 /* ------------------------------------------------------------------- pieces
  */
 
-/* The requests up to a mark, taken off; *n of them. */
+/* The requests up to a sequence number, taken off; *n of them. */
 static struct hvd__request *take_piece(struct hvd__boundaries *boundaries,
-                                       uint64_t mark, int *n)
+                                       uint64_t sequence, int *n)
 {
     struct hvd__request *piece = boundaries->agreed,
                         **link = &boundaries->agreed;
 
     *n = 0;
-    while (*link && (*link)->mark <= mark) {
+    while (*link && (*link)->sequence <= sequence) {
         link = &(*link)->next;
         ++*n;
     }
@@ -134,7 +134,7 @@ static int run_piece(struct hvd__set *set, const struct hvd__boundary *boundary)
 {
     int n, status = HVD_OK;
     struct hvd__request *piece =
-        take_piece(&set->ordered.log->boundaries, boundary->mark, &n);
+        take_piece(&set->ordered.log->boundaries, boundary->sequence, &n);
     struct hvd__fusee *fusees = malloc((size_t)(n + 1) * sizeof *fusees);
     bool *taken = malloc((size_t)(n + 1) * sizeof *taken);
 
@@ -158,10 +158,10 @@ static bool is_whole(const struct hvd__ordered *x,
                      const struct hvd__boundary *boundary)
 {
     if (x->state == HVD__ORDERED_CLOSED ||
-        boundary->mark >> HVD__EPOCH_SHIFT < x->epoch)
+        boundary->sequence >> HVD__EPOCH_SHIFT < x->epoch)
         return true;
     return x->state == HVD__ORDERED_OPEN &&
-           boundary->mark < hvd__mark_of(x, x->decided);
+           boundary->sequence < hvd__sequence_of(x, x->decided);
 }
 
 int hvd__boundaries_run(struct hvd__set *set)

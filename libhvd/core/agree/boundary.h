@@ -19,7 +19,7 @@
 struct hvd__set;
 
 struct hvd__boundary {
-    uint64_t mark;     /* of the last slot that belongs to the piece */
+    uint64_t sequence; /* of the last slot that belongs to the piece */
     size_t threshold;  /* most bytes of a batch of several */
     size_t direct_max; /* as all ranks know it at this point */
 };
@@ -28,11 +28,11 @@ struct hvd__boundary {
 struct hvd__boundaries {
     struct hvd__request *agreed; /* list, in order: not run yet */
     struct hvd__request **tail;
-    uint64_t last_agreed; /* mark */
+    uint64_t last_agreed; /* sequence number */
     struct hvd__boundary
         *boundaries; /* owned: [n] of pieces that are not run yet */
     int n, capacity;
-    uint64_t last_boundary; /* the first rank's: mark */
+    uint64_t last_boundary; /* the first rank's: sequence number */
     uint64_t nexpected; /* the first rank's: posted, and not behind a boundary
                            yet, that will be run in a batch */
 };
@@ -45,7 +45,7 @@ void hvd__boundaries_expect(struct hvd__boundaries *boundaries,
                             const struct hvd__signature *signature);
 /* It is agreed on, in this slot; it waits for a boundary. */
 void hvd__boundaries_agree(struct hvd__boundaries *boundaries,
-                           struct hvd__request *request, uint64_t mark);
+                           struct hvd__request *request, uint64_t sequence);
 /* The first rank's: whether it is time to set a boundary behind what is posted,
  * or, when the epoch is over, what is agreed on: *boundary is what all must
  * know. */

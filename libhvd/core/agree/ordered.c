@@ -212,7 +212,7 @@ enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set)
     const struct hvd__ordered *x = &set->ordered;
     const struct hvd__log_slot *own =
         hvd__slot_at(set->ordered.own, x->decided);
-    uint64_t mark = hvd__mark_of(x, x->decided);
+    uint64_t sequence = hvd__sequence_of(x, x->decided);
     enum hvd__verdict verdict = HVD__AGREED;
 
     if (own->flags & HVD__SLOT_FALLBACK)
@@ -223,7 +223,8 @@ enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set)
 
         if (slot == own)
             continue;
-        if (atomic_load_explicit(&slot->mark, memory_order_acquire) != mark)
+        if (atomic_load_explicit(&slot->sequence, memory_order_acquire) !=
+            sequence)
             verdict = HVD__UNKNOWN;
         else if (slot->flags & HVD__SLOT_FALLBACK || slot->key != own->key ||
                  slot->fingerprint != own->fingerprint)
@@ -239,7 +240,8 @@ void hvd__ordered_consume(struct hvd__set *set)
 
     if (read > 0)
         atomic_store_explicit(&set->ordered.own->consumed,
-                              hvd__mark_of(x, read - 1), memory_order_release);
+                              hvd__sequence_of(x, read - 1),
+                              memory_order_release);
 }
 
 static int decide(struct hvd__world *world, struct hvd__set *set, bool *moved)

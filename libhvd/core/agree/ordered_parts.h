@@ -4,9 +4,9 @@
  * deciding), ordered_post.c, ordered_run.c, and quick.c, which goes through
  * all of them at once.
  *
- * A mark is the epoch in its upper 24 bits and one more than the number of a
- * slot in this epoch below: the mark of a later slot is greater, in whatever
- * epoch it is.
+ * A sequence number is the epoch in its upper 24 bits and one more than the
+ * number of a slot in this epoch below: the sequence number of a later slot is
+ * greater, in whatever epoch it is.
  */
 #ifndef HVD_CORE_ORDERED_PARTS_H
 #define HVD_CORE_ORDERED_PARTS_H
@@ -14,18 +14,21 @@
 #include "core/world/world.h"
 
 enum { HVD__EPOCH_SHIFT = 40 };
-#define HVD__MARK_SLOTS ((UINT64_C(1) << HVD__EPOCH_SHIFT) - 1)
+#define HVD__SEQUENCE_SLOTS ((UINT64_C(1) << HVD__EPOCH_SHIFT) - 1)
 
-static inline uint64_t hvd__mark_of(const struct hvd__ordered *x, uint64_t slot)
+static inline uint64_t hvd__sequence_of(const struct hvd__ordered *x,
+                                        uint64_t slot)
 {
     return (uint64_t)x->epoch << HVD__EPOCH_SHIFT | (slot + 1);
 }
 
-/* How many slots of this epoch a mark says are done with. */
+/* How many slots of this epoch a sequence number says are done with. */
 static inline uint64_t hvd__slots_of(const struct hvd__ordered *x,
-                                     uint64_t mark)
+                                     uint64_t sequence)
 {
-    return mark >> HVD__EPOCH_SHIFT == x->epoch ? mark & HVD__MARK_SLOTS : 0;
+    return sequence >> HVD__EPOCH_SHIFT == x->epoch
+               ? sequence & HVD__SEQUENCE_SLOTS
+               : 0;
 }
 
 static inline struct hvd__log_slot *hvd__slot_at(struct hvd__area *area,
@@ -80,7 +83,8 @@ void hvd__ordered_begin_share(struct hvd__set *set,
                               struct hvd__request *request, uint64_t slot);
 /* Go on with it. Whether our share is done. */
 bool hvd__ordered_reduce_share(struct hvd__set *set);
-/* The slot up to which all ranks have reduced their shares, as a mark. */
+/* The slot up to which all ranks have reduced their shares, as a sequence
+ * number. */
 uint64_t hvd__ordered_least_reduced(const struct hvd__set *set);
 /* Reductions in place are done when all have done their share: they, and what
  * was run, are completed. */

@@ -112,7 +112,7 @@ static void publish(struct hvd__ordered *x, struct hvd__log_slot *slot,
 {
     x->tickets[x->posted % HVD__LOG_SLOTS] =
         (struct hvd__ticket){request, x->payload_next};
-    atomic_store_explicit(&slot->mark, hvd__mark_of(x, x->posted),
+    atomic_store_explicit(&slot->sequence, hvd__sequence_of(x, x->posted),
                           memory_order_release);
     x->posted++;
 }

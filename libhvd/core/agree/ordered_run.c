@@ -116,8 +116,8 @@ bool hvd__ordered_reduce_share(struct hvd__set *set)
         advance(set, (size_t)count * element);
         return false;
     }
-    request->mark = hvd__mark_of(x, x->now.slot);
-    atomic_store_explicit(&set->ordered.own->reduced, request->mark,
+    request->sequence = hvd__sequence_of(x, x->now.slot);
+    atomic_store_explicit(&set->ordered.own->reduced, request->sequence,
                           memory_order_release);
     request->next = NULL;
     *x->unfinished_tail = request;
@@ -161,7 +161,7 @@ void hvd__ordered_finish(struct hvd__world *world, struct hvd__set *set,
     uint64_t least = x->unfinished ? hvd__ordered_least_reduced(set) : 0;
     struct hvd__request *requests;
 
-    while (x->unfinished && x->unfinished->mark <= least) {
+    while (x->unfinished && x->unfinished->sequence <= least) {
         struct hvd__request *request = x->unfinished;
 
         x->unfinished = request->next;
@@ -282,6 +282,7 @@ int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
     request->next = NULL;
     if (!x->log)
         return hvd__execute(set, request, NULL, set->direct_max);
-    hvd__boundaries_agree(&x->log->boundaries, request, hvd__mark_of(x, slot));
+    hvd__boundaries_agree(&x->log->boundaries, request,
+                          hvd__sequence_of(x, slot));
     return HVD_OK;
 }

@@ -147,9 +147,9 @@ static int tell(struct hvd__set *set, const struct hvd__boundary *boundary)
     hvd__write_type(&out, HVD__POST);
     hvd__write_key(&out, m->accepted);
     hvd__write_key(&out, m->consumed);
-    hvd__write_key(&out, boundary ? boundary->mark : 0);
+    hvd__write_key(&out, boundary ? boundary->sequence : 0);
     hvd__write_long(&out, boundary ? (int64_t)boundary->threshold : 0);
-    hvd__write_key(&out, hvd__mark_of(x, m->nsent));
+    hvd__write_key(&out, hvd__sequence_of(x, m->nsent));
     hvd__write_int(&out, (int32_t)(x->posted - m->nsent));
     for (; m->nsent < x->posted; m->nsent++)
         write_slot(x->own, hvd__slot_at(x->own, m->nsent), &out);
@@ -175,11 +175,11 @@ int hvd__replicated_log_send(struct hvd__set *set)
  */
 
 /* Slots come one after the other, and epochs begin with their first. */
-static bool follows(uint64_t mark, uint64_t before)
+static bool follows(uint64_t sequence, uint64_t before)
 {
-    return mark == before + 1 ||
-           ((mark & HVD__MARK_SLOTS) == 1 &&
-            mark >> HVD__EPOCH_SHIFT > before >> HVD__EPOCH_SHIFT);
+    return sequence == before + 1 ||
+           ((sequence & HVD__SEQUENCE_SLOTS) == 1 &&
+            sequence >> HVD__EPOCH_SHIFT > before >> HVD__EPOCH_SHIFT);
 }
 
 static void read_beside(struct hvd__area *area, struct hvd__log_slot *slot,
@@ -196,11 +196,11 @@ static void read_beside(struct hvd__area *area, struct hvd__log_slot *slot,
     hvd__read_bytes(in, area->payload + offset, (size_t)length);
 }
 
-static void read_slot(struct hvd__area *area, uint64_t mark,
+static void read_slot(struct hvd__area *area, uint64_t sequence,
                       struct hvd__reader *in)
 {
     struct hvd__log_slot *slot =
-        hvd__slot_at(area, (mark & HVD__MARK_SLOTS) - 1);
+        hvd__slot_at(area, (sequence & HVD__SEQUENCE_SLOTS) - 1);
 
     slot->key = hvd__read_key(in);
     slot->fingerprint = hvd__read_key(in);
@@ -212,7 +212,7 @@ static void read_slot(struct hvd__area *area, uint64_t mark,
     else if (slot->flags & HVD__SLOT_DATA)
         hvd__read_bytes(in, slot->data, sizeof slot->data);
     if (!in->failed)
-        atomic_store_explicit(&slot->mark, mark, memory_order_release);
+        atomic_store_explicit(&slot->sequence, sequence, memory_order_release);
 }
 
 /* The least bytes of a slot. */
@@ -223,23 +223,23 @@ static int hear_slots(struct hvd__set *set, int peer, struct hvd__reader *in)
     struct hvd__replicated_log *m = set->ordered.log;
     struct hvd__area *area = m->areas[peer];
     uint64_t accepted = hvd__read_key(in), consumed = hvd__read_key(in);
-    struct hvd__boundary boundary = {.mark = hvd__read_key(in),
+    struct hvd__boundary boundary = {.sequence = hvd__read_key(in),
                                      .threshold = (size_t)hvd__read_long(in),
                                      .direct_max = set->direct_max};
-    uint64_t mark = hvd__read_key(in);
+    uint64_t sequence = hvd__read_key(in);
     int32_t n = hvd__read_count(in, CELL_BYTES);
 
-    in->failed |= (n > 0 && !follows(mark, m->heard[peer])) ||
-                  n > HVD__LOG_SLOTS || (boundary.mark && peer != 0);
-    for (int32_t i = 0; i < n && !in->failed; i++, mark++) {
-        read_slot(area, mark, in);
-        m->heard[peer] = mark;
+    in->failed |= (n > 0 && !follows(sequence, m->heard[peer])) ||
+                  n > HVD__LOG_SLOTS || (boundary.sequence && peer != 0);
+    for (int32_t i = 0; i < n && !in->failed; i++, sequence++) {
+        read_slot(area, sequence, in);
+        m->heard[peer] = sequence;
     }
     if (in->failed)
         return hvd__message_garbled(set, peer);
     atomic_store_explicit(&area->accepted, accepted, memory_order_release);
     atomic_store_explicit(&area->consumed, consumed, memory_order_release);
-    if (boundary.mark)
+    if (boundary.sequence)
         HVD_TRY(hvd__boundaries_add(&m->boundaries, &boundary));
     return hvd__boundaries_run(set);
 }

@@ -25,11 +25,11 @@ enum { HVD__REPLICATED_RANKS = 8 };
 struct hvd__replicated_log {
     int size;
     struct hvd__area **areas; /* owned, [size]; ours among them */
-    uint64_t *heard;          /* owned, [size]: marks of their last slots */
-    uint64_t nsent;           /* slots of this epoch that are sent */
-    uint64_t accepted;        /* the others have been told that we have */
-    uint64_t consumed;        /* likewise */
-    size_t read_bytes;        /* beside slots that we have read since then */
+    uint64_t *heard;   /* owned, [size]: sequence numbers of their last slots */
+    uint64_t nsent;    /* slots of this epoch that are sent */
+    uint64_t accepted; /* the others have been told that we have */
+    uint64_t consumed; /* likewise */
+    size_t read_bytes; /* beside slots that we have read since then */
     struct hvd__boundaries boundaries;
     int nfarewells;
     bool said_farewell;

@@ -30,7 +30,7 @@
  *
  * and all members each other
  *
- *     POST      marks boundary slots         what I have submitted, in my order
+ *     POST      numbers, slots          what I have submitted, in my order
  *     FAREWELL                          the last that I say
  *
  * A key is the fingerprint of a name, a number is what only this rank knows:

@@ -90,7 +90,7 @@ static enum quick quick_in_place(struct hvd__set *set,
     while (!hvd__ordered_reduce_share(set))
         continue;
     hvd__ordered_consume(set);
-    while (hvd__ordered_least_reduced(set) < request->mark)
+    while (hvd__ordered_least_reduced(set) < request->sequence)
         if (!pause_between(trip))
             return POSTED;
     x->unfinished = NULL;

@@ -64,8 +64,8 @@ struct hvd__request {
 
     /* On its way, but not on the shortest. */
     int64_t packed_ns, moved_ns;
-    uint64_t mark;    /* of its slot, if it is reduced in place */
-    int64_t out_rows; /* of the output, where it has rows */
+    uint64_t sequence; /* of its slot, if it is reduced in place */
+    int64_t out_rows;  /* of the output, where it has rows */
 
     /* As submitted, of some. */
     int64_t capacity;

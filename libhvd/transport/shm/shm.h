@@ -36,7 +36,8 @@ enum {
 };
 
 struct hvd__log_slot {
-    _Alignas(64) _Atomic uint64_t mark; /* published last: which slot it is */
+    _Alignas(
+        64) _Atomic uint64_t sequence; /* published last: which slot it is */
     uint64_t key;
     uint64_t fingerprint;
     uint32_t flags;
@@ -60,8 +61,8 @@ _Static_assert(sizeof(struct hvd__log_slot) == 64, "a slot is one cache line");
 typedef _Atomic uint64_t hvd__round_count;
 
 struct hvd__area {
-    /* Of the slots. Marks, as in them: what it has accepted, the last slot
-     * that it has read, the last that it has reduced its share of. */
+    /* Of the slots. Sequence numbers, as in them: what it has accepted, the
+     * last slot that it has read, the last that it has reduced its share of. */
     _Alignas(64) _Atomic uint64_t accepted;
     _Alignas(64) _Atomic uint64_t consumed;
     _Alignas(64) _Atomic uint64_t reduced;
