@@ -28,13 +28,13 @@ int hvd__ordered_init(struct hvd__ordered *x, struct hvd__shm *shm,
     x->log = log;
     x->areas = log ? log->areas : shm->areas;
     x->own = log ? log->areas[rank] : shm->own;
-    x->tickets = calloc(HVD__LOG_SLOTS, sizeof *x->tickets);
+    x->pending = calloc(HVD__LOG_SLOTS, sizeof *x->pending);
     x->sources = calloc(n, sizeof *x->sources);
     x->targets = calloc(n, sizeof *x->targets);
     x->nheard = calloc(n, sizeof *x->nheard);
-    if (!x->tickets || !x->sources || !x->targets || !x->nheard) {
+    if (!x->pending || !x->sources || !x->targets || !x->nheard) {
         hvd__ordered_fini(x);
-        return hvd__fail_memory(HVD__LOG_SLOTS * sizeof *x->tickets);
+        return hvd__fail_memory(HVD__LOG_SLOTS * sizeof *x->pending);
     }
     x->state = HVD__ORDERED_OPENING;
     x->epoch = 1;
@@ -55,7 +55,7 @@ void hvd__ordered_drop(struct hvd__ordered *x)
 
     for (uint64_t slot = x->decided; slot < x->posted; slot++) {
         struct hvd__request *request =
-            x->tickets[slot % HVD__LOG_SLOTS].request;
+            x->pending[slot % HVD__LOG_SLOTS].request;
 
         if (request && request == request->submission->requests)
             forget(request->submission);
@@ -77,9 +77,9 @@ void hvd__ordered_drop(struct hvd__ordered *x)
 
 void hvd__ordered_fini(struct hvd__ordered *x)
 {
-    if (x->tickets)
+    if (x->pending)
         hvd__ordered_drop(x);
-    free(x->tickets);
+    free(x->pending);
     free(x->sources);
     free(x->targets);
     free(x->nheard);
@@ -139,7 +139,7 @@ static int end_epoch(struct hvd__set *set, enum hvd__ordered_state state,
     *moved = true;
     for (; x->decided < x->posted; x->decided++) {
         struct hvd__request *request =
-            x->tickets[x->decided % HVD__LOG_SLOTS].request;
+            x->pending[x->decided % HVD__LOG_SLOTS].request;
 
         /* One that is posted in part still waits too. */
         if (request && request == request->submission->requests &&
@@ -257,7 +257,7 @@ static int decide(struct hvd__world *world, struct hvd__set *set, bool *moved)
 
         now = now ? now : hvd__now_ns();
         HVD_TRY(hvd__ordered_run(
-            world, set, x->tickets[slot % HVD__LOG_SLOTS].request, slot, now));
+            world, set, x->pending[slot % HVD__LOG_SLOTS].request, slot, now));
         if (x->now.request)
             hvd__ordered_reduce_share(set);
     }

@@ -43,7 +43,7 @@ enum hvd__ordered_state {
 };
 
 /* What is behind a slot of ours. */
-struct hvd__ticket {
+struct hvd__pending_slot {
     struct hvd__request *request; /* borrowed; NULL: the end */
     uint64_t payload_end; /* of the ring's bytes: up to where it is ours */
 };
@@ -66,8 +66,8 @@ struct hvd__ordered {
     struct hvd__area *own;           /* borrowed: ours */
     struct hvd__replicated_log *log; /* owned; whose areas they are; NULL: they
                                    are in shared memory, the shared segment's */
-    struct hvd__ticket *tickets;     /* owned, [HVD__LOG_SLOTS] */
-    uint64_t payload_next;           /* bytes of the ring ever given out */
+    struct hvd__pending_slot *pending; /* owned, [HVD__LOG_SLOTS] */
+    uint64_t payload_next;             /* bytes of the ring ever given out */
     uint64_t payload_free; /* ... of which up to here are free again */
     struct hvd__submission *waiting; /* list: submitted, and not posted yet */
     struct hvd__submission **waiting_tail;

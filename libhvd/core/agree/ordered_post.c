@@ -24,7 +24,7 @@ static void look_who_read(struct hvd__set *set)
             read = there;
     }
     if (read > x->read) {
-        x->payload_free = x->tickets[(read - 1) % HVD__LOG_SLOTS].payload_end;
+        x->payload_free = x->pending[(read - 1) % HVD__LOG_SLOTS].payload_end;
         x->read = read;
     }
 }
@@ -110,8 +110,8 @@ static struct hvd__log_slot *next_slot(struct hvd__set *set)
 static void publish(struct hvd__ordered *x, struct hvd__log_slot *slot,
                     struct hvd__request *request)
 {
-    x->tickets[x->posted % HVD__LOG_SLOTS] =
-        (struct hvd__ticket){request, x->payload_next};
+    x->pending[x->posted % HVD__LOG_SLOTS] =
+        (struct hvd__pending_slot){request, x->payload_next};
     atomic_store_explicit(&slot->sequence, hvd__sequence_of(x, x->posted),
                           memory_order_release);
     x->posted++;
