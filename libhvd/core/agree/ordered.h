@@ -30,6 +30,7 @@
 
 #include "core/agree/replicated_log.h"
 #include "core/request/request.h"
+#include "transport/algo/visible.h"
 #include "transport/shm/shm.h"
 
 struct hvd__set;
@@ -52,7 +53,7 @@ struct hvd__pending_slot {
 struct hvd__in_place {
     struct hvd__request *request; /* NULL: none */
     uint64_t slot;
-    int64_t left; /* elements of our share */
+    struct hvd__visible work; /* our share */
 };
 
 /* Driver's. */

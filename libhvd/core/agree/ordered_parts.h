@@ -63,16 +63,9 @@ int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
 /* ... if it can be run here and now: whether it was. */
 bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
                            struct hvd__request *request, uint64_t slot);
-/* What a rank has beside a slot; the reduction that a request is. */
-const unsigned char *hvd__ordered_data(struct hvd__area *area, uint64_t slot,
-                                       size_t bytes);
-struct hvd__reduction hvd__ordered_reduction(
-    const struct hvd__set *set, const struct hvd__request *request);
-/* Whether it can be carried out with what all ranks have beside their slots,
- * other than an allreduce or a broadcast; and do so. */
+/* Returns whether a request other than an allreduce or a broadcast can be run
+ * on the data in slots. */
 bool hvd__ordered_may_move(const struct hvd__request *request);
-void hvd__ordered_move(struct hvd__set *set, struct hvd__request *request,
-                       uint64_t slot);
 /* Whether it is to be reduced in place; if so, its addresses are kept. */
 bool hvd__ordered_goes_in_place(const struct hvd__world *world,
                                 struct hvd__set *set,

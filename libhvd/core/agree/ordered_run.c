@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is agreed on by its slots: reduced there, in place, or elsewhere. */
+/*
+ * ordered_run.c - how a request runs that all ranks have in the same slot. If
+ * its data is in the slots, it runs at once; if it lies in heaps, an allreduce
+ * is reduced in place, a share on each rank; else it goes to the lanes
+ * (run/execute.c). ordered.c and api/quick.c call it. The data is reduced and
+ * moved by kernels and transport/algo/visible.c; here it is decided which rows
+ * and elements are this rank's.
+ *
+ * A rank stores in its area's reduced, after its share (release), the sequence
+ * number of the slot; hvd__ordered_least_reduced loads those of all (acquire).
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,10 +17,10 @@
 #include "base/status.h"
 #include "core/agree/ordered_parts.h"
 #include "core/run/complete.h"
-#include "transport/algo/shared.h"
 
-const unsigned char *hvd__ordered_data(struct hvd__area *area, uint64_t number,
-                                       size_t bytes)
+/* Returns what a rank has with a slot. */
+static const unsigned char *data_at(struct hvd__area *area, uint64_t number,
+                                    size_t bytes)
 {
     const struct hvd__log_slot *slot = hvd__slot_at(area, number);
 
@@ -18,8 +28,8 @@ const unsigned char *hvd__ordered_data(struct hvd__area *area, uint64_t number,
                                      : slot->data;
 }
 
-struct hvd__reduction hvd__ordered_reduction(const struct hvd__set *set,
-                                             const struct hvd__request *request)
+static struct hvd__reduction reduction_of(const struct hvd__set *set,
+                                          const struct hvd__request *request)
 {
     const struct hvd__signature *s = &request->signature;
 
@@ -30,60 +40,137 @@ struct hvd__reduction hvd__ordered_reduction(const struct hvd__set *set,
                                    .divisor = set->team.size};
 }
 
-/* All contributions are here. */
-static void reduce_small(struct hvd__set *set, struct hvd__request *request,
-                         uint64_t slot)
-{
-    const struct hvd__reduction reduction =
-        hvd__ordered_reduction(set, request);
-    const void **sources = set->ordered.sources;
+/* ------------------------------------------------------- data in the slots */
 
-    for (int rank = 0; rank < set->team.size; rank++)
-        sources[rank] = rank == set->team.rank
-                            ? request->input
-                            : hvd__ordered_data(set->ordered.areas[rank], slot,
-                                                request->bytes);
-    hvd__reduce(&reduction, request->output, sources, set->team.size,
-                request->count);
+/* Shares whose sizes are not the same on all ranks are for the lanes, and so
+ * is what is done to them beside moving or reducing. */
+bool hvd__ordered_may_move(const struct hvd__request *request)
+{
+    const struct hvd__signature *s = &request->signature;
+
+    switch (s->kind) {
+    case HVD_ALLGATHER:
+    case HVD_GATHER:
+    case HVD_ALLTOALL:
+    case HVD_REDUCESCATTER:
+    case HVD_REDUCE:
+        return !hvd__signature_varies(s) && !request->splits && s->flags == 0 &&
+               s->op != HVD_ADASUM;
+    default: return false;
+    }
 }
 
-/* The addresses of all inputs and outputs; false: some are out of reach. */
+static bool is_root(const struct hvd__set *set,
+                    const struct hvd__request *request)
+{
+    return request->signature.root == set->team.world[set->team.rank];
+}
+
+static void tell_counts(const struct hvd__set *set,
+                        struct hvd__request *request, int64_t each)
+{
+    for (int rank = 0; request->counts && rank < set->team.size; rank++)
+        request->counts[rank] = each;
+}
+
+/* Points x->sources at bytes from an offset of what each rank has with a slot.
+ */
+static const void **sources_at(struct hvd__set *set,
+                               const struct hvd__request *request,
+                               uint64_t slot, size_t offset)
+{
+    struct hvd__ordered *x = &set->ordered;
+
+    for (int rank = 0; rank < set->team.size; rank++)
+        x->sources[rank] =
+            data_at(x->areas[rank], slot, request->bytes) + offset;
+    return x->sources;
+}
+
+/* Writes bytes of all ranks, from an offset in what each has, to the output. */
+static void gather(struct hvd__set *set, struct hvd__request *request,
+                   uint64_t slot, size_t offset, size_t bytes)
+{
+    hvd__visible_gather(request->output, sources_at(set, request, slot, offset),
+                        set->team.size, bytes);
+}
+
+/* Reduces count elements of all ranks, from start on, into the output. */
+static void reduce(struct hvd__set *set, struct hvd__request *request,
+                   uint64_t slot, int64_t start, int64_t count)
+{
+    const struct hvd__reduction reduction = reduction_of(set, request);
+    size_t offset = (size_t)start * hvd__dtype_bytes(reduction.dtype);
+    const void **sources = sources_at(set, request, slot, offset);
+
+    /* The input itself is in the cache rather than its copy in our slot. */
+    if (count == request->count)
+        sources[set->team.rank] = request->input;
+    if (count > 0)
+        hvd__reduce(&reduction, request->output, sources, set->team.size,
+                    count);
+}
+
+/* Runs a request other than a broadcast on the data in slots of all ranks: for
+ * each kind, these are the rows and elements that are this rank's. */
+static void move(struct hvd__set *set, struct hvd__request *request,
+                 uint64_t slot)
+{
+    const int n = set->team.size, us = set->team.rank;
+    size_t part = request->bytes / (size_t)n;
+    struct hvd__slice rows;
+    int64_t row;
+
+    switch (request->signature.kind) {
+    case HVD_ALLREDUCE: reduce(set, request, slot, 0, request->count); return;
+    case HVD_GATHER:
+    case HVD_ALLGATHER:
+        tell_counts(set, request, request->rows);
+        if (request->signature.kind == HVD_GATHER && !is_root(set, request))
+            return;
+        request->out_rows = request->rows * n;
+        gather(set, request, slot, 0, request->bytes);
+        return;
+    case HVD_ALLTOALL:
+        tell_counts(set, request, request->rows / n);
+        request->out_rows = request->rows;
+        gather(set, request, slot, (size_t)us * part, part);
+        return;
+    case HVD_REDUCESCATTER:
+        rows = hvd__slice_of(request->rows, us, n);
+        row = request->rows > 0 ? request->count / request->rows : 0;
+        request->out_rows = rows.count;
+        reduce(set, request, slot, rows.start * row, rows.count * row);
+        return;
+    default:
+        if (is_root(set, request))
+            reduce(set, request, slot, 0, request->count);
+    }
+}
+
+/* ------------------------------------------------------------------ in place
+ */
+
+/* Finds all inputs and outputs. Returns false if some are out of reach. */
 static bool reach(struct hvd__set *set, const struct hvd__request *request,
                   uint64_t number)
 {
     struct hvd__ordered *x = &set->ordered;
-    const struct hvd__shm *shm = set->shm;
 
     if (x->log)
         return false;
+    x->now.work = (struct hvd__visible){.reduction = reduction_of(set, request),
+                                        .sources = x->sources,
+                                        .targets = x->targets};
     for (int rank = 0; rank < set->team.size; rank++) {
         const struct hvd__log_slot *slot = hvd__slot_at(x->areas[rank], number);
-        void *input, *output;
 
-        if (slot->flags & HVD__SLOT_DATA)
+        if (slot->flags & HVD__SLOT_DATA ||
+            !hvd__visible_add(&x->now.work, set->shm, rank, slot->input,
+                              slot->output, true, request->bytes))
             return false;
-        input = output = hvd__heap_at(shm->heap, shm->world[rank], slot->input,
-                                      request->bytes);
-        if (slot->output != slot->input)
-            output = hvd__heap_at(shm->heap, shm->world[rank], slot->output,
-                                  request->bytes);
-        if (!input || !output)
-            return false;
-        x->sources[rank] = rank == set->team.rank ? request->input : input;
-        x->targets[rank] = rank == set->team.rank ? request->output : output;
     }
     return true;
-}
-
-/* The addresses go on by so many bytes. */
-static void advance(struct hvd__set *set, size_t bytes)
-{
-    struct hvd__ordered *x = &set->ordered;
-
-    for (int rank = 0; rank < set->team.size; rank++) {
-        x->sources[rank] = (const char *)x->sources[rank] + bytes;
-        x->targets[rank] = (char *)x->targets[rank] + bytes;
-    }
 }
 
 void hvd__ordered_begin_share(struct hvd__set *set,
@@ -92,9 +179,9 @@ void hvd__ordered_begin_share(struct hvd__set *set,
     struct hvd__slice share =
         hvd__slice_of(request->count, set->team.rank, set->team.size);
 
-    set->ordered.now = (struct hvd__in_place){request, slot, share.count};
-    advance(set,
-            (size_t)share.start * hvd__dtype_bytes(request->signature.dtype));
+    set->ordered.now.request = request;
+    set->ordered.now.slot = slot;
+    hvd__visible_begin(&set->ordered.now.work, share.start, share.count);
 }
 
 bool hvd__ordered_reduce_share(struct hvd__set *set)
@@ -102,20 +189,11 @@ bool hvd__ordered_reduce_share(struct hvd__set *set)
     int64_t computing_ns = 0;
     struct hvd__ordered *x = &set->ordered;
     struct hvd__request *request = x->now.request;
-    const struct hvd__reduction reduction =
-        hvd__ordered_reduction(set, request);
-    size_t element = hvd__dtype_bytes(request->signature.dtype);
-    int64_t most = (int64_t)(HVD__CHUNK_BYTES / element);
-    int64_t count = x->now.left < most ? x->now.left : most;
+    bool is_done = hvd__visible_step(&x->now.work, &computing_ns);
 
-    hvd__timed_reduce(&computing_ns, &reduction, x->targets, set->team.size,
-                      x->sources, set->team.size, count);
     hvd__count_alone(&set->metrics->computing_ns, computing_ns);
-    x->now.left -= count;
-    if (x->now.left > 0) {
-        advance(set, (size_t)count * element);
+    if (!is_done)
         return false;
-    }
     request->sequence = hvd__sequence_of(x, x->now.slot);
     atomic_store_explicit(&set->ordered.own->reduced, request->sequence,
                           memory_order_release);
@@ -218,17 +296,13 @@ bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
         if (!(hvd__slot_at(root, slot)->flags & HVD__SLOT_DATA))
             return false;
         if (root != set->ordered.own && request->bytes > 0)
-            memcpy(request->output,
-                   hvd__ordered_data(root, slot, request->bytes),
+            memcpy(request->output, data_at(root, slot, request->bytes),
                    request->bytes);
         return true;
     }
     if (!all_have_data(set, slot))
         return false;
-    if (s->kind == HVD_ALLREDUCE)
-        reduce_small(set, request, slot);
-    else
-        hvd__ordered_move(set, request, slot);
+    move(set, request, slot);
     return true;
 }
 

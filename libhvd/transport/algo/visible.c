@@ -13,8 +13,7 @@
  * reduces an n-th of n contributions and writes it n times; α is the caller's,
  * twice: before, that all data is there, and after, that all shares are done.
  *
- * Small data lies in slots, and every rank reduces all of it: n m γ, with α
- * once. A gather copies n m bytes: n m β.
+ * Small data lies in slots: a gather copies all of it, n m β, with α once.
  */
 #include "transport/algo/visible.h"
 
@@ -69,27 +68,13 @@ bool hvd__visible_step(struct hvd__visible *v, int64_t *computing_ns)
     return v->left == 0;
 }
 
-void hvd__visible_reduce(const struct hvd__reduction *reduction, void *output,
-                         const void **sources, int n, int64_t start,
-                         int64_t count)
-{
-    size_t offset = (size_t)start * hvd__dtype_bytes(reduction->dtype);
-
-    if (count == 0)
-        return;
-    for (int i = 0; offset > 0 && i < n; i++)
-        sources[i] = (const char *)sources[i] + offset;
-    hvd__reduce(reduction, output, sources, n, count);
-}
-
 void hvd__visible_gather(void *output, const void *const *sources, int n,
-                         size_t offset, size_t bytes)
+                         size_t bytes)
 {
     unsigned char *to = output;
 
     if (bytes == 0)
         return; /* there may be no output */
     for (int i = 0; i < n; i++)
-        memcpy(to + (size_t)i * bytes,
-               (const unsigned char *)sources[i] + offset, bytes);
+        memcpy(to + (size_t)i * bytes, sources[i], bytes);
 }

@@ -36,14 +36,8 @@ void hvd__visible_begin(struct hvd__visible *visible, int64_t start,
  * Returns whether the share is done. */
 bool hvd__visible_step(struct hvd__visible *visible, int64_t *computing_ns);
 
-/* Reduces count elements from start on of n sources, in their order, into
- * output. */
-void hvd__visible_reduce(const struct hvd__reduction *reduction, void *output,
-                         const void **sources, int n, int64_t start,
-                         int64_t count);
-/* Writes bytes from an offset of each of n sources to output, one after the
- * other. */
+/* Writes bytes of each of n sources to output, one after the other. */
 void hvd__visible_gather(void *output, const void *const *sources, int n,
-                         size_t offset, size_t bytes);
+                         size_t bytes);
 
 #endif
