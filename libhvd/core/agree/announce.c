@@ -2,7 +2,6 @@
 /* What this rank tells the coordinator: its own, if it has it, by a call. */
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/status.h"
 #include "core/agree/negotiate.h"
 #include "core/agree/negotiate_parts.h"
@@ -116,8 +115,7 @@ int hvd__announce(struct hvd__set *set, struct hvd__submission *submission)
     int status;
 
     submission->next = NULL;
-    if (!submission->timed)
-        submission->since_ns = hvd__now_ns();
+    hvd__sampling_announce(submission);
     set->ordered.nannounced++;
     status = announce(set, submission);
     if (submission->status < 0)

@@ -29,7 +29,7 @@
 #define HVD_CORE_ORDERED_H
 
 #include "core/agree/replicated_log.h"
-#include "core/request/request.h"
+#include "core/request/sampling.h"
 #include "transport/algo/visible.h"
 #include "transport/shm/shm.h"
 
@@ -81,14 +81,13 @@ struct hvd__ordered {
     const void **sources; /* owned, [size]; of now, as far as it has come, */
     void **targets;       /* ... or of what is being moved at once */
     uint32_t nquick;      /* requests that have gone the quick way */
-    int64_t quick_ns;     /* that the last of them took */
-    int64_t waited_ns;    /* that the last timed one waited for the others */
-    int pauses;           /* between their looks for the others */
-    int64_t nannounced;   /* what this rank has told the coordinator so far */
-    int64_t *nheard;      /* owned, [size]; the coordinator's: from each */
-    int64_t patience;     /* the coordinator's: so many of its own announcements
-                             after the end of an epoch it opens the next */
-    int64_t closed_at;    /* nannounced then */
+    struct hvd__sampling sampling;
+    int pauses;         /* between their looks for the others */
+    int64_t nannounced; /* what this rank has told the coordinator so far */
+    int64_t *nheard;    /* owned, [size]; the coordinator's: from each */
+    int64_t patience;   /* the coordinator's: so many of its own announcements
+                           after the end of an epoch it opens the next */
+    int64_t closed_at;  /* nannounced then */
 };
 
 /* For a set whose shared segment was made, or whose replicated log, which is

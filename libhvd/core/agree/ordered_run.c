@@ -323,10 +323,7 @@ static void decided(struct hvd__ordered *x, struct hvd__submission *submission,
                     int64_t now)
 {
     submission->decided_ns = now;
-    if (submission->timed)
-        x->waited_ns = now - submission->since_ns;
-    else
-        submission->since_ns = now - x->waited_ns;
+    hvd__sampling_decide(&x->sampling, submission, now);
     atomic_store_explicit(&submission->decided, true, memory_order_release);
 }
 

@@ -26,6 +26,7 @@
 #include "core/api/submit.h"
 #include "core/request/compress.h"
 #include "core/request/names.h"
+#include "core/request/sampling.h"
 #include "core/run/complete.h"
 
 /* ------------------------------------------------------------------- submit */
@@ -156,8 +157,8 @@ static int64_t number_of(const struct hvd__world *world)
 static void begin(const struct hvd__world *world,
                   struct hvd__submission *submission)
 {
-    hvd__submission_begin(submission, hvd__trace_writer_listens(&world->writer),
-                          number_of(world));
+    hvd__sampling_start(submission, hvd__trace_writer_listens(&world->writer),
+                        number_of(world));
 }
 
 /* bytes: of the name, which may be one of the library's own. */
@@ -357,7 +358,7 @@ static int submit_group_to(struct hvd__world *world, struct hvd__set *set,
                                 sizeof *submission->requests);
     submission->set = set;
     submission->priority = priority;
-    hvd__submission_begin(submission, true, 0);
+    hvd__sampling_start(submission, true, 0);
     if (group->name)
         strcpy(submission->name, group->name);
     status = add_members(group, submission);

@@ -25,20 +25,16 @@ enum { LOOKS = 1000, LOOKS_YIELDING = 100, TRY_AGAIN = 256 };
 
 /* A request on its way. */
 struct trip {
-    bool timed;
     int pauses; /* that are left */
     int yields;
     int64_t since_ns; /* of the first yield; 0: none yet */
 };
 
-static struct trip begin(const struct hvd__world *world, struct hvd__ordered *x,
-                         const struct hvd__request *request)
+static struct trip begin(const struct hvd__world *world, struct hvd__ordered *x)
 {
-    struct trip trip = {.timed =
-                            hvd__request_is_timed(x->nquick, request->bytes),
-                        .yields = LOOKS_YIELDING};
+    struct trip trip = {.yields = LOOKS_YIELDING};
 
-    if (x->nquick++ % TRY_AGAIN == 0)
+    if (x->nquick % TRY_AGAIN == 0)
         x->pauses = LOOKS;
     if (world->progress.may_spin)
         trip.pauses = x->pauses;
@@ -74,10 +70,7 @@ static void end(struct hvd__ordered *x, const struct trip *trip,
         yielded_ns = hvd__now_ns() - trip->since_ns;
     if (trip->since_ns > 0 && yielded_ns < SHORT_NS)
         x->pauses /= 4;
-    if (trip->timed)
-        x->quick_ns = hvd__now_ns() - request->submission->submitted_ns;
-    else if (yielded_ns > x->quick_ns)
-        x->quick_ns = yielded_ns;
+    hvd__sampling_end(&x->sampling, request->submission, yielded_ns);
 }
 
 static enum quick quick_in_place(struct hvd__set *set,
@@ -152,11 +145,11 @@ static void forget(struct hvd__request *request)
 
 /* The request is on its way; since when, exactly if that matters. */
 static void depart(struct hvd__world *world, struct hvd__submission *submission,
-                   uint64_t number, bool timed)
+                   uint64_t number)
 {
     const struct hvd__request *request = &submission->requests[0];
 
-    submission->submitted_ns = timed ? hvd__now_ns() : hvd__coarse_ns();
+    hvd__sampling_start(submission, false, submission->set->ordered.nquick++);
     submission->fingerprint = hvd__signature_fingerprint(
         submission->fingerprint, &request->signature);
     hvd__watch_quick(world->watch, request->signature.kind, number,
@@ -209,18 +202,15 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
         forget(request);
         return false;
     }
-    trip = begin(world, &set->ordered, request);
-    depart(world, submission, number, trip.timed);
+    trip = begin(world, &set->ordered);
+    depart(world, submission, number);
     done = post_and_look(world, set, submission, &trip);
     if (done == DONE) {
         end(&set->ordered, &trip, request);
-        hvd__complete_quick(world, request, set->ordered.quick_ns);
+        hvd__complete_quick(world, request, set->ordered.sampling.quick_ns);
         forget(request);
     } else {
-        submission->timed = true;
-        submission->since_ns = trip.timed      ? submission->submitted_ns
-                               : trip.since_ns ? trip.since_ns
-                                               : hvd__now_ns();
+        hvd__sampling_go_on(submission, trip.since_ns);
         adopt(world, submission, number, done == POSTED, handle);
     }
     return true;

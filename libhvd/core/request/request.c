@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/dtype.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -609,17 +608,6 @@ struct hvd__submission *hvd__submission_new(int n)
     memset(submission, 0, bytes);
     begin(submission, n);
     return submission;
-}
-
-void hvd__submission_begin(struct hvd__submission *submission, bool timed,
-                           int64_t number)
-{
-    submission->timed =
-        timed ||
-        hvd__request_is_timed((uint64_t)number, submission->requests[0].bytes);
-    submission->submitted_ns =
-        submission->timed ? hvd__now_ns() : hvd__coarse_ns();
-    submission->since_ns = submission->submitted_ns;
 }
 
 /* Nearly all own nothing: not worth a call each. */

@@ -100,7 +100,7 @@ struct hvd__submission {
     struct hvd__submission *earlier,
         *later;                      /* in the set's flight; or recycled */
     struct hvd__submission *chained; /* there: of those with such keys */
-    int64_t submitted_ns; /* to a few milliseconds, unless it is timed */
+    int64_t submitted_ns;            /* sampling.h */
     bool timed;
     int64_t since_ns;    /* from when its time counts; the driver's, once it is
                             submitted */
@@ -119,19 +119,6 @@ struct hvd__submission {
     struct hvd__request requests[];
 };
 
-/*
- * To read the clock takes a tenth of the time of a small request: of those,
- * one in some is timed, and the next are taken to be like it. Which one, must
- * not depend on what the program does every so many requests. number: of the
- * request, in any order.
- */
-static inline bool hvd__request_is_timed(uint64_t number, size_t bytes)
-{
-    enum { TIMED = 8, SMALL_BYTES = 16384 };
-
-    return bytes > SMALL_BYTES || hvd__mix(number) % TIMED == 0;
-}
-
 /* A submission of n empty requests; NULL: out of memory. */
 struct hvd__submission *hvd__submission_new(int n);
 /* One of a single request as if it were new, its first use being over without
@@ -147,10 +134,6 @@ bool hvd__submission_is_like(const struct hvd__submission *submission,
                              const hvd_request *given, const char *name);
 void hvd__submission_renew(struct hvd__submission *submission,
                            const hvd_request *given);
-/* Its time begins, exactly if it is timed: in any case, or by its size and a
- * number, in any order. */
-void hvd__submission_begin(struct hvd__submission *submission, bool timed,
-                           int64_t number);
 /* All its requests at once, which no one has yet seen. NULL is accepted. */
 void hvd__submission_free(struct hvd__submission *submission);
 /* The last one takes the submission with it. NULL is accepted. */

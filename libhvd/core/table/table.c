@@ -22,6 +22,7 @@
 
 #include "base/status.h"
 #include "core/request/fingerprint.h"
+#include "core/request/sampling.h"
 #include "core/world/set.h"
 #include "trace/metrics.h"
 
@@ -394,7 +395,7 @@ int hvd__table_resubmit(struct hvd__table *table,
     submission = hvd__recycled_recall(&table->recycled, resubmission->given,
                                       resubmission->name);
     if (submission) {
-        hvd__submission_begin(submission, resubmission->timed, table->nentered);
+        hvd__sampling_start(submission, resubmission->timed, table->nentered);
         resubmission->submitted_ns = submission->submitted_ns;
         status = submit(table, submission, resubmission->handle, direct);
         if (status < 0) {
