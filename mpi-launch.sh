@@ -3,19 +3,21 @@
 #
 # mpi-launch.sh - start a program on several ranks with Open MPI's mpirun.
 #
-# It adds what one otherwise has to remember: permission for root, more ranks
-# than cores, binding, HVD_* variables for the ranks of other hosts, whether
-# there is a terminal. It passes signals on, ends with the status of the rank
-# that failed first, and says which one that was and how.
+# The script does what one otherwise has to remember: it allows root and more
+# ranks than cores, chooses the binding, passes HVD_* variables to the ranks of
+# other hosts, and tells the ranks whether there is a terminal. It passes
+# signals on, exits with the status of the rank that failed first, and says
+# which rank that was and how it ended.
 #
-# mpirun does not always say that, so each rank runs below a small shell that
-# tells how its program ended, through a pipe that this script holds, or on
-# stderr on other hosts. mpirun closes what ranks would inherit, so they open
-# the pipe as /proc/PID/fd/N, if that is it: nothing has a name, and nothing is
-# left behind, whatever is killed. mpirun signals whole process groups: what it
-# ends, ends with its shell, which then tells nothing. So a shell whose program
-# has ended does not let itself be interrupted, and if no signal ended it, leaves
-# those a moment whose programs were killed: these are why it ended.
+# mpirun does not always say so. Each rank therefore runs below a small shell
+# that reports how its program ended, through a pipe that this script holds, or
+# on stderr on other hosts. mpirun closes the descriptors that ranks would
+# inherit, so the shells open the pipe as /proc/PID/fd/N, after checking that it
+# is the right one: nothing has a name, and nothing is left behind, whatever is
+# killed. mpirun signals whole process groups: a program that it ends takes its
+# shell with it, which then reports nothing. A shell whose program has ended
+# therefore ignores signals; if no signal ended the program, the shell waits a
+# moment, so that the shells of killed programs, the likely cause, report first.
 
 set -u
 
@@ -27,19 +29,19 @@ Usage: ./mpi-launch.sh -np N [options] [--] program [argument...]
 
 Start program on N ranks with Open MPI's mpirun.
 
-  -np N, -n N            number of ranks
-  -H, --host H1:S1,...   hosts, and how many ranks each takes
-  --hostfile FILE        the same from a file, a "host slots=S" a line
-  -x VAR[=VALUE]         pass a variable to the ranks (HVD_* always are)
-  --mpi-arg ARG          one more argument for mpirun (may be repeated)
+  -np N, -n N            start N ranks
+  -H, --host H1:S1,...   use these hosts, with so many ranks on each
+  --hostfile FILE        read the hosts from FILE, one "host slots=S" per line
+  -x VAR[=VALUE]         pass a variable to the ranks (HVD_* are always passed)
+  --mpi-arg ARG          pass one more argument to mpirun (may be repeated)
   --dry-run              print the command instead of running it
-  -v, --verbose          say what was decided, and the command
-  -h, --help             this text
-  --version              the version
+  -v, --verbose          report what was decided, and show the command
+  -h, --help             print this text
+  --version              print the version
 
-Exit status: that of the first rank that failed, 128 + S if signal S ended it
-or this script, 2 for a wrong command line, 126 or 127 if the program cannot
-be run or found, or mpirun is missing.
+The exit status is that of the rank that failed first; 128 + S if signal S
+ended that rank or this script; 2 for a wrong command line; 126 or 127 if the
+program cannot be run or found, or mpirun is missing.
 EOF
 }
 
@@ -55,7 +57,7 @@ wrong() { die 2 "$1; see $name --help"; }
 ranks='' hosts='' hostfile='' dry_run='' verbose=''
 passed=() extra=()
 
-value() { # option value...: the value, or an error
+value() { # option value...: fails if the option has no value
     [ $# -ge 2 ] || wrong "$1 needs a value"
 }
 
@@ -131,7 +133,8 @@ fi
 [ -z "$hosts" ] || command+=(-H "$hosts")
 [ -z "$hostfile" ] || command+=(--hostfile "$hostfile")
 
-# Where it has too few, it waits for ever. Measured: 28, and four a rank.
+# With too few open files mpirun waits for ever. It takes 28, and four per rank
+# (measured).
 needed=$((32 + 4 * ranks))
 [ -z "$hosts$hostfile" ] || needed=64
 open_files=$(ulimit -n)
@@ -141,20 +144,20 @@ if [ "$open_files" != unlimited ] && [ "$open_files" -lt "$needed" ]; then
     say "open files: $needed instead of $open_files"
 fi
 
-# On one host mpirun counts the cores; with hosts, their slots, of which too
-# few are an error of the command line that mpirun explains itself.
+# On one host mpirun counts the cores. With several hosts it counts their slots;
+# too few of them are an error of the command line that mpirun explains itself.
 crowded=
 if [ -z "$hosts$hostfile" ] && [ "$ranks" -gt "$cores" ]; then
     crowded=1
     command+=(--oversubscribe)
     printf '%s: %d ranks on %d cores: they take turns\n' \
         "$name" "$ranks" "$cores" >&2
-    # Waiting ranks must let the others run.
+    # Ranks that wait must let the others run.
     export OMPI_MCA_mpi_yield_when_idle=1
 fi
 
-# What mpirun says when a rank fails, this script says in one line. What it
-# says when it cannot start ranks is worth reading, and concerns other hosts.
+# When a rank fails, this script says in one line what mpirun says in many. When
+# mpirun cannot start ranks, on other hosts, its messages are worth reading.
 if [ -z "$verbose$hosts$hostfile" ]; then
     command+=(--quiet)
 fi
@@ -171,7 +174,7 @@ else
     say "each rank is bound to a core"
 fi
 
-# A rank's own stdout is a pseudo-terminal under Open MPI whatever ours is.
+# Under Open MPI a rank's own stdout is a pseudo-terminal, whatever ours is.
 HVD_TTY=0
 if [ -t 1 ]; then
     HVD_TTY=1
@@ -203,11 +206,13 @@ say "$(quoted "${command[@]}" "$@")"
 
 # ------------------------------------------------------------------- running
 
-# Arguments: where the pipe is and what is to be found there, the program. If
-# all ranks are on this host, they have no use for Open MPI's TCP, by which each
-# would listen on all interfaces: unless its memory (4 MiB a rank, and some)
-# would not fit, or the caller has chosen. The launcher does not know where they
-# are: a scheduler or a default host file may say.
+# This is the shell of a rank. Its arguments are the path of the pipe, the mark
+# by which the pipe is recognised, and the program. If all ranks are on this
+# host, they do not need Open MPI's TCP, with which each would listen on all
+# interfaces. The shell therefore switches it off, unless Open MPI's shared
+# memory (4 MiB per rank, and some) would not fit or the caller has chosen. The
+# launcher itself cannot decide this: a scheduler or a default host file may
+# place the ranks.
 # shellcheck disable=SC2016 # for the shell of the rank
 readonly one_rank='
     notes=$1 mark=$2
@@ -232,14 +237,15 @@ readonly one_rank='
     [ $status -gt 128 ] || sleep 0.2
     exit $status'
 
-# Both ends of a pipe.
+# This descriptor is both ends of a pipe.
 exec {pipe}<> <(:)
 readonly notes=/proc/$$/fd/$pipe
 mark=$(cat /proc/sys/kernel/random/boot_id)/$(readlink "$notes")
 
 # ------------------------------------------------------------------- signals
 
-# mpirun, those below it, and those of its session, but what has ended: a list.
+# Prints the processes of mpirun, of its descendants and of its session, except
+# those that have ended.
 # shellcheck disable=SC2317 # traps call it
 tree() {
     local found=" $child " before='' file line processes=()
@@ -265,9 +271,9 @@ tree() {
     echo "$found"
 }
 
-# End mpirun and its ranks, and remove what mpirun would have removed: its
-# directory, and the memory that Open MPI gives names in /dev/shm. On other
-# hosts its daemons see that it is gone, and do the same.
+# Ends mpirun and its ranks, and removes what mpirun would have removed: its
+# directory, and Open MPI's files in /dev/shm. On other hosts mpirun's daemons
+# notice that it is gone and do the same.
 # shellcheck disable=SC2317 # traps call it
 end_by_force() { # why
     local pids memory pid sessions
@@ -278,20 +284,21 @@ end_by_force() { # why
     done 2>/dev/null | sort -u)
     # shellcheck disable=SC2086 # a list
     kill -KILL $pids 2>/dev/null
-    # shellcheck disable=SC2046 # another: who has come meanwhile
+    # shellcheck disable=SC2046 # a list, of processes that have come meanwhile
     kill -KILL $(tree) 2>/dev/null
     [ -z "$memory" ] || xargs -d '\n' rm -f <<<"$memory"
     sessions=${TMPDIR:-/tmp}/ompi.$(hostname -s).$(id -u)
     rm -rf "$sessions/pid.$child"
-    rmdir "$sessions" 2>/dev/null || true # other jobs may have theirs in it
+    rmdir "$sessions" 2>/dev/null || true # other jobs may use it
 }
 
 child=''
 signal='' since=0
-# The first goes to mpirun, which ends ranks that do not listen within seconds.
-# One that comes a second or more later is meant: mpirun does not listen either.
-# (One that comes at once is often the same: timeout(1) and shells that end send
-# two. mpirun leaves at a second one without cleaning up after itself.)
+# Passes the first signal on to mpirun, which ends ranks that do not react
+# within seconds. A signal that comes a second or more later means that mpirun
+# does not react either. (A second signal that comes at once is often the same one:
+# timeout(1) and shells that end send two. At a second signal mpirun would leave
+# without cleaning up.)
 # shellcheck disable=SC2317 # traps call it
 pass_on() {
     if [ -z "$signal" ]; then
@@ -307,9 +314,9 @@ trap 'pass_on TERM' TERM
 trap 'pass_on HUP' HUP
 trap 'end_by_force "mpirun hangs, although all ranks of this host have ended: it is ended by force"' USR1
 
-# mpirun sometimes hangs when a rank has ended in MPI_Init, and none of them is
-# left. In the background: once a rank has failed, which is a line in the pipe,
-# see whether mpirun is alone for so many seconds.
+# mpirun sometimes hangs when a rank has ended in MPI_Init and no rank is left.
+# This function runs in the background. Once a rank has failed, which a line in
+# the pipe shows, it ends mpirun if mpirun is alone for this many seconds.
 readonly alone_limit=8
 watch_mpirun() {
     local alone=0 never
@@ -323,18 +330,18 @@ watch_mpirun() {
     done
 }
 
-# In the background, so that this shell can pass signals on; with our stdin,
-# which a background command would lose; in a session of its own: a Ctrl-C
-# that reached mpirun twice, from the terminal and from here, would make it
-# leave without ending the ranks. If this shell is killed outright, the kernel
-# tells mpirun to end.
+# mpirun runs in the background, so that this shell can pass signals on; with
+# our stdin, which a background command would lose; and in a session of its own,
+# because a Ctrl-C that reached it twice, from the terminal and from here, would
+# make it leave without ending the ranks. If this shell is killed outright, the
+# kernel tells mpirun to end.
 setsid setpriv --pdeathsig TERM "${command[@]}" sh -c "$one_rank" rank "$notes" "$mark" "$@" <&0 {pipe}>&- &
 child=$!
 watch_mpirun </dev/null >/dev/null 2>&1 &
 watcher=$!
 disown
 
-# wait returns early for each signal passed on.
+# wait returns early for each signal that is passed on.
 while :; do
     wait "$child"
     status=$?
@@ -357,11 +364,12 @@ if [ -n "$signal" ]; then
     exit $((128 + $(kill -l "$signal")))
 fi
 [ "$status" -ne 0 ] || exit 0
-# Who lost another rank may be gone before the shell above that one has its
-# turn: within a second, a rank that a signal ended was first. SIGABRT a program
-# that has lost another may well send itself, as all that have lost it do then:
-# who alone ended so, or alone otherwise, was first.
-# What is in the pipe is all that there will be.
+# A rank that ended because it lost another may be reported before that other
+# rank, whose shell has to wait for its turn. So of the ranks that ended within a
+# second, one that a signal ended counts as the first. SIGABRT is an exception:
+# programs that lose a rank send it to themselves, all of them. So the one rank
+# that ended with SIGABRT, or the one that did not, counts as the first.
+# No more lines will come into the pipe.
 ends=$(while read -r -t 0.01 -u "$pipe" line; do echo "$line"; done)
 first=$([ -z "$ends" ] || sort -n <<<"$ends" | awk '
     NR == 1 { since = $1; first = $0 }
