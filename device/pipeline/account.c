@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * account.c - what the IPUs hold, and what each thing they do takes.
+ * account.c - counts what the IPUs hold, and the cycles of each thing that they
+ * do.
  *
- * On an IPU lie at the same time its variables, the stash of each of its
- * stages, the code of all its programs, and what the largest of them needs
- * while it runs; only one runs at a time. Stash and variables are taken to be
+ * An IPU holds at the same time its variables, the stash of each of its stages,
+ * the code of all its programs, and the memory that the largest of them needs
+ * while it runs; only one runs at a time. Stash and variables are assumed to be
  * spread evenly over the tiles. What is offloaded lies in streaming memory
- * instead, and comes and goes over that bus whenever it is used; the compiler
- * already counts variables that a program uses within that program, so they
- * are taken out of its need. Where it is left to the pipeline
- * (IPU_OFFLOAD_AUTO), the optimiser's state of an IPU lies beside it only if
- * the IPU is too full otherwise, and is not so then.
+ * instead, and crosses that bus whenever it is used; the compiler already
+ * counts variables that a program uses within that program, so they are
+ * subtracted from its need. If the choice is the pipeline's (IPU_OFFLOAD_AUTO),
+ * the optimiser's state of an IPU is offloaded only if the IPU is too full
+ * otherwise, and fits then.
  *
- * Cycles of a stage are those of its program without host streams, which here
- * are the rings; what moves between IPUs is counted beside, over links whose
- * narrowest part the two have to themselves.
+ * The cycles of a stage are those of its program without host streams, which
+ * are rings in a pipeline. Transfers between IPUs are counted separately, over
+ * links whose narrowest part the two IPUs have to themselves.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static int link_cycles(const struct ipu_pipeline *p, int32_t from, int32_t to,
         return IPU_OK;
     IPU_TRY(ipu__send_cycles(&p->system, from, to, bytes, &c));
     *sum_bytes += bytes;
-    *sum_cycles += c.exchange; /* they all meet anyway, once a slot */
+    *sum_cycles += c.exchange; /* all IPUs meet once per slot anyway */
     return IPU_OK;
 }
 
@@ -131,14 +132,13 @@ static bool ends_with(const char *name, const char *end)
     return length >= most && strcmp(name + length - most, end) == 0;
 }
 
-/* Does a variable live beside the chip, and how often does it come and go in
- * a round? */
+/* Returns true if a variable lies in streaming memory between its uses. */
 static bool is_offloaded(const struct ipu_pipeline *p,
                          const struct ipu__chip *chip,
                          const struct ipu__variable *v)
 {
     const ipu_pipeline_options *o = &p->options;
-    enum { LEAST = 128 }; /* bytes for which it is worth while */
+    enum { LEAST = 128 }; /* bytes that are worth the transfer */
     bool can = p->system.ipu.streaming_bytes_per_second > 0;
 
     if ((int64_t)v->bytes < LEAST || !p->training || !can)
@@ -150,8 +150,8 @@ static bool is_offloaded(const struct ipu_pipeline *p,
     return v->trained && o->offload_weights == IPU_OFFLOAD_ON;
 }
 
-/* Bytes that a program needs beside variables, on its fullest tile and in
- * all; and of code. */
+/* Computes what a program needs besides variables: bytes on its fullest tile,
+ * bytes in all, and bytes of code. */
 static void need_of(const ipu_executable *e, int64_t *tile, int64_t *bytes,
                     int64_t *code)
 {
@@ -170,7 +170,7 @@ static int account_variables(const struct ipu_pipeline *p,
 {
     for (int32_t i = 0; i < chip->nvariables; i++) {
         const struct ipu__variable *v = &chip->variables[i];
-        int64_t cycles, times = 2; /* there and back, in an update */
+        int64_t cycles, times = 2; /* both ways, in an update */
 
         if (!is_offloaded(p, chip, v)) {
             chip->variable_bytes += (int64_t)v->bytes;
@@ -178,7 +178,8 @@ static int account_variables(const struct ipu_pipeline *p,
         }
         chip->streaming_bytes += (int64_t)v->bytes;
         IPU_TRY(stream_cycles(p, (int64_t)v->bytes, &cycles));
-        if (v->resident) /* there and back, or on both ways, each mini-batch */
+        if (v->resident) /* both ways, or in both directions of each mini-batch
+                          */
             times += 2 * p->options.count;
         chip->offload_cycles += times * cycles;
     }
@@ -212,7 +213,8 @@ static int check_fit(const struct ipu_pipeline *p, const struct ipu__chip *chip)
             : "offload activations,");
 }
 
-/* All but variables. Returns bytes on the fullest tile, without stashes. */
+/* Accounts for everything but variables. Returns the bytes on the fullest tile,
+ * without stashes. */
 static int64_t account_programs(const struct ipu_pipeline *p,
                                 struct ipu__chip *chip)
 {
@@ -237,7 +239,7 @@ static int64_t account_programs(const struct ipu_pipeline *p,
     return tile + code;
 }
 
-/* Variables, beside programs that take so much of a tile. */
+/* Places variables next to programs that take that much of a tile. */
 static int place_variables(const struct ipu_pipeline *p, int64_t programs,
                            struct ipu__chip *chip)
 {
@@ -250,8 +252,8 @@ static int place_variables(const struct ipu_pipeline *p, int64_t programs,
     return IPU_OK;
 }
 
-/* The optimiser's state beside a chip that is too full, if it is not so then.
- * empty: the chip without variables. */
+/* Offloads the optimiser's state of a chip that is too full, if the chip fits
+ * then. empty: the chip without variables. */
 static int make_room(const struct ipu_pipeline *p,
                      const struct ipu__chip *empty, int64_t programs,
                      struct ipu__chip *chip)

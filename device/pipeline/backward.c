@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backward.c - the stages' graphs on the way back, and both as programs.
+ * backward.c - makes the stages' backward graphs, and both directions as
+ * programs.
  *
- * Last position first, each part's graph is differentiated: from the
- * derivatives that the position after it sends, one for each of its outputs
- * (several, if concurrent stages use it), to those of its inputs and of its
- * variables. That makes a joint graph, there and back, which is then cut:
+ * From the last position to the first, each part's graph is differentiated:
+ * from the derivatives that the next position sends, one for each of its
+ * outputs (several, if concurrent stages use it), to those of its inputs and of
+ * its variables. That makes a joint graph of both directions, which is then
+ * cut:
  *
- *     there   the joint graph with sinks for what leaves it: the outputs, and
- *             the stash, all that the way back reads of it
- *     back    a copy of the rest, in which the stash comes in as inputs; adds
- *             the gradients to accumulators
+ *     forward   the joint graph with sinks for what leaves it: the outputs,
+ *               and the stash, which is all that the backward graph reads of it
+ *     backward  a copy of the rest, with the stash as inputs; it adds the
+ *               gradients to accumulators
  *
- * Not in the stash is what both can see or make: variables, constants, and
- * other shapes of the same tensor. A variable that the stage itself assigns is:
- * by then it will be another one. So a counter of steps is stashed, and a
- * dropout drops the same on both ways.
+ * The stash leaves out what both directions can see or make: variables,
+ * constants, and other shapes of the same tensor. It includes a variable that
+ * the stage itself assigns, which will have changed by then. So a counter of
+ * steps is stashed, and dropout drops the same elements in both directions.
  *
- * Recomputation moves the cut: in the stash are the stage's inputs, variables
- * as above and checkpoints, and the way back goes there again first. Then
- * backpropagate: all of it, in its own order. Interleaved: each part of it just
- * before it is needed. The last stage has nothing to wait for and keeps what
- * it has.
+ * Recomputation moves the cut: the stash holds the stage's inputs, variables as
+ * above and checkpoints, and the backward graph computes the forward part again
+ * first. With "then backpropagate" that is the whole part, in its own order;
+ * with "interleaved" each piece of it comes just before it is needed. The last
+ * stage has nothing to wait for and keeps its results.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +36,7 @@
 
 /* ---------------------------------------------------------------- the seeds */
 
-/* Returns how many there are: 1. */
+/* Seeds the loss. Returns the number of seeds: 1. */
 static int seed_loss(const struct ipu_pipeline *p, struct ipu__stage_part *part,
                      int32_t output, ipu_tensor *of, ipu_tensor *seed)
 {
@@ -55,8 +57,8 @@ static int seed_loss(const struct ipu_pipeline *p, struct ipu__stage_part *part,
     return seed->id < 0 ? part->joint->status : 1;
 }
 
-/* The derivatives with respect to an output, from all that use it; number: of
- * the output among those of its position. */
+/* Makes the derivatives with respect to an output, from all parts that use it.
+ * number: of the output among those of its position. */
 static int seed_output(const struct ipu_pipeline *p,
                        struct ipu__stage_part *part, int32_t output,
                        int32_t number, ipu_tensor *of, ipu_tensor *seeds)
@@ -103,8 +105,8 @@ static int find_seeds(const struct ipu_pipeline *p,
     return count;
 }
 
-/* From what comes from outside and from the loss: wrt and found have room for
- * all variables and inputs. */
+/* Makes the gradients from the derivatives that come in and from the loss. wrt
+ * and found have room for all variables and inputs. */
 static int find_gradients(const struct ipu_pipeline *p,
                           struct ipu__stage_part *part, int32_t *wrt,
                           ipu_tensor *found)
@@ -169,7 +171,8 @@ static bool is_assigned(const ipu_graph *g, int32_t variable)
     return false;
 }
 
-/* Made on the way back from what is there, or taken from the stash. */
+/* Decides whether a tensor is taken from the stash, or made again in the
+ * backward graph. */
 static bool is_stashed(const struct cut *c, int32_t tensor)
 {
     const ipu_graph *g = c->part->joint;
@@ -260,8 +263,8 @@ struct back {
     const struct ipu__stage_part *part;
     ipu_graph *graph;
     struct ipu__extract extract;
-    ipu_tensor weights[2]; /* of what there is and of what comes: inputs "old"
-                              and "new", for a running mean */
+    ipu_tensor weights[2]; /* of the old and the new value: inputs "old" and
+                              "new", for a running mean */
 };
 
 static ipu_tensor add_up(const struct back *b, ipu_tensor sum, ipu_tensor g,
@@ -349,8 +352,8 @@ static int build_back(struct back *b)
     return ipu__graph_status(b->graph);
 }
 
-/* What such a program takes and gives lies in rings on the chips, or is sent
- * between them, which account.c counts: the host has no part in it. */
+/* Removes the host from a program's streams: they lie in rings on the chips or
+ * are sent between chips, which account.c counts. */
 static void leave_to_chips(ipu_executable *executable)
 {
     for (int32_t i = 0; i < executable->nstreams; i++) {
@@ -398,7 +401,7 @@ static int make_back(const struct ipu_pipeline *p, struct ipu__stage_part *part,
 
 /* ------------------------------------------------------------ the way there */
 
-/* What is stashed of a variable is what it was. */
+/* The stash of a variable shows its old value. */
 static int show_stash(struct ipu__stage_part *part)
 {
     ipu_graph *g = part->joint;
@@ -431,7 +434,8 @@ static int make_forward(const struct ipu_pipeline *p,
     return ipu__pipeline_compile(p, part->joint, &part->forward);
 }
 
-/* They need the schedules in which recomputation may be taken apart. */
+/* Checks that the schedule allows checkpoints: it must be one in which
+ * recomputation can be split. */
 static int check_checkpoints(const struct ipu_pipeline *p,
                              const struct ipu__stage_part *part)
 {
@@ -458,7 +462,7 @@ static int make_part(struct ipu_pipeline *p, struct ipu__stage_part *part)
         IPU_TRY(differentiate(p, part));
         part->recomputes =
             p->info.recompute && part->position < p->npositions - 1;
-        if (part->recomputes) /* what it would have been without */
+        if (part->recomputes) /* the program without recomputation */
             status = make_back(p, part, false, &part->plain);
         if (status == IPU_OK)
             status = make_back(p, part, part->recomputes, &part->backward);

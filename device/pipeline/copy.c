@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * copy.c - memory and engines of each replica.
+ * copy.c - the memory and the engines of each replica.
  *
- * Variables lie in memory of the pipeline, to which the engines of all
- * programs of an IPU are bound: nothing is copied between them. Between stages
- * lie rings. A stage works on element e while the stage before makes e + 1 (or,
+ * Variables lie in memory of the pipeline, to which the engines of all programs
+ * of an IPU are bound: nothing is copied between them. Between stages lie
+ * rings. A stage works on element e while the stage before makes e + 1 (or,
  * with batch serialization, the elements of a mini-batch one after the other),
- * so a ring between them has room for two mini-batches; the stash, for as many
- * as the schedule lets wait and the one at work.
+ * so a ring between them has room for two mini-batches. The stash has room for
+ * as many as the schedule lets wait, and the current one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ void *ipu__ring_at(const struct ipu__stage_buffer *ring, int64_t element)
 /* ------------------------------------------------------------------ variables
  */
 
-/* Of one variable, in a replica. */
+/* Makes the place of one variable in a replica. */
 static int make_place(const struct ipu__variable *v, int32_t replica,
                       struct ipu__place *place)
 {
@@ -97,10 +97,10 @@ static int make_engine(const struct ipu_pipeline *p, struct ipu__copy *copy,
     const struct ipu__place *places;
     int32_t c = 0;
 
-    while (p->chips[c].ipu != ipu) /* each part is on one of them */
+    while (p->chips[c].ipu != ipu) /* each part is on one of the chips */
         c++;
     places = copy->places[c];
-    if (!executable || !places) /* nothing is run there */
+    if (!executable || !places) /* the chip runs no such program */
         return IPU_OK;
     IPU_TRY(ipu_engine_new(executable, engine));
     if (p->options.record && copy == &p->copies[0])
@@ -146,7 +146,7 @@ static int make_engines(const struct ipu_pipeline *p, struct ipu__copy *copy)
     return IPU_OK;
 }
 
-/* The engine has the variable, or not. */
+/* Binds a variable of an engine to memory, if the engine has it. */
 static int bind(ipu_engine *engine, const char *name, void *data, size_t bytes)
 {
     int status = engine ? ipu_engine_place(engine, name, data, bytes) : IPU_OK;
@@ -171,14 +171,15 @@ int ipu__copy_place(const struct ipu_pipeline *p, struct ipu__copy *copy,
         IPU_TRY(bind(copy->backward[i], v->name, now, v->bytes));
     }
     if (ipu__share_value(p, copy, chip, v->name))
-        return IPU_OK; /* the update has a share, elsewhere */
+        return IPU_OK; /* the update has a share in other memory */
     return bind(copy->update[chip], v->name, now, v->bytes);
 }
 
 /* ---------------------------------------------------------------------- rings
  */
 
-/* What comes to a position, and at last what leaves. */
+/* Makes the rings of what each position receives, and of what leaves the last
+ * one. */
 static int make_carried(const struct ipu_pipeline *p, struct ipu__copy *copy)
 {
     int64_t two = 2 * p->options.batch_serialization_iterations;

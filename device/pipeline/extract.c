@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * extract.c - a part of a graph as a graph of its own.
+ * extract.c - copies a part of a graph to a graph of its own.
  *
- * What a tensor needs is marked from there backwards, as far as what is there
- * already or comes from outside; then the marked nodes are added to the new
- * graph by the same door as any op, which infers shapes again and keeps the
- * place in the user's program. Variables keep their names, so that engines can
- * share them; constants are copied.
+ * The nodes that a tensor needs are marked backwards from it, up to tensors
+ * that are already copied or come from outside. Then the marked nodes are added
+ * to the new graph by the same function as any op, which infers shapes again
+ * and keeps the place in the user's program. Variables keep their names, so
+ * that engines can share them; constants are copied.
  *
- * Order matters, since the compiler keeps it: activations that are computed
- * again late live shorter.
+ * The order matters, because the compiler keeps it: activations that are
+ * computed again later live shorter.
  */
 #include "pipeline/extract.h"
 
@@ -51,7 +51,7 @@ int ipu__extract_input(struct ipu__extract *x, int32_t tensor, const char *name)
     return x->map[tensor];
 }
 
-/* A tensor that no node makes. */
+/* Copies a tensor that no node makes. */
 static int copy_source(struct ipu__extract *x, int32_t tensor)
 {
     const struct ipu__tensor *t = &x->from->tensors[tensor];
@@ -91,8 +91,8 @@ static int copy_node(struct ipu__extract *x, int32_t n)
     return IPU_OK;
 }
 
-/* Mark what a tensor needs and is not there; returns the last node before
- * end, or -1. */
+/* Marks the nodes that a tensor still needs. Returns the last node before end,
+ * or -1. */
 static int32_t want(struct ipu__extract *x, int32_t tensor)
 {
     const ipu_graph *g = x->from;
@@ -111,7 +111,7 @@ static int32_t want(struct ipu__extract *x, int32_t tensor)
     return last;
 }
 
-/* All that is marked, from node first to last. */
+/* Copies all marked nodes from first to last. */
 static int copy_wanted(struct ipu__extract *x, int32_t first, int32_t last)
 {
     for (int32_t n = first; n <= last; n++)
@@ -133,7 +133,7 @@ int ipu__extract_tensor(struct ipu__extract *x, int32_t tensor, int32_t late)
     for (int32_t n = late; late > 0 && n <= last; n++) {
         if (!x->wanted[n])
             continue;
-        /* Marks of what comes later must not be served now. */
+        /* Nodes that come later must keep their marks for now. */
         memset(x->wanted, 0, (size_t)late * sizeof *x->wanted);
         for (int i = 0; i < g->nodes[n].op->ninputs; i++) {
             int32_t need = g->tensors[g->nodes[n].inputs[i]].node;
@@ -145,7 +145,7 @@ int ipu__extract_tensor(struct ipu__extract *x, int32_t tensor, int32_t late)
         }
         IPU_TRY(copy_node(x, n));
     }
-    if (last >= 0 && last < late) { /* itself one of those */
+    if (last >= 0 && last < late) { /* the tensor's own node is late */
         want(x, tensor);
         IPU_TRY(copy_wanted(x, 0, last));
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feed.c - what comes in and goes out while a pipeline runs: elements of the
- * infeed, and outputs of the last stage. All of it on the thread that runs the
- * pipeline.
+ * feed.c - feeds a running pipeline: takes elements from the infeed, and adds
+ * up or enqueues the outputs of the last stage. All of it happens on the thread
+ * that runs the pipeline.
  *
- * Elements go to the replicas in turn: the first to replica 0, the next to
- * replica 1, and so on for each mini-batch.
+ * The replicas take elements in turn: in each mini-batch the first goes to
+ * replica 0, the next to replica 1, and so on.
  */
 #include "pipeline/feed.h"
 
@@ -112,7 +112,7 @@ static void add(const struct ipu__shape *shape, void *sum, const void *x)
     }
 }
 
-/* Add a replica's outputs, of an element, to its sums. */
+/* Adds a replica's outputs of an element to its sums. */
 static void add_outputs(const struct ipu_pipeline *p, struct ipu__copy *copy,
                         int64_t element)
 {

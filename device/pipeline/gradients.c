@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gradients.c - what becomes of accumulators before the weights change: they
- * are averaged over the replicas, and over other processes by functions of the
- * user's.
+ * gradients.c - averages accumulators before the weights change: over the
+ * replicas, and over other processes by functions of the user.
  *
  * A gradient is complete when the first stage that adds to it has gone
- * backwards with the last mini-batch. In the ramp-down that is so for the last
- * stage first:
+ * backwards with the last mini-batch. In the ramp-down the last stage comes
+ * first:
  *
  *     slot      stage 3   back  | ready(w3)
  *               stage 2         back  | ready(w2)
@@ -14,12 +13,13 @@
  *               stage 0                     back  | ready(w0)  wait  update
  *     others:                     w3 ...  w2 ...  w1 ...  w0 ...
  *
- * so that the exchange of a stage's goes on while those before it still work,
- * which the functions see to; here the order is that of the list, from its end,
- * with any number of threads. Halves travel as float32, in memory of their own.
+ * so the exchange of one stage's gradients goes on while earlier stages still
+ * work, which the user's functions arrange. Here the order is that of the list,
+ * from its end, with any number of threads. float16 gradients travel as
+ * float32, in memory of their own.
  *
- * Whoever waits for a process whose run fails must hear of it: wait is called
- * then, too, with what happened.
+ * A process that waits for one whose run fails must learn of the failure: so
+ * wait is called then, too, with the status.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,8 @@ static int32_t find_variable(const struct ipu__chip *chip, const char *name)
     return (int32_t)(found - chip->variables);
 }
 
-/* Stages that share a variable are on one IPU; the first is here first. */
+/* Returns true if the variable is listed already. Stages that share a variable
+ * are on one IPU; the first of them comes first. */
 static bool is_listed(const struct ipu_pipeline *p, int32_t chip,
                       int32_t variable)
 {
@@ -113,7 +114,7 @@ void ipu__gradients_begin(struct ipu_pipeline *p)
     p->waited = false;
 }
 
-/* Where a replica has it. */
+/* Returns a replica's accumulator. */
 static void *sum_of(const struct ipu_pipeline *p, const struct ipu__gradient *g,
                     int32_t replica)
 {
@@ -156,7 +157,8 @@ static int give(struct ipu_pipeline *p, int32_t number)
                      g->name, status);
 }
 
-/* Has the stage's way back seen all mini-batches in this slot? */
+/* Returns true if the stage has gone backwards with all mini-batches by this
+ * slot. */
 static bool ends_here(const struct ipu_pipeline *p, int32_t position)
 {
     for (int32_t i = 0; i < p->nchips; i++)
@@ -181,7 +183,7 @@ int ipu__gradients_give(struct ipu_pipeline *p)
     return IPU_OK;
 }
 
-/* What came back to the first replica's memory, in all of them. */
+/* Copies a gradient that came back to the first replica to all of them. */
 static void take(struct ipu_pipeline *p, const struct ipu__gradient *g)
 {
     const struct ipu__shape *shape = shape_of(p, g);
@@ -210,7 +212,7 @@ int ipu__gradients_wait(struct ipu_pipeline *p)
     }
     for (int32_t i = 0; i < p->ngradients; i++)
         take(p, &p->gradients[i]);
-    p->waited = false; /* what fails from here on, they have yet to hear of */
+    p->waited = false; /* later failures must still be reported */
     return IPU_OK;
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * info.c - what a pipeline tells of itself, and what the host reads and writes.
+ * info.c - reports on a pipeline, and lets the host read and write its
+ * variables.
+ *
+ * These are the public functions on a pipeline that is not running.
  */
 #include <string.h>
 
@@ -47,7 +50,8 @@ int ipu_pipeline_argument(ipu_pipeline *p, const char *name, const void *data,
     return ipu__fail(IPU_ERR_NAME, "pipeline: there is no argument '%s'", name);
 }
 
-/* A variable on the chips from *chip on: there may be several, of updates. */
+/* Finds a variable on the chips from *chip on: updates may make several of one
+ * name. */
 static const struct ipu__variable *find_next(const ipu_pipeline *p,
                                              const char *name, int32_t *chip)
 {
@@ -58,7 +62,8 @@ static const struct ipu__variable *find_next(const ipu_pipeline *p,
     return found;
 }
 
-/* A variable as the host has it: of what replicas share, the whole. */
+/* Returns the shape of a variable as the host sees it: the whole of what
+ * replicas share. */
 static struct ipu__shape shape_of(const struct ipu_pipeline *p,
                                   const struct ipu__variable *v, int32_t chip)
 {
@@ -71,7 +76,7 @@ static struct ipu__shape shape_of(const struct ipu_pipeline *p,
     return shape;
 }
 
-/* Replica r's share of count bytes: where it begins, and how many there are. */
+/* Finds replica r's share of count bytes: its start and its length. */
 static size_t share_at(const struct ipu__variable *v, int32_t r, size_t bytes,
                        size_t *first)
 {

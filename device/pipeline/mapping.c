@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mapping.c - which stage is on which IPU.
+ * mapping.c - chooses the IPU of each stage.
  *
- * Unless told, stages are placed so that the hops between each and the next
- * are fewest: a search from the first stage on over the IPUs of one replica,
- * nearest numbers first, that drops what is no better than the best so far and
- * ends when every step is one hop, which in pairs on a ladder there is for any
- * chain: 0, 1, 3, 2, 4, 5, 7, 6. Concurrent stages may make that impossible;
- * then the search is given up after some time, with the best so far.
+ * Unless the options say otherwise, stages are placed so that there are the
+ * fewest hops between each stage and the next. A search goes from the first
+ * stage on over the IPUs of one replica, nearest numbers first; it drops what
+ * is no better than the best so far, and ends when every step is one hop. On a
+ * ladder of pairs such a placement exists for any chain: 0, 1, 3, 2, 4, 5, 7,
+ * 6. Concurrent stages may make it impossible; then the search gives up after
+ * some time with the best so far.
  *
- * Replica r has the IPUs from r times the number of one replica on.
+ * The IPUs of replica r begin at r times the number of IPUs of one replica.
  */
 #include <string.h>
 
@@ -23,7 +24,7 @@ struct search {
     int32_t nipus;
     bool taken[IPU_MAX_IPUS];
     int32_t chosen[IPU_MAX_STAGES], best[IPU_MAX_STAGES];
-    int32_t fewest, least; /* hops of the best; that there must be */
+    int32_t fewest, least; /* hops of the best placement; the least possible */
     int32_t tries;
 };
 
@@ -35,7 +36,7 @@ static int32_t distance(const struct search *s, int32_t from, int32_t to)
     return hops;
 }
 
-/* To the parts before it that it gets something from. */
+/* Counts the hops to the earlier parts that it receives from. */
 static int32_t hops_to(const struct search *s, int32_t part, int32_t ipu)
 {
     const struct ipu_pipeline *p = s->pipeline;
@@ -132,7 +133,8 @@ int ipu__pipeline_map(struct ipu_pipeline *p,
             if (p->ipus_per_copy < p->parts[i].ipu + 1)
                 p->ipus_per_copy = p->parts[i].ipu + 1;
     }
-    /* An odd number, spread over pairs, may leave one of a pair alone. */
+    /* An odd number of IPUs, spread over pairs, may leave one of a pair
+     * unused. */
     if (p->system.ipus < (int64_t)p->ipus_per_copy * options->replicas)
         return ipu__fail(IPU_ERR_STATE,
                          "pipeline: %d replicas of %d IPUs: '%s' has %d: set "

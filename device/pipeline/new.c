@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * new.c - a pipeline from its description: checked, placed on IPUs, built
- * stage by stage, compiled, accounted for, given memory.
+ * new.c - makes a pipeline from its description: checks it, places it on IPUs,
+ * builds it stage by stage, compiles it, accounts for it, and gives it memory.
+ *
+ * plan does all but the memory, and is also enough to measure a pipeline that
+ * never runs (ipu__pipeline_measure). The steps are functions of this room;
+ * pipeline.h lists them in their order.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -73,7 +77,7 @@ static int make_plan(struct ipu_pipeline *p)
     return ipu_schedule_plan(&p->schedule, &p->plan);
 }
 
-/* The outputs that go out, in their order, and what the queue is to know. */
+/* Describes the outputs that go to the queue, in their order. */
 static int describe_outfeed(struct ipu_pipeline *p,
                             const ipu_pipeline_options *o)
 {
@@ -163,7 +167,7 @@ static void drop_feeds(struct ipu_pipeline *p)
     }
 }
 
-/* What was only needed to build, and what its caller keeps. */
+/* Drops what only the building needed, and what belongs to the caller. */
 static void drop_sources(struct ipu_pipeline *p)
 {
     for (int32_t i = 0; i < p->nparts; i++) {
@@ -179,8 +183,8 @@ static void drop_sources(struct ipu_pipeline *p)
     p->options.outfeed_mask = NULL;
 }
 
-/* A program that is run by itself would take a sum over replicas for its own
- * part of it. */
+/* Refuses a sum over replicas in a program that runs by itself: the program
+ * would sum only its own part. */
 static int check_alone(const struct ipu_pipeline *p, const char *where,
                        const ipu_executable *e)
 {
@@ -210,7 +214,7 @@ static int check_collectives(const struct ipu_pipeline *p)
     return IPU_OK;
 }
 
-/* All but what runs need. */
+/* Makes everything but what runs need. */
 static int plan(struct ipu_pipeline *p, const ipu_pipeline_options *o)
 {
     IPU_TRY(take_options(p, o));

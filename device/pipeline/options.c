@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options.c - what a pipeline is asked to be, and what does not go together.
+ * options.c - checks the options of a pipeline, each and against each other.
  *
- * Refused here is all that can be said before a stage has been built; texts
- * name the stage or the option, and what would do instead.
+ * It refuses everything that can be refused before a stage is built. The errors
+ * name the stage or the option, and say what to do instead.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static const char *stage_name(const ipu_pipeline_options *o, int32_t i,
     return text;
 }
 
-/* Stages one after the other; those beside the one before are not counted. */
+/* Counts the stages one after the other; concurrent stages count once. */
 static int32_t count_positions(const ipu_pipeline_options *o)
 {
     int32_t count = 0;
@@ -98,7 +98,7 @@ static int check_mapping(const ipu_pipeline_options *o)
                          "%d stages.",
                          (int)o->nmappings, (int)o->nstages);
     for (int32_t i = 0; i < o->nstages; i++) {
-        bool beside = true; /* ... stage i, all from k + 1 on */
+        bool beside = true; /* stage i, and all from k + 1 on */
 
         if (o->device_mapping[i] < 0 || o->device_mapping[i] >= IPU_MAX_IPUS)
             return ipu__fail(IPU_ERR_ARGUMENT,
@@ -217,7 +217,8 @@ static int check_training(const ipu_pipeline_options *o)
     return IPU_OK;
 }
 
-/* Which go with which schedule, the reference decided. */
+/* Checks which recomputation goes with which schedule. The rules are those of
+ * the reference. */
 static int check_recompute(const ipu_pipeline_options *o)
 {
     if (o->recompute_mode < 0 || o->recompute_mode > 2)

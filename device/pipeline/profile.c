@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * profile.c - a pipeline in a profile: its programs, what ran when in its last
- * run, and what that took as a whole.
+ * profile.c - adds a pipeline to a profile: its programs, what ran when in its
+ * last run, and the cost of that run as a whole.
  *
- * A program knows its inputs and outputs as streams. In a pipeline few of them
- * are the host's: the others wait in the stash of a chip, or pass between
- * stages, and are named so. An update is a slot of its own, after those of its
- * mini-batches, as the chips meet before it.
+ * A program sees its inputs and outputs as streams. In a pipeline few of them
+ * belong to the host: the others wait in the stash of a chip, or pass between
+ * stages, and get names that say so. An update is a slot of its own, after
+ * those of its mini-batches, because the chips meet before it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,8 @@ static bool begins(const char *name, const char *with)
     return strncmp(name, with, strlen(with)) == 0;
 }
 
-/* Of a stage's program; "input" and "output" are the host's. */
+/* Returns the kind of a stream of a stage's program; "input" and "output"
+ * belong to the host. */
 static const char *kind_of(const struct ipu_pipeline *p,
                            const struct ipu__stage_part *part,
                            const struct ipu__profile_stream *stream,
@@ -47,7 +48,8 @@ static const char *kind_of(const struct ipu_pipeline *p,
     return "input";
 }
 
-/* A program, and the bodies of its loops; part NULL: of an update. */
+/* Adds a program and the bodies of its loops. part NULL: the program of an
+ * update. */
 static int add(const struct ipu_pipeline *p, ipu_profile *profile,
                const char *name, const struct ipu__stage_part *part,
                bool forward, int32_t ipu, const ipu_executable *executable,
@@ -126,7 +128,7 @@ static int add_events(const ipu_pipeline *p, ipu_profile *profile)
 
 /* --------------------------------------------------------------- as a whole */
 
-/* The mean of an execution; 0: it was not measured. */
+/* Returns the mean time of an execution; 0 if it was not measured. */
 static int64_t mean_ns(const ipu_engine *engine)
 {
     ipu_engine_times times = {.size = sizeof times};
@@ -192,7 +194,7 @@ static int add_chips(const ipu_pipeline *p, struct ipu__profile_run *run)
     return IPU_OK;
 }
 
-/* Of the last run. */
+/* Adds the figures of the last run. */
 static void add_figures(const ipu_pipeline *p, struct ipu__profile_run *run)
 {
     const ipu_pipeline_info *now = &p->info, *before = &p->began;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run.c - the driver: slot after slot, then the update.
+ * run.c - the driver: runs slot after slot, then the update.
  *
  *     for each slot
  *         elements for the first stage come in      the caller's thread
@@ -11,11 +11,11 @@
  *     gradients of all processes are there          the caller's thread
  *     every IPU updates its weights                 all threads
  *
- * A failure ends the run where all threads meet. By then some stages have run
+ * A failure ends the run where all threads meet. Then some stages may have run
  * that others have not: accumulators go back to zero, variables that stages
- * themselves assign to what they were, and what is in the rings is forgotten.
+ * assign go back to their old values, and the content of the rings is dropped.
  * So the pipeline is as the last update left it, and can run again; elements
- * that the infeed has given are gone.
+ * that the infeed has given are lost.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -76,7 +76,7 @@ static void do_lane(void *context, int32_t number)
         snprintf(lane->message, IPU__EXPLANATION_MAX, "%s", ipu_last_error());
 }
 
-/* The first lane's failure, on this thread. */
+/* Takes over the first failed lane's error on this thread. */
 static int find_failure(struct run *run)
 {
     struct ipu_pipeline *p = run->pipeline;
@@ -100,7 +100,8 @@ static int find_failure(struct run *run)
     return IPU_OK;
 }
 
-/* The mini-batch that a stage goes forwards with in this slot, or -1. */
+/* Returns the mini-batch that a stage goes forwards with in this slot, or
+ * -1. */
 static int64_t mini_batch_at(const struct run *run, int32_t position)
 {
     const struct ipu_pipeline *p = run->pipeline;
@@ -135,7 +136,7 @@ static int run_slot(struct run *run)
 /* ---------------------------------------------------------------- the update
  */
 
-/* Gradients of which the update gets the replica's share. */
+/* Connects the replica's shares of gradients to the update. */
 static int connect_shares(const struct ipu_pipeline *p,
                           const struct ipu__copy *copy, int32_t chip,
                           ipu_engine *engine)
@@ -208,7 +209,7 @@ static int update(struct run *run)
 /* ------------------------------------------------------------------- the whole
  */
 
-/* Copy what a failure may have changed, there or back. */
+/* Copies what a failure may change: saves it, or restores it. */
 static void save(struct ipu_pipeline *p, bool restore)
 {
     for (int32_t r = 0; r < p->options.replicas; r++)
@@ -223,7 +224,7 @@ static void save(struct ipu_pipeline *p, bool restore)
             }
 }
 
-/* As the last update left it. */
+/* Sets the pipeline back to the state that the last update left. */
 static void forget(struct ipu_pipeline *p)
 {
     save(p, true);

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schedule.c - which stage works on which mini-batch in which slot.
+ * schedule.c - says which stage works on which mini-batch in which slot.
  *
- * A mini-batch goes through positions 0 .. P - 1: the S stages forwards, and in
- * training the same backwards, so that position S + k is stage S - 1 - k. It
- * enters at a slot of its own and moves on by one position a slot:
+ * A mini-batch goes through positions 0 .. P - 1: the S stages forwards and, in
+ * training, the same stages backwards, so that position S + k is stage S - 1 -
+ * k. It enters at a slot of its own and moves on by one position per slot:
  *
  *     grouped      enters every slot          position p of m at slot m + p
  *     interleaved  enters every second slot   2 m + p, in training
  *     sequential   enters when the last left  P m + p
  *
- * Interleaved, the two positions of a stage (p and P - 1 - p) differ by an odd
- * number, and so never share a slot: an IPU does one thing at a time. Inference
- * has one position a stage, and is the same either way.
+ * With interleaved, the two positions of a stage (p and P - 1 - p) differ by an
+ * odd number, and so never share a slot: an IPU does one thing at a time. In
+ * inference a stage has one position, and both schedules are the same.
  *
  * As a program, L mini-batches make a round: the ramp-up lasts until the first
  * L have entered and every lane is busy, then come count / L - 1 rounds of the
- * steady state, then the ramp-down. L, the multiple that count must be, is P
- * where lanes are P, S where they are S, and 1 where there is only one.
+ * steady state, then the ramp-down. count must be a multiple of L, which is P
+ * if there are P lanes, S if there are S, and 1 if there is only one.
  *
  * With I/O tiles a mini-batch arrives one slot before its first stage and
- * leaves one after its last: two slots more, and all but the first and last
- * L + 2 lanes are one loop of a single slot, so that every count from L + 2
- * on will do.
+ * leaves one slot after its last: that makes two more slots, and all but the
+ * first and last L + 2 lanes are one loop of a single slot, so that every count
+ * from L + 2 on is possible.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ int32_t ipu__schedule_positions(const ipu_schedule_options *o)
     return o->training ? 2 * o->stages : o->stages;
 }
 
-/* Slots between one mini-batch and the next. */
+/* Returns the slots between one mini-batch and the next. */
 static int64_t stride(const ipu_schedule_options *o)
 {
     if (o->schedule == IPU_SCHEDULE_SEQUENTIAL)
@@ -56,7 +56,7 @@ static int64_t stride(const ipu_schedule_options *o)
     return o->schedule == IPU_SCHEDULE_INTERLEAVED && o->training ? 2 : 1;
 }
 
-/* Mini-batches on their way at a time. */
+/* Returns how many mini-batches are under way at a time. */
 static int32_t lanes(const ipu_schedule_options *o)
 {
     return (int32_t)(ipu__schedule_positions(o) / stride(o));
@@ -86,7 +86,7 @@ static int check(const ipu_schedule_options *o)
 
 static int check_count(const ipu_schedule_options *o)
 {
-    /* So that slots and executions can be counted. */
+    /* The limit lets slots and executions be counted in 64 bits. */
     const int64_t most = INT64_C(1) << 48;
     int32_t least = o->io_tiles ? lanes(o) + 2 : lanes(o);
 
@@ -118,7 +118,7 @@ int64_t ipu__schedule_enters(const ipu_schedule_options *o, int64_t mini_batch)
     return stride(o) * mini_batch + (o->io_tiles != 0);
 }
 
-/* Of the first count slots. */
+/* Counts the executions of the first count slots. */
 static int64_t executions_before(const ipu_schedule_options *o, int64_t slots)
 {
     int64_t sum = 0;
@@ -209,7 +209,8 @@ int ipu_schedule_slot(const ipu_schedule_options *options, int64_t slot,
     if (capacity > 0 && !entries)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "schedule: the place for entries is NULL");
-    /* Backwards first: what it needs was stashed before what comes now. */
+    /* Backward positions come first: what they read was stashed before what
+     * comes now. */
     for (int64_t p = ipu__schedule_positions(o) - 1; p >= 0; p--) {
         int64_t entered = slot < 0 ? -1 : slot - p - (o->io_tiles != 0);
 
@@ -225,8 +226,8 @@ int ipu_schedule_slot(const ipu_schedule_options *options, int64_t slot,
 
 /* ------------------------------------------------------------------ as text */
 
-/* The position of lane l, row slots after the phase began; outside [0, P):
- * nothing. In the steady state a lane that leaves enters anew. */
+/* Returns the position of lane l, row slots after the phase began; outside [0,
+ * P): no work. In the steady state a lane that leaves enters again. */
 static int64_t position_at(const ipu_schedule_options *o, int32_t phase,
                            int64_t row, int64_t lane)
 {
@@ -235,7 +236,7 @@ static int64_t position_at(const ipu_schedule_options *o, int32_t phase,
 
     if (o->schedule == IPU_SCHEDULE_SEQUENTIAL)
         return row;
-    if (stride(o) == 1) /* the lane of each position stays as it is */
+    if (stride(o) == 1) /* the lane of each position stays the same */
         return phase == 0 ? row - lane : phase == 1 ? last : last + row + 1;
     if (phase == 0)
         return row - stride(o) * lane;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shares.c - replicas of a pipeline that share the optimizer's state.
+ * shares.c - replicas of a pipeline that share the optimiser's state.
  *
  * A variable of n elements is cut into as many shares of ceil(n / R) elements
- * as there are replicas, with zeros at the end where they do not come out even.
- * Replica r updates share r only, and keeps the state of that:
+ * as there are replicas, padded with zeros at the end. Replica r updates only
+ * share r, and keeps the state of that share:
  *
  *     gradients   of all mini-batches, averaged over the replicas    all of it
  *     update      on vectors: share r of the variable, of its
@@ -12,15 +12,16 @@
  * R) variable    each replica's share copied to all                 all of it
  *
  * On the chips the first is a reduce-scatter and the last an all-gather, each
- * half of a ring (tally.c). An optimizer that works element by element makes
- * the same bits of a share as of the whole; one that looks at several elements
- * of a variable at once, for its length, would see those of a share only. So
- * the graph that it has built is followed from the shares on, and what is no op
- * by element is refused. What it assigns of shares is state that is shared,
- * too; what it assigns of anything else, as a counter of steps, each replica
- * has.
+ * half of a ring (tally.c). An optimiser that works element by element makes
+ * the same bits from a share as from the whole; one that reads several elements
+ * of a variable at once, for its length, would see only those of a share. So
+ * the optimiser's graph is followed from the shares on, and an op that does not
+ * work element by element is refused. What the graph assigns from shares is
+ * shared state, too; anything else that it assigns, such as a counter of steps,
+ * each replica has as a whole.
  *
- * Variables of less than 128 bytes a replica are not worth it: all keep them.
+ * Variables of less than 128 bytes per replica are not worth it: all replicas
+ * keep them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,8 +55,8 @@ struct follow {
     int32_t count;
     const ipu_tensor *variables;
     const int64_t *shares;
-    int32_t *of; /* owned, [tensors]: the number + 1 of the variable of which it
-                    is a share; 0: it is none */
+    int32_t *of; /* owned, [tensors]: index + 1 of the variable of which it is a
+                    share; 0: no share */
 };
 
 static const char *name_of(const struct follow *f, int32_t of)
@@ -76,7 +77,7 @@ static int refuse(const struct follow *f, int32_t of, const char *op)
         name_of(f, of), op);
 }
 
-/* A node makes a share of one, or of nothing. */
+/* Follows a node: it makes a share of one variable, or of none. */
 static int follow_node(const struct follow *f, const struct ipu__node *node)
 {
     const struct ipu__op *op = node->op;
@@ -166,7 +167,7 @@ void *ipu__share_value(const struct ipu_pipeline *p,
     return NULL;
 }
 
-/* A trained variable, and its accumulator. */
+/* Returns the trained variable of a gradient. */
 static const struct ipu__variable *variable_of(const struct ipu_pipeline *p,
                                                const struct ipu__gradient *g)
 {
@@ -216,8 +217,8 @@ void ipu__shares_free(const struct ipu_pipeline *p, struct ipu__copy *copy)
 
 /* ------------------------------------------------------------------ updates */
 
-/* Bytes of share number r of a variable that are there: the last may end
- * before, or be empty. */
+/* Returns how many bytes of share number r exist: the last share may be
+ * shorter, or empty. */
 static size_t bytes_there(const struct ipu__gradient *g,
                           const struct ipu__variable *v, int32_t r)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stage.c - the stages' graphs, on the way there.
+ * stage.c - makes the stages' forward graphs.
  *
  * Position after position each stage's function is called once, with inputs of
- * the shapes that the position before gives. What is built is looked at: how
- * many outputs, whether they are tensors of this graph, which variables are
- * trained, and which tensors at the border depend on something trained, here
- * or before: only for those derivatives come back.
+ * the shapes that the position before outputs. The result is checked: the
+ * number of outputs, whether they are tensors of this graph, which variables
+ * are trained, and which tensors at the border depend on a trained variable,
+ * here or before: derivatives come back only for those.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,8 @@ static int check_inputs(const struct ipu_pipeline *p,
         before->nparts > 1 ? ", with those beside it," : "", (int)ninputs);
 }
 
-/* Of the first position: arguments, then elements. Returns how many. */
+/* Fills the ports of the first position: arguments, then elements. Returns how
+ * many. */
 static int32_t first_ports(const struct ipu_pipeline *p,
                            struct ipu__port *ports)
 {
@@ -77,7 +78,8 @@ static int32_t first_ports(const struct ipu_pipeline *p,
     return count;
 }
 
-/* What a position gives: the outputs of its parts, one after the other. */
+/* Fills the ports that a position outputs: the outputs of its parts, one after
+ * the other. */
 static void ports_after(const struct ipu_pipeline *p, int32_t position,
                         struct ipu__port *ports)
 {
@@ -133,7 +135,7 @@ static int check_sources(const struct ipu__stage_part *part, int32_t ninputs)
     return IPU_OK;
 }
 
-/* What differentiation cannot take apart. */
+/* Refuses loops that differentiation cannot handle. */
 static int check_loops(const struct ipu__stage_part *part)
 {
     const ipu_graph *g = part->joint;
@@ -232,7 +234,7 @@ static int find_trained(struct ipu_pipeline *p, struct ipu__stage_part *part)
     return IPU_OK;
 }
 
-/* Which outputs depend on something trained. */
+/* Finds the outputs that depend on a trained variable. */
 static int find_dependents(struct ipu__stage_part *part, int32_t ninputs)
 {
     const ipu_graph *g = part->joint;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tally.c - what slots and updates took, counted as they run.
+ * tally.c - counts the cost of slots and updates as they run.
  *
- * A slot is a superstep of several IPUs: each does its stages, all wait for the
- * slowest, then tensors move to their next IPU, all at once, each link carrying
+ * A slot is a superstep of several IPUs: each runs its stages, all wait for the
+ * slowest, then all tensors move to their next IPU at once, each link carrying
  * what its two ends exchange, and all meet. So
  *
  *     slot = max over IPUs (stages) + max over IPUs (sent or received) + sync
  *
- * and what an IPU waits while the slowest works is idle. Streams of the host
- * come on top, unless I/O tiles let them overlap: then a slot takes the longer
- * of the two. Replicas do the same things at the same time.
+ * and an IPU is idle while it waits for the slowest. Streams of the host are
+ * added, unless I/O tiles let them overlap: then a slot takes the longer of the
+ * two. Replicas do the same at the same time.
  */
 #include <stdlib.h>
 
@@ -86,7 +86,7 @@ static int record_task(struct ipu_pipeline *p,
     return record(p, &event);
 }
 
-/* Bytes and cycles of what a lane's tasks send, and get from others. */
+/* Counts the bytes and cycles of what a lane's tasks send and receive. */
 static void count_transfers(struct ipu_pipeline *p, int64_t *link)
 {
     int64_t serial = p->options.batch_serialization_iterations;
@@ -107,7 +107,7 @@ static void count_transfers(struct ipu_pipeline *p, int64_t *link)
     }
 }
 
-/* Streams of the host in a slot. */
+/* Counts the host streams of a slot. */
 static int host_cycles(const struct ipu_pipeline *p, int64_t *cycles)
 {
     int64_t bytes = 0;
@@ -169,7 +169,8 @@ int ipu__tally_slot(struct ipu_pipeline *p, int64_t slot)
     return IPU_OK;
 }
 
-/* Half a ring, for bytes of which each replica gets or gives its share. */
+/* Counts half a ring, for bytes of which each replica sends or receives its
+ * share. */
 static int half_ring(struct ipu_pipeline *p, int64_t bytes, int64_t *cycles)
 {
     int64_t sent = 0, whole;
@@ -181,9 +182,9 @@ static int half_ring(struct ipu_pipeline *p, int64_t bytes, int64_t *cycles)
     return IPU_OK;
 }
 
-/* Gradients of one IPU, between the replicas: sums of all elements; or of each
- * replica's share to it, and shares of the variables, as they have become, to
- * all. */
+/* Counts the gradients of one IPU between the replicas: sums of all elements;
+ * or the reduction of each replica's share, and the shares of the new variables
+ * sent to all. */
 static int exchange(struct ipu_pipeline *p, int32_t chip, int64_t *cycles)
 {
     int64_t bytes = 0, scattered = 0, gathered = 0;

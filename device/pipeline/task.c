@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * task.c - one thing that one IPU does: a stage there or back, of one
+ * task.c - runs one task of an IPU: a stage forwards or backwards, for one
  * mini-batch.
  *
- * The engine's streams are connected to the rings' places of the element, so
- * that what a stage makes is where the next one looks. With batch
- * serialization a mini-batch is several elements, one after the other.
+ * The engine's streams are connected to the element's places in the rings, so
+ * that a stage writes where the next one reads. With batch serialization a
+ * mini-batch is several elements, one after the other.
  */
 #include <stdio.h>
 
@@ -21,7 +21,7 @@ static int connect(ipu_engine *engine, const char *prefix, int32_t number,
                               ring->bytes);
 }
 
-/* The first of a part's outputs among those of its position. */
+/* Returns the number of a part's first output among those of its position. */
 static int32_t first_output(const struct ipu_pipeline *p, int32_t part)
 {
     int32_t first = 0;
@@ -57,7 +57,7 @@ static int forward(const struct ipu_pipeline *p, struct ipu__copy *copy,
     return IPU_OK;
 }
 
-/* Weights of a running mean, of what there is and of what comes. */
+/* Connects the weights of a running mean, of the old and of the new value. */
 static int connect_weights(const struct ipu_pipeline *p, ipu_engine *engine,
                            int64_t n, float *old, float *new)
 {
@@ -69,7 +69,7 @@ static int connect_weights(const struct ipu_pipeline *p, ipu_engine *engine,
     return ipu_engine_connect(engine, "new", new, sizeof *new);
 }
 
-/* From all that use an output, what they send back. */
+/* Connects the derivatives of an output, from all parts that use it. */
 static int connect_gradients(const struct ipu_pipeline *p,
                              const struct ipu__copy *copy, int32_t number,
                              int64_t element)
@@ -89,7 +89,8 @@ static int connect_gradients(const struct ipu_pipeline *p,
             if (!p->parts[after->first_part + i].sends[first + k])
                 continue;
             snprintf(name, sizeof name, "grad:%d:%d", (int)(first + k), (int)i);
-            /* One that nothing here needs is not a stream of the program. */
+            /* A derivative that the part does not need is no stream of its
+             * program. */
             if (ipu_engine_connect(copy->backward[number], name,
                                    ipu__ring_at(ring, element),
                                    ring->bytes) == IPU_ERR_SHAPE)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * update.c - what becomes of the weights, once a round.
+ * update.c - makes the programs that update the weights, once a round.
  *
- * One program an IPU: the user's optimizer gets the variables that are trained
- * there and their accumulators, and then the accumulators become zeros. What
- * the last stage gave for the last mini-batch is there as inputs "output:k".
- * Of variables whose state replicas share, it gets a replica's share, and that
- * of the gradient as an input (shares.c).
+ * There is one program per IPU: the user's optimiser gets the variables that
+ * are trained there and their accumulators; then the accumulators become zeros.
+ * The last stage's outputs for the last mini-batch are inputs "output:k". Of
+ * variables whose state is shared, the optimiser gets a replica's share, and
+ * the gradient's share as an input (shares.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +19,9 @@ struct update {
     struct ipu__chip *chip;
     ipu_graph *graph;
     int32_t count;
-    /* Owned, [trained]; what the optimizer gets as gradients is the
-     * accumulators, or shares of them. */
+    /* Owned, [trained]; gradients are the accumulators, or shares of them. */
     ipu_tensor *variables, *accumulators, *gradients;
-    int64_t *shares; /* owned, [trained]: elements; 0: it has all */
+    int64_t *shares; /* owned, [trained]: elements; 0: no share */
     int32_t nshared;
 };
 
@@ -38,7 +37,7 @@ static bool is_there(const struct update *u, const char *name)
     return false;
 }
 
-/* A replica's share of a variable and of its gradient, as vectors. */
+/* Adds a replica's share of a variable and of its gradient, as vectors. */
 static void add_share(struct update *u, const struct ipu__trained *t,
                       int64_t share)
 {

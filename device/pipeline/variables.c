@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * variables.c - which variables there are on which IPU.
+ * variables.c - finds the variables of each IPU.
  *
- * All programs of an IPU see the same variable under the same name: what a
- * stage reads there and back, the update writes. A variable of a stage that
- * another stage has, too, must be the same and on the same IPU; but the number
- * of the replica, which does not change, is on each. What only updates make,
- * steps and momenta, each IPU has of its own.
+ * All programs of an IPU see the same variable under the same name: the update
+ * writes what a stage reads in both directions. A variable that two stages have
+ * must be the same and on the same IPU; only the number of the replica, which
+ * does not change, is on each IPU. What only updates make, such as steps and
+ * momenta, each IPU has for itself.
  */
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,8 @@ static int add(struct ipu__chip *chip, const struct ipu__value *value,
     return IPU_OK;
 }
 
-/* Of one program; part: whose it is, or -1: the update's. */
+/* Collects the variables of one program. part: the program's part, or -1: the
+ * update. */
 static int collect(struct ipu_pipeline *p, struct ipu__chip *chip,
                    const ipu_executable *e, int32_t part)
 {
@@ -55,7 +56,7 @@ static int collect(struct ipu_pipeline *p, struct ipu__chip *chip,
         if (value->kind != IPU__VARIABLE)
             continue;
         known = ipu__chip_variable(chip, value->name);
-        /* Of what is shared, the update has a share. */
+        /* The update has only a share of a shared variable. */
         if (known && part < 0 && known->trained &&
             ipu__share_elements(p, &known->shape) > 0)
             continue;
@@ -89,7 +90,7 @@ static int mark_roles(struct ipu__chip *chip,
                 ipu__chip_variable(chip, g->tensors[t].name);
 
             v->staged = true;
-            v->advanced |= g->tensors[t].renews != 0; /* by a loop, a store */
+            v->advanced |= g->tensors[t].renews != 0; /* by a loop or a store */
         }
     for (int32_t i = 0; i < g->nassigns; i++)
         ipu__chip_variable(chip, g->tensors[g->assigns[i].variable].name)
@@ -100,7 +101,7 @@ static int mark_roles(struct ipu__chip *chip,
     return IPU_OK;
 }
 
-/* Of what is shared: of which variable. */
+/* Marks which variable a share belongs to. */
 static void mark_shares(struct ipu__chip *chip)
 {
     for (int32_t i = 0; i < chip->nstates; i++) {
@@ -133,13 +134,13 @@ static int check_shared(const struct ipu_pipeline *p, const struct ipu__chip *a,
     return IPU_OK;
 }
 
-/* Can the update fail, once it has begun on some IPU? */
+/* Returns true if the update can fail after it has begun on some IPU. */
 static bool may_fail(const ipu_executable *e)
 {
     for (int32_t i = 0; e && i < e->nsteps; i++)
         if (e->steps[i].kind == IPU__HOST_CALL ||
             (e->steps[i].kind == IPU__COMPUTE && e->steps[i].op->checks))
-            return true; /* what is fused does not fail */
+            return true; /* fused steps do not fail */
     for (int32_t i = 0; e && i < e->nloops; i++)
         if (may_fail(e->loops[i].body.program) ||
             may_fail(e->loops[i].condition.program))
