@@ -422,15 +422,15 @@ static int get_program(struct ipu__reader *r, ipu_executable *e,
 }
 
 /* Computes what follows from the rest and is not in the file. */
-static int derive(ipu_executable *e)
+static int derive_rest(ipu_executable *e)
 {
     if (!e)
         return IPU_OK;
     ipu__find_scratch(e);
     IPU_TRY(ipu__find_tenants(e));
     for (int32_t i = 0; i < e->nloops; i++) {
-        IPU_TRY(derive(e->loops[i].body.program));
-        IPU_TRY(derive(e->loops[i].condition.program));
+        IPU_TRY(derive_rest(e->loops[i].body.program));
+        IPU_TRY(derive_rest(e->loops[i].condition.program));
     }
     return IPU_OK;
 }
@@ -442,7 +442,7 @@ static int get_executable(struct ipu__reader *r, ipu_executable *e)
     IPU_TRY(ipu__get_end(r));
     IPU_TRY(ipu__verify(r, e));
     IPU_TRY(ipu__check_queues(r, NULL, e));
-    return derive(e);
+    return derive_rest(e);
 }
 
 int ipu_executable_load(const char *path, ipu_executable **executable)

@@ -62,8 +62,8 @@ void ipu__put_struct(struct ipu__writer *writer,
     }
 }
 
-static const struct ipu__layout_member *find(const struct ipu__layout *layout,
-                                             uint8_t number)
+static const struct ipu__layout_member *find_member(
+    const struct ipu__layout *layout, uint8_t number)
 {
     for (int32_t i = 0; i < layout->nmembers; i++)
         if (layout->members[i].number == number)
@@ -90,7 +90,7 @@ static int get_member(struct ipu__reader *r, const struct ipu__layout *layout,
     IPU_TRY(ipu__get(r, &number, 1));
     IPU_TRY(ipu__get(r, &type, 1));
     IPU_TRY(ipu__get(r, &count, sizeof count));
-    m = find(layout, number);
+    m = find_member(layout, number);
     if (!m || m->type != type || number <= *last)
         return ipu__damaged(r, "%s has no member %d of type %d there",
                             layout->name, number, type);

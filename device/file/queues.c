@@ -205,13 +205,13 @@ static bool find_in_executable(struct search *s, const ipu_executable *e)
     return false;
 }
 
-static bool find(struct search *s)
+static bool find_queue(struct search *s)
 {
     return s->graph ? find_in_graph(s, s->graph)
                     : find_in_executable(s, s->executable);
 }
 
-static void describe(const struct search *s, ipu_queue_info *info)
+static void describe_queue(const struct search *s, ipu_queue_info *info)
 {
     info->kind = s->infeed ? IPU_QUEUE_INFEED : IPU_QUEUE_OUTFEED;
     if (s->infeed) {
@@ -236,9 +236,9 @@ static int ask(struct search *s, ipu_queue_info *info)
     if (s->number < 0)
         return ipu__fail(IPU_ERR_ARGUMENT, "there is no queue %d",
                          (int)s->number);
-    if (!find(s))
+    if (!find_queue(s))
         return 0;
-    describe(s, info);
+    describe_queue(s, info);
     return 1;
 }
 
@@ -264,12 +264,12 @@ int ipu__check_queues(const struct ipu__reader *r, const ipu_graph *graph,
         struct search first = s;
         ipu_queue_info info = {0};
 
-        if (!find(&s))
+        if (!find_queue(&s))
             return IPU_OK;
-        describe(&s, &info);
+        describe_queue(&s, &info);
         first.name = info.name;
         first.kind = info.kind;
-        find(&first);
+        find_queue(&first);
         if (first.infeed != s.infeed || first.outfeed != s.outfeed)
             return ipu__damaged(r, "two %ss are called '%.60s'",
                                 s.infeed ? "infeed" : "outfeed", info.name);
@@ -328,9 +328,9 @@ static int no_queue(const struct search *s, const char *kind)
         struct search next = {
             .graph = s->graph, .executable = s->executable, .number = i};
 
-        if (!find(&next))
+        if (!find_queue(&next))
             break;
-        describe(&next, &info);
+        describe_queue(&next, &info);
         if (info.kind == s->kind)
             used +=
                 (size_t)snprintf(names + used, sizeof names - used, "%s'%.60s'",
@@ -345,9 +345,9 @@ static int check_connect(struct search *s, int32_t replicas,
 {
     const char *kind = s->kind == IPU_QUEUE_INFEED ? "infeed" : "outfeed";
 
-    if (!find(s))
+    if (!find_queue(s))
         return no_queue(s, kind);
-    describe(s, info);
+    describe_queue(s, info);
     if (info->connected)
         return ipu__fail(IPU_ERR_STATE,
                          "connect: the program has its %s '%s' already", kind,

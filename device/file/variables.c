@@ -101,7 +101,8 @@ struct entries {
 };
 
 /* Finds the first entry of that name; a second one would be a duplicate. */
-static const struct entry *find(const struct entries *entries, const char *name)
+static const struct entry *find_entry(const struct entries *entries,
+                                      const char *name)
 {
     for (int32_t i = 0; i < entries->count; i++)
         if (strcmp(entries->list[i].name, name) == 0)
@@ -182,8 +183,8 @@ static int check_shape(const char *path, const struct ipu__value *v,
 
 /* Checks that file and program have the same variables, unless the caller does
  * not mind. */
-static int compare(const char *path, const ipu_executable *e,
-                   struct entries *entries, int32_t flags)
+static int compare_variables(const char *path, const ipu_executable *e,
+                             struct entries *entries, int32_t flags)
 {
     struct names missing = {.used = 0}, extra = {.used = 0};
 
@@ -193,7 +194,7 @@ static int compare(const char *path, const ipu_executable *e,
 
         if (!is_variable(v))
             continue;
-        entry = find(entries, v->name);
+        entry = find_entry(entries, v->name);
         if (entry) {
             IPU_TRY(check_shape(path, v, entry));
             entries->list[entry - entries->list].used = true;
@@ -215,7 +216,8 @@ static int load(ipu_engine *engine, struct ipu__reader *r,
                 struct entries *entries, int32_t flags)
 {
     IPU_TRY(get_entries(r, entries));
-    IPU_TRY(compare(r->path, ipu__engine_executable(engine), entries, flags));
+    IPU_TRY(compare_variables(r->path, ipu__engine_executable(engine), entries,
+                              flags));
     for (int32_t i = 0; i < entries->count; i++) {
         const struct entry *entry = &entries->list[i];
 

@@ -147,7 +147,8 @@ static int make_engines(const struct ipu_pipeline *p, struct ipu__copy *copy)
 }
 
 /* Binds a variable of an engine to memory, if the engine has it. */
-static int bind(ipu_engine *engine, const char *name, void *data, size_t bytes)
+static int bind_variable(ipu_engine *engine, const char *name, void *data,
+                         size_t bytes)
 {
     int status = engine ? ipu_engine_place(engine, name, data, bytes) : IPU_OK;
 
@@ -167,12 +168,12 @@ int ipu__copy_place(const struct ipu_pipeline *p, struct ipu__copy *copy,
     for (int32_t i = 0; i < p->nparts; i++) {
         if (p->parts[i].ipu != p->chips[chip].ipu)
             continue;
-        IPU_TRY(bind(copy->forward[i], v->name, now, v->bytes));
-        IPU_TRY(bind(copy->backward[i], v->name, now, v->bytes));
+        IPU_TRY(bind_variable(copy->forward[i], v->name, now, v->bytes));
+        IPU_TRY(bind_variable(copy->backward[i], v->name, now, v->bytes));
     }
     if (ipu__share_value(p, copy, chip, v->name))
         return IPU_OK; /* the update has a share in other memory */
-    return bind(copy->update[chip], v->name, now, v->bytes);
+    return bind_variable(copy->update[chip], v->name, now, v->bytes);
 }
 
 /* ---------------------------------------------------------------------- rings

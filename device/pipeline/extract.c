@@ -93,7 +93,7 @@ static int copy_node(struct ipu__extract *x, int32_t n)
 
 /* Marks the nodes that a tensor still needs. Returns the last node before end,
  * or -1. */
-static int32_t want(struct ipu__extract *x, int32_t tensor)
+static int32_t mark_wanted(struct ipu__extract *x, int32_t tensor)
 {
     const ipu_graph *g = x->from;
     int32_t last = g->tensors[tensor].node;
@@ -127,7 +127,7 @@ int ipu__extract_tensor(struct ipu__extract *x, int32_t tensor, int32_t late)
 
     if (g->tensors[tensor].node < 0)
         IPU_TRY(copy_source(x, tensor));
-    last = want(x, tensor);
+    last = mark_wanted(x, tensor);
     if (late == 0)
         IPU_TRY(copy_wanted(x, 0, last));
     for (int32_t n = late; late > 0 && n <= last; n++) {
@@ -139,14 +139,14 @@ int ipu__extract_tensor(struct ipu__extract *x, int32_t tensor, int32_t late)
             int32_t need = g->tensors[g->nodes[n].inputs[i]].node;
 
             if (need >= 0 && need < late) {
-                want(x, g->nodes[n].inputs[i]);
+                mark_wanted(x, g->nodes[n].inputs[i]);
                 IPU_TRY(copy_wanted(x, 0, need));
             }
         }
         IPU_TRY(copy_node(x, n));
     }
     if (last >= 0 && last < late) { /* the tensor's own node is late */
-        want(x, tensor);
+        mark_wanted(x, tensor);
         IPU_TRY(copy_wanted(x, 0, last));
     }
     return x->map[tensor];

@@ -91,7 +91,8 @@ static int deliver(struct ipu_pipeline *p, int32_t replica, int64_t mini_batch,
                            : IPU_OK;
 }
 
-static void add(const struct ipu__shape *shape, void *sum, const void *x)
+static void add_elements(const struct ipu__shape *shape, void *sum,
+                         const void *x)
 {
     enum { BLOCK = 512 };
     float wide[2][BLOCK];
@@ -123,7 +124,8 @@ static void add_outputs(const struct ipu_pipeline *p, struct ipu__copy *copy,
         const struct ipu__stage_part *part = &p->parts[last->first_part + i];
 
         for (int32_t k = 0; k < part->noutputs; k++) {
-            add(&part->outputs[k].shape, copy->outfeed[count],
+            add_elements(
+                &part->outputs[k].shape, copy->outfeed[count],
                 ipu__ring_at(&copy->carried[p->npositions][count], element));
             count++;
         }

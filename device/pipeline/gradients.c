@@ -51,8 +51,9 @@ static bool is_listed(const struct ipu_pipeline *p, int32_t chip,
     return false;
 }
 
-static int add(struct ipu_pipeline *p, const struct ipu__stage_part *part,
-               const struct ipu__trained *trained)
+static int list_gradient(struct ipu_pipeline *p,
+                         const struct ipu__stage_part *part,
+                         const struct ipu__trained *trained)
 {
     struct ipu__gradient g = {.position = part->position};
     const struct ipu__chip *chip = p->chips;
@@ -93,7 +94,8 @@ int ipu__gradients_list(struct ipu_pipeline *p)
     for (int32_t i = 0; i < p->nparts; i++)
         for (int32_t k = 0; k < p->parts[i].ntrained; k++)
             if (p->parts[i].trained[k].gradient.id >= 0)
-                IPU_TRY(add(p, &p->parts[i], &p->parts[i].trained[k]));
+                IPU_TRY(
+                    list_gradient(p, &p->parts[i], &p->parts[i].trained[k]));
     return IPU_OK;
 }
 
@@ -127,7 +129,7 @@ static const struct ipu__shape *shape_of(const struct ipu_pipeline *p,
     return &p->chips[g->chip].variables[g->sum].shape;
 }
 
-static int give(struct ipu_pipeline *p, int32_t number)
+static int give_gradient(struct ipu_pipeline *p, int32_t number)
 {
     struct ipu__gradient *g = &p->gradients[number];
     const struct ipu__shape *shape = shape_of(p, g);
@@ -179,12 +181,12 @@ int ipu__gradients_give(struct ipu_pipeline *p)
         return IPU_OK;
     for (int32_t i = p->ngradients - 1; i >= 0; i--)
         if (!p->gradients[i].given && ends_here(p, p->gradients[i].position))
-            IPU_TRY(give(p, i));
+            IPU_TRY(give_gradient(p, i));
     return IPU_OK;
 }
 
 /* Copies a gradient that came back to the first replica to all of them. */
-static void take(struct ipu_pipeline *p, const struct ipu__gradient *g)
+static void take_gradient(struct ipu_pipeline *p, const struct ipu__gradient *g)
 {
     const struct ipu__shape *shape = shape_of(p, g);
     void *first = sum_of(p, g, 0);
@@ -211,7 +213,7 @@ int ipu__gradients_wait(struct ipu_pipeline *p)
                          status);
     }
     for (int32_t i = 0; i < p->ngradients; i++)
-        take(p, &p->gradients[i]);
+        take_gradient(p, &p->gradients[i]);
     p->waited = false; /* later failures must still be reported */
     return IPU_OK;
 }

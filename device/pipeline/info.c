@@ -11,7 +11,8 @@
 #include "pipeline/pipeline.h"
 #include "target/target.h"
 
-static int check(const ipu_pipeline *p, const void *pointer, const char *what)
+static int check_arguments(const ipu_pipeline *p, const void *pointer,
+                           const char *what)
 {
     if (!p)
         return ipu__fail(IPU_ERR_ARGUMENT, "the pipeline is NULL");
@@ -37,7 +38,7 @@ static int check_bytes(const char *what, const char *name, const void *data,
 int ipu_pipeline_argument(ipu_pipeline *p, const char *name, const void *data,
                           size_t bytes)
 {
-    IPU_TRY(check(p, name, "the name of an argument"));
+    IPU_TRY(check_arguments(p, name, "the name of an argument"));
     for (int32_t i = 0; i < p->options.narguments; i++) {
         if (strcmp(p->argument_names[i], name) != 0)
             continue;
@@ -93,7 +94,7 @@ int ipu_pipeline_write(ipu_pipeline *p, const char *name, const void *data,
     bool any = false;
     int32_t chip = 0;
 
-    IPU_TRY(check(p, name, "the name of a variable"));
+    IPU_TRY(check_arguments(p, name, "the name of a variable"));
     while ((v = find_next(p, name, &chip)) != NULL) {
         int64_t index = v - p->chips[chip - 1].variables;
 
@@ -123,7 +124,7 @@ int ipu_pipeline_read(const ipu_pipeline *p, int32_t replica, const char *name,
     struct ipu__shape shape;
     int32_t chip = 0;
 
-    IPU_TRY(check(p, name, "the name of a variable"));
+    IPU_TRY(check_arguments(p, name, "the name of a variable"));
     if (replica < 0 || replica >= p->options.replicas)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "pipeline: there is no replica %d: there are 0 to %d",
@@ -154,7 +155,7 @@ int ipu_pipeline_place(ipu_pipeline *p, const char *name, void *data,
     const struct ipu__variable *v;
     int32_t chip = 0, other;
 
-    IPU_TRY(check(p, name, "the name of a variable"));
+    IPU_TRY(check_arguments(p, name, "the name of a variable"));
     if (p->running)
         return ipu__fail(IPU_ERR_STATE,
                          "the pipeline is running: place '%s' between two runs",
@@ -200,7 +201,7 @@ int ipu_pipeline_variable_info(const ipu_pipeline *p, const char *name,
     struct ipu__shape is;
     int32_t chip = 0;
 
-    IPU_TRY(check(p, name, "the name of a variable"));
+    IPU_TRY(check_arguments(p, name, "the name of a variable"));
     v = find_next(p, name, &chip);
     if (!v)
         return ipu__fail(IPU_ERR_NAME, "pipeline: there is no variable '%s'",
@@ -221,7 +222,7 @@ int ipu_pipeline_stage(const ipu_pipeline *p, int32_t stage,
     const struct ipu__stage_part *part;
     ipu_pipeline_stage_info made;
 
-    IPU_TRY(check(p, info, "the place for a stage's account"));
+    IPU_TRY(check_arguments(p, info, "the place for a stage's account"));
     IPU_TRY(ipu__check_size("pipeline stage info", info->size, sizeof *info));
     if (stage < 0 || stage >= p->nparts)
         return ipu__fail(IPU_ERR_ARGUMENT,
@@ -259,7 +260,7 @@ int ipu_pipeline_ipu(const ipu_pipeline *p, int32_t number,
 {
     const struct ipu__chip *chip;
 
-    IPU_TRY(check(p, info, "the place for an IPU's account"));
+    IPU_TRY(check_arguments(p, info, "the place for an IPU's account"));
     IPU_TRY(ipu__check_size("pipeline IPU info", info->size, sizeof *info));
     if (number < 0 || number >= p->nlanes)
         return ipu__fail(IPU_ERR_ARGUMENT,
@@ -288,7 +289,7 @@ int ipu_pipeline_stats(const ipu_pipeline *p, ipu_pipeline_info *info)
 {
     uint32_t size;
 
-    IPU_TRY(check(p, info, "the place for its account"));
+    IPU_TRY(check_arguments(p, info, "the place for its account"));
     IPU_TRY(ipu__check_size("pipeline info", info->size, sizeof *info));
     size = info->size;
     *info = p->info;
@@ -305,7 +306,7 @@ int ipu_pipeline_stats(const ipu_pipeline *p, ipu_pipeline_info *info)
 int64_t ipu_pipeline_events(const ipu_pipeline *p,
                             const ipu_pipeline_event **events)
 {
-    IPU_TRY(check(p, events, "the place for its events"));
+    IPU_TRY(check_arguments(p, events, "the place for its events"));
     *events = p->events;
     return p->nevents;
 }

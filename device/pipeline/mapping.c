@@ -78,7 +78,7 @@ static int32_t least_hops(const struct ipu_pipeline *p)
     return sum;
 }
 
-static void choose(struct ipu_pipeline *p)
+static void place_parts(struct ipu_pipeline *p)
 {
     struct search s = {.pipeline = p,
                        .nipus = p->nparts + p->nparts % 2,
@@ -128,7 +128,7 @@ int ipu__pipeline_map(struct ipu_pipeline *p,
     for (int32_t i = 0; i < options->nmappings; i++)
         p->parts[i].ipu = options->device_mapping[i];
     if (options->nmappings == 0) {
-        choose(p);
+        place_parts(p);
         for (int32_t i = 0; i < p->nparts; i++)
             if (p->ipus_per_copy < p->parts[i].ipu + 1)
                 p->ipus_per_copy = p->parts[i].ipu + 1;

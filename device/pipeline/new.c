@@ -215,7 +215,7 @@ static int check_collectives(const struct ipu_pipeline *p)
 }
 
 /* Makes everything but what runs need. */
-static int plan(struct ipu_pipeline *p, const ipu_pipeline_options *o)
+static int plan_pipeline(struct ipu_pipeline *p, const ipu_pipeline_options *o)
 {
     IPU_TRY(take_options(p, o));
     IPU_TRY(make_parts(p, o));
@@ -235,7 +235,7 @@ static int plan(struct ipu_pipeline *p, const ipu_pipeline_options *o)
 
 static int build(struct ipu_pipeline *p, const ipu_pipeline_options *o)
 {
-    IPU_TRY(plan(p, o));
+    IPU_TRY(plan_pipeline(p, o));
     IPU_TRY(ipu__pipeline_copies(p));
     IPU_TRY(ipu__thread_pool_new(p->options.threads, p->nlanes, &p->pool));
     if (p->options.record) {
@@ -271,7 +271,7 @@ int ipu_pipeline_new(const ipu_pipeline_options *options,
 static int measure(struct ipu_pipeline *p, const ipu_pipeline_options *o,
                    struct ipu__pipeline_cost *cost)
 {
-    IPU_TRY(plan(p, o));
+    IPU_TRY(plan_pipeline(p, o));
     for (int64_t slot = 0; slot < p->plan.slots; slot++) {
         IPU_TRY(ipu__hand_out(p, slot));
         IPU_TRY(ipu__tally_slot(p, slot));

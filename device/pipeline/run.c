@@ -185,7 +185,7 @@ static void do_update(void *context, int32_t number)
     snprintf(lane->message, IPU__EXPLANATION_MAX, "%s", ipu_last_error());
 }
 
-static int update(struct run *run)
+static int run_update(struct run *run)
 {
     struct ipu_pipeline *p = run->pipeline;
 
@@ -210,7 +210,7 @@ static int update(struct run *run)
  */
 
 /* Copies what a failure may change: saves it, or restores it. */
-static void save(struct ipu_pipeline *p, bool restore)
+static void save_variables(struct ipu_pipeline *p, bool restore)
 {
     for (int32_t r = 0; r < p->options.replicas; r++)
         for (int32_t c = 0; c < p->nchips; c++)
@@ -225,9 +225,9 @@ static void save(struct ipu_pipeline *p, bool restore)
 }
 
 /* Sets the pipeline back to the state that the last update left. */
-static void forget(struct ipu_pipeline *p)
+static void forget_run(struct ipu_pipeline *p)
 {
-    save(p, true);
+    save_variables(p, true);
     for (int32_t r = 0; r < p->options.replicas; r++) {
         for (int32_t i = 0; i < p->nparts; i++)
             p->copies[r].done[i].waiting = 0;
@@ -246,13 +246,13 @@ static int run_all(struct ipu_pipeline *p)
     struct run run = {.pipeline = p};
 
     for (run.repeat = 0; run.repeat < p->options.repeat_count; run.repeat++) {
-        save(p, false);
+        save_variables(p, false);
         ipu__feed_forget(p);
         ipu__gradients_begin(p);
         for (run.slot = 0; run.slot < p->plan.slots; run.slot++)
             IPU_TRY(run_slot(&run));
         if (p->training)
-            IPU_TRY(update(&run));
+            IPU_TRY(run_update(&run));
         p->info.mini_batches += p->options.count * p->options.replicas;
     }
     return IPU_OK;
@@ -279,7 +279,7 @@ int ipu_pipeline_run(ipu_pipeline *pipeline)
     status = run_all(pipeline);
     if (status < 0) {
         ipu__gradients_abandon(pipeline, status);
-        forget(pipeline);
+        forget_run(pipeline);
     }
     if (pipeline->options.outfeed)
         ipu__outfeed_end(pipeline->options.outfeed, status);

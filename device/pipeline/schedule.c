@@ -62,7 +62,7 @@ static int32_t lanes(const ipu_schedule_options *o)
     return (int32_t)(ipu__schedule_positions(o) / stride(o));
 }
 
-static int check(const ipu_schedule_options *o)
+static int check_options(const ipu_schedule_options *o)
 {
     if (!o)
         return ipu__fail(IPU_ERR_ARGUMENT, "schedule: the options are NULL");
@@ -135,7 +135,7 @@ int ipu_schedule_plan(const ipu_schedule_options *options,
     int64_t positions, round;
     ipu_schedule_info made = {0};
 
-    IPU_TRY(check(o));
+    IPU_TRY(check_options(o));
     if (!info)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "schedule: the place for the plan is NULL");
@@ -176,7 +176,7 @@ int32_t ipu_schedule_stash(const ipu_schedule_options *options, int32_t stage)
 {
     const ipu_schedule_options *o = options;
 
-    IPU_TRY(check(o));
+    IPU_TRY(check_options(o));
     if (stage < 0 || stage >= o->stages)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "schedule: there is no stage %d: there are 0 to %d",
@@ -205,7 +205,7 @@ int ipu_schedule_slot(const ipu_schedule_options *options, int64_t slot,
     const ipu_schedule_options *o = options;
     int found = 0;
 
-    IPU_TRY(check(o));
+    IPU_TRY(check_options(o));
     if (capacity > 0 && !entries)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "schedule: the place for entries is NULL");
@@ -252,7 +252,7 @@ int64_t ipu_schedule_print(const ipu_schedule_options *options, int32_t phase,
     const ipu_schedule_options *o = options;
     int64_t used = 0, rows;
 
-    IPU_TRY(check(o));
+    IPU_TRY(check_options(o));
     if (phase < 0 || phase > 2 || o->io_tiles || (size > 0 && !text))
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "schedule: phases are 0, 1, 2, without I/O tiles");

@@ -229,8 +229,9 @@ static size_t bytes_there(const struct ipu__gradient *g,
     return v->bytes - first < bytes ? v->bytes - first : bytes;
 }
 
-static void take(const struct ipu__gradient *g, const struct ipu__variable *v,
-                 int32_t r, const unsigned char *whole, unsigned char *share)
+static void take_share(const struct ipu__gradient *g,
+                       const struct ipu__variable *v, int32_t r,
+                       const unsigned char *whole, unsigned char *share)
 {
     size_t bytes = share_bytes(g, v), there = bytes_there(g, v, r);
 
@@ -247,11 +248,12 @@ void ipu__shares_take(struct ipu_pipeline *p)
         for (int32_t r = 0; g->share > 0 && r < p->options.replicas; r++) {
             struct ipu__copy *copy = &p->copies[r];
 
-            take(g, variable_of(p, g), r,
-                 ipu__copy_variable(copy, g->chip, g->variable),
-                 copy->shares[i].value);
-            take(g, sum_of(p, g), r, ipu__copy_variable(copy, g->chip, g->sum),
-                 copy->shares[i].gradient);
+            take_share(g, variable_of(p, g), r,
+                       ipu__copy_variable(copy, g->chip, g->variable),
+                       copy->shares[i].value);
+            take_share(g, sum_of(p, g), r,
+                       ipu__copy_variable(copy, g->chip, g->sum),
+                       copy->shares[i].gradient);
         }
     }
 }

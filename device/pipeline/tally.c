@@ -185,7 +185,8 @@ static int half_ring(struct ipu_pipeline *p, int64_t bytes, int64_t *cycles)
 /* Counts the gradients of one IPU between the replicas: sums of all elements;
  * or the reduction of each replica's share, and the shares of the new variables
  * sent to all. */
-static int exchange(struct ipu_pipeline *p, int32_t chip, int64_t *cycles)
+static int exchange_gradients(struct ipu_pipeline *p, int32_t chip,
+                              int64_t *cycles)
 {
     int64_t bytes = 0, scattered = 0, gathered = 0;
 
@@ -221,7 +222,7 @@ int ipu__tally_update(struct ipu_pipeline *p, int64_t slot, int64_t repeat)
 
         longest = most(longest, p->chips[c].update_cycles);
         if (p->options.replicas > 1)
-            IPU_TRY(exchange(p, c, &cycles));
+            IPU_TRY(exchange_gradients(p, c, &cycles));
         link = most(link, cycles);
     }
     if (p->nlanes > 1)

@@ -11,8 +11,9 @@
 
 #include "pipeline/pipeline.h"
 
-static int connect(ipu_engine *engine, const char *prefix, int32_t number,
-                   const struct ipu__stage_buffer *ring, int64_t element)
+static int connect_stream(ipu_engine *engine, const char *prefix,
+                          int32_t number, const struct ipu__stage_buffer *ring,
+                          int64_t element)
 {
     char name[32];
 
@@ -41,15 +42,15 @@ static int forward(const struct ipu_pipeline *p, struct ipu__copy *copy,
     int32_t first = first_output(p, number);
 
     for (int32_t i = 0; i < p->positions[part->position].ninputs; i++)
-        IPU_TRY(connect(engine, "in", i, &copy->carried[part->position][i],
-                        element));
+        IPU_TRY(connect_stream(engine, "in", i,
+                               &copy->carried[part->position][i], element));
     for (int32_t i = 0; i < part->noutputs; i++)
-        IPU_TRY(connect(engine, "out", i,
-                        &copy->carried[part->position + 1][first + i],
-                        element));
+        IPU_TRY(connect_stream(engine, "out", i,
+                               &copy->carried[part->position + 1][first + i],
+                               element));
     for (int32_t i = 0; i < part->nstash; i++)
-        IPU_TRY(
-            connect(engine, "stash", i, &copy->stashed[number][i], element));
+        IPU_TRY(connect_stream(engine, "stash", i, &copy->stashed[number][i],
+                               element));
     IPU_TRY(ipu_engine_run(engine));
     done->forwards++;
     if (p->training && ++done->waiting > done->most)
@@ -107,14 +108,14 @@ static int backward(const struct ipu_pipeline *p, struct ipu__copy *copy,
     float old = 0, new = 0;
 
     for (int32_t i = 0; i < part->nstash; i++)
-        IPU_TRY(
-            connect(engine, "stash", i, &copy->stashed[number][i], element));
+        IPU_TRY(connect_stream(engine, "stash", i, &copy->stashed[number][i],
+                               element));
     IPU_TRY(connect_weights(p, engine, element, &old, &new));
     IPU_TRY(connect_gradients(p, copy, number, element));
     for (int32_t i = 0; i < p->positions[part->position].ninputs; i++)
         if (part->sends[i])
-            IPU_TRY(
-                connect(engine, "dx", i, &copy->returned[number][i], element));
+            IPU_TRY(connect_stream(engine, "dx", i, &copy->returned[number][i],
+                                   element));
     IPU_TRY(ipu_engine_run(engine));
     copy->done[number].backwards++;
     copy->done[number].recomputes += part->recomputes;

@@ -28,8 +28,8 @@ struct ipu__variable *ipu__chip_variable(const struct ipu__chip *chip,
     return NULL;
 }
 
-static int add(struct ipu__chip *chip, const struct ipu__value *value,
-               int32_t part)
+static int add_variable(struct ipu__chip *chip, const struct ipu__value *value,
+                        int32_t part)
 {
     struct ipu__variable made = {
         .shape = value->shape, .bytes = value->bytes, .part = part};
@@ -45,8 +45,8 @@ static int add(struct ipu__chip *chip, const struct ipu__value *value,
 
 /* Collects the variables of one program. part: the program's part, or -1: the
  * update. */
-static int collect(struct ipu_pipeline *p, struct ipu__chip *chip,
-                   const ipu_executable *e, int32_t part)
+static int collect_variables(struct ipu_pipeline *p, struct ipu__chip *chip,
+                             const ipu_executable *e, int32_t part)
 {
     for (int32_t v = 0; e && v < e->nvalues; v++) {
         const struct ipu__value *value = &e->values[v];
@@ -61,7 +61,7 @@ static int collect(struct ipu_pipeline *p, struct ipu__chip *chip,
             ipu__share_elements(p, &known->shape) > 0)
             continue;
         if (!known) {
-            IPU_TRY(add(chip, value, part));
+            IPU_TRY(add_variable(chip, value, part));
             known = &chip->variables[chip->nvariables - 1];
         }
         if (!ipu__shape_equal(&known->shape, &value->shape))
@@ -160,11 +160,11 @@ int ipu__pipeline_variables(struct ipu_pipeline *p)
 
             if (part->ipu != chip->ipu)
                 continue;
-            IPU_TRY(collect(p, chip, part->forward, i));
-            IPU_TRY(collect(p, chip, part->backward, i));
+            IPU_TRY(collect_variables(p, chip, part->forward, i));
+            IPU_TRY(collect_variables(p, chip, part->backward, i));
             IPU_TRY(mark_roles(chip, part));
         }
-        IPU_TRY(collect(p, chip, chip->update, -1));
+        IPU_TRY(collect_variables(p, chip, chip->update, -1));
         mark_shares(chip);
         fragile |= may_fail(chip->update);
         for (int32_t b = 0; b < c; b++)

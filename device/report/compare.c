@@ -35,9 +35,9 @@ const char *ipu__figure_unit_name(enum ipu__figure_unit unit)
     return names[unit];
 }
 
-static void add(struct ipu__pair *pair, enum ipu__figure_of of,
-                const char *name, enum ipu__figure_unit unit, double before,
-                double after)
+static void add_figure(struct ipu__pair *pair, enum ipu__figure_of of,
+                       const char *name, enum ipu__figure_unit unit,
+                       double before, double after)
 {
     pair->figures[pair->nfigures++] =
         (struct ipu__figure){of, name, unit, before, after, false, false};
@@ -60,34 +60,35 @@ static void add_program(struct ipu__pair *pair)
     const struct ipu__program *a = pair->before, *b = pair->after;
     const enum ipu__figure_of of = IPU__OF_PROGRAM;
 
-    add(pair, of, "cycles of a run", IPU__CYCLES, (double)a->cycles.total,
-        (double)b->cycles.total);
-    add(pair, of, "  compute", IPU__CYCLES, (double)a->cycles.compute,
-        (double)b->cycles.compute);
-    add(pair, of, "  exchange", IPU__CYCLES, (double)a->cycles.exchange,
-        (double)b->cycles.exchange);
-    add(pair, of, "  sync", IPU__CYCLES, (double)a->cycles.sync,
-        (double)b->cycles.sync);
-    add(pair, of, "  host", IPU__CYCLES, (double)a->cycles.host,
-        (double)b->cycles.host);
-    add(pair, of, "time of a run", IPU__NANOSECONDS, 1e9 * a->cycles.seconds,
-        1e9 * b->cycles.seconds);
-    add(pair, of, "fullest tile", IPU__BYTES,
-        (double)a->memory.fullest_tile_bytes,
-        (double)b->memory.fullest_tile_bytes);
-    add(pair, of, "always live", IPU__BYTES,
-        (double)a->memory.always_live_bytes,
-        (double)b->memory.always_live_bytes);
-    add(pair, of, "tensors at the peak", IPU__BYTES,
-        (double)a->memory.peak_bytes, (double)b->memory.peak_bytes);
-    add(pair, of, "exchanged", IPU__BYTES, exchanged(a), exchanged(b));
-    add(pair, of, "operations", IPU__FLOPS, a->cycles.flops, b->cycles.flops);
+    add_figure(pair, of, "cycles of a run", IPU__CYCLES,
+               (double)a->cycles.total, (double)b->cycles.total);
+    add_figure(pair, of, "  compute", IPU__CYCLES, (double)a->cycles.compute,
+               (double)b->cycles.compute);
+    add_figure(pair, of, "  exchange", IPU__CYCLES, (double)a->cycles.exchange,
+               (double)b->cycles.exchange);
+    add_figure(pair, of, "  sync", IPU__CYCLES, (double)a->cycles.sync,
+               (double)b->cycles.sync);
+    add_figure(pair, of, "  host", IPU__CYCLES, (double)a->cycles.host,
+               (double)b->cycles.host);
+    add_figure(pair, of, "time of a run", IPU__NANOSECONDS,
+               1e9 * a->cycles.seconds, 1e9 * b->cycles.seconds);
+    add_figure(pair, of, "fullest tile", IPU__BYTES,
+               (double)a->memory.fullest_tile_bytes,
+               (double)b->memory.fullest_tile_bytes);
+    add_figure(pair, of, "always live", IPU__BYTES,
+               (double)a->memory.always_live_bytes,
+               (double)b->memory.always_live_bytes);
+    add_figure(pair, of, "tensors at the peak", IPU__BYTES,
+               (double)a->memory.peak_bytes, (double)b->memory.peak_bytes);
+    add_figure(pair, of, "exchanged", IPU__BYTES, exchanged(a), exchanged(b));
+    add_figure(pair, of, "operations", IPU__FLOPS, a->cycles.flops,
+               b->cycles.flops);
     if (a->measured && b->measured) {
-        add(pair, of, "measured, mean", IPU__NANOSECONDS,
-            (double)a->times.run_ns / (double)a->times.runs,
-            (double)b->times.run_ns / (double)b->times.runs);
-        add(pair, of, "measured, fastest", IPU__NANOSECONDS,
-            (double)a->times.fastest_ns, (double)b->times.fastest_ns);
+        add_figure(pair, of, "measured, mean", IPU__NANOSECONDS,
+                   (double)a->times.run_ns / (double)a->times.runs,
+                   (double)b->times.run_ns / (double)b->times.runs);
+        add_figure(pair, of, "measured, fastest", IPU__NANOSECONDS,
+                   (double)a->times.fastest_ns, (double)b->times.fastest_ns);
     }
 }
 
@@ -99,8 +100,8 @@ static void add_memory(struct ipu__pair *pair)
     ipu__sum_categories(pair->after, after);
     for (ipu_category c = 0; c < IPU_NUM_CATEGORIES; c++)
         if (before[c] > 0 || after[c] > 0)
-            add(pair, IPU__OF_MEMORY, ipu_category_name(c), IPU__BYTES,
-                (double)before[c], (double)after[c]);
+            add_figure(pair, IPU__OF_MEMORY, ipu_category_name(c), IPU__BYTES,
+                       (double)before[c], (double)after[c]);
 }
 
 /* -------------------------------------------------------------- ops and steps
@@ -115,9 +116,9 @@ static int by_name(const void *first, const void *second)
 
 /* Merges two lists, both sorted by name, into figures that are in one of them
  * or in both. */
-static void merge(struct ipu__pair *pair, enum ipu__figure_of of,
-                  const struct ipu__total *a, int na,
-                  const struct ipu__total *b, int nb)
+static void merge_totals(struct ipu__pair *pair, enum ipu__figure_of of,
+                         const struct ipu__total *a, int na,
+                         const struct ipu__total *b, int nb)
 {
     int i = 0, k = 0;
 
@@ -125,9 +126,9 @@ static void merge(struct ipu__pair *pair, enum ipu__figure_of of,
         int order = i == na ? 1 : k == nb ? -1 : strcmp(a[i].name, b[k].name);
         struct ipu__figure *f = &pair->figures[pair->nfigures];
 
-        add(pair, of, order <= 0 ? a[i].name : b[k].name, IPU__CYCLES,
-            order <= 0 ? (double)a[i].cycles : 0,
-            order >= 0 ? (double)b[k].cycles : 0);
+        add_figure(pair, of, order <= 0 ? a[i].name : b[k].name, IPU__CYCLES,
+                   order <= 0 ? (double)a[i].cycles : 0,
+                   order >= 0 ? (double)b[k].cycles : 0);
         f->gone = order < 0;
         f->come = order > 0;
         i += order <= 0;
@@ -145,7 +146,7 @@ static int add_totals(struct ipu__pair *pair, enum ipu__figure_of of,
     if (nb >= 0) {
         qsort(a, (size_t)na, sizeof *a, by_name);
         qsort(b, (size_t)nb, sizeof *b, by_name);
-        merge(pair, of, a, na, b, nb);
+        merge_totals(pair, of, a, na, b, nb);
     }
     free(a);
     free(b);
@@ -191,8 +192,8 @@ static int compare_pair(const struct ipu__program *before,
 /* --------------------------------------------------------------- the profiles
  */
 
-static const struct ipu__program *find(const struct ipu_profile *profile,
-                                       const char *name)
+static const struct ipu__program *find_program(
+    const struct ipu_profile *profile, const char *name)
 {
     for (int32_t i = 0; i < profile->nprograms; i++)
         if (strcmp(profile->programs[i].name, name) == 0)
@@ -206,7 +207,7 @@ static const struct ipu__program *partner(const struct ipu_profile *before,
 {
     if (before->nprograms == 1 && after->nprograms == 1)
         return &after->programs[0];
-    return find(after, before->programs[i].name);
+    return find_program(after, before->programs[i].name);
 }
 
 int ipu__compare(const struct ipu_profile *before,

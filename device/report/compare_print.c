@@ -47,7 +47,7 @@ static void print_figure(const struct ipu__figure *f, struct ipu__text *text)
         ipu__text_put(text, "%+8.2f%%\n", ipu__growth(f));
 }
 
-static bool changed(const struct ipu__figure *f)
+static bool is_changed(const struct ipu__figure *f)
 {
     return f->come || f->gone || f->before != f->after;
 }
@@ -75,7 +75,7 @@ static void print_sort(const struct ipu__pair *pair, enum ipu__figure_of of,
 
         if (f->of != of)
             continue;
-        if (of >= IPU__OF_OP && !changed(f)) {
+        if (of >= IPU__OF_OP && !is_changed(f)) {
             same++;
         } else if (of >= IPU__OF_OP && shown >= MOST_ROWS) {
             more++;

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "disk/disk.h"
 
-static int fail(const char *path, const char *what)
+static int fail_path(const char *path, const char *what)
 {
     return ipu__fail(IPU_ERR_DATA, "%s: %s: %s", path, what, strerror(errno));
 }
@@ -22,9 +22,9 @@ static int make_directory(const char *directory)
     if (mkdir(directory, 0777) == 0)
         return IPU_OK;
     if (errno != EEXIST)
-        return fail(directory, "the directory cannot be made");
+        return fail_path(directory, "the directory cannot be made");
     if (stat(directory, &info) < 0)
-        return fail(directory, "cannot be looked at");
+        return fail_path(directory, "cannot be looked at");
     if (S_ISDIR(info.st_mode))
         return IPU_OK;
     return ipu__fail(IPU_ERR_DATA, "%s: is there, and no directory", directory);

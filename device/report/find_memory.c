@@ -40,8 +40,8 @@ struct peak {
 };
 
 /* Returns true if the remedy takes the block away from the step. */
-static bool absent(const struct ipu__profile_block *b, enum remedy remedy,
-                   int32_t step)
+static bool is_absent(const struct ipu__profile_block *b, enum remedy remedy,
+                      int32_t step)
 {
     if (!ipu__block_alive(b, step))
         return false;
@@ -59,7 +59,7 @@ static int64_t peak_without(const struct ipu__program *p,
         const struct ipu__profile_step *s = &p->steps[i];
         int64_t bytes = s->fullest_tile_bytes;
 
-        if (bytes > most && absent(b, remedy, i))
+        if (bytes > most && is_absent(b, remedy, i))
             bytes -= ipu__share_on(b, s->fullest_tile);
         if (bytes > most)
             most = bytes;

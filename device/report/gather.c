@@ -261,7 +261,7 @@ static bool tiles_equal(const struct ipu__profile_tiles *a,
 }
 
 /* Joins neighbours that are equal. Returns how many runs remain. */
-static int32_t merge(struct ipu__profile_tiles *tiles, int32_t count)
+static int32_t merge_tiles(struct ipu__profile_tiles *tiles, int32_t count)
 {
     int32_t n = 0;
 
@@ -304,7 +304,7 @@ static int gather_tiles(struct ipu__program *program,
         IPU_TRY(gather_tile(e, t, program, &program->tiles[t]));
     for (int32_t b = 0; b < program->nblocks; b++)
         add_block(&program->blocks[b], program->tiles);
-    program->ntiles = merge(program->tiles, count);
+    program->ntiles = merge_tiles(program->tiles, count);
     return IPU_OK;
 }
 
@@ -359,8 +359,9 @@ static int gather_times(struct ipu__program *program, const ipu_engine **engine)
     return IPU_OK;
 }
 
-static int gather(struct ipu_profile *p, struct ipu__program *program,
-                  const struct ipu_executable *e, const ipu_engine *engine)
+static int gather_program(struct ipu_profile *p, struct ipu__program *program,
+                          const struct ipu_executable *e,
+                          const ipu_engine *engine)
 {
     program->memory.size = sizeof program->memory;
     program->cycles.size = sizeof program->cycles;
@@ -415,7 +416,7 @@ static int add_program(ipu_profile *profile, const char *name, int32_t ipu,
     program->iterations = 1;
     program->ipu = ipu;
     program->ipus = 1;
-    status = gather(profile, program, executable, engine);
+    status = gather_program(profile, program, executable, engine);
     if (status < 0)
         ipu__profile_drop(profile);
     return status;

@@ -204,7 +204,7 @@ int ipu__profile_pack(const struct ipu_profile *profile, json_t **document)
 /* -------------------------------------------------------------------- output
  */
 
-static int put(const char *data, size_t bytes, void *context)
+static int put_bytes(const char *data, size_t bytes, void *context)
 {
     ipu__text_put_raw(context, data, bytes);
     return 0;
@@ -246,7 +246,7 @@ static void put_value(struct ipu__text *text, json_t *value, int depth)
     else if (depth < 4 && json_is_array(value))
         put_rows(text, value, depth + 1);
     else
-        json_dump_callback(value, put, text,
+        json_dump_callback(value, put_bytes, text,
                            JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 }
 

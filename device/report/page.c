@@ -5,7 +5,7 @@
 
 /* Writes JSON into the page. In JSON a < can only stand in a text, where it may
  * be escaped; so nothing in the document ends its script element. */
-static int put(const char *data, size_t bytes, void *context)
+static int put_escaped(const char *data, size_t bytes, void *context)
 {
     struct ipu__text *text = context;
 
@@ -28,7 +28,7 @@ static int put(const char *data, size_t bytes, void *context)
 void ipu__text_put_page(struct ipu__text *text, const json_t *document)
 {
     ipu__text_put_raw(text, ipu__page_before, strlen(ipu__page_before));
-    json_dump_callback(document, put, text,
+    json_dump_callback(document, put_escaped, text,
                        JSON_COMPACT | JSON_REAL_PRECISION(15));
     ipu__text_put_raw(text, ipu__page_after, strlen(ipu__page_after));
 }

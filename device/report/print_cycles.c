@@ -67,7 +67,8 @@ static char sign_of(const double phases[4])
 
 /* Spreads a phase that begins at *at over the slices; drops what lies beyond
  * the last. */
-static void spread(double (*slices)[4], int phase, double *at, double cycles)
+static void spread_phase(double (*slices)[4], int phase, double *at,
+                         double cycles)
 {
     double end = *at + cycles;
 
@@ -92,19 +93,21 @@ static void print_strip(const struct ipu__program *p, struct ipu__text *text)
         return;
     for (int32_t i = 0; i < p->nstreams; i++)
         if (strcmp(p->streams[i].kind, "input") == 0)
-            spread(slices, 3, &at, (double)p->streams[i].cycles / all * STRIP);
+            spread_phase(slices, 3, &at,
+                         (double)p->streams[i].cycles / all * STRIP);
     for (int32_t i = 0; i < p->nsteps; i++) {
         const struct ipu__profile_step *s = &p->steps[i];
         double scale = s->times / all * STRIP;
 
-        spread(slices, 2, &at, (double)s->sync * scale);
-        spread(slices, 1, &at, (double)s->exchange * scale);
-        spread(slices, 0, &at, (double)s->compute * scale);
-        spread(slices, 3, &at, (double)s->host * scale);
+        spread_phase(slices, 2, &at, (double)s->sync * scale);
+        spread_phase(slices, 1, &at, (double)s->exchange * scale);
+        spread_phase(slices, 0, &at, (double)s->compute * scale);
+        spread_phase(slices, 3, &at, (double)s->host * scale);
     }
     for (int32_t i = 0; i < p->nstreams; i++)
         if (strcmp(p->streams[i].kind, "output") == 0)
-            spread(slices, 3, &at, (double)p->streams[i].cycles / all * STRIP);
+            spread_phase(slices, 3, &at,
+                         (double)p->streams[i].cycles / all * STRIP);
     ipu__text_put(text,
                   "\nalong the run: # compute, = exchange, . sync, h host\n  ");
     for (int i = 0; i < STRIP; i++)

@@ -38,7 +38,7 @@ static struct ipu__total of_step(const struct ipu__profile_step *s,
     };
 }
 
-static void add(struct ipu__total *sum, const struct ipu__total *t)
+static void add_total(struct ipu__total *sum, const struct ipu__total *t)
 {
     sum->steps += t->steps;
     sum->compute += t->compute;
@@ -66,7 +66,7 @@ int ipu__totals(const struct ipu__program *program, enum ipu__total_by by,
     qsort(list, count, sizeof *list, by_name);
     for (size_t i = 0; i < count; i++)
         if (n > 0 && strcmp(list[n - 1].name, list[i].name) == 0)
-            add(&list[n - 1], &list[i]);
+            add_total(&list[n - 1], &list[i]);
         else
             list[n++] = list[i];
     qsort(list, (size_t)n, sizeof *list, by_cycles);

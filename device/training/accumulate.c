@@ -128,8 +128,8 @@ int ipu_reduction_parse(const char *name, ipu_reduction *reduction)
 
 static const ipu_accumulation_options usual = {.size = sizeof usual};
 
-static int check(const ipu_graph *g, int32_t variable, int32_t gradient,
-                 const ipu_accumulation_options *o)
+static int check_gradient(const ipu_graph *g, int32_t variable,
+                          int32_t gradient, const ipu_accumulation_options *o)
 {
     const struct ipu__tensor *v = &g->tensors[variable];
     const struct ipu__tensor *d = &g->tensors[gradient];
@@ -165,8 +165,8 @@ static int check(const ipu_graph *g, int32_t variable, int32_t gradient,
 }
 
 /* Chooses the accumulator's dtype. */
-static int choose(const ipu_graph *g, int32_t variable,
-                  const ipu_accumulation_options *o, ipu_dtype *dtype)
+static int choose_dtype(const ipu_graph *g, int32_t variable,
+                        const ipu_accumulation_options *o, ipu_dtype *dtype)
 {
     const struct ipu__tensor *v = &g->tensors[variable];
 
@@ -235,7 +235,7 @@ static ipu_tensor accumulate(ipu_graph *g, int32_t variable,
         .factors = {mean ? 1.0 / r.count : 1}, .order = {o->reduction}};
     ipu_tensor acc, sum, n;
     ipu_dtype dtype;
-    int status = choose(g, variable, o, &dtype);
+    int status = choose_dtype(g, variable, o, &dtype);
 
     if (status < 0)
         return ipu__invalid(g, status);
@@ -272,7 +272,7 @@ ipu_tensor ipu_accumulate(ipu_graph *graph, ipu_tensor variable,
     from = ipu__index_of(graph, &ipu__accumulate, gradient);
     if (from < 0)
         return (ipu_tensor){-1};
-    status = check(graph, of, from, o);
+    status = check_gradient(graph, of, from, o);
     if (status < 0)
         return ipu__invalid(graph, status);
     region = ipu__region_of(graph, count);

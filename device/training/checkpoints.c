@@ -91,7 +91,7 @@ static void look_at_uses(struct planner *p, const bool *forward,
 }
 
 /* Cuts the row into that many parts. */
-static void cut(struct planner *p, int32_t parts)
+static void cut_parts(struct planner *p, int32_t parts)
 {
     int64_t passed = 0;
     int32_t part = 1, best = -1;
@@ -124,7 +124,7 @@ static bool crosses(const struct planner *p, int32_t i)
 }
 
 /* Estimates the bytes alive at once. */
-static int64_t estimate(const struct planner *p)
+static int64_t estimate_bytes(const struct planner *p)
 {
     int64_t checkpoints = 0, part = 0, largest = 0;
 
@@ -142,7 +142,7 @@ static int64_t estimate(const struct planner *p)
     return checkpoints + largest;
 }
 
-static void choose(struct planner *p, bool *kept)
+static void choose_cuts(struct planner *p, bool *kept)
 {
     int64_t least = p->all;
     int32_t best = 1;
@@ -150,14 +150,14 @@ static void choose(struct planner *p, bool *kept)
     for (int32_t parts = 2; parts <= MOST_PARTS && parts <= p->count; parts++) {
         int64_t bytes;
 
-        cut(p, parts);
-        bytes = estimate(p);
+        cut_parts(p, parts);
+        bytes = estimate_bytes(p);
         if (bytes < least) {
             least = bytes;
             best = parts;
         }
     }
-    cut(p, best);
+    cut_parts(p, best);
     for (int32_t i = 0; i < p->count; i++)
         if (crosses(p, i))
             kept[p->graph->nodes[p->nodes[i]].output] = true;
@@ -182,7 +182,7 @@ int ipu__choose_checkpoints(const ipu_graph *g, int32_t first,
         memset(p.last, -1, ntensors * sizeof *p.last);
         find_read(g, first, read);
         look_at_uses(&p, forward, read);
-        choose(&p, kept);
+        choose_cuts(&p, kept);
     } else {
         status = ipu__fail_memory(n * sizeof *p.nodes);
     }

@@ -7,8 +7,8 @@
 #include "graph/graph.h"
 #include "ops/half.h"
 
-static int check(const ipu_graph *g, const char *what, int32_t count,
-                 const ipu_tensor *gradients, double limit)
+static int check_gradients(const ipu_graph *g, const char *what, int32_t count,
+                           const ipu_tensor *gradients, double limit)
 {
     if (!g)
         return ipu__fail(IPU_ERR_ARGUMENT, "%s: the graph is NULL", what);
@@ -43,7 +43,8 @@ static ipu_dtype dtype_of(const ipu_graph *g, ipu_tensor x)
 int ipu_clip_by_value(ipu_graph *graph, int32_t count, ipu_tensor *gradients,
                       double limit)
 {
-    int status = check(graph, "clip by value", count, gradients, limit);
+    int status =
+        check_gradients(graph, "clip by value", count, gradients, limit);
 
     if (status < 0)
         return graph ? ipu__graph_fail(graph, status) : status;
@@ -89,7 +90,8 @@ int ipu_clip_by_global_norm(ipu_graph *graph, int32_t count,
                             ipu_tensor *gradients, double limit,
                             ipu_tensor *norm)
 {
-    int status = check(graph, "clip by norm", count, gradients, limit);
+    int status =
+        check_gradients(graph, "clip by norm", count, gradients, limit);
     ipu_tensor length, most, factor;
 
     if (status < 0)

@@ -81,9 +81,9 @@ static int check_numbers(const ipu_loss_scaling_options *o)
     return IPU_OK;
 }
 
-static int check(const ipu_graph *g, const char *name,
-                 const ipu_loss_scaling_options *o,
-                 const ipu_loss_scaling *scaling)
+static int check_gradients(const ipu_graph *g, const char *name,
+                           const ipu_loss_scaling_options *o,
+                           const ipu_loss_scaling *scaling)
 {
     if (!g)
         return ipu__fail(IPU_ERR_ARGUMENT, "loss scaling: the graph is NULL");
@@ -146,8 +146,8 @@ static ipu_tensor count_overflows(ipu_graph *g, int32_t count,
 }
 
 /* Returns the new scale after that share has overflowed. */
-static ipu_tensor changed(ipu_graph *g, const ipu_loss_scaling_options *o,
-                          ipu_tensor scale, ipu_tensor share)
+static ipu_tensor changed_scale(ipu_graph *g, const ipu_loss_scaling_options *o,
+                                ipu_tensor scale, ipu_tensor share)
 {
     ipu_tensor above = ipu_greater(g, share, real(g, o->ratio_threshold));
     ipu_tensor next = ipu_select(g, above, ipu_scale(g, scale, o->decrease, 0),
@@ -160,9 +160,9 @@ static ipu_tensor changed(ipu_graph *g, const ipu_loss_scaling_options *o,
 
 /* Updates the counts and the scale with the overflows of this run. kept is the
  * variable that scale reads. */
-static int update(ipu_graph *g, const char *name,
-                  const ipu_loss_scaling_options *o, ipu_tensor kept,
-                  ipu_tensor scale, ipu_tensor overflows, double elements)
+static int update_scale(ipu_graph *g, const char *name,
+                        const ipu_loss_scaling_options *o, ipu_tensor kept,
+                        ipu_tensor scale, ipu_tensor overflows, double elements)
 {
     ipu_tensor sum = variable(g, name, "overflows", IPU_FLOAT32);
     ipu_tensor runs = variable(g, name, "runs", IPU_INT32);
@@ -173,7 +173,8 @@ static int update(ipu_graph *g, const char *name,
         elements *= o->update_frequency;
     if (elements > 0)
         scale = ipu_select(
-            g, due, changed(g, o, scale, ipu_scale(g, all, 1 / elements, 0)),
+            g, due,
+            changed_scale(g, o, scale, ipu_scale(g, all, 1 / elements, 0)),
             scale);
     ipu__variable_own(g, kept, IPU__OWN_STATISTICS);
     ipu__variable_own(g, sum, IPU__OWN_STATISTICS);
@@ -217,8 +218,8 @@ static int scaled(ipu_graph *g, const char *name, ipu_tensor loss,
     for (int32_t i = 0; i < count; i++)
         gradients[i] = divided(g, gradients[i], inverse, o->widen != 0);
     IPU_TRY(g->status);
-    return update(g, name, o, kept, scaling->scale, scaling->overflows,
-                  elements);
+    return update_scale(g, name, o, kept, scaling->scale, scaling->overflows,
+                        elements);
 }
 
 int ipu_scaled_gradients(ipu_graph *graph, const char *name, ipu_tensor loss,
@@ -227,7 +228,7 @@ int ipu_scaled_gradients(ipu_graph *graph, const char *name, ipu_tensor loss,
                          ipu_tensor *gradients, ipu_loss_scaling *scaling)
 {
     ipu_loss_scaling made = {.size = sizeof made};
-    int status = check(graph, name, options, scaling);
+    int status = check_gradients(graph, name, options, scaling);
     ipu_loss_scaling_options o;
 
     if (status >= 0) {

@@ -95,7 +95,8 @@ int ipu_optimize(ipu_graph *graph, const ipu_optimizer *optimizer,
 
 /* Returns whether the condition has held in all mini-batches since the last
  * update, this one included. */
-static ipu_tensor held(ipu_graph *g, int32_t mini_batches, ipu_tensor condition)
+static ipu_tensor has_held(ipu_graph *g, int32_t mini_batches,
+                           ipu_tensor condition)
 {
     int32_t region = ipu__region_of(g, mini_batches);
     ipu_tensor all, zero, counter;
@@ -131,7 +132,7 @@ int ipu__update_begin(ipu_graph *g, int32_t mini_batches,
     if (!o->conditional)
         return ipu_update_begin(g, mini_batches);
     return ipu_update_begin_if(g, mini_batches,
-                               held(g, mini_batches, o->condition));
+                               has_held(g, mini_batches, o->condition));
 }
 
 int ipu_accumulating_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,

@@ -53,7 +53,7 @@ const struct ipu__op ipu__rate = {
     .run = run_rate,
 };
 
-static int check(const ipu_rate_options *o)
+static int check_rate(const ipu_rate_options *o)
 {
     if (!o)
         return ipu__fail(IPU_ERR_ARGUMENT, "rate: the options are NULL");
@@ -98,7 +98,7 @@ ipu_tensor ipu_rate(ipu_graph *graph, ipu_tensor step,
     }
     if (graph->status < 0)
         return (ipu_tensor){-1};
-    status = check(options);
+    status = check_rate(options);
     if (status < 0)
         return ipu__invalid(graph, status);
     a.order[0] = options->kind;

@@ -222,8 +222,8 @@ static int ascending(const void *a, const void *b)
     return first < second ? -1 : first > second;
 }
 
-static void want(struct rewriter *r, const struct ipu__node *node,
-                 int32_t *count)
+static void mark_pending(struct rewriter *r, const struct ipu__node *node,
+                         int32_t *count)
 {
     for (int i = 0; i < node->op->ninputs; i++) {
         int32_t t = node->inputs[i];
@@ -241,9 +241,9 @@ static int copy_inputs(struct rewriter *r, const struct ipu__node *node)
 {
     int32_t count = 0;
 
-    want(r, node, &count);
+    mark_pending(r, node, &count);
     for (int32_t i = 0; i < count; i++)
-        want(r, &r->graph->nodes[r->pending[i]], &count);
+        mark_pending(r, &r->graph->nodes[r->pending[i]], &count);
     qsort(r->pending, (size_t)count, sizeof *r->pending, ascending);
     for (int32_t i = 0; i < count; i++)
         IPU_TRY(copy_node(r, r->pending[i], node->derived));

@@ -197,8 +197,8 @@ static bool is_worth_it(const struct sharding *s, ipu_tensor variable)
            bytes >= s->least * s->replication->replicas;
 }
 
-static int update(const struct sharding *s, ipu_tensor variable,
-                  ipu_tensor gradient)
+static int update_variable(const struct sharding *s, ipu_tensor variable,
+                           ipu_tensor gradient)
 {
     struct ipu__update part = {.variable = variable, .value = variable};
 
@@ -216,7 +216,8 @@ static int update(const struct sharding *s, ipu_tensor variable,
     return ipu_assign(s->graph, variable, gathered(s, variable, part.result));
 }
 
-static int check(const ipu_update_options *options, const ipu_replication *r)
+static int check_options(const ipu_update_options *options,
+                         const ipu_replication *r)
 {
     if (!r)
         return ipu__fail(IPU_ERR_ARGUMENT, "shard: the replication is NULL");
@@ -249,7 +250,7 @@ static int update_all(struct sharding *s, int32_t nvariables,
             ipu_accumulate(s->graph, variables[i], gradients[i], mini_batches,
                            o->accumulation.size ? &o->accumulation : &sums);
 
-        IPU_TRY(update(s, variables[i], gradient));
+        IPU_TRY(update_variable(s, variables[i], gradient));
     }
     return ipu__graph_status(s->graph);
 }
@@ -271,7 +272,7 @@ int ipu_sharded_optimizer(ipu_graph *graph, const ipu_optimizer *optimizer,
     ipu_replication over;
 
     if (status >= 0)
-        status = check(o, replication);
+        status = check_options(o, replication);
     if (status < 0)
         return graph ? ipu__graph_fail(graph, status) : status;
     if (s.least == 0)
