@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lifetimes.c - what each step reads and writes, and from when to when memory
- * is needed for it: what may be told before it is known in which order steps
- * run.
+ * is needed for it, before it is known in which order steps run.
  *
- * A cell is the memory of a value and of all that are views of it. It is needed
- * from the step that makes the value to the last that touches one of them.
- * Variables and constants are always there; so what is a view of them has no
- * cell, nor has what only passes between the parts of a step.
+ * A storage is the memory of a value and of all values that are views of it. It
+ * is needed from the step that makes the value to the last that touches one of
+ * them. Variables and constants are always there, so their views have no
+ * storage; nor has a value that only passes between the parts of a step.
  */
 #include <stdlib.h>
 
@@ -17,7 +16,8 @@
 
 /* ------------------------------------------------------- what steps touch */
 
-static void touch(struct ipu__cells *c, struct ipu__span *list, int32_t value)
+static void touch(struct ipu__lifetimes *c, struct ipu__span *list,
+                  int32_t value)
 {
     if (c->e->values[value].inner)
         return;
@@ -27,7 +27,7 @@ static void touch(struct ipu__cells *c, struct ipu__span *list, int32_t value)
     c->entries[list->first + list->count++] = value;
 }
 
-static void find_reads(struct ipu__cells *c, int32_t i)
+static void find_reads(struct ipu__lifetimes *c, int32_t i)
 {
     const struct ipu_executable *e = c->e;
     const struct ipu__step *step = &e->steps[i];
@@ -51,7 +51,7 @@ static void find_reads(struct ipu__cells *c, int32_t i)
     c->nentries += list->count;
 }
 
-static void find_writes(struct ipu__cells *c, int32_t i)
+static void find_writes(struct ipu__lifetimes *c, int32_t i)
 {
     const struct ipu_executable *e = c->e;
     const struct ipu__step *step = &e->steps[i];
@@ -66,14 +66,14 @@ static void find_writes(struct ipu__cells *c, int32_t i)
         touch(c, list, step->output);
     for (int32_t k = 0; (v = ipu__loop_makes(e, step, k)) >= 0; k++)
         touch(c, list, v);
-    /* Variables that the body changes. */
+    /* The body changes variables, too. */
     for (int32_t k = 0; (v = ipu__loop_read(e, step, k)) >= 0; k++)
         if (e->values[v].shared)
             touch(c, list, v);
     c->nentries += list->count;
 }
 
-/* The most entries that the lists of all steps can have. */
+/* Returns the most entries that the lists of all steps can have. */
 static size_t count_touched(const struct ipu_executable *e)
 {
     size_t count = 1;
@@ -90,7 +90,7 @@ static size_t count_touched(const struct ipu_executable *e)
     return count;
 }
 
-/* ------------------------------------------------------------------- cells */
+/* ---------------------------------------------------------------- storages */
 
 static bool comes_and_goes(const struct ipu__value *value)
 {
@@ -98,7 +98,7 @@ static bool comes_and_goes(const struct ipu__value *value)
            !value->inner && !value->remote && !value->bound;
 }
 
-static void find_roots(struct ipu__cells *c)
+static void find_roots(struct ipu__lifetimes *c)
 {
     const struct ipu_executable *e = c->e;
 
@@ -117,19 +117,19 @@ static void find_roots(struct ipu__cells *c)
         }
     }
     for (int32_t v = 0; v < e->nvalues; v++)
-        c->cell[v] =
+        c->storage[v] =
             comes_and_goes(&e->values[c->root[v]]) ? c->root[v] : IPU__NONE;
 }
 
-static void needed_until(struct ipu__cells *c, int32_t value, int32_t step)
+static void needed_until(struct ipu__lifetimes *c, int32_t value, int32_t step)
 {
-    int32_t cell = c->cell[value];
+    int32_t storage = c->storage[value];
 
-    if (cell != IPU__NONE && c->death[cell] < step)
-        c->death[cell] = step;
+    if (storage != IPU__NONE && c->death[storage] < step)
+        c->death[storage] = step;
 }
 
-static void find_ends(struct ipu__cells *c)
+static void find_ends(struct ipu__lifetimes *c)
 {
     const struct ipu_executable *e = c->e;
 
@@ -145,8 +145,9 @@ static void find_ends(struct ipu__cells *c)
             needed_until(c, e->feeds[i].values[k], e->nsteps);
 }
 
-/* From when to when each is needed, and what is alive between two steps. */
-static void find_cells(struct ipu__cells *c)
+/* Finds from when to when each storage is needed, and what is alive between two
+ * steps. */
+static void find_storages(struct ipu__lifetimes *c)
 {
     const struct ipu_executable *e = c->e;
 
@@ -159,13 +160,13 @@ static void find_cells(struct ipu__cells *c)
             int32_t v = c->entries[c->writes[i].first + k];
 
             needed_until(c, v, i);
-            if (c->cell[v] == v)
+            if (c->storage[v] == v)
                 c->birth[v] = i;
         }
     }
     find_ends(c);
     for (int32_t v = 0; v < e->nvalues; v++) {
-        if (c->cell[v] != v || c->death[v] <= c->birth[v])
+        if (c->storage[v] != v || c->death[v] <= c->birth[v])
             continue;
         c->alive[c->birth[v] + 1] += (int64_t)e->values[v].bytes;
         if (c->death[v] < e->nsteps)
@@ -175,28 +176,29 @@ static void find_cells(struct ipu__cells *c)
         c->alive[i] += c->alive[i - 1];
 }
 
-int64_t ipu__cells_during(const struct ipu__cells *c, int32_t i)
+int64_t ipu__bytes_during(const struct ipu__lifetimes *c, int32_t i)
 {
     int64_t bytes = c->alive[i];
 
     for (int32_t k = 0; k < c->writes[i].count; k++) {
         int32_t v = c->entries[c->writes[i].first + k];
 
-        if (c->cell[v] == v && c->birth[v] == i)
+        if (c->storage[v] == v && c->birth[v] == i)
             bytes += (int64_t)c->e->values[v].bytes;
     }
     return bytes;
 }
 
-int ipu__cells_init(struct ipu__cells *c, const struct ipu_executable *e)
+int ipu__lifetimes_init(struct ipu__lifetimes *c,
+                        const struct ipu_executable *e)
 {
     size_t nvalues = (size_t)e->nvalues + 1, nsteps = (size_t)e->nsteps + 1;
     size_t nentries = count_touched(e);
 
-    *c = (struct ipu__cells){
+    *c = (struct ipu__lifetimes){
         .e = e,
         .root = calloc(nvalues, sizeof *c->root),
-        .cell = calloc(nvalues, sizeof *c->cell),
+        .storage = calloc(nvalues, sizeof *c->storage),
         .birth = calloc(nvalues, sizeof *c->birth),
         .death = calloc(nvalues, sizeof *c->death),
         .alive = calloc(nsteps + 1, sizeof *c->alive),
@@ -204,7 +206,7 @@ int ipu__cells_init(struct ipu__cells *c, const struct ipu_executable *e)
         .writes = calloc(nsteps, sizeof *c->writes),
         .entries = calloc(nentries, sizeof *c->entries),
     };
-    if (!c->root || !c->cell || !c->birth || !c->death || !c->alive ||
+    if (!c->root || !c->storage || !c->birth || !c->death || !c->alive ||
         !c->reads || !c->writes || !c->entries)
         return ipu__fail_memory(nentries * sizeof *c->entries);
     for (int32_t i = 0; i < e->nsteps; i++) {
@@ -212,14 +214,14 @@ int ipu__cells_init(struct ipu__cells *c, const struct ipu_executable *e)
         find_writes(c, i);
     }
     find_roots(c);
-    find_cells(c);
+    find_storages(c);
     return IPU_OK;
 }
 
-void ipu__cells_fini(struct ipu__cells *c)
+void ipu__lifetimes_fini(struct ipu__lifetimes *c)
 {
     free(c->root);
-    free(c->cell);
+    free(c->storage);
     free(c->birth);
     free(c->death);
     free(c->alive);

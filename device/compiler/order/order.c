@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * order.c - steps in an order that needs less memory.
+ * order.c - the pass that puts steps into an order that needs less memory.
  *
- * Scheduling has seen to it that host calls come as early as they can: what
- * stands before each is what it and the calls before it need. This pass leaves
- * the calls where they are, and with them which steps stand between two of
- * them; only in such a stretch do steps change places (region.c, search.c).
- * Stretches can be looked at one by one, since what is alive between two of
- * them follows from which steps have run, not in which order. Those that may
- * need the most come first; once one cannot need more than another cannot do
- * without, those that are left stay as they are.
+ * compile.c runs it after fusion and before liveness. Scheduling has host calls
+ * come as early as they can: before each stands only what it and the calls
+ * before it need. This pass leaves the calls where they are. Steps change
+ * places only within a section, that is between two calls (section.c,
+ * search.c). Sections are independent, since what is alive between two of them
+ * follows from which steps have run, not in which order. Sections that may need
+ * the most come first; once none that is left can need more than one that was
+ * ordered, the rest stays as it is.
  *
  * Which output takes the place of which input depends on more than is known
- * here. So the plan of both orders is made, and the new one is taken only if
- * that has a smaller peak. Of several chips, the fullest one's counts.
+ * here. So liveness plans both orders, and the new one is taken only if its
+ * plan has a smaller peak: the peak of the fullest chip, if there are several.
  */
 #include "compiler/order/order.h"
 
@@ -23,58 +23,58 @@
 #include "base/error.h"
 #include "compiler/passes.h"
 
-struct stretch {
+struct section {
     int32_t first, end; /* steps */
     int64_t bytes;      /* that it may need */
 };
 
-/* Those that may need more first; of equals, earlier ones. */
+/* Puts sections that may need more first; of equals, earlier ones. */
 static int by_need(const void *first, const void *second)
 {
-    const struct stretch *a = first, *b = second;
+    const struct section *a = first, *b = second;
 
     if (a->bytes != b->bytes)
         return a->bytes < b->bytes ? 1 : -1;
     return a->first < b->first ? -1 : a->first > b->first;
 }
 
-/* stretches: [steps + 1] */
-static int32_t find_stretches(const struct ipu__cells *cells,
-                              struct stretch *stretches)
+/* Lists the sections of two or more steps, [steps + 1]; returns how many. */
+static int32_t find_sections(const struct ipu__lifetimes *lifetimes,
+                             struct section *sections)
 {
-    const struct ipu_executable *e = cells->e;
+    const struct ipu_executable *e = lifetimes->e;
     int32_t count = 0, first = 0;
 
     for (int32_t i = 0; i <= e->nsteps; i++) {
-        struct stretch *s = &stretches[count];
+        struct section *s = &sections[count];
 
         if (i < e->nsteps && e->steps[i].kind != IPU__HOST_CALL)
             continue;
-        *s = (struct stretch){.first = first, .end = i};
+        *s = (struct section){.first = first, .end = i};
         for (int32_t k = first; k < i; k++) {
-            int64_t bytes = ipu__cells_during(cells, k);
+            int64_t bytes = ipu__bytes_during(lifetimes, k);
 
             s->bytes = s->bytes < bytes ? bytes : s->bytes;
         }
         count += i > first + 1; /* or there is nothing to order */
         first = i + 1;
     }
-    qsort(stretches, (size_t)count, sizeof *stretches, by_need);
+    qsort(sections, (size_t)count, sizeof *sections, by_need);
     return count;
 }
 
-/* order: [steps], which becomes the new one. Whether that is another. */
-static int find_order(struct ipu__stretcher *stretcher,
-                      const struct stretch *stretches, int32_t count,
+/* Makes order, [steps], the new one. Returns whether that is another. */
+static int find_order(struct ipu__sections *problems,
+                      const struct section *sections, int32_t count,
                       int32_t *order)
 {
     int64_t most = 0;
     int changed = 0;
 
-    for (int32_t i = 0; i < count && stretches[i].bytes > most; i++) {
-        const struct stretch *s = &stretches[i];
+    for (int32_t i = 0; i < count && sections[i].bytes > most; i++) {
+        const struct section *s = &sections[i];
         int64_t peak = 0;
-        int status = ipu__stretch_order(stretcher, s->first, s->end, most,
+        int status = ipu__section_order(problems, s->first, s->end, most,
                                         order + s->first, &peak);
 
         IPU_TRY(status);
@@ -84,10 +84,9 @@ static int find_order(struct ipu__stretcher *stretcher,
     return changed;
 }
 
-/* ------------------------------------------------------ what it makes of the
- * plan */
+/* ------------------------------------------------------- plans compared */
 
-/* The most bytes in blocks at the same time, on one chip. */
+/* Returns the most bytes in blocks at the same time, on one chip. */
 static int peak_of_plan(const struct ipu_executable *e, int64_t *peak)
 {
     int32_t chips = ipu_executable_shards(e);
@@ -119,8 +118,8 @@ static int peak_of_plan(const struct ipu_executable *e, int64_t *peak)
     return IPU_OK;
 }
 
-/* The peak of an order of the steps, of which nothing else is kept. values:
- * [values], room for them as they are. */
+/* Plans an order of the steps for its peak, and undoes that. values: problems
+ * for as many as there are, to keep them as they are. */
 static int try_plan(struct ipu_executable *e, struct ipu__step *steps,
                     struct ipu__value *values, int64_t *peak)
 {
@@ -141,8 +140,7 @@ static int try_plan(struct ipu_executable *e, struct ipu__step *steps,
     return status;
 }
 
-/* Whether the plan of another order of the steps, [steps], has a smaller
- * peak. */
+/* Returns whether the plan of another order of the steps has a smaller peak. */
 static int is_better(struct ipu_executable *e, struct ipu__step *steps)
 {
     struct ipu__value *values = calloc((size_t)e->nvalues + 1, sizeof *values);
@@ -178,21 +176,21 @@ static int put_in_order(struct ipu_executable *e, const int32_t *order)
     return status;
 }
 
-/* order, stretches: room for as many as there are steps, and one */
+/* order, sections: room for one more than there are steps. */
 static int find_and_take(struct ipu_executable *e,
-                         const struct ipu__cells *cells, int32_t *order,
-                         struct stretch *stretches)
+                         const struct ipu__lifetimes *lifetimes, int32_t *order,
+                         struct section *sections)
 {
-    struct ipu__stretcher *stretcher = ipu__stretcher_new(cells);
+    struct ipu__sections *problems = ipu__sections_new(lifetimes);
     int status;
 
-    if (!stretcher)
-        return ipu__fail_memory((size_t)e->nsteps * sizeof *stretches);
+    if (!problems)
+        return ipu__fail_memory((size_t)e->nsteps * sizeof *sections);
     for (int32_t i = 0; i < e->nsteps; i++)
         order[i] = i;
-    status = find_order(stretcher, stretches, find_stretches(cells, stretches),
+    status = find_order(problems, sections, find_sections(lifetimes, sections),
                         order);
-    ipu__stretcher_free(stretcher);
+    ipu__sections_free(problems);
     return status > 0 ? put_in_order(e, order) : status;
 }
 
@@ -200,16 +198,16 @@ int ipu__order(struct ipu_executable *e)
 {
     size_t nsteps = (size_t)e->nsteps + 1;
     int32_t *order = calloc(nsteps, sizeof *order);
-    struct stretch *stretches = calloc(nsteps, sizeof *stretches);
-    struct ipu__cells cells;
-    int status = ipu__cells_init(&cells, e);
+    struct section *sections = calloc(nsteps, sizeof *sections);
+    struct ipu__lifetimes lifetimes;
+    int status = ipu__lifetimes_init(&lifetimes, e);
 
     if (status >= 0)
-        status = order && stretches
-                     ? find_and_take(e, &cells, order, stretches)
-                     : ipu__fail_memory(nsteps * sizeof *stretches);
-    ipu__cells_fini(&cells);
-    free(stretches);
+        status = order && sections
+                     ? find_and_take(e, &lifetimes, order, sections)
+                     : ipu__fail_memory(nsteps * sizeof *sections);
+    ipu__lifetimes_fini(&lifetimes);
+    free(sections);
     free(order);
     return status < 0 ? status : IPU_OK;
 }

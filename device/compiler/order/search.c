@@ -2,11 +2,14 @@
 /*
  * search.c - an order of units with a peak of memory as small as can be found.
  *
- * Valleys are gone to (valley.c) until all units are taken. If nothing was
- * given up on the way, there is no better order. If something was, all is done
- * again with a peak to allow: there are more valleys then, which are found
- * sooner, since hills below that are all alike. What to allow is found by
- * bisection, between what no order can do without and the best so far.
+ * A round takes units from valley to valley (valley.c) until none is left. If
+ * it gave up nothing on the way, there is no better order. If it did, further
+ * rounds allow a higher peak from the beginning: there are more valleys then,
+ * found sooner, since all hills below that peak are alike. The peak to allow is
+ * found by bisection, between what no order can do without and the best so far.
+ *
+ * A greedy scheduler in the place of this was measured (docs/DECISIONS.md): no
+ * rule kept all networks of bench/ within a few percent.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,50 +21,47 @@
 enum { MOST_ROUNDS = 8 };
 
 struct search {
-    const struct ipu__order *o; /* borrowed */
+    const struct ipu__order_problem *problem; /* borrowed */
     struct ipu__valleys *valleys;
     struct ipu__progress *progress; /* borrowed */
     int32_t *units;                 /* [units]: of this round */
 };
 
-/* The peak of an order; NULL: as units are numbered. */
+/* Returns the peak of an order; units NULL: as they are numbered. */
 static int64_t peak_of(const struct search *s, const int32_t *units)
 {
-    struct ipu__ends *ends = ipu__valleys_begin(s->valleys, s->o->before);
+    struct ipu__front *f = ipu__valleys_begin(s->valleys, s->problem->before);
 
-    for (int32_t i = 0; i < s->o->nunits; i++)
-        ipu__end_take(ends, IPU__FORWARD, units ? units[i] : i);
-    return ends->peak;
+    for (int32_t i = 0; i < s->problem->nunits; i++)
+        ipu__front_take(f, units ? units[i] : i);
+    return f->peak;
 }
 
-/* An order with no care for what does not go over the peak that is allowed. */
-static int order_all(struct search *s, int32_t round, int64_t allowed)
+/* Finds an order that does not care what stays below the allowed peak. */
+static int find_order(struct search *s, int32_t round, int64_t allowed)
 {
-    const int64_t n = s->o->nunits;
-    struct ipu__ends *ends = ipu__valleys_begin(s->valleys, allowed);
-    const struct ipu__end *front = &ends->end[IPU__FORWARD];
-    const struct ipu__end *back = &ends->end[IPU__BACKWARD];
+    const int64_t n = s->problem->nunits;
+    struct ipu__front *f = ipu__valleys_begin(s->valleys, allowed);
 
-    while (ends->rest > 0) {
-        IPU_TRY(ipu__progress(s->progress, "order",
-                              (round + 1) * n - ends->rest, n * MOST_ROUNDS));
+    while (ipu__front_rest(f) > 0) {
+        IPU_TRY(ipu__progress(s->progress, "order", round * n + f->ntaken,
+                              n * MOST_ROUNDS));
         ipu__valleys_next(s->valleys);
     }
-    memcpy(s->units, front->taken, (size_t)front->ntaken * sizeof *s->units);
-    for (int32_t i = 0; i < back->ntaken; i++)
-        s->units[n - 1 - i] = back->taken[i];
+    memcpy(s->units, f->taken, (size_t)n * sizeof *s->units);
     return IPU_OK;
 }
 
-/* What no order can do without: each unit has what it uses and makes. */
-static int64_t least_peak(const struct ipu__order *o)
+/* Returns what no order can do without: each unit has what it uses and makes.
+ */
+static int64_t least_peak(const struct ipu__order_problem *o)
 {
     int64_t least = o->before < o->after ? o->after : o->before;
 
     for (int32_t n = 0; n < o->nunits; n++) {
-        const struct ipu__unit *u = &o->units[n];
+        const struct ipu__order_unit *u = &o->units[n];
         int64_t bytes =
-            o->around + u->inside - ipu__unit_reuses(o, u, UINT64_MAX);
+            o->around + u->inside - ipu__unit_reused(o, u, UINT64_MAX);
 
         for (int32_t i = 0; i < u->nuses; i++)
             bytes += o->bytes[o->uses[u->uses + i]];
@@ -72,10 +72,10 @@ static int64_t least_peak(const struct ipu__order *o)
     return least;
 }
 
-static int try_all(struct search *s, int64_t limit, int32_t *best,
-                   int64_t *peak)
+static int search_in_rounds(struct search *s, int64_t limit, int32_t *best,
+                            int64_t *peak)
 {
-    int64_t low = least_peak(s->o), allowed;
+    int64_t low = least_peak(s->problem), allowed;
 
     *peak = peak_of(s, NULL);
     low = low < limit ? limit : low;
@@ -84,12 +84,12 @@ static int try_all(struct search *s, int64_t limit, int32_t *best,
         int64_t got;
         bool gave_up;
 
-        IPU_TRY(order_all(s, i, allowed));
+        IPU_TRY(find_order(s, i, allowed));
         gave_up = ipu__valleys_gave_up(s->valleys);
         got = peak_of(s, s->units);
         if (got < *peak) {
             *peak = got;
-            memcpy(best, s->units, (size_t)s->o->nunits * sizeof *best);
+            memcpy(best, s->units, (size_t)s->problem->nunits * sizeof *best);
         }
         if (!gave_up && i == 0)
             break; /* it is the best there is */
@@ -99,20 +99,20 @@ static int try_all(struct search *s, int64_t limit, int32_t *best,
     return IPU_OK;
 }
 
-int ipu__order_search(const struct ipu__order *o, int64_t limit,
+int ipu__order_search(const struct ipu__order_problem *problem, int64_t limit,
                       struct ipu__progress *progress, int32_t *best,
                       int64_t *peak)
 {
-    size_t nunits = (size_t)o->nunits + 1;
-    struct search s = {.o = o,
-                       .valleys = ipu__valleys_new(o),
+    size_t nunits = (size_t)problem->nunits + 1;
+    struct search s = {.problem = problem,
+                       .valleys = ipu__valleys_new(problem),
                        .progress = progress,
                        .units = calloc(nunits, sizeof *s.units)};
     int status;
 
-    for (int32_t i = 0; i < o->nunits; i++)
+    for (int32_t i = 0; i < problem->nunits; i++)
         best[i] = i;
-    status = s.valleys && s.units ? try_all(&s, limit, best, peak)
+    status = s.valleys && s.units ? search_in_rounds(&s, limit, best, peak)
                                   : ipu__fail_memory(nunits * sizeof *s.units);
     ipu__valleys_free(s.valleys);
     free(s.units);

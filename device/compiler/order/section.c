@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * region.c - some steps as a problem that search.c can solve.
+ * section.c - makes a problem of the steps of a section, for search.c.
  *
- * A step keeps its place relative to
+ * order.c calls this for one section after the other. A step keeps its place
+ * relative to
  *
- *     what it reads, and what reads it
- *     who writes a variable, where it reads it, and the other way round
+ *     the steps that make what it reads, and that read what it makes
+ *     the steps that write a variable that it reads, and the other way round
  *     other steps that do more than make their outputs
- *     assignments to variables, where it may fail: they come afterwards
+ *     assignments to variables, if it may fail: they come afterwards
  *
- * These are its predecessors; for the last there is a fence, a member of the
- * stretch that is no step. A step that uses no cell, and that one other waits
- * for, as a fill, or what brings a variable to the chip, comes right before
- * that: both are one unit. It frees nothing, so there is no reason to run it
- * earlier.
+ * Such steps are predecessors. For assignments there is a fence between them
+ * and what may fail: a member of the section that is no step. A step that uses
+ * no storage and that a single other waits for, as a fill or a load of a remote
+ * variable, comes right before that, and both are one unit: it frees nothing,
+ * so there is no reason to run it earlier.
  */
-#include "compiler/order/region.h"
+#include "compiler/order/section.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@
 
 /* -------------------------------------------------- what must stand before */
 
-static int add_pred(struct ipu__stretcher *p, int32_t m, int32_t pred)
+static int add_pred(struct ipu__sections *p, int32_t m, int32_t pred)
 {
     if (pred < 0 || pred == m || p->stamp[pred] == m)
         return IPU_OK;
@@ -39,32 +40,32 @@ static int add_pred(struct ipu__stretcher *p, int32_t m, int32_t pred)
     return IPU_OK;
 }
 
-static int32_t add_member(struct ipu__stretcher *p, int32_t step)
+static int32_t add_member(struct ipu__sections *p, int32_t step)
 {
     int32_t m = p->nmembers++;
 
-    p->members[m] = (struct ipu__member){
+    p->members[m] = (struct ipu__section_member){
         .step = step, .preds = {p->npreds, 0}, .owner = m, .next = IPU__NONE};
     p->stamp[m] = IPU__NONE;
     return m;
 }
 
-/* Who reads and writes a variable, in any of its states and views, does so in
- * the order that there is. */
-static bool is_rewritten(const struct ipu__stretcher *p, int32_t v)
+/* Whether steps that read and write a value, in any of its states and views,
+ * keep their order: it is a variable, or bound to one. */
+static bool is_rewritten(const struct ipu__sections *p, int32_t v)
 {
-    return p->cells->e->values[v].kind == IPU__VARIABLE ||
-           p->cells->e->values[v].bound;
+    return p->lifetimes->e->values[v].kind == IPU__VARIABLE ||
+           p->lifetimes->e->values[v].bound;
 }
 
-static int add_reads(struct ipu__stretcher *p, int32_t m,
+static int add_reads(struct ipu__sections *p, int32_t m,
                      const struct ipu__span *reads)
 {
     for (int32_t k = 0; k < reads->count; k++) {
         int32_t at = reads->first + k,
-                root = p->cells->root[p->cells->entries[at]];
+                root = p->lifetimes->root[p->lifetimes->entries[at]];
 
-        IPU_TRY(add_pred(p, m, p->writer[p->cells->entries[at]]));
+        IPU_TRY(add_pred(p, m, p->writer[p->lifetimes->entries[at]]));
         if (!is_rewritten(p, root))
             continue;
         IPU_TRY(add_pred(p, m, p->writer[root]));
@@ -75,11 +76,11 @@ static int add_reads(struct ipu__stretcher *p, int32_t m,
     return IPU_OK;
 }
 
-static int add_writes(struct ipu__stretcher *p, int32_t m,
+static int add_writes(struct ipu__sections *p, int32_t m,
                       const struct ipu__span *writes)
 {
     for (int32_t k = 0; k < writes->count; k++) {
-        int32_t v = p->cells->entries[writes->first + k];
+        int32_t v = p->lifetimes->entries[writes->first + k];
 
         if (is_rewritten(p, v)) {
             IPU_TRY(add_pred(p, m, p->writer[v]));
@@ -112,7 +113,7 @@ static bool may_fail(const struct ipu__step *step)
     return step->kind == IPU__LOOP || step->op->checks;
 }
 
-/* It does more than to make its outputs. */
+/* Whether a step does more than make its outputs. */
 static bool has_effects(const struct ipu__step *step)
 {
     return step->kind == IPU__LOOP || step->op->collective ||
@@ -120,25 +121,25 @@ static bool has_effects(const struct ipu__step *step)
             step->op != &ipu__remote_load && step->op != &ipu__remote_store);
 }
 
-/* Between what may fail, up to a step, and assignments. */
-static int add_fence(struct ipu__stretcher *p, int32_t first, int32_t end,
+/* Adds the fence, which waits for the steps up to end that may fail. */
+static int add_fence(struct ipu__sections *p, int32_t first, int32_t end,
                      int32_t *fence)
 {
     *fence = add_member(p, IPU__NONE);
     for (int32_t i = first; i < end; i++)
-        if (may_fail(&p->cells->e->steps[i]))
+        if (may_fail(&p->lifetimes->e->steps[i]))
             IPU_TRY(add_pred(p, *fence, p->member_of[i]));
     return IPU_OK;
 }
 
-static int add_members(struct ipu__stretcher *p, const struct ipu__stretch *s)
+static int add_members(struct ipu__sections *p, const struct ipu__section *s)
 {
     int32_t fence = IPU__NONE, effect = IPU__NONE;
 
     p->nmembers = p->npreds = 0;
     for (int32_t i = s->first; i < s->end; i++) {
-        const struct ipu__step *step = &p->cells->e->steps[i];
-        bool assigns = is_assignment(p->cells->e, step);
+        const struct ipu__step *step = &p->lifetimes->e->steps[i];
+        bool assigns = is_assignment(p->lifetimes->e, step);
         int32_t m;
 
         if (assigns && fence == IPU__NONE)
@@ -151,56 +152,57 @@ static int add_members(struct ipu__stretcher *p, const struct ipu__stretch *s)
             IPU_TRY(add_pred(p, m, effect));
             effect = m;
         }
-        IPU_TRY(add_reads(p, m, &p->cells->reads[i]));
-        IPU_TRY(add_writes(p, m, &p->cells->writes[i]));
+        IPU_TRY(add_reads(p, m, &p->lifetimes->reads[i]));
+        IPU_TRY(add_writes(p, m, &p->lifetimes->writes[i]));
     }
     return IPU_OK;
 }
 
-/* For the next stretch: who wrote and read is forgotten. */
-static void forget(struct ipu__stretcher *p, const struct ipu__stretch *s)
+/* Forgets who wrote and read, for the next section. */
+static void forget(struct ipu__sections *p, const struct ipu__section *s)
 {
     for (int32_t i = s->first; i < s->end; i++) {
-        for (int32_t k = 0; k < p->cells->reads[i].count; k++) {
-            int32_t v = p->cells->entries[p->cells->reads[i].first + k];
+        for (int32_t k = 0; k < p->lifetimes->reads[i].count; k++) {
+            int32_t v = p->lifetimes->entries[p->lifetimes->reads[i].first + k];
 
-            p->readers[p->cells->root[v]] = IPU__NONE;
-            if (p->cells->cell[v] != IPU__NONE)
-                p->number[p->cells->cell[v]] = IPU__NONE;
+            p->readers[p->lifetimes->root[v]] = IPU__NONE;
+            if (p->lifetimes->storage[v] != IPU__NONE)
+                p->number[p->lifetimes->storage[v]] = IPU__NONE;
         }
-        for (int32_t k = 0; k < p->cells->writes[i].count; k++) {
-            int32_t v = p->cells->entries[p->cells->writes[i].first + k];
+        for (int32_t k = 0; k < p->lifetimes->writes[i].count; k++) {
+            int32_t v =
+                p->lifetimes->entries[p->lifetimes->writes[i].first + k];
 
             p->writer[v] = IPU__NONE;
-            if (p->cells->cell[v] != IPU__NONE)
-                p->number[p->cells->cell[v]] = IPU__NONE;
+            if (p->lifetimes->storage[v] != IPU__NONE)
+                p->number[p->lifetimes->storage[v]] = IPU__NONE;
         }
     }
 }
 
 /* ------------------------------------------------------------------- units */
 
-/* Right before the only one that waits for it, if that frees nothing later. */
-static bool comes_right_before(const struct ipu__stretcher *p,
-                               const struct ipu__member *m)
+/* Whether a member comes right before the only one that waits for it. */
+static bool comes_right_before(const struct ipu__sections *p,
+                               const struct ipu__section_member *m)
 {
     if (m->step == IPU__NONE || m->nsuccs != 1 ||
         p->members[m->succ].step == IPU__NONE ||
-        has_effects(&p->cells->e->steps[m->step]))
+        has_effects(&p->lifetimes->e->steps[m->step]))
         return false;
-    for (int32_t k = 0; k < p->cells->reads[m->step].count; k++)
-        if (p->cells
-                ->cell[p->cells->entries[p->cells->reads[m->step].first + k]] !=
-            IPU__NONE)
+    for (int32_t k = 0; k < p->lifetimes->reads[m->step].count; k++)
+        if (p->lifetimes->storage
+                [p->lifetimes->entries[p->lifetimes->reads[m->step].first +
+                                       k]] != IPU__NONE)
             return false;
     return true;
 }
 
-/* Which members are one unit, and its number. */
-static void find_units(struct ipu__stretcher *p)
+/* Finds which members are one unit, and numbers the units. */
+static void find_units(struct ipu__sections *p)
 {
     for (int32_t m = p->nmembers - 1; m >= 0; m--) {
-        struct ipu__member *member = &p->members[m];
+        struct ipu__section_member *member = &p->members[m];
 
         if (!comes_right_before(p, member))
             continue;
@@ -208,24 +210,24 @@ static void find_units(struct ipu__stretcher *p)
         member->next = p->members[member->owner].next;
         p->members[member->owner].next = m;
     }
-    p->order.nunits = 0;
+    p->problem.nunits = 0;
     for (int32_t m = 0; m < p->nmembers; m++)
         if (p->members[m].owner == m)
-            p->members[m].unit = p->order.nunits++;
+            p->members[m].unit = p->problem.nunits++;
     for (int32_t m = 0; m < p->nmembers; m++)
         p->members[m].unit = p->members[p->members[m].owner].unit;
 }
 
 /* ------------------------------------------------------------- the problem */
 
-static void link_units(struct ipu__stretcher *p)
+static void link_units(struct ipu__sections *p)
 {
-    struct ipu__order *o = &p->order;
+    struct ipu__order_problem *o = &p->problem;
     int32_t total = 0;
 
     memset(p->stamp, -1, ((size_t)p->nmembers + 1) * sizeof *p->stamp);
     for (int32_t m = 0; m < p->nmembers; m++) {
-        struct ipu__unit *u;
+        struct ipu__order_unit *u;
 
         if (p->members[m].owner != m)
             continue;
@@ -254,22 +256,24 @@ static void link_units(struct ipu__stretcher *p)
     }
     for (int32_t n = 0; n < o->nunits; n++)
         for (int32_t i = 0; i < o->units[n].npreds; i++) {
-            struct ipu__unit *pred = &o->units[o->preds[o->units[n].preds + i]];
+            struct ipu__order_unit *pred =
+                &o->units[o->preds[o->units[n].preds + i]];
 
             o->succs[pred->succs + pred->nsuccs++] = n;
         }
 }
 
-static int alloc_order(struct ipu__order *o, const struct ipu__stretcher *p,
-                       const struct ipu__stretch *s)
+static int alloc_order(struct ipu__order_problem *o,
+                       const struct ipu__sections *p,
+                       const struct ipu__section *s)
 {
     size_t nunits = (size_t)o->nunits + 1, nuses = 1, nmakes = 1;
     size_t npreds = (size_t)p->npreds + 1;
 
     for (int32_t i = s->first; i < s->end; i++) {
-        nuses += (size_t)p->cells->reads[i].count +
-                 (size_t)p->cells->writes[i].count;
-        nmakes += (size_t)p->cells->writes[i].count;
+        nuses += (size_t)p->lifetimes->reads[i].count +
+                 (size_t)p->lifetimes->writes[i].count;
+        nmakes += (size_t)p->lifetimes->writes[i].count;
     }
     o->units = calloc(nunits, sizeof *o->units);
     o->uses = calloc(nuses, sizeof *o->uses);
@@ -285,7 +289,7 @@ static int alloc_order(struct ipu__order *o, const struct ipu__stretcher *p,
     return ipu__fail_memory(nuses * sizeof *o->bytes);
 }
 
-static void free_order(struct ipu__order *o)
+static void free_order(struct ipu__order_problem *o)
 {
     free(o->units);
     free(o->uses);
@@ -296,16 +300,16 @@ static void free_order(struct ipu__order *o)
     free(o->bytes);
     free(o->users);
     free(o->stays);
-    *o = (struct ipu__order){.nunits = 0};
+    *o = (struct ipu__order_problem){.nunits = 0};
 }
 
-static void fill_units(struct ipu__stretcher *p, const struct ipu__stretch *s)
+static void fill_units(struct ipu__sections *p, const struct ipu__section *s)
 {
-    struct ipu__order *o = &p->order;
+    struct ipu__order_problem *o = &p->problem;
     int32_t uses = 0, makes = 0;
 
     for (int32_t m = 0; m < p->nmembers; m++) {
-        struct ipu__unit *u = &o->units[p->members[m].unit];
+        struct ipu__order_unit *u = &o->units[p->members[m].unit];
 
         if (p->members[m].owner != m)
             continue;
@@ -313,26 +317,26 @@ static void fill_units(struct ipu__stretcher *p, const struct ipu__stretch *s)
         u->makes = makes;
         for (int32_t k = p->members[m].next; k != IPU__NONE;
              k = p->members[k].next)
-            ipu__add_cells(p, u, p->members[k].step, s);
-        ipu__add_cells(p, u, p->members[m].step, s);
+            ipu__add_storages(p, u, p->members[k].step, s);
+        ipu__add_storages(p, u, p->members[m].step, s);
         uses += u->nuses;
         makes += u->nmakes;
     }
 }
 
-static int build(struct ipu__stretcher *p, const struct ipu__stretch *s)
+static int build(struct ipu__sections *p, const struct ipu__section *s)
 {
-    struct ipu__order *o = &p->order;
+    struct ipu__order_problem *o = &p->problem;
     int32_t nreuses = 0;
 
     IPU_TRY(add_members(p, s));
     find_units(p);
     IPU_TRY(alloc_order(o, p, s));
-    o->before = o->around = p->cells->alive[s->first];
-    o->after = p->cells->alive[s->end];
+    o->before = o->around = p->lifetimes->alive[s->first];
+    o->after = p->lifetimes->alive[s->end];
     fill_units(p, s);
     for (int32_t m = 0; m < p->nmembers; m++) {
-        struct ipu__unit *u = &o->units[p->members[m].unit];
+        struct ipu__order_unit *u = &o->units[p->members[m].unit];
 
         if (p->members[m].owner != m)
             continue;
@@ -344,15 +348,15 @@ static int build(struct ipu__stretcher *p, const struct ipu__stretch *s)
     return IPU_OK;
 }
 
-/* The steps of units, in the order of these. */
-static void fill_steps(const struct ipu__stretcher *p, int32_t *steps)
+/* Lists the steps of units, in the order of these. */
+static void fill_steps(const struct ipu__sections *p, int32_t *steps)
 {
     int32_t n = 0;
 
     for (int32_t m = 0; m < p->nmembers; m++)
         if (p->members[m].owner == m)
             p->owners[p->members[m].unit] = m;
-    for (int32_t i = 0; i < p->order.nunits; i++) {
+    for (int32_t i = 0; i < p->problem.nunits; i++) {
         int32_t owner = p->owners[p->units[i]];
 
         for (int32_t k = p->members[owner].next; k != IPU__NONE;
@@ -363,23 +367,23 @@ static void fill_steps(const struct ipu__stretcher *p, int32_t *steps)
     }
 }
 
-int ipu__stretch_order(struct ipu__stretcher *p, int32_t first, int32_t end,
+int ipu__section_order(struct ipu__sections *p, int32_t first, int32_t end,
                        int64_t limit, int32_t *steps, int64_t *peak)
 {
-    const struct ipu__stretch s = {first, end};
+    const struct ipu__section s = {first, end};
     int status;
 
     p->reuse_capacity = 0;
     status = build(p, &s);
     if (status >= 0)
-        status = ipu__order_search(&p->order, limit, p->cells->e->progress,
-                                   p->units, peak);
+        status = ipu__order_search(&p->problem, limit,
+                                   p->lifetimes->e->progress, p->units, peak);
     if (status >= 0)
         fill_steps(p, steps);
     for (int32_t i = 0; status == IPU_OK && i < end - first; i++)
         status = steps[i] != first + i;
     forget(p, &s);
-    free_order(&p->order);
+    free_order(&p->problem);
     return status;
 }
 
@@ -392,16 +396,16 @@ static int32_t *nones(size_t count)
     return array;
 }
 
-struct ipu__stretcher *ipu__stretcher_new(const struct ipu__cells *cells)
+struct ipu__sections *ipu__sections_new(const struct ipu__lifetimes *storages)
 {
-    size_t nsteps = (size_t)cells->e->nsteps + 2;
-    size_t nvalues = (size_t)cells->e->nvalues + 1;
-    size_t nentries = (size_t)cells->nentries + 1;
-    struct ipu__stretcher *p = calloc(1, sizeof *p);
+    size_t nsteps = (size_t)storages->e->nsteps + 2;
+    size_t nvalues = (size_t)storages->e->nvalues + 1;
+    size_t nentries = (size_t)storages->nentries + 1;
+    struct ipu__sections *p = calloc(1, sizeof *p);
 
     if (!p)
         return NULL;
-    p->cells = cells;
+    p->lifetimes = storages;
     p->members = calloc(nsteps, sizeof *p->members);
     p->member_of = nones(nsteps);
     p->units = nones(nsteps);
@@ -415,11 +419,11 @@ struct ipu__stretcher *ipu__stretcher_new(const struct ipu__cells *cells)
     if (p->members && p->member_of && p->units && p->owners && p->stamp &&
         p->writer && p->readers && p->number && p->reader && p->before)
         return p;
-    ipu__stretcher_free(p);
+    ipu__sections_free(p);
     return NULL;
 }
 
-void ipu__stretcher_free(struct ipu__stretcher *p)
+void ipu__sections_free(struct ipu__sections *p)
 {
     if (!p)
         return;
