@@ -94,7 +94,7 @@ static bool seems_divided(const struct divider *d, const struct ipu__node *node)
     return false;
 }
 
-static void divide(int64_t *extent, int32_t parts, bool *possible)
+static void divide_extent(int64_t *extent, int32_t parts, bool *possible)
 {
     *possible = *possible && *extent % parts == 0;
     *extent /= parts;
@@ -111,11 +111,11 @@ static bool try_node(const struct divider *d, struct ipu__node *node, int way,
     bool possible = true;
 
     if (way & DIVIDE_SHAPE)
-        divide(&node->attributes.shape.extents[0], d->parts, &possible);
+        divide_extent(&node->attributes.shape.extents[0], d->parts, &possible);
     if (way & DIVIDE_OUTER)
-        divide(&node->attributes.view[0], d->parts, &possible);
+        divide_extent(&node->attributes.view[0], d->parts, &possible);
     if (way & DIVIDE_ROWS)
-        divide(&node->attributes.view[1], d->parts, &possible);
+        divide_extent(&node->attributes.view[1], d->parts, &possible);
     if (possible && ipu__node_shape(d->graph, node, output) >= 0)
         return true;
     node->attributes = told;

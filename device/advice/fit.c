@@ -32,8 +32,9 @@ struct line {
     size_t used;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct line *line,
-                                                      const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add_text(struct line *line,
+                                                           const char *format,
+                                                           ...)
 {
     va_list arguments;
     int n;
@@ -48,7 +49,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct line *line,
         line->used = sizeof line->text - 1;
 }
 
-static bool alive(const struct place *p, const struct ipu__block *block)
+static bool is_alive(const struct place *p, const struct ipu__block *block)
 {
     return block->birth <= p->step && p->step <= block->death;
 }
@@ -98,21 +99,21 @@ static void add_largest(struct line *line, const struct place *p)
     if (!tenants)
         return; /* the message is shorter */
     for (int32_t b = 0; b < e->nblocks; b++)
-        if (alive(p, &e->blocks[b]) &&
+        if (is_alive(p, &e->blocks[b]) &&
             ipu__bytes_on_tile(e, &e->blocks[b], p->tile) > 0)
             tenants[n++] = (struct tenant){
                 b, ipu__bytes_on_tile(e, &e->blocks[b], p->tile)};
     qsort(tenants, (size_t)n, sizeof *tenants, by_bytes);
     if (n > 0)
-        add(line, "; largest there:");
+        add_text(line, "; largest there:");
     for (int32_t i = 0; i < n && i < LARGEST; i++) {
         const struct ipu__value *v = value_in(e, tenants[i].block);
         char shape[IPU__SHAPE_TEXT];
 
-        add(line, "%s '%.40s' %s %" PRId64, i ? "," : "", v->name,
-            ipu__shape_print(&v->shape, shape), tenants[i].bytes);
+        add_text(line, "%s '%.40s' %s %" PRId64, i ? "," : "", v->name,
+                 ipu__shape_print(&v->shape, shape), tenants[i].bytes);
         if (v->file)
-            add(line, " (%s:%d)", file_name(v->file), (int)v->line);
+            add_text(line, " (%s:%d)", file_name(v->file), (int)v->line);
     }
     free(tenants);
 }
@@ -128,8 +129,8 @@ struct remedies {
 };
 
 /* What it is, in words. */
-static void describe(const struct remedies *r, ipu_remedy_kind kind, int parts,
-                     char *text, size_t size)
+static void describe_remedy(const struct remedies *r, ipu_remedy_kind kind,
+                            int parts, char *text, size_t size)
 {
     switch (kind) {
     case IPU_REMEDY_HALF: snprintf(text, size, "float16 throughout"); break;
@@ -173,27 +174,28 @@ static void add_remedy(struct remedies *r, const ipu_remedy *remedy)
 {
     char what[80];
 
-    describe(r, remedy->kind, remedy->parts, what, sizeof what);
-    add(r->line, "; %s: %" PRId64 " bytes%s%s, ", what, remedy->tile_bytes,
-        r->hopeless ? " at least" : "",
-        remedy->fits ? "" : " (still too many)");
+    describe_remedy(r, remedy->kind, remedy->parts, what, sizeof what);
+    add_text(r->line, "; %s: %" PRId64 " bytes%s%s, ", what, remedy->tile_bytes,
+             r->hopeless ? " at least" : "",
+             remedy->fits ? "" : " (still too many)");
     if (remedy->runs > 1)
-        add(r->line, "%d runs, of %.4g ms in all", (int)remedy->runs,
-            1e3 * remedy->seconds);
+        add_text(r->line, "%d runs, of %.4g ms in all", (int)remedy->runs,
+                 1e3 * remedy->seconds);
     else
-        add(r->line, "%.4g ms", 1e3 * remedy->seconds);
-    add(r->line, " instead of %.4g", 1e3 * r->plain.seconds);
+        add_text(r->line, "%.4g ms", 1e3 * remedy->seconds);
+    add_text(r->line, " instead of %.4g", 1e3 * r->plain.seconds);
     if (remedy->remote_bytes > 0)
-        add(r->line,
-            ", with %" PRId64 " bytes beside the chip, which takes %.4g ms of "
-            "that",
-            remedy->remote_bytes, 1e3 * streaming_seconds(remedy));
+        add_text(r->line,
+                 ", with %" PRId64
+                 " bytes beside the chip, which takes %.4g ms of "
+                 "that",
+                 remedy->remote_bytes, 1e3 * streaming_seconds(remedy));
 }
 
 static void add_reason(struct remedies *r, ipu_remedy_kind kind)
 {
-    add(&r->cannot, "%s %s: %.120s", r->cannot.used ? ";" : "",
-        ipu_remedy_name(kind), ipu_last_error());
+    add_text(&r->cannot, "%s %s: %.120s", r->cannot.used ? ";" : "",
+             ipu_remedy_name(kind), ipu_last_error());
 }
 
 /* Each compiles the program anew, which may be long: somebody may stop it. */
@@ -214,7 +216,7 @@ static int add_remedies(struct line *line, const struct ipu_executable *e,
     r.trial.hopeless = &r.hopeless;
     IPU_TRY(ipu__remedy_of(e, graph, &r.plain));
     r.trial.plain_bytes = r.plain.tile_bytes;
-    add(line, ". What would change that");
+    add_text(line, ". What would change that");
     for (int i = 0; i < IPU_NUM_REMEDIES; i++) {
         ipu_remedy remedy = {.size = sizeof remedy};
         int status;
@@ -229,14 +231,14 @@ static int add_remedies(struct line *line, const struct ipu_executable *e,
             add_remedy(&r, &remedy);
     }
     if (r.cannot.used > 0)
-        add(line, ". What would not;%s", r.cannot.text);
+        add_text(line, ". What would not;%s", r.cannot.text);
     return IPU_OK;
 }
 
 /* ------------------------------------------------------------- the judgement
  */
 
-static struct place worst(const struct ipu_executable *e)
+static struct place worst_place(const struct ipu_executable *e)
 {
     const ipu_memory_info *info = &e->info;
     struct place p = {.e = e,
@@ -257,27 +259,27 @@ static void describe_worst(struct line *line, const struct place *p)
 {
     const struct ipu_executable *e = p->e;
 
-    add(line,
-        "the program does not fit on '%s': tile %d would hold %" PRId64
-        " bytes, %" PRId64 " more than it has, ",
-        e->target.name, (int)p->tile, p->total, p->total - p->room);
+    add_text(line,
+             "the program does not fit on '%s': tile %d would hold %" PRId64
+             " bytes, %" PRId64 " more than it has, ",
+             e->target.name, (int)p->tile, p->total, p->total - p->room);
     if (e->nsteps == 0) {
-        add(line, "of variables and streams");
+        add_text(line, "of variables and streams");
         return;
     }
-    add(line,
-        "at step %d, %s '%.60s': code %" PRId64 ", variables %" PRId64
-        ", other tensors %" PRId64 ", temporary %" PRId64,
-        (int)p->step, ipu__step_name(&e->steps[p->step]),
-        e->values[e->steps[p->step].output].name, p->code, p->always, p->rest,
-        p->temporary);
+    add_text(line,
+             "at step %d, %s '%.60s': code %" PRId64 ", variables %" PRId64
+             ", other tensors %" PRId64 ", temporary %" PRId64,
+             (int)p->step, ipu__step_name(&e->steps[p->step]),
+             e->values[e->steps[p->step].output].name, p->code, p->always,
+             p->rest, p->temporary);
     add_largest(line, p);
 }
 
 int ipu__check_fit(const struct ipu_executable *e, const ipu_graph *graph,
                    const ipu_compile_options *options, struct ipu__plans *plans)
 {
-    struct place p = worst(e);
+    struct place p = worst_place(e);
     struct line line = {.used = 0};
 
     if (ipu_executable_shards(e) > 1) {
@@ -285,7 +287,7 @@ int ipu__check_fit(const struct ipu_executable *e, const ipu_graph *graph,
 
         if (status != IPU_ERR_FULL)
             return status;
-        add(&line, "%s", ipu_last_error());
+        add_text(&line, "%s", ipu_last_error());
     } else {
         if (p.total <= p.room)
             return IPU_OK;

@@ -69,7 +69,7 @@ static bool spread_node(struct wide *wide, const struct ipu__node *node)
     return make_alike(wide, alike, n + 1);
 }
 
-static bool spread(struct wide *wide)
+static bool spread_wide(struct wide *wide)
 {
     const ipu_graph *g = wide->g;
     bool news = false;
@@ -96,7 +96,7 @@ static int find_wide(struct wide *wide)
     for (int32_t n = 0; n < g->nnodes; n++)
         if (g->nodes[n].op->makes_wide)
             wide->tensors[g->nodes[n].output] = true;
-    while (spread(wide))
+    while (spread_wide(wide))
         continue;
     if (wide->spreads && (g->parent || g->nloops > 0))
         return ipu__fail(IPU_ERR_STATE,

@@ -99,8 +99,8 @@ static ipu_target target_of(const struct ipu__trial *t)
     return t->options->target ? *t->options->target : target;
 }
 
-static int compile(const struct ipu__trial *t, const ipu_graph *g,
-                   uint32_t without, ipu_executable **e)
+static int compile_trial(const struct ipu__trial *t, const ipu_graph *g,
+                         uint32_t without, ipu_executable **e)
 {
     const struct ipu__setting setting = {.plans = t->plans,
                                          .automatic = t->automatic};
@@ -135,7 +135,7 @@ static int check_hope(const struct ipu__trial *t, const ipu_graph *g,
     int status;
 
     *t->hopeless = false;
-    IPU_TRY(compile(t, g, IPU_PASS_ORDER, &e));
+    IPU_TRY(compile_trial(t, g, IPU_PASS_ORDER, &e));
     if (ipu_executable_shards(e) == 1 &&
         least_bytes(e) > e->target.bytes_per_tile) {
         *t->hopeless = true;
@@ -148,8 +148,8 @@ static int check_hope(const struct ipu__trial *t, const ipu_graph *g,
     return status;
 }
 
-static int measure(const struct ipu__trial *t, const ipu_graph *g,
-                   ipu_remedy *remedy)
+static int measure_graph(const struct ipu__trial *t, const ipu_graph *g,
+                         ipu_remedy *remedy)
 {
     ipu_executable *e = NULL;
     int status;
@@ -159,7 +159,7 @@ static int measure(const struct ipu__trial *t, const ipu_graph *g,
         if (*t->hopeless)
             return IPU_OK;
     }
-    IPU_TRY(compile(t, g, 0, &e));
+    IPU_TRY(compile_trial(t, g, 0, &e));
     status = ipu__remedy_of(e, g, remedy);
     ipu_executable_free(e);
     return status;
@@ -183,25 +183,25 @@ bool ipu__has_gradients(const ipu_graph *g)
 }
 
 /* Of a graph and the loops in it, the one that has gradients; NULL: none. */
-static ipu_graph *trained(ipu_graph *g)
+static ipu_graph *trained_graph(ipu_graph *g)
 {
     for (int32_t i = 0; i < g->nloops; i++)
         if (ipu__has_gradients(g->loops[i].body.graph))
-            return trained(g->loops[i].body.graph);
+            return trained_graph(g->loops[i].body.graph);
     return ipu__has_gradients(g) ? g : NULL;
 }
 
 /* What has them, or IPU_ERR_STATE. */
 static int find_trained(ipu_graph *g, ipu_graph **found)
 {
-    *found = trained(g);
+    *found = trained_graph(g);
     return *found ? IPU_OK
                   : ipu__fail(IPU_ERR_STATE, "the program has no gradients");
 }
 
 /* A change to a graph and the graphs of its loops: the sum of what they
  * return, or the first failure. */
-static int each(ipu_graph *g, int (*fn)(ipu_graph *g))
+static int change_each(ipu_graph *g, int (*fn)(ipu_graph *g))
 {
     int sum = fn(g);
 
@@ -211,7 +211,7 @@ static int each(ipu_graph *g, int (*fn)(ipu_graph *g))
 
         for (int k = 0; k < 2 && sum >= 0; k++)
             if (parts[k]) {
-                int changed = each(parts[k], fn);
+                int changed = change_each(parts[k], fn);
 
                 sum = changed < 0 ? changed : sum + changed;
             }
@@ -219,7 +219,7 @@ static int each(ipu_graph *g, int (*fn)(ipu_graph *g))
     return sum;
 }
 
-static int recompute(ipu_graph *root, int32_t parts)
+static int make_recompute(ipu_graph *root, int32_t parts)
 {
     ipu_graph *g;
     int32_t nnodes;
@@ -238,9 +238,9 @@ static int recompute(ipu_graph *root, int32_t parts)
                            "could be kept");
 }
 
-static int halve(ipu_graph *g, int32_t parts)
+static int make_half(ipu_graph *g, int32_t parts)
 {
-    int changed = each(g, ipu__halve);
+    int changed = change_each(g, ipu__halve);
 
     (void)parts;
     return changed ? changed
@@ -293,10 +293,10 @@ static bool more_iterations(ipu_graph *g, const ipu_graph *of, int32_t parts)
 }
 
 /* Smaller parts of the batch, and so many more runs to an update. */
-static int accumulate(ipu_graph *root, int32_t parts)
+static int make_accumulate(ipu_graph *root, int32_t parts)
 {
     ipu_offload offload = IPU_OFFLOAD_OFF; /* it is a remedy of its own */
-    ipu_graph *g = trained(root);
+    ipu_graph *g = trained_graph(root);
     int64_t least = 0;
 
     if (!g && root->nloops > 0)
@@ -311,39 +311,39 @@ static int accumulate(ipu_graph *root, int32_t parts)
     }
     if (g->nregions > 0)
         IPU_TRY(drop_region(g, &offload, &least));
-    IPU_TRY(ipu__put_update_apart(g, parts));
+    IPU_TRY(ipu__split_update(g, parts));
     g->regions[0].offload = offload;
     g->regions[0].minimum_bytes = least;
     return IPU_OK;
 }
 
-static int offload(ipu_graph *root, int32_t parts)
+static int make_offload(ipu_graph *root, int32_t parts)
 {
     ipu_graph *g;
 
     (void)parts;
     IPU_TRY(find_trained(root, &g));
     if (g->nregions == 0)
-        IPU_TRY(ipu__put_update_apart(g, 1));
+        IPU_TRY(ipu__split_update(g, 1));
     for (int32_t r = 0; r < g->nregions; r++)
         g->regions[r].offload = IPU_OFFLOAD_ON;
     return IPU_OK;
 }
 
-static int offload_all(ipu_graph *root, int32_t parts)
+static int make_offload_all(ipu_graph *root, int32_t parts)
 {
-    ipu_graph *g = trained(root);
+    ipu_graph *g = trained_graph(root);
 
     (void)parts;
     if (g && g->nregions == 0)
-        IPU_TRY(ipu__put_update_apart(g, 1));
+        IPU_TRY(ipu__split_update(g, 1));
     for (int32_t t = 0; t < root->ntensors; t++)
         if (root->tensors[t].kind == IPU__VARIABLE)
             root->tensors[t].offload = IPU_OFFLOAD_ON;
     return IPU_OK;
 }
 
-static int shard(ipu_graph *g, int32_t parts)
+static int make_shards(ipu_graph *g, int32_t parts)
 {
     if (g->nloops > 0)
         return ipu__fail(IPU_ERR_STATE,
@@ -363,7 +363,7 @@ static bool has_rows(const ipu_graph *g)
     return false;
 }
 
-static int cut_into_stages(ipu_graph *g, int32_t parts)
+static int make_stages(ipu_graph *g, int32_t parts)
 {
     ipu_graph *whole;
 
@@ -389,9 +389,9 @@ static int place_one(ipu_graph *g)
     return changed;
 }
 
-static int place(ipu_graph *g, int32_t parts)
+static int make_placement(ipu_graph *g, int32_t parts)
 {
-    int changed = each(g, place_one);
+    int changed = change_each(g, place_one);
 
     (void)parts;
     return changed ? changed
@@ -406,14 +406,14 @@ static const struct remedy {
     change_fn change;
     int32_t most; /* parts; 1: it has none */
 } remedies[IPU_NUM_REMEDIES] = {
-    [IPU_REMEDY_HALF] = {"float16", halve, 1},
-    [IPU_REMEDY_ACCUMULATE] = {"accumulate", accumulate, 1 << 20},
-    [IPU_REMEDY_RECOMPUTE] = {"recompute", recompute, 1},
-    [IPU_REMEDY_OFFLOAD] = {"offload", offload, 1},
-    [IPU_REMEDY_OFFLOAD_ALL] = {"offload all", offload_all, 1},
-    [IPU_REMEDY_SHARD] = {"shard", shard, 64},
-    [IPU_REMEDY_PIPELINE] = {"pipeline", cut_into_stages, IPU_MAX_STAGES},
-    [IPU_REMEDY_PLACEMENT] = {"placement", place, 1},
+    [IPU_REMEDY_HALF] = {"float16", make_half, 1},
+    [IPU_REMEDY_ACCUMULATE] = {"accumulate", make_accumulate, 1 << 20},
+    [IPU_REMEDY_RECOMPUTE] = {"recompute", make_recompute, 1},
+    [IPU_REMEDY_OFFLOAD] = {"offload", make_offload, 1},
+    [IPU_REMEDY_OFFLOAD_ALL] = {"offload all", make_offload_all, 1},
+    [IPU_REMEDY_SHARD] = {"shard", make_shards, 64},
+    [IPU_REMEDY_PIPELINE] = {"pipeline", make_stages, IPU_MAX_STAGES},
+    [IPU_REMEDY_PLACEMENT] = {"placement", make_placement, 1},
 };
 
 const char *ipu_remedy_name(ipu_remedy_kind kind)
@@ -432,8 +432,8 @@ static int check_done(const ipu_remedy *r)
     return IPU_OK;
 }
 
-static int change(const struct ipu__trial *t, ipu_remedy_kind kind,
-                  int32_t parts, ipu_graph **g)
+static int change_graph(const struct ipu__trial *t, ipu_remedy_kind kind,
+                        int32_t parts, ipu_graph **g)
 {
     int status;
 
@@ -478,11 +478,11 @@ static int try_parts(const struct ipu__trial *t, ipu_remedy_kind kind,
     ipu_graph *g;
     int status;
 
-    IPU_TRY(change(t, kind, parts, &g));
+    IPU_TRY(change_graph(t, kind, parts, &g));
     if (t->hopeless)
         *t->hopeless = false;
     status = kind == IPU_REMEDY_PIPELINE ? measure_stages(t, g, &tried)
-                                         : measure(t, g, &tried);
+                                         : measure_graph(t, g, &tried);
     ipu_graph_free(g);
     if (status >= 0)
         status = check_done(&tried);
@@ -505,7 +505,7 @@ static int find_most(const struct ipu__trial *t, ipu_remedy_kind kind,
 {
     for (int32_t n = 2; n <= remedies[kind].most && n > 0; n *= 2) {
         ipu_graph *g;
-        int status = change(t, kind, n, &g);
+        int status = change_graph(t, kind, n, &g);
 
         if (status < 0)
             return n > 2 && status == IPU_ERR_STATE ? IPU_OK : status;
@@ -516,8 +516,8 @@ static int find_most(const struct ipu__trial *t, ipu_remedy_kind kind,
 }
 
 /* As two of them promise; most if nothing does. */
-static int32_t expect(const struct ipu__trial *t, const ipu_remedy *two,
-                      int32_t most)
+static int32_t expect_parts(const struct ipu__trial *t, const ipu_remedy *two,
+                            int32_t most)
 {
     double b = 2.0 * (double)(t->plain_bytes - two->tile_bytes);
     double a = (double)t->plain_bytes - b;
@@ -536,7 +536,7 @@ static int find_fewest(const struct ipu__trial *t, ipu_remedy_kind kind,
 
     IPU_TRY(find_most(t, kind, &most));
     IPU_TRY(try_parts(t, kind, 2, &best));
-    n = best.fits || most == 2 ? 0 : expect(t, &best, most);
+    n = best.fits || most == 2 ? 0 : expect_parts(t, &best, most);
     if (t->hopeless && *t->hopeless)
         n = 0; /* more parts have as much code */
     while (n > failed) {
@@ -577,8 +577,8 @@ static int try_with(const struct ipu__trial *t, ipu_remedy_kind kind,
 
 /* A remedy that does not fit with the optimiser's state on the chip, tried with
  * it beside the chip. */
-static int try_beside(const struct ipu__trial *t, ipu_remedy_kind kind,
-                      int32_t parts, ipu_remedy *remedy)
+static int try_off_chip(const struct ipu__trial *t, ipu_remedy_kind kind,
+                        int32_t parts, ipu_remedy *remedy)
 {
     /* Of a pipeline, on those chips alone that need it. */
     ipu_offload automatic =
@@ -615,7 +615,7 @@ int ipu__try_remedy(const struct ipu__trial *t, ipu_remedy_kind kind,
     IPU_TRY(try_with(t, kind, parts, IPU_OFFLOAD_OFF, remedy));
     if (remedy->fits || !leaves_offload(t, kind))
         return IPU_OK;
-    return try_beside(t, kind, parts, remedy);
+    return try_off_chip(t, kind, parts, remedy);
 }
 
 /* --------------------------------------------------------------- the caller */
@@ -657,7 +657,7 @@ int ipu_remedy_try(const ipu_graph *graph, const ipu_compile_options *options,
     if (!t.plans)
         return ipu__fail_memory(1);
     if (parts == 0 && remedies[kind].most > 1) {
-        status = measure(&t, graph, &plain);
+        status = measure_graph(&t, graph, &plain);
         t.plain_bytes = plain.tile_bytes;
     }
     if (status >= 0)

@@ -53,7 +53,7 @@ bool ipu__has_gradients(const ipu_graph *graph);
 /* What depends on derivatives and is none, as optimisers are, into a region of
  * its own, of count runs, in which derivatives are accumulated if it is more
  * than 1. The graph has no region before. */
-int ipu__put_update_apart(ipu_graph *graph, int32_t count);
+int ipu__split_update(ipu_graph *graph, int32_t count);
 
 /* Tensors of float16 instead of float32; not those of its loops. 1: some
  * were changed; 0: there is none. */

@@ -103,7 +103,7 @@ static bool is_gradient(const struct update *u, int32_t tensor)
 }
 
 /* The gradient as the update has it: count 1, itself. */
-static int accumulate(struct update *u, int32_t gradient)
+static int add_accumulator(struct update *u, int32_t gradient)
 {
     ipu_graph *g = u->graph;
     const struct ipu__region *r = &g->regions[u->region - 1];
@@ -132,13 +132,13 @@ static int accumulate(struct update *u, int32_t gradient)
     return u->accumulated[gradient];
 }
 
-static int replace(struct update *u, int32_t *tensor)
+static int replace_gradient(struct update *u, int32_t *tensor)
 {
     int index;
 
     if (!is_gradient(u, *tensor))
         return IPU_OK;
-    index = accumulate(u, *tensor);
+    index = add_accumulator(u, *tensor);
     IPU_TRY(index);
     *tensor = index;
     return IPU_OK;
@@ -156,18 +156,18 @@ static int enter_region(struct update *u)
         for (int i = 0; i < g->nodes[n].op->ninputs; i++) {
             int32_t tensor = g->nodes[n].inputs[i];
 
-            IPU_TRY(replace(u, &tensor)); /* nodes may move */
+            IPU_TRY(replace_gradient(u, &tensor)); /* nodes may move */
             g->nodes[n].inputs[i] = tensor;
         }
     }
     for (int32_t i = 0; i < nassigns; i++) {
         int32_t value = g->assigns[i].value;
 
-        IPU_TRY(replace(u, &value));
+        IPU_TRY(replace_gradient(u, &value));
         g->assigns[i].value = value;
     }
     for (int32_t i = 0; i < g->nsinks; i++)
-        IPU_TRY(replace(u, &g->sinks[i].tensor));
+        IPU_TRY(replace_gradient(u, &g->sinks[i].tensor));
     return IPU_OK;
 }
 
@@ -180,7 +180,7 @@ struct order {
 };
 
 /* A node, and before it the new ones that it needs. */
-static void put(struct order *o, int32_t n)
+static void put_node(struct order *o, int32_t n)
 {
     int32_t needs[IPU__MAX_NEEDS];
     int count = ipu__node_needs(o->graph, &o->graph->nodes[n], needs);
@@ -189,7 +189,7 @@ static void put(struct order *o, int32_t n)
         int32_t maker = o->graph->tensors[needs[i]].node;
 
         if (maker >= o->first && !o->placed[maker])
-            put(o, maker);
+            put_node(o, maker);
     }
     o->placed[n] = true;
     o->nodes[o->count++] = o->graph->nodes[n];
@@ -211,7 +211,7 @@ static void reorder_assigns(ipu_graph *g)
 
 /* New nodes right before what needs them, as the author would have them: not
  * deep, for they are few and made for one another. */
-static int reorder(struct update *u)
+static int reorder_nodes(struct update *u)
 {
     ipu_graph *g = u->graph;
     size_t n = (size_t)g->nnodes + 1;
@@ -231,9 +231,9 @@ static int reorder(struct update *u)
             for (int32_t k = o.first;
                  k < g->nnodes && g->nodes[k].op != &ipu__accumulate; k++)
                 if (!o.placed[k])
-                    put(&o, k);
+                    put_node(&o, k);
         if (!o.placed[i])
-            put(&o, i);
+            put_node(&o, i);
     }
     free(o.placed);
     free(g->nodes);
@@ -252,10 +252,10 @@ static int put_apart(struct update *u, int32_t count)
     u->region = ipu__region_of(u->graph, count);
     IPU_TRY(u->region);
     IPU_TRY(enter_region(u));
-    return reorder(u);
+    return reorder_nodes(u);
 }
 
-int ipu__put_update_apart(ipu_graph *g, int32_t count)
+int ipu__split_update(ipu_graph *g, int32_t count)
 {
     size_t ntensors = (size_t)g->ntensors + 1;
     struct update u = {

@@ -91,7 +91,7 @@ static void mark_inputs(const ipu_graph *g, bool *nodes)
         }
 }
 
-static bool reads(const struct ipu__node *node, int32_t tensor)
+static bool node_reads(const struct ipu__node *node, int32_t tensor)
 {
     for (int i = 0; i < node->op->ninputs; i++)
         if (node->inputs[i] == tensor)
@@ -109,7 +109,7 @@ static bool is_forward(const struct plan *p, const struct ipu__assign *a)
     if (maker < 0 || maker >= p->first || p->depends[a->value])
         return false;
     for (int32_t n = 0; n < p->first; n++)
-        if (p->staged[n] && reads(&g->nodes[n], a->variable))
+        if (p->staged[n] && node_reads(&g->nodes[n], a->variable))
             return true;
     for (int i = 0; i < g->nodes[maker].op->ninputs; i++) {
         int32_t from = g->tensors[g->nodes[maker].inputs[i]].node;
@@ -330,7 +330,7 @@ static int copy_counters(struct copier *c)
 
         if (c->map[a->variable].id >= 0 && maker >= 0 &&
             c->map[a->value].id < 0 && is_forward(c->plan, a) &&
-            reads(&g->nodes[maker], a->variable))
+            node_reads(&g->nodes[maker], a->variable))
             IPU_TRY(copy_node(c, maker));
     }
     return IPU_OK;
@@ -575,8 +575,8 @@ static ipu_offload where_state_lies(const struct plan *p)
     return asked == IPU_OFFLOAD_AUTO ? p->trial->automatic : asked;
 }
 
-static int measure(struct plan *p, const ipu_target *target, int64_t count,
-                   struct ipu__pipeline_cost *cost)
+static int measure_pipeline(struct plan *p, const ipu_target *target,
+                            int64_t count, struct ipu__pipeline_cost *cost)
 {
     ipu_feed_tensor tensors[IPU_MAX_STAGE_TENSORS];
     ipu_stage stages[IPU_MAX_STAGES];
@@ -620,8 +620,8 @@ static int measure(struct plan *p, const ipu_target *target, int64_t count,
     return status;
 }
 
-static int run(struct plan *p, const ipu_target *target, int64_t count,
-               struct ipu__pipeline_cost *cost)
+static int build_and_measure(struct plan *p, const ipu_target *target,
+                             int64_t count, struct ipu__pipeline_cost *cost)
 {
     memset(p->last, -1, (size_t)p->graph->ntensors * sizeof *p->last);
     for (int32_t i = 0; i < p->graph->nassigns; i++)
@@ -639,7 +639,7 @@ static int run(struct plan *p, const ipu_target *target, int64_t count,
     IPU_TRY(find_last(p));
     IPU_TRY(check_updates(p));
     IPU_TRY(check_borders(p));
-    return measure(p, target, count, cost);
+    return measure_pipeline(p, target, count, cost);
 }
 
 int ipu__measure_stages(const struct ipu__trial *trial, const ipu_graph *graph,
@@ -656,7 +656,7 @@ int ipu__measure_stages(const struct ipu__trial *trial, const ipu_graph *graph,
         .last = malloc(((size_t)graph->ntensors + 1) * sizeof *p.last),
     };
     int status = p.staged && p.depends && p.assigned && p.last
-                     ? run(&p, target, count, cost)
+                     ? build_and_measure(&p, target, count, cost)
                      : ipu__fail_memory((size_t)graph->ntensors);
 
     free(p.staged);

@@ -44,7 +44,7 @@ static int compile_inner(const struct ipu__block_graph *from, int32_t ncarried,
 }
 
 int ipu__compile_bodies(const ipu_graph *g, const ipu_compile_options *options,
-                        int64_t beside, struct ipu_executable *e)
+                        int64_t reserved_bytes, struct ipu_executable *e)
 {
     if (g->nloops == 0)
         return IPU_OK;
@@ -54,7 +54,8 @@ int ipu__compile_bodies(const ipu_graph *g, const ipu_compile_options *options,
     for (int32_t i = 0; i < g->nloops; i++) {
         const struct ipu__loop *loop = &g->loops[i];
         struct ipu__loop_code *code = &e->loops[e->nloops++];
-        const struct ipu__setting setting = {e->plans, beside, e->automatic};
+        const struct ipu__setting setting = {e->plans, reserved_bytes,
+                                             e->automatic};
         size_t n = (size_t)loop->ncarried + 1;
 
         code->name = loop->condition.graph ? "while" : "repeat";

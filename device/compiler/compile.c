@@ -129,8 +129,9 @@ static void take_proportions(const ipu_compile_options *o,
                                              : o->available_memory_proportion);
 }
 
-static int build(const ipu_graph *graph, const ipu_compile_options *options,
-                 int64_t beside_bodies, struct ipu_executable *e)
+static int build_program(const ipu_graph *graph,
+                         const ipu_compile_options *options,
+                         int64_t reserved_bytes, struct ipu_executable *e)
 {
     e->info.size = sizeof e->info;
     ipu_target_init(&e->target, sizeof e->target);
@@ -139,7 +140,7 @@ static int build(const ipu_graph *graph, const ipu_compile_options *options,
         e->target.size = sizeof e->target;
     }
     take_proportions(options, e);
-    IPU_TRY(ipu__compile_bodies(graph, options, beside_bodies, e));
+    IPU_TRY(ipu__compile_bodies(graph, options, reserved_bytes, e));
     return run_passes(graph, options->without, e);
 }
 
@@ -159,7 +160,7 @@ static struct ipu_executable *executable_new(const struct tools *tools)
         return NULL;
     e->progress = tools->progress;
     e->plans = tools->setting.plans;
-    e->beside = tools->setting.beside;
+    e->reserved_bytes = tools->setting.reserved_bytes;
     e->automatic = tools->setting.automatic;
     e->hopeless = tools->may_end_early;
     return e;
@@ -168,8 +169,8 @@ static struct ipu_executable *executable_new(const struct tools *tools)
 /* Bodies of loops are compiled before it is known how much lies around them: 0,
  * or how many bytes that is, if they should be compiled again with less room
  * for their code. */
-static int find_beside(const struct ipu_executable *e, uint32_t without,
-                       int64_t *bytes)
+static int find_reserved(const struct ipu_executable *e, uint32_t without,
+                         int64_t *bytes)
 {
     int64_t excess, body = 0;
 
@@ -185,7 +186,7 @@ static int find_beside(const struct ipu_executable *e, uint32_t without,
         if (program && body < program->info.fullest_tile_bytes)
             body = program->info.fullest_tile_bytes;
     }
-    *bytes = e->beside + e->info.fullest_tile_bytes - body;
+    *bytes = e->reserved_bytes + e->info.fullest_tile_bytes - body;
     return IPU_OK;
 }
 
@@ -193,7 +194,7 @@ static int build_twice(const ipu_graph *graph,
                        const ipu_compile_options *options,
                        const struct tools *tools, struct ipu_executable **e)
 {
-    int64_t beside = 0;
+    int64_t reserved = 0;
 
     for (int i = 0; i < 2; i++) {
         ipu_executable_free(*e);
@@ -202,25 +203,25 @@ static int build_twice(const ipu_graph *graph,
             ipu__fail_memory(sizeof **e);
             return IPU_ERR_MEMORY;
         }
-        IPU_TRY(build(graph, options, beside, *e));
-        IPU_TRY(find_beside(*e, options->without, &beside));
-        if (beside <= 0)
+        IPU_TRY(build_program(graph, options, reserved, *e));
+        IPU_TRY(find_reserved(*e, options->without, &reserved));
+        if (reserved <= 0)
             break;
     }
     return IPU_OK;
 }
 
 /* With the optimiser's state beside the chip, in place of e, if that fits. */
-static int try_beside(const ipu_graph *graph,
-                      const ipu_compile_options *options,
-                      const struct tools *tools, struct ipu_executable **e)
+static int try_off_chip(const ipu_graph *graph,
+                        const ipu_compile_options *options,
+                        const struct tools *tools, struct ipu_executable **e)
 {
-    struct tools beside = *tools;
+    struct tools off_chip = *tools;
     struct ipu_executable *made = NULL;
     int fits;
 
-    beside.setting.automatic = IPU_OFFLOAD_ON;
-    fits = build_twice(graph, options, &beside, &made);
+    off_chip.setting.automatic = IPU_OFFLOAD_ON;
+    fits = build_twice(graph, options, &off_chip, &made);
     if (fits >= 0)
         fits = ipu__fits(made);
     if (fits <= 0) {
@@ -252,16 +253,17 @@ static int build_to_fit(const ipu_graph *graph,
         return IPU_OK;
     fits = (*e)->hopeless ? 0 : ipu__fits(*e);
     if (fits == 0)
-        fits = try_beside(graph, options, tools, e);
+        fits = try_off_chip(graph, options, tools, e);
     if (fits != 0 || !(*e)->hopeless)
         return fits;
     on_chip.may_end_early = false;
     return build_twice(graph, options, &on_chip, e);
 }
 
-static int compile(const ipu_graph *graph, const ipu_compile_options *options,
-                   const struct ipu__setting *setting,
-                   ipu_executable **executable)
+static int compile_with_plans(const ipu_graph *graph,
+                              const ipu_compile_options *options,
+                              const struct ipu__setting *setting,
+                              ipu_executable **executable)
 {
     struct ipu__progress progress = {.fn = options->progress,
                                      .context = options->progress_context};
@@ -293,7 +295,7 @@ int ipu__compile(const ipu_graph *graph, const ipu_compile_options *options,
         with_plans.plans = ipu__plans_new();
     if (!with_plans.plans)
         return ipu__fail_memory(1);
-    status = compile(graph, options, &with_plans, executable);
+    status = compile_with_plans(graph, options, &with_plans, executable);
     if (!setting->plans)
         ipu__plans_free(with_plans.plans);
     return status;

@@ -33,9 +33,9 @@
 /* What the caller of a compilation knows beside the options. */
 struct ipu__setting {
     struct ipu__plans
-        *plans;     /* borrowed: of products, which compilations for
-                       the same chip may share; NULL: it has its own */
-    int64_t beside; /* bytes on each tile that others have */
+        *plans;             /* borrowed: of products, which compilations for
+                               the same chip may share; NULL: it has its own */
+    int64_t reserved_bytes; /* bytes on each tile that others have */
     /* What IPU_OFFLOAD_AUTO means. AUTO: ON if the program then fits, and does
      * not fit otherwise. */
     ipu_offload automatic;

@@ -13,7 +13,8 @@
 /* Compiles the bodies of the graph's loops, for tiles on which others have so
  * many bytes. */
 int ipu__compile_bodies(const ipu_graph *graph,
-                        const ipu_compile_options *options, int64_t beside,
+                        const ipu_compile_options *options,
+                        int64_t reserved_bytes,
                         struct ipu_executable *executable);
 /* Decides which nodes run, in which order, with the host calls in between:
  * makes steps, values and streams. */

@@ -198,10 +198,11 @@ struct ipu_executable {
     /* Borrowed while it is being compiled: */
     struct ipu__progress *progress;
     struct ipu__plans *plans;
-    const struct ipu__alike *alike; /* steps to be placed alike; or NULL */
-    int64_t beside; /* bytes on each tile that others have: of a body, those of
-                       the program around it */
-    ipu_offload automatic; /* what IPU_OFFLOAD_AUTO means: ON or OFF */
+    const struct ipu__congruent
+        *congruent;         /* steps to be placed alike; or NULL */
+    int64_t reserved_bytes; /* bytes on each tile that others have: of a body,
+                       those of the program around it */
+    ipu_offload automatic;  /* what IPU_OFFLOAD_AUTO means: ON or OFF */
     /* Bytes of variables that lie on the chip because automatic is OFF, and
      * would lie beside it if it were ON. */
     int64_t spared_bytes;

@@ -17,7 +17,7 @@ static const char not_said[] = "the op does not say how many instructions an "
                                "element takes: one for a vector is assumed";
 
 /* Of an op that does not say. */
-static void guess(const struct ipu__call *call, struct ipu__work *work)
+static void guess_work(const struct ipu__call *call, struct ipu__work *work)
 {
     work->kind = IPU__WORK_ELEMENTS;
     work->arithmetic =
@@ -130,7 +130,7 @@ static struct ipu__work work_of(const struct ipu_executable *e,
     else if (call.op->cost)
         call.op->cost(&call, &work);
     else
-        guess(&call, &work);
+        guess_work(&call, &work);
     work.product.available_memory_proportion = proportion_of(e, part);
     look_where(e, part, &work);
     return work;
@@ -218,14 +218,14 @@ static struct ipu__work work_of_parts(const struct ipu_executable *e,
 }
 
 /* Why what an op takes is only an estimate; NULL: it is none. */
-static const char *doubt(const struct ipu__op *op)
+static const char *doubt_of_op(const struct ipu__op *op)
 {
     if (op->estimate)
         return op->estimate;
     return op->slots || op->cost || op->alias ? NULL : not_said;
 }
 
-static ipu_system alone(const struct ipu_executable *e)
+static ipu_system system_of(const struct ipu_executable *e)
 {
     ipu_system system = {.size = sizeof system,
                          .ipu = e->target,
@@ -246,7 +246,7 @@ static int count_part(const struct ipu_executable *e,
 
     IPU_TRY(ipu__work_cycles(&e->target, &work, cycles, tiles));
     if (!cycles->estimate && work.kind != IPU__WORK_NONE)
-        cycles->estimate = doubt(part->op);
+        cycles->estimate = doubt_of_op(part->op);
     return IPU_OK;
 }
 
@@ -257,7 +257,7 @@ static const char *doubt_of_parts(const struct ipu_executable *e,
     const char *why = NULL;
 
     for (int32_t k = step->head != NULL; k < step->nparts && !why; k++)
-        why = doubt(e->parts[step->first_part + k].op);
+        why = doubt_of_op(e->parts[step->first_part + k].op);
     return why;
 }
 
@@ -339,7 +339,7 @@ static int count_step(const struct ipu_executable *e,
     struct ipu__step_op place;
 
     if (step->kind == IPU__HOST_CALL || step->op == &ipu__host_receive) {
-        const ipu_system system = alone(e);
+        const ipu_system system = system_of(e);
 
         *tiles = 0;
         return ipu_model_host(&system, (int64_t)e->values[step->output].bytes,
@@ -377,7 +377,7 @@ static int count_feeds(struct ipu_executable *e, const ipu_system *system)
 
 static int count_streams(struct ipu_executable *e)
 {
-    const ipu_system system = alone(e);
+    const ipu_system system = system_of(e);
 
     e->stream_cycles = 0;
     IPU_TRY(count_feeds(e, &system));
@@ -426,8 +426,8 @@ int ipu__cost(struct ipu_executable *e)
                 proportion_of(e, ipu__part_of(e, step, 0, &place));
         IPU_TRY(count_step(e, step, 0, &step->cycles, &step->busy_tiles));
         IPU_TRY(ipu__progress(e->progress,
-                              e->alike ? "cost to share code" : "cost", i + 1,
-                              e->nsteps));
+                              e->congruent ? "cost to share code" : "cost",
+                              i + 1, e->nsteps));
     }
     return count_streams(e);
 }

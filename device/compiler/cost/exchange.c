@@ -32,7 +32,7 @@ struct fetch {
 };
 
 /* What tile receives. */
-static int64_t missing(const struct fetch *f, int32_t tile)
+static int64_t missing_bytes(const struct fetch *f, int32_t tile)
 {
     struct ipu__range mine = ipu__spread_held(&f->to, tile),
                       here = ipu__spread_held(&f->from, tile);
@@ -61,13 +61,13 @@ static int64_t missing(const struct fetch *f, int32_t tile)
                              (struct ipu__range){0, (to - f->period) * size});
 }
 
-static void note(struct ipu__received *r, const struct fetch *f)
+static void note_fetch(struct ipu__received *r, const struct fetch *f)
 {
     int64_t share = f->from.each * IPU__GRAIN_BYTES, most = 0, all = 0;
 
     for (int32_t i = 0; i < f->to.used; i++) {
         int32_t tile = (f->to.first + i) % f->to.tiles;
-        int64_t bytes = missing(f, tile);
+        int64_t bytes = missing_bytes(f, tile);
 
         most = bytes > most ? bytes : most;
         if (bytes == 0)
@@ -104,8 +104,8 @@ struct move {
 
 /* Elements first + i step, for i in [0, count), of those within a range of
  * bytes. */
-static int64_t within(struct ipu__range r, int64_t size, int64_t first,
-                      int64_t step, int64_t count)
+static int64_t count_within(struct ipu__range r, int64_t size, int64_t first,
+                            int64_t step, int64_t count)
 {
     int64_t from = r.from / size, to = r.to / size, low, high;
 
@@ -132,8 +132,8 @@ static void move_row(struct move *m, int64_t to, int64_t from, int64_t step,
         int32_t tile = ipu__spread_tile(&m->to, to * m->size);
         int64_t end = ipu__spread_held(&m->to, tile).to / m->size;
         int64_t here = end - to < count ? end - to : count;
-        int64_t bytes = here - within(ipu__spread_held(&m->from, tile), m->size,
-                                      from, step, here);
+        int64_t bytes = here - count_within(ipu__spread_held(&m->from, tile),
+                                            m->size, from, step, here);
 
         bytes *= m->size;
         m->r->bytes[tile] += bytes;
@@ -186,8 +186,8 @@ static void receive_all_moves(const struct ipu_executable *e,
 
 /* ------------------------------------------------------------------ a step */
 
-static bool seen(const struct ipu_executable *e, const struct ipu__step *step,
-                 int32_t k, int32_t i)
+static bool was_seen(const struct ipu_executable *e,
+                     const struct ipu__step *step, int32_t k, int32_t i)
 {
     struct ipu__step_op place, other;
     const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
@@ -231,7 +231,7 @@ static void receive_inputs(const struct ipu_executable *e,
         struct fetch f = {.from_size = element_bytes(e, v),
                           .to_size = element_bytes(e, output)};
 
-        if (e->values[v].inner || v == output || seen(e, step, k, i))
+        if (e->values[v].inner || v == output || was_seen(e, step, k, i))
             continue;
         f.from = ipu__spread_of(e, v);
         f.to = ipu__spread_of(e, output);
@@ -239,9 +239,9 @@ static void receive_inputs(const struct ipu_executable *e,
             continue; /* its cost knows */
         if (ipu__view_of(e, part, i) != IPU__WHOLE)
             f.period = ipu__shape_count(&e->values[v].shape);
-        else if (ipu__spread_alike(&f.from, &f.to))
+        else if (ipu__spread_equal(&f.from, &f.to))
             continue;
-        note(r, &f);
+        note_fetch(r, &f);
     }
 }
 
@@ -255,8 +255,8 @@ static void receive_output(const struct ipu_executable *e, int32_t v,
         return;
     f.from = ipu__spread_of(e, output);
     f.to = ipu__spread_of(e, v);
-    if (!ipu__spread_alike(&f.from, &f.to))
-        note(r, &f);
+    if (!ipu__spread_equal(&f.from, &f.to))
+        note_fetch(r, &f);
 }
 
 void ipu__receive(const struct ipu_executable *e, const struct ipu__step *step,

@@ -237,7 +237,7 @@ static bool can_join(const struct fuser *f, int32_t i)
            (f->beyond[s->output] != f->number && !is_used_late(f, s->output));
 }
 
-static void note(struct fuser *f, int32_t i)
+static void note_group_member(struct fuser *f, int32_t i)
 {
     const struct ipu__step *s = &f->e->steps[i];
     struct ipu__step_op place;
@@ -303,7 +303,7 @@ static bool can_keep(const struct fuser *f, int32_t i)
     return is_slight(f, s) && !s->op->checks && f->g.nkept < MOST_MOVED;
 }
 
-static void keep(struct fuser *f, int32_t i)
+static void keep_step(struct fuser *f, int32_t i)
 {
     const struct ipu__step *s = &f->e->steps[i];
 
@@ -339,7 +339,7 @@ static bool can_start(const struct fuser *f, const struct ipu__step *s)
 }
 
 /* The group that begins with step i; false: none that is worth it. */
-static bool gather(struct fuser *f, int32_t i)
+static bool gather_group(struct fuser *f, int32_t i)
 {
     const struct ipu__step *first = &f->e->steps[i];
     struct group *g = &f->g;
@@ -352,14 +352,14 @@ static bool gather(struct fuser *f, int32_t i)
     g->count = count_of(f, first->output);
     if (g->count == 0)
         return false;
-    note(f, i);
+    note_group_member(f, i);
     for (i++; i < f->e->nsteps; i++)
         if (can_join(f, i))
-            note(f, i);
+            note_group_member(f, i);
         else if (can_move(f, i))
             g->moved[g->nmoved++] = i;
         else if (can_keep(f, i))
-            keep(f, i);
+            keep_step(f, i);
         else
             break;
     g->nmoved = g->moved_so_far;
@@ -424,7 +424,7 @@ static int64_t block_of(const struct group *g)
     return BLOCK / g->period * g->period;
 }
 
-static int emit(struct fuser *f)
+static int emit_group(struct fuser *f)
 {
     struct ipu_executable *e = f->e;
     const struct group *g = &f->g;
@@ -467,12 +467,12 @@ static int fuse_all(struct fuser *f)
 
     count_uses(f);
     for (int32_t i = 0; i < e->nsteps;) {
-        if (!gather(f, i)) {
+        if (!gather_group(f, i)) {
             f->steps[f->nsteps++] = e->steps[i++];
             continue;
         }
         i = f->g.next;
-        IPU_TRY(emit(f));
+        IPU_TRY(emit_group(f));
     }
     return IPU_OK;
 }

@@ -16,8 +16,8 @@
 
 /* ------------------------------------------------------- what steps touch */
 
-static void touch(struct ipu__lifetimes *c, struct ipu__span *list,
-                  int32_t value)
+static void touch_value(struct ipu__lifetimes *c, struct ipu__span *list,
+                        int32_t value)
 {
     if (c->e->values[value].inner)
         return;
@@ -37,17 +37,17 @@ static void find_reads(struct ipu__lifetimes *c, int32_t i)
 
     list->first = c->nentries;
     if (step->gate)
-        touch(c, list, step->gate - 1);
+        touch_value(c, list, step->gate - 1);
     if (step->kind == IPU__HOST_CALL)
-        touch(c, list, step->output);
+        touch_value(c, list, step->output);
     for (int32_t k = 0; k < ipu__nparts(step); k++) {
         const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
 
         for (int n = 0; n < part->op->ninputs; n++)
-            touch(c, list, part->inputs[n]);
+            touch_value(c, list, part->inputs[n]);
     }
     for (int32_t k = 0; (v = ipu__loop_read(e, step, k)) >= 0; k++)
-        touch(c, list, v);
+        touch_value(c, list, v);
     c->nentries += list->count;
 }
 
@@ -61,15 +61,15 @@ static void find_writes(struct ipu__lifetimes *c, int32_t i)
 
     list->first = c->nentries;
     for (int32_t k = 0; k < ipu__nparts(step); k++)
-        touch(c, list, ipu__part_of(e, step, k, &place)->output);
+        touch_value(c, list, ipu__part_of(e, step, k, &place)->output);
     if (step->kind == IPU__LOOP)
-        touch(c, list, step->output);
+        touch_value(c, list, step->output);
     for (int32_t k = 0; (v = ipu__loop_makes(e, step, k)) >= 0; k++)
-        touch(c, list, v);
+        touch_value(c, list, v);
     /* The body changes variables, too. */
     for (int32_t k = 0; (v = ipu__loop_read(e, step, k)) >= 0; k++)
         if (e->values[v].shared)
-            touch(c, list, v);
+            touch_value(c, list, v);
     c->nentries += list->count;
 }
 

@@ -159,7 +159,8 @@ static int add_members(struct ipu__sections *p, const struct ipu__section *s)
 }
 
 /* Forgets who wrote and read, for the next section. */
-static void forget(struct ipu__sections *p, const struct ipu__section *s)
+static void forget_section(struct ipu__sections *p,
+                           const struct ipu__section *s)
 {
     for (int32_t i = s->first; i < s->end; i++) {
         for (int32_t k = 0; k < p->lifetimes->reads[i].count; k++) {
@@ -324,7 +325,7 @@ static void fill_units(struct ipu__sections *p, const struct ipu__section *s)
     }
 }
 
-static int build(struct ipu__sections *p, const struct ipu__section *s)
+static int build_problem(struct ipu__sections *p, const struct ipu__section *s)
 {
     struct ipu__order_problem *o = &p->problem;
     int32_t nreuses = 0;
@@ -374,7 +375,7 @@ int ipu__section_order(struct ipu__sections *p, int32_t first, int32_t end,
     int status;
 
     p->reuse_capacity = 0;
-    status = build(p, &s);
+    status = build_problem(p, &s);
     if (status >= 0)
         status = ipu__order_search(&p->problem, limit,
                                    p->lifetimes->e->progress, p->units, peak);
@@ -382,12 +383,12 @@ int ipu__section_order(struct ipu__sections *p, int32_t first, int32_t end,
         fill_steps(p, steps);
     for (int32_t i = 0; status == IPU_OK && i < end - first; i++)
         status = steps[i] != first + i;
-    forget(p, &s);
+    forget_section(p, &s);
     free_order(&p->problem);
     return status;
 }
 
-static int32_t *nones(size_t count)
+static int32_t *new_nones(size_t count)
 {
     int32_t *array = malloc(count * sizeof *array);
 
@@ -407,15 +408,15 @@ struct ipu__sections *ipu__sections_new(const struct ipu__lifetimes *storages)
         return NULL;
     p->lifetimes = storages;
     p->members = calloc(nsteps, sizeof *p->members);
-    p->member_of = nones(nsteps);
-    p->units = nones(nsteps);
-    p->owners = nones(nsteps);
-    p->stamp = nones(nsteps);
-    p->writer = nones(nvalues);
-    p->readers = nones(nvalues);
-    p->number = nones(nvalues);
-    p->reader = nones(nentries);
-    p->before = nones(nentries);
+    p->member_of = new_nones(nsteps);
+    p->units = new_nones(nsteps);
+    p->owners = new_nones(nsteps);
+    p->stamp = new_nones(nsteps);
+    p->writer = new_nones(nvalues);
+    p->readers = new_nones(nvalues);
+    p->number = new_nones(nvalues);
+    p->reader = new_nones(nentries);
+    p->before = new_nones(nentries);
     if (p->members && p->member_of && p->units && p->owners && p->stamp &&
         p->writer && p->readers && p->number && p->reader && p->before)
         return p;

@@ -138,7 +138,7 @@ static bool is_before(const struct ipu__valleys *s, int32_t a, int32_t b)
     return a > b;
 }
 
-static void push(struct ipu__valleys *s, int32_t node)
+static void push_node(struct ipu__valleys *s, int32_t node)
 {
     int32_t i = s->nheap++;
 
@@ -149,7 +149,7 @@ static void push(struct ipu__valleys *s, int32_t node)
     s->heap[i] = node;
 }
 
-static int32_t pop(struct ipu__valleys *s)
+static int32_t pop_node(struct ipu__valleys *s)
 {
     int32_t top = s->heap[0], last = s->heap[--s->nheap], i = 0;
 
@@ -244,7 +244,7 @@ static void sort_children(struct node *children, int32_t count)
 
 /* Adds the sets that are one unit larger. If one of them is a valley seen from
  * here, over no hill, it is the only one: going there loses nothing. */
-static void expand(struct ipu__valleys *s, int32_t node)
+static void expand_node(struct ipu__valleys *s, int32_t node)
 {
     int32_t units[MOST_CANDIDATES], count = find_candidates(s, units);
     struct node children[MOST_CANDIDATES];
@@ -265,7 +265,7 @@ static void expand(struct ipu__valleys *s, int32_t node)
     for (int32_t i = count - nchildren; i < count && s->nnodes < MOST_NODES;
          i++) {
         s->nodes[s->nnodes] = children[i];
-        push(s, s->nnodes++);
+        push_node(s, s->nnodes++);
     }
 }
 
@@ -281,9 +281,9 @@ static int32_t find_valley(struct ipu__valleys *s, bool deep, int32_t looks)
         (struct node){.parent = -1, .hill = s->front.peak, .live = live};
     s->nnodes = 1;
     s->nheap = s->looked = 0;
-    push(s, 0);
+    push_node(s, 0);
     while (s->nheap > 0 && s->looked < looks) {
-        int32_t node = pop(s);
+        int32_t node = pop_node(s);
         const struct node *n = &s->nodes[node];
 
         if (node > 0 &&
@@ -294,7 +294,7 @@ static int32_t find_valley(struct ipu__valleys *s, bool deep, int32_t looks)
         if (was_seen(s, n->hash))
             continue;
         go_to(s, node);
-        expand(s, node);
+        expand_node(s, node);
         s->looked++;
         s->budget--;
     }
@@ -319,7 +319,7 @@ static int32_t at_most(int64_t looks, int64_t most)
 
 /* Undoes units of the path to a valley that only make it higher. What is left
  * is a valley, too. */
-static void smooth(struct ipu__valleys *s)
+static void smooth_path(struct ipu__valleys *s)
 {
     int32_t kept = s->depth;
 
@@ -341,7 +341,7 @@ static void take_path(struct ipu__valleys *s, int32_t node)
 
     go_to(s, node);
     if (s->nodes[node].live <= s->nodes[0].live)
-        smooth(s);
+        smooth_path(s);
     for (int32_t i = 0; i < s->depth; i++)
         if (s->front.done[s->nodes[s->path[i]].unit])
             units[count++] = s->nodes[s->path[i]].unit;

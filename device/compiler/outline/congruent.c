@@ -20,8 +20,8 @@
 
 /* ---------------------------------------------------------------- operands */
 
-static int32_t note(const struct ipu_executable *e, int32_t v, bool makes,
-                    struct ipu__user *users, int32_t n)
+static int32_t note_use(const struct ipu_executable *e, int32_t v, bool makes,
+                        struct ipu__block_use *users, int32_t n)
 {
     int32_t i = 0;
 
@@ -30,7 +30,7 @@ static int32_t note(const struct ipu_executable *e, int32_t v, bool makes,
     while (i < n && users[i].block != e->values[v].block)
         i++;
     if (i == n)
-        users[n++] = (struct ipu__user){.block = e->values[v].block};
+        users[n++] = (struct ipu__block_use){.block = e->values[v].block};
     users[i].reads |= !makes;
     users[i].makes |= makes;
     return n;
@@ -38,7 +38,7 @@ static int32_t note(const struct ipu_executable *e, int32_t v, bool makes,
 
 int32_t ipu__blocks_used(const struct ipu_executable *e,
                          const struct ipu__step *step,
-                         struct ipu__user users[IPU__MOST_USED])
+                         struct ipu__block_use users[IPU__MOST_USED])
 {
     struct ipu__step_op place;
     int32_t n = 0;
@@ -47,8 +47,8 @@ int32_t ipu__blocks_used(const struct ipu_executable *e,
         const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
 
         for (int i = 0; i < part->op->ninputs; i++)
-            n = note(e, part->inputs[i], false, users, n);
-        n = note(e, part->output, true, users, n);
+            n = note_use(e, part->inputs[i], false, users, n);
+        n = note_use(e, part->output, true, users, n);
     }
     return n;
 }
@@ -67,8 +67,8 @@ static bool same_block(const struct ipu_executable *e, int32_t a, int32_t b,
 /* Of the same pattern: as blocks are listed once, in the order of ops, it is
  * enough that each value is in the block of the same number. */
 static bool same_values(const struct ipu_executable *e, int32_t a, int32_t b,
-                        const struct ipu__user *first,
-                        const struct ipu__user *second, int32_t n)
+                        const struct ipu__block_use *first,
+                        const struct ipu__block_use *second, int32_t n)
 {
     const struct ipu__value *x = &e->values[a], *y = &e->values[b];
 
@@ -95,8 +95,8 @@ static bool same_cycles(const struct ipu__step *a, const struct ipu__step *b)
 
 static bool same_parts(const struct ipu_executable *e,
                        const struct ipu__step *a, const struct ipu__step *b,
-                       const struct ipu__user *first,
-                       const struct ipu__user *second, int32_t n)
+                       const struct ipu__block_use *first,
+                       const struct ipu__block_use *second, int32_t n)
 {
     struct ipu__step_op here, there;
 
@@ -115,10 +115,11 @@ static bool same_parts(const struct ipu_executable *e,
     return true;
 }
 
-static bool alike(const struct ipu_executable *e, const struct ipu__step *a,
-                  const struct ipu__step *b, bool placed)
+static bool are_congruent(const struct ipu_executable *e,
+                          const struct ipu__step *a, const struct ipu__step *b,
+                          bool placed)
 {
-    struct ipu__user first[IPU__MOST_USED], second[IPU__MOST_USED];
+    struct ipu__block_use first[IPU__MOST_USED], second[IPU__MOST_USED];
     int32_t n;
 
     if (a->kind != b->kind || a->op != b->op || a->head != b->head ||
@@ -197,7 +198,7 @@ static void find_firsts(const struct ipu_executable *e, bool placed,
             continue;
         at = hash_of(e, &e->steps[i], placed) & (size - 1);
         while (slots[at] >= 0 &&
-               !alike(e, &e->steps[slots[at]], &e->steps[i], placed))
+               !are_congruent(e, &e->steps[slots[at]], &e->steps[i], placed))
             at = (at + 1) & (size - 1);
         if (slots[at] < 0)
             slots[at] = i;
@@ -207,7 +208,7 @@ static void find_firsts(const struct ipu_executable *e, bool placed,
 }
 
 static void list_groups(const struct ipu_executable *e, const int32_t *group,
-                        int32_t *counts, struct ipu__alike *alike)
+                        int32_t *counts, struct ipu__congruent *congruent)
 {
     int32_t n = 0;
 
@@ -216,23 +217,23 @@ static void list_groups(const struct ipu_executable *e, const int32_t *group,
 
         if (count < 2)
             continue;
-        alike->firsts[alike->ngroups++] = n;
+        congruent->firsts[congruent->ngroups++] = n;
         counts[i] = -n - 1; /* from now on, where its next one goes */
         n += count;
     }
-    alike->firsts[alike->ngroups] = n;
+    congruent->firsts[congruent->ngroups] = n;
     for (int32_t i = 0; i < e->nsteps; i++) {
         int32_t *next = group[i] < 0 ? NULL : &counts[group[i]];
 
         if (!next || *next >= 0)
             continue;
-        alike->steps[-*next - 1] = i;
+        congruent->steps[-*next - 1] = i;
         (*next)--;
     }
 }
 
-int ipu__alike_init(const struct ipu_executable *e, bool placed,
-                    struct ipu__alike *alike)
+int ipu__congruent_init(const struct ipu_executable *e, bool placed,
+                        struct ipu__congruent *congruent)
 {
     size_t n = (size_t)e->nsteps + 1, size = 16;
     int32_t *slots, *group = calloc(n, sizeof *group);
@@ -242,13 +243,14 @@ int ipu__alike_init(const struct ipu_executable *e, bool placed,
     while (size < 2 * n)
         size *= 2;
     slots = malloc(size * sizeof *slots);
-    *alike = (struct ipu__alike){.firsts = calloc(n, sizeof *alike->firsts),
-                                 .steps = calloc(n, sizeof *alike->steps)};
-    enough = slots && group && counts && alike->firsts && alike->steps;
+    *congruent =
+        (struct ipu__congruent){.firsts = calloc(n, sizeof *congruent->firsts),
+                                .steps = calloc(n, sizeof *congruent->steps)};
+    enough = slots && group && counts && congruent->firsts && congruent->steps;
     if (enough) {
         memset(slots, -1, size * sizeof *slots);
         find_firsts(e, placed, slots, size, group, counts);
-        list_groups(e, group, counts, alike);
+        list_groups(e, group, counts, congruent);
     }
     free(slots);
     free(group);
@@ -256,9 +258,9 @@ int ipu__alike_init(const struct ipu_executable *e, bool placed,
     return enough ? IPU_OK : ipu__fail_memory(size * sizeof *slots);
 }
 
-void ipu__alike_fini(struct ipu__alike *alike)
+void ipu__congruent_fini(struct ipu__congruent *congruent)
 {
-    free(alike->firsts);
-    free(alike->steps);
-    *alike = (struct ipu__alike){.ngroups = 0};
+    free(congruent->firsts);
+    free(congruent->steps);
+    *congruent = (struct ipu__congruent){.ngroups = 0};
 }

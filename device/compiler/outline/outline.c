@@ -103,7 +103,7 @@ static int by_birth(const void *first, const void *second)
 
 /* What lies at the places of n blocks, to some: how many; -1: it cannot all be
  * at one, for some of it is alive together. */
-static int32_t gather(struct places *p, const int32_t *blocks, int32_t n)
+static int32_t gather_blocks(struct places *p, const int32_t *blocks, int32_t n)
 {
     const struct ipu__block *all = p->e->blocks;
     int32_t count = 0, places = 0;
@@ -158,7 +158,7 @@ struct group {
 struct outliner {
     struct ipu_executable *e;
     struct places places;
-    struct ipu__alike alike;
+    struct ipu__congruent congruent;
     struct group *groups; /* [groups]; owned, as all arrays */
     int32_t *blocks;      /* of all groups */
     /* [steps], without copies: cycles, bytes of tensors on the fullest tile */
@@ -184,18 +184,18 @@ static int64_t share_of(const struct ipu_executable *e, int32_t block)
 
 /* What sharing would take, with all that has been put together so far; or, if
  * it is to be done, put together what can be. */
-static int evaluate(struct outliner *o, struct group *g, bool commit)
+static int evaluate_group(struct outliner *o, struct group *g, bool commit)
 {
     struct ipu_executable *e = o->e;
-    struct ipu__user users[IPU__MOST_USED];
+    struct ipu__block_use users[IPU__MOST_USED];
     ipu_cycles cycles = {.size = sizeof cycles};
 
     ipu__blocks_used(e, &e->steps[g->steps[0]], users);
     g->copies = 0;
     g->copied_bytes = g->held_bytes = 0;
     for (int32_t k = 0; k < g->nused; k++) {
-        int32_t count =
-            gather(&o->places, g->blocks + (ptrdiff_t)k * g->count, g->count);
+        int32_t count = gather_blocks(
+            &o->places, g->blocks + (ptrdiff_t)k * g->count, g->count);
         int64_t bytes = share_of(e, users[k].block);
 
         if (count >= 0 && commit)
@@ -220,9 +220,9 @@ static int evaluate(struct outliner *o, struct group *g, bool commit)
     return IPU_OK;
 }
 
-static int commit(struct outliner *o, struct group *g)
+static int commit_group(struct outliner *o, struct group *g)
 {
-    IPU_TRY(evaluate(o, g, true));
+    IPU_TRY(evaluate_group(o, g, true));
     for (int32_t i = 0; i < g->count; i++) {
         struct ipu__step *step = &o->e->steps[g->steps[i]];
 
@@ -242,7 +242,7 @@ static int commit(struct outliner *o, struct group *g)
 
 static void list_blocks(struct outliner *o, struct group *g, int32_t *blocks)
 {
-    struct ipu__user users[IPU__MOST_USED];
+    struct ipu__block_use users[IPU__MOST_USED];
 
     g->blocks = blocks;
     for (int32_t i = 0; i < g->count; i++) {
@@ -258,15 +258,15 @@ static void list_blocks(struct outliner *o, struct group *g, int32_t *blocks)
 
 static int outliner_init(struct ipu_executable *e, struct outliner *o)
 {
-    struct ipu__user users[IPU__MOST_USED];
+    struct ipu__block_use users[IPU__MOST_USED];
     size_t nsteps = (size_t)e->nsteps + 1, nblocks = 1;
 
     *o = (struct outliner){.e = e};
     IPU_TRY(places_init(e, &o->places));
-    IPU_TRY(ipu__alike_init(e, true, &o->alike));
+    IPU_TRY(ipu__congruent_init(e, true, &o->congruent));
     for (int32_t i = 0; i < e->nsteps; i++)
         nblocks += (size_t)ipu__blocks_used(e, &e->steps[i], users);
-    o->groups = calloc((size_t)o->alike.ngroups + 1, sizeof *o->groups);
+    o->groups = calloc((size_t)o->congruent.ngroups + 1, sizeof *o->groups);
     o->blocks = calloc(nblocks, sizeof *o->blocks);
     o->cycles = calloc(nsteps, sizeof *o->cycles);
     o->full_bytes = calloc(nsteps, sizeof *o->full_bytes);
@@ -283,7 +283,7 @@ static int outliner_init(struct ipu_executable *e, struct outliner *o)
 static void outliner_fini(struct outliner *o)
 {
     places_fini(&o->places);
-    ipu__alike_fini(&o->alike);
+    ipu__congruent_fini(&o->congruent);
     free(o->groups);
     free(o->blocks);
     free(o->cycles);
@@ -291,7 +291,7 @@ static void outliner_fini(struct outliner *o)
 }
 
 /* Nothing is shared. */
-static void begin(struct outliner *o)
+static void share_none(struct outliner *o)
 {
     int32_t *blocks = o->blocks;
 
@@ -303,11 +303,11 @@ static void begin(struct outliner *o)
         step->copied_bytes = step->held_bytes = 0;
         step->cycles = o->cycles[i];
     }
-    for (int32_t g = 0; g < o->alike.ngroups; g++) {
-        const int32_t *firsts = o->alike.firsts + g;
+    for (int32_t g = 0; g < o->congruent.ngroups; g++) {
+        const int32_t *firsts = o->congruent.firsts + g;
         struct group *group = &o->groups[g];
 
-        *group = (struct group){.steps = o->alike.steps + firsts[0],
+        *group = (struct group){.steps = o->congruent.steps + firsts[0],
                                 .count = firsts[1] - firsts[0]};
         list_blocks(o, group, blocks);
         blocks += (ptrdiff_t)group->nused * group->count;
@@ -335,11 +335,11 @@ static int sort_groups(struct outliner *o)
 {
     int32_t n = 0;
 
-    for (int32_t g = 0; g < o->alike.ngroups; g++) {
+    for (int32_t g = 0; g < o->congruent.ngroups; g++) {
         struct group group = o->groups[g];
 
         if (group.count > 0)
-            IPU_TRY(evaluate(o, &group, false));
+            IPU_TRY(evaluate_group(o, &group, false));
         o->groups[g] = o->groups[n];
         if (group.count > 0 && group.saved_bytes > 0)
             o->groups[n++] = group;
@@ -363,17 +363,17 @@ static bool is_too_full(const struct outliner *o, const struct group *g,
     for (int32_t i = 0; i < g->count; i++)
         if (most < o->full_bytes[g->steps[i]])
             most = o->full_bytes[g->steps[i]];
-    return most + g->held_bytes + o->code_bytes - bytes + o->e->beside >
+    return most + g->held_bytes + o->code_bytes - bytes + o->e->reserved_bytes >
            o->e->target.bytes_per_tile;
 }
 
 /* Share until so many bytes of code are saved: whether (1 or 0) they are. */
-static int share(struct outliner *o, int64_t wanted)
+static int share_bytes(struct outliner *o, int64_t wanted)
 {
     int64_t saved = 0, all, bytes = wanted;
     int32_t n;
 
-    begin(o);
+    share_none(o);
     for (int paid = 0; paid < 2; paid++) {
         n = sort_groups(o);
         IPU_TRY(n);
@@ -385,13 +385,13 @@ static int share(struct outliner *o, int64_t wanted)
             struct group *group = &o->groups[g];
 
             /* Others may be where it wanted to be by now. */
-            IPU_TRY(evaluate(o, group, false));
+            IPU_TRY(evaluate_group(o, group, false));
 
             if ((group->copies > 0 && !paid) || group->saved_bytes <= 0 ||
                 is_too_full(o, group, bytes))
                 continue;
             saved += group->saved_bytes;
-            IPU_TRY(commit(o, group));
+            IPU_TRY(commit_group(o, group));
         }
     }
     return saved >= wanted;
@@ -410,7 +410,7 @@ static int share_until_it_fits(struct outliner *o)
         if (excess <= 0)
             return IPU_OK;
         bytes += excess << round;
-        more = share(o, bytes);
+        more = share_bytes(o, bytes);
         IPU_TRY(more);
         IPU_TRY(ipu__place(o->e, true));
     }
@@ -451,25 +451,25 @@ static int share_nothing(struct ipu_executable *e)
 int ipu__outline(struct ipu_executable *e)
 {
     int64_t before, after;
-    struct ipu__alike alike;
+    struct ipu__congruent congruent;
     int status;
 
     IPU_TRY(ipu__excess(e, &before));
     /* Without any code it would not fit either. */
     if (before <= 0 || before > e->code_bytes)
         return IPU_OK;
-    status = ipu__alike_init(e, false, &alike);
-    if (status >= 0 && alike.ngroups > 0) {
-        e->alike = &alike;
+    status = ipu__congruent_init(e, false, &congruent);
+    if (status >= 0 && congruent.ngroups > 0) {
+        e->congruent = &congruent;
         status = place_anew(e);
         if (status >= 0)
             status = share_code(e);
-        e->alike = NULL;
+        e->congruent = NULL;
         if (status >= 0)
             status = ipu__excess(e, &after);
         if (status >= 0 && after >= before)
             status = share_nothing(e);
     }
-    ipu__alike_fini(&alike);
+    ipu__congruent_fini(&congruent);
     return status;
 }

@@ -11,7 +11,7 @@
 #include "compiler/program.h"
 
 /* Blocks that a step reads or makes, each once, in the order of its ops. */
-struct ipu__user {
+struct ipu__block_use {
     int32_t block;
     bool reads, makes;
 };
@@ -20,10 +20,10 @@ enum { IPU__MOST_USED = IPU__MOST_PARTS * (IPU__MAX_INPUTS + 1) };
 
 int32_t ipu__blocks_used(const struct ipu_executable *executable,
                          const struct ipu__step *step,
-                         struct ipu__user users[IPU__MOST_USED]);
+                         struct ipu__block_use users[IPU__MOST_USED]);
 
 /* Steps that are equal, in groups of two or more. */
-struct ipu__alike {
+struct ipu__congruent {
     int32_t *firsts; /* owned, [groups + 1]: where those of a group begin */
     int32_t *steps;  /* owned; ascending in each group */
     int32_t ngroups;
@@ -34,8 +34,8 @@ struct ipu__alike {
  * same shapes, spread in the same way; where tensors lie may still be changed
  * (placed: false), or they are on the same tiles, and cost the same.
  */
-int ipu__alike_init(const struct ipu_executable *executable, bool placed,
-                    struct ipu__alike *alike);
-void ipu__alike_fini(struct ipu__alike *alike);
+int ipu__congruent_init(const struct ipu_executable *executable, bool placed,
+                        struct ipu__congruent *congruent);
+void ipu__congruent_fini(struct ipu__congruent *congruent);
 
 #endif

@@ -15,7 +15,7 @@
 #include "compiler/outline/outline.h"
 #include "compiler/passes.h"
 
-static int32_t find(int32_t *roots, int32_t b)
+static int32_t find_root(int32_t *roots, int32_t b)
 {
     while (roots[b] != b) {
         roots[b] = roots[roots[b]];
@@ -24,14 +24,14 @@ static int32_t find(int32_t *roots, int32_t b)
     return b;
 }
 
-static void join(const struct ipu_executable *e, int32_t *roots, int32_t a,
-                 int32_t b)
+static void join_blocks(const struct ipu_executable *e, int32_t *roots,
+                        int32_t a, int32_t b)
 {
     if (e->blocks[a].tiles || e->blocks[b].tiles ||
         e->blocks[a].bytes != e->blocks[b].bytes)
         return;
-    a = find(roots, a);
-    b = find(roots, b);
+    a = find_root(roots, a);
+    b = find_root(roots, b);
     if (a < b)
         roots[b] = a;
     else
@@ -57,7 +57,7 @@ static void join_step(const struct ipu_executable *e,
                 (!is_output && ipu__view_of(e, part, i) != IPU__WHOLE))
                 continue;
             if (with >= 0)
-                join(e, roots, with, e->values[v].block);
+                join_blocks(e, roots, with, e->values[v].block);
             with = e->values[v].block;
         }
     }
@@ -65,20 +65,21 @@ static void join_step(const struct ipu_executable *e,
 
 /* Equal steps could share their code if what they work on began on the same
  * tiles (outline.c). */
-static void join_alike(const struct ipu_executable *e,
-                       const struct ipu__alike *alike, int32_t *roots)
+static void join_congruent(const struct ipu_executable *e,
+                           const struct ipu__congruent *congruent,
+                           int32_t *roots)
 {
-    struct ipu__user first[IPU__MOST_USED], other[IPU__MOST_USED];
+    struct ipu__block_use first[IPU__MOST_USED], other[IPU__MOST_USED];
 
-    for (int32_t g = 0; g < alike->ngroups; g++) {
-        const int32_t *steps = alike->steps + alike->firsts[g];
-        int32_t count = alike->firsts[g + 1] - alike->firsts[g];
+    for (int32_t g = 0; g < congruent->ngroups; g++) {
+        const int32_t *steps = congruent->steps + congruent->firsts[g];
+        int32_t count = congruent->firsts[g + 1] - congruent->firsts[g];
         int32_t n = ipu__blocks_used(e, &e->steps[steps[0]], first);
 
         for (int32_t i = 1; i < count; i++) {
             ipu__blocks_used(e, &e->steps[steps[i]], other);
             for (int32_t k = 0; k < n; k++)
-                join(e, roots, first[k].block, other[k].block);
+                join_blocks(e, roots, first[k].block, other[k].block);
         }
     }
 }
@@ -89,10 +90,10 @@ void ipu__align(const struct ipu_executable *e, int32_t *roots)
         roots[b] = b;
     for (int32_t i = 0; i < e->nsteps; i++)
         join_step(e, &e->steps[i], roots);
-    if (e->alike)
-        join_alike(e, e->alike, roots);
+    if (e->congruent)
+        join_congruent(e, e->congruent, roots);
     for (int32_t b = 0; b < e->nblocks; b++)
-        roots[b] = find(roots, b);
+        roots[b] = find_root(roots, b);
 }
 
 int ipu__check_maps(const struct ipu_executable *e)

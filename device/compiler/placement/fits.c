@@ -7,7 +7,8 @@ int ipu__excess(const struct ipu_executable *e, int64_t *excess)
 {
     int32_t shards = ipu_executable_shards(e);
 
-    *excess = e->info.fullest_tile_bytes + e->beside - e->target.bytes_per_tile;
+    *excess = e->info.fullest_tile_bytes + e->reserved_bytes -
+              e->target.bytes_per_tile;
     if (shards == 1)
         return IPU_OK;
     for (int32_t s = 0; s < shards; s++) {

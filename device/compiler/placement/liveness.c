@@ -24,7 +24,7 @@
 #include "compiler/passes.h"
 
 /* From run to run. */
-static bool stays(const struct ipu__value *value)
+static bool is_kept(const struct ipu__value *value)
 {
     return value->kind == IPU__VARIABLE || value->kind == IPU__CONSTANT;
 }
@@ -93,7 +93,7 @@ static void find_lifetimes(struct ipu_executable *e)
             e->values[e->streams[i].gate - 1].death = e->nsteps;
     }
     for (int32_t v = 0; v < e->nvalues; v++)
-        if (stays(&e->values[v]))
+        if (is_kept(&e->values[v]))
             e->values[v].death = e->nsteps;
 }
 
@@ -303,7 +303,7 @@ static void open_block(struct ipu_executable *e, int32_t v, struct maps *m)
         .bytes = value->inner || value->bound ? 0 : value->bytes,
         .birth = value->birth,
         .death = value->death,
-        .always = stays(value),
+        .always = is_kept(value),
         .constant = value->kind == IPU__CONSTANT,
         .first_tile = value->map.first,
         .tiles = value->map.tiles,

@@ -33,8 +33,8 @@ static int by_size(const void *first, const void *second)
 }
 
 /* Sorted by offset. */
-static void insert(struct placed *placed, int32_t n,
-                   const struct ipu__block *block)
+static void insert_placed(struct placed *placed, int32_t n,
+                          const struct ipu__block *block)
 {
     int32_t i = n;
 
@@ -96,7 +96,7 @@ int ipu__plan_memory(struct ipu_executable *e)
         struct ipu__block *block = order[i];
 
         block->offset = lowest_free(placed, i, block, base);
-        insert(placed, i, block);
+        insert_placed(placed, i, block);
         if (block->offset + ipu__aligned(block->bytes) > e->memory_bytes)
             e->memory_bytes = block->offset + ipu__aligned(block->bytes);
         status = ipu__progress(e->progress, "memory",

@@ -23,8 +23,9 @@
 #include "compiler/placement/spread.h"
 
 /* Add (sign 1) or take away (-1). */
-static void spread(const struct ipu_executable *e,
-                   const struct ipu__block *block, int sign, int64_t *tiles)
+static void spread_block(const struct ipu_executable *e,
+                         const struct ipu__block *block, int sign,
+                         int64_t *tiles)
 {
     int32_t used = ipu__block_width(e, block), tile = block->first_tile;
     int64_t grains = ipu__grains(block->bytes);
@@ -93,7 +94,7 @@ static void note_peaks(struct ipu_executable *e, int32_t i, int64_t own,
 
 /* All tiles during a step; -1: before the first. Most steps are no peak of any
  * tile: the loop over all of them does no more than it must. */
-static void look_at(struct ipu_executable *e, int32_t i, struct tally *y)
+static void look_at_step(struct ipu_executable *e, int32_t i, struct tally *y)
 {
     struct ipu__step *step = i >= 0 ? &e->steps[i] : NULL;
     int64_t own = step ? step->cycles.temporary_bytes - step->fetch_bytes : 0;
@@ -140,22 +141,22 @@ static int32_t first_tile_of(const struct ipu_executable *e, int32_t b,
     return *first;
 }
 
-static void bear(struct ipu_executable *e, int32_t b, struct tally *y)
+static void begin_block(struct ipu_executable *e, int32_t b, struct tally *y)
 {
     struct ipu__block *block = &e->blocks[b];
 
     if (block->remote)
         return;
     block->first_tile = first_tile_of(e, b, y);
-    spread(e, block, 1, y->tiles);
+    spread_block(e, block, 1, y->tiles);
     y->live += (int64_t)block->bytes;
 }
 
-static void bury(struct ipu_executable *e, int32_t b, struct tally *y)
+static void end_block(struct ipu_executable *e, int32_t b, struct tally *y)
 {
     if (e->blocks[b].remote)
         return;
-    spread(e, &e->blocks[b], -1, y->tiles);
+    spread_block(e, &e->blocks[b], -1, y->tiles);
     y->live -= (int64_t)e->blocks[b].bytes;
 }
 
@@ -184,8 +185,8 @@ static bool sort_blocks(const struct ipu_executable *e, bool by_birth,
 
 /* Go through the program as it runs: what is born is added, what is dead is
  * taken away. */
-static int simulate(struct ipu_executable *e, const char *phase,
-                    struct tally *y)
+static int simulate_run(struct ipu_executable *e, const char *phase,
+                        struct tally *y)
 {
     for (int32_t i = -1; i < e->nsteps; i++) {
         const int32_t *born = y->born.first + i + 1;
@@ -193,11 +194,11 @@ static int simulate(struct ipu_executable *e, const char *phase,
 
         IPU_TRY(ipu__progress(e->progress, phase, i + 1, e->nsteps));
         for (int32_t k = born[0]; k < born[1]; k++)
-            bear(e, y->born.blocks[k], y);
+            begin_block(e, y->born.blocks[k], y);
         note_most(&e->info.peak_bytes, y->live);
-        look_at(e, i, y);
+        look_at_step(e, i, y);
         for (int32_t k = died[0]; k < died[1]; k++)
-            bury(e, y->died.blocks[k], y);
+            end_block(e, y->died.blocks[k], y);
     }
     return IPU_OK;
 }
@@ -247,7 +248,8 @@ static void fill_info(struct ipu_executable *e)
         }
 }
 
-static int place(struct ipu_executable *e, const char *phase, struct tally *y)
+static int place_blocks(struct ipu_executable *e, const char *phase,
+                        struct tally *y)
 {
     for (int32_t t = 0; t < e->target.tiles; t++)
         y->peaks[t] = -1;
@@ -255,13 +257,13 @@ static int place(struct ipu_executable *e, const char *phase, struct tally *y)
         y->firsts[b] = -1;
     e->info.bytes_on_fullest_tile = e->info.peak_bytes = 0;
     ipu__align(e, y->roots);
-    IPU_TRY(simulate(e, phase, y));
+    IPU_TRY(simulate_run(e, phase, y));
     find_always_live(e);
     fill_info(e);
     return IPU_OK;
 }
 
-static void fini(struct tally *y)
+static void tally_fini(struct tally *y)
 {
     free(y->tiles);
     free(y->received);
@@ -293,10 +295,11 @@ int ipu__place(struct ipu_executable *e, bool with_costs)
     free(e->tiles);
     e->tiles = calloc(ntiles, sizeof *e->tiles);
     if (status >= 0)
-        status = y.tiles && y.received && y.peaks && y.roots && y.firsts &&
-                         e->tiles && sorted
-                     ? place(e, phases[e->alike != NULL][with_costs], &y)
-                     : ipu__fail_memory(ntiles * sizeof *e->tiles);
-    fini(&y);
+        status =
+            y.tiles && y.received && y.peaks && y.roots && y.firsts &&
+                    e->tiles && sorted
+                ? place_blocks(e, phases[e->congruent != NULL][with_costs], &y)
+                : ipu__fail_memory(ntiles * sizeof *e->tiles);
+    tally_fini(&y);
     return status;
 }

@@ -114,8 +114,8 @@ static void find_uses(const struct ipu_executable *e, int32_t shard,
             note_step(e, i, uses);
 }
 
-static void alive(struct account *a, int32_t birth, int32_t death,
-                  int64_t bytes)
+static void add_alive(struct account *a, int32_t birth, int32_t death,
+                      int64_t bytes)
 {
     int32_t nsteps = a->executable->nsteps;
 
@@ -132,7 +132,7 @@ static void add_own(struct account *a, const struct ipu__value *value)
         return;
     if (block->always)
         a->info.variable_bytes += (int64_t)block->bytes;
-    alive(a, block->birth, block->death, (int64_t)block->bytes);
+    add_alive(a, block->birth, block->death, (int64_t)block->bytes);
 }
 
 static void add_copies(struct account *a)
@@ -151,11 +151,11 @@ static void add_copies(struct account *a)
             continue;
         if (value->kind == IPU__CONSTANT) {
             a->info.variable_bytes += (int64_t)value->bytes;
-            alive(a, -1, e->nsteps, (int64_t)value->bytes);
+            add_alive(a, -1, e->nsteps, (int64_t)value->bytes);
             continue;
         }
         a->info.received_bytes += (int64_t)value->bytes;
-        alive(a, first, a->uses.last[v], (int64_t)value->bytes);
+        add_alive(a, first, a->uses.last[v], (int64_t)value->bytes);
     }
 }
 

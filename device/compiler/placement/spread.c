@@ -84,7 +84,7 @@ int64_t ipu__spread_share(const struct ipu__spread *s)
     return bytes < s->bytes ? bytes : s->bytes;
 }
 
-bool ipu__spread_alike(const struct ipu__spread *a, const struct ipu__spread *b)
+bool ipu__spread_equal(const struct ipu__spread *a, const struct ipu__spread *b)
 {
     return a->bytes == b->bytes && a->first == b->first && a->used == b->used;
 }

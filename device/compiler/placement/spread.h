@@ -35,7 +35,7 @@ int32_t ipu__spread_tile(const struct ipu__spread *s, int64_t byte);
 /* Bytes on the tile that has most. */
 int64_t ipu__spread_share(const struct ipu__spread *s);
 
-bool ipu__spread_alike(const struct ipu__spread *a,
+bool ipu__spread_equal(const struct ipu__spread *a,
                        const struct ipu__spread *b);
 
 int64_t ipu__range_length(struct ipu__range r);

@@ -42,7 +42,8 @@ static void add_times(const ipu_program_cycles *one, int64_t times,
 
 /* So many cycles or bytes of each iteration, of several: not of one any more,
  * but of those in which it runs. */
-static void move(int64_t *one, int64_t *sum, int64_t number, int64_t runs)
+static void move_cycles(int64_t *one, int64_t *sum, int64_t number,
+                        int64_t runs)
 {
     *one -= number;
     ipu__add_times(sum, number, runs);
@@ -59,21 +60,22 @@ static void take_updates(const ipu_executable *e, int64_t times,
 
         if (runs == times)
             continue;
-        move(&one->total, &sum->total, s->cycles.total, runs);
+        move_cycles(&one->total, &sum->total, s->cycles.total, runs);
         if (s->kind == IPU__HOST_CALL || s->op == &ipu__host_receive) {
-            move(&one->host, &sum->host, s->cycles.total, runs);
+            move_cycles(&one->host, &sum->host, s->cycles.total, runs);
             continue;
         }
-        move(&one->compute, &sum->compute, s->cycles.compute, runs);
-        move(&one->waiting, &sum->waiting, s->cycles.waiting, runs);
-        move(&one->exchange, &sum->exchange, s->cycles.exchange, runs);
-        move(&one->sync, &sum->sync, s->cycles.sync, runs);
+        move_cycles(&one->compute, &sum->compute, s->cycles.compute, runs);
+        move_cycles(&one->waiting, &sum->waiting, s->cycles.waiting, runs);
+        move_cycles(&one->exchange, &sum->exchange, s->cycles.exchange, runs);
+        move_cycles(&one->sync, &sum->sync, s->cycles.sync, runs);
         one->flops -= s->cycles.flops;
         sum->flops += s->cycles.flops * (double)runs;
         if (s->op == &ipu__remote_load || s->op == &ipu__remote_store) {
-            move(&one->streaming, &sum->streaming, s->cycles.exchange, runs);
-            move(&one->streaming_bytes, &sum->streaming_bytes,
-                 (int64_t)e->values[s->output].bytes, runs);
+            move_cycles(&one->streaming, &sum->streaming, s->cycles.exchange,
+                        runs);
+            move_cycles(&one->streaming_bytes, &sum->streaming_bytes,
+                        (int64_t)e->values[s->output].bytes, runs);
         }
     }
 }

@@ -17,8 +17,9 @@ struct text {
     int depth;    /* of loops */
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct text *text,
-                                                      const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add_text(struct text *text,
+                                                           const char *format,
+                                                           ...)
 {
     int64_t left = text->size > text->used ? text->size - text->used : 0;
     va_list arguments;
@@ -79,23 +80,23 @@ static void add_ops(struct text *text, const struct ipu_executable *e,
     for (int32_t k = 0; k < ipu__nparts(step); k++) {
         const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
 
-        add(text, "%s%s%s", k ? " + " : "",
-            part->op == &ipu__assign_step    ? "assign "
-            : part->op == &ipu__remote_store ? "store "
-                                             : "",
-            e->values[part->output].name);
+        add_text(text, "%s%s%s", k ? " + " : "",
+                 part->op == &ipu__assign_step    ? "assign "
+                 : part->op == &ipu__remote_store ? "store "
+                                                  : "",
+                 e->values[part->output].name);
     }
-    add(text, " (");
+    add_text(text, " (");
     for (int32_t k = 0; k < ipu__nparts(step); k++) {
         const struct ipu__step_op *part = ipu__part_of(e, step, k, &place);
 
         for (int i = 0; i < part->op->ninputs; i++)
             if (step->kind != IPU__FUSED ||
                 !seen_before(e, step, k, part->inputs[i]))
-                add(text, "%s%s", n++ ? ", " : "",
-                    e->values[part->inputs[i]].name);
+                add_text(text, "%s%s", n++ ? ", " : "",
+                         e->values[part->inputs[i]].name);
     }
-    add(text, ")");
+    add_text(text, ")");
 }
 
 /* What a loop's step begins with, and how often it goes round. */
@@ -104,15 +105,16 @@ static void add_loop(struct text *text, const struct ipu_executable *e,
 {
     const struct ipu__loop_code *loop = ipu__loop_of(e, step);
 
-    add(text, "%s ", loop->name);
+    add_text(text, "%s ", loop->name);
     if (loop->count > 0 || !loop->condition.program)
-        add(text, "%s%" PRId64 " times ",
-            loop->condition.program ? "at most " : "", loop->count);
-    add(text, "(");
+        add_text(text, "%s%" PRId64 " times ",
+                 loop->condition.program ? "at most " : "", loop->count);
+    add_text(text, "(");
     for (int32_t k = 0; k < loop->ncarried; k++)
-        add(text, "%s%s from %s", k ? ", " : "",
-            e->values[loop->outputs[k]].name, e->values[loop->initial[k]].name);
-    add(text, ")");
+        add_text(text, "%s%s from %s", k ? ", " : "",
+                 e->values[loop->outputs[k]].name,
+                 e->values[loop->initial[k]].name);
+    add_text(text, ")");
 }
 
 static void add_step(struct text *text, const struct ipu_executable *e,
@@ -122,26 +124,26 @@ static void add_step(struct text *text, const struct ipu_executable *e,
     const struct ipu__value *output = &e->values[step->output];
     char shape[IPU__SHAPE_TEXT];
 
-    add(text, "%*s%4d  ", 4 * text->depth, "", (int)i);
+    add_text(text, "%*s%4d  ", 4 * text->depth, "", (int)i);
     if (step->kind == IPU__LOOP)
         add_loop(text, e, step);
     else if (step->kind == IPU__HOST_CALL)
-        add(text, "host_call '%s' %s", e->streams[step->stream].name,
-            output->name);
+        add_text(text, "host_call '%s' %s", e->streams[step->stream].name,
+                 output->name);
     else
         add_ops(text, e, step);
-    add(text, "  %s @%zu  alive %" PRId64,
-        ipu__shape_print(&output->shape, shape),
-        e->blocks[output->block].offset, alive);
+    add_text(text, "  %s @%zu  alive %" PRId64,
+             ipu__shape_print(&output->shape, shape),
+             e->blocks[output->block].offset, alive);
     if (step->count > 1)
-        add(text, "  every %d runs", (int)step->count);
+        add_text(text, "  every %d runs", (int)step->count);
     if (step->body > 0)
-        add(text, "  code of step %d", (int)step->body - 1);
+        add_text(text, "  code of step %d", (int)step->body - 1);
     else if (step->calls > 1)
-        add(text, "  code shared by %d steps", (int)step->calls);
+        add_text(text, "  code shared by %d steps", (int)step->calls);
     if (step->proportion > 0 && step->proportion != ipu__proportion_of(0))
-        add(text, "  of %g of a tile", step->proportion);
-    add(text, "\n");
+        add_text(text, "  of %g of a tile", step->proportion);
+    add_text(text, "\n");
 }
 
 /* Elements of queues, before the steps or after them. */
@@ -152,10 +154,10 @@ static void add_feeds(struct text *text, const struct ipu_executable *e,
         const struct ipu__feed_code *f = &e->feeds[i];
 
         if (in == (f->infeed != NULL))
-            add(text, "%*s      %s '%s'\n", 4 * text->depth, "",
-                in ? "dequeue" : "enqueue",
-                in ? ipu__infeed_name(f->infeed)
-                   : ipu__outfeed_name(f->outfeed));
+            add_text(text, "%*s      %s '%s'\n", 4 * text->depth, "",
+                     in ? "dequeue" : "enqueue",
+                     in ? ipu__infeed_name(f->infeed)
+                        : ipu__outfeed_name(f->outfeed));
     }
 }
 

@@ -25,21 +25,22 @@ struct folder {
     void **whole, **same;
 };
 
-static void *allocate(struct ipu__draft *draft, size_t bytes)
+static void *allocate_data(struct ipu__draft *draft, size_t bytes)
 {
     return ipu__draft_keep(
         draft, aligned_alloc(IPU__ALIGNMENT, ipu__aligned(bytes ? bytes : 1)));
 }
 
 /* Run a call whose inputs have data; 0: done, 1: it fails on them. */
-static int evaluate(struct folder *f, struct ipu__call *call, void **result)
+static int evaluate_call(struct folder *f, struct ipu__call *call,
+                         void **result)
 {
     size_t scratch = ipu__wide_scratch(call);
     int status;
 
     if (scratch == 0 && call->op->scratch)
         scratch = call->op->scratch(call);
-    *result = allocate(f->draft, ipu__shape_bytes(&call->output.shape));
+    *result = allocate_data(f->draft, ipu__shape_bytes(&call->output.shape));
     call->scratch =
         aligned_alloc(IPU__ALIGNMENT, ipu__aligned(scratch ? scratch : 1));
     if (!*result || !call->scratch) {
@@ -69,7 +70,7 @@ static int whole_of(struct folder *f, int32_t t, void **data)
     *data = f->whole[t];
     if (*data || !f->same[t] || bytes > MOST_BYTES)
         return IPU_OK;
-    all = allocate(f->draft, bytes);
+    all = allocate_data(f->draft, bytes);
     if (!all)
         return ipu__fail_memory(bytes);
     for (size_t i = 0; i < bytes; i += each)
@@ -97,7 +98,7 @@ static int fold_whole(struct folder *f, const struct ipu__node *node)
             return IPU_OK;
         call.inputs[i].data = data;
     }
-    status = evaluate(f, &call, &result);
+    status = evaluate_call(f, &call, &result);
     if (status != IPU_OK)
         return status < 0 ? status : IPU_OK;
     f->whole[node->output] = result;
@@ -126,7 +127,7 @@ static int fold_same(struct folder *f, const struct ipu__node *node)
         show_one(&call.inputs[i]);
     }
     show_one(&call.output);
-    status = evaluate(f, &call, &result);
+    status = evaluate_call(f, &call, &result);
     if (status != IPU_OK)
         return status < 0 ? status : IPU_OK;
     f->same[node->output] = result;
@@ -140,7 +141,7 @@ static bool depends_on_place(const struct ipu__op *op)
 }
 
 /* What is known of a tensor that is not computed. */
-static void look_at(struct folder *f, int32_t t)
+static void look_at_tensor(struct folder *f, int32_t t)
 {
     const struct ipu__tensor *tensor = &f->draft->graph.tensors[t];
 
@@ -214,7 +215,7 @@ static int fold_all(struct folder *f)
     ipu_graph *g = &f->draft->graph;
 
     for (int32_t t = 0; t < g->ntensors; t++)
-        look_at(f, t);
+        look_at_tensor(f, t);
     for (int32_t n = 0; n < g->nnodes; n++)
         IPU_TRY(fold_node(f, &g->nodes[n]));
     for (int32_t n = 0; n < g->nnodes; n++)

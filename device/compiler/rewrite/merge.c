@@ -26,8 +26,8 @@ static uint64_t hash_of(const struct ipu__node *node)
     return ipu__attributes_hash(hash, &node->attributes);
 }
 
-static bool same(const ipu_graph *g, const struct ipu__node *a,
-                 const struct ipu__node *b)
+static bool is_same_node(const ipu_graph *g, const struct ipu__node *a,
+                         const struct ipu__node *b)
 {
     return a->op == b->op && a->region == b->region &&
            memcmp(a->inputs, b->inputs,
@@ -49,8 +49,8 @@ static bool may_merge(const ipu_graph *g, const struct ipu__node *node)
 }
 
 /* slots: [size], nodes by hash, -1: none; size is a power of 2. */
-static void merge(struct ipu__draft *draft, int32_t *by, int32_t *slots,
-                  size_t size)
+static void merge_nodes(struct ipu__draft *draft, int32_t *by, int32_t *slots,
+                        size_t size)
 {
     ipu_graph *g = &draft->graph;
 
@@ -63,7 +63,7 @@ static void merge(struct ipu__draft *draft, int32_t *by, int32_t *slots,
         if (!may_merge(g, node))
             continue;
         at = hash_of(node) & (size - 1);
-        while (slots[at] >= 0 && !same(g, &g->nodes[slots[at]], node))
+        while (slots[at] >= 0 && !is_same_node(g, &g->nodes[slots[at]], node))
             at = (at + 1) & (size - 1);
         if (slots[at] < 0)
             slots[at] = n;
@@ -89,7 +89,7 @@ int ipu__merge(struct ipu__draft *draft)
     for (size_t t = 0; t < ntensors; t++)
         by[t] = (int32_t)t;
     memset(slots, -1, size * sizeof *slots);
-    merge(draft, by, slots, size);
+    merge_nodes(draft, by, slots, size);
     free(by);
     free(slots);
     return IPU_OK;

@@ -46,8 +46,8 @@ struct chooser {
     int32_t *use;          /* owned, [tensors]: of origins */
 };
 
-static int choose(const ipu_graph *g, const ipu_target *target,
-                  ipu_offload automatic, bool *remote);
+static int choose_variables(const ipu_graph *g, const ipu_target *target,
+                            ipu_offload automatic, bool *remote);
 
 static void note_use(int32_t *use, int32_t by)
 {
@@ -81,8 +81,9 @@ static int note_loops(struct chooser *c)
     for (int32_t i = 0; i < c->graph->nloops; i++) {
         const ipu_graph *body = c->graph->loops[i].body.graph;
         bool *by_body = calloc((size_t)body->ntensors + 1, sizeof *by_body);
-        int status = by_body ? choose(body, c->target, c->automatic, by_body)
-                             : ipu__fail_memory((size_t)body->ntensors);
+        int status =
+            by_body ? choose_variables(body, c->target, c->automatic, by_body)
+                    : ipu__fail_memory((size_t)body->ntensors);
 
         if (status >= 0)
             note_loop(c, &c->graph->loops[i], by_body);
@@ -127,7 +128,7 @@ static ipu_offload asked_for(const ipu_graph *g, int32_t tensor)
     return g->tensors[tensor].offload;
 }
 
-static bool wants(const struct chooser *c, int32_t tensor)
+static bool wants_offload(const struct chooser *c, int32_t tensor)
 {
     const struct ipu__tensor *t = &c->graph->tensors[tensor];
     int64_t bytes = (int64_t)ipu__shape_bytes(&t->shape);
@@ -155,8 +156,8 @@ static bool wants(const struct chooser *c, int32_t tensor)
 }
 
 /* As this graph and the loops in it use them. remote: [tensors] of falses. */
-static int choose(const ipu_graph *g, const ipu_target *target,
-                  ipu_offload automatic, bool *remote)
+static int choose_variables(const ipu_graph *g, const ipu_target *target,
+                            ipu_offload automatic, bool *remote)
 {
     size_t n = (size_t)g->ntensors + 1;
     struct chooser c = {.graph = g,
@@ -169,7 +170,7 @@ static int choose(const ipu_graph *g, const ipu_target *target,
     if (c.origin && c.use) {
         status = note_uses(&c);
         for (int32_t t = 0; t < g->ntensors && status >= 0; t++)
-            remote[t] = wants(&c, t);
+            remote[t] = wants_offload(&c, t);
     } else {
         status = ipu__fail_memory(n * sizeof *c.use);
     }
@@ -183,7 +184,7 @@ static int choose_with_parents(const ipu_graph *g, const ipu_target *target,
                                ipu_offload automatic, bool *remote)
 {
     bool *outside;
-    int status = choose(g, target, automatic, remote);
+    int status = choose_variables(g, target, automatic, remote);
 
     if (status < 0 || !g->parent)
         return status;
@@ -254,7 +255,7 @@ static void note_dependence(struct loader *l, const struct ipu__node *node)
     l->depends[node->output] = depends;
 }
 
-static int push(struct loader *l, const struct ipu__node *node)
+static int push_node(struct loader *l, const struct ipu__node *node)
 {
     IPU_TRY(ipu__reserve((void **)&l->nodes, l->nnodes, &l->capacity,
                          sizeof *l->nodes));
@@ -279,7 +280,8 @@ static char *name_of_copy(struct loader *l, const char *name)
 
 /* The copy on the chip of what a tensor of the graph shows, made for who reads
  * it: a node of the phase; NULL: what is no node. */
-static int load(struct loader *l, int32_t tensor, const struct ipu__node *node)
+static int load_tensor(struct loader *l, int32_t tensor,
+                       const struct ipu__node *node)
 {
     ipu_graph *g = &l->draft->graph;
     const struct ipu__tensor t = g->tensors[tensor];
@@ -308,12 +310,12 @@ static int load(struct loader *l, int32_t tensor, const struct ipu__node *node)
             made.after = node->again ? node->after : node->derived;
     }
     *loaded = made.output + 1;
-    IPU_TRY(push(l, &made));
+    IPU_TRY(push_node(l, &made));
     return made.output;
 }
 
 /* Is the tensor a state of a variable that is not on the chip? */
-static bool is_beside(const struct loader *l, int32_t tensor)
+static bool is_off_chip(const struct loader *l, int32_t tensor)
 {
     return tensor < l->ntensors &&
            l->remote[ipu__origin(&l->draft->graph, tensor)];
@@ -325,9 +327,9 @@ static int load_for(struct loader *l, int32_t *tensor)
 {
     int status;
 
-    if (!is_beside(l, *tensor))
+    if (!is_off_chip(l, *tensor))
         return IPU_OK;
-    status = load(l, *tensor, NULL);
+    status = load_tensor(l, *tensor, NULL);
     IPU_TRY(status);
     *tensor = status;
     return IPU_OK;
@@ -344,13 +346,13 @@ static int load_for_nodes(struct loader *l)
         for (int i = 0; i < node.op->ninputs; i++) {
             int status;
 
-            if (!is_beside(l, node.inputs[i]))
+            if (!is_off_chip(l, node.inputs[i]))
                 continue;
-            status = load(l, node.inputs[i], &node);
+            status = load_tensor(l, node.inputs[i], &node);
             IPU_TRY(status);
             node.inputs[i] = status;
         }
-        IPU_TRY(push(l, &node));
+        IPU_TRY(push_node(l, &node));
     }
     return IPU_OK;
 }
@@ -368,7 +370,7 @@ static int load_for_ends(struct loader *l)
     return IPU_OK;
 }
 
-static int insert(struct loader *l)
+static int add_nodes_with_loads(struct loader *l)
 {
     ipu_graph *g = &l->draft->graph;
 
@@ -412,11 +414,11 @@ static int insert_loads(struct ipu__draft *draft, const bool *remote)
     int status = IPU_OK;
 
     for (int32_t t = 0; t < g->ntensors; t++)
-        states += is_beside(&l, t);
+        states += is_off_chip(&l, t);
     if (states > 0) {
         status = make_room(&l, states);
         if (status >= 0)
-            status = insert(&l);
+            status = add_nodes_with_loads(&l);
     }
     free(l.depends);
     free(l.loaded);

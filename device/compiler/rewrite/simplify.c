@@ -72,7 +72,7 @@ static bool no_minus_zero(const ipu_graph *g, int32_t t)
 }
 
 /* What takes the place of a node's output: one of its inputs. -1: nothing. */
-static int32_t neutral(const ipu_graph *g, const struct ipu__node *node)
+static int32_t neutral_input(const ipu_graph *g, const struct ipu__node *node)
 {
     const struct ipu__op *op = node->op;
     int32_t a = node->inputs[0], b = node->inputs[1];
@@ -184,12 +184,12 @@ static int32_t of_casts(const ipu_graph *g, struct ipu__node *node)
     return g->tensors[node->inputs[0]].shape.dtype == to ? node->inputs[0] : -1;
 }
 
-static int32_t simpler(const ipu_graph *g, struct ipu__node *node)
+static int32_t simpler_tensor(const ipu_graph *g, struct ipu__node *node)
 {
     int32_t by = -1;
 
     if (node->op->ninputs == 2)
-        by = neutral(g, node);
+        by = neutral_input(g, node);
     if (node->op->ninputs == 1)
         by = of_one(g, node);
     if (by < 0 && node->op->ninputs == 1)
@@ -222,7 +222,7 @@ int ipu__simplify(struct ipu__draft *draft)
         if (g->tensors[node->output].node != n || node->op->effects ||
             node->effect || node->loop)
             continue;
-        simple = simpler(g, node);
+        simple = simpler_tensor(g, node);
         if (simple >= 0 && ipu__may_replace(g, node->output, simple))
             by[node->output] = simple;
     }

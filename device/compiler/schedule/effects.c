@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "compiler/schedule/effects.h"
 
-static void mark(const ipu_graph *g, int32_t tensor, bool *live)
+static void mark_live(const ipu_graph *g, int32_t tensor, bool *live)
 {
     if (g->tensors[tensor].node >= 0)
         live[g->tensors[tensor].node] = true;
@@ -22,12 +22,12 @@ static void mark(const ipu_graph *g, int32_t tensor, bool *live)
 static void mark_ends(const ipu_graph *g, bool *live)
 {
     for (int32_t i = 0; i < g->nsinks; i++)
-        mark(g, g->sinks[i].tensor, live);
+        mark_live(g, g->sinks[i].tensor, live);
     for (int32_t i = 0; i < g->nassigns; i++)
-        mark(g, g->assigns[i].value, live);
+        mark_live(g, g->assigns[i].value, live);
     for (int32_t i = 0; i < g->nenqueues; i++)
         for (int32_t k = 0; k < g->enqueues[i].count; k++)
-            mark(g, g->enqueues[i].tensors[k], live);
+            mark_live(g, g->enqueues[i].tensors[k], live);
     for (int32_t n = 0; n < g->nnodes; n++)
         live[n] |= g->nodes[n].effect;
 }
@@ -56,10 +56,10 @@ int ipu__effects_init(struct ipu__effects *effects, const ipu_graph *g)
         int nneeds = ipu__node_needs(g, node, needs);
 
         for (int i = 0; i < nneeds && effects->live[n]; i++)
-            mark(g, needs[i], effects->live);
+            mark_live(g, needs[i], effects->live);
         for (int32_t i = 0;
              effects->live[n] && (t = ipu__loop_need(g, node, i)) >= 0; i++)
-            mark(g, t, effects->live);
+            mark_live(g, t, effects->live);
     }
     return IPU_OK;
 }

@@ -64,8 +64,8 @@ int ipu__emit_value(struct ipu__emitter *m, int32_t tensor)
 }
 
 /* What a region's steps look at, and how often they run. due is there. */
-static int gate(struct ipu__emitter *m, int32_t region, int32_t *value,
-                int32_t *count)
+static int find_gate(struct ipu__emitter *m, int32_t region, int32_t *value,
+                     int32_t *count)
 {
     const struct ipu__region *r;
     int due;
@@ -84,8 +84,9 @@ static int gate(struct ipu__emitter *m, int32_t region, int32_t *value,
 }
 
 /* The values that a body's are bound to. */
-static int bind(struct ipu__emitter *m, const struct ipu__block_graph *from,
-                const struct ipu__loop_code *code, struct ipu__inner *to)
+static int bind_values(struct ipu__emitter *m,
+                       const struct ipu__block_graph *from,
+                       const struct ipu__loop_code *code, struct ipu__inner *to)
 {
     const ipu_graph *g = from->graph;
     int32_t n = 0;
@@ -121,8 +122,8 @@ static int emit_loop(struct ipu__emitter *m, const struct ipu__node *node,
         code->outputs[i] = ipu__emit_value(m, loop->outputs[i]);
         IPU_TRY(code->outputs[i]);
     }
-    IPU_TRY(bind(m, &loop->body, code, &code->body));
-    return bind(m, &loop->condition, code, &code->condition);
+    IPU_TRY(bind_values(m, &loop->body, code, &code->body));
+    return bind_values(m, &loop->condition, code, &code->condition);
 }
 
 int ipu__emit_node(struct ipu__emitter *m, int32_t n)
@@ -144,7 +145,7 @@ int ipu__emit_node(struct ipu__emitter *m, int32_t n)
     IPU_TRY(step->output);
     if (node->loop)
         IPU_TRY(emit_loop(m, node, step));
-    IPU_TRY(gate(m, node->region, &step->gate, &step->count));
+    IPU_TRY(find_gate(m, node->region, &step->gate, &step->count));
     e->nsteps++;
     return ipu__progress(e->progress, "schedule", e->nsteps, m->graph->nnodes);
 }
@@ -179,7 +180,7 @@ int ipu__emit_sink(struct ipu__emitter *m, const struct ipu__sink *sink)
     value = ipu__emit_value(m, sink->tensor);
     IPU_TRY(value);
     region = ipu__tensor_region(m->graph, sink->tensor);
-    IPU_TRY(gate(m, region, &looks_at, &count));
+    IPU_TRY(find_gate(m, region, &looks_at, &count));
     if (sink->fn)
         e->steps[e->nsteps++] = (struct ipu__step){.kind = IPU__HOST_CALL,
                                                    .output = value,
@@ -202,8 +203,8 @@ int ipu__emit_assign(struct ipu__emitter *m, const struct ipu__assign *a)
     IPU_TRY(step.inputs[0]);
     step.output = ipu__emit_value(m, a->variable);
     IPU_TRY(step.output);
-    IPU_TRY(gate(m, ipu__tensor_region(m->graph, a->value), &step.gate,
-                 &step.count));
+    IPU_TRY(find_gate(m, ipu__tensor_region(m->graph, a->value), &step.gate,
+                      &step.count));
     e->steps[e->nsteps++] = step;
     return IPU_OK;
 }

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 
-static void want(struct ipu__needs *s, int32_t tensor)
+static void want_maker(struct ipu__required *s, int32_t tensor)
 {
     int32_t maker = s->graph->tensors[tensor].node;
 
@@ -24,31 +24,31 @@ static void want(struct ipu__needs *s, int32_t tensor)
     s->nodes[s->count++] = maker;
 }
 
-static void want_needs(struct ipu__needs *s, int32_t n)
+static void want_needs(struct ipu__required *s, int32_t n)
 {
     const struct ipu__node *node = &s->graph->nodes[n];
     int32_t needs[IPU__MAX_NEEDS], t;
     int nneeds = ipu__node_needs(s->graph, node, needs);
 
     for (int i = 0; i < nneeds; i++)
-        want(s, needs[i]);
+        want_maker(s, needs[i]);
     for (int32_t i = 0; (t = ipu__loop_need(s->graph, node, i)) >= 0; i++)
-        want(s, t);
+        want_maker(s, t);
 }
 
 /* Until more than limit are found. */
-static void look(struct ipu__needs *s, const int32_t *tensors, int32_t count,
-                 int32_t limit)
+static void look_up(struct ipu__required *s, const int32_t *tensors,
+                    int32_t count, int32_t limit)
 {
     s->look++;
     s->count = 0;
     for (int32_t i = 0; i < count; i++)
-        want(s, tensors[i]);
+        want_maker(s, tensors[i]);
     for (int32_t i = 0; i < s->count && s->count <= limit; i++)
         want_needs(s, s->nodes[i]);
 }
 
-static void mark_wanted(struct ipu__needs *s, int32_t tensor)
+static void mark_wanted(struct ipu__required *s, int32_t tensor)
 {
     int32_t maker = s->graph->tensors[tensor].node;
 
@@ -57,7 +57,7 @@ static void mark_wanted(struct ipu__needs *s, int32_t tensor)
 }
 
 /* The same, where something is changed in place: all, the last first. */
-static void look_with_effects(struct ipu__needs *s, const int32_t *tensors,
+static void look_with_effects(struct ipu__required *s, const int32_t *tensors,
                               int32_t count)
 {
     const ipu_graph *g = s->graph;
@@ -89,31 +89,31 @@ static int by_number(const void *first, const void *second)
     return a < b ? -1 : a > b;
 }
 
-int32_t ipu__needs_find(struct ipu__needs *s, const int32_t *tensors,
-                        int32_t count)
+int32_t ipu__required_find(struct ipu__required *s, const int32_t *tensors,
+                           int32_t count)
 {
     if (s->effects.live)
         look_with_effects(s, tensors, count);
     else
-        look(s, tensors, count, INT32_MAX);
+        look_up(s, tensors, count, INT32_MAX);
     qsort(s->nodes, (size_t)s->count, sizeof *s->nodes, by_number);
     return s->count;
 }
 
-bool ipu__needs_has(const struct ipu__needs *s, int32_t node)
+bool ipu__required_has(const struct ipu__required *s, int32_t node)
 {
     return s->looked[node] == s->look;
 }
 
 /* How many nodes a tensor needs; if they are more than limit: more than
  * that. */
-static int32_t count_needed(struct ipu__needs *s, int32_t tensor, int32_t limit,
-                            struct ipu__known *known)
+static int32_t count_needed(struct ipu__required *s, int32_t tensor,
+                            int32_t limit, struct ipu__required_known *known)
 {
     if (s->effects.live)
         look_with_effects(s, &tensor, 1);
     else
-        look(s, &tensor, 1, limit);
+        look_up(s, &tensor, 1, limit);
     known->needed = s->count;
     known->nwatched =
         s->count < IPU__MOST_WATCHED ? s->count : IPU__MOST_WATCHED;
@@ -124,8 +124,8 @@ static int32_t count_needed(struct ipu__needs *s, int32_t tensor, int32_t limit,
 
 /* Whether a candidate needs more than limit for what is known of it: nodes that
  * it needed and that are not scheduled, it needs still. */
-static bool needs_more(const struct ipu__needs *s, int32_t limit,
-                       const struct ipu__known *known)
+static bool needs_more(const struct ipu__required *s, int32_t limit,
+                       const struct ipu__required_known *known)
 {
     int32_t count = 0;
 
@@ -136,8 +136,8 @@ static bool needs_more(const struct ipu__needs *s, int32_t limit,
 
 /* One that seemed to need few is counted first, of several the last, as later
  * layers need less: the others need not be counted further than that. */
-int32_t ipu__needs_fewest(struct ipu__needs *s, const int32_t *candidates,
-                          int32_t count, struct ipu__known *known)
+int32_t ipu__required_fewest(struct ipu__required *s, const int32_t *candidates,
+                             int32_t count, struct ipu__required_known *known)
 {
     int32_t best = -1, fewest = INT32_MAX - 1;
 
@@ -209,7 +209,7 @@ static int32_t most_reads(const ipu_graph *g)
 }
 
 /* By counting how many each variable has. */
-static int find_readers(struct ipu__needs *s)
+static int find_readers(struct ipu__required *s)
 {
     const ipu_graph *g = s->graph;
     int32_t *reads = calloc((size_t)most_reads(g), sizeof *reads);
@@ -242,11 +242,11 @@ static int find_readers(struct ipu__needs *s)
     return IPU_OK;
 }
 
-int ipu__needs_init(struct ipu__needs *s, const ipu_graph *g)
+int ipu__required_init(struct ipu__required *s, const ipu_graph *g)
 {
     size_t nnodes = (size_t)g->nnodes + 1, ntensors = (size_t)g->ntensors + 2;
 
-    *s = (struct ipu__needs){
+    *s = (struct ipu__required){
         .graph = g,
         .scheduled = calloc(nnodes, sizeof *s->scheduled),
         .wanted = calloc(nnodes, sizeof *s->wanted),
@@ -260,7 +260,7 @@ int ipu__needs_init(struct ipu__needs *s, const ipu_graph *g)
     return find_readers(s);
 }
 
-void ipu__needs_fini(struct ipu__needs *s)
+void ipu__required_fini(struct ipu__required *s)
 {
     ipu__effects_fini(&s->effects);
     free(s->scheduled);

@@ -11,12 +11,12 @@
  * them. Zeros at first. */
 enum { IPU__MOST_WATCHED = 13 };
 
-struct ipu__known {
+struct ipu__required_known {
     int32_t needed, nwatched;
     int32_t watched[IPU__MOST_WATCHED];
 };
 
-struct ipu__needs {
+struct ipu__required {
     const ipu_graph *graph;      /* borrowed */
     struct ipu__effects effects; /* what must run before something else */
     bool *scheduled;             /* owned, as all: [nodes]: run already */
@@ -30,20 +30,21 @@ struct ipu__needs {
     int32_t *first, *readers;
 };
 
-int ipu__needs_init(struct ipu__needs *needs, const ipu_graph *graph);
-void ipu__needs_fini(struct ipu__needs *needs);
+int ipu__required_init(struct ipu__required *needs, const ipu_graph *graph);
+void ipu__required_fini(struct ipu__required *needs);
 
 /* Find what tensors need of nodes that are not scheduled: nodes, in the order
  * of the graph. Returns how many. */
-int32_t ipu__needs_find(struct ipu__needs *needs, const int32_t *tensors,
-                        int32_t count);
+int32_t ipu__required_find(struct ipu__required *needs, const int32_t *tensors,
+                           int32_t count);
 
 /* Whether the last look has found a node. */
-bool ipu__needs_has(const struct ipu__needs *needs, int32_t node);
+bool ipu__required_has(const struct ipu__required *needs, int32_t node);
 
 /* Of candidates, tensors or -1, that which needs the fewest nodes; the first of
  * several; -1: there is none. known: [count] */
-int32_t ipu__needs_fewest(struct ipu__needs *needs, const int32_t *candidates,
-                          int32_t count, struct ipu__known *known);
+int32_t ipu__required_fewest(struct ipu__required *needs,
+                             const int32_t *candidates, int32_t count,
+                             struct ipu__required_known *known);
 
 #endif

@@ -37,21 +37,21 @@
 struct scheduler {
     const ipu_graph *graph;
     struct ipu__emitter emitter;
-    struct ipu__needs needs;
+    struct ipu__required needs;
     /* Owned, as all arrays */
-    bool *served;             /* [sinks] */
-    bool *computed;           /* [assigns]: its value is there */
-    bool *done;               /* [assigns]: it is made */
-    bool *assigned;           /* [nodes]: some assignment needs it */
-    int32_t *candidates;      /* [sinks and assigns] */
-    struct ipu__known *known; /* [sinks and assigns] */
+    bool *served;                      /* [sinks] */
+    bool *computed;                    /* [assigns]: its value is there */
+    bool *done;                        /* [assigns]: it is made */
+    bool *assigned;                    /* [nodes]: some assignment needs it */
+    int32_t *candidates;               /* [sinks and assigns] */
+    struct ipu__required_known *known; /* [sinks and assigns] */
     int32_t *made;    /* [nodes]: an assign of what it makes, + 1; 0: none */
     int32_t *next;    /* [assigns]: another of the same, + 1 */
     int32_t *waiting; /* assigns whose value is there, ascending */
     int32_t nwaiting;
 };
 
-static void enlist(struct scheduler *s, int32_t assign)
+static void list_assign(struct scheduler *s, int32_t assign)
 {
     int32_t i = s->nwaiting++;
 
@@ -62,7 +62,7 @@ static void enlist(struct scheduler *s, int32_t assign)
 
 static int emit_needed(struct scheduler *s, int32_t tensor)
 {
-    int32_t count = ipu__needs_find(&s->needs, &tensor, 1);
+    int32_t count = ipu__required_find(&s->needs, &tensor, 1);
 
     for (int32_t i = 0; i < count; i++) {
         int32_t n = s->needs.nodes[i];
@@ -70,7 +70,7 @@ static int emit_needed(struct scheduler *s, int32_t tensor)
         IPU_TRY(ipu__emit_node(&s->emitter, n));
         s->needs.scheduled[n] = true;
         for (int32_t a = s->made[n]; a; a = s->next[a - 1])
-            enlist(s, a - 1);
+            list_assign(s, a - 1);
     }
     return IPU_OK;
 }
@@ -87,7 +87,7 @@ static int32_t next_sink(struct scheduler *s, bool calls)
         s->candidates[i] = s->served[i] || (g->sinks[i].fn != NULL) != calls
                                ? -1
                                : g->sinks[i].tensor;
-    return ipu__needs_fewest(&s->needs, s->candidates, g->nsinks, s->known);
+    return ipu__required_fewest(&s->needs, s->candidates, g->nsinks, s->known);
 }
 
 static int emit_sinks(struct scheduler *s, bool calls)
@@ -132,7 +132,7 @@ static void need_for_assigns(struct scheduler *s)
 
     for (int32_t i = 0; i < g->nassigns; i++)
         s->candidates[i] = g->assigns[i].value;
-    count = ipu__needs_find(&s->needs, s->candidates, g->nassigns);
+    count = ipu__required_find(&s->needs, s->candidates, g->nassigns);
     for (int32_t i = 0; i < count; i++)
         s->assigned[s->needs.nodes[i]] = true;
 }
@@ -154,7 +154,7 @@ static bool is_to_come(const struct scheduler *s, int32_t n)
 /* Whether a node that is to come reads the variable. */
 static bool is_read(const struct scheduler *s, int32_t variable)
 {
-    const struct ipu__needs *needs = &s->needs;
+    const struct ipu__required *needs = &s->needs;
 
     for (int32_t i = needs->first[variable]; i < needs->first[variable + 1];
          i++)
@@ -188,7 +188,7 @@ static int32_t next_reader(struct scheduler *s, const struct ipu__assign *a,
                            int32_t i, int32_t step)
 {
     const ipu_graph *g = s->graph;
-    struct ipu__needs *needs = &s->needs;
+    struct ipu__required *needs = &s->needs;
     int32_t maker = g->tensors[a->value].node;
 
     for (; i >= needs->first[a->variable] && i < needs->first[a->variable + 1];
@@ -197,8 +197,8 @@ static int32_t next_reader(struct scheduler *s, const struct ipu__assign *a,
 
         if (n == maker || !is_to_come(s, n))
             continue;
-        ipu__needs_find(needs, &g->nodes[n].output, 1);
-        if (maker < 0 || !ipu__needs_has(needs, maker))
+        ipu__required_find(needs, &g->nodes[n].output, 1);
+        if (maker < 0 || !ipu__required_has(needs, maker))
             return i;
     }
     return -1;
@@ -239,8 +239,8 @@ static int32_t next_assign(struct scheduler *s)
 
     for (int32_t i = 0; i < g->nassigns; i++)
         s->candidates[i] = s->computed[i] ? -1 : g->assigns[i].value;
-    return ipu__needs_fewest(&s->needs, s->candidates, g->nassigns,
-                             s->known + g->nsinks);
+    return ipu__required_fewest(&s->needs, s->candidates, g->nassigns,
+                                s->known + g->nsinks);
 }
 
 static int emit_values(struct scheduler *s)
@@ -271,7 +271,7 @@ static void find_makers(struct scheduler *s)
         int32_t maker = g->tensors[g->assigns[i].value].node;
 
         if (maker < 0) {
-            enlist(s, i);
+            list_assign(s, i);
             continue;
         }
         s->next[i] = s->made[maker];
@@ -282,7 +282,7 @@ static void find_makers(struct scheduler *s)
 static int emit_all(struct scheduler *s, struct ipu_executable *e)
 {
     IPU_TRY(ipu__emitter_init(&s->emitter, s->graph, e));
-    IPU_TRY(ipu__needs_init(&s->needs, s->graph));
+    IPU_TRY(ipu__required_init(&s->needs, s->graph));
     find_makers(s);
     IPU_TRY(emit_sinks(s, true));
     IPU_TRY(emit_effects(s));
@@ -320,6 +320,6 @@ int ipu__schedule(const ipu_graph *g, struct ipu_executable *e)
     free(s.made);
     free(s.next);
     free(s.waiting);
-    ipu__needs_fini(&s.needs);
+    ipu__required_fini(&s.needs);
     return status;
 }
