@@ -76,8 +76,8 @@ static bool reads_divided(const struct divider *d, const struct ipu__node *node)
     return false;
 }
 
-/* Whether what was of the shape that an op was told has been divided; or the
- * shape, made of nothing that has, begins with the batch. */
+/* Returns whether what was of the shape that an op was told has been divided;
+ * or the shape, made of nothing that has, begins with the batch. */
 static bool seems_divided(const struct divider *d, const struct ipu__node *node)
 {
     struct ipu__shape like = node->attributes.shape;

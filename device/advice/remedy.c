@@ -594,7 +594,8 @@ static int try_off_chip(const struct ipu__trial *t, ipu_remedy_kind kind,
     return IPU_OK;
 }
 
-/* Whether IPU_OFFLOAD_AUTO may make a difference to the program so changed. */
+/* Returns whether IPU_OFFLOAD_AUTO may make a difference to the program so
+ * changed. */
 static bool leaves_offload(const struct ipu__trial *t, ipu_remedy_kind kind)
 {
     if (!(target_of(t).streaming_bytes_per_second > 0) ||

@@ -50,8 +50,8 @@ int ipu__compile(const ipu_graph *graph, const ipu_compile_options *options,
 /* Returns IPU_ERR_ARGUMENT for options that no compilation can have. */
 int ipu__check_compile_options(const ipu_compile_options *options);
 
-/* Whether the program, or a loop in it, leaves to the compiler where variables
- * of an update region lie. */
+/* Returns whether the program, or a loop in it, leaves to the compiler where
+ * variables of an update region lie. */
 bool ipu__leaves_offload(const ipu_graph *graph);
 
 /* Returns 1 if no tile holds more than it can, 0 if one does. */

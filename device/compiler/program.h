@@ -245,8 +245,8 @@ int ipu__count_loop(const struct ipu_executable *executable,
 uint64_t ipu__hash_bytes(uint64_t hash, const void *bytes, size_t count);
 uint64_t ipu__attributes_hash(uint64_t hash,
                               const struct ipu__attributes *attributes);
-/* Whether two ops have the same attributes; whether they have the same but for
- * the seeds of random numbers, so that the same code can run both. */
+/* Returns whether two ops have the same attributes; whether they have the same
+ * but for the seeds of random numbers, so that the same code can run both. */
 bool ipu__attributes_equal(const struct ipu__attributes *a,
                            const struct ipu__attributes *b);
 bool ipu__attributes_congruent(const struct ipu__attributes *a,

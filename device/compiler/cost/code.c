@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * code.c - the code that every tile holds: of the vertices, once for each kind
- * of step, that is for the same ops in the same order; of the exchanges, which
- * every step has of its own, if it shares none (outline.c); and, beside it, the
- * state of vertices.
+ * code.c - the code that every tile holds, and the state of its vertices.
+ *
+ * Code of vertices is there once for each kind of step, that is for the same
+ * ops in the same order. Code of exchanges is each step's own, unless it shares
+ * that of a congruent one (outline.c). place.c and outline.c ask.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,9 @@
 #include "compiler/passes.h"
 
 enum {
-    STATE_BYTES = 16,    /* of a vertex, of which a step has one a context */
+    STATE_BYTES = 16,    /* of a vertex; a step has one for each context */
     CONTROL_BYTES = 24,  /* of the program around a step */
-    COPY_CODE_BYTES = 52 /* of the vertex that copies: as any by element */
+    COPY_CODE_BYTES = 52 /* of the vertex that copies, as of any by element */
 };
 
 int64_t ipu__own_code_bytes(const struct ipu_executable *e,
@@ -24,8 +25,8 @@ int64_t ipu__own_code_bytes(const struct ipu_executable *e,
            (int64_t)STATE_BYTES * e->target.workers;
 }
 
-/* One vertex of a kind that all copies have, for each operand, and the program
- * around them. */
+/* Each operand has a vertex, of a kind that all copies have; then comes the
+ * program around them. */
 int64_t ipu__copy_code_bytes(int32_t copies)
 {
     return copies > 0 ? CONTROL_BYTES + (int64_t)STATE_BYTES * copies : 0;
@@ -37,7 +38,7 @@ struct kinds {
     size_t size;    /* a power of 2, at least twice the steps */
 };
 
-/* Whether two steps run the same code. */
+/* Returns whether two steps run the same code. */
 static bool same_code(const struct ipu_executable *e, const struct ipu__step *a,
                       const struct ipu__step *b)
 {
@@ -64,7 +65,7 @@ static size_t hash_of(const struct ipu_executable *e,
     return (size_t)(hash ^ hash >> 29);
 }
 
-/* Whether no step before has its code. */
+/* Returns whether no step before has its code. */
 static bool is_new(const struct ipu_executable *e, int32_t step,
                    struct kinds *kinds)
 {

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cost.c - what each step takes on the chip: an op says what work it is, the
- * target's model counts it. Host calls are streams; so are inputs before the
- * first step and outputs after the last.
+ * cost.c - the pass that counts what each step takes on the chip.
+ *
+ * An op describes its work, and the model of the target counts it
+ * (target/cost.h). Host calls are streams; so are inputs before the first step
+ * and outputs after the last. It runs after place.c has put tensors on tiles,
+ * since what a step exchanges depends on where they lie (exchange.c); place.c
+ * then runs again, with the temporary memory that is found here.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +20,7 @@
 static const char not_said[] = "the op does not say how many instructions an "
                                "element takes: one for a vector is assumed";
 
-/* Of an op that does not say. */
+/* Describes the work of an op that does not say. */
 static void guess_work(const struct ipu__call *call, struct ipu__work *work)
 {
     work->kind = IPU__WORK_ELEMENTS;
@@ -47,7 +51,8 @@ static void guess_work(const struct ipu__call *call, struct ipu__work *work)
     }
 }
 
-/* What was computed in the variable's place needs no copy. */
+/* Returns whether an assignment needs no copy: the value was computed in the
+ * variable's place. */
 static bool is_there(const struct ipu_executable *e,
                      const struct ipu__step_op *part)
 {
@@ -55,8 +60,8 @@ static bool is_there(const struct ipu_executable *e,
            e->values[part->inputs[0]].block == e->values[part->output].block;
 }
 
-/* A tile holds neighbours. If they are less than what a run of outputs comes
- * from, it has a part of some of these, or of all. */
+/* Returns on how many tiles a sum is. A tile holds neighbours: fewer than a run
+ * of outputs comes from, or several runs. */
 static int64_t tiles_of_a_sum(const struct ipu__work *work, int32_t used)
 {
     int64_t here = work->share, run = work->run, parts;
@@ -71,7 +76,8 @@ static int64_t tiles_of_a_sum(const struct ipu__work *work, int32_t used)
     return ipu__least(parts, used);
 }
 
-/* Where operands lie: from how few tiles they come, on how many a sum is. */
+/* Notes where operands lie: from how few tiles they come, on how many a sum is.
+ */
 static void look_where(const struct ipu_executable *e,
                        const struct ipu__step_op *part, struct ipu__work *work)
 {
@@ -120,7 +126,7 @@ static struct ipu__work work_of(const struct ipu_executable *e,
     work.element_bytes = ipu__dtype_bytes(call.output.dtype) < 4 ? 2 : 4;
     if (element_bytes)
         work.element_bytes = element_bytes;
-    /* What lies on the fullest tile is of the size of all elements. */
+    /* Bytes on the fullest tile scale with the size of elements. */
     work.others =
         element_bytes ? step->tile_bytes * element_bytes / 4 : step->tile_bytes;
     work.outputs = ipu__shape_count(&call.output.shape);
@@ -138,8 +144,8 @@ static struct ipu__work work_of(const struct ipu_executable *e,
 
 /* ------------------------------------------------------------- fused steps */
 
-/* Whether one of the parts before the k-th makes a value, or reads it as a
- * whole: it is in a register. */
+/* Returns whether a value is in a register: one of the parts before the k-th
+ * makes it, or reads it as a whole. */
 static bool is_at_hand(const struct ipu_executable *e,
                        const struct ipu__step *step, int32_t k, int32_t v)
 {
@@ -155,7 +161,8 @@ static bool is_at_hand(const struct ipu_executable *e,
     return false;
 }
 
-/* Of a part among others, whose loop is not the library's. */
+/* Returns the arithmetic of a part among others, whose loop is not the
+ * library's. */
 static int32_t arithmetic_of(const struct ipu__step_op *part,
                              const struct ipu__work *work)
 {
@@ -165,7 +172,7 @@ static int32_t arithmetic_of(const struct ipu__step_op *part,
                            : work->arithmetic;
 }
 
-/* What a part loads from elsewhere, and stores for others. */
+/* Counts what a part loads from elsewhere, and stores for others. */
 static void count_accesses(const struct ipu_executable *e,
                            const struct ipu__step *step, int32_t k,
                            struct ipu__work *all)
@@ -182,9 +189,9 @@ static void count_accesses(const struct ipu_executable *e,
         all->stores += !part->op->alias && !e->values[part->output].inner;
 }
 
-/* All parts but the head: one vertex, compiled for them, which loads what comes
- * from elsewhere, and stores what others need. If only one of them computes, it
- * may be the library's. */
+/* Describes the work of all parts but the head: one vertex, compiled for them,
+ * which loads what comes from elsewhere and stores what others need. If only
+ * one of them computes, it may be the library's. */
 static struct ipu__work work_of_parts(const struct ipu_executable *e,
                                       const struct ipu__step *step,
                                       int element_bytes)
@@ -217,7 +224,7 @@ static struct ipu__work work_of_parts(const struct ipu_executable *e,
     return all;
 }
 
-/* Why what an op takes is only an estimate; NULL: it is none. */
+/* Says why what an op takes is only an estimate; NULL: it is none. */
 static const char *doubt_of_op(const struct ipu__op *op)
 {
     if (op->estimate)
@@ -250,7 +257,8 @@ static int count_part(const struct ipu_executable *e,
     return IPU_OK;
 }
 
-/* The first of the parts beside the head that is in doubt. */
+/* Returns the doubt of the first of the parts, without the head, that has one.
+ */
 static const char *doubt_of_parts(const struct ipu_executable *e,
                                   const struct ipu__step *step)
 {
@@ -261,7 +269,8 @@ static const char *doubt_of_parts(const struct ipu_executable *e,
     return why;
 }
 
-/* The head, then all else where the head has made its output. */
+/* Counts the head, then all other parts, which run where the head has made its
+ * output. */
 static int count_fused(const struct ipu_executable *e,
                        const struct ipu__step *step, int element_bytes,
                        ipu_cycles *cycles, int64_t *tiles)
@@ -283,7 +292,7 @@ static int count_fused(const struct ipu_executable *e,
     return IPU_OK;
 }
 
-/* What tiles fetch since tensors lie as they do. */
+/* Adds what tiles fetch because operands do not lie where the step runs. */
 static void count_received(const struct ipu_executable *e,
                            const struct ipu__step *step, int element_bytes,
                            ipu_cycles *cycles)
@@ -319,7 +328,7 @@ int ipu__count_copies(const struct ipu_executable *e, int64_t bytes,
     return IPU_OK;
 }
 
-/* To where shared code has its operands, and back. */
+/* Adds copies to where shared code has its operands, and back. */
 static int count_copied(const struct ipu_executable *e,
                         const struct ipu__step *step, int element_bytes,
                         ipu_cycles *cycles)
@@ -357,7 +366,7 @@ static int count_step(const struct ipu_executable *e,
     return count_copied(e, step, element_bytes, cycles);
 }
 
-/* An element is one transfer. */
+/* Counts queues: an element is one transfer. */
 static int count_feeds(struct ipu_executable *e, const ipu_system *system)
 {
     for (int32_t i = 0; i < e->nfeeds; i++) {
@@ -394,7 +403,7 @@ static int count_streams(struct ipu_executable *e)
     return IPU_OK;
 }
 
-/* What each step fetches. */
+/* Finds what each step fetches. */
 static int find_received(struct ipu_executable *e)
 {
     struct ipu__received r = {0};

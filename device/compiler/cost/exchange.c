@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exchange.c - what a step by element, or one that only moves, must fetch, tile
- * by tile.
+ * by tile. cost.c and place.c ask.
  *
- * An element is computed where its output lies. What a tile needs for its part
- * of the output, and does not hold, it receives: the same elements of inputs
+ * An element is computed where its output lies. A tile receives what it needs
+ * for its part of the output and does not hold: the same elements of inputs
  * that are as large, if they are spread otherwise; of rows that are repeated,
- * as many as its elements go over; scalars. Where a step makes several
- * outputs, the others are sent from where the first lies.
+ * as many as its elements go over; scalars. If a step makes several outputs,
+ * the others are sent from where the first lies.
  *
- * Of what only moves (transpose, slice, concat, ...) each row is followed from
- * where it lies to where it goes.
+ * For ops that only move (transpose, slice, concat, ...) each row is followed
+ * from where it lies to where it goes.
  *
- * Products and sums are not among these: their plans say what they exchange
+ * Products and sums are not counted here: their plans say what they exchange
  * (target/), from as many tiles as their operands lie on.
  */
 #include <stdlib.h>
@@ -31,7 +31,7 @@ struct fetch {
     int64_t period; /* elements of a row; 0: as many as there are */
 };
 
-/* What tile receives. */
+/* Returns the bytes that a tile receives. */
 static int64_t missing_bytes(const struct fetch *f, int32_t tile)
 {
     struct ipu__range mine = ipu__spread_held(&f->to, tile),
@@ -93,17 +93,17 @@ static int64_t element_bytes(const struct ipu_executable *e, int32_t v)
     return (int64_t)ipu__dtype_bytes(e->values[v].shape.dtype);
 }
 
-/* Moving elements from one value to another. */
+/* Elements that are moved from one value to another. */
 struct move {
     struct ipu__spread from, to;
     int64_t size;        /* of an element */
-    int64_t all, pieces; /* bytes that tiles receive, in all; in how many
-                            rows or parts of them */
+    int64_t all, pieces; /* bytes that all tiles receive; rows, or parts of
+                            them, in which they come */
     struct ipu__received *r;
 };
 
-/* Elements first + i step, for i in [0, count), of those within a range of
- * bytes. */
+/* Counts which of the elements first + i step, for i in [0, count), are within
+ * a range of bytes. */
 static int64_t count_within(struct ipu__range r, int64_t size, int64_t first,
                             int64_t step, int64_t count)
 {
@@ -111,7 +111,7 @@ static int64_t count_within(struct ipu__range r, int64_t size, int64_t first,
 
     if (from >= to)
         return 0;
-    if (step < 0) { /* from the other end */
+    if (step < 0) { /* count from the other end */
         first += (count - 1) * step;
         step = -step;
     }
@@ -123,7 +123,7 @@ static int64_t count_within(struct ipu__range r, int64_t size, int64_t first,
     return high > low ? high - low : 0;
 }
 
-/* A row of count elements, which are neighbours where they go: on one tile
+/* Moves a row of count elements, which are neighbours where they go, one tile
  * after the other. */
 static void move_row(struct move *m, int64_t to, int64_t from, int64_t step,
                      int64_t count)
@@ -202,7 +202,7 @@ static bool was_seen(const struct ipu_executable *e,
     return false;
 }
 
-/* The output where a step computes; -1: it is none by element. */
+/* Returns the output where a step computes; -1: it is no step by element. */
 static int32_t main_output(const struct ipu_executable *e,
                            const struct ipu__step *step)
 {
@@ -236,7 +236,7 @@ static void receive_inputs(const struct ipu_executable *e,
         f.from = ipu__spread_of(e, v);
         f.to = ipu__spread_of(e, output);
         if (ipu__view_of(e, part, i) != IPU__WHOLE && part->op->by_row)
-            continue; /* its cost knows */
+            continue; /* its cost counts that */
         if (ipu__view_of(e, part, i) != IPU__WHOLE)
             f.period = ipu__shape_count(&e->values[v].shape);
         else if (ipu__spread_equal(&f.from, &f.to))

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * buffers.c - the scratch memory of steps. Of most it is what the op asks. A
- * fused step keeps there what passes between its parts: for each inner value
- * one of a few buffers of a block, free again when no part needs it.
+ * buffers.c - the scratch memory of steps.
+ *
+ * Most steps need what their op asks for. A fused step keeps there what passes
+ * between its parts: each inner value has one of a few buffers of a block,
+ * which is free again when no part needs the value. The engine lays it out as
  *
  *     what the head needs | buffers | room to widen halves of one part
  *
@@ -13,7 +15,7 @@
 
 enum { MOST_BUFFERS = 64 };
 
-/* The last part that reads a value, through others that are a view of it. */
+/* Returns the last part that reads a value or a view of it. */
 static int32_t last_use(const struct ipu_executable *e,
                         const struct ipu__step *step, int32_t from, int32_t v)
 {

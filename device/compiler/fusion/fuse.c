@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuse.c - which steps become one.
+ * fuse.c - the pass that makes one step of several.
  *
- * Ops by element that follow each other, of the same number of elements, and
- * that have a tensor in common, become the parts of one step. It goes over the
- * elements once, in blocks that stay in the nearest caches: all parts on the
- * first block, all on the second, and so on. Each part is run by its op, as it
- * would be by itself, so results are the same bits.
+ * Ops by element that follow each other, over the same number of elements, and
+ * that have a tensor in common, become the parts of one step. The step goes
+ * over the elements once, in blocks that stay in the nearest caches: all parts
+ * on the first block, all on the second, and so on. Each part is run by its op,
+ * as it would be by itself, so results are the same bits.
  *
  *     conv2d     x, k -> a        step 0   conv2d + bias_add + relu
  *     bias_add   a, b -> c                 a part of a, when it is complete:
  *     relu       c    -> d                   a, b -> c -> d
  *
- * What passes between parts and is needed by no other step has no memory. The
- * step keeps a block of it in a buffer, and on the chip it stays in registers.
+ * A value that passes between parts and that no other step needs has no memory.
+ * The step keeps a block of it in a buffer, and on the chip it stays in
+ * registers.
  *
- * A step begins with its head, if there is an op that makes its output in
- * parts (a product, a convolution) and whose output the others take. Ops in
- * between that are small or only another view of a tensor come before it, if
- * they need nothing of it; if they do, or assign a variable, after it. Nothing
- * else changes its place, so host calls come as early as they did.
+ * A step may begin with a head: an op that makes its output in parts (a
+ * product, a convolution), which the others take. Steps in between that are
+ * small or only another view of a tensor come before the fused step if they
+ * need nothing of it; if they do, or assign a variable, after it. Nothing else
+ * changes its place, so host calls come as early as they did.
  *
- * A variable's new elements are written block by block too. So nothing may
- * read more of a variable than the block at hand where a step assigns it.
+ * A variable's new elements are written block by block, too. So nothing in a
+ * step that assigns a variable may read more of it than the block at hand.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@
 #include "compiler/passes.h"
 
 enum {
-    MOST_MOVED = 24,    /* ops in between */
+    MOST_MOVED = 24,    /* steps in between */
     SMALL_BYTES = 1024, /* of their output */
     BLOCK = 4096,       /* elements: 16 KiB of each tensor */
     TEXT = IPU__MOST_PARTS * 32
@@ -44,9 +45,10 @@ struct group {
     int32_t moved[MOST_MOVED], nmoved;   /* what comes before it instead */
     int32_t kept[MOST_MOVED], nkept;     /* what comes after it instead */
     int32_t next;                        /* the first step after them */
-    int32_t moved_so_far, kept_so_far;   /* before the last member */
-    int64_t count;  /* elements; -1: no op by element so far */
-    int64_t period; /* a block is a multiple of it */
+    int32_t moved_so_far,
+        kept_so_far; /* of these, those before the last member */
+    int64_t count;   /* elements; -1: no op by element so far */
+    int64_t period;  /* a block is a multiple of it */
     bool has_head;
     int32_t work; /* ops that compute */
 };
@@ -54,21 +56,21 @@ struct group {
 struct fuser {
     struct ipu_executable *e;
     struct group g;
-    int32_t *uses;  /* [values]: reads of the whole program */
-    int32_t *root;  /* [values]: of which it is another view */
-    int32_t *stamp; /* [values]: the number of the last group that ... */
-    int32_t *taken; /* ... makes it; takes it; reads it beyond the block */
-    int32_t *beyond;
-    int32_t *assigned;       /* ... assigns it */
-    int32_t *late;           /* ... has what comes after it use it */
-    int32_t number;          /* of this group */
+    int32_t *uses;   /* [values]: reads of the whole program */
+    int32_t *root;   /* [values]: the value that it is a view of */
+    int32_t *stamp;  /* [values]: the number of the last group that makes it */
+    int32_t *taken;  /* the same, of the last that takes it */
+    int32_t *beyond; /* the same, of the last that reads it beyond the block */
+    int32_t *assigned; /* the same, of the last that assigns it */
+    int32_t *late;  /* the same, of the last after which a kept step uses it */
+    int32_t number; /* of this group */
     struct ipu__step *steps; /* as they become */
     int32_t nsteps;
 };
 
 /* ----------------------------------------------------------- what is known */
 
-/* And of queues. */
+/* Counts reads by loops and by queues. */
 static void count_uses_of_loops(struct fuser *f)
 {
     const struct ipu_executable *e = f->e;
@@ -121,13 +123,13 @@ static bool made_here(const struct fuser *f, int32_t v)
     return f->stamp[v] == f->number;
 }
 
-/* Made by what comes after the group, or assigned by it. */
+/* Returns whether what comes after the group makes a value, or assigns it. */
 static bool is_made_late(const struct fuser *f, int32_t v)
 {
     return f->late[f->root[v]] == 2 * f->number + 1;
 }
 
-/* At least read by what comes after the group. */
+/* Returns whether what comes after the group uses a value. */
 static bool is_used_late(const struct fuser *f, int32_t v)
 {
     return f->late[f->root[v]] >= 2 * f->number;
@@ -153,7 +155,8 @@ static bool is_assign(const struct ipu__step *s)
     return s->op == &ipu__assign_step;
 }
 
-/* An op that the group may have: by element, or a view of what it makes. */
+/* Returns whether the group may have a step: by element, or a view of what it
+ * makes. */
 static bool is_kind(const struct fuser *f, const struct ipu__step *s)
 {
     if (s->kind != IPU__COMPUTE)
@@ -163,7 +166,7 @@ static bool is_kind(const struct fuser *f, const struct ipu__step *s)
     return s->op->by_element;
 }
 
-/* Whether it sees its inputs as a part can. */
+/* Returns whether an op sees its inputs as a part can. */
 static bool views_fit(const struct fuser *f, const struct ipu__step_op *part)
 {
     int64_t period = ipu__period_of(f->e, part);
@@ -176,8 +179,8 @@ static bool views_fit(const struct fuser *f, const struct ipu__step_op *part)
             (view == IPU__ROW && count_of(f, v) != period &&
              count_of(f, v) != 1))
             return false;
-        /* Of what is made here, and what becomes of a variable, there is only
-         * the block at hand. */
+        /* A value that is made here, or that a variable becomes, has only the
+         * block at hand. */
         if (made_here(f, v) && view != IPU__WHOLE)
             return false;
         if (f->assigned[f->root[v]] == f->number || is_made_late(f, v))
@@ -210,7 +213,9 @@ static bool period_fits(const struct fuser *f, const struct ipu__step_op *part)
     return !g->has_head || period == 1 || y->extents[y->ndim - 1] % period == 0;
 }
 
-/* In the same runs, for the same purpose, on the same chip. */
+/* Returns whether a step runs in the same runs, for the same purpose, on the
+ * same chip.
+ */
 static bool runs_with(const struct fuser *f, const struct ipu__step *s)
 {
     const struct ipu__step *first = &f->e->steps[f->g.members[0]];
@@ -285,7 +290,7 @@ static bool is_slight(const struct fuser *f, const struct ipu__step *s)
             f->e->values[s->output].bytes <= SMALL_BYTES);
 }
 
-/* An op that may come before the group. */
+/* Returns whether a step may come before the group. */
 static bool can_move(const struct fuser *f, int32_t i)
 {
     const struct ipu__step *s = &f->e->steps[i];
@@ -294,8 +299,8 @@ static bool can_move(const struct fuser *f, int32_t i)
            is_independent(f, s);
 }
 
-/* An op that may come after it. What looks at data may not: it comes before
- * variables are written. */
+/* Returns whether a step may come after the group. One that looks at data may
+ * not: it comes before variables are written. */
 static bool can_keep(const struct fuser *f, int32_t i)
 {
     const struct ipu__step *s = &f->e->steps[i];
@@ -316,7 +321,8 @@ static void keep_step(struct fuser *f, int32_t i)
 
 /* ------------------------------------------------------------------- groups */
 
-/* A product or convolution of floats, whose output has rows. */
+/* Returns whether a step may be a head: a product or convolution of floats
+ * whose output has rows. */
 static bool can_head(const struct fuser *f, const struct ipu__step *s)
 {
     const struct ipu__value *y = &f->e->values[s->output];
@@ -338,7 +344,8 @@ static bool can_start(const struct fuser *f, const struct ipu__step *s)
            ipu__period_of(f->e, &place) <= IPU__MOST_BLOCK;
 }
 
-/* The group that begins with step i; false: none that is worth it. */
+/* Gathers the group that begins with step i. Returns false if there is none
+ * that is worth it. */
 static bool gather_group(struct fuser *f, int32_t i)
 {
     const struct ipu__step *first = &f->e->steps[i];
@@ -367,7 +374,7 @@ static bool gather_group(struct fuser *f, int32_t i)
     return g->work > 1;
 }
 
-/* What of the group's values no other step needs. */
+/* Finds the group's values that no other step needs. */
 static void find_inner(struct fuser *f)
 {
     struct ipu_executable *e = f->e;
@@ -382,7 +389,7 @@ static void find_inner(struct fuser *f)
         if (!is_assign(s))
             e->values[s->output].inner = m > 0 || !g->has_head;
     }
-    /* One that is needed, is so in all of its views. */
+    /* A value that is needed is needed in all of its views. */
     for (int32_t m = g->n - 1; m >= 0; m--) {
         const struct ipu__step *s = &e->steps[g->members[m]];
         struct ipu__value *y = &e->values[s->output];
@@ -390,7 +397,7 @@ static void find_inner(struct fuser *f)
         if (is_assign(s))
             continue;
         if (f->uses[s->output] > 0 || y->map.tiles)
-            y->inner = false; /* or the program says where it is */
+            y->inner = false; /* the program says where it is */
         if (s->op->alias && !y->inner)
             e->values[s->inputs[s->op->in_place]].inner = false;
     }

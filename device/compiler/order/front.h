@@ -51,8 +51,8 @@ void ipu__front_undo(struct ipu__front *front, int32_t unit);
 /* Takes a unit for good. */
 void ipu__front_take(struct ipu__front *front, int32_t unit);
 
-/* Whether a unit that has run could be undone; the bytes that would then be
- * alive more. */
+/* Returns whether a unit that has run could be undone; the bytes that would
+ * then be alive more. */
 bool ipu__front_can_undo(const struct ipu__front *front, int32_t unit);
 int64_t ipu__front_without(const struct ipu__front *front, int32_t unit);
 

@@ -50,8 +50,8 @@ static int32_t add_member(struct ipu__sections *p, int32_t step)
     return m;
 }
 
-/* Whether steps that read and write a value, in any of its states and views,
- * keep their order: it is a variable, or bound to one. */
+/* Returns whether steps that read and write a value, in any of its states and
+ * views, keep their order: it is a variable, or bound to one. */
 static bool is_rewritten(const struct ipu__sections *p, int32_t v)
 {
     return p->lifetimes->e->values[v].kind == IPU__VARIABLE ||
@@ -113,7 +113,7 @@ static bool may_fail(const struct ipu__step *step)
     return step->kind == IPU__LOOP || step->op->checks;
 }
 
-/* Whether a step does more than make its outputs. */
+/* Returns whether a step does more than make its outputs. */
 static bool has_effects(const struct ipu__step *step)
 {
     return step->kind == IPU__LOOP || step->op->collective ||
@@ -183,7 +183,8 @@ static void forget_section(struct ipu__sections *p,
 
 /* ------------------------------------------------------------------- units */
 
-/* Whether a member comes right before the only one that waits for it. */
+/* Returns whether a member comes right before the only one that waits for it.
+ */
 static bool comes_right_before(const struct ipu__sections *p,
                                const struct ipu__section_member *m)
 {

@@ -21,8 +21,8 @@ struct ipu__front *ipu__valleys_begin(struct ipu__valleys *valleys,
 /* Takes at least one more unit. There must be one left. */
 void ipu__valleys_next(struct ipu__valleys *valleys);
 
-/* Whether a unit was taken, since the beginning, that need not come next in a
- * best order. */
+/* Returns whether a unit was taken, since the beginning, that need not come
+ * next in a best order. */
 bool ipu__valleys_gave_up(const struct ipu__valleys *valleys);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * congruent.c - which steps are equal, so that the same code could run them.
+ * congruent.c - steps that the same code could run.
  *
- * Code of a step is vertices, and the messages of its exchange: who sends how
- * many bytes to whom, when. So equal steps have the same ops, told the same
- * (but for seeds, which are data), on operands of the same shapes, on the same
- * tiles, in the same pattern: where one step has an operand twice, or makes its
- * output in the place of an input, the other does too. Then they take the same
- * cycles; a plan of a product that depends on the memory around it may differ
- * all the same, and is compared by these.
+ * The code of a step is its vertices, and the messages of its exchange: who
+ * sends how many bytes to whom, when. So congruent steps have the same ops with
+ * the same attributes (but for seeds, which are data), on operands of the same
+ * shapes, on the same tiles, in the same pattern: where one step has an operand
+ * twice, or makes its output in the place of an input, the other does, too.
+ * Such steps take the same cycles, except where the plan of a product depends
+ * on the memory around it; so cycles are compared as well.
  *
- * What leaves the chip, and loops, are no candidates.
+ * Loops, and steps that leave the chip, are no candidates.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -64,8 +64,9 @@ static bool same_block(const struct ipu_executable *e, int32_t a, int32_t b,
            (!placed || x->first_tile == y->first_tile);
 }
 
-/* Of the same pattern: as blocks are listed once, in the order of ops, it is
- * enough that each value is in the block of the same number. */
+/* Returns whether two values are used in the same pattern. Blocks are listed
+ * once, in the order of ops, so each value must be in the block of the same
+ * number. */
 static bool same_values(const struct ipu_executable *e, int32_t a, int32_t b,
                         const struct ipu__block_use *first,
                         const struct ipu__block_use *second, int32_t n)
@@ -150,7 +151,7 @@ static bool leaves_chip(const struct ipu_executable *e,
            part->op->collective;
 }
 
-/* It has code of its own that others might run. */
+/* Returns whether a step has code of its own that others might run. */
 static bool may_share(const struct ipu_executable *e,
                       const struct ipu__step *step)
 {
@@ -184,8 +185,9 @@ static size_t hash_of(const struct ipu_executable *e,
     return (size_t)(hash >> 20 ^ hash);
 }
 
-/* slots: [size], first steps of groups by hash, -1: none; group: [steps], the
- * first of its group, or -1; counts: [steps], of a first one, how many. */
+/* Finds the first step of each group. slots: [size], first steps by hash, -1:
+ * none; group: [steps], the first of its group, or -1; counts: [steps], steps
+ * in the group of a first one. */
 static void find_firsts(const struct ipu_executable *e, bool placed,
                         int32_t *slots, size_t size, int32_t *group,
                         int32_t *counts)
@@ -218,7 +220,7 @@ static void list_groups(const struct ipu_executable *e, const int32_t *group,
         if (count < 2)
             continue;
         congruent->firsts[congruent->ngroups++] = n;
-        counts[i] = -n - 1; /* from now on, where its next one goes */
+        counts[i] = -n - 1; /* from now on, the place of its next one */
         n += count;
     }
     congruent->firsts[congruent->ngroups] = n;

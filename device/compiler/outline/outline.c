@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outline.c - equal steps share code.
+ * outline.c - the pass by which congruent steps share code.
  *
  * A step's code, that is its exchange and the state of its vertices, has the
- * addresses of its operands in it. Equal steps (congruent.c) can run the same
- * code if their operands are at the same addresses when they do:
+ * addresses of its operands in it. Congruent steps (congruent.c) can run the
+ * same code if their operands are at the same addresses when they do:
  *
  *     step 3   matmul (a3, w3) -> b3      calls    matmul at  A, W -> B
  *     step 8   matmul (a8, w8) -> b8      calls    the same
@@ -13,11 +13,11 @@
  *     w3, w8   are: each is copied to W before its call
  *     b3, b8   are: each is copied from B after its call
  *
- * So an operand costs nothing where all that take its place, through all the
- * steps of its group, are never alive together, nor with what else has been put
- * there by other groups (places below); otherwise cycles, and memory while the
- * step runs. Tiles copy within themselves: so operands have to lie on the same
- * tiles, which is seen to when tensors are placed (align.c).
+ * So an operand costs nothing if all operands that take its place, through all
+ * the steps of its group, are never alive together, nor with what other groups
+ * have put there (places below). Otherwise it costs cycles, and memory while
+ * the step runs. Tiles copy within themselves, so operands have to lie on the
+ * same tiles, which align.c sees to when tensors are placed.
  *
  * Memory that is free has no value. So code is shared only where a program
  * would not fit otherwise, but could, and only as much as it takes: first what
@@ -33,7 +33,7 @@
 #include "compiler/passes.h"
 #include "compiler/placement/spread.h"
 
-/* How often more is shared since what is copied takes room, too. */
+/* Rounds in which more is shared, since what is copied takes room, too. */
 enum { MOST_ROUNDS = 4 };
 
 /* ------------------------------------------------------------------ places */
@@ -46,12 +46,12 @@ struct tenant {
 /* Blocks that lie at one address: a list of them for each. */
 struct places {
     const struct ipu_executable *e;
-    int32_t *place;      /* [blocks]: the one that stands for its place */
-    int32_t *next;       /* [blocks]: in its place; -1: no more */
+    int32_t *place;      /* [blocks]: the block that stands for its place */
+    int32_t *next;       /* [blocks]: the next in its place; -1: no more */
     int32_t *stamp;      /* [blocks]: the last gathering that had its place */
     struct tenant *some; /* [blocks]: what was gathered */
     int32_t gatherings;
-    bool *fixed; /* [blocks]: it is always there, or is another program's */
+    bool *fixed; /* [blocks]: it is always there, or another program's */
 };
 
 static void places_fini(struct places *p)
@@ -63,7 +63,7 @@ static void places_fini(struct places *p)
     free(p->fixed);
 }
 
-/* Each block at its own. */
+/* Puts each block at a place of its own. */
 static void places_reset(struct places *p)
 {
     for (int32_t b = 0; b < p->e->nblocks; b++) {
@@ -101,8 +101,8 @@ static int by_birth(const void *first, const void *second)
     return a->block < b->block ? -1 : a->block > b->block;
 }
 
-/* What lies at the places of n blocks, to some: how many; -1: it cannot all be
- * at one, for some of it is alive together. */
+/* Gathers what lies at the places of n blocks in some. Returns how many blocks;
+ * -1 if they cannot all be at one place, for some are alive together. */
 static int32_t gather_blocks(struct places *p, const int32_t *blocks, int32_t n)
 {
     const struct ipu__block *all = p->e->blocks;
@@ -133,7 +133,7 @@ static int32_t gather_blocks(struct places *p, const int32_t *blocks, int32_t n)
     return count;
 }
 
-/* What was gathered, to one place. */
+/* Puts what was gathered at one place. */
 static void put_together(struct places *p, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
@@ -148,7 +148,7 @@ struct group {
     const int32_t *steps; /* [count] */
     int32_t count, nused;
     int32_t *blocks; /* [used, count] */
-    /* What each of them copies, and what all of that makes. */
+    /* Operands that each step copies, and what that costs and saves in all. */
     int32_t copies;
     int64_t copied_bytes, held_bytes;
     double cycles;       /* of a run */
@@ -161,19 +161,21 @@ struct outliner {
     struct ipu__congruent congruent;
     struct group *groups; /* [groups]; owned, as all arrays */
     int32_t *blocks;      /* of all groups */
-    /* [steps], without copies: cycles, bytes of tensors on the fullest tile */
+    /* [steps], without copies: cycles; bytes of tensors on the fullest tile */
     ipu_cycles *cycles;
     int64_t *full_bytes;
     int64_t code_bytes;
 };
 
-/* Nothing is run: the output is the input, seen differently. */
+/* Returns whether a step runs nothing: its output is the input, seen
+ * differently. */
 static bool does_nothing(const struct ipu__step *step)
 {
     return step->cycles.total == 0 && step->cycles.exchange_code_bytes == 0;
 }
 
-/* On the tile that has most of it, also if it is another program's. */
+/* Returns the bytes of a block on the tile that has most of it, also if it is
+ * another program's. */
 static int64_t share_of(const struct ipu_executable *e, int32_t block)
 {
     int64_t grains = ipu__grains(e->blocks[block].bytes);
@@ -182,8 +184,8 @@ static int64_t share_of(const struct ipu_executable *e, int32_t block)
     return width ? (grains + width - 1) / width * IPU__GRAIN_BYTES : 0;
 }
 
-/* What sharing would take, with all that has been put together so far; or, if
- * it is to be done, put together what can be. */
+/* Counts what sharing would take, with all that has been put together so far.
+ * If it is to be done, puts together what can be. */
 static int evaluate_group(struct outliner *o, struct group *g, bool commit)
 {
     struct ipu_executable *e = o->e;
@@ -290,7 +292,7 @@ static void outliner_fini(struct outliner *o)
     free(o->full_bytes);
 }
 
-/* Nothing is shared. */
+/* Begins anew, with nothing shared. */
 static void share_none(struct outliner *o)
 {
     int32_t *blocks = o->blocks;
@@ -314,8 +316,8 @@ static void share_none(struct outliner *o)
     }
 }
 
-/* The fewest cycles for what is saved first; where none are needed, what saves
- * the most. */
+/* Sorts groups that take the fewest cycles for what they save first; of those
+ * that take none, the one that saves the most. */
 static int by_price(const void *first, const void *second)
 {
     const struct group *a = first, *b = second;
@@ -329,8 +331,8 @@ static int by_price(const void *first, const void *second)
     return a->steps[0] < b->steps[0] ? -1 : a->steps[0] > b->steps[0];
 }
 
-/* Groups as they stand, those that save something in order of their price: how
- * many these are. */
+/* Evaluates groups as they stand, and sorts those that save something by price.
+ * Returns how many these are. */
 static int sort_groups(struct outliner *o)
 {
     int32_t n = 0;
@@ -350,9 +352,9 @@ static int sort_groups(struct outliner *o)
     return n;
 }
 
-/* Whether it makes a full tile fuller: what one of them holds for the code is
- * more than that saves, and has no room once so many bytes of code are saved in
- * all. */
+/* Returns whether a group makes a full tile fuller: what a step holds for
+ * shared code is more than that saves, and has no room once so many bytes of
+ * code are saved in all. */
 static bool is_too_full(const struct outliner *o, const struct group *g,
                         int64_t bytes)
 {
@@ -367,7 +369,8 @@ static bool is_too_full(const struct outliner *o, const struct group *g,
            o->e->target.bytes_per_tile;
 }
 
-/* Share until so many bytes of code are saved: whether (1 or 0) they are. */
+/* Shares until so many bytes of code are saved. Returns 1 if they are, 0 if
+ * not. */
 static int share_bytes(struct outliner *o, int64_t wanted)
 {
     int64_t saved = 0, all, bytes = wanted;
@@ -384,7 +387,7 @@ static int share_bytes(struct outliner *o, int64_t wanted)
         for (int32_t g = 0; g < n && saved < bytes; g++) {
             struct group *group = &o->groups[g];
 
-            /* Others may be where it wanted to be by now. */
+            /* Others may be at its places by now. */
             IPU_TRY(evaluate_group(o, group, false));
 
             if ((group->copies > 0 && !paid) || group->saved_bytes <= 0 ||
@@ -399,7 +402,7 @@ static int share_bytes(struct outliner *o, int64_t wanted)
 
 /* --------------------------------------------------------------- how much */
 
-/* Share as much as it takes. */
+/* Shares as much as it takes. */
 static int share_until_it_fits(struct outliner *o)
 {
     int64_t excess, bytes = 0;
@@ -417,7 +420,7 @@ static int share_until_it_fits(struct outliner *o)
     return IPU_OK;
 }
 
-/* With tensors where they are. */
+/* Shares code with tensors where they are. */
 static int share_code(struct ipu_executable *e)
 {
     struct outliner o;
@@ -436,7 +439,7 @@ static int place_anew(struct ipu_executable *e)
     return ipu__place(e, true);
 }
 
-/* What was shared made it no smaller. */
+/* Undoes all sharing, which has made the program no smaller. */
 static int share_nothing(struct ipu_executable *e)
 {
     for (int32_t i = 0; i < e->nsteps; i++) {

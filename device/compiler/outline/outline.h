@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outline.h - code that equal steps share.
+ * outline.h - code that congruent steps share.
  *
- *     congruent.c      which steps are equal
- *     outline.c    which of them call the same code, and what they copy for it
+ *     congruent.c  finds steps that the same code could run
+ *     outline.c    decides which of them share code, and what they copy for it
  */
 #ifndef IPU_COMPILER_OUTLINE_OUTLINE_H
 #define IPU_COMPILER_OUTLINE_OUTLINE_H
 
 #include "compiler/program.h"
 
-/* Blocks that a step reads or makes, each once, in the order of its ops. */
+/* A block that a step reads or makes. A step lists each block once, in the
+ * order of its ops. */
 struct ipu__block_use {
     int32_t block;
     bool reads, makes;
@@ -22,7 +23,7 @@ int32_t ipu__blocks_used(const struct ipu_executable *executable,
                          const struct ipu__step *step,
                          struct ipu__block_use users[IPU__MOST_USED]);
 
-/* Steps that are equal, in groups of two or more. */
+/* Congruent steps, in groups of two or more. */
 struct ipu__congruent {
     int32_t *firsts; /* owned, [groups + 1]: where those of a group begin */
     int32_t *steps;  /* owned; ascending in each group */
@@ -30,9 +31,10 @@ struct ipu__congruent {
 };
 
 /*
- * Equal are steps of the same ops with the same attributes on operands of the
- * same shapes, spread in the same way; where tensors lie may still be changed
- * (placed: false), or they are on the same tiles, and cost the same.
+ * Finds the groups. Congruent are steps of the same ops with the same
+ * attributes on operands of the same shapes, spread in the same way. placed:
+ * they are on the same tiles, too, and cost the same; otherwise where they lie
+ * may still change.
  */
 int ipu__congruent_init(const struct ipu_executable *executable, bool placed,
                         struct ipu__congruent *congruent);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * align.c - what is spread alike, and what the program maps itself.
+ * align.c - blocks that are spread alike, and tensors that the program maps
+ * itself.
  *
- * A step by element takes elements i of its inputs to element i of its
- * outputs; one by row, like a softmax, rows. If all of them begin on the same
- * tile, each tile has what it needs. So blocks that such steps use together, of
- * as many bytes, are joined into classes, through all steps: an activation with
- * its derivative, a weight with its gradient and its moments. Where equal steps
- * are to share code, what they use is joined, too.
+ * A step by element takes elements i of its inputs to element i of its outputs;
+ * a step by row, like a softmax, does so with rows. If all of them begin on the
+ * same tile, each tile has what it needs. So blocks of as many bytes that such
+ * steps use together are joined into classes, through all steps: an activation
+ * with its derivative, a weight with its gradient and its moments. Where
+ * congruent steps are to share code, what they use is joined, too. place.c
+ * asks.
  */
 #include <stdio.h>
 
@@ -63,8 +65,8 @@ static void join_step(const struct ipu_executable *e,
     }
 }
 
-/* Equal steps could share their code if what they work on began on the same
- * tiles (outline.c). */
+/* Joins what congruent steps work on: they can share code if it begins on the
+ * same tiles (outline.c). */
 static void join_congruent(const struct ipu_executable *e,
                            const struct ipu__congruent *congruent,
                            int32_t *roots)

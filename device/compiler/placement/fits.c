@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fits.c - by how much a program is too large for its tiles. */
+/*
+ * fits.c - how many bytes a program has too many for its tiles.
+ */
 #include "base/error.h"
 #include "compiler/compiler.h"
 

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * liveness.c - from when to when each value is needed, and which values are
- * computed in the place of another.
+ * liveness.c - the pass that finds from when to when each value is needed, and
+ * which values are computed in the place of another. order.c runs it, too, to
+ * compare plans.
  *
- * An op that can work in place takes over the memory of its input if this
- * step is the last that needs what is in it, and neither the host nor the next
- * run does. A reshape, which changes nothing, always shares it. Values joined
- * in this way form one block, alive from the birth of the first to the death
- * of the last.
+ * An op that can work in place takes over the memory of its input if its step
+ * is the last that needs what is in it, and neither the host nor the next run
+ * does. A reshape, which changes nothing, always shares memory. Values joined
+ * in this way form one block, alive from the birth of the first to the death of
+ * the last.
  *
  * The outputs of a fused step take over the memory of inputs in the same way,
- * if its parts are done with an input's block when they write the output's.
- * What only passes between its parts has no memory.
+ * if its parts are done with an input's block when they write the output's. A
+ * value that only passes between its parts has no memory.
  *
  * A variable that is assigned holds its old elements until the last step that
- * reads them. What takes over its memory must be its new value, computed by
- * that step, after everything that may fail; a reshape shares it only if it is
- * not needed once the variable has been written.
+ * reads them. Only its new value may take over its memory, computed by that
+ * step, after everything that may fail; a reshape shares it only if it is not
+ * needed once the variable has been written.
  */
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "compiler/passes.h"
 
-/* From run to run. */
+/* Returns whether a value is kept from run to run. */
 static bool is_kept(const struct ipu__value *value)
 {
     return value->kind == IPU__VARIABLE || value->kind == IPU__CONSTANT;
@@ -35,7 +36,7 @@ static void needed_at(struct ipu__value *value, int32_t step)
         value->death = step;
 }
 
-/* What a loop's step needs, and makes. */
+/* Notes what a loop's step needs and makes. */
 static void find_loop_lifetimes(struct ipu_executable *e, int32_t i)
 {
     const struct ipu__step *step = &e->steps[i];
@@ -53,7 +54,7 @@ static void find_loop_lifetimes(struct ipu_executable *e, int32_t i)
     }
 }
 
-/* What queues get is there at the end. */
+/* Keeps what queues get until the end. */
 static void find_enqueued(struct ipu_executable *e)
 {
     for (int32_t i = 0; i < e->nfeeds; i++)
@@ -97,7 +98,7 @@ static void find_lifetimes(struct ipu_executable *e)
             e->values[v].death = e->nsteps;
 }
 
-/* Of a part of step i. */
+/* Notes what a part of step i needs. */
 static void note_needs(const struct ipu__step_op *part, int32_t i,
                        int32_t *needs)
 {
@@ -120,7 +121,7 @@ static void note_loop_needs(const struct ipu_executable *e, int32_t i,
         needs[v] = needs[v] < i ? i : needs[v];
 }
 
-/* Until when the elements of each value are needed, also through those that
+/* Finds the last step that needs the elements of each value, or of values that
  * share its memory without a change: needs, [values]. Of variables, the old
  * elements. */
 static void find_needs(const struct ipu_executable *e, int32_t *needs)
@@ -148,7 +149,7 @@ static void find_needs(const struct ipu_executable *e, int32_t *needs)
 struct maps {
     int32_t *needs;    /* [values] */
     int32_t *assigned; /* [values]: the step that writes a variable; -1 */
-    int32_t *becomes;  /* [values]: ... and what it becomes */
+    int32_t *becomes;  /* [values]: the value that the variable becomes */
     int32_t *first;    /* [blocks]: the value that opened it */
     int32_t fails;     /* the last step that may */
 };
@@ -172,9 +173,9 @@ static void find_assigns(const struct ipu_executable *e, struct maps *m)
     }
 }
 
-/* Whether a step's parts are done with a block, or a part of it, when part p
- * writes: those before read no more than p does, those after nothing. by: the
- * reads of p itself that are allowed. */
+/* Returns whether a step's parts are done with a block, or a part of it, when
+ * part p writes: those before read no more than p does, those after nothing.
+ * by: the reads of p itself that are allowed. */
 static bool done_with(const struct ipu_executable *e,
                       const struct ipu__step *step, int32_t p, int32_t block,
                       int by)
@@ -189,7 +190,7 @@ static bool done_with(const struct ipu_executable *e,
                 e->values[part->inputs[i]].block != block ||
                 (part->op == &ipu__assign_step &&
                  e->values[part->output].block == block))
-                continue; /* or it changes nothing */
+                continue; /* it changes something */
             if (k > p)
                 return false;
             if (k == p) {
@@ -204,7 +205,7 @@ static bool done_with(const struct ipu_executable *e,
     return by >= 0;
 }
 
-/* Whether the output of part p of step i can be where value v is. */
+/* Returns whether the output of part p of step i can be where value v is. */
 static bool can_be_at(const struct ipu_executable *e, int32_t i, int32_t p,
                       int32_t v, const struct maps *m)
 {
@@ -213,7 +214,7 @@ static bool can_be_at(const struct ipu_executable *e, int32_t i, int32_t p,
     const struct ipu__step_op *part = ipu__part_of(e, step, p, &place);
     int32_t block = e->values[v].block, first = m->first[block];
     const struct ipu__mapping *map = &e->values[part->output].map;
-    /* One read by the part itself: keep it simple. */
+    /* The part itself may read it once. */
     int by = 1;
 
     if (map->tiles && (map->tiles != e->blocks[block].tiles ||
@@ -227,7 +228,7 @@ static bool can_be_at(const struct ipu_executable *e, int32_t i, int32_t p,
     if (m->assigned[first] >= 0)
         return m->becomes[first] == part->output && m->needs[first] <= i &&
                m->fails <= i;
-    /* The block, not the value: it may have aliases. */
+    /* The block dies here, not the value, which may have aliases. */
     return e->blocks[block].death == i && !e->blocks[block].always;
 }
 
@@ -258,8 +259,7 @@ static int32_t place_in_fused(const struct ipu_executable *e, int32_t i,
     return -1;
 }
 
-/* The last step that may fail, which it does not if it did not before; -1:
- * none. */
+/* Returns the last step that may fail for the first time; -1: none does. */
 static int32_t last_that_fails(const struct ipu_executable *e)
 {
     for (int32_t i = e->nsteps - 1; i >= 0; i--)
@@ -269,7 +269,8 @@ static int32_t last_that_fails(const struct ipu_executable *e)
     return -1;
 }
 
-/* The block that the output of part p of step i can be in; -1: a new one. */
+/* Returns the block that the output of part p of step i can be in; -1: a new
+ * one. */
 static int32_t place_of(const struct ipu_executable *e, int32_t i, int32_t p,
                         const struct maps *m)
 {
@@ -314,7 +315,7 @@ static void open_block(struct ipu_executable *e, int32_t v, struct maps *m)
     value->opens = true;
 }
 
-/* In the place of a value that has a block. */
+/* Puts a value in the block of another. */
 static void join_block(struct ipu_executable *e,
                        const struct ipu__step_op *part, int32_t block,
                        const struct maps *m)
@@ -329,7 +330,7 @@ static void join_block(struct ipu_executable *e,
         e->blocks[block].death = value->death;
 }
 
-/* What a fused step makes for a variable alone, where the variable is. */
+/* Puts what a fused step makes for a variable alone where the variable is. */
 static void make_in_variables(struct ipu_executable *e, int32_t i,
                               const struct maps *m)
 {
@@ -354,8 +355,8 @@ static void make_in_variables(struct ipu_executable *e, int32_t i,
     }
 }
 
-/* A carried value begins where its initial value is, if nobody else needs
- * that. */
+/* Returns whether a carried value begins where its initial value is: nobody
+ * else needs that. */
 static bool begins_in_place(const struct ipu_executable *e, int32_t i,
                             int32_t k)
 {

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offsets.c - where each block lies.
+ * offsets.c - the pass that gives each block an offset in the engine's memory.
  *
- * Variables first, one after the other. Then the other blocks, largest first,
- * each at the lowest place where it does not meet a block that is needed at
- * the same time ("greedy by size"; Pisarchyk and Lee, Efficient Memory
- * Management for Deep Neural Net Inference, 2020). Not always the least
- * possible, which is NP-hard to find, but close to it for networks.
+ * Variables lie first, one after the other. The other blocks follow, largest
+ * first, each at the lowest offset where it does not meet a block that is
+ * needed at the same time ("greedy by size"; Pisarchyk and Lee, Efficient
+ * Memory Management for Deep Neural Net Inference, 2020). The least memory
+ * possible is NP-hard to find; for networks this comes close.
  */
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "compiler/passes.h"
 
-/* What is known of a block that has a place: apart from the block, since all of
- * them are looked at for each new one. */
+/* A block that has a place. It is kept apart from the block, since all of them
+ * are looked at for each new one. */
 struct placed {
     size_t offset, end;
     int32_t birth, death;
 };
 
-/* Largest first; equal ones in their order, so that the plan is always the
- * same. */
+/* Sorts the largest first; equal ones in their order, so that the plan is
+ * always the same. */
 static int by_size(const void *first, const void *second)
 {
     const struct ipu__block *a = *(struct ipu__block *const *)first;
@@ -32,7 +32,7 @@ static int by_size(const void *first, const void *second)
     return a < b ? -1 : a > b;
 }
 
-/* Sorted by offset. */
+/* Inserts a block in the list, which is sorted by offset. */
 static void insert_placed(struct placed *placed, int32_t n,
                           const struct ipu__block *block)
 {
@@ -47,7 +47,8 @@ static void insert_placed(struct placed *placed, int32_t n,
                         .death = block->death};
 }
 
-/* The lowest offset, from base on, free during the block's life. */
+/* Returns the lowest offset, from base on, that is free during the block's
+ * life. */
 static size_t lowest_free(const struct placed *placed, int32_t n,
                           const struct ipu__block *block, size_t base)
 {

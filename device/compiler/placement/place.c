@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place.c - which tiles hold what, and how full they get.
+ * place.c - the pass that puts blocks on tiles, and finds how full each tile
+ * gets.
  *
  * A block is spread over tiles in runs of whole grains, as evenly as can be:
- * small ones on a few tiles, large ones on all. What steps by element use
- * together begins on the same tile, so that nothing has to be moved for them
+ * small blocks on a few tiles, large ones on all. Blocks that steps by element
+ * use together begin on the same tile, so that nothing has to be moved for them
  * (align.c). Otherwise each begins where the last one ended, around the chip,
- * so that the first tiles do not get all of the small ones. What the program
- * has mapped lies where it says.
+ * so that the first tiles do not get all of the small ones. A block that the
+ * program has mapped lies where it says.
  *
- * Beside tensors a tile holds code (code.c), and, during a step, what that
+ * Beside tensors a tile holds code (code.c) and, during a step, what that
  * fetches and adds up. All tiles are taken to have the same of these, but of
- * what is fetched since tensors lie as they do (exchange.c). They are known
- * only when the steps' costs are, which in turn depend on how much room tensors
- * leave: so this is gone through twice, without them and with them.
+ * what is fetched because operands do not lie where the step runs (exchange.c).
+ * Both are known only when the steps' costs are, which in turn depend on how
+ * much room tensors leave: so compile.c runs this pass twice, without costs and
+ * with them, and outline.c once more after each change.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +24,7 @@
 #include "compiler/passes.h"
 #include "compiler/placement/spread.h"
 
-/* Add (sign 1) or take away (-1). */
+/* Adds (sign 1) or takes away (-1) the bytes of a block on each tile. */
 static void spread_block(const struct ipu_executable *e,
                          const struct ipu__block *block, int sign,
                          int64_t *tiles)
@@ -47,21 +49,21 @@ static void note_most(int64_t *most, int64_t value)
 /* ------------------------------------------------------------------- tensors
  */
 
-/* Blocks by the steps at which something happens to them. */
+/* Blocks, sorted by the steps at which they are born or die. */
 struct by_step {
     int32_t *first;  /* owned, [steps + 3]: those of step i begin at i + 1 */
     int32_t *blocks; /* owned, [blocks] */
 };
 
-/* What goes through the program as it runs. */
+/* Counts while simulate_run goes through the program. */
 struct tally {
     int64_t *tiles;    /* [tiles]: bytes of tensors */
-    int64_t *received; /* [tiles]: for the step; zeros between steps */
+    int64_t *received; /* [tiles]: bytes for the step; zeros between steps */
     int64_t *peaks;    /* [tiles]: the most so far; -1: nothing yet */
-    int32_t *roots;    /* [blocks]: with which they are spread alike */
-    int32_t *firsts;   /* [blocks]: where those begin; -1: not known yet */
+    int32_t *roots;    /* [blocks]: the block that it is spread alike with */
+    int32_t *firsts; /* [blocks]: tiles where those begin; -1: not known yet */
     struct by_step born, died;
-    int32_t next; /* where the next that is spread by itself begins */
+    int32_t next; /* tile where the next that is spread by itself begins */
     int64_t live; /* bytes */
 };
 
@@ -92,8 +94,8 @@ static void note_peaks(struct ipu_executable *e, int32_t i, int64_t own,
     }
 }
 
-/* All tiles during a step; -1: before the first. Most steps are no peak of any
- * tile: the loop over all of them does no more than it must. */
+/* Looks at all tiles during step i; -1: before the first. Most steps are no
+ * peak of any tile, so the loop over tiles does no more than it must. */
 static void look_at_step(struct ipu_executable *e, int32_t i, struct tally *y)
 {
     struct ipu__step *step = i >= 0 ? &e->steps[i] : NULL;
@@ -160,8 +162,8 @@ static void end_block(struct ipu_executable *e, int32_t b, struct tally *y)
     y->live -= (int64_t)e->blocks[b].bytes;
 }
 
-/* By birth, or by death: sorted by counting, each where those of the step
- * before end. */
+/* Sorts blocks by birth, or by death, by counting: those of a step begin where
+ * those of the step before end. */
 static bool sort_blocks(const struct ipu_executable *e, bool by_birth,
                         struct by_step *to)
 {
@@ -183,8 +185,8 @@ static bool sort_blocks(const struct ipu_executable *e, bool by_birth,
     return true;
 }
 
-/* Go through the program as it runs: what is born is added, what is dead is
- * taken away. */
+/* Goes through the program as it runs: adds what is born, takes away what is
+ * dead. */
 static int simulate_run(struct ipu_executable *e, const char *phase,
                         struct tally *y)
 {

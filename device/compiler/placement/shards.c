@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shards.c - one program on several chips, without a pipeline: which chip has
- * what, and what passes between them.
+ * shards.c - one program on several chips, without a pipeline: what each chip
+ * holds, and what passes between them.
  *
  * Every value is on one chip, where it is computed, and steps of different
- * chips run one after the other: sharding makes room, not speed. What a step
- * on another chip reads is copied there once a run, before the first that
- * needs it, and kept until the last; constants are on every chip that needs
- * them from the beginning.
+ * chips run one after the other: sharding makes room, not speed. What a step on
+ * another chip reads is copied there once a run, before the first that needs
+ * it, and kept until the last; constants are on every chip that needs them from
+ * the beginning.
  *
  *     chip 0   x -- step -- h         dh -- step -- dw0
  *                            \       /
  *     chip 1                  step -- step -- dw1
  *
- * Of a chip's memory are counted: variables and constants, tensors of its own
- * and copies of others' while they are alive, what a step needs for itself, and
- * code, which is taken to be as much on every chip as its share of the steps.
+ * The memory of a chip has variables and constants, tensors of its own and
+ * copies of others' while they are alive, what a step needs for itself, and
+ * code, of which each chip is taken to have as large a share as of the steps.
  * Tensors are taken to be spread evenly over the tiles.
  */
 #include <inttypes.h>
@@ -27,7 +27,7 @@
 #include "replica/replica.h"
 #include "target/target.h"
 
-/* Steps on a chip that need each value; -1: none. */
+/* The first and the last step on a chip that need each value; -1: none. */
 struct uses {
     int32_t *first, *last; /* owned, [values] */
 };
@@ -86,7 +86,7 @@ static void note_step(const struct ipu_executable *e, int32_t i,
     }
 }
 
-/* Room for those of one chip, to be freed whatever is returned. */
+/* Makes room for the uses of one chip, to be freed whatever is returned. */
 static int uses_init(const struct ipu_executable *e, struct uses *uses)
 {
     size_t n = (size_t)e->nvalues + 1;
@@ -248,7 +248,7 @@ int ipu__check_shards(const struct ipu_executable *e)
 
 /* ---------------------------------------------------------------- transfers */
 
-/* To one chip. */
+/* Adds what is sent to one chip. */
 static int add_transfers(const ipu_executable *e, const ipu_system *system,
                          int32_t shard, struct uses *uses,
                          ipu_sharding_info *sum)

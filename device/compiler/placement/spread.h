@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spread.h - how a value lies on tiles: in one run of whole grains on each,
- * from its first tile on, around the chip.
+ * spread.h - how a value lies on tiles: in one run of whole grains on each
+ * tile, from its first tile on, around the chip.
  */
 #ifndef IPU_COMPILER_PLACEMENT_SPREAD_H
 #define IPU_COMPILER_PLACEMENT_SPREAD_H
@@ -15,7 +15,7 @@ int32_t ipu__block_width(const struct ipu_executable *executable,
 
 struct ipu__spread {
     int64_t bytes;
-    int64_t each, more;         /* grains of a tile; tiles that have one more */
+    int64_t each, more; /* grains of each tile; tiles that have one more */
     int32_t first, used, tiles; /* tiles: of the chip */
 };
 
@@ -26,13 +26,13 @@ struct ipu__range {
 
 struct ipu__spread ipu__spread_of(const struct ipu_executable *e, int32_t v);
 
-/* What a tile holds of it. */
+/* Returns the bytes that a tile holds. */
 struct ipu__range ipu__spread_held(const struct ipu__spread *s, int32_t tile);
 
-/* The tile that has this byte, of those that there are. */
+/* Returns the tile that has a byte; there must be one. */
 int32_t ipu__spread_tile(const struct ipu__spread *s, int64_t byte);
 
-/* Bytes on the tile that has most. */
+/* Returns the bytes on the tile that has most. */
 int64_t ipu__spread_share(const struct ipu__spread *s);
 
 bool ipu__spread_equal(const struct ipu__spread *a,

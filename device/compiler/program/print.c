@@ -52,7 +52,8 @@ static int64_t *find_alive(const struct ipu_executable *e)
     return alive;
 }
 
-/* Whether one of the parts before the k-th makes a value, or reads it. */
+/* Returns whether one of the parts before the k-th makes a value, or reads it.
+ */
 static bool seen_before(const struct ipu_executable *e,
                         const struct ipu__step *step, int32_t k, int32_t v)
 {

@@ -72,7 +72,8 @@ void ipu__step_call(const struct ipu_executable *e,
     call->attributes = &step->attributes;
 }
 
-/* Whether a shape, but for leading extents of 1, is the end of another. */
+/* Returns whether a shape, but for leading extents of 1, is the end of another.
+ */
 static bool is_end_of(const struct ipu__shape *end,
                       const struct ipu__shape *shape)
 {

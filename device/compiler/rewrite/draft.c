@@ -86,7 +86,7 @@ static int32_t root_of(const ipu_graph *g, int32_t tensor)
     return tensor;
 }
 
-/* Whether a tensor is, or is a view of, what the host or an assignment
+/* Returns whether a tensor is, or is a view of, what the host or an assignment
  * changes. */
 static bool is_outside(const ipu_graph *g, int32_t tensor)
 {

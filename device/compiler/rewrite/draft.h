@@ -41,8 +41,8 @@ void *ipu__draft_keep(struct ipu__draft *draft, void *memory);
  */
 void ipu__draft_replace(struct ipu__draft *draft, const int32_t *by);
 
-/* Whether one tensor may take the place of another: what depends on a node
- * runs when it does. */
+/* Returns whether one tensor may take the place of another: what depends on a
+ * node runs when it does. */
 bool ipu__may_replace(const ipu_graph *graph, int32_t tensor, int32_t by);
 
 /* The node that makes a tensor; NULL if none does. */

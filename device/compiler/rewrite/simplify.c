@@ -28,7 +28,8 @@ struct simplifier {
     int32_t *by; /* [tensors]: what takes its place */
 };
 
-/* Whether all elements of a tensor are this number, and it is 1 or 0. */
+/* Returns whether all elements of a tensor are this number, and it is 1 or 0.
+ */
 static bool is_all(const ipu_graph *g, int32_t t, double value)
 {
     const struct ipu__tensor *tensor = &g->tensors[t];
@@ -52,8 +53,8 @@ static bool is_all(const ipu_graph *g, int32_t t, double value)
     return (double)x == value && !signbit(x) == !signbit(value);
 }
 
-/* Whether it has no -0. What an op adds +0 to has none, unless it is rounded
- * afterwards, as halves are. */
+/* Returns whether it has no -0. What an op adds +0 to has none, unless it is
+ * rounded afterwards, as halves are. */
 static bool no_minus_zero(const ipu_graph *g, int32_t t)
 {
     const struct ipu__node *node = ipu__maker(g, t);

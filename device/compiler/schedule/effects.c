@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * effects.c - what runs although nothing may need its output, and what must run
- * before something is changed in place.
+ * effects.c - nodes that change something in place, and what must run first.
  *
  * A loop that assigns to variables, and a store into a remote buffer, make new
- * states of tensors, on which readers depend as on any input. What is left to
- * see to is the other direction: who reads the old state must do so before. Of
- * these only nodes that something needs are waited for.
+ * states of tensors. Such nodes run even if nothing needs their output. Readers
+ * of the new state depend on it as on any input; readers of the old state must
+ * run before it, if anything needs them, and that is what this file finds.
+ * schedule.c and required.c ask.
  */
 #include <stdlib.h>
 

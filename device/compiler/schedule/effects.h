@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * effects.h - the order that loops and stores ask of a schedule.
+ * effects.h - which nodes must run before a loop or a store.
  */
 #ifndef IPU_COMPILER_SCHEDULE_EFFECTS_H
 #define IPU_COMPILER_SCHEDULE_EFFECTS_H
@@ -16,8 +16,8 @@ struct ipu__effects {
 int ipu__effects_init(struct ipu__effects *effects, const ipu_graph *graph);
 void ipu__effects_fini(struct ipu__effects *effects);
 
-/* Mark what node n needs beside its inputs, and what must run before it, of
- * what has not been scheduled. All of these come before n in the graph. */
+/* Marks nodes that are not scheduled and that node n needs beside its inputs,
+ * or that must run before it. All of them come before n in the graph. */
 void ipu__effects_want(const struct ipu__effects *effects, int32_t n,
                        const bool *scheduled, bool *wanted);
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emit.c - what tensors, nodes, and connections to the host become in a
- * program: values, steps, streams. In which order, schedule.c says.
+ * emit.c - makes values of tensors, steps of nodes, and streams of connections
+ * to the host, in the order in which schedule.c asks for them.
+ *
+ * A tensor becomes a value when it is first used, so tensors that nothing uses
+ * have none. Everything is copied: the program outlives the graph.
  */
 #include "compiler/schedule/emit.h"
 
@@ -63,7 +66,8 @@ int ipu__emit_value(struct ipu__emitter *m, int32_t tensor)
     return m->value_of[tensor];
 }
 
-/* What a region's steps look at, and how often they run. due is there. */
+/* Finds the value that a region's steps look at, and how often they run. The
+ * value has been emitted. */
 static int find_gate(struct ipu__emitter *m, int32_t region, int32_t *value,
                      int32_t *count)
 {
@@ -83,7 +87,7 @@ static int find_gate(struct ipu__emitter *m, int32_t region, int32_t *value,
     return IPU_OK;
 }
 
-/* The values that a body's are bound to. */
+/* Binds values of a body to values of this program. */
 static int bind_values(struct ipu__emitter *m,
                        const struct ipu__block_graph *from,
                        const struct ipu__loop_code *code, struct ipu__inner *to)
@@ -99,7 +103,7 @@ static int bind_values(struct ipu__emitter *m,
     }
     for (int32_t i = 0; i < g->nimports; i++) {
         if (g->tensors[g->imports[i].inner].kind != IPU__VARIABLE)
-            continue; /* a copy */
+            continue; /* the body has a copy */
         to->outer[n] = ipu__emit_value(m, g->imports[i].outer);
         IPU_TRY(to->outer[n]);
         n++;
@@ -107,7 +111,7 @@ static int bind_values(struct ipu__emitter *m,
     return IPU_OK;
 }
 
-/* The rest of a loop's step. */
+/* Fills in the rest of a loop's step. */
 static int emit_loop(struct ipu__emitter *m, const struct ipu__node *node,
                      struct ipu__step *step)
 {
@@ -209,7 +213,7 @@ int ipu__emit_assign(struct ipu__emitter *m, const struct ipu__assign *a)
     return IPU_OK;
 }
 
-/* Of a queue, with values for so many tensors. */
+/* Adds the code of a queue, with room for so many values. */
 static struct ipu__feed_code *add_feed(struct ipu__emitter *m, int32_t count)
 {
     struct ipu__feed_code *feed = &m->e->feeds[m->e->nfeeds];
@@ -222,7 +226,8 @@ static struct ipu__feed_code *add_feed(struct ipu__emitter *m, int32_t count)
     return feed;
 }
 
-/* Once it is known which tensors are used. */
+/* Adds the elements that queues give, once it is known which tensors are used.
+ */
 static int add_infeeds(struct ipu__emitter *m)
 {
     for (int32_t i = 0; i < m->graph->nfeeds; i++) {

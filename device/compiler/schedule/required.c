@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * required.c - which nodes have still to run for something.
+ * required.c - the nodes that have still to run for a tensor.
  *
- * A look goes from a tensor to what makes it, to what that needs, and so on,
- * as far as nodes are not scheduled. Where loops or stores change something in
- * place, who reads it before has to run before, too: nodes are then looked at
- * from the last to the first, as effects.c says who that is of those before.
+ * A look goes from a tensor to its maker, to what that needs, and so on, until
+ * it meets nodes that are scheduled. Where a loop or a store changes something
+ * in place, readers of the old state have to run first, too: a look then goes
+ * over nodes from the last to the first, and asks effects.c which nodes before
+ * each that adds. schedule.c asks again and again which candidate needs the
+ * fewest nodes, so what is known of a candidate is kept from one look to the
+ * next.
  */
 #include "compiler/schedule/required.h"
 
@@ -36,7 +39,7 @@ static void want_needs(struct ipu__required *s, int32_t n)
         want_maker(s, t);
 }
 
-/* Until more than limit are found. */
+/* Looks until it has found more than limit nodes. */
 static void look_up(struct ipu__required *s, const int32_t *tensors,
                     int32_t count, int32_t limit)
 {
@@ -56,7 +59,8 @@ static void mark_wanted(struct ipu__required *s, int32_t tensor)
         s->wanted[maker] = true;
 }
 
-/* The same, where something is changed in place: all, the last first. */
+/* Does the same where something is changed in place: looks at all nodes, the
+ * last first. */
 static void look_with_effects(struct ipu__required *s, const int32_t *tensors,
                               int32_t count)
 {
@@ -105,8 +109,8 @@ bool ipu__required_has(const struct ipu__required *s, int32_t node)
     return s->looked[node] == s->look;
 }
 
-/* How many nodes a tensor needs; if they are more than limit: more than
- * that. */
+/* Counts the nodes that a tensor needs; returns more than limit if there are
+ * more. */
 static int32_t count_needed(struct ipu__required *s, int32_t tensor,
                             int32_t limit, struct ipu__required_known *known)
 {
@@ -122,8 +126,8 @@ static int32_t count_needed(struct ipu__required *s, int32_t tensor,
     return s->count;
 }
 
-/* Whether a candidate needs more than limit for what is known of it: nodes that
- * it needed and that are not scheduled, it needs still. */
+/* Returns whether what is known of a candidate shows that it needs more than
+ * limit: it still needs the nodes that it needed, if they are not scheduled. */
 static bool needs_more(const struct ipu__required *s, int32_t limit,
                        const struct ipu__required_known *known)
 {
@@ -134,8 +138,9 @@ static bool needs_more(const struct ipu__required *s, int32_t limit,
     return count > limit;
 }
 
-/* One that seemed to need few is counted first, of several the last, as later
- * layers need less: the others need not be counted further than that. */
+/* Counts the candidate first that seemed to need the fewest; of several the
+ * last, as later layers need less. No other need be counted further than that.
+ */
 int32_t ipu__required_fewest(struct ipu__required *s, const int32_t *candidates,
                              int32_t count, struct ipu__required_known *known)
 {
@@ -167,7 +172,7 @@ int32_t ipu__required_fewest(struct ipu__required *s, const int32_t *candidates,
 
 /* ------------------------------------------------------------------ readers */
 
-/* Variables that a node reads, each once; count: of those so far. */
+/* Adds the variables that a node reads through a tensor, each once. */
 static void add_read(const ipu_graph *g, int32_t tensor, int32_t *reads,
                      int32_t *count)
 {
@@ -181,7 +186,7 @@ static void add_read(const ipu_graph *g, int32_t tensor, int32_t *reads,
     reads[(*count)++] = variable;
 }
 
-/* reads: room for as many as a node can read. */
+/* Lists the variables that a node reads; reads has room for all. */
 static int32_t find_reads(const ipu_graph *g, int32_t n, int32_t *reads)
 {
     const struct ipu__node *node = &g->nodes[n];
@@ -208,7 +213,7 @@ static int32_t most_reads(const ipu_graph *g)
     return most;
 }
 
-/* By counting how many each variable has. */
+/* Lists the readers of each variable: counts them, then fills them in. */
 static int find_readers(struct ipu__required *s)
 {
     const ipu_graph *g = s->graph;
@@ -236,7 +241,8 @@ static int find_readers(struct ipu__required *s)
     free(reads);
     if (!s->readers)
         return ipu__fail_memory((size_t)total * sizeof *s->readers);
-    /* Each has gone back to where its own begin, one place too far. */
+    /* Each first has gone back to the beginning of its own, one place too far.
+     */
     memmove(s->first, s->first + 1, (size_t)g->ntensors * sizeof *s->first);
     s->first[g->ntensors] = total;
     return IPU_OK;

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schedule.c - which nodes run, and when.
+ * schedule.c - the pass that decides which nodes run, and when.
  *
- * Only what a host call or an output needs is computed. Host calls come first
- * in the order of how much has still to be computed for them: the call that
- * needs the fewest more nodes is served next, then the same again for those
- * that remain. So a gradient leaves as soon as it can: those of the last
- * layers, which need little of the backward pass, before those of the first.
- * Within what a call needs, nodes keep the order of the graph.
+ * Only what a host call or an output needs is computed. Host calls come first:
+ * the call that needs the fewest more nodes is served next, then the same again
+ * for those that remain. So a gradient leaves as soon as it can, and gradients
+ * of the last layers, which need little of the backward pass, leave before
+ * those of the first. Within what a call needs, nodes keep the order of the
+ * graph.
  *
- * Outputs leave at the end of a run, so what only they need comes after, by
- * the same rule: gradients of the last layers first, whose activations are
+ * Outputs leave at the end of a run, so what only they need comes afterwards,
+ * by the same rule: gradients of the last layers first, whose activations are
  * then no longer needed.
  *
- * Assignments to variables come last: nothing may fail once a variable has
- * been written. First come what they need of ops that look at data, then the
- * new values, by the same rule as host calls. Where another op reads the old
- * value and does not need the new one, it comes before, so that the new one
- * can be computed in its place; the assignment itself follows as soon as
- * nobody reads the old one any more.
+ * Assignments to variables come last: nothing may fail once a variable has been
+ * written. First come ops that look at data and that assignments need, then the
+ * new values, by the same rule as host calls. An op that reads the old value
+ * and does not need the new one comes before it, so that the new one can be
+ * computed in its place. The assignment itself follows as soon as nobody reads
+ * the old value any more.
  *
- * Loops and stores that change something run even if nothing needs what they
- * make, after host calls; effects.c says what must come before them.
+ * Loops and stores that change something run after host calls, even if nothing
+ * needs what they make; effects.c finds what must come before them.
  *
- * What nodes become is in emit.c, which of them something needs in required.c.
- * The order is the one that the passes after this begin with: order.c looks for
- * one that needs less memory, without moving calls.
+ * emit.c makes steps of nodes, required.c finds which nodes something needs.
+ * Later passes begin with this order; order.c looks for one that needs less
+ * memory, without moving calls.
  */
 #include <stdlib.h>
 
@@ -45,9 +45,9 @@ struct scheduler {
     bool *assigned;                    /* [nodes]: some assignment needs it */
     int32_t *candidates;               /* [sinks and assigns] */
     struct ipu__required_known *known; /* [sinks and assigns] */
-    int32_t *made;    /* [nodes]: an assign of what it makes, + 1; 0: none */
-    int32_t *next;    /* [assigns]: another of the same, + 1 */
-    int32_t *waiting; /* assigns whose value is there, ascending */
+    int32_t *made; /* [nodes]: an assignment of what it makes, + 1; 0: none */
+    int32_t *next; /* [assigns]: another of the same node, + 1 */
+    int32_t *waiting; /* assignments whose value is there, ascending */
     int32_t nwaiting;
 };
 
@@ -77,8 +77,8 @@ static int emit_needed(struct scheduler *s, int32_t tensor)
 
 /* ------------------------------------------------------------------- sinks */
 
-/* The host call, or output, not yet served that needs the fewest more nodes;
- * the first of several. -1: none is left. */
+/* Returns the host call, or output, that is not served and needs the fewest
+ * more nodes, the first of several; -1 if none is left. */
 static int32_t next_sink(struct scheduler *s, bool calls)
 {
     const ipu_graph *g = s->graph;
@@ -124,7 +124,7 @@ static int emit_enqueues(struct scheduler *s)
 
 /* ------------------------------------------------------------- assignments */
 
-/* Mark what assignments need beyond what is scheduled. */
+/* Marks what assignments need beyond what is scheduled. */
 static void need_for_assigns(struct scheduler *s)
 {
     const ipu_graph *g = s->graph;
@@ -151,7 +151,7 @@ static bool is_to_come(const struct scheduler *s, int32_t n)
     return s->assigned[n] && !s->needs.scheduled[n];
 }
 
-/* Whether a node that is to come reads the variable. */
+/* Returns whether a node that is to come reads the variable. */
 static bool is_read(const struct scheduler *s, int32_t variable)
 {
     const struct ipu__required *needs = &s->needs;
@@ -163,8 +163,8 @@ static bool is_read(const struct scheduler *s, int32_t variable)
     return false;
 }
 
-/* The new values that have been computed and whose variables nobody reads any
- * more. */
+/* Emits assignments whose values have been computed and whose variables nobody
+ * reads any more. */
 static int emit_assigns(struct scheduler *s)
 {
     int32_t left = 0;
@@ -181,9 +181,9 @@ static int emit_assigns(struct scheduler *s)
     return IPU_OK;
 }
 
-/* A reader of an assigned variable that may come before its new value: the
- * first from number i of the needs' readers on, in steps of one back or
- * forth. -1: none. */
+/* Returns the next reader of an assigned variable that may come before its new
+ * value, from number i in the list of readers on, in steps of one back or
+ * forth; -1 if there is none. */
 static int32_t next_reader(struct scheduler *s, const struct ipu__assign *a,
                            int32_t i, int32_t step)
 {
@@ -205,10 +205,10 @@ static int32_t next_reader(struct scheduler *s, const struct ipu__assign *a,
 }
 
 /*
- * What reads the variable and can come before its new value; with what is
- * assigned on the way. From that end of the graph on where less is needed:
- * updates of many variables, which all read a counter of steps, are those of
- * the last layers first, whose activations are then free.
+ * Emits nodes that read the variable and can come before its new value, and
+ * what is assigned on the way. Begins at the end of the graph where less is
+ * needed: of updates of many variables, which all read a counter of steps,
+ * those of the last layers come first, whose activations are then free.
  */
 static int emit_readers(struct scheduler *s, const struct ipu__assign *a)
 {
@@ -262,7 +262,7 @@ static int emit_values(struct scheduler *s)
 
 /* --------------------------------------------------------------------- all */
 
-/* Which assignments wait for which node. */
+/* Notes which assignments wait for which node. */
 static void find_makers(struct scheduler *s)
 {
     const ipu_graph *g = s->graph;
