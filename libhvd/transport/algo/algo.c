@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * algo.c - the table of algorithms, the choice, and the steps of a collective:
- * it is cut into segments, of which a few are under way at once, so that one is
- * reduced while another travels.
+ * algo.c - the table of algorithms, the choice, and the steps of a collective.
+ * A collective is cut into segments, of which a few are under way at once, so
+ * that one is reduced while another travels.
  *
  * The choice depends only on what all ranks agree on (motion, count, dtype,
- * number of ranks), never on addresses or load: all ranks choose alike.
+ * number of ranks), never on addresses or load, so that all ranks choose the
+ * same. core/run/execute.c starts and steps collectives.
  */
 #include "transport/algo/algo.h"
 
 #include "base/status.h"
 
-/* The first that applies is taken. */
+/* The first algorithm that applies is taken. */
 static const struct hvd__algorithm *const algorithms[] = {
     &hvd__reduce_local,    &hvd__reduce_adasum,     &hvd__reduce_shared,
     &hvd__reduce_hosts,    &hvd__reduce_direct,     &hvd__reduce_scatter,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * broadcast_binomial.c - a binomial tree, in segments: a rank passes one on
- * while it receives the next.
+ * broadcast_binomial.c - a broadcast along a binomial tree, in segments: a rank
+ * passes one on while it receives the next.
  *
  * Any number of ranks. Source: the binomial tree of Thakur, Rabenseifner and
- * Gropp (2005). Cost on n ranks, m bytes in s segments:
- * (log2 n + s) (α + m/s log2 n β): the root sends to log2 n children.
+ * Gropp (2005). Cost on n ranks, m bytes in s segments: (log2 n + s) (α + m/s
+ * log2 n β): the root sends to log2 n children.
  *
- * Phase RECEIVE waits for the parent (the root has nothing to wait for),
- * phase SEND for the children.
+ * Phase RECEIVE waits for the parent (the root has none), phase SEND for the
+ * children.
  */
 #include "base/status.h"
 #include "transport/algo/algo.h"
@@ -83,7 +83,7 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
 
     if (done <= 0 || !receiving)
         return done;
-    /* Children match by order: the older segment goes first. */
+    /* Transfers to children match by order, so the older segment goes first. */
     if (before && before->phase == RECEIVE)
         return 0;
     HVD_TRY(pass_on(c, segment));

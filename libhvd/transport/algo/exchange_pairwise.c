@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exchange_pairwise.c - a block from every rank to every other, of any size:
- * gathers and alltoall.
+ * exchange_pairwise.c - a block from every rank to every other: gathers and
+ * alltoall.
  *
  * Segment k is chunk k of every block that is that long; all its sends and
- * receives are posted at once. Both ends of a block know its size, so they
- * cut it alike.
- * Cost on n ranks, m bytes a block: (n−1)α + (n−1)mβ, and α only once where
- * the network takes n−1 messages at once. A ring moves the same bytes through
- * two partners only, and has n−1 times α for certain.
+ * receives are posted at once. Both ends of a block know its size, so they cut
+ * it alike.
+ *
+ * Any number of ranks, blocks of any size. Source: the pairwise exchange of
+ * Thakur, Rabenseifner and Gropp (2005), with all rounds posted at once. Cost
+ * on n ranks, m bytes a block: (n−1)α + (n−1)mβ, and α only once where the
+ * network takes n−1 messages at once. A ring moves the same bytes through two
+ * partners only, and costs n−1 times α for certain.
  */
 #include <string.h>
 
@@ -35,7 +38,7 @@ static int64_t largest_block(const struct hvd__collective *c)
     return (int64_t)most;
 }
 
-/* The segment's chunk of a block. */
+/* Returns the segment's chunk of a block. */
 static struct hvd__block chunk(const struct hvd__block *block,
                                const struct hvd__segment *segment)
 {

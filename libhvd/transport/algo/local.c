@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collectives of a team of one: only scaling is left to do. */
+/* The collectives of a team of one only scale: cost mγ. */
 #include "transport/algo/algo.h"
 
 static bool reduces_alone(const struct hvd__collective *c)
@@ -12,7 +12,8 @@ static bool broadcasts_alone(const struct hvd__collective *c)
     return c->motion == HVD__SEND_FROM_ROOT && c->team->size == 1;
 }
 
-/* With shares, of which one may be somebody's who has joined, only ours. */
+/* If there are shares, this rank takes only its own: another may belong to a
+ * rank that has joined. */
 static int64_t all(const struct hvd__collective *c)
 {
     return c->shares ? c->shares[0].count : c->count;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reduce_adasum.c - the adaptive sum of all ranks' vectors, pair by pair:
- * ranks 0 and 1, 2 and 3 ..., then those sums two by two, until one is left;
- * an odd one is passed on. With 2^k ranks this is the tree of Horovod's.
+ * reduce_adasum.c - the adaptive sum of all ranks' vectors, pair by pair: ranks
+ * 0 and 1, 2 and 3, and so on, then those sums two by two, until one is left;
+ * an odd one is passed on. With 2^k ranks this is Horovod's tree.
  *
  * Each pair needs dot products of whole vectors, so nothing can be done in
- * segments. Phase SCATTER: share p of every rank's vector goes to rank p,
- * which then holds a share of all vectors. For each level of the tree, phase
- * DOTS: every rank computes the dot products of its shares of all pairs,
- * sends these few numbers to all, adds up what it gets in the order of the
- * ranks (so that all have the same bits) and combines its shares. Phase
- * GATHER: the shares of the result go to all.
+ * segments. Phase SCATTER: share p of every rank's vector goes to rank p, which
+ * then holds a share of all vectors. For each level of the tree, phase DOTS:
+ * every rank computes the dot products of its shares of all pairs, sends these
+ * few numbers to all, adds up what it gets in the order of the ranks (so that
+ * all have the same bits) and combines its shares. Phase GATHER: the shares of
+ * the result go to all.
  *
- * Cost on n ranks, m bytes: (2 + log2 n)(n−1)α + 2m(n−1)/n β + 3mγ: each rank
- * does 1/n of the work, and any number of ranks will do.
+ * Any number of ranks. Source: Maleki et al., Scaling Distributed Training with
+ * Adaptive Summation (2021). Cost on n ranks, m bytes: (2 + log2 n)(n−1)α +
+ * 2m(n−1)/n β + 3mγ: each rank does 1/n of the work.
  *
  * 16-bit floats are combined in float32 and rounded once.
  */
@@ -39,7 +40,8 @@ static hvd_dtype middle_of(hvd_dtype dtype)
     return dtype == HVD_FLOAT64 ? HVD_FLOAT64 : HVD_FLOAT32;
 }
 
-/* Bytes of a share, of any rank, in the middle type; keeps alignment. */
+/* Returns the bytes of any rank's share in the middle type, a multiple of the
+ * alignment. */
 static size_t stride_of(hvd_dtype dtype, int64_t count, int nranks)
 {
     int64_t most = hvd__slice_of(count, 0, nranks).count;
@@ -48,7 +50,7 @@ static size_t stride_of(hvd_dtype dtype, int64_t count, int nranks)
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* For each rank its share as it came, and in the middle type. */
+/* The scratch holds each rank's share as it came, and in the middle type. */
 size_t hvd__adasum_scratch(hvd_dtype dtype, int64_t count, int nranks)
 {
     return 2 * (size_t)nranks * stride_of(dtype, count, nranks);
@@ -95,7 +97,7 @@ static int start(struct hvd__collective *c, struct hvd__segment *segment)
     return HVD_OK;
 }
 
-/* Vectors left at a level of the tree. */
+/* Returns the number of vectors left at a level of the tree. */
 static int left_at(const struct hvd__collective *c, int level)
 {
     int left = c->team->size;
@@ -120,7 +122,8 @@ static double *dots_of(struct hvd__collective *c, int rank, int level)
     return (double *)(void *)c->workspace->scratch + 3 * pairs * rank;
 }
 
-/* Vector i of a level lies where vector i * 2^level of the first lay. */
+/* Returns vector i of a level, which lies where vector i * 2^level of the first
+ * level lay. */
 static unsigned char *vector_at(const struct hvd__collective *c, int level,
                                 int i)
 {

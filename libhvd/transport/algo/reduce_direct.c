@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reduce_direct.c - for small tensors: every rank sends all it has to
- * everyone who wants the result, and those reduce what they got, in the order
- * of the ranks.
+ * reduce_direct.c - reductions of small tensors: every rank sends all of its
+ * data to every rank that wants the result, and those reduce what they got, in
+ * the order of the ranks.
  *
  * Any number of ranks. One step of latency; all ranks compute the same bits
- * because they do the same additions in the same order.
- * Cost on n ranks, m bytes: α + (n−1)(mβ + mγ).
+ * because they do the same additions in the same order. Source: the all-to-all
+ * form of an allreduce, as old as the problem. Cost on n ranks, m bytes: α +
+ * (n−1)(mβ + mγ).
  */
 #include "base/status.h"
 #include "transport/algo/algo.h"
 
-/* Where the m(n−1)β of this one meets the 2α of scatter and gather: about
- * 8 KiB in all through the shared memory of Open MPI 4.1. */
+/* DIRECT_MAX is where m(n−1)β of this algorithm meets the 2α of scatter and
+ * gather: about 8 KiB in all through the shared memory of Open MPI 4.1. */
 enum { DIRECT_MAX = 8 << 10 };
 
 static size_t bytes_of(const struct hvd__collective *c)

@@ -1,35 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reduce_hosts.c - allreduce over several hosts: what is on one host is
+ * reduce_hosts.c - allreduce over several hosts: the data of one host is
  * reduced in its shared memory first, so that each byte crosses the network
  * once, whatever the number of ranks of a host.
  *
  * The tensor is cut into as many slices as the widest host has ranks. On each
- * host every slice has a rank that carries it; a host of fewer ranks has some
- * that carry several. So all ranks use the network at once. Chunks, a range
- * of every slice each, follow each other through these steps:
+ * host every slice has a rank that carries it; on a host of fewer ranks some
+ * ranks carry several. So all ranks use the network at once. Chunks, a range of
+ * every slice each, follow each other through these steps:
  *
- *     copy     what others carry, from the input into our buffer of the shared
- * segment sum      the ranges that we carry, of all ranks of the host SCATTER
- * a part of that range to the slice's carrier on each host, whose part it is to
- * reduce; then GATHER   the reduced part to all of them finish   the result
- * into the output, and into our buffer fetch    the results of other carriers,
- * from their buffers
+ *     copy     what others carry, from the input into our buffer
+ *     sum      the ranges that we carry, of all ranks of the host
+ *     SCATTER  a part of that range to the slice's carrier on each host, which
+ *              reduces it
+ *     GATHER   the reduced part to all of them
+ *     finish   the result into the output, and into our buffer
+ *     fetch    the results of other carriers, from their buffers
  *
  * While one chunk is on the network the next is summed and the one before is
- * fetched. Cost over h hosts, m bytes a tensor, n ranks a host: each host
- * sends and receives 2m(h-1)/h bytes, and a rank the n-th part of that.
+ * fetched. Any number of hosts and of ranks on each, as far as the workspace
+ * suffices (applies). Source: the hierarchical allreduce of several MPIs, with
+ * all ranks of a host as leaders. Cost over h hosts, n ranks a host, m bytes:
+ * 2(h−1)α + 2m(h−1)/(hn) β + m(1 + (h−1)/(hn)) γ a rank.
  *
- * If the sums of hosts are to travel as a narrower type, they are converted on
- * their way out, and what comes in on its way to the sum. The result goes
- * through that type also where it was made, so that all have the same bits.
+ * If the sums of hosts travel as a narrower type, they are converted on their
+ * way out, and what comes in is converted on its way to the sum. The result
+ * goes through that type also where it was made, so that all have the same
+ * bits.
  *
  * Floating sums are made on each host first and then over the hosts: as
  * reproducible as in one place, but not the same bits; 16-bit floats are
- * rounded twice. Only larger tensors go this way; so if sums must not depend
- * on what else moves with them, none of floating-point numbers do. What would
- * be wrong that way (the average of integers, whose sum need not fit) is left
- * to others.
+ * rounded twice. Only larger tensors go this way; so if sums must not depend on
+ * what else moves with them, none of floating-point numbers do. Operations that
+ * would be wrong this way (the average of integers, whose sum need not fit) are
+ * left to others.
  */
 #include <string.h>
 
@@ -56,8 +60,8 @@ static bool is_floating(const struct hvd__reduction *r)
            r->dtype == HVD_FLOAT32 || r->dtype == HVD_FLOAT64;
 }
 
-/* Whether the result is right that way; and, if it must not depend on how
- * many bytes move at once, the same. */
+/* Returns whether the result is right this way and, if it must not depend on
+ * how many bytes move at once, the same. */
 static bool is_right(const struct hvd__collective *c)
 {
     const struct hvd__reduction *r = &c->reduction;
@@ -68,15 +72,15 @@ static bool is_right(const struct hvd__collective *c)
                           : r->op != HVD_AVERAGE && r->postscale == 1;
 }
 
-/* Slices that a rank of the narrowest host carries. */
+/* Returns the number of slices that a rank of the narrowest host carries. */
 static int most_carried(const struct hvd__hosts *hosts)
 {
     return (hosts->widest + hosts->narrowest - 1) / hosts->narrowest;
 }
 
-/* Small tensors are quicker without a detour. The rest is memory: enough for
- * the transfers, and the parts of a chunk, of which each host's may be one
- * element more than an equal share. */
+/* Small tensors are quicker without a detour. The other conditions are memory:
+ * for the transfers, and for the parts of a chunk, of which each host's may be
+ * one element more than an equal share. */
 static bool applies(const struct hvd__collective *c)
 {
     const struct hvd__hosts *h = c->team->hosts;
@@ -120,7 +124,7 @@ static int64_t chunk_count(const struct hvd__collective *c)
     return (int64_t)(chunk_bytes(c->team->hosts) / element_of(c));
 }
 
-/* Chunk k of a slice. */
+/* Returns chunk k of a slice. */
 static struct hvd__slice range_of(const struct hvd__collective *c, int slice,
                                   int64_t k)
 {
@@ -140,7 +144,7 @@ static int64_t nchunks(const struct hvd__collective *c)
     return (most + chunk_count(c) - 1) / chunk_count(c);
 }
 
-/* In a local rank's buffer of chunk k: of a slice. */
+/* Returns where a local rank's buffer of chunk k has a slice. */
 static unsigned char *buffer(const struct hvd__collective *c, int owner,
                              int64_t k, int slice)
 {
@@ -152,7 +156,7 @@ static unsigned char *buffer(const struct hvd__collective *c, int owner,
                bytes;
 }
 
-/* The part of chunk k of a slice that is a host's to reduce. */
+/* Returns the part of chunk k of a slice that a host reduces. */
 static struct hvd__slice part_of(const struct hvd__collective *c, int slice,
                                  int64_t k, int host)
 {
@@ -173,7 +177,7 @@ static void copy(const struct hvd__collective *c, int64_t k)
     }
 }
 
-/* Dividing and scaling what comes out is left for the end. */
+/* Sums the ranges that we carry. Dividing and scaling are left for the end. */
 static void sum(struct hvd__collective *c, int64_t k)
 {
     struct hvd__reduction reduction = c->reduction;
@@ -230,15 +234,15 @@ static struct hvd__transfer *transfers_of(const struct hvd__collective *c,
            (k % HVD__SEGMENTS) * c->workspace->per_segment;
 }
 
-/* A slice that we carry, at chunk k, as it travels. */
+/* A slice that we carry, in chunk k, as it travels. */
 struct carried {
     int slice;
-    struct hvd__slice own; /* our part of its range */
+    struct hvd__slice own; /* our part of the range */
     unsigned char *range;  /* in our buffer */
-    unsigned char *mine;   /* our part of that */
-    unsigned char *in;     /* our part of other hosts, host by host; if it
-                              narrows, their parts, once they are reduced */
-    unsigned char *out;    /* if it narrows: what is sent */
+    unsigned char *mine;   /* our part, in the range */
+    unsigned char *in;     /* our part of the other hosts; if it narrows, later
+                              their reduced parts */
+    unsigned char *out;    /* what is sent, if it narrows */
 };
 
 static struct carried carried_of(const struct hvd__collective *c, int slice,
@@ -247,7 +251,7 @@ static struct carried carried_of(const struct hvd__collective *c, int slice,
     const struct hvd__hosts *h = c->team->hosts;
     struct hvd__slice own = part_of(c, slice, k, h->own);
     unsigned char *range = buffer(c, local_rank(c), k, slice);
-    /* Of a chunk's bytes for each slice, whose upper half is free if all that
+    /* Each slice has a chunk's bytes; their upper half is free if all that
      * comes in is half as wide. */
     unsigned char *in =
         c->workspace->scratch +
@@ -281,7 +285,7 @@ static void widen(const struct hvd__collective *c, void *to, const void *from,
     hvd__convert(c->reduction.dtype, to, c->wire, from, count, 1);
 }
 
-/* Send each host its part of what we have summed, and receive ours. */
+/* Sends each host its part of what we have summed, and receives ours. */
 static int scatter(const struct hvd__collective *c, const struct carried *s,
                    int host, struct hvd__slice theirs, int others,
                    struct hvd__transfer *transfer)
@@ -303,8 +307,8 @@ static int scatter(const struct hvd__collective *c, const struct carried *s,
                           (size_t)theirs.count * wire, transfer + 1);
 }
 
-/* Send our part, reduced, and receive theirs: where it belongs, or where it
- * would, if it narrows. */
+/* Sends our part, reduced, and receives theirs: in its place, or in s->in if it
+ * narrows. */
 static int gather(const struct hvd__collective *c, const struct carried *s,
                   int host, struct hvd__slice theirs,
                   struct hvd__transfer *transfer)
@@ -321,9 +325,9 @@ static int gather(const struct hvd__collective *c, const struct carried *s,
                           (size_t)s->own.count * wire, transfer + 1);
 }
 
-/* Start the transfers of a phase: of each slice that we carry, with its
- * carrier on each other host. All do so chunk by chunk and slice by slice, so
- * that they match. */
+/* Starts the transfers of a phase: of each slice that we carry, with its
+ * carrier on each other host. All ranks go chunk by chunk and slice by slice,
+ * so that the transfers match. */
 static int exchange(struct hvd__collective *c, int64_t k, int phase)
 {
     const struct hvd__hosts *h = c->team->hosts;
@@ -348,7 +352,7 @@ static int exchange(struct hvd__collective *c, int64_t k, int phase)
     return HVD_OK;
 }
 
-/* Our part of a range, of all hosts, in their order. */
+/* Reduces our part of a range, of all hosts, in their order. */
 static void reduce_wide(struct hvd__collective *c, const struct carried *s,
                         const struct hvd__reduction *reduction)
 {
@@ -365,8 +369,8 @@ static void reduce_wide(struct hvd__collective *c, const struct carried *s,
                       s->own.count);
 }
 
-/* The same, of parts that came as the narrower type: added one by one to ours,
- * in pieces that stay in the cache. What is made of it is narrowed. */
+/* Reduces parts that came as the narrower type: adds them one by one to ours,
+ * in pieces that stay in the cache, and narrows the result. */
 static void reduce_narrow(const struct hvd__collective *c,
                           const struct carried *s,
                           const struct hvd__reduction *reduction)
@@ -412,7 +416,7 @@ static void reduce(struct hvd__collective *c, int64_t k)
     }
 }
 
-/* What other hosts have reduced is there: into our buffer with it. */
+/* Widens what other hosts have reduced into our buffer. */
 static void take_in(const struct hvd__collective *c, int64_t k)
 {
     const struct hvd__hosts *h = c->team->hosts;
@@ -431,8 +435,8 @@ static void take_in(const struct hvd__collective *c, int64_t k)
     }
 }
 
-/* The oldest chunks on the network: whether one is back. Gathers begin in the
- * order of the chunks. */
+/* Moves the oldest chunks on the network on. Gathers begin in the order of the
+ * chunks. */
 static int step_network(struct hvd__collective *c, bool *moved)
 {
     struct hvd__shared *s = &c->shared;
@@ -469,8 +473,8 @@ static int64_t least(const struct hvd__collective *c, size_t count)
 }
 #define LEAST(c, count) least((c), offsetof(struct hvd__area, count))
 
-/* A buffer may be written again when all have taken the result of the chunk
- * that was in it: then nothing of it is wanted any more. */
+/* A buffer may be written again when all ranks have taken the result of the
+ * chunk that was in it. */
 static int step_local(struct hvd__collective *c, int64_t n, bool *moved)
 {
     struct hvd__shared *s = &c->shared;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reduce_scatter.c - reduce-scatter, then, if more than its share is wanted
- * anywhere, a gather; for larger tensors.
+ * reduce_scatter.c - reductions of larger tensors: a reduce-scatter, and a
+ * gather if any rank wants more than its share.
  *
- * The tensor is cut into a share a rank. Phase SCATTER: each rank sends share
- * p of its data to rank p. Then rank p holds share p of all ranks and reduces
- * it in one pass, in the order of the ranks. Phase GATHER: it sends the
- * result to all, to the root, or to nobody.
+ * Each rank has a share of the tensor. Phase SCATTER: each rank sends share p
+ * of its data to rank p. Then rank p holds share p of all ranks and reduces it
+ * in one pass, in the order of the ranks. Phase GATHER: it sends the result to
+ * all, to the root, or to nobody.
  *
  *     rank 0   A0 B0 C0 ──┐ SCATTER   A0+A1+A2 ──┐ GATHER   A B C
  *     rank 1   A1 B1 C1 ──┼────────►  B0+B1+B2 ──┼───────►  A B C
  *     rank 2   A2 B2 C2 ──┘           C0+C1+C2 ──┘          A B C
  *
- * A segment is the same range of every share. Any number of ranks and
- * elements; shares may differ and be empty. Unlike a ring, whose sums travel,
- * all contributions to an element meet in one place: 16-bit floats are
- * rounded once, an average of integers cannot overflow on the way, and the
- * result does not depend on where in a fused buffer an element lies. The
- * price is n−1 partners instead of two. Source: the "pairwise" reduce-scatter
- * of Thakur, Rabenseifner and Gropp, Optimization of Collective Communication
- * Operations in MPICH (2005), with all rounds posted at once.
- * Cost on n ranks, m bytes: 2(n−1)α + 2m(n−1)/n β + m(n−1)/n γ, and α only
- * twice where the network takes n−1 messages at once.
+ * A segment is the same range of every share. Any number of ranks and elements;
+ * shares may differ and be empty. Unlike in a ring, where sums travel, all
+ * contributions to an element meet in one place: 16-bit floats are rounded
+ * once, an average of integers cannot overflow on the way, and the result does
+ * not depend on where in a fused buffer an element lies. The price is n−1
+ * partners instead of two. Source: the "pairwise" reduce-scatter of Thakur,
+ * Rabenseifner and Gropp, Optimization of Collective Communication Operations
+ * in MPICH (2005), with all rounds posted at once. Cost on n ranks, m bytes:
+ * 2(n−1)α + 2m(n−1)/n β + m(n−1)/n γ, and α only twice where the network takes
+ * n−1 messages at once.
  *
  * In place: a range of the result is received where that range of the input
  * still lies, so GATHER starts only when every send of SCATTER is done.
@@ -31,8 +31,8 @@
 
 enum { SCATTER, GATHER };
 
-/* Ranges of about this many bytes keep n of them in the second-level cache
- * and amortise the cost of a message. */
+/* Ranges of RANGE_BYTES keep n of them in the second-level cache and amortise
+ * the cost of a message. */
 enum { RANGE_BYTES = 256 << 10 };
 
 static bool applies(const struct hvd__collective *c)
@@ -62,8 +62,8 @@ static int64_t range_capacity(const struct hvd__collective *c)
     return (int64_t)(bytes / hvd__dtype_bytes(c->reduction.dtype));
 }
 
-/* A segment's range of rank's share: its bytes, and where in a buffer of the
- * whole it begins. */
+/* Returns where in a buffer of the whole a segment's range of rank's share
+ * begins, and its bytes. */
 static size_t locate(const struct hvd__collective *c,
                      const struct hvd__segment *segment, int rank,
                      size_t *bytes)
@@ -78,7 +78,7 @@ static size_t locate(const struct hvd__collective *c,
     return (size_t)(share.start + segment->start) * element;
 }
 
-/* Where the result of a range of our own goes. */
+/* Returns where the result of a range of our own goes. */
 static unsigned char *result(const struct hvd__collective *c,
                              const struct hvd__segment *segment)
 {
@@ -116,8 +116,9 @@ static int start(struct hvd__collective *c, struct hvd__segment *segment)
     return HVD_OK;
 }
 
-/* Only the root of a reduction has an output: the others reduce their share
- * where the contributions lie, and send it from there. */
+/* Reduces our range. Only the root of a reduction has an output: the other
+ * ranks reduce their share where the contributions lie, and send it from
+ * there. */
 static unsigned char *reduce(struct hvd__collective *c,
                              struct hvd__segment *segment)
 {
@@ -179,7 +180,7 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
 
     if (done <= 0 || segment->phase == GATHER)
         return done;
-    /* Transfers of GATHER match by order: not before the older segment's. */
+    /* Transfers of GATHER match by order, so the older segment goes first. */
     if (before && before->phase == SCATTER)
         return 0;
     HVD_TRY(gather(c, segment, reduce(c, segment)));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * segment.c - what the algorithms share: the workspace of a collective, the
- * scratch and the transfers of its segments, shares, and reductions whose time
- * is taken. It calls no algorithm; algo.c, which calls them all, is apart.
+ * segment.c - the parts that the algorithms share: the workspace of a
+ * collective, the scratch and the transfers of its segments, shares, and timed
+ * reductions. It calls no algorithm; algo.c, which calls them all, stands
+ * apart.
  */
 #include <stdlib.h>
 
@@ -10,8 +11,8 @@
 #include "base/status.h"
 #include "transport/algo/algo.h"
 
-/* For each segment: room for what every peer sends of one slice, and a send
- * and a receive a peer. */
+/* A segment has room for what every peer sends of one slice, and for a send and
+ * a receive per peer. */
 enum { SEGMENT_BYTES = 1 << 20, SEGMENT_BYTES_A_RANK = 64 << 10 };
 
 int hvd__workspace_init(struct hvd__workspace *workspace, int nranks)

@@ -2,12 +2,14 @@
 /*
  * shared_broadcast.c - broadcasts in shared memory.
  *
- * Direct, if the root's data lies in its heap: the others copy it from there.
- * The root does its part, one rank's share of what there is to copy, for
- * those whose memory lies in their heap: it would be idle otherwise.
+ * Direct, if the root's data lies in its heap: the other ranks copy it from
+ * there. The root, which would be idle, copies one rank's share for each rank
+ * whose memory lies in a heap. Otherwise the root copies chunks into its
+ * buffers, and the others copy them out.
  *
- * Through buffers otherwise: the root copies them into its buffers, the others
- * out.
+ * Any number of ranks, any size. Cost on n ranks, m bytes, with β for a byte
+ * copied: 2α + m(n−1)/n β direct, 2α + 2mβ through buffers, of which the two
+ * halves overlap, chunk by chunk.
  */
 #include <string.h>
 
@@ -25,7 +27,7 @@ static int64_t total(const struct hvd__collective *c)
 
 /* ------------------------------------------------------------------- direct */
 
-/* Bytes, from the beginning, that a rank copies itself. */
+/* Returns the bytes, from the beginning, that a rank copies itself. */
 static int64_t own_bytes(const struct hvd__collective *c, int rank)
 {
     if (!hvd__shared_output(c, rank, (size_t)c->count))
@@ -33,7 +35,7 @@ static int64_t own_bytes(const struct hvd__collective *c, int rank)
     return c->count - c->count / c->team->size;
 }
 
-/* What the root copies for a rank. */
+/* Copies the root's share for a rank. */
 static void push(const struct hvd__collective *c, int rank)
 {
     int64_t start = own_bytes(c, rank);

@@ -7,13 +7,13 @@
  * is read once and written once, and nothing is copied. The share is worked on
  * in chunks, between which the caller may look at other things.
  *
- * Any number of ranks and elements; shares may differ and be empty. Source: the
- * prototype in DESIGN.md. Cost on n ranks, m bytes, with γ for a byte that is
- * read and reduced and β for one that is written: m γ + m β a rank, since it
- * reduces an n-th of n contributions and writes it n times; α is the caller's,
- * twice: before, that all data is there, and after, that all shares are done.
+ * Any number of ranks and elements; shares may differ and be empty. Cost on n
+ * ranks, m bytes, with γ for a byte that is read and reduced and β for one that
+ * is written: 2α + mγ + mβ. A rank reduces an n-th of n contributions and
+ * writes it n times; the caller waits twice, until all data is there and until
+ * all shares are done.
  *
- * Small data lies in slots: a gather copies all of it, n m β, with α once.
+ * A gather of data in slots costs α + nmβ: every rank copies all of it.
  */
 #include "transport/algo/visible.h"
 

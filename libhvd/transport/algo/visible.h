@@ -11,7 +11,7 @@
 #include "kernels/kernels.h"
 #include "transport/shm/shm.h"
 
-/* Bytes that are worked on without looking at anything else meanwhile. */
+/* HVD__CHUNK_BYTES are worked on without looking at anything else. */
 enum { HVD__CHUNK_BYTES = 4 << 20 };
 
 /* A reduction in place: one rank reduces its share of all contributions and
@@ -19,13 +19,13 @@ enum { HVD__CHUNK_BYTES = 4 << 20 };
 struct hvd__visible {
     struct hvd__reduction reduction;
     const void **sources; /* borrowed, room for one a rank */
-    void **targets;       /* likewise */
+    void **targets;       /* borrowed, room for one a rank */
     int nsources, ntargets;
     int64_t left; /* elements of the share */
 };
 
-/* Adds a rank, whose data of so many bytes lies at places in its heap. Returns
- * false if they are out of reach. wanted: the rank wants the result. */
+/* Adds a rank, whose data of so many bytes lies at these places in its heap.
+ * Returns false if they are out of reach. wanted: the rank wants the result. */
 bool hvd__visible_add(struct hvd__visible *visible, const struct hvd__shm *shm,
                       int rank, uint64_t input, uint64_t output, bool wanted,
                       size_t bytes);

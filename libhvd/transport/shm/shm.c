@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Published in the place of an area that its rank no longer needs: within the
- * header of the heap, where nothing lies. */
+/* GONE is published in place of an area that its rank no longer needs. It is an
+ * offset within the header of the heap, where no area lies. */
 #define GONE UINT64_C(1)
 
-/* Shared segments of this rank that are done with, while other ranks may still
- * look at our areas. Changed by one thread at a time: while sets are made or
- * ended. */
+/* Shared segments that this rank no longer uses while other ranks may still
+ * look at our areas. One thread at a time changes the list, when sets are made
+ * or end. */
 static struct hvd__shm *retired;
 
 static size_t places_offset(void)
@@ -36,7 +36,7 @@ static size_t area_bytes(const struct hvd__shm *shm)
     return buffers_offset(shm) + shm->bounce_bytes;
 }
 
-/* Whether no rank looks at its shared segment of this set any more. */
+/* Returns whether no rank uses its shared segment of this set any more. */
 static bool is_unused(const struct hvd__shm *shm)
 {
     uint64_t place;
@@ -56,7 +56,7 @@ static void destroy(struct hvd__shm *shm)
     free(shm);
 }
 
-/* Give back the areas that all others have done with as well. */
+/* Frees the areas that all other ranks have done with as well. */
 static void sweep(const struct hvd__heap *heap)
 {
     struct hvd__shm **link = &retired, *shm;
