@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clock.h - the time since some fixed moment, in nanoseconds, that no
- * adjustment of the wall clock disturbs.
+ * clock.h - the time since some fixed moment, in nanoseconds. No adjustment of
+ * the wall clock disturbs it.
  */
 #ifndef HVD_BASE_CLOCK_H
 #define HVD_BASE_CLOCK_H
@@ -17,8 +17,8 @@ static inline int64_t hvd__now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* The same clock as of the kernel's last tick, some milliseconds ago at most:
- * read in a tenth of the time. */
+/* Returns the time of the same clock at the kernel's last tick, some
+ * milliseconds ago at most. It is read in a tenth of the time. */
 static inline int64_t hvd__coarse_ns(void)
 {
     struct timespec t;

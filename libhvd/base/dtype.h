@@ -31,7 +31,7 @@
     X(HVD_MAX, "max")                                                          \
     X(HVD_PRODUCT, "product")
 
-/* Bytes of an element of a dtype known to be valid. */
+/* Returns the bytes of an element of a valid dtype. */
 size_t hvd__dtype_bytes(hvd_dtype dtype);
 
 #endif

@@ -11,17 +11,17 @@
 
 #include "hvd.h"
 
-/* What a request of a kind has. */
+/* The properties of a kind of request. */
 enum {
     HVD__HAS_TENSOR = 1, /* dtype and shape */
     HVD__HAS_OP = 2,     /* op and scales: a rank that joined is left out */
     HVD__HAS_ROOT = 4,
-    HVD__HAS_ROWS = 8,  /* the first dimension is dealt out or collected */
-    HVD__MAY_VARY = 16, /* ... and each rank may have its own */
-    HVD__HAS_INPUT = 32 /* besides the output */
+    HVD__HAS_ROWS = 8,  /* the first dimension is split or gathered */
+    HVD__MAY_VARY = 16, /* ... and may differ from rank to rank */
+    HVD__HAS_INPUT = 32 /* an input besides the output */
 };
 
-/* X(constant, name, what it has): the one list of kinds. */
+/* X(constant, name, properties): the one list of kinds. */
 #define HVD__KINDS(X)                                                          \
     X(HVD_ALLREDUCE, "allreduce",                                              \
       HVD__HAS_TENSOR | HVD__HAS_OP | HVD__HAS_INPUT)                          \
@@ -40,10 +40,10 @@ enum {
     X(HVD_REDUCE, "reduce",                                                    \
       HVD__HAS_TENSOR | HVD__HAS_OP | HVD__HAS_ROOT | HVD__HAS_INPUT)
 
-/* hvd__kind_what: what each valid kind has. */
+/* The properties of each valid kind. */
 extern const uint8_t hvd__kind_what[HVD_NUM_KINDS];
 
-/* Returns whether a valid kind has all of what. */
+/* Returns whether a valid kind has all of these properties. */
 static inline bool hvd__kind_has(hvd_kind kind, int what)
 {
     return (hvd__kind_what[kind] & what) == what;

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Atomic because a thread may fail, and so log, before hvd_init. */
+/* The level and the rank. hvd__log_set stores them, hvd__log and hvd__log_hears
+ * load them; they publish nothing else. They are atomic because a thread may
+ * fail, and log, before hvd_init. */
 static atomic_int log_level = HVD__LOG_WARNING;
 static atomic_int log_rank = -1;
 
@@ -40,8 +42,8 @@ void hvd__log(enum hvd__log_level level, const char *format, ...)
     if (n > (int)sizeof line - 2)
         n = (int)sizeof line - 2;
     line[n++] = '\n';
-    /* One write: lines of different ranks do not mix. Nothing can be done
-     * about a stderr that is closed. */
+    /* One write keeps lines of different ranks apart. Nothing can be done about
+     * a closed stderr. */
     if (write(STDERR_FILENO, line, (size_t)n) < 0)
         return;
 }

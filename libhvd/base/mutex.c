@@ -5,8 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Who comes from here leaves the lock wanted, though nobody else may want it:
- * at worst a call that wakes no one. */
+/* A thread that comes from here leaves the lock wanted, though no other thread
+ * may want it: at worst that costs a call that wakes no one. */
 void hvd__mutex_wait(struct hvd__mutex *mutex)
 {
     while (atomic_exchange_explicit(&mutex->state, HVD__MUTEX_WANTED,

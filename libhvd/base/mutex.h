@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mutex.h - a lock that is held for a moment, and seldom asked for by two at
- * once: then it is a few instructions, where a pthread_mutex_t is a hundred.
- * Who finds it held sleeps until it is free, as there (U. Drepper, "Futexes
- * are tricky", the second of his locks).
+ * mutex.h - a lock that is held for a moment and seldom wanted by two threads
+ * at once: then it takes a few instructions, where a pthread_mutex_t takes a
+ * hundred. A thread that finds it held sleeps until it is free (U. Drepper,
+ * "Futexes are tricky", the second of his locks).
  */
 #ifndef HVD_BASE_MUTEX_H
 #define HVD_BASE_MUTEX_H
@@ -11,15 +11,16 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Zeroed is free. */
+/* A zeroed mutex is free. Unlocking releases what was written under the lock,
+ * locking and hvd__mutex_wait acquire it. */
 struct hvd__mutex {
-    _Atomic uint32_t state; /* of hvd__mutex_state */
+    _Atomic uint32_t state; /* an hvd__mutex_state */
 };
 
 enum hvd__mutex_state {
     HVD__MUTEX_FREE,
     HVD__MUTEX_HELD,
-    HVD__MUTEX_WANTED /* held, and somebody may sleep */
+    HVD__MUTEX_WANTED /* held, and a thread may sleep */
 };
 
 void hvd__mutex_wait(struct hvd__mutex *mutex);

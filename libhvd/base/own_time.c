@@ -6,7 +6,7 @@
 static void remember(struct hvd__own_time *time, int64_t end_ns,
                      int64_t lost_ns)
 {
-    if (time->ngaps == HVD__GAPS) { /* the oldest two become one */
+    if (time->ngaps == HVD__GAPS) { /* join the oldest two */
         time->gaps[1].lost_ns += time->gaps[0].lost_ns;
         memmove(time->gaps, time->gaps + 1,
                 (HVD__GAPS - 1) * sizeof *time->gaps);

@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * segment.c - files without a name.
+ * segment.c - files without a name. watch/page.c and transport/shm/heap.c make
+ * them.
  *
- * They are made in /dev/shm, which has a size: a file there that is full, or
- * as large as it may become, fails to grow, where memory without such a bound
- * would end in the system killing somebody. Where there is no /dev/shm to
- * write to, or it knows no files without a name, they are a memfd's.
+ * They are made in /dev/shm, which has a size: a file that finds it full, or is
+ * as large as it may become, fails to grow, while memory without such a bound
+ * would end in the system killing a process. Where there is no /dev/shm to
+ * write to, or it knows no files without a name, they are memfds.
  *
- * Another process opens one through /proc, if the kernel lets it look at the
- * first (ptrace(2), PTRACE_MODE_READ): one of the same user and of the same
- * namespaces of processes and users, and neither is privileged. (Yama
- * restricts attaching, not looking.) Within another namespace of processes
- * the number is somebody else's, so what is there is compared with what was
- * meant, before it is opened: opening may do something to what is no file.
+ * Another process opens such a file through /proc, if the kernel lets it look
+ * at the first process (ptrace(2), PTRACE_MODE_READ): it must be of the same
+ * user and of the same namespaces of processes and users, and neither may be
+ * privileged. (Yama restricts attaching, not looking.) In another namespace of
+ * processes the number belongs to another process, so the file is compared with
+ * what was meant before it is opened: opening may have effects on what is no
+ * file.
  *
  * Containers that users start without privileges are user namespaces, often one
  * a rank (mpirun ... apptainer exec ...), which may not look at each other. In
- * any but the first user namespace a file in /dev/shm gets a random name, until
- * all have opened it. If its process is killed in these milliseconds, the name
- * stays, and is removed by the next that starts so: names are given only to
- * files that are locked (flock), and while the process lives, they are.
+ * any but the first user namespace a file in /dev/shm gets a random name until
+ * all ranks have opened it. If its process is killed in these milliseconds, the
+ * name stays, and the next process that starts this way removes it: only files
+ * that are locked (flock) get names, and they stay locked while the process
+ * lives.
  */
 #include "base/segment.h"
 
@@ -48,7 +51,8 @@ int hvd__segment_create(void)
     return fd < 0 ? -errno : fd;
 }
 
-/* The first user namespace, and only that, has all users as they are. */
+/* Returns whether this is not the first user namespace, which is the only one
+ * that has all users as they are. */
 static bool is_in_container(void)
 {
     FILE *map = fopen("/proc/self/uid_map", "re");
@@ -63,7 +67,7 @@ static bool is_in_container(void)
     return !is_first;
 }
 
-/* Remove a name whose process is gone: nobody has the file locked. */
+/* Removes a name whose process is gone: no process has the file locked. */
 static void sweep_one(int folder, const char *name)
 {
     struct stat file;
@@ -92,7 +96,7 @@ static void sweep(void)
         closedir(folder);
 }
 
-/* Give the file a name; "": it cannot have one. */
+/* Gives the file a name; "": it cannot have one. */
 static void give_name(int fd, char *name, size_t size)
 {
     uint64_t random[2];
@@ -121,7 +125,7 @@ struct hvd__segment_address hvd__segment_address_of(int fd)
 
     if (fstat(fd, &file) != 0)
         return address;
-    /* The thread, which /proc knows like a process: the first of the process
+    /* /proc knows the thread like a process. The first thread of the process
      * may have ended, and has no descriptors then. */
     address.process = (int32_t)gettid();
     address.fd = fd;

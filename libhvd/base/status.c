@@ -36,7 +36,8 @@ static int keep(int status)
 
 int hvd__fail(int status, const char *format, ...)
 {
-    /* An argument may be the last error itself: build beside it. */
+    /* An argument may be the last error itself, so the text is built apart from
+     * it. */
     char text[HVD__MESSAGE_MAX];
     va_list arguments;
 

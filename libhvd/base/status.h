@@ -2,8 +2,8 @@
 /*
  * status.h - statuses, and the text of this thread's last failure.
  *
- * Who first decides which error it is says so with hvd__fail; everyone above
- * passes the number on (HVD_TRY).
+ * The function that first decides which error it is calls hvd__fail; its
+ * callers pass the number on (HVD_TRY).
  */
 #ifndef HVD_BASE_STATUS_H
 #define HVD_BASE_STATUS_H
@@ -12,7 +12,7 @@
 
 #include "hvd.h"
 
-/* The one list: X(constant, text). */
+/* X(constant, text): the one list of statuses. */
 #define HVD__STATUSES(X)                                                       \
     X(HVD_OK, "success")                                                       \
     X(HVD_ERR_ARGUMENT, "invalid argument")                                    \
@@ -32,13 +32,13 @@
     X(HVD_ERR_LAUNCH, "started as one of several processes, found alone")      \
     X(HVD_ERR_MPI, "MPI failed")                                               \
     X(HVD_ERR_INTERNAL, "internal error of libhvd")                            \
-    X(HVD_ERR_LOST, "a rank is dead or frozen")                          \
+    X(HVD_ERR_LOST, "a rank is dead or frozen")                                \
     X(HVD_ERR_STALLED, "a rank never submitted what others wait for")
 
-/* Room for a message with its NUL; longer ones are cut. */
+/* The size of a message with its NUL; longer ones are cut. */
 enum { HVD__MESSAGE_MAX = 1024 };
 
-/* Return a negative status of expr from the calling function. */
+/* Returns a negative status of expr from the calling function. */
 #define HVD_TRY(expr)                                                          \
     do {                                                                       \
         int hvd_try_status_ = (expr);                                          \
@@ -46,15 +46,16 @@ enum { HVD__MESSAGE_MAX = 1024 };
             return hvd_try_status_;                                            \
     } while (0)
 
-/* Set this thread's last error and return status. Control characters, which
+/* Sets this thread's last error and returns status. Control characters, which
  * may come with a name, are replaced: an error is one line. */
 __attribute__((format(printf, 2, 3))) int hvd__fail(int status,
                                                     const char *format, ...);
 
-/* The same with a finished text. */
+/* Does the same with a finished text. */
 int hvd__fail_text(int status, const char *text);
 
-/* HVD_ERR_MEMORY, saying how much was wanted. */
+/* Does the same with HVD_ERR_MEMORY and a text that says how much was
+ * wanted. */
 int hvd__fail_memory(size_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * text.h - messages put together piece by piece in a buffer of fixed size;
- * what does not fit is cut.
+ * text.h - texts that are put together piece by piece in a buffer of fixed
+ * size. What does not fit is cut.
  */
 #ifndef HVD_BASE_TEXT_H
 #define HVD_BASE_TEXT_H
@@ -20,8 +20,8 @@ __attribute__((format(printf, 2, 3))) void hvd__text_add(struct hvd__text *text,
                                                          const char *format,
                                                          ...);
 
-/* "rank 1", "ranks 0-2,5": the ranks world[r] (NULL: r) of nranks for which
- * of[r] == which. */
+/* Adds "rank 1" or "ranks 0-2,5": the ranks world[r] (NULL: r) of nranks for
+ * which of[r] == which. */
 void hvd__text_add_ranks(struct hvd__text *text, const int *world,
                          const int *of, int nranks, int which);
 

@@ -12,7 +12,7 @@ int hvd__thread_start(pthread_t *thread, const char *name, void *(*run)(void *),
     sigset_t all, before;
     int code;
 
-    /* A thread begins with the mask of who makes it. */
+    /* A thread begins with the signal mask of the thread that makes it. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     code = pthread_create(thread, NULL, run, argument);

@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * disk.h - how our libraries and programs open the files that a user names.
+ * disk.h - the door of this room: how our libraries and programs open the files
+ * that a user names.
  *
  * A path may lead to anything, so one set of rules holds everywhere.
  *
  * Output. Symbolic links are followed. A regular file is replaced as a whole,
  * and a missing one is made: the new contents are written to a temporary file
- * beside the target, which is renamed when it is complete. Nothing else is
+ * next to the target, which is renamed when it is complete. Nothing else is
  * ever replaced. A directory, a socket, a block device and a link to nothing
  * are refused. A character device or a FIFO is refused, too, unless the caller
- * asks for DISK__DIRECT: then it is written to, and nobody waits for long for
- * a reader that does not come or does not read. So is the file that standard
- * output or standard error goes to (/dev/stdout of a program whose output was
- * redirected): it is written to at its end, as printing does, since a new file
- * in its place would take away what is printed.
+ * asks for DISK__DIRECT: then it is written to, and the writer does not wait
+ * for long for a reader that does not come or does not read. The file that
+ * standard output or standard error goes to (/dev/stdout of a program whose
+ * output was redirected) is also written to, at its end, as printing does: a
+ * new file in its place would take away what is printed.
  *
  * Temporary files have random names and are opened with O_EXCL and O_NOFOLLOW,
- * so nothing that somebody has put there is opened. A writer that is killed
- * leaves its temporary file behind; the next output to the same path removes
- * it (temporary.c).
+ * so a file that somebody has put there is never opened. A writer that is
+ * killed leaves its temporary file behind; the next output to the same path
+ * removes it (temporary.c).
  *
  * Input is from regular files only.
  *
- * Functions return 0 or more on success, and a negative status on failure:
- * an errno negated, or one of those below; disk__text says any of them in
- * words. No function ends the process by SIGPIPE or SIGXFSZ.
+ * Functions return 0 or more on success, and a negative status on failure: an
+ * errno negated, or one of those below; disk__text returns the text of either.
+ * No function ends the process by SIGPIPE or SIGXFSZ.
  *
- * This room needs nothing but libc. Both libraries and the programs contain
- * it; its names are exported by none of them.
+ * This room needs nothing but libc. Both libraries and the programs contain it;
+ * none of them exports its names.
  */
 #ifndef DISK_DISK_H
 #define DISK_DISK_H
@@ -38,7 +39,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* Far from any errno. */
+/* The statuses that are not errnos are far from any errno. */
 enum {
     DISK__NOT_REGULAR = -5000,
     DISK__LINK_TO_NOTHING = -5001,
@@ -47,7 +48,8 @@ enum {
     DISK__UNREAD = -5004
 };
 
-/* A status in words. Static, or valid until this thread's next call. */
+/* Returns the text of a status, static or valid until this thread's next
+ * call. */
 const char *disk__text(int status);
 
 /* ------------------------------------------------------------------- output
@@ -55,74 +57,76 @@ const char *disk__text(int status);
 
 enum {
     DISK__DIRECT = 1,  /* devices and FIFOs are written to */
-    DISK__BRIEFLY = 2, /* ... waiting for a reader a second, not ten */
+    DISK__BRIEFLY = 2, /* ... waiting for a reader one second, not ten */
     DISK__SYNC = 4,    /* what is committed survives a loss of power */
     DISK__SWEEP = 8    /* remove what killed writers left beside it */
 };
 
-/* A file that is being written. One that is zeroed is closed. */
+/* A file that is being written. A zeroed one is closed. */
 struct disk__output {
     bool is_open;
     int fd;          /* owned, while it is open */
     int flags;       /* of disk__output_open */
     int status;      /* the first failure; 0: none */
     int64_t bytes;   /* written so far */
-    char *target;    /* owned; NULL: it is written directly */
-    char *temporary; /* owned; NULL: it has its own name, or is direct */
+    char *target;    /* owned; NULL: written directly */
+    char *temporary; /* owned; NULL: renamed already, or direct */
 };
 
-/* Begin. On failure there is nothing to close, but closing does no harm. */
+/* Opens an output. After a failure there is nothing to close, but closing does
+ * no harm. */
 int disk__output_open(struct disk__output *output, const char *path, int flags);
 
-/* After a failure no part of data is in a regular file. All further writes
- * fail with the same status. */
+/* Writes data. After a failure no part of it is in a regular file, and all
+ * further writes fail with the same status. */
 int disk__output_write(struct disk__output *output, const void *data,
                        size_t bytes);
 
-/* A stream whose writes go to the output, which must not move in memory: NULL
- * if there is no memory. The caller closes it before the output is committed
- * or closed; a failure to write is found by disk__output_commit. */
+/* Returns a stream that writes to the output, which must not move in memory;
+ * NULL: out of memory. The caller closes it before the output is committed or
+ * closed; disk__output_commit reports a failure to write. */
 FILE *disk__output_stream(struct disk__output *output);
 
-/* Give the file its name now, with what was written so far. More may be
+/* Gives the file its name now, with what was written so far. More may be
  * written afterwards: this is for files that grow while others read them. */
 int disk__output_place(struct disk__output *output);
 
-/* Give the complete file its name and close it. After a failure nothing is
- * left beside it, and what was there before is still there, unless only its
- * folder could not be brought to the disk. */
+/* Gives the complete file its name and closes it. After a failure no temporary
+ * file is left, and the old file is still there, unless only its folder could
+ * not be brought to the disk. */
 int disk__output_commit(struct disk__output *output);
 
-/* Close it; without a commit or a place nothing has happened. Accepts closed
- * ones. The status stays. */
+/* Closes an output, which changes nothing on the disk unless it was committed
+ * or placed. Accepts closed ones. The status stays. */
 void disk__output_close(struct disk__output *output);
 
-/* Can the path be written? What opening would find, but for devices and FIFOs,
- * which are not opened: that alone would tell a reader the end. */
+/* Checks whether the path can be written, as opening would find, but for
+ * devices and FIFOs, which are not opened: that alone would tell a reader the
+ * end. */
 int disk__output_check(const char *path, int flags);
 
-/* Open, write, commit. */
+/* Opens, writes and commits. */
 int disk__replace(const char *path, const void *data, size_t bytes, int flags);
 
 /* -------------------------------------------------------------------- input
  */
 
-/* Open a regular file. open_flags: O_RDONLY or O_RDWR. Returns the
- * descriptor. Anything else is DISK__NOT_REGULAR, and is not opened. */
+/* Opens a regular file. open_flags: O_RDONLY or O_RDWR. Returns the descriptor.
+ * Anything else is DISK__NOT_REGULAR, and is not opened. */
 int disk__open_regular(const char *path, int open_flags);
 
-/* A stream to read from; NULL, and *status says why. */
+/* Returns a stream to read from; NULL, with *status set, on failure. */
 FILE *disk__read_stream(const char *path, int *status);
 
 /* ---------------------------------------------- parts of files that are open
  */
 
-/* Write all of it at an offset. After a failure a part may be written. */
+/* Writes all of data at an offset. After a failure a part may be written. */
 int disk__write_at(int fd, const void *data, size_t bytes, off_t at);
 
-/* Make sure that there is room for these bytes, which lie at the end of the
- * file or beyond it, without changing its size. -EOPNOTSUPP: the file system
- * cannot promise that. */
+/* Makes sure that there is room for these bytes, at the end of the file or
+ * beyond it, without changing its size. -EOPNOTSUPP: the file system cannot
+ * promise that. */
 int disk__reserve(int fd, off_t at, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* input.c - opening what is there already. */
+/* input.c - opens files that exist. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,12 +12,12 @@ int disk__open_regular(const char *path, int open_flags)
     struct stat info;
     int fd;
 
-    /* Looked at first: to open a device may set something in motion. */
+    /* The path is looked at first: opening a device may have effects. */
     if (stat(path, &info) < 0)
         return -errno;
     if (!S_ISREG(info.st_mode))
         return DISK__NOT_REGULAR;
-    /* It may be a FIFO by now, which must not make us wait. */
+    /* The path may lead to a FIFO by now, on which opening must not wait. */
     fd = open(path, open_flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return -errno;

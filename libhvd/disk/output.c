@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * output.c - what a path leads to decides how it is written (disk.h), and a
- * file appears whole or not at all.
+ * output.c - writes files as disk.h says: what a path leads to decides how it
+ * is written, and a file appears whole or not at all. Both libraries and all
+ * programs call it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +33,8 @@ static int remember(struct disk__output *o, int status)
 /* -------------------------------------------------------- what is at a path
  */
 
-/* Which descriptor of ours, 1 or 2, goes to this very file; -1: none. */
+/* Returns which descriptor of ours, 1 or 2, goes to this very file; -1:
+ * none. */
 static int printed_by(const struct stat *file)
 {
     struct stat info;
@@ -44,8 +46,8 @@ static int printed_by(const struct stat *file)
     return -1;
 }
 
-/* 0: there is nothing but a regular file, if that; 1: what is there can be
- * written directly. */
+/* Returns 0 if there is nothing at the path, or a regular file; 1 if what is
+ * there can be written directly. */
 static int look_at(const char *path, int flags)
 {
     struct stat info;
@@ -82,7 +84,8 @@ static char *resolve_folder(const char *path, const char *name)
     return whole;
 }
 
-/* The path without links. A file that is not there yet has a folder. */
+/* Returns the path without links. A file that does not exist yet has a
+ * folder. */
 static char *resolve(const char *path)
 {
     char *resolved = realpath(path, NULL);
@@ -110,7 +113,7 @@ static int open_beside(struct disk__output *o, const char *path)
     return 0;
 }
 
-/* A FIFO needs a reader, for whom we wait. */
+/* Opens a FIFO, waiting for its reader. */
 static int open_patiently(const char *path, int patience_ms)
 {
     static const struct timespec pause = {0, PAUSE_MS * 1000000L};
@@ -133,8 +136,8 @@ static int duplicate(int fd)
     return other < 0 ? -errno : other;
 }
 
-/* A regular file is one that we print to: it is written through the same
- * description, and so behind what was printed. */
+/* Opens a target directly. A regular file here is one that we print to: it is
+ * written through the same description, and so after what was printed. */
 static int open_direct(struct disk__output *o, const char *path)
 {
     struct stat info;
@@ -198,7 +201,7 @@ int disk__output_write(struct disk__output *o, const void *data, size_t bytes)
     return remember(o, status);
 }
 
-/* The answer of a stream's write is the bytes written; 0 is a failure. */
+/* Writes for a stream. Returns the bytes written; 0 is a failure. */
 static ssize_t write_cookie(void *cookie, const char *data, size_t bytes)
 {
     return disk__output_write(cookie, data, bytes) < 0 ? 0 : (ssize_t)bytes;
@@ -217,7 +220,7 @@ FILE *disk__output_stream(struct disk__output *o)
 /* ------------------------------------------------------------------- ending
  */
 
-/* A network's file system tells only at a close what it could not write. The
+/* A network file system reports only at a close what it could not write. The
  * lock stays with the other descriptor. */
 static int flush_to_server(int fd)
 {
@@ -228,8 +231,8 @@ static int flush_to_server(int fd)
     return close(other) < 0 && errno != EINTR ? -errno : 0;
 }
 
-/* The name of a file is on the disk when its folder is. Some file systems
- * cannot do that, and some folders cannot be read. */
+/* Brings the folder to the disk, and with it the name of the file. Some file
+ * systems cannot do that, and some folders cannot be read. */
 static int sync_folder(const char *target)
 {
     const char *slash = strrchr(target, '/');

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * temporary.c - the names of files that are being written, and what becomes of
- * those whose writer was killed.
+ * temporary.c - the names of files that are being written, and the removal of
+ * those whose writer was killed. output.c calls it.
  *
  *     checkpoint.0f3a92c41b7e88d25c6a9e01.tmp
  *     target     boot    random
  *
  * A file without a name (O_TMPFILE) would need no cleaning up, but cannot
  * replace another without having a name for a moment, and NFS and others have
- * no such files. So each has a name, and its writer holds a lock on it
- * (flock), which ends with the writer, however that ends. Whoever writes to
- * the same target next removes the files that it can lock.
+ * no such files. So each file has a name, and its writer holds a lock on it
+ * (flock), which ends with the writer, however that ends. The next writer of
+ * the same target removes the files that it can lock.
  *
- * A lock is to be trusted among processes of one kernel, on any file system
- * that has locks at all; between hosts it depends on the file system and on
- * how it is mounted. So the name tells, in 8 hexadecimal digits, under which
- * boot of which kernel it was made. What another one has made is only removed
- * if, besides, nobody has written to it for an hour. Where there are no locks
- * nothing is removed.
+ * A lock can be trusted among processes of one kernel, on any file system that
+ * has locks at all; between hosts it depends on the file system and on how it
+ * is mounted. So the name has, in 8 hexadecimal digits, the boot of the kernel
+ * under which it was made. A file of another boot is only removed if, besides,
+ * it was not written to for an hour. Where there are no locks nothing is
+ * removed.
  *
- * A writer has made its file a moment before it locks it. If it finds the file
- * locked or gone then, another has taken it for a dead one's: it makes a new
- * one. Once locked, it is left alone until it is renamed.
+ * A writer makes its file a moment before it locks it. If it finds the file
+ * locked or gone then, another writer has taken it for a dead one's, and it
+ * makes a new one. Once locked, the file is left alone until it is renamed.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -49,8 +49,8 @@ enum {
 
 static const char ending[] = ".tmp";
 
-/* Which boot of which kernel this is: a hash (FNV-1a) of the kernel's name for
- * it; 0 if that cannot be read. */
+/* Returns a number for this boot of this kernel: a hash (FNV-1a) of the
+ * kernel's name for it; 0 if that cannot be read. */
 static uint32_t this_boot(void)
 {
     char text[64];
@@ -75,7 +75,7 @@ static const char *base_of(const char *target)
 /* ------------------------------------------------------------------- making
  */
 
-/* NULL, with errno. */
+/* Returns a new name; NULL, with errno, on failure. */
 static char *make_name(const char *target)
 {
     const char *base = base_of(target);
@@ -92,8 +92,8 @@ static char *make_name(const char *target)
     return name;
 }
 
-/* Whether the file is ours alone and still has its name. File systems without
- * locks do without. */
+/* Locks a file. Returns whether it is ours alone and still has its name. File
+ * systems without locks do without. */
 static bool lock(int fd)
 {
     struct stat info;
@@ -103,7 +103,7 @@ static bool lock(int fd)
     return fstat(fd, &info) == 0 && info.st_nlink > 0;
 }
 
-/* -EAGAIN: try another name. */
+/* Tries to make the file. -EAGAIN: try another name. */
 static int try_open(const char *name)
 {
     int fd = open(name,
@@ -138,7 +138,7 @@ int disk__temporary_open(const char *target, char **name)
 /* ----------------------------------------------------------------- removing
  */
 
-/* Whether a file is a temporary one of this target; its digits. */
+/* Returns the digits of a temporary file of this target; NULL: it is none. */
 static const char *digits_of(const char *name, const char *base)
 {
     size_t length = strnlen(base, MOST_BASE);
@@ -161,7 +161,8 @@ static bool is_of_this_boot(const char *digits)
     return boot != 0 && strtoul(text, NULL, 16) == boot;
 }
 
-/* Open for writing: NFS has exclusive locks on no others. */
+/* Removes a dead writer's file. It is opened for writing, for NFS has exclusive
+ * locks on no other files. */
 static void collect(int folder, const char *name, const char *digits,
                     time_t now)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c - statuses in words. */
+/* text.c - the texts of statuses. */
 #include <string.h>
 
 #include "disk/disk.h"

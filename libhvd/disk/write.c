@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * write.c - writing without being ended by a signal.
+ * write.c - writes without being ended by a signal.
  *
  * A write to a FIFO whose reader has gone sends SIGPIPE, and one beyond the
  * limit of RLIMIT_FSIZE sends SIGXFSZ; both end the process by default. A
- * library must not let a job die of a file of metrics, so both are blocked
- * while a write goes on, and taken back if it has sent one: what is left is
- * the errno.
+ * library must not let a job die of a file of metrics. So both are blocked
+ * while a write goes on, and taken back if it has sent one: the errno remains.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +20,7 @@
 
 struct quiet {
     sigset_t before;  /* the thread's mask */
-    sigset_t pending; /* signals that were there already */
+    sigset_t pending; /* signals pending before */
 };
 
 static void begin_quiet(struct quiet *quiet, sigset_t *signals)
@@ -33,7 +32,7 @@ static void begin_quiet(struct quiet *quiet, sigset_t *signals)
     pthread_sigmask(SIG_BLOCK, signals, &quiet->before);
 }
 
-/* sent: the signal that a failed call has sent, if it has sent any. */
+/* Restores the mask. sent: the signal that a failed call has sent, if any. */
 static void end_quiet(const struct quiet *quiet, int sent)
 {
     static const struct timespec now = {0, 0};
@@ -68,7 +67,7 @@ static ssize_t write_some(int fd, const void *data, size_t bytes, off_t at)
     return n;
 }
 
-/* The reader of a FIFO takes its time. */
+/* Waits for room in a FIFO whose reader takes its time. */
 static int wait_for_room(int fd, int patience_ms)
 {
     struct pollfd one = {.fd = fd, .events = POLLOUT};
@@ -93,7 +92,7 @@ int disk__write_all(int fd, const void *data, size_t bytes, off_t at,
             bytes -= (size_t)n;
             at += at < 0 ? 0 : n;
         } else if (n == 0) {
-            status = -EIO; /* no file does that */
+            status = -EIO; /* cannot happen with a file */
         } else if (errno == EAGAIN) {
             status = wait_for_room(fd, patience_ms);
         } else if (errno != EINTR) {

@@ -5,8 +5,8 @@
  * the order of the ranks.
  *
  * Any number of ranks. One step of latency; all ranks compute the same bits
- * because they do the same additions in the same order. Source: the all-to-all
- * form of an allreduce, as old as the problem. Cost on n ranks, m bytes: α +
+ * because they do the same additions in the same order. Source: the linear
+ * algorithm, with all messages posted at once. Cost on n ranks, m bytes: α +
  * (n−1)(mβ + mγ).
  */
 #include "base/status.h"
