@@ -27,6 +27,11 @@ size_t ipu__dtype_bytes(ipu_dtype dtype)
     return dtype >= 0 && dtype < IPU_NUM_DTYPES ? dtypes[dtype].bytes : 0;
 }
 
+bool ipu__is_half(ipu_dtype dtype)
+{
+    return dtype == IPU_FLOAT16 || dtype == IPU_BFLOAT16;
+}
+
 int ipu__shape_make(const char *what, ipu_dtype dtype, int32_t ndim,
                     const int64_t *extents, struct ipu__shape *shape)
 {

@@ -24,6 +24,9 @@ struct ipu__shape {
 const char *ipu__dtype_name(ipu_dtype dtype);
 size_t ipu__dtype_bytes(ipu_dtype dtype);
 
+/* Whether it is float16 or bfloat16. */
+bool ipu__is_half(ipu_dtype dtype);
+
 /* IPU_ERR_SHAPE or IPU_ERR_ARGUMENT if it cannot be; what names it. Zero
  * extents are legal: an empty batch. shape may hold extents. */
 int ipu__shape_make(const char *what, ipu_dtype dtype, int32_t ndim,

@@ -21,7 +21,7 @@
 
 #include "base/error.h"
 #include "graph/graph.h"
-#include "ops/op.h"
+#include "graph/op.h"
 
 enum { COPIED_BYTES = 4096 };
 
@@ -203,7 +203,7 @@ bool ipu__node_writes(const ipu_graph *g, const struct ipu__node *node,
     const struct ipu__loop *loop;
 
     if (!node->loop)
-        return node->op == &ipu__row_store && node->inputs[0] == tensor;
+        return node->op->writes && node->inputs[0] == tensor;
     loop = &g->loops[node->loop - 1];
     for (int32_t i = 0; i < loop->nwritten; i++)
         if (loop->written[i] == tensor)

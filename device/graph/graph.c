@@ -17,9 +17,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/op.h"
 #include "graph/rounding.h"
-#include "ops/half.h"
-#include "ops/op.h"
 
 enum { INDEX_BITS = 20, MOST_TENSORS = 1 << INDEX_BITS, TAGS = 2047 };
 

@@ -337,9 +337,6 @@ bool ipu__node_writes(const ipu_graph *graph, const struct ipu__node *node,
 bool ipu__node_reads(const ipu_graph *graph, const struct ipu__node *node,
                      int32_t tensor);
 
-/* Of a loop's node: it has no inputs but what the loop needs. */
-extern const struct ipu__op ipu__loop_op;
-
 /*
  * Derivatives do not pass loops (loop_gradients.c). Mark what a loop makes of
  * what is needed; and, in a body, the imports that the graph around has
@@ -397,9 +394,5 @@ int ipu__reserve(void **array, int32_t count, int32_t *capacity, size_t size);
 int ipu__gradients_from(ipu_graph *graph, int32_t nseeds, const ipu_tensor *of,
                         const ipu_tensor *seeds, int32_t count,
                         const int32_t *wrt, ipu_tensor *gradients);
-
-/* A tensor filled with one value. */
-ipu_tensor ipu__constant(ipu_graph *graph, const struct ipu__shape *shape,
-                         double value);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "graph/graph.h"
-#include "ops/op.h"
+#include "graph/op.h"
 
 void ipu__mark_loop(const ipu_graph *g, const struct ipu__node *node,
                     bool *needed)

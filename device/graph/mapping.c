@@ -2,7 +2,7 @@
 /* Where the program wants its tensors, rather than where the compiler does. */
 #include "base/error.h"
 #include "graph/graph.h"
-#include "ops/op.h"
+#include "graph/op.h"
 
 enum { MOST_TILES = 1 << 20 }; /* of any chip */
 

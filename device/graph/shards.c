@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "graph/graph.h"
-#include "ops/op.h"
+#include "graph/op.h"
 
 int ipu_shard(ipu_graph *graph, int32_t shard)
 {

@@ -1,27 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
-#include "ops/half.h"
-
-int ipu__call_shape(struct ipu__call *call)
-{
-    struct ipu__shape *output = &call->output.shape;
-
-    IPU_TRY(ipu__show_wide(call));
-    IPU_TRY(call->op->shape(call, output));
-    ipu__store_narrow(call, output);
-    /* Inputs that fit into memory can make an output that does not. */
-    return ipu__shape_make(call->op->name, output->dtype, output->ndim,
-                           output->extents, output);
-}
-
-/* With the dtype that the program has given. */
-static const char *print(const struct ipu__operand *operand, char *text)
-{
-    struct ipu__shape shape = operand->shape;
-
-    shape.dtype = operand->dtype;
-    return ipu__shape_print(&shape, text);
-}
+#include "ops/op.h"
 
 int ipu__expect(const struct ipu__call *call, int i, ipu_dtype dtype,
                 int32_t ndim, const char *form)
@@ -32,18 +11,9 @@ int ipu__expect(const struct ipu__call *call, int i, ipu_dtype dtype,
     if (input->shape.dtype == dtype && (ndim < 0 || input->shape.ndim == ndim))
         return IPU_OK;
     return ipu__fail(IPU_ERR_SHAPE, "%s: %s is %s, it must be %s %s",
-                     call->op->name, input->name, print(input, text),
-                     ipu__dtype_name(dtype), form);
-}
-
-int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why)
-{
-    const struct ipu__operand *a = &call->inputs[i], *b = &call->inputs[j];
-    char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
-
-    return ipu__fail(IPU_ERR_SHAPE, "%s: %s is %s and %s is %s: %s",
-                     call->op->name, a->name, print(a, first), b->name,
-                     print(b, second), why);
+                     call->op->name, input->name,
+                     ipu__operand_print(input, text), ipu__dtype_name(dtype),
+                     form);
 }
 
 int ipu__same_floats(const struct ipu__call *call, struct ipu__shape *output)

@@ -6,11 +6,6 @@
 #include "base/error.h"
 #include "ops/functions.h"
 
-bool ipu__is_half(ipu_dtype dtype)
-{
-    return dtype == IPU_FLOAT16 || dtype == IPU_BFLOAT16;
-}
-
 /* -------------------------------------------------------------- one element */
 
 /* The exponent is moved by a multiplication, which makes subnormal ones normal
@@ -94,50 +89,6 @@ void ipu__narrow(ipu_dtype dtype, void *to, const float *from, int64_t count)
 
 /* --------------------------------------------------------------------- calls
  */
-
-/* Whether input i must have the dtype of the other floats. */
-static bool is_alike(const struct ipu__call *call, int i)
-{
-    if (call->inputs[i].dtype == IPU_FLOAT32 && i == call->op->ninputs - 1)
-        return !call->op->last_wide;
-    return call->inputs[i].dtype != IPU_INT32;
-}
-
-int ipu__show_wide(struct ipu__call *call)
-{
-    int first = -1;
-
-    for (int i = 0; i < call->op->ninputs; i++)
-        call->inputs[i].dtype = call->inputs[i].shape.dtype;
-    call->output.dtype = call->output.shape.dtype;
-    if (call->op->raw)
-        return IPU_OK;
-    for (int i = 0; i < call->op->ninputs; i++) {
-        if (!is_alike(call, i))
-            continue;
-        if (first < 0)
-            first = i;
-        if (call->inputs[i].dtype != call->inputs[first].dtype)
-            return ipu__unfit(call, first, i,
-                              "the dtypes must be the same: ipu_cast one of "
-                              "them");
-    }
-    for (int i = 0; i < call->op->ninputs; i++)
-        if (ipu__is_half(call->inputs[i].dtype))
-            call->inputs[i].shape.dtype = IPU_FLOAT32;
-    if (ipu__is_half(call->output.dtype))
-        call->output.shape.dtype = IPU_FLOAT32;
-    return IPU_OK;
-}
-
-void ipu__store_narrow(const struct ipu__call *call, struct ipu__shape *output)
-{
-    if (call->op->raw || call->op->makes_wide || output->dtype != IPU_FLOAT32)
-        return;
-    for (int i = 0; i < call->op->ninputs; i++)
-        if (ipu__is_half(call->inputs[i].dtype))
-            output->dtype = call->inputs[i].dtype;
-}
 
 static size_t wide_bytes(const struct ipu__operand *operand)
 {

@@ -9,22 +9,9 @@
 
 #include "ops/op.h"
 
-bool ipu__is_half(ipu_dtype dtype);
-
 /* Between float32 and dtype, which is one of the two. */
 void ipu__widen(ipu_dtype dtype, float *to, const void *from, int64_t count);
 void ipu__narrow(ipu_dtype dtype, void *to, const float *from, int64_t count);
-
-/*
- * Show halves to the op as float32: shapes get that dtype; each operand's own
- * stays in its dtype. Floats of different dtypes are IPU_ERR_SHAPE. Ops that
- * take elements as they are (raw) are left alone.
- */
-int ipu__show_wide(struct ipu__call *call);
-
-/* Of an output whose shape the op has told: the dtype of the inputs, if they
- * are halves. */
-void ipu__store_narrow(const struct ipu__call *call, struct ipu__shape *output);
 
 /* Scratch that ipu__run_wide takes beside the op's own. */
 size_t ipu__wide_scratch(const struct ipu__call *call);

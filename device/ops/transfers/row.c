@@ -118,6 +118,7 @@ const struct ipu__op ipu__row_store = {
     .ninputs = 3,
     .in_place = -1,
     .raw = true,
+    .writes = true,
     .checks = true,
     .effects = true,
     .shape = store_shape,
