@@ -220,6 +220,8 @@ void ipu__find_scratch(struct ipu_executable *executable);
 size_t ipu__head_scratch(const struct ipu_executable *executable,
                          const struct ipu__step *step);
 size_t ipu__buffer_bytes(const struct ipu__step *step);
+/* The op of a fused step, which no graph has: its ops are the step's parts. */
+extern const struct ipu__op ipu__fused_step;
 
 /* The loop of a step; NULL: it is none. */
 const struct ipu__loop_code *ipu__loop_of(const struct ipu_executable *e,

@@ -225,6 +225,28 @@ bool ipu__node_reads(const ipu_graph *g, const struct ipu__node *node,
     return false;
 }
 
+bool ipu__has_effects(const ipu_graph *body)
+{
+    for (int32_t i = 0; i < body->nimports; i++)
+        if (body->imports[i].written)
+            return true;
+    for (int32_t n = 0; n < body->nnodes; n++)
+        if (body->nodes[n].effect)
+            return true;
+    return body->nsinks || body->nfeeds || body->nenqueues;
+}
+
+void ipu__find_written(ipu_graph *body)
+{
+    for (int32_t i = 0; i < body->nimports; i++) {
+        struct ipu__import *import = &body->imports[i];
+
+        import->written = body->tensors[import->inner].renewed != 0;
+        for (int32_t k = 0; k < body->nassigns; k++)
+            import->written |= body->assigns[k].variable == import->inner;
+    }
+}
+
 static void free_block(struct ipu__block_graph *block)
 {
     ipu_graph_free(block->graph);

@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 #include "graph/op.h"
-#include "graph/rounding.h"
+#include "streams/streams.h"
 
 enum { INDEX_BITS = 20, MOST_TENSORS = 1 << INDEX_BITS, TAGS = 2047 };
 
@@ -37,6 +37,18 @@ int ipu_graph_new(ipu_graph **graph)
     return IPU_OK;
 }
 
+static void free_feeds(ipu_graph *g)
+{
+    for (int32_t i = 0; i < g->nfeeds; i++)
+        ipu__infeed_release(g->feeds[i].infeed);
+    for (int32_t i = 0; i < g->nenqueues; i++) {
+        ipu__outfeed_release(g->enqueues[i].outfeed);
+        free(g->enqueues[i].tensors);
+    }
+    free(g->feeds);
+    free(g->enqueues);
+}
+
 void ipu_graph_free(ipu_graph *graph)
 {
     if (!graph)
@@ -53,7 +65,7 @@ void ipu_graph_free(ipu_graph *graph)
     free(graph->assigns);
     free(graph->regions);
     ipu__loops_free(graph);
-    ipu__feeds_free(graph);
+    free_feeds(graph);
     free(graph->message);
     for (int32_t i = 0; i < graph->nfiles; i++)
         free(graph->files[i]);
@@ -265,9 +277,9 @@ static int32_t shard_of(const ipu_graph *g, const struct ipu__node *node)
     return 0;
 }
 
-static int add_node(ipu_graph *g, const struct ipu__op *op,
-                    const ipu_tensor *inputs,
-                    const struct ipu__attributes *attributes)
+int32_t ipu__add_node(ipu_graph *g, const struct ipu__op *op,
+                      const ipu_tensor *inputs,
+                      const struct ipu__attributes *attributes)
 {
     struct ipu__node node = {
         .op = op, .derived = g->derived, .beside = g->beside};
@@ -297,24 +309,6 @@ static int add_node(ipu_graph *g, const struct ipu__op *op,
     g->tensors[node.output].node = g->nnodes;
     g->nodes[g->nnodes++] = node;
     return node.output;
-}
-
-ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
-                    const ipu_tensor *inputs,
-                    const struct ipu__attributes *attributes)
-{
-    int index;
-
-    if (!graph) {
-        ipu__fail(IPU_ERR_ARGUMENT, "%s: the graph is NULL", op->name);
-        return (ipu_tensor){-1};
-    }
-    if (graph->status < 0)
-        return (ipu_tensor){-1};
-    if (ipu__is_rounded(graph, op, inputs, attributes))
-        return ipu__add_rounded(graph, op, inputs, attributes);
-    index = add_node(graph, op, inputs, attributes);
-    return index < 0 ? ipu__invalid(graph, index) : ipu__handle(graph, index);
 }
 
 int ipu_tensor_info(const ipu_graph *graph, ipu_tensor tensor, ipu_dtype *dtype,

@@ -234,20 +234,17 @@ int ipu__tensor_add(ipu_graph *graph, char *name,
 /* The tensor's index, of its newest state; one of the graph around a body is
  * imported. A failure if it is of another graph, or none. */
 int32_t ipu__index(const ipu_graph *graph, ipu_tensor tensor);
-/* ... or that of a copy, if it is a variable: as it is at the beginning of the
- * run or iteration, whatever becomes of it. */
-int32_t ipu__index_kept(ipu_graph *graph, ipu_tensor tensor);
 /* The tensor of an index. */
 ipu_tensor ipu__handle(const ipu_graph *graph, int32_t index);
 
 /*
- * Add a node: the op's shape function says whether and what it makes. inputs
- * has as many as the op takes; attributes NULL: zeros. Invalid if an input
- * is, or on failure.
+ * Adds a node and returns the index of the tensor that it makes, or a failure.
+ * inputs has as many tensors as the op takes; attributes NULL: zeros. Builders
+ * of ops call ipu__add (ops/op.h), which also rounds.
  */
-ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
-                    const ipu_tensor *inputs,
-                    const struct ipu__attributes *attributes);
+int32_t ipu__add_node(ipu_graph *graph, const struct ipu__op *op,
+                      const ipu_tensor *inputs,
+                      const struct ipu__attributes *attributes);
 
 /*
  * The region of that count, made if there is none: its number + 1, or a
@@ -352,14 +349,6 @@ int ipu__refuse_loop(ipu_graph *graph, const struct ipu__node *node,
 int ipu__refuse_imports(ipu_graph *body, int32_t count, const int32_t *wrt,
                         int32_t nderivatives, const ipu_tensor *derivatives);
 
-/* Add what the loop does to the graph, iteration after iteration, and set its
- * outputs. The loop itself is not added. */
-int ipu__unroll(ipu_graph *graph, const struct ipu__loop *loop,
-                const char *what);
-/* The program's own building is over: variables that such loops assign are
- * again what they were before. */
-void ipu__unrolled(ipu_graph *graph);
-
 /* What the loop owns. */
 void ipu__loop_fini(struct ipu__loop *loop);
 /* Which imports of a body its assignments, loops and stores write; and whether
@@ -368,7 +357,6 @@ void ipu__find_written(ipu_graph *body);
 bool ipu__has_effects(const ipu_graph *body);
 
 void ipu__loops_free(ipu_graph *graph);
-void ipu__feeds_free(ipu_graph *graph);
 
 /* IPU_ERR_STATE while the body of one of the graph's loops is being built. */
 int ipu__check_closed(const ipu_graph *graph, const char *what);

@@ -36,9 +36,6 @@ const struct ipu__op *ipu__op_find(const char *name);
 /* Op number i of the list, in the order of the names in it; NULL: the end. */
 const struct ipu__op *ipu__op_at(int i);
 
-/* No nodes of a graph: the compiler's. A fused step's ops are its parts. */
-extern const struct ipu__op ipu__fused_step;
-
 /* ---------------------------------------- what shape functions have in common
  */
 
@@ -62,6 +59,23 @@ int ipu__expect_same(const struct ipu__call *call, int i, int j);
  */
 int ipu__expect_axis(const struct ipu__call *call);
 int ipu__expect_true(const struct ipu__call *call, bool holds);
+
+/*
+ * Add a node: the op's shape function says whether and what it makes. inputs
+ * has as many as the op takes; attributes NULL: zeros. Invalid if an input
+ * is, or on failure.
+ */
+ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
+                    const ipu_tensor *inputs,
+                    const struct ipu__attributes *attributes);
+
+/* The tensor's index; or that of a copy, if it is a variable: as it is at the
+ * beginning of the run or iteration, whatever becomes of it. */
+int32_t ipu__index_kept(ipu_graph *graph, ipu_tensor tensor);
+/* Whether a cast of float32 to that dtype rounds stochastically; and the cast.
+ */
+bool ipu__casts_stochastically(const ipu_graph *graph, ipu_dtype dtype);
+ipu_tensor ipu__round_stochastically(ipu_graph *graph, ipu_tensor x);
 
 /* A tensor filled with one value. */
 ipu_tensor ipu__constant(ipu_graph *graph, const struct ipu__shape *shape,

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/control/control.h"
 #include "ops/op.h"
 #include "pipeline/pipeline.h"
 

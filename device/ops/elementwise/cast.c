@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "graph/rounding.h"
 #include "ops/half.h"
 
 static int shape(const struct ipu__call *call, struct ipu__shape *output)

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * assign.c - what variables become.
+ *
+ * An assignment is no node: ops see a variable as it was when the run began,
+ * wherever in the program they and the assignment stand, so there is nothing
+ * that could come before or after it. The compiler puts it where nobody needs
+ * the old elements any more.
+ *
  * The step that gives a variable its new elements. If they have been computed
  * in its place, there is nothing left to do. The same for a variable that lies
  * beside the chip, and its way back. And a copy of a tensor, for values that
  * must outlive what they are of.
  */
+#include "base/error.h"
 #include "ops/copy.h"
 #include "ops/op.h"
 
@@ -67,3 +75,103 @@ const struct ipu__op ipu__identity = {
     .run = ipu__pass_on,
     .gradient = gradient,
 };
+
+/* ---------------------------------------------------------------- builders */
+
+/* The variable whose memory the tensor would show; -1: none. */
+static int32_t variable_behind(const ipu_graph *g, int32_t index)
+{
+    while (g->tensors[index].kind == IPU__RESULT) {
+        const struct ipu__node *node = &g->nodes[g->tensors[index].node];
+
+        if (!node->op->alias)
+            return -1;
+        index = node->inputs[node->op->in_place];
+    }
+    return g->tensors[index].kind == IPU__VARIABLE ? index : -1;
+}
+
+int32_t ipu__index_kept(ipu_graph *g, ipu_tensor tensor)
+{
+    int32_t index = ipu__index(g, tensor);
+
+    IPU_TRY(index);
+    if (g->tensors[index].kind != IPU__VARIABLE)
+        return index;
+    tensor = ipu__add(g, &ipu__identity, &tensor, NULL);
+    return tensor.id < 0 ? ipu__graph_status(g) : ipu__index(g, tensor);
+}
+
+static int check(const ipu_graph *g, int32_t variable, int32_t value)
+{
+    const struct ipu__tensor *to = &g->tensors[variable];
+    const struct ipu__tensor *from = &g->tensors[value];
+    char first[IPU__SHAPE_TEXT], second[IPU__SHAPE_TEXT];
+
+    if (to->kind != IPU__VARIABLE || to->fixed || to->remote)
+        return ipu__fail(IPU_ERR_ARGUMENT, "assign: %s is not a variable",
+                         to->name);
+    if (!ipu__shape_equal(&to->shape, &from->shape))
+        return ipu__fail(IPU_ERR_SHAPE,
+                         "assign: %s is %s and %s is %s: they must be the same",
+                         to->name, ipu__shape_print(&to->shape, first),
+                         from->name, ipu__shape_print(&from->shape, second));
+    for (int32_t i = 0; i < g->nassigns; i++)
+        if (g->assigns[i].variable == variable)
+            return ipu__fail(IPU_ERR_STATE,
+                             "assign: %s already becomes %s: a variable is "
+                             "assigned once",
+                             to->name, g->tensors[g->assigns[i].value].name);
+    return IPU_OK;
+}
+
+static int assign(ipu_graph *g, ipu_tensor variable, ipu_tensor value)
+{
+    struct ipu__assign a = {.variable = ipu__index(g, variable)};
+
+    IPU_TRY(ipu__check_closed(g, "assign"));
+    if (a.variable < 0)
+        return ipu__fail(a.variable, "assign: the variable: %s",
+                         ipu_last_error());
+    a.value = ipu__index(g, value);
+    if (a.value < 0)
+        return ipu__fail(a.value, "assign: the value of %s: %s",
+                         g->tensors[a.variable].name, ipu_last_error());
+    a.variable = ipu__origin(g, a.variable);
+    IPU_TRY(check(g, a.variable, a.value));
+    /* Two variables may become each other; and what is built in a region
+     * happens there. */
+    if (variable_behind(g, a.value) >= 0 ||
+        (g->region && ipu__tensor_region(g, a.value) != g->region)) {
+        value = ipu__add(g, &ipu__identity, &value, NULL);
+        if (value.id < 0)
+            return g->status;
+        a.value = ipu__index(g, value);
+    }
+    IPU_TRY(ipu__reserve((void **)&g->assigns, g->nassigns, &g->assign_capacity,
+                         sizeof *g->assigns));
+    g->assigns[g->nassigns++] = a;
+    return IPU_OK;
+}
+
+int ipu_assign(ipu_graph *graph, ipu_tensor variable, ipu_tensor value)
+{
+    int status;
+
+    if (!graph)
+        return ipu__fail(IPU_ERR_ARGUMENT, "assign: the graph is NULL");
+    if (graph->status < 0)
+        return ipu__graph_status(graph);
+    status = assign(graph, variable, value);
+    return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
+}
+
+ipu_tensor ipu_counter(ipu_graph *graph, const char *name)
+{
+    ipu_tensor count = ipu_variable(graph, name, IPU_INT32, 0, NULL);
+    ipu_tensor one = ipu_fill(graph, IPU_INT32, 0, NULL, 1);
+
+    if (ipu_assign(graph, count, ipu_add(graph, count, one)) < 0)
+        return (ipu_tensor){-1};
+    return count;
+}

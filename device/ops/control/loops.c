@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "graph/graph.h"
+#include "ops/control/control.h"
 #include "ops/op.h"
 #include "streams/streams.h"
 
@@ -273,28 +273,6 @@ static int build_condition(ipu_graph *g, const struct request *r,
 
 /* ----------------------------------------------------------------- the node
  */
-
-bool ipu__has_effects(const ipu_graph *body)
-{
-    for (int32_t i = 0; i < body->nimports; i++)
-        if (body->imports[i].written)
-            return true;
-    for (int32_t n = 0; n < body->nnodes; n++)
-        if (body->nodes[n].effect)
-            return true;
-    return body->nsinks || body->nfeeds || body->nenqueues;
-}
-
-void ipu__find_written(ipu_graph *body)
-{
-    for (int32_t i = 0; i < body->nimports; i++) {
-        struct ipu__import *import = &body->imports[i];
-
-        import->written = body->tensors[import->inner].renewed != 0;
-        for (int32_t k = 0; k < body->nassigns; k++)
-            import->written |= body->assigns[k].variable == import->inner;
-    }
-}
 
 /* Host calls that show a variable as it is before the loop must not show it
  * as it is afterwards. */

@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "graph/graph.h"
+#include "ops/control/control.h"
 #include "ops/op.h"
 
 struct unroll {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rounding.c - graphs whose float16 is rounded stochastically.
+ * add.c - how a builder adds its node, and graphs whose float16 is rounded
+ * stochastically.
  *
  * While it is asked for, an op that would make a float16 is built of three: its
  * inputs as float32, the op on these, and a stochastic_cast of the result. That
@@ -11,8 +12,6 @@
  * Each result has random numbers of its own: the seed and the node's number
  * make them.
  */
-#include "graph/rounding.h"
-
 #include "base/error.h"
 #include "ops/op.h"
 
@@ -44,9 +43,9 @@ static bool makes_float16(const ipu_graph *g, const struct ipu__op *op,
            shape.dtype == IPU_FLOAT16;
 }
 
-bool ipu__is_rounded(ipu_graph *graph, const struct ipu__op *op,
-                     const ipu_tensor *inputs,
-                     const struct ipu__attributes *attributes)
+static bool is_rounded(ipu_graph *graph, const struct ipu__op *op,
+                       const ipu_tensor *inputs,
+                       const struct ipu__attributes *attributes)
 {
     int32_t indices[IPU__MAX_INPUTS];
 
@@ -68,9 +67,9 @@ ipu_tensor ipu__round_stochastically(ipu_graph *graph, ipu_tensor x)
     return ipu_stochastic_cast(graph, x, IPU_FLOAT16, seed, r->step);
 }
 
-ipu_tensor ipu__add_rounded(ipu_graph *graph, const struct ipu__op *op,
-                            const ipu_tensor *inputs,
-                            const struct ipu__attributes *attributes)
+static ipu_tensor add_rounded(ipu_graph *graph, const struct ipu__op *op,
+                              const ipu_tensor *inputs,
+                              const struct ipu__attributes *attributes)
 {
     struct ipu__attributes wide = {0};
     ipu_tensor all[IPU__MAX_INPUTS], y;
@@ -91,6 +90,24 @@ ipu_tensor ipu__add_rounded(ipu_graph *graph, const struct ipu__op *op,
         dtype != IPU_FLOAT32)
         return y;
     return ipu__round_stochastically(graph, y);
+}
+
+ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
+                    const ipu_tensor *inputs,
+                    const struct ipu__attributes *attributes)
+{
+    int index;
+
+    if (!graph) {
+        ipu__fail(IPU_ERR_ARGUMENT, "%s: the graph is NULL", op->name);
+        return (ipu_tensor){-1};
+    }
+    if (graph->status < 0)
+        return (ipu_tensor){-1};
+    if (is_rounded(graph, op, inputs, attributes))
+        return add_rounded(graph, op, inputs, attributes);
+    index = ipu__add_node(graph, op, inputs, attributes);
+    return index < 0 ? ipu__invalid(graph, index) : ipu__handle(graph, index);
 }
 
 bool ipu__casts_stochastically(const ipu_graph *graph, ipu_dtype dtype)

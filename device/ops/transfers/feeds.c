@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "graph/graph.h"
 #include "ops/op.h"
 #include "streams/streams.h"
 
@@ -222,16 +221,4 @@ int ipu_outfeed_enqueue(ipu_graph *graph, ipu_outfeed *outfeed, int32_t count,
         return ipu__graph_status(graph);
     status = enqueue(graph, outfeed, count, names, tensors);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
-}
-
-void ipu__feeds_free(ipu_graph *g)
-{
-    for (int32_t i = 0; i < g->nfeeds; i++)
-        ipu__infeed_release(g->feeds[i].infeed);
-    for (int32_t i = 0; i < g->nenqueues; i++) {
-        ipu__outfeed_release(g->enqueues[i].outfeed);
-        free(g->enqueues[i].tensors);
-    }
-    free(g->feeds);
-    free(g->enqueues);
 }
