@@ -16,6 +16,7 @@
 
 #include "advice/remedy.h"
 #include "base/error.h"
+#include "training/training.h"
 
 struct update {
     ipu_graph *graph;

@@ -247,17 +247,6 @@ int32_t ipu__add_node(ipu_graph *graph, const struct ipu__op *op,
                       const struct ipu__attributes *attributes);
 
 /*
- * The region of that count, made if there is none: its number + 1, or a
- * failure, which stays in the graph.
- */
-int32_t ipu__region_of(ipu_graph *graph, int32_t count);
-
-/* A region that runs if condition, a tensor, is not 0, and if the region
- * within (+ 1; 0: none) does; offloading as that. Its number + 1, or a failure,
- * which stays in the graph. */
-int32_t ipu__region_if(ipu_graph *graph, int32_t within, ipu_tensor condition);
-
-/*
  * Share out a graph over count chips as if it had been shared out before its
  * gradients were asked for: what came before the first of them by weight;
  * derivatives, and what is made of them, where they then would be.
@@ -267,21 +256,6 @@ int ipu__shard_again(ipu_graph *graph, int32_t count);
 /* Another graph, with the same handles, that is freed by itself, before the
  * first. */
 int ipu__graph_copy(const ipu_graph *graph, ipu_graph **copy);
-
-/* What every optimiser is given, and what some are. */
-int ipu__check_optimizer(const ipu_graph *graph, const ipu_optimizer *optimizer,
-                         int32_t count, const ipu_tensor *variables,
-                         const ipu_tensor *gradients);
-int ipu__check_update_options(const ipu_update_options *options);
-
-/* ipu_update_begin, or _if, as the options have it. */
-int ipu__update_begin(ipu_graph *graph, int32_t mini_batches,
-                      const ipu_update_options *options);
-
-/* The variables that are updated, where the options want them. */
-int ipu__offload_weights(ipu_graph *graph, int32_t count,
-                         const ipu_tensor *variables,
-                         const ipu_update_options *options);
 
 /* Give the node the region of what is being built and of its inputs;
  * IPU_ERR_STATE if these are two of which none is within the other. */
@@ -334,21 +308,6 @@ bool ipu__node_writes(const ipu_graph *graph, const struct ipu__node *node,
 bool ipu__node_reads(const ipu_graph *graph, const struct ipu__node *node,
                      int32_t tensor);
 
-/*
- * Derivatives do not pass loops (loop_gradients.c). Mark what a loop makes of
- * what is needed; and, in a body, the imports that the graph around has
- * computed from one of wrt: [count]. Then refuse, if the loss depends on them;
- * what was imported by derivatives themselves has none.
- */
-void ipu__mark_loop(const ipu_graph *graph, const struct ipu__node *node,
-                    bool *needed);
-int ipu__mark_imports(const ipu_graph *body, int32_t count, const int32_t *wrt,
-                      bool *needed);
-int ipu__refuse_loop(ipu_graph *graph, const struct ipu__node *node,
-                     const bool *needed, const ipu_tensor *derivatives);
-int ipu__refuse_imports(ipu_graph *body, int32_t count, const int32_t *wrt,
-                        int32_t nderivatives, const ipu_tensor *derivatives);
-
 /* What the loop owns. */
 void ipu__loop_fini(struct ipu__loop *loop);
 /* Which imports of a body its assignments, loops and stores write; and whether
@@ -372,15 +331,5 @@ int ipu__graph_status(const ipu_graph *graph);
 
 /* Make room for one more element: the array may move. */
 int ipu__reserve(void **array, int32_t count, int32_t *capacity, size_t size);
-
-/*
- * Gradients of what comes after the graph: seeds are the derivatives of
- * something with respect to the tensors of (several of one tensor are added).
- * gradients[i] is that of wrt[i], an index; invalid where none of them depends
- * on it.
- */
-int ipu__gradients_from(ipu_graph *graph, int32_t nseeds, const ipu_tensor *of,
-                        const ipu_tensor *seeds, int32_t count,
-                        const int32_t *wrt, ipu_tensor *gradients);
 
 #endif

@@ -16,13 +16,10 @@
  * A region may also run only if something holds, and only when another does
  * within which it is; then what depends on both belongs to the inner one.
  */
-#include <stdio.h>
+#include <inttypes.h>
 
 #include "base/error.h"
-#include "graph/graph.h"
-#include "ops/op.h"
-
-enum { MOST_RUNS = 1 << 20 };
+#include "graph/op.h"
 
 int32_t ipu__tensor_region(const ipu_graph *g, int32_t tensor)
 {
@@ -74,83 +71,72 @@ int ipu__node_needs(const ipu_graph *g, const struct ipu__node *node,
     return n;
 }
 
-/* The counter, and what it becomes. */
-static int add_counter(ipu_graph *g, struct ipu__region *region)
-{
-    ipu_tensor counter, due, next;
-    char name[48];
+/* ----------------------------------------------------- who may run the graph
+ */
 
-    snprintf(name, sizeof name, "update/%d/mini_batch", (int)region->count);
-    counter = ipu_variable(g, name, IPU_INT32, 0, NULL);
-    due = ipu_equal(g, counter,
-                    ipu_fill(g, IPU_INT32, 0, NULL, region->count - 1));
-    next = ipu_add(g, counter, ipu_fill(g, IPU_INT32, 0, NULL, 1));
-    next = ipu_select(g, due, ipu_fill(g, IPU_INT32, 0, NULL, 0), next);
-    IPU_TRY(ipu_assign(g, counter, next));
-    region->counter = ipu__index(g, counter);
-    region->due = ipu__index(g, due);
+static int check_graph(const ipu_graph *graph)
+{
+    if (!graph)
+        return ipu__fail(IPU_ERR_ARGUMENT, "update: the graph is NULL");
+    return ipu__graph_status(graph);
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b > 0) {
+        int64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+int ipu_update_count(const ipu_graph *graph)
+{
+    int64_t all = 1;
+
+    IPU_TRY(check_graph(graph));
+    for (int32_t r = 0; r < graph->nregions; r++) {
+        int64_t count = graph->regions[r].count;
+
+        all = all / common_divisor(all, count) * count;
+        if (all > INT32_MAX)
+            return ipu__fail(IPU_ERR_ARGUMENT,
+                             "update: the counts of the regions have a common "
+                             "multiple only after 2^31 runs");
+    }
+    return (int)all;
+}
+
+int ipu_update_check_iterations(const ipu_graph *graph, const char *where,
+                                int64_t iterations)
+{
+    IPU_TRY(check_graph(graph));
+    for (int32_t r = 0; r < graph->nregions; r++) {
+        int32_t count = graph->regions[r].count;
+
+        if (iterations % count != 0)
+            return ipu__fail(
+                IPU_ERR_STATE,
+                "%s: gradients are accumulated over %d mini-batches inside a "
+                "loop of %" PRId64 " iterations: %d must divide the number of "
+                "iterations evenly, or the last gradients are never used",
+                where ? where : "loop", (int)count, iterations, (int)count);
+    }
     return IPU_OK;
 }
 
-static int32_t add_region(ipu_graph *g, int32_t count)
+int ipu_update_check_absent(const ipu_graph *graph, const char *where)
 {
-    struct ipu__region region = {.count = count, .counter = -1, .due = -1};
-    int32_t scope = g->region;
-    int status = ipu__reserve((void **)&g->regions, g->nregions,
-                              &g->region_capacity, sizeof *g->regions);
-
-    if (status < 0)
-        return ipu__graph_fail(g, status);
-    g->region = 0; /* mini-batches are counted in each run */
-    status = count > 1 ? add_counter(g, &region) : IPU_OK;
-    g->region = scope;
-    IPU_TRY(status);
-    g->regions[g->nregions++] = region;
-    return g->nregions;
-}
-
-int32_t ipu__region_of(ipu_graph *g, int32_t count)
-{
-    if (count < 1 || count > MOST_RUNS)
-        return ipu__graph_fail(g,
-                               ipu__fail(IPU_ERR_ARGUMENT,
-                                         "update: of %d mini-batches; 1 to %d",
-                                         (int)count, MOST_RUNS));
-    for (int32_t r = 0; r < g->nregions; r++)
-        if (g->regions[r].count == count && !g->regions[r].conditional)
-            return r + 1;
-    return add_region(g, count);
-}
-
-int32_t ipu__region_if(ipu_graph *g, int32_t within, ipu_tensor condition)
-{
-    struct ipu__region region = {.count = 1, .counter = -1, .due = -1};
-    int32_t index = ipu__index(g, condition), scope = g->region;
-
-    if (index < 0)
-        return ipu__graph_fail(
-            g, ipu__fail(index, "update: the condition: %s", ipu_last_error()));
-    if (g->tensors[index].shape.dtype != IPU_INT32 ||
-        g->tensors[index].shape.ndim != 0 || ipu__tensor_region(g, index))
-        return ipu__graph_fail(
-            g, ipu__fail(IPU_ERR_SHAPE,
-                         "update: the condition %s is not an int32 scalar that "
-                         "is computed in each run",
-                         g->tensors[index].name));
-    if (within)
-        region = g->regions[within - 1];
-    region.within = within;
-    region.conditional = true;
-    g->region = 0;
-    if (region.due >= 0)
-        condition = ipu_select(g, condition, ipu__handle(g, region.due),
-                               ipu_fill(g, IPU_INT32, 0, NULL, 0));
-    /* Steps look at it until the end of the run. */
-    region.due = ipu__index_kept(g, condition);
-    g->region = scope;
-    IPU_TRY(g->status);
-    IPU_TRY(ipu__reserve((void **)&g->regions, g->nregions, &g->region_capacity,
-                         sizeof *g->regions));
-    g->regions[g->nregions++] = region;
-    return g->nregions;
+    IPU_TRY(check_graph(graph));
+    for (int32_t r = 0; r < graph->nregions; r++)
+        if (graph->regions[r].count > 1)
+            return ipu__fail(
+                IPU_ERR_STATE,
+                "%s: gradients are accumulated over %d mini-batches by the "
+                "optimiser; a pipeline does so itself: give it the plain "
+                "optimiser and the number of mini-batches",
+                where ? where : "pipeline", (int)graph->regions[r].count);
+    return IPU_OK;
 }

@@ -33,6 +33,7 @@
 #include "ops/op.h"
 #include "pipeline/extract.h"
 #include "pipeline/pipeline.h"
+#include "training/training.h"
 
 /* ---------------------------------------------------------------- the seeds */
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "graph/graph.h"
+#include "training/training.h"
 
 static const ipu_update_options usual = {.size = sizeof usual};
 static const ipu_accumulation_options sums = {.size = sizeof sums};

@@ -31,6 +31,7 @@
 #include "ops/optimizers/optimizers.h"
 #include "replica/replica.h"
 #include "target/target.h"
+#include "training/training.h"
 
 enum { MOST_REPLICAS = 4096, USUAL_BYTES = 128 };
 

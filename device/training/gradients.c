@@ -11,9 +11,9 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "graph/graph.h"
 #include "ops/op.h"
 #include "training/recompute.h"
+#include "training/training.h"
 
 /* Mark what depends on one of wrt: only there derivatives are needed. */
 static void mark_dependents(const ipu_graph *g, int32_t nnodes, bool *needed)

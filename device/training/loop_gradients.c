@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "graph/graph.h"
-#include "graph/op.h"
+#include "ops/op.h"
+#include "training/training.h"
 
 void ipu__mark_loop(const ipu_graph *g, const struct ipu__node *node,
                     bool *needed)
