@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * profile.c - adds a pipeline to a profile: its programs, what ran when in its
+ * pipeline.c - adds a pipeline to a profile: its programs, what ran when in its
  * last run, and the cost of that run as a whole.
  *
  * A program sees its inputs and outputs as streams. In a pipeline few of them
