@@ -11,31 +11,10 @@
 #define IPU_FILE_MEMBERS_H
 
 #include "file/pack.h"
-
-enum ipu__member_type {
-    IPU__BOOL = 1,
-    IPU__INT32,
-    IPU__INT64, /* also size_t and uint64_t */
-    IPU__REAL
-};
-
-struct ipu__layout_member {
-    uint8_t number; /* from 1 on, ascending */
-    uint8_t type;
-    uint32_t offset, bytes;
-    const char *name;
-};
-
-struct ipu__layout {
-    const char *name; /* for messages: "a step" */
-    const struct ipu__layout_member *members;
-    int32_t nmembers;
-    size_t bytes; /* of the whole struct */
-};
+#include "graph/layout.h"
 
 extern const struct ipu__layout ipu__tensor_layout;
 extern const struct ipu__layout ipu__node_layout;
-extern const struct ipu__layout ipu__attributes_layout;
 extern const struct ipu__layout ipu__sink_layout;
 extern const struct ipu__layout ipu__assign_layout;
 extern const struct ipu__layout ipu__region_layout;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "compiler/program.h"
-#include "file/members.h"
+#include "graph/layout.h"
 
 uint64_t ipu__hash_bytes(uint64_t hash, const void *bytes, size_t count)
 {
