@@ -23,7 +23,6 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "replica/replica.h"
 #include "target/plans.h"
 #include "target/target.h"
 #include "training/recompute.h"

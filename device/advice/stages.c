@@ -25,7 +25,7 @@
 #include "advice/remedy.h"
 #include "base/error.h"
 #include "pipeline/pipeline.h"
-#include "replica/replica.h"
+#include "target/target.h"
 
 /* Of tensors, the stage that needs one last. */
 enum { NOBODY = -1 };

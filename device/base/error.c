@@ -60,3 +60,12 @@ int ipu__fail_memory(size_t bytes)
 {
     return ipu__fail(IPU_ERR_MEMORY, "out of memory: %zu bytes wanted", bytes);
 }
+
+int ipu__check_size(const char *what, uint32_t size, size_t ours)
+{
+    return size >= ours ? IPU_OK
+                        : ipu__fail(IPU_ERR_ARGUMENT,
+                                    "the %s's size is %u, not %zu: set it "
+                                    "before the call",
+                                    what, (unsigned)size, ours);
+}

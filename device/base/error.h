@@ -35,4 +35,7 @@ int ipu__fail_explained(int status, const char *text);
 /* IPU_ERR_MEMORY, saying how much was wanted. */
 int ipu__fail_memory(size_t bytes);
 
+/* IPU_ERR_ARGUMENT unless a caller's struct is as large as ours. */
+int ipu__check_size(const char *what, uint32_t size, size_t ours);
+
 #endif

@@ -259,9 +259,6 @@ bool ipu__attributes_congruent(const struct ipu__attributes *a,
 int64_t ipu__cycles_with(const struct ipu_executable *executable,
                          int element_bytes);
 
-/* Tiles load and store grains of 8 bytes. */
-enum { IPU__GRAIN_BYTES = 8 };
-
 /* Bytes of a block that lie on a tile while it is alive. */
 int64_t ipu__bytes_on_tile(const struct ipu_executable *executable,
                            const struct ipu__block *block, int32_t tile);

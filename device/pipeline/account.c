@@ -22,7 +22,7 @@
 
 #include "compiler/program.h"
 #include "pipeline/pipeline.h"
-#include "replica/replica.h"
+#include "target/cost.h"
 
 static int cycles_of(const ipu_executable *e, int64_t *cycles)
 {

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "pipeline/pipeline.h"
-#include "replica/replica.h"
+#include "target/target.h"
 
 enum { MOST_TRIES = 200000 };
 

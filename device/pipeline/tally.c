@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "pipeline/pipeline.h"
-#include "replica/replica.h"
+#include "target/cost.h"
 
 static int64_t most(int64_t a, int64_t b)
 {

@@ -20,25 +20,7 @@
 #include "base/error.h"
 #include "compiler/program.h"
 #include "replica/replica.h"
-
-int ipu__find_system(const ipu_system *asked, int32_t ipus, ipu_system *system)
-{
-    static const char *const names[] = {"M2000", "Pod16", "Pod64", "Pod128",
-                                        "Pod256"};
-
-    system->size = sizeof *system;
-    if (asked) {
-        *system = *asked;
-        system->size = sizeof *system;
-        return ipu_system_path(system, 0, 0, NULL, NULL);
-    }
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        IPU_TRY(ipu_system_find(names[i], system));
-        if (system->ipus >= ipus)
-            break;
-    }
-    return IPU_OK;
-}
+#include "target/cost.h"
 
 /* Collectives that are sent together. */
 struct exchange {

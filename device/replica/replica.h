@@ -7,23 +7,6 @@
 
 #include "graph/graph.h"
 
-/* The system that was asked for; NULL: an M2000, or as large a Pod as it takes
- * for so many IPUs. */
-int ipu__find_system(const ipu_system *asked, int32_t ipus, ipu_system *system);
-
-/* A tensor of so many bytes that is spread over all tiles, from chip to chip:
- * each tile sends its part. */
-int ipu__send_cycles(const ipu_system *system, int32_t from, int32_t to,
-                     int64_t bytes, ipu_cycles *cycles);
-
-/*
- * Cycles of a sum over replicas, each of which is apart from the next by so
- * many IPUs: a ring, in which pieces go around twice. Adds to sent what each
- * sends.
- */
-int ipu__ring_cycles(const ipu_system *system, int32_t replicas, int32_t apart,
-                     int64_t bytes, int64_t *sent, int64_t *cycles);
-
 /* The program of replicas, and the engine of one. */
 const ipu_executable *ipu__replicas_program(const ipu_replicas *replicas);
 ipu_engine *ipu__replicas_engine(const ipu_replicas *replicas, int32_t replica);

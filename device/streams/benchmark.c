@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "streams/clock.h"
 #include "streams/streams.h"
-#include "target/target.h"
 
 enum { EPOCH_TEXT = 320 };
 

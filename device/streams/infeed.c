@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "streams/clock.h"
 #include "streams/infeed.h"
-#include "target/target.h"
 
 void ipu_infeed_options_init(ipu_infeed_options *options, size_t size)
 {

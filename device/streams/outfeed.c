@@ -25,7 +25,6 @@
 
 #include "base/error.h"
 #include "streams/outfeed.h"
-#include "target/target.h"
 
 void ipu_outfeed_options_init(ipu_outfeed_options *options, size_t size)
 {

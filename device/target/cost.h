@@ -20,6 +20,9 @@ enum {
     IPU__INSTRUCTION_BYTES = 4,
     /* Of a tile, what plans leave for the code of a whole program. */
     IPU__CODE_BYTES = 32 << 10,
+    /* A tile loads or stores so many bytes at once: tensors are spread over
+     * tiles in these. */
+    IPU__GRAIN_BYTES = 8,
     /* Of exchange code, to send or receive one message. */
     IPU__MESSAGE_CODE_BYTES = 8
 };
@@ -82,6 +85,19 @@ int64_t ipu__start_cycles(const ipu_target *target, int32_t loops);
 int ipu__link_cycles(const ipu_system *system, int32_t from, int32_t to,
                      int64_t bytes, int64_t senders, int32_t loaded,
                      ipu_cycles *cycles);
+
+/* Sets cycles to what a tensor of so many bytes, spread over all tiles, takes
+ * from chip to chip: each tile sends its part. */
+int ipu__send_cycles(const ipu_system *system, int32_t from, int32_t to,
+                     int64_t bytes, ipu_cycles *cycles);
+
+/*
+ * Sets cycles to what a sum over replicas takes, each of which is stride IPUs
+ * from the next: a ring, in which pieces go around twice. Adds the bytes that
+ * each sends to sent.
+ */
+int ipu__ring_cycles(const ipu_system *system, int32_t replicas, int32_t stride,
+                     int64_t bytes, int64_t *sent, int64_t *cycles);
 
 /* ipu_model_product beside others, bytes of other things on the fullest tile;
  * -1: nothing but its own inputs and output. plans: those that are known, or

@@ -221,3 +221,42 @@ int ipu_model_streaming(const ipu_system *system, int64_t bytes,
                  "20 GB/s a chip is not confirmed", cycles);
     return IPU_OK;
 }
+
+int ipu__send_cycles(const ipu_system *system, int32_t from, int32_t to,
+                     int64_t bytes, ipu_cycles *cycles)
+{
+    int64_t grains = ipu__ceil_div(bytes, IPU__GRAIN_BYTES);
+    int64_t senders = ipu__least(grains, system->ipu.tiles);
+
+    cycles->size = sizeof *cycles;
+    return ipu__link_cycles(system, from, to,
+                            ipu__ceil_div(bytes, senders > 0 ? senders : 1),
+                            senders, IPU_LINK_LOADED, cycles);
+}
+
+/*
+ * Every replica cuts the tensor into as many pieces as there are replicas; for
+ * R - 1 steps each sends a piece on and adds what comes, then for R - 1 steps
+ * the finished pieces go around. A step moves a piece over each link of the
+ * ring at the same time, and takes as long as the longest way, the last
+ * replica's back to the first.
+ */
+int ipu__ring_cycles(const ipu_system *system, int32_t replicas, int32_t stride,
+                     int64_t bytes, int64_t *sent, int64_t *cycles)
+{
+    int64_t piece = (bytes + replicas - 1) / replicas, longest = 0;
+
+    *cycles = 0;
+    if (replicas < 2 || bytes == 0)
+        return IPU_OK;
+    for (int32_t r = 0; r < replicas; r++) {
+        ipu_cycles c;
+
+        IPU_TRY(ipu__send_cycles(system, r * stride,
+                                 (r + 1) % replicas * stride, piece, &c));
+        longest = longest > c.total ? longest : c.total;
+    }
+    *sent += 2 * (replicas - 1) * piece;
+    *cycles = 2 * (replicas - 1) * longest;
+    return IPU_OK;
+}

@@ -190,3 +190,22 @@ int ipu_system_get_peaks(const ipu_system *system, ipu_system_peaks *peaks)
     };
     return IPU_OK;
 }
+
+int ipu__find_system(const ipu_system *asked, int32_t ipus, ipu_system *system)
+{
+    static const char *const names[] = {"M2000", "Pod16", "Pod64", "Pod128",
+                                        "Pod256"};
+
+    system->size = sizeof *system;
+    if (asked) {
+        *system = *asked;
+        system->size = sizeof *system;
+        return ipu_system_path(system, 0, 0, NULL, NULL);
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        IPU_TRY(ipu_system_find(names[i], system));
+        if (system->ipus >= ipus)
+            break;
+    }
+    return IPU_OK;
+}

@@ -112,15 +112,6 @@ const struct ipu__field ipu__target_fields[] = {
     {NULL, IPU__FIELD_REAL, 0, 0, 0},
 };
 
-int ipu__check_size(const char *what, uint32_t size, size_t ours)
-{
-    return size >= ours ? IPU_OK
-                        : ipu__fail(IPU_ERR_ARGUMENT,
-                                    "the %s's size is %u, not %zu: set it "
-                                    "before the call",
-                                    what, (unsigned)size, ours);
-}
-
 static void fill(ipu_target *target, size_t size, const ipu_target *from)
 {
     memset(target, 0, size);

@@ -43,11 +43,12 @@ int ipu__json_load(const char *path, struct json_t **root);
 int ipu__target_from_json(const char *path, struct json_t *root,
                           ipu_target *target);
 
-/* IPU_ERR_ARGUMENT unless a caller's struct is as large as ours. */
-int ipu__check_size(const char *what, uint32_t size, size_t ours);
-
 /* The rack that a chip of the system is in, from 0 on. */
 int32_t ipu__rack_of(const ipu_system *system, int32_t ipu);
+
+/* Sets *system to the one that was asked for; NULL: to an M2000, or to as large
+ * a Pod as it takes for so many IPUs. */
+int ipu__find_system(const ipu_system *asked, int32_t ipus, ipu_system *system);
 
 /* IPU_ERR_ARGUMENT unless a product may be given such a part of a tile: more
  * than 0, at most 1; or 0: not said. what: whose it is. */

@@ -29,7 +29,7 @@
 #include "graph/graph.h"
 #include "ops/op.h"
 #include "ops/optimizers/optimizers.h"
-#include "replica/replica.h"
+#include "target/cost.h"
 #include "target/target.h"
 #include "training/training.h"
 

@@ -21,6 +21,7 @@
 #include "compiler/passes.h"
 #include "compiler/placement/spread.h"
 #include "ops/walk.h"
+#include "target/cost.h"
 
 /* ------------------------------------------------------------------ one input
  */

@@ -32,6 +32,7 @@
 #include "compiler/compiler.h"
 #include "compiler/passes.h"
 #include "compiler/placement/spread.h"
+#include "target/cost.h"
 
 /* Rounds in which more is shared, since what is copied takes room, too. */
 enum { MOST_ROUNDS = 4 };

@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "compiler/passes.h"
 #include "compiler/placement/spread.h"
+#include "target/cost.h"
 
 /* Adds (sign 1) or takes away (-1) the bytes of a block on each tile. */
 static void spread_block(const struct ipu_executable *e,

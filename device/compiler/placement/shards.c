@@ -24,7 +24,7 @@
 
 #include "base/error.h"
 #include "compiler/compiler.h"
-#include "replica/replica.h"
+#include "target/cost.h"
 #include "target/target.h"
 
 /* The first and the last step on a chip that need each value; -1: none. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compiler/placement/spread.h"
+#include "target/cost.h"
 
 int64_t ipu__grains(size_t bytes)
 {
