@@ -1,47 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Repeating a tensor to a larger shape: what shapes fit, and the op that does
- * it by itself. */
+/* The op that repeats a tensor to a larger shape, and the derivative of every
+ * op that does so. */
 #include "ops/arrangement/broadcast.h"
 
 #include "base/error.h"
 #include "ops/copy.h"
-
-/* Extent i, counted from the last, of a shape; 1 where it has none. */
-static int64_t extent_from_last(const struct ipu__shape *shape, int32_t i)
-{
-    return i < shape->ndim ? shape->extents[shape->ndim - 1 - i] : 1;
-}
-
-/* Make room in output for one more shape; false if it does not fit. */
-static bool widen(struct ipu__shape *output, const struct ipu__shape *shape)
-{
-    struct ipu__shape wide = {
-        .dtype = shape->dtype,
-        .ndim = shape->ndim > output->ndim ? shape->ndim : output->ndim};
-
-    for (int32_t i = 0; i < wide.ndim; i++) {
-        int64_t a = extent_from_last(output, i);
-        int64_t b = extent_from_last(shape, i);
-
-        if (a != b && a != 1 && b != 1)
-            return false;
-        wide.extents[wide.ndim - 1 - i] = a == 1 ? b : a;
-    }
-    *output = wide;
-    return true;
-}
-
-int ipu__broadcast_shape(const struct ipu__call *call, int count,
-                         struct ipu__shape *output)
-{
-    *output = call->inputs[0].shape;
-    for (int i = 1; i < count; i++)
-        if (!widen(output, &call->inputs[i].shape))
-            return ipu__unfit(call, i - 1, i,
-                              "dimensions, aligned at the last, must be equal, "
-                              "1, or missing");
-    return IPU_OK;
-}
 
 ipu_tensor ipu__unbroadcast(ipu_graph *graph, const struct ipu__node *node,
                             int i, ipu_tensor dy)
@@ -71,7 +34,7 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     *output = call->attributes->shape;
     output->dtype = from->dtype;
     wide = *output;
-    if (widen(&wide, from) && ipu__shape_equal(&wide, output))
+    if (ipu__shape_widen(&wide, from) && ipu__shape_equal(&wide, output))
         return IPU_OK;
     return ipu__fail(IPU_ERR_SHAPE,
                      "broadcast: %s is %s and cannot become %s: dimensions, "

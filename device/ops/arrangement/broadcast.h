@@ -8,6 +8,11 @@
 
 #include "ops/op.h"
 
+/* Widens output so that shape can be broadcast to it; false if that cannot be.
+ */
+bool ipu__shape_widen(struct ipu__shape *output,
+                      const struct ipu__shape *shape);
+
 /* The shape to which the first count inputs are broadcast, with the dtype of
  * the last; IPU_ERR_SHAPE if they do not fit. */
 int ipu__broadcast_shape(const struct ipu__call *call, int count,
