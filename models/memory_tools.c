@@ -63,7 +63,7 @@ static int take_tool(const char *text, bool *chosen)
     return problem_set("tool '%s': --help names those that there are", text);
 }
 
-static int take(void *context, int key, const char *value)
+static int take_option(void *context, int key, const char *value)
 {
     struct options *o = context;
     struct training_settings *s = &o->settings;
@@ -200,7 +200,7 @@ static int run_profiled(struct options *o)
 
 /* Checks that a pipeline gets two mini-batches a stage, and that each chip or
  * stage gets a layer. */
-static int check(const struct options *o)
+static int check_options(const struct options *o)
 {
     const struct training_settings *s = &o->settings;
     bool any = false;
@@ -229,14 +229,14 @@ int main(int argc, char **argv)
                                      .seed = 1}};
     char doc[2000];
     const struct line line = {"memory_tools", doc, table,
-                              take,           &o,  "[TOOL...]"};
+                              take_option,    &o,  "[TOOL...]"};
     int status;
 
     describe_tools(doc, sizeof doc);
     ipu_target_init(&o.settings.target, sizeof o.settings.target);
     status = line_parse(&line, argc, argv);
     if (status == LINE_RUN)
-        status = check(&o);
+        status = check_options(&o);
     if (status != LINE_RUN)
         return line_settle(&line, status);
     return line_end(&line, o.profile ? run_profiled(&o)

@@ -91,7 +91,7 @@ static int take_seed(struct run *run, const char *value)
     return status;
 }
 
-static int take(void *context, int key, const char *value)
+static int take_option(void *context, int key, const char *value)
 {
     struct run *run = context;
     struct job_options *j = &run->job_options;
@@ -168,7 +168,7 @@ static int check_options(const struct run *run)
     return status;
 }
 
-static int load(struct run *run)
+static int load_data(struct run *run)
 {
     const struct options *o = &run->options;
     const struct dataset_source source = {o->data, o->seed, o->train_images,
@@ -194,7 +194,7 @@ static int load(struct run *run)
     return status;
 }
 
-static int train(struct run *run)
+static int train_epochs(struct run *run)
 {
     int64_t per_update =
         (int64_t)run->job_options.count * run->job_options.replicas;
@@ -240,7 +240,7 @@ static int train(struct run *run)
     return 0;
 }
 
-static int report(struct run *run)
+static int print_report(struct run *run)
 {
     struct partition_stats s;
     uint64_t hash = 0;
@@ -268,14 +268,14 @@ static int report(struct run *run)
 static int run_all(struct command *command)
 {
     struct run *run = command->context;
-    int status = load(run);
+    int status = load_data(run);
 
     if (!status)
         status = check_options(run);
     if (!status)
-        status = train(run);
+        status = train_epochs(run);
     if (!status)
-        status = report(run);
+        status = print_report(run);
     job_free(run->job);
     dataset_fini(&run->dataset);
     return status;
@@ -296,7 +296,7 @@ int main(int argc, char **argv)
         "Exit status: 0 trained, 1 failed, 64 wrong command line, 130 or 143 "
         "interrupted.",
         table,
-        take,
+        take_option,
         &run,
         NULL};
     struct command command = {.context = &run};

@@ -29,7 +29,7 @@ static const struct argp_option table[] = {
     LINE_ROWS,
     {0}};
 
-static int take(void *context, int key, const char *value)
+static int take_option(void *context, int key, const char *value)
 {
     struct options *o = context;
 
@@ -44,7 +44,7 @@ static int take(void *context, int key, const char *value)
     }
 }
 
-static int measure(const struct options *o, struct digits_source *source)
+static int measure_epochs(const struct options *o, struct digits_source *source)
 {
     const ipu_benchmark_options options = {.size = sizeof options,
                                            .epochs = (int32_t)o->epochs,
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
         "second, elements, seconds and bytes.\v"
         "Exit status: 0 measured, 1 failed, 64 wrong command line.",
         table,
-        take,
+        take_option,
         &o,
         NULL};
     struct digits_source source = {0};
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
         return line_settle(&line, status);
     status = digits_source_init(&source, o.data, (int)o.batch);
     if (status == 0)
-        status = measure(&o, &source);
+        status = measure_epochs(&o, &source);
     digits_source_fini(&source);
     return line_end(&line, status);
 }

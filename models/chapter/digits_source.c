@@ -36,7 +36,7 @@ void digits_source_fini(struct digits_source *source)
     images_fini(&source->images);
 }
 
-static int next(void *context, void *const *buffers)
+static int next_batch(void *context, void *const *buffers)
 {
     struct digits_source *s = context;
     const uint8_t *from = s->images.pixels + s->next * IMAGE_PIXELS;
@@ -70,8 +70,8 @@ ipu_infeed_options digits_source_options(struct digits_source *source,
     o.name = name;
     o.ntensors = 2;
     o.tensors = source->tensors;
-    o.source =
-        (ipu_source){.next = next, .rewind = rewind_source, .context = source};
+    o.source = (ipu_source){
+        .next = next_batch, .rewind = rewind_source, .context = source};
     o.repeat = 1;
     return o;
 }

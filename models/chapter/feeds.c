@@ -29,8 +29,8 @@ static int next_ones(void *context, void *const *buffers)
 }
 
 /* The body of the loop. inputs: counter, x1, x2; output: counter. */
-static int body(ipu_graph *g, void *outfeed, int32_t ninputs,
-                const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+static int build_body(ipu_graph *g, void *outfeed, int32_t ninputs,
+                      const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
 {
     static const char *const names[] = {"d1", "d2"};
     const ipu_tensor d[] = {ipu_add(g, in[1], in[2]),
@@ -62,16 +62,16 @@ static int make_queues(ipu_infeed **infeed, ipu_outfeed **outfeed)
 }
 
 /* Builds and compiles the program. */
-static int build(ipu_graph *g, ipu_infeed *infeed, ipu_outfeed *outfeed)
+static int build_program(ipu_graph *g, ipu_infeed *infeed, ipu_outfeed *outfeed)
 {
     ipu_tensor counter = ipu_fill(g, IPU_INT32, 0, NULL, 0);
-    int status =
-        ipu_repeat(g, ITERATIONS, body, outfeed, 1, &counter, infeed, &counter);
+    int status = ipu_repeat(g, ITERATIONS, build_body, outfeed, 1, &counter,
+                            infeed, &counter);
 
     return status < 0 ? status : ipu_output(g, "counter", counter);
 }
 
-static int run(ipu_engine *engine, ipu_infeed *infeed)
+static int run_program(ipu_engine *engine, ipu_infeed *infeed)
 {
     int32_t counter = 0;
     int status =
@@ -86,7 +86,7 @@ static int run(ipu_engine *engine, ipu_infeed *infeed)
     return status;
 }
 
-static int print(const ipu_results *results, const char *name)
+static int print_values(const ipu_results *results, const char *name)
 {
     int64_t shape[IPU_MAX_RESULT_DIMS];
     const void *data;
@@ -109,9 +109,9 @@ static int print_results(ipu_outfeed *outfeed)
 
     if (status < 0)
         return status;
-    status = print(results, "d1");
+    status = print_values(results, "d1");
     if (status >= 0)
-        status = print(results, "d2");
+        status = print_values(results, "d2");
     ipu_results_free(results);
     return status;
 }
@@ -132,7 +132,7 @@ static int run_all(struct feeds *f)
     if (status >= 0)
         status = ipu_graph_new(&f->graph);
     if (status >= 0)
-        status = build(f->graph, f->infeed, f->outfeed);
+        status = build_program(f->graph, f->infeed, f->outfeed);
     if (status >= 0)
         status = ipu_compile(f->graph, NULL, &f->executable);
     if (status >= 0)
@@ -140,13 +140,13 @@ static int run_all(struct feeds *f)
     if (status >= 0 && f->profile)
         status = ipu_engine_profile(f->engine, 1);
     if (status >= 0)
-        status = run(f->engine, f->infeed);
+        status = run_program(f->engine, f->infeed);
     if (status >= 0)
         status = print_results(f->outfeed);
     return device_status(status);
 }
 
-static int profile(const struct feeds *f)
+static int write_profile(const struct feeds *f)
 {
     const struct profile_program program = {"loop", f->executable, f->engine,
                                             NULL};
@@ -154,7 +154,7 @@ static int profile(const struct feeds *f)
     return profile_finish(f->profile, "ipu-feeds", 1, &program);
 }
 
-static int take(void *context, int key, const char *value)
+static int take_option(void *context, int key, const char *value)
 {
     struct feeds *f = context;
 
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
         "data from a queue and gives its results to another.\v"
         "Exit status: 0 done, 1 failed, 64 wrong command line.",
         table,
-        take,
+        take_option,
         &f,
         NULL};
     int status = line_parse(&line, argc, argv);
@@ -185,7 +185,7 @@ int main(int argc, char **argv)
     if (status == 0)
         status = run_all(&f);
     if (status == 0)
-        status = profile(&f);
+        status = write_profile(&f);
     ipu_engine_free(f.engine);
     ipu_executable_free(f.executable);
     ipu_graph_free(f.graph);

@@ -42,7 +42,7 @@ static const struct argp_option table[] = {
     LINE_ROWS,
     {0}};
 
-static int take(void *context, int key, const char *value)
+static int take_option(void *context, int key, const char *value)
 {
     struct options *o = context;
 
@@ -55,7 +55,7 @@ static int take(void *context, int key, const char *value)
     }
 }
 
-static int check(const struct options *o)
+static int check_options(const struct options *o)
 {
     if (o->per_run && o->steps % o->per_run)
         return problem_set("--per-run %lld: it must divide --steps %lld",
@@ -66,8 +66,8 @@ static int check(const struct options *o)
 /* -------------------------------------------------------------- the device */
 
 /* Builds a step of SGD on a batch. inputs: pixels, labels. */
-static int body(ipu_graph *g, void *outfeed, int32_t ninputs,
-                const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+static int build_body(ipu_graph *g, void *outfeed, int32_t ninputs,
+                      const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
 {
     ipu_tensor w[PERCEPTRON_VARIABLES], dw[PERCEPTRON_VARIABLES], loss;
     ipu_tensor rate = ipu_fill(g, IPU_FLOAT32, 0, NULL, PERCEPTRON_RATE);
@@ -120,7 +120,7 @@ static int device_init(struct device *d, const struct options *o,
     if (ipu_iterator_new(&in, &d->iterator) < 0 ||
         ipu_outfeed_new(&out, &d->outfeed) < 0 ||
         ipu_graph_new(&d->graph) < 0 ||
-        ipu_repeat(d->graph, o->per_run ? o->per_run : o->steps, body,
+        ipu_repeat(d->graph, o->per_run ? o->per_run : o->steps, build_body,
                    d->outfeed, 0, NULL, d->iterator, NULL) < 0 ||
         ipu_compile(d->graph, NULL, &d->executable) < 0 ||
         ipu_engine_new(d->executable, &d->engine) < 0)
@@ -199,7 +199,7 @@ static int run_and_add_up(struct device *d, const struct options *o)
     return 0;
 }
 
-static int finish(const struct device *d, const struct options *o)
+static int end_run(const struct device *d, const struct options *o)
 {
     const struct profile_program program = {"training", d->executable,
                                             d->engine, NULL};
@@ -207,7 +207,7 @@ static int finish(const struct device *d, const struct options *o)
     return profile_finish(o->profile, "ipu-losses", 1, &program);
 }
 
-static int train(const struct options *o, struct digits_source *source)
+static int train_network(const struct options *o, struct digits_source *source)
 {
     struct device d = {0};
     int status = device_init(&d, o, source);
@@ -217,7 +217,7 @@ static int train(const struct options *o, struct digits_source *source)
     if (status >= 0)
         status = o->per_run ? run_and_add_up(&d, o) : run_with_reader(&d, o);
     if (status >= 0)
-        status = finish(&d, o);
+        status = end_run(&d, o);
     device_fini(&d);
     return status;
 }
@@ -231,21 +231,21 @@ int main(int argc, char **argv)
         "while it runs.\v"
         "Exit status: 0 trained, 1 failed, 64 wrong command line.",
         table,
-        take,
+        take_option,
         &o,
         NULL};
     struct digits_source source = {0};
     int status = line_parse(&line, argc, argv);
 
     if (status == LINE_RUN)
-        status = check(&o);
+        status = check_options(&o);
     if (status != LINE_RUN)
         return line_settle(&line, status);
     status = profile_check(o.profile);
     if (status == 0)
         status = digits_source_init(&source, o.data, (int)o.batch);
     if (status == 0)
-        status = train(&o, &source);
+        status = train_network(&o, &source);
     digits_source_fini(&source);
     return line_end(&line, status);
 }

@@ -44,7 +44,7 @@ static const struct argp_option table[] = {
     LINE_ROWS,
     {0}};
 
-static int take(void *context, int key, const char *value)
+static int take_option(void *context, int key, const char *value)
 {
     struct options *o = context;
 
@@ -74,8 +74,8 @@ struct run {
 };
 
 /* Builds an iteration. inputs: pixels, labels. */
-static int body(ipu_graph *g, void *context, int32_t ninputs,
-                const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
+static int build_body(ipu_graph *g, void *context, int32_t ninputs,
+                      const ipu_tensor *in, int32_t noutputs, ipu_tensor *out)
 {
     const struct run *run = context;
     const struct options *o = run->options;
@@ -114,8 +114,8 @@ static int make_program(struct run *run)
     int status = ipu_graph_new(&run->graph);
 
     if (status >= 0)
-        status = ipu_repeat(run->graph, run->options->steps, body, run, 0, NULL,
-                            run->infeed, NULL);
+        status = ipu_repeat(run->graph, run->options->steps, build_body, run, 0,
+                            NULL, run->infeed, NULL);
     if (status >= 0)
         status = ipu_compile(run->graph, NULL, &run->executable);
     return device_status(status);
@@ -210,7 +210,7 @@ static int print_end(const struct run *run)
     return 0;
 }
 
-static int profile(const struct run *run)
+static int write_profile(const struct run *run)
 {
     const struct profile_program program = {"replica", run->executable, NULL,
                                             NULL};
@@ -240,7 +240,7 @@ static int run_all(struct run *run)
         status = print_losses(run);
     if (status == 0)
         status = print_end(run);
-    return status == 0 ? profile(run) : status;
+    return status == 0 ? write_profile(run) : status;
 }
 
 int main(int argc, char **argv)
@@ -252,7 +252,7 @@ int main(int argc, char **argv)
         "cross-replica optimiser.\v"
         "Exit status: 0 trained, 1 failed, 64 wrong command line.",
         table,
-        take,
+        take_option,
         &o,
         NULL};
     struct run run = {.options = &o};

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* Prints the line of a failure on stderr, if this rank is to report it. */
-static void complain(const struct command *command, int status)
+static void print_failure(const struct command *command, int status)
 {
     char host[65] = "?", prefix[160];
 
@@ -30,7 +30,7 @@ static void complain(const struct command *command, int status)
 
 /* Handles help, version, and a wrong command line. Every rank sees the same and
  * needs no world for it; rank 0 prints. */
-static int settle(const struct line *line, int outcome)
+static int settle_line(const struct line *line, int outcome)
 {
     if (progress_launch_rank() == 0)
         return line_settle(line, outcome);
@@ -42,7 +42,7 @@ static int settle(const struct line *line, int outcome)
 }
 
 /* Returns PROBLEM if something that was printed could not be written. */
-static int flush(void)
+static int flush_output(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return 0;
@@ -56,12 +56,12 @@ int command_run(const struct line *line, int outcome, struct command *command,
 
     command->program = line->program;
     if (outcome != LINE_RUN)
-        return settle(line, outcome);
+        return settle_line(line, outcome);
     interrupt_install();
     if (hvd_init() < 0) {
         problem_set("hvd: %s", hvd_last_error());
         command->rank = progress_launch_rank();
-        complain(command, PROBLEM_EVERYWHERE);
+        print_failure(command, PROBLEM_EVERYWHERE);
         return 1;
     }
     command->rank = hvd_rank();
@@ -70,9 +70,9 @@ int command_run(const struct line *line, int outcome, struct command *command,
     status = run(command);
     progress_clear(&command->progress);
     if (status == 0)
-        status = agree(flush());
+        status = agree(flush_output());
     if (status < 0)
-        complain(command, status);
+        print_failure(command, status);
     hvd_shutdown();
     return status < 0;
 }
@@ -92,7 +92,7 @@ static int check_files(const struct command *command)
     return agree(status);
 }
 
-static struct agree_number real(const char *what, double value)
+static struct agree_number real_number(const char *what, double value)
 {
     struct agree_number bits = {.what = what};
 
@@ -113,9 +113,9 @@ static int agree_options(const struct options *o,
         {"--check-every", o->check_every},
         {"--accumulate", o->optimizer.accumulate},
         {"--optimizer", o->optimizer.optimizer},
-        real("--lr", o->learning_rate),
-        real("--weight-decay", o->optimizer.weight_decay),
-        real("--clip", o->optimizer.clip),
+        real_number("--lr", o->learning_rate),
+        real_number("--weight-decay", o->optimizer.weight_decay),
+        real_number("--clip", o->optimizer.clip),
     };
     int status = agree_numbers(common, sizeof common / sizeof *common);
 

@@ -8,7 +8,7 @@
 
 /* Makes async-signal-safe calls only. The default action is already back
  * (SA_RESETHAND), and the raised signal arrives when the handler returns. */
-static void die(int number)
+static void end_by_signal(int number)
 {
     outfile_remove_pending();
     raise(number);
@@ -20,7 +20,7 @@ void interrupt_install(void)
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct sigaction old;
-        struct sigaction action = {.sa_handler = die,
+        struct sigaction action = {.sa_handler = end_by_signal,
                                    .sa_flags = (int)SA_RESETHAND};
         sigemptyset(&action.sa_mask);
         /* A signal that nohup or a shell had ignored stays ignored. */

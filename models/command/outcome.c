@@ -94,7 +94,7 @@ static json_t *pack_results(const struct outcome *outcome)
 
 /* Joins all objects into one and takes them over. Returns NULL if one of them
  * is missing. */
-static json_t *join(int count, json_t *const *objects)
+static json_t *join_objects(int count, json_t *const *objects)
 {
     json_t *root = json_object();
     int failed = !root;
@@ -114,7 +114,7 @@ int outcome_write(const struct outcome *outcome, json_t *settings,
 {
     json_t *const objects[] = {pack_settings(outcome), settings, results,
                                pack_results(outcome)};
-    json_t *root = join(sizeof objects / sizeof *objects, objects);
+    json_t *root = join_objects(sizeof objects / sizeof *objects, objects);
     struct outfile out;
     int status;
 

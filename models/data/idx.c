@@ -107,8 +107,8 @@ static int read_header(struct idx *idx, int dims)
 }
 
 /* Grows the memory to twice its size, at most to bytes. */
-static int grow(const struct idx *idx, uint8_t **buffer, int64_t *room,
-                int64_t bytes)
+static int grow_buffer(const struct idx *idx, uint8_t **buffer, int64_t *room,
+                       int64_t bytes)
 {
     int64_t more = *room == 0 ? CHUNK : 2 * *room;
 
@@ -131,7 +131,7 @@ static int read_items(struct idx *idx, uint8_t **items)
     int64_t got = 0;
 
     while (got < bytes) {
-        if (got == room && grow(idx, items, &room, bytes) < 0)
+        if (got == room && grow_buffer(idx, items, &room, bytes) < 0)
             return PROBLEM;
         int64_t want = room - got < CHUNK ? room - got : CHUNK;
         int n = gzread(idx->file, *items + got, (unsigned)want);

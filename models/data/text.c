@@ -99,8 +99,8 @@ int text_find(const struct text *text, uint32_t character)
  */
 
 /* Decodes the bytes into code points, which take the place of the numbers. */
-static int decode(const char *what, const char *bytes, size_t length,
-                  struct text *text)
+static int decode_text(const char *what, const char *bytes, size_t length,
+                       struct text *text)
 {
     const char *at = bytes, *end = bytes + length;
 
@@ -118,7 +118,7 @@ static int decode(const char *what, const char *bytes, size_t length,
 }
 
 /* Makes the vocabulary, and numbers the characters by it. */
-static int number(struct text *text)
+static int number_characters(struct text *text)
 {
     uint32_t *sorted = calloc((size_t)text->count, sizeof *sorted);
 
@@ -145,7 +145,8 @@ int text_from(const char *what, const char *bytes, size_t length,
     text->numbers = calloc(length, sizeof *text->numbers);
     if (!text->numbers)
         return problem_set("%s: no memory for %zu characters", what, length);
-    if (decode(what, bytes, length, text) < 0 || number(text) < 0) {
+    if (decode_text(what, bytes, length, text) < 0 ||
+        number_characters(text) < 0) {
         text_fini(text);
         return PROBLEM;
     }
@@ -161,7 +162,7 @@ void text_fini(struct text *text)
 }
 
 /* Appends a file to bytes. */
-static int append(const char *path, char **bytes, size_t *length)
+static int append_file(const char *path, char **bytes, size_t *length)
 {
     struct stat st;
     int status;
@@ -220,7 +221,7 @@ static int append_documentation(char **bytes, size_t *length)
         return problem_set("hvd's documentation is not beside the program: "
                            "give a text to learn with --text FILE");
     for (size_t i = 0; i < found.gl_pathc && status == 0; i++)
-        status = append(found.gl_pathv[i], bytes, length);
+        status = append_file(found.gl_pathv[i], bytes, length);
     globfree(&found);
     return status;
 }
@@ -229,7 +230,7 @@ int text_load(const char *path, struct text *text)
 {
     char *bytes = NULL, what[PATH_MAX];
     size_t length = 0;
-    int status = path ? append(path, &bytes, &length)
+    int status = path ? append_file(path, &bytes, &length)
                       : append_documentation(&bytes, &length);
 
     *text = (struct text){0};

@@ -88,7 +88,7 @@ static int train_steps(struct gpt_loop *t, int64_t count, double *loss)
     return average_loss(t, loss);
 }
 
-static int evaluate(struct gpt_loop *t, struct gpt_evaluation *e)
+static int evaluate_all(struct gpt_loop *t, struct gpt_evaluation *e)
 {
     double sums[2] = {0, 0}; /* loss, correct */
     double characters = (double)t->summary->evaluated;
@@ -120,7 +120,7 @@ static int run_part(struct gpt_loop *t, int64_t count)
         return status;
     s->outcome.times.training += seconds;
     s->tokens += tokens;
-    status = evaluate(t, &e);
+    status = evaluate_all(t, &e);
     if (status < 0)
         return status;
     progress_line(t->progress,

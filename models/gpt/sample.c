@@ -47,24 +47,25 @@ static int writer_init(struct writer *w, const struct options *options,
     return evaluation_place(&w->evaluation, values);
 }
 
-static int32_t *characters(const struct writer *w)
+static int32_t *input_of(const struct writer *w)
 {
     return w->evaluation.input;
 }
 
 /* Appends a character; the oldest one goes when the context is full. */
-static void append(struct writer *w, int number)
+static void append_character(struct writer *w, int number)
 {
     if (w->count == w->context) {
-        memmove(characters(w), characters(w) + 1,
+        memmove(input_of(w), input_of(w) + 1,
                 (size_t)(w->count - 1) * sizeof(int32_t));
         w->count--;
     }
-    characters(w)[w->count++] = number;
+    input_of(w)[w->count++] = number;
 }
 
 /* Draws the next character from the logits of the last. */
-static int draw(struct writer *w, double temperature, struct random *r)
+static int draw_character(struct writer *w, double temperature,
+                          struct random *r)
 {
     int n = (int)w->model->classes;
     const float *logits = w->evaluation.logits + (int64_t)(w->count - 1) * n;
@@ -87,13 +88,13 @@ static void read_prompt(struct writer *w, const struct text *text,
                         const char *prompt)
 {
     if (!prompt) {
-        append(w, text->numbers[0]);
+        append_character(w, text->numbers[0]);
         return;
     }
     const char *at = prompt, *end = prompt + strlen(prompt);
 
     while (at < end)
-        append(w, text_find(text, (uint32_t)text_decode(&at, end)));
+        append_character(w, text_find(text, (uint32_t)text_decode(&at, end)));
 }
 
 int sample_write(const struct options *options, const struct text *text,
@@ -110,8 +111,8 @@ int sample_write(const struct options *options, const struct text *text,
         status = evaluation_run(&w.evaluation);
         if (status < 0)
             break;
-        append(&w, draw(&w, options->temperature, &r));
-        text_write(text, characters(&w)[w.count - 1], out);
+        append_character(&w, draw_character(&w, options->temperature, &r));
+        text_write(text, input_of(&w)[w.count - 1], out);
     }
     writer_fini(&w);
     return status;

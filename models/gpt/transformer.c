@@ -63,8 +63,8 @@ struct forward {
 
 /* Adds dropout number number of the network, from 1: each draws other
  * elements. */
-static ipu_tensor dropout(const struct forward *f, uint64_t number,
-                          ipu_tensor x)
+static ipu_tensor build_dropout(const struct forward *f, uint64_t number,
+                                ipu_tensor x)
 {
     if (!f->pass->training || f->shape->dropout == 0)
         return x;
@@ -72,31 +72,31 @@ static ipu_tensor dropout(const struct forward *f, uint64_t number,
                        f->pass->seed * 1009 + number, f->pass->step);
 }
 
-static ipu_tensor dense(const struct forward *f, ipu_tensor x,
-                        const ipu_tensor *v, int kernel, int bias)
+static ipu_tensor build_dense(const struct forward *f, ipu_tensor x,
+                              const ipu_tensor *v, int kernel, int bias)
 {
     return ipu_bias_add(f->graph, ipu_matmul(f->graph, x, v[kernel]), v[bias]);
 }
 
-static ipu_tensor attend(const struct forward *f, ipu_tensor x,
-                         const ipu_tensor *v)
+static ipu_tensor build_attention(const struct forward *f, ipu_tensor x,
+                                  const ipu_tensor *v)
 {
     const struct gpt_shape *s = f->shape;
     const int64_t pieces[] = {f->batch, s->context, 3 * (int64_t)s->width};
     const int64_t rows[] = {f->batch * s->context, s->width};
 
     x = ipu_layer_norm(f->graph, x, v[NORM1_SCALE], v[NORM1_OFFSET], EPSILON);
-    x = ipu_reshape(f->graph, dense(f, x, v, QKV, QKV_BIAS), 3, pieces);
+    x = ipu_reshape(f->graph, build_dense(f, x, v, QKV, QKV_BIAS), 3, pieces);
     x = ipu_reshape(f->graph, ipu_attention(f->graph, x, s->heads, 1), 2, rows);
-    return dense(f, x, v, MIX, MIX_BIAS);
+    return build_dense(f, x, v, MIX, MIX_BIAS);
 }
 
-static ipu_tensor think(const struct forward *f, ipu_tensor x,
-                        const ipu_tensor *v)
+static ipu_tensor build_feed_forward(const struct forward *f, ipu_tensor x,
+                                     const ipu_tensor *v)
 {
     x = ipu_layer_norm(f->graph, x, v[NORM2_SCALE], v[NORM2_OFFSET], EPSILON);
-    x = ipu_gelu_tanh(f->graph, dense(f, x, v, IN, IN_BIAS));
-    return dense(f, x, v, OUT, OUT_BIAS);
+    x = ipu_gelu_tanh(f->graph, build_dense(f, x, v, IN, IN_BIAS));
+    return build_dense(f, x, v, OUT, OUT_BIAS);
 }
 
 /* Builds both tables. characters: [b, t] */
@@ -109,20 +109,21 @@ static ipu_tensor look_up(const struct forward *f, ipu_tensor characters)
         ipu_embedding(f->graph, f->variables[places + 1], characters);
 
     x = ipu_add(f->graph, x, f->variables[places]);
-    return dropout(f, 1, ipu_reshape(f->graph, x, 2, rows));
+    return build_dropout(f, 1, ipu_reshape(f->graph, x, 2, rows));
 }
 
-static ipu_tensor layer(const struct forward *f, int number, ipu_tensor x)
+static ipu_tensor build_layer(const struct forward *f, int number, ipu_tensor x)
 {
     const ipu_tensor *v = f->variables + layer_first(f->shape, number);
     uint64_t drops = 2 * (uint64_t)number + 2;
 
-    x = ipu_add(f->graph, x, dropout(f, drops, attend(f, x, v)));
-    return ipu_add(f->graph, x, dropout(f, drops + 1, think(f, x, v)));
+    x = ipu_add(f->graph, x, build_dropout(f, drops, build_attention(f, x, v)));
+    return ipu_add(f->graph, x,
+                   build_dropout(f, drops + 1, build_feed_forward(f, x, v)));
 }
 
 /* Builds the final norm and the logits. */
-static ipu_tensor head(const struct forward *f, ipu_tensor x)
+static ipu_tensor build_head(const struct forward *f, ipu_tensor x)
 {
     const struct gpt_shape *s = f->shape;
     const ipu_tensor *norm = f->variables + head_count(s);
@@ -147,10 +148,11 @@ static ipu_tensor build_piece(const struct model *model, ipu_graph *graph,
 
     if (piece == 0)
         return look_up(&f, x);
-    return piece > s->layers ? head(&f, x) : layer(&f, piece - 1, x);
+    return piece > s->layers ? build_head(&f, x)
+                             : build_layer(&f, piece - 1, x);
 }
 
-static bool needs(const struct model *model, int piece, int variable)
+static bool piece_needs(const struct model *model, int piece, int variable)
 {
     const struct gpt_shape *s = model->context;
     int places = places_index(s), first = 0, count = head_count(s) + 2;
@@ -169,7 +171,7 @@ static bool needs(const struct model *model, int piece, int variable)
 
 /* Returns the products of a row in a layer: those of its dense layers, of the
  * scores, and of the sums over the characters before. */
-static int64_t work(const struct model *model, int piece)
+static int64_t piece_work(const struct model *model, int piece)
 {
     const struct gpt_shape *s = model->context;
     int64_t c = s->width;
@@ -184,9 +186,9 @@ static int64_t work(const struct model *model, int piece)
 
 /* Adds a variable of a layer with the name "layer3/" and what. layer -1: of no
  * layer. */
-static int add(struct model *model, int layer, const char *what,
-               enum model_start start, double spread, int64_t rows,
-               int64_t columns)
+static int add_variable_of(struct model *model, int layer, const char *what,
+                           enum model_start start, double spread, int64_t rows,
+                           int64_t columns)
 {
     const int64_t shape[] = {rows, columns};
     char name[48];
@@ -224,8 +226,9 @@ static int add_layer(struct model *model, int layer, const struct gpt_shape *s)
     };
 
     for (int i = 0; i < OF_LAYER; i++)
-        if (add(model, layer, parts[i].name, parts[i].start, parts[i].spread,
-                parts[i].rows, parts[i].columns) < 0)
+        if (add_variable_of(model, layer, parts[i].name, parts[i].start,
+                            parts[i].spread, parts[i].rows,
+                            parts[i].columns) < 0)
             return PROBLEM;
     return 0;
 }
@@ -234,18 +237,20 @@ static int add_variables(struct model *model, const struct gpt_shape *s)
 {
     const int64_t c = s->width;
 
-    if (!s->tied && add(model, -1, "head/kernel", MODEL_NORMAL, 0.02, c,
-                        model->classes) < 0)
+    if (!s->tied && add_variable_of(model, -1, "head/kernel", MODEL_NORMAL,
+                                    0.02, c, model->classes) < 0)
         return PROBLEM;
-    if (add(model, -1, "norm/offset", MODEL_ZEROS, 0, 0, c) < 0 ||
-        add(model, -1, "norm/scale", MODEL_ONES, 0, 0, c) < 0)
+    if (add_variable_of(model, -1, "norm/offset", MODEL_ZEROS, 0, 0, c) < 0 ||
+        add_variable_of(model, -1, "norm/scale", MODEL_ONES, 0, 0, c) < 0)
         return PROBLEM;
     for (int layer = s->layers - 1; layer >= 0; layer--)
         if (add_layer(model, layer, s) < 0)
             return PROBLEM;
-    if (add(model, -1, "places", MODEL_NORMAL, 0.02, s->context, c) < 0)
+    if (add_variable_of(model, -1, "places", MODEL_NORMAL, 0.02, s->context,
+                        c) < 0)
         return PROBLEM;
-    return add(model, -1, "characters", MODEL_NORMAL, 0.02, model->classes, c);
+    return add_variable_of(model, -1, "characters", MODEL_NORMAL, 0.02,
+                           model->classes, c);
 }
 
 int transformer_model(const struct gpt_shape *shape, int batch_size,
@@ -262,8 +267,8 @@ int transformer_model(const struct gpt_shape *shape, int batch_size,
         .classes = characters,
         .pieces = shape->layers + 2,
         .piece = build_piece,
-        .needs = needs,
-        .work = work,
+        .needs = piece_needs,
+        .work = piece_work,
         .draws = shape->dropout > 0,
         .context = shape,
     };

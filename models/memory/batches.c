@@ -18,7 +18,7 @@ static float random_float(uint64_t *state)
     return (float)(int32_t)((z ^ z >> 31) >> 40) / 8388608.0f - 1.0f;
 }
 
-static int nearest(const struct training *t, const float *x)
+static int nearest_direction(const struct training *t, const float *x)
 {
     const int width = t->settings->width;
     int best = 0;
@@ -46,7 +46,7 @@ static void draw_batch(struct training *t)
 
         for (int i = 0; i < width; i++)
             x[i] = random_float(&t->state);
-        t->labels[r] = nearest(t, x);
+        t->labels[r] = nearest_direction(t, x);
     }
 }
 

@@ -95,7 +95,7 @@ static int make_backend(struct training *t)
     return t->tool == TOOL_SHARD ? make_replicas(t) : make_engine(t);
 }
 
-static int train(struct training *t, double *loss)
+static int train_network(struct training *t, double *loss)
 {
     int status = training_write_weights(t);
 
@@ -209,7 +209,7 @@ static int run_tool(struct training *t, struct training_result *result)
     int status = make_backend(t);
 
     if (status >= 0)
-        status = train(t, &result->loss);
+        status = train_network(t, &result->loss);
     if (status >= 0)
         status = training_read_weights(t, result->weights);
     if (status >= 0)

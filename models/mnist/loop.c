@@ -68,7 +68,7 @@ static int train_epoch(struct mnist_loop *t, int epoch, int64_t steps,
 }
 
 /* Evaluates all test images, each on one rank. */
-static int evaluate(struct mnist_loop *t, struct summary_epoch *epoch)
+static int evaluate_all(struct mnist_loop *t, struct summary_epoch *epoch)
 {
     double sums[2] = {0, 0}; /* loss, correct */
     double images = (double)t->dataset->test.count;
@@ -120,7 +120,7 @@ static int run_epoch(struct mnist_loop *t, int number, int64_t steps, bool last)
     t->summary->outcome.times.training += seconds;
     t->summary->images += images;
     if (last || (every > 0 && (number + 1) % every == 0)) {
-        status = evaluate(t, &epoch);
+        status = evaluate_all(t, &epoch);
         if (status < 0)
             return status;
     }

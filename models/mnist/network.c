@@ -68,7 +68,7 @@ static ipu_tensor mlp_piece(const struct model *model, ipu_graph *graph,
 
 /* Each piece has a kernel and a bias; variables are numbered from the last
  * piece to the first. */
-static bool needs(const struct model *model, int piece, int variable)
+static bool piece_needs(const struct model *model, int piece, int variable)
 {
     return variable / 2 == model->pieces - 1 - piece;
 }
@@ -132,7 +132,7 @@ int network_model(enum network network, int batch_size, struct model **model)
         .classes = CLASSES,
         .pieces = 2,
         .piece = mlp_piece,
-        .needs = needs,
+        .needs = piece_needs,
         .work = mlp_work,
     };
     struct model *fresh;

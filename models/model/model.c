@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int reserve(struct model *model)
+static int reserve_variable(struct model *model)
 {
     int capacity = model->capacity ? 2 * model->capacity : 16;
     struct model_variable *grown;
@@ -27,7 +27,7 @@ static int reserve(struct model *model)
 int model_add(struct model *model, const char *name, enum model_start start,
               double spread, int32_t ndim, const int64_t *shape)
 {
-    if (reserve(model) < 0)
+    if (reserve_variable(model) < 0)
         return PROBLEM;
     struct model_variable *v = &model->variables[model->nvariables];
     *v = (struct model_variable){
@@ -128,7 +128,7 @@ void model_values_free(const struct model *model, float **values)
     free(values);
 }
 
-static float draw(struct random *r, const struct model_variable *v)
+static float draw_value(struct random *r, const struct model_variable *v)
 {
     switch (v->start) {
     case MODEL_ONES: return 1;
@@ -147,6 +147,6 @@ void model_initialize(const struct model *model, uint64_t seed,
 
         random_seed(&r, seed, (uint64_t)i);
         for (int64_t k = 0; k < v->count; k++)
-            values[i][k] = draw(&r, v);
+            values[i][k] = draw_value(&r, v);
     }
 }

@@ -110,7 +110,7 @@ struct reading {
 };
 
 /* Sets the problem of a file that is not as it should be. Returns PROBLEM. */
-static int wrong(const struct reading *r, const char *what)
+static int set_wrong(const struct reading *r, const char *what)
 {
     return problem_set("--load-weights: %s: %s", r->path, what);
 }
@@ -123,22 +123,23 @@ static int read_header(struct reading *r)
     json_error_t error;
 
     if (fstat(fileno(r->file), &st) != 0)
-        return wrong(r, strerror(errno));
+        return set_wrong(r, strerror(errno));
     if (fread(length_bytes, 1, 8, r->file) != 8)
-        return wrong(r, "this is no safetensors file: it is too short");
+        return set_wrong(r, "this is no safetensors file: it is too short");
     for (int i = 7; i >= 0; i--)
         length = length << 8 | length_bytes[i];
     if (length > MOST_HEADER || (int64_t)length > (int64_t)st.st_size - 8)
-        return wrong(r, "this is no safetensors file: its header would be "
-                        "longer than it");
+        return set_wrong(r, "this is no safetensors file: its header would be "
+                            "longer than it");
     char *text = malloc(length + 1);
     if (!text)
-        return wrong(r, "no memory for its header");
+        return set_wrong(r, "no memory for its header");
     bool whole = fread(text, 1, length, r->file) == length;
     r->header = whole ? json_loadb(text, length, 0, &error) : NULL;
     free(text);
     if (!json_is_object(r->header))
-        return wrong(r, "this is no safetensors file: its header is not JSON");
+        return set_wrong(r,
+                         "this is no safetensors file: its header is not JSON");
     r->first = 8 + (int64_t)length;
     r->bytes = (int64_t)st.st_size - r->first;
     return 0;
@@ -172,8 +173,8 @@ static int wrong_shape(const struct reading *r, const struct model_variable *v,
 }
 
 /* Finds the variable's floats, counted from the first byte of the data. */
-static int locate(const struct reading *r, const struct model_variable *v,
-                  int64_t *offset)
+static int find_floats(const struct reading *r, const struct model_variable *v,
+                       int64_t *offset)
 {
     const json_t *entry = json_object_get(r->header, v->name);
     const json_t *offsets = json_object_get(entry, "data_offsets");
@@ -204,14 +205,14 @@ static int read_floats(const struct reading *r, const struct model_variable *v,
 {
     int64_t offset = 0;
 
-    if (locate(r, v, &offset) < 0)
+    if (find_floats(r, v, &offset) < 0)
         return PROBLEM;
     if (fseeko(r->file, (off_t)(r->first + offset), SEEK_SET) != 0)
-        return wrong(r, strerror(errno));
+        return set_wrong(r, strerror(errno));
     for (int64_t k = 0; k < v->count; k++) {
         unsigned char bytes[4];
         if (fread(bytes, 1, 4, r->file) != 4)
-            return wrong(r, "it ends too early");
+            return set_wrong(r, "it ends too early");
         uint32_t bits = (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 |
                         (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
         memcpy(&values[k], &bits, sizeof bits);
@@ -226,7 +227,7 @@ int weights_load(const char *path, const struct model *model,
     struct reading r = {.path = path, .file = disk__read_stream(path, &status)};
 
     if (!r.file)
-        return wrong(&r, disk__text(status));
+        return set_wrong(&r, disk__text(status));
     status = read_header(&r);
     for (int i = 0; i < model->nvariables && status == 0; i++)
         status = read_floats(&r, &model->variables[i], values[i]);

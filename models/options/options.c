@@ -118,7 +118,7 @@ static int parse_value(int key, const char *value, struct options *o)
     }
 }
 
-static int take(void *context, int key, const char *value)
+static int take_option(void *context, int key, const char *value)
 {
     struct options *o = context;
 
@@ -175,7 +175,7 @@ const struct line *options_line(enum options_program program,
     line = (struct line){programs[program].name,
                          programs[program].doc,
                          table,
-                         take,
+                         take_option,
                          options,
                          NULL};
     return &line;

@@ -37,7 +37,7 @@ static void publish_name(const char *temporary)
     atomic_store(&is_pending, true);
 }
 
-static int complain(const char *option, const char *path, const char *why)
+static int set_unwritable(const char *option, const char *path, const char *why)
 {
     return problem_set("%s %s: cannot be written: %s", option, path, why);
 }
@@ -51,13 +51,13 @@ int outfile_open(struct outfile *out, const char *option, const char *path)
     fflush(stdout);
     status = disk__output_open(&out->output, path, FLAGS);
     if (status < 0)
-        return complain(option, path, disk__text(status));
+        return set_unwritable(option, path, disk__text(status));
     publish_name(out->output.temporary);
     out->file = disk__output_stream(&out->output);
     if (out->file)
         return 0;
     outfile_discard(out);
-    return complain(option, path, "out of memory");
+    return set_unwritable(option, path, "out of memory");
 }
 
 void outfile_discard(struct outfile *out)
@@ -79,13 +79,13 @@ int outfile_commit(struct outfile *out)
     status = disk__output_commit(&out->output);
     atomic_store(&is_pending, false);
     if (status < 0)
-        return complain(out->option, out->path, disk__text(status));
-    return failed ? complain(out->option, out->path, "out of memory") : 0;
+        return set_unwritable(out->option, out->path, disk__text(status));
+    return failed ? set_unwritable(out->option, out->path, "out of memory") : 0;
 }
 
 int outfile_check(const char *option, const char *path)
 {
     int status = path ? disk__output_check(path, FLAGS) : 0;
 
-    return status < 0 ? complain(option, path, disk__text(status)) : 0;
+    return status < 0 ? set_unwritable(option, path, disk__text(status)) : 0;
 }

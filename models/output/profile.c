@@ -33,7 +33,7 @@ int profile_start(const char *where, struct ipu_engine *engine)
     return ipu_engine_profile(engine, 1) < 0 ? device_problem() : 0;
 }
 
-static int print(const ipu_profile *profile)
+static int print_profile(const ipu_profile *profile)
 {
     char *text = NULL;
 
@@ -54,7 +54,8 @@ static int write_files(const ipu_profile *profile, const char *directory)
 
 int profile_put(const char *where, const struct ipu_profile *profile)
 {
-    return is_text(where) ? print(profile) : write_files(profile, where);
+    return is_text(where) ? print_profile(profile)
+                          : write_files(profile, where);
 }
 
 int profile_add(ipu_profile *profile, const struct profile_program *program)

@@ -100,8 +100,8 @@ void progress_line(struct progress *progress, const char *format, ...)
 }
 
 /* Draws the line with the bar, short enough never to wrap. */
-static void draw(struct progress *progress, const char *head, double part,
-                 const char *tail)
+static void draw_bar(struct progress *progress, const char *head, double part,
+                     const char *tail)
 {
     int room = progress->width - 1;
     int fixed = (int)strlen(head) + (int)strlen(tail) + 10;
@@ -133,7 +133,7 @@ void progress_update(struct progress *progress, const char *head, double part,
         return;
     progress->last = now;
     if (progress->live)
-        draw(progress, head, part, tail);
+        draw_bar(progress, head, part, tail);
     else
         progress_line(progress, "%s %3d %% %s", head, (int)(part * 100 + 0.5),
                       tail);

@@ -59,9 +59,10 @@ static int next_batch(void *context, void *const *buffers)
                : 1;
 }
 
-static int optimize(void *context, ipu_graph *graph, int32_t noutputs,
-                    const ipu_tensor *outputs, int32_t count,
-                    const ipu_tensor *variables, const ipu_tensor *gradients)
+static int build_update(void *context, ipu_graph *graph, int32_t noutputs,
+                        const ipu_tensor *outputs, int32_t count,
+                        const ipu_tensor *variables,
+                        const ipu_tensor *gradients)
 {
     const struct job *job = context;
     const struct optimizer_settings settings = {
@@ -100,7 +101,7 @@ static int make_pipeline(struct job *job)
     o->replicas = options->replicas;
     o->recompute = options->recompute;
     o->reduction = IPU_REDUCTION_MEAN;
-    o->optimizer = optimize;
+    o->optimizer = build_update;
     o->optimizer_context = job;
     o->record = options->profile != NULL;
     job->source.context = job->data;

@@ -40,8 +40,9 @@ const char *net_name(enum net net)
 /* -------------------------------------------------------------------- pieces
  */
 
-static ipu_tensor weight(struct nets *nets, ipu_graph *g, const char *name,
-                         int32_t ndim, const int64_t *shape, int64_t fan_in)
+static ipu_tensor make_weight(struct nets *nets, ipu_graph *g, const char *name,
+                              int32_t ndim, const int64_t *shape,
+                              int64_t fan_in)
 {
     int64_t count = 1;
     bool known = false;
@@ -60,22 +61,22 @@ static ipu_tensor weight(struct nets *nets, ipu_graph *g, const char *name,
     return ipu_variable(g, name, IPU_FLOAT32, ndim, shape);
 }
 
-static ipu_tensor dense(struct nets *nets, ipu_graph *g, const char *name,
-                        ipu_tensor x, int64_t in, int64_t out)
+static ipu_tensor build_dense(struct nets *nets, ipu_graph *g, const char *name,
+                              ipu_tensor x, int64_t in, int64_t out)
 {
     char text[40];
     ipu_tensor w, b;
 
     snprintf(text, sizeof text, "%s/w", name);
-    w = weight(nets, g, text, 2, (const int64_t[]){in, out}, in);
+    w = make_weight(nets, g, text, 2, (const int64_t[]){in, out}, in);
     snprintf(text, sizeof text, "%s/b", name);
-    b = weight(nets, g, text, 1, &out, 0);
+    b = make_weight(nets, g, text, 1, &out, 0);
     return ipu_bias_add(g, ipu_matmul(g, x, w), b);
 }
 
-static ipu_tensor conv(struct nets *nets, ipu_graph *g, const char *name,
-                       ipu_tensor x, int64_t in, int64_t out, int32_t side,
-                       int32_t stride)
+static ipu_tensor build_conv(struct nets *nets, ipu_graph *g, const char *name,
+                             ipu_tensor x, int64_t in, int64_t out,
+                             int32_t side, int32_t stride)
 {
     const ipu_conv_options o = {
         .size = sizeof o, .stride = {stride, stride}, .same = 1};
@@ -83,26 +84,26 @@ static ipu_tensor conv(struct nets *nets, ipu_graph *g, const char *name,
 
     snprintf(text, sizeof text, "%s/k", name);
     return ipu_conv2d(g, x,
-                      weight(nets, g, text, 4,
-                             (const int64_t[]){side, side, in, out},
-                             side * side * in),
+                      make_weight(nets, g, text, 4,
+                                  (const int64_t[]){side, side, in, out},
+                                  side * side * in),
                       &o);
 }
 
-static ipu_tensor norm(struct nets *nets, ipu_graph *g, const char *name,
-                       ipu_tensor x, int64_t channels)
+static ipu_tensor build_norm(struct nets *nets, ipu_graph *g, const char *name,
+                             ipu_tensor x, int64_t channels)
 {
     char text[40];
     ipu_tensor scale, offset;
 
     snprintf(text, sizeof text, "%s/scale", name);
-    scale = weight(nets, g, text, 1, &channels, -1);
+    scale = make_weight(nets, g, text, 1, &channels, -1);
     snprintf(text, sizeof text, "%s/offset", name);
-    offset = weight(nets, g, text, 1, &channels, 0);
+    offset = make_weight(nets, g, text, 1, &channels, 0);
     return ipu_group_norm(g, x, GROUPS, scale, offset, 1e-5);
 }
 
-static ipu_tensor images(ipu_graph *g, ipu_tensor x, int batch)
+static ipu_tensor reshape_images(ipu_graph *g, ipu_tensor x, int batch)
 {
     return ipu_reshape(g, x, 4, (const int64_t[]){batch, SIDE, SIDE, 1});
 }
@@ -122,7 +123,7 @@ static ipu_tensor mlp_piece(struct nets *nets, ipu_graph *g, int piece,
     if (piece < 0 || piece >= MLP_LAYERS)
         return x;
     snprintf(name, sizeof name, "dense%d", piece);
-    x = dense(nets, g, name, x, widths[piece], widths[piece + 1]);
+    x = build_dense(nets, g, name, x, widths[piece], widths[piece + 1]);
     return piece + 1 < MLP_LAYERS ? ipu_relu(g, x) : x;
 }
 
@@ -136,16 +137,16 @@ static ipu_tensor cnn_piece(struct nets *nets, ipu_graph *g, int piece,
 
     switch (piece) {
     case 0:
-        k = weight(nets, g, "conv/k", 4, (const int64_t[]){3, 3, 1, FILTERS},
-                   9);
-        b = weight(nets, g, "conv/b", 1, &filters, 0);
-        x = ipu_conv2d(g, images(g, x, nets->batch), k, NULL);
+        k = make_weight(nets, g, "conv/k", 4,
+                        (const int64_t[]){3, 3, 1, FILTERS}, 9);
+        b = make_weight(nets, g, "conv/b", 1, &filters, 0);
+        x = ipu_conv2d(g, reshape_images(g, x, nets->batch), k, NULL);
         return ipu_relu(g, ipu_bias_add(g, x, b));
     case 1:
         x = ipu_reshape(g, ipu_max_pool2d(g, x, 2), 2,
                         (const int64_t[]){nets->batch, flat});
-        return ipu_relu(g, dense(nets, g, "dense", x, flat, HIDDEN));
-    default: return dense(nets, g, "head", x, HIDDEN, CLASSES);
+        return ipu_relu(g, build_dense(nets, g, "dense", x, flat, HIDDEN));
+    default: return build_dense(nets, g, "head", x, HIDDEN, CLASSES);
     }
 }
 
@@ -160,20 +161,22 @@ static ipu_tensor resnet_piece(struct nets *nets, ipu_graph *g, int piece,
     ipu_tensor y;
 
     if (piece == 0) {
-        x = conv(nets, g, "stem", images(g, x, nets->batch), 1, 16, 3, 1);
-        return ipu_relu(g, norm(nets, g, "stem", x, 16));
+        x = build_conv(nets, g, "stem", reshape_images(g, x, nets->batch), 1,
+                       16, 3, 1);
+        return ipu_relu(g, build_norm(nets, g, "stem", x, 16));
     }
     if (piece == 3 * BLOCKS + 1)
-        return dense(nets, g, "head", mean_of_pixels(g, x), 64, CLASSES);
+        return build_dense(nets, g, "head", mean_of_pixels(g, x), 64, CLASSES);
     snprintf(name, sizeof name, "b%d", piece);
     snprintf(text, sizeof text, "%s/1", name);
-    y = conv(nets, g, text, x, in, out, 3, stride);
-    y = ipu_relu(g, norm(nets, g, text, y, out));
+    y = build_conv(nets, g, text, x, in, out, 3, stride);
+    y = ipu_relu(g, build_norm(nets, g, text, y, out));
     snprintf(text, sizeof text, "%s/2", name);
-    y = norm(nets, g, text, conv(nets, g, text, y, out, out, 3, 1), out);
+    y = build_norm(nets, g, text, build_conv(nets, g, text, y, out, out, 3, 1),
+                   out);
     snprintf(text, sizeof text, "%s/0", name);
     if (stride != 1)
-        x = conv(nets, g, text, x, in, out, 1, stride);
+        x = build_conv(nets, g, text, x, in, out, 1, stride);
     return ipu_relu(g, ipu_add(g, x, y));
 }
 
@@ -186,15 +189,16 @@ static ipu_tensor loss_of(const struct nets *nets, ipu_graph *g,
                           1.0 / nets->batch);
 }
 
-static int finish(const struct nets *nets, ipu_graph *g, const ipu_tensor *in,
-                  ipu_tensor logits, ipu_tensor *out)
+static int build_outputs(const struct nets *nets, ipu_graph *g,
+                         const ipu_tensor *in, ipu_tensor logits,
+                         ipu_tensor *out)
 {
     out[0] = nets->trains ? loss_of(nets, g, logits, in[2]) : logits;
     out[1] = nets->trains ? in[0] : in[2];
     return 2;
 }
 
-static int npieces(enum net net)
+static int count_pieces(enum net net)
 {
     return net == NET_MLP   ? MLP_LAYERS
            : net == NET_CNN ? CNN_PIECES
@@ -213,8 +217,8 @@ static int build_pieces(void *context, ipu_graph *g, int32_t ninputs,
         x = nets->net == NET_MLP   ? mlp_piece(nets, g, i, x)
             : nets->net == NET_CNN ? cnn_piece(nets, g, i, x)
                                    : resnet_piece(nets, g, i, x);
-    if (stage->first + stage->count == npieces(nets->net))
-        return finish(nets, g, in, x, out);
+    if (stage->first + stage->count == count_pieces(nets->net))
+        return build_outputs(nets, g, in, x, out);
     out[0] = in[0];
     out[1] = x;
     out[2] = in[2];
@@ -226,11 +230,11 @@ static int build_stem(void *context, ipu_graph *g, int32_t ninputs,
                       const ipu_tensor *in, ipu_tensor *out)
 {
     struct nets *nets = ((const struct nets_stage *)context)->nets;
-    ipu_tensor x = images(g, in[1], nets->batch);
+    ipu_tensor x = reshape_images(g, in[1], nets->batch);
 
     (void)ninputs;
     out[0] = in[0];
-    out[1] = ipu_relu(g, conv(nets, g, "stem", x, 1, 8, 5, 2));
+    out[1] = ipu_relu(g, build_conv(nets, g, "stem", x, 1, 8, 5, 2));
     out[2] = in[2];
     return 3;
 }
@@ -242,10 +246,10 @@ static int build_tower(void *context, ipu_graph *g, int32_t ninputs,
     const struct nets_stage *stage = context;
     const char *name = stage->first ? "wide" : "fine";
     ipu_tensor x =
-        conv(stage->nets, g, name, in[1], 8, 16, stage->first ? 5 : 3, 2);
+        build_conv(stage->nets, g, name, in[1], 8, 16, stage->first ? 5 : 3, 2);
 
     (void)ninputs;
-    out[0] = ipu_relu(g, norm(stage->nets, g, name, x, 16));
+    out[0] = ipu_relu(g, build_norm(stage->nets, g, name, x, 16));
     if (stage->first)
         return 1;
     out[1] = in[0];
@@ -263,8 +267,8 @@ static int build_head(void *context, ipu_graph *g, int32_t ninputs,
     (void)ninputs;
     x = ipu_reshape(g, ipu_max_pool2d(g, x, 7), 2,
                     (const int64_t[]){nets->batch, 32});
-    return finish(nets, g, hand_on, dense(nets, g, "head", x, 32, CLASSES),
-                  out);
+    return build_outputs(nets, g, hand_on,
+                         build_dense(nets, g, "head", x, 32, CLASSES), out);
 }
 
 static void cut_towers(struct nets *nets)
@@ -300,15 +304,15 @@ int nets_init(struct nets *nets, enum net net, int nstages, int batch,
         cut_towers(nets);
         return 0;
     }
-    if (nstages > npieces(net))
+    if (nstages > count_pieces(net))
         return problem_set("--stages: %s has %d pieces, which do not make %d "
                            "stages",
-                           net_name(net), npieces(net), nstages);
+                           net_name(net), count_pieces(net), nstages);
     for (int i = 0; i < nstages; i++) {
-        int first = i * npieces(net) / nstages;
+        int first = i * count_pieces(net) / nstages;
 
         nets->parts[i] = (struct nets_stage){
-            nets, first, (i + 1) * npieces(net) / nstages - first};
+            nets, first, (i + 1) * count_pieces(net) / nstages - first};
         nets->stages[i] =
             (ipu_stage){numbers[i], build_pieces, &nets->parts[i], 3, 0};
     }

@@ -24,7 +24,7 @@ static int make_buffers(struct evaluation *e)
     return 0;
 }
 
-static int connect(struct evaluation *e)
+static int connect_streams(struct evaluation *e)
 {
     const struct model *m = e->model;
     size_t input = (size_t)model_input_count(m) * sizeof(float);
@@ -48,7 +48,7 @@ int evaluation_init(struct evaluation *e, const struct model *model, int chips,
         return PROBLEM;
     if (ipu_engine_new(e->program, &e->engine) < 0)
         return program_device_problem();
-    return connect(e);
+    return connect_streams(e);
 }
 
 int evaluation_place(struct evaluation *e, float *const *values)

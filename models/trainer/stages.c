@@ -147,9 +147,10 @@ static int build_stage(void *context, ipu_graph *graph, int32_t ninputs,
 }
 
 /* Builds the update of a stage. outputs: loss, rate. */
-static int optimize(void *context, ipu_graph *graph, int32_t noutputs,
-                    const ipu_tensor *outputs, int32_t count,
-                    const ipu_tensor *variables, const ipu_tensor *gradients)
+static int build_update(void *context, ipu_graph *graph, int32_t noutputs,
+                        const ipu_tensor *outputs, int32_t count,
+                        const ipu_tensor *variables,
+                        const ipu_tensor *gradients)
 {
     const struct stages *s = context;
 
@@ -209,7 +210,7 @@ static int make_pipeline(struct stages *s, const struct model_backend *of)
     settings.device.stages = stages;
     settings.device.nmappings = is_tied(s->model) ? count : 0;
     settings.device.device_mapping = mapping;
-    settings.device.optimizer = optimize;
+    settings.device.optimizer = build_update;
     settings.device.optimizer_context = s;
     if (exchange_new(&exchange, &settings.exchange) < 0)
         return PROBLEM;

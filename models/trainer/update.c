@@ -19,9 +19,10 @@ static ipu_tensor clip_factor(ipu_graph *graph, double clip, int count,
                        ipu_divide(graph, most, ipu_sqrt(graph, sum)));
 }
 
-static int update(ipu_graph *graph, const struct optimizer_settings *settings,
-                  ipu_tensor variable, ipu_tensor gradient, ipu_tensor rate,
-                  ipu_tensor step)
+static int update_variable(ipu_graph *graph,
+                           const struct optimizer_settings *settings,
+                           ipu_tensor variable, ipu_tensor gradient,
+                           ipu_tensor rate, ipu_tensor step)
 {
     const ipu_sgd_options momentum = {.size = sizeof momentum, .momentum = 0.9};
     ipu_adam_options adam = {
@@ -57,7 +58,8 @@ int update_build(ipu_graph *graph, const struct optimizer_settings *settings,
 
         if (settings->clip > 0)
             gradient = ipu_multiply(graph, gradient, factor);
-        status = update(graph, settings, variables[i], gradient, rate, step);
+        status = update_variable(graph, settings, variables[i], gradient, rate,
+                                 step);
     }
     return status;
 }
