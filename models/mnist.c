@@ -6,8 +6,8 @@
  */
 #include "command/training_run.h"
 #include "mnist/loop.h"
-#include "mnist/network.h"
 #include "mnist/report.h"
+#include "model/digit_networks.h"
 #include "trainer/agree.h"
 
 struct mnist {

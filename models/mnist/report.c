@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mnist/report.h"
 
-#include "mnist/network.h"
+#include "model/digit_networks.h"
 
 void report_head(struct progress *progress, const struct summary *summary)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mnist/summary.h"
 
-#include "mnist/network.h"
+#include "model/digit_networks.h"
 #include "output/problem.h"
 
 #include <jansson.h>

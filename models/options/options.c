@@ -7,7 +7,7 @@
  */
 #include "options/options.h"
 
-#include "mnist/network.h"
+#include "model/digit_networks.h"
 #include "options/options_rows.h"
 #include "options/values.h"
 #include "output/problem.h"

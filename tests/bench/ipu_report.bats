@@ -163,7 +163,7 @@ assert page.rstrip().endswith('</html>')
     command -v chromium >/dev/null || skip "chromium is not installed"
     dom "$A/report.html" >"$BATS_TEST_TMPDIR/dom"
     for words in 'Memory per tile' 'Liveness' 'Timeline' 'largest savings' \
-        '1,472 tiles' 'network.c:' 'conv2d:0'; do
+        '1,472 tiles' 'digit_networks.c:' 'conv2d:0'; do
         grep -qF "$words" "$BATS_TEST_TMPDIR/dom" || {
             echo "'$words' is not drawn"
             return 1

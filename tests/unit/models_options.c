@@ -3,7 +3,7 @@
  * The command line: defaults, every option, and for every way to get it wrong
  * one line that names the option, what was given and what is accepted.
  */
-#include "mnist/network.h"
+#include "model/digit_networks.h"
 #include "options/options.h"
 #include "output/problem.h"
 

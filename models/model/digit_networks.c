@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "mnist/network.h"
+#include "model/digit_networks.h"
 
 #include "data/images.h"
 #include "model/model.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * network.h - the networks that read digits, as models.
+ * digit_networks.h - the networks that read digits, as models.
  *
  * cnn is the network of Graphcore's MNIST example:
  *
@@ -19,8 +19,8 @@
  *
  * Kernels start Glorot-uniform, biases at 0.
  */
-#ifndef MODELS_MNIST_NETWORK_H
-#define MODELS_MNIST_NETWORK_H
+#ifndef MODELS_DIGIT_NETWORKS_H
+#define MODELS_DIGIT_NETWORKS_H
 
 struct model; /* model.h */
 
