@@ -4,10 +4,10 @@
  *
  *     a' = (1 - a·b / 2|a|²) a + (1 - a·b / 2|b|²) b
  *
- * Orthogonal vectors are added, parallel ones averaged. Source: Maleki et
- * al., Scaling Distributed Training with Adaptive Summation (2020). The dot
- * products are summed in double; a vector of (nearly) no length counts whole,
- * as in Horovod (common/ops/adasum/adasum.h).
+ * Orthogonal vectors are added, parallel ones averaged. Source: Maleki et al.,
+ * Scaling Distributed Training with Adaptive Summation (2020). The dot products
+ * are summed in double; a vector of (nearly) no length counts in full, as in
+ * Horovod (common/ops/adasum/adasum.h).
  */
 #include <float.h>
 #include <math.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * convert.c - between the floating types: the loop for each pair, or, for
- * pairs with float32 between them, two loops over blocks that stay in the
+ * convert.c - conversions between the floating types: one loop for a pair or,
+ * for pairs with float32 between them, two loops over blocks that stay in the
  * first-level cache.
  */
 #include "kernels/kernels.h"
 #include "kernels/variant.h"
 
-/* Elements of a block of float32 between two loops: 4 KiB. */
+/* A block has 4 KiB of float32 between the two loops. */
 enum { BLOCK = 1024 };
 
 static hvd__convert_loop *to_f32(const struct hvd__kernel_variant *v,
@@ -32,7 +32,7 @@ static hvd__convert_loop *from_f32(const struct hvd__kernel_variant *v,
     }
 }
 
-/* The factor counts where it is rounded once: in float64, if that is one of
+/* The factor is applied where it is rounded once: in float64, if that is one of
  * the two. */
 static void convert_twice(hvd_dtype to, unsigned char *out, hvd_dtype from,
                           const unsigned char *in, int64_t count, double factor)

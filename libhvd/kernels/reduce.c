@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reduce.c - the reduction of n buffers into one or more: what it means for
- * each dtype.
+ * reduce.c - the reduction of n buffers into one or more, and its meaning for
+ * each dtype. The algorithms of transport/algo and core/agree call it.
  *
- *   integers   SUM and PRODUCT wrap modulo 2^bits, as they would in C with
- *              unsigned types. What is averaged or scaled is computed wider
+ * integers   SUM and PRODUCT wrap modulo 2^bits, as they would in C with
+ *              unsigned types. Averages and scaled values are computed wider
  *              (wide.c).
- *   float16,   combined in float32 and rounded once, at the end.
- *   bfloat16
- *   bool       0 or not 0. SUM and MAX are or, PRODUCT and MIN are and.
+ * float16,   combined in float32 and rounded once, at the end. bfloat16 bool
+ * 0 or not 0. SUM and MAX are or, PRODUCT and MIN are and.
  *
- * AVERAGE divides instead of multiplying by 1/n: the division rounds
- * correctly. A factor after it is applied in float64, which is exact enough
- * to round a float32 once.
+ * AVERAGE divides instead of multiplying by 1/n: the division rounds correctly.
+ * A factor after it is applied in float64, which is exact enough to round a
+ * float32 once.
  *
- * Outs are stored to as usual, never past the caches: where an out is a
- * source, which has just been read, that would be up to three times slower.
- * Elsewhere it would be faster by a third, but only for an out larger than the
- * caches that nobody reads soon, and a caller that reduces block by block is
- * the only one to know.
+ * Outs are stored to as usual, never past the caches: where an out is a source,
+ * which has just been read, that would be up to three times slower. Elsewhere
+ * it would be faster by a third, but only for an out that is larger than the
+ * caches and is not read soon, and only a caller that reduces block by block
+ * knows that.
  */
 #include <float.h>
 #include <math.h>
@@ -34,7 +33,7 @@ static bool is_float(hvd_dtype dtype)
            dtype == HVD_FLOAT32 || dtype == HVD_FLOAT64;
 }
 
-/* Whether a float32 times value is the same as in float64, rounded to
+/* Returns whether a float32 times value is the same as in float64, rounded to
  * float32: the longer product is exact if the factor is a float32. */
 static bool is_float32(double value)
 {
@@ -42,13 +41,13 @@ static bool is_float32(double value)
            (double)(float)value == value;
 }
 
-/* How to get, as cheaply as possible, what a division and a multiplication in
+/* Chooses the cheapest way to get what a division and a multiplication in
  * float64 would give, rounded to the type in which values are combined. */
 static void choose_finish(struct hvd__pass *pass, hvd_dtype dtype, int divisor,
                           double postscale)
 {
-    /* Its reciprocal is exact, and so is what is multiplied by it, unless it
-     * becomes too small. */
+    /* The reciprocal is exact, and so is its product, unless that becomes too
+     * small. */
     bool is_power_of_2 = (divisor & (divisor - 1)) == 0;
     double factor;
 
@@ -56,7 +55,7 @@ static void choose_finish(struct hvd__pass *pass, hvd_dtype dtype, int divisor,
     pass->factor = postscale;
     pass->finish = HVD__SCALE;
     if (divisor == 1 && postscale == 1)
-        return; /* as nearly always: a division takes longer than some sums */
+        return; /* nearly always: a division takes longer than some sums */
     factor = postscale / divisor;
     pass->finish = HVD__EXACTLY;
     if (dtype == HVD_FLOAT64) {
@@ -74,8 +73,8 @@ static void choose_finish(struct hvd__pass *pass, hvd_dtype dtype, int divisor,
         pass->finish = HVD__DIVIDE;
 }
 
-/* Whether the only source is already the result, in its place: one rank's sum
- * or average. A bool that is neither 0 nor 1 becomes 1. */
+/* Returns whether the only source is already the result, in its place: one
+ * rank's sum or average. A bool that is neither 0 nor 1 becomes 1. */
 static bool is_done(const struct hvd__pass *pass, hvd_dtype dtype)
 {
     return pass->nsources == 1 && pass->nouts == 1 &&

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * variant.h - what each variant of the kernels offers: the same loops,
- * compiled for one set of instructions. Only for the files of this room.
+ * variant.h - a variant of the kernels: the loops, compiled for one instruction
+ * set. Only for the files of this room.
  */
 #ifndef HVD_KERNELS_VARIANT_H
 #define HVD_KERNELS_VARIANT_H
 
 #include "base/dtype.h"
 
-/* What happens to a combined value of a floating type before it is stored. */
+/* The last step for a combined value of a floating type before it is stored. */
 enum hvd__finish {
-    HVD__SCALE,  /* times factor, in the type it was combined in */
-    HVD__DIVIDE, /* by divisor, in that type */
+    HVD__SCALE,  /* times factor, in the type of combining */
+    HVD__DIVIDE, /* by divisor, in the type of combining */
     HVD__EXACTLY /* by divisor and times factor, both in float64 */
 };
 
-/* One pass of a loop over memory. Integers are neither scaled nor divided. */
+/* A pass of a loop over memory. Integers are neither scaled nor divided. */
 struct hvd__pass {
     hvd_op op; /* HVD_SUM, HVD_PRODUCT, HVD_MIN or HVD_MAX */
     int nouts;
@@ -44,8 +44,8 @@ typedef void hvd__blend_loop(void *out, const void *a, double ca, const void *b,
                              double cb, int64_t count);
 
 /*
- * Every variant gives the same bits for the same input, but for which of
- * several NaNs of an element it passes on.
+ * A variant. All give the same bits for the same input, but for which of
+ * several NaNs of an element they pass on.
  */
 struct hvd__kernel_variant {
     hvd__reduce_loop *reduce[HVD_NUM_DTYPES];
@@ -62,7 +62,7 @@ extern const struct hvd__kernel_variant hvd__variant_avx2;
 extern const struct hvd__kernel_variant hvd__variant_avx512;
 #endif
 
-/* The one in use: the best that this CPU offers, unless another has been
+/* Returns the variant in use: the best that this CPU has, unless another was
  * chosen. */
 const struct hvd__kernel_variant *hvd__kernel_variant(void);
 

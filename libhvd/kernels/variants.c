@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * variants.c - which variants of the kernels there are, which of them this
- * processor can run, and which is in use.
+ * variants.c - the variants of the kernels: which of them this processor can
+ * run, and which is in use. All kernels ask hvd__kernel_variant.
  */
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -20,13 +20,14 @@ static bool always(void)
     return true;
 }
 
-/* These ask the operating system, too, whether it keeps the registers. */
+/* These functions also ask the operating system whether it keeps the
+ * registers. */
 #ifdef __x86_64__
 static bool has_avx2(void)
 {
     unsigned a, b, c, d;
 
-    /* Not every compiler's builtin knows F16C. */
+    /* Some compilers' builtin does not know F16C. */
     return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) &&
            (c & bit_F16C);
 }
@@ -40,7 +41,7 @@ static bool has_avx512(void)
 }
 #endif
 
-/* The best last. */
+/* The variants, the best last. */
 static const struct {
     const char *name;
     const struct hvd__kernel_variant *variant;
@@ -55,8 +56,10 @@ static const struct {
 
 enum { NVARIANTS = sizeof variants / sizeof *variants };
 
-/* The one in use, plus 1; 0: nobody has looked yet. All that it publishes is
- * constant, and threads that look at once find the same. */
+/* The number of the variant in use, plus 1; 0: not chosen yet.
+ * hvd__kernels_choose and the first caller of hvd__kernel_variant store it. It
+ * publishes constants only, and threads that choose at the same time choose the
+ * same. */
 static atomic_int in_use;
 
 static int best(void)

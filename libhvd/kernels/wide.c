@@ -20,17 +20,16 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Elements of an accumulator: 4 KiB of int64. */
+/* A block has 4 KiB of int64. */
 enum { BLOCK = 512 };
 
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
-/* Up to here a double holds every integer. */
+/* A double holds every integer up to LARGEST. */
 #define LARGEST (INT64_C(1) << 53)
 
-/* What integers are multiplied with and divided by. Callers have refused a
- * scale that is not finite. */
+/* The factors of integers. Callers have refused a scale that is not finite. */
 struct factor {
     double scale;
     int divisor;
@@ -39,7 +38,8 @@ struct factor {
 /* A number of 192 bits, the lowest 64 of them first. */
 enum { LIMBS = 3 };
 
-/* value is less than 2^127, so that the product has room. */
+/* Multiplies the limbs. value is less than 2^127, so that the product has
+ * room. */
 static void multiply(uint64_t *limbs, uint128 value, uint64_t by)
 {
     uint128 low = (uint128)(uint64_t)value * by;
@@ -76,8 +76,8 @@ static uint64_t divide(uint64_t *limbs, uint64_t by)
     return rest;
 }
 
-/* size * |scale| / divisor, rounded down, modulo 2^64; |scale| is an integer of
- * 53 bits times a power of 2. */
+/* Returns size * |scale| / divisor, rounded down, modulo 2^64; |scale| is an
+ * integer of 53 bits times a power of 2. */
 static uint64_t scale_size(uint128 size, const struct factor *f)
 {
     uint64_t limbs[LIMBS], by = (uint64_t)f->divisor, rest, quotient;
@@ -90,8 +90,8 @@ static uint64_t scale_size(uint128 size, const struct factor *f)
         shift_right(limbs, (unsigned)-exponent);
     rest = divide(limbs, by);
     quotient = limbs[0];
-    /* The digits that follow, as many at a time as the remainder has room for:
-     * a divisor has at most 31 bits. */
+    /* The digits that follow come as many at a time as the remainder has room
+     * for: a divisor has at most 31 bits. */
     while (exponent > 0) {
         int bits = exponent < 32 ? exponent : 32;
 
@@ -102,7 +102,8 @@ static uint64_t scale_size(uint128 size, const struct factor *f)
     return quotient;
 }
 
-/* Infinity, which callers have refused, would give 0. */
+/* Scales without losing a digit. Infinity, which callers have refused, would
+ * give 0. */
 static uint64_t scale_exactly(int128 value, const struct factor *f)
 {
     uint128 size = value < 0 ? -(uint128)value : (uint128)value;
@@ -111,8 +112,8 @@ static uint64_t scale_exactly(int128 value, const struct factor *f)
     return (value < 0) != (f->scale < 0) ? -scaled : scaled;
 }
 
-/* value * scale / divisor, by the rule above; what does not fit 64 bits has
- * wrapped. */
+/* Returns value * scale / divisor, by the rule above; a result of more than 64
+ * bits wraps. */
 static inline int64_t scale_integer(int128 value, const struct factor *f)
 {
     if (value >= -LARGEST && value <= LARGEST) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wide.h - reductions of integers that are averaged or scaled, for which
- * their own width is not enough. Only for the files of this room.
+ * wide.h - reductions of integers that are averaged or scaled, for which their
+ * own width is not enough. Only for the files of this room.
  */
 #ifndef HVD_KERNELS_WIDE_H
 #define HVD_KERNELS_WIDE_H
 
 #include "kernels/variant.h"
 
-/* postscale / divisor * op over sources of (prescale * source), into every
- * out. What the pass says of a finish does not count. */
+/* Writes postscale / divisor * op over sources of (prescale * source) to every
+ * out. The finish of the pass is ignored. */
 void hvd__reduce_wide(const struct hvd__pass *pass, hvd_dtype dtype,
                       int divisor, double postscale);
 

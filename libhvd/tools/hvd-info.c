@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hvd-info - what this build of libhvd is, what machine it finds, and what
- * its variables are set to. It starts neither MPI nor the library.
+ * hvd-info - prints what this build of libhvd is, what machine it finds, and
+ * the values of its variables. It starts neither MPI nor the library.
  */
 #include <argp.h>
 #include <mpi.h>
@@ -51,7 +51,7 @@ static void print_cpu(void)
     printf("  cpu          %s\n", name);
 }
 
-/* The quota of this process's control group, in cores; 0: none. */
+/* Returns the quota of this process's control group, in cores; 0: none. */
 static double quota(void)
 {
     FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
@@ -114,7 +114,7 @@ static void print_build(void)
     printf("  transports   self, mpi\n");
 }
 
-/* horovodrun's --check-build, line by line. */
+/* Prints the lines of horovodrun's --check-build. */
 static void print_boxes(void)
 {
     printf("hvd v%s:\n\n"

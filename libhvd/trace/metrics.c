@@ -12,7 +12,8 @@
 
 /* ----------------------------------------------------------------- counting */
 
-/* Bucket i holds latencies below 2^i microseconds. */
+/* Returns the bucket of a latency: bucket i holds those below 2^i
+ * microseconds. */
 static int bucket_of(int64_t ns)
 {
     int64_t us = ns / 1000;
@@ -21,7 +22,7 @@ static int bucket_of(int64_t ns)
     return i < HVD_LATENCY_BUCKETS ? i : HVD_LATENCY_BUCKETS - 1;
 }
 
-/* n times. */
+/* Adds n times the span to a counter. */
 static void count_span(atomic_int_fast64_t *counter, int64_t n, int64_t from,
                        int64_t to)
 {
@@ -83,7 +84,7 @@ void hvd__metrics_read(const struct hvd__metrics *m, hvd_metrics *copy)
 
 /* ----------------------------------------------------------------- printing */
 
-/* Text that may be longer than its room: the length counts on. */
+/* A text that may be longer than its room: the length counts on. */
 struct page {
     char *text;
     size_t size;
@@ -104,7 +105,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct page *page,
     page->length += n > 0 ? (size_t)n : 0;
 }
 
-/* Nanoseconds as seconds; in integers, since floats have a comma in some
+/* Adds nanoseconds as seconds; in integers, since floats have a comma in some
  * locales. */
 static void add_seconds(struct page *page, int64_t ns)
 {
@@ -124,7 +125,7 @@ static void counter(struct page *page, int rank, const char *name,
     add(page, "hvd_%s{rank=\"%d\"} %" PRId64 "\n", name, rank, value);
 }
 
-/* One counter of every kind of request; seconds: it counts nanoseconds. */
+/* Adds one counter of every kind of request; seconds: it counts nanoseconds. */
 static void by_kind(struct page *page, const hvd_metrics *m, int rank,
                     const char *name, const char *help, size_t offset,
                     bool seconds)
@@ -236,9 +237,8 @@ size_t hvd__metrics_print(const hvd_metrics *m, int rank, char *text,
 
 /* ------------------------------------------------------------------ writing */
 
-/* A file that is replaced every few seconds need not survive a loss of power;
- * and the
- * reader of a FIFO is not waited for for long. */
+/* The file is replaced every few seconds and need not survive a loss of power;
+ * the reader of a FIFO is not waited for for long. */
 int hvd__metrics_write(const hvd_metrics *m, int rank, const char *path,
                        bool first)
 {

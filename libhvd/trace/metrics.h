@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * metrics.h - counting what the library does: a few relaxed atomics a
- * request, read at any time by anyone.
+ * metrics.h - counters of what the library does: a few relaxed atomics a
+ * request, which any thread may read at any time (hvd__metrics_copy in
+ * metrics.c loads all of them). They publish nothing else.
  */
 #ifndef HVD_TRACE_METRICS_H
 #define HVD_TRACE_METRICS_H
@@ -11,13 +12,12 @@
 
 #include "hvd.h"
 
-/* The life of a request in times of hvd__now_ns; 0: it did not come that
- * far. */
+/* The life of a request, in hvd__now_ns; 0: it did not come that far. */
 struct hvd__times {
     int64_t submitted_ns;
-    int64_t decided_ns; /* all ranks had submitted it, and this one knew */
+    int64_t decided_ns; /* all ranks had submitted it, and this rank knew */
     int64_t started_ns; /* a lane was free */
-    int64_t packed_ns;  /* what had to be packed is */
+    int64_t packed_ns;  /* data was packed, if it had to be */
     int64_t moved_ns;   /* the data has arrived */
     int64_t done_ns;
 };
@@ -40,7 +40,8 @@ static inline void hvd__count(atomic_int_fast64_t *counter, int64_t by)
     atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
-/* For counters that only the driver counts: cheaper. */
+/* Counts what only the driver counts, which is cheaper than an atomic
+ * addition. */
 static inline void hvd__count_alone(atomic_int_fast64_t *counter, int64_t by)
 {
     atomic_store_explicit(
@@ -48,22 +49,22 @@ static inline void hvd__count_alone(atomic_int_fast64_t *counter, int64_t by)
         memory_order_relaxed);
 }
 
-/* Driver's: n requests are over, of so many bytes together, with the same
- * status at the same times. */
+/* Counts n requests that are over, of so many bytes together, with the same
+ * status at the same times. Only the driver calls it. */
 void hvd__metrics_completed(struct hvd__metrics *metrics, hvd_kind kind,
                             int64_t n, int64_t bytes, int status,
                             const struct hvd__times *times);
 
 void hvd__metrics_read(const struct hvd__metrics *metrics, hvd_metrics *copy);
 
-/* The text exposition format of Prometheus; rank is a label. Cut to size;
- * returns the length of the whole, without the NUL. */
+/* Prints in the text exposition format of Prometheus; rank is a label. The text
+ * is cut to size. Returns the length of the whole, without the NUL. */
 size_t hvd__metrics_print(const hvd_metrics *metrics, int rank, char *text,
                           size_t size);
 
-/* Replace the file by the text, so that no reader sees half of it. first: what
- * killed processes left beside it is removed, too. HVD_ERR_FILE tells why it
- * could not be written. */
+/* Replaces the file by the text, so that no reader sees half of it. first: also
+ * removes what killed processes left. HVD_ERR_FILE says why it could not be
+ * written. */
 int hvd__metrics_write(const hvd_metrics *metrics, int rank, const char *path,
                        bool first);
 

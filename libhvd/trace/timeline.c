@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * timeline.c - the JSON object form of Chrome's trace event format.
+ * timeline.c - writes the timeline in the JSON object form of Chrome's trace
+ * event format. The trace writer (core/world/trace_writer.c) calls it.
  *
  *     {"displayTimeUnit":"ms","otherData":{...},"traceEvents":[
  *     {...},
  *     {...}
  *     ]}
  *
- * All ranks append to one file. A flush takes a lock on it, makes sure that
- * there is room for what it adds, and overwrites the closing brackets by its
- * events and new closing brackets, with one write: so the file is valid between
- * any two writes, and an abort loses only what was not yet flushed. If there is
- * no room, the file stays as it was, and its last byte, which is white space,
- * tells the other ranks that it has ended. A rank of a host that does not
- * see the file cannot open it, and none begins.
+ * All ranks append to one file. A flush locks it, makes sure that there is room
+ * for what it adds, and overwrites the closing brackets by its events and new
+ * closing brackets, with one write: so the file is valid between any two
+ * writes, and an abort loses only what was not yet flushed. If there is no
+ * room, the file stays as it was, and its last byte, which is white space,
+ * tells the other ranks that it has ended. A rank of a host that does not see
+ * the file cannot open it, and then no rank begins.
  *
  * A rank is a process of the trace; each name is a row, with phases nested as
- * Horovod names them: the operation holds NEGOTIATE_X (submitted to agreed
- * on), QUEUE (to started), MEMCPY_IN_FUSION_BUFFER, MPI_X and
+ * Horovod names them: the operation holds NEGOTIATE_X (submitted to agreed on),
+ * QUEUE (to started), MEMCPY_IN_FUSION_BUFFER, MPI_X and
  * MEMCPY_OUT_FUSION_BUFFER. Times are microseconds of rank 0's clock.
  */
 #include "trace/timeline.h"
@@ -37,17 +38,17 @@
 #include "base/status.h"
 #include "disk/disk.h"
 
-/* Spans between two flushes; at 300 bytes each. */
+/* CAPACITY spans, at 300 bytes each, fit between two flushes. */
 enum { CAPACITY = 16384, MOST_ROWS = 4096 };
 
 enum { TAIL_BYTES = 4 };
 
-/* The end of the file; and of one that nobody is to append to any more, since
- * a rank found no room. Both are white space and the same brackets. */
+/* The end of the file; and the end of a file to which no rank appends any more,
+ * since one found no room. Both are white space and the same brackets. */
 static const char tail[TAIL_BYTES + 1] = "\n]}\n";
 static const char last_tail[TAIL_BYTES + 1] = "\n]} ";
 
-/* Why an append has failed, beside the statuses of disk.h. */
+/* The reasons why an append failed, besides the statuses of disk.h. */
 enum { ENDED = 1, CHANGED = 2 };
 
 struct row {
@@ -63,20 +64,20 @@ struct hvd__timeline {
     struct hvd__span *spans; /* owned, [CAPACITY] */
     int nspans;
     int64_t dropped;
-    struct hvd__span *writing; /* owned, [CAPACITY]; the flusher's */
-    struct row *rows;          /* owned, [MOST_ROWS]; the flusher's */
+    struct hvd__span *writing; /* owned, [CAPACITY]; used by the flusher */
+    struct row *rows;          /* owned, [MOST_ROWS]; used by the flusher */
     int nrows;
-    char *text; /* owned; the flusher's: what is written next */
+    char *text; /* owned, used by the flusher: the next write */
     size_t length;
     size_t capacity;
     bool lacks_memory; /* the text lacks what was added last */
-    bool closed;       /* the file is to be appended to by no rank */
+    bool closed;       /* no rank appends to the file */
 };
 
 /* ---------------------------------------------------------------------- text
  */
 
-/* Leaves room for the tail, so that what fits can be written. */
+/* Adds to the text, leaving room for the tail, so that it can be written. */
 __attribute__((format(printf, 2, 3))) static void add(struct hvd__timeline *t,
                                                       const char *format, ...)
 {
@@ -104,7 +105,8 @@ __attribute__((format(printf, 2, 3))) static void add(struct hvd__timeline *t,
     t->length += n > 0 ? (size_t)n : 0;
 }
 
-/* Bytes of a well-formed UTF-8 character at text; 0: it is none (RFC 3629). */
+/* Returns the bytes of a well-formed UTF-8 character at text; 0: it is none
+ * (RFC 3629). */
 static int utf8_length(const unsigned char *text)
 {
     int n = text[0] < 0x80                       ? 1
@@ -124,7 +126,8 @@ static int utf8_length(const unsigned char *text)
     return n;
 }
 
-/* A JSON string; what is not UTF-8 becomes the replacement character. */
+/* Adds a JSON string; bytes that are not UTF-8 become the replacement
+ * character. */
 static void add_string(struct hvd__timeline *t, const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -160,8 +163,8 @@ static void add_name(struct hvd__timeline *t, const char *what, int row,
     add(t, "}}");
 }
 
-/* The row of a name; new ones are announced. Names beyond the room for them
- * share the last. */
+/* Returns the row of a name; new ones are announced. Names for which there is
+ * no room share the last row. */
 static int row_of(struct hvd__timeline *t, const char *name)
 {
     int i = 0;
@@ -177,7 +180,7 @@ static int row_of(struct hvd__timeline *t, const char *name)
     return i < MOST_ROWS ? i + 1 : MOST_ROWS;
 }
 
-/* Microseconds; in integers, since floats have a comma in some locales. */
+/* Adds microseconds; in integers, since floats have a comma in some locales. */
 static void add_time(struct hvd__timeline *t, const char *key, int64_t ns)
 {
     int64_t size = ns < 0 ? -ns : ns;
@@ -186,7 +189,7 @@ static void add_time(struct hvd__timeline *t, const char *key, int64_t ns)
         (int)(size % 1000));
 }
 
-/* Open, for arguments to follow. */
+/* Begins an event, to which arguments can be added. */
 static void begin_event(struct hvd__timeline *t, int row, const char *prefix,
                         const char *name, int64_t from, int64_t to)
 {
@@ -234,7 +237,7 @@ static void add_span(struct hvd__timeline *t, const struct hvd__span *span)
                   at->done_ns);
 }
 
-/* All of it, or, if memory is short, nothing. */
+/* Adds a whole span or, if memory is short, nothing. Returns whether it did. */
 static bool add_whole_span(struct hvd__timeline *t,
                            const struct hvd__span *span)
 {
@@ -277,11 +280,12 @@ static bool lock_file(int fd, short type)
 {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
 
-    /* Of the open file, not of the process: threads count too. */
+    /* The lock is the open file's, not the process's, so it works between
+     * threads. */
     return fcntl(fd, F_OFD_SETLKW, &lock) == 0;
 }
 
-/* Overwrite the file from the closing brackets on. File systems that cannot
+/* Overwrites the file from the closing brackets on. File systems that cannot
  * reserve room may notice only on the way to the disk that there is none. */
 static int overwrite_end(const struct hvd__timeline *t, off_t size)
 {
@@ -295,15 +299,15 @@ static int overwrite_end(const struct hvd__timeline *t, off_t size)
     return status;
 }
 
-/* Back to what it was, but for the end, which now tells all ranks that there
- * is no more to come. */
+/* Restores the file, except for its end, which now tells all ranks that nothing
+ * follows. */
 static void close_file(const struct hvd__timeline *t, off_t size)
 {
     if (ftruncate(t->fd, size) == 0)
         disk__write_at(t->fd, last_tail, TAIL_BYTES, size - TAIL_BYTES);
 }
 
-/* With the file locked. */
+/* Appends with the file locked. */
 static int append_locked(struct hvd__timeline *t)
 {
     char end[TAIL_BYTES];
@@ -327,7 +331,7 @@ static int append_locked(struct hvd__timeline *t)
     return status;
 }
 
-/* Put the text in place of the file's end, and the end behind it. */
+/* Puts the text in place of the file's end, and the end after it. */
 static int append(struct hvd__timeline *t)
 {
     int status;
@@ -380,7 +384,7 @@ static void add_head(struct hvd__timeline *t, const char *host)
         "\"tid\":0,\"args\":{\"sort_index\":%d}}",
         t->rank, t->rank);
     if (t->lacks_memory)
-        t->length = 0; /* the rank goes without a name */
+        t->length = 0; /* the rank has no name then */
     t->lacks_memory = false;
 }
 

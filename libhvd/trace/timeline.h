@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * timeline.h - what every rank did when, as one file for Chrome's tracing or
- * Perfetto.
+ * timeline.h - the timeline: what every rank did when, as one file for Chrome's
+ * tracing or Perfetto.
  */
 #ifndef HVD_TRACE_TIMELINE_H
 #define HVD_TRACE_TIMELINE_H
@@ -10,13 +10,13 @@
 
 #include "trace/metrics.h"
 
-/* One request that is over. */
+/* A request that is over. */
 struct hvd__span {
-    char name[96];  /* as people read it, cut */
+    char name[96];  /* for people, cut */
     char shape[64]; /* "float32 [17,3]" */
     hvd_kind kind;
     int32_t status;
-    int32_t batch; /* requests that moved with it, itself included */
+    int32_t batch; /* requests of its batch, itself included */
     bool packed;
     bool shared; /* moved in shared memory */
     int64_t bytes;
@@ -25,32 +25,33 @@ struct hvd__span {
 
 struct hvd__timeline;
 
-/* Make the file, empty but valid, in place of what was there: one rank does
- * so before all open it. HVD_ERR_FILE tells why it cannot be written. */
+/* Makes the file, empty but valid, in place of an old one: one rank does so
+ * before all open it. HVD_ERR_FILE says why it cannot be written. */
 int hvd__timeline_create(const char *path, int nranks);
 
-/* This rank's part. offset_ns: what is added to its clock to get that of rank
- * 0. HVD_ERR_FILE, HVD_ERR_MEMORY; *timeline is NULL then. */
+/* Opens the file for this rank. offset_ns: what is added to its clock to get
+ * that of rank 0. On failure, HVD_ERR_FILE or HVD_ERR_MEMORY, *timeline is
+ * NULL. */
 int hvd__timeline_open(const char *path, int rank, const char *host,
                        int64_t offset_ns, struct hvd__timeline **timeline);
 
-/* Remember it; any thread, at most a copy. When there is no more room until
- * the next flush it is dropped and counted. */
+/* Records a span, which is copied at most; any thread. When there is no room
+ * until the next flush, it is dropped and counted. */
 void hvd__timeline_record(struct hvd__timeline *timeline,
                           const struct hvd__span *span);
 
-/* Write what was remembered; the file is valid JSON afterwards, whatever
- * happens next. If it cannot be written, all ranks' parts end, and the first
- * of them to find that out logs it. */
+/* Writes what was recorded; the file is valid JSON afterwards, whatever happens
+ * next. If it cannot be written, all ranks stop writing, and the first of them
+ * to find that out logs it. */
 void hvd__timeline_flush(struct hvd__timeline *timeline);
 
-/* The last flush, and the end. NULL is accepted. */
+/* Flushes a last time and closes. Accepts NULL. */
 void hvd__timeline_close(struct hvd__timeline *timeline);
 
 /*
- * The difference of two clocks, from n samples of: our time before, their
- * time at some moment between, our time after. The sample with the shortest
- * way is taken (Cristian, Probabilistic clock synchronization, 1989).
+ * Returns the difference of two clocks, from n samples of: our time before,
+ * their time at some moment between, our time after. The sample with the
+ * shortest way counts (Cristian, Probabilistic clock synchronization, 1989).
  */
 int64_t hvd__clock_offset(const int64_t *before, const int64_t *theirs,
                           const int64_t *after, int n);
