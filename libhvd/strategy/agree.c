@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agree.c - do the ranks build the same model?
+ * agree.c - checks whether the ranks build the same model. hvd_strategy_start
+ * calls it.
  *
- * Each rank writes down what it has, an item a line: the options first, then
- * the variables. Rank 0's list goes to everyone, everyone finds the first
- * item where its own differs, and the smallest (item, rank) of all is the one
- * to speak of: that rank's item goes to everyone too, so that every rank can
+ * Each rank writes a list of what it has, an item a line: the options first,
+ * then the variables. Rank 0's list goes to every rank, every rank finds the
+ * first item where its own list differs, and the smallest (item, rank) of all
+ * is reported: that rank's item goes to every rank too, so that every rank can
  * say what differs and where. A rank that lacks an item has "nothing" there.
  */
 #include <inttypes.h>
@@ -18,12 +19,12 @@
 
 enum { ITEM_SIZE = 640 };
 
-/* Allreduces alone, which work if a rank has joined, too: nobody adds to what
- * the rank that is spoken of gives. */
+/* Only allreduces are used, which also work if a rank has joined: no other rank
+ * adds to what the reported rank gives. */
 int hvd__agree(int status)
 {
     char text[HVD__MESSAGE_MAX] = "";
-    /* The worst status of the lowest rank that has one. */
+    /* The number stands for the lowest rank that failed, and its status. */
     int64_t mine = status < 0 ? (int64_t)hvd_rank() - hvd_size() : 0;
     int64_t worst;
     int32_t shared = status;
@@ -74,7 +75,7 @@ static void write_item(const struct hvd_strategy *s, int64_t item, char *text)
     snprintf(text + used, ITEM_SIZE - (size_t)used, "]");
 }
 
-/* Collective: the first item that differs from rank 0's on this rank, or
+/* Collective. Finds the first item that differs from rank 0's on this rank, or
  * nitems. */
 static int first_difference(const struct hvd_strategy *s, int64_t nitems,
                             int64_t *first)

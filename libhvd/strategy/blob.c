@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blob.c - a file that is there whole or not at all, and known to be whole.
+ * blob.c - a file that exists whole or not at all, and is known to be whole.
+ * checkpoint.c writes and reads it.
  *
- * It is written beside its place, brought to the disk, and renamed (disk/); a
- * program that is killed meanwhile leaves the old file as it was, and the next
- * checkpoint removes what it had begun. The last eight bytes are a checksum of
- * all before. It is compared when the file is opened, before anything of it is
- * used: that reads the file once more, and lets a reader trust what it reads.
+ * It is written as a temporary file, brought to the disk, and renamed (disk/).
+ * A program that is killed meanwhile leaves the old file as it was, and the
+ * next checkpoint removes the temporary one. The last eight bytes are a
+ * checksum of all before. It is compared when the file is opened, before
+ * anything of it is used: that reads the file once more, and lets a reader
+ * trust what it reads.
  */
 #include "strategy/blob.h"
 
@@ -110,7 +112,7 @@ int hvd__blob_get(const struct hvd__blob *b, int64_t offset, void *data,
     return HVD_OK;
 }
 
-/* Of the first bytes of it, block by block. */
+/* Computes the checksum of all bytes before it, block by block. */
 static int make_checksum(const struct hvd__blob *b, unsigned char *block,
                          uint64_t *mark)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blob.h - bytes in a file, with a checksum behind them: what a checkpoint is
- * written to and read from.
+ * blob.h - bytes in a file, followed by a checksum: the form of a checkpoint.
  */
 #ifndef HVD_STRATEGY_BLOB_H
 #define HVD_STRATEGY_BLOB_H
@@ -11,37 +10,40 @@
 
 #include "disk/disk.h"
 
-/* The checksum is that of blocks of so many bytes, one after the other. */
+/* The checksum is computed from blocks of so many bytes, one after the
+ * other. */
 enum { HVD__BLOB_BLOCK = 64 << 10 };
 
-/* A file being written, beside its place. */
+/* A file being written, under a temporary name. */
 struct hvd__blob_writer {
-    const char *path; /* borrowed until it is discarded */
+    const char *path; /* borrowed until discarded */
     struct disk__output file;
-    uint64_t mark; /* of the blocks so far */
-    size_t used;   /* of the next */
+    uint64_t mark; /* checksum of the blocks so far */
+    size_t used;   /* bytes of the next block */
     unsigned char block[HVD__BLOB_BLOCK];
 };
 
-/* All return HVD_OK or, telling file and reason, HVD_ERR_FILE or _MEMORY.
- * After a failure, as after a success, the writer is to be discarded. */
+/* These functions return HVD_OK or, with file and reason in the last error,
+ * HVD_ERR_FILE or _MEMORY. The writer must be discarded after a failure and
+ * after a success. */
 int hvd__blob_create(struct hvd__blob_writer *writer, const char *path);
 int hvd__blob_put(struct hvd__blob_writer *writer, const void *data,
                   size_t bytes);
-/* It is on the disk, and has its name. */
+/* Brings the file to the disk and gives it its name. */
 int hvd__blob_commit(struct hvd__blob_writer *writer);
-/* Whatever is left of it goes. */
+/* Removes what is left of the writer. */
 void hvd__blob_discard(struct hvd__blob_writer *writer);
 
-/* A file that is complete, its checksum compared. */
+/* A complete file, whose checksum was compared. */
 struct hvd__blob {
-    const char *path; /* borrowed until it is closed */
+    const char *path; /* borrowed until closed */
     int fd;
     int64_t bytes; /* without the checksum */
 };
 
 int hvd__blob_open(struct hvd__blob *blob, const char *path);
-/* Bytes from an offset on; HVD_ERR_FILE too if the file has not so many. */
+/* Reads bytes from an offset on. Returns HVD_ERR_FILE also if the file has not
+ * so many. */
 int hvd__blob_get(const struct hvd__blob *blob, int64_t offset, void *data,
                   size_t bytes);
 void hvd__blob_close(struct hvd__blob *blob);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check.c - are the variables still the same on all ranks, bit by bit?
+ * check.c - checks whether the variables are still the same on all ranks, bit
+ * by bit.
  *
- * Averages have the same bits everywhere, and so have updates. What makes
- * ranks drift apart is the rest: a learning rate that one rank changed, a
- * variable written by the program, memory that forgets.
+ * Averages have the same bits everywhere, and so have updates. Ranks drift
+ * apart for other reasons: a learning rate that one rank changed, a variable
+ * written by the program, memory that loses bits.
  *
- * Each variable is a fingerprint. Of each, the smallest and the largest of all
- * ranks tell whether it is the same everywhere; of the first that is not, the
- * fingerprints of all ranks tell who is alone with its bits: those that are not
- * what most ranks have. One allreduce of 16 bytes a variable; if one differs,
- * another of 16 bytes a rank.
+ * Each variable becomes a fingerprint. If the smallest and the largest
+ * fingerprint of all ranks are equal, the variable is the same everywhere. Of
+ * the first variable that is not, the fingerprints of all ranks show which
+ * ranks have other bits than most. The cost is one allreduce of 16 bytes a
+ * variable; if one differs, another of 16 bytes a rank.
  *
  * Allreduces go on without ranks that have joined (hvd_strategy_join), whose
  * variables are older than the others' and are not compared.
@@ -22,13 +23,14 @@
 #include "core/request/fingerprint.h"
 #include "strategy/strategy.h"
 
-/* What one rank has: its fingerprint of a variable, if it takes part. */
+/* One rank's fingerprint of a variable, if it takes part. */
 struct opinion {
-    int64_t present; /* 1, or 0: it has joined */
+    int64_t present; /* 1; 0: it has joined */
     uint64_t mark;
 };
 
-/* The fingerprint that most ranks have; of several, that of the lowest. */
+/* Returns the fingerprint that most ranks have; of several, that of the
+ * lowest. */
 static uint64_t most_common(const struct opinion *all, int n)
 {
     int best = 0, most = 0;
@@ -46,7 +48,8 @@ static uint64_t most_common(const struct opinion *all, int n)
     return all[best].mark;
 }
 
-/* groups: room for as many numbers as there are ranks. */
+/* Reports which ranks differ. groups: room for as many numbers as there are
+ * ranks. */
 static int tell(const struct hvd__variable *v, const struct opinion *all, int n,
                 int *groups)
 {
@@ -68,8 +71,8 @@ static int tell(const struct hvd__variable *v, const struct opinion *all, int n,
     return hvd__fail_text(HVD_ERR_INCONSISTENT, buffer);
 }
 
-/* Collective: of the variable whose mark is this on this rank, who has other
- * bits than most. */
+/* Collective. Reports which ranks have other bits than most in the variable
+ * that has this fingerprint on this rank. */
 static int name_ranks(const struct hvd__variable *v, uint64_t mark)
 {
     int n = hvd_size(), status;
@@ -95,8 +98,8 @@ static uint64_t fingerprint(const struct hvd__variable *v)
     return hvd__fingerprint(0, v->value, (size_t)v->count * sizeof *v->value);
 }
 
-/* Collective. least, greatest: [nvariables], side by side. The smallest of the
- * complements is the complement of the largest. */
+/* Collective. least, greatest: [nvariables], one after the other in memory. The
+ * smallest of the complements is the complement of the largest. */
 static int compare(const struct hvd_strategy *s, uint64_t *least,
                    uint64_t *greatest)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint.c - a strategy in a file: to go on from where training stopped,
- * on any number of ranks.
+ * checkpoint.c - saves a strategy to a file and loads it, to go on from where
+ * training stopped, on any number of ranks.
  *
  *     head        what it is, version, byte order, optimiser, how many
  *     variable    name, shape, updates so far; its elements; the optimiser's
@@ -9,13 +9,13 @@
  *     ...
  *     checksum    of all of it (blob.c)
  *
- * Variables are found by their names, in whatever order they were added. Rank
- * 0 alone reads: first all heads, from which it knows whether the file is of
- * this model and where everything lies, and only then the elements; so nothing
- * is changed by a file that does not fit. Then everything goes to all ranks.
+ * Variables are found by their names, in whatever order they were added. Only
+ * rank 0 reads: first all heads, from which it knows whether the file is of
+ * this model and where everything lies, and then the elements; so a file that
+ * does not fit changes nothing. Then everything goes to all ranks.
  *
- * Numbers are in the byte order of the machine that wrote the file, which a
- * machine of the other order notices.
+ * Numbers are in the byte order of the machine that wrote the file; a machine
+ * of the other order notices that.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -35,11 +35,11 @@ struct head {
     uint32_t version;
     uint32_t order;
     int32_t optimizer;
-    int32_t nstates; /* arrays of the optimiser's, for each variable */
+    int32_t nstates; /* arrays of optimiser state per variable */
     int64_t nvariables;
 };
 
-/* In front of the variable's name and elements. */
+/* The head of a variable, before its name and elements. */
 struct variable_head {
     int32_t name_bytes;
     int32_t ndim;
@@ -128,10 +128,10 @@ int hvd_strategy_save(hvd_strategy *strategy, const char *path)
 
 /* ------------------------------------------------------- reading, on rank 0 */
 
-/* What the file has of one of our variables. */
+/* Where the file has one of our variables. */
 struct place {
     bool found;
-    int64_t elements; /* offset of the first */
+    int64_t elements; /* offset of the first element */
     int64_t updates;
 };
 
@@ -173,7 +173,8 @@ static bool is_same_shape(const struct hvd__variable *v,
                0;
 }
 
-/* The variable at an offset, which becomes that of the next. */
+/* Reads the head of the variable at an offset, and advances the offset to the
+ * next. */
 static int locate(const struct hvd__blob *b, const hvd_strategy *s, int nstates,
                   int64_t *offset, struct place *places)
 {
@@ -200,7 +201,8 @@ static int locate(const struct hvd__blob *b, const hvd_strategy *s, int nstates,
         return hvd__fail(HVD_ERR_FILE, "%s has variable '%s' in another shape",
                          b->path, name);
     places[number] = (struct place){true, *offset, head.updates};
-    /* As many bytes as are in memory already: no overflow. */
+    /* This is as many bytes as are in memory already, so it does not overflow.
+     */
     *offset +=
         (1 + nstates) * s->variables[number].count * (int64_t)sizeof(float);
     return HVD_OK;
@@ -272,7 +274,7 @@ static int read_file(hvd_strategy *s, const char *path)
 
 /* ------------------------------------------------------------- on all ranks */
 
-/* The optimiser's state is that of rank 0, or as at the beginning. */
+/* Gives all ranks rank 0's optimiser state, or the state at the beginning. */
 static int share_state(hvd_strategy *s, int32_t has_state)
 {
     int nstates = hvd__optimizer_states(s->options.optimizer);
@@ -298,7 +300,8 @@ int hvd_strategy_load(hvd_strategy *strategy, const char *path)
     status = hvd__agree(check_idle(strategy));
     if (status < 0)
         return status;
-    /* Before anything changes: it fails if a rank has joined. */
+    /* The barrier comes before anything changes: it fails if a rank has joined.
+     */
     HVD_TRY(hvd_barrier());
     if (hvd_rank() == 0)
         status = has_state = read_file(strategy, path);

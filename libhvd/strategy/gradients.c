@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gradients.c - a step: gradients in as they become ready, averaged, updates
- * applied.
+ * gradients.c - a step: gradients are averaged as they become ready, and
+ * updates are applied.
  *
  * hvd_strategy_ready submits the variable's gradient at once, in place, and
- * returns; libhvd fuses what is ready at the same time, and, the gradients
- * lying in one arena, without copying. hvd_strategy_step waits in the order
- * in which the variables were added, which is that in which they become
- * ready if the program followed the advice, and updates each while the next
- * averages are still under way.
+ * returns; libhvd fuses what is ready at the same time and, as the gradients
+ * lie in one arena, without copying. hvd_strategy_step waits in the order in
+ * which the variables were added, which is the order in which they become ready
+ * if the program follows the advice, and updates each while the next averages
+ * are still under way.
  *
- * A rank that was not given a gradient tells the others (hvd__refuse), so
- * that they fail too instead of waiting for it; so does one that gives the step
- * up, with the program's reason. After a failed step nothing is in flight, and
- * the next may succeed.
+ * A rank that was not given a gradient tells the others (hvd__refuse), so that
+ * they fail too instead of waiting for it. A rank that gives the step up does
+ * the same, with the program's reason. After a failed step nothing is in
+ * flight, and the next may succeed.
  *
- * An average arrives on all ranks or on none. Whatever else fails, whoever has
- * one updates its variable: so variables stay equal on all ranks.
+ * An average arrives on all ranks or on none. Whatever else fails, a rank that
+ * has an average updates its variable: so variables stay equal on all ranks.
  */
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +65,7 @@ int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable)
     return strategy->options.serial ? HVD_OK : submit(v, &strategy->options);
 }
 
-/* Submit what serial has kept back, and refuse what is missing. */
+/* Submits what serial has kept back, and refuses what is missing. */
 static int complete_submissions(struct hvd_strategy *s)
 {
     int status = HVD_OK;
@@ -88,7 +88,7 @@ static int complete_submissions(struct hvd_strategy *s)
     return status;
 }
 
-/* Wait for the average of one variable. */
+/* Waits for the average of one variable. */
 static int collect(struct hvd_strategy *s, struct hvd__variable *v)
 {
     double start;
@@ -120,7 +120,7 @@ static void update(struct hvd_strategy *s, struct hvd__variable *v)
     s->update_seconds += now() - start;
 }
 
-/* Nothing of the step is under way any more. */
+/* Resets a variable when nothing of the step is under way any more. */
 static void end_of(struct hvd__variable *v)
 {
     v->status = HVD_OK;
@@ -157,7 +157,8 @@ static int make_step(struct hvd_strategy *strategy)
     return HVD_OK;
 }
 
-/* Counted in calls: a step that fails on one rank alone is a call on all. */
+/* The count is of calls: a step that fails on one rank alone is a call on
+ * all. */
 static bool is_check_due(struct hvd_strategy *s)
 {
     int32_t every = s->options.check_every;
@@ -185,15 +186,15 @@ int hvd_strategy_step(hvd_strategy *strategy)
         return status;
     if (status >= 0)
         return hvd_strategy_check(strategy);
-    /* The others wait for our part of it. */
+    /* The other ranks wait for our part of the check. */
     snprintf(reason, sizeof reason, "%s", hvd_last_error());
     hvd_strategy_check(strategy);
     return hvd__fail_text(status, reason);
 }
 
-/* Refuse what is not in flight, and update what is, as the others do. Returns
- * whether there was something to be refused: else the others' step has not
- * noticed. */
+/* Refuses what is not in flight, and updates what is, as the other ranks do.
+ * Returns whether there was something to refuse: otherwise the others' step has
+ * not noticed. */
 static bool give_up(struct hvd_strategy *s, const char *reason)
 {
     bool told = false;
@@ -226,12 +227,13 @@ int hvd_strategy_abandon(hvd_strategy *strategy, const char *reason)
     if (!strategy->started)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "hvd_strategy_start has not been called");
-    /* Where nothing was missing the others' step succeeds: their next fails. */
+    /* If nothing was missing, the others' step succeeds, and their next step
+     * fails. */
     for (int i = 0; i < 2 && !told && strategy->nvariables > 0; i++) {
         bool due = is_check_due(strategy);
 
         told = give_up(strategy, reason ? reason : "the program gave up");
-        if (due) /* the others wait for our part of it */
+        if (due) /* the others wait for our part of the check */
             hvd_strategy_check(strategy);
     }
     return HVD_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * join.c - ranks that make different numbers of steps, and hold the same in
- * the end.
+ * join.c - lets ranks make different numbers of steps and hold the same
+ * variables in the end.
  *
  * A rank that has no more data joins, and the others' steps go on without it:
  * its variables stay what they were. Each step needs all ranks that have not
@@ -9,10 +9,10 @@
  * made. When all have joined, its variables, the optimiser's state and counts
  * go to all others.
  *
- * That is done for every strategy that is started, not only for the one that
+ * This is done for every strategy that is started, not only for the one that
  * the program names, since steps of all of them may go on without a rank that
  * joined. A rank that joins by hvd_join gets nothing afterwards; steps do not
- * go on without it (see coordinator.c).
+ * go on without it (core/agree/coordinator.c).
  */
 #include <stdatomic.h>
 
@@ -23,7 +23,7 @@
 #include "strategy/strategy.h"
 
 static struct hvd__mutex lock;       /* held while the list changes */
-static struct hvd_strategy *started; /* by their ids, ascending */
+static struct hvd_strategy *started; /* list by id, ascending */
 
 void hvd__strategy_enlist(struct hvd_strategy *strategy)
 {
@@ -61,11 +61,11 @@ static int check_idle(void)
     return HVD_OK;
 }
 
-/* Collective: whether all ranks have started the strategies that rank root
- * has, whose variables they are about to get. */
+/* Collective. Checks whether all ranks have started the strategies that rank
+ * root has, whose variables they are about to get. */
 static int compare_lists(int root)
 {
-    uint64_t mine[2] = {0, 0}, theirs[2]; /* how many, and which */
+    uint64_t mine[2] = {0, 0}, theirs[2]; /* number and ids */
 
     for (const struct hvd_strategy *s = started; s; s = s->next) {
         mine[0]++;
@@ -83,7 +83,7 @@ static int compare_lists(int root)
         (unsigned long long)mine[0], root, (unsigned long long)theirs[0]));
 }
 
-/* Collective: all that a strategy holds becomes that of rank root. */
+/* Collective. Gives all ranks what a strategy of rank root holds. */
 static int share(struct hvd_strategy *s, int root)
 {
     struct {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * optimizer.c - SGD, momentum, Adam, or none of them.
+ * optimizer.c - the optimisers: SGD, momentum, Adam, or none of them.
+ * gradients.c applies them.
  *
- * Every rank applies the same updates to the same values, and all must get
- * the same bits. So there is one version of each loop, compiled for the
- * baseline of the architecture: one that used fused multiply-add where a
- * processor has it would make ranks on different processors drift apart.
+ * Every rank applies the same updates to the same values, and all must get the
+ * same bits. So there is one version of each loop, compiled for the baseline of
+ * the architecture: with fused multiply-add where a processor has it, ranks on
+ * different processors would drift apart.
  *
- * Scalars are worked out in double, arrays in float32.
+ * Scalars are computed in double, arrays in float32.
  */
 #include "strategy/optimizer.h"
 
@@ -108,8 +109,8 @@ static void momentum(float rate, float decay, float *restrict value,
     }
 }
 
-/* The bias corrections of algorithm 1, worked into two factors:
- * rate / (1 - beta1^t), and 1 / sqrt(1 - beta2^t) for the root. */
+/* The bias corrections of algorithm 1 become two factors: rate / (1 - beta1^t),
+ * and 1 / sqrt(1 - beta2^t) for the root. */
 static void adam(const hvd_strategy_options *options, int64_t step,
                  float *restrict value, const float *restrict gradient,
                  float *restrict first, float *restrict second, int64_t count)

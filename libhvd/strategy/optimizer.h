@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * optimizer.h - from a gradient to a new value.
+ * optimizer.h - turns a gradient into a new value.
  */
 #ifndef HVD_STRATEGY_OPTIMIZER_H
 #define HVD_STRATEGY_OPTIMIZER_H
 
 #include "hvd_strategy.h"
 
-/* HVD_ERR_ARGUMENT names the option and its value. */
+/* Check the options. HVD_ERR_ARGUMENT names the option and its value. */
 int hvd__optimizer_check(const hvd_strategy_options *options);
 int hvd__optimizer_check_rate(double rate);
 
-/* How many arrays of a variable's size the optimiser keeps for it. */
+/* Returns how many arrays of a variable's size the optimiser keeps for it. */
 int hvd__optimizer_states(hvd_optimizer optimizer);
 
 /*
- * One step of one variable: value[count] changes by gradient[count]. states
- * are its arrays, zero at first; step is the number of this step, from 1.
+ * Makes one step of one variable: value[count] changes by gradient[count].
+ * states are its arrays, zero at first; step is the number of this step, from
+ * 1.
  */
 void hvd__optimizer_apply(const hvd_strategy_options *options, int64_t step,
                           float *value, const float *gradient,

@@ -21,8 +21,8 @@ int hvd_shard(int64_t n, int rank, int size, int64_t *first, int64_t *stride,
     return HVD_OK;
 }
 
-/* Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators
- * (2014): good enough to shuffle with, and the same everywhere. */
+/* Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators (2014):
+ * good enough to shuffle with, and the same everywhere. */
 static uint64_t splitmix64(uint64_t *state)
 {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -32,8 +32,8 @@ static uint64_t splitmix64(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* Uniform in [0, bound): Lemire, Fast Random Integer Generation in an
- * Interval (2019). */
+/* Returns a uniform number in [0, bound): Lemire, Fast Random Integer
+ * Generation in an Interval (2019). */
 static uint64_t below(uint64_t bound, uint64_t *state)
 {
     __extension__ typedef unsigned __int128 wide;
@@ -57,7 +57,8 @@ int hvd_shuffle(int64_t n, uint64_t seed, int64_t epoch, int64_t *indices)
     if (n > 0 && !indices)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "the memory for %lld indices is NULL", (long long)n);
-    /* Mixed one after the other: epoch 1 of seed 0 is not epoch 0 of 1. */
+    /* They are mixed one after the other: epoch 1 of seed 0 is not epoch 0 of
+     * seed 1. */
     state = splitmix64(&state) ^ (uint64_t)epoch;
     state = splitmix64(&state) ^ (uint64_t)n;
     for (int64_t i = 0; i < n; i++) {

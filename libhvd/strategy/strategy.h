@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * strategy.h - what the files of this room share.
+ * strategy.h - the door of this room: the state of a strategy, and the
+ * functions that its files share.
  */
 #ifndef HVD_STRATEGY_STRATEGY_H
 #define HVD_STRATEGY_STRATEGY_H
@@ -13,54 +14,55 @@
 enum { HVD__MOST_STATES = 2 };
 
 struct hvd__variable {
-    char *name;   /* owned; as the program calls it */
-    char *key;    /* owned; what its collectives are called; from start on */
+    char *name;   /* owned; the program's name for it */
+    char *key;    /* owned; the name of its collectives; since start */
     float *value; /* borrowed until free */
     int32_t ndim;
     int64_t shape[HVD_MAX_DIMS];
     int64_t count;
-    float *gradient; /* in the strategy's arena; from start on */
-    float *states[HVD__MOST_STATES]; /* owned; from start on */
-    int64_t steps;                   /* times it was updated */
-    /* Of the step under way. The flag is taken by the thread that says
-     * ready; handle and status are its until it returns. */
+    float *gradient;                 /* in the strategy's arena; since start */
+    float *states[HVD__MOST_STATES]; /* owned; since start */
+    int64_t steps;                   /* number of updates */
+    /* The step under way. The thread that calls hvd_strategy_ready takes the
+     * flag with an exchange; handle and status belong to that thread until it
+     * returns. hvd_strategy_step loads the flag. */
     atomic_bool ready;
-    hvd_handle handle; /* 0: nothing is in flight */
-    int status;        /* of the submission */
+    hvd_handle handle; /* 0: nothing in flight */
+    int status;        /* status of the submission */
 };
 
 struct hvd_strategy {
     hvd_strategy_options options;
-    int32_t id;                      /* the same on all ranks; from start on */
-    struct hvd_strategy *next;       /* of those that are started; see join.c */
+    int32_t id;                      /* the same on all ranks; since start */
+    struct hvd_strategy *next;       /* in the list of started ones (join.c) */
     struct hvd__variable *variables; /* owned */
     int32_t nvariables;
     int32_t capacity;
     float *arena; /* owned, hvd_malloc: all gradients, in order, no gaps */
     bool started;
-    int64_t ncalls; /* of hvd_strategy_step since the start */
+    int64_t ncalls; /* calls of hvd_strategy_step since start */
     int64_t nsteps, ngradients, nbytes, nearly;
     double wait_seconds, update_seconds;
 };
 
-/* HVD_ERR_ARGUMENT if the number is none. */
+/* Returns HVD_ERR_ARGUMENT if there is no variable of this number. */
 int hvd__variable_check(const struct hvd_strategy *strategy, int32_t variable);
 
-/* Collective: whether all ranks have added the same and chosen the same. */
+/* Collective. Checks whether all ranks have added and chosen the same. */
 int hvd__strategy_compare(const struct hvd_strategy *strategy);
 
-/* Collective: the variables of all ranks become those of rank root. */
+/* Collective. Gives all ranks the variables of rank root. */
 int hvd__broadcast_values(struct hvd_strategy *strategy, int root);
-/* Collective: the same of the optimiser's state. */
+/* Collective. Gives all ranks the optimiser's state of rank root. */
 int hvd__broadcast_state(struct hvd_strategy *strategy, int root);
 
-/* A strategy counts as started from the first call to the second, which
- * accepts one that was never started. */
+/* A strategy counts as started from the first call to the second, which accepts
+ * one that was never started. */
 void hvd__strategy_enlist(struct hvd_strategy *strategy);
 void hvd__strategy_strike(struct hvd_strategy *strategy);
 
-/* Collective: a status of this rank alone becomes one of all. The last error
- * says whose it was. */
+/* Collective. Turns a failure of any rank into one of all; the last error says
+ * whose it was. */
 int hvd__agree(int status);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * variables.c - what a strategy is made of: options, variables, the arena of
- * gradients, the optimiser's state; and the first values from rank 0.
+ * variables.c - creates a strategy: options, variables, the arena of gradients,
+ * the optimiser's state; and broadcasts the first values from rank 0.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "strategy/optimizer.h"
 #include "strategy/strategy.h"
 
-/* Of the 255 bytes of a tensor's name, those that are ours. */
+/* MOST_NAME leaves room in a tensor's name for the library's part. */
 enum { MOST_NAME = HVD_MAX_NAME - 32 };
 
 void hvd_strategy_options_init(hvd_strategy_options *options, size_t size)
@@ -267,7 +267,8 @@ static int allocate(struct hvd_strategy *s, int32_t id)
     return HVD_OK;
 }
 
-/* All at once: the handles stand where a step's stand. */
+/* All broadcasts are in flight at once; their handles are kept where a step's
+ * are. */
 int hvd__broadcast_values(struct hvd_strategy *s, int root)
 {
     int status = HVD_OK;
