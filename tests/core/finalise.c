@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finalise.c - a program that starts MPI and ends it, with libhvd still running
- * on all ranks, or on itself alone; compiled by process.bats.
+ * finalise.c - starts MPI and ends it while libhvd is still running on all
+ * ranks, or on this one alone. process.bats compiles it.
  */
 #include <hvd_mpi.h>
 #include <stdio.h>

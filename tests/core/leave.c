@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * leave.c - a program that ends in the way that its argument names; compiled
- * by process.bats.
+ * leave.c - ends in the way that its argument names. process.bats compiles it.
  */
 #include <hvd.h>
 #include <stdio.h>

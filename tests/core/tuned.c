@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tuned STEPS - steps of forty tensors, whose sums are checked. */
+/* tuned STEPS - makes steps of forty tensors, and checks their sums. */
 #include <stdio.h>
 #include <stdlib.h>
 

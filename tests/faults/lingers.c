@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lingers SECONDS - the last rank goes on for so long after hvd_shutdown; the
+/* lingers SECONDS - the last rank runs for SECONDS after hvd_shutdown; the
  * others wait for it in the MPI_Finalize of their exit. */
 #include <hvd.h>
 #include <stdlib.h>

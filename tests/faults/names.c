@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names DIRECTORY COMMAND... - run a command, and write every name to stdout
- * that anybody gives a file in the directory meanwhile, however shortly it has
- * it. Ends as the command does.
+ * names DIRECTORY COMMAND... - runs a command, and writes to stdout every name
+ * that a file in the directory gets meanwhile, even for a moment. It ends with
+ * the command's status.
  */
 #include <limits.h>
 #include <poll.h>

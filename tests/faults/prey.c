@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prey LOG START PHASE HOW RANK DELAY - one rank of a case of
+ * prey LOG START PHASE HOW RANK DELAY - runs as one rank of a case of
  * tests/faults/matrix.
  *
- *     LOG    a file for what each rank has come to: "RANK PID WORD STATUS
- *            SECONDS", a line a word: begin, loop, bye, end, fault
+ *     LOG    a file in which each rank notes how far it is: "RANK PID WORD
+ *            STATUS SECONDS", a line a word: begin, loop, bye, end, fault
  *     START  init    hvd_init starts MPI
  *            single  the program has started it, for one thread
  *            ranks   hvd_init_ranks
@@ -18,12 +18,12 @@
  *            gone    from its return, which takes as long
  *     HOW    kill, stop, pause (stop, and go on PAUSE_US later), exit, _exit,
  *            abort, none; or late: it calls hvd_init DELAY later
- *     RANK   whom it befalls
+ *     RANK   the rank that fails
  *     DELAY  in microseconds
  *
- * Also, from the environment, PREY_WORDS: a file for stdout and stderr, which
- * mpirun, if it hangs, does not pass on; PREY_SAVE: a path, to which rank 0
- * saves a checkpoint; PREY_SETS: process sets are added and removed, so many.
+ * Variables of the environment: PREY_WORDS is a file for stdout and stderr, which
+ * a hanging mpirun does not pass on; PREY_SAVE is a path to which rank 0 saves a
+ * checkpoint; PREY_SETS is how many process sets are added and removed.
  *
  * Signals come from a child, which was forked before anything began; exits
  * from a thread. All ranks reduce, gather and broadcast for LOOP_NS, then shut
@@ -94,7 +94,7 @@ static void signal_parent(void)
     pid_t parent = getppid();
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (int fd = 0; fd < 3; fd++) /* mpirun waits until they are closed */
+    for (int fd = 0; fd < 3; fd++) /* mpirun waits until these are closed */
         close(fd);
     close(begins[1]);
     await();
@@ -185,7 +185,8 @@ static int work_once(float *shared)
     return hvd_barrier();
 }
 
-/* Until rank 0 finds that it is time, which all learn at the same point. */
+/* Runs operations until rank 0 finds that it is time, which all learn at the
+ * same point. */
 static int work(void)
 {
     int64_t start = now_ns();
@@ -202,7 +203,7 @@ static int work(void)
     return HVD_OK;
 }
 
-/* That it cannot be saved is told, and no reason to end. */
+/* Saves a checkpoint. A failure is reported, and does not end the program. */
 static int save(const char *path)
 {
     const int64_t shape = SMALL;

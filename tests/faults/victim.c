@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * victim WHAT HOW RANK - a rank meets its end, and the others tell.
+ * victim WHAT HOW RANK - one rank fails, and the others report it.
  *
  *     WHAT  loop    all are in the middle of allreduces
- *           heap    likewise, of 64 MiB each, in memory of hvd_malloc, and
- *           blocks  in ordinary memory: most probably within one
+ *           heap    the same, of 64 MiB each, in memory of hvd_malloc
+ *           blocks  the same in ordinary memory: most probably the rank
+ *                   fails within an allreduce
  *           wait    the others wait for an allreduce that never comes
  *           idle    nobody uses the library
  *           bye     the others are in hvd_shutdown
  *           late    the others wait for 3 s, and all ends well
- *     HOW   kill segv exit0 exit1 stop, or none: it just sleeps
+ *     HOW   kill segv exit0 exit1 stop, or none: it only sleeps
  *
  * A survivor writes the status and text of its failure to stdout, and exits
  * with status 3.
@@ -52,7 +53,7 @@ static void meet_end(void)
     pass(30);
 }
 
-/* In the middle of whatever it is. */
+/* The signal interrupts the rank in the middle of an operation. */
 static void on_alarm(int signal)
 {
     (void)signal;
@@ -121,7 +122,8 @@ int main(int argc, char **argv)
     status = survive(what);
     printf("rank %d: %d: %s\n", rank, status, hvd_last_error());
     fflush(stdout);
-    /* As soon as one has ended, mpirun ends those that have yet to speak. */
+    /* When the first rank ends, mpirun ends the others, which may not have
+     * written their texts yet. */
     if (strcmp(how, "stop") == 0)
         pass(1);
     return 3;

@@ -84,7 +84,7 @@ static size_t read_file(unsigned char *data)
 
 static void write_file(const unsigned char *data, size_t bytes)
 {
-    /* Over what is there: emptied first, it would go to the disk each time. */
+    /* The file is not emptied first: it would go to the disk each time. */
     FILE *file = fopen(path, "r+b");
 
     ck_assert_ptr_nonnull(file);
@@ -93,7 +93,8 @@ static void write_file(const unsigned char *data, size_t bytes)
     fclose(file);
 }
 
-/* Of bytes without the checksum; returns how many they are now. */
+/* Changes some of the bytes before the checksum. Returns how many there are
+ * then. */
 static size_t spoil(unsigned char *data, size_t bytes)
 {
     static const int64_t extremes[] = {INT32_MAX, INT32_MIN,  INT64_MAX,
@@ -105,7 +106,7 @@ static size_t spoil(unsigned char *data, size_t bytes)
     case 0: return any((uint32_t)bytes);
     case 1: memcpy(data + bytes, data, bytes / 2); return bytes + bytes / 2;
     case 2:
-    case 3: /* heads, mostly, which lie in front of names and elements */
+    case 3: /* these are mostly heads, which precede names and elements */
         memcpy(data + any(40) * 4, &number, width);
         return bytes;
     case 4: memcpy(data + at, &number, width); return bytes;

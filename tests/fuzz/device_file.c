@@ -122,7 +122,7 @@ static void check_refused(int status, const char *path, int round)
         ck_abort_msg("round %d: %d: %s", round, status, ipu_last_error());
 }
 
-/* What was accepted and written is read as the same. */
+/* A file that was accepted and is written again reads as the same. */
 static void check_graph(const char *path, const ipu_graph *g, int round)
 {
     const char *second = in_folder("second");
@@ -194,7 +194,7 @@ static void build_rest(ipu_graph *g)
     ipu_output(g, "loss", loss);
 }
 
-/* ... of those that are rarely needed. */
+/* These ops are rarely used. */
 static void build_rare(ipu_graph *g)
 {
     const int32_t first = 0;
@@ -291,8 +291,8 @@ static void tear_down(void)
 /* -------------------------------------------------------------------- running
  */
 
-/* How long it would run, and how large it is, are as it says: no reasons to
- * refuse it. Whether it is worth a try. */
+/* Returns whether a program is worth running. A long or large one is no reason
+ * to refuse its file. */
 static bool is_small(const ipu_executable *x, int64_t times)
 {
     if (x->memory_bytes > MOST_MEMORY || x->scratch_bytes > MOST_MEMORY)
@@ -357,7 +357,7 @@ static void run_program(ipu_executable *x)
     if (!is_small(x, 1))
         return;
     n = connect_queues(x, infeeds);
-    ipu_engine_new(x, &e); /* but not of one of several replicas */
+    ipu_engine_new(x, &e); /* a program of several replicas has none */
     for (int32_t i = 0; e && i < x->nstreams; i++) {
         const struct ipu__stream *s = &x->streams[i];
 

@@ -120,7 +120,7 @@ static void write_batch(struct hvd__writer *out)
     }
 }
 
-/* What a rank has in the slots from a sequence number on; NULL: nothing. */
+/* Returns what a rank has in the slots from a sequence number on, or NULL. */
 static const struct hvd__log_slot *(*slot_at)(uint64_t sequence);
 static uint64_t next_sequence;
 
@@ -293,7 +293,7 @@ static void copy_signature(struct hvd__reader *in, struct hvd__writer *out)
     struct hvd__signature s;
 
     hvd__read_signature(in, &s);
-    /* What is accepted is sane. */
+    /* An accepted signature has valid fields. */
     if (!hvd_kind_name(s.kind) || !hvd_dtype_name(s.dtype) ||
         !hvd_op_name(s.op) || s.ndim < 0 || s.ndim > HVD_MAX_DIMS ||
         hvd__signature_count(&s) < 0)
@@ -337,7 +337,7 @@ static int32_t copy_int(struct hvd__reader *in, struct hvd__writer *out)
     return value;
 }
 
-/* How many follow, each of at least so many bytes. */
+/* Copies a count of items, each of at least `each` bytes, and returns it. */
 static int32_t copy_count(struct hvd__reader *in, struct hvd__writer *out,
                           size_t each)
 {
@@ -399,7 +399,7 @@ static void copy_post(struct hvd__reader *in, struct hvd__writer *out)
         copy_slot(in, out);
 }
 
-/* As docs/PROTOCOL.md has it. */
+/* Copies a record, by the description in docs/PROTOCOL.md. */
 static void copy_record(struct hvd__reader *in, struct hvd__writer *out)
 {
     enum hvd__record_type type = hvd__read_type(in);
@@ -449,7 +449,8 @@ static void copy_record(struct hvd__reader *in, struct hvd__writer *out)
     }
 }
 
-/* Whether a message is well made; written again, then, it is the same. */
+/* Returns whether a message is well made. If so, writing it again gives the
+ * same bytes. */
 static bool well_made(const unsigned char *data, size_t bytes)
 {
     static struct hvd__writer resubmission;
@@ -485,7 +486,8 @@ START_TEST(what_is_accepted_is_what_was_written)
         if (!well_made(message.data, message.bytes))
             ck_abort_msg("round %d: a good message was refused", round);
         bytes = spoil(&message, &other, data);
-        /* At the end of the room: a sanitizer sees a byte read too far. */
+        /* The message ends where the buffer ends: a sanitizer sees a byte read
+         * too far. */
         memcpy(room + MOST_BYTES - bytes, data, bytes);
         accepted += well_made(room + MOST_BYTES - bytes, bytes);
         if (round % 16 == 0) {
@@ -594,7 +596,7 @@ static void submit_barrier(void)
         hvd__submission_free(submission);
 }
 
-/* ... or a sum, for which it has the data. */
+/* Submits a sum, with its data. */
 static void submit_sum(void)
 {
     static float data[64], sum[64];
@@ -627,7 +629,7 @@ static const struct hvd__log_slot *own_slot(uint64_t sequence)
     return slot->sequence == sequence ? slot : NULL;
 }
 
-/* What a member may say: to the coordinator, or to all. */
+/* Writes a message that a member may send, to the coordinator or to all. */
 static void write_members(struct hvd__writer *message, int from)
 {
     next_sequence = set->ordered.log->heard[from] + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flood ADDRESS PORT SECONDS - send datagrams of any bytes and any length to a
- * port, as fast as they go; every other one begins as libhvd's do.
+ * flood ADDRESS PORT SECONDS - sends datagrams of random bytes and lengths to
+ * a port, as fast as it can; every other one begins as libhvd's do.
  */
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * where - each rank says where it is: "rank 2 local 1/2 cross 0/2".
+ * where - each rank prints where it is: "rank 2 local 1/2 cross 0/2".
  */
 #include <stdio.h>
 

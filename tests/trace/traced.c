@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * traced [start FILE] [many] [die] - some requests of every kind, with names
- * that are hard on JSON; with start, a timeline is started half way; with many,
- * there are many more; with die, the process is killed at the end.
+ * traced [start FILE] [many] [die] - runs some requests of every kind, with
+ * names that are hard to write as JSON; with start, it starts a timeline half
+ * way; with many, it runs many more; with die, it is killed at the end.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static void requests(const char *prefix)
     hvd_barrier();
 }
 
-/* Whether the world can still be used, and stopped. */
+/* Returns whether the world can still be used, and stopped. */
 static int goes_on(void)
 {
     return hvd_barrier() == HVD_OK && hvd_shutdown() == HVD_OK;
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
         return 5;
     fflush(stdout);
     if (argc > 1 && strcmp(argv[argc - 1], "die") == 0) {
-        sleep(2); /* the timeline is written twice a second */
+        sleep(2); /* the timeline's writer wakes twice a second */
         raise(SIGKILL);
     }
     return hvd_shutdown() < 0;
