@@ -178,6 +178,17 @@ function follow(node, find) {
 
 // --------------------------------------------------------------------- tables
 
+// A column of numbers: of(row) to sort by, printed by show, or as it is.
+function numbers(name, of, show, title) {
+    return {
+        name,
+        number: true,
+        title,
+        value: of,
+        show: show && ((r) => show(of(r))),
+    };
+}
+
 // columns: {name, value(row) to sort by, show(row), number, title}. Rows are
 // drawn as they are asked for: first `limit`, then more.
 function table(columns, rows, options = {}) {

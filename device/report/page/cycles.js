@@ -81,33 +81,25 @@ function timeColumns(p, most, of) {
                     (r.estimate ? "~ " : "") + count(of(r))
                 ),
         },
-        {
-            name: "share",
-            number: true,
-            value: of,
-            show: (r) => percent(of(r), p.cycles.total),
-        },
+        numbers("share", of, (n) => percent(n, p.cycles.total)),
         { name: "phases", value: of, show: (r) => miniBar(r, most) },
-        {
-            name: "operations",
-            number: true,
-            value: (r) => r.flops * (r.times || 1),
-            show: (r) => big(r.flops * (r.times || 1), ""),
-        },
-        {
-            name: "of peak",
-            number: true,
-            title: `of the chip's operations in ${p.derived.peak_dtype}`,
-            value: rate,
-            show: (r) => percent(rate(r), peak),
-        },
-        {
-            name: "exchanged",
-            number: true,
-            title: "bytes into the busiest tile",
-            value: (r) => r.moved,
-            show: (r) => bytes(r.moved),
-        },
+        numbers(
+            "operations",
+            (r) => r.flops * (r.times || 1),
+            (n) => big(n, "")
+        ),
+        numbers(
+            "of peak",
+            rate,
+            (n) => percent(n, peak),
+            `of the chip's operations in ${p.derived.peak_dtype}`
+        ),
+        numbers(
+            "exchanged",
+            (r) => r.moved,
+            bytes,
+            "bytes into the busiest tile"
+        ),
         ...(runs
             ? [
                   {
@@ -161,13 +153,7 @@ function stepsTable(p) {
                     (r.again ? " (again)" : ""),
             },
             ...timeColumns(p, most, (r) => r.cycles),
-            {
-                name: "tiles",
-                number: true,
-                title: "that compute",
-                value: (r) => r.busy_tiles,
-                show: (r) => count(r.busy_tiles),
-            },
+            numbers("tiles", (r) => r.busy_tiles, count, "that compute"),
             { name: "line", class: "line", value: (r) => place(r) },
         ],
         rows,
@@ -195,12 +181,7 @@ function streamsTable(p) {
                     value: (r) => r.kind,
                     show: (r) => (r.kind === "call" ? "host call" : r.kind),
                 },
-                {
-                    name: "bytes",
-                    number: true,
-                    value: (r) => r.bytes,
-                    show: (r) => bytes(r.bytes),
-                },
+                numbers("bytes", (r) => r.bytes, bytes),
                 {
                     name: "cycles",
                     number: true,

@@ -3,19 +3,8 @@
 
 function findingsTable(p, rows, memory) {
     const gain = memory
-        ? {
-              name: "less",
-              number: true,
-              title: "bytes on the fullest tile",
-              value: (r) => r.bytes,
-              show: (r) => bytes(r.bytes),
-          }
-        : {
-              name: "faster",
-              number: true,
-              value: (r) => r.cycles,
-              show: (r) => cyclesTime(p, r.cycles),
-          };
+        ? numbers("less", (r) => r.bytes, bytes, "bytes on the fullest tile")
+        : numbers("faster", (r) => r.cycles, (n) => cyclesTime(p, n));
     const price = {
         name: memory ? "time" : "cycles",
         number: true,

@@ -163,12 +163,7 @@ function aliveTable(p) {
                         value: (r) => r.here,
                         show: (r) => (r.tiles.length ? bytes(r.here) : "beside"),
                     },
-                    {
-                        name: "in all",
-                        number: true,
-                        value: (r) => r.bytes,
-                        show: (r) => bytes(r.bytes),
-                    },
+                    numbers("in all", (r) => r.bytes, bytes),
                     {
                         name: "alive",
                         class: "line",

@@ -5,6 +5,19 @@ function card(value, what) {
     return el("div", {}, el("b", {}, value), el("span", {}, what));
 }
 
+// The time of a run on the chip or chips, and on this machine if measured.
+function timeCards(seconds, cycles, measured, chips) {
+    return [
+        card(time(seconds), `a run on the ${chips}, ${count(cycles)} cycles`),
+        measured
+            ? card(
+                  time(measured.run_ns / measured.runs / 1e9),
+                  `a run here, mean of ${count(measured.runs)}`
+              )
+            : null,
+    ];
+}
+
 function summarySection(p) {
     const m = p.memory;
     const c = p.cycles;
@@ -21,13 +34,7 @@ function summarySection(p) {
         el(
             "div",
             { class: "cards" },
-            card(time(c.seconds), `a run on the chip, ${count(c.total)} cycles`),
-            p.measured
-                ? card(
-                      time(p.measured.run_ns / p.measured.runs / 1e9),
-                      `a run here, mean of ${count(p.measured.runs)}`
-                  )
-                : null,
+            ...timeCards(c.seconds, c.total, p.measured, "chip"),
             card(
                 percent(m.fullest_tile_bytes, m.bytes_per_tile),
                 `of the fullest tile: ${bytes(m.fullest_tile_bytes)} of ` +
@@ -80,12 +87,7 @@ function targetSection(p) {
                         value: (r) => r[0],
                         show: (r) => r[0].replace(/_/g, " "),
                     },
-                    {
-                        name: "value",
-                        number: true,
-                        value: (r) => r[1],
-                        show: (r) => count(r[1]),
-                    },
+                    numbers("value", (r) => r[1], count),
                 ],
                 rows,
                 { limit: 40 }
@@ -156,41 +158,21 @@ function programsTable(choose, chosen) {
                 show: (r) => (r.p.parent ? count(r.p.iterations) : ""),
             },
             { name: "IPU", number: true, value: (r) => r.p.ipu },
-            {
-                name: "steps",
-                number: true,
-                value: (r) => r.p.steps.length,
-                show: (r) => count(r.p.steps.length),
-            },
-            {
-                name: "cycles",
-                number: true,
-                value: (r) => cyclesOf(r.p),
-                show: (r) => count(cyclesOf(r.p)),
-            },
+            numbers("steps", (r) => r.p.steps.length, count),
+            numbers("cycles", (r) => cyclesOf(r.p), count),
             {
                 name: "time",
                 number: true,
                 value: (r) => cyclesOf(r.p) / r.p.target.clock_hz,
                 show: (r) => cyclesTime(r.p, cyclesOf(r.p)),
             },
-            {
-                name: "fullest tile",
-                number: true,
-                value: (r) => r.p.memory.fullest_tile_bytes,
-                show: (r) => bytes(r.p.memory.fullest_tile_bytes),
-            },
-            {
-                name: "operations",
-                number: true,
-                value: (r) => r.p.cycles.flops,
-                show: (r) => big(r.p.cycles.flops, ""),
-            },
-            {
-                name: "runs here",
-                number: true,
-                value: (r) => (r.p.measured ? r.p.measured.runs : 0),
-            },
+            numbers(
+                "fullest tile",
+                (r) => r.p.memory.fullest_tile_bytes,
+                bytes
+            ),
+            numbers("operations", (r) => r.p.cycles.flops, (n) => big(n, "")),
+            numbers("runs here", (r) => (r.p.measured ? r.p.measured.runs : 0)),
             {
                 name: "each here",
                 number: true,

@@ -85,13 +85,7 @@ function runCards(run) {
     return el(
         "div",
         { class: "cards" },
-        card(time(seconds), `a run on the chips, ${count(run.total)} cycles`),
-        run.measured
-            ? card(
-                  time(run.measured.run_ns / run.measured.runs / 1e9),
-                  `a run here, mean of ${count(run.measured.runs)}`
-              )
-            : null,
+        ...timeCards(seconds, run.total, run.measured, "chips"),
         card(
             count(Math.round(run.mini_batches / seconds)),
             `mini-batches a second: ${count(run.mini_batches)} in a run`
@@ -133,45 +127,32 @@ function runPhases(run) {
     ];
 }
 
-const cyclesColumn = (name, of, title) => ({
-    name,
-    number: true,
-    title,
-    value: of,
-    show: (r) => count(of(r)),
-});
-const bytesColumn = (name, of, title) => ({
-    name,
-    number: true,
-    title,
-    value: of,
-    show: (r) => bytes(of(r)),
-});
-
 function stagesTable(run) {
     return table(
         [
             { name: "stage", value: (r) => r.name },
             { name: "IPU", number: true, value: (r) => r.ipu },
-            cyclesColumn("forward", (r) => r.forward, "cycles"),
-            cyclesColumn("backward", (r) => r.backward, "cycles"),
-            cyclesColumn(
+            numbers("forward", (r) => r.forward, count, "cycles"),
+            numbers("backward", (r) => r.backward, count, "cycles"),
+            numbers(
                 "again",
                 (r) => r.recompute,
+                count,
                 "cycles for activations that are computed again"
             ),
-            bytesColumn(
+            numbers(
                 "kept",
                 (r) => r.stash_bytes,
+                bytes,
                 "for the way back, of each mini-batch that waits"
             ),
-            {
-                name: "wait",
-                number: true,
-                title: "mini-batches that wait for the way back, at most",
-                value: (r) => r.stash_depth,
-            },
-            bytesColumn("sent", (r) => r.sent_bytes, "to other IPUs"),
+            numbers(
+                "wait",
+                (r) => r.stash_depth,
+                null,
+                "mini-batches that wait for the way back, at most"
+            ),
+            numbers("sent", (r) => r.sent_bytes, bytes, "to other IPUs"),
             {
                 name: "here",
                 number: true,
@@ -189,25 +170,28 @@ function chipsTable(run) {
     return table(
         [
             { name: "IPU", number: true, value: (r) => r.ipu },
-            cyclesColumn("update", (r) => r.update, "cycles"),
-            cyclesColumn(
+            numbers("update", (r) => r.update, count, "cycles"),
+            numbers(
                 "of it moves",
                 (r) => r.offload,
+                count,
                 "cycles, to and from the memory beside the chip"
             ),
-            bytesColumn("variables", (r) => r.variable_bytes, "on the chip"),
-            bytesColumn("stashes", (r) => r.stash_bytes, "on the chip"),
-            bytesColumn(
+            numbers("variables", (r) => r.variable_bytes, bytes, "on the chip"),
+            numbers("stashes", (r) => r.stash_bytes, bytes, "on the chip"),
+            numbers(
                 "programs",
                 (r) => r.program_bytes,
+                bytes,
                 "the most that one needs beside them"
             ),
-            bytesColumn(
+            numbers(
                 "beside",
                 (r) => r.streaming_bytes,
+                bytes,
                 "in the memory beside the chip"
             ),
-            bytesColumn("fullest tile", (r) => r.tile_bytes),
+            numbers("fullest tile", (r) => r.tile_bytes, bytes),
             {
                 name: "full",
                 number: true,

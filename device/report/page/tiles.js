@@ -262,18 +262,12 @@ function categoryTable(p) {
                         r[1],
                     ],
                 },
-                {
-                    name: "bytes",
-                    number: true,
-                    value: (r) => sums[r[0]],
-                    show: (r) => bytes(sums[r[0]]),
-                },
-                {
-                    name: "share",
-                    number: true,
-                    value: (r) => sums[r[0]],
-                    show: (r) => percent(sums[r[0]], sums.total),
-                },
+                numbers("bytes", (r) => sums[r[0]], bytes),
+                numbers(
+                    "share",
+                    (r) => sums[r[0]],
+                    (n) => percent(n, sums.total)
+                ),
             ],
             rows,
             { order: 1 }
