@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// base.js - what all parts of the page share: elements, numbers, colours,
-// tables that sort, drawings that follow the window, the tip under the mouse.
+// base.js - the functions that all parts of the page share: elements, numbers,
+// colours, tables that sort, drawings that follow the window, the tip under the
+// mouse. It reads the profile, which lies in the page.
 
 const profile = JSON.parse(document.getElementById("profile").textContent);
 
 // ------------------------------------------------------------------- elements
 
-// el("p", {class: "soft", onclick: f}, "text", el(...))
+// Makes an element: el("p", {class: "soft", onclick: f}, "text", el(...)).
 function el(tag, attributes, ...children) {
     const node = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes || {})) {
@@ -70,7 +71,7 @@ const css = (name) =>
 
 const hex = (c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16));
 
-// A function from 0..1 to a colour of the scale of the page's theme.
+// Returns a function from 0..1 to a colour of the theme's scale.
 function scale() {
     const stops = css("scale").split(/\s+/).map(hex);
     return (x) => {
@@ -98,7 +99,7 @@ function key(entries) {
     );
 }
 
-// A bar of parts: [name of the colour, size, text].
+// Draws a bar of parts: [name of the colour, size, text].
 function bar(parts) {
     const all = parts.reduce((sum, part) => sum + part[1], 0) || 1;
     return el(
@@ -119,8 +120,8 @@ function bar(parts) {
 
 const drawings = new Set();
 
-// A canvas of a height in pixels; draw(context, width, height) is called now
-// and whenever the window or the theme changes.
+// Makes a canvas of a height in pixels; draw(context, width, height) is called
+// now and whenever the window or the theme changes.
 function canvas(height, label, draw) {
     const node = el("canvas", { role: "img", "aria-label": label });
     node.redraw = () => {
@@ -153,7 +154,7 @@ window
 
 const tip = el("div", { id: "tip", hidden: true, role: "status" });
 
-// What find(x, y) says of a place of a canvas follows the mouse.
+// Shows the text that find(x, y) returns for a place of a canvas at the mouse.
 function follow(node, find) {
     node.addEventListener("mousemove", (event) => {
         const box = node.getBoundingClientRect();
@@ -178,7 +179,7 @@ function follow(node, find) {
 
 // --------------------------------------------------------------------- tables
 
-// A column of numbers: of(row) to sort by, printed by show, or as it is.
+// Makes a column of numbers: sorted by of(row), printed by show or as it is.
 function numbers(name, of, show, title) {
     return {
         name,
@@ -189,8 +190,8 @@ function numbers(name, of, show, title) {
     };
 }
 
-// columns: {name, value(row) to sort by, show(row), number, title}. Rows are
-// drawn as they are asked for: first `limit`, then more.
+// Makes a table. columns: {name, value(row) to sort by, show(row), number,
+// title}. It draws the first `limit` rows, and more when asked.
 function table(columns, rows, options = {}) {
     const limit = options.limit || 25;
     let shown = limit;
@@ -290,7 +291,7 @@ function choice(label, entries, change) {
     return el("label", {}, `${label} `, node);
 }
 
-// The step that is looked at, of which several parts tell.
+// The selected step, and the parts of the page that describe it.
 const looked = { step: 0, listeners: [] };
 
 function lookAt(step) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compare.js - two profiles: tables of figures before and after.
+// compare.js - the page of a comparison: tables of figures before and after.
 
 const units = {
     bytes: bytes,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cycles.js - where the time goes: by phase, along the run, by op, by step.
+// cycles.js - the time of a program: by phase, along the run, by op, by step.
 
 const phases = ["compute", "exchange", "sync", "host"];
 
@@ -26,7 +26,7 @@ function phaseBar(p) {
     );
 }
 
-// Phases of a row of a table as a small bar.
+// Draws the phases of a row as a small bar.
 function miniBar(row, most) {
     return el(
         "span",
@@ -62,7 +62,8 @@ function totalsByOp(p) {
     return [...totals.values()];
 }
 
-// Columns that ops and steps have in common; of(row): its cycles in a run.
+// Makes the columns that ops and steps have in common. of(row) returns the
+// row's cycles in a run.
 function timeColumns(p, most, of) {
     const peak = p.derived.peak_flops_per_second;
     const runs = p.measured ? p.measured.runs : 0;
@@ -72,7 +73,7 @@ function timeColumns(p, most, of) {
         {
             name: "cycles",
             number: true,
-            title: "in a run, of the busiest tile; ~: an estimate",
+            title: "cycles in a run, on the busiest tile; ~: an estimate",
             value: of,
             show: (r) =>
                 el(
@@ -105,7 +106,7 @@ function timeColumns(p, most, of) {
                   {
                       name: "here",
                       number: true,
-                      title: "measured on this machine, a run",
+                      title: "time per run, measured on this machine",
                       value: (r) => r.ns,
                       show: (r) => (r.ns < 0 ? "" : time(r.ns / runs / 1e9)),
                   },
@@ -153,7 +154,7 @@ function stepsTable(p) {
                     (r.again ? " (again)" : ""),
             },
             ...timeColumns(p, most, (r) => r.cycles),
-            numbers("tiles", (r) => r.busy_tiles, count, "that compute"),
+            numbers("tiles", (r) => r.busy_tiles, count, "tiles that compute"),
             { name: "line", class: "line", value: (r) => place(r) },
         ],
         rows,
@@ -185,7 +186,7 @@ function streamsTable(p) {
                 {
                     name: "cycles",
                     number: true,
-                    title: "of a call: those of its step",
+                    title: "a call has the cycles of its step",
                     value: (r) => r.cycles,
                     show: (r) => (r.cycles ? count(r.cycles) : ""),
                 },
@@ -207,7 +208,7 @@ function timeSection(p) {
         lanesOf,
         el("h3", {}, "By op"),
         opsTable(p),
-        el("h3", {}, "By step (a click looks at its memory)"),
+        el("h3", {}, "By step (a click shows the memory at that step)"),
         stepsTable(p),
         streamsTable(p)
     );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// findings.js - what would help, and why figures are estimates.
+// findings.js - the savings that are possible, and why figures are estimates.
 
 function findingsTable(p, rows, memory) {
     const gain = memory
@@ -36,11 +36,11 @@ function findingsSection(p) {
     const d = p.derived;
     return section(
         "savings",
-        "The largest savings to be had",
+        "The largest possible savings",
         el(
             "p",
             {},
-            "Each by itself, and at most: two of one step do not add up."
+            "Each is an upper bound: two savings on one step do not add up."
         ),
         el("h3", {}, "Time"),
         d.saves_time.length

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// lanes.js - spans of time in lanes, to zoom and to move; the timeline of a run.
+// lanes.js - draws spans of time in lanes, which can be zoomed and moved, and
+// the timeline of a run.
 
-// spans: {lane, start, end, colour, label, tip, step}, by start within a lane.
+// Draws lanes. spans: {lane, start, end, colour, label, tip, step}, sorted by
+// start within a lane.
 function lanes(names, spans, end, unit) {
     const left = 70;
     const tall = names.length > 16 ? 18 : 30;
@@ -141,7 +143,8 @@ function lanes(names, spans, end, unit) {
     );
 }
 
-// A run's phases, one after the other; streams of I/O tiles beside them.
+// Makes the spans of a run: its phases one after the other, and the streams of
+// I/O tiles in a lane of their own.
 function runSpans(p) {
     const spans = [];
     const clock = { device: 0, host: 0 };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// liveness.js - what is alive at which step: a curve over the program with its
-// peak, and the tensors that are there at the step that is looked at.
+// liveness.js - the memory over the steps of a program: a curve with its peak,
+// and the tensors that are alive at the selected step.
 
-// Bytes of the whole chip, or of one tile, at each step.
+// Returns the bytes of the whole chip, or of one tile, at each step.
 function liveness(p, tile) {
     const steps = p.steps.length;
     const change = new Float64Array(steps + 2);
     const code = tile < 0 ? 0 : p.code_bytes;
     let always = code;
     for (const block of p.blocks) {
-        // What lies beside the chip is on no tile.
+        // A block in streaming memory is on no tile.
         const all = block.tiles.length ? block.bytes : 0;
         const size = tile < 0 ? all : onTile(block, tile);
         if (block.always) {
@@ -50,7 +50,7 @@ function livenessChart(p) {
         c.fillStyle = css("code");
         c.fillRect(left, y(live.code), w - left, y(0) - y(live.code));
         c.fillStyle = css("results");
-        // As many columns as there are pixels: the highest step of each.
+        // There is one column per pixel; it shows the highest of its steps.
         const columns = Math.min(steps, Math.floor(w - left));
         for (let k = 0; k < columns; k++) {
             const from = Math.floor((k * steps) / columns);
@@ -161,7 +161,7 @@ function aliveTable(p) {
                         name: "on the tile",
                         number: true,
                         value: (r) => r.here,
-                        show: (r) => (r.tiles.length ? bytes(r.here) : "beside"),
+                        show: (r) => (r.tiles.length ? bytes(r.here) : "streaming"),
                     },
                     numbers("in all", (r) => r.bytes, bytes),
                     {
@@ -178,7 +178,7 @@ function aliveTable(p) {
                     },
                     {
                         name: "used",
-                        title: "does this step use it, or does it wait?",
+                        title: "whether this step uses it, or a later one does",
                         value: (r) => (r.used ? 1 : 0),
                         show: (r) => (r.used ? "now" : "waits"),
                     },

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// main.js - the page: its head, the choice of a program, its sections.
+// main.js - makes the page: its head, the choice of a program, its sections.
 
 function card(value, what) {
     return el("div", {}, el("b", {}, value), el("span", {}, what));
 }
 
-// The time of a run on the chip or chips, and on this machine if measured.
+// Makes cards with the time of a run on the chips and, if measured, on this
+// machine.
 function timeCards(seconds, cycles, measured, chips) {
     return [
         card(time(seconds), `a run on the ${chips}, ${count(cycles)} cycles`),
@@ -48,7 +49,7 @@ function summarySection(p) {
             m.shared_code_bytes > 0
                 ? card(
                       bytes(m.shared_code_bytes),
-                      "more code on each tile, did equal steps not share it"
+                      "more code on each tile if equal steps did not share it"
                   )
                 : null,
             card(
@@ -79,7 +80,7 @@ function targetSection(p) {
         el(
             "details",
             {},
-            el("summary", {}, "all that the model knows of it"),
+            el("summary", {}, "all figures that the model uses"),
             table(
                 [
                     {
@@ -125,11 +126,12 @@ function showProgram(p, main) {
     if (p.steps.length) lookAt(p.memory.fullest_step);
 }
 
-// Of an execution: in a pipeline, with what is moved to and from beside the chip.
+// Returns the cycles of an execution; in a pipeline they include transfers to
+// and from streaming memory.
 const cyclesOf = (p) => p.pipeline_cycles || p.cycles.total;
 
-// What is shown first: of a pipeline, the program that takes longest on the chip
-// that does.
+// Returns the program to show first: in a pipeline, the slowest program of the
+// slowest chip.
 function firstProgram() {
     const run = profile.pipeline_run;
     const slowest = run ? run.derived.slowest_ipu : -1;
@@ -144,7 +146,7 @@ function firstProgram() {
     return first;
 }
 
-// All programs, to choose one of them.
+// Makes a table of all programs, in which one can be chosen.
 function programsTable(choose, chosen) {
     const rows = profile.programs.map((p, i) => ({ p, i }));
     return table(
@@ -153,7 +155,7 @@ function programsTable(choose, chosen) {
             {
                 name: "times",
                 number: true,
-                title: "iterations of the loop that it is the body of",
+                title: "iterations of the loop whose body it is",
                 value: (r) => r.p.iterations,
                 show: (r) => (r.p.parent ? count(r.p.iterations) : ""),
             },
@@ -228,7 +230,7 @@ function showProfile() {
         many
             ? section(
                   "programs",
-                  "Programs: a click shows one of them",
+                  "Programs (a click shows one)",
                   programs
               )
             : "",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// pipeline.js - a pipeline as a whole: what a run of it takes and for what, its
-// stages, its chips, and which stage ran which mini-batch when.
+// pipeline.js - a pipeline as a whole: the time of a run and its parts, the
+// stages, the chips, and which stage ran which mini-batch when.
 
-// Stages and updates, slot after slot: a slot lasts as long as its slowest chip.
+// Makes the spans of stages and updates, slot after slot: a slot lasts as long
+// as its slowest chip.
 function slotSpans(slots) {
     const last = Math.max(...slots.map((s) => s.slot));
     const work = new Map();
@@ -63,9 +64,8 @@ function scheduleParts() {
             "p",
             {},
             `${count(drawn.slots)} slots on ${ipus} IPUs, ` +
-                `${count(drawn.end)} cycles of stages and updates; what passes ` +
-                "between the IPUs, their meetings and the host's streams are " +
-                "not drawn."
+                `${count(drawn.end)} cycles of stages and updates; transfers ` +
+                "between the IPUs, syncs and the host's streams are not drawn."
         ),
         lanes(names, drawn.spans, drawn.end, (cycles) => big(cycles, "")),
         key([
@@ -90,8 +90,8 @@ function runCards(run) {
             count(Math.round(run.mini_batches / seconds)),
             `mini-batches a second: ${count(run.mini_batches)} in a run`
         ),
-        card(percent(run.work, run.total), "of it stages work"),
-        card(percent(run.update, run.total), "of it are updates"),
+        card(percent(run.work, run.total), "of the run is work of stages"),
+        card(percent(run.update, run.total), "of the run is updates"),
         card(
             percent(fullest.tile_bytes, fullest.bytes_per_tile),
             `of the fullest tile, of IPU ${fullest.ipu}: ` +
@@ -138,25 +138,25 @@ function stagesTable(run) {
                 "again",
                 (r) => r.recompute,
                 count,
-                "cycles for activations that are computed again"
+                "cycles of activations that are computed again"
             ),
             numbers(
                 "kept",
                 (r) => r.stash_bytes,
                 bytes,
-                "for the way back, of each mini-batch that waits"
+                "stash for the backward pass, per mini-batch that waits"
             ),
             numbers(
                 "wait",
                 (r) => r.stash_depth,
                 null,
-                "mini-batches that wait for the way back, at most"
+                "most mini-batches that wait for the backward pass"
             ),
             numbers("sent", (r) => r.sent_bytes, bytes, "to other IPUs"),
             {
                 name: "here",
                 number: true,
-                title: "there and back, on this machine",
+                title: "forward and backward, measured on this machine",
                 value: (r) => r.ns,
                 show: (r) => (r.ns < 0 ? "" : time(r.ns / 1e9)),
             },
@@ -172,10 +172,10 @@ function chipsTable(run) {
             { name: "IPU", number: true, value: (r) => r.ipu },
             numbers("update", (r) => r.update, count, "cycles"),
             numbers(
-                "of it moves",
+                "moved",
                 (r) => r.offload,
                 count,
-                "cycles, to and from the memory beside the chip"
+                "cycles that move data from and to streaming memory"
             ),
             numbers("variables", (r) => r.variable_bytes, bytes, "on the chip"),
             numbers("stashes", (r) => r.stash_bytes, bytes, "on the chip"),
@@ -183,13 +183,13 @@ function chipsTable(run) {
                 "programs",
                 (r) => r.program_bytes,
                 bytes,
-                "the most that one needs beside them"
+                "the most that one program needs besides them"
             ),
             numbers(
-                "beside",
+                "streaming",
                 (r) => r.streaming_bytes,
                 bytes,
-                "in the memory beside the chip"
+                "in streaming memory"
             ),
             numbers("fullest tile", (r) => r.tile_bytes, bytes),
             {

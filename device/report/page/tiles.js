@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tiles.js - memory per tile: a map of all tiles with its scale, how many
-// tiles are how full, and what they hold.
+// tiles.js - the memory per tile: a map of all tiles with its scale, a
+// histogram of how full they are, and a table of what they hold.
 
 const categories = [
     ["variables", "variables"],
@@ -13,7 +13,7 @@ const categories = [
     ["state", "state of vertices"],
 ];
 
-// What each tile holds when it is fullest, in arrays over all tiles.
+// Returns what each tile holds at its peak, in arrays over all tiles.
 function spreadTiles(p) {
     const tiles = p.target.tiles * p.ipus;
     const spread = { total: new Float64Array(tiles), run: [] };
@@ -27,7 +27,7 @@ function spreadTiles(p) {
     return spread;
 }
 
-// What each tile holds during a step.
+// Returns the bytes that each tile holds during a step.
 function tilesAt(p, step) {
     const at = new Float64Array(p.target.tiles * p.ipus);
     at.fill(p.code_bytes + (p.steps[step] ? p.steps[step].temporary_bytes : 0));
@@ -38,7 +38,7 @@ function tilesAt(p, step) {
     return at;
 }
 
-// Where tiles stand: chips side by side, their tiles in rows.
+// Returns the positions of tiles: chips side by side, their tiles in rows.
 function layout(p, width) {
     const chips = p.ipus;
     const across = Math.ceil(Math.sqrt(p.target.tiles * 1.6));
@@ -182,8 +182,8 @@ function tileMap(p, spread) {
             choice(
                 "show",
                 [
-                    ["total", "all, when the tile is fullest"],
-                    ["step", "all, at the step looked at"],
+                    ["total", "all, at the tile's peak"],
+                    ["step", "all, at the selected step"],
                     ...categories.filter(([name]) => max(spread[name]) > 0),
                 ],
                 (value) => {
@@ -291,7 +291,7 @@ function memorySection(p) {
                 `${bytes(Math.max(all - used, 0))} are free.`,
             used > all ? el("span", { class: "over" }, " Too much.") : "",
             p.memory.remote_bytes
-                ? ` ${bytes(p.memory.remote_bytes)} lie beside the chip.`
+                ? ` ${bytes(p.memory.remote_bytes)} are in streaming memory.`
                 : ""
         ),
         el(
