@@ -94,7 +94,7 @@ ROOM_CFLAGS = $(CFLAGS_$(firstword $(subst /, ,$<))) $(CFLAGS_FILE_$(subst /,_,$
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
 .PHONY: all-tests
-all-tests: $(LIBS) $(PROGRAMS) $(SCRIPTS) $(TEST_PROGRAMS) ## build everything, tests too
+all-tests: $(LIBS) $(PROGRAMS) $(SCRIPTS) $(TEST_PROGRAMS) ## build everything, including the tests
 
 # ------------------------------------------------------ packages, demo, tests
 
@@ -103,7 +103,7 @@ PACKAGES := gcc g++ make pkg-config openmpi-bin libopenmpi-dev libopenblas-dev \
 	python3-numpy gfortran groff-base
 
 .PHONY: deps
-deps: ## install missing Debian packages, saying which
+deps: ## install missing Debian packages, and say which
 	$(Q)tests/tools/install-packages $(PACKAGES)
 
 # Packages first: what follows asks pkg-config, which may only now be there.
@@ -113,21 +113,21 @@ demo: deps ## train the MNIST network on 2 ranks, on drawn digits
 	$(Q)./mpi-launch.sh -np 2 $(B)/bin/mnist $(DEMO_ARGS)
 
 .PHONY: check
-check: deps ## build and run all tests; TESTS='core mpi' runs what matches
+check: deps ## build and run all tests; TESTS='core mpi' selects by name
 	$(Q)$(MAKE) --no-print-directory all-tests
 	$(Q)HVD_BUILD=$(abspath $(B)) tests/run $(TESTS)
 
 .PHONY: check-full
-check-full: deps ## the same with more sizes of every operation
+check-full: deps ## run all tests with more sizes of every operation
 	$(Q)HVD_TEST_FULL=1 $(MAKE) --no-print-directory check
 
 .PHONY: sanitize
-sanitize: deps ## the tests of C code with ASan and UBSan
+sanitize: deps ## run the tests of C code with ASan and UBSan
 	$(Q)$(MAKE) --no-print-directory FLAVOUR=asan all-tests
 	$(Q)HVD_BUILD=$(abspath build/asan) tests/run --programs $(TESTS)
 
 .PHONY: tsan
-tsan: deps ## the tests of C code with TSan
+tsan: deps ## run the tests of C code with TSan
 	$(Q)$(MAKE) --no-print-directory FLAVOUR=tsan all-tests
 	$(Q)HVD_BUILD=$(abspath build/tsan) tests/run --programs $(TESTS)
 
@@ -150,7 +150,7 @@ LIBRARIES := libhvd libipu
 BINDINGS := libhvd/bindings/hvd.hpp libhvd/bindings/hvd.f90
 PYTHON := libhvd/bindings/hvd.py
 MAN1 := $(wildcard docs/man/*.1)
-# What people read, and char_gpt too.
+# The pages for people, which char_gpt learns by default.
 PAGES := $(wildcard docs/*.md)
 MAN3 := $(wildcard docs/man/*.3)
 MAN7 := $(wildcard docs/man/*.7)
@@ -195,7 +195,7 @@ INSTALLED = $(addprefix $(TO)/include/,$(notdir $(HEADERS))) \
 	$(PAGES:docs/%=$(TO)/share/doc/hvd/%)
 
 .PHONY: uninstall
-uninstall: ## remove what install has put there, given the same variables
+uninstall: ## remove installed files, given the same variables
 	$(Q)rm -f $(INSTALLED)
 	$(Q)for d in share/man/man1 share/man/man3 share/man/man7 share/man \
 		share/doc/hvd share/doc share bin include; do rmdir $(TO)/$$d 2>/dev/null || true; done
@@ -211,30 +211,34 @@ format: ## reformat every source file in place
 	$(Q)clang-format -i $(SOURCES)
 
 .PHONY: check-format
-check-format: ## say which files make format would change
+check-format: ## list the files that make format would change
 	$(Q)tests/tools/install-packages clang-format
 	$(Q)clang-format --dry-run -Werror $(SOURCES)
 
 .PHONY: lint
-lint: ## clang-tidy, cppcheck and shellcheck
+lint: ## run clang-tidy, cppcheck and shellcheck
 	$(Q)tests/tools/install-packages clang-tidy cppcheck shellcheck $(PACKAGES)
 	$(Q)tests/tools/lint '$(MPI_CFLAGS) $(BLAS_CFLAGS)'
 
 .PHONY: check-rooms
-check-rooms: all-tests ## who includes whom, against who may
+check-rooms: all-tests ## check which rooms include headers of which
 	$(Q)tests/tools/check-rooms $(B)/obj
 
 .PHONY: check-headers
-check-headers: ## every header compiles alone; the public ones as C++ too
+check-headers: ## check that every header compiles alone, public ones as C++ too
 	$(Q)tests/tools/check-headers '$(CC)' '$(MPI_CFLAGS) $(BLAS_CFLAGS)'
 
 .PHONY: check-symbols
-check-symbols: $(HVD_SO) $(IPU_SO) ## libraries export what their headers declare
+check-symbols: $(HVD_SO) $(IPU_SO) ## check that libraries export what their headers declare
 	$(Q)tests/tools/check-symbols $(B)/lib
 
 .PHONY: check-vectors
-check-vectors: $(IPU_LIB) ## loops that ought to be vector code are
+check-vectors: $(IPU_LIB) ## check that loops that should be vector code are
 	$(Q)tests/tools/check-vectors $(IPU_OBJ)
+
+.PHONY: check-docs
+check-docs: ## check that files and names in the documents exist
+	$(Q)tests/tools/check-docs
 
 .PHONY: shape
 shape: ## report sizes of files and functions
