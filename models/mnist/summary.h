@@ -34,7 +34,7 @@ void summary_fini(struct summary *summary);
 
 double summary_images_per_second(const struct summary *summary);
 
-/* Writes it as JSON; the fields are listed in docs/TRAINING.md. PROBLEM with
+/* Writes it as JSON; the fields are listed in docs/MODELS.md. PROBLEM with
  * the text kept. */
 int summary_write(const struct summary *summary, const char *path);
 
