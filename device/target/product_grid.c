@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * product_grid.c - a product on a grid of blocks, and the cheapest grid.
+ *
+ * A tile fetches the parts of both inputs that its block needs, in slices of k
+ * if they do not fit beside its own data, and multiplies in passes of its
+ * product unit (passes.c). Small blocks pay for passes, uneven ones for
+ * padding, and everything for fetching its inputs through 4 bytes a cycle:
+ * that is what keeps products below the peak.
+ */
+#include <math.h>
+
+#include "target/cost.h"
+#include "target/product.h"
+
+/* Input elements of one channel under so many output pixels that lie in a
+ * square. */
+static int64_t under(const struct ipu__problem *p, int64_t pixels)
+{
+    const ipu_product *d = p->product;
+    double side = sqrt((double)pixels);
+    double reach = (side - 1) * d->stride[0] + d->kernel[0];
+    double width = (side - 1) * d->stride[1] + d->kernel[1];
+    int64_t all = pixels * p->taps;
+
+    return p->taps == 1 ? pixels
+                        : ipu__least(all, (int64_t)ceil(reach * width));
+}
+
+/* Bytes of both operands of a block [rows, k, n]; sums of its output. Of the
+ * derivative of a kernel, pixels are what is summed up over. */
+static int64_t operand_bytes(const struct ipu__problem *p, int64_t rows,
+                             int64_t k, int64_t n)
+{
+    int64_t elements = p->product->of_kernel
+                           ? rows * under(p, k) + k * n
+                           : k * (under(p, rows) + n * p->taps);
+
+    return p->product->element_bytes * elements;
+}
+
+static int64_t sums_of(const struct ipu__problem *p, int64_t rows, int64_t n)
+{
+    return rows * n * (p->product->of_kernel ? p->taps : 1);
+}
+
+/* Add up what parts of k have made: each tile its share. */
+static void count_partials(const struct ipu__problem *p, int64_t elements,
+                           int64_t parts, ipu_cycles *c)
+{
+    const ipu_target *t = p->target;
+    int64_t mine = ipu__ceil_div(elements, parts);
+    int64_t vectors = ipu__ceil_div(mine * p->sum_bytes, t->vector_bytes);
+
+    if (parts == 1)
+        return;
+    ipu__count_exchange(t, mine * (parts - 1) * p->sum_bytes, parts - 1, c);
+    c->compute +=
+        IPU__LAUNCH_CYCLES +
+        ipu__vertices_cycles(t, t->workers,
+                             IPU__VERTEX_SLOTS +
+                                 parts * ipu__ceil_div(vectors, t->workers));
+}
+
+/* One vertex over that many sums, with slots for each vector of them. */
+static int64_t sweep(const struct ipu__problem *p, int64_t sums, int64_t slots)
+{
+    const ipu_target *t = p->target;
+    int64_t vectors = ipu__ceil_div(sums * p->sum_bytes, t->vector_bytes);
+
+    return IPU__LAUNCH_CYCLES +
+           (IPU__VERTEX_SLOTS + slots * ipu__ceil_div(vectors, t->workers)) *
+               t->workers;
+}
+
+/* Into how many slices of k the memory divides what is fetched: bytes in all,
+ * sums kept meanwhile. 0: no number of them helps. */
+static int64_t slices_of(int64_t groups, int64_t bytes, int64_t sums,
+                         double room)
+{
+    double whole;
+
+    if ((double)bytes <= room - (double)sums)
+        return 1;
+    room -= 2 * (double)sums; /* of this slice, and of those before */
+    whole = floor(room / ((double)bytes / (double)groups));
+    return whole < 1 ? 0 : ipu__ceil_div(groups, (int64_t)whole);
+}
+
+/* The passes of a block. Of the derivative of a kernel, its positions are rows:
+ * each reads the same input elsewhere, which is first turned to have pixels
+ * side by side, an element at a time. */
+static int64_t multiply(const struct ipu__problem *p, int64_t rows, int64_t k,
+                        int64_t n)
+{
+    const ipu_target *t = p->target;
+    int64_t turned = rows * under(p, k);
+
+    if (!p->product->of_kernel)
+        return ipu__passes_cycles(t, &p->unit, rows, k, n, p->taps);
+    return ipu__passes_cycles(t, &p->unit, rows * p->taps, k, n, 1) +
+           IPU__LAUNCH_CYCLES +
+           ipu__vertices_cycles(t, t->workers,
+                                IPU__VERTEX_SLOTS +
+                                    ipu__ceil_div(turned, t->workers));
+}
+
+/* One slice of k, so thick: fetch, multiply. */
+static ipu_cycles slice_cycles(const struct ipu__problem *p, int64_t rows,
+                               int64_t thick, int64_t n)
+{
+    int64_t bytes = operand_bytes(p, rows, thick, n);
+    ipu_cycles c = {.compute = multiply(p, rows, thick, n),
+                    .temporary_bytes = bytes};
+
+    ipu__count_exchange(p->target, bytes, 2, &c);
+    return c;
+}
+
+/* All slices, each added to those before: alike but for the last. false: there
+ * is no room. */
+static bool count_slices(const struct ipu__problem *p, int64_t rows, int64_t k,
+                         int64_t n, struct ipu__choice *choice)
+{
+    ipu_cycles *c = &choice->cycles;
+    int64_t groups = ipu__ceil_div(k, p->unit.in);
+    int64_t elements = sums_of(p, rows, n), sums = elements * p->sum_bytes;
+    int64_t bytes = operand_bytes(p, rows, k, n);
+    double room = (double)p->room;
+    int64_t slices, thick;
+
+    if (choice->plan.grid_k > 1)
+        room -= (double)sums; /* those of others, added to a share */
+    slices = slices_of(groups, bytes, sums, room);
+    if (slices == 0 || (p->whole && slices > 1))
+        return false;
+    thick = ipu__least(ipu__ceil_div(groups, slices) * p->unit.in, k);
+    slices = ipu__ceil_div(k, thick);
+    *c = slice_cycles(p, rows, thick, n);
+    if (slices > 1) {
+        const ipu_cycles last =
+            slice_cycles(p, rows, k - (slices - 1) * thick, n);
+
+        c->compute = c->compute * (slices - 1) + last.compute +
+                     sweep(p, elements, 1) * slices;
+        c->exchange = c->exchange * (slices - 1) + last.exchange;
+        c->sync *= slices;
+        c->exchange_bytes =
+            c->exchange_bytes * (slices - 1) + last.exchange_bytes;
+        c->exchange_code_bytes *= 2; /* of the loop, and the last */
+        sums *= 2;
+    }
+    c->temporary_bytes += sums;
+    c->partial_bytes = sums;
+    choice->plan.slices = slices;
+    choice->needs = c->temporary_bytes;
+    if (choice->plan.grid_k > 1)
+        choice->needs += elements * p->sum_bytes;
+    return true;
+}
+
+bool ipu__is_within(const struct ipu__bounds *b, const struct ipu__choice *c)
+{
+    return c->cycles.temporary_bytes >= b->least_bytes &&
+           c->cycles.temporary_bytes <= b->most_bytes &&
+           c->total >= b->least_cycles && c->total <= b->most_cycles;
+}
+
+static void consider(const struct ipu__problem *p, int64_t gm, int64_t gk,
+                     int64_t gn, struct ipu__choice *best)
+{
+    const ipu_product *d = p->product;
+    int64_t rows = ipu__ceil_div(d->m, gm), k = ipu__ceil_div(d->k, gk);
+    int64_t n = ipu__ceil_div(d->n, gn);
+    struct ipu__choice c = {
+        .plan = {.grid_m = gm, .grid_k = gk, .grid_n = gn, .output_slices = 1}};
+
+    c.plan.tiles = gm * gk * gn;
+    if (!count_slices(p, rows, k, n, &c))
+        return;
+    count_partials(p, sums_of(p, rows, n), gk, &c.cycles);
+    if (d->element_bytes < p->sum_bytes && gk == 1)
+        c.cycles.compute += sweep(p, sums_of(p, rows, n), 1);
+    c.total = c.cycles.compute + c.cycles.exchange + c.cycles.sync;
+    if ((best->total == 0 || c.total < best->total) &&
+        ipu__is_within(&p->bounds, &c))
+        *best = c;
+}
+
+/* The next number of parts that makes smaller ones; 0: there is none. */
+static int64_t next_parts(int64_t extent, int64_t parts)
+{
+    int64_t size = ipu__ceil_div(extent, parts);
+
+    return size <= 1 ? 0 : ipu__ceil_div(extent, size - 1);
+}
+
+/* Into how many parts k must be cut for a block of the grid to have room, if it
+ * is not sliced; more than there are groups: none are enough. */
+static int64_t least_parts(const struct ipu__problem *p, int64_t groups,
+                           int64_t gm, int64_t gn)
+{
+    const ipu_product *d = p->product;
+    int64_t rows = ipu__ceil_div(d->m, gm), n = ipu__ceil_div(d->n, gn);
+    int64_t room = p->room - p->sum_bytes * sums_of(p, rows, n), fitting;
+
+    if (!p->whole || d->of_kernel)
+        return 1;
+    fitting = room < 0 ? 0 : room / operand_bytes(p, rows, p->unit.in, n);
+    return fitting < 1 ? groups + 1 : ipu__ceil_div(groups, fitting);
+}
+
+void ipu__search_grids(const struct ipu__problem *p, struct ipu__choice *best)
+{
+    const ipu_product *d = p->product;
+    int64_t groups = ipu__ceil_div(d->k, p->unit.in);
+
+    for (int64_t gm = 1; gm && gm <= p->tiles; gm = next_parts(d->m, gm))
+        for (int64_t gn = 1; gn && gm * gn <= p->tiles;
+             gn = next_parts(d->n, gn)) {
+            int64_t most = p->tiles / (gm * gn);
+            int64_t gk = least_parts(p, groups, gm, gn);
+
+            for (; gk && gk <= most; gk = next_parts(groups, gk))
+                consider(p, gm, gk, gn, best);
+        }
+}
