@@ -47,7 +47,8 @@ int ipu__fail_explained(int status, const char *text)
 
 int ipu__fail(int status, const char *format, ...)
 {
-    char text[IPU__MESSAGE_MAX]; /* an argument may be the last error itself */
+    char text[IPU__MESSAGE_MAX]; /* The last error itself may be an argument, so
+                                    the text is made aside. */
     va_list arguments;
 
     va_start(arguments, format);

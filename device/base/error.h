@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * error.h - statuses, and the text of this thread's last failure.
+ *
+ * The door of the lowest room of the device, with shape.h. Whoever first
+ * decides which error it is calls ipu__fail; everyone above returns the status
+ * unchanged (IPU_TRY). The text belongs to the thread and stays until its next
+ * failure.
  */
 #ifndef IPU_BASE_ERROR_H
 #define IPU_BASE_ERROR_H

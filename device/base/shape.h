@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shape.h - dtype, shape, name: what a tensor is, wherever it lives.
+ * shape.h - the dtype and shape of a tensor, wherever it lives: in a graph, in
+ * a queue, or in a file.
  */
 #ifndef IPU_BASE_SHAPE_H
 #define IPU_BASE_SHAPE_H
@@ -24,7 +25,7 @@ struct ipu__shape {
 const char *ipu__dtype_name(ipu_dtype dtype);
 size_t ipu__dtype_bytes(ipu_dtype dtype);
 
-/* Whether it is float16 or bfloat16. */
+/* Returns whether the dtype is float16 or bfloat16. */
 bool ipu__is_half(ipu_dtype dtype);
 
 /* IPU_ERR_SHAPE or IPU_ERR_ARGUMENT if it cannot be; what names it. Zero
@@ -34,7 +35,7 @@ int ipu__shape_make(const char *what, ipu_dtype dtype, int32_t ndim,
 
 bool ipu__shape_equal(const struct ipu__shape *a, const struct ipu__shape *b);
 int64_t ipu__shape_count(const struct ipu__shape *shape);
-/* ... of dimensions first to end - 1. */
+/* Returns the number of elements of dimensions first to end - 1. */
 int64_t ipu__shape_span(const struct ipu__shape *shape, int32_t first,
                         int32_t end);
 size_t ipu__shape_bytes(const struct ipu__shape *shape);

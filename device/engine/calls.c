@@ -16,7 +16,8 @@ static bool is_call(const struct ipu__stream *stream)
     return stream->kind == IPU__STREAM_CALL;
 }
 
-/* That of the graph, if fn is NULL. A loaded one has none. */
+/* Sets the function; fn NULL means that of the graph. A loaded graph has
+ * none. */
 static void set(struct ipu__host_function *function, ipu_host_fn fn,
                 void *context, ipu_host_fn graphs, void *graphs_context)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * calls.h - the host's functions that a run calls: those of the graph, until
- * ipu_engine_connect_call gives others.
+ * ipu_engine_connect_call replaces them.
  */
 #ifndef IPU_ENGINE_CALLS_H
 #define IPU_ENGINE_CALLS_H
@@ -30,7 +30,7 @@ int ipu__calls_set(struct ipu__calls *calls, const char *name, ipu_host_fn fn,
 /* IPU_ERR_STATE names one without a function. */
 int ipu__calls_check(const struct ipu__calls *calls);
 
-/* Of a step that receives, what its op is to be told. */
+/* Returns the attributes for a step that receives from the host. */
 struct ipu__attributes ipu__calls_attributes(const struct ipu__calls *calls,
                                              const struct ipu__step *step);
 

@@ -2,14 +2,14 @@
 /*
  * counts.c - the clock of an engine.
  *
- * A run reads the clock once after its inputs, once after each step and once
- * at its end; what lies between two readings belongs to what came before the
- * second. A run's own counts are added to the sums only when it has succeeded,
- * so that a failure spoils none of them.
+ * A run reads the clock once after its inputs, once after each step and once at
+ * its end; the time between two readings belongs to the work before the second.
+ * A run's own counts are added to the sums only when it has succeeded, so that
+ * a failure spoils none of them.
  *
- * The time between two runs is what the host needs to prepare the next one.
- * Now and then it is something else (an evaluation, a pause), which the median
- * leaves out; it is that of the last few hundred.
+ * The time between two runs is what the host needs to prepare the next one. Now
+ * and then it is something else (an evaluation, a pause), which the median
+ * leaves out; the median is over the last few hundred.
  */
 #include "engine/counts.h"
 

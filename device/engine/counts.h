@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * counts.h - what an engine counts when it is asked to: nanoseconds of runs,
- * of steps, of copies.
+ * counts.h - the counts of an engine that is asked to count: nanoseconds of
+ * runs, of steps, of copies.
  */
 #ifndef IPU_ENGINE_COUNTS_H
 #define IPU_ENGINE_COUNTS_H
@@ -11,17 +11,17 @@
 
 #include "ipu.h"
 
-/* Of the times between runs, so many are kept for their median. */
+/* So many times between runs are kept for their median. */
 enum { IPU__GAPS = 255 };
 
 struct ipu__counts {
     int32_t nsteps;
-    int64_t runs; /* that succeeded, as all that follows */
+    int64_t runs; /* runs that succeeded; all that follows counts these */
     int64_t run_ns, fastest_ns, input_ns, output_ns, call_ns;
     int64_t *step_ns; /* owned, [nsteps] */
     int64_t gaps[IPU__GAPS];
-    int64_t ngaps; /* ever; the last of them are kept, around */
-    /* Of the run that goes on */
+    int64_t ngaps; /* gaps in all; a ring keeps the last of them */
+    /* times of the current run; 0: there was no run before */
     int64_t began, mark; /* when; 0: no run before */
     int64_t ended;
     int64_t input, output, calls;
@@ -32,8 +32,8 @@ struct ipu__counts {
 struct ipu__counts *ipu__counts_new(int32_t nsteps);
 void ipu__counts_free(struct ipu__counts *counts); /* NULL is accepted */
 
-/* In the order in which a run goes. Each counts the time since the one before.
- * call: the step is a host call. */
+/* These are called in the order of a run. Each counts the time since the call
+ * before. call says that the step is a host call. */
 void ipu__counts_begin(struct ipu__counts *counts);
 void ipu__counts_input(struct ipu__counts *counts);
 void ipu__counts_step(struct ipu__counts *counts, int32_t step, bool call);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine.c - a device with an executable loaded: made, freed, asked.
+ * engine.c - a device with an executable loaded: made, freed, queried.
  *
  * The body of a loop is a program with an engine of its own, which the engine
  * of the program around it owns.

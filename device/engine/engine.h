@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine.h - what other rooms may know of an engine: the door of this room.
+ * engine.h - the engine for other rooms: it runs a compiled program on the CPU
+ * and keeps its memory. The door of this room.
+ *
+ * An engine belongs to one thread at a time. It borrows its executable, and
+ * holds a share of each queue that it uses. A run that fails leaves the
+ * variables as they were. Replicas and pipelines run several engines step by
+ * step with the calls below; thread_pool.h has the threads.
  */
 #ifndef IPU_ENGINE_ENGINE_H
 #define IPU_ENGINE_ENGINE_H
 
 #include "compiler/program.h"
 
-/* What it runs; borrowed. */
+/* Returns the executable that the engine runs; borrowed. */
 const ipu_executable *ipu__engine_executable(const ipu_engine *engine);
 
 /* Within ipu_engine_run. */
@@ -23,20 +29,20 @@ int ipu__engine_begin(ipu_engine *engine);
 int ipu__engine_advance(ipu_engine *engine, int32_t until);
 int ipu__engine_end(ipu_engine *engine, int status); /* the run's */
 
-/* Before the first of these, and after the last: tell the program's outfeeds
- * that a run goes on. */
+/* Tells the program's outfeeds that a run begins, before the first replica, and
+ * that it has ended, after the last. */
 void ipu__engine_begin_queues(const ipu_engine *engine);
 void ipu__engine_end_queues(const ipu_engine *engine, int status);
 
-/* ipu_engine_new for one of several replicas. IPU_ERR_STATE if the program's
- * queues have another replication factor. */
+/* Does ipu_engine_new for one of several replicas. Returns IPU_ERR_STATE if the
+ * program's queues have another replication factor. */
 int ipu__engine_new_replica(const ipu_executable *executable, int32_t replica,
                             int32_t replicas, ipu_engine **engine);
 
-/* Whether a step runs this time, or its update region is not due. */
+/* Returns false if the step's update region is not due this time. */
 bool ipu__engine_is_due(const ipu_engine *engine, int32_t step);
 
-/* Where a step's value lies now. */
+/* Returns the memory of a step's value. */
 void *ipu__engine_value(ipu_engine *engine, int32_t value);
 
 /*

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fused.c - running a fused step: block by block, all parts on each.
+ * fused.c - runs a fused step: block by block, all parts on each.
  *
  * The head, if there is one, runs as a whole, and hands over what it has
- * completed; the other parts follow on that while it is still in the cache. Of
- * a product that is a matrix, not some rows of it: given fewer rows, OpenBLAS
- * adds up in another order, and takes longer than the cache saves.
- * A part's op is called as for a tensor of the block's elements, [n], or
- * [rows, n] if it takes rows that are repeated. Inner values are in buffers;
- * all others are where the program has them, from the block's first element
- * on.
+ * completed; the other parts follow while that is still in the cache. A matrix
+ * product hands over all of its rows at once: given fewer rows, OpenBLAS adds
+ * up in another order, and takes longer than the cache saves. A part's op is
+ * called as for a tensor of the block's elements, [n], or [rows, n] if it takes
+ * rows that are repeated. Inner values are in buffers; all others are where the
+ * program has them, from the block's first element on.
  */
 #include "base/error.h"
 #include "compiler/program.h"
@@ -24,7 +23,8 @@ struct run {
     /* Parts, with the shapes of a block's operands and, where they lie whole,
      * their memory. */
     struct ipu__call calls[IPU__MOST_PARTS];
-    int64_t periods[IPU__MOST_PARTS]; /* elements of its rows; 0: it has none */
+    int64_t periods[IPU__MOST_PARTS]; /* elements of each part's rows; 0: it has
+                                         none */
     bool rows[IPU__MOST_PARTS][IPU__MAX_INPUTS]; /* repeated: always the same */
 };
 
@@ -33,7 +33,7 @@ static bool in_blocks(const struct run *r, int32_t k)
     return k > 0 || !r->step->head;
 }
 
-/* Where value v's elements of a block are. */
+/* Returns the address of value v's elements of a block. */
 static void *block_of(const struct run *r, int32_t v, int64_t first)
 {
     const struct ipu_executable *x = r->memory->executable;
@@ -92,7 +92,7 @@ static void run_part(struct run *r, int32_t k, int64_t first, int64_t count)
     }
     call.output.data = block_of(r, part->output, first);
     cut(&call.output.shape, count, r->periods[k]);
-    ipu__run_wide(&call); /* ops by element do not fail */
+    ipu__run_wide(&call); /* Ops by element do not fail. */
 }
 
 static void run_block(struct run *r, int64_t first, int64_t count)

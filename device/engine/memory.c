@@ -2,14 +2,14 @@
 /*
  * memory.c - planned and hostile memory.
  *
- * The planned one is a single piece in which values lie where the compiler
- * put them, sharing space. If the plan is wrong, an op reads what another has
+ * The planned one is a single piece in which values lie where the compiler put
+ * them, sharing space. If the plan is wrong, an op reads what another has
  * overwritten, and numbers are wrong somewhere.
  *
  * The hostile one finds out where. Every value has a piece of its own, with
- * canaries on both sides; when the plan says that a value is dead, it is
- * filled with NaN, and so is everything at the start of a run. Results must
- * not change.
+ * canaries on both sides; when the plan says that a value is dead, it is filled
+ * with NaN, and so is everything at the start of a run. Results must not
+ * change.
  */
 #include "engine/memory.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * memory.h - the memory of a device: one piece as the compiler planned it;
- * or, with IPU_POISON=1, a hostile one, for tests.
+ * memory.h - the memory of a device: one piece as the compiler planned it; or,
+ * with IPU_POISON=1, a hostile one, for tests.
  */
 #ifndef IPU_ENGINE_MEMORY_H
 #define IPU_ENGINE_MEMORY_H
@@ -13,7 +13,7 @@ struct ipu__memory {
     unsigned char *planned;                  /* owned; NULL if poisoned */
     unsigned char **own; /* owned, [values], each owned; NULL if planned */
     void *scratch;       /* owned */
-    void **placed; /* owned, [values]: borrowed memory of the host, or NULL */
+    void **placed; /* owned, [values]: memory of the host, borrowed, or NULL */
 };
 
 int ipu__memory_init(struct ipu__memory *memory,
@@ -21,19 +21,20 @@ int ipu__memory_init(struct ipu__memory *memory,
 void ipu__memory_fini(struct ipu__memory *memory);
 
 /*
- * From now on the value lives in memory of the host, and so does all that
- * shares its own: a hostile memory shares nothing. NULL: in the device's again.
+ * Places the value in memory of the host, together with all that shares its
+ * own; a hostile memory shares nothing. NULL: in the device's again.
  */
 void ipu__memory_place(struct ipu__memory *memory, int32_t value, void *data);
 
-/* Where a value lives; 64-byte aligned, if the host did not place it. */
+/* Returns the address of a value; 64-byte aligned, if the host did not place
+ * it. */
 void *ipu__memory_of(const struct ipu__memory *memory, int32_t value);
 
-/* Before a run: a hostile memory spoils everything but the variables. */
+/* Prepares a run: a hostile memory spoils everything but the variables. */
 void ipu__memory_before(struct ipu__memory *memory);
 
-/* After a step: a hostile memory spoils what nobody may read any more, and
- * looks whether an op has written past its output. */
+/* Ends a step: a hostile memory spoils values that nobody may read any more,
+ * and fails if an op has written past its output. */
 int ipu__memory_after(struct ipu__memory *memory, int32_t step);
 
 /* Tell OpenBLAS how many threads to use, once ipu_set_threads was called or

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names.c - what the host knows by name: streams that it connects, host calls
- * that it gives functions, variables that it writes and reads; and both,
- * streams and variables, where they shall live in its memory. Streams and
- * calls in the bodies of loops are found, too.
+ * names.c - access by name: streams that the host connects, host calls that it
+ * gives functions, variables that it writes and reads, and the host memory in
+ * which streams and variables are to live. Streams and calls in the bodies of
+ * loops are found, too.
  */
 #include <string.h>
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run.c - runs.
+ * run.c - runs a program.
  *
  * A run copies the inputs in, goes through the steps, and copies the outputs
  * out. A host call happens when its step comes: the tensor is copied to the
  * host memory connected to it, or shown where it is, while the steps after it
  * have yet to run.
  *
- * A run that fails (a host call, a label out of range) leaves the variables
- * as they were: the compiler puts all that can fail before the first step that
+ * A run that fails (a host call, a label out of range) leaves the variables as
+ * they were: the compiler puts all that can fail before the first step that
  * writes one. The next run starts anew.
  *
- * Before a loop, the engine of its body is told where the memory is that its
- * values are bound to. An iteration is a run of it, so that a loop that fails
+ * Before a loop, the engine of its body gets the addresses of the memory that
+ * its values are bound to. An iteration is a run of it, so a loop that fails
  * leaves variables as the iteration before has left them.
  */
 #include <inttypes.h>
@@ -50,7 +50,7 @@ static int stream_in(ipu_engine *engine)
     return IPU_OK;
 }
 
-/* Whether what looks at a gate runs, this time. */
+/* Returns whether steps that look at the gate run this time. */
 static bool is_due(const ipu_engine *engine, int32_t gate)
 {
     if (!gate)
@@ -159,7 +159,7 @@ static void begin_loop(ipu_engine *engine, const struct ipu__loop_code *code,
         bind(engine, &code->condition, loop->condition);
 }
 
-/* Whether there is another iteration. */
+/* Returns whether there is another iteration. */
 static int goes_on(const struct ipu__loop_code *code,
                    const struct ipu__loop_engines *loop, int64_t done)
 {
@@ -222,7 +222,7 @@ static int run_step_and_look(ipu_engine *engine, int32_t i)
     return ipu__memory_after(&engine->memory, i);
 }
 
-/* In a loop's body or condition, and in what is within. */
+/* Sets the meeting in a loop's body or condition, and in the loops within. */
 static void meet_within(ipu_engine *inner, ipu__meet_fn meet, void *context)
 {
     if (!inner)

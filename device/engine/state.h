@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * state.h - what an engine is made of, for the files of this room.
+ * state.h - struct ipu_engine, for the files of this room.
  */
 #ifndef IPU_ENGINE_STATE_H
 #define IPU_ENGINE_STATE_H
@@ -18,15 +18,16 @@ struct ipu__loop_engines {
 struct ipu_engine {
     const struct ipu_executable *executable; /* borrowed until free */
     struct ipu__memory memory;
-    void **host; /* owned, [streams]: borrowed memory of the host, or NULL */
-    struct ipu__counts *counts; /* owned; NULL: it does not count */
+    void **host; /* owned, [streams]: memory of the host, borrowed, or NULL */
+    struct ipu__counts *counts; /* owned; NULL: the engine does not count */
     struct ipu__calls calls;
     struct ipu__loop_engines *loops; /* owned, [loops] */
     int32_t nqueues;                 /* that it is attached to */
     int32_t replica, replicas;
     int callback_status;
-    int32_t next_step; /* of a run that goes on */
-    ipu__meet_fn meet; /* of what is in a loop; NULL: nobody to meet */
+    int32_t next_step; /* next step of the current run */
+    ipu__meet_fn meet; /* called by collective ops in a loop; NULL: there are no
+                          other replicas */
     void *meet_context;
     bool running;
 };

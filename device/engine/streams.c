@@ -44,7 +44,8 @@ void ipu__streams_end(const struct ipu_executable *x, int status)
             ipu__outfeed_end(x->feeds[i].outfeed, status);
 }
 
-/* Where the element's tensors are; NULL: nobody wants them. */
+/* Finds the addresses of the element's tensors; NULL: nobody wants the
+ * tensor. */
 static void find_buffers(const struct ipu__memory *memory,
                          const struct ipu__feed_code *f, void **buffers)
 {

@@ -2,10 +2,10 @@
 /*
  * thread_pool.c - threads that do the lanes of a slot, and meet at its end.
  *
- * A slot is a number that goes up. Whoever is free takes the next lane, so that
+ * A slot is a number that goes up. A free thread takes the next lane, so that
  * fewer threads than IPUs will do, too; the caller is one of them. Within a
- * slot lanes have nothing to do with each other: what goes from one to another
- * was made in the slot before, which the lock orders.
+ * slot lanes have nothing to do with each other: data that goes from one to
+ * another was made in the slot before, and the lock orders the two.
  */
 #include "engine/thread_pool.h"
 
@@ -19,10 +19,11 @@
 
 struct ipu__thread_pool {
     pthread_mutex_t lock;
-    pthread_cond_t begun, done; /* a slot; all of its lanes */
-    pthread_t *threads;         /* owned */
+    pthread_cond_t begun,
+        done;           /* a slot has begun; all of its lanes are done */
+    pthread_t *threads; /* owned */
     int32_t nthreads;
-    /* Under the lock: */
+    /* The lock guards the rest: */
     int64_t slot;
     int32_t next, count, left; /* lanes */
     bool ends;

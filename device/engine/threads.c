@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many threads OpenBLAS may use: one number for the whole process. */
+/* The number of threads that OpenBLAS may use: one number for the whole
+ * process. */
 #include <cblas.h>
 #include <stdatomic.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an engine tells of the time that it took: of runs, of steps. */
+/* The times that an engine reports: of runs, of steps. */
 #include "base/error.h"
 #include "engine/state.h"
 #include "target/target.h"

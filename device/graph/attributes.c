@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which members attributes have: file/layouts.c says how to add one. */
+/* The members that attributes have. file/layouts.c says how to add one. */
 #include "graph/graph.h"
 #include "graph/layout.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call.c - shapes of a call: what an op makes of its inputs.
+ * call.c - shapes of a call: the output that an op makes of its inputs.
  *
  * Ops compute in float32. A half is a dtype to store in: the shape function of
  * an op sees float32 in its place, and the output becomes a half again.
@@ -26,7 +26,7 @@ int ipu__unfit(const struct ipu__call *call, int i, int j, const char *why)
                      b->name, ipu__operand_print(b, second), why);
 }
 
-/* Whether input i must have the dtype of the other floats. */
+/* Returns whether input i must have the dtype of the other floats. */
 static bool has_common_dtype(const struct ipu__call *call, int i)
 {
     if (call->inputs[i].dtype == IPU_FLOAT32 && i == call->op->ninputs - 1)

@@ -161,7 +161,7 @@ static int copy_into(const ipu_graph *graph, ipu_graph *parent,
 
     if (!g)
         return ipu__fail_memory(sizeof *g);
-    *copy = g; /* whoever asked for it frees it */
+    *copy = g; /* the caller frees it, also after a failure */
     g->tag = graph->tag;
     g->parent = parent;
     g->recompute = graph->recompute;

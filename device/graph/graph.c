@@ -96,7 +96,7 @@ int ipu__graph_status(const ipu_graph *graph)
 {
     if (graph->status == IPU_OK)
         return IPU_OK;
-    /* No text: there was no memory for it. */
+    /* The text is missing if there was no memory for it. */
     return ipu__fail(graph->status, "%s",
                      graph->message ? graph->message
                                     : ipu_strerror(graph->status));
@@ -114,7 +114,8 @@ ipu_tensor ipu__handle(const ipu_graph *graph, int32_t index)
     return (ipu_tensor){graph->tag << INDEX_BITS | index};
 }
 
-/* No graph is made to be read only: importing adds a tensor. */
+/* Importing adds a tensor to a graph that the caller has as const: every graph
+ * is made writable, so the cast is legal. */
 static int32_t import(const ipu_graph *graph, ipu_tensor tensor)
 {
     ipu_graph *body;
@@ -200,7 +201,7 @@ static ipu_tensor add_source(ipu_graph *g, const char *what,
     if (g->status < 0)
         return (ipu_tensor){-1};
     if (g->parent) {
-        /* It is of the whole program. */
+        /* Inputs and variables belong to the whole program, not to a body. */
         ipu_tensor outer;
 
         ipu_at(g->parent, g->source.file, g->source.line);
@@ -238,7 +239,7 @@ ipu_tensor ipu_variable(ipu_graph *graph, const char *name, ipu_dtype dtype,
 
 /* -------------------------------------------------------------------- nodes */
 
-/* What the op is to work on, without memory yet. */
+/* Describes what the op works on, without memory yet. */
 static int describe_call(const ipu_graph *g, const struct ipu__node *node,
                          struct ipu__call *call)
 {
@@ -331,7 +332,8 @@ int ipu_tensor_info(const ipu_graph *graph, ipu_tensor tensor, ipu_dtype *dtype,
     return t->shape.ndim;
 }
 
-/* Of a result and another of its name, the one that the program has named. */
+/* Finds a tensor by name. If a result and a named output share the name, the
+ * output wins. */
 static int32_t index_by_name(const ipu_graph *g, const char *name)
 {
     int32_t found = -1;

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graph.h - what is wanted: the door of this room.
+ * graph.h - tensors and nodes: what the program wants. The door of this room.
  *
  * A graph is two growing arrays, tensors and nodes, both in an order in which
- * they can be computed: a node comes after the nodes that make its inputs.
+ * they can be computed: a node comes after the nodes that make its inputs. The
+ * room knows ops by their table rows alone (op.h); the rooms ops and training
+ * build on it, and the compiler reads it.
  *
- * The body of a loop is a graph of its own, which the loop's node owns; what it
- * uses of the graph around it is imported (loops.c).
+ * The first failure of a builder stays in the graph and stops all building;
+ * ipu_compile reports it.
+ *
+ * The body of a loop is a graph of its own, which the loop's node owns. Tensors
+ * of the graph around it that it uses are imported (bodies.c).
+ *
+ * Indices are -1 where there is none. Members that files keep by leaving out
+ * zeros (file/members.h) are an index + 1 instead, and 0 where there is none:
+ * renews, renewed, region, derived, beside, after, loop and within.
  */
 #ifndef IPU_GRAPH_GRAPH_H
 #define IPU_GRAPH_GRAPH_H
@@ -17,12 +26,12 @@ struct ipu__op;
 
 enum { IPU__MAX_INPUTS = 6 };
 
-/* What an op is told beside its inputs; which of these, and their meaning,
- * is the op's business. */
+/* The settings of an op beside its inputs. Which of them an op uses, and what
+ * they mean, is up to the op. */
 struct ipu__attributes {
     int32_t stride[2]; /* height, width */
     int32_t dilation[2];
-    int32_t pad[2];       /* rows above, columns to the left */
+    int32_t pad[2];       /* rows added above, columns added to the left */
     int32_t pad_after[2]; /* below, to the right */
     int32_t groups;
     int32_t size;
@@ -30,20 +39,22 @@ struct ipu__attributes {
     double scale, offset;
     double factors[4];
     uint64_t seed;
-    int64_t view[4]; /* of x, as the op groups its elements */
+    int64_t view[4]; /* shape of x as the op groups its elements */
     int32_t axis;
-    int32_t order[IPU_MAX_DIMS];  /* of dimensions */
-    int64_t starts[IPU_MAX_DIMS]; /* of a part, in each dimension */
-    bool axes[IPU_MAX_DIMS];      /* that are reduced */
-    bool keep;                    /* reduced ones, as extents of 1 */
-    struct ipu__shape shape;      /* of the output, where inputs do not tell */
-    double proportion;            /* of a product: of a tile's memory, for what
-                                     it needs in between; 0: not said */
-    ipu_host_fn fn;               /* of the host */
-    void *context;                /* borrowed as long as engines run */
+    int32_t order[IPU_MAX_DIMS]; /* of dimensions */
+    /* first element of a part, in each dimension */
+    int64_t starts[IPU_MAX_DIMS];
+    bool axes[IPU_MAX_DIMS]; /* that are reduced */
+    bool keep;               /* reduced axes stay, as extents of 1 */
+    /* the output's shape, where inputs do not say it */
+    struct ipu__shape shape;
+    double proportion; /* share of a tile's memory that a product may take for
+                          temporary data; 0: not set */
+    ipu_host_fn fn;    /* of the host */
+    void *context;     /* borrowed as long as engines run */
 };
 
-/* Where in the user's program something was asked for. */
+/* The place in the user's program that asked for something. */
 struct ipu__source {
     const char *file; /* borrowed as long as the graph lives; NULL: unknown */
     int32_t line;
@@ -51,18 +62,18 @@ struct ipu__source {
 
 enum ipu__tensor_kind { IPU__INPUT, IPU__VARIABLE, IPU__CONSTANT, IPU__RESULT };
 
-/* Why replicas may have different values of a variable. */
+/* Reasons why replicas may have different values of a variable. */
 enum ipu__own {
-    IPU__EQUAL = 0,      /* they may not */
-    IPU__OWN_SUMS,       /* of what each has computed since the last update */
-    IPU__OWN_PART,       /* each keeps another part of a whole */
-    IPU__OWN_STATISTICS, /* of the data that each has seen */
+    IPU__EQUAL = 0, /* they may not */
+    IPU__OWN_SUMS,  /* sums of what each has computed since the last update */
+    IPU__OWN_PART,  /* each keeps another part of a whole */
+    IPU__OWN_STATISTICS, /* statistics of the data that each has seen */
     IPU__OWN_CHOICE,     /* the program has said so */
     IPU__OWN_REASONS
 };
 
-/* Where the program wants a tensor: that many tiles from the first on. tiles
- * 0: where the compiler does. */
+/* The tiles on which the program wants a tensor: so many from the first on. The
+ * compiler chooses if tiles is 0. */
 struct ipu__mapping {
     int32_t first, tiles;
 };
@@ -73,18 +84,19 @@ struct ipu__tensor {
     enum ipu__tensor_kind kind;
     int32_t node;    /* that makes it; -1: none */
     void *data;      /* owned; of a constant */
-    int32_t shard;   /* the chip it is on, if there are several */
-    bool checkpoint; /* kept where activations are computed again */
+    int32_t shard;   /* number of its chip, if there are several */
+    bool checkpoint; /* kept when activations are computed again */
     bool imported;   /* from the graph around */
-    bool fixed;      /* a variable to the compiler, not to the program */
-    bool fed;        /* an input that an infeed gives */
-    bool remote;     /* a variable beside the chip, rows first */
-    bool offloaded;  /* a variable beside the chip, as the compiler has chosen:
+    bool fixed;      /* a variable to the compiler, but not to the program */
+    bool fed;        /* an infeed gives this input */
+    bool remote;     /* a variable beside the chip, with rows as dimension 0 */
+    bool offloaded;  /* the compiler has put this variable beside the chip; set
                         in its draft alone */
-    ipu_offload offload; /* of a variable: what the program asks for */
+    ipu_offload offload; /* the program's request for a variable */
     int32_t own;         /* of a variable: enum ipu__own */
-    /* What is changed in place, by a loop or a store, is another tensor
-     * afterwards: the one it was before + 1, and the newest + 1; 0: none. */
+    /* A loop or a store that changes a tensor in place makes another tensor of
+     * it. renews is the tensor before + 1; renewed is the newest state + 1; 0:
+     * none. */
     int32_t renews, renewed;
     struct ipu__mapping map;
     struct ipu__source source;
@@ -95,22 +107,22 @@ struct ipu__node {
     struct ipu__attributes attributes;
     int32_t inputs[IPU__MAX_INPUTS]; /* indices of tensors */
     int32_t output;
-    /* Of the update region number region - 1; 0: it runs each time. Nodes of
-     * different regions must not be merged or fused. */
+    /* The node belongs to update region number region - 1; 0: it runs each
+     * time. Nodes of different regions must not be merged or fused. */
     int32_t region;
-    /* Of a derivative: the tensor + 1 of the derivative that it came from.
-     * 0: it is none. */
+    /* A derivative has here the tensor + 1 of the derivative that it came from;
+     * other nodes have 0. */
     int32_t derived;
-    /* Of a derivative, or what is computed again: the tensor + 1 on whose chip
-     * it is, if there are several. 0: it is none. */
+    /* A derivative, or a node that computes again, has here the tensor + 1 on
+     * whose chip it lies, if there are several; other nodes have 0. */
     int32_t beside;
-    /* Not before the tensor after - 1 is there, although it does not read it;
-     * 0: none. Set where something is computed again (again), which must not
-     * be merged with what it repeats, nor come earlier. */
+    /* The node waits for tensor after - 1, although it does not read it; 0: it
+     * waits for none. Set where something is computed again (again): such a
+     * node must not be merged with what it repeats, nor come earlier. */
     int32_t after;
     bool again;
-    int32_t loop; /* index + 1 of a loop's; 0: it is none */
-    bool effect;  /* it runs although nothing may need its output */
+    int32_t loop; /* index + 1 of its loop; 0: it is no loop */
+    bool effect;  /* the node runs although nothing may need its output */
 };
 
 /* A tensor of the graph around a body, as the body sees it. */
@@ -119,7 +131,7 @@ struct ipu__import {
     bool written;
 };
 
-/* What carried values are in a graph that is run for each iteration. */
+/* A graph that is run for each iteration, and its carried values. */
 struct ipu__block_graph {
     ipu_graph *graph; /* owned; NULL: there is none */
     int32_t *carried; /* owned, [ncarried]: variables of it */
@@ -129,7 +141,7 @@ struct ipu__block_graph {
 struct ipu__loop {
     struct ipu__block_graph body;
     struct ipu__block_graph condition; /* of ipu_while; has one output */
-    int64_t count; /* with a condition: at most; 0: without limit */
+    int64_t count; /* iterations; with a condition the limit, and 0 for none */
     int32_t ncarried;
     int32_t *initial, *outputs; /* owned, [ncarried]: tensors */
     int32_t *written;           /* owned: variables as they were before */
@@ -150,13 +162,15 @@ struct ipu__enqueue {
     int32_t count;
 };
 
-/* What runs in every count-th run only, or if something holds (regions.c). */
+/* Nodes that run in every count-th run only, or if something holds
+ * (regions.c). */
 struct ipu__region {
     int32_t count;
     int32_t counter; /* tensor: mini-batches since the last update; -1: none */
     int32_t due;     /* tensor: an int32 that is not 0 when it runs; -1: it
                         always does */
-    int32_t within;  /* the region + 1 that runs whenever this one does */
+    /* this one runs only when region within - 1 does; 0: none */
+    int32_t within;
     bool conditional;
     ipu_offload offload;
     int64_t minimum_bytes; /* of what is offloaded */
@@ -170,12 +184,12 @@ struct ipu__sink {
     void *context;  /* borrowed as long as engines run */
 };
 
-/* What a variable becomes at the end of a run. */
+/* The value that a variable takes at the end of a run. */
 struct ipu__assign {
     int32_t variable, value; /* tensors */
 };
 
-/* How float16 is rounded. */
+/* The rounding of float16. */
 struct ipu__rounding {
     bool on; /* stochastically */
     uint64_t seed;
@@ -183,7 +197,7 @@ struct ipu__rounding {
 };
 
 struct ipu_graph {
-    int32_t tag;                 /* of the ids of its tensors */
+    int32_t tag;                 /* tag in the ids of its tensors */
     struct ipu__tensor *tensors; /* owned */
     int32_t ntensors, tensor_capacity;
     struct ipu__node *nodes; /* owned */
@@ -194,8 +208,8 @@ struct ipu_graph {
     int32_t nassigns, assign_capacity;
     struct ipu__region *regions; /* owned */
     int32_t nregions, region_capacity;
-    ipu_graph *parent; /* around this body, borrowed; NULL: none */
-    ipu_graph *open;   /* the body that is being built, borrowed; NULL: none */
+    ipu_graph *parent; /* the graph around this body, borrowed; NULL: none */
+    ipu_graph *open;   /* the body being built, borrowed; NULL: none */
     struct ipu__loop *loops; /* owned */
     int32_t nloops, loop_capacity;
     struct ipu__import *imports; /* owned */
@@ -204,18 +218,20 @@ struct ipu_graph {
     int32_t nfeeds, feed_capacity;
     struct ipu__enqueue *enqueues; /* owned */
     int32_t nenqueues, enqueue_capacity;
-    int32_t region;    /* that is being built, + 1; 0: none */
-    int32_t derived;   /* as in nodes: what is being differentiated; 0: none */
+    int32_t region;    /* region being built + 1; 0: none */
+    int32_t derived;   /* derivative being built, as in nodes; 0: none */
     int32_t beside;    /* as in nodes */
-    int32_t shard;     /* that is being built on, + 1; 0: where inputs are */
-    double proportion; /* of products that are being built; 0: not said */
+    int32_t shard;     /* chip being built on + 1; 0: where inputs are */
+    double proportion; /* available memory proportion of products being built;
+                          0: not set */
     bool recompute;    /* derivatives read activations computed again */
-    bool unrolls;      /* a loop of a known length becomes its iterations */
+    bool unrolls;      /* loops of a known length become their iterations */
     struct ipu__source source; /* of what is being built */
     struct ipu__rounding rounding;
-    int status;    /* of the first failure, which stops all building */
+    int status;    /* status of the first failure, which stops all building */
     char *message; /* owned; its text */
-    char **files;  /* owned, each too: those of sources that were loaded */
+    char **files;  /* owned, and each name, too: files of sources that were
+                      loaded */
     int32_t nfiles;
 };
 
@@ -223,7 +239,8 @@ struct ipu_graph {
  * gives it one: it fails. */
 int ipu__no_call(void *context, const char *name, void *data, int64_t count);
 
-/* What the node makes of its inputs; or why it cannot. */
+/* Sets output to the shape that the node makes of its inputs, or returns why it
+ * cannot. */
 int ipu__node_shape(const ipu_graph *graph, const struct ipu__node *node,
                     struct ipu__shape *output);
 
@@ -279,7 +296,7 @@ int32_t ipu__import(ipu_graph *body, ipu_tensor tensor);
 
 /* The tensor after it has been changed in place by the node. */
 int32_t ipu__renew(ipu_graph *graph, int32_t tensor, int32_t node);
-/* ... which is there already, a variable: state. */
+/* Does the same with state, a variable that is there already. */
 void ipu__renew_as(ipu_graph *graph, int32_t state, int32_t tensor,
                    int32_t node);
 
@@ -300,18 +317,19 @@ int32_t ipu__origin(const ipu_graph *graph, int32_t tensor);
 int32_t ipu__loop_need(const ipu_graph *graph, const struct ipu__node *node,
                        int32_t i);
 
-/* Whether the node changes the tensor in place. */
+/* Returns whether the node changes the tensor in place. */
 bool ipu__node_writes(const ipu_graph *graph, const struct ipu__node *node,
                       int32_t tensor);
 
-/* Whether it reads it. */
+/* Returns whether the node reads the tensor. */
 bool ipu__node_reads(const ipu_graph *graph, const struct ipu__node *node,
                      int32_t tensor);
 
-/* What the loop owns. */
+/* Frees the loop's members. */
 void ipu__loop_fini(struct ipu__loop *loop);
-/* Which imports of a body its assignments, loops and stores write; and whether
- * it does more than to make carried values, once that is known. */
+/* Marks the imports of a body that its assignments, loops and stores write.
+ * Once they are known, ipu__has_effects returns whether the body does more than
+ * make carried values. */
 void ipu__find_written(ipu_graph *body);
 bool ipu__has_effects(const ipu_graph *body);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layout.h - the members of a struct as data: files keep structs by them
+ * layout.h - the members of a struct as data. Files keep structs by them
  * (file/members.h), and the compiler compares attributes by them.
  */
 #ifndef IPU_GRAPH_LAYOUT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the program wants its tensors, rather than where the compiler does. */
+/* Tensors that the program maps to tiles itself, in place of the compiler. */
 #include "base/error.h"
 #include "graph/graph.h"
 #include "graph/op.h"

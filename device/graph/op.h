@@ -3,8 +3,8 @@
  * op.h - struct ipu__op, the table row of an op, and struct ipu__call, one use
  * of it: the operands with their shapes and, while it runs, their memory.
  *
- * The graph knows ops by these rows only. The ops themselves are the room
- * ops/, which is built on the graph.
+ * The graph knows ops by these rows only. The ops themselves are the room ops/,
+ * which is built on the graph.
  */
 #ifndef IPU_GRAPH_OP_H
 #define IPU_GRAPH_OP_H
@@ -12,8 +12,8 @@
 #include "graph/graph.h"
 #include "target/work.h"
 
-/* Where tensors begin, and scratch: a cache line, and the widest vector
- * register. */
+/* Tensors and scratch memory begin at multiples of this: a cache line, and the
+ * widest vector register. */
 enum { IPU__ALIGNMENT = 64 };
 
 static inline size_t ipu__aligned(size_t bytes)
@@ -24,7 +24,7 @@ static inline size_t ipu__aligned(size_t bytes)
 /* A tensor as an op sees it. */
 struct ipu__operand {
     const char *name;
-    struct ipu__shape shape; /* of halves, as if they were float32 */
+    struct ipu__shape shape; /* float32 in place of a half */
     ipu_dtype dtype;         /* as stored */
     void *data;              /* while running; 64-byte aligned */
 };
@@ -34,11 +34,12 @@ struct ipu__call {
     const struct ipu__attributes *attributes;
     struct ipu__operand inputs[IPU__MAX_INPUTS];
     struct ipu__operand output;
-    void *scratch; /* while running: what the op's scratch function asked */
-    int *callback_status; /* while running: what a function of the host that
-                             fails the run returned */
-    int64_t first; /* of an op by element: the number of the output's first
-                      element here in the whole tensor */
+    void *scratch; /* scratch memory while running, of the size that the op's
+                      scratch function returned */
+    int *callback_status; /* while running: the status of a function of the host
+                             that fails the run */
+    int64_t first; /* for an op by element: the number of the output's first
+                      element in the whole tensor */
 };
 
 /* Told that elements [first, first + count) of the output are complete: whole
@@ -61,19 +62,20 @@ struct ipu__op {
     /* The input whose memory the output may take, if nobody else needs it
      * any more; -1: none. run must work with and without. */
     int in_place;
-    /* That input is the output, unchanged: they share memory also while the
+    /* The output is that input, unchanged: they share memory even while the
      * input is needed. */
     bool alias;
-    /* It takes elements as they are stored, of all dtypes. */
+    /* The op takes elements of all dtypes, as they are stored. */
     bool raw;
-    /* What it makes is float32, of halves too: statistics of them. */
+    /* The output is float32 even if the inputs are halves: statistics of
+     * them. */
     bool makes_wide;
     /* The last input may be float32 where the others are halves: such
      * statistics, a learning rate. */
     bool last_wide;
-    /* run may fail: it looks at the data. */
+    /* run may fail, because it looks at the data. */
     bool checks;
-    /* It changes input 0 in place: the output is its new state. */
+    /* The op changes input 0 in place: the output is its new state. */
     bool writes;
     /* Running it does more than make its output, or the output depends on more
      * than inputs and attributes: it is not folded, merged, or dropped. */
@@ -90,21 +92,22 @@ struct ipu__op {
      * an instruction each, functions of the hardware as ops/costs.h has them.
      * -1: none, it only moves. 0: not said. */
     int slots;
-    int half_slots; /* ... for four halves, if that is not as many; or 0 */
-    /* Where it is a step by itself: issue slots of the library's loop, written
-     * by hand, for a vector, with all that it does beside arithmetic; -1: as
-     * many as slots; 0: there is none, the loop is compiled. */
+    int half_slots; /* the same for four halves, if it differs; or 0 */
+    /* Issue slots of the library's hand-written loop, for a vector and with all
+     * that it does beside arithmetic, where the op is a step by itself. -1: as
+     * many as slots. 0: there is none, and the loop is compiled. */
     int loop_slots;
-    /* How many loops of the library slots are of, one after the other; 0: one.
-     */
+    /* Number of the library's loops that slots adds up, one after the other; 0:
+     * one. */
     int loops;
-    /* Why these are only an estimate; NULL: they are instructions. Static. */
+    /* The reason why these are only an estimate; static. NULL: they are
+     * instructions. */
     const char *estimate;
-    /* It multiplies, with a plan (target/product.c): as which of the kinds to
-     * which a program may give memory. */
+    /* The op multiplies, with a plan (target/product.c); a program may give
+     * memory to products of this kind. */
     enum ipu__product_kind product;
-    /* It means more where replicas run than its run function does: it must
-     * neither be computed while compiling nor be left out. */
+    /* Replicas give the op a meaning beyond its run function: it must neither
+     * be computed while compiling nor be left out. */
     bool collective;
     /* The output's shape; IPU_ERR_SHAPE says what does not fit. */
     int (*shape)(const struct ipu__call *call, struct ipu__shape *output);
@@ -116,17 +119,17 @@ struct ipu__op {
      * what works on them finds them in the cache; NULL: there are none. */
     int (*run_in_parts)(const struct ipu__call *call, ipu__done *done,
                         void *context);
-    /* What it asks of the chip: kind, and what that needs. NULL: nothing, if
-     * it is an alias; sums, if the output is smaller than an input; else one
-     * instruction for each vector of the output. */
+    /* Sets the work that the op asks of the chip. NULL: none, if it is an
+     * alias; sums, if the output is smaller than an input; else one instruction
+     * for each vector of the output. */
     void (*cost)(const struct ipu__call *call, struct ipu__work *work);
-    /* Which elements of input i become which of the output; NULL: it does more
-     * than move them. */
+    /* Sets which elements of input i become which of the output. NULL: the op
+     * does more than move them. */
     void (*moves)(const struct ipu__call *call, int i,
                   struct ipu__moves *moves);
-    /* From dy, the derivative of the loss with respect to the output, make
-     * those with respect to the inputs that are needed (by tensor); the
-     * others may stay invalid. The node is a copy, which stays where it is
+    /* Builds the derivatives of the loss with respect to the inputs that are
+     * needed (by tensor) from dy, the derivative with respect to the output;
+     * the others may stay invalid. The node is a copy, which stays where it is
      * while nodes are added. Failures stay in the graph. NULL: the op has no
      * derivative. */
     void (*gradient)(ipu_graph *graph, const struct ipu__node *node,

@@ -2,11 +2,11 @@
 /*
  * own.c - variables of which each replica has its own value.
  *
- * Replicas run the same program, and what matters is the same in all of them,
- * since gradients are averaged. Some variables are not: sums of gradients that
- * wait for the next update, the part of an optimiser's state that a replica
- * keeps, statistics of the data that it has seen. Whoever makes such a variable
- * marks it, so that ipu_replicas_check_equal passes over it.
+ * Replicas run the same program, and most variables are the same in all of
+ * them, since gradients are averaged. Some are not: sums of gradients that wait
+ * for the next update, the part of an optimiser's state that a replica keeps,
+ * statistics of the data that it has seen. The builder of such a variable marks
+ * it, so that ipu_replicas_check_equal passes over it.
  */
 #include "base/error.h"
 #include "graph/graph.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of a tile's memory products may take in between, as the program says
- * of those that it builds. Derivatives have the proportion of their product. */
+/* The share of a tile's memory that products may take for temporary data, as
+ * the program sets it for those that it builds. A derivative has the share of
+ * its product. */
 #include "base/error.h"
 #include "graph/graph.h"
 #include "target/target.h"

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * regions.c - what runs in every count-th run only.
+ * regions.c - update regions: nodes that run in every count-th run only.
  *
- * A region is a number that nodes carry. A node has that of its inputs, so
- * that what depends on accumulated gradients is in their region without being
- * told; and that of the scope it was built in, for what does not depend on
+ * Nodes carry the number of their region. A node has the region of its inputs,
+ * so that whatever depends on accumulated gradients is in their region by
+ * itself; and the region of the scope it was built in, if it does not depend on
  * them, such as the counter of updates.
  *
- * The graph itself counts: a variable goes from 0 to count - 1 and back, and
- * "due" is 1 in the last of these runs. The compiler makes due an input of all
- * steps of the region, and the engine passes over them while it is 0. A region
- * of count 1 runs always: it has neither, and only tells the compiler what the
- * update is.
+ * The graph itself counts (training/update.c): a variable goes from 0 to count
+ * - 1 and back, and "due" is 1 in the last of these runs. The compiler makes
+ * due an input of all steps of the region, and the engine passes over them
+ * while it is 0. A region of count 1 runs always: it has neither, and only
+ * shows the compiler the update.
  *
- * A region may also run only if something holds, and only when another does
- * within which it is; then what depends on both belongs to the inner one.
+ * A region may also run only if something holds, and only when an outer region
+ * runs; nodes that depend on both belong to the inner one.
  */
 #include <inttypes.h>
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shards.c - which chip tensors are on, by hand or by weight.
+ * shards.c - the chip of each tensor, chosen by hand or by weight.
  *
- * By weight: forward nodes are a chain, in the order in which they were built.
+ * By weight, forward nodes are a chain, in the order in which they were built.
  * Each weighs as many bytes as it makes, and as the variables that it is the
  * first to use; the chain is cut into parts that weigh about the same.
  *
- * What a program does after its gradients, if it has some already, goes where
- * it would have gone had the chain been cut before they were asked for.
+ * Nodes that a program builds after its gradients, if it has some already, go
+ * where they would have gone had the chain been cut before the gradients were
+ * asked for.
  */
 #include <stdlib.h>
 
@@ -46,7 +47,8 @@ static int64_t bytes_of(const ipu_graph *g, int32_t tensor)
     return (int64_t)ipu__shape_bytes(&g->tensors[tensor].shape);
 }
 
-/* What a node is the first to use goes where it is. */
+/* Puts the inputs that the node is the first to use on its chip; returns their
+ * weight. */
 static int64_t claim(const ipu_graph *g, int32_t n, bool *seen)
 {
     const struct ipu__node *node = &g->nodes[n];
@@ -89,8 +91,8 @@ static bool follows(const ipu_graph *g, int32_t n)
     return false;
 }
 
-/* Where each of the first nnodes nodes goes: a part is full when the next node
- * would be more beyond its share of what is left than within it. */
+/* Chooses the chip of each of the first nnodes nodes: a part is full when the
+ * next node would be more beyond its share of what is left than within it. */
 static void share_out(ipu_graph *g, int32_t nnodes, int32_t count,
                       const int64_t *weights, int64_t left, bool *seen)
 {
@@ -154,8 +156,8 @@ int ipu_shard_automatically(ipu_graph *graph, int32_t count)
 
 /* ------------------------------------------------- when there are gradients */
 
-/* Where a node is of which nothing is known but its inputs: that is its first
- * that was computed, or is a variable that has a place. */
+/* Returns the chip of a node of which only the inputs are known: that of its
+ * first input that was computed, or is a variable that has a place. */
 static int32_t beside_inputs(const ipu_graph *g, const struct ipu__node *node,
                              const bool *placed)
 {

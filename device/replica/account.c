@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * account.c - what replicas send each other in a run, and how long that takes.
+ * account.c - counts what replicas send each other in a run, and how long that
+ * takes.
  *
  * Collectives that do not need one another may be sent together, which saves
  * starting twice: those that follow one another in the program, until one needs
  * what another of them has made, or is of another kind or update region, or the
  * buffer is full. Each such exchange is a ring over the replicas of a group;
- * groups do theirs at the same time. A sum is a whole ring; one of which each
- * replica takes only its row, or in which each has only its row, is half of
- * one.
+ * groups do theirs at the same time. A sum is a whole ring; a reduce-scatter or
+ * an all-gather is half of one.
  *
  * A step of an update region runs in every count-th run or iteration only. Two
  * numbers are carried along for that: how often a program runs in a run of the
@@ -28,8 +28,8 @@ struct exchange {
     int32_t group;
     int32_t kind;  /* enum ipu__collective */
     int32_t gate;  /* of their steps */
-    int64_t times; /* that they are sent in a run */
-    double mean;   /* ... on average */
+    int64_t times; /* times that they are sent in a run */
+    double mean;   /* the same on average */
 };
 
 struct account {
@@ -37,9 +37,9 @@ struct account {
     const ipu_system *system;
     int32_t count, shards;
     int64_t limit;
-    int64_t times; /* that the program runs in a run */
-    double mean;   /* ... on average */
-    bool *depends; /* owned, [values]: on what is in the buffer */
+    int64_t times; /* times that the program runs in a run */
+    double mean;   /* the same on average */
+    bool *depends; /* owned, [values]: depends on what is in the buffer */
     struct exchange buffer;
     ipu_replicas_info *info;
 };
@@ -128,7 +128,7 @@ static int account_part(struct account *a, const struct ipu__step *step,
 
 static int account_program(struct account *a);
 
-/* What is sent by a program that runs so often for each run of this one. */
+/* Counts what a program sends that runs so often for each run of this one. */
 static int account_inner(struct account *a, const ipu_executable *program,
                          int64_t times)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * equal.c - do all replicas have the same bits where they must?
+ * equal.c - checks that all replicas have the same bits where they must.
  *
  * Variables that each replica has of its own were marked when the graph was
  * built (graph/own.c); compiled programs and files keep the mark.
@@ -26,8 +26,9 @@ static const char *reason_of(const struct ipu__value *value)
     return reasons[value->own];
 }
 
-/* Of what a loop or a store changes in place, the last state has the name too:
- * it is the same memory. */
+/* Returns whether the value is a variable's last state. A loop or a store that
+ * changes a variable in place makes another state of the same name, in the same
+ * memory. */
 static bool is_counted(const ipu_executable *e, int32_t v)
 {
     if (e->values[v].kind != IPU__VARIABLE)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * meeting.c - where replicas meet that are within loops.
+ * meeting.c - the place where replicas meet that are within loops.
  *
  * A loop is one step of its program, so replicas cannot be stopped at a
  * collective op in its body and taken up again later: each is on a thread of
- * its own, and waits. The last to come adds up, in the order of the replicas.
- * Who fails, or is through with its part of the program, leaves; then nobody
- * waits for it, but fails too: replicas that go around a loop a different
- * number of times cannot meet. Nor can those that come to different sums: whose
- * tensors may be of another size.
+ * its own, and waits. The last to come adds up, in the order of the replicas. A
+ * replica that fails, or is through with its part of the program, leaves; then
+ * nobody waits for it, but fails too: replicas that go around a loop a
+ * different number of times cannot meet. Replicas that come to different sums
+ * cannot meet either: their tensors may differ in size.
  */
 #include "replica/meeting.h"
 
@@ -23,9 +23,10 @@ struct ipu__meeting {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int32_t replicas;
-    /* Under the lock: */
+    /* The lock guards the rest: */
     int32_t here, left;
-    bool astray; /* they have come to different steps: nobody meets any more */
+    bool astray; /* replicas have come to different steps: nobody meets any more
+                  */
     const struct ipu__step *step; /* borrowed: that they have come to */
     int64_t met;
     void *tensors[IPU_MAX_IPUS];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * meeting.h - where replicas meet that are within loops, each on a thread.
+ * meeting.h - the place where replicas meet that are within loops, each on a
+ * thread.
  */
 #ifndef IPU_REPLICA_MEETING_H
 #define IPU_REPLICA_MEETING_H
@@ -18,14 +19,14 @@ void ipu__meeting_open(struct ipu__meeting *meeting);
 /* A replica has done its part of the program, or failed: it will not come. */
 void ipu__meeting_leave(struct ipu__meeting *meeting);
 
-/* As ipu__meet_fn. Waits until all have come; data is then the sum or the mean
- * of its group. IPU_ERR_STATE if one of them has left, or has come to another
- * step. */
+/* Waits until all replicas have come (an ipu__meet_fn); data is then the sum or
+ * the mean of its group. Returns IPU_ERR_STATE if one of them has left, or has
+ * come to another step. */
 int ipu__meeting_come(void *meeting, int32_t replica,
                       const struct ipu__step *step,
                       const struct ipu__shape *shape, void *data);
 
-/* How often all have met. */
+/* Returns how often all have met. */
 int64_t ipu__meeting_count(struct ipu__meeting *meeting);
 
 #endif

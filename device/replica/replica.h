@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replica.h - copies of a program on several IPUs: the door of this room.
+ * replica.h - copies of a program on several IPUs, which add up tensors at
+ * collective ops. The door of this room.
+ *
+ * All sums are made in the order of the replicas, so that threads change no
+ * bit. Pipelines use ipu__sum_replicas; the rest serves ipu_replicas_*.
  */
 #ifndef IPU_REPLICA_REPLICA_H
 #define IPU_REPLICA_REPLICA_H
@@ -19,8 +23,8 @@ ipu_engine *ipu__replicas_engine(const ipu_replicas *replicas, int32_t replica);
 void ipu__sum_replicas(ipu_dtype dtype, int32_t n, void *const *tensors,
                        int64_t count, float scale);
 
-/* What count replicas of so many shards each send in a run, and what that
- * takes; limit: bytes that are sent together. */
+/* Counts what count replicas of so many shards each send in a run, and what
+ * that takes; limit is the number of bytes that are sent together. */
 int ipu__replicas_account(const ipu_executable *executable,
                           const ipu_system *system, int32_t count,
                           int32_t shards, int64_t limit,

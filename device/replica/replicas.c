@@ -4,12 +4,13 @@
  *
  * The program is cut where replicas have to wait for each other: before each
  * collective op, and before the first step that writes a variable, after which
- * nothing can fail, so that a replica that fails ends the run while all of
- * them still have their variables. Between two cuts the replicas have nothing
- * to do with each other, and run on as many threads as there are, or one after
- * the other. At a collective op the tensors of a group are added up in the
- * order of the replicas, on one thread: so threads change no bit. Those in the
- * bodies of loops are met at by waiting (meeting.c), on a thread for each.
+ * nothing can fail, so that a replica that fails ends the run while all of them
+ * still have their variables. Between two cuts the replicas have nothing to do
+ * with each other, and run on as many threads as there are, or one after the
+ * other. At a collective op the tensors of a group are added up in the order of
+ * the replicas, on one thread: so threads change no bit. Replicas wait for each
+ * other at collective ops in the bodies of loops (meeting.c), on a thread for
+ * each.
  *
  *     replica 0   ====|         |====|         |====
  *     replica 1   ====| sum, of |====| sum, of |====
@@ -41,10 +42,11 @@ struct ipu_replicas {
     struct lane *lanes; /* owned, [count] */
     int32_t ncuts;
     int32_t *cuts; /* owned: steps before which all wait; the last is the end */
-    int32_t until; /* the step that they go on to now */
-    struct ipu__thread_pool
-        *pool; /* owned; NULL: the caller's thread does it all */
-    struct ipu__meeting *meeting; /* owned; NULL: none is within a loop */
+    int32_t until; /* the step up to which they run now */
+    /* owned; NULL: the caller's thread runs all replicas */
+    struct ipu__thread_pool *pool;
+    /* owned; NULL: no collective op is within a loop */
+    struct ipu__meeting *meeting;
     int callback_status;
     bool running;
     ipu_replicas_info info;
@@ -126,7 +128,8 @@ static int check_group(const struct ipu_replicas *r, const ipu_executable *e,
 
 static int check_loops(const struct ipu_replicas *r, const ipu_executable *e);
 
-/* Whether replicas meet in a loop's body or condition, or within: 1, or 0. */
+/* Returns 1 if replicas meet in a loop's body or condition, or within; else
+ * 0. */
 static int check_inner(const struct ipu_replicas *r,
                        const struct ipu__inner *inner)
 {
@@ -143,7 +146,7 @@ static int check_inner(const struct ipu_replicas *r,
     return found;
 }
 
-/* ... in any of the loops. */
+/* Returns the same for any of the loops. */
 static int check_loops(const struct ipu_replicas *r, const ipu_executable *e)
 {
     int found = 0;
@@ -200,7 +203,7 @@ static int make_lanes(struct ipu_replicas *r)
     return IPU_OK;
 }
 
-/* Who meets within loops needs a thread each. */
+/* Makes the threads; replicas that meet within loops need one each. */
 static int make_threads(struct ipu_replicas *r, int32_t threads)
 {
     int within = check_loops(r, r->executable);
@@ -409,8 +412,8 @@ static void end(void *context, int32_t i)
     note(&r->lanes[i], ipu__engine_end(r->lanes[i].engine, IPU_OK));
 }
 
-/* Of all, once they have met; the first that failed, but not by waiting for
- * another that did. */
+/* Returns the status of all, once they have met: that of the first that failed
+ * otherwise than by waiting for another that did. */
 static int find_failure(struct ipu_replicas *r)
 {
     bool other = false;
@@ -428,8 +431,8 @@ static int find_failure(struct ipu_replicas *r)
     return IPU_OK;
 }
 
-/* What the step's tensors become, group by group, once the op has put those of
- * each replica where they are to be. */
+/* Adds up the step's tensors, group by group, once the op has put those of each
+ * replica where they are to be. */
 static void add_up(struct ipu_replicas *r, const struct ipu__step *step)
 {
     const struct ipu__value *value = &r->executable->values[step->output];
@@ -481,7 +484,7 @@ static int run_parts(struct ipu_replicas *r)
         advance_all(r);
         IPU_TRY(find_failure(r));
         IPU_TRY(check_due(r, r->until - 1));
-        /* In an update region that is not due, it has not been run. */
+        /* The step has not run if its update region is not due. */
         if (ipu__engine_is_due(r->lanes[0].engine, r->until - 1))
             add_up(r, &e->steps[r->until - 1]);
     }
@@ -500,7 +503,7 @@ int ipu_replicas_run(ipu_replicas *r)
                          "them");
     r->running = true;
     r->callback_status = 0;
-    /* Their queues are the same ones. */
+    /* All replicas have the same queues. */
     ipu__engine_begin_queues(r->lanes[0].engine);
     status = run_parts(r);
     for (int32_t i = 0; status < 0 && i < r->count; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sum.c - the same tensor of several replicas added up.
+ * sum.c - adds up the same tensor of several replicas.
  *
- * Added in the order of the replicas, so that all of them get the same bits,
+ * It adds in the order of the replicas, so that all of them get the same bits,
  * however many threads there are.
  */
 #include "replica/replica.h"

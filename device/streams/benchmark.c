@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * benchmark.c - how fast a data set is, when nothing but the copy to the device
- * is in its way: the queue's thread reads ahead, and this one takes.
+ * benchmark.c - measures how fast a data set is if nothing but the copy to the
+ * device is in its way: the queue's thread reads ahead, and the caller's thread
+ * takes.
  */
 #include <inttypes.h>
 #include <locale.h>
@@ -108,7 +109,8 @@ static int take_epochs(ipu_infeed *infeed, const ipu_benchmark_options *o,
     return append(report, "]}");
 }
 
-/* Where elements are copied to, as to the device; all NULL: nowhere. */
+/* Makes the buffers to which elements are copied, as to the device. If all are
+ * NULL, nothing is copied. */
 static int make_buffers(const ipu_infeed *infeed,
                         const ipu_benchmark_options *o, void **buffers,
                         void **memory)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dequeue.c - taking from an outfeed, and what comes out.
+ * dequeue.c - takes elements from an outfeed, and makes the host's results of
+ * them.
  *
  * Elements are taken from the queue under its lock, as a list; then each tensor
  * of all of them is copied into one piece of memory, outside of the lock. The
@@ -63,7 +64,7 @@ static int allocate(ipu_results *results)
     return IPU_OK;
 }
 
-/* Of count elements. The queue is described. */
+/* Makes the result of count elements of a queue that is described. */
 static int make(const struct ipu_outfeed *q, const struct ipu__put *put,
                 int64_t count, bool single, ipu_results **made)
 {
@@ -155,7 +156,7 @@ int ipu_results_tensor(const ipu_results *results, const char *name,
 
 /* ---------------------------------------------------------------- dequeuing */
 
-/* With the lock. */
+/* Checks that the queue is described. The caller holds the lock. */
 static int check_described(const struct ipu_outfeed *q)
 {
     if (q->base.described)
@@ -166,7 +167,8 @@ static int check_described(const struct ipu_outfeed *q)
                      q->base.name);
 }
 
-/* With the lock: at most count elements, behind those of a list. */
+/* Takes at most count elements and adds them behind those of the list. The
+ * caller holds the lock. */
 static void take(struct ipu_outfeed *q, int64_t count, struct ipu__puts *taken)
 {
     while (count-- > 0 && q->complete.first) {
@@ -184,8 +186,8 @@ static void take(struct ipu_outfeed *q, int64_t count, struct ipu__puts *taken)
     pthread_cond_broadcast(&q->base.changed); /* there is room */
 }
 
-/* With the lock: all of the run that goes on. A device that waits for room gets
- * it. */
+/* Takes all elements of the current run, until it ends. A device that waits for
+ * room gets it. The caller holds the lock. */
 static void take_until_idle(struct ipu_outfeed *q, struct ipu__puts *taken)
 {
     take(q, q->complete.count, taken);
@@ -247,7 +249,8 @@ int ipu_outfeed_dequeue(ipu_outfeed *q, int32_t wait, ipu_results **results)
     return status;
 }
 
-/* With the lock. Why no element will come; 0: one may. */
+/* Returns the reason why no element will come; 0: one may. The caller holds the
+ * lock. */
 static int hopeless(const struct ipu_outfeed *q)
 {
     if (q->aborted)
@@ -265,7 +268,8 @@ static int hopeless(const struct ipu_outfeed *q)
     return IPU_OK;
 }
 
-/* With the lock: 1 an element, 0 the time is over. */
+/* Waits for an element: returns 1 for an element, 0 if the time is over. The
+ * caller holds the lock. */
 static int await_element(struct ipu_outfeed *q, double seconds)
 {
     struct timespec deadline = ipu__deadline(seconds > 0 ? seconds : 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an element of a queue is made of. */
+/* The description of an element of a queue: its tensors, and their places. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 #include "base/error.h"
 #include "streams/streams.h"
 
-/* What a feed refuses before it looks at the shape as any tensor's. */
+/* Refuses errors that are special to feeds, before the shape is checked as any
+ * tensor's. */
 static int check_tensor(const char *what, int32_t i, const ipu_feed_tensor *t)
 {
     if (t->dtype == IPU_INT64 || t->dtype == IPU_FLOAT64)

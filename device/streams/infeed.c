@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * infeed.c - a data set as a queue: its life, and what the device takes of what
- * producer.c has read (infeed.h).
+ * infeed.c - a data set as a queue: its life, and the way of elements to the
+ * device after producer.c has read them (infeed.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,8 +150,9 @@ void ipu__infeed_detach(ipu_infeed *q)
 /* -------------------------------------------------------------------- control
  */
 
-/* Until nobody fills slots or reads them. Others may have started it again
- * then: with the lock, which is given up meanwhile. */
+/* Waits until nobody fills slots or reads them. Others may have started the
+ * queue again by then. The caller holds the lock, which is given up
+ * meanwhile. */
 static void settle(ipu_infeed *q)
 {
     ipu__producer_stop(q);
@@ -159,7 +160,8 @@ static void settle(ipu_infeed *q)
         pthread_cond_wait(&q->base.changed, &q->base.lock);
 }
 
-/* With the lock. */
+/* Returns whether the queue is started and not absent. The caller holds the
+ * lock. */
 static bool is_started(const ipu_infeed *q)
 {
     return q->started && !q->at_end;
@@ -227,7 +229,8 @@ void ipu_infeed_free(ipu_infeed *q)
 /* ---------------------------------------------------------------- the device
  */
 
-/* Why there is no element. With the lock. */
+/* Returns the status that says why there is no element. The caller holds the
+ * lock. */
 static int no_element(const struct ipu_infeed *q, int *callback_status)
 {
     if (!q->ever_started)
@@ -248,7 +251,7 @@ static int no_element(const struct ipu_infeed *q, int *callback_status)
                      q->base.name, q->failure);
 }
 
-/* With the lock: until there is an element. */
+/* Waits until there is an element. The caller holds the lock. */
 static bool await_element(struct ipu_infeed *q, struct ipu__replica_ring *own)
 {
     const struct ipu__ring *ring = &own->ring;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outfeed.c - what programs enqueue, for the host.
+ * outfeed.c - elements that programs enqueue for the host.
  *
  * Elements stand in two lists, oldest first: complete ones, and behind them
  * partial ones, which lack the parts of some replicas. A replica that has put
@@ -8,10 +8,10 @@
  * one after. Only complete ones are dequeued. LAST keeps one of them, the
  * newest.
  *
- * Who waits: a device that may not put more (blocking, ALL only) until the host
- * dequeues; the host for an element, or for the end of the runs. A run that
- * fails or is aborted wakes them all. Every wait has an end of its own: the
- * run's, a time limit, an abort.
+ * Two sides wait: a device that may not put more (blocking, ALL only), until
+ * the host dequeues; the host, for an element or for the end of the runs. A run
+ * that fails or is aborted wakes them all. Every wait has an end: the run's, a
+ * time limit, an abort.
  *
  * Dequeuing hands the elements over to results, which copy them into one piece
  * for each tensor, outside of the lock.
@@ -224,7 +224,7 @@ static bool is_full(const struct ipu_outfeed *q)
            q->complete.count >= q->options.buffer_depth;
 }
 
-/* With the lock: until an element may be added. */
+/* Waits until an element may be added. The caller holds the lock. */
 static int await_room(struct ipu_outfeed *q)
 {
     struct timespec deadline;
@@ -301,7 +301,7 @@ static void complete_first(struct ipu_outfeed *q)
     pthread_cond_broadcast(&q->base.changed);
 }
 
-/* With the lock. */
+/* Puts the part of one replica. The caller holds the lock. */
 static int put_part(struct ipu_outfeed *q, int32_t replica,
                     const void *const *buffers)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outfeed.h - what the two files about outfeeds share: the queue itself, which
+ * outfeed.h - shared by the two files about outfeeds: the queue itself, which
  * outfeed.c fills and dequeue.c empties.
  */
 #ifndef IPU_STREAMS_OUTFEED_H
@@ -25,13 +25,13 @@ struct ipu__puts {
 struct ipu_outfeed {
     struct ipu__queue base; /* described by the program */
     ipu_outfeed_options options;
-    /* With the lock: */
+    /* The lock guards the rest: */
     struct ipu__puts complete, partial;
     int64_t *ahead; /* owned, [replicas] */
     bool aborted;
-    int failure; /* of the last run; 0: none */
+    int failure; /* status of the last run; 0: it has not failed */
     int32_t runs;
-    pthread_t runner; /* the thread of the last run to begin */
+    pthread_t runner; /* the thread that began the last run */
 };
 
 /* A list and what follows. */

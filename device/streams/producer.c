@@ -36,8 +36,9 @@ static int read_element(struct ipu_infeed *q, unsigned char *memory)
     return got < 0 ? got : q->source.next(q->source.context, buffers);
 }
 
-/* Whether a replica waits for an element that has yet to be read; not one that
- * only has to wake up for it. With the lock. */
+/* Returns whether a replica waits for an element that has yet to be read. A
+ * replica that only has to wake up does not count. The caller holds the
+ * lock. */
 static bool is_short(const struct ipu_infeed *q)
 {
     for (int32_t r = 0; r < q->base.replicas; r++)
@@ -46,15 +47,15 @@ static bool is_short(const struct ipu_infeed *q)
     return false;
 }
 
-/* With the lock. */
+/* Returns whether the ring may be filled. The caller holds the lock. */
 static bool may_fill(const struct ipu_infeed *q, const struct ipu__ring *ring)
 {
     return ipu__ring_depth(ring) < q->depth ||
            (q->base.replicas > 1 && q->copying == 0 && is_short(q));
 }
 
-/* Until there is a free slot: 1; 0 if asked to stop; or no memory. With the
- * lock. */
+/* Waits until there is a free slot: returns 1, 0 if asked to stop, or
+ * IPU_ERR_MEMORY. The caller holds the lock. */
 static int await_slot(struct ipu_infeed *q, struct ipu__ring *ring)
 {
     while (!q->stop && !may_fill(q, ring))

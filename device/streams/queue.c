@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queue.c - what infeeds and outfeeds have in common: name, description, and
- * shares.
+ * queue.c - the part that infeeds and outfeeds have in common: name,
+ * description, and shares.
  *
  * A queue lives as long as somebody holds a share. Deleting, which is refused
- * while engines use it, gives up only the maker's; what is left is of no use
- * any more, but there.
+ * while engines use the queue, gives up only the maker's share; the queue stays
+ * for the others, but is of no use any more.
  *
- * The queue of a loaded program is one that is absent: a description without a
- * source or a consumer, which no engine can use, until the host connects its
- * own in its place (file/queues.c).
+ * The queue of a loaded program is absent: a description without a source or a
+ * consumer, which no engine can use, until the host connects its own in its
+ * place (file/queues.c).
  */
 #include "streams/queue.h"
 
@@ -108,7 +108,7 @@ bool ipu__queue_release(struct ipu__queue *q)
     return last;
 }
 
-/* With the lock. */
+/* Checks that an engine may use the queue. The caller holds the lock. */
 static int check_attach(const struct ipu__queue *q, int32_t replicas)
 {
     if (q->absent)

@@ -2,7 +2,7 @@
 /*
  * ring.h - a replica's elements that have been read and not been taken: slots,
  * filled and emptied in turn. It locks nothing. A slot may be written or read
- * while others count: whose it is, is known from the counts.
+ * while others change the counts: the counts say which side owns it.
  */
 #ifndef IPU_STREAMS_RING_H
 #define IPU_STREAMS_RING_H

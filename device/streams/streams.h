@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * streams.h - the device's side of the queues: the door of this room.
+ * streams.h - the device's side of the queues between host and device: infeeds
+ * and outfeeds. The door of this room.
  *
- * Queues are counted: their maker holds one share, and so does everything that
- * points to one (graphs, executables, engines). Engines hold it as users, which
- * deleting respects.
+ * The room knows shapes and errors only; graphs name the queues that they
+ * dequeue, engines attach to them and move elements. Queues are counted: the
+ * maker holds one share, and so does everything that points to one (graphs,
+ * executables, engines). Engines hold it as users; a queue in use is not
+ * deleted.
+ *
+ * Each queue has one lock, which is never held across a callback of the user.
  */
 #ifndef IPU_STREAMS_STREAMS_H
 #define IPU_STREAMS_STREAMS_H
@@ -42,7 +47,7 @@ size_t ipu__infeed_bytes(const ipu_infeed *infeed); /* of an element */
 
 /* ----------------------------------------------------------------- outfeeds */
 
-/* As of infeeds. */
+/* The same as for infeeds. */
 int ipu__outfeed_absent(const char *name, int32_t replicas, int32_t count,
                         const ipu_feed_tensor *tensors, ipu_outfeed **outfeed);
 bool ipu__outfeed_is_absent(const ipu_outfeed *outfeed);
@@ -68,8 +73,8 @@ void ipu__outfeed_end(ipu_outfeed *outfeed, int status);
 int ipu__outfeed_put(ipu_outfeed *outfeed, int32_t replica,
                      const void *const *buffers);
 
-/* Of an element of one replica, if a program has said; otherwise 0. Borrowed
- * until the queue goes. */
+/* Returns the number of tensors in an element of one replica, or 0 if no
+ * program has described it. The array is borrowed until the queue is freed. */
 int32_t ipu__outfeed_tensors(const ipu_outfeed *outfeed,
                              const ipu_feed_tensor **tensors);
 
@@ -79,7 +84,7 @@ ipu_outfeed_mode ipu__outfeed_mode(const ipu_outfeed *outfeed);
 
 /* -------------------------------------------------------------- elements */
 
-/* What both kinds of queue know of an element. */
+/* The description of an element, which both kinds of queue have. */
 struct ipu__element {
     int32_t ntensors;
     ipu_feed_tensor tensors[IPU_MAX_FEED_TENSORS];

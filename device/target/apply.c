@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * apply.c - a configuration judged as a whole: does it go together, which
- * chips are meant, what is left of each for computing.
+ * apply.c - judges a configuration as a whole: whether it goes together, which
+ * chips it means, and how much of each is left for computing.
  *
- * Device ids count as Graphcore's driver does: first every chip by itself,
- * then every aligned group of two, of four, and so on up to all of them. With
- * four chips: 0 to 3, then 4 and 5 (twos), then 6 (all).
+ * Device ids count as Graphcore's driver does: first every chip by itself, then
+ * every aligned group of two, of four, and so on up to all of them. With four
+ * chips: 0 to 3, then 4 and 5 (twos), then 6 (all).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,7 +139,8 @@ static int find_system(const ipu_config *config, ipu_system *system)
 /* The i-th of count chips, from 0, in the order that is asked for. */
 static int32_t ordered(const char *order, int32_t i, int32_t count)
 {
-    if (strcmp(order, "HOOF") == 0) /* up one side, down the other */
+    if (strcmp(order, "HOOF") ==
+        0) /* HOOF goes up one side and down the other. */
         return i < (count + 1) / 2 ? 2 * i : 2 * (count - i) - 1;
     /* Neighbours in the order are neighbours on the ladder. */
     if (strcmp(order, "ZIGZAG") != 0 && (i & 2) && (i | 1) < count)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.c - the attributes of a configuration, one by one; apply.c judges
- * them together.
+ * config.c - the attributes of a configuration, one by one; apply.c judges them
+ * together.
  *
- * Attributes of Graphcore's IPUConfig that could change nothing here are
- * known by name and refused, so that a program does not believe that it has
- * set something; so are those that belong to a graph here, with what sets
- * them.
+ * Attributes of Graphcore's IPUConfig that could change nothing here are known
+ * by name and refused, so that a program does not believe that it has set
+ * something. So are attributes that belong to a graph here, with the call that
+ * sets them.
  */
 #include "target/config.h"
 
@@ -19,8 +19,9 @@
 
 struct attribute {
     const char *name;
-    const char *value;   /* the default, as JSON */
-    const char *choices; /* of a word, with spaces around each; or NULL */
+    const char *value; /* the default, as JSON */
+    /* the words allowed, with spaces around each; or NULL */
+    const char *choices;
 };
 
 static const struct attribute attributes[] = {
@@ -138,8 +139,8 @@ static bool is_list_of_ints(const json_t *value)
     return json_is_array(value);
 }
 
-/* What a value of the type of the default is called; NULL if it is one. One
- * number stands for a list of it. */
+/* Returns the name of the type that the default has, or NULL if the value is of
+ * that type. One number stands for a list of it. */
 static const char *expected(const json_t *standard, const json_t *value)
 {
     if (json_is_array(standard))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.h - a configuration as its two files see it: values by attribute,
- * each of the type that the attribute's default has.
+ * config.h - a configuration as its two files see it: values by attribute, each
+ * of the type of the attribute's default.
  */
 #ifndef IPU_TARGET_CONFIG_H
 #define IPU_TARGET_CONFIG_H
@@ -12,7 +12,7 @@
 #include "ipu.h"
 
 struct ipu_config {
-    json_t *values; /* owned; an object, by dotted names, complete */
+    json_t *values; /* owned; a complete object, by dotted names */
 };
 
 /* The attribute must exist. Texts are borrowed until it is set again. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cost.h - the arithmetic that all of the model is made of.
+ * cost.h - the arithmetic that all cycle counts are made of. Files of this room
+ * share it, and rooms above that count links, products and grains use it.
  */
 #ifndef IPU_TARGET_COST_H
 #define IPU_TARGET_COST_H
@@ -18,12 +19,12 @@ enum {
      * With a load and a store that is 4, with two loads 5, as in these. */
     IPU__COUNT_SLOTS = 2,
     IPU__INSTRUCTION_BYTES = 4,
-    /* Of a tile, what plans leave for the code of a whole program. */
+    /* Bytes of a tile that plans leave for the code of a whole program. */
     IPU__CODE_BYTES = 32 << 10,
     /* A tile loads or stores so many bytes at once: tensors are spread over
      * tiles in these. */
     IPU__GRAIN_BYTES = 8,
-    /* Of exchange code, to send or receive one message. */
+    /* Exchange code to send or receive one message. */
     IPU__MESSAGE_CODE_BYTES = 8
 };
 
@@ -67,21 +68,22 @@ int64_t ipu__passes_cycles(const ipu_target *target,
 void ipu__count_exchange(const ipu_target *target, int64_t bytes,
                          int64_t messages, ipu_cycles *cycles);
 
-/* Where loops of a tile follow each other, the supervisor starts the contexts
- * of each, and they read what they work on: of all but the first. */
+/* Adds the start of loops of a tile that follow each other, except the first:
+ * the supervisor starts the contexts of each, and they read what they work
+ * on. */
 void ipu__count_loops(const ipu_target *target, int32_t loops,
                       ipu_cycles *cycles);
 
-/* Of cycles' compute, what the mean tile waits for the busiest: so many units
- * of work in all, most on one tile, and cycles that each tile with work takes
- * however much it has. */
+/* Adds to cycles the time that the mean tile waits for the busiest: units is
+ * the work in all, most is the work on one tile, and fixed is what each tile
+ * with work takes however much it has. */
 void ipu__count_waiting(const ipu_target *target, int64_t units, int64_t most,
                         int64_t fixed, ipu_cycles *cycles);
 
 /* Cycles to start so many loops, and of their contexts to begin and end. */
 int64_t ipu__start_cycles(const ipu_target *target, int32_t loops);
 
-/* ipu_model_link of so many tiles, that send as many bytes each. */
+/* Counts as ipu_model_link, for tiles that send as many bytes each. */
 int ipu__link_cycles(const ipu_system *system, int32_t from, int32_t to,
                      int64_t bytes, int64_t senders, int32_t loaded,
                      ipu_cycles *cycles);
@@ -99,9 +101,9 @@ int ipu__send_cycles(const ipu_system *system, int32_t from, int32_t to,
 int ipu__ring_cycles(const ipu_system *system, int32_t replicas, int32_t stride,
                      int64_t bytes, int64_t *sent, int64_t *cycles);
 
-/* ipu_model_product beside others, bytes of other things on the fullest tile;
- * -1: nothing but its own inputs and output. plans: those that are known, or
- * NULL. */
+/* Counts as ipu_model_product, with others bytes of other data on the fullest
+ * tile; -1: nothing but the product's own inputs and output. plans has those
+ * that are known; NULL: none. */
 struct ipu__plans;
 
 int ipu__product_beside(const ipu_target *target, const ipu_product *product,
@@ -121,8 +123,8 @@ double ipu__proportion_of(double said);
  * counts. */
 void ipu__follow(ipu_cycles *cycles, const ipu_cycles *before);
 
-/* ipu_model_elementwise of such a loop, whose iterations are counted here; the
- * instructions may be those of several loops. */
+/* Counts as ipu_model_elementwise for such a loop, whose iterations are counted
+ * here; the instructions may be those of several loops. */
 int ipu__elements_cycles(const ipu_target *target, int64_t elements,
                          int32_t element_bytes, ipu_loop loop, int32_t loops,
                          ipu_cycles *cycles);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exchange.c - data between the tiles of a chip.
+ * exchange.c - the cost of moving data between the tiles of a chip.
  *
  *     o o o o      islands of tiles, in columns; each column reaches the
  *     o o o o      exchange at its foot
  *     o o o o
  *     ---------    the exchange
  *
- * When which word leaves and arrives is known when the program is compiled,
- * so there are no headers, no arbitration and no queues: any pattern moves as
- * fast as the busiest tile can take or give, 4 bytes a cycle. What load
- * changes is how long the phase lasts: one message ends when it has gone its
- * way, all at once when the longest way is gone.
+ * The compiler knows when each word leaves and arrives, so there are no
+ * headers, no arbitration and no queues: any pattern moves as fast as the
+ * busiest tile can take or give, 4 bytes a cycle. Load changes only how long
+ * the phase lasts: one message ends when it has gone its way, a full exchange
+ * when the longest way is gone.
  */
 #include <math.h>
 
@@ -101,7 +101,8 @@ int ipu_model_exchange(const ipu_target *target, ipu_pattern pattern,
         "the cycles of sync, setup and way are fitted to two latencies of a "
         "Mk1";
     if (messages > 1)
-        counted.estimate = NULL; /* nearly all of it is words */
+        counted.estimate =
+            NULL; /* Nearly all of the cycles are those of words. */
     ipu__finish(&counted, cycles);
     return IPU_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * load.c - a target from a JSON file. Numbers of other chips are kept where
- * the file says nothing, so that a variant is two lines.
+ * load.c - a target from a JSON file. A field that the file leaves out keeps
+ * the number of a known chip, so that a variant is two lines.
  */
 #include <errno.h>
 #include <jansson.h>

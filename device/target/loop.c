@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loop.c - worker programs on one tile.
+ * loop.c - the cost of worker programs on one tile.
  *
- * A tile issues one bundle a cycle, to its contexts in turn. So a context
- * gets every sixth cycle, which is also how long a load takes: its value is
- * there for the context's next instruction. All six together reach what the
- * memory can deliver: two loads and a store a cycle, if they do not meet in
- * the same element of the memory, which has one port.
+ * A tile issues one bundle a cycle, to its contexts in turn. So a context gets
+ * every sixth cycle. A load takes as long: its value is there for the context's
+ * next instruction. All six together reach the limit of the memory: two loads
+ * and a store a cycle, if they do not meet in the same element of the memory,
+ * which has one port.
  */
 #include "base/error.h"
 #include "target/cost.h"

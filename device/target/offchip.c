@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * offchip.c - data that leaves the chip: over IPU-Links, to the host, to the
- * DRAM beside it. Bytes over bandwidth, after everybody has met.
+ * DRAM beside it. The cost is bytes over bandwidth, after everybody has met.
  *
  * Chips meet over the links: 15 ns a hop, there and back, along half of the
  * ladder. That, the width of a link and what its headers leave (85 %) are
@@ -13,9 +13,9 @@
  *              packets
  *           ------>
  *
- * Between chips nothing is timed by the compiler: data travels in packets with
+ * The compiler times nothing between chips: data travels in packets with
  * headers, and an exchange block at each link has a queue of tiles that want to
- * send. A request starts it; then it tells a tile to send (on), takes that
+ * send. A request starts it; then it signals a tile to send (on), takes that
  * tile's packets, and goes on to the next (Graphcore's patent US 10,558,595).
  * So a turn is the way there and back over the chip, and the packets, 4 bytes a
  * cycle. A link takes several times that, so several tiles must have their turn
@@ -23,9 +23,10 @@
  * each sends one full packet, the rule by which queues are made (bandwidth
  * times delay). Then small messages wait for turns, and large ones for bytes.
  *
- * How large a packet may be is not published: we take 128 bytes, the smallest
- * maximum of PCI Express, whose lanes have the rate of these links. The size of
- * a header follows from what headers leave of a stream of full packets.
+ * The size of the largest packet is not published: we take 128 bytes, the
+ * smallest maximum of PCI Express, whose lanes have the rate of these links.
+ * The size of a header follows from what headers leave of a stream of full
+ * packets.
  */
 #include <math.h>
 
@@ -86,11 +87,11 @@ int ipu_model_global_sync(const ipu_system *system, int64_t *cycles)
     return IPU_OK;
 }
 
-/* How a message of each of some tiles leaves a chip. */
+/* The way that a message of each of some tiles leaves a chip. */
 struct queue {
-    double turn;   /* cycles from the word to send until all has come */
+    double turn;   /* cycles from the signal to send until all has come */
     double every;  /* cycles from the end of one turn to that of the next */
-    int64_t turns; /* of the tiles that share a link */
+    int64_t turns; /* turns of the tiles that share a link */
 };
 
 /* Bytes on the wire, with the headers of all packets. */
@@ -132,7 +133,8 @@ static int64_t wait_in(const struct queue *q, int32_t loaded)
 
     if (loaded == IPU_LINK_MEAN)
         before /= 2;
-    /* Of a chip that is no chip the sum may be more than 64 bits hold. */
+    /* The sum may be more than 64 bits hold, if the target describes no real
+     * chip. */
     return (int64_t)fmin(ceil(before + q->turn), MOST_CYCLES);
 }
 
@@ -177,7 +179,7 @@ int ipu_model_link(const ipu_system *system, int32_t from, int32_t to,
                             loaded ? system->ipu.tiles : 1, loaded, cycles);
 }
 
-/* latency and then bytes, through whatever is between. */
+/* Counts a latency and then bytes, through whatever is between. */
 static void count_stream(const ipu_system *system, int64_t bytes,
                          double latency, double bandwidth, const char *estimate,
                          ipu_cycles *cycles)

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * passes.c - the accumulating product unit of one tile.
+ * passes.c - the cost of the accumulating product unit of one tile.
  *
- * The unit holds the weights of a group of input by a group of output
- * channels, and rows stream through it:
+ * The unit holds the weights of a group of input by a group of output channels,
+ * and rows stream through it:
  *
  *     float16   16 x units weights, a row in 4 cycles of a context's slots
  *     float32    8 x units weights, a row in 8
  *
- * with as many units as the macs of a cycle make. A block [rows, k, n] takes
- * a pass for each group of k, each group of n and each position of the kernel.
+ * with as many units as the macs of a cycle make. A block [rows, k, n] takes a
+ * pass for each group of k, each group of n and each position of the kernel.
  * For a pass the supervisor loads the weights, 8 bytes a cycle, and starts the
- * contexts, which divide the rows among themselves; the next pass waits for
- * the slowest of them.
+ * contexts, which divide the rows among themselves; the next pass waits for the
+ * slowest of them.
  *
- * What the loops around that take is in Graphcore's own estimates (poplibs,
- * lib/poplin/PerformanceEstimation.hpp): cycles of the supervisor for a group
- * of k, a group of n, a pass; slots of a context to read what it works on, to
- * fill the unit (three rows or fewer take as long as three) and to end. Rows
- * of a kernel with several positions come in a list, which costs more to read.
- * float16 sums begin at zero by themselves, float32 ones are cleared first.
+ * The cost of the loops around that comes from Graphcore's own estimates
+ * (poplibs, lib/poplin/PerformanceEstimation.hpp): cycles of the supervisor for
+ * a group of k, a group of n, a pass; slots of a context to read what it works
+ * on, to fill the unit (three rows or fewer take as long as three) and to end.
+ * Rows of a kernel with several positions come in a list, which costs more to
+ * read. float16 sums begin at zero by themselves, float32 ones are cleared
+ * first.
  */
 #include "target/cost.h"
 

@@ -2,14 +2,14 @@
 /*
  * plans.c - plans of products that were found once.
  *
- * With less room a plan takes as many cycles or more. So what was found with
- * some room is the best with any less, too, down to what it needs itself: an
- * entry holds for all rooms in between. The search goes through its grids in
- * one order and takes the first of the cheapest; that is the same for all of
- * them.
+ * With less room a plan takes as many cycles or more. So the plan found with
+ * some room is the best with any less, too, down to the bytes that it needs
+ * itself: an entry holds for all rooms in between. The search goes through its
+ * grids in one order and takes the first of the cheapest; that is the same for
+ * all of them.
  *
- * A hash table of products, each with the number of its first entry; entries
- * of the same place are a list.
+ * The store is a hash table of products, each with the number of its first
+ * entry; entries of the same place are a list.
  */
 #include "target/plans.h"
 
@@ -24,14 +24,14 @@ enum { FIRST_SIZE = 64 };
 struct entry {
     ipu_product product;
     int64_t room;
-    int64_t share; /* that it was to be content with; 0: with the room */
+    int64_t share; /* the share that it had to do with; 0: the room */
     struct ipu__choice choice;
-    int32_t next; /* of the same place; -1: none */
+    int32_t next; /* next entry of the same place; -1: none */
 };
 
 struct ipu__plans {
     struct entry *entries; /* owned, [capacity] */
-    int32_t *places;       /* owned, [capacity], a power of 2 */
+    int32_t *places;       /* owned, [capacity], which is a power of 2 */
     int32_t count, capacity;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plans.h - plans of products that were found once: a program has many of the
- * same shape, and is compiled again with each remedy.
+ * plans.h - plans of products that were found once. A program has many products
+ * of the same shape, and is compiled again with each remedy.
  */
 #ifndef IPU_TARGET_PLANS_H
 #define IPU_TARGET_PLANS_H
@@ -11,11 +11,11 @@
 struct ipu__choice {
     ipu_plan plan;
     ipu_cycles cycles;
-    int64_t total; /* of these; 0: there is no plan */
+    int64_t total; /* total of these cycles; 0: there is no plan */
     int64_t needs; /* room, of a tile */
 };
 
-/* Of one chip, whatever its memory; for one thread. */
+/* The plans for one chip, whatever its memory. One thread uses them. */
 struct ipu__plans;
 
 /* NULL: there is no memory. */
@@ -28,7 +28,7 @@ const struct ipu__choice *ipu__plans_find(const struct ipu__plans *plans,
                                           const ipu_product *product,
                                           int64_t room);
 
-/* Of a search with so much room. IPU_ERR_MEMORY. */
+/* Keeps the result of a search with so much room. IPU_ERR_MEMORY. */
 int ipu__plans_add(struct ipu__plans *plans, const ipu_product *product,
                    int64_t room, const struct ipu__choice *choice);
 

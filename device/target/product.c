@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * product.c - matrix products and convolutions: what is asked for is checked,
- * planned, and counted.
+ * product.c - matrix products and convolutions: checks the request, plans it,
+ * and counts its cycles.
  *
  * The output, [m, n] for each of batch, is cut into a grid of blocks; where
  * that leaves tiles idle, k is cut too, and the partial sums are added up
@@ -17,11 +17,11 @@
 #include "target/cost.h"
 #include "target/target.h"
 
-/* Of a tile, for what a product fetches and adds up in between, as Graphcore's
- * libraries have it unless they are told otherwise. */
+/* Share of a tile that a product may fetch and add up in between: the default
+ * of Graphcore's libraries. */
 static const double USUAL_PROPORTION = 0.6;
 
-/* Of a vertex with its loops, and of adding up. */
+/* Code of a vertex with its loops, and of adding up. */
 enum { PRODUCT_CODE_BYTES = 624 };
 
 /* Years on any chip; cycles still count in 64 bits. */
@@ -127,7 +127,7 @@ static int plan_and_count(const ipu_target *target, const ipu_product *d,
     return IPU_OK;
 }
 
-/* With kernels and strides of 1 where that is not said. */
+/* Returns the product with kernels and strides of 1 where they are not set. */
 static ipu_product completed(const ipu_product *product)
 {
     ipu_product d = *product;
@@ -194,7 +194,7 @@ int ipu__product_beside(const ipu_target *target, const ipu_product *product,
     return count_in(target, &d, rooms, plans, plan, cycles);
 }
 
-/* What the product would take on a chip that has memory to spare. */
+/* Counts the product on a chip that has memory to spare. */
 static int count_roomy(const ipu_target *target, const ipu_product *product,
                        int64_t *total)
 {

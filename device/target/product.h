@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * product.h - what the files about products share: a product with the chip
- * that it is planned for, and the search for its plan.
+ * product.h - shared by the files about products: a product with the chip that
+ * it is planned for, and the search for its plan.
  */
 #ifndef IPU_TARGET_PRODUCT_H
 #define IPU_TARGET_PRODUCT_H
@@ -14,7 +14,7 @@
 /* Room, of a tile: more than any product asks. */
 #define IPU__UNLIMITED (INT64_C(1) << 60)
 
-/* What a plan must be beside having room: temporary bytes, and cycles. */
+/* Limits on a plan beside its room: temporary bytes, and cycles. */
 struct ipu__bounds {
     int64_t least_bytes, most_bytes;
     int64_t least_cycles, most_cycles;
@@ -29,13 +29,13 @@ struct ipu__problem {
     int64_t taps;      /* positions of the kernel */
     int64_t tiles;     /* for one of the batch */
     int64_t rounds;    /* of the batch */
-    int64_t room;      /* for what it fetches and adds up in between */
-    int64_t sum_bytes; /* of a sum that is not complete */
+    int64_t room;      /* bytes for what it fetches and adds up in between */
+    int64_t sum_bytes; /* bytes of an incomplete sum */
     bool whole;        /* k is not sliced */
     struct ipu__bounds bounds;
 };
 
-/* Whether the choice is within the bounds. */
+/* Returns whether the choice is within the bounds. */
 bool ipu__is_within(const struct ipu__bounds *b, const struct ipu__choice *c);
 
 /* Makes *best the cheapest grid for one of the batch, unless it is cheaper. */

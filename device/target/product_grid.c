@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * product_grid.c - a product on a grid of blocks, and the cheapest grid.
+ * product_grid.c - the cost of a product on a grid of blocks, and the cheapest
+ * grid.
  *
  * A tile fetches the parts of both inputs that its block needs, in slices of k
  * if they do not fit beside its own data, and multiplies in passes of its
  * product unit (passes.c). Small blocks pay for passes, uneven ones for
- * padding, and everything for fetching its inputs through 4 bytes a cycle:
- * that is what keeps products below the peak.
+ * padding, and everything for fetching its inputs through 4 bytes a cycle: that
+ * is what keeps products below the peak.
  */
 #include <math.h>
 
@@ -73,8 +74,8 @@ static int64_t sweep(const struct ipu__problem *p, int64_t sums, int64_t slots)
                t->workers;
 }
 
-/* Into how many slices of k the memory divides what is fetched: bytes in all,
- * sums kept meanwhile. 0: no number of them helps. */
+/* Returns the number of slices of k into which the memory divides the fetched
+ * bytes, with sums kept meanwhile. 0: no number of them helps. */
 static int64_t slices_of(int64_t groups, int64_t bytes, int64_t sums,
                          double room)
 {
@@ -82,7 +83,7 @@ static int64_t slices_of(int64_t groups, int64_t bytes, int64_t sums,
 
     if ((double)bytes <= room - (double)sums)
         return 1;
-    room -= 2 * (double)sums; /* of this slice, and of those before */
+    room -= 2 * (double)sums; /* sums of this slice, and of those before */
     whole = floor(room / ((double)bytes / (double)groups));
     return whole < 1 ? 0 : ipu__ceil_div(groups, (int64_t)whole);
 }
@@ -130,7 +131,7 @@ static bool count_slices(const struct ipu__problem *p, int64_t rows, int64_t k,
     int64_t slices, thick;
 
     if (choice->plan.grid_k > 1)
-        room -= (double)sums; /* those of others, added to a share */
+        room -= (double)sums; /* sums of others, added to a share */
     slices = slices_of(groups, bytes, sums, room);
     if (slices == 0 || (p->whole && slices > 1))
         return false;
@@ -147,7 +148,8 @@ static bool count_slices(const struct ipu__problem *p, int64_t rows, int64_t k,
         c->sync *= slices;
         c->exchange_bytes =
             c->exchange_bytes * (slices - 1) + last.exchange_bytes;
-        c->exchange_code_bytes *= 2; /* of the loop, and the last */
+        c->exchange_code_bytes *=
+            2; /* code of the loop, and of the last slice */
         sums *= 2;
     }
     c->temporary_bytes += sums;
@@ -195,8 +197,9 @@ static int64_t next_parts(int64_t extent, int64_t parts)
     return size <= 1 ? 0 : ipu__ceil_div(extent, size - 1);
 }
 
-/* Into how many parts k must be cut for a block of the grid to have room, if it
- * is not sliced; more than there are groups: none are enough. */
+/* Returns the number of parts into which k must be cut for a block of the grid
+ * to have room, if k is not sliced; more parts than groups mean that none are
+ * enough. */
 static int64_t least_parts(const struct ipu__problem *p, int64_t groups,
                            int64_t gm, int64_t gn)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * product_room.c - the plan of a product for the room that it is given: those
- * that are known, and the way from the usual plan to one with less or more.
+ * product_room.c - the plan of a product for the room that it is given: known
+ * plans, and the way from the usual plan to one with less or more room.
  */
 #include "base/error.h"
 #include "target/cost.h"
@@ -22,9 +22,9 @@ int ipu__find_plan(const ipu_target *target, const ipu_product *d, int64_t room,
         if (!ipu__plans_find(plans, d, rooms[i])) {
             *best = ipu__search_products(target, d, rooms[i], &ipu__no_bounds);
             if (best->total == 0)
-                best->needs = 0; /* nor is there one with less */
+                best->needs = 0; /* no plan needs less either */
             else if (target->output_slices)
-                best->needs = room; /* that search does not see all */
+                best->needs = room; /* that search does not see all plans */
             IPU_TRY(ipu__plans_add(plans, d, rooms[i], best));
         }
         known = ipu__plans_find(plans, d, room);
@@ -35,9 +35,9 @@ int ipu__find_plan(const ipu_target *target, const ipu_product *d, int64_t room,
 }
 
 /*
- * From one plan to those with less room, in steps: each the best that takes no
- * more temporary memory and no fewer cycles than the one before, down to one
- * that is content with room; or to the last that there is. The way does not
+ * Goes from one plan to those with less room, in steps. Each is the best that
+ * takes no more temporary memory and no fewer cycles than the one before, down
+ * to one that fits into room, or to the last that there is. The way does not
  * depend on room, so that with less of it one goes further on the same way.
  */
 static void go_down(const ipu_target *target, const ipu_product *d,
@@ -62,9 +62,9 @@ static void go_down(const ipu_target *target, const ipu_product *d,
     }
 }
 
-/* With more room than the usual plan was found with: the plans from the largest
- * room down that take more temporary memory than the usual one, and no more
- * cycles; or that one. */
+/* Goes from the largest room down, over the plans that take more temporary
+ * memory than the usual one and no more cycles. The usual one stays if there is
+ * none. */
 static void go_up(const ipu_target *target, const ipu_product *d, int64_t room,
                   int64_t most, struct ipu__choice *best)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * product_search.c - the ways of a product, of which the cheapest is taken:
- * by slices of the output, of patches, with groups of channels combined.
+ * product_search.c - the ways to make a product, and the search for the
+ * cheapest: by slices of the output, of patches, with groups of channels
+ * combined.
  *
  * A convolution fetches what lies under its pixels once, and takes a pass for
  * each position of the kernel; or, where that is cheaper since there are few
@@ -18,7 +19,7 @@
  * Mk1, only output channels are split serially (lib/poplin/ConvPlan.hpp:
  * outChanSplit has a serial part, inChanSplit has none). There, one product
  * comes after the other, of a part of the output channels each, on all tiles.
- * Each fetches all of the other input again, which is what memory costs then.
+ * Each fetches all of the other input again: that is the price of memory then.
  */
 #include <math.h>
 
@@ -82,7 +83,7 @@ static void search_by_output(const struct ipu__problem *p,
     struct ipu__problem part = *p;
     ipu_product d = *p->product;
 
-    part.bounds.least_cycles = 0; /* those of all slices are seen here */
+    part.bounds.least_cycles = 0; /* the bounds apply to all slices together */
     part.bounds.most_cycles = INT64_MAX;
     part.product = &d;
     part.whole = true;
@@ -133,9 +134,9 @@ static ipu_product of_patches(const ipu_product *d)
     return p;
 }
 
-/* Of compute, what the mean tile waits: tiles beside the grid have nothing to
- * do, the last of each row and column less than others, and in the last round
- * there may be fewer of the batch. */
+/* Returns the part of compute that the mean tile waits: tiles beside the grid
+ * have nothing to do, the last of each row and column less than others, and in
+ * the last round there may be fewer of the batch. */
 static int64_t uneven(const struct ipu__problem *p, const ipu_plan *plan,
                       int64_t compute)
 {
@@ -175,7 +176,7 @@ static void find(const ipu_target *target, const ipu_product *d, int64_t room,
     *best = c;
 }
 
-/* So many groups of channels as one. */
+/* Returns the product with so many groups of channels as one. */
 static ipu_product combined(const ipu_product *d, int64_t groups)
 {
     ipu_product p = *d;

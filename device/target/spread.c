@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spread.c - work that lies evenly on all tiles: elements, sums, stencils, a
- * matrix times a vector.
+ * spread.c - the cost of work that lies evenly on all tiles: elements, sums,
+ * stencils, a matrix times a vector.
  */
 #include <math.h>
 
@@ -71,8 +71,7 @@ int ipu_model_elementwise(const ipu_target *target, int64_t elements,
 /* ---------------------------------------------------------------------- sums
  */
 
-/* What one stage of adding takes: each tile takes parts values of each of
- * sums. */
+/* Counts one stage of adding: each tile takes parts values of each of sums. */
 static void count_stage(const ipu_target *target, int64_t sums, int64_t parts,
                         ipu_cycles *c)
 {
@@ -87,7 +86,8 @@ static void count_stage(const ipu_target *target, int64_t sums, int64_t parts,
         c->temporary_bytes = c->partial_bytes = sums * parts * 4;
 }
 
-/* From tiles partial values of each output to one, in stages. */
+/* Counts adding the partial values of all tiles to one for each output, in
+ * stages. */
 static ipu_cycles add_up(const ipu_target *target, int64_t outputs,
                          int64_t partials, int stages)
 {
@@ -179,9 +179,10 @@ int ipu_model_reduce(const ipu_target *target, int64_t elements,
 /* ------------------------------------------------------------------ stencils
  */
 
-/* By hand, two cells at a time: rows that lie straight are loaded as vectors;
- * the neighbours within a row need a vector of their own each. Compiled, a
- * cell at a time, as the compiler cannot know that rows are aligned. */
+/* Hand-written loops take two cells at a time: rows that lie straight are
+ * loaded as vectors, and the neighbours within a row need a vector of their own
+ * each. Compiled loops take one cell at a time, as the compiler cannot know
+ * that rows are aligned. */
 static ipu_loop cell_loop(int32_t points, int32_t tuned, int64_t cells)
 {
     return (ipu_loop){

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which name was meant: the one that takes the fewest changes of a letter
- * (Levenshtein's distance), unless that is nearly all of them. */
+/* Suggests a name for a mistyped one: the name that takes the fewest changes of
+ * a letter (Levenshtein's distance), unless that is nearly all of them. */
 #include <string.h>
 
 #include "target/target.h"

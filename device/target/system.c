@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * system.c - boards of chips, and how far it is from one to another.
+ * system.c - boards of chips, and the distance from one chip to another.
  *
  *        4 - 5        pairs, one above the other; between neighbours
  *        |   |        links_in_pair, between floors links_to_next for each
@@ -9,16 +9,16 @@
  *        0 - 1
  *
  * An IPU-Machine is two pairs. Of a chip's ten links four go to the other of
- * its pair, two up, two down, and two across, which this model leaves out:
- * they serve collectives over racks. So 8 + 4 links are inside of the
- * machine and 4 + 4 leave it, which with two gateway links of 100 Gbit/s
- * makes the 1.2 and 2.8 Tbit/s that its maker states.
+ * its pair, two up, two down, and two across, which this model leaves out: they
+ * serve collectives over racks. So 8 + 4 links are inside of the machine and 4
+ * + 4 leave it, which with two gateway links of 100 Gbit/s makes the 1.2 and
+ * 2.8 Tbit/s that its maker states.
  *
  * A rack has a ladder of 64 chips. From rack to rack data goes through the
  * gateways of the boards that stand at the same place, so that a way is along
  * the ladder of one rack, and then over as many gateway links as racks lie
- * between. What such a link adds to the time of a hop is not published: it
- * counts as one.
+ * between. The time that such a link adds to a hop is not published: it counts
+ * as one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +144,9 @@ int ipu_system_path(const ipu_system *system, int32_t from, int32_t to,
     across = (from ^ to) & 1;
     links = system->links_in_pair;
     if (floors && (!across || system->links_to_next < links))
-        links = system->links_to_next; /* the narrowest part of the way */
+        links =
+            system
+                ->links_to_next; /* The narrowest part of the way limits it. */
     width = links * system->ipu.link_bytes_per_second;
     if (racks &&
         (floors + across == 0 || system->gateway_bytes_per_second < width))

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * target.c - the chips that are known, and what a chip may be.
+ * target.c - the chips that are known, and the limits of a chip's numbers.
  *
- * Where the numbers come from. Tiles, memory, clock and peaks are published:
- * for the Mk1 by Graphcore's own profiles and by Jia et al. (arXiv
- * 1912.03413), for the Mk2 at Hot Chips 33, for Bow in the Bow-2000 datasheet;
- * the clock of a C600 follows from its 280 TFLOPS.
- * Cycles of the exchange's parts are not published; they are fitted to what
- * is: 133 ns from tile to tile of an idle Mk1, 165 ns of a busy one. A Mk2 is
- * given the same cycles, for want of a measurement.
+ * Sources of the numbers. Tiles, memory, clock and peaks are published: for the
+ * Mk1 by Graphcore's own profiles and by Jia et al. (arXiv 1912.03413), for the
+ * Mk2 at Hot Chips 33, for Bow in the Bow-2000 datasheet; the clock of a C600
+ * follows from its 280 TFLOPS. Cycles of the exchange's parts are not
+ * published; they are fitted to published totals: 133 ns from tile to tile of
+ * an idle Mk1, 165 ns of a busy one. A Mk2 is given the same cycles, for want
+ * of a measurement.
  */
 #include "target/target.h"
 
@@ -20,7 +20,7 @@
 
 enum { KIB = 1 << 10 };
 
-/* What all chips so far have in common. */
+/* Numbers that all chips so far have in common. */
 #define COMMON                                                                 \
     .workers = 6, .load_bytes = 16, .store_bytes = 8, .vector_bytes = 8,       \
     .columns = 16, .tiles_per_island = 4, .exchange_bytes_per_cycle = 4,       \
@@ -35,7 +35,7 @@ enum { KIB = 1 << 10 };
     .macs_float32 = 16, .memory_element = 32 * KIB,                            \
     .link_bytes_per_second = 16e9, COMMON
 
-/* ... in an IPU-Machine. */
+/* Numbers of chips in an IPU-Machine. */
 #define IN_A_MACHINE                                                           \
     .links = 10, .streaming_bytes_per_second = 20e9, SECOND_GENERATION
 

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * target.h - what the files about targets share: the fields of a target as a
- * table, suggestions, sizes of public structs.
+ * target.h - the chip and systems of chips: the fields of a target as a table,
+ * suggestions for mistyped names, systems. The door of this room, with cost.h
+ * (cycles), plans.h (plans of products) and work.h (what an op asks of the
+ * chip).
+ *
+ * The room is a model: pure functions of an ipu_target or ipu_system, without
+ * state but for plans. The graph, the compiler, and all rooms above them use
+ * it.
  */
 #ifndef IPU_TARGET_TARGET_H
 #define IPU_TARGET_TARGET_H
@@ -38,8 +44,8 @@ const char *ipu__nearest(const char *word, const void *names, size_t stride);
 struct json_t;
 int ipu__json_load(const char *path, struct json_t **root);
 
-/* What ipu_target_load does with the object of a file; path names it. target is
- * half changed on failure. */
+/* Does what ipu_target_load does, with the object of a file; path names it.
+ * target is half changed on failure. */
 int ipu__target_from_json(const char *path, struct json_t *root,
                           ipu_target *target);
 

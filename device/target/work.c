@@ -4,11 +4,12 @@
 #include "base/error.h"
 #include "target/cost.h"
 
-/* What a product is tried with where there is no room, of a tile: as much as
- * Graphcore's own large networks are told to leave for one, 0.15 to 0.25. */
+/* Share of a tile with which a product is tried where there is no room: as much
+ * as Graphcore's own large networks leave for one, 0.15 to 0.25. */
 static const double LEAST_SHARE = 0.15;
 
-/* What lies on few tiles takes longer to leave than to arrive. */
+/* Makes the exchange wait for data on few tiles, which takes longer to leave
+ * than to arrive. */
 static void wait_for_senders(const ipu_target *target, int64_t give_bytes,
                              ipu_cycles *cycles)
 {
@@ -91,8 +92,8 @@ static int64_t parts_of_rows(const ipu_target *target,
     return ipu__least(target->tiles / work->rows, vectors);
 }
 
-/* Where a row lies on several tiles, each sums up its part; the parts are added
- * up, and each tile is told the sums that are its own. */
+/* Counts rows that lie on several tiles: each tile sums up its part; the parts
+ * are added up, and each tile receives the sums that are its own. */
 static int count_rows(const ipu_target *target, const struct ipu__work *work,
                       ipu_cycles *cycles)
 {
@@ -133,7 +134,8 @@ static int count_move(const ipu_target *target, const struct ipu__work *work,
                       ipu_cycles *cycles)
 {
     int64_t elements = ipu__ceil_div(work->outputs, target->tiles);
-    int64_t all = work->outputs; /* in vectors, unless they are scattered */
+    int64_t all =
+        work->outputs; /* elements move in vectors, unless they are scattered */
     int64_t share = elements * work->element_bytes;
     const ipu_loop loop = {
         .size = sizeof loop,

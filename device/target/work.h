@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * work.h - what a step of a program asks of the chip, as an op tells it.
+ * work.h - the work that a step of a program asks of the chip, as its op
+ * describes it (struct ipu__op, cost).
  */
 #ifndef IPU_TARGET_WORK_H
 #define IPU_TARGET_WORK_H
@@ -10,16 +11,17 @@
 #include "target/plans.h"
 
 enum ipu__work_kind {
-    IPU__WORK_NONE,     /* the output is the input, seen differently */
+    IPU__WORK_NONE,     /* none: the output is the input, seen differently */
     IPU__WORK_ELEMENTS, /* each element by itself */
     IPU__WORK_SUM,      /* elements to fewer outputs */
-    IPU__WORK_ROWS,     /* elements by themselves and sums of rows of them */
+    IPU__WORK_ROWS,     /* elements one by one, and sums of rows of them */
     IPU__WORK_MOVE,     /* outputs that come from other tiles */
-    IPU__WORK_PRODUCT,  /* if there are rows, with these in between */
-    IPU__WORK_STREAMING /* outputs, between the chip and the DRAM beside it */
+    IPU__WORK_PRODUCT, /* a product; if there are rows, with these in between */
+    IPU__WORK_STREAMING /* outputs that move between the chip and the DRAM
+                           beside it */
 };
 
-/* What the hardware moves at once to or from the DRAM. */
+/* Bytes that the hardware moves at once to or from the DRAM. */
 #define IPU__STREAMING_BYTES ((int64_t)128 << 20)
 
 struct ipu__work {
@@ -27,28 +29,29 @@ struct ipu__work {
     int32_t element_bytes; /* 2 or 4 */
     int64_t elements;
     int64_t outputs;
-    int32_t loads;           /* values read for an element */
-    int32_t stores;          /* and written */
-    int32_t arithmetic;      /* instructions for a vector of them */
-    bool compiled;           /* beside these, each access is one, and a loop's
-                                count and branch; else they share bundles */
-    int32_t loops;           /* that follow each other, each over all elements,
-                                whose instructions arithmetic adds up; 0: one */
-    int64_t rows;            /* each of which is summed up sums times, */
-    int32_t sums;            /* ... the sum told to all of it */
-    const char *estimate;    /* why it is only an estimate, or NULL */
-    int64_t broadcast_bytes; /* that all tiles need, or at most their share */
-    int64_t others;          /* bytes of tensors on the fullest tile */
-    bool followed;           /* of moves: what tiles receive is counted by who
-                                knows where things lie */
-    bool scattered;          /* ... elements are not neighbours on both sides */
-    int64_t give_bytes;      /* of operands, on the tile that has most */
-    /* Of sums and rows: from how many neighbouring elements how many outputs
-     * come; 0: that is not said. */
+    int32_t loads;      /* values read for an element */
+    int32_t stores;     /* and written */
+    int32_t arithmetic; /* instructions for a vector of them */
+    bool compiled; /* each access is one more instruction, and a loop's count
+                      and branch; else they share bundles */
+    int32_t loops; /* loops that follow each other, each over all elements,
+                      whose instructions arithmetic adds up; 0: one */
+    int64_t rows;  /* rows, each of which is summed up sums times */
+    int32_t sums;  /* sums of a row, each sent to all of the row */
+    const char *estimate; /* the reason why it is only an estimate, or NULL */
+    /* bytes that all tiles need, or at most their share */
+    int64_t broadcast_bytes;
+    int64_t others; /* bytes of tensors on the fullest tile */
+    bool followed;  /* a move, of which the caller counts what tiles receive,
+                       because it knows where things lie */
+    bool scattered; /* elements of the move are not neighbours on both sides */
+    int64_t give_bytes; /* bytes of operands on the tile that has most */
+    /* For sums and rows: from how many neighbouring elements how many outputs
+     * come; 0: not set. */
     int64_t run, run_outputs;
     int64_t share, parts; /* elements of the fullest tile, and tiles that a sum
                              lies on; 0: all, spread evenly */
-    ipu_product product;  /* its size and element_bytes are set for it */
+    ipu_product product;  /* the product, with its size and element_bytes set */
     struct ipu__plans *plans; /* borrowed: of products; NULL: none are known */
 };
 
@@ -60,7 +63,8 @@ struct ipu__work {
 int ipu__work_cycles(const ipu_target *target, const struct ipu__work *work,
                      ipu_cycles *cycles, int64_t *tiles);
 
-/* From parts tiles each of outputs sums to one, in the fewest cycles. */
+/* Counts sums of outputs, each over parts tiles, to one tile, in the fewest
+ * cycles. */
 ipu_cycles ipu__add_up(const ipu_target *target, int64_t outputs,
                        int64_t parts);
 
