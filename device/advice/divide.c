@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * divide.c - the same graph for a part of the batch.
+ * divide.c - changes a graph to one for a part of the batch. remedy.c calls it.
  *
  * The batch is the first extent of the inputs: the smallest, of which those of
- * the others are multiples. From the inputs on, each node is asked again what
- * it makes. Some have been told a shape, in which the batch may stand: that is
- * divided where a tensor that was divided had the same shape, where nothing
- * else can tell and it begins with the batch, or where the op refuses
+ * the others are multiples. From the inputs on, each op infers its output
+ * again. Some ops have a shape among their attributes, which may contain the
+ * batch. It is divided if a tensor that was divided had the same shape, if it
+ * begins with the batch and nothing else can tell, or if the op refuses
  * otherwise.
  *
- * A guess that is wrong ends in shapes that do not fit, which some op refuses:
- * then this fails, and nothing is said of the remedy. It does not end in a
- * graph that is another.
+ * A wrong guess ends in shapes that do not fit, which some op refuses: then
+ * this fails, and advice says nothing of the remedy. It never ends in a graph
+ * that computes something else.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ struct divider {
     ipu_graph *graph;
     int32_t parts;
     int64_t batch;
-    struct ipu__shape *were; /* [tensors]: shapes before */
+    struct ipu__shape *were; /* [tensors]: shapes as they were */
 };
 
 static bool has_rows(const struct ipu__tensor *t)
@@ -37,7 +37,7 @@ static bool is_divided(const struct divider *d, int32_t tensor)
                              &d->graph->tensors[tensor].shape);
 }
 
-/* Of a graph and the loops in it; 0: there are no rows. */
+/* Finds the batch of a graph and the loops in it; 0: there are no rows. */
 static int64_t find_batch(const ipu_graph *g)
 {
     int64_t batch = 0;
@@ -76,8 +76,9 @@ static bool reads_divided(const struct divider *d, const struct ipu__node *node)
     return false;
 }
 
-/* Returns whether what was of the shape that an op was told has been divided;
- * or the shape, made of nothing that has, begins with the batch. */
+/* Returns whether a tensor of the shape among an op's attributes has been
+ * divided; or whether the shape begins with the batch, and no input has been
+ * divided. */
 static bool seems_divided(const struct divider *d, const struct ipu__node *node)
 {
     struct ipu__shape like = node->attributes.shape;
@@ -102,8 +103,8 @@ static void divide_extent(int64_t *extent, int32_t parts, bool *possible)
 
 enum { DIVIDE_SHAPE = 1, DIVIDE_OUTER = 2, DIVIDE_ROWS = 4, WAYS = 6 };
 
-/* What may have to be divided of what an op was told: its shape, and of the
- * view of a normalisation how many there are, or the rows that it is over. */
+/* Tries a way to divide an op's attributes: the shape and, of the view of a
+ * normalisation, how many there are, or the rows that it is over. */
 static bool try_node(const struct divider *d, struct ipu__node *node, int way,
                      struct ipu__shape *output)
 {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fit.c - does the program fit? If not: which tile, at which step, by how
- * much, what lies there, and what would help.
+ * fit.c - refuses a program that does not fit: says which tile is too full, at
+ * which step, by how much, what lies there, and what would help.
  *
- * What is said of a remedy is what a program has that was compiled with it
+ * The figures of a remedy are those of a program that was compiled with it
  * (remedy.h): bytes of its fullest tile, time of a run or, with accumulation,
- * of the runs up to an update. One that is "still too many" will not do alone.
- * A remedy that the program cannot have is named with the reason.
+ * of the runs up to an update. A remedy with "still too many" will not do
+ * alone. A remedy that the program cannot have is named with the reason.
+ * models/ parses these texts, so they stay as they are
+ * (models/common/problem.c).
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -61,7 +63,7 @@ struct tenant {
     int64_t bytes;
 };
 
-/* Largest first, then in the order of the program. */
+/* Sorts the largest first, then in the order of the program. */
 static int by_bytes(const void *first, const void *second)
 {
     const struct tenant *a = first, *b = second;
@@ -71,7 +73,7 @@ static int by_bytes(const void *first, const void *second)
     return a->block < b->block ? -1 : a->block > b->block;
 }
 
-/* The first value of a block: the others are computed in its place. */
+/* Returns the first value of a block: the others are computed in its place. */
 static const struct ipu__value *value_in(const struct ipu_executable *e,
                                          int32_t block)
 {
@@ -82,7 +84,7 @@ static const struct ipu__value *value_in(const struct ipu_executable *e,
     return &e->values[v];
 }
 
-/* Without its folders, of which ten times would be too much. */
+/* Returns a path without its folders, which are too long for ten lines. */
 static const char *file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -97,7 +99,7 @@ static void add_largest(struct line *line, const struct place *p)
     int32_t n = 0;
 
     if (!tenants)
-        return; /* the message is shorter */
+        return; /* the message does without */
     for (int32_t b = 0; b < e->nblocks; b++)
         if (is_alive(p, &e->blocks[b]) &&
             ipu__bytes_on_tile(e, &e->blocks[b], p->tile) > 0)
@@ -123,12 +125,12 @@ static void add_largest(struct line *line, const struct place *p)
 struct remedies {
     struct line *line;
     struct ipu__trial trial;
-    ipu_remedy plain;   /* what the program is without any */
-    bool hopeless;      /* the one at hand */
-    struct line cannot; /* what does not go, and why not */
+    ipu_remedy plain;   /* the program without any */
+    bool hopeless;      /* the remedy at hand */
+    struct line cannot; /* what is not possible, and why */
 };
 
-/* What it is, in words. */
+/* Describes a remedy in words. */
 static void describe_remedy(const struct remedies *r, ipu_remedy_kind kind,
                             int parts, char *text, size_t size)
 {
@@ -161,7 +163,7 @@ static void describe_remedy(const struct remedies *r, ipu_remedy_kind kind,
     }
 }
 
-/* Of moving what lies beside the chip. */
+/* Returns the time of moving what lies beside the chip. */
 static double streaming_seconds(const ipu_remedy *remedy)
 {
     return remedy->cycles > 0
@@ -198,7 +200,8 @@ static void add_reason(struct remedies *r, ipu_remedy_kind kind)
              ipu_remedy_name(kind), ipu_last_error());
 }
 
-/* Each compiles the program anew, which may be long: somebody may stop it. */
+/* Adds all remedies. Each compiles the program anew, which may take long, so
+ * the progress function may stop it. */
 static int add_remedies(struct line *line, const struct ipu_executable *e,
                         const ipu_graph *graph,
                         const ipu_compile_options *options,
@@ -254,7 +257,7 @@ static struct place worst_place(const struct ipu_executable *e)
     return p;
 }
 
-/* What there is too much of, on one chip. */
+/* Describes what there is too much of on the fullest tile. */
 static void describe_worst(struct line *line, const struct place *p)
 {
     const struct ipu_executable *e = p->e;

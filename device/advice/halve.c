@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * halve.c - a graph of float32 in float16. Scalars stay as they are, and so
- * does what makes statistics of halves, which are float32, and what is made of
- * them.
+ * halve.c - changes a graph of float32 to float16. remedy.c calls it.
+ *
+ * Scalars stay as they are. So do statistics of halves, which are float32, and
+ * what is made of them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,12 +30,12 @@ static bool is_scalar(const struct ipu__shape *shape)
     return shape->ndim == 0;
 }
 
-/* What stays float32 where the rest becomes float16: statistics, and what is
- * made of them by ops whose operands must be alike. */
+/* Tensors that stay float32 where the rest becomes float16: statistics, and
+ * what is made of them by ops whose operands must have one type. */
 struct wide {
     ipu_graph *g;
     bool *tensors; /* owned, [ntensors] */
-    bool spreads;  /* beyond what makes statistics */
+    bool spreads;  /* some tensor is wide that is no statistic */
 };
 
 static bool may_be_wide(const ipu_graph *g, int32_t t)
@@ -44,7 +45,7 @@ static bool may_be_wide(const ipu_graph *g, int32_t t)
     return shape->dtype == IPU_FLOAT32 && !is_scalar(shape);
 }
 
-/* If one of these is wide, all are. Whether that was news. */
+/* Makes all tensors wide if one is. Returns whether that changed any. */
 static bool make_alike(struct wide *wide, const int32_t *tensors, int n)
 {
     bool any = false, news = false;

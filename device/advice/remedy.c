@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remedy.c - what of a program that does not fit would be if its author did
- * something about it: a copy of the graph is changed in that way and compiled,
- * so that bytes and time are those of a program, not a rule of thumb.
+ * remedy.c - measures what a program would be if its author did something about
+ * its memory: changes a copy of the graph in that way and compiles it, so that
+ * bytes and time are those of a program, not a rule of thumb.
  *
- * Of a remedy that comes in parts the fewest that fit are wanted. Bytes of a
- * tile are about a + b / parts: from the program as it is and the same in two
- * parts follow a and b, and from these how many parts it takes; so two or three
- * compilations find what else would take one for each power of two.
+ * If a remedy comes in parts, the fewest that fit are wanted. Bytes of a tile
+ * are about a + b / parts: the program as it is and the same in two parts give
+ * a and b, and these give the number of parts. So two or three compilations
+ * find what would otherwise take one for each power of two.
  *
- * What a program leaves to the compiler (IPU_OFFLOAD_AUTO) is on the chip in
- * what is tried first; only a remedy that does not fit so, in however many
- * parts, is tried with it beside the chip, and told so if it fits then.
+ * State that a program leaves to the compiler (IPU_OFFLOAD_AUTO) is on the chip
+ * at first. Only a remedy that does not fit so, in however many parts, is tried
+ * with it beside the chip, and reported so if it fits then.
  *
- * Where nobody asks for just this remedy, one that is hopeless is given up: if
- * code and variables alone are more than a tile has, no order of steps helps,
- * nor do smaller parts of a batch.
+ * If nobody asks for just this remedy, a hopeless one is given up: if code and
+ * variables alone are more than a tile has, no order of steps helps, nor do
+ * smaller parts of a batch.
+ *
+ * fit.c and ipu_remedy_try ask.
  */
 #include "advice/remedy.h"
 
@@ -29,7 +31,8 @@
 
 /* ----------------------------------------------------- what is compiled */
 
-/* Of a program on several chips: the fullest, and what passes between them. */
+/* Measures a program on several chips: the fullest, and what passes between
+ * them. */
 static int measure_shards(const struct ipu_executable *e, ipu_remedy *remedy)
 {
     int32_t shards = ipu_executable_shards(e);
@@ -52,8 +55,8 @@ static int measure_shards(const struct ipu_executable *e, ipu_remedy *remedy)
     return IPU_OK;
 }
 
-/* Of so many runs, in one of which there is an update: with an update a run has
- * cycles. */
+/* Returns the streaming cycles of so many runs, one of which has an update.
+ * cycles: of a run with an update. */
 static int64_t streaming_of(const struct ipu_executable *e, int64_t cycles,
                             int runs)
 {
@@ -110,9 +113,8 @@ static int compile_trial(const struct ipu__trial *t, const ipu_graph *g,
     return ipu__compile(g, &o, &setting, e);
 }
 
-/* What it takes at least: variables, on the tile that has most of them, and
- * code, which is not shared as it could be if that does not help (outline.c).
- */
+/* Returns what a program takes at least: variables, on the tile that has most
+ * of them, and code, which is not shared if that does not help (outline.c). */
 static int64_t least_bytes(const struct ipu_executable *e)
 {
     int64_t most = 0, excess = 0;
@@ -125,8 +127,8 @@ static int64_t least_bytes(const struct ipu_executable *e)
     return most;
 }
 
-/* What no order of steps can help is not put in order, which would take longer
- * than all else. */
+/* Compiles without ordering first: if no order of steps can help, ordering,
+ * which takes longer than all else, is left out. */
 static int check_hope(const struct ipu__trial *t, const ipu_graph *g,
                       ipu_remedy *remedy)
 {
@@ -167,7 +169,7 @@ static int measure_graph(const struct ipu__trial *t, const ipu_graph *g,
 /* --------------------------------------------------- what is done to a graph
  */
 
-/* Each is given a copy of the graph. */
+/* A change to a copy of the graph. */
 typedef int (*change_fn)(ipu_graph *g, int32_t parts);
 
 bool ipu__has_gradients(const ipu_graph *g)
@@ -181,7 +183,8 @@ bool ipu__has_gradients(const ipu_graph *g)
     return false;
 }
 
-/* Of a graph and the loops in it, the one that has gradients; NULL: none. */
+/* Returns the graph that has gradients, of a graph and the loops in it; NULL if
+ * none has. */
 static ipu_graph *trained_graph(ipu_graph *g)
 {
     for (int32_t i = 0; i < g->nloops; i++)
@@ -190,7 +193,7 @@ static ipu_graph *trained_graph(ipu_graph *g)
     return ipu__has_gradients(g) ? g : NULL;
 }
 
-/* What has them, or IPU_ERR_STATE. */
+/* Finds the graph that has gradients; IPU_ERR_STATE if none has. */
 static int find_trained(ipu_graph *g, ipu_graph **found)
 {
     *found = trained_graph(g);
@@ -198,8 +201,8 @@ static int find_trained(ipu_graph *g, ipu_graph **found)
                   : ipu__fail(IPU_ERR_STATE, "the program has no gradients");
 }
 
-/* A change to a graph and the graphs of its loops: the sum of what they
- * return, or the first failure. */
+/* Changes a graph and the graphs of its loops. Returns the sum of what the
+ * changes return, or the first failure. */
 static int change_each(ipu_graph *g, int (*fn)(ipu_graph *g))
 {
     int sum = fn(g);
@@ -246,7 +249,8 @@ static int make_half(ipu_graph *g, int32_t parts)
                    : ipu__fail(IPU_ERR_STATE, "no tensor of it is of float32");
 }
 
-/* What a region of one run has accumulated is the gradient itself. */
+/* Has nodes read gradients themselves: a region of one run has accumulated
+ * nothing else. */
 static void read_gradients(ipu_graph *g)
 {
     for (int32_t n = 0; n < g->nnodes; n++)
@@ -259,8 +263,8 @@ static void read_gradients(ipu_graph *g)
         }
 }
 
-/* A region that runs each time says where the update is, and no more: it gives
- * way to one that accumulates. */
+/* Drops a region that runs each time, in favour of one that accumulates: it
+ * only says where the update is. */
 static int drop_region(ipu_graph *g, ipu_offload *offload, int64_t *least)
 {
     if (g->nregions > 1 || g->regions[0].conditional)
@@ -276,8 +280,8 @@ static int drop_region(ipu_graph *g, ipu_offload *offload, int64_t *least)
     return IPU_OK;
 }
 
-/* Iterations of the loops around a graph: as many more as there are runs for
- * what is not in a loop. */
+/* Multiplies the iterations of the loop around a graph by parts, as runs are
+ * multiplied for what is in no loop. */
 static bool more_iterations(ipu_graph *g, const ipu_graph *of, int32_t parts)
 {
     for (int32_t i = 0; i < g->nloops; i++) {
@@ -291,10 +295,11 @@ static bool more_iterations(ipu_graph *g, const ipu_graph *of, int32_t parts)
     return false;
 }
 
-/* Smaller parts of the batch, and so many more runs to an update. */
+/* Makes parts of the batch, and as many more runs to an update. */
 static int make_accumulate(ipu_graph *root, int32_t parts)
 {
-    ipu_offload offload = IPU_OFFLOAD_OFF; /* it is a remedy of its own */
+    ipu_offload offload =
+        IPU_OFFLOAD_OFF; /* offloading is a remedy of its own */
     ipu_graph *g = trained_graph(root);
     int64_t least = 0;
 
@@ -350,8 +355,8 @@ static int make_shards(ipu_graph *g, int32_t parts)
     return ipu__shard_again(g, parts);
 }
 
-/* Mini-batches between two updates: the fewest that the grouped schedule
- * takes. */
+/* Mini-batches of a stage between two updates: the fewest that the grouped
+ * schedule takes. */
 enum { BATCHES_PER_STAGE = 2 };
 
 static bool has_rows(const ipu_graph *g)
@@ -403,7 +408,7 @@ static int make_placement(ipu_graph *g, int32_t parts)
 static const struct remedy {
     const char *name;
     change_fn change;
-    int32_t most; /* parts; 1: it has none */
+    int32_t most; /* the most parts; 1: it has none */
 } remedies[IPU_NUM_REMEDIES] = {
     [IPU_REMEDY_HALF] = {"float16", make_half, 1},
     [IPU_REMEDY_ACCUMULATE] = {"accumulate", make_accumulate, 1 << 20},
@@ -420,7 +425,7 @@ const char *ipu_remedy_name(ipu_remedy_kind kind)
     return kind >= 0 && kind < IPU_NUM_REMEDIES ? remedies[kind].name : NULL;
 }
 
-/* What a change has made of it, beyond bytes. */
+/* Refuses a remedy that has changed nothing. */
 static int check_done(const ipu_remedy *r)
 {
     if (r->kind == IPU_REMEDY_OFFLOAD && r->remote_bytes == 0)
@@ -498,7 +503,7 @@ static int try_parts(const struct ipu__trial *t, ipu_remedy_kind kind,
 
 /* ----------------------------------------------------------- how many parts */
 
-/* The most, of 2, 4, 8, ..., that the graph can be changed to. */
+/* Finds the most parts, of 2, 4, 8, ..., that the graph can be changed to. */
 static int find_most(const struct ipu__trial *t, ipu_remedy_kind kind,
                      int32_t *most)
 {
@@ -514,7 +519,8 @@ static int find_most(const struct ipu__trial *t, ipu_remedy_kind kind,
     return IPU_OK;
 }
 
-/* As two of them promise; most if nothing does. */
+/* Returns the parts that should fit, going by two parts; most if none should.
+ */
 static int32_t expect_parts(const struct ipu__trial *t, const ipu_remedy *two,
                             int32_t most)
 {
@@ -549,7 +555,7 @@ static int find_fewest(const struct ipu__trial *t, ipu_remedy_kind kind,
         IPU_TRY(status);
         if (!tried.fits) {
             failed = n;
-            /* More of them must be worth it. */
+            /* More parts must be worth it. */
             if (!best.fits && 20 * tried.tile_bytes < 19 * best.tile_bytes)
                 best = tried;
             n = best.fits ? 0 : n < most ? n * 2 : 0;
@@ -574,12 +580,12 @@ static int try_with(const struct ipu__trial *t, ipu_remedy_kind kind,
                  : find_fewest(&trial, kind, remedy);
 }
 
-/* A remedy that does not fit with the optimiser's state on the chip, tried with
+/* Tries a remedy that does not fit with the optimiser's state on the chip with
  * it beside the chip. */
 static int try_off_chip(const struct ipu__trial *t, ipu_remedy_kind kind,
                         int32_t parts, ipu_remedy *remedy)
 {
-    /* Of a pipeline, on those chips alone that need it. */
+    /* A pipeline has it beside those chips alone that need that. */
     ipu_offload automatic =
         kind == IPU_REMEDY_PIPELINE ? IPU_OFFLOAD_AUTO : IPU_OFFLOAD_ON;
     bool hopeless = t->hopeless && *t->hopeless;
@@ -593,8 +599,8 @@ static int try_off_chip(const struct ipu__trial *t, ipu_remedy_kind kind,
     return IPU_OK;
 }
 
-/* Returns whether IPU_OFFLOAD_AUTO may make a difference to the program so
- * changed. */
+/* Returns whether IPU_OFFLOAD_AUTO may make a difference to the changed
+ * program. */
 static bool leaves_offload(const struct ipu__trial *t, ipu_remedy_kind kind)
 {
     if (!(target_of(t).streaming_bytes_per_second > 0) ||

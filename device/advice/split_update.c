@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * split_update.c - the update of a program that was written without a region
- * for it.
+ * split_update.c - gives a program that was written without one an update
+ * region. remedy.c calls it.
  *
- * Its nodes are those that depend on derivatives and are none themselves:
- * optimisers, and whatever else is made of gradients. The gradients are what
- * they read of others. And what was built after gradients and serves nobody
- * else: a counter of updates. With a count, each gets an accumulator, and they,
- * and the host and assignments, the accumulated one: between the derivatives
- * and the update, for which nodes are put into another order.
+ * The nodes of the update are those that depend on derivatives and are none
+ * themselves: optimisers, and whatever else is made of gradients. So are nodes
+ * that were built after gradients and serve nothing else, as a counter of
+ * updates. The gradients are the tensors that these nodes read from others. If
+ * count is more than 1, each gradient gets an accumulator, between the
+ * derivatives and the update, and the update, the host and assignments read the
+ * accumulated one; nodes are put into another order for that.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +21,11 @@
 
 struct update {
     ipu_graph *graph;
-    int32_t nnodes, ntensors; /* that there were */
+    int32_t nnodes, ntensors; /* as many as there were */
     int32_t region;
-    bool *depends;        /* [tensors]: on derivatives */
-    bool *inside;         /* [nodes]: of the update */
-    int32_t *accumulated; /* [tensors]: what gradients become; -1: none */
+    bool *depends;        /* [tensors]: it depends on derivatives */
+    bool *inside;         /* [nodes]: it belongs to the update */
+    int32_t *accumulated; /* [tensors]: the accumulated gradient; -1: none */
 };
 
 static int find_update(struct update *u)
@@ -50,7 +51,7 @@ static int find_update(struct update *u)
     return IPU_OK;
 }
 
-/* Does anything outside need the tensor? */
+/* Returns whether anything outside of the update needs a tensor. */
 static bool is_needed(const struct update *u, int32_t tensor)
 {
     const ipu_graph *g = u->graph;
@@ -69,8 +70,8 @@ static bool is_needed(const struct update *u, int32_t tensor)
     return false;
 }
 
-/* What serves the update alone: at first all that might, then without what
- * others need, until nothing changes. */
+/* Finds nodes that serve the update alone: begins with all that might, and
+ * drops those that others need until nothing changes. */
 static void find_servants(struct update *u)
 {
     const ipu_graph *g = u->graph;
@@ -94,7 +95,8 @@ static void find_servants(struct update *u)
     }
 }
 
-/* Of what is outside of the update and depends on derivatives. */
+/* Returns whether a tensor is a gradient: made outside of the update, of
+ * derivatives. */
 static bool is_gradient(const struct update *u, int32_t tensor)
 {
     int32_t maker = u->graph->tensors[tensor].node;
@@ -103,7 +105,7 @@ static bool is_gradient(const struct update *u, int32_t tensor)
            !u->inside[maker];
 }
 
-/* The gradient as the update has it: count 1, itself. */
+/* Returns the gradient that the update reads: with a count of 1, itself. */
 static int add_accumulator(struct update *u, int32_t gradient)
 {
     ipu_graph *g = u->graph;
@@ -174,13 +176,13 @@ static int enter_region(struct update *u)
 
 struct order {
     ipu_graph *graph;
-    int32_t first;           /* of the nodes that are new */
+    int32_t first;           /* the first of the new nodes */
     bool *placed;            /* owned, [nodes] */
     struct ipu__node *nodes; /* owned */
     int32_t count;
 };
 
-/* A node, and before it the new ones that it needs. */
+/* Puts a node, and before it the new ones that it needs. */
 static void put_node(struct order *o, int32_t n)
 {
     int32_t needs[IPU__MAX_NEEDS];
@@ -196,8 +198,8 @@ static void put_node(struct order *o, int32_t n)
     o->nodes[o->count++] = o->graph->nodes[n];
 }
 
-/* Assignments in the order in which their values are made, as the author would
- * have asked for them. Few move, and not far. */
+/* Puts assignments in the order in which their values are made, as the author
+ * would have written them. Few move, and not far. */
 static void reorder_assigns(ipu_graph *g)
 {
     for (int32_t i = 1; i < g->nassigns; i++) {
@@ -210,8 +212,8 @@ static void reorder_assigns(ipu_graph *g)
     }
 }
 
-/* New nodes right before what needs them, as the author would have them: not
- * deep, for they are few and made for one another. */
+/* Puts new nodes right before what needs them, as the author would have written
+ * them. They are few, so the recursion is not deep. */
 static int reorder_nodes(struct update *u)
 {
     ipu_graph *g = u->graph;

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stages.c - a training program as the pipeline that its author would make of
- * it: its forward pass cut into stages, its optimiser after them.
+ * stages.c - builds the pipeline that the author of a training program would
+ * make of it, and measures that: the forward pass cut into stages, the
+ * optimiser after them. remedy.c calls it.
  *
- * The forward pass is cut where sharding cuts it (graph/shards.c). A stage's
- * function adds the nodes of its part to the stage's graph, and the optimiser's
- * those that the program has after its gradients, for the variables that it is
- * given; derivatives are made by the pipeline itself. What a later stage or the
- * optimiser needs is handed through all stages between: inputs of the program,
- * too, of which scalars are arguments and the others come from an infeed.
+ * The forward pass is cut where sharding cuts it (graph/shards.c). The function
+ * of a stage adds the nodes of its part to the stage's graph. The function of
+ * the optimiser adds the nodes that the program has after its gradients, for
+ * the variables that it is given. The pipeline itself makes derivatives. What a
+ * later stage or the optimiser needs is handed through all stages between:
+ * inputs of the program, too, of which scalars are arguments and the others
+ * come from an infeed.
  *
  *     program    x, labels, rate -> loss, derivatives, w -= rate dw
  *     stage 0    rate, x, labels -> h, labels, rate
  *     stage 1    h, labels, rate -> loss, rate
  *     optimiser  loss, rate; w, dw -> w -= rate dw
  *
- * A variable is on one chip, with the stage that uses it; what the forward pass
- * itself assigns, a counter of steps, each stage that uses it has for itself.
+ * A variable is on one chip, with the stage that uses it. A variable that the
+ * forward pass itself assigns, as a counter of steps, is in each stage that
+ * uses it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,26 +30,27 @@
 #include "pipeline/pipeline.h"
 #include "target/target.h"
 
-/* Of tensors, the stage that needs one last. */
+/* The stage that needs a tensor last, if none does. */
 enum { NOBODY = -1 };
 
 struct plan {
     const struct ipu__trial *trial;
     const ipu_graph *graph;
-    int32_t nstages, first; /* node that is a derivative */
+    int32_t nstages, first; /* first: the first node that is a derivative */
     int32_t loss;
-    bool *staged;      /* [nodes]: of a stage */
-    bool *depends;     /* [tensors]: on derivatives */
-    int32_t *assigned; /* [tensors]: number of its assignment + 1; 0: none */
-    int32_t *last; /* [tensors]: stage that needs it, nstages: the optimiser */
+    bool *staged;      /* [nodes]: it is in a stage */
+    bool *depends;     /* [tensors]: it depends on derivatives */
+    int32_t *assigned; /* [tensors]: number + 1 of its assignment; 0: none */
+    int32_t *last;     /* [tensors]: the last stage that needs it; nstages: the
+                          optimiser */
 };
 
-/* A copy of nodes in another graph. */
+/* Copies nodes to another graph. */
 struct copier {
     const struct plan *plan;
     int32_t stage; /* nstages: the optimiser */
     ipu_graph *to;
-    ipu_tensor *map; /* owned, [tensors]: what they are there */
+    ipu_tensor *map; /* owned, [tensors]: their copies there */
 };
 
 struct stage {
@@ -79,7 +83,7 @@ static int find_loss(struct plan *p)
     return IPU_OK;
 }
 
-/* What the marked nodes need, marked. */
+/* Marks what the marked nodes need. */
 static void mark_inputs(const ipu_graph *g, bool *nodes)
 {
     for (int32_t n = g->nnodes - 1; n >= 0; n--)
@@ -99,8 +103,8 @@ static bool node_reads(const struct ipu__node *node, int32_t tensor)
     return false;
 }
 
-/* Does the forward pass assign it: a counter that a stage reads, statistics
- * that it makes? */
+/* Returns whether the forward pass makes an assignment: of a counter that a
+ * stage reads, or of statistics that a stage makes. */
 static bool is_forward(const struct plan *p, const struct ipu__assign *a)
 {
     const ipu_graph *g = p->graph;
@@ -146,7 +150,8 @@ static bool is_assigned_forward(const struct plan *p, int32_t variable)
     return false;
 }
 
-/* A node after the first derivative that is none: of the optimiser. */
+/* Returns whether a node is the optimiser's: after the first derivative, and
+ * none itself. */
 static bool is_update(const struct plan *p, int32_t n)
 {
     const struct ipu__node *node = &p->graph->nodes[n];
@@ -154,7 +159,8 @@ static bool is_update(const struct plan *p, int32_t n)
     return !p->staged[n] && !node->derived && !node->again;
 }
 
-/* Of what a stage has, or the optimiser gets. */
+/* Returns whether stages hand a tensor on, to each other or to the optimiser.
+ */
 static bool is_handed(const struct plan *p, int32_t tensor)
 {
     const struct ipu__tensor *t = &p->graph->tensors[tensor];
@@ -197,9 +203,9 @@ static int find_last(struct plan *p)
     return IPU_OK;
 }
 
-/* What leaves a stage, or before = -1 what comes into the first: tensors in
- * their order, at most IPU_MAX_STAGE_TENSORS. The loss comes first of what
- * leaves the last. Returns how many. */
+/* Lists what leaves a stage or, with before -1, what comes into the first:
+ * tensors in their order, at most IPU_MAX_STAGE_TENSORS. The loss comes first
+ * of what leaves the last. Returns how many. */
 static int find_border(const struct plan *p, int32_t before, int32_t *tensors)
 {
     const ipu_graph *g = p->graph;
@@ -228,8 +234,8 @@ static int find_border(const struct plan *p, int32_t before, int32_t *tensors)
     return count;
 }
 
-/* Before the pipeline asks for them, to which a stage that fails is a number.
- */
+/* Checks all borders before the pipeline asks for them: it would name a stage
+ * that fails by its number only. */
 static int check_borders(const struct plan *p)
 {
     int32_t border[IPU_MAX_STAGE_TENSORS];
@@ -262,7 +268,7 @@ static ipu_tensor make_source(struct copier *c, int32_t tensor)
     if (t->kind == IPU__CONSTANT)
         return ipu_constant(c->to, s->dtype, s->ndim, s->extents, t->data);
     snprintf(name, sizeof name, "%s", t->name);
-    /* Each stage has its own. */
+    /* Each stage has its own copy. */
     if (c->stage < c->plan->nstages && is_assigned_forward(c->plan, tensor))
         snprintf(name, sizeof name, "%.480s/%d", t->name, (int)c->stage);
     return ipu_variable(c->to, name, s->dtype, s->ndim, s->extents);
@@ -319,7 +325,7 @@ static int assign_forward(struct copier *c)
     return IPU_OK;
 }
 
-/* A counter that another stage has for itself goes on here, too. */
+/* Copies assignments of counters that several stages have, each for itself. */
 static int copy_counters(struct copier *c)
 {
     const ipu_graph *g = c->plan->graph;
@@ -394,8 +400,8 @@ static int is_trained(void *context, const char *variable)
     return a && p->depends[a->value];
 }
 
-/* The nodes of the optimiser that a tensor needs, marked, and where it begins:
- * the one gradient that they read, -1: none, -2: several. */
+/* Marks the nodes of the optimiser that a tensor needs. Returns the one
+ * gradient that they read; -1: none, -2: several. */
 static int32_t mark_update(const struct plan *p, int32_t tensor, bool *nodes)
 {
     const ipu_graph *g = p->graph;
@@ -418,7 +424,8 @@ static int32_t mark_update(const struct plan *p, int32_t tensor, bool *nodes)
     return gradient;
 }
 
-/* The update of one variable: its nodes, and those of what they keep. */
+/* Copies the update of one variable: its nodes, and those of the state that
+ * they keep. */
 static int copy_update(struct copier *c, int32_t variable, ipu_tensor gradient,
                        bool *nodes)
 {
@@ -446,7 +453,8 @@ static int copy_update(struct copier *c, int32_t variable, ipu_tensor gradient,
     return IPU_OK;
 }
 
-/* Each variable's by its own gradient: those of others are on other chips. */
+/* Checks that each variable is updated by its own gradient alone: those of
+ * others are on other chips. */
 static int check_updates(const struct plan *p)
 {
     const ipu_graph *g = p->graph;
@@ -566,7 +574,7 @@ static bool computes_again(const ipu_graph *g)
     return false;
 }
 
-/* Where the program's author has the state, or what AUTO means. */
+/* Returns where the program's author has the state, or what AUTO means. */
 static ipu_offload where_state_lies(const struct plan *p)
 {
     ipu_offload asked = p->graph->nregions > 0 ? p->graph->regions[0].offload

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bodies.c - the bodies and conditions of loops, as programs of their own.
+ * bodies.c - compiles the bodies and conditions of loops to programs of their
+ * own.
  *
  * compile.c calls this before the passes over the graph around them, and is
- * called for each body: the passes are the same. Whether all of it fits is
- * judged of the whole program.
+ * called for each body: the passes are the same. Whether a body fits is not
+ * asked; only the whole program has to.
  */
 #include <stdlib.h>
 
@@ -12,7 +13,7 @@
 #include "compiler/compiler.h"
 #include "compiler/passes.h"
 
-/* Which value of the program each import and carried value is. */
+/* Finds the value of the program that each import and carried value is. */
 static int find_inner(const struct ipu__block_graph *from, int32_t ncarried,
                       struct ipu__inner *to)
 {

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compile.c - graph in, executable out: the passes, one after the other.
+ * compile.c - a graph in, an executable out: runs the passes one after the
+ * other.
  *
- *     fold        what constants make                nodes, on a copy
- *     simplify    what changes nothing               nodes
- *     merge       what is computed twice             nodes
- *     offload     what lies beside the chip          nodes
- *     schedule    which nodes, in which order        steps, values, streams
- *     fuse        which steps become one             steps, parts
- *     order       in which less memory is needed     steps
- *     liveness    when each value is needed          blocks
- *     memory      where each block lies              offsets
- *     place       what that means for the tiles      tensors on tiles
- *     cost        what each step takes on the chip   cycles
- *     place       again, with that                   memory info
- *     outline     is that too much?                  code that steps share
- *     fit         is it still?                       refuses, saying why
+ *     pass        what it does                              what it makes
+ *     fold        computes what constants make              nodes of a draft
+ *     simplify    drops what changes nothing                nodes
+ *     merge       computes once what is computed twice      nodes
+ *     offload     moves variables beside the chip           nodes
+ *     schedule    decides which nodes run, in which order   steps, values,
+ * streams fuse        makes one step of several                 steps, parts
+ *     order       orders steps so that less memory is used  steps
+ *     liveness    finds when each value is needed           blocks
+ *     memory      finds where each block lies               offsets
+ *     place       puts blocks on tiles                      tensors on tiles
+ *     cost        counts what each step takes               cycles
+ *     place       runs again, with costs                    memory info
+ *     outline     shares code if that is too much           code that steps
+ * share
  *
- * Where the program leaves it to the compiler whether the optimiser's state
- * lies beside the chip (IPU_OFFLOAD_AUTO), all of that is done with the state
- * on the chip first. If the program does not fit so, it is compiled again with
- * the state beside the chip, and stays so if it fits then: transfers may take
- * longer than all the rest of an update, and are paid where they buy a program
- * that runs. The choice follows from graph, target and options alone, so that
- * all processes that compile the same make the same.
+ * If the program leaves it to the compiler whether the optimiser's state lies
+ * beside the chip (IPU_OFFLOAD_AUTO), all of that is done with the state on the
+ * chip first. If the program does not fit so, it is compiled again with the
+ * state beside the chip, and stays so if it fits then: transfers may take
+ * longer than all the rest of an update, and are paid only where they buy a
+ * program that runs. The choice follows from graph, target and options alone,
+ * so that all processes that compile the same program make the same choice.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +38,7 @@
 #include "target/plans.h"
 #include "target/target.h"
 
-/* What nodes become, on a copy; then the steps that they are. */
+/* Runs the passes over the draft, then makes steps of it. */
 static int run_on_draft(struct ipu__draft *draft, uint32_t without,
                         struct ipu_executable *e)
 {
@@ -62,8 +64,8 @@ static int make_steps(const ipu_graph *graph, uint32_t without,
     return status;
 }
 
-/* The least that the fullest tile holds: of variables and constants alone,
- * were they spread evenly over all chips. */
+/* Returns the least that the fullest tile holds: if there were only variables
+ * and constants, spread evenly over all chips. */
 static int64_t least_bytes(const struct ipu_executable *e)
 {
     int64_t bytes = 0, tiles;
@@ -81,7 +83,8 @@ static int64_t least_bytes(const struct ipu_executable *e)
     return (bytes + tiles - 1) / tiles;
 }
 
-/* Each pass tells how far it is, the long ones on the way. */
+/* Runs all passes. Each reports progress at its beginning, the long ones on the
+ * way. */
 static int run_passes(const ipu_graph *graph, uint32_t without,
                       struct ipu_executable *e)
 {
@@ -144,12 +147,12 @@ static int build_program(const ipu_graph *graph,
     return run_passes(graph, options->without, e);
 }
 
-/* Each attempt to compile is given these; the executable borrows them until
- * the attempt ends. */
+/* The tools of an attempt to compile. The executable borrows them until it
+ * ends. */
 struct tools {
     struct ipu__progress *progress;
     struct ipu__setting setting;
-    bool may_end_early; /* if variables alone are too much */
+    bool may_end_early; /* it may end early if variables alone are too much */
 };
 
 static struct ipu_executable *executable_new(const struct tools *tools)
@@ -166,9 +169,9 @@ static struct ipu_executable *executable_new(const struct tools *tools)
     return e;
 }
 
-/* Bodies of loops are compiled before it is known how much lies around them: 0,
- * or how many bytes that is, if they should be compiled again with less room
- * for their code. */
+/* Finds the bytes that lie around the bodies of loops, which are compiled
+ * before that is known. 0: they need not be compiled again with less room for
+ * their code. */
 static int find_reserved(const struct ipu_executable *e, uint32_t without,
                          int64_t *bytes)
 {
@@ -211,7 +214,8 @@ static int build_twice(const ipu_graph *graph,
     return IPU_OK;
 }
 
-/* With the optimiser's state beside the chip, in place of e, if that fits. */
+/* Compiles with the optimiser's state beside the chip. If that fits, it
+ * replaces e. */
 static int try_off_chip(const ipu_graph *graph,
                         const ipu_compile_options *options,
                         const struct tools *tools, struct ipu_executable **e)
@@ -235,8 +239,8 @@ static int try_off_chip(const ipu_graph *graph,
     return fits;
 }
 
-/* With the optimiser's state on the chip, or beside it, if the program fits
- * only so; where it fits in neither way, on the chip. */
+/* Compiles with the optimiser's state on the chip, or beside it if the program
+ * fits only so. If it fits in neither way, the state stays on the chip. */
 static int build_to_fit(const ipu_graph *graph,
                         const ipu_compile_options *options,
                         const struct tools *tools, struct ipu_executable **e)

@@ -30,19 +30,18 @@
 
 #include "compiler/program.h"
 
-/* What the caller of a compilation knows beside the options. */
+/* Settings of a compilation by other rooms, beside the options. */
 struct ipu__setting {
     struct ipu__plans
         *plans;             /* borrowed: of products, which compilations for
                                the same chip may share; NULL: it has its own */
     int64_t reserved_bytes; /* bytes on each tile that others have */
-    /* What IPU_OFFLOAD_AUTO means. AUTO: ON if the program then fits, and does
-     * not fit otherwise. */
+    /* IPU_OFFLOAD_AUTO means this. AUTO: ON if the program fits only so. */
     ipu_offload automatic;
 };
 
 /* Compiles a graph. The program may need more memory than the target has,
- * whatever the options say: ipu__fits tells. */
+ * whatever the options say; ipu__fits returns whether it does. */
 int ipu__compile(const ipu_graph *graph, const ipu_compile_options *options,
                  const struct ipu__setting *setting,
                  ipu_executable **executable);
@@ -56,10 +55,11 @@ bool ipu__leaves_offload(const ipu_graph *graph);
 
 /* Returns 1 if no tile holds more than it can, 0 if one does. */
 int ipu__fits(const struct ipu_executable *executable);
-/* Bytes of a tile that are too many or, if negative, left; of several chips, in
- * all code. */
+/* Counts the bytes of a tile that are too many or, if negative, left; with
+ * several chips, bytes of all code that are too many. */
 int ipu__excess(const struct ipu_executable *executable, int64_t *bytes);
-/* Returns IPU_ERR_FULL, and says which, if one of several chips is too full. */
+/* Returns IPU_ERR_FULL if one of several chips is too full; the message says
+ * which. */
 int ipu__check_shards(const struct ipu_executable *executable);
 
 #endif

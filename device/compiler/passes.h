@@ -42,24 +42,25 @@ int ipu__outline(struct ipu_executable *executable);
 
 /* ------------------------------------------------- what passes ask passes */
 
-/* place asks: blocks that steps by element use together are spread alike. For
- * each block, roots gets the first of those that it is spread with. */
+/* Finds blocks that are spread alike, since steps by element use them together.
+ * For each block, roots gets the first of those that it is spread with. place
+ * asks. */
 void ipu__align(const struct ipu_executable *executable, int32_t *roots);
-/* place asks: the code of all steps, once their costs are known. */
+/* Counts the code of all steps, once their costs are known. place asks. */
 int ipu__count_code(struct ipu_executable *executable);
 
-/* outline asks: bytes of a step's code that no other step has unless it is
- * congruent; bytes of the code that copies so many operands to where shared
- * code has them; cycles of that for a vertex that copies so many bytes of a
- * tile, which are added. */
+/* Returns the bytes of a step's code that no other step has unless it is
+ * congruent; the bytes of code that copies so many operands to where shared
+ * code has them. Adds the cycles of a vertex that copies so many bytes of a
+ * tile. outline asks. */
 int64_t ipu__own_code_bytes(const struct ipu_executable *executable,
                             const struct ipu__step *step);
 int64_t ipu__copy_code_bytes(int32_t copies);
 int ipu__count_copies(const struct ipu_executable *executable, int64_t bytes,
                       ipu_cycles *cycles);
 
-/* What tiles receive for a step because its operands do not lie where it runs.
- * cost and place ask. */
+/* Bytes that tiles receive for a step because its operands do not lie where it
+ * runs. cost and place ask. */
 struct ipu__received {
     int64_t *bytes;         /* [tiles]: added to what is there */
     int64_t most, messages; /* of the tile that receives most */

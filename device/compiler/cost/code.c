@@ -13,9 +13,10 @@
 #include "compiler/passes.h"
 
 enum {
-    STATE_BYTES = 16,    /* of a vertex; a step has one for each context */
-    CONTROL_BYTES = 24,  /* of the program around a step */
-    COPY_CODE_BYTES = 52 /* of the vertex that copies, as of any by element */
+    STATE_BYTES = 16,   /* state of a vertex; a step has one for each context */
+    CONTROL_BYTES = 24, /* code of the program around a step */
+    COPY_CODE_BYTES =
+        52 /* code of the vertex that copies, as of any by element */
 };
 
 int64_t ipu__own_code_bytes(const struct ipu_executable *e,

@@ -35,7 +35,7 @@ void ipu__front_begin(struct ipu__front *front, int64_t allowed);
 /* Units that are not taken. */
 int32_t ipu__front_rest(const struct ipu__front *front);
 
-/* What running a unit next would mean: bytes alive while it runs and after. */
+/* The effect of running a unit next: bytes alive while it runs and after. */
 struct ipu__effect {
     int64_t during, after;
 };

@@ -459,7 +459,7 @@ int ipu__outline(struct ipu_executable *e)
     int status;
 
     IPU_TRY(ipu__excess(e, &before));
-    /* Without any code it would not fit either. */
+    /* A program that would not fit without any code shares none. */
     if (before <= 0 || before > e->code_bytes)
         return IPU_OK;
     status = ipu__congruent_init(e, false, &congruent);

@@ -145,7 +145,7 @@ static void find_needs(const struct ipu_executable *e, int32_t *needs)
     }
 }
 
-/* What is known of variables that are assigned, and of blocks. */
+/* Facts about variables that are assigned, and about blocks. */
 struct maps {
     int32_t *needs;    /* [values] */
     int32_t *assigned; /* [values]: the step that writes a variable; -1 */
@@ -232,8 +232,9 @@ static bool can_be_at(const struct ipu_executable *e, int32_t i, int32_t p,
     return e->blocks[block].death == i && !e->blocks[block].always;
 }
 
-/* Whether part p of a fused step may write where v is: v comes from outside of
- * it, or from its head, and is taken in blocks. */
+/* Returns the block where part p of a fused step may write: that of a value
+ * from outside of the step, or from its head, which parts take in blocks. -1:
+ * there is none. */
 static int32_t place_in_fused(const struct ipu_executable *e, int32_t i,
                               int32_t p, const struct maps *m)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cycles.c - the cycles of a whole program, and of a loop in it.
+ * cycles.c - counts the cycles of a whole program, and of a loop in it.
  *
  * A loop's step takes what its body takes, multiplied by the iterations, and
- * some instructions to count them. The two count each other: a program may
- * have loops, and a loop's body is a program.
+ * some instructions to count them. The two count each other: a program may have
+ * loops, and a loop's body is a program. cost.c asks for loops; reports, advice
+ * and users ask for programs.
  */
 #include "base/error.h"
 #include "compiler/program.h"
@@ -40,8 +41,8 @@ static void add_times(const ipu_program_cycles *one, int64_t times,
     sum->estimates += one->estimates;
 }
 
-/* So many cycles or bytes of each iteration, of several: not of one any more,
- * but of those in which it runs. */
+/* Moves cycles or bytes of one iteration to the sum over those in which they
+ * occur. */
 static void move_cycles(int64_t *one, int64_t *sum, int64_t number,
                         int64_t runs)
 {
@@ -49,8 +50,8 @@ static void move_cycles(int64_t *one, int64_t *sum, int64_t number,
     ipu__add_times(sum, number, runs);
 }
 
-/* What update regions pass over runs every so many times only: it is taken out
- * of an iteration. */
+/* Takes steps of update regions, which run every so many times only, out of one
+ * iteration. */
 static void take_updates(const ipu_executable *e, int64_t times,
                          ipu_program_cycles *one, ipu_program_cycles *sum)
 {
@@ -102,7 +103,7 @@ int ipu__loop_cycles(const struct ipu_executable *e,
     return IPU_OK;
 }
 
-/* By the fullest tile, beside code. */
+/* Returns the bytes of the fullest tile without code. */
 static int64_t held_by(const ipu_executable *inner)
 {
     return inner->info.fullest_tile_bytes - inner->info.code_bytes_per_tile;
@@ -134,7 +135,7 @@ int ipu__count_loop(const struct ipu_executable *e,
     if (loop->condition.program) {
         int64_t held = held_by(loop->condition.program);
 
-        /* One after the other. */
+        /* Condition and body run one after the other. */
         if (cycles->temporary_bytes < held)
             cycles->temporary_bytes = held;
         cycles->exchange_code_bytes +=
@@ -145,7 +146,7 @@ int ipu__count_loop(const struct ipu_executable *e,
     return IPU_OK;
 }
 
-/* What of the sum does not run each time, and what that makes of the mean. */
+/* Counts what of the sum does not run each time, and the mean. */
 static void count_updates(const struct ipu_executable *e,
                           ipu_program_cycles *sum)
 {
@@ -162,8 +163,8 @@ static void count_updates(const struct ipu_executable *e,
     sum->mean_total = sum->total - (int64_t)saved;
 }
 
-/* Loops have overlapped their own streams: their parts are not in the total
- * again. */
+/* Adds a loop. Loops have overlapped their own streams, so their cycles are
+ * added to the total by themselves. */
 static void add_loop(const ipu_program_cycles *loop, ipu_program_cycles *sum,
                      ipu_program_cycles *loops)
 {
@@ -180,7 +181,7 @@ static void add_loop(const ipu_program_cycles *loop, ipu_program_cycles *sum,
     sum->estimates += loop->estimates;
 }
 
-/* A row between the chip and a remote buffer. */
+/* Counts a row that passes between the chip and a remote buffer. */
 static void count_row(const struct ipu_executable *e, const struct ipu__step *s,
                       ipu_program_cycles *sum)
 {
@@ -229,7 +230,7 @@ int ipu_executable_cycles(const ipu_executable *executable,
         count_row(executable, s, &sum);
     }
     sum.total = sum.compute + sum.exchange + sum.sync;
-    /* Tiles that serve streams do so while the others compute. */
+    /* I/O tiles serve streams while the others compute. */
     if (executable->target.io_tiles == 0)
         sum.total += sum.host;
     else if (sum.total < sum.host)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * free.c - the end of a program, and of the programs in its loops.
+ * free.c - frees a program, and the programs in its loops.
  */
 #include <stdlib.h>
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a compiled program tells of itself: memory and cycles, of steps, of
- * tiles, of all. */
+/*
+ * info.c - queries on a compiled program: the memory of all of it; memory and
+ * cycles of a step, and of a tile. cycles.c has the cycles of all of it.
+ */
 #include "base/error.h"
 #include "compiler/program.h"
 #include "target/target.h"
@@ -118,8 +120,8 @@ int ipu_executable_tile(const ipu_executable *executable, int32_t tile,
     return IPU_OK;
 }
 
-/* Steps begin on tile 0, and the busiest are all alike: so a tile computes
- * as long as the busiest, or waits for them. */
+/* Steps begin on tile 0, and the busiest tiles all do the same: so a tile
+ * computes as long as the busiest, or waits for them. */
 int ipu_executable_tile_cycles(const ipu_executable *executable, int32_t step,
                                int32_t tile, ipu_cycles *cycles)
 {
@@ -134,7 +136,7 @@ int ipu_executable_tile_cycles(const ipu_executable *executable, int32_t step,
     size = cycles->size;
     *cycles = s->cycles;
     cycles->size = size;
-    cycles->waiting = 0; /* of this tile it is among sync */
+    cycles->waiting = 0; /* this tile has it among sync */
     if (tile >= s->busy_tiles) {
         cycles->sync += cycles->compute;
         cycles->compute = 0;

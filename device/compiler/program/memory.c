@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a compiled program tells of the places in its memory. */
+/*
+ * memory.c - queries on a compiled program's memory layout: blocks, categories,
+ * tenants.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program as text, for people and for comparing. */
+/*
+ * print.c - prints a program as text, for people and for comparing.
+ */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +15,7 @@
 struct text {
     char *data;
     int64_t size;
-    int64_t used; /* may pass size: what would be needed */
+    int64_t used; /* bytes that are needed; may pass size */
     int depth;    /* of loops */
 };
 
@@ -32,7 +34,8 @@ __attribute__((format(printf, 2, 3))) static void add_text(struct text *text,
     text->used += n > 0 ? n : 0;
 }
 
-/* [steps]: bytes of all blocks alive during each; NULL: no memory. */
+/* Returns the bytes of all blocks alive during each step, [steps]; NULL: there
+ * is no memory. */
 static int64_t *find_alive(const struct ipu_executable *e)
 {
     int64_t *alive = calloc((size_t)e->nsteps + 2, sizeof *alive), bytes = 0;
@@ -71,7 +74,8 @@ static bool seen_before(const struct ipu_executable *e,
     return false;
 }
 
-/* "conv2d:0 + bias_add:1 (x, kernel, bias)": what a step makes, of what. */
+/* Adds what a step makes, of what: "conv2d:0 + bias_add:1 (x, kernel, bias)".
+ */
 static void add_ops(struct text *text, const struct ipu_executable *e,
                     const struct ipu__step *step)
 {
@@ -100,7 +104,7 @@ static void add_ops(struct text *text, const struct ipu_executable *e,
     add_text(text, ")");
 }
 
-/* What a loop's step begins with, and how often it goes round. */
+/* Adds what a loop's step begins with, and how often it goes round. */
 static void add_loop(struct text *text, const struct ipu_executable *e,
                      const struct ipu__step *step)
 {
@@ -147,7 +151,7 @@ static void add_step(struct text *text, const struct ipu_executable *e,
     add_text(text, "\n");
 }
 
-/* Elements of queues, before the steps or after them. */
+/* Adds the elements of queues that come before the steps, or after them. */
 static void add_feeds(struct text *text, const struct ipu_executable *e,
                       bool in)
 {

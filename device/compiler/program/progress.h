@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.h - how far a compilation is, for who wants to know or to stop it.
+ * progress.h - tells the caller how far a compilation is, and lets it stop
+ * that.
  */
 #ifndef IPU_COMPILER_PROGRAM_PROGRESS_H
 #define IPU_COMPILER_PROGRAM_PROGRESS_H
@@ -11,12 +12,13 @@ struct ipu__progress {
     ipu_progress_fn fn; /* NULL: nobody asks */
     void *context;      /* borrowed */
     const char *phase;  /* static */
-    int64_t next;       /* done, when it is told again */
+    int64_t next;       /* done at which the caller is told again */
 };
 
 /*
- * done of total in a phase. Tells it at the phase's beginning, when a hundredth
- * more is done, and at its end. IPU_ERR_CALLBACK if the compilation is to stop.
+ * Tells the caller that done of total is done in a phase: at the phase's
+ * beginning, when a hundredth more is done, and at its end. Returns
+ * IPU_ERR_CALLBACK if the compilation is to stop.
  */
 int ipu__progress(struct ipu__progress *progress, const char *phase,
                   int64_t done, int64_t total);

@@ -2,9 +2,8 @@
 /*
  * steps.c - the ops that a step is made of, and how each sees its inputs.
  *
- * An op that is a step by itself is told in the same words as one that is a
- * part of a fused step, so that what looks at programs needs to know of one
- * kind only.
+ * An op that is a step by itself looks the same as one that is a part of a
+ * fused step, so callers need to know of one kind only.
  */
 #include "compiler/program.h"
 #include "ops/half.h"
@@ -60,7 +59,7 @@ void ipu__part_call(const struct ipu_executable *e,
     }
     call->output.name = e->values[part->output].name;
     call->output.shape = e->values[part->output].shape;
-    ipu__show_wide(call); /* which fitted when the graph was built */
+    ipu__show_wide(call); /* they fitted when the graph was built */
 }
 
 void ipu__step_call(const struct ipu_executable *e,

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * draft.c - the copy of a graph that the first passes change.
+ *
+ * A draft shares the user's names and data of constants, so it must not outlive
+ * the graph. compile.c makes one for each compilation; schedule.c reads it
+ * last.
+ */
 #include "compiler/rewrite/draft.h"
 
 #include <stdlib.h>
@@ -73,10 +80,10 @@ void ipu__node_call(const ipu_graph *graph, const struct ipu__node *node,
     }
     call->output.name = graph->tensors[node->output].name;
     call->output.shape = graph->tensors[node->output].shape;
-    ipu__show_wide(call); /* which fitted when the graph was built */
+    ipu__show_wide(call); /* they fitted when the graph was built */
 }
 
-/* The tensor of which it is a view. */
+/* Returns the tensor that a tensor is a view of. */
 static int32_t root_of(const ipu_graph *g, int32_t tensor)
 {
     const struct ipu__node *node;
@@ -95,7 +102,8 @@ static bool is_outside(const ipu_graph *g, int32_t tensor)
            g->tensors[tensor].kind == IPU__INPUT;
 }
 
-/* What a loop or a store changes is not what it was any more. */
+/* A tensor that a loop or a store changes cannot replace another: it is not
+ * what it was any more. */
 bool ipu__may_replace(const ipu_graph *g, int32_t tensor, int32_t by)
 {
     if (g->tensors[root_of(g, by)].renewed)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fold.c - what constants make is computed when compiling, by the ops
- * themselves, so that it is the same bits.
+ * fold.c - the pass that computes, when compiling, what is made of constants.
+ * The ops themselves compute it, so it is the same bits.
  *
- * Two things are known of a tensor: all of its elements, if it is small; or
+ * Two things may be known of a tensor: all of its elements, if it is small; or
  * that they are all the same, whatever its size. The first becomes a constant,
- * which lies on the device from then on; the second a fill, made when it is
- * needed. An op that fails on such data is left alone: it fails when it runs.
+ * which lies on the device from then on; the second becomes a fill, made when
+ * it is needed. An op that fails on such data is left alone: it fails when it
+ * runs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +16,14 @@
 #include "compiler/rewrite/draft.h"
 #include "ops/half.h"
 
-/* Of a constant that is made here: what it may cost always, to save a step. */
+/* A constant that is made here takes no more memory than this, to save a step.
+ */
 enum { MOST_BYTES = 64 << 10 };
 
 struct folder {
     struct ipu__draft *draft;
-    /* [tensors]: all elements, owned by the draft or its graph; or one, of
-     * which all others are copies */
+    /* [tensors]: all elements, owned by the draft or its graph; or one element,
+     * of which all others are copies */
     void **whole, **same;
 };
 
@@ -31,7 +33,7 @@ static void *allocate_data(struct ipu__draft *draft, size_t bytes)
         draft, aligned_alloc(IPU__ALIGNMENT, ipu__aligned(bytes ? bytes : 1)));
 }
 
-/* Run a call whose inputs have data; 0: done, 1: it fails on them. */
+/* Runs a call whose inputs have data. Returns 0, or 1 if it fails on them. */
 static int evaluate_call(struct folder *f, struct ipu__call *call,
                          void **result)
 {
@@ -59,7 +61,7 @@ static bool can_fold(const struct ipu__node *node)
            !node->region && !node->after && !node->loop && !node->effect;
 }
 
-/* All elements of a tensor; *data NULL: not known, or too many. */
+/* Finds all elements of a tensor; *data NULL: not known, or too many. */
 static int whole_of(struct folder *f, int32_t t, void **data)
 {
     const struct ipu__shape *shape = &f->draft->graph.tensors[t].shape;
@@ -79,7 +81,7 @@ static int whole_of(struct folder *f, int32_t t, void **data)
     return IPU_OK;
 }
 
-/* All elements of all inputs are known. */
+/* Folds a node if all elements of all inputs are known. */
 static int fold_whole(struct folder *f, const struct ipu__node *node)
 {
     struct ipu__tensor *y = &f->draft->graph.tensors[node->output];
@@ -105,14 +107,15 @@ static int fold_whole(struct folder *f, const struct ipu__node *node)
     return IPU_OK;
 }
 
-/* A view of one element of it. */
+/* Makes an operand a view of its one element. */
 static void show_one(struct ipu__operand *operand)
 {
     for (int32_t i = 0; i < operand->shape.ndim; i++)
         operand->shape.extents[i] = 1;
 }
 
-/* All elements of each input are the same, and the op goes by element. */
+/* Folds a node if all elements of each input are the same, and the op goes by
+ * element. */
 static int fold_same(struct folder *f, const struct ipu__node *node)
 {
     struct ipu__call call;
@@ -140,7 +143,7 @@ static bool depends_on_place(const struct ipu__op *op)
            op == &ipu__random_normal;
 }
 
-/* What is known of a tensor that is not computed. */
+/* Notes what is known of a tensor that is not computed. */
 static void look_at_tensor(struct folder *f, int32_t t)
 {
     const struct ipu__tensor *tensor = &f->draft->graph.tensors[t];
@@ -169,7 +172,8 @@ static int fold_node(struct folder *f, const struct ipu__node *node)
     return fold_whole(f, node);
 }
 
-/* An element as a fill can say it; its bits must be those again. */
+/* Converts an element to the number of a fill. Returns whether the fill makes
+ * the same bits. */
 static bool as_double(const void *element, ipu_dtype dtype, double *value)
 {
     float x;
@@ -188,7 +192,7 @@ static bool as_double(const void *element, ipu_dtype dtype, double *value)
     return x == x;
 }
 
-/* What a node makes is known: another takes its place, or none. */
+/* Replaces a node whose output is known: by a fill, or by none. */
 static void replace_node(struct folder *f, struct ipu__node *node)
 {
     struct ipu__tensor *y = &f->draft->graph.tensors[node->output];
@@ -198,7 +202,7 @@ static void replace_node(struct folder *f, struct ipu__node *node)
     double value;
 
     if (node->op == &ipu__fill && !(whole && ipu__shape_count(&y->shape) == 1))
-        return; /* as good as a constant, and takes no memory so long */
+        return; /* a fill is as good, and takes no memory until it is needed */
     if (whole) {
         y->kind = IPU__CONSTANT;
         y->data = whole;

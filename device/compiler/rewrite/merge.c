@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * merge.c - what is computed twice is computed once: nodes of the same op,
- * attributes and inputs become the first of them. Random ops too, since what
- * they make is a function of seed, step and place.
+ * merge.c - the pass that computes once what is computed twice.
  *
- * Large fills stay apart: made when it is needed, each is alive for a moment;
- * as one they would lie on the device from the first use to the last.
+ * Nodes of the same op, attributes and inputs become the first of them. So do
+ * random ops, since what they make is a function of seed, step and place. Large
+ * fills are not merged: made when it is needed, each is alive for a moment; as
+ * one they would lie on the device from the first use to the last.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,8 @@ static bool is_same_node(const ipu_graph *g, const struct ipu__node *a,
 
 static bool may_merge(const ipu_graph *g, const struct ipu__node *node)
 {
-    /* What is computed again, is so that it need not be kept. */
+    /* A recomputed activation is not merged: it is there so that the first need
+     * not be kept. */
     if (node->op->effects || node->effect || node->loop || node->after ||
         node->again || g->tensors[node->output].node < 0 ||
         g->tensors[node->output].map.tiles)
@@ -48,7 +49,8 @@ static bool may_merge(const ipu_graph *g, const struct ipu__node *node)
            ipu__shape_bytes(&g->tensors[node->output].shape) <= LARGE_BYTES;
 }
 
-/* slots: [size], nodes by hash, -1: none; size is a power of 2. */
+/* Merges nodes. slots: [size], nodes by hash, -1: none; size is a power of 2.
+ */
 static void merge_nodes(struct ipu__draft *draft, int32_t *by, int32_t *slots,
                         size_t size)
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offload.c - which variables lie in the DRAM beside the chip, and when they
- * are on it.
+ * offload.c - the pass that chooses which variables lie in the DRAM beside the
+ * chip, and brings them to it.
  *
- * Those that only an update region uses: read there and nowhere else, assigned
- * there or not at all. An optimiser's state is such; the weights, which the
- * forward pass reads, and accumulators, which each run writes, are not, but go
- * there if the program says so. Of a loop, the body may use a variable so, if
- * nothing around it does. Small ones stay: a transfer takes its latency however
- * few bytes it has.
+ * Variables go there that only an update region uses: read there and nowhere
+ * else, assigned there or not at all, as an optimiser's state. Weights, which
+ * the forward pass reads, and accumulators, which each run writes, go there
+ * only if the program says so. A body of a loop may use a variable so if
+ * nothing around it uses it. Small variables stay: a transfer takes its latency
+ * however few bytes it has.
  *
- * Where the program leaves it to the compiler (IPU_OFFLOAD_AUTO), they go if
- * the executable's automatic is ON: compile.c tries it without first.
+ * If the program leaves the choice to the compiler (IPU_OFFLOAD_AUTO), they go
+ * if the executable's automatic is ON: compile.c tries it without first.
  *
- * What lies there is loaded before what reads it, once for each phase of the
- * program: what comes before the derivatives, the derivatives, and each update
- * region. Between phases it is not on the chip:
+ * A variable there is loaded once for each phase of the program that reads it:
+ * what comes before the derivatives, the derivatives, and each update region.
+ * Between phases it is not on the chip:
  *
  *     load w - forward   ...   load w - derivatives   ...   load w - update
  *                                                                store w
@@ -34,16 +34,16 @@
 
 enum { USUAL_BYTES = 128 };
 
-/* What is known of a variable: in which region it is used (+ 1); that the body
- * of a loop uses it so; or that it stays. */
+/* The use of a variable: number + 1 of the update region that alone uses it;
+ * such a use in the body of a loop; or one by which it stays on the chip. */
 enum { UNUSED = 0, STAYS = -1, BY_LOOP = -2 };
 
 struct chooser {
     const ipu_graph *graph;
     const ipu_target *target;
-    ipu_offload automatic; /* what IPU_OFFLOAD_AUTO means: ON or OFF */
-    int32_t *origin;       /* owned, [tensors]: of which it is a state */
-    int32_t *use;          /* owned, [tensors]: of origins */
+    ipu_offload automatic; /* IPU_OFFLOAD_AUTO means this: ON or OFF */
+    int32_t *origin; /* owned, [tensors]: the variable that it is a state of */
+    int32_t *use;    /* owned, [tensors]: use of origins */
 };
 
 static int choose_variables(const ipu_graph *g, const ipu_target *target,
@@ -110,7 +110,7 @@ static int note_uses(struct chooser *c)
         note_use(&c->use[c->origin[g->assigns[i].variable]],
                  ipu__tensor_region(g, g->assigns[i].value));
     for (int32_t i = 0; i < g->nsinks; i++)
-        if (g->sinks[i].fn) /* the host sees it in each run */
+        if (g->sinks[i].fn) /* the host reads it in each run */
             c->use[c->origin[g->sinks[i].tensor]] = STAYS;
     for (int32_t i = 0; i < g->nenqueues; i++)
         for (int32_t k = 0; k < g->enqueues[i].count; k++)
@@ -118,7 +118,8 @@ static int note_uses(struct chooser *c)
     return note_loops(c);
 }
 
-/* What the program has asked for: in a body, of the variable around it. */
+/* Returns what the program has asked for; in a body, for the variable around
+ * it. */
 static ipu_offload asked_for(const ipu_graph *g, int32_t tensor)
 {
     for (int32_t i = 0; g->parent && i < g->nimports; i++)
@@ -136,7 +137,7 @@ static bool wants_offload(const struct chooser *c, int32_t tensor)
     int32_t use = c->use[tensor];
     ipu_offload asked;
 
-    /* Not carried values, nor rows that lie there anyway. */
+    /* Carried values stay, and rows lie there anyway. */
     if (t->kind != IPU__VARIABLE || t->fixed || t->remote || t->renews ||
         !(c->target->streaming_bytes_per_second > 0))
         return false;
@@ -155,7 +156,8 @@ static bool wants_offload(const struct chooser *c, int32_t tensor)
     return asked == IPU_OFFLOAD_ON && bytes >= least;
 }
 
-/* As this graph and the loops in it use them. remote: [tensors] of falses. */
+/* Chooses variables by how this graph and the loops in it use them. remote:
+ * [tensors], all false. */
 static int choose_variables(const ipu_graph *g, const ipu_target *target,
                             ipu_offload automatic, bool *remote)
 {
@@ -179,7 +181,7 @@ static int choose_variables(const ipu_graph *g, const ipu_target *target,
     return status;
 }
 
-/* ... and the graphs around a body in no other way. */
+/* Chooses variables that the graphs around a body do not use in another way. */
 static int choose_with_parents(const ipu_graph *g, const ipu_target *target,
                                ipu_offload automatic, bool *remote)
 {
@@ -222,17 +224,18 @@ static int check_target(const ipu_graph *g, const ipu_target *target)
 
 /* -------------------------------------------------------------------- loads */
 
-/* Of the program: before derivatives, derivatives, what is made of them
- * without being in an update region; these follow. */
+/* Phases of the program: before derivatives; derivatives; what is made of them
+ * outside of update regions; and each of these regions. */
 enum { FORWARD, BACKWARD, UPDATE, REGIONS };
 
 struct loader {
     struct ipu__draft *draft;
-    const bool *remote; /* [tensors] that there were */
+    const bool *remote; /* [tensors], as many as there were */
     int32_t ntensors;
     int32_t nphases;
-    bool *depends;   /* owned, [tensors]: on derivatives */
-    int32_t *loaded; /* owned, [tensors, phases]: tensor + 1; 0: not so far */
+    bool *depends;   /* owned, [tensors]: it depends on derivatives */
+    int32_t *loaded; /* owned, [tensors, phases]: the loaded copy + 1; 0: none
+                        so far */
     struct ipu__node *nodes; /* owned: in their new order */
     int32_t nnodes, capacity;
 };
@@ -259,14 +262,14 @@ static int push_node(struct loader *l, const struct ipu__node *node)
 {
     IPU_TRY(ipu__reserve((void **)&l->nodes, l->nnodes, &l->capacity,
                          sizeof *l->nodes));
-    /* What has become a constant has no maker any more. */
+    /* A tensor that has become a constant has no maker any more. */
     if (l->draft->graph.tensors[node->output].node >= 0)
         l->draft->graph.tensors[node->output].node = l->nnodes;
     l->nodes[l->nnodes++] = *node;
     return IPU_OK;
 }
 
-/* "loaded w"; the draft's. */
+/* Returns "loaded w", owned by the draft. */
 static char *name_of_copy(struct loader *l, const char *name)
 {
     static const char loaded[] = "loaded ";
@@ -278,8 +281,8 @@ static char *name_of_copy(struct loader *l, const char *name)
     return copy;
 }
 
-/* The copy on the chip of what a tensor of the graph shows, made for who reads
- * it: a node of the phase; NULL: what is no node. */
+/* Returns the copy on the chip of what a tensor shows, made for the node of a
+ * phase that reads it; NULL: its reader is no node. */
 static int load_tensor(struct loader *l, int32_t tensor,
                        const struct ipu__node *node)
 {
@@ -305,7 +308,8 @@ static int load_tensor(struct loader *l, int32_t tensor,
     if (node) {
         made.region = node->region;
         made.again = node->again;
-        /* Not while the forward pass is still under way. */
+        /* The derivatives do not load it while the forward pass is still under
+         * way. */
         if (phase == BACKWARD)
             made.after = node->again ? node->after : node->derived;
     }
@@ -314,15 +318,15 @@ static int load_tensor(struct loader *l, int32_t tensor,
     return made.output;
 }
 
-/* Is the tensor a state of a variable that is not on the chip? */
+/* Returns whether a tensor is a state of a variable that is not on the chip. */
 static bool is_off_chip(const struct loader *l, int32_t tensor)
 {
     return tensor < l->ntensors &&
            l->remote[ipu__origin(&l->draft->graph, tensor)];
 }
 
-/* What is not of the phases of nodes: what leaves at the end of the run is
- * shown where it lies. */
+/* Loads a tensor for a reader that is no node. An output is shown where it
+ * lies, and is not loaded. */
 static int load_for(struct loader *l, int32_t *tensor)
 {
     int status;
@@ -357,7 +361,7 @@ static int load_for_nodes(struct loader *l)
     return IPU_OK;
 }
 
-/* Host calls, and what a variable becomes that becomes another. */
+/* Loads for host calls, and for variables that become another. */
 static int load_for_ends(struct loader *l)
 {
     ipu_graph *g = &l->draft->graph;
@@ -386,7 +390,7 @@ static int add_nodes_with_loads(struct loader *l)
     return IPU_OK;
 }
 
-/* Room for as many more tensors as there may be loads. */
+/* Makes room for as many more tensors as there may be loads. */
 static int make_room(struct loader *l, int32_t count)
 {
     ipu_graph *g = &l->draft->graph;
@@ -446,7 +450,8 @@ bool ipu__leaves_offload(const ipu_graph *g)
     return false;
 }
 
-/* What would be beside the chip, and is not. remote: what is. */
+/* Counts bytes that would be beside the chip if automatic were ON, and are not.
+ * remote: the variables that are. */
 static int count_spared(const ipu_graph *g, const ipu_target *target,
                         const bool *remote, int64_t *bytes)
 {

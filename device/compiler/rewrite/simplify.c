@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * simplify.c - ops that change nothing, or that one op can do as well as two.
- * Only where it is the same bits for all numbers, infinities and zeros of
- * either sign (which bits a NaN carries is nobody's promise):
+ * simplify.c - the pass that drops ops that change nothing, and makes one op of
+ * two.
+ *
+ * It does so only where the result is the same bits for all numbers, infinities
+ * and zeros of either sign (which bits a NaN carries is not promised):
  *
  *     x * 1, x / 1, x - 0, x + -0             x
  *     x + 0, scale(x, 1, 0)                   x, if x is never -0
@@ -25,7 +27,7 @@
 
 struct simplifier {
     struct ipu__draft *draft;
-    int32_t *by; /* [tensors]: what takes its place */
+    int32_t *by; /* [tensors]: the tensor that takes its place */
 };
 
 /* Returns whether all elements of a tensor are this number, and it is 1 or 0.
@@ -53,7 +55,7 @@ static bool is_all(const ipu_graph *g, int32_t t, double value)
     return (double)x == value && !signbit(x) == !signbit(value);
 }
 
-/* Returns whether it has no -0. What an op adds +0 to has none, unless it is
+/* Returns whether a tensor has no -0. A sum with +0 has none, unless it is
  * rounded afterwards, as halves are. */
 static bool no_minus_zero(const ipu_graph *g, int32_t t)
 {
@@ -72,7 +74,7 @@ static bool no_minus_zero(const ipu_graph *g, int32_t t)
             g->tensors[t].shape.dtype == IPU_FLOAT32);
 }
 
-/* What takes the place of a node's output: one of its inputs. -1: nothing. */
+/* Returns the input that takes the place of a node's output; -1: none does. */
 static int32_t neutral_input(const ipu_graph *g, const struct ipu__node *node)
 {
     const struct ipu__op *op = node->op;
@@ -170,7 +172,7 @@ static int32_t of_moves(const ipu_graph *g, struct ipu__node *node)
 
 /* -------------------------------------------------------------------- casts */
 
-/* All casts go through float32. */
+/* Joins two casts: all casts go through float32. */
 static int32_t of_casts(const ipu_graph *g, struct ipu__node *node)
 {
     const struct ipu__node *maker = ipu__maker(g, node->inputs[0]);
@@ -197,7 +199,7 @@ static int32_t simpler_tensor(const ipu_graph *g, struct ipu__node *node)
         by = of_moves(g, node);
     if (by < 0 && node->op->ninputs == 1)
         by = of_casts(g, node);
-    /* It may have been broadcast. */
+    /* The input may have been broadcast. */
     if (by >= 0 && !ipu__shape_equal(&g->tensors[by].shape,
                                      &g->tensors[node->output].shape))
         return -1;

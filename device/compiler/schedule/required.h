@@ -7,7 +7,7 @@
 
 #include "compiler/schedule/effects.h"
 
-/* What is known of a candidate: how many nodes it needed when they were last
+/* Facts about a candidate: how many nodes it needed when they were last
  * counted, and some of them. Zeros at first. */
 enum { IPU__MOST_WATCHED = 13 };
 
