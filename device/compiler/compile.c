@@ -3,21 +3,20 @@
  * compile.c - a graph in, an executable out: runs the passes one after the
  * other.
  *
- *     pass        what it does                              what it makes
- *     fold        computes what constants make              nodes of a draft
- *     simplify    drops what changes nothing                nodes
- *     merge       computes once what is computed twice      nodes
- *     offload     moves variables beside the chip           nodes
- *     schedule    decides which nodes run, in which order   steps, values,
- * streams fuse        makes one step of several                 steps, parts
- *     order       orders steps so that less memory is used  steps
- *     liveness    finds when each value is needed           blocks
- *     memory      finds where each block lies               offsets
- *     place       puts blocks on tiles                      tensors on tiles
- *     cost        counts what each step takes               cycles
- *     place       runs again, with costs                    memory info
- *     outline     shares code if that is too much           code that steps
- * share
+ *     pass      what it does                              what it makes
+ *     fold      computes what constants make              nodes of a draft
+ *     simplify  drops what changes nothing                nodes
+ *     merge     computes once what is computed twice      nodes
+ *     offload   moves variables beside the chip           nodes
+ *     schedule  decides which nodes run, in which order   steps and values
+ *     fuse      makes one step of several                 steps, parts
+ *     order     orders steps so that less memory is used  steps
+ *     liveness  finds when each value is needed           blocks
+ *     memory    finds where each block lies               offsets
+ *     place     puts blocks on tiles                      tensors on tiles
+ *     cost      counts what each step takes               cycles
+ *     place     runs again, with costs                    memory info
+ *     outline   shares code if that is too much           shared code
  *
  * If the program leaves it to the compiler whether the optimiser's state lies
  * beside the chip (IPU_OFFLOAD_AUTO), all of that is done with the state on the

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * front.c - running units forward, undoing them, and the bytes alive.
+ * front.c - runs units to try, undoes and takes them, and counts the bytes
+ * alive.
  *
  * A unit is ready when all its predecessors have run. A storage dies with the
  * last of its users, if nothing after the section needs it. valley.c and
- * search.c call this for each unit that they look at, so nothing here allocates
- * but init.
+ * search.c call this for each unit that they look at, so only init allocates.
  */
 #include "compiler/order/front.h"
 

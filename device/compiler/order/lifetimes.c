@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lifetimes.c - what each step reads and writes, and from when to when memory
- * is needed for it, before it is known in which order steps run.
+ * lifetimes.c - finds what each step reads and writes, and from when to when
+ * memory is needed for it. order.c calls it, before liveness.c has run.
  *
  * A storage is the memory of a value and of all values that are views of it. It
  * is needed from the step that makes the value to the last that touches one of

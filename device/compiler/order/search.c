@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * search.c - an order of units with a peak of memory as small as can be found.
+ * search.c - finds an order of units with a peak of memory as small as can be
+ * found. section.c calls it.
  *
  * A round takes units from valley to valley (valley.c) until none is left. If
- * it gave up nothing on the way, there is no better order. If it did, further
- * rounds allow a higher peak from the beginning: there are more valleys then,
- * found sooner, since all hills below that peak are alike. The peak to allow is
- * found by bisection, between what no order can do without and the best so far.
+ * it never had to take a unit without a valley, there is no better order.
+ * Otherwise, further rounds allow a higher peak from the beginning: there are
+ * more valleys then, found sooner, since all hills below that peak are equal.
+ * The peak to allow is found by bisection, between what no order can do without
+ * and the best so far.
  *
- * A greedy scheduler in the place of this was measured (docs/DECISIONS.md): no
- * rule kept all networks of bench/ within a few percent.
+ * A greedy scheduler in place of this was measured: no rule kept the peak of
+ * all networks of bench/ within a few percent.
  */
 #include <stdlib.h>
 #include <string.h>

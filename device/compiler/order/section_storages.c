@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * section_storages.c - the memory of units: which storages each uses and makes,
- * and which of its outputs take the place of an input that is dead after it,
- * as far as it is known by now where liveness.c will let them.
+ * section_storages.c - finds the storages that each unit uses and makes, and
+ * which of its outputs take the place of an input that is dead after it.
+ * section.c calls it.
+ *
+ * liveness.c decides later which output takes whose place; this foresees what
+ * it will decide, as far as that is known by now. order.c compares the real
+ * plans.
  */
 #include "base/error.h"
 #include "compiler/order/section.h"

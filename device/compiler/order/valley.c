@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * valley.c - the search for the units to take next.
+ * valley.c - searches for the units to take next. search.c calls it.
  *
  * Bytes alive between two units follow from the set of those that have run,
  * not from their order: a storage counts from its maker to the last of its

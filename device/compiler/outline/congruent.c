@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * congruent.c - steps that the same code could run.
+ * congruent.c - finds steps that the same code could run. outline.c calls it.
  *
  * The code of a step is its vertices, and the messages of its exchange: who
  * sends how many bytes to whom, when. So congruent steps have the same ops with

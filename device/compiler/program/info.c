@@ -2,6 +2,7 @@
 /*
  * info.c - queries on a compiled program: the memory of all of it; memory and
  * cycles of a step, and of a tile. cycles.c has the cycles of all of it.
+ * Programs and reports call them.
  */
 #include "base/error.h"
 #include "compiler/program.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memory.c - queries on a compiled program's memory layout: blocks, categories,
- * tenants.
+ * tenants. Programs and reports call them; compile.c and file/ fill in tenants.
  */
 #include <stdlib.h>
 #include <string.h>

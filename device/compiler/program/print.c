@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print.c - prints a program as text, for people and for comparing.
+ * print.c - ipu_executable_print: a program as text, for people and for
+ * comparing. The same program is always the same text.
  */
 #include <inttypes.h>
 #include <stdarg.h>
