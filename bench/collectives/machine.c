@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * machine.c - reads what Linux says about this machine: /proc, /sys and the
+ * control group. Nothing here fails: what the system does not say becomes
+ * "unknown", -1, or a usual value.
+ */
 #include "collectives/machine.h"
 
 #include <sched.h>

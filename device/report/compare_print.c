@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * compare_print.c - prints a comparison as text and as JSON.
+ *
+ * Each pair of programs has one table of figures per kind; ops and steps show
+ * only the rows that changed most. output.c calls these functions.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * members.c - the lists of JSON members of each struct of a profile, and the
+ * two functions that write and read a struct by its list.
+ *
+ * To keep a field in profile.json, add one line to its struct's list here;
+ * pack.c and unpack.c follow the lists. The order of a list is the order in the
+ * file. docs/PROFILE.md describes the members.
+ */
 #include "report/members.h"
 
 #include <math.h>

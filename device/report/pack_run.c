@@ -2,7 +2,7 @@
 /*
  * pack_run.c - converts a run of a pipeline to JSON and back: its figures, a
  * row for each stage and each chip, and, for other readers and the page, what
- * follows from them.
+ * follows from them. pack.c and unpack.c call it for the member "pipeline_run".
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,9 @@
 /*
  * print_cycles.c - prints the time of a program: by phase, by op, by step, and
  * along the run, one sign for each part of it.
+ *
+ * The longest lists are cut after MOST_ROWS, with a count of the rest. print.c
+ * calls ipu__print_cycles for each program.
  */
 #include <inttypes.h>
 #include <stdio.h>

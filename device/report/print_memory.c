@@ -2,7 +2,8 @@
 /*
  * print_memory.c - prints the memory of a program: in all and by category, how
  * many tiles are how full, how that changes along the steps, and what the
- * fullest tile holds at its peak.
+ * fullest tile holds at its peak. print.c calls ipu__print_memory for each
+ * program.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,11 +2,11 @@
 /*
  * gradients.c - reverse-mode differentiation.
  *
- * Walk the nodes from the loss backwards. Each node that the loss depends on,
- * and that depends on what is asked for, turns the derivative with respect to
- * its output into those with respect to its inputs; where several nodes use
- * one tensor, theirs are added. The derivatives are nodes of the same graph,
- * made of the same ops where possible.
+ * ipu_gradients walks the nodes from the loss backwards. Each node that the
+ * loss depends on, and that depends on a requested tensor, turns the derivative
+ * with respect to its output into those with respect to its inputs; if several
+ * nodes use one tensor, their derivatives are added. The derivatives are nodes
+ * of the same graph, made of the same ops where possible.
  */
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@
 #include "training/recompute.h"
 #include "training/training.h"
 
-/* Mark what depends on one of wrt: only there derivatives are needed. */
+/* Marks what depends on one of wrt: only these tensors need derivatives. */
 static void mark_dependents(const ipu_graph *g, int32_t nnodes, bool *needed)
 {
     for (int32_t n = 0; n < nnodes; n++) {
@@ -35,7 +35,7 @@ static int accumulate(ipu_graph *g, ipu_tensor *total, ipu_tensor part)
     return g->status;
 }
 
-/* A derivative is where its tensor is. */
+/* Adds a part to a derivative, which is placed like its tensor. */
 static void accumulate_of(ipu_graph *g, int32_t tensor, ipu_tensor *total,
                           ipu_tensor part)
 {
@@ -59,7 +59,7 @@ static bool any_input_needed(const struct ipu__node *node, const bool *needed)
 static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
                               ipu_tensor *derivatives)
 {
-    /* Copied: the array may move while nodes are added. */
+    /* The node is copied because the array may move while nodes are added. */
     const struct ipu__node node = g->nodes[n];
     ipu_tensor parts[IPU__MAX_INPUTS];
     ipu_tensor dy = derivatives[node.output];
@@ -71,7 +71,7 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
         return ipu__refuse_loop(g, &node, needed, derivatives);
     if (dy.id < 0 || !any_input_needed(&node, needed))
         return IPU_OK;
-    /* A derivative comes from where its op does. */
+    /* A derivative has the source line of its op. */
     g->source = g->tensors[node.output].source;
     g->shard = g->tensors[node.output].shard + 1;
     g->proportion = node.attributes.proportion;
@@ -95,8 +95,8 @@ static int differentiate_node(ipu_graph *g, int32_t n, const bool *needed,
     return ipu__graph_status(g);
 }
 
-/* From derivatives that are known, of tensors of the first nnodes nodes, those
- * of the others. */
+/* Computes, from known derivatives of tensors of the first nnodes nodes, the
+ * derivatives of the others. */
 static int propagate(ipu_graph *g, int32_t nnodes, int32_t count,
                      const int32_t *wrt, bool *needed, ipu_tensor *derivatives)
 {
@@ -134,7 +134,8 @@ static int differentiate(ipu_graph *g, int32_t loss, int32_t count,
     return IPU_OK;
 }
 
-/* With derivatives that read activations computed again, if that is wanted. */
+/* Differentiates, and lets the derivatives read activations that are computed
+ * again, if that is wanted. */
 static int differentiate_and_forget(ipu_graph *g, int32_t loss, int32_t count,
                                     const int32_t *wrt, bool *needed,
                                     ipu_tensor *derivatives,
@@ -180,7 +181,8 @@ static int check_wrt(const ipu_graph *g, int32_t count, const ipu_tensor *wrt,
     return IPU_OK;
 }
 
-/* In a body: what it has not used so far. Failures are found again. */
+/* Imports, in a body, the tensors that the body has not used so far. A failure
+ * here is found again later. */
 static void import_all(const ipu_graph *g, ipu_tensor loss, int32_t count,
                        const ipu_tensor *wrt)
 {

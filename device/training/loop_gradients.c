@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Derivatives that would have to pass a loop, or leave its body, are refused
- * rather than taken for zero. */
+/* loop_gradients.c - refuses derivatives that would have to pass a loop or
+ * leave its body, rather than taking them for zero. gradients.c calls these
+ * functions while it differentiates. */
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -39,7 +40,7 @@ int ipu__refuse_loop(ipu_graph *g, const struct ipu__node *node,
     return IPU_OK;
 }
 
-/* What the graph around the body has computed from one of wrt: reached,
+/* Marks what the graph around the body has computed from one of wrt: reached,
  * [its tensors]. */
 static void mark_reached(const ipu_graph *body, int32_t count,
                          const int32_t *wrt, bool *reached)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * optimizer.c - applies an optimiser, given by a description, to all variables
- * of a model: in each run, or in an update region after the gradients have been
- * accumulated there.
+ * of a model.
+ *
+ * ipu_optimize adds the ops of a step in each run. ipu_accumulating_optimizer
+ * accumulates the gradients, and adds the optimiser to an update region. Both
+ * check all arguments first; later failures stay in the graph.
  */
 #include <stdio.h>
 

@@ -9,46 +9,48 @@
 #include "graph/graph.h"
 
 /*
- * Gradients of what comes after the graph: seeds are the derivatives of
- * something with respect to the tensors of (several of one tensor are added).
- * gradients[i] is that of wrt[i], an index; invalid where none of them depends
- * on it.
+ * Adds the gradients of what comes after the graph: seeds are the derivatives
+ * with respect to the tensors of (several of one tensor are added).
+ * gradients[i] becomes that of wrt[i], an index; invalid if no tensor of the
+ * list depends on it.
  */
 int ipu__gradients_from(ipu_graph *graph, int32_t nseeds, const ipu_tensor *of,
                         const ipu_tensor *seeds, int32_t count,
                         const int32_t *wrt, ipu_tensor *gradients);
 
 /*
- * The region of that count, made if there is none: its number + 1, or a
- * failure, which stays in the graph.
+ * Returns the region of that count as index + 1, and makes it if there is none;
+ * or a failure, which stays in the graph.
  */
 int32_t ipu__region_of(ipu_graph *graph, int32_t count);
 
-/* A region that runs if condition, a tensor, is not 0, and if the region
- * within (+ 1; 0: none) does; offloading as that. Its number + 1, or a failure,
- * which stays in the graph. */
+/* Makes a region that runs if condition, a tensor, is not 0 and the region
+ * within (index + 1; 0: none) runs; it offloads like that region. Returns its
+ * index + 1, or a failure, which stays in the graph. */
 int32_t ipu__region_if(ipu_graph *graph, int32_t within, ipu_tensor condition);
 
-/* What every optimiser is given, and what some are. */
+/* Check the arguments that every optimiser has, and the options that some
+ * have. */
 int ipu__check_optimizer(const ipu_graph *graph, const ipu_optimizer *optimizer,
                          int32_t count, const ipu_tensor *variables,
                          const ipu_tensor *gradients);
 int ipu__check_update_options(const ipu_update_options *options);
 
-/* ipu_update_begin, or _if, as the options have it. */
+/* Calls ipu_update_begin or ipu_update_begin_if, as the options say. */
 int ipu__update_begin(ipu_graph *graph, int32_t mini_batches,
                       const ipu_update_options *options);
 
-/* The variables that are updated, where the options want them. */
+/* Offloads the variables that are updated, if the options say so. */
 int ipu__offload_weights(ipu_graph *graph, int32_t count,
                          const ipu_tensor *variables,
                          const ipu_update_options *options);
 
 /*
- * Derivatives do not pass loops (loop_gradients.c). Mark what a loop makes of
- * what is needed; and, in a body, the imports that the graph around has
- * computed from one of wrt: [count]. Then refuse, if the loss depends on them;
- * what was imported by derivatives themselves has none.
+ * Derivatives do not pass loops (loop_gradients.c). The mark functions mark
+ * what a loop makes of what is needed and, in a body, the imports that the
+ * graph around it has computed from one of wrt: [count]. The refuse functions
+ * fail if the loss depends on them. What derivatives themselves have imported
+ * has no derivative.
  */
 void ipu__mark_loop(const ipu_graph *graph, const struct ipu__node *node,
                     bool *needed);

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* update.c - the update region as programs see it: its scope, its count, and
- * the check of who may run a graph that has one. */
+/*
+ * update.c - the update region as programs see it: its scope, its count, and
+ * the check of who may run a graph that has one.
+ *
+ * A region of count n runs in every n-th run. Its counter is a variable of the
+ * graph, which every run advances; the compiler finds the steps of a region by
+ * the region of their nodes.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -10,7 +16,7 @@
 
 enum { MOST_RUNS = 1 << 20 };
 
-/* The counter, and what it becomes. */
+/* Adds the counter, and its next value. */
 static int add_counter(ipu_graph *g, struct ipu__region *region)
 {
     ipu_tensor counter, due, next;
