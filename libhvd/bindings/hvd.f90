@@ -467,10 +467,6 @@ module hvd
             integer(c_int32_t), value :: ndim
             integer(c_int64_t), intent(in) :: extents(*)
         end function
-        integer(c_int) function hvd_strategy_start(strategy) bind(C)
-            import
-            type(c_ptr), value :: strategy
-        end function
         type(c_ptr) function hvd_strategy_gradient(strategy, variable) bind(C)
             import
             type(c_ptr), value :: strategy
@@ -481,36 +477,10 @@ module hvd
             type(c_ptr), value :: strategy
             integer(c_int32_t), value :: variable
         end function
-        integer(c_int) function hvd_strategy_step(strategy) bind(C)
-            import
-            type(c_ptr), value :: strategy
-        end function
-        integer(c_int) function hvd_strategy_abandon_c(strategy, reason) bind(C, &
-            name="hvd_strategy_abandon")
-            import
-            type(c_ptr), value :: strategy
-            character(kind=c_char), intent(in) :: reason(*)
-        end function
-        integer(c_int) function hvd_strategy_check(strategy) bind(C)
-            import
-            type(c_ptr), value :: strategy
-        end function
         integer(c_int) function hvd_strategy_join(strategy, last) bind(C)
             import
             type(c_ptr), value :: strategy
             integer(c_int), intent(out) :: last
-        end function
-        integer(c_int) function hvd_strategy_save_c(strategy, path) bind(C, &
-            name="hvd_strategy_save")
-            import
-            type(c_ptr), value :: strategy
-            character(kind=c_char), intent(in) :: path(*)
-        end function
-        integer(c_int) function hvd_strategy_load_c(strategy, path) bind(C, &
-            name="hvd_strategy_load")
-            import
-            type(c_ptr), value :: strategy
-            character(kind=c_char), intent(in) :: path(*)
         end function
         integer(c_int) function hvd_strategy_set_learning_rate(strategy, &
             rate) bind(C)
@@ -543,6 +513,27 @@ module hvd
             type(c_ptr), value :: text
         end function
     end interface
+
+    ! Functions of libhvd that take the same arguments share an interface.
+    abstract interface
+        integer(c_int) function strategy_call(strategy) bind(C)
+            import
+            type(c_ptr), value :: strategy
+        end function
+        integer(c_int) function strategy_text_call(strategy, text) bind(C)
+            import
+            type(c_ptr), value :: strategy
+            character(kind=c_char), intent(in) :: text(*)
+        end function
+    end interface
+    procedure(strategy_call), bind(C) :: &
+        hvd_strategy_start, hvd_strategy_step, hvd_strategy_check
+    procedure(strategy_text_call), bind(C, name="hvd_strategy_abandon") :: &
+        hvd_strategy_abandon_c
+    procedure(strategy_text_call), bind(C, name="hvd_strategy_save") :: &
+        hvd_strategy_save_c
+    procedure(strategy_text_call), bind(C, name="hvd_strategy_load") :: &
+        hvd_strategy_load_c
 
     interface hvd_allreduce
         procedure allreduce_r4

@@ -330,8 +330,8 @@ hvd_request fill(hvd_kind kind, const char *name, const T *in, T *out,
     return request;
 }
 
-/* A result that belongs in the program's memory: without any, the library
- * would make some, and the result would be lost. */
+/* Runs a request whose result belongs in the program's memory: without an
+ * output the library would allocate one, and the result would be lost. */
 inline void run_into(hvd_request &request, bool is_empty)
 {
     char nowhere;
@@ -342,8 +342,23 @@ inline void run_into(hvd_request &request, bool is_empty)
     submit(request).wait();
 }
 
-/* Each rank has its own number of rows, and out holds capacity elements. None
- * would mean that all have the same number. */
+/* Runs a gather or an alltoall to which all ranks give the same count; plain is
+ * the call without options. */
+template <class T>
+void run_even(hvd_kind kind,
+              int (*plain)(const void *, void *, std::int64_t, hvd_dtype),
+              const T *in, T *out, std::int64_t count, const Options &options)
+{
+    if (options.is_default()) {
+        check(plain(in, out, count, dtype_of<T>::value));
+        return;
+    }
+    auto request = fill(kind, nullptr, in, out, &count, options);
+    run_into(request, count == 0);
+}
+
+/* Runs a request in which each rank has its own number of rows, and out holds
+ * capacity elements. Without a capacity all ranks would have the same number. */
 template <class T>
 void run_varying(hvd_request &request, T *out, std::int64_t capacity)
 {
@@ -417,13 +432,7 @@ template <class T>
 void allgather(const T *in, T *out, std::int64_t count,
                const Options &options = {})
 {
-    if (options.is_default()) {
-        check(hvd_allgather(in, out, count, dtype_of<T>::value));
-        return;
-    }
-    auto request =
-        detail::fill(HVD_ALLGATHER, nullptr, in, out, &count, options);
-    detail::run_into(request, count == 0);
+    detail::run_even(HVD_ALLGATHER, hvd_allgather, in, out, count, options);
 }
 
 /* counts: of each rank of the process set. */
@@ -508,13 +517,7 @@ template <class T>
 void alltoall(const T *in, T *out, std::int64_t count,
               const Options &options = {})
 {
-    if (options.is_default()) {
-        check(hvd_alltoall(in, out, count, dtype_of<T>::value));
-        return;
-    }
-    auto request =
-        detail::fill(HVD_ALLTOALL, nullptr, in, out, &count, options);
-    detail::run_into(request, count == 0);
+    detail::run_even(HVD_ALLTOALL, hvd_alltoall, in, out, count, options);
 }
 
 /* splits and counts: of each rank of the process set. */
