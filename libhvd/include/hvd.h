@@ -2,41 +2,42 @@
 /*
  * hvd.h - collective operations on named tensors over MPI.
  *
- * The header of libhvd. It needs no other header of ours, includes no
+ * This is the header of libhvd. It needs no other header of ours, includes no
  * MPI type, is plain C99 and compiles as C++.
  *
  * A program calls hvd_init() once, then any number of collectives, then
- * hvd_shutdown(). Every collective is one request that all ranks submit
- * under the same name; ranks may submit requests in different orders. Before
- * data moves, all ranks compare what they submitted; where they differ, the
- * request fails on every rank with the same status and a text that names the
- * ranks and the tensor, and the job goes on.
+ * hvd_shutdown(). Every collective is one request that all ranks submit under
+ * the same name; ranks may submit requests in different orders. Before data
+ * moves, all ranks compare what they submitted. Where they differ, the request
+ * fails on every rank with the same status and a text that names the ranks and
+ * the tensor, and the job goes on.
  *
  * Status. Every function returns 0 (HVD_OK) or more on success and a negative
- * HVD_ERR_* on failure. hvd_strerror() is the short text of a status;
- * hvd_last_error() tells this thread's last failure in full.
+ * HVD_ERR_* on failure. hvd_strerror() returns the short text of a status;
+ * hvd_last_error() returns this thread's last failure in full.
  *
- * Threads. Unless a function says otherwise, any thread may call it at any
- * time between hvd_init and hvd_shutdown. Requests of one name must be
- * submitted one after the other; requests without a name are matched by the
- * order in which each rank submits them, so submit those from one thread.
+ * Threads. Unless a function says otherwise, any thread may call it at any time
+ * between hvd_init and hvd_shutdown. Requests of one name must be submitted one
+ * after the other. Requests without a name are matched by the order in which
+ * each rank submits them, so submit those from one thread.
  *
  * Signals. A signal handler may call hvd_is_initialized, hvd_version and
- * hvd_strerror, and no other function: they take locks and allocate, and the
- * thread that was interrupted may be inside one. Have it set a flag that the
- * program looks at between two calls.
+ * hvd_strerror, and no other function: the others take locks and allocate, and
+ * the thread that was interrupted may be inside one. Let the handler set a flag
+ * that the program looks at between two calls.
  *
- * fork. A child of a process that has called hvd_init is no rank: every call
- * in it fails with HVD_ERR_NOT_INITIALIZED, and it may exit as it likes. Memory
- * of hvd_malloc, gradient buffers of a strategy among it, it may read and
- * write: nobody sees what it writes. But it is shared memory: a page of it that
- * the child has not yet written to shows what the parent, and requests that it
- * has in flight, write there after the fork. What a child shall find as it was,
- * copy to ordinary memory before. (A child made by a bare clone(), without
- * fork's handlers, must not write there at all.)
+ * fork. A child of a process that has called hvd_init is no rank: every call in
+ * it fails with HVD_ERR_NOT_INITIALIZED, and it may exit as it likes. It may
+ * read and write memory of hvd_malloc, gradient buffers of a strategy among it,
+ * and no other process sees what it writes. But this is shared memory: a page
+ * of it that the child has not yet written to shows what the parent, and
+ * requests that the parent has in flight, write there after the fork. If a
+ * child needs data as it was, copy it to ordinary memory before the fork. (A
+ * child made by a bare clone(), without fork's handlers, must not write there
+ * at all.)
  *
- * Sources of the semantics: names, numbers of dtypes, reduction operations
- * and request kinds follow Horovod 0.28 (horovod/common/message.h).
+ * Names and numbers of dtypes, reduction operations and request kinds follow
+ * Horovod 0.28 (horovod/common/message.h).
  */
 #ifndef HVD_H
 #define HVD_H
@@ -92,7 +93,7 @@ enum {
                         by two, and so on; what has no partner is passed on. So
                         3 ranks give ((0 1) 2), 5 give (((0 1) (2 3)) 4) */
     HVD_MIN = 3,     /* a NaN on any rank gives NaN; HVD_BOOL: logical and */
-    HVD_MAX = 4,     /* likewise; HVD_BOOL: logical or */
+    HVD_MAX = 4,     /* a NaN on any rank gives NaN; HVD_BOOL: logical or */
     HVD_PRODUCT = 5, /* HVD_BOOL: logical and */
     HVD_NUM_OPS = 6
 };
@@ -111,7 +112,7 @@ enum {
     HVD_NUM_KINDS = 10
 };
 
-/* How an HVD_ALLREDUCE of float32 or float64 travels. */
+/* The form in which an HVD_ALLREDUCE of float32 or float64 travels. */
 typedef int32_t hvd_compression;
 enum {
     HVD_COMPRESSION_NONE = 0,
@@ -120,19 +121,20 @@ enum {
     HVD_COMPRESSION_TOPK = 3, /* float32: the largest HVD_TOPK_RATIO of the
                                  values; what is left is added next time */
     HVD_COMPRESSION_REGISTERED =
-        16 /* of hvd_register_compressor: this and up */
+        16 /* numbers of hvd_register_compressor: this and up */
 };
 
-/* Of hvd_request.flags. */
+/* The bits of hvd_request.flags. */
 enum {
     HVD_AVERAGE_CONTRIBUTORS = 1 /* HVD_AVERAGE divides by the number of ranks
                                     that have not joined, not by all */
 };
 
-/* Grouped by what is no longer usable: the request, or the world. */
+/* The statuses, grouped by what is no longer usable: the request, or the
+ * world. */
 enum {
     HVD_OK = 0,
-    /* this request failed; the next one works */
+    /* This request failed; the next one works. */
     HVD_ERR_ARGUMENT = -1,    /* an argument is out of its range */
     HVD_ERR_UNSUPPORTED = -2, /* this version cannot do that */
     HVD_ERR_DUPLICATE = -3,   /* a request of that name is still in flight */
@@ -145,7 +147,7 @@ enum {
     HVD_ERR_INCONSISTENT = -10, /* the ranks got different results */
     HVD_ERR_FILE = -11, /* a file cannot be read or written, or holds something
                            else */
-    /* no request can succeed in this world */
+    /* No request can succeed in this world. */
     HVD_ERR_NOT_INITIALIZED = -20,
     HVD_ERR_SHUTDOWN = -21, /* this or another rank has shut down */
     HVD_ERR_CONFIG = -22,   /* an environment variable is malformed */
@@ -159,28 +161,28 @@ enum {
 /* ------------------------------------------------------------- lifecycle */
 
 /*
- * Start the library. Collective and blocking: every process that mpirun
+ * Starts the library. Collective and blocking: every process that mpirun
  * started must call it. Initialises MPI if the program has not, and then
  * finalises it when the process exits. Without mpirun the process is alone:
- * rank 0 of 1. A second call while initialised does nothing and succeeds;
- * after hvd_shutdown() the library can be initialised again.
+ * rank 0 of 1. A second call while initialised does nothing and succeeds; after
+ * hvd_shutdown() the library can be initialised again.
  *
  * If the program initialised MPI with less than MPI_THREAD_MULTIPLE, libhvd
- * starts no thread: requests then move only inside calls of hvd_wait,
- * hvd_poll, hvd_submit and the blocking collectives, which must all come
- * from the thread that may call MPI.
+ * starts no thread: requests then move only inside calls of hvd_wait, hvd_poll,
+ * hvd_submit and the blocking collectives, which must all come from the thread
+ * that may call MPI.
  *
- * HVD_ERR_CONFIG (an HVD_* variable is malformed on some rank),
- * HVD_ERR_LAUNCH (the launcher belongs to another MPI), HVD_ERR_MPI,
- * HVD_ERR_MEMORY; the error of one rank is returned on every rank, unless it
- * is that this rank could not reach the others at all. HVD_ERR_LOST (a rank
- * died or froze meanwhile), HVD_ERR_STALLED (HVD_START_TIME is over): save
- * what must be saved, and exit. Inside MPI_Init, which cannot be left, these
- * end the process, with status 70.
+ * Returns HVD_ERR_CONFIG (an HVD_* variable is malformed on some rank),
+ * HVD_ERR_LAUNCH (the launcher belongs to another MPI), HVD_ERR_MPI or
+ * HVD_ERR_MEMORY; the error of one rank is returned on every rank, unless this
+ * rank could not reach the others at all. After HVD_ERR_LOST (a rank died or
+ * froze meanwhile) or HVD_ERR_STALLED (HVD_START_TIME is over), save what must
+ * be saved, and exit. Inside MPI_Init, which cannot be left, these two end the
+ * process, with status 70.
  */
 int hvd_init(void);
 
-/* What hvd_init_with takes beyond hvd_init. */
+/* The options of hvd_init_with. */
 typedef struct hvd_options {
     uint32_t size; /* sizeof(hvd_options), set by hvd_options_init */
     int32_t nprocess_sets;
@@ -190,36 +192,37 @@ typedef struct hvd_options {
 
 void hvd_options_init(hvd_options *options, size_t size);
 
-/* hvd_init with process sets from the beginning: they get the ids 1, 2, ...
- * in their order. All ranks must give the same. HVD_ERR_MISMATCH if not. */
+/* Does the same as hvd_init, with process sets from the beginning: they get the
+ * ids 1, 2, ... in their order. All ranks must give the same sets, or
+ * HVD_ERR_MISMATCH is returned. */
 int hvd_init_with(const hvd_options *options);
 
 /*
- * hvd_init on n of the processes that mpirun started, told by their ranks in
- * MPI_COMM_WORLD, in any order: they, and no others, are the world, ranked in
- * ascending order. Collective among these, which all give the same ones; as
- * long as one has not called it, the others wait. Processes may do so at the
- * same time for other lists; those on no list must at least initialise MPI,
- * or MPI_Init does not return. HVD_ERR_ARGUMENT: a rank does not exist, or
- * twice, or this process is none of them.
+ * Does the same as hvd_init on n of the processes that mpirun started, given by
+ * their ranks in MPI_COMM_WORLD, in any order: they, and no others, are the
+ * world, ranked in ascending order. Collective among these, which all give the
+ * same list; as long as one has not called it, the others wait. Processes may
+ * do so at the same time for other lists. Processes on no list must at least
+ * initialise MPI, or MPI_Init does not return. HVD_ERR_ARGUMENT: a rank does
+ * not exist, or is given twice, or this process is none of them.
  */
 int hvd_init_ranks(const int32_t *ranks, int32_t n);
 
 /*
- * Stop the library. Blocking and collective: returns when every rank has
- * called it. Requests that all ranks have submitted complete first; all
- * others fail, on every rank, with HVD_ERR_SHUTDOWN. Handles that were not
- * waited for are gone afterwards. Without a preceding hvd_init it does
- * nothing and succeeds. No other thread may be inside the library.
+ * Stops the library. Blocking and collective: returns when every rank has
+ * called it. Requests that all ranks have submitted complete first; all others
+ * fail, on every rank, with HVD_ERR_SHUTDOWN. Handles that were not waited for
+ * are gone afterwards. Without a preceding hvd_init it does nothing and
+ * succeeds. No other thread may be inside the library.
  */
 int hvd_shutdown(void);
 
-/* 1 between hvd_init and hvd_shutdown, else 0. Never fails. */
+/* Returns 1 between hvd_init and hvd_shutdown, else 0. Never fails. */
 int hvd_is_initialized(void);
 
 /*
- * Who this process is. rank and size count all processes; local_ those on
- * the same host; cross_ those with the same local rank, one a host.
+ * Return the numbers of this process. rank and size count all processes; local_
+ * those on the same host; cross_ those with the same local rank, one a host.
  * HVD_ERR_NOT_INITIALIZED before hvd_init and after hvd_shutdown.
  */
 int hvd_rank(void);
@@ -229,49 +232,49 @@ int hvd_local_size(void);
 int hvd_cross_rank(void);
 int hvd_cross_size(void);
 
-/* "0.1.0"; static. */
+/* Returns "0.1.0"; static. */
 const char *hvd_version(void);
 
 /* ---------------------------------------------------------------- errors */
 
-/* A short text for a status, static, never NULL. */
+/* Returns a short text for a status, static, never NULL. */
 const char *hvd_strerror(int status);
 
 /*
- * The calling thread's last failure in full: ranks, tensor, what differed,
- * what to do. One line; "" if nothing failed yet. Owned by the library and
- * valid until this thread's next failing call.
+ * Returns the calling thread's last failure in full: ranks, tensor, what
+ * differed, what to do. It is one line; "" if nothing failed yet. Owned by the
+ * library and valid until this thread's next failing call.
  */
 const char *hvd_last_error(void);
 
 /* --------------------------------------------------- names and constants */
 
-/* "float32" and the like; NULL if unknown. Static. */
+/* Return "float32" and the like; NULL if unknown. Static. */
 const char *hvd_dtype_name(hvd_dtype dtype);
 const char *hvd_op_name(hvd_op op);
 const char *hvd_kind_name(hvd_kind kind);
-/* "none", "fp16", "topk", or what it was registered as. */
+/* Returns "none", "fp16", "topk", or the name of a registered scheme. */
 const char *hvd_compression_name(hvd_compression compression);
 
-/* The constant of a name as the functions above print it, for languages that
- * cannot read this header; HVD_ERR_ARGUMENT if there is none. */
+/* Return the constant of a name as the functions above print it, for languages
+ * that cannot read this header; HVD_ERR_ARGUMENT if there is none. */
 int hvd_dtype_from_name(const char *name);
 int hvd_op_from_name(const char *name);
 int hvd_kind_from_name(const char *name);
 int hvd_compression_from_name(const char *name);
 
-/* Bytes of one element; HVD_ERR_ARGUMENT if unknown. */
+/* Returns the bytes of one element; HVD_ERR_ARGUMENT if unknown. */
 int hvd_dtype_size(hvd_dtype dtype);
 
 /* ---------------------------------------------------------------- memory */
 
 /*
- * Memory that collectives work on fastest, 64-byte aligned and zeroed. NULL
- * when there is none (hvd_last_error tells); hvd_malloc(0) is a valid unique
- * pointer. Not collective; works before hvd_init too. Owned by the caller
- * until hvd_free, which accepts NULL. Memory of a request in flight must not
- * be freed. After hvd_init it is shared with the other ranks of this host: see
- * fork, above.
+ * Allocates memory that collectives work on fastest, 64-byte aligned and
+ * zeroed. Returns NULL when there is none (hvd_last_error says why);
+ * hvd_malloc(0) is a valid unique pointer. Not collective; works before
+ * hvd_init too. The caller owns the memory until hvd_free, which accepts NULL.
+ * Memory of a request in flight must not be freed. After hvd_init it is shared
+ * with the other ranks of this host: see fork, above.
  */
 void *hvd_malloc(size_t bytes);
 void hvd_free(void *memory);
@@ -279,101 +282,103 @@ void hvd_free(void *memory);
 /* ---------------------------------------------------------- process sets */
 
 /*
- * A process set is some of the ranks, in ascending order; a collective on it
- * is their business alone, and those on different sets go on at the same
- * time. Set 0 is all ranks; it always exists. Sets may overlap. Ranks are
- * always those of the world: root of a broadcast on a set too.
+ * A process set is some of the ranks, in ascending order. A collective on it
+ * concerns its members only, and collectives on different sets go on at the
+ * same time. Set 0 is all ranks; it always exists. Sets may overlap. Ranks are
+ * always those of the world, also the root of a broadcast on a set.
  *
  * Names belong to a set: 'x' on set 1 is not 'x' on set 2.
  */
 
 /*
- * Make a set of n distinct ranks, in any order. Collective and blocking: all
+ * Makes a set of n distinct ranks, in any order. Collective and blocking: all
  * ranks, members or not, make the same calls of this and of
  * hvd_remove_process_set in the same order. Returns its id, more than 0, the
- * same everywhere, and never used again in this world; or HVD_ERR_ARGUMENT
- * (a rank out of range or twice, n < 1, a set of these ranks exists),
- * HVD_ERR_MISMATCH (the ranks asked for different sets), on every rank.
+ * same everywhere, and never used again in this world; or, on every rank,
+ * HVD_ERR_ARGUMENT (a rank out of range or twice, n < 1, a set of these ranks
+ * exists) or HVD_ERR_MISMATCH (the ranks asked for different sets).
  */
 int hvd_add_process_set(const int32_t *ranks, int32_t n);
 
-/* Remove it. Collective and blocking, like adding. Its requests that all
+/* Removes a set. Collective and blocking, like adding. Requests on it that all
  * members have submitted complete first; others fail with HVD_ERR_SHUTDOWN.
- * HVD_ERR_PROCESS_SET, HVD_ERR_ARGUMENT for set 0, HVD_ERR_MISMATCH. */
+ * Returns HVD_ERR_PROCESS_SET, HVD_ERR_ARGUMENT for set 0, or
+ * HVD_ERR_MISMATCH. */
 int hvd_remove_process_set(int32_t process_set);
 
-/* This rank's number in the set; HVD_ERR_PROCESS_SET if it is no member. */
+/* Return this rank's number in the set, and the set's size. HVD_ERR_PROCESS_SET
+ * if there is no such set, or this rank is no member. */
 int hvd_process_set_rank(int32_t process_set);
 int hvd_process_set_size(int32_t process_set);
-/* 1 if this rank is a member, else 0. */
+/* Returns 1 if this rank is a member, else 0. */
 int hvd_process_set_included(int32_t process_set);
-/* How many sets there are, set 0 included. */
+/* Returns the number of sets, set 0 included. */
 int hvd_number_of_process_sets(void);
-/* Their ids, at most n of them, ascending, to ids. Returns how many there
- * are. */
+/* Writes the ids of the sets, at most n of them, ascending. Returns their
+ * number. */
 int hvd_process_set_ids(int32_t *ids, int32_t n);
-/* Its ranks, at most n, to ranks. Returns how many there are. */
+/* Writes the ranks of a set, at most n of them. Returns their number. */
 int hvd_process_set_ranks(int32_t process_set, int32_t *ranks, int32_t n);
 
 /* --------------------------------------------- blocking collectives */
 
 /*
- * These return when the result is there; they are collective over all ranks
- * and unnamed: all ranks must call them in the same order. All counts are
+ * These functions return when the result is there. They are collective over all
+ * ranks and unnamed: all ranks must call them in the same order. All counts are
  * elements. Buffers are borrowed until the return; count 0 is legal (buffers
  * may then be NULL).
  *
  * In place: hvd_allreduce, hvd_reduce, hvd_reducescatter and hvd_alltoall take
- * in == out; hvd_allgather and hvd_gather an in that is this rank's part of
- * out. hvd_allgatherv and hvd_alltoallv take neither. Buffers that overlap in
- * any other way are refused. The same holds for requests: for an HVD_ALLGATHER,
- * HVD_GATHER or HVD_ALLTOALL with a capacity or splits as for the last two.
+ * in == out; hvd_allgather and hvd_gather take as in this rank's part of out.
+ * hvd_allgatherv and hvd_alltoallv take neither. Buffers that overlap in any
+ * other way are refused. The same holds for requests; an HVD_ALLGATHER,
+ * HVD_GATHER or HVD_ALLTOALL with a capacity or splits is like the last two.
  */
 
-/* out[i] = op over all ranks of in[i]. */
+/* Sets out[i] to op over all ranks of in[i]. */
 int hvd_allreduce(const void *in, void *out, int64_t count, hvd_dtype dtype,
                   hvd_op op);
 
-/* buffer of rank root goes to the buffer of every rank. */
+/* Copies the buffer of rank root to the buffer of every rank. */
 int hvd_broadcast(void *buffer, int64_t count, hvd_dtype dtype, int root);
 
-/* out, of size() * count elements, holds the in of rank 0, then of rank 1
+/* Sets out, of size() * count elements, to the in of rank 0, then of rank 1
  * ...; count is the same on all ranks. in may be this rank's part of out. */
 int hvd_allgather(const void *in, void *out, int64_t count, hvd_dtype dtype);
 
 /*
- * The same with a count of each rank's own. out holds capacity elements;
- * counts[r] becomes rank r's count (may be NULL). HVD_ERR_ARGUMENT, on this
- * rank only, if out is too small; counts then tells what was needed.
+ * Does the same with a count of each rank's own. out holds capacity elements;
+ * counts[r] becomes rank r's count (may be NULL). Returns HVD_ERR_ARGUMENT, on
+ * this rank only, if out is too small; counts then says what was needed.
  */
 int hvd_allgatherv(const void *in, int64_t count, void *out, int64_t capacity,
                    int64_t *counts, hvd_dtype dtype);
 
-/* Like hvd_allgather, to rank root; out is not used elsewhere. */
+/* Does the same as hvd_allgather, to rank root; out is not used elsewhere. */
 int hvd_gather(const void *in, void *out, int64_t count, hvd_dtype dtype,
                int root);
 
-/* Like hvd_allreduce, to rank root; out is not used elsewhere. */
+/* Does the same as hvd_allreduce, to rank root; out is not used elsewhere. */
 int hvd_reduce(const void *in, void *out, int64_t count, hvd_dtype dtype,
                hvd_op op, int root);
 
 /*
- * in has count elements; rank r gets in out the reduction of its share: as
- * even as can be, in order, the first count % size() ranks one element more.
+ * Reduces in, of count elements; out of rank r gets its share: as even as can
+ * be, in order, the first count % size() ranks one element more.
  */
 int hvd_reducescatter(const void *in, void *out, int64_t count, hvd_dtype dtype,
                       hvd_op op);
 
-/* in is cut into size() equal parts; part r goes to rank r. out, of count
- * elements, holds what rank 0, rank 1 ... sent. count is the same on all
- * ranks, a multiple of size(). */
+/* Cuts in into size() equal parts and sends part r to rank r. out, of count
+ * elements, gets what rank 0, rank 1 ... sent. count is the same on all ranks,
+ * a multiple of size(). */
 int hvd_alltoall(const void *in, void *out, int64_t count, hvd_dtype dtype);
 
 /*
- * The same with parts of different sizes: splits[r] elements go to rank r,
- * one part after the other. out holds capacity elements; counts[r] becomes
- * what rank r sent (may be NULL). A too small out is answered as by
- * hvd_allgatherv. in == out is refused.
+ * Does the same with parts of different sizes: splits[r] elements go to rank r,
+ * one part after the other. out holds capacity elements; counts[r] becomes what
+ * rank r sent (may be NULL). If out is too small, it returns what
+ * hvd_allgatherv does. in == out is refused.
  */
 int hvd_alltoallv(const void *in, const int64_t *splits, void *out,
                   int64_t capacity, int64_t *counts, hvd_dtype dtype);
@@ -382,42 +387,46 @@ int hvd_alltoallv(const void *in, const int64_t *splits, void *out,
 int hvd_barrier(void);
 
 /*
- * This rank has no more data, others may have: it goes on taking part in
- * their allreduces, reduces and reducescatters with the identity of the
+ * Says that this rank has no more data while others may have. It goes on taking
+ * part in their allreduces, reduces and reducescatters with the identity of the
  * operation (0 for sums and averages, the largest value for HVD_MIN, the
  * smallest for HVD_MAX, 1 for products) until every rank has joined, and then
- * returns. Every other operation is answered, on all who submitted it, with
- * HVD_ERR_JOINED and who has joined. *last (may be NULL) becomes the rank
- * that joined last. Until the return this rank can submit nothing else.
+ * returns. Every other operation fails, on all ranks that submitted it, with
+ * HVD_ERR_JOINED and the ranks that have joined. *last (may be NULL) becomes
+ * the rank that joined last. Until the return this rank can submit nothing
+ * else.
  *
  * The variables of a rank that trains do not change with the others' while it
  * has joined: steps of strategies fail then, unless it joined by
- * hvd_strategy_join, which gives it the last rank's. A program that updates
- * variables itself broadcasts them, and what its optimiser keeps, from *last.
+ * hvd_strategy_join, which gives it the last rank's variables. A program that
+ * updates variables itself broadcasts them, and what its optimiser keeps, from
+ * *last.
  */
 int hvd_join(int *last);
 
 /* ----------------------------------------------------- named, asynchronous */
 
-/* What a submitted request is waited for with; 0 is never a valid handle. */
+/* A handle stands for a submitted request until hvd_wait; 0 is never a valid
+ * one. */
 typedef int64_t hvd_handle;
 
 /*
- * Called once when a request has completed, on whichever thread completed it
- * (one of the library's own or one inside a libhvd call). It may submit
- * further requests but must not wait. status as hvd_wait would return it;
- * inside the callback hvd_last_error() tells the failure.
+ * A callback is called once when a request has completed, on the thread that
+ * completed it (one of the library's own or one inside a libhvd call). It may
+ * submit further requests but must not wait. status is what hvd_wait would
+ * return; inside the callback hvd_last_error() returns the failure.
  */
 typedef void (*hvd_callback)(void *context, int status);
 
-/* Most dimensions of a tensor, and most bytes of a name without its NUL. */
+/* The most dimensions of a tensor, and the most bytes of a name without its
+ * NUL. */
 enum { HVD_MAX_DIMS = 16, HVD_MAX_NAME = 255 };
 
 /*
- * One collective operation. Fill with hvd_request_init(), then set what
+ * One collective operation. Fill it with hvd_request_init(), then set what
  * differs. A flag that is unknown, or a flag, a scale or a root that means
- * nothing to the kind, is refused. The struct, its name, shape and splits are
- * copied by hvd_submit; the buffers and counts are borrowed until completion.
+ * nothing to the kind, is refused. hvd_submit copies the struct, its name,
+ * shape and splits; the buffers and counts are borrowed until completion.
  *
  * Shapes. All ranks must agree on the shape, but for the first dimension of
  * HVD_ALLGATHER and HVD_ALLTOALL, unless output is given without a capacity,
@@ -428,8 +437,8 @@ enum { HVD_MAX_DIMS = 16, HVD_MAX_NAME = 255 };
  * HVD_REDUCESCATTER may leave output NULL: the library allocates it, and
  * hvd_wait_output hands it over. With an output and no capacity, output holds
  * what the shapes, equal on all ranks, imply. With a capacity, more elements
- * than that are never written: a request whose output would have to hold more
- * is refused by hvd_submit; where that depends on the rows of other ranks, it
+ * than that are never written: hvd_submit refuses a request whose output would
+ * have to hold more; where that depends on the rows of other ranks, the request
  * fails on this rank when they have come. On ranks that get no output the
  * capacity is not compared.
  */
@@ -437,7 +446,7 @@ typedef struct hvd_request {
     uint32_t size;          /* sizeof(hvd_request), set by hvd_request_init */
     int32_t kind;           /* HVD_ALLREDUCE, ... */
     int32_t dtype;          /* not used by HVD_BARRIER and HVD_JOIN */
-    int32_t op;             /* of reductions only; HVD_AVERAGE by default, which
+    int32_t op;             /* reductions only; HVD_AVERAGE by default, which
                                HVD_BOOL has not: name another for it */
     int32_t root;           /* HVD_BROADCAST, _GATHER, _REDUCE: a rank of the
                                world; else 0 */
@@ -452,18 +461,18 @@ typedef struct hvd_request {
     double prescale;        /* reductions: inputs are multiplied by this */
     double postscale;       /* ... and the result by this; both 1 by default.
                                Both are finite. An integer times a factor is
-                               rounded to a double and truncated toward zero,
-                               an average once, when it has been multiplied
-                               and divided: 10 times 0.7 is 7. If the integer
-                               or the product exceeds 2^53, the product is
-                               exact instead. What does not fit the dtype
+                               rounded to a double and truncated toward zero;
+                               an average is, once, after multiplying and
+                               dividing: 10 times 0.7 is 7. If the integer or
+                               the product exceeds 2^53, the product is exact
+                               instead. A result that does not fit the dtype
                                wraps */
     hvd_callback callback;  /* may be NULL */
     void *callback_context; /* passed to callback */
     int32_t process_set;    /* 0: all ranks */
-    int32_t priority;       /* of those that are ready, larger ones go first;
-                               ranks may differ: the largest counts */
-    int32_t flags;          /* HVD_AVERAGE_CONTRIBUTORS, of averages */
+    int32_t priority;       /* of ready requests, larger ones go first; ranks
+                               may differ: the largest counts */
+    int32_t flags;          /* HVD_AVERAGE_CONTRIBUTORS, for averages */
     int32_t compression;    /* HVD_ALLREDUCE */
     int64_t capacity;       /* elements that output holds; 0: as many as the
                                result has; see above */
@@ -475,43 +484,44 @@ typedef struct hvd_request {
 } hvd_request;
 
 /*
- * Defaults: everything zero or NULL, so op HVD_AVERAGE, as in every language
- * and in strategies, but scales 1. request is the caller's; size is
- * sizeof(hvd_request) as the caller was compiled.
+ * Sets the defaults: everything is zero or NULL, so op is HVD_AVERAGE, as in
+ * every language and in strategies, but scales are 1. request is the caller's;
+ * size is sizeof(hvd_request) as the caller was compiled.
  */
 void hvd_request_init(hvd_request *request, size_t size);
 
 /*
- * Submit one collective; returns at once. On success *handle must be given
- * to hvd_wait once; handle may be NULL, then only the callback tells of the
- * completion. On failure there is no handle, no callback is called, and
- * every other rank's submission of that name gets HVD_ERR_PEER with the
- * reason, so that no rank waits for one that was refused: the k-th submission
- * of a name on one rank meets the k-th on every other, refused ones included.
+ * Submits one collective and returns at once. On success *handle must be given
+ * to hvd_wait once; handle may be NULL, then only the callback reports the
+ * completion. On failure there is no handle, no callback is called, and every
+ * other rank's submission of that name gets HVD_ERR_PEER with the reason, so
+ * that no rank waits for one that was refused: the k-th submission of a name on
+ * one rank meets the k-th on every other, refused ones included.
  *
- * HVD_ERR_ARGUMENT, HVD_ERR_UNSUPPORTED, HVD_ERR_DUPLICATE, HVD_ERR_MEMORY,
- * HVD_ERR_PROCESS_SET, HVD_ERR_NOT_INITIALIZED, HVD_ERR_SHUTDOWN.
+ * Returns HVD_ERR_ARGUMENT, HVD_ERR_UNSUPPORTED, HVD_ERR_DUPLICATE,
+ * HVD_ERR_MEMORY, HVD_ERR_PROCESS_SET, HVD_ERR_NOT_INITIALIZED or
+ * HVD_ERR_SHUTDOWN.
  */
 int hvd_submit(const hvd_request *request, hvd_handle *handle);
 
 /*
- * Submit n requests of one process set as a group, all or nothing: they are
+ * Submits n requests of one process set as a group, all or nothing: they are
  * agreed on together, and if one of them is refused or differs between the
- * ranks, all of them fail, on all ranks. name names the group (NULL: matched
- * by order), like a request; the requests' own names are for messages and need
- * not be unique, the group's must. handles, n of them, may be NULL. All ranks
- * must submit the same requests in the same order within the group.
+ * ranks, all of them fail, on all ranks. name names the group (NULL: matched by
+ * order), like a request; the requests' own names are for messages and need not
+ * be unique, the group's must. handles, n of them, may be NULL. All ranks must
+ * submit the same requests in the same order within the group.
  */
 int hvd_submit_group(const char *name, const hvd_request *const *requests,
                      int32_t n, hvd_handle *handles);
 
-/* The same for the usual cases. Shape is [count]. */
+/* Submit the usual requests. The shape is [count]. */
 int hvd_allreduce_async(const char *name, const void *in, void *out,
                         int64_t count, hvd_dtype dtype, hvd_op op,
                         hvd_handle *handle);
 int hvd_broadcast_async(const char *name, void *buffer, int64_t count,
                         hvd_dtype dtype, int root, hvd_handle *handle);
-/* Outputs by hvd_wait_output: */
+/* hvd_wait_output gives the outputs of these. */
 int hvd_allgather_async(const char *name, const void *in, int64_t count,
                         hvd_dtype dtype, hvd_handle *handle);
 int hvd_alltoall_async(const char *name, const void *in, int64_t count,
@@ -519,35 +529,36 @@ int hvd_alltoall_async(const char *name, const void *in, int64_t count,
                        hvd_handle *handle);
 int hvd_reducescatter_async(const char *name, const void *in, int64_t count,
                             hvd_dtype dtype, hvd_op op, hvd_handle *handle);
-/* n tensors as a group; in[i] == out[i] works in place. */
+/* Submits n tensors as a group; in[i] == out[i] works in place. */
 int hvd_grouped_allreduce_async(const char *name, int32_t n,
                                 const void *const *in, void *const *out,
                                 const int64_t *counts, hvd_dtype dtype,
                                 hvd_op op, hvd_handle *handles);
 
 /*
- * Sparse allreduce: each rank gives n rows of width elements, and for each
- * the int64 index of the row it stands for. Two gathers in a group: handles
- * [0] gives the indices of all ranks, handles[1] the rows (hvd_wait_output
- * both); an index may occur several times, its rows are to be added. op:
- * HVD_SUM, or HVD_AVERAGE, which divides the rows by the number of ranks.
+ * Submits a sparse allreduce: each rank gives n rows of width elements, and for
+ * each the int64 index of the row that it stands for. It is two gathers in a
+ * group: handles[0] gives the indices of all ranks, handles[1] the rows
+ * (hvd_wait_output both). An index may occur several times; its rows are to be
+ * added. op: HVD_SUM, or HVD_AVERAGE, which divides the rows by the number of
+ * ranks.
  */
 int hvd_sparse_allreduce_async(const char *name, const int64_t *indices,
                                const void *rows, int64_t n, int64_t width,
                                hvd_dtype dtype, hvd_op op, hvd_handle *handles);
 
 /*
- * 1 if the request is done (hvd_wait will not block), 0 if not yet,
- * HVD_ERR_HANDLE. Never blocks; moves the engine a little.
+ * Returns 1 if the request is done (hvd_wait will not block), 0 if not yet,
+ * HVD_ERR_HANDLE if there is none. Never blocks; moves the engine a little.
  */
 int hvd_poll(hvd_handle handle);
 
 /*
- * Block until the request is done, and return its status: what hvd_submit
- * may return, or HVD_ERR_MISMATCH, HVD_ERR_PEER, HVD_ERR_JOINED,
+ * Blocks until the request is done, and returns its status: what hvd_submit may
+ * return, or HVD_ERR_MISMATCH, HVD_ERR_PEER, HVD_ERR_JOINED,
  * HVD_ERR_INCONSISTENT, HVD_ERR_SHUTDOWN, HVD_ERR_MPI, HVD_ERR_LOST,
- * HVD_ERR_STALLED. The handle is gone afterwards; HVD_ERR_HANDLE if it
- * already was. One thread may wait for a handle.
+ * HVD_ERR_STALLED. The handle is gone afterwards; HVD_ERR_HANDLE if it already
+ * was. Only one thread may wait for a handle.
  */
 int hvd_wait(hvd_handle handle);
 
@@ -558,20 +569,21 @@ typedef struct hvd_tensor {
     int32_t ndim;
     int32_t reserved; /* 0 */
     int64_t shape[HVD_MAX_DIMS];
-    void *data; /* what the request gave as output; or, if that was NULL, the
-                   caller's to hvd_free, also after hvd_shutdown */
+    void *data; /* the request's output; or, if that was NULL, memory that the
+                   caller frees by hvd_free, also after hvd_shutdown */
 } hvd_tensor;
 
-/* hvd_wait, and the output with its shape. On failure *output is zeroed but
- * for its size. An output that the library made and that nobody takes so, it
- * frees itself: in hvd_wait, or, if nobody waits, at the end of the world. */
+/* Does the same as hvd_wait, and gives the output with its shape. On failure
+ * *output is zeroed but for its size. The library frees an output that it
+ * allocated and that is not taken this way: in hvd_wait, or, if no thread
+ * waits, at the end of the world. */
 int hvd_wait_output(hvd_handle handle, hvd_tensor *output);
 
 /*
- * A file descriptor for event loops: readable when requests have completed
- * since it was last read (eventfd(2), nonblocking: 8 bytes, their number).
- * The same one every time, the library's: do not close it. Costs a system
- * call a completion from the first call on.
+ * Returns a file descriptor for event loops: readable when requests have
+ * completed since it was last read (eventfd(2), nonblocking: 8 bytes, their
+ * number). It is the same one every time, the library's: do not close it. It
+ * costs a system call a completion from the first call on.
  */
 int hvd_completion_fd(void);
 
@@ -579,19 +591,19 @@ int hvd_completion_fd(void);
 
 enum { HVD_LATENCY_BUCKETS = 28 };
 
-/* Of one kind of request of the program's, on this rank, since hvd_init. What
- * starting and process sets take is not counted. */
+/* Counters of one kind of the program's requests, on this rank, since hvd_init.
+ * Requests for starting and for process sets are not counted. */
 typedef struct hvd_kind_metrics {
     int64_t submitted;
     int64_t completed;
     int64_t failed;
-    int64_t bytes;      /* of the inputs of those that completed */
+    int64_t bytes;      /* inputs of requests that completed */
     int64_t waiting_ns; /* from submission until all ranks had submitted */
     int64_t queued_ns;  /* from then until it was begun */
     int64_t moving_ns;  /* from then until it was done */
-    int64_t latency_ns; /* all of it; of blocking calls for a few bytes, one in
+    int64_t latency_ns; /* the sum; of blocking calls for a few bytes, one in
                            some is timed, and stands for the next */
-    int64_t latency[HVD_LATENCY_BUCKETS]; /* how many took less than 2^i
+    int64_t latency[HVD_LATENCY_BUCKETS]; /* requests that took less than 2^i
                                              microseconds and not less than
                                              2^(i-1); the last: all others */
 } hvd_kind_metrics;
@@ -599,72 +611,74 @@ typedef struct hvd_kind_metrics {
 typedef struct hvd_metrics {
     uint32_t size; /* sizeof(hvd_metrics), set by the caller */
     int32_t reserved;
-    int64_t batches;       /* carried out by this rank */
+    int64_t batches;       /* run by this rank */
     int64_t batched;       /* requests in them */
     int64_t fused;         /* batches of more than one request */
-    int64_t fused_bytes;   /* of inputs in those */
-    int64_t messages;      /* of the negotiation, sent */
-    int64_t message_bytes; /* of those */
+    int64_t fused_bytes;   /* inputs in those */
+    int64_t messages;      /* messages of the negotiation sent */
+    int64_t message_bytes; /* bytes of those */
     int64_t questions;     /* fingerprints that had to be asked about */
     int64_t refused;       /* submissions of this rank that were refused */
-    int64_t blocked_ns;    /* of threads in hvd_wait and blocking calls */
+    int64_t blocked_ns;    /* time of threads in hvd_wait and blocking calls */
     hvd_kind_metrics kinds[HVD_NUM_KINDS]; /* by hvd_kind */
-    int64_t computing_ns; /* of moving_ns: in the arithmetic of reductions of
+    int64_t computing_ns; /* part of moving_ns: arithmetic of reductions of
                              16 KiB or more */
-    int64_t sent_bytes;   /* of tensors, to other ranks over MPI; what ranks of
-                             a host move in memory they share is not sent */
+    int64_t sent_bytes;   /* bytes of tensors sent to other ranks over MPI;
+                             ranks of a host share memory and send none */
 } hvd_metrics;
 
-/* Not collective; never blocks. */
+/* Reads the counters. Not collective; never blocks. */
 int hvd_get_metrics(hvd_metrics *metrics);
 
-/* The same as text that Prometheus reads, cut to size bytes with the NUL;
+/* Writes them as text that Prometheus reads, cut to size bytes with the NUL;
  * text may be NULL if size is 0. Returns the length of all of it. HVD_METRICS
  * names a file to be kept up to date with it. */
 int hvd_metrics_text(char *text, int64_t size);
 
 /*
- * Write what every rank does to one file, as JSON for Chrome's tracing or
- * Perfetto, until hvd_stop_timeline or hvd_shutdown. HVD_TIMELINE does so
- * from hvd_init on. Collective and blocking: all ranks call it in the same
- * order; path is rank 0's. A regular file there is replaced, nothing else.
- * HVD_ERR_FILE if the file cannot be written; HVD_ERR_ARGUMENT if the path is
- * NULL, empty or too long, or if a timeline is being written already. On all
- * ranks, and the world goes on.
+ * Writes what every rank does to one file, as JSON for Chrome's tracing or
+ * Perfetto, until hvd_stop_timeline or hvd_shutdown. HVD_TIMELINE does so from
+ * hvd_init on. Collective and blocking: all ranks call it in the same order;
+ * rank 0's path counts. A regular file there is replaced, nothing else.
+ * Returns, on all ranks, HVD_ERR_FILE if the file cannot be written;
+ * HVD_ERR_ARGUMENT if the path is NULL, empty or too long, or if a timeline is
+ * being written already. The world goes on.
  */
 int hvd_start_timeline(const char *path);
-/* Not collective. Nothing happens if there is none. */
+/* Stops the timeline, if there is one. Not collective. */
 int hvd_stop_timeline(void);
 
 /* ------------------------------------------------------------ compression */
 
 /*
  * A scheme of the program's own for HVD_ALLREDUCE of float32: every rank
- * encodes its values, all get the code of all, and add what it stands for.
- * Functions return a negative status on failure. They may be called on any
+ * encodes its values, all ranks get the code of all, and add what it stands
+ * for. Functions return a negative status on failure. They may be called on any
  * thread, but not two at once for one state.
  */
 typedef struct hvd_compressor {
     uint32_t size;    /* sizeof(hvd_compressor) */
     int32_t reserved; /* 0 */
-    const char *name; /* the same on all ranks; like a request's; copied */
+    const char *name; /* the same on all ranks; as a request's; copied */
     void *context;    /* passed to the functions */
-    /* Most bytes of the code of count values. */
+    /* Returns the most bytes of the code of count values. */
     int64_t (*max_bytes)(void *context, int64_t count);
-    /* What is kept between two requests of one name, zero at first: bytes of
-     * it (what error feedback remembers); may be NULL: state is NULL, too. */
+    /* Returns the bytes of the state that is kept between two requests of one
+     * name, zero at first (for error feedback). May be NULL: then state is
+     * NULL, too. */
     int64_t (*state_bytes)(void *context, int64_t count);
-    /* Write the code of values; returns its bytes. Without values (count 0)
+    /* Writes the code of values and returns its bytes. Without values (count 0)
      * their address may be NULL. */
     int64_t (*encode)(void *context, void *state, const float *values,
                       int64_t count, void *code);
-    /* sum[i] += what the code stands for. */
+    /* Adds what the code stands for to sum[i]. */
     int (*add)(void *context, const void *code, int64_t bytes, float *sum,
                int64_t count);
 } hvd_compressor;
 
-/* Make it known; returns its number for hvd_request.compression. All ranks
- * must register the same ones in the same order, after hvd_init or before. */
+/* Registers a scheme and returns its number for hvd_request.compression. All
+ * ranks must register the same ones in the same order, after hvd_init or
+ * before. */
 int hvd_register_compressor(const hvd_compressor *compressor);
 
 #ifdef __GNUC__

@@ -6,14 +6,14 @@
  * owns: the variables of a model and the optimiser's state, both in host
  * memory, the same on every rank. It
  *
- *   - broadcasts the first values of the variables from rank 0,
- *   - owns one gradient buffer a variable, laid out in hvd_malloc memory in
+ * - broadcasts the first values of the variables from rank 0, - owns one
+ * gradient buffer a variable, laid out in hvd_malloc memory in
  *     the order in which variables were added,
- *   - takes each gradient as soon as it is ready (hvd_strategy_ready, from
- *     whichever thread produced it), and averages it over the ranks while
+ * - takes each gradient as soon as it is ready (hvd_strategy_ready, from
+ *     the thread that produced it), and averages it over the ranks while
  *     the rest of the backward pass still runs,
- *   - applies the optimiser to each variable when its average has arrived,
- *     and says so (the updated callback), so that the device can fetch it.
+ * - applies the optimiser to each variable when its average has arrived,
+ *     and reports that (the updated callback), so that the device can fetch it.
  *
  * It knows nothing of devices. A step is:
  *
@@ -21,15 +21,15 @@
  *                                       hvd_strategy_ready(s, v)
  *     hvd_strategy_step(s)              waits, updates every variable
  *
- * The average over ranks of gradients of a loss that each rank divided by
- * its local batch is the gradient of the loss over the whole batch, when the
- * local batches are equal. Where they are not, divide by the whole batch, and
- * have gradients added up: options.op. What is said of averages below is then
- * true of sums.
+ * The average over ranks of gradients of a loss that each rank divided by its
+ * local batch is the gradient of the loss over the whole batch, when the local
+ * batches are equal. Where they are not, divide by the whole batch, and have
+ * gradients added up: options.op. What is said of averages below is then true
+ * of sums.
  *
  * Threads: one thread calls everything except hvd_strategy_ready, which any
- * thread may call between two steps, once a variable and step. Errors are
- * those of hvd.h; hvd_last_error() names the variable.
+ * thread may call between two steps, once a variable and step. Errors are those
+ * of hvd.h; hvd_last_error() names the variable.
  */
 #ifndef HVD_STRATEGY_H
 #define HVD_STRATEGY_H
@@ -50,14 +50,14 @@ enum {
     HVD_SGD = 0,          /* w -= lr g */
     HVD_MOMENTUM = 1,     /* m = momentum m + g;  w -= lr m */
     HVD_ADAM = 2,         /* Kingma & Ba 2015, algorithm 1, bias corrected */
-    HVD_NO_OPTIMIZER = 3, /* gradients are averaged, and left where they are:
-                             the program updates the variables itself */
+    HVD_NO_OPTIMIZER = 3, /* gradients are averaged and left where they are: the
+                             program updates the variables itself */
     HVD_NUM_OPTIMIZERS = 4
 };
 
-/* "sgd", "momentum", "adam", "none"; NULL if unknown. */
+/* Returns "sgd", "momentum", "adam", "none"; NULL if unknown. */
 const char *hvd_optimizer_name(hvd_optimizer optimizer);
-/* The inverse; HVD_ERR_ARGUMENT if there is none. */
+/* Returns the optimiser of a name; HVD_ERR_ARGUMENT if there is none. */
 int hvd_optimizer_from_name(const char *name);
 
 typedef struct hvd_strategy_options {
@@ -68,103 +68,105 @@ typedef struct hvd_strategy_options {
     double beta1;         /* 0.9 */
     double beta2;         /* 0.999 */
     double epsilon;       /* 1e-7 */
-    int32_t serial;       /* 1: reduce only inside hvd_strategy_step, nothing
-                             overlaps; to compare with. Default 0 */
-    int32_t compression;  /* of the gradients on their way: an
-                             hvd_compression; none by default */
-    /* Called by hvd_strategy_step, on the thread that called it, when a
-     * variable has its new value; may be NULL. A negative return is passed on
-     * by the step, which updates the others without calling it again. */
+    int32_t serial; /* 1: reduce only inside hvd_strategy_step, with no overlap,
+                       for comparison; default 0 */
+    int32_t compression; /* an hvd_compression of the gradients on their way;
+                            none by default */
+    /* The step calls it, on the thread that called hvd_strategy_step, when a
+     * variable has its new value; may be NULL. The step returns a negative
+     * answer, and updates the other variables without calling it again. */
     int (*updated)(void *context, int32_t variable);
     void *context;
-    int32_t check_every; /* hvd_strategy_check at the end of every so many
-                            steps; 0: of each with HVD_CONSISTENCY_CHECK,
-                            else of none. The same on all ranks */
-    int32_t op;          /* what gradients of several ranks become:
-                            HVD_AVERAGE, the default; HVD_SUM, if each rank's
-                            loss is its share of the loss over all ranks; or
-                            HVD_ADASUM */
-    int32_t flags;       /* HVD_AVERAGE_CONTRIBUTORS: averages are over the
-                            ranks that have not joined; else over all, and the
-                            others' gradients count less after a join */
-    int32_t reserved;    /* 0 */
+    int32_t check_every; /* steps between two calls of hvd_strategy_check; 0:
+                            after each with HVD_CONSISTENCY_CHECK, else none.
+                            The same on all ranks */
+    int32_t op; /* the operation on gradients of several ranks: HVD_AVERAGE, the
+                   default; HVD_SUM, if each rank's loss is its share of the
+                   loss over all ranks; or HVD_ADASUM */
+    int32_t flags;    /* HVD_AVERAGE_CONTRIBUTORS: averages are over the
+                         ranks that have not joined; else over all, and the
+                         others' gradients count less after a join */
+    int32_t reserved; /* 0 */
 } hvd_strategy_options;
 
-/* Defaults: Adam with the values above, no callback. */
+/* Sets the defaults: Adam with the values above, no callback. */
 void hvd_strategy_options_init(hvd_strategy_options *options, size_t size);
 
 /*
- * Make an empty strategy. The options are copied; they are checked here
- * (HVD_ERR_ARGUMENT: learning rate not finite or negative, beta outside
- * [0, 1), ...). Needs hvd_init. Not collective.
+ * Makes an empty strategy. The options are copied and checked
+ * (HVD_ERR_ARGUMENT: learning rate not finite or negative, beta outside [0, 1),
+ * ...). Needs hvd_init. Not collective.
  */
 int hvd_strategy_new(const hvd_strategy_options *options,
                      hvd_strategy **strategy);
 
-/* Free; NULL is accepted. The variables stay the caller's. Waits for what is
- * in flight. */
+/* Frees a strategy; accepts NULL. The variables stay the caller's. Waits for
+ * what is in flight. */
 void hvd_strategy_free(hvd_strategy *strategy);
 
 /*
- * Add a float32 variable. name is copied and must be unique, up to 223 bytes
- * and no control characters; value, count
- * elements, is borrowed until hvd_strategy_free and updated in place by
- * hvd_strategy_step. Returns its number (0, 1, ...). Add variables in the
- * order in which their gradients become ready, as far as known: neighbours
- * are reduced together without a copy. Only before hvd_strategy_start.
+ * Adds a float32 variable. name is copied and must be unique, up to 223 bytes
+ * and no control characters. value, count elements, is borrowed until
+ * hvd_strategy_free and updated in place by hvd_strategy_step. Returns its
+ * number (0, 1, ...). Add variables in the order in which their gradients
+ * become ready, as far as known: neighbours are reduced together without a
+ * copy. Only before hvd_strategy_start.
  */
 int hvd_strategy_add(hvd_strategy *strategy, const char *name, float *value,
                      int32_t ndim, const int64_t *shape);
 
 /*
- * Collective, blocking, once: broadcasts every variable from rank 0 and
- * makes gradients and optimiser state. Fails on every rank if the ranks have
- * added different variables, naming the first that differs.
+ * Starts a strategy, once: broadcasts every variable from rank 0 and makes
+ * gradients and optimiser state. Collective, blocking. Fails on every rank if
+ * the ranks have added different variables, naming the first that differs.
  */
 int hvd_strategy_start(hvd_strategy *strategy);
 
-/* The gradient buffer of a variable: as many elements, owned by the
- * strategy, valid from start to free. NULL for a number that is none. */
+/* Returns the gradient buffer of a variable: as many elements, owned by the
+ * strategy, valid from start to free. NULL if there is no variable of this
+ * number. */
 float *hvd_strategy_gradient(hvd_strategy *strategy, int32_t variable);
 
-/* The gradient of this variable is complete on this rank: from now until the
- * step returns, its buffer belongs to the strategy. Does not block. */
+/* Says that the gradient of this variable is complete on this rank: from now
+ * until the step returns, its buffer belongs to the strategy. Does not
+ * block. */
 int hvd_strategy_ready(hvd_strategy *strategy, int32_t variable);
 
 /*
- * Collective, blocking: waits until every gradient of the step is averaged
- * over the ranks, and applies the optimiser to each variable as its average
- * arrives. Afterwards all ranks hold the same bits. HVD_ERR_ARGUMENT, naming
- * it, if a variable was not marked ready. If it fails, variables whose averages
- * have arrived are updated, on all ranks, and the others are not.
+ * Waits until every gradient of the step is averaged over the ranks, and
+ * applies the optimiser to each variable as its average arrives. Collective,
+ * blocking. Afterwards all ranks hold the same bits. Returns HVD_ERR_ARGUMENT,
+ * naming it, if a variable was not marked ready. If it fails, variables whose
+ * averages have arrived are updated, on all ranks, and the others are not.
  */
 int hvd_strategy_step(hvd_strategy *strategy);
 
 /*
- * This rank cannot make the step under way, which the others are making or
- * will make: called instead of hvd_strategy_step. Their step fails with
- * HVD_ERR_PEER; its text names this rank, a variable, and reason (copied; NULL:
- * none is known). If every gradient had been marked ready here, so that nothing
- * was left to be refused, it is their next step that fails. Blocks until no
- * gradient buffer is in use any more, which may take until the others make
- * theirs. Variables change here as they do there, without a call of
- * options.updated; so they stay equal, and the next step may succeed.
+ * Gives up the step under way, which the others are making or will make; called
+ * instead of hvd_strategy_step. Their step fails with HVD_ERR_PEER; its text
+ * names this rank, a variable, and reason (copied; NULL: none is known). If
+ * every gradient had been marked ready here, so that nothing was left to be
+ * refused, their next step fails. Blocks until no gradient buffer is in use any
+ * more, which may take until the others make theirs. Variables change here as
+ * they do there, without a call of options.updated; so they stay equal, and the
+ * next step may succeed.
  */
 int hvd_strategy_abandon(hvd_strategy *strategy, const char *reason);
 
 /*
- * Collective, blocking: whether every variable has the same bits on all ranks
- * (NaNs too, and zeros of either sign). If not, HVD_ERR_INCONSISTENT on all
- * ranks, naming the first variable that differs and which ranks have other
- * bits than most. Between two steps, or see check_every. It reads all
- * variables and reduces 16 bytes for each. Ranks that have joined are not
- * compared.
+ * Checks whether every variable has the same bits on all ranks (NaNs too, and
+ * zeros of either sign). Collective, blocking. If not, it returns
+ * HVD_ERR_INCONSISTENT on all ranks, naming the first variable that differs and
+ * which ranks have other bits than most. Call it between two steps, or see
+ * check_every. It reads all variables and reduces 16 bytes for each. Ranks that
+ * have joined are not compared.
  */
 int hvd_strategy_check(hvd_strategy *strategy);
 
 /*
- * This rank has no more data, others may have: instead of further steps, until
- * all ranks hold the same again. Collective, blocking, between two steps.
+ * Says that this rank has no more data while others may have; called instead of
+ * further steps, until all ranks hold the same again. Collective, blocking,
+ * between two steps.
  *
  * As hvd_join it returns when every rank has joined, and until then the others'
  * steps, checks of check_every and other reductions go on without this rank.
@@ -174,46 +176,49 @@ int hvd_strategy_check(hvd_strategy *strategy);
  * all ranks. options.updated is not called. *last (may be NULL) becomes that
  * rank. Afterwards all ranks may make steps again.
  *
- * hvd_join alone gives a rank nothing of the sort: steps that the others make
- * after it fail with HVD_ERR_JOINED, and change nothing.
+ * hvd_join alone gives a rank none of this: steps that the others make after it
+ * fail with HVD_ERR_JOINED, and change nothing.
  *
- * HVD_ERR_ARGUMENT, on this rank, which has then not joined: the strategy is
- * not started, or a step is under way. HVD_ERR_MISMATCH: the ranks have started
- * different strategies. HVD_ERR_SHUTDOWN: a rank shuts down instead of joining.
+ * Returns HVD_ERR_ARGUMENT on this rank, which has then not joined, if the
+ * strategy is not started, or a step is under way; HVD_ERR_MISMATCH if the
+ * ranks have started different strategies; HVD_ERR_SHUTDOWN if a rank shuts
+ * down instead of joining.
  */
 int hvd_strategy_join(hvd_strategy *strategy, int *last);
 
 /*
- * Write a checkpoint: all variables, the optimiser's state, and how many
+ * Writes a checkpoint: all variables, the optimiser's state, and how many
  * updates it has made. Not collective: all ranks hold the same, so one of them
- * does it, between two steps. Blocks until the disk has it; until then the
- * file of that name, if there is one, stays what it was. A symbolic link to a
- * file is followed. What earlier saves to this path have left beside it that
- * were killed is removed. The learning rate is not in it.
+ * does it, between two steps. Blocks until the disk has it; until then the file
+ * of that name, if there is one, stays what it was. A symbolic link to a file
+ * is followed. Temporary files that killed saves to this path have left are
+ * removed. The learning rate is not in it.
  *
- * HVD_ERR_FILE, with the reason, also if the path leads to something that is no
- * regular file, or is a link to nothing; HVD_ERR_ARGUMENT in the middle of a
- * step.
+ * Returns HVD_ERR_FILE, with the reason, also if the path leads to something
+ * that is no regular file, or is a link to nothing; HVD_ERR_ARGUMENT in the
+ * middle of a step.
  */
 int hvd_strategy_save(hvd_strategy *strategy, const char *path);
 
 /*
- * Collective, blocking, between two steps, after hvd_strategy_start: rank 0
- * reads a checkpoint, and all ranks get it, however many wrote it. path is that
- * of rank 0; the others' may be NULL. Variables are found by their names.
+ * Loads a checkpoint: rank 0 reads it, and all ranks get it, however many wrote
+ * it. Collective, blocking, between two steps, after hvd_strategy_start. path
+ * is that of rank 0; the others' may be NULL. Variables are found by their
+ * names.
  *
  * Returns 1; or 0 if the checkpoint is of another optimiser, whose state means
- * nothing to this one: then the optimiser begins anew. HVD_ERR_FILE, on all
- * ranks, with nothing changed: the file cannot be read, is damaged, no
- * checkpoint or of another model, whose first difference is named. (If the disk
- * fails in the middle of it, the variables of rank 0 may have changed.)
+ * nothing to this one: then the optimiser begins anew. Returns HVD_ERR_FILE, on
+ * all ranks, with nothing changed, if the file cannot be read, is damaged, is
+ * no checkpoint or of another model, whose first difference is named. (If the
+ * disk fails in the middle of it, the variables of rank 0 may have changed.)
  */
 int hvd_strategy_load(hvd_strategy *strategy, const char *path);
 
-/* Change the learning rate from the next step on; same rule as in new. */
+/* Changes the learning rate from the next step on; the rule of hvd_strategy_new
+ * holds. */
 int hvd_strategy_set_learning_rate(hvd_strategy *strategy, double rate);
 
-/* Since start, on this rank. */
+/* Counters since start, on this rank. */
 typedef struct hvd_strategy_stats {
     uint32_t size;         /* sizeof, set by the caller */
     int32_t variables;     /* how many there are */
@@ -230,18 +235,18 @@ int hvd_strategy_get_stats(const hvd_strategy *strategy,
                            hvd_strategy_stats *stats);
 
 /*
- * Which of n items belong to a rank: items first + i * stride, i < count, of
- * an order that all ranks share. As tf.data's Dataset.shard(size, rank): the
- * shards are disjoint, their union is everything, sizes differ by at most
- * one (first ranks take the remainder). HVD_ERR_ARGUMENT for rank or size
- * out of range. Needs no hvd_init.
+ * Returns which of n items belong to a rank: items first + i * stride, i <
+ * count, of an order that all ranks share. As with tf.data's
+ * Dataset.shard(size, rank), the shards are disjoint, their union is
+ * everything, and sizes differ by at most one (first ranks take the remainder).
+ * HVD_ERR_ARGUMENT for rank or size out of range. Needs no hvd_init.
  */
 int hvd_shard(int64_t n, int rank, int size, int64_t *first, int64_t *stride,
               int64_t *count);
 
 /*
- * The order of n items in an epoch: a permutation that depends on n, seed
- * and epoch alone, so that all ranks shuffle alike without talking.
+ * Writes the order of n items in an epoch: a permutation that depends on n,
+ * seed and epoch alone, so that all ranks shuffle alike without messages.
  * indices, n elements, is the caller's.
  */
 int hvd_shuffle(int64_t n, uint64_t seed, int64_t epoch, int64_t *indices);

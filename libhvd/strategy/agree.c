@@ -24,7 +24,7 @@ enum { ITEM_SIZE = 640 };
 int hvd__agree(int status)
 {
     char text[HVD__MESSAGE_MAX] = "";
-    /* The number stands for the lowest rank that failed, and its status. */
+    /* The least of these numbers stands for the lowest rank that failed. */
     int64_t mine = status < 0 ? (int64_t)hvd_rank() - hvd_size() : 0;
     int64_t worst;
     int32_t shared = status;

@@ -32,8 +32,8 @@ enum { TICKS_A_HEARTBEAT = 20 };
 
 /* The data of the first exchange. */
 struct hello {
-    struct hvd__segment_address
-        page; /* made by the lowest rank of a host; 0: none */
+    /* made by the lowest rank of a host; 0: none */
+    struct hvd__segment_address page;
     int32_t failed;
     int32_t pid;
     struct hvd__heartbeat_card card;
