@@ -49,7 +49,7 @@ struct variable_head {
 
 /* ------------------------------------------------------------- who may when */
 
-static int check(const hvd_strategy *s)
+static int check_strategy(const hvd_strategy *s)
 {
     if (!s)
         return hvd__fail(HVD_ERR_ARGUMENT, "the strategy is NULL");
@@ -111,7 +111,7 @@ int hvd_strategy_save(hvd_strategy *strategy, const char *path)
     struct hvd__blob_writer *w;
     int status;
 
-    HVD_TRY(check(strategy));
+    HVD_TRY(check_strategy(strategy));
     if (!path || !path[0])
         return hvd__fail(HVD_ERR_ARGUMENT, "the checkpoint has no file name");
     HVD_TRY(check_idle(strategy));
@@ -156,7 +156,7 @@ static int get_head(const struct hvd__blob *b, struct head *head)
     return HVD_OK;
 }
 
-static int32_t find(const hvd_strategy *s, const char *name)
+static int32_t find_variable(const hvd_strategy *s, const char *name)
 {
     int32_t i = 0;
 
@@ -189,7 +189,7 @@ static int locate(const struct hvd__blob *b, const hvd_strategy *s, int nstates,
                          (int)head.name_bytes);
     HVD_TRY(hvd__blob_get(b, *offset, name, (size_t)head.name_bytes));
     *offset += head.name_bytes;
-    number = find(s, name);
+    number = find_variable(s, name);
     if (number == s->nvariables)
         return hvd__fail(HVD_ERR_FILE,
                          "%s has a variable '%s', and the strategy has none",
@@ -296,7 +296,7 @@ int hvd_strategy_load(hvd_strategy *strategy, const char *path)
     int32_t has_state = 0;
     int status;
 
-    HVD_TRY(check(strategy));
+    HVD_TRY(check_strategy(strategy));
     status = hvd__agree(check_idle(strategy));
     if (status < 0)
         return status;

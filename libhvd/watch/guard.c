@@ -189,7 +189,7 @@ static int prepare_polls(struct hvd__guard *g)
     return n;
 }
 
-static void *run(void *argument)
+static void *run_guard(void *argument)
 {
     struct hvd__guard *g = argument;
     bool goes_on = true;
@@ -255,12 +255,12 @@ static struct hvd__guard *create(const struct hvd__guard_options *options,
     return NULL;
 }
 
-static struct hvd__guard *start(struct hvd__guard *g)
+static struct hvd__guard *start_thread(struct hvd__guard *g)
 {
     struct hvd__call call = {.kind = HVD__CALL_HERE, .stage = (int)g->stage};
 
     hvd__roll_call_all(&g->roll, &call);
-    if (hvd__thread_start(&g->thread, "hvd-guard", run, g) == HVD_OK)
+    if (hvd__thread_start(&g->thread, "hvd-guard", run_guard, g) == HVD_OK)
         return g;
     destroy(g);
     return NULL;
@@ -271,7 +271,7 @@ struct hvd__guard *hvd__guard_start(const struct hvd__guard_options *options,
 {
     struct hvd__guard *g = create(options, stage);
 
-    return g ? start(g) : NULL;
+    return g ? start_thread(g) : NULL;
 }
 
 void hvd__guard_set(struct hvd__guard *g,
@@ -403,7 +403,7 @@ void hvd__guard_watch_finalize(const struct hvd__guard_options *options,
         snprintf(g->text, sizeof g->text, "%s", text);
         atomic_store(&g->status, HVD_ERR_LOST);
     }
-    finalizing = start(g);
+    finalizing = start_thread(g);
 }
 
 void hvd__guard_leave_finalize(void)

@@ -91,8 +91,8 @@ static void note_flight(struct hvd__heartbeat *b, struct hvd__line *line,
 
 /* Takes in the datagram that was just opened. Returns true if it tells of the
  * end. */
-static bool take(struct hvd__heartbeat *b, uint32_t address, int *status,
-                 char *text, size_t size)
+static bool take_datagram(struct hvd__heartbeat *b, uint32_t address,
+                          int *status, char *text, size_t size)
 {
     int from = b->datagram.from;
     int64_t now = hvd__now_ns();
@@ -134,7 +134,7 @@ bool hvd__heartbeat_receive(struct hvd__heartbeat *b, int *status, char *text,
         if (bytes < 0)
             return false;
         if (hvd__datagram_open(&b->datagram, (size_t)bytes, b->world, b->key) &&
-            take(b, address, status, text, size))
+            take_datagram(b, address, status, text, size))
             return true;
     }
     return false;

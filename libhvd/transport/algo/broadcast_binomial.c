@@ -54,7 +54,8 @@ static int pass_on(struct hvd__collective *c, struct hvd__segment *segment)
     return HVD_OK;
 }
 
-static int start(struct hvd__collective *c, struct hvd__segment *segment)
+static int start_segment(struct hvd__collective *c,
+                         struct hvd__segment *segment)
 {
     const struct hvd__team *team = c->team;
     int parent = hvd__binomial_parent(team->rank, c->root, team->size);
@@ -74,8 +75,8 @@ static int start(struct hvd__collective *c, struct hvd__segment *segment)
                              hvd__segment_transfers(c, segment));
 }
 
-static int step(struct hvd__collective *c, struct hvd__segment *segment,
-                const struct hvd__segment *before)
+static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
+                        const struct hvd__segment *before)
 {
     bool receiving = segment->phase == RECEIVE;
     int done = hvd__transfers_done(c->team, hvd__segment_transfers(c, segment),
@@ -95,6 +96,6 @@ const struct hvd__algorithm hvd__broadcast_binomial = {
     .description = "a binomial tree, pipelined in segments; any size",
     .applies = applies,
     .total = total,
-    .start = start,
-    .step = step,
+    .start = start_segment,
+    .step = step_segment,
 };

@@ -51,7 +51,8 @@ static struct hvd__block chunk(const struct hvd__block *block,
     };
 }
 
-static int start(struct hvd__collective *c, struct hvd__segment *segment)
+static int start_segment(struct hvd__collective *c,
+                         struct hvd__segment *segment)
 {
     struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
     const struct hvd__team *team = c->team;
@@ -77,8 +78,8 @@ static int start(struct hvd__collective *c, struct hvd__segment *segment)
     return HVD_OK;
 }
 
-static int step(struct hvd__collective *c, struct hvd__segment *segment,
-                const struct hvd__segment *before)
+static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
+                        const struct hvd__segment *before)
 {
     (void)before;
     return hvd__transfers_done(c->team, hvd__segment_transfers(c, segment),
@@ -90,6 +91,6 @@ const struct hvd__algorithm hvd__exchange_pairwise = {
     .description = "a block to each, all at once; any size",
     .applies = applies,
     .total = largest_block,
-    .start = start,
-    .step = step,
+    .start = start_segment,
+    .step = step_segment,
 };

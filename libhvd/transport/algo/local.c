@@ -25,7 +25,8 @@ static int64_t none(const struct hvd__collective *c)
     return 0;
 }
 
-static int start(struct hvd__collective *c, struct hvd__segment *segment)
+static int start_segment(struct hvd__collective *c,
+                         struct hvd__segment *segment)
 {
     segment->count = c->total;
     return HVD_OK;
@@ -57,7 +58,7 @@ const struct hvd__algorithm hvd__reduce_local = {
     .description = "reductions of one rank",
     .applies = reduces_alone,
     .total = all,
-    .start = start,
+    .start = start_segment,
     .step = reduce,
 };
 
@@ -66,6 +67,6 @@ const struct hvd__algorithm hvd__broadcast_local = {
     .description = "broadcasts of one rank",
     .applies = broadcasts_alone,
     .total = none,
-    .start = start,
+    .start = start_segment,
     .step = nothing,
 };

@@ -73,7 +73,8 @@ static size_t bytes_of(const struct hvd__collective *c, int64_t count)
     return (size_t)count * hvd__dtype_bytes(c->reduction.dtype);
 }
 
-static int start(struct hvd__collective *c, struct hvd__segment *segment)
+static int start_segment(struct hvd__collective *c,
+                         struct hvd__segment *segment)
 {
     struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
     const struct hvd__team *team = c->team;
@@ -197,8 +198,8 @@ static int gather(struct hvd__collective *c, struct hvd__segment *segment)
     return HVD_OK;
 }
 
-static int step(struct hvd__collective *c, struct hvd__segment *segment,
-                const struct hvd__segment *before)
+static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
+                        const struct hvd__segment *before)
 {
     const struct hvd__team *team = c->team;
     int done = hvd__transfers_done(team, hvd__segment_transfers(c, segment),
@@ -232,6 +233,6 @@ const struct hvd__algorithm hvd__reduce_adasum = {
     .description = "adaptive sums pair by pair, a share a rank; any size",
     .applies = applies,
     .total = total,
-    .start = start,
-    .step = step,
+    .start = start_segment,
+    .step = step_segment,
 };

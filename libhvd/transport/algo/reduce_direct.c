@@ -42,7 +42,8 @@ static bool wants(const struct hvd__collective *c, int rank)
     return c->motion == HVD__REDUCE_TO_ALL || rank == c->root;
 }
 
-static int start(struct hvd__collective *c, struct hvd__segment *segment)
+static int start_segment(struct hvd__collective *c,
+                         struct hvd__segment *segment)
 {
     struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
     unsigned char *scratch = hvd__segment_scratch(c, segment);
@@ -67,8 +68,8 @@ static int start(struct hvd__collective *c, struct hvd__segment *segment)
     return HVD_OK;
 }
 
-static int step(struct hvd__collective *c, struct hvd__segment *segment,
-                const struct hvd__segment *before)
+static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
+                        const struct hvd__segment *before)
 {
     const struct hvd__team *team = c->team;
     int done = hvd__transfers_done(team, hvd__segment_transfers(c, segment),
@@ -86,6 +87,6 @@ const struct hvd__algorithm hvd__reduce_direct = {
     .description = "all send everything to all who want it; small tensors",
     .applies = applies,
     .total = total,
-    .start = start,
-    .step = step,
+    .start = start_segment,
+    .step = step_segment,
 };

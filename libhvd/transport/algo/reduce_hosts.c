@@ -99,7 +99,8 @@ static int64_t total(const struct hvd__collective *c)
     return c->count;
 }
 
-static int start(struct hvd__collective *c, struct hvd__segment *segment)
+static int start_segment(struct hvd__collective *c,
+                         struct hvd__segment *segment)
 {
     c->shared = (struct hvd__shared){.round = ++c->team->hosts->shm->round};
     segment->count = c->total;
@@ -502,8 +503,8 @@ static int step_local(struct hvd__collective *c, int64_t n, bool *moved)
     return HVD_OK;
 }
 
-static int step(struct hvd__collective *c, struct hvd__segment *segment,
-                const struct hvd__segment *before)
+static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
+                        const struct hvd__segment *before)
 {
     struct hvd__shm *shm = c->team->hosts->shm;
     int64_t n = nchunks(c);
@@ -531,7 +532,7 @@ const struct hvd__algorithm hvd__reduce_hosts = {
                    "hosts; larger ones",
     .applies = applies,
     .total = total,
-    .start = start,
-    .step = step,
+    .start = start_segment,
+    .step = step_segment,
     .narrows = true,
 };

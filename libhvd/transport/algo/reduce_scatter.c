@@ -90,7 +90,8 @@ static unsigned char *result(const struct hvd__collective *c,
     return (unsigned char *)c->output + offset;
 }
 
-static int start(struct hvd__collective *c, struct hvd__segment *segment)
+static int start_segment(struct hvd__collective *c,
+                         struct hvd__segment *segment)
 {
     struct hvd__transfer *transfer = hvd__segment_transfers(c, segment);
     unsigned char *scratch = hvd__segment_scratch(c, segment);
@@ -172,8 +173,8 @@ static int gather(struct hvd__collective *c, struct hvd__segment *segment,
     return HVD_OK;
 }
 
-static int step(struct hvd__collective *c, struct hvd__segment *segment,
-                const struct hvd__segment *before)
+static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
+                        const struct hvd__segment *before)
 {
     int done = hvd__transfers_done(c->team, hvd__segment_transfers(c, segment),
                                    2 * (c->team->size - 1));
@@ -192,6 +193,6 @@ const struct hvd__algorithm hvd__reduce_scatter = {
     .description = "a share a rank reduced in one place, then shared; any size",
     .applies = applies,
     .total = largest_share,
-    .start = start,
-    .step = step,
+    .start = start_segment,
+    .step = step_segment,
 };

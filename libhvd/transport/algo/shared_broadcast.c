@@ -114,8 +114,8 @@ static int step_chunks(struct hvd__collective *c)
 
 /* ----------------------------------------------------------------- the door */
 
-static int step(struct hvd__collective *c, struct hvd__segment *segment,
-                const struct hvd__segment *before)
+static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
+                        const struct hvd__segment *before)
 {
     struct hvd__shared *s = &c->shared;
     int64_t was = s->copied + s->fetched;
@@ -151,5 +151,5 @@ const struct hvd__algorithm hvd__broadcast_shared = {
     .applies = applies,
     .total = total,
     .start = hvd__shared_start,
-    .step = step,
+    .step = step_segment,
 };

@@ -70,7 +70,7 @@ static size_t chunk_bytes(const struct way *way, int64_t k)
 
 /* Sends what can go to a rank. Returns whether all has gone that the receiver
  * does not copy itself. */
-static bool send(struct hvd__collective *c, int to, bool *moved)
+static bool send_block(struct hvd__collective *c, int to, bool *moved)
 {
     struct way way = way_of(c, c->team->rank, to);
     int64_t taken = hvd__round_get(way.taken, c->shared.round), sent;
@@ -89,7 +89,7 @@ static bool send(struct hvd__collective *c, int to, bool *moved)
 }
 
 /* Takes what has come from a rank. Returns whether that is all. */
-static bool take(struct hvd__collective *c, int from, bool *moved)
+static bool take_block(struct hvd__collective *c, int from, bool *moved)
 {
     struct way way = way_of(c, from, c->team->rank);
     int64_t taken = hvd__round_get(way.taken, c->shared.round);
@@ -112,7 +112,7 @@ static bool take(struct hvd__collective *c, int from, bool *moved)
     return taken == way.n;
 }
 
-static void begin(struct hvd__collective *c)
+static void begin_exchange(struct hvd__collective *c)
 {
     struct hvd__shm *shm = c->team->shm;
     struct hvd__shm_place *blocks = hvd__shm_places(shm, shm->rank);
@@ -130,8 +130,8 @@ static void begin(struct hvd__collective *c)
         memcpy(in->data, out->data, out->bytes);
 }
 
-static int step(struct hvd__collective *c, struct hvd__segment *segment,
-                const struct hvd__segment *before)
+static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
+                        const struct hvd__segment *before)
 {
     bool done = true, moved = false;
 
@@ -139,7 +139,7 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
     if (!c->shared.began) {
         if (!hvd__shared_may_begin(c))
             return 0;
-        begin(c);
+        begin_exchange(c);
         segment->phase++;
     }
     if (segment->phase == 1) {
@@ -148,8 +148,8 @@ static int step(struct hvd__collective *c, struct hvd__segment *segment,
         segment->phase++;
     }
     for (int i = 1; i < c->team->size; i++) {
-        done &= send(c, hvd__team_to(c->team, i), &moved);
-        done &= take(c, hvd__team_from(c->team, i), &moved);
+        done &= send_block(c, hvd__team_to(c->team, i), &moved);
+        done &= take_block(c, hvd__team_from(c->team, i), &moved);
     }
     if (done)
         hvd__shared_finish(c);
@@ -164,5 +164,5 @@ const struct hvd__algorithm hvd__exchange_shared = {
     .applies = applies,
     .total = total,
     .start = hvd__shared_start,
-    .step = step,
+    .step = step_segment,
 };

@@ -228,8 +228,8 @@ static int step_chunks(struct hvd__collective *c)
 
 /* ----------------------------------------------------------------- the door */
 
-static int step(struct hvd__collective *c, struct hvd__segment *segment,
-                const struct hvd__segment *before)
+static int step_segment(struct hvd__collective *c, struct hvd__segment *segment,
+                        const struct hvd__segment *before)
 {
     struct hvd__shared *s = &c->shared;
     size_t bytes = (size_t)c->count * element_of(c);
@@ -263,5 +263,5 @@ const struct hvd__algorithm hvd__reduce_shared = {
     .applies = applies,
     .total = total,
     .start = hvd__shared_start,
-    .step = step,
+    .step = step_segment,
 };

@@ -432,7 +432,7 @@ static void split(struct hvd__heap *heap, struct block *block, size_t bytes)
 }
 
 /* Allocates from a heap. The lock is held. */
-static void *take(struct hvd__heap *heap, size_t bytes)
+static void *take_block(struct hvd__heap *heap, size_t bytes)
 {
     struct block *block = heap->free;
 
@@ -469,7 +469,7 @@ void *hvd__heap_alloc(size_t bytes)
     while (heap && heap->closed)
         heap = heap->next;
     if (heap && !forked) {
-        memory = take(heap, bytes);
+        memory = take_block(heap, bytes);
         warn = !memory && !heap->warned;
         heap->warned |= warn;
     }
@@ -506,7 +506,7 @@ static struct block *merge(struct hvd__heap *heap, struct block *low,
 }
 
 /* Frees memory of a heap. The lock is held. */
-static void give(struct hvd__heap *heap, struct block *block)
+static void give_block(struct hvd__heap *heap, struct block *block)
 {
     struct block *next = after(heap, block), *before;
 
@@ -574,7 +574,7 @@ bool hvd__heap_free(void *memory)
     pthread_mutex_lock(&lock);
     heap = owner_of(memory);
     if (heap && !forked) {
-        give(heap, (struct block *)memory - 1);
+        give_block(heap, (struct block *)memory - 1);
         drop_if_unused(heap);
     }
     pthread_mutex_unlock(&lock);
@@ -596,7 +596,7 @@ uint64_t hvd__heap_place(const struct hvd__heap *heap, const void *memory,
 }
 
 /* Returns the local number of a rank of the world; -1: on another host. */
-static int find(const struct hvd__heap *heap, int rank)
+static int local_number(const struct hvd__heap *heap, int rank)
 {
     int low = 0, high = heap->nlocals;
 
@@ -614,7 +614,7 @@ static int find(const struct hvd__heap *heap, int rank)
 void *hvd__heap_at(const struct hvd__heap *heap, int rank, uint64_t place,
                    size_t bytes)
 {
-    int i = find(heap, rank);
+    int i = local_number(heap, rank);
 
     if (i < 0 || place == 0 || place >= heap->sizes[i] ||
         bytes > heap->sizes[i] - place)
@@ -624,7 +624,7 @@ void *hvd__heap_at(const struct hvd__heap *heap, int rank, uint64_t place,
 
 bool hvd__heap_is_local(const struct hvd__heap *heap, int rank)
 {
-    return find(heap, rank) >= 0;
+    return local_number(heap, rank) >= 0;
 }
 
 void hvd__heap_publish(struct hvd__heap *heap, int number, int32_t id,
@@ -641,7 +641,7 @@ int hvd__heap_look_up(const struct hvd__heap *heap, int rank, int number,
                       int32_t id, uint64_t *place)
 {
     const struct header *header =
-        (const struct header *)(void *)heap->bases[find(heap, rank)];
+        (const struct header *)(void *)heap->bases[local_number(heap, rank)];
 
     if (atomic_load(&header->directory[number].id) != id + 1)
         return 0;
