@@ -9,9 +9,9 @@
 !     ierr = hvd_reduce(x, y, root=0)
 !     if (ierr < 0) print *, hvd_error_text()
 !
-! The functions of hvd.h by their C names, for what the generic ones do not
-! cover (addresses by c_loc), but for names of constants, hvd_init_with,
-! hvd_get_metrics and compressors of the program's own; and generic
+! The module has the functions of hvd.h by their C names (addresses by c_loc),
+! except those for names of constants, hvd_init_with, hvd_get_metrics and
+! compressors of the program's own. It also has generic
 ! hvd_allreduce, hvd_broadcast, hvd_reduce, hvd_allgather, hvd_gather,
 ! hvd_reducescatter and hvd_alltoall for contiguous arrays of real32, real64,
 ! int32 and int64 whose sizes are the arrays' own. Strategies are those of
@@ -48,20 +48,20 @@ module hvd
     integer(c_int), parameter, public :: &
         HVD_AVERAGE = 0, HVD_SUM = 1, HVD_ADASUM = 2, HVD_MIN = 3, &
         HVD_MAX = 4, HVD_PRODUCT = 5
-    ! The kinds of hvd_request; with _KIND, since names ignore case.
+    ! The kinds of hvd_request end in _KIND, since names ignore case.
     integer(c_int), parameter, public :: &
         HVD_ALLREDUCE_KIND = 0, HVD_ALLGATHER_KIND = 1, &
         HVD_BROADCAST_KIND = 2, HVD_JOIN_KIND = 3, HVD_ALLTOALL_KIND = 5, &
         HVD_BARRIER_KIND = 6, HVD_REDUCESCATTER_KIND = 7, &
         HVD_GATHER_KIND = 8, HVD_REDUCE_KIND = 9
-    ! Of hvd_strategy_options.
+    ! The optimizers of hvd_strategy_options.
     integer(c_int), parameter, public :: &
         HVD_SGD = 0, HVD_MOMENTUM = 1, HVD_ADAM = 2, HVD_NO_OPTIMIZER = 3
     integer(c_int), parameter, public :: &
         HVD_COMPRESSION_NONE = 0, HVD_COMPRESSION_FP16 = 1, &
         HVD_COMPRESSION_BF16 = 2, HVD_COMPRESSION_TOPK = 3
 
-    ! Of the flags of hvd_request and hvd_strategy_options.
+    ! The flags of hvd_request and hvd_strategy_options.
     integer(c_int), parameter, public :: HVD_AVERAGE_CONTRIBUTORS = 1
     integer(c_int), parameter, public :: &
         HVD_ERR_ARGUMENT = -1, HVD_ERR_UNSUPPORTED = -2, &
@@ -73,7 +73,8 @@ module hvd
         HVD_ERR_MPI = -24, HVD_ERR_INTERNAL = -25, HVD_ERR_LOST = -26, &
         HVD_ERR_STALLED = -27
 
-    ! As in hvd.h; fill with hvd_request_init(request, c_sizeof(request)).
+    ! This type is hvd.h's; fill it with
+    ! hvd_request_init(request, c_sizeof(request)).
     type, bind(C), public :: hvd_request
         integer(c_int32_t) :: size, kind, dtype, op, root, ndim
         type(c_ptr) :: shape, name, input, output
@@ -91,7 +92,7 @@ module hvd
         type(c_ptr) :: data
     end type
 
-    ! As in hvd_strategy.h; fill with hvd_strategy_options_init.
+    ! This type is hvd_strategy.h's; fill it with hvd_strategy_options_init.
     type, bind(C), public :: hvd_strategy_options
         integer(c_int32_t) :: size, optimizer
         real(c_double) :: learning_rate, momentum, beta1, beta2, epsilon
@@ -580,7 +581,7 @@ module hvd
 
 contains
 
-    ! This thread's last failure in full.
+    ! Returns this thread's last failure in full.
     function hvd_error_text() result(text)
         character(len=:), allocatable :: text
         character(kind=c_char), pointer :: chars(:)
@@ -595,7 +596,7 @@ contains
         end do
     end function
 
-    ! A name for the asynchronous calls.
+    ! Returns a name for the asynchronous calls.
     pure function hvd_c_name(name) result(text)
         character(len=*), intent(in) :: name
         character(len=len_trim(name) + 1, kind=c_char) :: text
@@ -603,9 +604,9 @@ contains
         text = trim(name)//c_null_char
     end function
 
-    ! The number of the variable, whose value is borrowed until
+    ! Returns the number of the variable, whose value is borrowed until
     ! hvd_strategy_free: an array that keeps its place, such as one with save,
-    ! of a module or allocated. Its shape as C sees it, last dimension first.
+    ! of a module or allocated. C sees its shape with the last dimension first.
     integer(c_int) function hvd_strategy_add(strategy, name, value) &
         result(number)
         type(c_ptr), intent(in) :: strategy
@@ -621,7 +622,7 @@ contains
                                     int(rank(value), c_int32_t), extents)
     end function
 
-    ! Instead of hvd_strategy_step, of a rank that cannot make it.
+    ! A rank that cannot make a step calls this instead of hvd_strategy_step.
     integer(c_int) function hvd_strategy_abandon(strategy, reason) &
         result(status)
         type(c_ptr), intent(in) :: strategy
@@ -637,7 +638,7 @@ contains
         status = hvd_strategy_save_c(strategy, hvd_c_name(path))
     end function
 
-    ! path is that of rank 0.
+    ! The path of rank 0 counts.
     integer(c_int) function hvd_strategy_load(strategy, path) result(status)
         type(c_ptr), intent(in) :: strategy
         character(len=*), intent(in) :: path

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hvd.hpp - hvd for C++17, header only: the element type chooses the dtype,
- * failures are exceptions, what is begun is ended.
+ * failures are exceptions, and destructors end what constructors began.
  *
  *     hvd::World world;
  *     std::vector<float> gradient = ...;
@@ -12,8 +12,8 @@
  *
  * Buffers are pointers and counts of elements, borrowed until the wait, as in
  * hvd.h, which says what each operation does and which statuses there are.
- * Reductions average unless another operation is given. The last argument of
- * an operation says where it takes place and how urgent it is:
+ * Reductions average unless another operation is given. The last argument of an
+ * operation says on which process set it runs and with which priority:
  *
  *     hvd::ProcessSet even({0, 2});
  *     hvd::allreduce(in, out, count, hvd::sum, even);
@@ -35,7 +35,7 @@
 #include <utility>
 #include <vector>
 
-/* Of hvd_mpi.h, which needs mpi.h. */
+/* This function is declared in hvd_mpi.h, which needs mpi.h. */
 extern "C" int hvd_init_fint(std::int32_t comm);
 
 namespace hvd {
@@ -64,7 +64,7 @@ inline int check(int status)
     return status;
 }
 
-/* 16-bit floats as bits: C++17 has no such types. */
+/* 16-bit floats are bits here: C++17 has no such types. */
 struct float16 {
     std::uint16_t bits;
 };
@@ -93,16 +93,16 @@ HVD_HPP_DTYPE(bfloat16, HVD_BFLOAT16)
 constexpr hvd_op average = HVD_AVERAGE, sum = HVD_SUM, adasum = HVD_ADASUM,
                  min = HVD_MIN, max = HVD_MAX, product = HVD_PRODUCT;
 
-/* hvd_init, and hvd_shutdown at the end of its scope. */
+/* Calls hvd_init, and hvd_shutdown at the end of its scope. */
 class World {
 public:
     World() { check(hvd_init()); }
-    /* Of some of the ranks that mpirun started. */
+    /* Starts on some of the ranks that mpirun started. */
     static World of(const std::vector<std::int32_t> &ranks)
     {
         check(hvd_init_ranks(ranks.data(),
                              static_cast<std::int32_t>(ranks.size())));
-        return World(); /* which finds it initialised */
+        return World(); /* finds the library initialised */
     }
     explicit World(const std::vector<std::vector<std::int32_t>> &process_sets)
     {
@@ -119,8 +119,8 @@ public:
         options.process_set_ranks = ranks.data();
         check(hvd_init_with(&options));
     }
-    /* On the ranks of a communicator: World(comm), where comm is an MPI_Comm
-     * and the program includes mpi.h. It is copied. */
+    /* Starts on the ranks of a communicator: World(comm), where comm is an
+     * MPI_Comm and the program includes mpi.h. It is copied. */
     template <class Comm> explicit World(Comm *comm)
     {
         check(hvd_init_fint(MPI_Comm_c2f(comm)));
@@ -158,7 +158,7 @@ private:
     std::size_t count_;
 };
 
-/* A result whose size only the library knew. */
+/* A result whose size only the library knows. */
 template <class T> class Output {
 public:
     explicit Output(const hvd_tensor &tensor)
@@ -185,8 +185,8 @@ private:
     std::vector<std::int64_t> shape_;
 };
 
-/* A request under way. Its buffers must live until wait; a handle that is
- * dropped before waits first, and ignores how it ended. */
+/* A request under way. Its buffers must live until wait. A handle that is
+ * dropped earlier waits first, and ignores the status. */
 class Handle {
 public:
     Handle() = default;
@@ -209,7 +209,7 @@ protected:
     hvd_handle handle_ = 0;
 };
 
-/* ... that has an output. */
+/* A request under way that has an output. */
 template <class T> class OutputHandle : public Handle {
 public:
     using Handle::Handle;
@@ -240,7 +240,7 @@ private:
     int id_;
 };
 
-/* Where an operation takes place, and how urgent it is: hvd_request's fields of
+/* The process set and the priority of an operation: hvd_request's fields of
  * these names. */
 struct Options {
     std::int32_t process_set = 0; /* all ranks */
@@ -260,7 +260,8 @@ struct Options {
     bool is_default() const { return process_set == 0 && priority == 0; }
 };
 
-/* A request with every option; shape and name must live until submit. */
+/* Submits a request with every option; shape and name must live until
+ * submit. */
 template <class T>
 hvd_request request(hvd_kind kind, const char *name, const T *in, T *out,
                     const std::vector<std::int64_t> &shape)
@@ -291,7 +292,7 @@ template <class T> OutputHandle<T> submit_output(const hvd_request &request)
     return OutputHandle<T>(handle);
 }
 
-/* All or nothing. */
+/* Submits a group, all or nothing. */
 inline std::vector<Handle> submit_group(const char *name,
                                         const std::vector<hvd_request> &requests)
 {
@@ -311,7 +312,7 @@ inline std::vector<Handle> submit_group(const char *name,
 
 namespace detail {
 
-/* A request of one dimension, as the short forms below make it. */
+/* Fills a request of one dimension, as the short forms below make it. */
 template <class T>
 hvd_request fill(hvd_kind kind, const char *name, const T *in, T *out,
                  const std::int64_t *count, const Options &options)
@@ -358,7 +359,8 @@ void run_even(hvd_kind kind,
 }
 
 /* Runs a request in which each rank has its own number of rows, and out holds
- * capacity elements. Without a capacity all ranks would have the same number. */
+ * capacity elements. Without a capacity all ranks would have the same
+ * number. */
 template <class T>
 void run_varying(hvd_request &request, T *out, std::int64_t capacity)
 {
@@ -403,7 +405,7 @@ Handle allreduce_async(const char *name, const T *in, T *out,
     return submit(request);
 }
 
-/* root, here and below: a rank of the world, on a process set too. */
+/* root, here and below, is a rank of the world, on a process set too. */
 template <class T>
 void broadcast(T *buffer, std::int64_t count, int root,
                const Options &options = {})
@@ -435,7 +437,7 @@ void allgather(const T *in, T *out, std::int64_t count,
     detail::run_even(HVD_ALLGATHER, hvd_allgather, in, out, count, options);
 }
 
-/* counts: of each rank of the process set. */
+/* counts has one element for each rank of the process set. */
 template <class T>
 void allgatherv(const T *in, std::int64_t count, T *out, std::int64_t capacity,
                 std::int64_t *counts, const Options &options = {})
@@ -520,7 +522,7 @@ void alltoall(const T *in, T *out, std::int64_t count,
     detail::run_even(HVD_ALLTOALL, hvd_alltoall, in, out, count, options);
 }
 
-/* splits and counts: of each rank of the process set. */
+/* splits and counts have one element for each rank of the process set. */
 template <class T>
 void alltoallv(const T *in, const std::int64_t *splits, T *out,
                std::int64_t capacity, std::int64_t *counts,
@@ -554,7 +556,7 @@ OutputHandle<T> alltoall_async(const char *name, const T *in,
     return submit_output<T>(request);
 }
 
-/* Indices and rows of all ranks; those of one index are to be added up. */
+/* The indices and rows of all ranks; rows of one index are to be added up. */
 template <class T>
 std::pair<Output<std::int64_t>, Output<T>>
 sparse_allreduce(const char *name, const std::int64_t *indices, const T *rows,
@@ -577,7 +579,7 @@ inline void barrier(const Options &options = {})
     submit(request).wait();
 }
 
-/* The rank that joined last. */
+/* Returns the rank that joined last. */
 inline int join(const Options &options = {})
 {
     std::int32_t last = -1;
@@ -592,13 +594,13 @@ inline int join(const Options &options = {})
 
 /*
  * Variables that are the same on all ranks, their gradients averaged as they
- * become ready, an optimizer that is applied to the averages: hvd_strategy.h.
- * If it goes because of an exception, this rank abandons the step, so that the
- * others are told instead of waiting.
+ * become ready, and an optimizer that is applied to the averages:
+ * hvd_strategy.h. If an exception destroys it, this rank abandons the step, so
+ * that the others are told instead of waiting.
  */
 class Strategy {
 public:
-    /* The defaults, to be changed and given to the constructor. */
+    /* Returns the defaults, to be changed and given to the constructor. */
     static hvd_strategy_options options()
     {
         hvd_strategy_options options;
@@ -623,7 +625,7 @@ public:
         hvd_strategy_free(strategy_);
     }
 
-    /* The number of the variable, whose value is borrowed. */
+    /* Returns the number of the variable, whose value is borrowed. */
     int add(const std::string &name, float *value,
             const std::vector<std::int64_t> &shape)
     {
@@ -646,8 +648,8 @@ public:
     }
     void step() { check_status(hvd_strategy_step(strategy_)); }
     void check() { check_status(hvd_strategy_check(strategy_)); }
-    /* No more data here: all ranks get what the rank that joins last has, which
-     * is returned. */
+    /* Says that this rank has no more data: all ranks get what the rank that
+     * joins last has, which is returned. */
     int join()
     {
         int last;
@@ -658,7 +660,8 @@ public:
     {
         check_status(hvd_strategy_save(strategy_, path.c_str()));
     }
-    /* false: of another optimizer, whose state has begun anew. */
+    /* Returns false if the file is of another optimizer; then the state begins
+     * anew. */
     bool load(const std::string &path)
     {
         return check_status(hvd_strategy_load(strategy_, path.c_str())) == 1;
@@ -679,7 +682,7 @@ private:
     static int check_status(int status) { return hvd::check(status); }
 
     hvd_strategy *strategy_ = nullptr;
-    int exceptions_; /* under way when it was made */
+    int exceptions_; /* exceptions under way when it was made */
 };
 
 } // namespace hvd

@@ -161,12 +161,12 @@ def _integer(value, what, bits=32):
 
 def _integers(values, what, bits=32):
     numbers = [_integer(value, what, bits) for value in values]
-    # One more: an array of none has no address.
+    # One element more, for an empty array has no address.
     return ((C.c_int32 if bits == 32 else C.c_int64) * (len(numbers) + 1))(*numbers)
 
 
 def _text(text, what):
-    """C's strings end at a NUL; what follows would be lost."""
+    """Returns the bytes of a text; refuses a NUL, which ends C strings."""
     if not isinstance(text, (str, bytes, os.PathLike)):
         raise TypeError(f"{what} is {text!r}, not a string")
     data = text.encode() if isinstance(text, str) else os.fsencode(text)
@@ -227,7 +227,7 @@ def start_timeline(path):
 
 
 def metrics_text():
-    """What hvd_metrics_text gives, for Prometheus."""
+    """Returns the text of hvd_metrics_text, for Prometheus."""
     length = _check(_lib.hvd_metrics_text(None, 0))
     buffer = C.create_string_buffer(length + 4096)
     _check(_lib.hvd_metrics_text(buffer, len(buffer)))
@@ -235,7 +235,7 @@ def metrics_text():
 
 
 class ProcessSet:
-    """Some of the ranks; pass it, or its id, as process_set=."""
+    """A process set; pass it, or its id, as process_set=."""
 
     def __init__(self, ranks):
         ranks = list(ranks)
@@ -303,9 +303,9 @@ def _code(value, table, what):
     return _integer(value, what)
 
 
-# The library uses the arrays of what is under way, even if the program has
-# dropped its handle, and until the process is gone if it exits before: the
-# interpreter, which frees everything first, must not free them.
+# The library uses the arrays of requests under way, even if the program has
+# dropped the handle, and until the process is gone if it exits before. The
+# interpreter, which frees everything first, must not free these arrays.
 _under_way = set()
 atexit.register(lambda: C.pythonapi.Py_IncRef(C.py_object(_under_way)))
 
@@ -321,7 +321,7 @@ class Handle:
         return bool(_check(_lib.hvd_poll(self._handle)))
 
     def wait(self):
-        """The result: an array, or (array, counts) of what has counts."""
+        """Returns the result: an array, or (array, counts) if there are counts."""
         tensor = _Tensor(size=C.sizeof(_Tensor))
         status = _lib.hvd_wait_output(self._handle, C.byref(tensor))
         _under_way.discard(self)
@@ -336,7 +336,7 @@ class Handle:
         shape = tuple(tensor.shape[:tensor.ndim])
         name = _NAMES[tensor.dtype]
         dtype = np.dtype("uint16" if name == "bfloat16" else name)
-        # A copy: numpy's memory is freed by numpy, the library's by the library.
+        # A copy, for numpy frees its memory and the library its own.
         data = np.empty(shape, dtype)
         C.memmove(data.ctypes.data, tensor.data, data.nbytes)
         _lib.hvd_free(tensor.data)
@@ -346,7 +346,7 @@ class Handle:
 def _request(kind, array=None, out=None, name=None, op="average", root=0, dtype=None,
              prescale=1.0, postscale=1.0, process_set=0, priority=0, flags=0,
              compression="none", splits=None, capacity=0, counts=False, tensor=None):
-    """A filled request, and what must live as long as it."""
+    """A filled request, and the objects that must live as long as it."""
     r = _Request()
     _lib.hvd_request_init(C.byref(r), C.sizeof(r))
     r.kind, r.op, r.root = _KINDS[kind], _code(op, OPS, "op"), _integer(root, "root")
@@ -421,13 +421,13 @@ def grouped_allreduce(arrays, name=None, outs=None, **options):
 
 
 def reduce(array, root=0, out=None, **options):
-    """The reduction on root, None elsewhere."""
+    """Returns the reduction on root, None elsewhere."""
     result = _submit(_same_shape("reduce", array, out, dict(options, root=root))).wait()
     return result if rank() == root else None
 
 
 def broadcast_async(array, root=0, **options):
-    """In place."""
+    """Broadcasts in place."""
     array = _target(array, "the array")
     return _submit(_request("broadcast", None, array, root=root, tensor=array, **options))
 
@@ -441,12 +441,12 @@ def allgather_async(array, **options):
 
 
 def allgather(array, **options):
-    """(rows of all ranks, rows of each rank)."""
+    """Returns (rows of all ranks, number of rows of each rank)."""
     return allgather_async(array, **options).wait()
 
 
 def gather(array, root=0, **options):
-    """(rows of all ranks, or None, rows of each rank)."""
+    """Returns (rows of all ranks, or None, number of rows of each rank)."""
     return _submit(_request("gather", _array(array, "the input"), root=root, counts=True,
                             capacity=2**62, **options)).wait()
 
@@ -457,7 +457,7 @@ def alltoall_async(array, splits=None, **options):
 
 
 def alltoall(array, splits=None, **options):
-    """(rows received, rows from each rank)."""
+    """Returns (rows received, number of rows from each rank)."""
     return alltoall_async(array, splits, **options).wait()
 
 
@@ -470,7 +470,7 @@ def reducescatter(array, **options):
 
 
 def _divided(rows, n):
-    """As the library divides: integers truncate toward zero."""
+    """Divides as the library does: integers truncate toward zero."""
     if rows.dtype.kind not in "iu":
         return rows / n
     quotient = rows // n
@@ -478,7 +478,7 @@ def _divided(rows, n):
 
 
 def sparse_allreduce(indices, rows, op="average", name=None, **options):
-    """(indices, rows) of all ranks; rows of one index are to be added up."""
+    """Returns (indices, rows) of all ranks; rows of one index are to be added up."""
     indices, rows = np.asarray(indices), _array(rows, "rows")
     if indices.size and indices.dtype.kind not in "iu":
         raise TypeError(f"indices are {indices.dtype}, not integers")
@@ -497,7 +497,7 @@ def sparse_allreduce(indices, rows, op="average", name=None, **options):
 
 
 def _pickled(obj):
-    """Its bytes, and why there are none."""
+    """Returns the bytes of an object, and why there are none."""
     try:
         return np.frombuffer(pickle.dumps(obj), np.uint8), None
     except Exception as error:  # whatever the object's own methods raise
@@ -511,8 +511,8 @@ def _unpickled(data, who):
 
 
 def broadcast_object(obj=None, root=0, name=None, process_set=0):
-    """The object of rank root, which pickle must take; the others' is ignored.
-    As with pickle itself: from ranks that are trusted."""
+    """Returns the object of rank root, which pickle must accept; those of other
+    ranks are ignored. As with pickle itself, the ranks must be trusted."""
     data, error = _pickled(obj) if rank() == root else (np.empty(0, np.uint8), None)
     bytes_ = np.array([data.size], np.int64)
     broadcast(bytes_, root, name=name and name + "/bytes", process_set=process_set)
@@ -528,7 +528,7 @@ def broadcast_object(obj=None, root=0, name=None, process_set=0):
 
 
 def allgather_object(obj, name=None, process_set=0):
-    """The objects of all ranks, a list; pickle must take them."""
+    """Returns a list of the objects of all ranks; pickle must accept them."""
     data, error = _pickled(obj)
     rows, counts = allgather(data, name=name, process_set=process_set)
     if error:
@@ -543,7 +543,7 @@ def barrier(process_set=0):
 
 
 def join(process_set=0):
-    """This rank has no more data; returns the rank that joined last."""
+    """Says that this rank has no more data; returns the rank that joined last."""
     last = np.full(1, -1, np.int32)
     _submit(_request("join", out=last, process_set=process_set)).wait()
     return int(last[0])
@@ -643,7 +643,8 @@ class Strategy:
         return self._variables[name][0]
 
     def add(self, name, array):
-        """Before start. In the order in which gradients become ready, at best."""
+        """Adds a variable, before start; at best in the order in which gradients
+        become ready."""
         array = _target(array, "the variable")
         if array.dtype != np.float32:
             raise TypeError(f"variable {name!r} is {array.dtype}, not float32")
@@ -656,7 +657,7 @@ class Strategy:
         _check(_lib.hvd_strategy_start(self._own()))
 
     def gradient(self, name):
-        """The array to write the gradient of a variable to, until it is ready."""
+        """Returns the array for the gradient of a variable, until it is ready."""
         number, array = self._number(name), self._variables[name][1]
         address = _lib.hvd_strategy_gradient(self._own(), number)
         if not address:
@@ -673,7 +674,7 @@ class Strategy:
         _check(_lib.hvd_strategy_step(self._own()))
 
     def abandon(self, reason=None):
-        """Instead of step, of a rank that cannot make it: others are told."""
+        """Gives up a step that this rank cannot make; the others are told."""
         text = _text(reason, "the reason") if reason is not None else None
         _check(_lib.hvd_strategy_abandon(self._own(), text))
 
@@ -681,19 +682,19 @@ class Strategy:
         _check(_lib.hvd_strategy_check(self._own()))
 
     def join(self):
-        """This rank has no more data: when every rank has joined, all hold what
-        the rank that joined last has, which is returned."""
+        """Says that this rank has no more data. When every rank has joined, all
+        hold what the rank that joined last has; it is returned."""
         last = C.c_int(-1)
         _check(_lib.hvd_strategy_join(self._own(), C.byref(last)))
         return last.value
 
     def save(self, path):
-        """A checkpoint, written by one rank."""
+        """Writes a checkpoint; one rank does."""
         _check(_lib.hvd_strategy_save(self._own(), _text(path, "the path")))
 
     def load(self, path=None):
-        """Rank 0's checkpoint, to all ranks. False: of another optimizer, whose
-        state has begun anew."""
+        """Loads rank 0's checkpoint on all ranks. Returns False if it is of another
+        optimizer; then the state begins anew."""
         text = _text(path, "the path") if path is not None else None
         return bool(_check(_lib.hvd_strategy_load(self._own(), text)))
 
@@ -701,13 +702,13 @@ class Strategy:
         _check(_lib.hvd_strategy_set_learning_rate(self._own(), rate))
 
     def stats(self):
-        """What hvd_strategy_get_stats tells, as a dict."""
+        """Returns hvd_strategy_get_stats as a dict."""
         stats = _Strategy_Stats(size=C.sizeof(_Strategy_Stats))
         _check(_lib.hvd_strategy_get_stats(self._own(), C.byref(stats)))
         return {name: getattr(stats, name) for name, _ in stats._fields_ if name != "size"}
 
     def close(self):
-        """Waits for what is in flight. Arrays of gradient() are gone."""
+        """Waits for what is in flight. Arrays of gradient() are gone then."""
         _lib.hvd_strategy_free(self._strategy)
         self._strategy, self._variables = C.c_void_p(), {}
         _under_way.discard(self)
