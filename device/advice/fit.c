@@ -219,7 +219,7 @@ static int add_remedies(struct line *line, const struct ipu_executable *e,
     r.trial.hopeless = &r.hopeless;
     IPU_TRY(ipu__remedy_of(e, graph, &r.plain));
     r.trial.plain_bytes = r.plain.tile_bytes;
-    add_text(line, ". What would change that");
+    add_text(line, ". " IPU_FULL_REMEDIES);
     for (int i = 0; i < IPU_NUM_REMEDIES; i++) {
         ipu_remedy remedy = {.size = sizeof remedy};
         int status;
@@ -234,7 +234,7 @@ static int add_remedies(struct line *line, const struct ipu_executable *e,
             add_remedy(&r, &remedy);
     }
     if (r.cannot.used > 0)
-        add_text(line, ". What would not;%s", r.cannot.text);
+        add_text(line, ". " IPU_FULL_REASONS ";%s", r.cannot.text);
     return IPU_OK;
 }
 

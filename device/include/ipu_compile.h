@@ -27,8 +27,12 @@ extern "C" {
  *
  * Returns IPU_ERR_FULL if a tile would hold more bytes than its memory has. The
  * text names the tile, the step, the excess and the contents, and each remedy
- * with the bytes and the time that the program would then take.
+ * with the bytes and the time that the program would then take. It is one line:
+ * a sentence, then ". " and one of the titles below, each followed by its items
+ * with "; " before each, so that a program can print it as a list.
  */
+#define IPU_FULL_REMEDIES "What would change that"
+#define IPU_FULL_REASONS "What would not" /* remedies the program cannot have */
 int ipu_compile(const ipu_graph *graph, const ipu_target *target,
                 ipu_executable **executable);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "output/problem.h"
 
+#include <ipu.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
@@ -30,13 +31,13 @@ const char *problem_text(void)
     return text;
 }
 
-/* Where a refusal goes on in another line, and what stands there instead of
- * these words. The device writes them (device/advice/fit.c). */
+/* A place in a refusal (ipu_compile.h) where a new line begins: these words
+ * are replaced. */
 static const struct seam {
     const char *words, *instead;
 } seams[] = {
-    {". What would change that; ", "\nWhat would change that:\n    "},
-    {". What would not; ", "\nWhat would not:\n    "},
+    {". " IPU_FULL_REMEDIES "; ", "\n" IPU_FULL_REMEDIES ":\n    "},
+    {". " IPU_FULL_REASONS "; ", "\n" IPU_FULL_REASONS ":\n    "},
     {"; ", "\n    "},
     {", at step ", "\n    at step "},
     {"), '", ")\n        '"},
