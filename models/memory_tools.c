@@ -30,16 +30,16 @@ struct options {
 enum { ROWS = 256, WIDTH, LAYERS, UPDATES, PARTS, RATE, SEED, TARGET, PROFILE };
 
 static const struct argp_option table[] = {
-    {"rows", ROWS, "N", 0, "of a batch, which makes an update (2048)", 0},
-    {"width", WIDTH, "N", 0, "of layers (128)", 0},
-    {"layers", LAYERS, "N", 0, "2 to 64 (12)", 0},
-    {"updates", UPDATES, "N", 0, "to make (10)", 0},
+    {"rows", ROWS, "N", 0, "rows of a batch, which makes an update (2048)", 0},
+    {"width", WIDTH, "N", 0, "width of the layers (128)", 0},
+    {"layers", LAYERS, "N", 0, "number of layers: 2 to 64 (12)", 0},
+    {"updates", UPDATES, "N", 0, "number of updates (10)", 0},
     {"parts", PARTS, "N", 0,
      "mini-batches that are accumulated, replicas, chips and stages (4)", 0},
     {"lr", RATE, "X", 0, "learning rate (0.001)", 0},
-    {"seed", SEED, "N", 0, "of weights and batches (1)", 0},
-    {"target", TARGET, "NAME", 0, "mk1, mk2, bow, c600, or a JSON file (mk2)",
-     0},
+    {"seed", SEED, "N", 0, "seed of weights and batches (1)", 0},
+    {"target", TARGET, "NAME", 0,
+     "chip: mk1, mk2, bow, c600, or a JSON file (mk2)", 0},
     LINE_PROFILE_ROW(PROFILE),
     LINE_ROWS,
     {0}};
@@ -93,8 +93,8 @@ static void describe_tools(char *text, size_t size)
     size_t at = (size_t)snprintf(
         text, size,
         "Train a network of dense layers with each tool (all, if none is "
-        "named), and tell memory and time on the chip, and what the weights "
-        "become.\vTools:\n");
+        "named), and print memory and time on the chip, and how near the "
+        "weights come to those of the plain program.\vTools:\n");
 
     for (int i = 0; i < TOOLS && at < size; i++)
         at += (size_t)snprintf(text + at, size - at, "  %-12s %s\n",

@@ -20,7 +20,7 @@ struct options {
 };
 
 static const struct argp_option table[] = {
-    {"data", 'd', "DIR", 0, "MNIST files (digits are drawn)", 0},
+    {"data", 'd', "DIR", 0, "directory of MNIST files (digits are drawn)", 0},
     {"epochs", 'e', "N", 0, "how often to measure (10)", 0},
     {"elements", 'n', "N", 0, "elements of an epoch (1000)", 0},
     {"batch-size", 'b', "N", 0, "images of an element (32)", 0},

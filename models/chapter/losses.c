@@ -31,7 +31,7 @@ struct options {
 enum { PROFILE = 256 };
 
 static const struct argp_option table[] = {
-    {"data", 'd', "DIR", 0, "MNIST files (digits are drawn)", 0},
+    {"data", 'd', "DIR", 0, "directory of MNIST files (digits are drawn)", 0},
     {"steps", 's', "N", 0, "iterations in all (100)", 0},
     {"batch-size", 'b', "N", 0, "images of an iteration (32)", 0},
     {"per-run", 'r', "N", 0,

@@ -30,7 +30,7 @@ struct options {
 enum { IPUS = 256, SHARDS, STEPS, BATCH, THREADS, APART, PROFILE };
 
 static const struct argp_option table[] = {
-    {"ipus", IPUS, "N", 0, "of the system, a multiple of --shards (4)", 0},
+    {"ipus", IPUS, "N", 0, "IPUs of the system, a multiple of --shards (4)", 0},
     {"shards", SHARDS, "N", 0,
      "IPUs that the program takes: 1, or 2, one for each layer (1)", 0},
     {"steps", STEPS, "N", 0, "iterations (100)", 0},
@@ -38,8 +38,9 @@ static const struct argp_option table[] = {
     {"apart", APART, NULL, 0,
      "without the cross-replica optimiser: each replica learns by itself", 0},
     {"threads", THREADS, "N", 0,
-     "that replicas run on; 0: one each, while there are cores (0)", 0},
-    {"data", 'd', "DIR", 0, "MNIST files (digits are drawn)", 0},
+     "threads that replicas run on; 0: one for each, if there are cores (0)",
+     0},
+    {"data", 'd', "DIR", 0, "directory of MNIST files (digits are drawn)", 0},
     LINE_PROFILE_ROW(PROFILE),
     LINE_ROWS,
     {0}};
