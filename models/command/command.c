@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command.c - the begin and the end of a training program: libhvd is started
+ * after the command line was read, and shut down after the last collective
+ * call. A failure is printed by the rank that its constant names (problem.h).
+ * Called by training_run.c and by pipelined.
+ */
 #include "command/command.h"
 
 #include "command/interrupt.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dataset.h - training and test images, and which of them this rank takes.
+ * dataset.h - shares training and test images out to the ranks.
  *
  * Every rank holds all images. An epoch's order is a permutation that all
  * ranks share (hvd_shuffle); rank r of n takes every n-th place of it from r

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpt_summary.c - owns the history of evaluations, and writes the JSON of
+ * --summary: the fields of all programs (outcome.c), settings, results, and the
+ * pipeline if there is one.
+ */
 #include "gpt/gpt_summary.h"
 
 #include "output/problem.h"

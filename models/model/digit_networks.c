@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * digit_networks.c - the CNN and the MLP in pieces. Both end in the same two
+ * pieces. Variables are numbered as the backward pass completes their
+ * gradients: from the last piece to the first, the bias before the kernel.
+ */
 #include "model/digit_networks.h"
 
 #include "data/images.h"

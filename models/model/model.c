@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model.c - owns the variables of a model and the memory of their values. The
+ * program makes a model once, adds its variables, and does not change it any
+ * more. First values depend on the seed and on the number of the variable
+ * alone.
+ */
 #include "model/model.h"
 
 #include "data/random.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * options_rows.c - the table of options, in the order of --help. An option that
+ * reads differently in the two programs has a row for each. The keys must be
+ * read in options.c.
+ */
 #include "options/options_rows.h"
 
 #include "options/line.h"

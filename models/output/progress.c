@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * progress.c - owns the bar on the terminal. At most one bar is drawn at a
+ * time; every line erases it first. A rank that does not print has no stream,
+ * and all functions do nothing.
+ */
 #include "output/progress.h"
 
 #include "output/clock.h"

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine.c - owns the executable, the device and the buffers of one mini-batch.
+ * An update fetches and runs as many mini-batches as the program needs for one.
+ * memory_tools uses it as it is; single.c adds a model, placed variables and an
+ * exchange.
+ */
 #include "trainer/engine.h"
 
 #include "output/clock.h"

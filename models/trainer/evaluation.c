@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * evaluation.c - owns the program, the engine and the buffers of an evaluation.
+ * Its variables are the memory that the trainer, or the sample, passes to
+ * evaluation_place. Rows that are blank are computed, too; evaluation_add
+ * leaves them out.
+ */
 #include "trainer/evaluation.h"
 
 #include "output/problem.h"

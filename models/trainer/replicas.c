@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * replicas.c - owns the executable, the devices and the buffers of replicas. An
+ * update fetches a mini-batch for each replica, one behind the other, and runs
+ * all replicas once; the program itself averages the gradients. memory_tools
+ * uses it.
+ */
 #include "trainer/replicas.h"
 
 #include "output/clock.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# The small programs of streams and replicas: what they print, what they refuse.
+# The small programs of streams and replicas: their output and their refusals.
 
 setup() {
     BIN="${HVD_BUILD:-$BATS_TEST_DIRNAME/../../build}/bin"
@@ -73,7 +73,7 @@ END
     [ "$status" -eq 0 ]
 }
 
-# losses ARGS...: of ipu-replicas, a line each
+# losses ARGS...: prints the losses of ipu-replicas, one on each line
 losses() {
     "$BIN/ipu-replicas" "$@" | grep '^step '
 }

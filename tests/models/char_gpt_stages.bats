@@ -16,7 +16,7 @@ setup() {
     done >"$OUT/text"
 }
 
-# same_bits ARGS...: these give the weights of $OUT/plain.
+# same_bits ARGS...: checks that these give the weights of $OUT/plain.
 same_bits() {
     rm -f "$OUT/cut"
     "$PROGRAM" "${SMALL[@]}" "$@" --save-weights "$OUT/cut"

@@ -9,7 +9,7 @@ setup() {
     SMALL=(--rows 64 --width 48 --layers 8 --updates 3)
 }
 
-# column N of the row of a tool
+# column TOOL N: prints column N of the row of a tool
 column() {
     echo "$output" | awk -v tool="$1" -v n="$2" '$1 == tool { print $n }'
 }

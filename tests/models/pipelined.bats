@@ -12,7 +12,7 @@ setup() {
     SMALL=(--train-images 640 --test-images 100)
 }
 
-# weights ARGS...: the hash of what was trained
+# weights ARGS...: prints the hash of the trained weights
 weights() {
     "$PIPELINED" "${SMALL[@]}" "$@" | sed -n 's/.*weights //p'
 }
@@ -114,7 +114,7 @@ weights() {
     [[ $output == *"stage 0 forward"* ]]
 }
 
-# allreduces FILE: that HVD_METRICS has written
+# allreduces FILE: prints the number of allreduces in a file of HVD_METRICS
 allreduces() {
     sed -n 's/^hvd_completed_total{rank="0",op="allreduce"} //p' "$1"
 }

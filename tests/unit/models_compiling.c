@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is shown while a graph is compiled: a bar on a terminal, when it has
- * taken two seconds; nothing before, and nothing elsewhere.
+ * A compilation draws a bar on a terminal once it has taken two seconds;
+ * it draws nothing before, and nothing elsewhere.
  */
 #include "trainer/compiling.h"
 
@@ -33,7 +33,7 @@ static void tear_down(void)
     free(text);
 }
 
-/* What is written when it has taken so long. */
+/* Returns the output after so many seconds. */
 static const char *told(double seconds)
 {
     struct compiling c = {&progress, clock_seconds() - seconds};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who trains on which image, for every number of ranks up to 17, by images
- * that carry their own number in their first pixels.
+ * Checks which rank trains on which image, for up to 17 ranks, by images that
+ * carry their own number in their first pixels.
  */
 #include "data/dataset.h"
 #include "output/problem.h"
@@ -230,7 +230,7 @@ START_TEST(pixels_are_scaled_to_one)
 }
 END_TEST
 
-/* Drawn, in the numbers asked for. */
+/* Without a directory digits are drawn, as many as the source says. */
 START_TEST(load_draws_without_data)
 {
     const struct dataset_source source = {.seed = 1, .train = 30, .test = 20};

@@ -65,7 +65,7 @@ START_TEST(bits_are_pinned)
 }
 END_TEST
 
-/* No image of the training set is in the test set, nor in that of a
+/* The training set shares no image with the test set, nor with the set of a
  * neighbouring seed. */
 START_TEST(sets_do_not_overlap)
 {

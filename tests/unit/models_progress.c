@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is printed where: a bar on a terminal, lines elsewhere, nothing on
- * ranks that are silent. A terminal is what HVD_TTY says it is.
+ * A terminal gets a bar, other outputs get lines, and ranks that do not print
+ * get nothing. A terminal is what HVD_TTY says it is.
  */
 #include "output/progress.h"
 

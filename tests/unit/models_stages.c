@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How pieces become stages: against all other ways to cut them.
+ * Compares the partition of pieces into stages with all other partitions.
  */
 #include "trainer/model_backend.h"
 
