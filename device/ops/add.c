@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * add.c - how a builder adds its node, and graphs whose float16 is rounded
- * stochastically.
+ * add.c - adds the nodes of all builders, and rounds float16 stochastically in
+ * graphs that ask for it.
  *
- * While it is asked for, an op that would make a float16 is built of three: its
- * inputs as float32, the op on these, and a stochastic_cast of the result. That
- * is what an op on halves is anyway, but for the rounding; the compiler fuses
- * them, so that what is between has no memory. Derivatives are built through
- * the same door, and so are optimisers.
+ * In such a graph an op that would make a float16 is built of three: its inputs
+ * as float32, the op on these, and a stochastic_cast of the result. Ops on
+ * halves work like that anyway, but for the rounding; the compiler fuses the
+ * three, so that the tensors in between have no memory. Derivatives and
+ * optimisers are built through ipu__add, too.
  *
- * Each result has random numbers of its own: the seed and the node's number
- * make them.
+ * Each result has random numbers of its own, made from the seed and the node's
+ * number.
  */
 #include "base/error.h"
 #include "ops/op.h"
@@ -23,8 +23,8 @@ static const struct ipu__rounding *settings_of(const ipu_graph *g)
     return &g->rounding;
 }
 
-/* Whether the op on these inputs makes a float16; not if it fails: then it does
- * so as always. */
+/* Returns whether the op on these inputs makes a float16. An op that fails does
+ * not: the failure then comes from ipu__add_node. */
 static bool makes_float16(const ipu_graph *g, const struct ipu__op *op,
                           const int32_t *inputs,
                           const struct ipu__attributes *attributes)

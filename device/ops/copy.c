@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What rows are whole multiples of, to be copied as vectors. */
+/* Rows are copied as vectors if they are whole multiples of this. */
 enum { IPU__VECTOR_BYTES = 8 };
 
 static void copy_words(uint32_t *to, int64_t to_step, const uint32_t *from,
@@ -81,7 +81,7 @@ int ipu__pass_on(const struct ipu__call *call)
     return IPU_OK;
 }
 
-/* Whether a row of one of the inputs is anything but whole vectors. */
+/* Returns whether a row of one of the inputs is anything but whole vectors. */
 static bool is_scattered(const struct ipu__call *call, int32_t element_bytes)
 {
     for (int i = 0; i < call->op->ninputs; i++) {

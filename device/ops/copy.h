@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * copy.h - elements from one place to another that has another layout: what
- * transpose, slice, pad, concat and broadcast are made of.
+ * copy.h - moves elements from one place to another that has another layout.
+ * transpose, slice, pad, concat and broadcast are made of it.
  */
 #ifndef IPU_OPS_COPY_H
 #define IPU_OPS_COPY_H
@@ -22,8 +22,8 @@ int ipu__copy_run(const struct ipu__call *call);
 /* The cost of such an op. */
 void ipu__copy_cost(const struct ipu__call *call, struct ipu__work *work);
 
-/* Of ops whose output is the input: its shape; and to run them, in place or
- * not. */
+/* For ops whose output is the input: sets the output's shape, and runs the op,
+ * in place or not. */
 int ipu__same_shape(const struct ipu__call *call, struct ipu__shape *output);
 int ipu__pass_on(const struct ipu__call *call);
 

@@ -37,8 +37,8 @@ void ipu__rows_cost(const struct ipu__call *call, struct ipu__work *work)
     work->sums = 2;
 }
 
-/* Of each of the outer parts of what is normalised there are two sums for a
- * group, which are made together. */
+/* Sets the sums of a normalisation: two for a group in each of the outer parts,
+ * which are made together. */
 static void set_run(const struct ipu__call *call, struct ipu__work *work)
 {
     const struct ipu__norm n = ipu__norm_of(call->attributes);

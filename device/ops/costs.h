@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * costs.h - what ops of a kind ask of the chip, for the rows of ops that are of
- * it. op->slots says how many instructions an element takes, as for ops by
+ * costs.h - the work that ops of a kind ask of the chip, for the rows of these
+ * ops. op->slots is the number of instructions for an element, as for ops by
  * element.
  */
 #ifndef IPU_OPS_COSTS_H
@@ -122,7 +122,8 @@ void ipu__normalize_cost(const struct ipu__call *call, struct ipu__work *work);
  * other. */
 void ipu__norm_grad_cost(const struct ipu__call *call, struct ipu__work *work);
 
-/* ... of the scale: elements as slots say, and their sums. */
+/* Sets the work of the scale's derivative: elements as slots has them, and
+ * their sums. */
 void ipu__scale_grad_cost(const struct ipu__call *call, struct ipu__work *work);
 
 /* The mean and variance of groups: two sums of each. */
@@ -135,7 +136,7 @@ void ipu__read_once_cost(const struct ipu__call *call, struct ipu__work *work);
  * sums, and the largest or smallest. */
 void ipu__sum_cost(const struct ipu__call *call, struct ipu__work *work);
 
-/* ... over the axes that are marked. */
+/* Sets the work of sums over the axes that are marked. */
 void ipu__axes_sum_cost(const struct ipu__call *call, struct ipu__work *work);
 
 /* Rows by their numbers, each from wherever it lies to wherever it is asked

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * functions.h - exp, log, tanh and their like in float32, without a branch or
- * a call, so that loops over them become vector code.
+ * functions.h - exp, log, tanh and similar functions in float32, without a
+ * branch or a call, so that loops over them become vector code.
  *
- * Each reduces its argument to a short interval and evaluates a polynomial
- * that was fitted there (least largest relative error). Results are within 3
- * units in the last place, 1e-6 relative for the tails of ipu__normal_cdf;
- * infinities, NaN and subnormals are what the standard library makes of them.
+ * Each reduces its argument to a short interval and evaluates a polynomial that
+ * was fitted there (least largest relative error). Results are within 3 units
+ * in the last place, 1e-6 relative for the tails of ipu__normal_cdf;
+ * infinities, NaN and subnormals give the same as in the standard library.
  */
 #ifndef IPU_OPS_FUNCTIONS_H
 #define IPU_OPS_FUNCTIONS_H
@@ -48,14 +48,14 @@ IPU__INLINE float ipu__smaller(float a, float b)
     return a != a ? a : least;
 }
 
-/* Whether x is y, the largest of several. Not by ||, which is a branch. */
+/* Returns whether x is y, the largest of several. || would be a branch. */
 IPU__INLINE int ipu__is_largest(float x, float y)
 {
     return (x == y) | ((x != x) & (y != y));
 }
 
-/* exp(x) = 2^n exp(r), |r| <= log(2) / 2. The power of 2 is applied in two
- * halves: it may be too large or too small for one float. */
+/* Computes exp(x) = 2^n exp(r), |r| <= log(2) / 2. The power of 2 is applied in
+ * two halves: it may be too large or too small for one float. */
 IPU__INLINE float ipu__exp(float x)
 {
     const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds */
@@ -77,7 +77,7 @@ IPU__INLINE float ipu__exp(float x)
            ipu__float((power - half + 127) << 23);
 }
 
-/* log(x) = n log(2) + log(1 + f), 1 + f in [sqrt(1/2), sqrt(2)). */
+/* Computes log(x) = n log(2) + log(1 + f), 1 + f in [sqrt(1/2), sqrt(2)). */
 IPU__INLINE float ipu__log(float x)
 {
     const uint32_t root = 0x3f3504f3; /* of 1/2 */
@@ -101,8 +101,8 @@ IPU__INLINE float ipu__log(float x)
     return x < 0 ? NAN : y;
 }
 
-/* log(1 + exp(-|x|)), what softplus(x) is more than the larger of x and 0. The
- * sum 1 + u is rounded; what it lost is added again, as log has the slope
+/* Computes log(1 + exp(-|x|)), which is softplus(x) less the larger of x and 0.
+ * The sum 1 + u is rounded; the lost part is added again, as log has the slope
  * 1 / (1 + u) there. */
 IPU__INLINE float ipu__softplus_rest(float x)
 {
@@ -151,7 +151,7 @@ IPU__INLINE float ipu__normal_cdf(float x)
     return x < 0 ? tail : 1 - tail;
 }
 
-/* Its derivative. */
+/* Computes the derivative of the normal distribution. */
 IPU__INLINE float ipu__normal_density(float x)
 {
     return 0.398942280f * ipu__exp(-0.5f * x * x);

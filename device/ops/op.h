@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * op.h - what an op is: the door of this room. Each op is one file that ends
- * with its table row.
+ * op.h - the ops: their rows, and the calls that builders and rows share. The
+ * door of this room.
+ *
+ * Each op is one file in the folder of its family, which has its shape, its
+ * loops, its cost, its derivative, its row and its builder. Rows are constant
+ * and have no state. Builders add nodes with ipu__add alone; a failure stays in
+ * the graph. The room is built on the graph; training, the compiler and the
+ * engine use it.
+ *
+ * The families: elementwise, reductions, products, windows, norms, losses,
+ * random, arrangement (elements are moved, or made from nothing), optimizers,
+ * transfers (variables, queues, replicas, the host, memory beside the chip) and
+ * control (loops).
  */
 #ifndef IPU_OPS_OP_H
 #define IPU_OPS_OP_H
@@ -17,9 +28,9 @@
 /* The variable that says which replica it is. */
 #define IPU__REPLICA_INDEX "replica/index"
 
-/* How a sum over replicas travels: whole to all of them; or with a row for each
- * (dimension 0), of which each needs only its own of the sum, or has only its
- * own to give and zeros elsewhere. All make the same sum. */
+/* The ways of a sum over replicas: whole to all of them; or with a row for each
+ * (dimension 0), where each needs only its own row of the sum, or has only its
+ * own row to give and zeros elsewhere. All make the same sum. */
 enum ipu__collective {
     IPU__ALL_REDUCE = 0,
     IPU__REDUCE_SCATTER = 1,
@@ -54,8 +65,8 @@ int ipu__two_floats(const struct ipu__call *call, struct ipu__shape *output);
 int ipu__expect_same(const struct ipu__call *call, int i, int j);
 
 /*
- * What builders see to, and files may have otherwise: the attribute axis is one
- * of input 0; attributes and inputs belong together.
+ * Checks of facts that builders guarantee and files may violate: the attribute
+ * axis is one of input 0; attributes and inputs belong together.
  */
 int ipu__expect_axis(const struct ipu__call *call);
 int ipu__expect_true(const struct ipu__call *call, bool holds);
@@ -72,8 +83,8 @@ ipu_tensor ipu__add(ipu_graph *graph, const struct ipu__op *op,
 /* The tensor's index; or that of a copy, if it is a variable: as it is at the
  * beginning of the run or iteration, whatever becomes of it. */
 int32_t ipu__index_kept(ipu_graph *graph, ipu_tensor tensor);
-/* Whether a cast of float32 to that dtype rounds stochastically; and the cast.
- */
+/* Returns whether a cast of float32 to that dtype rounds stochastically. The
+ * second makes that cast. */
 bool ipu__casts_stochastically(const ipu_graph *graph, ipu_dtype dtype);
 ipu_tensor ipu__round_stochastically(ipu_graph *graph, ipu_tensor x);
 
@@ -84,13 +95,13 @@ ipu_tensor ipu__constant(ipu_graph *graph, const struct ipu__shape *shape,
 /* A scalar of the tensor's dtype. */
 ipu_tensor ipu__scalar_like(ipu_graph *graph, ipu_tensor tensor, double value);
 
-/* For builders that look at a tensor before they add the op's node: its index,
- * or what ipu__add would fail with, kept in the graph. */
+/* For builders that look at a tensor before they add the op's node: returns its
+ * index, or the failure of ipu__add, kept in the graph. */
 int32_t ipu__index_of(ipu_graph *graph, const struct ipu__op *op,
                       ipu_tensor tensor);
 
-/* Of the tensor's axes, that which axis names (negative: from the last); or as
- * ipu__index_of fails, or because there is none. */
+/* Sets *found to the tensor's axis; a negative axis counts from the last. Fails
+ * as ipu__index_of, or because there is no such axis. */
 int ipu__find_axis(ipu_graph *graph, const struct ipu__op *op,
                    ipu_tensor tensor, int32_t axis, int32_t *found);
 

@@ -80,7 +80,7 @@ IPU__WIDE(extern, float, ipu__row_max,
     }
     for (; i < count; i++)
         most = ipu__larger(most, x[i]);
-    /* In halves, of which all but the last few are vectors. */
+    /* The lanes are added in halves; all but the last few are vectors. */
     for (int half = IPU__LANES / 2; half > 0; half /= 2)
         for (int l = 0; l < half; l++)
             lanes[l] = ipu__larger(lanes[l], lanes[l + half]);
@@ -110,7 +110,7 @@ IPU__WIDE(extern, float, ipu__row_min,
     }
     for (; i < count; i++)
         least = ipu__smaller(least, x[i]);
-    /* In halves, of which all but the last few are vectors. */
+    /* The lanes are joined in halves; all but the last few are vectors. */
     for (int half = IPU__LANES / 2; half > 0; half /= 2)
         for (int l = 0; l < half; l++)
             lanes[l] = ipu__smaller(lanes[l], lanes[l + half]);
@@ -140,7 +140,8 @@ double ipu__row_exp(float *y, const float *x, float most, int64_t count)
     return ipu__row_sum(y, count);
 }
 
-/* What need not be kept, by stretches that stay in the nearest cache. */
+/* Elements that need not be kept are worked on in stretches that stay in the
+ * nearest cache. */
 enum { STRETCH = 512 };
 
 double ipu__row_exp_sum(const float *x, float most, int64_t count)

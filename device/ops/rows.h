@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rows.h - sums and maxima of a row of floats, and the exp of a row, in an
- * order that does not depend on how wide vectors are: results are the same
- * with every set of instructions.
+ * order that does not depend on how wide vectors are: results are the same with
+ * every set of instructions.
  */
 #ifndef IPU_OPS_ROWS_H
 #define IPU_OPS_ROWS_H
@@ -32,7 +32,7 @@ void ipu__row_lower(float *y, const float *x, int64_t count);
 
 /* y[i] = exp(x[i] - most); returns their sum. y may be x. */
 double ipu__row_exp(float *y, const float *x, float most, int64_t count);
-/* Only the sum. */
+/* Returns only the sum. */
 double ipu__row_exp_sum(const float *x, float most, int64_t count);
 
 /* sums[i] += x[i] */

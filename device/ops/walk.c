@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Whether dimension i continues what the innermost ones so far do. */
+/* Returns whether dimension i continues the innermost ones so far. */
 static bool continues(const struct ipu__walk *w, int32_t outer, int32_t i,
                       const ipu__strides *strides)
 {
@@ -38,7 +38,7 @@ void ipu__walk_start(struct ipu__walk *w, const struct ipu__shape *shape,
     w->done = ipu__shape_count(shape) == 0;
     merge(w, shape, strides);
     for (int32_t k = 0; k < noperands; k++)
-        w->steps[k] = 1; /* of a single element: none matters */
+        w->steps[k] = 1; /* A single element has no step. */
     if (w->ndim == 0)
         return;
     /* The innermost becomes the row. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * walk.h - going through the elements of a shape, in rows, with the offsets
- * of several operands that lie in memory in different ways: broadcast,
- * permuted, or as a part of something larger.
+ * walk.h - walks over the elements of a shape, in rows, with the offsets of
+ * several operands that lie in memory in different ways: broadcast, permuted,
+ * or as a part of something larger.
  *
  * Dimensions that every operand steps through evenly are merged, so that rows
  * are as long as they can be:
@@ -20,12 +20,12 @@
 
 enum { IPU__WALKED = 3 }; /* most operands */
 
-/* Of each operand, by how many elements each dimension moves it. */
+/* The number of elements by which each dimension moves an operand. */
 typedef int64_t ipu__strides[IPU_MAX_DIMS];
 
 struct ipu__walk {
     int32_t noperands;
-    int32_t ndim; /* of those outside of the rows, innermost first */
+    int32_t ndim; /* dimensions outside of the rows, innermost first */
     int64_t extents[IPU_MAX_DIMS], index[IPU_MAX_DIMS];
     ipu__strides strides[IPU__WALKED];
     int64_t length; /* of a row */
@@ -41,7 +41,8 @@ void ipu__walk_next(struct ipu__walk *walk);
 /* The strides of a tensor that lies row-major in memory. */
 void ipu__strides_of(const struct ipu__shape *shape, ipu__strides strides);
 
-/* ... while it is broadcast to another shape: 0 where it is repeated. */
+/* Sets the strides of a tensor that is broadcast to another shape: 0 where it
+ * is repeated. */
 void ipu__strides_broadcast(const struct ipu__shape *from,
                             const struct ipu__shape *to, ipu__strides strides);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which sets of instructions there are, and which of them is in use. */
+/* The sets of instructions, and the choice of the one in use. */
 #include "ops/wide.h"
 
 #include <stdio.h>

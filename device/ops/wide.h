@@ -27,7 +27,8 @@
 /* Sets of instructions, the plainest first. */
 enum ipu__kernels {
     IPU__KERNELS_UNKNOWN, /* nobody has asked yet */
-    IPU__KERNELS_GENERIC, /* what every processor of the architecture has */
+    IPU__KERNELS_GENERIC, /* the instructions of every processor of the
+                             architecture */
     IPU__KERNELS_AVX2,
     IPU__KERNELS_AVX512, /* F, BW, DQ and VL */
     IPU__KERNELS_END
@@ -48,7 +49,7 @@ static inline enum ipu__kernels ipu__kernels(void)
     return kernels ? (enum ipu__kernels)kernels : ipu__kernels_find();
 }
 
-/* Whether this processor can run the set. */
+/* Returns whether this processor can run the set. */
 int ipu__kernels_run_here(enum ipu__kernels kernels);
 
 /* The name of a set: "avx2"; NULL: there is none. */
@@ -111,9 +112,10 @@ int ipu__kernels_check(void);
 #define IPU__WIDE(scope, result, name, parameters, arguments)                  \
     IPU__VARIANTS(scope, result, name, parameters, arguments)
 
-/* Before a loop whose element i depends on nothing but elements i, in place or
- * not; and before one over the lanes of a vector with a choice in it, which is
- * taken apart otherwise before it can become one. */
+/* IPU__BY_ELEMENT stands before a loop whose element i depends on nothing but
+ * elements i, in place or not. IPU__BY_LANE stands before a loop over the lanes
+ * of a vector with a choice in it, which would be split before it can become a
+ * vector. */
 #ifdef __clang__
 #define IPU__BY_LANE _Pragma("clang loop vectorize(enable)")
 #define IPU__BY_ELEMENT _Pragma("clang loop vectorize(assume_safety)")

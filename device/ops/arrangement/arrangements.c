@@ -56,7 +56,8 @@ ipu_tensor ipu_squeeze(ipu_graph *graph, ipu_tensor x, int32_t axis)
     return ipu_reshape(graph, x, s.ndim - 1, s.extents);
 }
 
-/* As a tree, like concat: each half is stacked along an axis that all have. */
+/* Stacks as a tree, like concat: each half is stacked along an axis that all
+ * have. */
 static ipu_tensor stack(ipu_graph *graph, int32_t count,
                         const ipu_tensor *tensors, int32_t axis, int32_t at)
 {

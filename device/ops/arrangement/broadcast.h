@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * broadcast.h - shapes that are made equal by repeating: dimensions are
- * aligned at the last; one that is missing or 1 is repeated.
+ * broadcast.h - shapes that are made equal by repeating. Dimensions are aligned
+ * at the last; a dimension that is missing or 1 is repeated.
  */
 #ifndef IPU_OPS_BROADCAST_H
 #define IPU_OPS_BROADCAST_H
@@ -23,8 +23,8 @@ int ipu__broadcast_shape(const struct ipu__call *call, int count,
 ipu_tensor ipu__unbroadcast(ipu_graph *graph, const struct ipu__node *node,
                             int i, ipu_tensor dy);
 
-/* dy goes where a condition says: to the node's input number first, or else to
- * the one after it. */
+/* Passes dy on as a condition says: to the node's input number first, or else
+ * to the one after it. */
 void ipu__select_gradient(ipu_graph *graph, const struct ipu__node *node,
                           int first, const bool *needed, ipu_tensor condition,
                           ipu_tensor dy, ipu_tensor *dx);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which shapes can be broadcast together, and to what. */
+/* The shapes that can be broadcast together, and their common shape. */
 #include "ops/arrangement/broadcast.h"
 
 /* Extent i, counted from the last, of a shape; 1 where it has none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gather.c - rows of a tensor by their numbers, and what is added to rows by
+ * gather.c - gathers rows of a tensor by their numbers, and adds to rows by
  * their numbers: each is the derivative of the other.
  *
  * Along an axis, x is [outer, n, inner]:
@@ -25,7 +25,7 @@ static struct view view_of(const struct ipu__shape *x, int32_t axis)
                          ipu__shape_span(x, axis + 1, x->ndim)};
 }
 
-/* x's shape with that of the indices in place of the axis. */
+/* Sets y to x's shape with the indices' shape in place of the axis. */
 static int gathered(const struct ipu__call *call, struct ipu__shape *y)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "ops/op.h"
 
-/* Whether all of an int32 range is one, in whole numbers. */
+/* Returns whether an int32 range has whole numbers only, all of which fit. */
 static bool fits_ints(const struct ipu__attributes *a)
 {
     double count = (double)a->shape.extents[0];

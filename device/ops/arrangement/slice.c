@@ -10,7 +10,7 @@
 #include "ops/copy.h"
 #include "ops/op.h"
 
-/* Of the element at starts, in elements. */
+/* Returns the offset of the element at starts, in elements. */
 static int64_t offset_of(const struct ipu__shape *shape, const int64_t *starts)
 {
     ipu__strides strides;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * control.h - loops that are built as their iterations.
+ * control.h - loops that are built as their iterations, for loops.c and for
+ * pipelines.
  */
 #ifndef IPU_OPS_CONTROL_H
 #define IPU_OPS_CONTROL_H

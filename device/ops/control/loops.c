@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loops.c - building loops: a body is called once and becomes a graph, the loop
- * one node of the graph around it.
+ * loops.c - builds loops: a body is called once and becomes a graph, the loop
+ * becomes one node of the graph around it.
  *
  * A carried value is a variable of the body that is assigned at the end of each
- * iteration, like any other. What it has become is an output of the loop, and
- * that output's memory is the variable's: the loop begins by copying the
- * initial value there.
+ * iteration, like any other. Its last value is an output of the loop, and that
+ * output's memory is the variable's: the loop begins by copying the initial
+ * value there.
  *
  * A condition is a graph of its own with the same carried values, which it only
  * reads, and one output.
@@ -29,7 +29,7 @@ const struct ipu__op ipu__loop_op = {
     .effects = true,
 };
 
-/* What ipu_repeat and ipu_while are given. */
+/* The arguments of ipu_repeat and ipu_while. */
 struct request {
     const char *what;
     int64_t count;
@@ -149,8 +149,9 @@ static bool uses(const ipu_graph *g, int32_t tensor)
 
 static int check_infeed_used(const struct request *r, const ipu_graph *body)
 {
-    const struct ipu__feed *feed = body->feeds; /* the first: it was asked for
-                                                   before the body was called */
+    /* It is the first one, because it was dequeued before the body was called.
+     */
+    const struct ipu__feed *feed = body->feeds;
 
     for (int32_t i = 0; r->infeed && i < feed->count; i++)
         if (uses(body, feed->first + i))
@@ -182,7 +183,7 @@ static int check_carried(const struct request *r, const ipu_graph *body,
                      b->name, ipu__shape_print(&b->shape, second));
 }
 
-/* What each carried value becomes. */
+/* Assigns to each carried value what the body makes of it. */
 static int close_body(const struct request *r, struct ipu__block_graph *block,
                       const ipu_tensor *outputs)
 {

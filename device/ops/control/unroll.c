@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unroll.c - a loop of a known number of iterations as what it does, without
- * the loop: so that derivatives can pass it.
+ * unroll.c - builds a loop of a known number of iterations as its iterations,
+ * without the loop, so that derivatives can pass it.
  *
  * The body has been built as for any loop. Its nodes are added to the graph
- * around it once for each iteration, by the same door as any op, with what the
- * carried values have become by then; imports are the tensors themselves. The
- * host sees the same calls, with the iteration behind their names.
+ * around it once for each iteration, by ipu__add, with the carried values of
+ * that iteration; imports are the tensors themselves. The host sees the same
+ * calls, with the iteration behind their names.
  *
- * A variable that the body assigns, a counter for instance, becomes what the
- * last iteration makes of it, at the end of the run; for whoever is built later
- * it is that already, as after a loop. Until ipu__unrolled its handle means
- * that, so nobody may have used what it was before; the first iteration has a
+ * A variable that the body assigns, a counter for instance, takes the value of
+ * the last iteration at the end of the run; nodes that are built later see that
+ * value already, as after a loop. Until ipu__unrolled its handle means that
+ * value, so nobody may have used the variable before; the first iteration has a
  * copy.
  *
- * What a copy cannot do once for each iteration, a queue, a row of a remote
- * buffer, an update region, a loop of unknown length, is refused.
+ * Some things cannot be done once for each iteration and are refused: a queue,
+ * a row of a remote buffer, an update region, a loop of unknown length.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ struct unroll {
     ipu_graph *graph; /* around */
     const ipu_graph *body;
     const struct ipu__loop *loop;
-    int32_t *now;  /* owned, [body's tensors]: the graph's, or -1 */
+    int32_t *now;  /* owned, [body's tensors]: tensors of the graph, or -1 */
     int32_t *next; /* owned, [assigns]: what variables become */
 };
 
@@ -74,7 +74,7 @@ static bool is_assigned(const ipu_graph *body, int32_t tensor)
     return false;
 }
 
-/* What a variable that the body assigns is before: a copy. */
+/* Copies a variable that the body assigns, as it is before the loop. */
 static int copy_variable(struct unroll *u, const struct ipu__import *import)
 {
     ipu_graph *g = u->graph;
@@ -175,7 +175,7 @@ static int iterate(struct unroll *u, int64_t iteration)
     return IPU_OK;
 }
 
-/* What the graph's own variables have become. */
+/* Gives the graph's own variables their last values. */
 static int renew(struct unroll *u)
 {
     for (int32_t i = 0; i < u->body->nimports; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands between the layers of a network, beside relu, which has a file
- * of its own. The derivative of each is one op, dx from dy and x, or from dy
- * and y where that is less work.
+ * activations.c - activations that stand between the layers of a network,
+ * except relu, which has a file of its own. The derivative of each is one op,
+ * dx from dy and x, or from dy and y where that is less work.
  *
  *     gelu(x)       x Phi(x)            Phi: the normal distribution
  *     gelu_tanh(x)  x sigmoid(2 u)      u = sqrt(2 / pi) (x + 0.044715 x^3)
@@ -13,7 +13,8 @@
 #include "ops/elementwise/pair.h"
 #include "ops/functions.h"
 
-/* gelu_tanh(x) = x / 2 (1 + tanh(u)), and (1 + tanh(u)) / 2 = sigmoid(2 u). */
+/* Returns (1 + tanh(u)) / 2 = sigmoid(2 u): gelu_tanh(x) = x / 2 (1 +
+ * tanh(u)). */
 static inline float gelu_gate(float x)
 {
     return ipu__sigmoid(1.59576912f * (x + 0.044715f * x * x * x));
@@ -93,7 +94,7 @@ static int run_slopes(const struct ipu__call *call,
     return ipu__pair_run(call, by_dtype);
 }
 
-/* dx from dy and the node's input, or its output. */
+/* Builds dx from dy and the node's input, or its output. */
 static ipu_tensor slope_of(ipu_graph *graph, const struct ipu__op *op,
                            ipu_tensor dy, int32_t tensor)
 {

@@ -16,7 +16,7 @@ static ipu_tensor input(ipu_graph *graph, const struct ipu__node *node)
     return ipu__handle(graph, node->inputs[0]);
 }
 
-/* Whether x is above 0. */
+/* Builds a tensor that is 1 where x is above 0. */
 static ipu_tensor positive(ipu_graph *graph, const struct ipu__node *node)
 {
     ipu_tensor x = input(graph, node);

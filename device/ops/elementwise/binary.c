@@ -190,7 +190,7 @@ static int run_divide(const struct ipu__call *call)
     return ipu__pair_run(call, LOOPS(&divide_floats, NULL));
 }
 
-/* d(a / b) = da / b - (a / b) db / b */
+/* The derivative is d(a / b) = da / b - (a / b) db / b. */
 static void divide_gradient(ipu_graph *graph, const struct ipu__node *node,
                             const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {
@@ -277,8 +277,8 @@ static int run_power(const struct ipu__call *call)
     return ipu__pair_run(call, LOOPS(&power_floats, NULL));
 }
 
-/* d(a^b) = b a^(b - 1) da + a^b log(a) db; of b = 0 the first is 0, and of a =
- * 0 the second, rather than 0 times infinity. */
+/* The derivative is d(a^b) = b a^(b - 1) da + a^b log(a) db. The first term is
+ * 0 where b = 0, and the second where a = 0, rather than 0 times infinity. */
 static void power_gradient(ipu_graph *graph, const struct ipu__node *node,
                            const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {

@@ -26,7 +26,7 @@ static int32_t to_int(float x)
     return x == x ? (int32_t)x : 0;
 }
 
-/* As many at a time as stay in the nearest cache. */
+/* So many elements at a time stay in the nearest cache. */
 enum { STRETCH = 512 };
 
 static void load(float *to, ipu_dtype dtype, const void *from, int64_t first,
@@ -57,7 +57,7 @@ static void store(ipu_dtype dtype, void *to, int64_t first, const float *from,
             ints[first + i] = to_int(from[i]);
 }
 
-/* Through float32, but from a dtype to itself. */
+/* Casts through float32, unless the dtype stays the same. */
 static int run(const struct ipu__call *call)
 {
     ipu_dtype from = call->inputs[0].shape.dtype;
@@ -103,7 +103,7 @@ const struct ipu__op ipu__cast = {
     .gradient = gradient,
 };
 
-/* What a half may not hold as it is. */
+/* Returns whether x has a dtype of which a half may not hold all values. */
 static bool is_wide(const ipu_graph *graph, ipu_tensor x)
 {
     ipu_dtype dtype;

@@ -63,7 +63,7 @@ static int int32_shape(const struct ipu__call *call, struct ipu__shape *output)
     return IPU_OK;
 }
 
-/* What differs between the four. */
+/* The loops of the four comparisons, which differ in one operator. */
 #define LOOPS(comparison)                                                      \
     (const struct ipu__pair_loops *const[IPU_NUM_DTYPES])                      \
     {                                                                          \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pair.h - ops of two elements each, with broadcasting: what arithmetic and
- * comparison share.
+ * pair.h - ops of two elements each, with broadcasting, shared by arithmetic
+ * and comparisons.
  */
 #ifndef IPU_OPS_PAIR_H
 #define IPU_OPS_PAIR_H
@@ -21,7 +21,7 @@ struct ipu__pair_loops {
 /* Both inputs are float32 or both int32, and fit together. */
 int ipu__pair_shape(const struct ipu__call *call, struct ipu__shape *output);
 
-/* loops has those for float32 and for int32, by dtype. */
+/* Runs the op; loops has the loops for float32 and for int32, by dtype. */
 int ipu__pair_run(const struct ipu__call *call,
                   const struct ipu__pair_loops *const *loops);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* max(x, 0), and its derivative from the output: 1 where y > 0. */
+/* The op max(x, 0), and its derivative from the output: 1 where y > 0. */
 #include "ops/op.h"
 
 IPU__WIDE(static, void, relu, (float *y, const float *x, int64_t count),
@@ -44,7 +44,7 @@ IPU__WIDE(static, void, relu_grad,
 {
     IPU__BY_ELEMENT
     for (int64_t i = 0; i < count; i++) {
-        float slope = dy[i]; /* read on either side of the choice */
+        float slope = dy[i]; /* dy is read on either side of the choice */
 
         dx[i] = y[i] > 0 ? slope : 0;
     }

@@ -15,7 +15,7 @@
 #define OF(x) __builtin_ceilf(x)
 #include "ops/elementwise/unary.inc"
 
-/* Of two as near, the even one. */
+/* Two integers may be as near; then the even one is taken. */
 #define NAME run_round
 #define OF(x) __builtin_rintf(x)
 #include "ops/elementwise/unary.inc"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of each element, the cross entropy of sigmoid(x) with a target z in [0, 1]:
+ * The cross entropy of sigmoid(x) with a target z in [0, 1], for each element:
  *
  *     y = max(x, 0) - x z + log(1 + exp(-|x|))
  *

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * norm.c - y = (x - mean) / sqrt(variance + epsilon) * scale + offset.
+ * norm.c - the normalisations: y = (x - mean) / sqrt(variance + epsilon) *
+ * scale + offset.
  *
  * The mean and the variance are an op of their own, so that its result serves
- * the derivatives too: [2, outer, groups], means before variances. They are
+ * the derivatives, too: [2, outer, groups], means before variances. They are
  * taken in two passes and in double: x may be far from 0.
  *
  * With one group, sums go along rows; with several, element by element of a
@@ -63,7 +64,7 @@ int ipu__norm_check_view(const struct ipu__call *call,
     struct ipu__shape view = {.dtype = IPU_FLOAT32, .ndim = 4}, made;
 
     memcpy(view.extents, call->attributes->view, sizeof call->attributes->view);
-    /* That nothing overflows. */
+    /* This checks that nothing overflows. */
     IPU_TRY(ipu__shape_make("a normalisation", view.dtype, view.ndim,
                             view.extents, &made));
     return ipu__expect_true(call,
@@ -273,7 +274,7 @@ static void gradient(ipu_graph *graph, const struct ipu__node *node,
     }
 }
 
-/* scale and offset are of that shape. */
+/* Checks that scale and offset are of that shape. */
 static int check_parameters(const struct ipu__call *call,
                             const struct ipu__shape *shape, const char *what)
 {

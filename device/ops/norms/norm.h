@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * norm.h - what layer, group and batch normalisation share.
+ * norm.h - shared by layer, group and batch normalisation.
  *
  * All see x as [outer, rows, groups, columns] and normalise over rows and
  * columns, by a mean and a variance for each outer and group; scale and offset
@@ -18,17 +18,17 @@
 struct ipu__norm {
     int64_t outer, rows, groups, columns;
     int64_t width;  /* groups * columns */
-    int64_t number; /* of elements that are normalised together */
+    int64_t number; /* number of elements that are normalised together */
     double epsilon;
 };
 
-/* Of one of the three ops, the output's shape, or what is wrong with x, scale
- * and offset: before there are statistics. */
+/* Sets the output's shape of one of the three ops, or fails with what is wrong
+ * with x, scale and offset, before there are statistics. */
 int ipu__norm_parameters(const struct ipu__call *call,
                          struct ipu__shape *output);
 
-/* Whether the attributes' view is one of x; whether the statistics, input i,
- * are those of it; and whether the scale is as long as a row. */
+/* Checks that the attributes' view is one of x, that the statistics, input i,
+ * belong to it, and that the scale is as long as a row. */
 int ipu__norm_check_view(const struct ipu__call *call,
                          const struct ipu__shape *x);
 int ipu__norm_check_statistics(const struct ipu__call *call, int i);
@@ -39,11 +39,11 @@ struct ipu__norm ipu__norm_of(const struct ipu__attributes *attributes);
 
 /* 1 / sqrt(variance + epsilon) */
 float ipu__norm_factor(const struct ipu__norm *norm, float variance);
-/* ... for each of the width elements of a row, of its group. */
+/* Sets the factor of each of the width elements of a row: that of its group. */
 void ipu__norm_factors(const struct ipu__norm *norm, float *wide,
                        const float *variances);
 
-/* For each of the width elements of a row, its group's value. */
+/* Sets, for each of the width elements of a row, its group's value. */
 void ipu__norm_widen(const struct ipu__norm *norm, float *wide,
                      const float *by_group);
 

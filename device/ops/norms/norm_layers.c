@@ -18,7 +18,8 @@ static int check_epsilon(const struct ipu__op *op, double epsilon)
                      epsilon);
 }
 
-/* What the op's shape function says before there are statistics; x's shape. */
+/* Does the checks of the op's shape function before there are statistics, and
+ * sets x's shape. */
 static int check(ipu_graph *graph, const struct ipu__op *op,
                  const ipu_tensor *inputs, const struct ipu__attributes *a,
                  struct ipu__shape *x)
@@ -88,7 +89,8 @@ ipu_tensor ipu_group_norm(ipu_graph *graph, ipu_tensor x, int32_t groups,
     return normalise(graph, &ipu__group_norm, inputs, &a, NULL);
 }
 
-/* variable = momentum variable + (1 - momentum) factor statistics[which] */
+/* Assigns variable = momentum variable + (1 - momentum) factor
+ * statistics[which]. */
 static int keep_running(ipu_graph *graph, ipu_tensor variable,
                         ipu_tensor statistics, int64_t which, int64_t channels,
                         double momentum, double factor)
@@ -134,7 +136,7 @@ ipu_tensor ipu_batch_norm(ipu_graph *graph, ipu_tensor x, ipu_tensor scale,
     a.view[1] = number;
     a.view[2] = channels;
     y = normalise(graph, &ipu__batch_norm, inputs, &a, &statistics);
-    /* Of the variance, the estimate without bias. */
+    /* The running variance is the estimate without bias. */
     if (keep_running(graph, running_mean, statistics, 0, channels, momentum,
                      1) < 0 ||
         keep_running(graph, running_variance, statistics, 1, channels, momentum,

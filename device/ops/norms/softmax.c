@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * softmax.c - exp(x) over its sum, in each row of the last dimension, and its
- * logarithm. The largest element is subtracted first, so that nothing
- * overflows.
+ * softmax.c - softmax, which is exp(x) over its sum in each row of the last
+ * dimension, and its logarithm. The largest element is subtracted first, so
+ * that nothing overflows.
  *
  *     softmax        dx = y (dy - sum(dy y))
  *     log_softmax    dx = dy - exp(y) sum(dy)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * optimizers.c - the builders of optimisers: what they keep, and what the
- * variable becomes. What they keep are variables named after it, so that they
- * can be saved with it.
+ * optimizers.c - the builders of optimisers: the state that each keeps, and the
+ * new value of the variable. The state is variables named after it, so that
+ * they can be saved with it.
  *
  *     SGD     v = momentum v + g            w -= rate v, or with Nesterov's
  *             w -= rate (g + momentum v)
@@ -162,7 +162,8 @@ static int check_adam(const char *name, const ipu_adam_options *o)
     return IPU_OK;
 }
 
-/* What the three share; moments: m and v as they become. */
+/* Builds the moments that the three optimisers share; moments gets the new m
+ * and v. */
 static int keep_moments(ipu_graph *g, const char *name,
                         const struct ipu__update *part, ipu_tensor gradient,
                         const ipu_adam_options *o, ipu_tensor *moments)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * optimizers.h - what optimisers make of a variable, or of a part of one.
+ * optimizers.h - the updates of a variable, or of a part of one, by each
+ * optimiser.
  */
 #ifndef IPU_OPS_OPTIMIZERS_H
 #define IPU_OPS_OPTIMIZERS_H
@@ -8,9 +9,9 @@
 #include "graph/graph.h"
 
 struct ipu__update {
-    ipu_tensor variable; /* after which what is kept is named */
-    ipu_tensor value;    /* what is updated: the variable, or a part of it */
-    ipu_tensor result;   /* what becomes of value */
+    ipu_tensor variable; /* the optimiser's state is named after it */
+    ipu_tensor value;  /* the tensor to update: the variable, or a part of it */
+    ipu_tensor result; /* what becomes of value */
     /* A scalar of each part, added up over all of them; NULL: there is one.
      * name: of it. */
     ipu_tensor (*sum)(ipu_graph *graph, void *context, const char *name,
@@ -18,8 +19,8 @@ struct ipu__update {
     void *context;
 };
 
-/* As ipu_sgd and its like, but what is kept has the shape of value, and result
- * is not assigned. */
+/* These do the same as ipu_sgd and its like, but the state has the shape of
+ * value, and result is not assigned. */
 int ipu__sgd(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
              ipu_tensor rate, const ipu_sgd_options *options);
 int ipu__adam(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,

@@ -114,9 +114,9 @@ static int update_shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__expect(call, 4, IPU_FLOAT32, 0, "the learning rate, a scalar");
 }
 
-/* What of u is the same for all elements. */
+/* The terms of u that are the same for all elements. */
 struct terms {
-    float m, v; /* factors that take the bias away */
+    float m, v; /* factors that remove the bias */
     float epsilon, decay;
 };
 

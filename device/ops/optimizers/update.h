@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * update.h - the arithmetic of optimisers, by element. The first input is
- * what becomes the output, so that variables are updated in their place.
+ * update.h - the arithmetic of optimisers, by element. The first input becomes
+ * the output, so that variables are updated in their place.
  */
 #ifndef IPU_OPS_UPDATE_H
 #define IPU_OPS_UPDATE_H
@@ -12,13 +12,13 @@
 extern const struct ipu__op ipu__blend;
 /* a factors[0] + b^2 factors[1] */
 extern const struct ipu__op ipu__blend_square;
-/* w, u, rate: w - rate u */
+/* Inputs w, u, rate; output w - rate u. */
 extern const struct ipu__op ipu__descend;
-/* w, m, v, step, rate: w - rate u, u as below */
+/* Inputs w, m, v, step, rate; output w - rate u, with u as below. */
 extern const struct ipu__op ipu__adam_update;
-/* w, m, v, step: u = m' / (sqrt(v') + epsilon) + decay w, where m' and v' are
- * the moments without their bias towards 0. factors: beta1, beta2, epsilon,
- * decay. */
+/* Inputs w, m, v, step; output u = m' / (sqrt(v') + epsilon) + decay w, where
+ * m' and v' are the moments without their bias towards 0. factors: beta1,
+ * beta2, epsilon, decay. */
 extern const struct ipu__op ipu__adam_direction;
 
 #endif

@@ -6,13 +6,13 @@
  *
  *     S = Q K' / sqrt(d)    P = softmax(S)    Y = P V         d = c / heads
  *
- * Causal: row i of P is 0 beyond column i.
+ * Causal attention has 0 in row i of P beyond column i.
  *
- * As one op, for the sake of memory: S and P are made for a block of rows of
- * one head at a time, which stays in the cache, and are never stored; the
- * derivative makes them again. Heads are read where they lie, as matrices
- * whose rows are 3 c apart, so that nothing is transposed. Of a causal block
- * only the columns that its last row sees are computed.
+ * It is one op, to save memory: S and P are made for a block of rows of one
+ * head at a time, which stays in the cache, and are never stored; the
+ * derivative makes them again. Heads are read where they lie, as matrices whose
+ * rows are 3 c elements from each other, so that nothing is transposed. Only
+ * the columns that the last row of a causal block sees are computed.
  *
  *     dP = dY V'    dS = P (dP - sum(dP P))    over columns
  *     dQ = dS K / sqrt(d)    dK = dS' Q / sqrt(d)    dV = P' dY
@@ -160,8 +160,8 @@ static int run(const struct ipu__call *call)
     return IPU_OK;
 }
 
-/* As many products for each head, of which a causal one leaves out nearly
- * half; the chip's would be done in full. */
+/* Counts the products of all heads. Causal attention leaves out nearly half;
+ * the chip would do all. */
 static void count_products(const struct attention *a, int64_t products,
                            struct ipu__work *work)
 {
@@ -237,7 +237,7 @@ static size_t grad_scratch(const struct ipu__call *call)
     return 2 * scratch(call);
 }
 
-/* dp = p (dp - sum(dp p)), row by row. */
+/* Computes dp = p (dp - sum(dp p)), row by row. */
 IPU__WIDE(static, void, slopes,
           (float *dp, const float *p, float dot, int64_t n), (dp, p, dot, n))
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conv2d.c - the convolution of x: [n, h, w, ci] with a kernel
- * [kh, kw, ci / groups, co] -> [n, ho, wo, co].
+ * conv2d.c - the convolution of x: [n, h, w, ci] with a kernel [kh, kw, ci /
+ * groups, co] -> [n, ho, wo, co].
  *
- * As a matrix product: the patches of x under the pixels of y, a row each,
+ * It is a matrix product: the patches of x under the pixels of y, a row each,
  * times the kernel as a [kh kw ci, co] matrix, or the group's columns of it
- * (im2col; Chellapilla, Puri and Simard, 2006). Not of all pixels at once: in
- * blocks whose patches and results stay in the second-level cache.
+ * (im2col; Chellapilla, Puri and Simard, 2006). It goes in blocks of pixels
+ * whose patches and results stay in the second-level cache.
  *
  * SAME pads as TensorFlow does: as many zeros as give ceil(h / stride) rows,
  * the odd one below and to the right.
@@ -86,7 +86,8 @@ static struct place place_of(const struct ipu__conv *c, int64_t pixel)
     return p;
 }
 
-/* To the next pixel: a division for each would take as long as its patch. */
+/* Goes to the next pixel: a division for each would take as long as its
+ * patch. */
 static void advance(const struct ipu__conv *c, struct place *p)
 {
     if (++p->column == c->wo) {
@@ -106,8 +107,9 @@ static inline int64_t steps_over(int64_t distance, int64_t step)
     return step == 1 ? distance : (distance + step - 1) / step;
 }
 
-/* Of row ky of a patch, which columns [from, to) of the kernel are inside x;
- * none: from == to. Returns the row of x, from the patch's first column on. */
+/* Sets [from, to) to the columns of the kernel that are inside x in row ky of a
+ * patch; none: from == to. Returns the row of x, from the patch's first column
+ * on. */
 static inline const float *inside(const struct ipu__conv *c, const float *x,
                                   const struct place *p, int64_t ky,
                                   int64_t *from, int64_t *to)
@@ -136,7 +138,7 @@ static void gather_dense(float *patch, const float *row, int64_t from,
         patch[k] = 0;
 }
 
-/* ... of which there are only some channels of some columns. */
+/* Gathers a patch that has only some channels of some columns. */
 static void gather_sparse(const struct ipu__conv *c, float *patch,
                           const float *row, int64_t from, int64_t to)
 {
@@ -153,7 +155,7 @@ static bool is_dense(const struct ipu__conv *c)
     return c->groups == 1 && c->dilation[1] == 1;
 }
 
-/* No patch reaches over an edge. */
+/* Returns whether no patch reaches over an edge. */
 static bool is_inside(const struct ipu__conv *c)
 {
     return c->pad[0] == 0 && c->pad[1] == 0 &&
@@ -254,8 +256,8 @@ int64_t ipu__conv_same_padding(int64_t extent, int64_t kernel, int64_t stride)
     return wanted > extent ? wanted - extent : 0;
 }
 
-/* What ipu_conv2d sees to. Paddings are so small that nothing computed of them
- * overflows. */
+/* Checks the facts that ipu_conv2d guarantees. Paddings are so small that
+ * nothing computed of them overflows. */
 static int check_attributes(const struct ipu__call *call)
 {
     const struct ipu__attributes *a = call->attributes;

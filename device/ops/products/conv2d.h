@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conv2d.h - what the convolution and its two derivatives share.
+ * conv2d.h - shared by the convolution and its two derivatives.
  */
 #ifndef IPU_OPS_CONV2D_H
 #define IPU_OPS_CONV2D_H
@@ -46,7 +46,8 @@ void ipu__conv_gather(const struct ipu__conv *conv, const float *x,
 void ipu__conv_scatter(const struct ipu__conv *conv, float *x, int64_t group,
                        int64_t first, int64_t count, const float *patches);
 
-/* As many products as the convolution's, from in channels of a group to out. */
+/* Sets as many products as the convolution has, from in channels of a group to
+ * out. */
 void ipu__conv_cost(const struct ipu__conv *conv, int64_t in, int64_t out,
                     struct ipu__work *work);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conv2d_build.c - what convolutions are asked with: options, and the layers
- * that are convolutions in disguise.
+ * conv2d_build.c - builders of convolutions: options, and the layers that are
+ * convolutions in disguise.
  *
- *     transpose    what a convolution's derivative makes of dy: to a larger
+ *     transpose    the derivative of a convolution, as an op: to a larger
  *                  image, as decoders and generators need it
  *     depthwise    a group for each channel
  */
@@ -45,14 +45,14 @@ static int check_options(const char *name, const ipu_conv_options *options,
     return IPU_OK;
 }
 
-/* From options, or without: stride 1, VALID. */
+/* Reads the options; NULL: stride 1, VALID. */
 static int read_options(const char *name, const ipu_conv_options *options,
                         struct ipu__attributes *a)
 {
     const size_t least = offsetof(ipu_conv_options, dilation);
     ipu_conv_options o = {.size = sizeof o, .stride = {1, 1}};
 
-    if (options) /* those of an older program end earlier */
+    if (options) /* The options of an older program end earlier. */
         memcpy(&o, options,
                options->size < least      ? least
                : options->size < sizeof o ? options->size

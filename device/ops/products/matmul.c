@@ -4,8 +4,8 @@
  * OpenBLAS: a: [..., m, k] times b: [..., k, n], one product for each of the
  * leading dimensions, or with one of the two the same for all.
  *
- * Where b is the same for all, and the rows of all a's lie one below the
- * other, all are one product.
+ * If b is the same for all, and the rows of all a's lie one below the other,
+ * all are one product.
  */
 #include <cblas.h>
 #include <limits.h>
@@ -171,7 +171,8 @@ static ipu_tensor stacked(ipu_graph *graph, ipu_tensor x)
     return ipu_reshape(graph, x, 2, extents);
 }
 
-/* With A = op(a), B = op(b), Y = A B: dA = dY B', dB = A' dY. */
+/* With A = op(a), B = op(b), Y = A B, the derivatives are dA = dY B' and dB =
+ * A' dY. */
 static void gradient(ipu_graph *graph, const struct ipu__node *node,
                      const bool *needed, ipu_tensor dy, ipu_tensor *dx)
 {

@@ -4,8 +4,8 @@
  * that they need no state and can be made again: the derivative of a dropout
  * makes its mask anew, and a run that is repeated gives the same bits.
  *
- * The seed and the step make two keys; the index is mixed with each in turn,
- * by a permutation of 32 bits (multiplications and shifts; the constants are
+ * The seed and the step make two keys; the index is mixed with each in turn, by
+ * a permutation of 32 bits (multiplications and shifts; the constants are
  * Wellons' lowbias32).
  */
 #ifndef IPU_OPS_RANDOM_H
@@ -44,7 +44,7 @@ static inline uint32_t ipu__random_bits(struct ipu__random r, int64_t index)
     return ipu__mix(ipu__mix(low ^ r.keys[0]) + (high ^ r.keys[1]));
 }
 
-/* In [0, 1), a multiple of 2^-24. */
+/* Returns a number in [0, 1), a multiple of 2^-24. */
 static inline float ipu__random_float(struct ipu__random r, int64_t index)
 {
     return (float)(ipu__random_bits(r, index) >> 8) * 5.9604644775390625e-8f;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stochastic_cast.c - float32 to a half, rounded up or down at random.
+ * stochastic_cast.c - casts float32 to a half, rounded up or down at random.
  *
  * x lies between two neighbours a and b of the dtype; it becomes b with the
  * probability (x - a) / (b - a). So the mean of many draws is x, and a sum of
  * small steps grows where rounding to the nearest would leave it as it is.
- * What the dtype has is never changed. What is too large becomes what it does
- * when it is rounded to the nearest: this rounding makes no infinities.
+ * Numbers of the dtype itself never change. Numbers that are too large become
+ * the same as with rounding to the nearest: this rounding makes no infinities.
  *
  * Bits below the last that stays are added to random ones, and cut off: that
  * carries with just the probability wanted. float16's subnormal numbers are a

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which element along an axis is the largest: the first of several, NaN before
- * all. And the reverse, a 1 where a number says. */
+/* argmax and argmin give the index of the largest or smallest element along an
+ * axis: the first of several, NaN before all. one_hot is the reverse: a 1 where
+ * a number points. */
 #include "base/error.h"
 #include "ops/op.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * overflows - how many elements are as large as a limit (scale), infinite, or
- * no number. Halves are looked at as they are stored, a block at a time.
+ * overflows - counts the elements that are as large as a limit (scale),
+ * infinite, or no number. Halves are read as they are stored, a block at a
+ * time.
  */
 #include <math.h>
 

@@ -15,7 +15,8 @@
 #include "ops/reductions/reduce.h"
 #include "ops/rows.h"
 
-/* x's shape after the reduction. keep: with extents of 1. */
+/* Returns x's shape after the reduction; with keep, reduced axes are extents of
+ * 1. */
 static struct ipu__shape reduced(const struct ipu__shape *x,
                                  const struct ipu__attributes *attributes,
                                  bool keep)

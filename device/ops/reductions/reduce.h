@@ -8,9 +8,10 @@
 #include "ops/op.h"
 #include "ops/walk.h"
 
-/* x without the axes; IPU_ERR_SHAPE if it is not of floats. */
+/* Sets the shape of x without the axes; IPU_ERR_SHAPE if x is not of floats. */
 int ipu__reduced_shape(const struct ipu__call *call, struct ipu__shape *output);
-/* ... or if an axis has no elements, of which none could be the result. */
+/* Does the same, and fails if an axis has no elements, so that there is no
+ * result. */
 int ipu__reduced_some(const struct ipu__call *call, struct ipu__shape *output);
 
 /* Walk x, operand 0, with the results, operand 1. */
@@ -21,7 +22,7 @@ void ipu__reduce_start(struct ipu__walk *walk, const struct ipu__call *call);
 ipu_tensor ipu__reduce_keep(ipu_graph *graph, const struct ipu__node *node,
                             ipu_tensor tensor);
 
-/* dy, shared evenly by those elements of x that equal the result. */
+/* Shares dy evenly among those elements of x that equal the result. */
 ipu_tensor ipu__reduce_share(ipu_graph *graph, const struct ipu__node *node,
                              ipu_tensor dy);
 

@@ -56,9 +56,9 @@ const struct ipu__op ipu__product = {
 
 /* ------------------------------------------------------------- x, dy -> dx */
 
-/* Of the elements that are reduced to one. */
+/* The elements that are reduced to one. */
 struct group {
-    double product; /* of those that are not 0 */
+    double product; /* product of the elements that are not 0 */
     int64_t zeros;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * top_k.c - the k largest of each row of the last dimension, in falling order,
- * of equal ones the first first, NaN before all; and elements of rows by their
+ * the first first of equal ones, NaN before all; and elements of rows by their
  * numbers.
  *
  *     top_k_indices   x: [..., n] -> [..., k], int32
@@ -49,7 +49,7 @@ static int top_shape(const struct ipu__call *call, struct ipu__shape *output)
     return IPU_OK;
 }
 
-/* Before b, although b came first. */
+/* Returns whether a goes before b, although b came first. */
 static bool goes_before(float a, float b)
 {
     return b == b && (a > b || a != a);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * assign.c - what variables become.
+ * assign.c - assignments: the new values of variables.
  *
  * An assignment is no node: ops see a variable as it was when the run began,
  * wherever in the program they and the assignment stand, so there is nothing
- * that could come before or after it. The compiler puts it where nobody needs
- * the old elements any more.
+ * that could come before or after it. The compiler puts the step where nobody
+ * needs the old elements any more.
  *
- * The step that gives a variable its new elements. If they have been computed
- * in its place, there is nothing left to do. The same for a variable that lies
- * beside the chip, and its way back. And a copy of a tensor, for values that
- * must outlive what they are of.
+ * The step "assign" gives a variable its new elements; if they were computed in
+ * its place, nothing is left to do. "remote_load" and "remote_store" do the
+ * same for a variable that lies beside the chip. "identity" copies a tensor,
+ * for values that must outlive the tensor they come from.
  */
 #include "base/error.h"
 #include "ops/copy.h"

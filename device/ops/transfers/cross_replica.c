@@ -93,7 +93,7 @@ int ipu_cross_replica_gradients(ipu_graph *graph, int32_t count,
     return ipu__graph_status(graph);
 }
 
-/* It is of the whole program: the body of a loop imports it. */
+/* The variable belongs to the whole program: the body of a loop imports it. */
 ipu_tensor ipu_replica_index(ipu_graph *graph)
 {
     for (const ipu_graph *g = graph; g; g = g->parent)

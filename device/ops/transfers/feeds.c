@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feeds.c - queues at the ends of a program: what it takes before it begins,
- * and gives when it is done. Of a body, in each iteration.
+ * feeds.c - queues at the ends of a program, or of each iteration of a body:
+ * dequeued before it begins, and enqueued when it is done.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,7 +140,7 @@ static int check_enqueues(const ipu_graph *g, const ipu_outfeed *outfeed)
     return g->open ? check_enqueues(g->open, outfeed) : IPU_OK;
 }
 
-/* What the queue is told of the tensors. */
+/* Describes the tensors to the queue. */
 static int describe(const ipu_graph *g, ipu_outfeed *outfeed, int32_t count,
                     const char *const *names, const int32_t *indices)
 {

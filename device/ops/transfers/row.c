@@ -3,9 +3,9 @@
  * row.c - rows of a buffer in the memory beside the chip.
  *
  * A buffer is a variable that no tile holds: [rows, shape...]. Loading copies a
- * row out of it; storing changes one in place, and what is built afterwards
- * sees the changed buffer (graph/bodies.c). Cycles are those of streaming a
- * row, which the compiler counts.
+ * row out of it; storing changes one in place, and nodes that are built
+ * afterwards see the changed buffer (graph/bodies.c). Its cycles are those of
+ * streaming a row, which the compiler counts.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -174,7 +174,7 @@ static int buffer_shape(const char *name, ipu_dtype dtype, int64_t rows,
     return IPU_OK;
 }
 
-/* In the outermost graph, too. */
+/* Marks the buffer as remote, in the outermost graph, too. */
 static void mark_remote(ipu_graph *g, ipu_tensor tensor)
 {
     for (int32_t index; g; g = g->parent) {

@@ -10,7 +10,7 @@
 #include "ops/costs.h"
 #include "ops/windows/pool.h"
 
-/* Between a row of windows and one of the rows of pixels under it. */
+/* Adds up between a row of windows and one of the rows of pixels under it. */
 IPU__WIDE(static, void, collect,
           (float *small, const float *large, int64_t columns, int64_t size,
            int64_t c),

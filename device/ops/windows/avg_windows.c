@@ -29,8 +29,8 @@ static float share(const struct ipu__call *call, const struct ipu__pooling *p,
     return 1 / (float)pixels;
 }
 
-/* From x to y or, turned around, from y to x: along the windows of all of y's
- * pixels. */
+/* Goes from x to y or, turned around, from y to x: along the windows of all of
+ * y's pixels. */
 static void go_through(const struct ipu__call *call,
                        const struct ipu__pooling *p, const float *from,
                        float *to, bool back)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * max_pool.h - what the largest of plain windows and of any windows share:
- * pixels of c channels, of which NaN is the largest, and who takes a
+ * max_pool.h - shared by the maxima of plain windows and of any windows: pixels
+ * of c channels, of which NaN is the largest, and the pixel that takes a
  * derivative.
  */
 #ifndef IPU_OPS_MAX_POOL_H
@@ -9,7 +9,7 @@
 
 #include "ops/windows/pool.h"
 
-/* y = max(y, x), NaN winning. */
+/* Computes y = max(y, x), where NaN wins. */
 void ipu__max_pixel(float *y, const float *x, int64_t channels);
 
 /*
@@ -22,7 +22,8 @@ void ipu__max_take(float *dx, float *left, const float *x, const float *y,
 void ipu__max_take_more(float *dx, float *left, const float *x, const float *y,
                         int64_t channels);
 
-/* Of an op on x, y and dy: scratch for what is left, a pixel. */
+/* Returns the scratch that an op on x, y and dy needs for the rest of dy: a
+ * pixel. */
 size_t ipu__max_left_scratch(const struct ipu__call *call);
 
 /* The node's derivative, by such an op. */

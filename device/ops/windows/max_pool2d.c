@@ -14,10 +14,11 @@
 #include "ops/functions.h"
 #include "ops/windows/max_pool.h"
 
-/* Where the pixels of window (row, column) of an image start, in elements;
- * row: counted over all images. */
+/* The starts of the pixels of window (row, column) of an image, in elements;
+ * row counts over all images. */
 struct geometry {
-    int64_t rows, columns, c; /* of the output, rows over all images */
+    int64_t rows, columns,
+        c; /* extents of the output, with rows over all images */
     int64_t size, out_h, in_h, in_w;
 };
 
@@ -142,7 +143,8 @@ IPU__WIDE(static, void, take_of_4,
     }
 }
 
-/* What no window covers. The rest must stay: it may hold x. */
+/* Clears the pixels that no window covers. The rest must stay: it may hold
+ * x. */
 static void clear_edges(const struct geometry *g, int64_t images, float *dx)
 {
     int64_t rows = g->in_h / g->size * g->size;

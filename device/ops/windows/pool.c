@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool.c - where windows lie, and what builders accept of them.
+ * pool.c - the places of windows, and the options that builders accept.
  *
- * Padding is no zeros: a window that reaches over the edge has fewer pixels.
- * So no side may be padded by as much as a window is long, or there would be
- * windows of none. SAME pads as a convolution does, the odd row or column
- * below and to the right.
+ * Padding is no zeros: a window that reaches over the edge has fewer pixels. So
+ * no side may be padded by as much as a window is long, or there would be
+ * windows of none. SAME pads as a convolution does, the odd row or column below
+ * and to the right.
  */
 #include "ops/windows/pool.h"
 
@@ -161,7 +161,7 @@ void ipu__windows_cost(const struct ipu__call *call, struct ipu__work *work)
 
 /* ----------------------------------------------------------------- builders */
 
-/* Before and after; what SAME needs for one side. */
+/* Sets the padding before and after that SAME needs for one side. */
 static void pad_same(int64_t extent, int64_t window, int64_t stride,
                      int32_t *before, int32_t *after)
 {

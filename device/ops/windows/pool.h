@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool.h - what the poolings share.
+ * pool.h - shared by the poolings.
  *
- * There are two of each. The plain one, of windows of size x size, stride
- * size, of which incomplete ones at the edges are dropped: every pixel is in
- * one window or in none. And that of any windows, which may overlap, leave gaps
- * and reach over the edges.
+ * There are two of each. The plain one has windows of size x size, stride size,
+ * and drops incomplete ones at the edges: every pixel is in one window or in
+ * none. The other has any windows, which may overlap, leave gaps and reach over
+ * the edges.
  */
 #ifndef IPU_OPS_POOL_H
 #define IPU_OPS_POOL_H
@@ -17,13 +17,13 @@
 /* x: [n, h, w, c] -> [n, h/size, w/size, c] */
 int ipu__pooling_shape(const struct ipu__call *call, struct ipu__shape *output);
 
-/* Whether a pooling of an x of that shape makes this of it. */
+/* Returns whether a pooling of an x of that shape makes this of it. */
 int ipu__pooling_check(const struct ipu__call *call, const struct ipu__shape *x,
                        const struct ipu__shape *y);
 
 /* -------------------------------------------------------------- any windows */
 
-/* Of the attributes: view (the window's height and width), stride, pad,
+/* The attributes are view (the window's height and width), stride, pad and
  * pad_after. */
 struct ipu__pooling {
     int64_t n, h, w, c; /* x */
