@@ -18,8 +18,9 @@ static bool is_call(const struct ipu__stream *stream)
 
 /* Sets the function; fn NULL means that of the graph. A loaded graph has
  * none. */
-static void set(struct ipu__host_function *function, ipu_host_fn fn,
-                void *context, ipu_host_fn graphs, void *graphs_context)
+static void set_function(struct ipu__host_function *function, ipu_host_fn fn,
+                         void *context, ipu_host_fn graphs,
+                         void *graphs_context)
 {
     *function = fn ? (struct ipu__host_function){fn, context}
                    : (struct ipu__host_function){graphs, graphs_context};
@@ -32,7 +33,7 @@ static void set_stream(struct ipu__calls *c, int32_t i, ipu_host_fn fn,
 {
     const struct ipu__stream *s = &c->executable->streams[i];
 
-    set(&c->streams[i], fn, context, s->fn, s->context);
+    set_function(&c->streams[i], fn, context, s->fn, s->context);
 }
 
 static void set_step(struct ipu__calls *c, int32_t i, ipu_host_fn fn,
@@ -40,7 +41,7 @@ static void set_step(struct ipu__calls *c, int32_t i, ipu_host_fn fn,
 {
     const struct ipu__attributes *a = &c->executable->steps[i].attributes;
 
-    set(&c->steps[i], fn, context, a->fn, a->context);
+    set_function(&c->steps[i], fn, context, a->fn, a->context);
 }
 
 int ipu__calls_init(struct ipu__calls *c,

@@ -51,7 +51,7 @@ void ipu__counts_free(struct ipu__counts *counts)
 }
 
 /* Since the last reading. */
-static int64_t lap(struct ipu__counts *c)
+static int64_t read_lap(struct ipu__counts *c)
 {
     int64_t before = c->mark;
 
@@ -68,12 +68,12 @@ void ipu__counts_begin(struct ipu__counts *counts)
 
 void ipu__counts_input(struct ipu__counts *counts)
 {
-    counts->input += lap(counts);
+    counts->input += read_lap(counts);
 }
 
 void ipu__counts_step(struct ipu__counts *counts, int32_t step, bool call)
 {
-    int64_t ns = lap(counts);
+    int64_t ns = read_lap(counts);
 
     counts->steps[step] += ns;
     if (call)
@@ -99,7 +99,7 @@ static void add_run(struct ipu__counts *c)
 
 void ipu__counts_end(struct ipu__counts *counts, bool succeeded)
 {
-    counts->output += lap(counts);
+    counts->output += read_lap(counts);
     if (succeeded)
         add_run(counts);
     counts->ended = counts->mark;

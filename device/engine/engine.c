@@ -30,7 +30,7 @@ static int init_loops(ipu_engine *e)
     return IPU_OK;
 }
 
-static int init(ipu_engine *e, const ipu_executable *executable)
+static int engine_init(ipu_engine *e, const ipu_executable *executable)
 {
     size_t nstreams = (size_t)executable->nstreams + 1;
 
@@ -66,7 +66,7 @@ int ipu__engine_new_replica(const ipu_executable *executable, int32_t replica,
         return ipu__fail_memory(sizeof *e);
     e->replica = replica;
     e->replicas = replicas;
-    status = init(e, executable);
+    status = engine_init(e, executable);
     if (status < 0) {
         ipu_engine_free(e);
         return status;

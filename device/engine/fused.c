@@ -46,14 +46,14 @@ static void *block_of(const struct run *r, int32_t v, int64_t first)
 }
 
 /* The shape of count elements of it. */
-static void cut(struct ipu__shape *shape, int64_t count, int64_t period)
+static void cut_shape(struct ipu__shape *shape, int64_t count, int64_t period)
 {
     shape->ndim = period ? 2 : 1;
     shape->extents[0] = period ? count / period : count;
     shape->extents[1] = period;
 }
 
-static void prepare(struct run *r, int32_t k)
+static void prepare_part(struct run *r, int32_t k)
 {
     const struct ipu_executable *x = r->memory->executable;
     const struct ipu__step_op *part = &x->parts[r->step->first_part + k];
@@ -88,10 +88,10 @@ static void run_part(struct run *r, int32_t k, int64_t first, int64_t count)
         if (r->rows[k][i])
             continue;
         call.inputs[i].data = block_of(r, part->inputs[i], first);
-        cut(&call.inputs[i].shape, count, r->periods[k]);
+        cut_shape(&call.inputs[i].shape, count, r->periods[k]);
     }
     call.output.data = block_of(r, part->output, first);
-    cut(&call.output.shape, count, r->periods[k]);
+    cut_shape(&call.output.shape, count, r->periods[k]);
     ipu__run_wide(&call); /* Ops by element do not fail. */
 }
 
@@ -133,7 +133,7 @@ int ipu__run_fused(struct ipu__memory *memory, const struct ipu__step *step)
     r.wide = r.buffers + (size_t)step->nbuffers * ipu__buffer_bytes(step);
     for (int32_t k = 0; k < step->nparts; k++)
         if (in_blocks(&r, k))
-            prepare(&r, k);
+            prepare_part(&r, k);
     if (step->head)
         return run_head(&r);
     run_blocks(&r, 0, step->elements);

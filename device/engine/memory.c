@@ -20,7 +20,7 @@
 
 enum { CANARY = 0xa5, NAN_BYTE = 0xff };
 
-static void *allocate(size_t bytes)
+static void *allocate_bytes(size_t bytes)
 {
     size_t rounded = ipu__aligned(bytes ? bytes : 1);
     void *memory = aligned_alloc(IPU__ALIGNMENT, rounded);
@@ -49,7 +49,7 @@ static int init_hostile(struct ipu__memory *m)
 
         if (value->inner || value->bound)
             continue;
-        m->own[v] = allocate(value->bytes + 2 * IPU__ALIGNMENT);
+        m->own[v] = allocate_bytes(value->bytes + 2 * IPU__ALIGNMENT);
         if (!m->own[v])
             return ipu__fail_memory(value->bytes);
         memset(m->own[v], CANARY, value->bytes + 2 * IPU__ALIGNMENT);
@@ -66,13 +66,13 @@ int ipu__memory_init(struct ipu__memory *m,
     if (!m->placed)
         return ipu__fail_memory((size_t)executable->nvalues *
                                 sizeof *m->placed);
-    m->scratch = allocate(executable->scratch_bytes);
+    m->scratch = allocate_bytes(executable->scratch_bytes);
     if (!m->scratch)
         return ipu__fail_memory(executable->scratch_bytes);
     if (is_hostile()) {
         IPU_TRY(init_hostile(m));
     } else {
-        m->planned = allocate(executable->memory_bytes);
+        m->planned = allocate_bytes(executable->memory_bytes);
         if (!m->planned)
             return ipu__fail_memory(executable->memory_bytes);
     }

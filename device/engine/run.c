@@ -24,7 +24,7 @@
 #include "ops/half.h"
 
 /* Unless a tensor lives where it is copied from, in the host's memory. */
-static void copy(void *to, const void *from, size_t bytes)
+static void copy_bytes(void *to, const void *from, size_t bytes)
 {
     if (bytes > 0 && to != from)
         memcpy(to, from, bytes);
@@ -44,8 +44,8 @@ static int stream_in(ipu_engine *engine)
                              "input '%s' is not connected: "
                              "ipu_engine_connect it first",
                              s->name);
-        copy(ipu__memory_of(&engine->memory, s->value), engine->host[i],
-             s->bytes);
+        copy_bytes(ipu__memory_of(&engine->memory, s->value), engine->host[i],
+                   s->bytes);
     }
     return IPU_OK;
 }
@@ -72,8 +72,8 @@ static void stream_out(ipu_engine *engine)
 
         if (s->kind == IPU__STREAM_OUT && engine->host[i] &&
             is_due(engine, s->gate))
-            copy(engine->host[i], ipu__memory_of(&engine->memory, s->value),
-                 s->bytes);
+            copy_bytes(engine->host[i],
+                       ipu__memory_of(&engine->memory, s->value), s->bytes);
     }
 }
 
@@ -87,7 +87,7 @@ static int call_host(ipu_engine *engine, const struct ipu__step *step)
     int status;
 
     if (engine->host[step->stream]) {
-        copy(engine->host[step->stream], data, s->bytes);
+        copy_bytes(engine->host[step->stream], data, s->bytes);
         data = engine->host[step->stream];
     }
     status =
@@ -99,7 +99,7 @@ static int call_host(ipu_engine *engine, const struct ipu__step *step)
                      status);
 }
 
-static int compute(ipu_engine *engine, const struct ipu__step *step)
+static int compute_step(ipu_engine *engine, const struct ipu__step *step)
 {
     struct ipu__attributes received;
     struct ipu__call call;
@@ -129,8 +129,8 @@ static int run_inner(ipu_engine *engine)
     return ipu__engine_end(engine, status);
 }
 
-static void bind(const ipu_engine *engine, const struct ipu__inner *inner,
-                 ipu_engine *to)
+static void bind_values(const ipu_engine *engine,
+                        const struct ipu__inner *inner, ipu_engine *to)
 {
     for (int32_t i = 0; i < inner->nbound; i++) {
         void *place = ipu__memory_of(&engine->memory, inner->outer[i]);
@@ -154,9 +154,9 @@ static void begin_loop(ipu_engine *engine, const struct ipu__loop_code *code,
         if (to != from)
             memcpy(to, from, x->values[code->outputs[i]].bytes);
     }
-    bind(engine, &code->body, loop->body);
+    bind_values(engine, &code->body, loop->body);
     if (loop->condition)
-        bind(engine, &code->condition, loop->condition);
+        bind_values(engine, &code->condition, loop->condition);
 }
 
 /* Returns whether there is another iteration. */
@@ -201,7 +201,7 @@ static int run_step(ipu_engine *engine, const struct ipu__step *step)
     switch (step->kind) {
     case IPU__HOST_CALL: return call_host(engine, step);
     case IPU__LOOP: return run_loop(engine, step);
-    default: return compute(engine, step);
+    default: return compute_step(engine, step);
     }
 }
 

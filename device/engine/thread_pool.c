@@ -45,7 +45,7 @@ static void take_lanes(struct ipu__thread_pool *pool)
     }
 }
 
-static void *work(void *argument)
+static void *work_slots(void *argument)
 {
     struct ipu__thread_pool *pool = argument;
     int64_t seen = 0;
@@ -78,8 +78,8 @@ static void start_threads(struct ipu__thread_pool *pool, int32_t count)
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     while (pool->nthreads < count &&
-           pthread_create(&pool->threads[pool->nthreads], NULL, work, pool) ==
-               0)
+           pthread_create(&pool->threads[pool->nthreads], NULL, work_slots,
+                          pool) == 0)
         pool->nthreads++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

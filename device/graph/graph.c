@@ -116,7 +116,7 @@ ipu_tensor ipu__handle(const ipu_graph *graph, int32_t index)
 
 /* Importing adds a tensor to a graph that the caller has as const: every graph
  * is made writable, so the cast is legal. */
-static int32_t import(const ipu_graph *graph, ipu_tensor tensor)
+static int32_t import_tensor(const ipu_graph *graph, ipu_tensor tensor)
 {
     ipu_graph *body;
 
@@ -132,7 +132,7 @@ int32_t ipu__index(const ipu_graph *graph, ipu_tensor tensor)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "the tensor is invalid: what made it failed");
     if (tensor.id >> INDEX_BITS != graph->tag && graph->parent)
-        return import(graph, tensor);
+        return import_tensor(graph, tensor);
     if (tensor.id >> INDEX_BITS != graph->tag || index >= graph->ntensors)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "tensor %d belongs to another graph, or to the body "

@@ -6,7 +6,8 @@
 
 enum { MOST_TILES = 1 << 20 }; /* of any chip */
 
-static int map(ipu_graph *g, ipu_tensor tensor, int32_t first, int32_t tiles)
+static int map_tensor(ipu_graph *g, ipu_tensor tensor, int32_t first,
+                      int32_t tiles)
 {
     int32_t index = ipu__index(g, tensor), node;
     struct ipu__tensor *t;
@@ -44,6 +45,6 @@ int ipu_map(ipu_graph *graph, ipu_tensor tensor, int32_t first_tile,
         return ipu__fail(IPU_ERR_ARGUMENT, "map: the graph is NULL");
     if (graph->status < 0)
         return ipu__graph_status(graph);
-    status = map(graph, tensor, first_tile, tiles);
+    status = map_tensor(graph, tensor, first_tile, tiles);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
 }

@@ -49,7 +49,7 @@ static int64_t bytes_of(const ipu_graph *g, int32_t tensor)
 
 /* Puts the inputs that the node is the first to use on its chip; returns their
  * weight. */
-static int64_t claim(const ipu_graph *g, int32_t n, bool *seen)
+static int64_t claim_inputs(const ipu_graph *g, int32_t n, bool *seen)
 {
     const struct ipu__node *node = &g->nodes[n];
     int64_t bytes = bytes_of(g, node->output);
@@ -66,7 +66,7 @@ static int64_t claim(const ipu_graph *g, int32_t n, bool *seen)
     return bytes;
 }
 
-static void place(ipu_graph *g, int32_t n, int32_t shard, bool *seen)
+static void place_node(ipu_graph *g, int32_t n, int32_t shard, bool *seen)
 {
     const struct ipu__node *node = &g->nodes[n];
 
@@ -107,13 +107,13 @@ static void share_out(ipu_graph *g, int32_t nnodes, int32_t count,
             shard++;
             share = left / (count - shard);
         }
-        place(g, n, shard, seen);
+        place_node(g, n, shard, seen);
         part += weights[n];
     }
 }
 
 /* The first nnodes nodes. */
-static int cut(ipu_graph *g, int32_t nnodes, int32_t count)
+static int cut_chain(ipu_graph *g, int32_t nnodes, int32_t count)
 {
     bool *seen = calloc(2 * (size_t)g->ntensors + 1, sizeof *seen);
     int64_t *weights = calloc((size_t)nnodes + 1, sizeof *weights);
@@ -122,7 +122,7 @@ static int cut(ipu_graph *g, int32_t nnodes, int32_t count)
 
     if (seen && weights) {
         for (int32_t n = 0; n < nnodes; n++)
-            all += weights[n] = claim(g, n, seen);
+            all += weights[n] = claim_inputs(g, n, seen);
         share_out(g, nnodes, count, weights, all, seen + g->ntensors);
     } else {
         status = ipu__fail_memory((size_t)nnodes * sizeof *weights);
@@ -150,7 +150,7 @@ int ipu_shard_automatically(ipu_graph *graph, int32_t count)
                                "go where the ops that they are of have gone, "
                                "so these must be sharded first");
     if (status == IPU_OK)
-        status = cut(graph, graph->nnodes, count);
+        status = cut_chain(graph, graph->nnodes, count);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
 }
 
@@ -172,7 +172,7 @@ static int32_t beside_inputs(const ipu_graph *g, const struct ipu__node *node,
 }
 
 /* placed: [tensors]: variables that have a chip. */
-static void follow(ipu_graph *g, int32_t first, bool *placed)
+static void place_derivatives(ipu_graph *g, int32_t first, bool *placed)
 {
     for (int32_t n = 0; n < first; n++)
         for (int i = 0; i < g->nodes[n].op->ninputs; i++)
@@ -207,9 +207,9 @@ int ipu__shard_again(ipu_graph *g, int32_t count)
         return ipu__fail_memory((size_t)g->ntensors);
     while (first < g->nnodes && !g->nodes[first].derived)
         first++;
-    status = cut(g, first, count);
+    status = cut_chain(g, first, count);
     if (status >= 0)
-        follow(g, first, placed);
+        place_derivatives(g, first, placed);
     free(placed);
     return status;
 }

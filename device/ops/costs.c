@@ -16,8 +16,8 @@ static int64_t count_of(const struct ipu__call *call, int i)
     return ipu__shape_count(&call->inputs[i].shape);
 }
 
-static void set(const struct ipu__call *call, struct ipu__work *work,
-                enum ipu__work_kind kind)
+static void set_work(const struct ipu__call *call, struct ipu__work *work,
+                     enum ipu__work_kind kind)
 {
     work->kind = kind;
     work->elements = count_of(call, 0);
@@ -29,7 +29,7 @@ void ipu__rows_cost(const struct ipu__call *call, struct ipu__work *work)
 {
     const struct ipu__shape *x = &call->inputs[0].shape;
 
-    set(call, work, IPU__WORK_ROWS);
+    set_work(call, work, IPU__WORK_ROWS);
     work->run = x->ndim > 0 ? x->extents[x->ndim - 1] : 1;
     work->run_outputs = 1;
     work->loads = 2 + call->op->ninputs;
@@ -51,7 +51,7 @@ static void set_run(const struct ipu__call *call, struct ipu__work *work)
 
 void ipu__normalize_cost(const struct ipu__call *call, struct ipu__work *work)
 {
-    set(call, work, IPU__WORK_ELEMENTS);
+    set_work(call, work, IPU__WORK_ELEMENTS);
     work->loads = 3;
     for (int i = 1; i < call->op->ninputs; i++)
         work->broadcast_bytes += count_of(call, i) * work->element_bytes;
@@ -67,7 +67,7 @@ void ipu__statistics_cost(const struct ipu__call *call, struct ipu__work *work)
 {
     if (ipu__is_half(call->inputs[0].dtype))
         work->element_bytes = 2;
-    set(call, work, IPU__WORK_ROWS);
+    set_work(call, work, IPU__WORK_ROWS);
     set_run(call, work);
     work->loads = 2;
     work->stores = 0;
@@ -82,7 +82,7 @@ void ipu__scale_grad_cost(const struct ipu__call *call, struct ipu__work *work)
 
 void ipu__read_once_cost(const struct ipu__call *call, struct ipu__work *work)
 {
-    set(call, work, IPU__WORK_ELEMENTS);
+    set_work(call, work, IPU__WORK_ELEMENTS);
     work->loads = call->op->ninputs;
     if (work->outputs > work->elements)
         work->elements = work->outputs;

@@ -15,8 +15,9 @@ static bool continues(const struct ipu__walk *w, int32_t outer, int32_t i,
 
 /* The shape's dimensions, innermost first, merged where possible and without
  * those of one element. */
-static void merge(struct ipu__walk *w, const struct ipu__shape *shape,
-                  const ipu__strides *strides)
+static void merge_dimensions(struct ipu__walk *w,
+                             const struct ipu__shape *shape,
+                             const ipu__strides *strides)
 {
     for (int32_t i = shape->ndim - 1; i >= 0; i--) {
         if (shape->extents[i] == 1)
@@ -36,7 +37,7 @@ void ipu__walk_start(struct ipu__walk *w, const struct ipu__shape *shape,
 {
     *w = (struct ipu__walk){.noperands = noperands, .length = 1};
     w->done = ipu__shape_count(shape) == 0;
-    merge(w, shape, strides);
+    merge_dimensions(w, shape, strides);
     for (int32_t k = 0; k < noperands; k++)
         w->steps[k] = 1; /* A single element has no step. */
     if (w->ndim == 0)

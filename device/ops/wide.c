@@ -66,7 +66,7 @@ static enum ipu__kernels of_name(const char *name)
     return IPU__KERNELS_UNKNOWN;
 }
 
-static int check(const char *name)
+static int check_name(const char *name)
 {
     enum ipu__kernels kernels = of_name(name);
     char list[80] = "auto";
@@ -88,12 +88,12 @@ static int check(const char *name)
 
 int ipu__kernels_check(void)
 {
-    return check(wanted());
+    return check_name(wanted());
 }
 
 int ipu__kernels_choose(const char *name)
 {
-    IPU_TRY(check(name));
+    IPU_TRY(check_name(name));
     atomic_store_explicit(&ipu__kernels_in_use, (int)of_name(name),
                           memory_order_relaxed);
     return IPU_OK;

@@ -53,7 +53,7 @@ static void add_number(int32_t *sum, int64_t number)
     *sum = whole > INT32_MAX ? INT32_MAX : (int32_t)whole;
 }
 
-static int send(struct account *a)
+static int send_exchange(struct account *a)
 {
     const struct exchange *x = &a->buffer;
     int64_t cycles, sent = 0;
@@ -102,7 +102,7 @@ static int account_collective(struct account *a, const struct ipu__step *step,
     };
 
     if (depends || !goes_with(a, &one))
-        IPU_TRY(send(a));
+        IPU_TRY(send_exchange(a));
     bytes = a->buffer.bytes;
     a->buffer = one;
     a->buffer.bytes += bytes;
@@ -149,7 +149,7 @@ static int account_loop(struct account *a, const struct ipu__loop_code *loop)
 {
     int64_t times = ipu__loop_times(loop);
 
-    IPU_TRY(send(a)); /* what comes before */
+    IPU_TRY(send_exchange(a)); /* what comes before */
     IPU_TRY(account_inner(a, loop->body.program, times));
     return account_inner(a, loop->condition.program,
                          times < INT64_MAX ? times + 1 : times);
@@ -181,7 +181,7 @@ static int account_program(struct account *a)
     for (int32_t i = 0; status == IPU_OK && i < e->nsteps; i++)
         status = account_step(a, &e->steps[i]);
     if (status == IPU_OK)
-        status = send(a);
+        status = send_exchange(a);
     free(a->depends);
     return status;
 }

@@ -84,8 +84,8 @@ static void add_up(struct ipu__meeting *m, const struct ipu__step *step,
     pthread_cond_broadcast(&m->changed);
 }
 
-static void arrive(struct ipu__meeting *m, int32_t replica,
-                   const struct ipu__step *step, void *data)
+static void arrive_at_step(struct ipu__meeting *m, int32_t replica,
+                           const struct ipu__step *step, void *data)
 {
     if (m->here++ == 0)
         m->step = step;
@@ -106,7 +106,7 @@ int ipu__meeting_come(void *meeting, int32_t replica,
 
     pthread_mutex_lock(&m->lock);
     met = m->met;
-    arrive(m, replica, step, data);
+    arrive_at_step(m, replica, step, data);
     if (m->here == m->replicas && !m->astray)
         add_up(m, step, shape);
     while (m->met == met && m->left == 0 && !m->astray)

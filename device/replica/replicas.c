@@ -224,7 +224,7 @@ static int make_threads(struct ipu_replicas *r, int32_t threads)
     return IPU_OK;
 }
 
-static int build(struct ipu_replicas *r, const ipu_replicas_options *o)
+static int build_replicas(struct ipu_replicas *r, const ipu_replicas_options *o)
 {
     ipu_system system;
 
@@ -265,7 +265,7 @@ int ipu_replicas_new(const ipu_executable *executable,
     if (!r)
         return ipu__fail_memory(sizeof *r);
     r->executable = executable;
-    status = build(r, options);
+    status = build_replicas(r, options);
     if (status < 0) {
         ipu_replicas_free(r);
         return status;
@@ -292,14 +292,14 @@ void ipu_replicas_free(ipu_replicas *r)
 /* ------------------------------------------------------------------ the host
  */
 
-static int check(const ipu_replicas *r)
+static int check_replicas(const ipu_replicas *r)
 {
     return r ? IPU_OK : ipu__fail(IPU_ERR_ARGUMENT, "the replicas are NULL");
 }
 
 int32_t ipu_replicas_count(const ipu_replicas *r)
 {
-    IPU_TRY(check(r));
+    IPU_TRY(check_replicas(r));
     return r->count;
 }
 
@@ -308,7 +308,7 @@ int ipu_replicas_connect(ipu_replicas *r, const char *name, void *data,
 {
     size_t part;
 
-    IPU_TRY(check(r));
+    IPU_TRY(check_replicas(r));
     part = bytes / (size_t)r->count;
     if (data && bytes % (size_t)r->count)
         return ipu__fail(IPU_ERR_SHAPE,
@@ -327,7 +327,7 @@ int ipu_replicas_connect_shared(ipu_replicas *r, const char *name, void *data,
 {
     const ipu_executable *e;
 
-    IPU_TRY(check(r));
+    IPU_TRY(check_replicas(r));
     e = r->executable;
     for (int32_t i = 0; name && data && i < e->nstreams; i++)
         if (strcmp(e->streams[i].name, name) == 0 &&
@@ -344,7 +344,7 @@ int ipu_replicas_connect_shared(ipu_replicas *r, const char *name, void *data,
 int ipu_replicas_write(ipu_replicas *r, const char *name, const void *data,
                        size_t bytes)
 {
-    IPU_TRY(check(r));
+    IPU_TRY(check_replicas(r));
     for (int32_t i = 0; i < r->count; i++)
         IPU_TRY(ipu_engine_write(r->lanes[i].engine, name, data, bytes));
     return IPU_OK;
@@ -353,7 +353,7 @@ int ipu_replicas_write(ipu_replicas *r, const char *name, const void *data,
 int ipu_replicas_read(ipu_replicas *r, int32_t replica, const char *name,
                       void *data, size_t bytes)
 {
-    IPU_TRY(check(r));
+    IPU_TRY(check_replicas(r));
     if (replica < 0 || replica >= r->count)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "replicas: there is no replica %d: there are 0 to %d",
@@ -374,25 +374,26 @@ ipu_engine *ipu__replicas_engine(const ipu_replicas *r, int32_t replica)
 /* ------------------------------------------------------------------- running
  */
 
-static void note(struct lane *lane, int status)
+static void note_status(struct lane *lane, int status)
 {
     lane->status = status;
     if (status < 0)
         snprintf(lane->message, IPU__EXPLANATION_MAX, "%s", ipu_last_error());
 }
 
-static void begin(void *context, int32_t i)
+static void begin_replica(void *context, int32_t i)
 {
     struct ipu_replicas *r = context;
 
-    note(&r->lanes[i], ipu__engine_begin(r->lanes[i].engine));
+    note_status(&r->lanes[i], ipu__engine_begin(r->lanes[i].engine));
 }
 
-static void advance(void *context, int32_t i)
+static void advance_replica(void *context, int32_t i)
 {
     struct ipu_replicas *r = context;
 
-    note(&r->lanes[i], ipu__engine_advance(r->lanes[i].engine, r->until));
+    note_status(&r->lanes[i],
+                ipu__engine_advance(r->lanes[i].engine, r->until));
     if (r->meeting)
         ipu__meeting_leave(r->meeting);
 }
@@ -402,14 +403,14 @@ static void advance_all(struct ipu_replicas *r)
 {
     if (r->meeting)
         ipu__meeting_open(r->meeting);
-    ipu__thread_pool_run(r->pool, r->count, advance, r);
+    ipu__thread_pool_run(r->pool, r->count, advance_replica, r);
 }
 
-static void end(void *context, int32_t i)
+static void end_replica(void *context, int32_t i)
 {
     struct ipu_replicas *r = context;
 
-    note(&r->lanes[i], ipu__engine_end(r->lanes[i].engine, IPU_OK));
+    note_status(&r->lanes[i], ipu__engine_end(r->lanes[i].engine, IPU_OK));
 }
 
 /* Returns the status of all, once they have met: that of the first that failed
@@ -472,7 +473,7 @@ static int run_parts(struct ipu_replicas *r)
 {
     const ipu_executable *e = r->executable;
 
-    ipu__thread_pool_run(r->pool, r->count, begin, r);
+    ipu__thread_pool_run(r->pool, r->count, begin_replica, r);
     IPU_TRY(find_failure(r));
     for (int32_t c = 0; c < r->ncuts; c++) {
         r->until = r->cuts[c];
@@ -488,7 +489,7 @@ static int run_parts(struct ipu_replicas *r)
         if (ipu__engine_is_due(r->lanes[0].engine, r->until - 1))
             add_up(r, &e->steps[r->until - 1]);
     }
-    ipu__thread_pool_run(r->pool, r->count, end, r);
+    ipu__thread_pool_run(r->pool, r->count, end_replica, r);
     return find_failure(r);
 }
 
@@ -496,7 +497,7 @@ int ipu_replicas_run(ipu_replicas *r)
 {
     int status;
 
-    IPU_TRY(check(r));
+    IPU_TRY(check_replicas(r));
     if (r->running)
         return ipu__fail(IPU_ERR_STATE,
                          "the replicas are running: a host call cannot run "
@@ -523,7 +524,7 @@ int ipu_replicas_stats(const ipu_replicas *r, ipu_replicas_info *info)
 {
     uint32_t size;
 
-    IPU_TRY(check(r));
+    IPU_TRY(check_replicas(r));
     if (!info)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "replicas: the place for their account is NULL");

@@ -13,8 +13,8 @@
 /* The elements of a whole that begin at some number, as float32. */
 enum { BLOCK = 1024 };
 
-static void load(float *to, ipu_dtype dtype, const void *from, int64_t first,
-                 int64_t count)
+static void load_floats(float *to, ipu_dtype dtype, const void *from,
+                        int64_t first, int64_t count)
 {
     if (dtype == IPU_FLOAT32)
         for (int64_t i = 0; i < count; i++)
@@ -23,8 +23,8 @@ static void load(float *to, ipu_dtype dtype, const void *from, int64_t first,
         ipu__widen(dtype, to, (const uint16_t *)from + first, count);
 }
 
-static void store(void *to, ipu_dtype dtype, const float *from, int64_t first,
-                  int64_t count)
+static void store_floats(void *to, ipu_dtype dtype, const float *from,
+                         int64_t first, int64_t count)
 {
     if (dtype == IPU_FLOAT32)
         for (int64_t i = 0; i < count; i++)
@@ -57,15 +57,15 @@ void ipu__sum_replicas(ipu_dtype dtype, int32_t n, void *const *tensors,
     for (int64_t first = 0; first < count; first += BLOCK) {
         int64_t length = count - first < BLOCK ? count - first : BLOCK;
 
-        load(sum, dtype, tensors[0], first, length);
+        load_floats(sum, dtype, tensors[0], first, length);
         for (int32_t r = 1; r < n; r++) {
-            load(part, dtype, tensors[r], first, length);
+            load_floats(part, dtype, tensors[r], first, length);
             for (int64_t i = 0; i < length; i++)
                 sum[i] += part[i];
         }
         for (int64_t i = 0; i < length; i++)
             sum[i] *= scale;
         for (int32_t r = 0; r < n; r++)
-            store(tensors[r], dtype, sum, first, length);
+            store_floats(tensors[r], dtype, sum, first, length);
     }
 }

@@ -33,7 +33,7 @@ static int check_options(const ipu_benchmark_options *o)
     return IPU_OK;
 }
 
-static int append(struct report *report, const char *text)
+static int append_text(struct report *report, const char *text)
 {
     size_t length = strlen(text);
 
@@ -97,16 +97,16 @@ static int take_epochs(ipu_infeed *infeed, const ipu_benchmark_options *o,
     int64_t replicas = ipu__infeed_replicas(infeed);
     char text[EPOCH_TEXT];
 
-    IPU_TRY(append(report, "{\"epochs\":["));
+    IPU_TRY(append_text(report, "{\"epochs\":["));
     for (int32_t i = 0; i < o->epochs; i++) {
         IPU_TRY(take_epoch(infeed, o, i * (o->elements_per_epoch % replicas),
                            buffers, text));
         if (o->print)
             o->print(o->context, i, text);
-        IPU_TRY(append(report, i ? "," : ""));
-        IPU_TRY(append(report, text));
+        IPU_TRY(append_text(report, i ? "," : ""));
+        IPU_TRY(append_text(report, text));
     }
-    return append(report, "]}");
+    return append_text(report, "]}");
 }
 
 /* Makes the buffers to which elements are copied, as to the device. If all are

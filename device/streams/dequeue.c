@@ -51,7 +51,7 @@ void ipu_results_free(ipu_results *results)
     free(results);
 }
 
-static int allocate(ipu_results *results)
+static int allocate_tensors(ipu_results *results)
 {
     for (int32_t i = 0; i < results->element.ntensors; i++) {
         size_t bytes = results->element.bytes[i] * (size_t)results->replicas *
@@ -65,8 +65,8 @@ static int allocate(ipu_results *results)
 }
 
 /* Makes the result of count elements of a queue that is described. */
-static int make(const struct ipu_outfeed *q, const struct ipu__put *put,
-                int64_t count, bool single, ipu_results **made)
+static int make_results(const struct ipu_outfeed *q, const struct ipu__put *put,
+                        int64_t count, bool single, ipu_results **made)
 {
     ipu_results *results = calloc(1, sizeof *results);
     int status;
@@ -80,7 +80,7 @@ static int make(const struct ipu_outfeed *q, const struct ipu__put *put,
         ipu__element_init(&results->element, "results",
                           q->base.element.ntensors, q->base.element.tensors);
     if (status == IPU_OK)
-        status = allocate(results);
+        status = allocate_tensors(results);
     if (status < 0) {
         ipu_results_free(results);
         return status;
@@ -169,7 +169,8 @@ static int check_described(const struct ipu_outfeed *q)
 
 /* Takes at most count elements and adds them behind those of the list. The
  * caller holds the lock. */
-static void take(struct ipu_outfeed *q, int64_t count, struct ipu__puts *taken)
+static void take_elements(struct ipu_outfeed *q, int64_t count,
+                          struct ipu__puts *taken)
 {
     while (count-- > 0 && q->complete.first) {
         struct ipu__put *put = q->complete.first;
@@ -190,11 +191,11 @@ static void take(struct ipu_outfeed *q, int64_t count, struct ipu__puts *taken)
  * room gets it. The caller holds the lock. */
 static void take_until_idle(struct ipu_outfeed *q, struct ipu__puts *taken)
 {
-    take(q, q->complete.count, taken);
+    take_elements(q, q->complete.count, taken);
     while (q->runs > 0 && !q->base.deleted) {
         pthread_cond_wait(&q->base.changed, &q->base.lock);
         if (q->complete.count > 0)
-            take(q, q->complete.count, taken);
+            take_elements(q, q->complete.count, taken);
     }
 }
 
@@ -206,9 +207,9 @@ static int dequeue_all(struct ipu_outfeed *q, bool wait, ipu_results **results)
     if (wait)
         take_until_idle(q, &taken);
     else
-        take(q, q->complete.count, &taken);
+        take_elements(q, q->complete.count, &taken);
     pthread_mutex_unlock(&q->base.lock);
-    status = make(q, taken.first, taken.count, false, results);
+    status = make_results(q, taken.first, taken.count, false, results);
     ipu__puts_free(taken.first);
     pthread_mutex_lock(&q->base.lock);
     return status;
@@ -223,7 +224,7 @@ static int dequeue_last(struct ipu_outfeed *q, bool wait, ipu_results **results)
                          "outfeed '%s': there is no last value before a "
                          "program has been run that enqueues one",
                          q->base.name);
-    return make(q, q->complete.first, 1, true, results);
+    return make_results(q, q->complete.first, 1, true, results);
 }
 
 int ipu_outfeed_dequeue(ipu_outfeed *q, int32_t wait, ipu_results **results)
@@ -306,11 +307,11 @@ int ipu_outfeed_next(ipu_outfeed *q, double seconds, ipu_results **results)
     if (status == IPU_OK)
         status = await_element(q, seconds);
     if (status > 0)
-        take(q, 1, &taken);
+        take_elements(q, 1, &taken);
     pthread_mutex_unlock(&q->base.lock);
     if (status <= 0)
         return status;
-    status = make(q, taken.first, 1, true, results);
+    status = make_results(q, taken.first, 1, true, results);
     ipu__puts_free(taken.first);
     return status < 0 ? status : 1;
 }
@@ -336,7 +337,7 @@ int ipu_outfeed_clear(ipu_outfeed *q)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "outfeed clear: the outfeed is NULL");
     pthread_mutex_lock(&q->base.lock);
-    take(q, q->complete.count, &taken);
+    take_elements(q, q->complete.count, &taken);
     if (q->runs == 0) {
         q->failure = 0;
         q->aborted = q->base.deleted;

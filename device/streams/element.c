@@ -54,8 +54,8 @@ static int check_name(const char *what, const ipu_feed_tensor *tensors,
     return IPU_OK;
 }
 
-static int add(struct ipu__element *element, const char *what,
-               const ipu_feed_tensor *tensor)
+static int add_tensor(struct ipu__element *element, const char *what,
+                      const ipu_feed_tensor *tensor)
 {
     int32_t i = element->ntensors;
     struct ipu__shape shape;
@@ -93,7 +93,7 @@ int ipu__element_init(struct ipu__element *element, const char *what,
         int status = check_name(what, tensors, i);
 
         if (status == IPU_OK)
-            status = add(element, what, &tensors[i]);
+            status = add_tensor(element, what, &tensors[i]);
         if (status < 0) {
             ipu__element_fini(element);
             return status;

@@ -54,7 +54,7 @@ static int init_rings(struct ipu_infeed *q)
     return IPU_OK;
 }
 
-static void fini(struct ipu_infeed *q)
+static void infeed_fini(struct ipu_infeed *q)
 {
     for (int32_t r = 0; q->rings && r < q->base.replicas; r++)
         ipu__ring_fini(&q->rings[r].ring);
@@ -63,7 +63,7 @@ static void fini(struct ipu_infeed *q)
     free(q);
 }
 
-static int init(struct ipu_infeed *q, const ipu_infeed_options *o)
+static int infeed_init(struct ipu_infeed *q, const ipu_infeed_options *o)
 {
     IPU_TRY(ipu__queue_init(&q->base, "infeed", o->name, o->replicas));
     IPU_TRY(ipu__queue_describe(&q->base, o->ntensors, o->tensors));
@@ -85,11 +85,11 @@ int ipu_infeed_new(const ipu_infeed_options *options, ipu_infeed **infeed)
     q = calloc(1, sizeof *q);
     if (!q)
         return ipu__fail_memory(sizeof *q);
-    status = init(q, options);
+    status = infeed_init(q, options);
     if (status == IPU_OK)
         status = init_rings(q);
     if (status < 0) {
-        fini(q);
+        infeed_fini(q);
         return status;
     }
     *infeed = q;
@@ -112,9 +112,9 @@ int ipu__infeed_absent(const char *name, int32_t replicas, int32_t count,
     q = calloc(1, sizeof *q);
     if (!q)
         return ipu__fail_memory(sizeof *q);
-    status = init(q, &o);
+    status = infeed_init(q, &o);
     if (status < 0) {
-        fini(q);
+        infeed_fini(q);
         return status;
     }
     q->base.absent = true;
@@ -134,7 +134,7 @@ void ipu__infeed_release(ipu_infeed *q)
     ipu_infeed_stop(q);
     if (q->source.close)
         q->source.close(q->source.context);
-    fini(q);
+    infeed_fini(q);
 }
 
 int ipu__infeed_attach(ipu_infeed *q, int32_t replicas)

@@ -64,7 +64,7 @@ void ipu__puts_free(struct ipu__put *put)
     }
 }
 
-static void fini(struct ipu_outfeed *q)
+static void outfeed_fini(struct ipu_outfeed *q)
 {
     ipu__puts_free(q->complete.first);
     ipu__puts_free(q->partial.first);
@@ -93,7 +93,7 @@ int ipu_outfeed_new(const ipu_outfeed_options *options, ipu_outfeed **outfeed)
     if (status == IPU_OK && !q->ahead)
         status = ipu__fail_memory((size_t)options->replicas * sizeof *q->ahead);
     if (status < 0) {
-        fini(q);
+        outfeed_fini(q);
         return status;
     }
     *outfeed = q;
@@ -131,7 +131,7 @@ void ipu__outfeed_retain(ipu_outfeed *q)
 void ipu__outfeed_release(ipu_outfeed *q)
 {
     if (q && ipu__queue_release(&q->base))
-        fini(q);
+        outfeed_fini(q);
 }
 
 int ipu__outfeed_attach(ipu_outfeed *q, int32_t replicas)
@@ -256,7 +256,7 @@ static int await_room(struct ipu_outfeed *q)
     return IPU_OK;
 }
 
-static void append(struct ipu__puts *list, struct ipu__put *put)
+static void append_put(struct ipu__puts *list, struct ipu__put *put)
 {
     put->next = NULL;
     *(list->last ? &list->last->next : &list->first) = put;
@@ -277,7 +277,7 @@ static struct ipu__put *next_put(struct ipu_outfeed *q, int32_t replica)
         malloc(sizeof *put + q->base.element.total * (size_t)q->base.replicas);
     if (put) {
         put->parts = 0;
-        append(&q->partial, put);
+        append_put(&q->partial, put);
     }
     return put;
 }
@@ -297,7 +297,7 @@ static void complete_first(struct ipu_outfeed *q)
         ipu__puts_free(q->complete.first);
         q->complete = (struct ipu__puts){0};
     }
-    append(&q->complete, put);
+    append_put(&q->complete, put);
     pthread_cond_broadcast(&q->base.changed);
 }
 

@@ -178,7 +178,7 @@ static bool group_of(const ipu_system *system, int32_t id, int32_t *first,
 }
 
 /* false: one of them is taken already. */
-static bool take(bool *taken, int32_t first, int32_t count)
+static bool take_chips(bool *taken, int32_t first, int32_t count)
 {
     for (int32_t i = first; i < first + count; i++)
         if (taken[i])
@@ -208,7 +208,7 @@ static int select_explicitly(const ipu_config *config, const ipu_system *system,
             return REFUSE("select_ipus: there is no device %d: %s has ids 0 to "
                           "%d",
                           (int)ids[i], system->name, 2 * (int)system->ipus - 2);
-        if (!take(taken, first, count))
+        if (!take_chips(taken, first, count))
             return REFUSE("select_ipus: device %d has a chip that a device "
                           "before it has: IPU %d to %d",
                           (int)ids[i], (int)first, (int)(first + count - 1));
@@ -230,7 +230,8 @@ static int select_any(const ipu_config *config, const ipu_system *system,
             return REFUSE("Unsupported number of IPUs requested: %d; a device "
                           "has 1, 2, 4, 8, 16, 32, 64, 128 or 256",
                           (int)count);
-        while (first + count <= system->ipus && !take(taken, first, count))
+        while (first + count <= system->ipus &&
+               !take_chips(taken, first, count))
             first += count;
         if (first + count > system->ipus)
             return ipu__fail(IPU_ERR_STATE,
@@ -245,8 +246,8 @@ static int select_any(const ipu_config *config, const ipu_system *system,
     return n;
 }
 
-static int choose(const ipu_config *config, const ipu_system *system,
-                  ipu_device *devices, int32_t capacity)
+static int choose_devices(const ipu_config *config, const ipu_system *system,
+                          ipu_device *devices, int32_t capacity)
 {
     int32_t automatic[IPU_MAX_IPUS], explicit_ids[IPU_MAX_IPUS];
     int32_t nauto =
@@ -290,7 +291,7 @@ int ipu_config_apply(const ipu_config *config, ipu_system *system,
     chosen = calloc(IPU_MAX_IPUS, sizeof *chosen);
     if (!chosen)
         return ipu__fail_memory(IPU_MAX_IPUS * sizeof *chosen);
-    n = choose(config, &found, chosen, capacity);
+    n = choose_devices(config, &found, chosen, capacity);
     if (n >= 0) {
         size = system->size;
         *system = found;

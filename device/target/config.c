@@ -91,7 +91,7 @@ enum {
     NELSEWHERE = sizeof elsewhere / sizeof *elsewhere
 };
 
-static const struct attribute *find(const char *name)
+static const struct attribute *find_attribute(const char *name)
 {
     const struct attribute *a = attributes;
 
@@ -124,7 +124,7 @@ static int unknown(const char *name)
 
 /* ------------------------------------------------------------------- values */
 
-static json_t *parse(const char *text)
+static json_t *parse_value(const char *text)
 {
     json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
 
@@ -176,16 +176,16 @@ static json_t *number_in(const struct attribute *a, json_t *value)
 
     if (!strstr(a->name, ".poplar_options.") || !json_is_string(value))
         return value;
-    number = parse(json_string_value(value));
+    number = parse_value(json_string_value(value));
     json_decref(value);
     return number;
 }
 
 /* Takes value over. */
-static int set(ipu_config *config, const char *name, json_t *value)
+static int set_value(ipu_config *config, const char *name, json_t *value)
 {
-    const struct attribute *a = find(name);
-    json_t *standard = a ? parse(a->value) : NULL;
+    const struct attribute *a = find_attribute(name);
+    json_t *standard = a ? parse_value(a->value) : NULL;
     const char *wanted;
     int status = IPU_OK;
 
@@ -219,13 +219,13 @@ int ipu_config_set(ipu_config *config, const char *attribute, const char *text)
                          !config      ? "the configuration"
                          : !attribute ? "the attribute"
                                       : "the value");
-    value = parse(text);
+    value = parse_value(text);
     if (!value)
         return ipu__fail(IPU_ERR_ARGUMENT,
                          "config: the value of %s is not "
                          "UTF-8",
                          attribute);
-    return set(config, attribute, value);
+    return set_value(config, attribute, value);
 }
 
 int ipu_config_auto_select(ipu_config *config, int32_t ipus)
@@ -254,7 +254,7 @@ int ipu_config_new(ipu_config **config)
         return ipu__fail_memory(sizeof *c);
     }
     for (const struct attribute *a = attributes; a->name; a++) {
-        int status = set(c, a->name, parse(a->value));
+        int status = set_value(c, a->name, parse_value(a->value));
 
         if (status < 0) {
             ipu_config_free(c);
@@ -289,11 +289,11 @@ static int set_all(ipu_config *config, const char *prefix, json_t *object)
                              "config: the attribute '%.40s...' has a name that "
                              "is too long",
                              name);
-        if (json_is_object(value) && !find(name)) {
+        if (json_is_object(value) && !find_attribute(name)) {
             strcat(name, ".");
             IPU_TRY(set_all(config, name, value));
         } else {
-            IPU_TRY(set(config, name, json_incref(value)));
+            IPU_TRY(set_value(config, name, json_incref(value)));
         }
     }
     return IPU_OK;
@@ -364,29 +364,29 @@ int ipu_config_compile_options(const ipu_config *config,
     return IPU_OK;
 }
 
-static const json_t *get(const ipu_config *config, const char *attribute)
+static const json_t *get_value(const ipu_config *config, const char *attribute)
 {
     return json_object_get(config->values, attribute);
 }
 
 int64_t ipu__config_int(const ipu_config *config, const char *attribute)
 {
-    return json_integer_value(get(config, attribute));
+    return json_integer_value(get_value(config, attribute));
 }
 
 double ipu__config_real(const ipu_config *config, const char *attribute)
 {
-    return json_number_value(get(config, attribute));
+    return json_number_value(get_value(config, attribute));
 }
 
 bool ipu__config_bool(const ipu_config *config, const char *attribute)
 {
-    return json_is_true(get(config, attribute));
+    return json_is_true(get_value(config, attribute));
 }
 
 const char *ipu__config_text(const ipu_config *config, const char *attribute)
 {
-    return json_string_value(get(config, attribute));
+    return json_string_value(get_value(config, attribute));
 }
 
 static int32_t clamp(json_int_t number)
@@ -399,7 +399,7 @@ static int32_t clamp(json_int_t number)
 int32_t ipu__config_list(const ipu_config *config, const char *attribute,
                          int32_t *numbers, int32_t capacity)
 {
-    const json_t *value = get(config, attribute);
+    const json_t *value = get_value(config, attribute);
     int32_t count = 1;
 
     if (json_is_integer(value)) {

@@ -40,8 +40,8 @@ enum { PACKET_BYTES = 128 };
 /* Centuries on any chip; sums of them still count in 64 bits. */
 static const double MOST_CYCLES = 0x1p60;
 
-static int check(const ipu_system *system, int64_t bytes,
-                 const ipu_cycles *cycles)
+static int check_arguments(const ipu_system *system, int64_t bytes,
+                           const ipu_cycles *cycles)
 {
     if (!system)
         return ipu__fail(IPU_ERR_ARGUMENT, "the system is NULL");
@@ -76,7 +76,7 @@ int ipu_model_global_sync(const ipu_system *system, int64_t *cycles)
 {
     ipu_cycles ignored = {.size = sizeof ignored};
 
-    IPU_TRY(check(system, 0, &ignored));
+    IPU_TRY(check_arguments(system, 0, &ignored));
     if (!cycles)
         return ipu__fail(IPU_ERR_ARGUMENT, "the place for cycles is NULL");
     if (system->ipus > 1 && system->ipus % 2)
@@ -146,7 +146,7 @@ int ipu__link_cycles(const ipu_system *system, int32_t from, int32_t to,
     double bandwidth;
     int32_t hops;
 
-    IPU_TRY(check(system, bytes, cycles));
+    IPU_TRY(check_arguments(system, bytes, cycles));
     IPU_TRY(ipu_system_path(system, from, to, &bandwidth, &hops));
     if (from == to || !(bandwidth > 0))
         return ipu__fail(IPU_ERR_ARGUMENT,
@@ -174,7 +174,7 @@ int ipu__link_cycles(const ipu_system *system, int32_t from, int32_t to,
 int ipu_model_link(const ipu_system *system, int32_t from, int32_t to,
                    int64_t bytes, int32_t loaded, ipu_cycles *cycles)
 {
-    IPU_TRY(check(system, bytes, cycles));
+    IPU_TRY(check_arguments(system, bytes, cycles));
     return ipu__link_cycles(system, from, to, bytes,
                             loaded ? system->ipu.tiles : 1, loaded, cycles);
 }
@@ -198,7 +198,7 @@ static void count_stream(const ipu_system *system, int64_t bytes,
 
 int ipu_model_host(const ipu_system *system, int64_t bytes, ipu_cycles *cycles)
 {
-    IPU_TRY(check(system, bytes, cycles));
+    IPU_TRY(check_arguments(system, bytes, cycles));
     count_stream(system, bytes, system->ipu.host_latency_seconds,
                  system->ipu.host_bytes_per_second * system->host_share,
                  system->host_share < 1
@@ -213,7 +213,7 @@ int ipu_model_host(const ipu_system *system, int64_t bytes, ipu_cycles *cycles)
 int ipu_model_streaming(const ipu_system *system, int64_t bytes,
                         ipu_cycles *cycles)
 {
-    IPU_TRY(check(system, bytes, cycles));
+    IPU_TRY(check_arguments(system, bytes, cycles));
     if (!(system->ipu.streaming_bytes_per_second > 0) ||
         system->streaming_bytes_per_board <= 0)
         return ipu__fail(IPU_ERR_ARGUMENT, "%s has no streaming memory",

@@ -96,7 +96,7 @@ static void link_entry(struct ipu__plans *plans, int32_t i)
     plans->places[place] = i;
 }
 
-static bool grow(struct ipu__plans *plans)
+static bool grow_table(struct ipu__plans *plans)
 {
     int32_t capacity = plans->capacity ? 2 * plans->capacity : FIRST_SIZE;
     struct entry *entries =
@@ -143,7 +143,7 @@ int ipu__plans_add_share(struct ipu__plans *plans, const ipu_product *product,
                          int64_t room, int64_t share,
                          const struct ipu__choice *choice)
 {
-    if (plans->count == plans->capacity && !grow(plans))
+    if (plans->count == plans->capacity && !grow_table(plans))
         return ipu__fail_memory((size_t)plans->count * sizeof *plans->entries);
     plans->entries[plans->count] = (struct entry){
         .product = *product, .room = room, .share = share, .choice = *choice};

@@ -53,7 +53,7 @@ int ipu__check_proportion(const char *what, double proportion)
                      what, proportion, USUAL_PROPORTION);
 }
 
-static int check(const ipu_product *d)
+static int check_product(const ipu_product *d)
 {
     double products;
 
@@ -143,7 +143,7 @@ static int check_call(const ipu_target *target, const ipu_product *product,
                       const ipu_plan *plan, const ipu_cycles *cycles)
 {
     IPU_TRY(ipu__check_model(target, cycles));
-    IPU_TRY(check(product));
+    IPU_TRY(check_product(product));
     return plan ? ipu__check_size("plan", plan->size, sizeof *plan) : IPU_OK;
 }
 

@@ -64,7 +64,8 @@ static void count_partials(const struct ipu__problem *p, int64_t elements,
 }
 
 /* One vertex over that many sums, with slots for each vector of them. */
-static int64_t sweep(const struct ipu__problem *p, int64_t sums, int64_t slots)
+static int64_t count_sweep(const struct ipu__problem *p, int64_t sums,
+                           int64_t slots)
 {
     const ipu_target *t = p->target;
     int64_t vectors = ipu__ceil_div(sums * p->sum_bytes, t->vector_bytes);
@@ -91,8 +92,8 @@ static int64_t slices_of(int64_t groups, int64_t bytes, int64_t sums,
 /* The passes of a block. Of the derivative of a kernel, its positions are rows:
  * each reads the same input elsewhere, which is first turned to have pixels
  * side by side, an element at a time. */
-static int64_t multiply(const struct ipu__problem *p, int64_t rows, int64_t k,
-                        int64_t n)
+static int64_t count_block(const struct ipu__problem *p, int64_t rows,
+                           int64_t k, int64_t n)
 {
     const ipu_target *t = p->target;
     int64_t turned = rows * under(p, k);
@@ -111,7 +112,7 @@ static ipu_cycles slice_cycles(const struct ipu__problem *p, int64_t rows,
                                int64_t thick, int64_t n)
 {
     int64_t bytes = operand_bytes(p, rows, thick, n);
-    ipu_cycles c = {.compute = multiply(p, rows, thick, n),
+    ipu_cycles c = {.compute = count_block(p, rows, thick, n),
                     .temporary_bytes = bytes};
 
     ipu__count_exchange(p->target, bytes, 2, &c);
@@ -143,7 +144,7 @@ static bool count_slices(const struct ipu__problem *p, int64_t rows, int64_t k,
             slice_cycles(p, rows, k - (slices - 1) * thick, n);
 
         c->compute = c->compute * (slices - 1) + last.compute +
-                     sweep(p, elements, 1) * slices;
+                     count_sweep(p, elements, 1) * slices;
         c->exchange = c->exchange * (slices - 1) + last.exchange;
         c->sync *= slices;
         c->exchange_bytes =
@@ -168,7 +169,7 @@ bool ipu__is_within(const struct ipu__bounds *b, const struct ipu__choice *c)
            c->total >= b->least_cycles && c->total <= b->most_cycles;
 }
 
-static void consider(const struct ipu__problem *p, int64_t gm, int64_t gk,
+static void try_grid(const struct ipu__problem *p, int64_t gm, int64_t gk,
                      int64_t gn, struct ipu__choice *best)
 {
     const ipu_product *d = p->product;
@@ -182,7 +183,7 @@ static void consider(const struct ipu__problem *p, int64_t gm, int64_t gk,
         return;
     count_partials(p, sums_of(p, rows, n), gk, &c.cycles);
     if (d->element_bytes < p->sum_bytes && gk == 1)
-        c.cycles.compute += sweep(p, sums_of(p, rows, n), 1);
+        c.cycles.compute += count_sweep(p, sums_of(p, rows, n), 1);
     c.total = c.cycles.compute + c.cycles.exchange + c.cycles.sync;
     if ((best->total == 0 || c.total < best->total) &&
         ipu__is_within(&p->bounds, &c))
@@ -225,6 +226,6 @@ void ipu__search_grids(const struct ipu__problem *p, struct ipu__choice *best)
             int64_t gk = least_parts(p, groups, gm, gn);
 
             for (; gk && gk <= most; gk = next_parts(groups, gk))
-                consider(p, gm, gk, gn, best);
+                try_grid(p, gm, gk, gn, best);
         }
 }

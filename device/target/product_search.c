@@ -27,7 +27,7 @@
 #include "target/product.h"
 
 /* One after the other: slices, or what one tile has of the batch. */
-static void repeat(ipu_cycles *c, int64_t rounds)
+static void repeat_rounds(ipu_cycles *c, int64_t rounds)
 {
     c->compute *= rounds;
     c->exchange *= rounds;
@@ -61,7 +61,7 @@ static void repeat_slices(const struct ipu__problem *p, int64_t slices,
         return;
     c->cycles.compute += copy_cycles(p->target, weights * (double)d->batch) +
                          copy_cycles(p->target, output * (double)d->batch);
-    repeat(&c->cycles, slices);
+    repeat_rounds(&c->cycles, slices);
     c->total = c->cycles.compute + c->cycles.exchange + c->cycles.sync;
 }
 
@@ -153,8 +153,9 @@ static int64_t uneven(const struct ipu__problem *p, const ipu_plan *plan,
 }
 
 /* The best for all of the batch. */
-static void find(const ipu_target *target, const ipu_product *d, int64_t room,
-                 const struct ipu__bounds *bounds, struct ipu__choice *best)
+static void search_ways(const ipu_target *target, const ipu_product *d,
+                        int64_t room, const struct ipu__bounds *bounds,
+                        struct ipu__choice *best)
 {
     struct ipu__problem p = problem_of(target, d);
     struct ipu__choice c = {.total = 0};
@@ -170,7 +171,7 @@ static void find(const ipu_target *target, const ipu_product *d, int64_t room,
     c.total *= p.rounds;
     if (c.total == 0 || (best->total > 0 && c.total >= best->total))
         return;
-    repeat(&c.cycles, p.rounds);
+    repeat_rounds(&c.cycles, p.rounds);
     c.plan.tiles *= ipu__least(d->batch, target->tiles);
     c.cycles.waiting = uneven(&p, &c.plan, c.cycles.compute);
     *best = c;
@@ -204,9 +205,9 @@ struct ipu__choice ipu__search_products(const ipu_target *target,
         const ipu_product one = combined(d, groups);
         const ipu_product patches = of_patches(&one);
 
-        find(target, &one, room, bounds, &best);
+        search_ways(target, &one, room, bounds, &best);
         if (d->kernel[0] * d->kernel[1] > 1)
-            find(target, &patches, room, bounds, &best);
+            search_ways(target, &patches, room, bounds, &best);
     }
     return best;
 }

@@ -58,7 +58,7 @@ static const struct known systems[] = {
     {NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0},
 };
 
-static const struct known *find(const char *name)
+static const struct known *find_known(const char *name)
 {
     const struct known *k = systems;
 
@@ -75,7 +75,7 @@ int ipu_system_find(const char *name, ipu_system *system)
         return ipu__fail(IPU_ERR_ARGUMENT, "system: %s is NULL",
                          name ? "the place for it" : "its name");
     IPU_TRY(ipu__check_size("system", system->size, sizeof *system));
-    k = find(name);
+    k = find_known(name);
     if (!k)
         return ipu__fail(IPU_ERR_NAME,
                          "there is no system '%s': C2, M2000, Pod16, Pod64, "
@@ -99,7 +99,7 @@ int ipu_system_find(const char *name, ipu_system *system)
     return ipu_target_find(k->chip, &system->ipu);
 }
 
-static int check(const ipu_system *system)
+static int check_system(const ipu_system *system)
 {
     if (!system)
         return ipu__fail(IPU_ERR_ARGUMENT, "the system is NULL");
@@ -133,7 +133,7 @@ int ipu_system_path(const ipu_system *system, int32_t from, int32_t to,
     int32_t floors, across, links, racks;
     double width;
 
-    IPU_TRY(check(system));
+    IPU_TRY(check_system(system));
     if (from < 0 || to < 0 || from >= system->ipus || to >= system->ipus)
         return ipu__fail(
             IPU_ERR_ARGUMENT, "a path from IPU %d to %d: '%s' has 0 to %d",
@@ -164,7 +164,7 @@ int ipu_system_get_peaks(const ipu_system *system, ipu_system_peaks *peaks)
     double link;
     int32_t pairs, inside, outside;
 
-    IPU_TRY(check(system));
+    IPU_TRY(check_system(system));
     if (!peaks)
         return ipu__fail(IPU_ERR_ARGUMENT, "the place for peaks is NULL");
     IPU_TRY(ipu__check_size("peaks", peaks->size, sizeof *peaks));

@@ -112,7 +112,7 @@ const struct ipu__field ipu__target_fields[] = {
     {NULL, IPU__FIELD_REAL, 0, 0, 0},
 };
 
-static void fill(ipu_target *target, size_t size, const ipu_target *from)
+static void fill_target(ipu_target *target, size_t size, const ipu_target *from)
 {
     memset(target, 0, size);
     memcpy(target, from, size < sizeof *from ? size : sizeof *from);
@@ -122,7 +122,7 @@ static void fill(ipu_target *target, size_t size, const ipu_target *from)
 void ipu_target_init(ipu_target *target, size_t size)
 {
     if (target)
-        fill(target, size, &chips[1].target);
+        fill_target(target, size, &chips[1].target);
 }
 
 int ipu_target_find(const char *name, ipu_target *target)
@@ -134,7 +134,7 @@ int ipu_target_find(const char *name, ipu_target *target)
     for (int i = 0; i < NCHIPS; i++)
         for (int k = 0; k < 3; k++)
             if (strcmp(chips[i].names[k], name) == 0) {
-                fill(target, target->size, &chips[i].target);
+                fill_target(target, target->size, &chips[i].target);
                 return IPU_OK;
             }
     return ipu__fail(

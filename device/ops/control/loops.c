@@ -93,9 +93,10 @@ static int open_block(ipu_graph *g, const struct request *r,
 }
 
 /* Call a body or a condition. inputs: the carried values and extra ones. */
-static int call(ipu_graph *g, const struct request *r, const char *which,
-                ipu_body_fn fn, ipu_graph *inner, int32_t ninputs,
-                const ipu_tensor *inputs, int32_t noutputs, ipu_tensor *outputs)
+static int call_builder(ipu_graph *g, const struct request *r,
+                        const char *which, ipu_body_fn fn, ipu_graph *inner,
+                        int32_t ninputs, const ipu_tensor *inputs,
+                        int32_t noutputs, ipu_tensor *outputs)
 {
     struct ipu__source source = g->source;
     int status;
@@ -224,8 +225,8 @@ static int build_body(ipu_graph *g, const struct request *r,
     for (int32_t i = 0; status == IPU_OK && i < r->ninputs; i++)
         inputs[i] = ipu__handle(body, loop->body.carried[i]);
     if (status == IPU_OK)
-        status = call(g, r, "body", r->body, body, r->ninputs + nfed, inputs,
-                      r->ninputs, inputs + n);
+        status = call_builder(g, r, "body", r->body, body, r->ninputs + nfed,
+                              inputs, r->ninputs, inputs + n);
     if (status == IPU_OK)
         status = close_body(r, &loop->body, inputs + n);
     free(inputs);
@@ -246,8 +247,8 @@ static int build_condition(ipu_graph *g, const struct request *r,
         return ipu__fail_memory((size_t)r->ninputs * sizeof *inputs);
     for (int32_t i = 0; i < r->ninputs; i++)
         inputs[i] = ipu__handle(block->graph, block->carried[i]);
-    status = call(g, r, "condition", r->condition, block->graph, r->ninputs,
-                  inputs, 1, &output);
+    status = call_builder(g, r, "condition", r->condition, block->graph,
+                          r->ninputs, inputs, 1, &output);
     free(inputs);
     IPU_TRY(status);
     ipu__find_written(block->graph);
@@ -385,7 +386,7 @@ static int find_initial(ipu_graph *g, const struct request *r,
 
 /* The array of loops does not move while a body is built: nothing else can be
  * built on this graph then. */
-static int build(ipu_graph *g, const struct request *r)
+static int build_request(ipu_graph *g, const struct request *r)
 {
     struct ipu__loop *loop;
     bool unrolls = g->unrolls && !r->condition;
@@ -426,7 +427,7 @@ static int build_loop(ipu_graph *g, const struct request *r)
     for (int32_t i = 0; i < r->ninputs && r->outputs; i++)
         if (r->inputs != r->outputs)
             r->outputs[i] = (ipu_tensor){-1};
-    status = build(g, r);
+    status = build_request(g, r);
     return status < 0 ? ipu__graph_fail(g, status) : IPU_OK;
 }
 

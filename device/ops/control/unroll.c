@@ -34,7 +34,7 @@ struct unroll {
     int32_t *next; /* owned, [assigns]: what variables become */
 };
 
-static int refuse(const char *what, const char *thing)
+static int refuse_body(const char *what, const char *thing)
 {
     return ipu__fail(
         IPU_ERR_ARGUMENT,
@@ -44,7 +44,7 @@ static int refuse(const char *what, const char *thing)
         what, thing);
 }
 
-static int check(const ipu_graph *body, const char *what)
+static int check_body(const ipu_graph *body, const char *what)
 {
     bool remote = false, effect = false;
 
@@ -53,16 +53,16 @@ static int check(const ipu_graph *body, const char *what)
     for (int32_t n = 0; n < body->nnodes; n++)
         effect |= body->nodes[n].effect || body->nodes[n].after;
     if (body->nfeeds > 0)
-        return refuse(what, "a queue that it dequeues");
+        return refuse_body(what, "a queue that it dequeues");
     if (body->nenqueues > 0)
-        return refuse(what, "a queue that it enqueues into");
+        return refuse_body(what, "a queue that it enqueues into");
     if (remote)
-        return refuse(what, "a remote buffer");
+        return refuse_body(what, "a remote buffer");
     if (body->nregions > 0)
-        return refuse(what, "an update region");
+        return refuse_body(what, "an update region");
     if (body->nloops > 0)
-        return refuse(what, "a loop of unknown length");
-    return effect ? refuse(what, "activations that are computed again")
+        return refuse_body(what, "a loop of unknown length");
+    return effect ? refuse_body(what, "activations that are computed again")
                   : IPU_OK;
 }
 
@@ -99,7 +99,7 @@ static int copy_variable(struct unroll *u, const struct ipu__import *import)
 }
 
 /* Carried values, imports and constants, before the first iteration. */
-static int begin(struct unroll *u)
+static int begin_iterations(struct unroll *u)
 {
     const ipu_graph *body = u->body;
 
@@ -161,7 +161,7 @@ static int copy_calls(struct unroll *u, int64_t iteration)
 }
 
 /* All assignments take effect together. */
-static int iterate(struct unroll *u, int64_t iteration)
+static int add_iteration(struct unroll *u, int64_t iteration)
 {
     const ipu_graph *body = u->body;
 
@@ -176,7 +176,7 @@ static int iterate(struct unroll *u, int64_t iteration)
 }
 
 /* Gives the graph's own variables their last values. */
-static int renew(struct unroll *u)
+static int renew_variables(struct unroll *u)
 {
     for (int32_t i = 0; i < u->body->nimports; i++) {
         int32_t outer = u->body->imports[i].outer;
@@ -191,15 +191,15 @@ static int renew(struct unroll *u)
     return IPU_OK;
 }
 
-static int run(struct unroll *u)
+static int add_iterations(struct unroll *u)
 {
     struct ipu__source asked = u->graph->source;
 
-    IPU_TRY(begin(u));
+    IPU_TRY(begin_iterations(u));
     for (int64_t i = 0; i < u->loop->count; i++)
-        IPU_TRY(iterate(u, i));
+        IPU_TRY(add_iteration(u, i));
     u->graph->source = asked;
-    IPU_TRY(renew(u));
+    IPU_TRY(renew_variables(u));
     for (int32_t i = 0; i < u->loop->ncarried; i++)
         u->loop->outputs[i] = u->now[u->loop->body.carried[i]];
     return IPU_OK;
@@ -210,14 +210,14 @@ int ipu__unroll(ipu_graph *graph, const struct ipu__loop *loop,
 {
     const ipu_graph *body = loop->body.graph;
     struct unroll u = {.graph = graph, .body = body, .loop = loop};
-    int status = check(body, what);
+    int status = check_body(body, what);
 
     if (status < 0)
         return status;
     u.now = malloc(((size_t)body->ntensors + 1) * sizeof *u.now);
     u.next = malloc(((size_t)body->nassigns + 1) * sizeof *u.next);
     if (u.now && u.next)
-        status = run(&u);
+        status = add_iterations(&u);
     else
         status = ipu__fail_memory((size_t)body->ntensors * sizeof *u.now);
     free(u.now);

@@ -33,7 +33,7 @@ static int64_t classes_of(const struct ipu__call *call)
     return logits->extents[logits->ndim - 1];
 }
 
-static int check(const struct ipu__call *call)
+static int check_inputs(const struct ipu__call *call)
 {
     const struct ipu__shape *logits = &call->inputs[0].shape;
 
@@ -53,7 +53,7 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
 {
     *output = call->inputs[1].shape;
     output->dtype = IPU_FLOAT32;
-    return check(call);
+    return check_inputs(call);
 }
 
 static int check_labels(const struct ipu__call *call)
@@ -121,7 +121,7 @@ static int grad_shape(const struct ipu__call *call, struct ipu__shape *output)
 
     loss.dtype = IPU_FLOAT32;
     *output = call->inputs[0].shape;
-    IPU_TRY(check(call));
+    IPU_TRY(check_inputs(call));
     return ipu__expect_true(call,
                             ipu__shape_equal(&call->inputs[2].shape, &loss));
 }

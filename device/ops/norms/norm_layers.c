@@ -20,9 +20,9 @@ static int check_epsilon(const struct ipu__op *op, double epsilon)
 
 /* Does the checks of the op's shape function before there are statistics, and
  * sets x's shape. */
-static int check(ipu_graph *graph, const struct ipu__op *op,
-                 const ipu_tensor *inputs, const struct ipu__attributes *a,
-                 struct ipu__shape *x)
+static int check_layer(ipu_graph *graph, const struct ipu__op *op,
+                       const ipu_tensor *inputs,
+                       const struct ipu__attributes *a, struct ipu__shape *x)
 {
     struct ipu__call call = {.op = op, .attributes = a};
     int status;
@@ -64,7 +64,7 @@ ipu_tensor ipu_layer_norm(ipu_graph *graph, ipu_tensor x, ipu_tensor scale,
     struct ipu__shape shape = {0};
     int32_t leading;
 
-    if (check(graph, &ipu__layer_norm, inputs, &a, &shape) < 0)
+    if (check_layer(graph, &ipu__layer_norm, inputs, &a, &shape) < 0)
         return (ipu_tensor){-1};
     leading = shape.ndim - graph->tensors[ipu__index(graph, scale)].shape.ndim;
     a.view[0] = ipu__shape_span(&shape, 0, leading);
@@ -80,7 +80,7 @@ ipu_tensor ipu_group_norm(ipu_graph *graph, ipu_tensor x, int32_t groups,
     struct ipu__attributes a = {.offset = epsilon, .groups = groups};
     struct ipu__shape shape = {0};
 
-    if (check(graph, &ipu__group_norm, inputs, &a, &shape) < 0)
+    if (check_layer(graph, &ipu__group_norm, inputs, &a, &shape) < 0)
         return (ipu_tensor){-1};
     a.view[0] = shape.extents[0];
     a.view[1] = ipu__shape_span(&shape, 1, shape.ndim - 1);
@@ -122,7 +122,7 @@ ipu_tensor ipu_batch_norm(ipu_graph *graph, ipu_tensor x, ipu_tensor scale,
     struct ipu__shape shape = {0};
     int64_t channels, number;
 
-    if (check(graph, &ipu__batch_norm, inputs, &a, &shape) < 0)
+    if (check_layer(graph, &ipu__batch_norm, inputs, &a, &shape) < 0)
         return (ipu_tensor){-1};
     if (!(momentum >= 0 && momentum <= 1))
         return ipu__invalid(
@@ -170,7 +170,7 @@ ipu_tensor ipu_batch_norm_inference(ipu_graph *graph, ipu_tensor x,
     ipu_tensor factor;
     ipu_dtype dtype;
 
-    if (check(graph, &ipu__batch_norm, inputs, &a, &shape) < 0)
+    if (check_layer(graph, &ipu__batch_norm, inputs, &a, &shape) < 0)
         return (ipu_tensor){-1};
     dtype = shape.dtype;
     ipu_tensor_info(graph, x, &dtype, NULL, NULL);

@@ -275,7 +275,8 @@ int ipu__lamb(ipu_graph *graph, struct ipu__update *part, ipu_tensor gradient,
 /* ------------------------------------------------------- the whole variable */
 
 /* Assigned if it was made. */
-static int become(ipu_graph *g, int status, const struct ipu__update *whole)
+static int assign_result(ipu_graph *g, int status,
+                         const struct ipu__update *whole)
 {
     IPU_TRY(status);
     return ipu_assign(g, whole->variable, whole->result);
@@ -286,7 +287,8 @@ int ipu_sgd(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
 {
     struct ipu__update all = {.variable = variable, .value = variable};
 
-    return become(graph, ipu__sgd(graph, &all, gradient, rate, options), &all);
+    return assign_result(graph, ipu__sgd(graph, &all, gradient, rate, options),
+                         &all);
 }
 
 int ipu_adam(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
@@ -294,8 +296,8 @@ int ipu_adam(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
 {
     struct ipu__update all = {.variable = variable, .value = variable};
 
-    return become(graph, ipu__adam(graph, &all, gradient, rate, step, options),
-                  &all);
+    return assign_result(
+        graph, ipu__adam(graph, &all, gradient, rate, step, options), &all);
 }
 
 int ipu_adamw(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
@@ -303,8 +305,8 @@ int ipu_adamw(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
 {
     struct ipu__update all = {.variable = variable, .value = variable};
 
-    return become(graph, ipu__adamw(graph, &all, gradient, rate, step, options),
-                  &all);
+    return assign_result(
+        graph, ipu__adamw(graph, &all, gradient, rate, step, options), &all);
 }
 
 int ipu_lamb(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
@@ -312,6 +314,6 @@ int ipu_lamb(ipu_graph *graph, ipu_tensor variable, ipu_tensor gradient,
 {
     struct ipu__update all = {.variable = variable, .value = variable};
 
-    return become(graph, ipu__lamb(graph, &all, gradient, rate, step, options),
-                  &all);
+    return assign_result(
+        graph, ipu__lamb(graph, &all, gradient, rate, step, options), &all);
 }

@@ -88,7 +88,7 @@ static struct place place_of(const struct ipu__conv *c, int64_t pixel)
 
 /* Goes to the next pixel: a division for each would take as long as its
  * patch. */
-static void advance(const struct ipu__conv *c, struct place *p)
+static void next_pixel(const struct ipu__conv *c, struct place *p)
 {
     if (++p->column == c->wo) {
         p->column = 0;
@@ -171,7 +171,7 @@ static void gather_inside(const struct ipu__conv *c, const float *x,
     int64_t width = c->kw * c->ci, pitch = c->dilation[0] * c->w * c->ci;
     struct place p = place_of(c, first);
 
-    for (int64_t i = 0; i < count; i++, advance(c, &p)) {
+    for (int64_t i = 0; i < count; i++, next_pixel(c, &p)) {
         const float *row =
             x + ((p.image * c->h + p.top) * c->w + p.left) * c->ci;
 
@@ -196,7 +196,7 @@ void ipu__conv_gather(const struct ipu__conv *c, const float *x, int64_t group,
         gather_inside(c, x, first, count, patches);
         return;
     }
-    for (int64_t i = 0; i < count; i++, advance(c, &p)) {
+    for (int64_t i = 0; i < count; i++, next_pixel(c, &p)) {
         for (int64_t ky = 0; ky < c->kh; ky++, patches += width) {
             int64_t from, to;
             const float *row = inside(c, x, &p, ky, &from, &to);
@@ -214,7 +214,7 @@ void ipu__conv_scatter(const struct ipu__conv *c, float *x, int64_t group,
 {
     struct place p = place_of(c, first);
 
-    for (int64_t i = 0; i < count; i++, advance(c, &p)) {
+    for (int64_t i = 0; i < count; i++, next_pixel(c, &p)) {
         for (int64_t ky = 0; ky < c->kh; ky++, patches += c->kw * c->cig) {
             int64_t from, to;
             float *row = x + (inside(c, x, &p, ky, &from, &to) - x);

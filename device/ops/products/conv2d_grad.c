@@ -13,9 +13,10 @@
 
 /* The attributes' shape; the convolution of x and kernel, one of which is of
  * that shape, makes one like dy. */
-static int check(const struct ipu__call *call, const struct ipu__shape *x,
-                 const struct ipu__shape *kernel, const struct ipu__shape *dy,
-                 struct ipu__shape *output)
+static int check_shapes(const struct ipu__call *call,
+                        const struct ipu__shape *x,
+                        const struct ipu__shape *kernel,
+                        const struct ipu__shape *dy, struct ipu__shape *output)
 {
     struct ipu__call forward = *call;
     struct ipu__shape y;
@@ -33,8 +34,8 @@ static int input_shape(const struct ipu__call *call, struct ipu__shape *output)
     struct ipu__shape x = call->attributes->shape;
 
     x.dtype = IPU_FLOAT32;
-    return check(call, &x, &call->inputs[1].shape, &call->inputs[0].shape,
-                 output);
+    return check_shapes(call, &x, &call->inputs[1].shape,
+                        &call->inputs[0].shape, output);
 }
 
 static int kernel_shape(const struct ipu__call *call, struct ipu__shape *output)
@@ -42,8 +43,8 @@ static int kernel_shape(const struct ipu__call *call, struct ipu__shape *output)
     struct ipu__shape kernel = call->attributes->shape;
 
     kernel.dtype = IPU_FLOAT32;
-    return check(call, &call->inputs[0].shape, &kernel, &call->inputs[1].shape,
-                 output);
+    return check_shapes(call, &call->inputs[0].shape, &kernel,
+                        &call->inputs[1].shape, output);
 }
 
 /* dy, kernel -> dx */

@@ -77,9 +77,9 @@ const struct ipu__op ipu__random_normal = {
     .run = run_normal,
 };
 
-static ipu_tensor make(ipu_graph *graph, const struct ipu__op *op, int32_t ndim,
-                       const int64_t *extents, struct ipu__attributes *a,
-                       ipu_tensor step)
+static ipu_tensor add_random(ipu_graph *graph, const struct ipu__op *op,
+                             int32_t ndim, const int64_t *extents,
+                             struct ipu__attributes *a, ipu_tensor step)
 {
     int status =
         ipu__shape_make(op->name, IPU_FLOAT32, ndim, extents, &a->shape);
@@ -99,7 +99,7 @@ ipu_tensor ipu_random_uniform(ipu_graph *graph, int32_t ndim,
     struct ipu__attributes a = {
         .offset = low, .scale = high - low, .seed = seed};
 
-    return make(graph, &ipu__random_uniform, ndim, extents, &a, step);
+    return add_random(graph, &ipu__random_uniform, ndim, extents, &a, step);
 }
 
 ipu_tensor ipu_random_normal(ipu_graph *graph, int32_t ndim,
@@ -109,5 +109,5 @@ ipu_tensor ipu_random_normal(ipu_graph *graph, int32_t ndim,
     struct ipu__attributes a = {
         .offset = mean, .scale = deviation, .seed = seed};
 
-    return make(graph, &ipu__random_normal, ndim, extents, &a, step);
+    return add_random(graph, &ipu__random_normal, ndim, extents, &a, step);
 }

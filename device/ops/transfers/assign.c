@@ -102,7 +102,7 @@ int32_t ipu__index_kept(ipu_graph *g, ipu_tensor tensor)
     return tensor.id < 0 ? ipu__graph_status(g) : ipu__index(g, tensor);
 }
 
-static int check(const ipu_graph *g, int32_t variable, int32_t value)
+static int check_assignment(const ipu_graph *g, int32_t variable, int32_t value)
 {
     const struct ipu__tensor *to = &g->tensors[variable];
     const struct ipu__tensor *from = &g->tensors[value];
@@ -125,7 +125,7 @@ static int check(const ipu_graph *g, int32_t variable, int32_t value)
     return IPU_OK;
 }
 
-static int assign(ipu_graph *g, ipu_tensor variable, ipu_tensor value)
+static int add_assignment(ipu_graph *g, ipu_tensor variable, ipu_tensor value)
 {
     struct ipu__assign a = {.variable = ipu__index(g, variable)};
 
@@ -138,7 +138,7 @@ static int assign(ipu_graph *g, ipu_tensor variable, ipu_tensor value)
         return ipu__fail(a.value, "assign: the value of %s: %s",
                          g->tensors[a.variable].name, ipu_last_error());
     a.variable = ipu__origin(g, a.variable);
-    IPU_TRY(check(g, a.variable, a.value));
+    IPU_TRY(check_assignment(g, a.variable, a.value));
     /* Two variables may become each other; and what is built in a region
      * happens there. */
     if (variable_behind(g, a.value) >= 0 ||
@@ -162,7 +162,7 @@ int ipu_assign(ipu_graph *graph, ipu_tensor variable, ipu_tensor value)
         return ipu__fail(IPU_ERR_ARGUMENT, "assign: the graph is NULL");
     if (graph->status < 0)
         return ipu__graph_status(graph);
-    status = assign(graph, variable, value);
+    status = add_assignment(graph, variable, value);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
 }
 

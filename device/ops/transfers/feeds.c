@@ -77,7 +77,7 @@ static int32_t add_fed(ipu_graph *g, const ipu_infeed *infeed,
     return added;
 }
 
-static int dequeue(ipu_graph *g, ipu_infeed *infeed, ipu_tensor *outputs)
+static int add_dequeue(ipu_graph *g, ipu_infeed *infeed, ipu_tensor *outputs)
 {
     const ipu_feed_tensor *tensors;
     struct ipu__feed feed = {.infeed = infeed, .first = g->ntensors};
@@ -110,7 +110,7 @@ int ipu_infeed_dequeue(ipu_graph *graph, ipu_infeed *infeed,
         return ipu__fail(IPU_ERR_ARGUMENT, "dequeue: the graph is NULL");
     if (graph->status < 0)
         return ipu__graph_status(graph);
-    status = dequeue(graph, infeed, outputs);
+    status = add_dequeue(graph, infeed, outputs);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
 }
 
@@ -141,8 +141,9 @@ static int check_enqueues(const ipu_graph *g, const ipu_outfeed *outfeed)
 }
 
 /* Describes the tensors to the queue. */
-static int describe(const ipu_graph *g, ipu_outfeed *outfeed, int32_t count,
-                    const char *const *names, const int32_t *indices)
+static int describe_element(const ipu_graph *g, ipu_outfeed *outfeed,
+                            int32_t count, const char *const *names,
+                            const int32_t *indices)
 {
     ipu_feed_tensor *tensors = calloc((size_t)count, sizeof *tensors);
     char numbers[IPU_MAX_FEED_TENSORS][4];
@@ -177,8 +178,8 @@ static int find_tensors(ipu_graph *g, const ipu_outfeed *outfeed, int32_t count,
     return IPU_OK;
 }
 
-static int enqueue(ipu_graph *g, ipu_outfeed *outfeed, int32_t count,
-                   const char *const *names, const ipu_tensor *tensors)
+static int add_enqueue(ipu_graph *g, ipu_outfeed *outfeed, int32_t count,
+                       const char *const *names, const ipu_tensor *tensors)
 {
     struct ipu__enqueue e = {.outfeed = outfeed, .count = count};
     int status;
@@ -200,7 +201,7 @@ static int enqueue(ipu_graph *g, ipu_outfeed *outfeed, int32_t count,
         return ipu__fail_memory((size_t)count * sizeof *e.tensors);
     status = find_tensors(g, outfeed, count, tensors, e.tensors);
     if (status == IPU_OK)
-        status = describe(g, outfeed, count, names, e.tensors);
+        status = describe_element(g, outfeed, count, names, e.tensors);
     if (status < 0) {
         free(e.tensors);
         return status;
@@ -219,6 +220,6 @@ int ipu_outfeed_enqueue(ipu_graph *graph, ipu_outfeed *outfeed, int32_t count,
         return ipu__fail(IPU_ERR_ARGUMENT, "enqueue: the graph is NULL");
     if (graph->status < 0)
         return ipu__graph_status(graph);
-    status = enqueue(graph, outfeed, count, names, tensors);
+    status = add_enqueue(graph, outfeed, count, names, tensors);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
 }

@@ -129,7 +129,7 @@ const struct ipu__op ipu__row_store = {
 /* ---------------------------------------------------------------- builders */
 
 /* The output of a store's node, its last, becomes the buffer's newest state. */
-static int renew(ipu_graph *g, int32_t before)
+static int renew_buffer(ipu_graph *g, int32_t before)
 {
     int32_t last = g->nnodes - 1;
     struct ipu__tensor *state = &g->tensors[g->nodes[last].output];
@@ -248,6 +248,6 @@ int ipu_remote_store(ipu_graph *graph, ipu_remote_buffer buffer,
     output = ipu__add(graph, &ipu__row_store, inputs, NULL);
     if (output.id < 0)
         return ipu__graph_status(graph);
-    status = renew(graph, before);
+    status = renew_buffer(graph, before);
     return status < 0 ? ipu__graph_fail(graph, status) : IPU_OK;
 }
