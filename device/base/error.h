@@ -34,7 +34,8 @@ enum { IPU__MESSAGE_MAX = 1024, IPU__EXPLANATION_MAX = 4096 };
 __attribute__((format(printf, 2, 3))) int ipu__fail(int status,
                                                     const char *format, ...);
 
-/* The same with a text that may be an explanation. */
+/* Sets the last error to a text that may be an explanation, and returns
+ * status. */
 int ipu__fail_explained(int status, const char *text);
 
 /* IPU_ERR_MEMORY, saying how much was wanted. */

@@ -16,7 +16,7 @@
 /* Returns the executable that the engine runs; borrowed. */
 const ipu_executable *ipu__engine_executable(const ipu_engine *engine);
 
-/* Within ipu_engine_run. */
+/* Returns whether a call of ipu_engine_run is going on. */
 bool ipu__engine_is_running(const ipu_engine *engine);
 
 /*

@@ -263,8 +263,8 @@ int ipu__node_shape(const ipu_graph *graph, const struct ipu__node *node,
     return IPU_OK;
 }
 
-/* Unless told, a node is where the first of its inputs is that a node or the
- * host's writing has made. */
+/* Returns the chip of a new node: the one being built on, or that of its first
+ * input that a node or the host's writing has made. */
 static int32_t shard_of(const ipu_graph *g, const struct ipu__node *node)
 {
     if (g->shard > 0)

@@ -42,7 +42,7 @@ struct ipu__call {
                       element in the whole tensor */
 };
 
-/* Told that elements [first, first + count) of the output are complete: whole
+/* Called when elements [first, first + count) of the output are complete: whole
  * rows of its last dimension. */
 typedef void ipu__done(void *context, int64_t first, int64_t count);
 
@@ -115,8 +115,9 @@ struct ipu__op {
     size_t (*scratch)(const struct ipu__call *call);
     /* Compute. Only data can be wrong by now: IPU_ERR_DATA. */
     int (*run)(const struct ipu__call *call);
-    /* The same, telling of parts of the output as they are complete, so that
-     * what works on them finds them in the cache; NULL: there are none. */
+    /* Computes the same, and calls done for parts of the output as they are
+     * complete, so that the steps that follow find them in the cache; NULL:
+     * there are no parts. */
     int (*run_in_parts)(const struct ipu__call *call, ipu__done *done,
                         void *context);
     /* Sets the work that the op asks of the chip. NULL: none, if it is an

@@ -28,7 +28,8 @@ int32_t ipu__tensor_region(const ipu_graph *g, int32_t tensor)
     return node < 0 ? 0 : g->nodes[node].region;
 }
 
-/* Whatever runs region does, too: of 0, everything. */
+/* Returns whether outer runs whenever region does. Region 0 is each run, which
+ * holds all regions. */
 static bool is_within(const ipu_graph *g, int32_t region, int32_t outer)
 {
     while (region != outer && region != 0)

@@ -74,13 +74,14 @@ enum {
 };
 
 /*
- * Nor are norms (lib/poplin/Norms.cpp). Statistics: a sum, a sum of squares,
- * and behind them the deviation's inverse, of statistics only. Normalising: the
- * mean taken off, times that inverse, times the scale, plus the offset, each by
- * row. The derivative: the input normalised again (two loops), dy times the
- * scale, times the input, two sums, a copy of dy, the input times one of them,
- * that scaled and added, the other added, times the inverse; and the sums
- * scaled, which are few. Of the scale: dy times the input, and its sum.
+ * A norm is several loops, too (lib/poplin/Norms.cpp). Its statistics are a
+ * sum, a sum of squares, and the deviation's inverse, of statistics only.
+ * Normalising takes the mean off, and multiplies by that inverse and by the
+ * scale, and adds the offset, each by row. The derivative is the input
+ * normalised again (two loops), dy times the scale, times the input, two sums,
+ * a copy of dy, the input times one of them, that scaled and added, the other
+ * added, times the inverse; and the sums scaled, which are few. The scale's
+ * derivative is dy times the input, and its sum.
  */
 enum {
     IPU__SUM_SLOTS = 1,
@@ -114,8 +115,9 @@ int32_t ipu__slots(const struct ipu__op *op, int32_t element_bytes);
  * and one that stores. */
 void ipu__rows_cost(const struct ipu__call *call, struct ipu__work *work);
 
-/* Each element of the first input by the statistics and parameters of its
- * group or channel, which are told to where it lies. */
+/* Sets the work of a normalisation: each element of the first input by the
+ * statistics and parameters of its group or channel, which are sent to where it
+ * lies. */
 void ipu__normalize_cost(const struct ipu__call *call, struct ipu__work *work);
 
 /* Derivatives of that: two sums of each group, and one element after the
@@ -132,15 +134,15 @@ void ipu__statistics_cost(const struct ipu__call *call, struct ipu__work *work);
 /* Every element of the first input is read once, for one of the output. */
 void ipu__read_once_cost(const struct ipu__call *call, struct ipu__work *work);
 
-/* All elements of the first input, to fewer of the output, an instruction each:
- * sums, and the largest or smallest. */
+/* Sets the work of sums, or of the largest or smallest: all elements of the
+ * first input, to fewer of the output, an instruction each. */
 void ipu__sum_cost(const struct ipu__call *call, struct ipu__work *work);
 
 /* Sets the work of sums over the axes that are marked. */
 void ipu__axes_sum_cost(const struct ipu__call *call, struct ipu__work *work);
 
-/* Rows by their numbers, each from wherever it lies to wherever it is asked
- * for. */
+/* Sets the work of rows by their numbers, each from wherever it lies to
+ * wherever it is needed. */
 void ipu__by_number_cost(const struct ipu__call *call, struct ipu__work *work);
 
 #endif

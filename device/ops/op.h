@@ -58,7 +58,8 @@ int ipu__expect(const struct ipu__call *call, int i, ipu_dtype dtype,
 /* The output is like input 0, which is of floats. */
 int ipu__same_floats(const struct ipu__call *call, struct ipu__shape *output);
 
-/* The same, of two inputs that are alike. */
+/* The output is like input 0, which is of floats, and input 1 has the same
+ * shape. */
 int ipu__two_floats(const struct ipu__call *call, struct ipu__shape *output);
 
 /* IPU_ERR_SHAPE unless inputs i and j have the same shape. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All ops by their names: what a file calls them. */
+/* The table of all ops, by the names that files use for them. */
 #include <string.h>
 
 #include "ops/op.h"

@@ -26,7 +26,7 @@ double ipu__row_dot(const float *a, const float *b, int64_t count);
 float ipu__row_max(float most, const float *x, int64_t count);
 /* y[i] becomes x[i] where that is larger; NaN if one of them is. */
 void ipu__row_raise(float *y, const float *x, int64_t count);
-/* The same of the smallest. */
+/* These do the same for the smallest. */
 float ipu__row_min(float least, const float *x, int64_t count);
 void ipu__row_lower(float *y, const float *x, int64_t count);
 

@@ -26,7 +26,7 @@
 
 /* Sets of instructions, the plainest first. */
 enum ipu__kernels {
-    IPU__KERNELS_UNKNOWN, /* nobody has asked yet */
+    IPU__KERNELS_UNKNOWN, /* the choice has not been made yet */
     IPU__KERNELS_GENERIC, /* the instructions of every processor of the
                              architecture */
     IPU__KERNELS_AVX2,

@@ -44,7 +44,7 @@ struct account {
     ipu_replicas_info *info;
 };
 
-/* A number that is told in 32 bits. */
+/* Adds a number to a sum that is reported in 32 bits. */
 static void add_number(int32_t *sum, int64_t number)
 {
     int64_t whole = *sum;

@@ -398,7 +398,7 @@ static void advance_replica(void *context, int32_t i)
         ipu__meeting_leave(r->meeting);
 }
 
-/* All of them, to the step where they wait. */
+/* Advances all replicas to the step where they wait. */
 static void advance_all(struct ipu_replicas *r)
 {
     if (r->meeting)
@@ -451,8 +451,8 @@ static void add_up(struct ipu_replicas *r, const struct ipu__step *step)
     r->info.done++;
 }
 
-/* All replicas have run the step, or none: an update that depends on what only
- * one of them has cannot be one of all. */
+/* Checks that all replicas have run the step, or none: an update that depends
+ * on data of one replica cannot be an update of all. */
 static int check_due(const struct ipu_replicas *r, int32_t step)
 {
     const ipu_executable *e = r->executable;

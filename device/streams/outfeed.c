@@ -282,7 +282,8 @@ static struct ipu__put *next_put(struct ipu_outfeed *q, int32_t replica)
     return put;
 }
 
-/* All replicas have given their part of the first partial element. */
+/* Moves the first partial element, of which all replicas have given their part,
+ * to the complete ones. */
 static void complete_first(struct ipu_outfeed *q)
 {
     struct ipu__put *put = q->partial.first;

@@ -10,7 +10,7 @@
 
 #include "streams/queue.h"
 
-/* One element: tensor after tensor, of each the replicas' parts. */
+/* One element: tensor after tensor, and for each the replicas' parts. */
 struct ipu__put {
     struct ipu__put *next;
     int32_t parts; /* that are there */

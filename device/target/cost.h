@@ -110,8 +110,8 @@ int ipu__product_beside(const ipu_target *target, const ipu_product *product,
                         int64_t others, struct ipu__plans *plans,
                         ipu_plan *plan, ipu_cycles *cycles);
 
-/* The same within so much room of a tile, or less if the product is to take
- * less. */
+/* Counts as ipu__product_beside, within so much room of a tile, or less if the
+ * product is to take less. */
 int ipu__product_within(const ipu_target *target, const ipu_product *product,
                         int64_t room, struct ipu__plans *plans, ipu_plan *plan,
                         ipu_cycles *cycles);

@@ -32,8 +32,8 @@ const struct ipu__choice *ipu__plans_find(const struct ipu__plans *plans,
 int ipu__plans_add(struct ipu__plans *plans, const ipu_product *product,
                    int64_t room, const struct ipu__choice *choice);
 
-/* The same of a plan that was asked to be content with share, where the usual
- * one has room. */
+/* Returns the plan that was found for share, where the usual plan has room;
+ * NULL: it is not known. */
 const struct ipu__choice *ipu__plans_find_share(const struct ipu__plans *plans,
                                                 const ipu_product *product,
                                                 int64_t room, int64_t share);

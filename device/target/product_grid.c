@@ -63,7 +63,7 @@ static void count_partials(const struct ipu__problem *p, int64_t elements,
                                  parts * ipu__ceil_div(vectors, t->workers));
 }
 
-/* One vertex over that many sums, with slots for each vector of them. */
+/* Counts one vertex over that many sums, with slots for each vector of them. */
 static int64_t count_sweep(const struct ipu__problem *p, int64_t sums,
                            int64_t slots)
 {
@@ -107,7 +107,7 @@ static int64_t count_block(const struct ipu__problem *p, int64_t rows,
                                     ipu__ceil_div(turned, t->workers));
 }
 
-/* One slice of k, so thick: fetch, multiply. */
+/* Counts one slice of k of that thickness: fetch, multiply. */
 static ipu_cycles slice_cycles(const struct ipu__problem *p, int64_t rows,
                                int64_t thick, int64_t n)
 {
@@ -119,8 +119,8 @@ static ipu_cycles slice_cycles(const struct ipu__problem *p, int64_t rows,
     return c;
 }
 
-/* All slices, each added to those before: alike but for the last. false: there
- * is no room. */
+/* Counts all slices, each added to those before; they are equal but for the
+ * last. Returns false if there is no room. */
 static bool count_slices(const struct ipu__problem *p, int64_t rows, int64_t k,
                          int64_t n, struct ipu__choice *choice)
 {

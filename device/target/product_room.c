@@ -7,8 +7,8 @@
 #include "target/cost.h"
 #include "target/product.h"
 
-/* The same, where it may be known: first of that without limit, which is the
- * best wherever it has the room. */
+/* Finds the plan, first among those that are known: the plan without limit is
+ * the best wherever it has the room. */
 int ipu__find_plan(const ipu_target *target, const ipu_product *d, int64_t room,
                    struct ipu__plans *plans, struct ipu__choice *best)
 {

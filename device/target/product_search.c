@@ -26,7 +26,8 @@
 #include "target/cost.h"
 #include "target/product.h"
 
-/* One after the other: slices, or what one tile has of the batch. */
+/* Makes the cycles those of several rounds, one after the other: slices, or
+ * what one tile has of the batch. */
 static void repeat_rounds(ipu_cycles *c, int64_t rounds)
 {
     c->compute *= rounds;

@@ -160,7 +160,7 @@ static int count_move(const ipu_target *target, const struct ipu__work *work,
     return IPU_OK;
 }
 
-/* One transfer after the other, none larger than the hardware allows. */
+/* Counts one transfer after the other, none larger than the hardware allows. */
 static int count_streaming(const ipu_target *target,
                            const struct ipu__work *work, ipu_cycles *cycles)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same elements in another shape: costs nothing, since they share memory.
- */
+/* Reshaping gives the same elements another shape. It costs nothing, since
+ * input and output share memory. */
 #include <inttypes.h>
 
 #include "base/error.h"

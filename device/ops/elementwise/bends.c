@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Activations that are straight but for bends, and what they are told: leaky
- * relu (scale: the slope below 0), elu (scale: alpha), clip (offset, scale: the
- * bounds).
+ * bends.c - activations that are straight but for bends, and their settings:
+ * leaky relu (scale: the slope below 0), elu (scale: alpha), clip (offset,
+ * scale: the bounds).
  */
 #include <math.h>
 

@@ -70,7 +70,7 @@ IPU__WIDE(static, void, dx_row,
             factor * (dys[i] - mean_dys - (x[i] - center) * factor * mean_dysz);
 }
 
-/* One group, a row: its sums at once. dys: scratch. */
+/* Computes dx of one group, a row, from its sums. dys is scratch. */
 static void dx_of_one(const struct ipu__norm *n, float *dx, const float *dy,
                       const float *x, const float *scale, float center,
                       float variance, float *dys)

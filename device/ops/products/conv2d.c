@@ -126,7 +126,7 @@ static inline const float *inside(const struct ipu__conv *c, const float *x,
     return x + ((p->image * c->h + y) * c->w + p->left) * c->ci;
 }
 
-/* One row of a patch whose elements lie one after the other in x. */
+/* Gathers one row of a patch whose elements lie one after the other in x. */
 static void gather_dense(float *patch, const float *row, int64_t from,
                          int64_t to, int64_t width)
 {
@@ -340,7 +340,7 @@ static size_t scratch(const struct ipu__call *call)
     return ipu__conv_scratch(&c);
 }
 
-/* done NULL: nobody is told */
+/* Runs the convolution; done NULL: no callback. */
 static int run_in_parts(const struct ipu__call *call, ipu__done *done,
                         void *context)
 {

@@ -23,7 +23,8 @@ struct ipu__conv {
 
 /* Rows or columns that a kernel spans. */
 int64_t ipu__conv_span(int64_t kernel, int64_t dilation);
-/* All zeros of a SAME convolution along one side; span: of the kernel. */
+/* Returns all zeros of a SAME convolution along one side; span is the
+ * kernel's. */
 int64_t ipu__conv_same_padding(int64_t extent, int64_t span, int64_t stride);
 
 /* x, kernel -> y */

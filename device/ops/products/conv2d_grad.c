@@ -98,7 +98,7 @@ static void input_cost(const struct ipu__call *call, struct ipu__work *work)
 }
 
 /* Both derivatives are linear in each input, and each other's and the
- * convolution's derivatives: so all have as many as one likes. */
+ * convolution's derivatives: so all have derivatives of any order. */
 static void input_gradient(ipu_graph *graph, const struct ipu__node *node,
                            const bool *needed, ipu_tensor g, ipu_tensor *dx)
 {

@@ -86,7 +86,7 @@ static int64_t advance_of(const struct ipu__shape *shape)
                                   shape->extents[shape->ndim - 1];
 }
 
-/* done NULL: nobody is told */
+/* Makes all products; done NULL: no callback. */
 static void multiply_all(const struct ipu__call *call, int64_t count, int m,
                          int n, int k, ipu__done *done, void *context)
 {
@@ -161,7 +161,7 @@ static ipu_tensor sum_leading(ipu_graph *graph, const struct ipu__node *node,
     return extra > 0 ? ipu_sum(graph, dx, extra, axes, 0) : dx;
 }
 
-/* All matrices one below the other. */
+/* Returns x as one matrix: all of its matrices one below the other. */
 static ipu_tensor stacked(ipu_graph *graph, ipu_tensor x)
 {
     const struct ipu__shape s = graph->tensors[ipu__index(graph, x)].shape;

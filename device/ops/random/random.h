@@ -17,7 +17,8 @@ struct ipu__random {
     uint32_t keys[2];
 };
 
-/* stream: tells apart several uses of one seed within an op. */
+/* Makes the keys; stream distinguishes several uses of one seed within an
+ * op. */
 static inline struct ipu__random ipu__random_of(uint64_t seed, int32_t step,
                                                 uint32_t stream)
 {

@@ -37,9 +37,9 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
 
 /*
  * Both sides of every choice are computed, so that loops become vector code. A
- * float16 is subnormal below 2^-14, which a mask of bits tells: two choices by
- * one comparison would become a branch. From 65504 on it is the largest, and
- * from 65520 on, which is half way to what would follow, infinity.
+ * float16 is subnormal below 2^-14, which is selected by a mask of bits: two
+ * choices by one comparison would become a branch. From 65504 on it is the
+ * largest, and from 65520 on, which is half way to what would follow, infinity.
  */
 IPU__INLINE uint16_t float16_of(float x, uint32_t random)
 {
@@ -57,7 +57,7 @@ IPU__INLINE uint16_t float16_of(float x, uint32_t random)
     return (uint16_t)(half | (bits >> 16 & 0x8000));
 }
 
-/* The same of bfloat16, whose subnormal numbers are those of float32. */
+/* Does the same for bfloat16, whose subnormal numbers are those of float32. */
 IPU__INLINE uint16_t bfloat16_of(float x, uint32_t random)
 {
     uint32_t bits = ipu__bits(x), size = bits & 0x7fffffff;

@@ -13,7 +13,7 @@ static int shape(const struct ipu__call *call, struct ipu__shape *output)
     return ipu__expect_axis(call);
 }
 
-/* One line of n elements, so far apart. */
+/* Sums up one line of n elements that are step elements from each other. */
 static void run_line(float *y, const float *x, int64_t n, int64_t step,
                      bool exclusive)
 {

@@ -22,7 +22,7 @@ static int64_t last_of(const struct ipu__shape *s)
     return s->extents[s->ndim - 1];
 }
 
-/* The same but for the last dimension. */
+/* Returns whether the shapes are the same but for the last dimension. */
 static bool rows_fit(const struct ipu__shape *a, const struct ipu__shape *b)
 {
     return a->ndim == b->ndim && a->ndim > 0 &&

@@ -44,7 +44,7 @@ static void row_shape(const struct ipu__call *call, struct ipu__shape *row)
         row->extents[i] = all->extents[i + 1];
 }
 
-/* One row between the chip and the memory beside it. */
+/* Sets the work of one row between the chip and the memory beside it. */
 static void stream_row(const struct ipu__call *call, struct ipu__work *work)
 {
     struct ipu__shape row;

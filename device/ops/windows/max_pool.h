@@ -13,9 +13,9 @@
 void ipu__max_pixel(float *y, const float *x, int64_t channels);
 
 /*
- * One pixel of a window: it takes, where x is the window's maximum y, what is
- * left of its derivative. Its own derivative dx becomes that, or, if windows
- * overlap, more by that. dx may be x.
+ * Gives one pixel of a window the rest of the window's derivative, left, where
+ * x is the window's maximum y. dx becomes that, or grows by it if windows
+ * overlap. dx may be x.
  */
 void ipu__max_take(float *dx, float *left, const float *x, const float *y,
                    int64_t channels);
