@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shape.c - dtypes and shapes: names, sizes, and the check that every shape
+ * passes before anything else uses it.
+ *
+ * A shape that ipu__shape_make accepts has extents of 0 or more, and bytes that
+ * fit into memory, so that products of its extents cannot overflow. Builders,
+ * feeds and the reader of files call it.
+ */
 #include "base/shape.h"
 
 #include <inttypes.h>

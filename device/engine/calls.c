@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * calls.c - the host's functions that a run calls: one for each host call of
+ * the program, and one for each step that receives from the host.
+ *
+ * Each entry is the graph's function until ipu_engine_connect_call replaces it;
+ * NULL brings the graph's back. Functions and contexts are borrowed as long as
+ * the engine runs. run.c looks them up by step, names.c sets them.
+ */
 #include "engine/calls.h"
 
 #include <stdlib.h>

@@ -9,6 +9,8 @@
 
 enum { MOST_THREADS = 1024 };
 
+/* ipu_set_threads stores it, and ipu__threads_apply loads it. It publishes
+ * nothing else. */
 static atomic_int threads = 1;
 
 void ipu__threads_apply(void)

@@ -24,7 +24,7 @@ enum { INDEX_BITS = 20, MOST_TENSORS = 1 << INDEX_BITS, TAGS = 2047 };
 
 int ipu_graph_new(ipu_graph **graph)
 {
-    static atomic_uint ngraphs;
+    static atomic_uint ngraphs; /* counted here alone; publishes nothing */
     struct ipu_graph *g;
 
     if (!graph)

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * copy.c - moves elements between memories of different layouts, row by row.
+ *
+ * Rows are as long as the two layouts allow (walk.h), and are copied whole
+ * where both sides are dense. Elements keep their bits, whatever their dtype.
+ * transpose, slice, pad, concat, reverse and broadcast run on it;
+ * reshape, assignments and identity pass elements on.
+ */
 #include "ops/copy.h"
 
 #include <string.h>

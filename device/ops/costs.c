@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * costs.c - the work of ops of a kind, for the cost functions in the ops' rows.
+ *
+ * Each function completes a struct ipu__work whose outputs and element size the
+ * compiler has set; target/work.c turns it into cycles. It counts elements,
+ * sums and bytes only, and knows nothing of tiles.
+ */
 #include "ops/costs.h"
 
 #include "ops/half.h"

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * half.c - float16 and bfloat16: conversions, and the run of an op on halves.
+ *
+ * Widening is exact; narrowing rounds to the nearest, of two as near to the
+ * even one. The op itself sees float32 alone: inputs are widened into scratch
+ * memory, and the output is narrowed from there. The engine and the compiler
+ * (which computes constants) run ops through ipu__run_wide.
+ */
 #include "ops/half.h"
 
 #include <string.h>

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rows.c - sums, maxima and exponentials of rows, with the same bits for every
+ * set of instructions.
+ *
+ * A sum is carried in IPU__LANES lanes, which are joined in a fixed order, so
+ * that the width of a register does not show. Softmax, norms, attention and
+ * reductions call these.
+ */
 #include "ops/rows.h"
 
 #include <string.h>

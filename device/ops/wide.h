@@ -34,7 +34,8 @@ enum ipu__kernels {
     IPU__KERNELS_END
 };
 
-/* The set in use. It publishes nothing else, so relaxed order is enough;
+/* The set in use. ipu__kernels_find and ipu__kernels_choose store it, and
+ * ipu__kernels loads it. It publishes nothing else, so relaxed order is enough;
  * threads that ask first at the same time all find the same. */
 extern atomic_int ipu__kernels_in_use;
 

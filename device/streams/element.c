@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The description of an element of a queue: its tensors, and their places. */
+/*
+ * element.c - the description of an element of a queue: its tensors, and their
+ * places in one piece of memory.
+ *
+ * A description is checked once, when a queue is made or a program enqueues; it
+ * does not change after that. Names are copied. The other files of the room call
+ * it.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

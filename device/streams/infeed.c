@@ -352,7 +352,7 @@ int ipu_infeed_get_stats(ipu_infeed *q, ipu_infeed_stats *stats)
 
 int ipu_iterator_new(const ipu_infeed_options *options, ipu_infeed **infeed)
 {
-    static int count;
+    static int count; /* atomic, counted here alone; publishes nothing */
     ipu_infeed_options named;
     char name[32];
     int status;

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cost.c - sums that all cost functions share: vertices, launches, waiting, and
+ * the total of what was counted.
+ *
+ * All are pure functions of the target. A result is written to the caller's
+ * struct only when it is complete (ipu__finish).
+ */
 #include "target/cost.h"
 
 #include <math.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * work.c - the cycles of a step: turns the work that an op describes into the
+ * cost functions that count it.
+ *
+ * The compiler calls ipu__work_cycles for each step, once it knows where
+ * tensors lie; it passes the plans of products that are known.
+ */
 #include "target/work.h"
 
 #include "base/error.h"

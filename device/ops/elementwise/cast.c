@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements in another dtype. */
+/*
+ * cast.c - casts: the elements of a tensor in another dtype.
+ *
+ * Everything goes through float32, a stretch at a time. In a graph that rounds
+ * stochastically, a cast to float16 becomes a stochastic_cast (ops/add.c).
+ */
 #include <string.h>
 
 #include "base/error.h"

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * update.c - the loops and rows of the optimisers' ops (update.h).
+ *
+ * Moments and weights are float32 in the loops. Terms that are the same for all
+ * elements are computed once for each call, in double.
+ */
 #include "ops/optimizers/update.h"
 #include "ops/costs.h"
 

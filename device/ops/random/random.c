@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of random numbers, by seed and step. */
+/*
+ * random.c - tensors of random numbers, uniform or normal, by seed and step.
+ *
+ * Each element is a function of seed, step and its index (random.h): the ops
+ * have no state, and a run that is repeated gives the same bits.
+ */
 #include <math.h>
 
 #include "base/error.h"
