@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fingerprint.h"
 #include "base/status.h"
-#include "core/request/fingerprint.h"
 
 static int cannot(const char *what, const char *path, const char *why)
 {

@@ -18,9 +18,9 @@
  */
 #include <stdlib.h>
 
+#include "base/fingerprint.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "core/request/fingerprint.h"
 #include "strategy/strategy.h"
 
 /* One rank's fingerprint of a variable, if it takes part. */

@@ -16,10 +16,10 @@
  */
 #include <stdatomic.h>
 
+#include "base/fingerprint.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "core/api/refuse.h"
-#include "core/request/fingerprint.h"
 #include "strategy/strategy.h"
 
 static struct hvd__mutex lock;       /* held while the list changes */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "core/request/request.h"
+#include "core/request/names.h"
 #include "strategy/optimizer.h"
 #include "strategy/strategy.h"
 
@@ -142,7 +142,7 @@ static int check_name(const struct hvd_strategy *s, const char *name)
                          "the name of variable %d, '%.32s...', is longer than "
                          "%d bytes",
                          (int)s->nvariables, name, MOST_NAME);
-    HVD_TRY(hvd__request_check_name(name));
+    HVD_TRY(hvd__name_check(name));
     for (int32_t i = 0; i < s->nvariables; i++)
         if (strcmp(s->variables[i].name, name) == 0)
             return hvd__fail(HVD_ERR_ARGUMENT,

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fingerprint.h"
 #include "check_main.h"
-#include "core/request/fingerprint.h"
 #include "hvd_strategy.h"
 
 enum { COUNT = 21, BLOCK = 64 << 10, MOST_BYTES = 1 << 16 };

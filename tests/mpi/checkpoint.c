@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/request/fingerprint.h"
+#include "base/fingerprint.h"
 #include "hvd_mpi.h"
 #include "hvd_strategy.h"
 #include "ranks.h"

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fingerprint.h"
 #include "base/status.h"
 #include "check_main.h"
 #include "core/agree/coordinator.h"
-#include "core/request/fingerprint.h"
 #include "core/request/request.h"
 
 enum { MOST_RANKS = 5, MOST_RECORDS = 64 };

@@ -4,10 +4,13 @@
  * whose ranks in the world are 1, 4 and 5.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "check_main.h"
+#include "core/api/check.h"
+#include "core/request/names.h"
 #include "core/request/request.h"
 #include "core/world/set.h"
 
@@ -148,23 +151,23 @@ START_TEST(names)
 {
     char longest[HVD_MAX_NAME + 2];
 
-    ck_assert_int_eq(hvd__request_check_name(""), HVD_OK);
-    ck_assert_int_eq(hvd__request_check_name("layer 1/weights\xc3\xa4"), 17);
+    ck_assert_int_eq(hvd__name_check(""), HVD_OK);
+    ck_assert_int_eq(hvd__name_check("layer 1/weights\xc3\xa4"), 17);
     memset(longest, 'x', sizeof longest);
     longest[HVD_MAX_NAME] = '\0';
-    ck_assert_int_eq(hvd__request_check_name(longest), HVD_MAX_NAME);
+    ck_assert_int_eq(hvd__name_check(longest), HVD_MAX_NAME);
     longest[HVD_MAX_NAME] = 'x';
     longest[HVD_MAX_NAME + 1] = '\0';
-    ck_assert_int_eq(hvd__request_check_name(longest), HVD_ERR_ARGUMENT);
+    ck_assert_int_eq(hvd__name_check(longest), HVD_ERR_ARGUMENT);
     ck_assert(strstr(hvd_last_error(), "longer than 255"));
     for (char c = 1; c < 0x20; c++) {
         char name[] = {'a', c, '\0'};
-        ck_assert_int_eq(hvd__request_check_name(name), HVD_ERR_ARGUMENT);
+        ck_assert_int_eq(hvd__name_check(name), HVD_ERR_ARGUMENT);
     }
     ck_assert(strstr(hvd_last_error(), "byte 1"));
     ck_assert(strstr(hvd_last_error(), "0x1f"));
-    ck_assert_int_eq(hvd__request_check_name("\x7f"), HVD_ERR_ARGUMENT);
-    ck_assert_int_eq(hvd__request_check_name(HVD__JOIN_NAME), HVD_ERR_ARGUMENT);
+    ck_assert_int_eq(hvd__name_check("\x7f"), HVD_ERR_ARGUMENT);
+    ck_assert_int_eq(hvd__name_check(HVD__JOIN_NAME), HVD_ERR_ARGUMENT);
 }
 END_TEST
 
@@ -183,7 +186,7 @@ START_TEST(control_characters)
                 memset(name, around[i], sizeof name);
                 name[18] = '\0';
                 name[at] = (char)byte;
-                got = hvd__request_check_name(name);
+                got = hvd__name_check(name);
                 ck_assert_int_eq(got, control ? HVD_ERR_ARGUMENT : 18);
                 snprintf(wanted, sizeof wanted, "byte %d of the name", at);
                 ck_assert(!control || strstr(hvd_last_error(), wanted));

@@ -3,7 +3,7 @@
  * api.c - the door: every collective call is a request that goes through
  * submit() below. Follow one from here through
  *
- *     request.c      can this be at all?
+ *     check.c        can this be at all?
  *     request table.c       in flight from now on, under its name
  *     progress.c     whoever waits moves the rest
  *     announce.c     announced to the first member of its process set, and
@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "core/api/check.h"
 #include "core/api/quick.h"
 #include "core/api/refuse.h"
 #include "core/api/submit.h"
@@ -243,7 +244,7 @@ int hvd__submit(const hvd_request *given, hvd_handle *handle)
     if (hvd__recycled_may_recall(&world->table.recycled, number_of(world)) &&
         resubmit(world, given, name, handle, &status))
         return status;
-    bytes = hvd__request_check_name(name);
+    bytes = hvd__name_check(name);
     if (bytes < 0)
         return bytes;
     return submit(world, given, name, (size_t)bytes, handle);
@@ -320,7 +321,7 @@ static int add_member(const struct group *group,
     if (!group->trusted)
         hvd__request_distrust(&given);
     if (given.name)
-        HVD_TRY(hvd__request_check_name(given.name));
+        HVD_TRY(hvd__name_check(given.name));
     if (given.name && given.name[0])
         snprintf(label, sizeof label, "%s", given.name);
     else
@@ -405,7 +406,7 @@ static int check_group(const struct group *group, hvd_handle *handles)
                          "a group of %d requests: there must be one",
                          (int)group->n);
     if (group->name)
-        HVD_TRY(hvd__request_check_name(group->name));
+        HVD_TRY(hvd__name_check(group->name));
     return submit_group(world, group, handles);
 }
 

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/fingerprint.h"
 #include "base/status.h"
 #include "core/agree/ordered_parts.h"
-#include "core/request/fingerprint.h"
+#include "core/api/check.h"
 #include "core/run/complete.h"
 
 /* How far it got. */

@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fingerprint.h"
 #include "base/status.h"
-#include "core/request/fingerprint.h"
 #include "core/request/hash.h"
-#include "core/request/request.h"
+#include "core/request/names.h"
 #include "core/request/topk.h"
 
 enum { MOST_REGISTERED = 64 };
@@ -117,7 +117,7 @@ int hvd_register_compressor(const hvd_compressor *compressor)
         return hvd__fail(HVD_ERR_ARGUMENT,
                          "a compressor must have its size, a name, max_bytes, "
                          "encode and add");
-    HVD_TRY(hvd__request_check_name(compressor->name));
+    HVD_TRY(hvd__name_check(compressor->name));
     name = strdup(compressor->name);
     if (!name)
         return hvd__fail_memory(strlen(compressor->name));

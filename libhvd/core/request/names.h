@@ -23,4 +23,8 @@ void hvd__names_fini(struct hvd__names *names);
 /* Whether it was not there before. */
 bool hvd__names_add(struct hvd__names *names, const char *name);
 
+/* Check the name, and tell its bytes; it is not announced if it is bad, since
+ * no other rank can have submitted it. */
+int hvd__name_check(const char *name);
+
 #endif

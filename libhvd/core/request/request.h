@@ -12,8 +12,8 @@
 
 #include <stdatomic.h>
 
+#include "base/fingerprint.h"
 #include "base/text.h"
-#include "core/request/fingerprint.h"
 #include "core/request/signature.h"
 
 struct hvd__set;
@@ -159,26 +159,5 @@ void hvd__text_add_name(struct hvd__text *text, const char *name);
 /* How people call it: 'name', "unnamed operation 7", into text. */
 const char *hvd__request_label(const struct hvd__request *request, char *text,
                                size_t size);
-
-/* Copy what a program gave as a request, of whatever version: fields that it
- * does not know have their defaults, fields that we do not know are refused
- * unless zero. */
-int hvd__request_copy(const hvd_request *given, hvd_request *copy);
-
-/* What a program gave must not have flags of our own: if it has, they are
- * refused as unknown when it is checked, and told to the other ranks. */
-void hvd__request_distrust(hvd_request *given);
-
-/* Check the name, and tell its bytes; it is not announced if it is bad, since
- * no other rank can have submitted it. */
-int hvd__request_check_name(const char *name);
-
-/*
- * Check the rest, on a set, and fill the request's first part, with all the
- * memory that its way will need. A message says what is wrong, and not with
- * which request.
- */
-int hvd__request_check(const hvd_request *given, const struct hvd__set *set,
-                       struct hvd__request *request);
 
 #endif

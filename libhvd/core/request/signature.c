@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/fingerprint.h"
 #include "base/text.h"
 #include "core/request/compress.h"
-#include "core/request/fingerprint.h"
 
 bool hvd__signature_varies(const struct hvd__signature *s)
 {

@@ -18,10 +18,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fingerprint.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "core/request/fingerprint.h"
 #include "core/run/complete.h"
 #include "core/run/pack.h"
 #include "core/world/world.h"

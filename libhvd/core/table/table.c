@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fingerprint.h"
 #include "base/status.h"
-#include "core/request/fingerprint.h"
 #include "core/request/sampling.h"
 #include "core/world/set.h"
 #include "trace/metrics.h"

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fingerprint.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "core/request/fingerprint.h"
 #include "core/world/cores.h"
 #include "core/world/ending.h"
 #include "core/world/world.h"

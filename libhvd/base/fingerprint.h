@@ -6,8 +6,8 @@
  * that makes little sense, but no data is mixed up: names and contents have
  * fingerprints of their own, and both would have to collide.
  */
-#ifndef HVD_CORE_FINGERPRINT_H
-#define HVD_CORE_FINGERPRINT_H
+#ifndef HVD_BASE_FINGERPRINT_H
+#define HVD_BASE_FINGERPRINT_H
 
 #include <stdint.h>
 #include <string.h>
