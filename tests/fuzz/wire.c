@@ -564,11 +564,11 @@ static void begin_world(void)
     world->settings.ordered = any(2);
     atomic_store(&world->completion_fd, -1);
     hvd__table_init(&world->table);
+    world->table.metrics = &world->metrics;
     set = hvd__set_new(&transport, 0, ranks, RANKS, 0);
     ck_assert(set != NULL);
     ck_assert_int_eq(hvd__set_prepare(set, &world->settings, NULL), HVD_OK);
-    set->metrics = &world->metrics;
-    ck_assert_int_eq(hvd__world_add_set(world, set), HVD_OK);
+    ck_assert_int_eq(hvd__table_add_set(&world->table, set), HVD_OK);
     world->live = set;
 }
 
@@ -576,9 +576,8 @@ static void end_world(void)
 {
     while (hvd__table_take(&world->table))
         ;
-    hvd__set_free(set);
+    hvd__set_retire(set);
     hvd__table_fini(&world->table);
-    free(world->sets);
     free(world);
 }
 

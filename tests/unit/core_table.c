@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "check_main.h"
+#include "core/api/check.h"
 #include "core/table/table.h"
 #include "core/world/set.h"
 

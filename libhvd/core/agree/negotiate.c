@@ -160,7 +160,8 @@ static int hear_message(struct hvd__world *world, int rank, const void *message,
                         size_t bytes)
 {
     struct hvd__reader in = {.data = message, .bytes = bytes};
-    struct hvd__set *set = hvd__world_set(world, hvd__read_int(&in));
+    struct hvd__set *set =
+        hvd__table_find_set(&world->table, hvd__read_int(&in));
     int peer = set && hvd__set_has_us(set) ? hvd__set_find(set, rank) : -1;
     int status;
 
@@ -171,7 +172,7 @@ static int hear_message(struct hvd__world *world, int rank, const void *message,
                            rank);
     else
         status = hear_of(world, set, peer, &in);
-    hvd__world_put_set(set);
+    hvd__set_put(set);
     return status;
 }
 

@@ -83,7 +83,7 @@ void hvd__refuse(const char *name, int status)
 
     if (!submission)
         return;
-    submission->set = hvd__world_set(world, 0);
+    submission->set = hvd__table_find_set(&world->table, 0);
     snprintf(submission->name, sizeof submission->name, "%s", name);
     refuse(world, submission, status);
 }
@@ -103,7 +103,7 @@ static int find_set(struct hvd__world *world, const hvd_request *given,
 {
     char text[160];
 
-    *set = hvd__world_set(world, given->process_set);
+    *set = hvd__table_find_set(&world->table, given->process_set);
     if (!*set)
         return hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
                          (int)given->process_set);
@@ -209,7 +209,7 @@ static int submit(struct hvd__world *world, const hvd_request *given,
         blame(given, name, status);
     else
         status = submit_to(world, set, given, name, bytes, handle);
-    hvd__world_put_set(set);
+    hvd__set_put(set);
     return status;
 }
 
@@ -229,7 +229,7 @@ static bool resubmit(struct hvd__world *world, const hvd_request *given,
     else if (resubmission.submission)
         hvd__watch_doing(world->watch, given->kind, name, strlen(name),
                          resubmission.submitted_ns);
-    hvd__world_put_set(resubmission.refused_by);
+    hvd__set_put(resubmission.refused_by);
     return resubmission.submission != NULL;
 }
 
@@ -390,7 +390,7 @@ static int submit_group(struct hvd__world *world, const struct group *group,
         hvd__fail(status, "group: %s", hvd_last_error());
     else
         status = submit_group_to(world, set, group, first.priority, handles);
-    hvd__world_put_set(set);
+    hvd__set_put(set);
     return status;
 }
 

@@ -189,11 +189,11 @@ static bool has_ranks(const struct hvd__set *set, const struct wish *wish)
 /* Only this file changes the table, one change at a time: it may read it. */
 static int check_new(const struct hvd__world *world, const struct wish *wish)
 {
-    for (int i = 0; i < world->nsets; i++)
-        if (has_ranks(world->sets[i], wish))
+    for (int i = 0; i < world->table.nsets; i++)
+        if (has_ranks(world->table.sets[i], wish))
             return hvd__fail(HVD_ERR_ARGUMENT,
                              "process set %d consists of these ranks already",
-                             (int)world->sets[i]->id);
+                             (int)world->table.sets[i]->id);
     if (world->last_id == INT32_MAX)
         return hvd__fail(HVD_ERR_UNSUPPORTED,
                          "this world has had 2^31 process sets, and ids are "
@@ -205,14 +205,14 @@ static int check_new(const struct hvd__world *world, const struct wish *wish)
 /* The lowest slot that no set has; negative: out of memory. */
 static int free_tags(const struct hvd__world *world)
 {
-    bool *taken = calloc((size_t)world->nsets + 1, sizeof *taken);
+    bool *taken = calloc((size_t)world->table.nsets + 1, sizeof *taken);
     int slot = 0;
 
     if (!taken)
-        return hvd__fail_memory((size_t)world->nsets + 1);
-    for (int i = 0; i < world->nsets; i++)
-        if (world->sets[i]->tag_slot < world->nsets)
-            taken[world->sets[i]->tag_slot] = true;
+        return hvd__fail_memory((size_t)world->table.nsets + 1);
+    for (int i = 0; i < world->table.nsets; i++)
+        if (world->table.sets[i]->tag_slot < world->table.nsets)
+            taken[world->table.sets[i]->tag_slot] = true;
     while (taken[slot])
         slot++;
     free(taken);
@@ -269,15 +269,16 @@ static int add(struct hvd__world *world, struct wish *wish)
         status = prepare(world, set);
     /* In the table before others may speak of it. */
     if (status == HVD_OK)
-        status = hvd__world_add_set(world, set);
-    if (status < 0) {
+        status = hvd__table_add_set(&world->table, set);
+    if (status < 0 && set) {
+        hvd__set_retire(set);
         hvd__set_free(set);
         set = NULL;
     }
     status = all_done(status, size);
     if (status < 0 && set) {
         hvd__set_retire(set);
-        hvd__world_remove_set(world, set);
+        hvd__table_remove_set(&world->table, set);
     }
     HVD_TRY(status);
     if (hvd__set_has_us(set))
@@ -353,7 +354,7 @@ static int close_set(struct hvd__world *world, struct hvd__set *set)
             return hvd__fail_text(world->break_status, world->break_message);
         hvd__set_retire(set);
     }
-    hvd__world_remove_set(world, set);
+    hvd__table_remove_set(&world->table, set);
     return HVD_OK;
 }
 
@@ -386,9 +387,9 @@ int hvd_remove_process_set(int32_t process_set)
     if (!world)
         return status;
     pthread_mutex_lock(&changing);
-    set = hvd__world_set(world, process_set);
+    set = hvd__table_find_set(&world->table, process_set);
     status = remove_set(world, process_set, set);
-    hvd__world_put_set(set);
+    hvd__set_put(set);
     pthread_mutex_unlock(&changing);
     return status;
 }
@@ -400,7 +401,8 @@ int hvd_remove_process_set(int32_t process_set)
 static struct hvd__set *look(int32_t id, int *status)
 {
     struct hvd__world *world = hvd__world_get(status);
-    struct hvd__set *set = world ? hvd__world_set(world, id) : NULL;
+    struct hvd__set *set =
+        world ? hvd__table_find_set(&world->table, id) : NULL;
 
     if (world && !set)
         *status = hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
@@ -421,7 +423,7 @@ int hvd_process_set_rank(int32_t process_set)
         status = hvd__fail(HVD_ERR_PROCESS_SET, "rank %d is not a member of %s",
                            set->team.transport->rank,
                            hvd__set_print(set, text, sizeof text));
-    hvd__world_put_set(set);
+    hvd__set_put(set);
     return status;
 }
 
@@ -432,7 +434,7 @@ int hvd_process_set_size(int32_t process_set)
 
     if (set)
         status = set->team.size;
-    hvd__world_put_set(set);
+    hvd__set_put(set);
     return status;
 }
 
@@ -443,7 +445,7 @@ int hvd_process_set_included(int32_t process_set)
 
     if (set)
         status = hvd__set_has_us(set);
-    hvd__world_put_set(set);
+    hvd__set_put(set);
     return status;
 }
 
@@ -458,9 +460,9 @@ int hvd_process_set_ids(int32_t *ids, int32_t n)
         return hvd__fail(HVD_ERR_ARGUMENT, "no room for ids: n is %d%s", (int)n,
                          ids ? "" : ", ids is NULL");
     hvd__mutex_lock(&world->table.lock);
-    count = world->nsets;
+    count = world->table.nsets;
     for (int i = 0; i < count && i < n; i++)
-        ids[i] = world->sets[i]->id;
+        ids[i] = world->table.sets[i]->id;
     hvd__mutex_unlock(&world->table.lock);
     return count;
 }
@@ -484,7 +486,7 @@ int hvd_process_set_ranks(int32_t process_set, int32_t *ranks, int32_t n)
         status = set->team.size;
     for (int i = 0; i < status && i < n; i++)
         ranks[i] = set->ranks[i];
-    hvd__world_put_set(set);
+    hvd__set_put(set);
     return status;
 }
 

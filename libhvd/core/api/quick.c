@@ -242,8 +242,8 @@ bool hvd__quick_run(struct hvd__world *world, const hvd_request *given,
         atomic_load(&world->abort_status) < 0 ||
         hvd__trace_writer_listens(&world->writer))
         return false;
-    set = hvd__world_set(world, given->process_set);
+    set = hvd__table_find_set(&world->table, given->process_set);
     ran = run_if_free(world, set, given, handle);
-    hvd__world_put_set(set);
+    hvd__set_put(set);
     return ran;
 }

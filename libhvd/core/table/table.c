@@ -44,6 +44,9 @@ void hvd__table_fini(struct hvd__table *table)
     for (int32_t i = 0; i < table->nslots; i++)
         hvd__request_free(table->slots[i].request);
     free(table->slots);
+    for (int i = 0; i < table->nsets; i++)
+        hvd__set_free(table->sets[i]);
+    free(table->sets);
     hvd__recycled_fini(&table->recycled);
 }
 
@@ -77,14 +80,14 @@ void hvd__set_table_fini(struct hvd__set_table *requests)
 static int grow_slots(struct hvd__table *table)
 {
     int32_t nslots = table->nslots ? 2 * table->nslots : 64;
-    struct hvd__slot *slots =
+    struct hvd__handle_slot *slots =
         realloc(table->slots, (size_t)nslots * sizeof *slots);
 
     if (!slots)
         return hvd__fail_memory((size_t)nslots * sizeof *slots);
     table->slots = slots;
     for (int32_t i = nslots - 1; i >= table->nslots; i--) {
-        slots[i] = (struct hvd__slot){.next_free = table->first_free};
+        slots[i] = (struct hvd__handle_slot){.next_free = table->first_free};
         table->first_free = i;
     }
     table->nfree += nslots - table->nslots;
@@ -96,7 +99,7 @@ static hvd_handle open_slot(struct hvd__table *table,
                             struct hvd__request *request)
 {
     int32_t i = table->first_free;
-    struct hvd__slot *slot = &table->slots[i];
+    struct hvd__handle_slot *slot = &table->slots[i];
 
     table->first_free = slot->next_free;
     table->nfree--;

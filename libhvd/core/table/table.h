@@ -15,7 +15,7 @@
 
 struct hvd__metrics;
 
-struct hvd__slot {
+struct hvd__handle_slot {
     struct hvd__request *request; /* owned; NULL: free */
     uint32_t generation;          /* of the handle that is or was here */
     int32_t next_free;            /* -1: none */
@@ -36,7 +36,7 @@ struct hvd__table {
     struct hvd__mutex lock; /* guards everything below, and the request table */
     struct hvd__submission *queue; /* not yet announced, oldest first */
     struct hvd__submission **queue_tail;
-    struct hvd__slot *slots; /* owned */
+    struct hvd__handle_slot *slots; /* owned */
     int32_t nslots;
     int32_t nfree;
     int32_t first_free; /* -1: none */
@@ -48,6 +48,10 @@ struct hvd__table {
     struct hvd__recycled recycled;
     struct hvd__metrics *metrics; /* borrowed: where to count what is submitted;
                                      NULL: nowhere */
+    struct hvd__set **sets;       /* owned, [nsets], ascending ids */
+    int nsets;
+    int sets_capacity;
+    struct hvd__set *everybody; /* borrowed: set 0, which stays */
 };
 
 /* A request that may have been submitted before. */
@@ -77,7 +81,8 @@ static inline int64_t hvd__table_busy(const struct hvd__table *table)
 void hvd__set_table_fini(struct hvd__set_table *requests);
 
 void hvd__table_init(struct hvd__table *table);
-/* Also frees requests that nobody waited for. */
+/* Also frees requests that nobody waited for, and the sets, which are retired.
+ */
 void hvd__table_fini(struct hvd__table *table);
 
 /* A submission of one empty request; NULL: out of memory. */
@@ -155,5 +160,21 @@ int hvd__table_poll(struct hvd__table *table, hvd_handle handle);
 /* The handle is gone. */
 void hvd__table_release(struct hvd__table *table,
                         const struct hvd__request *request);
+
+/* The set of an id, to be given back; NULL. Any thread. */
+struct hvd__set *hvd__table_find_set(struct hvd__table *table, int32_t id);
+/* Give a set back, and have the next by id; NULL: have the first, there is no
+ * other. Any thread. */
+struct hvd__set *hvd__table_next_set(struct hvd__table *table,
+                                     struct hvd__set *set);
+/* Give it back; if it was removed meanwhile, this may free it. NULL is
+ * accepted. Any thread. */
+void hvd__set_put(struct hvd__set *set);
+/* Enter a set into the table, with the highest id so far: messages about it
+ * find it. HVD_ERR_MEMORY; then it is not taken. */
+int hvd__table_add_set(struct hvd__table *table, struct hvd__set *set);
+/* Take it out: nothing moves on it, its part of the table is closed. It is gone
+ * once all who use it have given it back. */
+void hvd__table_remove_set(struct hvd__table *table, struct hvd__set *set);
 
 #endif

@@ -16,116 +16,6 @@
 #include "core/run/complete.h"
 #include "core/world/world.h"
 
-/* ---------------------------------------------------------------- the sets */
-
-/* Where in the table the first set is whose id is not less. The lock is held.
- */
-static int find_set(const struct hvd__world *world, int32_t id)
-{
-    int low = 0, high = world->nsets;
-
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-
-        if (world->sets[middle]->id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-struct hvd__set *hvd__world_set(struct hvd__world *world, int32_t id)
-{
-    struct hvd__set *set = NULL;
-    int i;
-
-    /* The one of everybody never changes. */
-    if (id == 0)
-        return world->everybody;
-    hvd__mutex_lock(&world->table.lock);
-    i = find_set(world, id);
-    if (i < world->nsets && world->sets[i]->id == id) {
-        set = world->sets[i];
-        hvd__set_use(set);
-    }
-    hvd__mutex_unlock(&world->table.lock);
-    return set;
-}
-
-void hvd__world_put_set(struct hvd__set *set)
-{
-    if (!set || !hvd__set_leave(set))
-        return;
-    hvd__compress_forget_set(set->id);
-    hvd__set_free(set);
-}
-
-struct hvd__set *hvd__world_next_set(struct hvd__world *world,
-                                     struct hvd__set *set)
-{
-    struct hvd__set *next = NULL;
-    int i;
-
-    hvd__mutex_lock(&world->table.lock);
-    i = set ? find_set(world, set->id + 1) : 0;
-    if (i < world->nsets) {
-        next = world->sets[i];
-        hvd__set_use(next);
-    }
-    hvd__mutex_unlock(&world->table.lock);
-    hvd__world_put_set(set);
-    return next;
-}
-
-/* The lock is held. */
-static bool has_room(struct hvd__world *world)
-{
-    int capacity = 2 * world->sets_capacity + 8;
-    struct hvd__set **grown;
-
-    if (world->nsets < world->sets_capacity)
-        return true;
-    grown = realloc(world->sets, (size_t)capacity * sizeof(struct hvd__set *));
-    if (!grown)
-        return false;
-    world->sets = grown;
-    world->sets_capacity = capacity;
-    return true;
-}
-
-int hvd__world_add_set(struct hvd__world *world, struct hvd__set *set)
-{
-    bool added;
-
-    set->metrics = &world->metrics;
-    hvd__mutex_lock(&world->table.lock);
-    added = has_room(world);
-    if (added) {
-        if (set->id == 0)
-            world->everybody = set;
-        world->sets[world->nsets++] = set;
-    }
-    hvd__mutex_unlock(&world->table.lock);
-    return added ? HVD_OK
-                 : hvd__fail_memory((size_t)world->nsets * sizeof(set));
-}
-
-void hvd__world_remove_set(struct hvd__world *world, struct hvd__set *set)
-{
-    int i;
-
-    hvd__mutex_lock(&world->table.lock);
-    i = find_set(world, set->id);
-    world->nsets--;
-    memmove(&world->sets[i], &world->sets[i + 1],
-            (size_t)(world->nsets - i) * sizeof(struct hvd__set *));
-    /* No request is like one of this set again. */
-    hvd__recycled_forget_set(&world->table.recycled, set);
-    hvd__mutex_unlock(&world->table.lock);
-    hvd__world_put_set(set); /* the table's */
-}
-
 void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set)
 {
     set->next = atomic_load(&world->added);
@@ -228,7 +118,7 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
         hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), reason);
     world->break_status = status;
     world->break_message = strdup(reason);
-    while ((set = hvd__world_next_set(world, set)))
+    while ((set = hvd__table_next_set(&world->table, set)))
         hvd__table_close(&world->table, set, status, reason);
     atomic_store(&world->broken, true);
     hvd__negotiate_break(world, status, reason);
@@ -241,7 +131,7 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
             hvd__submission_free(submission);
         submission = next;
     }
-    while ((set = hvd__world_next_set(world, set)))
+    while ((set = hvd__table_next_set(&world->table, set)))
         while ((submission = hvd__table_any(&world->table, set)))
             hvd__complete_submission(world, submission, status, reason);
 }

@@ -75,8 +75,9 @@ static void greet(const struct hvd__world *world, int status,
     hvd__cores_read(&mine->cores);
     snprintf(mine->version, sizeof mine->version, "%s", HVD_VERSION_STRING);
     name_host(mine->host, sizeof mine->host);
-    mine->shares = world->everybody && world->everybody->hosts &&
-                   world->everybody->shm && world->everybody->shm->own;
+    mine->shares = world->table.everybody && world->table.everybody->hosts &&
+                   world->table.everybody->shm &&
+                   world->table.everybody->shm->own;
     if (status < 0)
         snprintf(mine->message, sizeof mine->message, "%s", hvd_last_error());
 }
@@ -96,10 +97,11 @@ static void set_abort_status(void *context, int status, const char *text)
 
 static bool is_member(void *context, int32_t id, int rank)
 {
-    struct hvd__set *set = hvd__world_set(context, id);
+    struct hvd__world *world = context;
+    struct hvd__set *set = hvd__table_find_set(&world->table, id);
     bool is = set && hvd__set_find(set, rank) >= 0;
 
-    hvd__world_put_set(set);
+    hvd__set_put(set);
     return is;
 }
 
@@ -130,9 +132,9 @@ static int list_requests(void *context, struct hvd__watch_request *oldest,
     if (hvd__table_busy(&world->table) == 0)
         return 0;
     hvd__mutex_lock(&world->table.lock);
-    for (int i = 0; i < world->nsets; i++) {
+    for (int i = 0; i < world->table.nsets; i++) {
         const struct hvd__submission *submission =
-            world->sets[i]->requests.in_flight.oldest;
+            world->table.sets[i]->requests.in_flight.oldest;
 
         /* In the order of submission. */
         for (; submission && n < max && submission->submitted_ns <= limit;
@@ -167,7 +169,7 @@ static int watch(struct hvd__world *world, const struct greeting *all)
  * between hosts is reduced there first. */
 static void span(const struct hvd__world *world, const struct greeting *all)
 {
-    struct hvd__set *set = world->everybody;
+    struct hvd__set *set = world->table.everybody;
 
     if (set->team.hosts)
         return;

@@ -139,7 +139,6 @@ void hvd__set_free(struct hvd__set *set)
 {
     if (!set)
         return;
-    hvd__set_retire(set);
     hvd__set_table_fini(&set->requests);
     free(set->ranks);
     free(set->locals);

@@ -228,11 +228,13 @@ static int make_world_set(struct hvd__world *world)
     if (status == HVD_OK && set->coordinator)
         status = prepare_tuning(world, set);
     if (status == HVD_OK)
-        status = hvd__world_add_set(world, set);
-    if (status < 0)
+        status = hvd__table_add_set(&world->table, set);
+    if (status < 0) {
+        hvd__set_retire(set);
         hvd__set_free(set);
-    else
+    } else {
         hvd__world_move_set(world, set);
+    }
     return status;
 }
 
@@ -255,10 +257,9 @@ static void destroy(struct hvd__world *world)
     hvd__trace_writer_stop(&world->writer);
     if (world->transport)
         world->transport->close(world->transport);
+    for (int i = 0; i < world->table.nsets; i++)
+        hvd__set_retire(world->table.sets[i]);
     hvd__table_fini(&world->table);
-    for (int i = 0; i < world->nsets; i++)
-        hvd__set_free(world->sets[i]);
-    free(world->sets);
     hvd__shm_forget();
     hvd__heap_close(world->heap);
     hvd__progress_fini(&world->progress);
@@ -414,7 +415,7 @@ static bool leave(struct hvd__world *world, int64_t limit_ns)
 {
     struct hvd__set *set = NULL;
 
-    while ((set = hvd__world_next_set(world, set))) {
+    while ((set = hvd__table_next_set(&world->table, set))) {
         hvd__table_close(&world->table, set, HVD_ERR_SHUTDOWN,
                          "hvd_shutdown has been called");
         atomic_store(&set->leaving, true);

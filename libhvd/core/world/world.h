@@ -39,13 +39,8 @@ struct hvd__world {
     struct hvd__submission *quick; /* owned; driver's: for quick requests */
     struct hvd__table table;
     struct hvd__progress progress;
-    struct hvd__set **sets; /* owned, ascending ids, [nsets]; guarded by the
-                               request table's lock */
-    int nsets;
-    int sets_capacity;
     int32_t last_id; /* of all sets that were ever made; process_sets.c's */
     int nskipped;    /* driver's: steps without a look at messages */
-    struct hvd__set *everybody;     /* of the sets: 0 */
     struct hvd__set *live;          /* driver's: sets that we move */
     struct hvd__set *_Atomic added; /* ... and will from the next step on */
     struct hvd__metrics metrics;
@@ -86,21 +81,6 @@ void hvd__group_free(const void *comm);
  * every rank. */
 int hvd__world_meet(struct hvd__world *world, int status);
 
-/* The set of an id, to be given back; NULL. Any thread. */
-struct hvd__set *hvd__world_set(struct hvd__world *world, int32_t id);
-/* Give a set back, and have the next by id; NULL: have the first, there is no
- * other. Any thread. */
-struct hvd__set *hvd__world_next_set(struct hvd__world *world,
-                                     struct hvd__set *set);
-/* Give it back; if it was removed meanwhile, this may free it. NULL is
- * accepted. Any thread. */
-void hvd__world_put_set(struct hvd__set *set);
-/* Enter a set into the table, with the highest id so far: messages about it
- * find it. HVD_ERR_MEMORY; then it is not taken. */
-int hvd__world_add_set(struct hvd__world *world, struct hvd__set *set);
-/* Take it out: nothing moves on it, its part of the table is closed. It is gone
- * once all who use it have given it back. */
-void hvd__world_remove_set(struct hvd__world *world, struct hvd__set *set);
 /* From the next step on it is moved. We are a member. */
 void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set);
 
