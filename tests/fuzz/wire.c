@@ -622,8 +622,8 @@ static void submit_sum(void)
 
 static const struct hvd__log_slot *own_slot(uint64_t sequence)
 {
-    const struct hvd__log_slot *slot =
-        hvd__slot_at(set->ordered.own, (sequence & HVD__SEQUENCE_SLOTS) - 1);
+    const struct hvd__log_slot *slot = hvd__slot_at(
+        set->agreement->ordered.own, (sequence & HVD__SEQUENCE_SLOTS) - 1);
 
     return slot->sequence == sequence ? slot : NULL;
 }
@@ -631,7 +631,7 @@ static const struct hvd__log_slot *own_slot(uint64_t sequence)
 /* Writes a message that a member may send, to the coordinator or to all. */
 static void write_members(struct hvd__writer *message, int from)
 {
-    next_sequence = set->ordered.log->heard[from] + 1;
+    next_sequence = set->agreement->ordered.log->heard[from] + 1;
     if (any(3)) {
         write_message(message, HVD__LEAVE);
         return;
@@ -672,7 +672,7 @@ START_TEST(a_rank_refuses_or_goes_on)
         pending = NULL;
         if (status < 0 && !hvd_last_error()[0])
             ck_abort_msg("round %d: refused without a word", round);
-        if (status < 0 || set->heard_close || any(500) == 0) {
+        if (status < 0 || set->agreement->heard_close || any(500) == 0) {
             refused += status == HVD_ERR_INTERNAL;
             end_world();
             begin_world();

@@ -12,7 +12,7 @@
 #include "core/api/check.h"
 #include "core/request/names.h"
 #include "core/request/request.h"
-#include "core/world/set.h"
+#include "core/table/set.h"
 
 enum { N = 3, ROWS = 6, COUNT = ROWS * 2 };
 

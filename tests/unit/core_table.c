@@ -9,8 +9,8 @@
 #include "base/status.h"
 #include "check_main.h"
 #include "core/api/check.h"
+#include "core/table/set.h"
 #include "core/table/table.h"
-#include "core/world/set.h"
 
 static struct hvd__table table;
 static struct hvd__set set;

@@ -28,7 +28,8 @@ static int announce_own(struct hvd__set *set,
                                 sizeof *signatures);
     for (int i = 0; i < submission->nrequests; i++)
         signatures[i] = &submission->requests[i].signature;
-    status = hvd__coordinator_announce(set->coordinator, 0, &announcement);
+    status = hvd__coordinator_announce(set->agreement->coordinator, 0,
+                                       &announcement);
     free(signatures);
     return status;
 }
@@ -37,13 +38,13 @@ static void announce_other(struct hvd__set *set,
                            const struct hvd__submission *submission,
                            const int64_t *numbers, int nnumbers)
 {
-    hvd__write_type(&set->out, HVD__ANNOUNCE);
-    hvd__write_key(&set->out, submission->key);
-    hvd__write_key(&set->out, submission->fingerprint);
-    hvd__write_int(&set->out, submission->priority);
-    hvd__write_int(&set->out, nnumbers);
+    hvd__write_type(&set->agreement->out, HVD__ANNOUNCE);
+    hvd__write_key(&set->agreement->out, submission->key);
+    hvd__write_key(&set->agreement->out, submission->fingerprint);
+    hvd__write_int(&set->agreement->out, submission->priority);
+    hvd__write_int(&set->agreement->out, nnumbers);
     for (int i = 0; i < nnumbers; i++)
-        hvd__write_long(&set->out, numbers[i]);
+        hvd__write_long(&set->agreement->out, numbers[i]);
 }
 
 /* What a submission's requests carry, in their order; *n of them. */
@@ -68,13 +69,14 @@ static int collect(const struct hvd__submission *submission, int64_t **numbers,
 static int refuse(struct hvd__set *set,
                   const struct hvd__submission *submission)
 {
-    if (set->coordinator)
-        return hvd__coordinator_refuse(set->coordinator, 0, submission->key,
-                                       submission->status, submission->message);
-    hvd__write_type(&set->out, HVD__REFUSE);
-    hvd__write_key(&set->out, submission->key);
-    hvd__write_int(&set->out, submission->status);
-    hvd__write_text(&set->out, submission->message);
+    if (set->agreement->coordinator)
+        return hvd__coordinator_refuse(set->agreement->coordinator, 0,
+                                       submission->key, submission->status,
+                                       submission->message);
+    hvd__write_type(&set->agreement->out, HVD__REFUSE);
+    hvd__write_key(&set->agreement->out, submission->key);
+    hvd__write_int(&set->agreement->out, submission->status);
+    hvd__write_text(&set->agreement->out, submission->message);
     return HVD_OK;
 }
 
@@ -82,10 +84,10 @@ static int join(struct hvd__set *set, const struct hvd__submission *submission)
 {
     bool restores = submission->requests[0].signature.flags & HVD__OF_STRATEGY;
 
-    if (set->coordinator)
-        return hvd__coordinator_join(set->coordinator, 0, restores);
-    hvd__write_type(&set->out, HVD__JOIN);
-    hvd__write_int(&set->out, restores);
+    if (set->agreement->coordinator)
+        return hvd__coordinator_join(set->agreement->coordinator, 0, restores);
+    hvd__write_type(&set->agreement->out, HVD__JOIN);
+    hvd__write_int(&set->agreement->out, restores);
     return HVD_OK;
 }
 
@@ -95,14 +97,14 @@ static int announce(struct hvd__set *set,
     int64_t *numbers;
     int nnumbers, status = HVD_OK;
 
-    if (!set->coordinator)
-        hvd__message_begin(set, &set->out);
+    if (!set->agreement->coordinator)
+        hvd__message_begin(set, &set->agreement->out);
     if (submission->status < 0)
         return refuse(set, submission);
     if (submission->requests[0].signature.kind == HVD_JOIN)
         return join(set, submission);
     HVD_TRY(collect(submission, &numbers, &nnumbers));
-    if (set->coordinator)
+    if (set->agreement->coordinator)
         status = announce_own(set, submission, numbers, nnumbers);
     else
         announce_other(set, submission, numbers, nnumbers);
@@ -116,7 +118,7 @@ int hvd__announce(struct hvd__set *set, struct hvd__submission *submission)
 
     submission->next = NULL;
     hvd__sampling_announce(submission);
-    set->ordered.nannounced++;
+    set->agreement->ordered.nannounced++;
     status = announce(set, submission);
     if (submission->status < 0)
         hvd__submission_free(submission);
@@ -125,13 +127,13 @@ int hvd__announce(struct hvd__set *set, struct hvd__submission *submission)
 
 int hvd__announce_leave(struct hvd__set *set)
 {
-    if (set->said_leave)
+    if (set->agreement->said_leave)
         return HVD_OK;
-    set->said_leave = true;
-    set->ordered.nannounced++;
-    if (set->coordinator)
-        return hvd__coordinator_leave(set->coordinator, 0);
-    hvd__message_begin(set, &set->out);
-    hvd__write_type(&set->out, HVD__LEAVE);
+    set->agreement->said_leave = true;
+    set->agreement->ordered.nannounced++;
+    if (set->agreement->coordinator)
+        return hvd__coordinator_leave(set->agreement->coordinator, 0);
+    hvd__message_begin(set, &set->agreement->out);
+    hvd__write_type(&set->agreement->out, HVD__LEAVE);
     return HVD_OK;
 }

@@ -36,7 +36,7 @@ void hvd__boundaries_agree(struct hvd__boundaries *boundaries,
 
 bool hvd__boundaries_make(struct hvd__set *set, struct hvd__boundary *boundary)
 {
-    const struct hvd__ordered *x = &set->ordered;
+    const struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__boundaries *boundaries = &x->log->boundaries;
     bool is_open = x->state == HVD__ORDERED_OPEN;
     bool agreed = boundaries->agreed &&
@@ -44,13 +44,13 @@ bool hvd__boundaries_make(struct hvd__set *set, struct hvd__boundary *boundary)
 
     if (!agreed && !(is_open && boundaries->nexpected > 0))
         return false;
-    if (is_open && set->executor.nunfinished + boundaries->n >= HVD__LANES)
+    if (is_open && boundaries->n >= hvd__executor_room(set))
         return false;
     *boundary = (struct hvd__boundary){
         .sequence = is_open ? hvd__sequence_of(x, x->posted - 1)
                             : boundaries->last_agreed,
-        .threshold = hvd__coordinator_threshold(set->coordinator),
-        .direct_max = set->direct_max};
+        .threshold = hvd__coordinator_threshold(set->agreement->coordinator),
+        .direct_max = set->agreement->direct_max};
     boundaries->last_boundary = boundary->sequence;
     boundaries->nexpected = 0;
     return true;
@@ -133,8 +133,8 @@ static struct hvd__request *take_batch(const struct hvd__set *set,
 static int run_piece(struct hvd__set *set, const struct hvd__boundary *boundary)
 {
     int n, status = HVD_OK;
-    struct hvd__request *piece =
-        take_piece(&set->ordered.log->boundaries, boundary->sequence, &n);
+    struct hvd__request *piece = take_piece(
+        &set->agreement->ordered.log->boundaries, boundary->sequence, &n);
     struct hvd__fusee *fusees = malloc((size_t)(n + 1) * sizeof *fusees);
     bool *taken = malloc((size_t)(n + 1) * sizeof *taken);
 
@@ -166,11 +166,12 @@ static bool is_whole(const struct hvd__ordered *x,
 
 int hvd__boundaries_run(struct hvd__set *set)
 {
-    struct hvd__boundaries *boundaries = &set->ordered.log->boundaries;
+    struct hvd__boundaries *boundaries =
+        &set->agreement->ordered.log->boundaries;
     int done = 0, status = HVD_OK;
 
     while (done < boundaries->n && status == HVD_OK &&
-           is_whole(&set->ordered, &boundaries->boundaries[done]))
+           is_whole(&set->agreement->ordered, &boundaries->boundaries[done]))
         status = run_piece(set, &boundaries->boundaries[done++]);
     boundaries->n -= done;
     for (int i = 0; i < boundaries->n; i++)

@@ -80,7 +80,7 @@ static int follow_items(struct hvd__world *world, struct hvd__set *set,
         return HVD_OK;
     }
     if (requests->signature.kind != HVD_BARRIER)
-        return hvd__execute(set, requests, absent, set->direct_max);
+        return hvd__execute(set, requests, absent, set->agreement->direct_max);
     /* That all ranks have called it is all that a barrier says. */
     hvd__complete(world, requests, HVD_OK, NULL);
     return HVD_OK;
@@ -92,8 +92,9 @@ static int follow_batch(struct hvd__world *world, struct hvd__set *set,
     bool has_absent = hvd__read_int(in) != 0;
 
     if (has_absent)
-        hvd__read_ranks(in, set->team.size, set->scratch);
-    return follow_items(world, set, in, has_absent ? set->scratch : NULL);
+        hvd__read_ranks(in, set->team.size, set->agreement->scratch);
+    return follow_items(world, set, in,
+                        has_absent ? set->agreement->scratch : NULL);
 }
 
 static int follow_failure(struct hvd__world *world, struct hvd__set *set,
@@ -106,10 +107,10 @@ static int follow_failure(struct hvd__world *world, struct hvd__set *set,
 
     hvd__read_text(in, text, sizeof text);
     key = hvd__read_key(in);
-    hvd__read_ranks(in, set->team.size, set->scratch);
+    hvd__read_ranks(in, set->team.size, set->agreement->scratch);
     if (in->failed || status >= 0)
         return hvd__message_garbled(set, 0);
-    if (!set->scratch[set->team.rank])
+    if (!set->agreement->scratch[set->team.rank])
         return HVD_OK;
     request = find(world, set, key, 0);
     if (!request)
@@ -164,7 +165,7 @@ static int follow_open(struct hvd__set *set, struct hvd__reader *in)
         if (rank == set->team.rank)
             nheard = n;
     }
-    if (in->failed || !set->ordered.areas || epoch <= 0)
+    if (in->failed || !set->agreement->ordered.areas || epoch <= 0)
         return hvd__message_garbled(set, 0);
     hvd__ordered_open(set, (uint32_t)epoch, nheard);
     return HVD_OK;
@@ -182,10 +183,10 @@ static int follow_record(struct hvd__world *world, struct hvd__set *set,
     case HVD__JOINED: return follow_joined(world, set, in);
     case HVD__QUERY: return answer(world, set, in);
     case HVD__TUNE:
-        set->direct_max = (size_t)hvd__read_long(in);
+        set->agreement->direct_max = (size_t)hvd__read_long(in);
         return in->failed ? hvd__message_garbled(set, 0) : HVD_OK;
     case HVD__OPEN: return follow_open(set, in);
-    case HVD__CLOSE: set->heard_close = true; return HVD_OK;
+    case HVD__CLOSE: set->agreement->heard_close = true; return HVD_OK;
     case HVD__BREAK:
         status = hvd__read_int(in);
         hvd__read_text(in, text, sizeof text);

@@ -26,7 +26,8 @@ static int hear_announce(struct hvd__set *set, int peer, struct hvd__reader *in)
     }
     a.numbers = numbers;
     status = in->failed ? hvd__message_garbled(set, peer)
-                        : hvd__coordinator_announce(set->coordinator, peer, &a);
+                        : hvd__coordinator_announce(set->agreement->coordinator,
+                                                    peer, &a);
     free(numbers);
     return status;
 }
@@ -43,8 +44,8 @@ static int hear_detail(struct hvd__set *set, int peer, struct hvd__reader *in)
     for (int i = 0; i < n; i++)
         hvd__read_signature(in, &signatures[i]);
     status = in->failed ? hvd__message_garbled(set, peer)
-                        : hvd__coordinator_detail(set->coordinator, peer, key,
-                                                  signatures, n);
+                        : hvd__coordinator_detail(set->agreement->coordinator,
+                                                  peer, key, signatures, n);
     free(signatures);
     return status;
 }
@@ -55,19 +56,21 @@ static int hear_join(struct hvd__set *set, int peer, struct hvd__reader *in)
 
     if (in->failed || restores < 0 || restores > 1)
         return hvd__message_garbled(set, peer);
-    return hvd__coordinator_join(set->coordinator, peer, restores == 1);
+    return hvd__coordinator_join(set->agreement->coordinator, peer,
+                                 restores == 1);
 }
 
 int hvd__hear_record(struct hvd__set *set, int peer, struct hvd__reader *in)
 {
-    struct hvd__coordinator *c = set->coordinator;
+    struct hvd__coordinator *c = set->agreement->coordinator;
     enum hvd__record_type type = hvd__read_type(in);
     char text[HVD__MESSAGE_MAX];
     uint64_t key = 0;
     int32_t status;
 
-    if (set->ordered.nheard && type <= HVD__LEAVE && type != HVD__DETAIL)
-        set->ordered.nheard[peer]++;
+    if (set->agreement->ordered.nheard && type <= HVD__LEAVE &&
+        type != HVD__DETAIL)
+        set->agreement->ordered.nheard[peer]++;
     switch (type) {
     case HVD__ANNOUNCE: return hear_announce(set, peer, in);
     case HVD__DETAIL: return hear_detail(set, peer, in);

@@ -84,8 +84,9 @@ static int sort(struct hvd__submission *submission)
     while (submission) {
         struct hvd__submission *next = submission->next;
 
-        if (submission->set->ordered.state != HVD__ORDERED_OFF)
-            hvd__ordered_submit(&submission->set->ordered, submission);
+        if (submission->set->agreement->ordered.state != HVD__ORDERED_OFF)
+            hvd__ordered_submit(&submission->set->agreement->ordered,
+                                submission);
         else if (status == HVD_OK)
             status = hvd__announce(submission->set, submission);
         else if (submission->status < 0)
@@ -99,13 +100,14 @@ int hvd__negotiate_post(struct hvd__world *world,
                         struct hvd__submission *submission)
 {
     /* The usual case, past all that may lie in its way. */
-    if (submission && submission->set->ordered.state == HVD__ORDERED_OPEN &&
-        !submission->set->ordered.waiting &&
+    if (submission &&
+        submission->set->agreement->ordered.state == HVD__ORDERED_OPEN &&
+        !submission->set->agreement->ordered.waiting &&
         hvd__ordered_post_submission(world, submission->set, submission))
         return HVD_OK;
     HVD_TRY(sort(submission ? submission : hvd__table_take(&world->table)));
     for (struct hvd__set *set = world->live; set; set = set->next)
-        if (set->ordered.state == HVD__ORDERED_OPEN)
+        if (set->agreement->ordered.state == HVD__ORDERED_OPEN)
             hvd__ordered_post(world, set);
     return HVD_OK;
 }
@@ -117,18 +119,20 @@ static int announce_all(struct hvd__world *world, bool *moved)
     /* Leave is looked at first: what was submitted before is in the queue by
      * then, and so is announced before the leave. */
     for (struct hvd__set *set = world->live; set; set = set->next)
-        set->heard_leaving = atomic_load(&set->leaving);
+        set->agreement->heard_leaving = atomic_load(&set->leaving);
     submission = hvd__table_take(&world->table);
     *moved |= submission != NULL;
     HVD_TRY(sort(submission));
     for (struct hvd__set *set = world->live; set; set = set->next) {
-        if (set->ordered.state != HVD__ORDERED_OFF)
-            HVD_TRY(hvd__ordered_step(world, set, set->heard_leaving, moved));
-        if (set->heard_leaving && set->ordered.state <= HVD__ORDERED_CLOSED)
+        if (set->agreement->ordered.state != HVD__ORDERED_OFF)
+            HVD_TRY(hvd__ordered_step(world, set, set->agreement->heard_leaving,
+                                      moved));
+        if (set->agreement->heard_leaving &&
+            set->agreement->ordered.state <= HVD__ORDERED_CLOSED)
             HVD_TRY(hvd__announce_leave(set));
-        if (set->out.bytes > 0)
-            HVD_TRY(hvd__message_post(set, 0, &set->out));
-        if (set->heard_close && set->ordered.log)
+        if (set->agreement->out.bytes > 0)
+            HVD_TRY(hvd__message_post(set, 0, &set->agreement->out));
+        if (set->agreement->heard_close && set->agreement->ordered.log)
             HVD_TRY(hvd__replicated_log_leave(set));
     }
     return HVD_OK;
@@ -149,7 +153,7 @@ static int hear_of(struct hvd__world *world, struct hvd__set *set, int peer,
 {
     if (is_for_all(in))
         return hvd__replicated_log_hear(set, peer, in);
-    if (!set->coordinator)
+    if (!set->agreement->coordinator)
         return hvd__follow(world, set, in->data, in->bytes);
     while (hvd__reader_more(in))
         HVD_TRY(hvd__hear_record(set, peer, in));
@@ -165,7 +169,7 @@ static int hear_message(struct hvd__world *world, int rank, const void *message,
     int peer = set && hvd__set_has_us(set) ? hvd__set_find(set, rank) : -1;
     int status;
 
-    if (peer < 0 || in.failed || !set->scratch)
+    if (peer < 0 || in.failed || !set->agreement->scratch)
         status = hvd__fail(HVD_ERR_INTERNAL,
                            "rank %d sent a message about a process set that we "
                            "do not share",
@@ -199,7 +203,8 @@ static int ask(struct hvd__set *set)
     uint64_t key;
     int peer;
 
-    while (hvd__coordinator_question(set->coordinator, &peer, &key)) {
+    while (
+        hvd__coordinator_question(set->agreement->coordinator, &peer, &key)) {
         hvd__message_begin(set, &out);
         hvd__count_alone(&set->metrics->questions, 1);
         hvd__write_type(&out, HVD__QUERY);
@@ -213,7 +218,8 @@ static int ask(struct hvd__set *set)
  * set's id from the beginning. */
 static struct hvd__writer take_decisions(struct hvd__set *set, int room)
 {
-    struct hvd__writer *out = hvd__coordinator_decide(set->coordinator, room);
+    struct hvd__writer *out =
+        hvd__coordinator_decide(set->agreement->coordinator, room);
     struct hvd__writer message = {0};
 
     if (out->bytes > sizeof set->id || out->failed) {
@@ -224,24 +230,16 @@ static struct hvd__writer take_decisions(struct hvd__set *set, int room)
     return message;
 }
 
-static void tell_direct_max(struct hvd__set *set, size_t bytes)
-{
-    struct hvd__writer *out = hvd__coordinator_decide(set->coordinator, 0);
-
-    hvd__write_type(out, HVD__TUNE);
-    hvd__write_long(out, (int64_t)bytes);
-}
-
 /* Nothing is left to be agreed on by name: let requests go by order. */
 static void open_ordered(struct hvd__world *world, struct hvd__set *set)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__writer *out;
 
     if (!world->settings.ordered || !hvd__ordered_may_open(x) ||
-        !hvd__coordinator_is_idle(set->coordinator))
+        !hvd__coordinator_is_idle(set->agreement->coordinator))
         return;
-    out = hvd__coordinator_decide(set->coordinator, 0);
+    out = hvd__coordinator_decide(set->agreement->coordinator, 0);
     x->nheard[0] = x->nannounced;
     hvd__write_type(out, HVD__OPEN);
     hvd__write_int(out, (int32_t)(x->epoch + 1));
@@ -249,42 +247,14 @@ static void open_ordered(struct hvd__world *world, struct hvd__set *set)
         hvd__write_long(out, x->nheard[rank]);
 }
 
-/* Another setting is tried: the threshold is ours alone to know, the rest is
- * a decision like others. */
-static void tune(struct hvd__world *world, struct hvd__set *set)
-{
-    const struct hvd__settings *s = &world->settings;
-    int64_t bytes = set->executor.bytes_done;
-
-    set->executor.bytes_done = 0;
-    if (!hvd__tune_step(&set->tune, bytes, hvd__now_ns()))
-        return;
-    hvd__coordinator_set_threshold(set->coordinator,
-                                   set->tune.now.fusion_threshold);
-    tell_direct_max(set, set->tune.now.direct_max);
-    if (set->tune.active)
-        return;
-    hvd__log(HVD__LOG_INFO,
-             "autotuning is over: fusion threshold %zu, direct up to %zu bytes",
-             set->tune.best.fusion_threshold, set->tune.best.direct_max);
-    if (s->autotune_file[0] &&
-        hvd__knobs_write(&set->tune.best, s->autotune_file) < 0)
-        hvd__log(HVD__LOG_WARNING, "%s", hvd_last_error());
-}
-
 static int decide(struct hvd__world *world, struct hvd__set *set)
 {
-    int room = HVD__LANES - set->executor.nunfinished;
+    int room = hvd__executor_room(set);
     struct hvd__writer decisions;
     int status;
 
     HVD_TRY(ask(set));
-    if (set->tune.active && !set->heard_close)
-        tune(world, set);
-    if (set->first_direct_max > 0) {
-        tell_direct_max(set, set->first_direct_max);
-        set->first_direct_max = 0;
-    }
+    hvd__tuning_step(set, world->settings.autotune_file);
     open_ordered(world, set);
     decisions = take_decisions(set, room);
     if (decisions.bytes == 0 && !decisions.failed)
@@ -309,10 +279,11 @@ static bool may_skip_messages(struct hvd__world *world)
     if (atomic_load_explicit(&world->sending, memory_order_relaxed))
         return false;
     for (struct hvd__set *set = world->live; set; set = set->next) {
-        if (set->executor.nunfinished > 0 || set->out.bytes > 0 ||
-            (set->ordered.log && hvd__ordered_is_busy(&set->ordered)))
+        if (!hvd__executor_is_idle(set) || set->agreement->out.bytes > 0 ||
+            (set->agreement->ordered.log &&
+             hvd__ordered_is_busy(&set->agreement->ordered)))
             return false;
-        busy |= hvd__ordered_is_busy(&set->ordered);
+        busy |= hvd__ordered_is_busy(&set->agreement->ordered);
     }
     return busy && ++world->nskipped < STEPS_WITHOUT_MESSAGES;
 }
@@ -325,7 +296,7 @@ int hvd__negotiate_step(struct hvd__world *world, bool *moved)
     world->nskipped = 0;
     HVD_TRY(hear(world, moved));
     for (struct hvd__set *set = world->live; set; set = set->next)
-        if (set->coordinator)
+        if (set->agreement->coordinator)
             HVD_TRY(decide(world, set));
     return world->transport->pending(world->transport);
 }
@@ -336,8 +307,9 @@ void hvd__negotiate_break(struct hvd__world *world, int status,
     for (struct hvd__set *set = world->live; set; set = set->next) {
         struct hvd__writer out = {0};
 
-        if (set->coordinator) {
-            hvd__coordinator_break(set->coordinator, 0, status, text);
+        if (set->agreement->coordinator) {
+            hvd__coordinator_break(set->agreement->coordinator, 0, status,
+                                   text);
             out = take_decisions(set, 0);
             if (!out.failed && out.bytes > 0)
                 hvd__message_tell(set, &out);

@@ -7,6 +7,7 @@
 #ifndef HVD_CORE_NEGOTIATE_PARTS_H
 #define HVD_CORE_NEGOTIATE_PARTS_H
 
+#include "core/agree/agreement.h"
 #include "core/world/world.h"
 
 /* Everything that a message begins with. */
@@ -23,6 +24,10 @@ int hvd__announce_leave(struct hvd__set *set);
 
 /* The coordinator's: the next record of a message. */
 int hvd__hear_record(struct hvd__set *set, int peer, struct hvd__reader *in);
+
+/* The coordinator's, in each step: goes on with autotuning, if it is active.
+ * file: where the result is kept, or "". */
+void hvd__tuning_step(struct hvd__set *set, const char *file);
 
 /* A whole message of decisions. */
 int hvd__follow(struct hvd__world *world, struct hvd__set *set,

@@ -113,7 +113,7 @@ bool hvd__ordered_is_busy(const struct hvd__ordered *x)
 
 static int announce_waiting(struct hvd__set *set)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
 
     while (x->waiting) {
         struct hvd__submission *submission = x->waiting;
@@ -129,7 +129,7 @@ static int announce_waiting(struct hvd__set *set)
 static int end_epoch(struct hvd__set *set, enum hvd__ordered_state state,
                      bool *moved)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
 
     x->state = state;
     x->patience = x->decided > GOOD_EPOCH ? 1 : 2 * x->patience;
@@ -157,7 +157,7 @@ bool hvd__ordered_may_open(const struct hvd__ordered *x)
 
 void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, int64_t nheard)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
     bool refused = nheard != x->nannounced || x->state == HVD__ORDERED_OPEN;
 
     x->epoch = epoch;
@@ -173,7 +173,7 @@ void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, int64_t nheard)
 static int try_open(const struct hvd__world *world, struct hvd__set *set,
                     bool *moved)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
     int ready = x->log ? 1 : hvd__shm_ready(set->shm);
     bool refused = false;
 
@@ -186,8 +186,9 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
     if (!world->settings.ordered)
         return end_epoch(set, HVD__ORDERED_CLOSED, moved);
     for (int rank = 0; rank < set->team.size; rank++) {
-        uint64_t accepted = atomic_load_explicit(
-            &set->ordered.areas[rank]->accepted, memory_order_acquire);
+        uint64_t accepted =
+            atomic_load_explicit(&set->agreement->ordered.areas[rank]->accepted,
+                                 memory_order_acquire);
 
         if (accepted >> 1 < x->epoch)
             return HVD_OK;
@@ -209,9 +210,9 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
 
 enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set)
 {
-    const struct hvd__ordered *x = &set->ordered;
+    const struct hvd__ordered *x = &set->agreement->ordered;
     const struct hvd__log_slot *own =
-        hvd__slot_at(set->ordered.own, x->decided);
+        hvd__slot_at(set->agreement->ordered.own, x->decided);
     uint64_t sequence = hvd__sequence_of(x, x->decided);
     enum hvd__verdict verdict = HVD__AGREED;
 
@@ -219,7 +220,7 @@ enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set)
         return HVD__DIFFERENT;
     for (int rank = 0; rank < set->team.size; rank++) {
         const struct hvd__log_slot *slot =
-            hvd__slot_at(set->ordered.areas[rank], x->decided);
+            hvd__slot_at(set->agreement->ordered.areas[rank], x->decided);
 
         if (slot == own)
             continue;
@@ -235,18 +236,18 @@ enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set)
 
 void hvd__ordered_consume(struct hvd__set *set)
 {
-    const struct hvd__ordered *x = &set->ordered;
+    const struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t read = hvd__slots_read(x);
 
     if (read > 0)
-        atomic_store_explicit(&set->ordered.own->consumed,
+        atomic_store_explicit(&set->agreement->ordered.own->consumed,
                               hvd__sequence_of(x, read - 1),
                               memory_order_release);
 }
 
 static int decide(struct hvd__world *world, struct hvd__set *set, bool *moved)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t before = x->decided;
     enum hvd__verdict verdict = HVD__UNKNOWN;
     int64_t now = 0;
@@ -276,7 +277,7 @@ static int decide(struct hvd__world *world, struct hvd__set *set, bool *moved)
 static void post(struct hvd__world *world, struct hvd__set *set, bool leaving,
                  bool *moved)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t before = x->posted;
 
     hvd__ordered_post(world, set);
@@ -288,7 +289,7 @@ static void post(struct hvd__world *world, struct hvd__set *set, bool leaving,
 int hvd__ordered_step(struct hvd__world *world, struct hvd__set *set,
                       bool leaving, bool *moved)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
 
     if (x->state == HVD__ORDERED_OPENING && (x->waiting || leaving))
         HVD_TRY(try_open(world, set, moved));

@@ -11,6 +11,7 @@
 #ifndef HVD_CORE_ORDERED_PARTS_H
 #define HVD_CORE_ORDERED_PARTS_H
 
+#include "core/agree/agreement.h"
 #include "core/world/world.h"
 
 enum { HVD__EPOCH_SHIFT = 40 };

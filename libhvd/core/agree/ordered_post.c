@@ -13,13 +13,14 @@ enum { SENT_BYTES = 8 << 10 };
  * be written again. */
 static void look_who_read(struct hvd__set *set)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t read = hvd__slots_read(x);
 
     for (int rank = 0; rank < set->team.size; rank++) {
         uint64_t there = hvd__slots_of(
-            x, atomic_load_explicit(&set->ordered.areas[rank]->consumed,
-                                    memory_order_acquire));
+            x,
+            atomic_load_explicit(&set->agreement->ordered.areas[rank]->consumed,
+                                 memory_order_acquire));
         if (there < read)
             read = there;
     }
@@ -38,7 +39,7 @@ static size_t most_beside(const struct hvd__world *world,
     /* Several must fit into the ring, whatever was asked for. */
     size_t most = HVD__PAYLOAD_BYTES / 8;
 
-    if (set->ordered.log)
+    if (set->agreement->ordered.log)
         return n == 2 ? most : SENT_BYTES / (n - 1);
     if (most > world->settings.shm_small)
         most = world->settings.shm_small;
@@ -98,13 +99,13 @@ static int64_t take_payload(struct hvd__ordered *x, size_t bytes)
 
 static struct hvd__log_slot *next_slot(struct hvd__set *set)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
 
     if (x->posted - x->read >= HVD__LOG_SLOTS)
         look_who_read(set);
     if (x->posted - x->read >= HVD__LOG_SLOTS)
         return NULL;
-    return hvd__slot_at(set->ordered.own, x->posted);
+    return hvd__slot_at(set->agreement->ordered.own, x->posted);
 }
 
 static void publish(struct hvd__ordered *x, struct hvd__log_slot *slot,
@@ -125,14 +126,14 @@ static bool post_fallback(struct hvd__set *set, struct hvd__request *request)
     if (!slot)
         return false;
     slot->flags = HVD__SLOT_FALLBACK;
-    publish(&set->ordered, slot, request);
+    publish(&set->agreement->ordered, slot, request);
     return true;
 }
 
 static bool post_request(const struct hvd__world *world, struct hvd__set *set,
                          struct hvd__request *request)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__log_slot *slot = next_slot(set);
     int64_t bytes = data_bytes(world, set, request), offset = 0;
     const void *data = request->signature.kind == HVD_BROADCAST
@@ -196,7 +197,7 @@ bool hvd__ordered_post_submission(const struct hvd__world *world,
 
 void hvd__ordered_post(struct hvd__world *world, struct hvd__set *set)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
 
     while (x->waiting && hvd__ordered_post_submission(world, set, x->waiting)) {
         x->waiting = x->waiting->next;

@@ -79,7 +79,7 @@ static const void **sources_at(struct hvd__set *set,
                                const struct hvd__request *request,
                                uint64_t slot, size_t offset)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
 
     for (int rank = 0; rank < set->team.size; rank++)
         x->sources[rank] =
@@ -155,7 +155,7 @@ static void move(struct hvd__set *set, struct hvd__request *request,
 static bool reach(struct hvd__set *set, const struct hvd__request *request,
                   uint64_t number)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
 
     if (x->log)
         return false;
@@ -179,15 +179,16 @@ void hvd__ordered_begin_share(struct hvd__set *set,
     struct hvd__slice share =
         hvd__slice_of(request->count, set->team.rank, set->team.size);
 
-    set->ordered.now.request = request;
-    set->ordered.now.slot = slot;
-    hvd__visible_begin(&set->ordered.now.work, share.start, share.count);
+    set->agreement->ordered.now.request = request;
+    set->agreement->ordered.now.slot = slot;
+    hvd__visible_begin(&set->agreement->ordered.now.work, share.start,
+                       share.count);
 }
 
 bool hvd__ordered_reduce_share(struct hvd__set *set)
 {
     int64_t computing_ns = 0;
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__request *request = x->now.request;
     bool is_done = hvd__visible_step(&x->now.work, &computing_ns);
 
@@ -195,8 +196,8 @@ bool hvd__ordered_reduce_share(struct hvd__set *set)
     if (!is_done)
         return false;
     request->sequence = hvd__sequence_of(x, x->now.slot);
-    atomic_store_explicit(&set->ordered.own->reduced, request->sequence,
-                          memory_order_release);
+    atomic_store_explicit(&set->agreement->ordered.own->reduced,
+                          request->sequence, memory_order_release);
     request->next = NULL;
     *x->unfinished_tail = request;
     x->unfinished_tail = &request->next;
@@ -209,8 +210,9 @@ uint64_t hvd__ordered_least_reduced(const struct hvd__set *set)
     uint64_t least = UINT64_MAX;
 
     for (int rank = 0; rank < set->team.size; rank++) {
-        uint64_t reduced = atomic_load_explicit(
-            &set->ordered.areas[rank]->reduced, memory_order_acquire);
+        uint64_t reduced =
+            atomic_load_explicit(&set->agreement->ordered.areas[rank]->reduced,
+                                 memory_order_acquire);
         if (reduced < least)
             least = reduced;
     }
@@ -235,7 +237,7 @@ static void done(struct hvd__world *world, struct hvd__ordered *x,
 void hvd__ordered_finish(struct hvd__world *world, struct hvd__set *set,
                          bool *moved)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t least = x->unfinished ? hvd__ordered_least_reduced(set) : 0;
     struct hvd__request *requests;
 
@@ -268,14 +270,14 @@ static int collect_rows(struct hvd__set *set, struct hvd__request *request,
         return hvd__fail_memory(bytes);
     for (int rank = 0; rank < set->team.size; rank++)
         request->carried[rank] =
-            hvd__slot_at(set->ordered.areas[rank], slot)->rows;
+            hvd__slot_at(set->agreement->ordered.areas[rank], slot)->rows;
     return HVD_OK;
 }
 
 static bool all_have_data(const struct hvd__set *set, uint64_t slot)
 {
     for (int rank = 0; rank < set->team.size; rank++)
-        if (!(hvd__slot_at(set->ordered.areas[rank], slot)->flags &
+        if (!(hvd__slot_at(set->agreement->ordered.areas[rank], slot)->flags &
               HVD__SLOT_DATA))
             return false;
     return true;
@@ -292,10 +294,10 @@ bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
     if (world->settings.consistency_check)
         return false;
     if (s->kind == HVD_BROADCAST) {
-        root = set->ordered.areas[hvd__set_find(set, s->root)];
+        root = set->agreement->ordered.areas[hvd__set_find(set, s->root)];
         if (!(hvd__slot_at(root, slot)->flags & HVD__SLOT_DATA))
             return false;
-        if (root != set->ordered.own && request->bytes > 0)
+        if (root != set->agreement->ordered.own && request->bytes > 0)
             memcpy(request->output, data_at(root, slot, request->bytes),
                    request->bytes);
         return true;
@@ -330,7 +332,7 @@ static void decided(struct hvd__ordered *x, struct hvd__submission *submission,
 int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
                      struct hvd__request *request, uint64_t slot, int64_t now)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
 
     if (request->submission->decided_ns == 0)
         decided(x, request->submission, now);
@@ -352,7 +354,7 @@ int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
     HVD_TRY(collect_rows(set, request, slot));
     request->next = NULL;
     if (!x->log)
-        return hvd__execute(set, request, NULL, set->direct_max);
+        return hvd__execute(set, request, NULL, set->agreement->direct_max);
     hvd__boundaries_agree(&x->log->boundaries, request,
                           hvd__sequence_of(x, slot));
     return HVD_OK;

@@ -82,7 +82,7 @@ int hvd__replicated_log_read(struct hvd__set *set,
                              const struct hvd__request *request,
                              uint64_t number)
 {
-    struct hvd__replicated_log *m = set->ordered.log;
+    struct hvd__replicated_log *m = set->agreement->ordered.log;
     bool beside = false;
 
     for (int rank = 0; rank < set->team.size; rank++) {
@@ -136,7 +136,7 @@ static bool has_read_much(const struct hvd__ordered *x)
 
 static int tell(struct hvd__set *set, const struct hvd__boundary *boundary)
 {
-    const struct hvd__ordered *x = &set->ordered;
+    const struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__replicated_log *m = x->log;
     struct hvd__writer out = {0};
 
@@ -158,10 +158,11 @@ static int tell(struct hvd__set *set, const struct hvd__boundary *boundary)
 
 int hvd__replicated_log_send(struct hvd__set *set)
 {
-    const struct hvd__ordered *x = &set->ordered;
+    const struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__replicated_log *m = x->log;
     struct hvd__boundary boundary;
-    bool is_new = set->coordinator && hvd__boundaries_make(set, &boundary);
+    bool is_new =
+        set->agreement->coordinator && hvd__boundaries_make(set, &boundary);
 
     if (is_new)
         HVD_TRY(hvd__boundaries_add(&m->boundaries, &boundary));
@@ -220,12 +221,12 @@ enum { CELL_BYTES = 28 };
 
 static int hear_slots(struct hvd__set *set, int peer, struct hvd__reader *in)
 {
-    struct hvd__replicated_log *m = set->ordered.log;
+    struct hvd__replicated_log *m = set->agreement->ordered.log;
     struct hvd__area *area = m->areas[peer];
     uint64_t accepted = hvd__read_key(in), consumed = hvd__read_key(in);
     struct hvd__boundary boundary = {.sequence = hvd__read_key(in),
                                      .threshold = (size_t)hvd__read_long(in),
-                                     .direct_max = set->direct_max};
+                                     .direct_max = set->agreement->direct_max};
     uint64_t sequence = hvd__read_key(in);
     int32_t n = hvd__read_count(in, CELL_BYTES);
 
@@ -247,7 +248,7 @@ static int hear_slots(struct hvd__set *set, int peer, struct hvd__reader *in)
 int hvd__replicated_log_hear(struct hvd__set *set, int peer,
                              struct hvd__reader *in)
 {
-    struct hvd__replicated_log *m = set->ordered.log;
+    struct hvd__replicated_log *m = set->agreement->ordered.log;
     enum hvd__record_type type = hvd__read_type(in);
 
     if (!m || in->failed)
@@ -263,7 +264,7 @@ int hvd__replicated_log_hear(struct hvd__set *set, int peer,
 
 int hvd__replicated_log_leave(struct hvd__set *set)
 {
-    struct hvd__replicated_log *m = set->ordered.log;
+    struct hvd__replicated_log *m = set->agreement->ordered.log;
     struct hvd__writer out = {0};
 
     if (m->said_farewell)

@@ -17,7 +17,7 @@
 #include "base/dtype.h"
 #include "base/status.h"
 #include "core/request/compress.h"
-#include "core/world/set.h"
+#include "core/table/set.h"
 #include "transport/algo/algo.h"
 
 /* No object is larger, and sums of two sizes do not wrap. */

@@ -78,7 +78,7 @@ static enum quick quick_in_place(struct hvd__set *set,
                                  struct hvd__request *request,
                                  struct trip *trip)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
 
     hvd__ordered_begin_share(set, request, x->decided++);
     while (!hvd__ordered_reduce_share(set))
@@ -96,7 +96,7 @@ static enum quick post_and_look(struct hvd__world *world, struct hvd__set *set,
                                 struct hvd__submission *submission,
                                 struct trip *trip)
 {
-    struct hvd__ordered *x = &set->ordered;
+    struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__request *request = &submission->requests[0];
     enum hvd__verdict verdict;
 
@@ -150,7 +150,8 @@ static void depart(struct hvd__world *world, struct hvd__submission *submission,
 {
     const struct hvd__request *request = &submission->requests[0];
 
-    hvd__sampling_start(submission, false, submission->set->ordered.nquick++);
+    hvd__sampling_start(submission, false,
+                        submission->set->agreement->ordered.nquick++);
     submission->fingerprint = hvd__signature_fingerprint(
         submission->fingerprint, &request->signature);
     hvd__watch_quick(world->watch, request->signature.kind, number,
@@ -171,7 +172,7 @@ static void adopt(struct hvd__world *world, struct hvd__submission *submission,
         return;
     }
     if (!posted)
-        hvd__ordered_submit(&submission->set->ordered, submission);
+        hvd__ordered_submit(&submission->set->agreement->ordered, submission);
 }
 
 /* With the role of the driver. */
@@ -184,7 +185,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
     uint64_t number;
     enum quick done;
 
-    if (!hvd__ordered_is_free(&set->ordered))
+    if (!hvd__ordered_is_free(&set->agreement->ordered))
         return false;
     if (!submission)
         submission = world->quick = hvd__table_reuse(&world->table);
@@ -203,12 +204,13 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
         forget(request);
         return false;
     }
-    trip = begin(world, &set->ordered);
+    trip = begin(world, &set->agreement->ordered);
     depart(world, submission, number);
     done = post_and_look(world, set, submission, &trip);
     if (done == DONE) {
-        end(&set->ordered, &trip, request);
-        hvd__complete_quick(world, request, set->ordered.sampling.quick_ns);
+        end(&set->agreement->ordered, &trip, request);
+        hvd__complete_quick(world, request,
+                            set->agreement->ordered.sampling.quick_ns);
         forget(request);
     } else {
         hvd__sampling_go_on(submission, trip.since_ns);

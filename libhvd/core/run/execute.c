@@ -24,6 +24,7 @@
 #include "base/text.h"
 #include "core/run/complete.h"
 #include "core/run/pack.h"
+#include "core/table/set.h"
 #include "core/world/world.h"
 
 static int lane_init(struct hvd__lane *lane, int nranks, size_t fusion_bytes)
@@ -48,12 +49,17 @@ static int lane_init(struct hvd__lane *lane, int nranks, size_t fusion_bytes)
     return HVD_OK;
 }
 
-int hvd__executor_init(struct hvd__executor *executor, int nranks,
-                       size_t fusion_threshold)
+int hvd__executor_new(struct hvd__set *set, size_t fusion_threshold)
 {
+    struct hvd__executor *executor = calloc(1, sizeof *executor);
+
+    if (!executor)
+        return hvd__fail_memory(sizeof *executor);
+    set->executor = executor;
     executor->waiting_tail = &executor->waiting;
     for (int i = 0; i < HVD__LANES; i++)
-        HVD_TRY(lane_init(&executor->lanes[i], nranks, fusion_threshold));
+        HVD_TRY(
+            lane_init(&executor->lanes[i], set->team.size, fusion_threshold));
     return HVD_OK;
 }
 
@@ -65,10 +71,13 @@ static void batch_free(struct hvd__batch *batch)
     free(batch);
 }
 
-void hvd__executor_fini(struct hvd__executor *executor)
+void hvd__executor_free(struct hvd__set *set)
 {
+    struct hvd__executor *executor = set->executor;
     struct hvd__batch *batch;
 
+    if (!executor)
+        return;
     while ((batch = executor->waiting)) {
         executor->waiting = batch->next;
         batch_free(batch);
@@ -85,14 +94,15 @@ void hvd__executor_fini(struct hvd__executor *executor)
         free(lane->temporary);
         free(lane->results);
         hvd__workspace_fini(&lane->workspace);
-        *lane = (struct hvd__lane){0};
     }
+    free(executor);
+    set->executor = NULL;
 }
 
 int hvd__execute(struct hvd__set *set, struct hvd__request *requests,
                  const int *absent, size_t direct_max)
 {
-    struct hvd__executor *executor = &set->executor;
+    struct hvd__executor *executor = set->executor;
     struct hvd__batch *batch = calloc(1, sizeof *batch);
     size_t bytes = (size_t)set->team.size * sizeof *absent;
 
@@ -113,9 +123,27 @@ int hvd__execute(struct hvd__set *set, struct hvd__request *requests,
     return HVD_OK;
 }
 
+int hvd__executor_room(const struct hvd__set *set)
+{
+    return HVD__LANES - set->executor->nunfinished;
+}
+
+bool hvd__executor_is_idle(const struct hvd__set *set)
+{
+    return set->executor->nunfinished == 0;
+}
+
+int64_t hvd__executor_take_bytes(struct hvd__set *set)
+{
+    int64_t bytes = set->executor->bytes_done;
+
+    set->executor->bytes_done = 0;
+    return bytes;
+}
+
 void hvd__execute_skip(struct hvd__set *set)
 {
-    set->executor.nbatches++;
+    set->executor->nbatches++;
 }
 
 /* --------------------------------------------------------------------- phases
@@ -346,10 +374,10 @@ static void finish(struct hvd__world *world, struct hvd__set *set,
     struct hvd__request *request = lane->batch->requests;
 
     for (const struct hvd__request *e = request; e; e = e->next)
-        set->executor.bytes_done += (int64_t)e->bytes;
+        set->executor->bytes_done += (int64_t)e->bytes;
     batch_free(lane->batch);
     lane->batch = NULL;
-    set->executor.nunfinished--;
+    set->executor->nunfinished--;
     while (request) {
         struct hvd__request *next = request->next;
 
@@ -404,7 +432,7 @@ static struct hvd__batch *next_waiting(const struct hvd__set *set,
 int hvd__execute_step(struct hvd__world *world, struct hvd__set *set,
                       bool *moved)
 {
-    struct hvd__executor *executor = &set->executor;
+    struct hvd__executor *executor = set->executor;
 
     for (int i = 0; i < HVD__LANES; i++) {
         struct hvd__lane *lane = &executor->lanes[i];

@@ -61,9 +61,11 @@ struct hvd__executor {
     int64_t bytes_done; /* since somebody looked */
 };
 
-int hvd__executor_init(struct hvd__executor *executor, int nranks,
-                       size_t fusion_threshold);
-void hvd__executor_fini(struct hvd__executor *executor);
+/* Allocates set->executor-> HVD_ERR_MEMORY; then hvd__executor_free gives back
+ * what is there. */
+int hvd__executor_new(struct hvd__set *set, size_t fusion_threshold);
+/* Accepts a set without an executor. */
+void hvd__executor_free(struct hvd__set *set);
 
 /* All driver's. Run these requests, a list by next, after what was given
  * before; absent, copied: members that take no part, or NULL. direct_max: as
@@ -72,6 +74,11 @@ int hvd__execute(struct hvd__set *set, struct hvd__request *requests,
                  const int *absent, size_t direct_max);
 /* A batch that is the others' only. */
 void hvd__execute_skip(struct hvd__set *set);
+/* How many more batches can be under way at once; may be negative. */
+int hvd__executor_room(const struct hvd__set *set);
+bool hvd__executor_is_idle(const struct hvd__set *set);
+/* The bytes of requests that are complete since the last call. */
+int64_t hvd__executor_take_bytes(struct hvd__set *set);
 int hvd__execute_step(struct hvd__world *world, struct hvd__set *set,
                       bool *moved);
 

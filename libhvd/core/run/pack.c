@@ -25,7 +25,7 @@
 
 #include "base/status.h"
 #include "core/request/compress.h"
-#include "core/world/set.h"
+#include "core/table/set.h"
 
 int hvd__lane_member(const struct hvd__lane *lane, int i)
 {

@@ -23,7 +23,7 @@
 #include "base/text.h"
 #include "core/request/compress.h"
 #include "core/run/pack.h"
-#include "core/world/set.h"
+#include "core/table/set.h"
 
 /* Rows that rank r of the set contributes to a gather. */
 static int64_t rows_of(const struct hvd__request *request, int rank)

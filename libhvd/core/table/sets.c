@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 #include "core/request/compress.h"
-#include "core/world/set.h"
+#include "core/table/set.h"
 
 /* Where in the table the first set is whose id is not less. The lock is held.
  */

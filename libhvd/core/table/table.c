@@ -23,7 +23,7 @@
 #include "base/fingerprint.h"
 #include "base/status.h"
 #include "core/request/sampling.h"
-#include "core/world/set.h"
+#include "core/table/set.h"
 #include "trace/metrics.h"
 
 void hvd__table_init(struct hvd__table *table)

@@ -10,10 +10,11 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "core/agree/agree.h"
 #include "core/agree/negotiate.h"
-#include "core/agree/replicated_log.h"
-#include "core/request/compress.h"
 #include "core/run/complete.h"
+#include "core/run/execute.h"
+#include "core/table/set.h"
 #include "core/world/world.h"
 
 void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set)
@@ -46,10 +47,7 @@ static void absorb(struct hvd__world *world)
 /* Nothing comes any more. */
 static bool is_closed(const struct hvd__set *set)
 {
-    const struct hvd__replicated_log *log = set->ordered.log;
-
-    return set->heard_close && set->executor.nunfinished == 0 &&
-           (!log || hvd__replicated_log_is_left(log));
+    return hvd__executor_is_idle(set) && hvd__agree_is_over(set);
 }
 
 /* Move the lanes of all sets; drop those that all members have left. */
@@ -123,7 +121,7 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
     atomic_store(&world->broken, true);
     hvd__negotiate_break(world, status, reason);
     for (set = world->live; set; set = set->next)
-        hvd__ordered_drop(&set->ordered);
+        hvd__agree_drop(set);
     /* Those that are queued are in flight too, unless they were refused. */
     for (submission = hvd__table_take(&world->table); submission;) {
         struct hvd__submission *next = submission->next;

@@ -17,6 +17,7 @@
 #include "core/world/cores.h"
 #include "core/world/ending.h"
 #include "core/world/world.h"
+#include "transport/hosts.h"
 
 /* What ranks tell each other first. */
 struct greeting {

@@ -23,11 +23,13 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "core/agree/agree.h"
 #include "core/request/compress.h"
 #include "core/request/topk.h"
 #include "core/run/complete.h"
 #include "core/world/ending.h"
 #include "core/world/launch.h"
+#include "transport/hosts.h"
 #include "transport/shm/shm.h"
 
 /* How long a process that exits without hvd_shutdown waits for the others. */
@@ -172,31 +174,6 @@ static int open_transport(struct hvd__world *world,
     return HVD_OK;
 }
 
-/* Tuning begins at what was set, in powers of two; or what was found before
- * counts. */
-static int prepare_tuning(struct hvd__world *world, struct hvd__set *set)
-{
-    const struct hvd__settings *s = &world->settings;
-    struct hvd__knobs knobs = {.fusion_threshold = 1, .direct_max = 8 << 10};
-    int found;
-
-    if (!s->autotune)
-        return HVD_OK;
-    while (knobs.fusion_threshold <= s->fusion_threshold / 2)
-        knobs.fusion_threshold *= 2;
-    found = s->autotune_file[0] ? hvd__knobs_read(&knobs, s->autotune_file) : 0;
-    if (found < 0)
-        return found;
-    HVD_TRY(hvd__tune_start(&set->tune, &knobs, s->fusion_threshold,
-                            s->autotune_log));
-    set->tune.active = found == 0;
-    set->first_direct_max = found ? knobs.direct_max : 0;
-    if (found)
-        hvd__coordinator_set_threshold(set->coordinator,
-                                       knobs.fusion_threshold);
-    return HVD_OK;
-}
-
 static bool same_host(const void *context, int a, int b)
 {
     const struct hvd__world *world = context;
@@ -225,8 +202,8 @@ static int make_world_set(struct hvd__world *world)
         if (!set->hosts)
             status = hvd__fail_memory(sizeof *set->hosts);
     }
-    if (status == HVD_OK && set->coordinator)
-        status = prepare_tuning(world, set);
+    if (status == HVD_OK)
+        status = hvd__agree_tune(set, &world->settings);
     if (status == HVD_OK)
         status = hvd__table_add_set(&world->table, set);
     if (status < 0) {

@@ -19,11 +19,12 @@
 #define HVD_CORE_WORLD_H
 
 #include "core/settings/settings.h"
+#include "core/table/set.h"
 #include "core/table/table.h"
 #include "core/world/progress.h"
-#include "core/world/set.h"
 #include "core/world/topology.h"
 #include "core/world/trace_writer.h"
+#include "trace/metrics.h"
 #include "transport/transport.h"
 #include "watch/guard.h"
 #include "watch/watch.h"
@@ -83,6 +84,12 @@ int hvd__world_meet(struct hvd__world *world, int status);
 
 /* From the next step on it is moved. We are a member. */
 void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set);
+
+/* What a member's engine needs. heap: of this host; NULL. HVD_ERR_MEMORY. */
+int hvd__set_prepare(struct hvd__set *set, const struct hvd__settings *settings,
+                     struct hvd__heap *heap);
+/* Give back what the engine needed: nothing moves on it any more. */
+void hvd__set_retire(struct hvd__set *set);
 
 /* Driver's: one step of everything; whether anything happened. */
 bool hvd__world_step(struct hvd__world *world);

@@ -13,15 +13,12 @@
 
 #include <stdatomic.h>
 
-#include "core/agree/coordinator.h"
-#include "core/agree/ordered.h"
-#include "core/agree/tune.h"
-#include "core/run/execute.h"
-#include "core/settings/settings.h"
 #include "core/table/table.h"
-#include "trace/metrics.h"
-#include "transport/hosts.h"
+#include "transport/algo/algo.h"
 #include "transport/team.h"
+
+struct hvd__agreement;
+struct hvd__executor;
 
 struct hvd__set {
     int32_t id;
@@ -37,25 +34,16 @@ struct hvd__set {
     struct hvd__set_table requests;
 
     /* The rest belongs to the driver, unless it says otherwise. */
-    struct hvd__set *next; /* live sets of which we are a member */
-    struct hvd__coordinator *coordinator; /* owned; the first member's */
-    struct hvd__executor executor;
+    struct hvd__set *next;            /* live sets of which we are a member */
+    struct hvd__executor *executor;   /* owned; core/run's part; NULL: none */
+    struct hvd__agreement *agreement; /* owned; core/agree's part; NULL: none */
     struct hvd__shm *shm;     /* owned; of the members on this host; NULL: they
-                                     share no memory */
+                                 share no memory */
     struct hvd__hosts *hosts; /* owned; the world's, if it has several */
-    struct hvd__ordered ordered;
     struct hvd__metrics *metrics; /* borrowed: the world's */
-    struct hvd__tune tune;        /* the world's, on its coordinator */
-    size_t direct_max;       /* what all members have been told; 0: nothing */
-    size_t first_direct_max; /* to be told; 0: nothing */
-    struct hvd__writer out;  /* what will be announced next */
-    int *scratch;            /* owned, [team.size] */
-    int *locals;             /* owned, [team.size]: members on this host */
-    atomic_bool leaving;     /* say so; any thread sets it */
-    bool heard_leaving;
-    bool said_leave;
-    bool heard_close;   /* all members have left */
-    atomic_bool closed; /* ... and nothing is under way any more */
+    int *locals;                  /* owned, [team.size]: members on this host */
+    atomic_bool leaving;          /* say so; any thread sets it */
+    atomic_bool closed; /* all members have left, nothing is under way */
 };
 
 /* Tags of a set: of batches that may be under way at once, anywhere. */
@@ -69,11 +57,6 @@ enum {
  * failure. Nothing of the engine's yet. NULL: out of memory. */
 struct hvd__set *hvd__set_new(struct hvd__transport *transport, int32_t id,
                               int *ranks, int n, int tag_slot);
-/* What a member's engine needs. heap: of this host; NULL. HVD_ERR_MEMORY. */
-int hvd__set_prepare(struct hvd__set *set, const struct hvd__settings *settings,
-                     struct hvd__heap *heap);
-/* Give back what the engine needed: nothing moves on it any more. */
-void hvd__set_retire(struct hvd__set *set);
 /* NULL is accepted. */
 void hvd__set_free(struct hvd__set *set);
 

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/agree/agreement.h"
+
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "core/agree/agree.h"
+#include "core/agree/replicated_log.h"
+#include "core/settings/settings.h"
+
+/* Members that see each other's slots agree by them; a few that do not send
+ * each other copies. */
+static int make_ordered(struct hvd__set *set, bool shares)
+{
+    struct hvd__replicated_log *log = NULL;
+
+    if (!shares && set->team.size > 1 &&
+        set->team.size <= HVD__REPLICATED_RANKS) {
+        log = hvd__replicated_log_new(set->team.size);
+        if (!log)
+            return hvd__fail_memory(sizeof *log);
+    }
+    return hvd__ordered_init(&set->agreement->ordered, shares ? set->shm : NULL,
+                             log, set->team.rank, set->team.size);
+}
+
+static int make_coordinator(struct hvd__set *set,
+                            const struct hvd__settings *settings)
+{
+    struct hvd__agreement *a = set->agreement;
+
+    a->coordinator = hvd__coordinator_new(set->ranks, set->team.size,
+                                          settings->fusion_threshold);
+    if (!a->coordinator)
+        return hvd__fail_memory(1);
+    /* Its messages begin with the id of the set (negotiate.c). */
+    hvd__write_int(hvd__coordinator_decide(a->coordinator, 0), set->id);
+    return HVD_OK;
+}
+
+int hvd__agreement_new(struct hvd__set *set,
+                       const struct hvd__settings *settings, bool shares)
+{
+    size_t n = (size_t)set->team.size;
+    struct hvd__agreement *a = calloc(1, sizeof *a);
+
+    if (!a)
+        return hvd__fail_memory(sizeof *a);
+    set->agreement = a;
+    a->scratch = calloc(n, sizeof *a->scratch);
+    if (!a->scratch)
+        return hvd__fail_memory(n * sizeof *a->scratch);
+    HVD_TRY(make_ordered(set, shares));
+    return set->team.rank == 0 ? make_coordinator(set, settings) : HVD_OK;
+}
+
+bool hvd__agree_is_over(const struct hvd__set *set)
+{
+    const struct hvd__replicated_log *log = set->agreement->ordered.log;
+
+    return set->agreement->heard_close &&
+           (!log || hvd__replicated_log_is_left(log));
+}
+
+void hvd__agree_drop(struct hvd__set *set)
+{
+    hvd__ordered_drop(&set->agreement->ordered);
+}
+
+void hvd__agreement_free(struct hvd__set *set)
+{
+    struct hvd__agreement *a = set->agreement;
+
+    if (!a)
+        return;
+    hvd__coordinator_free(a->coordinator);
+    hvd__ordered_fini(&a->ordered);
+    hvd__writer_fini(&a->out);
+    hvd__tune_fini(&a->tune);
+    free(a->scratch);
+    free(a);
+    set->agreement = NULL;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tuning.c - the coordinator's autotuner: it measures what the executor has
+ * moved, lets the search (tune.c) choose the next sizes, and puts them into
+ * force. The fusion threshold is the coordinator's alone; the largest direct
+ * allreduce is a decision that all members follow.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "core/agree/agree.h"
+#include "core/agree/agreement.h"
+#include "core/agree/negotiate_parts.h"
+#include "core/settings/settings.h"
+
+/* Tuning begins at what was set, in powers of two; or what was found before
+ * counts. */
+int hvd__agree_tune(struct hvd__set *set, const struct hvd__settings *s)
+{
+    struct hvd__knobs knobs = {.fusion_threshold = 1, .direct_max = 8 << 10};
+    int found;
+
+    if (!s->autotune || !set->agreement->coordinator)
+        return HVD_OK;
+    while (knobs.fusion_threshold <= s->fusion_threshold / 2)
+        knobs.fusion_threshold *= 2;
+    found = s->autotune_file[0] ? hvd__knobs_read(&knobs, s->autotune_file) : 0;
+    if (found < 0)
+        return found;
+    HVD_TRY(hvd__tune_start(&set->agreement->tune, &knobs, s->fusion_threshold,
+                            s->autotune_log));
+    set->agreement->tune.active = found == 0;
+    set->agreement->first_direct_max = found ? knobs.direct_max : 0;
+    if (found)
+        hvd__coordinator_set_threshold(set->agreement->coordinator,
+                                       knobs.fusion_threshold);
+    return HVD_OK;
+}
+
+static void tell_direct_max(struct hvd__set *set, size_t bytes)
+{
+    struct hvd__writer *out =
+        hvd__coordinator_decide(set->agreement->coordinator, 0);
+
+    hvd__write_type(out, HVD__TUNE);
+    hvd__write_long(out, (int64_t)bytes);
+}
+
+/* Another setting is tried: the threshold is ours alone to know, the rest is
+ * a decision like others. */
+static void try_next(struct hvd__set *set, const char *file)
+{
+    struct hvd__tune *tune = &set->agreement->tune;
+    int64_t bytes = hvd__executor_take_bytes(set);
+
+    if (!hvd__tune_step(tune, bytes, hvd__now_ns()))
+        return;
+    hvd__coordinator_set_threshold(set->agreement->coordinator,
+                                   tune->now.fusion_threshold);
+    tell_direct_max(set, tune->now.direct_max);
+    if (tune->active)
+        return;
+    hvd__log(HVD__LOG_INFO,
+             "autotuning is over: fusion threshold %zu, direct up to %zu bytes",
+             tune->best.fusion_threshold, tune->best.direct_max);
+    if (file[0] && hvd__knobs_write(&tune->best, file) < 0)
+        hvd__log(HVD__LOG_WARNING, "%s", hvd_last_error());
+}
+
+void hvd__tuning_step(struct hvd__set *set, const char *file)
+{
+    struct hvd__agreement *a = set->agreement;
+
+    if (a->tune.active && !a->heard_close)
+        try_next(set, file);
+    if (a->first_direct_max > 0) {
+        tell_direct_max(set, a->first_direct_max);
+        a->first_direct_max = 0;
+    }
+}
