@@ -560,24 +560,25 @@ static void begin_world(void)
     for (int i = 0; i < RANKS; i++)
         ranks[i] = i;
     world = calloc(1, sizeof *world);
-    world->transport = &transport;
-    world->settings.ordered = any(2);
-    atomic_store(&world->completion_fd, -1);
-    hvd__table_init(&world->table);
-    world->table.metrics = &world->metrics;
+    world->engine.transport = &transport;
+    world->engine.settings.ordered = any(2);
+    atomic_store(&world->engine.completion_fd, -1);
+    hvd__table_init(&world->engine.table);
+    world->engine.table.metrics = &world->engine.metrics;
     set = hvd__set_new(&transport, 0, ranks, RANKS, 0);
     ck_assert(set != NULL);
-    ck_assert_int_eq(hvd__set_prepare(set, &world->settings, NULL), HVD_OK);
-    ck_assert_int_eq(hvd__table_add_set(&world->table, set), HVD_OK);
-    world->live = set;
+    ck_assert_int_eq(hvd__set_prepare(set, &world->engine.settings, NULL),
+                     HVD_OK);
+    ck_assert_int_eq(hvd__table_add_set(&world->engine.table, set), HVD_OK);
+    world->engine.live = set;
 }
 
 static void end_world(void)
 {
-    while (hvd__table_take(&world->table))
+    while (hvd__table_take(&world->engine.table))
         ;
     hvd__set_retire(set);
-    hvd__table_fini(&world->table);
+    hvd__table_fini(&world->engine.table);
     free(world);
 }
 
@@ -591,7 +592,7 @@ static void submit_barrier(void)
     submission->name[0] = (char)('a' + any(KEYS));
     s->kind = HVD_BARRIER;
     submission->fingerprint = hvd__signature_fingerprint(0, s);
-    if (hvd__table_submit(&world->table, submission, NULL, NULL) < 0)
+    if (hvd__table_submit(&world->engine.table, submission, NULL, NULL) < 0)
         hvd__submission_free(submission);
 }
 
@@ -616,7 +617,7 @@ static void submit_sum(void)
     request->input = data;
     request->output = sum;
     submission->fingerprint = hvd__signature_fingerprint(0, s);
-    if (hvd__table_submit(&world->table, submission, NULL, NULL) < 0)
+    if (hvd__table_submit(&world->engine.table, submission, NULL, NULL) < 0)
         hvd__submission_free(submission);
 }
 
@@ -667,7 +668,7 @@ START_TEST(a_rank_refuses_or_goes_on)
             submit_barrier();
         if (any(4) == 0)
             submit_sum();
-        status = hvd__negotiate_step(world, &moved);
+        status = hvd__negotiate_step(&world->engine, &moved);
         free(pending);
         pending = NULL;
         if (status < 0 && !hvd_last_error()[0])

@@ -8,11 +8,12 @@
 #include "core/agree/negotiate_parts.h"
 #include "core/run/complete.h"
 
-static struct hvd__request *find(struct hvd__world *world, struct hvd__set *set,
-                                 uint64_t key, int32_t index)
+static struct hvd__request *find(struct hvd__engine *engine,
+                                 struct hvd__set *set, uint64_t key,
+                                 int32_t index)
 {
     struct hvd__submission *submission =
-        hvd__table_look(&world->table, set, key);
+        hvd__table_look(&engine->table, set, key);
 
     if (!submission || index < 0 || index >= submission->nrequests) {
         hvd__fail(HVD_ERR_INTERNAL,
@@ -49,7 +50,7 @@ static int read_carried(struct hvd__reader *in, int n,
     return HVD_OK;
 }
 
-static int follow_items(struct hvd__world *world, struct hvd__set *set,
+static int follow_items(struct hvd__engine *engine, struct hvd__set *set,
                         struct hvd__reader *in, const int *absent)
 {
     struct hvd__request *requests = NULL, **tail = &requests;
@@ -64,7 +65,7 @@ static int follow_items(struct hvd__world *world, struct hvd__set *set,
 
         if (in->failed || (ncarried != 0 && ncarried != set->team.size))
             return hvd__message_garbled(set, 0);
-        if (ours && !(request = find(world, set, key, index)))
+        if (ours && !(request = find(engine, set, key, index)))
             return HVD_ERR_INTERNAL;
         HVD_TRY(read_carried(in, ncarried, request));
         if (!request)
@@ -82,22 +83,22 @@ static int follow_items(struct hvd__world *world, struct hvd__set *set,
     if (requests->signature.kind != HVD_BARRIER)
         return hvd__execute(set, requests, absent, set->agreement->direct_max);
     /* That all ranks have called it is all that a barrier says. */
-    hvd__complete(world, requests, HVD_OK, NULL);
+    hvd__complete(engine, requests, HVD_OK, NULL);
     return HVD_OK;
 }
 
-static int follow_batch(struct hvd__world *world, struct hvd__set *set,
+static int follow_batch(struct hvd__engine *engine, struct hvd__set *set,
                         struct hvd__reader *in)
 {
     bool has_absent = hvd__read_int(in) != 0;
 
     if (has_absent)
         hvd__read_ranks(in, set->team.size, set->agreement->scratch);
-    return follow_items(world, set, in,
+    return follow_items(engine, set, in,
                         has_absent ? set->agreement->scratch : NULL);
 }
 
-static int follow_failure(struct hvd__world *world, struct hvd__set *set,
+static int follow_failure(struct hvd__engine *engine, struct hvd__set *set,
                           struct hvd__reader *in)
 {
     char text[HVD__MESSAGE_MAX];
@@ -112,18 +113,18 @@ static int follow_failure(struct hvd__world *world, struct hvd__set *set,
         return hvd__message_garbled(set, 0);
     if (!set->agreement->scratch[set->team.rank])
         return HVD_OK;
-    request = find(world, set, key, 0);
+    request = find(engine, set, key, 0);
     if (!request)
         return HVD_ERR_INTERNAL;
-    hvd__complete_submission(world, request->submission, status, text);
+    hvd__complete_submission(engine, request->submission, status, text);
     return HVD_OK;
 }
 
-static int follow_joined(struct hvd__world *world, struct hvd__set *set,
+static int follow_joined(struct hvd__engine *engine, struct hvd__set *set,
                          struct hvd__reader *in)
 {
     int32_t last = hvd__read_int(in);
-    struct hvd__request *request = find(world, set, hvd__join_key(), 0);
+    struct hvd__request *request = find(engine, set, hvd__join_key(), 0);
 
     if (in->failed)
         return hvd__message_garbled(set, 0);
@@ -131,17 +132,17 @@ static int follow_joined(struct hvd__world *world, struct hvd__set *set,
         return HVD_ERR_INTERNAL;
     if (request->output)
         memcpy(request->output, &last, sizeof last);
-    hvd__complete(world, request, HVD_OK, NULL);
+    hvd__complete(engine, request, HVD_OK, NULL);
     return HVD_OK;
 }
 
 /* The coordinator does not know what a fingerprint of ours stands for. */
-static int answer(struct hvd__world *world, struct hvd__set *set,
+static int answer(struct hvd__engine *engine, struct hvd__set *set,
                   struct hvd__reader *in)
 {
     uint64_t key = hvd__read_key(in);
     const struct hvd__submission *submission =
-        hvd__table_look(&world->table, set, key);
+        hvd__table_look(&engine->table, set, key);
     struct hvd__writer out = {0};
 
     if (in->failed || !submission)
@@ -171,17 +172,17 @@ static int follow_open(struct hvd__set *set, struct hvd__reader *in)
     return HVD_OK;
 }
 
-static int follow_record(struct hvd__world *world, struct hvd__set *set,
+static int follow_record(struct hvd__engine *engine, struct hvd__set *set,
                          struct hvd__reader *in)
 {
     char text[HVD__MESSAGE_MAX];
     int32_t status;
 
     switch (hvd__read_type(in)) {
-    case HVD__BATCH: return follow_batch(world, set, in);
-    case HVD__FAIL: return follow_failure(world, set, in);
-    case HVD__JOINED: return follow_joined(world, set, in);
-    case HVD__QUERY: return answer(world, set, in);
+    case HVD__BATCH: return follow_batch(engine, set, in);
+    case HVD__FAIL: return follow_failure(engine, set, in);
+    case HVD__JOINED: return follow_joined(engine, set, in);
+    case HVD__QUERY: return answer(engine, set, in);
     case HVD__TUNE:
         set->agreement->direct_max = (size_t)hvd__read_long(in);
         return in->failed ? hvd__message_garbled(set, 0) : HVD_OK;
@@ -196,7 +197,7 @@ static int follow_record(struct hvd__world *world, struct hvd__set *set,
     }
 }
 
-int hvd__follow(struct hvd__world *world, struct hvd__set *set,
+int hvd__follow(struct hvd__engine *engine, struct hvd__set *set,
                 const void *data, size_t bytes)
 {
     struct hvd__reader in = {.data = data, .bytes = bytes};
@@ -204,6 +205,6 @@ int hvd__follow(struct hvd__world *world, struct hvd__set *set,
     if (hvd__read_int(&in) != set->id)
         return hvd__message_garbled(set, 0);
     while (hvd__reader_more(&in))
-        HVD_TRY(follow_record(world, set, &in));
+        HVD_TRY(follow_record(engine, set, &in));
     return in.failed ? hvd__message_garbled(set, 0) : HVD_OK;
 }

@@ -96,37 +96,37 @@ static int sort(struct hvd__submission *submission)
     return status;
 }
 
-int hvd__negotiate_post(struct hvd__world *world,
+int hvd__negotiate_post(struct hvd__engine *engine,
                         struct hvd__submission *submission)
 {
     /* The usual case, past all that may lie in its way. */
     if (submission &&
         submission->set->agreement->ordered.state == HVD__ORDERED_OPEN &&
         !submission->set->agreement->ordered.waiting &&
-        hvd__ordered_post_submission(world, submission->set, submission))
+        hvd__ordered_post_submission(engine, submission->set, submission))
         return HVD_OK;
-    HVD_TRY(sort(submission ? submission : hvd__table_take(&world->table)));
-    for (struct hvd__set *set = world->live; set; set = set->next)
+    HVD_TRY(sort(submission ? submission : hvd__table_take(&engine->table)));
+    for (struct hvd__set *set = engine->live; set; set = set->next)
         if (set->agreement->ordered.state == HVD__ORDERED_OPEN)
-            hvd__ordered_post(world, set);
+            hvd__ordered_post(engine, set);
     return HVD_OK;
 }
 
-static int announce_all(struct hvd__world *world, bool *moved)
+static int announce_all(struct hvd__engine *engine, bool *moved)
 {
     struct hvd__submission *submission;
 
     /* Leave is looked at first: what was submitted before is in the queue by
      * then, and so is announced before the leave. */
-    for (struct hvd__set *set = world->live; set; set = set->next)
+    for (struct hvd__set *set = engine->live; set; set = set->next)
         set->agreement->heard_leaving = atomic_load(&set->leaving);
-    submission = hvd__table_take(&world->table);
+    submission = hvd__table_take(&engine->table);
     *moved |= submission != NULL;
     HVD_TRY(sort(submission));
-    for (struct hvd__set *set = world->live; set; set = set->next) {
+    for (struct hvd__set *set = engine->live; set; set = set->next) {
         if (set->agreement->ordered.state != HVD__ORDERED_OFF)
-            HVD_TRY(hvd__ordered_step(world, set, set->agreement->heard_leaving,
-                                      moved));
+            HVD_TRY(hvd__ordered_step(engine, set,
+                                      set->agreement->heard_leaving, moved));
         if (set->agreement->heard_leaving &&
             set->agreement->ordered.state <= HVD__ORDERED_CLOSED)
             HVD_TRY(hvd__announce_leave(set));
@@ -148,24 +148,24 @@ static bool is_for_all(const struct hvd__reader *in)
 }
 
 /* in: behind the set's id. */
-static int hear_of(struct hvd__world *world, struct hvd__set *set, int peer,
+static int hear_of(struct hvd__engine *engine, struct hvd__set *set, int peer,
                    struct hvd__reader *in)
 {
     if (is_for_all(in))
         return hvd__replicated_log_hear(set, peer, in);
     if (!set->agreement->coordinator)
-        return hvd__follow(world, set, in->data, in->bytes);
+        return hvd__follow(engine, set, in->data, in->bytes);
     while (hvd__reader_more(in))
         HVD_TRY(hvd__hear_record(set, peer, in));
     return in->failed ? hvd__message_garbled(set, peer) : HVD_OK;
 }
 
-static int hear_message(struct hvd__world *world, int rank, const void *message,
-                        size_t bytes)
+static int hear_message(struct hvd__engine *engine, int rank,
+                        const void *message, size_t bytes)
 {
     struct hvd__reader in = {.data = message, .bytes = bytes};
     struct hvd__set *set =
-        hvd__table_find_set(&world->table, hvd__read_int(&in));
+        hvd__table_find_set(&engine->table, hvd__read_int(&in));
     int peer = set && hvd__set_has_us(set) ? hvd__set_find(set, rank) : -1;
     int status;
 
@@ -175,21 +175,21 @@ static int hear_message(struct hvd__world *world, int rank, const void *message,
                            "do not share",
                            rank);
     else
-        status = hear_of(world, set, peer, &in);
+        status = hear_of(engine, set, peer, &in);
     hvd__set_put(set);
     return status;
 }
 
-static int hear(struct hvd__world *world, bool *moved)
+static int hear(struct hvd__engine *engine, bool *moved)
 {
-    struct hvd__transport *t = world->transport;
+    struct hvd__transport *t = engine->transport;
     void *message;
     size_t bytes;
     int rank, status;
 
     while ((status = t->poll(t, &rank, &message, &bytes)) == 1) {
         *moved = true;
-        status = hear_message(world, rank, message, bytes);
+        status = hear_message(engine, rank, message, bytes);
         free(message);
         if (status < 0)
             break;
@@ -231,12 +231,12 @@ static struct hvd__writer take_decisions(struct hvd__set *set, int room)
 }
 
 /* Nothing is left to be agreed on by name: let requests go by order. */
-static void open_ordered(struct hvd__world *world, struct hvd__set *set)
+static void open_ordered(struct hvd__engine *engine, struct hvd__set *set)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__writer *out;
 
-    if (!world->settings.ordered || !hvd__ordered_may_open(x) ||
+    if (!engine->settings.ordered || !hvd__ordered_may_open(x) ||
         !hvd__coordinator_is_idle(set->agreement->coordinator))
         return;
     out = hvd__coordinator_decide(set->agreement->coordinator, 0);
@@ -247,15 +247,15 @@ static void open_ordered(struct hvd__world *world, struct hvd__set *set)
         hvd__write_long(out, x->nheard[rank]);
 }
 
-static int decide(struct hvd__world *world, struct hvd__set *set)
+static int decide(struct hvd__engine *engine, struct hvd__set *set)
 {
     int room = hvd__executor_room(set);
     struct hvd__writer decisions;
     int status;
 
     HVD_TRY(ask(set));
-    hvd__tuning_step(set, world->settings.autotune_file);
-    open_ordered(world, set);
+    hvd__tuning_step(set, engine->settings.autotune_file);
+    open_ordered(engine, set);
     decisions = take_decisions(set, room);
     if (decisions.bytes == 0 && !decisions.failed)
         return HVD_OK;
@@ -263,7 +263,7 @@ static int decide(struct hvd__world *world, struct hvd__set *set)
                  ? hvd__fail(HVD_ERR_MEMORY, "out of memory for decisions")
                  : hvd__message_tell(set, &decisions);
     if (status == HVD_OK)
-        status = hvd__follow(world, set, decisions.data, decisions.bytes);
+        status = hvd__follow(engine, set, decisions.data, decisions.bytes);
     hvd__writer_fini(&decisions);
     return status;
 }
@@ -272,39 +272,39 @@ static int decide(struct hvd__world *world, struct hvd__set *set)
  * longer than all the rest. */
 enum { STEPS_WITHOUT_MESSAGES = 16 };
 
-static bool may_skip_messages(struct hvd__world *world)
+static bool may_skip_messages(struct hvd__engine *engine)
 {
     bool busy = false;
 
-    if (atomic_load_explicit(&world->sending, memory_order_relaxed))
+    if (atomic_load_explicit(&engine->sending, memory_order_relaxed))
         return false;
-    for (struct hvd__set *set = world->live; set; set = set->next) {
+    for (struct hvd__set *set = engine->live; set; set = set->next) {
         if (!hvd__executor_is_idle(set) || set->agreement->out.bytes > 0 ||
             (set->agreement->ordered.log &&
              hvd__ordered_is_busy(&set->agreement->ordered)))
             return false;
         busy |= hvd__ordered_is_busy(&set->agreement->ordered);
     }
-    return busy && ++world->nskipped < STEPS_WITHOUT_MESSAGES;
+    return busy && ++engine->nskipped < STEPS_WITHOUT_MESSAGES;
 }
 
-int hvd__negotiate_step(struct hvd__world *world, bool *moved)
+int hvd__negotiate_step(struct hvd__engine *engine, bool *moved)
 {
-    HVD_TRY(announce_all(world, moved));
-    if (may_skip_messages(world))
+    HVD_TRY(announce_all(engine, moved));
+    if (may_skip_messages(engine))
         return 0;
-    world->nskipped = 0;
-    HVD_TRY(hear(world, moved));
-    for (struct hvd__set *set = world->live; set; set = set->next)
+    engine->nskipped = 0;
+    HVD_TRY(hear(engine, moved));
+    for (struct hvd__set *set = engine->live; set; set = set->next)
         if (set->agreement->coordinator)
-            HVD_TRY(decide(world, set));
-    return world->transport->pending(world->transport);
+            HVD_TRY(decide(engine, set));
+    return engine->transport->pending(engine->transport);
 }
 
-void hvd__negotiate_break(struct hvd__world *world, int status,
+void hvd__negotiate_break(struct hvd__engine *engine, int status,
                           const char *text)
 {
-    for (struct hvd__set *set = world->live; set; set = set->next) {
+    for (struct hvd__set *set = engine->live; set; set = set->next) {
         struct hvd__writer out = {0};
 
         if (set->agreement->coordinator) {

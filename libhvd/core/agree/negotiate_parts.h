@@ -8,7 +8,7 @@
 #define HVD_CORE_NEGOTIATE_PARTS_H
 
 #include "core/agree/agreement.h"
-#include "core/world/world.h"
+#include "core/run/engine.h"
 
 /* Everything that a message begins with. */
 void hvd__message_begin(const struct hvd__set *set, struct hvd__writer *out);
@@ -30,7 +30,7 @@ int hvd__hear_record(struct hvd__set *set, int peer, struct hvd__reader *in);
 void hvd__tuning_step(struct hvd__set *set, const char *file);
 
 /* A whole message of decisions. */
-int hvd__follow(struct hvd__world *world, struct hvd__set *set,
+int hvd__follow(struct hvd__engine *engine, struct hvd__set *set,
                 const void *data, size_t bytes);
 
 #endif

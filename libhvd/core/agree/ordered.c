@@ -170,7 +170,7 @@ void hvd__ordered_open(struct hvd__set *set, uint32_t epoch, int64_t nheard)
 }
 
 /* Have all ranks accepted the epoch? */
-static int try_open(const struct hvd__world *world, struct hvd__set *set,
+static int try_open(const struct hvd__engine *engine, struct hvd__set *set,
                     bool *moved)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
@@ -183,7 +183,7 @@ static int try_open(const struct hvd__world *world, struct hvd__set *set,
         return end_epoch(set, HVD__ORDERED_OFF, moved);
     if (!x->log)
         set->team.shm = set->shm;
-    if (!world->settings.ordered)
+    if (!engine->settings.ordered)
         return end_epoch(set, HVD__ORDERED_CLOSED, moved);
     for (int rank = 0; rank < set->team.size; rank++) {
         uint64_t accepted =
@@ -245,7 +245,7 @@ void hvd__ordered_consume(struct hvd__set *set)
                               memory_order_release);
 }
 
-static int decide(struct hvd__world *world, struct hvd__set *set, bool *moved)
+static int decide(struct hvd__engine *engine, struct hvd__set *set, bool *moved)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t before = x->decided;
@@ -258,7 +258,7 @@ static int decide(struct hvd__world *world, struct hvd__set *set, bool *moved)
 
         now = now ? now : hvd__now_ns();
         HVD_TRY(hvd__ordered_run(
-            world, set, x->pending[slot % HVD__LOG_SLOTS].request, slot, now));
+            engine, set, x->pending[slot % HVD__LOG_SLOTS].request, slot, now));
         if (x->now.request)
             hvd__ordered_reduce_share(set);
     }
@@ -274,29 +274,29 @@ static int decide(struct hvd__world *world, struct hvd__set *set, bool *moved)
 /* -------------------------------------------------------------------- a step
  */
 
-static void post(struct hvd__world *world, struct hvd__set *set, bool leaving,
+static void post(struct hvd__engine *engine, struct hvd__set *set, bool leaving,
                  bool *moved)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
     uint64_t before = x->posted;
 
-    hvd__ordered_post(world, set);
+    hvd__ordered_post(engine, set);
     *moved |= x->posted != before;
     if (leaving && !x->waiting && !x->ending)
         x->ending = hvd__ordered_post_end(set);
 }
 
-int hvd__ordered_step(struct hvd__world *world, struct hvd__set *set,
+int hvd__ordered_step(struct hvd__engine *engine, struct hvd__set *set,
                       bool leaving, bool *moved)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
 
     if (x->state == HVD__ORDERED_OPENING && (x->waiting || leaving))
-        HVD_TRY(try_open(world, set, moved));
+        HVD_TRY(try_open(engine, set, moved));
     if (x->state == HVD__ORDERED_CLOSED)
         HVD_TRY(announce_waiting(set));
     if (x->state == HVD__ORDERED_OPEN && (x->waiting || leaving))
-        post(world, set, leaving, moved);
+        post(engine, set, leaving, moved);
     if (x->log)
         HVD_TRY(hvd__replicated_log_send(set));
     if (x->now.request) {
@@ -305,7 +305,7 @@ int hvd__ordered_step(struct hvd__world *world, struct hvd__set *set,
             return HVD_OK;
     }
     if (x->state == HVD__ORDERED_OPEN && x->decided < x->posted)
-        HVD_TRY(decide(world, set, moved));
-    hvd__ordered_finish(world, set, moved);
+        HVD_TRY(decide(engine, set, moved));
+    hvd__ordered_finish(engine, set, moved);
     return x->log ? hvd__replicated_log_send(set) : HVD_OK;
 }

@@ -34,7 +34,7 @@
 #include "transport/shm/shm.h"
 
 struct hvd__set;
-struct hvd__world;
+struct hvd__engine;
 
 enum hvd__ordered_state {
     HVD__ORDERED_OFF,     /* for ever: the ranks do not share a host */
@@ -104,10 +104,10 @@ void hvd__ordered_fini(struct hvd__ordered *ordered);
 void hvd__ordered_submit(struct hvd__ordered *ordered,
                          struct hvd__submission *submission);
 /* Post, decide, reduce, complete. leaving: nothing more is submitted. */
-int hvd__ordered_step(struct hvd__world *world, struct hvd__set *set,
+int hvd__ordered_step(struct hvd__engine *engine, struct hvd__set *set,
                       bool leaving, bool *moved);
 /* Post, and no more. Ordered mode is open. */
-void hvd__ordered_post(struct hvd__world *world, struct hvd__set *set);
+void hvd__ordered_post(struct hvd__engine *engine, struct hvd__set *set);
 /* Whether it waits for other ranks. */
 bool hvd__ordered_is_busy(const struct hvd__ordered *ordered);
 

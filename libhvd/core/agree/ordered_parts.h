@@ -12,7 +12,7 @@
 #define HVD_CORE_ORDERED_PARTS_H
 
 #include "core/agree/agreement.h"
-#include "core/world/world.h"
+#include "core/run/engine.h"
 
 enum { HVD__EPOCH_SHIFT = 40 };
 #define HVD__SEQUENCE_SLOTS ((UINT64_C(1) << HVD__EPOCH_SHIFT) - 1)
@@ -46,7 +46,7 @@ static inline uint64_t hvd__slots_read(const struct hvd__ordered *x)
 }
 
 /* Post all requests of a submission; false: there is no room, go on later. */
-bool hvd__ordered_post_submission(const struct hvd__world *world,
+bool hvd__ordered_post_submission(const struct hvd__engine *engine,
                                   struct hvd__set *set,
                                   struct hvd__submission *submission);
 /* Post that nothing follows; false: likewise. */
@@ -59,16 +59,16 @@ enum hvd__verdict hvd__ordered_compare(const struct hvd__set *set);
 void hvd__ordered_consume(struct hvd__set *set);
 
 /* All ranks have this request in this slot: run it, or have it run. */
-int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
+int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
                      struct hvd__request *request, uint64_t slot, int64_t now);
 /* ... if it can be run here and now: whether it was. */
-bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
+bool hvd__ordered_run_here(struct hvd__engine *engine, struct hvd__set *set,
                            struct hvd__request *request, uint64_t slot);
 /* Returns whether a request other than an allreduce or a broadcast can be run
  * on the data in slots. */
 bool hvd__ordered_may_move(const struct hvd__request *request);
 /* Whether it is to be reduced in place; if so, its addresses are kept. */
-bool hvd__ordered_goes_in_place(const struct hvd__world *world,
+bool hvd__ordered_goes_in_place(const struct hvd__engine *engine,
                                 struct hvd__set *set,
                                 const struct hvd__request *request,
                                 uint64_t slot);
@@ -82,7 +82,7 @@ bool hvd__ordered_reduce_share(struct hvd__set *set);
 uint64_t hvd__ordered_least_reduced(const struct hvd__set *set);
 /* Reductions in place are done when all have done their share: they, and what
  * was run, are completed. */
-void hvd__ordered_finish(struct hvd__world *world, struct hvd__set *set,
+void hvd__ordered_finish(struct hvd__engine *engine, struct hvd__set *set,
                          bool *moved);
 
 #endif

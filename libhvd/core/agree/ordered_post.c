@@ -31,7 +31,7 @@ static void look_who_read(struct hvd__set *set)
 }
 
 /* Most bytes to lie beside a slot, which all ranks have a look at. */
-static size_t most_beside(const struct hvd__world *world,
+static size_t most_beside(const struct hvd__engine *engine,
                           const struct hvd__set *set,
                           const struct hvd__request *request)
 {
@@ -41,8 +41,8 @@ static size_t most_beside(const struct hvd__world *world,
 
     if (set->agreement->ordered.log)
         return n == 2 ? most : SENT_BYTES / (n - 1);
-    if (most > world->settings.shm_small)
-        most = world->settings.shm_small;
+    if (most > engine->settings.shm_small)
+        most = engine->settings.shm_small;
     if (request->signature.kind == HVD_BROADCAST)
         return most;
     /* Every rank reads what all have. In heaps each could do a share. */
@@ -54,7 +54,7 @@ static size_t most_beside(const struct hvd__world *world,
 }
 
 /* Bytes of data that go with a slot; -1: it does not go so. */
-static int64_t count_data(const struct hvd__world *world,
+static int64_t count_data(const struct hvd__engine *engine,
                           const struct hvd__set *set,
                           const struct hvd__request *request)
 {
@@ -67,19 +67,19 @@ static int64_t count_data(const struct hvd__world *world,
         goes = hvd__ordered_may_move(request) ||
                (s->kind == HVD_ALLREDUCE && s->op != HVD_ADASUM &&
                 s->compression == HVD_COMPRESSION_NONE);
-    return goes && request->bytes <= most_beside(world, set, request)
+    return goes && request->bytes <= most_beside(engine, set, request)
                ? (int64_t)request->bytes
                : -1;
 }
 
 /* The same, counted once: it depends on nothing that changes from one time
  * that the request comes to the next. */
-static int64_t data_bytes(const struct hvd__world *world,
+static int64_t data_bytes(const struct hvd__engine *engine,
                           const struct hvd__set *set,
                           struct hvd__request *request)
 {
     if (request->beside == 0)
-        request->beside = count_data(world, set, request) + 2;
+        request->beside = count_data(engine, set, request) + 2;
     return request->beside - 2;
 }
 
@@ -130,12 +130,12 @@ static bool post_fallback(struct hvd__set *set, struct hvd__request *request)
     return true;
 }
 
-static bool post_request(const struct hvd__world *world, struct hvd__set *set,
+static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
                          struct hvd__request *request)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
     struct hvd__log_slot *slot = next_slot(set);
-    int64_t bytes = data_bytes(world, set, request), offset = 0;
+    int64_t bytes = data_bytes(engine, set, request), offset = 0;
     const void *data = request->signature.kind == HVD_BROADCAST
                            ? request->output
                            : request->input;
@@ -182,24 +182,25 @@ static bool needs_fallback(const struct hvd__submission *submission)
            submission->requests[0].signature.kind == HVD_JOIN;
 }
 
-bool hvd__ordered_post_submission(const struct hvd__world *world,
+bool hvd__ordered_post_submission(const struct hvd__engine *engine,
                                   struct hvd__set *set,
                                   struct hvd__submission *submission)
 {
     if (needs_fallback(submission))
         return post_fallback(set, &submission->requests[0]);
     for (; submission->nposted < submission->nrequests; submission->nposted++)
-        if (!post_request(world, set,
+        if (!post_request(engine, set,
                           &submission->requests[submission->nposted]))
             return false;
     return true;
 }
 
-void hvd__ordered_post(struct hvd__world *world, struct hvd__set *set)
+void hvd__ordered_post(struct hvd__engine *engine, struct hvd__set *set)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
 
-    while (x->waiting && hvd__ordered_post_submission(world, set, x->waiting)) {
+    while (x->waiting &&
+           hvd__ordered_post_submission(engine, set, x->waiting)) {
         x->waiting = x->waiting->next;
         if (!x->waiting)
             x->waiting_tail = &x->waiting;

@@ -219,14 +219,14 @@ uint64_t hvd__ordered_least_reduced(const struct hvd__set *set)
     return least;
 }
 
-static void done(struct hvd__world *world, struct hvd__ordered *x,
+static void done(struct hvd__engine *engine, struct hvd__ordered *x,
                  struct hvd__request *request)
 {
     if (!hvd__request_is_own(request)) {
-        hvd__count_alone(&world->metrics.batches, 1);
-        hvd__count_alone(&world->metrics.batched, 1);
+        hvd__count_alone(&engine->metrics.batches, 1);
+        hvd__count_alone(&engine->metrics.batched, 1);
     }
-    if (hvd__trace_writer_listens(&world->writer) &&
+    if (hvd__trace_writer_listens(&engine->writer) &&
         request->signature.kind != HVD_BARRIER)
         request->moved_ns = hvd__now_ns();
     request->next = NULL;
@@ -234,7 +234,7 @@ static void done(struct hvd__world *world, struct hvd__ordered *x,
     x->over_tail = &request->next;
 }
 
-void hvd__ordered_finish(struct hvd__world *world, struct hvd__set *set,
+void hvd__ordered_finish(struct hvd__engine *engine, struct hvd__set *set,
                          bool *moved)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
@@ -248,13 +248,13 @@ void hvd__ordered_finish(struct hvd__world *world, struct hvd__set *set,
         if (!x->unfinished)
             x->unfinished_tail = &x->unfinished;
         *moved = true;
-        done(world, x, request);
+        done(engine, x, request);
     }
     requests = x->over;
     x->over = NULL;
     x->over_tail = &x->over;
     if (requests)
-        hvd__complete_all(world, requests);
+        hvd__complete_all(engine, requests);
 }
 
 /* What ranks carry lies in their slots. */
@@ -283,7 +283,7 @@ static bool all_have_data(const struct hvd__set *set, uint64_t slot)
     return true;
 }
 
-bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
+bool hvd__ordered_run_here(struct hvd__engine *engine, struct hvd__set *set,
                            struct hvd__request *request, uint64_t slot)
 {
     const struct hvd__signature *s = &request->signature;
@@ -291,7 +291,7 @@ bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
 
     if (s->kind == HVD_BARRIER)
         return true;
-    if (world->settings.consistency_check)
+    if (engine->settings.consistency_check)
         return false;
     if (s->kind == HVD_BROADCAST) {
         root = set->agreement->ordered.areas[hvd__set_find(set, s->root)];
@@ -308,14 +308,14 @@ bool hvd__ordered_run_here(struct hvd__world *world, struct hvd__set *set,
     return true;
 }
 
-bool hvd__ordered_goes_in_place(const struct hvd__world *world,
+bool hvd__ordered_goes_in_place(const struct hvd__engine *engine,
                                 struct hvd__set *set,
                                 const struct hvd__request *request,
                                 uint64_t slot)
 {
     const struct hvd__signature *s = &request->signature;
 
-    return s->kind == HVD_ALLREDUCE && !world->settings.consistency_check &&
+    return s->kind == HVD_ALLREDUCE && !engine->settings.consistency_check &&
            s->op != HVD_ADASUM && s->compression == HVD_COMPRESSION_NONE &&
            reach(set, request, slot);
 }
@@ -329,7 +329,7 @@ static void decided(struct hvd__ordered *x, struct hvd__submission *submission,
     atomic_store_explicit(&submission->decided, true, memory_order_release);
 }
 
-int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
+int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
                      struct hvd__request *request, uint64_t slot, int64_t now)
 {
     struct hvd__ordered *x = &set->agreement->ordered;
@@ -341,13 +341,13 @@ int hvd__ordered_run(struct hvd__world *world, struct hvd__set *set,
     request->shared = !x->log;
     if (x->log)
         HVD_TRY(hvd__replicated_log_read(set, request, slot));
-    if (hvd__ordered_run_here(world, set, request, slot)) {
-        if (!hvd__trace_writer_listens(&world->writer))
+    if (hvd__ordered_run_here(engine, set, request, slot)) {
+        if (!hvd__trace_writer_listens(&engine->writer))
             request->done_ns = now; /* in no time: not worth another look */
-        done(world, x, request);
+        done(engine, x, request);
         return HVD_OK;
     }
-    if (hvd__ordered_goes_in_place(world, set, request, slot)) {
+    if (hvd__ordered_goes_in_place(engine, set, request, slot)) {
         hvd__ordered_begin_share(set, request, slot);
         return HVD_OK;
     }

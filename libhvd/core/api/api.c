@@ -13,9 +13,12 @@
  *     pack.c        packed, and moved by an algorithm of transport/algo
  *     complete.c     status, callback, waiter
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -63,14 +66,14 @@ static int refuse(struct hvd__world *world, struct hvd__submission *submission,
         hvd__submission_free(submission);
         return status;
     }
-    hvd__count(&world->metrics.refused, 1);
+    hvd__count(&world->engine.metrics.refused, 1);
     submission->status = status;
     submission->message = strdup(hvd_last_error());
     if (!submission->message) {
         hvd__submission_free(submission);
         return hvd__fail_memory(1);
     }
-    hvd__table_refuse(&world->table, submission);
+    hvd__table_refuse(&world->engine.table, submission);
     hvd__progress_wake(world);
     return status;
 }
@@ -83,7 +86,7 @@ void hvd__refuse(const char *name, int status)
 
     if (!submission)
         return;
-    submission->set = hvd__table_find_set(&world->table, 0);
+    submission->set = hvd__table_find_set(&world->engine.table, 0);
     snprintf(submission->name, sizeof submission->name, "%s", name);
     refuse(world, submission, status);
 }
@@ -93,7 +96,7 @@ bool hvd__checks_consistency(void)
     int status;
     const struct hvd__world *world = hvd__world_get(&status);
 
-    return world && world->settings.consistency_check;
+    return world && world->engine.settings.consistency_check;
 }
 
 /* The set that a request is for, of which we must be a member; NULL or not, it
@@ -103,13 +106,13 @@ static int find_set(struct hvd__world *world, const hvd_request *given,
 {
     char text[160];
 
-    *set = hvd__table_find_set(&world->table, given->process_set);
+    *set = hvd__table_find_set(&world->engine.table, given->process_set);
     if (!*set)
         return hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
                          (int)given->process_set);
     if (!hvd__set_has_us(*set))
         return hvd__fail(HVD_ERR_PROCESS_SET, "rank %d is not a member of %s",
-                         world->transport->rank,
+                         world->engine.transport->rank,
                          hvd__set_print(*set, text, sizeof text));
     return HVD_OK;
 }
@@ -151,14 +154,16 @@ static int add(const hvd_request *given, struct hvd__request *request)
 /* The number of a request, more or less. */
 static int64_t number_of(const struct hvd__world *world)
 {
-    return atomic_load_explicit(&world->table.nentered, memory_order_relaxed);
+    return atomic_load_explicit(&world->engine.table.nentered,
+                                memory_order_relaxed);
 }
 
 /* The submission's time begins. A timeline wants to know it exactly. */
 static void begin(const struct hvd__world *world,
                   struct hvd__submission *submission)
 {
-    hvd__sampling_start(submission, hvd__trace_writer_listens(&world->writer),
+    hvd__sampling_start(submission,
+                        hvd__trace_writer_listens(&world->engine.writer),
                         number_of(world));
 }
 
@@ -175,7 +180,7 @@ static int submit_to(struct hvd__world *world, struct hvd__set *set,
         name = HVD__JOIN_NAME;
         bytes = sizeof HVD__JOIN_NAME - 1;
     }
-    submission = hvd__table_reuse(&world->table);
+    submission = hvd__table_reuse(&world->engine.table);
     if (!submission)
         return hvd__fail_memory(sizeof *submission);
     submission->set = set;
@@ -221,7 +226,7 @@ static bool resubmit(struct hvd__world *world, const hvd_request *given,
         .given = given,
         .name = name,
         .handle = handle,
-        .timed = hvd__trace_writer_listens(&world->writer)};
+        .timed = hvd__trace_writer_listens(&world->engine.writer)};
 
     *status = hvd__progress_resubmit(world, &resubmission);
     if (resubmission.submission && *status < 0)
@@ -241,7 +246,8 @@ int hvd__submit(const hvd_request *given, hvd_handle *handle)
 
     if (!world)
         return status;
-    if (hvd__recycled_may_recall(&world->table.recycled, number_of(world)) &&
+    if (hvd__recycled_may_recall(&world->engine.table.recycled,
+                                 number_of(world)) &&
         resubmit(world, given, name, handle, &status))
         return status;
     bytes = hvd__name_check(name);
@@ -462,7 +468,8 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
 
     if (hvd__in_callback())
         return no_waiting_here();
-    status = hvd__table_claim(&world->table, handle, output != NULL, &request);
+    status = hvd__table_claim(&world->engine.table, handle, output != NULL,
+                              &request);
     if (status < 0)
         return status;
     if (!request)
@@ -471,8 +478,8 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
         int64_t since = hvd__now_ns();
 
         hvd__progress_until(world, is_done, request, 0);
-        hvd__count(&world->metrics.blocked_ns, hvd__now_ns() - since);
-        hvd__table_release(&world->table, request);
+        hvd__count(&world->engine.metrics.blocked_ns, hvd__now_ns() - since);
+        hvd__table_release(&world->engine.table, request);
     }
     status = request->status;
     if (status < 0)
@@ -480,7 +487,7 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
                                                 : hvd_strerror(status));
     else if (output)
         hand_over(request, output);
-    hvd__table_recycle(&world->table, request);
+    hvd__table_recycle(&world->engine.table, request);
     return status;
 }
 
@@ -519,11 +526,11 @@ int hvd_poll(hvd_handle handle)
 
     if (!world)
         return status;
-    status = hvd__table_poll(&world->table, handle);
+    status = hvd__table_poll(&world->engine.table, handle);
     if (status != 0 || hvd__in_callback())
         return status;
     hvd__progress_once(world);
-    return hvd__table_poll(&world->table, handle);
+    return hvd__table_poll(&world->engine.table, handle);
 }
 
 int hvd__run(const hvd_request *given, const char *name, hvd_tensor *output)
@@ -541,4 +548,26 @@ int hvd__run(const hvd_request *given, const char *name, hvd_tensor *output)
     HVD_TRY(submit(world, given, name ? name : "", name ? strlen(name) : 0,
                    &handle));
     return hvd__wait(world, handle, output);
+}
+
+/* ---------------------------------------------------------------- event loops
+ */
+
+int hvd_completion_fd(void)
+{
+    int status, fd, none = -1;
+    struct hvd__world *world = hvd__world_get(&status);
+
+    if (!world)
+        return status;
+    fd = atomic_load(&world->engine.completion_fd);
+    if (fd >= 0)
+        return fd;
+    fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (fd < 0)
+        return hvd__fail(HVD_ERR_MEMORY, "eventfd: %s", strerror(errno));
+    if (atomic_compare_exchange_strong(&world->engine.completion_fd, &none, fd))
+        return fd;
+    close(fd); /* another thread was faster */
+    return none;
 }

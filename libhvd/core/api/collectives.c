@@ -113,7 +113,7 @@ int hvd_gather(const void *in, void *out, int64_t count, hvd_dtype dtype,
     hvd_request request;
 
     HVD_TRY(find_world(&world));
-    if (count != 0 && root == world->transport->rank)
+    if (count != 0 && root == world->engine.transport->rank)
         HVD_TRY(need(out, "hvd_gather"));
     hvd__fill(&request, HVD_GATHER, in, out ? out : &nowhere, &count, dtype);
     request.root = root;
@@ -128,7 +128,7 @@ int hvd_reducescatter(const void *in, void *out, int64_t count, hvd_dtype dtype,
     hvd_request request;
 
     HVD_TRY(find_world(&world));
-    if (count > world->transport->rank)
+    if (count > world->engine.transport->rank)
         HVD_TRY(need(out, "hvd_reducescatter"));
     hvd__fill(&request, HVD_REDUCESCATTER, in, out ? out : &nowhere, &count,
               dtype);
@@ -161,7 +161,7 @@ int hvd_alltoallv(const void *in, const int64_t *splits, void *out,
     if (capacity > 0)
         HVD_TRY(need(out, "hvd_alltoallv"));
     /* A split below 0 is found, and told, by the request's check. */
-    for (int rank = 0; rank < world->transport->size; rank++)
+    for (int rank = 0; rank < world->engine.transport->size; rank++)
         if (splits[rank] > 0 &&
             __builtin_add_overflow(count, splits[rank], &count))
             return hvd__fail(HVD_ERR_ARGUMENT,

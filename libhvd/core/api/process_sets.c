@@ -189,11 +189,11 @@ static bool has_ranks(const struct hvd__set *set, const struct wish *wish)
 /* Only this file changes the table, one change at a time: it may read it. */
 static int check_new(const struct hvd__world *world, const struct wish *wish)
 {
-    for (int i = 0; i < world->table.nsets; i++)
-        if (has_ranks(world->table.sets[i], wish))
+    for (int i = 0; i < world->engine.table.nsets; i++)
+        if (has_ranks(world->engine.table.sets[i], wish))
             return hvd__fail(HVD_ERR_ARGUMENT,
                              "process set %d consists of these ranks already",
-                             (int)world->table.sets[i]->id);
+                             (int)world->engine.table.sets[i]->id);
     if (world->last_id == INT32_MAX)
         return hvd__fail(HVD_ERR_UNSUPPORTED,
                          "this world has had 2^31 process sets, and ids are "
@@ -205,14 +205,14 @@ static int check_new(const struct hvd__world *world, const struct wish *wish)
 /* The lowest slot that no set has; negative: out of memory. */
 static int free_tags(const struct hvd__world *world)
 {
-    bool *taken = calloc((size_t)world->table.nsets + 1, sizeof *taken);
+    bool *taken = calloc((size_t)world->engine.table.nsets + 1, sizeof *taken);
     int slot = 0;
 
     if (!taken)
-        return hvd__fail_memory((size_t)world->table.nsets + 1);
-    for (int i = 0; i < world->table.nsets; i++)
-        if (world->table.sets[i]->tag_slot < world->table.nsets)
-            taken[world->table.sets[i]->tag_slot] = true;
+        return hvd__fail_memory((size_t)world->engine.table.nsets + 1);
+    for (int i = 0; i < world->engine.table.nsets; i++)
+        if (world->engine.table.sets[i]->tag_slot < world->engine.table.nsets)
+            taken[world->engine.table.sets[i]->tag_slot] = true;
     while (taken[slot])
         slot++;
     free(taken);
@@ -231,13 +231,14 @@ static int make_set(const struct hvd__world *world, const struct wish *wish,
         return hvd__fail_memory((size_t)wish->nranks * sizeof *ranks);
     for (int32_t i = 0; i < wish->nranks; i++)
         ranks[i] = wish->ranks[i];
-    *made = hvd__set_new(world->transport, id, ranks, wish->nranks, slot);
+    *made =
+        hvd__set_new(world->engine.transport, id, ranks, wish->nranks, slot);
     return *made ? HVD_OK : hvd__fail_memory(sizeof **made);
 }
 
 static int prepare(const struct hvd__world *world, struct hvd__set *set)
 {
-    int most = world->transport->ntags / HVD__SET_TAGS;
+    int most = world->engine.transport->ntags / HVD__SET_TAGS;
 
     if (set->tag_slot >= most)
         return hvd__fail(HVD_ERR_UNSUPPORTED,
@@ -246,12 +247,12 @@ static int prepare(const struct hvd__world *world, struct hvd__set *set)
                          most);
     if (!hvd__set_has_us(set))
         return HVD_OK;
-    return hvd__set_prepare(set, &world->settings, world->heap);
+    return hvd__set_prepare(set, &world->engine.settings, world->heap);
 }
 
 static int add(struct hvd__world *world, struct wish *wish)
 {
-    int size = world->transport->size;
+    int size = world->engine.transport->size;
     struct hvd__set *set = NULL;
     int32_t id;
     int status = check_ranks(wish, size);
@@ -269,7 +270,7 @@ static int add(struct hvd__world *world, struct wish *wish)
         status = prepare(world, set);
     /* In the table before others may speak of it. */
     if (status == HVD_OK)
-        status = hvd__table_add_set(&world->table, set);
+        status = hvd__table_add_set(&world->engine.table, set);
     if (status < 0 && set) {
         hvd__set_retire(set);
         hvd__set_free(set);
@@ -278,7 +279,7 @@ static int add(struct hvd__world *world, struct wish *wish)
     status = all_done(status, size);
     if (status < 0 && set) {
         hvd__set_retire(set);
-        hvd__table_remove_set(&world->table, set);
+        hvd__table_remove_set(&world->engine.table, set);
     }
     HVD_TRY(status);
     if (hvd__set_has_us(set))
@@ -346,7 +347,7 @@ static int close_set(struct hvd__world *world, struct hvd__set *set)
     struct ending ending = {world, set};
 
     if (hvd__set_has_us(set)) {
-        hvd__table_close(&world->table, set, HVD_ERR_PROCESS_SET,
+        hvd__table_close(&world->engine.table, set, HVD_ERR_PROCESS_SET,
                          "the process set has been removed");
         atomic_store(&set->leaving, true);
         hvd__progress_until(world, has_ended, &ending, 0);
@@ -354,7 +355,7 @@ static int close_set(struct hvd__world *world, struct hvd__set *set)
             return hvd__fail_text(world->break_status, world->break_message);
         hvd__set_retire(set);
     }
-    hvd__table_remove_set(&world->table, set);
+    hvd__table_remove_set(&world->engine.table, set);
     return HVD_OK;
 }
 
@@ -371,11 +372,11 @@ static int remove_set(struct hvd__world *world, int32_t id,
     wish->status = check_removal(id, set);
     if (wish->status < 0)
         mistaken(wish);
-    status = agree(wish, world->transport->size);
+    status = agree(wish, world->engine.transport->size);
     free(wish);
     HVD_TRY(status);
     status = close_set(world, set);
-    return all_done(status, world->transport->size);
+    return all_done(status, world->engine.transport->size);
 }
 
 int hvd_remove_process_set(int32_t process_set)
@@ -387,7 +388,7 @@ int hvd_remove_process_set(int32_t process_set)
     if (!world)
         return status;
     pthread_mutex_lock(&changing);
-    set = hvd__table_find_set(&world->table, process_set);
+    set = hvd__table_find_set(&world->engine.table, process_set);
     status = remove_set(world, process_set, set);
     hvd__set_put(set);
     pthread_mutex_unlock(&changing);
@@ -402,7 +403,7 @@ static struct hvd__set *look(int32_t id, int *status)
 {
     struct hvd__world *world = hvd__world_get(status);
     struct hvd__set *set =
-        world ? hvd__table_find_set(&world->table, id) : NULL;
+        world ? hvd__table_find_set(&world->engine.table, id) : NULL;
 
     if (world && !set)
         *status = hvd__fail(HVD_ERR_PROCESS_SET, "there is no process set %d",
@@ -459,11 +460,11 @@ int hvd_process_set_ids(int32_t *ids, int32_t n)
     if (n < 0 || (n > 0 && !ids))
         return hvd__fail(HVD_ERR_ARGUMENT, "no room for ids: n is %d%s", (int)n,
                          ids ? "" : ", ids is NULL");
-    hvd__mutex_lock(&world->table.lock);
-    count = world->table.nsets;
+    hvd__mutex_lock(&world->engine.table.lock);
+    count = world->engine.table.nsets;
     for (int i = 0; i < count && i < n; i++)
-        ids[i] = world->table.sets[i]->id;
-    hvd__mutex_unlock(&world->table.lock);
+        ids[i] = world->engine.table.sets[i]->id;
+    hvd__mutex_unlock(&world->engine.table.lock);
     return count;
 }
 

@@ -100,19 +100,19 @@ static enum quick post_and_look(struct hvd__world *world, struct hvd__set *set,
     struct hvd__request *request = &submission->requests[0];
     enum hvd__verdict verdict;
 
-    if (!hvd__ordered_post_submission(world, set, submission))
+    if (!hvd__ordered_post_submission(&world->engine, set, submission))
         return NOT_POSTED;
     while ((verdict = hvd__ordered_compare(set)) == HVD__UNKNOWN &&
            pause_between(trip))
         continue;
     if (verdict != HVD__AGREED)
         return POSTED;
-    if (hvd__ordered_run_here(world, set, request, x->decided)) {
+    if (hvd__ordered_run_here(&world->engine, set, request, x->decided)) {
         x->decided++;
         hvd__ordered_consume(set);
         return DONE;
     }
-    if (!hvd__ordered_goes_in_place(world, set, request, x->decided))
+    if (!hvd__ordered_goes_in_place(&world->engine, set, request, x->decided))
         return POSTED;
     return quick_in_place(set, request, trip);
 }
@@ -163,7 +163,8 @@ static void depart(struct hvd__world *world, struct hvd__submission *submission,
 static void adopt(struct hvd__world *world, struct hvd__submission *submission,
                   uint64_t number, bool posted, hvd_handle *handle)
 {
-    int status = hvd__table_adopt(&world->table, submission, number, handle);
+    int status =
+        hvd__table_adopt(&world->engine.table, submission, number, handle);
 
     world->quick = NULL;
     if (status < 0) {
@@ -188,7 +189,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
     if (!hvd__ordered_is_free(&set->agreement->ordered))
         return false;
     if (!submission)
-        submission = world->quick = hvd__table_reuse(&world->table);
+        submission = world->quick = hvd__table_reuse(&world->engine.table);
     if (!submission)
         return false;
     hvd__submission_reset(submission);
@@ -200,7 +201,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
         forget(request);
         return false;
     }
-    if (!hvd__table_number(&world->table, submission, &number)) {
+    if (!hvd__table_number(&world->engine.table, submission, &number)) {
         forget(request);
         return false;
     }
@@ -209,7 +210,7 @@ static bool run(struct hvd__world *world, struct hvd__set *set,
     done = post_and_look(world, set, submission, &trip);
     if (done == DONE) {
         end(&set->agreement->ordered, &trip, request);
-        hvd__complete_quick(world, request,
+        hvd__complete_quick(&world->engine, request,
                             set->agreement->ordered.sampling.quick_ns);
         forget(request);
     } else {
@@ -242,9 +243,9 @@ bool hvd__quick_run(struct hvd__world *world, const hvd_request *given,
     /* A timeline wants to know more than there is time for. */
     if (!may_be_quick(given) || atomic_load(&world->broken) ||
         atomic_load(&world->abort_status) < 0 ||
-        hvd__trace_writer_listens(&world->writer))
+        hvd__trace_writer_listens(&world->engine.writer))
         return false;
-    set = hvd__table_find_set(&world->table, given->process_set);
+    set = hvd__table_find_set(&world->engine.table, given->process_set);
     ran = run_if_free(world, set, given, handle);
     hvd__set_put(set);
     return ran;

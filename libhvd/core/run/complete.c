@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/run/complete.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "core/world/world.h"
+#include "core/run/engine.h"
 
 static _Thread_local bool in_callback;
 
@@ -44,7 +42,7 @@ static bool is_like(const struct hvd__request *request,
 /* For the metrics and the timeline: the first of a list of requests that are
  * over with one status, and those after it that are like it. Returns the first
  * that is not. */
-static const struct hvd__request *record(struct hvd__world *world,
+static const struct hvd__request *record(struct hvd__engine *engine,
                                          const struct hvd__request *first)
 {
     const struct hvd__submission *submission = first->submission;
@@ -62,18 +60,29 @@ static const struct hvd__request *record(struct hvd__world *world,
 
     if (hvd__request_is_own(first))
         return request;
-    if (hvd__trace_writer_listens(&world->writer))
-        hvd__trace_writer_record(&world->writer, first, &times);
+    if (hvd__trace_writer_listens(&engine->writer))
+        hvd__trace_writer_record(&engine->writer, first, &times);
     else
         for (; request && is_like(request, first); request = request->next, n++)
             bytes += request->bytes;
-    hvd__metrics_completed(&world->metrics, first->signature.kind, n,
+    hvd__metrics_completed(&engine->metrics, first->signature.kind, n,
                            (int64_t)bytes, first->status, &times);
     return request;
 }
 
+/* Tells whoever listens to hvd_completion_fd. */
+static void signal_listeners(const struct hvd__engine *engine)
+{
+    int fd = atomic_load(&engine->completion_fd);
+    uint64_t one = 1;
+
+    /* Full (2^64 - 2 of them unread) is readable too. */
+    if (fd >= 0 && write(fd, &one, sizeof one) < 0)
+        return;
+}
+
 /* It is out of the request table: tell everyone. */
-static void conclude(struct hvd__world *world, struct hvd__request *request)
+static void conclude(struct hvd__engine *engine, struct hvd__request *request)
 {
     int status = request->status;
 
@@ -89,51 +98,52 @@ static void conclude(struct hvd__world *world, struct hvd__request *request)
         request->callback(request->callback_context, status);
         in_callback = false;
     }
-    hvd__table_finish(&world->table, request);
-    hvd__world_signal(world);
+    hvd__table_finish(&engine->table, request);
+    signal_listeners(engine);
 }
 
-void hvd__complete(struct hvd__world *world, struct hvd__request *request,
+void hvd__complete(struct hvd__engine *engine, struct hvd__request *request,
                    int status, const char *text)
 {
     request->status = status;
     keep_message(request, text);
     if (--request->submission->nleft == 0)
-        hvd__table_remove(&world->table, request->submission);
+        hvd__table_remove(&engine->table, request->submission);
     request->next = NULL;
-    record(world, request);
-    conclude(world, request);
+    record(engine, request);
+    conclude(engine, request);
 }
 
-void hvd__complete_all(struct hvd__world *world, struct hvd__request *requests)
+void hvd__complete_all(struct hvd__engine *engine,
+                       struct hvd__request *requests)
 {
     const struct hvd__request *unrecorded = requests;
 
-    hvd__table_remove_all(&world->table, requests);
+    hvd__table_remove_all(&engine->table, requests);
     while (requests) {
         struct hvd__request *next = requests->next;
 
         if (requests == unrecorded)
-            unrecorded = record(world, requests);
-        conclude(world, requests);
+            unrecorded = record(engine, requests);
+        conclude(engine, requests);
         requests = next;
     }
 }
 
-void hvd__complete_quick(struct hvd__world *world,
+void hvd__complete_quick(struct hvd__engine *engine,
                          const struct hvd__request *request, int64_t latency_ns)
 {
     /* Of no matter when. */
     const struct hvd__times times = {.submitted_ns = 1,
                                      .done_ns = 1 + latency_ns};
 
-    hvd__count_alone(&world->metrics.batches, 1);
-    hvd__count_alone(&world->metrics.batched, 1);
-    hvd__metrics_completed(&world->metrics, request->signature.kind, 1,
+    hvd__count_alone(&engine->metrics.batches, 1);
+    hvd__count_alone(&engine->metrics.batched, 1);
+    hvd__metrics_completed(&engine->metrics, request->signature.kind, 1,
                            (int64_t)request->bytes, HVD_OK, &times);
 }
 
-void hvd__complete_submission(struct hvd__world *world,
+void hvd__complete_submission(struct hvd__engine *engine,
                               struct hvd__submission *submission, int status,
                               const char *text)
 {
@@ -150,37 +160,6 @@ void hvd__complete_submission(struct hvd__world *world,
         if (text[0] == ' ' || text[0] == ':')
             hvd__text_add_name(&out, submission->name);
         hvd__text_add(&out, "%s", text);
-        hvd__complete(world, &submission->requests[i], status, message);
+        hvd__complete(engine, &submission->requests[i], status, message);
     }
-}
-
-/* ------------------------------------------------------ telling event loops */
-
-void hvd__world_signal(const struct hvd__world *world)
-{
-    int fd = atomic_load(&world->completion_fd);
-    uint64_t one = 1;
-
-    /* Full (2^64 - 2 of them unread) is readable too. */
-    if (fd >= 0 && write(fd, &one, sizeof one) < 0)
-        return;
-}
-
-int hvd_completion_fd(void)
-{
-    int status, fd, none = -1;
-    struct hvd__world *world = hvd__world_get(&status);
-
-    if (!world)
-        return status;
-    fd = atomic_load(&world->completion_fd);
-    if (fd >= 0)
-        return fd;
-    fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (fd < 0)
-        return hvd__fail(HVD_ERR_MEMORY, "eventfd: %s", strerror(errno));
-    if (atomic_compare_exchange_strong(&world->completion_fd, &none, fd))
-        return fd;
-    close(fd); /* another thread was faster */
-    return none;
 }

@@ -9,7 +9,7 @@
 
 #include "core/request/request.h"
 
-struct hvd__world;
+struct hvd__engine;
 
 /*
  * Driver's. The request is over: if it is the last of its submission, the name
@@ -17,21 +17,22 @@ struct hvd__world;
  * order. text, copied (it may be the request's own message), is what
  * hvd_last_error says of a negative status. request is gone afterwards.
  */
-void hvd__complete(struct hvd__world *world, struct hvd__request *request,
+void hvd__complete(struct hvd__engine *engine, struct hvd__request *request,
                    int status, const char *text);
 
 /* A list of them is over, all well. */
-void hvd__complete_all(struct hvd__world *world, struct hvd__request *requests);
+void hvd__complete_all(struct hvd__engine *engine,
+                       struct hvd__request *requests);
 
 /* A request that was never in the request table is over, well: it is counted.
  */
-void hvd__complete_quick(struct hvd__world *world,
+void hvd__complete_quick(struct hvd__engine *engine,
                          const struct hvd__request *request,
                          int64_t latency_ns);
 
 /* All of a submission that is not yet over. A text that begins with a space or
  * a colon goes on from the submission's name. */
-void hvd__complete_submission(struct hvd__world *world,
+void hvd__complete_submission(struct hvd__engine *engine,
                               struct hvd__submission *submission, int status,
                               const char *text);
 

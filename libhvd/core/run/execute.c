@@ -23,9 +23,9 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "core/run/complete.h"
+#include "core/run/engine.h"
 #include "core/run/pack.h"
 #include "core/table/set.h"
-#include "core/world/world.h"
 
 static int lane_init(struct hvd__lane *lane, int nranks, size_t fusion_bytes)
 {
@@ -173,12 +173,12 @@ static void choose_team(const struct hvd__set *set, struct hvd__lane *lane)
 }
 
 /* Whether all members should end up with the same bytes. */
-static bool is_checked(const struct hvd__world *world,
+static bool is_checked(const struct hvd__engine *engine,
                        const struct hvd__lane *lane)
 {
     hvd_kind kind = lane->batch->requests->signature.kind;
 
-    return world->settings.consistency_check && lane->team.size > 1 &&
+    return engine->settings.consistency_check && lane->team.size > 1 &&
            (kind == HVD_ALLREDUCE || kind == HVD_BROADCAST ||
             kind == HVD_ALLGATHER);
 }
@@ -271,7 +271,7 @@ static void unpack_check(struct hvd__lane *lane)
 }
 
 /* The first phase from this one on that the batch has; HVD__PHASES: none. */
-static enum hvd__phase phase_from(const struct hvd__world *world,
+static enum hvd__phase phase_from(const struct hvd__engine *engine,
                                   const struct hvd__lane *lane, int phase)
 {
     const struct hvd__signature *s = &lane->batch->requests->signature;
@@ -279,18 +279,18 @@ static enum hvd__phase phase_from(const struct hvd__world *world,
     if (phase == HVD__PHASE_COUNTS &&
         (s->kind != HVD_ALLTOALL || !hvd__signature_varies(s)))
         phase++;
-    if (phase == HVD__PHASE_CHECK && !is_checked(world, lane))
+    if (phase == HVD__PHASE_CHECK && !is_checked(engine, lane))
         phase++;
     return (enum hvd__phase)phase;
 }
 
 /* When the data was packed, and when it had moved: for a timeline alone. */
-static void stamp(const struct hvd__world *world, const struct hvd__lane *lane,
-                  bool moved)
+static void stamp(const struct hvd__engine *engine,
+                  const struct hvd__lane *lane, bool moved)
 {
     int64_t now;
 
-    if (!hvd__trace_writer_listens(&world->writer))
+    if (!hvd__trace_writer_listens(&engine->writer))
         return;
     now = hvd__now_ns();
     for (struct hvd__request *e = lane->batch->requests; e; e = e->next)
@@ -302,7 +302,7 @@ static void stamp(const struct hvd__world *world, const struct hvd__lane *lane,
         }
 }
 
-static int start_phase(const struct hvd__world *world,
+static int start_phase(const struct hvd__engine *engine,
                        const struct hvd__set *set, struct hvd__lane *lane,
                        enum hvd__phase phase)
 {
@@ -316,7 +316,7 @@ static int start_phase(const struct hvd__world *world,
             (int)phase * HVD__COLLECTIVE_TAGS,
         .team = &lane->team,
         .direct_max = lane->batch->direct_max,
-        .same_order = world->settings.deterministic,
+        .same_order = engine->settings.deterministic,
         .workspace = w,
         .to = w->blocks,
         .from = w->blocks + set->team.size,
@@ -325,7 +325,7 @@ static int start_phase(const struct hvd__world *world,
     case HVD__PHASE_COUNTS: hvd__pack_counts(set, lane); break;
     case HVD__PHASE_MOVE:
         HVD_TRY(hvd__pack(set, lane));
-        stamp(world, lane, false);
+        stamp(engine, lane, false);
         break;
     default: HVD_TRY(pack_check(lane));
     }
@@ -344,7 +344,7 @@ static void count_batch(struct hvd__metrics *metrics, int n, int64_t bytes)
     hvd__count_alone(&metrics->fused_bytes, n > 1 ? bytes : 0);
 }
 
-static int start(struct hvd__world *world, struct hvd__set *set,
+static int start(struct hvd__engine *engine, struct hvd__set *set,
                  struct hvd__lane *lane, struct hvd__batch *batch)
 {
     struct hvd__request *e = batch->requests;
@@ -360,15 +360,15 @@ static int start(struct hvd__world *world, struct hvd__set *set,
         bytes += (int64_t)e->bytes;
         nown += hvd__request_is_own(e);
     } while ((e = e->next));
-    count_batch(&world->metrics, n - nown, bytes);
+    count_batch(&engine->metrics, n - nown, bytes);
     choose_team(set, lane);
     hvd__log(HVD__LOG_TRACE, "set %d batch %lld: %d of %s and on", (int)set->id,
              (long long)batch->number, n, batch->requests->submission->name);
-    return start_phase(world, set, lane,
-                       phase_from(world, lane, HVD__PHASE_COUNTS));
+    return start_phase(engine, set, lane,
+                       phase_from(engine, lane, HVD__PHASE_COUNTS));
 }
 
-static void finish(struct hvd__world *world, struct hvd__set *set,
+static void finish(struct hvd__engine *engine, struct hvd__set *set,
                    struct hvd__lane *lane)
 {
     struct hvd__request *request = lane->batch->requests;
@@ -381,29 +381,29 @@ static void finish(struct hvd__world *world, struct hvd__set *set,
     while (request) {
         struct hvd__request *next = request->next;
 
-        hvd__complete(world, request, request->status, request->message);
+        hvd__complete(engine, request, request->status, request->message);
         request = next;
     }
 }
 
 /* The phase is over: the next one, or the end. */
-static int go_on(struct hvd__world *world, struct hvd__set *set,
+static int go_on(struct hvd__engine *engine, struct hvd__set *set,
                  struct hvd__lane *lane)
 {
     enum hvd__phase next;
 
-    hvd__count_alone(&world->metrics.computing_ns,
+    hvd__count_alone(&engine->metrics.computing_ns,
                      lane->collective.computing_ns);
     if (lane->phase == HVD__PHASE_MOVE) {
-        stamp(world, lane, true);
+        stamp(engine, lane, true);
         hvd__unpack(set, lane);
     } else if (lane->phase == HVD__PHASE_CHECK) {
         unpack_check(lane);
     }
-    next = phase_from(world, lane, (int)lane->phase + 1);
+    next = phase_from(engine, lane, (int)lane->phase + 1);
     if (next != HVD__PHASES)
-        return start_phase(world, set, lane, next);
-    finish(world, set, lane);
+        return start_phase(engine, set, lane, next);
+    finish(engine, set, lane);
     return HVD_OK;
 }
 
@@ -429,7 +429,7 @@ static struct hvd__batch *next_waiting(const struct hvd__set *set,
     return batch;
 }
 
-int hvd__execute_step(struct hvd__world *world, struct hvd__set *set,
+int hvd__execute_step(struct hvd__engine *engine, struct hvd__set *set,
                       bool *moved)
 {
     struct hvd__executor *executor = set->executor;
@@ -442,14 +442,14 @@ int hvd__execute_step(struct hvd__world *world, struct hvd__set *set,
             struct hvd__batch *batch = next_waiting(set, executor);
             if (!batch)
                 continue;
-            HVD_TRY(start(world, set, lane, batch));
+            HVD_TRY(start(engine, set, lane, batch));
             *moved = true;
         }
         done = hvd__collective_step(&lane->collective, moved);
         if (done < 0)
             return done;
         if (done) {
-            HVD_TRY(go_on(world, set, lane));
+            HVD_TRY(go_on(engine, set, lane));
             *moved = true;
         }
     }

@@ -10,7 +10,7 @@
 #include "transport/algo/algo.h"
 
 struct hvd__set;
-struct hvd__world;
+struct hvd__engine;
 
 /* Batches of a set that are under way at the same time. With two, one is
  * packed or unpacked while the other travels. */
@@ -79,7 +79,7 @@ int hvd__executor_room(const struct hvd__set *set);
 bool hvd__executor_is_idle(const struct hvd__set *set);
 /* The bytes of requests that are complete since the last call. */
 int64_t hvd__executor_take_bytes(struct hvd__set *set);
-int hvd__execute_step(struct hvd__world *world, struct hvd__set *set,
+int hvd__execute_step(struct hvd__engine *engine, struct hvd__set *set,
                       bool *moved);
 
 #endif

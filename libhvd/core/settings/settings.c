@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * settings.c - reading the environment, strictly: a value that is not understood
- * is an error, for a default in its place would be found out much later.
+ * settings.c - reading the environment, strictly: a value that is not
+ * understood is an error, for a default in its place would be found out much
+ * later.
  */
 #include "core/settings/settings.h"
 

@@ -19,8 +19,8 @@
 
 void hvd__world_move_set(struct hvd__world *world, struct hvd__set *set)
 {
-    set->next = atomic_load(&world->added);
-    while (!atomic_compare_exchange_weak(&world->added, &set->next, set))
+    set->next = atomic_load(&world->engine.added);
+    while (!atomic_compare_exchange_weak(&world->engine.added, &set->next, set))
         continue;
 }
 
@@ -32,14 +32,14 @@ static void absorb(struct hvd__world *world)
     struct hvd__set *set;
 
     /* Nearly always there is none, and to look is cheaper. */
-    if (!atomic_load(&world->added))
+    if (!atomic_load(&world->engine.added))
         return;
-    set = atomic_exchange(&world->added, NULL);
+    set = atomic_exchange(&world->engine.added, NULL);
     while (set) {
         struct hvd__set *next = set->next;
 
-        set->next = world->live;
-        world->live = set;
+        set->next = world->engine.live;
+        world->engine.live = set;
         set = next;
     }
 }
@@ -53,10 +53,10 @@ static bool is_closed(const struct hvd__set *set)
 /* Move the lanes of all sets; drop those that all members have left. */
 static int execute(struct hvd__world *world, bool sending, bool *moved)
 {
-    struct hvd__set **link = &world->live, *set;
+    struct hvd__set **link = &world->engine.live, *set;
 
     while ((set = *link)) {
-        HVD_TRY(hvd__execute_step(world, set, moved));
+        HVD_TRY(hvd__execute_step(&world->engine, set, moved));
         if (!sending && is_closed(set)) {
             *link = set->next;
             atomic_store(&set->closed, true);
@@ -64,7 +64,7 @@ static int execute(struct hvd__world *world, bool sending, bool *moved)
             link = &set->next;
         }
     }
-    if (!world->live && !atomic_load(&world->added))
+    if (!world->engine.live && !atomic_load(&world->engine.added))
         atomic_store(&world->closed, true);
     return HVD_OK;
 }
@@ -81,8 +81,9 @@ bool hvd__world_step(struct hvd__world *world)
     if (status < 0)
         hvd__fail_text(status, world->abort_text);
     else
-        status = hvd__negotiate_step(world, &moved);
-    atomic_store_explicit(&world->sending, status > 0, memory_order_relaxed);
+        status = hvd__negotiate_step(&world->engine, &moved);
+    atomic_store_explicit(&world->engine.sending, status > 0,
+                          memory_order_relaxed);
     if (status >= 0)
         status = execute(world, status > 0, &moved);
     if (status < 0)
@@ -96,7 +97,7 @@ void hvd__world_post(struct hvd__world *world,
     if (atomic_load(&world->broken) || atomic_load(&world->abort_status) < 0)
         return;
     absorb(world);
-    if (hvd__negotiate_post(world, submission) < 0)
+    if (hvd__negotiate_post(&world->engine, submission) < 0)
         hvd__world_break(world, HVD_ERR_MEMORY, hvd_last_error());
 }
 
@@ -110,26 +111,28 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
 
     /* From another rank, which may not have reached our watchdog yet. */
     snprintf(reason, sizeof reason, "%s%s",
-             hvd__end_is_of(text, world->transport->rank) ? HVD__GIVEN_UP : "",
+             hvd__end_is_of(text, world->engine.transport->rank) ? HVD__GIVEN_UP
+                                                                 : "",
              text);
     if (atomic_load(&world->abort_status) == HVD_OK) /* else it has been told */
         hvd__log(HVD__LOG_ERROR, "%s: %s", hvd_strerror(status), reason);
     world->break_status = status;
     world->break_message = strdup(reason);
-    while ((set = hvd__table_next_set(&world->table, set)))
-        hvd__table_close(&world->table, set, status, reason);
+    while ((set = hvd__table_next_set(&world->engine.table, set)))
+        hvd__table_close(&world->engine.table, set, status, reason);
     atomic_store(&world->broken, true);
-    hvd__negotiate_break(world, status, reason);
-    for (set = world->live; set; set = set->next)
+    hvd__negotiate_break(&world->engine, status, reason);
+    for (set = world->engine.live; set; set = set->next)
         hvd__agree_drop(set);
     /* Those that are queued are in flight too, unless they were refused. */
-    for (submission = hvd__table_take(&world->table); submission;) {
+    for (submission = hvd__table_take(&world->engine.table); submission;) {
         struct hvd__submission *next = submission->next;
         if (submission->status < 0)
             hvd__submission_free(submission);
         submission = next;
     }
-    while ((set = hvd__table_next_set(&world->table, set)))
-        while ((submission = hvd__table_any(&world->table, set)))
-            hvd__complete_submission(world, submission, status, reason);
+    while ((set = hvd__table_next_set(&world->engine.table, set)))
+        while ((submission = hvd__table_any(&world->engine.table, set)))
+            hvd__complete_submission(&world->engine, submission, status,
+                                     reason);
 }

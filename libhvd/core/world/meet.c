@@ -72,13 +72,15 @@ static int judge(const struct greeting *all, int size)
 static void greet(const struct hvd__world *world, int status,
                   struct greeting *mine)
 {
-    *mine = (struct greeting){.status = status, .settings = world->settings};
+    *mine =
+        (struct greeting){.status = status, .settings = world->engine.settings};
     hvd__cores_read(&mine->cores);
     snprintf(mine->version, sizeof mine->version, "%s", HVD_VERSION_STRING);
     name_host(mine->host, sizeof mine->host);
-    mine->shares = world->table.everybody && world->table.everybody->hosts &&
-                   world->table.everybody->shm &&
-                   world->table.everybody->shm->own;
+    mine->shares = world->engine.table.everybody &&
+                   world->engine.table.everybody->hosts &&
+                   world->engine.table.everybody->shm &&
+                   world->engine.table.everybody->shm->own;
     if (status < 0)
         snprintf(mine->message, sizeof mine->message, "%s", hvd_last_error());
 }
@@ -99,7 +101,7 @@ static void set_abort_status(void *context, int status, const char *text)
 static bool is_member(void *context, int32_t id, int rank)
 {
     struct hvd__world *world = context;
-    struct hvd__set *set = hvd__table_find_set(&world->table, id);
+    struct hvd__set *set = hvd__table_find_set(&world->engine.table, id);
     bool is = set && hvd__set_find(set, rank) >= 0;
 
     hvd__set_put(set);
@@ -130,25 +132,25 @@ static int list_requests(void *context, struct hvd__watch_request *oldest,
     int64_t limit = hvd__now_ns() - OLD_ENOUGH_NS;
     int n = 0;
 
-    if (hvd__table_busy(&world->table) == 0)
+    if (hvd__table_busy(&world->engine.table) == 0)
         return 0;
-    hvd__mutex_lock(&world->table.lock);
-    for (int i = 0; i < world->table.nsets; i++) {
+    hvd__mutex_lock(&world->engine.table.lock);
+    for (int i = 0; i < world->engine.table.nsets; i++) {
         const struct hvd__submission *submission =
-            world->table.sets[i]->requests.in_flight.oldest;
+            world->engine.table.sets[i]->requests.in_flight.oldest;
 
         /* In the order of submission. */
         for (; submission && n < max && submission->submitted_ns <= limit;
              submission = submission->later)
             list_submission(submission, &oldest[n++]);
     }
-    hvd__mutex_unlock(&world->table.lock);
+    hvd__mutex_unlock(&world->engine.table.lock);
     return n;
 }
 
 static int watch(struct hvd__world *world, const struct greeting *all)
 {
-    const struct hvd__settings *s = &world->settings;
+    const struct hvd__settings *s = &world->engine.settings;
     const struct hvd__watch_options options = {
         .heartbeat_ns = s->heartbeat_ns,
         .stall_check_ns = s->stall_check_ns,
@@ -162,7 +164,7 @@ static int watch(struct hvd__world *world, const struct greeting *all)
         .end = set_abort_status,
     };
 
-    return hvd__watch_open(&world->watch, world->transport, host_of, all,
+    return hvd__watch_open(&world->watch, world->engine.transport, host_of, all,
                            &options, &subject);
 }
 
@@ -170,11 +172,11 @@ static int watch(struct hvd__world *world, const struct greeting *all)
  * between hosts is reduced there first. */
 static void span(const struct hvd__world *world, const struct greeting *all)
 {
-    struct hvd__set *set = world->table.everybody;
+    struct hvd__set *set = world->engine.table.everybody;
 
     if (set->team.hosts)
         return;
-    for (int rank = 0; rank < world->transport->size; rank++)
+    for (int rank = 0; rank < world->engine.transport->size; rank++)
         if (!all[rank].shares)
             return;
     if (hvd__shm_ready(set->shm) <= 0)
@@ -199,7 +201,7 @@ static const struct hvd__cores *cores_of(const void *context, int i)
 /* What this rank shares with those of its host: cores, and memory. */
 static int share(struct hvd__world *world, const struct greeting *all)
 {
-    struct hvd__transport *t = world->transport;
+    struct hvd__transport *t = world->engine.transport;
     int *locals = malloc((size_t)t->size * sizeof *locals), nlocals = 0;
     char why[192];
     int status;
@@ -220,7 +222,7 @@ static int share(struct hvd__world *world, const struct greeting *all)
     world->progress.may_spin =
         hvd__cores_suffice(nlocals, world->topology.local_rank, cores_of,
                            &(struct neighbours){all, locals});
-    status = hvd__heap_open(t, locals, nlocals, world->settings.shm_size,
+    status = hvd__heap_open(t, locals, nlocals, world->engine.settings.shm_size,
                             &world->heap, why, sizeof why);
     if (status == HVD_OK && why[0] && world->topology.local_rank == 0)
         hvd__log(HVD__LOG_WARNING,
@@ -233,18 +235,18 @@ static int share(struct hvd__world *world, const struct greeting *all)
  * world moves yet. */
 static int get_to_know(struct hvd__world *world, const struct greeting *all)
 {
-    struct hvd__transport *t = world->transport;
-    enum hvd__log_level level = world->settings.log_level;
+    struct hvd__transport *t = world->engine.transport;
+    enum hvd__log_level level = world->engine.settings.log_level;
     struct hvd__guard_options options;
 
-    world->settings = all[0].settings;
-    world->settings.log_level = level;
+    world->engine.settings = all[0].settings;
+    world->engine.settings.log_level = level;
     world->topology = hvd__topology_of(t->rank, t->size, host_of, all);
     world->has_met = true;
-    options = hvd__ending_options(&world->settings);
+    options = hvd__ending_options(&world->engine.settings);
     hvd__guard_set(world->guard, &options);
     if (t->size > 1)
-        hvd__ending_expect(&world->settings);
+        hvd__ending_expect(&world->engine.settings);
     HVD_TRY(watch(world, all));
     if (world->watch)
         hvd__guard_hand_over(world->guard);
@@ -255,7 +257,7 @@ static int get_to_know(struct hvd__world *world, const struct greeting *all)
 /* Collective: all ranks learn how all have fared, and where they are. */
 int hvd__world_meet(struct hvd__world *world, int status)
 {
-    struct hvd__transport *t = world->transport;
+    struct hvd__transport *t = world->engine.transport;
     struct greeting mine;
     struct greeting *all = calloc((size_t)t->size, sizeof *all);
 

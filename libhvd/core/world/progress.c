@@ -134,8 +134,8 @@ void hvd__progress_give(struct hvd__world *world)
  * wait for a message of which only a part has gone. */
 static bool is_busy(const struct hvd__world *world)
 {
-    return hvd__table_busy(&world->table) > 0 ||
-           atomic_load_explicit(&world->sending, memory_order_relaxed);
+    return hvd__table_busy(&world->engine.table) > 0 ||
+           atomic_load_explicit(&world->engine.sending, memory_order_relaxed);
 }
 
 /* If the background thread sleeps, which it does not before it has looked
@@ -281,7 +281,8 @@ int hvd__progress_submit(struct hvd__world *world,
 {
     struct hvd__progress *p = &world->progress;
     bool drives = p->has_thread && take(p), direct = drives;
-    int status = hvd__table_submit(&world->table, submission, handles, &direct);
+    int status =
+        hvd__table_submit(&world->engine.table, submission, handles, &direct);
 
     return go_on(world, submission, status, drives, direct);
 }
@@ -291,7 +292,8 @@ int hvd__progress_resubmit(struct hvd__world *world,
 {
     struct hvd__progress *p = &world->progress;
     bool drives = p->has_thread && take(p), direct = drives;
-    int status = hvd__table_resubmit(&world->table, resubmission, &direct);
+    int status =
+        hvd__table_resubmit(&world->engine.table, resubmission, &direct);
 
     if (resubmission->submission)
         return go_on(world, resubmission->submission, status, drives, direct);

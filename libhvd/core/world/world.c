@@ -99,8 +99,8 @@ int hvd_is_initialized(void)
         return no_world(HVD_ERR_NOT_INITIALIZED);                              \
     }
 
-WHO(hvd_rank, transport->rank)
-WHO(hvd_size, transport->size)
+WHO(hvd_rank, engine.transport->rank)
+WHO(hvd_size, engine.transport->size)
 WHO(hvd_local_rank, topology.local_rank)
 WHO(hvd_local_size, topology.local_size)
 WHO(hvd_cross_rank, topology.cross_rank)
@@ -132,7 +132,7 @@ static int open_comm(struct hvd__world *world, const void *comm, bool threads)
     hvd__guard_choose(world->guard, members, n);
     free(members);
     hvd__guard_enter(world->guard, HVD__STAGE_COMM);
-    return hvd__mpi_open(comm, threads, &asked, &world->transport);
+    return hvd__mpi_open(comm, threads, &asked, &world->engine.transport);
 }
 
 static int open_group(struct hvd__world *world,
@@ -153,13 +153,13 @@ static int open_transport(struct hvd__world *world,
                           const struct hvd__origin *origin, const char **note)
 {
     const struct hvd__guard_options options =
-        hvd__ending_options(&world->settings);
+        hvd__ending_options(&world->engine.settings);
     bool is_live = hvd__mpi_is_live(), threads;
 
     *note = NULL;
     if (!origin->comm && !origin->ranks && !hvd__launched() && !is_live)
-        return hvd__self_open(&world->transport);
-    hvd__ending_expect(&world->settings);
+        return hvd__self_open(&world->engine.transport);
+    hvd__ending_expect(&world->engine.settings);
     world->guard =
         hvd__guard_start(&options, is_live ? HVD__STAGE_COMM : HVD__STAGE_MPI);
     if (!world->guard)
@@ -169,7 +169,7 @@ static int open_transport(struct hvd__world *world,
     if (origin->ranks)
         return open_group(world, origin, threads);
     HVD_TRY(open_comm(world, origin->comm, threads));
-    if (!origin->comm && world->transport->size == 1)
+    if (!origin->comm && world->engine.transport->size == 1)
         return hvd__launch_check_alone(hvd__mpi_library());
     return HVD_OK;
 }
@@ -184,7 +184,7 @@ static bool same_host(const void *context, int a, int b)
 /* Set 0: everybody. */
 static int make_world_set(struct hvd__world *world)
 {
-    struct hvd__transport *t = world->transport;
+    struct hvd__transport *t = world->engine.transport;
     int *ranks = malloc((size_t)t->size * sizeof *ranks);
     struct hvd__set *set;
     int status;
@@ -196,16 +196,16 @@ static int make_world_set(struct hvd__world *world)
     set = hvd__set_new(t, 0, ranks, t->size, 0);
     if (!set)
         return hvd__fail_memory(sizeof *set);
-    status = hvd__set_prepare(set, &world->settings, world->heap);
+    status = hvd__set_prepare(set, &world->engine.settings, world->heap);
     if (status == HVD_OK && set->shm && set->shm->size < t->size) {
         set->hosts = hvd__hosts_new(t->size, t->rank, same_host, world);
         if (!set->hosts)
             status = hvd__fail_memory(sizeof *set->hosts);
     }
     if (status == HVD_OK)
-        status = hvd__agree_tune(set, &world->settings);
+        status = hvd__agree_tune(set, &world->engine.settings);
     if (status == HVD_OK)
-        status = hvd__table_add_set(&world->table, set);
+        status = hvd__table_add_set(&world->engine.table, set);
     if (status < 0) {
         hvd__set_retire(set);
         hvd__set_free(set);
@@ -218,7 +218,7 @@ static int make_world_set(struct hvd__world *world)
 /* All that is allocated, once rank 0's settings are known. */
 static int prepare(struct hvd__world *world)
 {
-    struct hvd__transport *t = world->transport;
+    struct hvd__transport *t = world->engine.transport;
 
     HVD_TRY(make_world_set(world));
     /* Alone, whatever is submitted completes at once. */
@@ -227,20 +227,20 @@ static int prepare(struct hvd__world *world)
 
 static void destroy(struct hvd__world *world)
 {
-    int fd = atomic_load(&world->completion_fd);
+    int fd = atomic_load(&world->engine.completion_fd);
 
     hvd__watch_close(world->watch);
     hvd__progress_stop(world);
-    hvd__trace_writer_stop(&world->writer);
-    if (world->transport)
-        world->transport->close(world->transport);
-    for (int i = 0; i < world->table.nsets; i++)
-        hvd__set_retire(world->table.sets[i]);
-    hvd__table_fini(&world->table);
+    hvd__trace_writer_stop(&world->engine.writer);
+    if (world->engine.transport)
+        world->engine.transport->close(world->engine.transport);
+    for (int i = 0; i < world->engine.table.nsets; i++)
+        hvd__set_retire(world->engine.table.sets[i]);
+    hvd__table_fini(&world->engine.table);
     hvd__shm_forget();
     hvd__heap_close(world->heap);
     hvd__progress_fini(&world->progress);
-    hvd__trace_writer_fini(&world->writer);
+    hvd__trace_writer_fini(&world->engine.writer);
     hvd__compress_forget();
     if (fd >= 0)
         close(fd);
@@ -255,17 +255,17 @@ static int start(struct hvd__world *world, const struct hvd__origin *origin)
     struct hvd__transport *t;
     const char *note;
     char stray[256], wrong[HVD__MESSAGE_MAX];
-    int status = hvd__settings_read(&world->settings);
+    int status = hvd__settings_read(&world->engine.settings);
 
     /* What is wrong with them is told when all meet. */
     if (status < 0)
         snprintf(wrong, sizeof wrong, "%s", hvd_last_error());
-    hvd__log_set(world->settings.log_level,
+    hvd__log_set(world->engine.settings.log_level,
                  origin->comm || origin->ranks ? -1 : hvd__launch_rank());
     HVD_TRY(open_transport(world, origin, &note));
-    t = world->transport;
-    t->sent_bytes = &world->metrics.sent_bytes;
-    hvd__log_set(world->settings.log_level, t->rank);
+    t = world->engine.transport;
+    t->sent_bytes = &world->engine.metrics.sent_bytes;
+    hvd__log_set(world->engine.settings.log_level, t->rank);
     hvd__guard_enter(world->guard, HVD__STAGE_MEET);
     if (status < 0)
         hvd__fail_text(status, wrong);
@@ -275,20 +275,20 @@ static int start(struct hvd__world *world, const struct hvd__origin *origin)
     status = prepare(world);
     hvd__guard_enter(world->guard, HVD__STAGE_PREPARE);
     HVD_TRY(hvd__world_meet(world, status));
-    HVD_TRY(hvd__trace_writer_start(world));
+    HVD_TRY(hvd__world_start_traces(world));
     hvd__progress_give(world);
     if (note && t->rank == 0)
         hvd__log(HVD__LOG_WARNING, "%s", note);
     if (t->rank == 0 && hvd__settings_stray(stray, sizeof stray))
         hvd__log(HVD__LOG_WARNING, "%s", stray);
-    hvd__topk_set_ratio(world->settings.topk_ratio);
+    hvd__topk_set_ratio(world->engine.settings.topk_ratio);
     hvd__log(HVD__LOG_INFO,
              "hvd %s, rank %d of %d, local %d of %d, over %s; fusion "
              "threshold %zu bytes",
              HVD_VERSION_STRING, t->rank, t->size, world->topology.local_rank,
              world->topology.local_size,
              t->size > 1 ? hvd__mpi_library() : "nothing",
-             world->settings.fusion_threshold);
+             world->engine.settings.fusion_threshold);
     return HVD_OK;
 }
 
@@ -299,7 +299,8 @@ static void end_of(const struct hvd__world *world, int status)
 {
     bool is_lost = status == HVD_ERR_LOST || status == HVD_ERR_STALLED;
 
-    if (is_lost || (world->transport && world->transport->size > 1))
+    if (is_lost ||
+        (world->engine.transport && world->engine.transport->size > 1))
         hvd__ending_set(is_lost || atomic_load(&world->broken), status);
     hvd__ending_resume();
 }
@@ -311,10 +312,10 @@ static int create(const struct hvd__origin *origin, struct hvd__world **created)
 
     if (!world)
         return hvd__fail_memory(sizeof *world);
-    atomic_init(&world->completion_fd, -1);
-    hvd__trace_writer_init(&world->writer);
-    hvd__table_init(&world->table);
-    world->table.metrics = &world->metrics;
+    atomic_init(&world->engine.completion_fd, -1);
+    hvd__trace_writer_init(&world->engine.writer);
+    hvd__table_init(&world->engine.table);
+    world->engine.table.metrics = &world->engine.metrics;
     status = hvd__progress_init(&world->progress);
     if (status == HVD_OK)
         status = start(world, origin);
@@ -392,8 +393,8 @@ static bool leave(struct hvd__world *world, int64_t limit_ns)
 {
     struct hvd__set *set = NULL;
 
-    while ((set = hvd__table_next_set(&world->table, set))) {
-        hvd__table_close(&world->table, set, HVD_ERR_SHUTDOWN,
+    while ((set = hvd__table_next_set(&world->engine.table, set))) {
+        hvd__table_close(&world->engine.table, set, HVD_ERR_SHUTDOWN,
                          "hvd_shutdown has been called");
         atomic_store(&set->leaving, true);
     }
@@ -454,7 +455,7 @@ static void process_ends(void)
         /* Other threads may be inside: only our own must stop. Set again,
          * this handler keeps MPI from being finalised. */
         hvd__progress_stop(world);
-        hvd__trace_writer_stop(&world->writer);
+        hvd__trace_writer_stop(&world->engine.writer);
         hvd__mpi_before_end(process_ends);
     }
     pthread_mutex_unlock(&life);

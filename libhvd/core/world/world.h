@@ -18,44 +18,31 @@
 #ifndef HVD_CORE_WORLD_H
 #define HVD_CORE_WORLD_H
 
-#include "core/settings/settings.h"
+#include "core/run/engine.h"
 #include "core/table/set.h"
-#include "core/table/table.h"
 #include "core/world/progress.h"
 #include "core/world/topology.h"
-#include "core/world/trace_writer.h"
-#include "trace/metrics.h"
-#include "transport/transport.h"
 #include "watch/guard.h"
 #include "watch/watch.h"
 
 enum { HVD__ABORT_TEXT = 1024 };
 
 struct hvd__world {
-    struct hvd__settings settings;    /* fixed once the world has started */
-    struct hvd__topology topology;    /* likewise */
-    struct hvd__transport *transport; /* owned; driver's, but rank and size */
+    struct hvd__engine engine;
+    struct hvd__topology topology; /* fixed once the world has started */
     int *host_of; /* owned, [size]: the first rank of each rank's host */
     struct hvd__heap *heap;        /* owned; NULL: no memory is shared */
     struct hvd__submission *quick; /* owned; driver's: for quick requests */
-    struct hvd__table table;
     struct hvd__progress progress;
     int32_t last_id; /* of all sets that were ever made; process_sets.c's */
-    int nskipped;    /* driver's: steps without a look at messages */
-    struct hvd__set *live;          /* driver's: sets that we move */
-    struct hvd__set *_Atomic added; /* ... and will from the next step on */
-    struct hvd__metrics metrics;
-    struct hvd__trace_writer writer;
     struct hvd__watch *watch;         /* owned; NULL: nobody is watched */
     char abort_text[HVD__ABORT_TEXT]; /* fixed once abort_status is set */
     char *break_message;              /* owned; fixed once broken is set */
     int break_status;                 /* likewise: why */
     atomic_int abort_status; /* the watchdog says so, with this status: break */
-    atomic_int completion_fd; /* hvd_completion_fd; -1: not asked for */
     struct hvd__guard *guard; /* owned; NULL: nobody watches hvd_init, or it
                                  has ended */
     bool has_met;             /* all ranks know who and where they are */
-    atomic_bool sending;      /* messages of ours are still on their way out */
     atomic_bool closed; /* all have left, and nothing is under way any more */
     atomic_bool broken; /* an error of MPI or of ours: nothing moves again */
 };
@@ -91,6 +78,15 @@ int hvd__set_prepare(struct hvd__set *set, const struct hvd__settings *settings,
 /* Give back what the engine needed: nothing moves on it any more. */
 void hvd__set_retire(struct hvd__set *set);
 
+/* Collective, while the world starts: begins the timeline and the metrics that
+ * the settings ask for. */
+int hvd__world_start_traces(struct hvd__world *world);
+/* A meeting of all ranks, in which *stamp becomes rank 0's. */
+typedef int hvd__stamp_meeting(struct hvd__world *world, int64_t *stamp);
+/* Collective: what to add to this rank's clock to get rank 0's. */
+int hvd__world_clock_offset(struct hvd__world *world, hvd__stamp_meeting *meet,
+                            int64_t *offset);
+
 /* Driver's: one step of everything; whether anything happened. */
 bool hvd__world_step(struct hvd__world *world);
 
@@ -102,8 +98,5 @@ void hvd__world_post(struct hvd__world *world,
 /* Driver's: nothing can move any more. Every request in flight fails, every
  * later one is refused, the other ranks are told. */
 void hvd__world_break(struct hvd__world *world, int status, const char *text);
-
-/* A request has completed: tell who listens to hvd_completion_fd. */
-void hvd__world_signal(const struct hvd__world *world);
 
 #endif

@@ -14,8 +14,6 @@
 #include "core/request/request.h"
 #include "trace/timeline.h"
 
-struct hvd__world;
-
 struct hvd__trace_writer {
     pthread_mutex_t lock; /* guards timeline and stop */
     pthread_cond_t wake;
@@ -34,8 +32,18 @@ struct hvd__trace_writer {
 void hvd__trace_writer_init(struct hvd__trace_writer *writer);
 void hvd__trace_writer_fini(struct hvd__trace_writer *writer);
 
-/* What the settings ask for. Collective if it is a timeline. */
-int hvd__trace_writer_start(struct hvd__world *world);
+/* The path of the metrics, in which %r becomes the rank; without it only rank 0
+ * writes them. */
+void hvd__trace_writer_name_metrics(struct hvd__trace_writer *writer,
+                                    const char *setting);
+/* Starts the thread, if it does not run yet. */
+int hvd__trace_writer_start(struct hvd__trace_writer *writer);
+/* Begins a timeline of this rank in a file that exists. offset: what to add to
+ * this rank's clock to get rank 0's. */
+int hvd__trace_writer_open(struct hvd__trace_writer *writer, const char *path,
+                           int64_t offset);
+/* Ends the timeline, if there is one. */
+void hvd__trace_writer_close(struct hvd__trace_writer *writer);
 /* Write what is left, and end the thread. */
 void hvd__trace_writer_stop(struct hvd__trace_writer *writer);
 
