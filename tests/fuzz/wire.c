@@ -22,7 +22,7 @@
 #include "base/dtype.h"
 #include "base/status.h"
 #include "check_main.h"
-#include "core/agree/negotiate.h"
+#include "core/agree/agree.h"
 #include "core/agree/ordered_parts.h"
 #include "core/world/world.h"
 
@@ -668,7 +668,7 @@ START_TEST(a_rank_refuses_or_goes_on)
             submit_barrier();
         if (any(4) == 0)
             submit_sum();
-        status = hvd__negotiate_step(&world->engine, &moved);
+        status = hvd__agree_step(&world->engine, &moved);
         free(pending);
         pending = NULL;
         if (status < 0 && !hvd_last_error()[0])

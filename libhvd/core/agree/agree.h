@@ -7,9 +7,12 @@
 #define HVD_CORE_AGREE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+struct hvd__engine;
 struct hvd__set;
 struct hvd__settings;
+struct hvd__submission;
 
 /* Allocates set->agreement. shares: all members see each other's slots in
  * set->shm. HVD_ERR_MEMORY; then hvd__agreement_free gives back what is there.
@@ -30,5 +33,48 @@ bool hvd__agree_is_over(const struct hvd__set *set);
 /* Driver's. Forgets what is submitted and not decided: nothing moves any more.
  */
 void hvd__agree_drop(struct hvd__set *set);
+
+/* Driver's: announce what was submitted, take in what others say, decide
+ * (where we coordinate), follow what was decided. Returns how many messages
+ * are still on their way out. */
+int hvd__agree_step(struct hvd__engine *engine, bool *moved);
+
+/* Driver's: what was submitted, where it is agreed on by order: post it.
+ * submission: that alone, which is not in the queue; NULL: what is. */
+int hvd__agree_post(struct hvd__engine *engine,
+                    struct hvd__submission *submission);
+
+/* Driver's, best effort: tell the other ranks that this world is broken. */
+void hvd__agree_break(struct hvd__engine *engine, int status, const char *text);
+
+/* A blocking request on its shortest way, which the calling thread goes with
+ * the role of the driver: it posts the request and looks for the others'. */
+struct hvd__quick {
+    int pauses; /* that are left */
+    int yields;
+    int64_t since_ns; /* of the first yield; 0: none yet */
+};
+
+enum hvd__quick_result {
+    HVD__QUICK_NOT_POSTED,
+    HVD__QUICK_POSTED, /* not decided, or not reduced everywhere */
+    HVD__QUICK_DONE
+};
+
+/* Whether ordered mode is open in shared memory, and nothing of ours is under
+ * way in it. */
+bool hvd__quick_is_possible(const struct hvd__set *set);
+/* Starts the time of the submission, whose set is possible. */
+struct hvd__quick hvd__quick_begin(struct hvd__submission *submission,
+                                   bool may_spin);
+enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
+                                       struct hvd__set *set,
+                                       struct hvd__submission *submission,
+                                       struct hvd__quick *quick);
+/* It is done: what it took, as far as it is known. */
+int64_t hvd__quick_end(const struct hvd__submission *submission,
+                       const struct hvd__quick *quick);
+/* It was not posted: it is agreed on by order as others are. */
+void hvd__quick_queue(struct hvd__submission *submission);
 
 #endif

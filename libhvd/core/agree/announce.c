@@ -3,8 +3,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "core/agree/negotiate.h"
-#include "core/agree/negotiate_parts.h"
+#include "core/agree/by_name.h"
 
 static int announce_own(struct hvd__set *set,
                         const struct hvd__submission *submission,

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "core/agree/negotiate_parts.h"
+#include "core/agree/by_name.h"
 #include "core/run/complete.h"
 
 static struct hvd__request *find(struct hvd__engine *engine,

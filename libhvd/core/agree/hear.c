@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "core/agree/negotiate_parts.h"
+#include "core/agree/by_name.h"
 
 static int hear_announce(struct hvd__set *set, int peer, struct hvd__reader *in)
 {

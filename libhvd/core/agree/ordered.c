@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "core/agree/negotiate.h"
+#include "core/agree/by_name.h"
 #include "core/agree/ordered_parts.h"
 
 /* An epoch in which more slots were decided was worth it. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "core/agree/negotiate_parts.h"
+#include "core/agree/message.h"
 #include "core/agree/ordered_parts.h"
 
 /* --------------------------------------------------------------------- areas

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "core/agree/agree.h"
 #include "core/agree/agreement.h"
-#include "core/agree/negotiate_parts.h"
+#include "core/agree/by_name.h"
 #include "core/settings/settings.h"
 
 /* Tuning begins at what was set, in powers of two; or what was found before

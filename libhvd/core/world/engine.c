@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/agree/agree.h"
-#include "core/agree/negotiate.h"
 #include "core/run/complete.h"
 #include "core/run/execute.h"
 #include "core/table/set.h"
@@ -81,7 +80,7 @@ bool hvd__world_step(struct hvd__world *world)
     if (status < 0)
         hvd__fail_text(status, world->abort_text);
     else
-        status = hvd__negotiate_step(&world->engine, &moved);
+        status = hvd__agree_step(&world->engine, &moved);
     atomic_store_explicit(&world->engine.sending, status > 0,
                           memory_order_relaxed);
     if (status >= 0)
@@ -97,7 +96,7 @@ void hvd__world_post(struct hvd__world *world,
     if (atomic_load(&world->broken) || atomic_load(&world->abort_status) < 0)
         return;
     absorb(world);
-    if (hvd__negotiate_post(&world->engine, submission) < 0)
+    if (hvd__agree_post(&world->engine, submission) < 0)
         hvd__world_break(world, HVD_ERR_MEMORY, hvd_last_error());
 }
 
@@ -121,7 +120,7 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
     while ((set = hvd__table_next_set(&world->engine.table, set)))
         hvd__table_close(&world->engine.table, set, status, reason);
     atomic_store(&world->broken, true);
-    hvd__negotiate_break(&world->engine, status, reason);
+    hvd__agree_break(&world->engine, status, reason);
     for (set = world->engine.live; set; set = set->next)
         hvd__agree_drop(set);
     /* Those that are queued are in flight too, unless they were refused. */

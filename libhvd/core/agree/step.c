@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * negotiate.c - requests become decisions, on each process set by itself.
+ * step.c - requests become decisions, on each process set by itself.
  *
  *     member r:      request table ──ANNOUNCE──► first member: coordinator
  *                      announce.c            │ hear.c
@@ -16,63 +16,16 @@
  *
  * Leaving is a record too (LEAVE); when all have left, CLOSE ends the set.
  */
-#include "core/agree/negotiate.h"
+
+#include "core/agree/agree.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "core/agree/negotiate_parts.h"
+#include "core/agree/by_name.h"
 #include "core/agree/ordered_parts.h"
-
-/* ---------------------------------------------------------------- messages */
-
-/* Everything that a message begins with. */
-void hvd__message_begin(const struct hvd__set *set, struct hvd__writer *out)
-{
-    if (out->bytes == 0)
-        hvd__write_int(out, set->id);
-}
-
-int hvd__message_garbled(const struct hvd__set *set, int peer)
-{
-    return hvd__fail(HVD_ERR_INTERNAL,
-                     "rank %d sent a message that makes no sense",
-                     set->team.world[peer]);
-}
-
-int hvd__message_post(struct hvd__set *set, int peer, struct hvd__writer *out)
-{
-    struct hvd__transport *t = set->team.transport;
-    struct hvd__writer message = *out;
-
-    *out = (struct hvd__writer){0};
-    if (message.failed) {
-        hvd__writer_fini(&message);
-        return hvd__fail(HVD_ERR_MEMORY, "out of memory for the negotiation");
-    }
-    if (message.bytes == 0) {
-        hvd__writer_fini(&message);
-        return HVD_OK;
-    }
-    hvd__count_alone(&set->metrics->messages, 1);
-    hvd__count_alone(&set->metrics->message_bytes, (int64_t)message.bytes);
-    return t->post(t, set->team.world[peer], message.data, message.bytes);
-}
-
-/* Each gets a copy of its own. */
-int hvd__message_tell(struct hvd__set *set, const struct hvd__writer *out)
-{
-    for (int i = 1; i < set->team.size; i++) {
-        struct hvd__writer copy = {.failed = out->failed};
-
-        hvd__write_bytes(&copy, out->data, out->bytes);
-        HVD_TRY(hvd__message_post(set, (set->team.rank + i) % set->team.size,
-                                  &copy));
-    }
-    return HVD_OK;
-}
 
 /* ---------------------------------------------------------- what we submit */
 
@@ -96,8 +49,8 @@ static int sort(struct hvd__submission *submission)
     return status;
 }
 
-int hvd__negotiate_post(struct hvd__engine *engine,
-                        struct hvd__submission *submission)
+int hvd__agree_post(struct hvd__engine *engine,
+                    struct hvd__submission *submission)
 {
     /* The usual case, past all that may lie in its way. */
     if (submission &&
@@ -197,77 +150,6 @@ static int hear(struct hvd__engine *engine, bool *moved)
     return status;
 }
 
-static int ask(struct hvd__set *set)
-{
-    struct hvd__writer out = {0};
-    uint64_t key;
-    int peer;
-
-    while (
-        hvd__coordinator_question(set->agreement->coordinator, &peer, &key)) {
-        hvd__message_begin(set, &out);
-        hvd__count_alone(&set->metrics->questions, 1);
-        hvd__write_type(&out, HVD__QUERY);
-        hvd__write_key(&out, key);
-        HVD_TRY(hvd__message_post(set, peer, &out));
-    }
-    return HVD_OK;
-}
-
-/* The decisions due as one message, or nothing. They are written behind the
- * set's id from the beginning. */
-static struct hvd__writer take_decisions(struct hvd__set *set, int room)
-{
-    struct hvd__writer *out =
-        hvd__coordinator_decide(set->agreement->coordinator, room);
-    struct hvd__writer message = {0};
-
-    if (out->bytes > sizeof set->id || out->failed) {
-        message = *out;
-        *out = (struct hvd__writer){0};
-        hvd__message_begin(set, out);
-    }
-    return message;
-}
-
-/* Nothing is left to be agreed on by name: let requests go by order. */
-static void open_ordered(struct hvd__engine *engine, struct hvd__set *set)
-{
-    struct hvd__ordered *x = &set->agreement->ordered;
-    struct hvd__writer *out;
-
-    if (!engine->settings.ordered || !hvd__ordered_may_open(x) ||
-        !hvd__coordinator_is_idle(set->agreement->coordinator))
-        return;
-    out = hvd__coordinator_decide(set->agreement->coordinator, 0);
-    x->nheard[0] = x->nannounced;
-    hvd__write_type(out, HVD__OPEN);
-    hvd__write_int(out, (int32_t)(x->epoch + 1));
-    for (int rank = 0; rank < set->team.size; rank++)
-        hvd__write_long(out, x->nheard[rank]);
-}
-
-static int decide(struct hvd__engine *engine, struct hvd__set *set)
-{
-    int room = hvd__executor_room(set);
-    struct hvd__writer decisions;
-    int status;
-
-    HVD_TRY(ask(set));
-    hvd__tuning_step(set, engine->settings.autotune_file);
-    open_ordered(engine, set);
-    decisions = take_decisions(set, room);
-    if (decisions.bytes == 0 && !decisions.failed)
-        return HVD_OK;
-    status = decisions.failed
-                 ? hvd__fail(HVD_ERR_MEMORY, "out of memory for decisions")
-                 : hvd__message_tell(set, &decisions);
-    if (status == HVD_OK)
-        status = hvd__follow(engine, set, decisions.data, decisions.bytes);
-    hvd__writer_fini(&decisions);
-    return status;
-}
-
 /* While requests go by order messages are rare, and looking for them takes
  * longer than all the rest. */
 enum { STEPS_WITHOUT_MESSAGES = 16 };
@@ -288,7 +170,7 @@ static bool may_skip_messages(struct hvd__engine *engine)
     return busy && ++engine->nskipped < STEPS_WITHOUT_MESSAGES;
 }
 
-int hvd__negotiate_step(struct hvd__engine *engine, bool *moved)
+int hvd__agree_step(struct hvd__engine *engine, bool *moved)
 {
     HVD_TRY(announce_all(engine, moved));
     if (may_skip_messages(engine))
@@ -297,29 +179,6 @@ int hvd__negotiate_step(struct hvd__engine *engine, bool *moved)
     HVD_TRY(hear(engine, moved));
     for (struct hvd__set *set = engine->live; set; set = set->next)
         if (set->agreement->coordinator)
-            HVD_TRY(decide(engine, set));
+            HVD_TRY(hvd__decide(engine, set));
     return engine->transport->pending(engine->transport);
-}
-
-void hvd__negotiate_break(struct hvd__engine *engine, int status,
-                          const char *text)
-{
-    for (struct hvd__set *set = engine->live; set; set = set->next) {
-        struct hvd__writer out = {0};
-
-        if (set->agreement->coordinator) {
-            hvd__coordinator_break(set->agreement->coordinator, 0, status,
-                                   text);
-            out = take_decisions(set, 0);
-            if (!out.failed && out.bytes > 0)
-                hvd__message_tell(set, &out);
-            hvd__writer_fini(&out);
-            continue;
-        }
-        hvd__message_begin(set, &out);
-        hvd__write_type(&out, HVD__BREAK);
-        hvd__write_int(&out, status);
-        hvd__write_text(&out, text);
-        hvd__message_post(set, 0, &out);
-    }
 }

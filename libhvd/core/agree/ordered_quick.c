@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ordered_quick.c - a blocking request in ordered mode, in shared memory, with
+ * nothing else under way: posted, compared, reduced and done by one thread.
+ */
+#include <sched.h>
+
+#include "base/clock.h"
+#include "core/agree/agree.h"
+#include "core/agree/ordered_parts.h"
+#include "core/request/sampling.h"
+
+/*
+ * Looking for the others: first some ten microseconds without giving up the
+ * core, for whoever else wants it may keep it for milliseconds; then giving
+ * way, for that may be the one waited for. If it was, as among ranks that
+ * share a core against all expectation, looking is a waste of its time, and is
+ * done less from then on; at length only now and then.
+ */
+enum { LOOKS = 1000, LOOKS_YIELDING = 100, TRY_AGAIN = 256 };
+#define SHORT_NS INT64_C(50000)
+
+struct hvd__quick hvd__quick_begin(struct hvd__submission *submission,
+                                   bool may_spin)
+{
+    struct hvd__ordered *x = &submission->set->agreement->ordered;
+    struct hvd__quick quick = {.yields = LOOKS_YIELDING};
+
+    if (x->nquick % TRY_AGAIN == 0)
+        x->pauses = LOOKS;
+    if (may_spin)
+        quick.pauses = x->pauses;
+    hvd__sampling_start(submission, false, x->nquick++);
+    return quick;
+}
+
+/* Between two looks; false: no more. */
+static bool pause_between(struct hvd__quick *quick)
+{
+    if (quick->pauses > 0) {
+        quick->pauses--;
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#else
+        atomic_signal_fence(memory_order_seq_cst);
+#endif
+        return true;
+    }
+    if (quick->since_ns == 0)
+        quick->since_ns = hvd__now_ns();
+    sched_yield();
+    return quick->yields-- > 0;
+}
+
+/* It is over: what it took. Were the others there soon after this rank had
+ * given way? */
+int64_t hvd__quick_end(const struct hvd__submission *submission,
+                       const struct hvd__quick *quick)
+{
+    struct hvd__ordered *x = &submission->set->agreement->ordered;
+    int64_t yielded_ns = 0;
+
+    if (quick->since_ns > 0)
+        yielded_ns = hvd__now_ns() - quick->since_ns;
+    if (quick->since_ns > 0 && yielded_ns < SHORT_NS)
+        x->pauses /= 4;
+    hvd__sampling_end(&x->sampling, submission, yielded_ns);
+    return x->sampling.quick_ns;
+}
+
+static enum hvd__quick_result reduce_in_place(struct hvd__set *set,
+                                              struct hvd__request *request,
+                                              struct hvd__quick *quick)
+{
+    struct hvd__ordered *x = &set->agreement->ordered;
+
+    hvd__ordered_begin_share(set, request, x->decided++);
+    while (!hvd__ordered_reduce_share(set))
+        continue;
+    hvd__ordered_consume(set);
+    while (hvd__ordered_least_reduced(set) < request->sequence)
+        if (!pause_between(quick))
+            return HVD__QUICK_POSTED;
+    x->unfinished = NULL;
+    x->unfinished_tail = &x->unfinished;
+    return HVD__QUICK_DONE;
+}
+
+enum hvd__quick_result hvd__quick_post(struct hvd__engine *engine,
+                                       struct hvd__set *set,
+                                       struct hvd__submission *submission,
+                                       struct hvd__quick *quick)
+{
+    struct hvd__ordered *x = &set->agreement->ordered;
+    struct hvd__request *request = &submission->requests[0];
+    enum hvd__verdict verdict;
+
+    if (!hvd__ordered_post_submission(engine, set, submission))
+        return HVD__QUICK_NOT_POSTED;
+    while ((verdict = hvd__ordered_compare(set)) == HVD__UNKNOWN &&
+           pause_between(quick))
+        continue;
+    if (verdict != HVD__AGREED)
+        return HVD__QUICK_POSTED;
+    if (hvd__ordered_run_here(engine, set, request, x->decided)) {
+        x->decided++;
+        hvd__ordered_consume(set);
+        return HVD__QUICK_DONE;
+    }
+    if (!hvd__ordered_goes_in_place(engine, set, request, x->decided))
+        return HVD__QUICK_POSTED;
+    return reduce_in_place(set, request, quick);
+}
+
+bool hvd__quick_is_possible(const struct hvd__set *set)
+{
+    return hvd__ordered_is_free(&set->agreement->ordered);
+}
+
+void hvd__quick_queue(struct hvd__submission *submission)
+{
+    hvd__ordered_submit(&submission->set->agreement->ordered, submission);
+}
