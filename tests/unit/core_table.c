@@ -55,7 +55,7 @@ static int submit(const char *name, hvd_handle *handle,
 /* What the engine does with a submission that is over. */
 static void complete(struct hvd__submission *submission)
 {
-    int n = submission->nrequests;
+    int n = submission->state.nrequests;
 
     hvd__table_remove(&table, submission);
     for (int i = 0; i < n; i++)
@@ -183,7 +183,7 @@ START_TEST(unnamed_units_are_numbered)
     char name[HVD__NAME_SIZE];
 
     ck_assert_int_eq(submit("", NULL, &submissions[0]), HVD_OK);
-    refused->status = HVD_ERR_ARGUMENT;
+    refused->state.status = HVD_ERR_ARGUMENT;
     hvd__table_refuse(&table, refused);
     ck_assert_int_eq(submit("", NULL, &submissions[1]), HVD_OK);
     ck_assert_str_eq(submissions[0]->name, "\1"
@@ -202,9 +202,9 @@ START_TEST(unnamed_units_are_numbered)
                      HVD_ERR_JOINED);
     /* In the order of submission. */
     ck_assert(hvd__table_take(&table) == submissions[0]);
-    ck_assert(submissions[0]->next == refused &&
-              refused->next == submissions[1]);
-    ck_assert(submissions[1]->next == join && join->next == NULL);
+    ck_assert(submissions[0]->state.next == refused &&
+              refused->state.next == submissions[1]);
+    ck_assert(submissions[1]->state.next == join && join->state.next == NULL);
     hvd__submission_free(refused);
     complete(join);
     ck_assert_int_eq(submit("", NULL, &submissions[2]), HVD_OK);
@@ -225,7 +225,7 @@ START_TEST(a_closed_book_refuses)
     hvd__table_close(&table, &set, HVD_ERR_MPI, "something later");
     ck_assert_int_eq(submit("a", NULL, &submission), HVD_ERR_SHUTDOWN);
     ck_assert_str_eq(hvd_last_error(), "rank 1 has left");
-    refused->status = HVD_ERR_ARGUMENT;
+    refused->state.status = HVD_ERR_ARGUMENT;
     hvd__table_refuse(&table, refused); /* is freed: nobody listens */
     ck_assert(hvd__table_take(&table) == NULL);
 }
@@ -312,7 +312,7 @@ START_TEST(the_end_frees_everything)
     ck_assert_int_eq(
         hvd__table_submit(&table, unit_of(3, "callbacks"), NULL, NULL), HVD_OK);
     hvd__table_take(&table);
-    refused->status = HVD_ERR_ARGUMENT;
+    refused->state.status = HVD_ERR_ARGUMENT;
     hvd__table_refuse(&table, refused);
     hvd__set_table_fini(&set.requests);
     hvd__table_fini(&table);
@@ -352,7 +352,7 @@ START_TEST(many_from_several_threads)
         struct hvd__submission *submission = hvd__table_take(&table), *next;
 
         for (; submission; submission = next, announced++) {
-            next = submission->next;
+            next = submission->state.next;
             complete(submission);
         }
     }
@@ -383,7 +383,8 @@ START_TEST(past_the_queue)
     ck_assert_int_eq(hvd__table_submit(&table, third, NULL, &direct), HVD_OK);
     ck_assert(!direct);
     queue = hvd__table_take(&table);
-    ck_assert(queue == second && second->next == third && !third->next);
+    ck_assert(queue == second && second->state.next == third &&
+              !third->state.next);
     ck_assert_int_eq(hvd__table_busy(&table), 3);
     complete(first);
     complete(second);
@@ -399,11 +400,11 @@ START_TEST(a_list_of_what_is_over)
     ck_assert_int_eq(hvd__table_submit(&table, pair, NULL, NULL), HVD_OK);
     ck_assert_int_eq(hvd__table_submit(&table, one, NULL, NULL), HVD_OK);
     ck_assert(hvd__table_take(&table) != NULL);
-    pair->requests[0].next = &one->requests[0];
+    pair->requests[0].state.next = &one->requests[0];
     hvd__table_remove_all(&table, &pair->requests[0]);
     ck_assert(hvd__table_look(&table, &set, one->key) == NULL);
     ck_assert(hvd__table_look(&table, &set, pair->key) == pair);
-    pair->requests[1].next = NULL;
+    pair->requests[1].state.next = NULL;
     hvd__table_remove_all(&table, &pair->requests[1]);
     ck_assert(hvd__table_any(&table, &set) == NULL);
     hvd__table_finish(&table, &one->requests[0]);
@@ -439,7 +440,7 @@ START_TEST(spare_units)
     ck_assert_int_eq(resubmission->priority, 0);
     ck_assert(resubmission->requests[0].own_input == NULL);
     ck_assert(resubmission->requests[0].submission == resubmission &&
-              resubmission->nleft == 1);
+              resubmission->state.nleft == 1);
     hvd__table_recycle(&table, &resubmission->requests[0]);
 }
 END_TEST
@@ -511,16 +512,17 @@ START_TEST(a_request_that_recurs)
     handle = submit_request(&request, "a", &submission);
     key = submission->key;
     ck_assert(resubmit(&request, "a", &next) == NULL); /* it is in flight */
-    submission->nposted = 1;
-    submission->decided_ns = submission->requests[0].done_ns = 4711;
+    submission->state.nposted = 1;
+    submission->state.decided_ns = submission->requests[0].state.done_ns = 4711;
     end(submission, handle);
     request.callback_context = &request;
     resubmission = resubmit(&request, "a", &next);
     ck_assert(resubmission == submission && resubmission->key == key);
     ck_assert(next != handle &&
               hvd__table_look(&table, &set, key) == submission);
-    ck_assert_int_eq(submission->nposted, 0);
-    ck_assert_int_eq(submission->decided_ns + submission->requests[0].done_ns,
+    ck_assert_int_eq(submission->state.nposted, 0);
+    ck_assert_int_eq(submission->state.decided_ns +
+                         submission->requests[0].state.done_ns,
                      0);
     ck_assert(submission->requests[0].callback_context == &request);
     ck_assert_int_eq(hvd__table_poll(&table, handle), HVD_ERR_HANDLE);

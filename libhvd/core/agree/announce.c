@@ -10,7 +10,7 @@ static int announce_own(struct hvd__set *set,
                         const int64_t *numbers, int nnumbers)
 {
     const struct hvd__signature **signatures =
-        malloc((size_t)submission->nrequests * sizeof *signatures);
+        malloc((size_t)submission->state.nrequests * sizeof *signatures);
     struct hvd__announcement announcement = {
         .key = submission->key,
         .fingerprint = submission->fingerprint,
@@ -18,14 +18,14 @@ static int announce_own(struct hvd__set *set,
         .numbers = numbers,
         .nnumbers = nnumbers,
         .signatures = signatures,
-        .nsignatures = submission->nrequests,
+        .nsignatures = submission->state.nrequests,
     };
     int status;
 
     if (!signatures)
-        return hvd__fail_memory((size_t)submission->nrequests *
+        return hvd__fail_memory((size_t)submission->state.nrequests *
                                 sizeof *signatures);
-    for (int i = 0; i < submission->nrequests; i++)
+    for (int i = 0; i < submission->state.nrequests; i++)
         signatures[i] = &submission->requests[i].signature;
     status = hvd__coordinator_announce(set->agreement->coordinator, 0,
                                        &announcement);
@@ -52,14 +52,14 @@ static int collect(const struct hvd__submission *submission, int64_t **numbers,
 {
     *n = 0;
     *numbers = NULL;
-    for (int i = 0; i < submission->nrequests; i++)
+    for (int i = 0; i < submission->state.nrequests; i++)
         *n += hvd__signature_carries(&submission->requests[i].signature);
     if (*n == 0)
         return HVD_OK;
     *numbers = malloc((size_t)*n * sizeof **numbers);
     if (!*numbers)
         return hvd__fail_memory((size_t)*n * sizeof **numbers);
-    for (int i = 0, k = 0; i < submission->nrequests; i++)
+    for (int i = 0, k = 0; i < submission->state.nrequests; i++)
         if (hvd__signature_carries(&submission->requests[i].signature))
             (*numbers)[k++] = submission->requests[i].rows;
     return HVD_OK;
@@ -69,13 +69,13 @@ static int refuse(struct hvd__set *set,
                   const struct hvd__submission *submission)
 {
     if (set->agreement->coordinator)
-        return hvd__coordinator_refuse(set->agreement->coordinator, 0,
-                                       submission->key, submission->status,
-                                       submission->message);
+        return hvd__coordinator_refuse(
+            set->agreement->coordinator, 0, submission->key,
+            submission->state.status, submission->state.message);
     hvd__write_type(&set->agreement->out, HVD__REFUSE);
     hvd__write_key(&set->agreement->out, submission->key);
-    hvd__write_int(&set->agreement->out, submission->status);
-    hvd__write_text(&set->agreement->out, submission->message);
+    hvd__write_int(&set->agreement->out, submission->state.status);
+    hvd__write_text(&set->agreement->out, submission->state.message);
     return HVD_OK;
 }
 
@@ -98,7 +98,7 @@ static int announce(struct hvd__set *set,
 
     if (!set->agreement->coordinator)
         hvd__message_begin(set, &set->agreement->out);
-    if (submission->status < 0)
+    if (submission->state.status < 0)
         return refuse(set, submission);
     if (submission->requests[0].signature.kind == HVD_JOIN)
         return join(set, submission);
@@ -115,11 +115,11 @@ int hvd__announce(struct hvd__set *set, struct hvd__submission *submission)
 {
     int status;
 
-    submission->next = NULL;
+    submission->state.next = NULL;
     hvd__sampling_announce(submission);
     set->agreement->ordered.nannounced++;
     status = announce(set, submission);
-    if (submission->status < 0)
+    if (submission->state.status < 0)
         hvd__submission_free(submission);
     return status;
 }

@@ -28,10 +28,10 @@ void hvd__boundaries_expect(struct hvd__boundaries *boundaries,
 void hvd__boundaries_agree(struct hvd__boundaries *boundaries,
                            struct hvd__request *request, uint64_t sequence)
 {
-    request->sequence = boundaries->last_agreed = sequence;
-    request->next = NULL;
+    request->state.sequence = boundaries->last_agreed = sequence;
+    request->state.next = NULL;
     *boundaries->tail = request;
-    boundaries->tail = &request->next;
+    boundaries->tail = &request->state.next;
 }
 
 bool hvd__boundaries_make(struct hvd__set *set, struct hvd__boundary *boundary)
@@ -84,8 +84,8 @@ static struct hvd__request *take_piece(struct hvd__boundaries *boundaries,
                         **link = &boundaries->agreed;
 
     *n = 0;
-    while (*link && (*link)->sequence <= sequence) {
-        link = &(*link)->next;
+    while (*link && (*link)->state.sequence <= sequence) {
+        link = &(*link)->state.next;
         ++*n;
     }
     if (*n == 0)
@@ -102,8 +102,8 @@ static size_t fusion_bytes(const struct hvd__set *set,
 {
     int64_t rows = 0;
 
-    for (int rank = 0; request->carried && rank < set->team.size; rank++)
-        rows += request->carried[rank];
+    for (int rank = 0; request->state.carried && rank < set->team.size; rank++)
+        rows += request->state.carried[rank];
     return hvd__fusion_bytes(&request->signature, set->team.size, rows);
 }
 
@@ -118,13 +118,13 @@ static struct hvd__request *take_batch(const struct hvd__set *set,
     int i = 0;
 
     for (const struct hvd__request *request = piece; request;
-         request = request->next)
+         request = request->state.next)
         fusees[i++] = (struct hvd__fusee){.signature = &request->signature,
                                           .bytes = fusion_bytes(set, request)};
     *n -= hvd__fuse(fusees, *n, threshold, taken);
-    for (i = 0; piece; piece = piece->next, i++) {
+    for (i = 0; piece; piece = piece->state.next, i++) {
         *tails[taken[i]] = piece;
-        tails[taken[i]] = &piece->next;
+        tails[taken[i]] = &piece->state.next;
     }
     *tails[0] = *tails[1] = NULL;
     return rest;

@@ -15,15 +15,15 @@ static struct hvd__request *find(struct hvd__engine *engine,
     struct hvd__submission *submission =
         hvd__table_look(&engine->table, set, key);
 
-    if (!submission || index < 0 || index >= submission->nrequests) {
+    if (!submission || index < 0 || index >= submission->state.nrequests) {
         hvd__fail(HVD_ERR_INTERNAL,
                   "a decision on %016llx, which is not in flight here",
                   (unsigned long long)key);
         return NULL;
     }
-    if (submission->decided_ns == 0) {
-        submission->decided_ns = hvd__now_ns();
-        atomic_store(&submission->decided, true);
+    if (submission->state.decided_ns == 0) {
+        submission->state.decided_ns = hvd__now_ns();
+        atomic_store(&submission->state.decided, true);
     }
     return &submission->requests[index];
 }
@@ -38,7 +38,7 @@ static int read_carried(struct hvd__reader *in, int n,
         carried = malloc((size_t)n * sizeof *carried);
         if (!carried)
             return hvd__fail_memory((size_t)n * sizeof *carried);
-        request->carried = carried;
+        request->state.carried = carried;
     }
     for (int i = 0; i < n; i++) {
         int64_t number = hvd__read_long(in);
@@ -70,9 +70,9 @@ static int follow_items(struct hvd__engine *engine, struct hvd__set *set,
         HVD_TRY(read_carried(in, ncarried, request));
         if (!request)
             continue;
-        request->next = NULL;
+        request->state.next = NULL;
         *tail = request;
-        tail = &request->next;
+        tail = &request->state.next;
     }
     if (in->failed || n == 0)
         return hvd__message_garbled(set, 0);
@@ -150,8 +150,8 @@ static int answer(struct hvd__engine *engine, struct hvd__set *set,
     hvd__message_begin(set, &out);
     hvd__write_type(&out, HVD__DETAIL);
     hvd__write_key(&out, key);
-    hvd__write_int(&out, submission->nrequests);
-    for (int i = 0; i < submission->nrequests; i++)
+    hvd__write_int(&out, submission->state.nrequests);
+    for (int i = 0; i < submission->state.nrequests; i++)
         hvd__write_signature(&out, &submission->requests[i].signature);
     return hvd__message_post(set, 0, &out);
 }

@@ -45,7 +45,7 @@ int hvd__ordered_init(struct hvd__ordered *x, struct hvd__shm *shm,
 
 static void forget(struct hvd__submission *submission)
 {
-    if (submission->status < 0)
+    if (submission->state.status < 0)
         hvd__submission_free(submission);
 }
 
@@ -61,7 +61,7 @@ void hvd__ordered_drop(struct hvd__ordered *x)
             forget(request->submission);
     }
     while (submission) {
-        struct hvd__submission *next = submission->next;
+        struct hvd__submission *next = submission->state.next;
         forget(submission);
         submission = next;
     }
@@ -90,9 +90,9 @@ void hvd__ordered_fini(struct hvd__ordered *x)
 void hvd__ordered_submit(struct hvd__ordered *x,
                          struct hvd__submission *submission)
 {
-    submission->next = NULL;
+    submission->state.next = NULL;
     *x->waiting_tail = submission;
-    x->waiting_tail = &submission->next;
+    x->waiting_tail = &submission->state.next;
 }
 
 bool hvd__ordered_is_free(const struct hvd__ordered *x)
@@ -118,7 +118,7 @@ static int announce_waiting(struct hvd__set *set)
     while (x->waiting) {
         struct hvd__submission *submission = x->waiting;
 
-        x->waiting = submission->next;
+        x->waiting = submission->state.next;
         HVD_TRY(hvd__announce(set, submission));
     }
     x->waiting_tail = &x->waiting;

@@ -72,15 +72,17 @@ static int64_t count_data(const struct hvd__engine *engine,
                : -1;
 }
 
-/* The same, counted once: it depends on nothing that changes from one time
- * that the request comes to the next. */
+/* Returns the same, which is counted once: it does not change when the request
+ * comes again. */
 static int64_t data_bytes(const struct hvd__engine *engine,
                           const struct hvd__set *set,
                           struct hvd__request *request)
 {
-    if (request->beside == 0)
-        request->beside = count_data(engine, set, request) + 2;
-    return request->beside - 2;
+    if (!request->has_data_bytes) {
+        request->data_bytes = (int32_t)count_data(engine, set, request);
+        request->has_data_bytes = true;
+    }
+    return request->data_bytes;
 }
 
 /* Room for bytes in the ring, as one piece: where; -1: not now. */
@@ -177,8 +179,8 @@ static bool post_request(const struct hvd__engine *engine, struct hvd__set *set,
 
 static bool needs_fallback(const struct hvd__submission *submission)
 {
-    return submission->status < 0 || submission->priority != 0 ||
-           submission->nrequests > HVD__LOG_SLOTS / 2 ||
+    return submission->state.status < 0 || submission->priority != 0 ||
+           submission->state.nrequests > HVD__LOG_SLOTS / 2 ||
            submission->requests[0].signature.kind == HVD_JOIN;
 }
 
@@ -188,9 +190,10 @@ bool hvd__ordered_post_submission(const struct hvd__engine *engine,
 {
     if (needs_fallback(submission))
         return post_fallback(set, &submission->requests[0]);
-    for (; submission->nposted < submission->nrequests; submission->nposted++)
+    for (; submission->state.nposted < submission->state.nrequests;
+         submission->state.nposted++)
         if (!post_request(engine, set,
-                          &submission->requests[submission->nposted]))
+                          &submission->requests[submission->state.nposted]))
             return false;
     return true;
 }
@@ -201,7 +204,7 @@ void hvd__ordered_post(struct hvd__engine *engine, struct hvd__set *set)
 
     while (x->waiting &&
            hvd__ordered_post_submission(engine, set, x->waiting)) {
-        x->waiting = x->waiting->next;
+        x->waiting = x->waiting->state.next;
         if (!x->waiting)
             x->waiting_tail = &x->waiting;
     }

@@ -78,7 +78,7 @@ static enum hvd__quick_result reduce_in_place(struct hvd__set *set,
     while (!hvd__ordered_reduce_share(set))
         continue;
     hvd__ordered_consume(set);
-    while (hvd__ordered_least_reduced(set) < request->sequence)
+    while (hvd__ordered_least_reduced(set) < request->state.sequence)
         if (!pause_between(quick))
             return HVD__QUICK_POSTED;
     x->unfinished = NULL;

@@ -128,18 +128,18 @@ static void move(struct hvd__set *set, struct hvd__request *request,
         tell_counts(set, request, request->rows);
         if (request->signature.kind == HVD_GATHER && !is_root(set, request))
             return;
-        request->out_rows = request->rows * n;
+        request->state.out_rows = request->rows * n;
         gather(set, request, slot, 0, request->bytes);
         return;
     case HVD_ALLTOALL:
         tell_counts(set, request, request->rows / n);
-        request->out_rows = request->rows;
+        request->state.out_rows = request->rows;
         gather(set, request, slot, (size_t)us * part, part);
         return;
     case HVD_REDUCESCATTER:
         rows = hvd__slice_of(request->rows, us, n);
         row = request->rows > 0 ? request->count / request->rows : 0;
-        request->out_rows = rows.count;
+        request->state.out_rows = rows.count;
         reduce(set, request, slot, rows.start * row, rows.count * row);
         return;
     default:
@@ -195,12 +195,12 @@ bool hvd__ordered_reduce_share(struct hvd__set *set)
     hvd__count_alone(&set->metrics->computing_ns, computing_ns);
     if (!is_done)
         return false;
-    request->sequence = hvd__sequence_of(x, x->now.slot);
+    request->state.sequence = hvd__sequence_of(x, x->now.slot);
     atomic_store_explicit(&set->agreement->ordered.own->reduced,
-                          request->sequence, memory_order_release);
-    request->next = NULL;
+                          request->state.sequence, memory_order_release);
+    request->state.next = NULL;
     *x->unfinished_tail = request;
-    x->unfinished_tail = &request->next;
+    x->unfinished_tail = &request->state.next;
     x->now.request = NULL;
     return true;
 }
@@ -228,10 +228,10 @@ static void done(struct hvd__engine *engine, struct hvd__ordered *x,
     }
     if (hvd__trace_writer_listens(&engine->writer) &&
         request->signature.kind != HVD_BARRIER)
-        request->moved_ns = hvd__now_ns();
-    request->next = NULL;
+        request->state.moved_ns = hvd__now_ns();
+    request->state.next = NULL;
     *x->over_tail = request;
-    x->over_tail = &request->next;
+    x->over_tail = &request->state.next;
 }
 
 void hvd__ordered_finish(struct hvd__engine *engine, struct hvd__set *set,
@@ -241,10 +241,10 @@ void hvd__ordered_finish(struct hvd__engine *engine, struct hvd__set *set,
     uint64_t least = x->unfinished ? hvd__ordered_least_reduced(set) : 0;
     struct hvd__request *requests;
 
-    while (x->unfinished && x->unfinished->sequence <= least) {
+    while (x->unfinished && x->unfinished->state.sequence <= least) {
         struct hvd__request *request = x->unfinished;
 
-        x->unfinished = request->next;
+        x->unfinished = request->state.next;
         if (!x->unfinished)
             x->unfinished_tail = &x->unfinished;
         *moved = true;
@@ -261,15 +261,15 @@ void hvd__ordered_finish(struct hvd__engine *engine, struct hvd__set *set,
 static int collect_rows(struct hvd__set *set, struct hvd__request *request,
                         uint64_t slot)
 {
-    size_t bytes = (size_t)set->team.size * sizeof *request->carried;
+    size_t bytes = (size_t)set->team.size * sizeof *request->state.carried;
 
     if (!hvd__signature_carries(&request->signature))
         return HVD_OK;
-    request->carried = malloc(bytes);
-    if (!request->carried)
+    request->state.carried = malloc(bytes);
+    if (!request->state.carried)
         return hvd__fail_memory(bytes);
     for (int rank = 0; rank < set->team.size; rank++)
-        request->carried[rank] =
+        request->state.carried[rank] =
             hvd__slot_at(set->agreement->ordered.areas[rank], slot)->rows;
     return HVD_OK;
 }
@@ -324,9 +324,10 @@ bool hvd__ordered_goes_in_place(const struct hvd__engine *engine,
 static void decided(struct hvd__ordered *x, struct hvd__submission *submission,
                     int64_t now)
 {
-    submission->decided_ns = now;
+    submission->state.decided_ns = now;
     hvd__sampling_decide(&x->sampling, submission, now);
-    atomic_store_explicit(&submission->decided, true, memory_order_release);
+    atomic_store_explicit(&submission->state.decided, true,
+                          memory_order_release);
 }
 
 int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
@@ -334,16 +335,17 @@ int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
 {
     struct hvd__ordered *x = &set->agreement->ordered;
 
-    if (request->submission->decided_ns == 0)
+    if (request->submission->state.decided_ns == 0)
         decided(x, request->submission, now);
-    request->started_ns = now;
-    request->batched = 1;
-    request->shared = !x->log;
+    request->state.started_ns = now;
+    request->state.batched = 1;
+    request->state.shared = !x->log;
     if (x->log)
         HVD_TRY(hvd__replicated_log_read(set, request, slot));
     if (hvd__ordered_run_here(engine, set, request, slot)) {
         if (!hvd__trace_writer_listens(&engine->writer))
-            request->done_ns = now; /* in no time: not worth another look */
+            request->state.done_ns =
+                now; /* in no time: not worth another look */
         done(engine, x, request);
         return HVD_OK;
     }
@@ -352,7 +354,7 @@ int hvd__ordered_run(struct hvd__engine *engine, struct hvd__set *set,
         return HVD_OK;
     }
     HVD_TRY(collect_rows(set, request, slot));
-    request->next = NULL;
+    request->state.next = NULL;
     if (!x->log)
         return hvd__execute(set, request, NULL, set->agreement->direct_max);
     hvd__boundaries_agree(&x->log->boundaries, request,

@@ -35,14 +35,14 @@ static int sort(struct hvd__submission *submission)
     int status = HVD_OK;
 
     while (submission) {
-        struct hvd__submission *next = submission->next;
+        struct hvd__submission *next = submission->state.next;
 
         if (submission->set->agreement->ordered.state != HVD__ORDERED_OFF)
             hvd__ordered_submit(&submission->set->agreement->ordered,
                                 submission);
         else if (status == HVD_OK)
             status = hvd__announce(submission->set, submission);
-        else if (submission->status < 0)
+        else if (submission->state.status < 0)
             hvd__submission_free(submission);
         submission = next;
     }

@@ -67,9 +67,9 @@ static int refuse(struct hvd__world *world, struct hvd__submission *submission,
         return status;
     }
     hvd__count(&world->engine.metrics.refused, 1);
-    submission->status = status;
-    submission->message = strdup(hvd_last_error());
-    if (!submission->message) {
+    submission->state.status = status;
+    submission->state.message = strdup(hvd_last_error());
+    if (!submission->state.message) {
         hvd__submission_free(submission);
         return hvd__fail_memory(1);
     }
@@ -195,7 +195,7 @@ static int submit_to(struct hvd__world *world, struct hvd__set *set,
         status = add(given, &submission->requests[0]);
     if (status == HVD_OK) {
         hvd__submission_remember(submission, given, bytes);
-        submitted_ns = submission->submitted_ns;
+        submitted_ns = submission->state.submitted_ns;
         status = hvd__progress_submit(world, submission, handle);
     }
     if (status < 0)
@@ -331,7 +331,8 @@ static int add_member(const struct group *group,
     if (given.name && given.name[0])
         snprintf(label, sizeof label, "%s", given.name);
     else
-        snprintf(label, sizeof label, "%d of %d", i, submission->nrequests);
+        snprintf(label, sizeof label, "%d of %d", i,
+                 submission->state.nrequests);
     request->label = strdup(label);
     if (!request->label)
         return hvd__fail_memory(sizeof label);
@@ -345,9 +346,9 @@ static int add_members(const struct group *group,
                        struct hvd__submission *submission)
 {
     struct hvd__names taken;
-    int status = hvd__names_init(&taken, (size_t)submission->nrequests);
+    int status = hvd__names_init(&taken, (size_t)submission->state.nrequests);
 
-    for (int i = 0; i < submission->nrequests && status == HVD_OK; i++)
+    for (int i = 0; i < submission->state.nrequests && status == HVD_OK; i++)
         status = add_member(group, submission, i, &taken);
     hvd__names_fini(&taken);
     return status;
@@ -371,7 +372,8 @@ static int submit_group_to(struct hvd__world *world, struct hvd__set *set,
     status = add_members(group, submission);
     if (status == HVD_OK) {
         hvd__watch_doing(world->watch, HVD__GROUP, submission->name,
-                         strlen(submission->name), submission->submitted_ns);
+                         strlen(submission->name),
+                         submission->state.submitted_ns);
         status = hvd__progress_submit(world, submission, handles);
     }
     if (status < 0)
@@ -438,7 +440,7 @@ static bool is_done(const void *context)
 {
     const struct hvd__request *request = context;
 
-    return atomic_load_explicit(&request->done, memory_order_acquire);
+    return atomic_load_explicit(&request->state.done, memory_order_acquire);
 }
 
 static int no_waiting_here(void)
@@ -456,7 +458,7 @@ static void hand_over(struct hvd__request *request, hvd_tensor *output)
     output->ndim = s->ndim;
     memcpy(output->shape, s->shape, sizeof output->shape);
     if (hvd__kind_has(s->kind, HVD__HAS_ROWS))
-        output->shape[0] = request->out_rows;
+        output->shape[0] = request->state.out_rows;
     output->data = request->output;
     request->own_output = NULL;
 }
@@ -481,10 +483,10 @@ int hvd__wait(struct hvd__world *world, hvd_handle handle, hvd_tensor *output)
         hvd__count(&world->engine.metrics.blocked_ns, hvd__now_ns() - since);
         hvd__table_release(&world->engine.table, request);
     }
-    status = request->status;
+    status = request->state.status;
     if (status < 0)
-        hvd__fail_text(status, request->message ? request->message
-                                                : hvd_strerror(status));
+        hvd__fail_text(status, request->state.message ? request->state.message
+                                                      : hvd_strerror(status));
     else if (output)
         hand_over(request, output);
     hvd__table_recycle(&world->engine.table, request);

@@ -47,7 +47,7 @@ static void depart(struct hvd__world *world, struct hvd__submission *submission,
     submission->fingerprint = hvd__signature_fingerprint(
         submission->fingerprint, &request->signature);
     hvd__watch_quick(world->watch, request->signature.kind, number,
-                     submission->submitted_ns);
+                     submission->state.submitted_ns);
 }
 
 /* The submission is given to the request table; its request goes the usual way

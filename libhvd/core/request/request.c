@@ -15,17 +15,25 @@
 
 static void begin(struct hvd__submission *submission, int n)
 {
-    submission->nrequests = submission->nleft = n;
-    atomic_init(&submission->nrefs, n);
+    submission->state.nrequests = submission->state.nleft = n;
+    atomic_init(&submission->state.nrefs, n);
     for (int i = 0; i < n; i++) {
         submission->requests[i].submission = submission;
-        submission->requests[i].slot = -1;
+        submission->requests[i].state.slot = -1;
     }
 }
 
 void hvd__submission_reset(struct hvd__submission *submission)
 {
-    memset(submission, 0, offsetof(struct hvd__submission, name) + 1);
+    submission->set = NULL;
+    submission->key = 0;
+    submission->fingerprint = 0;
+    submission->priority = 0;
+    submission->place = 0;
+    submission->is_recycled = false;
+    submission->may_recur = false; /* and so given and name_bytes are unused */
+    submission->state = (struct hvd__submission_state){0};
+    submission->name[0] = '\0';
     memset(submission->requests, 0, sizeof *submission->requests);
     begin(submission, 1);
 }
@@ -46,23 +54,29 @@ void hvd__submission_remember(struct hvd__submission *submission,
     submission->given = *given;
 }
 
-/* Whether two requests have the same in all fields from one to another. */
-#define SAME(a, b, first, last)                                                \
-    (memcmp(&(a)->first, &(b)->first,                                          \
-            offsetof(hvd_request, last) + sizeof(a)->last -                    \
-                offsetof(hvd_request, first)) == 0)
 _Static_assert(sizeof(hvd_request) == 128, "a new field is compared below");
+
+/* Compares all but name, shape and callback. Scales are equal if their bits
+ * are: -0.0 is not 0.0. */
+static bool is_same(const hvd_request *a, const hvd_request *b)
+{
+    return a->size == b->size && a->kind == b->kind && a->dtype == b->dtype &&
+           a->op == b->op && a->root == b->root && a->ndim == b->ndim &&
+           a->input == b->input && a->output == b->output &&
+           memcmp(&a->prescale, &b->prescale, sizeof a->prescale) == 0 &&
+           memcmp(&a->postscale, &b->postscale, sizeof a->postscale) == 0 &&
+           a->process_set == b->process_set && a->priority == b->priority &&
+           a->flags == b->flags && a->compression == b->compression &&
+           a->capacity == b->capacity && a->splits == b->splits &&
+           a->counts == b->counts;
+}
 
 bool hvd__submission_is_like(const struct hvd__submission *submission,
                              const hvd_request *given, const char *name)
 {
     const int64_t *shape = submission->requests[0].signature.shape;
 
-    /* All but the callback; of scales too, what has the same bits is the
-     * same. There is nothing in between these fields. */
-    if (!SAME(&submission->given, given, size, ndim) ||
-        !SAME(&submission->given, given, input, postscale) ||
-        !SAME(&submission->given, given, process_set, counts) ||
+    if (!is_same(&submission->given, given) ||
         (given->ndim > 0 && !given->shape))
         return false;
     for (int32_t i = 0; i < given->ndim; i++)
@@ -78,12 +92,8 @@ void hvd__submission_renew(struct hvd__submission *submission,
 {
     struct hvd__request *request = &submission->requests[0];
 
-    memset(&submission->next, 0,
-           offsetof(struct hvd__submission, name) -
-               offsetof(struct hvd__submission, next));
-    memset(&request->next, 0,
-           offsetof(struct hvd__request, capacity) -
-               offsetof(struct hvd__request, next));
+    submission->state = (struct hvd__submission_state){0};
+    request->state = (struct hvd__request_state){0};
     submission->name[submission->name_bytes] = '\0';
     request->callback = given->callback;
     request->callback_context = given->callback_context;
@@ -115,18 +125,18 @@ struct hvd__submission *hvd__request_fini(struct hvd__request *request)
     struct hvd__submission *submission = request->submission;
 
     drop(request->splits);
-    drop(request->carried);
+    drop(request->state.carried);
     drop(request->label);
-    drop(request->message);
+    drop(request->state.message);
     if (request->own_output)
         hvd_free(request->own_output);
     drop(request->own_input);
     drop(request->scratch);
     /* Who is alone with it needs no more than a look. */
-    if (atomic_load(&submission->nrefs) > 1 &&
-        atomic_fetch_sub(&submission->nrefs, 1) > 1)
+    if (atomic_load(&submission->state.nrefs) > 1 &&
+        atomic_fetch_sub(&submission->state.nrefs, 1) > 1)
         return NULL;
-    drop(submission->message);
+    drop(submission->state.message);
     return submission;
 }
 
@@ -138,7 +148,7 @@ void hvd__request_free(struct hvd__request *request)
 
 void hvd__submission_free(struct hvd__submission *submission)
 {
-    int n = submission ? submission->nrequests : 0;
+    int n = submission ? submission->state.nrequests : 0;
 
     for (int i = 0; i < n; i++)
         hvd__request_free(&submission->requests[i]);

@@ -32,20 +32,8 @@ enum { HVD__NAME_SIZE = HVD_MAX_NAME + 1 };
  * out of a slower cache one by one, and what is used together lies together. */
 enum { HVD__LINE = 64 };
 
-struct hvd__request {
-    /* As submitted: copied, but for the buffers, borrowed until the end. The
-     * first line is all that most have. */
-    _Alignas(HVD__LINE) struct hvd__submission *submission;
-    const void *input;
-    void *output;   /* where the result goes */
-    int64_t count;  /* of the input's elements */
-    size_t bytes;   /* of the input */
-    int64_t rows;   /* of the input: what it carries, where it does */
-    int64_t beside; /* two more than the bytes that go with its slot; 0: not
-                       yet counted */
-    hvd_callback callback;
-    void *callback_context;
-
+/* What becomes of a request. It is cleared when the request comes again. */
+struct hvd__request_state {
     /* On its way. */
     struct hvd__request *next; /* in its batch */
     int64_t started_ns;
@@ -66,6 +54,23 @@ struct hvd__request {
     int64_t packed_ns, moved_ns;
     uint64_t sequence; /* of its slot, if it is reduced in place */
     int64_t out_rows;  /* of the output, where it has rows */
+};
+
+struct hvd__request {
+    /* As submitted: copied, but for the buffers, borrowed until the end. The
+     * first line is all that most have. */
+    _Alignas(HVD__LINE) struct hvd__submission *submission;
+    const void *input;
+    void *output;        /* where the result goes */
+    int64_t count;       /* of the input's elements */
+    size_t bytes;        /* of the input */
+    int64_t rows;        /* of the input: what it carries, where it does */
+    int32_t data_bytes;  /* that go with its slot; -1: none do */
+    bool has_data_bytes; /* they are counted */
+    hvd_callback callback;
+    void *callback_context;
+
+    struct hvd__request_state state;
 
     /* As submitted, of some. */
     int64_t capacity;
@@ -81,20 +86,9 @@ struct hvd__request {
     struct hvd__signature signature; /* ends with what is seldom used */
 };
 
-struct hvd__submission {
-    /* What it is; it stays so while it is recycled (recycled.h). */
-    _Alignas(HVD__LINE) struct hvd__set *set; /* borrowed */
-    uint64_t key;         /* fingerprint of the name; 0: not yet made */
-    uint64_t fingerprint; /* of all signatures */
-    int32_t priority;
-    int32_t place;    /* of the recycled: one more than where it is found again;
-                         0: nowhere */
-    bool is_recycled; /* likewise */
-    bool may_recur;   /* a request like given is this one again; then it
-                         owns nothing but what comes up on its way */
-    uint16_t name_bytes; /* likewise: of the name as given; 0: it is a number */
-    hvd_request given;   /* likewise; its pointers are only compared */
-
+/* What becomes of a submission. It is cleared when the submission comes again.
+ */
+struct hvd__submission_state {
     /* On its way. */
     struct hvd__submission *next; /* in the queue */
     struct hvd__submission *earlier,
@@ -115,6 +109,23 @@ struct hvd__submission {
     int nleft;        /* ... that are not yet completed; driver's */
     atomic_int nrefs; /* requests not yet freed */
     int nrequests;
+};
+
+struct hvd__submission {
+    /* What it is; it stays so while it is recycled (recycled.h). */
+    _Alignas(HVD__LINE) struct hvd__set *set; /* borrowed */
+    uint64_t key;         /* fingerprint of the name; 0: not yet made */
+    uint64_t fingerprint; /* of all signatures */
+    int32_t priority;
+    int32_t place;    /* of the recycled: one more than where it is found again;
+                         0: nowhere */
+    bool is_recycled; /* likewise */
+    bool may_recur;   /* a request like given is this one again; then it
+                         owns nothing but what comes up on its way */
+    uint16_t name_bytes; /* likewise: of the name as given; 0: it is a number */
+    hvd_request given;   /* likewise; its pointers are only compared */
+
+    struct hvd__submission_state state;
     char name[HVD__NAME_SIZE];
     struct hvd__request requests[];
 };

@@ -34,18 +34,19 @@ static inline void hvd__sampling_start(struct hvd__submission *submission,
 {
     enum { TIMED = 8, SMALL_BYTES = 16384 };
 
-    submission->timed = always || submission->requests[0].bytes > SMALL_BYTES ||
-                        hvd__mix((uint64_t)number) % TIMED == 0;
-    submission->submitted_ns =
-        submission->timed ? hvd__now_ns() : hvd__coarse_ns();
-    submission->since_ns = submission->submitted_ns;
+    submission->state.timed = always ||
+                              submission->requests[0].bytes > SMALL_BYTES ||
+                              hvd__mix((uint64_t)number) % TIMED == 0;
+    submission->state.submitted_ns =
+        submission->state.timed ? hvd__now_ns() : hvd__coarse_ns();
+    submission->state.since_ns = submission->state.submitted_ns;
 }
 
 /* The submission is about to be announced by name. */
 static inline void hvd__sampling_announce(struct hvd__submission *submission)
 {
-    if (!submission->timed)
-        submission->since_ns = hvd__now_ns();
+    if (!submission->state.timed)
+        submission->state.since_ns = hvd__now_ns();
 }
 
 /* All ranks have submitted it, and this one knows since now_ns. */
@@ -53,10 +54,10 @@ static inline void hvd__sampling_decide(struct hvd__sampling *sampling,
                                         struct hvd__submission *submission,
                                         int64_t now_ns)
 {
-    if (submission->timed)
-        sampling->waited_ns = now_ns - submission->since_ns;
+    if (submission->state.timed)
+        sampling->waited_ns = now_ns - submission->state.since_ns;
     else
-        submission->since_ns = now_ns - sampling->waited_ns;
+        submission->state.since_ns = now_ns - sampling->waited_ns;
 }
 
 /* It ran at once. yielded_ns: the part of its time that is known anyway. */
@@ -64,8 +65,8 @@ static inline void hvd__sampling_end(struct hvd__sampling *sampling,
                                      const struct hvd__submission *submission,
                                      int64_t yielded_ns)
 {
-    if (submission->timed)
-        sampling->quick_ns = hvd__now_ns() - submission->submitted_ns;
+    if (submission->state.timed)
+        sampling->quick_ns = hvd__now_ns() - submission->state.submitted_ns;
     else if (yielded_ns > sampling->quick_ns)
         sampling->quick_ns = yielded_ns;
 }
@@ -75,9 +76,10 @@ static inline void hvd__sampling_end(struct hvd__sampling *sampling,
 static inline void hvd__sampling_go_on(struct hvd__submission *submission,
                                        int64_t yielded_at_ns)
 {
-    if (!submission->timed)
-        submission->since_ns = yielded_at_ns ? yielded_at_ns : hvd__now_ns();
-    submission->timed = true;
+    if (!submission->state.timed)
+        submission->state.since_ns =
+            yielded_at_ns ? yielded_at_ns : hvd__now_ns();
+    submission->state.timed = true;
 }
 
 #endif

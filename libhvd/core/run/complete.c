@@ -20,11 +20,11 @@ bool hvd__in_callback(void)
 
 static void keep_message(struct hvd__request *request, const char *text)
 {
-    if (text == request->message)
+    if (text == request->state.message)
         return;
     /* If memory is short the waiter gets the short text instead. */
-    free(request->message);
-    request->message = text ? strdup(text) : NULL;
+    free(request->state.message);
+    request->state.message = text ? strdup(text) : NULL;
 }
 
 /* Whether it counts as the one before it does. */
@@ -33,10 +33,12 @@ static bool is_like(const struct hvd__request *request,
 {
     return !hvd__request_is_own(request) &&
            request->signature.kind == first->signature.kind &&
-           request->submission->since_ns == first->submission->since_ns &&
-           request->submission->decided_ns == first->submission->decided_ns &&
-           request->started_ns == first->started_ns &&
-           request->done_ns == first->done_ns;
+           request->submission->state.since_ns ==
+               first->submission->state.since_ns &&
+           request->submission->state.decided_ns ==
+               first->submission->state.decided_ns &&
+           request->state.started_ns == first->state.started_ns &&
+           request->state.done_ns == first->state.done_ns;
 }
 
 /* For the metrics and the timeline: the first of a list of requests that are
@@ -46,14 +48,14 @@ static const struct hvd__request *record(struct hvd__engine *engine,
                                          const struct hvd__request *first)
 {
     const struct hvd__submission *submission = first->submission;
-    const struct hvd__request *request = first->next;
+    const struct hvd__request *request = first->state.next;
     const struct hvd__times times = {
-        .submitted_ns = submission->since_ns,
-        .decided_ns = submission->decided_ns,
-        .started_ns = first->started_ns,
-        .packed_ns = first->packed_ns,
-        .moved_ns = first->moved_ns,
-        .done_ns = first->done_ns ? first->done_ns : hvd__now_ns(),
+        .submitted_ns = submission->state.since_ns,
+        .decided_ns = submission->state.decided_ns,
+        .started_ns = first->state.started_ns,
+        .packed_ns = first->state.packed_ns,
+        .moved_ns = first->state.moved_ns,
+        .done_ns = first->state.done_ns ? first->state.done_ns : hvd__now_ns(),
     };
     size_t bytes = first->bytes;
     int64_t n = 1;
@@ -63,10 +65,11 @@ static const struct hvd__request *record(struct hvd__engine *engine,
     if (hvd__trace_writer_listens(&engine->writer))
         hvd__trace_writer_record(&engine->writer, first, &times);
     else
-        for (; request && is_like(request, first); request = request->next, n++)
+        for (; request && is_like(request, first);
+             request = request->state.next, n++)
             bytes += request->bytes;
     hvd__metrics_completed(&engine->metrics, first->signature.kind, n,
-                           (int64_t)bytes, first->status, &times);
+                           (int64_t)bytes, first->state.status, &times);
     return request;
 }
 
@@ -84,16 +87,18 @@ static void signal_listeners(const struct hvd__engine *engine)
 /* It is out of the request table: tell everyone. */
 static void conclude(struct hvd__engine *engine, struct hvd__request *request)
 {
-    int status = request->status;
+    int status = request->state.status;
 
     if (hvd__log_hears(HVD__LOG_TRACE))
         hvd__log(HVD__LOG_TRACE, "completed '%s': %s",
                  request->submission->name,
-                 request->message ? request->message : hvd_strerror(status));
+                 request->state.message ? request->state.message
+                                        : hvd_strerror(status));
     if (request->callback) {
         if (status < 0)
-            hvd__fail_text(status, request->message ? request->message
-                                                    : hvd_strerror(status));
+            hvd__fail_text(status, request->state.message
+                                       ? request->state.message
+                                       : hvd_strerror(status));
         in_callback = true;
         request->callback(request->callback_context, status);
         in_callback = false;
@@ -105,11 +110,11 @@ static void conclude(struct hvd__engine *engine, struct hvd__request *request)
 void hvd__complete(struct hvd__engine *engine, struct hvd__request *request,
                    int status, const char *text)
 {
-    request->status = status;
+    request->state.status = status;
     keep_message(request, text);
-    if (--request->submission->nleft == 0)
+    if (--request->submission->state.nleft == 0)
         hvd__table_remove(&engine->table, request->submission);
-    request->next = NULL;
+    request->state.next = NULL;
     record(engine, request);
     conclude(engine, request);
 }
@@ -121,7 +126,7 @@ void hvd__complete_all(struct hvd__engine *engine,
 
     hvd__table_remove_all(&engine->table, requests);
     while (requests) {
-        struct hvd__request *next = requests->next;
+        struct hvd__request *next = requests->state.next;
 
         if (requests == unrecorded)
             unrecorded = record(engine, requests);
@@ -147,14 +152,14 @@ void hvd__complete_submission(struct hvd__engine *engine,
                               struct hvd__submission *submission, int status,
                               const char *text)
 {
-    int left = submission->nleft;
+    int left = submission->state.nleft;
 
     /* The last one that is not done keeps the submission. */
     for (int i = 0; left > 0; i++) {
         char message[HVD__MESSAGE_MAX];
         struct hvd__text out = hvd__text_at(message, sizeof message);
 
-        if (atomic_load(&submission->requests[i].done))
+        if (atomic_load(&submission->requests[i].state.done))
             continue;
         left--;
         if (text[0] == ' ' || text[0] == ':')

@@ -188,7 +188,7 @@ static int count_requests(const struct hvd__request *request)
 {
     int n = 1;
 
-    while ((request = request->next))
+    while ((request = request->state.next))
         n++;
     return n;
 }
@@ -198,10 +198,10 @@ static uint64_t fingerprint_of(const struct hvd__request *request)
     size_t bytes = request->bytes;
 
     if (request->signature.kind == HVD_ALLGATHER)
-        bytes = (size_t)request->out_rows *
+        bytes = (size_t)request->state.out_rows *
                 hvd__signature_row_bytes(&request->signature);
     /* A request that failed by itself has no result to compare. */
-    return request->status == HVD_OK && request->output
+    return request->state.status == HVD_OK && request->output
                ? hvd__fingerprint(1, request->output, bytes)
                : 0;
 }
@@ -218,7 +218,8 @@ static int pack_check(struct hvd__lane *lane)
     if (!lane->results)
         return hvd__fail_memory((size_t)lane->team.size * bytes);
     mine = lane->results + (size_t)lane->team.rank * n;
-    for (const struct hvd__request *e = lane->batch->requests; e; e = e->next)
+    for (const struct hvd__request *e = lane->batch->requests; e;
+         e = e->state.next)
         *mine++ = fingerprint_of(e);
     c->motion = HVD__EXCHANGE;
     for (int i = 0; i < lane->team.size; i++) {
@@ -252,9 +253,9 @@ static void check_request(const struct hvd__lane *lane,
                       "%d",
                       hvd__request_label(request, name, sizeof name),
                       lane->team.world[i], lane->team.world[first]);
-        request->status = HVD_ERR_INCONSISTENT;
-        free(request->message);
-        request->message = strdup(text);
+        request->state.status = HVD_ERR_INCONSISTENT;
+        free(request->state.message);
+        request->state.message = strdup(text);
         return;
     }
 }
@@ -264,7 +265,7 @@ static void unpack_check(struct hvd__lane *lane)
     size_t n = (size_t)count_requests(lane->batch->requests), e = 0;
 
     for (struct hvd__request *request = lane->batch->requests; request;
-         request = request->next)
+         request = request->state.next)
         check_request(lane, request, n, e++);
     free(lane->results);
     lane->results = NULL;
@@ -293,12 +294,12 @@ static void stamp(const struct hvd__engine *engine,
     if (!hvd__trace_writer_listens(&engine->writer))
         return;
     now = hvd__now_ns();
-    for (struct hvd__request *e = lane->batch->requests; e; e = e->next)
+    for (struct hvd__request *e = lane->batch->requests; e; e = e->state.next)
         if (moved) {
-            e->moved_ns = now;
+            e->state.moved_ns = now;
         } else {
-            e->packed_ns = now;
-            e->packed = lane->buffer != NULL;
+            e->state.packed_ns = now;
+            e->state.packed = lane->buffer != NULL;
         }
 }
 
@@ -354,12 +355,12 @@ static int start(struct hvd__engine *engine, struct hvd__set *set,
 
     lane->batch = batch;
     do {
-        e->started_ns = now;
-        e->batched = n;
-        e->shared = set->team.shm != NULL && !batch->absent;
+        e->state.started_ns = now;
+        e->state.batched = n;
+        e->state.shared = set->team.shm != NULL && !batch->absent;
         bytes += (int64_t)e->bytes;
         nown += hvd__request_is_own(e);
-    } while ((e = e->next));
+    } while ((e = e->state.next));
     count_batch(&engine->metrics, n - nown, bytes);
     choose_team(set, lane);
     hvd__log(HVD__LOG_TRACE, "set %d batch %lld: %d of %s and on", (int)set->id,
@@ -373,15 +374,16 @@ static void finish(struct hvd__engine *engine, struct hvd__set *set,
 {
     struct hvd__request *request = lane->batch->requests;
 
-    for (const struct hvd__request *e = request; e; e = e->next)
+    for (const struct hvd__request *e = request; e; e = e->state.next)
         set->executor->bytes_done += (int64_t)e->bytes;
     batch_free(lane->batch);
     lane->batch = NULL;
     set->executor->nunfinished--;
     while (request) {
-        struct hvd__request *next = request->next;
+        struct hvd__request *next = request->state.next;
 
-        hvd__complete(engine, request, request->status, request->message);
+        hvd__complete(engine, request, request->state.status,
+                      request->state.message);
         request = next;
     }
 }

@@ -51,8 +51,8 @@ int hvd__lane_room(struct hvd__lane *lane, size_t bytes)
  * lie anywhere, and nowhere. */
 static const struct hvd__request *first_full(const struct hvd__request *request)
 {
-    while (request->bytes == 0 && request->next)
-        request = request->next;
+    while (request->bytes == 0 && request->state.next)
+        request = request->state.next;
     return request;
 }
 
@@ -62,8 +62,8 @@ static bool are_neighbours(const struct hvd__request *request)
 {
     const struct hvd__request *next;
 
-    for (request = first_full(request); request->next; request = next) {
-        next = first_full(request->next);
+    for (request = first_full(request); request->state.next; request = next) {
+        next = first_full(request->state.next);
         if (next->bytes > 0 &&
             ((request->input &&
               (const char *)request->input + request->bytes != next->input) ||
@@ -85,7 +85,7 @@ static void pack_tensors(unsigned char *to, const struct hvd__request *request,
 {
     hvd_dtype dtype = request->signature.dtype;
 
-    for (; request; request = request->next) {
+    for (; request; request = request->state.next) {
         if (wire != dtype)
             hvd__convert(wire, to, dtype, request->input, request->count, 1);
         else if (request->bytes > 0)
@@ -99,7 +99,7 @@ static void unpack_tensors(const unsigned char *from,
 {
     hvd_dtype dtype = request->signature.dtype;
 
-    for (; request; request = request->next) {
+    for (; request; request = request->state.next) {
         if (wire != dtype)
             hvd__convert(dtype, request->output, wire, from, request->count, 1);
         else if (request->bytes > 0 && request->output)
@@ -112,7 +112,7 @@ static int64_t count_all(const struct hvd__request *request)
 {
     int64_t count = 0;
 
-    for (; request; request = request->next)
+    for (; request; request = request->state.next)
         count += request->count;
     return count;
 }
@@ -185,7 +185,7 @@ static void pack_shares(const struct hvd__set *set, struct hvd__lane *lane)
 
         lane->shares[i].start = start;
         for (const struct hvd__request *e = lane->batch->requests; e;
-             e = e->next) {
+             e = e->state.next) {
             size_t element = hvd__dtype_bytes(e->signature.dtype);
             struct hvd__slice s = share_of(set, e, rank);
 
@@ -211,10 +211,10 @@ static int pack_reducescatter(const struct hvd__set *set,
     c->motion = HVD__REDUCE_TO_SHARES;
     c->count = count_all(first);
     c->shares = lane->shares;
-    for (struct hvd__request *e = first; e; e = e->next)
-        e->out_rows =
+    for (struct hvd__request *e = first; e; e = e->state.next)
+        e->state.out_rows =
             hvd__slice_of(e->rows, set->team.rank, set->team.size).count;
-    if (!first->next) {
+    if (!first->state.next) {
         for (int i = 0; i < lane->team.size; i++)
             lane->shares[i] = share_of(set, first, hvd__lane_member(lane, i));
         c->input = first->input;
@@ -236,7 +236,7 @@ static void unpack_reducescatter(const struct hvd__set *set,
 
     if (from == request->output)
         return;
-    for (; request; request = request->next) {
+    for (; request; request = request->state.next) {
         size_t bytes = (size_t)share_of(set, request, set->team.rank).count *
                        hvd__dtype_bytes(request->signature.dtype);
 
@@ -255,7 +255,7 @@ static int pack_broadcast(struct hvd__lane *lane)
     unsigned char *to;
     size_t bytes = 0;
 
-    for (const struct hvd__request *e = first; e; e = e->next)
+    for (const struct hvd__request *e = first; e; e = e->state.next)
         bytes += e->bytes;
     c->motion = HVD__SEND_FROM_ROOT;
     c->reduction = (struct hvd__reduction){.dtype = HVD_UINT8};
@@ -267,7 +267,7 @@ static int pack_broadcast(struct hvd__lane *lane)
     c->output = to = lane->buffer;
     if (lane->team.rank != c->root)
         return HVD_OK;
-    for (const struct hvd__request *e = first; e; e = e->next) {
+    for (const struct hvd__request *e = first; e; e = e->state.next) {
         if (e->bytes > 0)
             memcpy(to, e->output, e->bytes);
         to += e->bytes;
@@ -281,7 +281,8 @@ static void unpack_broadcast(struct hvd__lane *lane)
 
     if (lane->team.rank == lane->collective.root)
         return;
-    for (const struct hvd__request *e = lane->batch->requests; e; e = e->next) {
+    for (const struct hvd__request *e = lane->batch->requests; e;
+         e = e->state.next) {
         if (e->bytes > 0)
             memcpy(e->output, from, e->bytes);
         from += e->bytes;

@@ -28,7 +28,8 @@
 /* Rows that rank r of the set contributes to a gather. */
 static int64_t rows_of(const struct hvd__request *request, int rank)
 {
-    return request->carried ? request->carried[rank] : request->rows;
+    return request->state.carried ? request->state.carried[rank]
+                                  : request->rows;
 }
 
 static bool is_too_small(const struct hvd__request *request, size_t bytes)
@@ -45,7 +46,7 @@ static int make_output(struct hvd__request *request, int64_t rows,
 {
     size_t bytes = (size_t)rows * hvd__signature_row_bytes(&request->signature);
 
-    request->out_rows = rows;
+    request->state.out_rows = rows;
     *memory = request->output;
     if (request->output && !is_too_small(request, bytes))
         return HVD_OK;
@@ -58,7 +59,7 @@ static void judge_output(struct hvd__request *request)
 {
     char text[HVD__MESSAGE_MAX], name[HVD_MAX_NAME + 32];
     struct hvd__text out = hvd__text_at(text, sizeof text);
-    size_t bytes = (size_t)request->out_rows *
+    size_t bytes = (size_t)request->state.out_rows *
                    hvd__signature_row_bytes(&request->signature);
 
     if (!is_too_small(request, bytes)) {
@@ -70,8 +71,8 @@ static void judge_output(struct hvd__request *request)
                   hvd__request_label(request, name, sizeof name),
                   (long long)request->capacity,
                   bytes / hvd__dtype_bytes(request->signature.dtype));
-    request->status = HVD_ERR_ARGUMENT;
-    request->message = strdup(text);
+    request->state.status = HVD_ERR_ARGUMENT;
+    request->state.message = strdup(text);
 }
 
 static void report_counts(const struct hvd__set *set,
@@ -134,16 +135,18 @@ static int pack_fused(const struct hvd__set *set, struct hvd__lane *lane)
     unsigned char *at;
     size_t bytes = 0;
 
-    for (struct hvd__request *e = lane->batch->requests; e; e = e->next) {
+    for (struct hvd__request *e = lane->batch->requests; e; e = e->state.next) {
         unsigned char *out;
         HVD_TRY(make_output(e, all_rows(set, e), &out));
-        bytes += (size_t)e->out_rows * hvd__signature_row_bytes(&e->signature);
+        bytes +=
+            (size_t)e->state.out_rows * hvd__signature_row_bytes(&e->signature);
     }
     HVD_TRY(hvd__lane_room(lane, bytes));
     at = lane->buffer;
     for (int rank = 0; rank < set->team.size; rank++) {
         c->from[rank].data = at;
-        for (struct hvd__request *e = lane->batch->requests; e; e = e->next) {
+        for (struct hvd__request *e = lane->batch->requests; e;
+             e = e->state.next) {
             if (rank == set->team.rank && e->bytes > 0)
                 memcpy(at, e->input, e->bytes);
             at += (size_t)rows_of(e, rank) *
@@ -161,7 +164,8 @@ static void unpack_fused(const struct hvd__set *set, struct hvd__lane *lane)
     const unsigned char *at = lane->buffer;
 
     for (int rank = 0; rank < set->team.size; rank++)
-        for (struct hvd__request *e = lane->batch->requests; e; e = e->next) {
+        for (struct hvd__request *e = lane->batch->requests; e;
+             e = e->state.next) {
             size_t row = hvd__signature_row_bytes(&e->signature);
             size_t bytes = (size_t)rows_of(e, rank) * row;
             unsigned char *out = e->own_output ? e->own_output : e->output;
@@ -187,7 +191,8 @@ static void scale_gathered(const struct hvd__set *set,
                                        .prescale = 1,
                                        .postscale = 1,
                                        .divisor = set->team.size};
-    size_t bytes = (size_t)request->out_rows * hvd__signature_row_bytes(s);
+    size_t bytes =
+        (size_t)request->state.out_rows * hvd__signature_row_bytes(s);
 
     if (s->op == HVD_AVERAGE && s->flags == HVD__SPARSE && data)
         hvd__reduce(&reduction,
@@ -265,15 +270,16 @@ static int pack_codes(const struct hvd__set *set, struct hvd__lane *lane)
     unsigned char *at;
 
     for (int i = 0; i < lane->team.size; i++)
-        bytes += (size_t)request->carried[hvd__lane_member(lane, i)];
+        bytes += (size_t)request->state.carried[hvd__lane_member(lane, i)];
     HVD_TRY(hvd__lane_room(lane, bytes));
     at = lane->buffer;
     for (int i = 0; i < lane->team.size; i++) {
         int rank = hvd__lane_member(lane, i);
 
         c->to[i] = (struct hvd__block){request->own_input,
-                                       (size_t)request->carried[us]};
-        c->from[i] = (struct hvd__block){at, (size_t)request->carried[rank]};
+                                       (size_t)request->state.carried[us]};
+        c->from[i] =
+            (struct hvd__block){at, (size_t)request->state.carried[rank]};
         at += c->from[i].bytes;
     }
     return HVD_OK;
@@ -290,15 +296,16 @@ static void unpack_codes(const struct hvd__set *set, struct hvd__lane *lane)
 
     if (request->bytes > 0)
         memset(request->output, 0, request->bytes);
-    for (int i = 0; i < lane->team.size && request->status == HVD_OK; i++) {
+    for (int i = 0; i < lane->team.size && request->state.status == HVD_OK;
+         i++) {
         const struct hvd__block *code = &lane->collective.from[i];
 
-        request->status =
+        request->state.status =
             hvd__compress_add(s->compression, code->data, (int64_t)code->bytes,
                               request->output, request->count);
     }
-    if (request->status < 0)
-        request->message = strdup(hvd_last_error());
+    if (request->state.status < 0)
+        request->state.message = strdup(hvd_last_error());
     hvd__convert(s->dtype, request->output, s->dtype, request->output,
                  request->count, factor);
 }
@@ -312,8 +319,8 @@ int hvd__pack_gather(const struct hvd__set *set, struct hvd__lane *lane)
     case HVD_ALLREDUCE: return pack_codes(set, lane);
     case HVD_ALLTOALL: return pack_alltoall(set, lane);
     default:
-        return lane->batch->requests->next ? pack_fused(set, lane)
-                                           : pack_one(set, lane);
+        return lane->batch->requests->state.next ? pack_fused(set, lane)
+                                                 : pack_one(set, lane);
     }
 }
 
@@ -327,7 +334,7 @@ void hvd__unpack_gather(const struct hvd__set *set, struct hvd__lane *lane)
     }
     if (lane->buffer)
         unpack_fused(set, lane);
-    for (struct hvd__request *e = first; e; e = e->next) {
+    for (struct hvd__request *e = first; e; e = e->state.next) {
         report_counts(set, e,
                       e->signature.kind == HVD_ALLTOALL
                           ? lane->counts + set->team.size

@@ -141,10 +141,10 @@ void hvd__trace_writer_record(struct hvd__trace_writer *s,
     const struct hvd__signature *signature = &request->signature;
     struct hvd__span span = {
         .kind = signature->kind,
-        .status = request->status,
-        .batch = request->batched,
-        .packed = request->packed,
-        .shared = request->shared,
+        .status = request->state.status,
+        .batch = request->state.batched,
+        .packed = request->state.packed,
+        .shared = request->state.shared,
         .bytes = (int64_t)request->bytes,
         .times = *times,
     };

@@ -28,7 +28,7 @@ struct hvd__submission *hvd__in_flight_find(const struct hvd__in_flight *flight,
         flight->n > 0 ? *chain_of(flight, key) : NULL;
 
     while (submission && submission->key != key)
-        submission = submission->chained;
+        submission = submission->state.chained;
     return submission;
 }
 
@@ -37,7 +37,7 @@ static void chain(const struct hvd__in_flight *flight,
 {
     struct hvd__submission **first = chain_of(flight, submission->key);
 
-    submission->chained = *first;
+    submission->state.chained = *first;
     *first = submission;
 }
 
@@ -51,7 +51,7 @@ static int grow(struct hvd__in_flight *flight)
     free(flight->chains);
     flight->chains = chains;
     flight->nchains = nchains;
-    for (struct hvd__submission *u = flight->oldest; u; u = u->later)
+    for (struct hvd__submission *u = flight->oldest; u; u = u->state.later)
         chain(flight, u);
     return HVD_OK;
 }
@@ -63,10 +63,10 @@ int hvd__in_flight_add(struct hvd__in_flight *flight,
         HVD_TRY(grow(flight));
     chain(flight, submission);
     flight->n++;
-    submission->later = NULL;
-    submission->earlier = flight->youngest;
+    submission->state.later = NULL;
+    submission->state.earlier = flight->youngest;
     if (flight->youngest)
-        flight->youngest->later = submission;
+        flight->youngest->state.later = submission;
     else
         flight->oldest = submission;
     flight->youngest = submission;
@@ -79,15 +79,15 @@ void hvd__in_flight_remove(struct hvd__in_flight *flight,
     struct hvd__submission **link = chain_of(flight, submission->key);
 
     while (*link != submission)
-        link = &(*link)->chained;
-    *link = submission->chained;
+        link = &(*link)->state.chained;
+    *link = submission->state.chained;
     flight->n--;
-    if (submission->earlier)
-        submission->earlier->later = submission->later;
+    if (submission->state.earlier)
+        submission->state.earlier->state.later = submission->state.later;
     else
-        flight->oldest = submission->later;
-    if (submission->later)
-        submission->later->earlier = submission->earlier;
+        flight->oldest = submission->state.later;
+    if (submission->state.later)
+        submission->state.later->state.earlier = submission->state.earlier;
     else
-        flight->youngest = submission->earlier;
+        flight->youngest = submission->state.earlier;
 }

@@ -9,7 +9,7 @@ enum { NEAR = 4 };
 static void free_list(struct hvd__submission *submission)
 {
     while (submission) {
-        struct hvd__submission *next = submission->later;
+        struct hvd__submission *next = submission->state.later;
 
         free(submission);
         submission = next;
@@ -29,7 +29,7 @@ void hvd__recycled_fini(struct hvd__recycled *recycled)
 static void enlist_plain(struct hvd__recycled *recycled,
                          struct hvd__submission *submission)
 {
-    submission->later = recycled->plain;
+    submission->state.later = recycled->plain;
     recycled->plain = submission;
 }
 
@@ -37,7 +37,7 @@ static struct hvd__submission *unlist_plain(struct hvd__recycled *recycled)
 {
     struct hvd__submission *submission = recycled->plain;
 
-    recycled->plain = submission->later;
+    recycled->plain = submission->state.later;
     return submission;
 }
 
@@ -45,10 +45,10 @@ static void enlist(struct hvd__recycled *recycled,
                    struct hvd__submission *submission)
 {
     submission->is_recycled = true;
-    submission->later = NULL;
-    submission->earlier = recycled->youngest;
-    if (submission->earlier)
-        submission->earlier->later = submission;
+    submission->state.later = NULL;
+    submission->state.earlier = recycled->youngest;
+    if (submission->state.earlier)
+        submission->state.earlier->state.later = submission;
     else
         recycled->oldest = submission;
     recycled->youngest = submission;
@@ -58,14 +58,14 @@ static void unlist(struct hvd__recycled *recycled,
                    struct hvd__submission *submission)
 {
     submission->is_recycled = false;
-    if (submission->earlier)
-        submission->earlier->later = submission->later;
+    if (submission->state.earlier)
+        submission->state.earlier->state.later = submission->state.later;
     else
-        recycled->oldest = submission->later;
-    if (submission->later)
-        submission->later->earlier = submission->earlier;
+        recycled->oldest = submission->state.later;
+    if (submission->state.later)
+        submission->state.later->state.earlier = submission->state.earlier;
     else
-        recycled->youngest = submission->earlier;
+        recycled->youngest = submission->state.earlier;
 }
 
 /* The first place for a request. What lies beside each other in memory is
@@ -170,7 +170,7 @@ void hvd__recycled_remember(struct hvd__recycled *recycled,
 bool hvd__recycled_give(struct hvd__recycled *recycled,
                         struct hvd__submission *submission)
 {
-    if (submission->nrequests > 1 || recycled->n >= HVD__RECYCLED_MOST) {
+    if (submission->state.nrequests > 1 || recycled->n >= HVD__RECYCLED_MOST) {
         hvd__recycled_forget(recycled, submission);
         return false;
     }

@@ -37,8 +37,8 @@ void hvd__table_fini(struct hvd__table *table)
     struct hvd__submission *submission;
 
     while ((submission = table->queue)) {
-        table->queue = submission->next;
-        if (submission->status < 0)
+        table->queue = submission->state.next;
+        if (submission->state.status < 0)
             hvd__submission_free(submission);
     }
     for (int32_t i = 0; i < table->nslots; i++)
@@ -56,14 +56,14 @@ void hvd__set_table_fini(struct hvd__set_table *requests)
 
     /* Requests with a handle go with their slots. */
     while ((submission = requests->in_flight.oldest)) {
-        int n = submission->nrequests;
+        int n = submission->state.nrequests;
 
         hvd__in_flight_remove(&requests->in_flight, submission);
         for (int i = 0; i < n; i++) {
             struct hvd__request *request = &submission->requests[i];
-            bool last = atomic_load(&submission->nrefs) == 1;
+            bool last = atomic_load(&submission->state.nrefs) == 1;
 
-            if (request->slot >= 0 || atomic_load(&request->done))
+            if (request->state.slot >= 0 || atomic_load(&request->state.done))
                 continue;
             hvd__request_free(request);
             if (last)
@@ -105,7 +105,7 @@ static hvd_handle open_slot(struct hvd__table *table,
     table->nfree--;
     slot->request = request;
     slot->generation = (slot->generation + 1) & INT32_MAX;
-    request->slot = i;
+    request->state.slot = i;
     return (hvd_handle)slot->generation << 32 | (i + 1);
 }
 
@@ -143,8 +143,8 @@ static void close_slot(struct hvd__table *table, int32_t slot)
 static bool give_clean(struct hvd__table *table,
                        const struct hvd__request *request)
 {
-    return request->submission->may_recur && !request->carried &&
-           !request->message &&
+    return request->submission->may_recur && !request->state.carried &&
+           !request->state.message &&
            hvd__recycled_give(&table->recycled, request->submission);
 }
 
@@ -156,16 +156,17 @@ int hvd__table_claim(struct hvd__table *table, hvd_handle handle, bool wanted,
 
     hvd__mutex_lock(&table->lock);
     found = find(table, handle);
-    if (found && found->claimed)
+    if (found && found->state.claimed)
         found = NULL;
     if (found) {
-        found->claimed = true;
-        done = atomic_load_explicit(&found->done, memory_order_acquire);
+        found->state.claimed = true;
+        done = atomic_load_explicit(&found->state.done, memory_order_acquire);
         if (done)
-            close_slot(table, found->slot);
+            close_slot(table, found->state.slot);
     }
     *request = found;
-    if (done && found->status == HVD_OK && !wanted && give_clean(table, found))
+    if (done && found->state.status == HVD_OK && !wanted &&
+        give_clean(table, found))
         *request = NULL;
     hvd__mutex_unlock(&table->lock);
     return found ? done : no_such_handle(handle);
@@ -179,7 +180,7 @@ int hvd__table_poll(struct hvd__table *table, hvd_handle handle)
     hvd__mutex_lock(&table->lock);
     found = find(table, handle);
     if (found)
-        done = atomic_load_explicit(&found->done, memory_order_acquire);
+        done = atomic_load_explicit(&found->state.done, memory_order_acquire);
     hvd__mutex_unlock(&table->lock);
     return done < 0 ? no_such_handle(handle) : done;
 }
@@ -188,7 +189,7 @@ void hvd__table_release(struct hvd__table *table,
                         const struct hvd__request *request)
 {
     hvd__mutex_lock(&table->lock);
-    close_slot(table, request->slot);
+    close_slot(table, request->state.slot);
     hvd__mutex_unlock(&table->lock);
 }
 
@@ -198,9 +199,9 @@ void hvd__table_release(struct hvd__table *table,
 static void enqueue(struct hvd__table *table,
                     struct hvd__submission *submission)
 {
-    submission->next = NULL;
+    submission->state.next = NULL;
     *table->queue_tail = submission;
-    table->queue_tail = &submission->next;
+    table->queue_tail = &submission->state.next;
 }
 
 /* A number in decimal; returns its end. Not printf: this is on the way of
@@ -278,7 +279,7 @@ static inline void count_submitted(const struct hvd__table *table,
 {
     if (!table->metrics || hvd__request_is_own(&submission->requests[0]))
         return;
-    for (int i = 0; i < submission->nrequests; i++)
+    for (int i = 0; i < submission->state.nrequests; i++)
         hvd__count_alone(
             &table->metrics->kinds[submission->requests[i].signature.kind]
                  .submitted,
@@ -307,14 +308,14 @@ static int enter(struct hvd__table *table, struct hvd__submission *submission,
 {
     struct hvd__set_table *requests = &submission->set->requests;
 
-    while (handles && table->nfree < submission->nrequests)
+    while (handles && table->nfree < submission->state.nrequests)
         HVD_TRY(grow_slots(table));
     HVD_TRY(hvd__in_flight_add(&requests->in_flight, submission));
     if (submission->requests[0].signature.kind == HVD_JOIN)
         requests->joined = true;
-    for (int i = 0; handles && i < submission->nrequests; i++)
+    for (int i = 0; handles && i < submission->state.nrequests; i++)
         handles[i] = open_slot(table, &submission->requests[i]);
-    hvd__count_alone(&table->nentered, submission->nrequests);
+    hvd__count_alone(&table->nentered, submission->state.nrequests);
     return HVD_OK;
 }
 
@@ -399,7 +400,7 @@ int hvd__table_resubmit(struct hvd__table *table,
                                       resubmission->name);
     if (submission) {
         hvd__sampling_start(submission, resubmission->timed, table->nentered);
-        resubmission->submitted_ns = submission->submitted_ns;
+        resubmission->submitted_ns = submission->state.submitted_ns;
         status = submit(table, submission, resubmission->handle, direct);
         if (status < 0) {
             hvd__recycled_forget(&table->recycled, submission);
@@ -423,7 +424,7 @@ void hvd__table_refuse(struct hvd__table *table,
         submission->key = 0; /* it is called what it is called by now */
         complete_name(submission);
         enqueue(table, submission);
-        hvd__count_alone(&table->nentered, submission->nrequests);
+        hvd__count_alone(&table->nentered, submission->state.nrequests);
     }
     hvd__mutex_unlock(&table->lock);
     if (closed)
@@ -454,9 +455,9 @@ struct hvd__submission *hvd__table_take(struct hvd__table *table)
     table->queue = NULL;
     table->queue_tail = &table->queue;
     /* The refused are done with; the others stay busy until finished. */
-    for (const struct hvd__submission *u = queue; u; u = u->next)
-        if (u->status < 0)
-            hvd__count_alone(&table->nover, u->nrequests);
+    for (const struct hvd__submission *u = queue; u; u = u->state.next)
+        if (u->state.status < 0)
+            hvd__count_alone(&table->nover, u->state.nrequests);
     hvd__mutex_unlock(&table->lock);
     return queue;
 }
@@ -507,18 +508,18 @@ void hvd__table_remove_all(struct hvd__table *table,
 {
     hvd__mutex_lock(&table->lock);
     for (const struct hvd__request *request = requests; request;
-         request = request->next)
-        if (--request->submission->nleft == 0)
+         request = request->state.next)
+        if (--request->submission->state.nleft == 0)
             strike(request->submission);
     hvd__mutex_unlock(&table->lock);
 }
 
 void hvd__table_finish(struct hvd__table *table, struct hvd__request *request)
 {
-    bool detached = request->slot < 0;
+    bool detached = request->state.slot < 0;
 
     /* Publishes status and message; the waiter may free the request at once. */
-    atomic_store_explicit(&request->done, true, memory_order_release);
+    atomic_store_explicit(&request->state.done, true, memory_order_release);
     hvd__count_alone(&table->nover, 1);
     if (detached)
         hvd__table_recycle(table, request);

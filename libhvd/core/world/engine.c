@@ -125,8 +125,8 @@ void hvd__world_break(struct hvd__world *world, int status, const char *text)
         hvd__agree_drop(set);
     /* Those that are queued are in flight too, unless they were refused. */
     for (submission = hvd__table_take(&world->engine.table); submission;) {
-        struct hvd__submission *next = submission->next;
-        if (submission->status < 0)
+        struct hvd__submission *next = submission->state.next;
+        if (submission->state.status < 0)
             hvd__submission_free(submission);
         submission = next;
     }

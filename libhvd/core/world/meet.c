@@ -118,8 +118,8 @@ static void list_submission(const struct hvd__submission *submission,
 
     request->key = hvd__mix(submission->key + (uint64_t)submission->set->id);
     request->set = submission->set->id;
-    request->decided = atomic_load(&submission->decided);
-    request->since_ns = submission->submitted_ns;
+    request->decided = atomic_load(&submission->state.decided);
+    request->since_ns = submission->state.submitted_ns;
     hvd__text_add_name(&name, submission->name);
     hvd__signature_print(&submission->requests[0].signature, request->what,
                          sizeof request->what);
@@ -140,8 +140,8 @@ static int list_requests(void *context, struct hvd__watch_request *oldest,
             world->engine.table.sets[i]->requests.in_flight.oldest;
 
         /* In the order of submission. */
-        for (; submission && n < max && submission->submitted_ns <= limit;
-             submission = submission->later)
+        for (; submission && n < max && submission->state.submitted_ns <= limit;
+             submission = submission->state.later)
             list_submission(submission, &oldest[n++]);
     }
     hvd__mutex_unlock(&world->engine.table.lock);
