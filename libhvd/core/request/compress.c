@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compress.c - the schemes that are known, and what they remember.
+ * compress.c - the table of compression schemes, and the state that they keep.
  *
  * A scheme of ours that encodes is registered through the same struct as a
- * program's. What a scheme keeps between two requests of one name (the error
- * that it feeds back) lies in a table by process set, name, scheme and count:
- * a name that is reused for another size begins anew. Requests without a name
- * have no memory.
+ * program's. The state that a scheme keeps between two requests of one name
+ * (the error that it feeds back) lies in a table by process set, name, scheme
+ * and count: a name that is used again for another size begins with empty
+ * state. Requests without a name have none.
+ *
+ * Any thread that submits calls hvd__compress_encode; the driver calls
+ * hvd__compress_add. A lock guards both tables, another one each state.
  */
 #include "core/request/compress.h"
 
@@ -28,7 +31,7 @@ struct scheme {
     char *name; /* owned */
 };
 
-/* What a memory is of: a name of a process set, for one scheme and count. */
+/* The key of a state: a name of a process set, for one scheme and count. */
 struct topic {
     uint64_t key;
     int32_t process_set;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hash.h - uthash that says when memory runs out instead of exiting: after
- * an ADD, hh.tbl of an element that could not be added is NULL. Keys are
- * fingerprints, 64 bits that need no further hashing.
+ * hash.h - uthash, configured so that it reports a lack of memory instead of
+ * exiting: after an ADD, hh.tbl of an element that could not be added is NULL.
+ * Keys are fingerprints, 64 bits that need no further hashing.
  */
 #ifndef HVD_CORE_HASH_H
 #define HVD_CORE_HASH_H

@@ -26,7 +26,8 @@ void hvd__names_fini(struct hvd__names *names)
     *names = (struct hvd__names){0};
 }
 
-/* A name is where its fingerprint says, or, if others are there, further on. */
+/* A name lies at the place that its fingerprint gives, or, if others are there,
+ * at the next free one. */
 bool hvd__names_add(struct hvd__names *names, const char *name)
 {
     size_t mask = names->nplaces - 1;
@@ -39,8 +40,8 @@ bool hvd__names_add(struct hvd__names *names, const char *name)
     return true;
 }
 
-/* Whether one of eight bytes is a control character (Mycroft's test, by which
- * a byte borrows from its neighbour only after one that is). */
+/* Returns true if one of eight bytes is a control character (Mycroft's test, by
+ * which a byte borrows from its neighbour only after one that is). */
 static bool has_control(uint64_t word)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), high = 0x80 * ones;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request.c - the life of a submission and of its requests, from the moment
- * when memory is taken for them until it is given back or used again. The
- * request table (core/table) and whoever submits call it, from any thread; a
- * submission belongs to one of them at a time.
+ * request.c - the memory of a submission and of its requests, from hvd_submit
+ * until it is given back or used again. The request table (core/table) and the
+ * thread that submits call it; a submission belongs to one thread at a time.
  */
 #include "core/request/request.h"
 
@@ -31,7 +30,7 @@ void hvd__submission_reset(struct hvd__submission *submission)
     submission->priority = 0;
     submission->place = 0;
     submission->is_recycled = false;
-    submission->may_recur = false; /* and so given and name_bytes are unused */
+    submission->may_recur = false; /* given and name_bytes are unused then */
     submission->state = (struct hvd__submission_state){0};
     submission->name[0] = '\0';
     memset(submission->requests, 0, sizeof *submission->requests);
@@ -43,8 +42,8 @@ void hvd__submission_remember(struct hvd__submission *submission,
 {
     const struct hvd__request *request = &submission->requests[0];
 
-    /* Rows and codes are counted each time, some memory is taken. The
-     * library's own names are not for programs to find. */
+    /* Rows and codes are counted each time, and some kinds take memory each
+     * time. Programs must not find the library's own names. */
     if (submission->name[0] == HVD__OWN || given->kind == HVD_JOIN ||
         hvd__kind_has(given->kind, HVD__HAS_ROWS) ||
         given->compression != HVD_COMPRESSION_NONE || request->scratch)
@@ -82,7 +81,7 @@ bool hvd__submission_is_like(const struct hvd__submission *submission,
     for (int32_t i = 0; i < given->ndim; i++)
         if (shape[i] != given->shape[i])
             return false;
-    /* Its own name is a number, if it was given none. */
+    /* A submission without a name has a number as its name. */
     return submission->name_bytes > 0 ? strcmp(submission->name, name) == 0
                                       : name[0] == '\0';
 }
@@ -113,7 +112,7 @@ struct hvd__submission *hvd__submission_new(int n)
     return submission;
 }
 
-/* Nearly all own nothing: not worth a call each. */
+/* Nearly all requests own nothing: a test is cheaper than a call of free. */
 static inline void drop(void *memory)
 {
     if (memory)
@@ -132,7 +131,7 @@ struct hvd__submission *hvd__request_fini(struct hvd__request *request)
         hvd_free(request->own_output);
     drop(request->own_input);
     drop(request->scratch);
-    /* Who is alone with it needs no more than a look. */
+    /* The last user needs no locked instruction. */
     if (atomic_load(&submission->state.nrefs) > 1 &&
         atomic_fetch_sub(&submission->state.nrefs, 1) > 1)
         return NULL;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request.h - requests of this rank, from hvd_submit to their end.
+ * request.h - a submission and its requests, from hvd_submit until they are
+ * complete: the door of the room core/request, whose other headers (signature,
+ * compress, names, sampling, hash) all rooms of core may include too.
  *
- * What ranks agree on at once is a submission: a request, or a group of them.
- * What is computed, waited for and completed is a request: one request. A
- * submission and its requests are one piece of memory, which goes when its last
- * request goes.
+ * Ranks agree on a submission at once: one request, or a group of them. A
+ * request is what is computed, waited for and completed. A submission and its
+ * requests are one piece of memory, which lives as long as one of its requests
+ * does. Memory changes owner (program's thread, driver, request table), and
+ * only one thread uses it at a time unless a field says otherwise.
  */
 #ifndef HVD_CORE_REQUEST_H
 #define HVD_CORE_REQUEST_H
@@ -19,22 +22,24 @@
 struct hvd__set;
 struct hvd__submission;
 
-/* Names of unnamed requests begin with this, those of the library's own with
- * the other; names of programs cannot, for they hold no control character. */
+/* Names of unnamed requests begin with the first, names of the library's own
+ * requests with the second. Names of programs hold no control characters. */
 enum { HVD__UNNAMED = '\1', HVD__OWN = '\2' };
 #define HVD__JOIN_NAME "\2join"
 #define HVD__SETS_NAME "\2process sets"
 
-/* Room for a name, or a mark and a number; and the NUL. */
+/* The size of a name, or of a mark and a number, with the NUL. */
 enum { HVD__NAME_SIZE = HVD_MAX_NAME + 1 };
 
 /* A cache line. Where many small requests are under way, their submissions come
- * out of a slower cache one by one, and what is used together lies together. */
+ * out of a slower cache one by one: fields that are used together lie together.
+ */
 enum { HVD__LINE = 64 };
 
-/* What becomes of a request. It is cleared when the request comes again. */
+/* The state of a request in flight, which is cleared when the request comes
+ * again. */
 struct hvd__request_state {
-    /* On its way. */
+    /* These fields are used while it is in flight. */
     struct hvd__request *next; /* in its batch */
     int64_t started_ns;
     int64_t done_ns;  /* 0: when it is completed */
@@ -43,22 +48,25 @@ struct hvd__request_state {
     bool packed;
     bool shared; /* moved in shared memory */
 
-    /* At its end. done publishes status and message to the waiter. */
+    /* These fields are set when it completes. The driver stores done with
+     * release order (hvd__table_finish), which publishes status and message;
+     * hvd__wait and hvd__table_claim load it with acquire order. */
     bool claimed; /* a thread waits for it */
     atomic_bool done;
     int status;
     int32_t slot;  /* its handle's; -1: nobody waits */
     char *message; /* owned; NULL: none */
 
-    /* On its way, but not on the shortest. */
+    /* These fields are used in flight, but not on the shortest way. */
     int64_t packed_ns, moved_ns;
     uint64_t sequence; /* of its slot, if it is reduced in place */
     int64_t out_rows;  /* of the output, where it has rows */
 };
 
 struct hvd__request {
-    /* As submitted: copied, but for the buffers, borrowed until the end. The
-     * first line is all that most have. */
+    /* The request as submitted: copied, but for the buffers, which are borrowed
+     * until it completes. Most requests have only the fields of this first
+     * cache line. */
     _Alignas(HVD__LINE) struct hvd__submission *submission;
     const void *input;
     void *output;        /* where the result goes */
@@ -72,13 +80,13 @@ struct hvd__request {
 
     struct hvd__request_state state;
 
-    /* As submitted, of some. */
+    /* Fields that only some requests have, as submitted. */
     int64_t capacity;
     int64_t *splits; /* owned; rows to each rank of the set; NULL: equal */
     int64_t *counts; /* the caller's; may be NULL */
     char *label;     /* owned: the name of a member of a group; else NULL */
 
-    /* Memory of its own; all owned. */
+    /* Memory that the request owns. */
     void *own_output; /* of hvd_malloc; handed over, or freed */
     void *own_input;  /* a copy, or a code, of the caller's */
     void *scratch;    /* where the result is made first, or an adasum's */
@@ -86,8 +94,8 @@ struct hvd__request {
     struct hvd__signature signature; /* ends with what is seldom used */
 };
 
-/* What becomes of a submission. It is cleared when the submission comes again.
- */
+/* The state of a submission in flight, which is cleared when the submission
+ * comes again. */
 struct hvd__submission_state {
     /* On its way. */
     struct hvd__submission *next; /* in the queue */
@@ -101,7 +109,7 @@ struct hvd__submission_state {
     int64_t decided_ns;  /* driver's; 0: not yet */
     atomic_bool decided; /* all ranks agreed: it is run, or fails */
 
-    /* A submission that was refused is only announced, with this, and freed. */
+    /* A refused submission is announced with this status, and then freed. */
     int status;
     char *message; /* owned */
 
@@ -112,7 +120,8 @@ struct hvd__submission_state {
 };
 
 struct hvd__submission {
-    /* What it is; it stays so while it is recycled (recycled.h). */
+    /* These fields describe the submission. They stay while it is recycled
+     * (recycled.h). */
     _Alignas(HVD__LINE) struct hvd__set *set; /* borrowed */
     uint64_t key;         /* fingerprint of the name; 0: not yet made */
     uint64_t fingerprint; /* of all signatures */
@@ -130,31 +139,34 @@ struct hvd__submission {
     struct hvd__request requests[];
 };
 
-/* A submission of n empty requests; NULL: out of memory. */
+/* Allocates a submission of n empty requests. NULL: out of memory. */
 struct hvd__submission *hvd__submission_new(int n);
-/* One of a single request as if it were new, its first use being over without
- * a trace. */
+/* Makes a submission of a single request as good as new. Its first use left no
+ * trace anywhere. */
 void hvd__submission_reset(struct hvd__submission *submission);
-/* The request that it is of was checked, and is known by what was given,
- * unless something is done for it each time. bytes: of its name. */
+/* Keeps what was given, by which the request is found when it comes again,
+ * unless something must be done for it each time. The request was checked;
+ * bytes are those of its name. */
 void hvd__submission_remember(struct hvd__submission *submission,
                               const hvd_request *given, size_t bytes);
-/* Whether a request is what the submission is known by; and make it one again,
- * its last use being over: what was found out about it still holds. */
+/* Returns true if a request is what the submission is known by.
+ * hvd__submission_renew then makes it that request again: the last use is
+ * complete, and the results of the checks still hold. */
 bool hvd__submission_is_like(const struct hvd__submission *submission,
                              const hvd_request *given, const char *name);
 void hvd__submission_renew(struct hvd__submission *submission,
                            const hvd_request *given);
-/* All its requests at once, which no one has yet seen. NULL is accepted. */
+/* Frees all requests of a submission that nobody else has seen. NULL is
+ * accepted. */
 void hvd__submission_free(struct hvd__submission *submission);
-/* The last one takes the submission with it. NULL is accepted. */
+/* Frees a request, and with the last one the submission. NULL is accepted. */
 void hvd__request_free(struct hvd__request *request);
-/* What it owns is freed, and what its submission owns, if it was the last: that
- * submission, still to be freed; else NULL. */
+/* Frees what the request owns, and, if it is the last one, what its submission
+ * owns. Returns that submission, which is still to be freed; else NULL. */
 struct hvd__submission *hvd__request_fini(struct hvd__request *request);
 
-/* A gather of the library's own, which makes process sets: no metrics count it,
- * and no timeline has it. */
+/* Returns true for a gather of the library's own, which makes process sets: no
+ * metrics count it, and no timeline shows it. */
 static inline bool hvd__request_is_own(const struct hvd__request *request)
 {
     return request->signature.kind == HVD_ALLGATHER &&
@@ -164,10 +176,12 @@ static inline bool hvd__request_is_own(const struct hvd__request *request)
 /* The key under which every rank joins. */
 uint64_t hvd__join_key(void);
 
-/* A submission's name as people read it: 'name', or "unnamed operation 7". */
+/* Adds a submission's name as people read it: 'name', or "unnamed operation 7".
+ */
 void hvd__text_add_name(struct hvd__text *text, const char *name);
 
-/* How people call it: 'name', "unnamed operation 7", into text. */
+/* Writes a request's name as people read it into text: 'name', or "unnamed
+ * operation 7". Returns text. */
 const char *hvd__request_label(const struct hvd__request *request, char *text,
                                size_t size);
 

@@ -60,7 +60,8 @@ static inline void hvd__sampling_decide(struct hvd__sampling *sampling,
         submission->state.since_ns = now_ns - sampling->waited_ns;
 }
 
-/* It ran at once. yielded_ns: the part of its time that is known anyway. */
+/* Ends a submission that ran at once. yielded_ns: the part of its time that is
+ * known anyway. */
 static inline void hvd__sampling_end(struct hvd__sampling *sampling,
                                      const struct hvd__submission *submission,
                                      int64_t yielded_ns)
@@ -71,8 +72,8 @@ static inline void hvd__sampling_end(struct hvd__sampling *sampling,
         sampling->quick_ns = yielded_ns;
 }
 
-/* It could not run at once and takes longer: it is timed from now on, or since
- * it first yielded, if it did. */
+/* Goes on with a submission that could not run at once: it is timed from now
+ * on, or from its first yield, if it yielded. */
 static inline void hvd__sampling_go_on(struct hvd__submission *submission,
                                        int64_t yielded_at_ns)
 {

@@ -33,8 +33,8 @@ bool hvd__signature_equal(const struct hvd__signature *a,
 uint64_t hvd__signature_fingerprint(uint64_t before,
                                     const struct hvd__signature *s)
 {
-    /* In few words, for speed: kinds, dtypes, ops and dimensions are small.
-     * -0.0 becomes 0.0. */
+    /* Kinds, dtypes, ops and dimensions are small, so that a few words hold
+     * them. Adding 0.0 turns -0.0 into 0.0. */
     const double scales[] = {s->prescale + 0.0, s->postscale + 0.0};
     const bool scaled = scales[0] != 1 || scales[1] != 1;
     uint64_t words[2 + HVD_MAX_DIMS] = {
@@ -82,7 +82,7 @@ size_t hvd__signature_row_bytes(const struct hvd__signature *s)
     return bytes;
 }
 
-/* Another rank may call a program's scheme otherwise, or know more of them. */
+/* Another rank may have other schemes, or other names for them. */
 static void add_compression(struct hvd__text *out, hvd_compression compression)
 {
     const char *name = hvd_compression_name(compression);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * signature.h - what all ranks must agree on before a request's data moves.
+ * signature.h - the signature of a request: everything that all ranks must
+ * agree on before its data moves.
  */
 #ifndef HVD_CORE_SIGNATURE_H
 #define HVD_CORE_SIGNATURE_H
@@ -10,8 +11,8 @@
 
 #include "base/kind.h"
 
-/* Normalised: what a kind does not use is zero, so that equal requests have
- * equal signatures. */
+/* A signature is normalised: fields that a kind does not use are zero, so that
+ * equal requests have equal signatures. */
 struct hvd__signature {
     int32_t kind;
     int32_t dtype;
@@ -41,9 +42,10 @@ enum {
     HVD__OWN_FLAGS = HVD__SPARSE | HVD__OWN_ROWS | HVD__OF_STRATEGY
 };
 
-/* Each rank has its own number of rows. */
+/* Returns true if each rank has its own number of rows. */
 bool hvd__signature_varies(const struct hvd__signature *signature);
-/* Beside the signature each rank announces a number that all must know. */
+/* Returns true if each rank announces a number with the signature, which all
+ * ranks must know: its rows, or the bytes of its code. */
 bool hvd__signature_carries(const struct hvd__signature *signature);
 
 bool hvd__signature_equal(const struct hvd__signature *a,
@@ -51,11 +53,11 @@ bool hvd__signature_equal(const struct hvd__signature *a,
 uint64_t hvd__signature_fingerprint(uint64_t before,
                                     const struct hvd__signature *signature);
 
-/* Elements of the tensor; of one row where the first dimension varies. The
- * signature is valid, so there is no overflow. */
+/* Returns the elements of the tensor; of one row where the first dimension
+ * varies. The signature is valid, so there is no overflow. */
 int64_t hvd__signature_count(const struct hvd__signature *signature);
 size_t hvd__signature_bytes(const struct hvd__signature *signature);
-/* Bytes of one row. */
+/* Returns the bytes of one row. */
 size_t hvd__signature_row_bytes(const struct hvd__signature *signature);
 
 /* "allreduce sum float32 [17,3]" into text, cut to size. Returns text. */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * topk.c - only the largest values travel; the rest is kept and added to the
- * next ones (error feedback), so that nothing is lost, only late.
+ * topk.c - a compression that sends only the largest values. It keeps the rest
+ * and adds it to the next ones (error feedback), so that nothing is lost, only
+ * late.
  *
  * Sources: Strom, Scalable distributed DNN training using commodity GPU cloud
  * computing (2015); Stich, Cordonnier and Jaggi, Sparsified SGD with memory
  * (2018).
  *
- * A code is pairs of a 32-bit index and a value, as an array of indices and
- * one of values. The k-th largest magnitude is found by quickselect, in
- * linear time on average; of equal ones the first are taken.
+ * A code is an array of 32-bit indices and one of values. Quickselect finds the
+ * k-th largest magnitude in linear time on average; of equal magnitudes the
+ * first ones are sent.
  */
 #include "core/request/topk.h"
 

@@ -14,7 +14,7 @@ void hvd__in_flight_fini(struct hvd__in_flight *flight)
     *flight = (struct hvd__in_flight){0};
 }
 
-/* Where the chain begins that a key belongs to. */
+/* Returns the head of the chain of a key. */
 static struct hvd__submission **chain_of(const struct hvd__in_flight *flight,
                                          uint64_t key)
 {

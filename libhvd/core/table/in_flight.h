@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * in_flight.h - the submissions that are in flight in one process set: by key,
- * and in the order in which they were submitted.
+ * in_flight.h - the in-flight table of a process set: its submissions that are
+ * not complete, by key, and in the order in which they were submitted.
  *
- * Every request is looked up, entered and struck once. Keys are fingerprints,
- * so their low bits say in which of many short chains a submission is.
+ * Every request is looked up, entered and removed once. Keys are fingerprints,
+ * so their low bits choose one of many short chains.
  */
 #ifndef HVD_CORE_IN_FLIGHT_H
 #define HVD_CORE_IN_FLIGHT_H
@@ -13,7 +13,7 @@
 
 struct hvd__submission;
 
-/* Zeroed is none in flight. Units are borrowed. */
+/* A zeroed table is empty. Submissions are borrowed. */
 struct hvd__in_flight {
     struct hvd__submission *oldest; /* list by later */
     struct hvd__submission *youngest;
@@ -24,13 +24,13 @@ struct hvd__in_flight {
 
 void hvd__in_flight_fini(struct hvd__in_flight *flight);
 
-/* The submission of that key; NULL: none. */
+/* Returns the submission of a key; NULL: there is none. */
 struct hvd__submission *hvd__in_flight_find(const struct hvd__in_flight *flight,
                                             uint64_t key);
-/* Its key is that of no other there. HVD_ERR_MEMORY. */
+/* Adds a submission, whose key is not in the table. HVD_ERR_MEMORY. */
 int hvd__in_flight_add(struct hvd__in_flight *flight,
                        struct hvd__submission *submission);
-/* It is there. */
+/* Removes a submission that is in the table. */
 void hvd__in_flight_remove(struct hvd__in_flight *flight,
                            struct hvd__submission *submission);
 

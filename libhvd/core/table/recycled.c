@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Places next to each other where a submission may be. */
+/* The number of neighbouring places that are searched. */
 enum { NEAR = 4 };
 
 static void free_list(struct hvd__submission *submission)
@@ -68,8 +68,8 @@ static void unlist(struct hvd__recycled *recycled,
         recycled->youngest = submission->state.earlier;
 }
 
-/* The first place for a request. What lies beside each other in memory is
- * spread evenly (Knuth, vol. 3, 6.4: the golden ratio). */
+/* Returns the first place for a request. The golden ratio spreads addresses
+ * that lie close together evenly (Knuth, vol. 3, 6.4). */
 _Static_assert(HVD__RECYCLED_PLACES == 1 << 10, "ten bits of 64");
 
 static uint32_t first_place(const hvd_request *given)
@@ -77,7 +77,7 @@ static uint32_t first_place(const hvd_request *given)
     uint64_t spread =
         (uint64_t)(uintptr_t)given->output * UINT64_C(0x9e3779b97f4a7c15);
 
-    /* The upper bits: HVD__RECYCLED_PLACES is that power of two. */
+    /* Ten upper bits choose one of HVD__RECYCLED_PLACES. */
     return (uint32_t)(spread >> 54);
 }
 
@@ -113,7 +113,7 @@ void hvd__recycled_forget_set(struct hvd__recycled *recycled,
 
 struct hvd__submission *hvd__recycled_take(struct hvd__recycled *recycled)
 {
-    /* What may recur is not given up before there are enough of them. */
+    /* Submissions that may recur are kept until there are enough of them. */
     if (!recycled->plain && recycled->n >= HVD__RECYCLED_MOST)
         hvd__recycled_forget(recycled, recycled->oldest);
     if (!recycled->plain)
@@ -160,7 +160,7 @@ void hvd__recycled_remember(struct hvd__recycled *recycled,
 
     while (*place(recycled, at) && at < first + NEAR - 1)
         at++;
-    /* In the worst case somebody else is forgotten. */
+    /* If no place is free, another submission gives up its place. */
     if (*place(recycled, at))
         hvd__recycled_forget(recycled, *place(recycled, at));
     *place(recycled, at) = submission;

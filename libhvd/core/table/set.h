@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * set.h - a process set: the ranks whose requests concern only each other.
+ * set.h - a process set: ranks whose requests concern only each other.
  *
- * Each set has a coordinator of its own, on its first member, its own order
- * of batches and its own lanes, so that what one set waits for never holds up
- * another. Set 0 is the world.
+ * Each set has its own coordinator, on its first member, its own order of
+ * batches and its own lanes, so that waiting in one set never holds up another.
+ * Set 0 is the world.
  *
- * Every rank knows every set; only members have the engine's part of it.
+ * Every rank knows every set. Only members have an executor and an agreement,
+ * which core/world/prepare.c makes before the set is used and gives back when
+ * nothing moves on it any more.
  */
 #ifndef HVD_CORE_SET_H
 #define HVD_CORE_SET_H
@@ -46,24 +48,24 @@ struct hvd__set {
     atomic_bool closed; /* all members have left, nothing is under way */
 };
 
-/* Tags of a set: of batches that may be under way at once, anywhere. */
+/* Tags of a set, for batches that may be under way at once on any rank. */
 enum {
     HVD__BATCH_TAGS = 4 * HVD__COLLECTIVE_TAGS,
     HVD__BATCH_WINDOW = 16,
     HVD__SET_TAGS = HVD__BATCH_TAGS * HVD__BATCH_WINDOW
 };
 
-/* A set of n ranks of the transport's, ascending, which are taken, also on
- * failure. Nothing of the engine's yet. NULL: out of memory. */
+/* Makes a set of n ranks of the transport's, ascending, which are taken, also
+ * on failure, without executor and agreement. NULL: out of memory. */
 struct hvd__set *hvd__set_new(struct hvd__transport *transport, int32_t id,
                               int *ranks, int n, int tag_slot);
-/* NULL is accepted. */
+/* Frees a set without executor and agreement. NULL is accepted. */
 void hvd__set_free(struct hvd__set *set);
 
-/* The number in the set of a rank of the world; -1: no member. */
+/* Returns the number in the set of a rank of the world; -1: no member. */
 int hvd__set_find(const struct hvd__set *set, int rank);
 
-/* One more user: there is one already, or the request table's lock is held and
+/* Adds a user. There is one already, or the request table's lock is held and
  * the set is in the table. */
 static inline void hvd__set_use(struct hvd__set *set)
 {
@@ -71,8 +73,8 @@ static inline void hvd__set_use(struct hvd__set *set)
         atomic_fetch_add_explicit(&set->nusers, 1, memory_order_relaxed);
 }
 
-/* One less; whether that was the last. All that users did to it is seen by
- * then. */
+/* Removes a user. Returns true if that was the last one. The decrement releases
+ * and acquires: the last user sees what all others did to the set. */
 static inline bool hvd__set_leave(struct hvd__set *set)
 {
     return set->id != 0 && atomic_fetch_sub_explicit(&set->nusers, 1,
@@ -84,7 +86,7 @@ static inline bool hvd__set_has_us(const struct hvd__set *set)
     return set->team.rank >= 0;
 }
 
-/* "process set 3 (ranks 0-2,5)" into text. Returns text. */
+/* Writes "process set 3 (ranks 0-2,5)" into text. Returns text. */
 const char *hvd__set_print(const struct hvd__set *set, char *text, size_t size);
 
 #endif

@@ -13,8 +13,7 @@
 #include "core/request/compress.h"
 #include "core/table/set.h"
 
-/* Where in the table the first set is whose id is not less. The lock is held.
- */
+/* Returns the index of the first set whose id is not less. The lock is held. */
 static int find_set(const struct hvd__table *table, int32_t id)
 {
     int low = 0, high = table->nsets;
@@ -35,7 +34,7 @@ struct hvd__set *hvd__table_find_set(struct hvd__table *table, int32_t id)
     struct hvd__set *set = NULL;
     int i;
 
-    /* The one of everybody never changes. */
+    /* Set 0 never changes. */
     if (id == 0)
         return table->everybody;
     hvd__mutex_lock(&table->lock);
@@ -115,7 +114,7 @@ void hvd__table_remove_set(struct hvd__table *table, struct hvd__set *set)
     table->nsets--;
     memmove(&table->sets[i], &table->sets[i + 1],
             (size_t)(table->nsets - i) * sizeof(struct hvd__set *));
-    /* No request is like one of this set again. */
+    /* Requests of this set must not be found again. */
     hvd__recycled_forget_set(&table->recycled, set);
     hvd__mutex_unlock(&table->lock);
     hvd__set_put(set); /* the table's */

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request table.c - the request table of one rank.
+ * table.c - the request table of one rank.
  *
- * A submission or its requests are in up to three of them at once:
+ * A submission or its requests are in up to three places at once:
  *
- *     queue       submissions from submit until they are announced
- *     in_flight   submissions, a table a process set, from submit until they
- * are over; finds duplicates, and what a decision is about slots       requests
- * from submit until hvd_wait, if the program has a handle
+ *     queue       submissions, from submit until they are announced
+ *     in_flight   submissions, a table for each process set, from submit until
+ *                 they complete; finds duplicates, and what a decision is about
+ *     slots       requests, from submit until hvd_wait, if the program has a
+ *                 handle
  *
- * A handle is the slot's number and its generation, which grows each time
- * the slot is given out: a stale handle is told from a live one until a slot
- * has been reused 2^31 times.
+ * A handle is the number of a slot and its generation, which grows each time
+ * the slot is given out: a stale handle differs from a live one until a slot
+ * has been used 2^31 times.
+ *
+ * Threads that submit and wait, and the driver, call it. nentered and nover are
+ * read without the lock (hvd__table_busy).
  */
 #include "core/table/table.h"
 
@@ -54,7 +58,7 @@ void hvd__set_table_fini(struct hvd__set_table *requests)
 {
     struct hvd__submission *submission;
 
-    /* Requests with a handle go with their slots. */
+    /* Requests with a handle are freed with their slots. */
     while ((submission = requests->in_flight.oldest)) {
         int n = submission->state.nrequests;
 
@@ -138,8 +142,8 @@ static void close_slot(struct hvd__table *table, int32_t slot)
     table->nfree++;
 }
 
-/* What is over, all well: it is given back if it owns nothing. The lock is
- * held. */
+/* Recycles a request that is complete without an error, if it owns nothing. The
+ * lock is held. */
 static bool give_clean(struct hvd__table *table,
                        const struct hvd__request *request)
 {
@@ -204,8 +208,8 @@ static void enqueue(struct hvd__table *table,
     table->queue_tail = &submission->state.next;
 }
 
-/* A number in decimal; returns its end. Not printf: this is on the way of
- * every request without a name. */
+/* Writes a number in decimal and returns its end. printf would be slow, and
+ * every request without a name comes here. */
 static char *write_number(char *at, uint64_t number)
 {
     char digits[20];
@@ -219,8 +223,9 @@ static char *write_number(char *at, uint64_t number)
     return at;
 }
 
-/* Unnamed submissions are matched by number; refused ones count. A rank that
- * has joined misses some: all count anew when a join is over. */
+/* Numbers a submission without a name. Ranks match these by number; refused
+ * ones count. A rank that has joined misses some, so all count anew when a join
+ * is over. */
 static uint64_t number_submission(struct hvd__submission *submission)
 {
     struct hvd__set_table *requests = &submission->set->requests;
@@ -230,7 +235,7 @@ static uint64_t number_submission(struct hvd__submission *submission)
     return requests->nunnamed++;
 }
 
-/* What it is called then. */
+/* Writes the name of a submission that has only a number. */
 static void write_name(struct hvd__submission *submission, uint64_t number)
 {
     static const char after[] = " after join ";
@@ -255,7 +260,7 @@ static void complete_name(struct hvd__submission *submission)
             hvd__fingerprint(0, submission->name, strlen(submission->name));
 }
 
-/* What keeps a submission out; the name is complete. */
+/* Returns the error that keeps a submission out. Its name is complete. */
 static int check(const struct hvd__set_table *requests,
                  const struct hvd__submission *submission)
 {
@@ -273,7 +278,8 @@ static int check(const struct hvd__set_table *requests,
     return HVD_OK;
 }
 
-/* The lock is held: these counters have no other writers. */
+/* Counts a submission. These counters have no other writers: the lock is held.
+ */
 static inline void count_submitted(const struct hvd__table *table,
                                    const struct hvd__submission *submission)
 {
@@ -421,7 +427,7 @@ void hvd__table_refuse(struct hvd__table *table,
     hvd__mutex_lock(&table->lock);
     closed = submission->set->requests.status < 0;
     if (!closed) {
-        submission->key = 0; /* it is called what it is called by now */
+        submission->key = 0; /* its name is final now */
         complete_name(submission);
         enqueue(table, submission);
         hvd__count_alone(&table->nentered, submission->state.nrequests);
@@ -454,7 +460,8 @@ struct hvd__submission *hvd__table_take(struct hvd__table *table)
     queue = table->queue;
     table->queue = NULL;
     table->queue_tail = &table->queue;
-    /* The refused are done with; the others stay busy until finished. */
+    /* Refused submissions are over; the others stay busy until they are
+     * finished. */
     for (const struct hvd__submission *u = queue; u; u = u->state.next)
         if (u->state.status < 0)
             hvd__count_alone(&table->nover, u->state.nrequests);
@@ -518,7 +525,8 @@ void hvd__table_finish(struct hvd__table *table, struct hvd__request *request)
 {
     bool detached = request->state.slot < 0;
 
-    /* Publishes status and message; the waiter may free the request at once. */
+    /* This store releases status and message to the load in hvd__wait and
+     * hvd__table_claim. The waiter may free the request at once. */
     atomic_store_explicit(&request->state.done, true, memory_order_release);
     hvd__count_alone(&table->nover, 1);
     if (detached)

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request table.h - every request of this rank from hvd_submit until it has
- * been waited for: who is in flight under which key, what is yet to be
- * announced, whose handle is which. Any thread may call any of these; the
- * request table's lock is never held across anything that blocks or calls out.
+ * table.h - the request table: every request of this rank from hvd_submit until
+ * it has been waited for; the door of the room core/table.
+ *
+ * The table knows which submissions are in flight under which key, which are
+ * not yet announced, which handle belongs to which request, which submissions
+ * are kept for reuse (recycled.h), and the process sets (set.h). The rooms
+ * above call it from any thread. Its lock is never held across anything that
+ * blocks or calls out, and no other lock is taken under it.
  */
 #ifndef HVD_CORE_TABLE_H
 #define HVD_CORE_TABLE_H
@@ -54,7 +58,8 @@ struct hvd__table {
     struct hvd__set *everybody; /* borrowed: set 0, which stays */
 };
 
-/* A request that may have been submitted before. */
+/* A request that may have been submitted before: argument and result of
+ * hvd__table_resubmit. */
 struct hvd__resubmission {
     const hvd_request *given;
     const char *name;
@@ -67,27 +72,28 @@ struct hvd__resubmission {
     int64_t submitted_ns;
 };
 
-/* How many requests are in flight or to be announced: a hint, without the
- * lock. */
+/* Returns how many requests are in flight or to be announced: a hint, without
+ * the lock. */
 static inline int64_t hvd__table_busy(const struct hvd__table *table)
 {
-    /* In this order: what is over was entered before. */
+    /* nover is loaded first: every request that is over was entered before. */
     int64_t nover = atomic_load(&table->nover);
 
     return atomic_load(&table->nentered) - nover;
 }
 
-/* Frees requests that nobody waits for. */
+/* Frees requests of a set that nobody waits for. */
 void hvd__set_table_fini(struct hvd__set_table *requests);
 
 void hvd__table_init(struct hvd__table *table);
-/* Also frees requests that nobody waited for, and the sets, which are retired.
- */
+/* Also frees requests that nobody waited for, and the sets, which have neither
+ * executor nor agreement any more. */
 void hvd__table_fini(struct hvd__table *table);
 
-/* A submission of one empty request; NULL: out of memory. */
+/* Returns a submission of one empty request; NULL: out of memory. */
 struct hvd__submission *hvd__table_reuse(struct hvd__table *table);
-/* As hvd__request_free, for the next. */
+/* Frees a request, as hvd__request_free does, but keeps its submission for the
+ * next one. */
 void hvd__table_recycle(struct hvd__table *table, struct hvd__request *request);
 
 /*
@@ -109,72 +115,77 @@ int hvd__table_submit(struct hvd__table *table,
 int hvd__table_resubmit(struct hvd__table *table,
                         struct hvd__resubmission *resubmission, bool *direct);
 
-/* For a submission without a name that is not entered yet, and may never be: it
- * is submitted, and has its number and key, if nothing is in flight or waits to
- * be announced. */
+/* Numbers a submission without a name that is not entered yet, and may never
+ * be. It then counts as submitted and has its key. Returns false, and does
+ * nothing, if anything is in flight or waits to be announced. */
 bool hvd__table_number(struct hvd__table *table,
                        struct hvd__submission *submission, uint64_t *number);
-/* Enter it after all, with a handle, not to be announced. */
+/* Enters such a submission after all, with a handle; it is not announced. */
 int hvd__table_adopt(struct hvd__table *table,
                      struct hvd__submission *submission, uint64_t number,
                      hvd_handle *handle);
 
-/* Queue a submission whose status says that it was refused; it is taken, and
- * freed by who announces it. */
+/* Queues a submission whose status says that it was refused. It is taken;
+ * whoever announces it frees it. */
 void hvd__table_refuse(struct hvd__table *table,
                        struct hvd__submission *submission);
 
-/* Refuse every later request of a set with this. The first reason stays. */
+/* Refuses every later request of a set with this status. The first reason
+ * stays. */
 void hvd__table_close(struct hvd__table *table, struct hvd__set *set,
                       int status, const char *message);
 
-/* The whole queue, a list by next; each is in flight, or refused. */
+/* Returns the whole queue, a list by next; each submission is in flight, or
+ * refused. */
 struct hvd__submission *hvd__table_take(struct hvd__table *table);
 
-/* The submission in flight under key; NULL if there is none. */
+/* Returns the submission in flight under a key; NULL: there is none. */
 struct hvd__submission *hvd__table_look(struct hvd__table *table,
                                         struct hvd__set *set, uint64_t key);
-/* Any submission in flight, decided or not; NULL if there is none. */
+/* Returns the oldest submission in flight, decided or not; NULL: there is none.
+ */
 struct hvd__submission *hvd__table_any(struct hvd__table *table,
                                        struct hvd__set *set);
 
-/* It is no longer in flight: its name may be submitted again. */
+/* Removes a submission from the in-flight table: its name may be submitted
+ * again. */
 void hvd__table_remove(struct hvd__table *table,
                        struct hvd__submission *submission);
-/* A list of requests is over: likewise for submissions of which these are the
- * last. */
+/* Removes the submissions of which these requests, a list, are the last ones.
+ */
 void hvd__table_remove_all(struct hvd__table *table,
                            const struct hvd__request *requests);
-/* Its status stands; the waiter may have it. Frees it if there is none. */
+/* Publishes the status of a request to its waiter; frees the request if nobody
+ * waits. */
 void hvd__table_finish(struct hvd__table *table, struct hvd__request *request);
 
-/* The request of a handle, for this thread alone, to be given back by it: 1 if
- * it is done, and the handle is gone; 0 if it is not, and this thread owes
- * hvd__table_release when it is; HVD_ERR_HANDLE. If all went well, and nothing
- * is to be done with it, it is given back at once, and *request is NULL.
- * wanted: its output is to be looked at. */
+/* Gives the request of a handle to this thread alone, which gives it back.
+ * Returns 1 if it is complete: the handle is freed. Returns 0 if it is not:
+ * this thread calls hvd__table_release when it is. HVD_ERR_HANDLE. A request
+ * that is complete without an error and needs nothing more is given back at
+ * once, and *request is NULL. wanted: the caller looks at its output. */
 int hvd__table_claim(struct hvd__table *table, hvd_handle handle, bool wanted,
                      struct hvd__request **request);
-/* Whether the request of a handle is done: 1 or 0; HVD_ERR_HANDLE. */
+/* Returns 1 if the request of a handle is complete, else 0; HVD_ERR_HANDLE. */
 int hvd__table_poll(struct hvd__table *table, hvd_handle handle);
-/* The handle is gone. */
+/* Frees the handle. */
 void hvd__table_release(struct hvd__table *table,
                         const struct hvd__request *request);
 
-/* The set of an id, to be given back; NULL. Any thread. */
+/* Finds the set of an id, to be given back; NULL: there is none. Any thread. */
 struct hvd__set *hvd__table_find_set(struct hvd__table *table, int32_t id);
-/* Give a set back, and have the next by id; NULL: have the first, there is no
- * other. Any thread. */
+/* Gives a set back and returns the next by id, to be given back; NULL: there is
+ * no other. set NULL: returns the first. Any thread. */
 struct hvd__set *hvd__table_next_set(struct hvd__table *table,
                                      struct hvd__set *set);
-/* Give it back; if it was removed meanwhile, this may free it. NULL is
+/* Gives a set back, which may free it if it was removed meanwhile. NULL is
  * accepted. Any thread. */
 void hvd__set_put(struct hvd__set *set);
-/* Enter a set into the table, with the highest id so far: messages about it
- * find it. HVD_ERR_MEMORY; then it is not taken. */
+/* Adds a set, with the highest id so far: messages about it find it now.
+ * HVD_ERR_MEMORY; then it is not taken. */
 int hvd__table_add_set(struct hvd__table *table, struct hvd__set *set);
-/* Take it out: nothing moves on it, its part of the table is closed. It is gone
- * once all who use it have given it back. */
+/* Removes a set on which nothing moves and whose part of the table is closed.
+ * Its last user frees it. */
 void hvd__table_remove_set(struct hvd__table *table, struct hvd__set *set);
 
 #endif
